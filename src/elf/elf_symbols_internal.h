@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the readers of symbol tables and the builder of the sorted list share. */
+#pragma once
+
+#include "elf/elf_symbols.h"
+#include "util/vec.h"
+
+enum {
+	/* .symtab, .dynsym (or the dynamic segment), .gnu_debugdata */
+	SYMBOL_TABLES_MAX = 3,
+	/* While the list is built, the top byte of a symbol's size is its rank: less is better. */
+	SYMBOL_RANK_SHIFT = 56,
+};
+
+/* A string table, or the part of it that is used. */
+struct symbol_names {
+	char *data;
+	size_t size;
+};
+
+/* Where code is, sorted by begin: what bounds a symbol without a size. */
+struct code_range {
+	uint64_t begin, end;
+};
+
+struct elf_symbols_private {
+	struct symbol_names names[SYMBOL_TABLES_MAX];
+	size_t nr_names;
+	VEC(struct code_range) ranges;
+	uint64_t size_max; /* the largest symbol */
+};
+
+struct symbol_list {
+	VEC(struct elf_symbol) items;
+	struct elf_symbols_private *priv;
+};
+
+/* Where one table of symbols and its strings are in the file. */
+struct symbol_source {
+	uint64_t symbols, nr;	       /* file offset and count */
+	uint64_t strings, strings_len; /* file offset and bytes */
+	uint64_t indices, nr_indices;  /* .symtab_shndx: file offset and count, or 0 */
+};
+
+/* Appends the functions of a table, with their rank. 0 or -ENOMEM. */
+int symbol_list_add(struct symbol_list *list, const struct elf_file *elf,
+		    const struct symbol_source *source);
+/* The dynamic segment's table. 0, -ENOENT or -ENOMEM. */
+int symbol_source_from_dynamic(const struct elf_file *elf, struct symbol_source *ret);
+/* The ELF file within .gnu_debugdata. 0; -ENOENT if there is none that can be read; -ENOMEM. */
+int elf_mini_debug_read(const struct elf_file *elf, struct elf_data *ret);

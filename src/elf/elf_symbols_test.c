@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elf/elf_symbols.h"
+#include "elf_writer.h"
+#include "test.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <link.h>
+#include <lzma.h>
+
+enum { TEXT = 0x1000, TEXT_SIZE = 0x1000 };
+
+struct wanted_symbol {
+	const char *name;
+	unsigned int bind, type;
+	uint64_t addr, size;
+};
+
+static struct elf_writer *writer_with_text(unsigned int *text)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+
+	*text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, NULL,
+				   TEXT_SIZE);
+	return w;
+}
+
+static void read_image(void *image, size_t size, struct elf_symbols *ret)
+{
+	struct elf_file *elf;
+
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(elf_symbols_read(elf, ret));
+	elf_file_free(elf);
+	free(image); /* nothing of it is needed any longer */
+}
+
+static void read_symbols(const struct wanted_symbol *symbols, size_t nr, struct elf_symbols *ret)
+{
+	unsigned int text;
+	struct elf_writer *w = writer_with_text(&text);
+	void *image;
+	size_t size;
+
+	for (size_t i = 0; i < nr; i++)
+		elf_writer_symbol(w, SHT_SYMTAB, symbols[i].name, symbols[i].bind, symbols[i].type,
+				  text, symbols[i].addr, symbols[i].size);
+	image = elf_writer_finish(w, &size);
+	read_image(image, size, ret);
+}
+
+static const char *name_at(const struct elf_symbols *symbols, uint64_t addr)
+{
+	const struct elf_symbol *symbol = elf_symbols_find(symbols, addr);
+
+	return symbol ? symbol->name : "-";
+}
+
+#define READ(symbols_, ret) read_symbols(symbols_, sizeof(symbols_) / sizeof(*(symbols_)), ret)
+
+/* Each pair of neighbours decides by one more rule; the first is the best of all. */
+TEST(of_aliases_the_choice_is_the_same_in_any_order)
+{
+	static const struct wanted_symbol order[] = {
+		{ "foo", STB_GLOBAL, STT_FUNC, 0x1100, 16 },
+		{ "goo", STB_GLOBAL, STT_FUNC, 0x1100, 16 },
+		{ "food", STB_GLOBAL, STT_FUNC, 0x1100, 16 },
+		{ "_f", STB_GLOBAL, STT_FUNC, 0x1100, 16 },
+		{ "__f", STB_GLOBAL, STT_GNU_IFUNC, 0x1100, 16 },
+		{ "f@@V1", STB_GLOBAL, STT_FUNC, 0x1100, 16 },
+		{ "g", STB_GLOBAL, STT_NOTYPE, 0x1100, 16 },
+		{ "h", STB_GLOBAL, STT_FUNC, 0x1100, 0 },
+		{ "i", STB_WEAK, STT_FUNC, 0x1100, 16 },
+		{ "j", STB_LOCAL, STT_FUNC, 0x1100, 16 },
+	};
+	enum { NR = sizeof(order) / sizeof(*order) };
+
+	for (size_t best = 0; best < NR; best++) {
+		for (size_t turn = 0; turn < NR - best; turn++) {
+			struct wanted_symbol turned[NR];
+			struct elf_symbols symbols;
+			char want[8];
+
+			for (size_t i = 0; i < NR - best; i++)
+				turned[i] = order[best + (i + turn) % (NR - best)];
+			read_symbols(turned, NR - best, &symbols);
+			ASSERT_EQ(symbols.nr, 1);
+			snprintf(want, sizeof(want), "%s", order[best].name);
+			*strchrnul(want, '@') = '\0';
+			ASSERT_STR(symbols.items[0].name, want);
+			/* Another name's size serves, if the choice has none. */
+			ASSERT_EQ(symbols.items[0].size, 16);
+			elf_symbols_fini(&symbols);
+		}
+	}
+}
+
+TEST(versions_are_cut_off)
+{
+	static const struct wanted_symbol list[] = {
+		{ "memcpy@@GLIBC_2.14", STB_GLOBAL, STT_FUNC, 0x1100, 16 },
+		{ "memcpy@GLIBC_2.2.5", STB_GLOBAL, STT_FUNC, 0x1200, 16 },
+		{ "@V1", STB_GLOBAL, STT_FUNC, 0x1300, 16 },
+	};
+	struct elf_symbols symbols;
+
+	READ(list, &symbols);
+	ASSERT_STR(name_at(&symbols, 0x1100), "memcpy");
+	ASSERT_STR(name_at(&symbols, 0x120f), "memcpy");
+	ASSERT_STR(name_at(&symbols, 0x1300), "-");
+	elf_symbols_fini(&symbols);
+}
+
+TEST(the_innermost_that_covers_is_found)
+{
+	static const struct wanted_symbol list[] = {
+		{ "outer", STB_GLOBAL, STT_FUNC, 0x1100, 0x100 },
+		{ "inner", STB_GLOBAL, STT_FUNC, 0x1140, 0x20 },
+		{ "label", STB_LOCAL, STT_NOTYPE, 0x1180, 0 },
+		{ "unsized", STB_GLOBAL, STT_FUNC, 0x1400, 0 },
+		{ "next", STB_GLOBAL, STT_FUNC, 0x1500, 0x10 },
+		{ "last", STB_GLOBAL, STT_FUNC, 0x1f00, 0 },
+		{ "huge", STB_GLOBAL, STT_FUNC, 0x1300, UINT64_MAX },
+	};
+	struct elf_symbols symbols;
+
+	READ(list, &symbols);
+	ASSERT_STR(name_at(&symbols, 0x10ff), "-");
+	ASSERT_STR(name_at(&symbols, 0x1100), "outer");
+	ASSERT_STR(name_at(&symbols, 0x1140), "inner");
+	ASSERT_STR(name_at(&symbols, 0x1160), "outer");
+	/* A label inside of a function that says how large it is belongs to it. */
+	ASSERT_STR(name_at(&symbols, 0x1180), "outer");
+	ASSERT_STR(name_at(&symbols, 0x11ff), "outer");
+	ASSERT_STR(name_at(&symbols, 0x1200), "-");
+	ASSERT_STR(name_at(&symbols, 0x1300), "huge");
+	ASSERT_STR(name_at(&symbols, 0x14ff), "unsized");
+	ASSERT_STR(name_at(&symbols, 0x1510), "-");
+	ASSERT_STR(name_at(&symbols, 0x1fff), "last");
+	ASSERT_STR(name_at(&symbols, 0x2000), "-");
+	ASSERT_STR(name_at(&symbols, UINT64_MAX), "-");
+	elf_symbols_fini(&symbols);
+}
+
+TEST(only_functions_are_kept)
+{
+	unsigned int text, data;
+	struct elf_writer *w = writer_with_text(&text);
+	struct elf_symbols symbols;
+	void *image;
+	size_t size;
+
+	data = elf_writer_section(w, ".data", SHT_PROGBITS, SHF_ALLOC, 0x4000, NULL, 64);
+	elf_writer_symbol(w, SHT_SYMTAB, "func", STB_GLOBAL, STT_FUNC, text, 0x1000, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "assembly", STB_LOCAL, STT_NOTYPE, text, 0x1010, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, "ifunc", STB_GLOBAL, STT_GNU_IFUNC, text, 0x1020, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "$x", STB_LOCAL, STT_NOTYPE, text, 0x1030, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, "$d.7", STB_LOCAL, STT_NOTYPE, text, 0x1034, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, ".annobin_x", STB_LOCAL, STT_NOTYPE, text, 0x1038, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, "", STB_LOCAL, STT_SECTION, text, 0x1040, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, "object", STB_GLOBAL, STT_OBJECT, text, 0x1050, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "file.c", STB_LOCAL, STT_FILE, SHN_ABS, 0x1060, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, "absolute", STB_GLOBAL, STT_FUNC, SHN_ABS, 0x1070, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "puts", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0x1080, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "nowhere", STB_GLOBAL, STT_FUNC, 0x99, 0x1090, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "start", STB_GLOBAL, STT_NOTYPE, data, 0x4000, 0);
+	elf_writer_symbol(w, SHT_SYMTAB, "_etext", STB_GLOBAL, STT_NOTYPE, text, 0x2000, 0);
+	image = elf_writer_finish(w, &size);
+	read_image(image, size, &symbols);
+	ASSERT_EQ(symbols.nr, 3);
+	ASSERT_STR(symbols.items[0].name, "func");
+	ASSERT_STR(symbols.items[1].name, "assembly");
+	ASSERT_STR(symbols.items[2].name, "ifunc");
+	elf_symbols_fini(&symbols);
+}
+
+TEST(section_indices_that_do_not_fit_a_symbol)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	struct elf_symbols symbols;
+	unsigned int text = 0;
+	void *image;
+	size_t size;
+
+	for (unsigned int i = 0; i < 0xff20; i++)
+		text = elf_writer_section(w, ".text.x", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					  0x1000 + 16 * i, NULL, 16);
+	elf_writer_symbol(w, SHT_SYMTAB, "far", STB_GLOBAL, STT_NOTYPE, text, 0x1000 + 0xff1f * 16,
+			  0);
+	elf_writer_symbol(w, SHT_SYMTAB, "near", STB_GLOBAL, STT_FUNC, 1, 0x1000, 4);
+	image = elf_writer_finish(w, &size);
+	read_image(image, size, &symbols);
+	ASSERT_EQ(symbols.nr, 2);
+	ASSERT_STR(name_at(&symbols, 0x1000 + 0xff1f * 16 + 15), "far");
+	elf_symbols_fini(&symbols);
+}
+
+TEST(dynamic_symbols_are_added_to_those_of_symtab)
+{
+	unsigned int text;
+	struct elf_writer *w = writer_with_text(&text);
+	struct elf_symbols symbols;
+	void *image;
+	size_t size;
+
+	elf_writer_symbol(w, SHT_SYMTAB, "both", STB_GLOBAL, STT_FUNC, text, 0x1000, 8);
+	elf_writer_symbol(w, SHT_SYMTAB, "local", STB_LOCAL, STT_FUNC, text, 0x1010, 8);
+	elf_writer_symbol(w, SHT_DYNSYM, "both", STB_GLOBAL, STT_FUNC, text, 0x1000, 8);
+	elf_writer_symbol(w, SHT_DYNSYM, "exported", STB_GLOBAL, STT_FUNC, text, 0x1010, 8);
+	image = elf_writer_finish(w, &size);
+	read_image(image, size, &symbols);
+	ASSERT_EQ(symbols.nr, 2);
+	ASSERT_STR(symbols.items[0].name, "both");
+	ASSERT_STR(symbols.items[1].name, "exported");
+	elf_symbols_fini(&symbols);
+}
+
+/* An ELF file with one local function, packed by xz. */
+static uint8_t *mini_debug(size_t *ret_size)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int text = elf_writer_section(w, ".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR,
+					       TEXT, NULL, TEXT_SIZE);
+	_cleanup_free_ uint8_t *inner = NULL;
+	uint8_t *packed;
+	size_t size, pos = 0;
+
+	elf_writer_symbol(w, SHT_SYMTAB, "hidden", STB_LOCAL, STT_FUNC, text, 0x1800, 0x40);
+	inner = elf_writer_finish(w, &size);
+	packed = malloc(lzma_stream_buffer_bound(size));
+	ASSERT_EQ(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, inner, size, packed, &pos,
+					  lzma_stream_buffer_bound(size)),
+		  LZMA_OK);
+	*ret_size = pos;
+	return packed;
+}
+
+static void read_with_mini_debug(const void *packed, size_t packed_size, struct elf_symbols *ret)
+{
+	unsigned int text;
+	struct elf_writer *w = writer_with_text(&text);
+	void *image;
+	size_t size;
+
+	elf_writer_section(w, ".gnu_debugdata", SHT_PROGBITS, 0, 0, packed, packed_size);
+	elf_writer_symbol(w, SHT_DYNSYM, "exported", STB_GLOBAL, STT_FUNC, text, 0x1000, 8);
+	image = elf_writer_finish(w, &size);
+	read_image(image, size, ret);
+}
+
+TEST(mini_debug_info)
+{
+	struct elf_symbols symbols;
+	size_t size;
+	_cleanup_free_ uint8_t *packed = mini_debug(&size);
+
+	read_with_mini_debug(packed, size, &symbols);
+	ASSERT_EQ(symbols.nr, 2);
+	ASSERT_STR(name_at(&symbols, 0x1000), "exported");
+	ASSERT_STR(name_at(&symbols, 0x183f), "hidden");
+	elf_symbols_fini(&symbols);
+}
+
+TEST(mini_debug_info_cut_or_corrupt_leaves_the_dynamic_symbols)
+{
+	size_t size;
+	_cleanup_free_ uint8_t *packed = mini_debug(&size);
+
+	for (size_t i = 0; i < size; i++) {
+		struct elf_symbols symbols;
+
+		read_with_mini_debug(packed, i, &symbols);
+		ASSERT_STR(name_at(&symbols, 0x1000), "exported");
+		elf_symbols_fini(&symbols);
+		packed[i] ^= 0x55;
+		read_with_mini_debug(packed, size, &symbols);
+		ASSERT_STR(name_at(&symbols, 0x1000), "exported");
+		elf_symbols_fini(&symbols);
+		packed[i] ^= 0x55;
+	}
+}
+
+/* A gigabyte of zeros in some hundred kilobytes. */
+TEST(a_mini_debug_bomb_ends_at_the_limit)
+{
+	static uint8_t zeros[1 << 20];
+	_cleanup_(lzma_end) lzma_stream stream = LZMA_STREAM_INIT;
+	size_t cap = 1 << 20;
+	_cleanup_free_ uint8_t *packed = malloc(cap);
+	struct elf_symbols symbols;
+
+	ASSERT_EQ(lzma_easy_encoder(&stream, 0, LZMA_CHECK_NONE), LZMA_OK);
+	stream.next_out = packed;
+	stream.avail_out = cap;
+	for (int i = 0; i < 128; i++) {
+		stream.next_in = zeros;
+		stream.avail_in = sizeof(zeros);
+		ASSERT_EQ(lzma_code(&stream, LZMA_RUN), LZMA_OK);
+		ASSERT_EQ(stream.avail_in, 0);
+	}
+	ASSERT_EQ(lzma_code(&stream, LZMA_FINISH), LZMA_STREAM_END);
+	read_with_mini_debug(packed, cap - stream.avail_out, &symbols);
+	ASSERT_EQ(symbols.nr, 1);
+	elf_symbols_fini(&symbols);
+}
+
+static void *many_symbols(size_t nr, size_t *size)
+{
+	unsigned int text;
+	struct elf_writer *w = writer_with_text(&text);
+
+	for (size_t i = 0; i < nr; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "function_%zu", i);
+		elf_writer_symbol(w, SHT_SYMTAB, name, STB_GLOBAL, i % 4 ? STT_OBJECT : STT_FUNC,
+				  text, TEXT + nr - i, 1);
+	}
+	return elf_writer_finish(w, size);
+}
+
+TEST(names_that_are_not_used_are_not_kept)
+{
+	struct elf_symbols symbols;
+	size_t size;
+	void *image = many_symbols(4000, &size);
+
+	read_image(image, size, &symbols);
+	ASSERT_EQ(symbols.nr, 1000);
+	for (size_t i = 0; i < symbols.nr; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "function_%zu", 3996 - 4 * i);
+		ASSERT_STR(symbols.items[i].name, name);
+	}
+	elf_symbols_fini(&symbols);
+}
+
+TEST(tables_cut_by_the_end_of_the_file_give_what_they_have)
+{
+	size_t size;
+	_cleanup_free_ uint8_t *image = many_symbols(64, &size);
+	Elf64_Shdr *table = elf_image_section(image, elf_image_section_index(image, ".symtab"));
+	Elf64_Shdr *names = elf_image_section(image, elf_image_section_index(image, ".strtab"));
+	struct elf_symbols symbols;
+	struct elf_file *elf;
+
+	table->sh_size = UINT64_MAX;
+	names->sh_size = UINT64_MAX;
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(elf_symbols_read(elf, &symbols));
+	ASSERT(symbols.nr >= 16);
+	elf_symbols_fini(&symbols);
+	elf_file_free(elf);
+	names->sh_offset = UINT64_MAX;
+	table->sh_offset = size - 1;
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(elf_symbols_read(elf, &symbols));
+	ASSERT_EQ(symbols.nr, 0);
+	ASSERT_STR(name_at(&symbols, TEXT), "-");
+	elf_symbols_fini(&symbols);
+	elf_file_free(elf);
+}
+
+__attribute__((noinline)) void a_function_of_this_test(void);
+void a_function_of_this_test(void)
+{
+	__asm__ volatile("");
+}
+
+static int own_bias(struct dl_phdr_info *info, size_t size __attribute__((unused)), void *data)
+{
+	*(uint64_t *)data = info->dlpi_addr;
+	return 1; /* the first is the executable */
+}
+
+TEST(the_functions_of_this_very_program)
+{
+	struct elf_symbols symbols;
+	struct elf_file *elf;
+	uint64_t bias = 0;
+
+	dl_iterate_phdr(own_bias, &bias);
+	ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+	ASSERT_OK(elf_symbols_read(elf, &symbols));
+	ASSERT_STR(name_at(&symbols, (uintptr_t)a_function_of_this_test - bias),
+		   "a_function_of_this_test");
+	ASSERT_STR(name_at(&symbols, (uintptr_t)elf_symbols_find - bias + 1), "elf_symbols_find");
+	ASSERT_STR(name_at(&symbols, (uintptr_t)own_bias - bias), "own_bias");
+	for (size_t i = 1; i < symbols.nr; i++)
+		ASSERT(symbols.items[i - 1].addr < symbols.items[i].addr);
+	elf_symbols_fini(&symbols);
+	elf_file_free(elf);
+}
+
+/* The same names without its section table: by the dynamic segment, as in a memory image. */
+TEST(a_shared_library_without_sections)
+{
+	struct elf_symbols with, without;
+	struct elf_file *elf;
+	size_t nr = 0, found = 0;
+
+	if (elf_file_open("/lib/x86_64-linux-gnu/libc.so.6", &elf))
+		return; /* another distribution's place */
+	ASSERT_OK(elf_symbols_read(elf, &with));
+	elf->nr_sections = 0;
+	ASSERT_OK(elf_symbols_read(elf, &without));
+	for (size_t i = 0; i < without.nr; i++) {
+		const struct elf_symbol *s = elf_symbols_find(&with, without.items[i].addr);
+
+		nr++;
+		found += s && s->addr == without.items[i].addr;
+	}
+	ASSERT(nr > 1000);
+	ASSERT_EQ(found, nr);
+	ASSERT_STR(name_at(&with, elf_symbols_find(&without, without.items[nr / 2].addr)->addr),
+		   without.items[nr / 2].name);
+	elf_symbols_fini(&with);
+	elf_symbols_fini(&without);
+	elf_file_free(elf);
+}
+
+TEST(every_truncation_of_a_file_with_symbols)
+{
+	size_t size;
+	_cleanup_free_ uint8_t *image = many_symbols(40, &size);
+
+	for (size_t i = 64; i <= size; i++) {
+		uint8_t *cut = malloc(i);
+		struct elf_symbols symbols;
+		struct elf_file *elf;
+
+		memcpy(cut, image, i);
+		ASSERT_OK(elf_file_open_memory(cut, i, &elf));
+		ASSERT_OK(elf_symbols_read(elf, &symbols));
+		elf_symbols_fini(&symbols);
+		elf_file_free(elf);
+		free(cut);
+	}
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/code_gap.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/x86_insn.h"
+#include "util/cleanup.h"
+
+enum {
+	FUNCTION_ALIGN = 16,
+	/*
+	 * Reading the symbols costs more than a small gap is worth: the C runtime's own helpers,
+	 * that every file has, are found without.
+	 */
+	SYMBOLS_WORTH = 512,
+	ENTRY_SIZE = 64, /* of an entry point in code too large to be scanned */
+	PLT_ENTRY = 16,
+	TRAMPOLINE_SIZE = 32,
+	EPILOGUE_SIZE = 64,
+	CONTEXT_TEXT_MAX = 4 << 20, /* a C library, or a static program of ordinary size */
+};
+
+static int compare_sections(const void *a, const void *b)
+{
+	const struct elf_section *x = *(const struct elf_section *const *)a;
+	const struct elf_section *y = *(const struct elf_section *const *)b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int find_sections(struct code_gaps *gaps)
+{
+	const struct elf_file *elf = gaps->elf;
+	size_t nr = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		nr = 0;
+		for (size_t i = 0; i < elf->nr_sections; i++) {
+			const struct elf_section *s = &elf->sections[i];
+
+			if (!(s->flags & SHF_EXECINSTR) || s->type == SHT_NOBITS || !s->size ||
+			    s->size > UINT64_MAX - s->addr)
+				continue;
+			if (pass)
+				gaps->sections[nr] = s;
+			nr++;
+		}
+		if (!pass && nr) {
+			gaps->sections = malloc(nr * sizeof(struct elf_section *));
+			if (!gaps->sections)
+				return -ENOMEM;
+		}
+		if (!nr)
+			return 0;
+	}
+	gaps->nr_sections = nr;
+	qsort(gaps->sections, nr, sizeof(struct elf_section *), compare_sections);
+	return 0;
+}
+
+/*
+ * glibc's __start_context is where functions of makecontext() return to, at its very first byte;
+ * its CFI (up to 2.36 at least) does not say that nothing is above it, and the byte before it is
+ * padding. It has no symbol in a stripped libc, but code of its own: mov %rbx,%rsp; pop %rdi; test
+ * %rdi,%rdi; je (sysdeps/unix/sysv/linux/x86_64/__start_context.S).
+ */
+static void find_context_start(struct code_gaps *gaps)
+{
+	static const uint8_t code[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c,
+					0x24, 0x48, 0x85, 0xff, 0x74 };
+	const struct elf_file *elf = gaps->elf;
+
+	for (size_t i = 0; elf->machine == EM_X86_64 && i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+		_cleanup_free_ uint8_t *text = NULL;
+		const uint8_t *found;
+
+		if (s->type != PT_LOAD || !(s->flags & PF_X) || s->filesz > CONTEXT_TEXT_MAX)
+			continue;
+		text = malloc(s->filesz ? s->filesz : 1);
+		if (!text || elf_file_read(elf, s->offset, text, s->filesz) < 0)
+			continue;
+		found = memmem(text, s->filesz, code, sizeof(code));
+		if (found)
+			gaps->context_start = s->vaddr + (uint64_t)(found - text);
+	}
+}
+
+int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const struct cfi_arch *arch,
+		   struct table_writer *writer)
+{
+	*gaps = (struct code_gaps){ .elf = elf, .writer = writer };
+	if (arch->machine == EM_X86_64)
+		scan_arch_x86(arch, &gaps->arch);
+	else
+		scan_arch_a64(arch, &gaps->arch);
+	code_gaps_reset(gaps);
+	find_context_start(gaps);
+	return find_sections(gaps);
+}
+
+void code_gaps_fini(struct code_gaps *gaps)
+{
+	free(gaps->sections);
+	elf_symbols_fini(&gaps->symbols);
+	*gaps = (struct code_gaps){ 0 };
+}
+
+void code_gaps_reset(struct code_gaps *gaps)
+{
+	gaps->budget = SCAN_BYTES_MAX;
+	gaps->error = 0;
+}
+
+static void add(struct code_gaps *gaps, uint64_t addr, struct unwind_rule rule)
+{
+	union cfi_rule u = { .rule = rule };
+
+	table_writer_add(gaps->writer, addr, &u);
+}
+
+static struct unwind_rule rsp_rule(int32_t off)
+{
+	return (struct unwind_rule){
+		.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = off, .ra = RA_AT_CFA, .ra_off = -1
+	};
+}
+
+/* --- PLTs of x86-64 -------------------------------------------------------------------------- */
+
+/*
+ * One rule for all stubs, as linkers that write CFI for them do. False if the stubs are of a form
+ * that we don't know.
+ */
+static bool cover_plt(struct code_gaps *gaps, const struct elf_section *section)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t code[2 * PLT_ENTRY];
+	struct unwind_rule rule = rsp_rule(8);
+	uint64_t addr = section->addr;
+
+	if (gaps->elf->machine != EM_X86_64)
+		return false;
+	if (!strcmp(section->name, ".plt.sec") || !strcmp(section->name, ".plt.got")) {
+		/* a jump and nothing else */
+		add(gaps, addr, rule);
+		return true;
+	}
+	if (strcmp(section->name, ".plt") || addr % PLT_ENTRY ||
+	    elf_file_read_vaddr(gaps->elf, addr, code, sizeof(code)) < 0)
+		return false;
+	/* push link map; jmp resolver. Then: jmp target; push index; jmp first */
+	if (code[0] != 0xff || code[1] != 0x35)
+		return false;
+	if (code[16] == 0xff && code[17] == 0x25 && code[22] == 0x68)
+		rule.slot_off[UNWIND_CFA_OFF2_SLOT] = 11;
+	else if (!memcmp(code + 16, endbr64, sizeof(endbr64)) && code[20] == 0x68)
+		rule.slot_off[UNWIND_CFA_OFF2_SLOT] = 9;
+	else
+		return false;
+	rule.cfa = CFA_PLT;
+	add(gaps, addr, rsp_rule(16));
+	add(gaps, addr + 6, rsp_rule(24));
+	add(gaps, addr + PLT_ENTRY, rule);
+	return true;
+}
+
+bool code_gaps_trampoline(const struct code_gaps *gaps, uint64_t start, uint64_t end,
+			  union cfi_rule *ret)
+{
+	uint8_t code[TRAMPOLINE_SIZE];
+	size_t size = end - start < sizeof(code) ? end - start : sizeof(code);
+
+	if (elf_file_read_vaddr(gaps->elf, start, code, size) < 0)
+		return false;
+	/* A nop may come first, so that pc - 1 is in the function too. */
+	for (size_t at = 0; at <= 4 && at < size; at += gaps->arch.min_insn) {
+		if (gaps->arch.trampoline(code + at, size - at)) {
+			ret->rule = gaps->arch.signal;
+			return true;
+		}
+	}
+	return false;
+}
+
+uint64_t code_gaps_behind_pop(const struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	enum { POP_RBP = 0x5d };
+	uint8_t code[EPILOGUE_SIZE];
+	size_t size = end - start < sizeof(code) ? end - start : sizeof(code);
+	struct x86_insn insn;
+
+	if (gaps->elf->machine != EM_X86_64 ||
+	    elf_file_read_vaddr(gaps->elf, start, code, size) < 0)
+		return end;
+	for (size_t at = 0; at < size && x86_insn_decode(code + at, size - at, &insn);) {
+		at += insn.len;
+		if (insn.map == X86_MAP_ONE_BYTE && insn.opcode == POP_RBP && !(insn.rex & 1))
+			return start + at;
+	}
+	return end;
+}
+
+/* --- other code ------------------------------------------------------------------------------ */
+
+static void emit(void *arg, uint64_t addr, const union cfi_rule *rule)
+{
+	table_writer_add(arg, addr, rule);
+}
+
+static bool is_padding(const struct code_gaps *gaps, const uint8_t *code, size_t size,
+		       uint64_t addr)
+{
+	struct scan_insn insn;
+	size_t at = 0;
+
+	while (at < size) {
+		if (code[at] == 0) {
+			at++;
+			continue;
+		}
+		if (!gaps->arch.step(gaps->arch.cfi, code + at, size - at, addr + at, &insn,
+				     NULL) ||
+		    !insn.padding)
+			return false;
+		at += insn.len;
+	}
+	return true;
+}
+
+/* Functions that begin in [start, end), as far as symbols name them. */
+static void name_functions(struct code_gaps *gaps, struct scan *scan, uint64_t start, uint64_t end)
+{
+	const struct elf_symbols *symbols = &gaps->symbols;
+	size_t low = 0, high;
+
+	if (!gaps->symbols_read) {
+		if (end - start < SYMBOLS_WORTH)
+			return;
+		/* Without memory for them it goes without them. */
+		gaps->symbols_read = true;
+		if (elf_symbols_read(gaps->elf, &gaps->symbols) < 0)
+			return;
+	}
+	high = symbols->nr;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symbols->items[middle].addr < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < symbols->nr && symbols->items[low].addr < end; low++)
+		scan_function(scan, symbols->items[low].addr);
+}
+
+static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	_cleanup_(scan_free_p) struct scan *scan = NULL;
+	_cleanup_free_ uint8_t *code = NULL;
+	size_t size = end - start;
+	int r;
+
+	code = malloc(size);
+	if (!code)
+		return -ENOMEM;
+	if (elf_file_read_vaddr(gaps->elf, start, code, size) < 0) {
+		add(gaps, start, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+		return 0;
+	}
+	if (is_padding(gaps, code, size, start))
+		return 0;
+	gaps->budget -= size;
+	r = scan_new(&gaps->arch, code, size, start, &scan);
+	if (r < 0)
+		return r;
+	if (gaps->elf->entry >= start && gaps->elf->entry < end)
+		scan_entry_point(scan, gaps->elf->entry);
+	name_functions(gaps, scan, start, end);
+	r = scan_run(scan);
+	if (r < 0)
+		return r;
+	scan_emit(scan, emit, gaps->writer);
+	return 0;
+}
+
+static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	uint64_t entry = gaps->elf->entry;
+	bool has_entry = entry >= start && entry < end;
+	int r;
+
+	if (end == gaps->context_start && end - start > 1) {
+		cover_piece(gaps, start, end - 1);
+		add(gaps, end - 1, (struct unwind_rule){ .cfa = CFA_END, .flags = RULE_NO_CALL });
+		return;
+	}
+	/* Most gaps: functions are aligned, and what is left between them is not worth a look. */
+	if (end - start < FUNCTION_ALIGN && end % FUNCTION_ALIGN == 0 && !has_entry)
+		return;
+	if (end - start <= gaps->budget) {
+		r = scan_piece(gaps, start, end);
+		if (r < 0)
+			gaps->error = r;
+		return;
+	}
+	add(gaps, start, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	if (!has_entry)
+		return;
+	add(gaps, entry, (struct unwind_rule){ .cfa = CFA_END });
+	if (end - entry > ENTRY_SIZE)
+		add(gaps, entry + ENTRY_SIZE, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+}
+
+/* The first section that ends behind `addr`. */
+static size_t section_at(const struct code_gaps *gaps, uint64_t addr)
+{
+	size_t low = 0, high = gaps->nr_sections;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gaps->sections[middle]->addr + gaps->sections[middle]->size <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void code_gaps_cover(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	if (!gaps->nr_sections) {
+		cover_piece(gaps, start, end);
+		return;
+	}
+	for (size_t i = section_at(gaps, start); i < gaps->nr_sections && start < end; i++) {
+		const struct elf_section *s = gaps->sections[i];
+		uint64_t from = s->addr > start ? s->addr : start;
+		uint64_t to = s->addr + s->size < end ? s->addr + s->size : end;
+
+		if (from >= to)
+			continue;
+		if (from != s->addr || to != s->addr + s->size || !cover_plt(gaps, s))
+			cover_piece(gaps, from, to);
+		start = to;
+	}
+}

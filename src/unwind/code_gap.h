@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows for executable code that no CFI covers: PLTs, the program's entry point, signal
+ * trampolines, and functions that code_scan.h can follow; CFA_FRAME_POINTER for the rest.
+ */
+#pragma once
+
+#include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
+#include "unwind/code_scan.h"
+#include "unwind/table_writer.h"
+
+struct code_gaps {
+	const struct elf_file *elf;
+	struct table_writer *writer;
+	struct scan_arch arch;
+	const struct elf_section **sections; /* executable ones, by address */
+	size_t nr_sections;
+	uint64_t context_start; /* glibc's __start_context, 0: none */
+	size_t budget;		/* bytes that may still be scanned */
+	bool symbols_read;
+	struct elf_symbols symbols;
+	int error;
+};
+
+/* The arguments are borrowed. 0 or -ENOMEM. */
+int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const struct cfi_arch *arch,
+		   struct table_writer *writer);
+void code_gaps_fini(struct code_gaps *gaps);
+/* Forgets what was scanned, for another pass over the file. */
+void code_gaps_reset(struct code_gaps *gaps);
+/*
+ * Whether the function in [start, end), which CFI says is a signal's frame, is a trampoline, by its
+ * code; then *ret is its rule.
+ */
+bool code_gaps_trampoline(const struct code_gaps *gaps, uint64_t start, uint64_t end,
+			  union cfi_rule *ret);
+/*
+ * Where in [start, end) the frame pointer is the caller's again: behind its pop. `end` if it isn't
+ * popped there.
+ */
+uint64_t code_gaps_behind_pop(const struct code_gaps *gaps, uint64_t start, uint64_t end);
+/* Writes the rows of [start, end). Failures are kept in gaps->error. */
+void code_gaps_cover(struct code_gaps *gaps, uint64_t start, uint64_t end);

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/code_scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "util/vec.h"
+
+enum {
+	STATE_HASH = 1024,
+	STEPS_A_BYTE = 8, /* revisions included; two are normal */
+	TRIAL_STEPS = 200,
+	/* In `lengths`, beside an instruction's length: */
+	LENGTH_MASK = 0x1f,
+	/*
+	 * Reached behind a call, or by a guess: calls may not come back (abort), and then what is
+	 * behind them is another block's. A jump that says otherwise is right.
+	 */
+	REACHED_WEAKLY = 0x80,
+	FUNCTION = 0x40, /* a function's first instruction: a jump never says otherwise */
+};
+
+/* Something to follow: `old` is the number of the state that is being revised, or 0. */
+struct work {
+	uint32_t at;
+	uint16_t old;
+};
+
+struct scan {
+	const struct scan_arch *arch;
+	const uint8_t *code;
+	size_t size;
+	uint64_t addr;
+	uint16_t *states; /* by byte: number + 1 of the state before the instruction that begins
+			     there */
+	uint8_t *lengths; /* by byte: of the instruction that begins there, and flags */
+	VEC(struct scan_state) table;
+	uint16_t hash[STATE_HASH]; /* number + 1 of the last state with that hash */
+	VEC(struct work) work;
+	size_t steps; /* left */
+	bool failed;  /* out of memory */
+};
+
+int scan_new(const struct scan_arch *arch, const uint8_t *code, size_t size, uint64_t addr,
+	     struct scan **ret)
+{
+	_cleanup_(scan_free_p) struct scan *scan = calloc(1, sizeof(*scan));
+
+	if (!scan)
+		return -ENOMEM;
+	scan->arch = arch;
+	scan->code = code;
+	scan->size = size < SCAN_BYTES_MAX ? size : SCAN_BYTES_MAX;
+	scan->addr = addr;
+	scan->steps = scan->size * STEPS_A_BYTE;
+	scan->states = calloc(scan->size + 1, sizeof(*scan->states));
+	scan->lengths = calloc(scan->size + 1, sizeof(*scan->lengths));
+	if (!scan->states || !scan->lengths)
+		return -ENOMEM;
+	*ret = TAKE_PTR(scan);
+	return 0;
+}
+
+void scan_free(struct scan *scan)
+{
+	if (!scan)
+		return;
+	free(scan->states);
+	free(scan->lengths);
+	vec_free(&scan->table);
+	vec_free(&scan->work);
+	free(scan);
+}
+
+static uint32_t hash_state(const struct scan_state *state)
+{
+	uint64_t v[4], h = 0;
+
+	memcpy(v, state, sizeof(v));
+	for (int i = 0; i < 4; i++)
+		h = (h ^ v[i]) * 0x9e3779b97f4a7c15ull, h ^= h >> 32;
+	return h & (STATE_HASH - 1);
+}
+
+/* The state's number + 1; 0 if there are too many. Equal ones may have two numbers: no harm. */
+static uint16_t state_number(struct scan *scan, const struct scan_state *state)
+{
+	uint16_t *cached = &scan->hash[hash_state(state)];
+
+	if (*cached && !memcmp(&scan->table.items[*cached - 1], state, sizeof(*state)))
+		return *cached;
+	if (scan->table.nr == SCAN_STATES_MAX)
+		return 0;
+	if (vec_push(&scan->table, *state) < 0) {
+		scan->failed = true;
+		return 0;
+	}
+	*cached = scan->table.nr;
+	return *cached;
+}
+
+static void set_state(struct scan *scan, size_t at, uint16_t number, uint16_t old)
+{
+	scan->states[at] = number;
+	if (number && vec_push(&scan->work, (struct work){ at, old }) < 0)
+		scan->failed = true;
+}
+
+/*
+ * A jump from a state (formerly `old`, if that is being revised) reaches an instruction. The first
+ * that comes says what its state is, unless that was weak, or followed from what was weak.
+ */
+static void reach(struct scan *scan, uint64_t at, const struct scan_state *state, uint16_t old)
+{
+	uint16_t number;
+	uint8_t *flags;
+
+	if (at >= scan->size)
+		return;
+	flags = &scan->lengths[at];
+	if (scan->states[at] &&
+	    (*flags & FUNCTION || !(*flags & REACHED_WEAKLY || (old && scan->states[at] == old))))
+		return;
+	*flags &= ~REACHED_WEAKLY;
+	number = state_number(scan, state);
+	if (number != scan->states[at])
+		set_state(scan, at, number, scan->states[at]);
+}
+
+static void reach_function(struct scan *scan, uint64_t at, const struct scan_state *state)
+{
+	reach(scan, at, state, 0);
+	if (at < scan->size)
+		scan->lengths[at] |= FUNCTION;
+}
+
+void scan_function(struct scan *scan, uint64_t addr)
+{
+	reach_function(scan, addr - scan->addr, &scan->arch->entry);
+}
+
+void scan_entry_point(struct scan *scan, uint64_t addr)
+{
+	struct scan_state state = { .kind = SCAN_END };
+
+	reach_function(scan, addr - scan->addr, &state);
+}
+
+static bool prologue_at(const struct scan *scan, size_t at)
+{
+	return at < scan->size &&
+	       scan->arch->prologue(scan->code + at, scan->size - at, scan->addr + at);
+}
+
+static bool sp_followed(const struct scan_state *s)
+{
+	return s->kind == SCAN_FOLLOWED && s->sp_known;
+}
+
+/*
+ * How far off `state` is for the code at `at`: returns show it, since they happen with the stack as
+ * at the function's begin, and so does code whose state is known. False if nothing shows it.
+ */
+static bool try_state(const struct scan *scan, size_t at, const struct scan_state *state,
+		      int64_t *ret_off_by)
+{
+	struct scan_state s = *state;
+	struct scan_insn insn;
+	bool weakly = false; /* behind a call that may not return */
+
+	for (int n = 0; n < TRIAL_STEPS && at < scan->size && sp_followed(&s); n++) {
+		uint64_t addr = scan->addr + at;
+
+		if (n && scan->states[at]) {
+			const struct scan_state *known = &scan->table.items[scan->states[at] - 1];
+
+			*ret_off_by = (int64_t)known->sp_off - s.sp_off;
+			return sp_followed(known) && !weakly;
+		}
+		if (!scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr,
+				      &insn, &s))
+			return false;
+		if (insn.flow == FLOW_RETURN) {
+			*ret_off_by = (int64_t)scan->arch->entry.sp_off - s.sp_off;
+			return sp_followed(&s);
+		}
+		if (insn.flow == FLOW_INDIRECT || insn.flow == FLOW_STOP)
+			return false;
+		weakly = insn.flow == FLOW_CALL || (weakly && insn.padding);
+		if (weakly && prologue_at(scan, at + insn.len))
+			return false;
+		at = insn.flow == FLOW_JUMP ? insn.target - scan->addr : at + insn.len;
+	}
+	return false;
+}
+
+static bool take_trampoline(struct scan *scan, size_t at)
+{
+	size_t len = scan->arch->trampoline(scan->code + at, scan->size - at);
+	struct scan_state state = { .kind = SCAN_SIGNAL };
+	uint16_t number;
+
+	if (!len)
+		return false;
+	number = state_number(scan, &state);
+	for (size_t i = at; i < at + len; i++) {
+		scan->states[i] = number;
+		scan->lengths[i] = 1;
+	}
+	return true;
+}
+
+/* Whether what follows a call is another function, because the call never returns. */
+static bool is_next_function(const struct scan *scan, size_t at, const struct scan_state *state)
+{
+	int64_t off_by, off_by_entry;
+
+	if (prologue_at(scan, at))
+		return true;
+	return (scan->addr + at) % 16 == 0 && try_state(scan, at, state, &off_by) && off_by &&
+	       try_state(scan, at, &scan->arch->entry, &off_by_entry) && !off_by_entry;
+}
+
+/* The instruction behind another: whether to go on there. */
+static bool fall_into(struct scan *scan, size_t at, const struct scan_state *state, uint16_t old,
+		      bool weakly)
+{
+	uint16_t number;
+
+	if (at >= scan->size || (scan->states[at] && (!old || scan->states[at] != old)))
+		return false;
+	number = state_number(scan, state);
+	if (number == scan->states[at] || !number || scan->lengths[at] & FUNCTION)
+		return false;
+	scan->states[at] = number;
+	if (weakly)
+		scan->lengths[at] |= REACHED_WEAKLY;
+	return true;
+}
+
+/* From one instruction on, until what follows is known already or is none. */
+static void follow(struct scan *scan, struct work work)
+{
+	struct scan_state state = scan->table.items[scan->states[work.at] - 1], former;
+	struct scan_insn insn;
+	size_t at = work.at;
+	uint16_t old = work.old;
+	bool weakly;
+
+	if (old)
+		former = scan->table.items[old - 1];
+	for (; scan->steps && !scan->failed; scan->steps--) {
+		uint64_t addr = scan->addr + at;
+
+		if (take_trampoline(scan, at) ||
+		    !scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr,
+				      &insn, &state))
+			return;
+		if (old) {
+			scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr,
+					 &insn, &former);
+			old = state_number(scan, &former);
+		}
+		scan->lengths[at] = (scan->lengths[at] & ~LENGTH_MASK) | insn.len;
+		if (insn.flow == FLOW_CALL && insn.target != addr + insn.len)
+			reach_function(scan, insn.target - scan->addr, &scan->arch->entry);
+		else if (insn.flow == FLOW_COND || insn.flow == FLOW_JUMP)
+			reach(scan, insn.target - scan->addr, &state, old);
+		if (insn.flow >= FLOW_INDIRECT || insn.flow == FLOW_JUMP)
+			return;
+		weakly = insn.flow == FLOW_CALL ||
+			 (insn.padding && scan->lengths[at] & REACHED_WEAKLY);
+		at += insn.len;
+		if (weakly && is_next_function(scan, at, &state)) {
+			/* The call does not come back. */
+			reach_function(scan, at, &scan->arch->entry);
+			return;
+		}
+		if (!fall_into(scan, at, &state, old, weakly))
+			return;
+	}
+}
+
+static void follow_all(struct scan *scan)
+{
+	while (scan->work.nr && !scan->failed)
+		follow(scan, scan->work.items[--scan->work.nr]);
+}
+
+/*
+ * What nobody jumps to directly: a switch's case if an indirect jump came before it in its
+ * function, else a function of its own, which only pointers lead to.
+ */
+static void guess(struct scan *scan, size_t at, size_t indirect)
+{
+	struct scan_state state = scan->arch->entry;
+	int64_t off_by = 0;
+
+	if (!prologue_at(scan, at)) {
+		if (indirect < scan->size)
+			state = scan->table.items[scan->states[indirect] - 1];
+		if (try_state(scan, at, &state, &off_by) && off_by) {
+			if (try_state(scan, at, &scan->arch->entry, &off_by) && !off_by)
+				state = scan->arch->entry;
+			else if (state.sp_off + off_by >= 0)
+				state.sp_off += off_by;
+		}
+	}
+	reach(scan, at, &state, 0);
+	scan->lengths[at] |= REACHED_WEAKLY;
+	follow_all(scan);
+}
+
+static bool is_entry_state(const struct scan *scan, size_t at)
+{
+	return !memcmp(&scan->table.items[scan->states[at] - 1], &scan->arch->entry,
+		       sizeof(scan->arch->entry));
+}
+
+static void find_the_rest(struct scan *scan)
+{
+	size_t at = 0, indirect = SIZE_MAX;
+	struct scan_insn insn;
+
+	while (at < scan->size && !scan->failed) {
+		uint64_t addr = scan->addr + at;
+
+		if (!scan->states[at]) {
+			bool valid = scan->arch->step(scan->arch->cfi, scan->code + at,
+						      scan->size - at, addr, &insn, NULL);
+
+			/* Not an instruction, or one that isn't anybody's. */
+			if (!valid || insn.padding) {
+				at += valid ? insn.len : scan->arch->min_insn;
+				continue;
+			}
+		}
+		if (!scan->states[at])
+			guess(scan, at, indirect);
+		if (!scan->states[at] || !(scan->lengths[at] & LENGTH_MASK)) {
+			at += scan->arch->min_insn;
+			continue;
+		}
+		if (scan->lengths[at] & FUNCTION || (addr % 16 == 0 && is_entry_state(scan, at)))
+			indirect = SIZE_MAX;
+		if (scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr, &insn,
+				     NULL) &&
+		    insn.flow == FLOW_INDIRECT)
+			indirect = at;
+		at += scan->lengths[at] & LENGTH_MASK;
+	}
+}
+
+int scan_run(struct scan *scan)
+{
+	follow_all(scan);
+	find_the_rest(scan);
+	return scan->failed ? -ENOMEM : 0;
+}
+
+static void state_rule(const struct scan *scan, const struct scan_state *s, union cfi_rule *ret)
+{
+	const struct cfi_arch *cfi = scan->arch->cfi;
+	struct unwind_rule rule = { .cfa = CFA_REG };
+	bool lost = false;
+
+	switch (s->kind) {
+	case SCAN_END:
+		ret->rule = (struct unwind_rule){ .cfa = CFA_END };
+		return;
+	case SCAN_SIGNAL:
+		ret->rule = scan->arch->signal;
+		return;
+	case SCAN_UNKNOWN:
+		ret->rule = (struct unwind_rule){ .cfa = CFA_FRAME_POINTER };
+		return;
+	}
+	rule.cfa_reg = s->sp_known ? cfi->sp_reg : cfi->fp_reg;
+	rule.cfa_off = s->sp_known ? s->sp_off : s->fp_off;
+	rule.ra = s->ra;
+	rule.ra_off = s->ra_off;
+	rule.flags = s->flags;
+	for (int i = 0; i < UNWIND_SLOTS; i++) {
+		if (!cfi->lost.rule.slot_off[i])
+			rule.slot_off[i] = s->slots[i];
+		else
+			lost |= s->slots[i] != SLOT_SAME;
+	}
+	for (int i = 0; lost && i < UNWIND_SLOTS; i++)
+		rule.slot_off[i] |= cfi->lost.rule.slot_off[i];
+	ret->rule = rule;
+}
+
+void scan_emit(const struct scan *scan,
+	       void (*row)(void *arg, uint64_t addr, const union cfi_rule *rule), void *arg)
+{
+	static const struct scan_state unknown = { .kind = SCAN_UNKNOWN };
+	const struct scan_state *state, *last = NULL;
+	union cfi_rule rule;
+	uint64_t addr, before = 0;
+	struct scan_insn insn;
+	uint8_t len;
+
+	for (size_t at = 0; at < scan->size;) {
+		len = scan->lengths[at] & LENGTH_MASK;
+		if (scan->states[at] && len) {
+			state = &scan->table.items[scan->states[at] - 1];
+		} else if (scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at,
+					    scan->addr + at, &insn, NULL) &&
+			   insn.padding) {
+			at += insn.len;
+			continue;
+		} else {
+			state = &unknown;
+		}
+		if (!last || memcmp(state, last, sizeof(*state))) {
+			addr = scan->addr + at;
+			state_rule(scan, state, &rule);
+			/* The walker looks for callers a byte before where they return to. */
+			if (state->kind == SCAN_SIGNAL && addr > scan->addr && addr > before + 1)
+				addr--;
+			row(arg, addr, &rule);
+			before = addr;
+			last = state;
+		}
+		at += len ? len : scan->arch->min_insn;
+	}
+}

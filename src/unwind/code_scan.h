@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind rules from the code itself, for functions that no CFI covers (hand-written assembly, libc
+ * of musl): the stack pointer's distance from the CFA is followed through the control flow.
+ *
+ * scan_new() takes the bytes of a range of code, scan_function() follows one function from its
+ * first instruction, scan_rest() finds the functions that nothing named, scan_emit() hands out
+ * rows. What can't be followed becomes CFA_FRAME_POINTER.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dwarf/cfi.h"
+
+enum {
+	SCAN_BYTES_MAX = 1 << 20, /* of code, in one scan; needs 3 bytes of memory for each */
+	SCAN_STATES_MAX = 65535,
+	SCAN_TARGETS_MAX = 1 << 16,
+};
+
+enum scan_kind {
+	SCAN_FOLLOWED, /* sp_off and fp_off count */
+	SCAN_UNKNOWN,  /* lost track of the stack: frame pointer */
+	SCAN_END,      /* the thread's first function */
+	SCAN_SIGNAL,   /* a signal trampoline */
+};
+
+/* What is known before an instruction runs. Compared bytewise: no padding. */
+struct scan_state {
+	int32_t sp_off; /* CFA - stack pointer */
+	int32_t fp_off; /* CFA - frame pointer */
+	int16_t slots[UNWIND_SLOTS];
+	int16_t ra_off;
+	uint8_t kind; /* enum scan_kind */
+	uint8_t sp_known, fp_known;
+	uint8_t ra;    /* enum unwind_ra */
+	uint8_t flags; /* RULE_* */
+	uint8_t pad_[3];
+};
+_Static_assert(sizeof(struct scan_state) == 32, "compared bytewise");
+
+enum scan_flow {
+	FLOW_NEXT = 0,
+	FLOW_COND,     /* to the target or to the next one */
+	FLOW_JUMP,     /* to the target only */
+	FLOW_CALL,     /* the target is a function; goes on with the next one */
+	FLOW_INDIRECT, /* a jump to who knows where: switch, or tail call */
+	FLOW_RETURN,
+	FLOW_STOP, /* a trap */
+};
+
+struct scan_insn {
+	uint8_t len;
+	uint8_t flow; /* enum scan_flow */
+	bool padding; /* does nothing: stands between functions */
+	uint64_t target;
+};
+
+/* One per architecture. */
+struct scan_arch {
+	const struct cfi_arch *cfi;
+	struct scan_state entry; /* at a function's first instruction */
+	/*
+	 * Decodes the instruction at `p`, address `addr`: false if it is none. Applies what it does
+	 * to *state if that is not NULL.
+	 */
+	bool (*step)(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
+		     struct scan_insn *insn, struct scan_state *state);
+	/* Whether `p`, at `addr`, looks like the begin of a function that sets up a frame. */
+	bool (*prologue)(const uint8_t *p, size_t left, uint64_t addr);
+	/* Whether a signal trampoline is at `p`, and its length. */
+	size_t (*trampoline)(const uint8_t *p, size_t left);
+	struct unwind_rule signal;
+	uint8_t min_insn; /* how far apart instructions begin */
+};
+
+/* Fills *ret for cfi->machine. */
+void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret);
+void scan_arch_a64(const struct cfi_arch *cfi, struct scan_arch *ret);
+
+struct scan;
+
+/* `code` (at address `addr`, at most SCAN_BYTES_MAX) and `arch` are borrowed. */
+int scan_new(const struct scan_arch *arch, const uint8_t *code, size_t size, uint64_t addr,
+	     struct scan **ret);
+void scan_free(struct scan *scan);
+static inline void scan_free_p(struct scan **scan)
+{
+	scan_free(*scan);
+}
+/* A function begins at `addr`. Name all functions before following them. */
+void scan_function(struct scan *scan, uint64_t addr);
+/* The program's very first instruction is at `addr`. */
+void scan_entry_point(struct scan *scan, uint64_t addr);
+/* Follows the functions named, and those that it finds. 0 or -ENOMEM. */
+int scan_run(struct scan *scan);
+/* Calls `row` for each change of the rule, in order; padding has none of its own. */
+void scan_emit(const struct scan *scan,
+	       void (*row)(void *arg, uint64_t addr, const union cfi_rule *rule), void *arg);

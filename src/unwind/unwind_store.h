@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables that the walker reads, kept where both walkers can: in BPF maps that are also mapped
+ * here (the recorder), or in plain memory (cores, tests). Holds the arena of buckets, rows and
+ * mappings, the array of files and the array of distinct rules (abi/unwind.h).
+ *
+ * One thread. What is freed is used again only after unwind_store_tick() has seen RETIRE_NS pass,
+ * so that a walk that runs meanwhile, or a child that inherited an entry, never reads foreign
+ * cells.
+ */
+#pragma once
+
+#include "abi/unwind.h"
+#include "unwind/unwind_table.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+#include <stdbool.h>
+
+#define RETIRE_NS 3000000000ull
+
+struct arena_segment;
+
+struct unwind_store_maps {
+	int arena_fd, files_fd, rules_fd; /* BPF maps, borrowed; all -1: plain memory */
+};
+
+struct cell_range {
+	uint32_t first, nr;
+	uint64_t retired_ns; /* of retired ranges */
+};
+
+struct file_table {
+	uint32_t file, first, nr; /* its cells */
+};
+
+struct unwind_store {
+	struct unwind_store_maps maps;
+	struct unwind_file *files; /* UNWIND_FILES_MAX */
+	struct unwind_rule *rules; /* UNWIND_RULES_MAX */
+	uint32_t nr_rules;
+	struct map rule_ids; /* hash -> number */
+	struct arena_segment *segments[ARENA_SEGMENTS_MAX];
+	int segment_fds[ARENA_SEGMENTS_MAX];
+	uint32_t nr_segments, max_segments;
+	VEC(struct cell_range) free_ranges; /* sorted by first, coalesced */
+	VEC(struct cell_range) retired;
+	VEC(struct file_table) tables;
+	uint64_t *used_ns; /* by file: last seen in a sample */
+	uint32_t *wanted;  /* by file: cells that its table, refused or given up, asks for; or 0 */
+	uint64_t now_ns;
+	uint64_t nr_evicted;	/* tables given up for room */
+	uint64_t nr_rules_lost; /* rules that found no place: their rows say STOP_TABLE_EVICTED */
+};
+
+/* At most `max_bytes` of arena. 0 or negative errno. */
+int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
+		      size_t max_bytes);
+void unwind_store_fini(struct unwind_store *s);
+
+void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);
+/*
+ * Loads a file's table. Evicts the tables that were unused for longest if the arena is full;
+ * -ENOSPC if it does not fit even so (the file's state is FILE_STATE_EVICTED then).
+ */
+int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind_table *table);
+/* The file was seen in a sample: it is evicted last. */
+void unwind_store_touch(struct unwind_store *s, uint32_t file);
+
+/* Room for a process's mappings, filled; the first cell. -ENOSPC, -E2BIG. */
+int unwind_store_add_mappings(struct unwind_store *s, const struct unwind_mapping *mappings,
+			      uint32_t nr, uint32_t *ret_cell);
+void unwind_store_free_mappings(struct unwind_store *s, uint32_t cell, uint32_t nr);
+
+/* Gives back what was freed RETIRE_NS ago or earlier. Monotonic time. */
+void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);
+/* Bytes of arena in use as segments. */
+size_t unwind_store_bytes(const struct unwind_store *s);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The unwind table of one ELF file, in the shape that the walker reads (abi/unwind.h): buckets,
+ * rows and distinct rules. Built once from .eh_frame, .debug_frame and, for code that they leave
+ * out, by reading the code's prologues; immutable.
+ */
+#pragma once
+
+#include "abi/unwind.h"
+#include "elf/elf_file.h"
+
+struct unwind_table {
+	uint64_t start;	     /* 256-aligned */
+	uint32_t nr_buckets; /* BUCKET() values */
+	uint32_t nr_rows;    /* ROW() values; rule numbers index `rules` below */
+	uint32_t nr_rules;
+	uint32_t *buckets;
+	uint32_t *rows;
+	struct unwind_rule *rules; /* rules[0] is { CFA_STOP, STOP_NO_RULE } */
+	/* What could not be used: each costs its own range only. */
+	uint32_t nr_bad_fdes;
+	uint32_t nr_bad_cies;
+	uint32_t nr_unsupported_expressions;
+	uint32_t nr_rows_before_merging; /* for statistics: how much was interpreted */
+};
+
+/*
+ * Builds the table of `elf`. 0, -ENOTSUP (machine), -EFBIG (more rows or code than the format can
+ * hold), -ENOMEM. A file without any unwind information is 0: its table says CFA_FRAME_POINTER for
+ * all executable code.
+ */
+int unwind_table_build(const struct elf_file *elf, struct unwind_table **ret);
+void unwind_table_free(struct unwind_table *table);
+static inline void unwind_table_free_p(struct unwind_table **table)
+{
+	unwind_table_free(*table);
+}
+/* Memory that the table holds. */
+size_t unwind_table_bytes(const struct unwind_table *table);
+/* What the walker would find at `addr`; never NULL. */
+const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t addr);
