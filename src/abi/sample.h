@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The records of the sample ring. Each begins with a sample_header; what follows depends on `type`.
+ */
+#pragma once
+
+#include "abi/unwind.h"
+
+#define STOP(name, NAME, id, sentence) STOP_##NAME = id,
+enum stop_reason {
+	STOP_NONE = 0, /* go on walking */
+#include "abi/stop_reasons.def"
+	STOP_MAX_ = 32,
+};
+#undef STOP
+
+#define LOST(name, NAME, id, sentence) LOST_##NAME = id,
+enum lost_reason {
+#include "abi/lost_reasons.def"
+	LOST_KERNEL_MAX_ = 5,
+	LOST_MAX_ = 16,
+};
+#undef LOST
+
+#define RUNTIME(name, NAME, id) RUNTIME_##NAME = id,
+enum runtime_id {
+	RUNTIME_KERNEL = 0, /* a kernel address: the frame word is the address itself */
+#include "abi/runtimes.def"
+	RUNTIME_MAX_ = 32,
+};
+#undef RUNTIME
+
+enum sample_type {
+	SAMPLE_HIT =
+		1, /* header only: the stack with this hash was sent before by this CPU's walker */
+	SAMPLE_FULL = 2, /* header, sample_full, frame words */
+	SAMPLE_RAW = 3,	 /* header, sample_raw, kernel frame words, stack bytes: to be walked by the
+			    agent */
+};
+
+enum {
+	SAMPLE_ALSO_FULL = 1 << 0, /* of a RAW: the same sample follows in full (tests) */
+};
+
+enum { SAMPLE_COMM_LEN = 16, SAMPLE_MAX_KERNEL_FRAMES = 127 };
+
+struct sample_header {
+	__u16 type; /* enum sample_type */
+	__u8 stop;  /* enum stop_reason: how the walk ended; of a RAW, why it was sent raw */
+	__u8 flags; /* SAMPLE_ALSO_* */
+	__u32 cpu;
+	__u32 pid; /* tgid, in the initial PID namespace */
+	__u32 tid;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 hash;    /* of the whole stack with generation and stop reason; 0 in a RAW */
+	char comm[SAMPLE_COMM_LEN];
+};
+_Static_assert(sizeof(struct sample_header) == 48, "a hit costs 48 bytes");
+
+/*
+ * Frame words, innermost first: nr_kernel kernel addresses, then nr_words words of user frames. A
+ * user frame is a header word and FRAME_EXTRA(header) words that its runtime defines.
+ */
+struct sample_full {
+	__u32 generation; /* of the mappings that the addresses were found in; 0: no user frames */
+	__u16 nr_kernel;
+	__u16 nr_words;
+};
+_Static_assert(sizeof(struct sample_full) == 8, "wire size");
+
+/*
+ * The header word: runtime id, number of further words, 52 bits of data. NATIVE: data is the
+ * address of the code that runs or called: the pc of an interrupted frame, else the return address
+ * minus 1.
+ */
+#define FRAME(runtime, extra, data)                                                                \
+	(((__u64)(runtime) << 56) | ((__u64)(extra) << 52) | ((data)&FRAME_DATA_MASK))
+#define FRAME_DATA_MASK	     ((1ull << 52) - 1)
+#define FRAME_RUNTIME(frame) ((__u32)((frame) >> 56))
+#define FRAME_EXTRA(frame)   ((__u32)((frame) >> 52) & 15)
+#define FRAME_DATA(frame)    ((frame)&FRAME_DATA_MASK)
+
+enum {
+	RAW_STACK_MAX =
+		65536, /* a multiple of 4096; deeper stacks are cut while their code is unknown */
+	/* At a function's end, registers are already popped that the unwind rules still find below
+	   sp. */
+	RAW_STACK_BELOW = 128,
+	RAW_CODE_BEFORE = 16,
+	RAW_CODE_AFTER = 16,
+};
+
+struct sample_raw {
+	__u64 mm;		     /* see struct unwind_process */
+	__u64 regs[UNWIND_REGS_MAX]; /* by DWARF number */
+	__u64 pc;
+	__u64 stack_start; /* where the copy of the stack begins: RAW_STACK_BELOW under sp, if
+			      readable */
+	__u32 generation;  /* of the entry that failed to walk; 0: the process is unknown */
+	__u16 nr_kernel;
+	__u16 pad_;
+	__u32 stack_size; /* bytes copied */
+	__u32 file; /* of a STOP_FILE_PENDING: whose table is wanted (struct unwind_mapping) */
+	__u8 code[RAW_CODE_BEFORE + RAW_CODE_AFTER]; /* around pc; zero if unreadable */
+};
+_Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32, "wire size");
+
+enum { SAMPLE_FRAMES_DEFAULT = 1024, SAMPLE_WORDS_MAX = 2048 };

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How the walker reaches its state, its tables and the process's memory in the kernel. The host's
+ * doubles of these functions are in bpf/host/bpf_host.h.
+ */
+#pragma once
+
+#include "bpf/walk.bpf.h"
+
+#ifdef __bpf__
+#include "bpf/maps.bpf.h"
+
+static __always_inline struct walk *current_walk(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&walks, &zero);
+}
+
+static __always_inline const struct unwind_file *file_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&files, &index);
+}
+
+static __always_inline const struct unwind_rule *rule_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&rules, &index);
+}
+
+static __always_inline struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
+{
+	__u32 cpu = w->cpu;
+	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
+
+	return cache ? &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)] : NULL;
+}
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * From an address to its unwind rule: the process's sorted mappings, then the file's buckets and
+ * rows (abi/unwind.h). Called only when the CPU's cache of exact addresses misses.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/access.bpf.h"
+#include "bpf/arena.bpf.h"
+
+enum { ROW_SEARCH_STEPS = 8 };
+_Static_assert(1 << ROW_SEARCH_STEPS > BUCKET_ROWS_MAX, "the search must reach every row");
+
+__noinline int WALK_NAME(find_mapping)(void);
+__noinline int WALK_NAME(find_row)(__u32 file, __u64 addr);
+
+/* Fills walk->mapping_*; 0 or a stop reason. */
+__noinline int WALK_NAME(find_mapping)(void)
+{
+	struct walk *w = current_walk();
+	const struct unwind_mapping *m;
+	const struct arena_segment *s;
+	__u32 i, lo, n, cell;
+
+	if (!w)
+		return STOP_INTERNAL;
+	cell = w->process.mappings;
+	n = w->process.nr_mappings;
+	if (!n)
+		return STOP_NO_MAPPING;
+	s = arena_segment_of(cell);
+	if (!s)
+		return STOP_INTERNAL;
+	lo = 0;
+	/* Bounds that the verifier does not know keep it from following every path of the search.
+	 */
+	for (i = 0; i < MAPPINGS_SEARCH_STEPS && n > 1; i++) {
+		__u32 half = n / 2;
+
+		m = arena_mapping(s, cell, lo + half);
+		if (m->start <= w->pc)
+			lo += half;
+		n -= half;
+	}
+	m = arena_mapping(s, cell, lo);
+	if (w->pc < m->start || w->pc >= m->end)
+		return STOP_NO_MAPPING;
+	w->mapping_start = m->start;
+	w->mapping_len = m->end - m->start;
+	w->mapping_bias = m->bias;
+	w->mapping_file = m->file;
+	return STOP_NONE;
+}
+
+/* The rule of `addr` in the file's own address space: its number, or a negative stop reason. */
+__noinline int WALK_NAME(find_row)(__u32 file, __u64 addr)
+{
+	const struct unwind_file *f = file_at(file);
+	__u32 bucket, first, i, lo, n, row, low = addr & 255;
+	__u64 number;
+
+	if (!f)
+		return -STOP_INTERNAL;
+	switch (f->state) {
+	case FILE_STATE_LOADED:
+		break;
+	case FILE_STATE_UNREADABLE:
+		return -STOP_FILE_UNREADABLE;
+	case FILE_STATE_EVICTED:
+		return -STOP_TABLE_EVICTED;
+	default:
+		return -STOP_FILE_PENDING;
+	}
+	number = (addr - f->start) >> BUCKET_SHIFT;
+	if (addr < f->start || number >= f->nr_buckets)
+		return -STOP_NO_RULE;
+	if (arena_cell(f->buckets + (__u32)number, &bucket))
+		return -STOP_INTERNAL;
+	first = BUCKET_FIRST(bucket);
+	n = BUCKET_NR(bucket);
+	/* lo: how many of the bucket's rows begin at or before addr. */
+	lo = 0;
+	for (i = 0; i < ROW_SEARCH_STEPS && n; i++) {
+		__u32 half = n / 2;
+
+		if (arena_cell(f->rows + first + lo + half, &row))
+			return -STOP_INTERNAL;
+		if ((row >> 24) <= low) {
+			lo += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	if (!(first + lo))
+		return -STOP_NO_RULE;
+	if (arena_cell(f->rows + first + lo - 1, &row))
+		return -STOP_INTERNAL;
+	return ROW_RULE(row);
+}
+
+__noinline int WALK_NAME(find_rule)(void)
+{
+	struct walk *w = current_walk();
+	int stop;
+
+	if (!w)
+		return -STOP_INTERNAL;
+	if (w->pc - w->mapping_start >= w->mapping_len) {
+		stop = WALK_NAME(find_mapping)();
+		if (stop)
+			return -stop;
+	}
+	if (w->mapping_file == MAPPING_ANON)
+		return RULE_FRAME_POINTER;
+	return WALK_NAME(find_row)(w->mapping_file, w->pc - w->mapping_bias);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The walker's doubles for user space: what bpf_helpers.h, access.bpf.h and arena.bpf.h give it in
+ * the kernel. Included through bpf/prelude.bpf.h by the host build of the walker only; who wants to
+ * call the walker includes bpf/host/walk_host.h.
+ */
+#pragma once
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define __noinline	__attribute__((noinline))
+#define barrier_var(v)	((void)(v))
+
+#define WALK_PASTE_(name, arch) name##_##arch
+#define WALK_PASTE(name, arch)	WALK_PASTE_(name, arch)
+#if defined(__TARGET_ARCH_x86)
+#define WALK_NAME(name) WALK_PASTE(name, x86_64)
+#else
+#define WALK_NAME(name) WALK_PASTE(name, aarch64)
+#endif
+
+struct walk;
+struct arena_segment;
+struct unwind_file;
+struct unwind_rule;
+struct rule_cache_entry;
+
+/* The walk of this thread: see walk_host.c. */
+struct walk *current_walk(void);
+const struct unwind_file *file_at(__u32 index);
+const struct unwind_rule *rule_at(__u32 index);
+const struct arena_segment *arena_segment_of(__u32 cell);
+struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot);
+long bpf_probe_read_user(void *to, __u32 size, const void *from);

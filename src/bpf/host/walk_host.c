@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The host's side of the walker: see walk_host.h. */
+#include "bpf/host/bpf_host.h"
+#include "bpf/host/walk_host.h"
+
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+
+static _Thread_local struct {
+	struct walk *walk;
+	const struct walk_tables *tables;
+	const struct walk_memory *memory;
+	struct rule_cache_entry no_cache;
+} current;
+
+int walk_user_x86_64(void);
+int walk_user_aarch64(void);
+
+struct walk *current_walk(void)
+{
+	return current.walk;
+}
+
+const struct unwind_file *file_at(__u32 index)
+{
+	return index < current.tables->nr_files ? &current.tables->files[index] : NULL;
+}
+
+const struct unwind_rule *rule_at(__u32 index)
+{
+	return index < current.tables->nr_rules ? &current.tables->rules[index] : NULL;
+}
+
+const struct arena_segment *arena_segment_of(__u32 cell)
+{
+	__u32 segment = cell >> ARENA_SEGMENT_SHIFT;
+
+	return segment < current.tables->nr_segments ? current.tables->segments[segment] : NULL;
+}
+
+/* No cache here: an entry that is empty each time. */
+struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
+{
+	(void)w;
+	(void)slot;
+	current.no_cache = (struct rule_cache_entry){ 0 };
+	return &current.no_cache;
+}
+
+long bpf_probe_read_user(void *to, __u32 size, const void *from)
+{
+	long r = current.memory->read(current.memory->ctx, (__u64)(uintptr_t)from, to, size);
+
+	if (r)
+		memset(to, 0, size); /* as the kernel does */
+	return r;
+}
+
+int walk_host(const struct walk_tables *tables, const struct walk_memory *memory,
+	      const struct walk_input *input, struct walk *w)
+{
+	bool a64 = input->machine == EM_AARCH64;
+	int stop;
+
+	memset(w, 0, offsetof(struct walk, words));
+	w->pc = input->pc;
+	memcpy(w->regs, input->regs, sizeof(w->regs));
+	w->valid = a64 ? ~0u : 0xffff;
+	w->runtime = RUNTIME_NATIVE;
+	w->interrupted = 1;
+	w->process = input->process;
+	w->max_frames = input->max_frames;
+	w->address_mask = input->address_mask ? input->address_mask : (1ull << 48) - 1;
+	w->full.generation = input->process.generation;
+	current.walk = w;
+	current.tables = tables;
+	current.memory = memory;
+	stop = a64 ? walk_user_aarch64() : walk_user_x86_64();
+	current.walk = NULL;
+	return stop > 0 && stop < STOP_MAX_ ? stop : STOP_INTERNAL;
+}

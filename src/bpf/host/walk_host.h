@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's walker as a library: the same code over tables and a memory reader of the caller's.
+ * One build an architecture, so that an aarch64 core walks on x86-64. Thread-safe: a walk's state
+ * is the caller's, and the current one is thread-local.
+ */
+#pragma once
+
+#include "bpf/walk.bpf.h"
+
+/* What the walker reads: arrays as in the BPF maps. All borrowed. */
+struct walk_tables {
+	const struct unwind_file *files;
+	__u32 nr_files;
+	const struct unwind_rule *rules;
+	__u32 nr_rules;
+	struct arena_segment *const *segments; /* NULL: not there */
+	__u32 nr_segments;
+};
+
+/* Reads all of `size` bytes of the process's memory at `addr`, or fails with a negative errno. */
+struct walk_memory {
+	int (*read)(void *ctx, __u64 addr, void *to, __u32 size);
+	void *ctx;
+};
+
+struct walk_input {
+	__u16 machine; /* EM_X86_64 or EM_AARCH64 */
+	__u64 pc;
+	const __u64 *regs; /* UNWIND_REGS_MAX, by DWARF number */
+	struct unwind_process process;
+	__u32 max_frames;
+	__u64 address_mask; /* 0: 48 bits */
+};
+
+/*
+ * Walks from an interrupted frame. Returns how it ended (enum stop_reason, never STOP_NONE);
+ * state->words[0 .. state->full.nr_words) are the frames, innermost first.
+ */
+int walk_host(const struct walk_tables *tables, const struct walk_memory *memory,
+	      const struct walk_input *input, struct walk *state);

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The walker over made-up memory: both architectures, every kind of rule, and every way to end.
+ * A test lays out a stack and rules by address; the tables are made from these.
+ */
+#include "bpf/host/walk_host.h"
+#include "test.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	CODE = 0x400000,
+	CODE_SIZE = 0x10000,
+	STACK = 0x7ff00000,
+	STACK_WORDS = 2048,
+	MAX_RULES = 64,
+};
+
+static struct {
+	struct unwind_file files[3];
+	struct unwind_rule rules[MAX_RULES];
+	__u32 nr_rules;
+	struct arena_segment *segments[2];
+	__u64 stack[STACK_WORDS];
+	__u64 code[CODE_SIZE / 8];
+	__u64 regs[UNWIND_REGS_MAX];
+	__u32 nr_mappings;
+	__u64 unreadable_from;
+	struct walk walk;
+} t;
+
+static int read_test(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	(void)ctx;
+	if (addr >= STACK && addr + size <= STACK + sizeof(t.stack) &&
+	    addr + size <= t.unreadable_from) {
+		memcpy(to, (char *)t.stack + (addr - STACK), size);
+		return 0;
+	}
+	if (addr >= CODE && addr + size <= CODE + CODE_SIZE) {
+		memcpy(to, (char *)t.code + (addr - CODE), size);
+		return 0;
+	}
+	return -EFAULT;
+}
+
+/* One file of 256 buckets, each with one row; rule 0 everywhere until rule_at_bucket(). */
+static void set_up(void)
+{
+	struct unwind_mapping *m;
+
+	memset(&t, 0, sizeof(t));
+	t.unreadable_from = ~0ull;
+	t.segments[0] = calloc(1, sizeof(*t.segments[0]));
+	t.segments[1] = calloc(1, sizeof(*t.segments[1]));
+	m = (struct unwind_mapping *)t.segments[0]->cells;
+	m[0] = (struct unwind_mapping){ 0x1000, 0x2000, 0, MAPPING_ANON, 0 };
+	m[1] = (struct unwind_mapping){ CODE, CODE + CODE_SIZE, CODE - 0x1000, 1, 0 };
+	m[2] = (struct unwind_mapping){ 0x900000, 0x910000, 0, 2, 0 };
+	t.nr_mappings = 3;
+	t.files[1] = (struct unwind_file){ .start = 0x1000,
+					   .nr_buckets = CODE_SIZE / 256,
+					   .buckets = ARENA_SEGMENT_CELLS,
+					   .rows = ARENA_SEGMENT_CELLS + 512,
+					   .state = FILE_STATE_LOADED };
+	t.files[2] = (struct unwind_file){ .state = FILE_STATE_PENDING };
+	t.rules[0] = (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE };
+	t.rules[RULE_FRAME_POINTER] = (struct unwind_rule){ .cfa = CFA_FRAME_POINTER };
+	t.nr_rules = 2;
+	for (__u32 i = 0; i < CODE_SIZE / 256; i++) {
+		t.segments[1]->cells[i] = BUCKET(i, 1);
+		t.segments[1]->cells[512 + i] = ROW(0, 0);
+	}
+}
+
+static void tear_down(void)
+{
+	free(t.segments[0]);
+	free(t.segments[1]);
+}
+
+/* The code in bucket `n` (CODE + 256 n ...) has this rule. */
+static void rule_in_bucket(__u32 n, struct unwind_rule rule)
+{
+	t.rules[t.nr_rules] = rule;
+	t.segments[1]->cells[512 + n] = ROW(0, t.nr_rules++);
+}
+
+#define AT(bucket, off) (CODE + 256 * (__u64)(bucket) + (off))
+#define SP(word)	(STACK + 8 * (__u64)(word))
+
+static int walk(__u16 machine, __u64 pc)
+{
+	const struct walk_memory memory = { read_test, NULL };
+	const struct walk_tables tables = { t.files, 3, t.rules, MAX_RULES, t.segments, 2 };
+	const struct walk_input input = {
+		.machine = machine,
+		.pc = pc,
+		.regs = t.regs,
+		.process = { .generation = 7, .nr_mappings = t.nr_mappings },
+		.max_frames = 100,
+	};
+
+	return walk_host(&tables, &memory, &input, &t.walk);
+}
+
+#define ASSERT_FRAMES(...)                                                                         \
+	do {                                                                                       \
+		const __u64 want_[] = { __VA_ARGS__ };                                             \
+		ASSERT_EQ(t.walk.full.nr_words, sizeof(want_) / 8);                                \
+		for (size_t i_ = 0; i_ < sizeof(want_) / 8; i_++)                                  \
+			ASSERT_EQ(FRAME_DATA(t.walk.words[i_]), want_[i_]);                        \
+	} while (0)
+
+static const struct unwind_rule end = { .cfa = CFA_END };
+
+TEST(x86_frames_by_stack_pointer)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = X86_RSP,
+						.cfa_off = 32,
+						.ra_off = -1,
+						.slot_off = { [1] = -2 } });
+	rule_in_bucket(3,
+		       (struct unwind_rule){
+			       .cfa = CFA_REG, .cfa_reg = X86_RBX, .cfa_off = 16, .ra_off = -1 });
+	rule_in_bucket(4, end);
+	t.regs[X86_RSP] = SP(10);
+	t.stack[10] = AT(2, 0x10); /* the leaf's return address */
+	t.stack[13] = SP(20);	   /* rbx, saved by the second */
+	t.stack[14] = AT(3, 0x20);
+	t.stack[21] = AT(4, 0x30); /* CFA = rbx + 16 = SP(22) */
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 5), AT(2, 0x0f), AT(3, 0x1f), AT(4, 0x2f));
+	ASSERT_EQ(t.walk.full.generation, 7);
+	tear_down();
+}
+
+TEST(x86_a_return_address_at_a_functions_end_belongs_to_the_caller)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(2, end); /* a noreturn call is its last instruction */
+	t.regs[X86_RSP] = SP(10);
+	t.stack[10] = AT(3, 0);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0xff));
+	tear_down();
+}
+
+TEST(x86_a_realigned_frame)
+{
+	set_up();
+	/* gcc: CFA = *(rbp - 8); rbp is saved where it points to. */
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_DEREF,
+						.cfa_reg = X86_RBP,
+						.cfa_off = -8,
+						.flags = RULE_SLOTS_AT_FP,
+						.ra_off = -1,
+						.slot_off = { -1 } });
+	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = X86_RBP,
+						.cfa_off = 16,
+						.ra_off = -1,
+						.slot_off = { -2 } });
+	rule_in_bucket(3, end);
+	t.regs[X86_RSP] = SP(4);
+	t.regs[X86_RBP] = SP(12);
+	t.stack[11] = SP(17); /* the CFA */
+	t.stack[12] = SP(20); /* the caller's rbp */
+	t.stack[16] = AT(2, 1);
+	t.stack[20] = 0;
+	t.stack[21] = AT(3, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0), AT(3, 0));
+	tear_down();
+}
+
+TEST(x86_a_signal_frame_gives_back_all_registers)
+{
+	static const __u64 gregs[] = { 8,
+				       9,
+				       10,
+				       11,
+				       12,
+				       13,
+				       14,
+				       15,
+				       /* rdi rsi rbp rbx */ 5,
+				       4,
+				       6,
+				       3,
+				       /* rdx rax rcx */ 2,
+				       0,
+				       1 };
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(
+		2, (struct unwind_rule){ .cfa = CFA_SIGNAL, .cfa_reg = X86_RSP, .cfa_off = 40 });
+	/* The interrupted code hangs on rax, which only an interrupted frame can have. */
+	rule_in_bucket(3, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RAX, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(4, end);
+	t.regs[X86_RSP] = SP(10);
+	t.stack[10] = AT(2, 1); /* the handler returns to the trampoline */
+	for (int i = 0; i < 15; i++)
+		t.stack[11 + 5 + i] = 0x1000 + gregs[i];
+	t.stack[11 + 5 + 13] = SP(100);	 /* rax */
+	t.stack[11 + 5 + 15] = SP(90);	 /* rsp */
+	t.stack[11 + 5 + 16] = AT(3, 0); /* rip: exactly a function's first byte */
+	t.stack[100] = AT(4, 9);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	/* The trampoline's own address, not a byte before it. */
+	ASSERT_FRAMES(AT(1, 0), AT(2, 1), AT(3, 0), AT(4, 8));
+	tear_down();
+}
+
+TEST(x86_a_plt_stub_before_and_behind_its_push)
+{
+	const struct unwind_rule plt = { .cfa = CFA_PLT,
+					 .cfa_reg = X86_RSP,
+					 .cfa_off = 8,
+					 .ra_off = -1,
+					 .slot_off = { [UNWIND_CFA_OFF2_SLOT] = 11 } };
+	for (int pushed = 0; pushed < 2; pushed++) {
+		set_up();
+		rule_in_bucket(1, plt);
+		rule_in_bucket(2, end);
+		t.regs[X86_RSP] = SP(10 - pushed);
+		t.stack[10] = AT(2, 1);
+		ASSERT_EQ(walk(EM_X86_64, AT(1, pushed ? 11 : 6)), STOP_COMPLETE);
+		ASSERT_FRAMES(AT(1, pushed ? 11 : 6), AT(2, 0));
+		tear_down();
+	}
+}
+
+TEST(x86_vfork_has_its_return_address_in_rdi)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = X86_RSP,
+						.cfa_off = 0,
+						.ra = RA_IN_REG,
+						.ra_off = X86_RDI });
+	rule_in_bucket(2, end);
+	t.regs[X86_RSP] = SP(10);
+	t.regs[X86_RDI] = AT(2, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0));
+	tear_down();
+}
+
+/* Code bytes at CODE + 256 * 1 + 0x20, where the pc is put `at` bytes behind. */
+static int walk_code(const char *bytes, size_t size, __u64 at, __u64 sp)
+{
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	memcpy((char *)t.code + 256 + 0x20, bytes, size);
+	t.regs[X86_RSP] = sp;
+	t.regs[X86_RBP] = SP(20);
+	t.stack[10] = AT(2, 1);
+	t.stack[20] = 0;
+	t.stack[21] = AT(2, 0x81);
+	return walk(EM_X86_64, AT(1, 0x20 + at));
+}
+
+TEST(x86_frame_pointers_with_prologue_and_epilogue)
+{
+	static const struct {
+		const char *bytes;
+		size_t size, at;
+		int sp_word;
+		int caller; /* offset in bucket 2 */
+	} cases[] = {
+		{ "\x55\x48\x89\xe5", 4, 0, 10, 0 },		     /* at push */
+		{ "\xf3\x0f\x1e\xfa\x55\x48\x89\xe5", 8, 0, 10, 0 }, /* at endbr64 */
+		{ "\xc3", 1, 0, 10, 0 },			     /* at ret */
+		{ "\x5d\xe9\x11\x22\x33\x44", 6, 1, 10, 0 },	     /* at a tail jump */
+		{ "\x48\x8b\x45\xf8", 4, 0, 5, 0x80 },		     /* in the body */
+		{ "\x5d\xc3", 2, 0, 20, 0x80 },			     /* at pop %rbp */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up();
+		t.stack[20] = 0;
+		walk_code(cases[i].bytes, cases[i].size, cases[i].at, SP(cases[i].sp_word));
+		ASSERT(t.walk.full.nr_words >= 2);
+		ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, cases[i].caller));
+		tear_down();
+	}
+	/* Between push and mov the old frame pointer lies at sp. */
+	set_up();
+	t.stack[9] = SP(20);
+	walk_code("\x55\x48\x89\xe5", 4, 1, SP(9));
+	ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, 0));
+	ASSERT_EQ(FRAME_DATA(t.walk.words[2]), AT(2, 0x80));
+	tear_down();
+}
+
+TEST(a_frame_pointer_of_0_is_the_first_frame)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	t.regs[X86_RSP] = SP(10);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0x40));
+	tear_down();
+}
+
+TEST(a_frame_pointer_that_leads_nowhere_adds_no_frame)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	t.regs[X86_RSP] = SP(10);
+	t.regs[X86_RBP] = SP(20);
+	t.stack[20] = SP(30);
+	t.stack[21] = 0x123456789; /* in no mapping */
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_FRAME_POINTER);
+	ASSERT_FRAMES(AT(1, 0x40));
+	t.regs[X86_RBP] = 3;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_FRAME_POINTER);
+	tear_down();
+}
+
+TEST(every_other_way_to_end)
+{
+	const struct unwind_rule by_sp = {
+		.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1
+	};
+
+	set_up();
+	t.regs[X86_RSP] = SP(10);
+	ASSERT_EQ(walk(EM_X86_64, AT(9, 0)), STOP_NO_RULE);
+	ASSERT_FRAMES(AT(9, 0));
+	ASSERT_EQ(walk(EM_X86_64, 0x777777), STOP_NO_MAPPING);
+	ASSERT_FRAMES(0x777777);
+	ASSERT_EQ(walk(EM_X86_64, 0x900010), STOP_FILE_PENDING);
+	t.files[2].state = FILE_STATE_UNREADABLE;
+	ASSERT_EQ(walk(EM_X86_64, 0x900010), STOP_FILE_UNREADABLE);
+	t.files[2].state = FILE_STATE_EVICTED;
+	ASSERT_EQ(walk(EM_X86_64, 0x900010), STOP_TABLE_EVICTED);
+	rule_in_bucket(1, by_sp);
+	t.stack[10] = 0x888888; /* a caller that is nowhere is no frame */
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_NO_MAPPING);
+	ASSERT_FRAMES(AT(1, 0));
+	t.stack[10] = 0;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	t.regs[X86_RSP] = 0x10;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_STACK_UNREADABLE);
+	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_BAD_CFI });
+	ASSERT_EQ(walk(EM_X86_64, AT(2, 0)), STOP_BAD_CFI);
+	/* A register that only the interrupted frame had. */
+	rule_in_bucket(3, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_R11, .cfa_off = 8, .ra_off = -1 });
+	t.regs[X86_RSP] = SP(10);
+	t.regs[X86_R11] = SP(10);
+	t.stack[10] = AT(3, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_UNKNOWN_REGISTER);
+	/* The stack grows the wrong way. */
+	rule_in_bucket(4,
+		       (struct unwind_rule){
+			       .cfa = CFA_REG, .cfa_reg = X86_RBP, .cfa_off = 16, .ra_off = -1 });
+	t.regs[X86_RBP] = SP(3);
+	t.stack[4] = AT(4, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(4, 0)), STOP_NO_PROGRESS);
+	tear_down();
+}
+
+TEST(a_stack_is_read_up_to_its_last_byte)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(2, end);
+	/* The page ends behind the return address: a whole window can't be read. */
+	t.regs[X86_RSP] = SP(511);
+	t.unreadable_from = SP(512);
+	ASSERT_EQ(SP(512) & 4095, 0);
+	t.stack[511] = AT(2, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0));
+	tear_down();
+}
+
+TEST(a_loop_ends_at_max_frames)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	for (int i = 0; i < STACK_WORDS; i++)
+		t.stack[i] = AT(1, 1);
+	t.regs[X86_RSP] = SP(0);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_MAX_FRAMES);
+	ASSERT_EQ(t.walk.full.nr_words, 100);
+	tear_down();
+}
+
+TEST(the_last_row_of_an_earlier_bucket_holds)
+{
+	set_up();
+	rule_in_bucket(1, end);
+	/* Buckets 2 to 4 are inside the same function: no rows of their own. */
+	for (__u32 i = 2; i <= 4; i++)
+		t.segments[1]->cells[i] = BUCKET(2, 0);
+	/* Bucket 5's only row begins in its middle. */
+	t.segments[1]->cells[5] = BUCKET(2, 1);
+	t.segments[1]->cells[512 + 2] = ROW(0x80, 0);
+	t.regs[X86_RSP] = SP(10);
+	ASSERT_EQ(walk(EM_X86_64, AT(4, 0x55)), STOP_COMPLETE);
+	ASSERT_EQ(walk(EM_X86_64, AT(5, 0x7f)), STOP_COMPLETE);
+	ASSERT_EQ(walk(EM_X86_64, AT(5, 0x80)), STOP_NO_RULE);
+	tear_down();
+}
+
+TEST(a64_leaf_by_link_register_then_frame_records)
+{
+	set_up();
+	/* A leaf that has saved nothing; its return address is signed. */
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = A64_SP,
+						.ra = RA_IN_REG,
+						.ra_off = A64_LR,
+						.flags = RULE_RA_SIGNED });
+	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = A64_SP,
+						.cfa_off = 48,
+						.ra_off = -5,
+						.slot_off = { -6 } });
+	rule_in_bucket(3, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = A64_FP,
+						.cfa_off = 32,
+						.ra_off = -3,
+						.slot_off = { -4 } });
+	rule_in_bucket(4, end);
+	t.regs[A64_SP] = SP(10);
+	t.regs[A64_LR] = AT(2, 0x10) | 0x2aull << 48;
+	t.stack[10] = SP(20);
+	t.stack[11] = AT(3, 0x10) | 0x55ull << 48;
+	t.stack[20] = 0;
+	t.stack[21] = AT(4, 0x10);
+	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0x0f), AT(3, 0x0f), AT(4, 0x0f));
+	tear_down();
+}
+
+TEST(a64_the_link_register_is_the_interrupted_frames_only)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = A64_SP, .cfa_off = 16, .ra_off = -1 });
+	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = A64_SP,
+						.cfa_off = 16,
+						.ra = RA_IN_REG,
+						.ra_off = A64_LR });
+	t.regs[A64_SP] = SP(10);
+	t.regs[A64_LR] = AT(3, 0);
+	t.stack[11] = AT(2, 4);
+	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_UNKNOWN_REGISTER);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 3));
+	tear_down();
+}
+
+TEST(a64_a_signal_frame)
+{
+	set_up();
+	rule_in_bucket(1,
+		       (struct unwind_rule){ .cfa = CFA_SIGNAL, .cfa_reg = A64_SP, .cfa_off = 64 });
+	/* Interrupted at its first instruction: the return address is in x30 of the block. */
+	rule_in_bucket(
+		2, (struct unwind_rule){
+			   .cfa = CFA_REG, .cfa_reg = A64_SP, .ra = RA_IN_REG, .ra_off = A64_LR });
+	rule_in_bucket(3, end);
+	t.regs[A64_SP] = SP(10);
+	t.stack[18 + 30] = AT(3, 8);
+	t.stack[18 + 31] = SP(200);
+	t.stack[18 + 32] = AT(2, 0);
+	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0), AT(3, 7));
+	tear_down();
+}
+
+TEST(a64_frame_pointers_with_prologue_and_epilogue)
+{
+	static const struct {
+		__u32 before, at;
+		int sp_word, caller;
+	} cases[] = {
+		{ 0, 0xa9be7bfd, 30, 0x20 },	      /* stp x29, x30, [sp, #-32]! */
+		{ 0, 0xd503233f, 30, 0x20 },	      /* paciasp */
+		{ 0xa9be7bfd, 0x910003fd, 10, 0x10 }, /* mov x29, sp behind the stp */
+		{ 0, 0xd65f03c0, 30, 0x20 },	      /* ret */
+		{ 0, 0xf9400000, 5, 0x40 },	      /* the body */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up();
+		rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+		rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+		t.code[256 / 8] = (__u64)cases[i].before << 32;
+		t.code[256 / 8 + 1] = cases[i].at;
+		t.regs[A64_SP] = SP(cases[i].sp_word);
+		t.regs[A64_LR] = AT(2, 0x21);
+		t.regs[A64_FP] = SP(20);
+		t.stack[10] = SP(20);
+		t.stack[11] = AT(2, 0x11);
+		t.stack[20] = 0;
+		t.stack[21] = AT(2, 0x41);
+		walk(EM_AARCH64, AT(1, 8));
+		ASSERT(t.walk.full.nr_words >= 2);
+		ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, cases[i].caller));
+		tear_down();
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps, and why they have that many entries. Defined in maps.bpf.c.
+ */
+#pragma once
+
+#include "bpf/walk.bpf.h"
+
+/* Per CPU: the walk's state. */
+struct walks_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+};
+extern struct walks_map walks SEC(".maps");
+
+/* One entry a CPU (64 KiB each: more than a per-CPU value may have); the agent sets max_entries. */
+struct rule_caches_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rule_cache);
+};
+extern struct rule_caches_map rule_caches SEC(".maps");
+
+/* Preallocated as 5.10 wants of perf_event programs; as many as a busy host has live processes that
+ * were sampled. A full table costs raw samples, not lost ones. */
+struct processes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct unwind_process);
+};
+extern struct processes_map processes SEC(".maps");
+
+struct files_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_FILES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_file);
+};
+extern struct files_map files SEC(".maps");
+
+struct rules_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+};
+extern struct rules_map rules SEC(".maps");
+
+/* Per CPU: hashes of stacks whose full record went out, direct-mapped. 32 KiB is the limit. */
+struct known_stacks {
+	__u64 hash[KNOWN_STACKS];
+};
+struct known_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct known_stacks);
+};
+extern struct known_map known SEC(".maps");
+
+/* One entry a CPU (more than a per-CPU value may have; the agent sets max_entries): a raw record
+ * being put together, and the budget of raw records. */
+struct raw_scratch {
+	__u64 tokens, refilled_ns;
+	struct sample_header header;
+	struct sample_raw raw;
+	__u8 bytes[SAMPLE_MAX_KERNEL_FRAMES * 8 + 8 + RAW_STACK_MAX + 4096];
+};
+struct raw_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct raw_scratch);
+};
+extern struct raw_map raws SEC(".maps");
+
+/* Per CPU, by enum lost_reason. */
+struct lost_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LOST_KERNEL_MAX_);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+extern struct lost_map lost SEC(".maps");
+
+/* The chosen processes (-p, COMMAND), children included; only looked at if there is a choice. */
+struct targets_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+extern struct targets_map targets SEC(".maps");
+
+/* The samples. The agent sets its size: a fraction of a second of raw records on all CPUs. */
+struct samples_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+};
+extern struct samples_map samples SEC(".maps");

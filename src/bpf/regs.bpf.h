@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where the user registers of the current task are: in the event, if it interrupted user mode, else
+ * where the kernel saved them on its entry.
+ */
+#pragma once
+
+#include "bpf/walk.bpf.h"
+
+enum user_part {
+	USER_NONE, /* a kernel thread, the idle task, or a task that has left its memory */
+	USER_COMPAT,
+	USER_WALK,
+};
+
+#if defined(__TARGET_ARCH_x86)
+enum { REGS_SP = X86_RSP, REGS_ALL = 0xffff };
+enum { CS_RPL_MASK = 3, CS_USER32 = 0x23 }; /* arch/x86/include/asm/segment.h: __USER32_CS */
+
+static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
+{
+	/* Read as 8 bytes at its offset: newer kernels declare 16 bits, which a CO-RE access would
+	 * follow. */
+	return (ctx->regs.cs & CS_RPL_MASK) == 3;
+}
+
+static __always_inline bool regs_compat(const user_regs_t *r)
+{
+	return (r->cs & 0xffff) == CS_USER32;
+}
+
+#define COPY_REGS(to, from)                                                                        \
+	do {                                                                                       \
+		(to)[X86_RAX] = (from)->ax;                                                        \
+		(to)[X86_RDX] = (from)->dx;                                                        \
+		(to)[X86_RCX] = (from)->cx;                                                        \
+		(to)[X86_RBX] = (from)->bx;                                                        \
+		(to)[X86_RSI] = (from)->si;                                                        \
+		(to)[X86_RDI] = (from)->di;                                                        \
+		(to)[X86_RBP] = (from)->bp;                                                        \
+		(to)[X86_RSP] = (from)->sp;                                                        \
+		(to)[8] = (from)->r8;                                                              \
+		(to)[9] = (from)->r9;                                                              \
+		(to)[10] = (from)->r10;                                                            \
+		(to)[11] = (from)->r11;                                                            \
+		(to)[12] = (from)->r12;                                                            \
+		(to)[13] = (from)->r13;                                                            \
+		(to)[14] = (from)->r14;                                                            \
+		(to)[15] = (from)->r15;                                                            \
+	} while (0)
+#define REGS_PC(from) ((from)->ip)
+
+#elif defined(__TARGET_ARCH_arm64)
+enum { REGS_SP = A64_SP, REGS_ALL = ~0 };
+enum { PSTATE_MODE_MASK = 0xf, PSTATE_32BIT = 0x10 }; /* arch/arm64/include/uapi/asm/ptrace.h */
+
+static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
+{
+	return (ctx->regs.pstate & PSTATE_MODE_MASK) == 0;
+}
+
+static __always_inline bool regs_compat(const user_regs_t *r)
+{
+	return r->pstate & PSTATE_32BIT;
+}
+
+#define COPY_REGS(to, from)                                                                        \
+	do {                                                                                       \
+		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(to)[i_] = (from)->regs[i_];      \
+		(to)[A64_SP] = (from)->sp;                                                         \
+	} while (0)
+#define REGS_PC(from) ((from)->pc)
+#endif
+
+/* The registers that the current task entered the kernel with. */
+static __always_inline int saved_user_regs(user_regs_t *ret)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 at;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id___probe, BPF_FUNC_task_pt_regs___probe)) {
+		at = (__u64)bpf_task_pt_regs(bpf_get_current_task_btf());
+	} else {
+		/* At the top of the task's kernel stack: task_pt_regs() of both architectures
+		 * (before CONFIG_X86_FRED, which is younger than the helper). */
+		at = (__u64)BPF_CORE_READ(task, stack) + bpf_core_type_size(union thread_union) -
+		     bpf_core_type_size(struct pt_regs);
+	}
+	return bpf_probe_read_kernel(ret, sizeof(*ret), (void *)at);
+}
+
+/* False if they can't be read. */
+static __always_inline bool user_regs(struct bpf_perf_event_data *ctx, __u64 *regs, __u64 *ret_pc)
+{
+	if (interrupted_user(ctx)) {
+		COPY_REGS(regs, &ctx->regs);
+		*ret_pc = REGS_PC(&ctx->regs);
+	} else {
+		user_regs_t saved;
+
+		if (saved_user_regs(&saved))
+			return false;
+		COPY_REGS(regs, &saved);
+		*ret_pc = REGS_PC(&saved);
+	}
+	return true;
+}
+
+/*
+ * Names an address space: exec after exec may get the same mm_struct again, so the number of execs
+ * goes with it.
+ */
+static __always_inline __u64 mm_token(__u64 mm, __u64 exec_id)
+{
+	return (mm & ((1ull << 48) - 1)) | exec_id << 48;
+}
+
+/* Has the current task a user part, and in which address space? Its registers and pc go into `w`.
+ */
+static __always_inline enum user_part user_part_of_current(struct bpf_perf_event_data *ctx,
+							   struct walk *w, __u64 *ret_mm)
+{
+	struct task_struct *task;
+	user_regs_t saved;
+	__u64 exec_id;
+	__u32 flags;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id___probe,
+				       BPF_FUNC_get_current_task_btf___probe)) {
+		task = bpf_get_current_task_btf();
+		/* By way of memory: the verifier forbids to calculate with a pointer of the
+		 * kernel's. */
+		*(volatile __u64 *)&w->mm = (__u64)task->mm;
+		*ret_mm = *(volatile __u64 *)&w->mm;
+		exec_id = task->self_exec_id;
+		flags = task->flags;
+	} else {
+		task = (void *)bpf_get_current_task();
+		*ret_mm = (__u64)BPF_CORE_READ(task, mm);
+		exec_id = BPF_CORE_READ(task, self_exec_id);
+		flags = BPF_CORE_READ(task, flags);
+	}
+	if (!*ret_mm || flags & TASK_PF_KTHREAD)
+		return USER_NONE;
+	*ret_mm = mm_token(*ret_mm, exec_id);
+	if (interrupted_user(ctx)) {
+		COPY_REGS(w->regs, &ctx->regs);
+		w->pc = REGS_PC(&ctx->regs);
+		return regs_compat(&ctx->regs) ? USER_COMPAT : USER_WALK;
+	}
+	/* Threads that the kernel runs on a process's behalf (io_uring) have no user registers. */
+	if (saved_user_regs(&saved) || !REGS_PC(&saved))
+		return USER_NONE;
+	COPY_REGS(w->regs, &saved);
+	w->pc = REGS_PC(&saved);
+	return regs_compat(&saved) ? USER_COMPAT : USER_WALK;
+}
+
+/*
+ * Is the current task so far in execve() that its old image is gone? Its registers are that image's
+ * still; the code that they point to is nowhere any more.
+ */
+static __always_inline bool image_is_gone(struct bpf_perf_event_data *ctx, __u64 pc)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u8 code;
+
+	if (interrupted_user(ctx))
+		return false;
+	if (bpf_core_field_exists(task->in_execve) &&
+	    !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		return false;
+	return bpf_probe_read_user(&code, sizeof(code), (void *)pc) != 0;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, on_fork at each
+ * fork.
+ *
+ * A sample is walked, interned and sent: as a hit if this CPU sent the same stack before, else in
+ * full. If the process or its code is not known yet, the registers and the top of the stack go out
+ * instead (SAMPLE_RAW), and the agent walks them.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/access.bpf.h"
+#include "bpf/regs.bpf.h"
+
+/* Set before loading. */
+const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
+const volatile __u64 config_address_mask = (1ull << 48) - 1;
+const volatile bool config_targets_only = false;
+const volatile bool config_kernel = true;
+/* For tests: send a raw record behind each full one, so that both walks can be compared. */
+const volatile bool config_raw_too = false;
+
+/* Changed by the agent when it has forgotten its stacks: none is known any more then. */
+__u64 known_epoch = 0;
+
+/* Moved by the agent with every change of the map `processes`: voids what CPUs remember of it. */
+__u32 process_epoch = 0;
+
+/* Set by the agent when more raw records wait than it has room for: then a cut stack is better. */
+__u32 raws_held = 0;
+
+enum {
+	RAW_PER_SECOND = 2000, /* a CPU: 16 KiB each at most */
+	RAW_BURST = 500,
+};
+
+static __always_inline void count_lost(__u32 reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&lost, &reason);
+
+	if (n)
+		++*n;
+}
+
+static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
+{
+	w->header.flags = 0;
+	w->header.cpu = w->cpu = bpf_get_smp_processor_id();
+	w->header.pid = pid_tgid >> 32;
+	w->header.tid = (__u32)pid_tgid;
+	w->header.time_ns = bpf_ktime_get_ns();
+	bpf_get_current_comm(w->header.comm, sizeof(w->header.comm));
+	w->full.generation = 0;
+	w->full.nr_kernel = 0;
+	w->full.nr_words = 0;
+	w->nr_frames = 0;
+	w->window_start = 0;
+	w->window_len = 0;
+	w->mapping_len = 0;
+	w->by_frame_pointer = 0;
+	w->max_frames = config_max_frames;
+	w->address_mask = config_address_mask;
+	w->hash = known_epoch + w->header.pid;
+}
+
+static __always_inline void walk_kernel(void *ctx, struct walk *w)
+{
+	long size = bpf_get_stack(ctx, w->words, SAMPLE_MAX_KERNEL_FRAMES * 8, 0);
+	__u32 i, n;
+
+	if (size <= 0)
+		return;
+	n = size / 8;
+	if (n > SAMPLE_MAX_KERNEL_FRAMES)
+		n = SAMPLE_MAX_KERNEL_FRAMES;
+	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
+		hash_word(w, w->words[i]);
+	w->full.nr_kernel = n;
+}
+
+static __always_inline bool take_token(struct raw_scratch *raw, __u64 now)
+{
+	__u64 more = (now - raw->refilled_ns) * RAW_PER_SECOND / 1000000000;
+
+	if (now - raw->refilled_ns > 1000000000ull)
+		more = RAW_BURST;
+	if (more) {
+		raw->refilled_ns = now;
+		raw->tokens += more;
+		if (raw->tokens > RAW_BURST)
+			raw->tokens = RAW_BURST;
+	}
+	if (!raw->tokens)
+		return false;
+	raw->tokens--;
+	return true;
+}
+
+/* Copies the stack from `from` up to where it ends or no further page fits; the bytes copied. */
+static __noinline __u32 copy_stack(__u8 *to, __u64 from)
+{
+	__u32 done = 0, i;
+
+	/* To the end of the first page, then whole pages: a read that runs past the stack's end
+	 * fails whole. */
+	for (i = 0; i <= RAW_STACK_MAX / 4096; i++) {
+		__u32 len = 4096 - ((from + done) & 4095);
+
+		if (done > RAW_STACK_MAX - 4096)
+			break;
+		/* The verifiers of 5.10 and 6.1 forget the bound when clang spills it. */
+		barrier_var(done);
+		done &= RAW_STACK_MAX - 1;
+		if (bpf_probe_read_user(to + done, len, (void *)(from + done)))
+			break;
+		done += len;
+	}
+	return done;
+}
+
+/* The walk met what only the agent can get: mappings or a table. */
+static __always_inline bool needs_agent(const struct walk *w, __u32 stop)
+{
+	if (*(volatile __u32 *)&raws_held)
+		return false;
+	return stop == STOP_NO_PROCESS || stop == STOP_FILE_PENDING ||
+	       (stop == STOP_NO_MAPPING && !(w->process.flags & PROCESS_MAPPINGS_FINAL));
+}
+
+/* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
+static __noinline int send_raw(void *ctx, struct walk *w, __u64 mm, __u32 stop)
+{
+	__u32 cpu = w->cpu, kernel = w->full.nr_kernel, size;
+	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
+	__u64 pc;
+
+	if (!raw)
+		return LOST_NO_SCRATCH + 1;
+	if (!take_token(raw, w->header.time_ns))
+		return LOST_RAW_THROTTLED + 1;
+	if (kernel > SAMPLE_MAX_KERNEL_FRAMES)
+		return LOST_NO_SCRATCH + 1;
+	raw->header = w->header;
+	raw->header.type = SAMPLE_RAW;
+	raw->header.stop = stop;
+	raw->header.hash = 0;
+	raw->header.flags = config_raw_too && !needs_agent(w, stop) ? SAMPLE_ALSO_FULL : 0;
+	raw->raw.mm = mm;
+	raw->raw.generation = w->process.generation;
+	raw->raw.file = w->mapping_file;
+	raw->raw.nr_kernel = kernel;
+	/* The walk has moved on; the registers are still where they were. */
+	if (!user_regs(ctx, raw->raw.regs, &pc))
+		return LOST_NO_SCRATCH + 1;
+	raw->raw.pc = pc;
+	if (bpf_probe_read_user(raw->raw.code, sizeof(raw->raw.code),
+				(void *)(pc - RAW_CODE_BEFORE)))
+		__builtin_memset(raw->raw.code, 0, sizeof(raw->raw.code));
+	barrier_var(kernel);
+	size = (kernel & SAMPLE_MAX_KERNEL_FRAMES) * 8;
+	if (size)
+		bpf_probe_read_kernel(raw->bytes, size, w->words);
+	raw->raw.stack_start = raw->raw.regs[REGS_SP] - RAW_STACK_BELOW;
+	raw->raw.stack_size = copy_stack(raw->bytes + size, raw->raw.stack_start);
+	if (!raw->raw.stack_size) {
+		raw->raw.stack_start = raw->raw.regs[REGS_SP];
+		raw->raw.stack_size = copy_stack(raw->bytes + size, raw->raw.stack_start);
+	}
+	size += raw->raw.stack_size;
+	if (size > sizeof(raw->bytes))
+		return LOST_NO_SCRATCH + 1;
+	/* Wake the agent: until it knows this code, every sample of it costs this much. */
+	if (bpf_ringbuf_output(&samples, &raw->header,
+			       sizeof(raw->header) + sizeof(raw->raw) + size, BPF_RB_FORCE_WAKEUP))
+		return LOST_RING_FULL + 1;
+	return 0;
+}
+
+/* Sends what was walked: a hit, or the whole stack and then the right to send hits of it. */
+static __always_inline void send_walked(struct walk *w, __u32 stop)
+{
+	__u32 zero = 0, words = w->full.nr_kernel + w->full.nr_words;
+	struct known_stacks *k = bpf_map_lookup_elem(&known, &zero);
+	__u64 hash, *slot;
+
+	if (!k) {
+		count_lost(LOST_NO_SCRATCH);
+		return;
+	}
+	hash_word(w, (__u64)w->full.generation << 32 | w->full.nr_kernel << 8 | stop);
+	hash = w->hash ^ (w->hash >> 32);
+	hash *= WALK_HASH_MULTIPLIER;
+	hash ^= hash >> 29;
+	w->header.hash = hash;
+	w->header.stop = stop;
+	slot = &k->hash[hash & (KNOWN_STACKS - 1)];
+	if (*slot == hash && !config_raw_too) {
+		w->header.type = SAMPLE_HIT;
+		if (bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
+			count_lost(LOST_RING_FULL);
+		return;
+	}
+	w->header.type = SAMPLE_FULL;
+	if (words > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX) {
+		count_lost(LOST_NO_SCRATCH);
+		return;
+	}
+	if (bpf_ringbuf_output(&samples, &w->header,
+			       sizeof(w->header) + sizeof(w->full) + words * 8, BPF_RB_NO_WAKEUP)) {
+		count_lost(LOST_RING_FULL);
+		return;
+	}
+	*slot = hash;
+}
+
+/*
+ * What is known of the process, into walk->process. A CPU mostly samples the same process again:
+ * the look-up costs a quarter of a short walk, all of it in cold lines.
+ */
+static __always_inline bool find_process(struct walk *w, __u64 mm)
+{
+	__u32 epoch = *(volatile __u32 *)&process_epoch;
+	struct unwind_process *p;
+
+	if (w->memo_pid == w->header.pid && w->memo_epoch == epoch && w->process.mm == mm)
+		return true;
+	w->memo_pid = 0;
+	w->process.generation = 0;
+	w->process.flags = 0;
+	p = bpf_map_lookup_elem(&processes, &w->header.pid);
+	if (!p || p->mm != mm)
+		return false;
+	w->process = *p;
+	w->memo_pid = w->header.pid;
+	w->memo_epoch = epoch;
+	return true;
+}
+
+/* The user part, from the registers in `w` on: how it ended. */
+static __always_inline int walk_process(void *ctx, struct walk *w, __u64 mm)
+{
+	int stop;
+
+	if (!find_process(w, mm))
+		return image_is_gone(ctx, w->pc) ? STOP_COMPLETE : STOP_NO_PROCESS;
+	w->valid = REGS_ALL;
+	w->interrupted = 1;
+	w->runtime = RUNTIME_NATIVE;
+	w->full.generation = w->process.generation;
+	stop = walk_user();
+	return stop > 0 && stop < STOP_MAX_ ? stop : STOP_INTERNAL;
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data *ctx)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid(), mm;
+	__u32 pid = pid_tgid >> 32;
+	enum user_part user;
+	struct walk *w;
+	int stop, r;
+
+	if (config_targets_only && !bpf_map_lookup_elem(&targets, &pid))
+		return 0;
+	w = current_walk();
+	if (!w) {
+		count_lost(LOST_NO_SCRATCH);
+		return 0;
+	}
+	start_walk(w, pid_tgid);
+	if (config_kernel && !interrupted_user(ctx))
+		walk_kernel(ctx, w);
+	user = user_part_of_current(ctx, w, &mm);
+	if (user == USER_NONE) {
+		if (config_kernel)
+			send_walked(w, STOP_COMPLETE);
+		return 0;
+	}
+	if (user == USER_COMPAT) {
+		send_walked(w, STOP_COMPAT_TASK);
+		return 0;
+	}
+	stop = walk_process(ctx, w, mm);
+	if (config_raw_too || needs_agent(w, stop)) {
+		r = send_raw(ctx, w, mm, stop);
+		if (!r && needs_agent(w, stop))
+			return 0;
+		if (r)
+			count_lost(r - 1);
+		if (r == LOST_RING_FULL + 1)
+			return 0;
+	}
+	send_walked(w, stop);
+	return 0;
+}
+
+/*
+ * A child begins with its parent's mappings: what the walker knows of the parent holds for it, from
+ * its first instruction on.
+ */
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	__u32 parent_tgid, tgid, one = 1;
+	struct unwind_process *p, copy;
+	__u64 exec_id;
+	long r;
+
+	tgid = BPF_CORE_READ(child, tgid);
+	if (tgid != (__u32)BPF_CORE_READ(child, pid))
+		return 0; /* a thread */
+	parent_tgid = BPF_CORE_READ(parent, tgid);
+	if (config_targets_only) {
+		if (!bpf_map_lookup_elem(&targets, &parent_tgid))
+			return 0;
+		if (bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY))
+			count_lost(LOST_TARGET_TABLE_FULL);
+	}
+	p = bpf_map_lookup_elem(&processes, &parent_tgid);
+	if (!p)
+		return 0;
+	copy = *p;
+	exec_id = BPF_CORE_READ(parent, self_exec_id);
+	if (copy.mm != mm_token((__u64)BPF_CORE_READ(parent, mm), exec_id))
+		return 0;
+	copy.mm = mm_token((__u64)BPF_CORE_READ(child, mm), exec_id);
+	r = bpf_map_update_elem(&processes, &tgid, &copy, BPF_ANY);
+	if (r)
+		count_lost(LOST_PROCESS_TABLE_FULL);
+	return 0;
+}

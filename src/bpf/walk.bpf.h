@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The state of one walk, and what a step may do with it. One walk at a time on a CPU (on a host
+ * thread): the state is in the CPU's own block, not in arguments, so that the verifier checks each
+ * step once.
+ *
+ * A step (STEP(name), one a runtime) looks at the current frame, pushes it, and moves to its
+ * caller: it returns STOP_NONE with walk->runtime naming who owns the next frame, or how the walk
+ * ended.
+ */
+#pragma once
+
+#include "bpf/prelude.bpf.h"
+
+enum {
+	WINDOW_SIZE = 1024, /* of stack, read at once: facts/walker-cost.md compares sizes */
+	WALK_BATCH = 32,    /* frames in one bounded loop, which the verifier follows */
+	RULE_CACHE_ENTRIES = 4096,
+	KNOWN_STACKS = 4096,
+	RULE_FRAME_POINTER =
+		1, /* the rules' array begins with { CFA_STOP, STOP_NO_RULE } and this */
+};
+
+struct walk {
+	/* The current frame. */
+	__u64 pc; /* of an interrupted frame the pc itself, else the return address - 1 */
+	__u64 regs[UNWIND_REGS_MAX];
+	__u32 valid;		/* bit N: regs[N] is known */
+	__u32 runtime;		/* enum runtime_id: whose step is next */
+	__u32 interrupted;	/* the frame's code was interrupted: every register is its own */
+	__u32 by_frame_pointer; /* the frame was found by a frame pointer, not by unwind information
+				 */
+	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
+	struct unwind_process process;
+	__u64 mm; /* of the current task, as a plain number */
+	__u32 memo_pid;
+	__u32 memo_epoch; /* of the table of processes when `process` was read */
+	/* The mapping that the last address was found in. */
+	__u64 mapping_start, mapping_len, mapping_bias;
+	__u32 mapping_file;
+	__u32 cpu;
+	/* Configuration. */
+	__u64 address_mask; /* of user code addresses: aarch64 keeps a PAC above it */
+	__u32 max_frames;
+	__u32 nr_frames;
+	__u64 hash;
+	/* The window of the stack. */
+	__u64 window_start;
+	__u64 window_len;
+	__u8 window[WINDOW_SIZE];
+	/* The record, as it goes out. */
+	struct sample_header header;
+	struct sample_full full;
+	__u64 words[SAMPLE_MAX_KERNEL_FRAMES + 1 + SAMPLE_WORDS_MAX];
+};
+
+struct arena_segment {
+	__u32 cells[ARENA_SEGMENT_CELLS];
+};
+
+struct rule_cache_entry {
+	__u64 pc;
+	__u32 generation;
+	__u32 rule;
+};
+
+struct rule_cache {
+	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
+};
+
+#define STEP(name) __noinline int WALK_NAME(step_##name)(void)
+
+/* On the host, several architectures' walkers live in one program. */
+#ifdef __bpf__
+#define WALK_NAME(name) name
+#endif
+
+#define RUNTIME(name, NAME, id) STEP(name);
+#include "abi/runtimes.def"
+#undef RUNTIME
+
+/* Walks from the current frame on, pushing frames: how it ended (never STOP_NONE). */
+__noinline int WALK_NAME(walk_user)(void);
+/*
+ * Finds the rule for walk->pc in mappings and rows: its number, or a negative enum stop_reason.
+ * Remembers the mapping.
+ */
+__noinline int WALK_NAME(find_rule)(void);
+
+#define WALK_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull
+
+static __always_inline void hash_word(struct walk *w, __u64 word)
+{
+	w->hash = (w->hash ^ word) * WALK_HASH_MULTIPLIER;
+}
+
+/* Appends one frame of one word. */
+static __always_inline int push_frame(struct walk *w, __u32 runtime, __u64 data)
+{
+	__u32 kernel = w->full.nr_kernel, n = w->full.nr_words;
+	__u64 word = FRAME(runtime, 0, data);
+
+	if (w->nr_frames >= w->max_frames || n >= SAMPLE_WORDS_MAX ||
+	    kernel > SAMPLE_MAX_KERNEL_FRAMES)
+		return STOP_MAX_FRAMES;
+	w->words[kernel + n] = word;
+	w->full.nr_words = n + 1;
+	w->nr_frames++;
+	hash_word(w, word);
+	return STOP_NONE;
+}
