@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Roots other than ours: of mount namespaces (containers) and chroots, so that the file of a
+ * process that has ended can still be opened by its path.
+ *
+ * A held namespace keeps its mounts alive, so it is dropped as soon as the table has no process in
+ * it.
+ */
+#include "process/process_internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static void root_close(struct foreign_root *root)
+{
+	if (root->ns_fd >= 0)
+		close(root->ns_fd);
+	if (root->root_fd >= 0)
+		close(root->root_fd);
+}
+
+/* Which root that is, without asking a file server that may not answer. */
+static int identify(const char *proc_dir, struct root_id *ret)
+{
+	struct statx ns, root;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/ns/mnt", proc_dir);
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &ns))
+		return -errno;
+	snprintf(path, sizeof(path), "%s/root", proc_dir);
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &root))
+		return -errno;
+	*ret = (struct root_id){ .mount_ns = ns.stx_ino,
+				 .dev = makedev(root.stx_dev_major, root.stx_dev_minor),
+				 .ino = root.stx_ino };
+	return 0;
+}
+
+static bool is_same(const struct root_id *a, const struct root_id *b)
+{
+	return a->mount_ns == b->mount_ns && a->dev == b->dev && a->ino == b->ino;
+}
+
+int mount_ns_init(struct process_table *t)
+{
+	return identify("/proc/self", &t->private->own_root);
+}
+
+void mount_ns_fini(struct process_table *t)
+{
+	for (size_t i = 0; i < t->private->roots.nr; i++)
+		root_close(&t->private->roots.items[i]);
+	vec_free(&t->private->roots);
+}
+
+static size_t least_used(const struct process_table *t)
+{
+	size_t least = 0;
+
+	for (size_t i = 1; i < t->private->roots.nr; i++)
+		if (t->private->roots.items[i].used_ns < t->private->roots.items[least].used_ns)
+			least = i;
+	return least;
+}
+
+static void root_add(struct process_table *t, const char *proc_dir, const struct root_id *id,
+		     uint64_t when_ns)
+{
+	struct foreign_root added = { .id = *id, .ns_fd = -1, .used_ns = when_ns };
+	bool other_ns = id->mount_ns != t->private->own_root.mount_ns;
+	struct root_id now;
+	char path[64];
+
+	if (t->private->roots.nr == FOREIGN_ROOTS_MAX) {
+		size_t i = least_used(t);
+
+		root_close(&t->private->roots.items[i]);
+		t->private->roots.items[i] = t->private->roots.items[--t->private->roots.nr];
+	}
+	snprintf(path, sizeof(path), "%s/root", proc_dir);
+	added.root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (other_ns) {
+		snprintf(path, sizeof(path), "%s/ns/mnt", proc_dir);
+		added.ns_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	/* The process may have moved on in between. */
+	if (added.root_fd < 0 || (other_ns && added.ns_fd < 0) || identify(proc_dir, &now) ||
+	    !is_same(&now, id) || vec_push(&t->private->roots, added))
+		root_close(&added);
+}
+
+void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_ns)
+{
+	struct root_id id;
+	char proc_dir[32];
+
+	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", proc->pid);
+	if (identify(proc_dir, &id))
+		return;
+	proc->mount_ns = id.mount_ns;
+	if (is_same(&id, &t->private->own_root))
+		return;
+	for (size_t i = 0; i < t->private->roots.nr; i++)
+		if (is_same(&t->private->roots.items[i].id, &id)) {
+			t->private->roots.items[i].used_ns = when_ns;
+			return;
+		}
+	root_add(t, proc_dir, &id, when_ns);
+}
+
+static bool is_in_use(const struct process_table *t, uint64_t mount_ns)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(&t->by_pid, &i)))
+		if (((struct process *)(uintptr_t)slot->value)->mount_ns == mount_ns)
+			return true;
+	return false;
+}
+
+void mount_ns_expire(struct process_table *t, uint64_t before_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->private->roots.nr; i++) {
+		struct foreign_root *root = &t->private->roots.items[i];
+
+		if (root->used_ns < before_ns && !is_in_use(t, root->id.mount_ns))
+			root_close(root);
+		else
+			t->private->roots.items[kept++] = *root;
+	}
+	t->private->roots.nr = kept;
+}

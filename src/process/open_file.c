@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finding the file behind a mapping again, from outside, perhaps after the process's end.
+ *
+ * A candidate is opened O_PATH first and believed only if its inode is right. In what order, and
+ * why: docs/processes.md.
+ */
+#include "process/process_internal.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+enum {
+	OTHERS_MAX = 8,		     /* other processes that are tried */
+	VDSO_SIZE_MAX = 1024 * 1024, /* it is two pages today */
+	BCACHEFS_MAGIC = (int)0xca451a4e,
+};
+
+/*
+ * The device of a mapping is the superblock's. fstat() says the same, except where a file system
+ * has numbers of its own for its parts (subvolumes, layers).
+ */
+static bool has_own_devices(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) &&
+	       ((int)fs.f_type == (int)OVERLAYFS_SUPER_MAGIC ||
+		(int)fs.f_type == (int)BTRFS_SUPER_MAGIC || (int)fs.f_type == BCACHEFS_MAGIC);
+}
+
+bool file_is(int fd, const struct file_key *key)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != key->inode)
+		return false;
+	return (major(st.st_dev) == key->dev_major && minor(st.st_dev) == key->dev_minor) ||
+	       has_own_devices(fd);
+}
+
+static int make_readable(int path_fd, int *ret)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	*ret = fd;
+	return 0;
+}
+
+int open_below(int root_fd, const char *path, const struct file_key *key, int *ret)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	_cleanup_close_ int fd = -1;
+
+	if (path[0] != '/')
+		return -ENOENT;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (fd < 0 && errno == ENOSYS)
+		fd = openat(root_fd, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!file_is(fd, key))
+		return -ESTALE;
+	return make_readable(fd, ret);
+}
+
+/* Below a root; also in case that " (deleted)" was part of the name. */
+static int open_named(int root_fd, const struct mapped_file *file, int *ret)
+{
+	_cleanup_free_ char *literal = NULL;
+	int r = open_below(root_fd, file->path, &file->key, ret);
+
+	if (!r || asprintf(&literal, "%s (deleted)", file->path) < 0)
+		return r;
+	return open_below(root_fd, literal, &file->key, ret) ? r : 0;
+}
+
+/* --- a process that maps it ------------------------------------------------------------------- */
+
+struct map_files {
+	int32_t tid;
+	const struct mapped_file *file;
+	int *ret;
+};
+
+static int open_map_file(const struct map_files *search, uint64_t start, uint64_t end, bool trusted)
+{
+	_cleanup_close_ int fd = -1;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", search->tid,
+		 (unsigned long long)start, (unsigned long long)end);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* Layered file systems have an inode number for maps and another one for stat(). */
+	if (!file_is(fd, &search->file->key) && !(trusted && has_own_devices(fd)))
+		return -ESTALE;
+	return make_readable(fd, search->ret);
+}
+
+static int try_entry(void *ctx, const struct maps_entry *e)
+{
+	const struct map_files *search = ctx;
+	const struct file_key *key = &search->file->key;
+
+	/* Any mapping of the file does, executable or not. */
+	if (e->inode != key->inode || e->dev_major != key->dev_major ||
+	    e->dev_minor != key->dev_minor)
+		return 0;
+	return open_map_file(search, e->start, e->end, true) ? 0 : -EEXIST;
+}
+
+static int open_in_process(int32_t pid, const struct mapping *m, const struct mapped_file *file,
+			   int *ret)
+{
+	struct map_files search = { proc_living_thread(pid), file, ret };
+	_cleanup_close_ int root_fd = -1;
+	char path[64];
+	int r;
+
+	if (!open_map_file(&search, m->start, m->end, false))
+		return 0;
+	/* Our mapping may be several of the kernel's, joined, or a part of one. */
+	r = proc_maps_read(pid, try_entry, &search);
+	if (r == -EEXIST)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/root", search.tid);
+	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	return open_named(root_fd, file, ret);
+}
+
+static const struct mapping *mapping_of(const struct process *proc, uint32_t file)
+{
+	for (size_t i = 0; i < proc->mappings.nr; i++)
+		if (proc->mappings.items[i].file == file)
+			return &proc->mappings.items[i];
+	return NULL;
+}
+
+static int open_in_others(const struct process_table *t, const struct process *except,
+			  const struct mapped_file *file, int *ret)
+{
+	unsigned int tried = 0;
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while (tried < OTHERS_MAX && (slot = map_next(&t->by_pid, &i))) {
+		const struct process *other = (const struct process *)(uintptr_t)slot->value;
+		const struct mapping *m;
+
+		if (other == except || other->exited)
+			continue;
+		m = mapping_of(other, file->index);
+		if (!m)
+			continue;
+		if (!open_in_process(other->pid, m, file, ret))
+			return 0;
+		tried++;
+	}
+	return -ENOENT;
+}
+
+static int open_in_roots(const struct process_table *t, uint64_t mount_ns,
+			 const struct mapped_file *file, int *ret)
+{
+	/* The newest first: a container's first programs may have run before its pivot_root. */
+	for (size_t i = t->private->roots.nr; i-- > 0;) {
+		const struct foreign_root *root = &t->private->roots.items[i];
+
+		if (root->id.mount_ns == mount_ns && !open_named(root->root_fd, file, ret))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static int open_anywhere(const struct process_table *t, const struct process *proc,
+			 const struct mapping *m, const struct mapped_file *file, int *ret)
+{
+	_cleanup_close_ int root_fd = -1;
+	int r = proc->exited ? -ESRCH : open_in_process(proc->pid, m, file, ret);
+
+	if (!r || !open_in_roots(t, proc->mount_ns, file, ret) ||
+	    !open_in_others(t, proc, file, ret))
+		return 0;
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd >= 0 && !open_named(root_fd, file, ret))
+		return 0;
+	return r;
+}
+
+/* --- the vDSO --------------------------------------------------------------------------------- */
+
+static int find_own_vdso(void *ctx, const struct maps_entry *e)
+{
+	struct mapping *m = ctx;
+
+	if (strcmp(e->path, "[vdso]"))
+		return 0;
+	m->start = e->start;
+	m->end = e->end;
+	return 1;
+}
+
+/* Reads an image and makes it the file's, if it is an ELF file of ours. */
+static int take_image(struct mapped_file *file, int32_t pid, const struct mapping *m)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ uint8_t *image = NULL;
+	size_t size = m->end - m->start;
+	struct iovec local, remote = { (void *)(uintptr_t)m->start, size };
+	int r;
+
+	if (size > VDSO_SIZE_MAX)
+		return -EFBIG;
+	image = malloc(size);
+	if (!image)
+		return -ENOMEM;
+	local = (struct iovec){ image, size };
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)size)
+		return -EFAULT;
+	r = elf_file_open_memory(image, size, &elf);
+	if (r)
+		return r;
+	r = files_identify_image(file, elf);
+	if (r)
+		return r;
+	file->image = TAKE_PTR(image);
+	file->size = size;
+	return 0;
+}
+
+static int open_vdso(const struct process *proc, const struct mapping *m, struct mapped_file *file)
+{
+	struct mapping own;
+	int r = proc->exited ? -ESRCH : take_image(file, proc->pid, m);
+
+	if (!r)
+		return 0;
+	/* The process is gone, or a 32-bit one. All 64-bit processes have the same as we. */
+	r = proc_maps_read(getpid(), find_own_vdso, &own);
+	if (r == 1)
+		r = take_image(file, getpid(), &own);
+	return r ? files_fail(file, r < 0 ? r : -ENOENT) : 0;
+}
+
+int process_open_file(struct process_table *t, const struct process *proc, const struct mapping *m,
+		      struct mapped_file *file)
+{
+	int fd, r;
+
+	if (file->state != FILE_NEW)
+		return file->state == FILE_OPEN ? 0 : file->error;
+	if (!file->key.inode)
+		return open_vdso(proc, m, file);
+	r = open_anywhere(t, proc, m, file, &fd);
+	if (r)
+		return files_fail(file, r);
+	return files_identify(t, file, fd);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes that matter, their executable mappings over time, and the files behind these.
+ *
+ * Two sources feed it: side_band events (complete for what happens after the start) and /proc (for
+ * what was there before, read only when somebody asks for a process: an idle machine costs
+ * nothing). It opens files and reads ELF headers; it knows nothing of unwind tables or BPF.
+ *
+ * One thread owns it. Everything returned points into it and lives until the next call that changes
+ * it, except files, which live as long as the table.
+ */
+#pragma once
+
+#include "abi/unwind.h"
+#include "elf/elf_file.h"
+#include "process/side_band.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* What tells one file from another: the inode behind the mapping, or the kind of special mapping.
+ */
+struct file_key {
+	uint32_t dev_major, dev_minor;
+	uint64_t inode; /* 0: special, told apart by path ("[vdso]") */
+};
+
+enum {
+	/* One that forks faster than it is expired; an entry is about 150 bytes and its mappings.
+	 */
+	PROCESSES_MAX = 1 << 17,
+	/* Distinct files mapped executable; UNWIND_FILES_MAX is for those sampled. */
+	FILES_MAX = 1 << 16,
+};
+
+struct file_segment {
+	uint64_t offset, vaddr,
+		size; /* an executable PT_LOAD: file bytes [offset, offset + size) */
+};
+
+enum file_state {
+	FILE_NEW,	 /* never opened */
+	FILE_OPEN,	 /* identified: fd, segments and build-id are known */
+	FILE_UNREADABLE, /* opening or reading failed for good; `error` says why */
+};
+
+struct mapped_file {
+	uint32_t index; /* in process_table.files; 0 is anonymous memory (MAPPING_ANON) */
+	struct file_key key;
+	char *path; /* as its first process saw it; "[anon]", "[vdso]", "//anon" and its like are
+		       "[anon]" */
+	enum file_state state;
+	int error; /* negative errno */
+	int fd; /* the table's; -1: not open, special, no ELF file, or closed to save descriptors */
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	uint8_t build_id_len;
+	VEC(struct file_segment) segments;
+	bool is_elf; /* an open file that is no ELF file is code of unknown form: treat as anonymous
+		      */
+	/* private */
+	uint64_t size, mtime_ns; /* of the contents that were read */
+	uint8_t *image;		 /* the vDSO's */
+	uint8_t nr_failures;
+};
+
+struct mapping {
+	uint64_t start, end, offset;
+	uint32_t file; /* index */
+};
+
+struct mapping_list {
+	struct mapping *items;
+	size_t nr, cap;
+};
+
+struct process {
+	int32_t pid;
+	uint64_t start_time; /* /proc/PID/stat field 22; 0 if only seen by events */
+	/* Executable mappings, sorted, not overlapping. */
+	struct mapping_list mappings;
+	/*
+	 * Grows with every change of `mappings`; a new image starts a new number too. Never 0, and
+	 * unique in the table.
+	 */
+	uint32_t version;
+	uint64_t changed_ns; /* when the last change took place (event time) */
+	bool complete; /* all mappings are known: seen from exec on, forked from such, or read from
+			  /proc */
+	bool exited;
+	uint64_t exit_ns;
+	void *user; /* the agent's */
+	/* private */
+	bool stale;	    /* events were lost since the mappings were read */
+	bool crowded;	    /* there were too many mappings; some of them may have been unmapped */
+	uint64_t image;	    /* names the image: moves at exec; unique in the table */
+	uint64_t image_ns;  /* since when we know the image */
+	uint64_t read_ns;   /* events up to here are contained in what was read from /proc */
+	int32_t parent_pid; /* of which this is a fork without exec, or 0 */
+	uint64_t parent_image;
+	uint64_t mount_ns; /* inode of the mount namespace, 0 if never seen */
+};
+
+struct process_table_private;
+
+struct process_table {
+	struct map by_pid;
+	VEC(struct mapped_file *) files;
+	/* private */
+	struct map file_by_key;
+	struct process_table_private *private;
+	/* Called before a process is freed or loses its image (exec): drop what `user` holds. */
+	void (*forget)(void *ctx, struct process *proc);
+	/* Called at a fork, after the child has copies of the parent's mappings. */
+	void (*forked)(void *ctx, struct process *parent, struct process *child);
+	void *ctx;
+	uint64_t nr_mappings_capped;  /* mappings beyond MAPPINGS_MAX, not kept */
+	uint64_t nr_processes_capped; /* processes beyond PROCESSES_MAX, not kept */
+	uint64_t nr_files_capped;     /* mappings of files beyond FILES_MAX: kept as anonymous */
+};
+
+int process_table_init(struct process_table *t);
+void process_table_fini(struct process_table *t);
+size_t process_table_bytes(const struct process_table *t);
+
+/*
+ * Applies one event; `text` is its batch's. A SIDE_FORK of a known pid means that the old process
+ * is gone. SIDE_LOST: known processes are read again at their next process_get().
+ */
+int process_table_apply(struct process_table *t, const struct side_event *event, const char *text);
+
+/* The process, NULL if unknown. */
+struct process *process_find(const struct process_table *t, int32_t pid);
+/*
+ * The process with complete mappings: known, or read from /proc now. A dead one whose parent is
+ * known to have forked it without exec has its parent's mappings. -ESRCH if it is gone and nothing
+ * is known of it. A zombie or kernel thread has no mappings: 0, none.
+ */
+int process_get(struct process_table *t, int32_t pid, struct process **ret);
+/*
+ * Reads /proc/PID/maps again and takes the difference; `version` moves only if something changed.
+ * -ESRCH if it is gone: it keeps what it had.
+ */
+int process_refresh(struct process_table *t, struct process *proc);
+/* The mapping that covers `addr`, or NULL. */
+const struct mapping *process_mapping(const struct process *proc, uint64_t addr);
+/*
+ * Frees processes that exited before `before_ns`. Files stay: they are few, and their names are
+ * wanted at the end.
+ */
+void process_table_expire(struct process_table *t, uint64_t before_ns);
+
+/*
+ * Makes a file FILE_OPEN (0) or FILE_UNREADABLE (its error); does nothing if it is one already.
+ * Tried in order, and believed only if the inode is right: /proc/PID/map_files/START-END,
+ * /proc/PID/root + path, a kept root of the same mount namespace, other processes that map the
+ * file, our own root. memfd and deleted files work while a process maps them. The vDSO is read out
+ * of the process's (or our own) memory. A file without executable segments is FILE_OPEN and not
+ * is_elf.
+ *
+ * An unreadable file turns FILE_NEW again when another mapping of it appears, a few times: the
+ * next process may live long enough.
+ */
+int process_open_file(struct process_table *t, const struct process *proc, const struct mapping *m,
+		      struct mapped_file *file);
+/*
+ * An elf_file over a FILE_OPEN file (a new descriptor; the vDSO's from memory), the caller's.
+ * -ENOEXEC if it is none; -ESTALE if it was closed to save descriptors and has been written to
+ * since.
+ */
+int mapped_file_elf(const struct mapped_file *file, struct elf_file **ret);
+/* start - vaddr for this mapping of an open ELF file; 0 if no executable segment covers it. */
+uint64_t mapping_bias(const struct mapped_file *file, const struct mapping *m);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What process.c, proc_maps.c, mappings.c, files.c, open_file.c and mount_ns.c share. */
+#pragma once
+
+#include "process/maps.h"
+#include "process/process.h"
+
+#include <sys/types.h>
+
+enum {
+	/* Namespaces (or chroots) other than ours that we hold open; a dense container host has
+	 * fewer that start new programs at one time. */
+	FOREIGN_ROOTS_MAX = 64,
+};
+
+struct root_id {
+	uint64_t mount_ns; /* the inodes of the namespace and of the directory */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* The root directory of some processes that differs from ours. */
+struct foreign_root {
+	struct root_id id;
+	int ns_fd;   /* keeps the namespace's mounts together after its last process; or -1 */
+	int root_fd; /* O_PATH */
+	uint64_t used_ns;
+};
+
+struct process_table_private {
+	uint32_t last_version;
+	uint64_t last_image;
+	size_t nr_exited;
+	bool lost; /* events were lost: exits may have been among them */
+	/* files.c */
+	struct map file_by_inode; /* of files whose inode our fd keeps from being used again */
+	size_t nr_fds, max_fds;
+	size_t evict_hand;
+	/* mount_ns.c */
+	struct root_id own_root;
+	VEC(struct foreign_root) roots;
+};
+
+uint64_t process_now_ns(void);
+/* The mappings (or something as good) changed. */
+void process_touch(struct process_table *t, struct process *proc, uint64_t when_ns);
+void process_new_image(struct process_table *t, struct process *proc, uint64_t when_ns);
+
+/* --- mappings.c ------------------------------------------------------------------------------- */
+
+/*
+ * Puts `m` into the list in place of what it overlaps, and joins neighbours that continue each
+ * other. 1 if that changed anything, 0 if not, -ENOSPC if more than MAPPINGS_MAX would result.
+ */
+int mapping_list_carve(struct mapping_list *list, const struct mapping *m);
+int mapping_list_copy(struct mapping_list *to, const struct mapping_list *from);
+bool mapping_list_equal(const struct mapping_list *a, const struct mapping_list *b);
+
+/* --- proc_maps.c ------------------------------------------------------------------------------ */
+
+/*
+ * Calls `each` for every line of the process's maps; if the leader has ended, of a living thread's.
+ * The number of bytes read (0: no address space), or negative errno, or what `each` returned.
+ */
+int proc_maps_read(int32_t pid, int (*each)(void *ctx, const struct maps_entry *entry), void *ctx);
+/* A thread of the process that has an address space: usually `pid` itself. */
+int32_t proc_living_thread(int32_t pid);
+
+/* --- files.c ---------------------------------------------------------------------------------- */
+
+int files_init(struct process_table *t);
+void files_fini(struct process_table *t);
+size_t files_bytes(const struct process_table *t);
+/* The file's index; 0 for what is anonymous. */
+int files_lookup(struct process_table *t, const struct file_key *key, const char *path,
+		 uint32_t *ret);
+/* Reads what identifies the file and makes it FILE_OPEN or FILE_UNREADABLE; takes the fd over. */
+int files_identify(struct process_table *t, struct mapped_file *file, int fd);
+/* The same for an image in memory, which the caller stores. -ENOEXEC: none of its segments has
+ * code. */
+int files_identify_image(struct mapped_file *file, const struct elf_file *elf);
+/* It can't be had; `error` negative. Returns it. */
+int files_fail(struct mapped_file *file, int error);
+
+/* --- open_file.c ------------------------------------------------------------------------------ */
+
+/* Whether an open file is the one that `key` names. */
+bool file_is(int fd, const struct file_key *key);
+/*
+ * A readable fd for a path below a root directory (resolved there), regular files only. Nothing but
+ * a regular file is ever opened for reading: devices and FIFOs have side effects.
+ */
+int open_below(int root_fd, const char *path, const struct file_key *key, int *ret);
+
+/* --- mount_ns.c ------------------------------------------------------------------------------- */
+
+int mount_ns_init(struct process_table *t);
+void mount_ns_fini(struct process_table *t);
+/* Remembers where the process lives. Does nothing if it is gone. */
+void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_ns);
+/* Closes what no process of the table is in any more and was last used before `before_ns`. */
+void mount_ns_expire(struct process_table *t, uint64_t before_ns);

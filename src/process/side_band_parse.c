@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * perf records (as the kernel writes them for the events of side_band.c) to side events.
+ *
+ * Every record ends in a `struct sample_id` of SIDE_SAMPLE_TYPE; texts stand before it and are
+ * padded to 8 bytes. Records of other kinds are passed over.
+ */
+#include "process/side_band_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, res;
+};
+
+struct task_body {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+struct comm_body {
+	uint32_t pid, tid;
+	char comm[];
+};
+
+struct mmap2_body {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
+	uint32_t prot, flags;
+	char filename[];
+};
+
+struct lost_body {
+	uint64_t id, lost;
+};
+
+/* A record without its header and sample_id. */
+struct record {
+	uint32_t type;
+	uint16_t misc;
+	uint64_t time_ns;
+	const uint8_t *body;
+	size_t size;
+};
+
+int side_events_push(struct side_events *batch, struct side_event event, const char *text,
+		     size_t text_len)
+{
+	/* Each event has a text, be it empty: so `text` also tells the order of arrival. */
+	if (batch->text.nr + text_len + 1 > UINT32_MAX)
+		return -ENOMEM;
+	if (vec_reserve(&batch->text, batch->text.nr + text_len + 1))
+		return -ENOMEM;
+	event.text = (uint32_t)batch->text.nr;
+	if (vec_push(&batch->events, event))
+		return -ENOMEM;
+	if (text_len)
+		memcpy(batch->text.items + batch->text.nr, text, text_len);
+	batch->text.nr += text_len;
+	batch->text.items[batch->text.nr++] = '\0';
+	return 0;
+}
+
+static int parse_task(const struct record *rec, struct side_events *batch)
+{
+	struct side_event event = { .time_ns = rec->time_ns };
+	struct task_body body;
+
+	if (rec->size < sizeof(body))
+		return -EBADMSG;
+	memcpy(&body, rec->body, sizeof(body));
+	/*
+	 * 0 and -1: not in our PID namespace. A new thread has its parent's pid; of exits the
+	 * leader's counts, whether it was the process's end is seen to by side_band_drain().
+	 */
+	if ((int32_t)body.pid <= 0)
+		return 0;
+	if (rec->type == PERF_RECORD_FORK ? body.pid == body.ppid : body.pid != body.tid)
+		return 0;
+	event.type = rec->type == PERF_RECORD_FORK ? SIDE_FORK : SIDE_EXIT;
+	event.pid = (int32_t)body.pid;
+	event.tid = (int32_t)body.tid;
+	event.parent_pid = (int32_t)body.ppid;
+	return side_events_push(batch, event, NULL, 0);
+}
+
+static int parse_comm(const struct record *rec, struct side_events *batch)
+{
+	struct side_event event = { .time_ns = rec->time_ns, .type = SIDE_COMM };
+	struct comm_body body;
+	size_t max;
+	int r;
+
+	if (rec->size <= sizeof(body))
+		return -EBADMSG;
+	memcpy(&body, rec->body, sizeof(body));
+	max = rec->size - sizeof(body);
+	event.pid = (int32_t)body.pid;
+	event.tid = (int32_t)body.tid;
+	if (event.pid <= 0)
+		return 0;
+	if (rec->misc & PERF_RECORD_MISC_COMM_EXEC) {
+		struct side_event exec = event;
+
+		exec.type = SIDE_EXEC;
+		r = side_events_push(batch, exec, NULL, 0);
+		if (r)
+			return r;
+	}
+	return side_events_push(batch, event, (const char *)rec->body + sizeof(body),
+				strnlen((const char *)rec->body + sizeof(body), max));
+}
+
+static int parse_mmap2(const struct record *rec, struct side_events *batch)
+{
+	struct side_event event = { .time_ns = rec->time_ns, .type = SIDE_MMAP };
+	struct mmap2_body body;
+	size_t max;
+
+	if (rec->size <= sizeof(body))
+		return -EBADMSG;
+	memcpy(&body, rec->body, sizeof(body));
+	max = rec->size - sizeof(body);
+	event.pid = (int32_t)body.pid;
+	event.tid = (int32_t)body.tid;
+	event.start = body.addr;
+	event.len = body.len;
+	event.offset = body.pgoff;
+	/* pid -1: the kernel's own mappings (modules). */
+	if (event.pid <= 0 || !body.len || body.addr + body.len < body.addr)
+		return 0;
+	if (!(rec->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		event.dev_major = body.maj;
+		event.dev_minor = body.min;
+		event.inode = body.ino;
+	}
+	return side_events_push(batch, event, (const char *)rec->body + sizeof(body),
+				strnlen((const char *)rec->body + sizeof(body), max));
+}
+
+static int parse_lost(const struct record *rec, struct side_events *batch)
+{
+	struct side_event event = { .time_ns = rec->time_ns, .type = SIDE_LOST };
+	struct lost_body body;
+
+	if (rec->size < sizeof(body))
+		return -EBADMSG;
+	memcpy(&body, rec->body, sizeof(body));
+	event.lost = body.lost;
+	return side_events_push(batch, event, NULL, 0);
+}
+
+static int parse_record(const struct record *rec, struct side_events *batch)
+{
+	switch (rec->type) {
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		return parse_task(rec, batch);
+	case PERF_RECORD_COMM:
+		return parse_comm(rec, batch);
+	case PERF_RECORD_MMAP2:
+		return parse_mmap2(rec, batch);
+	case PERF_RECORD_LOST:
+		return parse_lost(rec, batch);
+	default:
+		return 0;
+	}
+}
+
+int side_band_parse_until(const void *data, size_t size, uint64_t until_ns,
+			  struct side_events *batch, size_t *ret_used)
+{
+	const uint8_t *bytes = data;
+	size_t used = 0;
+	int r = 0;
+
+	while (!r && size - used >= sizeof(struct perf_event_header)) {
+		struct perf_event_header header;
+		struct sample_id id;
+		struct record rec;
+
+		memcpy(&header, bytes + used, sizeof(header));
+		if (header.size < sizeof(header) + sizeof(id) || header.size > size - used) {
+			r = -EBADMSG;
+			break;
+		}
+		memcpy(&id, bytes + used + header.size - sizeof(id), sizeof(id));
+		if (id.time > until_ns)
+			break;
+		rec = (struct record){ .type = header.type,
+				       .misc = header.misc,
+				       .time_ns = id.time,
+				       .body = bytes + used + sizeof(header),
+				       .size = header.size - sizeof(header) - sizeof(id) };
+		r = parse_record(&rec, batch);
+		used += header.size;
+	}
+	*ret_used = used;
+	return r;
+}
+
+int side_band_parse(const void *data, size_t size, struct side_events *batch)
+{
+	size_t used;
+	int r = side_band_parse_until(data, size, UINT64_MAX, batch, &used);
+
+	return r ? r : used == size ? 0 : -EBADMSG;
+}
+
+static int compare(const void *va, const void *vb)
+{
+	const struct side_event *a = va, *b = vb;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->text < b->text ? -1 : a->text > b->text;
+}
+
+void side_events_sort(struct side_events *batch)
+{
+	for (size_t i = 1; i < batch->events.nr; i++)
+		if (compare(&batch->events.items[i - 1], &batch->events.items[i]) > 0) {
+			qsort(batch->events.items, batch->events.nr, sizeof(*batch->events.items),
+			      compare);
+			return;
+		}
+}
+
+void side_events_fini(struct side_events *batch)
+{
+	vec_free(&batch->events);
+	vec_free(&batch->text);
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The side band against real processes. What a drain returns is complete, so nothing here waits. */
+#include "process/side_band.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+
+enum { RING_PAGES = 256 };
+
+static struct side_band *sb;
+static struct side_events batch;
+
+const char *test_skip_reason(void)
+{
+	struct side_band *probe;
+	int r = side_band_open(1, &probe);
+
+	if (r)
+		return "perf_event_open() of all processes is not allowed here";
+	side_band_free(probe);
+	return NULL;
+}
+
+static void start(void)
+{
+	ASSERT_OK(side_band_open(RING_PAGES, &sb));
+}
+
+static void stop(void)
+{
+	side_band_free(sb);
+	side_events_fini(&batch);
+}
+
+static const char *text_of(const struct side_event *event)
+{
+	return batch.text.items + event->text;
+}
+
+static bool is_of(const struct side_event *event, pid_t pid)
+{
+	return event->pid == pid;
+}
+
+/* The n-th event of that type and pid in the batch, or NULL. */
+static const struct side_event *nth(enum side_event_type type, pid_t pid, size_t n)
+{
+	for (size_t i = 0; i < batch.events.nr; i++)
+		if (batch.events.items[i].type == type && is_of(&batch.events.items[i], pid) &&
+		    !n--)
+			return &batch.events.items[i];
+	return NULL;
+}
+
+static const struct side_event *mmap_of(pid_t pid, const char *path)
+{
+	const struct side_event *event;
+
+	for (size_t n = 0; (event = nth(SIDE_MMAP, pid, n)); n++)
+		if (!strcmp(text_of(event), path))
+			return event;
+	return NULL;
+}
+
+static int run(pid_t pid)
+{
+	int status;
+
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static pid_t run_program(const char *path)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl(path, path, (char *)NULL);
+		_exit(127);
+	}
+	ASSERT_EQ(run(pid), 0);
+	return pid;
+}
+
+TEST(a_program_from_fork_to_exit)
+{
+	const struct side_event *fork_event, *exec, *comm, *exe, *vdso, *exit_event;
+	struct stat st;
+	pid_t pid;
+
+	start();
+	pid = run_program("/bin/true");
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(fork_event = nth(SIDE_FORK, pid, 0));
+	ASSERT_PTR_NONNULL(exec = nth(SIDE_EXEC, pid, 0));
+	ASSERT_PTR_NONNULL(comm = nth(SIDE_COMM, pid, 0));
+	ASSERT_PTR_NONNULL(exe = mmap_of(pid, "/usr/bin/true"));
+	ASSERT_PTR_NONNULL(vdso = mmap_of(pid, "[vdso]"));
+	ASSERT_PTR_NONNULL(exit_event = nth(SIDE_EXIT, pid, 0));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 1));
+	ASSERT_EQ(fork_event->parent_pid, getpid());
+	ASSERT_STR(text_of(comm), "true");
+	ASSERT(fork_event < exec && exec + 1 == comm && comm < exe && exe < vdso &&
+	       vdso < exit_event);
+	ASSERT(fork_event->time_ns < exec->time_ns && exec->time_ns == comm->time_ns);
+	ASSERT_OK(stat("/usr/bin/true", &st));
+	ASSERT_EQ(exe->inode, st.st_ino);
+	ASSERT_EQ(vdso->inode, 0);
+	ASSERT_EQ(vdso->offset, 0);
+	for (size_t i = 1; i < batch.events.nr; i++)
+		ASSERT(batch.events.items[i - 1].time_ns <= batch.events.items[i].time_ns);
+	/* All of it was taken. */
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NULL(nth(SIDE_FORK, pid, 0));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	stop();
+}
+
+/* Forks on one CPU, runs on the other: the child's events must stand behind its fork. */
+TEST(causes_stand_before_effects_over_all_cpus)
+{
+	enum { CHILDREN = 200 };
+	pid_t pids[CHILDREN];
+	bool forked[CHILDREN] = { 0 }, gone[CHILDREN] = { 0 };
+
+	start();
+	for (size_t n = 0; n < CHILDREN; n++) {
+		pids[n] = fork();
+		if (!pids[n]) {
+			execl("/bin/true", "true", (char *)NULL);
+			_exit(127);
+		}
+		/* In the middle of what it does. */
+		ASSERT_OK(side_band_drain(sb, &batch));
+		for (size_t i = 0; i < batch.events.nr; i++)
+			for (size_t k = 0; k <= n; k++) {
+				if (batch.events.items[i].pid != pids[k])
+					continue;
+				ASSERT(!gone[k]);
+				ASSERT(forked[k] || batch.events.items[i].type == SIDE_FORK);
+				forked[k] = true;
+				gone[k] = batch.events.items[i].type == SIDE_EXIT;
+			}
+	}
+	for (size_t n = 0; n < CHILDREN; n++)
+		run(pids[n]);
+	stop();
+}
+
+TEST(dlopen_and_mprotect_are_seen)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const struct side_event *event;
+	struct stat st;
+	void *lib, *p;
+
+	start();
+	lib = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+	ASSERT_PTR_NONNULL(lib);
+	p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT(p != MAP_FAILED);
+	ASSERT_OK(mprotect((char *)p + page, page, PROT_READ | PROT_EXEC));
+	ASSERT_OK(side_band_drain(sb, &batch));
+	if (dlsym(RTLD_DEFAULT, "cbrt") == NULL) { /* else a sanitizer had it loaded */
+		event = mmap_of(getpid(), "/usr/lib/x86_64-linux-gnu/libm.so.6");
+		ASSERT_PTR_NONNULL(event);
+		ASSERT_OK(stat("/usr/lib/x86_64-linux-gnu/libm.so.6", &st));
+		ASSERT_EQ(event->inode, st.st_ino);
+		ASSERT(event->offset > 0);
+	}
+	event = mmap_of(getpid(), "//anon");
+	ASSERT_PTR_NONNULL(event);
+	ASSERT_EQ(event->start, (uintptr_t)p + page);
+	ASSERT_EQ(event->len, page);
+	dlclose(lib);
+	stop();
+}
+
+static void *rename_thread(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	*(pid_t *)arg = gettid();
+	return NULL;
+}
+
+TEST(threads_have_names_but_neither_fork_nor_exit)
+{
+	const struct side_event *comm;
+	pthread_t thread;
+	pid_t tid;
+
+	start();
+	ASSERT_OK(pthread_create(&thread, NULL, rename_thread, &tid));
+	ASSERT_OK(pthread_join(thread, NULL));
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NULL(nth(SIDE_FORK, getpid(), 0));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, getpid(), 0));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, tid, 0));
+	ASSERT_PTR_NONNULL(comm = nth(SIDE_COMM, getpid(), 0));
+	ASSERT_EQ(comm->tid, tid);
+	ASSERT_STR(text_of(comm), "worker");
+	stop();
+}
+
+static int gate[2];
+
+static void *wait_at_gate(void *arg __attribute__((unused)))
+{
+	char c;
+
+	/* The leader is a zombie by now, or will be soon: the process lives until this returns. */
+	while (read(gate[0], &c, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+static void wait_for_state(pid_t pid, char state)
+{
+	char path[64], line[512];
+
+	for (char seen = 0; seen != state; sched_yield()) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		f = fopen(path, "r");
+		ASSERT_PTR_NONNULL(f);
+		ASSERT_PTR_NONNULL(fgets(line, sizeof(line), f));
+		fclose(f);
+		seen = strrchr(line, ')')[2];
+	}
+}
+
+TEST(a_leader_that_ends_first_is_not_the_end)
+{
+	pid_t pid;
+
+	ASSERT_OK(pipe2(gate, O_CLOEXEC));
+	start();
+	pid = fork();
+	if (!pid) {
+		pthread_t thread;
+
+		close(gate[1]);
+		if (pthread_create(&thread, NULL, wait_at_gate, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	close(gate[0]);
+	wait_for_state(pid, 'Z');
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(nth(SIDE_FORK, pid, 0));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	close(gate[1]);
+	run(pid);
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(nth(SIDE_EXIT, pid, 0));
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	stop();
+}
+
+static void *exec_cat(void *arg __attribute__((unused)))
+{
+	dup2(gate[0], 0);
+	execl("/bin/cat", "cat", (char *)NULL);
+	_exit(127);
+}
+
+TEST(an_exec_by_a_thread_is_not_the_end)
+{
+	const struct side_event *exec;
+	pid_t pid;
+
+	ASSERT_OK(pipe2(gate, O_CLOEXEC));
+	start();
+	pid = fork();
+	if (!pid) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, exec_cat, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	/* Its first output, or its waiting for input, is behind the exec. */
+	close(gate[0]);
+	do {
+		ASSERT_OK(side_band_drain(sb, &batch));
+		ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+		exec = nth(SIDE_EXEC, pid, 0);
+	} while (!exec);
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	close(gate[1]);
+	ASSERT_EQ(run(pid), 0);
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(nth(SIDE_EXIT, pid, 0));
+	stop();
+}
+
+TEST(a_zombie_is_the_end)
+{
+	siginfo_t info;
+	pid_t pid;
+
+	start();
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(nth(SIDE_EXIT, pid, 0));
+	run(pid);
+	stop();
+}
+
+TEST(the_fd_becomes_readable_with_an_event)
+{
+	struct epoll_event event;
+
+	ASSERT_OK(side_band_open(64, &sb));
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_EQ(epoll_wait(side_band_fd(sb), &event, 1, 0), 0);
+	prctl(PR_SET_NAME, "odd");
+	ASSERT_EQ(epoll_wait(side_band_fd(sb), &event, 1, 60000), 1);
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(nth(SIDE_COMM, getpid(), 0));
+	stop();
+}
+
+static uint64_t lost_in_batch(void)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < batch.events.nr; i++)
+		if (batch.events.items[i].type == SIDE_LOST)
+			lost += batch.events.items[i].lost;
+	return lost;
+}
+
+/* The ring wraps around many times, at all distances from its end. */
+TEST(records_across_the_end_of_the_ring)
+{
+	enum { RENAMINGS = 20000 };
+	size_t next = 0, seen = 0;
+	bool lost = false;
+
+	ASSERT_OK(side_band_open(4, &sb));
+	for (size_t i = 0; i < RENAMINGS; i++) {
+		const struct side_event *event;
+		char name[16];
+
+		snprintf(name, sizeof(name), i % 3 ? "%zu" : "%zu-longer", i);
+		prctl(PR_SET_NAME, name);
+		if (i % 7)
+			continue;
+		ASSERT_OK(side_band_drain(sb, &batch));
+		/* Others may fill so small a ring while we are not running. */
+		lost |= lost_in_batch() > 0;
+		for (size_t n = 0; (event = nth(SIDE_COMM, getpid(), n)); n++, seen++) {
+			size_t number = strtoul(text_of(event), NULL, 10);
+
+			ASSERT(number == next || (number > next && lost));
+			next = number + 1;
+		}
+		ASSERT(next == i + 1 || lost);
+	}
+	ASSERT(seen > RENAMINGS / 2);
+	stop();
+}
+
+static void stay_on_this_cpu(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET((unsigned int)sched_getcpu(), &cpus);
+	ASSERT_OK(sched_setaffinity(0, sizeof(cpus), &cpus));
+}
+
+TEST(what_did_not_fit_is_reported_as_lost)
+{
+	uint64_t lost = 0;
+	size_t seen = 0;
+
+	stay_on_this_cpu();
+	ASSERT_OK(side_band_open(1, &sb));
+	for (int i = 0; i < 500; i++)
+		prctl(PR_SET_NAME, "flood");
+	/* The kernel tells with the next record that fits. */
+	for (int round = 0; round < 2; round++) {
+		const struct side_event *event;
+
+		ASSERT_OK(side_band_drain(sb, &batch));
+		lost += lost_in_batch();
+		for (size_t n = 0; (event = nth(SIDE_COMM, getpid(), n)); n++)
+			seen++;
+		prctl(PR_SET_NAME, "flood");
+	}
+	ASSERT(lost > 0);
+	ASSERT(lost + seen >= 501);
+	stop();
+}
+
+TEST(bad_sizes_are_refused)
+{
+	ASSERT_ERR(side_band_open(0, &sb), EINVAL);
+	ASSERT_ERR(side_band_open(3, &sb), EINVAL);
+	ASSERT(side_band_open(1u << 31, &sb) < 0);
+}
+
+TEST(sync_without_a_change_changes_nothing)
+{
+	size_t bytes;
+
+	start();
+	bytes = side_band_bytes(sb);
+	ASSERT(bytes > RING_PAGES * 4096);
+	for (int i = 0; i < 100; i++)
+		ASSERT_OK(side_band_sync_cpus(sb));
+	ASSERT_EQ(side_band_bytes(sb), bytes);
+	stop();
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What of a profile is text: frames as labels and stop reasons as names.
+ *
+ * Names come out of foreign files and processes, so they may hold anything. They leave here as
+ * valid UTF-8 without control characters (a terminal would obey them) and without ';' (the
+ * separator of folded stacks). Every replacement is of at most the length of what it replaces.
+ */
+#include "profile/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest that "[+0x0123456789abcdef]_[k]" and its NUL take beside a name. */
+enum { LABEL_EXTRA = 32 };
+
+static const char *const stop_names[STOP_MAX_] = {
+#define STOP(name, NAME, id, sentence) [id] = #name,
+#include "abi/stop_reasons.def"
+#undef STOP
+};
+
+static const char *const stop_sentences[STOP_MAX_] = {
+#define STOP(name, NAME, id, sentence) [id] = sentence,
+#include "abi/stop_reasons.def"
+#undef STOP
+};
+
+const char *profile_stop_name(enum stop_reason stop)
+{
+	return (unsigned)stop < STOP_MAX_ && stop_names[stop] ? stop_names[stop] : "unknown";
+}
+
+const char *profile_stop_sentence(enum stop_reason stop)
+{
+	return (unsigned)stop < STOP_MAX_ && stop_sentences[stop]
+		       ? stop_sentences[stop]
+		       : "the walk ended for a reason that this version does not know";
+}
+
+/* The length of the well-formed UTF-8 sequence at `s`, 0 if there is none (Unicode table 3-7). */
+static size_t utf8_len(const unsigned char *s, size_t len)
+{
+	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+	if (!n || s[0] > 0xf4 || n > len)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+static bool is_control(const unsigned char *s, size_t n)
+{
+	/* C0, DEL; and C1 (U+0080 to U+009F), which terminals take for escape sequences too. */
+	return n == 1 ? s[0] < 0x20 || s[0] == 0x7f : s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size)
+{
+	const unsigned char *in = (const unsigned char *)s;
+	size_t out = 0;
+
+	if (!size)
+		return 0;
+	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		n = utf8_len(in + i, len - i);
+		if (n && !is_control(in + i, n) && in[i] != ';') {
+			if (out + n >= size)
+				break;
+			memcpy(buf + out, in + i, n);
+			out += n;
+			continue;
+		}
+		if (out + 1 >= size)
+			break;
+		buf[out++] = !n ? '?' : in[i] == ';' ? ':' : '_';
+	}
+	buf[out] = '\0';
+	return out;
+}
+
+static size_t clean_string(const struct profile *p, uint32_t string, char *buf, size_t size)
+{
+	const char *s = strtab_get(&p->strings, string);
+
+	return profile_clean_text(s, strlen(s), buf, size);
+}
+
+static size_t append(char *buf, size_t size, size_t at, const char *s)
+{
+	return at < size ? at + profile_clean_text(s, strlen(s), buf + at, size - at) : at;
+}
+
+/* "[libc.so.6+0x2724a]"; files that have no path are "[vdso]" already: "[vdso+0x9a0]". */
+static void unnamed(const struct profile *p, const struct profile_frame *f, char *buf, size_t size)
+{
+	const char *file = f->file < p->files.nr
+				   ? strtab_get(&p->strings, p->files.items[f->file].name)
+				   : (f->kind == FRAME_KIND_KERNEL ? "[kernel]" : "[unknown]");
+	size_t len = strlen(file), at;
+	char offset[LABEL_EXTRA];
+
+	if (!strcmp(file, "[anon]")) {
+		append(buf, size, 0, file);
+		return;
+	}
+	if (len > 2 && file[0] == '[' && file[len - 1] == ']') {
+		file++;
+		len -= 2;
+	}
+	at = append(buf, size, 0, "[");
+	if (at < size)
+		at += profile_clean_text(file, len, buf + at, size - at);
+	snprintf(offset, sizeof(offset), "+0x%" PRIx64 "]", f->address);
+	append(buf, size, at, offset);
+}
+
+const char *profile_frame_name(const struct profile *p, uint32_t frame, char *buf, size_t size)
+{
+	const struct profile_frame *f = frame < p->frames.nr ? &p->frames.items[frame] : NULL;
+
+	if (!size)
+		return "";
+	buf[0] = '\0';
+	if (!f)
+		append(buf, size, 0, "[unknown]");
+	else if (f->name)
+		clean_string(p, f->name, buf, size);
+	else
+		unnamed(p, f, buf, size);
+	return buf;
+}
+
+const char *profile_frame_label(const struct profile *p, uint32_t frame, char *buf, size_t size)
+{
+	const char *text = profile_frame_name(p, frame, buf, size);
+
+	if (frame < p->frames.nr && p->frames.items[frame].kind == FRAME_KIND_KERNEL)
+		append(buf, size, strlen(text), "_[k]");
+	return text;
+}
+
+size_t profile_frame_label_size(const struct profile *p, uint32_t frame)
+{
+	const struct profile_frame *f = frame < p->frames.nr ? &p->frames.items[frame] : NULL;
+	uint32_t string = 0;
+
+	if (f)
+		string = f->name		 ? f->name
+			 : f->file < p->files.nr ? p->files.items[f->file].name
+						 : 0;
+	return strlen(strtab_get(&p->strings, string)) + LABEL_EXTRA;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/profile.h"
+#include "test.h"
+
+static uint32_t add_frame(struct profile *p, uint16_t kind, uint32_t file, uint64_t address,
+			  uint32_t scope, uint32_t name)
+{
+	const struct profile_frame f = {
+		.kind = kind, .file = file, .address = address, .scope = scope, .name = name
+	};
+	uint32_t id = UINT32_MAX;
+
+	ASSERT_OK(profile_add_frame(p, &f, &id));
+	return id;
+}
+
+TEST(files_are_told_apart_by_path_and_build_id)
+{
+	struct profile p;
+	uint32_t a, b, c, d;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_add_file(&p, "/lib/libc.so.6", (const uint8_t *)"\1\2", 2, &a));
+	ASSERT_OK(profile_add_file(&p, "/lib/libc.so.6", (const uint8_t *)"\1\2", 2, &b));
+	ASSERT_OK(profile_add_file(&p, "/lib/libc.so.6", (const uint8_t *)"\1\2\0", 3, &c));
+	ASSERT_OK(profile_add_file(&p, "/opt/libc.so.6", NULL, 0, &d));
+	ASSERT_EQ(a, b);
+	ASSERT(a != c && c != d && a != d);
+	ASSERT_EQ(p.files.nr, 3);
+	ASSERT_STR(strtab_get(&p.strings, p.files.items[d].name), "libc.so.6");
+	d = 77;
+	ASSERT_ERR(profile_add_file(&p, "x", (const uint8_t *)"012345678901234567890", 21, &d),
+		   EINVAL);
+	ASSERT_EQ(d, 77);
+	profile_fini(&p);
+}
+
+TEST(every_member_of_a_frame_is_its_identity)
+{
+	struct profile p;
+	uint32_t name;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(strtab_intern(&p.strings, "f", 1, &name));
+	ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, 0), 0);
+	ASSERT_EQ(add_frame(&p, 0, 0, 0x1000, 0, 0), 1);
+	ASSERT_EQ(add_frame(&p, 1, 1, 0x1000, 0, 0), 2);
+	ASSERT_EQ(add_frame(&p, 1, 0, 0x1001, 0, 0), 3);
+	ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 1, 0), 4);
+	ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, name), 5);
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, 0), 0);
+		ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, name), 5);
+	}
+	ASSERT_EQ(p.frames.nr, 6);
+	profile_fini(&p);
+}
+
+TEST(a_late_name_does_not_change_the_identity)
+{
+	struct profile p;
+	uint32_t name, id;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(strtab_intern(&p.strings, "f", 1, &name));
+	id = add_frame(&p, 1, 0, 0x1000, 0, 0);
+	ASSERT_OK(profile_name_frame(&p, id, "f"));
+	ASSERT_EQ(p.frames.items[id].name, name);
+	ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, 0), id);
+	ASSERT(add_frame(&p, 1, 0, 0x1000, 0, name) != id);
+	ASSERT_OK(profile_name_frame(&p, id, "better"));
+	ASSERT_ERR(profile_name_frame(&p, id + 1, "g"), EEXIST);
+	ASSERT_ERR(profile_name_frame(&p, 99, "g"), EINVAL);
+	profile_fini(&p);
+}
+
+TEST(stacks_are_told_apart_by_frames_and_stop)
+{
+	const uint32_t frames[] = { 1, 2, 3, 1, 2, 3 };
+	struct profile p;
+	uint32_t a, b;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_add_stack(&p, frames, 3, STOP_COMPLETE, &a));
+	ASSERT_OK(profile_add_stack(&p, frames + 3, 3, STOP_COMPLETE, &b));
+	ASSERT_EQ(a, b);
+	ASSERT_OK(profile_add_stack(&p, frames, 3, STOP_NO_RULE, &b));
+	ASSERT(a != b);
+	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &b));
+	ASSERT(a != b);
+	ASSERT_OK(profile_add_stack(&p, NULL, 0, STOP_NO_PROCESS, &b));
+	ASSERT_OK(profile_add_stack(&p, NULL, 0, STOP_NO_PROCESS, &a));
+	ASSERT_EQ(a, b);
+	ASSERT_EQ(p.stacks.nr, 4);
+	ASSERT_EQ(p.stack_frames.nr, 8);
+	profile_fini(&p);
+}
+
+TEST(samples_add_up_per_comm_and_stack)
+{
+	const uint32_t frames[] = { 1, 2 };
+	struct profile p;
+	uint32_t a, b;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &a));
+	ASSERT_OK(profile_add_stack(&p, frames, 1, STOP_NO_RULE, &b));
+	for (int i = 0; i < 1000; i++) {
+		ASSERT_OK(profile_add_sample(&p, "x", a, 1));
+		ASSERT_OK(profile_add_sample(&p, "y", a, 2));
+		ASSERT_OK(profile_add_sample(&p, "x", b, 3));
+	}
+	ASSERT_EQ(p.samples.nr, 3);
+	ASSERT_EQ(p.samples.items[2].count, 3000);
+	ASSERT_EQ(profile_total(&p), 6000);
+	ASSERT_EQ(profile_complete(&p), 3000);
+	ASSERT_ERR(profile_add_sample(&p, "x", 2, 1), EINVAL);
+	profile_fini(&p);
+}
+
+/* Puts another key's index where the wanted key hashes to, as a collision of XXH3 would. */
+TEST(a_collision_of_hashes_does_not_merge)
+{
+	struct profile p;
+	struct map_slot *slot;
+	uint32_t a, b, c;
+	uint64_t hash;
+	size_t i = 0;
+
+	ASSERT_OK(profile_init(&p));
+	a = add_frame(&p, 1, 0, 0x1000, 0, 0);
+	slot = map_next(&p.frame_ids, &i);
+	hash = slot->key;
+	b = add_frame(&p, 1, 0, 0x2000, 0, 0);
+	ASSERT_OK(map_put(&p.frame_ids, hash, b));
+	c = add_frame(&p, 1, 0, 0x1000, 0, 0);
+	ASSERT(c != b && c != a);
+	ASSERT_EQ(*map_get(&p.frame_ids, hash + 1), c);
+	ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, 0), c);
+	profile_fini(&p);
+}
+
+TEST(the_bytes_held_grow_with_the_content)
+{
+	struct profile p;
+	size_t before;
+
+	ASSERT_OK(profile_init(&p));
+	before = profile_bytes(&p);
+	ASSERT(before < 64 * 1024);
+	for (uint64_t i = 0; i < 100000; i++)
+		ASSERT_EQ(add_frame(&p, 1, 0, i, 0, 0), i);
+	ASSERT(profile_bytes(&p) >= before + 100000 * sizeof(struct profile_frame));
+	profile_fini(&p);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's own symbols, modules and BPF programs included, from /proc/kallsyms.
+ *
+ * It gives no sizes: a function ends where the next symbol of any kind begins, and after
+ * KALLSYMS_FUNCTION_MAX bytes. Of several names of one address the choice is: global before weak
+ * before local; fewer leading underscores; shorter; first by byte value.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct kallsyms;
+
+enum {
+	KALLSYMS_FUNCTION_MAX = 256 << 10,
+	/* Of text; a kernel with everything as modules loaded has 0.5 million lines, 30 MB. */
+	KALLSYMS_SIZE_MAX = 256 << 20,
+};
+
+/* Parses text of the form of /proc/kallsyms; bad lines are passed over. 0 or -ENOMEM. */
+int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret);
+/* Reads /proc/kallsyms. -EPERM if all addresses are hidden (kptr_restrict). */
+int kallsyms_read(struct kallsyms **ret);
+void kallsyms_free(struct kallsyms *k);
+static inline void kallsyms_free_p(struct kallsyms **k)
+{
+	kallsyms_free(*k);
+}
+/*
+ * The function that covers `addr`, NULL if none; *ret_module is "" for the kernel itself, "bpf" for
+ * BPF programs. Both live as long as `k`.
+ */
+const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **ret_module);
