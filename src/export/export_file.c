@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Output files that are safe to lose: see export.h. The temporary file exists only while commit
+ * runs: a recording may last for hours, and a process that is killed must not leave litter. open()
+ * creates one and removes it at once: that is the proof that the folder takes new files.
+ */
+#include "export/export.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+struct export_file {
+	int fd;		 /* of a direct output; -1 for a file that is renamed */
+	char *path;	 /* symbolic links resolved */
+	char *temporary; /* beside it; NULL while there is none */
+	int error;	 /* negative errno of the first write that failed */
+};
+
+DEFINE_CLEANUP(struct export_file *, export_file_free)
+
+void export_file_free(struct export_file *file)
+{
+	if (!file)
+		return;
+	if (file->temporary)
+		unlink(file->temporary);
+	free(file->temporary);
+	free(file->path);
+	close_p(&file->fd);
+	free(file);
+}
+
+/* ".name.1a2b3c4d.tmp" in the folder of `path`. */
+static int temporary_name(const char *path, char **ret)
+{
+	const char *slash = strrchr(path, '/');
+	int dir_len = slash ? (int)(slash - path) + 1 : 0;
+	const char *name = path + dir_len;
+	uint32_t number;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = (uint32_t)getpid();
+	/* A name of the full 255 bytes has no room for more. */
+	if (asprintf(ret, "%.*s.%.200s.%08x.tmp", dir_len, path, name, number) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int create_temporary(const char *path, char **ret_name)
+{
+	enum { TRIES = 16 };
+
+	for (int i = 0; i < TRIES; i++) {
+		_cleanup_free_ char *name = NULL;
+		int fd, r;
+
+		r = temporary_name(path, &name);
+		if (r)
+			return r;
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0) {
+			*ret_name = TAKE_PTR(name);
+			return fd;
+		}
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+static int open_stdout(struct export_file *file)
+{
+	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
+	file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return file->fd < 0 ? -errno : 0;
+}
+
+static int open_direct(struct export_file *file, const char *path)
+{
+	file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return file->fd < 0 ? -errno : 0;
+}
+
+static int open_replacing(struct export_file *file, const char *path, bool exists)
+{
+	_cleanup_free_ char *name = NULL;
+	_cleanup_close_ int fd = -1;
+	size_t len = strlen(path);
+
+	if (!len)
+		return -ENOENT;
+	if (path[len - 1] == '/')
+		return -EISDIR;
+	/* rename() would replace a read-only file without a word. */
+	if (exists && access(path, W_OK))
+		return -errno;
+	file->path = exists ? realpath(path, NULL) : strdup(path);
+	if (!file->path)
+		return -errno;
+	fd = create_temporary(file->path, &name);
+	if (fd < 0)
+		return fd;
+	unlink(name);
+	return 0;
+}
+
+int export_file_open(const char *path, struct export_file **ret)
+{
+	_cleanup_(export_file_free_p) struct export_file *file = calloc(1, sizeof(*file));
+	struct stat st = { 0 };
+	bool exists;
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	file->fd = -1;
+	exists = strcmp(path, "-") && !stat(path, &st);
+	if (!strcmp(path, "-"))
+		r = open_stdout(file);
+	else if (exists && S_ISDIR(st.st_mode))
+		r = -EISDIR;
+	else if (exists && !S_ISREG(st.st_mode))
+		r = open_direct(file, path);
+	else
+		r = open_replacing(file, path, exists);
+	if (r)
+		return r;
+	*ret = TAKE_PTR(file);
+	return 0;
+}
+
+struct sink {
+	struct export_file *file;
+	int fd;
+};
+
+/* stdio forgets why a write failed; this remembers, and finishes short writes. */
+static ssize_t sink_write(void *cookie, const char *buf, size_t size)
+{
+	struct sink *sink = cookie;
+	size_t done = 0;
+
+	while (done < size && !sink->file->error) {
+		ssize_t n = write(sink->fd, buf + done, size - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (n == 0)
+			sink->file->error = -EIO;
+		else if (errno != EINTR)
+			sink->file->error = -errno;
+	}
+	return sink->file->error ? 0 : (ssize_t)size; /* 0 is stdio's "error" here */
+}
+
+static int write_all(struct export_file *file, int fd, const struct export_ops *ops,
+		     const struct profile *p)
+{
+	struct sink sink = { file, fd };
+	FILE *out = fopencookie(&sink, "w", (cookie_io_functions_t){ .write = sink_write });
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	setvbuf(out, NULL, _IOFBF, 64 * 1024);
+	r = ops->write(p, out);
+	if (fclose(out) && !r && !file->error)
+		r = -EIO;
+	return file->error ? file->error : r;
+}
+
+/* The new file takes the old one's mode and, where that is allowed, its owner. */
+static void take_attributes(int fd, const char *old_path)
+{
+	struct stat st;
+
+	if (stat(old_path, &st))
+		return;
+	if (fchown(fd, st.st_uid, st.st_gid))
+		log_debug("cannot keep the owner of %s: %s", old_path, strerror(errno));
+	if (fchmod(fd, st.st_mode & 0777))
+		log_debug("cannot keep the mode of %s: %s", old_path, strerror(errno));
+}
+
+static int write_and_rename(struct export_file *file, const struct export_ops *ops,
+			    const struct profile *p)
+{
+	_cleanup_close_ int fd = create_temporary(file->path, &file->temporary);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	take_attributes(fd, file->path);
+	r = write_all(file, fd, ops, p);
+	if (r)
+		return r;
+	if (fsync(fd))
+		return -errno;
+	r = close(TAKE_FD(fd)); /* NFS reports a full disk here */
+	if (r)
+		return -errno;
+	if (rename(file->temporary, file->path))
+		return -errno;
+	free(file->temporary);
+	file->temporary = NULL;
+	return 0;
+}
+
+int export_file_commit(struct export_file *file, const struct export_ops *ops,
+		       const struct profile *p)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t pipe_set, old, pending;
+	bool was_pending;
+	int r;
+
+	/* A write to a closed pipe shall be an error of this write, not the end of the process. */
+	sigemptyset(&pipe_set);
+	sigaddset(&pipe_set, SIGPIPE);
+	sigpending(&pending);
+	was_pending = sigismember(&pending, SIGPIPE) == 1;
+	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
+	r = file->path ? write_and_rename(file, ops, p) : write_all(file, file->fd, ops, p);
+	if (r && file->temporary) {
+		unlink(file->temporary);
+		free(file->temporary);
+		file->temporary = NULL;
+	}
+	if (!was_pending)
+		while (sigtimedwait(&pipe_set, NULL, &at_once) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}

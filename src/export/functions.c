@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Merging of frames into functions: every frame, comm and stop reason is turned into (label, kind,
+ * file), interned, and at last numbered anew by sorting. Memory: 24 bytes a function and its label,
+ * 4 bytes a frame and a sample of the profile.
+ */
+#include "export/functions.h"
+
+#include "util/cleanup.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+struct function_key {
+	uint32_t label; /* strtab of the table */
+	uint32_t path;	/* strtab of the profile; 0 if files don't count */
+	uint32_t kind;
+};
+
+struct builder {
+	struct function_table *t;
+	const struct profile *p;
+	enum function_merge merge;
+	struct map ids; /* hash of a function_key -> index into keys */
+	VEC(struct function_key) keys;
+	char *buf;
+	size_t buf_size;
+};
+
+static int intern(struct builder *b, const char *label, uint32_t file, uint32_t kind, uint32_t *ret)
+{
+	const struct profile_file *files = b->p->files.items;
+	struct function_key key = { .kind = kind };
+	uint64_t hash, *found;
+	int r;
+
+	r = strtab_intern(&b->t->labels, label, strlen(label), &key.label);
+	if (r)
+		return r;
+	if (b->merge == MERGE_BY_NAME_AND_FILE && file < b->p->files.nr)
+		key.path = files[file].path;
+	hash = XXH3_64bits(&key, sizeof(key));
+	for (; (found = map_get(&b->ids, hash)); hash++) {
+		if (!memcmp(&b->keys.items[*found], &key, sizeof(key))) {
+			*ret = (uint32_t)*found;
+			return 0;
+		}
+	}
+	r = vec_push(&b->keys, key);
+	if (r)
+		return r;
+	r = vec_push(&b->t->functions, ((struct function){ strtab_get(&b->t->labels, key.label),
+							   file, (uint16_t)kind }));
+	if (r)
+		return r;
+	r = map_put(&b->ids, hash, b->keys.nr - 1);
+	if (r)
+		return r;
+	*ret = (uint32_t)(b->keys.nr - 1);
+	return 0;
+}
+
+static int reserve_buf(struct builder *b, size_t size)
+{
+	char *p;
+
+	if (size <= b->buf_size)
+		return 0;
+	p = realloc(b->buf, size * 2);
+	if (!p)
+		return -ENOMEM;
+	b->buf = p;
+	b->buf_size = size * 2;
+	return 0;
+}
+
+static int add_frames(struct builder *b)
+{
+	for (uint32_t i = 0; i < b->p->frames.nr; i++) {
+		const struct profile_frame *f = &b->p->frames.items[i];
+		int r;
+
+		r = reserve_buf(b, profile_frame_label_size(b->p, i));
+		if (r)
+			return r;
+		profile_frame_name(b->p, i, b->buf, b->buf_size);
+		r = intern(b, b->buf, f->file, f->kind, &b->t->of_frame[i]);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static void replace_blanks(char *s)
+{
+	for (; *s; s++)
+		if (*s == ' ')
+			*s = '_';
+}
+
+static int add_comms(struct builder *b)
+{
+	for (size_t i = 0; i < b->p->samples.nr; i++) {
+		const char *comm = strtab_get(&b->p->strings, b->p->samples.items[i].comm);
+		int r;
+
+		r = reserve_buf(b, strlen(comm) + 1);
+		if (r)
+			return r;
+		profile_clean_text(comm, strlen(comm), b->buf, b->buf_size);
+		if (b->merge == MERGE_BY_TEXT)
+			replace_blanks(b->buf);
+		r = intern(b, *comm ? b->buf : "[no_name]", PROFILE_NO_FILE, FUNCTION_KIND_COMM,
+			   &b->t->of_sample[i]);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int add_truncations(struct builder *b)
+{
+	for (size_t i = 0; i < b->p->stacks.nr; i++) {
+		unsigned stop = b->p->stacks.items[i].stop;
+		char label[80];
+		int r;
+
+		if (stop == STOP_COMPLETE || stop >= STOP_MAX_ ||
+		    b->t->truncated[stop] != UINT32_MAX)
+			continue;
+		snprintf(label, sizeof(label), "[truncated: %s]", profile_stop_name(stop));
+		r = intern(b, label, PROFILE_NO_FILE, FRAME_KIND_TRUNCATED, &b->t->truncated[stop]);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int compare(const void *a, const void *b, void *ctx)
+{
+	const uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
+	const struct builder *builder = ctx;
+	const struct function *fa = &builder->t->functions.items[ia];
+	const struct function *fb = &builder->t->functions.items[ib];
+	int r = strcmp(fa->label, fb->label);
+
+	if (!r)
+		r = (int)fa->kind - (int)fb->kind;
+	if (!r)
+		r = strcmp(strtab_get(&builder->p->strings, builder->keys.items[ia].path),
+			   strtab_get(&builder->p->strings, builder->keys.items[ib].path));
+	return r;
+}
+
+static void renumber(uint32_t *ids, size_t nr, const uint32_t *rank)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (ids[i] != UINT32_MAX)
+			ids[i] = rank[ids[i]];
+}
+
+static int sort_functions(struct builder *b)
+{
+	size_t nr = b->t->functions.nr;
+	_cleanup_free_ struct function *sorted = calloc(nr + 1, sizeof(*sorted));
+	_cleanup_free_ uint32_t *order = calloc(nr + 1, sizeof(*order));
+	_cleanup_free_ uint32_t *rank = calloc(nr + 1, sizeof(*rank));
+
+	if (!sorted || !order || !rank)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++)
+		order[i] = i;
+	qsort_r(order, nr, sizeof(*order), compare, b);
+	for (uint32_t i = 0; i < nr; i++) {
+		sorted[i] = b->t->functions.items[order[i]];
+		rank[order[i]] = i;
+	}
+	if (nr)
+		memcpy(b->t->functions.items, sorted, nr * sizeof(*sorted));
+	renumber(b->t->of_frame, b->p->frames.nr, rank);
+	renumber(b->t->of_sample, b->p->samples.nr, rank);
+	renumber(b->t->truncated, STOP_MAX_, rank);
+	return 0;
+}
+
+static int build(struct builder *b)
+{
+	int r;
+
+	b->t->of_frame = calloc(b->p->frames.nr + 1, sizeof(uint32_t));
+	b->t->of_sample = calloc(b->p->samples.nr + 1, sizeof(uint32_t));
+	if (!b->t->of_frame || !b->t->of_sample)
+		return -ENOMEM;
+	memset(b->t->truncated, 0xff, sizeof(b->t->truncated));
+	r = strtab_init(&b->t->labels);
+	if (!r)
+		r = add_frames(b);
+	if (!r)
+		r = add_comms(b);
+	if (!r)
+		r = add_truncations(b);
+	return r ? r : sort_functions(b);
+}
+
+int function_table_init(struct function_table *t, const struct profile *p,
+			enum function_merge merge)
+{
+	struct builder b = { .t = t, .p = p, .merge = merge };
+	int r;
+
+	*t = (struct function_table){ 0 };
+	r = build(&b);
+	map_fini(&b.ids);
+	vec_free(&b.keys);
+	free(b.buf);
+	if (r)
+		function_table_fini(t);
+	return r;
+}
+
+void function_table_fini(struct function_table *t)
+{
+	strtab_fini(&t->labels);
+	vec_free(&t->functions);
+	free(t->of_frame);
+	free(t->of_sample);
+	*t = (struct function_table){ 0 };
+}
