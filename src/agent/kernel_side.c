@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kernel_side.h"
+#include "bpf/walk.bpf.h"
+#include "util/cleanup.h"
+#include "util/cpus.h"
+#include "util/log.h"
+#include "util/read_file.h"
+
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+struct cpu_event {
+	int fd; /* -1: none */
+	struct bpf_link *link;
+};
+
+struct kernel_side {
+	struct kernel_side_options options;
+	struct sonde_bpf *bpf;
+	struct bpf_link *fork_link;
+	struct ring_buffer *ring;
+	int (*each)(void *ctx, void *record, size_t size);
+	void *each_ctx;
+	struct cpu_set *cpus;
+	VEC(struct cpu_event) events; /* by CPU number */
+	int stats_fd;
+	bool started;
+};
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[512];
+
+	if (level == LIBBPF_DEBUG || log_get_level() < LOG_LEVEL_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	line[strcspn(line, "\n")] = '\0';
+	log_debug("%s", line);
+	return 0;
+}
+
+static int on_record(void *ctx, void *record, size_t size)
+{
+	struct kernel_side *ks = ctx;
+
+	return ks->each(ks->each_ctx, record, size);
+}
+
+/* Kernels before 5.11 charge maps against RLIMIT_MEMLOCK. */
+static void raise_memlock(void)
+{
+	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &unlimited))
+		log_debug("cannot raise RLIMIT_MEMLOCK: %s", strerror(errno));
+}
+
+/* The address bits of user code: what a PAC does not use. */
+static uint64_t address_mask(void)
+{
+	return (1ull << 48) - 1;
+}
+
+static int load(struct kernel_side *ks)
+{
+	const struct kernel_side_options *o = &ks->options;
+	int nr_cpus = libbpf_num_possible_cpus(), r;
+	struct sonde_bpf *bpf;
+
+	libbpf_set_print(print_libbpf);
+	if (nr_cpus <= 0)
+		return log_err(nr_cpus, "cannot tell the number of CPUs");
+	raise_memlock();
+	bpf = ks->bpf = sonde_bpf__open();
+	if (!bpf)
+		return log_err(-errno, "cannot open the BPF object");
+	bpf->rodata->config_max_frames = o->max_frames;
+	bpf->rodata->config_address_mask = address_mask();
+	bpf->rodata->config_targets_only = o->targets_only;
+	bpf->rodata->config_kernel = !o->no_kernel;
+	bpf->rodata->config_raw_too = o->raw_too;
+	r = bpf_map__set_max_entries(bpf->maps.rule_caches, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.raws, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.samples, o->ring_bytes);
+	if (!r)
+		r = sonde_bpf__load(bpf);
+	if (r == -EPERM)
+		return log_err(
+			r, "cannot load BPF programs: run as root (or raise the memory-lock limit: "
+			   "ulimit -l unlimited); see sonde doctor");
+	if (r)
+		return log_err(r,
+			       "cannot load BPF programs: see sonde doctor, and sonde record -v");
+	return 0;
+}
+
+int kernel_side_open(const struct kernel_side_options *options, struct kernel_side **ret)
+{
+	_cleanup_(kernel_side_free_p) struct kernel_side *ks = calloc(1, sizeof(*ks));
+	int r;
+
+	if (!ks)
+		return -ENOMEM;
+	ks->options = *options;
+	ks->stats_fd = -1;
+	r = load(ks);
+	if (r)
+		return r;
+	ks->ring = ring_buffer__new(bpf_map__fd(ks->bpf->maps.samples), on_record, ks, NULL);
+	if (!ks->ring)
+		return log_err(-errno, "cannot map the ring of samples");
+	r = cpu_set_open(&ks->cpus);
+	if (r)
+		return log_err(r, "cannot read which CPUs are online");
+	ks->fork_link = bpf_program__attach(ks->bpf->progs.on_fork);
+	if (!ks->fork_link)
+		return log_err(-errno, "cannot attach to the tracepoint sched_process_fork");
+	ks->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (ks->stats_fd < 0)
+		log_debug("no run-time statistics of BPF programs: %s", strerror(errno));
+	*ret = TAKE_PTR(ks);
+	return 0;
+}
+
+static void close_event(struct cpu_event *event)
+{
+	bpf_link__destroy(event->link); /* closes the fd too */
+	event->link = NULL;
+	event->fd = -1;
+}
+
+void kernel_side_free(struct kernel_side *ks)
+{
+	if (!ks)
+		return;
+	kernel_side_stop(ks);
+	vec_free(&ks->events);
+	cpu_set_free(ks->cpus);
+	bpf_link__destroy(ks->fork_link);
+	ring_buffer__free(ks->ring);
+	sonde_bpf__destroy(ks->bpf);
+	if (ks->stats_fd >= 0)
+		close(ks->stats_fd);
+	free(ks);
+}
+
+struct unwind_store_maps kernel_side_maps(const struct kernel_side *ks)
+{
+	return (struct unwind_store_maps){
+		.arena_fd = bpf_map__fd(ks->bpf->maps.arena),
+		.files_fd = bpf_map__fd(ks->bpf->maps.files),
+		.rules_fd = bpf_map__fd(ks->bpf->maps.rules),
+	};
+}
+
+/* --- sampling -------------------------------------------------------------------------------- */
+
+static int open_event(struct kernel_side *ks, uint32_t cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = ks->options.frequency_hz,
+		.exclude_idle = !ks->options.idle,
+		.exclude_guest = 1,
+	};
+	struct cpu_event *event = &ks->events.items[cpu];
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	event->link = bpf_program__attach_perf_event(ks->bpf->progs.sample_cpu, fd);
+	if (!event->link) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	event->fd = fd;
+	return 0;
+}
+
+static int set_cpu(void *ctx, uint32_t cpu, bool online)
+{
+	struct kernel_side *ks = ctx;
+	int r;
+
+	while (ks->events.nr <= cpu) {
+		r = vec_push(&ks->events, (struct cpu_event){ .fd = -1 });
+		if (r)
+			return r;
+	}
+	if (!online) {
+		close_event(&ks->events.items[cpu]);
+		return 0;
+	}
+	r = open_event(ks, cpu);
+	/* It went again before we came. */
+	return r == -ENODEV || r == -ENXIO ? 0 : r;
+}
+
+int kernel_side_sync_cpus(struct kernel_side *ks)
+{
+	return cpu_set_sync(ks->cpus, set_cpu, ks);
+}
+
+int kernel_side_start(struct kernel_side *ks)
+{
+	int r = kernel_side_sync_cpus(ks);
+
+	if (r == -EINVAL)
+		return log_err(r,
+			       "the kernel refuses to sample at %u Hz: see "
+			       "/proc/sys/kernel/perf_event_max_sample_rate",
+			       ks->options.frequency_hz);
+	if (r == -EACCES || r == -EPERM)
+		return log_err(
+			r, "the kernel refuses to sample all CPUs: run as root; see sonde doctor");
+	if (r)
+		return log_err(r, "cannot sample the CPUs' clocks");
+	ks->started = true;
+	return 0;
+}
+
+void kernel_side_stop(struct kernel_side *ks)
+{
+	size_t i;
+
+	for (i = 0; i < ks->events.nr; i++)
+		close_event(&ks->events.items[i]);
+	ks->events.nr = 0;
+}
+
+/* --- maps ------------------------------------------------------------------------------------ */
+
+int kernel_side_add_target(struct kernel_side *ks, uint32_t pid)
+{
+	uint32_t one = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(ks->bpf->maps.targets), &pid, &one, BPF_ANY);
+}
+
+void kernel_side_del_target(struct kernel_side *ks, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(ks->bpf->maps.targets), &pid);
+}
+
+/* Behind each change: what CPUs remember of the table is void. */
+static void forget_memos(struct kernel_side *ks)
+{
+	__atomic_add_fetch(&ks->bpf->bss->process_epoch, 1, __ATOMIC_RELEASE);
+}
+
+int kernel_side_set_process(struct kernel_side *ks, uint32_t pid,
+			    const struct unwind_process *process)
+{
+	int r = bpf_map_update_elem(bpf_map__fd(ks->bpf->maps.processes), &pid, process, BPF_ANY);
+
+	forget_memos(ks);
+	return r;
+}
+
+int kernel_side_get_process(struct kernel_side *ks, uint32_t pid, struct unwind_process *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(ks->bpf->maps.processes), &pid, ret);
+}
+
+void kernel_side_del_process(struct kernel_side *ks, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(ks->bpf->maps.processes), &pid);
+	forget_memos(ks);
+}
+
+void kernel_side_forget_stacks(struct kernel_side *ks)
+{
+	__atomic_add_fetch(&ks->bpf->bss->known_epoch, WALK_HASH_MULTIPLIER, __ATOMIC_RELAXED);
+}
+
+void kernel_side_hold_raws(struct kernel_side *ks, bool hold)
+{
+	__atomic_store_n(&ks->bpf->bss->raws_held, hold, __ATOMIC_RELAXED);
+}
+
+int kernel_side_fd(const struct kernel_side *ks)
+{
+	return ring_buffer__epoll_fd(ks->ring);
+}
+
+int kernel_side_drain(struct kernel_side *ks, int (*each)(void *ctx, void *record, size_t size),
+		      void *ctx)
+{
+	int r;
+
+	ks->each = each;
+	ks->each_ctx = ctx;
+	r = ring_buffer__consume(ks->ring);
+	return r < 0 ? r : 0;
+}
+
+void kernel_side_lost(const struct kernel_side *ks, uint64_t *lost)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), i;
+	_cleanup_free_ uint64_t *values = calloc((size_t)nr_cpus, sizeof(*values));
+	uint32_t reason;
+
+	for (reason = 0; values && reason < LOST_KERNEL_MAX_; reason++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(ks->bpf->maps.lost), &reason, values))
+			continue;
+		lost[reason] = 0;
+		for (i = 0; i < nr_cpus; i++)
+			lost[reason] += values[i];
+	}
+}
+
+void kernel_side_run_time(const struct kernel_side *ks, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	*ret_ns = *ret_runs = 0;
+	if (ks->stats_fd < 0 ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(ks->bpf->progs.sample_cpu), &info, &len))
+		return;
+	*ret_ns = info.run_time_ns;
+	*ret_runs = info.run_cnt;
+}
+
+static size_t memlock_of(int fd)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+	const char *line;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	if (read_file_at(AT_FDCWD, path, 65536, &text, NULL))
+		return 0;
+	line = strstr(text, "memlock:");
+	return line ? strtoull(line + strlen("memlock:"), NULL, 10) : 0;
+}
+
+size_t kernel_side_map_bytes(const struct kernel_side *ks)
+{
+	struct bpf_map *map;
+	size_t sum = 0;
+
+	bpf_object__for_each_map(map, ks->bpf->obj) sum += memlock_of(bpf_map__fd(map));
+	return sum;
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/publisher.h"
+#include "bpf/host/walk_host.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Stands for files that the table of files has no place for. */
+enum { FILE_BEYOND = UNWIND_FILES_MAX - 1 };
+
+static void unref(struct publisher *p, struct block *b)
+{
+	if (--b->refs)
+		return;
+	b->retired_ns = p->store->now_ns;
+	if (vec_push(&p->retired, b))
+		log_debug("a retired block of mappings stays: out of memory");
+}
+
+static void ref(struct publisher *p, struct block *b)
+{
+	size_t i;
+
+	if (b->refs++)
+		return;
+	for (i = 0; i < p->retired.nr; i++) {
+		if (p->retired.items[i] == b) {
+			p->retired.items[i] = p->retired.items[--p->retired.nr];
+			return;
+		}
+	}
+}
+
+static void drop_view(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v)
+		return;
+	unref(p, v->block);
+	free(v);
+	proc->user = NULL;
+}
+
+void publisher_hide(struct publisher *p, struct process *proc)
+{
+	if (proc->user && p->ks)
+		kernel_side_del_process(p->ks, (uint32_t)proc->pid);
+	drop_view(p, proc);
+}
+
+static void on_forget(void *ctx, struct process *proc)
+{
+	publisher_hide(ctx, proc);
+}
+
+/*
+ * The kernel gave the child its parent's entry at the fork; it may be an older one than the
+ * parent's view of now, so look which.
+ */
+static void on_forked(void *ctx, struct process *parent, struct process *child)
+{
+	struct publisher *p = ctx;
+	struct unwind_process entry;
+	struct block *b;
+	struct view *v;
+	uint64_t *found;
+
+	if (!parent->user || !p->ks || child->user ||
+	    kernel_side_get_process(p->ks, (uint32_t)child->pid, &entry))
+		return;
+	found = map_get(&p->blocks, entry.generation);
+	v = found ? calloc(1, sizeof(*v)) : NULL;
+	if (!v) {
+		kernel_side_del_process(p->ks, (uint32_t)child->pid);
+		return;
+	}
+	b = (struct block *)(uintptr_t)*found;
+	ref(p, b);
+	*v = (struct view){ .block = b, .mm = entry.mm };
+	/* The same mappings as the parent's view shows, unless that has moved on meanwhile. */
+	if (b == ((struct view *)parent->user)->block &&
+	    ((struct view *)parent->user)->version == parent->version)
+		v->version = child->version;
+	child->user = v;
+}
+
+void publisher_init(struct publisher *p, struct process_table *processes,
+		    struct unwind_store *store, struct kernel_side *ks)
+{
+	*p = (struct publisher){
+		.processes = processes, .store = store, .ks = ks, .max_transient = SIZE_MAX
+	};
+	processes->forget = on_forget;
+	processes->forked = on_forked;
+	processes->ctx = p;
+	unwind_store_set_state(store, FILE_BEYOND, FILE_STATE_UNREADABLE);
+}
+
+void publisher_fini(struct publisher *p)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(&p->blocks, &i)))
+		free((struct block *)(uintptr_t)slot->value);
+	map_fini(&p->blocks);
+	vec_free(&p->retired);
+}
+
+void publisher_tick(struct publisher *p, uint64_t now_ns)
+{
+	size_t i, kept = 0;
+
+	unwind_store_tick(p->store, now_ns);
+	for (i = 0; i < p->retired.nr; i++) {
+		struct block *b = p->retired.items[i];
+
+		if (b->retired_ns + RETIRE_NS > now_ns) {
+			p->retired.items[kept++] = b;
+			continue;
+		}
+		map_del(&p->blocks, b->generation);
+		unwind_store_free_mappings(p->store, b->cell, b->nr);
+		free(b);
+	}
+	p->retired.nr = kept;
+}
+
+/* One mapping as the walker wants it. */
+static struct unwind_mapping shown_mapping(struct publisher *p, const struct process *proc,
+					   const struct mapping *m)
+{
+	struct mapped_file *file = p->processes->files.items[m->file];
+	struct unwind_mapping shown = { .start = m->start, .end = m->end, .file = m->file };
+	bool was_open;
+
+	if (m->file == MAPPING_ANON)
+		return shown;
+	if (m->file >= FILE_BEYOND) {
+		shown.file = FILE_BEYOND;
+		return shown;
+	}
+	was_open = file->state == FILE_OPEN;
+	process_open_file(p->processes, proc, m, file);
+	if (file->state == FILE_UNREADABLE) {
+		unwind_store_set_state(p->store, m->file, FILE_STATE_UNREADABLE);
+	} else if (!file->is_elf) {
+		shown.file = MAPPING_ANON;
+	} else {
+		shown.bias = mapping_bias(file, m);
+		/* Unreadable before, for a process that had gone, and readable now. */
+		if (p->store->files[m->file].state == FILE_STATE_NONE ||
+		    (p->store->files[m->file].state == FILE_STATE_UNREADABLE && !was_open))
+			unwind_store_set_state(p->store, m->file, FILE_STATE_PENDING);
+	}
+	return shown;
+}
+
+static int new_block(struct publisher *p, const struct process *proc, struct block **ret)
+{
+	uint32_t nr = proc->mappings.nr < MAPPINGS_MAX ? (uint32_t)proc->mappings.nr : MAPPINGS_MAX,
+		 i;
+	_cleanup_free_ struct unwind_mapping *shown = calloc(nr ? nr : 1, sizeof(*shown));
+	_cleanup_free_ struct block *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!shown || !b)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		shown[i] = shown_mapping(p, proc, &proc->mappings.items[i]);
+	r = unwind_store_add_mappings(p->store, shown, nr, &b->cell);
+	if (r)
+		return r;
+	b->nr = nr;
+	b->refs = 1;
+	b->generation = ++p->last_generation;
+	r = map_put(&p->blocks, b->generation, (uintptr_t)b);
+	if (r) {
+		unwind_store_free_mappings(p->store, b->cell, b->nr);
+		return r;
+	}
+	*ret = TAKE_PTR(b);
+	return 0;
+}
+
+static int tell_kernel(struct publisher *p, const struct process *proc)
+{
+	const struct view *v = proc->user;
+	struct unwind_process entry;
+	int r;
+
+	if (!p->ks || !v->mm)
+		return 0;
+	entry = (struct unwind_process){
+		.mm = v->mm,
+		.generation = v->block->generation,
+		.nr_mappings = v->block->nr,
+		.mappings = v->block->cell,
+		.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0,
+	};
+	r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
+	/* A full table: this process's samples go on coming raw, and are walked here. */
+	return r == -E2BIG ? 0 : r;
+}
+
+int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
+{
+	struct view *v = proc->user;
+	struct block *b;
+	int r;
+
+	if (v && v->version == proc->version && (!mm || mm == v->mm))
+		return 0;
+	if (!v) {
+		_cleanup_free_ struct view *fresh = calloc(1, sizeof(*fresh));
+
+		if (!fresh)
+			return -ENOMEM;
+		r = new_block(p, proc, &fresh->block);
+		if (r)
+			return r;
+		v = proc->user = TAKE_PTR(fresh);
+	} else if (v->version != proc->version) {
+		r = new_block(p, proc, &b);
+		if (r)
+			return r;
+		unref(p, v->block);
+		v->block = b;
+	}
+	v->version = proc->version;
+	v->final = false;
+	if (mm)
+		v->mm = mm;
+	return tell_kernel(p, proc);
+}
+
+void publisher_set_final(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v || v->final || v->version != proc->version)
+		return;
+	v->final = true;
+	if (tell_kernel(p, proc))
+		log_debug("cannot tell the kernel of process %d", proc->pid);
+}
+
+enum unwind_file_state publisher_load(struct publisher *p, uint32_t index)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
+	struct mapped_file *file;
+	int r;
+
+	if (index >= FILE_BEYOND || index >= p->processes->files.nr)
+		return FILE_STATE_UNREADABLE;
+	if (p->store->files[index].state != FILE_STATE_PENDING)
+		return p->store->files[index].state;
+	file = p->processes->files.items[index];
+	r = mapped_file_elf(file, &elf);
+	if (!r)
+		r = loader_build(elf, p->max_transient, &p->wait, &table);
+	if (r == -EFBIG) {
+		log_debug("%s: its unwind information is too big for the memory limit", file->path);
+		unwind_store_set_state(p->store, index, FILE_STATE_EVICTED);
+		p->nr_too_big++;
+		return FILE_STATE_EVICTED;
+	}
+	if (r) {
+		log_debug("no unwind table of %s: %s", file->path, strerror(-r));
+		unwind_store_set_state(p->store, index, FILE_STATE_UNREADABLE);
+		return FILE_STATE_UNREADABLE;
+	}
+	r = unwind_store_load(p->store, index, table);
+	log_debug("%s: %u rows, %u rules, %u bad FDEs%s", file->path, table->nr_rows,
+		  table->nr_rules, table->nr_bad_fdes, r ? ": no room" : "");
+	return p->store->files[index].state;
+}
+
+const struct block *publisher_block(const struct publisher *p, uint32_t generation)
+{
+	uint64_t *found = map_get(&p->blocks, generation);
+
+	return found ? (const struct block *)(uintptr_t)*found : NULL;
+}
+
+const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b)
+{
+	const struct arena_segment *segment = p->store->segments[b->cell >> ARENA_SEGMENT_SHIFT];
+
+	return (const struct unwind_mapping *)&segment->cells[b->cell & (ARENA_SEGMENT_CELLS - 1)];
+}
+
+const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
+					       uint64_t addr)
+{
+	const struct unwind_mapping *m;
+	uint32_t lo = 0, n = b->nr;
+
+	if (!n)
+		return NULL;
+	m = publisher_mappings(p, b);
+	while (n > 1) {
+		uint32_t half = n / 2;
+
+		if (m[lo + half].start <= addr)
+			lo += half;
+		n -= half;
+	}
+	return addr >= m[lo].start && addr < m[lo].end ? &m[lo] : NULL;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes what is known of processes and files readable to the walkers: turns a process's mappings
+ * into a block of the arena with a generation of its own, and files into unwind tables.
+ *
+ * A generation names one array of mappings for the whole run, so that an address out of a sample is
+ * always resolved against the very mappings that the kernel walked with, even if they have changed
+ * since. Blocks that nobody uses any more stay for RETIRE_NS.
+ */
+#pragma once
+
+#include "agent/kernel_side.h"
+#include "agent/loader.h"
+#include "process/process.h"
+#include "unwind/unwind_store.h"
+
+struct block {
+	uint32_t generation;
+	uint32_t cell, nr;
+	uint32_t refs; /* views */
+	uint64_t retired_ns;
+};
+
+/* What the agent keeps of a process: process.user. */
+struct view {
+	struct block *block;
+	uint32_t version; /* of the process's mappings that the block shows */
+	uint64_t mm;	  /* 0: not in the kernel's table */
+	bool final;	  /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
+};
+
+struct publisher {
+	struct process_table *processes;
+	struct unwind_store *store;
+	struct kernel_side *ks; /* NULL: nothing is told to the kernel */
+	struct map blocks;	/* generation -> struct block * */
+	VEC(struct block *) retired;
+	uint32_t last_generation;
+	struct loader_wait wait; /* what to do while a table is built; set by the recorder */
+	size_t max_transient;	 /* bytes that building a table may take for its time */
+	uint64_t nr_too_big;	 /* files that it was not enough for */
+};
+
+/* Borrows all three; takes over process_table's callbacks. */
+void publisher_init(struct publisher *p, struct process_table *processes,
+		    struct unwind_store *store, struct kernel_side *ks);
+void publisher_fini(struct publisher *p);
+
+/*
+ * Shows the process's present mappings to the walkers, under address space `mm` (0: as before).
+ * Opens the files behind them. Does nothing if they are shown already.
+ */
+int publisher_show(struct publisher *p, struct process *proc, uint64_t mm);
+/* An address outside the mappings was looked for and not found: the kernel need not ask again. */
+void publisher_set_final(struct publisher *p, struct process *proc);
+/* The kernel forgets the process, the view goes. */
+void publisher_hide(struct publisher *p, struct process *proc);
+
+/* Builds and loads a file's unwind table if that has not been done. The state it is in then. */
+enum unwind_file_state publisher_load(struct publisher *p, uint32_t file);
+/* A block's mappings, block->nr of them, sorted. */
+const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b);
+/* The block of that generation, or NULL; and the mapping of it that covers `addr`, or NULL. */
+const struct block *publisher_block(const struct publisher *p, uint32_t generation);
+const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
+					       uint64_t addr);
+/* Frees blocks that were retired long enough ago. */
+void publisher_tick(struct publisher *p, uint64_t now_ns);

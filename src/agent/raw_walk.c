@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/raw_walk.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#endif
+
+enum { STACK_SIZE_MAX = 64 << 20 }; /* further up than that is no stack's address */
+
+struct copied_memory {
+	const struct sample_raw *raw;
+	const uint8_t *stack;
+	bool past_copy; /* a read went on above the copy: it ends for lack of room, or at an
+			   untouched page */
+};
+
+static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	struct copied_memory *m = ctx;
+	const struct sample_raw *raw = m->raw;
+	uint64_t in_stack = addr - raw->stack_start, in_code = addr - (raw->pc - RAW_CODE_BEFORE);
+
+	if (in_stack < raw->stack_size && size <= raw->stack_size - in_stack) {
+		memcpy(to, m->stack + in_stack, size);
+		return 0;
+	}
+	if (in_code < sizeof(raw->code) && size <= sizeof(raw->code) - in_code) {
+		memcpy(to, raw->code + in_code, size);
+		return 0;
+	}
+	if (in_stack < STACK_SIZE_MAX)
+		m->past_copy = true;
+	return -EFAULT;
+}
+
+int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
+	     const uint8_t *bytes, uint32_t max_frames, struct walk *walk)
+{
+	struct copied_memory copied = { .raw = raw, .stack = bytes + raw->nr_kernel * 8 };
+	const struct walk_memory memory = { read_copied, &copied };
+	const struct walk_tables tables = {
+		.files = p->store->files,
+		.nr_files = UNWIND_FILES_MAX,
+		.rules = p->store->rules,
+		.nr_rules = UNWIND_RULES_MAX,
+		.segments = p->store->segments,
+		.nr_segments = ARENA_SEGMENTS_MAX,
+	};
+	const struct walk_input input = {
+		.machine = HOST_MACHINE,
+		.pc = raw->pc,
+		.regs = raw->regs,
+		.process = { .generation = block->generation,
+			     .nr_mappings = block->nr,
+			     .mappings = block->cell },
+		.max_frames = max_frames,
+	};
+	int stop;
+
+	do {
+		copied.past_copy = false;
+		stop = walk_host(&tables, &memory, &input, walk);
+		/* Each turn loads one file's table, so that this ends. */
+	} while (stop == STOP_FILE_PENDING &&
+		 publisher_load(p, walk->mapping_file) == FILE_STATE_LOADED);
+	if (copied.past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER))
+		stop = STOP_STACK_COPY_END;
+	return stop;
+}

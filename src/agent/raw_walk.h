@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks a raw sample (abi/sample.h: registers and a copy of the stack) with the host's build of the
+ * walker, over the same tables as the kernel's.
+ */
+#pragma once
+
+#include "agent/publisher.h"
+#include "bpf/host/walk_host.h"
+
+/*
+ * Walks in the mappings of `block`, loading the unwind tables that it meets. Returns how it ended
+ * (enum stop_reason); walk->words[0 .. walk->full.nr_words) are the user frames. `bytes` is what
+ * follows the sample_raw: kernel frames, then the stack.
+ */
+int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
+	     const uint8_t *bytes, uint32_t max_frames, struct walk *walk);

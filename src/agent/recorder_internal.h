@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder's state, shared by recorder.c (its life, the loop, process events) and
+ * recorder_samples.c (what becomes of one sample). Nobody else includes this.
+ */
+#pragma once
+
+#include "agent/command.h"
+#include "agent/kernel_side.h"
+#include "agent/publisher.h"
+#include "agent/raw_walk.h"
+#include "agent/recorder.h"
+#include "agent/replay_save.h"
+#include "agent/resolver.h"
+
+struct pending {
+	uint64_t time_ns;
+	uint32_t at, size; /* in batch.bytes */
+};
+
+/* Samples out of the ring. */
+struct batch {
+	VEC(uint8_t) bytes;
+	VEC(struct pending) pending;
+};
+
+struct recorder {
+	const struct recorder_options *options;
+	struct recorder_stats stats;
+	struct profile *profile;
+	struct kernel_side *ks;
+	struct side_band *side_band;
+	struct side_events events;
+	struct process_table processes;
+	struct unwind_store store;
+	struct publisher publisher;
+	struct resolver resolver;
+	struct command *command;
+	struct walk *walk;
+	struct replay_save *replay;
+	struct map
+		stacks; /* hash of a kernel-walked stack -> generation << 32 | profile's number */
+	struct map targets;   /* live processes that are recorded, if there is a choice */
+	struct map seen;      /* processes with samples */
+	struct map refreshed; /* pid -> when its maps were read again last */
+	struct batch batch;   /* the turn's samples */
+	size_t event_at;      /* the next of the turn's events */
+	struct batch next;    /* those that came while a table was built */
+	VEC(int32_t) changed; /* processes to show anew at the end of the turn */
+	uint64_t start_ns, profile_bytes_max, batch_bytes_max;
+	uint64_t run_ns;
+	uint64_t turn_ns; /* when the last turn was */
+	int epoll_fd, timer_fd, signal_fd;
+	int soon_fd;		    /* a timer: process events wait */
+	uint64_t nr_raw[STOP_MAX_]; /* by why the kernel could not walk them */
+	unsigned int interrupted;   /* by the terminal, while COMMAND ran */
+	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
+	bool events_lost;   /* exits of targets may have been among them */
+	bool stopping;
+};
+
+/* CLOCK_MONOTONIC */
+uint64_t now_ns(void);
+
+/* Takes one record of the ring into the profile, as of the process events that were applied so far.
+ */
+void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What becomes of a sample: a hit counts a known stack, a full record adds one, a raw one is walked
+ * here. All of it against the process's mappings as of the sample's time.
+ */
+#include "agent/recorder_internal.h"
+#include "util/log.h"
+
+#include <errno.h>
+
+enum {
+	REFRESH_INTERVAL_NS = 100000000, /* between two looks at one process's /proc/PID/maps */
+	STACKS_MAX = 1 << 17,		 /* distinct stacks that hits may refer to */
+};
+
+static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t stack)
+{
+	const struct profile_stack *s = &r->profile->stacks.items[stack];
+
+	if (profile_add_sample(r->profile, h->comm, stack, 1)) {
+		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		return;
+	}
+	r->stats.samples++;
+	r->stats.frames += s->nr;
+	if (s->stop == STOP_COMPLETE)
+		r->stats.complete++;
+	else
+		r->stats.truncated[s->stop]++;
+	if (!map_get(&r->seen, h->pid) && !map_put(&r->seen, h->pid, 1))
+		r->stats.processes++;
+}
+
+/* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
+static void add_stack(struct recorder *r, const struct sample_header *h,
+		      const struct resolver_stack *stack, uint64_t hash)
+{
+	uint32_t id, generation = stack->block ? stack->block->generation : 0;
+	int err;
+
+	if (profile_bytes(r->profile) > r->profile_bytes_max) {
+		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		return;
+	}
+	err = resolver_add(&r->resolver, stack, &id);
+	if (!err && hash) {
+		if (r->stacks.nr >= STACKS_MAX) {
+			map_clear(&r->stacks);
+			kernel_side_forget_stacks(r->ks);
+		}
+		err = map_put(&r->stacks, hash, (uint64_t)generation << 32 | id);
+	}
+	if (err)
+		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
+	else
+		count_sample(r, h, id);
+}
+
+/* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
+static bool mapping_still_there(struct recorder *r, const struct process *proc,
+				const struct block *block, uint64_t pc)
+{
+	const struct unwind_mapping *then = publisher_mapping(&r->publisher, block, pc);
+	const struct mapping *now = process_mapping(proc, pc);
+
+	if (!then || !now || then->file == MAPPING_ANON)
+		return then;
+	/* The same file again, but another part of it, is a replacement too. */
+	return now->file == then->file &&
+	       mapping_bias(r->processes.files.items[now->file], now) == then->bias;
+}
+
+/* The words of a stack, walked in mappings of `block`, up to where a mapping has been replaced. */
+static size_t frames_still_true(struct recorder *r, const struct process *proc,
+				const struct block *block, const __u64 *words, size_t nr_words)
+{
+	size_t i;
+
+	for (i = 0; i < nr_words; i += 1 + FRAME_EXTRA(words[i]))
+		if (!mapping_still_there(r, proc, block, FRAME_DATA(words[i])))
+			return i;
+	return nr_words;
+}
+
+static bool is_stale(const struct process *proc, uint32_t generation)
+{
+	const struct view *v = proc ? proc->user : NULL;
+
+	return v && (v->block->generation != generation || v->version != proc->version);
+}
+
+/* How many of a stack's words are still true at the time of the sample. */
+static size_t true_words(struct recorder *r, uint32_t pid, const struct block *block,
+			 const __u64 *words, size_t nr_words)
+{
+	const struct process *proc = process_find(&r->processes, (int32_t)pid);
+
+	/* A new image took the process over, which the kernel's entry did not show yet. */
+	if (proc && !proc->user)
+		return 0;
+	if (!is_stale(proc, block->generation))
+		return nr_words;
+	return frames_still_true(r, proc, block, words, nr_words);
+}
+
+static void on_full(struct recorder *r, const struct sample_header *h, const uint8_t *body,
+		    size_t size)
+{
+	const struct sample_full *full = (const struct sample_full *)body;
+	struct resolver_stack stack = { .pid = h->pid, .stop = h->stop };
+	uint64_t hash = h->hash;
+
+	if (size < sizeof(*full) ||
+	    size < sizeof(*full) + 8 * ((size_t)full->nr_kernel + full->nr_words)) {
+		r->stats.lost[LOST_MALFORMED]++;
+		return;
+	}
+	stack.kernel = (const __u64 *)(full + 1);
+	stack.nr_kernel = full->nr_kernel;
+	stack.words = stack.kernel + full->nr_kernel;
+	stack.nr_words = full->nr_words;
+	if (full->nr_words) {
+		stack.block = publisher_block(&r->publisher, full->generation);
+		if (!stack.block) {
+			r->stats.lost[LOST_UNKNOWN_STACK]++;
+			return;
+		}
+		if (r->replay)
+			replay_save_full(r->replay, h, full, stack.words);
+		stack.nr_words = true_words(r, h->pid, stack.block, stack.words, stack.nr_words);
+		if (stack.nr_words < full->nr_words)
+			stack.stop = STOP_STALE_MAPPING;
+	}
+	add_stack(r, h, &stack, hash);
+}
+
+/* The address of a profile's frame in the process's memory, by the mappings of `block`; 0: none. */
+static uint64_t frame_pc(struct recorder *r, const struct block *block,
+			 const struct profile_frame *frame)
+{
+	const struct unwind_mapping *m = publisher_mappings(&r->publisher, block);
+	uint32_t i;
+
+	for (i = 0; i < block->nr; i++, m++) {
+		uint64_t pc = frame->address + m->bias;
+
+		if (m->file < r->resolver.profile_files.nr &&
+		    r->resolver.profile_files.items[m->file] == frame->file && pc >= m->start &&
+		    pc < m->end)
+			return pc;
+	}
+	return 0;
+}
+
+/*
+ * A stack that the kernel knew, sampled after the process's mappings changed and before the kernel
+ * was told: the part of it that is still true. Its number, or the stack's own if all of it is.
+ */
+static uint32_t true_part(struct recorder *r, const struct process *proc, const struct block *block,
+			  uint32_t id)
+{
+	struct profile *p = r->profile;
+	const struct profile_stack *s = &p->stacks.items[id];
+	uint32_t i, cut;
+
+	for (i = 0; i < s->nr; i++) {
+		const struct profile_frame *f =
+			&p->frames.items[p->stack_frames.items[s->first + i]];
+		uint64_t pc;
+
+		if (f->kind != FRAME_KIND_NATIVE)
+			continue;
+		pc = frame_pc(r, block, f);
+		if (!proc->user || !pc || !mapping_still_there(r, proc, block, pc))
+			break;
+	}
+	if (i == s->nr ||
+	    profile_add_stack(p, &p->stack_frames.items[s->first], i, STOP_STALE_MAPPING, &cut))
+		return id;
+	return cut;
+}
+
+static void on_hit(struct recorder *r, const struct sample_header *h)
+{
+	uint64_t *found = map_get(&r->stacks, h->hash);
+	const struct process *proc;
+	const struct block *block;
+	uint32_t id;
+
+	if (!found) {
+		r->stats.lost[LOST_UNKNOWN_STACK]++;
+		r->forget_stacks = true;
+		return;
+	}
+	id = (uint32_t)*found;
+	block = publisher_block(&r->publisher, (uint32_t)(*found >> 32));
+	proc = process_find(&r->processes, (int32_t)h->pid);
+	/* Without a view: a new image took it over, as in true_words(). */
+	if (block && proc && (!proc->user || is_stale(proc, block->generation)))
+		id = true_part(r, proc, block, id);
+	count_sample(r, h, id);
+}
+
+/*
+ * An address was in no mapping: look whether /proc knows of one, but not too often. True if the
+ * process is shown anew; else the kernel need not ask again.
+ */
+static bool refresh(struct recorder *r, struct process *proc, uint64_t mm)
+{
+	uint32_t version = proc->version;
+	uint64_t *last = map_get(&r->refreshed, (uint32_t)proc->pid), now = now_ns();
+	bool first = !last;
+
+	if (last && *last + REFRESH_INTERVAL_NS > now)
+		return false;
+	if (map_put(&r->refreshed, (uint32_t)proc->pid, now) ||
+	    process_refresh(&r->processes, proc))
+		return false;
+	if (proc->version == version) {
+		/* A program that has just begun will map more. */
+		if (!first)
+			publisher_set_final(&r->publisher, proc);
+		return false;
+	}
+	return !publisher_show(&r->publisher, proc, mm);
+}
+
+static int walk_raw(struct recorder *r, struct process *proc, const struct sample_header *h,
+		    const struct sample_raw *raw, const uint8_t *bytes)
+{
+	const struct view *v;
+	bool nowhere;
+	int stop;
+
+	if (publisher_show(&r->publisher, proc, raw->mm))
+		return STOP_NO_PROCESS;
+	v = proc->user;
+	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
+	if (h->stop == STOP_FILE_PENDING)
+		publisher_load(&r->publisher, raw->file);
+	stop = raw_walk(&r->publisher, v->block, raw, bytes, r->options->max_frames, r->walk);
+	/* The kernel may have met it further up, but only by the same mappings does that mean
+	 * anything. */
+	nowhere = stop == STOP_NO_MAPPING ||
+		  (h->stop == STOP_NO_MAPPING && raw->generation == v->block->generation);
+	if (nowhere && refresh(r, proc, raw->mm))
+		stop = raw_walk(&r->publisher, v->block, raw, bytes, r->options->max_frames,
+				r->walk);
+	return stop;
+}
+
+/*
+ * The process, with its mappings at the time of the sample; NULL if they can't be had. An exec is
+ * in progress if its address space is not the one that we know, or if the event of it comes later
+ * in this turn: what /proc says now is the new image's then.
+ */
+static struct process *process_of_raw(struct recorder *r, const struct sample_header *h,
+				      const struct sample_raw *raw)
+{
+	struct process *proc = process_find(&r->processes, (int32_t)h->pid);
+	const struct view *v = proc ? proc->user : NULL;
+	size_t i;
+
+	if (v && v->mm && v->mm != raw->mm) {
+		publisher_hide(&r->publisher, proc);
+		return NULL;
+	}
+	for (i = r->event_at; !v && i < r->events.events.nr; i++)
+		if (r->events.events.items[i].type == SIDE_EXEC &&
+		    r->events.events.items[i].pid == (int32_t)h->pid)
+			return NULL;
+	return process_get(&r->processes, (int32_t)h->pid, &proc) ? NULL : proc;
+}
+
+/*
+ * Within execve() the old image is gone, and the new one has not begun: the registers are of code
+ * that is nowhere any more. The kernel's frames are all that there is.
+ */
+static bool in_exec(const struct resolver_stack *stack)
+{
+	return stack->nr_kernel && ((stack->stop == STOP_NO_PROCESS && !stack->nr_words) ||
+				    (stack->stop == STOP_NO_MAPPING && stack->nr_words == 1));
+}
+
+static void on_raw(struct recorder *r, const struct sample_header *h, const uint8_t *body,
+		   size_t size)
+{
+	const struct sample_raw *raw = (const struct sample_raw *)body;
+	struct resolver_stack stack = { .pid = h->pid, .stop = STOP_NO_PROCESS };
+	const uint8_t *bytes = body + sizeof(*raw);
+	struct process *proc;
+
+	if (size < sizeof(*raw) || raw->nr_kernel > SAMPLE_MAX_KERNEL_FRAMES ||
+	    raw->stack_size > RAW_STACK_MAX ||
+	    size < sizeof(*raw) + 8 * (size_t)raw->nr_kernel + raw->stack_size) {
+		r->stats.lost[LOST_MALFORMED]++;
+		return;
+	}
+	stack.kernel = (const __u64 *)bytes;
+	stack.nr_kernel = raw->nr_kernel;
+	r->nr_raw[h->stop & (STOP_MAX_ - 1)]++;
+	proc = process_of_raw(r, h, raw);
+	if (proc) {
+		stack.stop = walk_raw(r, proc, h, raw, bytes);
+		if (proc->user) {
+			stack.block = ((struct view *)proc->user)->block;
+			stack.words = r->walk->words;
+			stack.nr_words = r->walk->full.nr_words;
+		}
+	}
+	if (in_exec(&stack)) {
+		stack.nr_words = 0;
+		stack.stop = STOP_COMPLETE;
+	}
+	if (r->replay && stack.block)
+		replay_save_raw(r->replay, h, raw, bytes + 8 * (size_t)raw->nr_kernel, r->walk,
+				stack.stop);
+	/* Sent for comparison only: the kernel's own walk of it follows. */
+	if (!(h->flags & SAMPLE_ALSO_FULL))
+		add_stack(r, h, &stack, 0);
+}
+
+void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
+{
+	const struct sample_header *h = (const struct sample_header *)record;
+
+	if (h->pid == 0 && !r->options->idle)
+		return;
+	switch (h->type) {
+	case SAMPLE_HIT:
+		on_hit(r, h);
+		break;
+	case SAMPLE_FULL:
+		on_full(r, h, record + sizeof(*h), size - sizeof(*h));
+		break;
+	case SAMPLE_RAW:
+		on_raw(r, h, record + sizeof(*h), size - sizeof(*h));
+		break;
+	default:
+		r->stats.lost[LOST_MALFORMED]++;
+	}
+}

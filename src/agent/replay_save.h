@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests: compares the kernel's walk of each sample with the host's of the same registers and
+ * stack (the kernel sends both then: kernel_side_options.raw_too), and keeps some of them as replay
+ * cases.
+ */
+#pragma once
+
+#include "agent/replay_case.h"
+
+struct replay_save;
+struct walk;
+
+int replay_save_open(const char *dir, uint32_t max_cases, struct publisher *p,
+		     struct replay_save **ret);
+void replay_save_free(struct replay_save *s);
+/* A raw record and what the host's walk of it gave; the kernel's own follows in a full record. */
+void replay_save_raw(struct replay_save *s, const struct sample_header *h,
+		     const struct sample_raw *raw, const uint8_t *stack, const struct walk *walk,
+		     enum stop_reason stop);
+/* A full record: the same sample's, if its time and CPU are the last raw record's. */
+void replay_save_full(struct replay_save *s, const struct sample_header *h,
+		      const struct sample_full *full, const __u64 *words);
+/* Pairs that were compared, and those that differed. */
+void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
+			uint64_t *ret_different);

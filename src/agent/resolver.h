@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what the walkers send (frame words, a generation) to stacks of the profile; and at the end
+ * from addresses to names.
+ */
+#pragma once
+
+#include "agent/publisher.h"
+#include "profile/profile.h"
+
+/* Code in anonymous memory: its name stands in a file that the process may take with it. */
+struct anonymous_frame {
+	uint32_t pid, frame;
+};
+
+enum { ANONYMOUS_FRAMES_MAX = 65536 }; /* those that wait for a name; further ones stay without */
+
+struct resolver {
+	struct publisher *publisher;
+	struct profile *profile;
+	VEC(uint32_t) profile_files; /* by mapped file's index; UINT32_MAX: not met yet */
+	uint32_t kernel_file;
+	VEC(uint32_t) scratch;
+	VEC(struct anonymous_frame) anonymous; /* without a name so far */
+};
+
+int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile);
+void resolver_fini(struct resolver *r);
+
+struct resolver_stack {
+	uint32_t pid;
+	const struct block *block; /* NULL: no user frames */
+	const __u64 *kernel;
+	size_t nr_kernel;
+	const __u64 *words;
+	size_t nr_words;
+	enum stop_reason stop;
+};
+
+/* Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM. */
+int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret);
+
+/* Names what has a name by now of code that JITs made (perf maps): call it while they live. */
+void resolver_name_anonymous(struct resolver *r);
+/*
+ * Names all frames of the profile that have no name yet: by the symbols of each file in turn, the
+ * kernel's, and perf maps. Files that can't be read leave their frames without a name.
+ */
+int resolver_name_all(struct resolver *r);

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * `sonde record`: everything that can be wrong is found out first (options, privileges, processes,
+ * command, output files), then recorder.h does the work, then the profile and the summary are
+ * written.
+ */
+#include "cli/command.h"
+
+#include "agent/recorder.h"
+#include "agent/requirements.h"
+#include "cli/output.h"
+#include "cli/stats.h"
+#include "cli/target.h"
+#include "cli/term.h"
+#include "cli/top.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+enum {
+	/* 14 are there with nothing sampled; a quarter is for the profile, a third for the tables.
+	 */
+	MEMORY_LIMIT_MIN_MIB = 32,
+	YEAR_S = 366 * 24 * 3600,
+};
+
+struct record_options {
+	struct pid_list pids;
+	uint32_t frequency_hz;
+	double duration_s;
+	const char *output, *format, *stats;
+	uint64_t memory_limit;
+	uint32_t max_frames;
+	uint32_t top;
+	const char *replay_dir;
+	uint32_t max_replay_cases;
+	bool no_kernel, idle, verbose, help;
+};
+
+#define AT(member) .offset = offsetof(struct record_options, member)
+
+static const struct option_spec record_specs[] = {
+	{ 'p', "pid", "PID[,PID...]", NULL,
+	  "record these processes, their threads, and children they fork from now on", OPTION_PIDS,
+	  AT(pids) },
+	{ 'F', "frequency", "HZ", "99", "samples a second on each CPU", OPTION_NUMBER,
+	  AT(frequency_hz), .min = 1, .max = UINT32_MAX },
+	{ 'd', "duration", "SECONDS", NULL,
+	  "stop after this time (default: at Ctrl-C, or when COMMAND ends)", OPTION_SECONDS,
+	  AT(duration_s), .max = YEAR_S },
+	{ 'o', "output", "FILE", NULL,
+	  "write here (default: profile.html); - is standard output, as folded text", OPTION_STRING,
+	  AT(output) },
+	{ 'f', "format", "FORMAT", NULL, "the output's format (default: by its extension)",
+	  OPTION_STRING, AT(format) },
+	{ 0, "stats", "FILE", NULL, "write the summary as JSON; - is standard output",
+	  OPTION_STRING, AT(stats) },
+	{ 0, "top", "N", NULL,
+	  "print the N functions with the most samples to standard output at the end",
+	  OPTION_NUMBER, AT(top), .min = 1, .max = 100000 },
+	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
+	  AT(memory_limit), .min = MEMORY_LIMIT_MIN_MIB * MIB, .max = 64 * 1024 * MIB },
+	{ 0, "max-frames", "N", "1024", "user frames of a stack; longer ones are truncated",
+	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
+	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
+	{ 0, "idle", NULL, NULL, "sample idle CPUs too", OPTION_FLAG, AT(idle) },
+	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
+	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
+	{ 0, "replay-dir", "DIR", NULL, "keep walked samples here as replay cases", OPTION_STRING,
+	  AT(replay_dir), .hidden = true },
+	{ 0, "max-replay-cases", "N", "16", "how many", OPTION_NUMBER, AT(max_replay_cases),
+	  .min = 1, .max = 100000, .hidden = true },
+	OPTIONS_END,
+};
+
+/* What one run holds from its checks to its end. */
+struct recording {
+	struct record_options options;
+	char *const *command; /* NULL: none */
+	const struct export_ops *format;
+	char default_path[64];
+	struct output output, stats_output;
+	bool progress_shown;
+};
+
+static void recording_fini(struct recording *rec)
+{
+	output_fini(&rec->output);
+	output_fini(&rec->stats_output);
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+/* "folded, html" */
+static const char *format_names(char *buf, size_t size)
+{
+	buf[0] = '\0';
+	for (const struct export_ops *const *f = export_formats; *f; f++) {
+		size_t len = strlen(buf);
+
+		snprintf(buf + len, size - len, "%s%s", len ? ", " : "", (*f)->name);
+	}
+	return buf;
+}
+
+/* The format by -f, or by the extension of -o; the path by -o, or by the format. */
+static int choose_format(struct recording *rec)
+{
+	struct record_options *o = &rec->options;
+	const char *path = o->output ? o->output : "profile.html";
+	char names[256];
+
+	rec->format = o->format ? export_by_name(o->format) : export_by_path(path);
+	if (!rec->format && o->format)
+		log_error("unknown format '%s'; there are: %s", o->format,
+			  format_names(names, sizeof(names)));
+	else if (!rec->format)
+		log_error("the extension of '%s' names no format; give -f and one of: %s",
+			  o->output, format_names(names, sizeof(names)));
+	if (!rec->format)
+		return -EINVAL;
+	if (!o->output) {
+		snprintf(rec->default_path, sizeof(rec->default_path), "profile%s",
+			 rec->format->extensions[0]);
+		o->output = rec->default_path;
+	}
+	return 0;
+}
+
+/* One stream, or one file, takes one kind of text. */
+static int check_outputs(const struct record_options *o)
+{
+	int nr = !strcmp(o->output, "-") + (o->stats && !strcmp(o->stats, "-")) + (o->top > 0);
+
+	if (o->stats && !strcmp(o->output, o->stats) && strcmp(o->output, "-")) {
+		log_error("-o and --stats both name '%s'; give two files", o->output);
+		return -EINVAL;
+	}
+	if (nr < 2)
+		return 0;
+	log_error("only one of -o -, --stats - and --top can have standard output; name a file");
+	return -EINVAL;
+}
+
+/* The command line alone: what is wrong here is a usage error. */
+static int parse(int argc, char **argv, struct recording *rec)
+{
+	struct record_options *o = &rec->options;
+	int first, r;
+
+	r = options_parse(record_specs, "record", argc, argv, o, &first);
+	if (r < 0 || o->help)
+		return r;
+	if (first < argc)
+		rec->command = argv + first;
+	else if (!strcmp(argv[argc - 1], "--")) {
+		/* A script's empty variable: it does not want the whole machine until Ctrl-C. */
+		log_error("there is no COMMAND behind '--'; see 'sonde help record'");
+		return -EINVAL;
+	}
+	if (rec->command && o->pids.nr) {
+		log_error("give either -p or COMMAND ('%s'), not both", rec->command[0]);
+		return -EINVAL;
+	}
+	r = choose_format(rec);
+	if (r < 0)
+		return r;
+	return check_outputs(o);
+}
+
+static int check_requirements(void)
+{
+	struct requirement_result result;
+	const struct requirement *missing = requirements_first_missing(&result);
+
+	if (!missing)
+		return 0;
+	log_error("cannot record: %s: %s; %s ('sonde doctor' tells more)", missing->name,
+		  result.detail, result.fix);
+	return -ENOTSUP;
+}
+
+/* The machine: what is wrong here is an error. */
+static int prepare(struct recording *rec)
+{
+	const struct record_options *o = &rec->options;
+	int r;
+
+	r = target_check_frequency(o->frequency_hz);
+	if (!r)
+		r = target_check_pids(&o->pids);
+	if (!r && rec->command)
+		r = target_check_command(rec->command[0]);
+	if (!r)
+		r = check_requirements();
+	if (!r)
+		r = output_open(o->output, &rec->output);
+	if (!r)
+		r = output_open(o->stats, &rec->stats_output);
+	return r;
+}
+
+/* --- the recording ---------------------------------------------------------------------------- */
+
+/* The cursor stays at the line's start, so that a message that comes between overwrites it. */
+static void show_progress(void *ctx, const struct recorder_stats *stats)
+{
+	struct recording *rec = ctx;
+	char text[80];
+
+	stats_format_progress(stats, text, sizeof(text));
+	fprintf(stderr, "%s\033[K\r", text);
+	fflush(stderr);
+	rec->progress_shown = true;
+}
+
+static void clear_progress(struct recording *rec)
+{
+	if (rec->progress_shown)
+		fputs("\033[K", stderr);
+	rec->progress_shown = false;
+}
+
+static int record(struct recording *rec, struct profile *profile, struct recorder_stats *ret_stats,
+		  int *ret_status)
+{
+	const struct record_options *o = &rec->options;
+	const struct recorder_options options = {
+		.pids = o->pids.pids,
+		.nr_pids = o->pids.nr,
+		.command = rec->command,
+		.frequency_hz = o->frequency_hz,
+		.duration_s = o->duration_s,
+		.memory_limit = o->memory_limit,
+		.max_frames = o->max_frames,
+		.no_kernel = o->no_kernel,
+		.idle = o->idle,
+		.progress = term_width(stderr) ? show_progress : NULL,
+		.progress_ctx = rec,
+		.replay_dir = o->replay_dir,
+		.max_replay_cases = o->max_replay_cases,
+	};
+	int r;
+
+	r = recorder_run(&options, profile, ret_stats, ret_status);
+	clear_progress(rec);
+	return r;
+}
+
+/* --- the results ------------------------------------------------------------------------------ */
+
+static void tell_where(const struct recording *rec)
+{
+	const char *path = rec->output.path;
+	struct stat st;
+
+	if (!strcmp(path, "-") || stat(path, &st) < 0)
+		return;
+	if (S_ISREG(st.st_mode))
+		log_info("wrote %s (%s, %" PRIu64 " kB)", path, rec->format->name,
+			 ((uint64_t)st.st_size + 1023) / 1024);
+}
+
+/* Writes all that was asked for, whatever fails of it; 0 or the first error. */
+static int write_results(struct recording *rec, const struct profile *profile,
+			 const struct recorder_stats *stats)
+{
+	int r = 0, written;
+
+	written = output_write_profile(&rec->output, rec->format, profile);
+	if (rec->stats_output.path)
+		r = output_write_stats(&rec->stats_output, stats);
+	if (rec->options.top && top_print(profile, rec->options.top, stdout) < 0)
+		log_warn("not enough memory for --top");
+	fflush(stdout);
+	stats_print_summary(stats, stderr);
+	if (!stats->samples)
+		log_warn("no samples: nothing of it ran on a CPU; record longer, or with a higher "
+			 "-F");
+	if (!written)
+		tell_where(rec);
+	return written ? written : r;
+}
+
+/* As shells do it. */
+static int exit_status_of(int wait_status)
+{
+	if (WIFSIGNALED(wait_status))
+		return 128 + WTERMSIG(wait_status);
+	return WEXITSTATUS(wait_status);
+}
+
+static int record_run(int argc, char **argv)
+{
+	_cleanup_(recording_fini) struct recording rec = { 0 };
+	_cleanup_(profile_fini) struct profile profile = { 0 };
+	struct recorder_stats stats = { 0 };
+	int status = 0;
+
+	if (parse(argc, argv, &rec) < 0)
+		return EXIT_USAGE;
+	if (rec.options.help) {
+		help_print_command(&command_record, stdout);
+		return EXIT_OK;
+	}
+	if (rec.options.verbose)
+		log_set_level(LOG_LEVEL_DEBUG);
+	if (prepare(&rec) < 0)
+		return EXIT_ERROR;
+	if (profile_init(&profile) < 0) {
+		log_error("not enough memory");
+		return EXIT_ERROR;
+	}
+	if (record(&rec, &profile, &stats, &status) < 0)
+		return EXIT_ERROR;
+	if (write_results(&rec, &profile, &stats) < 0)
+		return EXIT_ERROR;
+	return rec.command ? exit_status_of(status) : EXIT_OK;
+}
+
+const struct command command_record = {
+	.name = "record",
+	.summary = "record stacks for a while and write a flame graph",
+	.usage = "[OPTIONS] [-- COMMAND ARGS...]",
+	.description =
+		"Samples what runs on each CPU, walks the kernel's and the program's stack, and "
+		"writes\n"
+		"one file: an interactive flame graph, or folded text.\n"
+		"\n"
+		"Without -p or COMMAND it records the whole system. With COMMAND it runs it and "
+		"records\n"
+		"it and all its descendants from their first instruction; the exit status is "
+		"COMMAND's.\n"
+		"It ends after -d SECONDS, at Ctrl-C or SIGTERM, or with COMMAND, and then writes "
+		"what\n"
+		"there is. It must run as root ('sonde doctor' checks what else it needs).\n",
+	.options = record_specs,
+	.run = record_run,
+};

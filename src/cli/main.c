@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sonde: the table of commands, and what belongs to none of them (--help, --version). What a
+ * command does is in its cmd_<name>.c.
+ */
+#include "cli/command.h"
+
+#include "util/log.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct command *const commands[] = {
+	&command_record,
+	&command_doctor,
+	&command_help,
+	NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *const *c = commands; *c; c++)
+		if (!strcmp((*c)->name, name))
+			return *c;
+	return NULL;
+}
+
+static void ignore_signal(int signal)
+{
+	(void)signal;
+}
+
+/*
+ * A reader of our output that goes away is an error to report (EPIPE), not a reason to die. A
+ * handler and not SIG_IGN, which a recorded COMMAND would inherit.
+ */
+static void set_up_signals(void)
+{
+	struct sigaction action = { .sa_handler = ignore_signal, .sa_flags = SA_RESTART };
+
+	sigaction(SIGPIPE, &action, NULL);
+	/* An inherited SIG_IGN would take the exit status of COMMAND from us. */
+	signal(SIGCHLD, SIG_DFL);
+}
+
+/*
+ * What is freed goes back to the kernel at once. By default glibc raises its thresholds with the
+ * sizes it sees and keeps what a big file's tables took: 43 MB instead of 21 MB after a few
+ * compilers.
+ */
+static void set_up_malloc(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	mallopt(M_TRIM_THRESHOLD, 64 << 10);
+}
+
+/* What was printed must have arrived: --help into a full disk is an error like any other. */
+static int flush_stdout(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	log_err(errno ? -errno : -EIO, "cannot write to standard output");
+	return status == EXIT_OK ? EXIT_ERROR : status;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *command;
+
+	set_up_signals();
+	set_up_malloc();
+	if (!name) {
+		help_print_overview(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+		help_print_overview(stdout);
+		return flush_stdout(EXIT_OK);
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		puts("sonde " SONDE_VERSION);
+		return flush_stdout(EXIT_OK);
+	}
+	command = command_find(name);
+	if (!command) {
+		log_error("unknown command '%s'; see 'sonde --help'", name);
+		return EXIT_USAGE;
+	}
+	return flush_stdout(command->run(argc - 1, argv + 1));
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+struct values {
+	bool flag;
+	uint32_t number;
+	double seconds;
+	uint64_t size;
+	const char *string;
+	struct pid_list pids;
+};
+
+#define AT(member) .offset = offsetof(struct values, member)
+
+static const struct option_spec specs[] = {
+	{ 'q', "flag", NULL, NULL, "a flag", OPTION_FLAG, AT(flag) },
+	{ 'n', "number", "N", "99", "a number", OPTION_NUMBER, AT(number), .min = 1, .max = 1000 },
+	{ 's', "seconds", "S", NULL, "seconds", OPTION_SECONDS, AT(seconds), .max = 3600 },
+	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .min = 16 << 20,
+	  .max = 1ul << 30 },
+	{ 0, "string", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
+	{ 'p', "pid", "PIDS", NULL, "processes", OPTION_PIDS, AT(pids) },
+	{ 0, "secret", NULL, NULL, "hidden", OPTION_FLAG, AT(flag), .hidden = true },
+	OPTIONS_END,
+};
+
+static int parse(struct values *values, int *first, const char *const *argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	*values = (struct values){ 0 };
+	return options_parse(specs, "test", argc, (char **)argv, values, first);
+}
+
+#define PARSE(values, first, ...)                                                                  \
+	parse((values), (first), (const char *const[]){ "test", __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+TEST(defaults_come_from_the_table)
+{
+	struct values v;
+	int first;
+
+	ASSERT_OK(PARSE(&v, &first));
+	ASSERT_EQ(first, 1);
+	ASSERT_EQ(v.number, 99);
+	ASSERT_EQ(v.size, 64 << 20);
+	ASSERT(!v.flag);
+	ASSERT_PTR_NULL(v.string);
+	ASSERT_EQ(v.pids.nr, 0);
+}
+
+TEST(every_type_is_read)
+{
+	struct values v;
+	int first;
+
+	ASSERT_OK(PARSE(&v, &first, "-q", "-n7", "--seconds=2.5", "--size", "1G", "--string", "x y",
+			"-p", "12,13"));
+	ASSERT(v.flag);
+	ASSERT_EQ(v.number, 7);
+	ASSERT(v.seconds == 2.5);
+	ASSERT_EQ(v.size, 1 << 30);
+	ASSERT_STR(v.string, "x y");
+	ASSERT_EQ(v.pids.nr, 2);
+	ASSERT_EQ(v.pids.pids[1], 13);
+}
+
+TEST(pids_add_up_and_are_kept_once)
+{
+	struct values v;
+	int first;
+
+	ASSERT_OK(PARSE(&v, &first, "-p", "1,2,1", "-p", "3", "--pid=2"));
+	ASSERT_EQ(v.pids.nr, 3);
+	ASSERT_EQ(v.pids.pids[0], 1);
+	ASSERT_EQ(v.pids.pids[1], 2);
+	ASSERT_EQ(v.pids.pids[2], 3);
+}
+
+TEST(what_follows_the_command_is_the_commands)
+{
+	struct values v;
+	int first;
+
+	ASSERT_OK(PARSE(&v, &first, "-n", "5", "--", "ls", "-q"));
+	ASSERT_EQ(first, 4);
+	ASSERT(!v.flag);
+	ASSERT_OK(PARSE(&v, &first, "-n", "5", "ls", "-q"));
+	ASSERT_EQ(first, 3);
+	ASSERT(!v.flag);
+}
+
+/* What the next line on stderr is. */
+static void read_error(const char *const *argv, char *buf, size_t size)
+{
+	struct values v;
+	int pipe_fds[2], saved = dup(STDERR_FILENO), first = 77;
+	ssize_t n;
+
+	ASSERT_OK(pipe2(pipe_fds, O_CLOEXEC));
+	dup2(pipe_fds[1], STDERR_FILENO);
+	close(pipe_fds[1]);
+	ASSERT_ERR(parse(&v, &first, argv), EINVAL);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	ASSERT_EQ(first, 77);
+	n = read(pipe_fds[0], buf, size - 1);
+	ASSERT(n > 0);
+	buf[n] = '\0';
+	close(pipe_fds[0]);
+	ASSERT(strchr(buf, '\n') == buf + n - 1); /* one line */
+}
+
+static const struct {
+	const char *const argv[4];
+	const char *says;
+} mistakes[] = {
+	{ { "test", "-n", "0" }, "--number takes a whole number from 1 to 1000, not '0'" },
+	{ { "test", "-n", "1001" }, "not '1001'" },
+	{ { "test", "-n", "-3" }, "not '-3'" },
+	{ { "test", "-n", "+3" }, "not '+3'" },
+	{ { "test", "-n", " 3" }, "not ' 3'" },
+	{ { "test", "-n", "3x" }, "not '3x'" },
+	{ { "test", "-n", "" }, "not ''" },
+	{ { "test", "-n", "99999999999999999999999" }, "not '9999" },
+	{ { "test", "-n" }, "--number needs N" },
+	{ { "test", "--number" }, "--number needs N" },
+	{ { "test", "-s", "0" }, "seconds from 0.001 to 3600" },
+	{ { "test", "-s", "nan" }, "not 'nan'" },
+	{ { "test", "-s", "inf" }, "not 'inf'" },
+	{ { "test", "-s", "0x10" }, "not '0x10'" },
+	{ { "test", "-s", "1e3" }, "not '1e3'" },
+	{ { "test", "-s", "." }, "not '.'" },
+	{ { "test", "-s", "-1" }, "not '-1'" },
+	{ { "test", "--size", "64Q" }, "a size such as 64M" },
+	{ { "test", "--size", "1M" }, "at least 16M and at most 1024M" },
+	{ { "test", "--size", "2G" }, "at least 16M and at most 1024M" },
+	{ { "test", "--string", "" }, "--string takes TEXT" },
+	{ { "test", "-p", "" }, "process ids" },
+	{ { "test", "-p", "1," }, "process ids" },
+	{ { "test", "-p", ",1" }, "process ids" },
+	{ { "test", "-p", "1,,2" }, "process ids" },
+	{ { "test", "-p", "1 2" }, "process ids" },
+	{ { "test", "-p", "0" }, "process ids" },
+	{ { "test", "-p", "2147483648" }, "process ids" },
+	{ { "test", "-p", "init" }, "process ids" },
+	{ { "test", "-z" }, "unknown option '-z'" },
+	{ { "test", "--nope" }, "option '--nope'" },
+	{ { "test", "--s" }, "ambiguous option '--s'" },
+	{ { "test", "--flag=1" }, "--flag takes no argument" },
+};
+
+TEST(every_mistake_gets_one_line)
+{
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		char line[512];
+
+		read_error(mistakes[i].argv, line, sizeof(line));
+		if (!strstr(line, mistakes[i].says) || !strstr(line, "see 'sonde help test'"))
+			FAIL("%s %s: %s", mistakes[i].argv[1], mistakes[i].argv[2], line);
+	}
+}
+
+TEST(too_many_processes_are_refused)
+{
+	char list[PIDS_MAX * 8 + 8] = "1", line[4096];
+	size_t len = 1;
+
+	for (int pid = 2; pid <= PIDS_MAX + 1; pid++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, ",%d", pid);
+	read_error((const char *const[]){ "test", "-p", list, NULL }, line, sizeof(line));
+}
+
+TEST(the_help_lists_what_is_not_hidden)
+{
+	static char text[8192];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	options_print(specs, out);
+	fclose(out);
+	ASSERT(strstr(text, "  -n, --number N"));
+	ASSERT(strstr(text, "a number (default 99)"));
+	ASSERT(strstr(text, "      --size SIZE"));
+	ASSERT_PTR_NULL(strstr(text, "secret"));
+}

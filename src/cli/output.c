@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.h"
+
+#include "cli/stats.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+int output_open(const char *path, struct output *ret)
+{
+	struct export_file *file = NULL;
+	int r;
+
+	r = path ? export_file_open(path, &file) : 0;
+	if (r < 0)
+		return log_err(r, "cannot write '%s', choose another place", path);
+	*ret = (struct output){ .path = path, .file = file };
+	return 0;
+}
+
+void output_fini(struct output *output)
+{
+	export_file_free(TAKE_PTR(output->file));
+}
+
+/* --- giving up -------------------------------------------------------------------------------- */
+
+/* Handlers and export_ops.write have no place for a context: there is one output at a time. */
+static volatile sig_atomic_t nr_interrupts;
+static const struct export_ops *arg_format;
+static const struct recorder_stats *arg_stats;
+
+static void on_interrupt(int number)
+{
+	static const char message[] = "sonde: still writing; interrupt again to give it up\n";
+
+	if (++nr_interrupts > 1)
+		signal(number, SIG_DFL);
+	else if (write(STDERR_FILENO, message, sizeof(message) - 1) < 0)
+		return; /* there is nobody left to tell */
+}
+
+static ssize_t watched_write(void *cookie, const char *buf, size_t size)
+{
+	if (nr_interrupts > 1)
+		return 0; /* stdio's "error" here */
+	return fwrite(buf, 1, size, cookie) == size ? (ssize_t)size : 0;
+}
+
+/* Lets arg_format write, but fail once there were two interrupts. */
+static int write_watched(const struct profile *p, FILE *out)
+{
+	FILE *watched = fopencookie(out, "w", (cookie_io_functions_t){ .write = watched_write });
+	int r;
+
+	if (!watched)
+		return -ENOMEM;
+	r = arg_format->write(p, watched);
+	if (fclose(watched) && !r)
+		r = -EIO;
+	return nr_interrupts > 1 ? -EINTR : r;
+}
+
+int output_write_profile(struct output *output, const struct export_ops *format,
+			 const struct profile *profile)
+{
+	static const struct export_ops watched_format = { .name = "watched",
+							  .write = write_watched };
+	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
+	struct sigaction old_int, old_term;
+	sigset_t both;
+	int r;
+
+	arg_format = format;
+	nr_interrupts = 0;
+	sigaction(SIGINT, &action, &old_int);
+	sigaction(SIGTERM, &action, &old_term);
+	sigemptyset(&both);
+	sigaddset(&both, SIGINT);
+	sigaddset(&both, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &both, NULL); /* the recorder read them from a descriptor */
+	r = export_file_commit(output->file, &watched_format, profile);
+	sigaction(SIGINT, &old_int, NULL);
+	sigaction(SIGTERM, &old_term, NULL);
+	if (r == -EINTR)
+		log_error("gave up writing '%s'; it is as it was before", output->path);
+	else if (r < 0)
+		log_err(r, "cannot write '%s', the recording is lost", output->path);
+	return r;
+}
+
+static int write_stats(const struct profile *p, FILE *out)
+{
+	(void)p;
+	stats_write_json(arg_stats, out);
+	return 0;
+}
+
+int output_write_stats(struct output *output, const struct recorder_stats *stats)
+{
+	static const struct export_ops stats_format = { .name = "stats", .write = write_stats };
+	int r;
+
+	arg_stats = stats;
+	r = export_file_commit(output->file, &stats_format, NULL);
+	if (r < 0)
+		log_err(r, "cannot write '%s'", output->path);
+	return r;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that a recording writes. Opened before it starts, so that a mistake shows at once;
+ * written when it has ended. Logging.
+ */
+#pragma once
+
+#include "agent/recorder.h"
+#include "export/export.h"
+
+struct output {
+	const char *path; /* NULL: not wanted; "-": stdout */
+	struct export_file *file;
+};
+
+/* 0 or negative errno. A `path` of NULL is no output: 0. */
+int output_open(const char *path, struct output *ret);
+void output_fini(struct output *output);
+/*
+ * Writes the profile. SIGINT and SIGTERM meanwhile: the first gets a line that we are writing, the
+ * second gives up (-EINTR, the file is what it was before), the third ends the process.
+ */
+int output_write_profile(struct output *output, const struct export_ops *format,
+			 const struct profile *profile);
+/* Writes the statistics as JSON. */
+int output_write_stats(struct output *output, const struct recorder_stats *stats);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/stats.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define LOST(name, NAME, id, sentence) [id] = #name,
+static const char *const lost_names[LOST_MAX_] = {
+#include "abi/lost_reasons.def"
+};
+#undef LOST
+
+#define LOST(name, NAME, id, sentence) [id] = sentence,
+static const char *const lost_sentences[LOST_MAX_] = {
+#include "abi/lost_reasons.def"
+};
+#undef LOST
+
+const char *lost_name(enum lost_reason reason)
+{
+	return (unsigned int)reason < LOST_MAX_ && lost_names[reason] ? lost_names[reason]
+								      : "unknown";
+}
+
+const char *lost_sentence(enum lost_reason reason)
+{
+	return (unsigned int)reason < LOST_MAX_ && lost_sentences[reason] ? lost_sentences[reason]
+									  : "no known reason";
+}
+
+uint64_t stats_lost_samples(const struct recorder_stats *stats)
+{
+	uint64_t nr = 0;
+
+	/* The sentences begin with what is lost. A throttled raw sample only lacks its user part.
+	 */
+	for (int i = 0; i < LOST_MAX_; i++)
+		if (i != LOST_RAW_THROTTLED && !strncmp(lost_sentence(i), "samples:", 8))
+			nr += stats->lost[i];
+	return nr;
+}
+
+double stats_complete_percent(const struct recorder_stats *stats)
+{
+	return stats->samples ? 100.0 * (double)stats->complete / (double)stats->samples : 100.0;
+}
+
+/* "name": {"reason": count, ...}, for the reasons that occurred. */
+static void write_reasons(FILE *out, const char *name, const uint64_t *counts, int nr,
+			  const char *(*reason_name)(int))
+{
+	const char *separator = "";
+
+	fprintf(out, "\t\"%s\": {", name);
+	for (int i = 0; i < nr; i++) {
+		if (!counts[i])
+			continue;
+		fprintf(out, "%s\"%s\": %" PRIu64, separator, reason_name(i), counts[i]);
+		separator = ", ";
+	}
+	fputs("},\n", out);
+}
+
+static const char *stop_reason_name(int reason)
+{
+	return profile_stop_name((enum stop_reason)reason);
+}
+
+static const char *lost_reason_name(int reason)
+{
+	return lost_name((enum lost_reason)reason);
+}
+
+/* Every way but the complete one: those are counted by their own key. */
+static void only_truncated(const struct recorder_stats *stats, uint64_t truncated[STOP_MAX_])
+{
+	memcpy(truncated, stats->truncated, sizeof(stats->truncated));
+	truncated[STOP_NONE] = 0;
+	truncated[STOP_COMPLETE] = 0;
+}
+
+/* By hand: Debian has no static cJSON, and no string here needs escaping. */
+void stats_write_json(const struct recorder_stats *stats, FILE *out)
+{
+	uint64_t truncated[STOP_MAX_];
+
+	only_truncated(stats, truncated);
+	fprintf(out, "{\n\t\"samples\": %" PRIu64 ",\n", stats->samples);
+	fprintf(out, "\t\"complete\": %" PRIu64 ",\n", stats->complete);
+	write_reasons(out, "truncated", truncated, STOP_MAX_, stop_reason_name);
+	write_reasons(out, "lost", stats->lost, LOST_MAX_, lost_reason_name);
+	fprintf(out, "\t\"frames\": %" PRIu64 ",\n", stats->frames);
+	fprintf(out, "\t\"processes\": %" PRIu64 ",\n", stats->processes);
+	fprintf(out, "\t\"files\": %" PRIu64 ",\n", stats->files);
+	fprintf(out, "\t\"bpf_ns_per_sample\": %.1f,\n", stats->bpf_ns_per_sample);
+	fprintf(out, "\t\"rss_kb\": %" PRIu64 ",\n", stats->rss_kb);
+	fprintf(out, "\t\"map_bytes\": %" PRIu64 ",\n", stats->map_bytes);
+	fprintf(out, "\t\"duration_s\": %.3f,\n", stats->duration_s);
+	fprintf(out, "\t\"frequency_hz\": %" PRIu32 "\n}\n", stats->frequency_hz);
+}
+
+void stats_print_summary(const struct recorder_stats *stats, FILE *out)
+{
+	uint64_t truncated[STOP_MAX_];
+
+	fprintf(out, "sonde: %" PRIu64 " samples in %.1f s at %" PRIu32 " Hz: ", stats->samples,
+		stats->duration_s, stats->frequency_hz);
+	if (stats->samples)
+		fprintf(out, "%.2f %% complete, ", stats_complete_percent(stats));
+	fprintf(out, "%" PRIu64 " lost; %" PRIu64 " processes, %" PRIu64 " files\n",
+		stats_lost_samples(stats), stats->processes, stats->files);
+	fputs("sonde: cost: ", out);
+	if (stats->bpf_ns_per_sample > 0)
+		fprintf(out, "%.0f ns a sample in the kernel, ", stats->bpf_ns_per_sample);
+	fprintf(out, "%.1f MB of memory, %.1f MB of BPF maps\n", (double)stats->rss_kb / 1024,
+		(double)stats->map_bytes / (1024 * 1024));
+	only_truncated(stats, truncated);
+	for (int i = 0; i < STOP_MAX_; i++)
+		if (truncated[i])
+			fprintf(out, "sonde: truncated: %" PRIu64 " %s (%s)\n", truncated[i],
+				profile_stop_name(i), profile_stop_sentence(i));
+	for (int i = 0; i < LOST_MAX_; i++)
+		if (stats->lost[i])
+			fprintf(out, "sonde: lost: %" PRIu64 " %s (%s)\n", stats->lost[i],
+				lost_name(i), lost_sentence(i));
+}
+
+void stats_format_progress(const struct recorder_stats *stats, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.1f s  %" PRIu64 " samples  %.2f %% complete  %" PRIu64 " lost",
+		 stats->duration_s, stats->samples, stats_complete_percent(stats),
+		 stats_lost_samples(stats));
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/stats.h"
+#include "test.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+
+static struct recorder_stats example(void)
+{
+	struct recorder_stats stats = {
+		.samples = 4000,
+		.complete = 3990,
+		.frames = 80000,
+		.processes = 30,
+		.files = 120,
+		.bpf_ns_per_sample = 1234.5,
+		.rss_kb = 2048,
+		.map_bytes = 5ull << 32,
+		.duration_s = 10.25,
+		.frequency_hz = 99,
+	};
+
+	stats.truncated[STOP_COMPLETE] = 3990;
+	stats.truncated[STOP_NO_MAPPING] = 7;
+	stats.truncated[STOP_MAX_FRAMES] = 3;
+	stats.lost[LOST_RING_FULL] = 5;
+	stats.lost[LOST_RAW_THROTTLED] = 2;
+	stats.lost[LOST_FILES_EVICTED] = 1;
+	return stats;
+}
+
+static double number(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (!cJSON_IsNumber(item))
+		FAIL("%s is no number", key);
+	return item->valuedouble;
+}
+
+TEST(json_says_what_the_numbers_are)
+{
+	struct recorder_stats stats = example();
+	const cJSON *truncated, *lost;
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	cJSON *root;
+
+	stats_write_json(&stats, out);
+	fclose(out);
+	root = cJSON_Parse(text);
+	ASSERT_PTR_NONNULL(root);
+	ASSERT_EQ(cJSON_GetArraySize(root), 12);
+	ASSERT(number(root, "samples") == 4000);
+	ASSERT(number(root, "complete") == 3990);
+	ASSERT(number(root, "frames") == 80000);
+	ASSERT(number(root, "processes") == 30);
+	ASSERT(number(root, "files") == 120);
+	ASSERT(number(root, "bpf_ns_per_sample") == 1234.5);
+	ASSERT(number(root, "rss_kb") == 2048);
+	ASSERT(number(root, "map_bytes") == (double)(5ull << 32));
+	ASSERT(number(root, "duration_s") == 10.25);
+	ASSERT(number(root, "frequency_hz") == 99);
+	truncated = cJSON_GetObjectItemCaseSensitive(root, "truncated");
+	ASSERT_EQ(cJSON_GetArraySize(truncated), 2);
+	ASSERT(number(truncated, "no_mapping") == 7);
+	ASSERT(number(truncated, "max_frames") == 3);
+	lost = cJSON_GetObjectItemCaseSensitive(root, "lost");
+	ASSERT_EQ(cJSON_GetArraySize(lost), 3);
+	ASSERT(number(lost, "ring_full") == 5);
+	cJSON_Delete(root);
+	free(text);
+}
+
+TEST(json_of_nothing_is_whole)
+{
+	struct recorder_stats stats = { 0 };
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	cJSON *root;
+
+	stats_write_json(&stats, out);
+	fclose(out);
+	root = cJSON_Parse(text);
+	ASSERT_PTR_NONNULL(root);
+	ASSERT_EQ(cJSON_GetArraySize(root), 12);
+	ASSERT(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "lost")));
+	cJSON_Delete(root);
+	free(text);
+}
+
+TEST(summary_is_two_lines_and_the_reasons)
+{
+	struct recorder_stats stats = example();
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	stats_print_summary(&stats, out);
+	fclose(out);
+	*strchr(text, '\n') = '\0';
+	ASSERT_STR(text, "sonde: 4000 samples in 10.2 s at 99 Hz: 99.75 % complete, 5 lost; "
+			 "30 processes, 120 files");
+	free(text);
+}
+
+TEST(every_reason_that_occurred_has_its_sentence)
+{
+	struct recorder_stats stats = example();
+	char *text;
+	size_t size, nr_lines = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	stats_print_summary(&stats, out);
+	fclose(out);
+	for (size_t i = 0; i < size; i++)
+		nr_lines += text[i] == '\n';
+	ASSERT_EQ(nr_lines, 2 + 2 + 3);
+	ASSERT(strstr(text, "sonde: cost: 1234 ns a sample in the kernel, 2.0 MB of memory, "
+			    "20480.0 MB of BPF maps\n"));
+	ASSERT(strstr(text, "sonde: truncated: 7 no_mapping (an address lies in"));
+	ASSERT(strstr(text, "sonde: lost: 5 ring_full (samples: the ring buffer was full)\n"));
+	free(text);
+}
+
+TEST(nothing_recorded_divides_by_nothing)
+{
+	struct recorder_stats stats = { 0 };
+	char text[128];
+
+	ASSERT(stats_complete_percent(&stats) == 100.0);
+	stats_format_progress(&stats, text, sizeof(text));
+	ASSERT_STR(text, "0.0 s  0 samples  100.00 % complete  0 lost");
+}
+
+TEST(every_lost_reason_has_a_name)
+{
+#define LOST(name, NAME, id, sentence)                                                             \
+	ASSERT_STR(lost_name(LOST_##NAME), #name);                                                 \
+	ASSERT_STR(lost_sentence(LOST_##NAME), sentence);
+#include "abi/lost_reasons.def"
+#undef LOST
+	ASSERT_STR(lost_name(LOST_MAX_), "unknown");
+}

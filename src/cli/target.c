@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/target.h"
+
+#include "agent/requirements.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+#include "util/read_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The value of a line "Name:\tvalue" of /proc/PID/status, NULL if absent. */
+static const char *status_field(const char *status, const char *name)
+{
+	const char *line = strstr(status, name);
+
+	return line ? line + strlen(name) + strspn(line + strlen(name), " \t") : NULL;
+}
+
+static int check_pid(int32_t pid)
+{
+	_cleanup_free_ char *status = NULL;
+	const char *tgid, *state;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_file_at(AT_FDCWD, path, 65536, &status, NULL) < 0) {
+		log_error("there is no process %d; 'ps -e' lists those that run", pid);
+		return -ESRCH;
+	}
+	state = status_field(status, "\nState:");
+	if (state && (*state == 'Z' || *state == 'X')) {
+		log_error("process %d has already ended (it is a zombie)", pid);
+		return -ESRCH;
+	}
+	tgid = status_field(status, "\nTgid:");
+	if (tgid && strtol(tgid, NULL, 10) != pid) {
+		log_error("%d is a thread of process %ld; give -p %ld", pid, strtol(tgid, NULL, 10),
+			  strtol(tgid, NULL, 10));
+		return -ESRCH;
+	}
+	return 0;
+}
+
+int target_check_pids(const struct pid_list *pids)
+{
+	for (size_t i = 0; i < pids->nr; i++) {
+		int r = check_pid(pids->pids[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* 0 if `path` is a program that we may run, as execve() would decide; else its error. */
+static int check_executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+/* execvp()'s search: -EACCES if a file was found that cannot be run, else -ENOENT. */
+static int search_path(const char *name)
+{
+	const char *dir = getenv("PATH");
+	int result = -ENOENT;
+
+	for (dir = dir ? dir : "/bin:/usr/bin";; dir++) {
+		size_t len = strcspn(dir, ":");
+		char path[4096];
+		int r;
+
+		if ((size_t)snprintf(path, sizeof(path), "%.*s%s%s", (int)len, dir,
+				     len ? "/" : "./", name) < sizeof(path)) {
+			r = check_executable(path);
+			if (!r)
+				return 0;
+			if (r == -EACCES)
+				result = r;
+		}
+		dir += len;
+		if (!*dir)
+			return result;
+	}
+}
+
+int target_check_command(const char *name)
+{
+	bool is_path = strchr(name, '/');
+	int r;
+
+	r = is_path ? check_executable(name) : *name ? search_path(name) : -ENOENT;
+	if (!r)
+		return 0;
+	if (r == -EACCES)
+		log_error("cannot run '%s': it is no executable file; see chmod(1)", name);
+	else if (name[strspn(name, "0123456789,")] == '\0' && *name)
+		log_error("COMMAND '%s' not found; for a process that runs give -p %s", name, name);
+	else if (is_path)
+		log_err(r, "cannot run COMMAND '%s'; check the path", name);
+	else
+		log_error("COMMAND '%s' not found in $PATH; check the spelling or give its path",
+			  name);
+	return r;
+}
+
+int target_check_frequency(uint32_t frequency_hz)
+{
+	unsigned int max = requirements_max_frequency_hz();
+
+	if (!max || frequency_hz <= max)
+		return 0;
+	log_error("%u Hz is more than this kernel takes; give -F %u or less, or raise it: "
+		  "sysctl -w kernel.perf_event_max_sample_rate=%u",
+		  frequency_hz, max, frequency_hz);
+	return -ERANGE;
+}
