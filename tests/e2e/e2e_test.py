@@ -1,0 +1,566 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+The program as a person uses it: `e2e_test.py SONDE [TEST...]`, TAP on standard output.
+
+A test is a function test_NAME(); it fails by an exception and runs in a folder of its own. Nothing
+here sleeps: recordings are ended by what they record, or by a signal once the progress line says
+that samples arrive.
+"""
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import platform
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import traceback
+
+SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
+TIMEOUT = 120
+
+# About a second of CPU, whatever the machine's load.
+BURN = "i=0; while [ $i -lt 700000 ]; do i=$((i+1)); done"
+
+
+class Run:
+    """What a finished sonde said."""
+
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    def __repr__(self):
+        return f"status {self.status}\n--- stdout\n{self.out[-2000:]}\n--- stderr\n{self.err[-3000:]}"
+
+
+def sonde(*args, before=(), **more):
+    """Runs `sonde ARGS`, behind the words of `before` (setpriv ...)."""
+    done = subprocess.run([*before, SONDE, *args], stdin=subprocess.DEVNULL, timeout=TIMEOUT,
+                          capture_output=True, text=True, errors="replace", **more)
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def check_error(run, status, *says):
+    """One line on stderr that has these words in it, nothing on stdout."""
+    check(run.status == status, f"exit {status} expected: {run}")
+    check(run.err.startswith("sonde: ") and run.err.count("\n") == 1, f"not one line: {run}")
+    check(run.out == "", f"something on stdout: {run}")
+    for words in says:
+        check(words in run.err, f"'{words}' expected: {run}")
+
+
+def check_ok(run):
+    check(run.status == 0, f"exit 0 expected: {run}")
+    return run
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="strict") as file:
+        return file.read()
+
+
+def parse_folded(text):
+    """[(comm, [frames outermost first], count)]; every line must be one."""
+    stacks = []
+    for line in text.splitlines():
+        match = re.fullmatch(r"([^;]+)((?:;[^;]+)*) (\d+)", line)
+        check(match, f"no folded line: {line!r}")
+        stacks.append((match[1], match[2].split(";")[1:], int(match[3])))
+    return stacks
+
+
+class OnTerminal:
+    """A sonde with a terminal, in a session of its own: its progress line tells when samples arrive."""
+
+    def __init__(self, *args):
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen([SONDE, *args], stdin=subprocess.DEVNULL, stderr=slave,
+                                        stdout=subprocess.PIPE, text=True, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        self.err = ""
+
+    def read_until(self, pattern):
+        while not (pattern and re.search(pattern, self.err)):
+            if not select.select([self.master], [], [], TIMEOUT)[0]:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                raise AssertionError(f"nothing came for {TIMEOUT} s after: {self.err[-500:]!r}")
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:  # EIO: the other side is closed
+                data = b""
+            if not data:
+                check(not pattern, f"ended without '{pattern}': {self.err!r}")
+                return
+            self.err += data.decode(errors="replace").replace("\r\n", "\n")
+
+    def type(self, keys):
+        os.write(self.master, keys)
+
+    def wait_for_samples(self):
+        self.read_until(r"[1-9]\d* samples")
+
+    def finish(self):
+        self.read_until(None)
+        out = self.process.stdout.read()
+        status = self.process.wait(TIMEOUT)
+        os.close(self.master)
+        return Run(status, out, self.err)
+
+
+def die_with_the_test():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Burner:
+    """A process that runs until it is let go; `with` kills it."""
+
+    def __init__(self, comm="burner"):
+        shutil.copy("/bin/dash", comm)
+        self.process = subprocess.Popen([f"./{comm}", "-c", "while :; do :; done"],
+                                        preexec_fn=die_with_the_test)
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+# --- help, and command lines that make no sense ---------------------------------------------------
+
+def test_help_and_version():
+    check("record" in check_ok(sonde("--help")).out, "--help")
+    check("--frequency" in check_ok(sonde("help", "record")).out, "help record")
+    check(re.fullmatch(r"sonde \d+\.\d+\.\d+\n", check_ok(sonde("--version")).out), "--version")
+    check(sonde().status == 2, "no command")
+
+
+def test_usage_errors():
+    for args, says in [
+        (["nope"], "nope"),
+        (["record", "-F", "0"], "from 1"),
+        (["record", "-F", "many"], "many"),
+        (["record", "-d", "-1"], "-1"),
+        (["record", "-p", "x"], "process ids"),
+        (["record", "--memory-limit", "1k"], "at least"),
+        (["record", "--memory-limit", "lots"], "64M"),
+        (["record", "--max-frames", "0"], "from 1"),
+        (["record", "--frobnicate"], "--frobnicate"),
+        (["record", "-o"], "--output"),
+        (["record", "-p", "1", "--", "true"], "not both"),
+    ]:
+        check_error(sonde(*args), 2, says)
+
+
+def test_unknown_format():
+    check_error(sonde("record", "-f", "nope"), 2, "'nope'", "folded", "html")
+    check_error(sonde("record", "-o", "x.nope"), 2, "x.nope", "folded", "html")
+
+
+def test_full_stdout():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([SONDE, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 1 and "No space left" in done.stderr, done)
+
+
+# --- what the machine lacks -----------------------------------------------------------------------
+
+def test_not_root():
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    check_error(sonde("record", "-d", "1", before=nobody), 1, "not root", "sudo")
+    run = sonde("doctor", before=nobody)
+    check(run.status == 1, run)
+    check(re.search(r"^no +privileges .*not root", run.out, re.M), run)
+
+
+def test_doctor():
+    run = check_ok(sonde("doctor"))
+    for name in ["BTF", "ring buffers", "raw tracepoints", "memory-lock limit"]:
+        check(re.search(rf"^yes +{name}", run.out, re.M), run)
+    check_error(sonde("doctor", "x"), 2, "no arguments")
+
+
+def test_missing_capability():
+    drop = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    check_error(sonde("record", "-d", "1", before=drop), 1, "without CAP_SYS_PTRACE")
+
+
+def test_user_namespace():
+    check_error(sonde("record", "-d", "1", before=["unshare", "--user", "--map-root-user"]), 1,
+                "bpf()", "Operation not permitted")
+
+
+def test_pid_namespace():
+    before = ["unshare", "--pid", "--fork", "--mount-proc"]
+    check_error(sonde("record", "-d", "1", before=before), 1, "PID namespace", "--pid=host")
+
+
+def test_no_btf():
+    hide = ["unshare", "--mount", "sh", "-c",
+            'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"]
+    check_error(sonde("record", "-d", "1", before=hide), 1, "BTF", "CONFIG_DEBUG_INFO_BTF")
+    run = sonde("doctor", before=hide)
+    check(run.status == 1 and re.search("^no +BTF", run.out, re.M), run)
+
+
+def forbid(system_call, error):
+    """For preexec_fn: a seccomp filter that answers the system call with `error`."""
+    number = {"x86_64": {"bpf": 321, "perf_event_open": 298},
+              "aarch64": {"bpf": 280, "perf_event_open": 241}}[platform.machine()][system_call]
+    instructions = [(0x20, 0, 0, 0),  # load the system call's number
+                    (0x15, 0, 1, number),
+                    (0x06, 0, 0, 0x00050000 | error),  # SECCOMP_RET_ERRNO
+                    (0x06, 0, 0, 0x7fff0000)]  # SECCOMP_RET_ALLOW
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *i) for i in instructions))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(instructions),
+                                                      ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def install():
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+            raise OSError(ctypes.get_errno(), "seccomp")
+        return code  # both buffers must live until here
+    return install
+
+
+def test_no_bpf():
+    check_error(sonde("record", "-d", "1", preexec_fn=forbid("bpf", errno.ENOSYS)), 1,
+                "BPF", "CONFIG_BPF_SYSCALL")
+    check_error(sonde("record", "-d", "1", preexec_fn=forbid("bpf", errno.EPERM)), 1,
+                "BPF", "seccomp")
+
+
+def test_no_perf_events():
+    check_error(sonde("record", "-d", "1", preexec_fn=forbid("perf_event_open", errno.ENOSYS)), 1,
+                "perf", "CONFIG_PERF_EVENTS")
+
+
+def test_frequency_out_of_range():
+    check_error(sonde("record", "-F", "10000000"), 1, "perf_event_max_sample_rate")
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+def test_unknown_pid():
+    child = subprocess.Popen(["true"])
+    pid = child.pid
+    child.wait()
+    check_error(sonde("record", "-p", str(pid)), 1, f"no process {pid}")
+
+
+def test_zombie_pid():
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    check_error(sonde("record", "-p", str(child.pid)), 1, "has already ended")
+    child.wait()
+
+
+def test_pid_that_exits():
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    recording = OnTerminal("record", "-p", str(child.pid), "-o", "x.folded")
+    recording.read_until(r"\d+ samples")
+    child.stdin.close()
+    child.wait()
+    run = recording.finish()  # it ends by itself
+    check(run.status == 0, run)
+
+
+def test_pid_that_exits_at_once():
+    """Between the check of the command line and the recording: that is where the outputs are opened."""
+    os.mkfifo("x.folded")
+    os.mkfifo("s.json")
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    process = subprocess.Popen([SONDE, "record", "-p", str(child.pid), "-o", "x.folded", "--stats",
+                                "s.json"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open("x.folded"):  # sonde has opened it for writing: it knows the process
+        child.stdin.close()
+        child.wait()
+        with open("s.json"):
+            out, err = process.communicate(timeout=TIMEOUT)
+    check_error(Run(process.returncode, out, err), 1, f"process {child.pid}")
+
+
+def test_command_not_found():
+    check_error(sonde("record", "--", "no-such-command-anywhere"), 1, "not found", "$PATH")
+    check_error(sonde("record", "--", "./nothing"), 1, "./nothing")
+    with open("text", "w") as file:
+        file.write("no program\n")
+    check_error(sonde("record", "--", "./text"), 1, "no executable file")
+    check_error(sonde("record", "--", "/"), 1, "no executable file")
+    check(os.listdir(".") == ["text"], "something was written")
+
+
+# --- outputs --------------------------------------------------------------------------------------
+
+def test_unwritable_output_is_known_before():
+    for output in ["no/such/folder/x.folded", "/", "/proc/version"]:
+        run = sonde("record", "-f", "folded", "-o", output, "--", "touch", "ran")
+        check_error(run, 1, f"'{output}'")
+    check_error(sonde("record", "-o", "x.folded", "--stats", "no/such/x.json", "--", "touch", "ran"),
+                1, "no/such/x.json")
+    check(os.listdir(".") == [], os.listdir("."))
+
+
+def test_full_device():
+    run = sonde("record", "-f", "folded", "-o", "/dev/full", "--", "sh", "-c", BURN)
+    check(run.status == 1 and "/dev/full" in run.err and "No space left" in run.err, run)
+
+
+def test_full_disk_keeps_the_old_file():
+    os.mkdir("disk")
+    script = """
+        mount -t tmpfs -o size=64k none disk || exit 99
+        echo old >disk/x.folded
+        cat /dev/zero >disk/fill 2>/dev/null
+        "$@"
+        status=$?
+        ls -A disk
+        cat disk/x.folded
+        exit $status
+    """
+    run = sonde("record", "-o", "disk/x.folded", "--", "sh", "-c", BURN,
+                before=["unshare", "--mount", "sh", "-c", script, "sh"])
+    check(run.status == 1 and "No space left" in run.err, run)
+    check(run.out == "fill\nx.folded\nold\n", run)
+
+
+def test_closed_pipe():
+    process = subprocess.Popen([SONDE, "record", "-o", "-", "--", "sh", "-c", BURN], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    err = process.stderr.read()
+    check(process.wait(TIMEOUT) == 1 and "Broken pipe" in err, err)
+
+
+def test_default_output():
+    run = check_ok(sonde("record", "-d", "0.5"))
+    check(re.search(r"^sonde: wrote profile\.html \(html, \d+ kB\)$", run.err, re.M), run)
+    check(read("profile.html").lstrip().lower().startswith("<!doctype html>"), "no page")
+
+
+# --- recordings -----------------------------------------------------------------------------------
+
+def test_summary_and_stats():
+    run = check_ok(sonde("record", "-F", "199", "-o", "x.folded", "--stats", "s.json", "--", "sh",
+                         "-c", BURN))
+    stats = json.loads(read("s.json"))
+    check(sorted(stats) == sorted([
+        "samples", "complete", "truncated", "lost", "frames", "processes", "files",
+        "bpf_ns_per_sample", "rss_kb", "map_bytes", "duration_s", "frequency_hz"]), stats)
+    check(stats["samples"] > 20, stats)
+    check(stats["samples"] == stats["complete"] + sum(stats["truncated"].values()), stats)
+    check(stats["frequency_hz"] == 199, stats)
+    check(stats["frames"] >= stats["samples"] and stats["processes"] >= 1, stats)
+    check(stats["bpf_ns_per_sample"] > 0 and stats["duration_s"] > 0, stats)
+    check(0 < stats["rss_kb"] * 1024 + stats["map_bytes"] < 64 << 20, stats)
+    check(sum(count for _, _, count in parse_folded(read("x.folded"))) == stats["samples"], stats)
+    lines = run.err.splitlines()
+    check(re.fullmatch(rf"sonde: {stats['samples']} samples in [\d.]+ s at 199 Hz: [\d.]+ % complete, "
+                       r"\d+ lost; \d+ processes, \d+ files", lines[0]), run)
+    check(re.fullmatch(r"sonde: cost: \d+ ns a sample in the kernel, [\d.]+ MB of memory, "
+                       r"[\d.]+ MB of BPF maps", lines[1]), run)
+    check(run.out == "", run)
+
+
+def test_stdout_has_only_folded_lines():
+    run = check_ok(sonde("record", "-o", "-", "--", "sh", "-c", BURN))
+    check(parse_folded(run.out), run)
+    check("wrote" not in run.err, run)
+    check(os.listdir(".") == [], os.listdir("."))
+
+
+def test_stats_on_stdout():
+    run = check_ok(sonde("record", "-o", "x.folded", "--stats", "-", "--", "sh", "-c", BURN))
+    check(json.loads(run.out)["samples"] > 10, run)
+
+
+def test_top():
+    run = check_ok(sonde("record", "-o", "x.folded", "--top", "3", "--", "sh", "-c", BURN))
+    rows = re.findall(r"^ +\d+ +[\d.]+ % +\d+ +[\d.]+ % +\S", run.out, re.M)
+    check(2 <= len(rows) <= 6, run)
+
+
+def test_exit_status_is_the_commands():
+    for script, status in [("exit 0", 0), ("exit 1", 1), ("exit 42", 42), ("kill -TERM $$", 143),
+                           ("kill -KILL $$", 137)]:
+        run = sonde("record", "-o", "x.folded", "--", "sh", "-c", script)
+        check(run.status == status, f"{script}: {run}")
+        check(os.path.exists("x.folded"), f"{script}: nothing written")
+    check(sonde("record", "-o", "x.folded", "sh", "-c", "exit 7").status == 7, "without --")
+
+
+def test_the_command_gets_a_clean_start():
+    """What it would have without sonde: a shell in the background, for one, has SIGINT ignored."""
+    for command in (["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], ["ls", "/proc/self/fd"]):
+        plain = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True)
+        run = sonde("record", "-o", "x.folded", "--", *command)
+        check(plain.stdout and run.out == plain.stdout, f"{plain.stdout} expected: {run}")
+
+
+def test_only_the_command_and_its_descendants():
+    with Burner("outsider"):
+        check_ok(sonde("record", "-o", "x.folded", "--", "sh", "-c", f"sh -c '{BURN}'; {BURN}"))
+    comms = {comm for comm, _, _ in parse_folded(read("x.folded"))}
+    check("sh" in comms and comms <= {"sh", "sonde"}, comms)
+
+
+def test_only_the_given_process():
+    with Burner("chosen") as chosen, Burner("other"):
+        check_ok(sonde("record", "-d", "1", "-p", str(chosen.pid), "-o", "x.folded"))
+    stacks = parse_folded(read("x.folded"))
+    check(stacks and {comm for comm, _, _ in stacks} == {"chosen"}, stacks)
+
+
+def test_the_whole_machine():
+    with Burner("one"), Burner("two"):
+        check_ok(sonde("record", "-d", "1", "-o", "x.folded"))
+    comms = {comm for comm, _, _ in parse_folded(read("x.folded"))}
+    check({"one", "two"} <= comms, comms)
+
+
+def test_no_kernel():
+    command = ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000", "status=none"]
+    check_ok(sonde("record", "-F", "499", "-o", "with.folded", *command))
+    check("_[k]" in read("with.folded"), "no kernel frames at all")
+    check_ok(sonde("record", "-F", "499", "--no-kernel", "-o", "without.folded", *command))
+    check("_[k]" not in read("without.folded"), "kernel frames")
+
+
+def test_max_frames():
+    check_ok(sonde("record", "--max-frames", "3", "--no-kernel", "-o", "x.folded", "--", "sh", "-c",
+                   BURN))
+    stacks = parse_folded(read("x.folded"))
+    check(any(frames[0] == "[truncated: max_frames]" for _, frames, _ in stacks), stacks)
+    for _, frames, _ in stacks:
+        check(len([f for f in frames if not f.startswith("[truncated")]) <= 3, frames)
+
+
+def test_memory_limit():
+    for limit, what in [(32, ["--", "sh", "-c", BURN]), (64, ["-d", "1"])]:
+        run = check_ok(sonde("record", "--memory-limit", f"{limit}M", "-o", "x.folded", "--stats", "-",
+                             *what))
+        stats = json.loads(run.out)
+        check(stats["rss_kb"] * 1024 + stats["map_bytes"] <= limit << 20, stats)
+
+
+def test_two_at_once():
+    with Burner("shared"):
+        recordings = [OnTerminal("record", "-o", f"{i}.folded") for i in range(2)]
+        for recording in recordings:
+            recording.wait_for_samples()
+        for recording in recordings:
+            recording.process.send_signal(signal.SIGINT)
+            check(recording.finish().status == 0, recording.err)
+    for i in range(2):
+        check("shared;" in read(f"{i}.folded"), f"recording {i}")
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+def check_signal_writes(number):
+    with Burner():
+        recording = OnTerminal("record", "-o", "x.folded")
+        recording.wait_for_samples()
+        recording.process.send_signal(number)
+        run = recording.finish()
+    check(run.status == 0, run)
+    check("burner;" in read("x.folded"), "the burner is missing")
+    # The progress line was cleared before the summary.
+    check(re.search(r"\x1b\[Ksonde: \d+ samples in", run.err), run)
+    check(os.listdir(".").count("x.folded") == 1 and len(os.listdir(".")) == 2, os.listdir("."))
+
+
+def test_sigint_writes_what_there_is():
+    check_signal_writes(signal.SIGINT)
+
+
+def test_sigterm_writes_what_there_is():
+    check_signal_writes(signal.SIGTERM)
+
+
+def test_ctrl_c_at_a_terminal():
+    with Burner():
+        recording = OnTerminal("record", "-o", "x.folded")
+        recording.wait_for_samples()
+        recording.type(b"\x03")
+        run = recording.finish()
+    check(run.status == 0 and "burner;" in read("x.folded"), run)
+
+
+def test_ctrl_c_with_a_command():
+    """The command gets it too, and ends; or does not, and the recording goes on."""
+    recording = OnTerminal("record", "-o", "x.folded", "--", "sh", "-c", "while :; do :; done")
+    recording.wait_for_samples()
+    recording.type(b"\x03")
+    run = recording.finish()
+    check(run.status == 128 + signal.SIGINT, run)
+    check("sh;" in read("x.folded"), "nothing recorded")
+    script = "trap 'echo trapped; exit 3' INT; while :; do :; done"
+    recording = OnTerminal("record", "-o", "x.folded", "--", "sh", "-c", script)
+    recording.wait_for_samples()
+    recording.type(b"\x03")
+    run = recording.finish()
+    check(run.status == 3 and run.out == "trapped\n", run)
+
+
+def test_sigterm_with_a_command():
+    recording = OnTerminal("record", "-o", "x.folded", "--", "sh", "-c", "while :; do :; done")
+    recording.wait_for_samples()
+    recording.process.terminate()
+    run = recording.finish()
+    check(run.status == 128 + signal.SIGTERM, run)
+    check("sh;" in read("x.folded"), "nothing recorded")
+
+
+# --- the runner -----------------------------------------------------------------------------------
+
+def run_test(name, function):
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="sonde_e2e_") as folder:
+        os.chmod(folder, 0o755)
+        os.chdir(folder)
+        try:
+            function()
+            return True
+        except Exception:
+            for line in traceback.format_exc().splitlines():
+                print("#", line)
+            return False
+        finally:
+            os.chdir(home)
+
+
+def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it for us
+    tests = {name[5:]: value for name, value in globals().items() if name.startswith("test_")}
+    wanted = sys.argv[2:] or list(tests)
+    if os.geteuid():
+        print("1..0 # SKIP recording takes root")
+        return 0
+    print(f"1..{len(wanted)}")
+    failed = 0
+    for number, name in enumerate(wanted, 1):
+        ok = run_test(name, tests[name])
+        failed += not ok
+        print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

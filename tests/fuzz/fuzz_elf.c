@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* All that can be asked of an ELF file, of any bytes. */
+#include "elf/elf_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DATA_MAX = 1 << 20, SECTIONS_MAX = 64 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void ask_sections(const struct elf_file *elf)
+{
+	for (size_t i = 0; i < elf->nr_sections && i < SECTIONS_MAX; i++) {
+		struct elf_data contents = { 0 };
+
+		/* Names are strings, and the first of each name is found by it. */
+		if (elf_file_section(elf, elf->sections[i].name) > &elf->sections[i] &&
+		    strncmp(elf->sections[i].name, ".debug_", 7))
+			abort();
+		if (elf_file_section_data(elf, &elf->sections[i], DATA_MAX, &contents)) {
+			if (contents.data)
+				abort();
+			continue;
+		}
+		if (contents.size > DATA_MAX || contents.data[contents.size])
+			abort();
+		free(contents.data);
+	}
+}
+
+static void ask_addresses(const struct elf_file *elf)
+{
+	uint8_t buf[16];
+	uint64_t bias;
+
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		(void)elf_file_read_vaddr(elf, s->vaddr, buf, sizeof(buf));
+		(void)elf_file_read_vaddr(elf, s->vaddr + s->filesz - 8, buf, sizeof(buf));
+		(void)elf_file_bias(elf, 0x7f0000000000, s->offset & ~4095ULL, &bias);
+		if (elf_file_segment(elf, s->type) > s)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t id[ELF_BUILD_ID_MAX];
+	struct elf_file *elf;
+	int r = elf_file_open_memory(data, size, &elf);
+
+	if (r) {
+		if (r != -ENOEXEC && r != -ENOTSUP && r != -ENOMEM)
+			abort();
+		return 0;
+	}
+	if (elf->nr_sections > size / 64 || elf->nr_segments > size / 56)
+		abort();
+	ask_sections(elf);
+	ask_addresses(elf);
+	r = elf_file_build_id(elf, id);
+	if (r > ELF_BUILD_ID_MAX || !r)
+		abort();
+	elf_file_free(elf);
+	return 0;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Runs a fuzzer without libFuzzer, over the files of its corpus: `fuzz_foo FILE|FOLDER...`.
+ *
+ * With TORTURE in the environment each input is run again and again, its n-th allocation failing,
+ * n = 1, 2, 3, ... until a run needs fewer: so every path that handles -ENOMEM is taken. The linker
+ * leads malloc(), calloc() and realloc() of all our objects here (--wrap); what shared libraries
+ * allocate for themselves does not fail.
+ *
+ * The output is TAP, a test an input. One that crashes ends it before its plan.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util/cleanup.h"
+#include "util/read_file.h"
+
+enum {
+	INPUT_MAX = 1 << 20,
+	/* Failing allocations tried for an input. Behind them, its runs are the same again. */
+	FAILURES_MAX = 3000,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t nr, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t nr, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static size_t nr_allocations, failing; /* 0: none fails */
+
+static bool fails(void)
+{
+	return failing && ++nr_allocations == failing;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t nr, size_t size)
+{
+	return fails() ? NULL : __real_calloc(nr, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return fails() ? NULL : __real_realloc(p, size);
+}
+
+static size_t torture(const uint8_t *data, size_t size)
+{
+	size_t n;
+
+	for (n = 1; n <= FAILURES_MAX; n++) {
+		nr_allocations = 0;
+		failing = n;
+		LLVMFuzzerTestOneInput(data, size);
+		failing = 0;
+		if (nr_allocations < n)
+			break;
+	}
+	return n - 1;
+}
+
+static bool run_file(const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ uint8_t *data = NULL;
+	size_t size, failures = 0;
+	int r = read_file_at(AT_FDCWD, path, INPUT_MAX, &text, &size);
+
+	/* The name first: if it crashes, it is the last one printed. */
+	printf("# %s\n", path);
+	fflush(stdout);
+	if (r) {
+		printf("# %s\n", strerror(-r));
+		return false;
+	}
+	/* An allocation of just its size, so that ASan sees what reads beyond. */
+	data = malloc(size);
+	if (size)
+		memcpy(data, text, size);
+	LLVMFuzzerTestOneInput(data, size);
+	if (getenv("TORTURE")) {
+		failures = torture(data, size);
+		printf("# %zu allocations failed\n", failures);
+	}
+	return true;
+}
+
+static void report(const char *path, size_t *nr)
+{
+	const char *name = strrchr(path, '/');
+	bool ok = run_file(path);
+
+	++*nr;
+	printf("%sok %zu - %s\n", ok ? "" : "not ", *nr, name ? name + 1 : path);
+}
+
+static void run_folder(const char *path, size_t *nr)
+{
+	_cleanup_(closedir_p) DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char name[4096];
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		report(name, nr);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	size_t nr = 0;
+
+	for (int i = 1; i < argc; i++) {
+		struct stat st;
+
+		if (!stat(argv[i], &st) && S_ISDIR(st.st_mode))
+			run_folder(argv[i], &nr);
+		else
+			report(argv[i], &nr);
+	}
+	printf("1..%zu\n", nr);
+	/* A corpus that is not where it should be must not pass as a good one. */
+	return nr ? EXIT_SUCCESS : EXIT_FAILURE;
+}

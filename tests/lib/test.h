@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Thin macros over the check library. A test file is a list of TEST(name) { ... }: each runs in a
+ * process of its own, main() is in test_main.c, and the results are TAP for meson.
+ *
+ * A test that needs what this machine may not have defines test_skip_reason(): non-NULL skips the
+ * file, with that reason.
+ */
+#pragma once
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct test_entry {
+	const char *name;
+	const TTest *test;
+	struct test_entry *next;
+};
+
+void test_register(struct test_entry *entry);
+/* Weak; return why this file can't run here, or NULL. */
+const char *test_skip_reason(void);
+/* The source tree, for fixtures: $SONDE_SOURCE_ROOT, set by meson. */
+const char *test_source_root(void);
+
+#define TEST(name_)                                                                                \
+	static void name_##_body_(int _i);                                                         \
+	static const TTest name_##_ttest_ = { #name_, name_##_body_, __FILE__, __LINE__ };         \
+	static struct test_entry name_##_entry_ = { #name_, &name_##_ttest_, NULL };               \
+	__attribute__((constructor)) static void name_##_register_(void)                           \
+	{                                                                                          \
+		test_register(&name_##_entry_);                                                    \
+	}                                                                                          \
+	static void name_##_body_(int _i __attribute__((unused)))
+
+#define ASSERT(expr) ck_assert(expr)
+#define ASSERT_OK(expr)                                                                            \
+	do {                                                                                       \
+		int ok_r_ = (expr);                                                                \
+		ck_assert_msg(ok_r_ >= 0, "%s = %d (%s)", #expr, ok_r_, strerror(-ok_r_));         \
+	} while (0)
+#define ASSERT_ERR(expr, err)                                                                      \
+	do {                                                                                       \
+		int err_r_ = (expr);                                                               \
+		ck_assert_msg(err_r_ == -(err), "%s = %d, not %d", #expr, err_r_, -(err));         \
+	} while (0)
+#define ASSERT_EQ(a, b)                                                                            \
+	do {                                                                                       \
+		long long a_ = (long long)(a), b_ = (long long)(b);                                \
+		ck_assert_msg(a_ == b_, "%s = %lld (0x%llx), %s = %lld (0x%llx)", #a, a_, a_, #b,  \
+			      b_, b_);                                                             \
+	} while (0)
+#define ASSERT_STR(a, b)      ck_assert_str_eq((a), (b))
+#define ASSERT_PTR_NULL(p)    ck_assert_ptr_null(p)
+#define ASSERT_PTR_NONNULL(p) ck_assert_ptr_nonnull(p)
+#define FAIL(...)	      ck_abort_msg(__VA_ARGS__)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The known-answer cases: which workload runs how, and what is expected of it."""
+import collections
+import os
+
+WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads")
+
+StaticEntry = collections.namedtuple("StaticEntry", "binary expect flavour args")
+
+
+def static_list():
+    """The lines of tests/workloads/static.list."""
+    entries = []
+    with open(os.path.join(WORKLOADS, "static.list"), encoding="utf-8") as f:
+        for line in f:
+            if line.strip() and not line.startswith("#"):
+                binary, expect, flavour, *args = line.split()
+                entries.append(StaticEntry(binary, expect.removesuffix(".expect"), flavour, args))
+    return entries
+
+
+class Case:
+    """One run of a workload: `binary SECONDS args`, perhaps through a launcher.
+
+    before: arguments before the binary, the first a workload too (memfd_exec, in_namespace).
+    copy: run a copy that the test makes (the workload removes it).
+    least: the share of the expected samples (seconds times frequency) that must arrive.
+    optional: the tool that the build needs, if not every machine has it.
+    """
+
+    def __init__(self, name, binary=None, args=(), expect=None, flavour="glibc", seconds=1.5, comm=None,
+                 before=(), copy=False, least=0.9, optional=None):
+        self.name = name
+        self.binary = binary or name
+        self.args = list(args)
+        self.expect = expect or self.binary
+        self.flavour = flavour
+        self.seconds = seconds
+        self.comm = (comm or self.binary)[:15]
+        self.before = list(before)
+        self.copy = copy
+        self.least = least
+        self.optional = optional
+
+    def argv(self, directory, seconds=None):
+        launcher = [os.path.join(directory, self.before[0]), *self.before[1:]] if self.before else []
+        return launcher + [os.path.join(directory, self.binary), str(seconds or self.seconds), *self.args]
+
+
+def static_cases():
+    for e in static_list():
+        if e.flavour == "static" and e.binary != "execself.static":
+            name = "-".join([e.binary, *e.args])
+            yield Case(name, e.binary, e.args, e.expect, e.flavour, least=LEAST.get(e.expect, 0.9),
+                       seconds=SECONDS.get(e.expect, 1))
+
+
+# vforked: its parent shares the work of the kernel. later: by thread.
+LEAST = {"vforked": 0.4, "later": 0.8, "forked": 0.85}
+
+# Until the table of a new file is loaded, samples are walked in a copy of 16 KiB of stack. These have deeper ones: they run
+# so long that the first hundredth of a second does not decide.
+SECONDS = {"dynframe": 4, "deep": 3}
+
+
+def known_answers():
+    """All cases, in the order of the issue's list."""
+    chain = {"expect": "chain"}
+    yield Case("chain")
+    yield Case("calls", seconds=2)
+    for name in ("chain_nopie", "chain_spie", "chain_nohdr", "chain_dbgframe", "chain_zdbg", "chain_fp", "chain_o0"):
+        yield Case(name, flavour="static" if name == "chain_spie" else "glibc", **chain)
+    yield Case("chain_clang", optional="clang", **chain)
+    yield Case("chain_strip", expect="chain_strip")
+    yield Case("chain_musl", flavour="musl", optional="musl-gcc", **chain)
+    yield Case("chain_musl_dyn", flavour="musl_dyn", optional="musl-gcc", **chain)
+    yield Case("deep", seconds=SECONDS["deep"])
+    yield Case("sigasync", seconds=2)
+    yield Case("sigasync-alt", "sigasync", ["alt"], seconds=2)
+    yield Case("forked", least=LEAST["forked"])
+    yield Case("vforked", least=LEAST["vforked"])
+    yield Case("plt_lazy", expect="plt")
+    yield Case("plt_ibt", expect="plt")
+    yield Case("realign")
+    yield Case("dynframe", seconds=SECONDS["dynframe"])
+    yield Case("tailcall")
+    yield Case("threads")
+    yield Case("callback")
+    yield Case("cxxthrow")
+    yield Case("coroutine")
+    yield Case("cxxnames")
+    yield Case("rust_chain", optional="rustc", least=0.4)
+    yield Case("rust_abort", optional="rustc", least=0.4)
+    yield Case("ucontext")
+    yield Case("handmade")
+    yield Case("bare")
+    yield Case("jit")
+    yield Case("jit-nomap", "jit", ["nomap"], expect="jit_nomap")
+    yield Case("jit-memfd", "jit", ["memfd"], expect="jit_memfd")
+    yield Case("memfd_exec", "chain", ["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"])
+    yield Case("deleted", "chain", ["deleted", "unlink"], comm="deleted", copy=True, **chain)
+    yield Case("namespace", "chain.static", [], "chain", "static", before=["in_namespace"])
+    yield Case("namespace-jit", "jit.static", [], "jit", "static", before=["in_namespace"])
+    yield Case("dlswap", seconds=3)
+    yield Case("syscalls")
+    yield Case("vdso")
+    yield Case("noreturn")
+    yield Case("jumpback")
+    yield Case("later", least=LEAST["later"])
+    yield Case("execself", least=0.7)
+    yield Case("compat32", least=0.1)
+    yield from static_cases()

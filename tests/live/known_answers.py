@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The known-answer workloads under `sonde record -- WORKLOAD`: every chain must be right."""
+import functools
+import glob
+import os
+import shutil
+import subprocess
+
+from cases import WORKLOADS, known_answers
+from folded import Expectation, Verdict
+from sonde import FREQUENCY, Recorder
+
+
+class Skip(Exception):
+    pass
+
+
+def expectation(setup, case):
+    path = os.path.join(WORKLOADS, case.expect + ".expect")
+    return Expectation(path, case.flavour, os.path.basename(case.binary), setup.workloads)
+
+
+def remove_perf_maps(before):
+    for path in set(glob.glob("/tmp/perf-*.map")) - before:
+        os.unlink(path)
+
+
+def runs(binary):
+    try:
+        return subprocess.run([binary], check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def run(case, setup):
+    directory = setup.workloads
+    binary = setup.workload(case.binary)
+    if not os.path.exists(binary):
+        if case.optional and not shutil.which(case.optional):
+            raise Skip("no %s" % case.optional)
+        return ["%s was not built" % binary], None
+    if case.binary == "compat32" and not runs(binary):
+        raise Skip("this kernel runs no 32-bit programs")
+    if case.copy:
+        directory = setup.scratch
+        shutil.copy(binary, directory)
+    maps = set(glob.glob("/tmp/perf-*.map"))
+    recording = Recorder(setup, command=case.argv(directory)).wait()
+    remove_perf_maps(maps)
+    recording.expect_status(0)
+    problems = recording.problems
+    if recording.stacks is None:
+        return problems, None
+    least = int(case.least * case.seconds * FREQUENCY)
+    verdict = Verdict(expectation(setup, case), recording.stacks, case.comm, least)
+    lost = recording.lost()
+    if verdict.problems and lost:
+        verdict.problems.append("  lost: %s" % lost)
+    return problems + verdict.problems, verdict.summary()
+
+
+def tests(_setup):
+    return [(case.name, functools.partial(run, case)) for case in known_answers()]

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The live tests: sonde records real processes on this machine. TAP on standard output.
+
+    live_test.py GROUP... [--sonde PROGRAM] [--workloads DIR] [--only REGEX] [--keep]
+
+Groups: known-answers, modes, short, perf. See docs/testing.md. Needs root, BPF and the built workloads.
+"""
+import argparse
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+import against_perf
+import known_answers
+import modes
+import short_processes
+from sonde import Setup
+
+GROUPS = {
+    "known-answers": known_answers.tests,
+    "modes": modes.tests,
+    "short": short_processes.tests,
+    "perf": against_perf.tests,
+}
+
+
+class Skip(Exception):
+    """Raised as modes.Skip and so on; found by its name, as modules do not import this one."""
+
+
+def missing():
+    """Why no live test can run on this machine, or None."""
+    if os.geteuid() != 0:
+        return "not root"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "no BTF: the kernel was built without it"
+    return None
+
+
+def run(number, name, test, setup):
+    """One TAP line, with the problems as diagnostics."""
+    begin = time.monotonic()
+    skip = notes = None
+    try:
+        problems, notes = test(setup)
+    except Exception as e:  # a test's own fault is a failed test, and the others still run
+        if type(e).__name__ == "Skip":
+            skip, problems = str(e), []
+        else:
+            problems = traceback.format_exc().splitlines()
+    took = time.monotonic() - begin
+    print("%s %d - %s%s" % ("not ok" if problems else "ok", number, name, " # SKIP %s" % skip if skip else ""))
+    for line in problems:
+        print("#   %s" % line)
+    print("#   %.1f s%s" % (took, ": " + notes if notes else ""), flush=True)
+    return not problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    root = os.environ.get("SONDE_BUILD_ROOT", "build")
+    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], metavar="GROUP")
+    parser.add_argument("--sonde", default=os.path.join(root, "sonde"))
+    parser.add_argument("--workloads", default=os.path.join(root, "tests", "workloads"))
+    parser.add_argument("--only", default="", help="run the tests whose name this matches")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary folder")
+    args = parser.parse_args()
+    reason = missing()
+    if reason:
+        print("1..0 # SKIP %s" % reason)
+        return 0
+    scratch = tempfile.mkdtemp(prefix="sonde-live-")
+    setup = Setup(os.path.abspath(args.sonde), os.path.abspath(args.workloads), scratch)
+    tests = [t for g in args.groups or GROUPS for t in GROUPS[g](setup) if re.search(args.only, t[0])]
+    print("1..%d" % len(tests), flush=True)
+    failed = sum(not run(i, name, test, setup) for i, (name, test) in enumerate(tests, 1))
+    if args.keep:
+        print("# files: %s" % scratch)
+    else:
+        shutil.rmtree(scratch)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which processes are recorded, how a recording ends, and what sonde's exit status says."""
+import functools
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from cases import Case
+from folded import Verdict
+from known_answers import expectation, remove_perf_maps
+from sonde import FREQUENCY, Recorder
+
+CPU1 = "/sys/devices/system/cpu/cpu1/online"
+LONG = 100  # seconds of CPU: the test ends the workload
+
+
+class Skip(Exception):
+    pass
+
+
+def cpu_seconds(pid):
+    """CPU time of a process, its threads, and its children that were waited for."""
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return sum(int(x) for x in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(what, condition, seconds=60):
+    """Polls: nothing else tells what another process does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError("waited %d s for: %s" % (seconds, what))
+        time.sleep(0.02)
+
+
+def burnt(pid, seconds):
+    """Waits until a process has used so much more CPU time."""
+    begin = cpu_seconds(pid)
+    wait_until("%g s of CPU of %d" % (seconds, pid), lambda: cpu_seconds(pid) >= begin + seconds)
+
+
+def recording_began(recorder):
+    """Waits until sonde has a sampling event on every CPU."""
+
+    def events():
+        nr = 0
+        for fd in glob.glob("/proc/%d/fd/*" % recorder.process.pid):
+            try:
+                nr += "perf_event" in os.readlink(fd)
+            except OSError:
+                pass
+        return nr
+
+    cpus = os.sysconf("SC_NPROCESSORS_ONLN")
+    wait_until("the recording's begin", lambda: events() >= cpus or recorder.process.poll() is not None, 20)
+
+
+class Running:
+    """A workload in the background, killed at the end of a `with`."""
+
+    def __init__(self, setup, case):
+        self.case = case
+        directory = setup.workloads
+        if case.copy:
+            directory = setup.scratch
+            shutil.copy(setup.workload(case.binary), directory)
+        self.maps = set(glob.glob("/tmp/perf-*.map"))
+        self.process = subprocess.Popen(case.argv(directory, LONG), start_new_session=True)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        if self.case.before == ["in_namespace"]:
+            path = "/proc/%d/task/%d/children" % (self.pid, self.pid)
+            wait_until("the child", lambda: self._read(path).strip())
+            self.pid = int(self._read(path))
+        burnt(self.pid, 0.3)
+        return self
+
+    @staticmethod
+    def _read(path):
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
+    def __exit__(self, *exc):
+        # PID 1 of a namespace does not die of a signal of its group: by its own number.
+        for pid in {self.pid, self.process.pid}:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        remove_perf_maps(self.maps)
+
+
+def judge(setup, recording, case, least):
+    """Problems of a recording and of the stacks of one workload in it."""
+    if recording.stacks is None:
+        return recording.problems, None
+    verdict = Verdict(expectation(setup, case), recording.stacks, case.comm, least)
+    lost = recording.lost()
+    if verdict.problems and lost:
+        verdict.problems.append("  lost: %s" % lost)
+    return recording.problems + verdict.problems, verdict.summary()
+
+
+def attach(case, setup):
+    """-p PID: the process ran before."""
+    with Running(setup, case) as running:
+        recorder = Recorder(setup, ["-p", str(running.pid)])
+        recording_began(recorder)
+        begin = cpu_seconds(running.pid)
+        burnt(running.pid, 1.5)
+        used = cpu_seconds(running.pid) - begin
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait()
+    recording.expect_status(0)
+    others = {s.comm for s in recording.stacks or []} - {case.comm}
+    if others:
+        recording.problems.append("samples of processes that were not asked for: %s" % sorted(others))
+    return judge(setup, recording, case, int(0.8 * used * FREQUENCY))
+
+
+def attach_two(setup):
+    cases = [Case("chain"), Case("jumpback")]
+    with Running(setup, cases[0]) as a, Running(setup, cases[1]) as b, Running(setup, Case("tailcall")):
+        recording = Recorder(setup, ["-p", "%d,%d" % (a.pid, b.pid), "-d", "2"]).wait()
+    recording.expect_status(0)
+    others = {s.comm for s in recording.stacks or []} - {"chain", "jumpback"}
+    if others:
+        recording.problems.append("samples of processes that were not asked for: %s" % sorted(others))
+    problems = []
+    for case in cases:
+        problems += judge(setup, recording, case, 150)[0]
+    return problems, None
+
+
+def system(setup):
+    """The whole machine: processes that ran before, and one that starts meanwhile."""
+    before, meanwhile = Case("threads", expect="threads_only"), Case("chain.static", None, [], "chain", "static")
+    with Running(setup, before) as running:
+        recorder = Recorder(setup, ["-d", "3"])
+        recording_began(recorder)
+        with Running(setup, meanwhile):
+            burnt(running.pid, 0.5)
+            recording = recorder.wait()
+    recording.expect_status(0)
+    problems, summary = judge(setup, recording, before, 300)
+    more, _ = judge(setup, recording, meanwhile, 100)
+    return problems + [p for p in more if p not in problems], summary
+
+
+def stop_by_signal(signo, options, setup):
+    """A signal ends the recording, and what there is gets written."""
+    case = Case("chain")
+    with Running(setup, case) as running:
+        recorder = Recorder(setup, ["-p", str(running.pid)] if options == "attach" else [])
+        recording_began(recorder)
+        burnt(running.pid, 1)
+        recorder.process.send_signal(signo)
+        recording = recorder.wait(20)
+    recording.expect_status(0)
+    return judge(setup, recording, case, int(0.8 * FREQUENCY))
+
+
+def stop_command(setup):
+    """Ctrl-C reaches sonde and the command: the recording is written, the command's death passed on."""
+    case = Case("chain")
+    argv = case.argv(setup.workloads, LONG)
+    # A shell that tells when the command runs.
+    recorder = Recorder(setup, [], ["sh", "-c", 'echo $$; exec "$@"', "sh", *argv], stdout=subprocess.PIPE)
+    pid = int(recorder.process.stdout.readline())
+    wait_until("the exec", lambda: Running._read("/proc/%d/comm" % pid).strip() == case.comm)
+    burnt(pid, 1)
+    recorder.process.send_signal(signal.SIGINT)
+    os.kill(pid, signal.SIGINT)
+    recording = recorder.wait(20)
+    recording.expect_status(128 + signal.SIGINT)
+    return judge(setup, recording, case, int(0.8 * FREQUENCY))
+
+
+def terminate_command(setup):
+    """SIGTERM to sonde alone: written as well, and the command does not stay behind."""
+    case = Case("chain")
+    argv = case.argv(setup.workloads, LONG)
+    recorder = Recorder(setup, [], ["sh", "-c", 'echo $$; exec "$@"', "sh", *argv], stdout=subprocess.PIPE)
+    pid = int(recorder.process.stdout.readline())
+    try:
+        wait_until("the exec", lambda: Running._read("/proc/%d/comm" % pid).strip() == case.comm)
+        burnt(pid, 1)
+        recorder.process.send_signal(signal.SIGTERM)
+        recording = recorder.wait(20)
+        if recording.status not in (0, 128 + signal.SIGTERM):
+            recording.expect_status(128 + signal.SIGTERM)
+        if os.path.exists("/proc/%d" % pid):
+            recording.problems.append("the command still runs")
+    finally:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return judge(setup, recording, case, int(0.8 * FREQUENCY))
+
+
+def command_status(command, status, setup):
+    recording = Recorder(setup, command=command).wait()
+    recording.expect_status(status)
+    return recording.problems, None
+
+
+def refused(options, command, word, setup):
+    """Exit status 1 and a line that says what is wrong; no output file."""
+    recording = Recorder(setup, options, command).wait(20)
+    problems = []
+    if recording.status != 1:
+        problems.append("exit status %s, expected 1" % recording.status)
+    if word not in recording.errors:
+        problems.append("no '%s' in the message: %s" % (word, recording.errors.strip()))
+    if recording.stacks is not None:
+        problems.append("an output file was written")
+    return problems, None
+
+
+def no_kernel(setup):
+    """--no-kernel: the same user stacks, no kernel frame."""
+    case = Case("syscalls", seconds=1)
+    recording = Recorder(setup, ["--no-kernel"], case.argv(setup.workloads)).wait()
+    recording.expect_status(0)
+    if any(s.kernel for s in recording.stacks or []):
+        recording.problems.append("kernel frames in spite of --no-kernel")
+    return judge(setup, recording, case, 800)
+
+
+def kernel_frames(setup):
+    """Kernel stacks follow the user's, begin where the kernel was entered, and have names."""
+    case = Case("syscalls", seconds=1)
+    recording = Recorder(setup, [], case.argv(setup.workloads)).wait()
+    recording.expect_status(0)
+    problems, _ = judge(setup, recording, case, 800)
+    stacks = [s for s in recording.stacks or [] if s.comm == case.comm]
+    frames = sum(s.count * len(s.kernel) for s in stacks)
+    unnamed = sum(s.count * sum(f.startswith("[") for f in s.kernel) for s in stacks)
+    in_call = [s for s in stacks if s.kernel and s.user and s.user[-1] in ("syscall", "read")]
+    total = sum(s.count for s in in_call)
+    entered = sum(s.count for s in in_call if s.kernel[0].startswith(("entry_SYSCALL_64", "asm_", "do_syscall_64")))
+    if total < 300:
+        problems.append("only %d samples in system calls" % total)
+    if entered < 0.99 * total:
+        problems.append("%d of %d kernel stacks begin at an entry" % (entered, total))
+        problems += ["  %s" % ";".join(s.kernel) for s in in_call[:3]]
+    if unnamed > 0.01 * frames:
+        problems.append("%d of %d kernel frames have no name" % (unnamed, frames))
+    return problems, "%d samples in system calls, %d kernel frames" % (total, frames)
+
+
+def max_frames(setup):
+    """--max-frames 100 on a stack of 905: the 100 innermost, and the reason."""
+    case = Case("deep", seconds=1)
+    recording = Recorder(setup, ["--max-frames", "100"], case.argv(setup.workloads)).wait()
+    recording.expect_status(0)
+    e = expectation(setup, case)
+    e.truncated = ("max_frames", 95)
+    verdict = Verdict(e, recording.stacks or [], case.comm, 800)
+    deepest = max((len(s.user) for s in recording.stacks or []), default=0)
+    if deepest != 100:
+        verdict.problems.append("the deepest stack has %d user frames, expected 100" % deepest)
+    return recording.problems + verdict.problems, verdict.summary()
+
+
+def dead_pid():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def target_exits(setup):
+    """A process that was asked for ends: the recording goes on to its end, or ends too, with what there is."""
+    case = Case("chain", seconds=1)
+    process = subprocess.Popen(case.argv(setup.workloads))
+    recording = Recorder(setup, ["-p", str(process.pid), "-d", "3"]).wait()
+    process.wait()
+    recording.expect_status(0)
+    return judge(setup, recording, case, 100)
+
+
+def hotplug(setup):
+    """A CPU goes and comes back during a recording of the whole machine: its samples come back too."""
+    if not os.access(CPU1, os.W_OK):
+        raise Skip("CPU 1 cannot be taken offline here")
+    case = Case("threads", expect="threads_only")
+    with Running(setup, case) as running:
+        recorder = Recorder(setup)
+        recording_began(recorder)
+        begin = cpu_seconds(running.pid)
+        burnt(running.pid, 0.5)
+        try:
+            with open(CPU1, "w", encoding="utf-8") as f:
+                f.write("0")
+            burnt(running.pid, 0.3)
+        except OSError as e:
+            raise Skip("CPU 1 cannot be taken offline: %s" % e) from e
+        finally:
+            with open(CPU1, "w", encoding="utf-8") as f:
+                f.write("1")
+        burnt(running.pid, 3)
+        used = cpu_seconds(running.pid) - begin
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait(20)
+    recording.expect_status(0)
+    return judge(setup, recording, case, int(0.9 * used * FREQUENCY))
+
+
+def tests(_setup):
+    chain = {"expect": "chain"}
+    attached = [
+        Case("chain"),
+        Case("chain.static", None, [], "chain", "static"),
+        Case("deep"),
+        Case("sigasync"),
+        Case("threads", expect="threads_only"),
+        Case("later"),
+        Case("jit"),
+        Case("chain", args=["deleted", "unlink"], comm="deleted", copy=True, **chain),
+        Case("chain", args=["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"]),
+        Case("jit.static", None, [], "jit", "static", before=["in_namespace"]),
+        Case("dlswap"),
+        Case("vdso"),
+    ]
+    for case in attached:
+        yield "attach-" + (case.before[0] if case.before else case.comm), functools.partial(attach, case)
+    yield "attach-two", attach_two
+    yield "target-exits", target_exits
+    yield "system", system
+    yield "interrupt-attached", functools.partial(stop_by_signal, signal.SIGINT, "attach")
+    yield "terminate-attached", functools.partial(stop_by_signal, signal.SIGTERM, "attach")
+    yield "interrupt-system", functools.partial(stop_by_signal, signal.SIGINT, "system")
+    yield "interrupt-command", stop_command
+    yield "terminate-command", terminate_command
+    yield "status-0", functools.partial(command_status, ["true"], 0)
+    yield "status-7", functools.partial(command_status, ["sh", "-c", "exit 7"], 7)
+    yield "status-signal", functools.partial(command_status, ["sh", "-c", "kill -9 $$"], 128 + 9)
+    yield "command-not-found", functools.partial(refused, [], ["/nonexistent/x"], "/nonexistent/x")
+    yield "unknown-pid", lambda setup: refused(["-p", str(dead_pid())], [], "process", setup)
+    yield "no-kernel", no_kernel
+    yield "kernel-frames", kernel_frames
+    yield "max-frames", max_frames
+    yield "hotplug", hotplug

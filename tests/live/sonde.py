@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs sonde for the live tests, and what every recording must fulfil."""
+import json
+import os
+import subprocess
+import tempfile
+
+from folded import parse_folded
+
+STATS_KEYS = {
+    "samples": int,
+    "complete": int,
+    "truncated": dict,
+    "lost": dict,
+    "frames": int,
+    "processes": int,
+    "bpf_ns_per_sample": (int, float),
+    "rss_kb": int,
+    "map_bytes": int,
+    "duration_s": (int, float),
+    "frequency_hz": int,
+}
+
+FREQUENCY = 999
+
+
+class Setup:
+    """Where things are: the program under test, the built workloads, a folder for files."""
+
+    def __init__(self, program, workloads, scratch):
+        self.program = program
+        self.workloads = workloads
+        self.scratch = scratch
+
+    def path(self, suffix):
+        fd, path = tempfile.mkstemp(suffix=suffix, dir=self.scratch)
+        os.close(fd)
+        return path
+
+    def workload(self, name):
+        return os.path.join(self.workloads, name)
+
+
+class Recorder:
+    """A running `sonde record`."""
+
+    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL):
+        self.output = setup.path(".folded")
+        self.stats = setup.path(".json")
+        self.errors = setup.path(".err")
+        self.argv = [setup.program, "record", "-F", str(frequency), "-f", "folded", "-o", self.output]
+        self.argv += ["--stats", self.stats, *options]
+        if command:
+            self.argv += ["--", *command]
+        self.frequency = frequency
+        for path in (self.output, self.stats):
+            os.unlink(path)
+        with open(self.errors, "wb") as err:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=err)
+
+    def wait(self, timeout=120):
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        return Recording(self)
+
+
+class Recording:
+    """What a `sonde record` left behind: exit status, stacks, statistics, and what is wrong with them."""
+
+    def __init__(self, recorder):
+        self.problems = []
+        self.status = recorder.process.returncode
+        self.argv = recorder.argv
+        with open(recorder.errors, encoding="utf-8", errors="replace") as f:
+            self.errors = f.read()
+        self.stacks = self._read_stacks(recorder.output)
+        self.stats = self._read_stats(recorder.stats)
+        if self.stats and self.stacks is not None:
+            self._compare(recorder.frequency)
+        for path in (recorder.errors, recorder.output, recorder.stats):
+            if os.path.exists(path):
+                os.unlink(path)
+
+    def expect_status(self, status):
+        if self.status != status:
+            self.problems.append("exit status %s, expected %d" % (self.status, status))
+            self.problems += ["  " + line for line in self.errors.splitlines()[-8:]]
+
+    def _read_stacks(self, path):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as f:
+                return parse_folded(f.read())
+        except (OSError, ValueError) as e:
+            self.problems.append("output: %s" % e)
+            return None
+
+    def _read_stats(self, path):
+        try:
+            with open(path, encoding="utf-8") as f:
+                stats = json.load(f)
+        except (OSError, ValueError) as e:
+            self.problems.append("statistics: %s" % e)
+            return None
+        for key, kind in STATS_KEYS.items():
+            if not isinstance(stats.get(key), kind):
+                self.problems.append("statistics: %s is %r" % (key, stats.get(key)))
+                return None
+        return stats
+
+    def _compare(self, frequency):
+        s = self.stats
+        samples = sum(x.count for x in self.stacks)
+        complete = sum(x.count for x in self.stacks if not x.reason)
+        self._same("samples and the folded file's", s["samples"], samples)
+        self._same("complete and the folded file's", s["complete"], complete)
+        self._same("samples and complete + truncated", s["samples"], s["complete"] + sum(s["truncated"].values()))
+        self._same("frequency_hz", s["frequency_hz"], frequency)
+        for key in ("rss_kb", "map_bytes", "duration_s"):
+            if s[key] <= 0:
+                self.problems.append("statistics: %s is %r" % (key, s[key]))
+
+    def _same(self, what, a, b):
+        if a != b:
+            self.problems.append("statistics: %s differ: %s and %s" % (what, a, b))
+
+    def lost(self):
+        return {k: v for k, v in (self.stats or {}).get("lost", {}).items() if v}

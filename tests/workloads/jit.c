@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A toy JIT: three functions with frame pointers, made at run time.
+ * jit [SECONDS [MODE]]: map (anonymous memory and /tmp/perf-PID.map, the default), nomap (no perf
+ * map), memfd (the code is a mapping of a memfd, with a perf map).
+ */
+#include "workload.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { OUTER = 0, MIDDLE = 0x100, LEAF = 0x200, CODE_SIZE = 0x1000 };
+
+static void emit_caller(uint8_t *code, uint32_t at, uint32_t callee)
+{
+	/* push %rbp; mov %rsp,%rbp; sub $32,%rsp; call; nop; leave; ret */
+	static const uint8_t head[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xe8 };
+	static const uint8_t tail[] = { 0x90, 0xc9, 0xc3 };
+	int32_t distance = (int32_t)(callee - (at + sizeof(head) + 4));
+
+	memcpy(code + at, head, sizeof(head));
+	memcpy(code + at + sizeof(head), &distance, 4);
+	memcpy(code + at + sizeof(head) + 4, tail, sizeof(tail));
+}
+
+static void emit(uint8_t *code)
+{
+	/* push %rbp; mov %rsp,%rbp; mov $1000000,%ecx; 1: dec %ecx; jnz 1b; pop %rbp; ret */
+	static const uint8_t leaf[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0x40, 0x42, 0x0f,
+					0x00, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+
+	emit_caller(code, OUTER, MIDDLE);
+	emit_caller(code, MIDDLE, LEAF);
+	memcpy(code + LEAF, leaf, sizeof(leaf));
+}
+
+static int write_map(const uint8_t *code)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	f = fopen(path, "we");
+	if (!f)
+		return -1;
+	fprintf(f, "%lx %x jit_outer\n", (unsigned long)(code + OUTER), 0x100);
+	fprintf(f, "%lx %x jit_middle(int)\n", (unsigned long)(code + MIDDLE), 0x100);
+	fprintf(f, "%lx %x jit leaf\n", (unsigned long)(code + LEAF), 0x100);
+	return fclose(f);
+}
+
+KNOWN void run_jit(void (*f)(void))
+{
+	f();
+	sink++;
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 2 ? argv[2] : "map";
+	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint8_t *code, *writable;
+
+	work_init(argc, argv);
+	if (!strcmp(mode, "memfd")) {
+		fd = memfd_create("jitcode", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, CODE_SIZE))
+			_exit(1);
+		flags = MAP_SHARED;
+	}
+	writable = mmap(NULL, CODE_SIZE, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (writable == MAP_FAILED)
+		_exit(1);
+	emit(writable);
+	code = writable;
+	if (fd >= 0)
+		code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_EXEC, flags, fd, 0);
+	else if (mprotect(code, CODE_SIZE, PROT_READ | PROT_EXEC))
+		_exit(1);
+	if (code == MAP_FAILED || (strcmp(mode, "nomap") && write_map(code)))
+		_exit(1);
+	while (work_left())
+		run_jit((void (*)(void))(uintptr_t)code);
+	/* The perf map stays: it is read when the recording ends. The test removes it. */
+	_exit(0);
+}

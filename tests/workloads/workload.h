@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all workloads share. A workload burns CPU in a chain of functions that is known beforehand:
+ * every function of a chain is KNOWN (never inlined, cloned or merged) and does something after its
+ * call, so that no call becomes a jump. Leaves SPIN for about a millisecond, so that all but a few
+ * samples in a thousand are in the chain.
+ */
+#pragma once
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __clang__
+#define KNOWN __attribute__((noinline, visibility("default")))
+#else
+#define KNOWN __attribute__((noinline, noclone, noipa, visibility("default")))
+#endif
+
+static volatile uint64_t sink;
+
+/* About n times 6 cycles: a store that the next load waits for. */
+#define SPIN(n)                                                                                    \
+	do {                                                                                       \
+		for (uint64_t spin_i = 0; spin_i < (n); spin_i++)                                  \
+			sink = sink * 3 + spin_i;                                                  \
+	} while (0)
+
+#define MILLISECOND 400000
+
+/* Not in C++'s mangled form: one expected name for every language. */
+#ifdef __cplusplus
+#define PLAIN extern "C"
+#else
+#define PLAIN
+#endif
+
+/* The first argument: seconds of CPU time of a thread. */
+static double work_seconds = 2;
+
+static inline void work_init(int argc, char **argv)
+{
+	if (argc > 1)
+		work_seconds = strtod(argv[1], NULL);
+}
+
+/* Whether the calling thread has CPU time left. Asked about once a millisecond. */
+PLAIN KNOWN int work_left(void);
+PLAIN KNOWN int work_left(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	sink++;
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec < work_seconds;
+}
