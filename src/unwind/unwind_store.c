@@ -15,7 +15,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { CELLS_PER_MAPPING = sizeof(struct unwind_mapping) / 4 };
+enum {
+	CELLS_PER_MAPPING = sizeof(struct unwind_mapping) / 4,
+	/* Free at the arena's end whenever it can be, so that a process's first samples do not wait
+	 * for a new segment (see show_segments). */
+	SPARE_CELLS = ARENA_SEGMENT_CELLS,
+};
 
 static void *map_array(int fd, size_t size)
 {
@@ -68,30 +73,6 @@ static int add_fixed_rules(struct unwind_store *s)
 
 enum { RULE_TABLE_EVICTED = 2 };
 
-int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
-		      size_t max_bytes)
-{
-	size_t max_segments = max_bytes / sizeof(struct arena_segment);
-	int r = -ENOMEM;
-
-	memset(s, 0, sizeof(*s));
-	s->maps = *maps;
-	if (!max_segments)
-		max_segments = 1;
-	s->max_segments =
-		max_segments < ARENA_SEGMENTS_MAX ? (uint32_t)max_segments : ARENA_SEGMENTS_MAX;
-	memset(s->segment_fds, -1, sizeof(s->segment_fds));
-	s->files = map_array(maps->files_fd, UNWIND_FILES_MAX * sizeof(*s->files));
-	s->rules = map_array(maps->rules_fd, UNWIND_RULES_MAX * sizeof(*s->rules));
-	s->used_ns = calloc(UNWIND_FILES_MAX, sizeof(*s->used_ns));
-	s->wanted = calloc(UNWIND_FILES_MAX, sizeof(*s->wanted));
-	if (s->files && s->rules && s->used_ns && s->wanted)
-		r = add_fixed_rules(s);
-	if (r)
-		unwind_store_fini(s);
-	return r;
-}
-
 static void destroy_segment(struct unwind_store *s, uint32_t i)
 {
 	if (s->segments[i])
@@ -100,25 +81,6 @@ static void destroy_segment(struct unwind_store *s, uint32_t i)
 		close(s->segment_fds[i]);
 	s->segments[i] = NULL;
 	s->segment_fds[i] = -1;
-}
-
-void unwind_store_fini(struct unwind_store *s)
-{
-	uint32_t i;
-
-	if (s->files)
-		munmap(s->files, UNWIND_FILES_MAX * sizeof(*s->files));
-	if (s->rules)
-		munmap(s->rules, UNWIND_RULES_MAX * sizeof(*s->rules));
-	for (i = 0; i < s->nr_segments; i++)
-		destroy_segment(s, i);
-	map_fini(&s->rule_ids);
-	vec_free(&s->free_ranges);
-	vec_free(&s->retired);
-	vec_free(&s->tables);
-	free(s->used_ns);
-	free(s->wanted);
-	memset(s, 0, sizeof(*s));
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -260,17 +222,23 @@ static bool find_free(const struct unwind_store *s, uint32_t nr, bool one_segmen
 	return false;
 }
 
-/* How many cells are missing for `nr` behind the free ones at the arena's end. */
-static uint32_t missing_at_end(const struct unwind_store *s, uint32_t nr)
+/* Free cells at the arena's end. */
+static uint32_t spare_at_end(const struct unwind_store *s)
 {
 	const struct cell_range *last;
 
 	if (!s->free_ranges.nr)
-		return nr;
+		return 0;
 	last = &s->free_ranges.items[s->free_ranges.nr - 1];
-	if (last->first + last->nr != s->nr_segments << ARENA_SEGMENT_SHIFT || last->nr >= nr)
-		return nr;
-	return nr - last->nr;
+	return last->first + last->nr == s->nr_segments << ARENA_SEGMENT_SHIFT ? last->nr : 0;
+}
+
+/* How many cells are missing for `nr` behind the free ones at the arena's end. */
+static uint32_t missing_at_end(const struct unwind_store *s, uint32_t nr)
+{
+	uint32_t spare = spare_at_end(s);
+
+	return spare < nr ? nr - spare : nr;
 }
 
 static int alloc_cells(struct unwind_store *s, uint32_t nr, bool one_segment, uint32_t *ret)
@@ -307,6 +275,53 @@ static uint32_t *cell(const struct unwind_store *s, uint32_t number)
 {
 	return &s->segments[number >> ARENA_SEGMENT_SHIFT]
 			->cells[number & (ARENA_SEGMENT_CELLS - 1)];
+}
+
+/* --- the store ------------------------------------------------------------------------------- */
+
+int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
+		      size_t max_bytes)
+{
+	size_t max_segments = max_bytes / sizeof(struct arena_segment);
+	int r = -ENOMEM;
+
+	memset(s, 0, sizeof(*s));
+	s->maps = *maps;
+	if (!max_segments)
+		max_segments = 1;
+	s->max_segments =
+		max_segments < ARENA_SEGMENTS_MAX ? (uint32_t)max_segments : ARENA_SEGMENTS_MAX;
+	memset(s->segment_fds, -1, sizeof(s->segment_fds));
+	s->files = map_array(maps->files_fd, UNWIND_FILES_MAX * sizeof(*s->files));
+	s->rules = map_array(maps->rules_fd, UNWIND_RULES_MAX * sizeof(*s->rules));
+	s->used_ns = calloc(UNWIND_FILES_MAX, sizeof(*s->used_ns));
+	s->wanted = calloc(UNWIND_FILES_MAX, sizeof(*s->wanted));
+	if (s->files && s->rules && s->used_ns && s->wanted)
+		r = add_fixed_rules(s);
+	if (!r)
+		r = add_segments(s, s->max_segments > 1 ? 2 * SPARE_CELLS : SPARE_CELLS);
+	if (r)
+		unwind_store_fini(s);
+	return r;
+}
+
+void unwind_store_fini(struct unwind_store *s)
+{
+	uint32_t i;
+
+	if (s->files)
+		munmap(s->files, UNWIND_FILES_MAX * sizeof(*s->files));
+	if (s->rules)
+		munmap(s->rules, UNWIND_RULES_MAX * sizeof(*s->rules));
+	for (i = 0; i < s->nr_segments; i++)
+		destroy_segment(s, i);
+	map_fini(&s->rule_ids);
+	vec_free(&s->free_ranges);
+	vec_free(&s->retired);
+	vec_free(&s->tables);
+	free(s->used_ns);
+	free(s->wanted);
+	memset(s, 0, sizeof(*s));
 }
 
 /* --- tables ---------------------------------------------------------------------------------- */
@@ -410,6 +425,8 @@ void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 	}
 	s->retired.nr = kept;
 	admit_again(s);
+	if (spare_at_end(s) < SPARE_CELLS)
+		add_segments(s, SPARE_CELLS); /* or later, when there is no other way */
 }
 
 /* Numbers of the table's rules in the shared array. */
