@@ -55,10 +55,10 @@ def static_cases():
                        seconds=SECONDS.get(e.expect, 1))
 
 
-# vforked: its parent shares the work of the kernel. later: by thread.
-LEAST = {"vforked": 0.4, "later": 0.8, "forked": 0.85}
+# vforked: a number of children, not a time. later: by thread.
+LEAST = {"vforked": 0.2, "later": 0.8, "forked": 0.85}
 
-# Until the table of a new file is loaded, samples are walked in a copy of 16 KiB of stack. These have deeper ones: they run
+# Until the table of a new file is loaded, samples are walked in a copy of 64 KiB of stack. These have deeper ones: they run
 # so long that the first hundredth of a second does not decide.
 SECONDS = {"dynframe": 4, "deep": 3}
 

@@ -26,6 +26,12 @@ TRUNCATED = re.compile(r"^\[truncated: ([a-z_]+)\]$")
 KERNEL_ONLY = -(1 << 30)
 """The match of a stack without user frames: a process in exec or exit has none."""
 
+IN_LIBRARY = KERNEL_ONLY + 1
+"""The match of a stack that is right down to a function of the workload's, and in a library from there on. No list
+of what a library calls is ever whole, so that a few are right."""
+
+IN_LIBRARY_PERCENT = 0.5
+
 Stack = collections.namedtuple("Stack", "comm reason user kernel count")
 """One folded line: comm, why it is truncated (None: complete), user frames outermost first, kernel frames,
 and how many samples."""
@@ -216,6 +222,7 @@ class Expectation:
             self.may += [(0, text) for text in self.macros["every"].split("\n") if text]
         self.need = [self._compile(*p) for p in self.need]
         self.may = [self._compile(*p) for p in self.may]
+        self._library = re.compile(self._expand("(?:{lib}|{vdso})"))
         self._suffixes = {}
         self._verdicts, self._ends = {}, {}
 
@@ -288,8 +295,18 @@ class Expectation:
     def match(self, text):
         """The first pattern that the whole stack matches: its index in need, -1 - its index in may, or None."""
         if text not in self._verdicts:
-            self._verdicts[text] = KERNEL_ONLY if text == "" else self._match(text)
+            index = KERNEL_ONLY if text == "" else self._match(text)
+            if index is None and self._match_above_library(text):
+                index = IN_LIBRARY
+            self._verdicts[text] = index
         return self._verdicts[text]
+
+    def _match_above_library(self, text):
+        frames = text.split(";")
+        nr = len(frames)
+        while nr and self._library.fullmatch(frames[nr - 1]):
+            nr -= 1
+        return nr < len(frames) and self._match(";".join(frames[:nr])) is not None
 
     def _match(self, text):
         for i, p in enumerate(self.need):
@@ -358,6 +375,8 @@ class Verdict:
             self._at_least(e.truncated[1], self.reasons[e.truncated[0]], "truncated as %s" % e.truncated[0])
             return
         self._at_least(e.complete, self.complete, "complete")
+        if self.hits[IN_LIBRARY] > max(2, self.samples * IN_LIBRARY_PERCENT / 100):
+            self.problems.append("%d samples are in a library where none is expected" % self.hits[IN_LIBRARY])
         self._at_least(e.total, sum(n for i, n in self.hits.items() if i >= 0), "in the chains that are needed")
         for i, p in enumerate(e.need):
             self._at_least(p[0], self.hits[i], "in %s" % p[1])

@@ -75,6 +75,11 @@ def verdicts():
     yield "an unknown caller", problems(good + "chain;[truncated: no_mapping];[unknown+0x7f];leaf 1\n")
     yield "kernel only", not problems(good + "chain;do_exit_[k] 10\n")
     yield "kernel only, too often", problems(good + "chain;do_exit_[k] 100\n")
+    in_libc = "chain;%s;outer;longjmp;[libc.so.6+0x87952] %%d\n" % START
+    yield "in a library below a right chain", not problems(good + in_libc % 5)
+    yield "too often in a library", problems(good + in_libc % 6)
+    yield "in a library below a wrong chain", problems(good + in_libc.replace("outer", "middle") % 1)
+    yield "a library between its frames", problems(good + CHAIN.replace("middle", "[libc.so.6+0x1]") + " 1\n")
     yield "two chains, one missing", problems("jumpback;%s;jumps;after_jump;leaf 900\n" % START, "jumpback")
     deep = "deep;%s%s;leaf 500\n" % (START, ";recurse" * 900)
     yield "900 frames", not problems(deep, "deep")
