@@ -24,9 +24,10 @@
 static volatile uint64_t sink;
 
 /*
- * About n times 8 cycles on any processor: each step waits for the one before it, in a register (through memory it took 6
- * cycles on one machine and 1 on the next). Between a half and one and a half of it, as good as by chance, so that a loop
- * over several leaves does not beat with the sampling.
+ * About n times 8 cycles on any processor: each step waits for the one before it, in a register
+ * (through memory it took 6 cycles on one machine and 1 on the next). Between a half and one and a
+ * half of it, as good as by chance, so that a loop over several leaves does not beat with the
+ * sampling.
  */
 #define SPIN(n)                                                                                    \
 	do {                                                                                       \
