@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "util/cleanup.h"
+#include "util/hex.h"
 #include "util/read_file.h"
 #include "util/vec.h"
 
@@ -85,27 +86,6 @@ static enum rank rank_of(char type, const struct line *line)
 	}
 }
 
-static const char *parse_hex(const char *p, const char *end, uint64_t *ret)
-{
-	const char *begin = p;
-	uint64_t v = 0;
-
-	for (; p < end; p++) {
-		unsigned int c = (unsigned char)*p, lower = c | 0x20;
-
-		if (c - '0' < 10)
-			v = v << 4 | (c - '0');
-		else if (lower - 'a' < 6)
-			v = v << 4 | (lower - 'a' + 10);
-		else
-			break;
-	}
-	if (p == begin || p - begin > 16)
-		return NULL;
-	*ret = v;
-	return p;
-}
-
 static const char *word_end(const char *p, const char *end)
 {
 	while (p < end && (unsigned char)*p > ' ')
@@ -119,7 +99,7 @@ static bool parse_line(const char *p, const char *end, struct line *ret)
 	char type;
 
 	*ret = (struct line){ .module = "" };
-	p = parse_hex(p, end, &ret->addr);
+	p = hex_parse(p, end, &ret->addr);
 	if (!p || end - p < 4 || p[0] != ' ' || p[2] != ' ')
 		return false;
 	type = p[1];

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/hex.h"
 #include "util/read_file.h"
 #include "util/vec.h"
 
@@ -56,27 +57,12 @@ struct sweep {
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-static const char *parse_hex(const char *p, const char *end, uint64_t *ret)
+/* Some write a prefix. */
+static const char *parse_address(const char *p, const char *end, uint64_t *ret)
 {
-	const char *begin;
-	uint64_t v = 0;
-
 	if (end - p > 2 && p[0] == '0' && (p[1] | 0x20) == 'x')
 		p += 2;
-	for (begin = p; p < end; p++) {
-		unsigned int c = (unsigned char)*p, lower = c | 0x20;
-
-		if (c - '0' < 10)
-			v = v << 4 | (c - '0');
-		else if (lower - 'a' < 6)
-			v = v << 4 | (lower - 'a' + 10);
-		else
-			break;
-	}
-	if (p == begin || p - begin > 16)
-		return NULL;
-	*ret = v;
-	return p;
+	return hex_parse(p, end, ret);
 }
 
 static const char *skip_blanks(const char *p, const char *end)
@@ -92,13 +78,13 @@ static bool parse_line(const char *text, const char *p, const char *end, struct 
 	uint64_t size;
 	size_t len;
 
-	p = parse_hex(skip_blanks(p, end), end, &ret->start);
+	p = parse_address(skip_blanks(p, end), end, &ret->start);
 	if (!p)
 		return false;
 	word = skip_blanks(p, end);
 	if (word == p)
 		return false;
-	p = parse_hex(word, end, &size);
+	p = parse_address(word, end, &size);
 	if (!p || !size || ret->start + size < ret->start)
 		return false;
 	word = skip_blanks(p, end);
