@@ -34,4 +34,12 @@ static __always_inline struct rule_cache_entry *rule_cache_at(const struct walk 
 
 	return cache ? &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)] : NULL;
 }
+
+static __always_inline struct trail_entry *trail_at(const struct walk *w)
+{
+	__u32 cpu = w->cpu, at = w->trail;
+	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
+
+	return cache && at <= TRAIL_ENTRIES ? &cache->trail[at] : NULL;
+}
 #endif

@@ -17,7 +17,8 @@ enum { PAGE = 4096, WINDOW_BELOW = 64 };
 __noinline int WALK_NAME(fill_window)(__u64 addr);
 __noinline int WALK_NAME(native_signal)(__u64 block);
 __noinline int WALK_NAME(native_frame_pointer)(void);
-__noinline int WALK_NAME(native_apply)(__u32 rule);
+__noinline int WALK_NAME(native_find)(void);
+__noinline int WALK_NAME(native_restore)(__u64 cfa);
 
 /* Reads the window of the stack around `addr` anew; 0 or a stop reason. */
 __noinline int WALK_NAME(fill_window)(__u64 addr)
@@ -46,36 +47,39 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 	len = PAGE - (start & (PAGE - 1));
 	if (len >= WINDOW_SIZE)
 		return STOP_STACK_UNREADABLE;
-	len &= WINDOW_SIZE - 1;
+	len &= WINDOW_SIZE - 8;
 	if (bpf_probe_read_user(w->window, len, (void *)start))
 		return STOP_STACK_UNREADABLE;
 	w->window_len = len;
 	return STOP_NONE;
 }
 
-static __always_inline int window_get(const struct walk *w, __u64 addr, __u64 *ret)
+/* The word at `at` bytes from the window's start. False: it isn't in the window, or not aligned, as
+ * words on the stacks of both architectures are. */
+static __always_inline bool window_word(const struct walk *w, __u64 at, __u64 *ret)
 {
-	__u64 at = addr - w->window_start;
-
-	if (at & 7)
-		return -1; /* no stack of either architecture is aligned so */
-	barrier_var(at);   /* or clang loads it anew behind the check */
-	if (at > WINDOW_SIZE - 8 || at + 8 > w->window_len)
-		return -1;
-	*ret = *(const __u64 *)(w->window + at);
-	return 0;
+	if (at >= w->window_len || at & 7)
+		return false;
+	*ret = w->window[at / 8 & (WINDOW_SIZE / 8 - 1)];
+	return true;
 }
 
 static __always_inline int read_stack(struct walk *w, __u64 addr, __u64 *ret)
 {
 	int stop;
 
-	if (!window_get(w, addr, ret))
+	if (window_word(w, addr - w->window_start, ret))
 		return STOP_NONE;
 	stop = WALK_NAME(fill_window)(addr);
 	if (stop)
 		return stop;
-	return window_get(w, addr, ret) ? STOP_STACK_UNREADABLE : STOP_NONE;
+	return window_word(w, addr - w->window_start, ret) ? STOP_NONE : STOP_STACK_UNREADABLE;
+}
+
+/* Spreads addresses of one process, and the same of several. */
+static __always_inline __u32 address_slot(const struct walk *w)
+{
+	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
 }
 
 /* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */
@@ -84,8 +88,9 @@ static __always_inline int to_caller(struct walk *w, __u64 cfa, __u64 ra)
 	ra = arch_strip_pac(w, ra);
 	w->regs[ARCH_SP] = cfa;
 	w->valid &= (__u32)ARCH_CALLEE_SAVED;
-	w->interrupted = 0;
 	w->pc = ra - 1;
+	w->trail = (w->interrupted ? address_slot(w) : w->trail + 1) & (TRAIL_ENTRIES - 1);
+	w->interrupted = 0;
 	/* A thread's first frame may also be told by the return address 0. */
 	return ra ? STOP_NONE : STOP_COMPLETE;
 }
@@ -114,6 +119,7 @@ __noinline int WALK_NAME(native_signal)(__u64 block)
 	w->valid = ARCH_REGS == 32 ? ~0u : (1u << (ARCH_REGS & 31)) - 1;
 	w->pc = pc;
 	w->interrupted = 1;
+	w->trail = TRAIL_ENTRIES;
 	return STOP_NONE;
 }
 
@@ -155,21 +161,57 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	return to_caller(w, fp + 16, ra);
 }
 
+/* The current frame's rule is not where it was expected: gets it there. */
+__noinline int WALK_NAME(native_find)(void)
+{
+	struct walk *w = current_walk();
+	struct rule_cache_entry *cached;
+	const struct unwind_rule *r;
+	struct trail_entry *e;
+	int rule;
+
+	if (!w)
+		return STOP_INTERNAL;
+	cached = rule_cache_at(w, address_slot(w));
+	e = trail_at(w);
+	if (!cached || !e)
+		return STOP_INTERNAL;
+	if (cached->pc == w->pc && cached->generation == w->process.generation) {
+		rule = (int)cached->rule;
+	} else {
+		rule = WALK_NAME(find_rule)();
+		if (rule < 0) {
+			/* Code that is nowhere is a frame only if it was really running. */
+			if (rule == -STOP_NO_MAPPING && !w->interrupted)
+				return w->by_frame_pointer ? STOP_FRAME_POINTER : STOP_NO_MAPPING;
+			push_frame(w, RUNTIME_NATIVE, w->pc);
+			return -rule;
+		}
+		cached->pc = w->pc;
+		cached->generation = w->process.generation;
+		cached->rule = (__u32)rule;
+	}
+	r = rule_at((__u32)rule);
+	if (!r)
+		return STOP_INTERNAL;
+	e->pc = w->pc;
+	e->generation = w->process.generation;
+	e->rule = *r;
+	return STOP_NONE;
+}
+
 /* The CFA by rule `r`; 0 or a stop reason. */
 static __always_inline int find_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
 {
 	__u32 reg = r->cfa_reg & (UNWIND_REGS_MAX - 1);
-	__u64 base = w->regs[reg];
 
 	if (!(w->valid & 1u << reg))
 		return STOP_UNKNOWN_REGISTER;
-	*ret = base + (__s64)r->cfa_off;
+	*ret = w->regs[reg] + (__s64)r->cfa_off;
 	if (r->cfa == CFA_PLT) {
 		if ((w->pc & 15) >= (__u16)r->slot_off[UNWIND_CFA_OFF2_SLOT])
 			*ret += 8;
-		return STOP_NONE;
-	}
-	if (r->cfa == CFA_DEREF) {
+	} else if (r->cfa == CFA_DEREF) {
 		int stop = read_stack(w, *ret, ret);
 
 		if (stop)
@@ -179,38 +221,103 @@ static __always_inline int find_cfa(struct walk *w, const struct unwind_rule *r,
 	return STOP_NONE;
 }
 
-/* Takes back what the function saved of register number `slot`. */
-static __always_inline int restore_slot(struct walk *w, __u64 base, __u32 slot, __s16 off)
-{
-	__u32 reg = arch_slot_regs[slot] & (UNWIND_REGS_MAX - 1);
-	__u64 value;
-	int stop;
-
-	if (off == SLOT_SAME)
-		return STOP_NONE;
-	if (off == SLOT_LOST) {
-		w->valid &= ~(1u << reg);
-		return STOP_NONE;
-	}
-	stop = read_stack(w, base + 8 * (__s64)off, &value);
-	if (stop)
-		return stop;
-	w->regs[reg] = value;
-	w->valid |= 1u << reg;
-	return STOP_NONE;
-}
-
-/* Pushes the current frame, whose rule has this number, and moves to its caller. */
-__noinline int WALK_NAME(native_apply)(__u32 rule)
+/*
+ * Takes back the registers that the current frame has saved, and moves to its caller. In general:
+ * from wherever on the stack they are.
+ */
+__noinline int WALK_NAME(native_restore)(__u64 cfa)
 {
 	struct walk *w = current_walk();
-	const struct unwind_rule *r = rule_at(rule);
-	__u64 cfa, ra, base, at;
+	const struct trail_entry *e;
+	const struct unwind_rule *r;
+	__u64 ra, base, value;
 	__u32 i, slots;
 	int stop;
 
-	if (!w || !r)
+	e = w ? trail_at(w) : NULL;
+	if (!w || !e)
 		return STOP_INTERNAL;
+	r = &e->rule;
+	if (r->ra == RA_IN_REG) {
+		__u32 reg = r->ra_off & (UNWIND_REGS_MAX - 1);
+
+		if (!(w->valid & 1u << reg))
+			return STOP_UNKNOWN_REGISTER;
+		ra = w->regs[reg];
+	} else {
+		stop = read_stack(w, cfa + 8 * (__s64)r->ra_off, &ra);
+		if (stop)
+			return stop;
+	}
+	base = r->flags & RULE_SLOTS_AT_FP ? w->regs[ARCH_FP] + UNWIND_FP_SLOTS_BIAS : cfa;
+	slots = r->cfa == CFA_REG ? UNWIND_SLOTS : UNWIND_CFA_OFF2_SLOT;
+	for (i = 0; i < UNWIND_SLOTS && i < slots; i++) {
+		__u32 reg = arch_slot_regs[i] & (UNWIND_REGS_MAX - 1);
+		__s16 off = r->slot_off[i];
+
+		if (off == SLOT_LOST) {
+			w->valid &= ~(1u << reg);
+		} else if (off != SLOT_SAME) {
+			stop = read_stack(w, base + 8 * (__s64)off, &value);
+			if (stop)
+				return stop;
+			w->regs[reg] = value;
+			w->valid |= 1u << reg;
+		}
+	}
+	w->by_frame_pointer = 0;
+	return to_caller(w, cfa, ra);
+}
+
+/*
+ * The same for what nearly all frames are: the CFA is a register and an offset, and all that was
+ * saved lies in the window. False: it isn't so, and nothing was changed that native_restore()
+ * needs.
+ */
+static __always_inline bool restore_in_window(struct walk *w, const struct unwind_rule *r,
+					      __u64 cfa, __u64 *ret_ra)
+{
+	__u64 at = cfa - w->window_start;
+	__u32 i;
+
+	if (r->cfa != CFA_REG || r->ra != RA_AT_CFA || r->flags & RULE_SLOTS_AT_FP ||
+	    !window_word(w, at + 8 * (__s64)r->ra_off, ret_ra))
+		return false;
+	UNROLL
+	for (i = 0; i < UNWIND_SLOTS; i++) {
+		__u32 reg = arch_slot_regs[i];
+		__s16 off = r->slot_off[i];
+
+		if (off == SLOT_SAME)
+			continue;
+		if (off == SLOT_LOST) {
+			w->valid &= ~(1u << reg);
+		} else if (window_word(w, at + 8 * (__s64)off, &w->regs[reg])) {
+			w->valid |= 1u << reg;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+STEP(native)
+{
+	struct walk *w = current_walk();
+	const struct trail_entry *e;
+	const struct unwind_rule *r;
+	__u64 cfa, ra, at;
+	int stop;
+
+	e = w ? trail_at(w) : NULL;
+	if (!w || !e)
+		return STOP_INTERNAL;
+	if (e->pc != w->pc || e->generation != w->process.generation) {
+		stop = WALK_NAME(native_find)();
+		if (stop)
+			return stop;
+	}
+	r = &e->rule;
 	at = w->pc;
 	if (!w->interrupted && (r->cfa == CFA_SIGNAL || r->flags & RULE_NO_CALL))
 		at++;
@@ -235,60 +342,8 @@ __noinline int WALK_NAME(native_apply)(__u32 rule)
 	 * register). */
 	if (cfa < w->regs[ARCH_SP] || (cfa == w->regs[ARCH_SP] && !w->interrupted))
 		return STOP_NO_PROGRESS;
-	if (r->ra == RA_IN_REG) {
-		__u32 reg = r->ra_off & (UNWIND_REGS_MAX - 1);
-
-		if (!(w->valid & 1u << reg))
-			return STOP_UNKNOWN_REGISTER;
-		ra = w->regs[reg];
-	} else {
-		stop = read_stack(w, cfa + 8 * (__s64)r->ra_off, &ra);
-		if (stop)
-			return stop;
-	}
-	base = r->flags & RULE_SLOTS_AT_FP ? w->regs[ARCH_FP] + UNWIND_FP_SLOTS_BIAS : cfa;
-	slots = r->cfa == CFA_REG ? UNWIND_SLOTS : UNWIND_CFA_OFF2_SLOT;
-	for (i = 0; i < UNWIND_SLOTS && i < slots; i++) {
-		stop = restore_slot(w, base, i, r->slot_off[i]);
-		if (stop)
-			return stop;
-	}
+	if (!restore_in_window(w, r, cfa, &ra))
+		return WALK_NAME(native_restore)(cfa);
 	w->by_frame_pointer = 0;
 	return to_caller(w, cfa, ra);
-}
-
-static __always_inline __u32 cache_slot(const struct walk *w)
-{
-	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
-}
-
-STEP(native)
-{
-	struct walk *w = current_walk();
-	struct rule_cache_entry *cached;
-	__u32 number;
-	int rule;
-
-	if (!w)
-		return STOP_INTERNAL;
-	cached = rule_cache_at(w, cache_slot(w));
-	if (!cached)
-		return STOP_INTERNAL;
-	if (cached->pc == w->pc && cached->generation == w->process.generation) {
-		number = cached->rule;
-	} else {
-		rule = WALK_NAME(find_rule)();
-		if (rule < 0) {
-			/* Code that is nowhere is a frame only if it was really running. */
-			if (rule == -STOP_NO_MAPPING && !w->interrupted)
-				return w->by_frame_pointer ? STOP_FRAME_POINTER : STOP_NO_MAPPING;
-			push_frame(w, RUNTIME_NATIVE, w->pc);
-			return -rule;
-		}
-		number = (__u32)rule;
-		cached->pc = w->pc;
-		cached->generation = w->process.generation;
-		cached->rule = number;
-	}
-	return WALK_NAME(native_apply)(number);
 }

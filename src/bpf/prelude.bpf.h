@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+#define UNROLL _Pragma("unroll")
 #else
 #include "bpf/host/bpf_host.h"
 #endif

@@ -66,7 +66,7 @@ static __always_inline bool regs_compat(const user_regs_t *r)
 
 #define COPY_REGS(to, from)                                                                        \
 	do {                                                                                       \
-		_Pragma("unroll") for (int i_ = 0; i_ < 31; i_++)(to)[i_] = (from)->regs[i_];      \
+		UNROLL for (int i_ = 0; i_ < 31; i_++)(to)[i_] = (from)->regs[i_];                 \
 		(to)[A64_SP] = (from)->sp;                                                         \
 	} while (0)
 #define REGS_PC(from) ((from)->pc)
@@ -115,7 +115,9 @@ static __always_inline __u64 mm_token(__u64 mm, __u64 exec_id)
 	return (mm & ((1ull << 48) - 1)) | exec_id << 48;
 }
 
-/* Has the current task a user part, and in which address space? Its registers and pc go into `w`.
+/*
+ * Has the current task a user part, and in which address space? Its registers and pc go into `w`.
+ * (With a call of user_regs() here, the verifiers of 5.10, 6.1 and 6.12 refuse the program.)
  */
 static __always_inline enum user_part user_part_of_current(struct bpf_perf_event_data *ctx,
 							   struct walk *w, __u64 *ret_mm)

@@ -16,6 +16,7 @@ enum {
 	WINDOW_SIZE = 1024, /* of stack, read at once: facts/walker-cost.md compares sizes */
 	WALK_BATCH = 32,    /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
+	TRAIL_ENTRIES = 4096,
 	KNOWN_STACKS = 4096,
 	RULE_FRAME_POINTER =
 		1, /* the rules' array begins with { CFA_STOP, STOP_NO_RULE } and this */
@@ -39,6 +40,8 @@ struct walk {
 	__u64 mapping_start, mapping_len, mapping_bias;
 	__u32 mapping_file;
 	__u32 cpu;
+	__u32 trail; /* where the current frame's rule is expected; TRAIL_ENTRIES for an interrupted
+			one */
 	/* Configuration. */
 	__u64 address_mask; /* of user code addresses: aarch64 keeps a PAC above it */
 	__u32 max_frames;
@@ -47,7 +50,7 @@ struct walk {
 	/* The window of the stack. */
 	__u64 window_start;
 	__u64 window_len;
-	__u8 window[WINDOW_SIZE];
+	__u64 window[WINDOW_SIZE / 8];
 	/* The record, as it goes out. */
 	struct sample_header header;
 	struct sample_full full;
@@ -58,14 +61,31 @@ struct arena_segment {
 	__u32 cells[ARENA_SEGMENT_CELLS];
 };
 
+/* The rule of an exact address, found before. */
 struct rule_cache_entry {
 	__u64 pc;
 	__u32 generation;
 	__u32 rule;
 };
 
+/* The same with the rule itself. */
+struct trail_entry {
+	__u64 pc;
+	__u32 generation;
+	__u32 pad_;
+	struct unwind_rule rule;
+};
+
+/*
+ * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
+ * there before, so `trail` has the rules of callers one behind the other, as they were walked: the
+ * next frame's is expected in the next place. That is half a cache line of one page where `entries`
+ * and the rules take two lines of two pages, which is most of what a sample costs when the caches
+ * are cold. The last place is for interrupted frames, whose addresses seldom come again.
+ */
 struct rule_cache {
 	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
+	struct trail_entry trail[TRAIL_ENTRIES + 1];
 };
 
 #define STEP(name) __noinline int WALK_NAME(step_##name)(void)

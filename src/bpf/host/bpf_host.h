@@ -14,6 +14,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline	__attribute__((noinline))
 #define barrier_var(v)	((void)(v))
+#define UNROLL
 
 #define WALK_PASTE_(name, arch) name##_##arch
 #define WALK_PASTE(name, arch)	WALK_PASTE_(name, arch)
@@ -28,6 +29,7 @@ struct arena_segment;
 struct unwind_file;
 struct unwind_rule;
 struct rule_cache_entry;
+struct trail_entry;
 
 /* The walk of this thread: see walk_host.c. */
 struct walk *current_walk(void);
@@ -35,4 +37,5 @@ const struct unwind_file *file_at(__u32 index);
 const struct unwind_rule *rule_at(__u32 index);
 const struct arena_segment *arena_segment_of(__u32 cell);
 struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot);
+struct trail_entry *trail_at(const struct walk *w);
 long bpf_probe_read_user(void *to, __u32 size, const void *from);

@@ -12,6 +12,7 @@ static _Thread_local struct {
 	const struct walk_tables *tables;
 	const struct walk_memory *memory;
 	struct rule_cache_entry no_cache;
+	struct trail_entry no_trail;
 } current;
 
 int walk_user_x86_64(void);
@@ -39,13 +40,21 @@ const struct arena_segment *arena_segment_of(__u32 cell)
 	return segment < current.tables->nr_segments ? current.tables->segments[segment] : NULL;
 }
 
-/* No cache here: an entry that is empty each time. */
+/* No caches here: entries that are empty each time. */
 struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
 {
 	(void)w;
 	(void)slot;
 	current.no_cache = (struct rule_cache_entry){ 0 };
 	return &current.no_cache;
+}
+
+struct trail_entry *trail_at(const struct walk *w)
+{
+	/* A frame asks for its entry twice: it may stay for as long as it is that frame's. */
+	if (current.no_trail.pc != w->pc)
+		current.no_trail = (struct trail_entry){ 0 };
+	return &current.no_trail;
 }
 
 long bpf_probe_read_user(void *to, __u32 size, const void *from)
@@ -69,10 +78,12 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->valid = a64 ? ~0u : 0xffff;
 	w->runtime = RUNTIME_NATIVE;
 	w->interrupted = 1;
+	w->trail = TRAIL_ENTRIES;
 	w->process = input->process;
 	w->max_frames = input->max_frames;
 	w->address_mask = input->address_mask ? input->address_mask : (1ull << 48) - 1;
 	w->full.generation = input->process.generation;
+	current.no_trail = (struct trail_entry){ 0 };
 	current.walk = w;
 	current.tables = tables;
 	current.memory = memory;
