@@ -222,7 +222,7 @@ class Expectation:
             self.may += [(0, text) for text in self.macros["every"].split("\n") if text]
         self.need = [self._compile(*p) for p in self.need]
         self.may = [self._compile(*p) for p in self.may]
-        self._library = re.compile(self._expand("(?:{lib}|{vdso})"))
+        self._library = re.compile(self._expand("{library}"))
         self._suffixes = {}
         self._verdicts, self._ends = {}, {}
 

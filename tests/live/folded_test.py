@@ -79,6 +79,7 @@ def verdicts():
     yield "in a library below a right chain", not problems(good + in_libc % 5)
     yield "too often in a library", problems(good + in_libc % 6)
     yield "in a library below a wrong chain", problems(good + in_libc.replace("outer", "middle") % 1)
+    yield "in the C++ library", not problems(good + "chain;%s;outer;std::logic_error::what() const 5\n" % START)
     yield "a library between its frames", problems(good + CHAIN.replace("middle", "[libc.so.6+0x1]") + " 1\n")
     yield "two chains, one missing", problems("jumpback;%s;jumps;after_jump;leaf 900\n" % START, "jumpback")
     deep = "deep;%s%s;leaf 500\n" % (START, ";recurse" * 900)
