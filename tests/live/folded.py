@@ -302,11 +302,13 @@ class Expectation:
         return self._verdicts[text]
 
     def _match_above_library(self, text):
-        frames = text.split(";")
-        nr = len(frames)
-        while nr and self._library.fullmatch(frames[nr - 1]):
-            nr -= 1
-        return nr < len(frames) and self._match(";".join(frames[:nr])) is not None
+        """Whether a stack's end may be taken off, library function by library function, until a pattern matches."""
+        while True:
+            text, _, leaf = text.rpartition(";")
+            if not text or not self._library.fullmatch(leaf):
+                return False
+            if self._match(text) is not None:
+                return True
 
     def _match(self, text):
         for i, p in enumerate(self.need):

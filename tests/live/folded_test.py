@@ -79,6 +79,8 @@ def verdicts():
     yield "in a library below a right chain", not problems(good + in_libc % 5)
     yield "too often in a library", problems(good + in_libc % 6)
     yield "in a library below a wrong chain", problems(good + in_libc.replace("outer", "middle") % 1)
+    start = "chain;_start;__libc_start_main;[ld-linux-x86-64.so.2+0x12309];[ld-linux-x86-64.so.2+0xff0d] 1\n"
+    yield "in the loader before main", not problems(good + start)
     yield "in the C++ library", not problems(good + "chain;%s;outer;std::logic_error::what() const 5\n" % START)
     yield "a library between its frames", problems(good + CHAIN.replace("middle", "[libc.so.6+0x1]") + " 1\n")
     yield "two chains, one missing", problems("jumpback;%s;jumps;after_jump;leaf 900\n" % START, "jumpback")
