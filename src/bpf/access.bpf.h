@@ -37,7 +37,7 @@ static __always_inline struct rule_cache_entry *rule_cache_at(const struct walk 
 
 static __always_inline struct trail_entry *trail_at(const struct walk *w)
 {
-	__u32 cpu = w->cpu, at = w->trail;
+	__u32 cpu = w->cpu, at = w->interrupted ? TRAIL_ENTRIES : w->trail;
 	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
 
 	return cache && at <= TRAIL_ENTRIES ? &cache->trail[at] : NULL;

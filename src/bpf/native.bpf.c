@@ -119,7 +119,6 @@ __noinline int WALK_NAME(native_signal)(__u64 block)
 	w->valid = ARCH_REGS == 32 ? ~0u : (1u << (ARCH_REGS & 31)) - 1;
 	w->pc = pc;
 	w->interrupted = 1;
-	w->trail = TRAIL_ENTRIES;
 	return STOP_NONE;
 }
 

@@ -244,7 +244,6 @@ static __always_inline int walk_process(void *ctx, struct walk *w, __u64 mm)
 		return image_is_gone(ctx, w->pc) ? STOP_COMPLETE : STOP_NO_PROCESS;
 	w->valid = REGS_ALL;
 	w->interrupted = 1;
-	w->trail = TRAIL_ENTRIES;
 	w->runtime = RUNTIME_NATIVE;
 	w->full.generation = w->process.generation;
 	stop = walk_user();

@@ -40,8 +40,7 @@ struct walk {
 	__u64 mapping_start, mapping_len, mapping_bias;
 	__u32 mapping_file;
 	__u32 cpu;
-	__u32 trail; /* where the current frame's rule is expected; TRAIL_ENTRIES for an interrupted
-			one */
+	__u32 trail; /* where the rule of a frame that was not interrupted is expected */
 	/* Configuration. */
 	__u64 address_mask; /* of user code addresses: aarch64 keeps a PAC above it */
 	__u32 max_frames;
@@ -80,8 +79,8 @@ struct trail_entry {
  * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
  * there before, so `trail` has the rules of callers one behind the other, as they were walked: the
  * next frame's is expected in the next place. That is half a cache line of one page where `entries`
- * and the rules take two lines of two pages, which is most of what a sample costs when the caches
- * are cold. The last place is for interrupted frames, whose addresses seldom come again.
+ * and the rules take two lines of two pages, which is most of what a further frame costs when the
+ * caches are cold. The last place is for interrupted frames, whose addresses seldom come again.
  */
 struct rule_cache {
 	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];

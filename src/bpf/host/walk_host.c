@@ -78,7 +78,6 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->valid = a64 ? ~0u : 0xffff;
 	w->runtime = RUNTIME_NATIVE;
 	w->interrupted = 1;
-	w->trail = TRAIL_ENTRIES;
 	w->process = input->process;
 	w->max_frames = input->max_frames;
 	w->address_mask = input->address_mask ? input->address_mask : (1ull << 48) - 1;
