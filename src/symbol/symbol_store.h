@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of all files that a command needs, out of the cache on disk or built in the
+ * background.
+ *
+ * Building is done by child processes (this very program with a hidden command, or, in tests, a
+ * fork), one a CPU at most, with the lowest priority, and limits on memory and time: a hostile or
+ * huge file can take neither us nor the host down, and what it took is given back. Who waits raises
+ * their priority.
+ *
+ * The cache: $XDG_CACHE_HOME/sonde/symbols, for root without it /var/cache/sonde/symbols, else
+ * ~/.cache/sonde/symbols; a file a build-id (or htlhash), written aside and renamed, so that
+ * several processes and kill -9 do no harm. A folder that others can write to is not used. Those
+ * unused for longest go when it exceeds its cap. It is never needed: without it tables live in
+ * memfds.
+ *
+ * One thread owns a store. Non-logging, but for `complain`.
+ */
+#pragma once
+
+#include "elf/elf_file.h"
+#include "symbol/symbol_table.h"
+
+struct symbol_store;
+
+#define SYMBOL_CACHE_SIZE_DEFAULT (UINT64_C(2) << 30)
+
+struct symbol_store_options {
+	const char *cache_dir; /* NULL: the default; "": none */
+	uint64_t cache_size;   /* 0: SYMBOL_CACHE_SIZE_DEFAULT */
+	/* argv of a program that builds: it finds the ELF file at fd 3, the output at fd 4, the
+	 * search as further arguments; see symbol_store_builder_main(). NULL: fork. */
+	char *const *builder;
+	uint64_t builder_memory; /* bytes one may take; 0: 2 GiB */
+	/* A cache that can't be used, debug files that differ, a build that failed: once each. */
+	void (*complain)(void *ctx, const char *text);
+	void *ctx;
+};
+
+/* A file whose code is to be named. All borrowed during the call only. */
+struct symbol_file {
+	const struct elf_file *elf; /* of a descriptor or in memory (vDSO) */
+	int fd;			    /* behind it; -1: in memory, then image and size */
+	const void *image;
+	size_t size;
+	const char *path; /* as its process sees it */
+	int root_pid;	  /* a process in whose mount namespace `path` is; 0: our own */
+};
+
+int symbol_store_new(const struct symbol_store_options *options, struct symbol_store **ret);
+/* Ends what still builds. */
+void symbol_store_free(struct symbol_store *s);
+static inline void symbol_store_free_p(struct symbol_store **s)
+{
+	symbol_store_free(*s);
+}
+/*
+ * Asks for a file's table: opens it if the cache has it and it is up to date, else starts (or
+ * queues) building it. The same contents twice are one number. 0 or negative errno.
+ */
+int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, uint32_t *ret_id);
+/* The table, or NULL: it is not there yet, or there is none (symbol_store_state() tells). */
+const struct symbol_table *symbol_store_table(const struct symbol_store *s, uint32_t id);
+
+enum symbol_state {
+	SYMBOL_STATE_BUILDING = 0, /* queued, or in work */
+	SYMBOL_STATE_READY = 1,
+	SYMBOL_STATE_NONE = 2, /* the file has no symbols */
+	SYMBOL_STATE_FAILED = 3,
+};
+enum symbol_state symbol_store_state(const struct symbol_store *s, uint32_t id);
+/* Takes in what was finished, starts what was queued. Call it now and then; cheap. */
+void symbol_store_tick(struct symbol_store *s);
+
+struct symbol_progress {
+	uint32_t done, total; /* files */
+	const char *path;     /* one that is in work; "" if none */
+};
+/*
+ * Waits until everything wanted is there, with normal priority, calling `progress` about four times
+ * a second; it returns false to stop waiting. A file whose full table takes longer than
+ * `patience_ms` (0: no limit) gets one of its symbol tables alone for now; its full one goes on
+ * being built for the cache by the child, which outlives us. How many files are without any table.
+ */
+size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
+			 bool (*progress)(void *ctx, const struct symbol_progress *progress),
+			 void *ctx);
+/* Bytes that tables and the store itself take (mapped files count as far as they are resident). */
+size_t symbol_store_bytes(const struct symbol_store *s);
+
+/* What the builder program does: `argv` behind its hidden command's name. An exit status. */
+int symbol_store_builder_main(int argc, char **argv);
