@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/thread_print.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+static uint32_t add_function(struct profile *p, const char *name, const char *linkage,
+			     const char *source)
+{
+	struct profile_function f = { 0 };
+	uint32_t id;
+
+	ASSERT_OK(profile_string(p, name, &f.name));
+	ASSERT_OK(profile_string(p, linkage, &f.linkage_name));
+	ASSERT_OK(profile_string(p, source, &f.source));
+	ASSERT_OK(profile_add_function(p, &f, &id));
+	return id;
+}
+
+static uint32_t add_frame(struct profile *p, enum frame_kind kind, uint32_t file, uint64_t address)
+{
+	const struct profile_frame frame = { .kind = kind, .file = file, .address = address };
+	uint32_t id;
+
+	ASSERT_OK(profile_add_frame(p, &frame, &id));
+	return id;
+}
+
+/* do_wait [k] <- read (no line) <- inner inlined into outer <- an address without a name */
+static uint32_t add_deep_stack(struct profile *p, enum stop_reason stop)
+{
+	static const uint8_t build_id[] = { 0xab, 0x01 };
+	uint32_t kernel, libc, app, frames[4], stack;
+	struct profile_line lines[2];
+
+	ASSERT_OK(profile_add_file(p, "[kernel]", NULL, 0, &kernel));
+	ASSERT_OK(profile_add_file(p, "/lib/libc.so.6", NULL, 0, &libc));
+	ASSERT_OK(profile_add_file(p, "/opt/a \"b\"/app", build_id, sizeof(build_id), &app));
+	frames[0] = add_frame(p, FRAME_KIND_KERNEL, kernel, 0xffffffff81000000);
+	ASSERT_OK(profile_name_frame(p, frames[0], "do_wait"));
+	frames[1] = add_frame(p, FRAME_KIND_NATIVE, libc, 0x1000);
+	ASSERT_OK(profile_name_frame(p, frames[1], "read"));
+	frames[2] = add_frame(p, FRAME_KIND_NATIVE, app, 0x2000);
+	lines[0] = (struct profile_line){
+		add_function(p, "ns::inner(int)", "_ZN2ns5innerEi", "/src/a.cc"), 7, 0
+	};
+	lines[1] = (struct profile_line){ add_function(p, "outer", "", "/src/b.cc"), 0, 0 };
+	ASSERT_OK(profile_set_lines(p, frames[2], lines, 2));
+	frames[3] = add_frame(p, FRAME_KIND_NATIVE, app, 0x3000);
+	ASSERT_OK(profile_add_stack(p, frames, 4, stop, &stack));
+	return stack;
+}
+
+static char *print(const struct thread_report *report, const char *extra)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (extra)
+		ASSERT_OK(thread_print_json(report, extra, out));
+	else
+		ASSERT_OK(thread_print_text(report, out));
+	fclose(out);
+	return text;
+}
+
+static void expect(const struct thread_entry *threads, size_t nr, const struct profile *p,
+		   const char *const *headlines, size_t nr_headlines, const char *extra,
+		   const char *expected)
+{
+	const struct thread_report report = { p, threads, nr, headlines, nr_headlines };
+	char *text = print(&report, extra);
+
+	ASSERT_STR(text, expected);
+	free(text);
+}
+
+TEST(text_shows_every_level_its_place_and_why_a_stack_is_cut)
+{
+	const char *const headlines[] = { "process 12 (app), 2 threads" };
+	struct profile p;
+	struct thread_entry threads[2] = {
+		{ .tid = 12, .name = "app", .state = "sleeping" },
+		{ .tid = 13, .name = "", .stack = UINT32_MAX, .problem = "it ended meanwhile" },
+	};
+
+	ASSERT_OK(profile_init(&p));
+	threads[0].stack = add_deep_stack(&p, STOP_NO_RULE);
+	expect(threads, 2, &p, headlines, 1, NULL,
+	       "process 12 (app), 2 threads\n"
+	       "\n"
+	       "thread 12 \"app\" sleeping\n"
+	       "  #0   do_wait (kernel)\n"
+	       "  #1   read in libc.so.6\n"
+	       "  #2   ns::inner(int) (inlined) at /src/a.cc:7\n"
+	       "  #3   outer at /src/b.cc\n"
+	       "  #4   [app+0x3000]\n"
+	       "  ... cut: the unwind table does not cover an address [no_rule]\n"
+	       "\n"
+	       "thread 13\n"
+	       "  it ended meanwhile\n");
+	profile_fini(&p);
+}
+
+TEST(json_has_every_member_in_every_frame)
+{
+	struct profile p;
+	struct thread_entry threads[2] = {
+		{ .tid = 12, .name = "app", .state = "sleeping" },
+		{ .tid = 13, .name = "", .stack = UINT32_MAX, .problem = "it ended meanwhile" },
+	};
+
+	ASSERT_OK(profile_init(&p));
+	threads[0].stack = add_deep_stack(&p, STOP_COMPLETE);
+	expect(threads, 2, &p, NULL, 0, "\"pid\":12",
+	       "{\"pid\":12,\"threads\":[\n"
+	       " {\"tid\":12,\"name\":\"app\",\"state\":\"sleeping\",\"complete\":true,"
+	       "\"stop\":\"complete\",\"problem\":null,\"frames\":[\n"
+	       "   {\"function\":\"do_wait\",\"linkage_name\":\"do_wait\",\"kind\":\"kernel\","
+	       "\"inlined\":false,\"file\":null,\"line\":null,\"object\":\"[kernel]\","
+	       "\"build_id\":null,\"address\":\"0xffffffff81000000\"},\n"
+	       "   {\"function\":\"read\",\"linkage_name\":\"read\",\"kind\":\"native\","
+	       "\"inlined\":false,\"file\":null,\"line\":null,\"object\":\"/lib/libc.so.6\","
+	       "\"build_id\":null,\"address\":\"0x1000\"},\n"
+	       "   {\"function\":\"ns::inner(int)\",\"linkage_name\":\"_ZN2ns5innerEi\","
+	       "\"kind\":\"native\",\"inlined\":true,\"file\":\"/src/a.cc\",\"line\":7,"
+	       "\"object\":\"/opt/a \\\"b\\\"/app\",\"build_id\":\"ab01\","
+	       "\"address\":\"0x2000\"},\n"
+	       "   {\"function\":\"outer\",\"linkage_name\":\"outer\",\"kind\":\"native\","
+	       "\"inlined\":false,\"file\":\"/src/b.cc\",\"line\":null,"
+	       "\"object\":\"/opt/a \\\"b\\\"/app\",\"build_id\":\"ab01\","
+	       "\"address\":\"0x2000\"},\n"
+	       "   {\"function\":null,\"linkage_name\":null,\"kind\":\"native\","
+	       "\"inlined\":false,\"file\":null,\"line\":null,"
+	       "\"object\":\"/opt/a \\\"b\\\"/app\",\"build_id\":\"ab01\","
+	       "\"address\":\"0x3000\"}]},\n"
+	       " {\"tid\":13,\"name\":\"\",\"state\":null,\"complete\":false,\"stop\":null,"
+	       "\"problem\":\"it ended meanwhile\",\"frames\":[]}]}\n");
+	profile_fini(&p);
+}
+
+TEST(hostile_names_neither_steer_a_terminal_nor_break_json)
+{
+	struct profile p;
+	uint32_t file, frame, stack;
+	struct thread_entry thread = { .tid = 1,
+				       .name = "a;\033[2J\"\\\xff\n",
+				       .state = "running" };
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_add_file(&p, "/x\n\"y", NULL, 0, &file));
+	frame = add_frame(&p, FRAME_KIND_NATIVE, file, 1);
+	ASSERT_OK(profile_name_frame(&p, frame, "f<';'>\x1b\xc3\xa4"));
+	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &stack));
+	thread.stack = stack;
+	expect(&thread, 1, &p, NULL, 0, NULL,
+	       "thread 1 \"a;_[2J\"\\?_\" running\n"
+	       "  #0   f<';'>_\xc3\xa4 in x_\"y\n");
+	expect(&thread, 1, &p, NULL, 0, "",
+	       "{\"threads\":[\n"
+	       " {\"tid\":1,\"name\":\"a;_[2J\\\"\\\\?_\",\"state\":\"running\",\"complete\":true,"
+	       "\"stop\":\"complete\",\"problem\":null,\"frames\":[\n"
+	       "   {\"function\":\"f<';'>_\xc3\xa4\",\"linkage_name\":\"f<';'>_\xc3\xa4\","
+	       "\"kind\":\"native\",\"inlined\":false,\"file\":null,\"line\":null,"
+	       "\"object\":\"/x_\\\"y\",\"build_id\":null,\"address\":\"0x1\"}]}]}\n");
+	profile_fini(&p);
+}
+
+TEST(long_names_are_whole)
+{
+	enum { LEN = 100000 };
+	struct profile p;
+	char *name = malloc(LEN + 1);
+	struct thread_entry thread = { .tid = 1, .name = name, .stack = UINT32_MAX };
+	const struct thread_report report = { &p, &thread, 1, NULL, 0 };
+	char *text;
+
+	ASSERT_OK(profile_init(&p));
+	memset(name, 'n', LEN);
+	name[LEN] = '\0';
+	text = print(&report, NULL);
+	ASSERT_EQ(strlen(text), LEN + strlen("thread 1 \"\"\n"));
+	free(text);
+	free(name);
+	profile_fini(&p);
+}
