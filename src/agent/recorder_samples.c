@@ -17,7 +17,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, uint
 {
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
 
-	if (profile_add_sample(r->profile, h->comm, stack, 1)) {
+	if (profile_add_comm_sample(r->profile, h->comm, stack, 1)) {
 		r->stats.lost[LOST_OUT_OF_MEMORY]++;
 		return;
 	}

@@ -115,7 +115,7 @@ static void name_of_symbols(struct resolver *r, uint32_t file, const struct elf_
 		const struct profile_frame *frame = &p->frames.items[i];
 		const struct elf_symbol *symbol;
 
-		if (frame->kind != FRAME_KIND_NATIVE || frame->file != file || frame->name)
+		if (frame->kind != FRAME_KIND_NATIVE || frame->file != file || frame->nr_lines)
 			continue;
 		symbol = elf_symbols_find(symbols, frame->address);
 		if (symbol)

@@ -87,6 +87,7 @@ struct recording {
 	const struct export_ops *format;
 	char default_path[64];
 	struct output output, stats_output;
+	struct export_options export_options;
 	bool progress_shown;
 };
 
@@ -274,7 +275,7 @@ static int write_results(struct recording *rec, const struct profile *profile,
 {
 	int r = 0, written;
 
-	written = output_write_profile(&rec->output, rec->format, profile);
+	written = output_write_profile(&rec->output, rec->format, profile, &rec->export_options);
 	if (rec->stats_output.path)
 		r = output_write_stats(&rec->stats_output, stats);
 	if (rec->options.top && top_print(profile, rec->options.top, stdout) < 0)

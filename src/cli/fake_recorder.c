@@ -54,7 +54,7 @@ static int add_stacks(struct profile *profile, uint32_t nr)
 			continue;
 		r = profile_add_stack(profile, frames, 2, STOP_COMPLETE, &stack);
 		if (!r)
-			r = profile_add_sample(profile, "fake", stack, i);
+			r = profile_add_comm_sample(profile, "fake", stack, i);
 	}
 	return r;
 }

@@ -51,21 +51,21 @@ static ssize_t watched_write(void *cookie, const char *buf, size_t size)
 }
 
 /* Lets arg_format write, but fail once there were two interrupts. */
-static int write_watched(const struct profile *p, FILE *out)
+static int write_watched(const struct profile *p, const struct export_options *options, FILE *out)
 {
 	FILE *watched = fopencookie(out, "w", (cookie_io_functions_t){ .write = watched_write });
 	int r;
 
 	if (!watched)
 		return -ENOMEM;
-	r = arg_format->write(p, watched);
+	r = arg_format->write(p, options, watched);
 	if (fclose(watched) && !r)
 		r = -EIO;
 	return nr_interrupts > 1 ? -EINTR : r;
 }
 
 int output_write_profile(struct output *output, const struct export_ops *format,
-			 const struct profile *profile)
+			 const struct profile *profile, const struct export_options *options)
 {
 	static const struct export_ops watched_format = { .name = "watched",
 							  .write = write_watched };
@@ -82,7 +82,7 @@ int output_write_profile(struct output *output, const struct export_ops *format,
 	sigaddset(&both, SIGINT);
 	sigaddset(&both, SIGTERM);
 	sigprocmask(SIG_UNBLOCK, &both, NULL); /* the recorder read them from a descriptor */
-	r = export_file_commit(output->file, &watched_format, profile);
+	r = export_file_commit(output->file, &watched_format, profile, options);
 	sigaction(SIGINT, &old_int, NULL);
 	sigaction(SIGTERM, &old_term, NULL);
 	if (r == -EINTR)
@@ -92,9 +92,10 @@ int output_write_profile(struct output *output, const struct export_ops *format,
 	return r;
 }
 
-static int write_stats(const struct profile *p, FILE *out)
+static int write_stats(const struct profile *p, const struct export_options *options, FILE *out)
 {
 	(void)p;
+	(void)options;
 	stats_write_json(arg_stats, out);
 	return 0;
 }
@@ -105,7 +106,7 @@ int output_write_stats(struct output *output, const struct recorder_stats *stats
 	int r;
 
 	arg_stats = stats;
-	r = export_file_commit(output->file, &stats_format, NULL);
+	r = export_file_commit(output->file, &stats_format, NULL, NULL);
 	if (r < 0)
 		log_err(r, "cannot write '%s'", output->path);
 	return r;

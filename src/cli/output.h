@@ -21,6 +21,6 @@ void output_fini(struct output *output);
  * second gives up (-EINTR, the file is what it was before), the third ends the process.
  */
 int output_write_profile(struct output *output, const struct export_ops *format,
-			 const struct profile *profile);
+			 const struct profile *profile, const struct export_options *options);
 /* Writes the statistics as JSON. */
 int output_write_stats(struct output *output, const struct recorder_stats *stats);

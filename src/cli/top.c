@@ -30,6 +30,24 @@ static void top_fini(struct top *top)
 	free(top->rows);
 }
 
+static void count_frame(struct top *top, size_t sample, uint32_t frame, bool is_leaf)
+{
+	const struct function_table *functions = &top->functions;
+	uint64_t nr = top->profile->samples.items[sample].count;
+
+	for (uint32_t i = functions->first_level[frame]; i < functions->first_level[frame + 1];
+	     i++) {
+		struct row *row = &top->rows[functions->of_level[i]];
+
+		if (is_leaf && i == functions->first_level[frame])
+			row->self += nr;
+		if (row->last_sample == sample + 1)
+			continue; /* recursion */
+		row->last_sample = (uint32_t)sample + 1;
+		row->total += nr;
+	}
+}
+
 static void count(struct top *top)
 {
 	const struct profile *p = top->profile;
@@ -39,17 +57,8 @@ static void count(struct top *top)
 		const struct profile_stack *stack = &p->stacks.items[sample->stack];
 
 		top->samples += sample->count;
-		for (uint32_t j = 0; j < stack->nr; j++) {
-			uint32_t frame = p->stack_frames.items[stack->first + j];
-			struct row *row = &top->rows[top->functions.of_frame[frame]];
-
-			if (j == 0)
-				row->self += sample->count;
-			if (row->last_sample == i + 1)
-				continue; /* recursion */
-			row->last_sample = (uint32_t)i + 1;
-			row->total += sample->count;
-		}
+		for (uint32_t j = 0; j < stack->nr; j++)
+			count_frame(top, i, p->stack_frames.items[stack->first + j], j == 0);
 	}
 }
 
@@ -135,7 +144,7 @@ int top_print(const struct profile *p, uint32_t nr, FILE *out)
 	_cleanup_(top_fini) struct top top = { .profile = p };
 	int r;
 
-	r = function_table_init(&top.functions, p, MERGE_BY_NAME_AND_FILE);
+	r = function_table_init(&top.functions, p, MERGE_INLINED_TOO, false);
 	if (r < 0)
 		return r;
 	top.nr_rows = top.functions.functions.nr;

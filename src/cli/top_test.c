@@ -22,7 +22,7 @@ static void add_sample(struct profile *p, const uint32_t *frames, size_t nr, uin
 	uint32_t stack;
 
 	ASSERT_OK(profile_add_stack(p, frames, nr, STOP_COMPLETE, &stack));
-	ASSERT_OK(profile_add_sample(p, "comm", stack, count));
+	ASSERT_OK(profile_add_comm_sample(p, "comm", stack, count));
 }
 
 static char *print(const struct profile *p, uint32_t nr)

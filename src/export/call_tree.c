@@ -61,7 +61,9 @@ static void write_paths(struct paths *paths, const struct profile *p,
 		if (stack->stop < STOP_MAX_ && f->truncated[stack->stop] != UINT32_MAX)
 			*out++ = f->truncated[stack->stop];
 		for (uint32_t k = stack->nr; k > 0; k--)
-			*out++ = f->of_frame[frames[k - 1]];
+			for (uint32_t level = f->first_level[frames[k - 1] + 1];
+			     level > f->first_level[frames[k - 1]]; level--)
+				*out++ = f->of_level[level - 1];
 		paths->by_stack[i].nr = (uint32_t)(out - paths->by_stack[i].functions);
 	}
 }
@@ -162,7 +164,8 @@ static int add_leaves(struct call_tree *t, const struct profile *p, const struct
 	if (!leaves)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		leaves[i] = (struct leaf){ f->of_sample[i], &by_stack[p->samples.items[i].stack],
+		leaves[i] = (struct leaf){ f->of_thread[p->samples.items[i].thread],
+					   &by_stack[p->samples.items[i].stack],
 					   p->samples.items[i].count };
 	qsort(leaves, nr, sizeof(*leaves), compare_leaves);
 	for (size_t i = 0; i < nr; i++) {
@@ -174,12 +177,24 @@ static int add_leaves(struct call_tree *t, const struct profile *p, const struct
 	return 0;
 }
 
+/* The elements of all stacks, with a truncation marker each. */
+static size_t count_elements(const struct profile *p, const struct function_table *f)
+{
+	size_t nr = p->stacks.nr;
+
+	for (size_t i = 0; i < p->stack_frames.nr; i++) {
+		uint32_t frame = p->stack_frames.items[i];
+
+		nr += f->first_level[frame + 1] - f->first_level[frame];
+	}
+	return nr;
+}
+
 int call_tree_init(struct call_tree *t, const struct profile *p,
 		   const struct function_table *functions)
 {
-	/* Room for a truncation marker a stack. */
 	_cleanup_free_ uint32_t *path_functions =
-		calloc(p->stack_frames.nr + p->stacks.nr + 1, sizeof(*path_functions));
+		calloc(count_elements(p, functions) + 1, sizeof(*path_functions));
 	_cleanup_free_ struct path *by_stack = calloc(p->stacks.nr + 1, sizeof(*by_stack));
 	struct paths paths = { path_functions, by_stack };
 	int r;

@@ -13,12 +13,26 @@
 
 #include <stdio.h>
 
+struct export_options {
+	bool lines; /* show the line beside each function, where the format does so only if asked */
+};
+
 struct export_ops {
 	const char *name;	       /* as -f takes it */
 	const char *const *extensions; /* NULL-terminated, with the dot; the first is the default */
 	const char *description;       /* one line for --help */
+	bool wants_events;	       /* is better with profile.events */
 	/* Writes the whole profile; 0 or negative errno. The caller checks ferror() and closes. */
-	int (*write)(const struct profile *p, FILE *out);
+	int (*write)(const struct profile *p, const struct export_options *options, FILE *out);
+	/*
+	 * Reads what the format can hold of a profile into *ret, initialised and empty. `data` is
+	 * hostile. NULL: it can't be read back. 0; -EBADMSG: it is not such a file, and
+	 * *ret_problem (at most 200 bytes, the caller's) says where; -E2BIG: more than a profile
+	 * holds; -ENOMEM.
+	 */
+	int (*read)(const void *data, size_t size, struct profile *ret, char ret_problem[200]);
+	/* Whether `data`, the file's beginning, looks like it. NULL: it can't be told. */
+	bool (*recognise)(const void *data, size_t size);
 };
 
 /* All formats, NULL-terminated. */
@@ -42,6 +56,6 @@ struct export_file;
 int export_file_open(const char *path, struct export_file **ret);
 /* Writes, syncs and renames, once a file. The errno is that of the write that failed (-ENOSPC). */
 int export_file_commit(struct export_file *file, const struct export_ops *ops,
-		       const struct profile *p);
+		       const struct profile *p, const struct export_options *options);
 /* Removes what was not committed. */
 void export_file_free(struct export_file *file);

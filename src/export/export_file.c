@@ -166,7 +166,7 @@ static ssize_t sink_write(void *cookie, const char *buf, size_t size)
 }
 
 static int write_all(struct export_file *file, int fd, const struct export_ops *ops,
-		     const struct profile *p)
+		     const struct profile *p, const struct export_options *options)
 {
 	struct sink sink = { file, fd };
 	FILE *out = fopencookie(&sink, "w", (cookie_io_functions_t){ .write = sink_write });
@@ -175,7 +175,7 @@ static int write_all(struct export_file *file, int fd, const struct export_ops *
 	if (!out)
 		return -ENOMEM;
 	setvbuf(out, NULL, _IOFBF, 64 * 1024);
-	r = ops->write(p, out);
+	r = ops->write(p, options, out);
 	if (fclose(out) && !r && !file->error)
 		r = -EIO;
 	return file->error ? file->error : r;
@@ -195,7 +195,7 @@ static void take_attributes(int fd, const char *old_path)
 }
 
 static int write_and_rename(struct export_file *file, const struct export_ops *ops,
-			    const struct profile *p)
+			    const struct profile *p, const struct export_options *options)
 {
 	_cleanup_close_ int fd = create_temporary(file->path, &file->temporary);
 	int r;
@@ -203,7 +203,7 @@ static int write_and_rename(struct export_file *file, const struct export_ops *o
 	if (fd < 0)
 		return fd;
 	take_attributes(fd, file->path);
-	r = write_all(file, fd, ops, p);
+	r = write_all(file, fd, ops, p, options);
 	if (r)
 		return r;
 	if (fsync(fd))
@@ -219,7 +219,7 @@ static int write_and_rename(struct export_file *file, const struct export_ops *o
 }
 
 int export_file_commit(struct export_file *file, const struct export_ops *ops,
-		       const struct profile *p)
+		       const struct profile *p, const struct export_options *options)
 {
 	const struct timespec at_once = { 0 };
 	sigset_t pipe_set, old, pending;
@@ -232,7 +232,8 @@ int export_file_commit(struct export_file *file, const struct export_ops *ops,
 	sigpending(&pending);
 	was_pending = sigismember(&pending, SIGPIPE) == 1;
 	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
-	r = file->path ? write_and_rename(file, ops, p) : write_all(file, file->fd, ops, p);
+	r = file->path ? write_and_rename(file, ops, p, options)
+		       : write_all(file, file->fd, ops, p, options);
 	if (r && file->temporary) {
 		unlink(file->temporary);
 		free(file->temporary);

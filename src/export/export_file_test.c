@@ -69,15 +69,17 @@ static void assert_content(const char *path, const char *want)
 	ASSERT_STR(text, want);
 }
 
-static int write_hello(const struct profile *p, FILE *out)
+static int write_hello(const struct profile *p, const struct export_options *options, FILE *out)
 {
+	(void)options;
 	(void)p;
 	fputs("hello\n", out);
 	return 0;
 }
 
-static int write_much(const struct profile *p, FILE *out)
+static int write_much(const struct profile *p, const struct export_options *options, FILE *out)
 {
+	(void)options;
 	static char block[65536];
 
 	(void)p;
@@ -86,8 +88,9 @@ static int write_much(const struct profile *p, FILE *out)
 	return 0;
 }
 
-static int write_fails(const struct profile *p, FILE *out)
+static int write_fails(const struct profile *p, const struct export_options *options, FILE *out)
 {
+	(void)options;
 	(void)p;
 	fputs("half", out);
 	return -ENOMEM;
@@ -104,7 +107,7 @@ static int write_to(const char *path, const struct export_ops *ops)
 
 	if (r)
 		return r;
-	r = export_file_commit(file, ops, NULL);
+	r = export_file_commit(file, ops, NULL, NULL);
 	export_file_free(file);
 	return r;
 }
@@ -116,7 +119,7 @@ TEST(a_new_file_is_written_and_nothing_else)
 	make_dir();
 	ASSERT_OK(export_file_open(in_dir("new"), &file));
 	ASSERT_EQ(nr_entries(), 0);
-	ASSERT_OK(export_file_commit(file, &hello, NULL));
+	ASSERT_OK(export_file_commit(file, &hello, NULL, NULL));
 	export_file_free(file);
 	assert_content(in_dir("new"), "hello\n");
 	ASSERT_EQ(nr_entries(), 1);
@@ -212,7 +215,7 @@ TEST(a_full_device_is_reported)
 	struct export_file *file;
 
 	ASSERT_OK(export_file_open("/dev/full", &file));
-	ASSERT_ERR(export_file_commit(file, &hello, NULL), ENOSPC);
+	ASSERT_ERR(export_file_commit(file, &hello, NULL, NULL), ENOSPC);
 	export_file_free(file);
 	ASSERT_ERR(write_to("/dev/full", &much), ENOSPC);
 	ASSERT_OK(write_to("/dev/null", &much));
@@ -262,7 +265,7 @@ TEST(a_closed_pipe_is_an_error_not_a_signal)
 	close(fds[0]);
 	r = export_file_open("-", &file);
 	if (!r) {
-		r = export_file_commit(file, &hello, NULL);
+		r = export_file_commit(file, &hello, NULL, NULL);
 		export_file_free(file);
 	}
 	dup2(saved, STDOUT_FILENO);

@@ -39,8 +39,8 @@ static int put_element(struct line *l, uint32_t depth, const struct function *f)
 		l->text[at++] = ';';
 	memcpy(l->text + at, f->label, len);
 	at += len;
-	if (f->kind == FRAME_KIND_KERNEL) {
-		memcpy(l->text + at, "_[k]", 4);
+	if (f->kind == FRAME_KIND_KERNEL || f->kind == FUNCTION_KIND_INLINED) {
+		memcpy(l->text + at, f->kind == FRAME_KIND_KERNEL ? "_[k]" : "_[i]", 4);
 		at += 4;
 	}
 	l->ends.nr = depth;
@@ -68,13 +68,13 @@ static int write_tree(const struct call_tree *tree, const struct function_table 
 	return 0;
 }
 
-static int folded_write(const struct profile *p, FILE *out)
+static int folded_write(const struct profile *p, const struct export_options *options, FILE *out)
 {
 	struct function_table functions;
 	struct call_tree tree;
 	int r;
 
-	r = function_table_init(&functions, p, MERGE_BY_TEXT);
+	r = function_table_init(&functions, p, MERGE_BY_TEXT, options->lines);
 	if (r)
 		return r;
 	r = call_tree_init(&tree, p, &functions);

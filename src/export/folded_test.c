@@ -46,7 +46,7 @@ static void add(struct profile *p, const char *comm, enum stop_reason stop, uint
 	}
 	va_end(ap);
 	ASSERT_OK(profile_add_stack(p, frames + nr, 32 - nr, stop, &stack));
-	ASSERT_OK(profile_add_sample(p, comm, stack, count));
+	ASSERT_OK(profile_add_comm_sample(p, comm, stack, count));
 }
 
 static void assert_folded(const struct profile *p, const char *want)
@@ -55,7 +55,7 @@ static void assert_folded(const struct profile *p, const char *want)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	ASSERT_OK(export_folded.write(p, out));
+	ASSERT_OK(export_folded.write(p, &(struct export_options){ 0 }, out));
 	fclose(out);
 	ASSERT_STR(text, want);
 }
@@ -159,9 +159,9 @@ TEST(very_long_names_are_whole)
 	ASSERT_OK(profile_add_frame(&p, &f, &id));
 	ASSERT_OK(profile_name_frame(&p, id, name));
 	ASSERT_OK(profile_add_stack(&p, &id, 1, STOP_COMPLETE, &stack));
-	ASSERT_OK(profile_add_sample(&p, "c", stack, UINT64_MAX));
+	ASSERT_OK(profile_add_comm_sample(&p, "c", stack, UINT64_MAX));
 	out = open_memstream(&text, &size);
-	ASSERT_OK(export_folded.write(&p, out));
+	ASSERT_OK(export_folded.write(&p, &(struct export_options){ 0 }, out));
 	fclose(out);
 	ASSERT_EQ(size, 2 + 100000 + strlen(" 18446744073709551615\n"));
 	profile_fini(&p);

@@ -2,7 +2,7 @@
 /*
  * Merging of frames into functions: every frame, comm and stop reason is turned into (label, kind,
  * file), interned, and at last numbered anew by sorting. Memory: 24 bytes a function and its label,
- * 4 bytes a frame and a sample of the profile.
+ * 4 bytes a frame, a level of one, and a thread of the profile.
  */
 #include "export/functions.h"
 
@@ -21,6 +21,7 @@ struct builder {
 	struct function_table *t;
 	const struct profile *p;
 	enum function_merge merge;
+	bool lines;
 	struct map ids; /* hash of a function_key -> index into keys */
 	VEC(struct function_key) keys;
 	char *buf;
@@ -37,7 +38,7 @@ static int intern(struct builder *b, const char *label, uint32_t file, uint32_t 
 	r = strtab_intern(&b->t->labels, label, strlen(label), &key.label);
 	if (r)
 		return r;
-	if (b->merge == MERGE_BY_NAME_AND_FILE && file < b->p->files.nr)
+	if (b->merge != MERGE_BY_TEXT && file < b->p->files.nr)
 		key.path = files[file].path;
 	hash = XXH3_64bits(&key, sizeof(key));
 	for (; (found = map_get(&b->ids, hash)); hash++) {
@@ -74,20 +75,42 @@ static int reserve_buf(struct builder *b, size_t size)
 	return 0;
 }
 
+static int add_level(struct builder *b, uint32_t frame, size_t level, uint32_t *ret)
+{
+	const struct profile_frame *f = &b->p->frames.items[frame];
+	const struct profile_line *line = profile_frame_line(b->p, frame, level);
+	uint32_t kind = f->kind;
+	size_t len;
+	int r;
+
+	r = reserve_buf(b, profile_frame_label_size(b->p, frame, level));
+	if (r)
+		return r;
+	profile_frame_name(b->p, frame, level, b->buf, b->buf_size);
+	len = strlen(b->buf);
+	if (b->lines && line && line->line)
+		snprintf(b->buf + len, b->buf_size - len, ":%u", line->line);
+	if (b->merge != MERGE_INLINED_TOO && profile_level_is_inlined(b->p, frame, level))
+		kind = FUNCTION_KIND_INLINED;
+	return intern(b, b->buf, f->file, kind, ret);
+}
+
 static int add_frames(struct builder *b)
 {
-	for (uint32_t i = 0; i < b->p->frames.nr; i++) {
-		const struct profile_frame *f = &b->p->frames.items[i];
-		int r;
+	uint32_t at = 0;
 
-		r = reserve_buf(b, profile_frame_label_size(b->p, i));
-		if (r)
-			return r;
-		profile_frame_name(b->p, i, b->buf, b->buf_size);
-		r = intern(b, b->buf, f->file, f->kind, &b->t->of_frame[i]);
-		if (r)
-			return r;
+	for (uint32_t i = 0; i < b->p->frames.nr; i++) {
+		size_t nr = profile_frame_levels(b->p, i);
+
+		b->t->first_level[i] = at;
+		for (size_t level = 0; level < nr; level++) {
+			int r = add_level(b, i, level, &b->t->of_level[at++]);
+
+			if (r)
+				return r;
+		}
 	}
+	b->t->first_level[b->p->frames.nr] = at;
 	return 0;
 }
 
@@ -100,8 +123,8 @@ static void replace_blanks(char *s)
 
 static int add_comms(struct builder *b)
 {
-	for (size_t i = 0; i < b->p->samples.nr; i++) {
-		const char *comm = strtab_get(&b->p->strings, b->p->samples.items[i].comm);
+	for (size_t i = 0; i < b->p->threads.nr; i++) {
+		const char *comm = strtab_get(&b->p->strings, b->p->threads.items[i].comm);
 		int r;
 
 		r = reserve_buf(b, strlen(comm) + 1);
@@ -111,7 +134,7 @@ static int add_comms(struct builder *b)
 		if (b->merge == MERGE_BY_TEXT)
 			replace_blanks(b->buf);
 		r = intern(b, *comm ? b->buf : "[no_name]", PROFILE_NO_FILE, FUNCTION_KIND_COMM,
-			   &b->t->of_sample[i]);
+			   &b->t->of_thread[i]);
 		if (r)
 			return r;
 	}
@@ -177,19 +200,25 @@ static int sort_functions(struct builder *b)
 	}
 	if (nr)
 		memcpy(b->t->functions.items, sorted, nr * sizeof(*sorted));
-	renumber(b->t->of_frame, b->p->frames.nr, rank);
-	renumber(b->t->of_sample, b->p->samples.nr, rank);
+	renumber(b->t->of_level, b->t->first_level[b->p->frames.nr], rank);
+	renumber(b->t->of_thread, b->p->threads.nr, rank);
 	renumber(b->t->truncated, STOP_MAX_, rank);
 	return 0;
 }
 
 static int build(struct builder *b)
 {
+	size_t nr_levels = 0;
 	int r;
 
-	b->t->of_frame = calloc(b->p->frames.nr + 1, sizeof(uint32_t));
-	b->t->of_sample = calloc(b->p->samples.nr + 1, sizeof(uint32_t));
-	if (!b->t->of_frame || !b->t->of_sample)
+	for (uint32_t i = 0; i < b->p->frames.nr; i++)
+		nr_levels += profile_frame_levels(b->p, i);
+	if (nr_levels > UINT32_MAX)
+		return -EOVERFLOW;
+	b->t->first_level = calloc(b->p->frames.nr + 1, sizeof(uint32_t));
+	b->t->of_level = calloc(nr_levels + 1, sizeof(uint32_t));
+	b->t->of_thread = calloc(b->p->threads.nr + 1, sizeof(uint32_t));
+	if (!b->t->first_level || !b->t->of_level || !b->t->of_thread)
 		return -ENOMEM;
 	memset(b->t->truncated, 0xff, sizeof(b->t->truncated));
 	r = strtab_init(&b->t->labels);
@@ -203,9 +232,9 @@ static int build(struct builder *b)
 }
 
 int function_table_init(struct function_table *t, const struct profile *p,
-			enum function_merge merge)
+			enum function_merge merge, bool lines)
 {
-	struct builder b = { .t = t, .p = p, .merge = merge };
+	struct builder b = { .t = t, .p = p, .merge = merge, .lines = lines };
 	int r;
 
 	*t = (struct function_table){ 0 };
@@ -222,7 +251,8 @@ void function_table_fini(struct function_table *t)
 {
 	strtab_fini(&t->labels);
 	vec_free(&t->functions);
-	free(t->of_frame);
-	free(t->of_sample);
+	free(t->first_level);
+	free(t->of_level);
+	free(t->of_thread);
 	*t = (struct function_table){ 0 };
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of a profile: frames merged by what they are called. Frames of one function differ
- * by address only; a frame without a name is a function of its own.
+ * The functions of a profile: levels of frames merged by what they are called. Frames of one
+ * function differ by address only; a frame without a name is a function of its own; an inlined call
+ * of a function is another one than the function itself.
  *
  * Functions are numbered in the order of their labels (bytes), so comparing numbers sorts by text.
  * Threads' names and truncation markers are functions too: all that a path of a tree is made of.
@@ -10,16 +11,20 @@
 
 #include "profile/profile.h"
 
-/* Beside enum frame_kind: a thread's name. */
-enum { FUNCTION_KIND_COMM = FRAME_KIND_MAX_ };
+/* Beside enum frame_kind. */
+enum {
+	FUNCTION_KIND_COMM = FRAME_KIND_MAX_,	     /* a thread's name */
+	FUNCTION_KIND_INLINED = FRAME_KIND_MAX_ + 1, /* a native function, inlined into the next */
+};
 
 enum function_merge {
 	MERGE_BY_TEXT, /* what a folded line shows: name and kind; a comm's blanks are '_' */
 	MERGE_BY_NAME_AND_FILE, /* equal names in different files are different functions */
+	MERGE_INLINED_TOO,	/* the same, and where it was inlined a function is no other one */
 };
 
 struct function {
-	const char *label; /* profile_frame_name(), a comm, or "[truncated: reason]" */
+	const char *label; /* the name (with ":line" if asked for), a comm, "[truncated: reason]" */
 	uint32_t file;	   /* one of the profile's files that has it, or PROFILE_NO_FILE */
 	uint16_t kind;	   /* enum frame_kind or FUNCTION_KIND_COMM */
 };
@@ -27,11 +32,13 @@ struct function {
 struct function_table {
 	struct strtab labels;
 	VEC(struct function) functions;
-	uint32_t *of_frame;	       /* by frame of the profile */
-	uint32_t *of_sample;	       /* by sample: its comm */
+	uint32_t *first_level;	       /* by frame of the profile, and one more: into of_level */
+	uint32_t *of_level;	       /* of each frame, the innermost level first */
+	uint32_t *of_thread;	       /* by thread: its comm */
 	uint32_t truncated[STOP_MAX_]; /* by enum stop_reason; UINT32_MAX: does not occur */
 };
 
+/* `lines`: the same function in different lines is different functions, "name:line". */
 int function_table_init(struct function_table *t, const struct profile *p,
-			enum function_merge merge);
+			enum function_merge merge, bool lines);
 void function_table_fini(struct function_table *t);

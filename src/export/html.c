@@ -148,7 +148,7 @@ static int put_data(FILE *out, const struct profile *p, const struct function_ta
 	return base64_deflate_finish(b);
 }
 
-static int html_write(const struct profile *p, FILE *out)
+static int html_write(const struct profile *p, const struct export_options *options, FILE *out)
 {
 	const char *place =
 		memmem(viewer_html, viewer_html_size, VIEWER_DATA_PLACE, strlen(VIEWER_DATA_PLACE));
@@ -159,7 +159,7 @@ static int html_write(const struct profile *p, FILE *out)
 
 	if (!place)
 		return -EINVAL; /* web/build.mjs sees to it that it is there */
-	r = function_table_init(&functions, p, MERGE_BY_NAME_AND_FILE);
+	r = function_table_init(&functions, p, MERGE_BY_NAME_AND_FILE, options->lines);
 	if (!r)
 		r = call_tree_init(&tree, p, &functions);
 	if (r)

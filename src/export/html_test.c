@@ -51,7 +51,7 @@ static void write_page(const struct profile *p, struct page *page)
 
 	*page = (struct page){ 0 };
 	out = open_memstream(&page->text, &page->size);
-	ASSERT_OK(export_html.write(p, out));
+	ASSERT_OK(export_html.write(p, &(struct export_options){ 0 }, out));
 	fclose(out);
 	data = strstr(page->text, DATA_TAG);
 	ASSERT_PTR_NONNULL(data);
@@ -120,7 +120,7 @@ static void sample(struct profile *p, const uint32_t *frames, size_t nr, enum st
 	uint32_t stack;
 
 	ASSERT_OK(profile_add_stack(p, frames, nr, stop, &stack));
-	ASSERT_OK(profile_add_sample(p, "sh", stack, count));
+	ASSERT_OK(profile_add_comm_sample(p, "sh", stack, count));
 }
 
 TEST(an_empty_profile_is_a_page)

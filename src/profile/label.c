@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest that "[+0x0123456789abcdef]_[k]" and its NUL take beside a name. */
+/* The longest that "[+0x0123456789abcdef]", or ":4294967295", "_[k]" and NUL take beside a name. */
 enum { LABEL_EXTRA = 32 };
 
 static const char *const stop_names[STOP_MAX_] = {
@@ -121,39 +121,74 @@ static void unnamed(const struct profile *p, const struct profile_frame *f, char
 	append(buf, size, at, offset);
 }
 
-const char *profile_frame_name(const struct profile *p, uint32_t frame, char *buf, size_t size)
+size_t profile_frame_levels(const struct profile *p, uint32_t frame)
+{
+	size_t nr = frame < p->frames.nr ? p->frames.items[frame].nr_lines : 0;
+
+	return nr ? nr : 1;
+}
+
+const struct profile_line *profile_frame_line(const struct profile *p, uint32_t frame, size_t level)
 {
 	const struct profile_frame *f = frame < p->frames.nr ? &p->frames.items[frame] : NULL;
+
+	return f && level < f->nr_lines ? &p->lines.items[f->first_line + level] : NULL;
+}
+
+const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t level, char *buf,
+			       size_t size)
+{
+	const struct profile_line *line = profile_frame_line(p, frame, level);
 
 	if (!size)
 		return "";
 	buf[0] = '\0';
-	if (!f)
-		append(buf, size, 0, "[unknown]");
-	else if (f->name)
-		clean_string(p, f->name, buf, size);
+	if (line)
+		clean_string(p, p->functions.items[line->function].name, buf, size);
+	else if (frame < p->frames.nr)
+		unnamed(p, &p->frames.items[frame], buf, size);
 	else
-		unnamed(p, f, buf, size);
+		append(buf, size, 0, "[unknown]");
 	return buf;
 }
 
-const char *profile_frame_label(const struct profile *p, uint32_t frame, char *buf, size_t size)
+const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t level, bool lines,
+				char *buf, size_t size)
 {
-	const char *text = profile_frame_name(p, frame, buf, size);
+	const char *text = profile_frame_name(p, frame, level, buf, size);
+	const struct profile_line *line = profile_frame_line(p, frame, level);
+	char number[16];
 
-	if (frame < p->frames.nr && p->frames.items[frame].kind == FRAME_KIND_KERNEL)
+	if (lines && line && line->line) {
+		snprintf(number, sizeof(number), ":%" PRIu32, line->line);
+		append(buf, size, strlen(text), number);
+	}
+	if (profile_level_is_inlined(p, frame, level))
+		append(buf, size, strlen(text), "_[i]");
+	else if (frame < p->frames.nr && p->frames.items[frame].kind == FRAME_KIND_KERNEL)
 		append(buf, size, strlen(text), "_[k]");
 	return text;
 }
 
-size_t profile_frame_label_size(const struct profile *p, uint32_t frame)
+size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t level)
 {
 	const struct profile_frame *f = frame < p->frames.nr ? &p->frames.items[frame] : NULL;
+	const struct profile_line *line = profile_frame_line(p, frame, level);
 	uint32_t string = 0;
 
-	if (f)
-		string = f->name		 ? f->name
-			 : f->file < p->files.nr ? p->files.items[f->file].name
-						 : 0;
+	if (line)
+		string = p->functions.items[line->function].name;
+	else if (f && f->file < p->files.nr)
+		string = p->files.items[f->file].name;
 	return strlen(strtab_get(&p->strings, string)) + LABEL_EXTRA;
+}
+
+const char *profile_unit_type(const struct profile *p)
+{
+	return p->unit.type ? strtab_get(&p->strings, p->unit.type) : "samples";
+}
+
+const char *profile_unit_unit(const struct profile *p)
+{
+	return p->unit.unit ? strtab_get(&p->strings, p->unit.unit) : "count";
 }

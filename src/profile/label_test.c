@@ -23,8 +23,8 @@ static void assert_label(uint16_t kind, const char *path, const char *name, cons
 	ASSERT_OK(profile_add_frame(&p, &f, &id));
 	if (name)
 		ASSERT_OK(profile_name_frame(&p, id, name));
-	ASSERT_STR(profile_frame_label(&p, id, buf, sizeof(buf)), want);
-	ASSERT(strlen(buf) < profile_frame_label_size(&p, id));
+	ASSERT_STR(profile_frame_label(&p, id, 0, false, buf, sizeof(buf)), want);
+	ASSERT(strlen(buf) < profile_frame_label_size(&p, id, 0));
 	profile_fini(&p);
 }
 
@@ -51,10 +51,36 @@ TEST(a_short_buffer_cuts_the_label)
 
 	ASSERT_OK(profile_init(&p));
 	ASSERT_OK(profile_add_frame(&p, &f, &id));
-	ASSERT_STR(profile_frame_label(&p, id, buf, sizeof(buf)), "[kernel");
-	ASSERT_STR(profile_frame_label(&p, id, buf, 1), "");
-	ASSERT_STR(profile_frame_label(&p, 99, buf, 0), "");
-	ASSERT_STR(profile_frame_label(&p, 99, buf, sizeof(buf)), "[unknow");
+	ASSERT_STR(profile_frame_label(&p, id, 0, false, buf, sizeof(buf)), "[kernel");
+	ASSERT_STR(profile_frame_label(&p, id, 0, false, buf, 1), "");
+	ASSERT_STR(profile_frame_label(&p, 99, 0, false, buf, 0), "");
+	ASSERT_STR(profile_frame_label(&p, 99, 0, false, buf, sizeof(buf)), "[unknow");
+	profile_fini(&p);
+}
+
+TEST(a_level_has_its_function_its_line_and_its_mark)
+{
+	struct profile_frame f = { .kind = FRAME_KIND_NATIVE, .file = PROFILE_NO_FILE };
+	struct profile_function function = { 0 };
+	struct profile_line lines[2] = { { .line = 12 }, { .line = 0 } };
+	struct profile p;
+	uint32_t id;
+	char buf[64];
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_string(&p, "inner", &function.name));
+	ASSERT_OK(profile_add_function(&p, &function, &lines[0].function));
+	ASSERT_OK(profile_string(&p, "outer", &function.name));
+	ASSERT_OK(profile_add_function(&p, &function, &lines[1].function));
+	ASSERT_OK(profile_add_frame(&p, &f, &id));
+	ASSERT_EQ(profile_frame_levels(&p, id), 1);
+	ASSERT(!profile_frame_line(&p, id, 0));
+	ASSERT_OK(profile_set_lines(&p, id, lines, 2));
+	ASSERT_EQ(profile_frame_levels(&p, id), 2);
+	ASSERT_STR(profile_frame_label(&p, id, 0, false, buf, sizeof(buf)), "inner_[i]");
+	ASSERT_STR(profile_frame_label(&p, id, 0, true, buf, sizeof(buf)), "inner:12_[i]");
+	ASSERT_STR(profile_frame_label(&p, id, 1, true, buf, sizeof(buf)), "outer");
+	ASSERT(!profile_frame_line(&p, id, 2));
 	profile_fini(&p);
 }
 

@@ -19,13 +19,21 @@ void profile_fini(struct profile *p)
 {
 	strtab_fini(&p->strings);
 	vec_free(&p->files);
+	vec_free(&p->functions);
+	vec_free(&p->lines);
 	vec_free(&p->frames);
 	vec_free(&p->stacks);
 	vec_free(&p->stack_frames);
+	vec_free(&p->processes);
+	vec_free(&p->threads);
 	vec_free(&p->samples);
+	vec_free(&p->events);
 	map_fini(&p->file_ids);
+	map_fini(&p->function_ids);
 	map_fini(&p->frame_ids);
 	map_fini(&p->stack_ids);
+	map_fini(&p->process_ids);
+	map_fini(&p->thread_ids);
 	map_fini(&p->sample_ids);
 }
 
@@ -34,17 +42,62 @@ static size_t map_bytes(const struct map *m)
 	return m->cap * sizeof(*m->slots);
 }
 
+#define VEC_BYTES(v) ((v)->cap * sizeof(*(v)->items))
+
 size_t profile_bytes(const struct profile *p)
 {
 	const struct strtab *s = &p->strings;
 
-	return s->bytes + s->strings.cap * sizeof(*s->strings.items) + map_bytes(&s->by_hash) +
-	       p->files.cap * sizeof(*p->files.items) + p->frames.cap * sizeof(*p->frames.items) +
-	       p->stacks.cap * sizeof(*p->stacks.items) +
-	       p->stack_frames.cap * sizeof(*p->stack_frames.items) +
-	       p->samples.cap * sizeof(*p->samples.items) + map_bytes(&p->file_ids) +
-	       map_bytes(&p->frame_ids) + map_bytes(&p->stack_ids) + map_bytes(&p->sample_ids);
+	return s->bytes + VEC_BYTES(&s->strings) + map_bytes(&s->by_hash) + VEC_BYTES(&p->files) +
+	       VEC_BYTES(&p->functions) + VEC_BYTES(&p->lines) + VEC_BYTES(&p->frames) +
+	       VEC_BYTES(&p->stacks) + VEC_BYTES(&p->stack_frames) + VEC_BYTES(&p->processes) +
+	       VEC_BYTES(&p->threads) + VEC_BYTES(&p->samples) + VEC_BYTES(&p->events) +
+	       map_bytes(&p->file_ids) + map_bytes(&p->function_ids) + map_bytes(&p->frame_ids) +
+	       map_bytes(&p->stack_ids) + map_bytes(&p->process_ids) + map_bytes(&p->thread_ids) +
+	       map_bytes(&p->sample_ids);
 }
+
+int profile_string(struct profile *p, const char *s, uint32_t *ret)
+{
+	return strtab_intern(&p->strings, s, strlen(s), ret);
+}
+
+/*
+ * Looks the key up that hashes to *hash: `same(item)` says whether an item has it. The item's
+ * number, or -ENOENT: then *hash is where a new one goes.
+ */
+#define FIND(ids, vec, hash, same)                                                                 \
+	({                                                                                         \
+		int64_t find_r_ = -ENOENT;                                                         \
+		uint64_t *find_at_;                                                                \
+                                                                                                   \
+		for (; (find_at_ = map_get((ids), (hash))); (hash)++) {                            \
+			__auto_type item = &(vec)->items[*find_at_];                               \
+                                                                                                   \
+			if (same) {                                                                \
+				find_r_ = (int64_t)*find_at_;                                      \
+				break;                                                             \
+			}                                                                          \
+		}                                                                                  \
+		find_r_;                                                                           \
+	})
+
+/* Appends an item under its hash. */
+#define ADD(ids, vec, hash, new_item, ret)                                                         \
+	({                                                                                         \
+		int add_r_ = (vec)->nr >= UINT32_MAX ? -EOVERFLOW : vec_push((vec), new_item);     \
+                                                                                                   \
+		if (!add_r_) {                                                                     \
+			add_r_ = map_put((ids), (hash), (vec)->nr - 1);                            \
+			if (add_r_)                                                                \
+				(vec)->nr--;                                                       \
+			else                                                                       \
+				*(ret) = (uint32_t)((vec)->nr - 1);                                \
+		}                                                                                  \
+		add_r_;                                                                            \
+	})
+
+/* --- files and functions ---------------------------------------------------------------------- */
 
 static const char *last_component(const char *path)
 {
@@ -63,16 +116,15 @@ int profile_add_file(struct profile *p, const char *path, const uint8_t *build_i
 		     size_t build_id_len, uint32_t *ret)
 {
 	struct profile_file file = { 0 };
-	const char *name = last_component(path);
-	uint64_t hash, *found;
+	uint64_t hash;
+	int64_t found;
 	int r;
 
 	if (build_id_len > sizeof(file.build_id))
 		return -EINVAL;
-	r = strtab_intern(&p->strings, path, strlen(path), &file.path);
-	if (r)
-		return r;
-	r = strtab_intern(&p->strings, name, strlen(name), &file.name);
+	r = profile_string(p, path, &file.path);
+	if (!r)
+		r = profile_string(p, last_component(path), &file.name);
 	if (r)
 		return r;
 	if (build_id_len)
@@ -80,56 +132,84 @@ int profile_add_file(struct profile *p, const char *path, const uint8_t *build_i
 	file.build_id_len = (uint8_t)build_id_len;
 
 	hash = XXH3_64bits_withSeed(file.build_id, sizeof(file.build_id), file.path);
-	for (; (found = map_get(&p->file_ids, hash)); hash++) {
-		if (same_file(&p->files.items[*found], &file)) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
-	}
-	r = vec_push(&p->files, file);
-	if (r)
-		return r;
-	r = map_put(&p->file_ids, hash, p->files.nr - 1);
-	if (r) {
-		p->files.nr--;
-		return r;
-	}
-	*ret = (uint32_t)(p->files.nr - 1);
+	found = FIND(&p->file_ids, &p->files, hash, same_file(item, &file));
+	if (found < 0)
+		return ADD(&p->file_ids, &p->files, hash, file, ret);
+	*ret = (uint32_t)found;
 	return 0;
 }
 
-static bool same_frame(const struct profile_frame *known, const struct profile_frame *f)
+int profile_add_function(struct profile *p, const struct profile_function *function, uint32_t *ret)
 {
+	uint64_t hash = XXH3_64bits(function, sizeof(*function));
+	int64_t found = FIND(&p->function_ids, &p->functions, hash,
+			     !memcmp(item, function, sizeof(*function)));
+
+	if (found < 0)
+		return ADD(&p->function_ids, &p->functions, hash, *function, ret);
+	*ret = (uint32_t)found;
+	return 0;
+}
+
+/* --- frames and stacks ------------------------------------------------------------------------ */
+
+static int add_lines(struct profile *p, const struct profile_line *lines, size_t nr,
+		     uint32_t *ret_first)
+{
+	int r;
+
+	if (p->lines.nr + nr > UINT32_MAX)
+		return -EOVERFLOW;
+	r = vec_reserve(&p->lines, p->lines.nr + nr);
+	if (r)
+		return r;
+	if (nr)
+		memcpy(p->lines.items + p->lines.nr, lines, nr * sizeof(*lines));
+	*ret_first = (uint32_t)p->lines.nr;
+	p->lines.nr += nr;
+	return 0;
+}
+
+static bool same_frame(const struct profile *p, const struct profile_frame *known,
+		       const struct profile_frame *f, const struct profile_line *lines, size_t nr)
+{
+	size_t known_nr = known->named_late ? 0 : known->nr_lines;
+
 	return known->address == f->address && known->file == f->file && known->kind == f->kind &&
-	       known->scope == f->scope && (known->named_late ? 0 : known->name) == f->name;
+	       known->scope == f->scope && known_nr == nr &&
+	       (!nr || !memcmp(p->lines.items + known->first_line, lines, nr * sizeof(*lines)));
+}
+
+int profile_add_named_frame(struct profile *p, const struct profile_frame *frame,
+			    const struct profile_line *lines, size_t nr, uint32_t *ret)
+{
+	const uint64_t key[3] = { frame->address, (uint64_t)frame->file << 32 | frame->scope,
+				  frame->kind };
+	struct profile_frame added = *frame;
+	uint64_t hash = XXH3_64bits(key, sizeof(key));
+	int64_t found;
+	int r;
+
+	for (size_t i = 0; i < nr; i++)
+		if (lines[i].function >= p->functions.nr)
+			return -EINVAL;
+	if (nr)
+		hash = XXH3_64bits_withSeed(lines, nr * sizeof(*lines), hash);
+	found = FIND(&p->frame_ids, &p->frames, hash, same_frame(p, item, frame, lines, nr));
+	if (found >= 0) {
+		*ret = (uint32_t)found;
+		return 0;
+	}
+	added.named_late = 0;
+	added.first_line = 0;
+	added.nr_lines = (uint32_t)nr;
+	r = nr ? add_lines(p, lines, nr, &added.first_line) : 0;
+	return r ? r : ADD(&p->frame_ids, &p->frames, hash, added, ret);
 }
 
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret)
 {
-	const uint64_t key[3] = { frame->address, (uint64_t)frame->file << 32 | frame->scope,
-				  (uint64_t)frame->name << 32 | frame->kind };
-	uint64_t hash = XXH3_64bits(key, sizeof(key)), *found;
-	int r;
-
-	for (; (found = map_get(&p->frame_ids, hash)); hash++) {
-		if (same_frame(&p->frames.items[*found], frame)) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
-	}
-	if (p->frames.nr >= UINT32_MAX)
-		return -EOVERFLOW;
-	r = vec_push(&p->frames, *frame);
-	if (r)
-		return r;
-	p->frames.items[p->frames.nr - 1].named_late = 0;
-	r = map_put(&p->frame_ids, hash, p->frames.nr - 1);
-	if (r) {
-		p->frames.nr--;
-		return r;
-	}
-	*ret = (uint32_t)(p->frames.nr - 1);
-	return 0;
+	return profile_add_named_frame(p, frame, NULL, 0, ret);
 }
 
 static bool same_stack(const struct profile *p, const struct profile_stack *known,
@@ -142,17 +222,17 @@ static bool same_stack(const struct profile *p, const struct profile_stack *know
 int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum stop_reason stop,
 		      uint32_t *ret)
 {
-	uint64_t hash = XXH3_64bits_withSeed(frames, nr * sizeof(*frames), stop), *found;
+	uint64_t hash = XXH3_64bits_withSeed(frames, nr * sizeof(*frames), stop);
+	int64_t found =
+		FIND(&p->stack_ids, &p->stacks, hash, same_stack(p, item, frames, nr, stop));
 	struct profile_stack stack;
 	int r;
 
-	for (; (found = map_get(&p->stack_ids, hash)); hash++) {
-		if (same_stack(p, &p->stacks.items[*found], frames, nr, stop)) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
+	if (found >= 0) {
+		*ret = (uint32_t)found;
+		return 0;
 	}
-	if (p->stack_frames.nr + nr > UINT32_MAX || p->stacks.nr >= UINT32_MAX)
+	if (p->stack_frames.nr + nr > UINT32_MAX)
 		return -EOVERFLOW;
 	r = vec_reserve(&p->stack_frames, p->stack_frames.nr + nr);
 	if (r)
@@ -160,65 +240,147 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 	stack = (struct profile_stack){ .first = (uint32_t)p->stack_frames.nr,
 					.nr = (uint32_t)nr,
 					.stop = (uint8_t)stop };
-	r = vec_push(&p->stacks, stack);
+	r = ADD(&p->stack_ids, &p->stacks, hash, stack, ret);
 	if (r)
 		return r;
-	r = map_put(&p->stack_ids, hash, p->stacks.nr - 1);
-	if (r) {
-		p->stacks.nr--;
-		return r;
-	}
 	if (nr)
 		memcpy(p->stack_frames.items + stack.first, frames, nr * sizeof(*frames));
 	p->stack_frames.nr += nr;
-	*ret = (uint32_t)(p->stacks.nr - 1);
 	return 0;
 }
 
-int profile_add_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count)
+/* --- who was seen, how often, when ------------------------------------------------------------ */
+
+int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *ret)
 {
-	uint32_t comm_id;
-	uint64_t key, *found;
+	struct profile_process process = { .pid = pid, .key = key, .uid = UINT32_MAX };
+	uint64_t hash = XXH3_64bits_withSeed(&pid, sizeof(pid), key);
+	int64_t found =
+		FIND(&p->process_ids, &p->processes, hash, item->pid == pid && item->key == key);
+
+	if (found < 0)
+		return ADD(&p->process_ids, &p->processes, hash, process, ret);
+	*ret = (uint32_t)found;
+	return 0;
+}
+
+int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
+		       uint32_t *ret)
+{
+	struct profile_thread thread = { .process = process, .tid = tid };
+	uint64_t hash;
+	int64_t found;
 	int r;
 
-	if (stack >= p->stacks.nr)
+	if (process >= p->processes.nr)
 		return -EINVAL;
-	r = strtab_intern(&p->strings, comm, strlen(comm), &comm_id);
+	r = profile_string(p, comm, &thread.comm);
 	if (r)
 		return r;
+	hash = XXH3_64bits(&thread, sizeof(thread));
+	found = FIND(&p->thread_ids, &p->threads, hash, !memcmp(item, &thread, sizeof(thread)));
+	if (found < 0)
+		return ADD(&p->thread_ids, &p->threads, hash, thread, ret);
+	*ret = (uint32_t)found;
+	return 0;
+}
+
+int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t count,
+		       uint32_t *ret)
+{
+	uint64_t key = (uint64_t)thread << 32 | stack, *found;
+	uint32_t id;
+	int r;
+
+	if (stack >= p->stacks.nr || thread >= p->threads.nr)
+		return -EINVAL;
 	/* Two 32-bit ids fill the map's key exactly: there is nothing to hash or compare. */
-	key = (uint64_t)comm_id << 32 | stack;
 	found = map_get(&p->sample_ids, key);
 	if (found) {
 		p->samples.items[*found].count += count;
+		if (ret)
+			*ret = (uint32_t)*found;
 		return 0;
 	}
-	r = vec_push(&p->samples, ((struct profile_sample){ comm_id, stack, count }));
+	r = ADD(&p->sample_ids, &p->samples, key, ((struct profile_sample){ thread, stack, count }),
+		&id);
+	if (!r && ret)
+		*ret = id;
+	return r;
+}
+
+int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count)
+{
+	uint32_t process, thread;
+	int r;
+
+	r = profile_add_process(p, 0, 0, &process);
+	if (!r)
+		r = profile_add_thread(p, process, 0, comm, &thread);
+	return r ? r : profile_add_sample(p, thread, stack, count, NULL);
+}
+
+int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu)
+{
+	if (sample >= p->samples.nr)
+		return -EINVAL;
+	return vec_push(&p->events, ((struct profile_event){ time_ns, sample, cpu }));
+}
+
+void profile_drop_events(struct profile *p)
+{
+	vec_free(&p->events);
+	p->events_dropped = true;
+}
+
+void profile_clear_samples(struct profile *p)
+{
+	p->samples.nr = p->events.nr = p->threads.nr = p->processes.nr = 0;
+	p->stacks.nr = p->stack_frames.nr = p->frames.nr = p->lines.nr = 0;
+	p->events_dropped = false;
+	map_clear(&p->sample_ids);
+	map_clear(&p->thread_ids);
+	map_clear(&p->process_ids);
+	map_clear(&p->stack_ids);
+	map_clear(&p->frame_ids);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+int profile_set_lines(struct profile *p, uint32_t frame, const struct profile_line *lines,
+		      size_t nr)
+{
+	struct profile_frame *f;
+	uint32_t first;
+	int r;
+
+	if (frame >= p->frames.nr || !nr)
+		return -EINVAL;
+	for (size_t i = 0; i < nr; i++)
+		if (lines[i].function >= p->functions.nr)
+			return -EINVAL;
+	f = &p->frames.items[frame];
+	if (f->nr_lines && !f->named_late)
+		return -EEXIST;
+	r = add_lines(p, lines, nr, &first);
 	if (r)
 		return r;
-	r = map_put(&p->sample_ids, key, p->samples.nr - 1);
-	if (r)
-		p->samples.nr--;
-	return r;
+	f->first_line = first;
+	f->nr_lines = (uint32_t)nr;
+	f->named_late = 1;
+	return 0;
 }
 
 int profile_name_frame(struct profile *p, uint32_t frame, const char *name)
 {
-	struct profile_frame *f;
-	uint32_t id;
+	struct profile_function function = { 0 };
+	struct profile_line line = { 0 };
 	int r;
 
-	if (frame >= p->frames.nr)
-		return -EINVAL;
-	f = &p->frames.items[frame];
-	if (f->name && !f->named_late)
-		return -EEXIST;
-	r = strtab_intern(&p->strings, name, strlen(name), &id);
-	if (r)
-		return r;
-	f->name = id;
-	f->named_late = 1;
-	return 0;
+	r = profile_string(p, name, &function.name);
+	if (!r)
+		r = profile_add_function(p, &function, &line.function);
+	return r ? r : profile_set_lines(p, frame, &line, 1);
 }
 
 uint64_t profile_total(const struct profile *p)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile: distinct frames, distinct stacks, and how often each (comm, stack) was seen. The full
- * identity counts (kind, file, address, scope, name): two stacks are one only if every frame is and
- * they ended alike.
+ * A profile: distinct frames, distinct stacks, how often each thread was seen with each, and, if
+ * wanted, when. The full identity counts: two stacks are one only if every frame is (kind, file,
+ * address, scope, and the functions and lines of frames that were added with them) and they ended
+ * alike.
  *
  * The recorder fills it by address while it runs; names are attached at the end
- * (profile_name_frame) and exporters read it. Not thread-safe. Nothing here is bounded but by
- * 32-bit ids (-EOVERFLOW): who fills a profile watches profile_bytes() against its memory limit.
+ * (profile_name_frame, profile_set_lines) and exporters read it. Readers of formats
+ * (export/export.h) fill it with frames that have their names already. Not thread-safe. Nothing
+ * here is bounded but by 32-bit ids (-EOVERFLOW): who fills a profile watches profile_bytes()
+ * against its memory limit.
  */
 #pragma once
 
@@ -26,26 +29,68 @@ enum frame_kind {
 	FRAME_KIND_MAX_ = 32,	  /* runtimes follow in later issues */
 };
 
+/* What a function is written in, as far as known; numbers are symbol/symbol_table.h's. */
+enum function_language {
+	FUNCTION_LANGUAGE_UNKNOWN = 0,
+	FUNCTION_LANGUAGE_C = 1,
+	FUNCTION_LANGUAGE_CPP = 2,
+	FUNCTION_LANGUAGE_RUST = 3,
+	FUNCTION_LANGUAGE_GO = 4,
+	FUNCTION_LANGUAGE_D = 5,
+	FUNCTION_LANGUAGE_SWIFT = 6,
+	FUNCTION_LANGUAGE_OTHER = 7,
+	FUNCTION_LANGUAGE_MAX_ = 8,
+};
+
 #define PROFILE_NO_FILE UINT32_MAX
+
+enum { PROFILE_FILE_ID_SIZE = 16 };
 
 /* Where a frame's code comes from: an ELF file, the kernel, a module, or anonymous memory. */
 struct profile_file {
-	uint32_t path; /* strtab; "[kernel]", "[anon]", "[vdso]", or the path as its process saw it
-			*/
+	uint32_t path; /* strtab; "[kernel]", "[nf_tables]", "[anon]", "[vdso]", or the path as its
+			  process saw it */
 	uint32_t name; /* strtab; the last component of path */
 	uint8_t build_id[20];
-	uint8_t build_id_len; /* 0: none known */
+	uint8_t build_id_len;		       /* 0: none known */
+	bool has_file_id;		       /* not part of the identity, like all that follows */
+	uint8_t file_id[PROFILE_FILE_ID_SIZE]; /* htlhash, see elf/file_id.h */
+	uint32_t go_build_id;		       /* strtab; 0: none */
+	/*
+	 * Its executable code in the file's own address space: [start, end) covers the addresses of
+	 * all its frames; `offset` is where `start` is in the file. 0, 0: not known.
+	 */
+	uint64_t start, end, offset;
 };
 
+struct profile_function {
+	uint32_t name;	       /* strtab; as people write it */
+	uint32_t linkage_name; /* strtab; as the linker has it (mangled); 0: the same */
+	uint32_t source;       /* strtab; path of the source file; 0: not known */
+	uint32_t start_line;   /* of its declaration; 0: not known */
+	uint32_t language;     /* enum function_language */
+};
+
+/* A function at work: in which line it runs, or calls the next one. */
+struct profile_line {
+	uint32_t function; /* index into functions */
+	uint32_t line;	   /* 0: not known */
+	uint32_t column;   /* 0: not known */
+};
+
+/*
+ * One address of a stack. Its levels are lines[first_line .. first_line + nr_lines): the innermost
+ * inlined function first, the real function last; none until it is named, or if nobody knows.
+ */
 struct profile_frame {
 	uint16_t kind;	     /* enum frame_kind */
-	uint16_t named_late; /* profile_name_frame() gave the name: it is no part of the identity */
+	uint16_t named_late; /* its levels came later: they are no part of the identity */
 	uint32_t file;	     /* index into files; PROFILE_NO_FILE: none */
 	uint64_t address; /* in the file's own address space; in anonymous memory and the kernel: as
-			     is */
+			     is; of a caller: return address - 1 */
 	uint32_t
 		scope; /* what else tells two frames apart: the process of anonymous code; else 0 */
-	uint32_t name; /* strtab; 0 until named: then exporters print profile_frame_label() */
+	uint32_t first_line, nr_lines;
 };
 
 /* A stack: frames[first..first+nr) of profile.stack_frames, innermost first. */
@@ -55,55 +100,154 @@ struct profile_stack {
 	uint8_t stop; /* enum stop_reason */
 };
 
+/* What is 0 or "" is not known. Times are CLOCK_REALTIME. */
+struct profile_process {
+	int32_t pid; /* in our PID namespace; 0: of no known process (folded text) */
+	int32_t parent_pid;
+	int32_t vpid;	    /* in its own PID namespace; 0: not known */
+	uint32_t uid;	    /* effective; UINT32_MAX: not known */
+	uint32_t name;	    /* strtab; its main thread's comm */
+	uint32_t path;	    /* strtab; of its executable */
+	uint32_t container; /* strtab; the container's id, by its cgroup */
+	uint64_t key;	    /* tells processes with the same PID apart */
+	uint64_t start_ns, end_ns;
+};
+
+struct profile_thread {
+	uint32_t process; /* index */
+	int32_t tid;	  /* 0: not known */
+	uint32_t comm;	  /* strtab; a thread that changes it is another one from there on */
+};
+
+/* How often a thread was seen with a stack; distinct (thread, stack). */
 struct profile_sample {
-	uint32_t comm; /* strtab */
+	uint32_t thread;
 	uint32_t stack;
-	uint64_t count;
+	uint64_t count; /* in the profile's unit */
+};
+
+/* One of these times: `count` of a sample is the sum over its events, if there are any. */
+struct profile_event {
+	uint64_t time_ns; /* since profile.start_ns */
+	uint32_t sample;  /* index */
+	uint32_t cpu;
+};
+
+/* What a count counts: "samples", "count"; of an imported file perhaps "inuse_space", "bytes". */
+struct profile_unit {
+	uint32_t type, unit; /* strtab; 0: samples, count */
+};
+
+/* The machine; strtab, 0: not known. */
+struct profile_host {
+	uint32_t name, id; /* host name, machine-id */
+	uint32_t arch;	   /* "amd64", "arm64" */
+	uint32_t os;	   /* "Linux 6.1.0 ..." */
 };
 
 struct profile {
 	struct strtab strings;
 	VEC(struct profile_file) files;
+	VEC(struct profile_function) functions;
+	VEC(struct profile_line) lines;
 	VEC(struct profile_frame) frames;
 	VEC(struct profile_stack) stacks;
 	VEC(uint32_t) stack_frames;
-	VEC(struct profile_sample) samples; /* distinct (comm, stack) */
+	VEC(struct profile_process) processes;
+	VEC(struct profile_thread) threads;
+	VEC(struct profile_sample) samples;
+	/*
+	 * In the order of time within a CPU, nearly so between them. Empty if not kept; who keeps
+	 * them keeps all (counts are the sums) or none: profile_drop_events().
+	 */
+	VEC(struct profile_event) events;
+	bool events_dropped; /* there were too many */
 	/* Hash of the whole key -> index; the key itself is compared on a hit, see profile.c. */
-	struct map file_ids, frame_ids, stack_ids, sample_ids;
+	struct map file_ids, function_ids, frame_ids, stack_ids, process_ids, thread_ids,
+		sample_ids;
 	uint64_t start_ns, duration_ns; /* wall clock start (CLOCK_REALTIME) */
-	uint32_t frequency_hz;
+	uint32_t frequency_hz;		/* 0: not known */
+	struct profile_unit unit;
+	struct profile_host host;
 };
 
 int profile_init(struct profile *p);
 void profile_fini(struct profile *p);
 size_t profile_bytes(const struct profile *p);
 
+/* The string's number, new or known; "" is 0. */
+int profile_string(struct profile *p, const char *s, uint32_t *ret);
 /* The file of (path, build_id), new or known. -EINVAL: the build id is longer than 20 bytes. */
 int profile_add_file(struct profile *p, const char *path, const uint8_t *build_id,
 		     size_t build_id_len, uint32_t *ret);
-/* The frame, new or known; `named_late` is ignored. */
+/* The function, new or known. */
+int profile_add_function(struct profile *p, const struct profile_function *function, uint32_t *ret);
+/* The frame without levels, new or known; what `frame` says of lines is ignored. */
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret);
+/* The frame with these levels, which are part of its identity, new or known. */
+int profile_add_named_frame(struct profile *p, const struct profile_frame *frame,
+			    const struct profile_line *lines, size_t nr, uint32_t *ret);
 /* `frames` innermost first, without a truncation marker: that is made from `stop`. */
 int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum stop_reason stop,
 		      uint32_t *ret);
-/* Counts a stack; two hash look-ups and no allocation if (comm, stack) was seen before. */
-int profile_add_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count);
-/* Names a frame that was added without a name; -EEXIST if it was added with one. */
-int profile_name_frame(struct profile *p, uint32_t frame, const char *name);
-
 /*
- * A frame as text into `buf`, cut to `size`: its name; "[file+0xoffset]" where the name is not
- * known,
- * "[anon]" in anonymous memory. ';' becomes ':', control characters '_', broken UTF-8 '?'.
+ * The process of (pid, key), new or known; `key` is the caller's, a start time for example. What
+ * else is known the caller writes into p->processes.items[*ret].
  */
-const char *profile_frame_name(const struct profile *p, uint32_t frame, char *buf, size_t size);
-/* The same with "_[k]" behind a kernel frame: as folded stacks have it. */
-const char *profile_frame_label(const struct profile *p, uint32_t frame, char *buf, size_t size);
+int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *ret);
+int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
+		       uint32_t *ret);
+/*
+ * Counts a stack; a hash look-up and no allocation if (thread, stack) was seen before. `ret` (the
+ * sample's number) may be NULL.
+ */
+int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t count,
+		       uint32_t *ret);
+/* The same of a thread of which nothing but the name is known. */
+int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count);
+/* One time that a sample was seen; the count is not touched. */
+int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu);
+/* Forgets all events: there is no room for them. The counts stay. */
+void profile_drop_events(struct profile *p);
+/* Forgets samples, events, threads, stacks and frames; strings, files and functions stay. */
+void profile_clear_samples(struct profile *p);
+
+/* Names a frame that was added without levels: one, of that name. -EEXIST if it was added with. */
+int profile_name_frame(struct profile *p, uint32_t frame, const char *name);
+/* The same with all its levels. */
+int profile_set_lines(struct profile *p, uint32_t frame, const struct profile_line *lines,
+		      size_t nr);
+
+/* How many functions a frame shows: 1, also without a name, and more if something is inlined. */
+size_t profile_frame_levels(const struct profile *p, uint32_t frame);
+/* Level `level` (0: the innermost); NULL if nothing is known of it. */
+const struct profile_line *profile_frame_line(const struct profile *p, uint32_t frame,
+					      size_t level);
+/* Inlined into the next level. */
+static inline bool profile_level_is_inlined(const struct profile *p, uint32_t frame, size_t level)
+{
+	return level + 1 < profile_frame_levels(p, frame);
+}
+/*
+ * A level as text into `buf`, cut to `size`: its name; "[file+0xoffset]" where the name is not
+ * known, "[anon]" in anonymous memory. ';' becomes ':', control characters '_', broken UTF-8 '?'.
+ */
+const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t level, char *buf,
+			       size_t size);
+/*
+ * The same as folded stacks have it: ":line" behind it if `lines` and it is known, "_[k]" behind a
+ * kernel frame, "_[i]" behind an inlined one.
+ */
+const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t level, bool lines,
+				char *buf, size_t size);
 /* A `size` in which the two above cut nothing. */
-size_t profile_frame_label_size(const struct profile *p, uint32_t frame);
+size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t level);
 /* Any text, made fit for output in that way. `len` bytes in, at most `size` - 1 out,
  * NUL-terminated. */
 size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size);
+/* "samples" and "count" if the profile says nothing else. */
+const char *profile_unit_type(const struct profile *p);
+const char *profile_unit_unit(const struct profile *p);
 
 /* "no_mapping" and its sentence; "unknown" for a number without an entry. */
 const char *profile_stop_name(enum stop_reason stop);

@@ -2,15 +2,19 @@
 #include "profile/profile.h"
 #include "test.h"
 
+/* `name` 0: without a name */
 static uint32_t add_frame(struct profile *p, uint16_t kind, uint32_t file, uint64_t address,
 			  uint32_t scope, uint32_t name)
 {
 	const struct profile_frame f = {
-		.kind = kind, .file = file, .address = address, .scope = scope, .name = name
+		.kind = kind, .file = file, .address = address, .scope = scope
 	};
+	struct profile_function function = { .name = name };
+	struct profile_line line = { .line = 7 };
 	uint32_t id = UINT32_MAX;
 
-	ASSERT_OK(profile_add_frame(p, &f, &id));
+	ASSERT_OK(profile_add_function(p, &function, &line.function));
+	ASSERT_OK(profile_add_named_frame(p, &f, &line, name ? 1 : 0, &id));
 	return id;
 }
 
@@ -65,7 +69,7 @@ TEST(a_late_name_does_not_change_the_identity)
 	ASSERT_OK(strtab_intern(&p.strings, "f", 1, &name));
 	id = add_frame(&p, 1, 0, 0x1000, 0, 0);
 	ASSERT_OK(profile_name_frame(&p, id, "f"));
-	ASSERT_EQ(p.frames.items[id].name, name);
+	ASSERT_EQ(p.functions.items[profile_frame_line(&p, id, 0)->function].name, name);
 	ASSERT_EQ(add_frame(&p, 1, 0, 0x1000, 0, 0), id);
 	ASSERT(add_frame(&p, 1, 0, 0x1000, 0, name) != id);
 	ASSERT_OK(profile_name_frame(&p, id, "better"));
@@ -96,7 +100,7 @@ TEST(stacks_are_told_apart_by_frames_and_stop)
 	profile_fini(&p);
 }
 
-TEST(samples_add_up_per_comm_and_stack)
+TEST(samples_add_up_per_thread_and_stack)
 {
 	const uint32_t frames[] = { 1, 2 };
 	struct profile p;
@@ -106,15 +110,50 @@ TEST(samples_add_up_per_comm_and_stack)
 	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &a));
 	ASSERT_OK(profile_add_stack(&p, frames, 1, STOP_NO_RULE, &b));
 	for (int i = 0; i < 1000; i++) {
-		ASSERT_OK(profile_add_sample(&p, "x", a, 1));
-		ASSERT_OK(profile_add_sample(&p, "y", a, 2));
-		ASSERT_OK(profile_add_sample(&p, "x", b, 3));
+		ASSERT_OK(profile_add_comm_sample(&p, "x", a, 1));
+		ASSERT_OK(profile_add_comm_sample(&p, "y", a, 2));
+		ASSERT_OK(profile_add_comm_sample(&p, "x", b, 3));
 	}
 	ASSERT_EQ(p.samples.nr, 3);
 	ASSERT_EQ(p.samples.items[2].count, 3000);
 	ASSERT_EQ(profile_total(&p), 6000);
 	ASSERT_EQ(profile_complete(&p), 3000);
-	ASSERT_ERR(profile_add_sample(&p, "x", 2, 1), EINVAL);
+	ASSERT_ERR(profile_add_comm_sample(&p, "x", 2, 1), EINVAL);
+	profile_fini(&p);
+}
+
+TEST(threads_are_told_apart_by_process_tid_and_comm)
+{
+	const uint32_t frames[] = { 1, 2 };
+	uint32_t first, second, threads[4], stack, again, sample;
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_add_process(&p, 10, 1, &first));
+	ASSERT_OK(profile_add_process(&p, 10, 2, &second));
+	ASSERT(first != second);
+	ASSERT_OK(profile_add_thread(&p, first, 10, "sh", &threads[0]));
+	ASSERT_OK(profile_add_thread(&p, first, 11, "sh", &threads[1]));
+	ASSERT_OK(profile_add_thread(&p, first, 10, "ls", &threads[2]));
+	ASSERT_OK(profile_add_thread(&p, second, 10, "sh", &threads[3]));
+	ASSERT_OK(profile_add_thread(&p, first, 10, "sh", &again));
+	ASSERT_EQ(again, threads[0]);
+	ASSERT_EQ(p.threads.nr, 4);
+	ASSERT_ERR(profile_add_thread(&p, 2, 1, "x", &again), EINVAL);
+	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &stack));
+	for (int i = 0; i < 4; i++)
+		ASSERT_OK(profile_add_sample(&p, threads[i], stack, 1, &sample));
+	ASSERT_EQ(sample, 3);
+	ASSERT_OK(profile_add_event(&p, sample, 1000, 3));
+	ASSERT_ERR(profile_add_event(&p, 4, 1000, 3), EINVAL);
+	ASSERT_EQ(p.events.nr, 1);
+	profile_drop_events(&p);
+	ASSERT(p.events_dropped && !p.events.nr);
+	ASSERT_EQ(profile_total(&p), 4);
+	profile_clear_samples(&p);
+	ASSERT_EQ(profile_total(&p), 0);
+	ASSERT_OK(profile_add_process(&p, 10, 2, &second));
+	ASSERT_EQ(second, 0);
 	profile_fini(&p);
 }
 

@@ -56,7 +56,7 @@ static void add(struct profile *p, const char *comm, const char *frames, enum st
 		ids[--nr] = frame(p, s);
 	free(copy);
 	check(profile_add_stack(p, ids + nr, MAX_FRAMES - nr, stop, &stack), "stack");
-	check(profile_add_sample(p, comm, stack, count), "sample");
+	check(profile_add_comm_sample(p, comm, stack, count), "sample");
 }
 
 /* 1,000 samples. */
@@ -111,7 +111,7 @@ static void make_million(struct profile *p)
 		check(profile_add_stack(p, ids, nr, roll(200) ? STOP_COMPLETE : STOP_NO_RULE,
 					&stack),
 		      "stack");
-		check(profile_add_sample(p, comm, stack, 1 + roll(roll(50) ? 4 : 2000)), "sample");
+		check(profile_add_comm_sample(p, comm, stack, 1 + roll(roll(50) ? 4 : 2000)), "sample");
 	}
 	/* And one very deep recursion. */
 	for (uint32_t n = 1100; n <= 1150; n += 50) {
@@ -120,7 +120,7 @@ static void make_million(struct profile *p)
 		for (uint32_t d = 0; d < n; d++)
 			ids[d] = functions[1];
 		check(profile_add_stack(p, ids, n, STOP_MAX_FRAMES, &stack), "stack");
-		check(profile_add_sample(p, "deep", stack, 3000), "sample");
+		check(profile_add_comm_sample(p, "deep", stack, 3000), "sample");
 	}
 	free(functions);
 }
@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 		if (!strcmp(kinds[i].name, argv[1]))
 			kinds[i].make(&p);
 	check(export_file_open(argv[2], &file), argv[2]);
-	check(export_file_commit(file, &export_html, &p), argv[2]);
+	check(export_file_commit(file, &export_html, &p, &(struct export_options){ 0 }), argv[2]);
 	export_file_free(file);
 	profile_fini(&p);
 	return 0;
