@@ -111,7 +111,8 @@ static void make_million(struct profile *p)
 		check(profile_add_stack(p, ids, nr, roll(200) ? STOP_COMPLETE : STOP_NO_RULE,
 					&stack),
 		      "stack");
-		check(profile_add_comm_sample(p, comm, stack, 1 + roll(roll(50) ? 4 : 2000)), "sample");
+		check(profile_add_comm_sample(p, comm, stack, 1 + roll(roll(50) ? 4 : 2000)),
+		      "sample");
 	}
 	/* And one very deep recursion. */
 	for (uint32_t n = 1100; n <= 1150; n += 50) {
