@@ -12,16 +12,18 @@ enum {
 	LINE_FILES_MAX = 1 << 20, /* of one program */
 	LINE_ROWS_MAX = 64 << 20, /* of one program; a byte of it makes one row at most */
 	LINE_PATH_MAX = 4096,	  /* longer paths are cut at the front */
+	/* All paths of one program; large ones of real files have 2 MB. The rest are "". */
+	LINE_PATHS_MAX = 64 << 20,
 };
 
 /*
  * From `addr` on, until the next row. A row with LINE_END ends a sequence: nothing is known from
- * there on. File and line of 0xffffffff and 0: code that belongs to no line.
+ * there on.
  */
 struct line_row {
 	uint64_t addr;
-	uint32_t file;	 /* index into files, or UINT32_MAX */
-	uint32_t line;	 /* 1-based; 0: none */
+	uint32_t file;	 /* index into files, or UINT32_MAX: not known */
+	uint32_t line;	 /* 1-based; 0: code that belongs to no line, whatever its file says */
 	uint16_t column; /* 1-based; 0: none; beyond 65535: 0 */
 	uint16_t flags;	 /* LINE_* */
 };
@@ -31,11 +33,15 @@ enum {
 	LINE_IS_STMT = 1 << 1,
 };
 
+/*
+ * Rows have ascending addresses, no two the same. Where sequences of a program overlap, the one
+ * that begins first (at one address: stands first) keeps what it covers.
+ */
 struct line_table {
-	struct line_row *rows; /* sorted by addr; of equal ones the last counts */
+	struct line_row *rows;
 	size_t nr_rows;
-	const char **
-		files; /* cleaned of "//", "/./"; joined with directory and compilation directory */
+	/* Cleaned of "//", "/./"; joined with directory and compilation directory. */
+	const char **files;
 	size_t nr_files;
 	/*
 	 * The program's own number of file `i` -> index here: numbers are 1-based up to DWARF 4 and
@@ -54,9 +60,10 @@ struct line_source {
 
 /*
  * Runs the program at `offset` of .debug_line. Sequences that begin at 0 or at a tombstone (what
- * linkers write for discarded code: 0, 1, -1, -2) are left out . 0; -EBADMSG:
- * nothing of it makes sense; -ENOTSUP: a version that we don't know; -ENOMEM. A program that breaks
- * off gives the rows before. `comp_dir` and `name` are the unit's, "" if not known.
+ * linkers write for discarded code: 0, 1, -1, -2) are left out. 0; -EBADMSG: nothing of it makes
+ * sense; -ENOTSUP: a version that we don't know; -ENOMEM. A program that breaks off gives the rows
+ * before. `comp_dir` and `name` are the unit's, "" if not known; `name` is the only file where the
+ * program has none. `address_size` 0 is 8.
  */
 int line_table_read(const struct line_source *source, uint64_t offset, const char *comp_dir,
 		    const char *name, uint8_t address_size, struct line_table *ret);
