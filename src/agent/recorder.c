@@ -86,6 +86,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 		track_targets(r, e);
 	if (process_table_apply(&r->processes, e, r->events.text.items))
 		r->stats.lost[LOST_SIDE_BAND]++;
+	census_on_event(&r->census, e);
 	proc = e->type == SIDE_MMAP ? process_find(&r->processes, e->pid) : NULL;
 	if (proc && proc->user && ((struct view *)proc->user)->version != proc->version)
 		mark_changed(r, e->pid);
@@ -229,6 +230,7 @@ static void update_stats(struct recorder *r)
 	s->lost[LOST_FILES_EVICTED] = r->store.nr_evicted + r->publisher.nr_too_big;
 	s->lost[LOST_RULES_FULL] = r->store.nr_rules_lost;
 	s->lost[LOST_MAPPINGS_CAPPED] = r->processes.nr_mappings_capped;
+	s->processes = (uint32_t)r->profile->processes.nr;
 	s->files = 0;
 	for (i = 0; i < r->resolver.profile_files.nr; i++)
 		s->files += r->resolver.profile_files.items[i] != UINT32_MAX;
@@ -503,6 +505,8 @@ static int set_up(struct recorder *r)
 	}
 	r->profile_bytes_max = budget.profile;
 	r->batch_bytes_max = budget.batch;
+	r->keep_events = o->keep_events;
+	census_init(&r->census, r->profile);
 	return 0;
 }
 
@@ -519,7 +523,7 @@ static void tear_down(struct recorder *r)
 	command_free(r->command);
 	map_fini(&r->stacks);
 	map_fini(&r->targets);
-	map_fini(&r->seen);
+	census_fini(&r->census);
 	map_fini(&r->refreshed);
 	vec_free(&r->batch.bytes);
 	vec_free(&r->batch.pending);

@@ -29,7 +29,8 @@ struct recorder_options {
 	uint64_t memory_limit;
 	uint32_t max_frames;
 	bool no_kernel;
-	bool idle; /* sample idle CPUs too */
+	bool idle;	  /* sample idle CPUs too */
+	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	/* Called about four times a second with what there is so far; may be NULL. */
 	void (*progress)(void *ctx, const struct recorder_stats *stats);
 	void *progress_ctx;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/census.h"
 #include "agent/command.h"
 #include "agent/kernel_side.h"
 #include "agent/publisher.h"
@@ -35,19 +36,20 @@ struct recorder {
 	struct unwind_store store;
 	struct publisher publisher;
 	struct resolver resolver;
+	struct census census;
 	struct command *command;
 	struct walk *walk;
 	struct replay_save *replay;
 	struct map
 		stacks; /* hash of a kernel-walked stack -> generation << 32 | profile's number */
 	struct map targets;   /* live processes that are recorded, if there is a choice */
-	struct map seen;      /* processes with samples */
 	struct map refreshed; /* pid -> when its maps were read again last */
 	struct batch batch;   /* the turn's samples */
 	size_t event_at;      /* the next of the turn's events */
 	struct batch next;    /* those that came while a table was built */
 	VEC(int32_t) changed; /* processes to show anew at the end of the turn */
 	uint64_t start_ns, profile_bytes_max, batch_bytes_max;
+	bool keep_events; /* as long as there is room for them */
 	uint64_t run_ns;
 	uint64_t turn_ns; /* when the last turn was */
 	int epoll_fd, timer_fd, signal_fd;

@@ -13,22 +13,42 @@ enum {
 	STACKS_MAX = 1 << 17,		 /* distinct stacks that hits may refer to */
 };
 
+/* Times take at most half of the profile's room: stacks matter more. */
+static void keep_event(struct recorder *r, const struct sample_header *h, uint32_t sample)
+{
+	uint64_t time_ns = h->time_ns > r->start_ns ? h->time_ns - r->start_ns : 0;
+	size_t bytes = r->profile->events.nr * sizeof(struct profile_event);
+
+	if (bytes < r->profile_bytes_max / 2 &&
+	    !profile_add_event(r->profile, sample, time_ns, h->cpu))
+		return;
+	log_debug("no room for the times of samples: they are counted only");
+	profile_drop_events(r->profile);
+	r->keep_events = false;
+}
+
 static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t stack)
 {
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
 
-	if (profile_add_comm_sample(r->profile, h->comm, stack, 1)) {
+	uint32_t thread, sample;
+	int err;
+
+	err = census_thread(&r->census, (int32_t)h->pid, (int32_t)h->tid, h->comm, &thread);
+	if (!err)
+		err = profile_add_sample(r->profile, thread, stack, 1, &sample);
+	if (err) {
 		r->stats.lost[LOST_OUT_OF_MEMORY]++;
 		return;
 	}
+	if (r->keep_events)
+		keep_event(r, h, sample);
 	r->stats.samples++;
 	r->stats.frames += s->nr;
 	if (s->stop == STOP_COMPLETE)
 		r->stats.complete++;
 	else
 		r->stats.truncated[s->stop]++;
-	if (!map_get(&r->seen, h->pid) && !map_put(&r->seen, h->pid, 1))
-		r->stats.processes++;
 }
 
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */

@@ -13,7 +13,7 @@
 int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile)
 {
 	*r = (struct resolver){ .publisher = publisher, .profile = profile };
-	return profile_add_file(profile, "[kernel]", NULL, 0, &r->kernel_file);
+	return 0;
 }
 
 void resolver_fini(struct resolver *r)
@@ -21,6 +21,8 @@ void resolver_fini(struct resolver *r)
 	vec_free(&r->profile_files);
 	vec_free(&r->scratch);
 	vec_free(&r->anonymous);
+	kernel_image_fini(&r->kernel);
+	vec_free(&r->kernel_files);
 }
 
 /* The profile's number of a mapped file. */
@@ -73,14 +75,46 @@ static int add_native(struct resolver *r, const struct resolver_stack *stack, ui
 	return err ? err : vec_push(&r->scratch, id);
 }
 
+/* The profile's number of the kernel, or of the module that has the address. */
+static int kernel_file_number(struct resolver *r, uint64_t addr, uint32_t *ret)
+{
+	const struct kernel_file *file;
+	uint32_t *number;
+	int err;
+
+	if (!r->kernel_known) {
+		err = kernel_image_read(&r->kernel);
+		if (err)
+			return err;
+		r->kernel_known = true;
+	}
+	file = kernel_image_find(&r->kernel, addr);
+	while (r->kernel_files.nr < r->kernel.nr) {
+		err = vec_push(&r->kernel_files, UINT32_MAX);
+		if (err)
+			return err;
+	}
+	number = &r->kernel_files.items[file - r->kernel.files];
+	if (*number == UINT32_MAX) {
+		err = profile_add_file(r->profile, file->name, file->build_id, file->build_id_len,
+				       number);
+		if (err)
+			return err;
+		r->profile->files.items[*number].start = file->start;
+		r->profile->files.items[*number].end = file->end;
+	}
+	*ret = *number;
+	return 0;
+}
+
 static int add_kernel(struct resolver *r, uint64_t addr)
 {
-	struct profile_frame frame = { .kind = FRAME_KIND_KERNEL,
-				       .file = r->kernel_file,
-				       .address = addr };
+	struct profile_frame frame = { .kind = FRAME_KIND_KERNEL, .address = addr };
 	uint32_t id;
-	int err = profile_add_frame(r->profile, &frame, &id);
+	int err = kernel_file_number(r, addr, &frame.file);
 
+	if (!err)
+		err = profile_add_frame(r->profile, &frame, &id);
 	return err ? err : vec_push(&r->scratch, id);
 }
 

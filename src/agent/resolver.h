@@ -7,6 +7,7 @@
 
 #include "agent/publisher.h"
 #include "profile/profile.h"
+#include "symbol/kernel_image.h"
 
 /* Code in anonymous memory: its name stands in a file that the process may take with it. */
 struct anonymous_frame {
@@ -19,7 +20,9 @@ struct resolver {
 	struct publisher *publisher;
 	struct profile *profile;
 	VEC(uint32_t) profile_files; /* by mapped file's index; UINT32_MAX: not met yet */
-	uint32_t kernel_file;
+	struct kernel_image kernel;
+	bool kernel_known;	    /* `kernel` was read */
+	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
 	VEC(uint32_t) scratch;
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
 };

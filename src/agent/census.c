@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/census.h"
+
+#include "process/proc_identity.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* In a value of by_pid beside the process's number. */
+#define CENSUS_NEW_IMAGE (UINT64_C(1) << 32)
+
+static uint64_t ns_of(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void census_init(struct census *c, struct profile *profile)
+{
+	*c = (struct census){ .profile = profile,
+			      .wall_offset_ns = ns_of(CLOCK_REALTIME) - ns_of(CLOCK_MONOTONIC) };
+}
+
+void census_fini(struct census *c)
+{
+	map_fini(&c->by_pid);
+}
+
+/* Writes what /proc says; a process that is gone stays without. */
+static void describe(struct census *c, uint32_t process)
+{
+	struct profile *p = c->profile;
+	struct profile_process *known = &p->processes.items[process];
+	struct proc_identity id;
+
+	if (proc_identity_read(known->pid, &id))
+		return;
+	known->parent_pid = id.parent_pid;
+	known->vpid = id.vpid;
+	known->uid = id.uid;
+	known->start_ns = id.start_ns;
+	if (profile_string(p, id.path, &known->path) || profile_string(p, id.comm, &known->name) ||
+	    profile_string(p, id.container, &known->container))
+		log_debug("process %d is described in part: out of memory", known->pid);
+}
+
+static int find_process(struct census *c, int32_t pid, const char *comm, uint32_t *ret)
+{
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
+	struct profile_process *added;
+	int r;
+
+	if (found && !(*found & CENSUS_NEW_IMAGE)) {
+		*ret = (uint32_t)*found;
+		return 0;
+	}
+	if (found) {
+		*ret = (uint32_t)*found;
+		*found &= ~CENSUS_NEW_IMAGE;
+		describe(c, *ret);
+		return 0;
+	}
+	r = profile_add_process(c->profile, pid, ++c->last_key, ret);
+	if (!r)
+		r = map_put(&c->by_pid, (uint32_t)pid, *ret);
+	if (r)
+		return r;
+	describe(c, *ret);
+	added = &c->profile->processes.items[*ret];
+	return added->name ? 0 : profile_string(c->profile, comm, &added->name);
+}
+
+int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret)
+{
+	uint32_t process;
+	int r = find_process(c, pid, comm, &process);
+
+	return r ? r : profile_add_thread(c->profile, process, tid, comm, ret);
+}
+
+void census_on_event(struct census *c, const struct side_event *event)
+{
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)event->pid);
+
+	if (!found)
+		return;
+	if (event->type == SIDE_EXEC)
+		*found |= CENSUS_NEW_IMAGE;
+	else if (event->type == SIDE_EXIT)
+		c->profile->processes.items[(uint32_t)*found].end_ns =
+			event->time_ns + c->wall_offset_ns;
+	else if (event->type == SIDE_FORK)
+		map_del(&c->by_pid, (uint32_t)event->pid);
+}
+
+void census_forget(struct census *c)
+{
+	map_clear(&c->by_pid);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/proc_identity.h"
+
+#include "process/proc_stat.h"
+#include "util/cleanup.h"
+#include "util/read_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROC_FILE_MAX = 64 << 10 };
+
+/* The text behind "NAME:" of a line that begins so; NULL if it is another line. */
+static const char *value_of(const char *line, const char *end, const char *name)
+{
+	size_t len = strlen(name);
+
+	if ((size_t)(end - line) <= len || memcmp(line, name, len))
+		return NULL;
+	for (line += len; line < end && (*line == ' ' || *line == '\t'); line++)
+		;
+	return line;
+}
+
+/* The number in column `column` (0: the first; -1: the last), 0 if there is none. */
+static uint32_t number_at(const char *p, const char *end, int column)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; p < end; i++) {
+		value = 0;
+		while (p < end && isdigit((unsigned char)*p)) {
+			value = value * 10 + (uint64_t)(*p++ - '0');
+			if (value > UINT32_MAX)
+				return 0;
+		}
+		if (i == column)
+			return (uint32_t)value;
+		while (p < end && !isdigit((unsigned char)*p))
+			p++;
+	}
+	return column < 0 ? (uint32_t)value : 0;
+}
+
+void proc_status_parse(const char *text, size_t size, struct proc_identity *ret)
+{
+	const char *end = text + size, *line, *next, *value;
+
+	for (line = text; line < end; line = next + 1) {
+		next = memchr(line, '\n', (size_t)(end - line));
+		if (!next)
+			next = end;
+		if ((value = value_of(line, next, "PPid:")))
+			ret->parent_pid = (int32_t)number_at(value, next, 0);
+		else if ((value = value_of(line, next, "NSpid:")))
+			ret->vpid = (int32_t)number_at(value, next, -1);
+		else if ((value = value_of(line, next, "Uid:")))
+			ret->uid = number_at(value, next, 1);
+		else if ((value = value_of(line, next, "Name:")))
+			snprintf(ret->comm, sizeof(ret->comm), "%.*s", (int)(next - value), value);
+	}
+}
+
+void container_id_parse(const char *text, size_t size, char ret[static CONTAINER_ID_LEN + 1])
+{
+	size_t run = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i <= size; i++) {
+		bool hex = i < size &&
+			   (isdigit((unsigned char)text[i]) || (text[i] >= 'a' && text[i] <= 'f'));
+
+		if (hex) {
+			run++;
+			continue;
+		}
+		if (run == CONTAINER_ID_LEN) {
+			memcpy(ret, text + i - run, run);
+			ret[run] = '\0';
+		}
+		run = 0;
+	}
+}
+
+static void read_path(int32_t pid, struct proc_identity *ret)
+{
+	static const char deleted[] = " (deleted)";
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	n = readlink(link, ret->path, sizeof(ret->path) - 1);
+	if (n < 0)
+		n = 0;
+	ret->path[n] = '\0';
+	if ((size_t)n > sizeof(deleted) && !strcmp(ret->path + n - (sizeof(deleted) - 1), deleted))
+		ret->path[n - (ssize_t)(sizeof(deleted) - 1)] = '\0';
+}
+
+/* /proc gives the start in ticks since boot, suspended time included. */
+static uint64_t wall_time(uint64_t ticks)
+{
+	uint64_t since_boot = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct timespec wall, boot;
+	uint64_t now;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	now = (uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec;
+	return (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec - now + since_boot;
+}
+
+int proc_identity_read(int32_t pid, struct proc_identity *ret)
+{
+	_cleanup_free_ char *status = NULL, *cgroup = NULL;
+	struct proc_stat stat;
+	char path[32];
+	size_t size;
+	int r;
+
+	r = proc_stat_read(pid, &stat);
+	if (r)
+		return r;
+	memset(ret, 0, sizeof(*ret));
+	ret->uid = UINT32_MAX;
+	ret->start_ns = wall_time(stat.start_time);
+	ret->parent_pid = stat.parent_pid;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &status, &size))
+		proc_status_parse(status, size, ret);
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &cgroup, &size))
+		container_id_parse(cgroup, size, ret->container);
+	read_path(pid, ret);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who a process is, for those who read a profile: its executable, user, parent, number in its own
+ * PID namespace, and container. Read once a process, while it lives.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CONTAINER_ID_LEN = 64 };
+
+/* What could not be read is 0 or "". */
+struct proc_identity {
+	int32_t parent_pid;
+	int32_t vpid;	   /* in the innermost PID namespace */
+	uint32_t uid;	   /* effective; UINT32_MAX: not known */
+	uint64_t start_ns; /* CLOCK_REALTIME */
+	char path[4096];   /* of the executable, as the process sees it; " (deleted)" cut off */
+	char comm[64];	   /* of the main thread */
+	char container[CONTAINER_ID_LEN + 1];
+};
+
+/* -ESRCH if there is no such process. */
+int proc_identity_read(int32_t pid, struct proc_identity *ret);
+
+/* /proc/PID/status: parent_pid, vpid, uid and comm of what it says. */
+void proc_status_parse(const char *text, size_t size, struct proc_identity *ret);
+/*
+ * /proc/PID/cgroup: the 64 hexadecimal digits that Docker, containerd, CRI-O and Podman name a
+ * container's cgroup by, of the innermost one; "" if there are none.
+ */
+void container_id_parse(const char *text, size_t size, char ret[static CONTAINER_ID_LEN + 1]);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/proc_identity.h"
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ID    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define INNER "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+
+static void assert_container(const char *text, const char *want)
+{
+	char id[CONTAINER_ID_LEN + 1];
+
+	container_id_parse(text, strlen(text), id);
+	ASSERT_STR(id, want);
+}
+
+TEST(a_container_is_named_by_its_cgroup)
+{
+	assert_container("0::/\n", "");
+	assert_container("0::/user.slice/user-0.slice/session-1.scope\n", "");
+	assert_container("12:pids:/docker/" ID "\n11:cpu:/docker/" ID "\n", ID);
+	assert_container("0::/system.slice/docker-" ID ".scope\n", ID);
+	assert_container("0::/kubepods.slice/kubepods-pod1a2b.slice/cri-containerd-" ID ".scope",
+			 ID);
+	assert_container("0::/machine.slice/libpod-" ID ".scope/container\n", ID);
+	assert_container("0::/docker/" ID "/kubepods/" INNER "\n", INNER);
+	assert_container("0::/docker/" ID "0\n", "");
+	assert_container("", "");
+}
+
+TEST(status_says_parent_user_and_inner_pid)
+{
+	static const char text[] = "Name:\tkworker/0:1\nUmask:\t0022\nState:\tS (sleeping)\n"
+				   "PPid:\t77\nUid:\t1000\t1001\t1002\t1003\nNSpid:\t4711\t12\t3\n";
+	struct proc_identity id = { .uid = UINT32_MAX };
+
+	proc_status_parse(text, sizeof(text) - 1, &id);
+	ASSERT_STR(id.comm, "kworker/0:1");
+	ASSERT_EQ(id.parent_pid, 77);
+	ASSERT_EQ(id.uid, 1001);
+	ASSERT_EQ(id.vpid, 3);
+	for (size_t cut = 0; cut < sizeof(text); cut++)
+		proc_status_parse(text, cut, &id);
+}
+
+TEST(we_know_who_we_are)
+{
+	struct proc_identity id;
+	struct timespec now;
+	char exe[4096];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	ASSERT(n > 0);
+	exe[n] = '\0';
+	prctl(PR_SET_NAME, "who am i");
+	ASSERT_OK(proc_identity_read(getpid(), &id));
+	clock_gettime(CLOCK_REALTIME, &now);
+	ASSERT_STR(id.path, exe);
+	ASSERT_STR(id.comm, "who am i");
+	ASSERT_EQ(id.uid, geteuid());
+	ASSERT_EQ(id.parent_pid, getppid());
+	ASSERT(id.start_ns / 1000000000 <= (uint64_t)now.tv_sec + 1);
+	ASSERT(id.start_ns / 1000000000 + 3600 >= (uint64_t)now.tv_sec);
+	ASSERT_ERR(proc_identity_read(0x7ffffff0, &id), ESRCH);
+}
