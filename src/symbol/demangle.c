@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What kind of mangling a name has, and libiberty to undo it.
+ * What kind of mangling a name has, and libiberty to undo it; demangle_short.c shortens what comes
+ * out, demangle_swift.c is for Swift.
  *
  * A short mangled name can stand for an endless one, since it may refer to its own parts again and
  * again. libiberty bounds the depth, not the length. So its output is taken piecewise, and the
@@ -12,6 +13,7 @@
 
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,9 +21,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/demangle_internal.h"
+
 enum {
 	D_READ_MAX = 1 << 20,
 	RUST_LIFETIMES_MAX = 1 << 20,
+	/* libiberty's own limit: 2,048 parts, of which it expects two a byte. */
+	CXX_SIMPLE_MAX = 1024,
+	/*
+	 * For longer names: its parts and its recursion took at most 260 bytes a byte.
+	 */
+	CXX_STACK_PER_BYTE = 2 << 10,
+	/* Each doubles the time. */
+	CXX_TRIALS_MAX = 7,
+	/* Suffixes like ".cold" of one name that is shortened. */
+	CLONES_MAX = 16,
+	/* Of a full name that is to be shortened. */
+	FULL_SIZE = 256 << 10,
 };
 
 struct output {
@@ -53,11 +69,11 @@ static void write_piece(const char *piece, size_t len, void *ctx)
 
 typedef int demangler_fn(const char *name, int options, demangle_callbackref write, void *ctx);
 
-static bool run(demangler_fn *demangler, const char *name, char *buf, size_t size)
+static bool run(demangler_fn *demangler, const char *name, int options, char *buf, size_t size)
 {
 	struct output out = { .buf = buf, .size = size };
 
-	if (!setjmp(out.full) && !demangler(name, DMGL_PARAMS | DMGL_ANSI, write_piece, &out))
+	if (!setjmp(out.full) && !demangler(name, options, write_piece, &out))
 		return false;
 	out.buf[out.used] = '\0';
 	return true;
@@ -223,18 +239,96 @@ static bool rust_is_bounded(const char *name)
 
 static bool demangle_rust(const char *name, char *buf, size_t size)
 {
-	return rust_is_bounded(name) && run(rust_demangle_callback, name, buf, size);
+	return rust_is_bounded(name) &&
+	       run(rust_demangle_callback, name, DMGL_PARAMS | DMGL_ANSI, buf, size);
+}
+
+/* --- C++ -------------------------------------------------------------------------------------- */
+
+/*
+ * Behind a conversion to a template parameter ("cvT_I...E"), whether the arguments are the type's
+ * or the operator's is found out by trying, which takes the time twice; one in the other, four
+ * times.
+ */
+static bool cxx_is_bounded(const char *name)
+{
+	unsigned int trials = 0;
+
+	if (!strstr(name, "cv"))
+		return true;
+	for (const char *p = name; (p = strchr(p, 'T'));) {
+		p++;
+		p += strspn(p, "0123456789");
+		trials += p[0] == '_' && p[1] == 'I';
+	}
+	return trials <= CXX_TRIALS_MAX;
+}
+
+struct cxx_job {
+	const char *name;
+	int options;
+	char *buf;
+	size_t size;
+	bool ok;
+};
+
+static void *run_cxx_job(void *arg)
+{
+	struct cxx_job *job = arg;
+
+	job->ok = run(cplus_demangle_v3_callback, job->name, job->options | DMGL_NO_RECURSE_LIMIT,
+		      job->buf, job->size);
+	return NULL;
+}
+
+/* Beyond its limit the demangler's stack must be as long as the name wants it. */
+static bool run_with_stack(struct cxx_job *job)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool ok;
+
+	if (pthread_attr_init(&attr))
+		return false;
+	ok = !pthread_attr_setstacksize(&attr, strlen(job->name) * CXX_STACK_PER_BYTE) &&
+	     !pthread_create(&thread, &attr, run_cxx_job, job);
+	pthread_attr_destroy(&attr);
+	if (ok)
+		pthread_join(thread, NULL);
+	return ok && job->ok;
+}
+
+static bool run_cxx(const char *name, int options, char *buf, size_t size)
+{
+	struct cxx_job job = { .name = name, .options = options, .buf = buf, .size = size };
+
+	if (!cxx_is_bounded(name))
+		return false;
+	if (strlen(name) > CXX_SIMPLE_MAX)
+		return run_with_stack(&job);
+	return run(cplus_demangle_v3_callback, name, options, buf, size);
 }
 
 static bool demangle_cxx(const char *name, char *buf, size_t size)
 {
-	return run(cplus_demangle_v3_callback, name, buf, size);
+	return run_cxx(name, DMGL_PARAMS | DMGL_ANSI, buf, size);
 }
 
-static bool demangle_any(const char *name, char *buf, size_t size)
+/* The name alone: no return type either. It must be known to be valid. */
+static bool demangle_cxx_name(const char *name, char *buf, size_t size)
+{
+	return run_cxx(name, DMGL_ANSI, buf, size);
+}
+
+/* --- in full ---------------------------------------------------------------------------------- */
+
+/* ret_language: of what came out. */
+static bool demangle_full(const char *name, char *buf, size_t size,
+			  enum symbol_language *ret_language)
 {
 	const char *dot = strchrnul(name, '.'), *end;
 
+	*ret_language = name[1] == 'D' ? SYMBOL_LANGUAGE_D : SYMBOL_LANGUAGE_RUST;
 	if (name[1] == 'R')
 		return demangle_stem(demangle_rust, name, dot, buf, size);
 	if (name[1] == 'D')
@@ -242,6 +336,7 @@ static bool demangle_any(const char *name, char *buf, size_t size)
 	end = legacy_rust_end(name);
 	if (end && demangle_stem(demangle_rust, name, end, buf, size))
 		return true;
+	*ret_language = SYMBOL_LANGUAGE_CPP;
 	/*
 	 * It knows clones itself, and which dots are none: GCC has some inside the names of local
 	 * types. But "foo.1cold" it takes for no name at all.
@@ -250,13 +345,104 @@ static bool demangle_any(const char *name, char *buf, size_t size)
 	       (*dot && demangle_stem(demangle_cxx, name, dot, buf, size));
 }
 
-const char *demangle(const char *name, char *buf, size_t size)
+/* --- short ------------------------------------------------------------------------------------ */
+
+/* The end of what is a C++ name without the clones behind it. */
+static const char *cxx_stem_end(const char *name)
 {
+	const char *dot = name;
+	char piece[8];
+
+	for (unsigned int i = 0; i < CLONES_MAX && (dot = strchr(dot + 1, '.')); i++) {
+		char *stem = strndup(name, (size_t)(dot - name));
+		bool ok = stem && demangle_cxx(stem, piece, sizeof(piece));
+
+		free(stem);
+		if (ok)
+			return dot;
+	}
+	return name + strlen(name);
+}
+
+/* By shortening what is demangled in full; for C++ without what is outermost. */
+static bool demangle_short(const char *name, char *buf, size_t size)
+{
+	enum symbol_language language;
+	char *full = malloc(FULL_SIZE);
+	bool ok = full && demangle_full(name, full, FULL_SIZE, &language);
+
+	if (ok && language == SYMBOL_LANGUAGE_CPP)
+		ok = demangle_stem(demangle_cxx_name, name, cxx_stem_end(name), full, FULL_SIZE);
+	ok = ok && demangle_shorten(full, language, buf, size);
+	free(full);
+	return ok;
+}
+
+/* --- names that are not mangled --------------------------------------------------------------- */
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/*
+ * Go's linker writes as "%xx" what is special in an import path: dots of its last element, quotes,
+ * percents, blanks and whatever is not ASCII (cmd/internal/objabi, PathToPrefix).
+ */
+static void unescape(char *name)
+{
+	char *to = name;
+
+	for (const char *p = name; *p; p++) {
+		int high = *p == '%' ? hex_digit(p[1]) : -1;
+		int low = high >= 0 ? hex_digit(p[2]) : -1;
+		int c = low >= 0 ? high * 16 + low : 0;
+
+		if (c == '.' || c == '%' || c == '"' || c == ' ' || c >= 0x80) {
+			*to++ = (char)c;
+			p += 2;
+		} else {
+			*to++ = *p;
+		}
+	}
+	*to = '\0';
+}
+
+static void write_plain(const char *name, enum symbol_language language, enum demangle_style style,
+			char *buf, size_t size)
+{
+	if (language == SYMBOL_LANGUAGE_UNKNOWN && strstr(name, "[go.shape."))
+		language = SYMBOL_LANGUAGE_GO;
+	if (style != DEMANGLE_SHORT || !demangle_shorten(name, language, buf, size))
+		snprintf(buf, size, "%s", name);
+	if (language == SYMBOL_LANGUAGE_GO || language == SYMBOL_LANGUAGE_UNKNOWN)
+		unescape(buf);
+}
+
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && name[1] && strchr("ZRD", name[1]) &&
+	       strnlen(name, DEMANGLE_NAME_MAX + 1) <= DEMANGLE_NAME_MAX;
+}
+
+const char *demangle_name(const char *name, enum symbol_language language,
+			  enum demangle_style style, char *buf, size_t size)
+{
+	enum symbol_language found;
+
 	if (!size)
 		return buf;
-	if (name[0] != '_' || !name[1] || !strchr("ZRD", name[1]) ||
-	    strnlen(name, DEMANGLE_NAME_MAX + 1) > DEMANGLE_NAME_MAX ||
-	    !demangle_any(name, buf, size))
+	if (demangle_swift(name, style, buf, size))
+		return buf;
+	if (!is_mangled(name))
+		write_plain(name, language, style, buf, size);
+	else if ((style != DEMANGLE_SHORT || !demangle_short(name, buf, size)) &&
+		 !demangle_full(name, buf, size, &found))
 		snprintf(buf, size, "%s", name);
 	return buf;
+}
+
+const char *demangle(const char *name, char *buf, size_t size)
+{
+	return demangle_name(name, SYMBOL_LANGUAGE_UNKNOWN, DEMANGLE_FULL, buf, size);
 }

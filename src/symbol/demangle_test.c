@@ -152,9 +152,12 @@ static void survive(const char *begin, const char *part, size_t nr, const char *
 	for (size_t i = 0; i < nr; i++)
 		at = stpcpy(at, part);
 	stpcpy(at, end);
-	ASSERT(demangle(name, buf, sizeof(buf)) == buf);
-	ASSERT(strnlen(buf, sizeof(buf)) < sizeof(buf));
-	ASSERT(buf[0]);
+	for (int style = 0; style < DEMANGLE_STYLE_MAX_; style++) {
+		ASSERT(demangle_name(name, SYMBOL_LANGUAGE_UNKNOWN, (enum demangle_style)style, buf,
+				     sizeof(buf)) == buf);
+		ASSERT(strnlen(buf, sizeof(buf)) < sizeof(buf));
+		ASSERT(buf[0]);
+	}
 }
 
 TEST(depth)
@@ -216,4 +219,200 @@ TEST(explosion)
 	for (size_t i = 0; i < 100; i++)
 		survive("_D1aFHiiHQeQg", "HQgQi", i, "Zv");
 	survive("_D1aFS1b", "QdQdQd", 500, "Zv");
+}
+
+static void expect_short(const struct pair *pairs, size_t nr, enum symbol_language language)
+{
+	char buf[4096];
+
+	for (size_t i = 0; i < nr; i++)
+		ASSERT_STR(
+			demangle_name(pairs[i].mangled, language, DEMANGLE_SHORT, buf, sizeof(buf)),
+			pairs[i].name);
+}
+
+#define EXPECT_SHORT(pairs, language)                                                              \
+	expect_short(pairs, sizeof(pairs) / sizeof(*(pairs)), SYMBOL_LANGUAGE_##language)
+
+TEST(short_cxx)
+{
+	static const struct pair pairs[] = {
+		{ "_Z3foov", "foo" },
+		{ "_ZN4work4leafEi", "work::leaf" },
+		{ "_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector::push_back" },
+		{ "_ZNKSs4sizeEv", "std::string::size" },
+		{ "_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo" },
+		{ "_ZZ4mainENKUlT_E_clIiEEDaS_", "main::{lambda#1}::operator()" },
+		{ "_ZZNK3foo3barEvENKUlRKT_E_clIiEEDaS3_", "foo::bar::{lambda#1}::operator()" },
+		{ "_ZZ3fooIiET_S0_ENKUlvE_clEv", "foo::{lambda#1}::operator()" },
+		{ "_ZN1AC2Ev", "A::A" },
+		{ "_ZN1AD0Ev", "A::~A" },
+		{ "_ZThn16_N4Base1fEv", "non-virtual thunk to Base::f" },
+		{ "_ZN5boost3barEMN1A1BEFvvE", "boost::bar" },
+		{ "_Z3maxIiET_S0_S0_", "max" },
+		{ "_ZlsIiERSoS0_T_", "operator<<" },
+		{ "_ZN1AltIiEEbT_", "A::operator<" },
+		{ "_ZN1AssERKS_", "A::operator<=>" },
+		{ "_ZN1AgtERKS_", "A::operator>" },
+		{ "_ZNK1AptEv", "A::operator->" },
+		{ "_ZN1ApmERi", "A::operator->*" },
+		{ "_ZN1AclEv", "A::operator()" },
+		{ "_ZN1AclIiEEvT_", "A::operator()" },
+		{ "_ZN1AixEi", "A::operator[]" },
+		{ "_ZNK3FoocvbEv", "Foo::operator bool" },
+		{ "_ZN1AcvSt6vectorIiSaIiEEEv", "A::operator std::vector" },
+		{ "_Zli2_xy", "operator\"\" _x" },
+		{ "_ZTV3FooIiE", "vtable for Foo" },
+		{ "_ZGVZ3foovE1x", "guard variable for foo::x" },
+		{ "_ZZ1fvEN3$_08__invokeEi", "f::$_0::__invoke" },
+		{ "_ZN1A1fILNS_1EE1EEEvv", "A::f" },
+		{ "_ZN3FooB5cxx11Ev", "Foo[abi:cxx11]" },
+		{ "_Z3foov.part.0.cold", "foo [clone .part.0] [clone .cold]" },
+		{ "_ZN3FooIiE3barEi.constprop.0", "Foo::bar [clone .constprop.0]" },
+		{ "_ZN2co5outerEPZNS_5outerEvE20_ZN2co5outerEv.Frame.actor",
+		  "co::outer [clone .actor]" },
+		/* Its valid part alone would be another name. */
+		{ "_Z3foov\n", "_Z3foov\n" },
+		{ "_Z3foovzzz(", "_Z3foovzzz(" },
+	};
+
+	EXPECT_SHORT(pairs, UNKNOWN);
+	EXPECT_SHORT(pairs, CPP);
+}
+
+TEST(short_rust)
+{
+	static const struct pair pairs[] = {
+		{ "_ZN3std2rt10lang_start17h0123456789abcdefE", "std::rt::lang_start" },
+		{ "_ZN4core3ptr85drop_in_place$LT$std..rt..lang_start$LT$$LP$$RP$$GT$..$u7b$$u7b$"
+		  "closure$u7d$$u7d$$GT$17h0123456789abcdefE",
+		  "core::ptr::drop_in_place" },
+		{ "_ZN66_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$4drop"
+		  "17h0123456789abcdefE",
+		  "<alloc::vec::Vec as core::ops::drop::Drop>::drop" },
+		{ "_ZN4core3str21_$LT$impl$u20$str$GT$4trim17h0123456789abcdefE",
+		  "core::str::<impl str>::trim" },
+		{ "_RINvNtC3std3mem8align_ofdE", "std::mem::align_of" },
+		{ "_RNCNvC4bloo3foo0", "bloo::foo::{closure#0}" },
+		{ "_RNvMs_C3fooNtB4_3Bar3baz", "foo::Bar::baz" },
+		{ "_RNvXCs15kBYyAo9fc_7mycrateNtB2_7ExampleNtB2_5Trait3foo",
+		  "<mycrate::Example as mycrate::Trait>::foo" },
+		{ "_RNvYINtC1a1VmEINtC1b1TnE1f", "<a::V as b::T>::f" },
+		{ "_RNvYFmEuNtC1b1T1f", "<fn(u32) as b::T>::f" },
+		{ "_RNvYFmEmNtC1b1T1f", "<fn(u32) -> u32 as b::T>::f" },
+		{ "_RNvYSmNtC1b1T1f", "<[u32] as b::T>::f" },
+		{ "_RNvC1a1b.llvm.99", "a::b [clone .llvm.99]" },
+	};
+
+	EXPECT_SHORT(pairs, UNKNOWN);
+}
+
+TEST(short_d)
+{
+	static const struct pair pairs[] = {
+		{ "_Dmain", "D main" },
+		{ "_D8demangle4testFaZv", "demangle.test" },
+		{ "_D3std5stdio4File5closeMFNeZv", "std.stdio.File.close" },
+		{ "_D8demangle13__T4testTiTaZ1fFZv", "demangle.test.f" },
+		{ "_D8demangle4testMxFZv", "demangle.test" },
+		{ "_D8demangle4testFZv.cold", "demangle.test [clone .cold]" },
+	};
+
+	EXPECT_SHORT(pairs, UNKNOWN);
+}
+
+TEST(plain_names_of_debug_information)
+{
+	static const struct pair cxx[] = {
+		{ "main", "main" },
+		{ "ns::vec<int, std::less<int> >::push", "ns::vec::push" },
+		{ "max<int>", "max" },
+		{ "main::<lambda(int)>::operator()", "main::<lambda>::operator()" },
+		{ "operator<< <char>", "operator<<" },
+		{ "operator<<char>", "operator<" },
+		{ "operator<<<char>", "operator<<" },
+		{ "operator<=><int>", "operator<=>" },
+		{ "A<&operator< >::f", "A::f" },
+		{ "A<(Color)1>::f", "A::f" },
+		{ "A<'<'>::f", "A::f" },
+		{ "A<(3>2)>::f", "A::f" },
+		{ "my_operator<int>", "my_operator" },
+		{ "(anonymous namespace)::f<int>", "(anonymous namespace)::f" },
+		{ "(anonymous class)::operator()", "(anonymous class)::operator()" },
+		/* Nothing that can be understood. */
+		{ "a<b", "a<b" },
+		{ "a)", "a)" },
+	}, rust[] = {
+		{ "foo<alloc::string::String>", "foo" },
+		{ "{impl#3}::new<u8>", "{impl#3}::new" },
+		{ "a->b", "a->b" },
+		{ "a>b", "a>b" },
+	}, c[] = {
+		{ "a<b>", "a<b>" },
+	};
+
+	EXPECT_SHORT(cxx, CPP);
+	EXPECT_SHORT(rust, RUST);
+	EXPECT_SHORT(c, C);
+	EXPECT_SHORT(c, UNKNOWN);
+}
+
+TEST(go)
+{
+	static const struct pair both[] = {
+		{ "main.main", "main.main" },
+		{ "main.(*T).Method", "main.(*T).Method" },
+		{ "main.main.func1", "main.main.func1" },
+		{ "gopkg.in/yaml%2ev3.Marshal", "gopkg.in/yaml.v3.Marshal" },
+		{ "a/b%25c%20d%22.F", "a/b%c d\".F" },
+		{ "a/%c3%a9.F", "a/\303\251.F" },
+		/* Not what Go writes. */
+		{ "a%2", "a%2" },
+		{ "a%", "a%" },
+		{ "a%00b%0ac%41%2E", "a%00b%0ac%41%2E" },
+	}, brief[] = {
+		{ "main.Sum[go.shape.int]", "main.Sum[...]" },
+		{ "main.(*List[go.shape.struct { F func([]int) }]).Push", "main.(*List[...]).Push" },
+	};
+
+	EXPECT(both);
+	EXPECT_SHORT(both, UNKNOWN);
+	EXPECT_SHORT(both, GO);
+	EXPECT_SHORT(brief, UNKNOWN);
+	EXPECT_SHORT(brief, GO);
+}
+
+/* libiberty itself leaves C++ names of more than 1,024 bytes. */
+TEST(long_names)
+{
+	static const size_t numbers[] = { 20, 30, 100, 300 };
+	char name[DEMANGLE_NAME_MAX + 8], buf[64];
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		char *at = stpcpy(name, "_ZN1AI");
+
+		for (size_t k = 0; k < numbers[i]; k++)
+			at = stpcpy(at, "40a123456789a123456789a123456789a123456789S_");
+		stpcpy(at, "E4leafEi");
+		ASSERT_STR(demangle(name, buf, 15), "A<a123456789a1");
+		ASSERT_STR(demangle_name(name, SYMBOL_LANGUAGE_UNKNOWN, DEMANGLE_SHORT, buf,
+					 sizeof(buf)),
+			   "A::leaf");
+	}
+}
+
+/* Whose "I" it is is tried for each "T_I": the time would double with each. */
+TEST(conversions)
+{
+	char name[8192], *at = stpcpy(name, "_Z"), buf[128];
+
+	for (unsigned int i = 0; i < 200; i++)
+		at = stpcpy(at, "N1AcvT_IL_Z");
+	at = stpcpy(at, "N1AcvT_IiEEv");
+	for (unsigned int i = 0; i < 200; i++)
+		at = stpcpy(at, "EEEv");
+	ASSERT_STR(demangle("_ZN1AcvT_IL_ZN1AcvT_IiEEvEEEv", buf, sizeof(buf)),
+		   "A::operator A::operator int<int>()<A::operator int<int>()>()");
+	demangle(name, buf, sizeof(buf));
+	ASSERT(!strncmp(buf, "_ZN1AcvT_IL_Z", 13));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mangled names: whatever they are, a string that fits comes out, and soon. The D demangler's
- * memory is lost if an allocation of it fails (demangle.c says why): that is no leak to report.
+ * Mangled names, and debug information's plain ones, in full and short: whatever they are, a string
+ * that fits comes out, and soon. The D demangler's memory is lost if an allocation of it fails
+ * (demangle.c says why): that is no leak to report.
  */
 #include "symbol/demangle.h"
 
@@ -19,16 +20,17 @@ const char *__lsan_default_suppressions(void)
 	return "leak:xmalloc\nleak:xrealloc\n";
 }
 
-static void check(const char *name, size_t size)
+static void check(const char *name, enum symbol_language language, enum demangle_style style,
+		  size_t size)
 {
 	char *buf = malloc(size);
 
 	if (!buf)
 		return;
-	if (demangle(name, buf, size) != buf || strnlen(buf, size) == size)
+	if (demangle_name(name, language, style, buf, size) != buf || strnlen(buf, size) == size)
 		abort();
 	/* What is not mangled comes back as it is, as far as it fits. */
-	if (name[0] != '_' && strncmp(name, buf, size - 1))
+	if (!strpbrk(name, "_$%") && style == DEMANGLE_FULL && strncmp(name, buf, size - 1))
 		abort();
 	free(buf);
 }
@@ -44,9 +46,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(name, data, size);
 	name[size] = '\0';
-	check(name, 4096);
-	check(name, 16);
-	check(name, 1);
+	for (int style = 0; style < DEMANGLE_STYLE_MAX_; style++) {
+		check(name, SYMBOL_LANGUAGE_UNKNOWN, (enum demangle_style)style, 4096);
+		check(name, SYMBOL_LANGUAGE_UNKNOWN, (enum demangle_style)style, 16);
+		check(name, SYMBOL_LANGUAGE_UNKNOWN, (enum demangle_style)style, 1);
+	}
+	for (int language = 1; language < SYMBOL_LANGUAGE_MAX_; language++)
+		check(name, (enum symbol_language)language, DEMANGLE_SHORT, 4096);
 	free(name);
 	return 0;
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What demangle.c is made of: shortening of demangled text, and Swift.
+ */
+#pragma once
+
+#include "symbol/demangle.h"
+
+#include <stdbool.h>
+
+/*
+ * `text` without what DEMANGLE_SHORT leaves out, by the brackets that the language uses for it.
+ * False: its brackets don't match, or the language has none of them; then `buf` is in disorder.
+ */
+bool demangle_shorten(const char *text, enum symbol_language language, char *buf, size_t size);
+
+/* A Swift name ("$s...", "_$s...", "$S", "_$S", "_T0"). False: not one, or one that we can't. */
+bool demangle_swift(const char *name, enum demangle_style style, char *buf, size_t size);
