@@ -34,6 +34,8 @@ enum {
 	DW_LNE_define_file,
 
 	COLUMN_MAX = UINT16_MAX,
+	/* Compilers' programs have one row in 6 to 8 bytes. */
+	BYTES_PER_ROW = 6,
 };
 
 struct sequence {
@@ -343,7 +345,7 @@ static int run(struct machine *m)
 	return 0;
 }
 
-static void prepare(struct machine *m, uint8_t address_size)
+static int prepare(struct machine *m, uint8_t address_size)
 {
 	const struct line_header *h = &m->header;
 	unsigned int ops = 0, step = 0;
@@ -361,6 +363,7 @@ static void prepare(struct machine *m, uint8_t address_size)
 		}
 	}
 	begin_sequence(m);
+	return vec_reserve(&m->rows, cfi_left(&m->r) / BYTES_PER_ROW + 1);
 }
 
 /* --- sequences -------------------------------------------------------------------------------- */
@@ -465,8 +468,9 @@ int line_table_read(const struct line_source *source, uint64_t offset, const cha
 	r = line_header_read(source, offset, &m.files, &m.header);
 	if (r)
 		return r;
-	prepare(&m, address_size);
-	r = run(&m);
+	r = prepare(&m, address_size);
+	if (!r)
+		r = run(&m);
 	if (r)
 		return r;
 	return make_table(&m, name, ret);
