@@ -56,6 +56,11 @@ struct dwarf_source {
 	int (*split)(void *ctx, const struct dwarf_split_ref *ref,
 		     const struct dwarf_sections **ret);
 	void *ctx;
+	/*
+	 * The file is relocatable (ET_REL): code may be at address 0. In all others 0 and 1, like
+	 * the two highest addresses, stand for code that the linker discarded.
+	 */
+	bool relocatable;
 };
 
 struct dwarf_function {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The reading of a file's debug information, unit by unit: the unit (or the split one that it is
+ * the skeleton of), its line table, its functions and inlined calls, handed over together. See
+ * docs/debug-info.md.
+ */
+#include "dwarf/debug_info.h"
+
+#include "dwarf/debug_info_internal.h"
+#include "dwarf/dwarf_defs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/*
+ * Work beyond one pass over the sections: tables of abbreviations that units share, lists of
+ * ranges, entries that others refer to, names. Real files take less than their size of it.
+ */
+enum { BUDGET_PER_BYTE = 64, BUDGET_MIN = 1 << 20 };
+
+static uint64_t sections_size(const struct dwarf_sections *s)
+{
+	return s->info.size + s->types.size + s->abbrev.size + s->ranges.size + s->rnglists.size +
+	       s->line.size;
+}
+
+static void clear_unit(struct dwarf_reading *rd)
+{
+	for (size_t i = 0; i < rd->names.nr; i++)
+		free(rd->names.items[i]);
+	rd->names.nr = rd->functions.nr = rd->scopes.nr = rd->ranges.v.nr = 0;
+	/* A table that one large unit has grown would be cleared at length for each small one. */
+	if (rd->function_of.cap > 1024 && rd->function_of.cap / 16 > rd->function_of.filled)
+		map_fini(&rd->function_of);
+	else
+		map_clear(&rd->function_of);
+}
+
+static void reading_init(struct dwarf_reading *rd, const struct dwarf_source *source)
+{
+	*rd = (struct dwarf_reading){ .source = source };
+	rd->ranges.relocatable = source->relocatable;
+	rd->budget = BUDGET_MIN + BUDGET_PER_BYTE * sections_size(&source->main);
+	dwarf_file_init(&rd->main, &source->main, &rd->budget);
+	if (source->alt) {
+		rd->budget += BUDGET_PER_BYTE * sections_size(source->alt);
+		dwarf_file_init(&rd->alt, source->alt, &rd->budget);
+		rd->main.alt = &rd->alt;
+	}
+}
+
+static void reading_fini(struct dwarf_reading *rd)
+{
+	clear_unit(rd);
+	if (rd->has_lines)
+		line_table_fini(&rd->lines);
+	dwarf_file_fini(&rd->main);
+	dwarf_file_fini(&rd->alt);
+	dwarf_file_fini(&rd->split);
+	map_fini(&rd->lines_seen);
+	map_fini(&rd->function_of);
+	vec_free(&rd->functions);
+	vec_free(&rd->scopes);
+	vec_free(&rd->ranges.v);
+	vec_free(&rd->names);
+	vec_free(&rd->levels);
+}
+
+/* How long the program at `offset` says that it is. */
+static uint64_t program_size(const struct dwarf_span *line, uint64_t offset)
+{
+	struct cfi_reader r = dwarf_reader_at(line, offset);
+	uint64_t length = cfi_u32(&r);
+
+	if (length == UINT32_MAX)
+		length = cfi_u64(&r);
+	return length < cfi_left(&r) ? length : cfi_left(&r);
+}
+
+/*
+ * The unit's line table, into rd->lines; its rows count for the first unit that has it only. 0 also
+ * if there is none; -ENOMEM.
+ */
+static int load_lines(struct dwarf_reading *rd, const struct dwarf_cu *cu)
+{
+	const struct dwarf_sections *s = &rd->main.s;
+	struct line_source source = { .line = s->line.data,
+				      .str = s->str.data,
+				      .line_str = s->line_str.data,
+				      .line_size = s->line.size,
+				      .str_size = s->str.size,
+				      .line_str_size = s->line_str.size,
+				      .str_offsets = s->str_offsets.data,
+				      .str_offsets_size = s->str_offsets.size };
+	bool seen;
+	int err;
+
+	if (rd->has_lines && cu->has_stmt_list && cu->stmt_list == rd->lines_offset) {
+		rd->lines.nr_rows = 0;
+		return 0;
+	}
+	if (rd->has_lines)
+		line_table_fini(&rd->lines);
+	rd->has_lines = false;
+	/* Partial units have no code; their program is that of units to come. */
+	if (!cu->has_stmt_list || cu->type == DW_UT_partial || !s->line.data)
+		return 0;
+	if (!dwarf_spend(&rd->budget, program_size(&s->line, cu->stmt_list)))
+		return 0;
+	seen = map_get(&rd->lines_seen, cu->stmt_list);
+	err = seen ? 0 : map_put(&rd->lines_seen, cu->stmt_list, 1);
+	if (err)
+		return err;
+	err = line_table_read(&source, cu->stmt_list, cu->comp_dir, cu->name,
+			      cu->encoding.address_size, &rd->lines);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	rd->has_lines = true;
+	rd->lines_offset = cu->stmt_list;
+	if (seen)
+		rd->lines.nr_rows = 0;
+	return 0;
+}
+
+/*
+ * The split unit of a skeleton, or the skeleton itself if there is none or it can't be had. 0 or
+ * -ENOMEM.
+ */
+static int find_split(struct dwarf_reading *rd, struct dwarf_cu *skeleton, struct dwarf_cu **ret)
+{
+	const struct dwarf_split_ref ref = { .id = skeleton->id,
+					     .name = skeleton->dwo_name,
+					     .directory = skeleton->comp_dir };
+	const struct dwarf_sections *sections;
+	struct dwarf_cu *cu;
+	int err = -ENOENT;
+
+	dwarf_file_fini(&rd->split);
+	dwarf_file_init(&rd->split, &(struct dwarf_sections){ 0 }, &rd->budget);
+	if (rd->source->split)
+		err = rd->source->split(rd->source->ctx, &ref, &sections);
+	if (!err) {
+		rd->split.s = *sections;
+		/* These are never split: the linker has to write them. */
+		rd->split.s.addr = rd->main.s.addr;
+		rd->split.s.ranges = rd->main.s.ranges;
+		rd->split.package = sections->cu_index.data ? sections : NULL;
+		err = dwarf_file_find_split(&rd->split, skeleton->id, &cu);
+	}
+	if (!err) {
+		rd->split.s.addr = rd->main.s.addr;
+		rd->split.s.ranges = rd->main.s.ranges;
+		rd->budget += BUDGET_PER_BYTE * sections_size(&rd->split.s);
+		err = dwarf_cu_open(cu, skeleton);
+	}
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		rd->counts.missing_split++;
+	*ret = err ? skeleton : cu;
+	return 0;
+}
+
+static int hand_over(struct dwarf_reading *rd, const struct dwarf_cu *cu,
+		     int (*each)(void *ctx, const struct dwarf_unit *unit), void *ctx)
+{
+	static const struct line_table no_lines;
+	const struct dwarf_unit unit = { .language = cu->language,
+					 .producer = cu->producer,
+					 .functions = rd->functions.items,
+					 .nr_functions = rd->functions.nr,
+					 .scopes = rd->scopes.items,
+					 .nr_scopes = rd->scopes.nr,
+					 .ranges = rd->ranges.v.items,
+					 .nr_ranges = rd->ranges.v.nr,
+					 .lines = rd->has_lines ? &rd->lines : &no_lines };
+	int r;
+
+	if (!unit.nr_scopes && !unit.lines->nr_rows)
+		return 0;
+	r = each(ctx, &unit);
+	return r < 0 ? r : 0;
+}
+
+static int read_unit(struct dwarf_reading *rd, struct dwarf_cu *cu,
+		     int (*each)(void *ctx, const struct dwarf_unit *unit), void *ctx)
+{
+	int err;
+
+	clear_unit(rd);
+	rd->counts.units++;
+	err = dwarf_cu_open(cu, NULL);
+	if (!err && (*cu->dwo_name || cu->type == DW_UT_skeleton))
+		err = find_split(rd, cu, &cu);
+	if (!err)
+		err = load_lines(rd, cu);
+	if (!err)
+		err = dwarf_walk_unit(rd, cu);
+	if (err == -EBADMSG || (!err && cu->truncated))
+		rd->counts.bad_units++;
+	if (err && err != -EBADMSG)
+		return err;
+	/* What stood before it broke off is as good as any. */
+	return cu->opened ? hand_over(rd, cu, each, ctx) : 0;
+}
+
+int dwarf_read_units(const struct dwarf_source *source,
+		     int (*each)(void *ctx, const struct dwarf_unit *unit), void *ctx,
+		     struct dwarf_counts *ret_counts)
+{
+	struct dwarf_reading rd;
+	int err;
+
+	reading_init(&rd, source);
+	err = dwarf_file_scan(&rd.main);
+	for (size_t i = 0; i < rd.main.nr_info && !err; i++) {
+		struct dwarf_cu *cu = &rd.main.cus.items[i];
+
+		if (cu->type == DW_UT_type || cu->type == DW_UT_split_type)
+			continue;
+		err = read_unit(&rd, cu, each, ctx);
+		dwarf_file_trim(&rd.main);
+		dwarf_file_trim(&rd.alt);
+	}
+	rd.counts.bad_units += rd.main.nr_bad + rd.alt.nr_bad;
+	rd.counts.dropped += rd.ranges.dropped;
+	reading_fini(&rd);
+	if (!err && ret_counts)
+		*ret_counts = rd.counts;
+	return err;
+}
