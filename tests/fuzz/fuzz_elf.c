@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* All that can be asked of an ELF file, of any bytes. */
 #include "elf/elf_file.h"
+#include "elf/file_id.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ static void ask_addresses(const struct elf_file *elf)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
+	char go_id[GO_BUILD_ID_MAX];
 	struct elf_file *elf;
 	int r = elf_file_open_memory(data, size, &elf);
 
@@ -63,6 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask_addresses(elf);
 	r = elf_file_build_id(elf, id);
 	if (r > ELF_BUILD_ID_MAX || !r)
+		abort();
+	if (!elf_file_go_build_id(elf, go_id) && !memchr(go_id, 0, sizeof(go_id)))
 		abort();
 	elf_file_free(elf);
 	return 0;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * htlhash (OpenTelemetry semantic conventions, profiles/mappings.md, "Algorithm for
+ * process.executable.build_id.htlhash") and Go's build id.
+ *
+ * Go's linker writes the id twice: as a note, and at the begin of the text, where cmd/go looks for
+ * it in files of other formats. The second one is left when notes were removed.
+ */
+#include "elf/file_id.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+enum {
+	HTL_PART = 4096,
+	HTL_INPUT_MAX = 2 * HTL_PART + sizeof(uint64_t),
+	SHA256_SIZE = 32,
+
+	GO_NOTE_TYPE = 4,
+	/* Bytes of notes that are looked at; Go's linker writes just one of 100. */
+	NOTES_MAX = 64 << 10,
+	NOTES_TRIED_MAX = 64,
+	/* How much of the text is searched: cmd/go looks no further than this into a file. */
+	TEXT_SEARCHED = 32 << 10,
+};
+
+/* --- htlhash ---------------------------------------------------------------------------------- */
+
+/* `input` has the two parts, and room for the length. */
+static int hash_parts(uint8_t *input, size_t parts, uint64_t size, uint8_t ret[static FILE_ID_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+	uint64_t be_size = htobe64(size);
+
+	memcpy(input + parts, &be_size, sizeof(be_size));
+	if (EVP_Digest(input, parts + sizeof(be_size), digest, NULL, EVP_sha256(), NULL) != 1)
+		return -ENOMEM; /* nothing else can go wrong with the default provider's digest */
+	memcpy(ret, digest, FILE_ID_SIZE);
+	return 0;
+}
+
+static int read_all(int fd, uint64_t offset, uint8_t *buf, size_t size)
+{
+	while (size) {
+		ssize_t n = pread(fd, buf, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -ENODATA; /* it shrank */
+		buf += n;
+		offset += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_id_of_fd(int fd, uint8_t ret[static FILE_ID_SIZE])
+{
+	uint8_t input[HTL_INPUT_MAX];
+	struct stat st;
+	size_t part;
+	int r;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL; /* it has no end, or reading it may block for ever */
+	part = st.st_size < HTL_PART ? (size_t)st.st_size : HTL_PART;
+	r = read_all(fd, 0, input, part);
+	if (!r)
+		r = read_all(fd, (uint64_t)st.st_size - part, input + part, part);
+	return r ? r : hash_parts(input, 2 * part, (uint64_t)st.st_size, ret);
+}
+
+int file_id_of_memory(const void *data, size_t size, uint8_t ret[static FILE_ID_SIZE])
+{
+	uint8_t input[HTL_INPUT_MAX];
+	size_t part = size < HTL_PART ? size : HTL_PART;
+
+	if (part) {
+		memcpy(input, data, part);
+		memcpy(input + part, (const uint8_t *)data + size - part, part);
+	}
+	return hash_parts(input, 2 * part, size, ret);
+}
+
+/* --- Go --------------------------------------------------------------------------------------- */
+
+/* What Go makes of its hashes; anything else is no id but bytes that look like one. */
+static int take_id(const uint8_t *text, size_t size, char ret[static GO_BUILD_ID_MAX])
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789-_/.";
+
+	if (!size || size >= GO_BUILD_ID_MAX)
+		return -ENOENT;
+	for (size_t i = 0; i < size; i++) {
+		if (!text[i] || !strchr(allowed, text[i]))
+			return -ENOENT;
+	}
+	memcpy(ret, text, size);
+	ret[size] = '\0';
+	return 0;
+}
+
+static int find_note(const uint8_t *data, size_t size, char ret[static GO_BUILD_ID_MAX])
+{
+	size_t pos = 0;
+
+	while (pos < size && size - pos >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr note;
+		size_t left, desc, next;
+
+		memcpy(&note, data + pos, sizeof(note));
+		left = size - pos;
+		desc = sizeof(note) + (((size_t)note.n_namesz + 3) & ~(size_t)3);
+		if (desc > left || note.n_descsz > left - desc)
+			break;
+		/* Go counts the padding in; 3 is what others would write. */
+		if (note.n_type == GO_NOTE_TYPE && (note.n_namesz == 4 || note.n_namesz == 3) &&
+		    !memcmp(data + pos + sizeof(note), "Go", 3))
+			return take_id(data + pos + desc, note.n_descsz, ret);
+		next = desc + (((size_t)note.n_descsz + 3) & ~(size_t)3);
+		pos += next;
+	}
+	return -ENOENT;
+}
+
+static int find_marker(const uint8_t *data, size_t size, char ret[static GO_BUILD_ID_MAX])
+{
+	static const char before[] = "\xff Go build ID: \"", after[] = "\"\n \xff";
+	const uint8_t *begin = memmem(data, size, before, sizeof(before) - 1);
+	const uint8_t *end;
+
+	if (!begin)
+		return -ENOENT;
+	begin += sizeof(before) - 1;
+	end = memmem(begin, size - (size_t)(begin - data), after, sizeof(after) - 1);
+	return end ? take_id(begin, (size_t)(end - begin), ret) : -ENOENT;
+}
+
+/* Applies `find` to at most `max` bytes there. A place that the file does not have is -ENOENT. */
+static int find_in(const struct elf_file *elf, uint64_t offset, uint64_t size, size_t max,
+		   int (*find)(const uint8_t *data, size_t size, char *ret),
+		   char ret[static GO_BUILD_ID_MAX])
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	int r;
+
+	if (offset >= elf->size)
+		return -ENOENT;
+	if (size > elf->size - offset)
+		size = elf->size - offset;
+	if (size > max)
+		size = max;
+	data = malloc(size + 1);
+	if (!data)
+		return -ENOMEM;
+	r = elf_file_read(elf, offset, data, size);
+	if (r)
+		return r == -ENODATA ? -ENOENT : r;
+	return find(data, size, ret);
+}
+
+static int go_note(const struct elf_file *elf, char ret[static GO_BUILD_ID_MAX])
+{
+	size_t tried = 0;
+	int r = -ENOENT;
+
+	for (size_t i = 0; r == -ENOENT && i < elf->nr_segments && tried < NOTES_TRIED_MAX; i++) {
+		const struct elf_segment *segment = &elf->segments[i];
+
+		if (segment->type != PT_NOTE)
+			continue;
+		tried++;
+		r = find_in(elf, segment->offset, segment->filesz, NOTES_MAX, find_note, ret);
+	}
+	for (size_t i = 0; r == -ENOENT && i < elf->nr_sections && tried < NOTES_TRIED_MAX; i++) {
+		const struct elf_section *section = &elf->sections[i];
+
+		if (section->type != SHT_NOTE)
+			continue;
+		tried++;
+		r = find_in(elf, section->offset, section->size, NOTES_MAX, find_note, ret);
+	}
+	return r;
+}
+
+int elf_file_go_build_id(const struct elf_file *elf, char ret[static GO_BUILD_ID_MAX])
+{
+	int r = go_note(elf, ret);
+
+	for (size_t i = 0; r == -ENOENT && i < elf->nr_segments; i++) {
+		const struct elf_segment *segment = &elf->segments[i];
+
+		/* The text of Go's own linker is the first executable segment's begin. */
+		if (segment->type != PT_LOAD || !(segment->flags & PF_X))
+			continue;
+		return find_in(elf, segment->offset, segment->filesz, TEXT_SEARCHED, find_marker,
+			       ret);
+	}
+	return r;
+}
