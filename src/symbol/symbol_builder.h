@@ -24,7 +24,8 @@ struct symbol_builder_stats {
 
 /*
  * Writes the image to `fd` (empty, seekable). 0 and it is complete; -ENOENT: the file has no
- * symbols at all; -EFBIG, -ENOMEM, -ENOSPC, ... `ret_stats` may be NULL.
+ * symbols at all (then the image is there, and empty: a cache remembers that, too); -ENOTSUP: a
+ * relocatable file; -EFBIG, -ENOMEM, -ENOSPC, ... `ret_stats` may be NULL.
  */
 int symbol_table_build(const struct elf_file *elf, const struct symbol_builder_options *options,
 		       int fd, struct symbol_builder_stats *ret_stats);

@@ -50,6 +50,7 @@ struct symbol_table_info {
 	uint64_t size;
 	uint32_t nr_functions, nr_ranges, nr_lines, nr_files;
 	bool has_lines, has_inlines;
+	bool is_partial;      /* debug information was there, and too big or too bad to be used */
 	uint64_t fingerprint; /* debug_files_fingerprint() of when it was built */
 };
 
@@ -66,6 +67,8 @@ static inline void symbol_table_free_p(struct symbol_table **t)
 	symbol_table_free(*t);
 }
 void symbol_table_info(const struct symbol_table *t, struct symbol_table_info *ret);
+/* Bytes of the image that are in memory now. */
+uint64_t symbol_table_resident(const struct symbol_table *t);
 /*
  * The functions at `addr` (the file's own address space), innermost first, the real function last;
  * `inlines` false: the real one only, with the line of the address. How many (at most `max`), 0 if

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbol/symbol_child.h"
+#include "symbol/symbol_builder.h"
+#include "symbol/symbol_store.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ioprio.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	ELF_FD = 3,
+	OUT_FD = 4,
+	MESSAGES_FD = 5,
+	ROOTS_FD = 6,
+	FDS_MAX = ROOTS_FD + SYMBOL_CHILD_ROOTS_MAX + 1,
+	ARGS_MAX = 48,
+	ARG_SIZE = 64,
+	IMAGE_SIZE_MAX = 1 << 30,
+};
+
+#define BUILDER_MEMORY_DEFAULT (UINT64_C(2) << 30)
+
+/* --- the parent's side ------------------------------------------------------------------------ */
+
+/* What the child is given; made before the fork, since between it and exec little is allowed. */
+struct launch {
+	int fds[FDS_MAX];
+	int nr_fds;
+	char text[5][ARG_SIZE];
+	char *argv[ARGS_MAX];
+	char *path, *temporary, *name;
+	int argc, nr_own; /* of them the builder's own */
+	int parent;
+	char *const *builder;
+};
+
+static void launch_fini(struct launch *l)
+{
+	free(l->path);
+	free(l->temporary);
+	free(l->name);
+}
+
+static int add_text(struct launch *l, char **slot, const char *key, const char *value)
+{
+	if (asprintf(slot, "%s=%s", key, value) < 0) {
+		*slot = NULL;
+		return -ENOMEM;
+	}
+	l->argv[l->argc++] = *slot;
+	return 0;
+}
+
+static int prepare(struct launch *l, const struct symbol_child_spec *spec)
+{
+	static char name[] = "build-symbols";
+	size_t i;
+	int r;
+
+	l->builder = spec->builder;
+	l->parent = getpid();
+	if (!spec->builder)
+		l->argv[l->argc++] = name;
+	for (i = 0; spec->builder && spec->builder[i]; i++) {
+		if (i >= ARGS_MAX / 2)
+			return -E2BIG;
+		l->argv[l->argc++] = spec->builder[i];
+	}
+	l->nr_own = l->argc;
+	snprintf(l->text[0], ARG_SIZE, "roots=%u", spec->nr_roots);
+	snprintf(l->text[1], ARG_SIZE, "memory=%llu", (unsigned long long)spec->memory);
+	snprintf(l->text[2], ARG_SIZE, "parent=%d", l->parent);
+	snprintf(l->text[3], ARG_SIZE, "debug-info=%d", !spec->no_debug_info);
+	snprintf(l->text[4], ARG_SIZE, "cache-size=%llu", (unsigned long long)spec->cache_size);
+	for (i = 0; i < sizeof(l->text) / sizeof(l->text[0]); i++)
+		l->argv[l->argc++] = l->text[i];
+	r = spec->path ? add_text(l, &l->path, "path", spec->path) : 0;
+	if (!r && spec->cache_dir >= 0)
+		r = add_text(l, &l->temporary, "temporary", spec->temporary);
+	if (!r && spec->cache_dir >= 0)
+		r = add_text(l, &l->name, "name", spec->name);
+	return r;
+}
+
+/* In the child, before exec: nothing that is not async-signal-safe. */
+__attribute__((noreturn)) static void run_child(struct launch *l)
+{
+	sigset_t set;
+	int i, fd;
+
+	/* Else the keys that end a recording would end it, too. */
+	setsid();
+	/* Its handler comes later, see symbol_child_let_stay(). */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (i = 0; i < l->nr_fds; i++) {
+		l->fds[i] = fcntl(l->fds[i], F_DUPFD_CLOEXEC, ELF_FD + FDS_MAX);
+		if (l->fds[i] < 0)
+			_exit(SYMBOL_CHILD_FAILED);
+	}
+	for (i = 0; i < l->nr_fds; i++)
+		if (dup2(l->fds[i], ELF_FD + i) < 0)
+			_exit(SYMBOL_CHILD_FAILED);
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* Not ours: who reads a pipe of our parent's need not wait for us. */
+	for (i = 0; i < ELF_FD && fd >= 0; i++)
+		if (dup2(fd, i) == i)
+			fcntl(i, F_SETFD, 0);
+	syscall(SYS_close_range, ELF_FD + l->nr_fds, ~0U, 0);
+	if (!l->builder)
+		_exit(symbol_store_builder_main(l->argc, l->argv));
+	execv(l->argv[0], l->argv);
+	_exit(SYMBOL_CHILD_FAILED);
+}
+
+int symbol_child_start(const struct symbol_child_spec *spec, struct symbol_child *ret)
+{
+	_cleanup_(launch_fini) struct launch l = { 0 };
+	_cleanup_close_ int messages = -1, child_end = -1;
+	struct symbol_child child;
+	int fds[2], r;
+
+	r = prepare(&l, spec);
+	if (r)
+		return r;
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	messages = fds[0];
+	child_end = fds[1];
+	l.fds[l.nr_fds++] = spec->elf_fd;
+	l.fds[l.nr_fds++] = spec->out_fd;
+	l.fds[l.nr_fds++] = child_end;
+	for (uint32_t i = 0; i < spec->nr_roots; i++)
+		l.fds[l.nr_fds++] = spec->roots[i];
+	if (spec->cache_dir >= 0)
+		l.fds[l.nr_fds++] = spec->cache_dir;
+	child.pid = fork();
+	if (child.pid < 0)
+		return -errno;
+	if (!child.pid)
+		run_child(&l);
+	symbol_child_set_idle(&child, spec->idle);
+	child.messages = TAKE_FD(messages);
+	*ret = child;
+	return 0;
+}
+
+int symbol_child_set_idle(const struct symbol_child *child, bool idle)
+{
+	struct sched_param param = { 0 };
+	int io = idle ? IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)
+		      : IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 4);
+	int r = 0;
+
+	/* Not from us: a recorder may have a real-time priority. */
+	if (sched_setscheduler(child->pid, idle ? SCHED_IDLE : SCHED_OTHER, &param))
+		r = -errno;
+	if (setpriority(PRIO_PROCESS, (id_t)child->pid, idle ? 19 : 0))
+		r = -errno;
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, child->pid, io);
+	return r;
+}
+
+void symbol_child_let_stay(const struct symbol_child *child)
+{
+	kill(child->pid, SIGUSR1);
+}
+
+int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status)
+{
+	pid_t pid = child->pid;
+	int status = 0, r;
+
+	if (child->messages >= 0)
+		close(child->messages);
+	*child = (struct symbol_child){ .messages = -1 };
+	if (kill_it)
+		kill(pid, SIGKILL);
+	do
+		r = waitpid(pid, &status, 0);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	if (ret_status)
+		*ret_status = status;
+	return 0;
+}
+
+/* --- the child's side ------------------------------------------------------------------------- */
+
+struct task {
+	struct symbol_builder_options options;
+	uint64_t memory, cache_size;
+	int parent;
+	const char *temporary, *name; /* in the cache */
+	int cache_dir;
+};
+
+static void stay(int signal)
+{
+	(void)signal;
+	prctl(PR_SET_PDEATHSIG, 0);
+}
+
+static void set_limit(int resource, uint64_t value)
+{
+	struct rlimit limit = { value, value };
+
+	setrlimit(resource, &limit);
+}
+
+static void restrict_self(const struct task *task)
+{
+	struct sigaction action = { .sa_handler = stay, .sa_flags = SA_RESTART };
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	/* exec may have taken it away (a program with file capabilities). */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigaction(SIGUSR1, &action, NULL);
+	if (task->parent && getppid() != task->parent)
+		_exit(SYMBOL_CHILD_FAILED);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_FSIZE, IMAGE_SIZE_MAX);
+	set_limit(RLIMIT_CPU, SYMBOL_CHILD_CPU_S);
+#ifndef __SANITIZE_ADDRESS__
+	set_limit(RLIMIT_AS, task->memory);
+#endif
+}
+
+static bool value_of(const char *arg, const char *key, const char **ret)
+{
+	size_t len = strlen(key);
+
+	if (strncmp(arg, key, len) || arg[len] != '=')
+		return false;
+	*ret = arg + len + 1;
+	return true;
+}
+
+static int parse(int argc, char **argv, struct task *task)
+{
+	static int roots[SYMBOL_CHILD_ROOTS_MAX];
+	struct debug_search *search = &task->options.search;
+	const char *value;
+
+	for (int i = 0; i < argc; i++) {
+		if (value_of(argv[i], "roots", &value))
+			search->nr_roots = strtoul(value, NULL, 10);
+		else if (value_of(argv[i], "memory", &value))
+			task->memory = strtoull(value, NULL, 10);
+		else if (value_of(argv[i], "parent", &value))
+			task->parent = (int)strtol(value, NULL, 10);
+		else if (value_of(argv[i], "debug-info", &value))
+			task->options.no_debug_info = *value == '0';
+		else if (value_of(argv[i], "cache-size", &value))
+			task->cache_size = strtoull(value, NULL, 10);
+		else if (value_of(argv[i], "path", &value))
+			search->path = value;
+		else if (value_of(argv[i], "temporary", &value))
+			task->temporary = value;
+		else if (value_of(argv[i], "name", &value))
+			task->name = value;
+		else if (i)
+			return -EINVAL;
+	}
+	if (search->nr_roots > SYMBOL_CHILD_ROOTS_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < search->nr_roots; i++)
+		roots[i] = ROOTS_FD + (int)i;
+	search->roots = roots;
+	task->cache_dir = task->name ? ROOTS_FD + (int)search->nr_roots : -1;
+	if (!task->memory)
+		task->memory = BUILDER_MEMORY_DEFAULT;
+	search->max_bytes = task->memory / 2;
+	return 0;
+}
+
+static void complain(void *ctx, const char *text)
+{
+	char line[1024];
+	int n = snprintf(line, sizeof(line), "%s\n", text);
+
+	(void)ctx;
+	if (n >= (int)sizeof(line)) {
+		n = sizeof(line) - 1;
+		line[n - 1] = '\n';
+	}
+	/* A parent that is gone or does not read misses nothing that it needs. */
+	if (write(MESSAGES_FD, line, (size_t)n) < 0)
+		return;
+}
+
+static int build(struct task *task, const struct elf_file *elf)
+{
+	int r = symbol_table_build(elf, &task->options, OUT_FD, NULL);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+int symbol_store_builder_main(int argc, char **argv)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct task task = { .options.search.complain = complain };
+	int r = parse(argc, argv, &task);
+
+	if (r)
+		return SYMBOL_CHILD_FAILED;
+	restrict_self(&task);
+	r = elf_file_open_fd(ELF_FD, &elf);
+	if (!r)
+		r = build(&task, elf);
+	if (!r)
+		return SYMBOL_CHILD_OK;
+	return r == -ENOSPC || r == -EDQUOT ? SYMBOL_CHILD_NO_SPACE : SYMBOL_CHILD_FAILED;
+}
