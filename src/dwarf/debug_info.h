@@ -31,7 +31,10 @@ struct dwarf_span {
 	size_t size;
 };
 
-/* The DWARF sections of one ELF file (.dwo sections under their names without .dwo). Borrowed. */
+/*
+ * The DWARF sections of one ELF file (.dwo sections under their names without .dwo). Borrowed. A
+ * .dwo may have several .debug_info.dwo or .debug_types.dwo, a type unit each: join them.
+ */
 struct dwarf_sections {
 	struct dwarf_span info, abbrev, str, str_offsets, line, line_str, addr, ranges, rnglists;
 	struct dwarf_span types;	      /* DWARF 4 type units: names of classes */

@@ -143,8 +143,11 @@ static bool read_at(const struct dwarf_ref *at, struct dwarf_entry *ret)
 	return dwarf_spend(at->cu->file->budget, r.pos - at->entry);
 }
 
-/* From an entry to the one that it completes. 1; 0: it completes none; -EBADMSG, -ENOMEM. */
-static int follow(struct dwarf_ref *at, struct dwarf_entry *entry)
+/*
+ * From an entry to the one that it completes: *at and *ret become that one's (`entry` may be ret).
+ * 1; 0: it completes none; -EBADMSG, -ENOMEM.
+ */
+static int follow(struct dwarf_ref *at, const struct dwarf_entry *entry, struct dwarf_entry *ret)
 {
 	const struct dwarf_value *v = &entry->v[SLOT_ORIGIN];
 	struct dwarf_ref next;
@@ -157,7 +160,7 @@ static int follow(struct dwarf_ref *at, struct dwarf_entry *entry)
 	err = dwarf_value_ref(at->cu, v, &next);
 	if (err)
 		return err == -ENOMEM ? err : -EBADMSG;
-	if (!read_at(&next, entry))
+	if (!read_at(&next, ret))
 		return -EBADMSG;
 	*at = next;
 	return 1;
@@ -174,7 +177,7 @@ static const char *container_name(struct dwarf_ref *at, struct dwarf_entry *entr
 			name = dwarf_value_string(at->cu, &entry->v[SLOT_NAME]);
 		if (!name && entry->v[SLOT_SIGNATURE].form == DW_FORM_ref_sig8)
 			name = dwarf_signature_name(at->cu->file, entry->v[SLOT_SIGNATURE].u);
-		if (follow(at, entry) <= 0)
+		if (follow(at, entry, entry) <= 0)
 			break;
 	}
 	return name && *name ? name : anonymous_name(tag);
@@ -234,9 +237,10 @@ static int qualify(struct dwarf_reading *rd, struct dwarf_ref at, const char *se
 	}
 	if (!any || !dwarf_spend(&rd->budget, 4 * (sizeof(b.text) - b.at)))
 		return 0;
-	copy = strdup(b.text + b.at);
+	copy = malloc(sizeof(b.text) - b.at);
 	if (!copy)
 		return -ENOMEM;
+	memcpy(copy, b.text + b.at, sizeof(b.text) - b.at);
 	err = vec_push(&rd->names, copy);
 	if (err) {
 		free(copy);
@@ -253,7 +257,7 @@ uint32_t dwarf_unit_file(const struct dwarf_reading *rd, const struct dwarf_cu *
 
 	/* Another unit's numbers mean another unit's files, unless they share a line program. */
 	if (n == UINT64_MAX || !rd->has_lines || !cu->has_stmt_list ||
-	    cu->stmt_list != rd->lines_offset)
+	    cu->stmt_list != rd->lines_offset || cu->file == &rd->alt)
 		return DWARF_NONE;
 	return line_table_file(&rd->lines, n);
 }
@@ -280,23 +284,25 @@ static void take_attributes(const struct dwarf_reading *rd, const struct dwarf_c
 	}
 }
 
-static int add_function(struct dwarf_reading *rd, struct dwarf_ref at, struct dwarf_entry *entry,
-			bool top, uint32_t *ret)
+static int add_function(struct dwarf_reading *rd, struct dwarf_ref at,
+			const struct dwarf_entry *entry, bool top, uint32_t *ret)
 {
 	struct dwarf_function f = { .file = DWARF_NONE };
 	const uint8_t *key = at.entry;
 	const char *separator;
-	int err = 0;
+	struct dwarf_entry next;
+	int r;
 
 	for (int i = 0; i < REF_HOPS_MAX; i++) {
 		take_attributes(rd, at.cu, entry, &f);
 		if (f.linkage_name && f.name && f.line && f.file != DWARF_NONE)
 			break;
-		err = follow(&at, entry);
-		if (err == -ENOMEM)
-			return err;
-		if (err <= 0)
+		r = follow(&at, entry, &next);
+		if (r == -ENOMEM)
+			return r;
+		if (r <= 0)
 			break;
+		entry = &next;
 		top = false;
 	}
 	if (f.linkage_name && !*f.linkage_name)
@@ -308,15 +314,15 @@ static int add_function(struct dwarf_reading *rd, struct dwarf_ref at, struct dw
 		return -EBADMSG;
 	separator = separator_of(at.cu->language);
 	if (!f.linkage_name && *f.name && !top && separator) {
-		err = qualify(rd, at, separator, &f.name);
-		if (err)
-			return err;
+		r = qualify(rd, at, separator, &f.name);
+		if (r)
+			return r;
 	}
 	if (rd->functions.nr >= DWARF_NONE)
 		return -EBADMSG;
-	err = vec_push(&rd->functions, f);
-	if (err)
-		return err;
+	r = vec_push(&rd->functions, f);
+	if (r)
+		return r;
 	*ret = rd->functions.nr - 1;
 	return map_put(&rd->function_of, (uintptr_t)key, *ret);
 }
@@ -325,19 +331,19 @@ int dwarf_find_function(struct dwarf_reading *rd, struct dwarf_cu *cu,
 			const struct dwarf_entry *entry, bool top, uint32_t *ret)
 {
 	struct dwarf_ref at = { .cu = cu, .entry = entry->start };
-	struct dwarf_entry e = *entry;
+	struct dwarf_entry e;
 	const uint8_t *direct = NULL;
-	uint64_t *known;
-	int r;
+	int r = -EBADMSG;
 
-	/* A copy of a function under a name of its own (a constructor's variants) is another one.
-	 */
 	for (int i = 0; i < REF_HOPS_MAX; i++) {
-		if (is_named(&e) || !e.v[SLOT_ORIGIN].form) {
-			r = add_function(rd, at, &e, top && !direct, ret);
+		uint64_t *known;
+
+		/* A copy under a name of its own (a constructor's variants) is another function. */
+		if (is_named(entry) || !entry->v[SLOT_ORIGIN].form) {
+			r = add_function(rd, at, entry, top && !direct, ret);
 			break;
 		}
-		r = dwarf_value_ref(at.cu, &e.v[SLOT_ORIGIN], &at);
+		r = dwarf_value_ref(at.cu, &entry->v[SLOT_ORIGIN], &at);
 		if (r)
 			return r == -ENOMEM ? r : -EBADMSG;
 		if (!direct)
@@ -345,12 +351,12 @@ int dwarf_find_function(struct dwarf_reading *rd, struct dwarf_cu *cu,
 		known = map_get(&rd->function_of, (uintptr_t)at.entry);
 		if (known) {
 			*ret = *known;
-			r = 0;
 			break;
 		}
-		if (!read_at(&at, &e))
-			return -EBADMSG;
 		r = -EBADMSG;
+		if (!read_at(&at, &e))
+			break;
+		entry = &e;
 	}
 	if (r == 0 && direct && direct != at.entry)
 		r = map_put(&rd->function_of, (uintptr_t)direct, *ret);

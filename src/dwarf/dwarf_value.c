@@ -143,7 +143,9 @@ bool dwarf_entry_attrs(const struct dwarf_cu *cu, struct cfi_reader *r,
 {
 	const struct dwarf_attr *attr = cu->abbrevs->attrs.items + abbrev->first_attr;
 
-	memset(ret->v, 0, SLOT_ENTRY_MAX_ * sizeof(*ret->v));
+	/* Nobody looks at the number of a value that is not there. */
+	for (int i = 0; i < SLOT_ENTRY_MAX_; i++)
+		ret->v[i].form = 0;
 	ret->abbrev = abbrev;
 	for (uint32_t i = 0; i < abbrev->nr_attrs; i++)
 		if (!read_value(cu, r, &attr[i], &ret->v[attr[i].slot]))
