@@ -237,6 +237,14 @@ int files_lookup(struct process_table *t, const struct file_key *key, const char
 	return 0;
 }
 
+int files_add(struct process_table *t, const struct file_key *key, const char *path,
+	      struct mapped_file **ret)
+{
+	if (t->files.nr >= FILES_MAX)
+		return -ENOSPC;
+	return file_new(t, key, path, strlen(path), ret);
+}
+
 /* Closes one file that can be had again; false if none was found. */
 static bool evict_one(struct process_table *t)
 {

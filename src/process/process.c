@@ -118,7 +118,7 @@ struct process *process_find(const struct process_table *t, int32_t pid)
 	return value ? (struct process *)(uintptr_t)*value : NULL;
 }
 
-static int process_new(struct process_table *t, int32_t pid, uint64_t when_ns, struct process **ret)
+int process_new(struct process_table *t, int32_t pid, uint64_t when_ns, struct process **ret)
 {
 	struct process *proc;
 

@@ -169,3 +169,22 @@ int process_open_file(struct process_table *t, const struct process *proc, const
 int mapped_file_elf(const struct mapped_file *file, struct elf_file **ret);
 /* start - vaddr for this mapping of an open ELF file; 0 if no executable segment covers it. */
 uint64_t mapping_bias(const struct mapped_file *file, const struct mapping *m);
+
+/*
+ * --- what is no process of this machine: a core ---
+ *
+ * A process of that number that is complete and over, without mappings; files as the caller has
+ * found them. Nothing is looked for in /proc, nor by any path. One that is known is -EEXIST.
+ */
+int process_add(struct process_table *t, int32_t pid, struct process **ret);
+/* Puts a mapping in place of what it overlaps. -ENOSPC: it has MAPPINGS_MAX already. */
+int process_add_mapping(struct process_table *t, struct process *proc, const struct mapping *m);
+/*
+ * A file, shown as `path`: its descriptor, which is taken over in any case; or `fd` negative, an
+ * errno: it is FILE_UNREADABLE, for that reason. The file is in the table also if it turns out to
+ * be unreadable. 0 and its index, -ENOSPC, -ENOMEM.
+ */
+int process_add_file(struct process_table *t, const char *path, int fd, uint32_t *ret_index);
+/* The same of an image in memory, which is taken over on success (free()). */
+int process_add_image(struct process_table *t, const char *path, uint8_t *image, size_t size,
+		      uint32_t *ret_index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What process.c, proc_maps.c, mappings.c, files.c, open_file.c and mount_ns.c share. */
+/* What process.c, given.c, proc_maps.c, mappings.c, files.c, open_file.c and mount_ns.c share. */
 #pragma once
 
 #include "process/maps.h"
@@ -45,6 +45,8 @@ uint64_t process_now_ns(void);
 /* The mappings (or something as good) changed. */
 void process_touch(struct process_table *t, struct process *proc, uint64_t when_ns);
 void process_new_image(struct process_table *t, struct process *proc, uint64_t when_ns);
+/* An entry of that pid, of which nothing is known. -ENOSPC, -ENOMEM. */
+int process_new(struct process_table *t, int32_t pid, uint64_t when_ns, struct process **ret);
 
 /* --- mappings.c ------------------------------------------------------------------------------- */
 
@@ -81,6 +83,9 @@ int files_identify(struct process_table *t, struct mapped_file *file, int fd);
 int files_identify_image(struct mapped_file *file, const struct elf_file *elf);
 /* It can't be had; `error` negative. Returns it. */
 int files_fail(struct mapped_file *file, int error);
+/* One that is found by its index only. -ENOSPC: there are FILES_MAX. */
+int files_add(struct process_table *t, const struct file_key *key, const char *path,
+	      struct mapped_file **ret);
 
 /* --- open_file.c ------------------------------------------------------------------------------ */
 
