@@ -274,6 +274,7 @@ static int tick(struct recorder *r)
 	publisher_tick(&r->publisher, now);
 	process_table_expire(&r->processes, now - EXPIRE_NS);
 	resolver_name_anonymous(&r->resolver);
+	naming_tick(&r->resolver.naming);
 	mend(r);
 	err = kernel_side_sync_cpus(r->ks);
 	if (!err)
@@ -294,11 +295,54 @@ static int tick(struct recorder *r)
 	return 0;
 }
 
+/* --- a recording that is watched ---------------------------------------------------------------
+ */
+
+/* Begins counting anew: the kernel sends every stack in full once more. */
+static void clear_profile(struct recorder *r)
+{
+	profile_clear_samples(r->profile);
+	census_forget(&r->census);
+	resolver_forget(&r->resolver);
+	map_clear(&r->stacks);
+	kernel_side_forget_stacks(r->ks);
+	r->live_generation++;
+}
+
+static int show_live(struct recorder *r)
+{
+	const struct recorder_options *o = r->options;
+	int err = resolver_name_ready(&r->resolver);
+
+	if (err)
+		return err;
+	update_stats(r);
+	if (o->live(o->live_ctx, r->profile, &r->stats, r->live_generation) == RECORDER_STOP)
+		r->stopping = true;
+	if (profile_bytes(r->profile) > r->profile_bytes_max / 4 * 3)
+		clear_profile(r);
+	return 0;
+}
+
 static int watch(struct recorder *r, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
 	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int set_up_live(struct recorder *r)
+{
+	const struct recorder_options *o = r->options;
+	struct timespec period = { o->live_ms / 1000, (long)(o->live_ms % 1000) * 1000000 };
+	struct itimerspec interval = { .it_interval = period, .it_value = period };
+	int err;
+
+	r->live_timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (r->live_timer_fd < 0 || timerfd_settime(r->live_timer_fd, 0, &interval, NULL))
+		return -errno;
+	err = watch(r, r->live_timer_fd);
+	return err || o->live_fd < 0 ? err : watch(r, o->live_fd);
 }
 
 static int set_up_loop(struct recorder *r)
@@ -333,6 +377,8 @@ static int set_up_loop(struct recorder *r)
 		err = watch(r, side_band_fd(r->side_band));
 	if (!err && r->command)
 		err = watch(r, command_fd(r->command));
+	if (!err && r->options->live)
+		err = set_up_live(r);
 	return err ? log_err(err, "cannot set up the event loop") : 0;
 }
 
@@ -394,6 +440,11 @@ static int loop(struct recorder *r)
 			else if (events[i].data.fd == r->timer_fd &&
 				 read(r->timer_fd, &expirations, sizeof(expirations)) > 0)
 				err = tick(r);
+			else if (r->options->live && events[i].data.fd == r->options->live_fd)
+				err = show_live(r);
+			else if (r->options->live && events[i].data.fd == r->live_timer_fd &&
+				 read(r->live_timer_fd, &expirations, sizeof(expirations)) > 0)
+				err = show_live(r);
 		}
 		if (err)
 			return err;
@@ -458,6 +509,18 @@ static void raise_priority(void)
 		log_debug("cannot raise the priority: %s", strerror(errno));
 }
 
+/* While symbols are read at the end: a signal is for what is left of it. */
+static bool wait_for_names(void *ctx, const struct symbol_progress *progress)
+{
+	struct recorder *r = ctx;
+	struct signalfd_siginfo info;
+
+	if (r->options->naming.progress &&
+	    !r->options->naming.progress(r->options->naming.progress_ctx, progress))
+		return false;
+	return read(r->signal_fd, &info, sizeof(info)) != sizeof(info);
+}
+
 static int set_up(struct recorder *r)
 {
 	const struct recorder_options *o = r->options;
@@ -470,6 +533,7 @@ static int set_up(struct recorder *r)
 		.idle = o->idle,
 		.raw_too = o->replay_dir != NULL,
 	};
+	struct naming_options naming = o->naming;
 	struct unwind_store_maps maps;
 	struct budget budget;
 	int err;
@@ -491,7 +555,9 @@ static int set_up(struct recorder *r)
 		publisher_init(&r->publisher, &r->processes, &r->store, r->ks);
 		r->publisher.wait = (struct loader_wait){ drain_meanwhile, r };
 		r->publisher.max_transient = budget.transient;
-		err = resolver_init(&r->resolver, &r->publisher, r->profile);
+		naming.progress = wait_for_names;
+		naming.progress_ctx = r;
+		err = resolver_init(&r->resolver, &r->publisher, r->profile, &naming);
 	}
 	if (!err)
 		err = side_band_open(SIDE_BAND_PAGES, &r->side_band);
@@ -534,11 +600,13 @@ static void tear_down(struct recorder *r)
 	close_p(&r->epoll_fd);
 	close_p(&r->timer_fd);
 	close_p(&r->soon_fd);
+	close_p(&r->live_timer_fd);
 	close_p(&r->signal_fd);
 }
 
 static int record(struct recorder *r)
 {
+	const struct recorder_options *o = r->options;
 	struct timespec wall;
 	int err, i;
 
@@ -578,9 +646,9 @@ static int record(struct recorder *r)
 			 (unsigned long)r->stats.replay_compared,
 			 (unsigned long)r->stats.replay_different);
 	}
-	if (!err)
-		err = resolver_name_all(&r->resolver);
-	return err;
+	if (!err && o->live)
+		return resolver_name_ready(&r->resolver);
+	return err ? err : resolver_name_all(&r->resolver);
 }
 
 int recorder_run(const struct recorder_options *options, struct profile *profile,
@@ -591,6 +659,7 @@ int recorder_run(const struct recorder_options *options, struct profile *profile
 			      .epoll_fd = -1,
 			      .soon_fd = -1,
 			      .timer_fd = -1,
+			      .live_timer_fd = -1,
 			      .signal_fd = -1 };
 	struct command *command;
 	int err = 0, status = 0;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "agent/naming.h"
 #include "profile/profile.h"
 
 struct recorder_stats {
@@ -20,6 +21,12 @@ struct recorder_stats {
 	uint64_t replay_compared, replay_different; /* walks, with replay_dir */
 };
 
+/* What the caller of a live recording wants next. */
+enum recorder_live {
+	RECORDER_GO_ON = 0,
+	RECORDER_STOP = 1,
+};
+
 struct recorder_options {
 	const int32_t *pids; /* with their threads and later children; none: the whole system */
 	size_t nr_pids;
@@ -34,6 +41,17 @@ struct recorder_options {
 	/* Called about four times a second with what there is so far; may be NULL. */
 	void (*progress)(void *ctx, const struct recorder_stats *stats);
 	void *progress_ctx;
+	struct naming_options naming;
+	/*
+	 * A recording that is watched: called every live_ms, and as soon as live_fd (-1: none) can
+	 * be read, with the profile so far, named as far as symbols are there. When the profile's
+	 * memory runs short, it is emptied and `generation` moves on. NULL: nobody watches.
+	 */
+	enum recorder_live (*live)(void *ctx, const struct profile *profile,
+				   const struct recorder_stats *stats, uint32_t generation);
+	void *live_ctx;
+	uint32_t live_ms;
+	int live_fd;
 	/* For tests: keep a replay case of up to `max_replay_cases` walked samples in this folder.
 	 */
 	const char *replay_dir;

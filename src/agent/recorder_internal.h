@@ -53,6 +53,8 @@ struct recorder {
 	uint64_t run_ns;
 	uint64_t turn_ns; /* when the last turn was */
 	int epoll_fd, timer_fd, signal_fd;
+	int live_timer_fd; /* for options->live */
+	uint32_t live_generation;
 	int soon_fd;		    /* a timer: process events wait */
 	uint64_t nr_raw[STOP_MAX_]; /* by why the kernel could not walk them */
 	unsigned int interrupted;   /* by the terminal, while COMMAND ran */

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/resolver.h"
-#include "elf/elf_symbols.h"
-#include "symbol/demangle.h"
-#include "symbol/kallsyms.h"
 #include "symbol/perf_map.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -10,14 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
-int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile)
+int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
+		  const struct naming_options *options)
 {
 	*r = (struct resolver){ .publisher = publisher, .profile = profile };
-	return 0;
+	return naming_init(&r->naming, profile, options);
 }
 
 void resolver_fini(struct resolver *r)
 {
+	naming_fini(&r->naming);
 	vec_free(&r->profile_files);
 	vec_free(&r->scratch);
 	vec_free(&r->anonymous);
@@ -25,8 +24,30 @@ void resolver_fini(struct resolver *r)
 	vec_free(&r->kernel_files);
 }
 
-/* The profile's number of a mapped file. */
-static int file_number(struct resolver *r, uint32_t index, uint32_t *ret)
+/* Has the symbols of a file made ready while it can be had. Without them it stays addresses. */
+static void want_names(struct resolver *r, const struct mapped_file *file, uint32_t number,
+		       uint32_t pid)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct symbol_file symbols = { .path = file->path, .root_pid = (int)pid };
+	int err;
+
+	if (file->state != FILE_OPEN || !file->is_elf)
+		return;
+	err = mapped_file_elf(file, &elf);
+	if (!err) {
+		symbols.elf = elf;
+		symbols.fd = elf->fd;
+		symbols.image = elf->memory;
+		symbols.size = elf->size;
+		err = naming_want(&r->naming, number, &symbols);
+	}
+	if (err)
+		log_debug("no symbols of %s: %s", file->path, strerror(-err));
+}
+
+/* The profile's number of a mapped file, which process `pid` maps. */
+static int file_number(struct resolver *r, uint32_t index, uint32_t pid, uint32_t *ret)
 {
 	const struct mapped_file *file = r->publisher->processes->files.items[index];
 	uint32_t *number;
@@ -43,6 +64,7 @@ static int file_number(struct resolver *r, uint32_t index, uint32_t *ret)
 				       file->build_id_len <= 20 ? file->build_id_len : 0, number);
 		if (err)
 			return err;
+		want_names(r, file, *number, pid);
 	}
 	*ret = *number;
 	return 0;
@@ -64,7 +86,7 @@ static int add_native(struct resolver *r, const struct resolver_stack *stack, ui
 		frame.scope = stack->pid; /* the same address is other code in another process */
 	}
 	if (m)
-		err = file_number(r, is_file ? m->file : MAPPING_ANON, &frame.file);
+		err = file_number(r, is_file ? m->file : MAPPING_ANON, stack->pid, &frame.file);
 	else
 		err = profile_add_file(r->profile, "[unknown]", NULL, 0, &frame.file);
 	known = r->profile->frames.nr;
@@ -139,67 +161,6 @@ int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-static void name_of_symbols(struct resolver *r, uint32_t file, const struct elf_symbols *symbols)
-{
-	struct profile *p = r->profile;
-	char name[4096];
-	uint32_t i;
-
-	for (i = 0; i < p->frames.nr; i++) {
-		const struct profile_frame *frame = &p->frames.items[i];
-		const struct elf_symbol *symbol;
-
-		if (frame->kind != FRAME_KIND_NATIVE || frame->file != file || frame->nr_lines)
-			continue;
-		symbol = elf_symbols_find(symbols, frame->address);
-		if (symbol)
-			profile_name_frame(p, i, demangle(symbol->name, name, sizeof(name)));
-	}
-}
-
-static void name_file(struct resolver *r, const struct mapped_file *file, uint32_t number)
-{
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct elf_symbols symbols;
-	int err = mapped_file_elf(file, &elf);
-
-	if (!err)
-		err = elf_symbols_read(elf, &symbols);
-	if (err) {
-		log_debug("no symbols of %s: %s", file->path, strerror(-err));
-		return;
-	}
-	name_of_symbols(r, number, &symbols);
-	elf_symbols_fini(&symbols);
-}
-
-static int name_kernel(struct resolver *r)
-{
-	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
-	struct profile *p = r->profile;
-	const char *name, *module;
-	uint32_t i;
-	int err;
-
-	for (i = 0; i < p->frames.nr && p->frames.items[i].kind != FRAME_KIND_KERNEL; i++)
-		;
-	if (i == p->frames.nr)
-		return 0;
-	err = kallsyms_read(&k);
-	if (err)
-		return err;
-	for (; i < p->frames.nr; i++) {
-		const struct profile_frame *frame = &p->frames.items[i];
-
-		if (frame->kind != FRAME_KIND_KERNEL)
-			continue;
-		name = kallsyms_find(k, frame->address, &module);
-		if (name)
-			profile_name_frame(p, i, name);
-	}
-	return 0;
-}
-
 /* Names those of process `pid` that its perf map knows; drops them from the list. */
 static void name_by_map(struct resolver *r, uint32_t pid, const struct perf_map *map)
 {
@@ -239,20 +200,20 @@ void resolver_name_anonymous(struct resolver *r)
 	map_fini(&tried);
 }
 
+int resolver_name_ready(struct resolver *r)
+{
+	naming_tick(&r->naming);
+	resolver_name_anonymous(r);
+	return naming_apply(&r->naming);
+}
+
 int resolver_name_all(struct resolver *r)
 {
-	uint32_t index;
-	int err = name_kernel(r);
+	naming_wait(&r->naming);
+	return resolver_name_ready(r);
+}
 
-	if (err)
-		log_debug("no kernel symbols: %s", strerror(-err));
-	for (index = 0; index < r->profile_files.nr; index++) {
-		const struct mapped_file *file = r->publisher->processes->files.items[index];
-		uint32_t number = r->profile_files.items[index];
-
-		if (number != UINT32_MAX && file->state == FILE_OPEN && file->is_elf)
-			name_file(r, file, number);
-	}
-	resolver_name_anonymous(r);
-	return 0;
+void resolver_forget(struct resolver *r)
+{
+	r->anonymous.nr = 0;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/naming.h"
 #include "agent/publisher.h"
 #include "profile/profile.h"
 #include "symbol/kernel_image.h"
@@ -20,6 +21,7 @@ struct resolver {
 	struct publisher *publisher;
 	struct profile *profile;
 	VEC(uint32_t) profile_files; /* by mapped file's index; UINT32_MAX: not met yet */
+	struct naming naming;
 	struct kernel_image kernel;
 	bool kernel_known;	    /* `kernel` was read */
 	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
@@ -27,7 +29,9 @@ struct resolver {
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
 };
 
-int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile);
+/* `options` may be NULL. Borrows publisher and profile. */
+int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
+		  const struct naming_options *options);
 void resolver_fini(struct resolver *r);
 
 struct resolver_stack {
@@ -46,7 +50,10 @@ int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_
 /* Names what has a name by now of code that JITs made (perf maps): call it while they live. */
 void resolver_name_anonymous(struct resolver *r);
 /*
- * Names all frames of the profile that have no name yet: by the symbols of each file in turn, the
- * kernel's, and perf maps. Files that can't be read leave their frames without a name.
+ * Names all frames of the profile that have no name yet and whose symbols are there by now; those
+ * of files that can't be read stay without. The second one waits for the symbols first.
  */
+int resolver_name_ready(struct resolver *r);
 int resolver_name_all(struct resolver *r);
+/* The profile was cleared (profile_clear_samples): nothing waits for a name any more. */
+void resolver_forget(struct resolver *r);

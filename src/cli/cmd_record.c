@@ -8,6 +8,7 @@
 
 #include "agent/recorder.h"
 #include "agent/requirements.h"
+#include "cli/names.h"
 #include "cli/output.h"
 #include "cli/stats.h"
 #include "cli/target.h"
@@ -41,7 +42,8 @@ struct record_options {
 	uint32_t top;
 	const char *replay_dir;
 	uint32_t max_replay_cases;
-	bool no_kernel, idle, verbose, help;
+	const char *names;
+	bool no_kernel, no_inlines, lines, idle, verbose, help;
 };
 
 #define AT(member) .offset = offsetof(struct record_options, member)
@@ -70,6 +72,12 @@ static const struct option_spec record_specs[] = {
 	{ 0, "max-frames", "N", "1024", "user frames of a stack; longer ones are truncated",
 	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
+	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
+	{ 0, "lines", NULL, NULL, "tell the lines of one function apart: name:line", OPTION_FLAG,
+	  AT(lines) },
+	{ 0, "names", "full|short", "full",
+	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
+	  AT(names) },
 	{ 0, "idle", NULL, NULL, "sample idle CPUs too", OPTION_FLAG, AT(idle) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
@@ -88,6 +96,7 @@ struct recording {
 	char default_path[64];
 	struct output output, stats_output;
 	struct export_options export_options;
+	bool short_names;
 	bool progress_shown;
 };
 
@@ -170,10 +179,11 @@ static int parse(int argc, char **argv, struct recording *rec)
 		log_error("give either -p or COMMAND ('%s'), not both", rec->command[0]);
 		return -EINVAL;
 	}
-	r = choose_format(rec);
-	if (r < 0)
-		return r;
-	return check_outputs(o);
+	rec->export_options.lines = o->lines;
+	r = names_style(o->names, &rec->short_names);
+	if (!r)
+		r = choose_format(rec);
+	return r ? r : check_outputs(o);
 }
 
 static int check_requirements(void)
@@ -222,6 +232,15 @@ static void show_progress(void *ctx, const struct recorder_stats *stats)
 	rec->progress_shown = true;
 }
 
+static bool show_names_progress(void *ctx, const struct symbol_progress *progress)
+{
+	struct recording *rec = ctx;
+
+	if (names_print_progress(progress))
+		rec->progress_shown = true;
+	return true;
+}
+
 static void clear_progress(struct recording *rec)
 {
 	if (rec->progress_shown)
@@ -245,6 +264,12 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 		.idle = o->idle,
 		.progress = term_width(stderr) ? show_progress : NULL,
 		.progress_ctx = rec,
+		.keep_events = rec->format->wants_events,
+		.naming = { .no_inlines = o->no_inlines,
+			    .short_names = rec->short_names,
+			    .builder = names_builder,
+			    .progress = show_names_progress,
+			    .progress_ctx = rec },
 		.replay_dir = o->replay_dir,
 		.max_replay_cases = o->max_replay_cases,
 	};

@@ -41,11 +41,10 @@ struct elf_file {
 	size_t nr_sections;
 	struct elf_segment *segments;
 	size_t nr_segments;
-	/* private */
-	int fd;
+	int fd; /* the file behind it; -1: an image in memory */
 	const uint8_t *memory;
 	uint64_t size;
-	char *names;
+	char *names; /* private */
 };
 
 /* Bytes of a file; `data` is the caller's after success (free it). A NUL byte stands behind them.

@@ -142,6 +142,52 @@ class Burner:
         self.process.wait()
 
 
+INLINES = """\
+#include <cstdlib>
+#include <type_traits>
+namespace shop {
+template <typename T> struct counter {
+	T value = 0;
+	__attribute__((noipa)) void run(T rounds);
+};
+static volatile unsigned long sink;
+static inline __attribute__((always_inline)) void innermost(unsigned long i)
+{
+	sink = sink + i; // line 11
+}
+static inline __attribute__((always_inline)) void middle(unsigned long i)
+{
+	innermost(i); // line 15
+}
+template <typename T> void counter<T>::run(T rounds)
+{
+	for (T i = 0; i < rounds; i++)
+		middle(i); // line 20
+}
+}
+int main(int argc, char **argv)
+{
+	shop::counter<unsigned long> counter;
+	counter.run(strtoul(argv[argc - 1], nullptr, 10)); // line 26
+}
+"""
+
+
+def build_inlines(*flags):
+    """./inlines ROUNDS: main -> shop::counter<unsigned long>::run -> (inlined) middle -> innermost."""
+    with open("inlines.cpp", "w") as file:
+        file.write(INLINES)
+    subprocess.run(["g++", "-O2", "-g", *flags, "-o", "inlines", "inlines.cpp"], check=True)
+
+
+def record_inlines(*args, cache="cache"):
+    """What `sonde record` writes of it, as folded text: {stack: count}, and the run."""
+    env = dict(os.environ, XDG_CACHE_HOME=os.path.abspath(cache))
+    run = check_ok(sonde("record", "-F", "499", "--no-kernel", "-o", "-", *args, "--", "./inlines",
+                         "300000000", env=env))
+    return {";".join(frames): count for _, frames, count in parse_folded(run.out)}, run
+
+
 # --- help, and command lines that make no sense ---------------------------------------------------
 
 def test_help_and_version():
@@ -457,6 +503,85 @@ def test_memory_limit():
                              *what))
         stats = json.loads(run.out)
         check(stats["rss_kb"] * 1024 + stats["map_bytes"] <= limit << 20, stats)
+
+
+FULL = "main;shop::counter<unsigned long>::run(unsigned long)"
+
+
+def most(stacks):
+    return max(stacks, key=stacks.get)
+
+
+def test_inlined_functions_are_frames():
+    build_inlines()
+    stacks, _ = record_inlines()
+    # Functions that were never compiled on their own have no linkage name, so no parameters.
+    check(most(stacks).endswith(FULL + ";shop::middle_[i];shop::innermost_[i]"),
+          stacks)
+    stacks, _ = record_inlines("--no-inlines")
+    check(most(stacks).endswith(FULL) and "_[i]" not in str(stacks), stacks)
+
+
+def test_lines():
+    build_inlines()
+    stacks, _ = record_inlines("--lines")
+    check(most(stacks).endswith("main:26;shop::counter<unsigned long>::run(unsigned long):20;"
+                                "shop::middle:15_[i];shop::innermost:11_[i]"),
+          stacks)
+    stacks, _ = record_inlines("--lines", "--no-inlines")
+    check(FULL.replace("main", "main:26") + ":" in str(stacks) and "_[i]" not in str(stacks), stacks)
+
+
+def test_short_names():
+    build_inlines()
+    stacks, _ = record_inlines("--names", "short")
+    check(most(stacks).endswith("main;shop::counter::run;shop::middle_[i];shop::innermost_[i]"), stacks)
+    check_error(sonde("record", "--names", "long"), 2, "'full' or 'short'", "'long'")
+
+
+def test_names_from_a_separate_file():
+    build_inlines()
+    subprocess.run("objcopy --only-keep-debug inlines inlines.debug && objcopy --strip-all inlines && "
+                   "objcopy --add-gnu-debuglink=inlines.debug inlines", shell=True, check=True)
+    stacks, _ = record_inlines()
+    check(most(stacks).endswith("shop::innermost_[i]"), stacks)
+    # Of another build: said, and not used.
+    build_inlines("-O1")
+    subprocess.run("objcopy --only-keep-debug inlines another.debug", shell=True, check=True)
+    build_inlines("-O3")
+    subprocess.run("cp another.debug inlines.debug; objcopy --strip-all inlines && "
+                   "objcopy --add-gnu-debuglink=inlines.debug inlines; "
+                   "echo changed >> inlines.debug", shell=True, check=True)
+    stacks, run = record_inlines(cache="another")
+    check("shop::" not in str(stacks), stacks)
+    check(run.err.count("inlines.debug") == 1, run)
+
+
+def test_symbols_are_cached():
+    build_inlines()
+    stacks, _ = record_inlines()
+    folder = "cache/sonde/symbols"
+    before = {name: os.stat(f"{folder}/{name}") for name in os.listdir(folder)}
+    check(len(before) >= 1, "nothing was cached")
+    record_inlines()
+    for name, stat in before.items():
+        check(os.stat(f"{folder}/{name}").st_ino == stat.st_ino, f"{name} was built again")
+    # Cut off, as by a crash: built again, same names.
+    for name in before:
+        os.truncate(f"{folder}/{name}", max(0, before[name].st_size // 2))
+    again, run = record_inlines()
+    check(most(again) == most(stacks), again)
+    check(all(os.stat(f"{folder}/{name}").st_size == stat.st_size for name, stat in before.items()), run)
+
+
+def test_works_without_a_cache():
+    build_inlines()
+    os.mkdir("cache")
+    with open("cache/sonde", "w"):
+        pass  # where a folder should be
+    stacks, run = record_inlines()
+    check(most(stacks).endswith("shop::innermost_[i]"), stacks)
+    check(run.err.count("cache/sonde") == 1, run)
 
 
 def test_two_at_once():
