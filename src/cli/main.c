@@ -5,6 +5,7 @@
  */
 #include "cli/command.h"
 
+#include "cli/names.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -15,6 +16,9 @@
 
 const struct command *const commands[] = {
 	&command_record,
+	&command_top,
+	&command_stack,
+	&command_convert,
 	&command_doctor,
 	&command_help,
 	NULL,
@@ -85,6 +89,9 @@ int main(int argc, char **argv)
 		puts("sonde " SONDE_VERSION);
 		return flush_stdout(EXIT_OK);
 	}
+	/* Not for people: what this very program starts to read a file's symbols. */
+	if (!strcmp(name, names_builder[1]))
+		return symbol_store_builder_main(argc - 2, argv + 2);
 	command = command_find(name);
 	if (!command) {
 		log_error("unknown command '%s'; see 'sonde --help'", name);

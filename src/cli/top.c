@@ -2,87 +2,11 @@
 #include "cli/top.h"
 
 #include "cli/term.h"
-#include "export/functions.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct row {
-	uint64_t self, total;
-	uint32_t function;
-	uint32_t last_sample; /* the sample (number + 1) that `total` has counted already */
-};
-
-struct top {
-	const struct profile *profile;
-	struct function_table functions;
-	struct row *rows; /* by function until they are sorted */
-	size_t nr_rows;
-	uint64_t samples;
-};
-
-static void top_fini(struct top *top)
-{
-	function_table_fini(&top->functions);
-	free(top->rows);
-}
-
-static void count_frame(struct top *top, size_t sample, uint32_t frame, bool is_leaf)
-{
-	const struct function_table *functions = &top->functions;
-	uint64_t nr = top->profile->samples.items[sample].count;
-
-	for (uint32_t i = functions->first_level[frame]; i < functions->first_level[frame + 1];
-	     i++) {
-		struct row *row = &top->rows[functions->of_level[i]];
-
-		if (is_leaf && i == functions->first_level[frame])
-			row->self += nr;
-		if (row->last_sample == sample + 1)
-			continue; /* recursion */
-		row->last_sample = (uint32_t)sample + 1;
-		row->total += nr;
-	}
-}
-
-static void count(struct top *top)
-{
-	const struct profile *p = top->profile;
-
-	for (size_t i = 0; i < p->samples.nr; i++) {
-		const struct profile_sample *sample = &p->samples.items[i];
-		const struct profile_stack *stack = &p->stacks.items[sample->stack];
-
-		top->samples += sample->count;
-		for (uint32_t j = 0; j < stack->nr; j++)
-			count_frame(top, i, p->stack_frames.items[stack->first + j], j == 0);
-	}
-}
-
-/* Most first; equal ones by name, as functions are numbered. */
-static int compare(const struct row *x, const struct row *y, bool by_self)
-{
-	uint64_t a[] = { by_self ? x->self : x->total, by_self ? x->total : x->self };
-	uint64_t b[] = { by_self ? y->self : y->total, by_self ? y->total : y->self };
-
-	for (int i = 0; i < 2; i++)
-		if (a[i] != b[i])
-			return a[i] < b[i] ? 1 : -1;
-	return x->function < y->function ? -1 : x->function > y->function;
-}
-
-static int by_self(const void *a, const void *b)
-{
-	return compare(a, b, true);
-}
-
-static int by_total(const void *a, const void *b)
-{
-	return compare(a, b, false);
-}
 
 /* At most `columns` bytes of `text` (0: all), cut between characters, with ".." where it was cut.
  */
@@ -100,65 +24,75 @@ static void print_cut(FILE *out, const char *text, int columns)
 	fprintf(out, "%.*s..", len, text);
 }
 
-/* "function [file]" */
-static void format_function(const struct top *top, const struct row *row, char *buf, size_t size)
+const char *top_row_text(const struct top_model *m, const struct top_row *row, enum top_by by,
+			 char *buf, size_t size)
 {
-	const struct function *f = &top->functions.functions.items[row->function];
-	const char *file = "";
+	const char *name = strtab_get(&m->strings, row->name);
+	const char *object = strtab_get(&m->strings, row->object);
 
-	/* The label says it already for kernel functions and for addresses without a name. */
-	if (f->kind != FRAME_KIND_KERNEL && f->label[0] != '[' && f->file < top->profile->files.nr)
-		file = strtab_get(&top->profile->strings, top->profile->files.items[f->file].name);
-	snprintf(buf, size, "%s%s%s%s", f->label, *file ? " [" : "", file, *file ? "]" : "");
+	if (by == TOP_BY_PROCESS)
+		snprintf(buf, size, "%s (pid %d)", name, row->pid);
+	else if (by == TOP_BY_THREAD)
+		snprintf(buf, size, "%s (pid %d, tid %d)", name, row->pid, row->tid);
+	else if (*object)
+		snprintf(buf, size, "%s [%s]", name, object);
+	else
+		snprintf(buf, size, "%s", name);
+	return buf;
 }
 
-static void print_table(const struct top *top, const char *title, bool self, uint32_t nr, FILE *out)
+int top_print_rows(const struct top_model *m, const struct top_view *view, const char *title,
+		   uint32_t nr, FILE *out)
 {
-	enum { NUMBERS = 42 }; /* columns before the function */
-	bool colours = term_colours(out);
+	enum { NUMBERS = 42 }; /* columns before the name */
+	static const char *const what[] = { "function", "process", "thread" };
+	_cleanup_free_ const struct top_row **rows = NULL;
+	bool colours = term_colours(out), by_self = view->order == TOP_ORDER_SELF;
+	double samples = m->samples > 0 ? m->samples : 1;
 	int width = term_width(out);
-	double samples = top->samples ? (double)top->samples : 1;
+	size_t nr_rows;
+	int r;
 
+	r = top_model_select(m, view, &rows, &nr_rows);
+	if (r)
+		return r;
 	fprintf(out, "\n%s%s%s\n%s%9s %8s  %9s %8s    %s%s\n", term_start(colours, TERM_BOLD),
 		title, term_reset(colours), term_start(colours, TERM_DIM), "self", "", "total", "",
-		"function", term_reset(colours));
-	for (size_t i = 0; i < nr && i < top->nr_rows; i++) {
-		const struct row *row = &top->rows[i];
+		what[view->by], term_reset(colours));
+	for (size_t i = 0; i < nr && i < nr_rows; i++) {
+		double self = top_row_self(rows[i], view), total = top_row_total(rows[i], view);
 		char text[1024];
 
-		if (!(self ? row->self : row->total))
+		if (by_self && self <= 0)
 			break;
-		format_function(top, row, text, sizeof(text));
-		fprintf(out, "%s%9" PRIu64 " %6.2f %%%s  %s%9" PRIu64 " %6.2f %%%s    ",
-			term_start(colours && self, TERM_BOLD), row->self,
-			100.0 * (double)row->self / samples, term_reset(colours && self),
-			term_start(colours && !self, TERM_BOLD), row->total,
-			100.0 * (double)row->total / samples, term_reset(colours && !self));
+		top_row_text(m, rows[i], view->by, text, sizeof(text));
+		fprintf(out, "%s%9.0f %6.2f %%%s  %s%9.0f %6.2f %%%s    ",
+			term_start(colours && by_self, TERM_BOLD), self, 100.0 * self / samples,
+			term_reset(colours && by_self), term_start(colours && !by_self, TERM_BOLD),
+			total, 100.0 * total / samples, term_reset(colours && !by_self));
 		print_cut(out, text, width ? width - NUMBERS : 0);
 		fputc('\n', out);
 	}
+	return 0;
 }
 
 int top_print(const struct profile *p, uint32_t nr, FILE *out)
 {
-	_cleanup_(top_fini) struct top top = { .profile = p };
+	static const struct {
+		enum top_order order;
+		const char *title;
+	} tables[] = {
+		{ TOP_ORDER_SELF, "Most samples in the function itself" },
+		{ TOP_ORDER_TOTAL, "Most samples in the function and what it calls" },
+	};
+	_cleanup_(top_model_fini) struct top_model m = { 0 };
 	int r;
 
-	r = function_table_init(&top.functions, p, MERGE_INLINED_TOO, false);
-	if (r < 0)
-		return r;
-	top.nr_rows = top.functions.functions.nr;
-	if (!top.nr_rows)
-		return 0;
-	top.rows = calloc(top.nr_rows, sizeof(*top.rows));
-	if (!top.rows)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < top.nr_rows; i++)
-		top.rows[i].function = i;
-	count(&top);
-	qsort(top.rows, top.nr_rows, sizeof(*top.rows), by_self);
-	print_table(&top, "Most samples in the function itself", true, nr, out);
-	qsort(top.rows, top.nr_rows, sizeof(*top.rows), by_total);
-	print_table(&top, "Most samples in the function and what it calls", false, nr, out);
-	return 0;
+	r = top_model_init(&m);
+	if (!r)
+		r = top_model_update(&m, p, 0, 0);
+	for (size_t i = 0; i < 2 && !r && m.samples > 0; i++)
+		r = top_print_rows(&m, &(struct top_view){ .order = tables[i].order },
+				   tables[i].title, nr, out);
+	return r;
 }

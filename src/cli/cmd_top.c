@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * `sonde top`: a recording that never ends, shown while it runs. The recorder calls us
+ * (recorder_options.live) every LIVE_MS and when a key was pressed; the model is brought up to date
+ * every --delay.
+ */
+#include "cli/command.h"
+
+#include "agent/recorder.h"
+#include "agent/requirements.h"
+#include "cli/names.h"
+#include "cli/stats.h"
+#include "cli/target.h"
+#include "cli/top.h"
+#include "cli/top_screen.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+enum {
+	LIVE_MS = 200, /* how late a change of the terminal's size may show */
+	MEMORY_LIMIT_MIN_MIB = 32,
+	PLAIN_ROWS = 20,
+};
+
+struct top_options {
+	struct pid_list pids;
+	uint32_t frequency_hz;
+	uint32_t batch;
+	uint32_t rows;
+	double delay_s;
+	const char *by, *sort, *filter, *names;
+	uint64_t memory_limit;
+	bool no_kernel, no_inlines, verbose, help;
+};
+
+#define AT(member) .offset = offsetof(struct top_options, member)
+
+static const struct option_spec top_specs[] = {
+	{ 'p', "pid", "PID[,PID...]", NULL,
+	  "show these processes, their threads, and children they fork from now on", OPTION_PIDS,
+	  AT(pids) },
+	{ 'F', "frequency", "HZ", "99", "samples a second on each CPU", OPTION_NUMBER,
+	  AT(frequency_hz), .min = 1, .max = UINT32_MAX },
+	{ 0, "delay", "SECONDS", "1", "between two updates", OPTION_SECONDS, AT(delay_s),
+	  .max = 3600 },
+	{ 'b', "batch", "N", NULL, "print N plain tables to standard output, then end",
+	  OPTION_NUMBER, AT(batch), .min = 1, .max = UINT32_MAX },
+	{ 'n', "rows", "N", "20", "rows of a plain table", OPTION_NUMBER, AT(rows), .min = 1,
+	  .max = 100000 },
+	{ 0, "by", "function|process|thread", "function", "what a row of a plain table is",
+	  OPTION_STRING, AT(by) },
+	{ 0, "sort", "self|total|name", "self", "the order of a plain table", OPTION_STRING,
+	  AT(sort) },
+	{ 0, "filter", "TEXT", NULL, "only rows of a plain table with this in their name",
+	  OPTION_STRING, AT(filter) },
+	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
+	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
+	{ 0, "names", "full|short", "short",
+	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
+	  AT(names) },
+	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
+	  AT(memory_limit), .min = MEMORY_LIMIT_MIN_MIB * MIB, .max = 64 * 1024 * MIB },
+	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
+	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
+	OPTIONS_END,
+};
+
+struct top {
+	struct top_options options;
+	struct top_view plain_view;
+	bool short_names;
+	struct top_model model;
+	struct top_screen *screen; /* NULL with --batch */
+	uint64_t updated_ns;	   /* 0: never */
+	uint32_t nr_printed;
+	int error;
+};
+
+static void top_fini(struct top *top)
+{
+	top_screen_close(top->screen);
+	top_model_fini(&top->model);
+}
+
+/* --- the command line ------------------------------------------------------------------------- */
+
+static int choose(const char *option, const char *value, const char *const *words, int nr)
+{
+	char list[128] = "";
+
+	for (int i = 0; i < nr; i++) {
+		size_t len = strlen(list);
+
+		if (!strcmp(value, words[i]))
+			return i;
+		snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", words[i]);
+	}
+	log_error("--%s takes one of: %s; not '%s'", option, list, value);
+	return -EINVAL;
+}
+
+static int parse(int argc, char **argv, struct top *top)
+{
+	static const char *const by[] = { "function", "process", "thread" };
+	static const char *const sort[] = { "self", "total", "name" };
+	struct top_options *o = &top->options;
+	int first, r;
+
+	r = options_parse(top_specs, "top", argc, argv, o, &first);
+	if (r < 0 || o->help)
+		return r;
+	if (first < argc) {
+		log_error("'%s': top takes no arguments; see 'sonde help top'", argv[first]);
+		return -EINVAL;
+	}
+	r = choose("by", o->by, by, TOP_BY_MAX_);
+	if (r < 0)
+		return r;
+	top->plain_view.by = (enum top_by)r;
+	r = choose("sort", o->sort, sort, TOP_ORDER_MAX_);
+	if (r < 0)
+		return r;
+	top->plain_view.order = (enum top_order)r;
+	top->plain_view.filter = o->filter;
+	return names_style(o->names, &top->short_names);
+}
+
+static int prepare(const struct top_options *o)
+{
+	struct requirement_result result;
+	const struct requirement *missing;
+	int r;
+
+	if (!o->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
+		log_error("top needs a terminal; -b N prints N plain tables instead");
+		return -ENOTTY;
+	}
+	r = target_check_frequency(o->frequency_hz);
+	if (!r)
+		r = target_check_pids(&o->pids);
+	if (r)
+		return r;
+	missing = requirements_first_missing(&result);
+	if (!missing)
+		return 0;
+	log_error("cannot sample: %s: %s; %s ('sonde doctor' tells more)", missing->name,
+		  result.detail, result.fix);
+	return -ENOTSUP;
+}
+
+/* --- while it runs ---------------------------------------------------------------------------- */
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void format_status(const struct top *top, const struct recorder_stats *stats, char *buf,
+			  size_t size)
+{
+	snprintf(buf, size,
+		 "%u Hz, %" PRIu64 " processes, %" PRIu64 " samples, %.1f %% complete, %" PRIu64
+		 " lost",
+		 top->options.frequency_hz, stats->processes, stats->samples,
+		 stats_complete_percent(stats), stats_lost_samples(stats));
+}
+
+/* A plain table; what faded is told by its time. */
+static int print_plain(struct top *top, const struct recorder_stats *stats)
+{
+	char status[160], title[200];
+	int r;
+
+	format_status(top, stats, status, sizeof(status));
+	snprintf(title, sizeof(title), "%.1f s: %s", stats->duration_s, status);
+	r = top_print_rows(&top->model, &top->plain_view, title, top->options.rows, stdout);
+	if (!r && (fflush(stdout) || ferror(stdout)))
+		r = -EPIPE;
+	top->nr_printed++;
+	return r;
+}
+
+static int update(struct top *top, const struct profile *p, uint32_t generation)
+{
+	uint64_t now = clock_ns();
+	double seconds = top->updated_ns ? (double)(now - top->updated_ns) / 1e9 : 0;
+
+	top->updated_ns = now;
+	return top_model_update(&top->model, p, generation, seconds);
+}
+
+static bool is_time(const struct top *top, const struct recorder_stats *stats)
+{
+	double since =
+		top->updated_ns ? (double)(clock_ns() - top->updated_ns) / 1e9 : stats->duration_s;
+
+	/* The first table as soon as there is something in it. */
+	return since + 0.5 * LIVE_MS / 1000 >= top->options.delay_s ||
+	       (top->screen && !top->updated_ns && stats->samples);
+}
+
+static enum recorder_live on_live(void *ctx, const struct profile *p,
+				  const struct recorder_stats *stats, uint32_t generation)
+{
+	struct top *top = ctx;
+	enum top_action action = top->screen ? top_screen_keys(top->screen) : TOP_ACTION_NONE;
+	bool updated = false;
+	char status[160];
+
+	if (action == TOP_ACTION_QUIT)
+		return RECORDER_STOP;
+	if (action == TOP_ACTION_RESET)
+		top_model_reset(&top->model);
+	if (is_time(top, stats) && !(top->screen && top_screen_is_paused(top->screen))) {
+		top->error = update(top, p, generation);
+		updated = true;
+	}
+	if (!top->error && top->screen) {
+		format_status(top, stats, status, sizeof(status));
+		top->error = top_screen_draw(top->screen, &top->model, status);
+	} else if (!top->error && updated) {
+		top->error = print_plain(top, stats);
+	}
+	if (top->error || (top->options.batch && top->nr_printed >= top->options.batch))
+		return RECORDER_STOP;
+	return RECORDER_GO_ON;
+}
+
+static int show(struct top *top)
+{
+	_cleanup_(profile_fini) struct profile profile = { 0 };
+	const struct top_options *o = &top->options;
+	struct recorder_stats stats = { 0 };
+	const struct recorder_options options = {
+		.pids = o->pids.pids,
+		.nr_pids = o->pids.nr,
+		.frequency_hz = o->frequency_hz,
+		.memory_limit = o->memory_limit,
+		.max_frames = SAMPLE_FRAMES_DEFAULT,
+		.no_kernel = o->no_kernel,
+		.naming = { .no_inlines = o->no_inlines,
+			    .short_names = top->short_names,
+			    .builder = names_builder },
+		.live = on_live,
+		.live_ctx = top,
+		.live_ms = LIVE_MS,
+		.live_fd = o->batch ? -1 : STDIN_FILENO,
+	};
+	int r;
+
+	r = profile_init(&profile);
+	if (!r)
+		r = top_model_init(&top->model);
+	if (r)
+		return log_err(r, "cannot begin");
+	if (!o->batch) {
+		r = top_screen_open(&top->screen);
+		if (r)
+			return log_err(r,
+				       "cannot use this terminal (TERM=%s); -b N prints plain "
+				       "tables",
+				       getenv("TERM") ? getenv("TERM") : "");
+	}
+	r = recorder_run(&options, &profile, &stats, NULL);
+	top_screen_close(TAKE_PTR(top->screen));
+	if (!r && top->error)
+		return log_err(top->error, "cannot show what runs");
+	return r;
+}
+
+static int top_run(int argc, char **argv)
+{
+	_cleanup_(top_fini) struct top top = { 0 };
+
+	if (parse(argc, argv, &top) < 0)
+		return EXIT_USAGE;
+	if (top.options.help) {
+		help_print_command(&command_top, stdout);
+		return EXIT_OK;
+	}
+	if (top.options.verbose)
+		log_set_level(LOG_LEVEL_DEBUG);
+	if (prepare(&top.options) < 0)
+		return EXIT_ERROR;
+	return show(&top) < 0 ? EXIT_ERROR : EXIT_OK;
+}
+
+const struct command command_top = {
+	.name = "top",
+	.summary = "show live which functions, processes and threads take the CPUs",
+	.usage = "[OPTIONS]",
+	.description =
+		"Samples the machine (or -p PIDs) until q or Ctrl-C and shows a table that follows "
+		"it:\n"
+		"in how many of the samples of the last seconds each function ran itself (self), "
+		"and "
+		"in\n"
+		"how many it or something that it called did (total). Older samples fade, with a "
+		"half-life\n"
+		"of 3 seconds.\n"
+		"\n"
+		"Keys: f, p, t or Tab: by function, process, thread. s: sort by self, total, name. "
+		"k: user\n"
+		"and kernel, user only, kernel only. /: filter by a part of the name, Esc: all. "
+		"Space:\n"
+		"pause. r: begin anew. Arrows and page keys: scroll. ?: help. q: quit.\n"
+		"\n"
+		"With -b N it prints N plain tables and ends, for scripts and pipes.\n",
+	.options = top_specs,
+	.run = top_run,
+};

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top_model.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+	struct profile p;
+	struct top_model m;
+	uint32_t main_, work, write_, first, second; /* stacks main;work and main;write (kernel) */
+	uint32_t threads[2];
+};
+
+static uint32_t add_frame(struct profile *p, uint16_t kind, uint64_t address, const char *name)
+{
+	const struct profile_frame frame = { .kind = kind,
+					     .file = PROFILE_NO_FILE,
+					     .address = address };
+	uint32_t id;
+
+	ASSERT_OK(profile_add_frame(p, &frame, &id));
+	ASSERT_OK(profile_name_frame(p, id, name));
+	return id;
+}
+
+static void fill(struct fixture *f)
+{
+	uint32_t process;
+
+	f->main_ = add_frame(&f->p, FRAME_KIND_NATIVE, 1, "main");
+	f->work = add_frame(&f->p, FRAME_KIND_NATIVE, 2, "work");
+	f->write_ = add_frame(&f->p, FRAME_KIND_KERNEL, 3, "vfs_write");
+	ASSERT_OK(profile_add_stack(&f->p, (uint32_t[]){ f->work, f->main_ }, 2, STOP_COMPLETE,
+				    &f->first));
+	ASSERT_OK(profile_add_stack(&f->p, (uint32_t[]){ f->write_, f->main_ }, 2, STOP_COMPLETE,
+				    &f->second));
+	ASSERT_OK(profile_add_process(&f->p, 10, 1, &process));
+	ASSERT_OK(profile_string(&f->p, "app", &f->p.processes.items[process].name));
+	ASSERT_OK(profile_add_thread(&f->p, process, 10, "app", &f->threads[0]));
+	ASSERT_OK(profile_add_thread(&f->p, process, 11, "pool", &f->threads[1]));
+}
+
+static void init(struct fixture *f)
+{
+	ASSERT_OK(profile_init(&f->p));
+	ASSERT_OK(top_model_init(&f->m));
+	fill(f);
+}
+
+static void fini(struct fixture *f)
+{
+	top_model_fini(&f->m);
+	profile_fini(&f->p);
+}
+
+static void sample(struct fixture *f, int thread, uint32_t stack, uint64_t count)
+{
+	ASSERT_OK(profile_add_sample(&f->p, f->threads[thread], stack, count, NULL));
+}
+
+/* "name self total" a row, as the view shows them. */
+static const char *shown(const struct fixture *f, const struct top_view *view)
+{
+	static char text[1024];
+	const struct top_row **rows;
+	size_t nr, len = 0;
+
+	ASSERT_OK(top_model_select(&f->m, view, &rows, &nr));
+	text[0] = '\0';
+	for (size_t i = 0; i < nr; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s %.1f %.1f",
+					i ? ", " : "", strtab_get(&f->m.strings, rows[i]->name),
+					top_row_self(rows[i], view), top_row_total(rows[i], view));
+	free(rows);
+	return text;
+}
+
+TEST(counts_what_came_since_the_last_update)
+{
+	const struct top_view view = { .order = TOP_ORDER_SELF };
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 6);
+	sample(&f, 1, f.second, 2);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	ASSERT_STR(shown(&f, &view), "work 6.0 6.0, vfs_write 2.0 2.0, main 0.0 8.0");
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	ASSERT_STR(shown(&f, &view), "work 6.0 6.0, vfs_write 2.0 2.0, main 0.0 8.0");
+	sample(&f, 1, f.second, 5);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	ASSERT_STR(shown(&f, &view), "vfs_write 7.0 7.0, work 6.0 6.0, main 0.0 13.0");
+	fini(&f);
+}
+
+TEST(old_samples_fade_and_go)
+{
+	const struct top_view view = { .order = TOP_ORDER_TOTAL };
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 8);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 1));
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, TOP_HALF_LIFE_S));
+	ASSERT_STR(shown(&f, &view), "work 4.0 4.0, main 0.0 4.0");
+	sample(&f, 0, f.second, 1);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, TOP_HALF_LIFE_S));
+	ASSERT_STR(shown(&f, &view), "main 0.0 3.0, work 2.0 2.0, vfs_write 1.0 1.0");
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 20 * TOP_HALF_LIFE_S));
+	ASSERT_STR(shown(&f, &view), "");
+	fini(&f);
+}
+
+TEST(an_emptied_profile_begins_at_nothing)
+{
+	const struct top_view view = { .order = TOP_ORDER_SELF };
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 100);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	profile_clear_samples(&f.p);
+	fill(&f);
+	sample(&f, 0, f.first, 1);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
+	ASSERT_STR(shown(&f, &view), "work 101.0 101.0, main 0.0 101.0");
+	top_model_reset(&f.m);
+	ASSERT_STR(shown(&f, &view), "");
+	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
+	ASSERT_STR(shown(&f, &view), "");
+	fini(&f);
+}
+
+TEST(processes_and_threads_have_their_kernel_part)
+{
+	struct top_view view = { .by = TOP_BY_PROCESS };
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 6);
+	sample(&f, 1, f.second, 2);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	ASSERT_STR(shown(&f, &view), "app 8.0 8.0");
+	view.mode = TOP_MODE_KERNEL;
+	ASSERT_STR(shown(&f, &view), "app 2.0 2.0");
+	view.mode = TOP_MODE_USER;
+	ASSERT_STR(shown(&f, &view), "app 6.0 6.0");
+	view = (struct top_view){ .by = TOP_BY_THREAD };
+	ASSERT_STR(shown(&f, &view), "app 6.0 6.0, pool 2.0 2.0");
+	view.mode = TOP_MODE_KERNEL;
+	ASSERT_STR(shown(&f, &view), "pool 2.0 2.0");
+	fini(&f);
+}
+
+TEST(filters_and_sorts)
+{
+	struct top_view view = { .order = TOP_ORDER_NAME };
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 6);
+	sample(&f, 1, f.second, 2);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	ASSERT_STR(shown(&f, &view), "main 0.0 8.0, vfs_write 2.0 2.0, work 6.0 6.0");
+	view.filter = "W";
+	ASSERT_STR(shown(&f, &view), "vfs_write 2.0 2.0, work 6.0 6.0");
+	view.mode = TOP_MODE_KERNEL;
+	ASSERT_STR(shown(&f, &view), "vfs_write 2.0 2.0");
+	view.filter = "nothing";
+	ASSERT_STR(shown(&f, &view), "");
+	fini(&f);
+}

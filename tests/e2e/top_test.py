@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+`sonde top` on a real terminal: `top_test.py SONDE [TEST...]`, TAP on standard output.
+
+Each test types into a tmux window of a given size and reads what it shows. Nothing here sleeps:
+tmux's control mode tells when the window's contents have changed, and then it is looked at again.
+"""
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
+TIMEOUT = 60
+
+WORKLOAD = r"""
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static volatile unsigned long sink;
+static __attribute__((noinline)) void hot_function_one(void)
+{
+	for (unsigned long i = 0; i < 100000; i++)
+		sink += i;
+}
+static __attribute__((noinline)) void hot_function_two(void)
+{
+	for (unsigned long i = 0; i < 100000; i++)
+		sink ^= i;
+}
+static void *second(void *arg)
+{
+	prctl(PR_SET_NAME, "worker-two");
+	for (;;)
+		hot_function_two();
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, second, NULL);
+	write(1, "x", 1);
+	for (;;) {
+		hot_function_one();
+		getppid();
+	}
+}
+"""
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+class Window:
+    """A tmux server of its own with one window, and a client in control mode that hears of changes."""
+
+    def __init__(self, command, columns=100, rows=24):
+        self.socket = f"sonde-test-{os.getpid()}"
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), command + "; echo ended $?; exec cat")
+        self.control = subprocess.Popen(["tmux", "-L", self.socket, "-C", "attach"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def tmux(self, *words):
+        done = subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=TIMEOUT,
+                              env=dict(os.environ, TERM="screen-256color", LC_ALL="C.UTF-8"))
+        check(done.returncode == 0, f"tmux {words}: {done.stderr}")
+        return done.stdout
+
+    def type(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def resize(self, columns, rows):
+        self.control.stdin.write(f"refresh-client -C {columns},{rows}\n".encode())
+        self.control.stdin.flush()
+        self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def text(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait(self, what, condition):
+        """Until `condition(text)` is true of what the window shows; the text."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            text = self.text()
+            if condition(text):
+                return text
+            left = deadline - time.monotonic()
+            check(left > 0, f"the window never shows {what}; it shows\n{text}")
+            if select.select([self.control.stdout], [], [], left)[0]:
+                check(os.read(self.control.stdout.fileno(), 65536), f"tmux has ended; it showed\n{text}")
+
+    def wait_for(self, words):
+        return self.wait(repr(words), lambda text: words in text)
+
+    def close(self):
+        subprocess.run(["tmux", "-L", self.socket, "kill-server"], stderr=subprocess.DEVNULL)
+        self.control.kill()
+        self.control.wait()
+
+
+class Workload:
+    def __init__(self):
+        with open("workload.c", "w") as file:
+            file.write(WORKLOAD)
+        subprocess.run(["gcc", "-O1", "-g", "-pthread", "-o", "hotworkload", "workload.c"], check=True)
+        self.process = subprocess.Popen(["./hotworkload"], stdout=subprocess.PIPE)
+        self.process.stdout.read(1)
+        self.pid = self.process.pid
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def on_workload(function, columns=100, rows=24):
+    workload = Workload()
+    window = Window(f"{SONDE} top -p {workload.pid} -F 499", columns, rows)
+    try:
+        window.wait_for("hot_function_one")
+        function(window, workload)
+    finally:
+        window.close()
+        workload.close()
+
+
+def rows_of(text):
+    """[(self %, total %, name)] of the rows below the heading."""
+    return [(float(m[1]), float(m[2]), m[3].rstrip())
+            for m in re.finditer(r"(?m)^ *(\d+\.\d\d) +(\d+\.\d\d)  (.*)$", text)]
+
+
+def test_shows_what_runs_and_quits():
+    def body(window, workload):
+        rows = rows_of(window.wait_for("hot_function_two"))
+        shares = {name.split(" ")[0]: total for _, total, name in rows}
+        check(shares["hot_function_one"] + shares["hot_function_two"] > 80, f"{rows}")
+        check("[hotworkload]" in window.text(), window.text())
+        window.type("q")
+        window.wait_for("ended 0")
+        check("SELF%" not in window.text(), "the screen was not given back: " + window.text())
+    on_workload(body)
+
+
+def test_groups_by_process_and_thread():
+    def body(window, workload):
+        window.type("p")
+        text = window.wait_for(f"hotworkload (pid {workload.pid})")
+        check("PROCESS" in text and "processes" in text, text)
+        window.type("t")
+        text = window.wait_for(f"worker-two (pid {workload.pid}, tid ")
+        check("THREAD" in text, text)
+        window.type("Tab")
+        window.wait_for("hot_function_one")
+    on_workload(body)
+
+
+def test_sorts():
+    def body(window, workload):
+        window.type("s")
+        text = window.wait_for("by total")
+        totals = [row[1] for row in rows_of(text)]
+        check(totals == sorted(totals, reverse=True), text)
+        window.type("s")
+        text = window.wait_for("by name")
+        names = [row[2].split(" [")[0] for row in rows_of(text)]
+        check(names == sorted(names) and len(names) > 2, text)
+    on_workload(body)
+
+
+def test_filters():
+    def body(window, workload):
+        window.type("/", "F", "U", "N", "C", "T", "I", "O", "N", "_", "t", "w", "o", "x", "BSpace", "Enter")
+        text = window.wait("only one of the two",
+                           lambda text: "filter: FUNCTION_two" in text and "hot_function_one" not in text)
+        check(all("hot_function_two" in row[2] for row in rows_of(text)), text)
+        # q within a filter is a letter.
+        window.type("/", "q")
+        window.wait_for("filter: FUNCTION_twoq_")
+        window.type("Escape")
+        window.wait_for("hot_function_one")
+    on_workload(body)
+
+
+def test_user_and_kernel():
+    def body(window, workload):
+        window.type("k")
+        window.wait_for("user, by self")
+        window.type("k")
+        text = window.wait("only kernel functions",
+                           lambda text: "kernel, by self" in text and "hot_function" not in text)
+        window.type("k")
+        window.wait_for("user and kernel, by self")
+        window.wait_for("hot_function_one")
+    on_workload(body)
+
+
+def test_pauses():
+    def body(window, workload):
+        window.type("Space")
+        before = window.wait_for("[paused]")
+        os.kill(workload.pid, signal.SIGSTOP)
+        # The rows stand still although keys redraw the screen.
+        window.type("p")
+        window.wait_for("PROCESS")
+        window.type("f")
+        after = window.wait_for("hot_function_one")
+        check(rows_of(before) == rows_of(after), f"{before}\n{after}")
+        os.kill(workload.pid, signal.SIGCONT)
+        window.type("Space")
+        window.wait("no pause", lambda text: "[paused]" not in text)
+    on_workload(body)
+
+
+def test_begins_anew_and_helps():
+    def body(window, workload):
+        window.type("r")
+        window.wait_for("hot_function_one")
+        window.type("?")
+        window.wait_for("pause")
+        window.type("?")
+        window.wait_for("hot_function_one")
+    on_workload(body)
+
+
+def test_follows_the_size():
+    def body(window, workload):
+        for columns, rows in (30, 8), (140, 40), (10, 3), (100, 24):
+            window.resize(columns, rows)
+            text = window.wait(f"a heading of {columns} columns",
+                               lambda text: f"{'  SELF%  TOTAL%'[:columns].rstrip()}" in text
+                               and len(text.rstrip("\n").split("\n")) <= rows)
+            check(max(map(len, text.split("\n"))) <= columns, text)
+        window.wait_for("hot_function_one")
+        window.type("q")
+        window.wait_for("ended 0")
+    on_workload(body)
+
+
+def test_narrow_from_the_start():
+    workload = Workload()
+    window = Window(f"{SONDE} top -p {workload.pid}", 24, 6)
+    try:
+        window.wait_for("hot_f")
+        check(max(map(len, window.text().split("\n"))) <= 24, window.text())
+        window.type("C-c")
+        window.wait_for("ended 0")
+    finally:
+        window.close()
+        workload.close()
+
+
+def test_ends_with_its_processes():
+    workload = Workload()
+    window = Window(f"{SONDE} top -p {workload.pid}")
+    try:
+        window.wait_for("hot_function_one")
+        workload.close()
+        window.wait_for("ended 0")
+    finally:
+        window.close()
+        workload.close()
+
+
+def run_plain(*args, **more):
+    return subprocess.run([SONDE, "top", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=TIMEOUT, **more)
+
+
+def test_plain_tables():
+    workload = Workload()
+    try:
+        done = run_plain("-b", "2", "--delay", "0.5", "-n", "3", "-p", str(workload.pid))
+        check(done.returncode == 0, done.stderr)
+        check(done.stdout.count("function\n") == 2, done.stdout)
+        check("hot_function_one" in done.stdout and "\033" not in done.stdout, done.stdout)
+        done = run_plain("-b", "1", "--by", "thread", "--filter", "WORKER", "-p", str(workload.pid))
+        check("worker-two" in done.stdout and "hotworkload" not in done.stdout, done.stdout)
+        done = run_plain("-b", "2", "--no-kernel", "--sort", "total", "-p", str(workload.pid))
+        check("getppid" not in done.stdout.replace("__getppid", "").replace("getppid [", ""), done.stdout)
+    finally:
+        workload.close()
+
+
+def test_mistakes_are_said():
+    for args, status, words in (
+            ([], 1, "needs a terminal"),
+            (["-b", "1", "--by", "colour"], 2, "--by takes one of: function, process, thread"),
+            (["-b", "0"], 2, "batch"),
+            (["-b", "1", "-p", "2147483646"], 1, "2147483646"),
+            (["extra"], 2, "takes no arguments")):
+        done = run_plain(*args)
+        check(done.returncode == status and words in done.stderr and not done.stdout, f"{args}: {done}")
+    done = subprocess.run(["script", "-qec", f"env TERM=no-such-terminal {SONDE} top", "/dev/null"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
+    check(done.returncode == 1 and "TERM=no-such-terminal" in done.stdout, done.stdout)
+
+
+def run_test(function):
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="sonde-top-") as folder:
+        os.chdir(folder)
+        try:
+            function()
+            return True
+        except Exception:
+            for line in traceback.format_exc().splitlines():
+                print("#", line)
+            return False
+        finally:
+            os.chdir(home)
+
+
+def main():
+    tests = {name[5:]: value for name, value in globals().items() if name.startswith("test_")}
+    wanted = sys.argv[2:] or list(tests)
+    if os.geteuid() or not shutil.which("tmux"):
+        print("1..0 # SKIP needs root and tmux")
+        return 0
+    print(f"1..{len(wanted)}")
+    failed = 0
+    for number, name in enumerate(wanted, 1):
+        ok = run_test(tests[name])
+        failed += not ok
+        print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
