@@ -15,6 +15,11 @@
 
 struct debug_files;
 
+enum {
+	DEBUG_COMPLAINTS_MAX = 16,
+	DEBUG_DWO_FILES = 4, /* that are kept; a unit's are asked for one after the other */
+};
+
 struct debug_search {
 	/* Open directories (O_PATH), tried in turn; borrowed. Typically "/" and /proc/PID/root. */
 	const int *roots;
@@ -22,18 +27,21 @@ struct debug_search {
 	const char *path; /* of the ELF file below these roots, for debug links and .dwp; NULL */
 	/*
 	 * Something is there and can't be used ("/usr/lib/debug/x.debug: build-id differs, not
-	 * used"). May be NULL. The text lives until it returns.
+	 * used"). May be NULL. The text lives until it returns. Each thing is said once, and no
+	 * more than DEBUG_COMPLAINTS_MAX of them.
 	 */
 	void (*complain)(void *ctx, const char *text);
 	void *ctx;
-	/* Bytes of decompressed sections held at a time; beyond it -EFBIG (only symbols are had).
-	 */
+	/* Bytes of decompressed sections held at a time; what does not fit is not used. */
 	size_t max_bytes;
 };
 
 /*
- * Finds what there is and reads the sections. Both ELF files are borrowed. 0 also if there is
- * nothing: then debug_files_dwarf() has no sections. -ENOMEM, -EFBIG.
+ * Finds what there is and reads the sections. `elf` and `search`'s roots are borrowed. 0 also if
+ * there is nothing: then debug_files_dwarf() has no sections. 1: there is debug information, but it
+ * can't be used (too large, corrupt, its supplementary file too large; said by `complain`):
+ * debug_files_dwarf() has no sections, debug_files_elf() is had all the same. -ENOTSUP: of a
+ * relocatable file, not relocated; -ENOMEM.
  */
 int debug_files_open(const struct elf_file *elf, const struct debug_search *search,
 		     struct debug_files **ret);
@@ -49,7 +57,10 @@ const struct dwarf_source *debug_files_dwarf(const struct debug_files *files);
 
 /*
  * Which files there are now, without reading them: a hash over path, size, mtime and inode of what
- * debug_files_open() would use or try. A table that was made with another one is out of date.
- * Cheap: a few fstatat() and the notes of `elf`. `.dwo` files are not looked at.
+ * debug_files_open() would use: the first file there is by build-id; else all that the debug link
+ * may mean; the supplementary file that `elf` itself names; .dwp. A table that was made with
+ * another one is out of date. Cheap: a few fstat() and the notes and links of `elf`. `.dwo` files
+ * are not looked at. Files that are not there don't count, so more roots give the same hash if
+ * nothing is found there.
  */
 uint64_t debug_files_fingerprint(const struct elf_file *elf, const struct debug_search *search);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What points from one file to another: .gnu_debuglink, .gnu_debugaltlink, .debug_sup, the index of
+ * a .dwp and the units of a .dwo; any bytes. The first byte chooses. Links lie in the input, and
+ * paths made of them are short enough and say what they are made of.
+ */
+#include "symbol/debug_file_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 6 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_inside(const void *p, size_t len, const uint8_t *data, size_t size)
+{
+	const uint8_t *begin = p;
+
+	if (begin < data || len > size || (size_t)(begin - data) > size - len)
+		abort();
+}
+
+static void check_link(const uint8_t *data, size_t size)
+{
+	struct debug_link link = { NULL, 0 };
+	struct debug_path path;
+
+	if (debug_link_parse(data, size, &link)) {
+		if (link.name)
+			abort();
+		return;
+	}
+	check_inside(link.name, strlen(link.name) + 1, data, size);
+	if (strchr(link.name, '/') || !link.name[0] || !strcmp(link.name, ".."))
+		abort();
+	if (!debug_path_join("/usr/lib", link.name, &path) &&
+	    strcmp(debug_path_base(path.text), link.name) != 0)
+		abort();
+}
+
+static void check_alt(int r, const struct debug_alt_link *link, bool is_alt, const uint8_t *data,
+		      size_t size)
+{
+	struct debug_path path, folder;
+
+	if (r) {
+		if (link->path)
+			abort();
+		return;
+	}
+	check_inside(link->path, strlen(link->path) + 1, data, size);
+	check_inside(link->id, link->id_size, data, size);
+	if (!link->id_size || link->id_size > ELF_BUILD_ID_MAX || (!is_alt && !link->path[0]))
+		abort();
+	if (!debug_path_of_build_id(link->id, link->id_size, &path) &&
+	    (strlen(path.text) >= DEBUG_PATH_MAX || strncmp(path.text, "/usr/lib/debug/", 15) != 0))
+		abort();
+	if (debug_path_dir(link->path, &folder) == 0 &&
+	    debug_path_join(folder.text, link->path, &path) == 0 &&
+	    strlen(path.text) >= DEBUG_PATH_MAX)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct debug_alt_link alt = { .path = NULL };
+	uint64_t id = 0;
+	uint8_t kind;
+
+	if (!size)
+		return 0;
+	kind = *data++ % KINDS;
+	size--;
+	switch (kind) {
+	case 0:
+		check_link(data, size);
+		break;
+	case 1:
+		check_alt(debug_alt_link_parse(data, size, &alt), &alt, false, data, size);
+		break;
+	case 2:
+	case 3:
+		check_alt(debug_sup_parse(data, size, kind == 3, &alt), &alt, kind == 3, data,
+			  size);
+		break;
+	default:
+		/* The unit that is looked for comes first. */
+		memcpy(&id, data, size < sizeof(id) ? size : sizeof(id));
+		if (size < sizeof(id))
+			break;
+		if (kind == 4)
+			(void)debug_cu_index_has(data + sizeof(id), size - sizeof(id), id);
+		else if (debug_dwo_has(data + sizeof(id), size - sizeof(id), id) == -EINVAL)
+			abort();
+		break;
+	}
+	return 0;
+}
