@@ -9,6 +9,9 @@
 const struct export_ops *const export_formats[] = {
 	&export_html,
 	&export_folded,
+	&export_speedscope,
+	&export_firefox,
+	&export_perf,
 	NULL,
 };
 

@@ -4,6 +4,7 @@
  * See docs/formats/folded.md. Lines are sorted by comm, then frame by frame.
  */
 #include "export/call_tree.h"
+#include "export/folded_text.h"
 #include "export/formats.h"
 #include "util/cleanup.h"
 
@@ -91,4 +92,6 @@ const struct export_ops export_folded = {
 	.extensions = (const char *const[]){ ".folded", ".txt", NULL },
 	.description = "folded stacks, one line each: for flamegraph.pl, inferno, speedscope, grep",
 	.write = folded_write,
+	.read = folded_text_read,
+	.recognise = folded_text_recognise,
 };

@@ -6,3 +6,4 @@
 
 extern const struct export_ops export_folded;
 extern const struct export_ops export_html;
+extern const struct export_ops export_speedscope, export_firefox, export_perf;

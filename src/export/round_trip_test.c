@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The same recording in two formats has the same stacks and sums: each format that can be read is
+ * written, read, written as another one, read, and then is the same folded text as at first.
+ */
+#include "export/formats.h"
+#include "export/test_profile.h"
+
+static void add_event(struct profile *p, uint32_t sample, uint64_t time_ns)
+{
+	p->samples.items[sample].count++;
+	ASSERT_OK(profile_add_event(p, sample, time_ns, 1));
+}
+
+/* All that a recording can have. */
+static void make_recording(struct profile *p, bool events)
+{
+	uint32_t app, worker, other, idle, s[9];
+
+	ASSERT_OK(profile_init(p));
+	p->start_ns = 1700000000123456789;
+	p->duration_ns = 1000000000;
+	p->frequency_hz = 99;
+	app = test_thread(p, 100, 100, "my app");
+	worker = test_thread(p, 100, 101, "worker 5");
+	other = test_thread(p, 200, 200, "my app");
+	idle = test_thread(p, 0, 0, "swapper/0");
+	s[0] = test_sample(p, app, STOP_COMPLETE, 0, "_start@/bin/app", "main@/bin/app", NULL);
+	s[1] = test_sample(p, app, STOP_COMPLETE, 0, "_start@/bin/app", "in<middle<main@/bin/app",
+			   "f(int, char) const@/lib/c.so", "read@[kernel]", "nft<go@[nf_tables]",
+			   NULL);
+	s[2] = test_sample(p, worker, STOP_NO_RULE, 0, "run@/bin/app (deleted)", "@/lib/c.so",
+			   "@[anon]", "jitted@[anon]", "@[vdso]", NULL);
+	s[3] = test_sample(p, worker, STOP_STACK_UNREADABLE, 0, NULL);
+	s[4] = test_sample(p, other, STOP_COMPLETE, 0, "std::vector<int>::x(a;b)@/bin/(odd",
+			   "operator new@/lib/c.so", "bad\xff\nname@/lib/c.so", NULL);
+	s[5] = test_sample(p, idle, STOP_COMPLETE, 0, "idle@[kernel]", "@[kernel]", NULL);
+	s[6] = test_sample(p, idle, STOP_COMPLETE, 0, NULL);
+	s[7] = test_sample(p, other, STOP_COMPLETE, 0, "main@/bin/app", "main@/bin/app", NULL);
+	s[8] = test_sample(p, app, STOP_COMPLETE, 0, "no file", "@/lib/c.so", NULL);
+	for (uint64_t i = 0; i < 300; i++) {
+		if (events)
+			add_event(p, s[i * i % 9], i * 10101010);
+		else
+			p->samples.items[s[i * i % 9]].count += 3;
+	}
+	for (int i = 0; i < 9; i++)
+		if (events)
+			add_event(p, s[i], 4000000000 + (uint64_t)i);
+		else
+			p->samples.items[s[i]].count += 1;
+}
+
+/* Writes and reads `p`, and puts what came back into its place. */
+static void through(const struct export_ops *ops, struct profile *p)
+{
+	size_t size;
+	_cleanup_free_ char *text = test_write(ops, p, &size);
+	char problem[200] = "";
+	struct profile back;
+	int r;
+
+	ASSERT_OK(profile_init(&back));
+	r = ops->read(text, size, &back, problem);
+	if (r)
+		FAIL("%s: %d: %s", ops->name, r, problem);
+	if (ops->recognise)
+		ASSERT(ops->recognise(text, size));
+	ASSERT_EQ(profile_total(&back), profile_total(p));
+	ASSERT_EQ(profile_complete(&back), profile_complete(p));
+	profile_fini(p);
+	*p = back;
+}
+
+static void all_pairs(bool events)
+{
+	for (size_t a = 0; export_formats[a]; a++) {
+		for (size_t b = 0; export_formats[b] && export_formats[a]->read; b++) {
+			_cleanup_free_ char *want = NULL, *got = NULL;
+			struct profile p;
+			size_t size;
+
+			if (!export_formats[b]->read)
+				continue;
+			make_recording(&p, events);
+			want = test_write(&export_folded, &p, &size);
+			through(export_formats[a], &p);
+			through(export_formats[b], &p);
+			got = test_write(&export_folded, &p, &size);
+			if (strcmp(want, got))
+				FAIL("%s, %s:\n%s\nis not\n%s", export_formats[a]->name,
+				     export_formats[b]->name, got, want);
+			profile_fini(&p);
+		}
+	}
+}
+
+TEST(all_pairs_of_formats_keep_stacks_and_sums)
+{
+	all_pairs(false);
+}
+
+TEST(all_pairs_of_formats_keep_stacks_and_sums_of_timed_samples)
+{
+	all_pairs(true);
+}
+
+TEST(perf_text_keeps_times_threads_and_files)
+{
+	struct profile p, q;
+
+	make_recording(&p, true);
+	make_recording(&q, true);
+	through(&export_perf, &q);
+	ASSERT_EQ(q.start_ns, p.start_ns);
+	ASSERT_EQ(q.duration_ns, p.duration_ns);
+	ASSERT_EQ(q.frequency_hz, p.frequency_hz);
+	ASSERT_EQ(q.threads.nr, p.threads.nr);
+	ASSERT_EQ(q.processes.nr, p.processes.nr);
+	ASSERT_EQ(q.events.nr, p.events.nr);
+	for (size_t i = 0; i < p.events.nr; i++) {
+		ASSERT_EQ(q.events.items[i].time_ns, p.events.items[i].time_ns);
+		ASSERT_EQ(q.events.items[i].cpu, p.events.items[i].cpu);
+	}
+	profile_fini(&p);
+	profile_fini(&q);
+}
+
+TEST(what_cannot_be_read_is_still_written_for_every_recording)
+{
+	for (size_t i = 0; export_formats[i]; i++) {
+		for (int events = 0; events < 2; events++) {
+			_cleanup_free_ char *text = NULL;
+			struct profile p;
+			size_t size;
+
+			make_recording(&p, events);
+			text = test_write(export_formats[i], &p, &size);
+			ASSERT(size > 0);
+			profile_fini(&p);
+		}
+	}
+}
+
+/* Nothing of what one format writes is taken for another. */
+TEST(each_format_is_recognised_as_itself)
+{
+	for (size_t i = 0; export_formats[i]; i++) {
+		_cleanup_free_ char *text = NULL;
+		struct profile p;
+		size_t size;
+
+		make_recording(&p, true);
+		text = test_write(export_formats[i], &p, &size);
+		for (size_t k = 0; export_formats[k]; k++)
+			if (export_formats[k]->recognise &&
+			    export_formats[k]->recognise(text, size) != (i == k))
+				FAIL("%s is taken for %s", export_formats[i]->name,
+				     export_formats[k]->name);
+		profile_fini(&p);
+	}
+}
