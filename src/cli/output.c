@@ -88,7 +88,8 @@ int output_write_profile(struct output *output, const struct export_ops *format,
 	if (r == -EINTR)
 		log_error("gave up writing '%s'; it is as it was before", output->path);
 	else if (r < 0)
-		log_err(r, "cannot write '%s', the recording is lost", output->path);
+		log_err(r, "cannot write '%s'%s", output->path,
+			output->is_copy ? "" : ", the recording is lost");
 	return r;
 }
 

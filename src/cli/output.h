@@ -11,6 +11,7 @@
 struct output {
 	const char *path; /* NULL: not wanted; "-": stdout */
 	struct export_file *file;
+	bool is_copy; /* if it cannot be written, nothing is lost */
 };
 
 /* 0 or negative errno. A `path` of NULL is no output: 0. */

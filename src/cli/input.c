@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/input.h"
+
+#include "util/cleanup.h"
+#include "util/log.h"
+#include "util/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+/* Of the file and of what it unpacks to: a day of a busy machine is some 100 MB. */
+#define INPUT_MAX ((size_t)2 << 30)
+
+enum {
+	CHUNK = 256 << 10,
+	/* What formats are recognised by. */
+	BEGIN = 64 << 10,
+};
+
+struct buffer {
+	char *items;
+	size_t nr, cap;
+};
+
+static int reserve_chunk(struct buffer *b)
+{
+	if (b->nr >= INPUT_MAX)
+		return -EFBIG;
+	return vec_reserve(b, b->nr + CHUNK);
+}
+
+static int read_fd(int fd, struct buffer *b)
+{
+	for (;;) {
+		ssize_t n;
+		int r = reserve_chunk(b);
+
+		if (r < 0)
+			return r;
+		n = read(fd, b->items + b->nr, b->cap - b->nr);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return 0;
+		b->nr += (size_t)n;
+	}
+}
+
+static int read_path(const char *path, struct buffer *b)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (!strcmp(path, "-"))
+		return read_fd(STDIN_FILENO, b);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return read_fd(fd, b);
+}
+
+/* Members follow one another, as gzip and pigz write them (RFC 1952, 2.2). */
+static int inflate_all(z_stream *z, struct buffer *ret)
+{
+	for (;;) {
+		int r = reserve_chunk(ret), status;
+		size_t room;
+
+		if (r < 0)
+			return r;
+		room = ret->cap - ret->nr < INT32_MAX ? ret->cap - ret->nr : INT32_MAX;
+		z->next_out = (Bytef *)ret->items + ret->nr;
+		z->avail_out = (uInt)room;
+		status = inflate(z, Z_NO_FLUSH);
+		ret->nr += room - z->avail_out;
+		if (status == Z_STREAM_END && !z->avail_in)
+			return 0;
+		if (status == Z_STREAM_END)
+			status = inflateReset(z);
+		if (status == Z_MEM_ERROR)
+			return -ENOMEM;
+		/* Z_BUF_ERROR too: there is room, so it is the input that ends too early. */
+		if (status != Z_OK)
+			return -EBADMSG;
+	}
+}
+
+static int unpack(struct buffer *b)
+{
+	const int gzip_only = 16 + MAX_WBITS;
+	struct buffer unpacked = { 0 };
+	z_stream z = { .next_in = (Bytef *)b->items, .avail_in = (uInt)b->nr };
+	int r;
+
+	if (b->nr < 2 || memcmp(b->items, "\x1f\x8b", 2))
+		return 0;
+	if (inflateInit2(&z, gzip_only) != Z_OK)
+		return -ENOMEM;
+	r = inflate_all(&z, &unpacked);
+	inflateEnd(&z);
+	if (r < 0) {
+		vec_free(&unpacked);
+		return r;
+	}
+	vec_free(b);
+	*b = unpacked;
+	return 0;
+}
+
+int input_read(const char *path, struct input *ret)
+{
+	struct buffer b = { 0 };
+	int r = read_path(path, &b);
+
+	if (!r)
+		r = unpack(&b);
+	if (!r && !b.nr)
+		r = -ENODATA;
+	if (!r) {
+		*ret = (struct input){ b.items, b.nr };
+		return 0;
+	}
+	vec_free(&b);
+	if (r == -ENODATA)
+		log_error("'%s' is empty", path);
+	else if (r == -EBADMSG)
+		log_error("'%s' is packed by gzip, and damaged", path);
+	else
+		log_err(r, "cannot read '%s'", path);
+	return r;
+}
+
+void input_fini(struct input *input)
+{
+	free(input->data);
+	*input = (struct input){ 0 };
+}
+
+const struct export_ops *input_format_by_path(const char *path)
+{
+	const struct export_ops *ops = strcmp(path, "-") ? export_by_path(path) : NULL;
+	_cleanup_free_ char *unpacked = NULL;
+	size_t len = strlen(path);
+
+	if (ops || len < 4 || strcasecmp(path + len - 3, ".gz"))
+		return ops;
+	unpacked = strndup(path, len - 3);
+	return unpacked && strcmp(unpacked, "-") ? export_by_path(unpacked) : NULL;
+}
+
+const struct export_ops *input_format_by_content(const struct input *input)
+{
+	size_t size = input->size < BEGIN ? input->size : BEGIN;
+
+	for (const struct export_ops *const *f = export_formats; *f; f++)
+		if ((*f)->read && (*f)->recognise && (*f)->recognise(input->data, size))
+			return *f;
+	return NULL;
+}
