@@ -66,13 +66,15 @@ static int add_scope(struct dwarf_reading *rd, struct dwarf_cu *cu, const struct
 				     .first_range = rd->ranges.v.nr };
 	int r;
 
+	/* In a function that was discarded, or dropped. */
+	if (inlined && level->scope == DWARF_NONE)
+		return 0;
 	if (!inlined)
 		*level = (struct dwarf_level){ .scope = DWARF_NONE };
 	r = dwarf_ranges_of(cu, entry, &rd->ranges);
 	if (r == -ENOMEM || r == 0)
 		return r;
-	if (r > 0 && inlined &&
-	    (scope.parent == DWARF_NONE || level->depth >= DWARF_INLINE_DEPTH_MAX))
+	if (r > 0 && inlined && level->depth >= DWARF_INLINE_DEPTH_MAX)
 		r = -EBADMSG;
 	scope.nr_ranges = r > 0 ? r : 0;
 	if (r > 0)

@@ -215,7 +215,8 @@ static int read_abbrev(struct cfi_reader *r, uint64_t code, const struct dwarf_e
 		return err;
 	abbrev.action = action_of(abbrev.tag, &traits);
 	abbrev.container = abbrev.children && is_container(abbrev.tag);
-	find_runs(t->attrs.items + abbrev.first_attr, abbrev.nr_attrs);
+	if (abbrev.nr_attrs)
+		find_runs(t->attrs.items + abbrev.first_attr, abbrev.nr_attrs);
 	return vec_push(&t->abbrevs, abbrev);
 }
 

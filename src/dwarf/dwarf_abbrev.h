@@ -110,6 +110,12 @@ static inline const struct dwarf_abbrev *dwarf_abbrevs_find(const struct dwarf_a
 	return dwarf_abbrevs_search(t, code);
 }
 
+static inline const struct dwarf_attr *dwarf_abbrev_attrs(const struct dwarf_abbrevs *t,
+							  const struct dwarf_abbrev *abbrev)
+{
+	return abbrev->nr_attrs ? t->attrs.items + abbrev->first_attr : NULL;
+}
+
 /* A form's number as struct dwarf_attr has it, and its size. */
 uint8_t dwarf_form_of(uint64_t form);
 uint8_t dwarf_form_size(uint8_t form, const struct dwarf_encoding *encoding);

@@ -141,7 +141,7 @@ static bool read_value(const struct dwarf_cu *cu, struct cfi_reader *r,
 bool dwarf_entry_attrs(const struct dwarf_cu *cu, struct cfi_reader *r,
 		       const struct dwarf_abbrev *abbrev, struct dwarf_entry *ret)
 {
-	const struct dwarf_attr *attr = cu->abbrevs->attrs.items + abbrev->first_attr;
+	const struct dwarf_attr *attr = dwarf_abbrev_attrs(cu->abbrevs, abbrev);
 
 	/* Nobody looks at the number of a value that is not there. */
 	for (int i = 0; i < SLOT_ENTRY_MAX_; i++)
@@ -156,8 +156,8 @@ bool dwarf_entry_attrs(const struct dwarf_cu *cu, struct cfi_reader *r,
 bool dwarf_entry_skip(const struct dwarf_cu *cu, struct cfi_reader *r,
 		      const struct dwarf_abbrev *abbrev)
 {
-	const struct dwarf_attr *attr = cu->abbrevs->attrs.items + abbrev->first_attr;
-	const struct dwarf_attr *end = attr + abbrev->nr_attrs;
+	const struct dwarf_attr *attr = dwarf_abbrev_attrs(cu->abbrevs, abbrev);
+	const struct dwarf_attr *end = abbrev->nr_attrs ? attr + abbrev->nr_attrs : NULL;
 	struct dwarf_value ignored;
 
 	while (attr < end) {

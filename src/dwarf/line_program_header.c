@@ -177,12 +177,15 @@ static const char *read_string(struct cfi_reader *r)
 /* The table of offsets has a header in DWARF 5 (section 7.26), and its own format. */
 static const char *indexed_string(const struct line_source *source, uint64_t index)
 {
-	struct cfi_reader r = { source->str_offsets, source->str_offsets + source->str_offsets_size,
-				false };
-	size_t entry = cfi_u32(&r) == UINT32_MAX ? 8 : 4;
-	size_t header = entry == 8 ? 16 : 8;
+	struct cfi_reader r = { .pos = source->str_offsets };
+	size_t entry, header;
 
-	if (!source->str_offsets || source->str_offsets_size < header ||
+	if (!source->str_offsets)
+		return "";
+	r.end = r.pos + source->str_offsets_size;
+	entry = cfi_u32(&r) == UINT32_MAX ? 8 : 4;
+	header = entry == 8 ? 16 : 8;
+	if (source->str_offsets_size < header ||
 	    index >= (source->str_offsets_size - header) / entry)
 		return "";
 	r.pos = source->str_offsets + header + index * entry;
