@@ -75,7 +75,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	memset(w, 0, offsetof(struct walk, words));
 	w->pc = input->pc;
 	memcpy(w->regs, input->regs, sizeof(w->regs));
-	w->valid = a64 ? ~0u : 0xffff;
+	w->valid = input->valid ? input->valid : a64 ? ~0u : 0xffff;
 	w->runtime = RUNTIME_NATIVE;
 	w->interrupted = 1;
 	w->process = input->process;

@@ -28,6 +28,7 @@ struct walk_input {
 	__u16 machine; /* EM_X86_64 or EM_AARCH64 */
 	__u64 pc;
 	const __u64 *regs; /* UNWIND_REGS_MAX, by DWARF number */
+	__u32 valid;	   /* bit N: regs[N] is known; 0: all are */
 	struct unwind_process process;
 	__u32 max_frames;
 	__u64 address_mask; /* 0: 48 bits */

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/live_walk.h"
+#include "util/cleanup.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#endif
+
+#define ARENA_MAX ((size_t)1 << 30) /* unwind tables of one process: address space, not memory */
+
+enum { STACK_SIZE_MAX = 64 << 20 }; /* further up than that is no stack's address */
+
+/* By a thread that lives: the first one may have ended before the others, and has no memory then.
+ */
+static int read_live(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	const int32_t *tid = ctx;
+	struct iovec local = { to, size }, remote = { (void *)addr, size };
+	ssize_t n = process_vm_readv(*tid, &local, 1, &remote, 1, 0);
+
+	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
+}
+
+/* May we, and is it there? What it maps need not be readable. */
+static int try_reading(struct process *proc)
+{
+	char byte;
+	int r = read_live(&proc->pid, proc->mappings.items[0].start, &byte, 1);
+
+	return r == -EPERM || r == -EACCES ? -EPERM : 0;
+}
+
+static int show(struct live_walker *w)
+{
+	int r;
+
+	if (!w->process->mappings.nr) {
+		w->block = NULL;
+		return 0;
+	}
+	r = publisher_show(&w->publisher, w->process, 0);
+	if (!r)
+		w->block = ((const struct view *)w->process->user)->block;
+	return r;
+}
+
+int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
+		     struct profile *profile, const struct naming_options *naming)
+{
+	const struct unwind_store_maps none = { -1, -1, -1 };
+	int r;
+
+	*w = (struct live_walker){ .max_frames = max_frames };
+	w->walk = calloc(1, sizeof(*w->walk));
+	if (!w->walk)
+		return -ENOMEM;
+	r = process_table_init(&w->processes);
+	if (r)
+		return r;
+	r = unwind_store_init(&w->store, &none, ARENA_MAX);
+	if (r)
+		return r;
+	publisher_init(&w->publisher, &w->processes, &w->store, NULL);
+	r = resolver_init(&w->resolver, &w->publisher, profile, naming);
+	if (!r)
+		r = process_get(&w->processes, pid, &w->process);
+	if (r)
+		return r == -EACCES ? -EPERM : r;
+	if (w->process->mappings.nr)
+		r = try_reading(w->process);
+	return r ? r : show(w);
+}
+
+void live_walker_fini(struct live_walker *w)
+{
+	if (w->publisher.processes) {
+		resolver_fini(&w->resolver);
+		process_table_fini(&w->processes);
+		publisher_fini(&w->publisher);
+	} else {
+		process_table_fini(&w->processes);
+	}
+	unwind_store_fini(&w->store);
+	free(w->walk);
+	*w = (struct live_walker){ 0 };
+}
+
+void live_walker_new_round(struct live_walker *w)
+{
+	w->refreshed = false;
+}
+
+/* Once, loading the tables that the walk meets. */
+static int walk_once(struct live_walker *w, struct walk_input *input,
+		     const struct walk_memory *memory)
+{
+	const struct walk_tables tables = {
+		.files = w->store.files,
+		.nr_files = UNWIND_FILES_MAX,
+		.rules = w->store.rules,
+		.nr_rules = UNWIND_RULES_MAX,
+		.segments = w->store.segments,
+		.nr_segments = ARENA_SEGMENTS_MAX,
+	};
+	int stop;
+
+	input->process = (struct unwind_process){ .generation = w->block->generation,
+						  .nr_mappings = w->block->nr,
+						  .mappings = w->block->cell };
+	do {
+		stop = walk_host(&tables, memory, input, w->walk);
+		/* Each turn loads one file's table, so that this ends. */
+	} while (stop == STOP_FILE_PENDING &&
+		 publisher_load(&w->publisher, w->walk->mapping_file) == FILE_STATE_LOADED);
+	return stop;
+}
+
+static int walk_from(struct live_walker *w, uint64_t pc, const uint64_t *regs, uint32_t valid,
+		     const struct walk_memory *memory)
+{
+	__u64 copy[UNWIND_REGS_MAX];
+	struct walk_input input = {
+		.machine = HOST_MACHINE,
+		.pc = pc,
+		.regs = copy,
+		.valid = valid,
+		.max_frames = w->max_frames,
+	};
+	int stop;
+
+	w->walk->full.nr_words = 0;
+	if (!w->block)
+		return STOP_NO_PROCESS;
+	memcpy(copy, regs, sizeof(copy));
+	stop = walk_once(w, &input, memory);
+	if (stop != STOP_NO_MAPPING || w->refreshed)
+		return stop;
+	/* Something may have been loaded since the mappings were read. */
+	w->refreshed = true;
+	if (process_refresh(&w->processes, w->process) || show(w) || !w->block)
+		return stop;
+	return walk_once(w, &input, memory);
+}
+
+enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread)
+{
+	int32_t tid = thread->tid;
+	const struct walk_memory memory = { read_live, &tid };
+
+	return walk_from(w, thread->pc, thread->regs, thread->valid, &memory);
+}
+
+struct copied_stack {
+	const struct caught_thread *caught;
+	int32_t tid;
+	bool past_copy; /* a read went on above the copy */
+};
+
+static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	struct copied_stack *m = ctx;
+	const struct caught_thread *caught = m->caught;
+	uint64_t in_stack = addr - caught->stack_start;
+	bool is_code = addr + RAW_CODE_BEFORE - caught->pc <= RAW_CODE_BEFORE + RAW_CODE_AFTER;
+
+	if (in_stack < caught->stack_size && size <= caught->stack_size - in_stack) {
+		memcpy(to, caught->stack + in_stack, size);
+		return 0;
+	}
+	/* Code does not change; what else there is may have, since the copy was taken. */
+	if (is_code)
+		return read_live(&m->tid, addr, to, size);
+	if (in_stack < STACK_SIZE_MAX)
+		m->past_copy = true;
+	return -EFAULT;
+}
+
+enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
+				    const struct caught_thread *caught)
+{
+	struct copied_stack copied = { .caught = caught, .tid = tid };
+	const struct walk_memory memory = { read_copied, &copied };
+	int stop;
+
+	stop = walk_from(w, caught->pc, caught->regs, live_all_registers, &memory);
+	if (copied.past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER))
+		stop = STOP_STACK_COPY_END;
+	return stop;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks the threads of one live process with the host's build of the walker: in the process's own
+ * memory where a thread stands still, else in a copy of its stack. Non-logging.
+ */
+#pragma once
+
+#include "agent/live_threads.h"
+#include "agent/resolver.h"
+#include "agent/thread_event.h"
+#include "bpf/host/walk_host.h"
+
+struct live_walker {
+	struct process_table processes;
+	struct unwind_store store;
+	struct publisher publisher;
+	struct resolver resolver;
+	struct process *process;
+	const struct block *block; /* its mappings; NULL: it has none */
+	struct walk *walk;	   /* walk->words[0 .. walk->full.nr_words) are the frames */
+	uint32_t max_frames;
+	bool refreshed; /* the mappings were read again for this round */
+};
+
+/*
+ * -ESRCH: no such process. -EPERM: we may not read its memory. live_walker_fini() in any case. It
+ * must not be moved.
+ */
+int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
+		     struct profile *profile, const struct naming_options *naming);
+void live_walker_fini(struct live_walker *w);
+/* From here on mappings may have changed. */
+void live_walker_new_round(struct live_walker *w);
+/* How the walk ended; w->block is what its addresses were found in. */
+enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread);
+enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
+				    const struct caught_thread *caught);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of one process as a BPF iterator prints them (bpf/tasks.bpf.c): all registers, the
+ * stack in the kernel, and no thread notices. Needs BPF and the initial PID namespace. Non-logging.
+ */
+#pragma once
+
+#include "agent/live_threads.h"
+
+struct task_iter;
+
+/* -EPERM, -ENOTSUP and others: it can't be had here. */
+int task_iter_open(int32_t pid, bool kernel_stacks, struct task_iter **ret);
+void task_iter_free(struct task_iter *it);
+static inline void task_iter_free_p(struct task_iter **it)
+{
+	task_iter_free(*it);
+}
+/* Reads the threads anew. -ESRCH: there are none. */
+int task_iter_read(struct task_iter *it, struct live_threads *ret);
+
+/* Parses what the iterator printed; a record cut off ends it. 0 or -ENOMEM. */
+int task_iter_parse(const void *data, size_t size, struct live_threads *ret);
