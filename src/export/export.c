@@ -12,6 +12,8 @@ const struct export_ops *const export_formats[] = {
 	&export_speedscope,
 	&export_firefox,
 	&export_perf,
+	&export_pprof,
+	&export_otlp,
 	NULL,
 };
 

@@ -7,3 +7,5 @@
 extern const struct export_ops export_folded;
 extern const struct export_ops export_html;
 extern const struct export_ops export_speedscope, export_firefox, export_perf;
+extern const struct export_ops export_pprof;
+extern const struct export_ops export_otlp;

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * OTLP: one ExportProfilesServiceRequest of schema 1.10, see proto/otlp.proto and
+ * docs/formats/otlp.md. A resource a process, in it one scope with one profile; with events a
+ * sample has the times at which it was seen, without it has their number.
+ *
+ * A process is written when its samples are packed, the dictionary at last. Beside the dictionary
+ * that takes 4 bytes an event (or sample) and the packed samples of the largest process.
+ */
+#include "export/formats.h"
+#include "export/otlp_internal.h"
+#include "util/cleanup.h"
+
+#include "otlp.pb-c.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { RESOURCE_ATTRIBUTES_MAX = 20, NO_CPU = UINT32_MAX };
+
+static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
+
+struct writer {
+	const struct profile *p;
+	struct otlp_dictionary dictionary;
+	FILE *out;
+	bool events; /* what is written are events, not samples */
+	uint64_t duration_ns;
+	/* Numbers of events or samples, those of a process together: from first[process] on. */
+	uint32_t *items;
+	size_t *first;
+	uint32_t *processes; /* in the order in which they are written */
+	uint64_t *counts;    /* by process */
+	/* By thread: its attributes; OTLP_NOT_YET: none looked up, 0: it has none. */
+	uint32_t *thread_names, *thread_ids;
+	uint32_t type, unit, cpu, nanoseconds; /* strings */
+	struct pack body;
+	VEC(uint64_t) times;
+};
+
+/* --- which items, in which order -------------------------------------------------------------- */
+
+/* Events are the samples told better, if they are all there, and each counts one. */
+static int choose_events(struct writer *w)
+{
+	const struct profile *p = w->p;
+	_cleanup_free_ uint64_t *seen = NULL;
+
+	w->duration_ns = p->duration_ns;
+	if (!p->events.nr || p->events.nr > UINT32_MAX || p->unit.type || p->unit.unit)
+		return 0;
+	seen = calloc(p->samples.nr + 1, sizeof(*seen));
+	if (!seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->events.nr; i++) {
+		const struct profile_event *e = &p->events.items[i];
+
+		seen[e->sample]++;
+		/* The end is exclusive. */
+		if (e->time_ns >= w->duration_ns)
+			w->duration_ns = e->time_ns + 1;
+	}
+	for (size_t i = 0; i < p->samples.nr; i++) {
+		if (seen[i] != p->samples.items[i].count) {
+			w->duration_ns = p->duration_ns;
+			return 0;
+		}
+	}
+	w->events = true;
+	return 0;
+}
+
+static const struct profile_sample *sample_of(const struct writer *w, uint32_t item)
+{
+	return &w->p->samples.items[w->events ? w->p->events.items[item].sample : item];
+}
+
+static uint32_t process_of(const struct writer *w, uint32_t item)
+{
+	return w->p->threads.items[sample_of(w, item)->thread].process;
+}
+
+static int compare_processes(const void *a, const void *b, void *ctx)
+{
+	uint32_t pa = *(const uint32_t *)a, pb = *(const uint32_t *)b;
+	const struct writer *w = ctx;
+
+	if (w->counts[pa] != w->counts[pb])
+		return w->counts[pa] < w->counts[pb] ? 1 : -1;
+	return pa < pb ? -1 : pa > pb;
+}
+
+/* By process, and the processes by what they were seen: viewers show the first one by default. */
+static int group_items(struct writer *w)
+{
+	size_t nr_processes = w->p->processes.nr, at = 0;
+	size_t nr = w->events ? w->p->events.nr : w->p->samples.nr;
+
+	if (nr > UINT32_MAX)
+		return -E2BIG;
+	w->items = malloc((nr + 1) * sizeof(*w->items));
+	w->first = calloc(nr_processes + 2, sizeof(*w->first));
+	w->processes = calloc(nr_processes + 1, sizeof(*w->processes));
+	w->counts = calloc(nr_processes + 1, sizeof(*w->counts));
+	if (!w->items || !w->first || !w->processes || !w->counts)
+		return -ENOMEM;
+	/* Counting sort: first[n + 1] is where the next item of process n goes. */
+	for (uint32_t i = 0; i < nr; i++) {
+		w->first[process_of(w, i) + 1]++;
+		w->counts[process_of(w, i)] += w->events ? 1 : sample_of(w, i)->count;
+	}
+	for (size_t i = 0; i <= nr_processes; i++) {
+		size_t here = w->first[i + 1];
+
+		w->first[i + 1] = at;
+		at += here;
+	}
+	for (uint32_t i = 0; i < nr; i++)
+		w->items[w->first[process_of(w, i) + 1]++] = i;
+	for (uint32_t i = 0; i < nr_processes; i++)
+		w->processes[i] = i;
+	qsort_r(w->processes, nr_processes, sizeof(*w->processes), compare_processes, w);
+	return 0;
+}
+
+/* What tells samples apart in OTLP: the stack and the attributes; behind that the time. */
+struct identity {
+	uint32_t name, id, stack, cpu;
+	uint64_t time;
+};
+
+static struct identity identity_of(const struct writer *w, uint32_t item)
+{
+	const struct profile_sample *s = sample_of(w, item);
+	const struct profile_event *e = w->events ? &w->p->events.items[item] : NULL;
+
+	return (struct identity){ .name = w->thread_names[s->thread],
+				  .id = w->thread_ids[s->thread],
+				  .stack = w->dictionary.stacks[s->stack],
+				  .cpu = e ? e->cpu : NO_CPU,
+				  .time = e ? e->time_ns : 0 };
+}
+
+#define ORDER(x, y)                                                                                \
+	if ((x) != (y))                                                                            \
+	return (x) < (y) ? -1 : 1
+
+static int compare_identities(const struct identity *a, const struct identity *b)
+{
+	ORDER(a->id, b->id);
+	ORDER(a->name, b->name);
+	ORDER(a->stack, b->stack);
+	ORDER(a->cpu, b->cpu);
+	return 0;
+}
+
+static int compare_items(const void *a, const void *b, void *ctx)
+{
+	struct identity ia = identity_of(ctx, *(const uint32_t *)a);
+	struct identity ib = identity_of(ctx, *(const uint32_t *)b);
+	int r = compare_identities(&ia, &ib);
+
+	if (r)
+		return r;
+	ORDER(ia.time, ib.time);
+	return 0;
+}
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+static int look_up(struct writer *w, const struct profile_sample *s)
+{
+	const struct profile_thread *t = &w->p->threads.items[s->thread];
+	uint32_t id, *name = &w->thread_names[s->thread], *tid = &w->thread_ids[s->thread];
+	int r = otlp_stack(&w->dictionary, s->stack, &id);
+
+	if (!r && *name == OTLP_NOT_YET) {
+		*name = *tid = 0;
+		if (t->comm)
+			r = otlp_text_attribute(&w->dictionary, "thread.name",
+						strtab_get(&w->p->strings, t->comm), name);
+		if (!r && t->tid)
+			r = otlp_number_attribute(&w->dictionary, "thread.id", t->tid, tid);
+	}
+	return r;
+}
+
+static int put_sample(struct writer *w, const struct identity *who, int64_t count)
+{
+	Otlp__Sample m = OTLP__SAMPLE__INIT;
+	int32_t indices[3];
+	uint32_t cpu;
+	int r = 0;
+
+	m.stack_index = (int32_t)who->stack;
+	m.attribute_indices = indices;
+	if (who->name)
+		indices[m.n_attribute_indices++] = (int32_t)who->name;
+	if (who->id)
+		indices[m.n_attribute_indices++] = (int32_t)who->id;
+	if (who->cpu != NO_CPU) {
+		r = otlp_number_attribute(&w->dictionary, "cpu.logical_number", who->cpu, &cpu);
+		indices[m.n_attribute_indices++] = (int32_t)cpu;
+	}
+	if (w->events) {
+		m.timestamps_unix_nano = w->times.items;
+		m.n_timestamps_unix_nano = w->times.nr;
+	} else {
+		m.values = &count;
+		m.n_values = 1;
+	}
+	return r ? r : pack_message(&w->body, OTLP_SAMPLES, &m);
+}
+
+/* Those of one identity, from items[0] on; how many. */
+static int put_merged(struct writer *w, const uint32_t *items, size_t nr, size_t *ret)
+{
+	struct identity who = identity_of(w, items[0]);
+	uint64_t count = 0;
+	size_t i = 0;
+
+	w->times.nr = 0;
+	for (; i < nr; i++) {
+		struct identity other = identity_of(w, items[i]);
+		int r = 0;
+
+		if (compare_identities(&who, &other))
+			break;
+		if (w->events)
+			r = vec_push(&w->times, w->p->start_ns + other.time);
+		else if (__builtin_add_overflow(count, sample_of(w, items[i])->count, &count))
+			count = INT64_MAX;
+		if (r)
+			return r;
+	}
+	*ret = i;
+	return put_sample(w, &who, count > INT64_MAX ? INT64_MAX : (int64_t)count);
+}
+
+static int put_samples(struct writer *w, uint32_t *items, size_t nr)
+{
+	size_t kept = 0, done;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < nr; i++) {
+		/* A count of 0 is no sample. */
+		if (!sample_of(w, items[i])->count)
+			continue;
+		items[kept++] = items[i];
+		r = look_up(w, sample_of(w, items[i]));
+	}
+	if (!r)
+		qsort_r(items, kept, sizeof(*items), compare_items, w);
+	for (size_t i = 0; !r && i < kept; i += done)
+		r = put_merged(w, items + i, kept - i, &done);
+	return r;
+}
+
+static int put_profile(struct writer *w, uint32_t *items, size_t nr)
+{
+	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
+	uint64_t period = pack_period_ns(w->p);
+	int r;
+
+	w->body.nr = 0;
+	type.type_strindex = (int32_t)w->type;
+	type.unit_strindex = (int32_t)w->unit;
+	r = pack_message(&w->body, OTLP_SAMPLE_TYPE, &type);
+	if (!r)
+		r = put_samples(w, items, nr);
+	if (!r)
+		r = pack_fixed64(&w->body, OTLP_TIME_UNIX_NANO, w->p->start_ns);
+	if (!r)
+		r = pack_number(&w->body, OTLP_DURATION_NANO, w->duration_ns);
+	if (r || !period)
+		return r;
+	type.type_strindex = (int32_t)w->cpu;
+	type.unit_strindex = (int32_t)w->nanoseconds;
+	r = pack_message(&w->body, OTLP_PERIOD_TYPE, &type);
+	return r ? r : pack_number(&w->body, OTLP_PERIOD, period);
+}
+
+/* --- resources -------------------------------------------------------------------------------- */
+
+struct resource {
+	Otlp__KeyValue attributes[RESOURCE_ATTRIBUTES_MAX], *pointers[RESOURCE_ATTRIBUTES_MAX];
+	Otlp__AnyValue values[RESOURCE_ATTRIBUTES_MAX];
+	struct pack_text texts[RESOURCE_ATTRIBUTES_MAX];
+	size_t nr;
+};
+
+static void resource_fini(struct resource *resource)
+{
+	for (size_t i = 0; i < RESOURCE_ATTRIBUTES_MAX; i++)
+		pack_text_fini(&resource->texts[i]);
+}
+
+static Otlp__AnyValue *add_key(struct resource *to, const char *key)
+{
+	Otlp__KeyValue *attribute = &to->attributes[to->nr];
+	Otlp__AnyValue *value = &to->values[to->nr];
+
+	otlp__key_value__init(attribute);
+	otlp__any_value__init(value);
+	attribute->key.data = (uint8_t *)key;
+	attribute->key.len = strlen(key);
+	attribute->value = value;
+	to->pointers[to->nr++] = attribute;
+	return value;
+}
+
+/* Nothing, if the text is "". */
+static int add_text(struct resource *to, const char *key, const char *text)
+{
+	struct pack_text *own = &to->texts[to->nr];
+	Otlp__AnyValue *value;
+	const char *clean;
+	int r = 0;
+
+	if (*text)
+		r = pack_clean(own, text, &clean);
+	if (r || !*text)
+		return r;
+	value = add_key(to, key);
+	value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	value->string_value.data = (uint8_t *)own->text;
+	value->string_value.len = strlen(clean);
+	return 0;
+}
+
+static int add_string(struct writer *w, struct resource *to, const char *key, uint32_t string)
+{
+	return add_text(to, key, strtab_get(&w->p->strings, string));
+}
+
+static void add_number(struct resource *to, const char *key, int64_t number)
+{
+	Otlp__AnyValue *value = add_key(to, key);
+
+	value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	value->int_value = number;
+}
+
+/* ISO 8601, UTC; nothing for 0. */
+static int add_time(struct resource *to, const char *key, uint64_t time_ns)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000);
+	char text[64];
+	struct tm tm;
+	size_t len;
+
+	if (!time_ns || !gmtime_r(&seconds, &tm))
+		return 0;
+	len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + len, sizeof(text) - len, ".%09uZ", (unsigned)(time_ns % 1000000000));
+	return add_text(to, key, text);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int add_process(struct writer *w, struct resource *to, const struct profile_process *process)
+{
+	const char *path = strtab_get(&w->p->strings, process->path), *exe = base_name(path);
+	char service[128];
+	int r;
+
+	if (process->pid)
+		add_number(to, "process.pid", process->pid);
+	if (process->parent_pid)
+		add_number(to, "process.parent_pid", process->parent_pid);
+	if (process->vpid)
+		add_number(to, "process.vpid", process->vpid);
+	if (process->uid != UINT32_MAX)
+		add_number(to, "process.user.id", process->uid);
+	snprintf(service, sizeof(service), "unknown_service%s%s", *exe ? ":" : "", exe);
+	r = add_text(to, "service.name", service);
+	if (!r)
+		r = add_text(to, "process.executable.path", path);
+	if (!r)
+		r = add_text(to, "process.executable.name", exe);
+	if (!r)
+		r = add_string(w, to, "process.title", process->name);
+	if (!r)
+		r = add_string(w, to, "container.id", process->container);
+	if (!r)
+		r = add_time(to, "process.creation.time", process->start_ns);
+	return r ? r : add_time(to, "process.exit.time", process->end_ns);
+}
+
+static int add_host(struct writer *w, struct resource *to)
+{
+	const struct profile_host *host = &w->p->host;
+	int r = add_string(w, to, "host.name", host->name);
+
+	if (!r)
+		r = add_string(w, to, "host.id", host->id);
+	if (!r)
+		r = add_string(w, to, "host.arch", host->arch);
+	if (!r && !strncmp(strtab_get(&w->p->strings, host->os), "Linux", 5))
+		r = add_text(to, "os.type", "linux");
+	return r ? r : add_string(w, to, "os.description", host->os);
+}
+
+static int pack_resource(struct writer *w, const struct profile_process *process, struct pack *to)
+{
+	_cleanup_(resource_fini) struct resource resource = { 0 };
+	Otlp__Resource m = OTLP__RESOURCE__INIT;
+	int r = process ? add_process(w, &resource, process) : 0;
+
+	if (!r)
+		r = add_host(w, &resource);
+	if (r)
+		return r;
+	m.attributes = resource.pointers;
+	m.n_attributes = resource.nr;
+	return pack_message(to, OTLP_GROUP_HEAD, &m);
+}
+
+/* --- the request ------------------------------------------------------------------------------ */
+
+static int pack_scope(struct pack *to)
+{
+	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
+
+	scope.name.data = (uint8_t *)"sonde";
+	scope.name.len = strlen("sonde");
+	scope.version.data = (uint8_t *)SONDE_VERSION;
+	scope.version.len = strlen(SONDE_VERSION);
+	return pack_message(to, OTLP_GROUP_HEAD, &scope);
+}
+
+/* The packed profile as the one member of a scope, that as the one member of a resource. */
+static int write_resource(struct writer *w, struct pack *resource, struct pack *scope,
+			  struct pack *schema)
+{
+	struct pack *head[] = { resource, scope, &w->body, schema, schema };
+	size_t scope_size, size;
+	struct pack top = { 0 };
+	int r;
+
+	r = pack_bytes(schema, OTLP_GROUP_SCHEMA_URL, schema_url, strlen(schema_url));
+	if (!r)
+		r = pack_header(scope, OTLP_GROUP_MEMBERS, w->body.nr);
+	scope_size = scope->nr + w->body.nr + schema->nr;
+	if (!r)
+		r = pack_header(resource, OTLP_GROUP_MEMBERS, scope_size);
+	size = resource->nr + scope_size + schema->nr;
+	if (!r)
+		r = pack_header(&top, OTLP_RESOURCE_PROFILES, size);
+	if (!r)
+		fwrite(top.items, 1, top.nr, w->out);
+	for (size_t i = 0; !r && i < sizeof(head) / sizeof(head[0]); i++)
+		fwrite(head[i]->items, 1, head[i]->nr, w->out);
+	pack_fini(&top);
+	return r;
+}
+
+static int put_resource(struct writer *w, const struct profile_process *process, uint32_t *items,
+			size_t nr)
+{
+	_cleanup_(pack_fini) struct pack resource = { 0 };
+	_cleanup_(pack_fini) struct pack scope = { 0 };
+	_cleanup_(pack_fini) struct pack schema = { 0 };
+	int r = put_profile(w, items, nr);
+
+	if (!r)
+		r = pack_resource(w, process, &resource);
+	if (!r)
+		r = pack_scope(&scope);
+	return r ? r : write_resource(w, &resource, &scope, &schema);
+}
+
+static int put_resources(struct writer *w)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < w->p->processes.nr; i++) {
+		uint32_t process = w->processes[i];
+		size_t first = w->first[process];
+
+		if (w->counts[process])
+			r = put_resource(w, &w->p->processes.items[process], w->items + first,
+					 w->first[process + 1] - first);
+	}
+	/* When and where nothing was seen. */
+	if (!r && (!w->p->processes.nr || !w->counts[w->processes[0]]))
+		r = put_resource(w, NULL, NULL, 0);
+	return r;
+}
+
+static int write_dictionary(struct writer *w)
+{
+	_cleanup_(pack_fini) struct pack head = { 0 };
+	size_t size = 0;
+	int r;
+
+	for (size_t i = 1; i < OTLP_TABLE_MAX_; i++)
+		size += w->dictionary.tables[i].bytes.nr;
+	r = pack_header(&head, OTLP_DICTIONARY, size);
+	if (r)
+		return r;
+	fwrite(head.items, 1, head.nr, w->out);
+	for (size_t i = 1; i < OTLP_TABLE_MAX_; i++)
+		fwrite(w->dictionary.tables[i].bytes.items, 1, w->dictionary.tables[i].bytes.nr,
+		       w->out);
+	return 0;
+}
+
+static int put_types(struct writer *w)
+{
+	int r = otlp_string(&w->dictionary, profile_unit_type(w->p), &w->type);
+
+	if (!r)
+		r = otlp_string(&w->dictionary, profile_unit_unit(w->p), &w->unit);
+	if (!r && pack_period_ns(w->p)) {
+		r = otlp_string(&w->dictionary, "cpu", &w->cpu);
+		if (!r)
+			r = otlp_string(&w->dictionary, "nanoseconds", &w->nanoseconds);
+	}
+	return r;
+}
+
+static void writer_fini(struct writer *w)
+{
+	otlp_dictionary_fini(&w->dictionary);
+	free(w->items);
+	free(w->first);
+	free(w->processes);
+	free(w->counts);
+	free(w->thread_names);
+	free(w->thread_ids);
+	pack_fini(&w->body);
+	vec_free(&w->times);
+}
+
+static int otlp_write(const struct profile *p, const struct export_options *options, FILE *out)
+{
+	_cleanup_(writer_fini) struct writer w = { .p = p, .out = out };
+	size_t size = (p->threads.nr + 1) * sizeof(uint32_t);
+	int r;
+
+	(void)options;
+	w.thread_names = malloc(size);
+	w.thread_ids = malloc(size);
+	if (!w.thread_names || !w.thread_ids)
+		return -ENOMEM;
+	memset(w.thread_names, 0xff, size);
+	memset(w.thread_ids, 0xff, size);
+	r = otlp_dictionary_init(&w.dictionary, p);
+	if (!r)
+		r = choose_events(&w);
+	if (!r)
+		r = group_items(&w);
+	if (!r)
+		r = put_types(&w);
+	if (!r)
+		r = put_resources(&w);
+	return r ? r : write_dictionary(&w);
+}
+
+const struct export_ops export_otlp = {
+	.name = "otlp",
+	.extensions = (const char *const[]){ ".otlp", NULL },
+	.description = "an OpenTelemetry profiles request (OTLP 1.10, binary), with times",
+	.wants_events = true,
+	.write = otlp_write,
+	.read = otlp_read,
+	.recognise = otlp_recognise,
+};

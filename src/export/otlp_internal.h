@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What writing and reading OTLP profiles share, and the dictionary of a request that is written.
+ * Index 0 of each of its tables is the empty entry, "not set"; everything else in it is there
+ * because something refers to it, and once only.
+ */
+#pragma once
+
+#include "export/proto/pack.h"
+#include "export/proto/used.h"
+#include "profile/profile.h"
+
+enum otlp_request_field {
+	OTLP_RESOURCE_PROFILES = 1,
+	OTLP_DICTIONARY = 2,
+};
+
+enum otlp_dictionary_field {
+	OTLP_MAPPING_TABLE = 1,
+	OTLP_LOCATION_TABLE = 2,
+	OTLP_FUNCTION_TABLE = 3,
+	OTLP_LINK_TABLE = 4,
+	OTLP_STRING_TABLE = 5,
+	OTLP_ATTRIBUTE_TABLE = 6,
+	OTLP_STACK_TABLE = 7,
+	OTLP_TABLE_MAX_ = 8,
+};
+
+/* ResourceProfiles and ScopeProfiles have the same form. */
+enum otlp_group_field {
+	OTLP_GROUP_HEAD = 1, /* the resource, or the scope */
+	OTLP_GROUP_MEMBERS = 2,
+	OTLP_GROUP_SCHEMA_URL = 3,
+};
+
+enum otlp_profile_field {
+	OTLP_SAMPLE_TYPE = 1,
+	OTLP_SAMPLES = 2,
+	OTLP_TIME_UNIX_NANO = 3,
+	OTLP_DURATION_NANO = 4,
+	OTLP_PERIOD_TYPE = 5,
+	OTLP_PERIOD = 6,
+};
+
+/* Ours: where the code of a location is, if its file has no id to make a mapping of. */
+#define OTLP_PATH_ATTRIBUTE "sonde.mapping.path"
+
+#define OTLP_NOT_YET UINT32_MAX
+
+struct otlp_dictionary {
+	const struct profile *p;
+	struct used used;
+	struct pack_table tables[OTLP_TABLE_MAX_]; /* by their field */
+	struct pack_text text;
+	/* By what the profile numbers: its index in the dictionary, or OTLP_NOT_YET. */
+	uint32_t *functions, *files, *frames, *stacks;
+	char *name;
+	size_t name_size;
+	VEC(int32_t) indices;
+};
+
+int otlp_dictionary_init(struct otlp_dictionary *d, const struct profile *p);
+void otlp_dictionary_fini(struct otlp_dictionary *d);
+int otlp_string(struct otlp_dictionary *d, const char *s, uint32_t *ret);
+/* An entry of the attribute table. */
+int otlp_text_attribute(struct otlp_dictionary *d, const char *key, const char *text,
+			uint32_t *ret);
+int otlp_number_attribute(struct otlp_dictionary *d, const char *key, int64_t number,
+			  uint32_t *ret);
+/* The entry of a stack of the profile, with all that it refers to. */
+int otlp_stack(struct otlp_dictionary *d, uint32_t stack, uint32_t *ret);
+
+/* Of struct export_ops. */
+int otlp_read(const void *data, size_t size, struct profile *ret, char ret_problem[200]);
+bool otlp_recognise(const void *data, size_t size);

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/example_profiles.h"
+#include "export/formats.h"
+#include "export/otlp_internal.h"
+#include "export/proto/wire.h"
+#include "util/cleanup.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+static char *write_as(const struct export_ops *ops, const struct profile *p, size_t *ret_size)
+{
+	char *text = NULL;
+	FILE *out = open_memstream(&text, ret_size);
+
+	ASSERT_OK(ops->write(p, &(struct export_options){ 0 }, out));
+	fclose(out);
+	return text;
+}
+
+static void assert_folded(const struct profile *p, const char *want)
+{
+	size_t size;
+	_cleanup_free_ char *got = write_as(&export_folded, p, &size);
+
+	ASSERT_STR(got, want);
+}
+
+static void assert_same_folded(const struct profile *a, const struct profile *b)
+{
+	size_t size;
+	_cleanup_free_ char *want = write_as(&export_folded, a, &size);
+
+	ASSERT(*want);
+	assert_folded(b, want);
+}
+
+static void read_back(const void *data, size_t size, struct profile *ret)
+{
+	char problem[200] = "";
+	int r;
+
+	ASSERT_OK(profile_init(ret));
+	r = export_otlp.read(data, size, ret, problem);
+	ck_assert_msg(!r, "%d: %s", r, problem);
+}
+
+static void round_trip(unsigned flags, struct profile *a, struct profile *b)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+
+	ASSERT_OK(profile_init(a));
+	ASSERT_OK(example_profile(a, flags));
+	data = write_as(&export_otlp, a, &size);
+	ASSERT(export_otlp.recognise(data, size));
+	ASSERT(export_otlp.recognise(data, size < 16 ? size : 16));
+	ASSERT(!export_pprof.recognise(data, size));
+	read_back(data, size, b);
+	ASSERT_EQ(profile_total(b), profile_total(a));
+	ASSERT_EQ(profile_complete(b), profile_complete(a));
+	ASSERT_EQ(b->start_ns, a->start_ns);
+	ASSERT_EQ(b->duration_ns, a->duration_ns);
+	ASSERT_STR(profile_unit_type(b), profile_unit_type(a));
+	ASSERT_STR(profile_unit_unit(b), profile_unit_unit(a));
+	ASSERT_STR(strtab_get(&b->strings, b->host.name), "box");
+	ASSERT_STR(strtab_get(&b->strings, b->host.id), "c0ffee");
+	ASSERT_STR(strtab_get(&b->strings, b->host.arch), "amd64");
+	ASSERT_STR(strtab_get(&b->strings, b->host.os), "Linux 6.1.0");
+}
+
+TEST(what_is_written_is_read)
+{
+	static const unsigned flags[] = { 0, EXAMPLE_NO_FREQUENCY, EXAMPLE_BYTES, EXAMPLE_EVENTS,
+					  EXAMPLE_EVENTS | EXAMPLE_BYTES };
+	struct profile a, b;
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		round_trip(flags[i], &a, &b);
+		assert_same_folded(&a, &b);
+		ASSERT_EQ(b.frequency_hz, a.frequency_hz);
+		/* Times are those of samples; bytes have none. */
+		ASSERT_EQ(b.events.nr, flags[i] == EXAMPLE_EVENTS ? a.events.nr : 0);
+		profile_fini(&a);
+		profile_fini(&b);
+	}
+}
+
+static void assert_process(const struct profile *a, const struct profile_process *pa,
+			   const struct profile *b, const struct profile_process *pb)
+{
+	ASSERT_EQ(pb->parent_pid, pa->parent_pid);
+	ASSERT_EQ(pb->vpid, pa->vpid);
+	ASSERT_EQ(pb->uid, pa->uid);
+	ASSERT_EQ(pb->end_ns, pa->end_ns);
+	ASSERT_STR(strtab_get(&b->strings, pb->name), strtab_get(&a->strings, pa->name));
+	ASSERT_STR(strtab_get(&b->strings, pb->path), strtab_get(&a->strings, pa->path));
+	ASSERT_STR(strtab_get(&b->strings, pb->container), strtab_get(&a->strings, pa->container));
+}
+
+TEST(processes_are_kept)
+{
+	struct profile a, b;
+	size_t found = 0;
+
+	round_trip(EXAMPLE_EVENTS, &a, &b);
+	ASSERT_EQ(b.processes.nr, a.processes.nr);
+	ASSERT_EQ(b.threads.nr, a.threads.nr);
+	for (size_t i = 0; i < a.processes.nr; i++) {
+		for (size_t k = 0; k < b.processes.nr; k++) {
+			const struct profile_process *pa = &a.processes.items[i];
+			const struct profile_process *pb = &b.processes.items[k];
+
+			if (pa->pid != pb->pid || pa->start_ns != pb->start_ns)
+				continue;
+			found++;
+			assert_process(&a, pa, &b, pb);
+		}
+	}
+	ASSERT_EQ(found, a.processes.nr);
+	profile_fini(&a);
+	profile_fini(&b);
+}
+
+TEST(times_and_cpus_are_kept)
+{
+	struct profile a, b;
+	uint64_t sum_a = 0, sum_b = 0, cpus_a = 0, cpus_b = 0;
+
+	round_trip(EXAMPLE_EVENTS, &a, &b);
+	for (size_t i = 0; i < a.events.nr; i++) {
+		sum_a += a.events.items[i].time_ns;
+		cpus_a += a.events.items[i].cpu;
+		sum_b += b.events.items[i].time_ns;
+		cpus_b += b.events.items[i].cpu;
+		ASSERT(!i || b.events.items[i].time_ns >= b.events.items[i - 1].time_ns);
+	}
+	ASSERT_EQ(sum_a, sum_b);
+	ASSERT_EQ(cpus_a, cpus_b);
+	profile_fini(&a);
+	profile_fini(&b);
+}
+
+static const struct profile_file *find_file(const struct profile *p, const char *path)
+{
+	for (size_t i = 0; i < p->files.nr; i++)
+		if (!strcmp(strtab_get(&p->strings, p->files.items[i].path), path))
+			return &p->files.items[i];
+	FAIL("no file %s", path);
+	return NULL;
+}
+
+TEST(files_and_languages_are_kept)
+{
+	const struct profile_file *f;
+	struct profile a, b;
+	size_t rust = 0, go = 0;
+
+	round_trip(0, &a, &b);
+	f = find_file(&b, "/usr/lib/x86_64-linux-gnu/libc.so.6");
+	ASSERT_EQ(f->build_id_len, 20);
+	ASSERT_EQ(f->build_id[0], 0x33);
+	ASSERT(f->has_file_id);
+	ASSERT_EQ(f->file_id[15], 0xab);
+	ASSERT_EQ(f->start, 0x26000);
+	ASSERT_EQ(f->end, 0x126000);
+	ASSERT_EQ(f->offset, 0x26000);
+	f = find_file(&b, "/srv/my \"go\" program");
+	ASSERT_STR(strtab_get(&b.strings, f->go_build_id), "abc/def/ghi");
+	ASSERT_EQ(find_file(&b, "[kernel]")->build_id[0], 0x11);
+	/* Without any id it is no mapping, but known all the same. */
+	find_file(&b, "[nf_tables]");
+	find_file(&b, "[vdso]");
+	for (size_t i = 0; i < b.functions.nr; i++) {
+		rust += b.functions.items[i].language == FUNCTION_LANGUAGE_RUST;
+		go += b.functions.items[i].language == FUNCTION_LANGUAGE_GO;
+	}
+	ASSERT(rust);
+	ASSERT(go);
+	profile_fini(&a);
+	profile_fini(&b);
+}
+
+TEST(a_profile_without_samples_is_a_request)
+{
+	struct profile a, b;
+
+	round_trip(EXAMPLE_EMPTY, &a, &b);
+	ASSERT_EQ(b.samples.nr, 0);
+	profile_fini(&a);
+	profile_fini(&b);
+}
+
+/* --- the rules, as far as the bytes alone tell ------------------------------------------------ */
+
+/* Every table begins with an empty entry, and no entry is there twice. */
+static void check_tables(struct wire dictionary)
+{
+	bool seen[OTLP_TABLE_MAX_] = { false };
+	VEC(struct wire_field) all = { 0 };
+	struct wire_field f;
+	int more;
+
+	while ((more = wire_next(&dictionary, &f)) > 0) {
+		ASSERT(f.number >= 1 && f.number < OTLP_TABLE_MAX_);
+		ASSERT_EQ(f.type, WIRE_BYTES);
+		if (!seen[f.number])
+			ASSERT_EQ(f.size, 0);
+		seen[f.number] = true;
+		for (size_t i = 0; i < all.nr; i++)
+			ASSERT(all.items[i].number != f.number || all.items[i].size != f.size ||
+			       memcmp(all.items[i].data, f.data, f.size));
+		ASSERT_OK(vec_push(&all, f));
+	}
+	ASSERT_EQ(more, 0);
+	for (size_t i = 1; i < OTLP_TABLE_MAX_; i++)
+		ASSERT(seen[i]);
+	vec_free(&all);
+}
+
+TEST(tables_begin_empty_and_have_nothing_twice)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size, dictionaries = 0;
+	struct wire_field f;
+	struct profile p;
+	struct wire w;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(example_profile(&p, EXAMPLE_EVENTS));
+	data = write_as(&export_otlp, &p, &size);
+	w = wire_of(data, size);
+	while (wire_next(&w, &f) > 0) {
+		if (f.number != OTLP_DICTIONARY)
+			continue;
+		dictionaries++;
+		check_tables(wire_of(f.data, f.size));
+	}
+	ASSERT_EQ(dictionaries, 1);
+	profile_fini(&p);
+}
+
+/* The end of a profile is exclusive, so an event at its end moves it. */
+TEST(the_duration_covers_the_events)
+{
+	_cleanup_free_ char *data = NULL;
+	struct profile a, b;
+	size_t size;
+
+	ASSERT_OK(profile_init(&a));
+	ASSERT_OK(example_profile(&a, EXAMPLE_EVENTS));
+	a.duration_ns = a.events.items[a.events.nr - 1].time_ns;
+	data = write_as(&export_otlp, &a, &size);
+	read_back(data, size, &b);
+	ASSERT_EQ(b.duration_ns, a.duration_ns + 1);
+	profile_fini(&a);
+	profile_fini(&b);
+}
+
+/* --- what others write ------------------------------------------------------------------------ */
+
+static size_t from_hex(const char *hex, uint8_t *buf)
+{
+	size_t nr = 0;
+
+	for (; *hex; hex++) {
+		unsigned byte;
+
+		if (*hex == ' ')
+			continue;
+		ASSERT(sscanf(hex, "%2x", &byte) == 1);
+		buf[nr++] = (uint8_t)byte;
+		hex++;
+	}
+	return nr;
+}
+
+/*
+ * The dictionary has the strings "", "samples", "count", "f", "g", "thread.name", "w"; functions f,
+ * g; locations of each; a stack f, g; the attribute thread.name = "w".
+ */
+static const char dictionary[] =
+	"0a00 1200 1204 1a020801 1204 1a020802 1a00 1a020803 1a020804 2200 2a00 "
+	"2a07 73616d706c6573 2a05 636f756e74 2a01 66 2a01 67 2a0b 7468726561642e6e616d65 2a01 77 "
+	"3200 3207 0805 1203 0a0177 3a00 3a04 0a020102 ";
+
+static void put_hex(struct pack *b, uint32_t field, const char *hex)
+{
+	uint8_t bytes[400];
+
+	ASSERT_OK(pack_bytes(b, field, bytes, from_hex(hex, bytes)));
+}
+
+/* The whole of `b` becomes one field of itself. */
+static void wrap(struct pack *b, uint32_t field)
+{
+	struct pack outer = { 0 };
+
+	ASSERT_OK(pack_bytes(&outer, field, b->items, b->nr));
+	pack_fini(b);
+	*b = outer;
+}
+
+/* A resource, in it a scope, in it a profile of "samples" and "count" with one sample. */
+static void request(struct pack *b, const char *resource_hex, const char *sample_hex)
+{
+	struct pack inner = { 0 };
+
+	*b = (struct pack){ 0 };
+	put_hex(&inner, OTLP_SAMPLE_TYPE, "08011002");
+	put_hex(&inner, OTLP_SAMPLES, sample_hex);
+	wrap(&inner, OTLP_GROUP_MEMBERS);
+	wrap(&inner, OTLP_GROUP_MEMBERS);
+	put_hex(&inner, OTLP_GROUP_HEAD, resource_hex);
+	wrap(&inner, OTLP_RESOURCE_PROFILES);
+	*b = inner;
+	put_hex(b, OTLP_DICTIONARY, dictionary);
+}
+
+static void assert_sample(const char *sample_hex, const char *folded)
+{
+	struct profile p;
+	struct pack b;
+
+	request(&b, "", sample_hex);
+	ASSERT(export_otlp.recognise(b.items, b.nr));
+	read_back(b.items, b.nr, &p);
+	assert_folded(&p, folded);
+	profile_fini(&p);
+	pack_fini(&b);
+}
+
+TEST(schemas_are_told_apart)
+{
+	/* {stack 1, values [10], attributes [1]} as 1.8 and 1.9 number it, and as 1.10 does. */
+	assert_sample("0801 1201 0a 1a01 01", "w;g;f 10\n");
+	assert_sample("0801 1201 01 2201 0a", "w;g;f 10\n");
+	/* Attribute and times only, as 1.10 has it: it could be a value and a time of before. */
+	assert_sample("0801 1201 01 2a10 01002a36fe9c9717 00cac471fe9c9717", "w;g;f 2\n");
+	/* No attribute has the number 9: it is a value. */
+	assert_sample("0801 1201 09 2a08 01002a36fe9c9717", "[no_name];g;f 9\n");
+}
+
+TEST(unpacked_numbers_are_read)
+{
+	assert_sample("0801 1001 2005 2006 1800", "w;g;f 11\n");
+	assert_sample("0801 1201 01 29 01002a36fe9c9717 29 00cac471fe9c9717", "w;g;f 2\n");
+}
+
+/* Keys and values of resources by their number in the table of strings, as the schema allows. */
+TEST(string_references_are_read)
+{
+	struct profile p;
+	struct pack b;
+
+	/* {key_strindex 5 ("thread.name")} is nobody's; service.name is string 3, "f". */
+	request(&b, "0a06 1805 1202 4003 0a12 0a0c 736572766963652e6e616d65 1202 4003",
+		"0801 2201 03");
+	read_back(b.items, b.nr, &p);
+	assert_folded(&p, "f;g;f 3\n");
+	profile_fini(&p);
+	pack_fini(&b);
+}
+
+static void assert_bad_request(const char *hex, const char *problem_part)
+{
+	uint8_t data[400];
+	char problem[200] = "";
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_ERR(export_otlp.read(data, from_hex(hex, data), &p, problem), EBADMSG);
+	ck_assert_msg(strstr(problem, problem_part), "\"%s\" is not in \"%s\"", problem_part,
+		      problem);
+	ASSERT_EQ(p.strings.strings.nr, 1);
+	profile_fini(&p);
+}
+
+static void assert_bad_sample(const char *sample_hex, const char *problem_part)
+{
+	char problem[200] = "";
+	struct profile p;
+	struct pack b;
+
+	request(&b, "", sample_hex);
+	ASSERT_OK(profile_init(&p));
+	ASSERT_ERR(export_otlp.read(b.items, b.nr, &p, problem), EBADMSG);
+	ck_assert_msg(strstr(problem, problem_part), "\"%s\" is not in \"%s\"", problem_part,
+		      problem);
+	profile_fini(&p);
+	pack_fini(&b);
+}
+
+TEST(broken_requests_are_said)
+{
+	assert_bad_request("", "neither profiles nor a dictionary");
+	assert_bad_request("0801", "no OTLP profiles request");
+	assert_bad_request("0a05 12", "it is cut off or damaged");
+	assert_bad_request("1202 0a05", "the dictionary is cut off or damaged");
+	assert_bad_request("1204 1202 0805", "mapping 5 of 0");
+	assert_bad_request("1206 1204 1a02 0805", "function 5 of 0");
+	assert_bad_request("1205 1203 2201 01", "attribute 1 of 0");
+	assert_bad_request("1204 1a02 0805", "string 5 of 0");
+	assert_bad_request("1205 3a03 0a01 07", "location 7 of 0");
+	assert_bad_sample("0805 2201 01", "stack 5 of 2");
+	assert_bad_sample("0801 1201 07 2201 01", "attribute 7 of 2");
+	assert_bad_sample("0801 220a ffffffffffffffffff01", "negative values");
+	assert_bad_sample("0801 2201", "a sample is cut off or damaged");
+}
+
+TEST(other_formats_are_not_taken_for_it)
+{
+	static const char *const others[] = {
+		"", "a;b 3\n", "\n", "{\"a\": 1}", "\x1f\x8b", "sh 1/1 [000] 1.0: 1 cpu:"
+	};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		ASSERT(!export_otlp.recognise(others[i], strlen(others[i])));
+}

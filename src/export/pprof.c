@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pprof: a gzip'ed perftools.profiles.Profile, see proto/pprof.proto and docs/formats/pprof.md.
+ *
+ * Messages go out one by one: what is held is a table of strings and some bytes a frame, a function
+ * and a file. Ids are the profile's own numbers + 1, in ranges: behind the last frame (function,
+ * file) come those that the profile has no entry for, the markers of truncated stacks (and the
+ * kernel's mapping, if frames name none).
+ */
+#include "export/formats.h"
+#include "export/pprof_internal.h"
+#include "export/proto/gzip.h"
+#include "export/proto/pack.h"
+#include "export/proto/used.h"
+#include "export/proto/wire.h"
+#include "util/cleanup.h"
+
+#include "pprof.pb-c.h"
+
+#include <string.h>
+
+enum { FLUSH_SIZE = 128 * 1024, LABELS_MAX = 5 };
+
+struct writer {
+	const struct profile *p;
+	struct used used;
+	struct gzip_writer *gzip;
+	struct pack buf;
+	struct pack_table strings;
+	struct pack_text text;
+	uint32_t *string_ids; /* by string of the profile; 0: not yet, or "" */
+	VEC(uint64_t) locations;
+	VEC(Pprof__Line) lines;
+	VEC(Pprof__Line *) line_pointers;
+	uint64_t period; /* time of a sample; 0: values have one type only */
+	/* The strings of labels' keys. */
+	uint32_t key_thread, key_process, key_pid, key_tid, key_container;
+};
+
+static int flush(struct writer *w)
+{
+	int r = gzip_write(w->gzip, w->buf.items, w->buf.nr);
+
+	w->buf.nr = 0;
+	return r;
+}
+
+static int put(struct writer *w, enum pprof_field field, const void *message)
+{
+	int r = pack_message(&w->buf, field, message);
+
+	return r || w->buf.nr < FLUSH_SIZE ? r : flush(w);
+}
+
+static int string(struct writer *w, const char *s, uint32_t *ret)
+{
+	const char *clean;
+	int r = pack_clean(&w->text, s, &clean);
+
+	return r ? r : pack_table_bytes(&w->strings, clean, strlen(clean), ret);
+}
+
+static int profile_string_id(struct writer *w, uint32_t id, int64_t *ret)
+{
+	int r = 0;
+
+	if (!w->string_ids[id])
+		r = string(w, strtab_get(&w->p->strings, id), &w->string_ids[id]);
+	if (!r)
+		*ret = w->string_ids[id];
+	return r;
+}
+
+static uint64_t marker_location(const struct profile *p, enum stop_reason stop)
+{
+	return p->frames.nr + 1 + stop;
+}
+
+static uint64_t marker_function(const struct profile *p, enum stop_reason stop)
+{
+	return p->functions.nr + 1 + stop;
+}
+
+static int64_t to_value(uint64_t count)
+{
+	return count > INT64_MAX ? INT64_MAX : (int64_t)count;
+}
+
+/* --- what is counted -------------------------------------------------------------------------- */
+
+static int put_type(struct writer *w, enum pprof_field field, const char *type, const char *unit)
+{
+	Pprof__ValueType m = PPROF__VALUE_TYPE__INIT;
+	uint32_t id;
+	int r;
+
+	r = string(w, type, &id);
+	m.type = id;
+	if (!r)
+		r = string(w, unit, &id);
+	m.unit = id;
+	return r ? r : put(w, field, &m);
+}
+
+static int put_head(struct writer *w)
+{
+	const struct profile *p = w->p;
+	uint64_t period = pack_period_ns(p);
+	int r;
+
+	r = put_type(w, PPROF_SAMPLE_TYPE, profile_unit_type(p), profile_unit_unit(p));
+	if (!r && w->period)
+		r = put_type(w, PPROF_SAMPLE_TYPE, "cpu", "nanoseconds");
+	if (!r && period)
+		r = put_type(w, PPROF_PERIOD_TYPE, "cpu", "nanoseconds");
+	if (!r)
+		r = pack_number(&w->buf, PPROF_PERIOD, period);
+	if (!r)
+		r = pack_number(&w->buf, PPROF_TIME_NANOS, p->start_ns);
+	return r ? r : pack_number(&w->buf, PPROF_DURATION_NANOS, p->duration_ns);
+}
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+static int fill_labels(struct writer *w, const struct profile_thread *t, Pprof__Label *labels,
+		       size_t *nr)
+{
+	const struct profile_process *process = &w->p->processes.items[t->process];
+	const struct {
+		uint32_t key, string;
+		int32_t number;
+	} all[LABELS_MAX] = {
+		{ w->key_thread, t->comm, 0 },
+		{ w->key_process, process->name, 0 },
+		{ w->key_pid, 0, process->pid },
+		{ w->key_tid, 0, t->tid },
+		{ w->key_container, process->container, 0 },
+	};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < LABELS_MAX; i++) {
+		Pprof__Label *label = &labels[*nr];
+
+		if (!all[i].string && !all[i].number)
+			continue;
+		pprof__label__init(label);
+		label->key = all[i].key;
+		label->num = all[i].number;
+		r = profile_string_id(w, all[i].string, &label->str);
+		++*nr;
+	}
+	return r;
+}
+
+static int put_sample(struct writer *w, const struct profile_sample *sample)
+{
+	const struct profile_stack *s = &w->p->stacks.items[sample->stack];
+	int64_t values[2] = { to_value(sample->count), to_value(sample->count * w->period) };
+	Pprof__Label labels[LABELS_MAX], *pointers[LABELS_MAX];
+	Pprof__Sample m = PPROF__SAMPLE__INIT;
+	int r;
+
+	w->locations.nr = 0;
+	r = vec_reserve(&w->locations, (size_t)s->nr + 1);
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < s->nr; i++)
+		w->locations.items[w->locations.nr++] =
+			(uint64_t)w->p->stack_frames.items[s->first + i] + 1;
+	if (used_stop(s) != STOP_COMPLETE)
+		w->locations.items[w->locations.nr++] = marker_location(w->p, used_stop(s));
+	m.location_id = w->locations.items;
+	m.n_location_id = w->locations.nr;
+	m.value = values;
+	m.n_value = w->period ? 2 : 1;
+	m.label = pointers;
+	r = fill_labels(w, &w->p->threads.items[sample->thread], labels, &m.n_label);
+	for (size_t i = 0; i < m.n_label; i++)
+		pointers[i] = &labels[i];
+	return r ? r : put(w, PPROF_SAMPLE, &m);
+}
+
+static int put_samples(struct writer *w)
+{
+	int r;
+
+	r = string(w, "thread", &w->key_thread);
+	if (!r)
+		r = string(w, "process", &w->key_process);
+	if (!r)
+		r = string(w, "pid", &w->key_pid);
+	if (!r)
+		r = string(w, "tid", &w->key_tid);
+	if (!r)
+		r = string(w, "container", &w->key_container);
+	for (size_t i = 0; !r && i < w->p->samples.nr; i++)
+		if (w->p->samples.items[i].count)
+			r = put_sample(w, &w->p->samples.items[i]);
+	return r;
+}
+
+/* --- mappings, locations, functions ----------------------------------------------------------- */
+
+static int put_mapping(struct writer *w, uint32_t number)
+{
+	const struct profile_file *f = number < w->p->files.nr ? &w->p->files.items[number] : NULL;
+	const char *path = f ? strtab_get(&w->p->strings, f->path) : pack_kernel_path;
+	struct used_file *used = &w->used.files[number];
+	Pprof__Mapping m = PPROF__MAPPING__INIT;
+	char hex[2 * sizeof(f->build_id) + 1];
+	uint32_t id;
+	int r;
+
+	if (!used->used)
+		return 0;
+	used->used = false; /* once only */
+	m.id = (uint64_t)number + 1;
+	m.has_functions = used->functions;
+	m.has_filenames = used->filenames;
+	m.has_line_numbers = used->line_numbers;
+	m.has_inline_frames = used->inline_frames;
+	if (f && used->in_range) {
+		m.memory_start = f->start;
+		m.memory_limit = f->end;
+		m.file_offset = f->offset;
+	}
+	r = string(w, pack_path(path), &id);
+	m.filename = id;
+	if (!r && f && f->build_id_len) {
+		for (size_t i = 0; i < f->build_id_len; i++)
+			snprintf(hex + 2 * i, 3, "%02x", f->build_id[i]);
+		r = string(w, hex, &id);
+		m.build_id = id;
+	}
+	return r ? r : put(w, PPROF_MAPPING, &m);
+}
+
+/* The executable of the process that was seen most: pprof takes the first mapping for the program.
+ */
+static int main_file(const struct profile *p, const struct used *used, uint32_t *ret)
+{
+	_cleanup_free_ uint64_t *counts = calloc(p->processes.nr + 1, sizeof(*counts));
+	uint64_t best = 0;
+	uint32_t path = 0;
+
+	if (!counts)
+		return -ENOMEM;
+	*ret = 0;
+	for (size_t i = 0; i < p->samples.nr; i++)
+		counts[p->threads.items[p->samples.items[i].thread].process] +=
+			p->samples.items[i].count;
+	for (size_t i = 0; i < p->processes.nr; i++) {
+		if (!p->processes.items[i].path || counts[i] <= best)
+			continue;
+		best = counts[i];
+		path = p->processes.items[i].path;
+	}
+	for (uint32_t i = 0; path && i < p->files.nr; i++)
+		if (p->files.items[i].path == path && used->files[i].used)
+			*ret = i;
+	return 0;
+}
+
+static int put_mappings(struct writer *w)
+{
+	uint32_t first = 0;
+	int r = main_file(w->p, &w->used, &first);
+
+	if (!r)
+		r = put_mapping(w, first);
+	for (uint32_t i = 0; !r && i <= w->p->files.nr; i++)
+		r = put_mapping(w, i);
+	return r;
+}
+
+static int put_location(struct writer *w, uint32_t id)
+{
+	const struct profile_frame *f = &w->p->frames.items[id];
+	uint32_t file = used_file_of(w->p, f);
+	Pprof__Location m = PPROF__LOCATION__INIT;
+	int r;
+
+	w->lines.nr = w->line_pointers.nr = 0;
+	r = vec_reserve(&w->lines, f->nr_lines);
+	if (!r)
+		r = vec_reserve(&w->line_pointers, f->nr_lines);
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < f->nr_lines; i++) {
+		const struct profile_line *line = &w->p->lines.items[f->first_line + i];
+		Pprof__Line *to = &w->lines.items[i];
+
+		pprof__line__init(to);
+		to->function_id = (uint64_t)line->function + 1;
+		to->line = line->line;
+		to->column = line->column;
+		w->line_pointers.items[i] = to;
+	}
+	m.id = (uint64_t)id + 1;
+	m.mapping_id = file == PROFILE_NO_FILE ? 0 : (uint64_t)file + 1;
+	m.address = f->address;
+	m.line = w->line_pointers.items;
+	m.n_line = f->nr_lines;
+	return put(w, PPROF_LOCATION, &m);
+}
+
+static int put_function(struct writer *w, uint32_t id)
+{
+	const struct profile_function *f = &w->p->functions.items[id];
+	Pprof__Function m = PPROF__FUNCTION__INIT;
+	int r;
+
+	m.id = (uint64_t)id + 1;
+	m.start_line = f->start_line;
+	r = profile_string_id(w, f->name, &m.name);
+	if (!r)
+		r = profile_string_id(w, f->linkage_name ? f->linkage_name : f->name,
+				      &m.system_name);
+	if (!r)
+		r = profile_string_id(w, f->source, &m.filename);
+	return r ? r : put(w, PPROF_FUNCTION, &m);
+}
+
+/* The frame "[truncated: reason]". */
+static int put_marker(struct writer *w, enum stop_reason stop)
+{
+	Pprof__Location location = PPROF__LOCATION__INIT;
+	Pprof__Function function = PPROF__FUNCTION__INIT;
+	Pprof__Line line = PPROF__LINE__INIT, *lines[1] = { &line };
+	char name[80];
+	uint32_t id;
+	int r;
+
+	snprintf(name, sizeof(name), "[truncated: %s]", profile_stop_name(stop));
+	r = string(w, name, &id);
+	if (r)
+		return r;
+	function.id = line.function_id = marker_function(w->p, stop);
+	function.name = function.system_name = id;
+	location.id = marker_location(w->p, stop);
+	location.line = lines;
+	location.n_line = 1;
+	r = put(w, PPROF_LOCATION, &location);
+	return r ? r : put(w, PPROF_FUNCTION, &function);
+}
+
+static int put_tables(struct writer *w)
+{
+	int r = put_mappings(w);
+
+	for (uint32_t i = 0; !r && i < w->p->frames.nr; i++)
+		if (w->used.frames[i])
+			r = put_location(w, i);
+	for (uint32_t i = 0; !r && i < w->p->functions.nr; i++)
+		if (w->used.functions[i])
+			r = put_function(w, i);
+	for (unsigned i = 0; !r && i < STOP_MAX_; i++)
+		if (w->used.stops[i])
+			r = put_marker(w, i);
+	return r;
+}
+
+/* --- the format ------------------------------------------------------------------------------- */
+
+static void writer_fini(struct writer *w)
+{
+	used_fini(&w->used);
+	gzip_writer_free(w->gzip);
+	pack_fini(&w->buf);
+	pack_table_fini(&w->strings);
+	pack_text_fini(&w->text);
+	free(w->string_ids);
+	vec_free(&w->locations);
+	vec_free(&w->lines);
+	vec_free(&w->line_pointers);
+}
+
+static int pprof_write(const struct profile *p, const struct export_options *options, FILE *out)
+{
+	_cleanup_(writer_fini) struct writer w = { .p = p, .period = pack_period_ns(p) };
+	int r;
+
+	(void)options;
+	/* More than 292 years are no time that a value could hold. */
+	if (w.period && profile_total(p) > INT64_MAX / w.period)
+		w.period = 0;
+	w.string_ids = calloc(p->strings.strings.nr + 1, sizeof(*w.string_ids));
+	if (!w.string_ids)
+		return -ENOMEM;
+	r = pack_table_init(&w.strings, PPROF_STRING_TABLE);
+	if (!r)
+		r = used_init(&w.used, p);
+	if (!r)
+		r = gzip_writer_new(out, &w.gzip);
+	if (!r)
+		r = put_head(&w);
+	if (!r)
+		r = put_samples(&w);
+	if (!r)
+		r = put_tables(&w);
+	if (!r)
+		r = flush(&w);
+	if (!r)
+		r = gzip_write(w.gzip, w.strings.bytes.items, w.strings.bytes.nr);
+	return r ? r : gzip_finish(w.gzip);
+}
+
+const struct export_ops export_pprof = {
+	.name = "pprof",
+	.extensions = (const char *const[]){ ".pb.gz", ".pprof", ".pb", NULL },
+	.description = "pprof's protobuf, gzip'ed: for go tool pprof, Parca, Pyroscope",
+	.write = pprof_write,
+	.read = pprof_read,
+	.recognise = pprof_recognise,
+};
