@@ -81,21 +81,31 @@ static void add_expected_row(struct expected *e, const char *line)
 	e->first_row = e->rows.nr;
 }
 
+/* Of the unit: DWARF 5 has it here, too. */
+static const char *comp_dir(const struct expected *e)
+{
+	return e->version < 5 || !e->dirs.nr ? COMP_DIR : e->dirs.items[0].name;
+}
+
 static void expected_path(const struct expected *e, size_t file, char *ret, size_t size)
 {
 	const struct expected_file *f = &e->files.items[file];
 	size_t dir = e->version < 5 ? (size_t)f->dir - 1 : f->dir;
 	const char *directory = dir < e->dirs.nr ? e->dirs.items[dir].name : "";
-	const char *base = e->version < 5 ? COMP_DIR : e->dirs.items[0].name;
+	const char *base = comp_dir(e);
 
+	if (!strncmp(base, "./", 2))
+		base += 2;
 	if (f->name[0] == '/')
 		snprintf(ret, size, "%s", f->name);
 	else if (directory[0] == '/')
 		snprintf(ret, size, "%s/%s", directory, f->name);
-	else if (directory[0])
+	else if (directory[0] && (e->version < 5 || dir))
 		snprintf(ret, size, "%s/%s/%s", base, directory, f->name);
 	else
 		snprintf(ret, size, "%s/%s", base, f->name);
+	for (char *p; (p = strstr(ret, "/./"));)
+		memmove(p, p + 2, strlen(p + 2) + 1);
 }
 
 static size_t rows_compared, files_compared;
@@ -125,7 +135,7 @@ static void compare(struct expected *e, const struct line_source *source)
 
 	if (!e->version)
 		return;
-	ASSERT_OK(line_table_read(source, e->offset, COMP_DIR, "", 8, &table));
+	ASSERT_OK(line_table_read(source, e->offset, comp_dir(e), "", 8, &table));
 	ASSERT_EQ(table.version, e->version);
 	compare_files(e, &table);
 	/* Ends come before begins of the same address, and are replaced by them. */

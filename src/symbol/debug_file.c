@@ -627,6 +627,8 @@ static int load_main(struct debug_files *files, const struct elf_file *elf,
 	const char *bad = "";
 	int r;
 
+	if (!files->search.max_bytes)
+		return 0;
 	if (debug_needs_relocation(elf))
 		return -ENOTSUP;
 	r = section_set_load(elf, false, files->search.max_bytes, &files->main, &bad);

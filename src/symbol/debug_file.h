@@ -32,7 +32,10 @@ struct debug_search {
 	 */
 	void (*complain)(void *ctx, const char *text);
 	void *ctx;
-	/* Bytes of decompressed sections held at a time; what does not fit is not used. */
+	/*
+	 * Bytes of decompressed sections held at a time; what does not fit is not used. 0: only
+	 * debug_files_elf() is wanted, and nobody complains that there is more.
+	 */
 	size_t max_bytes;
 };
 

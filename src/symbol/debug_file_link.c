@@ -19,6 +19,14 @@ enum {
 	SUP_VERSION_MAX = 5,
 };
 
+/* Of no bytes, too: then there is no address to reckon with. */
+static struct cfi_reader reader_of(const void *data, size_t size)
+{
+	const uint8_t *begin = data;
+
+	return (struct cfi_reader){ begin, begin ? begin + size : NULL, false };
+}
+
 /* The string at r->pos, of at most DEBUG_PATH_MAX bytes; NULL. */
 static const char *take_string(struct cfi_reader *r)
 {
@@ -35,7 +43,7 @@ static const char *take_string(struct cfi_reader *r)
 
 int debug_link_parse(const void *data, size_t size, struct debug_link *ret)
 {
-	struct cfi_reader r = { data, (const uint8_t *)data + size, false };
+	struct cfi_reader r = reader_of(data, size);
 	const char *name = take_string(&r);
 	size_t used;
 	uint32_t crc;
@@ -53,7 +61,7 @@ int debug_link_parse(const void *data, size_t size, struct debug_link *ret)
 
 int debug_alt_link_parse(const void *data, size_t size, struct debug_alt_link *ret)
 {
-	struct cfi_reader r = { data, (const uint8_t *)data + size, false };
+	struct cfi_reader r = reader_of(data, size);
 	const char *path = take_string(&r);
 	size_t left = cfi_left(&r);
 
@@ -65,7 +73,7 @@ int debug_alt_link_parse(const void *data, size_t size, struct debug_alt_link *r
 
 int debug_sup_parse(const void *data, size_t size, bool is_alt, struct debug_alt_link *ret)
 {
-	struct cfi_reader r = { data, (const uint8_t *)data + size, false };
+	struct cfi_reader r = reader_of(data, size);
 	uint64_t version = cfi_u16(&r);
 	bool supplementary = cfi_u8(&r);
 	const char *path = take_string(&r);
@@ -87,7 +95,7 @@ int debug_sup_parse(const void *data, size_t size, bool is_alt, struct debug_alt
 
 bool debug_cu_index_has(const void *data, size_t size, uint64_t id)
 {
-	struct cfi_reader r = { data, (const uint8_t *)data + size, false };
+	struct cfi_reader r = reader_of(data, size);
 	uint64_t version = cfi_u32(&r), nr_units, nr_slots, slot, step;
 	const uint8_t *slots;
 
@@ -116,7 +124,7 @@ bool debug_cu_index_has(const void *data, size_t size, uint64_t id)
 
 int debug_dwo_has(const void *data, size_t size, uint64_t id)
 {
-	struct cfi_reader r = { data, (const uint8_t *)data + size, false };
+	struct cfi_reader r = reader_of(data, size);
 	bool told = false;
 
 	while (cfi_left(&r)) {

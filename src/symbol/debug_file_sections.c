@@ -48,7 +48,7 @@ static int load_section(const struct elf_file *elf, const char *name, size_t max
 			struct elf_data *ret)
 {
 	const struct elf_section *first = elf_file_section(elf, name);
-	const struct elf_section *end = elf->sections + elf->nr_sections;
+	const struct elf_section *end;
 	struct elf_data all, more;
 	size_t cap;
 	int r;
@@ -59,6 +59,7 @@ static int load_section(const struct elf_file *elf, const char *name, size_t max
 	if (r)
 		return r;
 	cap = all.size;
+	end = elf->sections + elf->nr_sections;
 	for (const struct elf_section *s = first + 1; s < end; s++) {
 		if (s->type == SHT_NOBITS || !s->size || strcmp(s->name, first->name))
 			continue;

@@ -510,6 +510,11 @@ TEST(too_large_or_corrupt_is_said_and_symbols_are_had)
 	ASSERT_PTR_NONNULL(strstr(complaints, ": debug information larger than 0 MB, not used\n"));
 	ASSERT(!finds_something());
 	ASSERT_PTR_NONNULL(debug_files_elf(files));
+	search.max_bytes = 0; /* not wanted at all */
+	ASSERT_EQ(try_open(), 0);
+	ASSERT_STR(complaints, "");
+	ASSERT(!finds_something());
+	ASSERT_PTR_NONNULL(debug_files_elf(files));
 	search.max_bytes = 64 << 20;
 	ASSERT_ALL_FOUND();
 	/* The compressed bytes of .debug_info, overwritten. */

@@ -2,15 +2,17 @@
 /*
  * What points from one file to another: .gnu_debuglink, .gnu_debugaltlink, .debug_sup, the index of
  * a .dwp and the units of a .dwo; any bytes. The first byte chooses. Links lie in the input, and
- * paths made of them are short enough and say what they are made of.
+ * paths made of them are short enough and say what they are made of. Or the bytes are an ELF file
+ * whose sections are read, without any root to look for others.
  */
+#include "symbol/debug_file.h"
 #include "symbol/debug_file_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 6 };
+enum { KINDS = 7, SECTIONS_MAX = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,6 +65,41 @@ static void check_alt(int r, const struct debug_alt_link *link, bool is_alt, con
 		abort();
 }
 
+static void complain(void *ctx, const char *text)
+{
+	*(size_t *)ctx += strlen(text) ? 1 : 0;
+}
+
+static void check_file(const uint8_t *data, size_t size)
+{
+	size_t nr_complaints = 0;
+	const struct debug_search search = { .path = "/bin/x",
+					     .complain = complain,
+					     .ctx = &nr_complaints,
+					     .max_bytes = SECTIONS_MAX };
+	struct debug_files *files = NULL;
+	struct section_set set = { .bytes = 0 };
+	struct elf_file *elf;
+	const char *bad = NULL;
+	int r;
+
+	if (elf_file_open_memory(data, size, &elf))
+		return;
+	r = debug_files_open(elf, &search, &files);
+	if ((r >= 0) != !!files || nr_complaints > DEBUG_COMPLAINTS_MAX ||
+	    (r == 1 && !nr_complaints))
+		abort();
+	if (files && r && debug_files_dwarf(files)->main.info.data)
+		abort();
+	debug_files_free(files);
+	r = section_set_load(elf, true, SECTIONS_MAX, &set, &bad);
+	if (set.bytes > SECTIONS_MAX || (r && set.bytes) || (r && r != -ENOENT && !bad))
+		abort();
+	section_set_fini(&set);
+	(void)debug_files_fingerprint(elf, &search);
+	elf_file_free(elf);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct debug_alt_link alt = { .path = NULL };
@@ -84,6 +121,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 3:
 		check_alt(debug_sup_parse(data, size, kind == 3, &alt), &alt, kind == 3, data,
 			  size);
+		break;
+	case 6:
+		check_file(data, size);
 		break;
 	default:
 		/* The unit that is looked for comes first. */
