@@ -288,18 +288,44 @@ static int add_tables(struct builder *b, const struct elf_file *elf, const struc
 	return r ? r : add_symbol_spans(b);
 }
 
+/* Symbols, then what debug information there is. Its sections are in memory only meanwhile. */
+static int read_file(struct builder *b, const struct elf_file *elf,
+		     const struct symbol_builder_options *options, struct image_header *header,
+		     struct dwarf_counts *ret_counts)
+{
+	_cleanup_(debug_files_free_p) struct debug_files *files = NULL;
+	struct debug_search search = options->search;
+	int r;
+
+	if (options->no_debug_info) {
+		/* The separate file's symbols are wanted all the same. */
+		search.max_bytes = 0;
+		search.complain = NULL;
+	}
+	r = debug_files_open(elf, &search, &files);
+	if (r < 0)
+		return r;
+	if (r || options->no_debug_info)
+		header->flags |= IMAGE_NO_DEBUG_INFO;
+	r = add_tables(b, elf, debug_files_elf(files));
+	if (!r && !options->no_debug_info)
+		r = dwarf_read_units(debug_files_dwarf(files), builder_add_unit, b, ret_counts);
+	return r;
+}
+
 static int build(struct builder *b, const struct elf_file *elf,
 		 const struct symbol_builder_options *options, int fd,
 		 struct symbol_builder_stats *stats)
 {
-	struct image_header header = { 0 };
+	struct image_header header = {
+		.fingerprint = debug_files_fingerprint(elf, &options->search),
+	};
 	int r = symbol_writer_new(fd, &b->writer);
 
-	(void)options;
 	if (!r)
 		r = read_code(b, elf);
 	if (!r)
-		r = add_tables(b, elf, NULL);
+		r = read_file(b, elf, options, &header, &stats->dwarf);
 	if (!r)
 		r = builder_merge(b);
 	header.base = b->base;

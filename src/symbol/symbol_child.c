@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_child.h"
 #include "symbol/symbol_builder.h"
+#include "symbol/symbol_cache.h"
 #include "symbol/symbol_store.h"
 #include "util/cleanup.h"
 
@@ -39,17 +40,15 @@ struct launch {
 	int nr_fds;
 	char text[5][ARG_SIZE];
 	char *argv[ARGS_MAX];
-	char *path, *temporary, *name;
-	int argc, nr_own; /* of them the builder's own */
-	int parent;
+	char *path, *key;
+	int argc;
 	char *const *builder;
 };
 
 static void launch_fini(struct launch *l)
 {
 	free(l->path);
-	free(l->temporary);
-	free(l->name);
+	free(l->key);
 }
 
 static int add_text(struct launch *l, char **slot, const char *key, const char *value)
@@ -69,7 +68,6 @@ static int prepare(struct launch *l, const struct symbol_child_spec *spec)
 	int r;
 
 	l->builder = spec->builder;
-	l->parent = getpid();
 	if (!spec->builder)
 		l->argv[l->argc++] = name;
 	for (i = 0; spec->builder && spec->builder[i]; i++) {
@@ -77,19 +75,16 @@ static int prepare(struct launch *l, const struct symbol_child_spec *spec)
 			return -E2BIG;
 		l->argv[l->argc++] = spec->builder[i];
 	}
-	l->nr_own = l->argc;
 	snprintf(l->text[0], ARG_SIZE, "roots=%u", spec->nr_roots);
 	snprintf(l->text[1], ARG_SIZE, "memory=%llu", (unsigned long long)spec->memory);
-	snprintf(l->text[2], ARG_SIZE, "parent=%d", l->parent);
+	snprintf(l->text[2], ARG_SIZE, "parent=%d", getpid());
 	snprintf(l->text[3], ARG_SIZE, "debug-info=%d", !spec->no_debug_info);
 	snprintf(l->text[4], ARG_SIZE, "cache-size=%llu", (unsigned long long)spec->cache_size);
 	for (i = 0; i < sizeof(l->text) / sizeof(l->text[0]); i++)
 		l->argv[l->argc++] = l->text[i];
 	r = spec->path ? add_text(l, &l->path, "path", spec->path) : 0;
 	if (!r && spec->cache_dir >= 0)
-		r = add_text(l, &l->temporary, "temporary", spec->temporary);
-	if (!r && spec->cache_dir >= 0)
-		r = add_text(l, &l->name, "name", spec->name);
+		r = add_text(l, &l->key, "key", spec->key);
 	return r;
 }
 
@@ -205,7 +200,7 @@ struct task {
 	struct symbol_builder_options options;
 	uint64_t memory, cache_size;
 	int parent;
-	const char *temporary, *name; /* in the cache */
+	const char *key; /* in the cache; NULL: the image stays in OUT_FD */
 	int cache_dir;
 };
 
@@ -274,10 +269,8 @@ static int parse(int argc, char **argv, struct task *task)
 			task->cache_size = strtoull(value, NULL, 10);
 		else if (value_of(argv[i], "path", &value))
 			search->path = value;
-		else if (value_of(argv[i], "temporary", &value))
-			task->temporary = value;
-		else if (value_of(argv[i], "name", &value))
-			task->name = value;
+		else if (value_of(argv[i], "key", &value))
+			task->key = value;
 		else if (i)
 			return -EINVAL;
 	}
@@ -286,7 +279,7 @@ static int parse(int argc, char **argv, struct task *task)
 	for (size_t i = 0; i < search->nr_roots; i++)
 		roots[i] = ROOTS_FD + (int)i;
 	search->roots = roots;
-	task->cache_dir = task->name ? ROOTS_FD + (int)search->nr_roots : -1;
+	task->cache_dir = ROOTS_FD + (int)search->nr_roots;
 	if (!task->memory)
 		task->memory = BUILDER_MEMORY_DEFAULT;
 	search->max_bytes = task->memory / 2;
@@ -311,22 +304,46 @@ static void complain(void *ctx, const char *text)
 static int build(struct task *task, const struct elf_file *elf)
 {
 	int r = symbol_table_build(elf, &task->options, OUT_FD, NULL);
+	char text[1024];
 
+	if ((r == -EFBIG || r == -ENOMEM) && !task->options.no_debug_info) {
+		snprintf(text, sizeof(text), "%s: its debug information is too big; symbols only",
+			 task->options.search.path);
+		complain(NULL, text);
+		task->options.no_debug_info = true;
+		if (ftruncate(OUT_FD, 0))
+			return -errno;
+		r = symbol_table_build(elf, &task->options, OUT_FD, NULL);
+	}
 	return r == -ENOENT ? 0 : r;
+}
+
+static int build_and_publish(struct task *task)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	int r = elf_file_open_fd(ELF_FD, &elf);
+
+	if (!r)
+		r = build(task, elf);
+	if (!task->key)
+		return r;
+	/* A table that does not get its name still serves our parent, who has it open. */
+	if (r || symbol_cache_commit(task->cache_dir, task->key, OUT_FD))
+		symbol_cache_abandon(task->cache_dir, task->key, OUT_FD);
+	else
+		symbol_cache_clean(task->cache_dir, task->cache_size);
+	return r;
 }
 
 int symbol_store_builder_main(int argc, char **argv)
 {
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct task task = { .options.search.complain = complain };
+	struct task task = { .options.search.complain = complain, .options.search.path = "" };
 	int r = parse(argc, argv, &task);
 
 	if (r)
 		return SYMBOL_CHILD_FAILED;
 	restrict_self(&task);
-	r = elf_file_open_fd(ELF_FD, &elf);
-	if (!r)
-		r = build(&task, elf);
+	r = build_and_publish(&task);
 	if (!r)
 		return SYMBOL_CHILD_OK;
 	return r == -ENOSPC || r == -EDQUOT ? SYMBOL_CHILD_NO_SPACE : SYMBOL_CHILD_FAILED;

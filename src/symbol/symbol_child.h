@@ -33,9 +33,9 @@ struct symbol_child_spec {
 	uint64_t memory;
 	bool no_debug_info;
 	bool idle; /* lowest priority; else a normal one */
-	/* Where the image goes when it is complete; cache_dir -1: it stays in out_fd. */
+	/* A claim (symbol_cache.h) that out_fd is of; cache_dir -1: the image stays in out_fd. */
 	int cache_dir;
-	const char *temporary, *name;
+	const char *key;
 	uint64_t cache_size;
 };
 

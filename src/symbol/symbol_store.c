@@ -1,86 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tables of a command: which are wanted, which are there, and who builds the others.
- *
- * Each file is an entry with at most two children: `full` builds what can be had, `quick` symbol
- * tables alone, when `full` takes too long for the command, or failed.
+ * The tables of a command: which are wanted, which are there, and waiting for the others. Building
+ * them is symbol_store_build.c's, the processes symbol_child.c's, the disk symbol_cache.c's.
  */
 #include "symbol/symbol_store.h"
+#include "elf/file_id.h"
 #include "symbol/debug_file.h"
-#include "symbol/symbol_child.h"
+#include "symbol/symbol_store_internal.h"
 #include "util/cleanup.h"
-#include "util/map.h"
-#include "util/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 enum {
-	KEY_MAX = 2 * ELF_BUILD_ID_MAX + 32,
-	MESSAGE_MAX = 1024,
 	COMPLAINTS_MAX = 1000, /* different ones */
 	CHILDREN_MAX = 16,
 	PROGRESS_MS = 250,
-	/* What a file's two tables cost besides themselves. */
-	LOW_FD = 3,
+	FOREIGN_MS = 50, /* while another process builds what we wait for */
+	/* A shorter build-id may not be one (--build-id=0x...). */
+	BUILD_ID_MIN = 8,
 };
 
-enum build_state {
-	BUILD_NOT_WANTED = 0,
-	BUILD_QUEUED = 1,
-	BUILD_RUNNING = 2,
-	BUILD_DONE = 3,
-};
-
-struct build {
-	enum build_state state;
-	struct symbol_child child;
-	int out_fd;
-	char text[MESSAGE_MAX]; /* a complaint that is not whole yet */
-	size_t len;
-};
-
-/* The `/` of a mount namespace. */
-struct root {
-	uint64_t mount_ns, dev, ino;
-	int fd;
-};
-
-struct entry {
-	char key[KEY_MAX];
-	enum symbol_state state;
-	struct symbol_table *table;
-	int elf_fd; /* -1 when nothing is left to build */
-	char *path;
-	uint32_t root; /* its number, or UINT32_MAX: only our own */
-	struct build *full, *quick;
-};
-
-struct symbol_store {
-	struct symbol_store_options options;
-	VEC(struct entry) entries;
-	struct map by_key; /* hash of the key -> entry */
-	VEC(struct root) roots;
-	VEC(struct symbol_table *) replaced; /* still in use by those who asked before */
-	struct map complaints;		     /* by hash: said already */
-	uint32_t nr_children, max_children;
-	uint32_t first; /* entries before it are done */
-	bool hurry;	/* somebody waits */
-	bool only_quick;
-};
-
-static uint64_t now_ms(void)
+uint64_t now_ms(void)
 {
 	struct timespec ts;
 
@@ -90,7 +40,7 @@ static uint64_t now_ms(void)
 
 /* --- complaints ------------------------------------------------------------------------------- */
 
-static void complain(struct symbol_store *s, const char *text)
+void store_complain(struct symbol_store *s, const char *text)
 {
 	uint64_t hash = XXH3_64bits(text, strlen(text));
 
@@ -101,65 +51,31 @@ static void complain(struct symbol_store *s, const char *text)
 	s->options.complain(s->options.ctx, text);
 }
 
-/* What a child wrote may be of a hostile file's making. */
-static void complain_line(struct symbol_store *s, struct build *build)
+void store_cache_failed(struct symbol_store *s, int r)
 {
-	build->text[build->len] = '\0';
-	for (size_t i = 0; i < build->len; i++)
-		if ((unsigned char)build->text[i] < ' ' || build->text[i] == 0x7f)
-			build->text[i] = '?';
-	if (build->len)
-		complain(s, build->text);
-	build->len = 0;
+	char text[SYMBOL_MESSAGE_MAX];
+
+	s->cache_failed = true;
+	snprintf(text, sizeof(text), "symbol cache %s: %s; working without it",
+		 s->cache_path ? s->cache_path : "",
+		 r == -EPERM ? "others may write to it" : strerror(-r));
+	store_complain(s, text);
 }
 
-/* Takes in what a child wrote; false: it has ended. */
-static bool read_messages(struct symbol_store *s, struct build *build)
+/* --- a store ---------------------------------------------------------------------------------- */
+
+static void open_cache(struct symbol_store *s)
 {
-	char buf[512];
+	int r;
 
-	for (;;) {
-		ssize_t n = read(build->child.messages, buf, sizeof(buf));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN;
-		if (!n)
-			return false;
-		for (ssize_t i = 0; i < n; i++) {
-			if (buf[i] == '\n')
-				complain_line(s, build);
-			else if (build->len < MESSAGE_MAX - 1)
-				build->text[build->len++] = buf[i];
-		}
-	}
-}
-
-/* --- entries ---------------------------------------------------------------------------------- */
-
-static void build_free(struct build *build)
-{
-	if (!build)
+	s->cache = -1;
+	if (s->options.cache_dir && !*s->options.cache_dir)
 		return;
-	if (build->child.pid)
-		symbol_child_end(&build->child, true, NULL);
-	if (build->out_fd >= 0)
-		close(build->out_fd);
-	free(build);
-}
-
-/* What only building needs. */
-static void entry_release(struct entry *e)
-{
-	build_free(e->full);
-	build_free(e->quick);
-	e->full = e->quick = NULL;
-	if (e->elf_fd >= 0)
-		close(e->elf_fd);
-	e->elf_fd = -1;
-	free(e->path);
-	e->path = NULL;
+	r = symbol_cache_open(s->options.cache_dir, &s->cache, &s->cache_path);
+	if (r)
+		store_cache_failed(s, r);
+	else
+		symbol_cache_clean(s->cache, s->options.cache_size);
 }
 
 int symbol_store_new(const struct symbol_store_options *options, struct symbol_store **ret)
@@ -171,7 +87,10 @@ int symbol_store_new(const struct symbol_store_options *options, struct symbol_s
 	if (!s)
 		return -ENOMEM;
 	s->options = *options;
+	s->cache = -1;
 	s->max_children = 1;
+	if (!s->options.cache_size)
+		s->options.cache_size = SYMBOL_CACHE_SIZE_DEFAULT;
 	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
 		s->max_children = (uint32_t)CPU_COUNT(&cpus);
 	if (s->max_children > CHILDREN_MAX)
@@ -184,6 +103,7 @@ int symbol_store_new(const struct symbol_store_options *options, struct symbol_s
 		close(fd);
 		return -ENOMEM;
 	}
+	open_cache(s);
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -193,7 +113,7 @@ void symbol_store_free(struct symbol_store *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->entries.nr; i++) {
-		entry_release(&s->entries.items[i]);
+		entry_release(s, &s->entries.items[i]);
 		symbol_table_free(s->entries.items[i].table);
 	}
 	for (size_t i = 0; i < s->replaced.nr; i++)
@@ -205,6 +125,9 @@ void symbol_store_free(struct symbol_store *s)
 	vec_free(&s->roots);
 	map_fini(&s->by_key);
 	map_fini(&s->complaints);
+	if (s->cache >= 0)
+		close(s->cache);
+	free(s->cache_path);
 	free(s);
 }
 
@@ -282,225 +205,134 @@ static int write_image(const void *image, size_t size, int *ret)
 	return 0;
 }
 
-static int find_key(const struct symbol_file *file, char key[static KEY_MAX])
+static char *put_hex(char *p, const uint8_t *data, size_t size)
 {
 	static const char digits[] = "0123456789abcdef";
-	uint8_t id[ELF_BUILD_ID_MAX];
-	int len = elf_file_build_id(file->elf, id);
-	struct stat st = { .st_size = (off_t)file->size };
-	char *p = key;
 
-	if (len <= 0)
-		return -ENOTSUP;
-	if (file->fd >= 0 && fstat(file->fd, &st))
-		return -errno;
-	for (int i = 0; i < len; i++) {
-		*p++ = digits[id[i] >> 4];
-		*p++ = digits[id[i] & 15];
+	for (size_t i = 0; i < size; i++) {
+		*p++ = digits[data[i] >> 4];
+		*p++ = digits[data[i] & 15];
 	}
-	/* A stripped copy has the same build-id, but not the same symbols. */
-	snprintf(p, KEY_MAX - (size_t)(p - key), "-%llx", (unsigned long long)st.st_size);
-	return 0;
+	*p = '\0';
+	return p;
 }
 
-/* --- building --------------------------------------------------------------------------------- */
+_Static_assert((int)FILE_ID_SIZE <= (int)ELF_BUILD_ID_MAX, "both fit into one buffer");
 
-static int build_new(struct build **ret)
+static int find_key(const struct symbol_file *file, char key[static SYMBOL_KEY_MAX])
 {
-	struct build *build = calloc(1, sizeof(*build));
-
-	if (!build)
-		return -ENOMEM;
-	build->out_fd = build->child.messages = -1;
-	build->state = BUILD_QUEUED;
-	*ret = build;
-	return 0;
-}
-
-static int start(struct symbol_store *s, struct entry *e, struct build *build)
-{
-	bool quick = build == e->quick;
-	struct symbol_child_spec spec = {
-		.builder = s->options.builder,
-		.elf_fd = e->elf_fd,
-		.path = e->path,
-		.memory = s->options.builder_memory,
-		.no_debug_info = quick,
-		.idle = !s->hurry,
-		.cache_dir = -1,
-	};
+	uint8_t id[ELF_BUILD_ID_MAX];
+	struct stat st = { .st_size = (off_t)file->size };
+	int len = elf_file_build_id(file->elf, id);
+	char *p;
 	int r;
 
-	build->out_fd = memfd_create("sonde-symbols", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (build->out_fd < 0)
-		return -errno;
-	spec.out_fd = build->out_fd;
-	if (e->root)
-		spec.roots[spec.nr_roots++] = s->roots.items[e->root].fd;
-	spec.roots[spec.nr_roots++] = s->roots.items[0].fd;
-	r = symbol_child_start(&spec, &build->child);
+	if (len >= BUILD_ID_MIN) {
+		if (file->fd >= 0 && fstat(file->fd, &st))
+			return -errno;
+		/* A stripped copy has the same build-id, but not the same symbols. */
+		p = put_hex(key, id, (size_t)len);
+		snprintf(p, SYMBOL_KEY_MAX - (size_t)(p - key), "-%llx",
+			 (unsigned long long)st.st_size);
+		return 0;
+	}
+	r = file->fd >= 0 ? file_id_of_fd(file->fd, id)
+			  : file_id_of_memory(file->image, file->size, id);
 	if (r)
 		return r;
-	build->state = BUILD_RUNNING;
-	s->nr_children++;
+	memcpy(key, "h-", 2);
+	put_hex(key + 2, id, FILE_ID_SIZE);
 	return 0;
 }
 
-static void set_table(struct symbol_store *s, struct entry *e, struct symbol_table *table)
+void store_search(const struct symbol_store *s, const struct entry *e, int *roots,
+		  struct debug_search *ret)
 {
-	struct symbol_table_info info;
-
-	symbol_table_info(table, &info);
-	if (e->table && vec_push(&s->replaced, e->table)) {
-		/* The better one is not worth to lose the one that is in use. */
-		symbol_table_free(table);
-		return;
-	}
-	e->table = table;
-	e->state = info.nr_functions ? SYMBOL_STATE_READY : SYMBOL_STATE_NONE;
-}
-
-/* Nothing more can come of this file. */
-static void settle(struct entry *e)
-{
-	if (e->state == SYMBOL_STATE_BUILDING)
-		e->state = SYMBOL_STATE_FAILED;
-	entry_release(e);
-}
-
-static void want_quick(struct entry *e)
-{
-	if (!e->quick && build_new(&e->quick))
-		settle(e);
-}
-
-static void build_failed(struct symbol_store *s, struct entry *e, struct build *build)
-{
-	char text[MESSAGE_MAX];
-
-	build->state = BUILD_DONE;
-	if (build == e->full && !e->table) {
-		snprintf(text, sizeof(text),
-			 "%s: debug information could not be read; symbols only", e->path);
-		complain(s, text);
-		want_quick(e);
-	} else if (!e->full || e->full->state == BUILD_DONE) {
-		settle(e);
-	}
-}
-
-static void finish(struct symbol_store *s, struct entry *e, struct build *build)
-{
-	struct symbol_table *table;
-	int status = 0, r;
-
-	s->nr_children--;
-	complain_line(s, build);
-	r = symbol_child_end(&build->child, false, &status);
-	build->state = BUILD_DONE;
-	if (r != -ECHILD && (!WIFEXITED(status) || WEXITSTATUS(status) != SYMBOL_CHILD_OK)) {
-		build_failed(s, e, build);
-		return;
-	}
-	fcntl(build->out_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-	r = symbol_table_open_fd(build->out_fd, &table);
-	if (r) {
-		build_failed(s, e, build);
-		return;
-	}
-	if (build == e->quick && e->table)
-		symbol_table_free(table);
-	else
-		set_table(s, e, table);
-	if (build == e->full || !e->full || e->full->state == BUILD_DONE)
-		settle(e);
-}
-
-static void look_after(struct symbol_store *s, struct entry *e, struct build *build)
-{
-	if (build && build->state == BUILD_RUNNING && !read_messages(s, build))
-		finish(s, e, build);
-}
-
-static void start_queued(struct symbol_store *s, struct entry *e, struct build *build)
-{
-	if (!build || build->state != BUILD_QUEUED || s->nr_children >= s->max_children)
-		return;
-	if (start(s, e, build)) {
-		if (build->out_fd >= 0)
-			close(build->out_fd);
-		build->out_fd = -1;
-		/* No processes or descriptors just now: later, if others still hold some. */
-		if (!s->nr_children)
-			build_failed(s, e, build);
-	}
+	*ret = (struct debug_search){ .roots = roots, .path = e->path };
+	if (e->root)
+		roots[ret->nr_roots++] = s->roots.items[e->root].fd;
+	roots[ret->nr_roots++] = s->roots.items[0].fd;
 }
 
 void symbol_store_tick(struct symbol_store *s)
 {
 	for (size_t i = s->first; i < s->entries.nr; i++) {
-		look_after(s, &s->entries.items[i], s->entries.items[i].quick);
-		look_after(s, &s->entries.items[i], s->entries.items[i].full);
+		struct entry *e = &s->entries.items[i];
+
+		build_look_after(s, e, e->quick);
+		build_look_after(s, e, e->full);
 	}
 	for (size_t i = s->first; i < s->entries.nr; i++)
-		start_queued(s, &s->entries.items[i], s->entries.items[i].quick);
+		build_start_queued(s, &s->entries.items[i], s->entries.items[i].quick);
 	for (size_t i = s->first; i < s->entries.nr && !s->only_quick; i++)
-		start_queued(s, &s->entries.items[i], s->entries.items[i].full);
+		build_start_queued(s, &s->entries.items[i], s->entries.items[i].full);
 	while (s->first < s->entries.nr && s->entries.items[s->first].elf_fd < 0)
 		s->first++;
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-static int add_entry(struct symbol_store *s, const struct symbol_file *file, struct entry *e,
-		     uint32_t *ret)
+static int keep_file(const struct symbol_file *file, int *ret)
 {
-	uint64_t hash = XXH3_64bits(e->key, strlen(e->key));
-	int r = 0;
+	if (file->fd < 0)
+		return write_image(file->image, file->size, ret);
+	*ret = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	return *ret < 0 ? -errno : 0;
+}
 
+/* Fills in an entry: its table if the cache has it, else what building it takes. */
+static int init_entry(struct symbol_store *s, const struct symbol_file *file, struct entry *e)
+{
+	struct debug_search search;
+	struct symbol_table *table;
+	int roots[SYMBOL_CHILD_ROOTS_MAX], r;
+
+	/* A process that is gone has no files of its own that could be looked for. */
+	if (find_root(s, file->root_pid, &e->root))
+		e->root = 0;
 	e->path = strdup(file->path ? file->path : "");
 	if (!e->path)
 		return -ENOMEM;
-	if (file->fd >= 0) {
-		e->elf_fd = fcntl(file->fd, F_DUPFD_CLOEXEC, LOW_FD);
-		r = e->elf_fd < 0 ? -errno : 0;
-	} else {
-		r = write_image(file->image, file->size, &e->elf_fd);
+	store_search(s, e, roots, &search);
+	e->fingerprint = debug_files_fingerprint(file->elf, &search);
+	if (s->cache >= 0 && !symbol_cache_get(s->cache, e->key, e->fingerprint, &table)) {
+		entry_set_table(s, e, table);
+		entry_release(s, e);
+		return 0;
 	}
+	r = keep_file(file, &e->elf_fd);
 	if (!r)
-		r = build_new(&e->full);
-	if (!r)
-		r = vec_reserve(&s->entries, s->entries.nr + 1);
-	if (!r)
-		r = map_put(&s->by_key, hash, s->entries.nr);
-	if (r)
-		return r;
-	s->entries.items[s->entries.nr] = *e;
-	*ret = (uint32_t)s->entries.nr++;
-	return 0;
+		entry_want_full(s, e);
+	return r;
 }
 
 int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, uint32_t *ret_id)
 {
 	struct entry e = { .elf_fd = -1 };
 	const uint64_t *known;
+	uint64_t hash;
 	int r = find_key(file, e.key);
 
 	if (r)
 		return r;
-	known = map_get(&s->by_key, XXH3_64bits(e.key, strlen(e.key)));
+	hash = XXH3_64bits(e.key, strlen(e.key));
+	known = map_get(&s->by_key, hash);
 	if (known) {
 		*ret_id = (uint32_t)*known;
 		return 0;
 	}
-	/* A process that is gone has no files of its own that could be looked for. */
-	if (find_root(s, file->root_pid, &e.root))
-		e.root = 0;
-	r = add_entry(s, file, &e, ret_id);
+	r = vec_reserve(&s->entries, s->entries.nr + 1);
+	if (!r)
+		r = init_entry(s, file, &e);
+	if (!r)
+		r = map_put(&s->by_key, hash, s->entries.nr);
 	if (r) {
-		entry_release(&e);
+		entry_release(s, &e);
+		symbol_table_free(e.table);
 		return r;
 	}
+	s->entries.items[s->entries.nr] = e;
+	*ret_id = (uint32_t)s->entries.nr++;
 	symbol_store_tick(s);
 	return 0;
 }
@@ -537,21 +369,14 @@ size_t symbol_store_bytes(const struct symbol_store *s)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static bool is_running(const struct build *build)
-{
-	return build && build->state == BUILD_RUNNING;
-}
-
 static void set_idle(struct symbol_store *s, bool idle)
 {
 	s->hurry = !idle;
 	for (size_t i = s->first; i < s->entries.nr; i++) {
-		const struct entry *e = &s->entries.items[i];
+		struct entry *e = &s->entries.items[i];
 
-		if (is_running(e->full))
-			symbol_child_set_idle(&e->full->child, idle);
-		if (is_running(e->quick))
-			symbol_child_set_idle(&e->quick->child, idle);
+		build_set_idle(s, e, e->full, idle);
+		build_set_idle(s, e, e->quick, idle);
 	}
 }
 
@@ -563,7 +388,7 @@ static void count(const struct symbol_store *s, struct symbol_progress *ret)
 
 		ret->done += e->state != SYMBOL_STATE_BUILDING;
 		if (e->state == SYMBOL_STATE_BUILDING && !*ret->path &&
-		    (is_running(e->full) || is_running(e->quick)))
+		    (build_is_running(e->full) || build_is_running(e->quick)))
 			ret->path = e->path;
 	}
 }
@@ -577,10 +402,14 @@ static int wait_for_children(struct symbol_store *s, uint64_t timeout_ms)
 	for (size_t i = s->first; i < s->entries.nr; i++) {
 		struct build *builds[] = { s->entries.items[i].full, s->entries.items[i].quick };
 
-		for (size_t j = 0; j < 2 && nr < 2 * CHILDREN_MAX; j++)
-			if (is_running(builds[j]))
+		for (size_t j = 0; j < 2 && nr < 2 * CHILDREN_MAX; j++) {
+			if (build_is_running(builds[j]))
 				fds[nr++] = (struct pollfd){ .fd = builds[j]->child.messages,
 							     .events = POLLIN };
+			else if (builds[j] && builds[j]->state == BUILD_FOREIGN &&
+				 timeout_ms > FOREIGN_MS)
+				timeout_ms = FOREIGN_MS;
+		}
 	}
 	return poll(fds, nr, (int)timeout_ms) < 0 ? -errno : 0;
 }
@@ -594,9 +423,13 @@ static void lose_patience(struct symbol_store *s)
 
 		if (e->state != SYMBOL_STATE_BUILDING)
 			continue;
-		if (is_running(e->full))
+		if (build_is_running(e->full)) {
 			symbol_child_set_idle(&e->full->child, true);
-		want_quick(e);
+			e->full->stays = e->full->claimed;
+			if (e->full->stays)
+				symbol_child_let_stay(&e->full->child);
+		}
+		entry_want_quick(s, e);
 	}
 	/* Those that go on are not to hold up the quick ones. */
 	s->max_children += s->nr_children;

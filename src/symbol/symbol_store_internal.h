@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store's insides: symbol_store.c is what callers see, symbol_store_build.c how a file's table
+ * comes into being.
+ *
+ * Each file is an entry with at most two builds, each a child process: `full` makes what can be
+ * had, `quick` a table of symbols alone, when `full` takes too long for the command, or failed.
+ */
+#pragma once
+
+#include "symbol/debug_file.h"
+#include "symbol/symbol_cache.h"
+#include "symbol/symbol_child.h"
+#include "symbol/symbol_store.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+enum {
+	SYMBOL_KEY_MAX = 2 * ELF_BUILD_ID_MAX + 32,
+	SYMBOL_MESSAGE_MAX = 1024,
+};
+
+enum build_state {
+	BUILD_QUEUED = 0,
+	BUILD_FOREIGN = 1, /* another process builds it, for the cache */
+	BUILD_RUNNING = 2,
+	BUILD_DONE = 3,
+};
+
+struct build {
+	enum build_state state;
+	struct symbol_child child;
+	int out_fd;
+	bool claimed;		       /* out_fd is the cache's */
+	bool stays;		       /* the child may outlive us */
+	uint64_t since;		       /* BUILD_FOREIGN or BUILD_RUNNING, by now_ms() */
+	uint64_t look_at;	       /* when to look after BUILD_FOREIGN again */
+	char text[SYMBOL_MESSAGE_MAX]; /* a complaint that is not whole yet */
+	size_t len;
+};
+
+struct entry {
+	char key[SYMBOL_KEY_MAX];
+	enum symbol_state state;
+	struct symbol_table *table;
+	uint64_t fingerprint; /* of its debug files */
+	int elf_fd;	      /* -1 when nothing is left to build */
+	char *path;
+	uint32_t root; /* 0: only our own */
+	struct build *full, *quick;
+	bool hopeless; /* reading its debug information failed, and will fail again */
+};
+
+/* The `/` of a mount namespace. */
+struct root {
+	uint64_t mount_ns, dev, ino;
+	int fd;
+};
+
+struct symbol_store {
+	struct symbol_store_options options;
+	VEC(struct entry) entries;
+	struct map by_key;		     /* hash of the key -> entry */
+	VEC(struct root) roots;		     /* the first is our own */
+	VEC(struct symbol_table *) replaced; /* still in use by those who asked before */
+	struct map complaints;		     /* by hash: said already */
+	int cache;			     /* its folder, or -1 */
+	char *cache_path;
+	bool cache_failed;
+	uint32_t nr_children, max_children;
+	uint32_t first; /* entries before it are settled */
+	bool hurry;	/* somebody waits */
+	bool only_quick;
+};
+
+uint64_t now_ms(void);
+void store_complain(struct symbol_store *s, const char *text);
+/* Says it once, and does without from now on. */
+void store_cache_failed(struct symbol_store *s, int r);
+/* What the search for a file's debug files is: `roots` has room for two. */
+void store_search(const struct symbol_store *s, const struct entry *e, int *roots,
+		  struct debug_search *ret);
+
+/* The entry's table from now on, `table` is taken over. */
+void entry_set_table(struct symbol_store *s, struct entry *e, struct symbol_table *table);
+/* Ends what is being built, and gives back what that needs. */
+void entry_release(struct symbol_store *s, struct entry *e);
+/* Asks for a build; the entry fails if there is no memory. */
+void entry_want_full(struct symbol_store *s, struct entry *e);
+void entry_want_quick(struct symbol_store *s, struct entry *e);
+
+bool build_is_running(const struct build *build);
+/* With more or less of the CPU; what can't be given more may begin again. */
+void build_set_idle(struct symbol_store *s, struct entry *e, struct build *build, bool idle);
+/* Takes in what a child said, and its table if it has ended. */
+void build_look_after(struct symbol_store *s, struct entry *e, struct build *build);
+/* Starts it, if it is queued and may. */
+void build_start_queued(struct symbol_store *s, struct entry *e, struct build *build);
