@@ -30,4 +30,11 @@ struct task_record {
 	__u32 pad_;
 	char comm[SAMPLE_COMM_LEN];
 };
+enum {
+	/* Addresses that `name_addresses` prints the kernel's names of, a line each, so many for a
+	 * task that it visits: what it prints at once must fit into 32 KiB. */
+	TASK_NAMES_MAX = 2048,
+	TASK_NAMES_AT_ONCE = 64,
+};
+
 _Static_assert(sizeof(struct task_record) == 32 + 8 * 32 + 24, "wire size");

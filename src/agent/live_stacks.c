@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -26,7 +27,7 @@ enum {
 	STOPS_MAX = 16,	    /* at once */
 	ROUND_MS = 20,	    /* between rounds while something is to stop */
 	EVENT_TRIES = 4,    /* samples of a thread until one is whole */
-	PATIENCE_MS = 2000, /* for all threads that do not stand still */
+	PATIENCE_MS = 5000, /* for all threads that do not stand still */
 };
 
 /* A thread that we want, and how far it is. */
@@ -56,7 +57,7 @@ struct taking {
 	VEC(struct wanted) wanted;
 	VEC(struct pending) pending;
 	VEC(uint64_t) words; /* of the pending walks */
-	size_t nr_open, nr_events, nr_stopping;
+	size_t nr_open, nr_events, nr_stopping, nr_rounds;
 };
 
 static void taking_fini(struct taking *t)
@@ -271,6 +272,7 @@ static int quiet_round(struct taking *t)
 	struct live_threads swap;
 	int r = walk_all(t);
 
+	t->nr_rounds++;
 	if (!r)
 		r = read_threads(t, &t->after);
 	if (r)
@@ -441,6 +443,43 @@ static int catch_all(struct taking *t)
 	return r;
 }
 
+/* --- the kernel's names ---------------------------------------------------------------------- */
+
+struct kernel_names {
+	struct profile *profile;
+	VEC(uint32_t) frames;
+	VEC(uint64_t) addresses;
+};
+
+static int name_frame(void *ctx, size_t index, const char *name)
+{
+	struct kernel_names *k = ctx;
+
+	return profile_name_frame(k->profile, k->frames.items[index], name);
+}
+
+/* By the iterator, where it can: what it leaves is named by /proc/kallsyms later. */
+static int name_kernel_frames(struct taking *t, struct profile *profile)
+{
+	struct kernel_names k = { .profile = profile };
+	int r = 0;
+
+	for (uint32_t i = 0; i < profile->frames.nr && !r; i++) {
+		if (profile->frames.items[i].kind != FRAME_KIND_KERNEL)
+			continue;
+		r = vec_push(&k.frames, i);
+		if (!r)
+			r = vec_push(&k.addresses, profile->frames.items[i].address);
+	}
+	if (!r)
+		r = task_iter_name(t->iter, k.addresses.items, k.addresses.nr, name_frame, &k);
+	vec_free(&k.frames);
+	vec_free(&k.addresses);
+	if (r && r != -ENOMEM)
+		log_debug("the kernel does not name its functions: %s", strerror(-r));
+	return r == -ENOMEM ? r : 0;
+}
+
 /* --- the whole ------------------------------------------------------------------------------- */
 
 /* The process's program is a 32-bit one. */
@@ -502,6 +541,8 @@ static int take(struct taking *t, struct profile *profile)
 		r = quiet_round(t);
 	if (!r)
 		r = catch_all(t);
+	if (!r && t->iter && o->kernel)
+		r = name_kernel_frames(t, profile);
 	/* All threads are gone: what was found of them counts. */
 	return r == -ESRCH && t->wanted.nr ? 0 : r;
 }
@@ -515,12 +556,15 @@ struct job {
 static void *run(void *arg)
 {
 	struct job *job = arg;
+	uint64_t begin_ms = now_ms();
 
 	/* Of this thread alone. The less it is held up, the less runs between two looks. Only root
 	 * may. */
 	if (setpriority(PRIO_PROCESS, (id_t)gettid(), -20))
 		log_debug("no higher priority: %s", strerror(errno));
 	job->r = take(job->taking, job->profile);
+	log_debug("%zu threads, %zu rounds, %" PRIu64 " ms", job->taking->wanted.nr,
+		  job->taking->nr_rounds, now_ms() - begin_ms);
 	return NULL;
 }
 

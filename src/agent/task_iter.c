@@ -173,6 +173,65 @@ static int read_all(struct task_iter *it, int fd)
 	return 0;
 }
 
+/* "name+0x12/0x34 [module]", or a number if there is no name. */
+static int take_name(char *line, size_t index,
+		     int (*named)(void *ctx, size_t index, const char *name), void *ctx)
+{
+	char *end = strstr(line, "+0x");
+
+	if (!end || end == line)
+		return 0;
+	*end = '\0';
+	return named(ctx, index, line);
+}
+
+static int take_names(char *text, size_t nr,
+		      int (*named)(void *ctx, size_t index, const char *name), void *ctx)
+{
+	size_t nr_lines = 0;
+
+	for (const char *p = text; (p = strchr(p, '\n')); p++)
+		nr_lines++;
+	if (nr_lines != nr) /* lines were dropped: which ones, nobody says */
+		return -ENOTSUP;
+	for (size_t i = 0; i < nr; i++) {
+		char *end = strchr(text, '\n');
+		int r;
+
+		*end = '\0';
+		r = take_name(text, i, named, ctx);
+		if (r)
+			return r;
+		text = end + 1;
+	}
+	return 0;
+}
+
+int task_iter_name(struct task_iter *it, const uint64_t *addresses, size_t nr,
+		   int (*named)(void *ctx, size_t index, const char *name), void *ctx)
+{
+	_cleanup_close_ int fd = -1;
+	struct bpf_link *link;
+	int r;
+
+	if (nr > TASK_NAMES_MAX)
+		return -ENOTSUP;
+	for (uint32_t i = 0; i < nr; i++)
+		if (bpf_map_update_elem(bpf_map__fd(it->bpf->maps.addresses), &i, &addresses[i],
+					BPF_ANY))
+			return -errno;
+	it->bpf->bss->nr_addresses = (uint32_t)nr;
+	link = bpf_program__attach_iter(it->bpf->progs.name_addresses, NULL);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	r = fd < 0 ? -errno : read_all(it, fd);
+	if (!r)
+		r = vec_push(&it->text, '\0');
+	return r ? r : take_names(it->text.items, nr, named, ctx);
+}
+
 int task_iter_read(struct task_iter *it, struct live_threads *ret)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(it->link));

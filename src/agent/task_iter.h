@@ -19,5 +19,12 @@ static inline void task_iter_free_p(struct task_iter **it)
 /* Reads the threads anew. -ESRCH: there are none. */
 int task_iter_read(struct task_iter *it, struct live_threads *ret);
 
+/*
+ * The kernel's names of `nr` kernel addresses, by its own symbols: `named` is called with each
+ * address that has one. 0, -ENOTSUP: too many, or this kernel does not tell.
+ */
+int task_iter_name(struct task_iter *it, const uint64_t *addresses, size_t nr,
+		   int (*named)(void *ctx, size_t index, const char *name), void *ctx);
+
 /* Parses what the iterator printed; a record cut off ends it. 0 or -ENOMEM. */
 int task_iter_parse(const void *data, size_t size, struct live_threads *ret);
