@@ -48,7 +48,8 @@ class Recorder:
         self.output = setup.path(".folded")
         self.stats = setup.path(".json")
         self.errors = setup.path(".err")
-        self.argv = [setup.program, "record", "-F", str(frequency), "-f", "folded", "-o", self.output]
+        self.argv = [setup.program, "record", "-F", str(frequency), "--no-inlines", "-f", "folded",
+                     "-o", self.output]
         self.argv += ["--stats", self.stats, *options]
         if command:
             self.argv += ["--", *command]
