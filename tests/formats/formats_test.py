@@ -1,0 +1,492 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+The text and JSON formats, and `sonde convert`: `formats_test.py SONDE BUILD_FOLDER [TEST...]`, TAP.
+
+One real recording (kernel and inlined frames, two threads, truncated stacks) is converted into all
+formats. Each has to have the same stacks and sums; programs that others wrote have to open them: npm's
+speedscope in a browser, Rust's inferno, and for the Firefox Profiler the rules of its documented
+format. Without root there is no recording, and those tests skip.
+"""
+import collections
+import fcntl
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SONDE, BUILD = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
+INFERNO = "0.12.8"
+HZ = 997
+PERIOD_NS = 10**9 // HZ
+TOP = Path(tempfile.mkdtemp(prefix="sonde-formats-"))
+READABLE = {"folded": "folded", "perf": "perf", "pprof": "pb.gz", "otlp": "otlp"}
+WRITABLE = {**READABLE, "speedscope": "speedscope.json", "firefox": "firefox.json", "html": "html"}
+
+
+class Skip(Exception):
+    pass
+
+
+def run(*args, status=0, stdin=None, text=True):
+    done = subprocess.run([str(arg) for arg in args], input=stdin, capture_output=True, text=text,
+                          stdin=subprocess.DEVNULL if stdin is None else None, timeout=600)
+    if done.returncode != status:
+        raise AssertionError(f"{args}: exit {done.returncode}, not {status}\n{done.stderr}"[:3000])
+    return done
+
+
+def sonde(*args, **more):
+    return run(SONDE, *args, **more)
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def check_refused(status, says, *args, stdin=None):
+    """One line on stderr that has these words in it, nothing on stdout."""
+    done = sonde("convert", *args, status=status, stdin=stdin)
+    check(done.stderr.startswith("sonde: ") and done.stderr.count("\n") == 1, done.stderr)
+    check(says in done.stderr, f"'{says}' expected: {done.stderr}")
+    check(not done.stdout, f"on stdout: {done.stdout[:200]}")
+
+
+def folded(text):
+    """{(comm, frames...): count}"""
+    stacks = collections.Counter()
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        stacks[tuple(stack.split(";"))] += int(count)
+    return stacks
+
+
+def unmarked(stack):
+    return tuple(re.sub(r"_\[[ki]\]$", "", frame) for frame in stack)
+
+
+def differences(want, got):
+    """What to show of two counters that should be equal."""
+    lines = [f"{want[key]} became {got[key]}: {';'.join(key)}" for key in want | got
+             if want[key] != got[key]]
+    return f"{len(lines)} stacks differ:\n" + "\n".join(lines[:5])
+
+
+def check_same(want, got):
+    check(want == got, differences(want, got))
+
+
+_recording = []
+
+
+def recording():
+    """The folder with the recording in each format; made once."""
+    if _recording:
+        return _recording[0]
+    if os.geteuid() != 0:
+        raise Skip("recording needs root")
+    folder = TOP / "recording"
+    folder.mkdir()
+    run("gcc", "-O2", "-g", "-pthread", HERE / "work.c", "-o", folder / "work")
+    sonde("record", "-F", HZ, "--max-frames", 40, "-o", folder / "recording.otlp", "--",
+          folder / "work", 1)
+    for name, ending in WRITABLE.items():
+        if name != "otlp":
+            sonde("convert", folder / "recording.otlp", folder / f"recording.{ending}")
+    _recording.append(folder)
+    return folder
+
+
+def truth():
+    return folded((recording() / "recording.folded").read_text())
+
+
+# --- the same stacks and sums ---------------------------------------------------------------------
+
+def test_the_recording_has_what_is_to_be_tested():
+    text = (recording() / "recording.folded").read_text()
+    check(re.search(r"^work;.*;main;compute;middle_\[i\];innermost_\[i\] \d+$", text, re.M), "inlined frames")
+    check(re.search(r";read_zeros;.*_\[k\] \d+$", text, re.M), "kernel frames")
+    check(re.search(r"^deep_one;\[truncated: max_frames\];recurse;", text, re.M), "truncated stacks")
+    check(sum(truth().values()) > 500, "samples")
+
+
+def test_all_pairs_of_formats_have_the_same_stacks_and_sums():
+    folder, want = recording(), truth()
+    for first in READABLE.values():
+        for second in READABLE.values():
+            sonde("convert", folder / f"recording.{first}", f"x.{second}")
+            check_same(want, folded(sonde("convert", f"x.{second}", "-").stdout))
+
+
+def test_pipes_and_gzip_change_nothing():
+    folder, want = recording(), truth()
+    for name, ending in READABLE.items():
+        data = (folder / f"recording.{ending}").read_bytes()
+        for packed in (data, gzip.compress(data)):
+            out = sonde("convert", "-", "-", "-f", "folded", stdin=packed, text=False).stdout
+            check_same(want, folded(out.decode()))
+        Path(f"y.{ending}.gz").write_bytes(gzip.compress(data))
+        check_same(want, folded(sonde("convert", f"y.{ending}.gz", "-").stdout))
+        Path("any.name").write_bytes(data)
+        check_same(want, folded(sonde("convert", "any.name", "-", "--from", name).stdout))
+
+
+def test_speedscope_json_has_the_same_stacks_and_sums():
+    sonde("convert", recording() / "recording.pb.gz", "counted.speedscope.json")
+    data = json.loads(Path("counted.speedscope.json").read_text())
+    got = collections.Counter()
+    for profile in data["profiles"]:
+        comm = re.sub(r" \(\d+/\d+\)$", "", profile["name"]).replace(" ", "_")
+        check(sum(profile["weights"]) == profile["endValue"], "endValue")
+        for stack, weight in zip(profile["samples"], profile["weights"], strict=True):
+            frames = [data["shared"]["frames"][frame]["name"] for frame in stack]
+            got[(comm, *frames)] += weight // PERIOD_NS
+    want = collections.Counter()
+    for stack, count in truth().items():
+        want[unmarked(stack)] += count
+    check_same(want, got)
+
+
+def test_each_format_can_be_recorded():
+    work = recording() / "work"
+    for name, ending in WRITABLE.items():
+        sonde("record", "-F", HZ, "-o", f"x.{ending}", "--", work, "0.05")
+        if name in READABLE:
+            check("compute" in sonde("convert", f"x.{ending}", "-").stdout, name)
+        else:
+            check(os.path.getsize(f"x.{ending}") > 1000, name)
+    threads = json.loads(Path("x.firefox.json").read_text())["threads"]
+    main = next(thread for thread in threads if thread["isMainThread"])
+    check(0 <= main["samples"]["time"][0] < 60000, "times since the start")
+    check(main["processName"] == "work", main["processName"])
+
+
+# --- the Firefox Profiler's format ----------------------------------------------------------------
+
+def check_table(table, columns, name):
+    """All columns are as long as the table says; {column: (lowest, end, may be null)}."""
+    for column, limits in columns.items():
+        values = table[column]
+        check(len(values) == table["length"], f"{name}.{column} has {len(values)} rows")
+        if limits is None:
+            continue
+        low, end, nullable = limits
+        for value in values:
+            check(nullable if value is None else low <= value < end, f"{name}.{column}: {value}")
+
+
+def check_shared(profile):
+    shared, big = profile["shared"], 2**53
+    strings, categories = len(shared["stringArray"]), profile["meta"]["categories"]
+    nr = {table: shared[table]["length"] for table in shared if table != "stringArray"}
+    libs = len(profile["libs"])
+    check_table(shared["stackTable"], {"frame": (0, nr["frameTable"], False),
+                                       "prefix": (0, nr["stackTable"], True)}, "stackTable")
+    for i, prefix in enumerate(shared["stackTable"]["prefix"]):
+        check(prefix is None or prefix < i, f"stack {i} stands before its prefix {prefix}")
+    check_table(shared["frameTable"], {
+        "address": (-1, big, False), "inlineDepth": (0, 1000, False),
+        "category": (0, len(categories), True), "subcategory": (0, 1, True),
+        "func": (0, nr["funcTable"], False), "nativeSymbol": (0, nr["nativeSymbols"], True),
+        "innerWindowID": (0, 1, True), "line": (1, 2**32, True), "column": (1, 2**32, True),
+    }, "frameTable")
+    check_table(shared["funcTable"], {
+        "isJS": None, "relevantForJS": None, "name": (0, strings, False),
+        "resource": (-1, nr["resourceTable"], False), "source": (0, nr["sources"], True),
+        "lineNumber": (1, 2**32, True), "columnNumber": (1, 2**32, True)}, "funcTable")
+    check_table(shared["resourceTable"], {"lib": (0, libs, True), "name": (0, strings, False),
+                                          "host": (0, strings, True), "type": (0, 6, False)},
+                "resourceTable")
+    check_table(shared["nativeSymbols"], {"libIndex": (0, libs, False), "address": (0, big, False),
+                                          "name": (0, strings, False), "functionSize": None},
+                "nativeSymbols")
+    check_table(shared["sources"], {"uuid": None, "filename": (0, strings, False)}, "sources")
+
+
+def check_inlines(shared):
+    """Inlined frames follow what they are inlined into, at the same address, in the same symbol."""
+    frames, stacks = shared["frameTable"], shared["stackTable"]
+    nr = 0
+    for frame, prefix in zip(stacks["frame"], stacks["prefix"], strict=True):
+        depth = frames["inlineDepth"][frame]
+        if not depth:
+            continue
+        nr += 1
+        outer = stacks["frame"][prefix]
+        check(frames["inlineDepth"][outer] == depth - 1, "inlineDepth counts up")
+        for column in ("address", "nativeSymbol"):
+            check(frames[column][frame] == frames[column][outer], f"{column} is shared")
+        check(frames["line"][frame], "an inlined frame has a line")
+    check(nr, "there are inlined frames")
+
+
+def check_threads(profile):
+    pids = {}
+    tids = set()
+    nr_stacks = profile["shared"]["stackTable"]["length"]
+    for thread in profile["threads"]:
+        samples = thread["samples"]
+        check_table(samples, {"stack": (0, nr_stacks, True), "time": None}, "samples")
+        check(samples["time"] == sorted(samples["time"]), "times are in order")
+        check(samples["weightType"] == "samples", "weightType")
+        if samples["weight"] is not None:
+            check(len(samples["weight"]) == samples["length"], "weights")
+        check(isinstance(thread["pid"], str), "pid is a string")
+        check(thread["tid"] not in tids, "tids are unique")
+        tids.add(thread["tid"])
+        check(pids.setdefault(thread["pid"], thread["processName"]) == thread["processName"], "one process")
+        for key in ("processStartupTime", "registerTime"):
+            check(isinstance(thread[key], (int, float)), key)
+        for key in ("processShutdownTime", "unregisterTime"):
+            check(thread[key] is None or isinstance(thread[key], (int, float)), key)
+        check_table(thread["markers"], dict.fromkeys(
+            ("data", "name", "startTime", "endTime", "phase", "category")), "markers")
+    mains = [thread["pid"] for thread in profile["threads"] if thread["isMainThread"]]
+    check(len(mains) == len(set(mains)), "at most one main thread a process")
+
+
+def firefox_stacks(profile):
+    """As folded text has them, without marks."""
+    shared, stacks = profile["shared"], []
+    for frame, prefix in zip(shared["stackTable"]["frame"], shared["stackTable"]["prefix"], strict=True):
+        func = shared["frameTable"]["func"][frame]
+        name = shared["stringArray"][shared["funcTable"]["name"][func]]
+        stacks.append((stacks[prefix] if prefix is not None else ()) + (name,))
+    sums = collections.Counter()
+    for thread in profile["threads"]:
+        samples = thread["samples"]
+        for i, stack in enumerate(samples["stack"]):
+            count = samples["weight"][i] if samples["weight"] else 1
+            comm = thread["name"].replace(" ", "_")
+            sums[(comm, *(stacks[stack] if stack is not None else ()))] += count
+    return sums
+
+
+def check_firefox(profile):
+    meta = profile["meta"]
+    check(meta["preprocessedProfileVersion"] == 60 and meta["version"] == 24, "versions")
+    check(any(c["color"] == "grey" for c in meta["categories"]), "a grey category")
+    check(all(c["subcategories"][0] == "Other" for c in meta["categories"]), "subcategories")
+    check_shared(profile)
+    check_threads(profile)
+    want = collections.Counter()
+    for stack, count in truth().items():
+        want[unmarked(stack)] += count
+    check_same(want, firefox_stacks(profile))
+
+
+def test_firefox_json_keeps_the_rules_of_its_format():
+    profile = json.loads((recording() / "recording.firefox.json").read_text())
+    check_firefox(profile)
+    check_inlines(profile["shared"])
+    lib = next(lib for lib in profile["libs"] if lib["name"] == "work")
+    note = run("readelf", "-n", recording() / "work").stdout
+    check(lib["codeId"] == re.search(r"Build ID: ([0-9a-f]+)", note)[1], "codeId is the build-id")
+    check(lib["breakpadId"][-1] == "0" and len(lib["breakpadId"]) == 33, "breakpadId")
+    used = {profile["meta"]["categories"][c]["name"] for c in profile["shared"]["frameTable"]["category"]}
+    check({"Kernel", "Other"} <= used and used & {"User", "C"}, f"categories: {used}")
+    check(all(len(t["samples"]["threadCPUDelta"]) == t["samples"]["length"] for t in profile["threads"]),
+          "threadCPUDelta")
+
+
+def test_firefox_json_without_times_keeps_them_too():
+    sonde("convert", recording() / "recording.folded", "counted.firefox.json")
+    check_firefox(json.loads(Path("counted.firefox.json").read_text()))
+
+
+# --- other programs -------------------------------------------------------------------------------
+
+def inferno(program):
+    """Built once a build folder, about a minute."""
+    root = BUILD / "inferno"
+    if not shutil.which("cargo"):
+        raise Skip("no cargo")
+    with open(BUILD / "inferno.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / "bin" / program).exists():
+            done = subprocess.run(["nice", "cargo", "install", "--quiet", "--locked", "inferno",
+                                   "--version", INFERNO, "--root", root], capture_output=True,
+                                  text=True, check=False)
+            if done.returncode:
+                raise Skip(f"inferno cannot be built here: {done.stderr.strip().splitlines()[-1:]}")
+    return root / "bin" / program
+
+
+def simple(stack):
+    """What is left of names when inferno has tidied them: no arguments, no addresses."""
+    frames = []
+    for frame in stack:
+        name = re.sub(r"\+0x[0-9a-f]+\]", "]", frame.replace("_[i]", ""))
+        name = "[unknown]" if name in ("[anon]", "[//anon]") else name
+        frames.append(re.sub(r"\(.*", "", name) or name)
+    return tuple(frames)
+
+
+def collapse(text):
+    """inferno's folded text. It takes [vdso] for a module of the kernel."""
+    out = run(inferno("inferno-collapse-perf"), "--kernel", stdin=text).stdout
+    return folded(re.sub(r"\b(__vdso_\w+)_\[k\]", r"\1", out))
+
+
+def test_inferno_collapses_perf_text_to_the_same_stacks():
+    got, want = collections.Counter(), collections.Counter()
+    for stack, count in collapse((recording() / "recording.perf").read_text()).items():
+        check(count % PERIOD_NS == 0, f"{count} is no number of periods")
+        got[simple(stack)] += count // PERIOD_NS
+    for stack, count in truth().items():
+        want[simple(stack)] += count
+    check_same(want, got)
+
+
+def test_inferno_draws_folded_text():
+    graph = run(inferno("inferno-flamegraph"), recording() / "recording.folded")
+    total = sum(truth().values())
+    check(f'total_samples="{total}"' in graph.stdout, f"all {total} samples: {graph.stdout[:300]}")
+    check("innermost" in graph.stdout and "compute" in graph.stdout, "the functions")
+
+
+def test_perf_script_is_read():
+    """perf's own text, of the perf that is installed here."""
+    if not shutil.which("perf"):
+        raise Skip("no perf")
+    run("perf", "record", "-q", "-F", "997", "-g", "-e", "cpu-clock", "--sample-cpu", "-o", "perf.data",
+        "--", recording() / "work", "0.3")
+    fields = "comm,pid,tid,cpu,time,period,event,ip,sym,symoff,dso"
+    plain = ["perf", "script", "-i", "perf.data", "--no-inline"]
+    for options in ([], ["--header"], ["-F", fields], ["-F", "comm,tid,time,ip,sym"],
+                    ["-F", "comm,pid,tid,ip,sym,dso"], ["--ns", "-F", "+srcline"], ["-G"]):
+        text = run(*plain, *options).stdout
+        Path("script.txt").write_text(text)
+        got = folded(sonde("convert", "script.txt", "-", "--from", "perf").stdout)
+        # A block a sample; without call chains a line.
+        nr = sum(1 for line in text.splitlines() if line.strip() and not re.match(r"[\t#]|  \S+:\d+$", line)
+                 and re.search(r"\d+\.\d+:|^\S.* \d+(/\d+)? *$", line))
+        check(sum(got.values()) == nr, f"{options}: {sum(got.values())} of {nr} samples")
+        check(any("compute" in stack[-1] for stack in got), f"{options}: compute")
+    want, got = collections.Counter(), collections.Counter()
+    text = run(*plain, "-F", fields).stdout
+    for stack, count in collapse(text).items():
+        want[simple(stack)] += count
+    for stack, count in folded(sonde("convert", "-", "-", stdin=text).stdout).items():
+        got[simple(stack)] += count * (10**9 // 997)
+    check_same(want, got)
+
+
+def test_speedscope_opens_everything():
+    folder = recording()
+    for ending in ("folded", "perf", "pb.gz"):
+        shutil.copy(folder / f"recording.{ending}", ".")
+    shutil.copy(folder / "recording.speedscope.json", "timed.speedscope.json")
+    sonde("convert", "recording.pb.gz", "counted.speedscope.json")
+    Path("expect.json").write_text(json.dumps({"functions": ["innermost", "compute"], "period_ns": PERIOD_NS}))
+    done = subprocess.run([HERE / "run.sh", "speedscope", os.getcwd()], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=500, check=False)
+    if "# SKIP" in done.stdout:
+        raise Skip(done.stdout.strip())
+    check(done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M),
+          "\n".join(re.findall(r"^(?:not ok|#).*", done.stdout, re.M)) + done.stderr[-2000:])
+
+
+# --- what convert refuses -------------------------------------------------------------------------
+
+PERF = "a 1/1 [000] 1.5: 10101010 cpu-clock: \n\t10 f+0x1 (/bin/x)\n\n"
+
+
+def test_command_lines_that_make_no_sense():
+    Path("in.perf").write_text(PERF)
+    os.symlink("in.perf", "link.perf")
+    for words in ([], ["in.perf"], ["in.perf", "b.folded", "c.folded"]):
+        check_refused(2, "give two files, IN and OUT", *words)
+    check_refused(2, "the extension of 'b.xyz' names no format", "in.perf", "b.xyz")
+    check_refused(2, "unknown format 'nope'", "in.perf", "-", "-f", "nope")
+    check_refused(2, "unknown format 'nope'", "in.perf", "-", "--from", "nope")
+    for name in ("html", "speedscope", "firefox"):
+        check_refused(2, "can only be written", "in.perf", "-", "--from", name)
+    check_refused(2, "can only be written", "x.html", "-")
+    check_refused(2, "are the same file", "in.perf", "link.perf")
+    check_refused(2, "--bogus", "in.perf", "-", "--bogus")
+    check(not os.path.exists("b.folded"), "nothing is written")
+
+
+def test_options_stand_anywhere():
+    Path("in.perf").write_text(PERF)
+    for words in (["-f", "folded", "in.perf", "-"], ["in.perf", "-f", "folded", "-"],
+                  ["in.perf", "-", "--format=folded"], ["--from", "perf", "--", "in.perf", "-"]):
+        check(sonde("convert", *words).stdout == "a;f 1\n", words)
+    check("IN OUT" in sonde("convert", "--help").stdout, "--help")
+
+
+def test_files_that_are_not_what_they_should_be():
+    Path("empty.folded").write_text("")
+    Path("in.perf").write_text(PERF)
+    Path("bad.folded").write_text("a;b 1\nno count\n")
+    Path("random").write_bytes(bytes(range(256)) * 9)
+    check_refused(1, "'empty.folded' is empty", "empty.folded", "-")
+    check_refused(1, "'-' is empty", "-", "-", stdin="")
+    check_refused(1, "cannot read 'nofile': No such file", "nofile", "-")
+    check_refused(1, "Is a directory", ".", "-", "--from", "folded")
+    check_refused(1, "'bad.folded' is not folded: line 2: there is no whole count", "bad.folded", "-")
+    check_refused(1, "cannot tell the format of 'random'", "random", "-")
+    for name in READABLE:
+        check_refused(1, f"'random' is not {name}: ", "random", "-", "--from", name)
+    check_refused(1, "cannot write '/nowhere/x.folded'", "in.perf", "/nowhere/x.folded")
+    check_refused(1, "No space left", "in.perf", "/dev/full", "-f", "perf")
+    packed = gzip.compress((PERF * 1000).encode())
+    Path("cut.perf.gz").write_bytes(packed[:-20])
+    check_refused(1, "packed by gzip, and damaged", "cut.perf.gz", "-")
+
+
+def test_the_content_counts_more_than_the_extension():
+    Path("script.txt").write_text(PERF)
+    check(sonde("convert", "script.txt", "-").stdout == "a;f 1\n", "perf text in .txt")
+
+
+def test_a_failed_conversion_leaves_the_old_file():
+    Path("bad.folded").write_text("no count\n")
+    Path("out.perf").write_text("old\n")
+    sonde("convert", "bad.folded", "out.perf", status=1)
+    check(Path("out.perf").read_text() == "old\n", "out.perf is as it was")
+    check(sorted(os.listdir()) == ["bad.folded", "out.perf"], os.listdir())
+
+
+def test_lines_stand_beside_functions():
+    text = sonde("convert", recording() / "recording.otlp", "-", "--lines").stdout
+    check(re.search(r";main:\d+;compute:\d+;middle:\d+_\[i\];innermost:\d+_\[i\] \d+$", text, re.M), text[:500])
+
+
+# --------------------------------------------------------------------------------------------------
+
+def main():
+    wanted = sys.argv[3:]
+    tests = [(name[5:], body) for name, body in globals().items()
+             if name.startswith("test_") and (not wanted or name[5:] in wanted)]
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for i, (name, body) in enumerate(tests, 1):
+        try:
+            (TOP / name).mkdir()
+            os.chdir(TOP / name)
+            body()
+            print(f"ok {i} - {name}", flush=True)
+        except Skip as reason:
+            print(f"ok {i} - {name} # SKIP {reason}", flush=True)
+        except Exception:  # whatever it is, the next test still runs
+            failed += 1
+            print(f"not ok {i} - {name}\n# " + traceback.format_exc().replace("\n", "\n# "),
+                  flush=True)
+    os.chdir("/")
+    shutil.rmtree(TOP)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
