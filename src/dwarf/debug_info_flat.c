@@ -12,6 +12,22 @@
 
 enum { SECTION_MAX = 1 << 30 };
 
+/* Of LeakSanitizer's interface; there under ASan only. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+void flat_keep_begin(void)
+{
+	if (__lsan_disable)
+		__lsan_disable();
+}
+
+void flat_keep_end(void)
+{
+	if (__lsan_enable)
+		__lsan_enable();
+}
+
 static const char *copy(const char *s)
 {
 	char *c = s ? strdup(s) : NULL;
@@ -47,6 +63,7 @@ int flat_add(void *ctx, const struct dwarf_unit *unit)
 	struct flat *f = ctx;
 	size_t first = f->scopes.nr;
 
+	flat_keep_begin();
 	ASSERT_PTR_NONNULL(unit->producer);
 	for (size_t i = 0; i < unit->nr_scopes; i++) {
 		const struct dwarf_scope *s = &unit->scopes[i];
@@ -78,6 +95,7 @@ int flat_add(void *ctx, const struct dwarf_unit *unit)
 		}
 	}
 	add_rows(f, unit);
+	flat_keep_end();
 	return 0;
 }
 
@@ -148,18 +166,21 @@ static int find_split(void *ctx, const struct dwarf_split_ref *ref,
 {
 	static struct dwarf_sections sections;
 	char path[PATH_MAX];
+	bool found;
 
+	flat_keep_begin();
 	snprintf(path, sizeof(path), "%s.dwp", (const char *)ctx);
-	if (!load_all(path, ".dwo", &sections)) {
+	found = load_all(path, ".dwo", &sections);
+	if (!found) {
 		if (*ref->name == '/')
 			snprintf(path, sizeof(path), "%s", ref->name);
 		else
 			snprintf(path, sizeof(path), "%s/%s", ref->directory, ref->name);
-		if (!load_all(path, ".dwo", &sections))
-			return -ENOENT;
+		found = load_all(path, ".dwo", &sections);
 	}
+	flat_keep_end();
 	*ret = &sections;
-	return 0;
+	return found ? 0 : -ENOENT;
 }
 
 /* The supplementary file that .gnu_debugaltlink names. */
@@ -188,9 +209,11 @@ void flat_read(const char *path, struct flat *ret)
 	struct dwarf_source source = { .split = find_split, .ctx = (void *)path };
 
 	*ret = (struct flat){ 0 };
+	flat_keep_begin();
 	ck_assert_msg(load_all(path, "", &source.main), "no ELF file: %s", path);
 	if (load_alt(path, &alt))
 		source.alt = &alt;
+	flat_keep_end();
 	ASSERT_OK(dwarf_read_units(&source, flat_add, ret, &ret->counts));
 	flat_finish(ret);
 }

@@ -37,7 +37,13 @@ struct flat {
 
 /* Copies a unit; what is against the contract of debug_info.h fails the test. `ctx` is a flat. */
 int flat_add(void *ctx, const struct dwarf_unit *unit);
-/* Sorts; before look-ups. Nothing is ever freed: tests end. */
+/*
+ * What is allocated between these two may be left to the end of the process: LeakSanitizer then
+ * looks only for what the code under test forgets.
+ */
+void flat_keep_begin(void);
+void flat_keep_end(void);
+/* Sorts; before look-ups. Nothing is ever freed. */
 void flat_finish(struct flat *f);
 /* Reads the file at `path`; fails the test if that fails. */
 void flat_read(const char *path, struct flat *ret);

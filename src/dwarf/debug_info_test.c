@@ -95,7 +95,9 @@ static uint64_t symbol(const char *path, const char *name)
 	const struct elf_section *symtab, *strtab;
 	struct elf_data symbols, strings;
 	struct elf_file *elf;
+	uint64_t value = 0;
 
+	flat_keep_begin();
 	ASSERT_OK(elf_file_open(path, &elf));
 	symtab = elf_file_section(elf, ".symtab");
 	strtab = elf_file_section(elf, ".strtab");
@@ -106,9 +108,10 @@ static uint64_t symbol(const char *path, const char *name)
 		const Elf64_Sym *s = (const Elf64_Sym *)symbols.data + i;
 
 		if (!strcmp((const char *)strings.data + s->st_name, name))
-			return s->st_value;
+			value = s->st_value;
 	}
-	return 0;
+	flat_keep_end();
+	return value;
 }
 
 /* `names`: those that compilers may have given, with | between. */

@@ -123,7 +123,7 @@ static int scan_section(struct dwarf_file *file, const struct dwarf_span *span, 
 		cu.end = header.end;
 		r.pos = header.end;
 		/* Zeros are what linkers pad with. */
-		if (!length)
+		if (!length && !cu.truncated)
 			continue;
 		if (!parse_header(&header, is_types, &cu)) {
 			file->nr_bad++;
