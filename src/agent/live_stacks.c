@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -24,7 +25,9 @@ enum {
 	QUIET_ROUNDS = 2, /* before anything else is tried on threads that do not stand still */
 	EVENTS_MAX = 64,  /* at once: 132 KiB of locked memory each */
 	EVENT_WAIT_MS = 2,
+	EVENT_PATIENCE_MS = 300,
 	STOPS_MAX = 16,	    /* at once */
+	PROMPT_TRIES = 50,  /* to take one that has stopped, before the others have their turn */
 	ROUND_MS = 20,	    /* between rounds while something is to stop */
 	EVENT_TRIES = 4,    /* samples of a thread until one is whole */
 	PATIENCE_MS = 5000, /* for all threads that do not stand still */
@@ -34,6 +37,7 @@ enum {
 struct wanted {
 	struct live_stack found;
 	struct thread_event *event;
+	uint64_t event_ms; /* since when */
 	uint8_t nr_tries;
 	bool done, no_event;
 	bool partial; /* found.stack is as good as it gets without all registers: wants a stop */
@@ -288,11 +292,8 @@ static int quiet_round(struct taking *t)
 
 static void close_event(struct taking *t, struct wanted *w)
 {
-	if (!w->event)
-		return;
 	thread_event_free(w->event);
 	w->event = NULL;
-	w->no_event = true;
 	t->nr_events--;
 }
 
@@ -309,6 +310,7 @@ static void open_events(struct taking *t)
 			w->no_event = true;
 			continue;
 		}
+		w->event_ms = now_ms();
 		t->nr_events++;
 	}
 }
@@ -320,10 +322,11 @@ static int read_event(struct taking *t, struct wanted *w)
 	struct caught_thread caught = { 0 };
 	int r = thread_event_read(w->event, &caught);
 
-	if (r == -EAGAIN)
+	if (r == -EAGAIN && now_ms() < w->event_ms + EVENT_PATIENCE_MS)
 		return 0;
 	if (r) {
 		close_event(t, w);
+		w->no_event = true;
 		return r == -ENOMEM ? r : 0;
 	}
 	stack = caught.stack;
@@ -333,24 +336,10 @@ static int read_event(struct taking *t, struct wanted *w)
 	r = keep_caught(t, w, &caught, w->nr_tries == EVENT_TRIES && w->was_stopped);
 	if (r <= 0)
 		return r;
-	if (r == CAUGHT_TOO_DEEP || w->nr_tries >= EVENT_TRIES || thread_event_again(w->event))
-		close_event(t, w);
+	/* Else another event: this one cannot be begun again without a race in the kernel. */
+	close_event(t, w);
+	w->no_event = r == CAUGHT_TOO_DEEP || w->nr_tries >= EVENT_TRIES;
 	return 0;
-}
-
-/* Asks for the short stop: of threads on which no event can be put or from which none was whole. */
-static void begin_stops(struct taking *t)
-{
-	for (size_t i = 0; i < t->wanted.nr && t->nr_stopping < STOPS_MAX; i++) {
-		struct wanted *w = &t->wanted.items[i];
-
-		if (w->done || w->stopping || w->was_stopped || !(w->no_event || w->partial))
-			continue;
-		w->was_stopped = true;
-		/* It would not react. */
-		w->stopping = w->found.state != 'D' && !thread_stop_begin(w->found.tid);
-		t->nr_stopping += w->stopping;
-	}
 }
 
 /* A stop came to nothing: what there is must do, or events again, if another tracer has it. */
@@ -376,6 +365,39 @@ static int finish_stop(struct taking *t, struct wanted *w)
 		r = keep_caught(t, w, &caught, true);
 	free(caught.stack);
 	return r == -ENOMEM ? r : 0;
+}
+
+/* Most react at once, and go on before the next one is asked. */
+static int begin_stop(struct taking *t, struct wanted *w)
+{
+	int r = 0;
+
+	w->was_stopped = true;
+	/* A "disk sleep" would not react. */
+	if (w->found.state == 'D' || thread_stop_begin(w->found.tid))
+		return 0;
+	w->stopping = true;
+	t->nr_stopping++;
+	for (int i = 0; i < PROMPT_TRIES && w->stopping && !r; i++) {
+		r = finish_stop(t, w);
+		if (w->stopping)
+			sched_yield();
+	}
+	return r;
+}
+
+/* Asks for the short stop: of threads on which no event can be put or from which none was whole. */
+static int begin_stops(struct taking *t)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->wanted.nr && t->nr_stopping < STOPS_MAX && !r; i++) {
+		struct wanted *w = &t->wanted.items[i];
+
+		if (!w->done && !w->stopping && !w->was_stopped && (w->no_event || w->partial))
+			r = begin_stop(t, w);
+	}
+	return r;
 }
 
 static int finish_stops(struct taking *t)
@@ -422,8 +444,9 @@ static int catch_all(struct taking *t)
 
 	while (t->nr_open && !r && now_ms() < deadline) {
 		open_events(t);
-		begin_stops(t);
-		r = wait_for_events(t, t->nr_stopping ? 0 : EVENT_WAIT_MS);
+		r = begin_stops(t);
+		if (!r)
+			r = wait_for_events(t, t->nr_stopping ? 0 : EVENT_WAIT_MS);
 		if (!r)
 			r = finish_stops(t);
 		/* Who has stopped must not wait for a round. */

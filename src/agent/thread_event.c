@@ -107,11 +107,6 @@ int thread_event_fd(const struct thread_event *e)
 	return e->fd;
 }
 
-int thread_event_again(struct thread_event *e)
-{
-	return ioctl(e->fd, PERF_EVENT_IOC_REFRESH, 1) < 0 ? -errno : 0;
-}
-
 struct reader {
 	const uint8_t *data;
 	size_t size;

@@ -30,10 +30,8 @@ static inline void thread_event_free_p(struct thread_event **e)
 }
 /* Readable when a sample is there, or the thread has ended. */
 int thread_event_fd(const struct thread_event *e);
-/* Takes the sample. -EAGAIN: there is none so far. */
+/* Takes the sample; there will be no other one. -EAGAIN: there is none so far. */
 int thread_event_read(struct thread_event *e, struct caught_thread *ret);
-/* Takes one more sample. */
-int thread_event_again(struct thread_event *e);
 
 /* Parses one PERF_RECORD_SAMPLE of such an event, header included. -EBADMSG if it is none. */
 int thread_event_parse(const void *data, size_t size, struct caught_thread *ret);

@@ -117,6 +117,9 @@ static int copy_state(int32_t tid, bool in_call, struct caught_thread *ret)
 		return 0;
 	}
 	copy_registers(&regs, &caught);
+	/* First of all: nobody else can, should we be killed. */
+	if (in_call)
+		resume_call(tid, &regs);
 #if defined(__x86_64__)
 	r = copy_stack(tid, &caught, caught.regs[X86_RSP]);
 #else
@@ -124,8 +127,6 @@ static int copy_state(int32_t tid, bool in_call, struct caught_thread *ret)
 #endif
 	if (r)
 		return r;
-	if (in_call)
-		resume_call(tid, &regs);
 	*ret = caught;
 	return 0;
 }
