@@ -7,14 +7,8 @@
 #include <strings.h>
 
 const struct export_ops *const export_formats[] = {
-	&export_html,
-	&export_folded,
-	&export_speedscope,
-	&export_firefox,
-	&export_perf,
-	&export_pprof,
-	&export_otlp,
-	NULL,
+	&export_html, &export_folded, &export_speedscope, &export_firefox,
+	&export_perf, &export_pprof,  &export_otlp,	  NULL,
 };
 
 const struct export_ops *export_by_name(const char *name)

@@ -249,7 +249,7 @@ static int put_samples(struct writer *w, uint32_t *items, size_t nr)
 		items[kept++] = items[i];
 		r = look_up(w, sample_of(w, items[i]));
 	}
-	if (!r)
+	if (!r && kept)
 		qsort_r(items, kept, sizeof(*items), compare_items, w);
 	for (size_t i = 0; !r && i < kept; i += done)
 		r = put_merged(w, items + i, kept - i, &done);
