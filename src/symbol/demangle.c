@@ -182,7 +182,7 @@ static const char *legacy_rust_end(const char *name)
 }
 
 /* Appends " [clone .part.0] [clone .cold]" for ".part.0.cold": a new one begins at a letter. */
-static void append_clones(const char *clones, char *buf, size_t size)
+void demangle_append_clones(const char *clones, char *buf, size_t size)
 {
 	size_t used = strlen(buf);
 
@@ -205,7 +205,7 @@ static bool demangle_stem(bool (*demangler)(const char *, char *, size_t), const
 	bool ok = stem && demangler(stem, buf, size);
 
 	if (ok)
-		append_clones(end, buf, size);
+		demangle_append_clones(end, buf, size);
 	free(stem);
 	return ok;
 }
