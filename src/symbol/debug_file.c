@@ -528,7 +528,7 @@ static int try_dwo(struct debug_files *files, int root_fd, const char *path, uin
 		complain_of_section(files, path, bad, r);
 		return -ENOENT;
 	}
-	if (!debug_dwo_has(set.sections.info.data, set.sections.info.size, id)) {
+	if (!debug_dwo_has(&set.sections.info, &set.sections.abbrev, id)) {
 		complain(files, path, "has other units than those it is wanted for, not used");
 		return -ENOENT;
 	}
@@ -607,8 +607,7 @@ static int split(void *ctx, const struct dwarf_split_ref *ref, const struct dwar
 
 		if (dwo->name && !strcmp(dwo->name, ref->name) &&
 		    !strcmp(dwo->directory, ref->directory) &&
-		    debug_dwo_has(dwo->set.sections.info.data, dwo->set.sections.info.size,
-				  ref->id)) {
+		    debug_dwo_has(&dwo->set.sections.info, &dwo->set.sections.abbrev, ref->id)) {
 			dwo->used = ++files->clock;
 			*ret = &dwo->set.sections;
 			return 0;

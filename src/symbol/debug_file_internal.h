@@ -41,8 +41,8 @@ int debug_sup_parse(const void *data, size_t size, bool is_alt, struct debug_alt
 
 /* Whether a .debug_cu_index (DWARF 5 section 7.3.5.3, GNU's version 2) has that unit. */
 bool debug_cu_index_has(const void *data, size_t size, uint64_t id);
-/* Whether a .debug_info.dwo has it: 1, 0, or -ENOENT if the units' headers don't tell (DWARF 4). */
-int debug_dwo_has(const void *data, size_t size, uint64_t id);
+/* Whether a .dwo has it: 1, 0, or -ENOENT if its units don't tell all. */
+int debug_dwo_has(const struct dwarf_span *info, const struct dwarf_span *abbrev, uint64_t id);
 
 /* --- paths: 0, or -ENAMETOOLONG --------------------------------------------------------------- */
 

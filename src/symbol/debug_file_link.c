@@ -15,6 +15,26 @@
 
 enum {
 	DW_UT_split_compile = 5,
+	DW_AT_GNU_dwo_id = 0x2131,
+	DW_FORM_addr = 0x01,
+	DW_FORM_data2 = 0x05,
+	DW_FORM_data4 = 0x06,
+	DW_FORM_data8 = 0x07,
+	DW_FORM_string = 0x08,
+	DW_FORM_data1 = 0x0b,
+	DW_FORM_flag = 0x0c,
+	DW_FORM_sdata = 0x0d,
+	DW_FORM_strp = 0x0e,
+	DW_FORM_udata = 0x0f,
+	DW_FORM_sec_offset = 0x17,
+	DW_FORM_flag_present = 0x19,
+	DW_FORM_GNU_addr_index = 0x1f01,
+	DW_FORM_GNU_str_index = 0x1f02,
+
+	/* A .dwo has one unit of code, and its types'; the unit's abbreviation is the first. */
+	UNITS_TRIED_MAX = 1 << 16,
+	ABBREVS_TRIED_MAX = 16,
+
 	SUP_VERSION_MIN = 2, /* the standard says 5; dwz writes 5, too */
 	SUP_VERSION_MAX = 5,
 };
@@ -122,13 +142,105 @@ bool debug_cu_index_has(const void *data, size_t size, uint64_t id)
 	return false;
 }
 
-int debug_dwo_has(const void *data, size_t size, uint64_t id)
+/* Passes over a value of a unit's first entry, as compilers write them in a .dwo. */
+static bool skip_form(struct cfi_reader *r, uint64_t form, size_t offset_size)
 {
-	struct cfi_reader r = reader_of(data, size);
+	switch (form) {
+	case DW_FORM_data1:
+	case DW_FORM_flag:
+		return cfi_take(r, 1);
+	case DW_FORM_data2:
+		return cfi_take(r, 2);
+	case DW_FORM_data4:
+		return cfi_take(r, 4);
+	case DW_FORM_addr: /* of 64-bit files */
+	case DW_FORM_data8:
+		return cfi_take(r, 8);
+	case DW_FORM_strp:
+	case DW_FORM_sec_offset:
+		return cfi_take(r, offset_size);
+	case DW_FORM_string:
+		return take_string(r);
+	case DW_FORM_flag_present:
+		return true;
+	case DW_FORM_udata:
+	case DW_FORM_sdata:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		cfi_uleb(r);
+		return !r->failed;
+	default:
+		return false;
+	}
+}
+
+/* Finds an abbreviation: `r` stands before its attributes then. */
+static bool find_abbrev(struct cfi_reader *r, uint64_t code)
+{
+	for (unsigned int n = 0; n < ABBREVS_TRIED_MAX && !r->failed; n++) {
+		uint64_t this_code = cfi_uleb(r), name, form;
+
+		cfi_uleb(r); /* tag */
+		cfi_u8(r);   /* whether it has children */
+		if (!this_code || r->failed)
+			return false;
+		if (this_code == code)
+			return true;
+		do {
+			name = cfi_uleb(r);
+			form = cfi_uleb(r);
+		} while (!r->failed && (name || form));
+	}
+	return false;
+}
+
+/* GNU's split DWARF 4 has the id as an attribute. `unit` stands behind the version. */
+static int gnu_dwo_id(struct cfi_reader *unit, size_t offset_size, const void *abbrev,
+		      size_t abbrev_size, uint64_t *ret)
+{
+	uint64_t offset = cfi_fixed(unit, offset_size), name, form;
+	struct cfi_reader r = reader_of(abbrev, abbrev_size);
+
+	cfi_u8(unit); /* size of an address */
+	if (!cfi_take(&r, offset <= abbrev_size ? offset : SIZE_MAX) ||
+	    !find_abbrev(&r, cfi_uleb(unit)))
+		return -ENOENT;
+	for (;;) {
+		name = cfi_uleb(&r);
+		form = cfi_uleb(&r);
+		if (r.failed || (!name && !form))
+			return -ENOENT;
+		if (name == DW_AT_GNU_dwo_id && form == DW_FORM_data8) {
+			*ret = cfi_u64(unit);
+			return unit->failed ? -ENOENT : 0;
+		}
+		if (!skip_form(unit, form, offset_size))
+			return -ENOENT;
+	}
+}
+
+/* The id of a unit, `unit` standing behind its length. -ENOENT: no split unit, or not to be had. */
+static int unit_id(struct cfi_reader *unit, size_t offset_size, const void *abbrev,
+		   size_t abbrev_size, uint64_t *ret)
+{
+	uint64_t version = cfi_u16(unit);
+
+	if (version == 4)
+		return gnu_dwo_id(unit, offset_size, abbrev, abbrev_size, ret);
+	if (version != 5 || cfi_u8(unit) != DW_UT_split_compile)
+		return -ENOENT;
+	cfi_take(unit, 1 + offset_size); /* size of an address, abbreviations */
+	*ret = cfi_u64(unit);
+	return unit->failed ? -ENOENT : 0;
+}
+
+int debug_dwo_has(const struct dwarf_span *info, const struct dwarf_span *abbrev, uint64_t id)
+{
+	struct cfi_reader r = reader_of(info->data, info->size);
 	bool told = false;
 
-	while (cfi_left(&r)) {
-		uint64_t length = cfi_u32(&r);
+	for (unsigned int n = 0; n < UNITS_TRIED_MAX && cfi_left(&r); n++) {
+		uint64_t length = cfi_u32(&r), this_id;
 		size_t offset_size = 4;
 		struct cfi_reader unit;
 
@@ -140,14 +252,13 @@ int debug_dwo_has(const void *data, size_t size, uint64_t id)
 			break;
 		unit = (struct cfi_reader){ r.pos, r.pos + length, false };
 		r.pos += length;
-		if (cfi_u16(&unit) < 5 || cfi_u8(&unit) != DW_UT_split_compile)
+		if (unit_id(&unit, offset_size, abbrev->data, abbrev->size, &this_id))
 			continue;
-		cfi_take(&unit, 1 + offset_size); /* size of an address, abbreviations */
-		if (cfi_u64(&unit) == id && !unit.failed)
+		if (this_id == id)
 			return 1;
 		told = true;
 	}
-	return told ? 0 : -ENOENT;
+	return told && !cfi_left(&r) ? 0 : -ENOENT;
 }
 
 /* --- paths ------------------------------------------------------------------------------------ */

@@ -421,13 +421,17 @@ TEST(split_units)
 TEST(another_compilations_split_unit_is_not_used)
 {
 	start();
-	run("cd src; for f in a b; do gcc_ -gdwarf-5 -O2 -gsplit-dwarf -c $f.c -o $f.o; done\n"
-	    "gcc_ a.o b.o -o ../usr/bin/prog; mv a.dwo ../usr/bin/; echo 'int x;' >>a.c\n"
-	    "gcc_ -gdwarf-5 -O1 -gsplit-dwarf -c a.c -o a.o");
-	ASSERT_EQ(try_open(), 0);
-	ASSERT(finds_all());
-	ASSERT_STR(complaints,
-		   "/src/a.dwo: has other units than those it is wanted for, not used\n");
+	for (int version = 4; version <= 5; version++) {
+		run("cd src; rm -f *.o *.dwo; for f in a b; do\n"
+		    "gcc_ -gdwarf-%d -O2 -gsplit-dwarf -c $f.c -o $f.o; done\n"
+		    "gcc_ a.o b.o -o ../usr/bin/prog; mv a.dwo ../usr/bin/; echo 'int x;' >>a.c\n"
+		    "gcc_ -gdwarf-%d -O1 -gsplit-dwarf -c a.c -o a.o",
+		    version, version);
+		ASSERT_EQ(try_open(), 0);
+		ASSERT(finds_all());
+		ASSERT_STR(complaints, "/src/a.dwo: has other units than those it is wanted for, "
+				       "not used\n");
+	}
 	stop();
 }
 
@@ -464,39 +468,73 @@ TEST(packages_of_split_units)
 	stop();
 }
 
+/* What a reader asks for. */
+static struct {
+	struct dwarf_split_ref refs[16];
+	char names[16][32];
+	size_t nr;
+} asked;
+
+static int note_split(void *ctx, const struct dwarf_split_ref *ref,
+		      const struct dwarf_sections **ret)
+{
+	(void)ctx;
+	(void)ret;
+	ASSERT(asked.nr < 16);
+	snprintf(asked.names[asked.nr], sizeof(asked.names[0]), "%s", ref->name);
+	asked.refs[asked.nr] = (struct dwarf_split_ref){ ref->id, asked.names[asked.nr], "/src" };
+	asked.nr++;
+	return -ENOENT;
+}
+
+static int ignore_unit(void *ctx, const struct dwarf_unit *unit)
+{
+	(void)ctx;
+	(void)unit;
+	return 0;
+}
+
 TEST(more_split_files_than_are_kept)
 {
-	const struct dwarf_source *source;
 	const struct dwarf_sections *s, *again;
-	char name[32];
+	const struct dwarf_source *source;
+	struct dwarf_source noting;
 
 	start();
-	run("cd src; gcc_ -gdwarf-5 -O2 -gsplit-dwarf -c a.c -o a.o\n"
-	    "gcc_ -gdwarf-5 -O2 -gsplit-dwarf b.c a.o -o ../usr/bin/prog\n"
-	    "for i in 0 1 2 3 4 5 6 7; do gcc_ -gdwarf-4 -O2 -gsplit-dwarf -c b.c -o b$i.o; done");
+	run("cd src; for i in 0 1 2 3 4 5 6 7; do echo \"int f$i(void) { return $i; }\" >f$i.c\n"
+	    "gcc_ -gdwarf-4 -O2 -gsplit-dwarf -c f$i.c -o f$i.o; done\n"
+	    "gcc_ -shared f*.o -o ../usr/bin/prog");
 	ASSERT_EQ(try_open(), 0);
+	noting = *debug_files_dwarf(files);
+	noting.split = note_split;
+	ASSERT_OK(dwarf_read_units(&noting, ignore_unit, NULL, NULL));
+	ASSERT_EQ(asked.nr, 8);
 	source = debug_files_dwarf(files);
-	for (unsigned int i = 0; i < 24; i++) {
-		struct dwarf_split_ref ref = { 1, name, "/src" };
-
-		snprintf(name, sizeof(name), "b%u.dwo", i % 8);
-		ASSERT_OK(source->split(source->ctx, &ref, &s));
+	for (size_t i = 0; i < 24; i++) {
+		ASSERT_OK(source->split(source->ctx, &asked.refs[i % 8], &s));
 		ASSERT_PTR_NONNULL(s->info.data);
-		ASSERT_OK(source->split(source->ctx, &ref, &again));
+		ASSERT_OK(source->split(source->ctx, &asked.refs[i % 8], &again));
 		ASSERT(s == again);
 	}
 	/* Little room: one after the other, none stays. */
-	search.max_bytes = debug_files_dwarf(files)->main.info.size + 8192;
+	search.max_bytes = 0;
+	for (const struct dwarf_span *span = &source->main.info; span <= &source->main.tu_index;
+	     span++)
+		search.max_bytes += span->size;
+	search.max_bytes += 1000;
 	ASSERT_EQ(try_open(), 0);
 	source = debug_files_dwarf(files);
-	for (unsigned int i = 0; i < 24; i++) {
-		struct dwarf_split_ref ref = { 1, name, "/src" };
-
-		snprintf(name, sizeof(name), "b%u.dwo", i % 8);
-		ASSERT_OK(source->split(source->ctx, &ref, &s));
+	for (size_t i = 0; i < 24; i++) {
+		ASSERT_OK(source->split(source->ctx, &asked.refs[i % 8], &s));
 		ASSERT_PTR_NONNULL(s->info.data);
 	}
 	ASSERT_STR(complaints, "");
+	/* No room at all. */
+	search.max_bytes -= 990;
+	ASSERT_EQ(try_open(), 0);
+	source = debug_files_dwarf(files);
+	ASSERT_ERR(source->split(source->ctx, &asked.refs[0], &s), ENOENT);
+	ASSERT_STR(complaints, "/src/f0.dwo: debug information larger than 0 MB, not used\n");
 	stop();
 }
 
