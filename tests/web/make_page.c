@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * make_page small|demo|million|empty OUT.html: synthetic profiles through the real exporter, for
- * the browser tests. "small" is known to the last sample (see viewer_test.mjs), "million" has more
- * than a million nodes, "demo" looks like a machine at work.
+ * make_page small|inlined|demo|million|empty OUT.html: synthetic profiles through the real
+ * exporter, for the browser tests. "small" is known to the last sample (see viewer_test.mjs),
+ * "million" has more than a million nodes, "demo" looks like a machine at work.
  */
 #include "export/export.h"
 #include "export/formats.h"
@@ -73,6 +73,28 @@ static void make_small(struct profile *p)
 	add(p, "db", "_start@/bin/db loop@/bin/db memcpy@/lib/libc.so.6", STOP_COMPLETE, 200);
 	add(p, "db", "loop@/bin/db|Query<int, char>::run()@/bin/db", STOP_NO_RULE, 60);
 	add(p, "swapper", "do_idle@[kernel] @[kernel]", STOP_COMPLETE, 40);
+}
+
+/* get() and, in it, load() are inlined into main() in one stack; in the other main() calls get().
+ */
+static void make_inlined(struct profile *p)
+{
+	static const char *const names[] = { "load", "get", "main" };
+	struct profile_frame f = { .kind = FRAME_KIND_NATIVE, .address = 0x10 };
+	struct profile_line lines[3] = { 0 };
+	uint32_t id, stack;
+
+	for (size_t i = 0; i < 3; i++) {
+		struct profile_function function = { 0 };
+
+		check(profile_string(p, names[i], &function.name), "name");
+		check(profile_add_function(p, &function, &lines[i].function), "function");
+	}
+	check(profile_add_file(p, "/bin/app", NULL, 0, &f.file), "file");
+	check(profile_add_named_frame(p, &f, lines, 3, &id), "frame");
+	check(profile_add_stack(p, &id, 1, STOP_COMPLETE, &stack), "stack");
+	check(profile_add_comm_sample(p, "app", stack, 600), "sample");
+	add(p, "app", "main@/bin/app get@/bin/app", STOP_COMPLETE, 400);
 }
 
 static uint64_t state = 88172645463325252u;
@@ -222,7 +244,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(struct profile *p);
-	} kinds[] = { { "small", make_small }, { "demo", make_demo }, { "million", make_million } };
+	} kinds[] = { { "small", make_small },
+		      { "inlined", make_inlined },
+		      { "demo", make_demo },
+		      { "million", make_million } };
 	struct export_file *file;
 	struct profile p;
 

@@ -24,7 +24,7 @@ if (!existsSync(CHROMIUM)) {
 const { chromium } = await import("../../web/node_modules/playwright-core/index.mjs");
 const dir = mkdtempSync(join(tmpdir(), "sonde-viewer-"));
 const files = {};
-for (const kind of ["small", "million", "empty"]) {
+for (const kind of ["small", "inlined", "million", "empty"]) {
 	files[kind] = join(dir, `${kind}.html`);
 	execFileSync(process.argv[2], [kind, files[kind]]);
 }
@@ -304,6 +304,29 @@ test("i inverts: callers from the leaf up, and back", () =>
 		await page.locator("#invert").click();
 		await settled(page);
 		assert.equal((await find(page, "app")).total, 700);
+	}));
+
+test("inlined functions are frames, coloured and called so", () =>
+	open("inlined", {}, async (page) => {
+		const tip = async () => (await text(page, "#tooltip")).replace(/\s+/g, " ");
+		await hover(page, "app", "main", "get", "load");
+		assert.match(await tip(), /^load inlined, \/bin\/app /);
+		assert.equal((await find(page, "app", "main", "get", "load")).total, 600);
+		const inlined = page.locator('#legend button[data-group="inlined"]');
+		assert.match(await inlined.innerText(), /inlined\s+60\.0 %/);
+		await inlined.click();
+		await settled(page);
+		const marked = await page.evaluate(() => {
+			const { marks, profile } = window.sonde;
+			return profile.names.filter((_, f) => marks.marked[f]).sort();
+		});
+		assert.deepEqual(marked, ["get", "load"]);
+		/* The function that was called has a colour of its file. */
+		const kinds = await page.evaluate(() => {
+			const { profile } = window.sonde;
+			return profile.names.map((n, f) => `${n} ${profile.kinds[f]}`).sort();
+		});
+		assert.deepEqual(kinds, ["app 32", "get 1", "get 33", "load 33", "main 1"]);
 	}));
 
 test("the legend highlights", () =>

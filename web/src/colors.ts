@@ -4,7 +4,14 @@
  * heaviest files the clearest ones. Within a group four shades tell neighbours apart. Colours are
  * chosen in OKLCH, so that all groups look equally bright, and turned into sRGB here.
  */
-import { KIND_COMM, KIND_KERNEL, KIND_NATIVE, KIND_TRUNCATED, type Profile } from "./data.ts";
+import {
+	KIND_COMM,
+	KIND_INLINED,
+	KIND_KERNEL,
+	KIND_NATIVE,
+	KIND_TRUNCATED,
+	type Profile,
+} from "./data.ts";
 
 export interface Group {
 	/** stands in the address: stable across recordings */
@@ -25,9 +32,11 @@ export interface Groups {
 }
 
 export const NR_SHADES = 4;
-/** Hues of native files, by weight: far from the kernel's and from each other. */
-const FILE_HUES = [230, 150, 300, 195, 105, 265, 340, 170, 125, 285, 210, 320];
+/** Hues of native files, by weight: far from the kernel's, from aqua and from each other. */
+const FILE_HUES = [230, 150, 300, 255, 105, 275, 340, 165, 125, 285, 215, 320];
 const KERNEL_HUE = 55;
+/** Aqua, as in other flame graphs. */
+const INLINED_HUE = 193;
 const ERROR_HUE = 22;
 const MAX_GROUPS = 65535;
 
@@ -50,6 +59,8 @@ function groupKey(p: Profile, f: number): string {
 		return "thread";
 	case KIND_TRUNCATED:
 		return "truncated";
+	case KIND_INLINED:
+		return "inlined";
 	case KIND_NATIVE:
 		return p.files[f] || "unknown";
 	default:
@@ -65,6 +76,12 @@ const FIXED: { [key: string]: { label: string; title: string; hue: number; chrom
 		title: "Stacks that did not reach the thread's first frame",
 		hue: ERROR_HUE,
 		chroma: 0.15,
+	},
+	inlined: {
+		label: "inlined",
+		title: "Functions that the compiler inlined into their caller",
+		hue: INLINED_HUE,
+		chroma: 0.075,
 	},
 	unknown: { label: "unknown", title: "Code of no known file", hue: 250, chroma: 0.012 },
 };

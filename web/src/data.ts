@@ -8,6 +8,8 @@ export const KIND_KERNEL = 0;
 export const KIND_NATIVE = 1;
 export const KIND_TRUNCATED = 2;
 export const KIND_COMM = 32;
+/** a function inlined into the next outer one */
+export const KIND_INLINED = 33;
 
 const MAGIC = 0x46444e53; // "SNDF"
 const VERSION = 1;

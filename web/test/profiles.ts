@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Small profiles for tests, written as folded lines: "comm;f;g 3"; "_[k]" marks kernel frames. */
-import { KIND_COMM, KIND_KERNEL, KIND_NATIVE, type Profile } from "../src/data.ts";
+/* Small profiles for tests, written as folded lines: "comm;f;g 3"; "_[k]", "_[i]": kernel, inlined. */
+import { KIND_COMM, KIND_INLINED, KIND_KERNEL, KIND_NATIVE, type Profile } from "../src/data.ts";
 
 interface Node {
 	name: string;
 	self: number;
 	children: Map<string, Node>;
+}
+
+function kindOf(name: string): number {
+	if (name.endsWith("_[i]"))
+		return KIND_INLINED;
+	return name.endsWith("_[k]") ? KIND_KERNEL : KIND_NATIVE;
 }
 
 export function fromFolded(lines: string[]): Profile {
@@ -31,10 +37,8 @@ export function fromFolded(lines: string[]): Profile {
 		const key = `${d === 0}:${node.name}`;
 		if (!ids.has(key)) {
 			ids.set(key, names.length);
-			names.push(node.name.replace(/_\[k\]$/, ""));
-			kinds.push(
-				d === 0 ? KIND_COMM : node.name.endsWith("_[k]") ? KIND_KERNEL : KIND_NATIVE,
-			);
+			names.push(node.name.replace(/_\[[ki]\]$/, ""));
+			kinds.push(d === 0 ? KIND_COMM : kindOf(node.name));
 		}
 		func.push(ids.get(key) as number);
 		depth.push(d);

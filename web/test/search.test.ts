@@ -100,3 +100,12 @@ test("format: shares never lie at the ends", () => {
 	assert.equal(seconds(10e9), "10.0 s");
 	assert.equal(seconds(125e9), "2 min 5 s");
 });
+
+test("colours: inlined functions are a group of their own, apart from the function itself", () => {
+	const p = fromFolded(["a;main;get_[i] 3", "a;main;get 4"]);
+	const groups = makeGroups(p, functionTotals(p).self);
+	assert.deepEqual(
+		groups.list.map((g) => `${g.key} ${g.self}`),
+		["/bin/x 4", "inlined 3", "thread 0"],
+	);
+});
