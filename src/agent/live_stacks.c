@@ -125,22 +125,22 @@ static bool wants_stop(const struct live_thread *thread, enum stop_reason stop)
 	       stop != STOP_COMPAT_TASK;
 }
 
-/* The stack of a thread that stood still. Its kernel addresses are return addresses, all of them.
+/*
+ * The stack of a thread that stood still. The innermost kernel address stays as it is: of a thread
+ * that never ran it is a function's first.
  */
 static int keep_still(struct taking *t, struct wanted *w, const struct live_thread *thread,
 		      const struct pending *p)
 {
-	__u64 kernel[SAMPLE_MAX_KERNEL_FRAMES];
 	struct resolver_stack stack = { .block = p->block,
-					.kernel = kernel,
 					.nr_kernel = thread->nr_kernel,
 					.words = (const __u64 *)t->words.items + p->first_word,
 					.nr_words = p->nr_words,
 					.stop = p->stop };
 	int r;
 
-	for (uint32_t i = 0; i < thread->nr_kernel; i++)
-		kernel[i] = t->before.kernel.items[thread->first_kernel + i] - (i == 0);
+	if (thread->nr_kernel)
+		stack.kernel = (const __u64 *)t->before.kernel.items + thread->first_kernel;
 	describe(w, thread);
 	r = add_stack(t, &stack, &w->found.stack);
 	w->partial = !r && wants_stop(thread, p->stop);
