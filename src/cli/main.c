@@ -18,6 +18,7 @@ const struct command *const commands[] = {
 	&command_record,
 	&command_top,
 	&command_stack,
+	&command_core,
 	&command_convert,
 	&command_doctor,
 	&command_help,
@@ -75,6 +76,9 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *command;
 
+	/* Not for people: what this very program starts to read a file's symbols, and then ends. */
+	if (name && !strcmp(name, names_builder[1]))
+		return symbol_store_builder_main(argc - 2, argv + 2);
 	set_up_signals();
 	set_up_malloc();
 	if (!name) {
@@ -89,9 +93,6 @@ int main(int argc, char **argv)
 		puts("sonde " SONDE_VERSION);
 		return flush_stdout(EXIT_OK);
 	}
-	/* Not for people: what this very program starts to read a file's symbols. */
-	if (!strcmp(name, names_builder[1]))
-		return symbol_store_builder_main(argc - 2, argv + 2);
 	command = command_find(name);
 	if (!command) {
 		log_error("unknown command '%s'; see 'sonde --help'", name);
