@@ -379,7 +379,6 @@ TEST(what_is_no_table_is_replaced)
 	ASSERT_OK(mkfifo(path, 0600));
 	build_into_cache(1, "first");
 	ASSERT_EQ(count_files(".sym", NULL), 1);
-	ASSERT_OK(symbol_store_state(open_cached(), 0));
 }
 
 /* A debug file that comes, changes or goes makes another table. */
