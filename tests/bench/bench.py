@@ -4,7 +4,7 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about six minutes. Parts: kernel, table, ordinary, idle, first, short, perf, slowdown.
+Needs root. Takes about six minutes. Parts: kernel, table, symbols, ordinary, idle, first, short, perf, slowdown.
 """
 import argparse
 import os
@@ -16,6 +16,7 @@ import time
 import traceback
 
 import agent_cost
+import bench_symbols
 import kernel_cost
 import perf_cost
 from run import Setup
@@ -23,6 +24,7 @@ from run import Setup
 PARTS = {
     "kernel": kernel_cost.rows,
     "table": agent_cost.table_rows,
+    "symbols": bench_symbols.rows,
     "ordinary": agent_cost.ordinary_rows,
     "idle": agent_cost.idle_rows,
     "first": agent_cost.first_stack_rows,
