@@ -26,6 +26,7 @@ static uint64_t sections_size(const struct dwarf_sections *s)
 
 static void clear_unit(struct dwarf_reading *rd)
 {
+	dwarf_files_clear(rd);
 	for (size_t i = 0; i < rd->names.nr; i++)
 		free(rd->names.items[i]);
 	rd->names.nr = rd->functions.nr = rd->scopes.nr = rd->ranges.v.nr = 0;
@@ -52,74 +53,16 @@ static void reading_init(struct dwarf_reading *rd, const struct dwarf_source *so
 static void reading_fini(struct dwarf_reading *rd)
 {
 	clear_unit(rd);
-	if (rd->has_lines)
-		line_table_fini(&rd->lines);
+	dwarf_files_fini(rd);
 	dwarf_file_fini(&rd->main);
 	dwarf_file_fini(&rd->alt);
 	dwarf_file_fini(&rd->split);
-	map_fini(&rd->lines_seen);
 	map_fini(&rd->function_of);
 	vec_free(&rd->functions);
 	vec_free(&rd->scopes);
 	vec_free(&rd->ranges.v);
 	vec_free(&rd->names);
 	vec_free(&rd->levels);
-}
-
-/* How long the program at `offset` says that it is. */
-static uint64_t program_size(const struct dwarf_span *line, uint64_t offset)
-{
-	struct cfi_reader r = dwarf_reader_at(line, offset);
-	uint64_t length = cfi_u32(&r);
-
-	if (length == UINT32_MAX)
-		length = cfi_u64(&r);
-	return length < cfi_left(&r) ? length : cfi_left(&r);
-}
-
-/*
- * The unit's line table, into rd->lines; its rows count for the first unit that has it only. 0 also
- * if there is none; -ENOMEM.
- */
-static int load_lines(struct dwarf_reading *rd, const struct dwarf_cu *cu)
-{
-	const struct dwarf_sections *s = &rd->main.s;
-	struct line_source source = { .line = s->line.data,
-				      .str = s->str.data,
-				      .line_str = s->line_str.data,
-				      .line_size = s->line.size,
-				      .str_size = s->str.size,
-				      .line_str_size = s->line_str.size,
-				      .str_offsets = s->str_offsets.data,
-				      .str_offsets_size = s->str_offsets.size };
-	bool seen;
-	int err;
-
-	if (rd->has_lines && cu->has_stmt_list && cu->stmt_list == rd->lines_offset) {
-		rd->lines.nr_rows = 0;
-		return 0;
-	}
-	if (rd->has_lines)
-		line_table_fini(&rd->lines);
-	rd->has_lines = false;
-	/* Partial units have no code; their program is that of units to come. */
-	if (!cu->has_stmt_list || cu->type == DW_UT_partial || !s->line.data)
-		return 0;
-	if (!dwarf_spend(&rd->budget, program_size(&s->line, cu->stmt_list)))
-		return 0;
-	seen = map_get(&rd->lines_seen, cu->stmt_list);
-	err = seen ? 0 : map_put(&rd->lines_seen, cu->stmt_list, 1);
-	if (err)
-		return err;
-	err = line_table_read(&source, cu->stmt_list, cu->comp_dir, cu->name,
-			      cu->encoding.address_size, &rd->lines);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	rd->has_lines = true;
-	rd->lines_offset = cu->stmt_list;
-	if (seen)
-		rd->lines.nr_rows = 0;
-	return 0;
 }
 
 /*
@@ -193,7 +136,7 @@ static int read_unit(struct dwarf_reading *rd, struct dwarf_cu *cu,
 	if (!err && (*cu->dwo_name || cu->type == DW_UT_skeleton))
 		err = find_split(rd, cu, &cu);
 	if (!err)
-		err = load_lines(rd, cu);
+		err = dwarf_load_lines(rd, cu);
 	if (!err)
 		err = dwarf_walk_unit(rd, cu);
 	if (err == -EBADMSG || (!err && cu->truncated))

@@ -250,38 +250,27 @@ static int qualify(struct dwarf_reading *rd, struct dwarf_ref at, const char *se
 	return 0;
 }
 
-uint32_t dwarf_unit_file(const struct dwarf_reading *rd, const struct dwarf_cu *cu,
-			 const struct dwarf_value *number)
-{
-	uint64_t n = dwarf_value_number(number, UINT64_MAX);
-
-	/* Another unit's numbers mean another unit's files, unless they share a line program. */
-	if (n == UINT64_MAX || !rd->has_lines || !cu->has_stmt_list ||
-	    cu->stmt_list != rd->lines_offset || cu->file == &rd->alt)
-		return DWARF_NONE;
-	return line_table_file(&rd->lines, n);
-}
-
 static bool is_named(const struct dwarf_entry *entry)
 {
 	return entry->v[SLOT_LINKAGE_NAME].form || entry->v[SLOT_NAME].form;
 }
 
 /* Takes from an entry what the ones before it left open. */
-static void take_attributes(const struct dwarf_reading *rd, const struct dwarf_cu *cu,
-			    const struct dwarf_entry *entry, struct dwarf_function *f)
+static int take_attributes(struct dwarf_reading *rd, const struct dwarf_cu *cu,
+			   const struct dwarf_entry *entry, struct dwarf_function *f)
 {
 	if (!f->linkage_name || !*f->linkage_name)
 		f->linkage_name = dwarf_value_string(cu, &entry->v[SLOT_LINKAGE_NAME]);
 	if (!f->name)
 		f->name = dwarf_value_string(cu, &entry->v[SLOT_NAME]);
-	if (f->file == DWARF_NONE)
-		f->file = dwarf_unit_file(rd, cu, &entry->v[SLOT_DECL_FILE]);
 	if (!f->line) {
 		uint64_t line = dwarf_value_number(&entry->v[SLOT_DECL_LINE], 0);
 
 		f->line = line <= UINT32_MAX ? line : 0;
 	}
+	if (f->file == DWARF_NONE)
+		return dwarf_unit_file(rd, cu, &entry->v[SLOT_DECL_FILE], &f->file);
+	return 0;
 }
 
 static int add_function(struct dwarf_reading *rd, struct dwarf_ref at,
@@ -294,7 +283,9 @@ static int add_function(struct dwarf_reading *rd, struct dwarf_ref at,
 	int r;
 
 	for (int i = 0; i < REF_HOPS_MAX; i++) {
-		take_attributes(rd, at.cu, entry, &f);
+		r = take_attributes(rd, at.cu, entry, &f);
+		if (r)
+			return r;
 		if (f.linkage_name && f.name && f.line && f.file != DWARF_NONE)
 			break;
 		r = follow(&at, entry, &next);

@@ -46,7 +46,10 @@ static int push_scope(struct dwarf_reading *rd, const struct dwarf_cu *cu,
 
 	s.call_file = DWARF_NONE;
 	if (s.parent != DWARF_NONE) {
-		s.call_file = dwarf_unit_file(rd, cu, &entry->v[SLOT_CALL_FILE]);
+		int err = dwarf_unit_file(rd, cu, &entry->v[SLOT_CALL_FILE], &s.call_file);
+
+		if (err)
+			return err;
 		s.call_line = number32(&entry->v[SLOT_CALL_LINE]);
 		s.call_column = number32(&entry->v[SLOT_CALL_COLUMN]);
 	}
