@@ -3,9 +3,9 @@
  * pprof: a gzip'ed perftools.profiles.Profile, see proto/pprof.proto and docs/formats/pprof.md.
  *
  * Messages go out one by one: what is held is a table of strings and some bytes a frame, a function
- * and a file. Ids are the profile's own numbers + 1, in ranges: behind the last frame (function,
- * file) come those that the profile has no entry for, the markers of truncated stacks (and the
- * kernel's mapping, if frames name none).
+ * and a file. Ids count from 1 without gaps, since pprof's symbolizer gives new functions the
+ * number of those that are there + 1. Behind what the profile has come the markers of truncated
+ * stacks.
  */
 #include "export/formats.h"
 #include "export/pprof_internal.h"
@@ -29,6 +29,9 @@ struct writer {
 	struct pack_table strings;
 	struct pack_text text;
 	uint32_t *string_ids; /* by string of the profile; 0: not yet, or "" */
+	/* By frame, function and file, and behind them by stop reason; what is not used has none.
+	 */
+	uint32_t *location_ids, *function_ids, *mapping_ids;
 	VEC(uint64_t) locations;
 	VEC(Pprof__Line) lines;
 	VEC(Pprof__Line *) line_pointers;
@@ -71,14 +74,44 @@ static int profile_string_id(struct writer *w, uint32_t id, int64_t *ret)
 	return r;
 }
 
-static uint64_t marker_location(const struct profile *p, enum stop_reason stop)
+static size_t marker_location(const struct profile *p, enum stop_reason stop)
 {
-	return p->frames.nr + 1 + stop;
+	return p->frames.nr + stop;
 }
 
-static uint64_t marker_function(const struct profile *p, enum stop_reason stop)
+static size_t marker_function(const struct profile *p, enum stop_reason stop)
 {
-	return p->functions.nr + 1 + stop;
+	return p->functions.nr + stop;
+}
+
+/* Ids from 1 on for what is used of `nr`, and for the markers. */
+static uint32_t *number(const bool *used, size_t nr, const bool *stops)
+{
+	uint32_t *ids = calloc(nr + STOP_MAX_, sizeof(*ids)), next = 1;
+
+	for (size_t i = 0; ids && i < nr; i++)
+		if (used[i])
+			ids[i] = next++;
+	for (size_t i = 0; ids && i < STOP_MAX_; i++)
+		if (stops[i])
+			ids[nr + i] = next++;
+	return ids;
+}
+
+static int number_all(struct writer *w)
+{
+	const struct profile *p = w->p;
+	uint32_t next = 1;
+
+	w->location_ids = number(w->used.frames, p->frames.nr, w->used.stops);
+	w->function_ids = number(w->used.functions, p->functions.nr, w->used.stops);
+	w->mapping_ids = calloc(p->files.nr + 1, sizeof(*w->mapping_ids));
+	if (!w->location_ids || !w->function_ids || !w->mapping_ids)
+		return -ENOMEM;
+	for (size_t i = 0; i <= p->files.nr; i++)
+		if (w->used.files[i].used)
+			w->mapping_ids[i] = next++;
+	return 0;
 }
 
 static int64_t to_value(uint64_t count)
@@ -166,9 +199,10 @@ static int put_sample(struct writer *w, const struct profile_sample *sample)
 		return r;
 	for (uint32_t i = 0; i < s->nr; i++)
 		w->locations.items[w->locations.nr++] =
-			(uint64_t)w->p->stack_frames.items[s->first + i] + 1;
+			w->location_ids[w->p->stack_frames.items[s->first + i]];
 	if (used_stop(s) != STOP_COMPLETE)
-		w->locations.items[w->locations.nr++] = marker_location(w->p, used_stop(s));
+		w->locations.items[w->locations.nr++] =
+			w->location_ids[marker_location(w->p, used_stop(s))];
 	m.location_id = w->locations.items;
 	m.n_location_id = w->locations.nr;
 	m.value = values;
@@ -201,11 +235,11 @@ static int put_samples(struct writer *w)
 
 /* --- mappings, locations, functions ----------------------------------------------------------- */
 
-static int put_mapping(struct writer *w, uint32_t number)
+static int put_mapping(struct writer *w, uint32_t file)
 {
-	const struct profile_file *f = number < w->p->files.nr ? &w->p->files.items[number] : NULL;
+	const struct profile_file *f = file < w->p->files.nr ? &w->p->files.items[file] : NULL;
 	const char *path = f ? strtab_get(&w->p->strings, f->path) : pack_kernel_path;
-	struct used_file *used = &w->used.files[number];
+	struct used_file *used = &w->used.files[file];
 	Pprof__Mapping m = PPROF__MAPPING__INIT;
 	char hex[2 * sizeof(f->build_id) + 1];
 	uint32_t id;
@@ -214,7 +248,7 @@ static int put_mapping(struct writer *w, uint32_t number)
 	if (!used->used)
 		return 0;
 	used->used = false; /* once only */
-	m.id = (uint64_t)number + 1;
+	m.id = w->mapping_ids[file];
 	m.has_functions = used->functions;
 	m.has_filenames = used->filenames;
 	m.has_line_numbers = used->line_numbers;
@@ -291,13 +325,13 @@ static int put_location(struct writer *w, uint32_t id)
 		Pprof__Line *to = &w->lines.items[i];
 
 		pprof__line__init(to);
-		to->function_id = (uint64_t)line->function + 1;
+		to->function_id = w->function_ids[line->function];
 		to->line = line->line;
 		to->column = line->column;
 		w->line_pointers.items[i] = to;
 	}
-	m.id = (uint64_t)id + 1;
-	m.mapping_id = file == PROFILE_NO_FILE ? 0 : (uint64_t)file + 1;
+	m.id = w->location_ids[id];
+	m.mapping_id = file == PROFILE_NO_FILE ? 0 : w->mapping_ids[file];
 	m.address = f->address;
 	m.line = w->line_pointers.items;
 	m.n_line = f->nr_lines;
@@ -310,7 +344,7 @@ static int put_function(struct writer *w, uint32_t id)
 	Pprof__Function m = PPROF__FUNCTION__INIT;
 	int r;
 
-	m.id = (uint64_t)id + 1;
+	m.id = w->function_ids[id];
 	m.start_line = f->start_line;
 	r = profile_string_id(w, f->name, &m.name);
 	if (!r)
@@ -335,9 +369,9 @@ static int put_marker(struct writer *w, enum stop_reason stop)
 	r = string(w, name, &id);
 	if (r)
 		return r;
-	function.id = line.function_id = marker_function(w->p, stop);
+	function.id = line.function_id = w->function_ids[marker_function(w->p, stop)];
 	function.name = function.system_name = id;
-	location.id = marker_location(w->p, stop);
+	location.id = w->location_ids[marker_location(w->p, stop)];
 	location.line = lines;
 	location.n_line = 1;
 	r = put(w, PPROF_LOCATION, &location);
@@ -370,6 +404,9 @@ static void writer_fini(struct writer *w)
 	pack_table_fini(&w->strings);
 	pack_text_fini(&w->text);
 	free(w->string_ids);
+	free(w->location_ids);
+	free(w->function_ids);
+	free(w->mapping_ids);
 	vec_free(&w->locations);
 	vec_free(&w->lines);
 	vec_free(&w->line_pointers);
@@ -390,6 +427,8 @@ static int pprof_write(const struct profile *p, const struct export_options *opt
 	r = pack_table_init(&w.strings, PPROF_STRING_TABLE);
 	if (!r)
 		r = used_init(&w.used, p);
+	if (!r)
+		r = number_all(&w);
 	if (!r)
 		r = gzip_writer_new(out, &w.gzip);
 	if (!r)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+)
+
+func checkOtlp(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	request, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		if err := rule.check(request); err != nil {
+			return fmt.Errorf("%s: %w", rule.name, err)
+		}
+	}
+	out := folded{}
+	for _, p := range profilesOf(request) {
+		for _, s := range p.Samples().All() {
+			out.addSample(request.Dictionary(), s)
+		}
+	}
+	out.print()
+	return nil
+}
+
+func profilesOf(request pprofile.Profiles) []pprofile.Profile {
+	var all []pprofile.Profile
+	for _, resource := range request.ResourceProfiles().All() {
+		for _, scope := range resource.ScopeProfiles().All() {
+			for _, p := range scope.Profiles().All() {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+func attribute(d pprofile.ProfilesDictionary, indices pcommon.Int32Slice, key string) string {
+	for _, i := range indices.All() {
+		a := d.AttributeTable().At(int(i))
+		if d.StringTable().At(int(a.KeyStrindex())) == key {
+			return a.Value().AsString()
+		}
+	}
+	return ""
+}
+
+func (f folded) addSample(d pprofile.ProfilesDictionary, s pprofile.Sample) {
+	var frames []string
+	for _, i := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
+		frames = append(frames, otlpFrames(d, d.LocationTable().At(int(i)))...)
+	}
+	count := int64(s.TimestampsUnixNano().Len())
+	if s.Values().Len() > 0 {
+		count = 0
+		for _, value := range s.Values().All() {
+			count += value
+		}
+	}
+	f.add(attribute(d, s.AttributeIndices(), "thread.name"), frames, count)
+}
+
+func otlpFrames(d pprofile.ProfilesDictionary, l pprofile.Location) []string {
+	kernel := attribute(d, l.AttributeIndices(), "profile.frame.type") == "kernel"
+	var names []string
+	for _, line := range l.Lines().All() {
+		name := d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()
+		names = append(names, d.StringTable().At(int(name)))
+	}
+	if len(names) == 0 {
+		path := d.MappingTable().At(int(l.MappingIndex())).FilenameStrindex()
+		names = []string{unnamed(d.StringTable().At(int(path)), kernel, l.Address())}
+	}
+	return labels(names, kernel)
+}

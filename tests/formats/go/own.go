@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	v19 "go.opentelemetry.io/proto/otlp/profiles/v1development"
+	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+var kept [][]byte
+
+//go:noinline
+func spin(until time.Time) (n int) {
+	for time.Now().Before(until) {
+		for i := 0; i < 1000; i++ {
+			n += i * i
+		}
+	}
+	return n
+}
+
+//go:noinline
+func allocate() {
+	for i := 0; i < 64; i++ {
+		kept = append(kept, make([]byte, 1<<20))
+	}
+}
+
+// Uses the CPU for so long: something to record.
+func burn(seconds string) error {
+	n, err := strconv.ParseFloat(seconds, 64)
+	if err == nil {
+		spin(time.Now().Add(time.Duration(n * float64(time.Second))))
+	}
+	return err
+}
+
+// A CPU profile and a heap profile of this program, as Go's runtime writes them.
+func writeOwn(cpuPath, heapPath string) error {
+	var cpu bytes.Buffer
+	if err := pprof.StartCPUProfile(&cpu); err != nil {
+		return err
+	}
+	pprof.Do(context.Background(), pprof.Labels("thread", "spinner", "tid", "77"), func(context.Context) {
+		spin(time.Now().Add(700 * time.Millisecond))
+	})
+	spin(time.Now().Add(300 * time.Millisecond))
+	pprof.StopCPUProfile()
+	allocate()
+	runtime.GC()
+	if err := os.WriteFile(cpuPath, cpu.Bytes(), 0o644); err != nil {
+		return err
+	}
+	heap, err := os.Create(heapPath)
+	if err != nil {
+		return err
+	}
+	defer heap.Close()
+	return pprof.Lookup("heap").WriteTo(heap, 0)
+}
+
+// The stacks of anybody's pprof, by the type that pprof would show.
+func foldForeign(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	p, err := profile.Parse(file)
+	if err != nil {
+		return err
+	}
+	if err := p.CheckValid(); err != nil {
+		return err
+	}
+	value := len(p.SampleType) - 1
+	for i, t := range p.SampleType {
+		if t.Type == p.DefaultSampleType {
+			value = i
+		}
+		if t.Type == "samples" && p.SampleType[value].Type == "cpu" {
+			value = i // the same, in samples
+			break
+		}
+	}
+	out := folded{}
+	for _, s := range p.Sample {
+		if s.Value[value] == 0 {
+			continue
+		}
+		var frames []string
+		for _, l := range s.Location {
+			frames = append(frames, pprofFrames(l)...)
+		}
+		comm := baseName(p.Mapping[0].File)
+		if threads := s.Label["thread"]; len(threads) == 1 {
+			comm = threads[0]
+		}
+		out.add(comm, frames, s.Value[value])
+	}
+	out.print()
+	return nil
+}
+
+// A request as the collector's library writes it: keys and values of resources by reference.
+func writeRequest(path string) error {
+	data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(goodRequest())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// A request of schema 1.9: "f;leaf" by the thread "old", 5 times.
+func writeOld(path string) error {
+	text := func(s string) *common.AnyValue {
+		return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: s}}
+	}
+	data, err := proto.Marshal(&v19.ProfilesData{
+		ResourceProfiles: []*v19.ResourceProfiles{{
+			Resource: &resource.Resource{Attributes: []*common.KeyValue{
+				{Key: "service.name", Value: text("old service")},
+			}},
+			ScopeProfiles: []*v19.ScopeProfiles{{Profiles: []*v19.Profile{{
+				SampleType:   &v19.ValueType{TypeStrindex: 1, UnitStrindex: 2},
+				TimeUnixNano: 5000000000,
+				DurationNano: 1000000000,
+				Samples: []*v19.Sample{
+					{StackIndex: 1, AttributeIndices: []int32{1}, Values: []int64{2}},
+					{StackIndex: 1, AttributeIndices: []int32{1}, Values: []int64{3}},
+				},
+			}}}},
+		}},
+		Dictionary: &v19.ProfilesDictionary{
+			StringTable:   []string{"", "samples", "count", "leaf", "f", "thread.name"},
+			MappingTable:  []*v19.Mapping{{}},
+			FunctionTable: []*v19.Function{{}, {NameStrindex: 3}, {NameStrindex: 4}},
+			LocationTable: []*v19.Location{{}, {Lines: []*v19.Line{{FunctionIndex: 1}}},
+				{Lines: []*v19.Line{{FunctionIndex: 2}}}},
+			StackTable:     []*v19.Stack{{}, {LocationIndices: []int32{1, 2}}},
+			LinkTable:      []*v19.Link{{}},
+			AttributeTable: []*v19.KeyValueAndUnit{{}, {KeyStrindex: 5, Value: text("old")}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
