@@ -527,7 +527,7 @@ void elf_core_free(struct elf_core *core)
 
 /* --- look-ups -------------------------------------------------------------------------------- */
 
-const struct elf_core_segment *elf_core_segment_at(const struct elf_core *core, uint64_t addr)
+const struct elf_core_segment *elf_core_segment_behind(const struct elf_core *core, uint64_t addr)
 {
 	size_t lo = 0, hi = core->segments.nr;
 
@@ -535,14 +535,19 @@ const struct elf_core_segment *elf_core_segment_at(const struct elf_core *core, 
 		size_t mid = lo + (hi - lo) / 2;
 		const struct elf_core_segment *s = &core->segments.items[mid];
 
-		if (addr < s->vaddr)
+		if (s->vaddr + s->memsz > addr)
 			hi = mid;
-		else if (addr - s->vaddr < s->memsz)
-			return s;
 		else
 			lo = mid + 1;
 	}
-	return NULL;
+	return lo < core->segments.nr ? &core->segments.items[lo] : NULL;
+}
+
+const struct elf_core_segment *elf_core_segment_at(const struct elf_core *core, uint64_t addr)
+{
+	const struct elf_core_segment *s = elf_core_segment_behind(core, addr);
+
+	return s && s->vaddr <= addr ? s : NULL;
 }
 
 const struct elf_core_mapping *elf_core_mapping_at(const struct elf_core *core, uint64_t addr)

@@ -89,6 +89,8 @@ static inline void elf_core_free_p(struct elf_core **core)
 }
 /* The segment that covers `addr`, or NULL. */
 const struct elf_core_segment *elf_core_segment_at(const struct elf_core *core, uint64_t addr);
+/* The first segment that ends behind `addr`, or NULL. */
+const struct elf_core_segment *elf_core_segment_behind(const struct elf_core *core, uint64_t addr);
 /* The mapping of a file that covers `addr`, or NULL. */
 const struct elf_core_mapping *elf_core_mapping_at(const struct elf_core *core, uint64_t addr);
 /* All of `size` bytes at `addr`, or -EFAULT: the core has not got them all. */

@@ -274,6 +274,9 @@ TEST(memory_across_segments_and_not_beyond)
 	ASSERT_ERR(elf_core_memory(core, elf, ~0ull - 3, got, 16), EFAULT);
 	ASSERT_EQ(elf_core_segment_at(core, 0x10000)->flags, PF_R | PF_X);
 	ASSERT_PTR_NULL(elf_core_segment_at(core, 0x14000));
+	ASSERT_PTR_NULL(elf_core_segment_behind(core, 0x14000));
+	ASSERT_EQ(elf_core_segment_behind(core, 0)->vaddr, 0x10000);
+	ASSERT_EQ(elf_core_segment_behind(core, 0x11000)->vaddr, 0x11000);
 	ASSERT_EQ(core->bytes_missing, 0);
 	tear_down();
 }

@@ -1,0 +1,750 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde core` on real cores: what gdb says of them, and what is known of the program. TAP.
+
+    core_test.py [--sonde PROGRAM] [--workloads DIR] [--only REGEX] [--keep]
+
+Cores are made here and now: by the kernel, by gcore, and by qemu for aarch64. See docs/core.md.
+"""
+import argparse
+import collections
+import functools
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+A64_SYSROOT = "/usr/aarch64-linux-gnu"
+# The kernel keeps these of memory: /proc/PID/coredump_filter, core(5).
+FILTER_NOTHING, FILTER_ANONYMOUS, FILTER_DEFAULT, FILTER_ALL = 0, 1, 0x33, 0x7f
+GDB_SECONDS = 100
+
+
+class Skip(Exception):
+    """The machine has not got what the test needs."""
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip("no " + program)
+
+
+def run(argv, **options):
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                          text=True, errors="replace", **options)
+
+
+# --- making cores ------------------------------------------------------------------------------------------------------------
+
+
+class Maker:
+    """Makes programs and their cores in a folder of its own."""
+
+    def __init__(self, program, workloads, folder):
+        self.program = program
+        self.workloads = workloads
+        self.folder = folder
+        self.number = 0
+
+    def path(self, name):
+        self.number += 1
+        folder = os.path.join(self.folder, str(self.number))
+        os.mkdir(folder)
+        return os.path.join(folder, name)
+
+    def build(self, compiler="gcc", name="crash", flags=("-g", "-O2")):
+        need(compiler)
+        out = self.path(name)
+        subprocess.run([compiler, *flags, "-pthread", "-w", os.path.join(HERE, "crash.c"), "-o", out], check=True)
+        return out
+
+    def workload(self, name):
+        path = os.path.join(self.workloads, name)
+        if not os.path.exists(path):
+            raise Skip("no workload " + name)
+        return path
+
+    def start(self, argv, core_filter=FILTER_DEFAULT, **options):
+        folder = os.path.dirname(self.path("core"))
+
+        def prepare():
+            resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            with open("/proc/self/coredump_filter", "w", encoding="utf-8") as f:
+                f.write(hex(core_filter))
+
+        process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=prepare,
+                                   **options)
+        process.folder = folder
+        return process
+
+    @staticmethod
+    def core_of(process):
+        """The core of a process that has died; the kernel's core_pattern may lead elsewhere. Of what qemu ran, not of qemu."""
+        process.wait(120)
+        cores = sorted((name for name in os.listdir(process.folder) if "core" in name), key=lambda n: not n.startswith("qemu_"))
+        if not cores:
+            raise Skip("the kernel writes cores elsewhere: " + core_pattern())
+        return os.path.join(process.folder, cores[0])
+
+    def crash(self, exe, how, core_filter=FILTER_DEFAULT, before=()):
+        return self.core_of(self.start([*before, exe, how], core_filter, stdout=subprocess.DEVNULL))
+
+    def kill_at_work(self, argv, core_filter=FILTER_DEFAULT, signo=signal.SIGABRT):
+        """A workload, killed in the midst of its work."""
+        process = self.start(argv, core_filter, stdout=subprocess.DEVNULL)
+        while cpu_ticks(process.pid) < 20 and process.poll() is None:
+            time.sleep(0.01)
+        os.kill(process.pid, signo)
+        return self.core_of(process)
+
+    def standing(self, exe):
+        """A process whose threads all stand."""
+        process = self.start([exe, "stand"], stdout=subprocess.PIPE, text=True)
+        if process.stdout.readline() != "ready\n":
+            raise AssertionError("%s does not stand" % exe)
+        return process
+
+
+def core_pattern():
+    with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as f:
+        return f.read().strip()
+
+
+def cpu_ticks(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+# --- reading them ------------------------------------------------------------------------------------------------------------
+
+Frame = collections.namedtuple("Frame", "name pc object inlined")
+
+
+class Report:
+    """What `sonde core --json` says."""
+
+    def __init__(self, maker, core, *options, status=0):
+        done = run([maker.program, "core", core, "--json", *options], timeout=300)
+        self.errors = done.stderr
+        if done.returncode != status:
+            raise AssertionError("exit status %d: %s" % (done.returncode, done.stderr))
+        self.json = json.loads(done.stdout)
+        bias = {f["path"]: int(f["bias"], 16) for f in self.json["files"] if "bias" in f}
+        if "vdso" in self.json:
+            bias["[vdso]"] = int(self.json["vdso"], 16)
+        self.threads = {}
+        self.stops = {}
+        self.problems = {}
+        for thread in self.json["threads"]:
+            self.threads[thread["tid"]] = [
+                Frame(f["function"], int(f["address"], 16) + bias.get(f["object"], 0), f["object"], f["inlined"])
+                for f in thread["frames"]]
+            self.stops[thread["tid"]] = thread["stop"]
+            self.problems[thread["tid"]] = thread["problem"]
+
+    def first(self):
+        """The frames of the thread that died."""
+        return self.threads[self.json["threads"][0]["tid"]]
+
+    def states(self):
+        return {os.path.basename(f["path"]): f["state"] for f in self.json["files"]}
+
+
+def pcs(frames):
+    return [f.pc for f in frames if not f.inlined]
+
+
+def names(frames):
+    return [f.name for f in frames]
+
+
+def gdb_frames(core, exe, folder, gdb="gdb", sysroot=None):
+    """What gdb says: thread id -> frames."""
+    need(gdb)
+    output = tempfile.NamedTemporaryFile(dir=folder, suffix=".json", delete=False).name
+    argv = [gdb, "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off"]
+    if sysroot:
+        argv += ["-iex", "set sysroot " + sysroot]
+    argv += ["-ex", "file " + exe, "-ex", "core-file " + core, "-ex", "set backtrace past-main on",
+             "-ex", "source " + os.path.join(HERE, "gdb_frames.py")]
+    done = run(argv, timeout=GDB_SECONDS, env={**os.environ, "FRAMES": output})
+    try:
+        with open(output, encoding="utf-8") as f:
+            return {int(tid): frames for tid, frames in json.load(f).items()}
+    except ValueError:
+        raise AssertionError("gdb: " + done.stderr[-500:]) from None
+
+
+# --- comparing ---------------------------------------------------------------------------------------------------------------
+
+
+def debug_file(path):
+    """Where the distribution has the symbols of a stripped file; "" of that file itself."""
+    if path.startswith("/usr/lib/debug/"):
+        return ""
+    found = re.search(r"Build ID: (\w\w)(\w+)", run(["readelf", "-n", path]).stdout)
+    return "/usr/lib/debug/.build-id/%s/%s.debug" % found.groups() if found else ""
+
+
+@functools.lru_cache(maxsize=None)
+def symbols_at(path):
+    """Value -> all names of that address."""
+    found = collections.defaultdict(set)
+    if os.path.exists(debug_file(path)):
+        for value, at in symbols_at(debug_file(path)).items():
+            found[value] |= at
+    for option in ("--syms", "--dyn-syms"):
+        for line in run(["readelf", "-W", option, "-C", path]).stdout.splitlines():
+            fields = line.split(None, 7)
+            if len(fields) == 8 and fields[0].endswith(":") and fields[3] in ("FUNC", "IFUNC", "NOTYPE"):
+                found[int(fields[1], 16)].add(re.sub(r"@.*", "", fields[7]))
+    return found
+
+
+# What one of both writes and the other leaves out: clones, Rust's hashes; the vDSO's functions have two names each.
+LEFT_OUT = re.compile(r" \[clone .*\]|\.(constprop|part|isra|cold).*|::h[0-9a-f]{16}|^__(vdso|kernel)_")
+
+
+def same_name(ours, theirs, aliases):
+    if ours == theirs or ours is None or theirs is None:
+        return True
+    plain = [LEFT_OUT.sub("", name) for name in (ours, theirs)]
+    # C's functions, and gdb's way to write C++'s.
+    if plain[0] == plain[1] or plain[0].split("(")[0] == plain[1].split("(")[0]:
+        return True
+    return any(ours in found and theirs in found for found in aliases)
+
+
+def compare_thread(tid, ours, theirs, aliases):
+    """Frame by frame; gdb may go on where the thread begins (it takes what is on the stack there for frames)."""
+    real = [f for f in ours if not f.inlined]
+    # A tail call leaves no frame: gdb makes them up, out of the debug information of both functions.
+    other = [f for f in theirs if f["kind"] not in ("inline", "tail")]
+    for i, (a, b) in enumerate(zip(real, other)):
+        # A caller's address is its return address to gdb, the byte before it to us.
+        if b["pc"] - a.pc not in (0, 1):
+            return ["thread %d, frame %d: %s at 0x%x, gdb has %s at 0x%x" % (tid, i, a.name, a.pc, b["name"], b["pc"])]
+        if b["kind"] != "signal" and not same_name(a.name, b["name"], aliases):
+            return ["thread %d, frame %d: %s, gdb calls it %s" % (tid, i, a.name, b["name"])]
+    while len(real) < len(other) and other[-1]["name"] is None:
+        other.pop()
+    if len(real) < len(other):
+        return ["thread %d: %d frames, gdb has %d: %s" % (tid, len(real), len(other), [f["name"] for f in other[len(real):][:9]])]
+    if len(real) > len(other) + 1:  # gdb leaves out what it takes for outermost
+        return ["thread %d: %d frames, gdb has %d" % (tid, len(real), len(other))]
+    return []
+
+
+def inline_names(frames):
+    return [f.name for f in frames if f.inlined]
+
+
+def same_inlines(ours, theirs):
+    """The same functions; of Rust's generic ones the names differ: gdb makes them out of the debug information."""
+    return len(ours) == len(theirs) and all(a == b or "::" in a for a, b in zip(ours, theirs))
+
+
+def compare(report, theirs, paths=(), complete=True):
+    """Problems."""
+    problems = []
+    aliases = [s for path in paths for s in symbols_at(path).values()]
+    if set(report.threads) != set(theirs):
+        return ["threads %s, gdb has %s" % (sorted(report.threads), sorted(theirs))]
+    for tid, frames in report.threads.items():
+        problems += compare_thread(tid, frames, theirs[tid], aliases)
+        if complete and report.stops[tid] != "complete":
+            problems.append("thread %d: %s" % (tid, report.stops[tid]))
+        # Where gdb sees a function inlined, so do we.
+        inlined = [f["name"] for f in theirs[tid] if f["kind"] == "inline"]
+        if not same_inlines(inline_names(frames), inlined):
+            problems.append("thread %d: inlined %s, gdb has %s" % (tid, inline_names(frames), inlined))
+    return problems
+
+
+LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
+
+
+def against_gdb(maker, core, exe, complete=True, paths=None):
+    report = Report(maker, core)
+    problems = compare(report, gdb_frames(core, exe, maker.folder), paths or [exe, LIBC], complete)
+    return report, problems
+
+
+def expect(problems, what, is_right):
+    if not is_right:
+        problems.append(what)
+
+
+# --- the tests: each a function of a Maker that returns problems -------------------------------------------------------------
+
+
+def workload_test(name, args=()):
+    def test(maker):
+        exe = maker.workload(name)
+        core = maker.kill_at_work([exe, "30", *args])
+        report, problems = against_gdb(maker, core, exe)
+        s = report.json["signal"]
+        expect(problems, "signal: %s" % s, s["name"] == "SIGABRT" and s["sender_pid"] == os.getpid())
+        expect(problems, "files: %s" % report.states(), set(report.states().values()) <= {"verified"})
+        return problems
+    return test
+
+
+def crash_test(how, signo, middle, build=None):
+    def test(maker):
+        exe = maker.build(**(build or {}))
+        core = maker.crash(exe, how)
+        report, problems = against_gdb(maker, core, exe)
+        expect(problems, "signal: %s" % report.json["signal"], report.json["signal"]["name"] == signo)
+        chain = [n for n in names(report.first()) if n in ("main", "outer", "middle", "inner") or n in middle]
+        expect(problems, "chain: %s" % names(report.first()), chain == [*middle, "inner", "middle", "outer", "main"])
+        return problems
+    return test
+
+
+def segv_says_where(maker):
+    exe = maker.build()
+    report = Report(maker, maker.crash(exe, "segv"))
+    s = report.json["signal"]
+    problems = []
+    expect(problems, "signal: %s" % s, s["address"] == "0x10" and s["code"] == 1 and s["tid"] == report.json["pid"])
+    expect(problems, "description", "nothing is mapped" in s["description"])
+    text = run([maker.program, "core", maker.crash(exe, "segv")]).stdout.splitlines()
+    expect(problems, "headlines: %s" % text[:2], text[0].startswith("process ") and text[1].startswith("SIGSEGV at address 0x10"))
+    return problems
+
+
+def call_of_null(maker):
+    """gdb finds the caller too."""
+    exe = maker.build()
+    report, problems = against_gdb(maker, maker.crash(exe, "call"), exe)
+    expect(problems, "%s" % (report.first()[0],), report.first()[0].pc == 0)
+    expect(problems, "%s" % names(report.first()), names(report.first())[1:5] == ["die_call", "inner", "middle", "outer"])
+    return problems
+
+
+def stack_overflow(maker):
+    exe = maker.build()
+    core = maker.crash(exe, "overflow")
+    report, problems = against_gdb(maker, core, exe, complete=False)
+    expect(problems, "%d frames" % len(report.first()), names(report.first()) == ["recurse"] * 1024)
+    expect(problems, "%s" % report.stops, list(report.stops.values()) == ["max_frames"])
+    expect(problems, "%s" % report.problems, "overflowed" in list(report.problems.values())[0])
+    report = Report(maker, core, "--max-frames", "7")
+    expect(problems, "--max-frames 7: %d" % len(report.first()), len(report.first()) == 7)
+    return problems
+
+
+def hundred_threads(maker):
+    exe = maker.build()
+    report, problems = against_gdb(maker, maker.crash(exe, "threads"), exe)
+    expect(problems, "%d threads" % len(report.threads), len(report.threads) == 101)
+    expect(problems, "%s" % names(report.first()), names(report.first())[0] == "die_segv")
+    waiting = [t for t in report.threads.values() if "wait_here" in names(t) and "thread" in names(t)]
+    expect(problems, "%d wait" % len(waiting), len(waiting) == 100)
+    return problems
+
+
+def gcore_test(maker):
+    need("gcore")
+    exe = maker.build()
+    process = maker.standing(exe)
+    done = run(["gcore", "-o", os.path.join(process.folder, "core"), str(process.pid)], timeout=GDB_SECONDS)
+    process.kill()
+    process.wait()
+    core = os.path.join(process.folder, "core.%d" % process.pid)
+    if not os.path.exists(core):
+        raise Skip("gcore: " + done.stderr[-200:])
+    report, problems = against_gdb(maker, core, exe)
+    expect(problems, "%d threads" % len(report.threads), len(report.threads) == 4)
+    expect(problems, "files: %s" % report.states(), set(report.states().values()) == {"verified"})
+    return problems
+
+
+def is_prefix(short, whole):
+    return pcs(short) == pcs(whole)[:len(pcs(short))]
+
+
+def cut_off(maker):
+    """At any length: no stack that is not the whole core's, and as much of it as there is."""
+    exe = maker.build()
+    core = maker.crash(exe, "some")
+    whole = Report(maker, core)
+    size = os.path.getsize(core)
+    cut = os.path.join(maker.folder, "cut")
+    problems = []
+    shutil.copy(core, cut)
+    last = size
+    for length in [size - 1, size - 4096, *[size * n // 20 for n in range(19, 0, -1)], 65536, 30000, 20000, 17000]:
+        last = min(last, length)
+        os.truncate(cut, last)
+        report = Report(maker, cut)
+        expect(problems, "%d: missing bytes" % last, report.json["missing_bytes"] > 0)
+        for tid, frames in report.threads.items():
+            expect(problems, "%d: thread %d: %s" % (last, tid, names(frames)), is_prefix(frames, whole.threads[tid]))
+            expect(problems, "%d: thread %d has no frame" % (last, tid), frames)
+    for length in (4000, 2500, 1000, 300, 100, 64, 63, 20, 17, 4, 1):
+        os.truncate(cut, length)
+        done = run([maker.program, "core", cut])
+        lines = done.stderr.splitlines()
+        expect(problems, "%d: status %d, %s" % (length, done.returncode, lines),
+               done.returncode == 0 or (done.returncode == 1 and len(lines) == 1))
+    return problems
+
+
+def cut_keeps_the_first_thread(maker):
+    """The stack of the first thread lies at the core's end, the other threads' before it."""
+    exe = maker.build()
+    core = maker.crash(exe, "some")
+    whole = Report(maker, core)
+    os.truncate(core, os.path.getsize(core) - (200 << 10))
+    report = Report(maker, core)
+    first = report.json["threads"][0]["tid"]
+    problems = []
+    for tid in whole.threads:
+        if tid != first:
+            expect(problems, "thread %d: %s" % (tid, names(report.threads[tid])),
+                   names(report.threads[tid]) == names(whole.threads[tid]))
+    expect(problems, "thread %d: %s" % (first, report.problems[first]), "cut off" in (report.problems[first] or ""))
+    text = run([maker.program, "core", core]).stdout
+    expect(problems, text[:400], "the core is cut off" in text)
+    return problems
+
+
+def rebuilt(maker):
+    """The executable is another one by now: said once, not used; the right one under another name is."""
+    exe = maker.build()
+    core = maker.crash(exe, "abort")
+    whole = Report(maker, core)
+    kept = maker.path("kept")
+    shutil.move(exe, kept)
+    shutil.copy(maker.build(flags=("-O1", "-g")), exe)
+    problems = []
+    report = Report(maker, core)
+    said = [line for line in report.errors.splitlines() if "build-id differs" in line]
+    expect(problems, "said: %s" % report.errors, len(said) == 1 and exe in said[0])
+    expect(problems, "states: %s" % report.states(), report.states()["crash"] == "differs")
+    expect(problems, "frames: %s" % names(report.first()), not {"main", "outer"} & set(names(report.first())))
+    expect(problems, "libc's are there: %s" % names(report.first()), is_prefix(report.first(), whole.first()))
+    expect(problems, "stop: %s" % report.stops, "file_unreadable" in report.stops.values())
+    report = Report(maker, core, "--exe", kept)
+    expect(problems, "--exe: %s" % names(report.first()), report.threads == whole.threads and not report.errors)
+    report = Report(maker, core, "--exe", "/bin/sh")
+    expect(problems, "--exe /bin/sh: %s" % report.errors, report.errors.count("not used") == 1)
+    return problems
+
+
+def sysroot_and_build_ids(maker):
+    exe = maker.build()
+    core = maker.crash(exe, "abort")
+    whole = Report(maker, core)
+    root = maker.path("root")
+    problems = []
+    os.makedirs(root + os.path.dirname(exe))
+    shutil.move(exe, root + exe)
+    report = Report(maker, core)
+    expect(problems, "states: %s" % report.states(), report.states()["crash"] == "missing")
+    expect(problems, run([maker.program, "core", core]).stdout[:300],
+           "not found: " + exe in run([maker.program, "core", core]).stdout)
+    report = Report(maker, core, "--sysroot", root)
+    expect(problems, "--sysroot: %s" % report.states(), report.threads == whole.threads)
+    expect(problems, "--sysroot: %s" % report.json["files"][0], report.json["files"][0]["found"] == root + exe)
+    build_id = whole.json["files"][0]["build_id"]
+    folder = root + "/usr/lib/debug/.build-id/" + build_id[:2]
+    os.makedirs(folder)
+    shutil.move(root + exe, os.path.join(folder, build_id[2:]))
+    report = Report(maker, core, "--sysroot", root)
+    expect(problems, ".build-id: %s" % report.states(), report.threads == whole.threads)
+    return problems
+
+
+def nothing_but_registers(maker):
+    exe = maker.build()
+    report = Report(maker, maker.crash(exe, "segv", FILTER_NOTHING))
+    problems = []
+    expect(problems, "%s" % names(report.first()), names(report.first())[0] == "die_segv")
+    expect(problems, "%s" % report.problems, "left out" in list(report.problems.values())[0])
+    expect(problems, "states: %s" % report.states(), set(report.states().values()) == {"unverified"})
+    text = run([maker.program, "core", maker.crash(exe, "segv", FILTER_NOTHING)]).stdout
+    expect(problems, text[:300], "not verified" in text)
+    return problems
+
+
+def without_elf_headers(maker):
+    """No build-ids: found by path, and the auxiliary vector tells another program from it."""
+    exe = maker.build()
+    core = maker.crash(exe, "some", FILTER_ANONYMOUS)
+    report, problems = against_gdb(maker, core, exe)
+    expect(problems, "states: %s" % report.states(), set(report.states().values()) == {"unverified"})
+    report = Report(maker, core, "--exe", "/bin/sh")
+    expect(problems, "--exe /bin/sh: %s" % report.states(), report.json["files"][0]["found"] == exe)
+    shutil.copy("/bin/ls", exe)
+    report = Report(maker, core)
+    expect(problems, "ls in its place: %s" % report.states(), report.states()["crash"] == "differs")
+    return problems
+
+
+def everything_in_the_core(maker):
+    """All memory is in the core: it needs no file. (Names: only what the dynamic symbols have.)"""
+    exe = maker.build()
+    core = maker.crash(exe, "some", FILTER_ALL)
+    whole, problems = against_gdb(maker, core, exe)
+    os.unlink(exe)
+    report = Report(maker, core)
+    expect(problems, "states: %s" % report.states(), report.states()["crash"] == "memory")
+    for tid, frames in report.threads.items():
+        expect(problems, "thread %d: %s" % (tid, names(frames)),
+               pcs(frames) == pcs(whole.threads[tid]))
+    return problems
+
+
+def deleted(maker):
+    """The kernel writes the path with " (deleted)"; a file of that path with the build-id is the one."""
+    exe = maker.build()
+    process = maker.standing(exe)
+    kept = maker.path("kept")
+    shutil.copy2(exe, kept)
+    os.unlink(exe)
+    process.send_signal(signal.SIGABRT)
+    core = maker.core_of(process)
+    problems = []
+    report = Report(maker, core)
+    expect(problems, "states: %s" % report.states(), report.states()["crash"] == "missing")
+    shutil.copy2(kept, exe)
+    report = Report(maker, core)
+    expect(problems, "states: %s" % report.states(), report.states()["crash"] == "verified")
+    expect(problems, "%s" % names(report.first()), "stand" in names(report.first()))
+    return problems
+
+
+def text_and_json_agree(maker):
+    exe = maker.build()
+    core = maker.crash(exe, "some")
+    report = Report(maker, core)
+    text = run([maker.program, "core", core]).stdout
+    shown = {}
+    for line in text.splitlines():
+        thread = re.match(r"thread (\d+)", line)
+        frame = re.match(r"  #\d+ +(\S+)", line)
+        if thread:
+            shown[int(thread[1])] = []
+            last = int(thread[1])
+        elif frame:
+            shown[last].append(frame[1])
+    problems = []
+    for tid, frames in report.threads.items():
+        expect(problems, "thread %d: %s" % (tid, shown[tid]),
+               [n for n in shown[tid] if not n.startswith("[")] == [n for n in names(frames) if n])
+    report = Report(maker, core, "--no-inlines")
+    expect(problems, "--no-inlines", not any(inline_names(t) for t in report.threads.values()))
+    return problems
+
+
+def refused(maker):
+    """One line each, exit status 1, and what to do."""
+    need("zstd", "xz")
+    exe = maker.build()
+    core = maker.crash(exe, "abort")
+    os.truncate(core, 1 << 16)
+    folder = os.path.dirname(maker.path("x"))
+
+    def file(name, data):
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(data)
+        return os.path.join(folder, name)
+
+    with open(core, "rb") as f:
+        data = bytearray(f.read())
+    other, big = bytearray(data), bytearray(data)
+    other[18:20] = (243).to_bytes(2, "little")
+    big[5] = 2
+    big[16:20] = b"\0\4\0\x16"
+    run(["zstd", "-qk", core])
+    run(["xz", "-k", core])
+    os.mkfifo(os.path.join(folder, "fifo"))
+    cases = [
+        (file("empty", b""), "is empty"), (file("text", b"hello\n"), "no core file"), (folder, "no regular file"),
+        (os.path.join(folder, "fifo"), "no regular file"), (os.path.join(folder, "none"), "No such file"),
+        (exe, "no core: an executable"), (core + ".zst", "zstd -d"), (core + ".xz", "xz -dk"),
+        (file("lz4", b"\x04\x22\x4d\x18abcdef"), "lz4 -d"), (file("other", other), "another machine (RISC-V)"),
+        (file("big", big), "another machine (s390x)"), (file("head", data[:100]), "cut off"), (file("h", data[:18]), "cut off"),
+    ]
+    compat = os.path.join(maker.workloads, "compat32")
+    if os.path.exists(compat):
+        cases.append((maker.kill_at_work([compat, "30"]), "32-bit core (i386)"))
+    problems = []
+    for path, words in cases:
+        done = run([maker.program, "core", path], timeout=60)
+        lines = done.stderr.splitlines()
+        expect(problems, "%s: %d %s" % (words, done.returncode, lines),
+               done.returncode == 1 and len(lines) == 1 and words in lines[0] and not done.stdout)
+    for argv in ([], [core, core], ["--names", "long", core], ["--nonsense", core]):
+        done = run([maker.program, "core", *argv])
+        expect(problems, "%s: %d" % (argv, done.returncode), done.returncode == 2 and done.stderr.count("\n") == 1)
+    return problems
+
+
+# --- aarch64, by qemu --------------------------------------------------------------------------------------------------------
+
+
+def a64_exe(maker, *flags):
+    need("qemu-aarch64", "aarch64-linux-gnu-gcc")
+    return maker.build("aarch64-linux-gnu-gcc", flags=("-g", "-O2", *flags))
+
+
+def a64_core(maker, exe, how):
+    before = ["qemu-aarch64", "-L", A64_SYSROOT]
+    try:
+        return maker.crash(exe, how, before=before)
+    except Skip:
+        raise Skip("qemu writes no cores here") from None
+
+
+def a64_test(how, signo, middle, *flags):
+    """gdb does not see where a position-independent program is, when the core has not got its headers (qemu's cores)."""
+    def test(maker):
+        exe = a64_exe(maker, *flags)
+        core = a64_core(maker, exe, how)
+        report = Report(maker, core, "--sysroot", A64_SYSROOT, "--exe", exe)
+        problems = []
+        if "-static" in flags or "-no-pie" in flags:
+            theirs = gdb_frames(core, exe, maker.folder, "gdb-multiarch", A64_SYSROOT)
+            problems = compare(report, theirs, [exe, A64_SYSROOT + "/lib/libc.so.6"])
+        chain = [n for n in names(report.first()) if n in ("main", "outer", "middle", "inner") or n in middle]
+        expect(problems, "chain: %s" % names(report.first()), chain == [*middle, "inner", "middle", "outer", "main"])
+        for tid, stop in report.stops.items():
+            expect(problems, "thread %d: %s, %s" % (tid, stop, names(report.threads[tid])), stop == "complete")
+        expect(problems, "signal: %s" % report.json["signal"], report.json["signal"]["name"] == signo)
+        expect(problems, report.json["machine"], report.json["machine"] == "aarch64")
+        expect(problems, "states: %s" % report.states(), set(report.states().values()) == {"unverified"})
+        return problems
+    return test
+
+
+def a64_handler(maker):
+    """qemu's trampoline is in no file; gdb 13 does not come past it."""
+    exe = a64_exe(maker, "-static")
+    report = Report(maker, a64_core(maker, exe, "handler"))
+    chain = [n for n in names(report.first()) if n in ("die_abort", "on_signal", "die_handler", "middle", "main")]
+    problems = []
+    expect(problems, "%s" % names(report.first()), chain == ["die_abort", "on_signal", "die_handler", "middle", "main"])
+    expect(problems, "%s" % report.stops, set(report.stops.values()) == {"complete"})
+    return problems
+
+
+def a64_other_exe(maker):
+    """An aarch64 core, but not this program's: its entry point tells. One of this machine is none at all."""
+    exe = a64_exe(maker, "-static")
+    core = a64_core(maker, exe, "abort")
+    problems = []
+    for other in (a64_exe(maker, "-static", "-O0"), "/bin/sh"):
+        report = Report(maker, core, "--exe", other, "--sysroot", A64_SYSROOT)
+        expect(problems, "%s: %s" % (other, report.errors), report.errors.count("not used") == 1)
+        expect(problems, "%s: %s" % (other, names(report.first())), not any(names(report.first())))
+    return problems
+
+
+def a64_cut_off(maker):
+    exe = a64_exe(maker)
+    core = a64_core(maker, exe, "some")
+    options = ["--sysroot", A64_SYSROOT, "--exe", exe]
+    whole = Report(maker, core, *options)
+    problems = []
+    size = os.path.getsize(core)
+    for n in (9, 7, 5, 3, 1):
+        os.truncate(core, size * n // 10)
+        report = Report(maker, core, *options)
+        for tid, frames in report.threads.items():
+            expect(problems, "%d0 %%: thread %d: %s" % (n, tid, names(frames)), is_prefix(frames, whole.threads[tid]))
+    return problems
+
+
+WORKLOADS = ["chain", "chain_nopie", "chain_spie", "chain_strip", "chain_clang", "chain_fp", "chain_o0", "calls", "calls.static",
+             "deep", "sigasync", "sigasync.static", "threads", "threads.static", "callback", "cxxthrow", "cxxnames", "realign",
+             "dynframe", "tailcall", "vdso", "plt_lazy", "ucontext", "noreturn", "rust_chain"]
+
+TESTS = [
+    *[("workload-" + name, workload_test(name)) for name in WORKLOADS],
+    ("workload-sigasync-alt", workload_test("sigasync", ["alt"])),
+    ("segv", crash_test("segv", "SIGSEGV", ["die_segv"])),
+    ("fpe", crash_test("fpe", "SIGFPE", ["die_fpe"])),
+    ("abort-static", crash_test("abort", "SIGABRT", ["die_abort"], {"flags": ("-g", "-O2", "-static")})),
+    ("abort-clang", crash_test("abort", "SIGABRT", ["die_abort"], {"compiler": "clang", "flags": ("-g", "-O1")})),
+    ("handler", crash_test("handler", "SIGABRT", ["die_abort", "on_signal", "die_handler"])),
+    ("segv-says-where", segv_says_where),
+    ("call-of-null", call_of_null),
+    ("stack-overflow", stack_overflow),
+    ("hundred-threads", hundred_threads),
+    ("gcore", gcore_test),
+    ("cut-off", cut_off),
+    ("cut-off-within-stacks", cut_keeps_the_first_thread),
+    ("rebuilt", rebuilt),
+    ("sysroot-and-build-ids", sysroot_and_build_ids),
+    ("filter-nothing", nothing_but_registers),
+    ("filter-anonymous", without_elf_headers),
+    ("filter-all", everything_in_the_core),
+    ("deleted", deleted),
+    ("text-and-json", text_and_json_agree),
+    ("refused", refused),
+    ("aarch64-static", a64_test("some", "SIGABRT", ["die_abort"], "-static")),
+    ("aarch64", a64_test("some", "SIGABRT", ["die_abort"], "-no-pie")),
+    ("aarch64-pie", a64_test("some", "SIGABRT", ["die_abort"])),
+    ("aarch64-segv", a64_test("segv", "SIGSEGV", ["die_segv"], "-static")),
+    ("aarch64-segv-static-pie", a64_test("segv", "SIGSEGV", ["die_segv"], "-static-pie")),
+    ("aarch64-handler", a64_handler),
+    ("aarch64-other-exe", a64_other_exe),
+    ("aarch64-cut-off", a64_cut_off),
+]
+
+
+def run_test(number, name, test, maker):
+    skip = None
+    try:
+        problems = test(maker)
+    except Skip as e:
+        skip, problems = str(e), []
+    except Exception:  # a test's own fault is a failed test, and the others still run
+        problems = traceback.format_exc().splitlines()
+    print("%s %d - %s%s" % ("not ok" if problems else "ok", number, name, " # SKIP " + skip if skip else ""))
+    for line in problems[:20]:
+        print("#   %s" % str(line)[:1000])
+    sys.stdout.flush()
+    return not problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    root = os.environ.get("SONDE_BUILD_ROOT", "build")
+    parser.add_argument("--sonde", default=os.path.join(root, "sonde"))
+    parser.add_argument("--workloads", default=os.path.join(root, "tests", "workloads"))
+    parser.add_argument("--only", default="", help="run the tests whose name this matches")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary folder")
+    args = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="sonde-core-")
+    # Symbol tables of what this test builds are of no use to others.
+    os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
+    maker = Maker(os.path.abspath(args.sonde), os.path.abspath(args.workloads), folder)
+    tests = [t for t in TESTS if re.search(args.only, t[0])]
+    print("1..%d" % len(tests), flush=True)
+    failed = 0
+    for number, (name, test) in enumerate(tests, 1):
+        failed += not run_test(number, name, test, maker)
+    if args.keep:
+        print("# files: %s" % folder)
+    else:
+        shutil.rmtree(folder)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
