@@ -93,6 +93,10 @@ static inline const uint8_t *image_varint(const uint8_t *p, uint64_t *ret)
 {
 	uint64_t value = *p & 0x7f;
 
+	if (*p < 0x80) { /* nearly always */
+		*ret = value;
+		return p + 1;
+	}
 	for (unsigned int shift = 7; (*p++ & 0x80) && shift < 7 * IMAGE_VARINT_MAX; shift += 7)
 		value |= (uint64_t)(*p & 0x7f) << shift;
 	*ret = value;

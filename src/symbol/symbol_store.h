@@ -6,13 +6,14 @@
  * Building is done by child processes (this very program with a hidden command, or, in tests, a
  * fork), one a CPU at most, with the lowest priority, and limits on memory and time: a hostile or
  * huge file can take neither us nor the host down, and what it took is given back. Who waits raises
- * their priority.
+ * their priority. They end with the thread that owns the store, unless told to stay
+ * (symbol_store_wait()); the owner sees SIGCHLD of them, and must leave waiting for them to us.
  *
  * The cache: $XDG_CACHE_HOME/sonde/symbols, for root without it /var/cache/sonde/symbols, else
- * ~/.cache/sonde/symbols; a file a build-id (or htlhash), written aside and renamed, so that
- * several processes and kill -9 do no harm. A folder that others can write to is not used. Those
- * unused for longest go when it exceeds its cap. It is never needed: without it tables live in
- * memfds.
+ * ~/.cache/sonde/symbols; a file a build-id and size (or htlhash), written aside and renamed, so
+ * that several processes and kill -9 do no harm. A folder that others can write to, or replace, is
+ * not used. Those unused for longest go when it exceeds its cap. It is never needed: without it
+ * tables live in memfds. docs/symbols.md says more.
  *
  * One thread owns a store. Non-logging, but for `complain`.
  */
@@ -26,13 +27,17 @@ struct symbol_store;
 #define SYMBOL_CACHE_SIZE_DEFAULT (UINT64_C(2) << 30)
 
 struct symbol_store_options {
-	const char *cache_dir; /* NULL: the default; "": none */
+	const char *cache_dir; /* absolute; NULL: the default; "": none */
 	uint64_t cache_size;   /* 0: SYMBOL_CACHE_SIZE_DEFAULT */
-	/* argv of a program that builds: it finds the ELF file at fd 3, the output at fd 4, the
-	 * search as further arguments; see symbol_store_builder_main(). NULL: fork. */
+	/*
+	 * argv of a program that builds: an absolute path and what leads to
+	 * symbol_store_builder_main(), to which the store's own arguments go on. NULL: fork.
+	 * Borrowed as long as the store lives.
+	 */
 	char *const *builder;
 	uint64_t builder_memory; /* bytes one may take; 0: 2 GiB */
-	/* A cache that can't be used, debug files that differ, a build that failed: once each. */
+	/* A cache that can't be used, debug files that differ, a build that failed: once each. The
+	 * text lives until it returns. */
 	void (*complain)(void *ctx, const char *text);
 	void *ctx;
 };
@@ -59,7 +64,11 @@ static inline void symbol_store_free_p(struct symbol_store **s)
  * queues) building it. The same contents twice are one number. 0 or negative errno.
  */
 int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, uint32_t *ret_id);
-/* The table, or NULL: it is not there yet, or there is none (symbol_store_state() tells). */
+/*
+ * The table, or NULL: it is not there yet, or there is none (symbol_store_state() tells). A table
+ * of symbols alone may be followed by a better one at symbol_store_tick() or _wait(); both then
+ * live until the store is freed.
+ */
 const struct symbol_table *symbol_store_table(const struct symbol_store *s, uint32_t id);
 
 enum symbol_state {
@@ -78,9 +87,10 @@ struct symbol_progress {
 };
 /*
  * Waits until everything wanted is there, with normal priority, calling `progress` about four times
- * a second; it returns false to stop waiting. A file whose full table takes longer than
- * `patience_ms` (0: no limit) gets one of its symbol tables alone for now; its full one goes on
- * being built for the cache by the child, which outlives us. How many files are without any table.
+ * a second, and at once after a signal; it returns false to stop waiting (and may be NULL). A file
+ * whose full table is not there after `patience_ms` (0: no limit) gets one of its symbol tables
+ * alone for now; if its full one is in work, that goes on for the cache by the child, which
+ * outlives us. How many files are without any table.
  */
 size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 			 bool (*progress)(void *ctx, const struct symbol_progress *progress),
@@ -88,5 +98,5 @@ size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 /* Bytes that tables and the store itself take (mapped files count as far as they are resident). */
 size_t symbol_store_bytes(const struct symbol_store *s);
 
-/* What the builder program does: `argv` behind its hidden command's name. An exit status. */
+/* What the builder program does: argv[0] is its hidden command's name. An exit status. */
 int symbol_store_builder_main(int argc, char **argv);

@@ -202,33 +202,40 @@ uint64_t symbol_table_resident(const struct symbol_table *t)
 
 /* --- looking up ------------------------------------------------------------------------------- */
 
-static bool find_row(const struct rows *rows, uint32_t addr, struct image_row *ret)
+/* The last block that begins at or before `addr`, or NULL. Compiled to conditional moves. */
+static const struct image_block *find_block(const struct rows *rows, uint32_t addr)
 {
 	const struct image_block *block = rows->blocks;
-	struct image_row row, next;
-	uint32_t nr, left;
-	const uint8_t *p;
 
 	if (!rows->nr_blocks || block->addr > addr)
-		return false;
-	/* The last block that begins at or before `addr`; compiled to conditional moves. */
-	for (nr = rows->nr_blocks; nr > 1; nr -= nr / 2)
+		return NULL;
+	for (uint32_t nr = rows->nr_blocks; nr > 1; nr -= nr / 2)
 		block = block[nr / 2].addr <= addr ? block + nr / 2 : block;
 	if (block->offset >= rows->size)
-		return false;
-	left = rows->nr - (uint32_t)(block - rows->blocks) * IMAGE_BLOCK_ROWS;
+		return NULL;
+	/* Rows are the next to be read, but another stream's block is looked for first. */
+	__builtin_prefetch(rows->data + block->offset);
+	__builtin_prefetch(rows->data + block->offset + 64);
+	return block;
+}
+
+/* The row of that block that covers `addr`, which is not before it. */
+static struct image_row find_row(const struct rows *rows, const struct image_block *block,
+				 uint32_t addr)
+{
+	uint32_t left = rows->nr - (uint32_t)(block - rows->blocks) * IMAGE_BLOCK_ROWS;
+	struct image_row row, next = { .addr = block->addr };
+	const uint8_t *p = image_get_row(rows->data + block->offset, &next);
+
 	if (left > IMAGE_BLOCK_ROWS)
 		left = IMAGE_BLOCK_ROWS;
-	next = (struct image_row){ .addr = block->addr };
-	p = image_get_row(rows->data + block->offset, &next);
 	do {
 		row = next;
 		if (!--left)
 			break;
 		p = image_get_row(p, &next);
 	} while (next.addr <= addr);
-	*ret = row;
-	return true;
+	return row;
 }
 
 /* A scope as it is stored at `offset`. */
@@ -280,24 +287,28 @@ static void fill_function(const struct symbol_table *t, uint32_t number, struct 
 size_t symbol_table_find(const struct symbol_table *t, uint64_t addr, bool inlines,
 			 struct symbol_frame *ret, size_t max)
 {
-	struct image_row range, line;
+	const struct image_block *ranges, *lines;
+	struct image_row line = { 0 };
 	struct symbol_frame at;
 	struct scope scope;
-	uint32_t offset;
+	uint32_t offset, from_base;
 	size_t nr = 0;
 
 	if (addr < t->base || addr - t->base > UINT32_MAX || !max)
 		return 0;
-	if (!find_row(&t->ranges, (uint32_t)(addr - t->base), &range) || !range.value)
+	from_base = (uint32_t)(addr - t->base);
+	ranges = find_block(&t->ranges, from_base);
+	lines = find_block(&t->lines, from_base);
+	offset = ranges ? find_row(&t->ranges, ranges, from_base).value : 0;
+	if (!offset)
 		return 0;
-	if (!find_row(&t->lines, (uint32_t)(addr - t->base), &line))
-		line = (struct image_row){ 0 };
+	if (lines)
+		line = find_row(&t->lines, lines, from_base);
 	at = (struct symbol_frame){
 		.file = file_name(t, line.value),
 		.line = line.line,
 		.column = line.column,
 	};
-	offset = range.value;
 	for (size_t i = 0; i < SYMBOL_FRAMES_MAX && read_scope(t, offset, &scope); i++) {
 		at.inlined = scope.up;
 		if (inlines || !scope.up) {
