@@ -59,8 +59,8 @@ static void round_trip(const struct export_ops *ops, const struct profile *p)
 			abort();
 		if (!r)
 			compare(p, &again);
-		profile_fini(&again);
 	}
+	profile_fini(&again);
 	free(text);
 }
 
