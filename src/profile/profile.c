@@ -219,12 +219,19 @@ static bool same_stack(const struct profile *p, const struct profile_stack *know
 	       (!nr || !memcmp(p->stack_frames.items + known->first, frames, nr * sizeof(*frames)));
 }
 
+#define is_within(vec, item)                                                                       \
+	((item) && (uintptr_t)(item) >= (uintptr_t)(vec)->items &&                                 \
+	 (uintptr_t)(item) < (uintptr_t)((vec)->items + (vec)->nr))
+
 int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum stop_reason stop,
 		      uint32_t *ret)
 {
 	uint64_t hash = XXH3_64bits_withSeed(frames, nr * sizeof(*frames), stop);
 	int64_t found =
 		FIND(&p->stack_ids, &p->stacks, hash, same_stack(p, item, frames, nr, stop));
+	/* A part of a known stack may be added: then `frames` moves with what it lies in. */
+	bool is_own = is_within(&p->stack_frames, frames);
+	size_t at = is_own ? (size_t)(frames - p->stack_frames.items) : 0;
 	struct profile_stack stack;
 	int r;
 
@@ -237,6 +244,8 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 	r = vec_reserve(&p->stack_frames, p->stack_frames.nr + nr);
 	if (r)
 		return r;
+	if (is_own)
+		frames = p->stack_frames.items + at;
 	stack = (struct profile_stack){ .first = (uint32_t)p->stack_frames.nr,
 					.nr = (uint32_t)nr,
 					.stop = (uint8_t)stop };
@@ -333,16 +342,23 @@ void profile_drop_events(struct profile *p)
 	p->events_dropped = true;
 }
 
+/* The memory goes back, too: profile_bytes() is what a caller decides by when to clear. */
 void profile_clear_samples(struct profile *p)
 {
-	p->samples.nr = p->events.nr = p->threads.nr = p->processes.nr = 0;
-	p->stacks.nr = p->stack_frames.nr = p->frames.nr = p->lines.nr = 0;
+	vec_free(&p->samples);
+	vec_free(&p->events);
+	vec_free(&p->threads);
+	vec_free(&p->processes);
+	vec_free(&p->stacks);
+	vec_free(&p->stack_frames);
+	vec_free(&p->frames);
+	vec_free(&p->lines);
 	p->events_dropped = false;
-	map_clear(&p->sample_ids);
-	map_clear(&p->thread_ids);
-	map_clear(&p->process_ids);
-	map_clear(&p->stack_ids);
-	map_clear(&p->frame_ids);
+	map_fini(&p->sample_ids);
+	map_fini(&p->thread_ids);
+	map_fini(&p->process_ids);
+	map_fini(&p->stack_ids);
+	map_fini(&p->frame_ids);
 }
 
 /* --- names ------------------------------------------------------------------------------------ */

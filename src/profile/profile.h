@@ -187,7 +187,10 @@ int profile_add_frame(struct profile *p, const struct profile_frame *frame, uint
 /* The frame with these levels, which are part of its identity, new or known. */
 int profile_add_named_frame(struct profile *p, const struct profile_frame *frame,
 			    const struct profile_line *lines, size_t nr, uint32_t *ret);
-/* `frames` innermost first, without a truncation marker: that is made from `stop`. */
+/*
+ * `frames` innermost first, without a truncation marker: that is made from `stop`. They may lie in
+ * p->stack_frames.
+ */
 int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum stop_reason stop,
 		      uint32_t *ret);
 /*
@@ -209,7 +212,10 @@ int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack,
 int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu);
 /* Forgets all events: there is no room for them. The counts stay. */
 void profile_drop_events(struct profile *p);
-/* Forgets samples, events, threads, stacks and frames; strings, files and functions stay. */
+/*
+ * Forgets samples, events, processes, threads, stacks and frames, and gives their memory back;
+ * strings, files and functions stay.
+ */
 void profile_clear_samples(struct profile *p);
 
 /* Names a frame that was added without levels: one, of that name. -EEXIST if it was added with. */

@@ -2,6 +2,8 @@
 #include "profile/profile.h"
 #include "test.h"
 
+#include <string.h>
+
 /* `name` 0: without a name */
 static uint32_t add_frame(struct profile *p, uint16_t kind, uint32_t file, uint64_t address,
 			  uint32_t scope, uint32_t name)
@@ -190,5 +192,50 @@ TEST(the_bytes_held_grow_with_the_content)
 	for (uint64_t i = 0; i < 100000; i++)
 		ASSERT_EQ(add_frame(&p, 1, 0, i, 0, 0), i);
 	ASSERT(profile_bytes(&p) >= before + 100000 * sizeof(struct profile_frame));
+	profile_fini(&p);
+}
+
+/* Under AddressSanitizer this finds a `frames` that is read after its memory has moved. */
+TEST(a_part_of_a_known_stack_can_be_added)
+{
+	uint32_t frames[64], id, part;
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	for (uint32_t i = 0; i < 64; i++)
+		frames[i] = i;
+	for (uint32_t i = 0; i < 200; i++) {
+		frames[63] = 1000 + i;
+		ASSERT_OK(profile_add_stack(&p, frames, 64, STOP_COMPLETE, &id));
+		ASSERT_OK(profile_add_stack(&p, p.stack_frames.items + p.stacks.items[id].first + 1,
+					    63, STOP_STALE_MAPPING, &part));
+		ASSERT_EQ(p.stacks.items[part].nr, 63);
+		ASSERT(!memcmp(p.stack_frames.items + p.stacks.items[part].first, frames + 1,
+			       63 * sizeof(*frames)));
+	}
+	profile_fini(&p);
+}
+
+TEST(clearing_gives_memory_back)
+{
+	uint32_t frames[8], stack;
+	struct profile p;
+	size_t before;
+
+	ASSERT_OK(profile_init(&p));
+	before = profile_bytes(&p);
+	for (uint32_t i = 0; i < 20000; i++) {
+		for (uint32_t k = 0; k < 8; k++)
+			frames[k] = add_frame(&p, 1, 0, i + k, 0, 0);
+		ASSERT_OK(profile_add_stack(&p, frames, 8, STOP_COMPLETE, &stack));
+		ASSERT_OK(profile_add_comm_sample(&p, "x", stack, 1));
+	}
+	ASSERT(profile_bytes(&p) > before + (1 << 20));
+	profile_clear_samples(&p);
+	ASSERT(profile_bytes(&p) < before + (16 << 10));
+	ASSERT_EQ(add_frame(&p, 1, 0, 7, 0, 0), 0);
+	ASSERT_OK(profile_add_stack(&p, (uint32_t[]){ 0 }, 1, STOP_COMPLETE, &stack));
+	ASSERT_OK(profile_add_comm_sample(&p, "x", stack, 1));
+	ASSERT_EQ(profile_total(&p), 1);
 	profile_fini(&p);
 }
