@@ -16,7 +16,7 @@
  * Work beyond one pass over the sections: tables of abbreviations that units share, lists of
  * ranges, entries that others refer to, names. Real files take up to 1.6 times their size of it.
  */
-enum { BUDGET_PER_BYTE = 16, BUDGET_MIN = 1 << 20 };
+enum { BUDGET_PER_BYTE = 16, BUDGET_MIN = 1 << 20, UNIT_HEADER_COST = 64 };
 
 static uint64_t sections_size(const struct dwarf_sections *s)
 {
@@ -57,12 +57,55 @@ static void reading_fini(struct dwarf_reading *rd)
 	dwarf_file_fini(&rd->main);
 	dwarf_file_fini(&rd->alt);
 	dwarf_file_fini(&rd->split);
+	map_fini(&rd->split_seen);
 	map_fini(&rd->function_of);
 	vec_free(&rd->functions);
 	vec_free(&rd->scopes);
 	vec_free(&rd->ranges.v);
 	vec_free(&rd->names);
 	vec_free(&rd->levels);
+}
+
+/*
+ * Charges what a split unit costs, beside what its own size is worth: hostile skeletons may all
+ * refer to one unit, one file of many units, or shares of a package that overlap.
+ */
+static int charge_split(struct dwarf_reading *rd, const struct dwarf_cu *cu, uint64_t id)
+{
+	uint64_t size = cu->end - cu->start, cost = UNIT_HEADER_COST * rd->split.cus.nr;
+	const struct dwarf_sections *package = rd->split.package;
+	bool seen = map_get(&rd->split_seen, id);
+
+	if (package && package->info.data != rd->package) {
+		rd->package = package->info.data;
+		rd->budget += BUDGET_PER_BYTE * sections_size(package);
+	}
+	if (package || seen)
+		cost += size;
+	else
+		rd->budget += BUDGET_PER_BYTE * size;
+	if (!dwarf_spend(&rd->budget, cost))
+		return -EBADMSG;
+	return seen ? 0 : map_put(&rd->split_seen, id, 1);
+}
+
+static int open_split(struct dwarf_reading *rd, const struct dwarf_sections *sections,
+		      const struct dwarf_cu *skeleton, struct dwarf_cu **ret)
+{
+	struct dwarf_file *split = &rd->split;
+	int err;
+
+	split->s = *sections;
+	split->package = sections->cu_index.data ? sections : NULL;
+	err = dwarf_file_find_split(split, skeleton->id, ret);
+	if (!err)
+		err = charge_split(rd, *ret, skeleton->id);
+	if (err)
+		return err;
+	/* These are never split: the linker has to write them. */
+	split->s.addr = rd->main.s.addr;
+	split->s.ranges = rd->main.s.ranges;
+	return dwarf_cu_open(*ret, skeleton);
 }
 
 /*
@@ -82,20 +125,8 @@ static int find_split(struct dwarf_reading *rd, struct dwarf_cu *skeleton, struc
 	dwarf_file_init(&rd->split, &(struct dwarf_sections){ 0 }, &rd->budget);
 	if (rd->source->split)
 		err = rd->source->split(rd->source->ctx, &ref, &sections);
-	if (!err) {
-		rd->split.s = *sections;
-		/* These are never split: the linker has to write them. */
-		rd->split.s.addr = rd->main.s.addr;
-		rd->split.s.ranges = rd->main.s.ranges;
-		rd->split.package = sections->cu_index.data ? sections : NULL;
-		err = dwarf_file_find_split(&rd->split, skeleton->id, &cu);
-	}
-	if (!err) {
-		rd->split.s.addr = rd->main.s.addr;
-		rd->split.s.ranges = rd->main.s.ranges;
-		rd->budget += BUDGET_PER_BYTE * sections_size(&rd->split.s);
-		err = dwarf_cu_open(cu, skeleton);
-	}
+	if (!err)
+		err = open_split(rd, sections, skeleton, &cu);
 	if (err == -ENOMEM)
 		return err;
 	if (err)

@@ -35,7 +35,9 @@ struct dwarf_reading {
 	struct dwarf_file main, alt, split;
 	uint64_t budget;
 	struct dwarf_counts counts;
-	struct map lines_seen; /* offset of a line program -> 1 */
+	struct map split_seen;	/* id of a split unit -> 1 */
+	const uint8_t *package; /* the .dwp that has been reckoned with */
+	struct map lines_seen;	/* offset of a line program -> 1 */
 	VEC(struct dwarf_foreign) foreign;
 	struct map foreign_of; /* address of a unit -> index into foreign */
 	size_t foreign_cached; /* bytes */

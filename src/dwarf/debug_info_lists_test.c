@@ -453,6 +453,46 @@ TEST(many_references_to_one_list)
 	ASSERT(f.scopes.nr > 1 && f.counts.dropped > FUNCTIONS / 2);
 }
 
+static int find_same(void *ctx, const struct dwarf_split_ref *ref,
+		     const struct dwarf_sections **ret)
+{
+	(void)ref;
+	*ret = ctx;
+	return 0;
+}
+
+/* Thousands of skeletons of one split unit, which is large. The first ones have it. */
+TEST(many_skeletons_of_one_unit)
+{
+	enum { SKELETONS = 3000, FUNCTIONS = 3000 };
+	struct dw_writer w = { 0 }, dwo = { 0 };
+	struct dwarf_sections split;
+	struct flat f;
+	struct dw_unit u;
+
+	dw_abbrev(&w.abbrev, 1, DW_TAG_compile_unit, 0, DW_AT_dwo_name, DW_FORM_string, 0);
+	dw_put(&w.abbrev, 0, 1);
+	for (int i = 0; i < SKELETONS; i++) {
+		u = dw_begin_unit(&w.info, 5, DW_UT_skeleton, 8, 0x1234);
+		dw_uleb(&w.info, 1), dw_str(&w.info, "x.dwo");
+		dw_end_unit(&u);
+	}
+	dw_usual_abbrevs(&dwo.abbrev);
+	u = dw_begin_unit(&dwo.info, 5, DW_UT_split_compile, 8, 0x1234);
+	dw_uleb(&dwo.info, DW_UNIT), dw_put(&dwo.info, 0, 1);
+	for (uint64_t i = 0; i < FUNCTIONS; i++) {
+		dw_function(&dwo, "f", 0x1000 + i * 16, 16);
+		dw_end(&dwo);
+	}
+	dw_end(&dwo);
+	dw_end_unit(&u);
+	split = dw_sections(&dwo);
+	f = dw_read_source(&(struct dwarf_source){
+		.main = dw_sections(&w), .split = find_same, .ctx = &split });
+	ASSERT(f.scopes.nr >= FUNCTIONS);
+	ASSERT(f.counts.missing_split > SKELETONS / 2);
+}
+
 static int refuse(void *ctx, const struct dwarf_unit *unit)
 {
 	(void)unit;

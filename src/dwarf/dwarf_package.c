@@ -9,6 +9,11 @@
 
 #include <errno.h>
 
+enum {
+	/* Slots that are tried for an id; in a table two thirds full a few dozen are many. */
+	PROBES_MAX = 4096,
+};
+
 struct package_index {
 	uint32_t version, nr_columns, nr_units, nr_slots;
 	const uint8_t *ids, *rows, *columns, *offsets, *sizes;
@@ -55,7 +60,7 @@ static uint32_t find_row(const struct package_index *x, uint64_t id)
 	uint32_t mask = x->nr_slots - 1;
 	uint32_t slot = id & mask, step = ((id >> 32) & mask) | 1;
 
-	for (uint32_t i = 0; i < x->nr_slots; i++, slot = (slot + step) & mask) {
+	for (uint32_t i = 0; i < x->nr_slots && i < PROBES_MAX; i++, slot = (slot + step) & mask) {
 		uint32_t row = u32_at(x->rows, slot);
 		uint64_t at;
 

@@ -13,6 +13,8 @@
 enum {
 	/* Of tables and containers that are kept for units to come. */
 	CACHED_MAX = 32 << 20,
+	/* In bytes of sections. */
+	PACKAGE_LOOKUP_COST = 256,
 };
 
 void dwarf_file_init(struct dwarf_file *file, const struct dwarf_sections *sections,
@@ -426,7 +428,9 @@ static const char *packaged_name(struct dwarf_file *file, uint64_t signature)
 	struct dwarf_file view;
 	const char *name = NULL;
 
-	if (dwarf_package_find(file->package, &file->package->tu_index, signature, &sections))
+	if (!dwarf_spend(file->budget, PACKAGE_LOOKUP_COST) ||
+	    dwarf_package_find(file->package, &file->package->tu_index, signature, &sections) ||
+	    !dwarf_spend(file->budget, sections.info.size + sections.types.size))
 		return NULL;
 	dwarf_file_init(&view, &sections, file->budget);
 	view.is_dwo = true;
