@@ -24,11 +24,6 @@ struct task_struct {
 
 enum { TASK_PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 
-/* Its size is THREAD_SIZE: include/linux/sched.h. */
-union thread_union {
-	unsigned long stack[1];
-} __preserve;
-
 /* The helpers whose presence we ask for, in the kernel's own enum. */
 enum bpf_func_id___probe {
 	BPF_FUNC_get_current_task_btf___probe = 158, /* 5.11 */

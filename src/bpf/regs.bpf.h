@@ -15,7 +15,8 @@ enum user_part {
 
 #if defined(__TARGET_ARCH_x86)
 enum { REGS_SP = X86_RSP, REGS_ALL = 0xffff };
-enum { CS_RPL_MASK = 3, CS_USER32 = 0x23 }; /* arch/x86/include/asm/segment.h: __USER32_CS */
+/* arch/x86/include/asm/segment.h: __USER32_CS, __USER_CS, __USER_DS */
+enum { CS_RPL_MASK = 3, CS_USER32 = 0x23, CS_USER = 0x33, SS_USER = 0x2b };
 
 static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
 {
@@ -27,6 +28,13 @@ static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
 static __always_inline bool regs_compat(const user_regs_t *r)
 {
 	return (r->cs & 0xffff) == CS_USER32;
+}
+
+/* Does this look like registers of user mode? */
+static __always_inline bool regs_plausible(const user_regs_t *r)
+{
+	return ((r->cs & 0xffff) == CS_USER || (r->cs & 0xffff) == CS_USER32) &&
+	       (r->ss & 0xffff) == SS_USER;
 }
 
 #define COPY_REGS(to, from)                                                                        \
@@ -64,6 +72,12 @@ static __always_inline bool regs_compat(const user_regs_t *r)
 	return r->pstate & PSTATE_32BIT;
 }
 
+/* Does this look like registers of user mode? */
+static __always_inline bool regs_plausible(const user_regs_t *r)
+{
+	return r->pc && !(r->pc >> 52) && !(r->pstate & PSTATE_MODE_MASK) && !(r->pstate >> 32);
+}
+
 #define COPY_REGS(to, from)                                                                        \
 	do {                                                                                       \
 		UNROLL for (int i_ = 0; i_ < 31; i_++)(to)[i_] = (from)->regs[i_];                 \
@@ -72,21 +86,36 @@ static __always_inline bool regs_compat(const user_regs_t *r)
 #define REGS_PC(from) ((from)->pc)
 #endif
 
+/*
+ * For kernels without the helper: they are at the top of the task's kernel stack, task_pt_regs() of
+ * both architectures (before CONFIG_X86_FRED, which is younger than the helper). How big that is
+ * (THREAD_SIZE) no kernel's BTF says: 16 KiB; with KASAN, or big pages on aarch64, more.
+ */
+static __always_inline int user_regs_at_top(__u64 stack, user_regs_t *ret)
+{
+	__u64 top = stack - bpf_core_type_size(struct pt_regs);
+
+	if (!bpf_probe_read_kernel(ret, sizeof(*ret), (void *)(top + (16 << 10))) &&
+	    regs_plausible(ret))
+		return 0;
+	if (!bpf_probe_read_kernel(ret, sizeof(*ret), (void *)(top + (32 << 10))) &&
+	    regs_plausible(ret))
+		return 0;
+	if (!bpf_probe_read_kernel(ret, sizeof(*ret), (void *)(top + (64 << 10))) &&
+	    regs_plausible(ret))
+		return 0;
+	return -1;
+}
+
 /* The registers that the current task entered the kernel with. */
 static __always_inline int saved_user_regs(user_regs_t *ret)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 at;
 
-	if (bpf_core_enum_value_exists(enum bpf_func_id___probe, BPF_FUNC_task_pt_regs___probe)) {
-		at = (__u64)bpf_task_pt_regs(bpf_get_current_task_btf());
-	} else {
-		/* At the top of the task's kernel stack: task_pt_regs() of both architectures
-		 * (before CONFIG_X86_FRED, which is younger than the helper). */
-		at = (__u64)BPF_CORE_READ(task, stack) + bpf_core_type_size(union thread_union) -
-		     bpf_core_type_size(struct pt_regs);
-	}
-	return bpf_probe_read_kernel(ret, sizeof(*ret), (void *)at);
+	if (bpf_core_enum_value_exists(enum bpf_func_id___probe, BPF_FUNC_task_pt_regs___probe))
+		return bpf_probe_read_kernel(ret, sizeof(*ret),
+					     (void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
+	return user_regs_at_top((__u64)BPF_CORE_READ(task, stack), ret);
 }
 
 /* False if they can't be read. */

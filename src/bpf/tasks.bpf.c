@@ -90,13 +90,9 @@ static __always_inline bool is_on_cpu(const struct task_struct___tasks *t)
 /* As saved_user_regs() of bpf/regs.bpf.h, of any task. */
 static __always_inline int task_user_regs(struct task_struct *task, user_regs_t *ret)
 {
-	__u64 at;
-
 	if (bpf_core_enum_value_exists(enum bpf_func_id___probe, BPF_FUNC_task_pt_regs___probe))
 		return bpf_probe_read_kernel(ret, sizeof(*ret), (void *)bpf_task_pt_regs(task));
-	at = (__u64)BPF_CORE_READ(task, stack) + bpf_core_type_size(union thread_union) -
-	     bpf_core_type_size(struct pt_regs);
-	return bpf_probe_read_kernel(ret, sizeof(*ret), (void *)at);
+	return user_regs_at_top((__u64)BPF_CORE_READ(task, stack), ret);
 }
 
 static __always_inline void take_user(struct task_record *r, struct task_struct *task)
