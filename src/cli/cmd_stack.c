@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* Names from large debug information can wait for the next time: somebody looks at the screen. */
-enum { NAMES_PATIENCE_MS = 5000 };
+enum { NAMES_PATIENCE_MS = 10000 };
 
 struct stack_options {
 	const char *names;
