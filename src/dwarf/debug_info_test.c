@@ -46,14 +46,6 @@ __attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
 	ck_assert_msg(system(all) == 0, "failed: %s", command);
 }
 
-static bool have(const char *program)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "command -v %s >/dev/null", program);
-	return system(command) == 0;
-}
-
 static void make_dir(void)
 {
 	ASSERT_PTR_NONNULL(mkdtemp(dir));
@@ -280,8 +272,6 @@ CLANG(5_split_inlining, "-gdwarf-5 -gsplit-dwarf -fsplit-dwarf-inlining", "")
 TEST(clang_lld)
 {
 	make_dir();
-	if (!have("ld.lld"))
-		return;
 	build("lld", "clang++", "-gdwarf-5 -ffunction-sections", "-fuse-ld=lld -Wl,--gc-sections");
 	check_built("lld");
 	build("lld4", "clang++", "-gdwarf-4 -ffunction-sections", "-fuse-ld=lld -Wl,--gc-sections");
@@ -320,8 +310,6 @@ TEST(packages)
 TEST(supplementary_files)
 {
 	make_dir();
-	if (!have("dwz"))
-		return;
 	for (int version = 4; version <= 5; version++) {
 		char options[64];
 
