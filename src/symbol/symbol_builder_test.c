@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -137,6 +138,99 @@ TEST(relocatable_files_are_refused)
 	image = elf_writer_finish(w, &size);
 	ASSERT_OK(elf_file_open_memory(image, size, &elf));
 	ASSERT_ERR(symbol_table_build(elf, &options, -1, NULL), ENOTSUP);
+}
+
+/* --- this program's own debug information ----------------------------------------------------- */
+
+struct place {
+	uint64_t pc;
+	uint32_t line, inner_line, outer_line;
+};
+
+__attribute__((noinline)) static uint64_t caller_pc(void)
+{
+	return (uint64_t)(uintptr_t)__builtin_return_address(0);
+}
+
+static inline __attribute__((always_inline)) void inlined_twice(struct place *p)
+{
+	p->line = __LINE__ + 1;
+	p->pc = caller_pc() - 1;
+	__asm__ volatile("" ::: "memory");
+}
+
+static inline __attribute__((always_inline)) void inlined_once(struct place *p)
+{
+	p->inner_line = __LINE__ + 1;
+	inlined_twice(p);
+}
+
+__attribute__((noinline)) static void real_function(struct place *p)
+{
+	p->outer_line = __LINE__ + 1;
+	inlined_once(p);
+}
+
+static int find_bias(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	(void)size;
+	*(uint64_t *)ctx = info->dlpi_addr;
+	return 1; /* the first one is the program */
+}
+
+TEST(inlined_calls_of_this_program)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;
+	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
+	struct symbol_builder_options options = { .search.max_bytes = SIZE_MAX };
+	struct symbol_builder_stats stats;
+	struct symbol_frame frames[4];
+	struct place p;
+	uint64_t bias;
+
+	real_function(&p);
+	dl_iterate_phdr(find_bias, &bias);
+	ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+	if (!elf_file_section(elf, ".debug_info"))
+		return; /* built without -g */
+	ASSERT_OK(symbol_table_build(elf, &options, fd, &stats));
+	ASSERT_EQ(stats.dwarf.bad_units, 0);
+	t = open_table(fd);
+	ASSERT_EQ(symbol_table_find(t, p.pc - bias, true, frames, 4), 3);
+	ASSERT_STR(frames[0].name, "inlined_twice");
+	ASSERT_EQ(frames[0].line, p.line);
+	ASSERT_STR(frames[1].name, "inlined_once");
+	ASSERT_EQ(frames[1].line, p.inner_line);
+	ASSERT_STR(frames[2].name, "real_function");
+	ASSERT_EQ(frames[2].line, p.outer_line);
+	ASSERT(frames[0].start_line < frames[0].line && frames[2].start_line < frames[2].line);
+	for (int i = 0; i < 3; i++) {
+		ASSERT_EQ(frames[i].language, SYMBOL_LANGUAGE_C);
+		ASSERT_PTR_NONNULL(strstr(frames[i].file, "symbol_builder_test.c"));
+	}
+	ASSERT_EQ(symbol_table_find(t, p.pc - bias, false, frames, 4), 1);
+	ASSERT_STR(frames[0].name, "real_function");
+	ASSERT_EQ(frames[0].line, p.line);
+}
+
+/* Too little memory for the debug information: a table of symbols, which says so. */
+TEST(debug_information_that_is_too_big)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;
+	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
+	struct symbol_builder_options options = { .search.max_bytes = 1000 };
+	struct symbol_table_info info;
+
+	ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+	if (!elf_file_section(elf, ".debug_info"))
+		return;
+	ASSERT_OK(symbol_table_build(elf, &options, fd, NULL));
+	t = open_table(fd);
+	symbol_table_info(t, &info);
+	ASSERT(info.is_partial && !info.has_lines && !info.has_inlines);
+	ASSERT(info.nr_functions > 10);
 }
 
 /* --- units made by hand ----------------------------------------------------------------------- */

@@ -116,12 +116,9 @@ void symbol_store_free(struct symbol_store *s)
 		entry_release(s, &s->entries.items[i]);
 		symbol_table_free(s->entries.items[i].table);
 	}
-	for (size_t i = 0; i < s->replaced.nr; i++)
-		symbol_table_free(s->replaced.items[i]);
 	for (size_t i = 0; i < s->roots.nr; i++)
 		close(s->roots.items[i].fd);
 	vec_free(&s->entries);
-	vec_free(&s->replaced);
 	vec_free(&s->roots);
 	map_fini(&s->by_key);
 	map_fini(&s->complaints);
@@ -296,7 +293,7 @@ static int init_entry(struct symbol_store *s, const struct symbol_file *file, st
 	store_search(s, e, roots, &search);
 	e->fingerprint = debug_files_fingerprint(file->elf, &search);
 	if (s->cache >= 0 && !symbol_cache_get(s->cache, e->key, e->fingerprint, &table)) {
-		entry_set_table(s, e, table);
+		entry_set_table(e, table);
 		entry_release(s, e);
 		return 0;
 	}
@@ -362,8 +359,6 @@ size_t symbol_store_bytes(const struct symbol_store *s)
 		sum += e->path ? strlen(e->path) + 1 : 0;
 		sum += e->table ? symbol_table_resident(e->table) : 0;
 	}
-	for (size_t i = 0; i < s->replaced.nr; i++)
-		sum += symbol_table_resident(s->replaced.items[i]);
 	return sum;
 }
 

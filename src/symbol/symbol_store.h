@@ -98,5 +98,8 @@ size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 /* Bytes that tables and the store itself take (mapped files count as far as they are resident). */
 size_t symbol_store_bytes(const struct symbol_store *s);
 
-/* What the builder program does: argv[0] is its hidden command's name. An exit status. */
+/*
+ * What the builder program does: `argv` is what the store gave it, with or without a name before.
+ * An exit status.
+ */
 int symbol_store_builder_main(int argc, char **argv);

@@ -150,16 +150,16 @@ void entry_want_quick(struct symbol_store *s, struct entry *e)
 		settle(s, e);
 }
 
-void entry_set_table(struct symbol_store *s, struct entry *e, struct symbol_table *table)
+void entry_set_table(struct entry *e, struct symbol_table *table)
 {
 	struct symbol_table_info info;
 
-	symbol_table_info(table, &info);
-	if (e->table && vec_push(&s->replaced, e->table)) {
-		/* A better one is not worth to lose the one that is in use. */
+	/* Callers know functions by their numbers in the table that they have seen. */
+	if (e->table) {
 		symbol_table_free(table);
 		return;
 	}
+	symbol_table_info(table, &info);
 	e->table = table;
 	e->state = info.nr_functions ? SYMBOL_STATE_READY : SYMBOL_STATE_NONE;
 }
@@ -185,7 +185,7 @@ static int claim(struct symbol_store *s, struct entry *e, struct build *build)
 			return 0;
 	}
 	drop_output(s, e, build);
-	entry_set_table(s, e, table);
+	entry_set_table(e, table);
 	return 1;
 }
 
@@ -342,11 +342,9 @@ static void finish(struct symbol_store *s, struct entry *e, struct build *build)
 		build_failed(s, e, build);
 		return;
 	}
-	if (build == e->quick && e->table)
-		symbol_table_free(table);
-	else
-		entry_set_table(s, e, table);
-	if (build == e->full || !e->full || e->full->state == BUILD_DONE)
+	entry_set_table(e, table);
+	/* What else is in work is of use only to others. */
+	if (build == e->full || !build_is_running(e->full) || !e->full->claimed)
 		settle(s, e);
 }
 

@@ -60,11 +60,10 @@ struct root {
 struct symbol_store {
 	struct symbol_store_options options;
 	VEC(struct entry) entries;
-	struct map by_key;		     /* hash of the key -> entry */
-	VEC(struct root) roots;		     /* the first is our own */
-	VEC(struct symbol_table *) replaced; /* still in use by those who asked before */
-	struct map complaints;		     /* by hash: said already */
-	int cache;			     /* its folder, or -1 */
+	struct map by_key;	/* hash of the key -> entry */
+	VEC(struct root) roots; /* the first is our own */
+	struct map complaints;	/* by hash: said already */
+	int cache;		/* its folder, or -1 */
 	char *cache_path;
 	bool cache_failed;
 	uint32_t nr_children, max_children;
@@ -81,8 +80,8 @@ void store_cache_failed(struct symbol_store *s, int r);
 void store_search(const struct symbol_store *s, const struct entry *e, int *roots,
 		  struct debug_search *ret);
 
-/* The entry's table from now on, `table` is taken over. */
-void entry_set_table(struct symbol_store *s, struct entry *e, struct symbol_table *table);
+/* The entry's table from now on, if it has none yet; `table` is taken over. */
+void entry_set_table(struct entry *e, struct symbol_table *table);
 /* Ends what is being built, and gives back what that needs. */
 void entry_release(struct symbol_store *s, struct entry *e);
 /* Asks for a build; the entry fails if there is no memory. */

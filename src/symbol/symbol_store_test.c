@@ -436,6 +436,66 @@ TEST(changed_debug_files_are_noticed)
 	}
 }
 
+/* Debug files are looked for in the mount namespace (here: below the root) of the process. */
+TEST(debug_files_of_another_root)
+{
+	static const char code[0x100];
+	static const uint8_t link[] = "x.debug\0\0\0\0", id[20] = { 6 };
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL, *debug = NULL;
+	_cleanup_close_ int debug_fd = -1;
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	struct symbol_file file = { .fd = -1, .path = "/bin/x" };
+	unsigned int text;
+	uint32_t number;
+	size_t size;
+	pid_t pid;
+	int fds[2];
+	char c;
+
+	if (geteuid())
+		return; /* chroot() is root's */
+	elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
+			   sizeof(code));
+	elf_writer_section(w, ".gnu_debuglink", SHT_PROGBITS, 0, 0, link, 12);
+	elf_writer_build_id(w, id, sizeof(id));
+	image = elf_writer_finish(w, &file.size);
+	file.image = image;
+	w = elf_writer_new(ET_DYN, EM_X86_64);
+	text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
+				  sizeof(code));
+	elf_writer_build_id(w, id, sizeof(id));
+	elf_writer_symbol(w, SHT_SYMTAB, "in_its_root", STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
+	debug = elf_writer_finish(w, &size);
+	make_folder();
+	ASSERT_OK(mkdir(in_folder("bin"), 0700));
+	debug_fd = open(in_folder("bin/x.debug"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT_EQ(write(debug_fd, debug, size), (ssize_t)size);
+
+	ASSERT_OK(pipe(fds));
+	pid = fork();
+	ASSERT(pid >= 0);
+	if (!pid) {
+		if (chroot(folder) || write(fds[1], "x", 1) < 0)
+			_exit(1);
+		pause();
+	}
+	ASSERT_EQ(read(fds[0], &c, 1), 1);
+	s = open_store((struct symbol_store_options){ .cache_dir = "" });
+	ASSERT_OK(elf_file_open_memory(file.image, file.size, &elf));
+	file.elf = elf;
+	file.root_pid = pid;
+	ASSERT_OK(symbol_store_want(s, &file, &number));
+	/* It is looked for there even if the process has ended since. */
+	ASSERT_OK(kill(pid, SIGKILL));
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	ASSERT_STR(name_at(s, number, 0x1000), "in_its_root");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* --- room ------------------------------------------------------------------------------------- */
 
 static void set_age(uint8_t id, time_t seconds)
