@@ -73,6 +73,18 @@ static uint32_t named(struct example *e, enum frame_kind kind, uint32_t file_id,
 	return frame(e, kind, file_id, address, &l, 1);
 }
 
+static uint32_t scoped(struct example *e, uint32_t file_id, uint64_t address, uint32_t scope)
+{
+	const struct profile_frame f = {
+		.kind = FRAME_KIND_NATIVE, .file = file_id, .address = address, .scope = scope
+	};
+	uint32_t id = 0;
+
+	if (!e->error)
+		e->error = profile_add_frame(e->p, &f, &id);
+	return id;
+}
+
 static void add_files(struct example *e)
 {
 	e->kernel = file(e, "[kernel]", 0x11, 0);
@@ -141,6 +153,8 @@ static void add_samples(struct example *e)
 	uint32_t lost = frame(e, FRAME_KIND_KERNEL, e->kernel, kernel_text + 128, NULL, 0);
 	uint32_t unnamed = frame(e, FRAME_KIND_NATIVE, e->libc, 0x28000, NULL, 0);
 	uint32_t jitted = frame(e, FRAME_KIND_NATIVE, e->anon, 0x7f0000001000, NULL, 0);
+	uint32_t same_jitted = scoped(e, e->anon, 0x7f0000001000, 77);
+	uint32_t never = named(e, FRAME_KIND_NATIVE, e->app, 0x404000, "never_seen");
 	uint32_t vdso = frame(e, FRAME_KIND_NATIVE, e->vdso, 0x9a0, NULL, 0);
 	uint32_t go_frame = frame(e, FRAME_KIND_NATIVE, e->go, 0x401000, &go, 1);
 	uint32_t rust_frame = frame(e, FRAME_KIND_NATIVE, e->app, 0x402000, &rust, 1);
@@ -161,6 +175,9 @@ static void add_samples(struct example *e)
 	SAMPLE(sh, STOP_COMPLETE, 6, vdso, odd, start);
 	SAMPLE(sh, STOP_STACK_UNREADABLE, 1, lost, entry);
 	SAMPLE(swapper, STOP_COMPLETE, 9, idle);
+	/* One stack where nobody says whose memory it is. */
+	SAMPLE(worker, STOP_COMPLETE, 2, same_jitted, go_frame);
+	SAMPLE(worker, STOP_COMPLETE, 0, never, start);
 }
 
 static void describe_processes(struct example *e)

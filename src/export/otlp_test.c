@@ -240,6 +240,61 @@ TEST(tables_begin_empty_and_have_nothing_twice)
 	profile_fini(&p);
 }
 
+/* How many fields of these numbers are in there. */
+static size_t count_fields(struct wire w, uint32_t number)
+{
+	struct wire_field f;
+	size_t nr = 0;
+
+	while (wire_next(&w, &f) > 0)
+		nr += f.number == number;
+	return nr;
+}
+
+static struct wire field_of(struct wire w, uint32_t number)
+{
+	struct wire_field f;
+
+	while (wire_next(&w, &f) > 0)
+		if (f.number == number)
+			return wire_of(f.data, f.size);
+	FAIL("no field %u", number);
+	return w;
+}
+
+/* Many receivers don't resolve key_strindex (3) and string_value_strindex (8). */
+TEST(keys_and_values_are_inline)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size, attributes = 0;
+	struct wire w, resource, value;
+	struct wire_field f;
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(example_profile(&p, EXAMPLE_EVENTS));
+	data = write_as(&export_otlp, &p, &size);
+	resource = field_of(field_of(wire_of(data, size), OTLP_RESOURCE_PROFILES), OTLP_GROUP_HEAD);
+	while (wire_next(&resource, &f) > 0) {
+		w = wire_of(f.data, f.size);
+		attributes++;
+		ASSERT_EQ(count_fields(w, 1), 1);
+		ASSERT_EQ(count_fields(w, 3), 0);
+		ASSERT_EQ(count_fields(field_of(w, 2), 8), 0);
+	}
+	ASSERT(attributes > 10);
+	w = field_of(wire_of(data, size), OTLP_DICTIONARY);
+	while (wire_next(&w, &f) > 0) {
+		if (f.number != OTLP_ATTRIBUTE_TABLE || !f.size)
+			continue;
+		value = field_of(wire_of(f.data, f.size), 2);
+		ASSERT_EQ(count_fields(value, 8), 0);
+		ASSERT(count_fields(value, 1) + count_fields(value, 2) + count_fields(value, 3) ==
+		       1);
+	}
+	profile_fini(&p);
+}
+
 /* The end of a profile is exclusive, so an event at its end moves it. */
 TEST(the_duration_covers_the_events)
 {
