@@ -6,6 +6,7 @@
  */
 #include "export/call_tree.h"
 
+#include "export/places.h"
 #include "util/cleanup.h"
 
 #include <string.h>
@@ -55,7 +56,7 @@ static void write_paths(struct paths *paths, const struct profile *p,
 
 	for (size_t i = 0; i < p->stacks.nr; i++) {
 		const struct profile_stack *stack = &p->stacks.items[i];
-		const uint32_t *frames = p->stack_frames.items + stack->first;
+		const uint32_t *frames = stack_frames(p, stack);
 
 		paths->by_stack[i].functions = out;
 		if (stack->stop < STOP_MAX_ && f->truncated[stack->stop] != UINT32_MAX)

@@ -28,11 +28,19 @@ static bool ends_with(const char *s, const char *end)
 
 const struct export_ops *export_by_path(const char *path)
 {
+	const struct export_ops *found = NULL;
+	size_t longest = 0;
+
 	if (!strcmp(path, "-"))
 		return &export_folded;
-	for (size_t i = 0; export_formats[i]; i++)
-		for (const char *const *e = export_formats[i]->extensions; *e; e++)
-			if (ends_with(path, *e))
-				return export_formats[i];
-	return NULL;
+	/* The longest one: ".linux-perf.txt" is not ".txt". */
+	for (size_t i = 0; export_formats[i]; i++) {
+		for (const char *const *e = export_formats[i]->extensions; *e; e++) {
+			if (!ends_with(path, *e) || strlen(*e) <= longest)
+				continue;
+			longest = strlen(*e);
+			found = export_formats[i];
+		}
+	}
+	return found;
 }

@@ -218,7 +218,7 @@ static int add_node(struct writer *w, uint32_t frame, int64_t *at)
 /* A stack's nodes, the outermost first, so that a prefix stands before what it is one of. */
 static int add_stack(struct writer *w, const struct profile_stack *stack, int64_t *ret)
 {
-	const uint32_t *frames = w->p->stack_frames.items + stack->first;
+	const uint32_t *frames = stack_frames(w->p, stack);
 	int64_t at = -1;
 	int r = 0;
 

@@ -74,10 +74,16 @@ static bool is_empty(struct text line)
 	return true;
 }
 
-/* "# ..." is a comment. A thread may be called "#1", but blanks of its name are '_'. */
+/* "# ..." is a comment; a thread may be called "#" or "#1", but blanks of its name are '_'. */
 static bool is_skipped(struct text line)
 {
-	return is_empty(line) || (line.s[0] == '#' && (line.len < 2 || is_blank(line.s[1])));
+	uint64_t count;
+
+	if (is_empty(line))
+		return true;
+	if (line.s[0] != '#' || (line.len > 1 && !is_blank(line.s[1])))
+		return false;
+	return !take_count(&line, &count) || line.len > 1;
 }
 
 /*
@@ -174,23 +180,33 @@ static int add_element(struct reader *reader, struct text name)
 	return read_stack_close_frame(&reader->stack, kind, file, address);
 }
 
+/* Takes "<separator>12" off the end. */
+static bool take_id(struct text *text, char separator, int32_t *ret)
+{
+	size_t at = text->len;
+	uint64_t n;
+
+	while (at && text->s[at - 1] != separator)
+		at--;
+	if (!at || !text_number((struct text){ text->s + at, text->len - at }, &n) || n > INT32_MAX)
+		return false;
+	text->len = at - 1;
+	*ret = (int32_t)n;
+	return true;
+}
+
 /* "comm-12/34" has PID and TID behind it. "comm-12" does not: many threads are called so. */
 static void parse_ids(struct text *comm, int32_t *ret_pid, int32_t *ret_tid)
 {
-	const char *slash = memrchr(comm->s, '/', comm->len);
-	const char *dash = slash ? memrchr(comm->s, '-', (size_t)(slash - comm->s)) : NULL;
-	uint64_t pid, tid;
+	struct text rest = *comm;
+	int32_t pid, tid;
 
 	*ret_pid = *ret_tid = 0;
-	if (!dash || dash == comm->s ||
-	    !text_number((struct text){ dash + 1, (size_t)(slash - dash - 1) }, &pid) ||
-	    !text_number((struct text){ slash + 1, (size_t)(comm->s + comm->len - slash - 1) },
-			 &tid) ||
-	    pid > INT32_MAX || tid > INT32_MAX)
+	if (!take_id(&rest, '/', &tid) || !take_id(&rest, '-', &pid) || !rest.len)
 		return;
-	*ret_pid = (int32_t)pid;
-	*ret_tid = (int32_t)tid;
-	comm->len = (size_t)(dash - comm->s);
+	*comm = rest;
+	*ret_pid = pid;
+	*ret_tid = tid;
 }
 
 static int add_sample(struct reader *reader, struct text comm, uint32_t stack, uint64_t count)

@@ -307,6 +307,15 @@ static bool parse_frame(struct text line, struct frame_line *ret)
 	return true;
 }
 
+/* Behind the time stand an event and what it says, or at once the sample's one frame. */
+static bool is_header(struct text line, struct header *ret)
+{
+	struct frame_line frame;
+
+	return parse_header(line, ret) && (ret->event.len || !ret->payload.len ||
+					   (parse_frame(ret->payload, &frame) && frame.dso.len));
+}
+
 static int add_file(struct reader *r, struct text dso, bool kernel, uint32_t *ret)
 {
 	const char *path;
@@ -508,7 +517,7 @@ static int read_line(struct reader *r, struct text line, size_t number, char pro
 	}
 	if (line.s[0] == '#')
 		return read_comment(r, line);
-	if (line.s[0] != '\t' && parse_header(line, &header)) {
+	if (line.s[0] != '\t' && is_header(line, &header)) {
 		err = finish_sample(r);
 		return err ? err : begin_sample(r, &header);
 	}
@@ -592,7 +601,7 @@ bool perf_text_recognise(const void *data, size_t size)
 		if (!line.len || line.s[0] == '#' || !trim(line).len)
 			continue;
 		/* "comm 12" alone may be much else: then a frame has to follow. */
-		return parse_header(line, &header) &&
+		return is_header(line, &header) &&
 		       (header.has_time || header.event.len ||
 			(text_next_line(&lines, &line) && line.len && line.s[0] == '\t'));
 	}

@@ -40,6 +40,13 @@ const char *place_source(const struct profile *p, const struct place *place);
 /* Its ELF file, "[kernel]", ...; "" if that is not known. */
 const char *place_object(const struct profile *p, const struct place *place);
 
+/* The stack's frames, innermost first; NULL if it has none. */
+static inline const uint32_t *stack_frames(const struct profile *p,
+					   const struct profile_stack *stack)
+{
+	return stack->nr ? p->stack_frames.items + stack->first : NULL;
+}
+
 /* A thread's name for people: its comm, "[no_name]" if that is not known. */
 const char *thread_name(const struct profile *p, uint32_t thread);
 /* The marker's text: "[truncated: reason]". */

@@ -45,7 +45,7 @@ static void writer_fini(struct writer *w)
 static int list_places(struct writer *w, uint32_t stack_id)
 {
 	const struct profile_stack *stack = &w->p->stacks.items[stack_id];
-	const uint32_t *frames = w->p->stack_frames.items + stack->first;
+	const uint32_t *frames = stack_frames(w->p, stack);
 	int r = 0;
 
 	w->wanted.nr = 0;

@@ -249,6 +249,16 @@ TEST(perf_text_that_is_none_is_refused_with_its_line)
 {
 	assert_refused(&export_perf, "a 1 1.5: cycles: \n\t10 f (/x)\n\nwhat is this\n",
 		       "line 4: no sample begins like this: 'what is this'");
+	assert_refused(&export_perf, "a 1 1.5: cycles\n", "line 1: no sample begins like this");
 	assert_refused(&export_perf, "\t10 f (/x)\n", "line 1: a frame of no sample");
 	assert_refused(&export_perf, "{\"a\":1}\n", "line 1: no sample begins like this");
+}
+
+TEST(the_longest_extension_counts)
+{
+	ASSERT(export_by_path("x.linux-perf.txt") == &export_perf);
+	ASSERT(export_by_path("x.txt") == &export_folded);
+	ASSERT(export_by_path("a.speedscope.json") == &export_speedscope);
+	ASSERT(export_by_path("a.firefox.json") == &export_firefox);
+	ASSERT_PTR_NULL(export_by_path("a.json"));
 }
