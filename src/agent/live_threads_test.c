@@ -133,17 +133,17 @@ TEST(a_sample_has_registers_by_their_dwarf_numbers_and_as_much_stack_as_was_fill
 	ASSERT_EQ(c.regs[8], 0x109);  /* r8, behind ip */
 	ASSERT_EQ(c.regs[15], 0x110); /* r15 */
 	ASSERT_EQ(c.pc, 0x108);
-	ASSERT_EQ(c.stack_start, 0x107);
+	ASSERT_EQ(c.stack_start, 0x107 - RAW_STACK_BELOW);
 #else
 	ASSERT_EQ(c.regs[0], 0x100);
 	ASSERT_EQ(c.regs[31], 0x11f);
 	ASSERT_EQ(c.pc, 0x120);
-	ASSERT_EQ(c.stack_start, 0x11f);
+	ASSERT_EQ(c.stack_start, 0x11f - RAW_STACK_BELOW);
 #endif
 	ASSERT_EQ(c.nr_kernel, 2);
 	ASSERT_EQ(c.kernel[0], 0xffffffff81000010);
-	ASSERT_EQ(c.stack_size, 24);
-	ASSERT(!memcmp(c.stack, s.stack, 24));
+	ASSERT_EQ(c.stack_size, RAW_STACK_BELOW + 24);
+	ASSERT(!memcmp(c.stack + RAW_STACK_BELOW, s.stack, 24));
 	ASSERT(!c.is_compat);
 	free(c.stack);
 }

@@ -18,6 +18,11 @@ enum {
 	PERIOD_NS = 100000,
 	RING_SIZE = 128 << 10, /* one record is 64 KiB at most */
 	STACK_MAX = 65528,     /* below 64 KiB, a multiple of 8 */
+	/*
+	 * The copy begins at the stack pointer, but the walker also looks below (RAW_STACK_BELOW).
+	 * A word of these bytes is no address: if one matters, the walk ends there and then.
+	 */
+	NOT_COPIED = 0xa5,
 };
 
 #if defined(__x86_64__)
@@ -186,12 +191,13 @@ int thread_event_parse(const void *data, size_t size, struct caught_thread *ret)
 	filled = room ? take_u64(&r) : 0;
 	if (r.bad || !stack || filled > room)
 		return -EBADMSG;
-	caught.stack_start = caught.regs[STACK_POINTER];
-	caught.stack_size = (uint32_t)filled;
-	caught.stack = malloc(filled ? filled : 1);
+	caught.stack_start = caught.regs[STACK_POINTER] - RAW_STACK_BELOW;
+	caught.stack_size = RAW_STACK_BELOW + (uint32_t)filled;
+	caught.stack = malloc(caught.stack_size);
 	if (!caught.stack)
 		return -ENOMEM;
-	memcpy(caught.stack, stack, filled);
+	memset(caught.stack, NOT_COPIED, RAW_STACK_BELOW);
+	memcpy(caught.stack + RAW_STACK_BELOW, stack, filled);
 	*ret = caught;
 	return 0;
 }

@@ -13,8 +13,8 @@ struct caught_thread {
 	uint64_t pc;
 	uint64_t regs[UNWIND_REGS_MAX];
 	uint64_t stack_start;
-	uint32_t stack_size;
-	uint8_t *stack; /* the caller's to free */
+	uint32_t stack_size; /* from a little below the stack pointer on */
+	uint8_t *stack;	     /* the caller's to free */
 	uint32_t nr_kernel;
 	uint64_t kernel[SAMPLE_MAX_KERNEL_FRAMES];
 };

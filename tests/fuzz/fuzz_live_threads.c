@@ -33,7 +33,7 @@ static void parse_sample(const uint8_t *data, size_t size)
 
 	if (thread_event_parse(data, size, &c))
 		return;
-	if (c.stack_size > size || c.nr_kernel > SAMPLE_MAX_KERNEL_FRAMES)
+	if (c.stack_size > RAW_STACK_BELOW + size || c.nr_kernel > SAMPLE_MAX_KERNEL_FRAMES)
 		abort();
 	free(c.stack);
 }
