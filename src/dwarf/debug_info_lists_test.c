@@ -363,6 +363,75 @@ TEST(packages_by_hand)
 	}
 }
 
+/* --- lines ---------------------------------------------------------------------------------- */
+
+/* A program of version 2: one file, one row at `addr`, of 16 bytes. Its offset. */
+static uint64_t write_program(struct dw_bytes *b, const char *file, uint64_t addr)
+{
+	static const uint8_t lengths[] = { 0, 1, 1, 1, 1, 0, 0, 0, 1 };
+	uint64_t start = b->nr;
+
+	dw_put(b, 0, 4), dw_put(b, 2, 2), dw_put(b, 0, 4);
+	dw_put(b, 1, 1), dw_put(b, 1, 1), dw_put(b, (uint8_t)-5, 1), dw_put(b, 14, 1);
+	dw_put(b, sizeof(lengths) + 1, 1);
+	for (size_t i = 0; i < sizeof(lengths); i++)
+		dw_put(b, lengths[i], 1);
+	dw_put(b, 0, 1); /* directories */
+	dw_str(b, file), dw_put(b, 0, 3), dw_put(b, 0, 1);
+	dw_patch(b, start + 6, b->nr - (start + 10), 4);
+	dw_put(b, 0, 1), dw_uleb(b, 9), dw_put(b, 2, 1), dw_put(b, addr, 8);
+	dw_put(b, 1, 1);				 /* a row */
+	dw_put(b, 2, 1), dw_uleb(b, 0x10);		 /* further on */
+	dw_put(b, 0, 1), dw_uleb(b, 1), dw_put(b, 1, 1); /* the end */
+	dw_patch(b, start, b->nr - (start + 4), 4);
+	return start;
+}
+
+/* Rows come once; files with every unit that numbers them, also those of another unit's table. */
+TEST(shared_line_programs)
+{
+	static const char *const files[] = { "/one.c", "/one.c", "/two.c", "" };
+	struct dw_writer w = { 0 };
+	uint64_t one = write_program(&w.line, "/one.c", 0x1000);
+	uint64_t two = write_program(&w.line, "/two.c", 0x1300);
+	uint64_t declared = 0;
+	struct flat f;
+
+	dw_abbrev(&w.abbrev, 1, DW_TAG_compile_unit, 1, DW_AT_stmt_list, DW_FORM_sec_offset, 0);
+	dw_abbrev(&w.abbrev, 2, DW_TAG_subprogram, 0, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		  DW_FORM_udata, DW_AT_decl_file, DW_FORM_udata, 0);
+	dw_abbrev(&w.abbrev, 3, DW_TAG_subprogram, 0, DW_AT_name, DW_FORM_string, DW_AT_decl_file,
+		  DW_FORM_udata, 0);
+	dw_abbrev(&w.abbrev, 4, DW_TAG_subprogram, 0, DW_AT_low_pc, DW_FORM_addr, DW_AT_high_pc,
+		  DW_FORM_udata, DW_AT_abstract_origin, DW_FORM_ref_addr, 0);
+	dw_put(&w.abbrev, 0, 1);
+	for (int i = 0; i < 4; i++) {
+		struct dw_unit u = dw_begin_unit(&w.info, 4, 0, 8, 0);
+
+		dw_uleb(&w.info, 1), dw_put(&w.info, i == 3 ? two : one, 4);
+		dw_uleb(&w.info, i == 2 ? 4 : 2);
+		dw_put(&w.info, 0x1000 + 0x100 * i, 8), dw_uleb(&w.info, 16);
+		if (i == 2) /* in the unit to come, behind its only function */
+			declared = w.info.nr, dw_put(&w.info, 0, 4);
+		else
+			dw_uleb(&w.info, i == 3 ? 2 : 1); /* there is no second file */
+		if (i == 3) {
+			dw_patch(&w.info, declared, w.info.nr, 4);
+			dw_uleb(&w.info, 3), dw_str(&w.info, "f"), dw_uleb(&w.info, 1);
+		}
+		dw_end(&w);
+		dw_end_unit(&u);
+	}
+	f = dw_read(&w);
+	ASSERT_EQ(f.counts.bad_units + f.counts.dropped, 0);
+	ASSERT_EQ(f.rows.nr, 2);
+	ASSERT_STR(flat_line(&f, 0x100f)->file, "/one.c");
+	ASSERT_STR(flat_line(&f, 0x1300)->file, "/two.c");
+	for (int i = 0; i < 4; i++)
+		ASSERT_STR(flat_find(&f, 0x1000 + 0x100 * i)->file, files[i]);
+	ASSERT_STR(flat_find(&f, 0x1200)->name, "f");
+}
+
 /* --- too much ------------------------------------------------------------------------------- */
 
 /* Cut off anywhere: never more than the whole, and nothing that is not in it. */
