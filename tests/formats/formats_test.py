@@ -354,6 +354,44 @@ def test_inferno_draws_folded_text():
     check("innermost" in graph.stdout and "compute" in graph.stdout, "the functions")
 
 
+def test_perf_text_is_what_its_parsers_look_for():
+    """The regular expressions of flamegraph's collapser, and of the Firefox Profiler's importer."""
+    headers = [r"^(\S.+?)\s+(\d+)\/*(\d+)*\s+", r":\s*(\d+)*\s+(\S+):\s*$",
+               r"^\S.*?\s+(?:\d+\/)?\d+\s+(?:\[\d+\]\s+)?[\d.]+:"]
+    blocks = (recording() / "recording.perf").read_text().split("\n\n")
+    check(blocks[0].startswith("# ========\n"), "the head")
+    nr = 0
+    for block in blocks:
+        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+        if not lines:
+            continue
+        nr += 1
+        for pattern in headers:
+            check(re.search(pattern, lines[0]), f"{pattern} in {lines[0]}")
+        check(re.search(headers[0], lines[0])[1] in ("work", "deep one"), lines[0])
+        for line in lines[1:]:
+            check(re.search(r"^\s*(\w+)\s*(.+) \((.*)\)", line), line)
+    check(nr == sum(truth().values()), f"{nr} blocks")
+
+
+def test_perf_script_with_inlined_functions_is_read():
+    if not shutil.which("perf"):
+        raise Skip("no perf")
+    run("perf", "record", "-q", "-F", "199", "--call-graph", "dwarf", "-e", "cpu-clock", "-o", "perf.data",
+        "--", recording() / "work", "0.2")
+    text = run("perf", "script", "-i", "perf.data").stdout
+    if "(inlined)" not in text:
+        raise Skip("this perf knows no inlined functions")
+    out = sonde("convert", "-", "-", stdin=text).stdout
+    check(re.search(r";compute;middle_\[i\];innermost_\[i\] \d+$", out, re.M), out[:1000])
+    want, got = collections.Counter(), collections.Counter()
+    for stack, count in collapse(text).items():
+        want[simple(stack)] += count
+    for stack, count in folded(out).items():
+        got[simple(stack)] += count * (10**9 // 199)
+    check_same(want, got)
+
+
 def test_perf_script_is_read():
     """perf's own text, of the perf that is installed here."""
     if not shutil.which("perf"):
