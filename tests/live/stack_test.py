@@ -374,6 +374,22 @@ def test_more_threads_at_work_than_cpus(setup):
         check_busy(setup.stacks(p.pid), 30, 10)
 
 
+def test_threads_at_work_under_another_tracer(setup):
+    """Nobody can stop them then: an event has to do."""
+    if not shutil.which("strace"):
+        raise Skip("no strace")
+    with Process(busy(setup), 2, 0) as p:
+        tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(p.pid)])
+        try:
+            while any("TracerPid:\t0\n" in Path(f"/proc/{p.pid}/task/{tid}/status").read_text() for tid in p.tids()):
+                check(tracer.poll() is None, "strace ended")
+            for way in WAYS[:2]:
+                check_busy(setup.stacks(p.pid, *way), 2, 0)
+        finally:
+            tracer.terminate()
+            tracer.wait()
+
+
 def test_a_stopped_process_stays_stopped(setup):
     with Process(setup.build("standing", "standing.c", "-O2", "-g"), 7) as p:
         p.wait_until_all_stand()
