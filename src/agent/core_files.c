@@ -11,6 +11,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 enum {
@@ -80,26 +81,43 @@ static int learn_build_id(struct core_file *file, const struct elf_data *head)
 
 /* --- candidates ------------------------------------------------------------------------------ */
 
-/* Regular files only: nothing else is opened for reading. Links stay below the root. */
-static int open_below(const char *root, const char *path, int *ret)
+/* O_PATH; links stay below the root. */
+static int open_path(const char *root, const char *path)
 {
-	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	_cleanup_close_ int root_fd = -1;
 	char whole[PATH_MAX];
 	int fd;
 
 	if (!root) {
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	} else {
-		root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (root_fd < 0)
-			return -errno;
-		fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-		if (fd < 0 && errno == ENOSYS &&
-		    snprintf(whole, sizeof(whole), "%s/%s", root, path) < (int)sizeof(whole))
-			fd = open(whole, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = open(path, O_PATH | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
 	}
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (fd < 0 && errno == ENOSYS &&
+	    snprintf(whole, sizeof(whole), "%s/%s", root, path) < (int)sizeof(whole))
+		fd = open(whole, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The path is the core's: nothing but a regular file is opened for reading, others have effects. */
+static int open_below(const char *root, const char *path, int *ret)
+{
+	_cleanup_close_ int path_fd = open_path(root, path);
+	char link[64];
+	struct stat st;
+	int fd;
+
+	if (path_fd < 0)
+		return path_fd;
+	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	*ret = fd;
@@ -449,10 +467,21 @@ static int add_note_mappings(struct core_files *files, const uint32_t *number_of
 		file->mapping = (uint32_t)nr;
 		if (!m->offset)
 			file->head = m->start;
-		if (core->auxv.entry >= m->start && core->auxv.entry < m->end)
-			file->is_exe = true;
 	}
 	return 0;
+}
+
+/* Where its entry point is; without an auxiliary vector, the lowest: libraries lie higher up. */
+static void find_executable(struct core_files *files)
+{
+	const struct elf_core_auxv *auxv = &files->core->auxv;
+	const struct core_mapping *m = core_files_mapping(files, auxv->entry);
+
+	for (size_t i = 0; !auxv->entry && !m && i < files->mappings.nr; i++)
+		if (!files->items.items[files->mappings.items[i].file].may_be_data)
+			m = &files->mappings.items[i];
+	if (m)
+		files->items.items[m->file].is_exe = true;
 }
 
 /* Of NT_FILE: files with code; the others (locales, data) are no matter here. */
@@ -472,7 +501,8 @@ static int find_by_notes(struct core_files *files, const struct core_search *sea
 		uint32_t *number = &number_of_path[m->path];
 		bool gap = false, code = has_code(core, m->start, m->end, &gap);
 
-		if (*number == UINT32_MAX && (code || gap) && files->items.nr < CORE_FILES_MAX) {
+		if (*path == '/' && *number == UINT32_MAX && (code || gap) &&
+		    files->items.nr < CORE_FILES_MAX) {
 			r = core_files_add(files, path, strlen(path), number);
 			if (!r)
 				files->items.items[*number].may_be_data = true;
@@ -482,6 +512,8 @@ static int find_by_notes(struct core_files *files, const struct core_search *sea
 	}
 	if (!r)
 		r = add_note_mappings(files, number_of_path);
+	if (!r)
+		find_executable(files);
 	for (uint32_t i = 0; i < files->items.nr && !r; i++)
 		r = core_file_open(files, i, search);
 	return r;

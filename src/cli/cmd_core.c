@@ -175,7 +175,8 @@ static void describe_files(const struct core_stacks *s, struct headlines *h)
 {
 	const struct core_files *files = &s->files;
 	size_t unverified = count_files(files, CORE_FILE_UNVERIFIED),
-	       nr = files->items.nr - count_files(files, CORE_FILE_NO_CODE);
+	       nr = files->items.nr - count_files(files, CORE_FILE_NO_CODE),
+	       missing = count_files(files, CORE_FILE_MISSING);
 
 	if (unverified && unverified == nr)
 		headline(h, "not verified: the core has no build-ids; its files were found by "
@@ -183,15 +184,18 @@ static void describe_files(const struct core_stacks *s, struct headlines *h)
 	else if (unverified)
 		headline(h, "not verified: %zu of %zu files, whose build-ids are not in the core",
 			 unverified, nr);
-	for (size_t i = 0; i < files->items.nr && h->nr < HEADLINES_MAX; i++) {
+	/* What differs has been said by core_files.h. */
+	for (size_t i = 0; i < files->items.nr && h->nr + 1 < HEADLINES_MAX; i++) {
 		const struct core_file *file = &files->items.items[i];
 
-		if (file->state == CORE_FILE_MISSING)
-			headline(h, "not found: %s%s", *file->path ? file->path : "the executable",
-				 file->is_exe ? " (--exe FILE names it)" : "");
-		else if (file->state == CORE_FILE_DIFFERS)
-			headline(h, "not used: %s, %s", file->found, file->difference);
+		if (file->state != CORE_FILE_MISSING)
+			continue;
+		headline(h, "not found: %s%s", *file->path ? file->path : "the executable",
+			 file->is_exe ? " (--exe FILE names it)" : "");
+		missing--;
 	}
+	if (missing)
+		headline(h, "not found: %zu more files (--json names all)", missing);
 }
 
 static void make_headlines(const struct core_stacks *s, struct headlines *h)

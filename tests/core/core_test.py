@@ -300,6 +300,20 @@ def workload_test(name, args=()):
     return test
 
 
+def frame_pointers(maker):
+    """No unwind information: gdb guesses by prologues, and at some addresses wrong. So only what is known of the program."""
+    report = Report(maker, maker.kill_at_work([maker.workload("chain_fp"), "30"]))
+    problems = []
+    chain = names(report.first())
+    inner = chain[:chain.index("main")] if "main" in chain else chain
+    expect(problems, "%s, %s" % (report.stops, chain), set(report.stops.values()) == {"complete"})
+    expect(problems, "%s" % chain, chain[len(inner):] == ["main", "__libc_start_call_main", "__libc_start_main", "_start"] or
+           chain[len(inner):] == ["main", None, "__libc_start_main", "_start"])
+    expect(problems, "%s" % chain, [n for n in inner if n in ("leaf", "middle", "outer")] in
+           (["leaf", "middle", "outer"], ["middle", "outer"], ["outer"], []))
+    return problems
+
+
 def crash_test(how, signo, middle, build=None):
     def test(maker):
         exe = maker.build(**(build or {}))
@@ -550,6 +564,17 @@ def text_and_json_agree(maker):
     return problems
 
 
+def short_names(maker):
+    core = maker.kill_at_work([maker.workload("cxxnames"), "30"])
+    full, short = (Report(maker, core, "--names", style).first() for style in ("full", "short"))
+    problems = []
+    expect(problems, "full: %s" % names(full), any("(" in (n or "") for n in names(full)))
+    expect(problems, "short: %s" % names(short),
+           not any((n or "").removesuffix("operator()").endswith(")") for n in names(short)))
+    expect(problems, "the same frames", pcs(full) == pcs(short))
+    return problems
+
+
 def refused(maker):
     """One line each, exit status 1, and what to do."""
     need("zstd", "xz")
@@ -669,13 +694,14 @@ def a64_cut_off(maker):
     return problems
 
 
-WORKLOADS = ["chain", "chain_nopie", "chain_spie", "chain_strip", "chain_clang", "chain_fp", "chain_o0", "calls", "calls.static",
+WORKLOADS = ["chain", "chain_nopie", "chain_spie", "chain_strip", "chain_clang", "chain_o0", "calls", "calls.static",
              "deep", "sigasync", "sigasync.static", "threads", "threads.static", "callback", "cxxthrow", "cxxnames", "realign",
              "dynframe", "tailcall", "vdso", "plt_lazy", "ucontext", "noreturn", "rust_chain"]
 
 TESTS = [
     *[("workload-" + name, workload_test(name)) for name in WORKLOADS],
     ("workload-sigasync-alt", workload_test("sigasync", ["alt"])),
+    ("frame-pointers", frame_pointers),
     ("segv", crash_test("segv", "SIGSEGV", ["die_segv"])),
     ("fpe", crash_test("fpe", "SIGFPE", ["die_fpe"])),
     ("abort-static", crash_test("abort", "SIGABRT", ["die_abort"], {"flags": ("-g", "-O2", "-static")})),
@@ -695,6 +721,7 @@ TESTS = [
     ("filter-all", everything_in_the_core),
     ("deleted", deleted),
     ("text-and-json", text_and_json_agree),
+    ("short-names", short_names),
     ("refused", refused),
     ("aarch64-static", a64_test("some", "SIGABRT", ["die_abort"], "-static")),
     ("aarch64", a64_test("some", "SIGABRT", ["die_abort"], "-no-pie")),
