@@ -431,6 +431,48 @@ TEST(folded_code_is_the_symbols)
 	ASSERT_STR(chain(t, 0x1200), "fourth:4");
 }
 
+/*
+ * An inline function of two units: the linker kept the first's, whose lines go on from another
+ * function, while the other unit's begin right there.
+ */
+TEST(lines_are_those_of_the_functions_unit)
+{
+	static const struct dwarf_function functions[] = { { .name = "f" }, { .name = "g" } };
+	static const struct dwarf_range ranges[] = { { 0x1100, 0x1110 }, { 0x1110, 0x1120 } };
+	static const struct dwarf_scope scopes[] = {
+		{ DWARF_NONE, 0, 0, 1, DWARF_NONE, 0, 0 },
+		{ DWARF_NONE, 1, 1, 1, DWARF_NONE, 0, 0 },
+	};
+	static struct line_row rows[] = {
+		{ 0x1100, 0, 1, 0, 0 },
+		{ 0x1110, 0, 2, 0, 0 },
+		{ 0x1118, 0, 3, 0, 0 },
+		{ 0x1120, 0, 0, 0, LINE_END },
+	};
+	static const struct line_table lines = {
+		.rows = rows, .nr_rows = 4, .files = files, .nr_files = 2
+	};
+	static const struct dwarf_unit unit = { .language = 2,
+						.functions = functions,
+						.nr_functions = 2,
+						.scopes = scopes,
+						.nr_scopes = 2,
+						.ranges = ranges,
+						.nr_ranges = 2,
+						.lines = &lines };
+	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;
+	struct builder b;
+	int fd;
+
+	begin(&b, &fd);
+	ASSERT_OK(builder_add_unit(&b, &unit));
+	add_small_unit(&b, "g", 0x1110, 0x1120, 9);
+	t = end(&b, fd);
+	ASSERT_STR(chain(t, 0x110f), "f:1");
+	ASSERT_STR(chain(t, 0x1110), "g:2");
+	ASSERT_STR(chain(t, 0x111f), "g:3");
+}
+
 TEST(the_nearest_begin_wins)
 {
 	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;

@@ -38,6 +38,8 @@ struct unit_reader {
 	/* Of the function that is in work. */
 	VEC(struct interval) intervals, stack;
 	VEC(struct flat_row) rows;
+	/* Where functions begin, all of them. */
+	VEC(uint64_t) starts;
 };
 
 static void reader_fini(struct unit_reader *u)
@@ -47,6 +49,7 @@ static void reader_fini(struct unit_reader *u)
 	vec_free(&u->intervals);
 	vec_free(&u->stack);
 	vec_free(&u->rows);
+	vec_free(&u->starts);
 }
 
 static uint8_t language_of(uint16_t language)
@@ -388,8 +391,13 @@ static int add_root(struct unit_reader *u, uint32_t root)
 	const struct dwarf_scope *scope = &u->unit->scopes[root];
 	int r = flatten(u, root);
 
-	for (uint32_t i = 0; i < scope->nr_ranges && !r; i++)
-		r = add_range(u, root, &u->unit->ranges[scope->first_range + i]);
+	for (uint32_t i = 0; i < scope->nr_ranges && !r; i++) {
+		const struct dwarf_range *range = &u->unit->ranges[scope->first_range + i];
+
+		r = vec_push(&u->starts, range->begin);
+		if (!r)
+			r = add_range(u, root, range);
+	}
 	return r;
 }
 
@@ -405,7 +413,7 @@ static int line_row(struct unit_reader *u, const struct line_row *from, uint32_t
 	return 0;
 }
 
-/* The rows [first, last) of one sequence, of which row `last` is the end. */
+/* The rows [first, last) of one sequence, or a part of it, which ends where row `last` begins. */
 static int add_sequence(struct unit_reader *u, size_t first, size_t last)
 {
 	const struct line_row *rows = u->unit->lines->rows;
@@ -438,12 +446,42 @@ static int add_sequence(struct unit_reader *u, size_t first, size_t last)
 	return r ? r : span_end(list, &state, &span);
 }
 
+static int compare_starts(const void *a_, const void *b_)
+{
+	uint64_t a = *(const uint64_t *)a_, b = *(const uint64_t *)b_;
+
+	return a < b ? -1 : a > b;
+}
+
+/*
+ * A sequence in parts, each from the begin of a function on: so that of units which claim the same
+ * code, the one that gets a function gets its lines too.
+ */
+static int add_parts(struct unit_reader *u, size_t first, size_t last, size_t *start)
+{
+	const struct line_row *rows = u->unit->lines->rows;
+	int r = 0;
+
+	for (size_t i = first; i < last && !r; i++) {
+		while (*start < u->starts.nr && u->starts.items[*start] < rows[i].addr)
+			(*start)++;
+		if (*start == u->starts.nr || u->starts.items[*start] != rows[i].addr ||
+		    rows[i].addr == rows[first].addr)
+			continue;
+		r = add_sequence(u, first, i);
+		first = i;
+	}
+	return r ? r : add_sequence(u, first, last);
+}
+
 static int add_lines(struct unit_reader *u)
 {
 	const struct line_table *lines = u->unit->lines;
-	size_t i = 0, first;
+	size_t i = 0, first, start = 0;
 	int r = 0;
 
+	if (u->starts.nr)
+		qsort(u->starts.items, u->starts.nr, sizeof(*u->starts.items), compare_starts);
 	while (i < lines->nr_rows && !r) {
 		if (lines->rows[i].flags & LINE_END) {
 			i++;
@@ -454,7 +492,7 @@ static int add_lines(struct unit_reader *u)
 			i++;
 		/* Without an end the last row only tells where the one before it ends. */
 		if (lines->rows[i].addr > lines->rows[first].addr)
-			r = add_sequence(u, first, i);
+			r = add_parts(u, first, i, &start);
 		i++;
 	}
 	return r;
