@@ -32,14 +32,14 @@ class Shop:
             raise RuntimeError("%s: %s" % (" ".join(argv), done.stderr[-3000:]))
         return done.stdout
 
-    def mark(self, *flags):
+    def mark(self, compiler="gcc"):
         """The object that records addresses: without debug information."""
-        self.run("gcc", "-O2", "-g0", "-fPIC", *flags, "-c", os.path.join(HERE, "mark.c"), "-o", "mark.o")
+        self.run(compiler, "-O2", "-g0", "-fPIC", "-c", os.path.join(HERE, "mark.c"), "-o", "mark.o")
         return "mark.o"
 
     def compile(self, compiler, sources, flags=(), link=(), output="program"):
         """Objects in the folder (where .dwo files stay), then the program."""
-        objects = [self.mark()]
+        objects = [self.mark(compiler if compiler.startswith("aarch64") else "gcc")]
         for source in sources:
             if source.endswith(".h"):
                 continue
@@ -53,12 +53,15 @@ class Shop:
 class Build:
     """name; sources that have the expectations; make(shop) -> path of the program.
 
-    level: "full", "lines" (no inlined calls), "names" (symbols only), "exported" (some symbols only).
+    level: "full", "names" (symbols only), "exported" (some symbols only).
     root: debug files are looked for below the shop's "root".
+    skip: marks that this build has otherwise.
+    runner: what runs the program, if it is another machine's.
     """
 
-    def __init__(self, name, sources, make, level="full", root=False, skip=()):
-        self.name, self.sources, self.make, self.level, self.root, self.skip = name, sources, make, level, root, set(skip)
+    def __init__(self, name, sources, make, level="full", root=False, skip=(), runner=None):
+        self.name, self.sources, self.make, self.level, self.root = name, sources, make, level, root
+        self.skip, self.runner = set(skip), runner
 
 
 def plain(compiler, sources, *flags, link=(), opt="-O2"):
@@ -137,6 +140,30 @@ def dwz_multi(shop, path):
     assert os.path.exists(shop.path("common.debug"))
     sections = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
     assert ".gnu_debugaltlink" in sections
+
+
+def dwz_debian(shop, path):
+    """Separate debug files whose common part is below /usr/lib/debug/.dwz, as Debian packs them."""
+    folder = shop.path("root/usr/lib/debug/.build-id")
+    for suffix in ("", "2"):
+        source = path + suffix
+        if suffix:
+            shutil.copy(path, source)
+            # Another build-id, and so another file.
+            hexes = build_id(path)
+            with open(source, "r+b") as f:
+                data = f.read().replace(bytes.fromhex(hexes), bytes.fromhex(hexes[::-1]))
+                f.seek(0)
+                f.write(data)
+        shop.run("objcopy", "--only-keep-debug", source, source + ".debug")
+    os.makedirs(shop.path("root/usr/lib/debug/.dwz"))
+    common = shop.path("root/usr/lib/debug/.dwz/common.debug")
+    shop.run("dwz", "-m", common, "-M", "/usr/lib/debug/.dwz/common.debug", path + ".debug", path + "2.debug")
+    assert os.path.exists(common)
+    hexes = build_id(path)
+    os.makedirs(os.path.join(folder, hexes[:2]))
+    shutil.move(path + ".debug", os.path.join(folder, hexes[:2], hexes[2:] + ".debug"))
+    shop.run("strip", "-s", path)
 
 
 def dwz_single(shop, path):
@@ -218,6 +245,8 @@ def compilers():
             yield Build("%s-llvm-dwp%s" % (gxx, version), CXX, after(plain(gxx, CXX, *split), llvm_dwp))
             yield Build("%s-types%s" % (gxx, version), CXX,
                         plain(gxx, CXX, "-fdebug-types-section", "-gdwarf-" + version))
+            yield Build("%s-dwp-types%s" % (gxx, version), CXX,
+                        after(plain(gxx, CXX, *split, "-fdebug-types-section"), llvm_dwp))
             yield Build("%s-dwo-types%s" % (gxx, version), CXX, plain(gxx, CXX, *split, "-fdebug-types-section"))
         yield Build(gcc + "-sections", C, plain(gcc, C, "-g", "-ffunction-sections", link=("-Wl,--gc-sections",)))
         yield Build(gcc + "-static", C, plain(gcc, C, "-g", link=("-static",)))
@@ -229,6 +258,12 @@ def compilers():
     yield Build("gcc-g1", C, plain("gcc", C, "-g1"))
     yield Build("clang-g1", C, plain("clang", C, "-gmlt"))
     yield Build("clang-simple-template-names", CXX, plain("clang++", CXX, "-g", "-gsimple-template-names"))
+
+
+def machines():
+    for version in "45":
+        yield Build("aarch64-dwarf" + version, C,
+                    plain("aarch64-linux-gnu-gcc", C, "-gdwarf-" + version, link=("-static",)), runner="qemu-aarch64")
 
 
 def linkers():
@@ -252,6 +287,8 @@ def sections():
     for version in "45":
         yield Build("dwz-m%s" % version, C, after(plain("gcc", C, "-gdwarf-" + version), dwz_multi))
         yield Build("dwz-m%s-c++" % version, CXX, after(plain("g++", CXX, "-gdwarf-" + version), dwz_multi))
+        yield Build("dwz-debian%s" % version, CXX,
+                    after(plain("g++", CXX, "-gdwarf-" + version, link=("-Wl,--build-id",)), dwz_debian), root=True)
         yield Build("dwz%s" % version, C, after(plain("gcc", C, "-gdwarf-" + version), dwz_single))
         yield Build("dwz%s-c++" % version, CXX, after(plain("g++", CXX, "-gdwarf-" + version), dwz_single))
 
@@ -289,5 +326,5 @@ def languages():
 
 
 def all_builds():
-    for group in (compilers, linkers, sections, symbols, languages):
+    for group in (compilers, machines, linkers, sections, symbols, languages):
         yield from group()

@@ -71,9 +71,11 @@ def show(frames):
     return " < ".join("%s (%s:%d)" % (f.name, os.path.basename(f.file), f.line) for f in frames) or "nothing"
 
 
-def marks_of(program):
+def marks_of(program, runner):
     """What the program printed: (mark, address)."""
-    done = subprocess.run([program], capture_output=True, text=True, check=False, cwd=os.path.dirname(program))
+    if runner and not shutil.which(runner):
+        raise builds.Missing("no %s" % runner)
+    done = subprocess.run([runner, program] if runner else [program], capture_output=True, text=True, check=False, cwd=os.path.dirname(program))
     if done.returncode:
         raise RuntimeError("%s: status %d: %s" % (program, done.returncode, done.stderr[-500:]))
     return [(line.split()[0], int(line.split()[1], 16)) for line in done.stdout.splitlines()]
@@ -81,7 +83,7 @@ def marks_of(program):
 
 def against_others(build, judge, program, options, ours, addresses):
     """Complaints where both other tools say the same and we don't."""
-    if build.level != "full" or build.root:
+    if build.level != "full" or build.root or build.runner:
         return
     rng = random.Random(build.name)
     more = [a + rng.randrange(-40, 120) for a in rng.choices(addresses, k=BETWEEN)]
@@ -101,7 +103,7 @@ def check(build, ours, folder):
     """Complaints about one build."""
     program = build.make(builds.Shop(folder))
     expected = Expected(build.sources)
-    marks = marks_of(program)
+    marks = marks_of(program, build.runner)
     options = ()
     if build.root:
         root = os.path.join(folder, "root")
