@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One a line. */
+/* clang-format off */
 const struct command *const commands[] = {
 	&command_record,
 	&command_top,
@@ -24,6 +26,7 @@ const struct command *const commands[] = {
 	&command_help,
 	NULL,
 };
+/* clang-format on */
 
 const struct command *command_find(const char *name)
 {
