@@ -438,6 +438,7 @@ size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 	uint32_t max_children = s->max_children;
 	struct symbol_progress state;
 
+	symbol_store_tick(s);
 	set_idle(s, false);
 	for (;;) {
 		uint64_t timeout = PROGRESS_MS;

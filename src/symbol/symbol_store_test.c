@@ -732,7 +732,7 @@ static char **slow_builder(void)
 		_cleanup_free_ char *path = program();
 
 		ASSERT(asprintf(&argv[2],
-				"case \"$*\" in *debug-info=1*) exec sleep 1000 ;; esac; exec %s "
+				"case \"$*\" in *debug-info=1*) exec sleep 100 ;; esac; exec %s "
 				"\"$@\"",
 				path) > 0);
 		argv[3] = shell;
@@ -771,6 +771,16 @@ static bool is_alive(pid_t pid)
 	return f && fgets(text, sizeof(text), f) && !strstr(text, ") Z") && !strstr(text, ") X");
 }
 
+/* It is dead when this returns: else one that may not raise its priority would start it again. */
+static void kill_sleeper(int signal)
+{
+	pid_t pid = find_sleeper();
+
+	ASSERT_OK(kill(pid, signal));
+	while (is_alive(pid))
+		sched_yield();
+}
+
 TEST(a_builder_is_killed)
 {
 	struct complaints c = { 0 };
@@ -781,7 +791,7 @@ TEST(a_builder_is_killed)
 							  .ctx = &c });
 	uint32_t id = want(s, 1, "f");
 
-	ASSERT_OK(kill(find_sleeper(), SIGKILL));
+	kill_sleeper(SIGKILL);
 	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
 	/* Symbols alone, and nothing of that in the cache: it was not the file's fault. */
 	ASSERT_STR(name_at(s, id, 0x1000), "f");
@@ -796,7 +806,7 @@ TEST(a_file_that_crashes_its_builder_is_remembered)
 	uint32_t id = want(s, 1, "f");
 	struct symbol_table_info info;
 
-	ASSERT_OK(kill(find_sleeper(), SIGSEGV));
+	kill_sleeper(SIGSEGV);
 	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
 	ASSERT_STR(name_at(s, id, 0x1000), "f");
 	symbol_store_free(s);
@@ -838,10 +848,12 @@ TEST(patience_ends)
 	struct symbol_store *s = open_store((struct symbol_store_options){
 		.cache_dir = make_folder(), .builder = slow_builder() });
 	uint32_t id = want(s, 1, "f"), other = want(s, 2, "g"), third = want(s, 3, "h");
-	pid_t sleeper = find_sleeper();
 	struct symbol_table_info info;
+	pid_t sleeper;
 
+	find_sleeper();
 	ASSERT_EQ(symbol_store_wait(s, 30, NULL, NULL), 0);
+	sleeper = find_sleeper();
 	ASSERT_STR(name_at(s, id, 0x1000), "f");
 	ASSERT_STR(name_at(s, other, 0x1000), "g");
 	ASSERT_STR(name_at(s, third, 0x1000), "h");
