@@ -6,6 +6,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
+
+/* Between two looks at perf maps: so many times what the last one took. */
+enum { ANONYMOUS_PAUSE = 20 };
 
 int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
 		  const struct naming_options *options)
@@ -180,7 +184,7 @@ static void name_by_map(struct resolver *r, uint32_t pid, const struct perf_map 
 	r->anonymous.nr = kept;
 }
 
-void resolver_name_anonymous(struct resolver *r)
+static void name_anonymous(struct resolver *r)
 {
 	struct map tried = { 0 };
 	size_t i = 0;
@@ -200,6 +204,28 @@ void resolver_name_anonymous(struct resolver *r)
 	map_fini(&tried);
 }
 
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void resolver_name_anonymous(struct resolver *r)
+{
+	uint64_t begin, end;
+
+	if (!r->anonymous.nr)
+		return;
+	begin = clock_ns();
+	if (begin < r->anonymous_at_ns)
+		return;
+	name_anonymous(r);
+	end = clock_ns();
+	r->anonymous_at_ns = end + ANONYMOUS_PAUSE * (end - begin);
+}
+
 int resolver_name_ready(struct resolver *r)
 {
 	naming_tick(&r->naming);
@@ -210,6 +236,7 @@ int resolver_name_ready(struct resolver *r)
 int resolver_name_all(struct resolver *r)
 {
 	naming_wait(&r->naming);
+	r->anonymous_at_ns = 0;
 	return resolver_name_ready(r);
 }
 

@@ -27,6 +27,7 @@ struct resolver {
 	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
 	VEC(uint32_t) scratch;
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
+	uint64_t anonymous_at_ns; /* CLOCK_MONOTONIC: when to look for their names again */
 };
 
 /* `options` may be NULL. Borrows publisher and profile. */
@@ -47,7 +48,10 @@ struct resolver_stack {
 /* Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM. */
 int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret);
 
-/* Names what has a name by now of code that JITs made (perf maps): call it while they live. */
+/*
+ * Names what has a name by now of code that JITs made (perf maps): call it often, while they live.
+ * It looks seldom enough not to spend more than a twentieth of the time on big maps.
+ */
 void resolver_name_anonymous(struct resolver *r);
 /*
  * Names all frames of the profile that have no name yet and whose symbols are there by now; those
