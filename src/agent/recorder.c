@@ -80,8 +80,11 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	if (e->type == SIDE_LOST) {
 		r->stats.lost[LOST_SIDE_BAND] += e->lost;
 		r->events_lost = true;
+		map_clear(&r->refreshed);
 		hide_all(r);
 	}
+	if (e->type == SIDE_EXIT) /* the next process of that PID is another one */
+		map_del(&r->refreshed, (uint32_t)e->pid);
 	if (r->options->nr_pids || r->options->command)
 		track_targets(r, e);
 	if (process_table_apply(&r->processes, e, r->events.text.items))
@@ -289,8 +292,12 @@ static int tick(struct recorder *r)
 	    (double)(now - r->start_ns) / 1e9 >= r->options->duration_s)
 		r->stopping = true;
 	/* All that was to be recorded has ended. */
-	if ((r->options->nr_pids && !r->targets.nr) ||
-	    (r->command && command_has_ended(r->command)))
+	if (r->options->nr_pids && !r->targets.nr) {
+		if (r->options->live)
+			log_info("all processes of -p have ended");
+		r->stopping = true;
+	}
+	if (r->command && command_has_ended(r->command))
 		r->stopping = true;
 	return 0;
 }
@@ -317,10 +324,21 @@ static int show_live(struct recorder *r)
 	if (err)
 		return err;
 	update_stats(r);
+	r->stats.profile_full = profile_bytes(r->profile) > r->profile_bytes_max / 4 * 3;
 	if (o->live(o->live_ctx, r->profile, &r->stats, r->live_generation) == RECORDER_STOP)
 		r->stopping = true;
-	if (profile_bytes(r->profile) > r->profile_bytes_max / 4 * 3)
+	if (r->stats.profile_full)
 		clear_profile(r);
+	r->stats.profile_full = false;
+	return 0;
+}
+
+/* A terminal that is gone can be read, too, without end. */
+static int on_live_fd(struct recorder *r, uint32_t events)
+{
+	if (!(events & (EPOLLHUP | EPOLLERR)))
+		return show_live(r);
+	r->stopping = true;
 	return 0;
 }
 
@@ -357,6 +375,10 @@ static int set_up_loop(struct recorder *r)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	if (r->options->live) { /* its terminal has to be given back */
+		sigaddset(&signals, SIGHUP);
+		sigaddset(&signals, SIGQUIT);
+	}
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -441,7 +463,7 @@ static int loop(struct recorder *r)
 				 read(r->timer_fd, &expirations, sizeof(expirations)) > 0)
 				err = tick(r);
 			else if (r->options->live && events[i].data.fd == r->options->live_fd)
-				err = show_live(r);
+				err = on_live_fd(r, events[i].events);
 			else if (r->options->live && events[i].data.fd == r->live_timer_fd &&
 				 read(r->live_timer_fd, &expirations, sizeof(expirations)) > 0)
 				err = show_live(r);

@@ -19,6 +19,7 @@ struct recorder_stats {
 	double duration_s;
 	uint32_t frequency_hz;
 	uint64_t replay_compared, replay_different; /* walks, with replay_dir */
+	bool profile_full; /* of a live recording: the profile is emptied when `live` returns */
 };
 
 /* What the caller of a live recording wants next. */
@@ -45,7 +46,9 @@ struct recorder_options {
 	/*
 	 * A recording that is watched: called every live_ms, and as soon as live_fd (-1: none) can
 	 * be read, with the profile so far, named as far as symbols are there. When the profile's
-	 * memory runs short, it is emptied and `generation` moves on. NULL: nobody watches.
+	 * memory runs short, it is emptied after a call that says so (stats->profile_full), and
+	 * `generation` moves on. The recording ends when live_fd hangs up; SIGHUP and SIGQUIT end
+	 * it in order, too. NULL: nobody watches.
 	 */
 	enum recorder_live (*live)(void *ctx, const struct profile *profile,
 				   const struct recorder_stats *stats, uint32_t generation);

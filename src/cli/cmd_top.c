@@ -79,7 +79,9 @@ struct top {
 	bool short_names;
 	struct top_model model;
 	struct top_screen *screen; /* NULL with --batch */
-	uint64_t updated_ns;	   /* 0: never */
+	uint64_t updated_ns;	   /* the model; 0: never */
+	uint64_t shown_ns;	   /* the last update that --delay asked for; 0: none */
+	bool was_paused;
 	uint32_t nr_printed;
 	int error;
 };
@@ -203,11 +205,26 @@ static int update(struct top *top, const struct profile *p, uint32_t generation)
 static bool is_time(const struct top *top, const struct recorder_stats *stats)
 {
 	double since =
-		top->updated_ns ? (double)(clock_ns() - top->updated_ns) / 1e9 : stats->duration_s;
+		top->shown_ns ? (double)(clock_ns() - top->shown_ns) / 1e9 : stats->duration_s;
 
 	/* The first table as soon as there is something in it. */
 	return since + 0.5 * LIVE_MS / 1000 >= top->options.delay_s ||
-	       (top->screen && !top->updated_ns && stats->samples);
+	       (top->screen && !top->shown_ns && stats->samples);
+}
+
+/* What the keys ask of the model. What ran while it stood still is not shown as of now. */
+static int obey(struct top *top, enum top_action action, const struct profile *p,
+		uint32_t generation)
+{
+	bool paused = top->screen && top_screen_is_paused(top->screen);
+	bool goes_on = top->was_paused && !paused;
+
+	top->was_paused = paused;
+	if (action != TOP_ACTION_RESET && !goes_on)
+		return 0;
+	top->updated_ns = clock_ns();
+	return action == TOP_ACTION_RESET ? top_model_reset(&top->model, p, generation)
+					  : top_model_skip(&top->model, p, generation);
 }
 
 static enum recorder_live on_live(void *ctx, const struct profile *p,
@@ -215,21 +232,20 @@ static enum recorder_live on_live(void *ctx, const struct profile *p,
 {
 	struct top *top = ctx;
 	enum top_action action = top->screen ? top_screen_keys(top->screen) : TOP_ACTION_NONE;
-	bool updated = false;
+	bool due = is_time(top, stats);
 	char status[160];
 
 	if (action == TOP_ACTION_QUIT)
 		return RECORDER_STOP;
-	if (action == TOP_ACTION_RESET)
-		top_model_reset(&top->model);
-	if (is_time(top, stats) && !(top->screen && top_screen_is_paused(top->screen))) {
+	top->error = obey(top, action, p, generation);
+	if (!top->error && !top->was_paused && (due || stats->profile_full))
 		top->error = update(top, p, generation);
-		updated = true;
-	}
+	if (due)
+		top->shown_ns = clock_ns();
 	if (!top->error && top->screen) {
 		format_status(top, stats, status, sizeof(status));
 		top->error = top_screen_draw(top->screen, &top->model, status);
-	} else if (!top->error && updated) {
+	} else if (!top->error && due) {
 		top->error = print_plain(top, stats);
 	}
 	if (top->error || (top->options.batch && top->nr_printed >= top->options.batch))

@@ -99,15 +99,6 @@ static int fade(struct top_model *m, double seconds)
 	return r;
 }
 
-void top_model_reset(struct top_model *m)
-{
-	for (int i = 0; i < TOP_BY_MAX_; i++) {
-		m->by[i].rows.nr = 0;
-		map_clear(&m->by[i].by_key);
-	}
-	m->samples = 0;
-}
-
 /* --- counting --------------------------------------------------------------------------------- */
 
 struct update {
@@ -223,6 +214,37 @@ static int count_sample(struct update *u, const struct profile_sample *sample, d
 	return r ? r : count_owner(u, TOP_BY_THREAD, thread, in_kernel, nr);
 }
 
+static void follow_generation(struct top_model *m, uint32_t generation)
+{
+	if (generation != m->generation)
+		m->seen.nr = 0;
+	m->generation = generation;
+}
+
+int top_model_skip(struct top_model *m, const struct profile *p, uint32_t generation)
+{
+	int r;
+
+	follow_generation(m, generation);
+	r = vec_reserve(&m->seen, p->samples.nr);
+	if (r)
+		return r;
+	for (size_t i = 0; i < p->samples.nr; i++)
+		m->seen.items[i] = p->samples.items[i].count;
+	m->seen.nr = p->samples.nr;
+	return 0;
+}
+
+int top_model_reset(struct top_model *m, const struct profile *p, uint32_t generation)
+{
+	for (int i = 0; i < TOP_BY_MAX_; i++) {
+		m->by[i].rows.nr = 0;
+		map_clear(&m->by[i].by_key);
+	}
+	m->samples = 0;
+	return top_model_skip(m, p, generation);
+}
+
 int top_model_update(struct top_model *m, const struct profile *p, uint32_t generation,
 		     double seconds)
 {
@@ -241,10 +263,7 @@ int top_model_update(struct top_model *m, const struct profile *p, uint32_t gene
 		if (r)
 			return r;
 	}
-	if (generation != m->generation) {
-		m->seen.nr = 0;
-		m->generation = generation;
-	}
+	follow_generation(m, generation);
 	r = seconds > 0 ? fade(m, seconds) : 0;
 	if (!r)
 		r = function_table_init(&u.functions, p, MERGE_INLINED_TOO, false);

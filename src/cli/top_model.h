@@ -64,8 +64,10 @@ void top_model_fini(struct top_model *m);
  */
 int top_model_update(struct top_model *m, const struct profile *p, uint32_t generation,
 		     double seconds);
-/* Begins anew: what the profile holds now does not count. */
-void top_model_reset(struct top_model *m);
+/* Passes over what came to the profile since the last update: it will not count. 0 or -ENOMEM. */
+int top_model_skip(struct top_model *m, const struct profile *p, uint32_t generation);
+/* Begins anew, with no rows; what the profile holds now does not count. 0 or -ENOMEM. */
+int top_model_reset(struct top_model *m, const struct profile *p, uint32_t generation);
 
 struct top_view {
 	enum top_by by;

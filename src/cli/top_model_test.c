@@ -2,6 +2,7 @@
 #include "cli/top_model.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,10 +126,37 @@ TEST(an_emptied_profile_begins_at_nothing)
 	sample(&f, 0, f.first, 1);
 	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
 	ASSERT_STR(shown(&f, &view), "work 101.0 101.0, main 0.0 101.0");
-	top_model_reset(&f.m);
+	sample(&f, 0, f.second, 5);
+	ASSERT_OK(top_model_reset(&f.m, &f.p, 1));
 	ASSERT_STR(shown(&f, &view), "");
 	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
 	ASSERT_STR(shown(&f, &view), "");
+	fini(&f);
+}
+
+TEST(what_is_skipped_does_not_count)
+{
+	const struct top_view view = { .order = TOP_ORDER_SELF };
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 1);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	sample(&f, 0, f.first, 100);
+	sample(&f, 0, f.second, 100);
+	ASSERT_OK(top_model_skip(&f.m, &f.p, 0));
+	ASSERT_STR(shown(&f, &view), "work 1.0 1.0, main 0.0 1.0");
+	sample(&f, 0, f.second, 3);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	ASSERT_STR(shown(&f, &view), "vfs_write 3.0 3.0, work 1.0 1.0, main 0.0 4.0");
+	/* Emptied meanwhile. */
+	profile_clear_samples(&f.p);
+	fill(&f);
+	sample(&f, 0, f.first, 2);
+	ASSERT_OK(top_model_skip(&f.m, &f.p, 1));
+	sample(&f, 0, f.first, 1);
+	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
+	ASSERT_STR(shown(&f, &view), "vfs_write 3.0 3.0, work 2.0 2.0, main 0.0 5.0");
 	fini(&f);
 }
 

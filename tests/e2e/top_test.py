@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import traceback
 
@@ -266,10 +267,53 @@ def test_ends_with_its_processes():
     try:
         window.wait_for("hot_function_one")
         workload.close()
-        window.wait_for("ended 0")
+        text = window.wait_for("ended 0")
+        check("all processes of -p have ended" in text, text)
     finally:
         window.close()
         workload.close()
+
+
+def on_pty(function):
+    """`function(process, master, slave)` with a top that draws on a terminal that is nobody's controlling one."""
+    workload = Workload()
+    master, slave = os.openpty()
+    process = subprocess.Popen([SONDE, "top", "-p", str(workload.pid)], stdin=slave, stdout=slave,
+                               env=dict(os.environ, TERM="xterm"), start_new_session=True)
+    try:
+        seen = b""
+        while b"hot_function" not in seen:
+            check(select.select([master], [], [], TIMEOUT)[0], f"top shows nothing but {seen}")
+            seen += os.read(master, 65536)
+        function(process, master, slave)
+    finally:
+        process.kill()
+        process.wait()
+        workload.close()
+
+
+def test_signals_give_the_terminal_back():
+    def body(number):
+        def end(process, master, slave):
+            check(not termios.tcgetattr(slave)[3] & termios.ECHO, "it has the terminal echo")
+            process.send_signal(number)
+            # What it writes must be read, or it would wait for room.
+            while process.poll() is None:
+                if select.select([master], [], [], 0.1)[0]:
+                    os.read(master, 65536)
+            check(process.returncode == 0, f"{number}: {process.returncode}")
+            check(termios.tcgetattr(slave)[3] & termios.ECHO, f"{number}: the terminal does not echo")
+        return end
+    for number in signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT:
+        on_pty(body(number))
+
+
+def test_ends_when_its_terminal_goes():
+    def body(process, master, slave):
+        os.close(slave)
+        os.close(master)
+        check(process.wait(TIMEOUT) == 0, f"{process.returncode}")
+    on_pty(body)
 
 
 def run_plain(*args, **more):
