@@ -82,6 +82,14 @@ int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, 
 	return r ? r : profile_add_thread(c->profile, process, tid, comm, ret);
 }
 
+int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const char *comm,
+			uint32_t *ret)
+{
+	const uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
+
+	return found ? profile_find_thread(c->profile, (uint32_t)*found, tid, comm, ret) : -ENOENT;
+}
+
 void census_on_event(struct census *c, const struct side_event *event)
 {
 	uint64_t *found = map_get(&c->by_pid, (uint32_t)event->pid);

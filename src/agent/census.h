@@ -21,6 +21,9 @@ void census_init(struct census *c, struct profile *profile);
 void census_fini(struct census *c);
 /* The profile's thread; the comm is a name at the sample's time. 0 or -ENOMEM. */
 int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret);
+/* The same if process and thread are known; else -ENOENT: nothing is added. */
+int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const char *comm,
+			uint32_t *ret);
 /* A fork, exec or exit: the PID is another process, has another image, or has ended. */
 void census_on_event(struct census *c, const struct side_event *event);
 /* The profile was cleared: it forgot its processes. */

@@ -27,14 +27,26 @@ static void keep_event(struct recorder *r, const struct sample_header *h, uint32
 	r->keep_events = false;
 }
 
+/* The profile's thread of a sample. A profile that is full counts on, but takes in nothing new. */
+static int find_thread(struct recorder *r, const struct sample_header *h, uint32_t stack,
+		       uint32_t *ret)
+{
+	int32_t pid = (int32_t)h->pid, tid = (int32_t)h->tid;
+	int err;
+
+	if (profile_bytes(r->profile) <= r->profile_bytes_max)
+		return census_thread(&r->census, pid, tid, h->comm, ret);
+	err = census_known_thread(&r->census, pid, tid, h->comm, ret);
+	return err || profile_has_sample(r->profile, *ret, stack) ? err : -ENOENT;
+}
+
 static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t stack)
 {
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
-
 	uint32_t thread, sample;
 	int err;
 
-	err = census_thread(&r->census, (int32_t)h->pid, (int32_t)h->tid, h->comm, &thread);
+	err = find_thread(r, h, stack, &thread);
 	if (!err)
 		err = profile_add_sample(r->profile, thread, stack, 1, &sample);
 	if (err) {

@@ -221,7 +221,7 @@ static bool same_stack(const struct profile *p, const struct profile_stack *know
 
 #define is_within(vec, item)                                                                       \
 	((item) && (uintptr_t)(item) >= (uintptr_t)(vec)->items &&                                 \
-	 (uintptr_t)(item) < (uintptr_t)((vec)->items + (vec)->nr))
+	 (uintptr_t)(item) < (uintptr_t)(vec)->items + (vec)->nr * sizeof(*(vec)->items))
 
 int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum stop_reason stop,
 		      uint32_t *ret)
@@ -273,6 +273,29 @@ int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *
 	return 0;
 }
 
+/* The thread's number, or -ENOENT; *ret_hash is where it is, or a new one goes. */
+static int64_t find_thread(const struct profile *p, const struct profile_thread *thread,
+			   uint64_t *ret_hash)
+{
+	*ret_hash = XXH3_64bits(thread, sizeof(*thread));
+	return FIND(&p->thread_ids, &p->threads, *ret_hash, !memcmp(item, thread, sizeof(*thread)));
+}
+
+int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
+			uint32_t *ret)
+{
+	struct profile_thread thread = { .process = process, .tid = tid };
+	uint64_t hash;
+	int64_t found = -ENOENT;
+
+	if (strtab_find(&p->strings, comm, strlen(comm), &thread.comm))
+		found = find_thread(p, &thread, &hash);
+	if (found < 0)
+		return -ENOENT;
+	*ret = (uint32_t)found;
+	return 0;
+}
+
 int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
 		       uint32_t *ret)
 {
@@ -286,8 +309,7 @@ int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const c
 	r = profile_string(p, comm, &thread.comm);
 	if (r)
 		return r;
-	hash = XXH3_64bits(&thread, sizeof(thread));
-	found = FIND(&p->thread_ids, &p->threads, hash, !memcmp(item, &thread, sizeof(thread)));
+	found = find_thread(p, &thread, &hash);
 	if (found < 0)
 		return ADD(&p->thread_ids, &p->threads, hash, thread, ret);
 	*ret = (uint32_t)found;
@@ -316,6 +338,11 @@ int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint6
 	if (!r && ret)
 		*ret = id;
 	return r;
+}
+
+bool profile_has_sample(const struct profile *p, uint32_t thread, uint32_t stack)
+{
+	return map_get(&p->sample_ids, (uint64_t)thread << 32 | stack);
 }
 
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count)

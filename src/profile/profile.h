@@ -200,6 +200,9 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *ret);
 int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
 		       uint32_t *ret);
+/* The same if it is known already; -ENOENT. */
+int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
+			uint32_t *ret);
 /*
  * Counts a stack; a hash look-up and no allocation if (thread, stack) was seen before. `ret` (the
  * sample's number) may be NULL.
@@ -208,6 +211,8 @@ int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint6
 		       uint32_t *ret);
 /* The same of a thread of which nothing but the name is known. */
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count);
+/* Has (thread, stack) been counted before? */
+bool profile_has_sample(const struct profile *p, uint32_t thread, uint32_t stack);
 /* One time that a sample was seen; the count is not touched. */
 int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu);
 /* Forgets all events: there is no room for them. The counts stay. */

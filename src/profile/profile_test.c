@@ -141,11 +141,18 @@ TEST(threads_are_told_apart_by_process_tid_and_comm)
 	ASSERT_OK(profile_add_thread(&p, first, 10, "sh", &again));
 	ASSERT_EQ(again, threads[0]);
 	ASSERT_EQ(p.threads.nr, 4);
+	ASSERT_OK(profile_find_thread(&p, first, 10, "ls", &again));
+	ASSERT_EQ(again, threads[2]);
+	ASSERT_ERR(profile_find_thread(&p, first, 11, "ls", &again), ENOENT);
+	ASSERT_ERR(profile_find_thread(&p, first, 10, "unheard", &again), ENOENT);
+	ASSERT_EQ(p.threads.nr, 4);
 	ASSERT_ERR(profile_add_thread(&p, 2, 1, "x", &again), EINVAL);
 	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &stack));
 	for (int i = 0; i < 4; i++)
 		ASSERT_OK(profile_add_sample(&p, threads[i], stack, 1, &sample));
 	ASSERT_EQ(sample, 3);
+	ASSERT(profile_has_sample(&p, threads[3], stack));
+	ASSERT(!profile_has_sample(&p, threads[3], stack + 1));
 	ASSERT_OK(profile_add_event(&p, sample, 1000, 3));
 	ASSERT_ERR(profile_add_event(&p, 4, 1000, 3), EINVAL);
 	ASSERT_EQ(p.events.nr, 1);

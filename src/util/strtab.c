@@ -59,6 +59,20 @@ static bool equals(const char *interned, const char *s, size_t len)
 	return !strncmp(interned, s, len) && !interned[len];
 }
 
+bool strtab_find(const struct strtab *t, const char *s, size_t len, uint32_t *ret)
+{
+	const uint64_t *found;
+
+	len = strnlen(s, len);
+	for (uint64_t hash = XXH3_64bits(s, len); (found = map_get(&t->by_hash, hash)); hash++) {
+		if (equals(t->strings.items[*found], s, len)) {
+			*ret = (uint32_t)*found;
+			return true;
+		}
+	}
+	return false;
+}
+
 int strtab_intern(struct strtab *t, const char *s, size_t len, uint32_t *ret)
 {
 	uint64_t hash, *found;

@@ -22,4 +22,6 @@ int strtab_init(struct strtab *t);
 void strtab_fini(struct strtab *t);
 /* 0 and the id, or -ENOMEM. The string is copied. */
 int strtab_intern(struct strtab *t, const char *s, size_t len, uint32_t *ret);
+/* Whether the string is there already, and its id. */
+bool strtab_find(const struct strtab *t, const char *s, size_t len, uint32_t *ret);
 const char *strtab_get(const struct strtab *t, uint32_t id);
