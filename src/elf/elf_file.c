@@ -9,6 +9,7 @@
 #include "elf/elf_file.h"
 #include "elf/elf_file_internal.h"
 #include "util/cleanup.h"
+#include "util/read_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -27,30 +28,12 @@ enum {
 	NOTES_TRIED_MAX = 256,
 };
 
-static int read_fd(int fd, uint64_t offset, uint8_t *buf, size_t size)
-{
-	while (size) {
-		ssize_t n = pread(fd, buf, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -ENODATA; /* it shrank since it was opened */
-		buf += n;
-		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 int elf_file_read(const struct elf_file *elf, uint64_t offset, void *buf, size_t size)
 {
 	if (offset > elf->size || size > elf->size - offset)
 		return -ENODATA;
 	if (!elf->memory)
-		return read_fd(elf->fd, offset, buf, size);
+		return read_all_at(elf->fd, offset, buf, size); /* -ENODATA: it shrank */
 	if (size)
 		memcpy(buf, elf->memory + offset, size);
 	return 0;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/read_file.h"
 
 enum {
 	HTL_PART = 4096,
@@ -46,24 +47,6 @@ static int hash_parts(uint8_t *input, size_t parts, uint64_t size, uint8_t ret[s
 	return 0;
 }
 
-static int read_all(int fd, uint64_t offset, uint8_t *buf, size_t size)
-{
-	while (size) {
-		ssize_t n = pread(fd, buf, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -ENODATA; /* it shrank */
-		buf += n;
-		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 int file_id_of_fd(int fd, uint8_t ret[static FILE_ID_SIZE])
 {
 	uint8_t input[HTL_INPUT_MAX];
@@ -76,9 +59,9 @@ int file_id_of_fd(int fd, uint8_t ret[static FILE_ID_SIZE])
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL; /* it has no end, or reading it may block for ever */
 	part = st.st_size < HTL_PART ? (size_t)st.st_size : HTL_PART;
-	r = read_all(fd, 0, input, part);
+	r = read_all_at(fd, 0, input, part);
 	if (!r)
-		r = read_all(fd, (uint64_t)st.st_size - part, input + part, part);
+		r = read_all_at(fd, (uint64_t)st.st_size - part, input + part, part);
 	return r ? r : hash_parts(input, 2 * part, (uint64_t)st.st_size, ret);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 int read_file_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_size)
 {
@@ -43,6 +44,33 @@ int read_file_at(int dirfd, const char *path, size_t max, char **ret, size_t *re
 	if (ret_size)
 		*ret_size = nr;
 	return 0;
+}
+
+ssize_t read_at(int fd, uint64_t offset, void *buf, size_t size)
+{
+	size_t nr = 0;
+
+	while (nr < size) {
+		ssize_t n = pread(fd, (char *)buf + nr, size - nr, (off_t)(offset + nr));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		nr += (size_t)n;
+	}
+	return (ssize_t)nr;
+}
+
+int read_all_at(int fd, uint64_t offset, void *buf, size_t size)
+{
+	ssize_t n = read_at(fd, offset, buf, size);
+
+	if (n < 0)
+		return (int)n;
+	return (size_t)n == size ? 0 : -ENODATA;
 }
 
 int parse_size(const char *s, uint64_t *ret)

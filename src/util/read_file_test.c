@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 TEST(sizes_have_units)
 {
@@ -37,4 +38,23 @@ TEST(files_are_bounded)
 	free(text);
 	ASSERT_ERR(read_file_at(AT_FDCWD, "/proc/self/comm", 3, &text, &size), EFBIG);
 	ASSERT_ERR(read_file_at(AT_FDCWD, "/nonexistent", 3, &text, &size), ENOENT);
+}
+
+TEST(parts_end_with_the_file)
+{
+	char name[] = "/tmp/sonde-read-file-XXXXXX", buf[8] = "";
+	int fd = mkstemp(name);
+
+	ASSERT(fd >= 0 && !unlink(name));
+	ASSERT_EQ(write(fd, "abcdef", 6), 6);
+	ASSERT_EQ(read_at(fd, 4, buf, 8), 2);
+	ASSERT(!memcmp(buf, "ef", 2));
+	ASSERT_EQ(read_at(fd, 9, buf, 8), 0);
+	ASSERT_OK(read_all_at(fd, 1, buf, 4));
+	ASSERT(!memcmp(buf, "bcde", 4));
+	ASSERT_ERR(read_all_at(fd, 4, buf, 3), ENODATA);
+	ASSERT_OK(read_all_at(fd, 9, buf, 0));
+	close(fd);
+	ASSERT_ERR((int)read_at(fd, 0, buf, 1), EBADF);
+	ASSERT_ERR(read_all_at(fd, 0, buf, 1), EBADF);
 }
