@@ -3,16 +3,14 @@
 #include "agent/core_files_internal.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/open_in_root.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 enum {
 	/* Bytes of a file's begin that are looked at for headers and the build-id. */
@@ -82,46 +80,40 @@ static int learn_build_id(struct core_file *file, const struct elf_data *head)
 /* --- candidates ------------------------------------------------------------------------------ */
 
 /* O_PATH; links stay below the root. */
-static int open_path(const char *root, const char *path)
+static int open_path(const char *root, const char *path, int *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	_cleanup_close_ int root_fd = -1;
-	char whole[PATH_MAX];
-	int fd;
+	int fd, r;
 
 	if (!root) {
 		fd = open(path, O_PATH | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
+	} else {
+		root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (root_fd < 0)
+			return -errno;
+		r = open_in_root(root_fd, path, O_PATH, ret);
+		if (r != -ENOSYS)
+			return r;
+		fd = openat(root_fd, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
 	}
-	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
+	if (fd < 0)
 		return -errno;
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS &&
-	    snprintf(whole, sizeof(whole), "%s/%s", root, path) < (int)sizeof(whole))
-		fd = open(whole, O_PATH | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	*ret = fd;
+	return 0;
 }
 
 /* The path is the core's: nothing but a regular file is opened for reading, others have effects. */
 static int open_below(const char *root, const char *path, int *ret)
 {
-	_cleanup_close_ int path_fd = open_path(root, path);
-	char link[64];
+	_cleanup_close_ int path_fd = -1;
 	struct stat st;
-	int fd;
+	int r = open_path(root, path, &path_fd);
 
-	if (path_fd < 0)
-		return path_fd;
+	if (r)
+		return r;
 	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
 		return -ENOENT;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	*ret = fd;
-	return 0;
+	return open_found(path_fd, ret);
 }
 
 /* Whether the file's header and program headers are the core's, as far as that has them. */

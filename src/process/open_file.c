@@ -9,17 +9,16 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/open_in_root.h"
 
 enum {
 	OTHERS_MAX = 8,		     /* other processes that are tried */
@@ -50,35 +49,22 @@ bool file_is(int fd, const struct file_key *key)
 	       has_own_devices(fd);
 }
 
-static int make_readable(int path_fd, int *ret)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	*ret = fd;
-	return 0;
-}
-
 int open_below(int root_fd, const char *path, const struct file_key *key, int *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	_cleanup_close_ int fd = -1;
+	int r;
 
 	if (path[0] != '/')
 		return -ENOENT;
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS)
+	r = open_in_root(root_fd, path, O_PATH, &fd);
+	if (r && r != -ENOSYS)
+		return r;
+	/* Links may then lead out of the root, but not to another inode. */
+	if (r)
 		fd = openat(root_fd, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (!file_is(fd, key))
-		return -ESTALE;
-	return make_readable(fd, ret);
+	return file_is(fd, key) ? open_found(fd, ret) : -ESTALE;
 }
 
 /* Below a root; also in case that " (deleted)" was part of the name. */
@@ -113,7 +99,7 @@ static int open_map_file(const struct map_files *search, uint64_t start, uint64_
 	/* Layered file systems have an inode number for maps and another one for stat(). */
 	if (!file_is(fd, &search->file->key) && !(trusted && has_own_devices(fd)))
 		return -ESTALE;
-	return make_readable(fd, search->ret);
+	return open_found(fd, search->ret);
 }
 
 static int try_entry(void *ctx, const struct maps_entry *e)

@@ -10,18 +10,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "util/cleanup.h"
+#include "util/open_in_root.h"
+#include "util/read_file.h"
 
 enum {
-	/* openat2() says EAGAIN when something was renamed meanwhile. */
-	TRIES_MAX = 8,
 	/* A CRC needs the whole file. Larger ones have a build-id, which is read in no time. */
 	CRC_FILE_MAX = 1 << 30,
 	CRC_CHUNK = 64 << 10,
@@ -35,32 +33,30 @@ static bool is_our_root(int root_fd)
 	       ours.st_ino == root.st_ino;
 }
 
-static int resolve(int root_fd, const char *path)
+static int resolve(int root_fd, const char *path, int *ret)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = -1;
+	int r = open_in_root(root_fd, path, O_PATH, ret), fd;
 
-	for (int n = 0; n < TRIES_MAX; n++) {
-		fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-		if (fd >= 0 || errno != EAGAIN)
-			break;
-	}
 	/* Some sandboxes don't know it. Nothing can leave our own root. */
-	if (fd < 0 && errno == ENOSYS && is_our_root(root_fd))
-		fd = open(path, O_PATH | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (r != -ENOSYS || !is_our_root(root_fd))
+		return r;
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret = fd;
+	return 0;
 }
 
 static int resolve_regular(int root_fd, const char *path, int *ret, struct stat *ret_stat)
 {
 	_cleanup_close_ int fd = -1;
+	int r;
 
 	if (path[0] != '/')
 		return -ENOENT;
-	fd = resolve(root_fd, path);
-	if (fd < 0)
-		return fd;
+	r = resolve(root_fd, path, &fd);
+	if (r)
+		return r;
 	if (fstat(fd, ret_stat))
 		return -errno;
 	if (!S_ISREG(ret_stat->st_mode))
@@ -73,18 +69,9 @@ int debug_open_below(int root_fd, const char *path, int *ret)
 {
 	_cleanup_close_ int path_fd = -1;
 	struct stat st;
-	char link[64];
-	int r, fd;
+	int r = resolve_regular(root_fd, path, &path_fd, &st);
 
-	r = resolve_regular(root_fd, path, &path_fd, &st);
-	if (r)
-		return r;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	*ret = fd;
-	return 0;
+	return r ? r : open_found(path_fd, ret);
 }
 
 int debug_stat_below(int root_fd, const char *path, struct stat *ret)
@@ -143,12 +130,10 @@ int debug_crc(int fd, uint32_t *ret)
 	if (!buf)
 		return -ENOMEM;
 	while (offset < st.st_size) { /* it may grow while we read */
-		ssize_t n = pread(fd, buf, CRC_CHUNK, offset);
+		ssize_t n = read_at(fd, (uint64_t)offset, buf, CRC_CHUNK);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		if (!n)
 			break;
 		crc = crc32(crc, buf, (uInt)n);

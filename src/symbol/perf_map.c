@@ -13,16 +13,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
 #include "util/hex.h"
+#include "util/open_in_root.h"
 #include "util/read_file.h"
 #include "util/vec.h"
 
@@ -288,23 +287,19 @@ struct owner {
 	uid_t uid;
 };
 
-static int open_in_root(int root_fd, const char *path, int *ret)
+static int open_map(int root_fd, const char *path, int *ret)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	int r = open_in_root(root_fd, path, flags, ret), fd;
 	_cleanup_close_ int tmp_fd = -1;
-	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
-		/* An old sandbox: then without any link, also not one of /tmp itself. */
-		tmp_fd = openat(root_fd, "tmp", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (tmp_fd < 0)
-			return -errno;
-		fd = openat(tmp_fd, strrchr(path, '/') + 1,
-			    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	}
+	if (r != -ENOSYS && r != -EPERM)
+		return r;
+	/* An old sandbox: then without any link, also not one of /tmp itself. */
+	tmp_fd = openat(root_fd, "tmp", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tmp_fd < 0)
+		return -errno;
+	fd = openat(tmp_fd, strrchr(path, '/') + 1, flags | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	*ret = fd;
@@ -315,23 +310,15 @@ static int read_all(int fd, off_t size, char **ret, size_t *ret_size)
 {
 	off_t at = size > PERF_MAP_SIZE_MAX ? size - PERF_MAP_SIZE_MAX : 0;
 	_cleanup_free_ char *text = malloc((size_t)(size - at) + 1);
-	size_t nr = 0, want = (size_t)(size - at);
+	ssize_t n;
 
 	if (!text)
 		return -ENOMEM;
-	while (nr < want) {
-		ssize_t n = pread(fd, text + nr, want - nr, at + (off_t)nr);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		nr += (size_t)n;
-	}
+	n = read_at(fd, (uint64_t)at, text, (size_t)(size - at));
+	if (n < 0)
+		return (int)n;
 	*ret = TAKE_PTR(text);
-	*ret_size = nr;
+	*ret_size = (size_t)n;
 	return 0;
 }
 
@@ -345,7 +332,7 @@ static int read_below(int root_fd, const struct owner *owner, struct perf_map **
 	int r;
 
 	snprintf(path, sizeof(path), "tmp/perf-%d.map", owner->pid);
-	r = open_in_root(root_fd, path, &fd);
+	r = open_map(root_fd, path, &fd);
 	if (r)
 		return r == -ELOOP || r == -ENXIO || r == -ENOTDIR ? -ENOENT : r;
 	if (fstat(fd, &st))
