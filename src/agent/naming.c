@@ -19,8 +19,12 @@ _Static_assert((int)FUNCTION_LANGUAGE_RUST == (int)SYMBOL_LANGUAGE_RUST &&
 
 static void complain(void *ctx, const char *text)
 {
+	char line[1024];
+
 	(void)ctx;
-	log_warn("%s", text);
+	/* It names files, which may be called anything. */
+	profile_clean_text(text, strlen(text), line, sizeof(line));
+	log_warn("%s", line);
 }
 
 int naming_init(struct naming *n, struct profile *profile, const struct naming_options *options)

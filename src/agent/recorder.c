@@ -27,7 +27,8 @@ enum {
 	SIDE_BAND_PAGES = 64,	/* 256 KiB a CPU: about 2,500 mappings */
 	RING_BYTES = 4 << 20,	/* 64 raw records of full size, or 80,000 hits */
 	EXPIRE_NS = 1000000000, /* dead processes stay for samples that are on their way */
-	DRAIN_EVERY = 32,	/* samples, of up to 64 KiB and a walk each */
+	RSS_INTERVAL_NS = 1000000000,
+	DRAIN_EVERY = 32, /* samples, of up to 64 KiB and a walk each */
 };
 
 uint64_t now_ns(void)
@@ -237,7 +238,11 @@ static void update_stats(struct recorder *r)
 	s->files = 0;
 	for (i = 0; i < r->resolver.profile_files.nr; i++)
 		s->files += r->resolver.profile_files.items[i] != UINT32_MAX;
-	s->rss_kb = budget_resident() / 1024;
+	/* Not at every key and tick: it takes milliseconds. */
+	if (!r->rss_at_ns || r->stopping || now_ns() - r->rss_at_ns >= RSS_INTERVAL_NS) {
+		s->rss_kb = budget_resident() / 1024;
+		r->rss_at_ns = now_ns();
+	}
 	s->map_bytes = kernel_side_map_bytes(r->ks) + unwind_store_bytes(&r->store);
 	s->duration_s = (double)(now_ns() - r->start_ns) / 1e9;
 	s->frequency_hz = r->options->frequency_hz;

@@ -51,7 +51,8 @@ struct recorder {
 	uint64_t start_ns, profile_bytes_max, batch_bytes_max;
 	bool keep_events; /* as long as there is room for them */
 	uint64_t run_ns;
-	uint64_t turn_ns; /* when the last turn was */
+	uint64_t turn_ns;   /* when the last turn was */
+	uint64_t rss_at_ns; /* when stats.rss_kb was read */
 	int epoll_fd, timer_fd, signal_fd;
 	int live_timer_fd; /* for options->live */
 	uint32_t live_generation;

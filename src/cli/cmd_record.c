@@ -58,9 +58,11 @@ static const struct option_spec record_specs[] = {
 	  "stop after this time (default: at Ctrl-C, or when COMMAND ends)", OPTION_SECONDS,
 	  AT(duration_s), .max = YEAR_S },
 	{ 'o', "output", "FILE", NULL,
-	  "write here (default: profile.html); - is standard output, as folded text", OPTION_STRING,
-	  AT(output) },
-	{ 'f', "format", "FORMAT", NULL, "the output's format (default: by its extension)",
+	  "write here (default: profile.html); - is standard output, as folded text without -f",
+	  OPTION_STRING, AT(output) },
+	{ 'f', "format", "FORMAT", NULL,
+	  "html, folded, pprof, speedscope, firefox, perf or otlp (default: by the output's "
+	  "extension)",
 	  OPTION_STRING, AT(format) },
 	{ 0, "stats", "FILE", NULL, "write the summary as JSON; - is standard output",
 	  OPTION_STRING, AT(stats) },
@@ -358,7 +360,7 @@ const struct command command_record = {
 	.description =
 		"Samples what runs on each CPU, walks the kernel's and the program's stack, and "
 		"writes\n"
-		"one file: an interactive flame graph, or folded text.\n"
+		"one file: an interactive flame graph, or what other tools read (-f).\n"
 		"\n"
 		"Without -p or COMMAND it records the whole system. With COMMAND it runs it and "
 		"records\n"
@@ -366,7 +368,10 @@ const struct command command_record = {
 		"COMMAND's.\n"
 		"It ends after -d SECONDS, at Ctrl-C or SIGTERM, or with COMMAND, and then writes "
 		"what\n"
-		"there is. It must run as root ('sonde doctor' checks what else it needs).\n",
+		"there is. Symbols that are still being read at the end are waited for; Ctrl-C "
+		"goes "
+		"without\n"
+		"them. It must run as root ('sonde doctor' checks what else it needs).\n",
 	.options = record_specs,
 	.run = record_run,
 };

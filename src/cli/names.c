@@ -2,9 +2,11 @@
 #include "cli/names.h"
 
 #include "cli/term.h"
+#include "profile/profile.h"
 #include "util/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Without const: exec's type. */
@@ -21,15 +23,28 @@ int names_style(const char *value, bool *ret_short)
 	return 0;
 }
 
-bool names_print_progress(const struct symbol_progress *progress)
+void names_format_progress(const struct symbol_progress *progress, size_t columns, char *buf,
+			   size_t size)
 {
 	const char *slash = strrchr(progress->path, '/');
+	const char *name = slash ? slash + 1 : progress->path;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "reading symbols: %u of %u files (Ctrl-C: without the rest)%s%s", progress->done,
+		 progress->total, *name ? ", " : "", name);
+	/* A file may be called anything; and a line that wraps would not be overwritten. */
+	profile_clean_text(text, strlen(text), buf, columns < size ? columns : size);
+}
+
+bool names_print_progress(const struct symbol_progress *progress)
+{
+	char line[256];
 
 	if (!term_width(stderr))
 		return false;
-	fprintf(stderr, "reading symbols: %u of %u files%s%s (Ctrl-C: without the rest)\033[K\r",
-		progress->done, progress->total, *progress->path ? ", " : "",
-		slash ? slash + 1 : progress->path);
+	names_format_progress(progress, (size_t)term_width(stderr), line, sizeof(line));
+	fprintf(stderr, "%s\033[K\r", line);
 	fflush(stderr);
 	return true;
 }

@@ -255,6 +255,7 @@ void options_print(const struct option_spec *specs, FILE *out)
 {
 	enum { COLUMN = 30, WIDTH = 66 };
 	char label[64], text[512];
+	int len;
 
 	for (; specs->name; specs++) {
 		if (specs->hidden)
@@ -262,7 +263,12 @@ void options_print(const struct option_spec *specs, FILE *out)
 		snprintf(text, sizeof(text), "%s%s%s%s", specs->help,
 			 specs->value ? " (default " : "", specs->value ? specs->value : "",
 			 specs->value ? ")" : "");
-		fprintf(out, "  %-*s", COLUMN - 2, option_label(specs, label, sizeof(label)));
+		len = fprintf(out, "  %s", option_label(specs, label, sizeof(label)));
+		/* A long one has its line to itself. */
+		if (len < COLUMN)
+			fprintf(out, "%*s", COLUMN - len, "");
+		else
+			fprintf(out, "\n%*s", COLUMN, "");
 		print_wrapped(out, text, COLUMN, WIDTH);
 	}
 }

@@ -25,6 +25,7 @@ static const struct option_spec specs[] = {
 	  .max = 1ul << 30 },
 	{ 0, "string", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
 	{ 'p', "pid", "PIDS", NULL, "processes", OPTION_PIDS, AT(pids) },
+	{ 0, "choice", "one|two|three|more", NULL, "a long label", OPTION_STRING, AT(string) },
 	{ 0, "secret", NULL, NULL, "hidden", OPTION_FLAG, AT(flag), .hidden = true },
 	OPTIONS_END,
 };
@@ -188,5 +189,6 @@ TEST(the_help_lists_what_is_not_hidden)
 	ASSERT(strstr(text, "  -n, --number N"));
 	ASSERT(strstr(text, "a number (default 99)"));
 	ASSERT(strstr(text, "      --size SIZE"));
+	ASSERT(strstr(text, "      --choice one|two|three|more\n                              a long"));
 	ASSERT_PTR_NULL(strstr(text, "secret"));
 }

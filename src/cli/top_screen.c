@@ -40,8 +40,11 @@ struct top_screen {
 /* Messages would scramble the screen. */
 static void keep_messages_back(struct top_screen *s)
 {
-	s->messages = memfd_create("messages", MFD_CLOEXEC);
+	s->messages = memfd_create("messages", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	s->old_stderr = s->messages < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	/* What does not fit is not kept: it may run for days, and with -v. */
+	if (s->old_stderr >= 0 && !ftruncate(s->messages, KEPT_BACK_MAX))
+		fcntl(s->messages, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
 	if (s->old_stderr >= 0)
 		dup2(s->messages, STDERR_FILENO);
 }
@@ -49,12 +52,16 @@ static void keep_messages_back(struct top_screen *s)
 static void show_messages(struct top_screen *s)
 {
 	char text[KEPT_BACK_MAX];
+	off_t len;
 	ssize_t n;
 
 	if (s->old_stderr < 0)
 		return;
 	dup2(s->old_stderr, STDERR_FILENO);
-	n = pread(s->messages, text, sizeof(text), 0);
+	len = lseek(s->messages, 0, SEEK_CUR);
+	n = len > 0 ? pread(s->messages, text,
+			    (size_t)len < sizeof(text) ? (size_t)len : sizeof(text), 0)
+		    : 0;
 	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
 		return; /* there is nobody left to tell */
 }
