@@ -26,7 +26,11 @@ class Shop:
     def run(self, *argv):
         if not shutil.which(argv[0]):
             raise Missing("no %s" % argv[0])
-        env = dict(os.environ, LC_ALL="C")
+        # Debian's lld has its version in its name, and clang knows where else it is.
+        for linker in [flag.split("=")[1] for flag in argv if flag.startswith("-fuse-ld=")]:
+            if not shutil.which("ld." + linker) and not shutil.which("ld." + linker + "-14"):
+                raise Missing("no %s" % linker)
+        env = dict(os.environ, LC_ALL="C", CGO_ENABLED="0", GO111MODULE="off")
         done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, check=False, env=env)
         if done.returncode:
             raise RuntimeError("%s: %s" % (" ".join(argv), done.stderr[-3000:]))
@@ -207,7 +211,7 @@ def rust(*flags):
 def go(*flags):
     def make(shop):
         shutil.copy(os.path.join(HERE, "calls.go"), shop.folder)
-        shop.run("env", "CGO_ENABLED=0", "GO111MODULE=off", "go", "build", *flags, "-o", "program", "calls.go")
+        shop.run("go", "build", *flags, "-o", "program", "calls.go")
         return shop.path("program")
     return make
 
