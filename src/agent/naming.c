@@ -98,6 +98,15 @@ int naming_want(struct naming *n, uint32_t file, const struct symbol_file *symbo
 	return symbol_store_want(n->store, symbols, &n->files.items[file].table);
 }
 
+void naming_forget(struct naming *n)
+{
+	map_fini(&n->functions);
+	/* Modules and BPF programs come and go. */
+	kallsyms_free(n->kernel);
+	n->kernel = NULL;
+	n->kernel_tried = false;
+}
+
 void naming_tick(struct naming *n)
 {
 	symbol_store_tick(n->store);

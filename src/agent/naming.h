@@ -62,5 +62,7 @@ int naming_want(struct naming *n, uint32_t file, const struct symbol_file *symbo
 void naming_tick(struct naming *n);
 /* Waits for all tables. */
 void naming_wait(struct naming *n);
+/* The profile forgot its functions (profile_forget_names()); its files are what they were. */
+void naming_forget(struct naming *n);
 /* Names all frames without names whose tables are there; again when more are. 0 or -ENOMEM. */
 int naming_apply(struct naming *n);

@@ -314,6 +314,10 @@ static int tick(struct recorder *r)
 static void clear_profile(struct recorder *r)
 {
 	profile_clear_samples(r->profile);
+	/* Names alone would fill it in time. */
+	if (profile_bytes(r->profile) > r->profile_bytes_max / 4 &&
+	    !profile_forget_names(r->profile))
+		naming_forget(&r->resolver.naming);
 	census_forget(&r->census);
 	resolver_forget(&r->resolver);
 	map_clear(&r->stacks);

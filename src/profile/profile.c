@@ -112,6 +112,11 @@ static bool same_file(const struct profile_file *a, const struct profile_file *b
 	       !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
 }
 
+static uint64_t hash_file(const struct profile_file *file)
+{
+	return XXH3_64bits_withSeed(file->build_id, sizeof(file->build_id), file->path);
+}
+
 int profile_add_file(struct profile *p, const char *path, const uint8_t *build_id,
 		     size_t build_id_len, uint32_t *ret)
 {
@@ -131,7 +136,7 @@ int profile_add_file(struct profile *p, const char *path, const uint8_t *build_i
 		memcpy(file.build_id, build_id, build_id_len);
 	file.build_id_len = (uint8_t)build_id_len;
 
-	hash = XXH3_64bits_withSeed(file.build_id, sizeof(file.build_id), file.path);
+	hash = hash_file(&file);
 	found = FIND(&p->file_ids, &p->files, hash, same_file(item, &file));
 	if (found < 0)
 		return ADD(&p->file_ids, &p->files, hash, file, ret);
@@ -386,6 +391,86 @@ void profile_clear_samples(struct profile *p)
 	map_fini(&p->process_ids);
 	map_fini(&p->stack_ids);
 	map_fini(&p->frame_ids);
+}
+
+static int move_string(const struct strtab *from, struct strtab *to, uint32_t *id)
+{
+	const char *s = strtab_get(from, *id);
+
+	return strtab_intern(to, s, strlen(s), id);
+}
+
+/* `files` are as many as the profile's. */
+static int move_files(const struct profile *p, struct strtab *to, struct profile_file *files,
+		      struct map *ids)
+{
+	for (size_t i = 0; i < p->files.nr; i++) {
+		uint64_t hash;
+		int r;
+
+		files[i] = p->files.items[i];
+		r = move_string(&p->strings, to, &files[i].path);
+		if (!r)
+			r = move_string(&p->strings, to, &files[i].name);
+		if (!r)
+			r = move_string(&p->strings, to, &files[i].go_build_id);
+		for (hash = hash_file(&files[i]); !r && map_get(ids, hash); hash++)
+			;
+		if (!r)
+			r = map_put(ids, hash, i);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int move_all(struct profile *p, struct strtab *to, struct profile_file *files,
+		    struct map *ids)
+{
+	struct profile_host host = p->host;
+	struct profile_unit unit = p->unit;
+	uint32_t *const strings[] = { &host.name, &host.id,   &host.arch,
+				      &host.os,	  &unit.type, &unit.unit };
+	int r = strtab_init(to);
+
+	for (size_t i = 0; i < sizeof(strings) / sizeof(*strings) && !r; i++)
+		r = move_string(&p->strings, to, strings[i]);
+	if (!r)
+		r = move_files(p, to, files, ids);
+	if (r)
+		return r;
+	p->host = host;
+	p->unit = unit;
+	return 0;
+}
+
+int profile_forget_names(struct profile *p)
+{
+	struct profile_file *files;
+	struct strtab strings = { 0 };
+	struct map ids = { 0 };
+	int r;
+
+	if (p->frames.nr || p->threads.nr)
+		return -EINVAL;
+	files = calloc(p->files.nr + 1, sizeof(*files));
+	r = files ? move_all(p, &strings, files, &ids) : -ENOMEM;
+	if (r) {
+		strtab_fini(&strings);
+		map_fini(&ids);
+		free(files);
+		return r;
+	}
+	if (p->files.nr)
+		memcpy(p->files.items, files, p->files.nr * sizeof(*files));
+	free(files);
+	strtab_fini(&p->strings);
+	p->strings = strings;
+	map_fini(&p->file_ids);
+	p->file_ids = ids;
+	map_fini(&p->function_ids);
+	vec_free(&p->functions);
+	return 0;
 }
 
 /* --- names ------------------------------------------------------------------------------------ */

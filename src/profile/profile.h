@@ -222,6 +222,11 @@ void profile_drop_events(struct profile *p);
  * strings, files and functions stay.
  */
 void profile_clear_samples(struct profile *p);
+/*
+ * Of a profile without frames: forgets functions and all strings that nothing refers to. Files keep
+ * their numbers, but strings get new ones. 0, or -ENOMEM and nothing is changed; -EINVAL.
+ */
+int profile_forget_names(struct profile *p);
 
 /* Names a frame that was added without levels: one, of that name. -EEXIST if it was added with. */
 int profile_name_frame(struct profile *p, uint32_t frame, const char *name);

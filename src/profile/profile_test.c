@@ -2,6 +2,7 @@
 #include "profile/profile.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* `name` 0: without a name */
@@ -244,5 +245,46 @@ TEST(clearing_gives_memory_back)
 	ASSERT_OK(profile_add_stack(&p, (uint32_t[]){ 0 }, 1, STOP_COMPLETE, &stack));
 	ASSERT_OK(profile_add_comm_sample(&p, "x", stack, 1));
 	ASSERT_EQ(profile_total(&p), 1);
+	profile_fini(&p);
+}
+
+TEST(names_are_forgotten_but_files_stay)
+{
+	const uint8_t build_id[] = { 1, 2, 3 };
+	uint32_t files[100], frame, again;
+	struct profile p;
+	char name[64];
+	size_t before;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_string(&p, "a host", &p.host.name));
+	for (uint32_t i = 0; i < 20000; i++) {
+		snprintf(name, sizeof(name), "a function of a rather long name, number %u", i);
+		frame = add_frame(&p, 1, 0, i, 0, 0);
+		ASSERT_OK(profile_name_frame(&p, frame, name));
+		if (i >= 100)
+			continue;
+		snprintf(name, sizeof(name), "/lib/%u.so", i);
+		ASSERT_OK(profile_add_file(&p, name, build_id, i % 4, &files[i]));
+	}
+	ASSERT_ERR(profile_forget_names(&p), EINVAL);
+	profile_clear_samples(&p);
+	before = profile_bytes(&p);
+	ASSERT(before > 1 << 20);
+	ASSERT_OK(profile_forget_names(&p));
+	ASSERT(profile_bytes(&p) < 256 << 10);
+	ASSERT_EQ(p.functions.nr, 0);
+	ASSERT_STR(strtab_get(&p.strings, p.host.name), "a host");
+	for (uint32_t i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "/lib/%u.so", i);
+		ASSERT_STR(strtab_get(&p.strings, p.files.items[i].path), name);
+		ASSERT_STR(strtab_get(&p.strings, p.files.items[i].name), name + 5);
+		ASSERT_OK(profile_add_file(&p, name, build_id, i % 4, &again));
+		ASSERT_EQ(again, files[i]);
+	}
+	ASSERT_EQ(p.files.nr, 100);
+	frame = add_frame(&p, 1, 0, 1, 0, 0);
+	ASSERT_OK(profile_name_frame(&p, frame, "anew"));
+	ASSERT_STR(profile_frame_name(&p, frame, 0, name, sizeof(name)), "anew");
 	profile_fini(&p);
 }
