@@ -60,7 +60,8 @@ enum swift_kind {
 	SWIFT_ATTRIBUTE,      /* text: "merged " */
 	SWIFT_SPECIALIZATION, /* types; text: "generic specialization" */
 	SWIFT_SIGNATURE_SPECIALIZATION,
-	SWIFT_WRAPPED, /* children, with text before the first and `between` the others */
+	SWIFT_WRAPPED, /* children behind text; number: 0, or 1 more than short names have of them
+			*/
 	/* markers on the stack */
 	SWIFT_EMPTY_LIST,
 	SWIFT_FIRST_MARK,

@@ -408,20 +408,51 @@ static bool read_signature_specialization(struct swift_parser *p)
 	return true;
 }
 
+/* Short names have the first `nr` children of it only. */
+static bool push_shortened(struct swift_parser *p, uint32_t id, uint32_t nr)
+{
+	if (id != SWIFT_NONE)
+		p->tree->nodes.items[id].number = nr + 1;
+	swift_push(p, id);
+	return true;
+}
+
 /* 'TR': between two representations of a function. */
 static bool read_reabstraction(struct swift_parser *p)
 {
 	uint32_t signature = swift_pop(p, SWIFT_SIGNATURE), to = swift_pop(p, SWIFT_IMPL_TYPE);
-	uint32_t from = swift_pop(p, SWIFT_IMPL_TYPE);
+	uint32_t from = swift_pop(p, SWIFT_IMPL_TYPE), id;
 
 	if (to == SWIFT_NONE || from == SWIFT_NONE)
 		return false;
 	if (signature == SWIFT_NONE)
-		return push_wrapped_two(p, "reabstraction thunk helper from ", from, " to ", to);
-	swift_push(p, swift_make(p, SWIFT_WRAPPED, "reabstraction thunk helper ", 5, signature,
-				 swift_make(p, SWIFT_PLAIN_TYPE, " from ", 0), from,
-				 swift_make(p, SWIFT_PLAIN_TYPE, " to ", 0), to));
-	return true;
+		signature = swift_make(p, SWIFT_PLAIN_TYPE, "from ", 0);
+	else
+		signature = swift_make(p, SWIFT_WRAPPED, "", 2, signature,
+				       swift_make(p, SWIFT_PLAIN_TYPE, " from ", 0));
+	id = swift_make(p, SWIFT_WRAPPED, "reabstraction thunk helper", 5,
+			swift_make(p, SWIFT_PLAIN_TYPE, " ", 0), signature, from,
+			swift_make(p, SWIFT_PLAIN_TYPE, " to ", 0), to);
+	return push_shortened(p, id, 0);
+}
+
+/* 'TK', 'Tk': of a property; a subscript's indices, which are further types, are not understood. */
+static bool read_key_path(struct swift_parser *p, const char *text)
+{
+	uint32_t type = swift_pop_type(p), signature, entity;
+
+	if (type == SWIFT_NONE)
+		return false;
+	signature = swift_pop(p, SWIFT_SIGNATURE);
+	if (signature != SWIFT_NONE)
+		type = swift_make(p, SWIFT_WRAPPED, "", 2, signature, type);
+	entity = swift_pop_entity(p);
+	if (entity == SWIFT_NONE)
+		return false;
+	return push_shortened(p,
+			      swift_make(p, SWIFT_WRAPPED, text, 3, entity,
+					 swift_make(p, SWIFT_PLAIN_TYPE, " : ", 0), type),
+			      1);
 }
 
 static const struct letter_text attributes[] = {
@@ -475,6 +506,8 @@ static bool read_thunk(struct swift_parser *p)
 					   c == 'Q' ? ") await resume partial function for "
 						    : ") suspend resume partial function for "));
 		return true;
+	case 'K':
+		return read_key_path(p, "key path getter for ");
 	case 'R':
 		return read_reabstraction(p);
 	case 'V':
@@ -488,6 +521,8 @@ static bool read_thunk(struct swift_parser *p)
 					second);
 	case 'f':
 		return read_signature_specialization(p);
+	case 'k':
+		return read_key_path(p, "key path setter for ");
 	case 'v':
 		push_attribute(p, numbered(p, "outlined variable #", swift_index(p), " of "));
 		return true;

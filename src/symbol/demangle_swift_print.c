@@ -762,8 +762,11 @@ static void print_closure(struct printer *o, uint32_t id)
 
 static void print_wrapped(struct printer *o, uint32_t id)
 {
+	const struct swift_node *n = node(o, id);
+	uint32_t nr = o->brief && n->number ? n->number - 1 : n->nr;
+
 	put_text(o, id);
-	for (uint32_t i = 0; i < node(o, id)->nr; i++)
+	for (uint32_t i = 0; i < nr; i++)
 		print_type(o, child(o, id, i));
 }
 
