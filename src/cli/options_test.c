@@ -189,6 +189,7 @@ TEST(the_help_lists_what_is_not_hidden)
 	ASSERT(strstr(text, "  -n, --number N"));
 	ASSERT(strstr(text, "a number (default 99)"));
 	ASSERT(strstr(text, "      --size SIZE"));
-	ASSERT(strstr(text, "      --choice one|two|three|more\n                              a long"));
+	ASSERT(strstr(text,
+		      "      --choice one|two|three|more\n                              a long"));
 	ASSERT_PTR_NULL(strstr(text, "secret"));
 }
