@@ -287,6 +287,7 @@ static int try_all(struct core_files *files, uint32_t number, const struct elf_d
 		r = try_file(files, number, head, NULL, search->exe);
 		if (r == -ENOENT)
 			log_warn("%s: cannot be read as an ELF file, not used", search->exe);
+		file->is_given = !r;
 	}
 	if (r == -ENOENT || r == -ESTALE)
 		r = try_file(files, number, head, root, file->path);

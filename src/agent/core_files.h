@@ -39,6 +39,7 @@ struct core_file {
 	uint32_t mapping;		    /* the first of NT_FILE's; UINT32_MAX: none */
 	enum core_file_state state;
 	char *found;		/* the path that is used, or that differs; NULL */
+	bool is_given;		/* `found` is what --exe names */
 	const char *difference; /* of DIFFERS: in words; static */
 	struct elf_file *elf;	/* of UNVERIFIED and VERIFIED */
 	struct elf_data memory; /* of MEMORY: the file's image */

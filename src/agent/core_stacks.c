@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -212,7 +213,11 @@ static int add_file(struct core_stacks *s, struct core_file *file, uint32_t *ret
 	fd = file->elf				? fcntl(file->elf->fd, F_DUPFD_CLOEXEC, 0)
 	     : file->state == CORE_FILE_DIFFERS ? -ESTALE
 						: -ENOENT;
-	return process_add_file(&s->processes, file->path, fd == -1 ? -errno : fd, ret);
+	r = process_add_file(&s->processes, file->path, fd == -1 ? -errno : fd, ret);
+	/* Beside what --exe names, not where the core's was. */
+	if (!r && file->is_given)
+		s->processes.files.items[*ret]->place = realpath(file->found, NULL);
+	return r;
 }
 
 static int make_process(struct core_stacks *s)
@@ -390,6 +395,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 static int set_up(struct core_stacks *s, const struct core_options *options)
 {
 	static const struct unwind_store_maps no_maps = { -1, -1, -1 };
+	struct naming_options naming = options->naming;
 	int r = core_files_find(&s->files, s->core, s->elf, &options->search);
 
 	if (r)
@@ -408,7 +414,8 @@ static int set_up(struct core_stacks *s, const struct core_options *options)
 		return r;
 	publisher_init(&s->publisher, &s->processes, &s->store, NULL);
 	s->stage = STAGE_STORE;
-	r = resolver_init(&s->resolver, &s->publisher, &s->profile, &options->naming);
+	naming.root = options->search.sysroot;
+	r = resolver_init(&s->resolver, &s->publisher, &s->profile, &naming);
 	if (r)
 		return r;
 	s->stage = STAGE_RESOLVER;

@@ -35,6 +35,7 @@ int naming_init(struct naming *n, struct profile *profile, const struct naming_o
 	if (options)
 		n->options = *options;
 	store.builder = n->options.builder;
+	store.root = n->options.root;
 	return symbol_store_new(&store, &n->store);
 }
 

@@ -24,6 +24,11 @@ struct naming_options {
 	 */
 	char *const *builder;
 	/*
+	 * A folder that the paths of files are below, for debug files beside them; tried before our
+	 * own "/". NULL: none.
+	 */
+	const char *root;
+	/*
 	 * A file whose full table is not there after so long has the names of its symbol tables
 	 * alone; 0: NAMING_PATIENCE_MS.
 	 */

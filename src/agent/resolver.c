@@ -33,7 +33,8 @@ static void want_names(struct resolver *r, const struct mapped_file *file, uint3
 		       uint32_t pid)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct symbol_file symbols = { .path = file->path, .root_pid = (int)pid };
+	struct symbol_file symbols = { .path = file->place ? file->place : file->path,
+				       .root_pid = (int)pid };
 	int err;
 
 	if (file->state != FILE_OPEN || !file->is_elf)

@@ -131,6 +131,7 @@ void files_fini(struct process_table *t)
 		vec_free(&file->segments);
 		free(file->image);
 		free(file->path);
+		free(file->place);
 		free(file);
 	}
 	vec_free(&t->files);

@@ -46,8 +46,9 @@ enum file_state {
 struct mapped_file {
 	uint32_t index; /* in process_table.files; 0 is anonymous memory (MAPPING_ANON) */
 	struct file_key key;
-	char *path; /* as its first process saw it; "[anon]", "[vdso]", "//anon" and its like are
-		       "[anon]" */
+	char *path;  /* as its first process saw it; "[anon]", "[vdso]", "//anon" and its like are
+			"[anon]" */
+	char *place; /* where its debug files are looked for, if not beside `path`; NULL */
 	enum file_state state;
 	int error; /* negative errno */
 	int fd; /* the table's; -1: not open, special, no ELF file, or closed to save descriptors */

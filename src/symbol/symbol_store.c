@@ -28,6 +28,8 @@ enum {
 	FOREIGN_MS = 50, /* while another process builds what we wait for */
 	/* A shorter build-id may not be one (--build-id=0x...). */
 	BUILD_ID_MIN = 8,
+	/* Of options.root, if there is one, among the roots. */
+	SYSROOT = 1,
 };
 
 uint64_t now_ms(void)
@@ -78,11 +80,23 @@ static void open_cache(struct symbol_store *s)
 		symbol_cache_clean(s->cache, s->options.cache_size);
 }
 
+static int keep_root(struct symbol_store *s, const char *path)
+{
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = vec_push(&s->roots, (struct root){ .fd = fd });
+	if (r)
+		close(fd);
+	return r;
+}
+
 int symbol_store_new(const struct symbol_store_options *options, struct symbol_store **ret)
 {
 	_cleanup_(symbol_store_free_p) struct symbol_store *s = calloc(1, sizeof(*s));
 	cpu_set_t cpus;
-	int fd;
+	int r;
 
 	if (!s)
 		return -ENOMEM;
@@ -95,14 +109,12 @@ int symbol_store_new(const struct symbol_store_options *options, struct symbol_s
 		s->max_children = (uint32_t)CPU_COUNT(&cpus);
 	if (s->max_children > CHILDREN_MAX)
 		s->max_children = CHILDREN_MAX;
-	fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
 	/* Number 0 is our own. */
-	if (vec_push(&s->roots, (struct root){ .fd = fd })) {
-		close(fd);
-		return -ENOMEM;
-	}
+	r = keep_root(s, "/");
+	if (!r && options->root)
+		r = keep_root(s, options->root);
+	if (r)
+		return r;
 	open_cache(s);
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -149,7 +161,7 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 	int r;
 
 	if (!pid) {
-		*ret = 0;
+		*ret = s->options.root ? SYSROOT : 0;
 		return 0;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);

@@ -35,6 +35,11 @@ struct symbol_store_options {
 	 * Borrowed as long as the store lives.
 	 */
 	char *const *builder;
+	/*
+	 * A folder that has the files of another machine (a sysroot), with their debug files: tried
+	 * before our own "/". NULL: none. -ENOENT of symbol_store_new() if it is not there.
+	 */
+	const char *root;
 	uint64_t builder_memory; /* bytes one may take; 0: 2 GiB */
 	/* A cache that can't be used, debug files that differ, a build that failed: once each. The
 	 * text lives until it returns. */

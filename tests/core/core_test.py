@@ -482,6 +482,32 @@ def sysroot_and_build_ids(maker):
     return problems
 
 
+def debug_files_beside(maker):
+    """A stripped program: its debug file is beside what --exe names, or below --sysroot."""
+    exe = maker.build()
+    whole = Report(maker, maker.crash(exe, "abort"))
+    debug = maker.path("crash.debug")
+    subprocess.run(["objcopy", "--only-keep-debug", exe, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", "--add-gnu-debuglink=" + debug, exe], check=True)
+    core = maker.crash(exe, "abort")
+    problems = []
+    report = Report(maker, core)
+    expect(problems, "without: %s" % names(report.first()), "outer" not in names(report.first()))
+    kept = os.path.join(os.path.dirname(debug), "crash")
+    shutil.copy(exe, kept)
+    report = Report(maker, core, "--exe", kept)
+    expect(problems, "--exe: %s" % names(report.first()), names(report.first()) == names(whole.first()))
+    root = maker.path("root")
+    os.makedirs(root + os.path.dirname(exe))
+    shutil.move(exe, root + exe)
+    shutil.copy(debug, root + os.path.dirname(exe))
+    os.unlink(debug)
+    shutil.rmtree(os.path.join(os.environ["XDG_CACHE_HOME"], "sonde"), ignore_errors=True)
+    report = Report(maker, core, "--sysroot", root)
+    expect(problems, "--sysroot: %s" % names(report.first()), names(report.first()) == names(whole.first()))
+    return problems
+
+
 def nothing_but_registers(maker):
     exe = maker.build()
     report = Report(maker, maker.crash(exe, "segv", FILTER_NOTHING))
@@ -723,6 +749,7 @@ TESTS = [
     ("cut-off-within-stacks", cut_keeps_the_first_thread),
     ("rebuilt", rebuilt),
     ("sysroot-and-build-ids", sysroot_and_build_ids),
+    ("debug-files-beside", debug_files_beside),
     ("filter-nothing", nothing_but_registers),
     ("filter-anonymous", without_elf_headers),
     ("filter-all", everything_in_the_core),
