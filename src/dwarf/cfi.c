@@ -79,10 +79,10 @@ int cfi_arch_init(struct cfi_arch *arch, uint16_t machine, unsigned int tracked)
 
 static bool read_length(struct cfi_reader *r, bool *dwarf64, uint64_t *ret)
 {
-	*ret = cfi_u32(r);
-	*dwarf64 = *ret == 0xffffffff;
-	if (*dwarf64)
-		*ret = cfi_u64(r);
+	uint8_t offset_size;
+
+	*ret = cfi_length(r, &offset_size);
+	*dwarf64 = offset_size == 8;
 	return !r->failed && *ret <= cfi_left(r);
 }
 

@@ -69,6 +69,40 @@ static inline uint64_t cfi_u64(struct cfi_reader *r)
 	return cfi_fixed(r, 8);
 }
 
+/*
+ * A unit's length, and how large offsets are in it: 4, or 8 bytes (DWARF 5 section 7.4). Values
+ * that are reserved are failures.
+ */
+static inline uint64_t cfi_length(struct cfi_reader *r, uint8_t *ret_offset_size)
+{
+	uint64_t length = cfi_u32(r);
+
+	*ret_offset_size = 4;
+	if (length < 0xfffffff0)
+		return length;
+	if (length == 0xffffffff) {
+		*ret_offset_size = 8;
+		return cfi_u64(r);
+	}
+	r->failed = true;
+	return 0;
+}
+
+/* The string that stands here; NULL if it has no end. */
+static inline const char *cfi_string(struct cfi_reader *r)
+{
+	const uint8_t *begin = r->pos;
+	const uint8_t *nul = cfi_left(r) ? memchr(begin, 0, cfi_left(r)) : NULL;
+
+	if (!nul) {
+		r->failed = true;
+		r->pos = r->end;
+		return NULL;
+	}
+	r->pos = nul + 1;
+	return (const char *)begin;
+}
+
 /* Numbers of more than 64 bits lose their high bits: writers pad, so that is no error. */
 static inline uint64_t cfi_uleb(struct cfi_reader *r)
 {

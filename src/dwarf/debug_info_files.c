@@ -63,10 +63,9 @@ static struct line_source source_of(const struct dwarf_sections *s)
 static uint64_t program_size(const struct dwarf_span *line, uint64_t offset)
 {
 	struct cfi_reader r = dwarf_reader_at(line, offset);
-	uint64_t length = cfi_u32(&r);
+	uint8_t offset_size;
+	uint64_t length = cfi_length(&r, &offset_size);
 
-	if (length == UINT32_MAX)
-		length = cfi_u64(&r);
 	return length < cfi_left(&r) ? length : cfi_left(&r);
 }
 

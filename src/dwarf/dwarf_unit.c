@@ -103,17 +103,10 @@ static int scan_section(struct dwarf_file *file, const struct dwarf_span *span, 
 
 	while (!r.failed && cfi_left(&r)) {
 		struct dwarf_cu cu = { .file = file, .start = r.pos, .is_dwo = file->is_dwo };
-		uint64_t length = cfi_u32(&r);
+		uint64_t length = cfi_length(&r, &cu.encoding.offset_size);
 		struct cfi_reader header;
 		int err;
 
-		cu.encoding.offset_size = 4;
-		if (length == UINT32_MAX) {
-			cu.encoding.offset_size = 8;
-			length = cfi_u64(&r);
-		} else if (length >= 0xfffffff0) {
-			r.failed = true;
-		}
 		if (r.failed) {
 			file->nr_bad++;
 			break;

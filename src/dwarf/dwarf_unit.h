@@ -14,13 +14,8 @@
 #include <stdint.h>
 
 #include "dwarf/debug_info.h"
-#include "dwarf/dwarf_abbrev.h"
+#include "dwarf/dwarf_value.h"
 #include "util/map.h"
-
-struct dwarf_value {
-	uint8_t form; /* 0: absent */
-	uint64_t u;   /* a number or offset; of DW_FORM_string its address */
-};
 
 struct dwarf_entry {
 	const uint8_t *start;

@@ -38,24 +38,11 @@ const char *dwarf_string_at(const struct dwarf_span *span, uint64_t offset)
 	return (const char *)p;
 }
 
-static bool skip_string(struct cfi_reader *r)
-{
-	const uint8_t *nul = cfi_left(r) ? memchr(r->pos, 0, cfi_left(r)) : NULL;
-
-	if (!nul) {
-		r->failed = true;
-		return false;
-	}
-	r->pos = nul + 1;
-	return true;
-}
-
 /* A value of a form whose size is no matter of its form alone. */
 static bool read_varying(const struct dwarf_encoding *encoding, struct cfi_reader *r, uint8_t form,
 			 struct dwarf_value *ret)
 {
 	uint64_t u = 0;
-	uint8_t size;
 
 	switch (form) {
 	case DW_FORM_udata:
@@ -72,8 +59,7 @@ static bool read_varying(const struct dwarf_encoding *encoding, struct cfi_reade
 		u = (uint64_t)cfi_sleb(r);
 		break;
 	case DW_FORM_string:
-		u = (uintptr_t)r->pos;
-		skip_string(r);
+		u = (uintptr_t)cfi_string(r);
 		break;
 	case DW_FORM_block1:
 		cfi_take(r, cfi_u8(r));
@@ -89,21 +75,32 @@ static bool read_varying(const struct dwarf_encoding *encoding, struct cfi_reade
 		cfi_take(r, cfi_uleb(r));
 		break;
 	case DW_FORM_indirect:
-		form = dwarf_form_of(cfi_uleb(r));
+		u = cfi_uleb(r);
 		/* The standard forbids neither; nobody writes either. */
-		if (form == DW_FORM_indirect || form == DW_FORM_implicit_const)
+		if (u == DW_FORM_indirect || u == DW_FORM_implicit_const)
 			return false;
-		size = dwarf_form_size(form, encoding);
-		if (size == FORM_SIZE_VARIES)
-			return read_varying(encoding, r, form, ret);
-		if (size > 8)
-			cfi_take(r, size);
-		else
-			u = cfi_fixed(r, size);
-		break;
+		return dwarf_form_read(encoding, r, u, ret);
 	default:
 		return false;
 	}
+	*ret = (struct dwarf_value){ form, u };
+	return !r->failed;
+}
+
+bool dwarf_form_read(const struct dwarf_encoding *encoding, struct cfi_reader *r, uint64_t form_,
+		     struct dwarf_value *ret)
+{
+	uint8_t form = dwarf_form_of(form_), size = dwarf_form_size(form, encoding);
+	uint64_t u = 1; /* of DW_FORM_flag_present */
+
+	if (form == DW_FORM_implicit_const)
+		return false;
+	if (size == FORM_SIZE_VARIES)
+		return read_varying(encoding, r, form, ret);
+	if (size > 8)
+		cfi_take(r, size);
+	else if (size)
+		u = cfi_fixed(r, size);
 	*ret = (struct dwarf_value){ form, u };
 	return !r->failed;
 }

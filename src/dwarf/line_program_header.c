@@ -9,6 +9,9 @@
  */
 #include "dwarf/line_program_internal.h"
 
+#include "dwarf/dwarf_defs.h"
+#include "dwarf/dwarf_unit.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,30 +19,6 @@
 enum {
 	DW_LNCT_path = 1,
 	DW_LNCT_directory_index = 2,
-
-	DW_FORM_block2 = 0x03,
-	DW_FORM_block4 = 0x04,
-	DW_FORM_data2 = 0x05,
-	DW_FORM_data4 = 0x06,
-	DW_FORM_data8 = 0x07,
-	DW_FORM_string = 0x08,
-	DW_FORM_block = 0x09,
-	DW_FORM_block1 = 0x0a,
-	DW_FORM_data1 = 0x0b,
-	DW_FORM_flag = 0x0c,
-	DW_FORM_sdata = 0x0d,
-	DW_FORM_strp = 0x0e,
-	DW_FORM_udata = 0x0f,
-	DW_FORM_sec_offset = 0x17,
-	DW_FORM_flag_present = 0x19,
-	DW_FORM_strx = 0x1a,
-	DW_FORM_strp_sup = 0x1d,
-	DW_FORM_data16 = 0x1e,
-	DW_FORM_line_strp = 0x1f,
-	DW_FORM_strx1 = 0x25,
-	DW_FORM_strx2 = 0x26,
-	DW_FORM_strx3 = 0x27,
-	DW_FORM_strx4 = 0x28,
 
 	/* Columns of a table: the header has one byte for their number. */
 	COLUMNS_MAX = 255,
@@ -162,16 +141,9 @@ static const char *string_at(const uint8_t *data, size_t size, uint64_t offset)
 
 static const char *read_string(struct cfi_reader *r)
 {
-	const uint8_t *begin = r->pos;
-	const uint8_t *end = cfi_left(r) ? memchr(begin, 0, cfi_left(r)) : NULL;
+	const char *s = cfi_string(r);
 
-	if (!end) {
-		r->failed = true;
-		r->pos = r->end;
-		return "";
-	}
-	r->pos = end + 1;
-	return (const char *)begin;
+	return s ? s : "";
 }
 
 /* The table of offsets has a header in DWARF 5 (section 7.26), and its own format. */
@@ -199,86 +171,37 @@ struct value {
 	uint64_t number;
 };
 
-/* False: a form whose size we don't know, so that nothing behind it can be read. */
-static bool read_string_form(struct cfi_reader *r, const struct line_source *source,
-			     const struct line_header *header, uint64_t form, struct value *v)
+/* False: nothing behind it can be read. */
+static bool read_form(struct cfi_reader *r, const struct line_source *source,
+		      const struct line_header *header, uint64_t form, struct value *ret)
 {
-	switch (form) {
+	const struct dwarf_encoding encoding = { header->version, 8, header->offset_size };
+	struct dwarf_value v;
+
+	if (!dwarf_form_read(&encoding, r, form, &v))
+		return false;
+	*ret = (struct value){ .string = "" };
+	switch (v.form) {
 	case DW_FORM_string:
-		v->string = read_string(r);
-		return true;
+		ret->string = (const char *)(uintptr_t)v.u;
+		break;
 	case DW_FORM_line_strp:
-		v->string = string_at(source->line_str, source->line_str_size,
-				      cfi_fixed(r, header->offset_size));
-		return true;
+		ret->string = string_at(source->line_str, source->line_str_size, v.u);
+		break;
 	case DW_FORM_strp:
-		v->string =
-			string_at(source->str, source->str_size, cfi_fixed(r, header->offset_size));
-		return true;
-	case DW_FORM_strp_sup: /* in a file that we don't have */
-		cfi_take(r, header->offset_size);
-		return true;
+		ret->string = string_at(source->str, source->str_size, v.u);
+		break;
 	case DW_FORM_strx:
-		v->string = indexed_string(source, cfi_uleb(r));
-		return true;
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:
 	case DW_FORM_strx3:
 	case DW_FORM_strx4:
-		v->string = indexed_string(source, cfi_fixed(r, form - DW_FORM_strx1 + 1));
-		return true;
+		ret->string = indexed_string(source, v.u);
+		break;
 	default:
-		return false;
+		ret->number = dwarf_value_number(&v, 0);
 	}
-}
-
-static bool read_form(struct cfi_reader *r, const struct line_source *source,
-		      const struct line_header *header, uint64_t form, struct value *v)
-{
-	*v = (struct value){ .string = "" };
-	switch (form) {
-	case DW_FORM_udata:
-		v->number = cfi_uleb(r);
-		return true;
-	case DW_FORM_sdata:
-		v->number = (uint64_t)cfi_sleb(r);
-		return true;
-	case DW_FORM_data1:
-	case DW_FORM_flag:
-		v->number = cfi_u8(r);
-		return true;
-	case DW_FORM_data2:
-		v->number = cfi_u16(r);
-		return true;
-	case DW_FORM_data4:
-		v->number = cfi_u32(r);
-		return true;
-	case DW_FORM_data8:
-		v->number = cfi_u64(r);
-		return true;
-	case DW_FORM_data16:
-		cfi_take(r, 16);
-		return true;
-	case DW_FORM_sec_offset:
-		cfi_take(r, header->offset_size);
-		return true;
-	case DW_FORM_flag_present:
-		return true;
-	case DW_FORM_block:
-		cfi_take(r, cfi_uleb(r));
-		return true;
-	case DW_FORM_block1:
-		cfi_take(r, cfi_u8(r));
-		return true;
-	case DW_FORM_block2:
-		cfi_take(r, cfi_u16(r));
-		return true;
-	case DW_FORM_block4:
-		cfi_take(r, cfi_u32(r));
-		return true;
-	default:
-		return read_string_form(r, source, header, form, v);
-	}
+	return true;
 }
 
 struct columns {
@@ -351,15 +274,8 @@ static int read_lists(struct cfi_reader *r, struct line_files *files)
 /* The range of the unit, and the format; a unit that the section cuts off ends with it. */
 static int read_length(struct cfi_reader *r, struct line_header *header)
 {
-	uint64_t length = cfi_u32(r);
+	uint64_t length = cfi_length(r, &header->offset_size);
 
-	header->offset_size = 4;
-	if (length == UINT32_MAX) {
-		header->offset_size = 8;
-		length = cfi_u64(r);
-	} else if (length >= 0xfffffff0) {
-		return -EBADMSG; /* reserved */
-	}
 	if (r->failed)
 		return -EBADMSG;
 	if (length < cfi_left(r))

@@ -11,26 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dwarf/cfi_read.h"
+#include "dwarf/dwarf_defs.h"
+#include "dwarf/dwarf_value.h"
 
 enum {
-	DW_UT_split_compile = 5,
-	DW_AT_GNU_dwo_id = 0x2131,
-	DW_FORM_addr = 0x01,
-	DW_FORM_data2 = 0x05,
-	DW_FORM_data4 = 0x06,
-	DW_FORM_data8 = 0x07,
-	DW_FORM_string = 0x08,
-	DW_FORM_data1 = 0x0b,
-	DW_FORM_flag = 0x0c,
-	DW_FORM_sdata = 0x0d,
-	DW_FORM_strp = 0x0e,
-	DW_FORM_udata = 0x0f,
-	DW_FORM_sec_offset = 0x17,
-	DW_FORM_flag_present = 0x19,
-	DW_FORM_GNU_addr_index = 0x1f01,
-	DW_FORM_GNU_str_index = 0x1f02,
-
 	/* A .dwo has one unit of code, and its types'; the unit's abbreviation is the first. */
 	UNITS_TRIED_MAX = 1 << 16,
 	ABBREVS_TRIED_MAX = 16,
@@ -142,38 +126,6 @@ bool debug_cu_index_has(const void *data, size_t size, uint64_t id)
 	return false;
 }
 
-/* Passes over a value of a unit's first entry, as compilers write them in a .dwo. */
-static bool skip_form(struct cfi_reader *r, uint64_t form, size_t offset_size)
-{
-	switch (form) {
-	case DW_FORM_data1:
-	case DW_FORM_flag:
-		return cfi_take(r, 1);
-	case DW_FORM_data2:
-		return cfi_take(r, 2);
-	case DW_FORM_data4:
-		return cfi_take(r, 4);
-	case DW_FORM_addr: /* of 64-bit files */
-	case DW_FORM_data8:
-		return cfi_take(r, 8);
-	case DW_FORM_strp:
-	case DW_FORM_sec_offset:
-		return cfi_take(r, offset_size);
-	case DW_FORM_string:
-		return take_string(r);
-	case DW_FORM_flag_present:
-		return true;
-	case DW_FORM_udata:
-	case DW_FORM_sdata:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_GNU_str_index:
-		cfi_uleb(r);
-		return !r->failed;
-	default:
-		return false;
-	}
-}
-
 /* Finds an abbreviation: `r` stands before its attributes then. */
 static bool find_abbrev(struct cfi_reader *r, uint64_t code)
 {
@@ -195,13 +147,14 @@ static bool find_abbrev(struct cfi_reader *r, uint64_t code)
 }
 
 /* GNU's split DWARF 4 has the id as an attribute. `unit` stands behind the version. */
-static int gnu_dwo_id(struct cfi_reader *unit, size_t offset_size, const void *abbrev,
+static int gnu_dwo_id(struct cfi_reader *unit, uint8_t offset_size, const void *abbrev,
 		      size_t abbrev_size, uint64_t *ret)
 {
 	uint64_t offset = cfi_fixed(unit, offset_size), name, form;
+	const struct dwarf_encoding encoding = { 4, (uint8_t)cfi_u8(unit), offset_size };
 	struct cfi_reader r = reader_of(abbrev, abbrev_size);
+	struct dwarf_value ignored;
 
-	cfi_u8(unit); /* size of an address */
 	if (!cfi_take(&r, offset <= abbrev_size ? offset : SIZE_MAX) ||
 	    !find_abbrev(&r, cfi_uleb(unit)))
 		return -ENOENT;
@@ -214,13 +167,13 @@ static int gnu_dwo_id(struct cfi_reader *unit, size_t offset_size, const void *a
 			*ret = cfi_u64(unit);
 			return unit->failed ? -ENOENT : 0;
 		}
-		if (!skip_form(unit, form, offset_size))
+		if (!dwarf_form_read(&encoding, unit, form, &ignored))
 			return -ENOENT;
 	}
 }
 
 /* The id of a unit, `unit` standing behind its length. -ENOENT: no split unit, or not to be had. */
-static int unit_id(struct cfi_reader *unit, size_t offset_size, const void *abbrev,
+static int unit_id(struct cfi_reader *unit, uint8_t offset_size, const void *abbrev,
 		   size_t abbrev_size, uint64_t *ret)
 {
 	uint64_t version = cfi_u16(unit);
@@ -240,14 +193,10 @@ int debug_dwo_has(const struct dwarf_span *info, const struct dwarf_span *abbrev
 	bool told = false;
 
 	for (unsigned int n = 0; n < UNITS_TRIED_MAX && cfi_left(&r); n++) {
-		uint64_t length = cfi_u32(&r), this_id;
-		size_t offset_size = 4;
+		uint8_t offset_size;
+		uint64_t length = cfi_length(&r, &offset_size), this_id;
 		struct cfi_reader unit;
 
-		if (length == UINT32_MAX) {
-			length = cfi_u64(&r);
-			offset_size = 8;
-		}
 		if (r.failed || length > cfi_left(&r))
 			break;
 		unit = (struct cfi_reader){ r.pos, r.pos + length, false };
