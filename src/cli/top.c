@@ -35,7 +35,7 @@ const char *top_row_text(const struct top_model *m, const struct top_row *row, e
 	else if (by == TOP_BY_THREAD)
 		snprintf(buf, size, "%s (pid %d, tid %d)", name, row->pid, row->tid);
 	else if (*object)
-		snprintf(buf, size, "%s [%s]", name, object);
+		snprintf(buf, size, *object == '[' ? "%s %s" : "%s [%s]", name, object);
 	else
 		snprintf(buf, size, "%s", name);
 	return buf;

@@ -60,7 +60,7 @@ void store_cache_failed(struct symbol_store *s, int r)
 	s->cache_failed = true;
 	snprintf(text, sizeof(text), "symbol cache %s: %s; working without it",
 		 s->cache_path ? s->cache_path : "",
-		 r == -EPERM ? "others may write to it" : strerror(-r));
+		 r == -EPERM ? "it is another user's, or others may write to it" : strerror(-r));
 	store_complain(s, text);
 }
 
