@@ -15,6 +15,8 @@
 enum {
 	/* Brackets within each other; more are not followed. */
 	DEPTH_MAX = 512,
+	/* Of a string in a name; what is longer is none. */
+	LITERAL_MAX = 256,
 };
 
 struct shortener {
@@ -61,13 +63,13 @@ static const char *literal_end(const char *at)
 {
 	const char *p = at + 1;
 
-	while (*p && *p != *at) {
+	while (*p && *p != *at && p - at < LITERAL_MAX) {
 		if (*p == '\\' && p[1])
 			p++;
 		p++;
 	}
 	/* 'x' and '\n' are characters, but 'lambda', Rust's 'a and the like are not. */
-	if (!*p || (*at == '\'' && p - at > 2 && at[1] != '\\'))
+	if (*p != *at || (*at == '\'' && p - at > 2 && at[1] != '\\'))
 		return at + 1;
 	return p + 1;
 }

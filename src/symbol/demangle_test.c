@@ -183,6 +183,26 @@ TEST(depth)
 	}
 }
 
+/* Strings that do not end, brackets that do not close: each is looked for once. */
+TEST(long_plain_names)
+{
+	static const char *const parts[] = { "\"\\", "<", "(", "a<b>", "operator<", "'", "->" };
+	static char name[1 << 20], buf[4096];
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		size_t len = strlen(parts[i]), used = 2;
+
+		stpcpy(name, "a<");
+		for (; used + len + 1 < sizeof(name); used += len)
+			memcpy(name + used, parts[i], len + 1);
+		for (int language = 0; language < SYMBOL_LANGUAGE_MAX_; language++) {
+			demangle_name(name, (enum symbol_language)language, DEMANGLE_SHORT, buf,
+				      sizeof(buf));
+			ASSERT(buf[0] == 'a');
+		}
+	}
+}
+
 /* Each part doubles what comes out. */
 TEST(explosion)
 {
