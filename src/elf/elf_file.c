@@ -8,6 +8,7 @@
  */
 #include "elf/elf_file.h"
 #include "elf/elf_file_internal.h"
+#include "elf/elf_note.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
 
@@ -365,37 +366,6 @@ const struct elf_segment *elf_file_segment(const struct elf_file *elf, uint32_t 
 	return NULL;
 }
 
-static size_t align_up(size_t n, size_t align)
-{
-	return (n + align - 1) & ~(align - 1);
-}
-
-/* The build-id among the notes of `data`; its length, or -ENOENT. */
-static int find_build_id(const uint8_t *data, size_t size, size_t align,
-			 uint8_t ret[static ELF_BUILD_ID_MAX])
-{
-	size_t pos = 0;
-
-	while (pos < size && size - pos >= sizeof(Elf64_Nhdr)) {
-		size_t left, desc;
-		Elf64_Nhdr note;
-
-		memcpy(&note, data + pos, sizeof(note));
-		left = size - pos;
-		desc = sizeof(note) + align_up(note.n_namesz, align);
-		if (desc > left || note.n_descsz > left - desc)
-			break;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz &&
-		    note.n_descsz <= ELF_BUILD_ID_MAX &&
-		    !memcmp(data + pos + sizeof(note), "GNU", 4)) {
-			memcpy(ret, data + pos + desc, note.n_descsz);
-			return (int)note.n_descsz;
-		}
-		pos += align_up(desc + note.n_descsz, align);
-	}
-	return -ENOENT;
-}
-
 static int build_id_in(const struct elf_file *elf, uint64_t offset, uint64_t size,
 		       uint8_t ret[static ELF_BUILD_ID_MAX])
 {
@@ -414,8 +384,8 @@ static int build_id_in(const struct elf_file *elf, uint64_t offset, uint64_t siz
 	r = elf_file_read(elf, offset, data, size);
 	if (r)
 		return r == -ENODATA ? -ENOENT : r;
-	r = find_build_id(data, size, 4, ret);
-	return r == -ENOENT ? find_build_id(data, size, 8, ret) : r;
+	r = elf_notes_build_id(data, size, 4, ELF_BUILD_ID_MAX, ret);
+	return r == -ENOENT ? elf_notes_build_id(data, size, 8, ELF_BUILD_ID_MAX, ret) : r;
 }
 
 int elf_file_build_id(const struct elf_file *elf, uint8_t ret[static ELF_BUILD_ID_MAX])

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "elf/elf_note.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
 
@@ -98,23 +99,14 @@ static int take_id(const uint8_t *text, size_t size, char ret[static GO_BUILD_ID
 
 static int find_note(const uint8_t *data, size_t size, char ret[static GO_BUILD_ID_MAX])
 {
-	size_t pos = 0;
+	struct elf_notes notes = { .data = data, .size = size, .align = 4 };
+	struct elf_note note;
 
-	while (pos < size && size - pos >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note;
-		size_t left, desc, next;
-
-		memcpy(&note, data + pos, sizeof(note));
-		left = size - pos;
-		desc = sizeof(note) + (((size_t)note.n_namesz + 3) & ~(size_t)3);
-		if (desc > left || note.n_descsz > left - desc)
-			break;
+	while (elf_notes_next(&notes, &note)) {
 		/* Go counts the padding in; 3 is what others would write. */
-		if (note.n_type == GO_NOTE_TYPE && (note.n_namesz == 4 || note.n_namesz == 3) &&
-		    !memcmp(data + pos + sizeof(note), "Go", 3))
-			return take_id(data + pos + desc, note.n_descsz, ret);
-		next = desc + (((size_t)note.n_descsz + 3) & ~(size_t)3);
-		pos += next;
+		if (note.type == GO_NOTE_TYPE && (note.owner_size == 4 || note.owner_size == 3) &&
+		    !memcmp(note.owner, "Go", 3))
+			return take_id(note.desc, note.size, ret);
 	}
 	return -ENOENT;
 }

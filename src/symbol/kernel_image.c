@@ -5,13 +5,13 @@
  */
 #include "symbol/kernel_image.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/elf_note.h"
 #include "util/cleanup.h"
 #include "util/hex.h"
 #include "util/read_file.h"
@@ -21,28 +21,9 @@ enum { MODULES_TEXT_MAX = 4 << 20, NOTES_MAX = 64 << 10 };
 size_t kernel_notes_build_id(const void *notes, size_t size,
 			     uint8_t ret[static KERNEL_BUILD_ID_MAX])
 {
-	const uint8_t *p = notes;
-	Elf64_Nhdr note;
+	int r = elf_notes_build_id(notes, size, 4, KERNEL_BUILD_ID_MAX, ret);
 
-	while (size >= sizeof(note)) {
-		size_t name, desc;
-
-		memcpy(&note, p, sizeof(note));
-		p += sizeof(note);
-		size -= sizeof(note);
-		name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
-		desc = ((size_t)note.n_descsz + 3) & ~(size_t)3;
-		if (name > size || desc > size - name)
-			return 0;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(p, "GNU", 4) &&
-		    note.n_descsz <= KERNEL_BUILD_ID_MAX) {
-			memcpy(ret, p + name, note.n_descsz);
-			return note.n_descsz;
-		}
-		p += name + desc;
-		size -= name + desc;
-	}
-	return 0;
+	return r < 0 ? 0 : (size_t)r;
 }
 
 static void read_build_id(struct kernel_file *file, const char *path)
