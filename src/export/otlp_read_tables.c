@@ -159,25 +159,16 @@ static int read_mapping(struct otlp_reader *r, struct slice message)
 
 static int read_function(struct otlp_reader *r, struct slice message)
 {
-	struct profile_function to = { 0 };
 	Otlp__Function *m;
 	uint32_t id;
 	int err = reader_unpack(OTLP_BASE(r), "function", &otlp__function__descriptor, message, &m);
 
 	if (!err)
-		err = reader_intern(OTLP_BASE(r), m->name_strindex, &to.name);
-	if (!err)
-		err = reader_intern(OTLP_BASE(r), m->system_name_strindex, &to.linkage_name);
-	if (!err)
-		err = reader_intern(OTLP_BASE(r), m->filename_strindex, &to.source);
-	if (err)
-		return err;
-	if (!to.name)
-		to.name = to.linkage_name;
-	if (to.linkage_name == to.name)
-		to.linkage_name = 0;
-	to.start_line = reader_line_number(m->start_line);
-	err = profile_add_function(OTLP_BASE(r)->p, &to, &id);
+		err = reader_add_function(
+			OTLP_BASE(r),
+			&(struct reader_function){ m->name_strindex, m->system_name_strindex,
+						   m->filename_strindex, m->start_line },
+			&id);
 	return err ? err : vec_push(&r->functions, id);
 }
 

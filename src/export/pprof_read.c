@@ -291,7 +291,6 @@ static int read_mapping(struct pprof_reader *r, size_t index)
 static int read_function(struct pprof_reader *r, uint64_t id, uint32_t *ret)
 {
 	const uint64_t *index = map_get(&r->function_ids, id);
-	struct profile_function to = { 0 };
 	struct function *f;
 	Pprof__Function *m;
 	int err;
@@ -306,19 +305,10 @@ static int read_function(struct pprof_reader *r, uint64_t id, uint32_t *ret)
 	}
 	err = reader_unpack(BASE(r), "function", &pprof__function__descriptor, f->message, &m);
 	if (!err)
-		err = reader_intern(BASE(r), m->name, &to.name);
-	if (!err)
-		err = reader_intern(BASE(r), m->system_name, &to.linkage_name);
-	if (!err)
-		err = reader_intern(BASE(r), m->filename, &to.source);
-	if (err)
-		return err;
-	if (!to.name)
-		to.name = to.linkage_name;
-	if (to.linkage_name == to.name)
-		to.linkage_name = 0;
-	to.start_line = reader_line_number(m->start_line);
-	err = profile_add_function(BASE(r)->p, &to, &f->id);
+		err = reader_add_function(BASE(r),
+					  &(struct reader_function){ m->name, m->system_name,
+								     m->filename, m->start_line },
+					  &f->id);
 	if (!err)
 		*ret = f->id;
 	return err;

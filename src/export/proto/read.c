@@ -157,6 +157,24 @@ uint32_t reader_line_number(int64_t number)
 	return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
+int reader_add_function(struct reader *r, const struct reader_function *function, uint32_t *ret)
+{
+	struct profile_function to = { .start_line = reader_line_number(function->start_line) };
+	int err = reader_intern(r, function->name, &to.name);
+
+	if (!err)
+		err = reader_intern(r, function->linkage_name, &to.linkage_name);
+	if (!err)
+		err = reader_intern(r, function->source, &to.source);
+	if (err)
+		return err;
+	if (!to.name)
+		to.name = to.linkage_name;
+	if (to.linkage_name == to.name)
+		to.linkage_name = 0;
+	return profile_add_function(r->p, &to, ret);
+}
+
 int reader_unit(struct reader *r, struct slice type, struct slice unit)
 {
 	struct profile_unit u = { 0 };

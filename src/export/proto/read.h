@@ -59,6 +59,12 @@ bool slice_is(struct slice s, const char *text);
 struct slice slice_of(const char *text);
 /* A line or column number; what is none is 0. */
 uint32_t reader_line_number(int64_t number);
+struct reader_function {
+	int64_t name, linkage_name, source; /* strings */
+	int64_t start_line;
+};
+/* Adds it to the profile; its name is the linkage name if it has no other. */
+int reader_add_function(struct reader *r, const struct reader_function *function, uint32_t *ret);
 /* "samples" or "count" as unit.type or unit.unit of a profile: 0, as profile.h has it. */
 int reader_unit(struct reader *r, struct slice type, struct slice unit);
 /* The frequency of a period that is exactly one, else 0. */
