@@ -3,47 +3,10 @@
 #include "export/formats.h"
 #include "export/otlp_internal.h"
 #include "export/proto/wire.h"
+#include "export/test_profile.h"
 #include "util/cleanup.h"
-#include "test.h"
 
 #include <stdlib.h>
-
-static char *write_as(const struct export_ops *ops, const struct profile *p, size_t *ret_size)
-{
-	char *text = NULL;
-	FILE *out = open_memstream(&text, ret_size);
-
-	ASSERT_OK(ops->write(p, &(struct export_options){ 0 }, out));
-	fclose(out);
-	return text;
-}
-
-static void assert_folded(const struct profile *p, const char *want)
-{
-	size_t size;
-	_cleanup_free_ char *got = write_as(&export_folded, p, &size);
-
-	ASSERT_STR(got, want);
-}
-
-static void assert_same_folded(const struct profile *a, const struct profile *b)
-{
-	size_t size;
-	_cleanup_free_ char *want = write_as(&export_folded, a, &size);
-
-	ASSERT(*want);
-	assert_folded(b, want);
-}
-
-static void read_back(const void *data, size_t size, struct profile *ret)
-{
-	char problem[200] = "";
-	int r;
-
-	ASSERT_OK(profile_init(ret));
-	r = export_otlp.read(data, size, ret, problem);
-	ck_assert_msg(!r, "%d: %s", r, problem);
-}
 
 static void round_trip(unsigned flags, struct profile *a, struct profile *b)
 {
@@ -52,11 +15,11 @@ static void round_trip(unsigned flags, struct profile *a, struct profile *b)
 
 	ASSERT_OK(profile_init(a));
 	ASSERT_OK(example_profile(a, flags));
-	data = write_as(&export_otlp, a, &size);
+	data = test_write(&export_otlp, a, &size);
 	ASSERT(export_otlp.recognise(data, size));
 	ASSERT(export_otlp.recognise(data, size < 16 ? size : 16));
 	ASSERT(!export_pprof.recognise(data, size));
-	read_back(data, size, b);
+	test_read(&export_otlp, data, size, b);
 	ASSERT_EQ(profile_total(b), profile_total(a));
 	ASSERT_EQ(profile_complete(b), profile_complete(a));
 	ASSERT_EQ(b->start_ns, a->start_ns);
@@ -77,7 +40,7 @@ TEST(what_is_written_is_read)
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		round_trip(flags[i], &a, &b);
-		assert_same_folded(&a, &b);
+		test_assert_same_folded(&a, &b);
 		ASSERT_EQ(b.frequency_hz, a.frequency_hz);
 		/* Times are those of samples; bytes have none. */
 		ASSERT_EQ(b.events.nr, flags[i] == EXAMPLE_EVENTS ? a.events.nr : 0);
@@ -228,7 +191,7 @@ TEST(tables_begin_empty_and_have_nothing_twice)
 
 	ASSERT_OK(profile_init(&p));
 	ASSERT_OK(example_profile(&p, EXAMPLE_EVENTS));
-	data = write_as(&export_otlp, &p, &size);
+	data = test_write(&export_otlp, &p, &size);
 	w = wire_of(data, size);
 	while (wire_next(&w, &f) > 0) {
 		if (f.number != OTLP_DICTIONARY)
@@ -273,7 +236,7 @@ TEST(keys_and_values_are_inline)
 
 	ASSERT_OK(profile_init(&p));
 	ASSERT_OK(example_profile(&p, EXAMPLE_EVENTS));
-	data = write_as(&export_otlp, &p, &size);
+	data = test_write(&export_otlp, &p, &size);
 	resource = field_of(field_of(wire_of(data, size), OTLP_RESOURCE_PROFILES), OTLP_GROUP_HEAD);
 	while (wire_next(&resource, &f) > 0) {
 		w = wire_of(f.data, f.size);
@@ -305,8 +268,8 @@ TEST(the_duration_covers_the_events)
 	ASSERT_OK(profile_init(&a));
 	ASSERT_OK(example_profile(&a, EXAMPLE_EVENTS));
 	a.duration_ns = a.events.items[a.events.nr - 1].time_ns;
-	data = write_as(&export_otlp, &a, &size);
-	read_back(data, size, &b);
+	data = test_write(&export_otlp, &a, &size);
+	test_read(&export_otlp, data, size, &b);
 	ASSERT_EQ(b.duration_ns, a.duration_ns + 1);
 	profile_fini(&a);
 	profile_fini(&b);
@@ -379,8 +342,8 @@ static void assert_sample(const char *sample_hex, const char *folded)
 
 	request(&b, "", sample_hex);
 	ASSERT(export_otlp.recognise(b.items, b.nr));
-	read_back(b.items, b.nr, &p);
-	assert_folded(&p, folded);
+	test_read(&export_otlp, b.items, b.nr, &p);
+	test_assert_written(&export_folded, &p, folded);
 	profile_fini(&p);
 	pack_fini(&b);
 }
@@ -411,8 +374,8 @@ TEST(string_references_are_read)
 	/* {key_strindex 5 ("thread.name")} is nobody's; service.name is string 3, "f". */
 	request(&b, "0a06 1805 1202 4003 0a12 0a0c 736572766963652e6e616d65 1202 4003",
 		"0801 2201 03");
-	read_back(b.items, b.nr, &p);
-	assert_folded(&p, "f;g;f 3\n");
+	test_read(&export_otlp, b.items, b.nr, &p);
+	test_assert_written(&export_folded, &p, "f;g;f 3\n");
 	profile_fini(&p);
 	pack_fini(&b);
 }

@@ -2,40 +2,10 @@
 #include "export/example_profiles.h"
 #include "export/formats.h"
 #include "export/proto/gzip.h"
+#include "export/test_profile.h"
 #include "util/cleanup.h"
-#include "test.h"
 
 #include <stdlib.h>
-
-static char *write_as(const struct export_ops *ops, const struct profile *p, size_t *ret_size)
-{
-	char *text = NULL;
-	FILE *out = open_memstream(&text, ret_size);
-
-	ASSERT_OK(ops->write(p, &(struct export_options){ 0 }, out));
-	fclose(out);
-	return text;
-}
-
-static void assert_same_folded(const struct profile *a, const struct profile *b)
-{
-	size_t size;
-	_cleanup_free_ char *fa = write_as(&export_folded, a, &size);
-	_cleanup_free_ char *fb = write_as(&export_folded, b, &size);
-
-	ASSERT(*fa);
-	ASSERT_STR(fb, fa);
-}
-
-static void read_back(const char *data, size_t size, struct profile *ret)
-{
-	char problem[200] = "";
-	int r;
-
-	ASSERT_OK(profile_init(ret));
-	r = export_pprof.read(data, size, ret, problem);
-	ck_assert_msg(!r, "%d: %s", r, problem);
-}
 
 static void round_trip(unsigned flags, struct profile *a, struct profile *b)
 {
@@ -44,11 +14,11 @@ static void round_trip(unsigned flags, struct profile *a, struct profile *b)
 
 	ASSERT_OK(profile_init(a));
 	ASSERT_OK(example_profile(a, flags));
-	data = write_as(&export_pprof, a, &size);
+	data = test_write(&export_pprof, a, &size);
 	ASSERT(export_pprof.recognise(data, size));
 	ASSERT(export_pprof.recognise(data, size < 512 ? size : 512));
 	ASSERT(!export_otlp.recognise(data, size));
-	read_back(data, size, b);
+	test_read(&export_pprof, data, size, b);
 	ASSERT_EQ(profile_total(b), profile_total(a));
 	ASSERT_EQ(profile_complete(b), profile_complete(a));
 	ASSERT_EQ(b->start_ns, a->start_ns);
@@ -65,7 +35,7 @@ TEST(what_is_written_is_read)
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		round_trip(flags[i], &a, &b);
-		assert_same_folded(&a, &b);
+		test_assert_same_folded(&a, &b);
 		profile_fini(&a);
 		profile_fini(&b);
 	}
@@ -177,8 +147,8 @@ TEST(huge_counts_stay_what_they_are)
 	a.frequency_hz = 99;
 	ASSERT_OK(profile_add_stack(&a, NULL, 0, STOP_COMPLETE, &stack));
 	ASSERT_OK(profile_add_comm_sample(&a, "x", stack, INT64_MAX));
-	data = write_as(&export_pprof, &a, &size);
-	read_back(data, size, &b);
+	data = test_write(&export_pprof, &a, &size);
+	test_read(&export_pprof, data, size, &b);
 	ASSERT_EQ(profile_total(&b), INT64_MAX);
 	ASSERT_EQ(b.frequency_hz, 99);
 	profile_fini(&a);
@@ -222,13 +192,13 @@ TEST(a_file_without_gzip_is_read)
 	struct profile p;
 
 	ASSERT(export_pprof.recognise(data, size));
-	read_back((const char *)data, size, &p);
+	test_read(&export_pprof, data, size, &p);
 	/* 3 samples of 50 ms: the period says so, and the number of samples is what counts. */
 	ASSERT_EQ(profile_total(&p), 3);
 	ASSERT_EQ(p.frequency_hz, 20);
 	ASSERT_EQ(p.start_ns, 1700000000000000000);
 	ASSERT_EQ(p.duration_ns, 5000000000);
-	folded = write_as(&export_folded, &p, &ignored);
+	folded = test_write(&export_folded, &p, &ignored);
 	ASSERT_STR(folded, "demo;main;leaf 3\n");
 	profile_fini(&p);
 }
@@ -240,7 +210,7 @@ TEST(the_default_type_counts_where_time_is_not_samples)
 	struct profile p;
 
 	data[21]++; /* the sample's time, its least digit */
-	read_back((const char *)data, size, &p);
+	test_read(&export_pprof, data, size, &p);
 	ASSERT_EQ(profile_total(&p), 150000001);
 	ASSERT_STR(profile_unit_type(&p), "cpu");
 	ASSERT_STR(profile_unit_unit(&p), "nanoseconds");
@@ -270,7 +240,7 @@ TEST(a_cut_file_is_refused)
 
 	ASSERT_OK(profile_init(&a));
 	ASSERT_OK(example_profile(&a, 0));
-	data = write_as(&export_pprof, &a, &size);
+	data = test_write(&export_pprof, &a, &size);
 	assert_bad(data, size - 1, "gzip stream is damaged");
 	assert_bad(data, size / 2, "gzip stream is damaged");
 	assert_bad(data, 0, "no sample type");
@@ -295,7 +265,7 @@ TEST(trailing_garbage_is_refused_and_members_are_joined)
 	ASSERT_OK(gzip_write(w2, data + 100, size - 100));
 	ASSERT_OK(gzip_finish(w2));
 	fflush(out);
-	read_back(zipped, zipped_size, &p);
+	test_read(&export_pprof, zipped, zipped_size, &p);
 	ASSERT_EQ(profile_total(&p), 3);
 	fwrite(zeros, 1, sizeof(zeros), out);
 	fclose(out);

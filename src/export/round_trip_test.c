@@ -56,14 +56,9 @@ static void through(const struct export_ops *ops, struct profile *p)
 {
 	size_t size;
 	_cleanup_free_ char *text = test_write(ops, p, &size);
-	char problem[200] = "";
 	struct profile back;
-	int r;
 
-	ASSERT_OK(profile_init(&back));
-	r = ops->read(text, size, &back, problem);
-	if (r)
-		FAIL("%s: %d: %s", ops->name, r, problem);
+	test_read(ops, text, size, &back);
 	if (ops->recognise)
 		ASSERT(ops->recognise(text, size));
 	ASSERT_EQ(profile_total(&back), profile_total(p));

@@ -2,7 +2,7 @@
 /* Profiles for the tests of formats, written like stacks on paper. Only tests include this. */
 #pragma once
 
-#include "export/export.h"
+#include "export/formats.h"
 #include "test.h"
 #include "util/cleanup.h"
 
@@ -86,6 +86,18 @@ static inline char *test_write(const struct export_ops *ops, const struct profil
 	return text;
 }
 
+/* What the format reads; *ret is initialised. */
+static inline void test_read(const struct export_ops *ops, const void *data, size_t size,
+			     struct profile *ret)
+{
+	char problem[200] = "";
+	int r;
+
+	ASSERT_OK(profile_init(ret));
+	r = ops->read(data, size, ret, problem);
+	ck_assert_msg(!r, "%s: %d: %s", ops->name, r, problem);
+}
+
 static inline void test_assert_written(const struct export_ops *ops, const struct profile *p,
 				       const char *want)
 {
@@ -93,4 +105,14 @@ static inline void test_assert_written(const struct export_ops *ops, const struc
 	_cleanup_free_ char *text = test_write(ops, p, &size);
 
 	ASSERT_STR(text, want);
+}
+
+/* The same stacks and sums, whatever else differs. */
+static inline void test_assert_same_folded(const struct profile *a, const struct profile *b)
+{
+	size_t size;
+	_cleanup_free_ char *want = test_write(&export_folded, a, &size);
+
+	ASSERT(*want);
+	test_assert_written(&export_folded, b, want);
 }
