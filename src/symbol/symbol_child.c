@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ioprio.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ enum {
 	ARGS_MAX = 48,
 	ARG_SIZE = 64,
 	IMAGE_SIZE_MAX = 1 << 30,
+	KILL_MS = 500, /* that a killed child has to end */
 };
 
 #define BUILDER_MEMORY_DEFAULT (UINT64_C(2) << 30)
@@ -174,6 +176,19 @@ void symbol_child_let_stay(const struct symbol_child *child)
 	kill(child->pid, SIGUSR1);
 }
 
+/*
+ * A child that was killed ends at once, unless a dead file server or a debugger holds it: then it
+ * is left to init, for nobody shall wait for that.
+ */
+static void wait_for_killed(pid_t pid)
+{
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
+
+	if (fd >= 0)
+		poll(&ended, 1, KILL_MS);
+}
+
 int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status)
 {
 	pid_t pid = child->pid;
@@ -182,10 +197,12 @@ int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status)
 	if (child->messages >= 0)
 		close(child->messages);
 	*child = (struct symbol_child){ .messages = -1 };
-	if (kill_it)
+	if (kill_it) {
 		kill(pid, SIGKILL);
+		wait_for_killed(pid);
+	}
 	do
-		r = waitpid(pid, &status, 0);
+		r = waitpid(pid, &status, kill_it ? WNOHANG : 0);
 	while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;

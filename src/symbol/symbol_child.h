@@ -49,5 +49,8 @@ int symbol_child_start(const struct symbol_child_spec *spec, struct symbol_child
 int symbol_child_set_idle(const struct symbol_child *child, bool idle);
 /* It need not end with us. */
 void symbol_child_let_stay(const struct symbol_child *child);
-/* Kills it if it still runs, and takes its status (of waitpid()); -ECHILD if another took it. */
+/*
+ * Takes its status (of waitpid()); -ECHILD if another took it. `kill_it`: kills it first, and does
+ * not wait for long.
+ */
 int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status);

@@ -628,6 +628,30 @@ def test_ctrl_c_at_a_terminal():
     check(run.status == 0 and "burner;" in read("x.folded"), run)
 
 
+def test_ctrl_c_while_symbols_are_read():
+    """strace holds up the programs that read symbols; who does not want to wait goes without."""
+    os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")  # an empty one
+    try:
+        with Burner() as burner:
+            os.kill(burner.pid, signal.SIGSTOP)
+            terminal = OnTerminal("record", "-p", str(burner.pid), "-o", "x.folded")
+            terminal.read_until(" 0 samples")
+            strace = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(terminal.process.pid), "-e",
+                                       "inject=execve:delay_enter=600000000"], stderr=subprocess.PIPE, text=True)
+            check("attached" in strace.stderr.readline(), "strace does not attach")
+            os.kill(burner.pid, signal.SIGCONT)
+            terminal.wait_for_samples()
+            terminal.type(b"\x03")
+            terminal.read_until(r"reading symbols: 0 of \d+ files.*Ctrl-C")
+            terminal.type(b"\x03")
+            run = check_ok(terminal.finish())
+            strace.kill()
+            strace.wait()
+    finally:
+        del os.environ["XDG_CACHE_HOME"]
+    check("[burner+0x" in read("x.folded"), run)
+
+
 def test_ctrl_c_with_a_command():
     """The command gets it too, and ends; or does not, and the recording goes on."""
     recording = OnTerminal("record", "-o", "x.folded", "--", "sh", "-c", "while :; do :; done")
