@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kernel_side.h"
+#include "agent/libbpf_log.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
 #include "util/cpus.h"
@@ -36,18 +37,6 @@ struct kernel_side {
 	bool started;
 };
 
-static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	char line[512];
-
-	if (level == LIBBPF_DEBUG || log_get_level() < LOG_LEVEL_DEBUG)
-		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	log_debug("%s", line);
-	return 0;
-}
-
 static int on_record(void *ctx, void *record, size_t size)
 {
 	struct kernel_side *ks = ctx;
@@ -76,7 +65,7 @@ static int load(struct kernel_side *ks)
 	int nr_cpus = libbpf_num_possible_cpus(), r;
 	struct sonde_bpf *bpf;
 
-	libbpf_set_print(print_libbpf);
+	libbpf_log_to_debug();
 	if (nr_cpus <= 0)
 		return log_err(nr_cpus, "cannot tell the number of CPUs");
 	raise_memlock();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/task_iter.h"
+#include "agent/libbpf_log.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -25,18 +26,6 @@ struct task_iter {
 	struct bpf_link *link;
 	VEC(char) text;
 };
-
-static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	char line[512];
-
-	if (level == LIBBPF_DEBUG || log_get_level() < LOG_LEVEL_DEBUG)
-		return 0;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	log_debug("%s", line);
-	return 0;
-}
 
 /* The kernel's numbers are the initial namespace's. */
 static bool in_initial_pid_ns(void)
@@ -70,7 +59,7 @@ int task_iter_open(int32_t pid, bool kernel_stacks, struct task_iter **ret)
 	it = calloc(1, sizeof(*it));
 	if (!it)
 		return -ENOMEM;
-	libbpf_set_print(print_libbpf);
+	libbpf_log_to_debug();
 	it->bpf = tasks_bpf__open();
 	if (!it->bpf)
 		return -errno;
