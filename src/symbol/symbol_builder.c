@@ -24,7 +24,7 @@ static void tables_fini(struct symbol_tables *t)
 		elf_symbols_fini(&t->tables[i]);
 }
 
-static void builder_fini(struct builder *b)
+void builder_fini(struct builder *b)
 {
 	symbol_writer_free(b->writer);
 	vec_free(&b->code);

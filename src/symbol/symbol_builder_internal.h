@@ -62,6 +62,8 @@ struct builder {
 	uint32_t nr_units;
 };
 
+/* Frees all that it holds; the builder itself is the caller's. */
+void builder_fini(struct builder *b);
 /* The piece of code that `addr` is in, or NULL. */
 const struct code_span *builder_code(const struct builder *b, uint64_t addr);
 /* The first symbol span that ends behind `addr`: its index. */

@@ -269,13 +269,7 @@ static struct symbol_table *end(struct builder *b, int fd)
 
 	ASSERT_OK(builder_merge(b));
 	ASSERT_OK(symbol_writer_finish(b->writer, &header));
-	symbol_writer_free(b->writer);
-	vec_free(&b->code);
-	vec_free(&b->symbols);
-	vec_free(&b->ranges.items);
-	vec_free(&b->ranges.rows);
-	vec_free(&b->lines.items);
-	vec_free(&b->lines.rows);
+	builder_fini(b);
 	t = open_table(fd);
 	close(fd);
 	return t;
