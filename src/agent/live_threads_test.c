@@ -185,8 +185,9 @@ static void start_child(bool spin)
 	child = fork();
 	if (!child) {
 		close(to_child[1]);
-		for (volatile int i = 0; spin;)
-			i++;
+		if (spin)
+			for (volatile int i = 0;;)
+				i++;
 		_exit(read(to_child[0], &c, 1) != 1);
 	}
 	ASSERT(child > 0);

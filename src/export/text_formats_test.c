@@ -174,8 +174,8 @@ TEST(perf_headers_of_all_kinds_are_understood)
 		"my app 13 1000 cycles:\n",
 		"my app 13 [001] 1000 cycles:\n",
 		"my app 13\n",
-		"my app    -1/13 [001] 1.5: sched:sched_switch: prev_comm=a prev_pid=1 ==> b "
-		"2.5:\n",
+		("my app    -1/13 [001] 1.5: sched:sched_switch: prev_comm=a prev_pid=1 ==> b "
+		 "2.5:\n"),
 	};
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {

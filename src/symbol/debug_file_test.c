@@ -391,8 +391,8 @@ TEST(split_units)
 		"gcc_ -gdwarf-5 -fdebug-types-section",
 		"gcc_ -gdwarf-5 -gz=zlib",
 		"clang -gdwarf-4 -fdebug-prefix-map=$D=",
-		"clang -gdwarf-5 -fdebug-prefix-map=$D= "
-		"-fdebug-compilation-dir=/src",
+		("clang -gdwarf-5 -fdebug-prefix-map=$D= "
+		 "-fdebug-compilation-dir=/src"),
 	};
 
 	start();
