@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	v19 "go.opentelemetry.io/proto/otlp/profiles/v1development"
@@ -73,16 +72,8 @@ func writeOwn(cpuPath, heapPath string) error {
 
 // The stacks of anybody's pprof, by the type that pprof would show.
 func foldForeign(path string) error {
-	file, err := os.Open(path)
+	p, err := readPprof(path)
 	if err != nil {
-		return err
-	}
-	defer file.Close()
-	p, err := profile.Parse(file)
-	if err != nil {
-		return err
-	}
-	if err := p.CheckValid(); err != nil {
 		return err
 	}
 	value := len(p.SampleType) - 1

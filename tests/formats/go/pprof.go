@@ -94,17 +94,23 @@ func checkConventions(p *profile.Profile) error {
 	return nil
 }
 
-func checkPprof(path string) error {
+// A profile that pprof itself finds nothing wrong with.
+func readPprof(path string) (*profile.Profile, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 	p, err := profile.Parse(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := p.CheckValid(); err != nil {
+	return p, p.CheckValid()
+}
+
+func checkPprof(path string) error {
+	p, err := readPprof(path)
+	if err != nil {
 		return err
 	}
 	if err := checkConventions(p); err != nil {
