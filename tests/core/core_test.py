@@ -19,17 +19,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import Skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 A64_SYSROOT = "/usr/aarch64-linux-gnu"
 # The kernel keeps these of memory: /proc/PID/coredump_filter, core(5).
 FILTER_NOTHING, FILTER_ANONYMOUS, FILTER_DEFAULT, FILTER_ALL = 0, 1, 0x33, 0x7f
 GDB_SECONDS = 100
-
-
-class Skip(Exception):
-    """The machine has not got what the test needs."""
 
 
 def need(*programs):
@@ -769,21 +768,6 @@ TESTS = [
 ]
 
 
-def run_test(number, name, test, maker):
-    skip = None
-    try:
-        problems = test(maker)
-    except Skip as e:
-        skip, problems = str(e), []
-    except Exception:  # a test's own fault is a failed test, and the others still run
-        problems = traceback.format_exc().splitlines()
-    print("%s %d - %s%s" % ("not ok" if problems else "ok", number, name, " # SKIP " + skip if skip else ""))
-    for line in problems[:20]:
-        print("#   %s" % str(line)[:1000])
-    sys.stdout.flush()
-    return not problems
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     root = os.environ.get("SONDE_BUILD_ROOT", "build")
@@ -797,15 +781,12 @@ def main():
     os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
     maker = Maker(os.path.abspath(args.sonde), os.path.abspath(args.workloads), folder)
     tests = [t for t in TESTS if re.search(args.only, t[0])]
-    print("1..%d" % len(tests), flush=True)
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        failed += not run_test(number, name, test, maker)
+    status = tap.run((name, lambda test=test: (test(maker)[:20], None)) for name, test in tests)
     if args.keep:
         print("# files: %s" % folder)
     else:
         shutil.rmtree(folder)
-    return 1 if failed else 0
+    return status
 
 
 if __name__ == "__main__":

@@ -21,9 +21,11 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
-import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import check
 
 SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
 TIMEOUT = 120
@@ -47,11 +49,6 @@ def sonde(*args, before=(), **more):
     done = subprocess.run([*before, SONDE, *args], stdin=subprocess.DEVNULL, timeout=TIMEOUT,
                           capture_output=True, text=True, errors="replace", **more)
     return Run(done.returncode, done.stdout, done.stderr)
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def check_error(run, status, *says):
@@ -679,36 +676,13 @@ def test_sigterm_with_a_command():
 
 # --- the runner -----------------------------------------------------------------------------------
 
-def run_test(name, function):
-    home = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="sonde_e2e_") as folder:
-        os.chmod(folder, 0o755)
-        os.chdir(folder)
-        try:
-            function()
-            return True
-        except Exception:
-            for line in traceback.format_exc().splitlines():
-                print("#", line)
-            return False
-        finally:
-            os.chdir(home)
-
-
 def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it for us
     tests = {name[5:]: value for name, value in globals().items() if name.startswith("test_")}
     wanted = sys.argv[2:] or list(tests)
     if os.geteuid():
-        print("1..0 # SKIP recording takes root")
-        return 0
-    print(f"1..{len(wanted)}")
-    failed = 0
-    for number, name in enumerate(wanted, 1):
-        ok = run_test(name, tests[name])
-        failed += not ok
-        print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    return 1 if failed else 0
+        return tap.skip_all("recording takes root")
+    return tap.run((name, tap.in_own_folder(tests[name], "sonde_e2e_")) for name in wanted)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import termios
 import time
-import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import check
 
 SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
 TIMEOUT = 60
@@ -55,11 +57,6 @@ int main(void)
 	}
 }
 """
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 class Window:
@@ -350,34 +347,12 @@ def test_mistakes_are_said():
     check(done.returncode == 1 and "TERM=no-such-terminal" in done.stdout, done.stdout)
 
 
-def run_test(function):
-    home = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="sonde-top-") as folder:
-        os.chdir(folder)
-        try:
-            function()
-            return True
-        except Exception:
-            for line in traceback.format_exc().splitlines():
-                print("#", line)
-            return False
-        finally:
-            os.chdir(home)
-
-
 def main():
     tests = {name[5:]: value for name, value in globals().items() if name.startswith("test_")}
     wanted = sys.argv[2:] or list(tests)
     if os.geteuid() or not shutil.which("tmux"):
-        print("1..0 # SKIP needs root and tmux")
-        return 0
-    print(f"1..{len(wanted)}")
-    failed = 0
-    for number, name in enumerate(wanted, 1):
-        ok = run_test(tests[name])
-        failed += not ok
-        print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    return 1 if failed else 0
+        return tap.skip_all("needs root and tmux")
+    return tap.run((name, tap.in_own_folder(tests[name], "sonde-top-")) for name in wanted)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import Skip, check
 
 HERE = Path(__file__).resolve().parent
 SONDE, BUILD = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
@@ -29,10 +32,6 @@ PERIOD_NS = 10**9 // HZ
 TOP = Path(tempfile.mkdtemp(prefix="sonde-formats-"))
 READABLE = {"folded": "folded", "perf": "perf", "pprof": "pb.gz", "otlp": "otlp"}
 WRITABLE = {**READABLE, "speedscope": "speedscope.json", "firefox": "firefox.json", "html": "html"}
-
-
-class Skip(Exception):
-    pass
 
 
 def run(*args, status=0, stdin=None, text=True):
@@ -45,11 +44,6 @@ def run(*args, status=0, stdin=None, text=True):
 
 def sonde(*args, **more):
     return run(SONDE, *args, **more)
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def check_refused(status, says, *args, stdin=None):
@@ -503,27 +497,22 @@ def test_lines_stand_beside_functions():
 
 # --------------------------------------------------------------------------------------------------
 
+def in_own_folder(name, body):
+    def run_there():
+        (TOP / name).mkdir()
+        os.chdir(TOP / name)
+        body()
+    return run_there
+
+
 def main():
     wanted = sys.argv[3:]
     tests = [(name[5:], body) for name, body in globals().items()
              if name.startswith("test_") and (not wanted or name[5:] in wanted)]
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for i, (name, body) in enumerate(tests, 1):
-        try:
-            (TOP / name).mkdir()
-            os.chdir(TOP / name)
-            body()
-            print(f"ok {i} - {name}", flush=True)
-        except Skip as reason:
-            print(f"ok {i} - {name} # SKIP {reason}", flush=True)
-        except Exception:  # whatever it is, the next test still runs
-            failed += 1
-            print(f"not ok {i} - {name}\n# " + traceback.format_exc().replace("\n", "\n# "),
-                  flush=True)
+    status = tap.run((name, in_own_folder(name, body)) for name, body in tests)
     os.chdir("/")
     shutil.rmtree(TOP)
-    return 1 if failed else 0
+    return status
 
 
 if __name__ == "__main__":

@@ -14,8 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import Skip, check
 
 HERE = Path(__file__).resolve().parent
 SONDE, EXAMPLES = (os.path.abspath(arg) for arg in sys.argv[1:3])
@@ -26,10 +29,6 @@ TOP = Path(tempfile.mkdtemp(prefix="sonde-pprof-"))
 EVENTS, BYTES, NO_FREQUENCY, EMPTY = 1, 2, 4, 8
 
 
-class Skip(Exception):
-    pass
-
-
 def run(*args, status=0, **more):
     done = subprocess.run([str(arg) for arg in args], stdin=subprocess.DEVNULL, capture_output=True,
                           timeout=300, **more)
@@ -37,11 +36,6 @@ def run(*args, status=0, **more):
         raise AssertionError(f"{args}: exit {done.returncode}, not {status}\n"
                              f"{done.stderr.decode(errors='replace')}"[:3000])
     return done.stdout
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def lines(folded):
@@ -196,22 +190,10 @@ def main():
     try:
         build_profcheck()
     except Skip as reason:
-        print(f"1..0 # SKIP {reason}")
-        return 0
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        try:
-            test()
-            print(f"ok {number} - {name}", flush=True)
-        except Skip as reason:
-            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-        except Exception:  # whatever it was, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}")
-            print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), flush=True)
-    print(f"1..{len(tests)}")
+        return tap.skip_all(reason)
+    status = tap.run(tests)
     shutil.rmtree(TOP, ignore_errors=True)
-    return 1 if failed else 0
+    return status
 
 
 if __name__ == "__main__":

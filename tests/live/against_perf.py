@@ -20,6 +20,7 @@ import tempfile
 
 from modes import burnt, recording_began, wait_until
 from sonde import Recorder
+from tap import Skip
 
 SECONDS = 15  # of CPU
 SONDE_HZ = 997
@@ -39,10 +40,6 @@ PROGRAMS = {
     "sqlite3": ["sqlite3", ":memory:", RECURSIVE_QUERY],
     "xz": ["sh", "-c", 'while :; do cat "$0"; done | exec xz -6 -T1 -c >/dev/null', "/usr/bin/openssl"],
 }
-
-
-class Skip(Exception):
-    pass
 
 
 class File:

@@ -5,14 +5,13 @@ import glob
 import os
 import shutil
 import subprocess
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from cases import WORKLOADS, known_answers
 from folded import Expectation, Verdict
 from sonde import FREQUENCY, Recorder
-
-
-class Skip(Exception):
-    pass
+from tap import Skip
 
 
 def expectation(setup, case):

@@ -12,13 +12,12 @@ import re
 import shutil
 import sys
 import tempfile
-import time
-import traceback
 
 import against_perf
 import known_answers
 import modes
 import short_processes
+import tap
 from sonde import Setup
 
 GROUPS = {
@@ -29,10 +28,6 @@ GROUPS = {
 }
 
 
-class Skip(Exception):
-    """Raised as modes.Skip and so on; found by its name, as modules do not import this one."""
-
-
 def missing():
     """Why no live test can run on this machine, or None."""
     if os.geteuid() != 0:
@@ -40,25 +35,6 @@ def missing():
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         return "no BTF: the kernel was built without it"
     return None
-
-
-def run(number, name, test, setup):
-    """One TAP line, with the problems as diagnostics."""
-    begin = time.monotonic()
-    skip = notes = None
-    try:
-        problems, notes = test(setup)
-    except Exception as e:  # a test's own fault is a failed test, and the others still run
-        if type(e).__name__ == "Skip":
-            skip, problems = str(e), []
-        else:
-            problems = traceback.format_exc().splitlines()
-    took = time.monotonic() - begin
-    print("%s %d - %s%s" % ("not ok" if problems else "ok", number, name, " # SKIP %s" % skip if skip else ""))
-    for line in problems:
-        print("#   %s" % line)
-    print("#   %.1f s%s" % (took, ": " + notes if notes else ""), flush=True)
-    return not problems
 
 
 def main():
@@ -72,18 +48,16 @@ def main():
     args = parser.parse_args()
     reason = missing()
     if reason:
-        print("1..0 # SKIP %s" % reason)
-        return 0
+        return tap.skip_all(reason)
     scratch = tempfile.mkdtemp(prefix="sonde-live-")
     setup = Setup(os.path.abspath(args.sonde), os.path.abspath(args.workloads), scratch)
     tests = [t for g in args.groups or GROUPS for t in GROUPS[g](setup) if re.search(args.only, t[0])]
-    print("1..%d" % len(tests), flush=True)
-    failed = sum(not run(i, name, test, setup) for i, (name, test) in enumerate(tests, 1))
+    status = tap.run((name, lambda test=test: test(setup)) for name, test in tests)
     if args.keep:
         print("# files: %s" % scratch)
     else:
         shutil.rmtree(scratch)
-    return 1 if failed else 0
+    return status
 
 
 if __name__ == "__main__":

@@ -12,13 +12,10 @@ from cases import Case
 from folded import Verdict
 from known_answers import expectation, remove_perf_maps
 from sonde import FREQUENCY, Recorder
+from tap import Skip
 
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
 LONG = 100  # seconds of CPU: the test ends the workload
-
-
-class Skip(Exception):
-    pass
 
 
 def cpu_seconds(pid):

@@ -18,23 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import Skip, check
 
 SOURCES = Path(__file__).resolve().parent / "stack"
 TIMEOUT = 120
 NOBODY = 65534
 # As root; as somebody who may not load BPF; nor use events; nor any of both.
 WAYS = ((), ("--without-bpf",), ("--without-events",), ("--without-bpf", "--without-events"))
-
-
-class Skip(Exception):
-    pass
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 class Setup:
@@ -559,29 +553,14 @@ def main():
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     if os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux"):
-        print("1..0 # SKIP not root, or a kernel without BTF")
-        return 0
+        return tap.skip_all("not root, or a kernel without BTF")
     tests = [(n[5:], t) for n, t in globals().items() if n.startswith("test_") and re.search(args.only, n)]
     scratch = tempfile.mkdtemp(prefix="sonde-stack-")
     os.chmod(scratch, 0o755)
     setup = Setup(args.sonde, scratch)
-    print(f"1..{len(tests)}", flush=True)
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        begin, skip, note, problem = time.monotonic(), "", None, None
-        try:
-            note = test(setup)
-        except Skip as e:
-            skip = f" # SKIP {e}"
-        except Exception:  # the others still run
-            problem = traceback.format_exc()
-            failed += 1
-        print(f"{'not ok' if problem else 'ok'} {number} - {name.replace('_', ' ')}{skip}")
-        for line in (problem or "").splitlines():
-            print(f"#   {line[:2000]}")
-        print(f"#   {time.monotonic() - begin:.1f} s{': ' + note if note else ''}", flush=True)
+    status = tap.run((name.replace("_", " "), lambda test=test: ((), test(setup))) for name, test in tests)
     shutil.rmtree(scratch, ignore_errors=True)
-    return 1 if failed else 0
+    return status
 
 
 if __name__ == "__main__":
