@@ -31,6 +31,8 @@ IN_LIBRARY = KERNEL_ONLY + 1
 of what a library calls is ever whole, so that a few are right."""
 
 IN_LIBRARY_PERCENT = 0.5
+ANY_NAME = r"[\w.]+"
+"""What a pattern has where a frame may be of any name."""
 
 Stack = collections.namedtuple("Stack", "comm reason user kernel count")
 """One folded line: comm, why it is truncated (None: complete), user frames outermost first, kernel frames,
@@ -327,6 +329,9 @@ class Expectation:
 
     def _match_suffix(self, text):
         for p in self.need + self.may:
+            # The end of a pattern that takes any name would be the end of any stack.
+            if ANY_NAME in p[1]:
+                continue
             if p[3] not in self._suffixes:
                 self._suffixes[p[3]] = SuffixMatcher(p[3])
             if self._suffixes[p[3]].matches(text):
