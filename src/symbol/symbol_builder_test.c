@@ -211,7 +211,7 @@ TEST(inlined_calls_of_this_program)
 	}
 	ASSERT_EQ(symbol_table_find(t, p.pc - bias, false, frames, 4), 1);
 	ASSERT_STR(frames[0].name, "real_function");
-	ASSERT_EQ(frames[0].line, p.line);
+	ASSERT_EQ(frames[0].line, p.outer_line);
 }
 
 /* Too little memory for the debug information: a table of symbols, which says so. */

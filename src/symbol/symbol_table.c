@@ -317,11 +317,9 @@ size_t symbol_table_find(const struct symbol_table *t, uint64_t addr, bool inlin
 		}
 		if (!scope.up || nr == max)
 			break;
-		if (inlines) {
-			at.file = file_name(t, scope.call_file);
-			at.line = (uint32_t)scope.call_line;
-			at.column = (uint32_t)scope.call_column;
-		}
+		at.file = file_name(t, scope.call_file);
+		at.line = (uint32_t)scope.call_line;
+		at.column = (uint32_t)scope.call_column;
 		offset -= (uint32_t)scope.up;
 	}
 	return nr;

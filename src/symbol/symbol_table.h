@@ -71,7 +71,8 @@ void symbol_table_info(const struct symbol_table *t, struct symbol_table_info *r
 uint64_t symbol_table_resident(const struct symbol_table *t);
 /*
  * The functions at `addr` (the file's own address space), innermost first, the real function last;
- * `inlines` false: the real one only, with the line of the address. How many (at most `max`), 0 if
+ * `inlines` false: the real one only, as the last one is else: where inlined code runs, with the
+ * line of its own that calls it. How many (at most `max`), 0 if
  * no symbol covers it.
  */
 size_t symbol_table_find(const struct symbol_table *t, uint64_t addr, bool inlines,

@@ -129,8 +129,9 @@ TEST(inlined_calls)
 	ASSERT_EQ(symbol_table_find(t, BASE + 0x10, true, frames, 0), 0);
 	ASSERT_EQ(symbol_table_find(t, BASE + 0x1f, false, frames, 1), 1);
 	ASSERT_STR(frames[0].name, "main");
-	ASSERT_STR(frames[0].file, "/b.c");
-	ASSERT_EQ(frames[0].line, 30);
+	ASSERT_STR(frames[0].file, "/a.c");
+	ASSERT_EQ(frames[0].line, 10);
+	ASSERT_EQ(frames[0].column, 3);
 	ASSERT(!frames[0].inlined);
 
 	ASSERT_EQ(symbol_table_find(t, BASE, true, frames, 9), 1);
