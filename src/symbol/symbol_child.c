@@ -24,12 +24,14 @@ enum {
 	ELF_FD = 3,
 	OUT_FD = 4,
 	MESSAGES_FD = 5,
-	ROOTS_FD = 6,
+	LIFELINE_FD = 6,
+	ROOTS_FD = 7,
 	FDS_MAX = ROOTS_FD + SYMBOL_CHILD_ROOTS_MAX + 1,
 	ARGS_MAX = 48,
 	ARG_SIZE = 64,
 	IMAGE_SIZE_MAX = 1 << 30,
-	KILL_MS = 500, /* that a killed child has to end */
+	CPU_GRACE_S = 5, /* at the hard limit it would be SIGKILL, which anybody may have sent */
+	KILL_MS = 500,	 /* that a killed child has to end */
 };
 
 #define BUILDER_MEMORY_DEFAULT (UINT64_C(2) << 30)
@@ -40,7 +42,7 @@ enum {
 struct launch {
 	int fds[FDS_MAX];
 	int nr_fds;
-	char text[5][ARG_SIZE];
+	char text[4][ARG_SIZE];
 	char *argv[ARGS_MAX];
 	char *path, *key;
 	int argc;
@@ -79,15 +81,39 @@ static int prepare(struct launch *l, const struct symbol_child_spec *spec)
 	}
 	snprintf(l->text[0], ARG_SIZE, "roots=%u", spec->nr_roots);
 	snprintf(l->text[1], ARG_SIZE, "memory=%llu", (unsigned long long)spec->memory);
-	snprintf(l->text[2], ARG_SIZE, "parent=%d", getpid());
-	snprintf(l->text[3], ARG_SIZE, "debug-info=%d", !spec->no_debug_info);
-	snprintf(l->text[4], ARG_SIZE, "cache-size=%llu", (unsigned long long)spec->cache_size);
+	snprintf(l->text[2], ARG_SIZE, "debug-info=%d", !spec->no_debug_info);
+	snprintf(l->text[3], ARG_SIZE, "cache-size=%llu", (unsigned long long)spec->cache_size);
 	for (i = 0; i < sizeof(l->text) / sizeof(l->text[0]); i++)
 		l->argv[l->argc++] = l->text[i];
 	r = spec->path ? add_text(l, &l->path, "path", spec->path) : 0;
 	if (!r && spec->cache_dir >= 0)
 		r = add_text(l, &l->key, "key", spec->key);
 	return r;
+}
+
+/* The kernel sends SIGKILL when the other end is closed, to its owner: none yet. */
+static int make_lifeline(int fds[2])
+{
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	if (!fcntl(fds[0], F_SETSIG, SIGKILL) &&
+	    !fcntl(fds[0], F_SETFL, O_RDONLY | O_NONBLOCK | O_ASYNC))
+		return 0;
+	close(fds[0]);
+	close(fds[1]);
+	return -errno;
+}
+
+/* In the child, when it does not have the other end any more itself. */
+static void hold_lifeline(void)
+{
+	struct pollfd closed = { .fd = LIFELINE_FD };
+
+	if (fcntl(LIFELINE_FD, F_SETOWN, getpid()))
+		_exit(SYMBOL_CHILD_FAILED);
+	/* It may have been cut before that. */
+	if (poll(&closed, 1, 0) == 1 && (fcntl(LIFELINE_FD, F_GETFL) & O_ASYNC))
+		_exit(SYMBOL_CHILD_FAILED);
 }
 
 /* In the child, before exec: nothing that is not async-signal-safe. */
@@ -98,11 +124,8 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 
 	/* Else the keys that end a recording would end it, too. */
 	setsid();
-	/* Its handler comes later, see symbol_child_let_stay(). */
 	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (i = 0; i < l->nr_fds; i++) {
 		l->fds[i] = fcntl(l->fds[i], F_DUPFD_CLOEXEC, ELF_FD + FDS_MAX);
 		if (l->fds[i] < 0)
@@ -117,6 +140,7 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 		if (dup2(fd, i) == i)
 			fcntl(i, F_SETFD, 0);
 	syscall(SYS_close_range, ELF_FD + l->nr_fds, ~0U, 0);
+	hold_lifeline();
 	if (!l->builder)
 		_exit(symbol_store_builder_main(l->argc, l->argv));
 	execv(l->argv[0], l->argv);
@@ -126,7 +150,7 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 int symbol_child_start(const struct symbol_child_spec *spec, struct symbol_child *ret)
 {
 	_cleanup_(launch_fini) struct launch l = { 0 };
-	_cleanup_close_ int messages = -1, child_end = -1;
+	_cleanup_close_ int messages = -1, child_end = -1, lifeline = -1, our_end = -1;
 	struct symbol_child child;
 	int fds[2], r;
 
@@ -137,9 +161,15 @@ int symbol_child_start(const struct symbol_child_spec *spec, struct symbol_child
 		return -errno;
 	messages = fds[0];
 	child_end = fds[1];
+	r = make_lifeline(fds);
+	if (r)
+		return r;
+	lifeline = fds[0];
+	our_end = fds[1];
 	l.fds[l.nr_fds++] = spec->elf_fd;
 	l.fds[l.nr_fds++] = spec->out_fd;
 	l.fds[l.nr_fds++] = child_end;
+	l.fds[l.nr_fds++] = lifeline;
 	for (uint32_t i = 0; i < spec->nr_roots; i++)
 		l.fds[l.nr_fds++] = spec->roots[i];
 	if (spec->cache_dir >= 0)
@@ -151,6 +181,8 @@ int symbol_child_start(const struct symbol_child_spec *spec, struct symbol_child
 		run_child(&l);
 	symbol_child_set_idle(&child, spec->idle);
 	child.messages = TAKE_FD(messages);
+	child.lifeline[0] = TAKE_FD(lifeline);
+	child.lifeline[1] = TAKE_FD(our_end);
 	*ret = child;
 	return 0;
 }
@@ -173,7 +205,24 @@ int symbol_child_set_idle(const struct symbol_child *child, bool idle)
 
 void symbol_child_let_stay(const struct symbol_child *child)
 {
-	kill(child->pid, SIGUSR1);
+	/* Of the pipe's end, which is the child's and ours. */
+	fcntl(child->lifeline[0], F_SETFL, O_RDONLY | O_NONBLOCK);
+}
+
+static void close_all(struct symbol_child *child)
+{
+	const int fds[] = { child->messages, child->lifeline[0], child->lifeline[1] };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	*child = SYMBOL_CHILD_NONE;
+}
+
+void symbol_child_leave(struct symbol_child *child)
+{
+	symbol_child_let_stay(child);
+	close_all(child);
 }
 
 /*
@@ -194,9 +243,6 @@ int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status)
 	pid_t pid = child->pid;
 	int status = 0, r;
 
-	if (child->messages >= 0)
-		close(child->messages);
-	*child = (struct symbol_child){ .messages = -1 };
 	if (kill_it) {
 		kill(pid, SIGKILL);
 		wait_for_killed(pid);
@@ -204,8 +250,11 @@ int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status)
 	do
 		r = waitpid(pid, &status, kill_it ? WNOHANG : 0);
 	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return -errno;
+	r = r < 0 ? -errno : 0;
+	/* Not before: that kills one that is about to end well. */
+	close_all(child);
+	if (r)
+		return r;
 	if (ret_status)
 		*ret_status = status;
 	return 0;
@@ -216,44 +265,26 @@ int symbol_child_end(struct symbol_child *child, bool kill_it, int *ret_status)
 struct task {
 	struct symbol_builder_options options;
 	uint64_t memory, cache_size;
-	int parent;
 	const char *key; /* in the cache; NULL: the image stays in OUT_FD */
 	int cache_dir;
 };
 
-static void stay(int signal)
+static void set_limit(int resource, uint64_t value, uint64_t grace)
 {
-	(void)signal;
-	prctl(PR_SET_PDEATHSIG, 0);
-}
-
-static void set_limit(int resource, uint64_t value)
-{
-	struct rlimit limit = { value, value };
+	struct rlimit limit = { value, value + grace };
 
 	setrlimit(resource, &limit);
 }
 
 static void restrict_self(const struct task *task)
 {
-	struct sigaction action = { .sa_handler = stay, .sa_flags = SA_RESTART };
-	sigset_t set;
-
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	/* exec may have taken it away (a program with file capabilities). */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	sigaction(SIGUSR1, &action, NULL);
-	if (task->parent && getppid() != task->parent)
-		_exit(SYMBOL_CHILD_FAILED);
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	set_limit(RLIMIT_CORE, 0);
-	set_limit(RLIMIT_FSIZE, IMAGE_SIZE_MAX);
-	set_limit(RLIMIT_CPU, SYMBOL_CHILD_CPU_S);
+	set_limit(RLIMIT_CORE, 0, 0);
+	set_limit(RLIMIT_FSIZE, IMAGE_SIZE_MAX, 0);
+	set_limit(RLIMIT_CPU, SYMBOL_CHILD_CPU_S, CPU_GRACE_S);
 #ifndef __SANITIZE_ADDRESS__
-	set_limit(RLIMIT_AS, task->memory);
+	set_limit(RLIMIT_AS, task->memory, 0);
 #endif
 }
 
@@ -278,8 +309,6 @@ static int parse(int argc, char **argv, struct task *task)
 			search->nr_roots = strtoul(value, NULL, 10);
 		else if (value_of(argv[i], "memory", &value))
 			task->memory = strtoull(value, NULL, 10);
-		else if (value_of(argv[i], "parent", &value))
-			task->parent = (int)strtol(value, NULL, 10);
 		else if (value_of(argv[i], "debug-info", &value))
 			task->options.no_debug_info = *value == '0';
 		else if (value_of(argv[i], "cache-size", &value))
@@ -355,8 +384,11 @@ static int build_and_publish(struct task *task)
 int symbol_store_builder_main(int argc, char **argv)
 {
 	struct task task = { .options.search.complain = complain, .options.search.path = "" };
-	int r = parse(argc, argv, &task);
+	int r;
 
+	/* Of /proc/self/exe it would be "exe", in every list of processes and in our recordings. */
+	prctl(PR_SET_NAME, SYMBOL_CHILD_NAME);
+	r = parse(argc, argv, &task);
 	if (r)
 		return SYMBOL_CHILD_FAILED;
 	restrict_self(&task);

@@ -66,13 +66,14 @@ void store_cache_failed(struct symbol_store *s, int r)
 
 /* --- a store ---------------------------------------------------------------------------------- */
 
+/* When the first file is wanted: a command that ends before has nothing to say about it. */
 static void open_cache(struct symbol_store *s)
 {
 	int r;
 
-	s->cache = -1;
-	if (s->options.cache_dir && !*s->options.cache_dir)
+	if (s->cache_opened || (s->options.cache_dir && !*s->options.cache_dir))
 		return;
+	s->cache_opened = true;
 	r = symbol_cache_open(s->options.cache_dir, &s->cache, &s->cache_path);
 	if (r)
 		store_cache_failed(s, r);
@@ -115,7 +116,6 @@ int symbol_store_new(const struct symbol_store_options *options, struct symbol_s
 		r = keep_root(s, options->root);
 	if (r)
 		return r;
-	open_cache(s);
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -324,6 +324,7 @@ int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, ui
 
 	if (r)
 		return r;
+	open_cache(s);
 	hash = XXH3_64bits(e.key, strlen(e.key));
 	known = map_get(&s->by_key, hash);
 	if (known) {

@@ -6,7 +6,7 @@
  * Building is done by child processes (this very program with a hidden command, or, in tests, a
  * fork), one a CPU at most, with the lowest priority, and limits on memory and time: a hostile or
  * huge file can take neither us nor the host down, and what it took is given back. Who waits raises
- * their priority. They end with the thread that owns the store, unless told to stay
+ * their priority. They end with our process, unless told to stay
  * (symbol_store_wait()); the owner sees SIGCHLD of them, and must leave waiting for them to us.
  *
  * The cache: $XDG_CACHE_HOME/sonde/symbols, for root without it /var/cache/sonde/symbols, else

@@ -67,7 +67,7 @@ static struct build *build_new(void)
 	struct build *build = calloc(1, sizeof(*build));
 
 	if (build)
-		build->out_fd = build->child.messages = -1;
+		*build = (struct build){ .out_fd = -1, .child = SYMBOL_CHILD_NONE };
 	return build;
 }
 
@@ -96,7 +96,7 @@ static void build_free(struct symbol_store *s, struct entry *e, struct build *bu
 	if (build->state == BUILD_RUNNING && build->stays) {
 		/* The claim is the child's alone from now on. */
 		s->nr_children--;
-		close(build->child.messages);
+		symbol_child_leave(&build->child);
 		close(build->out_fd);
 	} else {
 		if (build->state == BUILD_RUNNING)
@@ -256,8 +256,10 @@ static void build_failed(struct symbol_store *s, struct entry *e, struct build *
 	drop_output(s, e, build);
 	build->state = BUILD_DONE;
 	if (build == e->full && !e->table && !e->quick) {
-		snprintf(text, sizeof(text),
-			 "%s: reading its debug information failed; symbols only", e->path);
+		snprintf(text, sizeof(text), "%s: %s; symbols only", e->path,
+			 build->was_killed && !e->hopeless
+				 ? "who read its debug information was killed"
+				 : "reading its debug information failed");
 		store_complain(s, text);
 		entry_want_quick(s, e);
 	} else if ((!e->full || e->full->state == BUILD_DONE) &&
@@ -314,6 +316,13 @@ static void take_failure(struct symbol_store *s, struct entry *e, struct build *
 	if (build->claimed && WIFEXITED(status) && WEXITSTATUS(status) == SYMBOL_CHILD_NO_SPACE) {
 		drop_output(s, e, build);
 		store_cache_failed(s, -ENOSPC);
+		build->state = BUILD_QUEUED;
+		return;
+	}
+	/* Somebody kills processes: the next one may get through. */
+	if (WIFSIGNALED(status) && !is_the_files_fault(status) && !build->was_killed) {
+		drop_output(s, e, build);
+		build->was_killed = true;
 		build->state = BUILD_QUEUED;
 		return;
 	}

@@ -33,6 +33,7 @@ struct build {
 	int out_fd;
 	bool claimed;		       /* out_fd is the cache's */
 	bool stays;		       /* the child may outlive us */
+	bool was_killed;	       /* a child, through no fault of the file's */
 	uint64_t since;		       /* BUILD_FOREIGN or BUILD_RUNNING, by now_ms() */
 	uint64_t look_at;	       /* when to look after BUILD_FOREIGN again */
 	char text[SYMBOL_MESSAGE_MAX]; /* a complaint that is not whole yet */
@@ -65,7 +66,7 @@ struct symbol_store {
 	struct map complaints;	/* by hash: said already */
 	int cache;		/* its folder, or -1 */
 	char *cache_path;
-	bool cache_failed;
+	bool cache_opened, cache_failed;
 	uint32_t nr_children, max_children;
 	uint32_t first; /* entries before it are settled */
 	bool hurry;	/* somebody waits */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_store.h"
+#include "symbol/symbol_child.h"
 #include "symbol/symbol_image.h"
 #include "test.h"
 
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <ftw.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -532,6 +534,7 @@ TEST(those_unused_for_longest_go)
 	/* Two of the smallest blocks there are. */
 	options.cache_size = 2 * 4096;
 	s = open_store(options);
+	want(s, 1, "f");
 	ASSERT_EQ(count_files(".sym", NULL), 2);
 	symbol_store_free(s);
 	ASSERT(is_cached(1, "f") && is_cached(4, "f"));
@@ -565,6 +568,8 @@ TEST(what_the_dead_left_is_removed)
 	ASSERT(dead >= 0 && living >= 0);
 	ASSERT_OK(flock(living, LOCK_EX));
 	s = open_store((struct symbol_store_options){ .cache_dir = folder });
+	want(s, 1, "f");
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
 	ASSERT_EQ(count_files(".tmp", NULL), 1);
 	ASSERT_OK(access(in_folder("bb.1.tmp"), F_OK));
 }
@@ -605,6 +610,8 @@ TEST(folders_that_others_can_write_to)
 
 TEST(folders_that_are_none)
 {
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
+	struct complaints c = { 0 };
 	char path[128];
 
 	make_folder();
@@ -617,8 +624,18 @@ TEST(folders_that_are_none)
 	expect_works_without("/proc/sonde/symbols", "No such file");
 	/* Made if it is not there. */
 	snprintf(path, sizeof(path), "%s/new/folder/here", folder);
-	symbol_store_free(open_store((struct symbol_store_options){ .cache_dir = path }));
+	s = open_store((struct symbol_store_options){ .cache_dir = path });
+	want(s, 1, "f");
 	ASSERT_OK(access(path, F_OK));
+	/* And only when there is something to look up: else there is nothing to say about it. */
+	symbol_store_free(s);
+	s = open_store((struct symbol_store_options){
+		.cache_dir = "relative/path", .complain = take_complaint, .ctx = &c });
+	symbol_store_tick(s);
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	ASSERT_EQ(c.nr, 0);
+	want(s, 1, "f");
+	ASSERT_EQ(c.nr, 1);
 }
 
 /* A mount namespace of our own, with a small file system at the folder; false: we may not. */
@@ -781,6 +798,15 @@ static void kill_sleeper(int signal)
 		sched_yield();
 }
 
+static bool stop_at_once(void *ctx, const struct symbol_progress *progress)
+{
+	struct symbol_progress *last = ctx;
+
+	*last = *progress;
+	return false;
+}
+
+/* Once is somebody's mistake: it begins again. */
 TEST(a_builder_is_killed)
 {
 	struct complaints c = { 0 };
@@ -790,13 +816,69 @@ TEST(a_builder_is_killed)
 							  .complain = take_complaint,
 							  .ctx = &c });
 	uint32_t id = want(s, 1, "f");
+	struct symbol_progress last;
 
+	kill_sleeper(SIGKILL);
+	ASSERT_EQ(symbol_store_wait(s, 0, stop_at_once, &last), 1);
+	ASSERT_EQ(c.nr, 0);
 	kill_sleeper(SIGKILL);
 	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
 	/* Symbols alone, and nothing of that in the cache: it was not the file's fault. */
 	ASSERT_STR(name_at(s, id, 0x1000), "f");
 	ASSERT_EQ(c.nr, 1);
+	ASSERT_STR(c.last, "/made/up: who read its debug information was killed; symbols only");
 	ASSERT_EQ(count_files("", NULL), 0);
+}
+
+static void *want_in_thread(void *store)
+{
+	want(store, 1, "f");
+	find_sleeper();
+	return NULL;
+}
+
+/* `sonde stack` asks for tables in a thread that does not live long. */
+TEST(builders_outlive_the_thread_that_started_them)
+{
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = open_store(
+		(struct symbol_store_options){ .cache_dir = "", .builder = slow_builder() });
+	siginfo_t info = { 0 };
+	pthread_t thread;
+	pid_t sleeper;
+
+	ASSERT_OK(pthread_create(&thread, NULL, want_in_thread, s));
+	ASSERT_OK(pthread_join(thread, NULL));
+	/* Now it is this thread's child: whatever the other one's end sends was sent. */
+	sleeper = find_sleeper();
+	ASSERT_OK(kill(sleeper, SIGTERM));
+	ASSERT_OK(waitid(P_PID, (id_t)sleeper, &info, WEXITED | WNOWAIT));
+	ASSERT_EQ(info.si_status, SIGTERM);
+}
+
+TEST(builders_have_a_name)
+{
+	_cleanup_free_ char *path = program();
+	char *argv[] = { path, NULL }, comm[64] = "";
+	struct symbol_child_spec spec = { .builder = argv, .path = "x", .cache_dir = -1 };
+	_cleanup_close_ int out = memfd_create("out", MFD_CLOEXEC);
+	struct symbol_child child = SYMBOL_CHILD_NONE;
+	_cleanup_fclose_ FILE *f = NULL;
+	char name[64];
+	siginfo_t info;
+	int status;
+
+	spec.elf_fd = make_file(1, "f");
+	spec.out_fd = out;
+	ASSERT_OK(symbol_child_start(&spec, &child));
+	ASSERT_OK(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT));
+	snprintf(name, sizeof(name), "/proc/%d/comm", child.pid);
+	f = fopen(name, "re");
+	ASSERT_PTR_NONNULL(f);
+	ASSERT_PTR_NONNULL(fgets(comm, sizeof(comm), f));
+	ASSERT_STR(comm, SYMBOL_CHILD_NAME "\n");
+	ASSERT_OK(symbol_child_end(&child, false, &status));
+	ASSERT_EQ(status, SYMBOL_CHILD_OK);
+	close(spec.elf_fd);
 }
 
 TEST(a_file_that_crashes_its_builder_is_remembered)
@@ -816,14 +898,6 @@ TEST(a_file_that_crashes_its_builder_is_remembered)
 	symbol_table_info(symbol_store_table(s, id), &info);
 	ASSERT(info.is_partial);
 	symbol_store_free(s);
-}
-
-static bool stop_at_once(void *ctx, const struct symbol_progress *progress)
-{
-	struct symbol_progress *last = ctx;
-
-	*last = *progress;
-	return false;
 }
 
 TEST(waiting_can_be_stopped)
