@@ -215,8 +215,12 @@ static int turn(struct recorder *r)
 	kernel_side_hold_raws(r->ks, false);
 	b = r->batch;
 	qsort(b.pending.items, b.pending.nr, sizeof(*b.pending.items), by_time);
+	r->met_raw = false;
 	apply_in_order(r, &b, put_back(r, &b, r->turn_ns));
 	show_changed(r);
+	/* As long as samples come raw, showing what they lack goes first. */
+	if (!r->met_raw)
+		resolver_want_names(&r->resolver);
 	return 0;
 }
 
@@ -282,6 +286,7 @@ static int tick(struct recorder *r)
 	publisher_tick(&r->publisher, now);
 	process_table_expire(&r->processes, now - EXPIRE_NS);
 	resolver_name_anonymous(&r->resolver);
+	resolver_want_names(&r->resolver);
 	naming_tick(&r->resolver.naming);
 	mend(r);
 	err = kernel_side_sync_cpus(r->ks);

@@ -60,6 +60,7 @@ struct recorder {
 	uint64_t nr_raw[STOP_MAX_]; /* by why the kernel could not walk them */
 	unsigned int interrupted;   /* by the terminal, while COMMAND ran */
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
+	bool met_raw;	    /* in this turn */
 	bool events_lost;   /* exits of targets may have been among them */
 	bool stopping;
 };

@@ -331,6 +331,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	stack.kernel = (const __u64 *)bytes;
 	stack.nr_kernel = raw->nr_kernel;
 	r->nr_raw[h->stop & (STOP_MAX_ - 1)]++;
+	r->met_raw = true;
 	proc = process_of_raw(r, h, raw);
 	if (proc) {
 		stack.stop = walk_raw(r, proc, h, raw, bytes);

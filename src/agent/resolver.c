@@ -24,6 +24,7 @@ void resolver_fini(struct resolver *r)
 	vec_free(&r->profile_files);
 	vec_free(&r->scratch);
 	vec_free(&r->anonymous);
+	vec_free(&r->wanted);
 	kernel_image_fini(&r->kernel);
 	vec_free(&r->kernel_files);
 }
@@ -51,6 +52,16 @@ static void want_names(struct resolver *r, const struct mapped_file *file, uint3
 		log_debug("no symbols of %s: %s", file->path, strerror(-err));
 }
 
+void resolver_want_names(struct resolver *r)
+{
+	for (size_t i = 0; i < r->wanted.nr; i++) {
+		const struct wanted_file *w = &r->wanted.items[i];
+
+		want_names(r, r->publisher->processes->files.items[w->file], w->number, w->pid);
+	}
+	r->wanted.nr = 0;
+}
+
 /* The profile's number of a mapped file, which process `pid` maps. */
 static int file_number(struct resolver *r, uint32_t index, uint32_t pid, uint32_t *ret)
 {
@@ -69,7 +80,9 @@ static int file_number(struct resolver *r, uint32_t index, uint32_t pid, uint32_
 				       file->build_id_len <= 20 ? file->build_id_len : 0, number);
 		if (err)
 			return err;
-		want_names(r, file, *number, pid);
+		err = vec_push(&r->wanted, (struct wanted_file){ index, *number, pid });
+		if (err)
+			return err;
 	}
 	*ret = *number;
 	return 0;
@@ -229,6 +242,7 @@ void resolver_name_anonymous(struct resolver *r)
 
 int resolver_name_ready(struct resolver *r)
 {
+	resolver_want_names(r);
 	naming_tick(&r->naming);
 	resolver_name_anonymous(r);
 	return naming_apply(&r->naming);
@@ -236,6 +250,7 @@ int resolver_name_ready(struct resolver *r)
 
 int resolver_name_all(struct resolver *r)
 {
+	resolver_want_names(r);
 	naming_wait(&r->naming);
 	r->anonymous_at_ns = 0;
 	return resolver_name_ready(r);

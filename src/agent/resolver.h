@@ -15,6 +15,12 @@ struct anonymous_frame {
 	uint32_t pid, frame;
 };
 
+/* A file that was met, whose symbols are not asked for yet. */
+struct wanted_file {
+	uint32_t file, number; /* the mapped file's index; the profile's */
+	uint32_t pid;	       /* that maps it */
+};
+
 enum { ANONYMOUS_FRAMES_MAX = 65536 }; /* those that wait for a name; further ones stay without */
 
 struct resolver {
@@ -27,6 +33,7 @@ struct resolver {
 	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
 	VEC(uint32_t) scratch;
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
+	VEC(struct wanted_file) wanted;
 	uint64_t anonymous_at_ns; /* CLOCK_MONOTONIC: when to look for their names again */
 };
 
@@ -48,6 +55,11 @@ struct resolver_stack {
 /* Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM. */
 int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret);
 
+/*
+ * Asks for the symbols of the files that were met since. It takes milliseconds a file: not between
+ * samples that wait, but soon, while the process that maps it lives.
+ */
+void resolver_want_names(struct resolver *r);
 /*
  * Names what has a name by now of code that JITs made (perf maps): call it often, while they live.
  * It looks seldom enough not to spend more than a twentieth of the time on big maps.
