@@ -19,9 +19,13 @@ enum {
 	ENTRY_SIZE = 64, /* of an entry point in code too large to be scanned */
 	PLT_ENTRY = 16,
 	TRAMPOLINE_SIZE = 32,
+	/* With a nop or endbr64 before it, and a trap behind it. */
+	RESTORER_SIZE_MAX = 16,
 	EPILOGUE_SIZE = 64,
-	CONTEXT_TEXT_MAX = 4 << 20, /* a C library, or a static program of ordinary size */
+	SMALL_TEXT_MAX = 4 << 20, /* a C library, or a static program of ordinary size */
 };
+
+static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
 static int compare_sections(const void *a, const void *b)
 {
@@ -78,7 +82,7 @@ static void find_context_start(struct code_gaps *gaps)
 		_cleanup_free_ uint8_t *text = NULL;
 		const uint8_t *found;
 
-		if (s->type != PT_LOAD || !(s->flags & PF_X) || s->filesz > CONTEXT_TEXT_MAX)
+		if (s->type != PT_LOAD || !(s->flags & PF_X) || s->filesz > SMALL_TEXT_MAX)
 			continue;
 		text = malloc(s->filesz ? s->filesz : 1);
 		if (!text || elf_file_read(elf, s->offset, text, s->filesz) < 0)
@@ -89,10 +93,28 @@ static void find_context_start(struct code_gaps *gaps)
 	}
 }
 
+static bool has_little_code(const struct elf_file *elf)
+{
+	uint64_t left = SMALL_TEXT_MAX;
+
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type != PT_LOAD || !(s->flags & PF_X))
+			continue;
+		if (s->filesz > left)
+			return false;
+		left -= s->filesz;
+	}
+	return true;
+}
+
 int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const struct cfi_arch *arch,
 		   struct table_writer *writer)
 {
-	*gaps = (struct code_gaps){ .elf = elf, .writer = writer };
+	*gaps = (struct code_gaps){ .elf = elf,
+				    .writer = writer,
+				    .is_small_program = elf->entry && has_little_code(elf) };
 	if (arch->machine == EM_X86_64)
 		scan_arch_x86(arch, &gaps->arch);
 	else
@@ -137,7 +159,6 @@ static struct unwind_rule rsp_rule(int32_t off)
  */
 static bool cover_plt(struct code_gaps *gaps, const struct elf_section *section)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	uint8_t code[2 * PLT_ENTRY];
 	struct unwind_rule rule = rsp_rule(8);
 	uint64_t addr = section->addr;
@@ -184,6 +205,35 @@ bool code_gaps_trampoline(const struct code_gaps *gaps, uint64_t start, uint64_t
 		}
 	}
 	return false;
+}
+
+/*
+ * Each look costs a system call, and large files have thousands of functions as short as this. So
+ * of .eh_frame's only those of small programs are looked at: libraries leave signals to the C
+ * library, which has 'S', and who does without one is small. Go's programs have .debug_frame.
+ */
+bool code_gaps_restorer(const struct code_gaps *gaps, bool by_eh_frame, uint64_t start,
+			uint64_t end, union cfi_rule *ret)
+{
+	uint8_t code[RESTORER_SIZE_MAX];
+	size_t size = end - start, at = 0;
+	struct scan_insn insn;
+
+	if (size > sizeof(code) || (by_eh_frame && !gaps->is_small_program) ||
+	    elf_file_read_vaddr(gaps->elf, start, code, size) < 0)
+		return false;
+	if (gaps->elf->machine == EM_X86_64 && size > sizeof(endbr64) &&
+	    !memcmp(code, endbr64, sizeof(endbr64)))
+		at = sizeof(endbr64);
+	while (!gaps->arch.trampoline(code + at, size - at)) {
+		if (!gaps->arch.step(gaps->arch.cfi, code + at, size - at, start + at, &insn,
+				     NULL) ||
+		    !insn.padding || insn.flow != FLOW_NEXT)
+			return false;
+		at += insn.len;
+	}
+	ret->rule = gaps->arch.signal;
+	return true;
 }
 
 uint64_t code_gaps_behind_pop(const struct code_gaps *gaps, uint64_t start, uint64_t end)

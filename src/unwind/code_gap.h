@@ -17,6 +17,7 @@ struct code_gaps {
 	const struct elf_section **sections; /* executable ones, by address */
 	size_t nr_sections;
 	uint64_t context_start; /* glibc's __start_context, 0: none */
+	bool is_small_program;	/* each of its functions can be looked at */
 	size_t budget;		/* bytes that may still be scanned */
 	bool symbols_read;
 	struct elf_symbols symbols;
@@ -35,6 +36,12 @@ void code_gaps_reset(struct code_gaps *gaps);
  */
 bool code_gaps_trampoline(const struct code_gaps *gaps, uint64_t start, uint64_t end,
 			  union cfi_rule *ret);
+/*
+ * The same of a function of which CFI says nothing of the kind, `by_eh_frame` or .debug_frame's:
+ * only if nothing but padding stands before the trampoline.
+ */
+bool code_gaps_restorer(const struct code_gaps *gaps, bool by_eh_frame, uint64_t start,
+			uint64_t end, union cfi_rule *ret);
 /*
  * Where in [start, end) the frame pointer is the caller's again: behind its pop. `end` if it isn't
  * popped there.

@@ -63,6 +63,17 @@ static bool is_trampoline(const struct build *b, union cfi_rule *ret)
 }
 
 /*
+ * A function whose CFI does not say that it is a signal trampoline: Go's, and those that programs
+ * without a C library bring along.
+ */
+static bool is_restorer(const struct build *b, const struct cfi_source *source, uint64_t start,
+			const struct cfi_fde *fde, union cfi_rule *ret)
+{
+	return fde->start == start &&
+	       code_gaps_restorer(&b->gaps, source->section.eh_frame, start, fde->end, ret);
+}
+
+/*
  * gcc's CFI goes on saying that rbp is saved where rbp points to after the epilogue of a realigned
  * function has popped it, up to the return. The other registers are popped before it. Adds what is
  * true; `popped` lasts from one of the function's rows to the next.
@@ -117,8 +128,15 @@ static void cover_fde(struct build *b, struct cfi_source *source, const struct c
 		      const struct cfi_fde *fde, uint64_t start, uint64_t end)
 {
 	struct table_mark mark = table_writer_mark(&b->writer);
+	union cfi_rule rule;
 	int r = slot->error;
 
+	if (is_restorer(b, source, start, fde, &rule)) {
+		/* The walker looks for callers a byte before where they return to. */
+		table_writer_add(&b->writer, start - 1, &rule);
+		table_writer_add(&b->writer, start, &rule);
+		return;
+	}
 	if (r >= 0) {
 		cfi_rows_begin(&b->rows, &b->arch, &source->section, &slot->cie, fde);
 		r = write_rows(b, start, end);

@@ -40,7 +40,8 @@ static struct elf_writer *writer_with_text(uint16_t machine)
 	return w;
 }
 
-static void build_with(uint16_t machine, const char *name, const struct cfi_writer *frames)
+static void build_program(uint16_t machine, const char *name, const struct cfi_writer *frames,
+			  uint64_t entry)
 {
 	struct elf_writer *w = writer_with_text(machine);
 	size_t size;
@@ -50,7 +51,13 @@ static void build_with(uint16_t machine, const char *name, const struct cfi_writ
 		elf_writer_section(w, name, SHT_PROGBITS, SHF_ALLOC, FRAMES, frames->data,
 				   frames->size);
 	image = elf_writer_finish(w, &size);
+	elf_image_header(image)->e_entry = entry;
 	build(image, size);
+}
+
+static void build_with(uint16_t machine, const char *name, const struct cfi_writer *frames)
+{
+	build_program(machine, name, frames, 0);
 }
 
 static void expect(uint64_t addr, int cfa, int reg, int off)
@@ -345,6 +352,65 @@ TEST(signal_trampolines_without_cfi)
 	expect(TEXT + 0x100, CFA_SIGNAL, X86_RSP, 40); /* where pc - 1 looks */
 	expect(TEXT + 0x101, CFA_SIGNAL, X86_RSP, 40);
 	expect(TEXT + 0x109, CFA_SIGNAL, X86_RSP, 40);
+}
+
+/* FDEs that do not say it: Go's .debug_frame; programs that have no C library. */
+static void restorers_with_plain_cfi(const char *section, bool eh_frame)
+{
+	struct cfi_writer frames = { .eh_frame = eh_frame, .addr = eh_frame ? FRAMES : 0 };
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL);
+
+	memset(text, 0xcc, sizeof(text));
+	/* Go's: mov $15,%rax; syscall; int $3 */
+	put_code(TEXT + 0x100, CFI_BYTES(0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05, 0xcd, 0x03));
+	cfi_writer_fde(&frames, cie, TEXT + 0x80, 0x7b, CFI_BYTES(0x41, 0x0e, 64));
+	cfi_writer_fde(&frames, cie, TEXT + 0x100, 11, CFI_BYTES(0x0e, 8));
+	cfi_writer_fde(&frames, cie, TEXT + 0x110, 0x10, CFI_BYTES(0x0e, 24));
+	/* endbr64; mov $15,%eax; syscall */
+	put_code(TEXT + 0x200, CFI_BYTES(0xf3, 0x0f, 0x1e, 0xfa, 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05));
+	cfi_writer_fde(&frames, cie, TEXT + 0x200, 11, CFI_BYTES(0));
+	/* Ordinary code: something before it; another call; not at a function's begin. */
+	put_code(TEXT + 0x300, CFI_BYTES(0x50, 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x58, 0xc3));
+	cfi_writer_fde(&frames, cie, TEXT + 0x300, 10, CFI_BYTES(0x41, 0x0e, 16));
+	put_code(TEXT + 0x400, CFI_BYTES(0xb8, 0x0e, 0, 0, 0, 0x0f, 0x05, 0xc3));
+	cfi_writer_fde(&frames, cie, TEXT + 0x400, 8, CFI_BYTES(0));
+	put_code(TEXT + 0x500, CFI_BYTES(0xc3, 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05));
+	cfi_writer_fde(&frames, cie, TEXT + 0x500, 8, CFI_BYTES(0));
+	build_program(EM_X86_64, section, &frames, TEXT + 0x600);
+	expect(TEXT + 0x90, CFA_REG, X86_RSP, 64);
+	expect(TEXT + 0xfe, CFA_REG, X86_RSP, 64);
+	expect(TEXT + 0xff, CFA_SIGNAL, X86_RSP, 40); /* where pc - 1 looks */
+	expect(TEXT + 0x100, CFA_SIGNAL, X86_RSP, 40);
+	expect(TEXT + 0x109, CFA_SIGNAL, X86_RSP, 40);
+	expect(TEXT + 0x110, CFA_REG, X86_RSP, 24);
+	expect(TEXT + 0x204, CFA_SIGNAL, X86_RSP, 40);
+	expect(TEXT + 0x301, CFA_REG, X86_RSP, 16);
+	expect(TEXT + 0x307, CFA_REG, X86_RSP, 16);
+	expect(TEXT + 0x407, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x507, CFA_REG, X86_RSP, 8);
+}
+
+TEST(signal_trampolines_with_plain_debug_frame)
+{
+	restorers_with_plain_cfi(".debug_frame", false);
+}
+
+TEST(signal_trampolines_with_plain_eh_frame)
+{
+	restorers_with_plain_cfi(".eh_frame", true);
+}
+
+TEST(a_restorer_may_be_the_first_code)
+{
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL);
+
+	put_code(TEXT, CFI_BYTES(0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05));
+	cfi_writer_fde(&frames, cie, TEXT, 7, CFI_BYTES(0));
+	build_program(EM_X86_64, ".eh_frame", &frames, TEXT + 0x600);
+	expect(TEXT, CFA_SIGNAL, X86_RSP, 40);
+	build_with(EM_X86_64, ".eh_frame", &frames); /* a library: none is looked for */
+	expect(TEXT, CFA_REG, X86_RSP, 8);
 }
 
 TEST(plt_sections_without_cfi)

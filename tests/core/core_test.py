@@ -358,6 +358,47 @@ def stack_overflow(maker):
     return problems
 
 
+GO_SIGNALS = """package main
+
+import "syscall"
+
+//go:noinline
+func leaf() { syscall.Kill(syscall.Getpid(), syscall.SIGQUIT); select {} }
+
+//go:noinline
+func outer() { leaf(); println("never") }
+
+func main() { outer() }
+"""
+
+
+def go_signal_frames(maker):
+    """GOTRACEBACK=crash ends all threads in signal handlers; Go's restorer has CFI that does not say what it is."""
+    need("go")
+    exe = maker.path("gobin")
+    with open(exe + ".go", "w", encoding="utf-8") as f:
+        f.write(GO_SIGNALS)
+    done = run(["go", "build", "-o", exe, exe + ".go"],
+               env={"HOME": maker.folder, **os.environ, "GOCACHE": os.path.join(maker.folder, "go"), "GOFLAGS": "-mod=mod"})
+    if done.returncode:
+        raise Skip("go build: " + done.stderr[-300:])
+    core = maker.core_of(maker.start([exe], env={**os.environ, "GOTRACEBACK": "crash"}, stdout=subprocess.DEVNULL))
+    report = Report(maker, core)
+    problems = []
+    below = 0
+    for tid, frames in report.threads.items():
+        found = [n or "?" for n in names(frames)]
+        at = [i for i, n in enumerate(found) if n.startswith("runtime.sigreturn__sigaction")]
+        handlers = [i for i, n in enumerate(found) if n.startswith("runtime.sigtramp.")]
+        # Each handler returns to the restorer; below it is what was interrupted, with its callers.
+        expect(problems, "thread %d: %s" % (tid, found), at == [i + 1 for i in handlers])
+        expect(problems, "thread %d ends there: %s" % (tid, found), not at or len(found) > at[-1] + 2)
+        expect(problems, "thread %d: %s" % (tid, found), "?" not in found)
+        below += bool(at)
+    expect(problems, "%d threads in handlers" % below, below > 1)
+    return problems
+
+
 def hundred_threads(maker):
     exe = maker.build()
     report, problems = against_gdb(maker, maker.crash(exe, "threads"), exe)
@@ -742,6 +783,7 @@ TESTS = [
     ("segv-says-where", segv_says_where),
     ("call-of-null", call_of_null),
     ("stack-overflow", stack_overflow),
+    ("go-signal-frames", go_signal_frames),
     ("hundred-threads", hundred_threads),
     ("gcore", gcore_test),
     ("cut-off", cut_off),
