@@ -3,7 +3,7 @@
 functions must agree.
 
 How functions are compared: perf's addresses are named here from the same tables that sonde has (.symtab, else
-.dynsym, of the mapped file itself); names of one address are one function, whichever name a tool prefers; where
+.dynsym, of the mapped file itself and of its debug file); names of one address are one function, whichever name a tool prefers; where
 no symbol covers an address, the function is the range of its FDE: "[libsqlite3.so.0.8.6 fde 0x4f2a0]".
 Stacks that perf or sonde could not finish are left out on both sides: perf's are those
 that end in a function that is the outermost of no complete stack of sonde's. Kernel frames are not compared.
@@ -60,10 +60,18 @@ class File:
     def _tool(*argv):  # readelf fails for a missing debug file too
         return subprocess.run(argv, check=False, capture_output=True, text=True, errors="replace").stdout
 
+    def _debug_file(self, path):
+        """The separate debug file, by build-id, or None."""
+        m = re.search(r"Build ID: ([0-9a-f]{2})([0-9a-f]+)", self._tool("readelf", "-n", path))
+        debug = "/usr/lib/debug/.build-id/%s/%s.debug" % m.groups() if m else ""
+        return debug if os.path.exists(debug) else None
+
     def _read_symbols(self, path):
         by_start = collections.defaultdict(dict)
         pattern = re.compile(r"^ *\d+: ([0-9a-f]+) +(\w+) (?:FUNC|IFUNC|NOTYPE) +\w+ +\w+ +(\w+) (\S+)")
-        for line in self._tool("readelf", "-W", "--syms", "--dyn-syms", "--demangle", path).splitlines():
+        text = "".join(self._tool("readelf", "-W", "--syms", "--dyn-syms", "--demangle", p)
+                       for p in (path, self._debug_file(path)) if p)
+        for line in text.splitlines():
             m = pattern.match(line)
             if m and m.group(3) not in ("UND", "ABS") and int(m.group(2), 0):
                 by_start[int(m.group(1), 16)][m.group(4).split("@")[0]] = int(m.group(2), 0)
