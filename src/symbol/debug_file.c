@@ -78,6 +78,13 @@ const struct elf_file *debug_files_elf(const struct debug_files *files)
 	return files->separate;
 }
 
+const char *debug_files_path(const struct debug_files *files)
+{
+	if (files->separate)
+		return files->separate_place.path.text;
+	return files->path ? files->path : "the file";
+}
+
 const struct dwarf_source *debug_files_dwarf(const struct debug_files *files)
 {
 	return &files->source;
@@ -195,6 +202,15 @@ static int check_separate(struct debug_files *files, const struct elf_file *cand
 	return r || crc != link->crc ? -ENOENT : 0;
 }
 
+/* Cut off, mostly: the table of sections is what files end with. */
+static bool lost_its_sections(const struct elf_file *elf)
+{
+	Elf64_Ehdr header;
+
+	return !elf->nr_sections && !elf_file_read(elf, 0, &header, sizeof(header)) &&
+	       header.e_shoff;
+}
+
 static int try_separate(struct debug_files *files, int root_fd, const char *path,
 			const struct debug_link *link)
 {
@@ -203,6 +219,10 @@ static int try_separate(struct debug_files *files, int root_fd, const char *path
 
 	if (r)
 		return r;
+	if (lost_its_sections(candidate)) {
+		complain(files, path, "damaged or cut off, not used");
+		return -ENOENT;
+	}
 	/* A link may lead to the file itself; and a file without anything helps nobody. */
 	if (same_file(candidate, files->elf) || (!debug_has_contents(candidate, ".debug_info") &&
 						 !debug_has_contents(candidate, ".symtab")))

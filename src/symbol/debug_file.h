@@ -55,6 +55,8 @@ static inline void debug_files_free_p(struct debug_files **files)
 }
 /* The separate debug file (whose .symtab is wanted too), or NULL. */
 const struct elf_file *debug_files_elf(const struct debug_files *files);
+/* The path of the file that the debug information is in, to be shown. Lives as long as `files`. */
+const char *debug_files_path(const struct debug_files *files);
 /* What dwarf_read_units() takes; lives as long as `files`. */
 const struct dwarf_source *debug_files_dwarf(const struct debug_files *files);
 

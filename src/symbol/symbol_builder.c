@@ -10,6 +10,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The symbols of the file and of its separate debug file. */
@@ -266,6 +267,59 @@ static int add_symbol_spans(struct builder *b)
 	return 0;
 }
 
+/* --- complaints ------------------------------------------------------------------------------- */
+
+enum { COMPLAINTS_SIZE_MAX = 16 << 10 };
+
+/* Hands them on, and keeps them for the table, a line each. */
+struct complaints {
+	const struct debug_search *search;
+	char text[COMPLAINTS_SIZE_MAX];
+	size_t len;
+};
+
+static void keep_complaint(struct complaints *c, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len + 2 > sizeof(c->text) - c->len)
+		return;
+	memcpy(c->text + c->len, text, len);
+	c->len += len;
+	c->text[c->len++] = '\n';
+	c->text[c->len] = '\0';
+}
+
+static void take_complaint(void *ctx, const char *text)
+{
+	struct complaints *c = ctx;
+
+	keep_complaint(c, text);
+	if (c->search->complain)
+		c->search->complain(c->search->ctx, text);
+}
+
+static void complain_of_damage(const struct debug_files *files, const struct debug_search *search)
+{
+	char text[4096 + 128];
+
+	snprintf(text, sizeof(text), "%s: its debug information is damaged, used as far as it goes",
+		 debug_files_path(files));
+	search->complain(search->ctx, text);
+}
+
+/* They are the last string. Nothing may be added to the writer after that. */
+static int write_complaints(struct builder *b, const struct complaints *c,
+			    struct image_header *header)
+{
+	uint32_t string;
+
+	if (!c->len)
+		return 0;
+	header->flags |= IMAGE_HAS_COMPLAINTS;
+	return symbol_writer_string(b->writer, c->text, &string);
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static int add_tables(struct builder *b, const struct elf_file *elf, const struct elf_file *debug)
@@ -290,13 +344,15 @@ static int add_tables(struct builder *b, const struct elf_file *elf, const struc
 
 /* Symbols, then what debug information there is. Its sections are in memory only meanwhile. */
 static int read_file(struct builder *b, const struct elf_file *elf,
-		     const struct symbol_builder_options *options, struct image_header *header,
-		     struct dwarf_counts *ret_counts)
+		     const struct symbol_builder_options *options, struct complaints *complaints,
+		     struct image_header *header, struct dwarf_counts *ret_counts)
 {
 	_cleanup_(debug_files_free_p) struct debug_files *files = NULL;
 	struct debug_search search = options->search;
 	int r;
 
+	search.complain = take_complaint;
+	search.ctx = complaints;
 	if (options->no_debug_info) {
 		/* The separate file's symbols are wanted all the same. */
 		search.max_bytes = 0;
@@ -310,6 +366,8 @@ static int read_file(struct builder *b, const struct elf_file *elf,
 	r = add_tables(b, elf, debug_files_elf(files));
 	if (!r && !options->no_debug_info)
 		r = dwarf_read_units(debug_files_dwarf(files), builder_add_unit, b, ret_counts);
+	if (!r && ret_counts->bad_units)
+		complain_of_damage(files, &search);
 	return r;
 }
 
@@ -320,14 +378,19 @@ static int build(struct builder *b, const struct elf_file *elf,
 	struct image_header header = {
 		.fingerprint = debug_files_fingerprint(elf, &options->search),
 	};
+	struct complaints complaints = { .search = &options->search };
 	int r = symbol_writer_new(fd, &b->writer);
 
+	if (options->complaint)
+		keep_complaint(&complaints, options->complaint);
 	if (!r)
 		r = read_code(b, elf);
 	if (!r)
-		r = read_file(b, elf, options, &header, &stats->dwarf);
+		r = read_file(b, elf, options, &complaints, &header, &stats->dwarf);
 	if (!r)
 		r = builder_merge(b);
+	if (!r)
+		r = write_complaints(b, &complaints, &header);
 	header.base = b->base;
 	if (!r)
 		r = symbol_writer_finish(b->writer, &header);

@@ -15,6 +15,8 @@
 struct symbol_builder_options {
 	struct debug_search search;
 	bool no_debug_info; /* symbol tables alone: fast, small */
+	/* Said by the caller already, to be kept with the table like what search.complain gets. */
+	const char *complaint;
 };
 
 struct symbol_builder_stats {
@@ -23,6 +25,8 @@ struct symbol_builder_stats {
 };
 
 /*
+ * What search.complain gets is also kept with the table (symbol_table_complaints()).
+ *
  * Writes the image to `fd` (empty, seekable). 0 and it is complete; -ENOENT: the file has no
  * symbols at all (then the image is there, and empty: a cache remembers that, too); -ENOTSUP: a
  * relocatable file; -EFBIG, -ENOMEM, -ENOSPC, ... `ret_stats` may be NULL.

@@ -356,6 +356,7 @@ static int build(struct task *task, const struct elf_file *elf)
 		snprintf(text, sizeof(text), "%s: its debug information is too big; symbols only",
 			 task->options.search.path);
 		complain(NULL, text);
+		task->options.complaint = text;
 		task->options.no_debug_info = true;
 		if (ftruncate(OUT_FD, 0))
 			return -errno;

@@ -30,8 +30,9 @@ enum {
 enum image_flags {
 	IMAGE_HAS_LINES = 1 << 0,
 	IMAGE_HAS_INLINES = 1 << 1,
-	IMAGE_NO_DEBUG_INFO = 1 << 2, /* there was some, and it could not be used */
-	IMAGE_FLAGS_ALL = (1 << 3) - 1,
+	IMAGE_NO_DEBUG_INFO = 1 << 2,  /* there was some, and it could not be used */
+	IMAGE_HAS_COMPLAINTS = 1 << 3, /* the last string: a line each */
+	IMAGE_FLAGS_ALL = (1 << 4) - 1,
 };
 
 enum image_section_id {

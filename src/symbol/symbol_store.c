@@ -53,6 +53,19 @@ void store_complain(struct symbol_store *s, const char *text)
 	s->options.complain(s->options.ctx, text);
 }
 
+void store_complain_of(struct symbol_store *s, const char *text, size_t len)
+{
+	char line[SYMBOL_MESSAGE_MAX];
+
+	if (len >= sizeof(line))
+		len = sizeof(line) - 1;
+	for (size_t i = 0; i < len; i++)
+		line[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
+	line[len] = '\0';
+	if (len)
+		store_complain(s, line);
+}
+
 void store_cache_failed(struct symbol_store *s, int r)
 {
 	char text[SYMBOL_MESSAGE_MAX];
@@ -305,7 +318,7 @@ static int init_entry(struct symbol_store *s, const struct symbol_file *file, st
 	store_search(s, e, roots, &search);
 	e->fingerprint = debug_files_fingerprint(file->elf, &search);
 	if (s->cache >= 0 && !symbol_cache_get(s->cache, e->key, e->fingerprint, &table)) {
-		entry_set_table(e, table);
+		entry_take_cached(s, e, table);
 		entry_release(s, e);
 		return 0;
 	}

@@ -16,19 +16,15 @@ enum {
 	FOREIGN_PATIENCE_MS = 1000,
 	/* A child whose priority can't be raised begins again, if it has not done much. */
 	RESTART_MS = 2000,
+	/* What the builder said, and something around that. */
+	COMPLAINTS_OF_TABLE_MAX = DEBUG_COMPLAINTS_MAX + 4,
 };
 
 /* --- what children say ------------------------------------------------------------------------ */
 
-/* It may be of a hostile file's making. */
 static void end_message(struct symbol_store *s, struct build *build)
 {
-	build->text[build->len] = '\0';
-	for (size_t i = 0; i < build->len; i++)
-		if ((unsigned char)build->text[i] < ' ' || build->text[i] == 0x7f)
-			build->text[i] = '?';
-	if (build->len)
-		store_complain(s, build->text);
+	store_complain_of(s, build->text, build->len);
 	build->len = 0;
 }
 
@@ -164,6 +160,27 @@ void entry_set_table(struct entry *e, struct symbol_table *table)
 	e->state = info.nr_functions ? SYMBOL_STATE_READY : SYMBOL_STATE_NONE;
 }
 
+void entry_take_cached(struct symbol_store *s, struct entry *e, struct symbol_table *table)
+{
+	const char *line = symbol_table_complaints(table);
+	struct symbol_table_info info;
+	char text[SYMBOL_MESSAGE_MAX];
+
+	symbol_table_info(table, &info);
+	if (info.is_partial && !*line) {
+		snprintf(text, sizeof(text),
+			 "%s: reading its debug information failed; symbols only", e->path);
+		store_complain(s, text);
+	}
+	for (int i = 0; *line && i < COMPLAINTS_OF_TABLE_MAX; i++) {
+		size_t len = strcspn(line, "\n");
+
+		store_complain_of(s, line, len);
+		line += len + (line[len] == '\n');
+	}
+	entry_set_table(e, table);
+}
+
 /* --- starting --------------------------------------------------------------------------------- */
 
 /*
@@ -185,7 +202,7 @@ static int claim(struct symbol_store *s, struct entry *e, struct build *build)
 			return 0;
 	}
 	drop_output(s, e, build);
-	entry_set_table(e, table);
+	entry_take_cached(s, e, table);
 	return 1;
 }
 

@@ -75,6 +75,8 @@ struct symbol_store {
 
 uint64_t now_ms(void);
 void store_complain(struct symbol_store *s, const char *text);
+/* The same with a text that may be of a hostile file's making. */
+void store_complain_of(struct symbol_store *s, const char *text, size_t len);
 /* Says it once, and does without from now on. */
 void store_cache_failed(struct symbol_store *s, int r);
 /* What the search for a file's debug files is: `roots` has room for two. */
@@ -83,6 +85,8 @@ void store_search(const struct symbol_store *s, const struct entry *e, int *root
 
 /* The entry's table from now on, if it has none yet; `table` is taken over. */
 void entry_set_table(struct entry *e, struct symbol_table *table);
+/* The same with one out of the cache: what its builder said is said again. */
+void entry_take_cached(struct symbol_store *s, struct entry *e, struct symbol_table *table);
 /* Ends what is being built, and gives back what that needs. */
 void entry_release(struct symbol_store *s, struct entry *e);
 /* Asks for a build; the entry fails if there is no memory. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_store.h"
-#include "symbol/symbol_child.h"
 #include "symbol/symbol_image.h"
 #include "test.h"
 
@@ -853,32 +852,6 @@ TEST(builders_outlive_the_thread_that_started_them)
 	ASSERT_OK(kill(sleeper, SIGTERM));
 	ASSERT_OK(waitid(P_PID, (id_t)sleeper, &info, WEXITED | WNOWAIT));
 	ASSERT_EQ(info.si_status, SIGTERM);
-}
-
-TEST(builders_have_a_name)
-{
-	_cleanup_free_ char *path = program();
-	char *argv[] = { path, NULL }, comm[64] = "";
-	struct symbol_child_spec spec = { .builder = argv, .path = "x", .cache_dir = -1 };
-	_cleanup_close_ int out = memfd_create("out", MFD_CLOEXEC);
-	struct symbol_child child = SYMBOL_CHILD_NONE;
-	_cleanup_fclose_ FILE *f = NULL;
-	char name[64];
-	siginfo_t info;
-	int status;
-
-	spec.elf_fd = make_file(1, "f");
-	spec.out_fd = out;
-	ASSERT_OK(symbol_child_start(&spec, &child));
-	ASSERT_OK(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT));
-	snprintf(name, sizeof(name), "/proc/%d/comm", child.pid);
-	f = fopen(name, "re");
-	ASSERT_PTR_NONNULL(f);
-	ASSERT_PTR_NONNULL(fgets(comm, sizeof(comm), f));
-	ASSERT_STR(comm, SYMBOL_CHILD_NAME "\n");
-	ASSERT_OK(symbol_child_end(&child, false, &status));
-	ASSERT_EQ(status, SYMBOL_CHILD_OK);
-	close(spec.elf_fd);
 }
 
 TEST(a_file_that_crashes_its_builder_is_remembered)

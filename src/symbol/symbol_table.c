@@ -181,6 +181,17 @@ void symbol_table_info(const struct symbol_table *t, struct symbol_table_info *r
 	};
 }
 
+const char *symbol_table_complaints(const struct symbol_table *t)
+{
+	uint32_t begin = t->strings_size - 1;
+
+	if (!(t->header->flags & IMAGE_HAS_COMPLAINTS))
+		return "";
+	while (begin && t->strings[begin - 1])
+		begin--;
+	return t->strings + begin;
+}
+
 uint64_t symbol_table_resident(const struct symbol_table *t)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), nr_pages = (t->size + page - 1) / page;

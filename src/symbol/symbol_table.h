@@ -67,6 +67,8 @@ static inline void symbol_table_free_p(struct symbol_table **t)
 	symbol_table_free(*t);
 }
 void symbol_table_info(const struct symbol_table *t, struct symbol_table_info *ret);
+/* What was said of its debug files when it was built, a line each; "" if nothing. Any bytes. */
+const char *symbol_table_complaints(const struct symbol_table *t);
 /* Bytes of the image that are in memory now. */
 uint64_t symbol_table_resident(const struct symbol_table *t);
 /*

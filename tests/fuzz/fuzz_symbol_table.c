@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!symbol_table_open_memory(image, size, &t)) {
 		symbol_table_info(t, &info);
-		if (info.size != size || symbol_table_resident(t) != size)
+		if (info.size != size || symbol_table_resident(t) != size ||
+		    strlen(symbol_table_complaints(t)) >= size)
 			abort();
 		look_up(t, h->base);
 		symbol_table_free(t);

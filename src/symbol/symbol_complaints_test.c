@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is wrong with debug files: said when a table is built, and again whenever it is used. */
+#include "symbol/symbol_builder.h"
+#include "symbol/symbol_store.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "elf_writer.h"
+#include "util/cleanup.h"
+
+struct complaints {
+	int nr;
+	char last[1024];
+};
+
+static void take_complaint(void *ctx, const char *text)
+{
+	struct complaints *c = ctx;
+
+	c->nr++;
+	snprintf(c->last, sizeof(c->last), "%s", text);
+}
+
+static char folder[64];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void remove_folder(void)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void make_folder(void)
+{
+	snprintf(folder, sizeof(folder), "/tmp/sonde-complaints-XXXXXX");
+	ASSERT_PTR_NONNULL(mkdtemp(folder));
+	atexit(remove_folder);
+}
+
+/* --- damaged debug information ---------------------------------------------------------------- */
+
+/* This very program. NULL: it is built without -g. */
+static uint8_t *read_self(size_t *ret_size)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	uint8_t *image;
+
+	ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+	if (!elf_file_section(elf, ".debug_info"))
+		return NULL;
+	image = malloc(elf->size);
+	ASSERT_PTR_NONNULL(image);
+	ASSERT_OK(elf_file_read(elf, 0, image, elf->size));
+	*ret_size = elf->size;
+	return image;
+}
+
+enum damage { UNHARMED, ALL_ONES, RANDOM };
+
+static void damage(uint8_t *image, size_t size, const char *section, enum damage how)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct elf_section *s;
+	uint32_t random = 1;
+
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	s = elf_file_section(elf, section);
+	ASSERT_PTR_NONNULL(s);
+	for (uint64_t i = 0; i < s->size && how; i++) {
+		random = random * 1664525 + 1013904223;
+		image[s->offset + i] = how == ALL_ONES ? 0xff : (uint8_t)(random >> 24);
+	}
+}
+
+static struct complaints complaints_of(const char *section, enum damage how)
+{
+	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC);
+	struct complaints c = { 0 };
+	struct symbol_builder_options options = { .search.max_bytes = SIZE_MAX,
+						  .search.path = "/made/up",
+						  .search.complain = take_complaint,
+						  .search.ctx = &c };
+	_cleanup_free_ uint8_t *image = NULL;
+	char expected[1100] = "";
+	size_t size;
+
+	image = read_self(&size);
+	if (!image) {
+		c.nr = -1;
+		return c;
+	}
+	damage(image, size, section, how);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(symbol_table_build(elf, &options, fd, NULL));
+	ASSERT_OK(symbol_table_open_fd(fd, &t));
+	if (c.nr)
+		snprintf(expected, sizeof(expected), "%s\n", c.last);
+	ASSERT_STR(symbol_table_complaints(t), expected);
+	return c;
+}
+
+TEST(damaged_debug_information_is_said)
+{
+	static const char *const sections[] = { ".debug_info", ".debug_abbrev" };
+
+	for (size_t i = 0; i < 2; i++) {
+		for (int how = UNHARMED; how <= RANDOM; how++) {
+			struct complaints c = complaints_of(sections[i], (enum damage)how);
+
+			if (c.nr < 0)
+				return;
+			ck_assert_msg(c.nr == (how != UNHARMED), "%s, %d: %d complaints",
+				      sections[i], how, c.nr);
+			if (c.nr)
+				ASSERT_STR(c.last, "/made/up: its debug information is damaged, "
+						   "used as far as it goes");
+		}
+	}
+}
+
+/* --- through the store ------------------------------------------------------------------------ */
+
+/* A file that links to x.debug beside it. */
+static int make_linking_file(void)
+{
+	static const uint8_t link[] = "x.debug\0\0\0\0", id[20] = { 5 };
+	static const char code[0x100];
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					       0x1000, code, sizeof(code));
+	_cleanup_free_ void *image = NULL;
+	size_t size;
+
+	elf_writer_section(w, ".gnu_debuglink", SHT_PROGBITS, 0, 0, link, 12);
+	elf_writer_build_id(w, id, sizeof(id));
+	elf_writer_symbol(w, SHT_DYNSYM, "f", STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
+	image = elf_writer_finish(w, &size);
+	return elf_image_fd(image, size);
+}
+
+/* Names a function of that file, with a new store over the same cache. */
+static struct complaints look_up(char *const *builder)
+{
+	struct complaints c = { 0 };
+	const struct symbol_store_options options = {
+		.cache_dir = folder, .builder = builder, .complain = take_complaint, .ctx = &c
+	};
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_close_ int fd = make_linking_file();
+	struct symbol_file file = { .fd = fd };
+	struct symbol_frame frame;
+	char path[128];
+	uint32_t id;
+
+	snprintf(path, sizeof(path), "%s/x", folder);
+	file.path = path;
+	ASSERT_OK(elf_file_open_fd(dup(fd), &elf));
+	file.elf = elf;
+	ASSERT_OK(symbol_store_new(&options, &s));
+	ASSERT_OK(symbol_store_want(s, &file, &id));
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	ASSERT_EQ(symbol_store_state(s, id), SYMBOL_STATE_READY);
+	ASSERT_EQ(symbol_table_find(symbol_store_table(s, id), 0x1000, true, &frame, 1), 1);
+	ASSERT_STR(frame.name, "f");
+	return c;
+}
+
+/* When the table is built, and when it comes out of the cache. */
+static void expect_said_twice(const char *what)
+{
+	static char no_program[] = "/does/not/exist";
+	char *no_builder[] = { no_program, NULL };
+	char expected[256];
+
+	snprintf(expected, sizeof(expected), "%s/x.debug: %s", folder, what);
+	for (int i = 0; i < 2; i++) {
+		struct complaints c = look_up(i ? no_builder : NULL);
+
+		ck_assert_msg(c.nr == 1, "%d: %d complaints, %s", i, c.nr, c.last);
+		ASSERT_STR(c.last, expected);
+	}
+}
+
+static void write_debug_file(const void *data, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/x.debug", folder);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	ASSERT_EQ(write(fd, data, size), (ssize_t)size);
+}
+
+TEST(debug_files_that_differ_are_said_every_time)
+{
+	_cleanup_free_ void *image = NULL;
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	static const uint8_t id[20] = { 6 }, info[16];
+	size_t size;
+
+	make_folder();
+	elf_writer_section(w, ".debug_info", SHT_PROGBITS, 0, 0, info, sizeof(info));
+	elf_writer_build_id(w, id, sizeof(id));
+	image = elf_writer_finish(w, &size);
+	write_debug_file(image, size);
+	expect_said_twice("build-id differs, not used");
+}
+
+TEST(debug_files_that_are_cut_off_are_said)
+{
+	const size_t sizes[] = { 100, 500, 3000 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+		uint8_t data[3000];
+
+		make_folder();
+		ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+		ASSERT_OK(elf_file_read(elf, 0, data, sizes[i]));
+		write_debug_file(data, sizes[i]);
+		expect_said_twice("damaged or cut off, not used");
+		remove_folder();
+	}
+}
