@@ -27,8 +27,7 @@ struct task_iter {
 	VEC(char) text;
 };
 
-/* The kernel's numbers are the initial namespace's. */
-static bool in_initial_pid_ns(void)
+bool task_iter_knows_pids(void)
 {
 	char name[64];
 	ssize_t n = readlink("/proc/self/ns/pid", name, sizeof(name));
@@ -54,7 +53,7 @@ int task_iter_open(int32_t pid, bool kernel_stacks, struct task_iter **ret)
 	_cleanup_(task_iter_free_p) struct task_iter *it = NULL;
 	int r;
 
-	if (!in_initial_pid_ns())
+	if (!task_iter_knows_pids())
 		return -ENOTSUP;
 	it = calloc(1, sizeof(*it));
 	if (!it)

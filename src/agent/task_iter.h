@@ -9,6 +9,8 @@
 
 struct task_iter;
 
+/* The kernel's numbers are the initial namespace's: whether that is ours. */
+bool task_iter_knows_pids(void);
 /* -EPERM, -ENOTSUP and others: it can't be had here. */
 int task_iter_open(int32_t pid, bool kernel_stacks, struct task_iter **ret);
 void task_iter_free(struct task_iter *it);

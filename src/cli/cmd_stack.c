@@ -6,6 +6,7 @@
 #include "cli/command.h"
 
 #include "agent/live_stacks.h"
+#include "agent/task_iter.h"
 #include "cli/names.h"
 #include "cli/term.h"
 #include "cli/thread_print.h"
@@ -24,11 +25,14 @@ enum { NAMES_PATIENCE_MS = 10000 };
 
 struct stack_options {
 	const char *names;
+	uint32_t max_frames;
 	bool json, no_inlines, no_kernel, verbose, help;
 	bool without_bpf, without_events;
 };
 
 #define AT(member) .offset = offsetof(struct stack_options, member)
+
+_Static_assert(SAMPLE_WORDS_MAX == 2048, "--max-frames' help says so");
 
 static const struct option_spec stack_specs[] = {
 	{ 0, "json", NULL, NULL, "print JSON", OPTION_FLAG, AT(json) },
@@ -36,6 +40,8 @@ static const struct option_spec stack_specs[] = {
 	{ 0, "names", "full|short", "full",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
+	{ 0, "max-frames", "N", "2048", "user frames of a stack, at most 2048; longer ones are cut",
+	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
@@ -159,6 +165,14 @@ static int fill_entries(const struct live_stacks *s, struct thread_entry **ret)
 	return 0;
 }
 
+static const char *why_no_kernel_frames(void)
+{
+	return task_iter_knows_pids()
+		       ? "no kernel frames of threads that wait: these take root and BPF"
+		       : "no kernel frames of threads that wait: BPF gives them, but not in a PID "
+			 "namespace of its own, as a container's";
+}
+
 static int print(const struct stack_options *o, int32_t pid, bool is_kernel,
 		 const struct live_stacks *s, const struct profile *profile)
 {
@@ -180,8 +194,7 @@ static int print(const struct stack_options *o, int32_t pid, bool is_kernel,
 		 s->threads.nr ? s->threads.items[0].name : "", s->threads.nr,
 		 s->threads.nr == 1 ? "" : "s");
 	if (no_kernel_frames)
-		headlines[report.nr_headlines++] =
-			"no kernel frames of threads that wait: these take root and BPF";
+		headlines[report.nr_headlines++] = why_no_kernel_frames();
 	if (s->capped)
 		headlines[report.nr_headlines++] = "there are more threads than are shown";
 	snprintf(extra, sizeof(extra), "\"pid\":%" PRId32 ",\"kernel_frames\":%s", pid,
@@ -216,7 +229,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 	const struct live_options options = {
 		.pid = pid,
 		.kernel = !o->no_kernel,
-		.max_frames = SAMPLE_WORDS_MAX,
+		.max_frames = o->max_frames,
 		.naming = &naming,
 		.without_bpf = o->without_bpf,
 		.without_events = o->without_events,
@@ -251,8 +264,13 @@ static int stack_run(int argc, char **argv)
 		log_set_level(LOG_LEVEL_DEBUG);
 	if (names_style(o.names, &short_names))
 		return EXIT_USAGE;
-	if (first + 1 != argc || parse_pid(argv[first], &pid)) {
+	if (first + 1 != argc) {
 		log_error("give one PID: 'sonde stack PID'; see 'sonde help stack'");
+		return EXIT_USAGE;
+	}
+	if (parse_pid(argv[first], &pid)) {
+		log_error("'%s' is no PID: give the number of one process; see 'sonde help stack'",
+			  argv[first]);
 		return EXIT_USAGE;
 	}
 	if (check_process(pid, &is_kernel))

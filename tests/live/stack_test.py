@@ -326,7 +326,21 @@ def test_in_other_namespaces(setup):
         # And from within, where it has another number.
         done = setup.run("--json", 1, before=("nsenter", "-t", str(pid), "-p", "-m"))
         check_standing({t["tid"]: t for t in json.loads(done.stdout)["threads"]}, 7)
+        # Why kernel frames are missing there is not that root or BPF were.
+        text = setup.run(1, before=("nsenter", "-t", str(pid), "-p", "-m")).stdout.splitlines()
+        check("namespace" in text[1] and "root" not in text[1], text[1])
         p.undisturbed()
+
+
+def test_max_frames(setup):
+    with Process(setup.build("standing", "standing.c", "-O2", "-g"), 3) as p:
+        p.wait_until_all_stand()
+        for way in WAYS:
+            whole = setup.stacks(p.pid, *way, "--no-inlines")
+            cut = setup.stacks(p.pid, *way, "--no-inlines", "--max-frames", 2)
+            for tid, thread in cut.items():
+                check(user_frames(thread) == user_frames(whole[tid])[:2], thread)
+                check(thread["stop"] == "max_frames", thread)
 
 
 # --- threads at work ---
@@ -476,9 +490,10 @@ def test_errors(setup):
     free = next(n for n in range(3000000, 4194304) if not os.path.exists(f"/proc/{n}"))
     setup.error(free, says=["no process", str(free)])
     setup.error(says=["one PID"], status=2)
-    setup.error("12x", says=["one PID"], status=2)
+    setup.error("12x", says=["'12x'", "no PID"], status=2)
     setup.error("-5", says=["-5"], status=2)
-    setup.error("0", says=["one PID"], status=2)
+    setup.error("0", says=["'0'", "no PID"], status=2)
+    setup.error("--max-frames", "0", "1", says=["--max-frames"], status=2)
     setup.error("1", "2", says=["one PID"], status=2)
     setup.error("--names", "odd", "1", says=["odd"], status=2)
     zombie = subprocess.Popen(["true"])
