@@ -17,6 +17,8 @@ enum {
 	HEAD_SIZE = 64 << 10,
 	/* The image of a file whose code is in the core itself. */
 	MEMORY_IMAGE_MAX = 256 << 20,
+	SEGMENTS_MAX = 64, /* executable ones of a file; linkers make one or two */
+	PAGE = 4096,
 };
 
 const char *core_file_state_name(enum core_file_state state)
@@ -60,21 +62,41 @@ static int read_head(const struct core_files *files, uint64_t addr, struct elf_d
 	return 0;
 }
 
-static int learn_build_id(struct core_file *file, const struct elf_data *head)
+/* The segments, and where they are in memory. */
+static int learn_segments(struct core_file *file, const struct elf_file *elf)
+{
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+		uint64_t bias = file->head - (s->vaddr - s->offset);
+		struct file_segment code = { s->offset, s->vaddr, s->filesz };
+
+		if (s->type != PT_LOAD || !s->filesz)
+			continue;
+		if (s->offset < PAGE && !file->has_bias && bias % PAGE == 0) {
+			file->has_bias = true;
+			file->bias = bias;
+		}
+		if (s->flags & PF_X && file->segments.nr < SEGMENTS_MAX &&
+		    vec_push(&file->segments, code))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int learn_from_head(struct core_file *file, const struct elf_data *head)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	uint8_t id[ELF_BUILD_ID_MAX];
 	int r = elf_file_open_memory(head->data, head->size, &elf);
 
-	if (!r)
-		r = elf_file_build_id(elf, id);
-	if (r == -ENOMEM)
-		return r;
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	r = elf_file_build_id(elf, id);
 	if (r > 0) {
 		memcpy(file->build_id, id, (size_t)r);
 		file->build_id_len = (uint8_t)r;
 	}
-	return 0;
+	return r == -ENOMEM ? r : learn_segments(file, elf);
 }
 
 /* --- candidates ------------------------------------------------------------------------------ */
@@ -276,6 +298,23 @@ static int try_build_id(struct core_files *files, uint32_t number, const struct 
 	return try_file(files, number, head, root, path);
 }
 
+/* What --exe names. If that is not used, it is said, whatever is found instead. */
+static int try_given(struct core_files *files, uint32_t number, const struct elf_data *head,
+		     const char *path)
+{
+	struct core_file *file = &files->items.items[number];
+	int r = try_file(files, number, head, NULL, path);
+
+	files->exe_tried = true;
+	if (r == -ENOENT)
+		log_warn("%s: cannot be read as an ELF file, not used", path);
+	if (r != -ESTALE)
+		return r;
+	log_warn("%s: %s, not used", path, file->difference);
+	file->is_said = true;
+	return r;
+}
+
 static int try_all(struct core_files *files, uint32_t number, const struct elf_data *head,
 		   const struct core_search *search)
 {
@@ -284,9 +323,7 @@ static int try_all(struct core_files *files, uint32_t number, const struct elf_d
 	int r = -ENOENT;
 
 	if (file->is_exe && search->exe) {
-		r = try_file(files, number, head, NULL, search->exe);
-		if (r == -ENOENT)
-			log_warn("%s: cannot be read as an ELF file, not used", search->exe);
+		r = try_given(files, number, head, search->exe);
 		file->is_given = !r;
 	}
 	if (r == -ENOENT || r == -ESTALE)
@@ -370,7 +407,7 @@ int core_file_open(struct core_files *files, uint32_t number, const struct core_
 	int r = read_head(files, file->head, &head);
 
 	if (!r && head.data)
-		r = learn_build_id(file, &head);
+		r = learn_from_head(file, &head);
 	has_head = head.data;
 	if (has_head || file->is_exe)
 		file->may_be_data = false;
@@ -385,7 +422,8 @@ int core_file_open(struct core_files *files, uint32_t number, const struct core_
 	}
 	if (file->found) {
 		file->state = CORE_FILE_DIFFERS;
-		log_warn("%s: %s, not used", file->found, file->difference);
+		if (!file->is_said)
+			log_warn("%s: %s, not used", file->found, file->difference);
 	}
 	return take_from_memory(files, file, has_head);
 }
@@ -522,6 +560,9 @@ int core_files_find(struct core_files *files, const struct elf_core *core,
 	if (!r)
 		r = core->has_files ? find_by_notes(files, search)
 				    : core_files_find_by_list(files, search);
+	if (!r && search->exe && !files->exe_tried)
+		log_warn("%s: not used: the core does not say which file was the executable",
+			 search->exe);
 	if (r)
 		core_files_fini(files);
 	return r;
@@ -533,6 +574,7 @@ void core_files_fini(struct core_files *files)
 		elf_file_free(files->items.items[i].elf);
 		free(files->items.items[i].memory.data);
 		free(files->items.items[i].found);
+		vec_free(&files->items.items[i].segments);
 	}
 	vec_free(&files->items);
 	vec_free(&files->mappings);

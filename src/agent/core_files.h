@@ -10,6 +10,7 @@
 #pragma once
 
 #include "elf/elf_core.h"
+#include "process/process.h"
 
 struct core_search {
 	const char *exe;     /* the executable; NULL: by its path */
@@ -32,14 +33,18 @@ struct core_file {
 	bool may_be_data;		    /* nothing in the core says that there is code in it */
 	uint8_t build_id[ELF_BUILD_ID_MAX]; /* out of the core's memory */
 	uint8_t build_id_len;		    /* 0: not known */
-	uint64_t bias;			    /* address in memory - address in the file */
-	uint64_t dynamic;		    /* l_ld of the dynamic linker's list */
-	bool is_linked;			    /* `bias` and `dynamic` are known by that list */
-	uint64_t head;			    /* where its ELF header is in memory; 0: not known */
-	uint32_t mapping;		    /* the first of NT_FILE's; UINT32_MAX: none */
+	bool has_bias;
+	uint64_t bias; /* address in memory - address in the file; 0 if not known */
+	/* Executable, of the ELF header's page in the core: of a file that is not there. */
+	VEC(struct file_segment) segments;
+	uint64_t dynamic; /* l_ld of the dynamic linker's list */
+	bool is_linked;	  /* its `bias` and `dynamic` are by that list */
+	uint64_t head;	  /* where its ELF header is in memory; 0: not known */
+	uint32_t mapping; /* the first of NT_FILE's; UINT32_MAX: none */
 	enum core_file_state state;
 	char *found;		/* the path that is used, or that differs; NULL */
 	bool is_given;		/* `found` is what --exe names */
+	bool is_said;		/* that it differs */
 	const char *difference; /* of DIFFERS: in words; static */
 	struct elf_file *elf;	/* of UNVERIFIED and VERIFIED */
 	struct elf_data memory; /* of MEMORY: the file's image */
@@ -58,9 +63,14 @@ struct core_files {
 	VEC(struct core_file) items;
 	VEC(struct core_mapping) mappings; /* sorted, not overlapping */
 	struct strtab strings;
+	bool exe_tried;	  /* what --exe names */
+	bool list_is_cut; /* the dynamic linker's: there may be more files */
 };
 
-/* Finds them. Logging: files that differ, once each. 0 or negative errno. */
+/*
+ * Finds them. Logging: files that differ, once each, and an `exe` that is not used. 0 or negative
+ * errno.
+ */
 int core_files_find(struct core_files *files, const struct elf_core *core,
 		    const struct elf_file *elf, const struct core_search *search);
 void core_files_fini(struct core_files *files);

@@ -22,8 +22,8 @@ enum {
 	LINK_MAP_SIZE = 40, /* l_addr, l_name, l_ld, l_next, l_prev */
 };
 
-/* A string out of memory; "" if it can't be read whole. */
-static void read_string(const struct core_files *files, uint64_t addr, char *to, size_t size)
+/* A string out of memory; false and "" if it can't be read whole. */
+static bool read_string(const struct core_files *files, uint64_t addr, char *to, size_t size)
 {
 	size_t n = 0;
 
@@ -35,9 +35,10 @@ static void read_string(const struct core_files *files, uint64_t addr, char *to,
 		len = strnlen(to + n, piece);
 		n += len;
 		if (len < piece)
-			return;
+			return true;
 	}
 	to[0] = '\0';
+	return false;
 }
 
 /* Where its segments lie in memory, as the kernel and the dynamic linker map them. */
@@ -126,7 +127,7 @@ static int add_library(struct core_files *files, const struct core_search *searc
 	file = &files->items.items[number];
 	file->bias = file->head = link->bias;
 	file->dynamic = link->dynamic;
-	file->is_linked = true;
+	file->is_linked = file->has_bias = true;
 	r = core_file_open(files, number, search);
 	return r || !file->elf ? r : add_segments(files, number);
 }
@@ -149,9 +150,12 @@ static int follow_list(struct core_files *files, const struct core_search *searc
 		uint64_t map[LINK_MAP_SIZE / 8];
 		struct link link;
 
-		if (core_files_memory(files, at, map, sizeof(map)))
+		if (core_files_memory(files, at, map, sizeof(map))) {
+			files->list_is_cut = true;
 			break;
-		read_string(files, map[1], path, sizeof(path));
+		}
+		if (!read_string(files, map[1], path, sizeof(path)))
+			files->list_is_cut = true;
 		/* The first is the executable; the vDSO's has no path. */
 		if (i && path[0] == '/') {
 			r = take_link(files, path, map[0], map[2], &link);
@@ -207,6 +211,8 @@ static int find_libraries(struct core_files *files, const struct core_search *se
 		debug = dynamic_entry(files, dynamic->vaddr + bias, DT_DEBUG);
 	if (debug && !core_files_memory(files, debug + R_DEBUG_MAP, &link, sizeof(link)))
 		r = follow_list(files, search, link);
+	else
+		files->list_is_cut = elf_file_segment(exe, PT_INTERP);
 	return r ? r : find_interpreter(files, search, exe);
 }
 
@@ -230,6 +236,7 @@ int core_files_find_by_list(struct core_files *files, const struct core_search *
 	exe = file->elf;
 	if (r || !exe)
 		return r;
+	file->has_bias = auxv->entry;
 	file->bias = auxv->entry ? auxv->entry - exe->entry : 0;
 	r = add_segments(files, number);
 	if (r)

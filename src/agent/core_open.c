@@ -131,12 +131,17 @@ int core_open(const char *path, struct elf_file **ret_elf, struct elf_core **ret
 	struct stat st;
 	int copy, r;
 
+	if (fd < 0 && !strcmp(path, "-")) {
+		log_error("a core can't be read from standard input, since it is not read in one "
+			  "go: give a FILE");
+		return -EINVAL;
+	}
 	if (fd < 0 || fstat(fd, &st))
 		return log_err(-errno, "cannot open %s", path);
 	if (!S_ISREG(st.st_mode)) {
-		log_error("%s is no regular file: a core must be one, since it is not read in "
+		log_error("%s is no regular file%s: a core must be one, since it is not read in "
 			  "one go",
-			  path);
+			  path, S_ISFIFO(st.st_mode) ? ", but a pipe" : "");
 		return -EINVAL;
 	}
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -120,8 +120,67 @@ static int add_mapping(struct core_stacks *s, uint64_t start, uint64_t end, uint
 	return r == -ENOSPC ? 0 : r; /* it is counted */
 }
 
+/*
+ * Without NT_FILE, code of files that were not found looks as if it were of none. Which of them has
+ * this: the executable's entry point, and the dynamic linker's list, say; UINT32_MAX: not known.
+ */
+static uint32_t missing_file_at(const struct core_stacks *s, uint64_t start, uint64_t end)
+{
+	uint64_t entry = s->core->auxv.entry;
+
+	for (uint32_t i = 0; i < s->files.items.nr; i++) {
+		const struct core_file *file = &s->files.items.items[i];
+
+		if (file->state != CORE_FILE_MISSING && file->state != CORE_FILE_DIFFERS)
+			continue;
+		if (file->is_exe && entry >= start && entry < end)
+			return i;
+		if (file->is_linked && start >= file->bias &&
+		    (start == file->bias || start < file->dynamic))
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+static bool may_be_missing(const struct core_stacks *s)
+{
+	if (s->core->has_files)
+		return false;
+	if (s->files.list_is_cut)
+		return true;
+	for (size_t i = 0; i < s->files.items.nr; i++)
+		if (s->files.items.items[i].state == CORE_FILE_MISSING ||
+		    s->files.items.items[i].state == CORE_FILE_DIFFERS)
+			return true;
+	return false;
+}
+
+/* Code that can't be followed: a walk through it would be a guess. */
+static int add_missing(struct core_stacks *s, uint64_t start, uint64_t end, const uint32_t *index)
+{
+	/* Of a file whose segments nobody knows: as if its offsets were its addresses. */
+	static const struct file_segment all = { 0, 0, UINT64_MAX / 2 };
+	uint32_t number = missing_file_at(s, start, end), file;
+	const struct core_file *from = number == UINT32_MAX ? NULL : &s->files.items.items[number];
+	struct mapped_file *to;
+	int r = 0;
+
+	if (!from && !s->has_unknown)
+		r = process_add_file(&s->processes, "[unknown]", -ENOENT, &s->unknown);
+	if (r)
+		return r;
+	s->has_unknown |= !from;
+	file = from ? index[number] : s->unknown;
+	if (!from || !from->has_bias)
+		return add_mapping(s, start, end, 0, file);
+	to = s->processes.files.items[file];
+	to->segments.nr = 0;
+	r = vec_push(&to->segments, all);
+	return r ? r : add_mapping(s, start, end, start - from->bias, file);
+}
+
 /* Executable memory that no file is mapped to. */
-static int add_anonymous(struct core_stacks *s, uint64_t start, uint64_t end)
+static int add_anonymous(struct core_stacks *s, uint64_t start, uint64_t end, const uint32_t *index)
 {
 	uint64_t vdso = s->core->auxv.vdso, offset = 0;
 	uint32_t file = MAPPING_ANON;
@@ -137,6 +196,8 @@ static int add_anonymous(struct core_stacks *s, uint64_t start, uint64_t end)
 			offset = STUB_OFFSET - 1;
 			start--;
 		} else if (r != -ENOMEM) {
+			if (may_be_missing(s))
+				return add_missing(s, start, end, index);
 			r = 0;
 		}
 	}
@@ -148,9 +209,14 @@ static int add_piece(struct core_stacks *s, const struct core_mapping *m, uint64
 {
 	struct mapping mapping = { start, end, m->offset + (start - m->start), index };
 	const struct mapped_file *file = s->processes.files.items[index];
+	struct core_file *from = &s->files.items.items[m->file];
+	uint64_t bias = mapping_bias(file, &mapping);
 
-	if (file->is_elf)
-		s->files.items.items[m->file].bias = mapping_bias(file, &mapping);
+	/* 0 may also be what was made executable later. */
+	if (file->is_elf && (bias || !from->has_bias)) {
+		from->bias = bias;
+		from->has_bias = true;
+	}
 	return add_mapping(s, start, end, mapping.offset, index);
 }
 
@@ -166,12 +232,12 @@ static int add_segment(struct core_stacks *s, const struct elf_core_segment *seg
 		uint64_t from = m->start > at ? m->start : at, to = m->end < end ? m->end : end;
 
 		if (from > at)
-			r = add_anonymous(s, at, from);
+			r = add_anonymous(s, at, from, index);
 		if (!r)
 			r = add_piece(s, m, from, to, index[m->file]);
 		at = to;
 	}
-	return r || at >= end ? r : add_anonymous(s, at, end);
+	return r || at >= end ? r : add_anonymous(s, at, end, index);
 }
 
 /*
@@ -200,6 +266,7 @@ static int add_gaps(struct core_stacks *s, const struct core_mapping *m, uint32_
 
 static int add_file(struct core_stacks *s, struct core_file *file, uint32_t *ret)
 {
+	struct mapped_file *added;
 	int fd, r;
 
 	if (file->memory.data) {
@@ -214,9 +281,15 @@ static int add_file(struct core_stacks *s, struct core_file *file, uint32_t *ret
 	     : file->state == CORE_FILE_DIFFERS ? -ESTALE
 						: -ENOENT;
 	r = process_add_file(&s->processes, file->path, fd == -1 ? -errno : fd, ret);
+	if (r)
+		return r;
+	added = s->processes.files.items[*ret];
 	/* Beside what --exe names, not where the core's was. */
-	if (!r && file->is_given)
-		s->processes.files.items[*ret]->place = realpath(file->found, NULL);
+	if (file->is_given)
+		added->place = realpath(file->found, NULL);
+	/* What the core's copy of its header says makes addresses in the file of frames. */
+	for (size_t i = 0; i < file->segments.nr && added->state == FILE_UNREADABLE && !r; i++)
+		r = vec_push(&added->segments, file->segments.items[i]);
 	return r;
 }
 
@@ -351,14 +424,15 @@ static bool overflowed(const struct core_stacks *s, const struct elf_core_thread
 
 /* What is to be said about a stack, if the core is why it ends. */
 static const char *problem_of(const struct core_stacks *s, const struct elf_core_thread *thread,
-			      int stop)
+			      int stop, bool *ret_overflowed)
 {
 	uint64_t sp = thread->regs[s->core->machine == EM_AARCH64 ? (int)A64_SP : (int)X86_RSP];
 	const struct elf_core_segment *segment = elf_core_segment_at(s->core, sp);
 
 	if (segment && !(segment->flags & PF_W))
 		segment = NULL; /* the guard below it */
-	if (overflowed(s, thread, sp, segment))
+	*ret_overflowed = overflowed(s, thread, sp, segment);
+	if (*ret_overflowed)
 		return "its stack overflowed";
 	if (stop == STOP_COMPLETE)
 		return NULL;
@@ -375,8 +449,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 {
 	int stop = walk_thread(s, from, options->max_frames, walk), r;
 	struct core_thread thread = { .tid = from->tid,
-				      .name = from->tid == s->core->pid ? s->core->comm : "",
-				      .problem = problem_of(s, from, stop) };
+				      .name = from->tid == s->core->pid ? s->core->comm : "" };
 	const struct resolver_stack stack = {
 		/* Not the core's: that number is another process's here, with its own perf map. */
 		.pid = 0,
@@ -386,6 +459,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 		.stop = (enum stop_reason)stop,
 	};
 
+	thread.problem = problem_of(s, from, stop, &thread.overflowed);
 	r = resolver_add(&s->resolver, &stack, &thread.stack);
 	return r ? r : vec_push(&s->threads, thread);
 }
@@ -432,6 +506,18 @@ static int read_threads(struct core_stacks *s, const struct core_options *option
 	return r ? r : resolver_name_all(&s->resolver);
 }
 
+/* Files that are nowhere below it are found elsewhere or not at all: a slip of the pen would show
+ * late. */
+static int check_sysroot(const char *sysroot)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!sysroot)
+		return 0;
+	fd = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? log_err(-errno, "cannot use %s as --sysroot", sysroot) : 0;
+}
+
 int core_stacks_read(const struct core_options *options, struct core_stacks **ret)
 {
 	_cleanup_(core_stacks_free_p) struct core_stacks *s = calloc(1, sizeof(*s));
@@ -439,6 +525,9 @@ int core_stacks_read(const struct core_options *options, struct core_stacks **re
 
 	if (!s)
 		return log_err(-ENOMEM, "cannot read %s", options->path);
+	r = check_sysroot(options->search.sysroot);
+	if (r)
+		return r;
 	r = core_open(options->path, &s->elf, &s->core);
 	if (r)
 		return r; /* said */

@@ -20,6 +20,7 @@ struct core_thread {
 	const char *name;    /* "" if not known: cores have the main thread's only */
 	uint32_t stack;	     /* index into the profile's */
 	const char *problem; /* what is doubtful about the stack; NULL: nothing; static */
+	bool overflowed;     /* its stack did, and it died of that */
 };
 
 struct core_stacks {
@@ -34,6 +35,8 @@ struct core_stacks {
 	struct publisher publisher;
 	struct resolver resolver;
 	struct process *proc;
+	uint32_t unknown; /* the file of code whose own is missing */
+	bool has_unknown;
 	unsigned int stage; /* what has been set up: see core_stacks.c */
 };
 

@@ -147,6 +147,8 @@ static struct unwind_mapping shown_mapping(struct publisher *p, const struct pro
 	process_open_file(p->processes, proc, m, file);
 	if (file->state == FILE_UNREADABLE) {
 		unwind_store_set_state(p->store, m->file, FILE_STATE_UNREADABLE);
+		/* A core may know the segments of a file that is not there. */
+		shown.bias = mapping_bias(file, m);
 	} else if (!file->is_elf) {
 		shown.file = MAPPING_ANON;
 	} else {

@@ -113,14 +113,15 @@ static void describe_signal(const struct core_stacks *s, char *buf, size_t size)
 	const struct elf_core_signal *signal = &s->core->signal;
 	const char *words = signal->known ? code_words(signal->number, signal->code) : NULL;
 	int32_t tid = s->core->threads.items[0].tid;
+	const char *overflow = s->threads.items[0].overflowed ? ": its stack overflowed" : "";
 	char name[32];
 
 	signal_name(signal->number, name, sizeof(name));
 	if (!signal->number || signal->number == SIGSTOP) /* gcore */
 		snprintf(buf, size, "not killed: the core was taken from a living process");
 	else if (has_address(signal))
-		snprintf(buf, size, "%s at address 0x%" PRIx64 "%s%s, in thread %d", name,
-			 signal->address, words ? ": " : "", words ? words : "", tid);
+		snprintf(buf, size, "%s at address 0x%" PRIx64 "%s%s, in thread %d%s", name,
+			 signal->address, words ? ": " : "", words ? words : "", tid, overflow);
 	else if (was_sent(signal) && signal->sender_pid == s->core->pid)
 		snprintf(buf, size, "%s, sent by the process itself, in thread %d", name, tid);
 	else if (was_sent(signal))
@@ -198,10 +199,27 @@ static void describe_files(const struct core_stacks *s, struct headlines *h)
 		headline(h, "not found: %zu more files (--json names all)", missing);
 }
 
+/* "45 kB", "8.9 MB": the same unit for what can be compared would hide the smaller one. */
+static const char *bytes_text(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const units[] = { "bytes", "kB", "MB", "GB", "TB" };
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 999.5 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(buf, size, "%.*f %s", unit && value < 9.95, value, units[unit]);
+	return buf;
+}
+
 static void make_headlines(const struct core_stacks *s, struct headlines *h)
 {
 	const struct elf_core *core = s->core;
-	char signal[HEADLINE_SIZE];
+	char signal[HEADLINE_SIZE], missing[32], all[32];
+	double percent =
+		core->bytes ? 100.0 * (double)core->bytes_missing / (double)core->bytes : 0;
 
 	headline(h, "process %d (%s), %s, %zu thread%s: %s", core->pid, core->comm,
 		 machine_name(core), core->threads.nr, core->threads.nr == 1 ? "" : "s",
@@ -209,11 +227,9 @@ static void make_headlines(const struct core_stacks *s, struct headlines *h)
 	describe_signal(s, signal, sizeof(signal));
 	headline(h, "%s", signal);
 	if (core->bytes_missing)
-		headline(h,
-			 "the core is cut off: %" PRIu64 " of %" PRIu64
-			 " MiB of memory are missing",
-			 (core->bytes_missing + (1 << 20) - 1) >> 20,
-			 (core->bytes + (1 << 20) - 1) >> 20);
+		headline(h, "the core is cut off: %s of %s of memory are missing (%.*f %%)",
+			 bytes_text(core->bytes_missing, missing, sizeof(missing)),
+			 bytes_text(core->bytes, all, sizeof(all)), percent < 10, percent);
 	describe_files(s, h);
 }
 
@@ -286,8 +302,10 @@ static void json_files(const struct core_files *files, FILE *out)
 		json_member(out, "found", file->found);
 		json_member(out, "difference",
 			    file->state == CORE_FILE_DIFFERS ? file->difference : NULL);
-		if (file->bias || file->elf)
+		if (file->has_bias)
 			fprintf(out, ",\"bias\":\"0x%" PRIx64 "\"", file->bias);
+		else
+			json_member(out, "bias", NULL);
 		fputs(",\"build_id\":", out);
 		if (!file->build_id_len) {
 			fputs("null}", out);

@@ -138,7 +138,7 @@ class Report:
         if done.returncode != status:
             raise AssertionError("exit status %d: %s" % (done.returncode, done.stderr))
         self.json = json.loads(done.stdout)
-        bias = {f["path"]: int(f["bias"], 16) for f in self.json["files"] if "bias" in f}
+        bias = {f["path"]: int(f["bias"], 16) for f in self.json["files"] if f["bias"]}
         if "vdso" in self.json:
             bias["[vdso]"] = int(self.json["vdso"], 16)
         self.threads = {}
@@ -353,6 +353,9 @@ def stack_overflow(maker):
     expect(problems, "%d frames" % len(report.first()), names(report.first()) == ["recurse"] * 1024)
     expect(problems, "%s" % report.stops, list(report.stops.values()) == ["max_frames"])
     expect(problems, "%s" % report.problems, "overflowed" in list(report.problems.values())[0])
+    expect(problems, report.json["signal"]["description"], "its stack overflowed" in report.json["signal"]["description"])
+    line = run([maker.program, "core", core]).stdout.splitlines()[1]
+    expect(problems, line, line.startswith("SIGSEGV") and line.endswith(": its stack overflowed"))
     report = Report(maker, core, "--max-frames", "7")
     expect(problems, "--max-frames 7: %d" % len(report.first()), len(report.first()) == 7)
     return problems
@@ -472,6 +475,10 @@ def cut_keeps_the_first_thread(maker):
     expect(problems, "thread %d: %s" % (first, report.problems[first]), "cut off" in (report.problems[first] or ""))
     text = run([maker.program, "core", core]).stdout
     expect(problems, text[:400], "the core is cut off" in text)
+    core = maker.crash(exe, "segv")
+    os.truncate(core, os.path.getsize(core) - 45000)
+    text = run([maker.program, "core", core]).stdout
+    expect(problems, text[:400], re.search(r"the core is cut off: 45 kB of \d+ kB of memory are missing \(\d+(\.\d)? %\)", text))
     return problems
 
 
@@ -495,6 +502,46 @@ def rebuilt(maker):
     expect(problems, "--exe: %s" % names(report.first()), report.threads == whole.threads and not report.errors)
     report = Report(maker, core, "--exe", "/bin/sh")
     expect(problems, "--exe /bin/sh: %s" % report.errors, report.errors.count("not used") == 1)
+    return problems
+
+
+def exe_that_is_not_used(maker):
+    """It is said, also if the right one is found by its path, and if nobody knows which it was."""
+    exe = maker.build()
+    core = maker.crash(exe, "segv")
+    whole = Report(maker, core)
+    problems = []
+    for other, words in (("/bin/ls", "build-id differs"), ("/nonexistent", "cannot be read")):
+        report = Report(maker, core, "--exe", other)
+        expect(problems, "%s: %s" % (other, report.errors), report.errors.count("\n") == 1 and other in report.errors)
+        expect(problems, "%s: %s" % (other, report.errors), words in report.errors and "not used" in report.errors)
+        expect(problems, "%s: %s" % (other, names(report.first())), report.threads == whole.threads)
+    expect(problems, "the right one: %s" % whole.errors, not Report(maker, core, "--exe", exe).errors)
+    return problems
+
+
+def where_missing_files_are(maker):
+    """The core has the program's ELF header, and so the addresses in the file, although there is no file."""
+    exe = maker.build()
+    core, bare = maker.crash(exe, "segv"), maker.crash(exe, "segv", FILTER_ANONYMOUS)
+    whole, whole_bare = Report(maker, core), Report(maker, bare)
+    problems = []
+
+    def first(report):
+        return report.json["threads"][0]["frames"][0]
+
+    def bias(report):
+        return [f["bias"] for f in report.json["files"] if f["path"] == exe]
+
+    for what, change in (("missing", lambda: os.unlink(exe)), ("differs", lambda: shutil.copy("/bin/ls", exe))):
+        change()
+        report = Report(maker, core)
+        expect(problems, "%s: %s" % (what, report.states()), report.states()["crash"] == what)
+        expect(problems, "%s: %s" % (what, first(report)), first(report)["address"] == first(whole)["address"])
+        expect(problems, "%s: %s" % (what, bias(report)), bias(report) == bias(whole))
+        report = Report(maker, bare)
+        expect(problems, "%s, bare: %s" % (what, bias(report)), bias(report) == [None])
+        expect(problems, "%s, bare: %s" % (what, report.first()), report.first()[0].pc == whole_bare.first()[0].pc)
     return problems
 
 
@@ -668,8 +715,8 @@ def refused(maker):
     os.mkfifo(os.path.join(folder, "fifo"))
     cases = [
         (file("empty", b""), "is empty"), (file("text", b"hello\n"), "no core file"), (folder, "no regular file"),
-        (os.path.join(folder, "fifo"), "no regular file"), (os.path.join(folder, "none"), "No such file"),
-        (exe, "no core: an executable"), (core + ".zst", "zstd -d"), (core + ".xz", "xz -dk"),
+        (os.path.join(folder, "fifo"), "but a pipe"), (os.path.join(folder, "none"), "No such file"),
+        ("-", "standard input"), (exe, "no core: an executable"), (core + ".zst", "zstd -d"), (core + ".xz", "xz -dk"),
         (file("lz4", b"\x04\x22\x4d\x18abcdef"), "lz4 -d"), (file("other", other), "another machine (RISC-V)"),
         (file("big", big), "another machine (s390x)"), (file("head", data[:100]), "cut off"), (file("h", data[:18]), "cut off"),
     ]
@@ -682,6 +729,11 @@ def refused(maker):
         lines = done.stderr.splitlines()
         expect(problems, "%s: %d %s" % (words, done.returncode, lines),
                done.returncode == 1 and len(lines) == 1 and words in lines[0] and not done.stdout)
+    whole = maker.crash(exe, "abort")
+    for root in ("/nonexistent", exe):
+        done = run([maker.program, "core", "--sysroot", root, whole])
+        expect(problems, "--sysroot: %d %s" % (done.returncode, done.stderr),
+               done.returncode == 1 and done.stderr.count("\n") == 1 and root in done.stderr and not done.stdout)
     for argv in ([], [core, core], ["--names", "long", core], ["--nonsense", core]):
         done = run([maker.program, "core", *argv])
         expect(problems, "%s: %d" % (argv, done.returncode), done.returncode == 2 and done.stderr.count("\n") == 1)
@@ -752,6 +804,29 @@ def a64_other_exe(maker):
     return problems
 
 
+def a64_missing_files(maker):
+    """Code of files that are not there can't be followed, and no stack through it is complete."""
+    problems = []
+    empty = os.path.dirname(maker.path("nothing"))
+    for flags in ((), ("-static",)):
+        exe = a64_exe(maker, *flags)
+        core = a64_core(maker, exe, "some")
+        whole = Report(maker, core, "--sysroot", A64_SYSROOT, "--exe", exe)
+        kept = maker.path("kept")
+        shutil.move(exe, kept)
+        cases = [("no program", ["--sysroot", A64_SYSROOT])]
+        if not flags:
+            cases.append(("no libraries", ["--sysroot", empty, "--exe", kept]))
+        for what, options in cases:
+            report = Report(maker, core, *options)
+            expect(problems, "%s: %s" % (what, report.stops), set(report.stops.values()) == {"file_unreadable"})
+            for tid, frames in report.threads.items():
+                expect(problems, "%s: thread %d: %s" % (what, tid, frames), frames and is_prefix(frames, whole.threads[tid]))
+        objects = {f.object for frames in report.threads.values() for f in frames}
+        expect(problems, "%s: %s" % (what, objects), objects == ({exe} if flags else {"/lib/libc.so.6"}))
+    return problems
+
+
 def a64_cut_off(maker):
     exe = a64_exe(maker)
     core = a64_core(maker, exe, "some")
@@ -764,6 +839,8 @@ def a64_cut_off(maker):
         report = Report(maker, core, *options)
         for tid, frames in report.threads.items():
             expect(problems, "%d0 %%: thread %d: %s" % (n, tid, names(frames)), is_prefix(frames, whole.threads[tid]))
+            expect(problems, "%d0 %%: thread %d: %s" % (n, tid, names(frames)),
+                   frames == whole.threads[tid] or report.stops[tid] != "complete")
     return problems
 
 
@@ -789,6 +866,8 @@ TESTS = [
     ("cut-off", cut_off),
     ("cut-off-within-stacks", cut_keeps_the_first_thread),
     ("rebuilt", rebuilt),
+    ("exe-that-is-not-used", exe_that_is_not_used),
+    ("where-missing-files-are", where_missing_files_are),
     ("sysroot-and-build-ids", sysroot_and_build_ids),
     ("debug-files-beside", debug_files_beside),
     ("filter-nothing", nothing_but_registers),
@@ -806,6 +885,7 @@ TESTS = [
     ("aarch64-signed", a64_test("some", "SIGABRT", ["die_abort"], "-static", SIGNED)),
     ("aarch64-handler", a64_handler),
     ("aarch64-other-exe", a64_other_exe),
+    ("aarch64-missing-files", a64_missing_files),
     ("aarch64-cut-off", a64_cut_off),
 ]
 
