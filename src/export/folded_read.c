@@ -92,7 +92,7 @@ static bool is_skipped(struct text line)
  */
 static bool is_differential(const void *data, size_t size)
 {
-	struct text_lines lines = { data, (const char *)data + size, 0 };
+	struct text_lines lines = text_lines_of(data, size);
 	struct text line;
 	size_t nr = 0;
 
@@ -274,7 +274,7 @@ static int read_line(struct reader *reader, struct text line, uint64_t count)
 
 static int read_all(struct reader *reader, const void *data, size_t size, char problem[200])
 {
-	struct text_lines lines = { data, (const char *)data + size, 0 };
+	struct text_lines lines = text_lines_of(data, size);
 	struct text line;
 	uint64_t sum = 0;
 	int r;
@@ -318,7 +318,7 @@ int folded_text_read(const void *data, size_t size, struct profile *ret, char re
 /* The first line that counts has a count; a line that `data` cuts has a ';' at least. */
 bool folded_text_recognise(const void *data, size_t size)
 {
-	struct text_lines lines = { data, (const char *)data + size, 0 };
+	struct text_lines lines = text_lines_of(data, size);
 	struct text line;
 	uint64_t count;
 

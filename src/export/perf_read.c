@@ -10,6 +10,7 @@
 #include "util/hex.h"
 #include "util/log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { TOKENS_MAX = 64 };
@@ -37,6 +38,9 @@ struct reader {
 	struct text event; /* of the first sample: the only one that is read */
 	uint64_t level_address;
 	bool in_sample, skipped;
+	bool in_block;	/* a sample, read or skipped, whose empty line has not come yet */
+	bool needs_end; /* one has to come: perf prints it behind each call chain */
+	bool has_ends;	/* it came behind other samples */
 	struct header header;
 	struct frame_line last; /* not added yet: it may be the mark of a truncation */
 	bool has_last;
@@ -440,7 +444,8 @@ static int begin_sample(struct reader *r, const struct header *h)
 	struct frame_line f;
 
 	r->header = *h;
-	r->in_sample = true;
+	r->in_sample = r->in_block = true;
+	r->needs_end = !h->payload.len && (r->has_ends || r->is_ours);
 	r->skipped = false;
 	r->has_last = false;
 	read_stack_reset(&r->stack);
@@ -512,7 +517,8 @@ static int read_line(struct reader *r, struct text line, size_t number, char pro
 
 	if (!trim(line).len) {
 		err = finish_sample(r);
-		r->skipped = false;
+		r->has_ends = r->has_ends || r->in_block;
+		r->in_block = r->skipped = false;
 		return err;
 	}
 	if (line.s[0] == '#')
@@ -523,6 +529,7 @@ static int read_line(struct reader *r, struct text line, size_t number, char pro
 	}
 	if (!is_blank(line.s[0]))
 		return text_problem(number, "no sample begins like this", line, problem);
+	r->needs_end = true;
 	if (r->skipped)
 		return 0;
 	if (!r->in_sample)
@@ -559,12 +566,16 @@ static void finish_times(struct reader *r)
 
 static int read_all(struct reader *r, const void *data, size_t size, char problem[200])
 {
-	struct text_lines lines = { data, (const char *)data + size, 0 };
+	struct text_lines lines = text_lines_of(data, size);
 	struct text line;
 	int err = 0;
 
 	while (!err && text_next_line(&lines, &line))
 		err = read_line(r, line, lines.number, problem);
+	if (!err && (lines.is_cut || (r->in_block && r->needs_end))) {
+		snprintf(problem, 200, "cut off at line %zu", lines.number);
+		return -EBADMSG;
+	}
 	if (!err)
 		err = finish_sample(r);
 	if (err)
@@ -589,7 +600,7 @@ int perf_text_read(const void *data, size_t size, struct profile *ret, char ret_
 
 bool perf_text_recognise(const void *data, size_t size)
 {
-	struct text_lines lines = { data, (const char *)data + size, 0 };
+	struct text_lines lines = text_lines_of(data, size);
 	struct header header;
 	struct text line;
 

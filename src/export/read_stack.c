@@ -6,6 +6,17 @@
 
 /* --- text ------------------------------------------------------------------------------------- */
 
+struct text_lines text_lines_of(const void *data, size_t size)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const char *at = data;
+	size_t len = sizeof(mark) - 1;
+
+	if (size < len || memcmp(at, mark, len))
+		len = 0;
+	return (struct text_lines){ .at = at + len, .end = at + size };
+}
+
 bool text_next_line(struct text_lines *lines, struct text *ret)
 {
 	size_t left = (size_t)(lines->end - lines->at);
@@ -17,6 +28,7 @@ bool text_next_line(struct text_lines *lines, struct text *ret)
 	*ret = (struct text){ lines->at, newline ? (size_t)(newline - lines->at) : left };
 	lines->at = newline ? newline + 1 : lines->end;
 	lines->number++;
+	lines->is_cut = !newline;
 	if (ret->len && ret->s[ret->len - 1] == '\r')
 		ret->len--;
 	return true;

@@ -16,6 +16,7 @@ struct text {
 struct text_lines {
 	const char *at, *end;
 	size_t number; /* of the line that was taken last, from 1 */
+	bool is_cut;   /* that line has no end */
 };
 
 struct read_stack {
@@ -26,6 +27,8 @@ struct read_stack {
 	size_t size;
 };
 
+/* All lines of a text; a byte order mark (UTF-8) in front of them is passed over. */
+struct text_lines text_lines_of(const void *data, size_t size);
 /* The next line without its end ("\n" or "\r\n"); false behind the last one. */
 bool text_next_line(struct text_lines *lines, struct text *ret);
 bool text_equals(struct text text, const char *s);

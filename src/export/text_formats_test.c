@@ -195,7 +195,7 @@ TEST(perf_frames_of_all_kinds_are_understood)
 		&export_perf,
 		"a 1 1.5: cycles:  ffff81 f+0x1 (/bin/x)\nb 1 1.5: cycles:  ffff81 g (/bin/x)\n",
 		"a;f 1\nb;g 1\n");
-	assert_read(&export_perf, "a 1 1.5: cycles: \n\t 10 f+0x1\n\t 20\n",
+	assert_read(&export_perf, "a 1 1.5: cycles: \n\t 10 f+0x1\n\t 20\n\n",
 		    "a;[unknown+0x20];f 1\n");
 	assert_read(&export_perf,
 		    "a 1 1.5: cycles: \n\t 10 f+0x1 (/bin/x)\n  x.c:12\n\t 20 g (/bin/x+0x20)\n"
@@ -204,13 +204,13 @@ TEST(perf_frames_of_all_kinds_are_understood)
 	assert_read(&export_perf,
 		    "a 1 1.5: cycles: \n\t10 f (/lib/nf.ko.xz)\n\t10 g ([nf_tables])\n"
 		    "\tffffffffffff0010 [unknown] ([unknown])\n\t10 h ([vdso])\n"
-		    "\t10 i ([guest.kernel.kallsyms])\n\t10 j ([anon:x])\n",
+		    "\t10 i ([guest.kernel.kallsyms])\n\t10 j ([anon:x])\n\n",
 		    "a;j;i_[k];h;[kernel+0xffffffffffff0010]_[k];g_[k];f_[k] 1\n");
 	/* Inlined into what is not there. */
 	assert_read(&export_perf,
-		    "a 1 1.5: cycles: \n\t10 f (inlined)\n\t20 g (/bin/x)\n\t30 h (inlined)\n",
+		    "a 1 1.5: cycles: \n\t10 f (inlined)\n\t20 g (/bin/x)\n\t30 h (inlined)\n\n",
 		    "a;h;g;f 1\n");
-	assert_read(&export_perf, "a 1 1.5: cycles: \n\t0 [truncated: no_rule] ([unknown])\n",
+	assert_read(&export_perf, "a 1 1.5: cycles: \n\t0 [truncated: no_rule] ([unknown])\n\n",
 		    "a;[truncated: no_rule] 1\n");
 	/* No frames at all; and nothing but comments. */
 	assert_read(&export_perf, "a 1 1.5: cycles: \n", "a 1\n");
@@ -252,6 +252,51 @@ TEST(perf_text_that_is_none_is_refused_with_its_line)
 	assert_refused(&export_perf, "a 1 1.5: cycles\n", "line 1: no sample begins like this");
 	assert_refused(&export_perf, "\t10 f (/x)\n", "line 1: a frame of no sample");
 	assert_refused(&export_perf, "{\"a\":1}\n", "line 1: no sample begins like this");
+}
+
+TEST(perf_text_that_is_cut_off_is_refused)
+{
+	static const char text[] = "a 1 1.5: cycles: \n\t10 f (/x)\n\t20 main (/x)\n\n"
+				   "b 1 1.5: faults: \n\t10 g (/x)\n\n"
+				   "a 1 2.5: cycles: \n\t10 f (/x)\n\t20 main (/x)\n\n";
+	/* A whole sample was cut off, which nobody can see; and its first line may be all of it. */
+	const size_t whole[] = { 18, 44, 74, sizeof(text) - 1 };
+	static const char ours[] = "# sonde start (ns) : 1\na 1 1.5: cycles: \n";
+	char problem[200], cut[sizeof(text)];
+	size_t k = 0;
+
+	for (size_t len = 1; len < sizeof(text); len++) {
+		struct profile p;
+
+		memcpy(cut, text, len);
+		cut[len] = '\0';
+		if (len == whole[k]) {
+			ASSERT_OK(read_text(&export_perf, cut, &p, problem));
+			k++;
+		} else {
+			ASSERT_ERR(read_text(&export_perf, cut, &p, problem), EBADMSG);
+		}
+		profile_fini(&p);
+	}
+	assert_refused(&export_perf, "a 1 1.5: cycles: \n\t10 f (/x)\n\t20 ma",
+		       "cut off at line 3");
+	assert_refused(&export_perf, "a 1 1.5: cycles: \n\t10 f (/x)\n", "cut off at line 2");
+	assert_refused(&export_perf, ours, "cut off at line 2");
+	assert_refused(&export_perf, "a 1 1.5: cycles: 10 f (/bin/x)\na 1 1.5: cycles: 10 f (/bi",
+		       "cut off at line 2");
+}
+
+TEST(a_byte_order_mark_in_front_is_passed_over)
+{
+	static const char perf[] = "\xef\xbb\xbf"
+				   "a 1 1.5: cycles: \n\t10 f (/x)\n\n";
+	static const char folded[] = "\xef\xbb\xbf"
+				     "a;f 1\na;f 2\n";
+
+	assert_read(&export_perf, perf, "a;f 1\n");
+	assert_read(&export_folded, folded, "a;f 3\n");
+	ASSERT(export_perf.recognise(perf, strlen(perf)));
+	ASSERT(export_folded.recognise(folded, strlen(folded)));
 }
 
 TEST(the_longest_extension_counts)
