@@ -104,6 +104,8 @@ static int choose_to(struct conversion *c)
 	format_names(false, names, sizeof(names));
 	if (format)
 		log_error("unknown format '%s'; there are: %s", format, names);
+	else if (output_is_folder(c->out))
+		log_error("'%s' is a folder; name a file in it", c->out);
 	else
 		log_error("the extension of '%s' names no format; give -f and one of: %s", c->out,
 			  names);
@@ -158,7 +160,7 @@ static int parse(int argc, char **argv, struct conversion *c)
 /* By the content where the name says nothing, or something that the content contradicts. */
 static int settle_from(struct conversion *c, const struct input *input)
 {
-	char names[256];
+	char names[256], name[INPUT_NAME_MAX];
 
 	if (c->options.from)
 		return 0;
@@ -169,15 +171,15 @@ static int settle_from(struct conversion *c, const struct input *input)
 	}
 	if (c->from)
 		return 0;
-	log_error("cannot tell the format of '%s'; give --from and one of: %s", c->in,
-		  format_names(true, names, sizeof(names)));
+	log_error("cannot tell the format of %s; give --from and one of: %s",
+		  input_name(c->in, name), format_names(true, names, sizeof(names)));
 	return -EBADMSG;
 }
 
 static int read_profile(struct conversion *c, struct profile *profile)
 {
 	_cleanup_(input_fini) struct input input = { 0 };
-	char problem[200] = "";
+	char problem[200] = "", name[INPUT_NAME_MAX];
 	int r = input_read(c->in, &input);
 
 	if (!r)
@@ -188,19 +190,20 @@ static int read_profile(struct conversion *c, struct profile *profile)
 	if (!r)
 		r = c->from->read(input.data, input.size, profile, problem);
 	if (r == -EBADMSG)
-		log_error("'%s' is not %s: %s", c->in, c->from->name,
+		log_error("cannot read %s as %s: %s", input_name(c->in, name), c->from->name,
 			  *problem ? problem : "it is damaged");
 	else if (r < 0)
-		log_err(r, "cannot read '%s' as %s", c->in, c->from->name);
+		log_err(r, "cannot read %s as %s", input_name(c->in, name), c->from->name);
 	return r;
 }
 
 static void tell_where(const struct conversion *c, const struct profile *profile)
 {
+	char name[INPUT_NAME_MAX];
 	struct stat st;
 
 	if (!profile->samples.nr)
-		log_warn("there are no samples in '%s'", c->in);
+		log_warn("there are no samples in %s", input_name(c->in, name));
 	if (strcmp(c->out, "-") && !stat(c->out, &st) && S_ISREG(st.st_mode))
 		log_info("wrote %s (%s, %" PRIu64 " kB)", c->out, c->to->name,
 			 ((uint64_t)st.st_size + 1023) / 1024);

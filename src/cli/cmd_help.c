@@ -83,6 +83,30 @@ static void print_manual_options(const struct option_spec *spec, FILE *out)
 	}
 }
 
+/* What is read and written that no option names. */
+static void print_surroundings(FILE *out)
+{
+	fputs(".SH FILES\n"
+	      ".TP\n.I /var/cache/sonde/symbols\n"
+	      "Tables of the functions, inlined calls and lines of the files that were met, one "
+	      "for each\nbuild, so that they are made once. Where they are for other users than "
+	      "root:\n.IR ~/.cache/sonde/symbols .\n"
+	      "The oldest ones go when there is too much; all of it may be removed at any time. A "
+	      "folder\nthat others can write to is not used.\n"
+	      ".TP\n.I /usr/lib/debug\n"
+	      "Debug files are looked for here, beside each file, and in its own folder "
+	      "\\fI.debug\\fR.\n"
+	      ".SH ENVIRONMENT\n"
+	      ".TP\n.B XDG_CACHE_HOME\n"
+	      "If it is an absolute path, the tables are in its\n.I sonde/symbols\n"
+	      "instead, for root too.\n"
+	      ".TP\n.B NO_COLOR\n"
+	      "If it is set and not empty, what is printed has no colours (it has them on a "
+	      "terminal only).\n"
+	      ".TP\n.B TERM\nThe terminal that\n.B sonde top\ndraws on.\n",
+	      out);
+}
+
 void help_print_manual(FILE *out)
 {
 	fputs(".TH SONDE 1 \"\" \"sonde " SONDE_VERSION "\"\n.SH NAME\n"
@@ -99,6 +123,7 @@ void help_print_manual(FILE *out)
 		print_roff((*c)->description, out);
 		print_manual_options((*c)->options, out);
 	}
+	print_surroundings(out);
 	fputs(".SH EXIT STATUS\n"
 	      "0 on success, 1 on an error, 2 if the command line makes no sense.\n"
 	      ".B sonde record\nwith COMMAND: COMMAND's own exit status, 128 + N if signal N ended "

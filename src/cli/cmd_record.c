@@ -48,12 +48,16 @@ struct record_options {
 
 #define AT(member) .offset = offsetof(struct record_options, member)
 
+_Static_assert(SAMPLE_WORDS_MAX == 2048, "--max-frames' help says so");
+
 static const struct option_spec record_specs[] = {
 	{ 'p', "pid", "PID[,PID...]", NULL,
 	  "record these processes, their threads, and children they fork from now on", OPTION_PIDS,
 	  AT(pids) },
-	{ 'F', "frequency", "HZ", "99", "samples a second on each CPU", OPTION_NUMBER,
-	  AT(frequency_hz), .min = 1, .max = UINT32_MAX },
+	{ 'F', "frequency", "HZ", "99",
+	  "samples a second on each CPU, up to the kernel's perf_event_max_sample_rate",
+	  OPTION_NUMBER, AT(frequency_hz), .min = 1, .max = UINT32_MAX,
+	  .max_name = "kernel.perf_event_max_sample_rate" },
 	{ 'd', "duration", "SECONDS", NULL,
 	  "stop after this time (default: at Ctrl-C, or when COMMAND ends)", OPTION_SECONDS,
 	  AT(duration_s), .max = YEAR_S },
@@ -71,8 +75,9 @@ static const struct option_spec record_specs[] = {
 	  OPTION_NUMBER, AT(top), .min = 1, .max = 100000 },
 	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
 	  AT(memory_limit), .min = MEMORY_LIMIT_MIN_MIB * MIB, .max = 64 * 1024 * MIB },
-	{ 0, "max-frames", "N", "1024", "user frames of a stack; longer ones are truncated",
-	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
+	{ 0, "max-frames", "N", "1024",
+	  "user frames of a stack, at most 2048; longer ones are truncated", OPTION_NUMBER,
+	  AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
 	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
 	{ 0, "lines", NULL, NULL, "tell the lines of one function apart: name:line", OPTION_FLAG,
@@ -133,6 +138,8 @@ static int choose_format(struct recording *rec)
 	if (!rec->format && o->format)
 		log_error("unknown format '%s'; there are: %s", o->format,
 			  format_names(names, sizeof(names)));
+	else if (!rec->format && output_is_folder(path))
+		log_error("'%s' is a folder; name a file in it", path);
 	else if (!rec->format)
 		log_error("the extension of '%s' names no format; give -f and one of: %s",
 			  o->output, format_names(names, sizeof(names)));

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,8 +48,10 @@ static const struct option_spec top_specs[] = {
 	{ 'p', "pid", "PID[,PID...]", NULL,
 	  "show these processes, their threads, and children they fork from now on", OPTION_PIDS,
 	  AT(pids) },
-	{ 'F', "frequency", "HZ", "99", "samples a second on each CPU", OPTION_NUMBER,
-	  AT(frequency_hz), .min = 1, .max = UINT32_MAX },
+	{ 'F', "frequency", "HZ", "99",
+	  "samples a second on each CPU, up to the kernel's perf_event_max_sample_rate",
+	  OPTION_NUMBER, AT(frequency_hz), .min = 1, .max = UINT32_MAX,
+	  .max_name = "kernel.perf_event_max_sample_rate" },
 	{ 0, "delay", "SECONDS", "1", "between two updates", OPTION_SECONDS, AT(delay_s),
 	  .max = 3600 },
 	{ 'b', "batch", "N", NULL, "print N plain tables to standard output, then end",
@@ -80,10 +83,13 @@ struct top {
 	struct top_model model;
 	struct top_screen *screen; /* NULL with --batch */
 	uint64_t updated_ns;	   /* the model; 0: never */
-	uint64_t shown_ns;	   /* the last update that --delay asked for; 0: none */
+	/* What `r` counts from. */
+	uint64_t samples_before, complete_before, lost_before;
+	uint64_t shown_ns; /* the last update that --delay asked for; 0: none */
 	bool was_paused;
 	uint32_t nr_printed;
 	int error;
+	bool stdout_failed;
 };
 
 static void top_fini(struct top *top)
@@ -171,11 +177,18 @@ static uint64_t clock_ns(void)
 static void format_status(const struct top *top, const struct recorder_stats *stats, char *buf,
 			  size_t size)
 {
+	uint64_t samples = stats->samples - top->samples_before;
+	uint64_t complete = stats->complete - top->complete_before;
+	char percent[32] = "";
+
+	if (samples)
+		snprintf(percent, sizeof(percent), " %.1f %% complete,",
+			 100.0 * (double)complete / (double)samples);
 	snprintf(buf, size,
-		 "%u Hz, %" PRIu64 " processes, %" PRIu64 " samples, %.1f %% complete, %" PRIu64
-		 " lost",
-		 top->options.frequency_hz, stats->processes, stats->samples,
-		 stats_complete_percent(stats), stats_lost_samples(stats));
+		 "%u Hz, %" PRIu64 " process%s, %" PRIu64 " sample%s,%s %" PRIu64 " lost",
+		 top->options.frequency_hz, stats->processes, stats->processes == 1 ? "" : "es",
+		 samples, samples == 1 ? "" : "s", percent,
+		 stats_lost_samples(stats) - top->lost_before);
 }
 
 /* A plain table; what faded is told by its time. */
@@ -186,9 +199,12 @@ static int print_plain(struct top *top, const struct recorder_stats *stats)
 
 	format_status(top, stats, status, sizeof(status));
 	snprintf(title, sizeof(title), "%.1f s: %s", stats->duration_s, status);
+	errno = 0;
 	r = top_print_rows(&top->model, &top->plain_view, title, top->options.rows, stdout);
-	if (!r && (fflush(stdout) || ferror(stdout)))
-		r = -EPIPE;
+	if (!r && (fflush(stdout) || ferror(stdout))) {
+		r = errno ? -errno : -EIO;
+		top->stdout_failed = true;
+	}
 	top->nr_printed++;
 	return r;
 }
@@ -214,7 +230,7 @@ static bool is_time(const struct top *top, const struct recorder_stats *stats)
 
 /* What the keys ask of the model. What ran while it stood still is not shown as of now. */
 static int obey(struct top *top, enum top_action action, const struct profile *p,
-		uint32_t generation)
+		const struct recorder_stats *stats, uint32_t generation)
 {
 	bool paused = top->screen && top_screen_is_paused(top->screen);
 	bool goes_on = top->was_paused && !paused;
@@ -223,8 +239,12 @@ static int obey(struct top *top, enum top_action action, const struct profile *p
 	if (action != TOP_ACTION_RESET && !goes_on)
 		return 0;
 	top->updated_ns = clock_ns();
-	return action == TOP_ACTION_RESET ? top_model_reset(&top->model, p, generation)
-					  : top_model_skip(&top->model, p, generation);
+	if (action != TOP_ACTION_RESET)
+		return top_model_skip(&top->model, p, generation);
+	top->samples_before = stats->samples;
+	top->complete_before = stats->complete;
+	top->lost_before = stats_lost_samples(stats);
+	return top_model_reset(&top->model, p, generation);
 }
 
 static enum recorder_live on_live(void *ctx, const struct profile *p,
@@ -237,7 +257,7 @@ static enum recorder_live on_live(void *ctx, const struct profile *p,
 
 	if (action == TOP_ACTION_QUIT)
 		return RECORDER_STOP;
-	top->error = obey(top, action, p, generation);
+	top->error = obey(top, action, p, stats, generation);
 	if (!top->error && !top->was_paused && (due || stats->profile_full))
 		top->error = update(top, p, generation);
 	if (due)
@@ -290,6 +310,12 @@ static int show(struct top *top)
 	}
 	r = recorder_run(&options, &profile, &stats, NULL);
 	top_screen_close(TAKE_PTR(top->screen));
+	if (!r && top->stdout_failed) {
+		/* It has been said, and what is left of the table is not tried again at the end. */
+		__fpurge(stdout);
+		clearerr(stdout);
+		return log_err(top->error, "cannot write to standard output");
+	}
 	if (!r && top->error)
 		return log_err(top->error, "cannot show what runs");
 	return r;

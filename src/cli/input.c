@@ -115,8 +115,17 @@ static int unpack(struct buffer *b)
 	return 0;
 }
 
+const char *input_name(const char *path, char buf[static INPUT_NAME_MAX])
+{
+	if (!strcmp(path, "-"))
+		return "standard input";
+	snprintf(buf, INPUT_NAME_MAX, "'%s'", path);
+	return buf;
+}
+
 int input_read(const char *path, struct input *ret)
 {
+	char name[INPUT_NAME_MAX];
 	struct buffer b = { 0 };
 	int r = read_path(path, &b);
 
@@ -130,11 +139,11 @@ int input_read(const char *path, struct input *ret)
 	}
 	vec_free(&b);
 	if (r == -ENODATA)
-		log_error("'%s' is empty", path);
+		log_error("%s is empty", input_name(path, name));
 	else if (r == -EBADMSG)
-		log_error("'%s' is packed by gzip, and damaged", path);
+		log_error("%s is packed by gzip, and damaged", input_name(path, name));
 	else
-		log_err(r, "cannot read '%s'", path);
+		log_err(r, "cannot read %s", input_name(path, name));
 	return r;
 }
 

@@ -4,6 +4,9 @@
 
 #include "export/export.h"
 
+/* Of a path with its quotes; longer ones are cut. */
+enum { INPUT_NAME_MAX = 4096 };
+
 struct input {
 	char *data;
 	size_t size;
@@ -14,6 +17,8 @@ struct input {
  * empty; -EFBIG; -EBADMSG: the packed data is damaged; or what open() and read() say.
  */
 int input_read(const char *path, struct input *ret);
+/* What messages call it: "'a.perf'", "standard input". */
+const char *input_name(const char *path, char buf[static INPUT_NAME_MAX]);
 void input_fini(struct input *input);
 /* By the extension, one of gzip left out of account; NULL: it says nothing. */
 const struct export_ops *input_format_by_path(const char *path);

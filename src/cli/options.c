@@ -63,9 +63,13 @@ static int set_number(const struct parser *p, const struct option_spec *spec, co
 
 	errno = 0;
 	n = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || n < spec->min || n > spec->max)
+	if (!isdigit((unsigned char)*text) || *end || errno || n < spec->min || n > spec->max) {
+		if (spec->max_name)
+			return complain(p, spec, text, "a whole number from %" PRIu64 " to %s",
+					spec->min, spec->max_name);
 		return complain(p, spec, text, "a whole number from %" PRIu64 " to %" PRIu64,
 				spec->min, spec->max);
+	}
 	*(uint32_t *)(p->values + spec->offset) = (uint32_t)n;
 	return 0;
 }

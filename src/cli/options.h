@@ -35,7 +35,8 @@ struct option_spec {
 	enum option_type type;
 	size_t offset; /* of the value in the command's options struct */
 	uint64_t min, max;
-	bool hidden; /* for tests: works, but is not in the help */
+	const char *max_name; /* what bounds it, if that is not `max` but the machine */
+	bool hidden;	      /* for tests: works, but is not in the help */
 };
 
 #define OPTIONS_END                                                                                \

@@ -8,7 +8,7 @@
 
 struct values {
 	bool flag;
-	uint32_t number;
+	uint32_t number, rate;
 	double seconds;
 	uint64_t size;
 	const char *string;
@@ -20,6 +20,8 @@ struct values {
 static const struct option_spec specs[] = {
 	{ 'q', "flag", NULL, NULL, "a flag", OPTION_FLAG, AT(flag) },
 	{ 'n', "number", "N", "99", "a number", OPTION_NUMBER, AT(number), .min = 1, .max = 1000 },
+	{ 'r', "rate", "R", NULL, "a rate", OPTION_NUMBER, AT(rate), .min = 1, .max = UINT32_MAX,
+	  .max_name = "what the machine takes" },
 	{ 's', "seconds", "S", NULL, "seconds", OPTION_SECONDS, AT(seconds), .max = 3600 },
 	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .min = 16 << 20,
 	  .max = 1ul << 30 },
@@ -131,6 +133,8 @@ static const struct {
 	{ { "test", "-n", "3x" }, "not '3x'" },
 	{ { "test", "-n", "" }, "not ''" },
 	{ { "test", "-n", "99999999999999999999999" }, "not '9999" },
+	{ { "test", "-r", "0" }, "a whole number from 1 to what the machine takes, not '0'" },
+	{ { "test", "-r", "4294967296" }, "to what the machine takes, not '4294967296'" },
 	{ { "test", "-n" }, "--number needs N" },
 	{ { "test", "--number" }, "--number needs N" },
 	{ { "test", "-s", "0" }, "seconds from 0.001 to 3600" },

@@ -8,6 +8,25 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+
+bool output_is_folder(const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "-") && !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* What messages say before and behind the path. */
+static const char *quote(const char *path)
+{
+	return strcmp(path, "-") ? "'" : "";
+}
+
+static const char *shown(const char *path)
+{
+	return strcmp(path, "-") ? path : "standard output";
+}
 
 int output_open(const char *path, struct output *ret)
 {
@@ -16,7 +35,8 @@ int output_open(const char *path, struct output *ret)
 
 	r = path ? export_file_open(path, &file) : 0;
 	if (r < 0)
-		return log_err(r, "cannot write '%s', choose another place", path);
+		return log_err(r, "cannot write %s%s%s, choose another place", quote(path),
+			       shown(path), quote(path));
 	*ret = (struct output){ .path = path, .file = file };
 	return 0;
 }
@@ -88,8 +108,8 @@ int output_write_profile(struct output *output, const struct export_ops *format,
 	if (r == -EINTR)
 		log_error("gave up writing '%s'; it is as it was before", output->path);
 	else if (r < 0)
-		log_err(r, "cannot write '%s'%s", output->path,
-			output->is_copy ? "" : ", the recording is lost");
+		log_err(r, "cannot write %s%s%s%s", quote(output->path), shown(output->path),
+			quote(output->path), output->is_copy ? "" : ", the recording is lost");
 	return r;
 }
 
@@ -109,6 +129,7 @@ int output_write_stats(struct output *output, const struct recorder_stats *stats
 	arg_stats = stats;
 	r = export_file_commit(output->file, &stats_format, NULL, NULL);
 	if (r < 0)
-		log_err(r, "cannot write '%s'", output->path);
+		log_err(r, "cannot write %s%s%s", quote(output->path), shown(output->path),
+			quote(output->path));
 	return r;
 }

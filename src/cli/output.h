@@ -16,6 +16,8 @@ struct output {
 
 /* 0 or negative errno. A `path` of NULL is no output: 0. */
 int output_open(const char *path, struct output *ret);
+/* `path` is no file that could be written, but a folder. */
+bool output_is_folder(const char *path);
 void output_fini(struct output *output);
 /*
  * Writes the profile. SIGINT and SIGTERM meanwhile: the first gets a line that we are writing, the

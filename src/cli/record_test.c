@@ -194,6 +194,7 @@ TEST(outputs_are_proved_before_the_recording)
 	assert_one_line(sonde("record -o no/such/x.folded -- touch ran"), 1,
 			"cannot write 'no/such/x.folded'");
 	assert_one_line(sonde("record -f folded -o / -- touch ran"), 1, "cannot write '/'");
+	assert_one_line(sonde("record -o /tmp -- touch ran"), 2, "'/tmp' is a folder");
 	assert_one_line(sonde("record -f folded -o a --stats /no/such -- touch ran"), 1,
 			"cannot write '/no/such'");
 	ASSERT(access("ran", F_OK) < 0);

@@ -103,12 +103,13 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 {
 	uint64_t truncated[STOP_MAX_];
 
-	fprintf(out, "sonde: %" PRIu64 " samples in %.1f s at %" PRIu32 " Hz: ", stats->samples,
-		stats->duration_s, stats->frequency_hz);
+	fprintf(out, "sonde: %" PRIu64 " sample%s in %.1f s at %" PRIu32 " Hz: ", stats->samples,
+		stats->samples == 1 ? "" : "s", stats->duration_s, stats->frequency_hz);
 	if (stats->samples)
 		fprintf(out, "%.2f %% complete, ", stats_complete_percent(stats));
-	fprintf(out, "%" PRIu64 " lost; %" PRIu64 " processes, %" PRIu64 " files\n",
-		stats_lost_samples(stats), stats->processes, stats->files);
+	fprintf(out, "%" PRIu64 " lost; %" PRIu64 " process%s, %" PRIu64 " file%s\n",
+		stats_lost_samples(stats), stats->processes, stats->processes == 1 ? "" : "es",
+		stats->files, stats->files == 1 ? "" : "s");
 	fputs("sonde: cost: ", out);
 	if (stats->bpf_ns_per_sample > 0)
 		fprintf(out, "%.0f ns a sample in the kernel, ", stats->bpf_ns_per_sample);
@@ -127,7 +128,11 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 
 void stats_format_progress(const struct recorder_stats *stats, char *buf, size_t size)
 {
-	snprintf(buf, size, "%.1f s  %" PRIu64 " samples  %.2f %% complete  %" PRIu64 " lost",
-		 stats->duration_s, stats->samples, stats_complete_percent(stats),
-		 stats_lost_samples(stats));
+	char complete[32] = "";
+
+	if (stats->samples)
+		snprintf(complete, sizeof(complete), "  %.2f %% complete",
+			 stats_complete_percent(stats));
+	snprintf(buf, size, "%.1f s  %" PRIu64 " samples%s  %" PRIu64 " lost", stats->duration_s,
+		 stats->samples, complete, stats_lost_samples(stats));
 }

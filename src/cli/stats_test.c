@@ -106,6 +106,23 @@ TEST(summary_is_two_lines_and_the_reasons)
 	free(text);
 }
 
+TEST(one_of_a_thing_is_singular)
+{
+	struct recorder_stats stats = {
+		.samples = 1, .complete = 1, .processes = 1, .files = 1, .frequency_hz = 99
+	};
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	stats_print_summary(&stats, out);
+	fclose(out);
+	*strchr(text, '\n') = '\0';
+	ASSERT_STR(text, "sonde: 1 sample in 0.0 s at 99 Hz: 100.00 % complete, 0 lost; 1 process, "
+			 "1 file");
+	free(text);
+}
+
 TEST(every_reason_that_occurred_has_its_sentence)
 {
 	struct recorder_stats stats = example();
@@ -132,7 +149,7 @@ TEST(nothing_recorded_divides_by_nothing)
 
 	ASSERT(stats_complete_percent(&stats) == 100.0);
 	stats_format_progress(&stats, text, sizeof(text));
-	ASSERT_STR(text, "0.0 s  0 samples  100.00 % complete  0 lost");
+	ASSERT_STR(text, "0.0 s  0 samples  0 lost");
 }
 
 TEST(every_lost_reason_has_a_name)

@@ -294,6 +294,12 @@ def test_no_perf_events():
                 "perf", "CONFIG_PERF_EVENTS")
 
 
+def test_the_manual_names_files_and_variables():
+    text = sonde("help", "--man").out
+    for words in ".SH FILES", "/var/cache/sonde", ".SH ENVIRONMENT", "XDG_CACHE_HOME", "NO_COLOR":
+        check(words in text, words)
+
+
 def test_frequency_out_of_range():
     check_error(sonde("record", "-F", "10000000"), 1, "perf_event_max_sample_rate")
 
@@ -389,6 +395,13 @@ def test_closed_pipe():
     process.stdout.close()
     err = process.stderr.read()
     check(process.wait(TIMEOUT) == 1 and "Broken pipe" in err, err)
+    with open("x.folded", "w") as file:
+        file.write("a;b 1\n")
+    for words in ["convert", "x.folded", "-"], ["top", "-b", "2", "--delay", "0.1"]:
+        process = subprocess.Popen([SONDE, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        err = process.stderr.read()
+        check(process.wait(TIMEOUT) == 1 and err.count("\n") == 1 and "standard output: Broken pipe" in err, err)
 
 
 def test_default_output():
@@ -414,8 +427,8 @@ def test_summary_and_stats():
     check(0 < stats["rss_kb"] * 1024 + stats["map_bytes"] < 64 << 20, stats)
     check(sum(count for _, _, count in parse_folded(read("x.folded"))) == stats["samples"], stats)
     lines = run.err.splitlines()
-    check(re.fullmatch(rf"sonde: {stats['samples']} samples in [\d.]+ s at 199 Hz: [\d.]+ % complete, "
-                       r"\d+ lost; \d+ processes, \d+ files", lines[0]), run)
+    check(re.fullmatch(rf"sonde: {stats['samples']} samples? in [\d.]+ s at 199 Hz: [\d.]+ % complete, "
+                       r"\d+ lost; \d+ process(?:es)?, \d+ files?", lines[0]), run)
     check(re.fullmatch(r"sonde: cost: \d+ ns a sample in the kernel, [\d.]+ MB of memory, "
                        r"[\d.]+ MB of BPF maps", lines[1]), run)
     check(run.out == "", run)

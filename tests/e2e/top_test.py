@@ -222,7 +222,13 @@ def test_pauses():
 
 def test_begins_anew_and_helps():
     def body(window, workload):
+        def samples(text):
+            found = re.search(r" (\d+) samples?,", text)
+            return int(found[1]) if found else 0
+        before = samples(window.wait("many samples", lambda text: samples(text) >= 2000))
         window.type("r")
+        text = window.wait("fewer samples", lambda text: "sonde top" in text and samples(text) < before)
+        check(samples(text) or "complete" not in text, text)
         window.wait_for("hot_function_one")
         window.type("?")
         window.wait_for("pause")

@@ -463,18 +463,20 @@ def test_files_that_are_not_what_they_should_be():
     Path("bad.folded").write_text("a;b 1\nno count\n")
     Path("random").write_bytes(bytes(range(256)) * 9)
     check_refused(1, "'empty.folded' is empty", "empty.folded", "-")
-    check_refused(1, "'-' is empty", "-", "-", stdin="")
+    check_refused(1, "standard input is empty", "-", "-", stdin="")
     check_refused(1, "cannot read 'nofile': No such file", "nofile", "-")
     check_refused(1, "Is a directory", ".", "-", "--from", "folded")
-    check_refused(1, "'bad.folded' is not folded: line 2: there is no whole count", "bad.folded", "-")
+    check_refused(1, "cannot read 'bad.folded' as folded: line 2: there is no whole count", "bad.folded", "-")
     check_refused(1, "cannot tell the format of 'random'", "random", "-")
     for name in READABLE:
-        check_refused(1, f"'random' is not {name}: ", "random", "-", "--from", name)
+        check_refused(1, f"cannot read 'random' as {name}: ", "random", "-", "--from", name)
     check_refused(1, "cannot write '/nowhere/x.folded'", "in.perf", "/nowhere/x.folded")
     check_refused(1, "No space left", "in.perf", "/dev/full", "-f", "perf")
     packed = gzip.compress((PERF * 1000).encode())
     Path("cut.perf.gz").write_bytes(packed[:-20])
     check_refused(1, "packed by gzip, and damaged", "cut.perf.gz", "-")
+    check_refused(1, "cannot read standard input as perf: cut off at line 2", "-", "-", "--from", "perf",
+                  stdin=PERF.rstrip("\n"))
 
 
 def test_the_content_counts_more_than_the_extension():
