@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/ioprio.h>
 #include <poll.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +48,7 @@ struct launch {
 	char *argv[ARGS_MAX];
 	char *path, *key;
 	int argc;
-	char *const *builder;
+	char program[PATH_MAX]; /* "": fork */
 };
 
 static void launch_fini(struct launch *l)
@@ -65,13 +67,37 @@ static int add_text(struct launch *l, char **slot, const char *key, const char *
 	return 0;
 }
 
+/*
+ * The program by its own name: run as /proc/self/exe it would be "exe" in lists of processes and
+ * in recordings, until it has got to main(). That is right also if the file has been replaced.
+ */
+static int find_program(const char *builder, char ret[static PATH_MAX])
+{
+	struct stat st, named;
+	ssize_t n = -1;
+
+	if (!strcmp(builder, "/proc/self/exe"))
+		n = readlink(builder, ret, PATH_MAX);
+	if (n > 0 && n < PATH_MAX) {
+		ret[n] = '\0';
+		if (!stat(builder, &st) && !stat(ret, &named) && st.st_dev == named.st_dev &&
+		    st.st_ino == named.st_ino)
+			return 0;
+	}
+	return snprintf(ret, PATH_MAX, "%s", builder) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int prepare(struct launch *l, const struct symbol_child_spec *spec)
 {
 	static char name[] = "build-symbols";
 	size_t i;
 	int r;
 
-	l->builder = spec->builder;
+	if (spec->builder) {
+		r = find_program(spec->builder[0], l->program);
+		if (r)
+			return r;
+	}
 	if (!spec->builder)
 		l->argv[l->argc++] = name;
 	for (i = 0; spec->builder && spec->builder[i]; i++) {
@@ -141,8 +167,9 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 			fcntl(i, F_SETFD, 0);
 	syscall(SYS_close_range, ELF_FD + l->nr_fds, ~0U, 0);
 	hold_lifeline();
-	if (!l->builder)
+	if (!*l->program)
 		_exit(symbol_store_builder_main(l->argc, l->argv));
+	execv(l->program, l->argv);
 	execv(l->argv[0], l->argv);
 	_exit(SYMBOL_CHILD_FAILED);
 }
@@ -285,6 +312,8 @@ static void restrict_self(const struct task *task)
 	set_limit(RLIMIT_CPU, SYMBOL_CHILD_CPU_S, CPU_GRACE_S);
 #ifndef __SANITIZE_ADDRESS__
 	set_limit(RLIMIT_AS, task->memory, 0);
+#else
+	(void)task;
 #endif
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,34 @@ TEST(it_has_a_name)
 	ASSERT_STR(comm, SYMBOL_CHILD_NAME "\n");
 	ASSERT_OK(symbol_child_end(&child, false, &status));
 	ASSERT_EQ(status, 0);
+}
+
+static char self[] = "/proc/self/exe", say_name[] = "say-name";
+
+/* This program, when it is the builder: says what it is called before main(). */
+__attribute__((constructor)) static void be_builder(int argc, char **argv)
+{
+	char comm[16] = "";
+
+	if (argc < 2 || strcmp(argv[1], say_name))
+		return;
+	prctl(PR_GET_NAME, comm);
+	dprintf(5, "%s\n", comm);
+	_exit(0);
+}
+
+/* Also between exec and main(): a recording has samples of that, too. */
+TEST(it_is_never_called_exe)
+{
+	char *argv[] = { self, say_name, NULL }, said[64] = "", own[16] = "";
+	struct symbol_child child = start(argv);
+	int status;
+
+	ASSERT_EQ(status_of(child.pid), 0);
+	ASSERT(read(child.messages, said, sizeof(said) - 1) > 0);
+	memcpy(own, "symbol_child_test", sizeof(own) - 1);
+	ASSERT(!strncmp(said, own, strlen(own)));
+	ASSERT_OK(symbol_child_end(&child, false, &status));
 }
 
 /* One that goes on for ever; it says when it has begun. */
