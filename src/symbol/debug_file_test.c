@@ -42,8 +42,8 @@ __attribute__((format(printf, 1, 2))) static void run(const char *format, ...)
 		/* Paths in debug information are as if the root were "/". */
 		"gcc_() { gcc -fdebug-prefix-map=$D= -Wl,--build-id \"$@\"; }\n"
 		"id_of() { readelf -nW \"$1\" 2>/dev/null | sed -n 's/.*Build ID: //p'; }\n"
-		"by_id() { i=$(id_of \"$1\"); p=usr/lib/debug/.build-id/$(expr substr $i 1 2); "
-		"mkdir -p $p; echo $p/$(expr substr $i 3 99).debug; }\n";
+		"by_id() { i=$(id_of \"$1\"); p=usr/lib/debug/.build-id/$(echo $i | cut -c1-2); "
+		"mkdir -p $p; echo $p/$(echo $i | cut -c3-).debug; }\n";
 	char script[8192];
 	int n = snprintf(script, sizeof(script), "cd %s && %s", dir, helpers);
 	va_list args;
