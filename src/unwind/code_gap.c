@@ -21,6 +21,8 @@ enum {
 	TRAMPOLINE_SIZE = 32,
 	/* With a nop or endbr64 before it, and a trap behind it. */
 	RESTORER_SIZE_MAX = 16,
+	RESTORERS_MAX = 8,	  /* in code too large to be scanned; real programs have one */
+	SEARCH_PIECE = 256 << 10, /* of such code */
 	EPILOGUE_SIZE = 64,
 	SMALL_TEXT_MAX = 4 << 20, /* a C library, or a static program of ordinary size */
 };
@@ -134,6 +136,7 @@ void code_gaps_fini(struct code_gaps *gaps)
 void code_gaps_reset(struct code_gaps *gaps)
 {
 	gaps->budget = SCAN_BYTES_MAX;
+	gaps->nr_restorers = 0;
 	gaps->error = 0;
 }
 
@@ -338,10 +341,71 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
+static bool contains(uint64_t start, uint64_t end, uint64_t addr)
+{
+	return addr >= start && addr < end;
+}
+
+/*
+ * Where in code that is too large to be scanned a signal trampoline is, by its bytes at an aligned
+ * address: a stripped Go program's, mostly. `end` if there is none.
+ */
+static uint64_t find_restorer(const struct code_gaps *gaps, uint64_t start, uint64_t end,
+			      size_t *ret_len)
+{
+	_cleanup_free_ uint8_t *code = NULL;
+	uint64_t at = (start + FUNCTION_ALIGN - 1) & -(uint64_t)FUNCTION_ALIGN;
+
+	/* Libraries leave signals to the C library. */
+	if (!gaps->elf->entry || gaps->nr_restorers == RESTORERS_MAX)
+		return end;
+	code = malloc(SEARCH_PIECE);
+	while (code && at >= start && at < end) {
+		size_t size = end - at < SEARCH_PIECE ? end - at : SEARCH_PIECE;
+
+		if (elf_file_read_vaddr(gaps->elf, at, code, size) < 0)
+			break;
+		for (size_t i = 0; i < size; i += FUNCTION_ALIGN) {
+			*ret_len = gaps->arch.trampoline(code + i, size - i);
+			if (*ret_len)
+				return at + i;
+		}
+		at += size;
+	}
+	return end;
+}
+
+static void cover_by_frame_pointer(struct code_gaps *gaps, uint64_t start, uint64_t end)
 {
 	uint64_t entry = gaps->elf->entry;
-	bool has_entry = entry >= start && entry < end;
+
+	add(gaps, start, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	if (!contains(start, end, entry))
+		return;
+	add(gaps, entry, (struct unwind_rule){ .cfa = CFA_END });
+	if (end - entry > ENTRY_SIZE)
+		add(gaps, entry + ENTRY_SIZE, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+}
+
+static void cover_large(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	while (start < end) {
+		size_t len = 0;
+		uint64_t restorer = find_restorer(gaps, start, end, &len);
+
+		cover_by_frame_pointer(gaps, start, restorer);
+		if (restorer == end)
+			return;
+		gaps->nr_restorers++;
+		/* The walker looks for callers a byte before where they return to. */
+		add(gaps, restorer - (restorer > start), gaps->arch.signal);
+		start = restorer + len;
+	}
+}
+
+static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	bool has_entry = contains(start, end, gaps->elf->entry);
 	int r;
 
 	if (end == gaps->context_start && end - start > 1) {
@@ -358,12 +422,7 @@ static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 			gaps->error = r;
 		return;
 	}
-	add(gaps, start, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
-	if (!has_entry)
-		return;
-	add(gaps, entry, (struct unwind_rule){ .cfa = CFA_END });
-	if (end - entry > ENTRY_SIZE)
-		add(gaps, entry + ENTRY_SIZE, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	cover_large(gaps, start, end);
 }
 
 /* The first section that ends behind `addr`. */

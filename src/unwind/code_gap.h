@@ -16,9 +16,10 @@ struct code_gaps {
 	struct scan_arch arch;
 	const struct elf_section **sections; /* executable ones, by address */
 	size_t nr_sections;
-	uint64_t context_start; /* glibc's __start_context, 0: none */
-	bool is_small_program;	/* each of its functions can be looked at */
-	size_t budget;		/* bytes that may still be scanned */
+	uint64_t context_start;	   /* glibc's __start_context, 0: none */
+	bool is_small_program;	   /* each of its functions can be looked at */
+	size_t budget;		   /* bytes that may still be scanned */
+	unsigned int nr_restorers; /* found in what could not be */
 	bool symbols_read;
 	struct elf_symbols symbols;
 	int error;

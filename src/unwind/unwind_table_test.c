@@ -413,6 +413,42 @@ TEST(a_restorer_may_be_the_first_code)
 	expect(TEXT, CFA_REG, X86_RSP, 8);
 }
 
+/* A stripped Go program: megabytes of code that nothing describes. */
+TEST(signal_trampolines_in_code_too_large_to_be_scanned)
+{
+	enum { LARGE = 3 << 20, AT = TEXT + 0x155560, ENTRY = TEXT + 0x200000 };
+	static uint8_t code[LARGE];
+	static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+	memset(code, 0xcc, sizeof(code));
+	memcpy(code + (AT - TEXT), restorer, sizeof(restorer));
+	memcpy(code + (AT - TEXT) + 0x101, restorer, sizeof(restorer)); /* no function's begin */
+	for (int pass = 0; pass < 2; pass++) {
+		struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+		unsigned int s = elf_writer_section(w, ".text", SHT_PROGBITS,
+						    SHF_ALLOC | SHF_EXECINSTR, TEXT, code, LARGE);
+		size_t size;
+		void *image;
+
+		elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+		image = elf_writer_finish(w, &size);
+		elf_image_header(image)->e_entry = pass ? ENTRY : 0;
+		build(image, size);
+		expect(TEXT, CFA_FRAME_POINTER, 0, 0);
+		expect(AT - 2, CFA_FRAME_POINTER, 0, 0);
+		if (!pass) { /* a library */
+			expect(AT, CFA_FRAME_POINTER, 0, 0);
+			continue;
+		}
+		expect(AT - 1, CFA_SIGNAL, X86_RSP, 40);
+		expect(AT, CFA_SIGNAL, X86_RSP, 40);
+		expect(AT + 9, CFA_FRAME_POINTER, 0, 0);
+		expect(AT + 0x101, CFA_FRAME_POINTER, 0, 0);
+		expect(ENTRY, CFA_END, 0, 0);
+		expect(ENTRY + 0x100, CFA_FRAME_POINTER, 0, 0);
+	}
+}
+
 TEST(plt_sections_without_cfi)
 {
 	static const uint8_t plt[48] = {
