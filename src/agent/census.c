@@ -28,6 +28,7 @@ void census_init(struct census *c, struct profile *profile)
 void census_fini(struct census *c)
 {
 	map_fini(&c->by_pid);
+	map_fini(&c->by_tid);
 }
 
 /* Writes what /proc says; a process that is gone stays without. */
@@ -74,12 +75,35 @@ static int find_process(struct census *c, int32_t pid, const char *comm, uint32_
 	return added->name ? 0 : profile_string(c->profile, comm, &added->name);
 }
 
+/*
+ * A thread that the profile did not have. One that only got another name began with it, which
+ * nobody heard of: its start stays 0. Main threads live as long as their process.
+ */
+static void describe_thread(struct census *c, uint32_t thread)
+{
+	struct profile_thread *t = &c->profile->threads.items[thread], *before;
+	uint64_t *found = map_get(&c->by_tid, (uint32_t)t->tid);
+
+	if (t->tid == c->profile->processes.items[t->process].pid)
+		return;
+	before = found ? &c->profile->threads.items[*found] : NULL;
+	if (!before || before->process != t->process || before->end_ns)
+		(void)proc_start_read(t->tid, &t->start_ns);
+	if (map_put(&c->by_tid, (uint32_t)t->tid, thread))
+		log_debug("the end of thread %d will not be seen: out of memory", t->tid);
+}
+
 int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret)
 {
 	uint32_t process;
+	size_t nr = c->profile->threads.nr;
 	int r = find_process(c, pid, comm, &process);
 
-	return r ? r : profile_add_thread(c->profile, process, tid, comm, ret);
+	if (!r)
+		r = profile_add_thread(c->profile, process, tid, comm, ret);
+	if (!r && c->profile->threads.nr > nr)
+		describe_thread(c, *ret);
+	return r;
 }
 
 int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const char *comm,
@@ -90,13 +114,25 @@ int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const 
 	return found ? profile_find_thread(c->profile, (uint32_t)*found, tid, comm, ret) : -ENOENT;
 }
 
+static void end_thread(struct census *c, const struct side_event *event)
+{
+	uint64_t *found = map_get(&c->by_tid, (uint32_t)event->tid);
+	struct profile_thread *t = found ? &c->profile->threads.items[*found] : NULL;
+
+	/* It may be another process's by now, whose thread was never sampled. */
+	if (t && c->profile->processes.items[t->process].pid == event->pid)
+		t->end_ns = event->time_ns + c->wall_offset_ns;
+}
+
 void census_on_event(struct census *c, const struct side_event *event)
 {
 	uint64_t *found = map_get(&c->by_pid, (uint32_t)event->pid);
 
 	if (!found)
 		return;
-	if (event->type == SIDE_EXEC)
+	if (event->type == SIDE_THREAD_EXIT)
+		end_thread(c, event);
+	else if (event->type == SIDE_EXEC)
 		*found |= CENSUS_NEW_IMAGE;
 	else if (event->type == SIDE_EXIT)
 		c->profile->processes.items[(uint32_t)*found].end_ns =
@@ -108,4 +144,5 @@ void census_on_event(struct census *c, const struct side_event *event)
 void census_forget(struct census *c)
 {
 	map_clear(&c->by_pid);
+	map_clear(&c->by_tid);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who was sampled: turns PID, TID and comm of a sample into the profile's thread, and keeps what is
- * known of the processes (executable, user, container, lifetime). A process is looked at in /proc
- * once, when its first sample comes, and again after an exec.
+ * known of the processes (executable, user, container, lifetime) and threads (lifetime). They are
+ * looked at in /proc once, when the first sample comes, and processes again after an exec.
  */
 #pragma once
 
@@ -13,6 +13,7 @@
 struct census {
 	struct profile *profile; /* borrowed */
 	struct map by_pid;	 /* -> the profile's number of the process, and CENSUS_* */
+	struct map by_tid;	 /* -> the profile's number of the thread; main ones not */
 	uint64_t last_key;
 	uint64_t wall_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 };
@@ -24,7 +25,7 @@ int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, 
 /* The same if process and thread are known; else -ENOENT: nothing is added. */
 int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const char *comm,
 			uint32_t *ret);
-/* A fork, exec or exit: the PID is another process, has another image, or has ended. */
+/* A fork, exec or exit: the PID is another process, has another image, or it or a thread ended. */
 void census_on_event(struct census *c, const struct side_event *event);
 /* The profile was cleared: it forgot its processes. */
 void census_forget(struct census *c);

@@ -563,22 +563,39 @@ static int64_t since_start(const struct writer *w, uint64_t time_ns)
 	return (int64_t)(time_ns - w->p->start_ns);
 }
 
-static void put_times(struct writer *w, const struct profile_process *process, bool is_main,
-		      int64_t first_sample_ns)
+static void put_end(struct writer *w, const char *key, uint64_t end_ns, int64_t not_before)
 {
-	int64_t start_ns = process->start_ns ? since_start(w, process->start_ns) : 0;
+	int64_t since = since_start(w, end_ns);
 
+	fputs(key, w->out);
+	if (end_ns)
+		json_put_ms(w->out, since > not_before ? since : not_before);
+	else
+		fputs("null", w->out);
+}
+
+/*
+ * A main thread lives as long as its process. Of others whose start is not known the first sample
+ * is. What /proc says of a start is exact to a tick; and a TID may come again with the same name:
+ * no sample is outside of its thread's life.
+ */
+static void put_times(struct writer *w, uint32_t thread, bool is_main, int64_t first_sample_ns,
+		      int64_t last_sample_ns)
+{
+	const struct profile_thread *t = &w->p->threads.items[thread];
+	const struct profile_process *process = &w->p->processes.items[t->process];
+	int64_t start_ns = process->start_ns ? since_start(w, process->start_ns) : 0;
+	int64_t thread_ns = t->start_ns ? since_start(w, t->start_ns) : first_sample_ns;
+	uint64_t end_ns = t->end_ns && !is_main ? t->end_ns : process->end_ns;
+
+	if (thread_ns > first_sample_ns)
+		thread_ns = first_sample_ns;
 	fputs(",\"processStartupTime\":", w->out);
 	json_put_ms(w->out, start_ns);
 	fputs(",\"registerTime\":", w->out);
-	json_put_ms(w->out, is_main ? start_ns : first_sample_ns);
-	for (int i = 0; i < 2; i++) {
-		fputs(i ? ",\"unregisterTime\":" : ",\"processShutdownTime\":", w->out);
-		if (process->end_ns)
-			json_put_ms(w->out, since_start(w, process->end_ns));
-		else
-			fputs("null", w->out);
-	}
+	json_put_ms(w->out, is_main ? start_ns : thread_ns);
+	put_end(w, ",\"processShutdownTime\":", process->end_ns, INT64_MIN);
+	put_end(w, ",\"unregisterTime\":", end_ns, is_main ? INT64_MIN : last_sample_ns);
 }
 
 /* How often this number came before; counts it. */
@@ -664,7 +681,8 @@ static int put_thread(struct writer *w, struct thread_ids *ids, uint32_t thread)
 		r = put_ids(w, ids, thread, &is_main);
 	if (r)
 		return r;
-	put_times(w, process, is_main, nr ? (int64_t)event(w, first)->time_ns : 0);
+	put_times(w, thread, is_main, nr ? (int64_t)event(w, first)->time_ns : 0,
+		  nr ? (int64_t)event(w, first + nr - 1)->time_ns : INT64_MIN);
 	fputs(",\n\"markers\":{\"length\":0,\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":"
 	      "[],\"phase\":[],\"category\":[]},\n",
 	      w->out);

@@ -166,6 +166,45 @@ TEST(firefox_tables_say_what_the_stacks_are)
 	profile_fini(&p);
 }
 
+TEST(firefox_threads_live_as_long_as_they_did)
+{
+	static const struct {
+		int64_t start_ns, end_ns; /* since the recording's; 0: not known */
+		const char *text;
+	} lives[] = {
+		{ -2500000, 9500000,
+		  "\"registerTime\":-2.5,\"processShutdownTime\":8,"
+		  "\"unregisterTime\":9.5" },
+		{ 0, 0, "\"registerTime\":2,\"processShutdownTime\":8,\"unregisterTime\":8" },
+		/* No sample lies outside. */
+		{ 2500000, 4500000,
+		  "\"registerTime\":2,\"processShutdownTime\":8,"
+		  "\"unregisterTime\":5" },
+	};
+
+	for (size_t i = 0; i < sizeof(lives) / sizeof(*lives); i++) {
+		_cleanup_free_ char *text = NULL;
+		struct profile p;
+		uint32_t s, thread;
+		size_t size;
+
+		ASSERT_OK(profile_init(&p));
+		p.start_ns = 1700000000123000000;
+		thread = test_thread(&p, 7, 8, "worker");
+		p.processes.items[0].end_ns = p.start_ns + 8000000;
+		if (lives[i].start_ns)
+			p.threads.items[thread].start_ns = p.start_ns + (uint64_t)lives[i].start_ns;
+		if (lives[i].end_ns)
+			p.threads.items[thread].end_ns = p.start_ns + (uint64_t)lives[i].end_ns;
+		s = test_sample(&p, thread, STOP_COMPLETE, 2, "a", NULL);
+		ASSERT_OK(profile_add_event(&p, s, 2000000, 0));
+		ASSERT_OK(profile_add_event(&p, s, 5000000, 0));
+		text = test_write(&export_firefox, &p, &size);
+		assert_has(text, lives[i].text);
+		profile_fini(&p);
+	}
+}
+
 /* Where the viewer would take two for one. */
 TEST(firefox_processes_and_threads_have_numbers_of_their_own)
 {

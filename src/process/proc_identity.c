@@ -117,6 +117,16 @@ static uint64_t wall_time(uint64_t ticks)
 	return (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec - now + since_boot;
 }
 
+int proc_start_read(int32_t tid, uint64_t *ret_ns)
+{
+	struct proc_stat stat;
+	int r = proc_stat_read(tid, &stat);
+
+	if (!r)
+		*ret_ns = wall_time(stat.start_time);
+	return r;
+}
+
 int proc_identity_read(int32_t pid, struct proc_identity *ret)
 {
 	_cleanup_free_ char *status = NULL, *cgroup = NULL;

@@ -24,6 +24,9 @@ struct proc_identity {
 /* -ESRCH if there is no such process. */
 int proc_identity_read(int32_t pid, struct proc_identity *ret);
 
+/* When a process, or a thread by its tid, began: CLOCK_REALTIME, to a tick. -ESRCH. */
+int proc_start_read(int32_t tid, uint64_t *ret_ns);
+
 /* /proc/PID/status: parent_pid, vpid, uid and comm of what it says. */
 void proc_status_parse(const char *text, size_t size, struct proc_identity *ret);
 /*

@@ -19,7 +19,8 @@ enum side_event_type {
 	SIDE_COMM, /* tid is called comm from now on (also at exec, after SIDE_EXEC) */
 	SIDE_EXIT, /* the process is gone: its last thread has ended */
 	SIDE_MMAP, /* an executable mapping was made (or mprotected so) */
-	SIDE_LOST, /* the kernel dropped `lost` records: rescan */
+	SIDE_THREAD_EXIT, /* tid, which is not the leader, has ended */
+	SIDE_LOST,	  /* the kernel dropped `lost` records: rescan */
 };
 
 struct side_event {

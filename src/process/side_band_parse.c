@@ -76,14 +76,17 @@ static int parse_task(const struct record *rec, struct side_events *batch)
 		return -EBADMSG;
 	memcpy(&body, rec->body, sizeof(body));
 	/*
-	 * 0 and -1: not in our PID namespace. A new thread has its parent's pid; of exits the
-	 * leader's counts, whether it was the process's end is seen to by side_band_drain().
+	 * 0 and -1: not in our PID namespace. A new thread has its parent's pid. Whether a leader's
+	 * exit was the process's end is seen to by side_band_drain().
 	 */
 	if ((int32_t)body.pid <= 0)
 		return 0;
-	if (rec->type == PERF_RECORD_FORK ? body.pid == body.ppid : body.pid != body.tid)
+	if (rec->type == PERF_RECORD_FORK && body.pid == body.ppid)
 		return 0;
-	event.type = rec->type == PERF_RECORD_FORK ? SIDE_FORK : SIDE_EXIT;
+	if (rec->type == PERF_RECORD_FORK)
+		event.type = SIDE_FORK;
+	else
+		event.type = body.pid == body.tid ? SIDE_EXIT : SIDE_THREAD_EXIT;
 	event.pid = (int32_t)body.pid;
 	event.tid = (int32_t)body.tid;
 	event.parent_pid = (int32_t)body.ppid;

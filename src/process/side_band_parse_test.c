@@ -156,10 +156,22 @@ TEST(reads_each_kind)
 	side_events_fini(&batch);
 }
 
+TEST(ends_of_threads_are_not_those_of_processes)
+{
+	const struct side_event *e;
+
+	put_task(PERF_RECORD_EXIT, 11, 100, 100, 101);
+	ASSERT_OK(parse(ring.nr));
+	e = batch.events.items;
+	ASSERT_EQ(batch.events.nr, 1);
+	ASSERT(e[0].type == SIDE_THREAD_EXIT && e[0].pid == 100 && e[0].tid == 101);
+	ASSERT_EQ(e[0].time_ns, 11);
+	side_events_fini(&batch);
+}
+
 TEST(leaves_out_what_is_no_news)
 {
 	put_task(PERF_RECORD_FORK, 10, 100, 100, 101); /* a thread */
-	put_task(PERF_RECORD_EXIT, 11, 100, 100, 101); /* a thread's end */
 	put_task(PERF_RECORD_FORK, 12, 0, 1, 0);       /* another PID namespace's */
 	put_task(PERF_RECORD_EXIT, 13, UINT32_MAX, 1, UINT32_MAX);
 	put_mmap(14, UINT32_MAX, 0x1000, 0x1000, "[kernel]", PERF_RECORD_MISC_KERNEL);

@@ -198,9 +198,9 @@ static void *rename_thread(void *arg)
 	return NULL;
 }
 
-TEST(threads_have_names_but_neither_fork_nor_exit)
+TEST(threads_have_names_and_an_end_of_their_own)
 {
-	const struct side_event *comm;
+	const struct side_event *comm, *end;
 	pthread_t thread;
 	pid_t tid;
 
@@ -214,6 +214,9 @@ TEST(threads_have_names_but_neither_fork_nor_exit)
 	ASSERT_PTR_NONNULL(comm = nth(SIDE_COMM, getpid(), 0));
 	ASSERT_EQ(comm->tid, tid);
 	ASSERT_STR(text_of(comm), "worker");
+	ASSERT_PTR_NONNULL(end = nth(SIDE_THREAD_EXIT, getpid(), 0));
+	ASSERT_EQ(end->tid, tid);
+	ASSERT(end->time_ns >= comm->time_ns);
 	stop();
 }
 

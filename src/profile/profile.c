@@ -282,8 +282,10 @@ int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *
 static int64_t find_thread(const struct profile *p, const struct profile_thread *thread,
 			   uint64_t *ret_hash)
 {
-	*ret_hash = XXH3_64bits(thread, sizeof(*thread));
-	return FIND(&p->thread_ids, &p->threads, *ret_hash, !memcmp(item, thread, sizeof(*thread)));
+	const size_t size = offsetof(struct profile_thread, comm) + sizeof(thread->comm);
+
+	*ret_hash = XXH3_64bits(thread, size);
+	return FIND(&p->thread_ids, &p->threads, *ret_hash, !memcmp(item, thread, size));
 }
 
 int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,

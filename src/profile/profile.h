@@ -117,6 +117,8 @@ struct profile_thread {
 	uint32_t process; /* index */
 	int32_t tid;	  /* 0: not known */
 	uint32_t comm;	  /* strtab; a thread that changes it is another one from there on */
+	/* CLOCK_REALTIME; 0: not known. Not part of the identity. */
+	uint64_t start_ns, end_ns;
 };
 
 /* How often a thread was seen with a stack; distinct (thread, stack). */

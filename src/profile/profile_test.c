@@ -139,6 +139,8 @@ TEST(threads_are_told_apart_by_process_tid_and_comm)
 	ASSERT_OK(profile_add_thread(&p, first, 11, "sh", &threads[1]));
 	ASSERT_OK(profile_add_thread(&p, first, 10, "ls", &threads[2]));
 	ASSERT_OK(profile_add_thread(&p, second, 10, "sh", &threads[3]));
+	p.threads.items[threads[0]].start_ns = 5;
+	p.threads.items[threads[0]].end_ns = 6;
 	ASSERT_OK(profile_add_thread(&p, first, 10, "sh", &again));
 	ASSERT_EQ(again, threads[0]);
 	ASSERT_EQ(p.threads.nr, 4);
