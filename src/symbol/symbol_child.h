@@ -51,7 +51,7 @@ struct symbol_child {
 	int lifeline[2];
 };
 
-static const struct symbol_child SYMBOL_CHILD_NONE = { .messages = -1, .lifeline = { -1, -1 } };
+#define SYMBOL_CHILD_NONE ((struct symbol_child){ .messages = -1, .lifeline = { -1, -1 } })
 
 int symbol_child_start(const struct symbol_child_spec *spec, struct symbol_child *ret);
 /* SCHED_IDLE and the like, or as other processes. -EPERM: we may not raise it. */
