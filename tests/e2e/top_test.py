@@ -237,6 +237,24 @@ def test_begins_anew_and_helps():
     on_workload(body)
 
 
+def test_stops_and_goes_on():
+    window = Window("PS1='prompt: ' bash --norc -i")
+    try:
+        window.wait_for("prompt:")
+        window.type(f"{SONDE} top", "Enter")
+        window.wait_for("FUNCTION")
+        window.type("C-z")
+        window.wait("the shell", lambda text: "Stopped" in text and "FUNCTION" not in text)
+        window.type("stty -a | grep -c ' echo '", "Enter")
+        window.wait("an echo", lambda text: re.search(r"(?m)^1$", text))
+        window.type("fg", "Enter")
+        window.wait_for("FUNCTION")
+        window.type("q")
+        window.wait("the shell", lambda text: "FUNCTION" not in text and "prompt:" in text)
+    finally:
+        window.close()
+
+
 def test_follows_the_size():
     def body(window, workload):
         for columns, rows in (30, 8), (140, 40), (10, 3), (100, 24):

@@ -292,6 +292,17 @@ def test_firefox_json_keeps_the_rules_of_its_format():
           "threadCPUDelta")
 
 
+def test_firefox_threads_have_their_lifetimes():
+    sonde("record", "-F", HZ, "-o", "live.firefox.json", "--", recording() / "work", 0.3)
+    threads = json.loads(Path("live.firefox.json").read_text())["threads"]
+    deep = next(t for t in threads if t["name"] == "deep one")
+    main = next(t for t in threads if t["pid"] == deep["pid"] and t["isMainThread"])
+    times = deep["samples"]["time"]
+    check(not deep["isMainThread"], "deep one is a thread")
+    check(main["registerTime"] <= deep["registerTime"] < times[0], f"its begin: {deep['registerTime']}")
+    check(times[-1] <= deep["unregisterTime"] < main["unregisterTime"], f"its end: {deep['unregisterTime']}")
+
+
 def test_firefox_json_without_times_keeps_them_too():
     sonde("convert", recording() / "recording.folded", "counted.firefox.json")
     check_firefox(json.loads(Path("counted.firefox.json").read_text()))
