@@ -666,7 +666,7 @@ TEST(a_full_disk)
 		      c.last);
 	ASSERT_EQ(count_files(".sym", NULL), 0);
 	ASSERT_EQ(count_files(".tmp", NULL), 0);
-	umount(folder);
+	umount2(folder, MNT_DETACH);
 }
 
 TEST(a_read_only_disk)
@@ -677,7 +677,7 @@ TEST(a_read_only_disk)
 	build_into_cache(2, "b");
 	if (!mount(NULL, folder, NULL, MS_REMOUNT | MS_RDONLY, NULL))
 		expect_works_without(folder, "Read-only");
-	umount(folder);
+	umount2(folder, MNT_DETACH);
 }
 
 /* --- several processes ------------------------------------------------------------------------ */
