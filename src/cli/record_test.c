@@ -37,6 +37,7 @@ static void start(struct run *run, const char *command)
 	char program[4096], text[4096], *args[ARGS_MAX + 1], *save = NULL;
 	int out[2], err[2], nr = 1;
 
+	ASSERT(getenv("SONDE_BUILD_ROOT")); /* meson test sets it */
 	snprintf(program, sizeof(program), "%s/src/cli/sonde_without_recorder",
 		 getenv("SONDE_BUILD_ROOT"));
 	snprintf(text, sizeof(text), "%s", command);
