@@ -139,7 +139,8 @@ static void compare(struct expected *e, const struct line_source *source)
 	ASSERT_EQ(table.version, e->version);
 	compare_files(e, &table);
 	/* Ends come before begins of the same address, and are replaced by them. */
-	qsort(e->rows.items, e->rows.nr, sizeof(*e->rows.items), by_addr);
+	if (e->rows.nr)
+		qsort(e->rows.items, e->rows.nr, sizeof(*e->rows.items), by_addr);
 	for (size_t i = 0; i < e->rows.nr; i++) {
 		if (nr && e->rows.items[nr - 1].addr == e->rows.items[i].addr)
 			nr--;
