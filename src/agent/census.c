@@ -2,27 +2,20 @@
 #include "agent/census.h"
 
 #include "process/proc_identity.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 /* In a value of by_pid beside the process's number. */
 #define CENSUS_NEW_IMAGE (UINT64_C(1) << 32)
 
-static uint64_t ns_of(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 void census_init(struct census *c, struct profile *profile)
 {
 	*c = (struct census){ .profile = profile,
-			      .wall_offset_ns = ns_of(CLOCK_REALTIME) - ns_of(CLOCK_MONOTONIC) };
+			      .wall_offset_ns =
+				      clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) };
 }
 
 void census_fini(struct census *c)

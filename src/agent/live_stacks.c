@@ -8,6 +8,7 @@
 #include "agent/task_iter.h"
 #include "agent/thread_stop.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <elf.h>
@@ -19,7 +20,6 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum {
 	QUIET_ROUNDS = 2, /* before anything else is tried on threads that do not stand still */
@@ -74,14 +74,6 @@ static void taking_fini(struct taking *t)
 	vec_free(&t->wanted);
 	vec_free(&t->pending);
 	vec_free(&t->words);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 static int read_threads(struct taking *t, struct live_threads *ret)

@@ -8,6 +8,7 @@
 #include "agent/recorder_internal.h"
 #include "agent/budget.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 
 enum {
 	TICK_MS = 200,
@@ -30,14 +30,6 @@ enum {
 	RSS_INTERVAL_NS = 1000000000,
 	DRAIN_EVERY = 32, /* samples, of up to 64 KiB and a walk each */
 };
-
-uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* --- process events -------------------------------------------------------------------------- */
 
@@ -643,7 +635,6 @@ static void tear_down(struct recorder *r)
 static int record(struct recorder *r)
 {
 	const struct recorder_options *o = r->options;
-	struct timespec wall;
 	int err, i;
 
 	err = set_up(r);
@@ -653,8 +644,7 @@ static int record(struct recorder *r)
 		err = set_up_loop(r);
 	if (err)
 		return err;
-	clock_gettime(CLOCK_REALTIME, &wall);
-	r->profile->start_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec;
+	r->profile->start_ns = clock_ns(CLOCK_REALTIME);
 	r->profile->frequency_hz = r->options->frequency_hz;
 	r->start_ns = now_ns();
 	publisher_tick(&r->publisher, r->start_ns);

@@ -65,9 +65,6 @@ struct recorder {
 	bool stopping;
 };
 
-/* CLOCK_MONOTONIC */
-uint64_t now_ns(void);
-
 /* Takes one record of the ring into the profile, as of the process events that were applied so far.
  */
 void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);

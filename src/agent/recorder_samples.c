@@ -4,6 +4,7 @@
  * here. All of it against the process's mappings as of the sample's time.
  */
 #include "agent/recorder_internal.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>

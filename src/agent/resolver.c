@@ -2,11 +2,11 @@
 #include "agent/resolver.h"
 #include "symbol/perf_map.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 /* Between two looks at perf maps: so many times what the last one took. */
 enum { ANONYMOUS_PAUSE = 20 };
@@ -218,25 +218,17 @@ static void name_anonymous(struct resolver *r)
 	map_fini(&tried);
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 void resolver_name_anonymous(struct resolver *r)
 {
 	uint64_t begin, end;
 
 	if (!r->anonymous.nr)
 		return;
-	begin = clock_ns();
+	begin = now_ns();
 	if (begin < r->anonymous_at_ns)
 		return;
 	name_anonymous(r);
-	end = clock_ns();
+	end = now_ns();
 	r->anonymous_at_ns = end + ANONYMOUS_PAUSE * (end - begin);
 }
 

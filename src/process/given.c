@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 int process_add(struct process_table *t, int32_t pid, struct process **ret)
 {
@@ -17,7 +18,7 @@ int process_add(struct process_table *t, int32_t pid, struct process **ret)
 
 	if (process_find(t, pid))
 		return -EEXIST;
-	r = process_new(t, pid, process_now_ns(), &proc);
+	r = process_new(t, pid, now_ns(), &proc);
 	if (r)
 		return r;
 	proc->complete = true;
@@ -35,7 +36,7 @@ int process_add_mapping(struct process_table *t, struct process *proc, const str
 	if (r == -ENOSPC)
 		t->nr_mappings_capped++;
 	if (r > 0)
-		process_touch(t, proc, process_now_ns());
+		process_touch(t, proc, now_ns());
 	return r < 0 ? r : 0;
 }
 

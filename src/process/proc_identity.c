@@ -3,6 +3,7 @@
 
 #include "process/proc_stat.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/read_file.h"
 
 #include <ctype.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PROC_FILE_MAX = 64 << 10 };
@@ -108,13 +108,8 @@ static void read_path(int32_t pid, struct proc_identity *ret)
 static uint64_t wall_time(uint64_t ticks)
 {
 	uint64_t since_boot = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
-	struct timespec wall, boot;
-	uint64_t now;
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	now = (uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec;
-	return (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec - now + since_boot;
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
 }
 
 int proc_start_read(int32_t tid, uint64_t *ret_ns)

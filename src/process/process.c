@@ -10,23 +10,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "process/proc_stat.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 /* A fork of a fork of a fork ..., none of which ran a program of its own. */
 enum { FORK_DEPTH_MAX = 32 };
 /* A process that goes on making mappings beyond MAPPINGS_MAX is read again at most that often. */
 #define CROWDED_INTERVAL_NS 1000000000ull
-
-uint64_t process_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 void process_touch(struct process_table *t, struct process *proc, uint64_t when_ns)
 {
@@ -346,7 +338,7 @@ static void replace_mappings(struct process_table *t, struct process *proc,
 static int read_mappings(struct process_table *t, struct process *proc)
 {
 	struct read_state state = { .t = t };
-	uint64_t when_ns = process_now_ns();
+	uint64_t when_ns = now_ns();
 	struct proc_stat stat;
 	int r = proc_stat_read(proc->pid, &stat);
 
@@ -398,7 +390,7 @@ static int inherit_mappings(struct process_table *t, struct process *proc, unsig
 	if (r)
 		return r;
 	proc->complete = true;
-	process_touch(t, proc, process_now_ns());
+	process_touch(t, proc, now_ns());
 	return 0;
 }
 
@@ -431,7 +423,7 @@ int process_get(struct process_table *t, int32_t pid, struct process **ret)
 		return 0;
 	}
 	if (is_new) {
-		r = process_new(t, pid, process_now_ns(), &proc);
+		r = process_new(t, pid, now_ns(), &proc);
 		if (r)
 			return r;
 	}
@@ -463,7 +455,7 @@ static void find_exited(struct process_table *t)
 
 	while ((slot = map_next(&t->by_pid, &i))) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
-		struct side_event event = { process_now_ns(), SIDE_EXIT, .pid = proc->pid };
+		struct side_event event = { now_ns(), SIDE_EXIT, .pid = proc->pid };
 		struct proc_stat stat;
 		int r = proc->exited ? 0 : proc_stat_read(proc->pid, &stat);
 

@@ -41,7 +41,6 @@ struct process_table_private {
 	VEC(struct foreign_root) roots;
 };
 
-uint64_t process_now_ns(void);
 /* The mappings (or something as good) changed. */
 void process_touch(struct process_table *t, struct process *proc, uint64_t when_ns);
 void process_new_image(struct process_table *t, struct process *proc, uint64_t when_ns);

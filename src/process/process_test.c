@@ -10,6 +10,7 @@
 
 #include "process/proc_stat.h"
 #include "test.h"
+#include "util/clock.h"
 
 /* Beyond the largest PID there can be. */
 enum { NOBODY = 5000000, PARENT, CHILD, OTHER };
@@ -343,7 +344,7 @@ TEST(refresh_takes_the_difference)
 TEST(events_from_before_the_reading_are_old_news)
 {
 	struct process *proc;
-	uint64_t before = process_now_ns(), addr = 0x10000;
+	uint64_t before = now_ns(), addr = 0x10000;
 	size_t nr;
 
 	start();
@@ -356,7 +357,7 @@ TEST(events_from_before_the_reading_are_old_news)
 	ASSERT_EQ(proc->mappings.nr, nr);
 	ASSERT_PTR_NULL(process_mapping(proc, addr));
 	ASSERT_EQ(seen.nr_forgotten, 0);
-	do_mmap(process_now_ns(), getpid(), addr, addr + 0x1000, 7, "/mapped/now");
+	do_mmap(now_ns(), getpid(), addr, addr + 0x1000, 7, "/mapped/now");
 	ASSERT_PTR_NONNULL(process_mapping(proc, addr));
 	process_table_fini(&t);
 }
@@ -370,7 +371,7 @@ TEST(an_exec_that_is_read_before_it_is_told_is_still_a_new_image)
 
 	start();
 	ASSERT_OK(process_get(&t, getpid(), &proc));
-	exec_ns = process_now_ns();
+	exec_ns = now_ns();
 	ASSERT_OK(process_refresh(&t, proc));
 	version = proc->version;
 	do_exec(exec_ns, getpid());
@@ -525,7 +526,7 @@ TEST(mappings_are_bounded_and_what_is_over_is_counted)
 /* munmap is not reported: at the limit, /proc tells which mappings are still there. */
 TEST(at_the_limit_what_is_unmapped_makes_room)
 {
-	uint64_t when = process_now_ns() + 2000000000;
+	uint64_t when = now_ns() + 2000000000;
 	struct process *proc;
 	size_t nr;
 

@@ -16,10 +16,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "process/proc_stat.h"
+#include "util/clock.h"
 #include "util/cpus.h"
 #include "util/log.h"
 #include "util/map.h"
@@ -46,14 +46,6 @@ struct side_band {
 	struct map half_dead; /* pid -> the exit's time */
 	uint64_t lost;	      /* records that we had to drop */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static void ring_close(struct side_band *sb, struct side_ring *ring)
 {

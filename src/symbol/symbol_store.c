@@ -8,6 +8,7 @@
 #include "symbol/debug_file.h"
 #include "symbol/symbol_store_internal.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -31,14 +31,6 @@ enum {
 	/* Of options.root, if there is one, among the roots. */
 	SYSROOT = 1,
 };
-
-uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* --- complaints ------------------------------------------------------------------------------- */
 

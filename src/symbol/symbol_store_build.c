@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_store_internal.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

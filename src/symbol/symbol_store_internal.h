@@ -73,7 +73,6 @@ struct symbol_store {
 	bool only_quick;
 };
 
-uint64_t now_ms(void);
 void store_complain(struct symbol_store *s, const char *text);
 /* The same with a text that may be of a hostile file's making. */
 void store_complain_of(struct symbol_store *s, const char *text, size_t len);
