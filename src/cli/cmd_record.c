@@ -7,7 +7,6 @@
 #include "cli/command.h"
 
 #include "agent/recorder.h"
-#include "agent/requirements.h"
 #include "cli/names.h"
 #include "cli/output.h"
 #include "cli/stats.h"
@@ -23,12 +22,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define MIB (UINT64_C(1) << 20)
-
 enum {
-	/* 14 are there with nothing sampled; a quarter is for the profile, a third for the tables.
-	 */
-	MEMORY_LIMIT_MIN_MIB = 32,
 	YEAR_S = 366 * 24 * 3600,
 };
 
@@ -74,7 +68,7 @@ static const struct option_spec record_specs[] = {
 	  "print the N functions with the most samples to standard output at the end",
 	  OPTION_NUMBER, AT(top), .min = 1, .max = 100000 },
 	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
-	  AT(memory_limit), .min = MEMORY_LIMIT_MIN_MIB * MIB, .max = 64 * 1024 * MIB },
+	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
 	{ 0, "max-frames", "N", "1024",
 	  "user frames of a stack, at most 2048; longer ones are truncated", OPTION_NUMBER,
 	  AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
@@ -195,18 +189,6 @@ static int parse(int argc, char **argv, struct recording *rec)
 	return r ? r : check_outputs(o);
 }
 
-static int check_requirements(void)
-{
-	struct requirement_result result;
-	const struct requirement *missing = requirements_first_missing(&result);
-
-	if (!missing)
-		return 0;
-	log_error("cannot record: %s: %s; %s ('sonde doctor' tells more)", missing->name,
-		  result.detail, result.fix);
-	return -ENOTSUP;
-}
-
 /* The machine: what is wrong here is an error. */
 static int prepare(struct recording *rec)
 {
@@ -219,7 +201,7 @@ static int prepare(struct recording *rec)
 	if (!r && rec->command)
 		r = target_check_command(rec->command[0]);
 	if (!r)
-		r = check_requirements();
+		r = target_check_requirements("record");
 	if (!r)
 		r = output_open(o->output, &rec->output);
 	if (!r)

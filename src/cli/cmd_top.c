@@ -7,28 +7,23 @@
 #include "cli/command.h"
 
 #include "agent/recorder.h"
-#include "agent/requirements.h"
 #include "cli/names.h"
 #include "cli/stats.h"
 #include "cli/target.h"
 #include "cli/top.h"
 #include "cli/top_screen.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio_ext.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#define MIB (UINT64_C(1) << 20)
 
 enum {
 	LIVE_MS = 200, /* how late a change of the terminal's size may show */
-	MEMORY_LIMIT_MIN_MIB = 32,
-	PLAIN_ROWS = 20,
 };
 
 struct top_options {
@@ -70,7 +65,7 @@ static const struct option_spec top_specs[] = {
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
 	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
-	  AT(memory_limit), .min = MEMORY_LIMIT_MIN_MIB * MIB, .max = 64 * 1024 * MIB },
+	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
 	OPTIONS_END,
@@ -143,8 +138,6 @@ static int parse(int argc, char **argv, struct top *top)
 
 static int prepare(const struct top_options *o)
 {
-	struct requirement_result result;
-	const struct requirement *missing;
 	int r;
 
 	if (!o->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
@@ -154,25 +147,10 @@ static int prepare(const struct top_options *o)
 	r = target_check_frequency(o->frequency_hz);
 	if (!r)
 		r = target_check_pids(&o->pids);
-	if (r)
-		return r;
-	missing = requirements_first_missing(&result);
-	if (!missing)
-		return 0;
-	log_error("cannot sample: %s: %s; %s ('sonde doctor' tells more)", missing->name,
-		  result.detail, result.fix);
-	return -ENOTSUP;
+	return r ? r : target_check_requirements("sample");
 }
 
 /* --- while it runs ---------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void format_status(const struct top *top, const struct recorder_stats *stats, char *buf,
 			  size_t size)
@@ -211,7 +189,7 @@ static int print_plain(struct top *top, const struct recorder_stats *stats)
 
 static int update(struct top *top, const struct profile *p, uint32_t generation)
 {
-	uint64_t now = clock_ns();
+	uint64_t now = now_ns();
 	double seconds = top->updated_ns ? (double)(now - top->updated_ns) / 1e9 : 0;
 
 	top->updated_ns = now;
@@ -220,8 +198,7 @@ static int update(struct top *top, const struct profile *p, uint32_t generation)
 
 static bool is_time(const struct top *top, const struct recorder_stats *stats)
 {
-	double since =
-		top->shown_ns ? (double)(clock_ns() - top->shown_ns) / 1e9 : stats->duration_s;
+	double since = top->shown_ns ? (double)(now_ns() - top->shown_ns) / 1e9 : stats->duration_s;
 
 	/* The first table as soon as there is something in it. */
 	return since + 0.5 * LIVE_MS / 1000 >= top->options.delay_s ||
@@ -238,7 +215,7 @@ static int obey(struct top *top, enum top_action action, const struct profile *p
 	top->was_paused = paused;
 	if (action != TOP_ACTION_RESET && !goes_on)
 		return 0;
-	top->updated_ns = clock_ns();
+	top->updated_ns = now_ns();
 	if (action != TOP_ACTION_RESET)
 		return top_model_skip(&top->model, p, generation);
 	top->samples_before = stats->samples;
@@ -261,7 +238,7 @@ static enum recorder_live on_live(void *ctx, const struct profile *p,
 	if (!top->error && !top->was_paused && (due || stats->profile_full))
 		top->error = update(top, p, generation);
 	if (due)
-		top->shown_ns = clock_ns();
+		top->shown_ns = now_ns();
 	if (!top->error && top->screen) {
 		format_status(top, stats, status, sizeof(status));
 		top->error = top_screen_draw(top->screen, &top->model, status);

@@ -123,3 +123,15 @@ int target_check_frequency(uint32_t frequency_hz)
 		  frequency_hz, max, frequency_hz);
 	return -ERANGE;
 }
+
+int target_check_requirements(const char *what)
+{
+	struct requirement_result result;
+	const struct requirement *missing = requirements_first_missing(&result);
+
+	if (!missing)
+		return 0;
+	log_error("cannot %s: %s: %s; %s ('sonde doctor' tells more)", what, missing->name,
+		  result.detail, result.fix);
+	return -ENOTSUP;
+}
