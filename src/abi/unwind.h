@@ -72,8 +72,9 @@ enum unwind_cfa {
 	CFA_END = 1,
 	/* CFA = cfa_reg + cfa_off */
 	CFA_REG = 2,
-	/* CFA = *(cfa_reg + cfa_off) + cfa_off2, in bytes (realigned stacks: gcc saves the old CFA)
-	 */
+	/* CFA = *(cfa_reg + cfa_off) + cfa_off2, in bytes (realigned stacks: gcc saves the old
+	 * CFA), or *(cfa_reg + 8 * RULE_INDEX + cfa_off) + cfa_off2 (OpenSSL's x86-64 assembler
+	 * keeps it behind arrays of variable length) */
 	CFA_DEREF = 3,
 	/* CFA = cfa_reg + cfa_off + ((pc & 15) >= cfa_off2 ? 8 : 0): a PLT stub (x86-64) */
 	CFA_PLT = 4,
@@ -119,7 +120,10 @@ enum {
 	 * makecontext()).
 	 */
 	RULE_NO_CALL = 1 << 2,
+	/* Of CFA_DEREF: the register counted in words, or 0 for none: rax (x0) can't be it. */
+	RULE_INDEX_SHIFT = 3,
 };
+#define RULE_INDEX(flags) ((flags) >> RULE_INDEX_SHIFT)
 /* The frame pointer itself is saved where it points to: with the bias that is slot_off -1. */
 enum { UNWIND_FP_SLOTS_BIAS = 8 };
 

@@ -211,8 +211,15 @@ static __always_inline int find_cfa(struct walk *w, const struct unwind_rule *r,
 		if ((w->pc & 15) >= (__u16)r->slot_off[UNWIND_CFA_OFF2_SLOT])
 			*ret += 8;
 	} else if (r->cfa == CFA_DEREF) {
-		int stop = read_stack(w, *ret, ret);
+		__u32 index = RULE_INDEX(r->flags) & (UNWIND_REGS_MAX - 1);
+		int stop;
 
+		if (index) {
+			if (!(w->valid & 1u << index))
+				return STOP_UNKNOWN_REGISTER;
+			*ret += 8 * w->regs[index];
+		}
+		stop = read_stack(w, *ret, ret);
 		if (stop)
 			return stop;
 		*ret += (__s64)r->slot_off[UNWIND_CFA_OFF2_SLOT];

@@ -84,13 +84,15 @@ static int add(struct cfi_value a, struct cfi_value b, struct cfi_value *ret)
 	struct cfi_value t;
 
 	if (a.kind == CFI_VALUE_CONST ||
-	    (a.kind == CFI_VALUE_PC_GE_X8 && b.kind == CFI_VALUE_REG)) {
+	    ((a.kind == CFI_VALUE_PC_GE_X8 || a.kind == CFI_VALUE_REG_X8) &&
+	     b.kind == CFI_VALUE_REG)) {
 		t = a;
 		a = b;
 		b = t;
 	}
 	if (b.kind == CFI_VALUE_CONST) {
-		if (a.kind == CFI_VALUE_REG || a.kind == CFI_VALUE_CONST)
+		if (a.kind == CFI_VALUE_REG || a.kind == CFI_VALUE_REG_X8 ||
+		    a.kind == CFI_VALUE_CONST)
 			a.off = wrap_add(a.off, b.off);
 		else if (a.kind == CFI_VALUE_DEREF || a.kind == CFI_VALUE_PLT)
 			a.off2 = wrap_add(a.off2, b.off);
@@ -100,7 +102,17 @@ static int add(struct cfi_value a, struct cfi_value b, struct cfi_value *ret)
 		return 0;
 	}
 	if (a.kind == CFI_VALUE_REG && b.kind == CFI_VALUE_PC_GE_X8) {
-		*ret = (struct cfi_value){ CFI_VALUE_PLT, a.reg, b.off, a.off };
+		if (a.index)
+			return -ENOTSUP;
+		*ret = (struct cfi_value){
+			.kind = CFI_VALUE_PLT, .reg = a.reg, .off = b.off, .off2 = a.off
+		};
+		return 0;
+	}
+	if (a.kind == CFI_VALUE_REG && b.kind == CFI_VALUE_REG_X8 && !a.index) {
+		a.index = b.reg;
+		a.off = wrap_add(a.off, b.off);
+		*ret = a;
 		return 0;
 	}
 	return -ENOTSUP;
@@ -112,6 +124,10 @@ static int shift_left(struct cfi_value a, uint64_t n, struct cfi_value *ret)
 		a.off = (uint64_t)a.off << n;
 	else if (a.kind == CFI_VALUE_PC_GE && n == 3)
 		a.kind = CFI_VALUE_PC_GE_X8;
+	else if (a.kind == CFI_VALUE_REG && n == 3 && a.reg && a.reg < CFI_REG_CFA && !a.index)
+		a = (struct cfi_value){ .kind = CFI_VALUE_REG_X8,
+					.reg = a.reg,
+					.off = (uint64_t)a.off << 3 };
 	else
 		return -ENOTSUP;
 	*ret = a;
@@ -154,7 +170,7 @@ static int binary(struct expr *e, uint8_t op)
 		return add(a, (struct cfi_value){ .off = wrap_add(~b.off, 1) }, ret);
 	if (op == OP_SHL)
 		return shift_left(a, b.off, ret);
-	if (op == OP_MUL && b.off == 8 && a.kind == CFI_VALUE_PC_GE)
+	if (op == OP_MUL && b.off == 8 && a.kind != CFI_VALUE_CONST)
 		return shift_left(a, 3, ret);
 	if (a.kind == CFI_VALUE_CONST)
 		return binary_const(op, a.off, b.off, ret);

@@ -10,8 +10,9 @@
 
 enum cfi_value_kind {
 	CFI_VALUE_CONST,    /* off */
-	CFI_VALUE_REG,	    /* reg + off */
-	CFI_VALUE_DEREF,    /* *(reg + off) + off2 */
+	CFI_VALUE_REG,	    /* reg + 8 * index + off */
+	CFI_VALUE_REG_X8,   /* 8 * reg + off */
+	CFI_VALUE_DEREF,    /* *(reg + 8 * index + off) + off2 */
 	CFI_VALUE_PC_LOW,   /* pc & 15 */
 	CFI_VALUE_PC_GE,    /* (pc & 15) >= off */
 	CFI_VALUE_PC_GE_X8, /* ((pc & 15) >= off) * 8 */
@@ -24,6 +25,7 @@ struct cfi_value {
 	enum cfi_value_kind kind;
 	uint32_t reg;
 	int64_t off, off2;
+	uint32_t index; /* a register, 0 for none (so register 0 is none) */
 };
 
 /*

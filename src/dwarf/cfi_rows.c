@@ -554,10 +554,15 @@ static int cfa_from_value(const struct cfi_arch *arch, const struct cfi_value *v
 	rule->cfa_reg = v->reg;
 	switch (v->kind) {
 	case CFI_VALUE_REG:
+		if (v->index)
+			return -ENOTSUP;
 		rule->cfa = CFA_REG;
 		break;
 	case CFI_VALUE_DEREF:
+		if (v->index >= arch->nr_regs)
+			return -ENOTSUP;
 		rule->cfa = CFA_DEREF;
+		rule->flags |= (__u8)(v->index << RULE_INDEX_SHIFT);
 		break;
 	case CFI_VALUE_PLT:
 		if (!fits16(v->off) || v->off2 < INT32_MIN || v->off2 > INT32_MAX)
@@ -585,7 +590,7 @@ static int16_t slot_from_value(const struct cfi_arch *arch, const struct unwind_
 			       const struct cfi_value *v, bool *at_fp)
 {
 	*at_fp = false;
-	if (v->kind != CFI_VALUE_REG || v->off < INT32_MIN || v->off > INT32_MAX)
+	if (v->kind != CFI_VALUE_REG || v->index || v->off < INT32_MIN || v->off > INT32_MAX)
 		return SLOT_LOST;
 	if (v->reg == CFI_REG_CFA)
 		return words_or_lost(v->off);

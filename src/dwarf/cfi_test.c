@@ -315,6 +315,24 @@ TEST(realigned_stack)
 	ASSERT_EQ(rows[0].rule.slot_off[0], -1);
 }
 
+TEST(saved_stack_pointer_behind_an_array)
+{
+	/* CFA = *(rsp + 8 + 8 * r9) + 8, as OpenSSL writes it, with mul, and with shl */
+	run_x86(CFI_BYTES(0x0f, 10, 0x77, 8, 0x79, 0, 0x38, 0x1e, 0x22, 0x06, 0x23, 8));
+	expect_cfa(0, FUNCTION, CFA_DEREF, X86_RSP, 8);
+	ASSERT_EQ(rows[0].rule.slot_off[UNWIND_CFA_OFF2_SLOT], 8);
+	ASSERT_EQ(RULE_INDEX(rows[0].rule.flags), 9);
+	run_x86(CFI_BYTES(0x0f, 10, 0x77, 8, 0x79, 1, 0x33, 0x24, 0x22, 0x06, 0x23, 8));
+	expect_cfa(0, FUNCTION, CFA_DEREF, X86_RSP, 16);
+	ASSERT_EQ(RULE_INDEX(rows[0].rule.flags), 9);
+	/* two index registers, and one without what it points to */
+	run_x86(CFI_BYTES(0x0f, 13, 0x77, 8, 0x79, 0, 0x33, 0x24, 0x22, 0x79, 0, 0x33, 0x24, 0x22,
+			  0x06));
+	ASSERT_EQ(rows[0].rule.cfa, CFA_STOP);
+	run_x86(CFI_BYTES(0x0f, 7, 0x77, 8, 0x79, 0, 0x33, 0x24, 0x22));
+	ASSERT_EQ(rows[0].rule.cfa, CFA_STOP);
+}
+
 TEST(expressions_relative_to_a_known_cfa_become_offsets)
 {
 	/* CFA = rbp + 16, rbp at rbp + 0, return address at rbp + 8, or both at CFA - n */

@@ -166,6 +166,7 @@ static uint64_t find_cfa(const struct unwind_rule *rule, uint64_t pc, const uint
 	if (rule->cfa == CFA_PLT && (pc & 15) >= (uint16_t)rule->slot_off[UNWIND_CFA_OFF2_SLOT])
 		cfa += 8;
 	if (rule->cfa == CFA_DEREF) {
+		cfa += RULE_INDEX(rule->flags) ? 8 * regs[RULE_INDEX(rule->flags)] : 0;
 		ASSERT(read_child(cfa, &cfa, 8));
 		cfa += (int64_t)rule->slot_off[UNWIND_CFA_OFF2_SLOT];
 	}
