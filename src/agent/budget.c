@@ -21,7 +21,7 @@ struct budget budget_share(uint64_t limit, size_t fixed)
 		.arena = rest / 8 * 3,
 		.transient = rest / 4,
 		.profile = rest / 4,
-		.batch = rest / 16,
+		.batch = rest / 8,
 	};
 
 	if (b.arena < LEAST)
