@@ -80,6 +80,17 @@ _Static_assert(sizeof(struct sample_full) == 8, "wire size");
 #define FRAME_EXTRA(frame)   ((__u32)((frame) >> 52) & 15)
 #define FRAME_DATA(frame)    ((frame)&FRAME_DATA_MASK)
 
+/*
+ * Any runtime, no further words, data below FRAME_NOTES: no frame, but what is to be said in place
+ * of that runtime's frames.
+ */
+#define NOTE(name, NAME, id, sentence) FRAME_NOTE_##NAME = id,
+enum frame_note {
+#include "abi/frame_notes.def"
+	FRAME_NOTES = 16,
+};
+#undef NOTE
+
 enum {
 	RAW_STACK_MAX =
 		65536, /* a multiple of 4096; deeper stacks are cut while their code is unknown */
@@ -105,4 +116,5 @@ struct sample_raw {
 };
 _Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32, "wire size");
 
-enum { SAMPLE_FRAMES_DEFAULT = 1024, SAMPLE_WORDS_MAX = 2048 };
+/* 900 frames of an old Python, with two C functions each, are 2,700 frames and 3,600 words. */
+enum { SAMPLE_FRAMES_DEFAULT = 4096, SAMPLE_FRAMES_MAX = 4096, SAMPLE_WORDS_MAX = 8192 };

@@ -91,8 +91,12 @@ enum unwind_cfa {
 	 * fp = 0, or a return address of 0, is the thread's first frame.
 	 */
 	CFA_FRAME_POINTER = 6,
+	/* Code that a runtime made (struct unwind_mapping): `cfa_off` is the runtime, whose step
+	 * finds the caller. Never in a file's table. */
+	CFA_RUNTIME = 7,
 };
 
+/* The low two bits of `ra`. */
 enum unwind_ra {
 	/* The return address is at CFA + 8 * ra_off. */
 	RA_AT_CFA = 0,
@@ -130,7 +134,7 @@ enum { UNWIND_FP_SLOTS_BIAS = 8 };
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
 	__u8 cfa_reg;
-	__u8 ra;		      /* enum unwind_ra */
+	__u8 ra;		      /* RULE_RA, RULE_RUNTIME */
 	__u8 flags;		      /* RULE_* */
 	__s32 cfa_off;		      /* bytes */
 	__s16 ra_off;		      /* words of 8 bytes, or a register */
@@ -138,12 +142,22 @@ struct unwind_rule {
 				       */
 };
 _Static_assert(sizeof(struct unwind_rule) == 24, "unwind_rule is a map value");
+#define RULE_RA(rule) ((rule)->ra & 3)
+/* The function runs frames of this runtime (an interpreter's loop): after its own frame they are
+ * this runtime's step to find. 0: none. */
+#define RULE_RUNTIME(rule) ((rule)->ra >> 2)
+#define RULE_RUNTIME_SHIFT 2
 
 /* CFA_DEREF and CFA_PLT: the second offset stands where r10's (x24's) slot is, which is SAME then.
  */
 enum { UNWIND_CFA_OFF2_SLOT = UNWIND_SLOTS - 1 };
 
-/* Rules live in one array; number 0 is always { CFA_STOP, STOP_NO_RULE }. */
+/*
+ * Rules live in one array. The first ones are always there: { CFA_STOP, STOP_NO_RULE },
+ * { CFA_FRAME_POINTER }, { CFA_STOP, STOP_TABLE_EVICTED }, and { CFA_RUNTIME, id } at
+ * RULE_RUNTIMES + id.
+ */
+enum { RULE_NONE = 0, RULE_FRAME_POINTER = 1, RULE_TABLE_EVICTED = 2, RULE_RUNTIMES = 3 };
 enum { UNWIND_RULES_MAX = 32768 }; /* 786 KB; all of a desktop's libraries have about 10,000 */
 
 /* --- rows ------------------------------------------------------------------------------------ */
@@ -205,7 +219,7 @@ struct unwind_mapping {
 	__u64 end;
 	__u64 bias; /* address in memory - address in the file's own address space (ELF p_vaddr) */
 	__u32 file; /* index into the files' array; MAPPING_ANON: none */
-	__u32 pad_;
+	__u32 runtime; /* whose code this is (enum runtime_id): its step is called; 0: nobody's */
 };
 _Static_assert(sizeof(struct unwind_mapping) == 32, "unwind_mapping lies in the arena");
 
@@ -226,5 +240,24 @@ struct unwind_process {
 	__u32 nr_mappings;
 	__u32 mappings; /* first cell; 8-cell aligned */
 	__u32 flags;	/* PROCESS_* */
+	__u32 runtimes; /* cell of the first struct runtime_record; 8-cell aligned; 0: none */
+	__u32 pad_;
 };
-_Static_assert(sizeof(struct unwind_process) == 24, "unwind_process is a map value");
+_Static_assert(sizeof(struct unwind_process) == 32, "unwind_process is a map value");
+
+/*
+ * What a runtime's step needs to know of a process: written by its attach(), for that process and
+ * generation. Lies in the arena, in one segment; `size` bytes of the runtime's own struct follow.
+ */
+struct runtime_record {
+	__u32 runtime; /* enum runtime_id */
+	__u32 next;    /* cell of the next one of this process, 0: none */
+	__u32 size;
+	__u32 pad_;
+};
+enum {
+	RUNTIME_RECORD_MAX =
+		1024, /* bytes of a runtime's own struct; so many are there in any case */
+	RUNTIME_RECORD_CELLS = (16 + RUNTIME_RECORD_MAX) / 4,
+	RUNTIMES_OF_PROCESS_MAX = 4,
+};

@@ -81,6 +81,8 @@ static int load(struct kernel_side *ks)
 	if (!r)
 		r = bpf_map__set_max_entries(bpf->maps.raws, (uint32_t)nr_cpus);
 	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.records, (uint32_t)nr_cpus);
+	if (!r)
 		r = bpf_map__set_max_entries(bpf->maps.samples, o->ring_bytes);
 	if (!r)
 		r = sonde_bpf__load(bpf);

@@ -17,6 +17,37 @@ static __always_inline struct walk *current_walk(void)
 	return bpf_map_lookup_elem(&walks, &zero);
 }
 
+static __always_inline struct walk_record *record_at(const struct walk *w)
+{
+	__u32 cpu = w->cpu;
+
+	return bpf_map_lookup_elem(&records, &cpu);
+}
+
+/* The words of the record: kernel frames, then user frames. */
+static __always_inline __u64 *walk_words(const struct walk *w)
+{
+	struct walk_record *r = record_at(w);
+
+	return r ? r->words : NULL;
+}
+
+/* The thread's pointer to its thread-local storage; 0: not known. */
+static __always_inline __u64 walk_thread_pointer(struct walk *w)
+{
+	struct task_struct *task;
+
+	if (!w->thread_pointer) {
+		task = (void *)bpf_get_current_task();
+#if defined(__TARGET_ARCH_x86)
+		w->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+#else
+		w->thread_pointer = BPF_CORE_READ(task, thread.uw.tp_value);
+#endif
+	}
+	return w->thread_pointer;
+}
+
 static __always_inline const struct unwind_file *file_at(__u32 index)
 {
 	return bpf_map_lookup_elem(&files, &index);

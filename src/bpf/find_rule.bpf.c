@@ -6,6 +6,7 @@
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
 #include "bpf/arena.bpf.h"
+#include "bpf/frames.bpf.h"
 
 enum { ROW_SEARCH_STEPS = 8 };
 _Static_assert(1 << ROW_SEARCH_STEPS > BUCKET_ROWS_MAX, "the search must reach every row");
@@ -48,6 +49,7 @@ __noinline int WALK_NAME(find_mapping)(void)
 	w->mapping_len = m->end - m->start;
 	w->mapping_bias = m->bias;
 	w->mapping_file = m->file;
+	w->mapping_runtime = m->runtime;
 	return STOP_NONE;
 }
 
@@ -110,7 +112,40 @@ __noinline int WALK_NAME(find_rule)(void)
 		if (stop)
 			return -stop;
 	}
+	if (w->mapping_runtime)
+		return RULE_RUNTIMES + (w->mapping_runtime & (RUNTIME_MAX_ - 1));
 	if (w->mapping_file == MAPPING_ANON)
 		return RULE_FRAME_POINTER;
 	return WALK_NAME(find_row)(w->mapping_file, w->pc - w->mapping_bias);
+}
+
+/* Here because the arena can be read in one object only. */
+__noinline int WALK_NAME(load_record)(__u32 id)
+{
+	struct walk *w = current_walk();
+	const struct runtime_record *r = NULL;
+	__u32 i, cell;
+
+	if (!w)
+		return STOP_INTERNAL;
+	w->record_runtime = id;
+	w->record_cell = cell = w->process.runtimes;
+	w->record_generation = w->process.generation;
+	w->record_size = 0;
+	for (i = 0; i < RUNTIMES_OF_PROCESS_MAX && cell; i++) {
+		const struct arena_segment *s = arena_segment_of(cell);
+		__u32 at = cell & (ARENA_SEGMENT_CELLS - 8);
+
+		if (!s || at > ARENA_SEGMENT_CELLS - RUNTIME_RECORD_CELLS)
+			return STOP_INTERNAL;
+		r = (const struct runtime_record *)&s->cells[at];
+		if (r->runtime == id) {
+			w->record_size = r->size;
+			return bpf_probe_read_kernel(w->record, sizeof(w->record), r + 1)
+				       ? STOP_INTERNAL
+				       : STOP_NONE;
+		}
+		cell = r->next;
+	}
+	return STOP_RUNTIME_UNKNOWN;
 }

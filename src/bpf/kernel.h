@@ -12,8 +12,21 @@
 
 struct mm_struct;
 
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+} __preserve;
+#elif defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+} __preserve;
+#endif
+
 struct task_struct {
 	void *stack;
+	struct thread_struct thread;
 	unsigned int flags;
 	struct mm_struct *mm;
 	int pid;

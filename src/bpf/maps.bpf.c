@@ -4,6 +4,7 @@
 #include "bpf/maps.bpf.h"
 
 struct walks_map walks SEC(".maps");
+struct records_map records SEC(".maps");
 struct rule_caches_map rule_caches SEC(".maps");
 struct processes_map processes SEC(".maps");
 struct files_map files SEC(".maps");

@@ -15,6 +15,16 @@ struct walks_map {
 };
 extern struct walks_map walks SEC(".maps");
 
+/* One entry a CPU (more than a per-CPU value may have; the agent sets max_entries): the record that
+ * the walk fills. */
+struct records_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_record);
+};
+extern struct records_map records SEC(".maps");
+
 /* One entry a CPU (64 KiB each: more than a per-CPU value may have); the agent sets max_entries. */
 struct rule_caches_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -4,17 +4,10 @@
  * from .eh_frame or .debug_frame, or by the frame pointer where a file has no such information.
  */
 #include "bpf/prelude.bpf.h"
-#include "bpf/access.bpf.h"
-
-#if defined(__TARGET_ARCH_x86)
-#include "bpf/arch_x86.bpf.h"
-#else
-#include "bpf/arch_arm64.bpf.h"
-#endif
+#include "bpf/frames.bpf.h"
 
 enum { PAGE = 4096, WINDOW_BELOW = 64 };
 
-__noinline int WALK_NAME(fill_window)(__u64 addr);
 __noinline int WALK_NAME(native_signal)(__u64 block);
 __noinline int WALK_NAME(native_frame_pointer)(void);
 __noinline int WALK_NAME(native_find)(void);
@@ -52,47 +45,6 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 		return STOP_STACK_UNREADABLE;
 	w->window_len = len;
 	return STOP_NONE;
-}
-
-/* The word at `at` bytes from the window's start. False: it isn't in the window, or not aligned, as
- * words on the stacks of both architectures are. */
-static __always_inline bool window_word(const struct walk *w, __u64 at, __u64 *ret)
-{
-	if (at >= w->window_len || at & 7)
-		return false;
-	*ret = w->window[at / 8 & (WINDOW_SIZE / 8 - 1)];
-	return true;
-}
-
-static __always_inline int read_stack(struct walk *w, __u64 addr, __u64 *ret)
-{
-	int stop;
-
-	if (window_word(w, addr - w->window_start, ret))
-		return STOP_NONE;
-	stop = WALK_NAME(fill_window)(addr);
-	if (stop)
-		return stop;
-	return window_word(w, addr - w->window_start, ret) ? STOP_NONE : STOP_STACK_UNREADABLE;
-}
-
-/* Spreads addresses of one process, and the same of several. */
-static __always_inline __u32 address_slot(const struct walk *w)
-{
-	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
-}
-
-/* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */
-static __always_inline int to_caller(struct walk *w, __u64 cfa, __u64 ra)
-{
-	ra = arch_strip_pac(w, ra);
-	w->regs[ARCH_SP] = cfa;
-	w->valid &= (__u32)ARCH_CALLEE_SAVED;
-	w->pc = ra - 1;
-	w->trail = (w->interrupted ? address_slot(w) : w->trail + 1) & (TRAIL_ENTRIES - 1);
-	w->interrupted = 0;
-	/* A thread's first frame may also be told by the return address 0. */
-	return ra ? STOP_NONE : STOP_COMPLETE;
 }
 
 /* A signal trampoline: all registers were saved at `block` by the kernel. */
@@ -139,9 +91,9 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	w->by_frame_pointer = 1;
 	if (frame == ARCH_FRAME_NONE) {
 		if (ARCH_LINK_REGISTER)
-			return to_caller(w, sp, w->regs[ARCH_LINK_REGISTER]);
+			return walk_to_caller(w, sp, w->regs[ARCH_LINK_REGISTER]);
 		stop = read_stack(w, sp, &ra);
-		return stop ? stop : to_caller(w, sp + 8, ra);
+		return stop ? stop : walk_to_caller(w, sp + 8, ra);
 	}
 	if (!(w->valid & 1u << ARCH_FP))
 		return STOP_UNKNOWN_REGISTER;
@@ -157,7 +109,7 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	if (stop)
 		return stop == STOP_STACK_COPY_END ? stop : STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;
-	return to_caller(w, fp + 16, ra);
+	return walk_to_caller(w, fp + 16, ra);
 }
 
 /* The current frame's rule is not where it was expected: gets it there. */
@@ -244,7 +196,7 @@ __noinline int WALK_NAME(native_restore)(__u64 cfa)
 	if (!w || !e)
 		return STOP_INTERNAL;
 	r = &e->rule;
-	if (r->ra == RA_IN_REG) {
+	if (RULE_RA(r) == RA_IN_REG) {
 		__u32 reg = r->ra_off & (UNWIND_REGS_MAX - 1);
 
 		if (!(w->valid & 1u << reg))
@@ -272,7 +224,7 @@ __noinline int WALK_NAME(native_restore)(__u64 cfa)
 		}
 	}
 	w->by_frame_pointer = 0;
-	return to_caller(w, cfa, ra);
+	return walk_to_caller(w, cfa, ra);
 }
 
 /*
@@ -286,8 +238,8 @@ static __always_inline bool restore_in_window(struct walk *w, const struct unwin
 	__u64 at = cfa - w->window_start;
 	__u32 i;
 
-	if (r->cfa != CFA_REG || r->ra != RA_AT_CFA || r->flags & RULE_SLOTS_AT_FP ||
-	    !window_word(w, at + 8 * (__s64)r->ra_off, ret_ra))
+	if (r->cfa != CFA_REG || r->ra /* in a register, or an interpreter's loop */ ||
+	    r->flags & RULE_SLOTS_AT_FP || !window_word(w, at + 8 * (__s64)r->ra_off, ret_ra))
 		return false;
 	UNROLL
 	for (i = 0; i < UNWIND_SLOTS; i++) {
@@ -325,11 +277,22 @@ STEP(native)
 	}
 	r = &e->rule;
 	at = w->pc;
+	if (r->cfa == CFA_RUNTIME) {
+		w->runtime = (__u32)r->cfa_off & (RUNTIME_MAX_ - 1);
+		w->entry = ENTRY_CODE;
+		return STOP_NONE;
+	}
 	if (!w->interrupted && (r->cfa == CFA_SIGNAL || r->flags & RULE_NO_CALL))
 		at++;
 	stop = push_frame(w, RUNTIME_NATIVE, at);
 	if (stop)
 		return stop;
+	if (RULE_RUNTIME(r)) {
+		w->runtime = RULE_RUNTIME(r) & (RUNTIME_MAX_ - 1);
+		w->entry = ENTRY_LOOP;
+		w->loop_pc = w->pc;
+		w->loop_sp = w->regs[ARCH_SP];
+	}
 	switch (r->cfa) {
 	case CFA_STOP:
 		return r->cfa_off > 0 && r->cfa_off < STOP_MAX_ ? r->cfa_off : STOP_INTERNAL;
@@ -351,5 +314,5 @@ STEP(native)
 	if (!restore_in_window(w, r, cfa, &ra))
 		return WALK_NAME(native_restore)(cfa);
 	w->by_frame_pointer = 0;
-	return to_caller(w, cfa, ra);
+	return walk_to_caller(w, cfa, ra);
 }

@@ -11,6 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #define UNROLL _Pragma("unroll")
+#define WALK_WORDS
 #else
 #include "bpf/host/bpf_host.h"
 #endif

@@ -56,6 +56,9 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->window_start = 0;
 	w->window_len = 0;
 	w->mapping_len = 0;
+	w->begun = 0;
+	w->any_runtime = 0;
+	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->max_frames = config_max_frames;
 	w->address_mask = config_address_mask;
@@ -64,16 +67,20 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 
 static __always_inline void walk_kernel(void *ctx, struct walk *w)
 {
-	long size = bpf_get_stack(ctx, w->words, SAMPLE_MAX_KERNEL_FRAMES * 8, 0);
+	__u64 *words = walk_words(w);
+	long size;
 	__u32 i, n;
 
+	if (!words)
+		return;
+	size = bpf_get_stack(ctx, words, SAMPLE_MAX_KERNEL_FRAMES * 8, 0);
 	if (size <= 0)
 		return;
 	n = size / 8;
 	if (n > SAMPLE_MAX_KERNEL_FRAMES)
 		n = SAMPLE_MAX_KERNEL_FRAMES;
 	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
-		hash_word(w, w->words[i]);
+		hash_word(w, words[i]);
 	w->full.nr_kernel = n;
 }
 
@@ -131,9 +138,9 @@ static __noinline int send_raw(void *ctx, struct walk *w, __u64 mm, __u32 stop)
 {
 	__u32 cpu = w->cpu, kernel = w->full.nr_kernel, size;
 	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
-	__u64 pc;
+	__u64 *words = walk_words(w), pc;
 
-	if (!raw)
+	if (!raw || !words)
 		return LOST_NO_SCRATCH + 1;
 	if (!take_token(raw, w->header.time_ns))
 		return LOST_RAW_THROTTLED + 1;
@@ -158,7 +165,7 @@ static __noinline int send_raw(void *ctx, struct walk *w, __u64 mm, __u32 stop)
 	barrier_var(kernel);
 	size = (kernel & SAMPLE_MAX_KERNEL_FRAMES) * 8;
 	if (size)
-		bpf_probe_read_kernel(raw->bytes, size, w->words);
+		bpf_probe_read_kernel(raw->bytes, size, words);
 	raw->raw.stack_start = raw->raw.regs[REGS_SP] - RAW_STACK_BELOW;
 	raw->raw.stack_size = copy_stack(raw->bytes + size, raw->raw.stack_start);
 	if (!raw->raw.stack_size) {
@@ -180,9 +187,10 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 {
 	__u32 zero = 0, words = w->full.nr_kernel + w->full.nr_words;
 	struct known_stacks *k = bpf_map_lookup_elem(&known, &zero);
+	struct walk_record *record = record_at(w);
 	__u64 hash, *slot;
 
-	if (!k) {
+	if (!k || !record) {
 		count_lost(LOST_NO_SCRATCH);
 		return;
 	}
@@ -204,8 +212,13 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 		count_lost(LOST_NO_SCRATCH);
 		return;
 	}
-	if (bpf_ringbuf_output(&samples, &w->header,
-			       sizeof(w->header) + sizeof(w->full) + words * 8, BPF_RB_NO_WAKEUP)) {
+	record->header = w->header;
+	record->full = w->full;
+	/* Frames of runtimes are named out of the process's memory: the agent shall look at once.
+	 */
+	if (bpf_ringbuf_output(&samples, record,
+			       sizeof(record->header) + sizeof(record->full) + words * 8,
+			       w->any_runtime ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		count_lost(LOST_RING_FULL);
 		return;
 	}

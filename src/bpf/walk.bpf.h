@@ -5,8 +5,17 @@
  * step once.
  *
  * A step (STEP(name), one a runtime) looks at the current frame, pushes it, and moves to its
- * caller: it returns STOP_NONE with walk->runtime naming who owns the next frame, or how the walk
- * ended.
+ * caller: it returns STOP_NONE with walk->runtime naming whose step is next, or how the walk ended.
+ *
+ * A runtime's step is called in two cases, told apart by walk->entry:
+ *  - ENTRY_LOOP: a native frame was pushed whose function runs frames of this runtime (marked by
+ *    RULE_RUNTIME). The walk has moved on to that frame's caller already; walk->loop_* say where it
+ *    was. The step pushes its frames that this function ran, none to many, one a call, and hands
+ *    over with walk_native().
+ *  - ENTRY_CODE: walk->pc lies in code that this runtime made (unwind_mapping.runtime). The step
+ *    pushes the frame, finds the caller, moves there with walk_to_caller(), and hands over with
+ *    walk_native(), which comes back if that is the runtime's code again.
+ * What a step must remember from one call to the next lies in runtime_state().
  */
 #pragma once
 
@@ -18,9 +27,11 @@ enum {
 	RULE_CACHE_ENTRIES = 4096,
 	TRAIL_ENTRIES = 4096,
 	KNOWN_STACKS = 4096,
-	RULE_FRAME_POINTER =
-		1, /* the rules' array begins with { CFA_STOP, STOP_NO_RULE } and this */
+	RUNTIME_STATE_WORDS = 8,
+	SCRATCH_SIZE = 1024,
 };
+
+enum walk_entry { ENTRY_LOOP, ENTRY_CODE };
 
 struct walk {
 	/* The current frame. */
@@ -39,6 +50,7 @@ struct walk {
 	/* The mapping that the last address was found in. */
 	__u64 mapping_start, mapping_len, mapping_bias;
 	__u32 mapping_file;
+	__u32 mapping_runtime;
 	__u32 cpu;
 	__u32 trail; /* where the rule of a frame that was not interrupted is expected */
 	/* Configuration. */
@@ -46,11 +58,29 @@ struct walk {
 	__u32 max_frames;
 	__u32 nr_frames;
 	__u64 hash;
+	/* Runtimes. */
+	__u32 entry;	   /* enum walk_entry: why a runtime's step is called */
+	__u32 begun;	   /* bit N: state[N] is of this walk */
+	__u32 any_runtime; /* a frame or note that is not native was pushed */
+	/* Whose record is in `record`, of which process; size 0: it has none. */
+	__u32 record_runtime, record_cell, record_generation, record_size;
+	__u64 loop_pc,
+		loop_sp; /* ENTRY_LOOP: of the loop's native frame: its pc, its stack pointer */
+	__u64 thread_pointer; /* 0: not read yet, or not known; see walk_thread_pointer() */
+	__u64 state[RUNTIME_MAX_][RUNTIME_STATE_WORDS];
+	__u64 record[RUNTIME_RECORD_MAX / 8];
+	__u64 scratch[SCRATCH_SIZE / 8]; /* for whoever runs: what was read of the process */
 	/* The window of the stack. */
 	__u64 window_start;
 	__u64 window_len;
 	__u64 window[WINDOW_SIZE / 8];
-	/* The record, as it goes out. */
+	struct sample_header header;
+	struct sample_full full;
+	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
+};
+
+/* The record, as it goes out. */
+struct walk_record {
 	struct sample_header header;
 	struct sample_full full;
 	__u64 words[SAMPLE_MAX_KERNEL_FRAMES + 1 + SAMPLE_WORDS_MAX];
@@ -111,20 +141,4 @@ __noinline int WALK_NAME(find_rule)(void);
 static __always_inline void hash_word(struct walk *w, __u64 word)
 {
 	w->hash = (w->hash ^ word) * WALK_HASH_MULTIPLIER;
-}
-
-/* Appends one frame of one word. */
-static __always_inline int push_frame(struct walk *w, __u32 runtime, __u64 data)
-{
-	__u32 kernel = w->full.nr_kernel, n = w->full.nr_words;
-	__u64 word = FRAME(runtime, 0, data);
-
-	if (w->nr_frames >= w->max_frames || n >= SAMPLE_WORDS_MAX ||
-	    kernel > SAMPLE_MAX_KERNEL_FRAMES)
-		return STOP_MAX_FRAMES;
-	w->words[kernel + n] = word;
-	w->full.nr_words = n + 1;
-	w->nr_frames++;
-	hash_word(w, word);
-	return STOP_NONE;
 }

@@ -32,7 +32,7 @@ struct stack_options {
 
 #define AT(member) .offset = offsetof(struct stack_options, member)
 
-_Static_assert(SAMPLE_WORDS_MAX == 2048, "--max-frames' help says so");
+_Static_assert(SAMPLE_FRAMES_MAX == 4096, "--max-frames' help says so");
 
 static const struct option_spec stack_specs[] = {
 	{ 0, "json", NULL, NULL, "print JSON", OPTION_FLAG, AT(json) },
@@ -40,8 +40,8 @@ static const struct option_spec stack_specs[] = {
 	{ 0, "names", "full|short", "full",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
-	{ 0, "max-frames", "N", "2048", "user frames of a stack, at most 2048; longer ones are cut",
-	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_WORDS_MAX },
+	{ 0, "max-frames", "N", "4096", "user frames of a stack, at most 4096; longer ones are cut",
+	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },

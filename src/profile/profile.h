@@ -26,8 +26,10 @@ enum frame_kind {
 	FRAME_KIND_KERNEL = 0,
 	FRAME_KIND_NATIVE = 1,
 	FRAME_KIND_TRUNCATED = 2, /* the marker "[truncated: reason]", outermost */
-	FRAME_KIND_MAX_ = 32,	  /* runtimes follow in later issues */
+	/* Then the frames of runtimes: FRAME_KIND_OF(RUNTIME_PYTHON) and so on. */
+	FRAME_KIND_MAX_ = 32,
 };
+#define FRAME_KIND_OF(runtime) ((runtime) + 1)
 
 /* What a function is written in, as far as known; numbers are symbol/symbol_table.h's. */
 enum function_language {

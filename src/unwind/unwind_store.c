@@ -17,6 +17,8 @@
 
 enum {
 	CELLS_PER_MAPPING = sizeof(struct unwind_mapping) / 4,
+	/* Whole mappings' worth, which keeps both aligned. */
+	RECORD_CELLS = (RUNTIME_RECORD_CELLS + CELLS_PER_MAPPING - 1) & -CELLS_PER_MAPPING,
 	/* Free at the arena's end whenever it can be, so that a process's first samples do not wait
 	 * for a new segment (see show_segments). */
 	SPARE_CELLS = ARENA_SEGMENT_CELLS,
@@ -60,18 +62,19 @@ static int add_fixed_rules(struct unwind_store *s)
 	static const struct unwind_rule fixed[] = {
 		[0] = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE },
 		[RULE_FRAME_POINTER] = { .cfa = CFA_FRAME_POINTER },
-		{ .cfa = CFA_STOP, .cfa_off = STOP_TABLE_EVICTED },
+		[RULE_TABLE_EVICTED] = { .cfa = CFA_STOP, .cfa_off = STOP_TABLE_EVICTED },
 	};
+	struct unwind_rule runtime = { .cfa = CFA_RUNTIME };
 	uint32_t id;
 	size_t i;
 	int r = 0;
 
 	for (i = 0; i < sizeof(fixed) / sizeof(fixed[0]) && !r; i++)
 		r = add_rule(s, &fixed[i], &id);
+	for (; runtime.cfa_off < RUNTIME_MAX_ && !r; runtime.cfa_off++)
+		r = add_rule(s, &runtime, &id);
 	return r;
 }
-
-enum { RULE_TABLE_EVICTED = 2 };
 
 static void destroy_segment(struct unwind_store *s, uint32_t i)
 {
@@ -533,6 +536,35 @@ int unwind_store_add_mappings(struct unwind_store *s, const struct unwind_mappin
 void unwind_store_free_mappings(struct unwind_store *s, uint32_t first, uint32_t nr)
 {
 	retire(s, first, nr * CELLS_PER_MAPPING);
+}
+
+int unwind_store_add_record(struct unwind_store *s, uint32_t runtime, const void *record,
+			    uint32_t size, uint32_t next, uint32_t *ret_cell)
+{
+	uint32_t nr_cells = RECORD_CELLS, first;
+	struct runtime_record *to;
+	int r;
+
+	if (size > RUNTIME_RECORD_MAX)
+		return -E2BIG;
+	r = alloc_cells(s, nr_cells, true, &first);
+	if (!r && !first) /* 0 means none: these cells stay unused */
+		r = alloc_cells(s, nr_cells, true, &first);
+	if (r == -ENOSPC)
+		make_room(s, ARENA_SEGMENT_CELLS);
+	if (r)
+		return r;
+	to = (struct runtime_record *)cell(s, first);
+	memset(to, 0, nr_cells * sizeof(uint32_t));
+	*to = (struct runtime_record){ .runtime = runtime, .next = next, .size = size };
+	memcpy(to + 1, record, size);
+	*ret_cell = first;
+	return 0;
+}
+
+void unwind_store_free_record(struct unwind_store *s, uint32_t cell)
+{
+	retire(s, cell, RECORD_CELLS);
 }
 
 size_t unwind_store_bytes(const struct unwind_store *s)

@@ -72,6 +72,14 @@ int unwind_store_add_mappings(struct unwind_store *s, const struct unwind_mappin
 			      uint32_t nr, uint32_t *ret_cell);
 void unwind_store_free_mappings(struct unwind_store *s, uint32_t cell, uint32_t nr);
 
+/*
+ * Room for what runtime `runtime` needs to know of a process (abi/unwind.h, struct runtime_record),
+ * filled; `next` is the process's next record's cell, or 0. The cell. -ENOSPC, -E2BIG.
+ */
+int unwind_store_add_record(struct unwind_store *s, uint32_t runtime, const void *record,
+			    uint32_t size, uint32_t next, uint32_t *ret_cell);
+void unwind_store_free_record(struct unwind_store *s, uint32_t cell);
+
 /* Gives back what was freed RETIRE_NS ago or earlier. Monotonic time. */
 void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);
 /* Bytes of arena in use as segments. */

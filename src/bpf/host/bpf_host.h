@@ -15,6 +15,7 @@
 #define __noinline	__attribute__((noinline))
 #define barrier_var(v)	((void)(v))
 #define UNROLL
+#define WALK_WORDS __u64 words[SAMPLE_MAX_KERNEL_FRAMES + 1 + SAMPLE_WORDS_MAX];
 
 #define WALK_PASTE_(name, arch) name##_##arch
 #define WALK_PASTE(name, arch)	WALK_PASTE_(name, arch)
@@ -38,4 +39,7 @@ const struct unwind_rule *rule_at(__u32 index);
 const struct arena_segment *arena_segment_of(__u32 cell);
 struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot);
 struct trail_entry *trail_at(const struct walk *w);
+__u64 *walk_words(struct walk *w);
+__u64 walk_thread_pointer(struct walk *w);
+long bpf_probe_read_kernel(void *to, __u32 size, const void *from);
 long bpf_probe_read_user(void *to, __u32 size, const void *from);

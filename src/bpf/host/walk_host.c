@@ -57,6 +57,23 @@ struct trail_entry *trail_at(const struct walk *w)
 	return &current.no_trail;
 }
 
+__u64 *walk_words(struct walk *w)
+{
+	return w->words;
+}
+
+__u64 walk_thread_pointer(struct walk *w)
+{
+	return w->thread_pointer;
+}
+
+/* What the walker reads so is its own: the tables. */
+long bpf_probe_read_kernel(void *to, __u32 size, const void *from)
+{
+	memcpy(to, from, size);
+	return 0;
+}
+
 long bpf_probe_read_user(void *to, __u32 size, const void *from)
 {
 	long r = current.memory->read(current.memory->ctx, (__u64)(uintptr_t)from, to, size);
@@ -82,6 +99,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->max_frames = input->max_frames;
 	w->address_mask = input->address_mask ? input->address_mask : (1ull << 48) - 1;
 	w->full.generation = input->process.generation;
+	w->thread_pointer = input->thread_pointer;
 	current.no_trail = (struct trail_entry){ 0 };
 	current.walk = w;
 	current.tables = tables;

@@ -31,7 +31,8 @@ struct walk_input {
 	__u32 valid;	   /* bit N: regs[N] is known; 0: all are */
 	struct unwind_process process;
 	__u32 max_frames;
-	__u64 address_mask; /* 0: 48 bits */
+	__u64 address_mask;   /* 0: 48 bits */
+	__u64 thread_pointer; /* fs base, tpidr_el0; 0: not known */
 };
 
 /*

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What steps are made of: pushing frames, moving to the caller, reading the process's stack and
+ * memory, and what the agent wrote down for a runtime.
+ */
+#pragma once
+
+#include "bpf/access.bpf.h"
+
+#if defined(__TARGET_ARCH_x86)
+#include "bpf/arch_x86.bpf.h"
+#else
+#include "bpf/arch_arm64.bpf.h"
+#endif
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+/* Room for a frame of `n` words, appended; NULL: there is none left. */
+static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
+{
+	__u32 at = w->full.nr_kernel + w->full.nr_words;
+	__u64 *words = walk_words(w);
+
+	if (!words || w->nr_frames >= w->max_frames || w->full.nr_words + n > SAMPLE_WORDS_MAX ||
+	    at > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX - n)
+		return NULL;
+	w->full.nr_words += n;
+	w->nr_frames++;
+	return words + at;
+}
+
+/* Appends a frame of one word. */
+static __always_inline int push_frame(struct walk *w, __u32 runtime, __u64 data)
+{
+	__u64 word = FRAME(runtime, 0, data), *to = frame_room(w, 1);
+
+	if (!to)
+		return STOP_MAX_FRAMES;
+	*to = word;
+	hash_word(w, word);
+	return STOP_NONE;
+}
+
+/* Appends a frame of a runtime with one or two further words. */
+static __always_inline int push_frame_2(struct walk *w, __u32 runtime, __u64 data, __u64 word1)
+{
+	__u64 word = FRAME(runtime, 1, data), *to = frame_room(w, 2);
+
+	if (!to)
+		return STOP_MAX_FRAMES;
+	to[0] = word;
+	to[1] = word1;
+	w->any_runtime = 1;
+	hash_word(w, word);
+	hash_word(w, word1);
+	return STOP_NONE;
+}
+
+static __always_inline int push_frame_3(struct walk *w, __u32 runtime, __u64 data, __u64 word1,
+					__u64 word2)
+{
+	__u64 word = FRAME(runtime, 2, data), *to = frame_room(w, 3);
+
+	if (!to)
+		return STOP_MAX_FRAMES;
+	to[0] = word;
+	to[1] = word1;
+	to[2] = word2;
+	w->any_runtime = 1;
+	hash_word(w, word);
+	hash_word(w, word1);
+	hash_word(w, word2);
+	return STOP_NONE;
+}
+
+/* Says something in place of a runtime's frames. */
+static __always_inline int push_note(struct walk *w, __u32 runtime, enum frame_note note)
+{
+	w->any_runtime = 1;
+	return push_frame(w, runtime, note);
+}
+
+/* --- the walk -------------------------------------------------------------------------------- */
+
+/* The native step is next. */
+static __always_inline int walk_native(struct walk *w)
+{
+	w->runtime = RUNTIME_NATIVE;
+	return STOP_NONE;
+}
+
+/* Spreads addresses of one process, and the same of several. */
+static __always_inline __u32 address_slot(const struct walk *w)
+{
+	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
+}
+
+/* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */
+static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
+{
+	ra = arch_strip_pac(w, ra);
+	w->regs[ARCH_SP] = cfa;
+	w->valid &= (__u32)ARCH_CALLEE_SAVED;
+	w->pc = ra - 1;
+	w->trail = (w->interrupted ? address_slot(w) : w->trail + 1) & (TRAIL_ENTRIES - 1);
+	w->interrupted = 0;
+	/* A thread's first frame may also be told by the return address 0. */
+	return ra ? STOP_NONE : STOP_COMPLETE;
+}
+
+/* What runtime `id` remembers from one call of its step to the next within a walk: zeroes at
+ * first. `id` is a constant. */
+static __always_inline __u64 *runtime_state(struct walk *w, __u32 id)
+{
+	__u32 i;
+
+	if (!(w->begun & 1u << id)) {
+		w->begun |= 1u << id;
+		UNROLL
+		for (i = 0; i < RUNTIME_STATE_WORDS; i++)
+			w->state[id][i] = 0;
+	}
+	return w->state[id];
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+/* 0, or -1: it can't be read (and `to` is zeroed). */
+static __always_inline int read_memory(__u64 addr, void *to, __u32 size)
+{
+	return bpf_probe_read_user(to, size, (const void *)addr) ? -1 : 0;
+}
+
+static __always_inline int read_word(__u64 addr, __u64 *ret)
+{
+	return read_memory(addr, ret, sizeof(*ret));
+}
+
+/* Reads the window of the stack around `addr` anew; 0 or a stop reason. */
+__noinline int WALK_NAME(fill_window)(__u64 addr);
+
+/* The word at `at` bytes from the window's start. False: it isn't in the window, or not aligned, as
+ * words on the stacks of both architectures are. */
+static __always_inline bool window_word(const struct walk *w, __u64 at, __u64 *ret)
+{
+	if (at >= w->window_len || at & 7)
+		return false;
+	*ret = w->window[at / 8 & (WINDOW_SIZE / 8 - 1)];
+	return true;
+}
+
+/* A word of the stack, out of the window; 0 or a stop reason. */
+static __always_inline int read_stack(struct walk *w, __u64 addr, __u64 *ret)
+{
+	int stop;
+
+	if (window_word(w, addr - w->window_start, ret))
+		return STOP_NONE;
+	stop = WALK_NAME(fill_window)(addr);
+	if (stop)
+		return stop;
+	return window_word(w, addr - w->window_start, ret) ? STOP_NONE : STOP_STACK_UNREADABLE;
+}
+
+/* --- what the agent wrote for a runtime ------------------------------------------------------ */
+
+/* Gets the record of runtime `id` into walk->record; 0 if there is one. */
+__noinline int WALK_NAME(load_record)(__u32 id);
+
+/*
+ * What the runtime's attach() wrote for the walked process, a `struct type`; NULL: nothing. It
+ * stays there until another runtime's is asked for.
+ */
+#define runtime_record(w, id, type) ((const type *)runtime_record_of(w, id, sizeof(type)))
+static __always_inline const void *runtime_record_of(struct walk *w, __u32 id, __u32 size)
+{
+	if ((w->record_runtime != id || w->record_cell != w->process.runtimes ||
+	     w->record_generation != w->process.generation) &&
+	    WALK_NAME(load_record)(id))
+		return NULL;
+	return size <= RUNTIME_RECORD_MAX && w->record_size == size ? w->record : NULL;
+}

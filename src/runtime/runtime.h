@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A language runtime whose stacks we can walk and whose frames we can name.
+ *
+ * The facts about a runtime come in two lifetimes. A `runtime_dso` holds what one ELF file tells us
+ * (version, offsets in structures) and is shared by every process that maps the file. A
+ * `runtime_proc` holds what one process adds (addresses, what was read of it) and dies with it.
+ *
+ * To add the runtime "foo" (docs/adding-a-runtime.md has it step by step):
+ *  - Append a line to abi/runtimes.def. That alone gives it an id, a step in the walker, a name in
+ *    the formats and a place in the replay tests.
+ *  - Create runtime/foo/ with foo.c (defines `foo_runtime`), foo.bpf.c (defines STEP(foo)) and
+ *    foo_abi.h, what the two exchange.
+ *  - List the sources in runtime/foo/meson.build.
+ *
+ * Everything here is called by the one thread that owns the state. Nothing may block, and nothing
+ * may read more of a process than it needs: a call costs milliseconds at most.
+ */
+#pragma once
+
+#include "abi/sample.h"
+#include "elf/elf_file.h"
+#include "util/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Addresses [start, end). */
+struct runtime_range {
+	uint64_t start, end;
+};
+
+/* The memory of a process: of a live one, or out of a core. */
+struct runtime_memory {
+	/* Reads all of `size` bytes, or fails with a negative errno: -ESRCH if the process is gone.
+	 */
+	int (*read)(void *ctx, uint64_t addr, void *to, size_t size);
+	void *ctx;
+};
+
+/* Options of the user's that concern names. */
+struct runtime_options {
+	bool tiers; /* tell compiled code of different tiers apart (--tiers) */
+	bool async; /* continue stacks of tasks with those that wait for them (--async) */
+};
+
+struct runtime_ops;
+
+/* What one ELF file tells. Embedded in the runtime's own struct; made by probe(). */
+struct runtime_dso {
+	const struct runtime_ops *ops;
+	/* Functions that run frames of this runtime (an interpreter's loop), in the file's own
+	 * address space: the walker calls the runtime's step after it has pushed the native frame
+	 * of such a function. Sorted, not overlapping. */
+	VEC(struct runtime_range) loops;
+	/* Functions that only implement a script frame (the loops and their like): their native
+	 * frames are left out unless somebody wants them (--interpreter-frames). Sorted, not
+	 * overlapping. */
+	VEC(struct runtime_range) folded;
+};
+
+/* Where and in what a runtime is found. Lives as long as the runtime_proc that attach() makes of
+ * it. */
+struct runtime_target {
+	int32_t pid;	  /* for messages only: read by `memory` */
+	uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
+	struct runtime_memory memory;
+	uint64_t bias; /* address in memory - address in the dso's file */
+	struct runtime_options options;
+};
+
+/* What one process adds. Embedded in the runtime's own struct; made by attach(). */
+struct runtime_proc {
+	const struct runtime_ops *ops;
+	const struct runtime_dso *dso;
+	const struct runtime_target *target;
+	/* Where this runtime puts the code that it makes (JIT code, stubs, an interpreter that was
+	 * made at the start), in memory: executable mappings in these ranges belong to its step.
+	 * Sorted, not overlapping; reserved address space counts as well. */
+	VEC(struct runtime_range) code;
+};
+
+/* One function at work, as it is shown. Strings are copied by whoever takes them; NULL: not known.
+ */
+struct runtime_level {
+	const char *name;    /* UTF-8, as people of that language write it */
+	const char *source;  /* path of the source file */
+	uint32_t start_line; /* of the function; 0: not known */
+	uint32_t line;	     /* where it is; 0: not known */
+};
+
+/* Takes the levels of one frame: the innermost inlined function first, the real one last. */
+struct runtime_sink {
+	int (*add)(void *ctx, const struct runtime_level *level); /* 0 or -ENOMEM */
+	void *ctx;
+};
+
+struct runtime_ops {
+	const char *name; /* as in abi/runtimes.def */
+	enum runtime_id id;
+	const char *label;  /* what its frames are called in formats: OpenTelemetry's
+			       profile.frame.type ("cpython", "jvm") */
+	size_t record_size; /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
+
+	/*
+	 * Is `elf` this runtime? By its contents (symbols, notes, sections), not by its name;
+	 * called once for each executable file of a sampled process, so decide in microseconds if
+	 * it is not. 0: it is, and *ret is the caller's. -ENOENT: it is not. -ENOTSUP: it is, but
+	 * of a version that we cannot walk; say so with log_warn(), once a file.
+	 */
+	int (*probe)(const struct elf_file *elf, const char *path, struct runtime_dso **ret);
+	void (*dso_free)(struct runtime_dso *dso);
+
+	/*
+	 * Reads what is needed of a process that maps the dso, checks that it makes sense, and
+	 * fills `record` (record_size bytes, zeroed) for the step. 0, and *ret is the caller's
+	 * (detach()). -EAGAIN: it has not begun yet, ask again later. -ENOTSUP: never (log_warn()
+	 * says why). Other errors: it cannot be read now.
+	 */
+	int (*attach)(const struct runtime_dso *dso, const struct runtime_target *target,
+		      void *record, struct runtime_proc **ret);
+	/*
+	 * Optional. Called after the process's mappings have changed, and now and then: has
+	 * something moved that record or rp->code must show? 1: yes, `record` is filled anew; 0:
+	 * no.
+	 */
+	int (*refresh)(struct runtime_proc *rp, void *record);
+	void (*detach)(struct runtime_proc *rp);
+
+	/*
+	 * Names one frame that the step pushed: `words`, the header word first, 1 + FRAME_EXTRA of
+	 * them. Called soon after the stack was seen for the first time; the answer is remembered
+	 * for equal words of this process. So the words must tell apart what has different names,
+	 * also when memory was freed and used again in between, and what is read now must be
+	 * checked against them. 0: named. -ENOENT: the function is gone, or another one has taken
+	 * its place: it is shown as unknown. -ESRCH: the process is gone. -EINVAL: the words make
+	 * no sense.
+	 */
+	int (*symbolize)(struct runtime_proc *rp, const uint64_t *words, size_t nr,
+			 const struct runtime_sink *sink);
+};
+
+/* The runtimes, by id; NULL: none of that id. One without probe() is never looked for (native). */
+extern const struct runtime_ops *const runtimes[RUNTIME_MAX_];
+
+/* Reads through target->memory. */
+static inline int runtime_read(const struct runtime_target *t, uint64_t addr, void *to, size_t size)
+{
+	return t->memory.read(t->memory.ctx, addr, to, size);
+}
