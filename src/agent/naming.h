@@ -10,14 +10,22 @@
 
 #include "elf/elf_file.h"
 #include "profile/profile.h"
+#include "runtime/runtime.h"
 #include "symbol/symbol_store.h"
 
 struct kallsyms;
+
+/* How frames of runtimes are shown (agent/runtimes.h, not naming.c); zeroes are the defaults. */
+struct runtime_names_options {
+	bool interpreter_frames; /* also native frames that only implement a script frame */
+	struct runtime_options runtime;
+};
 
 /* How frames are named; zeroes are the defaults. */
 struct naming_options {
 	bool no_inlines;
 	bool short_names; /* without parameters and template arguments */
+	struct runtime_names_options runtimes;
 	/*
 	 * The program that builds tables, as in symbol_store_options. NULL: a fork of this one,
 	 * which only programs without threads may do.
