@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base of the tests of runtimes: programs that say which chains they are in, and recordings of them.
+
+A program builds the chain of a case, finds out in its leaf what the runtime itself thinks the chain is, and prints that
+as a line of JSON, its "truth":
+
+    {"comm": "py-plain", "chain": [[NAME, FILE, LINE], ... outermost first], ...}
+
+then {"ready": PID}, and stays in the leaf until it is killed. The comm is the thread's own (at most 15 bytes), by which
+its samples are found, so that one recording serves many programs. What else a truth holds is between a program and its
+test.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "live"), os.path.join(HERE, "..", "lib")]
+import sonde
+import tap
+from folded import shorten
+
+FREQUENCY = 997
+
+
+class Setup(sonde.Setup):
+    """The program under test, a folder for files, and what the command line asks for."""
+
+    def __init__(self, program, scratch):
+        super().__init__(program, None, scratch)
+
+    def file(self, name):
+        return os.path.join(self.scratch, name)
+
+
+class Program:
+    """A program that tells its truths and stays there; killed, with all of its group, at the end of a `with`."""
+
+    def __init__(self, argv, env=None, cwd=None):
+        self.argv = [str(a) for a in argv]
+        self.truths = []
+        self.pid = None
+        self._rest = b""
+        self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=cwd,
+                                        env={**os.environ, **(env or {})}, start_new_session=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.stdout.close()
+        self.process.wait()
+
+    def line(self, seconds=60):
+        """The next line of its output as JSON; None at the end of it."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self._rest:
+            if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                raise TimeoutError("%s said nothing for %d s" % (shorten(" ".join(self.argv)), seconds))
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line.decode("utf-8"))
+
+    def until_ready(self, seconds=60):
+        """Reads truths until it says that it is ready; self.pid is the process that said so."""
+        while self.pid is None:
+            said = self.line(seconds)
+            if said is None:
+                raise AssertionError("%s ended: status %s" % (shorten(" ".join(self.argv)), self.process.wait()))
+            if "ready" in said:
+                self.pid = said["ready"]
+            else:
+                self.truths.append(said)
+        return self
+
+
+class Recorder(sonde.Recorder):
+    """A running `sonde record` into a folded file."""
+
+    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, env=None):
+        self.output, self.stats, self.errors = setup.path(".folded"), setup.path(".json"), setup.path(".err")
+        self.frequency = frequency
+        self.argv = [setup.program, "record", "-F", str(frequency), "-f", "folded", "-o", self.output,
+                     "--stats", self.stats, *options]
+        if command:
+            self.argv += ["--", *map(str, command)]
+        for path in (self.output, self.stats):
+            os.unlink(path)
+        with open(self.errors, "wb") as err:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=err,
+                                            env={**os.environ, **(env or {})})
+
+
+def record_pids(setup, pids, seconds, *options, frequency=FREQUENCY):
+    """A recording of processes that run, for so long."""
+    recording = Recorder(setup, ["-p", ",".join(map(str, pids)), "-d", str(seconds), *options],
+                         frequency=frequency).wait()
+    recording.expect_status(0)
+    return recording
+
+
+def record_command(setup, argv, *options, frequency=FREQUENCY, env=None):
+    """A recording of a command from its first instruction to its end."""
+    recording = Recorder(setup, options, argv, frequency, env=env).wait()
+    recording.expect_status(0)
+    return recording
+
+
+def stack_of(setup, pid, *options):
+    """`sonde stack --json`: tid -> thread, as docs/stack.md has it."""
+    done = subprocess.run([setup.program, "stack", "--json", *map(str, options), str(pid)], capture_output=True,
+                          text=True, timeout=60)
+    if done.returncode:
+        raise AssertionError("sonde stack: status %d: %s" % (done.returncode, done.stderr[-500:]))
+    return {t["tid"]: t for t in json.loads(done.stdout)["threads"]}
+
+
+class Tally:
+    """What became of the samples of one case: all of them, the complete ones, the wrong ones and why."""
+
+    def __init__(self, name):
+        self.name = name
+        self.samples = self.complete = 0
+        self.reasons = collections.Counter()
+        self.wrong = collections.Counter()
+
+    def take(self, stack, judge):
+        """judge(stack) says what is wrong with a complete stack, or None. A cut one counts as cut."""
+        self.samples += stack.count
+        if stack.reason:
+            self.reasons[stack.reason] += stack.count
+            return
+        self.complete += stack.count
+        if not stack.user:  # a kernel stack only, in exec or exit
+            return
+        wrong = judge(stack)
+        if wrong:
+            self.wrong[wrong] += stack.count
+
+    def problems(self, least=20, complete_percent=99.0):
+        """What is wrong with the case; nothing: all is well."""
+        found = []
+        if self.samples < least:
+            found.append("%s: %d samples, expected %d" % (self.name, self.samples, least))
+        nr_wrong = sum(self.wrong.values())
+        if nr_wrong:
+            found.append("%s: %d of %d samples are wrong" % (self.name, nr_wrong, self.samples))
+            found += ["  %d x %s" % (n, shorten(text, 1500)) for text, n in self.wrong.most_common(3)]
+        # Of few samples one may always be the odd one.
+        if self.samples - self.complete > max(1, self.samples * (100 - complete_percent) / 100):
+            found.append("%s: %d of %d samples are complete; cut: %s"
+                         % (self.name, self.complete, self.samples, dict(self.reasons)))
+        return found
+
+    def summary(self):
+        return "%s %d/%d" % (self.name, self.complete, self.samples)
+
+
+def tally(recording, name, comm, judge):
+    """The tally of a recording's stacks of one comm."""
+    t = Tally(name)
+    for stack in recording.stacks or []:
+        if stack.comm == comm:
+            t.take(stack, judge)
+    return t
+
+
+def missing():
+    """Why none of these tests can run on this machine, or None."""
+    if os.geteuid() != 0:
+        return "not root"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "no BTF: the kernel was built without it"
+    return None
+
+
+def main(description, tests, arguments=None):
+    """The main() of a file of tests: `tests(setup, args)` yields pairs of a name and a function that takes the setup.
+    `arguments(parser)` adds options of its own."""
+    parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
+    parser.add_argument("--sonde", default=os.path.join(os.environ.get("SONDE_BUILD_ROOT", "build"), "sonde"))
+    parser.add_argument("--only", default="", help="run the tests whose name this matches")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary folder")
+    if arguments:
+        arguments(parser)
+    args = parser.parse_args()
+    reason = missing()
+    if reason:
+        return tap.skip_all(reason)
+    scratch = tempfile.mkdtemp(prefix="sonde-runtimes-")
+    os.chmod(scratch, 0o755)
+    try:
+        setup = Setup(os.path.abspath(args.sonde), scratch)
+        chosen = [t for t in tests(setup, args) if re.search(args.only, t[0])]
+        return tap.run((name, lambda test=test: test(setup)) for name, test in chosen)
+    finally:
+        if args.keep:
+            print("# files: %s" % scratch)
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
