@@ -22,6 +22,7 @@ enum { HEADLINES_MAX = 8, HEADLINE_SIZE = 512 };
 struct core_cli_options {
 	const char *exe, *sysroot, *names;
 	uint32_t max_frames;
+	struct runtime_names_options runtimes;
 	bool json, no_inlines, verbose, help;
 };
 
@@ -37,6 +38,12 @@ static const struct option_spec core_specs[] = {
 	  AT(no_inlines) },
 	{ 0, "names", "full|short", "full", "with or without parameters and template arguments",
 	  OPTION_STRING, AT(names) },
+	{ 0, "interpreter-frames", NULL, NULL,
+	  "show an interpreter's own C functions that only run a script's function too",
+	  OPTION_FLAG, AT(runtimes.interpreter_frames) },
+	{ 0, "tiers", NULL, NULL,
+	  "tell the versions of a compiled function (Java) apart by the tier that made them",
+	  OPTION_FLAG, AT(runtimes.runtime.tiers) },
 	{ 0, "max-frames", "N", "4096", "frames of a stack; longer ones are cut", OPTION_NUMBER,
 	  AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
@@ -436,6 +443,7 @@ static int core_run(int argc, char **argv)
 					 .max_frames = o.max_frames,
 					 .naming = { .no_inlines = o.no_inlines,
 						     .short_names = short_names,
+						     .runtimes = o.runtimes,
 						     .builder = names_builder,
 						     .progress = show_progress,
 						     .progress_ctx = &progress_shown } };

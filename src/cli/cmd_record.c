@@ -37,6 +37,7 @@ struct record_options {
 	const char *replay_dir;
 	uint32_t max_replay_cases;
 	const char *names;
+	struct runtime_names_options runtimes;
 	bool no_kernel, no_inlines, lines, idle, verbose, help;
 };
 
@@ -79,6 +80,12 @@ static const struct option_spec record_specs[] = {
 	{ 0, "names", "full|short", "full",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
+	{ 0, "interpreter-frames", NULL, NULL,
+	  "show an interpreter's own C functions that only run a script's function too",
+	  OPTION_FLAG, AT(runtimes.interpreter_frames) },
+	{ 0, "tiers", NULL, NULL,
+	  "tell the versions of a compiled function (Java) apart by the tier that made them",
+	  OPTION_FLAG, AT(runtimes.runtime.tiers) },
 	{ 0, "idle", NULL, NULL, "sample idle CPUs too", OPTION_FLAG, AT(idle) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
@@ -258,6 +265,7 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 		.keep_events = rec->format->wants_events,
 		.naming = { .no_inlines = o->no_inlines,
 			    .short_names = rec->short_names,
+			    .runtimes = o->runtimes,
 			    .builder = names_builder,
 			    .progress = show_names_progress,
 			    .progress_ctx = rec },

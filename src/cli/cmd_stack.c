@@ -26,6 +26,7 @@ enum { NAMES_PATIENCE_MS = 10000 };
 struct stack_options {
 	const char *names;
 	uint32_t max_frames;
+	struct runtime_names_options runtimes;
 	bool json, no_inlines, no_kernel, verbose, help;
 	bool without_bpf, without_events;
 };
@@ -40,6 +41,12 @@ static const struct option_spec stack_specs[] = {
 	{ 0, "names", "full|short", "full",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
+	{ 0, "interpreter-frames", NULL, NULL,
+	  "show an interpreter's own C functions that only run a script's function too",
+	  OPTION_FLAG, AT(runtimes.interpreter_frames) },
+	{ 0, "tiers", NULL, NULL,
+	  "tell the versions of a compiled function (Java) apart by the tier that made them",
+	  OPTION_FLAG, AT(runtimes.runtime.tiers) },
 	{ 0, "max-frames", "N", "4096", "user frames of a stack, at most 4096; longer ones are cut",
 	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
@@ -221,6 +228,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 	const struct naming_options naming = {
 		.no_inlines = o->no_inlines,
 		.short_names = short_names,
+		.runtimes = o->runtimes,
 		.builder = names_builder,
 		.patience_ms = NAMES_PATIENCE_MS,
 		.progress = term_width(stderr) ? show_names_progress : NULL,

@@ -34,6 +34,7 @@ struct top_options {
 	double delay_s;
 	const char *by, *sort, *filter, *names;
 	uint64_t memory_limit;
+	struct runtime_names_options runtimes;
 	bool no_kernel, no_inlines, verbose, help;
 };
 
@@ -64,6 +65,12 @@ static const struct option_spec top_specs[] = {
 	{ 0, "names", "full|short", "short",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
+	{ 0, "interpreter-frames", NULL, NULL,
+	  "show an interpreter's own C functions that only run a script's function too",
+	  OPTION_FLAG, AT(runtimes.interpreter_frames) },
+	{ 0, "tiers", NULL, NULL,
+	  "tell the versions of a compiled function (Java) apart by the tier that made them",
+	  OPTION_FLAG, AT(runtimes.runtime.tiers) },
 	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
 	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
@@ -264,6 +271,7 @@ static int show(struct top *top)
 		.no_kernel = o->no_kernel,
 		.naming = { .no_inlines = o->no_inlines,
 			    .short_names = top->short_names,
+			    .runtimes = o->runtimes,
 			    .builder = names_builder },
 		.live = on_live,
 		.live_ctx = top,

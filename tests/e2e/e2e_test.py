@@ -194,6 +194,14 @@ def test_help_and_version():
     check(sonde().status == 2, "no command")
 
 
+def test_help_of_frames_of_runtimes():
+    for command in "record", "top", "stack", "core":
+        text = check_ok(sonde("help", command)).out
+        check(re.search(r"--interpreter-frames +show an interpreter's own C functions", text), text)
+        check(re.search(r"--tiers +tell the versions of a compiled function", text), text)
+    check_error(sonde("record", "--tiers=1"), 2, "--tiers")
+
+
 def test_usage_errors():
     for args, says in [
         (["nope"], "nope"),
