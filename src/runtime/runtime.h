@@ -99,9 +99,10 @@ struct runtime_sink {
 struct runtime_ops {
 	const char *name; /* as in abi/runtimes.def */
 	enum runtime_id id;
-	const char *label;  /* what its frames are called in formats: OpenTelemetry's
-			       profile.frame.type ("cpython", "jvm") */
-	size_t record_size; /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
+	const char *label;    /* what its frames are called in formats: OpenTelemetry's
+				 profile.frame.type ("cpython", "jvm") */
+	const char *language; /* what people call what it runs: "Python", "Java" */
+	size_t record_size;   /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
 
 	/*
 	 * Is `elf` this runtime? By its contents (symbols, notes, sections), not by its name;

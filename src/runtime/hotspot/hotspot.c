@@ -15,5 +15,6 @@ const struct runtime_ops hotspot_runtime = {
 	.name = "hotspot",
 	.id = RUNTIME_HOTSPOT,
 	.label = "jvm",
+	.language = "Java",
 	.probe = hotspot_probe,
 };

@@ -15,5 +15,6 @@ const struct runtime_ops python_runtime = {
 	.name = "python",
 	.id = RUNTIME_PYTHON,
 	.label = "cpython",
+	.language = "Python",
 	.probe = python_probe,
 };
