@@ -22,8 +22,9 @@ enum {
 
 /* Where the fields lie that names are made of; all in bytes. Made by attach(). */
 struct python_layout {
-	uint8_t minor;	    /* of 3.x */
-	uint16_t code_size; /* so much of a code object is read; at most PYTHON_CODE_SIZE_MAX */
+	uint8_t minor;	       /* of 3.x */
+	uint8_t free_threaded; /* another object header */
+	uint16_t code_size;    /* so much of a code object is read; at most PYTHON_CODE_SIZE_MAX */
 	uint16_t co_filename, co_name, co_firstlineno;
 	uint16_t co_qualname;  /* 0: has none */
 	uint16_t co_linetable; /* or co_lnotab */
