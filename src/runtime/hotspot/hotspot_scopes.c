@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/hotspot/hotspot_scopes.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* pcDesc.hpp, the same from JDK 8 to 26. The first one of a table is at -1, the last at INT_MAX. */
+struct pc_desc {
+	int32_t pc_offset;
+	int32_t scope_decode_offset;
+	int32_t obj_decode_offset;
+	int32_t flags;
+};
+
+/* The number of an nmethod's method means: no scope is described there (debugInfoRec.hpp). */
+enum { SERIALIZED_NULL = 0 };
+/* A bytecode's number is kept one larger: that of the way in is -1 (InvocationEntryBci). */
+enum { BCI_BIAS = 1 };
+
+int hotspot_read_unsigned5(const void *data, size_t size, bool no_zero, size_t *pos, uint32_t *ret)
+{
+	const uint8_t *bytes = data;
+	uint32_t first_high = 192, excluded = no_zero, sum = 0;
+
+	for (size_t i = 0; i < 5; i++) {
+		uint8_t byte;
+
+		if (*pos >= size || size - *pos <= i)
+			return -EINVAL;
+		byte = bytes[*pos + i];
+		if (byte < excluded)
+			return -EINVAL;
+		sum += (uint32_t)(byte - excluded) << (6 * i);
+		if (byte < first_high || i == 4) {
+			*pos += i + 1;
+			*ret = sum;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static struct pc_desc pc_desc_at(const struct hotspot_debug_info *info, size_t i)
+{
+	struct pc_desc desc;
+
+	memcpy(&desc, (const char *)info->pcs + i * sizeof(desc), sizeof(desc));
+	return desc;
+}
+
+/* The first PcDesc that ends behind `offset`. */
+static int find_pc_desc(const struct hotspot_debug_info *info, uint32_t offset, struct pc_desc *ret)
+{
+	size_t low = 0, high = info->pcs_size / sizeof(*ret), nr = high;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (pc_desc_at(info, mid).pc_offset > (int64_t)offset)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	if (low == nr)
+		return -EINVAL; /* there should be one at INT_MAX */
+	*ret = pc_desc_at(info, low);
+	return 0;
+}
+
+static int read_scope(const struct hotspot_debug_info *info, uint32_t at, uint32_t *sender_ret,
+		      struct hotspot_scope *ret)
+{
+	uint32_t fields[3]; /* the sender's offset, the method, the bytecode */
+	size_t pos = at;
+
+	for (size_t i = 0; i < 3; i++) {
+		int r = hotspot_read_unsigned5(info->scopes, info->scopes_size, info->no_zero, &pos,
+					       &fields[i]);
+
+		if (r < 0)
+			return r;
+	}
+	/* Senders are written first, so that no chain can go round. */
+	if (fields[0] >= at)
+		return -EINVAL;
+	*sender_ret = fields[0];
+	ret->method = fields[1];
+	ret->bci = (int32_t)(fields[2] - BCI_BIAS);
+	return 0;
+}
+
+int hotspot_find_scopes(const struct hotspot_debug_info *info, uint32_t offset,
+			struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
+{
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	struct pc_desc desc;
+	uint32_t at;
+	int nr = 0;
+	int r;
+
+	r = find_pc_desc(info, offset, &desc);
+	if (r < 0)
+		return r;
+	if (desc.scope_decode_offset < 0)
+		return -EINVAL;
+	for (at = (uint32_t)desc.scope_decode_offset; at != SERIALIZED_NULL;) {
+		if (nr == HOTSPOT_SCOPES_MAX)
+			nr--; /* the outermost one is what the frame really is */
+		r = read_scope(info, at, &at, &scopes[nr]);
+		if (r < 0)
+			return r;
+		nr++;
+	}
+	memcpy(ret, scopes, sizeof(*ret) * (size_t)nr);
+	return nr;
+}
