@@ -1,193 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each bucket of 256 bytes of code that the walk touched becomes a mapping and a file of its own in
- * the case, with its rows; so the replay goes through the same look-ups as the kernel did.
+ * Reads replay cases, of bytes that nobody vouches for, and walks them. Cases of version 2 are read
+ * as ones of version 3 whose memory is a stack and some code. replay_case_make.c makes them.
  */
 #include "agent/replay_case.h"
+#include "agent/replay_case_format.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <zstd.h>
 
-static const char magic[8] = "SNDREPL2";
-
+/* The arena of a case. */
 enum {
-	BUCKETS_MAX = 1024,
-	BUCKET_BYTES = 1 << BUCKET_SHIFT,
-	ROWS_MAX = BUCKETS_MAX * (BUCKET_ROWS_MAX + 1),
-	RULES_MAX = 4096,
+	SEGMENT_MAPPINGS,
+	SEGMENT_BUCKETS,
+	SEGMENT_ROWS,
+	SEGMENT_RECORDS = SEGMENT_ROWS + REPLAY_ROWS_MAX / ARENA_SEGMENT_CELLS,
+	NR_SEGMENTS,
+	RECORD_CELLS = (RUNTIME_RECORD_CELLS + 7) & ~7,
+	FIRST_RECORD_CELL = 8, /* cell 0 of the arena is none */
 };
-
-struct case_header {
-	char magic[8];
-	uint32_t machine, stop;
-	uint32_t nr_words, nr_buckets, nr_rows, nr_rules, stack_size, pad_;
-};
-
-struct case_bucket {
-	uint64_t start; /* in memory; 256 bytes, or what the mapping has of them */
-	uint64_t end;
-	uint64_t bias;
-	uint32_t is_file;	     /* 0: anonymous code */
-	uint32_t first_row, nr_rows; /* in the case; row 0 of a bucket is in force at its start */
-	uint32_t pad_;
-};
+_Static_assert(REPLAY_BUCKETS_MAX * sizeof(struct unwind_mapping) / 4 <= ARENA_SEGMENT_CELLS,
+	       "mappings have one segment");
+_Static_assert(FIRST_RECORD_CELL + RUNTIMES_OF_PROCESS_MAX * RECORD_CELLS <= ARENA_SEGMENT_CELLS,
+	       "and records");
 
 struct replay_case {
-	struct case_header h;
-	struct sample_raw raw;
+	struct replay_header h;
 	__u64 *words;
-	uint8_t *stack;
+	struct replay_memory memory;
+	char *names;
 	/* The tables. */
 	struct unwind_file *files;
 	struct unwind_rule *rules;
-	struct arena_segment *segments[4];
+	struct arena_segment *segments[NR_SEGMENTS];
 	struct unwind_process process;
 	struct walk walk;
 };
-
-/* --- writing --------------------------------------------------------------------------------- */
-
-struct writer {
-	const struct publisher *p;
-	VEC(struct case_bucket) buckets;
-	VEC(uint32_t) rows;
-	VEC(struct unwind_rule) rules;
-	VEC(uint32_t) rule_numbers; /* of the store, by the case's */
-};
-
-static uint32_t cell(const struct writer *w, uint32_t number)
-{
-	return w->p->store->segments[number >> ARENA_SEGMENT_SHIFT]
-		->cells[number & (ARENA_SEGMENT_CELLS - 1)];
-}
-
-/* The case's number of a rule of the store. */
-static int add_rule(struct writer *w, uint32_t store_rule, uint32_t *ret)
-{
-	uint32_t i;
-	int r = 0;
-
-	for (i = 0; i < w->rule_numbers.nr && w->rule_numbers.items[i] != store_rule; i++)
-		;
-	if (i == w->rule_numbers.nr) {
-		r = vec_push(&w->rule_numbers, store_rule);
-		if (!r)
-			r = vec_push(&w->rules, w->p->store->rules[store_rule]);
-	}
-	*ret = i;
-	return r;
-}
-
-static int add_row(struct writer *w, uint32_t low8, uint32_t store_rule)
-{
-	uint32_t rule;
-	int r = add_rule(w, store_rule, &rule);
-
-	return r ? r : vec_push(&w->rows, ROW(low8, rule));
-}
-
-/* Copies the rows of the file's bucket number `n`, and the row in force before it. */
-static int add_rows(struct writer *w, const struct unwind_file *f, uint32_t n,
-		    struct case_bucket *b)
-{
-	uint32_t bucket = cell(w, f->buckets + n), first = BUCKET_FIRST(bucket), i, row;
-	int r = 0;
-
-	b->first_row = (uint32_t)w->rows.nr;
-	if (first)
-		r = add_row(w, 0, ROW_RULE(cell(w, f->rows + first - 1)));
-	for (i = 0; i < BUCKET_NR(bucket) && !r; i++) {
-		row = cell(w, f->rows + first + i);
-		r = add_row(w, row >> 24, ROW_RULE(row));
-	}
-	b->nr_rows = (uint32_t)w->rows.nr - b->first_row;
-	return r;
-}
-
-static int add_address(struct writer *w, const struct block *block, uint64_t addr)
-{
-	const struct unwind_mapping *m = publisher_mapping(w->p, block, addr);
-	const struct unwind_file *f = m ? &w->p->store->files[m->file] : NULL;
-	struct case_bucket b = { 0 };
-	size_t i;
-	int r = 0;
-
-	if (!m || (m->file != MAPPING_ANON && f->state != FILE_STATE_LOADED))
-		return 0; /* the walk ended here, for want of it */
-	for (i = 0; i < w->buckets.nr; i++)
-		if (addr >= w->buckets.items[i].start && addr < w->buckets.items[i].end)
-			return 0;
-	b.bias = m->bias;
-	b.is_file = m->file != MAPPING_ANON;
-	b.start = ((addr - m->bias) & -(uint64_t)BUCKET_BYTES) + m->bias;
-	b.end = b.start + BUCKET_BYTES;
-	if (b.start < m->start)
-		b.start = m->start;
-	if (b.end > m->end)
-		b.end = m->end;
-	if (b.is_file && addr - m->bias >= f->start &&
-	    (addr - m->bias - f->start) >> BUCKET_SHIFT < f->nr_buckets)
-		r = add_rows(w, f, (uint32_t)((addr - m->bias - f->start) >> BUCKET_SHIFT), &b);
-	return r ? r : vec_push(&w->buckets, b);
-}
-
-static int bucket_order(const void *a, const void *b)
-{
-	const struct case_bucket *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static void put(FILE *out, const void *data, size_t size)
-{
-	if (size)
-		fwrite(data, size, 1, out);
-}
-
-int replay_case_write(FILE *out, const struct publisher *p, const struct block *block,
-		      const struct sample_raw *raw, const uint8_t *stack, const __u64 *words,
-		      uint32_t nr_words, enum stop_reason stop)
-{
-	struct writer w = { .p = p };
-	struct case_header h = { .machine = EM_X86_64,
-				 .stop = stop,
-				 .nr_words = nr_words,
-				 .stack_size = raw->stack_size };
-	uint32_t i, rule;
-	int r = 0;
-
-#if defined(__aarch64__)
-	h.machine = EM_AARCH64;
-#endif
-	memcpy(h.magic, magic, sizeof(magic));
-	/* The walker itself knows the first two rules by their numbers. */
-	for (i = 0; i <= RULE_FRAME_POINTER && !r; i++)
-		r = add_rule(&w, i, &rule);
-	for (i = 0; i < nr_words && !r; i++)
-		r = add_address(&w, block, FRAME_DATA(words[i]));
-	if (!r) {
-		qsort(w.buckets.items, w.buckets.nr, sizeof(*w.buckets.items), bucket_order);
-		h.nr_buckets = (uint32_t)w.buckets.nr;
-		h.nr_rows = (uint32_t)w.rows.nr;
-		h.nr_rules = (uint32_t)w.rules.nr;
-		put(out, &h, sizeof(h));
-		put(out, raw, sizeof(*raw));
-		put(out, words, nr_words * sizeof(*words));
-		put(out, w.buckets.items, w.buckets.nr * sizeof(*w.buckets.items));
-		put(out, w.rows.items, w.rows.nr * sizeof(*w.rows.items));
-		put(out, w.rules.items, w.rules.nr * sizeof(*w.rules.items));
-		put(out, stack, raw->stack_size);
-		r = ferror(out) ? -EIO : 0;
-	}
-	vec_free(&w.buckets);
-	vec_free(&w.rows);
-	vec_free(&w.rules);
-	vec_free(&w.rule_numbers);
-	return r;
-}
 
 /* --- reading --------------------------------------------------------------------------------- */
 
@@ -212,82 +63,210 @@ static void *take(struct input *in, uint64_t nr, size_t item)
 	return copy;
 }
 
-/*
- * Arena: segment 0 the mappings, segment 1 the buckets, from segment 2 on the rows. False if the
- * case contradicts itself.
- */
-static bool fill_tables(struct replay_case *c, const struct case_bucket *buckets,
+static bool take_into(struct input *in, void *to, size_t size)
+{
+	if (size > in->size)
+		return false;
+	memcpy(to, in->data, size);
+	in->data += size;
+	in->size -= size;
+	return true;
+}
+
+/* Files, mappings, buckets and rows. False if the case contradicts itself. */
+static bool fill_tables(struct replay_case *c, const struct replay_bucket *buckets,
 			const uint32_t *rows)
 {
-	struct unwind_mapping *m = (struct unwind_mapping *)c->segments[0]->cells;
+	struct unwind_mapping *m = (struct unwind_mapping *)c->segments[SEGMENT_MAPPINGS]->cells;
 	uint32_t i;
 
 	for (i = 0; i < c->h.nr_buckets; i++) {
-		const struct case_bucket *b = &buckets[i];
+		const struct replay_bucket *b = &buckets[i];
 
 		if (b->nr_rows > BUCKET_ROWS_MAX || b->first_row > c->h.nr_rows ||
 		    b->nr_rows > c->h.nr_rows - b->first_row || b->end <= b->start)
 			return false;
 		m[i] = (struct unwind_mapping){ b->start, b->end, b->bias, b->is_file ? i + 1 : 0,
-						0 };
-		c->segments[1]->cells[i] = BUCKET(0, b->nr_rows);
+						b->runtime };
+		c->segments[SEGMENT_BUCKETS]->cells[i] = BUCKET(0, b->nr_rows);
 		c->files[i + 1] = (struct unwind_file){
-			.start = (b->start - b->bias) & -(uint64_t)BUCKET_BYTES,
+			.start = (b->start - b->bias) & -((uint64_t)1 << BUCKET_SHIFT),
 			.nr_buckets = 1,
-			.buckets = ARENA_SEGMENT_CELLS + i,
-			.rows = 2 * ARENA_SEGMENT_CELLS + b->first_row,
+			.buckets = SEGMENT_BUCKETS * ARENA_SEGMENT_CELLS + i,
+			.rows = SEGMENT_ROWS * ARENA_SEGMENT_CELLS + b->first_row,
 			.state = FILE_STATE_LOADED,
 		};
 	}
 	for (i = 0; i < c->h.nr_rows; i++)
-		c->segments[2 + i / ARENA_SEGMENT_CELLS]->cells[i % ARENA_SEGMENT_CELLS] = rows[i];
+		c->segments[SEGMENT_ROWS + i / ARENA_SEGMENT_CELLS]
+			->cells[i % ARENA_SEGMENT_CELLS] = rows[i];
 	c->process = (struct unwind_process){ .generation = 1, .nr_mappings = c->h.nr_buckets };
 	return true;
 }
 
-static int read_body(struct replay_case *c, struct input *in)
+static int read_tables(struct replay_case *c, struct input *in)
 {
-	_cleanup_free_ struct case_bucket *buckets = NULL;
+	_cleanup_free_ struct replay_bucket *buckets = NULL;
 	_cleanup_free_ uint32_t *rows = NULL;
 	size_t i;
 
-	if (memcmp(c->h.magic, magic, sizeof(magic)) || c->h.nr_words > SAMPLE_WORDS_MAX ||
-	    c->h.nr_buckets > BUCKETS_MAX || c->h.nr_rows > 2 * ARENA_SEGMENT_CELLS ||
-	    c->h.nr_rules > RULES_MAX || c->h.stack_size > RAW_STACK_MAX ||
-	    c->h.stack_size != c->raw.stack_size)
+	if (c->h.nr_words > SAMPLE_WORDS_MAX || c->h.nr_buckets > REPLAY_BUCKETS_MAX ||
+	    c->h.nr_rows > REPLAY_ROWS_MAX || c->h.nr_rules > REPLAY_RULES_MAX)
 		return -EINVAL;
 	c->words = take(in, c->h.nr_words, sizeof(*c->words));
 	buckets = take(in, c->h.nr_buckets, sizeof(*buckets));
 	rows = take(in, c->h.nr_rows, sizeof(*rows));
 	c->rules = take(in, c->h.nr_rules, sizeof(*c->rules));
-	c->stack = take(in, c->h.stack_size, 1);
 	c->files = calloc(c->h.nr_buckets + 1, sizeof(*c->files));
-	for (i = 0; i < 4; i++)
-		c->segments[i] = calloc(1, sizeof(*c->segments[i]));
-	if (!c->words || !buckets || !rows || !c->rules || !c->stack || !c->files ||
-	    !c->segments[0] || !c->segments[1] || !c->segments[2] || !c->segments[3] || in->size)
+	if (!c->words || !buckets || !rows || !c->rules || !c->files)
 		return -EINVAL;
+	for (i = 0; i < NR_SEGMENTS; i++) {
+		c->segments[i] = calloc(1, sizeof(*c->segments[i]));
+		if (!c->segments[i])
+			return -ENOMEM;
+	}
 	return fill_tables(c, buckets, rows) ? 0 : -EINVAL;
 }
 
-int replay_case_read(const void *data, size_t size, struct replay_case **ret)
+static int read_records(struct replay_case *c, struct input *in)
+{
+	uint32_t *cells = c->segments[SEGMENT_RECORDS]->cells, at = FIRST_RECORD_CELL, i;
+
+	if (c->h.nr_records > RUNTIMES_OF_PROCESS_MAX)
+		return -EINVAL;
+	for (i = 0; i < c->h.nr_records; i++, at += RECORD_CELLS) {
+		const uint32_t arena = SEGMENT_RECORDS * ARENA_SEGMENT_CELLS;
+		struct runtime_record head = { 0 };
+		struct replay_record record;
+
+		if (!take_into(in, &record, sizeof(record)) || record.size > RUNTIME_RECORD_MAX)
+			return -EINVAL;
+		head.runtime = record.runtime;
+		head.size = record.size;
+		head.next = i + 1 < c->h.nr_records ? arena + at + RECORD_CELLS : 0;
+		memcpy(cells + at, &head, sizeof(head));
+		memcpy(cells + at + sizeof(head) / 4, record.bytes, sizeof(record.bytes));
+		if (!i)
+			c->process.runtimes = arena + at;
+	}
+	return 0;
+}
+
+/* Ranges come sorted, and apart from each other. */
+static int read_memory(struct replay_case *c, struct input *in)
+{
+	_cleanup_free_ struct replay_range *ranges = NULL;
+	uint64_t end = 0, total = 0;
+
+	if (c->h.memory_size > REPLAY_MEMORY_MAX || c->h.nr_ranges > REPLAY_READS_MAX)
+		return -EINVAL;
+	ranges = take(in, c->h.nr_ranges, sizeof(*ranges));
+	if (!ranges || in->size < c->h.memory_size)
+		return -EINVAL;
+	for (uint32_t i = 0; i < c->h.nr_ranges; i++) {
+		const struct replay_range *range = &ranges[i];
+
+		if (!range->size || range->size > c->h.memory_size - total ||
+		    range->addr + range->size < range->addr || (i && range->addr <= end))
+			return -EINVAL;
+		replay_memory_add(&c->memory, range->addr, in->data + total, range->size);
+		total += range->size;
+		end = range->addr + range->size;
+	}
+	if (c->memory.full)
+		return -ENOMEM;
+	in->data += c->h.memory_size;
+	in->size -= c->h.memory_size;
+	return total == c->h.memory_size ? 0 : -EINVAL;
+}
+
+static int read_3(struct replay_case *c, struct input *in)
+{
+	int r;
+
+	if (!take_into(in, &c->h, sizeof(c->h)))
+		return -EINVAL;
+	if (c->h.max_frames > SAMPLE_FRAMES_MAX)
+		return -EINVAL;
+	r = read_tables(c, in);
+	if (!r)
+		r = read_records(c, in);
+	if (!r)
+		r = read_memory(c, in);
+	if (r || in->size != c->h.names_size)
+		return r ? r : -EINVAL;
+	c->names = take(in, c->h.names_size, 1);
+	if (!c->names)
+		return -ENOMEM;
+	c->names[c->h.names_size] = '\0';
+	return 0;
+}
+
+static int read_2(struct replay_case *c, struct input *in)
+{
+	struct replay_header_2 h;
+	struct sample_raw raw;
+	int r;
+
+	if (!take_into(in, &h, sizeof(h)) || !take_into(in, &raw, sizeof(raw)) ||
+	    h.stack_size > RAW_STACK_MAX || h.stack_size != raw.stack_size)
+		return -EINVAL;
+	c->h = (struct replay_header){
+		.machine = h.machine,
+		.stop = h.stop,
+		.nr_words = h.nr_words,
+		.nr_buckets = h.nr_buckets,
+		.nr_rows = h.nr_rows,
+		.nr_rules = h.nr_rules,
+		.max_frames = SAMPLE_FRAMES_DEFAULT,
+		.pc = raw.pc,
+	};
+	memcpy(c->h.regs, raw.regs, sizeof(c->h.regs));
+	r = read_tables(c, in);
+	if (r || in->size != h.stack_size)
+		return r ? r : -EINVAL;
+	replay_memory_add(&c->memory, raw.stack_start, in->data, h.stack_size);
+	if (raw.pc >= RAW_CODE_BEFORE && raw.pc <= UINT64_MAX - RAW_CODE_AFTER)
+		replay_memory_add(&c->memory, raw.pc - RAW_CODE_BEFORE, raw.code, sizeof(raw.code));
+	return c->memory.full ? -EINVAL : replay_memory_merge(&c->memory);
+}
+
+static int read_plain(struct input in, struct replay_case **ret)
 {
 	_cleanup_(replay_case_free_p) struct replay_case *c = calloc(1, sizeof(*c));
-	struct input in = { data, size };
-	int r;
+	int r = -EINVAL;
 
 	if (!c)
 		return -ENOMEM;
-	if (size < sizeof(c->h) + sizeof(c->raw))
-		return -EINVAL;
-	memcpy(&c->h, in.data, sizeof(c->h));
-	memcpy(&c->raw, in.data + sizeof(c->h), sizeof(c->raw));
-	in.data += sizeof(c->h) + sizeof(c->raw);
-	in.size -= sizeof(c->h) + sizeof(c->raw);
-	r = read_body(c, &in);
+	if (in.size >= sizeof(c->h.magic) && !memcmp(in.data, REPLAY_MAGIC_3, sizeof(c->h.magic)))
+		r = read_3(c, &in);
+	else if (in.size >= sizeof(c->h.magic) &&
+		 !memcmp(in.data, REPLAY_MAGIC_2, sizeof(c->h.magic)))
+		r = read_2(c, &in);
 	if (!r)
 		*ret = TAKE_PTR(c);
 	return r;
+}
+
+DEFINE_CLEANUP(ZSTD_DCtx *, ZSTD_freeDCtx)
+
+int replay_case_read(const void *data, size_t size, struct replay_case **ret)
+{
+	_cleanup_(ZSTD_freeDCtx_p) ZSTD_DCtx *ctx = NULL;
+	_cleanup_free_ uint8_t *plain = NULL;
+	unsigned long long plain_size = ZSTD_getFrameContentSize(data, size);
+
+	if (plain_size == ZSTD_CONTENTSIZE_ERROR)
+		return read_plain((struct input){ data, size }, ret);
+	if (plain_size == ZSTD_CONTENTSIZE_UNKNOWN || plain_size > REPLAY_CASE_MAX)
+		return -EINVAL;
+	ctx = ZSTD_createDCtx();
+	plain = malloc(plain_size + 1);
+	if (!ctx || !plain)
+		return -ENOMEM;
+	if (ZSTD_decompressDCtx(ctx, plain, plain_size, data, size) != plain_size)
+		return -EINVAL;
+	return read_plain((struct input){ plain, plain_size }, ret);
 }
 
 void replay_case_free(struct replay_case *c)
@@ -296,11 +275,12 @@ void replay_case_free(struct replay_case *c)
 
 	if (!c)
 		return;
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < NR_SEGMENTS; i++)
 		free(c->segments[i]);
+	replay_memory_fini(&c->memory);
+	free(c->names);
 	free(c->files);
 	free(c->rules);
-	free(c->stack);
 	free(c->words);
 	free(c);
 }
@@ -309,38 +289,29 @@ void replay_case_free(struct replay_case *c)
 
 static int read_case(void *ctx, __u64 addr, void *to, __u32 size)
 {
-	const struct replay_case *c = ctx;
-	uint64_t in_stack = addr - c->raw.stack_start,
-		 in_code = addr - (c->raw.pc - RAW_CODE_BEFORE);
-
-	if (in_stack < c->h.stack_size && size <= c->h.stack_size - in_stack) {
-		memcpy(to, c->stack + in_stack, size);
-		return 0;
-	}
-	if (in_code < sizeof(c->raw.code) && size <= sizeof(c->raw.code) - in_code) {
-		memcpy(to, c->raw.code + in_code, size);
-		return 0;
-	}
-	return -EFAULT;
+	return replay_memory_read(ctx, addr, to, size);
 }
 
 struct replay_result replay_case_walk(struct replay_case *c)
 {
-	const struct walk_memory memory = { read_case, c };
+	const struct walk_memory memory = { read_case, &c->memory };
 	const struct walk_tables tables = {
 		.files = c->files,
 		.nr_files = c->h.nr_buckets + 1,
 		.rules = c->rules,
 		.nr_rules = c->h.nr_rules,
 		.segments = c->segments,
-		.nr_segments = 4,
+		.nr_segments = NR_SEGMENTS,
 	};
+	const __u64 *regs = (const __u64 *)c->h.regs;
 	const struct walk_input input = {
 		.machine = (uint16_t)c->h.machine,
-		.pc = c->raw.pc,
-		.regs = c->raw.regs,
+		.pc = c->h.pc,
+		.regs = regs,
+		.valid = c->h.valid,
 		.process = c->process,
-		.max_frames = SAMPLE_FRAMES_DEFAULT,
+		.max_frames = c->h.max_frames,
+		.thread_pointer = c->h.thread_pointer,
 	};
 	int stop = walk_host(&tables, &memory, &input, &c->walk);
 
@@ -350,4 +321,9 @@ struct replay_result replay_case_walk(struct replay_case *c)
 struct replay_result replay_case_expected(const struct replay_case *c)
 {
 	return (struct replay_result){ c->h.stop, c->words, c->h.nr_words };
+}
+
+const struct replay_memory *replay_case_memory(const struct replay_case *c)
+{
+	return &c->memory;
 }

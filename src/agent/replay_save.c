@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/replay_save.h"
-#include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #if defined(__x86_64__)
-enum { RAW_SP = X86_RSP };
+enum { HOST_MACHINE = EM_X86_64, HOST_SP = X86_RSP };
 #else
-enum { RAW_SP = A64_SP };
+enum { HOST_MACHINE = EM_AARCH64, HOST_SP = A64_SP };
 #endif
+
+/* What lies further above a walk's last frame is none of our business: arguments, environment. */
+enum { KEPT_ABOVE = 64 };
 
 struct replay_save {
 	struct publisher *publisher;
@@ -24,7 +27,7 @@ struct replay_save {
 	/* The last raw record. */
 	struct sample_header header;
 	struct sample_raw raw;
-	uint8_t stack[RAW_STACK_MAX];
+	struct replay_memory memory;
 	uint32_t nr_words;
 	enum stop_reason stop;
 	__u64 words[SAMPLE_WORDS_MAX];
@@ -58,23 +61,41 @@ void replay_save_free(struct replay_save *s)
 		return;
 	close(s->dir_fd);
 	map_fini(&s->kept);
+	replay_memory_fini(&s->memory);
 	free(s);
 }
+
+static void write_case(struct replay_save *s, const char *name,
+		       const struct replay_capture *capture)
+{
+	_cleanup_fclose_ FILE *out = NULL;
+	int r = 0, fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (out)
+		r = replay_case_write(out, capture);
+	if (!out || r) {
+		log_debug("cannot write the replay case %s: %s", name, strerror(out ? -r : errno));
+		if (out)
+			unlinkat(s->dir_fd, name, 0);
+	} else {
+		s->nr_cases++;
+	}
+}
+
+/* --- samples of a recording ------------------------------------------------------------------ */
 
 void replay_save_raw(struct replay_save *s, const struct sample_header *h,
 		     const struct sample_raw *raw, const uint8_t *stack, const struct walk *walk,
 		     enum stop_reason stop)
 {
-	uint64_t used;
-
 	s->header = *h;
 	s->raw = *raw;
-	/* What lies above the walk's last frame is none of our business: arguments, environment. */
-	used = walk->regs[RAW_SP] + 64 - raw->stack_start;
-	if (used > raw->stack_size)
-		used = raw->stack_size;
-	memset(s->stack, 0, raw->stack_size);
-	memcpy(s->stack, stack, used);
+	replay_memory_cut(&s->memory, 0);
+	s->memory.full = false;
+	replay_memory_add(&s->memory, raw->stack_start, stack, raw->stack_size);
+	replay_memory_blank(&s->memory, walk->regs[HOST_SP] + KEPT_ABOVE, UINT64_MAX);
+	replay_memory_add(&s->memory, raw->pc - RAW_CODE_BEFORE, raw->code, sizeof(raw->code));
 	s->nr_words = walk->full.nr_words;
 	s->stop = stop;
 	memcpy(s->words, walk->words, s->nr_words * sizeof(*s->words));
@@ -82,18 +103,33 @@ void replay_save_raw(struct replay_save *s, const struct sample_header *h,
 
 static void keep_case(struct replay_save *s, const struct block *block)
 {
-	_cleanup_fclose_ FILE *out = NULL;
+	const struct replay_capture capture = {
+		.publisher = s->publisher,
+		.block = block,
+		.machine = HOST_MACHINE,
+		.max_frames = SAMPLE_FRAMES_DEFAULT,
+		.pc = s->raw.pc,
+		.regs = (const uint64_t *)s->raw.regs,
+		.memory = &s->memory,
+		.words = s->words,
+		.nr_words = s->nr_words,
+		.stop = s->stop,
+	};
 	char name[64];
-	int fd;
 
-	snprintf(name, sizeof(name), "%.15s-%u.case", s->header.comm, s->nr_cases);
-	fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out || replay_case_write(out, s->publisher, block, &s->raw, s->stack, s->words,
-				      s->nr_words, s->stop))
-		log_debug("cannot write the replay case %s", name);
-	else
-		s->nr_cases++;
+	if (replay_memory_merge(&s->memory))
+		return;
+	snprintf(name, sizeof(name), "%.15s-%u.case.zst", s->header.comm, s->nr_cases);
+	write_case(s, name, &capture);
+}
+
+/* Frames of runtimes are found in memory that a raw record has no copy of. */
+static bool is_native(const __u64 *words, size_t nr)
+{
+	for (size_t i = 0; i < nr; i += 1 + FRAME_EXTRA(words[i]))
+		if (FRAME_RUNTIME(words[i]) != RUNTIME_NATIVE)
+			return false;
+	return true;
 }
 
 void replay_save_full(struct replay_save *s, const struct sample_header *h,
@@ -103,7 +139,7 @@ void replay_save_full(struct replay_save *s, const struct sample_header *h,
 	uint64_t shape;
 
 	if (h->time_ns != s->header.time_ns || h->cpu != s->header.cpu || !block ||
-	    s->stop == STOP_STACK_COPY_END)
+	    s->stop == STOP_STACK_COPY_END || !is_native(words, full->nr_words))
 		return;
 	s->nr_compared++;
 	if (s->stop != h->stop || s->nr_words != full->nr_words ||
@@ -125,4 +161,36 @@ void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
 {
 	*ret_compared = s->nr_compared;
 	*ret_different = s->nr_different;
+}
+
+/* --- live walks ------------------------------------------------------------------------------ */
+
+void replay_save_walk(struct replay_save *s, const char *name, const struct walk_input *input,
+		      const struct block *block, struct replay_memory *memory,
+		      const struct walk *walk, enum stop_reason stop, const char *names)
+{
+	struct replay_capture capture = {
+		.publisher = s->publisher,
+		.block = block,
+		.machine = input->machine,
+		.valid = input->valid,
+		.max_frames = input->max_frames,
+		.runtimes = input->process.runtimes,
+		.pc = input->pc,
+		.thread_pointer = input->thread_pointer,
+		.regs = (const uint64_t *)input->regs,
+		.memory = memory,
+		.words = walk->words,
+		.nr_words = walk->full.nr_words,
+		.stop = stop,
+		.names = names,
+	};
+	uint64_t sp = walk->regs[HOST_SP], window_end = walk->window_start + walk->window_len;
+
+	if (s->nr_cases >= s->max_cases || memory->full)
+		return;
+	if (sp >= walk->window_start && sp < window_end)
+		replay_memory_blank(memory, sp + KEPT_ABOVE, window_end);
+	if (!replay_memory_merge(memory))
+		write_case(s, name, &capture);
 }

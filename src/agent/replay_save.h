@@ -2,14 +2,15 @@
 /*
  * For tests: compares the kernel's walk of each sample with the host's of the same registers and
  * stack (the kernel sends both then: kernel_side_options.raw_too), and keeps some of them as replay
- * cases.
+ * cases. Stacks with frames of runtimes are neither: a raw record has too little memory for them.
+ * Walks of live threads have all they read; they are kept by replay_save_walk().
  */
 #pragma once
 
 #include "agent/replay_case.h"
+#include "bpf/host/walk_host.h"
 
 struct replay_save;
-struct walk;
 
 int replay_save_open(const char *dir, uint32_t max_cases, struct publisher *p,
 		     struct replay_save **ret);
@@ -24,3 +25,11 @@ void replay_save_full(struct replay_save *s, const struct sample_header *h,
 /* Pairs that were compared, and those that differed. */
 void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
 			uint64_t *ret_different);
+
+/*
+ * Keeps a walk of the host's as the case `name`, unless there are enough. `memory` is what it read
+ * (and what else the case shall have); it is merged. `names` as in struct replay_capture.
+ */
+void replay_save_walk(struct replay_save *s, const char *name, const struct walk_input *input,
+		      const struct block *block, struct replay_memory *memory,
+		      const struct walk *walk, enum stop_reason stop, const char *names);
