@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What HotSpot's step in the kernel and its agent exchange: the record that says where a JVM has
+ * its code and its members, the words of a frame, and the cookie that tells Methods apart.
+ *
+ * The record is filled by attach() and refresh() (hotspot.c) out of vmStructs (hotspot_vm.h); the
+ * words are made by hotspot.bpf.c and named by hotspot_names.c.
+ */
+#pragma once
+
+#include "abi/sample.h"
+
+/* --- the record ------------------------------------------------------------------------------ */
+
+enum {
+	HOTSPOT_HEAPS = 8,
+	/* Bytes of a CodeBlob that are read at once: every field below lies in them. */
+	HOTSPOT_HEADER_SIZE = 512,
+};
+
+/* Where something stands in a structure. size 0: this JVM has no such thing. */
+struct hotspot_at {
+	__u16 offset;
+	__u8 size; /* 1, 2, 4 or 8 */
+	__u8 is_signed;
+};
+
+/*
+ * A Symbol, of which 16 bytes are looked at. Its 2 bytes of length and its body must begin in the
+ * first 8 (up to JDK 8 the body begins at 8). `mask`: bits of those 8 bytes that never change: not
+ * the reference count.
+ */
+struct hotspot_symbol_layout {
+	__u64 mask;
+	__u8 length, body; /* offsets */
+	__u8 pad_[6];
+};
+
+/* A CodeHeap. `low`: where its segment 0 begins. */
+struct hotspot_code_heap {
+	__u64 start, end; /* reserved */
+	__u64 low;
+	__u64 segmap; /* a byte a segment: 0 where a block begins, 0xff where there is none, else
+			 how far to go back at least */
+	__u32 log2_segment_size;
+	__u32 block_header; /* bytes before the CodeBlob: sizeof(HeapBlock) */
+};
+
+struct hotspot_record {
+	struct hotspot_code_heap heaps[HOTSPOT_HEAPS]; /* those behind nr_heaps are zero */
+	__u64 code_start, code_end;		       /* all heaps lie within; gaps are possible */
+	/* The code of the blob "Interpreter": StubQueue's buffer of AbstractInterpreter::_code. */
+	__u64 interpreter_start, interpreter_end;
+	/* Its codelets whose description begins with "method entry point": from the first one's
+	 * start to the last one's end. 0: not known. */
+	__u64 entries_start, entries_end;
+	__u64 call_stub_return; /* StubRoutines::_call_stub_return_address; 0: not known */
+	/* ContinuationEntry::_return_pc: the address in enterSpecial where mounted continuations
+	 * return to; 0: none. */
+	__u64 cont_return;
+	/* Addresses of the strings "nmethod" and "native nmethod", which CodeBlob::_name of these
+	 * has; 0: not known (the step reads the names, then). */
+	__u64 name_nmethod, name_native;
+
+	__u32 release; /* 8 to 26 */
+	__u32 nr_heaps;
+	__u32 header_size; /* bytes to read of a CodeBlob: all the blob_* and nmethod_* end before;
+			      a multiple of 8, at most HOTSPOT_HEADER_SIZE */
+	/* Bytes from an interpreter frame's fp down to its slot of the bytecode pointer. x86-64:
+	 * 56 up to JDK 8, then 64. aarch64: 56 up to 8; 64; 72 from 20 on (frame_aarch64.hpp). */
+	__u32 interpreter_bcp;
+
+	/* CodeBlob. code_begin: 8 bytes: a pointer; else an offset from the blob. */
+	struct hotspot_at blob_name, blob_size, blob_frame_complete, blob_frame_size;
+	struct hotspot_at blob_code_begin;
+	/* nmethod. deopt_handler, deopt_mh_handler: 8 bytes: a pointer; else an offset from the
+	 * nmethod itself. */
+	struct hotspot_at nmethod_method, nmethod_compile_id, nmethod_orig_pc;
+	struct hotspot_at nmethod_deopt_handler, nmethod_deopt_mh_handler;
+
+	__u16 method_const;	/* Method::_constMethod */
+	__u16 const_constants;	/* ConstMethod::_constants */
+	__u16 const_code_size;	/* ConstMethod::_code_size, 2 bytes */
+	__u16 const_codes;	/* sizeof(ConstMethod): bytecodes begin there */
+	__u16 constants_holder; /* ConstantPool::_pool_holder */
+	__u16 klass_name;	/* Klass::_name */
+	/* JavaThread::_cont_entry, and sizeof(ContinuationEntry) rounded up to 16 (its frame
+	 * pointer stands behind it: ContinuationEntry::entry_fp()). 0: none. */
+	__u16 thread_cont_entry;
+	__u16 cont_entry_size;
+	struct hotspot_symbol_layout symbol;
+
+	/*
+	 * Stack chunks: frames of virtual threads that wait in the heap to be returned to (19 and
+	 * later). Offsets of ContinuationEntry::_chunk or of jdk.internal.vm.Continuation.tail
+	 * (by _cont), and of jdk.internal.vm.StackChunk's own; chunk_stack 0: not known, such
+	 * frames are left out with a note.
+	 */
+	__u64 oop_base; /* compressed oops: base + (narrow << oop_shift) */
+	__u8 oop_shift;
+	__u8 oop_size; /* 4: compressed; 8 */
+	__u16 cont_entry_cont;
+	__u16 continuation_tail;
+	__u16 chunk_parent, chunk_size, chunk_sp, chunk_pc;
+	__u16 chunk_stack; /* where its stack begins: sizeof its header */
+	__u32 pad_;
+};
+_Static_assert(sizeof(struct hotspot_record) <= RUNTIME_RECORD_MAX, "it is a runtime's record");
+_Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");
+
+/* --- frame words ----------------------------------------------------------------------------- */
+
+/*
+ * FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(kind, address)), and one word:
+ *
+ *   INTERPRETED  address: Method.            word: cookie << 32 | bci
+ *   COMPILED     address: nmethod.           word: compile_id << 32 | pc - code begin
+ *   NATIVE       address: nmethod, of the wrapper of a native method; word as COMPILED
+ *   STUB         address: CodeBlob.          word: hash of _name and _size << 32 | pc - code begin
+ *
+ * pc is where the frame's code goes on: the return address of a caller, as PcDescs have it, and the
+ * pc itself if the frame was interrupted, which HOTSPOT_INTERRUPTED says.
+ */
+enum hotspot_kind {
+	HOTSPOT_INTERPRETED = 1,
+	HOTSPOT_COMPILED = 2,
+	HOTSPOT_NATIVE = 3,
+	HOTSPOT_STUB = 4,
+	HOTSPOT_INTERRUPTED = 8, /* a bit beside the kind */
+};
+#define HOTSPOT_ADDRESS_MASK		((1ull << 48) - 1)
+#define HOTSPOT_FRAME(kind, address)	(((__u64)(kind) << 48) | ((address)&HOTSPOT_ADDRESS_MASK))
+#define HOTSPOT_FRAME_KIND(data)	((__u32)((data) >> 48) & 7)
+#define HOTSPOT_FRAME_INTERRUPTED(data) (((data) >> 48 & HOTSPOT_INTERRUPTED) != 0)
+#define HOTSPOT_FRAME_ADDRESS(data)	((data)&HOTSPOT_ADDRESS_MASK)
+#define HOTSPOT_WORD(check, where)	((__u64)(check) << 32 | (__u32)(where))
+#define HOTSPOT_WORD_CHECK(word)	((__u32)((word) >> 32))
+#define HOTSPOT_WORD_WHERE(word)	((__u32)(word))
+/* bci of an interpreted frame that is not in bytecodes: a native method, or one being entered. */
+#define HOTSPOT_NO_BCI 0xffff
+
+/* --- which Method it is ---------------------------------------------------------------------- */
+
+/* What a Method hangs on, as it is in memory. Unloaded classes leave addresses to others: all of
+ * them together are hardly the same again. */
+struct hotspot_identity {
+	__u64 const_method;
+	__u64 constants;
+	__u64 holder;
+	__u64 name;	 /* Symbol */
+	__u64 symbol[2]; /* its first 16 bytes */
+};
+
+static inline __u64 hotspot_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
+
+static inline __u32 hotspot_cookie(const struct hotspot_identity *id,
+				   const struct hotspot_symbol_layout *layout)
+{
+	__u32 length = (__u16)(id->symbol[0] >> 8 * (layout->length & 7));
+	/* Bytes of symbol[1] that are still this Symbol's: behind its body is somebody else's. */
+	__u32 used = layout->body + length - 8;
+	__u64 mask = length + layout->body <= 8 ? 0 : used >= 8 ? ~0ull : ~0ull >> 8 * (8 - used);
+	__u64 hash = 1;
+
+	hash = hotspot_mix(hash, id->const_method);
+	hash = hotspot_mix(hash, id->constants);
+	hash = hotspot_mix(hash, id->holder);
+	hash = hotspot_mix(hash, id->name);
+	/* The first 8 bytes are always there: Symbols are made of whole words. */
+	hash = hotspot_mix(hash, id->symbol[0] & layout->mask);
+	hash = hotspot_mix(hash, id->symbol[1] & mask);
+	return (__u32)hash;
+}
+
+/* Of a STUB: the blob's _name (the pointer) and _size. */
+static inline __u32 hotspot_stub_check(__u64 name, __u32 size)
+{
+	return (__u32)hotspot_mix(hotspot_mix(2, name), size);
+}
