@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* All that can be asked of an ELF file, of any bytes. */
+#include "elf/elf_dynamic.h"
 #include "elf/elf_file.h"
 #include "elf/file_id.h"
 
@@ -47,6 +48,18 @@ static void ask_addresses(const struct elf_file *elf)
 	}
 }
 
+static void ask_dynamic(const struct elf_file *elf)
+{
+	struct elf_dynamic dynamic;
+	uint64_t addr;
+
+	if (elf_dynamic_read(elf, &dynamic))
+		return;
+	(void)elf_dynamic_find(&dynamic, "main", &addr);
+	dynamic.gnu_hash = 0;
+	(void)elf_dynamic_find(&dynamic, "main", &addr);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
@@ -63,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	ask_sections(elf);
 	ask_addresses(elf);
+	ask_dynamic(elf);
 	r = elf_file_build_id(elf, id);
 	if (r > ELF_BUILD_ID_MAX || !r)
 		abort();
