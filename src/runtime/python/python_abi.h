@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What attach() tells the step of a CPython process, what the step's frames are made of, and what
+ * tells one code object from another.
+ *
+ * Words of a frame: data = address of the code object; word 1 = cookie << 32 | offset of the
+ * instruction in bytes (~0: before the first one). Read first: python.bpf.c.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+/* How the frames of a thread hang together. */
+enum python_frames {
+	/* 3.6 to 3.9: from tstate->frame on, one frame object a loop. */
+	PYTHON_FRAME_OBJECTS = 1,
+	/* 3.10: so, and each loop has a struct on its stack, which tstate->cframe leads to. */
+	PYTHON_FRAME_OBJECTS_CFRAME = 2,
+	/* 3.11, 3.12: that struct leads to the frames that the loop runs. */
+	PYTHON_CFRAME = 3,
+	/* 3.13 on: from tstate->current_frame on; a frame on its stack ends those of a loop. */
+	PYTHON_ENTRY = 4,
+};
+
+enum {
+	PYTHON_INTERPRETERS_MAX = 64, /* looked at for a thread */
+	PYTHON_THREADS_MAX = 128,     /* so many of each */
+	PYTHON_TEXT_WORDS = 8,	      /* of a str that tell it from others */
+	PYTHON_STR_SIZE = 112,	      /* header and those */
+};
+
+enum {
+	PYTHON_CODE_3_10 = 1 << 0,   /* lasti counts instructions of 2 bytes */
+	PYTHON_INSTR_PTR = 1 << 1,   /* the frame has a pointer into the code, not a number */
+	PYTHON_EXECUTABLE = 1 << 2,  /* what runs may be no code object; low bits are tags */
+	PYTHON_STACK_BELOW = 1 << 3, /* struct pthread begins below the thread pointer (aarch64) */
+};
+
+/* Offsets in bytes. Those of pointers are multiples of 8. */
+struct python_record {
+	__u64 interpreters; /* where the pointer to the first interpreter lies */
+	__u64 code_type;    /* &PyCode_Type */
+	__u32 interp_next, interp_threads;
+	__u8 frames;	  /* enum python_frames */
+	__u8 minor;	  /* of 3.x */
+	__u8 owner_entry; /* frame.owner of an entry frame, and above */
+	__u8 owner_generator;
+	__u32 flags; /* PYTHON_* */
+	/* The thread's state: *(thread pointer + tls), or *(*(thread pointer + tls) + tls_2) if
+	 * tls_2 is not -1. tls 0: not known, the lists are looked through. */
+	__s32 tls, tls_2;
+	__u16 ts_next, ts_interp, ts_thread_id;
+	__u16 ts_frame;	       /* frame, cframe (from 3.10 to 3.12), current_frame */
+	__u16 ts_frame_object; /* 3.10: frame */
+	__u16 cframe_current, cframe_previous;
+	__u16 f_previous, f_code, f_instr;
+	__u16 f_owner;	       /* 3.11: is_entry; 3.6 to 3.9: f_executing */
+	__u16 f_tlbc;	       /* 0: none */
+	__u16 ts_size, f_size; /* to be read */
+	/* Code objects: type, identity, instructions. */
+	__u16 co_type;
+	__u16 co_size; /* to be read; up to co_code at least */
+	__u16 co_filename, co_name /* or co_qualname */, co_linetable;
+	__u16 co_firstlineno, co_version /* 0: none */, co_firsttraceable /* 0: none */;
+	__u16 co_code; /* the first instruction (3.11+) */
+	__u16 co_tlbc; /* 0: none */
+	__u16 str_length, str_state, str_ascii, str_compact;
+	/* Copies of the perf trampoline's code (-X perf). */
+	__u16 trampoline_call; /* offset of the call's return address in it; 0: none */
+	__u16 trampoline_size;
+	__u8 str_shift; /* of the flags in a str's state: see python_text_size() */
+	__u8 pad_[3];
+};
+_Static_assert(sizeof(struct python_record) == 104, "python_record is read from the arena");
+
+/* --- which code object it is ----------------------------------------------------------------- */
+
+/*
+ * Code objects are freed, and others made at their address. From 3.12 on they have a number
+ * (co_version; 0 when numbers ran out), else the texts of their name and file tell them apart.
+ */
+struct python_identity {
+	__u64 filename, name, linetable; /* pointers */
+	__u32 firstlineno, version;
+	/* python_text() of the name and the file name if version is 0, else 0. */
+	__u64 name_text, filename_text;
+};
+
+static inline __u64 python_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ (hash >> 29);
+}
+
+/*
+ * Of a str object: its length in characters, and its text of which the first `size` bytes count,
+ * in words; size is at most 8 * PYTHON_TEXT_WORDS. `text` has PYTHON_TEXT_WORDS words that may
+ * be read, whatever is behind the text in them.
+ */
+static inline __u64 python_text(__u64 length, const __u64 *text, __u32 size)
+{
+	__u64 hash = python_mix(0, length);
+	__u32 i;
+
+#ifdef __bpf__
+	_Pragma("unroll")
+#endif
+		for (i = 0; i < PYTHON_TEXT_WORDS; i++)
+	{
+		__u64 word = text[i];
+
+		if (size <= 8 * i)
+			word = 0;
+		else if (size < 8 * i + 8)
+			word &= (1ull << 8 * (size - 8 * i)) - 1;
+		hash = python_mix(hash, word);
+	}
+	return hash;
+}
+
+/*
+ * The flags of a str: its state >> str_shift (2; 8 in free-threaded builds). Bits 0 to 2 are the
+ * bytes of a character, then compact (the text follows the header), then ASCII: see CPython's
+ * Include/cpython/unicodeobject.h, struct PyASCIIObject.
+ */
+enum { PYTHON_STR_KIND = 7, PYTHON_STR_COMPACT = 1 << 3, PYTHON_STR_ASCII = 1 << 4 };
+
+/* So many bytes of a str's text count if it lies `at` bytes from its start: what PYTHON_STR_SIZE
+ * bytes have of it. */
+static inline __u32 python_text_size(__u64 length, __u32 flags, __u32 at)
+{
+	__u64 size = length * (flags & PYTHON_STR_KIND), max = PYTHON_STR_SIZE - at;
+
+	if (!(flags & PYTHON_STR_COMPACT) || at >= PYTHON_STR_SIZE)
+		return 0;
+	if (max > 8 * PYTHON_TEXT_WORDS)
+		max = 8 * PYTHON_TEXT_WORDS;
+	return size > max || length > max ? max : size;
+}
+
+/* The cookie; never 0. */
+static inline __u32 python_cookie(const struct python_identity *id)
+{
+	__u64 hash = python_mix(0, id->filename);
+
+	hash = python_mix(hash, id->name);
+	hash = python_mix(hash, id->linetable);
+	hash = python_mix(hash, (__u64)id->version << 32 | id->firstlineno);
+	hash = python_mix(hash, id->name_text);
+	hash = python_mix(hash, id->filename_text);
+	return (__u32)(hash >> 32) | 1;
+}
+
+#define PYTHON_WORD1(cookie, lasti) ((__u64)(cookie) << 32 | (__u32)(lasti))
+#define PYTHON_COOKIE(word1)	    ((__u32)((word1) >> 32))
+#define PYTHON_LASTI(word1)	    ((__u32)(word1))
