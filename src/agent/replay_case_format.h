@@ -21,6 +21,8 @@ enum {
 	REPLAY_FIXED_RULES = RULE_RUNTIMES + RUNTIME_MAX_,
 };
 
+enum { REPLAY_LATE = 1 }; /* see struct walk: late */
+
 /* Version 3. Behind it, in this order: words, buckets, rows, rules, records, ranges, their bytes,
  * names. */
 struct replay_header {
@@ -29,10 +31,11 @@ struct replay_header {
 	uint32_t nr_words, nr_buckets, nr_rows, nr_rules;
 	uint32_t valid, max_frames;
 	uint32_t nr_records, nr_ranges, memory_size, names_size;
+	uint32_t flags, pad_; /* REPLAY_* */
 	uint64_t pc, thread_pointer;
 	uint64_t regs[UNWIND_REGS_MAX];
 };
-_Static_assert(sizeof(struct replay_header) == 8 + 12 * 4 + 16 + 8 * 32, "no padding");
+_Static_assert(sizeof(struct replay_header) == 8 + 14 * 4 + 16 + 8 * 32, "no padding");
 
 /* Version 2, followed by a struct sample_raw; then words, buckets, rows, rules, the stack. */
 struct replay_header_2 {
