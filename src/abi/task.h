@@ -26,6 +26,7 @@ struct task_record {
 	__u64 nr_switches;
 	__u64 pc;
 	__u64 regs[UNWIND_REGS_MAX]; /* by DWARF number */
+	__u64 thread_pointer;	     /* of its thread-local storage */
 	__u32 nr_kernel;
 	__u32 pad_;
 	char comm[SAMPLE_COMM_LEN];
@@ -37,4 +38,4 @@ enum {
 	TASK_NAMES_AT_ONCE = 64,
 };
 
-_Static_assert(sizeof(struct task_record) == 32 + 8 * 32 + 24, "wire size");
+_Static_assert(sizeof(struct task_record) == 32 + 8 * 32 + 32, "wire size");

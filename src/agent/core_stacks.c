@@ -334,6 +334,11 @@ static int read_memory(void *ctx, __u64 addr, void *to, __u32 size)
 	return core_files_memory(ctx, addr + below, (uint8_t *)to + below, size - below);
 }
 
+static int read_core(void *ctx, uint64_t addr, void *to, size_t size)
+{
+	return core_files_memory(ctx, addr, to, size);
+}
+
 static int walk_from(struct core_stacks *s, const struct walk_input *input, struct walk *walk)
 {
 	const struct walk_memory memory = { read_memory, &s->files };
@@ -386,11 +391,10 @@ static int walk_thread(struct core_stacks *s, const struct elf_core_thread *thre
 		.machine = s->core->machine,
 		.pc = thread->pc,
 		.regs = thread->regs,
-		.process = { .generation = block->generation,
-			     .nr_mappings = block->nr,
-			     .mappings = block->cell },
+		.process = publisher_entry(block, 0),
 		.max_frames = max_frames,
 		.address_mask = thread->address_mask,
+		.thread_pointer = thread->thread_pointer,
 	};
 	int stop = walk_from(s, &input, walk);
 
@@ -487,6 +491,8 @@ static int set_up(struct core_stacks *s, const struct core_options *options)
 	if (r)
 		return r;
 	publisher_init(&s->publisher, &s->processes, &s->store, NULL);
+	s->publisher.runtimes.machine = s->core->machine;
+	s->publisher.runtimes.memory = (struct runtime_memory){ read_core, &s->files };
 	s->stage = STAGE_STORE;
 	naming.root = options->search.sysroot;
 	r = resolver_init(&s->resolver, &s->publisher, &s->profile, &naming);

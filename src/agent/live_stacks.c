@@ -36,6 +36,7 @@ enum {
 /* A thread that we want, and how far it is. */
 struct wanted {
 	struct live_stack found;
+	uint64_t thread_pointer; /* 0: not known */
 	struct thread_event *event;
 	uint64_t event_ms; /* since when */
 	uint8_t nr_tries;
@@ -99,6 +100,7 @@ static void finish(struct taking *t, struct wanted *w, const char *problem)
 static void describe(struct wanted *w, const struct live_thread *thread)
 {
 	w->found.state = thread->state;
+	w->thread_pointer = thread->thread_pointer;
 	memcpy(w->found.name, thread->name, sizeof(w->found.name));
 }
 
@@ -147,8 +149,7 @@ enum { CAUGHT_IN_PART = 1, CAUGHT_TOO_DEEP = 2 };
  * The stack of a thread that was caught at work. 0, or CAUGHT_*: it is not whole, and not kept:
  * another sample may be better, or another way.
  */
-static int keep_caught(struct taking *t, struct wanted *w, const struct caught_thread *caught,
-		       bool last)
+static int keep_caught(struct taking *t, struct wanted *w, struct caught_thread *caught, bool last)
 {
 	struct live_walker *walker = &t->stacks->walker;
 	struct resolver_stack stack = {
@@ -159,6 +160,9 @@ static int keep_caught(struct taking *t, struct wanted *w, const struct caught_t
 	int r;
 
 	if (!caught->is_compat) {
+		/* It stays where it is for a thread's life. */
+		if (!caught->thread_pointer)
+			caught->thread_pointer = w->thread_pointer;
 		stack.stop = live_walker_caught(walker, w->found.tid, caught);
 		stack.block = walker->block;
 		stack.words = walker->walk->words;

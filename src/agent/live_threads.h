@@ -28,7 +28,8 @@ struct live_thread {
 	uint64_t nr_switches; /* see struct task_record */
 	uint64_t pc;
 	uint64_t regs[UNWIND_REGS_MAX];
-	uint32_t valid; /* bit N: regs[N] is known */
+	uint32_t valid;		 /* bit N: regs[N] is known */
+	uint64_t thread_pointer; /* 0: not known */
 	uint32_t first_kernel, nr_kernel;
 };
 

@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #if defined(__x86_64__)
 enum { HOST_MACHINE = EM_X86_64 };
@@ -22,10 +21,8 @@ enum { STACK_SIZE_MAX = 64 << 20 }; /* further up than that is no stack's addres
 static int read_live(void *ctx, __u64 addr, void *to, __u32 size)
 {
 	const int32_t *tid = ctx;
-	struct iovec local = { to, size }, remote = { (void *)addr, size };
-	ssize_t n = process_vm_readv(*tid, &local, 1, &remote, 1, 0);
 
-	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
+	return process_read_memory(*tid, addr, to, size);
 }
 
 /* May we, and is it there? What it maps need not be readable. */
@@ -111,9 +108,7 @@ static int walk_once(struct live_walker *w, struct walk_input *input,
 	};
 	int stop;
 
-	input->process = (struct unwind_process){ .generation = w->block->generation,
-						  .nr_mappings = w->block->nr,
-						  .mappings = w->block->cell };
+	input->process = publisher_entry(w->block, 0);
 	do {
 		stop = walk_host(&tables, memory, input, w->walk);
 		/* Each turn loads one file's table, so that this ends. */
@@ -122,44 +117,48 @@ static int walk_once(struct live_walker *w, struct walk_input *input,
 	return stop;
 }
 
-static int walk_from(struct live_walker *w, uint64_t pc, const uint64_t *regs, uint32_t valid,
+/* From what `input` says of the thread. */
+static int walk_from(struct live_walker *w, struct walk_input *input,
 		     const struct walk_memory *memory)
 {
-	__u64 copy[UNWIND_REGS_MAX];
-	struct walk_input input = {
-		.machine = HOST_MACHINE,
-		.pc = pc,
-		.regs = copy,
-		.valid = valid,
-		.max_frames = w->max_frames,
-	};
 	int stop;
+
+	input->machine = HOST_MACHINE;
+	input->max_frames = w->max_frames;
 
 	w->walk->full.nr_words = 0;
 	if (!w->block)
 		return STOP_NO_PROCESS;
-	memcpy(copy, regs, sizeof(copy));
-	stop = walk_once(w, &input, memory);
+	stop = walk_once(w, input, memory);
 	if (stop != STOP_NO_MAPPING || w->refreshed)
 		return stop;
 	/* Something may have been loaded since the mappings were read. */
 	w->refreshed = true;
 	if (process_refresh(&w->processes, w->process) || show(w) || !w->block)
 		return stop;
-	return walk_once(w, &input, memory);
+	return walk_once(w, input, memory);
 }
 
 enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread)
 {
 	int32_t tid = thread->tid;
 	const struct walk_memory memory = { read_live, &tid };
+	__u64 regs[UNWIND_REGS_MAX];
+	struct walk_input input = {
+		.pc = thread->pc,
+		.regs = regs,
+		.valid = thread->valid,
+		.thread_pointer = thread->thread_pointer,
+	};
 
-	return walk_from(w, thread->pc, thread->regs, thread->valid, &memory);
+	memcpy(regs, thread->regs, sizeof(regs));
+	return walk_from(w, &input, &memory);
 }
 
 struct copied_stack {
 	const struct caught_thread *caught;
 	int32_t tid;
+	bool has_runtimes;
 	bool past_copy; /* a read went on above the copy */
 };
 
@@ -179,17 +178,30 @@ static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
 		return read_live(&m->tid, addr, to, size);
 	if (in_stack < STACK_SIZE_MAX)
 		m->past_copy = true;
+	else if (m->has_runtimes) /* code that was made, and what describes it */
+		return read_live(&m->tid, addr, to, size);
 	return -EFAULT;
 }
 
 enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 				    const struct caught_thread *caught)
 {
-	struct copied_stack copied = { .caught = caught, .tid = tid };
+	struct copied_stack copied = { .caught = caught,
+				       .tid = tid,
+				       .has_runtimes = w->block && w->block->nr_records };
 	const struct walk_memory memory = { read_copied, &copied };
+	__u64 regs[UNWIND_REGS_MAX];
+	struct walk_input input = {
+		.pc = caught->pc,
+		.regs = regs,
+		.valid = live_all_registers,
+		.thread_pointer = caught->thread_pointer,
+		.late = true,
+	};
 	int stop;
 
-	stop = walk_from(w, caught->pc, caught->regs, live_all_registers, &memory);
+	memcpy(regs, caught->regs, sizeof(regs));
+	stop = walk_from(w, &input, &memory);
 	if (copied.past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER))
 		stop = STOP_STACK_COPY_END;
 	return stop;

@@ -2,6 +2,7 @@
 #include "agent/publisher.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ static void drop_view(struct publisher *p, struct process *proc)
 	if (!v)
 		return;
 	unref(p, v->block);
+	process_runtimes_free(v->runtimes);
 	free(v);
 	proc->user = NULL;
 }
@@ -91,8 +93,13 @@ void publisher_init(struct publisher *p, struct process_table *processes,
 		    struct unwind_store *store, struct kernel_side *ks)
 {
 	*p = (struct publisher){
-		.processes = processes, .store = store, .ks = ks, .max_transient = SIZE_MAX
+		.processes = processes,
+		.store = store,
+		.ks = ks,
+		.max_transient = SIZE_MAX,
+		.runtimes_due_ns = UINT64_MAX,
 	};
+	runtimes_init(&p->runtimes, processes);
 	processes->forget = on_forget;
 	processes->forked = on_forked;
 	processes->ctx = p;
@@ -108,25 +115,14 @@ void publisher_fini(struct publisher *p)
 		free((struct block *)(uintptr_t)slot->value);
 	map_fini(&p->blocks);
 	vec_free(&p->retired);
+	runtimes_fini(&p->runtimes);
 }
 
-void publisher_tick(struct publisher *p, uint64_t now_ns)
+static void free_cells(struct publisher *p, const struct block *b)
 {
-	size_t i, kept = 0;
-
-	unwind_store_tick(p->store, now_ns);
-	for (i = 0; i < p->retired.nr; i++) {
-		struct block *b = p->retired.items[i];
-
-		if (b->retired_ns + RETIRE_NS > now_ns) {
-			p->retired.items[kept++] = b;
-			continue;
-		}
-		map_del(&p->blocks, b->generation);
-		unwind_store_free_mappings(p->store, b->cell, b->nr);
-		free(b);
-	}
-	p->retired.nr = kept;
+	unwind_store_free_mappings(p->store, b->cell, b->nr);
+	for (uint32_t i = 0; i < b->nr_records; i++)
+		unwind_store_free_record(p->store, b->records[i]);
 }
 
 /* One mapping as the walker wants it. */
@@ -161,7 +157,28 @@ static struct unwind_mapping shown_mapping(struct publisher *p, const struct pro
 	return shown;
 }
 
-static int new_block(struct publisher *p, const struct process *proc, struct block **ret)
+/* Writes down what attach() found, for the walkers. */
+static int add_records(struct publisher *p, const struct process_runtimes *list, struct block *b)
+{
+	uint32_t i, next = 0;
+	int r = 0;
+
+	for (i = 0; list && i < list->nr && !r; i++) {
+		const struct runtime_instance *in = list->items[i];
+
+		if (!in->proc || !in->dso->ops->record_size)
+			continue;
+		r = unwind_store_add_record(p->store, in->dso->ops->id, in->record,
+					    (uint32_t)in->dso->ops->record_size, next,
+					    &b->records[b->nr_records]);
+		if (!r)
+			next = b->records[b->nr_records++];
+	}
+	return r;
+}
+
+static int new_block(struct publisher *p, const struct process *proc,
+		     const struct process_runtimes *list, struct block **ret)
 {
 	uint32_t nr = proc->mappings.nr < MAPPINGS_MAX ? (uint32_t)proc->mappings.nr : MAPPINGS_MAX,
 		 i;
@@ -171,21 +188,38 @@ static int new_block(struct publisher *p, const struct process *proc, struct blo
 
 	if (!shown || !b)
 		return -ENOMEM;
-	for (i = 0; i < nr; i++)
-		shown[i] = shown_mapping(p, proc, &proc->mappings.items[i]);
+	for (i = 0; i < nr; i++) {
+		const struct mapping *m = &proc->mappings.items[i];
+
+		shown[i] = shown_mapping(p, proc, m);
+		shown[i].runtime = runtimes_of_code(list, m->start, m->end);
+	}
 	r = unwind_store_add_mappings(p->store, shown, nr, &b->cell);
 	if (r)
 		return r;
 	b->nr = nr;
 	b->refs = 1;
 	b->generation = ++p->last_generation;
-	r = map_put(&p->blocks, b->generation, (uintptr_t)b);
+	r = add_records(p, list, b);
+	if (!r)
+		r = map_put(&p->blocks, b->generation, (uintptr_t)b);
 	if (r) {
-		unwind_store_free_mappings(p->store, b->cell, b->nr);
+		free_cells(p, b);
 		return r;
 	}
 	*ret = TAKE_PTR(b);
 	return 0;
+}
+
+struct unwind_process publisher_entry(const struct block *b, uint64_t mm)
+{
+	return (struct unwind_process){
+		.mm = mm,
+		.generation = b->generation,
+		.nr_mappings = b->nr,
+		.mappings = b->cell,
+		.runtimes = b->nr_records ? b->records[b->nr_records - 1] : 0,
+	};
 }
 
 static int tell_kernel(struct publisher *p, const struct process *proc)
@@ -196,47 +230,148 @@ static int tell_kernel(struct publisher *p, const struct process *proc)
 
 	if (!p->ks || !v->mm)
 		return 0;
-	entry = (struct unwind_process){
-		.mm = v->mm,
-		.generation = v->block->generation,
-		.nr_mappings = v->block->nr,
-		.mappings = v->block->cell,
-		.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0,
-	};
+	entry = publisher_entry(v->block, v->mm);
+	entry.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0;
 	r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
 	/* A full table: this process's samples go on coming raw, and are walked here. */
 	return r == -E2BIG ? 0 : r;
 }
 
-int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
+static void open_files(struct publisher *p, const struct process *proc)
+{
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
+		const struct mapping *m = &proc->mappings.items[i];
+
+		if (m->file != MAPPING_ANON)
+			process_open_file(p->processes, proc, m,
+					  p->processes->files.items[m->file]);
+	}
+}
+
+/* True if walkers must be shown something new. */
+static bool update_runtimes(struct publisher *p, struct process *proc,
+			    struct process_runtimes **list)
+{
+	bool changed = runtimes_update(&p->runtimes, proc, list, now_ns());
+	uint64_t due = runtimes_due(*list);
+
+	if (due < p->runtimes_due_ns)
+		p->runtimes_due_ns = due;
+	return changed;
+}
+
+/* A block with the process's present mappings and runtimes, for its view. */
+static int show_anew(struct publisher *p, struct process *proc)
 {
 	struct view *v = proc->user;
 	struct block *b;
 	int r;
 
-	if (v && v->version == proc->version && (!mm || mm == v->mm))
-		return 0;
-	if (!v) {
-		_cleanup_free_ struct view *fresh = calloc(1, sizeof(*fresh));
-
-		if (!fresh)
-			return -ENOMEM;
-		r = new_block(p, proc, &fresh->block);
-		if (r)
-			return r;
-		v = proc->user = TAKE_PTR(fresh);
-	} else if (v->version != proc->version) {
-		r = new_block(p, proc, &b);
-		if (r)
-			return r;
+	r = new_block(p, proc, v->runtimes, &b);
+	if (r)
+		return r;
+	if (v->block)
 		unref(p, v->block);
-		v->block = b;
-	}
+	v->block = b;
 	v->version = proc->version;
 	v->final = false;
+	return 0;
+}
+
+int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
+{
+	struct view *v = proc->user;
+	int r;
+
+	if (v && v->version == proc->version && (!mm || mm == v->mm))
+		return 0;
+	if (!v || v->version != proc->version) {
+		struct view *fresh = v ? NULL : calloc(1, sizeof(*fresh));
+
+		if (!v && !fresh)
+			return -ENOMEM;
+		if (!v)
+			v = proc->user = fresh;
+		open_files(p, proc);
+		for (uint32_t i = 0; v->runtimes && i < v->runtimes->nr; i++)
+			if (v->runtimes->items[i]->again_ns < UINT64_MAX)
+				v->runtimes->items[i]->again_ns = 0;
+		update_runtimes(p, proc, &v->runtimes);
+		r = show_anew(p, proc);
+		if (r && fresh) {
+			process_runtimes_free(fresh->runtimes);
+			free(fresh);
+			proc->user = NULL;
+		}
+		if (r)
+			return r;
+	}
 	if (mm)
 		v->mm = mm;
 	return tell_kernel(p, proc);
+}
+
+struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v)
+		return NULL;
+	/* A forked child is shown by its parent's block: all that is missing is who reads it. */
+	if (!v->runtimes && v->block->nr_records) {
+		open_files(p, proc);
+		update_runtimes(p, proc, &v->runtimes);
+	}
+	return v->runtimes;
+}
+
+void publisher_runtime_missed(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	for (uint32_t i = 0; v && v->runtimes && i < v->runtimes->nr; i++)
+		if (!v->runtimes->items[i]->proc && v->runtimes->items[i]->again_ns < UINT64_MAX)
+			v->runtimes->items[i]->again_ns = p->runtimes_due_ns = 0;
+}
+
+/* Shows processes anew whose runtimes have become ready, or moved. */
+static void tick_runtimes(struct publisher *p, uint64_t now)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	if (now < p->runtimes_due_ns)
+		return;
+	p->runtimes_due_ns = UINT64_MAX;
+	while ((slot = map_next(&p->processes->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+		struct view *v = proc->user;
+
+		if (!v || !v->runtimes || !update_runtimes(p, proc, &v->runtimes))
+			continue;
+		if (show_anew(p, proc) || tell_kernel(p, proc))
+			log_debug("cannot show the runtimes of process %d", proc->pid);
+	}
+}
+
+void publisher_tick(struct publisher *p, uint64_t now)
+{
+	size_t i, kept = 0;
+
+	tick_runtimes(p, now);
+	unwind_store_tick(p->store, now);
+	for (i = 0; i < p->retired.nr; i++) {
+		struct block *b = p->retired.items[i];
+
+		if (b->retired_ns + RETIRE_NS > now) {
+			p->retired.items[kept++] = b;
+			continue;
+		}
+		map_del(&p->blocks, b->generation);
+		free_cells(p, b);
+		free(b);
+	}
+	p->retired.nr = kept;
 }
 
 void publisher_set_final(struct publisher *p, struct process *proc)
@@ -276,6 +411,8 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t index)
 		unwind_store_set_state(p->store, index, FILE_STATE_UNREADABLE);
 		return FILE_STATE_UNREADABLE;
 	}
+	if (runtimes_mark(&p->runtimes, index, table))
+		log_debug("%s: no room to mark its interpreter", file->path);
 	r = unwind_store_load(p->store, index, table);
 	log_debug("%s: %u rows, %u rules, %u bad FDEs%s", file->path, table->nr_rows,
 		  table->nr_rules, table->nr_bad_fdes, r ? ": no room" : "");

@@ -11,6 +11,7 @@
 
 #include "agent/kernel_side.h"
 #include "agent/loader.h"
+#include "agent/runtimes.h"
 #include "process/process.h"
 #include "unwind/unwind_store.h"
 
@@ -19,6 +20,8 @@ struct block {
 	uint32_t cell, nr;
 	uint32_t refs; /* views */
 	uint64_t retired_ns;
+	uint32_t records[RUNTIMES_OF_PROCESS_MAX]; /* cells of its runtimes' records */
+	uint32_t nr_records;
 };
 
 /* What the agent keeps of a process: process.user. */
@@ -27,13 +30,16 @@ struct view {
 	uint32_t version; /* of the process's mappings that the block shows */
 	uint64_t mm;	  /* 0: not in the kernel's table */
 	bool final;	  /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
+	struct process_runtimes *runtimes; /* NULL: none, or not looked for (a forked child's) */
 };
 
 struct publisher {
 	struct process_table *processes;
 	struct unwind_store *store;
 	struct kernel_side *ks; /* NULL: nothing is told to the kernel */
-	struct map blocks;	/* generation -> struct block * */
+	struct runtimes runtimes;
+	uint64_t runtimes_due_ns; /* when some process's runtimes want to be looked at again */
+	struct map blocks;	  /* generation -> struct block * */
 	VEC(struct block *) retired;
 	uint32_t last_generation;
 	struct loader_wait wait; /* what to do while a table is built; set by the recorder */
@@ -56,6 +62,11 @@ void publisher_set_final(struct publisher *p, struct process *proc);
 /* The kernel forgets the process, the view goes. */
 void publisher_hide(struct publisher *p, struct process *proc);
 
+/* The runtimes of a process that is shown, looked for if that has not been done; NULL: none. */
+struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc);
+/* A walk met one that was not ready: the next tick looks again. */
+void publisher_runtime_missed(struct publisher *p, struct process *proc);
+
 /* Builds and loads a file's unwind table if that has not been done. The state it is in then. */
 enum unwind_file_state publisher_load(struct publisher *p, uint32_t file);
 /* A block's mappings, block->nr of them, sorted. */
@@ -64,5 +75,7 @@ const struct unwind_mapping *publisher_mappings(const struct publisher *p, const
 const struct block *publisher_block(const struct publisher *p, uint32_t generation);
 const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
 					       uint64_t addr);
-/* Frees blocks that were retired long enough ago. */
+/* What the walkers are told of a process with that block. */
+struct unwind_process publisher_entry(const struct block *b, uint64_t mm);
+/* Looks at runtimes that are due; frees blocks that were retired long enough ago. */
 void publisher_tick(struct publisher *p, uint64_t now_ns);

@@ -16,6 +16,7 @@ enum { STACK_SIZE_MAX = 64 << 20 }; /* further up than that is no stack's addres
 struct copied_memory {
 	const struct sample_raw *raw;
 	const uint8_t *stack;
+	int32_t pid;	/* whose other memory may be read; 0: nobody's */
 	bool past_copy; /* a read went on above the copy: it ends for lack of room, or at an
 			   untouched page */
 };
@@ -36,13 +37,17 @@ static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
 	}
 	if (in_stack < STACK_SIZE_MAX)
 		m->past_copy = true;
+	else if (m->pid)
+		return process_read_memory(m->pid, addr, to, size);
 	return -EFAULT;
 }
 
 int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
-	     const uint8_t *bytes, uint32_t max_frames, struct walk *walk)
+	     const uint8_t *bytes, int32_t pid, uint32_t max_frames, struct walk *walk)
 {
-	struct copied_memory copied = { .raw = raw, .stack = bytes + raw->nr_kernel * 8 };
+	struct copied_memory copied = { .raw = raw,
+					.stack = bytes + raw->nr_kernel * 8,
+					.pid = block->nr_records ? pid : 0 };
 	const struct walk_memory memory = { read_copied, &copied };
 	const struct walk_tables tables = {
 		.files = p->store->files,
@@ -56,10 +61,9 @@ int raw_walk(struct publisher *p, const struct block *block, const struct sample
 		.machine = HOST_MACHINE,
 		.pc = raw->pc,
 		.regs = raw->regs,
-		.process = { .generation = block->generation,
-			     .nr_mappings = block->nr,
-			     .mappings = block->cell },
+		.process = publisher_entry(block, 0),
 		.max_frames = max_frames,
+		.late = true,
 	};
 	int stop;
 

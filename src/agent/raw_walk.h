@@ -11,7 +11,8 @@
 /*
  * Walks in the mappings of `block`, loading the unwind tables that it meets. Returns how it ended
  * (enum stop_reason); walk->words[0 .. walk->full.nr_words) are the user frames. `bytes` is what
- * follows the sample_raw: kernel frames, then the stack.
+ * follows the sample_raw: kernel frames, then the stack. What a runtime's step needs beside it is
+ * read from the live process `pid` (0: from none), for what code is.
  */
 int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
-	     const uint8_t *bytes, uint32_t max_frames, struct walk *walk);
+	     const uint8_t *bytes, int32_t pid, uint32_t max_frames, struct walk *walk);

@@ -131,7 +131,7 @@ TEST(walks_itself_as_libgcc_does)
 
 	set_up();
 	middle(20, stack_top());
-	stop = raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 1024, walk);
+	stop = raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 0, 1024, walk);
 	ASSERT_EQ(stop, STOP_COMPLETE);
 	ASSERT(walk->full.nr_words > 22);
 	assert_same_callers(walk, walk->full.nr_words);
@@ -146,12 +146,12 @@ TEST(a_short_copy_is_told_from_a_corrupt_stack)
 
 	set_up();
 	middle(200, stack_top());
-	raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 1024, walk);
+	raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 0, 1024, walk);
 	whole = walk->full.nr_words;
 	/* Up to a page's end, as the kernel copies; the frames go on for two pages more. */
 	seen.raw.stack_size = (uint32_t)(((seen.raw.stack_start + 4096 + 4095) & ~4095ull) -
 					 seen.raw.stack_start);
-	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 1024, walk),
+	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 0, 1024, walk),
 		  STOP_STACK_COPY_END);
 	ASSERT(walk->full.nr_words >= 2);
 	assert_same_callers(walk, whole);
@@ -168,7 +168,7 @@ TEST(tables_are_loaded_as_the_walk_meets_their_files)
 	middle(3, stack_top());
 	before = store.tables.nr;
 	ASSERT_EQ(before, 0);
-	raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 1024, walk);
+	raw_walk(&publisher, block_of(), &seen.raw, seen.stack, 0, 1024, walk);
 	ASSERT(store.tables.nr >= 2);
 	tear_down();
 	free(walk);

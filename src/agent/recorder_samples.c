@@ -110,7 +110,8 @@ static size_t frames_still_true(struct recorder *r, const struct process *proc,
 	size_t i;
 
 	for (i = 0; i < nr_words; i += 1 + FRAME_EXTRA(words[i]))
-		if (!mapping_still_there(r, proc, block, FRAME_DATA(words[i])))
+		if (FRAME_RUNTIME(words[i]) == RUNTIME_NATIVE &&
+		    !mapping_still_there(r, proc, block, FRAME_DATA(words[i])))
 			return i;
 	return nr_words;
 }
@@ -271,14 +272,15 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
 	if (h->stop == STOP_FILE_PENDING)
 		publisher_load(&r->publisher, raw->file);
-	stop = raw_walk(&r->publisher, v->block, raw, bytes, r->options->max_frames, r->walk);
+	stop = raw_walk(&r->publisher, v->block, raw, bytes, proc->pid, r->options->max_frames,
+			r->walk);
 	/* The kernel may have met it further up, but only by the same mappings does that mean
 	 * anything. */
 	nowhere = stop == STOP_NO_MAPPING ||
 		  (h->stop == STOP_NO_MAPPING && raw->generation == v->block->generation);
 	if (nowhere && refresh(r, proc, raw->mm))
-		stop = raw_walk(&r->publisher, v->block, raw, bytes, r->options->max_frames,
-				r->walk);
+		stop = raw_walk(&r->publisher, v->block, raw, bytes, proc->pid,
+				r->options->max_frames, r->walk);
 	return stop;
 }
 

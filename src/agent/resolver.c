@@ -6,7 +6,9 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* Between two looks at perf maps: so many times what the last one took. */
 enum { ANONYMOUS_PAUSE = 20 };
@@ -14,7 +16,9 @@ enum { ANONYMOUS_PAUSE = 20 };
 int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
 		  const struct naming_options *options)
 {
-	*r = (struct resolver){ .publisher = publisher, .profile = profile };
+	*r = (struct resolver){ .publisher = publisher, .profile = profile, .epoch = 1 };
+	if (options)
+		publisher->runtimes.options = options->runtimes.runtime;
 	return naming_init(&r->naming, profile, options);
 }
 
@@ -25,6 +29,7 @@ void resolver_fini(struct resolver *r)
 	vec_free(&r->scratch);
 	vec_free(&r->anonymous);
 	vec_free(&r->wanted);
+	vec_free(&r->levels);
 	kernel_image_fini(&r->kernel);
 	vec_free(&r->kernel_files);
 }
@@ -88,7 +93,8 @@ static int file_number(struct resolver *r, uint32_t index, uint32_t pid, uint32_
 	return 0;
 }
 
-static int add_native(struct resolver *r, const struct resolver_stack *stack, uint64_t addr)
+static int add_native(struct resolver *r, const struct resolver_stack *stack,
+		      const struct process_runtimes *list, uint64_t addr)
 {
 	const struct unwind_mapping *m = publisher_mapping(r->publisher, stack->block, addr);
 	struct profile_frame frame = { .kind = FRAME_KIND_NATIVE, .address = addr };
@@ -99,6 +105,9 @@ static int add_native(struct resolver *r, const struct resolver_stack *stack, ui
 
 	if (is_file) {
 		frame.address = addr - m->bias;
+		if (runtimes_folds(list, m->file, frame.address) &&
+		    !r->naming.options.runtimes.interpreter_frames)
+			return 0;
 		unwind_store_touch(r->publisher->store, m->file);
 	} else {
 		frame.scope = stack->pid; /* the same address is other code in another process */
@@ -158,6 +167,138 @@ static int add_kernel(struct resolver *r, uint64_t addr)
 	return err ? err : vec_push(&r->scratch, id);
 }
 
+/* --- frames of runtimes ----------------------------------------------------------------------- */
+
+static int add_level(void *ctx, const struct runtime_level *level)
+{
+	struct resolver *r = ctx;
+	struct profile_function function = { .start_line = level->start_line };
+	struct profile_line line = { .line = level->line };
+	int err = profile_string(r->profile, level->name ? level->name : "", &function.name);
+
+	if (!err)
+		err = profile_string(r->profile, level->source ? level->source : "",
+				     &function.source);
+	if (!err)
+		err = profile_add_function(r->profile, &function, &line.function);
+	return err ? err : vec_push(&r->levels, line);
+}
+
+/* What stands for frames of runtime `id` whose names are not known. */
+static int unknown_frame(struct resolver *r, uint32_t id, uint32_t *ret)
+{
+	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
+
+	return profile_add_frame(r->profile, &frame, ret);
+}
+
+static int note_frame(struct resolver *r, uint32_t id, uint32_t note, uint32_t *ret)
+{
+	static const char *const notes[FRAME_NOTES] = {
+#define NOTE(name, NAME, number, sentence) [number] = #name,
+#include "abi/frame_notes.def"
+#undef NOTE
+	};
+	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
+	char name[64];
+	int err;
+
+	if (!notes[note])
+		return -EINVAL;
+	snprintf(name, sizeof(name), "[%s: %s]", runtimes[id]->name, notes[note]);
+	r->levels.nr = 0;
+	err = add_level(r, &(struct runtime_level){ .name = name });
+	if (!err)
+		err = profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr,
+					      ret);
+	return err;
+}
+
+/* Asks the runtime. */
+static int name_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
+		      size_t nr, uint32_t *ret)
+{
+	const struct runtime_sink sink = { add_level, r };
+	uint32_t id = in->dso->ops->id;
+	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
+	int err;
+
+	r->levels.nr = 0;
+	err = in->dso->ops->symbolize(in->proc, words, nr, &sink);
+	if (err == -ENOMEM)
+		return err;
+	if (err || !r->levels.nr)
+		return unknown_frame(r, id, ret);
+	return profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr, ret);
+}
+
+enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of one process; then it begins anew */
+
+/* The same from memory: equal words have equal names. */
+static int runtime_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
+			 size_t nr, uint32_t *ret)
+{
+	uint64_t hash = XXH3_64bits(words, nr * sizeof(*words)), *found;
+	int err;
+
+	if (in->epoch != r->epoch || in->frames.nr >= NAMED_FRAMES_MAX)
+		map_clear(&in->frames);
+	in->epoch = r->epoch;
+	found = map_get(&in->frames, hash);
+	if (found) {
+		*ret = (uint32_t)*found;
+		return 0;
+	}
+	err = name_frame(r, in, words, nr, ret);
+	return err ? err : map_put(&in->frames, hash, *ret);
+}
+
+static int add_runtime(struct resolver *r, const struct resolver_stack *stack,
+		       const struct process_runtimes *list, const __u64 *words, size_t left)
+{
+	struct process *proc = process_find(r->publisher->processes, (int32_t)stack->pid);
+	uint32_t id = FRAME_RUNTIME(words[0]), frame;
+	size_t nr = 1 + FRAME_EXTRA(words[0]);
+	struct runtime_instance *in;
+	uint64_t copy[16];
+	int err;
+
+	if (id >= RUNTIME_MAX_ || !runtimes[id] || nr > left)
+		return -EINVAL;
+	in = runtimes_find(list, id);
+	if (nr == 1 && FRAME_DATA(words[0]) < FRAME_NOTES) {
+		err = note_frame(r, id, (uint32_t)FRAME_DATA(words[0]), &frame);
+		if (proc && FRAME_DATA(words[0]) == FRAME_NOTE_NOT_READY)
+			publisher_runtime_missed(r->publisher, proc);
+	} else if (in) {
+		memcpy(copy, words, nr * sizeof(*words));
+		err = runtime_frame(r, in, copy, nr, &frame);
+	} else {
+		err = unknown_frame(r, id, &frame);
+	}
+	return err ? err : vec_push(&r->scratch, frame);
+}
+
+/* --- stacks ----------------------------------------------------------------------------------- */
+
+static int add_user(struct resolver *r, const struct resolver_stack *stack)
+{
+	struct process *proc = process_find(r->publisher->processes, (int32_t)stack->pid);
+	const struct process_runtimes *list = proc ? publisher_runtimes(r->publisher, proc) : NULL;
+	size_t i;
+	int err = 0;
+
+	if (stack->nr_words && !stack->block)
+		return -EINVAL;
+	for (i = 0; i < stack->nr_words && !err; i += 1 + FRAME_EXTRA(stack->words[i])) {
+		if (FRAME_RUNTIME(stack->words[i]) == RUNTIME_NATIVE)
+			err = add_native(r, stack, list, FRAME_DATA(stack->words[i]));
+		else
+			err = add_runtime(r, stack, list, stack->words + i, stack->nr_words - i);
+	}
+	return err;
+}
+
 int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret)
 {
 	size_t i;
@@ -167,11 +308,8 @@ int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_
 	for (i = 0; i < stack->nr_kernel && !err; i++)
 		/* Callers are return addresses; a call may be its function's last instruction. */
 		err = add_kernel(r, stack->kernel[i] - (i > 0));
-	for (i = 0; i < stack->nr_words && !err; i += 1 + FRAME_EXTRA(stack->words[i])) {
-		if (FRAME_RUNTIME(stack->words[i]) != RUNTIME_NATIVE || !stack->block)
-			return -EINVAL;
-		err = add_native(r, stack, FRAME_DATA(stack->words[i]));
-	}
+	if (!err)
+		err = add_user(r, stack);
 	if (err)
 		return err;
 	return profile_add_stack(r->profile, r->scratch.items, r->scratch.nr, stack->stop, ret);
@@ -251,4 +389,5 @@ int resolver_name_all(struct resolver *r)
 void resolver_forget(struct resolver *r)
 {
 	r->anonymous.nr = 0;
+	r->epoch++;
 }

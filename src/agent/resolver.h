@@ -33,6 +33,8 @@ struct resolver {
 	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
 	VEC(uint32_t) scratch;
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
+	VEC(struct profile_line) levels;       /* of the runtime's frame that is being named */
+	uint32_t epoch;			       /* moves when the profile forgets its frames */
 	VEC(struct wanted_file) wanted;
 	uint64_t anonymous_at_ns; /* CLOCK_MONOTONIC: when to look for their names again */
 };

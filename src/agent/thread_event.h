@@ -12,6 +12,7 @@ struct caught_thread {
 	bool is_compat;
 	uint64_t pc;
 	uint64_t regs[UNWIND_REGS_MAX];
+	uint64_t thread_pointer; /* 0: not known (an event does not tell it) */
 	uint64_t stack_start;
 	uint32_t stack_size; /* from a little below the stack pointer on */
 	uint8_t *stack;	     /* the caller's to free */

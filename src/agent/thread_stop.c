@@ -29,6 +29,7 @@ static void copy_registers(const struct user_regs_struct *from, struct caught_th
 
 	memcpy(to->regs, regs, sizeof(regs));
 	to->pc = from->rip;
+	to->thread_pointer = from->fs_base;
 }
 
 /* Calls that wait, give up with EINTR when their thread is stopped, and have done nothing then. */

@@ -30,6 +30,11 @@ static __always_inline bool regs_compat(const user_regs_t *r)
 	return (r->cs & 0xffff) == CS_USER32;
 }
 
+static __always_inline __u64 task_thread_pointer(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, thread.fsbase);
+}
+
 /* Does this look like registers of user mode? */
 static __always_inline bool regs_plausible(const user_regs_t *r)
 {
@@ -70,6 +75,11 @@ static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
 static __always_inline bool regs_compat(const user_regs_t *r)
 {
 	return r->pstate & PSTATE_32BIT;
+}
+
+static __always_inline __u64 task_thread_pointer(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, thread.uw.tp_value);
 }
 
 /* Does this look like registers of user mode? */

@@ -104,6 +104,7 @@ static __always_inline void take_user(struct task_record *r, struct task_struct 
 		return;
 	COPY_REGS(r->regs, &regs);
 	r->pc = REGS_PC(&regs);
+	r->thread_pointer = task_thread_pointer(task);
 	r->flags |= TASK_USER | (regs_compat(&regs) ? TASK_COMPAT : 0);
 }
 
@@ -130,6 +131,7 @@ int show_tasks(struct bpf_iter__task *ctx)
 	s->record.nr_switches = t->nvcsw + t->nivcsw;
 	s->record.nr_kernel = 0;
 	s->record.pc = 0;
+	s->record.thread_pointer = 0;
 	bpf_probe_read_kernel(s->record.comm, sizeof(s->record.comm), t->comm);
 	if (task->flags & TASK_PF_KTHREAD)
 		s->record.flags |= TASK_KERNEL_THREAD;

@@ -62,6 +62,12 @@ struct walk {
 	__u32 entry;	   /* enum walk_entry: why a runtime's step is called */
 	__u32 begun;	   /* bit N: state[N] is of this walk */
 	__u32 any_runtime; /* a frame or note that is not native was pushed */
+	/*
+	 * The stack is a copy, and what else is read of the process is of a later moment (never in
+	 * the kernel): good for code and what describes it, not for what the thread was doing.
+	 */
+	__u32 late;
+	__u32 pad_;
 	/* Whose record is in `record`, of which process; size 0: it has none. */
 	__u32 record_runtime, record_cell, record_generation, record_size;
 	__u64 loop_pc,

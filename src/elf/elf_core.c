@@ -25,6 +25,7 @@ enum {
 	PRSTATUS_SIZE_MAX = PRSTATUS_A64_SIZE,
 	X86_USER_REGS = 27, /* struct user_regs_struct; rip is the 17th */
 	X86_USER_RIP = 16,
+	X86_USER_FS_BASE = 21,
 	A64_USER_REGS = 34, /* x0..x30, sp, pc, pstate */
 	A64_USER_PC = 32,
 	PRPSINFO_SIZE = 136,
@@ -101,6 +102,7 @@ static int read_prstatus(struct elf_core *core, const struct elf_file *elf, cons
 			if (x86_dwarf[i] != 0xff)
 				thread.regs[x86_dwarf[i]] = u64(regs + i * 8);
 		thread.pc = u64(regs + X86_USER_RIP * 8);
+		thread.thread_pointer = u64(regs + X86_USER_FS_BASE * 8);
 	}
 	return vec_push(&core->threads, thread);
 }
@@ -281,8 +283,26 @@ static int read_pac_mask(struct elf_core *core, const struct elf_file *elf, cons
 	return 0;
 }
 
+/* tpidr_el0, then (newer kernels) tpidr2_el0. */
+static int read_arm_tls(struct elf_core *core, const struct elf_file *elf, const struct note *note)
+{
+	uint64_t pointer;
+	int r;
+
+	if (note->size < sizeof(pointer) || !core->threads.nr || core->machine != EM_AARCH64) {
+		core->nr_bad++;
+		return 0;
+	}
+	r = elf_file_read(elf, note->offset, &pointer, sizeof(pointer));
+	if (!r)
+		core->threads.items[core->threads.nr - 1].thread_pointer = pointer;
+	return r;
+}
+
 static int read_note(struct elf_core *core, const struct elf_file *elf, const struct note *note)
 {
+	if (!note->is_core && note->type == NT_ARM_TLS)
+		return read_arm_tls(core, elf, note);
 	if (!note->is_core)
 		return note->type == NT_ARM_PAC_MASK ? read_pac_mask(core, elf, note) : 0;
 	switch (note->type) {

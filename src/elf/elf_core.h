@@ -31,6 +31,7 @@ struct elf_core_thread {
 	uint32_t signal; /* that it was to get; 0: none */
 	uint64_t pc;
 	__u64 regs[UNWIND_REGS_MAX]; /* by DWARF number */
+	uint64_t thread_pointer;     /* of its thread-local storage; 0: not known */
 	uint64_t address_mask;	     /* of code addresses: what is no PAC; 0: not known */
 };
 

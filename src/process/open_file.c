@@ -7,6 +7,7 @@
  */
 #include "process/process_internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -207,13 +208,20 @@ static int find_own_vdso(void *ctx, const struct maps_entry *e)
 	return 1;
 }
 
+int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
+{
+	struct iovec local = { to, size }, remote = { (void *)(uintptr_t)addr, size };
+	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
+}
+
 /* Reads an image and makes it the file's, if it is an ELF file of ours. */
 static int take_image(struct mapped_file *file, int32_t pid, const struct mapping *m)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_free_ uint8_t *image = NULL;
 	size_t size = m->end - m->start;
-	struct iovec local, remote = { (void *)(uintptr_t)m->start, size };
 	int r;
 
 	if (size > VDSO_SIZE_MAX)
@@ -221,8 +229,7 @@ static int take_image(struct mapped_file *file, int32_t pid, const struct mappin
 	image = malloc(size);
 	if (!image)
 		return -ENOMEM;
-	local = (struct iovec){ image, size };
-	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)size)
+	if (process_read_memory(pid, m->start, image, size))
 		return -EFAULT;
 	r = elf_file_open_memory(image, size, &elf);
 	if (r)

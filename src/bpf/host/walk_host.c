@@ -100,6 +100,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->address_mask = input->address_mask ? input->address_mask : (1ull << 48) - 1;
 	w->full.generation = input->process.generation;
 	w->thread_pointer = input->thread_pointer;
+	w->late = input->late;
 	current.no_trail = (struct trail_entry){ 0 };
 	current.walk = w;
 	current.tables = tables;

@@ -8,6 +8,8 @@
 
 #include "bpf/walk.bpf.h"
 
+#include <stdbool.h>
+
 /* What the walker reads: arrays as in the BPF maps. All borrowed. */
 struct walk_tables {
 	const struct unwind_file *files;
@@ -32,6 +34,7 @@ struct walk_input {
 	struct unwind_process process;
 	__u32 max_frames;
 	__u64 address_mask;   /* 0: 48 bits */
+	bool late;	      /* see struct walk */
 	__u64 thread_pointer; /* fs base, tpidr_el0; 0: not known */
 };
 

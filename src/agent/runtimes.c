@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/runtimes.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#endif
+
+enum {
+	/* Between two tries to attach to what was not ready: doubles up to the second one. A
+	 * runtime is mapped some milliseconds before it works. */
+	RETRY_FIRST_NS = 5000000,
+	RETRY_LAST_NS = 1000000000,
+	/* Between two looks whether a runtime has moved something. */
+	REFRESH_NS = 1000000000,
+};
+
+void runtimes_init(struct runtimes *r, struct process_table *processes)
+{
+	*r = (struct runtimes){ .processes = processes, .machine = HOST_MACHINE };
+}
+
+void runtimes_fini(struct runtimes *r)
+{
+	for (size_t i = 0; i < r->dsos.nr; i++)
+		if (r->dsos.items[i])
+			r->dsos.items[i]->ops->dso_free(r->dsos.items[i]);
+	vec_free(&r->dsos);
+	vec_free(&r->looked_at);
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static int probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+{
+	int r;
+
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
+		if (!runtimes[id] || !runtimes[id]->probe)
+			continue;
+		r = runtimes[id]->probe(elf, path, ret);
+		if (r != -ENOENT)
+			return r;
+	}
+	return -ENOENT;
+}
+
+static void look_at(struct runtimes *r, uint32_t index)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct mapped_file *file = r->processes->files.items[index];
+	struct runtime_dso *dso = NULL;
+	int err;
+
+	while (r->looked_at.nr <= index)
+		if (vec_push(&r->dsos, NULL) || vec_push(&r->looked_at, 0))
+			return;
+	if (r->looked_at.items[index] || file->state != FILE_OPEN)
+		return;
+	r->looked_at.items[index] = 1;
+	if (!file->is_elf || mapped_file_elf(file, &elf))
+		return;
+	err = probe(elf, file->path, &dso);
+	if (!err) {
+		r->dsos.items[index] = dso;
+		log_debug("%s: %s", file->path, dso->ops->name);
+	} else if (err != -ENOENT) {
+		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
+	}
+}
+
+const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file)
+{
+	return file < r->dsos.nr ? r->dsos.items[file] : NULL;
+}
+
+int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *table)
+{
+	const struct runtime_dso *dso = runtimes_dso(r, file);
+	_cleanup_free_ struct unwind_code_range *ranges = NULL;
+
+	if (!dso || !dso->loops.nr)
+		return 0;
+	ranges = calloc(dso->loops.nr, sizeof(*ranges));
+	if (!ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < dso->loops.nr; i++)
+		ranges[i] = (struct unwind_code_range){ dso->loops.items[i].start,
+							dso->loops.items[i].end };
+	return unwind_table_mark(table, ranges, dso->loops.nr, dso->ops->id);
+}
+
+/* --- processes ------------------------------------------------------------------------------- */
+
+static int read_live(void *ctx, uint64_t addr, void *to, size_t size)
+{
+	const int32_t *pid = ctx;
+
+	return process_read_memory(*pid, addr, to, size);
+}
+
+static void free_instance(struct runtime_instance *i)
+{
+	if (!i)
+		return;
+	if (i->proc)
+		i->proc->ops->detach(i->proc);
+	map_fini(&i->frames);
+	free(i);
+}
+
+void process_runtimes_free(struct process_runtimes *list)
+{
+	if (!list)
+		return;
+	for (uint32_t i = 0; i < list->nr; i++)
+		free_instance(list->items[i]);
+	free(list);
+}
+
+/* A runtime of the file that is mapped so; NULL without memory. */
+static struct runtime_instance *new_instance(const struct runtimes *r, const struct process *proc,
+					     const struct mapping *m, uint64_t bias)
+{
+	struct runtime_instance *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return NULL;
+	i->pid = proc->pid;
+	i->file = m->file;
+	i->dso = runtimes_dso(r, m->file);
+	i->target = (struct runtime_target){
+		.pid = proc->pid,
+		.machine = r->machine,
+		.memory = r->memory,
+		.bias = bias,
+		.options = r->options,
+	};
+	if (!i->target.memory.read)
+		i->target.memory = (struct runtime_memory){ read_live, &i->pid };
+	return i;
+}
+
+static void find_new(struct runtimes *r, const struct process *proc, struct process_runtimes **list)
+{
+	for (size_t k = 0; k < proc->mappings.nr; k++) {
+		const struct mapping *m = &proc->mappings.items[k];
+		struct process_runtimes *l = *list;
+		bool known = m->file == MAPPING_ANON;
+
+		if (!known)
+			look_at(r, m->file);
+		if (known || !runtimes_dso(r, m->file))
+			continue;
+		if (!l)
+			l = *list = calloc(1, sizeof(*l));
+		if (!l)
+			return;
+		for (uint32_t i = 0; i < l->nr; i++)
+			known |= l->items[i]->file == m->file;
+		if (known || l->nr == RUNTIMES_OF_PROCESS_MAX)
+			continue;
+		l->items[l->nr] = new_instance(r, proc, m,
+					       mapping_bias(r->processes->files.items[m->file], m));
+		l->nr += l->items[l->nr] != NULL;
+	}
+}
+
+static uint64_t pause_after(uint32_t nr_tries)
+{
+	uint64_t pause = nr_tries < 8 ? (uint64_t)RETRY_FIRST_NS << nr_tries : RETRY_LAST_NS;
+
+	return pause < RETRY_LAST_NS ? pause : RETRY_LAST_NS;
+}
+
+/* Attaches, or looks for what has changed; true if walkers must be shown it. */
+static bool update(struct runtime_instance *i, uint64_t now_ns)
+{
+	const struct runtime_ops *ops = i->dso->ops;
+	uint64_t record[RUNTIME_RECORD_MAX / 8] = { 0 };
+	int r;
+
+	if (i->proc) {
+		i->again_ns = ops->refresh ? now_ns + REFRESH_NS : UINT64_MAX;
+		memcpy(record, i->record, sizeof(record));
+		r = ops->refresh ? ops->refresh(i->proc, record) : 0;
+		if (r > 0)
+			memcpy(i->record, record, sizeof(record));
+		return r > 0;
+	}
+	r = ops->attach(i->dso, &i->target, record, &i->proc);
+	if (!r) {
+		memcpy(i->record, record, sizeof(record));
+		i->again_ns = ops->refresh ? now_ns + REFRESH_NS : UINT64_MAX;
+		log_debug("process %d: attached to %s", i->pid, ops->name);
+		return true;
+	}
+	i->proc = NULL;
+	i->again_ns =
+		r == -ENOTSUP || r == -ESRCH ? UINT64_MAX : now_ns + pause_after(i->nr_tries++);
+	log_debug("process %d: %s: %s", i->pid, ops->name, strerror(-r));
+	return false;
+}
+
+bool runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+		     uint64_t now_ns)
+{
+	bool changed = false;
+
+	find_new(r, proc, list);
+	for (uint32_t i = 0; *list && i < (*list)->nr; i++)
+		if ((*list)->items[i]->again_ns <= now_ns && (!proc->exited || r->memory.read))
+			changed |= update((*list)->items[i], now_ns);
+	return changed;
+}
+
+uint64_t runtimes_due(const struct process_runtimes *list)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		if (list->items[i]->again_ns < due)
+			due = list->items[i]->again_ns;
+	return due;
+}
+
+uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t start, uint64_t end)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		const struct runtime_proc *p = list->items[i]->proc;
+
+		for (size_t k = 0; p && k < p->code.nr; k++)
+			if (start >= p->code.items[k].start && end <= p->code.items[k].end)
+				return p->ops->id;
+	}
+	return 0;
+}
+
+struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		if (list->items[i]->proc && list->items[i]->dso->ops->id == id)
+			return list->items[i];
+	return NULL;
+}
+
+bool runtimes_folds(const struct process_runtimes *list, uint32_t file, uint64_t addr)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		const struct runtime_dso *dso = list->items[i]->dso;
+		size_t lo = 0, n = dso->folded.nr;
+
+		if (list->items[i]->file != file || !list->items[i]->proc)
+			continue;
+		while (n) {
+			size_t half = n / 2;
+
+			if (dso->folded.items[lo + half].end <= addr) {
+				lo += half + 1;
+				n -= half + 1;
+			} else {
+				n = half;
+			}
+		}
+		return lo < dso->folded.nr && dso->folded.items[lo].start <= addr;
+	}
+	return false;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the runtimes of processes (runtime/runtime.h), keeps what is known of them, and shows it to
+ * the walkers: which file is which runtime, what attach() found in a process, where its code lies.
+ *
+ * The publisher asks when it shows a process; the resolver asks for names.
+ */
+#pragma once
+
+#include "process/process.h"
+#include "runtime/runtime.h"
+#include "unwind/unwind_store.h"
+#include "util/map.h"
+
+/* A runtime in a process. */
+struct runtime_instance {
+	struct runtime_proc *proc; /* NULL: it was not ready yet, or can't be read now */
+	struct runtime_target target;
+	int32_t pid;
+	uint32_t file; /* the mapped file that is this runtime */
+	const struct runtime_dso *dso;
+	uint64_t again_ns; /* when to ask again; UINT64_MAX: never */
+	uint32_t nr_tries;
+	struct map frames; /* hash of a frame's words -> the profile's frame; of `epoch` */
+	uint32_t epoch;
+	uint64_t record[RUNTIME_RECORD_MAX / 8];
+};
+
+/* Those of one process. */
+struct process_runtimes {
+	struct runtime_instance *items[RUNTIMES_OF_PROCESS_MAX];
+	uint32_t nr;
+};
+
+struct runtimes {
+	struct process_table *processes; /* borrowed */
+	struct runtime_options options;
+	/* A core's: its machine, how to read its memory. Without: this one, live processes. */
+	uint16_t machine;
+	struct runtime_memory memory;
+	VEC(struct runtime_dso *) dsos; /* by mapped file; NULL: not looked at, or no runtime */
+	VEC(uint8_t) looked_at;		/* by mapped file */
+};
+
+void runtimes_init(struct runtimes *r, struct process_table *processes);
+void runtimes_fini(struct runtimes *r);
+
+/* The runtime that a mapped file is, or NULL. */
+const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file);
+/*
+ * Looks for runtimes in what the process maps, and attaches to those that are due. True if
+ * something came that walkers must be shown: a record, or code. Files must have been opened.
+ */
+bool runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+		     uint64_t now_ns);
+/* When runtimes_update() has something to do without new mappings; UINT64_MAX: never. */
+uint64_t runtimes_due(const struct process_runtimes *list);
+void process_runtimes_free(struct process_runtimes *list);
+
+/* Whose code lies at `addr` (enum runtime_id), or 0. */
+uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t start, uint64_t end);
+/* The process's runtime of that id, attached, or NULL. */
+struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id);
+/* Marks the functions of a file that run script frames. */
+int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *table);
+/* Is the function at `addr` (in the file's address space) one that only implements script frames?
+ */
+bool runtimes_folds(const struct process_runtimes *list, uint32_t file, uint64_t addr);
