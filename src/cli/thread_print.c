@@ -122,6 +122,18 @@ static const char *kernel_part(struct printer *p, const struct profile_file *fil
 	return strcmp(name, "[kernel]") ? clean(p, name) : "kernel";
 }
 
+/* " (app.py:12)"; " (python)" where that is not known and the name does not say it. */
+static void print_script_place(struct printer *p, const struct profile_frame *frame,
+			       const struct level *level)
+{
+	if (level->source && level->line)
+		fprintf(p->out, " (%s:%" PRIu32 ")", clean(p, level->source), level->line);
+	else if (level->source)
+		fprintf(p->out, " (%s)", clean(p, level->source));
+	else if (level->name && *level->name != '[')
+		fprintf(p->out, " (%s)", profile_runtime_name(frame->kind));
+}
+
 /* " (inlined) at file:line", " (kernel)", " in libc.so.6". */
 static void print_place(struct printer *p, const struct profile_frame *frame,
 			const struct level *level)
@@ -132,6 +144,11 @@ static void print_place(struct printer *p, const struct profile_frame *frame,
 	fputs(term_start(p->colours, TERM_DIM), p->out);
 	if (level->inlined)
 		fputs(" (inlined)", p->out);
+	if (profile_runtime_name(frame->kind)) {
+		print_script_place(p, frame, level);
+		fputs(term_reset(p->colours), p->out);
+		return;
+	}
 	if (is_kernel)
 		fprintf(p->out, " (%s)", kernel_part(p, file));
 	if (level->source)
@@ -253,13 +270,21 @@ static void json_object_file(struct printer *p, const struct profile_file *file)
 	fputc('"', p->out);
 }
 
+/* "kernel", "native", or the runtime. */
+static const char *kind_name(unsigned kind)
+{
+	const char *runtime = profile_runtime_name(kind);
+
+	return runtime ? runtime : kind == FRAME_KIND_KERNEL ? "kernel" : "native";
+}
+
 static void json_level(struct printer *p, const struct profile_frame *frame,
 		       const struct level *level)
 {
 	fputs("{\"function\":", p->out);
 	json_string(p, level->name);
 	json_member(p, "linkage_name", level->linkage ? level->linkage : level->name);
-	json_member(p, "kind", frame->kind == FRAME_KIND_KERNEL ? "kernel" : "native");
+	json_member(p, "kind", kind_name(frame->kind));
 	fprintf(p->out, ",\"inlined\":%s", level->inlined ? "true" : "false");
 	json_member(p, "file", level->source);
 	if (level->line)

@@ -30,8 +30,8 @@ struct thread_report {
 
 /*
  * Text: a line a thread, then "#0  function at file:line" a frame, innermost first, inlined frames
- * marked, kernel frames marked, then the reason if the stack is cut. Colours if `out` is a
- * terminal. 0 or -ENOMEM; the caller checks ferror().
+ * marked, kernel frames marked, those of scripts as "function (file:line)", then the reason if the
+ * stack is cut. Colours if `out` is a terminal. 0 or -ENOMEM; the caller checks ferror().
  */
 int thread_print_text(const struct thread_report *report, FILE *out);
 /*

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t add_function(struct profile *p, const char *name, const char *linkage,
 			     const char *source)
@@ -100,6 +101,57 @@ TEST(text_shows_every_level_its_place_and_why_a_stack_is_cut)
 	       "\n"
 	       "thread 13\n"
 	       "  it ended meanwhile\n");
+	profile_fini(&p);
+}
+
+/* C calls Python, that calls Java, that has inlined a method. */
+static uint32_t add_script_stack(struct profile *p)
+{
+	const struct profile_frame python = { .kind = FRAME_KIND_OF(RUNTIME_PYTHON),
+					      .file = PROFILE_NO_FILE };
+	const struct profile_frame java = { .kind = FRAME_KIND_OF(RUNTIME_HOTSPOT),
+					    .file = PROFILE_NO_FILE };
+	const struct profile_line methods[] = {
+		{ add_function(p, "app.List.get", "", "List.java"), 88, 0 },
+		{ add_function(p, "app.Main.main", "", "Main.java"), 7, 0 },
+	};
+	const struct profile_line work = { add_function(p, "A.work", "", "/srv/app.py"), 12, 0 };
+	const struct profile_line stub = { add_function(p, "call_stub", "", ""), 0, 0 };
+	const struct profile_line note = { add_function(p, "[python: not_ready]", "", ""), 0, 0 };
+	uint32_t frames[5], stack;
+
+	ASSERT_OK(profile_add_named_frame(p, &java, methods, 2, &frames[0]));
+	ASSERT_OK(profile_add_named_frame(p, &java, &stub, 1, &frames[1]));
+	ASSERT_OK(profile_add_named_frame(p, &python, &work, 1, &frames[2]));
+	ASSERT_OK(profile_add_named_frame(p, &python, &note, 1, &frames[3]));
+	ASSERT_OK(profile_add_frame(p, &python, &frames[4]));
+	ASSERT_OK(profile_add_stack(p, frames, 5, STOP_COMPLETE, &stack));
+	return stack;
+}
+
+TEST(functions_of_scripts_have_their_source_behind_them)
+{
+	struct profile p;
+	struct thread_entry thread = { .tid = 12, .name = "app" };
+	char *text;
+
+	ASSERT_OK(profile_init(&p));
+	thread.stack = add_script_stack(&p);
+	expect(&thread, 1, &p, NULL, 0, NULL,
+	       "thread 12 \"app\"\n"
+	       "  #0   app.List.get (inlined) (List.java:88)\n"
+	       "  #1   app.Main.main (Main.java:7)\n"
+	       "  #2   call_stub (hotspot)\n"
+	       "  #3   A.work (/srv/app.py:12)\n"
+	       "  #4   [python: not_ready]\n"
+	       "  #5   [python: unknown]\n");
+	text = print(&(struct thread_report){ &p, &thread, 1, NULL, 0 }, "");
+	ASSERT_PTR_NONNULL(strstr(text, "{\"function\":\"A.work\",\"linkage_name\":\"A.work\","
+					"\"kind\":\"python\",\"inlined\":false,"
+					"\"file\":\"/srv/app.py\",\"line\":12,\"object\":null,"));
+	ASSERT_PTR_NONNULL(strstr(text, "{\"function\":null,\"linkage_name\":null,"
+					"\"kind\":\"python\",\"inlined\":false,\"file\":null,"));
+	free(text);
 	profile_fini(&p);
 }
 

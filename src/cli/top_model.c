@@ -119,12 +119,27 @@ static int intern(struct top_model *m, const char *s, uint32_t *ret)
 	return strtab_intern(&m->strings, s, strlen(s), ret);
 }
 
+/* "app.py:12": where a runtime's function begins. */
+static const char *script_place(const struct profile *p, const struct function *f, char *buf,
+				size_t size)
+{
+	const char *source = strtab_get(&p->strings, f->source), *slash = strrchr(source, '/');
+	size_t len;
+
+	source = slash ? slash + 1 : source;
+	len = profile_clean_text(source, strlen(source), buf, size);
+	if (f->start_line)
+		snprintf(buf + len, size - len, ":%u", f->start_line);
+	return buf;
+}
+
 static int row_of_function(struct update *u, uint32_t number, struct top_row **ret)
 {
 	const struct function *f = &u->functions.functions.items[number];
 	struct top_row row = { .kernel = f->kind == FRAME_KIND_KERNEL };
 	struct top_rows *rows = &u->m->by[TOP_BY_FUNCTION];
 	const char *object = "";
+	char place[256];
 	uint32_t id;
 	int r;
 
@@ -135,6 +150,8 @@ static int row_of_function(struct update *u, uint32_t number, struct top_row **r
 	/* The label says it already for kernel functions and for addresses without a name. */
 	if (!row.kernel && f->label[0] != '[' && f->file < u->p->files.nr)
 		object = strtab_get(&u->p->strings, u->p->files.items[f->file].name);
+	else if (f->source)
+		object = script_place(u->p, f, place, sizeof(place));
 	r = intern(u->m, f->label, &row.name);
 	if (!r)
 		r = intern(u->m, object, &row.object);

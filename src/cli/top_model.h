@@ -33,7 +33,8 @@ enum { TOP_HALF_LIFE_S = 3 };
 
 struct top_row {
 	uint32_t name;	     /* strtab of the model */
-	uint32_t object;     /* strtab: a function's file; "" for the kernel's and unnamed ones */
+	uint32_t object;     /* strtab: a function's file, a script's with its line; "" for
+				the kernel's and unnamed ones */
 	int32_t pid, tid;    /* of processes and threads */
 	bool kernel;	     /* a kernel function */
 	double self;	     /* samples in which it ran itself; of processes: all of theirs */

@@ -199,3 +199,37 @@ TEST(filters_and_sorts)
 	ASSERT_STR(shown(&f, &view), "");
 	fini(&f);
 }
+
+/* Methods of one name in one file are rows of their own, told apart by their lines. */
+TEST(functions_of_scripts_are_told_by_their_source)
+{
+	const struct profile_frame frame = { .kind = FRAME_KIND_OF(RUNTIME_PYTHON),
+					     .file = PROFILE_NO_FILE };
+	struct fixture f;
+	uint32_t rows = 0, stack;
+
+	init(&f);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct profile_function function = { .start_line = i ? 40 : 12 };
+		struct profile_line line = { .line = 50 + i };
+		uint32_t id;
+
+		ASSERT_OK(profile_string(&f.p, "__init__", &function.name));
+		ASSERT_OK(profile_string(&f.p, "/srv/app.py", &function.source));
+		ASSERT_OK(profile_add_function(&f.p, &function, &line.function));
+		ASSERT_OK(profile_add_named_frame(&f.p, &frame, &line, 1, &id));
+		ASSERT_OK(profile_add_stack(&f.p, &id, 1, STOP_COMPLETE, &stack));
+		sample(&f, 0, stack, 1 + i);
+	}
+	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	for (size_t i = 0; i < f.m.by[TOP_BY_FUNCTION].rows.nr; i++) {
+		const struct top_row *row = &f.m.by[TOP_BY_FUNCTION].rows.items[i];
+
+		if (!strcmp(strtab_get(&f.m.strings, row->object), "app.py:12"))
+			rows += (uint32_t)row->self;
+		else if (!strcmp(strtab_get(&f.m.strings, row->object), "app.py:40"))
+			rows += 10 * (uint32_t)row->self;
+	}
+	ASSERT_EQ(rows, 51);
+	fini(&f);
+}

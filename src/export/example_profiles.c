@@ -85,6 +85,22 @@ static uint32_t scoped(struct example *e, uint32_t file_id, uint64_t address, ui
 	return id;
 }
 
+/* A runtime's function, at `number`. */
+static struct profile_line script(struct example *e, const char *name, const char *source,
+				  uint32_t number)
+{
+	struct profile_line l = line(e, name, FUNCTION_LANGUAGE_UNKNOWN, source, number);
+
+	l.column = 0;
+	return l;
+}
+
+static uint32_t script_frame(struct example *e, enum runtime_id runtime,
+			     const struct profile_line *lines, size_t nr)
+{
+	return frame(e, FRAME_KIND_OF(runtime), PROFILE_NO_FILE, 0, lines, nr);
+}
+
 static void add_files(struct example *e)
 {
 	e->kernel = file(e, "[kernel]", 0x11, 0);
@@ -180,19 +196,54 @@ static void add_samples(struct example *e)
 	SAMPLE(worker, STOP_COMPLETE, 0, never, start);
 }
 
+/* Native code runs Python, that calls C, that calls Java, all of which may have no name. */
+static void add_script_samples(struct example *e)
+{
+	const struct profile_line module = script(e, "<module>", "/srv/app.py", 31);
+	const struct profile_line method = script(e, "A.work", "/srv/app.py", 12);
+	const struct profile_line other = script(e, "A.work", "/srv/app.py", 14);
+	const struct profile_line eval = script(e, "<lambda>", "<string>", 1);
+	const struct profile_line note = script(e, "[python: not_ready]", "", 0);
+	const struct profile_line java[] = { script(e, "java.util.List.get", "List.java", 88),
+					     script(e, "app.Main.run", "Main.java", 41),
+					     script(e, "app.Main.main", "Main.java", 7) };
+	const struct profile_line stub = script(e, "call_stub", "", 0);
+	uint32_t start = named(e, FRAME_KIND_NATIVE, e->app, 0x401050, "_start");
+	uint32_t call = named(e, FRAME_KIND_NATIVE, e->libc, 0x31000, "qsort");
+	uint32_t module_frame = script_frame(e, RUNTIME_PYTHON, &module, 1);
+	uint32_t method_frame = script_frame(e, RUNTIME_PYTHON, &method, 1);
+	uint32_t other_frame = script_frame(e, RUNTIME_PYTHON, &other, 1);
+	uint32_t eval_frame = script_frame(e, RUNTIME_PYTHON, &eval, 1);
+	uint32_t note_frame = script_frame(e, RUNTIME_PYTHON, &note, 1);
+	uint32_t gone = script_frame(e, RUNTIME_PYTHON, NULL, 0);
+	uint32_t java_frame = script_frame(e, RUNTIME_HOTSPOT, java, 3);
+	uint32_t stub_frame = script_frame(e, RUNTIME_HOTSPOT, &stub, 1);
+	uint32_t java_gone = script_frame(e, RUNTIME_HOTSPOT, NULL, 0);
+	uint32_t python = thread(e, 5, 1300, 1300, "python3");
+
+	SAMPLE(python, STOP_COMPLETE, 8, eval_frame, call, method_frame, module_frame, start);
+	SAMPLE(python, STOP_COMPLETE, 3, method_frame, module_frame, start);
+	SAMPLE(python, STOP_COMPLETE, 4, other_frame, module_frame, start);
+	SAMPLE(python, STOP_COMPLETE, 2, gone, note_frame, start);
+	SAMPLE(python, STOP_COMPLETE, 6, java_frame, stub_frame, call, module_frame, start);
+	SAMPLE(python, STOP_RUNTIME_UNREADABLE, 1, java_gone, java_frame);
+}
+
 static void describe_processes(struct example *e)
 {
 	struct profile *p = e->p;
 	uint32_t app = string(e, "/usr/bin/app"), sh = string(e, "/bin/sh");
+	uint32_t python = string(e, "/usr/bin/python3");
 	uint32_t container = string(e, "0123456789abcdef");
+	static const char *const names[] = { "", "app", "app", "sh", "", "python3" };
 
 	for (size_t i = 0; !e->error && i < p->processes.nr; i++) {
 		struct profile_process *process = &p->processes.items[i];
 
-		process->name = string(e, process->key < 3 ? "app" : process->key == 3 ? "sh" : "");
+		process->name = string(e, names[process->key]);
 		if (process->key == 4)
 			continue;
-		process->path = process->key < 3 ? app : sh;
+		process->path = process->key < 3 ? app : process->key == 3 ? sh : python;
 		process->parent_pid = 1;
 		process->uid = process->key == 3 ? 0 : 1001;
 		process->container = process->key == 3 ? container : 0;
@@ -210,6 +261,8 @@ int example_profile(struct profile *ret, unsigned flags)
 		add_files(&e);
 		if (!e.error)
 			add_samples(&e);
+		if (!e.error)
+			add_script_samples(&e);
 		if (!e.error)
 			describe_processes(&e);
 	}

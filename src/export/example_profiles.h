@@ -20,7 +20,7 @@ enum example_flags {
 /*
  * Two processes of PID 1000, a container's, and the idle CPU's: the kernel with a build id and a
  * module without one; C, Go and Rust; inlined functions with lines; frames without names in files
- * with and without an id, and in anonymous memory; cut stacks; hostile names; a sample that
- * was never seen. *ret is initialised.
+ * with and without an id, and in anonymous memory; Python and Java among native frames; cut stacks;
+ * hostile names; a sample that was never seen. *ret is initialised.
  */
 int example_profile(struct profile *ret, unsigned flags);

@@ -7,6 +7,7 @@
 #include "export/formats.h"
 #include "export/json_out.h"
 #include "export/places.h"
+#include "runtime/runtime.h"
 #include "util/cleanup.h"
 
 #include <inttypes.h>
@@ -37,6 +38,14 @@ static const struct {
 	[CATEGORY_GO] = { "Go", "lightblue" },	  [CATEGORY_D] = { "D", "magenta" },
 	[CATEGORY_SWIFT] = { "Swift", "purple" },
 };
+
+/* Behind them the runtimes, by id; colours that the others leave. */
+static const char *const runtime_colors[] = { "red", "darkgrey", "lightred" };
+
+static bool has_category(unsigned id)
+{
+	return id > RUNTIME_NATIVE && id < RUNTIME_MAX_ && runtimes[id];
+}
 
 static const uint8_t category_of_language[FUNCTION_LANGUAGE_MAX_] = {
 	[FUNCTION_LANGUAGE_C] = CATEGORY_C,	  [FUNCTION_LANGUAGE_CPP] = CATEGORY_CPP,
@@ -283,7 +292,16 @@ static int64_t nonzero(uint32_t n)
 	return n ? (int64_t)n : -1;
 }
 
-static enum category category(const struct writer *w, uint32_t place_id)
+static unsigned category_of_runtime(unsigned kind)
+{
+	unsigned nr = CATEGORY_MAX_;
+
+	for (unsigned id = 0; FRAME_KIND_OF(id) < kind; id++)
+		nr += has_category(id);
+	return nr;
+}
+
+static unsigned category(const struct writer *w, uint32_t place_id)
 {
 	const struct place *place = &w->places.places.items[place_id];
 	uint32_t language;
@@ -292,11 +310,12 @@ static enum category category(const struct writer *w, uint32_t place_id)
 		return CATEGORY_OTHER;
 	if (place->kind == FRAME_KIND_KERNEL)
 		return CATEGORY_KERNEL;
+	if (profile_runtime_name(place->kind))
+		return category_of_runtime(place->kind);
 	if (place->function == PLACE_NO_FUNCTION)
 		return CATEGORY_USER;
 	language = w->p->functions.items[place->function].language;
-	return language < FUNCTION_LANGUAGE_MAX_ ? (enum category)category_of_language[language]
-						 : CATEGORY_USER;
+	return language < FUNCTION_LANGUAGE_MAX_ ? category_of_language[language] : CATEGORY_USER;
 }
 
 static int put_strings(FILE *out, const struct strtab *table, const char *more)
@@ -435,6 +454,25 @@ static int put_shared(struct writer *w)
 
 /* --- what surrounds them ---------------------------------------------------------------------- */
 
+static void put_category(const char *before, const char *name, const char *color, FILE *out)
+{
+	fprintf(out, "%s{\"name\":\"%s\",\"color\":\"%s\",\"subcategories\":[\"Other\"]}", before,
+		name, color);
+}
+
+static void put_categories(FILE *out)
+{
+	unsigned nr = 0;
+
+	fputs(",\"categories\":[", out);
+	for (size_t i = 0; i < CATEGORY_MAX_; i++)
+		put_category(i ? "," : "", categories[i].name, categories[i].color, out);
+	for (unsigned id = 0; id < RUNTIME_MAX_; id++)
+		if (has_category(id))
+			put_category(",", runtimes[id]->language, runtime_colors[nr++ % 3], out);
+	fputs("]}", out);
+}
+
 static int put_meta(struct writer *w)
 {
 	const struct profile_host *host = &w->p->host;
@@ -458,12 +496,7 @@ static int put_meta(struct writer *w)
 		      w->out);
 	fputs(",\"platform\":\"Linux\",\"oscpu\":", w->out);
 	r = json_put_string(w->out, strtab_get(&w->p->strings, host->os));
-	fputs(",\"categories\":[", w->out);
-	for (size_t i = 0; i < CATEGORY_MAX_; i++)
-		fprintf(w->out,
-			"%s{\"name\":\"%s\",\"color\":\"%s\",\"subcategories\":[\"Other\"]}",
-			i ? "," : "", categories[i].name, categories[i].color);
-	fputs("]}", w->out);
+	put_categories(w->out);
 	return r;
 }
 

@@ -133,6 +133,29 @@ static bool parse_unnamed(struct text text, struct text *ret_file, uint64_t *ret
 	return true;
 }
 
+/*
+ * "[python: unknown]", a runtime's frame without a name, and "[python: not_ready]", what is said in
+ * place of its frames.
+ */
+static bool parse_runtime(struct text text, uint16_t *ret_kind, bool *ret_named)
+{
+	const char *colon = text.len > 2 && text.s[0] == '[' && text.s[text.len - 1] == ']'
+				    ? memchr(text.s, ':', text.len)
+				    : NULL;
+	struct text rest;
+	uint16_t kind;
+
+	if (!colon || colon[1] != ' ')
+		return false;
+	kind = profile_runtime_kind(text.s + 1, (size_t)(colon - text.s - 1));
+	if (kind == FRAME_KIND_NATIVE)
+		return false;
+	rest = (struct text){ colon + 2, (size_t)(text.s + text.len - 1 - (colon + 2)) };
+	*ret_kind = kind;
+	*ret_named = !text_equals(rest, "unknown");
+	return true;
+}
+
 /* Files without a path are "[vdso]", and so are the kernel's: there the brackets are the name's. */
 static bool is_bracketed(struct text file, bool kernel)
 {
@@ -165,16 +188,19 @@ static int add_element(struct reader *reader, struct text name)
 	uint16_t kind = kernel ? FRAME_KIND_KERNEL : FRAME_KIND_NATIVE;
 	uint32_t file = PROFILE_NO_FILE;
 	bool named = inlined || reader->stack.levels.nr;
+	bool runtime_named = true;
 	uint64_t address = 0;
 	struct text path;
 	int r = 0;
 
-	if (!named && name.len < INT32_MAX && parse_unnamed(name, &path, &address))
+	if (!named && !kernel && parse_runtime(name, &kind, &runtime_named))
+		r = runtime_named ? read_stack_add_level(&reader->stack, name, 0) : 0;
+	else if (!named && name.len < INT32_MAX && parse_unnamed(name, &path, &address))
 		r = add_file(reader, path, kernel, &file);
 	else if (!named && text_equals(name, "[anon]"))
 		r = add_file(reader, (struct text){ "anon", 4 }, false, &file);
 	else
-		r = read_stack_add_level(&reader->stack, name);
+		r = read_stack_add_level(&reader->stack, name, 0);
 	if (r || inlined)
 		return r;
 	return read_stack_close_frame(&reader->stack, kind, file, address);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Merging of frames into functions: every frame, comm and stop reason is turned into (label, kind,
- * file), interned, and at last numbered anew by sorting. Memory: 24 bytes a function and its label,
- * 4 bytes a frame, a level of one, and a thread of the profile.
+ * file, source), interned, and at last numbered anew by sorting. Memory: 44 bytes a function and
+ * its label, 4 bytes a frame, a level of one, and a thread of the profile.
  */
 #include "export/functions.h"
 
@@ -15,6 +15,7 @@ struct function_key {
 	uint32_t label; /* strtab of the table */
 	uint32_t path;	/* strtab of the profile; 0 if files don't count */
 	uint32_t kind;
+	uint32_t source, start_line;
 };
 
 struct builder {
@@ -28,18 +29,23 @@ struct builder {
 	size_t buf_size;
 };
 
-static int intern(struct builder *b, const char *label, uint32_t file, uint32_t kind, uint32_t *ret)
+/* `function` has all but its label's final address. */
+static int intern(struct builder *b, const struct function *function, uint32_t *ret)
 {
 	const struct profile_file *files = b->p->files.items;
-	struct function_key key = { .kind = kind };
+	struct function_key key = { .kind = function->kind,
+				    .source = function->source,
+				    .start_line = function->start_line };
+	struct function to = *function;
 	uint64_t hash, *found;
 	int r;
 
-	r = strtab_intern(&b->t->labels, label, strlen(label), &key.label);
+	r = strtab_intern(&b->t->labels, to.label, strlen(to.label), &key.label);
 	if (r)
 		return r;
-	if (b->merge != MERGE_BY_TEXT && file < b->p->files.nr)
-		key.path = files[file].path;
+	to.label = strtab_get(&b->t->labels, key.label);
+	if (b->merge != MERGE_BY_TEXT && to.file < b->p->files.nr)
+		key.path = files[to.file].path;
 	hash = XXH3_64bits(&key, sizeof(key));
 	for (; (found = map_get(&b->ids, hash)); hash++) {
 		if (!memcmp(&b->keys.items[*found], &key, sizeof(key))) {
@@ -50,8 +56,7 @@ static int intern(struct builder *b, const char *label, uint32_t file, uint32_t 
 	r = vec_push(&b->keys, key);
 	if (r)
 		return r;
-	r = vec_push(&b->t->functions, ((struct function){ strtab_get(&b->t->labels, key.label),
-							   file, (uint16_t)kind }));
+	r = vec_push(&b->t->functions, to);
 	if (r)
 		return r;
 	r = map_put(&b->ids, hash, b->keys.nr - 1);
@@ -75,11 +80,24 @@ static int reserve_buf(struct builder *b, size_t size)
 	return 0;
 }
 
+static uint16_t kind_of(const struct builder *b, uint32_t frame, size_t level)
+{
+	bool inlined =
+		b->merge != MERGE_INLINED_TOO && profile_level_is_inlined(b->p, frame, level);
+	uint16_t kind = b->p->frames.items[frame].kind;
+
+	if (!profile_runtime_name(kind))
+		return inlined ? FUNCTION_KIND_INLINED : kind;
+	if (b->merge == MERGE_BY_TEXT)
+		return inlined ? FUNCTION_KIND_INLINED : FRAME_KIND_NATIVE;
+	return inlined ? FUNCTION_KIND_INLINED_OF + kind : kind;
+}
+
 static int add_level(struct builder *b, uint32_t frame, size_t level, uint32_t *ret)
 {
 	const struct profile_frame *f = &b->p->frames.items[frame];
 	const struct profile_line *line = profile_frame_line(b->p, frame, level);
-	uint32_t kind = f->kind;
+	struct function function = { .file = f->file, .kind = kind_of(b, frame, level) };
 	size_t len;
 	int r;
 
@@ -90,9 +108,12 @@ static int add_level(struct builder *b, uint32_t frame, size_t level, uint32_t *
 	len = strlen(b->buf);
 	if (b->lines && line && line->line)
 		snprintf(b->buf + len, b->buf_size - len, ":%u", line->line);
-	if (b->merge != MERGE_INLINED_TOO && profile_level_is_inlined(b->p, frame, level))
-		kind = FUNCTION_KIND_INLINED;
-	return intern(b, b->buf, f->file, kind, ret);
+	if (line && profile_runtime_name(f->kind) && b->merge != MERGE_BY_TEXT) {
+		function.source = b->p->functions.items[line->function].source;
+		function.start_line = b->p->functions.items[line->function].start_line;
+	}
+	function.label = b->buf;
+	return intern(b, &function, ret);
 }
 
 static int add_frames(struct builder *b)
@@ -133,7 +154,10 @@ static int add_comms(struct builder *b)
 		profile_clean_text(comm, strlen(comm), b->buf, b->buf_size);
 		if (b->merge == MERGE_BY_TEXT)
 			replace_blanks(b->buf);
-		r = intern(b, *comm ? b->buf : "[no_name]", PROFILE_NO_FILE, FUNCTION_KIND_COMM,
+		r = intern(b,
+			   &(struct function){ .label = *comm ? b->buf : "[no_name]",
+					       .file = PROFILE_NO_FILE,
+					       .kind = FUNCTION_KIND_COMM },
 			   &b->t->of_thread[i]);
 		if (r)
 			return r;
@@ -152,7 +176,11 @@ static int add_truncations(struct builder *b)
 		    b->t->truncated[stop] != UINT32_MAX)
 			continue;
 		snprintf(label, sizeof(label), "[truncated: %s]", profile_stop_name(stop));
-		r = intern(b, label, PROFILE_NO_FILE, FRAME_KIND_TRUNCATED, &b->t->truncated[stop]);
+		r = intern(b,
+			   &(struct function){ .label = label,
+					       .file = PROFILE_NO_FILE,
+					       .kind = FRAME_KIND_TRUNCATED },
+			   &b->t->truncated[stop]);
 		if (r)
 			return r;
 	}
@@ -172,6 +200,11 @@ static int compare(const void *a, const void *b, void *ctx)
 	if (!r)
 		r = strcmp(strtab_get(&builder->p->strings, builder->keys.items[ia].path),
 			   strtab_get(&builder->p->strings, builder->keys.items[ib].path));
+	if (!r)
+		r = strcmp(strtab_get(&builder->p->strings, fa->source),
+			   strtab_get(&builder->p->strings, fb->source));
+	if (!r)
+		r = (fa->start_line > fb->start_line) - (fa->start_line < fb->start_line);
 	return r;
 }
 

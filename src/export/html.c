@@ -7,12 +7,13 @@
 #include "export/call_tree.h"
 #include "export/formats.h"
 #include "export/viewer_page.h"
+#include "runtime/runtime.h"
 #include "util/cleanup.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { HTML_DATA_VERSION = 1 };
+enum { HTML_DATA_VERSION = 2 };
 
 /* Strings of the data, numbered in the order in which they are wanted first. */
 struct string_ids {
@@ -37,6 +38,8 @@ static int intern_strings(struct string_ids *ids, const struct profile *p,
 
 		if (f->file < p->files.nr)
 			path = strtab_get(&p->strings, p->files.items[f->file].path);
+		else if (f->source)
+			path = strtab_get(&p->strings, f->source);
 		r = strtab_intern(&ids->table, f->label, strlen(f->label), &ids->name[i]);
 		if (!r)
 			r = strtab_intern(&ids->table, path, strlen(path), &ids->file[i]);
@@ -51,8 +54,34 @@ static void string_ids_fini(struct string_ids *ids)
 	free(ids->file);
 }
 
-/* Only numbers and the words of stop_reasons.def stand in it: nothing needs escaping. */
-static int make_meta(const struct profile *p, char **ret)
+/* Of the runtimes that there are frames of: what people call them, by kind. */
+static void put_runtimes(const struct function_table *functions, FILE *out)
+{
+	bool used[FRAME_KIND_MAX_] = { false };
+	const char *comma = "";
+
+	for (size_t i = 0; i < functions->functions.nr; i++) {
+		unsigned kind = functions->functions.items[i].kind;
+
+		kind -= kind >= FUNCTION_KIND_INLINED_OF ? FUNCTION_KIND_INLINED_OF : 0;
+		if (kind < FRAME_KIND_MAX_)
+			used[kind] = true;
+	}
+	fputs(",\"runtimes\":{", out);
+	for (unsigned id = RUNTIME_NATIVE + 1; FRAME_KIND_OF(id) < FRAME_KIND_MAX_; id++) {
+		if (!used[FRAME_KIND_OF(id)] || !runtimes[id])
+			continue;
+		fprintf(out, "%s\"%u\":\"%s\"", comma, FRAME_KIND_OF(id), runtimes[id]->language);
+		comma = ",";
+	}
+	fputs("}", out);
+}
+
+/*
+ * Only numbers, the words of stop_reasons.def and our own names of languages stand in it: nothing
+ * needs escaping.
+ */
+static int make_meta(const struct profile *p, const struct function_table *functions, char **ret)
 {
 	uint64_t truncated[STOP_MAX_ + 1] = { 0 };
 	_cleanup_free_ char *text = NULL;
@@ -79,7 +108,9 @@ static int make_meta(const struct profile *p, char **ret)
 			profile_stop_sentence((enum stop_reason)i));
 		comma = ",";
 	}
-	fputs("}}", f);
+	fputs("}", f);
+	put_runtimes(functions, f);
+	fputs("}", f);
 	/* glibc's fclose() does not report that the final buffer could not be had. */
 	if (fclose(f) || !text)
 		return -ENOMEM;
@@ -106,6 +137,8 @@ static void put_functions(struct base64_deflate *b, const struct function_table 
 		base64_deflate_varint(b, ids->name[i]);
 	for (size_t i = 0; i < nr; i++)
 		base64_deflate_varint(b, ids->file[i]);
+	for (size_t i = 0; i < nr; i++)
+		base64_deflate_varint(b, functions->functions.items[i].start_line);
 	for (size_t i = 0; i < nr; i++)
 		base64_deflate_u8(b, (uint8_t)functions->functions.items[i].kind);
 }
@@ -134,7 +167,7 @@ static int put_data(FILE *out, const struct profile *p, const struct function_ta
 		return -ENOMEM;
 	r = intern_strings(&ids, p, functions);
 	if (!r)
-		r = make_meta(p, &meta);
+		r = make_meta(p, functions, &meta);
 	if (!r)
 		r = base64_deflate_init(b, out);
 	if (r)

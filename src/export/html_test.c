@@ -98,7 +98,7 @@ static void assert_bytes(struct page *page, const char *want, size_t size)
 
 static void assert_head(struct page *page, const char *meta)
 {
-	assert_bytes(page, "SNDF\1\0\0\0", 8);
+	assert_bytes(page, "SNDF\2\0\0\0", 8);
 	ASSERT_EQ(varint(page), strlen(meta));
 	assert_bytes(page, meta, strlen(meta));
 }
@@ -131,7 +131,7 @@ TEST(an_empty_profile_is_a_page)
 	ASSERT_OK(profile_init(&p));
 	write_page(&p, &page);
 	assert_head(&page, "{\"samples\":0,\"complete\":0,\"duration_ns\":0,\"frequency_hz\":0,"
-			   "\"start_ms\":0,\"truncated\":{}}");
+			   "\"start_ms\":0,\"truncated\":{},\"runtimes\":{}}");
 	assert_varints(&page, 4, (const uint64_t[]){ 1, 0, 0, 0 });
 	free_page(&page);
 	profile_fini(&p);
@@ -157,11 +157,12 @@ TEST(the_tree_is_in_the_page)
 	assert_head(&page, "{\"samples\":303,\"complete\":302,\"duration_ns\":10000000000,"
 			   "\"frequency_hz\":99,\"start_ms\":1700000000123,\"truncated\":"
 			   "{\"no_rule\":{\"samples\":1,\"sentence\":"
-			   "\"the unwind table does not cover an address\"}}}");
+			   "\"the unwind table does not cover an address\"}},\"runtimes\":{}}");
 	/* "", [truncated: no_rule], main, /bin/sh, read, [kernel], run, sh */
 	assert_varints(&page, 9, (const uint64_t[]){ 8, 0, 20, 4, 7, 4, 8, 3, 2 });
 	assert_bytes(&page, "[truncated: no_rule]main/bin/shread[kernel]runsh", 48);
 	assert_varints(&page, 11, (const uint64_t[]){ 5, 1, 2, 4, 6, 7, 0, 3, 5, 3, 0 });
+	assert_varints(&page, 5, (const uint64_t[]){ 0, 0, 0, 0, 0 });
 	assert_bytes(&page, "\2\1\0\1\40", 5);
 	/* sh; [truncated], run; main, run, read */
 	assert_varints(&page, 7, (const uint64_t[]){ 6, 4, 0, 3, 1, 3, 2 });

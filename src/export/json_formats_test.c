@@ -166,6 +166,36 @@ TEST(firefox_tables_say_what_the_stacks_are)
 	profile_fini(&p);
 }
 
+TEST(functions_of_scripts_have_their_source_and_language)
+{
+	struct profile p;
+	size_t size;
+
+	ASSERT_OK(profile_init(&p));
+	test_sample(&p, test_thread(&p, 1, 2, "py"), STOP_COMPLETE, 3, "A.work@{python}/srv/app.py",
+		    "main@{hotspot}", "@{python}", NULL);
+	{
+		_cleanup_free_ char *text = test_write(&export_speedscope, &p, &size);
+
+		assert_has(text, "{\"name\":\"A.work\",\"file\":\"/srv/app.py\",\"line\":10},\n"
+				 "{\"name\":\"main\"},\n{\"name\":\"[python: unknown]\"}]");
+	}
+	{
+		_cleanup_free_ char *text = test_write(&export_firefox, &p, &size);
+
+		assert_has(text, "{\"name\":\"Swift\",\"color\":\"purple\",\"subcategories\":"
+				 "[\"Other\"]},{\"name\":\"Python\",\"color\":\"red\","
+				 "\"subcategories\":[\"Other\"]},{\"name\":\"Java\"");
+		assert_has(text, "\"category\":[9,10,9],");
+		assert_has(text, "\"address\":[-1,-1,-1],");
+		assert_has(text, "\"line\":[12,12,null],");
+		assert_has(text, "\"source\":[0,null,null],");
+		assert_has(text, "\"lineNumber\":[10,10,null],");
+		assert_has(text, "\"resource\":[-1,-1,-1],");
+	}
+	profile_fini(&p);
+}
+
 TEST(firefox_threads_live_as_long_as_they_did)
 {
 	static const struct {

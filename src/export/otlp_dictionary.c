@@ -5,6 +5,7 @@
  */
 #include "export/otlp_internal.h"
 
+#include "runtime/runtime.h"
 #include "util/cleanup.h"
 
 #include "otlp.pb-c.h"
@@ -267,6 +268,8 @@ static const char *frame_type(const struct profile *p, const struct profile_fram
 		return "kernel";
 	if (f->kind == FRAME_KIND_TRUNCATED)
 		return "abort-marker";
+	if (profile_runtime_name(f->kind))
+		return runtimes[f->kind - FRAME_KIND_OF(0)]->label;
 	if (f->nr_lines)
 		language =
 			p->functions.items[p->lines.items[f->first_line + f->nr_lines - 1].function]

@@ -5,6 +5,7 @@
  */
 #include "export/otlp_internal.h"
 #include "export/otlp_read_internal.h"
+#include "runtime/runtime.h"
 #include "util/cleanup.h"
 
 #include "otlp.pb-c.h"
@@ -196,6 +197,15 @@ static int read_place(struct otlp_reader *r, const Otlp__Location *m, struct pla
 	return 0;
 }
 
+/* A runtime's, or native: "native", "go", "rust", and what we don't know. */
+static uint16_t kind_of_label(const char *label)
+{
+	for (unsigned id = RUNTIME_NATIVE + 1; id < RUNTIME_MAX_; id++)
+		if (runtimes[id] && !strcmp(runtimes[id]->label, label))
+			return (uint16_t)FRAME_KIND_OF(id);
+	return FRAME_KIND_NATIVE;
+}
+
 static int read_file(struct otlp_reader *r, const Otlp__Location *m, const struct place *place,
 		     struct profile_frame *frame)
 {
@@ -222,7 +232,7 @@ static int read_file(struct otlp_reader *r, const Otlp__Location *m, const struc
 	else if (!strcmp(place->type, "abort-marker"))
 		frame->kind = FRAME_KIND_TRUNCATED;
 	else if (*place->type)
-		frame->kind = FRAME_KIND_NATIVE;
+		frame->kind = kind_of_label(place->type);
 	return err;
 }
 
@@ -319,7 +329,7 @@ static int read_location(struct otlp_reader *r, struct slice message)
 		err = read_file(r, m, &place, &frame);
 	if (!err)
 		err = read_lines(r, m, &place);
-	if (!err && *place.path && !m->mapping_index)
+	if (!err && (*place.path || profile_runtime_name(frame.kind)) && !m->mapping_index)
 		err = is_label(r, &frame, &unnamed);
 	if (err)
 		return err;

@@ -20,13 +20,20 @@ struct writer {
 	bool lines;
 	uint64_t period;
 	char *event;
+	/* By string of the profile: the kind of the frames whose source it is, if that is what
+	 * stands in place of their file; else 0. */
+	uint8_t *kind_of_source;
 	char *buf;
 	size_t size;
 };
 
+/* In kind_of_source while it is filled: never stands for a file. */
+enum { NO_SOURCE = FRAME_KIND_MAX_ };
+
 static void writer_fini(struct writer *w)
 {
 	free(w->event);
+	free(w->kind_of_source);
 	free(w->buf);
 }
 
@@ -50,6 +57,80 @@ static int clean(struct writer *w, const char *s)
 
 	if (!r)
 		profile_clean_text(s, strlen(s), w->buf, w->size);
+	return r;
+}
+
+/* Names in parentheses end where they close: unbalanced ones would not. */
+static void balance(char *s)
+{
+	int depth = 0;
+
+	for (const char *c = s; *c && depth >= 0; c++)
+		depth += *c == '(' ? 1 : *c == ')' ? -1 : 0;
+	if (!depth)
+		return;
+	for (; *s; s++)
+		if (*s == '(' || *s == ')')
+			*s = '_';
+}
+
+/* --- sources ---------------------------------------------------------------------------------- */
+
+/* The source of a runtime's function; 0: not known. */
+static uint32_t source_of(const struct profile *p, const struct profile_frame *f)
+{
+	if (!f->nr_lines || !profile_runtime_name(f->kind))
+		return 0;
+	return p->functions.items[p->lines.items[f->first_line + f->nr_lines - 1].function].source;
+}
+
+/* What nobody takes for anything else than a file of that name. */
+static bool is_plain(const char *source)
+{
+	return *source != '[' && strcmp(source, "inlined") && strcmp(source, "//anon") &&
+	       !perf_text_kernel_dso(source, strlen(source));
+}
+
+static int find_sources(struct writer *w)
+{
+	const struct profile *p = w->p;
+	uint8_t *kinds = calloc(p->strings.strings.nr + 1, sizeof(*kinds));
+
+	if (!kinds)
+		return -ENOMEM;
+	w->kind_of_source = kinds;
+	for (size_t i = 0; i < p->files.nr; i++)
+		kinds[p->files.items[i].path] = NO_SOURCE;
+	for (size_t i = 0; i < p->frames.nr; i++) {
+		const struct profile_frame *f = &p->frames.items[i];
+		uint32_t source = source_of(p, f);
+
+		if (source && !kinds[source] && is_plain(strtab_get(&p->strings, source)))
+			kinds[source] = (uint8_t)f->kind;
+		else if (source && kinds[source] != f->kind)
+			kinds[source] = NO_SOURCE;
+	}
+	for (size_t i = 0; i < p->strings.strings.nr; i++)
+		if (kinds[i] == NO_SOURCE)
+			kinds[i] = 0;
+	return 0;
+}
+
+/* So that these files are known for what they are. */
+static int put_sources(struct writer *w)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < w->p->strings.strings.nr && !r; i++) {
+		if (!w->kind_of_source[i])
+			continue;
+		r = clean(w, strtab_get(&w->p->strings, i));
+		if (r)
+			break;
+		balance(w->buf);
+		fprintf(w->out, "# " PERF_TEXT_SOURCE "%s : %s\n",
+			profile_runtime_name(w->kind_of_source[i]), w->buf);
+	}
 	return r;
 }
 
@@ -95,6 +176,8 @@ static int put_head(struct writer *w)
 		if (!r)
 			fprintf(w->out, "# " PERF_TEXT_UNIT "%s\n", w->buf);
 	}
+	if (!r)
+		r = put_sources(w);
 	fputs("# ========\n#\n", w->out);
 	return r;
 }
@@ -144,26 +227,18 @@ static int put_comm(struct writer *w, uint32_t thread)
 	return 0;
 }
 
-/* Names in parentheses end where they close: unbalanced ones would not. */
-static void balance(char *s)
-{
-	int depth = 0;
-
-	for (const char *c = s; *c && depth >= 0; c++)
-		depth += *c == '(' ? 1 : *c == ')' ? -1 : 0;
-	if (!depth)
-		return;
-	for (; *s; s++)
-		if (*s == '(' || *s == ')')
-			*s = '_';
-}
-
 static int put_dso(struct writer *w, const struct profile_frame *f)
 {
+	uint32_t source = source_of(w->p, f);
 	const char *path = "";
+	char runtime[64];
 	int r;
 
-	if (f->file < w->p->files.nr)
+	if (source && w->kind_of_source[source])
+		path = strtab_get(&w->p->strings, source);
+	else if (profile_runtime_name(f->kind))
+		snprintf(runtime, sizeof(runtime), "[%s]", profile_runtime_name(f->kind));
+	else if (f->file < w->p->files.nr)
 		path = strtab_get(&w->p->strings, w->p->files.items[f->file].path);
 	if (f->kind == FRAME_KIND_KERNEL &&
 	    (!strcmp(path, "[kernel]") || !perf_text_kernel_dso(path, strlen(path))))
@@ -171,7 +246,7 @@ static int put_dso(struct writer *w, const struct profile_frame *f)
 	else if (!strcmp(path, "[anon]"))
 		path = "//anon";
 	else if (!*path)
-		path = "[unknown]";
+		path = profile_runtime_name(f->kind) ? runtime : "[unknown]";
 	r = clean(w, path);
 	if (r)
 		return r;
@@ -246,6 +321,8 @@ static int perf_write(const struct profile *p, const struct export_options *opti
 	_cleanup_(writer_fini) struct writer w = { .p = p, .out = out, .lines = options->lines };
 	int r = choose_event(&w);
 
+	if (!r)
+		r = find_sources(&w);
 	if (!r)
 		r = put_head(&w);
 	if (!r && p->events.nr)

@@ -46,6 +46,7 @@ struct reader {
 	bool has_last;
 	/* Ours alone: what the header's comments said. */
 	uint64_t weight;
+	struct map sources; /* string of the profile -> kind of the frames whose dso it is */
 	bool is_ours;
 	/* Over all samples. */
 	bool all_timed, same_period;
@@ -283,6 +284,14 @@ static bool take_dso(struct text *text, struct text *ret)
 	return true;
 }
 
+/* "[python]"; else FRAME_KIND_NATIVE. */
+static uint16_t kind_in_brackets(struct text dso)
+{
+	if (dso.len < 3 || dso.s[0] != '[' || dso.s[dso.len - 1] != ']')
+		return FRAME_KIND_NATIVE;
+	return profile_runtime_kind(dso.s + 1, dso.len - 2);
+}
+
 /* "55f01 main+0x10 (/bin/x)"; false if it does not begin with an address. */
 static bool parse_frame(struct text line, struct frame_line *ret)
 {
@@ -305,7 +314,8 @@ static bool parse_frame(struct text line, struct frame_line *ret)
 	f.name = line;
 	/* That is how perf (and perf.c) says that it knows no name. */
 	if (text_equals(f.name, "[unknown]") && !f.inlined &&
-	    (f.address || text_equals(f.dso, "//anon")))
+	    (f.address || text_equals(f.dso, "//anon") ||
+	     kind_in_brackets(f.dso) != FRAME_KIND_NATIVE))
 		f.name.len = 0;
 	*ret = f;
 	return true;
@@ -338,10 +348,28 @@ static int add_file(struct reader *r, struct text dso, bool kernel, uint32_t *re
 	return err ? err : profile_add_file(r->p, path, NULL, 0, ret);
 }
 
+/* FRAME_KIND_NATIVE, or the runtime's whose function it is; and its source (0: not known). */
+static uint16_t find_runtime(const struct reader *r, struct text dso, uint32_t *ret_source)
+{
+	uint16_t kind = kind_in_brackets(dso);
+	const uint64_t *found;
+	uint32_t id;
+
+	*ret_source = 0;
+	if (kind != FRAME_KIND_NATIVE || !strtab_find(&r->p->strings, dso.s, dso.len, &id))
+		return kind;
+	found = map_get(&r->sources, id);
+	if (!found)
+		return kind;
+	*ret_source = id;
+	return (uint16_t)*found;
+}
+
 static int add_frame(struct reader *r, const struct frame_line *f)
 {
 	bool kernel = perf_text_kernel_dso(f->dso.s, f->dso.len);
-	uint32_t file;
+	uint32_t file, source;
+	uint16_t kind = find_runtime(r, f->dso, &source);
 	int err = 0;
 
 	/* Inlined functions of another address: what they were inlined into is not there. */
@@ -349,11 +377,13 @@ static int add_frame(struct reader *r, const struct frame_line *f)
 		err = read_stack_close_frame(&r->stack, FRAME_KIND_NATIVE, PROFILE_NO_FILE,
 					     r->level_address);
 	if (!err && (f->name.len || f->inlined || r->stack.levels.nr))
-		err = read_stack_add_level(&r->stack,
-					   f->name.len ? f->name : (struct text){ "[unknown]", 9 });
+		err = read_stack_add_level(
+			&r->stack, f->name.len ? f->name : (struct text){ "[unknown]", 9 }, source);
 	r->level_address = f->address;
 	if (err || f->inlined)
 		return err;
+	if (kind != FRAME_KIND_NATIVE)
+		return read_stack_close_frame(&r->stack, kind, PROFILE_NO_FILE, f->address);
 	/* The kernel's half of the address space, on each 64-bit machine. */
 	if ((!f->dso.len || text_equals(f->dso, "[unknown]")) && f->address >> 63)
 		kernel = true;
@@ -476,6 +506,27 @@ static bool comment_value(struct text line, const char *key, struct text *ret)
 	return true;
 }
 
+/* "python : /srv/app.py" */
+static int add_source(struct reader *r, struct text value)
+{
+	static const char between[] = " : ";
+	const char *at = memmem(value.s, value.len, between, strlen(between));
+	struct text source;
+	uint16_t kind;
+	uint32_t id;
+	int err;
+
+	if (!at)
+		return 0;
+	kind = profile_runtime_kind(value.s, (size_t)(at - value.s));
+	at += strlen(between);
+	source = (struct text){ at, (size_t)(value.s + value.len - at) };
+	if (kind == FRAME_KIND_NATIVE || !source.len)
+		return 0;
+	err = strtab_intern(&r->p->strings, source.s, source.len, &id);
+	return err ? err : map_put(&r->sources, id, kind);
+}
+
 static int read_comment(struct reader *r, struct text line)
 {
 	struct text value;
@@ -493,6 +544,8 @@ static int read_comment(struct reader *r, struct text line)
 		r->p->frequency_hz = (uint32_t)n;
 	} else if (comment_value(line, PERF_TEXT_WEIGHT, &value) && text_number(value, &n)) {
 		r->weight = r->nr ? r->weight : n;
+	} else if (comment_value(line, PERF_TEXT_SOURCE, &value)) {
+		return add_source(r, value);
 	} else if (comment_value(line, PERF_TEXT_TYPE, &value)) {
 		err = read_stack_string(&r->stack, value, &word);
 		return err ? err : profile_string(r->p, word, &r->p->unit.type);
@@ -595,6 +648,7 @@ int perf_text_read(const void *data, size_t size, struct profile *ret, char ret_
 	if (!err)
 		err = read_all(&r, data, size, ret_problem);
 	read_stack_fini(&r.stack);
+	map_fini(&r.sources);
 	return err;
 }
 

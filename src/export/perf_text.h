@@ -13,6 +13,9 @@
 #define PERF_TEXT_TYPE	 "sonde counts : "
 #define PERF_TEXT_UNIT	 "sonde unit : "
 
+/* "python : /srv/app.py": frames "(/srv/app.py)" are that runtime's. */
+#define PERF_TEXT_SOURCE "sonde functions of "
+
 /* Whether the kernel or one of its modules is meant. */
 bool perf_text_kernel_dso(const char *dso, size_t len);
 /* As struct export_ops has them. */

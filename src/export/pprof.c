@@ -105,10 +105,10 @@ static int number_all(struct writer *w)
 
 	w->location_ids = number(w->used.frames, p->frames.nr, w->used.stops);
 	w->function_ids = number(w->used.functions, p->functions.nr, w->used.stops);
-	w->mapping_ids = calloc(p->files.nr + 1, sizeof(*w->mapping_ids));
+	w->mapping_ids = calloc(p->files.nr + USED_NO_FILES, sizeof(*w->mapping_ids));
 	if (!w->location_ids || !w->function_ids || !w->mapping_ids)
 		return -ENOMEM;
-	for (size_t i = 0; i <= p->files.nr; i++)
+	for (size_t i = 0; i < p->files.nr + USED_NO_FILES; i++)
 		if (w->used.files[i].used)
 			w->mapping_ids[i] = next++;
 	return 0;
@@ -235,11 +235,22 @@ static int put_samples(struct writer *w)
 
 /* --- mappings, locations, functions ----------------------------------------------------------- */
 
+/* What stands for the files of frames that have none: "[python]". */
+static const char *name_of_no_file(unsigned kind, char buf[64])
+{
+	const char *runtime = profile_runtime_name(kind);
+
+	if (!runtime)
+		return pack_kernel_path;
+	snprintf(buf, 64, "[%s]", runtime);
+	return buf;
+}
+
 static int put_mapping(struct writer *w, uint32_t file)
 {
 	const struct profile_file *f = file < w->p->files.nr ? &w->p->files.items[file] : NULL;
-	const char *path = f ? strtab_get(&w->p->strings, f->path) : pack_kernel_path;
 	struct used_file *used = &w->used.files[file];
+	char runtime[64];
 	Pprof__Mapping m = PPROF__MAPPING__INIT;
 	char hex[2 * sizeof(f->build_id) + 1];
 	uint32_t id;
@@ -258,7 +269,10 @@ static int put_mapping(struct writer *w, uint32_t file)
 		m.memory_limit = f->end;
 		m.file_offset = f->offset;
 	}
-	r = string(w, pack_path(path), &id);
+	if (f)
+		r = string(w, pack_path(strtab_get(&w->p->strings, f->path)), &id);
+	else
+		r = string(w, name_of_no_file(file - (uint32_t)w->p->files.nr, runtime), &id);
 	m.filename = id;
 	if (!r && f && f->build_id_len) {
 		for (size_t i = 0; i < f->build_id_len; i++)
@@ -302,7 +316,7 @@ static int put_mappings(struct writer *w)
 
 	if (!r)
 		r = put_mapping(w, first);
-	for (uint32_t i = 0; !r && i <= w->p->files.nr; i++)
+	for (uint32_t i = 0; !r && i < w->p->files.nr + USED_NO_FILES; i++)
 		r = put_mapping(w, i);
 	return r;
 }

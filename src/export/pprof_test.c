@@ -107,7 +107,7 @@ TEST(levels_and_lines_are_kept)
 		const struct profile_line *l = profile_frame_line(&b, i, 2);
 		const struct profile_function *f;
 
-		if (!l)
+		if (!l || b.frames.items[i].kind != FRAME_KIND_NATIVE)
 			continue;
 		found++;
 		ASSERT_EQ(l->line, 56);

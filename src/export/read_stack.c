@@ -128,9 +128,9 @@ int read_stack_string(struct read_stack *stack, struct text text, const char **r
 	return 0;
 }
 
-int read_stack_add_level(struct read_stack *stack, struct text name)
+int read_stack_add_level(struct read_stack *stack, struct text name, uint32_t source)
 {
-	struct profile_function function = { 0 };
+	struct profile_function function = { .source = source };
 	struct profile_line line = { 0 };
 	int r = strtab_intern(&stack->p->strings, name.s, name.len, &function.name);
 

@@ -46,7 +46,8 @@ void read_stack_fini(struct read_stack *stack);
 void read_stack_reset(struct read_stack *stack);
 /* A C string of it, valid until the next call; 0 or -ENOMEM. */
 int read_stack_string(struct read_stack *stack, struct text text, const char **ret);
-int read_stack_add_level(struct read_stack *stack, struct text name);
+/* `source` is a string of the profile; 0: not known. */
+int read_stack_add_level(struct read_stack *stack, struct text name, uint32_t source);
 /* Closes the frame that the levels are of; without a level it is one without a name. */
 int read_stack_close_frame(struct read_stack *stack, uint16_t kind, uint32_t file,
 			   uint64_t address);

@@ -12,10 +12,12 @@ static void add_event(struct profile *p, uint32_t sample, uint64_t time_ns)
 	ASSERT_OK(profile_add_event(p, sample, time_ns, 1));
 }
 
+enum { NR = 12 };
+
 /* All that a recording can have. */
 static void make_recording(struct profile *p, bool events)
 {
-	uint32_t app, worker, other, idle, s[9];
+	uint32_t app, worker, other, idle, s[NR];
 
 	ASSERT_OK(profile_init(p));
 	p->start_ns = 1700000000123456789;
@@ -38,13 +40,24 @@ static void make_recording(struct profile *p, bool events)
 	s[6] = test_sample(p, idle, STOP_COMPLETE, 0, NULL);
 	s[7] = test_sample(p, other, STOP_COMPLETE, 0, "main@/bin/app", "main@/bin/app", NULL);
 	s[8] = test_sample(p, app, STOP_COMPLETE, 0, "no file", "@/lib/c.so", NULL);
+	s[9] = test_sample(p, worker, STOP_COMPLETE, 0, "_start@/bin/python3",
+			   "<module>@{python}/srv/app.py", "A.work@{python}/srv/(a b).py",
+			   "<lambda>@{python}<string>", "read@/lib/c.so", NULL);
+	s[10] = test_sample(p, worker, STOP_COMPLETE, 0, "start@/lib/jvm.so",
+			    "java.util.List.get<app.Main.run<app.Main.main@{hotspot}Main.java",
+			    "stub@{hotspot}", "@{hotspot}", "[python: not_ready]@{python}",
+			    "@{python}", "odd@{python}[kernel]", "odder@{python}inlined", NULL);
+	/* Text alone tells no Python function from a C function of that name. */
+	s[11] = test_sample(p, worker, STOP_COMPLETE, 0, "_start@/bin/python3", "<module>",
+			    "A.work@/bin/x", "<lambda>@{python}/bin/python3", "read@/lib/c.so",
+			    NULL);
 	for (uint64_t i = 0; i < 300; i++) {
 		if (events)
-			add_event(p, s[i * i % 9], i * 10101010);
+			add_event(p, s[i * i % NR], i * 10101010);
 		else
-			p->samples.items[s[i * i % 9]].count += 3;
+			p->samples.items[s[i * i % NR]].count += 3;
 	}
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < NR; i++)
 		if (events)
 			add_event(p, s[i], 4000000000 + (uint64_t)i);
 		else
@@ -119,6 +132,66 @@ TEST(perf_text_keeps_times_threads_and_files)
 	}
 	profile_fini(&p);
 	profile_fini(&q);
+}
+
+/* How many frames are of this runtime; and how many of them have a name, a source, a line. */
+static void count_frames(const struct profile *p, const char *runtime, size_t ret[4])
+{
+	uint16_t kind = profile_runtime_kind(runtime, strlen(runtime));
+
+	memset(ret, 0, 4 * sizeof(*ret));
+	for (uint32_t i = 0; i < p->frames.nr; i++) {
+		const struct profile_frame *f = &p->frames.items[i];
+		const struct profile_line *line;
+
+		if (f->kind != kind)
+			continue;
+		ret[0]++;
+		if (!f->nr_lines)
+			continue;
+		line = &p->lines.items[f->first_line + f->nr_lines - 1];
+		ret[1]++;
+		ret[2] += p->functions.items[line->function].source != 0;
+		ret[3] += line->line != 0;
+	}
+}
+
+static void assert_frames(const struct profile *p, const char *runtime, size_t nr, size_t named,
+			  size_t sources, size_t lines)
+{
+	size_t got[4];
+
+	count_frames(p, runtime, got);
+	ASSERT_EQ(got[0], nr);
+	ASSERT_EQ(got[1], named);
+	ASSERT_EQ(got[2], sources);
+	ASSERT_EQ(got[3], lines);
+}
+
+/* docs/formats: what each can say of frames of runtimes. */
+TEST(frames_of_runtimes_are_kept_as_far_as_a_format_can_say)
+{
+	static const struct {
+		const struct export_ops *ops;
+		size_t python[4], hotspot[4];
+	} kept[] = {
+		{ &export_otlp, { 8, 7, 6, 7 }, { 3, 2, 1, 2 } },
+		{ &export_pprof, { 8, 7, 6, 7 }, { 3, 2, 1, 2 } },
+		/* A file that cannot stand there is not kept. */
+		{ &export_perf, { 8, 7, 3, 0 }, { 3, 2, 1, 0 } },
+		{ &export_folded, { 2, 1, 0, 0 }, { 1, 0, 0, 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+		const size_t *py = kept[i].python, *jvm = kept[i].hotspot;
+		struct profile p;
+
+		make_recording(&p, false);
+		through(kept[i].ops, &p);
+		assert_frames(&p, "python", py[0], py[1], py[2], py[3]);
+		assert_frames(&p, "hotspot", jvm[0], jvm[1], jvm[2], jvm[3]);
+		profile_fini(&p);
+	}
 }
 
 TEST(what_cannot_be_read_is_still_written_for_every_recording)

@@ -11,11 +11,12 @@
 
 /*
  * A frame: "name", "name@file", "@file" (no name), "inner<outer@file" (inlined); "[...]" as the
- * file is the kernel's. `address` tells frames apart.
+ * file is the kernel's; "name@{python}" is a runtime's, "name@{python}app.py" with its source.
+ * `address` tells frames apart.
  */
 static inline uint32_t test_frame(struct profile *p, const char *spec, uint64_t address)
 {
-	const char *at = strrchr(spec, '@');
+	const char *at = strrchr(spec, '@'), *brace = at && at[1] == '{' ? strchr(at, '}') : NULL;
 	struct profile_frame f = { .kind = FRAME_KIND_NATIVE,
 				   .address = address,
 				   .file = PROFILE_NO_FILE };
@@ -24,7 +25,11 @@ static inline uint32_t test_frame(struct profile *p, const char *spec, uint64_t 
 	size_t nr = 0;
 	uint32_t id;
 
-	if (at) {
+	if (brace) {
+		f.kind = profile_runtime_kind(at + 2, (size_t)(brace - at - 2));
+		f.address = 0;
+		ASSERT(f.kind != FRAME_KIND_NATIVE);
+	} else if (at) {
 		ASSERT_OK(profile_add_file(p, at + 1, (const uint8_t *)"\1\2\3\4", 4, &f.file));
 		if (at[1] == '[' && strcmp(at + 1, "[anon]") && strcmp(at + 1, "[vdso]"))
 			f.kind = FRAME_KIND_KERNEL;
@@ -35,7 +40,9 @@ static inline uint32_t test_frame(struct profile *p, const char *spec, uint64_t 
 						     .language = FUNCTION_LANGUAGE_C };
 
 		ASSERT_OK(profile_string(p, name, &function.name));
-		ASSERT_OK(profile_string(p, "src.c", &function.source));
+		if (brace)
+			function.language = FUNCTION_LANGUAGE_UNKNOWN;
+		ASSERT_OK(profile_string(p, brace ? brace + 1 : "src.c", &function.source));
 		lines[nr] = (struct profile_line){ .line = (uint32_t)(12 + nr) };
 		ASSERT_OK(profile_add_function(p, &function, &lines[nr++].function));
 	}

@@ -50,6 +50,8 @@ TEST(folded_lines_come_back_as_they_were)
 		"sh;main;inner_[i];deeper_[i];read_[k];inl_[i] 7\n",
 		"sh;[libc.so.6+0x2724a];[anon];[vdso+0x9a0];[kernel+0xffff]_[k];[x]_[k] 3\n",
 		"worker-5;a b c;operator new;f_[j];-;--;g_[w] 3\n",
+		"x;[python: not_ready];[python: unknown];[hotspot: unknown];[ruby: unknown] 3\n",
+		"x;[python: unknown]_[k];[python: in]_[i];[python: unknown];[python:unknown] 3\n",
 		"x;[truncated: never heard of it];[unknown];[unknown+0x10] 18446744073709551615\n",
 	};
 
@@ -161,6 +163,32 @@ TEST(perf_text_is_written_as_perf_prints_it)
 	"\t          1010 outer(int)+0xa0 (/bin/x (deleted))\n"                                    \
 	"\t            99 [unknown] (/lib/c.so)\n\n"
 #define FOLDED ";[c.so+0x99];outer(int);inner_[i];do_read_[k] "
+
+/* Where a file would stand is the source, if there is one that can; the header says whose it is. */
+TEST(perf_text_of_scripts_names_their_sources)
+{
+	_cleanup_free_ char *text = NULL;
+	struct profile p;
+	size_t size;
+
+	ASSERT_OK(profile_init(&p));
+	test_sample(&p, test_thread(&p, 1, 2, "py"), STOP_COMPLETE, 3, "_start@/bin/python3",
+		    "A.work@{python}/srv/app(1.py", "get<main@{hotspot}Main.java", "stub@{hotspot}",
+		    "@{python}", "odd@{python}/bin/python3", NULL);
+	text = test_write(&export_perf, &p, &size);
+	ASSERT_PTR_NONNULL(strstr(text, "# sonde functions of python : /srv/app_1.py\n"
+					"# sonde functions of hotspot : Main.java\n"
+					"# ========\n"));
+	ASSERT_PTR_NONNULL(strstr(text, ": \n"
+					"\t               0 odd ([python])\n"
+					"\t               0 [unknown] ([python])\n"
+					"\t               0 stub ([hotspot])\n"
+					"\t               0 get (inlined)\n"
+					"\t               0 main (Main.java)\n"
+					"\t               0 A.work (/srv/app_1.py)\n"
+					"\t            1013 _start (/bin/python3)\n\n"));
+	profile_fini(&p);
+}
 
 TEST(perf_headers_of_all_kinds_are_understood)
 {

@@ -12,13 +12,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest that "[+0x0123456789abcdef]", or ":4294967295", "_[k]" and NUL take beside a name. */
-enum { LABEL_EXTRA = 32 };
+/*
+ * The longest that "[+0x0123456789abcdef]", "[runtime: unknown]", or ":4294967295", "_[k]" and NUL
+ * take beside a name.
+ */
+enum { LABEL_EXTRA = 48 };
 
 static const char *const stop_names[STOP_MAX_] = {
 #define STOP(name, NAME, id, sentence) [id] = #name,
 #include "abi/stop_reasons.def"
 #undef STOP
+};
+
+/* By kind. Native frames are of no runtime's kind; the number they would have is the marker's. */
+static const char *const runtime_names[FRAME_KIND_MAX_] = {
+#define RUNTIME(name, NAME, id) [FRAME_KIND_OF(id)] = #name,
+#include "abi/runtimes.def"
+#undef RUNTIME
 };
 
 static const char *const stop_sentences[STOP_MAX_] = {
@@ -37,6 +47,22 @@ const char *profile_stop_sentence(enum stop_reason stop)
 	return (unsigned)stop < STOP_MAX_ && stop_sentences[stop]
 		       ? stop_sentences[stop]
 		       : "the walk ended for a reason that this version does not know";
+}
+
+const char *profile_runtime_name(unsigned kind)
+{
+	return kind > FRAME_KIND_TRUNCATED && kind < FRAME_KIND_MAX_ ? runtime_names[kind] : NULL;
+}
+
+uint16_t profile_runtime_kind(const char *name, size_t len)
+{
+	for (uint16_t kind = 0; kind < FRAME_KIND_MAX_; kind++) {
+		const char *known = profile_runtime_name(kind);
+
+		if (known && strlen(known) == len && !memcmp(known, name, len))
+			return kind;
+	}
+	return FRAME_KIND_NATIVE;
 }
 
 /* The length of the well-formed UTF-8 sequence at `s`, 0 if there is none (Unicode table 3-7). */
@@ -103,9 +129,14 @@ static void unnamed(const struct profile *p, const struct profile_frame *f, char
 	const char *file = f->file < p->files.nr
 				   ? strtab_get(&p->strings, p->files.items[f->file].name)
 				   : (f->kind == FRAME_KIND_KERNEL ? "[kernel]" : "[unknown]");
+	const char *runtime = profile_runtime_name(f->kind);
 	size_t len = strlen(file), at;
 	char offset[LABEL_EXTRA];
 
+	if (runtime) {
+		snprintf(buf, size, "[%s: unknown]", runtime);
+		return;
+	}
 	if (!strcmp(file, "[anon]")) {
 		append(buf, size, 0, file);
 		return;

@@ -40,6 +40,21 @@ TEST(a_frame_is_its_name_or_its_place)
 	assert_label(FRAME_KIND_KERNEL, "[kernel]", "do_idle", "do_idle_[k]");
 	assert_label(FRAME_KIND_KERNEL, "[kernel]", NULL, "[kernel+0x12ab]_[k]");
 	assert_label(FRAME_KIND_KERNEL, NULL, NULL, "[kernel+0x12ab]_[k]");
+	assert_label(FRAME_KIND_OF(RUNTIME_PYTHON), NULL, "A.f", "A.f");
+	assert_label(FRAME_KIND_OF(RUNTIME_PYTHON), NULL, NULL, "[python: unknown]");
+	assert_label(FRAME_KIND_OF(RUNTIME_HOTSPOT), NULL, NULL, "[hotspot: unknown]");
+}
+
+TEST(kinds_of_runtimes_have_their_names)
+{
+	ASSERT_STR(profile_runtime_name(FRAME_KIND_OF(RUNTIME_PYTHON)), "python");
+	ASSERT_EQ(profile_runtime_kind("python", 6), FRAME_KIND_OF(RUNTIME_PYTHON));
+	ASSERT_EQ(profile_runtime_kind("pytho", 5), FRAME_KIND_NATIVE);
+	ASSERT_EQ(profile_runtime_kind("native", 6), FRAME_KIND_NATIVE);
+	ASSERT(!profile_runtime_name(FRAME_KIND_KERNEL));
+	ASSERT(!profile_runtime_name(FRAME_KIND_NATIVE));
+	ASSERT(!profile_runtime_name(FRAME_KIND_TRUNCATED));
+	ASSERT(!profile_runtime_name(FRAME_KIND_MAX_));
 }
 
 TEST(a_short_buffer_cuts_the_label)

@@ -250,7 +250,8 @@ static inline bool profile_level_is_inlined(const struct profile *p, uint32_t fr
 }
 /*
  * A level as text into `buf`, cut to `size`: its name; "[file+0xoffset]" where the name is not
- * known, "[anon]" in anonymous memory. ';' becomes ':', control characters '_', broken UTF-8 '?'.
+ * known, "[anon]" in anonymous memory, "[python: unknown]" of a runtime. ';' becomes ':', control
+ * characters '_', broken UTF-8 '?'.
  */
 const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t level, char *buf,
 			       size_t size);
@@ -265,6 +266,10 @@ size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t 
 /* Any text, made fit for output in that way. `len` bytes in, at most `size` - 1 out,
  * NUL-terminated. */
 size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size);
+/* The runtime whose frames are of this kind, "python"; NULL: of none. */
+const char *profile_runtime_name(unsigned kind);
+/* And back: the kind of the frames of a runtime of that name; FRAME_KIND_NATIVE: there is none. */
+uint16_t profile_runtime_kind(const char *name, size_t len);
 /* "samples" and "count" if the profile says nothing else. */
 const char *profile_unit_type(const struct profile *p);
 const char *profile_unit_unit(const struct profile *p);

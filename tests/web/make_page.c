@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * make_page small|inlined|demo|million|empty OUT.html: synthetic profiles through the real
+ * make_page small|inlined|scripts|demo|million|empty OUT.html: synthetic profiles through the real
  * exporter, for the browser tests. "small" is known to the last sample (see viewer_test.mjs),
  * "million" has more than a million nodes, "demo" looks like a machine at work.
  */
@@ -95,6 +95,56 @@ static void make_inlined(struct profile *p)
 	check(profile_add_stack(p, &id, 1, STOP_COMPLETE, &stack), "stack");
 	check(profile_add_comm_sample(p, "app", stack, 600), "sample");
 	add(p, "app", "main@/bin/app get@/bin/app", STOP_COMPLETE, 400);
+}
+
+/* Native code, Python, native code, Java; methods of one name in one file. */
+static void make_scripts(struct profile *p)
+{
+	const struct {
+		enum runtime_id runtime;
+		const char *name, *source;
+		uint32_t start_line;
+	} functions[] = {
+		{ RUNTIME_HOTSPOT, "app.List.get", "List.java", 80 },
+		{ RUNTIME_HOTSPOT, "app.Main.main", "Main.java", 7 },
+		{ RUNTIME_PYTHON, "work", "/srv/app.py", 12 },
+		{ RUNTIME_PYTHON, "work", "/srv/app.py", 40 },
+		{ RUNTIME_PYTHON, "[python: not_ready]", "", 0 },
+	};
+	enum { GET, MAIN, WORK, OTHER_WORK, NOTE, NR };
+	struct profile_line lines[NR] = { 0 };
+	uint32_t frames[NR], gone, start = frame(p, "_start@/bin/python3"), stack;
+
+	for (size_t i = 0; i < NR; i++) {
+		struct profile_frame f = { .kind = FRAME_KIND_OF(functions[i].runtime),
+					   .file = PROFILE_NO_FILE };
+		struct profile_function function = { .start_line = functions[i].start_line };
+
+		check(profile_string(p, functions[i].name, &function.name), "name");
+		check(profile_string(p, functions[i].source, &function.source), "source");
+		check(profile_add_function(p, &function, &lines[i].function), "function");
+		/* get() is inlined into main(). */
+		check(profile_add_named_frame(p, &f, i == MAIN ? lines : lines + i,
+					      i == MAIN ? 2 : 1, &frames[i]),
+		      "frame");
+	}
+	check(profile_add_frame(p,
+				&(struct profile_frame){ .kind = FRAME_KIND_OF(RUNTIME_PYTHON),
+							 .file = PROFILE_NO_FILE },
+				&gone),
+	      "frame");
+	check(profile_add_stack(p, (uint32_t[]){ frames[MAIN], frames[WORK], start }, 3,
+				STOP_COMPLETE, &stack),
+	      "stack");
+	check(profile_add_comm_sample(p, "app", stack, 500), "sample");
+	check(profile_add_stack(p, (uint32_t[]){ frames[OTHER_WORK], start }, 2, STOP_COMPLETE,
+				&stack),
+	      "stack");
+	check(profile_add_comm_sample(p, "lib", stack, 300), "sample");
+	check(profile_add_stack(p, (uint32_t[]){ gone, frames[NOTE], start }, 3, STOP_COMPLETE,
+				&stack),
+	      "stack");
+	check(profile_add_comm_sample(p, "app", stack, 200), "sample");
 }
 
 static uint64_t state = 88172645463325252u;
@@ -246,6 +296,7 @@ int main(int argc, char **argv)
 		void (*make)(struct profile *p);
 	} kinds[] = { { "small", make_small },
 		      { "inlined", make_inlined },
+		      { "scripts", make_scripts },
 		      { "demo", make_demo },
 		      { "million", make_million } };
 	struct export_file *file;

@@ -24,7 +24,7 @@ if (!existsSync(CHROMIUM)) {
 const { chromium } = await import("../../web/node_modules/playwright-core/index.mjs");
 const dir = mkdtempSync(join(tmpdir(), "sonde-viewer-"));
 const files = {};
-for (const kind of ["small", "inlined", "million", "empty"]) {
+for (const kind of ["small", "inlined", "scripts", "million", "empty"]) {
 	files[kind] = join(dir, `${kind}.html`);
 	execFileSync(process.argv[2], [kind, files[kind]]);
 }
@@ -327,6 +327,34 @@ test("inlined functions are frames, coloured and called so", () =>
 			return profile.names.map((n, f) => `${n} ${profile.kinds[f]}`).sort();
 		});
 		assert.deepEqual(kinds, ["app 32", "get 1", "get 33", "load 33", "main 1"]);
+	}));
+
+test("functions of scripts have their language's colour, their source and line", () =>
+	open("scripts", {}, async (page) => {
+		const tip = async () => (await text(page, "#tooltip")).replace(/\s+/g, " ");
+		await hover(page, "app", "_start", "work", "app.Main.main");
+		assert.match(await tip(), /^app\.Main\.main Main\.java:7, Java /);
+		await hover(page, "app", "_start", "work", "app.Main.main", "app.List.get");
+		assert.match(await tip(), /^app\.List\.get inlined, List\.java:80, Java /);
+		await hover(page, "app", "_start", "[python: not_ready]", "[python: unknown]");
+		assert.match(await tip(), /^\[python: unknown\] Python /);
+		const java = page.locator('#legend button[data-group="language-Java"]');
+		assert.match(await java.innerText(), /Java\s+50\.0 %/);
+		const python = page.locator('#legend button[data-group="language-Python"]');
+		assert.match(await python.innerText(), /Python\s+50\.0 %/);
+		/* Two functions of one name in one file are two. */
+		const work = await page.evaluate(() => {
+			const { profile } = window.sonde;
+			const all = profile.names.map((n, f) => `${n} ${profile.files[f]}:${profile.lines[f]}`);
+			return all.filter((s) => s.startsWith("work"));
+		});
+		assert.deepEqual(work, ["work /srv/app.py:12", "work /srv/app.py:40"]);
+		const hues = await page.evaluate(() => {
+			const { groups } = window.sonde;
+			return groups.list.map((g) => [g.key, g.hue]);
+		});
+		const files = hues.filter(([key]) => key !== "thread").map(([, hue]) => hue);
+		assert.equal(new Set(files).size, 3, JSON.stringify(hues));
 	}));
 
 test("the legend highlights", () =>

@@ -4,7 +4,7 @@
  * to the address; whatever shows it follows from show(). Input is input.ts.
  */
 import { type Groups, NR_SHADES, type Theme, makeGroups, makeTheme } from "./colors.ts";
-import { KIND_INLINED, type Profile } from "./data.ts";
+import { type Profile, isInlined, languageOf } from "./data.ts";
 import { type DrawCounts, Painter, ROW_HEIGHT, type Scene, levelTop, nodeLabel } from "./draw.ts";
 import { count, date, percent, plural, seconds } from "./format.ts";
 import {
@@ -449,10 +449,14 @@ export class App {
 		const known = f < FUNC_OTHERS;
 		const group = known ? this.groups.ofFunction[f] : 0;
 		const { file, title } = this.place(f);
-		const inlined = known && this.profile.kinds[f] === KIND_INLINED;
+		const inlined = known && isInlined(this.profile.kinds[f]);
+		const language = known ? languageOf(this.profile, f) : "";
 		return {
 			name: f === FUNC_OTHERS ? "Frames too small to tell apart" : this.name(node),
-			file: inlined ? ["inlined", file].filter(Boolean).join(", ") : file || title,
+			file:
+				inlined || language
+					? [inlined ? "inlined" : "", file, language].filter(Boolean).join(", ")
+					: file || title,
 			color: known ? this.theme.frames[group * NR_SHADES + 1] : "transparent",
 			/* Among callers a node's own samples are stacks that begin there: not what self means. */
 			self: this.state.inverted ? null : g.self[node],
@@ -467,7 +471,7 @@ export class App {
 		if (f >= FUNC_OTHERS)
 			return { file: "", title: "" };
 		return {
-			file: this.profile.files[f],
+			file: this.profile.files[f] + (this.profile.lines[f] ? `:${this.profile.lines[f]}` : ""),
 			title: this.groups.list[this.groups.ofFunction[f]].title,
 		};
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Colours by kind: the kernel, each native file, each runtime is a group with a hue of its own, the
+ * Colours by kind: the kernel, each native file, each language is a group with a hue of its own, the
  * heaviest files the clearest ones. Within a group four shades tell neighbours apart. Colours are
  * chosen in OKLCH, so that all groups look equally bright, and turned into sRGB here.
  */
@@ -10,7 +10,9 @@ import {
 	KIND_KERNEL,
 	KIND_NATIVE,
 	KIND_TRUNCATED,
+	languageOf,
 	type Profile,
+	runtimeKind,
 } from "./data.ts";
 
 export interface Group {
@@ -35,6 +37,10 @@ export const NR_SHADES = 4;
 /** Hues of native files, by weight: far from the kernel's, from aqua and from each other. */
 const FILE_HUES = [230, 150, 300, 255, 105, 275, 340, 165, 125, 285, 215, 320];
 const KERNEL_HUE = 55;
+/** Languages, in the order of their numbers: yellow, green, and so on. */
+const RUNTIME_HUES = [92, 142, 325, 265, 182, 72, 292, 205, 120, 350];
+/** Files' hues this near to a language's are used last. */
+const NEAR = 20;
 /** Aqua, as in other flame graphs. */
 const INLINED_HUE = 193;
 const ERROR_HUE = 22;
@@ -64,7 +70,7 @@ function groupKey(p: Profile, f: number): string {
 	case KIND_NATIVE:
 		return p.files[f] || "unknown";
 	default:
-		return `kind-${p.kinds[f]}`;
+		return `language-${languageOf(p, f)}`;
 	}
 }
 
@@ -86,6 +92,39 @@ const FIXED: { [key: string]: { label: string; title: string; hue: number; chrom
 	unknown: { label: "unknown", title: "Code of no known file", hue: 250, chroma: 0.012 },
 };
 
+function runtimeHue(kind: number): number {
+	return RUNTIME_HUES[(kind - KIND_TRUNCATED - 1) % RUNTIME_HUES.length];
+}
+
+/** Those of FILE_HUES that look least like a language that is there come first. */
+function fileHues(p: Profile): number[] {
+	const taken = [...new Set(Array.from(p.kinds, runtimeKind))].filter(Boolean).map(runtimeHue);
+	const near = (hue: number) => taken.some((t) => Math.abs(t - hue) < NEAR);
+	return [...FILE_HUES.filter((hue) => !near(hue)), ...FILE_HUES.filter(near)];
+}
+
+function makeGroup(p: Profile, f: number, key: string): Group {
+	const language = languageOf(p, f);
+	if (language)
+		return {
+			key,
+			label: language,
+			title: `Functions of ${language}`,
+			self: 0,
+			hue: runtimeHue(runtimeKind(p.kinds[f])),
+			chroma: 0.115,
+		};
+	const fixed = FIXED[key];
+	return {
+		key,
+		label: fixed?.label ?? lastComponent(key),
+		title: fixed?.title ?? key,
+		self: 0,
+		hue: fixed?.hue ?? -1,
+		chroma: fixed?.chroma ?? 0.09,
+	};
+}
+
 export function makeGroups(p: Profile, self: Float64Array): Groups {
 	const byKey = new Map<string, Group>();
 	const keys: string[] = [];
@@ -93,15 +132,7 @@ export function makeGroups(p: Profile, self: Float64Array): Groups {
 		const key = groupKey(p, f);
 		let group = byKey.get(key);
 		if (!group && byKey.size < MAX_GROUPS) {
-			const fixed = FIXED[key];
-			group = {
-				key,
-				label: fixed?.label ?? lastComponent(key),
-				title: fixed?.title ?? key,
-				self: 0,
-				hue: fixed?.hue ?? -1,
-				chroma: fixed?.chroma ?? 0.09,
-			};
+			group = makeGroup(p, f, key);
 			byKey.set(key, group);
 		}
 		if (group)
@@ -109,12 +140,13 @@ export function makeGroups(p: Profile, self: Float64Array): Groups {
 		keys.push(group ? key : "unknown");
 	}
 	const list = [...byKey.values()].sort((a, b) => b.self - a.self || (a.key < b.key ? -1 : 1));
+	const hues = fileHues(p);
 	let rank = 0;
 	for (const group of list) {
 		if (group.hue >= 0)
 			continue;
-		if (rank < FILE_HUES.length) {
-			group.hue = FILE_HUES[rank++];
+		if (rank < hues.length) {
+			group.hue = hues[rank++];
 		} else {
 			group.hue = 90 + (hash(group.key) % 270);
 			group.chroma = 0.045;

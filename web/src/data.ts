@@ -10,9 +10,11 @@ export const KIND_TRUNCATED = 2;
 export const KIND_COMM = 32;
 /** a function inlined into the next outer one */
 export const KIND_INLINED = 33;
+/** plus the kind of a runtime's frames: the same of its functions */
+const KIND_INLINED_OF = 64;
 
 const MAGIC = 0x46444e53; // "SNDF"
-const VERSION = 1;
+const VERSION = 2;
 
 export interface Meta {
 	samples: number;
@@ -22,18 +24,37 @@ export interface Meta {
 	start_ms: number;
 	/** by reason: how many samples, and what the reason means */
 	truncated: { [reason: string]: { samples: number; sentence: string } };
+	/** by kind: the languages of runtimes */
+	runtimes: { [kind: string]: string };
 }
 
 export interface Profile {
 	meta: Meta;
 	/** columns by function */
 	names: string[];
-	files: string[]; // "" if none
+	files: string[]; // "" if none; of a runtime's function the source
+	lines: Uint32Array; // where it begins in there; 0: not known
 	kinds: Uint8Array;
 	/** columns by node of the call tree, depth-first; depth 0 are the comms */
 	func: Uint32Array;
 	depth: Uint32Array;
 	self: Float64Array;
+}
+
+export function isInlined(kind: number): boolean {
+	return kind === KIND_INLINED || kind >= KIND_INLINED_OF;
+}
+
+/** The kind of the frames of a runtime; 0: it is none's. */
+export function runtimeKind(kind: number): number {
+	const base = kind >= KIND_INLINED_OF ? kind - KIND_INLINED_OF : kind;
+	return base > KIND_TRUNCATED && base < KIND_COMM ? base : 0;
+}
+
+/** What people call the language of a runtime's function; "": it is none's. */
+export function languageOf(p: Profile, f: number): string {
+	const kind = runtimeKind(p.kinds[f]);
+	return kind ? (p.meta.runtimes[kind] ?? `runtime ${kind}`) : "";
 }
 
 class Reader {
@@ -130,9 +151,12 @@ export function decodeProfile(bytes: Uint8Array): Profile {
 		throw new Error(`the profile data has version ${version}, this page reads ${VERSION}`);
 	const meta = JSON.parse(new TextDecoder().decode(r.slice(r.varint()))) as Meta;
 	const strings = readStrings(r);
-	const nrFunctions = r.count(3);
+	const nrFunctions = r.count(4);
 	const name = readIds(r, nrFunctions, strings.length);
 	const file = readIds(r, nrFunctions, strings.length);
+	const lines = new Uint32Array(nrFunctions);
+	for (let i = 0; i < nrFunctions; i++)
+		lines[i] = r.varint();
 	const kinds = r.slice(nrFunctions).slice();
 	const nrNodes = r.count(3);
 	const func = readIds(r, nrNodes, nrFunctions);
@@ -144,6 +168,7 @@ export function decodeProfile(bytes: Uint8Array): Profile {
 		meta,
 		names: Array.from(name, (id) => strings[id]),
 		files: Array.from(file, (id) => strings[id]),
+		lines,
 		kinds,
 		func,
 		depth,

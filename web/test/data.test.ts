@@ -6,10 +6,10 @@ import { test } from "./tap.mjs";
 
 const meta = '{"samples":303}';
 const good = [
-	...Buffer.from("SNDF"), 1, 0, 0, 0,
+	...Buffer.from("SNDF"), 2, 0, 0, 0,
 	meta.length, ...Buffer.from(meta),
 	4, 0, 2, 4, 2, ...Buffer.from("sh"), ...Buffer.from("main"), ...Buffer.from("/x"),
-	2, 1, 2, 0, 3, 32, 1,
+	2, 1, 2, 0, 3, 0, 12, 32, 1,
 	3, 0, 1, 1, 0, 0, 0, 0, 0x80, 0x02, 1,
 ];
 
@@ -18,6 +18,7 @@ test("data: a profile is read column by column", () => {
 	assert.equal(p.meta.samples, 303);
 	assert.deepEqual(p.names, ["sh", "main"]);
 	assert.deepEqual(p.files, ["", "/x"]);
+	assert.deepEqual([...p.lines], [0, 12]);
 	assert.deepEqual([...p.kinds], [32, 1]);
 	assert.deepEqual([...p.func], [0, 1, 1]);
 	assert.deepEqual([...p.depth], [0, 1, 2]);
@@ -37,7 +38,7 @@ test("data: what points nowhere is an error", () => {
 	};
 	assert.throws(bad(-8, 7), /names what it does not have/);
 	assert.throws(bad(-6, 9), /above the root/);
-	assert.throws(() => decodeProfile(Uint8Array.from([...good].fill(2, 4, 5))), /version 2/);
+	assert.throws(() => decodeProfile(Uint8Array.from([...good].fill(1, 4, 5))), /version 1/);
 	assert.throws(() => decodeProfile(new Uint8Array(100)), /not profile data/);
 });
 

@@ -240,6 +240,13 @@ int reader_file(struct reader *r, struct slice path, struct slice build_id, uint
 	uint32_t text;
 	int err;
 
+	*ret_kind = FRAME_KIND_NATIVE;
+	if (path.size > 2 && name[0] == '[' && name[path.size - 1] == ']')
+		*ret_kind = profile_runtime_kind(name + 1, path.size - 2);
+	if (*ret_kind != FRAME_KIND_NATIVE) {
+		*ret = PROFILE_NO_FILE;
+		return 0;
+	}
 	*ret_kind = pack_is_kernel_path(name, path.size) ? FRAME_KIND_KERNEL : FRAME_KIND_NATIVE;
 	if (!path.size && !id_len) {
 		*ret = PROFILE_NO_FILE;

@@ -71,8 +71,8 @@ int reader_unit(struct reader *r, struct slice type, struct slice unit);
 uint32_t reader_frequency(struct slice type, struct slice unit, int64_t period);
 
 /*
- * The file of a path and a build id in hex (may be empty), PROFILE_NO_FILE if it has neither, and
- * which kind of frames it has.
+ * The file of a path and a build id in hex (may be empty), and which kind of frames it has.
+ * PROFILE_NO_FILE if it has neither, or stands for a runtime's functions ("[python]").
  */
 int reader_file(struct reader *r, struct slice path, struct slice build_id, uint32_t *ret,
 		uint16_t *ret_kind);

@@ -5,7 +5,9 @@ uint32_t used_file_of(const struct profile *p, const struct profile_frame *f)
 {
 	if (f->file < p->files.nr)
 		return f->file;
-	return f->kind == FRAME_KIND_KERNEL ? (uint32_t)p->files.nr : PROFILE_NO_FILE;
+	if (f->kind == FRAME_KIND_KERNEL || profile_runtime_name(f->kind))
+		return (uint32_t)p->files.nr + f->kind;
+	return PROFILE_NO_FILE;
 }
 
 enum stop_reason used_stop(const struct profile_stack *s)
@@ -57,7 +59,7 @@ int used_init(struct used *u, const struct profile *p)
 		.frames = calloc(p->frames.nr + 1, sizeof(*u->frames)),
 		.stacks = calloc(p->stacks.nr + 1, sizeof(*u->stacks)),
 		.functions = calloc(p->functions.nr + 1, sizeof(*u->functions)),
-		.files = calloc(p->files.nr + 1, sizeof(*u->files)),
+		.files = calloc(p->files.nr + USED_NO_FILES, sizeof(*u->files)),
 	};
 	if (!u->frames || !u->stacks || !u->functions || !u->files) {
 		used_fini(u);

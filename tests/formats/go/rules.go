@@ -351,7 +351,8 @@ func checkBuildIDs(r pprofile.Profiles) error {
 	return nil
 }
 
-var frameTypes = map[string]bool{"native": true, "kernel": true, "go": true, "rust": true, "abort-marker": true}
+var frameTypes = map[string]bool{"native": true, "kernel": true, "go": true, "rust": true, "abort-marker": true,
+	"cpython": true, "jvm": true}
 
 func checkFrameTypes(r pprofile.Profiles) error {
 	d := r.Dictionary()
