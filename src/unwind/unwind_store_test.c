@@ -46,7 +46,7 @@ TEST(a_loaded_table_is_found_with_the_shared_rules)
 	ASSERT_EQ(s.rules[ROW_RULE(cell_of(&s, s.files[1].rows))].cfa_off, 16);
 	/* One rule for both, beside the fixed ones. */
 	ASSERT_EQ(cell_of(&s, s.files[1].rows), cell_of(&s, s.files[2].rows + 19));
-	ASSERT_EQ(s.nr_rules, 4);
+	ASSERT_EQ(s.nr_rules, RULE_RUNTIMES + RUNTIME_MAX_ + 1);
 	unwind_table_free(a);
 	unwind_table_free(b);
 	unwind_store_fini(&s);
@@ -63,7 +63,7 @@ TEST(tables_may_straddle_segments_but_mappings_do_not)
 	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
 	ASSERT_OK(unwind_store_load(&s, 1, big));
 	ASSERT_EQ(s.nr_segments, 2);
-	ASSERT_EQ(ROW_RULE(cell_of(&s, s.files[1].rows + 49999)), 3);
+	ASSERT_EQ(ROW_RULE(cell_of(&s, s.files[1].rows + 49999)), RULE_RUNTIMES + RUNTIME_MAX_);
 	for (int i = 0; i < 200; i++) {
 		m[0].start = (uint64_t)i;
 		ASSERT_OK(unwind_store_add_mappings(&s, m, 100, &cell));
@@ -118,9 +118,10 @@ TEST(cells_come_back_whole)
 						   1 + (uint32_t)(i * 7 + round) % 64);
 		unwind_store_tick(&s, (uint64_t)(round + 1) * 2 * RETIRE_NS);
 	}
-	ASSERT_EQ(s.nr_segments, 1);
+	/* One, and the spare one. */
+	ASSERT_EQ(s.nr_segments, 2);
 	ASSERT_EQ(s.free_ranges.nr, 1);
-	ASSERT_EQ(s.free_ranges.items[0].nr, ARENA_SEGMENT_CELLS);
+	ASSERT_EQ(s.free_ranges.items[0].nr, 2 * ARENA_SEGMENT_CELLS);
 	unwind_store_fini(&s);
 }
 
@@ -154,5 +155,27 @@ TEST(too_many_mappings_are_refused)
 	ASSERT_OK(unwind_store_add_mappings(&s, m, MAPPINGS_MAX, &cell));
 	ASSERT_OK(unwind_store_add_mappings(&s, m, 0, &cell));
 	free(m);
+	unwind_store_fini(&s);
+}
+
+TEST(a_record_is_readable_as_a_whole_and_never_cell_0)
+{
+	uint64_t facts[3] = { 1, 2, 3 };
+	struct unwind_store s;
+	const struct runtime_record *r;
+	uint32_t cell, other;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 1 << 20));
+	ASSERT_OK(unwind_store_add_record(&s, 2, facts, sizeof(facts), 0, &cell));
+	ASSERT_OK(unwind_store_add_record(&s, 3, facts, 8, cell, &other));
+	ASSERT(cell && other && cell != other);
+	ASSERT_EQ(cell % 8, 0);
+	r = (const struct runtime_record *)&s.segments[0]->cells[other];
+	ASSERT_EQ(r->runtime, 3);
+	ASSERT_EQ(r->size, 8);
+	ASSERT_EQ(r->next, cell);
+	ASSERT_EQ(((const uint64_t *)(r + 1))[0], 1);
+	ASSERT_EQ(((const uint64_t *)(r + 1))[1], 0);
+	ASSERT_ERR(unwind_store_add_record(&s, 2, facts, RUNTIME_RECORD_MAX + 1, 0, &cell), E2BIG);
 	unwind_store_fini(&s);
 }
