@@ -293,9 +293,7 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 		if (!v)
 			v = proc->user = fresh;
 		open_files(p, proc);
-		for (uint32_t i = 0; v->runtimes && i < v->runtimes->nr; i++)
-			if (v->runtimes->items[i]->again_ns < UINT64_MAX)
-				v->runtimes->items[i]->again_ns = 0;
+		runtimes_want_refresh(v->runtimes);
 		update_runtimes(p, proc, &v->runtimes);
 		r = show_anew(p, proc);
 		if (r && fresh) {
@@ -329,18 +327,19 @@ void publisher_runtime_missed(struct publisher *p, struct process *proc)
 {
 	struct view *v = proc->user;
 
-	for (uint32_t i = 0; v && v->runtimes && i < v->runtimes->nr; i++)
-		if (!v->runtimes->items[i]->proc && v->runtimes->items[i]->again_ns < UINT64_MAX)
-			v->runtimes->items[i]->again_ns = p->runtimes_due_ns = 0;
+	uint64_t due = v ? runtimes_missed(v->runtimes, now_ns()) : UINT64_MAX;
+
+	if (due < p->runtimes_due_ns)
+		p->runtimes_due_ns = due;
 }
 
 /* Shows processes anew whose runtimes have become ready, or moved. */
-static void tick_runtimes(struct publisher *p, uint64_t now)
+void publisher_update_runtimes(struct publisher *p)
 {
 	struct map_slot *slot;
 	size_t i = 0;
 
-	if (now < p->runtimes_due_ns)
+	if (p->runtimes_due_ns == UINT64_MAX || now_ns() < p->runtimes_due_ns)
 		return;
 	p->runtimes_due_ns = UINT64_MAX;
 	while ((slot = map_next(&p->processes->by_pid, &i))) {
@@ -358,7 +357,6 @@ void publisher_tick(struct publisher *p, uint64_t now)
 {
 	size_t i, kept = 0;
 
-	tick_runtimes(p, now);
 	unwind_store_tick(p->store, now);
 	for (i = 0; i < p->retired.nr; i++) {
 		struct block *b = p->retired.items[i];

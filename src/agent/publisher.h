@@ -64,8 +64,11 @@ void publisher_hide(struct publisher *p, struct process *proc);
 
 /* The runtimes of a process that is shown, looked for if that has not been done; NULL: none. */
 struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc);
-/* A walk met one that was not ready: the next tick looks again. */
+/* A walk met one that was not ready: it is due. */
 void publisher_runtime_missed(struct publisher *p, struct process *proc);
+/* Looks at what is due (runtimes_due_ns), and shows processes anew whose runtimes have come or
+ * moved. */
+void publisher_update_runtimes(struct publisher *p);
 
 /* Builds and loads a file's unwind table if that has not been done. The state it is in then. */
 enum unwind_file_state publisher_load(struct publisher *p, uint32_t file);
@@ -77,5 +80,5 @@ const struct unwind_mapping *publisher_mapping(const struct publisher *p, const 
 					       uint64_t addr);
 /* What the walkers are told of a process with that block. */
 struct unwind_process publisher_entry(const struct block *b, uint64_t mm);
-/* Looks at runtimes that are due; frees blocks that were retired long enough ago. */
+/* Frees blocks that were retired long enough ago. */
 void publisher_tick(struct publisher *p, uint64_t now_ns);

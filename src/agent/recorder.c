@@ -210,6 +210,7 @@ static int turn(struct recorder *r)
 	r->met_raw = false;
 	apply_in_order(r, &b, put_back(r, &b, r->turn_ns));
 	show_changed(r);
+	publisher_update_runtimes(&r->publisher);
 	/* As long as samples come raw, showing what they lack goes first. */
 	if (!r->met_raw)
 		resolver_want_names(&r->resolver);
@@ -444,6 +445,16 @@ static void after_events(struct recorder *r)
 	wake_in(r, EVENTS_MIN_MS);
 }
 
+/* Milliseconds until some process's runtimes are to be looked at again; -1: they are not. */
+static int until_runtimes_are_due(const struct recorder *r)
+{
+	uint64_t due = r->publisher.runtimes_due_ns, now = now_ns();
+
+	if (due == UINT64_MAX)
+		return -1;
+	return due <= now ? 0 : due - now > 1000000000 ? 1000 : (int)((due - now) / 1000000) + 1;
+}
+
 static int loop(struct recorder *r)
 {
 	struct epoll_event events[8];
@@ -451,7 +462,7 @@ static int loop(struct recorder *r)
 	int i, n, err;
 
 	while (!r->stopping) {
-		n = epoll_wait(r->epoll_fd, events, 8, -1);
+		n = epoll_wait(r->epoll_fd, events, 8, until_runtimes_are_due(r));
 		if (n < 0 && errno != EINTR)
 			return log_err(-errno, "cannot wait for events");
 		err = turn(r);

@@ -216,10 +216,35 @@ bool runtimes_update(struct runtimes *r, const struct process *proc, struct proc
 	bool changed = false;
 
 	find_new(r, proc, list);
-	for (uint32_t i = 0; *list && i < (*list)->nr; i++)
-		if ((*list)->items[i]->again_ns <= now_ns && (!proc->exited || r->memory.read))
-			changed |= update((*list)->items[i], now_ns);
+	for (uint32_t i = 0; *list && i < (*list)->nr; i++) {
+		struct runtime_instance *in = (*list)->items[i];
+
+		if (proc->exited && !r->memory.read)
+			in->again_ns = UINT64_MAX;
+		else if (in->again_ns <= now_ns)
+			changed |= update(in, now_ns);
+	}
 	return changed;
+}
+
+void runtimes_want_refresh(struct process_runtimes *list)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		if (list->items[i]->again_ns != UINT64_MAX)
+			list->items[i]->again_ns = 0;
+}
+
+uint64_t runtimes_missed(struct process_runtimes *list, uint64_t now_ns)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		struct runtime_instance *in = list->items[i];
+
+		/* Not at once: every new stack may say so. */
+		if (!in->proc && in->again_ns != UINT64_MAX &&
+		    in->again_ns > now_ns + RETRY_FIRST_NS)
+			in->again_ns = now_ns + RETRY_FIRST_NS;
+	}
+	return runtimes_due(list);
 }
 
 uint64_t runtimes_due(const struct process_runtimes *list)
