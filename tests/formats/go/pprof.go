@@ -14,7 +14,7 @@ func isKernel(m *profile.Mapping) bool {
 	if m == nil || !strings.HasPrefix(m.File, "[") {
 		return false
 	}
-	for _, user := range []string{"[anon]", "[vdso]", "[vsyscall]", "[unknown]"} {
+	for _, user := range []string{"[anon]", "[vdso]", "[vsyscall]", "[unknown]", "[python]", "[hotspot]"} {
 		if m.File == user {
 			return false
 		}
@@ -33,6 +33,10 @@ func pprofFrames(l *profile.Location) []string {
 	}
 	if len(names) == 0 {
 		names = []string{unnamed(path, isKernel(l.Mapping), l.Address)}
+	}
+	// A mapping that stands for a runtime's functions: this one is gone.
+	if len(l.Line) == 0 && (path == "[python]" || path == "[hotspot]") {
+		names = []string{strings.Replace(path, "]", ": unknown]", 1)}
 	}
 	return labels(names, isKernel(l.Mapping))
 }
