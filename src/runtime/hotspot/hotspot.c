@@ -1,20 +1,220 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * HotSpot, the agent's side: recognised by the tables that it exports for debuggers, attached to by
+ * reading them (hotspot_vm.h), shown to the step (hotspot_record.h), see docs/hotspot.md.
+ */
+#include "elf/elf_dynamic.h"
+#include "runtime/hotspot/hotspot_abi.h"
+#include "runtime/hotspot/hotspot_record.h"
+#include "runtime/hotspot/hotspot_vm.h"
 #include "runtime/runtime.h"
+#include "util/cleanup.h"
+#include "util/log.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <string.h>
+
+enum {
+	/* Blocks that are gone through for the names of blobs: about a microsecond each. */
+	ATTACH_BLOCKS_MAX = 2048,
+	REFRESH_BLOCKS_MAX = 256,
+};
+
+struct hotspot_dso {
+	struct runtime_dso dso;
+	struct hotspot_symbols symbols;
+};
+
+struct hotspot_proc {
+	struct runtime_proc proc;
+	struct hotspot_vm vm;
+	struct hotspot_found found;
+	struct hotspot_record record; /* as the step has it */
+};
+
+static void hotspot_dso_free(struct runtime_dso *dso)
+{
+	free((struct hotspot_dso *)dso);
+}
+
+static void find_symbols(const struct elf_dynamic *dynamic, struct hotspot_symbols *ret)
+{
+#define X(name, symbol) (void)elf_dynamic_find(dynamic, symbol, &ret->name);
+	HOTSPOT_SYMBOLS(X)
+#undef X
+}
 
 static int hotspot_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
-	(void)elf;
-	(void)path;
-	(void)ret;
+	struct hotspot_symbols symbols = { 0 };
+	struct elf_dynamic dynamic;
+	struct hotspot_dso *dso;
+	uint64_t addr;
+
+	if (elf_dynamic_read(elf, &dynamic))
+		return -ENOENT;
+	if (elf_dynamic_find(&dynamic, "gHotSpotVMStructs", &addr)) {
+		/* OpenJ9's libj9vm, whatever its file is called. */
+		if (elf_dynamic_find(&dynamic, "J9_CreateJavaVM", &addr))
+			return -ENOENT;
+		log_warn("%s: OpenJ9's Java frames can't be walked, only its native ones", path);
+		return -ENOTSUP;
+	}
+	if (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64) {
+		log_warn("%s: a JVM for a machine that is not known", path);
+		return -ENOTSUP;
+	}
+	find_symbols(&dynamic, &symbols);
+	dso = calloc(1, sizeof(*dso));
+	if (!dso)
+		return -ENOMEM;
+	dso->symbols = symbols;
+	*ret = &dso->dso;
+	return 0;
+}
+
+/* Executable mappings in the whole of the reserved ranges are the step's. */
+static int set_code(struct hotspot_proc *hp)
+{
+	int r = vec_reserve(&hp->proc.code, HOTSPOT_HEAPS_MAX);
+
+	if (r)
+		return r;
+	hp->proc.code.nr = 0;
+	for (uint32_t i = 0; i < hp->vm.nr_heaps; i++)
+		hp->proc.code.items[hp->proc.code.nr++] =
+			(struct runtime_range){ .start = hp->vm.heaps[i].start,
+						.end = hp->vm.heaps[i].end };
+	return 0;
+}
+
+/* Does what the tables say lead to what we know? */
+static int check(const struct hotspot_vm *vm)
+{
+	char name[HOTSPOT_NAME_MAX];
+	uint64_t blob, addr, start, end;
+	int r = hotspot_find_blob(vm, vm->interpreter_start, &blob);
+
+	r = r ?: hotspot_read(vm, vm->fields.blob_name, blob, &addr);
+	r = r ?: hotspot_read_code(vm, blob, &start, &end);
+	if (r)
+		return r;
+	r = (int)hotspot_read_string(vm, addr, name, sizeof(name));
+	if (r < 0)
+		return r;
+	if (strcmp(name, "Interpreter") != 0 || vm->interpreter_start < start ||
+	    vm->interpreter_end > end)
+		return -EBADMSG;
+	r = hotspot_find_blob(vm, vm->call_stub_return, &blob);
+	r = r ?: hotspot_read_code(vm, blob, &start, &end);
+	if (r)
+		return r;
+	return vm->call_stub_return >= start && vm->call_stub_return < end ? 0 : -EBADMSG;
+}
+
+static void say_why(const struct runtime_target *target, const struct hotspot_vm *vm, int r)
+{
+	if (r == -ENOTSUP && vm->release && vm->release < 8)
+		log_warn("process %d: JDK %u is too old: only its native frames are shown",
+			 target->pid, vm->release);
+	else if (r == -ENOTSUP)
+		log_warn("process %d: a JVM of a kind that is not known (JDK %u, %s): only its "
+			 "native frames are shown",
+			 target->pid, vm->release, hotspot_missing(vm) ?: "no version");
+	else
+		log_warn("process %d: JDK %u has its code where it can't be: only its native "
+			 "frames are shown",
+			 target->pid, vm->release);
+}
+
+static void hotspot_detach(struct runtime_proc *rp)
+{
+	struct hotspot_proc *hp = (struct hotspot_proc *)rp;
+
+	if (!hp)
+		return;
+	hotspot_vm_fini(&hp->vm);
+	vec_free(&hp->proc.code);
+	free(hp);
+}
+
+static void detach_p(struct hotspot_proc **hp)
+{
+	hotspot_detach((struct runtime_proc *)*hp);
+}
+
+static int hotspot_attach(const struct runtime_dso *dso, const struct runtime_target *target,
+			  void *record, struct runtime_proc **ret)
+{
+	_cleanup_(detach_p) struct hotspot_proc *hp = calloc(1, sizeof(*hp));
+	int r;
+
+	if (!hp)
+		return -ENOMEM;
+	r = hotspot_vm_read(target, &((const struct hotspot_dso *)dso)->symbols, &hp->vm);
+	r = r ?: check(&hp->vm);
+	if (r == -ENOTSUP || r == -EBADMSG) {
+		say_why(target, &hp->vm, r);
+		return -ENOTSUP;
+	}
+	if (r)
+		return r;
+	r = set_code(hp);
+	if (r)
+		return r;
+	hotspot_find(&hp->vm, ATTACH_BLOCKS_MAX, &hp->found);
+	r = hotspot_record_fill(&hp->vm, &hp->found, &hp->record);
+	if (r) {
+		say_why(target, &hp->vm, r);
+		return -ENOTSUP;
+	}
+	memcpy(record, &hp->record, sizeof(hp->record));
+	log_debug("process %d: JDK %u.%u.%u+%u, %u code heaps", target->pid, hp->vm.release,
+		  hp->vm.minor, hp->vm.security, hp->vm.build, hp->vm.nr_heaps);
+	*ret = (struct runtime_proc *)TAKE_PTR(hp);
+	return 0;
+}
+
+static int hotspot_refresh(struct runtime_proc *rp, void *record)
+{
+	struct hotspot_proc *hp = (struct hotspot_proc *)rp;
+	struct hotspot_found before = hp->found;
+	int r = hotspot_vm_refresh(&hp->vm);
+
+	if (r < 0)
+		return r;
+	hotspot_find(&hp->vm, REFRESH_BLOCKS_MAX, &hp->found);
+	if (!r && memcmp(&before, &hp->found, sizeof(before)) == 0)
+		return 0;
+	r = set_code(hp);
+	r = r ?: hotspot_record_fill(&hp->vm, &hp->found, &hp->record);
+	if (r)
+		return r;
+	memcpy(record, &hp->record, sizeof(hp->record));
+	return 1;
+}
+
+static int hotspot_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t nr,
+			     const struct runtime_sink *sink)
+{
+	(void)rp;
+	(void)words;
+	(void)nr;
+	(void)sink;
 	return -ENOENT;
 }
 
 const struct runtime_ops hotspot_runtime = {
 	.name = "hotspot",
 	.id = RUNTIME_HOTSPOT,
-	.label = "jvm",
 	.language = "Java",
+	.label = "jvm",
+	.record_size = sizeof(struct hotspot_record),
 	.probe = hotspot_probe,
+	.dso_free = hotspot_dso_free,
+	.attach = hotspot_attach,
+	.refresh = hotspot_refresh,
+	.detach = hotspot_detach,
+	.symbolize = hotspot_symbolize,
 };

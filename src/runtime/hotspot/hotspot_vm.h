@@ -87,7 +87,7 @@ struct hotspot_fields {
 	struct hotspot_field nmethod_speculations_offset, nmethod_jvmci_data_size;
 	struct hotspot_field pc_desc_pc_offset, pc_desc_scope_decode_offset;
 
-	struct hotspot_field method_const_method, method_code, method_access_flags;
+	struct hotspot_field method_const_method, method_code;
 	/* flags: bit const_method_has_lines of hotspot_vm. */
 	struct hotspot_field const_method_constants, const_method_size, const_method_flags;
 	struct hotspot_field const_method_code_size, const_method_name_index;
@@ -105,9 +105,10 @@ struct hotspot_fields {
 	struct hotspot_field array_len, array_data; /* GrowableArray<...> */
 	struct hotspot_field heap_memory, heap_segmap, heap_log2_segment_size; /* CodeHeap */
 	struct hotspot_field space_low_boundary, space_high_boundary, space_low, space_high;
+	struct hotspot_field block_length, block_used; /* HeapBlock; length in segments */
 	struct hotspot_field queue_stub_buffer, queue_buffer_limit; /* StubQueue */
 	struct hotspot_field codelet_size, codelet_description;
-	/* JavaThread. cont_entry: the innermost mounted continuation (19 and later). */
+	/* JavaThread. cont_entry: the innermost mounted continuation (in the tables since 25). */
 	struct hotspot_field thread_cont_entry, thread_obj, thread_vthread, thread_anchor;
 };
 
@@ -117,7 +118,8 @@ struct hotspot_sizes {
 	uint32_t const_method; /* bytecodes behind it */
 	uint32_t constants;    /* 8 bytes an entry behind it: a Symbol * may have bit 0 set */
 	uint32_t pc_desc;
-	uint32_t blob, nmethod, method, symbol, instance_klass;
+	uint32_t blob, nmethod, codelet;
+	uint32_t cont_entry; /* in the tables since 25 */
 };
 
 /* Where an nmethod keeps what names are made of. */
@@ -169,15 +171,18 @@ struct hotspot_vm {
 
 	/* Addresses of static members; 0: not there. */
 	uint64_t at_heaps, at_heap; /* CodeCache::_heaps (9 and later), CodeCache::_heap (8) */
-	uint64_t at_low_bound, at_high_bound;
-	uint64_t at_call_stub_return, at_interpreter, at_deopt_blob;
+	uint64_t at_call_stub_return, at_interpreter, at_deopt_blob, at_cont_return;
+	uint64_t at_oop_base, at_oop_shift; /* of compressed pointers to objects */
+	/* Of versions. */
+	uint64_t at_jdk_version, at_major, at_minor, at_security, at_build;
 
 	/* What changes while it runs: hotspot_vm_refresh(). */
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	uint32_t nr_heaps;
 	uint64_t call_stub_return; /* StubRoutines::_call_stub_return_address */
 	uint64_t interpreter_start, interpreter_end;
-	uint64_t deopt_blob; /* 0 where the tables don't have it (22 and later) */
+	uint64_t deopt_blob;  /* 0 where the tables don't have it (22 and later) */
+	uint64_t cont_return; /* ContinuationEntry::_return_pc (25 and later); 0: not yet */
 
 	VEC(struct hotspot_stub) stubs;
 };
@@ -191,6 +196,8 @@ struct hotspot_vm {
 int hotspot_vm_read(const struct runtime_target *target, const struct hotspot_symbols *symbols,
 		    struct hotspot_vm *ret);
 void hotspot_vm_fini(struct hotspot_vm *vm);
+/* A type of the tables that has not the members that nothing works without; NULL: all have. */
+const char *hotspot_missing(const struct hotspot_vm *vm);
 /* Reads anew what changes. 1: something has; 0: nothing; a negative errno as above, vm untouched.
  */
 int hotspot_vm_refresh(struct hotspot_vm *vm);
