@@ -553,7 +553,8 @@ static int take(struct taking *t, struct profile *profile)
 	const struct live_options *o = t->options;
 	int r;
 
-	r = live_walker_init(&t->stacks->walker, o->pid, o->max_frames, profile, o->naming);
+	r = live_walker_init(&t->stacks->walker, o->pid, o->max_frames, profile, o->naming,
+			     o->replay_dir);
 	if (!r)
 		r = begin(t);
 	for (int i = 0; i < QUIET_ROUNDS && !r && t->nr_open; i++)

@@ -25,7 +25,8 @@ struct live_options {
 	bool kernel; /* kernel frames too */
 	uint32_t max_frames;
 	const struct naming_options *naming; /* may be NULL */
-	bool without_bpf, without_events;    /* tests: as if we were not allowed to */
+	const char *replay_dir; /* tests: keep the walks as replay cases there; NULL: do not */
+	bool without_bpf, without_events; /* tests: as if we were not allowed to */
 };
 
 struct live_stacks {

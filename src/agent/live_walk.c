@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/live_walk.h"
+#include "agent/replay_live.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -49,7 +50,8 @@ static int show(struct live_walker *w)
 }
 
 int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
-		     struct profile *profile, const struct naming_options *naming)
+		     struct profile *profile, const struct naming_options *naming,
+		     const char *replay_dir)
 {
 	const struct unwind_store_maps none = { -1, -1, -1 };
 	int r;
@@ -66,6 +68,8 @@ int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 		return r;
 	publisher_init(&w->publisher, &w->processes, &w->store, NULL);
 	r = resolver_init(&w->resolver, &w->publisher, profile, naming);
+	if (!r && replay_dir)
+		r = replay_live_open(replay_dir, &w->publisher, pid, &w->replay);
 	if (!r)
 		r = process_get(&w->processes, pid, &w->process);
 	if (r)
@@ -85,6 +89,7 @@ void live_walker_fini(struct live_walker *w)
 		process_table_fini(&w->processes);
 	}
 	unwind_store_fini(&w->store);
+	replay_live_free(w->replay);
 	free(w->walk);
 	*w = (struct live_walker){ 0 };
 }
@@ -106,11 +111,12 @@ static int walk_once(struct live_walker *w, struct walk_input *input,
 		.segments = w->store.segments,
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
+	const struct walk_memory read = w->replay ? replay_live_tap(w->replay, memory) : *memory;
 	int stop;
 
 	input->process = publisher_entry(w->block, 0);
 	do {
-		stop = walk_host(&tables, memory, input, w->walk);
+		stop = walk_host(&tables, &read, input, w->walk);
 		/* Each turn loads one file's table, so that this ends. */
 	} while (stop == STOP_FILE_PENDING &&
 		 publisher_load(&w->publisher, w->walk->mapping_file) == FILE_STATE_LOADED);
@@ -139,6 +145,12 @@ static int walk_from(struct live_walker *w, struct walk_input *input,
 	return walk_once(w, input, memory);
 }
 
+static void keep(struct live_walker *w, int32_t tid, const struct walk_input *input, int stop)
+{
+	if (w->replay && w->block)
+		replay_live_keep(w->replay, w->process, tid, input, w->walk, stop);
+}
+
 enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread)
 {
 	int32_t tid = thread->tid;
@@ -150,9 +162,12 @@ enum stop_reason live_walker_still(struct live_walker *w, const struct live_thre
 		.valid = thread->valid,
 		.thread_pointer = thread->thread_pointer,
 	};
+	int stop;
 
 	memcpy(regs, thread->regs, sizeof(regs));
-	return walk_from(w, &input, &memory);
+	stop = walk_from(w, &input, &memory);
+	keep(w, tid, &input, stop);
+	return stop;
 }
 
 struct copied_stack {
@@ -204,5 +219,7 @@ enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 	stop = walk_from(w, &input, &memory);
 	if (copied.past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER))
 		stop = STOP_STACK_COPY_END;
+	else
+		keep(w, tid, &input, stop);
 	return stop;
 }

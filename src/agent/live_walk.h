@@ -19,15 +19,17 @@ struct live_walker {
 	const struct block *block; /* its mappings; NULL: it has none */
 	struct walk *walk;	   /* walk->words[0 .. walk->full.nr_words) are the frames */
 	uint32_t max_frames;
-	bool refreshed; /* the mappings were read again for this round */
+	struct replay_live *replay; /* keeps the walks; NULL: nobody does */
+	bool refreshed;		    /* the mappings were read again for this round */
 };
 
 /*
  * -ESRCH: no such process. -EPERM: we may not read its memory. live_walker_fini() in any case. It
- * must not be moved.
+ * must not be moved. `replay_dir`: a folder for replay cases of the walks, or NULL.
  */
 int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
-		     struct profile *profile, const struct naming_options *naming);
+		     struct profile *profile, const struct naming_options *naming,
+		     const char *replay_dir);
 void live_walker_fini(struct live_walker *w);
 /* From here on mappings may have changed. */
 void live_walker_new_round(struct live_walker *w);

@@ -5,6 +5,7 @@
  */
 #include "agent/replay_case.h"
 #include "agent/replay_case_format.h"
+#include "agent/replay_names.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
 
@@ -32,6 +33,7 @@ struct replay_case {
 	__u64 *words;
 	struct replay_memory memory;
 	char *names;
+	struct replay_image images[RUNTIMES_OF_PROCESS_MAX];
 	/* The tables. */
 	struct unwind_file *files;
 	struct unwind_rule *rules;
@@ -153,53 +155,69 @@ static int read_records(struct replay_case *c, struct input *in)
 }
 
 /* Ranges come sorted, and apart from each other. */
-static int read_memory(struct replay_case *c, struct input *in)
+static int read_memory(struct input *in, uint32_t nr, uint32_t size, struct replay_memory *ret)
 {
 	_cleanup_free_ struct replay_range *ranges = NULL;
 	uint64_t end = 0, total = 0;
 
-	if (c->h.memory_size > REPLAY_MEMORY_MAX || c->h.nr_ranges > REPLAY_READS_MAX)
+	if (size > REPLAY_MEMORY_MAX || nr > REPLAY_READS_MAX)
 		return -EINVAL;
-	ranges = take(in, c->h.nr_ranges, sizeof(*ranges));
-	if (!ranges || in->size < c->h.memory_size)
+	ranges = take(in, nr, sizeof(*ranges));
+	if (!ranges || in->size < size)
 		return -EINVAL;
-	for (uint32_t i = 0; i < c->h.nr_ranges; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		const struct replay_range *range = &ranges[i];
 
-		if (!range->size || range->size > c->h.memory_size - total ||
+		if (!range->size || range->size > size - total ||
 		    range->addr + range->size < range->addr || (i && range->addr <= end))
 			return -EINVAL;
-		replay_memory_add(&c->memory, range->addr, in->data + total, range->size);
+		replay_memory_add(ret, range->addr, in->data + total, range->size);
 		total += range->size;
 		end = range->addr + range->size;
 	}
-	if (c->memory.full)
-		return -ENOMEM;
-	in->data += c->h.memory_size;
-	in->size -= c->h.memory_size;
-	return total == c->h.memory_size ? 0 : -EINVAL;
+	in->data += size;
+	in->size -= size;
+	return ret->full ? -ENOMEM : total == size ? 0 : -EINVAL;
+}
+
+static int read_images(struct replay_case *c, struct input *in)
+{
+	int r = 0;
+
+	if (c->h.nr_images > RUNTIMES_OF_PROCESS_MAX)
+		return -EINVAL;
+	for (uint32_t i = 0; i < c->h.nr_images && !r; i++) {
+		struct replay_image_head head;
+
+		if (!take_into(in, &head, sizeof(head)) || head.size > REPLAY_IMAGE_MAX)
+			return -EINVAL;
+		c->images[i].runtime = head.runtime;
+		c->images[i].bias = head.bias;
+		c->images[i].size = head.size;
+		r = read_memory(in, head.nr_ranges, head.kept_size, &c->images[i].kept);
+	}
+	return r;
 }
 
 static int read_3(struct replay_case *c, struct input *in)
 {
 	int r;
 
-	if (!take_into(in, &c->h, sizeof(c->h)))
-		return -EINVAL;
-	if (c->h.max_frames > SAMPLE_FRAMES_MAX)
+	if (!take_into(in, &c->h, sizeof(c->h)) || c->h.max_frames > SAMPLE_FRAMES_MAX)
 		return -EINVAL;
 	r = read_tables(c, in);
 	if (!r)
 		r = read_records(c, in);
 	if (!r)
-		r = read_memory(c, in);
-	if (r || in->size != c->h.names_size)
-		return r ? r : -EINVAL;
+		r = read_memory(in, c->h.nr_ranges, c->h.memory_size, &c->memory);
+	if (r)
+		return r;
 	c->names = take(in, c->h.names_size, 1);
 	if (!c->names)
-		return -ENOMEM;
+		return -EINVAL;
 	c->names[c->h.names_size] = '\0';
-	return 0;
+	r = read_images(c, in);
+	return r || !in->size ? r : -EINVAL;
 }
 
 static int read_2(struct replay_case *c, struct input *in)
@@ -277,6 +295,8 @@ void replay_case_free(struct replay_case *c)
 		return;
 	for (i = 0; i < NR_SEGMENTS; i++)
 		free(c->segments[i]);
+	for (i = 0; i < RUNTIMES_OF_PROCESS_MAX; i++)
+		replay_image_fini(&c->images[i]);
 	replay_memory_fini(&c->memory);
 	free(c->names);
 	free(c->files);
@@ -310,6 +330,7 @@ struct replay_result replay_case_walk(struct replay_case *c)
 		.regs = regs,
 		.valid = c->h.valid,
 		.process = c->process,
+		.late = c->h.flags & REPLAY_LATE,
 		.max_frames = c->h.max_frames,
 		.thread_pointer = c->h.thread_pointer,
 	};
@@ -323,7 +344,28 @@ struct replay_result replay_case_expected(const struct replay_case *c)
 	return (struct replay_result){ c->h.stop, c->words, c->h.nr_words };
 }
 
-const struct replay_memory *replay_case_memory(const struct replay_case *c)
+/* --- naming ---------------------------------------------------------------------------------- */
+
+const char *replay_case_expected_names(const struct replay_case *c)
 {
-	return &c->memory;
+	return c->names ? c->names : "";
+}
+
+int replay_case_name(const struct replay_case *c, char **ret)
+{
+	struct replay_attached attached[RUNTIMES_OF_PROCESS_MAX] = { 0 };
+	struct runtime_proc *procs[RUNTIME_MAX_] = { 0 };
+	int r = c->h.nr_images ? 0 : -ENOENT;
+
+	for (uint32_t i = 0; i < c->h.nr_images && !r; i++) {
+		r = replay_image_attach(&c->images[i], (uint16_t)c->h.machine, &c->memory,
+					&attached[i]);
+		if (!r)
+			procs[c->images[i].runtime] = attached[i].proc;
+	}
+	if (!r)
+		r = replay_names(procs, c->words, c->h.nr_words, ret);
+	for (uint32_t i = 0; i < RUNTIMES_OF_PROCESS_MAX; i++)
+		replay_attached_fini(&attached[i]);
+	return r;
 }

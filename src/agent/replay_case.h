@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent/publisher.h"
+#include "agent/replay_image.h"
 #include "agent/replay_memory.h"
 
 #include <stdio.h>
@@ -22,13 +23,16 @@ struct replay_capture {
 	uint32_t valid; /* of `regs`; 0: all */
 	uint32_t max_frames;
 	uint32_t runtimes; /* cell of the process's first runtime_record, or 0 */
+	bool late;	   /* see struct walk */
 	uint64_t pc, thread_pointer;
 	const uint64_t *regs;
 	const struct replay_memory *memory; /* merged */
 	const __u64 *words;		    /* user frames only */
 	uint32_t nr_words;
 	enum stop_reason stop;
-	const char *names; /* see replay_case_names(); NULL: none */
+	const char *names;		   /* replay_names(); NULL: none */
+	const struct replay_image *images; /* of the runtimes' files */
+	uint32_t nr_images;
 };
 
 /*
@@ -58,5 +62,10 @@ struct replay_result {
 struct replay_result replay_case_walk(struct replay_case *c);
 /* What was found when it was made. */
 struct replay_result replay_case_expected(const struct replay_case *c);
-/* The memory of the process, as far as it was read. */
-const struct replay_memory *replay_case_memory(const struct replay_case *c);
+/*
+ * The names of its frames (agent/replay_names.h): those it was made with ("": it has none), and
+ * those that the runtimes give now, out of the case's memory and files; *ret is the caller's.
+ * -ENOENT: it has no files. Other errors: a runtime asks for what was not asked for then.
+ */
+const char *replay_case_expected_names(const struct replay_case *c);
+int replay_case_name(const struct replay_case *c, char **ret);

@@ -24,14 +24,14 @@ enum {
 enum { REPLAY_LATE = 1 }; /* see struct walk: late */
 
 /* Version 3. Behind it, in this order: words, buckets, rows, rules, records, ranges, their bytes,
- * names. */
+ * names, images (each: its ranges, their bytes). */
 struct replay_header {
 	char magic[8];
 	uint32_t machine, stop;
 	uint32_t nr_words, nr_buckets, nr_rows, nr_rules;
 	uint32_t valid, max_frames;
 	uint32_t nr_records, nr_ranges, memory_size, names_size;
-	uint32_t flags, pad_; /* REPLAY_* */
+	uint32_t flags, nr_images; /* REPLAY_* */
 	uint64_t pc, thread_pointer;
 	uint64_t regs[UNWIND_REGS_MAX];
 };
@@ -70,3 +70,10 @@ struct replay_range {
 	uint64_t addr;
 	uint64_t size;
 };
+
+/* What a runtime needs of its file; the ranges' addresses are offsets. */
+struct replay_image_head {
+	uint32_t runtime, nr_ranges, kept_size, pad_;
+	uint64_t bias, size;
+};
+_Static_assert(sizeof(struct replay_image_head) == 32, "no padding");

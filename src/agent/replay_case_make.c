@@ -21,7 +21,6 @@ struct maker {
 	VEC(struct unwind_rule) rules;
 	VEC(uint32_t) rule_numbers; /* of the store, by the case's */
 	VEC(struct replay_record) records;
-	VEC(struct replay_range) ranges;
 };
 
 static void maker_fini(struct maker *m)
@@ -31,7 +30,6 @@ static void maker_fini(struct maker *m)
 	vec_free(&m->rules);
 	vec_free(&m->rule_numbers);
 	vec_free(&m->records);
-	vec_free(&m->ranges);
 }
 
 static const uint32_t *cell(const struct maker *m, uint32_t number)
@@ -167,20 +165,6 @@ static int add_records(struct maker *m)
 	return r;
 }
 
-static int add_ranges(struct maker *m)
-{
-	const struct replay_memory *memory = m->capture->memory;
-	int r = 0;
-
-	for (size_t i = 0; i < memory->reads.nr && !r; i++) {
-		const struct replay_range range = { memory->reads.items[i].addr,
-						    memory->reads.items[i].size };
-
-		r = vec_push(&m->ranges, range);
-	}
-	return r;
-}
-
 static int bucket_order(const void *a, const void *b)
 {
 	const struct replay_bucket *x = a, *y = b;
@@ -201,8 +185,6 @@ static int collect(struct maker *m)
 		r = add_frames(m);
 	if (!r)
 		r = add_records(m);
-	if (!r)
-		r = add_ranges(m);
 	if (!r && m->buckets.nr)
 		qsort(m->buckets.items, m->buckets.nr, sizeof(*m->buckets.items), bucket_order);
 	return r;
@@ -212,6 +194,31 @@ static void put(FILE *out, const void *data, size_t size)
 {
 	if (size)
 		fwrite(data, size, 1, out);
+}
+
+static void put_memory(FILE *out, const struct replay_memory *memory)
+{
+	for (size_t i = 0; i < memory->reads.nr; i++) {
+		const struct replay_range range = { memory->reads.items[i].addr,
+						    memory->reads.items[i].size };
+
+		put(out, &range, sizeof(range));
+	}
+	put(out, memory->bytes.items, memory->bytes.nr);
+}
+
+static void put_image(FILE *out, const struct replay_image *image)
+{
+	const struct replay_image_head head = {
+		.runtime = image->runtime,
+		.nr_ranges = (uint32_t)image->kept.reads.nr,
+		.kept_size = (uint32_t)image->kept.bytes.nr,
+		.bias = image->bias,
+		.size = image->size,
+	};
+
+	put(out, &head, sizeof(head));
+	put_memory(out, &image->kept);
 }
 
 static void put_all(FILE *out, const struct maker *m)
@@ -227,9 +234,11 @@ static void put_all(FILE *out, const struct maker *m)
 		.valid = c->valid,
 		.max_frames = c->max_frames,
 		.nr_records = (uint32_t)m->records.nr,
-		.nr_ranges = (uint32_t)m->ranges.nr,
+		.nr_ranges = (uint32_t)c->memory->reads.nr,
 		.memory_size = (uint32_t)c->memory->bytes.nr,
 		.names_size = c->names ? (uint32_t)strlen(c->names) : 0,
+		.flags = c->late ? REPLAY_LATE : 0,
+		.nr_images = c->nr_images,
 		.pc = c->pc,
 		.thread_pointer = c->thread_pointer,
 	};
@@ -242,9 +251,10 @@ static void put_all(FILE *out, const struct maker *m)
 	put(out, m->rows.items, m->rows.nr * sizeof(*m->rows.items));
 	put(out, m->rules.items, m->rules.nr * sizeof(*m->rules.items));
 	put(out, m->records.items, m->records.nr * sizeof(*m->records.items));
-	put(out, m->ranges.items, m->ranges.nr * sizeof(*m->ranges.items));
-	put(out, c->memory->bytes.items, c->memory->bytes.nr);
+	put_memory(out, c->memory);
 	put(out, c->names, h.names_size);
+	for (uint32_t i = 0; i < c->nr_images; i++)
+		put_image(out, &c->images[i]);
 }
 
 /* Does the case give the frames that it was made of? */

@@ -165,32 +165,37 @@ void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
 
 /* --- live walks ------------------------------------------------------------------------------ */
 
-void replay_save_walk(struct replay_save *s, const char *name, const struct walk_input *input,
-		      const struct block *block, struct replay_memory *memory,
-		      const struct walk *walk, enum stop_reason stop, const char *names)
+void replay_save_walk(struct replay_save *s, const char *name, const struct replay_walk *w)
 {
-	struct replay_capture capture = {
+	const struct walk_input *input = w->input;
+	const struct walk *walk = w->walk;
+	const struct replay_capture capture = {
 		.publisher = s->publisher,
-		.block = block,
+		.block = w->block,
 		.machine = input->machine,
 		.valid = input->valid,
 		.max_frames = input->max_frames,
 		.runtimes = input->process.runtimes,
+		.late = input->late,
 		.pc = input->pc,
 		.thread_pointer = input->thread_pointer,
 		.regs = (const uint64_t *)input->regs,
-		.memory = memory,
+		.memory = w->memory,
 		.words = walk->words,
 		.nr_words = walk->full.nr_words,
-		.stop = stop,
-		.names = names,
+		.stop = w->stop,
+		.names = w->names,
+		.images = w->images,
+		.nr_images = w->nr_images,
 	};
 	uint64_t sp = walk->regs[HOST_SP], window_end = walk->window_start + walk->window_len;
 
-	if (s->nr_cases >= s->max_cases || memory->full)
+	if (s->nr_cases >= s->max_cases || w->memory->full) {
+		log_debug("no replay case %s: too much memory, or too many cases", name);
 		return;
+	}
 	if (sp >= walk->window_start && sp < window_end)
-		replay_memory_blank(memory, sp + KEPT_ABOVE, window_end);
-	if (!replay_memory_merge(memory))
+		replay_memory_blank(w->memory, sp + KEPT_ABOVE, window_end);
+	if (!replay_memory_merge(w->memory))
 		write_case(s, name, &capture);
 }

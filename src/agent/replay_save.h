@@ -26,10 +26,17 @@ void replay_save_full(struct replay_save *s, const struct sample_header *h,
 void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
 			uint64_t *ret_different);
 
-/*
- * Keeps a walk of the host's as the case `name`, unless there are enough. `memory` is what it read
- * (and what else the case shall have); it is merged. `names` as in struct replay_capture.
- */
-void replay_save_walk(struct replay_save *s, const char *name, const struct walk_input *input,
-		      const struct block *block, struct replay_memory *memory,
-		      const struct walk *walk, enum stop_reason stop, const char *names);
+/* A walk of the host's; all borrowed. */
+struct replay_walk {
+	const struct walk_input *input;
+	const struct block *block;
+	const struct walk *walk;
+	enum stop_reason stop;
+	struct replay_memory *memory; /* what it read, and what else the case shall have */
+	const char *names;	      /* these as in struct replay_capture */
+	const struct replay_image *images;
+	uint32_t nr_images;
+};
+
+/* Keeps it as the case `name`, unless there are enough; merges its memory. */
+void replay_save_walk(struct replay_save *s, const char *name, const struct replay_walk *w);

@@ -24,7 +24,7 @@
 enum { NAMES_PATIENCE_MS = 10000 };
 
 struct stack_options {
-	const char *names;
+	const char *names, *replay_dir;
 	uint32_t max_frames;
 	struct runtime_names_options runtimes;
 	bool json, no_inlines, no_kernel, verbose, help;
@@ -52,6 +52,8 @@ static const struct option_spec stack_specs[] = {
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
+	{ 0, "replay-dir", "DIR", NULL, "keep the walks here as replay cases", OPTION_STRING,
+	  AT(replay_dir), .hidden = true },
 	{ 0, "without-bpf", NULL, NULL, "as a user who may not load BPF", OPTION_FLAG,
 	  AT(without_bpf), .hidden = true },
 	{ 0, "without-events", NULL, NULL, "as a user who may not use perf events", OPTION_FLAG,
@@ -239,6 +241,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 		.kernel = !o->no_kernel,
 		.max_frames = o->max_frames,
 		.naming = &naming,
+		.replay_dir = o->replay_dir,
 		.without_bpf = o->without_bpf,
 		.without_events = o->without_events,
 	};
