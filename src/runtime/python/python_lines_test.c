@@ -2,15 +2,14 @@
 /*
  * Line tables as each Python on this machine makes them, every instruction compared with what that
  * Python says; made-up ones for what compilers seldom make; strings of all widths.
- *
- * SONDE_PYTHONS, paths with colons between, restricts the Pythons.
  */
 #include "runtime/python/python_lines.h"
+
+#include "runtime/python/test_pythons.h"
 
 #include "test.h"
 #include "util/cleanup.h"
 
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,34 +51,14 @@ static void compare(struct table *t, unsigned int minor, const char *python, con
 	t->nr_none += !want;
 }
 
-/* N of 3.N; 0: it does not run, or is none that we know. */
-static unsigned int minor_of(const char *python)
-{
-	char command[PATH_MAX + 100];
-	unsigned int minor = 0;
-	FILE *f;
-
-	snprintf(command, sizeof(command),
-		 "'%s' -c 'import sys; print(*sys.version_info[:2])' 2>/dev/null", python);
-	f = popen(command, "r");
-	ASSERT(f);
-	if (fscanf(f, "3 %u", &minor) != 1 || minor < 6)
-		minor = 0;
-	pclose(f);
-	return minor;
-}
-
-static bool check_python(const char *python)
+static void check_python(const char *python, unsigned int minor)
 {
 	char command[2 * PATH_MAX];
 	_cleanup_free_ char *line = NULL;
 	struct table t = { 0 };
-	unsigned int minor = minor_of(python);
 	size_t room = 0;
 	FILE *f;
 
-	if (!minor)
-		return false;
 	snprintf(command, sizeof(command), "'%s' %s/tests/runtimes/python/dump_lines.py", python,
 		 test_source_root());
 	f = popen(command, "r");
@@ -93,33 +72,11 @@ static bool check_python(const char *python)
 	ASSERT_EQ(pclose(f), 0);
 	free(t.data);
 	ASSERT(t.nr_codes > 500 && t.nr_lines > 10000);
-	return true;
 }
-
-static const char *const patterns[] = { "/root/.pyenv/versions/3.*/bin/python3",
-					"/usr/bin/python3" };
 
 TEST(as_each_python_says)
 {
-	const char *only = getenv("SONDE_PYTHONS");
-	unsigned int nr = 0;
-
-	if (only) {
-		_cleanup_free_ char *copy = strdup(only);
-
-		for (char *at = copy, *path; (path = strsep(&at, ":"));)
-			nr += check_python(path);
-	}
-	for (size_t i = 0; !only && i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-		glob_t found;
-
-		if (glob(patterns[i], 0, NULL, &found))
-			continue;
-		for (size_t k = 0; k < found.gl_pathc; k++)
-			nr += check_python(found.gl_pathv[k]);
-		globfree(&found);
-	}
-	ASSERT(nr > 0);
+	ASSERT(test_pythons(check_python) > 0);
 }
 
 #define LINE(minor, first, offset, ...)                                                            \
