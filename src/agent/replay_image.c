@@ -42,7 +42,16 @@ static int attach(uint32_t runtime, uint8_t *data, size_t size, uint64_t bias, u
 	r = elf_file_open_memory(data, size, &a->elf);
 	if (!r)
 		r = ops->probe(a->elf, "a replay case", &a->dso);
-	return r ? r : ops->attach(a->dso, &a->target, a->record, &a->proc);
+	if (r)
+		return r;
+	a->dso->ops = ops;
+	r = ops->attach(a->dso, &a->target, a->record, &a->proc);
+	if (!r) {
+		a->proc->ops = ops;
+		a->proc->dso = a->dso;
+		a->proc->target = &a->target;
+	}
+	return r;
 }
 
 void replay_attached_fini(struct replay_attached *a)

@@ -47,6 +47,8 @@ static int probe(const struct elf_file *elf, const char *path, struct runtime_ds
 		if (!runtimes[id] || !runtimes[id]->probe)
 			continue;
 		r = runtimes[id]->probe(elf, path, ret);
+		if (!r)
+			(*ret)->ops = runtimes[id];
 		if (r != -ENOENT)
 			return r;
 	}
@@ -198,6 +200,9 @@ static bool update(struct runtime_instance *i, uint64_t now_ns)
 	}
 	r = ops->attach(i->dso, &i->target, record, &i->proc);
 	if (!r) {
+		i->proc->ops = ops;
+		i->proc->dso = i->dso;
+		i->proc->target = &i->target;
 		memcpy(i->record, record, sizeof(record));
 		i->again_ns = ops->refresh ? now_ns + REFRESH_NS : UINT64_MAX;
 		log_debug("process %d: attached to %s", i->pid, ops->name);
