@@ -1,16 +1,400 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The step of CPython: the frames that an eval loop runs, found from the thread's PyThreadState on.
+ *
+ * Each loop's own frames are told by where they end: from 3.10 on the loop has a struct on its
+ * stack that the thread's state leads to (3.10 to 3.12: CFrame; 3.12 on: the entry frame), so it
+ * must lie in the native frame of the loop. Where it doesn't, the loop has not begun yet or has
+ * ended already, and it has no frames; or another interpreter's thread state is the one to look at.
+ * Frames are pushed before that is known, and taken back if they turn out to be an older loop's.
+ *
+ * Facts: CPython's Include/internal/pycore_frame.h and Python/ceval.c of each version; the offsets
+ * are in the record (python_offsets.c).
+ */
 #include "bpf/prelude.bpf.h"
 #include "bpf/frames.bpf.h"
+#include "runtime/python/python_abi.h"
+
+/* Of runtime_state(). */
+enum {
+	S_STAGE,
+	S_TSTATE, /* whose frames come next; 0: none was found */
+	S_NEXT,	  /* the next loop's: its frame, or its CFrame */
+	S_FRAME,  /* the next frame of this loop */
+	S_HASH,	  /* before this loop's frames were pushed, */
+	S_COUNT,  /* nr_words and nr_frames << 32 as well */
+	S_FIRST,  /* S_NEXT when this loop was entered */
+	S_OBJECT, /* 3.10: the next frame object; S_NEXT is the CFrame */
+};
+enum {
+	STAGE_FOUND = 1 << 0,	/* the thread's state was looked for */
+	STAGE_LOOP = 1 << 1,	/* within a loop */
+	STAGE_LATER = 1 << 2,	/* a loop was passed before this one */
+	STAGE_ANOTHER = 1 << 3, /* another interpreter was tried for this loop */
+};
+
+/* Words of walk->scratch. */
+enum { TSTATE_AT = 0, FRAME_AT = 0, CFRAME_AT = 24, CODE_AT = 32, STR_AT = 72, TEXT_MAX_AT = 15 };
+_Static_assert(STR_AT + PYTHON_STR_SIZE / 8 + TEXT_MAX_AT <= SCRATCH_SIZE / 8, "scratch");
+_Static_assert(STR_AT + TEXT_MAX_AT + PYTHON_TEXT_WORDS <= SCRATCH_SIZE / 8, "scratch");
+enum { READ_MAX = 255, FIND_STEPS = 128 };
+_Static_assert(8 * CODE_AT + READ_MAX < 8 * STR_AT, "scratch");
+
+__noinline int WALK_NAME(python_find)(int another);
+__noinline int WALK_NAME(python_enter)(void);
+__noinline int WALK_NAME(python_frame)(void);
+__noinline __u64 WALK_NAME(python_str)(__u64 addr);
+
+/* The step has seen to it that it is there. The kernel allows eight functions within each other,
+ * of which the walker and the step are five: look-ups that call others are made by the step. */
+static __always_inline const struct python_record *python_record_of(const struct walk *w)
+{
+	return (const struct python_record *)w->record;
+}
+
+/* Reads `size` bytes (at most READ_MAX) to word `at` of the scratch. */
+static __always_inline int read_scratch(struct walk *w, __u32 at, __u64 addr, __u32 size)
+{
+	size &= READ_MAX;
+	barrier_var(size);
+	return read_memory(addr, &w->scratch[at], size & READ_MAX);
+}
+
+/* A word of what was read to `at`, `off` bytes from its start; of 32 bits, of 8. */
+static __always_inline __u64 word_of(const struct walk *w, __u32 at, __u32 off)
+{
+	return w->scratch[(at + (off >> 3 & 31)) & (SCRATCH_SIZE / 8 - 1)];
+}
+
+static __always_inline __u32 half_of(const struct walk *w, __u32 at, __u32 off)
+{
+	return (__u32)(word_of(w, at, off) >> 8 * (off & 4));
+}
+
+static __always_inline __u8 byte_of(const struct walk *w, __u32 at, __u32 off)
+{
+	return (__u8)(word_of(w, at, off) >> 8 * (off & 7));
+}
+
+/* Does `addr` lie in the native frame of the loop? */
+static __always_inline bool in_loop(const struct walk *w, __u64 addr)
+{
+	return addr >= w->loop_sp && addr < w->regs[ARCH_SP];
+}
+
+/* --- the thread's state ---------------------------------------------------------------------- */
+
+/* PyThreadState.thread_id is pthread_self(): on x86-64 the thread pointer itself, on aarch64 the
+ * struct pthread that ends there. */
+static __always_inline bool is_thread(const struct python_record *r, __u64 tp, __u64 id)
+{
+	return tp == id || (r->flags & PYTHON_STACK_BELOW && id && tp - id < 4096);
+}
+
+/* The thread state that was read to TSTATE_AT is the one. */
+static __always_inline void take_tstate(struct walk *w, const struct python_record *r, __u64 *s,
+					__u64 tstate)
+{
+	s[S_TSTATE] = tstate;
+	s[S_NEXT] = word_of(w, TSTATE_AT, r->ts_frame);
+	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME)
+		s[S_OBJECT] = word_of(w, TSTATE_AT, r->ts_frame_object);
+}
+
+/*
+ * Finds the state of the thread; `another`: one of another interpreter than S_TSTATE's, that runs
+ * the current loop as far as can be told. 1: found.
+ */
+__noinline int WALK_NAME(python_find)(int another)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	__u64 *s, tp, at, interp = 0, tstate = 0, not_interp = 0;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	r = python_record_of(w);
+	s = runtime_state(w, RUNTIME_PYTHON);
+	tp = walk_thread_pointer(w);
+	if (!tp)
+		return 0;
+	if (!another && r->tls) {
+		if (read_word(tp + (__s64)r->tls, &tstate))
+			tstate = 0;
+		if (r->tls_2 != -1 && tstate && read_word(tstate + (__s64)r->tls_2, &tstate))
+			tstate = 0;
+		if (tstate && !read_scratch(w, TSTATE_AT, tstate, r->ts_size) &&
+		    is_thread(r, tp, word_of(w, TSTATE_AT, r->ts_thread_id))) {
+			take_tstate(w, r, s, tstate);
+			return 1;
+		}
+		tstate = 0;
+	}
+	if (another && s[S_TSTATE])
+		read_word(s[S_TSTATE] + r->ts_interp, &not_interp);
+	at = r->interpreters;
+	for (i = 0; i < FIND_STEPS; i++) {
+		if (!tstate) {
+			/* The next interpreter, and its first thread. */
+			if (read_word(at, &interp) || !interp)
+				return 0;
+			at = interp + r->interp_next;
+			if (interp == not_interp)
+				continue;
+			if (read_word(interp + r->interp_threads, &tstate))
+				return 0;
+			continue;
+		}
+		if (read_scratch(w, TSTATE_AT, tstate, r->ts_size))
+			return 0;
+		if (is_thread(r, tp, word_of(w, TSTATE_AT, r->ts_thread_id)) &&
+		    (!another || r->frames == PYTHON_ENTRY || r->frames == PYTHON_FRAME_OBJECTS ||
+		     in_loop(w, word_of(w, TSTATE_AT, r->ts_frame))) &&
+		    (!another || word_of(w, TSTATE_AT, r->ts_frame))) {
+			take_tstate(w, r, s, tstate);
+			return 1;
+		}
+		tstate = word_of(w, TSTATE_AT, r->ts_next);
+	}
+	return 0;
+}
+
+/* --- one loop -------------------------------------------------------------------------------- */
+
+/* The loop's frames end here; `next` is what the next one begins with. */
+static __always_inline int leave(struct walk *w, __u64 *s, __u64 next)
+{
+	s[S_NEXT] = next;
+	s[S_STAGE] = (s[S_STAGE] | STAGE_LATER) & ~(__u64)(STAGE_LOOP | STAGE_ANOTHER);
+	return walk_native(w);
+}
+
+/* So, with a note in place of (further) frames. */
+static __always_inline int leave_note(struct walk *w, __u64 *s, __u64 next, enum frame_note note)
+{
+	int stop = push_note(w, RUNTIME_PYTHON, note);
+
+	return stop ? stop : leave(w, s, next);
+}
+
+/* Takes back what this loop has pushed. */
+static __always_inline void take_back(struct walk *w, const __u64 *s)
+{
+	w->hash = s[S_HASH];
+	w->full.nr_words = (__u16)s[S_COUNT];
+	w->nr_frames = (__u32)(s[S_COUNT] >> 32);
+}
+
+/*
+ * What comes next belongs to no frame of this loop. A thread that runs several interpreters has a
+ * state in each: try another. If there is none, the innermost loop is about to begin or to end,
+ * which is nothing to be said.
+ */
+static __always_inline int not_this_loop(struct walk *w, __u64 *s)
+{
+	__u64 first = s[S_FIRST];
+
+	take_back(w, s);
+	s[S_STAGE] &= ~(__u64)STAGE_LOOP;
+	if (!(s[S_STAGE] & STAGE_ANOTHER)) {
+		s[S_STAGE] |= STAGE_ANOTHER;
+		if (WALK_NAME(python_find)(1))
+			return STOP_NONE; /* it is entered again */
+	}
+	if (s[S_STAGE] & STAGE_LATER)
+		return leave_note(w, s, first, FRAME_NOTE_MISMATCH);
+	return leave(w, s, first);
+}
+
+/* Enters the loop whose native frame was just left. */
+__noinline int WALK_NAME(python_enter)(void)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	__u64 *s;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = python_record_of(w);
+	s = runtime_state(w, RUNTIME_PYTHON);
+	if (!(s[S_STAGE] & STAGE_FOUND)) {
+		s[S_STAGE] |= STAGE_FOUND;
+		s[S_TSTATE] = 0;
+		WALK_NAME(python_find)(0);
+	}
+	if (!s[S_TSTATE])
+		return leave_note(w, s, 0, FRAME_NOTE_NO_THREAD_STATE);
+	if (!(s[S_STAGE] & STAGE_ANOTHER))
+		s[S_FIRST] = s[S_NEXT];
+	s[S_HASH] = w->hash;
+	s[S_COUNT] = w->full.nr_words | (__u64)w->nr_frames << 32;
+	s[S_STAGE] |= STAGE_LOOP;
+	if (!s[S_NEXT])
+		return not_this_loop(w, s);
+	s[S_FRAME] = s[S_NEXT];
+	if (r->frames == PYTHON_CFRAME || r->frames == PYTHON_FRAME_OBJECTS_CFRAME) {
+		if (!in_loop(w, s[S_NEXT]))
+			return not_this_loop(w, s);
+		if (read_scratch(w, CFRAME_AT, s[S_NEXT], 24))
+			return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+		s[S_NEXT] = word_of(w, CFRAME_AT, r->cframe_previous);
+		s[S_FRAME] = r->frames == PYTHON_CFRAME ? word_of(w, CFRAME_AT, r->cframe_current)
+							: s[S_OBJECT];
+	}
+	return STOP_NONE; /* the step is called again */
+}
+
+/* Hash of the text of the str at `addr`; 0: it can't be read. */
+__noinline __u64 WALK_NAME(python_str)(__u64 addr)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	__u32 flags, at, size, first;
+	__u64 length;
+
+	if (!w)
+		return 0;
+	r = python_record_of(w);
+	if (read_memory(addr, &w->scratch[STR_AT], PYTHON_STR_SIZE)) {
+		/* It may be short, and the page behind it missing. */
+		first = 4096 - (addr & 4095);
+		if (first >= PYTHON_STR_SIZE)
+			return 0;
+		first &= 127;
+		barrier_var(first);
+		if (read_memory(addr, &w->scratch[STR_AT], first & 127))
+			return 0;
+	}
+	length = word_of(w, STR_AT, r->str_length);
+	flags = half_of(w, STR_AT, r->str_state) >> (r->str_shift & 31);
+	at = flags & PYTHON_STR_ASCII ? r->str_ascii : r->str_compact;
+	size = python_text_size(length, flags, at);
+	at = at >> 3 & TEXT_MAX_AT;
+	barrier_var(at);
+	return python_text(length, &w->scratch[STR_AT + (at & TEXT_MAX_AT)], size);
+}
+
+/* Where in its code the frame that was read is, in bytes; ~0: before the first instruction. The
+ * code object was read too. Negative: it has not begun what its function's lines say. */
+static __always_inline __s64 instruction(struct walk *w, const struct python_record *r, __u64 code)
+{
+	__u64 start = code + r->co_code, instr = word_of(w, FRAME_AT, r->f_instr);
+	__u32 lasti = half_of(w, FRAME_AT, r->f_instr), copy;
+
+	if (!(r->flags & PYTHON_INSTR_PTR))
+		return r->flags & PYTHON_LASTI_IN_UNITS && lasti != ~0u ? 2 * lasti : lasti;
+	copy = r->f_tlbc ? half_of(w, FRAME_AT, r->f_tlbc) : 0;
+	/* A thread's own copy of the instructions: struct _PyCodeArray is its size, then pointers.
+	 */
+	if (copy && read_word(word_of(w, CODE_AT, r->co_tlbc) + 8 + 8 * (__u64)copy, &start))
+		return ~0u;
+	instr -= start;
+	/* See _PyFrame_IsIncomplete(). */
+	if (byte_of(w, FRAME_AT, r->f_owner) != r->owner_generator &&
+	    (__s64)instr < 2 * (__s64)half_of(w, CODE_AT, r->co_firsttraceable))
+		return -1;
+	return instr < 1u << 31 ? (__s64)instr : ~0u;
+}
+
+enum { SKIPPED = -1, NONSENSE = -2 };
+
+/*
+ * Pushes the frame that was read to FRAME_AT: 0, or a stop reason. SKIPPED: it is no function of
+ * Python's, or has not begun. NONSENSE: it is no frame.
+ */
+static __always_inline int push(struct walk *w, const struct python_record *r)
+{
+	struct python_identity id;
+	__u64 code;
+	__s64 lasti;
+
+	code = word_of(w, FRAME_AT, r->f_code);
+	if (r->flags & PYTHON_EXECUTABLE)
+		code &= ~7ull;
+	if (read_scratch(w, CODE_AT, code, r->co_size))
+		return NONSENSE;
+	if (word_of(w, CODE_AT, r->co_type) != r->code_type)
+		return r->flags & PYTHON_EXECUTABLE ? SKIPPED : NONSENSE;
+	lasti = instruction(w, r, code);
+	if (lasti < 0)
+		return SKIPPED;
+	id.filename = word_of(w, CODE_AT, r->co_filename);
+	id.name = word_of(w, CODE_AT, r->co_name);
+	id.linetable = word_of(w, CODE_AT, r->co_linetable);
+	id.firstlineno = half_of(w, CODE_AT, r->co_firstlineno);
+	id.version = r->co_version ? half_of(w, CODE_AT, r->co_version) : 0;
+	id.name_text = 0;
+	id.filename_text = 0;
+	if (!id.version) {
+		id.name_text = WALK_NAME(python_str)(id.name);
+		id.filename_text = WALK_NAME(python_str)(id.filename);
+	}
+	return push_frame_2(w, RUNTIME_PYTHON, code,
+			    PYTHON_WORD1(python_cookie(&id), (__u32)lasti));
+}
+
+/* The next frame of the loop: pushes it, and leaves the loop if it was the last. */
+__noinline int WALK_NAME(python_frame)(void)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	__u64 *s, frame, previous, cframe[3];
+	bool objects;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = python_record_of(w);
+	s = runtime_state(w, RUNTIME_PYTHON);
+	frame = s[S_FRAME];
+	if (!frame)
+		return not_this_loop(w, s);
+	if (read_scratch(w, FRAME_AT, frame, r->f_size))
+		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+	previous = word_of(w, FRAME_AT, r->f_previous);
+	objects = r->frames == PYTHON_FRAME_OBJECTS || r->frames == PYTHON_FRAME_OBJECTS_CFRAME;
+	if (!objects && !r->f_entry && byte_of(w, FRAME_AT, r->f_owner) >= r->owner_entry) {
+		/* The entry frame. It has a thread's frames behind it, also if it is the first. */
+		if (!in_loop(w, frame))
+			return not_this_loop(w, s);
+		return leave(w, s, r->frames == PYTHON_ENTRY ? previous : s[S_NEXT]);
+	}
+	stop = push(w, r);
+	if (stop > 0)
+		return stop;
+	if (stop == NONSENSE)
+		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+	if (r->frames == PYTHON_FRAME_OBJECTS)
+		return leave(w, s, previous);
+	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME) {
+		s[S_OBJECT] = previous;
+		return leave(w, s, s[S_NEXT]);
+	}
+	s[S_FRAME] = previous;
+	if (!r->f_entry || !byte_of(w, FRAME_AT, r->f_entry))
+		return STOP_NONE;
+	/* 3.11: the loop's last frame. It was called by what the CFrame before this one runs; else
+	 * this one had not been filled in yet. */
+	if (read_memory(s[S_NEXT], cframe, sizeof(cframe)))
+		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+	if (cframe[r->cframe_current / 8 & 1] != previous)
+		return not_this_loop(w, s);
+	return leave(w, s, s[S_NEXT]);
+}
 
 STEP(python)
 {
 	struct walk *w = current_walk();
-	int stop;
+	__u64 *s;
 
 	if (!w)
 		return STOP_INTERNAL;
 	if (w->entry == ENTRY_CODE)
 		return STOP_RUNTIME_UNKNOWN;
-	stop = push_note(w, RUNTIME_PYTHON, FRAME_NOTE_NOT_READY);
-	return stop ? stop : walk_native(w);
+	s = runtime_state(w, RUNTIME_PYTHON);
+	/* Of a copied stack, where the thread is by now would be told. */
+	if (w->late || !runtime_record(w, RUNTIME_PYTHON, struct python_record))
+		return leave_note(w, s, 0, FRAME_NOTE_NOT_READY);
+	return s[S_STAGE] & STAGE_LOOP ? WALK_NAME(python_frame)() : WALK_NAME(python_enter)();
 }

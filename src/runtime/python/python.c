@@ -1,14 +1,354 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/runtime.h"
+/*
+ * CPython: the runtime's operations. What a file tells is in python_file.c, offsets are in
+ * python_offsets.c, names in python_names.c, the walker's step is python.bpf.c.
+ */
+#include "runtime/python/python_file.h"
+#include "runtime/python/python_names.h"
+#include "runtime/python/python_offsets.h"
 
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <elf.h>
 #include <errno.h>
+#include <string.h>
+
+enum {
+	THREADS_LOOKED_AT = 8,
+	/* Where the C library keeps a thread's values is within so many bytes of its struct
+	 * pthread; static thread-local storage lies below it (x86-64). */
+	PTHREAD_SIZE = 4096,
+	TLS_SIZE = 8192,
+	TSD_KEYS_MAX = 128,
+	HEAD_OFFSETS = 128, /* of _PyRuntime: the list of interpreters is there */
+};
+
+struct python_proc {
+	struct runtime_proc rp;
+	struct python_record record;
+	struct python_layout layout;
+	struct python_names *names;
+};
+
+/* --- the lists of threads -------------------------------------------------------------------- */
+
+static int read_u64(const struct runtime_target *t, uint64_t addr, uint64_t *ret)
+{
+	return runtime_read(t, addr, ret, sizeof(*ret));
+}
+
+/* The first thread of the interpreter at `interp`, if it is one: its threads say so. */
+static int first_thread(const struct runtime_target *t, const struct python_record *r,
+			uint64_t interp, uint64_t *ret)
+{
+	uint64_t tstate, back;
+
+	if (read_u64(t, interp + r->interp_threads, &tstate))
+		return -EINVAL;
+	if (!tstate)
+		return -EAGAIN;
+	if (read_u64(t, tstate + r->ts_interp, &back) || back != interp)
+		return -EINVAL;
+	*ret = tstate;
+	return 0;
+}
+
+/*
+ * Checks r->interpreters, the address of the pointer to the first one. -EAGAIN: there is none yet;
+ * -EINVAL: it is something else.
+ */
+static int check_interpreters(const struct runtime_target *t, const struct python_record *r,
+			      uint64_t *ret)
+{
+	uint64_t interp;
+	int error = read_u64(t, r->interpreters, &interp);
+
+	if (error)
+		return error;
+	return interp ? first_thread(t, r, interp, ret) : -EAGAIN;
+}
+
+static int find_interpreters(const struct runtime_target *t, uint64_t runtime,
+			     struct python_record *r, uint64_t *ret)
+{
+	int error = check_interpreters(t, r, ret);
+
+	if (error != -EINVAL || r->minor >= 13 || !runtime)
+		return error;
+	/* Another build of this version: look around. */
+	for (uint64_t at = 0; at < HEAD_OFFSETS; at += 8) {
+		struct python_record other = *r;
+
+		other.interpreters = runtime + at;
+		if (!check_interpreters(t, &other, ret)) {
+			*r = other;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* --- from the thread pointer to the thread's state ------------------------------------------- */
+
+struct thread {
+	uint64_t tstate, pthread;
+};
+
+static size_t read_threads(const struct runtime_target *t, const struct python_record *r,
+			   uint64_t tstate, struct thread threads[static THREADS_LOOKED_AT])
+{
+	size_t nr = 0;
+
+	while (tstate && nr < THREADS_LOOKED_AT) {
+		threads[nr].tstate = tstate;
+		if (read_u64(t, tstate + r->ts_thread_id, &threads[nr].pthread) ||
+		    read_u64(t, tstate + r->ts_next, &tstate))
+			break;
+		if (threads[nr].pthread)
+			nr++;
+	}
+	return nr;
+}
+
+/* How many of the threads' states lie where these offsets say, or would if they were set. */
+static size_t confirmed(const struct runtime_target *t, const struct thread *threads, size_t nr,
+			int64_t tls, int64_t tls_2)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t word;
+
+		if (read_u64(t, threads[i].pthread + (uint64_t)tls, &word))
+			continue;
+		if (tls_2 != -1 && (!word || read_u64(t, word + (uint64_t)tls_2, &word)))
+			continue;
+		n += word == threads[i].tstate;
+	}
+	return n;
+}
+
+struct tls {
+	int64_t off, off_2;
+	size_t threads; /* that confirm it */
+};
+
+static void better(const struct runtime_target *t, const struct thread *threads, size_t nr,
+		   int64_t off, int64_t off_2, struct tls *best)
+{
+	size_t n = confirmed(t, threads, nr, off, off_2);
+
+	if (n > best->threads)
+		*best = (struct tls){ off, off_2, n };
+}
+
+/*
+ * Since its first version CPython keeps each thread's state also where pthread_getspecific() finds
+ * it (up to 3.11 or so; then thread-local variables), even while it has not the GIL. Where that is
+ * depends on the C library and the key, but it is the same distance from each thread's struct
+ * pthread, whose address is the state's thread_id: look for it there. glibc: { sequence number,
+ * value } in struct pthread; musl: a pointer in it to an array of values; thread-local variables:
+ * below it.
+ */
+static void find_tls(const struct runtime_target *t, struct python_record *r, uint64_t tstate)
+{
+	struct thread threads[THREADS_LOOKED_AT];
+	size_t nr = read_threads(t, r, tstate, threads);
+	_cleanup_free_ uint64_t *words = NULL;
+	struct tls best = { 0 };
+	enum { WORDS = PTHREAD_SIZE / 8, BELOW = TLS_SIZE / 8 };
+
+	/* On aarch64 the thread pointer's distance from struct pthread is not known. */
+	if (t->machine != EM_X86_64 || !nr)
+		return;
+	words = malloc(TLS_SIZE + PTHREAD_SIZE);
+	if (!words)
+		return;
+	for (size_t n = 0; n < nr && !best.threads; n++) {
+		uint64_t base = threads[n].pthread;
+		size_t have = PTHREAD_SIZE;
+
+		while (have && runtime_read(t, base, words, have))
+			have /= 2;
+		for (size_t i = 1; i < have / 8; i++)
+			if (words[i] == threads[n].tstate && words[i - 1] && words[i - 1] < 1 << 20)
+				better(t, threads, nr, (int64_t)(8 * i), -1, &best);
+		for (size_t i = 0; i < have / 8 && i < 64 && !best.threads; i++) {
+			uint64_t array[TSD_KEYS_MAX];
+
+			if (!words[i] || words[i] & 7 ||
+			    runtime_read(t, words[i], array, sizeof(array)))
+				continue;
+			for (size_t k = 0; k < TSD_KEYS_MAX; k++)
+				if (array[k] == threads[n].tstate)
+					better(t, threads, nr, (int64_t)(8 * i), (int64_t)(8 * k),
+					       &best);
+		}
+		if (best.threads || runtime_read(t, base - TLS_SIZE, words, TLS_SIZE))
+			continue;
+		for (size_t i = 0; i < BELOW; i++)
+			if (words[i] == threads[n].tstate)
+				better(t, threads, nr, (int64_t)(8 * i) - TLS_SIZE, -1, &best);
+	}
+	if (!best.threads)
+		return;
+	r->tls = (int32_t)best.off;
+	r->tls_2 = (int32_t)best.off_2;
+}
+
+/* --- attach ---------------------------------------------------------------------------------- */
+
+static int fill_record(const struct python_dso *dso, const struct runtime_target *t,
+		       struct python_proc *p)
+{
+	uint8_t offsets[PYTHON_DEBUG_OFFSETS_SIZE];
+	int r;
+
+	if (dso->minor < 13)
+		return python_offsets_of(dso->minor, &p->record, &p->layout);
+	r = runtime_read(t, dso->runtime + t->bias, offsets, sizeof(offsets));
+	if (r)
+		return r;
+	r = python_offsets_parse(offsets, sizeof(offsets), &p->record, &p->layout);
+	/* They are initialised data: there from the start. */
+	return r == -EINVAL ? -ENOTSUP : r;
+}
+
+/* Up to 3.12: does the type of code objects have the name and the size that the version's has? */
+static bool check_code_type(const struct runtime_target *t, const struct python_record *r)
+{
+	static const uint8_t sizes[] = {
+		[6] = 144, [7] = 144, [8] = 176, [9] = 176, [10] = 176, [11] = 184, [12] = 192
+	};
+	uint64_t words[2]; /* tp_name, tp_basicsize */
+	char name[5];
+
+	if (r->minor >= 13)
+		return true;
+	return !runtime_read(t, r->code_type + 24, words, sizeof(words)) &&
+	       !runtime_read(t, words[0], name, sizeof(name)) && !memcmp(name, "code", 5) &&
+	       words[1] == sizes[r->minor];
+}
+
+static void python_detach(struct runtime_proc *rp)
+{
+	struct python_proc *p = (struct python_proc *)rp;
+
+	if (!p)
+		return;
+	vec_free(&p->rp.code);
+	python_names_free(p->names);
+	free(p);
+}
+
+static void python_proc_free_p(struct python_proc **p)
+{
+	if (*p)
+		python_detach(&(*p)->rp);
+}
+
+static int not_supported(const struct python_dso *dso, const struct runtime_target *t,
+			 const char *why)
+{
+	log_warn("process %d: CPython 3.%u: %s: its frames are not shown", t->pid, dso->minor, why);
+	return -ENOTSUP;
+}
+
+static int python_attach(const struct runtime_dso *base, const struct runtime_target *t,
+			 void *record, struct runtime_proc **ret)
+{
+	const struct python_dso *dso = (const struct python_dso *)base;
+	_cleanup_(python_proc_free_p) struct python_proc *p = calloc(1, sizeof(*p));
+	struct python_record *rec;
+	uint64_t tstate;
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->rp = (struct runtime_proc){ .ops = base->ops, .dso = base, .target = t };
+	r = fill_record(dso, t, p);
+	if (r == -ENOTSUP)
+		return not_supported(dso, t, "its debug offsets are not known");
+	if (r)
+		return r;
+	rec = &p->record;
+	if (dso->minor >= 13)
+		rec->interpreters += dso->runtime + t->bias;
+	else if (dso->runtime)
+		rec->interpreters = dso->runtime + t->bias +
+				    (rec->minor == 7	? 24
+				     : rec->minor <= 10 ? 32
+							: 40);
+	else
+		rec->interpreters = dso->interpreters + t->bias;
+	rec->code_type = dso->code_type + t->bias;
+	rec->tls_2 = -1;
+	if (t->machine == EM_AARCH64)
+		rec->flags |= PYTHON_STACK_BELOW;
+	if (!check_code_type(t, rec))
+		return not_supported(dso, t, "code objects are not as that version has them");
+	r = find_interpreters(t, dso->runtime ? dso->runtime + t->bias : 0, rec, &tstate);
+	if (r == -EINVAL)
+		return not_supported(dso, t, "its threads are not where that version has them");
+	if (r)
+		return r;
+	find_tls(t, rec, tstate);
+	r = python_names_new(t, rec, &p->layout, &p->names);
+	if (r)
+		return r;
+	memcpy(record, rec, sizeof(*rec));
+	*ret = &TAKE_PTR(p)->rp;
+	return 0;
+}
+
+static int python_refresh(struct runtime_proc *rp, void *record)
+{
+	struct python_proc *p = (struct python_proc *)rp;
+	uint64_t tstate;
+
+	if (p->record.tls || check_interpreters(rp->target, &p->record, &tstate))
+		return 0;
+	find_tls(rp->target, &p->record, tstate);
+	if (!p->record.tls)
+		return 0;
+	memcpy(record, &p->record, sizeof(p->record));
+	return 1;
+}
+
+static int python_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t nr,
+			    const struct runtime_sink *sink)
+{
+	return python_names_symbolize(((struct python_proc *)rp)->names, words, nr, sink);
+}
+
+/* --- probe ----------------------------------------------------------------------------------- */
 
 static int python_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
-	(void)elf;
-	(void)path;
-	(void)ret;
-	return -ENOENT;
+	struct python_layout layout;
+	struct python_record record;
+	struct python_dso *dso;
+	int r = python_file_read(elf, &dso);
+
+	if (!r && dso->minor < 13 && python_offsets_of(dso->minor, &record, &layout)) {
+		python_file_free(dso);
+		r = -ENOTSUP;
+	}
+	if (r == -ENOTSUP)
+		log_warn("%s: a CPython of a version or a build that is not supported: its frames "
+			 "are shown as native ones",
+			 path);
+	if (r)
+		return r;
+	dso->dso.ops = runtimes[RUNTIME_PYTHON];
+	*ret = &dso->dso;
+	return 0;
+}
+
+static void python_dso_free(struct runtime_dso *dso)
+{
+	python_file_free((struct python_dso *)dso);
 }
 
 const struct runtime_ops python_runtime = {
@@ -16,5 +356,11 @@ const struct runtime_ops python_runtime = {
 	.id = RUNTIME_PYTHON,
 	.label = "cpython",
 	.language = "Python",
+	.record_size = sizeof(struct python_record),
 	.probe = python_probe,
+	.dso_free = python_dso_free,
+	.attach = python_attach,
+	.refresh = python_refresh,
+	.detach = python_detach,
+	.symbolize = python_symbolize,
 };

@@ -30,9 +30,9 @@ enum {
 };
 
 enum {
-	PYTHON_CODE_3_10 = 1 << 0,   /* lasti counts instructions of 2 bytes */
-	PYTHON_INSTR_PTR = 1 << 1,   /* the frame has a pointer into the code, not a number */
-	PYTHON_EXECUTABLE = 1 << 2,  /* what runs may be no code object; low bits are tags */
+	PYTHON_LASTI_IN_UNITS = 1 << 0, /* lasti counts instructions of 2 bytes */
+	PYTHON_INSTR_PTR = 1 << 1,	/* the frame has a pointer into the code, not a number */
+	PYTHON_EXECUTABLE = 1 << 2,	/* what runs may be no code object; low bits are tags */
 	PYTHON_STACK_BELOW = 1 << 3, /* struct pthread begins below the thread pointer (aarch64) */
 };
 
@@ -54,12 +54,13 @@ struct python_record {
 	__u16 ts_frame_object; /* 3.10: frame */
 	__u16 cframe_current, cframe_previous;
 	__u16 f_previous, f_code, f_instr;
-	__u16 f_owner;	       /* 3.11: is_entry; 3.6 to 3.9: f_executing */
+	__u16 f_owner;	       /* 3.6 to 3.9: f_executing; 3.10: f_state */
+	__u16 f_entry;	       /* 3.11: is_entry; else 0 */
 	__u16 f_tlbc;	       /* 0: none */
 	__u16 ts_size, f_size; /* to be read */
 	/* Code objects: type, identity, instructions. */
 	__u16 co_type;
-	__u16 co_size; /* to be read; up to co_code at least */
+	__u16 co_size; /* to be read */
 	__u16 co_filename, co_name /* or co_qualname */, co_linetable;
 	__u16 co_firstlineno, co_version /* 0: none */, co_firsttraceable /* 0: none */;
 	__u16 co_code; /* the first instruction (3.11+) */
@@ -69,7 +70,7 @@ struct python_record {
 	__u16 trampoline_call; /* offset of the call's return address in it; 0: none */
 	__u16 trampoline_size;
 	__u8 str_shift; /* of the flags in a str's state: see python_text_size() */
-	__u8 pad_[3];
+	__u8 pad_[1];
 };
 _Static_assert(sizeof(struct python_record) == 104, "python_record is read from the arena");
 

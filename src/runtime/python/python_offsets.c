@@ -2,7 +2,252 @@
 #include "runtime/python/python_offsets.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+
+/*
+ * 3.6 to 3.12, as the headers of 3.6.15, 3.7.16, 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1 have
+ * it. Within a minor version these structures do not change.
+ */
+static const struct version {
+	uint8_t minor, frames, flags;
+	uint8_t ts_thread_id, ts_frame;
+	uint8_t interp_threads;
+	uint8_t f_previous, f_code, f_instr, f_owner, f_entry;
+	uint8_t co_firsttraceable, co_version;
+} versions[] = {
+	{ 6, PYTHON_FRAME_OBJECTS, 0, 152, 24, 8, 24, 32, 120, 132, 0, 0, 0 },
+	{ 7, PYTHON_FRAME_OBJECTS, 0, 176, 24, 8, 24, 32, 104, 116, 0, 0, 0 },
+	{ 8, PYTHON_FRAME_OBJECTS, 0, 176, 24, 8, 24, 32, 104, 116, 0, 0, 0 },
+	{ 9, PYTHON_FRAME_OBJECTS, 0, 176, 24, 8, 24, 32, 104, 116, 0, 0, 0 },
+	{ 10, PYTHON_FRAME_OBJECTS_CFRAME, PYTHON_LASTI_IN_UNITS, 176, 48, 8, 24, 32, 96, 108, 0, 0,
+	  0 },
+	{ 11, PYTHON_CFRAME, PYTHON_INSTR_PTR, 152, 56, 16, 48, 32, 56, 69, 68, 168, 0 },
+	{ 12, PYTHON_CFRAME, PYTHON_INSTR_PTR, 136, 56, 72, 8, 0, 56, 70, 0, 176, 92 },
+};
+
+static struct python_layout layout_of(unsigned int minor)
+{
+	struct python_layout l = {
+		.minor = (uint8_t)minor,
+		.str_length = 16,
+		.str_state = 32,
+		.str_ascii = minor >= 12 ? 40 : 48,   /* 3.12 has no wstr ... */
+		.str_compact = minor >= 12 ? 56 : 72, /* ... and no wstr_length */
+		.bytes_length = 16,
+		.bytes_data = 32,
+	};
+
+	if (minor >= 11) {
+		l.co_firstlineno = minor == 11 ? 72 : 68;
+		l.co_filename = 112;
+		l.co_name = 120;
+		l.co_qualname = 128;
+		l.co_linetable = 136;
+	} else if (minor >= 8) {
+		l.co_firstlineno = 40;
+		l.co_filename = 104;
+		l.co_name = 112;
+		l.co_linetable = 120;
+	} else {
+		l.co_firstlineno = 36;
+		l.co_filename = 96;
+		l.co_name = 104;
+		l.co_linetable = 112;
+	}
+	l.code_size = (uint16_t)(l.co_linetable + 8);
+	return l;
+}
+
+/* Sizes to read, from what is read of them. */
+static void set_sizes(struct python_record *r)
+{
+	uint16_t ends[] = { r->co_firstlineno + 4, r->co_version + 4, r->co_firsttraceable + 4,
+			    r->co_linetable + 8, r->co_tlbc ? r->co_tlbc + 8 : 0 };
+
+	r->ts_size = (uint16_t)(r->ts_thread_id + 8);
+	r->f_size =
+		(uint16_t)((r->f_owner > r->f_instr + 7 ? r->f_owner + 1 : r->f_instr + 8) + 7) &
+		~7;
+	r->co_size = 0;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (ends[i] > r->co_size)
+			r->co_size = (uint16_t)(ends[i] + 7) & ~7;
+}
+
+static void from_layout(const struct python_layout *l, struct python_record *r)
+{
+	r->minor = l->minor;
+	r->co_filename = l->co_filename;
+	r->co_name = l->co_qualname ? l->co_qualname : l->co_name;
+	r->co_linetable = l->co_linetable;
+	r->co_firstlineno = l->co_firstlineno;
+	r->str_length = l->str_length;
+	r->str_state = l->str_state;
+	r->str_ascii = l->str_ascii;
+	r->str_compact = l->str_compact;
+	r->str_shift = l->free_threaded ? 8 : 2;
+}
+
+int python_offsets_of(unsigned int minor, struct python_record *record,
+		      struct python_layout *layout)
+{
+	const struct version *v = versions;
+	const struct version *end = versions + sizeof(versions) / sizeof(versions[0]);
+	struct python_record r = { 0 };
+	struct python_layout l;
+
+	while (v < end && v->minor != minor)
+		v++;
+	if (v == end)
+		return -ENOTSUP;
+	l = layout_of(minor);
+	from_layout(&l, &r);
+	r.frames = v->frames;
+	r.flags = v->flags;
+	r.interp_threads = v->interp_threads;
+	r.ts_next = 8;
+	r.ts_interp = 16;
+	r.ts_thread_id = v->ts_thread_id;
+	r.ts_frame = v->ts_frame;
+	r.ts_frame_object = 24;
+	r.cframe_current = minor == 11 ? 8 : 0;
+	r.cframe_previous = minor == 11 ? 16 : 8;
+	r.f_previous = v->f_previous;
+	r.f_code = v->f_code;
+	r.f_instr = v->f_instr;
+	r.f_owner = v->f_owner;
+	r.f_entry = v->f_entry;
+	r.owner_generator = 1;
+	r.owner_entry = 3;
+	r.co_type = 8;
+	r.co_firsttraceable = v->co_firsttraceable;
+	r.co_version = v->co_version;
+	r.co_code = minor == 11 ? 184 : minor == 12 ? 192 : 0;
+	set_sizes(&r);
+	*record = r;
+	*layout = l;
+	return 0;
+}
+
+/*
+ * Which word of the debug offsets begins what, by version: struct _Py_DebugOffsets of 3.13.0,
+ * 3.14 and 3.15.
+ */
+static const struct debug_version {
+	uint8_t minor;
+	uint8_t thread, thread_id, frame, code, object, bytes, str;
+	uint8_t words;
+} debug_versions[] = {
+	{ 13, 19, 24, 28, 34, 44, 64, 67, 71 },
+	{ 14, 22, 27, 31, 39, 50, 74, 77, 81 },
+	{ 15, 22, 30, 39, 47, 58, 86, 89, 94 },
+};
+enum {
+	DEBUG_VERSION = 1,
+	DEBUG_FREE_THREADED = 2,
+	DEBUG_INTERPRETERS = 5,
+	DEBUG_INTERP = 6,
+	DEBUG_WORDS_MAX = PYTHON_DEBUG_OFFSETS_SIZE / 8,
+};
+
+/* No offset of ours is near these; one that is would lead the step out of what it reads. */
+static bool sensible(const struct python_record *r, const struct python_layout *l)
+{
+	return r->ts_next < 64 && r->ts_interp < 64 && r->ts_frame < 512 &&
+	       r->ts_thread_id > r->ts_frame && r->ts_thread_id < 512 && r->f_previous < 64 &&
+	       r->f_code < 64 && r->f_instr < 96 && r->f_owner < 112 && r->co_type < 32 &&
+	       r->co_size <= PYTHON_CODE_SIZE_MAX && r->co_size > 64 && r->co_code < 512 &&
+	       r->str_length < 32 && r->str_state < 64 && r->str_ascii < 64 &&
+	       l->bytes_length < 64 && l->bytes_data < 64 && !(r->ts_next & 7) &&
+	       !(r->ts_interp & 7) && !(r->ts_frame & 7) && !(r->ts_thread_id & 7) &&
+	       !(r->f_previous & 7) && !(r->f_code & 7) && !(r->f_instr & 7) && !(r->co_type & 7) &&
+	       !(r->co_filename & 7) && !(r->co_name & 7) && !(r->co_linetable & 7) &&
+	       !(r->co_firstlineno & 3) && !(r->co_version & 3) && !(r->co_firsttraceable & 3) &&
+	       !(r->str_length & 7) && !(r->str_state & 3) && !(r->str_ascii & 7) &&
+	       r->interp_next < 1 << 24 && r->interp_threads < 1 << 24;
+}
+
+/* The words are 64 bits wide, what they say has at most 16. */
+static void from_debug_words(const uint64_t *w, const struct debug_version *v,
+			     struct python_record *r, struct python_layout *l)
+{
+	const uint64_t *ts = w + v->thread, *f = w + v->frame, *co = w + v->code;
+
+	l->minor = v->minor;
+	l->free_threaded = !!w[DEBUG_FREE_THREADED];
+	l->co_filename = (uint16_t)co[1];
+	l->co_name = (uint16_t)co[2];
+	l->co_qualname = (uint16_t)co[3];
+	l->co_linetable = (uint16_t)co[4];
+	l->co_firstlineno = (uint16_t)co[5];
+	l->str_state = (uint16_t)w[v->str + 1];
+	l->str_length = (uint16_t)w[v->str + 2];
+	l->str_ascii = (uint16_t)w[v->str + 3];
+	l->str_compact = (uint16_t)(l->str_ascii + 16); /* utf8_length, utf8 */
+	l->bytes_length = (uint16_t)w[v->bytes + 1];
+	l->bytes_data = (uint16_t)w[v->bytes + 2];
+	from_layout(l, r);
+	r->frames = PYTHON_ENTRY;
+	r->flags = PYTHON_INSTR_PTR | PYTHON_EXECUTABLE;
+	r->interp_next = (uint32_t)w[DEBUG_INTERP + 2];
+	r->interp_threads = (uint32_t)w[DEBUG_INTERP + 3];
+	r->ts_next = (uint16_t)ts[2];
+	r->ts_interp = (uint16_t)ts[3];
+	r->ts_frame = (uint16_t)ts[4];
+	r->ts_thread_id = (uint16_t)w[v->thread_id];
+	r->f_previous = (uint16_t)f[1];
+	r->f_code = (uint16_t)f[2];
+	r->f_instr = (uint16_t)f[3];
+	r->f_owner = (uint16_t)f[5];
+	r->owner_generator = 1;
+	r->owner_entry = 3;
+	r->co_type = (uint16_t)w[v->object + 1];
+	r->co_code = (uint16_t)co[9];
+	if (l->free_threaded && v->minor >= 14) {
+		r->f_tlbc = (uint16_t)f[7];
+		r->co_tlbc = (uint16_t)co[10];
+	}
+	/* Not among them: co_version stands before co_localsplusnames, _co_firsttraceable and
+	 * co_extra (and co_tlbc) before the code. */
+	r->co_version = (uint16_t)(co[7] - 4);
+	r->co_firsttraceable = (uint16_t)(r->co_code - (r->co_tlbc ? 24 : 16));
+	set_sizes(r);
+	l->code_size = r->co_size;
+}
+
+int python_offsets_parse(const void *data, size_t size, struct python_record *record,
+			 struct python_layout *layout)
+{
+	const struct debug_version *v = debug_versions;
+	const struct debug_version *end =
+		debug_versions + sizeof(debug_versions) / sizeof(debug_versions[0]);
+	uint64_t words[DEBUG_WORDS_MAX] = { 0 };
+	struct python_record r = { 0 };
+	struct python_layout l = { 0 };
+
+	if (size > sizeof(words))
+		size = sizeof(words);
+	if (size < 8 * DEBUG_INTERP || memcmp(data, PYTHON_DEBUG_COOKIE, 8))
+		return -EINVAL;
+	memcpy(words, data, size & ~7ul);
+	if (words[DEBUG_VERSION] >> 24 != 3)
+		return -ENOTSUP;
+	while (v < end && v->minor != (words[DEBUG_VERSION] >> 16 & 0xff))
+		v++;
+	if (v == end)
+		return -ENOTSUP;
+	if (size < 8u * v->words)
+		return -EINVAL;
+	from_debug_words(words, v, &r, &l);
+	/* Relative to _PyRuntime. */
+	r.interpreters = words[DEBUG_INTERPRETERS];
+	if (!sensible(&r, &l) || r.interpreters >= 1 << 24)
+		return -EINVAL;
+	*record = r;
+	*layout = l;
+	return 0;
+}
 
 static uint64_t word_at(const void *data, size_t at)
 {

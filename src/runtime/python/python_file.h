@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an ELF file tells of a CPython interpreter in it: whether it is one, of which version, where
+ * its data and its eval loop are. By symbols, never by the file's name. Addresses are in the file's
+ * own address space.
+ */
+#pragma once
+
+#include "runtime/runtime.h"
+
+struct python_dso {
+	struct runtime_dso dso;
+	unsigned int minor;    /* of 3.x */
+	uint64_t runtime;      /* _PyRuntime; 0: 3.6 has none */
+	uint64_t interpreters; /* of 3.6: the pointer to the first one */
+	uint64_t code_type;    /* PyCode_Type */
+	/* _Py_trampoline_func_start; 0: not there (before 3.12) */
+	uint64_t trampoline, trampoline_end;
+};
+
+/* As runtime_ops.probe(), without messages: -ENOTSUP is a CPython of which nothing else is told. */
+int python_file_read(const struct elf_file *elf, struct python_dso **ret);
+void python_file_free(struct python_dso *dso);
