@@ -191,6 +191,7 @@ static const struct {
 	{ "signed char", 1, true },
 	{ "int8_t", 1, true },
 	{ "CodeBlobKind", 1, false },
+	{ "CompLevel", 1, true }, /* an int before 23: -1 to 4 in any case */
 	{ "u2", 2, false },
 	{ "uint16_t", 2, false },
 	{ "unsigned short", 2, false },

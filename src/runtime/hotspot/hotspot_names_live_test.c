@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names of a real JVM's code, against what it says itself: a program is run with
+ * -XX:+PrintNMethods, which prints for each nmethod the scopes at its safepoints, with lines. Each
+ * of these places is named as a frame of compiled code, and its outermost scope as one of the
+ * interpreter. Run for every JDK in /usr/lib/jvm.
+ */
+#include "elf/elf_dynamic.h"
+#include "runtime/hotspot/hotspot_names.h"
+#include "util/cleanup.h"
+
+#include "test.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char program[] =
+	"import java.util.*;\n"					       /* 1 */
+	"public class Names {\n"				       /* 2 */
+	"  interface Shape { double area(); }\n"		       /* 3 */
+	"  static class Square implements Shape {\n"		       /* 4 */
+	"    double side = 2;\n"				       /* 5 */
+	"    public double area() { return side * side; }\n"	       /* 6 */
+	"  }\n"							       /* 7 */
+	"  static class \u00dcbergr\u00f6\u00dfe implements Shape {\n" /* 8 */
+	"    public double area() {\n"				       /* 9 */
+	"      return Math.abs(\n"				       /* 10 */
+	"        \u5186());\n"					       /* 11 */
+	"    }\n"						       /* 12 */
+	"    double \u5186() { return new Random(5).nextDouble(); }\n" /* 13 */
+	"  }\n"							       /* 14 */
+	"  static volatile double sink;\n"			       /* 15 */
+	"  static double sum(List<Shape> l) {\n"		       /* 16 */
+	"    double t = 0;\n"					       /* 17 */
+	"    for (Shape s : l)\n"				       /* 18 */
+	"      t += s.area();\n"				       /* 19 */
+	"    return t;\n"					       /* 20 */
+	"  }\n"							       /* 21 */
+	"  public static void main(String[] args) throws Exception {\n"
+	"    List<Shape> l = new ArrayList<>();\n"
+	"    for (int i = 0; i < 100; i++)\n"
+	"      l.add(i % 2 == 0 ? new Square() : new \u00dcbergr\u00f6\u00dfe());\n"
+	"    Runnable r = () -> { sink += sum(l); };\n"
+	"    Map<String, Integer> m = new TreeMap<>();\n"
+	"    for (int i = 0; i < 20000; i++) {\n"
+	"      r.run();\n"
+	"      m.merge(\"key\" + (i & 255), 1, Integer::sum);\n"
+	"    }\n"
+	"    System.err.println(\"ready\");\n"
+	"    while (System.in.read() >= 0)\n"
+	"      sink += sum(l);\n"
+	"  }\n"
+	"}\n";
+
+enum { JDKS_MAX = 16, CHAIN_MAX = 64, PLACES_MAX = 100000, NAME_SIZE = 512 };
+
+struct jvm {
+	char dir[64], out[96];
+	pid_t pid;
+	int in; /* its standard input */
+	struct runtime_target target;
+	struct hotspot_vm vm;
+	struct hotspot_symbol_layout layout;
+	struct hotspot_names *names;
+};
+
+/* What the JVM says of one place, or what we do. */
+struct chain {
+	int nr;
+	struct {
+		char name[NAME_SIZE], source[NAME_SIZE];
+		int32_t bci;
+		uint32_t line, start_line;
+	} levels[CHAIN_MAX];
+};
+
+static int read_process(void *ctx, uint64_t addr, void *to, size_t size)
+{
+	struct jvm *j = ctx;
+	struct iovec local = { to, size }, remote = { (void *)(uintptr_t)addr, size };
+	ssize_t n = process_vm_readv(j->pid, &local, 1, &remote, 1, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == size ? 0 : -EFAULT;
+}
+
+static int run(char *const args[])
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		execv(args[0], args);
+		_exit(127);
+	}
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void start_java(struct jvm *j, char *java, char *option)
+{
+	char *args[] = { java,
+			 (char *)"-XX:+UnlockDiagnosticVMOptions",
+			 (char *)"-XX:+PrintNMethods",
+			 (char *)"-Dsun.stderr.encoding=UTF-8",
+			 (char *)"-Dstdout.encoding=UTF-8",
+			 (char *)"-cp",
+			 j->dir,
+			 option,
+			 (char *)"Names",
+			 NULL };
+	int in[2], err[2], out = open(j->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	char line[256] = "";
+	_cleanup_fclose_ FILE *f = NULL;
+
+	ASSERT(out >= 0);
+	ASSERT_OK(pipe2(in, O_CLOEXEC));
+	ASSERT_OK(pipe2(err, O_CLOEXEC));
+	j->pid = fork();
+	if (!j->pid) {
+		dup2(in[0], 0);
+		dup2(out, 1);
+		dup2(err[1], 2);
+		execv(java, args);
+		_exit(127);
+	}
+	ASSERT(j->pid > 0);
+	close(in[0]);
+	close(out);
+	close(err[1]);
+	j->in = in[1];
+	f = fdopen(err[0], "r");
+	while (strcmp(line, "ready\n"))
+		ASSERT(fgets(line, sizeof(line), f));
+}
+
+/* The first mapping of its libjvm: the bias, and the file. */
+static uint64_t find_libjvm(pid_t pid, char path[4096])
+{
+	char name[64], line[4096 + 128];
+	_cleanup_fclose_ FILE *f = NULL;
+	uint64_t start;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	f = fopen(name, "re");
+	ASSERT(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strstr(line, "/libjvm.so") &&
+		    sscanf(line, "%lx-%*x %*s %*s %*s %*s %4095s", &start, path) == 2)
+			return start;
+	}
+	FAIL("no libjvm");
+	return 0;
+}
+
+static void find_symbols(const char *path, struct hotspot_symbols *ret)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct elf_dynamic dynamic;
+
+	ASSERT_OK(elf_file_open(path, &elf));
+	ASSERT_OK(elf_dynamic_read(elf, &dynamic));
+#define X(name, symbol) ASSERT_OK(elf_dynamic_find(&dynamic, symbol, &ret->name));
+	HOTSPOT_SYMBOLS(X)
+#undef X
+}
+
+static void attach(struct jvm *j)
+{
+	struct hotspot_symbols symbols = { 0 };
+	char path[4096];
+
+	j->target = (struct runtime_target){ .pid = j->pid,
+					     .memory = { read_process, j },
+					     .options.tiers = true };
+	j->target.bias = find_libjvm(j->pid, path);
+	find_symbols(path, &symbols);
+	ASSERT_OK(hotspot_vm_read(&j->target, &symbols, &j->vm));
+	/* Both ends of the cookie are made here: no more is wanted of it. */
+	j->layout =
+		(struct hotspot_symbol_layout){ .mask = UINT64_MAX,
+						.length =
+							(uint8_t)j->vm.fields.symbol_length.offset,
+						.body = (uint8_t)j->vm.fields.symbol_body.offset };
+	j->names = hotspot_names_new(&j->vm, &j->layout);
+	ASSERT(j->names);
+}
+
+static void start(struct jvm *j, const char *home, const char *option)
+{
+	char java[512], javac[512], source[128];
+	char *compile[] = {
+		javac, (char *)"-encoding", (char *)"UTF-8", (char *)"-d", j->dir, source, NULL
+	};
+	FILE *f;
+
+	snprintf(j->dir, sizeof(j->dir), "/tmp/hotspot_names.XXXXXX");
+	ASSERT(mkdtemp(j->dir));
+	snprintf(java, sizeof(java), "%s/bin/java", home);
+	snprintf(javac, sizeof(javac), "%s/bin/javac", home);
+	snprintf(source, sizeof(source), "%s/Names.java", j->dir);
+	snprintf(j->out, sizeof(j->out), "%s/out", j->dir);
+	f = fopen(source, "we");
+	ASSERT(f);
+	fputs(program, f);
+	fclose(f);
+	ASSERT_EQ(run(compile), 0);
+	start_java(j, java, (char *)option);
+	attach(j);
+}
+
+static void stop(struct jvm *j)
+{
+	char *args[] = { (char *)"/bin/rm", (char *)"-r", j->dir, NULL };
+	int status;
+
+	hotspot_names_free(j->names);
+	hotspot_vm_fini(&j->vm);
+	close(j->in);
+	kill(j->pid, SIGKILL);
+	ASSERT_EQ(waitpid(j->pid, &status, 0), j->pid);
+	ASSERT_EQ(run(args), 0);
+}
+
+static int take_level(void *ctx, const struct runtime_level *level)
+{
+	struct chain *c = ctx;
+
+	ASSERT(c->nr < CHAIN_MAX);
+	ASSERT(level->name);
+	snprintf(c->levels[c->nr].name, NAME_SIZE, "%s", level->name);
+	snprintf(c->levels[c->nr].source, NAME_SIZE, "%s", level->source ? level->source : "");
+	c->levels[c->nr].line = level->line;
+	c->levels[c->nr].start_line = level->start_line;
+	c->nr++;
+	return 0;
+}
+
+static int name(struct jvm *j, uint32_t kind, uint64_t addr, uint64_t word, struct chain *ret)
+{
+	const uint64_t words[] = { FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(kind, addr)), word };
+	const struct runtime_sink sink = { take_level, ret };
+
+	ret->nr = 0;
+	return hotspot_names_symbolize(j->names, words, 2, &sink);
+}
+
+/* ----- what the JVM says ----- */
+
+struct printed {
+	uint64_t nmethod, code;
+	uint32_t compile_id, level;
+	uint64_t pc;
+	bool oop_map; /* there is one at pc: so there is a PcDesc */
+	struct chain chain;
+};
+
+struct counts {
+	unsigned int places, gone, interpreted, inlined, c1, c2;
+};
+
+/* "java.util.ArrayList$Itr::next@17 (line 1052)" */
+static void parse_level(struct printed *p, const char *text)
+{
+	int i = p->chain.nr++;
+	char *name = p->chain.levels[i].name, method[NAME_SIZE], *at, *colons;
+	size_t len;
+
+	ASSERT(i < CHAIN_MAX);
+	if (!strncmp(text, "(reexecute) ", 12))
+		text += 12;
+	snprintf(name, NAME_SIZE, "%s", text);
+	p->chain.levels[i].line = 0;
+	at = strstr(name, " (line ");
+	if (at) {
+		p->chain.levels[i].line = (uint32_t)strtoul(at + 7, NULL, 10);
+		*at = '\0';
+	}
+	at = strrchr(name, '@');
+	ASSERT(at);
+	p->chain.levels[i].bci = (int32_t)strtol(at + 1, NULL, 10);
+	*at = '\0';
+	colons = strstr(name, "::");
+	ASSERT(colons);
+	*colons = '\0';
+	at = strstr(name, "/0x");
+	if (at)
+		*at = '+'; /* as its Symbol has it */
+	/* Methods outside ASCII are printed in ASCII. */
+	snprintf(method, sizeof(method), ".%s",
+		 strcmp(colons + 2, "\\u5186") ? colons + 2 : "\u5186");
+	len = hotspot_class_name(name);
+	snprintf(name + len, NAME_SIZE - len, "%s", method);
+}
+
+static void check_interpreted(struct jvm *j, const struct printed *p, struct counts *counts)
+{
+	uint64_t method;
+	struct hotspot_identity id;
+	const struct hotspot_fields *f = &j->vm.fields;
+	int last = p->chain.nr - 1;
+	int32_t bci = p->chain.levels[last].bci;
+	uint64_t v[4], symbol[2];
+	struct chain c;
+
+	if (bci < 0)
+		return;
+	ASSERT_OK(hotspot_read(&j->vm, f->nmethod_method, p->nmethod, &method));
+	ASSERT_OK(hotspot_read(&j->vm, f->method_const_method, method, &v[0]));
+	ASSERT_OK(hotspot_read(&j->vm, f->const_method_constants, v[0], &v[1]));
+	ASSERT_OK(hotspot_read(&j->vm, f->constants_pool_holder, v[1], &v[2]));
+	ASSERT_OK(hotspot_read(&j->vm, f->klass_name, v[2], &v[3]));
+	ASSERT_OK(read_process(j, v[3], symbol, sizeof(symbol)));
+	id = (struct hotspot_identity){ v[0], v[1], v[2], v[3], { symbol[0], symbol[1] } };
+	ASSERT_OK(name(j, HOTSPOT_INTERPRETED, method,
+		       HOTSPOT_WORD(hotspot_cookie(&id, &j->layout), bci), &c));
+	ASSERT_EQ(c.nr, 1);
+	ASSERT_EQ(strlen(c.levels[0].name), strlen(p->chain.levels[last].name) + 4);
+	ASSERT(!strncmp(c.levels[0].name, p->chain.levels[last].name,
+			strlen(c.levels[0].name) - 4));
+	ASSERT(!strcmp(c.levels[0].name + strlen(c.levels[0].name) - 4, "_[0]"));
+	ASSERT_EQ(c.levels[0].line, p->chain.levels[last].line);
+	ASSERT_ERR(name(j, HOTSPOT_INTERPRETED, method,
+			HOTSPOT_WORD(hotspot_cookie(&id, &j->layout) + 1, bci), &c),
+		   ENOENT);
+	counts->interpreted++;
+}
+
+static void check_place(struct jvm *j, const struct printed *p, struct counts *counts)
+{
+	uint64_t word = HOTSPOT_WORD(p->compile_id, p->pc - p->code);
+	char wanted[NAME_SIZE + 8];
+	struct chain c;
+	int r;
+
+	if (!p->chain.nr || !p->oop_map)
+		return;
+	r = name(j, HOTSPOT_COMPILED, p->nmethod, word, &c);
+	if (r == -ENOENT) {
+		counts->gone++;
+		return;
+	}
+	ASSERT_OK(r);
+	for (int i = 0; i < p->chain.nr || i < c.nr; i++) {
+		bool last = i == p->chain.nr - 1;
+
+		snprintf(wanted, sizeof(wanted), "%s%s", p->chain.levels[i].name,
+			 !last		 ? ""
+			 : p->level == 4 ? "_[j]"
+					 : "_[1]");
+		if (p->chain.nr != c.nr || strcmp(wanted, c.levels[i].name) ||
+		    p->chain.levels[i].line != c.levels[i].line)
+			FAIL("compile id %u at %lx: level %d of %d (%d) is %s:%u, not %s:%u",
+			     p->compile_id, p->pc, i, c.nr, p->chain.nr, c.levels[i].name,
+			     c.levels[i].line, wanted, p->chain.levels[i].line);
+	}
+	check_interpreted(j, p, counts);
+	counts->places++;
+	counts->inlined += c.nr > 1;
+	counts->c1 += p->level < 4;
+	counts->c2 += p->level == 4;
+}
+
+/* Reads what was printed, a line at a time. */
+static void check_all(struct jvm *j, struct counts *counts)
+{
+	_cleanup_fclose_ FILE *f = fopen(j->out, "re");
+	struct printed *p = calloc(1, sizeof(*p));
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+
+	ASSERT(f && p);
+	while ((len = getline(&line, &size, f)) > 0) {
+		uint64_t addr;
+		char *at;
+
+		line[len - 1] = '\0';
+		if (sscanf(line, "Compiled method (c%*d) %*u %u", &p->compile_id) == 1) {
+			/* "time id flags level name" */
+			p->level = strstr(line, "(c2)") ? 4 : 1;
+			p->chain.nr = 0;
+		} else if (sscanf(line, " total in heap [0x%lx,", &addr) == 1) {
+			p->nmethod = addr;
+		} else if (sscanf(line, " main code [0x%lx,", &addr) == 1) {
+			p->code = addr;
+		} else if (sscanf(line, " 0x%lx: ;", &addr) == 1 && strstr(line, ": ;")) {
+			if (addr != p->pc) {
+				check_place(j, p, counts);
+				p->chain.nr = 0;
+				p->oop_map = false;
+			}
+			p->pc = addr;
+			p->oop_map |= strstr(line, "ImmutableOopMap") != NULL;
+		} else if ((at = strstr(line, "; - ")) &&
+			   strspn(line, " ") == (size_t)(at - line)) {
+			parse_level(p, at + 4);
+		} else if (!isspace(line[0])) {
+			check_place(j, p, counts);
+			p->chain.nr = 0;
+			p->pc = 0;
+		}
+	}
+	free(p);
+}
+
+static void check_stubs(struct jvm *j)
+{
+	uint64_t blob, name_addr, size, start, end, pc = j->vm.call_stub_return;
+	struct chain c;
+
+	ASSERT_OK(hotspot_find_blob(&j->vm, pc, &blob));
+	ASSERT_OK(hotspot_read(&j->vm, j->vm.fields.blob_name, blob, &name_addr));
+	ASSERT_OK(hotspot_read(&j->vm, j->vm.fields.blob_size, blob, &size));
+	ASSERT_OK(hotspot_read_code(&j->vm, blob, &start, &end));
+	uint32_t check = hotspot_stub_check(name_addr, (uint32_t)size);
+	ASSERT_OK(name(j, HOTSPOT_STUB, blob, HOTSPOT_WORD(check, pc - start), &c));
+	ASSERT_EQ(c.nr, 1);
+	ASSERT_STR(c.levels[0].name, "StubRoutines::call_stub");
+	ASSERT_ERR(name(j, HOTSPOT_STUB, blob, HOTSPOT_WORD(check + 1, pc - start), &c), ENOENT);
+}
+
+static void check_jdk(const char *home, const char *option)
+{
+	struct jvm j = { 0 };
+	struct counts counts = { 0 };
+
+	start(&j, home, option);
+	check_all(&j, &counts);
+	check_stubs(&j);
+	fprintf(stderr, "# %s %s: %u places, %u gone, %u interpreted, %u inlined, %u C1, %u C2\n",
+		home, option, counts.places, counts.gone, counts.interpreted, counts.inlined,
+		counts.c1, counts.c2);
+	ASSERT(counts.places > 300);
+	ASSERT(counts.gone < counts.places / 10);
+	ASSERT(counts.inlined > 50 && counts.interpreted > 200);
+	ASSERT(counts.c1 > 200 && counts.c2 > 50);
+	stop(&j);
+}
+
+TEST(names_as_the_jvm_has_them)
+{
+	char *seen[JDKS_MAX];
+	size_t nr = 0;
+	glob_t g;
+
+	ASSERT_EQ(glob("/usr/lib/jvm/*/bin/javac", 0, NULL, &g), 0);
+	for (size_t i = 0; i < g.gl_pathc && nr < JDKS_MAX; i++) {
+		char *real = realpath(g.gl_pathv[i], NULL), *bin;
+		bool known = false;
+
+		ASSERT(real);
+		for (size_t k = 0; k < nr; k++)
+			known |= !strcmp(seen[k], real);
+		seen[nr++] = real;
+		if (known)
+			continue;
+		bin = strstr(real, "/bin/javac");
+		*bin = '\0';
+		check_jdk(real, "-XX:+UseSerialGC");
+		*bin = '/';
+	}
+	for (size_t k = 0; k < nr; k++)
+		free(seen[k]);
+	globfree(&g);
+}
+
+const char *test_skip_reason(void)
+{
+	return access("/usr/lib/jvm", X_OK) ? "there is no JDK" : NULL;
+}
