@@ -1,16 +1,526 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "bpf/prelude.bpf.h"
-#include "bpf/frames.bpf.h"
+/*
+ * HotSpot's step: one frame of the interpreter, of compiled Java code or of a stub, in the code
+ * heaps of the JVM. No unwind information describes these: an interpreter's frame hangs on its
+ * frame pointer (frame_x86.hpp, frame_aarch64.hpp), compiled code says the size of its frame in its
+ * CodeBlob, and where code was interrupted that has not built its frame yet, or has taken it down
+ * already, the instructions around the pc tell (hotspot_x86.bpf.h, hotspot_arm64.bpf.h).
+ *
+ * Read hotspot_abi.h first: the record that says where things are, and the words of a frame.
+ */
+#include "runtime/hotspot/hotspot_walk.bpf.h"
+#if defined(__TARGET_ARCH_x86)
+#include "runtime/hotspot/hotspot_x86.bpf.h"
+#else
+#include "runtime/hotspot/hotspot_arm64.bpf.h"
+#endif
+
+enum {
+	SEGMENT_HOPS = 48, /* 254 segments each: a blob of 780 KB at least */
+	SEGMENT_FREE = 0xff,
+	/* frame_x86.hpp, frame_aarch64.hpp: interpreter_frame_*_offset, in bytes */
+	SLOT_METHOD = -24,
+	SLOT_SENDER_SP = -8,
+};
+
+__noinline int WALK_NAME(hotspot_find)(void);
+__noinline int WALK_NAME(hotspot_header)(__u64 blob);
+__noinline int WALK_NAME(hotspot_name)(__u64 name);
+__noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra);
+__noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp);
+__noinline int WALK_NAME(hotspot_interpreted)(void);
+__noinline int WALK_NAME(hotspot_compiled)(void);
+__noinline int WALK_NAME(hotspot_stub)(void);
+__noinline int WALK_NAME(hotspot_call_stub)(void);
+__noinline int WALK_NAME(hotspot_continuation)(void);
+
+#define RECORD(w) runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record)
+
+/* --- which CodeBlob -------------------------------------------------------------------------- */
+
+static __always_inline __u64 header_field(const struct hotspot_scratch *s, struct hotspot_at at)
+{
+	__u64 value = s->header[at.offset / 8 & 63] >> 8 * (at.offset & 7);
+
+	switch (at.size) {
+	case 8:
+		return value;
+	case 4:
+		return at.is_signed ? (__u64)(__s64)(__s32)value : (__u32)value;
+	case 2:
+		return at.is_signed ? (__u64)(__s64)(__s16)value : (__u16)value;
+	case 1:
+		return (__u8)value;
+	}
+	return 0;
+}
+
+/* The same where a pointer may stand in place of an offset from the blob: as an offset. */
+static __always_inline __u64 header_offset(const struct hotspot_scratch *s, struct hotspot_at at,
+					   __u64 blob)
+{
+	__u64 value = header_field(s, at);
+
+	return at.size == 8 && value ? value - blob : value;
+}
+
+/* Eight letters, as they are in memory. */
+#define LETTERS(a, b, c, d, e, f, g, h)                                                            \
+	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 |   \
+	 (__u64)(f) << 40 | (__u64)(g) << 48 | (__u64)(h) << 56)
+
+/* Which kind a blob of this name is (nmethod.cpp, codeBlob.cpp, vtableStubs.cpp, stubRoutines.cpp).
+ */
+__noinline int WALK_NAME(hotspot_name)(__u64 name)
+{
+	struct walk *w = current_walk();
+	struct hotspot_state *st;
+	__u64 text[3];
+
+	if (!w)
+		return BLOB_OTHER;
+	st = hotspot_state(w);
+	if (read_memory(name, text, 8))
+		return BLOB_OTHER;
+	if (text[0] == LETTERS('n', 'm', 'e', 't', 'h', 'o', 'd', 0)) {
+		st->name_compiled = name;
+		return BLOB_COMPILED;
+	}
+	switch (text[0]) {
+	case LETTERS('n', 'a', 't', 'i', 'v', 'e', ' ', 'n'):
+		return BLOB_NATIVE; /* "native nmethod"; not "native signature handlers" */
+	case LETTERS('I', '2', 'C', '/', 'C', '2', 'I', ' '):
+		return BLOB_ADAPTER;
+	case LETTERS('v', 't', 'a', 'b', 'l', 'e', ' ', 'c'):
+		return BLOB_VTABLE;
+	case LETTERS('M', 'e', 't', 'h', 'o', 'd', 'H', 'a'):
+		return BLOB_METHOD_HANDLE;
+	case LETTERS('D', 'e', 'o', 'p', 't', 'i', 'm', 'i'):
+		return BLOB_DEOPTIMIZATION;
+	case LETTERS('u', 'p', 'c', 'a', 'l', 'l', '_', 's'):
+		return BLOB_UPCALL;
+	case LETTERS('S', 't', 'u', 'b', 'R', 'o', 'u', 't'):
+		/* "StubRoutines (continuation stubs)", from 21 on; also "(compiler stubs)". */
+		if (!read_memory(name, text, 24) &&
+		    text[2] == LETTERS('n', 't', 'i', 'n', 'u', 'a', 't', 'i'))
+			return BLOB_CONTINUATION;
+	}
+	return BLOB_OTHER;
+}
+
+/* Reads the CodeBlob at `blob` into the state: 0 or a stop reason. */
+__noinline int WALK_NAME(hotspot_header)(__u64 blob)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u64 name, size, code;
+	__u32 len;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	st->blob = st->end = 0;
+	len = r->header_size;
+	if (len > HOTSPOT_HEADER_SIZE)
+		return STOP_RUNTIME_UNKNOWN;
+	len &= 511;
+	barrier_var(len);
+	if (read_memory(blob, s->header, len & 511))
+		return STOP_RUNTIME_UNREADABLE;
+	name = header_field(s, r->blob_name);
+	size = (__u32)header_field(s, r->blob_size);
+	code = header_offset(s, r->blob_code_begin, blob);
+	if (!size || code > size || !name)
+		return STOP_RUNTIME_UNREADABLE;
+	st->kind = name == r->name_nmethod || name == st->name_compiled ? BLOB_COMPILED
+		   : name == r->name_native				? BLOB_NATIVE
+					    : WALK_NAME(hotspot_name)(name);
+	st->code = blob + code;
+	st->frame_complete = (__s32)header_field(s, r->blob_frame_complete);
+	st->frame_size = (__s32)header_field(s, r->blob_frame_size);
+	if (st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE) {
+		st->check = (__u32)header_field(s, r->nmethod_compile_id);
+		st->orig_pc = (__u32)header_field(s, r->nmethod_orig_pc);
+		st->deopt = (__u32)header_offset(s, r->nmethod_deopt_handler, blob);
+		st->deopt_mh = (__u32)header_offset(s, r->nmethod_deopt_mh_handler, blob);
+	} else {
+		st->check = hotspot_stub_check(name, (__u32)size);
+	}
+	st->blob = blob;
+	st->end = blob + size;
+	return STOP_NONE;
+}
+
+/* Finds the CodeBlob that has walk->pc (CodeHeap::find_block_for() of heap.cpp): 0 or a stop
+ * reason. */
+__noinline int WALK_NAME(hotspot_find)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_code_heap *h = NULL;
+	const struct hotspot_record *r;
+	struct hotspot_state *st;
+	__u64 segment;
+	__u8 back = 0;
+	__u32 i;
+	int stop;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	st = hotspot_state(w);
+	if (w->pc - st->blob < st->end - st->blob)
+		return STOP_NONE;
+	for (i = 0; i < HOTSPOT_HEAPS; i++) {
+		h = &r->heaps[i];
+		if (w->pc - h->start < h->end - h->start)
+			break;
+	}
+	if (i >= HOTSPOT_HEAPS || w->pc < h->low)
+		return STOP_RUNTIME_UNREADABLE;
+	segment = (w->pc - h->low) >> (h->log2_segment_size & 63);
+	for (i = 0; i < SEGMENT_HOPS; i++) {
+		if (read_memory(h->segmap + segment, &back, 1) || back == SEGMENT_FREE)
+			return STOP_RUNTIME_UNREADABLE;
+		if (!back || back > segment)
+			break;
+		segment -= back;
+	}
+	if (back)
+		return STOP_RUNTIME_UNREADABLE;
+	stop = WALK_NAME(hotspot_header)(h->low + (segment << (h->log2_segment_size & 63)) +
+					 h->block_header);
+	if (stop)
+		return stop;
+	/* Blocks that are free have no blob; what stands there ends anywhere. */
+	return w->pc - st->code < st->end - st->code ? STOP_NONE : STOP_RUNTIME_UNREADABLE;
+}
+
+/* --- to the caller --------------------------------------------------------------------------- */
+
+/*
+ * Moves on to the caller, to whom `ra` returns. It stands at a higher address, and runs Java code:
+ * then its registers are unknown but for these; or native code, whose are all lost unless the frame
+ * that was left had saved them (walk->valid says so).
+ */
+__noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	if (cfa < w->regs[ARCH_SP] || cfa & 7)
+		return STOP_RUNTIME_UNREADABLE;
+	ra = arch_strip_pac(w, ra);
+	w->by_frame_pointer = 0;
+	if (!in_code(r, ra)) {
+		walk_native(w);
+		return walk_to_caller(w, cfa, ra);
+	}
+	w->valid &= 1u << ARCH_FP | 1u << ARCH_SP | 1u << HOTSPOT_THREAD;
+	return walk_to_caller(w, cfa, ra);
+}
+
+/* --- frames ---------------------------------------------------------------------------------- */
+
+/* Pushes the frame of a CodeBlob, whose code goes on at `pc`. */
+static __always_inline int push_blob(struct walk *w, const struct hotspot_state *st, __u64 pc)
+{
+	__u32 kind = st->kind == BLOB_COMPILED ? HOTSPOT_COMPILED
+		     : st->kind == BLOB_NATIVE ? HOTSPOT_NATIVE
+					       : HOTSPOT_STUB;
+
+	if (w->interrupted)
+		kind |= HOTSPOT_INTERRUPTED;
+	return push_frame_2(w, RUNTIME_HOTSPOT, HOTSPOT_FRAME(kind, st->blob),
+			    HOTSPOT_WORD(st->check, pc - st->code));
+}
+
+/* --- the interpreter ------------------------------------------------------------------------- */
+
+/* Pushes the frame of an interpreted `method`, whose frame remembers `bcp`; in the register it may
+ * be newer. */
+__noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	__u32 size, bci = HOTSPOT_NO_BCI;
+	__u64 codes;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	s = hotspot_scratch(w);
+	if (!method || method & 7 || method > HOTSPOT_ADDRESS_MASK ||
+	    read_word(method + r->method_const, &s->id.const_method) ||
+	    read_memory(s->id.const_method, s->method, sizeof(s->method)))
+		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
+	s->id.constants = s->method[r->const_constants / 8 & 7];
+	size = (__u16)(s->method[r->const_code_size / 8 & 7] >> 8 * (r->const_code_size & 7));
+	if (read_word(s->id.constants + r->constants_holder, &s->id.holder) ||
+	    read_word(s->id.holder + r->klass_name, &s->id.name) ||
+	    read_memory(s->id.name, s->id.symbol, sizeof(s->id.symbol)))
+		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
+	codes = s->id.const_method + r->const_codes;
+	if (w->valid & 1u << HOTSPOT_BCP && w->regs[HOTSPOT_BCP] - codes < size)
+		bci = (__u32)(w->regs[HOTSPOT_BCP] - codes);
+	else if (bcp - codes < size)
+		bci = (__u32)(bcp - codes);
+	return push_frame_2(w, RUNTIME_HOTSPOT, HOTSPOT_FRAME(HOTSPOT_INTERPRETED, method),
+			    HOTSPOT_WORD(hotspot_cookie(&s->id, &r->symbol), bci));
+}
+
+__noinline int WALK_NAME(hotspot_interpreted)(void)
+{
+	struct walk *w = current_walk();
+	__u64 fp, method, bcp, sender_sp, link, ra;
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	int stop, look;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	s = hotspot_scratch(w);
+	look = WALK_NAME(hotspot_look_interpreter)();
+	if (look == LOOK_FAILED)
+		return STOP_RUNTIME_UNREADABLE;
+	if (look != LOOK_FRAME) {
+		/* On the way in, the method is in a register; on the way out, it is no more. */
+		if (look == LOOK_CALLER) {
+			stop = WALK_NAME(hotspot_push_method)(w->regs[HOTSPOT_METHOD], 0);
+		} else {
+			stop = WALK_NAME(hotspot_find)();
+			if (!stop)
+				stop = push_blob(w, hotspot_state(w), w->pc);
+		}
+		if (stop)
+			return stop;
+		w->regs[ARCH_FP] = s->fp;
+		return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
+	}
+	fp = w->regs[ARCH_FP];
+	if (!(w->valid & 1u << ARCH_FP))
+		return STOP_UNKNOWN_REGISTER;
+	if (fp < w->regs[ARCH_SP] || fp & 7)
+		return STOP_RUNTIME_UNREADABLE;
+	stop = read_stack(w, fp - r->interpreter_bcp, &bcp);
+	if (!stop)
+		stop = read_stack(w, fp + SLOT_METHOD, &method);
+	if (!stop)
+		stop = read_stack(w, fp + SLOT_SENDER_SP, &sender_sp);
+	if (!stop)
+		stop = read_stack(w, fp, &link);
+	if (!stop)
+		stop = read_stack(w, fp + 8, &ra);
+	if (stop)
+		return stop;
+	stop = WALK_NAME(hotspot_push_method)(method, bcp);
+	if (stop)
+		return stop;
+	/* A compiled caller's stack pointer is where its own frame ends, below the arguments that
+	 * were moved for the interpreter. */
+	if (sender_sp <= fp)
+		return STOP_RUNTIME_UNREADABLE;
+	w->regs[ARCH_FP] = link;
+	return WALK_NAME(hotspot_leave)(sender_sp, ra);
+}
+
+/* --- compiled code and stubs ----------------------------------------------------------------- */
+
+/* The caller of a blob whose frame is built: by the size of that. */
+static __always_inline int leave_sized(struct walk *w, const struct hotspot_state *st)
+{
+	__u64 cfa, ra, fp;
+	int stop;
+
+	if (st->frame_size < 2 || st->frame_size > 1 << 20)
+		return STOP_RUNTIME_UNREADABLE;
+	cfa = w->regs[ARCH_SP] + 8 * (__u64)(__u32)st->frame_size;
+	stop = read_stack(w, cfa - 8, &ra);
+	if (!stop)
+		stop = read_stack(w, cfa - 16, &fp);
+	if (stop)
+		return stop;
+	w->regs[ARCH_FP] = fp;
+	w->valid |= 1u << ARCH_FP;
+	return WALK_NAME(hotspot_leave)(cfa, ra);
+}
+
+__noinline int WALK_NAME(hotspot_compiled)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	int stop, look = LOOK_FRAME;
+	__u64 pc;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	pc = w->pc;
+	if (w->interrupted) {
+		look = WALK_NAME(hotspot_look_compiled)();
+	} else {
+		pc++;
+		if ((st->deopt && pc == st->blob + st->deopt) ||
+		    (st->deopt_mh && pc == st->blob + st->deopt_mh)) {
+			stop = read_stack(w, w->regs[ARCH_SP] + st->orig_pc, &pc);
+			if (stop)
+				return stop;
+			if (pc - st->code >= st->end - st->code)
+				return STOP_RUNTIME_UNREADABLE;
+		}
+	}
+	if (look == LOOK_FAILED)
+		return STOP_RUNTIME_UNREADABLE;
+	if (look != LOOK_JUMP) {
+		stop = push_blob(w, st, pc);
+		if (stop)
+			return stop;
+	}
+	if (look == LOOK_FRAME)
+		return leave_sized(w, st);
+	/* Java code is called by nothing but what the JVM made. */
+	if (!in_code(r, arch_strip_pac(w, s->ra)))
+		return STOP_RUNTIME_UNREADABLE;
+	w->regs[ARCH_FP] = s->fp;
+	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
+}
+
+/* The frame of the call stub: native code called Java here. The caller gets its registers back. */
+__noinline int WALK_NAME(hotspot_call_stub)(void)
+{
+	struct walk *w = current_walk();
+	__u64 fp, ra, link, value = 0;
+	struct hotspot_state *st;
+	int stop;
+	__u32 i;
+
+	if (!w)
+		return STOP_INTERNAL;
+	st = hotspot_state(w);
+	fp = w->regs[ARCH_FP];
+	if (!(w->valid & 1u << ARCH_FP))
+		return STOP_UNKNOWN_REGISTER;
+	if (fp < w->regs[ARCH_SP] || fp & 7)
+		return STOP_RUNTIME_UNREADABLE;
+	stop = push_blob(w, st, w->pc + 1);
+	for (i = 0; i < CALL_STUB_SAVED && !stop; i++) {
+		__u32 reg = call_stub_regs[i] & (UNWIND_REGS_MAX - 1);
+
+		stop = read_stack(w, fp + 8 * (__s64)call_stub_slots[i], &value);
+		w->regs[reg] = value;
+		w->valid |= 1u << reg;
+	}
+	if (!stop)
+		stop = read_stack(w, fp, &link);
+	if (!stop)
+		stop = read_stack(w, fp + 8, &ra);
+	if (stop)
+		return stop;
+	w->regs[ARCH_FP] = link;
+	return WALK_NAME(hotspot_leave)(fp + 16, ra);
+}
+
+/*
+ * A virtual thread's frames are brought back from the heap one by one: the last one that is on the
+ * stack returns to a stub that brings the next. Whoever mounted the thread is behind
+ * ContinuationEntry (continuationEntry.hpp), which stands on the stack itself.
+ */
+__noinline int WALK_NAME(hotspot_continuation)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_state *st;
+	__u64 entry;
+	int stop;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	st = hotspot_state(w);
+	if (!r->thread_cont_entry || !r->cont_return || !(w->valid & 1u << HOTSPOT_THREAD) ||
+	    read_word(w->regs[HOTSPOT_THREAD] + r->thread_cont_entry, &entry))
+		return STOP_RUNTIME_UNREADABLE;
+	if (entry & 7 || entry < w->regs[ARCH_SP] || entry - w->regs[ARCH_SP] > 1u << 30)
+		return STOP_RUNTIME_UNREADABLE;
+	if (w->interrupted)
+		stop = push_blob(w, st, w->pc);
+	else
+		stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
+	if (stop)
+		return stop;
+	w->regs[ARCH_FP] = entry + r->cont_entry_size;
+	w->valid |= 1u << ARCH_FP;
+	return WALK_NAME(hotspot_leave)(entry, r->cont_return);
+}
+
+__noinline int WALK_NAME(hotspot_stub)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	int stop, look;
+
+	r = w ? RECORD(w) : NULL;
+	if (!w || !r)
+		return STOP_RUNTIME_UNKNOWN;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	if (!w->interrupted && w->pc + 1 == r->call_stub_return)
+		return WALK_NAME(hotspot_call_stub)();
+	if (st->kind == BLOB_CONTINUATION)
+		return WALK_NAME(hotspot_continuation)();
+	if (!w->interrupted && st->frame_size >= 2) {
+		stop = push_blob(w, st, w->pc + 1);
+		return stop ? stop : leave_sized(w, st);
+	}
+	look = WALK_NAME(hotspot_look_stub)();
+	if (look == LOOK_FAILED)
+		return STOP_RUNTIME_UNREADABLE;
+	if (look != LOOK_JUMP) {
+		stop = push_blob(w, st, w->interrupted ? w->pc : w->pc + 1);
+		if (stop)
+			return stop;
+	}
+	if (look == LOOK_FRAME)
+		return leave_sized(w, st);
+	w->regs[ARCH_FP] = s->fp;
+	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
+}
 
 STEP(hotspot)
 {
 	struct walk *w = current_walk();
+	const struct hotspot_record *r;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
-	if (w->entry == ENTRY_CODE)
+	if (w->entry != ENTRY_CODE)
+		return walk_native(w); /* it has no loops: its interpreter is code of its own */
+	r = RECORD(w);
+	if (!r)
 		return STOP_RUNTIME_UNKNOWN;
-	stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_NOT_READY);
-	return stop ? stop : walk_native(w);
+	if (!in_code(r, w->pc))
+		return STOP_RUNTIME_UNREADABLE;
+	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start)
+		return WALK_NAME(hotspot_interpreted)();
+	stop = WALK_NAME(hotspot_find)();
+	if (stop)
+		return stop;
+	return hotspot_state(w)->kind == BLOB_COMPILED || hotspot_state(w)->kind == BLOB_NATIVE
+		       ? WALK_NAME(hotspot_compiled)()
+		       : WALK_NAME(hotspot_stub)();
 }

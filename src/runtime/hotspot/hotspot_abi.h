@@ -15,7 +15,7 @@
 enum {
 	HOTSPOT_HEAPS = 8,
 	/* Bytes of a CodeBlob that are read at once: every field below lies in them. */
-	HOTSPOT_HEADER_SIZE = 512,
+	HOTSPOT_HEADER_SIZE = 504,
 };
 
 /* Where something stands in a structure. size 0: this JVM has no such thing. */
@@ -51,8 +51,9 @@ struct hotspot_record {
 	__u64 code_start, code_end;		       /* all heaps lie within; gaps are possible */
 	/* The code of the blob "Interpreter": StubQueue's buffer of AbstractInterpreter::_code. */
 	__u64 interpreter_start, interpreter_end;
-	/* Its codelets whose description begins with "method entry point": from the first one's
-	 * start to the last one's end. 0: not known. */
+	/* Its codelets whose description contains "method entry point" (24 and later have "native
+	 * method entry point" as well): from the first one's start to the last one's end. 0: not
+	 * known. */
 	__u64 entries_start, entries_end;
 	__u64 call_stub_return; /* StubRoutines::_call_stub_return_address; 0: not known */
 	/* ContinuationEntry::_return_pc: the address in enterSpecial where mounted continuations

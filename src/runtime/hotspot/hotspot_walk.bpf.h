@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the parts of HotSpot's step share: hotspot.bpf.c (which frame this is, and how a frame that
+ * called has its caller) and one file an architecture that reads the code around an interrupted pc.
+ */
+#pragma once
+
+#include "bpf/prelude.bpf.h"
+#include "bpf/frames.bpf.h"
+#include "runtime/hotspot/hotspot_abi.h"
+
+/* What a CodeBlob is. */
+enum blob_kind {
+	BLOB_OTHER, /* a RuntimeStub, a DeoptimizationBlob, ... */
+	BLOB_COMPILED,
+	BLOB_NATIVE,
+	BLOB_ADAPTER,	    /* between interpreted and compiled code: arguments are moved */
+	BLOB_VTABLE,	    /* finds the method and jumps there */
+	BLOB_METHOD_HANDLE, /* so, for the interpreter's calls of method handles */
+	BLOB_CONTINUATION,  /* frames of virtual threads are brought back by these stubs */
+	BLOB_DEOPTIMIZATION,
+	BLOB_UPCALL, /* native code calls Java here (22 and later) */
+};
+
+/* Kept from frame to frame in runtime_state(): the last CodeBlob, and what its header says. */
+struct hotspot_state {
+	__u64 blob, end;
+	__u64 code;
+	__u64 name_compiled; /* the address of "nmethod", as it was met */
+	__s32 frame_complete;
+	__s32 frame_size; /* words, with the return address; 0 or less: it has none of its own */
+	__u32 check;	  /* compile_id, or hotspot_stub_check() */
+	__u32 orig_pc;	  /* bytes from sp: the pc of a frame that will be deoptimized */
+	__u32 deopt, deopt_mh; /* its deoptimization handlers, from blob on; 0: none */
+	__u32 kind;	       /* enum blob_kind */
+	__u32 pad_;
+};
+_Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
+
+enum {
+	CODE_BEFORE = 64, /* bytes of code before the pc */
+	CODE_SIZE = 128,
+};
+
+/* Of this frame alone. */
+struct hotspot_scratch {
+	union {
+		__u64 header[64];
+		__u64 method[8];
+	};
+	__u8 code[CODE_SIZE + 16];
+	struct hotspot_identity id;
+	/* Where the look at the code says that the caller is. */
+	__u64 cfa, ra, fp;
+	__u32 at, tail_end;
+};
+_Static_assert(sizeof(struct hotspot_scratch) <= SCRATCH_SIZE, "it lies in the scratch");
+
+static __always_inline struct hotspot_scratch *hotspot_scratch(struct walk *w)
+{
+	return (struct hotspot_scratch *)w->scratch;
+}
+
+static __always_inline struct hotspot_state *hotspot_state(struct walk *w)
+{
+	return (struct hotspot_state *)runtime_state(w, RUNTIME_HOTSPOT);
+}
+
+/* Looks at interrupted code tell how to go on. */
+enum look {
+	LOOK_FRAME = 0, /* the frame is as it is when it calls */
+	LOOK_CALLER,	/* scratch has cfa, ra and fp of the caller */
+	LOOK_JUMP,	/* so, and this code is nobody's frame: a jump on the way to the callee */
+	LOOK_FAILED,	/* it can't be told */
+};
+__noinline int WALK_NAME(hotspot_look_compiled)(void);
+__noinline int WALK_NAME(hotspot_look_interpreter)(void);
+__noinline int WALK_NAME(hotspot_look_stub)(void);
+
+static __always_inline int look_caller(struct hotspot_scratch *s, __u64 cfa, __u64 ra, __u64 fp)
+{
+	s->cfa = cfa;
+	s->ra = ra;
+	s->fp = fp;
+	return LOOK_CALLER;
+}
+
+static __always_inline bool in_code(const struct hotspot_record *r, __u64 address)
+{
+	return address - r->code_start < r->code_end - r->code_start;
+}
+
+#if defined(__TARGET_ARCH_x86)
+enum {
+	HOTSPOT_BCP = X86_R13,
+	HOTSPOT_THREAD = X86_R15,
+	/* Where the call stub keeps the caller's registers, in words from its frame pointer:
+	 * generate_call_stub() of stubGenerator_x86_64.cpp, not on Windows. */
+	CALL_STUB_SAVED = 5,
+};
+static const __u8 call_stub_regs[CALL_STUB_SAVED] = { X86_RBX, X86_R12, X86_R13, X86_R14, X86_R15 };
+static const __s8 call_stub_slots[CALL_STUB_SAVED] = { -7, -8, -9, -10, -11 };
+#else
+enum {
+	HOTSPOT_BCP = 22,
+	HOTSPOT_THREAD = 28,
+	CALL_STUB_SAVED = 10,
+};
+static const __u8 call_stub_regs[CALL_STUB_SAVED] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28 };
+static const __s8 call_stub_slots[CALL_STUB_SAVED] = { -9,  -10, -11, -12, -13,
+						       -14, -15, -16, -17, -18 };
+#endif

@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * x86-64: what the code around an interrupted pc says of the frame it runs in. HotSpot's prologues,
+ * epilogues, adapters and method entries are few fixed sequences (MacroAssembler::verified_entry(),
+ * C1_MacroAssembler::build_frame(), MachEpilogNode in x86_64.ad, sharedRuntime_x86_64.cpp,
+ * templateInterpreterGenerator_x86.cpp): they are recognised instruction by instruction.
+ */
+#pragma once
+
+#include "runtime/hotspot/hotspot_walk.bpf.h"
+
+enum {
+	HOTSPOT_METHOD = X86_RBX,
+	PC = CODE_BEFORE, /* in scratch.code */
+	TAIL_STEPS = 12,
+	LEAVE_BACK = 28,
+	PROLOGUE_BACK = 60,
+	STUB_SCAN_WORDS = 24,
+};
+
+__noinline int WALK_NAME(hotspot_tail)(__u32 at);
+__noinline int WALK_NAME(hotspot_built)(__u32 size);
+__noinline int WALK_NAME(hotspot_read_code)(void);
+__noinline int WALK_NAME(hotspot_called)(__u64 ra);
+__noinline int WALK_NAME(hotspot_scan_stub)(void);
+__noinline int WALK_NAME(hotspot_look_entry)(void);
+__noinline int WALK_NAME(hotspot_look_adapter)(void);
+__noinline int WALK_NAME(hotspot_look_entered)(void);
+
+/* Instructions are compared as little-endian numbers. */
+static __always_inline __u32 code_2(const struct hotspot_scratch *s, __u32 at)
+{
+	return s->code[at & (CODE_SIZE - 1)] | s->code[(at & (CODE_SIZE - 1)) + 1] << 8;
+}
+
+static __always_inline __u32 code_3(const struct hotspot_scratch *s, __u32 at)
+{
+	return code_2(s, at) | s->code[(at & (CODE_SIZE - 1)) + 2] << 16;
+}
+
+static __always_inline __u32 code_4(const struct hotspot_scratch *s, __u32 at)
+{
+	return code_3(s, at) | (__u32)s->code[(at & (CODE_SIZE - 1)) + 3] << 24;
+}
+
+static __always_inline __u32 code_1(const struct hotspot_scratch *s, __u32 at)
+{
+	return s->code[at & (CODE_SIZE - 1)];
+}
+
+/* The number that the hardware gives a register -> DWARF's, which walk->regs has. */
+static __always_inline __u32 dwarf_register(__u32 reg)
+{
+	/* rax rcx rdx rbx rsp rbp rsi rdi: 0 2 1 3 7 6 4 5 */
+	return reg & 8 ? reg & 15 : 0x54673120u >> 4 * (reg & 7) & 15;
+}
+
+/* 0: scratch.code has the code around the pc. */
+__noinline int WALK_NAME(hotspot_read_code)(void)
+{
+	struct walk *w = current_walk();
+
+	if (!w)
+		return STOP_INTERNAL;
+	return read_memory(w->pc - PC, hotspot_scratch(w)->code, CODE_SIZE);
+}
+
+/*
+ * What follows a frame that was taken down: hotspot_tail() goes over instructions that can stand
+ * between and answers with how they end, TAIL_NONE if that is not with leaving the function.
+ */
+enum {
+	TAIL_NONE = 0,
+	TAIL_RETURN = 1,
+	TAIL_JUMP = 2,		/* to an address */
+	TAIL_JUMP_REGISTER = 3, /* to the one in TAIL_REGISTER, of DWARF's number */
+	TAIL_END = 3,
+	TAIL_POPS_FP = 1 << 2,
+	TAIL_POPS = 1 << 3,	/* another register, TAIL_POPPED */
+	TAIL_MOVES_SP = 1 << 4, /* to what TAIL_SP holds */
+	TAIL_POLLS = 1 << 5,	/* says where it polled for a safepoint */
+};
+#define TAIL_REGISTER(t) ((t) >> 8 & 15)
+#define TAIL_POPPED(t)	 ((t) >> 12 & 15)
+#define TAIL_SP(t)	 ((t) >> 16 & 15)
+
+/* How long the instruction at `at` is, if it can stand in a tail and ends or pops nothing. */
+static __always_inline __u32 tail_length(const struct hotspot_scratch *s, __u32 at)
+{
+	__u32 three = code_3(s, at);
+
+	switch (three) {
+	case 0x77f8c5: /* vzeroupper */
+	case 0x028541: /* test %eax,(%r10): a poll */
+		return 3;
+	case 0x673b49: /* cmp d8(%r15),%rsp: a poll, the fast path of continuations */
+	case 0x578b4d: /* mov d8(%r15),%r10 */
+		return 4;
+	case 0x7f8349: /* cmpq $0,d8(%r15): a pending exception */
+	case 0x47f641: /* testb $1,d8(%r15): a poll */
+		return 5;
+	case 0xa73b49: /* cmp d32(%r15),%rsp */
+	case 0x978b4d: /* mov d32(%r15),%r10 */
+	case 0x158d4c: /* lea d32(%rip),%r10 */
+	case 0x97894d: /* mov %r10,d32(%r15) */
+		return 7;
+	case 0x87f641: /* testb $1,d32(%r15) */
+	case 0xbf8349: /* cmpq $0,d32(%r15) */
+	case 0x87c641: /* movb $0,d32(%r15) */
+		return 8;
+	case 0x87c749: /* movq $0,d32(%r15) */
+		return 11;
+	}
+	if ((three & 0xffff) == 0xba49) /* mov $imm64,%r10 */
+		return 10;
+	if ((three & 0xffff) == 0x0585) /* test %eax,d32(%rip): a poll, up to 9 */
+		return 6;
+	if ((three & 0xf0ff) == 0x800f) /* jcc d32 */
+		return 6;
+	if ((three & 0xf0) == 0x70) /* jcc d8 */
+		return 2;
+	return 0;
+}
+
+__noinline int WALK_NAME(hotspot_tail)(__u32 at)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u32 i, len, three, seen = 0;
+
+	if (!w)
+		return TAIL_NONE;
+	s = hotspot_scratch(w);
+	for (i = 0; i < TAIL_STEPS; i++) {
+		at &= CODE_SIZE - 1;
+		barrier_var(at);
+		if (at > CODE_SIZE - 16)
+			return TAIL_NONE;
+		s->tail_end = at;
+		three = code_3(s, at);
+		len = tail_length(s, at);
+		if (len) {
+			if (three == 0x97894d)
+				seen |= TAIL_POLLS;
+		} else if ((three & 0xff) == 0x5d) {
+			seen |= TAIL_POPS_FP;
+			len = 1;
+		} else if ((three & 0xf8) == 0x58) {
+			seen = (seen & ~(15u << 12)) | TAIL_POPS | dwarf_register(three & 7) << 12;
+			len = 1;
+		} else if ((three & 0xf8ff) == 0x5841) {
+			seen = (seen & ~(15u << 12)) | TAIL_POPS | (8 + (three >> 8 & 7)) << 12;
+			len = 2;
+		} else if (three == 0xe38b48 || three == 0xdc8948) { /* mov %rbx,%rsp */
+			seen |= TAIL_MOVES_SP | X86_RBX << 16;
+			len = 3;
+		} else if (three == 0xe38b49 || three == 0xdc894c) { /* mov %r11,%rsp */
+			seen |= TAIL_MOVES_SP | X86_R11 << 16;
+			len = 3;
+		} else if (three == 0xe58b49 || three == 0xec894c) { /* mov %r13,%rsp */
+			seen |= TAIL_MOVES_SP | X86_R13 << 16;
+			len = 3;
+		} else if ((three & 0xff) == 0xc3 || (three & 0xff) == 0xc2 ||
+			   (three & 0xffff) == 0xc3f3) {
+			return (int)(seen | TAIL_RETURN);
+		} else if ((three & 0xff) == 0xe9) {
+			return (int)(seen | TAIL_JUMP);
+		} else if ((three & 0xf8ff) == 0xe0ff) { /* jmp *reg */
+			return (int)(seen | TAIL_JUMP_REGISTER |
+				     dwarf_register(three >> 8 & 7) << 8);
+		} else if ((three & 0xf8ffff) == 0xe0ff41) {
+			return (int)(seen | TAIL_JUMP_REGISTER | (8 + (three >> 16 & 7)) << 8);
+		} else {
+			return TAIL_NONE;
+		}
+		at += len;
+	}
+	return TAIL_NONE;
+}
+
+/* The caller of a frame that is gone, or was not begun: the return address lies at sp. */
+static __always_inline int look_at_sp(struct walk *w, struct hotspot_scratch *s, __u64 skip)
+{
+	__u64 sp = w->regs[ARCH_SP] + skip, ra;
+
+	if (read_stack(w, sp, &ra))
+		return LOOK_FAILED;
+	return look_caller(s, sp + 8, ra, w->regs[ARCH_FP]);
+}
+
+/* So, but the frame pointer was just pushed. */
+static __always_inline int look_pushed(struct walk *w, struct hotspot_scratch *s)
+{
+	__u64 sp = w->regs[ARCH_SP], fp, ra;
+
+	if (read_stack(w, sp, &fp) || read_stack(w, sp + 8, &ra))
+		return LOOK_FAILED;
+	return look_caller(s, sp + 16, ra, fp);
+}
+
+/* --- compiled code --------------------------------------------------------------------------- */
+
+enum { BUILT_NOT = 0, BUILT_PUSHED, BUILT_ALL, BUILT_FP_LATER };
+
+/* In a prologue: how much of a frame of `size` bytes was built before the pc? */
+__noinline int WALK_NAME(hotspot_built)(__u32 size)
+{
+	struct walk *w = current_walk();
+	struct hotspot_state *st;
+	struct hotspot_scratch *s;
+	__u32 i, at, end, imm, three;
+
+	if (!w)
+		return BUILT_NOT;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	/* sub $imm,%rsp, of what is left of the frame behind the return address and, if that was
+	 * pushed, the frame pointer. */
+	for (i = 4; i <= PROLOGUE_BACK; i++) {
+		if (i > w->pc - st->code)
+			break;
+		at = PC - i;
+		three = code_3(s, at);
+		if (three == 0xec8348) {
+			imm = code_1(s, at + 3);
+			end = i - 4;
+		} else if (three == 0xec8148 && i >= 7) {
+			imm = code_4(s, at + 3);
+			end = i - 7;
+		} else {
+			continue;
+		}
+		if (imm + 16 == size)
+			return BUILT_ALL;
+		/* Without a stack bang: sub; mov %rbp,imm-8(%rsp). */
+		if (imm + 8 == size)
+			return end == 0 ? BUILT_FP_LATER : BUILT_ALL;
+	}
+	if (code_1(s, PC - 1) == 0x55 ||
+	    (code_1(s, PC - 4) == 0x55 &&
+	     (code_3(s, PC - 3) == 0xec8b48 || code_3(s, PC - 3) == 0xe58948)))
+		return BUILT_PUSHED;
+	if (size > 16)
+		return BUILT_NOT;
+	/* Nothing but the two: mov %eax,d32(%rsp); push %rbp. */
+	for (i = 8; i <= PROLOGUE_BACK; i++) {
+		if (i > w->pc - st->code)
+			break;
+		at = PC - i;
+		if (code_3(s, at) == 0x248489 && code_1(s, at + 7) == 0x55)
+			return BUILT_PUSHED;
+	}
+	return BUILT_NOT;
+}
+
+/* The frame was taken down, and then a jump at the pc leaves the function? */
+static __always_inline bool behind_epilogue(const struct hotspot_scratch *s, __u32 size)
+{
+	if (code_3(s, PC - 7) == 0x97894d) /* a poll's slow path: mov %r10,d32(%r15); jmp */
+		return true;
+	if (code_1(s, PC - 1) != 0x5d)
+		return false;
+	return (code_3(s, PC - 5) == 0xc48348 && code_1(s, PC - 2) + 16 == size) ||
+	       (code_3(s, PC - 8) == 0xc48148 && code_4(s, PC - 5) + 16 == size);
+}
+
+__noinline int WALK_NAME(hotspot_look_compiled)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u32 size, three, tail;
+	__u64 ra, fp, sp;
+
+	if (!w)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	if (WALK_NAME(hotspot_read_code)())
+		return LOOK_FAILED;
+	size = 8 * (__u32)st->frame_size;
+	sp = w->regs[ARCH_SP];
+	if (st->frame_size < 2) /* a method handle's linker: it jumps */
+		return look_at_sp(w, s, 0);
+	if (st->frame_complete > 0 && w->pc - st->code < (__u32)st->frame_complete) {
+		switch (WALK_NAME(hotspot_built)(size)) {
+		case BUILT_NOT:
+			return look_at_sp(w, s, 0);
+		case BUILT_PUSHED:
+			return look_pushed(w, s);
+		case BUILT_FP_LATER:
+			if (read_stack(w, sp + size - 8, &ra))
+				return LOOK_FAILED;
+			return look_caller(s, sp + size, ra, w->regs[ARCH_FP]);
+		}
+		return LOOK_FRAME;
+	}
+	tail = (__u32)WALK_NAME(hotspot_tail)(PC);
+	if ((tail & TAIL_END) && !(tail & (TAIL_POPS | TAIL_MOVES_SP))) {
+		if (tail & TAIL_POPS_FP)
+			return look_pushed(w, s);
+		if ((tail & TAIL_END) == TAIL_RETURN || tail & TAIL_POLLS ||
+		    ((tail & TAIL_END) && s->tail_end == PC && behind_epilogue(s, size)))
+			return look_at_sp(w, s, 0);
+	}
+	three = code_3(s, PC);
+	/* The call of an interpreted method goes by a stub in the caller's own nmethod:
+	 * mov $Method,%rbx; jmp. */
+	if ((three & 0xffff) == 0xbb48 && code_1(s, PC + 10) == 0xe9)
+		return look_at_sp(w, s, 0) == LOOK_CALLER ? LOOK_JUMP : LOOK_FAILED;
+	if ((three & 0xff) == 0xe9 && code_2(s, PC - 10) == 0xbb48)
+		return look_at_sp(w, s, 0) == LOOK_CALLER ? LOOK_JUMP : LOOK_FAILED;
+	/* push d(%rsp); pop d(%rsp): one spilled value moves. */
+	if ((three & 0xff) == 0x48) /* with a REX prefix */
+		three = code_3(s, PC + 1);
+	if (three == 0x24448f || three == 0x24848f) {
+		if (read_stack(w, sp + 8 + size - 8, &ra) || read_stack(w, sp + 8 + size - 16, &fp))
+			return LOOK_FAILED;
+		return look_caller(s, sp + 8 + size, ra, fp);
+	}
+	if (read_stack(w, sp + size - 8, &ra) || read_stack(w, sp + size - 16, &fp))
+		return LOOK_FAILED;
+	return look_caller(s, sp + size, ra, fp);
+}
+
+/* --- the interpreter ------------------------------------------------------------------------- */
+
+/* A method's entry, as long as it has no frame of its own: r13 has the caller's stack pointer. */
+__noinline int WALK_NAME(hotspot_look_entry)(void)
+{
+	struct walk *w = current_walk();
+	__u64 sp, sender, ra, fp;
+	struct hotspot_scratch *s;
+	__u32 three, tail;
+
+	if (!w)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	sp = w->regs[ARCH_SP];
+	sender = w->regs[X86_R13];
+	fp = w->regs[ARCH_FP];
+	three = code_3(s, PC);
+	if (!w->interrupted) {
+		/* It called a stub, for a function of java.lang.Math or the like. */
+		return look_at_sp(w, s, 0) == LOOK_CALLER ? look_caller(s, sender, s->ra, fp)
+							  : LOOK_FAILED;
+	}
+	/* pop %rax; lea d8(%rsp,%rcx,8),%r14; test %edx,%edx; jle; push $0; dec %edx; jg;
+	 * push %rax; push %rbp; mov %rsp,%rbp; push %r13; push $0; ... mov (%rbx),%r13 */
+	if (code_1(s, PC - 1) == 0x55 && (three == 0xec8b48 || three == 0xe58948))
+		return look_pushed(w, s) == LOOK_CALLER ? look_caller(s, sender, s->ra, s->fp)
+							: LOOK_FAILED;
+	if (fp - sp <= 16 && (code_3(s, PC - 3) == 0xec8b48 || code_3(s, PC - 3) == 0xe58948 ||
+			      code_3(s, PC - 5) == 0xec8b48 || code_3(s, PC - 5) == 0xe58948 ||
+			      code_3(s, PC - 7) == 0xec8b48 || code_3(s, PC - 7) == 0xe58948 ||
+			      code_3(s, PC - 10) == 0xec8b48 || code_3(s, PC - 10) == 0xe58948)) {
+		if (read_stack(w, fp, &sp) || read_stack(w, fp + 8, &ra))
+			return LOOK_FAILED;
+		return look_caller(s, sender, ra, sp);
+	}
+	if ((three & 0xff) == 0x50 || code_4(s, PC) == 0xcc748d4e || code_4(s, PC) == 0xcc748d4c ||
+	    (three & 0xffff) == 0xd285 || (three & 0xffff) == 0x006a ||
+	    (three & 0xffff) == 0xcaff || (three & 0xff) == 0x7f || (three & 0xff) == 0x7e ||
+	    (three & 0xffff) == 0x8e0f || (three & 0xffff) == 0x8f0f)
+		return look_caller(s, sender, w->regs[X86_RAX], fp);
+	tail = (__u32)WALK_NAME(hotspot_tail)(PC);
+	if ((tail & TAIL_END) == TAIL_JUMP_REGISTER && !(tail & TAIL_POPS))
+		return look_caller(s, sender, w->regs[TAIL_REGISTER(tail)], fp);
+	return look_at_sp(w, s, 0) == LOOK_CALLER ? look_caller(s, sender, s->ra, fp) : LOOK_FAILED;
+}
+
+__noinline int WALK_NAME(hotspot_look_interpreter)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	__u32 i, tail, end;
+	__u64 cfa, ra;
+
+	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
+	if (!w || !r)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	if (w->pc - r->entries_start < r->entries_end - r->entries_start &&
+	    w->valid & 1u << X86_R13 && w->regs[X86_R13] - w->regs[ARCH_SP] < 1u << 20) {
+		if (WALK_NAME(hotspot_read_code)())
+			return LOOK_FAILED;
+		return WALK_NAME(hotspot_look_entry)();
+	}
+	if (!w->interrupted)
+		return LOOK_FRAME;
+	if (WALK_NAME(hotspot_read_code)())
+		return LOOK_FAILED;
+	tail = (__u32)WALK_NAME(hotspot_tail)(PC);
+	if ((tail & TAIL_END) != TAIL_JUMP_REGISTER)
+		return LOOK_FRAME;
+	/* The frame is gone if `leave` stands before, with nothing but a tail between. */
+	end = s->tail_end;
+	for (i = 1; i < LEAVE_BACK; i++) {
+		if (code_1(s, PC - i) != 0xc9)
+			continue;
+		if ((WALK_NAME(hotspot_tail)(PC - i + 1) & TAIL_END) == TAIL_JUMP_REGISTER &&
+		    s->tail_end == end)
+			break;
+	}
+	if (i >= LEAVE_BACK)
+		return LOOK_FRAME;
+	cfa = w->regs[ARCH_SP];
+	ra = w->regs[TAIL_REGISTER(tail)];
+	if (tail & TAIL_POPS && TAIL_POPPED(tail) == TAIL_REGISTER(tail)) {
+		if (read_stack(w, cfa, &ra))
+			return LOOK_FAILED;
+		cfa += 8;
+	}
+	if (tail & TAIL_MOVES_SP)
+		cfa = w->regs[TAIL_SP(tail)];
+	look_caller(s, cfa, ra, w->regs[ARCH_FP]);
+	return LOOK_JUMP;
+}
+
+/* --- stubs and adapters ---------------------------------------------------------------------- */
+
+enum { CALLED_NOT = 0, CALLED_SOMETHING, CALLED_THIS };
+
+/* Does a call stand before `ra`: of this blob, of something? */
+__noinline int WALK_NAME(hotspot_called)(__u64 ra)
+{
+	struct walk *w = current_walk();
+	struct hotspot_state *st;
+	__u64 code[2], target;
+
+	if (!w)
+		return CALLED_NOT;
+	st = hotspot_state(w);
+	if (ra < 4096 || read_memory(ra - 16, code, sizeof(code)))
+		return CALLED_NOT;
+	if ((code[1] >> 24 & 0xff) == 0xe8) { /* call d32 */
+		target = ra + (__u64)(__s64)(__s32)(code[1] >> 32);
+		if (target - st->blob < st->end - st->blob)
+			return CALLED_THIS;
+		return CALLED_SOMETHING;
+	}
+	if (code[1] >> 40 == 0xd2ff41) {		  /* call *%r10 */
+		if ((code[0] >> 24 & 0xffff) == 0xba49) { /* mov $imm64,%r10 */
+			target = code[0] >> 40 | code[1] << 24;
+			if (target - st->blob < st->end - st->blob)
+				return CALLED_THIS;
+		}
+		return CALLED_SOMETHING;
+	}
+	/* call *reg, *d8(reg), *d32(reg) */
+	if ((code[1] >> 48 & 0xf8ff) == 0xd0ff || (code[1] >> 40 & 0xf8ff) == 0x50ff ||
+	    (code[1] >> 16 & 0xf8ff) == 0x90ff || (code[1] >> 48 & 0xf8ff) == 0x10ff)
+		return CALLED_SOMETHING;
+	return CALLED_NOT;
+}
+
+/* The nearest word on the stack that a call of this blob has pushed. */
+__noinline int WALK_NAME(hotspot_scan_stub)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	__u64 at, ra;
+	__u32 i;
+
+	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
+	if (!w || !r)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	for (i = 0; i < STUB_SCAN_WORDS; i++) {
+		at = w->regs[ARCH_SP] + 8 * i;
+		if (read_stack(w, at, &ra))
+			return LOOK_FAILED;
+		if (in_code(r, ra) && WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
+			return look_caller(s, at + 8, ra, w->regs[ARCH_FP]);
+	}
+	return LOOK_FAILED;
+}
+
+/*
+ * Adapters (SharedRuntime::gen_i2c_adapter(), gen_c2i_adapter()). To compiled code: pop %rax (or
+ * mov (%rsp),%rax); mov %rsp,%r11; sub; and $-16,%rsp; push %rax; ... To the interpreter:
+ * pop %rax; mov %rsp,%r13; sub $imm,%rsp; mov %rax,(%rsp); ... Between, the return address is in
+ * rax.
+ */
+__noinline int WALK_NAME(hotspot_look_adapter)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u32 three;
+	__u64 rax;
+
+	if (!w)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	rax = w->regs[X86_RAX];
+	three = code_3(s, PC);
+	if ((three & 0xff) == 0x50) /* push %rax */
+		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
+	if (three == 0xe48348) /* and $imm,%rsp */
+		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
+	if (code_4(s, PC) == 0x24048948) /* mov %rax,(%rsp) */
+		return look_caller(s, w->regs[X86_R13], rax, w->regs[ARCH_FP]);
+	if (three == 0xec8348 || three == 0xec8148) { /* sub $imm,%rsp */
+		if (code_3(s, PC - 3) == 0xec8b4c || code_3(s, PC - 3) == 0xe58949)
+			return look_caller(s, w->regs[X86_R13], rax, w->regs[ARCH_FP]);
+		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
+	}
+	/* mov %rsp,%r13 or %r11, behind pop %rax */
+	if (code_1(s, PC - 1) == 0x58 &&
+	    (three == 0xec8b4c || three == 0xe58949 || three == 0xdc8b4c || three == 0xe38949))
+		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
+	/* The same the other way round: mov %rsp,%r11; pop %rax */
+	return look_at_sp(w, s, 0);
+}
+
+/*
+ * A stub with one entry, which begins with push %rbp; mov %rsp,%rbp: its frame hangs on rbp from
+ * there to leave or pop %rbp. (Its return address may have been replaced: no call stands before
+ * it.) LOOK_FAILED: it is not such a stub.
+ */
+__noinline int WALK_NAME(hotspot_look_entered)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u64 fp, begin, link, ra, at;
+	__u32 tail;
+
+	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
+	if (!w || !r)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	if (read_word(st->code, &begin))
+		return LOOK_FAILED;
+	at = w->pc - st->code;
+	if ((begin & 0xff) == 0x53 && at) { /* push %rbx: room for a return address */
+		begin >>= 8;
+		at--;
+	}
+	if ((begin & 0xffffffff) != 0xec8b4855 && (begin & 0xffffffff) != 0xe5894855)
+		return LOOK_FAILED;
+	if (w->interrupted) {
+		tail = (__u32)WALK_NAME(hotspot_tail)(PC);
+		if (at == 0 || (tail & (TAIL_END | TAIL_POPS | TAIL_POPS_FP)) == TAIL_RETURN)
+			return look_at_sp(w, s, 0);
+		if (at == 1 || (tail & TAIL_END && tail & TAIL_POPS_FP))
+			return look_pushed(w, s);
+		if (tail & TAIL_END && (code_1(s, PC - 1) == 0x5d || code_1(s, PC - 1) == 0xc9))
+			return look_at_sp(w, s, 0);
+	}
+	fp = w->regs[ARCH_FP];
+	if (!(w->valid & 1u << ARCH_FP) || fp - w->regs[ARCH_SP] > 1u << 14 || fp & 7 ||
+	    read_stack(w, fp, &link) || read_stack(w, fp + 8, &ra) || !in_code(r, ra))
+		return LOOK_FAILED;
+	return look_caller(s, fp + 16, ra, link);
+}
+
+__noinline int WALK_NAME(hotspot_look_stub)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u64 sp, fp, link, ra;
+	int look;
+
+	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
+	if (!w || !r)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	sp = w->regs[ARCH_SP];
+	fp = w->regs[ARCH_FP];
+	if (w->interrupted && WALK_NAME(hotspot_read_code)())
+		return LOOK_FAILED;
+	switch (st->kind) {
+	case BLOB_ADAPTER:
+		if (w->interrupted) {
+			look = WALK_NAME(hotspot_look_adapter)();
+		} else { /* patching the caller's call: r13 has the stack pointer before */
+			if (!(w->valid & 1u << X86_R13) || read_stack(w, w->regs[X86_R13], &ra))
+				return LOOK_FAILED;
+			look = look_caller(s, w->regs[X86_R13] + 8, ra, fp);
+		}
+		return look == LOOK_CALLER && in_code(r, s->ra) ? look : LOOK_FAILED;
+	case BLOB_METHOD_HANDLE:
+		/* pop %rax; pop %rbx; push %rax */
+		if (w->interrupted && ((code_1(s, PC) == 0x50 && code_1(s, PC - 1) == 0x5b) ||
+				       (code_1(s, PC) == 0x5b && code_1(s, PC - 1) == 0x58)))
+			return look_caller(s, sp, w->regs[X86_RAX], fp);
+		look = look_at_sp(w, s, 0);
+		return look == LOOK_CALLER && in_code(r, s->ra) ? look : LOOK_FAILED;
+	case BLOB_VTABLE:
+		look = look_at_sp(w, s, 0);
+		return look == LOOK_CALLER && in_code(r, s->ra) ? look : LOOK_FAILED;
+	case BLOB_DEOPTIMIZATION:
+		/* It takes frames away and builds others: only with its own one it is clear. */
+		if (fp - sp + 16 == 8 * (__u64)(__u32)st->frame_size)
+			return LOOK_FRAME;
+		return LOOK_FAILED;
+	}
+	if (st->frame_size) {
+		look = WALK_NAME(hotspot_look_entered)();
+		if (look != LOOK_FAILED)
+			return look;
+	}
+	/* With a frame pointer of its own, nothing pushed yet or no more, or just that. */
+	if (w->valid & 1u << ARCH_FP && fp - sp < 1u << 16 && !(fp & 7) &&
+	    !read_stack(w, fp + 8, &ra) && !read_stack(w, fp, &link) &&
+	    WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
+		return look_caller(s, fp + 16, ra, link);
+	if (!read_stack(w, sp, &ra) && WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
+		return look_caller(s, sp + 8, ra, fp);
+	if (!read_stack(w, sp, &link) && !read_stack(w, sp + 8, &ra) &&
+	    WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
+		return look_caller(s, sp + 16, ra, link);
+	if (st->frame_size >= 2 &&
+	    !(st->frame_complete > 0 && w->pc - st->code < (__u32)st->frame_complete) &&
+	    !read_stack(w, sp + 8 * (__u64)(__u32)st->frame_size - 8, &ra) && in_code(r, ra) &&
+	    WALK_NAME(hotspot_called)(ra))
+		return LOOK_FRAME;
+	if (WALK_NAME(hotspot_scan_stub)() == LOOK_CALLER)
+		return LOOK_CALLER;
+	/* Called by a pointer, by native code perhaps. */
+	if (w->valid & 1u << ARCH_FP && fp - sp < 1u << 12 && !(fp & 7) &&
+	    !read_stack(w, fp + 8, &ra) && !read_stack(w, fp, &link) &&
+	    WALK_NAME(hotspot_called)(ra) && !in_code(r, ra))
+		return look_caller(s, fp + 16, ra, link);
+	if (!read_stack(w, sp, &ra) && WALK_NAME(hotspot_called)(ra))
+		return look_caller(s, sp + 8, ra, fp);
+	return LOOK_FAILED;
+}
