@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * HotSpot, the agent's side: recognised by the tables that it exports for debuggers, attached to by
- * reading them (hotspot_vm.h), shown to the step (hotspot_record.h), see docs/hotspot.md.
+ * reading them (hotspot_vm.h), shown to the step (hotspot_record.h), its frames named by
+ * hotspot_names.h. See docs/hotspot.md.
  */
 #include "elf/elf_dynamic.h"
 #include "runtime/hotspot/hotspot_abi.h"
+#include "runtime/hotspot/hotspot_names.h"
 #include "runtime/hotspot/hotspot_record.h"
 #include "runtime/hotspot/hotspot_vm.h"
 #include "runtime/runtime.h"
@@ -31,6 +33,7 @@ struct hotspot_proc {
 	struct hotspot_vm vm;
 	struct hotspot_found found;
 	struct hotspot_record record; /* as the step has it */
+	struct hotspot_names *names;
 };
 
 static void hotspot_dso_free(struct runtime_dso *dso)
@@ -134,6 +137,7 @@ static void hotspot_detach(struct runtime_proc *rp)
 
 	if (!hp)
 		return;
+	hotspot_names_free(hp->names);
 	hotspot_vm_fini(&hp->vm);
 	vec_free(&hp->proc.code);
 	free(hp);
@@ -169,6 +173,9 @@ static int hotspot_attach(const struct runtime_dso *dso, const struct runtime_ta
 		say_why(target, &hp->vm, r);
 		return -ENOTSUP;
 	}
+	hp->names = hotspot_names_new(&hp->vm, &hp->record.symbol);
+	if (!hp->names)
+		return -ENOMEM;
 	memcpy(record, &hp->record, sizeof(hp->record));
 	log_debug("process %d: JDK %u.%u.%u+%u, %u code heaps", target->pid, hp->vm.release,
 		  hp->vm.minor, hp->vm.security, hp->vm.build, hp->vm.nr_heaps);
@@ -198,11 +205,7 @@ static int hotspot_refresh(struct runtime_proc *rp, void *record)
 static int hotspot_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t nr,
 			     const struct runtime_sink *sink)
 {
-	(void)rp;
-	(void)words;
-	(void)nr;
-	(void)sink;
-	return -ENOENT;
+	return hotspot_names_symbolize(((struct hotspot_proc *)rp)->names, words, nr, sink);
 }
 
 const struct runtime_ops hotspot_runtime = {
