@@ -95,6 +95,29 @@ static int read_word(const struct hotspot_vm *vm, uint64_t addr, char *ret, size
 	return len ? 0 : -EBADMSG;
 }
 
+/* The name in the midst of what JDK 26 ("Stub Generator call_stub_stub") and 27 ("call_stub_stub
+ * (stub gen)") make of it: as it was before. */
+static char *plain_name(char *name)
+{
+	static const char before[] = "Stub Generator ", behind[] = " (stub gen)", stub[] = "_stub";
+	size_t len = strlen(name);
+	bool blob = false;
+
+	if (!strncmp(name, before, strlen(before))) {
+		name += strlen(before);
+		len -= strlen(before);
+		blob = true;
+	}
+	if (len > strlen(behind) && !strcmp(name + len - strlen(behind), behind)) {
+		len -= strlen(behind);
+		blob = true;
+	}
+	if (blob && len > strlen(stub) && !strncmp(name + len - strlen(stub), stub, strlen(stub)))
+		len -= strlen(stub);
+	name[len] = '\0';
+	return name;
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct stub *x = a, *y = b;
@@ -122,7 +145,7 @@ static int read_list(const struct hotspot_vm *vm, uint64_t addr, struct stub_lis
 			return r;
 		routines |= !strcmp(group, "StubRoutines");
 		stub = (struct stub){ d.start, d.end, NULL };
-		if (asprintf(&stub.name, "%s::%s", group, name) < 0)
+		if (asprintf(&stub.name, "%s::%s", group, plain_name(name)) < 0)
 			return -ENOMEM;
 		r = vec_push(&l.stubs, stub);
 		if (r < 0) {
