@@ -31,6 +31,7 @@ enum {
 	STAGE_LOOP = 1 << 1,	/* within a loop */
 	STAGE_LATER = 1 << 2,	/* a loop was passed before this one */
 	STAGE_ANOTHER = 1 << 3, /* another interpreter was tried for this loop */
+	STAGE_SAID = 1 << 4,	/* that nothing is known of the thread: not at each loop again */
 };
 
 /* Words of walk->scratch. */
@@ -178,6 +179,15 @@ static __always_inline int leave_note(struct walk *w, __u64 *s, __u64 next, enum
 	return stop ? stop : leave(w, s, next);
 }
 
+/* Of the whole thread nothing can be said but `note`: once. */
+static __always_inline int nothing_known(struct walk *w, __u64 *s, enum frame_note note)
+{
+	if (s[S_STAGE] & STAGE_SAID)
+		return walk_native(w);
+	s[S_STAGE] |= STAGE_SAID;
+	return leave_note(w, s, 0, note);
+}
+
 /* Takes back what this loop has pushed. */
 static __always_inline void take_back(struct walk *w, const __u64 *s)
 {
@@ -207,6 +217,19 @@ static __always_inline int not_this_loop(struct walk *w, __u64 *s)
 	return leave(w, s, first);
 }
 
+/* Is the innermost loop where its frame object is not, or no longer, what the thread's state has?
+ * Then it has its caller's. */
+static __always_inline bool in_gap(const struct walk *w, const struct python_record *r)
+{
+	__u64 at = w->loop_pc - r->loop_base;
+	__u32 i;
+
+	for (i = 0; i < PYTHON_GAPS_MAX; i++)
+		if (i < r->nr_gaps && at >= r->gaps[i].start && at < r->gaps[i].end)
+			return true;
+	return false;
+}
+
 /* Enters the loop whose native frame was just left. */
 __noinline int WALK_NAME(python_enter)(void)
 {
@@ -224,7 +247,9 @@ __noinline int WALK_NAME(python_enter)(void)
 		WALK_NAME(python_find)(0);
 	}
 	if (!s[S_TSTATE])
-		return leave_note(w, s, 0, FRAME_NOTE_NO_THREAD_STATE);
+		return nothing_known(w, s, FRAME_NOTE_NO_THREAD_STATE);
+	if (!(s[S_STAGE] & STAGE_LATER) && r->nr_gaps && in_gap(w, r))
+		return leave(w, s, s[S_NEXT]);
 	if (!(s[S_STAGE] & STAGE_ANOTHER))
 		s[S_FIRST] = s[S_NEXT];
 	s[S_HASH] = w->hash;
@@ -395,6 +420,6 @@ STEP(python)
 	s = runtime_state(w, RUNTIME_PYTHON);
 	/* Of a copied stack, where the thread is by now would be told. */
 	if (w->late || !runtime_record(w, RUNTIME_PYTHON, struct python_record))
-		return leave_note(w, s, 0, FRAME_NOTE_NOT_READY);
+		return nothing_known(w, s, FRAME_NOTE_NOT_READY);
 	return s[S_STAGE] & STAGE_LOOP ? WALK_NAME(python_frame)() : WALK_NAME(python_enter)();
 }

@@ -284,6 +284,9 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 		rec->interpreters = dso->interpreters + t->bias;
 	rec->code_type = dso->code_type + t->bias;
 	rec->tls_2 = -1;
+	rec->nr_gaps = (uint8_t)dso->nr_gaps;
+	rec->loop_base = base->loops.items[0].start + t->bias;
+	memcpy(rec->gaps, dso->gaps, sizeof(rec->gaps));
 	if (t->machine == EM_AARCH64)
 		rec->flags |= PYTHON_STACK_BELOW;
 	if (!check_code_type(t, rec))

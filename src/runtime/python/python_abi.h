@@ -27,6 +27,7 @@ enum {
 	PYTHON_THREADS_MAX = 128,     /* so many of each */
 	PYTHON_TEXT_WORDS = 8,	      /* of a str that tell it from others */
 	PYTHON_STR_SIZE = 112,	      /* header and those */
+	PYTHON_GAPS_MAX = 8,
 };
 
 enum {
@@ -34,6 +35,11 @@ enum {
 	PYTHON_INSTR_PTR = 1 << 1,	/* the frame has a pointer into the code, not a number */
 	PYTHON_EXECUTABLE = 1 << 2,	/* what runs may be no code object; low bits are tags */
 	PYTHON_STACK_BELOW = 1 << 3, /* struct pthread begins below the thread pointer (aarch64) */
+};
+
+/* Code of the loop, relative to loop_base, where its frame is not linked: see python_code.h. */
+struct python_gap {
+	__u32 start, end;
 };
 
 /* Offsets in bytes. Those of pointers are multiples of 8. */
@@ -70,9 +76,11 @@ struct python_record {
 	__u16 trampoline_call; /* offset of the call's return address in it; 0: none */
 	__u16 trampoline_size;
 	__u8 str_shift; /* of the flags in a str's state: see python_text_size() */
-	__u8 pad_[1];
+	__u8 nr_gaps;
+	__u64 loop_base;
+	struct python_gap gaps[PYTHON_GAPS_MAX];
 };
-_Static_assert(sizeof(struct python_record) == 104, "python_record is read from the arena");
+_Static_assert(sizeof(struct python_record) == 176, "python_record is read from the arena");
 
 /* --- which code object it is ----------------------------------------------------------------- */
 

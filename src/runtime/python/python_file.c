@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_file.h"
+#include "runtime/python/python_code.h"
+#include "runtime/python/python_offsets.h"
 
 #include "elf/elf_dynamic.h"
 #include "elf/elf_symbols.h"
@@ -196,6 +198,7 @@ static const char *const glue_names[] = {
 	"method_vectorcall",
 	"gen_send_ex",
 	"gen_send_ex2",
+	"gen_iternext",
 };
 
 /* `name` is one of the list, or a part of one that the compiler put elsewhere (foo.cold). */
@@ -234,6 +237,45 @@ static int add_functions(const struct elf_file *elf, struct runtime_dso *dso)
 	}
 	elf_symbols_fini(&symbols);
 	return r;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct runtime_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* The loop's cold part, where no symbol names it. */
+static int add_cold(const struct elf_file *elf, struct runtime_dso *dso)
+{
+	struct runtime_range cold;
+	int r;
+
+	if (dso->loops.nr != 1)
+		return 0;
+	r = python_find_cold(elf, &dso->loops.items[0], &cold);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < dso->folded.nr; i++)
+		if (cold.start < dso->folded.items[i].end && dso->folded.items[i].start < cold.end)
+			return 0;
+	r = vec_push(&dso->loops, cold);
+	if (!r)
+		r = vec_push(&dso->folded, cold);
+	qsort(dso->loops.items, dso->loops.nr, sizeof(cold), compare_ranges);
+	qsort(dso->folded.items, dso->folded.nr, sizeof(cold), compare_ranges);
+	return r;
+}
+
+static void add_gaps(const struct elf_file *elf, struct python_dso *dso)
+{
+	struct python_layout layout;
+	struct python_record record;
+
+	if (dso->minor <= 9 && !python_offsets_of(dso->minor, &record, &layout))
+		dso->nr_gaps = python_find_gaps(elf, dso->dso.loops.items, dso->dso.loops.nr,
+						record.f_owner, dso->gaps);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
@@ -283,6 +325,10 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 		return r;
 	if (!dso->dso.loops.nr)
 		return -ENOTSUP;
+	r = add_cold(elf, &dso->dso);
+	if (r)
+		return r;
+	add_gaps(elf, dso);
 	*ret = TAKE_PTR(dso);
 	return 0;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "runtime/python/python_abi.h"
 #include "runtime/runtime.h"
 
 struct python_dso {
@@ -16,6 +17,9 @@ struct python_dso {
 	uint64_t code_type;    /* PyCode_Type */
 	/* _Py_trampoline_func_start; 0: not there (before 3.12) */
 	uint64_t trampoline, trampoline_end;
+	/* 3.6 to 3.9, relative to the first loop's start. */
+	size_t nr_gaps;
+	struct python_gap gaps[PYTHON_GAPS_MAX];
 };
 
 /* As runtime_ops.probe(), without messages: -ENOTSUP is a CPython of which nothing else is told. */
