@@ -11,7 +11,11 @@ enum { HOST_MACHINE = EM_X86_64 };
 enum { HOST_MACHINE = EM_AARCH64 };
 #endif
 
-enum { STACK_SIZE_MAX = 64 << 20 }; /* further up than that is no stack's address */
+/*
+ * How far above its copy a stack may go on. Not further than it can: libraries, and what their
+ * runtimes' steps read, are often mapped right above a thread's stack.
+ */
+enum { STACK_MORE = 8 << 20, STACK_MORE_OF_WHOLE = 64 << 10 };
 
 struct copied_memory {
 	const struct sample_raw *raw;
@@ -26,6 +30,8 @@ static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
 	struct copied_memory *m = ctx;
 	const struct sample_raw *raw = m->raw;
 	uint64_t in_stack = addr - raw->stack_start, in_code = addr - (raw->pc - RAW_CODE_BEFORE);
+	/* A copy that is not full ended where the stack does, or at an untouched page. */
+	uint64_t more = raw->stack_size < RAW_STACK_MAX ? STACK_MORE_OF_WHOLE : STACK_MORE;
 
 	if (in_stack < raw->stack_size && size <= raw->stack_size - in_stack) {
 		memcpy(to, m->stack + in_stack, size);
@@ -35,7 +41,7 @@ static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
 		memcpy(to, raw->code + in_code, size);
 		return 0;
 	}
-	if (in_stack < STACK_SIZE_MAX)
+	if (in_stack < raw->stack_size + more)
 		m->past_copy = true;
 	else if (m->pid)
 		return process_read_memory(m->pid, addr, to, size);
