@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+docs/adding-a-runtime.md, followed: `toy_test.py SOURCE_ROOT [TEST...]`, TAP.
+
+A copy of the sources gets the folder runtime/toy and one line more in abi/runtimes.def; the sonde that is built of
+it must show what the toy machine runs (program.toy) among native frames, exactly. Lines are those of the comments
+"line of ..." in program.toy. Recording needs root.
+"""
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import tap
+from tap import Skip, check
+
+HERE = Path(__file__).resolve().parent
+ROOT = Path(sys.argv[1]).resolve()
+TOP = Path(tempfile.mkdtemp(prefix="sonde-toy-"))
+COPY, SONDE, MACHINE = TOP / "copy", TOP / "copy/build/sonde", TOP / "toy_machine"
+PROGRAM = HERE / "program.toy"
+TIMEOUT = 300
+
+
+def run(*args, **more):
+    done = subprocess.run([str(arg) for arg in args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          errors="replace", timeout=TIMEOUT, **more)
+    if done.returncode:
+        raise AssertionError(f"{args}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done
+
+
+# --- the build ------------------------------------------------------------------------------------
+
+def copy_sources():
+    """What stands in the tree, committed or not; nothing that was built."""
+    names = run("git", "ls-files", "-co", "--exclude-standard", "--", "meson.build", "meson_options.txt", "src", "web",
+                cwd=ROOT).stdout.split("\n")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, COPY / name)  # with its time: web/build.sh looks at it
+    (COPY / "web/node_modules").symlink_to(ROOT / "web/node_modules")
+
+
+def add_the_runtime():
+    """Steps 1 and 2 of the page: a line, a folder."""
+    shutil.copytree(HERE / "runtime/toy", COPY / "src/runtime/toy")
+    path = COPY / "src/abi/runtimes.def"
+    ids = [int(n) for n in re.findall(r"^RUNTIME\(\w+, \w+, (\d+)\)$", path.read_text(), re.M)]
+    with path.open("a") as f:
+        f.write(f"RUNTIME(toy, TOY, {max(ids) + 1})\n")
+
+
+def build():
+    if not shutil.which("git") or subprocess.run(["git", "-C", ROOT, "rev-parse"], capture_output=True).returncode:
+        raise Skip("what belongs to the sources is known to git only, and there is none")
+    copy_sources()
+    add_the_runtime()
+    # Warnings of the compiler at -O1 are not those that everything else is built without.
+    run("meson", "setup", COPY / "build", COPY, "-Dtests=false", "-Doptimization=1", "-Ddebug=false", "-Dwerror=false")
+    run("ninja", "-C", COPY / "build", "-j2", "sonde")
+    compile_machine(MACHINE)
+
+
+def compile_machine(path, *flags):
+    run("gcc", "-O1", "-g", "-rdynamic", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", *flags,
+        HERE / "toy_machine.c", "-o", path)
+
+
+# --- what is expected -----------------------------------------------------------------------------
+
+def read_program():
+    """Of each function: its lines; and the lines that comments name."""
+    lines, marks, function = collections.defaultdict(set), collections.defaultdict(set), None
+    for number, text in enumerate(PROGRAM.read_text().splitlines(), 1):
+        code, _, comment = text.partition("#")
+        words = code.split()
+        if words[:1] == ["function"]:
+            function = words[1]
+        elif words:
+            lines[function].add(number)
+        if words and comment.strip().startswith("line of "):
+            marks[comment.strip()[8:]].add(number)
+    return lines, {what: min(numbers) for what, numbers in marks.items()}
+
+
+LINES, MARKS = read_program()
+LINES["odd"] = LINES["even"]
+
+# Functions from run_thread() on, and the lines in which scripts call the next one.
+SPIN = [("mixed", "mixed"), ("work", "work's spin"), ("spin", None)]
+BURN = [("mixed", "mixed"), ("work", "work"), ("native_apply", None), ("callback", "callback"), ("native_burn", None)]
+EVEN = [("changes", "changes"), ("even", "even"), ("native_burn", None)]
+ODD = [("changes", "changes"), ("odd", "even"), ("native_burn_odd", None)]
+AGAIN = [("changes", None), ("native_again", None)]
+CHAINS = {"mixed": [SPIN, BURN], "changes": [EVEN, ODD, AGAIN]}
+
+
+class Machine:
+    """A toy machine whose functions run, until the end of a `with`."""
+
+    def __init__(self, *functions, machine=MACHINE):
+        self.process = subprocess.Popen([machine, PROGRAM, *functions, "waits"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        check(self.process.stdout.readline() == b"ready\n", "the machine is ready")
+        return self
+
+    def __exit__(self, *exc):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def record(machine, *options):
+    """{(comm, [(function, line), ...] from run_thread() on): samples}, and what was said."""
+    if os.geteuid():
+        raise Skip("recording needs root")
+    done = run(SONDE, "record", "-p", machine.pid, "-F", 997, "-d", 2, "--no-kernel", "--lines", "-f", "folded", "-o", "-",
+               *options)
+    stacks = collections.Counter()
+    for text in done.stdout.splitlines():
+        stack, _, count = text.rpartition(" ")
+        comm, *frames = stack.split(";")
+        frames = [(name, int(line or 0)) for name, line in (re.fullmatch(r"(.*?)(?::(\d+))?", f).groups() for f in frames)]
+        begin = [name for name, _ in frames].index("run_thread") + 1 if "run_thread" in dict(frames) else None
+        check(begin is not None or not any(name in LINES for name, _ in frames), f"no thread of the machine: {text}")
+        if begin is not None:
+            stacks[comm, tuple(frames[begin:])] += int(count)
+    return stacks, done.stderr
+
+
+def fits(frames, chain):
+    """Whether that is this chain, or its begin: then what comes behind is of libc."""
+    for number, (name, line) in enumerate(frames):
+        if number == len(chain) or (name not in LINES and not name.startswith("native_")):
+            return all(name not in LINES and not name.startswith("native_") for name, _ in frames[number:])
+        want, mark = chain[number]
+        if name != want:
+            return False
+        is_leaf = number + 1 == len(frames) or not (frames[number + 1][0] in LINES or
+                                                    frames[number + 1][0].startswith("native_"))
+        if name in LINES and line not in (LINES[name] if is_leaf or not mark else {MARKS[mark]}):
+            return False
+    return True
+
+
+def shown(stacks, comm):
+    return "\n".join(f"{count} {frames}" for (c, frames), count in stacks.most_common() if c == comm)
+
+
+def check_stacks(stacks, comm, without=lambda frames: False):
+    """Every stack is one that there can be; how many samples each chain has as a whole."""
+    sums, total, late = collections.Counter(), 0, 0
+    for (c, frames), count in stacks.items():
+        if c != comm:
+            continue
+        total += count
+        if ("[toy: not_ready]", 0) in frames or without(frames):
+            late += count
+            continue
+        check(any(fits(frames, chain) for chain in CHAINS[comm]), f"{comm}: {frames}, {count} samples")
+        for number, chain in enumerate(CHAINS[comm]):
+            if [name for name, _ in frames] == [name for name, _ in chain]:
+                sums[number] += count
+    check(total > 50, f"{comm}: {total} samples")
+    check(late <= total / 10 + 10, f"{comm}: {late} of {total} without their frames\n{shown(stacks, comm)}")
+    return sums, total - late
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+def test_scripts_and_native_functions_call_each_other():
+    with Machine("mixed") as machine:
+        stacks, _ = record(machine)
+    sums, total = check_stacks(stacks, "mixed")
+    check(sums[0] > total / 10 and sums[1] > total / 10, shown(stacks, "mixed"))
+    check(sums[0] + sums[1] > total * 0.9, shown(stacks, "mixed"))
+
+
+def test_a_function_at_an_old_ones_address_has_its_own_name():
+    def is_gone(frames):
+        return ("[toy: unknown]", 0) in frames
+    with Machine("changes") as machine:
+        stacks, _ = record(machine)
+    sums, total = check_stacks(stacks, "changes", without=is_gone)
+    check(sums[0] > total / 10 and sums[1] > total / 10, shown(stacks, "changes"))
+
+
+def test_the_interpreters_own_frames_are_shown_on_demand():
+    with Machine("mixed") as machine:
+        stacks, _ = record(machine, "--interpreter-frames")
+    names = collections.Counter()
+    for (comm, frames), count in stacks.items():
+        if comm == "mixed":
+            names[tuple(name for name, _ in frames)] += count
+    want = ("toy_call", "mixed", "work", "toy_run", "native_apply", "toy_call", "callback", "toy_run", "native_burn")
+    check(names[want] > 10, names.most_common(8))
+    check(names["toy_call", "mixed", "work", "spin", "toy_run"] > 10, names.most_common(8))
+
+
+def test_stack_shows_a_thread_that_waits():
+    with Machine() as machine:
+        text = run(SONDE, "stack", "--no-kernel", machine.pid).stdout
+        data = json.loads(run(SONDE, "stack", "--json", machine.pid).stdout)
+    thread = text[text.index('"waits"'):]
+    frames = re.findall(r"^  #\d+ +(.*)$", thread, re.M)
+    begin = next(i for i, f in enumerate(frames) if f.startswith("native_wait "))
+    check(re.match(r"run_thread at .*/toy_machine\.c:\d+$", frames[begin + 4]), frames)
+    check(frames[begin + 1] == f"sleeper ({PROGRAM}:{MARKS['sleeper']})", frames)
+    check(re.match(r"native_apply at .*/toy_machine\.c:\d+$", frames[begin + 2]), frames)
+    check(frames[begin + 3] == f"waits ({PROGRAM}:{MARKS['waits']})", frames)
+    frames = next(t for t in data["threads"] if t["name"] == "waits")["frames"]
+    sleeper = next(f for f in frames if f["function"] == "sleeper")
+    check(sleeper["kind"] == "toy" and sleeper["file"] == str(PROGRAM) and sleeper["line"] == MARKS["sleeper"], sleeper)
+
+
+def test_an_unknown_version_is_said_once_and_has_native_frames():
+    other = TOP / "toy_machine_2"
+    compile_machine(other, "-DTOY_VERSION=2")
+    with Machine("mixed", machine=other) as machine:
+        stacks, said = record(machine)
+    check(said.count("toy machine of a version that is not known") == 1, said)
+    names = {name for (comm, frames), _ in stacks.items() for name, _ in frames if comm == "mixed"}
+    check({"toy_call", "toy_run", "native_burn"} <= names, names)
+    check(not names & set(LINES) and not any(name.startswith("[toy") for name in names), names)
+
+
+def main():
+    wanted = sys.argv[2:]
+    tests = [(name[5:], test) for name, test in globals().items() if name.startswith("test_")]
+    try:
+        build()
+    except Skip as reason:
+        return tap.skip_all(reason)
+    return tap.run((name, test) for name, test in tests if not wanted or name in wanted)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    finally:
+        shutil.rmtree(TOP, ignore_errors=True)
