@@ -4,7 +4,8 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about six minutes. Parts: kernel, table, symbols, ordinary, idle, first, short, perf, slowdown.
+Needs root. Takes about fifteen minutes. Parts: kernel, table, symbols, ordinary, idle, first, short, perf, slowdown,
+runtimes, runtimes_slowdown.
 """
 import argparse
 import os
@@ -19,6 +20,7 @@ import agent_cost
 import bench_symbols
 import kernel_cost
 import perf_cost
+import runtime_cost
 from run import Setup
 
 PARTS = {
@@ -31,6 +33,8 @@ PARTS = {
     "short": agent_cost.short_rows,
     "perf": perf_cost.total_rows,
     "slowdown": perf_cost.slow_down_rows,
+    "runtimes": runtime_cost.kernel_rows,
+    "runtimes_slowdown": runtime_cost.slow_down_rows,
 }
 VERDICTS = {True: "met", False: "MISSED", None: ""}
 
