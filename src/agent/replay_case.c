@@ -216,8 +216,7 @@ static int read_3(struct replay_case *c, struct input *in)
 	if (!c->names)
 		return -EINVAL;
 	c->names[c->h.names_size] = '\0';
-	r = read_images(c, in);
-	return r || !in->size ? r : -EINVAL;
+	return read_images(c, in);
 }
 
 static int read_2(struct replay_case *c, struct input *in)
@@ -244,47 +243,68 @@ static int read_2(struct replay_case *c, struct input *in)
 	if (r || in->size != h.stack_size)
 		return r ? r : -EINVAL;
 	replay_memory_add(&c->memory, raw.stack_start, in->data, h.stack_size);
+	*in = (struct input){ in->data + in->size, 0 };
 	if (raw.pc >= RAW_CODE_BEFORE && raw.pc <= UINT64_MAX - RAW_CODE_AFTER)
 		replay_memory_add(&c->memory, raw.pc - RAW_CODE_BEFORE, raw.code, sizeof(raw.code));
 	return c->memory.full ? -EINVAL : replay_memory_merge(&c->memory);
 }
 
-static int read_plain(struct input in, struct replay_case **ret)
+static bool is_magic(const struct input *in, const char *magic)
 {
-	_cleanup_(replay_case_free_p) struct replay_case *c = calloc(1, sizeof(*c));
+	return in->size >= 8 && !memcmp(in->data, magic, 8);
+}
+
+int replay_case_next(const uint8_t **data, size_t *size, struct replay_case **ret)
+{
+	_cleanup_(replay_case_free_p) struct replay_case *c = NULL;
+	struct input in = { *data, *size };
 	int r = -EINVAL;
 
+	if (!in.size)
+		return -ENODATA;
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	if (in.size >= sizeof(c->h.magic) && !memcmp(in.data, REPLAY_MAGIC_3, sizeof(c->h.magic)))
+	if (is_magic(&in, REPLAY_MAGIC_3))
 		r = read_3(c, &in);
-	else if (in.size >= sizeof(c->h.magic) &&
-		 !memcmp(in.data, REPLAY_MAGIC_2, sizeof(c->h.magic)))
+	else if (is_magic(&in, REPLAY_MAGIC_2))
 		r = read_2(c, &in);
-	if (!r)
-		*ret = TAKE_PTR(c);
-	return r;
+	if (r)
+		return r;
+	*data = in.data;
+	*size = in.size;
+	*ret = TAKE_PTR(c);
+	return 0;
 }
 
 DEFINE_CLEANUP(ZSTD_DCtx *, ZSTD_freeDCtx)
 
-int replay_case_read(const void *data, size_t size, struct replay_case **ret)
+int replay_cases_unpack(const void *data, size_t size, uint8_t **ret, size_t *ret_size)
 {
 	_cleanup_(ZSTD_freeDCtx_p) ZSTD_DCtx *ctx = NULL;
 	_cleanup_free_ uint8_t *plain = NULL;
 	unsigned long long plain_size = ZSTD_getFrameContentSize(data, size);
+	bool compressed = plain_size != ZSTD_CONTENTSIZE_ERROR;
 
-	if (plain_size == ZSTD_CONTENTSIZE_ERROR)
-		return read_plain((struct input){ data, size }, ret);
-	if (plain_size == ZSTD_CONTENTSIZE_UNKNOWN || plain_size > REPLAY_CASE_MAX)
+	if (!compressed)
+		plain_size = size;
+	if (plain_size > REPLAY_CASES_MAX) /* or not known */
 		return -EINVAL;
-	ctx = ZSTD_createDCtx();
 	plain = malloc(plain_size + 1);
-	if (!ctx || !plain)
+	if (!plain)
 		return -ENOMEM;
-	if (ZSTD_decompressDCtx(ctx, plain, plain_size, data, size) != plain_size)
-		return -EINVAL;
-	return read_plain((struct input){ plain, plain_size }, ret);
+	if (!compressed) {
+		memcpy(plain, data, size);
+	} else {
+		ctx = ZSTD_createDCtx();
+		if (!ctx)
+			return -ENOMEM;
+		if (ZSTD_decompressDCtx(ctx, plain, plain_size, data, size) != plain_size)
+			return -EINVAL;
+	}
+	*ret = TAKE_PTR(plain);
+	*ret_size = plain_size;
+	return 0;
 }
 
 void replay_case_free(struct replay_case *c)

@@ -44,8 +44,13 @@ int replay_case_make(const struct replay_capture *capture, uint8_t **ret, size_t
 /* The same, compressed (zstd), into a file. */
 int replay_case_write(FILE *out, const struct replay_capture *capture);
 
-/* Compressed or not. -EINVAL if it is no case. */
-int replay_case_read(const void *data, size_t size, struct replay_case **ret);
+/*
+ * What a file of cases has, decompressed if need be: the caller's. -EINVAL if that can't be done.
+ * replay_case_next() reads them one by one: 0, and `data`, `size` are the rest; -ENODATA at the
+ * end; -EINVAL if what stands there is no case.
+ */
+int replay_cases_unpack(const void *data, size_t size, uint8_t **ret, size_t *ret_size);
+int replay_case_next(const uint8_t **data, size_t *size, struct replay_case **ret);
 void replay_case_free(struct replay_case *c);
 static inline void replay_case_free_p(struct replay_case **c)
 {

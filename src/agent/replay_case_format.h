@@ -16,7 +16,7 @@ enum {
 	REPLAY_BUCKETS_MAX = 2048,
 	REPLAY_ROWS_MAX = 2 * ARENA_SEGMENT_CELLS,
 	REPLAY_RULES_MAX = 4096,
-	REPLAY_CASE_MAX = 24 << 20, /* bytes of a case, not compressed */
+	REPLAY_CASES_MAX = 64 << 20, /* bytes of a file of cases, not compressed */
 	/* Rules that the walkers know by their numbers: a case begins with them. */
 	REPLAY_FIXED_RULES = RULE_RUNTIMES + RUNTIME_MAX_,
 };

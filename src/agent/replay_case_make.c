@@ -262,7 +262,7 @@ static int check(const uint8_t *data, size_t size)
 {
 	_cleanup_(replay_case_free_p) struct replay_case *c = NULL;
 	struct replay_result want, got;
-	int r = replay_case_read(data, size, &c);
+	int r = replay_case_next(&data, &size, &c);
 
 	if (r)
 		return r;

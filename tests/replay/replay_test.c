@@ -14,68 +14,88 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-/* True if there were names to compare. */
-static bool compare_names(const char *case_name, const struct replay_case *c)
+static int nr_cases, nr_named;
+
+static void compare_names(const char *name, const struct replay_case *c)
 {
 	const char *want = replay_case_expected_names(c);
 	_cleanup_free_ char *got = NULL;
 	int r = replay_case_name(c, &got);
 
 	if (r == -ENOENT && !*want)
-		return false;
-	ck_assert_msg(!r, "%s: its frames can't be named: %s", case_name, strerror(-r));
-	ck_assert_msg(!strcmp(got, want), "%s: the names are\n%snot\n%s", case_name, got, want);
-	return *want;
+		return;
+	ck_assert_msg(!r, "%s: its frames can't be named: %s", name, strerror(-r));
+	ck_assert_msg(!strcmp(got, want), "%s: the names are\n%snot\n%s", name, got, want);
+	nr_named += *want != '\0';
 }
 
-static bool replay(const char *dir, const char *name)
+static void replay(const char *name, struct replay_case *c)
 {
-	_cleanup_(replay_case_free_p) struct replay_case *c = NULL;
-	_cleanup_free_ char *data = NULL;
 	struct replay_result got, want;
-	_cleanup_free_ char *path = NULL;
-	size_t size;
 
-	ASSERT(asprintf(&path, "%s/%s", dir, name) > 0);
-	ASSERT_OK(read_file_at(AT_FDCWD, path, 1 << 20, &data, &size));
-	ck_assert_msg(!replay_case_read(data, size, &c), "%s is no replay case", name);
 	want = replay_case_expected(c);
 	got = replay_case_walk(c);
 	ck_assert_msg(got.stop == want.stop, "%s: ended %d, not %d", name, got.stop, want.stop);
-	ck_assert_msg(got.nr_words == want.nr_words, "%s: %u frames, not %u", name, got.nr_words,
+	ck_assert_msg(got.nr_words == want.nr_words, "%s: %u words, not %u", name, got.nr_words,
 		      want.nr_words);
 	for (uint32_t i = 0; i < got.nr_words; i++)
-		ck_assert_msg(got.words[i] == want.words[i], "%s: frame %u is 0x%llx, not 0x%llx",
+		ck_assert_msg(got.words[i] == want.words[i], "%s: word %u is 0x%llx, not 0x%llx",
 			      name, i, got.words[i], want.words[i]);
-	return compare_names(name, c);
+	compare_names(name, c);
+	nr_cases++;
+}
+
+static void replay_file(const char *dir, const char *name)
+{
+	_cleanup_free_ char *data = NULL, *path = NULL;
+	_cleanup_free_ uint8_t *plain = NULL;
+	const uint8_t *at;
+	size_t size;
+	int r, nr;
+
+	ASSERT(asprintf(&path, "%s/%s", dir, name) > 0);
+	ASSERT_OK(read_file_at(AT_FDCWD, path, 1 << 20, &data, &size));
+	ck_assert_msg(!replay_cases_unpack(data, size, &plain, &size), "%s: no cases", name);
+	at = plain;
+	for (nr = 0;; nr++) {
+		_cleanup_(replay_case_free_p) struct replay_case *c = NULL;
+
+		r = replay_case_next(&at, &size, &c);
+		if (r)
+			break;
+		replay(name, c);
+	}
+	ck_assert_msg(r == -ENODATA && nr, "%s: number %d is no case", name, nr);
 }
 
 TEST(every_saved_case_gives_its_frames_and_names)
 {
 	char dir[4096];
 	struct dirent *e;
-	int nr = 0, nr_named = 0;
 	DIR *d;
 
 	snprintf(dir, sizeof(dir), "%s/tests/replay/cases", test_source_root());
 	d = opendir(dir);
 	ASSERT_PTR_NONNULL(d);
-	while ((e = readdir(d))) {
-		if (!strstr(e->d_name, ".case"))
-			continue;
-		nr_named += replay(dir, e->d_name);
-		nr++;
-	}
+	while ((e = readdir(d)))
+		if (strstr(e->d_name, ".case"))
+			replay_file(dir, e->d_name);
 	closedir(d);
-	printf("# %d cases, %d with names\n", nr, nr_named);
-	ASSERT(nr >= 20);
+	printf("# %d cases, %d with names\n", nr_cases, nr_named);
+	ASSERT(nr_cases >= 20);
 }
 
 TEST(garbage_is_no_case)
 {
+	const uint8_t zeros[4096] = { 0 }, *at = zeros;
 	struct replay_case *c = NULL;
-	char zeros[4096] = { 0 };
+	size_t size = sizeof(zeros);
 
-	ASSERT_ERR(replay_case_read(zeros, sizeof(zeros), &c), EINVAL);
-	ASSERT_ERR(replay_case_read(zeros, 10, &c), EINVAL);
+	ASSERT_ERR(replay_case_next(&at, &size, &c), EINVAL);
+	size = 10;
+	ASSERT_ERR(replay_case_next(&at, &size, &c), EINVAL);
+	size = 0;
+	ASSERT_ERR(replay_case_next(&at, &size, &c), ENODATA);
+	ASSERT_PTR_NULL(c);
+	ASSERT(at == zeros);
 }
