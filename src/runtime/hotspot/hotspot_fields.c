@@ -98,6 +98,7 @@ static const struct rule rules[] = {
 	FIELD(constants_source_file_name_index, "ConstantPool", "_source_file_name_index"),
 	FIELD(klass_name, "Klass", "_name"),
 	FIELD(instance_klass_constants, "InstanceKlass", "_constants"),
+	FIELD(instance_klass_methods, "InstanceKlass", "_methods"),
 	FIELD(instance_klass_source_file_name_index, "InstanceKlass", "_source_file_name_index"),
 	FIELD(symbol_length, "Symbol", "_length"),
 	FIELD(symbol_refcount, "Symbol", "_refcount"),
@@ -141,6 +142,9 @@ static const struct rule statics[] = {
 	STATIC(at_interpreter, "AbstractInterpreter", "_code"),
 	STATIC(at_deopt_blob, "SharedRuntime", "_deopt_blob"),
 	STATIC(at_cont_return, "ContinuationEntry", "_return_pc"),
+	/* The first element of an array. */
+	STATIC(at_vm_classes, "vmClasses",
+	       "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]"),
 	STATIC(at_oop_base, "Universe", "_narrow_oop._base"), /* to 12 */
 	STATIC(at_oop_shift, "Universe", "_narrow_oop._shift"),
 	STATIC(at_oop_base, "CompressedOops", "_narrow_oop._base"), /* to 24 */

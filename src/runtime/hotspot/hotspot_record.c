@@ -104,6 +104,7 @@ void hotspot_find(const struct hotspot_vm *vm, uint32_t blocks_max, struct hotsp
 {
 	if (found->interpreter_end != vm->interpreter_end)
 		find_entries(vm, found);
+	hotspot_find_continuation(vm, &found->continuation);
 	/* The last heaps first: the first one has no compiled methods, if there are several. */
 	for (uint32_t i = vm->nr_heaps; i-- > 0;)
 		find_names(vm, &vm->heaps[i], blocks_max, found);
@@ -174,7 +175,19 @@ static void fill_code(const struct hotspot_vm *vm, struct hotspot_record *ret)
 	ret->interpreter_start = vm->interpreter_start;
 	ret->interpreter_end = vm->interpreter_end;
 	ret->call_stub_return = vm->call_stub_return;
-	ret->cont_return = vm->cont_return;
+}
+
+/* Out of the tables, or of the code where they say nothing. */
+static void fill_continuation(const struct hotspot_vm *vm, const struct hotspot_continuation *c,
+			      struct hotspot_record *ret)
+{
+	uint32_t size = vm->sizes.cont_entry ?: c->entry_size;
+
+	ret->cont_return = vm->cont_return ?: c->return_pc;
+	ret->thread_cont_entry =
+		(__u16)(vm->fields.thread_cont_entry.offset ?: c->thread_cont_entry);
+	/* ContinuationEntry::size() */
+	ret->cont_entry_size = (__u16)((size + 15) & ~15u);
 }
 
 /* The end of the last member that the step looks for in the header of a blob. */
@@ -230,12 +243,11 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 		.const_codes = (__u16)vm->sizes.const_method,
 		.constants_holder = (__u16)f->constants_pool_holder.offset,
 		.klass_name = (__u16)f->klass_name.offset,
-		.thread_cont_entry = (__u16)f->thread_cont_entry.offset,
-		.cont_entry_size = (__u16)((vm->sizes.cont_entry + 15) & ~15u),
 	};
 
 	fill_code(vm, &record);
 	fill_symbol(f, &record.symbol);
+	fill_continuation(vm, &found->continuation, &record);
 	record.header_size = header_size(&record);
 	if (record.header_size > HOTSPOT_HEADER_SIZE || record.symbol.length > 6 ||
 	    record.symbol.body > 8)

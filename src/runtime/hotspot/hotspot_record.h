@@ -6,14 +6,15 @@
 #pragma once
 
 #include "runtime/hotspot/hotspot_abi.h"
+#include "runtime/hotspot/hotspot_continuation.h"
 #include "runtime/hotspot/hotspot_vm.h"
 
 /* Looked for, and remembered by who owns it; all zero at first. */
 struct hotspot_found {
 	uint64_t name_nmethod, name_native; /* see hotspot_record */
 	uint64_t entries_start, entries_end;
-	uint64_t
-		interpreter_end; /* the entries were looked for in an interpreter that ends there */
+	uint64_t interpreter_end; /* of the interpreter that the entries are of */
+	struct hotspot_continuation continuation;
 };
 
 /* Looks for what is not known yet: at most `blocks_max` blocks of each code heap are looked at. */

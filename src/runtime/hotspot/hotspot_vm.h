@@ -97,6 +97,7 @@ struct hotspot_fields {
 	struct hotspot_field constants_source_file_name_index;
 	struct hotspot_field klass_name;
 	struct hotspot_field instance_klass_constants, instance_klass_source_file_name_index;
+	struct hotspot_field instance_klass_methods;
 	/* hash_and_refcount: hash in the upper half (15 and later); before, identity_hash and
 	 * refcount. length_and_refcount (13, 14): length in the upper half. */
 	struct hotspot_field symbol_length, symbol_refcount, symbol_identity_hash;
@@ -173,6 +174,7 @@ struct hotspot_vm {
 	uint64_t at_heaps, at_heap; /* CodeCache::_heaps (9 and later), CodeCache::_heap (8) */
 	uint64_t at_call_stub_return, at_interpreter, at_deopt_blob, at_cont_return;
 	uint64_t at_oop_base, at_oop_shift; /* of compressed pointers to objects */
+	uint64_t at_vm_classes;		    /* vmClasses::_klasses (17 and later) */
 	/* Of versions. */
 	uint64_t at_jdk_version, at_major, at_minor, at_security, at_build;
 
