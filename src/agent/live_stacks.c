@@ -43,6 +43,7 @@ struct wanted {
 	bool done, no_event;
 	bool partial; /* found.stack is as good as it gets without all registers: wants a stop */
 	bool stopping, was_stopped;
+	bool wants_memory; /* a runtime's frames are only found while it does not run */
 };
 
 /* A walk whose thread may have run meanwhile. */
@@ -145,6 +146,29 @@ static int keep_still(struct taking *t, struct wanted *w, const struct live_thre
 
 enum { CAUGHT_IN_PART = 1, CAUGHT_TOO_DEEP = 2 };
 
+/* The walker's walk of that thread, which ended so. */
+static int keep_walk(struct taking *t, struct wanted *w, const struct caught_thread *caught,
+		     enum stop_reason stop)
+{
+	struct live_walker *walker = &t->stacks->walker;
+	struct resolver_stack stack = {
+		.kernel = (const __u64 *)caught->kernel,
+		.nr_kernel = t->options->kernel ? caught->nr_kernel : 0,
+		.stop = stop,
+	};
+	int r;
+
+	if (!caught->is_compat) {
+		stack.block = walker->block;
+		stack.words = walker->walk->words;
+		stack.nr_words = walker->walk->full.nr_words;
+	}
+	r = add_stack(t, &stack, &w->found.stack);
+	if (!r)
+		finish(t, w, NULL);
+	return r;
+}
+
 /*
  * The stack of a thread that was caught at work. 0, or CAUGHT_*: it is not whole, and not kept:
  * another sample may be better, or another way.
@@ -152,30 +176,23 @@ enum { CAUGHT_IN_PART = 1, CAUGHT_TOO_DEEP = 2 };
 static int keep_caught(struct taking *t, struct wanted *w, struct caught_thread *caught, bool last)
 {
 	struct live_walker *walker = &t->stacks->walker;
-	struct resolver_stack stack = {
-		.kernel = (const __u64 *)caught->kernel,
-		.nr_kernel = t->options->kernel ? caught->nr_kernel : 0,
-		.stop = STOP_COMPAT_TASK,
-	};
-	int r;
+	enum stop_reason stop;
 
-	if (!caught->is_compat) {
-		/* It stays where it is for a thread's life. */
-		if (!caught->thread_pointer)
-			caught->thread_pointer = w->thread_pointer;
-		stack.stop = live_walker_caught(walker, w->found.tid, caught);
-		stack.block = walker->block;
-		stack.words = walker->walk->words;
-		stack.nr_words = walker->walk->full.nr_words;
-		if (stack.stop == STOP_STACK_COPY_END && !last)
-			return CAUGHT_TOO_DEEP;
-		if (stack.stop != STOP_COMPLETE && !last)
-			return CAUGHT_IN_PART;
+	if (caught->is_compat)
+		return keep_walk(t, w, caught, STOP_COMPAT_TASK);
+	/* It stays where it is for a thread's life. */
+	if (!caught->thread_pointer)
+		caught->thread_pointer = w->thread_pointer;
+	stop = live_walker_caught(walker, w->found.tid, caught);
+	if (!w->wants_memory && live_walker_wants_stop(walker)) {
+		w->wants_memory = true;
+		return CAUGHT_IN_PART;
 	}
-	r = add_stack(t, &stack, &w->found.stack);
-	if (!r)
-		finish(t, w, NULL);
-	return r;
+	if (stop == STOP_STACK_COPY_END && !last)
+		return CAUGHT_TOO_DEEP;
+	if (stop != STOP_COMPLETE && !last)
+		return CAUGHT_IN_PART;
+	return keep_walk(t, w, caught, stop);
 }
 
 /* --- threads that stand still ---------------------------------------------------------------- */
@@ -334,7 +351,8 @@ static int read_event(struct taking *t, struct wanted *w)
 		return r;
 	/* Else another event: this one cannot be begun again without a race in the kernel. */
 	close_event(t, w);
-	w->no_event = r == CAUGHT_TOO_DEEP || w->nr_tries >= EVENT_TRIES;
+	w->no_event = r == CAUGHT_TOO_DEEP || w->nr_tries >= EVENT_TRIES ||
+		      (w->wants_memory && !w->was_stopped);
 	return 0;
 }
 
@@ -348,17 +366,42 @@ static void do_without_stop(struct taking *t, struct wanted *w)
 	w->nr_tries = 0;
 }
 
+struct stopped_walk {
+	struct taking *t;
+	struct wanted *w;
+	enum stop_reason stop; /* STOP_NONE: it was not walked */
+};
+
+/* Its tables are loaded: that is how we know that it wants this. */
+static void walk_stopped(void *ctx, const struct caught_thread *caught)
+{
+	struct stopped_walk *s = ctx;
+
+	if (!caught->is_compat)
+		s->stop = live_walker_stopped(&s->t->stacks->walker, s->w->found.tid, caught);
+}
+
 static int finish_stop(struct taking *t, struct wanted *w)
 {
+	struct stopped_walk s = { t, w, STOP_NONE };
 	struct caught_thread caught = { 0 };
-	int r = thread_stop_finish(w->found.tid, &caught);
+	int r = thread_stop_finish(w->found.tid, &caught, w->wants_memory ? walk_stopped : NULL,
+				   &s);
 
 	if (r == -EAGAIN)
 		return 0;
 	w->stopping = false;
 	t->nr_stopping--;
-	if (!r)
+	if (!r && s.stop)
+		r = keep_walk(t, w, &caught, s.stop);
+	else if (!r)
 		r = keep_caught(t, w, &caught, true);
+	/* Once more: now it is known what it takes. */
+	if (r == CAUGHT_IN_PART) {
+		w->was_stopped = false;
+		w->no_event = true;
+		r = 0;
+	}
 	free(caught.stack);
 	return r == -ENOMEM ? r : 0;
 }

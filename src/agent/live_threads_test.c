@@ -250,7 +250,7 @@ TEST(a_stop_gives_all_registers_and_the_wait_goes_on)
 		return;
 	}
 	ASSERT_OK(r);
-	while ((r = thread_stop_finish(child, &c)) == -EAGAIN)
+	while ((r = thread_stop_finish(child, &c, NULL, NULL)) == -EAGAIN)
 		poll(NULL, 0, 1);
 	ASSERT_OK(r);
 	ASSERT_EQ(c.pc, t.list.items[0].pc);

@@ -151,10 +151,18 @@ static void keep(struct live_walker *w, int32_t tid, const struct walk_input *in
 		replay_live_keep(w->replay, w->process, tid, input, w->walk, stop);
 }
 
+/* In the memory of a thread that stands still. */
+static enum stop_reason walk_in_memory(struct live_walker *w, int32_t tid, struct walk_input *input)
+{
+	const struct walk_memory memory = { read_live, &tid };
+	int stop = walk_from(w, input, &memory);
+
+	keep(w, tid, input, stop);
+	return stop;
+}
+
 enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread)
 {
-	int32_t tid = thread->tid;
-	const struct walk_memory memory = { read_live, &tid };
 	__u64 regs[UNWIND_REGS_MAX];
 	struct walk_input input = {
 		.pc = thread->pc,
@@ -162,12 +170,41 @@ enum stop_reason live_walker_still(struct live_walker *w, const struct live_thre
 		.valid = thread->valid,
 		.thread_pointer = thread->thread_pointer,
 	};
-	int stop;
 
 	memcpy(regs, thread->regs, sizeof(regs));
-	stop = walk_from(w, &input, &memory);
-	keep(w, tid, &input, stop);
-	return stop;
+	return walk_in_memory(w, thread->tid, &input);
+}
+
+enum stop_reason live_walker_stopped(struct live_walker *w, int32_t tid,
+				     const struct caught_thread *caught)
+{
+	__u64 regs[UNWIND_REGS_MAX];
+	struct walk_input input = {
+		.pc = caught->pc,
+		.regs = regs,
+		.valid = live_all_registers,
+		.thread_pointer = caught->thread_pointer,
+	};
+
+	memcpy(regs, caught->regs, sizeof(regs));
+	return walk_in_memory(w, tid, &input);
+}
+
+bool live_walker_wants_stop(const struct live_walker *w)
+{
+	const struct walk *walk = w->walk;
+
+	for (uint32_t i = 0; i < walk->full.nr_words; i += 1 + FRAME_EXTRA(walk->words[i])) {
+		uint64_t word = walk->words[i];
+		bool is_note = FRAME_RUNTIME(word) != RUNTIME_NATIVE && !FRAME_EXTRA(word) &&
+			       FRAME_DATA(word) < FRAME_NOTES;
+
+		if (is_note &&
+		    ((walk->late && FRAME_DATA(word) == FRAME_NOTE_NOT_READY) ||
+		     (!walk->thread_pointer && FRAME_DATA(word) == FRAME_NOTE_NO_THREAD_STATE)))
+			return true;
+	}
+	return false;
 }
 
 struct copied_stack {

@@ -35,5 +35,11 @@ void live_walker_fini(struct live_walker *w);
 void live_walker_new_round(struct live_walker *w);
 /* How the walk ended; w->block is what its addresses were found in. */
 enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread);
+/* The thread runs on: only its copied stack is of that moment. */
 enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 				    const struct caught_thread *caught);
+/* The thread is being kept from running. */
+enum stop_reason live_walker_stopped(struct live_walker *w, int32_t tid,
+				     const struct caught_thread *caught);
+/* Is something missing in the last walk that a walk of the stopped thread would find? */
+bool live_walker_wants_stop(const struct live_walker *w);

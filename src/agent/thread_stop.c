@@ -139,7 +139,8 @@ int thread_stop_begin(int32_t tid)
 	return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : 0;
 }
 
-int thread_stop_finish(int32_t tid, struct caught_thread *ret)
+int thread_stop_finish(int32_t tid, struct caught_thread *ret,
+		       void (*meanwhile)(void *ctx, const struct caught_thread *caught), void *ctx)
 {
 	bool is_signal;
 	int status, n, r;
@@ -154,6 +155,8 @@ int thread_stop_finish(int32_t tid, struct caught_thread *ret)
 	/* Our interrupt, or a job-control stop that is in force; else a signal's delivery. */
 	is_signal = status >> 16 != PTRACE_EVENT_STOP;
 	r = copy_state(tid, !is_signal, ret);
+	if (!r && meanwhile)
+		meanwhile(ctx, ret);
 	ptrace(PTRACE_DETACH, tid, NULL, (void *)(uintptr_t)(is_signal ? WSTOPSIG(status) : 0));
 	return r;
 }

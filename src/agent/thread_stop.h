@@ -20,5 +20,9 @@
  * not ask for a thread in a "disk sleep".
  */
 int thread_stop_begin(int32_t tid);
-/* Copies and lets go a thread that has stopped. -EAGAIN: not yet. By the thread that began it. */
-int thread_stop_finish(int32_t tid, struct caught_thread *ret);
+/*
+ * Copies and lets go a thread that has stopped. -EAGAIN: not yet. By the thread that began it.
+ * `meanwhile`, if not NULL, is called when the copy is made, before it is let go: be quick.
+ */
+int thread_stop_finish(int32_t tid, struct caught_thread *ret,
+		       void (*meanwhile)(void *ctx, const struct caught_thread *caught), void *ctx);
