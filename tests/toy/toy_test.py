@@ -178,6 +178,10 @@ def check_stacks(stacks, comm, without=lambda frames: False):
     return sums, total - late
 
 
+def without_comments(text):
+    return " ".join(re.sub(r"/\*.*?\*/", "", text, flags=re.S).split())
+
+
 # --- tests ----------------------------------------------------------------------------------------
 
 def test_scripts_and_native_functions_call_each_other():
@@ -207,6 +211,29 @@ def test_the_interpreters_own_frames_are_shown_on_demand():
     want = ("toy_call", "mixed", "work", "toy_run", "native_apply", "toy_call", "callback", "toy_run", "native_burn")
     check(names[want] > 10, names.most_common(8))
     check(names["toy_call", "mixed", "work", "spin", "toy_run"] > 10, names.most_common(8))
+
+
+def test_the_page_says_what_is_done():
+    """Its pieces of code are the folder's, its output is what comes out."""
+    page = (ROOT / "docs/adding-a-runtime.md").read_text()
+    blocks = re.findall(r"(?:^    .*\n)+", page, re.M)
+    files = {path.name: path.read_text() for path in (HERE / "runtime/toy").iterdir()}
+    files["runtimes.def"] = (COPY / "src/abi/runtimes.def").read_text()
+    code = without_comments("".join(files.values()))
+    checked = 0
+    for line in "".join(blocks).splitlines():
+        line = without_comments(line)
+        if re.match(r"#\d", line):
+            name, place, number = re.fullmatch(r"#\d+ (\S+) (?:\(|at )(.*):(\d+)\)?", line).groups()
+            check(not place.endswith(".toy") or MARKS[name] == int(number), line)
+        elif line.startswith("RUNTIME("):
+            check(line[:line.rindex(",")] in code, line)
+        elif line.endswith(";") or line.startswith(("#define", "if")):
+            check(line in code, line)
+        else:
+            continue
+        checked += 1
+    check(checked > 10, f"only {checked} lines of the page are known for what they are")
 
 
 def test_stack_shows_a_thread_that_waits():
