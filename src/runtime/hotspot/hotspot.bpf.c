@@ -34,8 +34,6 @@ __noinline int WALK_NAME(hotspot_stub)(void);
 __noinline int WALK_NAME(hotspot_call_stub)(void);
 __noinline int WALK_NAME(hotspot_continuation)(void);
 
-#define RECORD(w) runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record)
-
 /* --- which CodeBlob -------------------------------------------------------------------------- */
 
 static __always_inline __u64 header_field(const struct hotspot_scratch *s, struct hotspot_at at)
@@ -118,9 +116,9 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 	__u64 name, size, code;
 	__u32 len;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	st->blob = st->end = 0;
@@ -168,9 +166,9 @@ __noinline int WALK_NAME(hotspot_find)(void)
 	__u32 i;
 	int stop;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	st = hotspot_state(w);
 	if (w->pc - st->blob < st->end - st->blob)
 		return STOP_NONE;
@@ -211,9 +209,9 @@ __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
 	struct walk *w = current_walk();
 	const struct hotspot_record *r;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	if (cfa < w->regs[ARCH_SP] || cfa & 7)
 		return STOP_RUNTIME_UNREADABLE;
 	ra = arch_strip_pac(w, ra);
@@ -253,9 +251,9 @@ __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
 	__u32 size, bci = HOTSPOT_NO_BCI;
 	__u64 codes;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	if (!method || method & 7 || method > HOTSPOT_ADDRESS_MASK ||
 	    read_word(method + r->method_const, &s->id.const_method) ||
@@ -282,24 +280,19 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 	__u64 fp, method, bcp, sender_sp, link, ra;
 	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
-	int stop, look;
+	int stop;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
-	look = WALK_NAME(hotspot_look_interpreter)();
-	if (look == LOOK_FAILED)
+	if (s->look == LOOK_FAILED)
 		return STOP_RUNTIME_UNREADABLE;
-	if (look != LOOK_FRAME) {
+	if (s->look != LOOK_FRAME) {
 		/* On the way in, the method is in a register; on the way out, it is no more. */
-		if (look == LOOK_CALLER) {
-			stop = WALK_NAME(hotspot_push_method)(w->regs[HOTSPOT_METHOD], 0);
-		} else {
-			stop = WALK_NAME(hotspot_find)();
-			if (!stop)
-				stop = push_blob(w, hotspot_state(w), w->pc);
-		}
+		stop = s->look == LOOK_CALLER
+			       ? WALK_NAME(hotspot_push_method)(w->regs[HOTSPOT_METHOD], 0)
+			       : push_blob(w, hotspot_state(w), w->pc);
 		if (stop)
 			return stop;
 		w->regs[ARCH_FP] = s->fp;
@@ -359,18 +352,16 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
-	int stop, look = LOOK_FRAME;
+	int stop;
 	__u64 pc;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	pc = w->pc;
-	if (w->interrupted) {
-		look = WALK_NAME(hotspot_look_compiled)();
-	} else {
+	if (!w->interrupted) {
 		pc++;
 		if ((st->deopt && pc == st->blob + st->deopt) ||
 		    (st->deopt_mh && pc == st->blob + st->deopt_mh)) {
@@ -381,14 +372,14 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 				return STOP_RUNTIME_UNREADABLE;
 		}
 	}
-	if (look == LOOK_FAILED)
-		return STOP_RUNTIME_UNREADABLE;
-	if (look != LOOK_JUMP) {
+	if (s->look != LOOK_JUMP) {
 		stop = push_blob(w, st, pc);
 		if (stop)
 			return stop;
 	}
-	if (look == LOOK_FRAME)
+	if (s->look == LOOK_FAILED)
+		return STOP_RUNTIME_UNREADABLE;
+	if (s->look == LOOK_FRAME)
 		return leave_sized(w, st);
 	/* Java code is called by nothing but what the JVM made. */
 	if (!in_code(r, arch_strip_pac(w, s->ra)))
@@ -445,9 +436,9 @@ __noinline int WALK_NAME(hotspot_continuation)(void)
 	__u64 entry;
 	int stop;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	st = hotspot_state(w);
 	if (!r->thread_cont_entry || !r->cont_return || !(w->valid & 1u << HOTSPOT_THREAD) ||
 	    read_word(w->regs[HOTSPOT_THREAD] + r->thread_cont_entry, &entry))
@@ -468,33 +459,20 @@ __noinline int WALK_NAME(hotspot_continuation)(void)
 __noinline int WALK_NAME(hotspot_stub)(void)
 {
 	struct walk *w = current_walk();
-	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
-	int stop, look;
+	int stop;
 
-	r = w ? RECORD(w) : NULL;
-	if (!w || !r)
-		return STOP_RUNTIME_UNKNOWN;
+	if (!w)
+		return STOP_INTERNAL;
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
-	if (!w->interrupted && w->pc + 1 == r->call_stub_return)
-		return WALK_NAME(hotspot_call_stub)();
-	if (st->kind == BLOB_CONTINUATION)
-		return WALK_NAME(hotspot_continuation)();
-	if (!w->interrupted && st->frame_size >= 2) {
-		stop = push_blob(w, st, w->pc + 1);
-		return stop ? stop : leave_sized(w, st);
-	}
-	look = WALK_NAME(hotspot_look_stub)();
-	if (look == LOOK_FAILED)
+	stop = push_blob(w, st, w->interrupted ? w->pc : w->pc + 1);
+	if (stop)
+		return stop;
+	if (s->look == LOOK_FAILED)
 		return STOP_RUNTIME_UNREADABLE;
-	if (look != LOOK_JUMP) {
-		stop = push_blob(w, st, w->interrupted ? w->pc : w->pc + 1);
-		if (stop)
-			return stop;
-	}
-	if (look == LOOK_FRAME)
+	if (s->look == LOOK_FRAME)
 		return leave_sized(w, st);
 	w->regs[ARCH_FP] = s->fp;
 	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
@@ -504,23 +482,40 @@ STEP(hotspot)
 {
 	struct walk *w = current_walk();
 	const struct hotspot_record *r;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	if (w->entry != ENTRY_CODE)
 		return walk_native(w); /* it has no loops: its interpreter is code of its own */
-	r = RECORD(w);
+	r = runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record);
 	if (!r)
 		return STOP_RUNTIME_UNKNOWN;
 	if (!in_code(r, w->pc))
 		return STOP_RUNTIME_UNREADABLE;
-	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start)
-		return WALK_NAME(hotspot_interpreted)();
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	s->look = LOOK_FRAME;
+	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start) {
+		s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();
+		stop = s->look == LOOK_JUMP ? WALK_NAME(hotspot_find)() : STOP_NONE;
+		return stop ? stop : WALK_NAME(hotspot_interpreted)();
+	}
 	stop = WALK_NAME(hotspot_find)();
 	if (stop)
 		return stop;
-	return hotspot_state(w)->kind == BLOB_COMPILED || hotspot_state(w)->kind == BLOB_NATIVE
-		       ? WALK_NAME(hotspot_compiled)()
-		       : WALK_NAME(hotspot_stub)();
+	if (st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE) {
+		if (w->interrupted)
+			s->look = (__u32)WALK_NAME(hotspot_look_compiled)();
+		return WALK_NAME(hotspot_compiled)();
+	}
+	if (!w->interrupted && w->pc + 1 == r->call_stub_return)
+		return WALK_NAME(hotspot_call_stub)();
+	if (st->kind == BLOB_CONTINUATION)
+		return WALK_NAME(hotspot_continuation)();
+	if (w->interrupted || st->frame_size < 2)
+		s->look = (__u32)WALK_NAME(hotspot_look_stub)();
+	return WALK_NAME(hotspot_stub)();
 }

@@ -52,7 +52,8 @@ struct hotspot_scratch {
 	struct hotspot_identity id;
 	/* Where the look at the code says that the caller is. */
 	__u64 cfa, ra, fp;
-	__u32 at, tail_end;
+	__u32 look; /* enum look */
+	__u32 tail_end;
 };
 _Static_assert(sizeof(struct hotspot_scratch) <= SCRATCH_SIZE, "it lies in the scratch");
 
@@ -64,6 +65,16 @@ static __always_inline struct hotspot_scratch *hotspot_scratch(struct walk *w)
 static __always_inline struct hotspot_state *hotspot_state(struct walk *w)
 {
 	return (struct hotspot_state *)runtime_state(w, RUNTIME_HOTSPOT);
+}
+
+/*
+ * The record, which the step has got already. The verifier allows eight calls within each other,
+ * five of which are made when a step begins: the step itself calls what looks at code, and what it
+ * calls calls one more level at most.
+ */
+static __always_inline const struct hotspot_record *hotspot_record(const struct walk *w)
+{
+	return (const struct hotspot_record *)w->record;
 }
 
 /* Looks at interrupted code tell how to go on. */

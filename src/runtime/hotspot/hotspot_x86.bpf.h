@@ -25,6 +25,7 @@ __noinline int WALK_NAME(hotspot_called)(__u64 ra);
 __noinline int WALK_NAME(hotspot_scan_stub)(void);
 __noinline int WALK_NAME(hotspot_look_entry)(void);
 __noinline int WALK_NAME(hotspot_look_adapter)(void);
+__noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least);
 __noinline int WALK_NAME(hotspot_look_entered)(void);
 
 /* Instructions are compared as little-endian numbers. */
@@ -377,9 +378,9 @@ __noinline int WALK_NAME(hotspot_look_interpreter)(void)
 	__u32 i, tail, end;
 	__u64 cfa, ra;
 
-	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
-	if (!w || !r)
+	if (!w)
 		return LOOK_FAILED;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	if (w->pc - r->entries_start < r->entries_end - r->entries_start &&
 	    w->valid & 1u << X86_R13 && w->regs[X86_R13] - w->regs[ARCH_SP] < 1u << 20) {
@@ -420,17 +421,19 @@ __noinline int WALK_NAME(hotspot_look_interpreter)(void)
 
 /* --- stubs and adapters ---------------------------------------------------------------------- */
 
-enum { CALLED_NOT = 0, CALLED_SOMETHING, CALLED_THIS };
+enum { CALLED_NOT = 0, CALLED_SOMETHING, CALLED_NATIVE, CALLED_THIS };
 
-/* Does a call stand before `ra`: of this blob, of something? */
+/* Does a call stand before `ra`: of this blob, of native code, of something? */
 __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 {
 	struct walk *w = current_walk();
+	const struct hotspot_record *r;
 	struct hotspot_state *st;
 	__u64 code[2], target;
 
 	if (!w)
 		return CALLED_NOT;
+	r = hotspot_record(w);
 	st = hotspot_state(w);
 	if (ra < 4096 || read_memory(ra - 16, code, sizeof(code)))
 		return CALLED_NOT;
@@ -438,13 +441,14 @@ __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 		target = ra + (__u64)(__s64)(__s32)(code[1] >> 32);
 		if (target - st->blob < st->end - st->blob)
 			return CALLED_THIS;
-		return CALLED_SOMETHING;
+		return in_code(r, target) ? CALLED_SOMETHING : CALLED_NATIVE;
 	}
 	if (code[1] >> 40 == 0xd2ff41) {		  /* call *%r10 */
 		if ((code[0] >> 24 & 0xffff) == 0xba49) { /* mov $imm64,%r10 */
 			target = code[0] >> 40 | code[1] << 24;
 			if (target - st->blob < st->end - st->blob)
 				return CALLED_THIS;
+			return in_code(r, target) ? CALLED_SOMETHING : CALLED_NATIVE;
 		}
 		return CALLED_SOMETHING;
 	}
@@ -453,6 +457,31 @@ __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 	    (code[1] >> 16 & 0xf8ff) == 0x90ff || (code[1] >> 48 & 0xf8ff) == 0x10ff)
 		return CALLED_SOMETHING;
 	return CALLED_NOT;
+}
+
+/*
+ * Is there a return address at `at`, that a call has left there which is at least `least`? Out of
+ * native code, by whatever call. The frame pointer is at `link_at`; 0: in its register.
+ */
+__noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u32 called;
+	__u64 ra, fp;
+
+	if (!w)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	fp = w->regs[ARCH_FP];
+	if (read_stack(w, at, &ra) || (link_at && read_stack(w, link_at, &fp)))
+		return LOOK_FAILED;
+	if (least == CALLED_NATIVE && !in_code(hotspot_record(w), ra))
+		least = CALLED_SOMETHING;
+	else if (!in_code(hotspot_record(w), ra))
+		return LOOK_FAILED;
+	called = (__u32)WALK_NAME(hotspot_called)(ra);
+	return called >= least ? look_caller(s, at + 8, ra, fp) : LOOK_FAILED;
 }
 
 /* The nearest word on the stack that a call of this blob has pushed. */
@@ -464,9 +493,9 @@ __noinline int WALK_NAME(hotspot_scan_stub)(void)
 	__u64 at, ra;
 	__u32 i;
 
-	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
-	if (!w || !r)
+	if (!w)
 		return LOOK_FAILED;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	for (i = 0; i < STUB_SCAN_WORDS; i++) {
 		at = w->regs[ARCH_SP] + 8 * i;
@@ -529,9 +558,9 @@ __noinline int WALK_NAME(hotspot_look_entered)(void)
 	__u64 fp, begin, link, ra, at;
 	__u32 tail;
 
-	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
-	if (!w || !r)
+	if (!w)
 		return LOOK_FAILED;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	if (read_word(st->code, &begin))
@@ -565,12 +594,13 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
-	__u64 sp, fp, link, ra;
+	__u64 sp, fp, ra;
+	bool own_fp;
 	int look;
 
-	r = w ? runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record) : NULL;
-	if (!w || !r)
+	if (!w)
 		return LOOK_FAILED;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	sp = w->regs[ARCH_SP];
@@ -608,29 +638,24 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 		if (look != LOOK_FAILED)
 			return look;
 	}
-	/* With a frame pointer of its own, nothing pushed yet or no more, or just that. */
-	if (w->valid & 1u << ARCH_FP && fp - sp < 1u << 16 && !(fp & 7) &&
-	    !read_stack(w, fp + 8, &ra) && !read_stack(w, fp, &link) &&
-	    WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
-		return look_caller(s, fp + 16, ra, link);
-	if (!read_stack(w, sp, &ra) && WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
-		return look_caller(s, sp + 8, ra, fp);
-	if (!read_stack(w, sp, &link) && !read_stack(w, sp + 8, &ra) &&
-	    WALK_NAME(hotspot_called)(ra) == CALLED_THIS)
-		return look_caller(s, sp + 16, ra, link);
+	/* With a frame pointer of its own, or nothing pushed, or just that. */
+	own_fp = w->valid & 1u << ARCH_FP && fp - sp < 1u << 14 && !(fp & 7);
+	if ((own_fp && WALK_NAME(hotspot_try)(fp + 8, fp, CALLED_THIS) == LOOK_CALLER) ||
+	    WALK_NAME(hotspot_try)(sp, 0, CALLED_THIS) == LOOK_CALLER ||
+	    WALK_NAME(hotspot_try)(sp + 8, sp, CALLED_THIS) == LOOK_CALLER)
+		return LOOK_CALLER;
 	if (st->frame_size >= 2 &&
 	    !(st->frame_complete > 0 && w->pc - st->code < (__u32)st->frame_complete) &&
-	    !read_stack(w, sp + 8 * (__u64)(__u32)st->frame_size - 8, &ra) && in_code(r, ra) &&
-	    WALK_NAME(hotspot_called)(ra))
+	    WALK_NAME(hotspot_try)(sp + 8 * (__u64)(__u32)st->frame_size - 8, 0,
+				   CALLED_SOMETHING) == LOOK_CALLER)
 		return LOOK_FRAME;
 	if (WALK_NAME(hotspot_scan_stub)() == LOOK_CALLER)
 		return LOOK_CALLER;
-	/* Called by a pointer, by native code perhaps. */
-	if (w->valid & 1u << ARCH_FP && fp - sp < 1u << 12 && !(fp & 7) &&
-	    !read_stack(w, fp + 8, &ra) && !read_stack(w, fp, &link) &&
-	    WALK_NAME(hotspot_called)(ra) && !in_code(r, ra))
-		return look_caller(s, fp + 16, ra, link);
-	if (!read_stack(w, sp, &ra) && WALK_NAME(hotspot_called)(ra))
-		return look_caller(s, sp + 8, ra, fp);
+	/* Jumped to by a native function that Java code called (SharedRuntime::drem()), or called
+	 * by a pointer out of native code. */
+	if ((own_fp && WALK_NAME(hotspot_try)(fp + 8, fp, CALLED_NATIVE) == LOOK_CALLER) ||
+	    WALK_NAME(hotspot_try)(sp, 0, CALLED_NATIVE) == LOOK_CALLER ||
+	    WALK_NAME(hotspot_try)(sp + 8, sp, CALLED_NATIVE) == LOOK_CALLER)
+		return LOOK_CALLER;
 	return LOOK_FAILED;
 }
