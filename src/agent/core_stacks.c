@@ -5,7 +5,7 @@
  */
 #include "agent/core_stacks.h"
 #include "agent/core_open.h"
-#include "bpf/host/walk_host.h"
+#include "agent/host_walk.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -342,22 +342,8 @@ static int read_core(void *ctx, uint64_t addr, void *to, size_t size)
 static int walk_from(struct core_stacks *s, const struct walk_input *input, struct walk *walk)
 {
 	const struct walk_memory memory = { read_memory, &s->files };
-	const struct walk_tables tables = {
-		.files = s->store.files,
-		.nr_files = UNWIND_FILES_MAX,
-		.rules = s->store.rules,
-		.nr_rules = UNWIND_RULES_MAX,
-		.segments = s->store.segments,
-		.nr_segments = ARENA_SEGMENTS_MAX,
-	};
-	int stop;
 
-	do {
-		stop = walk_host(&tables, &memory, input, walk);
-		/* Each turn loads one file's table, so that this ends. */
-	} while (stop == STOP_FILE_PENDING &&
-		 publisher_load(&s->publisher, walk->mapping_file) == FILE_STATE_LOADED);
-	return stop;
+	return host_walk(&s->publisher, &memory, input, walk);
 }
 
 /*

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/live_walk.h"
+#include "agent/host_walk.h"
 #include "agent/replay_live.h"
 #include "util/cleanup.h"
 
@@ -14,8 +15,6 @@ enum { HOST_MACHINE = EM_AARCH64 };
 #endif
 
 #define ARENA_MAX ((size_t)1 << 30) /* unwind tables of one process: address space, not memory */
-
-enum { STACK_SIZE_MAX = 64 << 20 }; /* further up than that is no stack's address */
 
 /* By a thread that lives: the first one may have ended before the others, and has no memory then.
  */
@@ -103,24 +102,10 @@ void live_walker_new_round(struct live_walker *w)
 static int walk_once(struct live_walker *w, struct walk_input *input,
 		     const struct walk_memory *memory)
 {
-	const struct walk_tables tables = {
-		.files = w->store.files,
-		.nr_files = UNWIND_FILES_MAX,
-		.rules = w->store.rules,
-		.nr_rules = UNWIND_RULES_MAX,
-		.segments = w->store.segments,
-		.nr_segments = ARENA_SEGMENTS_MAX,
-	};
 	const struct walk_memory read = w->replay ? replay_live_tap(w->replay, memory) : *memory;
-	int stop;
 
 	input->process = publisher_entry(w->block, 0);
-	do {
-		stop = walk_host(&tables, &read, input, w->walk);
-		/* Each turn loads one file's table, so that this ends. */
-	} while (stop == STOP_FILE_PENDING &&
-		 publisher_load(&w->publisher, w->walk->mapping_file) == FILE_STATE_LOADED);
-	return stop;
+	return host_walk(&w->publisher, &read, input, w->walk);
 }
 
 /* From what `input` says of the thread. */
@@ -207,41 +192,19 @@ bool live_walker_wants_stop(const struct live_walker *w)
 	return false;
 }
 
-struct copied_stack {
-	const struct caught_thread *caught;
-	int32_t tid;
-	bool has_runtimes;
-	bool past_copy; /* a read went on above the copy */
-};
-
-static int read_copied(void *ctx, __u64 addr, void *to, __u32 size)
-{
-	struct copied_stack *m = ctx;
-	const struct caught_thread *caught = m->caught;
-	uint64_t in_stack = addr - caught->stack_start;
-	bool is_code = addr + RAW_CODE_BEFORE - caught->pc <= RAW_CODE_BEFORE + RAW_CODE_AFTER;
-
-	if (in_stack < caught->stack_size && size <= caught->stack_size - in_stack) {
-		memcpy(to, caught->stack + in_stack, size);
-		return 0;
-	}
-	/* Code does not change; what else there is may have, since the copy was taken. */
-	if (is_code)
-		return read_live(&m->tid, addr, to, size);
-	if (in_stack < STACK_SIZE_MAX)
-		m->past_copy = true;
-	else if (m->has_runtimes) /* code that was made, and what describes it */
-		return read_live(&m->tid, addr, to, size);
-	return -EFAULT;
-}
-
 enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 				    const struct caught_thread *caught)
 {
-	struct copied_stack copied = { .caught = caught,
-				       .tid = tid,
-				       .has_runtimes = w->block && w->block->nr_records };
-	const struct walk_memory memory = { read_copied, &copied };
+	struct copied_memory copied = {
+		.stack_start = caught->stack_start,
+		.stack_size = caught->stack_size,
+		.stack = caught->stack,
+		.code_start = caught->pc - RAW_CODE_BEFORE,
+		.code_size = RAW_CODE_BEFORE + RAW_CODE_AFTER, /* code does not change */
+		.pid = tid,
+		.has_runtimes = w->block && w->block->nr_records,
+	};
+	const struct walk_memory memory = { copied_memory_read, &copied };
 	__u64 regs[UNWIND_REGS_MAX];
 	struct walk_input input = {
 		.pc = caught->pc,
@@ -254,9 +217,8 @@ enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 
 	memcpy(regs, caught->regs, sizeof(regs));
 	stop = walk_from(w, &input, &memory);
-	if (copied.past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER))
-		stop = STOP_STACK_COPY_END;
-	else
-		keep(w, tid, &input, stop);
+	if (copied_memory_stop(&copied, stop) != stop)
+		return STOP_STACK_COPY_END;
+	keep(w, tid, &input, stop);
 	return stop;
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/host_walk.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * How far above its copy a stack may go on. Not further than it can: libraries, and what their
+ * runtimes' steps read, are often mapped right above a thread's stack.
+ */
+enum {
+	STACK_MORE = 8 << 20,
+	/* A copy of less than any copier's limit ended where the stack does, or at an untouched
+	 * page.
+	 */
+	STACK_FULL = RAW_STACK_MAX - 4096,
+	STACK_MORE_OF_WHOLE = 64 << 10,
+};
+
+int host_walk(struct publisher *p, const struct walk_memory *memory, const struct walk_input *input,
+	      struct walk *state)
+{
+	const struct walk_tables tables = {
+		.files = p->store->files,
+		.nr_files = UNWIND_FILES_MAX,
+		.rules = p->store->rules,
+		.nr_rules = UNWIND_RULES_MAX,
+		.segments = p->store->segments,
+		.nr_segments = ARENA_SEGMENTS_MAX,
+	};
+	int stop;
+
+	do {
+		stop = walk_host(&tables, memory, input, state);
+		/* Each turn loads one file's table, so that this ends. */
+	} while (stop == STOP_FILE_PENDING &&
+		 publisher_load(p, state->mapping_file) == FILE_STATE_LOADED);
+	return stop;
+}
+
+int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	struct copied_memory *m = ctx;
+	uint64_t in_stack = addr - m->stack_start, in_code = addr - m->code_start;
+	uint64_t more = m->stack_size < STACK_FULL ? STACK_MORE_OF_WHOLE : STACK_MORE;
+
+	if (in_stack < m->stack_size && size <= m->stack_size - in_stack) {
+		memcpy(to, m->stack + in_stack, size);
+		return 0;
+	}
+	if (in_code < m->code_size && size <= m->code_size - in_code) {
+		if (!m->code)
+			return process_read_memory(m->pid, addr, to, size);
+		memcpy(to, m->code + in_code, size);
+		return 0;
+	}
+	if (in_stack < m->stack_size + more)
+		m->past_copy = true;
+	else if (m->has_runtimes)
+		return process_read_memory(m->pid, addr, to, size);
+	return -EFAULT;
+}
+
+int copied_memory_stop(const struct copied_memory *copied, int stop)
+{
+	return copied->past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER)
+		       ? STOP_STACK_COPY_END
+		       : stop;
+}
