@@ -1,0 +1,161 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The zoo: runtimes in many versions, for the tests.
+#
+#     zoo.sh list                 what there is to have: lines "KIND VERSION", and where it comes from
+#     zoo.sh KIND VERSION         makes it, if it is not there yet, and prints its path: an interpreter; a JDK's folder
+#     zoo.sh all [KIND]           makes all of them; prints lines "KIND VERSION PATH"; says on stderr what cannot be had here
+#
+# All lies in $SONDE_ZOO (default /var/cache/sonde-zoo), outside of the source tree, and may be removed at any time. What comes from a Debian release
+# runs inside of that release (in-root); PATH is then a script that starts it there. Exit 77: it cannot be had on this machine. docs/zoo.md
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+export SONDE_ZOO=${SONDE_ZOO:-/var/cache/sonde-zoo}
+
+# Kind, version, way, and what it needs. The first line of a version that can be had wins.
+catalogue() {
+	cat <<-LIST
+		python 3.6 pyenv
+		python 3.7 pyenv
+		python 3.8 pyenv
+		python 3.9 pyenv
+		python 3.9 debian bullseye
+		python 3.10 pyenv
+		python 3.11 pyenv
+		python 3.11 debian bookworm
+		python 3.12 pyenv
+		python 3.13 pyenv
+		python 3.13-debian debian trixie
+		python 3.13t source trixie --disable-gil
+		python 3.14 debian sid
+		python 3.15 debian sid
+		jdk 8 debian sid
+		jdk 11 debian sid
+		jdk 11-debian11 debian bullseye
+		jdk 11.0.5 package
+		jdk 17 machine
+		jdk 17 debian sid
+		jdk 17.0.2 package
+		jdk 21 debian sid
+		jdk 21-debian13 debian trixie
+		jdk 21.0.2 package
+		jdk 25 machine
+		jdk 25 debian sid
+		jdk 25-debian13 debian trixie
+		jdk 25.0.2 package
+		jdk 26 debian sid
+		jdk 27 debian sid
+		jdk 28 debian sid
+	LIST
+}
+
+unavailable() {
+	echo "no $kind $version: $*" >&2
+	exit 77
+}
+
+# A script that runs $2 of the root $1, at $3.
+wrapper() {
+	mkdir -p "$(dirname "$3")"
+	printf '#!/bin/sh\nexec %s/in-root %s %s "$@"\n' "$here" "$1" "$2" >"$3.new"
+	chmod 755 "$3.new"
+	mv "$3.new" "$3"
+}
+
+python_pyenv() {
+	local found
+	found=$(compgen -G "/root/.pyenv/versions/$version.*/bin/python3" | sort -V | tail -n 1) ||
+		unavailable "pyenv has none"
+	echo "$found"
+}
+
+python_debian() {
+	local number=${version%%-*} root=
+	root=$("$here/debian.sh" "$1" "python$number") || exit
+	wrapper "$root" "/usr/bin/python$number" "$SONDE_ZOO/bin/python$version"
+	echo "$SONDE_ZOO/bin/python$version"
+}
+
+# Of Debian's source package, with other options than Debian's.
+python_source() {
+	local suite=$1 number=${version%t} prefix=$SONDE_ZOO/python-$version root log=$SONDE_ZOO/log/python-$version.log
+	shift
+	if [ ! -x "$prefix/bin/python3" ]; then
+		root=$("$here/debian.sh" "$suite") || exit
+		mkdir -p "$SONDE_ZOO/build" "$root/src"
+		sed -n 's/^deb /deb-src /p' "$root/etc/apt/sources.list" >"$root/etc/apt/sources.list.d/source.list"
+		chroot "$root" sh -c "apt-get -qq update && cd /src && apt-get -qq source --download-only python$number" \
+			>"$log" 2>&1 </dev/null || unavailable "$(grep '^E:' "$log" | head -n 1)"
+		rm -rf "$SONDE_ZOO/build/$version"
+		mkdir "$SONDE_ZOO/build/$version"
+		tar -x -C "$SONDE_ZOO/build/$version" --strip-components 1 -f "$root/src/python$number"_*.orig.tar.*[xz]
+		(
+			cd "$SONDE_ZOO/build/$version"
+			./configure --prefix="$prefix" "$@" && nice -n 10 make -j2 && make install
+		) >>"$log" 2>&1 </dev/null || unavailable "$(tail -n 1 "$log")"
+		rm -rf "$SONDE_ZOO/build/$version"
+	fi
+	echo "$prefix/bin/python3"
+}
+
+jdk_release() {
+	sed -nE 's/^JAVA_VERSION="(1\.)?([0-9]+).*/\2/p' "$1/release"
+}
+
+jdk_machine() {
+	local home
+	for home in /usr/lib/jvm/*; do
+		[ -x "$home/bin/javac" ] && [ "$(jdk_release "$home")" = "$version" ] || continue
+		readlink -f "$home"
+		return
+	done
+	unavailable "not on this machine"
+}
+
+jdk_package() {
+	"$here/jdk.sh" "$version"
+}
+
+jdk_debian() {
+	local number=${version%%-*} root home=$SONDE_ZOO/jdk-$version there
+	root=$("$here/debian.sh" "$1" "openjdk-$number-jdk-headless") || exit
+	there=/usr/lib/jvm/java-$number-openjdk-amd64
+	wrapper "$root" "$there/bin/java" "$home/bin/java"
+	echo "$home"
+}
+
+make_one() {
+	local k v way rest found=
+	while read -r k v way rest; do
+		[ "$k $v" = "$kind $version" ] || continue
+		found=1
+		# shellcheck disable=SC2086
+		("${kind}_$way" $rest) && return
+	done < <(catalogue)
+	[ -n "$found" ] || unavailable "not in the zoo (zoo.sh list)"
+	exit 77
+}
+
+case ${1-} in
+list)
+	catalogue
+	;;
+all)
+	catalogue | cut -d' ' -f1,2 | uniq | while read -r kind version; do
+		[ "${2-$kind}" = "$kind" ] || continue
+		if path=$(make_one </dev/null); then
+			echo "$kind $version $path"
+		fi
+	done
+	;;
+python | jdk)
+	kind=$1
+	version=${2:?usage: zoo.sh $1 VERSION}
+	make_one
+	;;
+*)
+	sed -n '3,12s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
