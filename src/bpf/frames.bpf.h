@@ -18,15 +18,20 @@
 /* Room for a frame of `n` words, appended; NULL: there is none left. */
 static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
 {
-	__u32 at = w->full.nr_kernel + w->full.nr_words;
 	__u64 *words = walk_words(w);
+	__u32 at;
 
-	if (!words || w->nr_frames >= w->max_frames || w->full.nr_words + n > SAMPLE_WORDS_MAX ||
-	    at > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX - n)
+	if (!words || w->nr_frames >= w->max_frames || w->full.nr_words + n > SAMPLE_WORDS_MAX)
 		return NULL;
+	/* Old verifiers forget the bounds of what is on the stack: get it, check it, use it. */
+	at = w->full.nr_kernel + w->full.nr_words;
+	barrier_var(at);
+	if (at > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX - n)
+		return NULL;
+	words += at;
 	w->full.nr_words += n;
 	w->nr_frames++;
-	return words + at;
+	return words;
 }
 
 /* Appends a frame of one word. */

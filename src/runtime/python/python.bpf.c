@@ -31,17 +31,39 @@ enum {
 	STAGE_LOOP = 1 << 1,	/* within a loop */
 	STAGE_LATER = 1 << 2,	/* a loop was passed before this one */
 	STAGE_ANOTHER = 1 << 3, /* another interpreter was tried for this loop */
+	STAGE_MANY = 1 << 5,	/* there are several interpreters */
 	STAGE_SAID = 1 << 4,	/* that nothing is known of the thread: not at each loop again */
 };
 
 /* Words of walk->scratch. */
-enum { TSTATE_AT = 0, FRAME_AT = 0, CFRAME_AT = 24, CODE_AT = 32, STR_AT = 72, TEXT_MAX_AT = 15 };
+enum {
+	TSTATE_AT = 0,
+	FRAME_AT = 0,
+	CFRAME_AT = 24,
+	CODE_AT = 32,
+	STR_AT = 72,
+	TEXT_MAX_AT = 15,
+	IDENTITY_AT = 66
+};
 _Static_assert(STR_AT + PYTHON_STR_SIZE / 8 + TEXT_MAX_AT <= SCRATCH_SIZE / 8, "scratch");
 _Static_assert(STR_AT + TEXT_MAX_AT + PYTHON_TEXT_WORDS <= SCRATCH_SIZE / 8, "scratch");
+/* Of python_knows(). */
+enum {
+	STACK_AT = STR_AT,
+	STACK_WORDS = 48,	   /* of a loop's stack; most have 250 to 300 bytes in all */
+	LOOP_SAVED = 7,		   /* words that it has saved of its caller's */
+	FRAME_OBJECT_NEAR = 0x400, /* variables and values of most functions */
+};
+_Static_assert(STACK_AT + STACK_WORDS <= SCRATCH_SIZE / 8, "scratch");
 enum { READ_MAX = 255, FIND_STEPS = 128 };
-_Static_assert(8 * CODE_AT + READ_MAX < 8 * STR_AT, "scratch");
+_Static_assert(8 * CODE_AT + READ_MAX < 8 * IDENTITY_AT, "scratch");
+_Static_assert(8 * IDENTITY_AT + sizeof(struct python_identity) <= 8 * STR_AT, "scratch");
 
 __noinline int WALK_NAME(python_find)(int another);
+__noinline int WALK_NAME(python_knows)(__u64 frame);
+__noinline int WALK_NAME(python_trampoline)(void);
+__noinline int WALK_NAME(python_other)(void);
+__noinline int WALK_NAME(python_push)(void);
 __noinline int WALK_NAME(python_enter)(void);
 __noinline int WALK_NAME(python_frame)(void);
 __noinline __u64 WALK_NAME(python_str)(__u64 addr);
@@ -103,6 +125,41 @@ static __always_inline void take_tstate(struct walk *w, const struct python_reco
 }
 
 /*
+ * 3.6 to 3.9: does the current loop know of this frame object? It has pointers into it on its
+ * stack: to its variables and values at least.
+ */
+__noinline int WALK_NAME(python_knows)(__u64 frame)
+{
+	struct walk *w = current_walk();
+	__u64 at;
+	__u32 i;
+
+	if (!w || !frame)
+		return 0;
+	at = w->loop_sp;
+	if (read_memory(at, &w->scratch[STACK_AT], 8 * STACK_WORDS))
+		return 0;
+	for (i = 0; i < STACK_WORDS; i++, at += 8)
+		if (at + 8 * LOOP_SAVED < w->regs[ARCH_SP] &&
+		    w->scratch[STACK_AT + i] - frame < FRAME_OBJECT_NEAR)
+			return 1;
+	return 0;
+}
+
+/* May the frames of the state that was read to TSTATE_AT be those of the current loop? */
+static __always_inline bool may_be(struct walk *w, const struct python_record *r)
+{
+	__u64 first = word_of(w, TSTATE_AT, r->ts_frame);
+
+	if (!first)
+		return false;
+	if (r->frames == PYTHON_ENTRY)
+		return true;
+	return r->frames == PYTHON_FRAME_OBJECTS ? WALK_NAME(python_knows)(first)
+						 : in_loop(w, first);
+}
+
+/*
  * Finds the state of the thread; `another`: one of another interpreter than S_TSTATE's, that runs
  * the current loop as far as can be told. 1: found.
  */
@@ -150,9 +207,7 @@ __noinline int WALK_NAME(python_find)(int another)
 		if (read_scratch(w, TSTATE_AT, tstate, r->ts_size))
 			return 0;
 		if (is_thread(r, tp, word_of(w, TSTATE_AT, r->ts_thread_id)) &&
-		    (!another || r->frames == PYTHON_ENTRY || r->frames == PYTHON_FRAME_OBJECTS ||
-		     in_loop(w, word_of(w, TSTATE_AT, r->ts_frame))) &&
-		    (!another || word_of(w, TSTATE_AT, r->ts_frame))) {
+		    (!another || may_be(w, r))) {
 			take_tstate(w, r, s, tstate);
 			return 1;
 		}
@@ -201,10 +256,14 @@ static __always_inline void take_back(struct walk *w, const __u64 *s)
  * state in each: try another. If there is none, the innermost loop is about to begin or to end,
  * which is nothing to be said.
  */
-static __always_inline int not_this_loop(struct walk *w, __u64 *s)
+__noinline int WALK_NAME(python_other)(void)
 {
-	__u64 first = s[S_FIRST];
+	struct walk *w = current_walk();
+	__u64 *s;
 
+	if (!w)
+		return STOP_INTERNAL;
+	s = runtime_state(w, RUNTIME_PYTHON);
 	take_back(w, s);
 	s[S_STAGE] &= ~(__u64)STAGE_LOOP;
 	if (!(s[S_STAGE] & STAGE_ANOTHER)) {
@@ -213,8 +272,8 @@ static __always_inline int not_this_loop(struct walk *w, __u64 *s)
 			return STOP_NONE; /* it is entered again */
 	}
 	if (s[S_STAGE] & STAGE_LATER)
-		return leave_note(w, s, first, FRAME_NOTE_MISMATCH);
-	return leave(w, s, first);
+		return leave_note(w, s, s[S_FIRST], FRAME_NOTE_MISMATCH);
+	return leave(w, s, s[S_FIRST]);
 }
 
 /* Is the innermost loop where its frame object is not, or no longer, what the thread's state has?
@@ -235,7 +294,7 @@ __noinline int WALK_NAME(python_enter)(void)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
-	__u64 *s;
+	__u64 *s, first;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -245,6 +304,11 @@ __noinline int WALK_NAME(python_enter)(void)
 		s[S_STAGE] |= STAGE_FOUND;
 		s[S_TSTATE] = 0;
 		WALK_NAME(python_find)(0);
+		/* New interpreters are put before the first one, whose threads most are. */
+		if (r->frames == PYTHON_FRAME_OBJECTS && s[S_TSTATE] &&
+		    !read_word(r->interpreters, &first) &&
+		    first != word_of(w, TSTATE_AT, r->ts_interp))
+			s[S_STAGE] |= STAGE_MANY;
 	}
 	if (!s[S_TSTATE])
 		return nothing_known(w, s, FRAME_NOTE_NO_THREAD_STATE);
@@ -256,11 +320,13 @@ __noinline int WALK_NAME(python_enter)(void)
 	s[S_COUNT] = w->full.nr_words | (__u64)w->nr_frames << 32;
 	s[S_STAGE] |= STAGE_LOOP;
 	if (!s[S_NEXT])
-		return not_this_loop(w, s);
+		return WALK_NAME(python_other)();
 	s[S_FRAME] = s[S_NEXT];
+	if (s[S_STAGE] & STAGE_MANY && !WALK_NAME(python_knows)(s[S_NEXT]))
+		return WALK_NAME(python_other)();
 	if (r->frames == PYTHON_CFRAME || r->frames == PYTHON_FRAME_OBJECTS_CFRAME) {
 		if (!in_loop(w, s[S_NEXT]))
-			return not_this_loop(w, s);
+			return WALK_NAME(python_other)();
 		if (read_scratch(w, CFRAME_AT, s[S_NEXT], 24))
 			return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 		s[S_NEXT] = word_of(w, CFRAME_AT, r->cframe_previous);
@@ -328,12 +394,18 @@ enum { SKIPPED = -1, NONSENSE = -2 };
  * Pushes the frame that was read to FRAME_AT: 0, or a stop reason. SKIPPED: it is no function of
  * Python's, or has not begun. NONSENSE: it is no frame.
  */
-static __always_inline int push(struct walk *w, const struct python_record *r)
+__noinline int WALK_NAME(python_push)(void)
 {
-	struct python_identity id;
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	struct python_identity *id;
 	__u64 code;
 	__s64 lasti;
 
+	if (!w)
+		return STOP_INTERNAL;
+	r = python_record_of(w);
+	id = (struct python_identity *)&w->scratch[IDENTITY_AT];
 	code = word_of(w, FRAME_AT, r->f_code);
 	if (r->flags & PYTHON_EXECUTABLE)
 		code &= ~7ull;
@@ -344,19 +416,18 @@ static __always_inline int push(struct walk *w, const struct python_record *r)
 	lasti = instruction(w, r, code);
 	if (lasti < 0)
 		return SKIPPED;
-	id.filename = word_of(w, CODE_AT, r->co_filename);
-	id.name = word_of(w, CODE_AT, r->co_name);
-	id.linetable = word_of(w, CODE_AT, r->co_linetable);
-	id.firstlineno = half_of(w, CODE_AT, r->co_firstlineno);
-	id.version = r->co_version ? half_of(w, CODE_AT, r->co_version) : 0;
-	id.name_text = 0;
-	id.filename_text = 0;
-	if (!id.version) {
-		id.name_text = WALK_NAME(python_str)(id.name);
-		id.filename_text = WALK_NAME(python_str)(id.filename);
+	id->filename = word_of(w, CODE_AT, r->co_filename);
+	id->name = word_of(w, CODE_AT, r->co_name);
+	id->linetable = word_of(w, CODE_AT, r->co_linetable);
+	id->firstlineno = half_of(w, CODE_AT, r->co_firstlineno);
+	id->version = r->co_version ? half_of(w, CODE_AT, r->co_version) : 0;
+	id->name_text = 0;
+	id->filename_text = 0;
+	if (!id->version) {
+		id->name_text = WALK_NAME(python_str)(id->name);
+		id->filename_text = WALK_NAME(python_str)(id->filename);
 	}
-	return push_frame_2(w, RUNTIME_PYTHON, code,
-			    PYTHON_WORD1(python_cookie(&id), (__u32)lasti));
+	return push_frame_2(w, RUNTIME_PYTHON, code, PYTHON_WORD1(python_cookie(id), (__u32)lasti));
 }
 
 /* The next frame of the loop: pushes it, and leaves the loop if it was the last. */
@@ -374,7 +445,7 @@ __noinline int WALK_NAME(python_frame)(void)
 	s = runtime_state(w, RUNTIME_PYTHON);
 	frame = s[S_FRAME];
 	if (!frame)
-		return not_this_loop(w, s);
+		return WALK_NAME(python_other)();
 	if (read_scratch(w, FRAME_AT, frame, r->f_size))
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	previous = word_of(w, FRAME_AT, r->f_previous);
@@ -382,10 +453,10 @@ __noinline int WALK_NAME(python_frame)(void)
 	if (!objects && !r->f_entry && byte_of(w, FRAME_AT, r->f_owner) >= r->owner_entry) {
 		/* The entry frame. It has a thread's frames behind it, also if it is the first. */
 		if (!in_loop(w, frame))
-			return not_this_loop(w, s);
+			return WALK_NAME(python_other)();
 		return leave(w, s, r->frames == PYTHON_ENTRY ? previous : s[S_NEXT]);
 	}
-	stop = push(w, r);
+	stop = WALK_NAME(python_push)();
 	if (stop > 0)
 		return stop;
 	if (stop == NONSENSE)
@@ -404,8 +475,56 @@ __noinline int WALK_NAME(python_frame)(void)
 	if (read_memory(s[S_NEXT], cframe, sizeof(cframe)))
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	if (cframe[r->cframe_current / 8 & 1] != previous)
-		return not_this_loop(w, s);
+		return WALK_NAME(python_other)();
 	return leave(w, s, s[S_NEXT]);
+}
+
+/* --- perf trampolines ------------------------------------------------------------------------ */
+
+/*
+ * -X perf: a copy of a few instructions for each function, between its callers and its loop, so
+ * that perf sees an address. The loop's frames tell more: go on with the caller. CPython's
+ * Python/asm_trampoline.S: sub $8, %rsp or push %rbp; mov %rsp, %rbp, with endbr64 before; call;
+ * the reverse. aarch64: stp x29, x30, [sp, #-16]!; mov x29, sp; blr; ldp.
+ */
+__noinline int WALK_NAME(python_trampoline)(void)
+{
+	struct walk *w = current_walk();
+	__u64 sp, saved, ra, code;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	sp = w->regs[ARCH_SP];
+	if (w->interrupted) {
+		if (read_word(w->pc, &code))
+			return STOP_RUNTIME_UNREADABLE;
+#if defined(__TARGET_ARCH_x86)
+		if ((__u8)code == 0x55 || (__u8)code == 0xc3 || (__u32)code == 0xfa1e0ff3 ||
+		    (code & 0xffffff) == 0xec8348) {
+			stop = read_stack(w, sp, &ra);
+			return stop ? stop : walk_to_caller(w, sp + 8, ra);
+		}
+#else
+		if ((code & 0xffc07fff) == 0xa9807bfd || (__u32)code == 0xd65f03c0)
+			return walk_to_caller(w, sp, w->regs[A64_LR]);
+#endif
+	}
+	stop = read_stack(w, sp, &saved);
+	if (!stop)
+		stop = read_stack(w, sp + 8, &ra);
+	if (stop)
+		return stop;
+		/* What push %rbp saved. Of sub $8, %rsp the word means nothing: then it is no stack
+		 * address above, or rbp has still what the loop's own rule gave back, which is the
+		 * same. */
+#if defined(__TARGET_ARCH_x86)
+	if (w->regs[ARCH_FP] == sp)
+		w->regs[ARCH_FP] = saved;
+#else
+	w->regs[ARCH_FP] = saved;
+#endif
+	return walk_to_caller(w, sp + 16, ra);
 }
 
 STEP(python)
@@ -415,8 +534,10 @@ STEP(python)
 
 	if (!w)
 		return STOP_INTERNAL;
-	if (w->entry == ENTRY_CODE)
-		return STOP_RUNTIME_UNKNOWN;
+	if (w->entry == ENTRY_CODE) {
+		w->runtime = RUNTIME_NATIVE;
+		return WALK_NAME(python_trampoline)();
+	}
 	s = runtime_state(w, RUNTIME_PYTHON);
 	/* Of a copied stack, where the thread is by now would be told. */
 	if (w->late || !runtime_record(w, RUNTIME_PYTHON, struct python_record))

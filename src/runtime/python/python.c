@@ -21,6 +21,10 @@ enum {
 	PTHREAD_SIZE = 4096,
 	TLS_SIZE = 8192,
 	TSD_KEYS_MAX = 128,
+	TRAMPOLINE_MAX = 64,
+	ARENA_MAX = 1 << 26,
+	ARENAS_MAX = 64,
+	ARENA_NEAR = 512,
 	HEAD_OFFSETS = 128, /* of _PyRuntime: the list of interpreters is there */
 };
 
@@ -197,6 +201,87 @@ static void find_tls(const struct runtime_target *t, struct python_record *r, ui
 	r->tls_2 = (int32_t)best.off_2;
 }
 
+/* --- perf trampolines ------------------------------------------------------------------------ */
+
+/* CPython's Python/perf_trampoline.c, struct code_arena_st: copies of a few instructions. */
+struct arena {
+	uint64_t start, current, size, size_left, code_size, prev;
+};
+
+static bool is_arena(const struct python_dso *dso, const struct runtime_target *t, uint64_t addr,
+		     struct arena *ret)
+{
+	uint64_t size = dso->trampoline_end - dso->trampoline;
+	uint8_t code[TRAMPOLINE_MAX], copy[TRAMPOLINE_MAX];
+
+	return !(addr & 7) && addr > 4096 && size && size <= sizeof(code) &&
+	       !runtime_read(t, addr, ret, sizeof(*ret)) && !(ret->start & 4095) && ret->size &&
+	       ret->size <= ARENA_MAX && ret->current >= ret->start &&
+	       ret->current <= ret->start + ret->size && ret->code_size == size &&
+	       !runtime_read(t, dso->trampoline + t->bias, code, size) &&
+	       !runtime_read(t, ret->start, copy, size) && !memcmp(code, copy, size);
+}
+
+/* _PyRuntime.ceval.perf.code_arena: its place in 3.12.1, 3.13.0, 3.14.10 and 3.15.2. It may be a
+ * little elsewhere in others. 0: there is none. */
+static uint64_t find_arena(const struct python_dso *dso, const struct runtime_target *t,
+			   struct arena *ret)
+{
+	static const uint16_t offsets[] = { [12] = 1960, [13] = 2576, [14] = 2760, [15] = 2880 };
+	uint64_t near[2 * ARENA_NEAR / 8], known;
+
+	if (!dso->trampoline || dso->minor >= sizeof(offsets) / sizeof(offsets[0]))
+		return 0;
+	known = dso->runtime + t->bias + offsets[dso->minor];
+	if (runtime_read(t, known - ARENA_NEAR, near, sizeof(near)))
+		return 0;
+	if (is_arena(dso, t, near[ARENA_NEAR / 8], ret))
+		return near[ARENA_NEAR / 8];
+	for (size_t i = 0; i < sizeof(near) / 8; i++)
+		if (is_arena(dso, t, near[i], ret))
+			return near[i];
+	return 0;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct runtime_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Where trampolines are now. 1: rp->code has changed. */
+static int find_trampolines(struct python_proc *p)
+{
+	const struct python_dso *dso = (const struct python_dso *)p->rp.dso;
+	const struct runtime_target *t = p->rp.target;
+	VEC(struct runtime_range) found = { 0 };
+	struct arena arena;
+	uint64_t addr = find_arena(dso, t, &arena);
+	bool changed;
+
+	while (addr && found.nr < ARENAS_MAX) {
+		if (vec_push(&found,
+			     (struct runtime_range){ arena.start, arena.start + arena.size }))
+			break;
+		addr = is_arena(dso, t, arena.prev, &arena) ? arena.prev : 0;
+	}
+	if (found.nr)
+		qsort(found.items, found.nr, sizeof(found.items[0]), compare_ranges);
+	changed = found.nr != p->rp.code.nr ||
+		  (found.nr &&
+		   memcmp(found.items, p->rp.code.items, found.nr * sizeof(found.items[0])) != 0);
+	if (changed) {
+		vec_free(&p->rp.code);
+		p->rp.code.items = found.items;
+		p->rp.code.nr = found.nr;
+		p->rp.code.cap = found.cap;
+	} else {
+		vec_free(&found);
+	}
+	return changed;
+}
+
 /* --- attach ---------------------------------------------------------------------------------- */
 
 static int fill_record(const struct python_dso *dso, const struct runtime_target *t,
@@ -300,6 +385,7 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	r = python_names_new(t, rec, &p->layout, &p->names);
 	if (r)
 		return r;
+	find_trampolines(p);
 	memcpy(record, rec, sizeof(*rec));
 	*ret = &TAKE_PTR(p)->rp;
 	return 0;
@@ -308,15 +394,15 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 static int python_refresh(struct runtime_proc *rp, void *record)
 {
 	struct python_proc *p = (struct python_proc *)rp;
+	int changed = find_trampolines(p);
 	uint64_t tstate;
 
-	if (p->record.tls || check_interpreters(rp->target, &p->record, &tstate))
-		return 0;
-	find_tls(rp->target, &p->record, tstate);
-	if (!p->record.tls)
-		return 0;
+	if (!p->record.tls && !check_interpreters(rp->target, &p->record, &tstate)) {
+		find_tls(rp->target, &p->record, tstate);
+		changed |= p->record.tls != 0;
+	}
 	memcpy(record, &p->record, sizeof(p->record));
-	return 1;
+	return changed;
 }
 
 static int python_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t nr,

@@ -72,9 +72,7 @@ struct python_record {
 	__u16 co_code; /* the first instruction (3.11+) */
 	__u16 co_tlbc; /* 0: none */
 	__u16 str_length, str_state, str_ascii, str_compact;
-	/* Copies of the perf trampoline's code (-X perf). */
-	__u16 trampoline_call; /* offset of the call's return address in it; 0: none */
-	__u16 trampoline_size;
+	__u16 pad_;
 	__u8 str_shift; /* of the flags in a str's state: see python_text_size() */
 	__u8 nr_gaps;
 	__u64 loop_base;

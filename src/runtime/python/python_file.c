@@ -199,6 +199,7 @@ static const char *const glue_names[] = {
 	"gen_send_ex",
 	"gen_send_ex2",
 	"gen_iternext",
+	"py_trampoline_evaluator",
 };
 
 /* `name` is one of the list, or a part of one that the compiler put elsewhere (foo.cold). */
