@@ -356,7 +356,8 @@ static uint16_t find_runtime(const struct reader *r, struct text dso, uint32_t *
 	uint32_t id;
 
 	*ret_source = 0;
-	if (kind != FRAME_KIND_NATIVE || !strtab_find(&r->p->strings, dso.s, dso.len, &id))
+	if (kind != FRAME_KIND_NATIVE || !dso.len ||
+	    !strtab_find(&r->p->strings, dso.s, dso.len, &id))
 		return kind;
 	found = map_get(&r->sources, id);
 	if (!found)
