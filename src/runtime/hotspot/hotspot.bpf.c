@@ -32,6 +32,8 @@ __noinline int WALK_NAME(hotspot_interpreted)(void);
 __noinline int WALK_NAME(hotspot_compiled)(void);
 __noinline int WALK_NAME(hotspot_stub)(void);
 __noinline int WALK_NAME(hotspot_call_stub)(void);
+__noinline int WALK_NAME(hotspot_chunk)(__u64 entry);
+__noinline int WALK_NAME(hotspot_end_of_chunks)(void);
 __noinline int WALK_NAME(hotspot_continuation)(void);
 
 /* --- which CodeBlob -------------------------------------------------------------------------- */
@@ -121,7 +123,7 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
-	st->blob = st->end = 0;
+	st->blob = st->size = 0;
 	len = r->header_size;
 	if (len > HOTSPOT_HEADER_SIZE)
 		return STOP_RUNTIME_UNKNOWN;
@@ -137,7 +139,7 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 	st->kind = name == r->name_nmethod || name == st->name_compiled ? BLOB_COMPILED
 		   : name == r->name_native				? BLOB_NATIVE
 					    : WALK_NAME(hotspot_name)(name);
-	st->code = blob + code;
+	st->code = (__u32)code;
 	st->frame_complete = (__s32)header_field(s, r->blob_frame_complete);
 	st->frame_size = (__s32)header_field(s, r->blob_frame_size);
 	if (st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE) {
@@ -149,7 +151,7 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 		st->check = hotspot_stub_check(name, (__u32)size);
 	}
 	st->blob = blob;
-	st->end = blob + size;
+	st->size = (__u32)size;
 	return STOP_NONE;
 }
 
@@ -170,7 +172,7 @@ __noinline int WALK_NAME(hotspot_find)(void)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
 	st = hotspot_state(w);
-	if (w->pc - st->blob < st->end - st->blob)
+	if (in_blob(st, w->pc))
 		return STOP_NONE;
 	for (i = 0; i < HOTSPOT_HEAPS; i++) {
 		h = &r->heaps[i];
@@ -194,7 +196,7 @@ __noinline int WALK_NAME(hotspot_find)(void)
 	if (stop)
 		return stop;
 	/* Blocks that are free have no blob; what stands there ends anywhere. */
-	return w->pc - st->code < st->end - st->code ? STOP_NONE : STOP_RUNTIME_UNREADABLE;
+	return in_blob(st, w->pc) ? STOP_NONE : STOP_RUNTIME_UNREADABLE;
 }
 
 /* --- to the caller --------------------------------------------------------------------------- */
@@ -216,12 +218,31 @@ __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
 		return STOP_RUNTIME_UNREADABLE;
 	ra = arch_strip_pac(w, ra);
 	w->by_frame_pointer = 0;
-	if (!in_code(r, ra)) {
-		walk_native(w);
-		return walk_to_caller(w, cfa, ra);
+	if (hotspot_state(w)->chunk) {
+		if (!ra) /* the end of a chunk that has no other behind it */
+			ra = r->cont_return;
+		else if (!in_code(r, ra))
+			return STOP_RUNTIME_UNREADABLE;
 	}
-	w->valid &= 1u << ARCH_FP | 1u << ARCH_SP | 1u << HOTSPOT_THREAD;
+	if (!in_code(r, ra))
+		walk_native(w);
+	else
+		w->valid &= 1u << ARCH_FP | 1u << ARCH_SP | 1u << HOTSPOT_THREAD;
 	return walk_to_caller(w, cfa, ra);
+}
+
+/*
+ * What a frame at `sp` says of its caller's frame pointer, in the word at `at`. In a chunk those of
+ * interpreted frames count from where they are kept, in words, so that the chunk can be moved.
+ */
+static __always_inline __u64 link_to(struct walk *w, __u64 at, __u64 link, __u64 ra)
+{
+	const struct hotspot_record *r = hotspot_record(w);
+
+	if (hotspot_state(w)->chunk &&
+	    ra - r->interpreter_start < r->interpreter_end - r->interpreter_start)
+		return at + 8 * link;
+	return link;
 }
 
 /* --- frames ---------------------------------------------------------------------------------- */
@@ -236,7 +257,7 @@ static __always_inline int push_blob(struct walk *w, const struct hotspot_state 
 	if (w->interrupted)
 		kind |= HOTSPOT_INTERRUPTED;
 	return push_frame_2(w, RUNTIME_HOTSPOT, HOTSPOT_FRAME(kind, st->blob),
-			    HOTSPOT_WORD(st->check, pc - st->code));
+			    HOTSPOT_WORD(st->check, pc - code_of(st)));
 }
 
 /* --- the interpreter ------------------------------------------------------------------------- */
@@ -319,9 +340,11 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 		return stop;
 	/* A compiled caller's stack pointer is where its own frame ends, below the arguments that
 	 * were moved for the interpreter. */
+	if (hotspot_state(w)->chunk)
+		sender_sp = fp + 8 * sender_sp;
 	if (sender_sp <= fp)
 		return STOP_RUNTIME_UNREADABLE;
-	w->regs[ARCH_FP] = link;
+	w->regs[ARCH_FP] = link_to(w, fp, link, ra);
 	return WALK_NAME(hotspot_leave)(sender_sp, ra);
 }
 
@@ -341,7 +364,7 @@ static __always_inline int leave_sized(struct walk *w, const struct hotspot_stat
 		stop = read_stack(w, cfa - 16, &fp);
 	if (stop)
 		return stop;
-	w->regs[ARCH_FP] = fp;
+	w->regs[ARCH_FP] = link_to(w, cfa - 16, fp, ra);
 	w->valid |= 1u << ARCH_FP;
 	return WALK_NAME(hotspot_leave)(cfa, ra);
 }
@@ -368,7 +391,7 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 			stop = read_stack(w, w->regs[ARCH_SP] + st->orig_pc, &pc);
 			if (stop)
 				return stop;
-			if (pc - st->code >= st->end - st->code)
+			if (!in_blob(st, pc))
 				return STOP_RUNTIME_UNREADABLE;
 		}
 	}
@@ -424,36 +447,134 @@ __noinline int WALK_NAME(hotspot_call_stub)(void)
 }
 
 /*
- * A virtual thread's frames are brought back from the heap one by one: the last one that is on the
- * stack returns to a stub that brings the next. Whoever mounted the thread is behind
- * ContinuationEntry (continuationEntry.hpp), which stands on the stack itself.
+ * A virtual thread's frames are brought back from the heap a few at a time: the last one that is on
+ * the stack returns to a stub that brings the next. Behind all of them, on the stack itself, is
+ * ContinuationEntry (continuationEntry.hpp), from which whoever mounted the thread goes on.
  */
-__noinline int WALK_NAME(hotspot_continuation)(void)
+
+/* Where ContinuationEntry is: in *ret. 0 or a stop reason. */
+static __always_inline int find_entry(struct walk *w, __u64 *ret)
+{
+	const struct hotspot_record *r = hotspot_record(w);
+	__u64 entry = 0, ra;
+
+	if (!r->thread_cont_entry || !r->cont_return)
+		return STOP_RUNTIME_UNREADABLE;
+	if (!w->late && w->valid & 1u << HOTSPOT_THREAD &&
+	    !read_word(w->regs[HOTSPOT_THREAD] + r->thread_cont_entry, &entry) && entry &&
+	    !(entry & 7)) {
+		*ret = entry;
+		return STOP_NONE;
+	}
+	/* Right behind the last frame, unless that has arguments on the stack. */
+	entry = w->regs[ARCH_SP];
+	if (hotspot_state(w)->chunk || read_stack(w, entry + r->cont_entry_size + 8, &ra) ||
+	    !in_code(r, arch_strip_pac(w, ra)))
+		return STOP_RUNTIME_UNREADABLE;
+	*ret = entry;
+	return STOP_NONE;
+}
+
+static __always_inline int read_oop(const struct hotspot_record *r, __u64 at, __u64 *ret)
+{
+	__u32 narrow;
+
+	if (r->oop_size == 8)
+		return read_word(at, ret);
+	if (read_memory(at, &narrow, sizeof(narrow)))
+		return -1;
+	*ret = narrow ? r->oop_base + ((__u64)narrow << (r->oop_shift & 63)) : 0;
+	return 0;
+}
+
+/* The next chunk of frames: the continuation's last, then each one's parent. 0: the walk is at its
+ * topmost frame now. */
+__noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 {
 	struct walk *w = current_walk();
 	const struct hotspot_record *r;
+	__u64 continuation, sp, link, ra;
+	struct hotspot_state *st;
+	__u32 at, size;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
+	st = hotspot_state(w);
+	if (!r->chunk_stack || w->late)
+		return STOP_RUNTIME_UNREADABLE;
+	if (st->chunk) {
+		if (read_oop(r, st->chunk + r->chunk_parent, &st->chunk))
+			return STOP_RUNTIME_UNREADABLE;
+	} else if (read_word(entry + r->cont_entry_cont, &continuation) ||
+		   read_oop(r, continuation + r->continuation_tail, &st->chunk)) {
+		return STOP_RUNTIME_UNREADABLE;
+	}
+	if (!st->chunk || read_memory(st->chunk + r->chunk_size, &size, sizeof(size)) ||
+	    read_memory(st->chunk + r->chunk_sp, &at, sizeof(at)) || at < 2 || at >= size ||
+	    size > 1u << 24)
+		return STOP_RUNTIME_UNREADABLE;
+	sp = st->chunk + r->chunk_stack + 8 * (__u64)at;
+	if (read_word(sp - 8, &ra) || read_word(sp - 16, &link))
+		return STOP_RUNTIME_UNREADABLE;
+	ra = arch_strip_pac(w, ra);
+	if (!in_code(r, ra))
+		return STOP_RUNTIME_UNREADABLE;
+	w->regs[ARCH_FP] = link_to(w, sp - 16, link, ra);
+	w->valid |= 1u << ARCH_FP;
+	return walk_to_caller(w, sp, ra);
+}
+
+/* Back from the heap to the stack, to the frame of Continuation.enterSpecial. */
+static __always_inline int leave_chunks(struct walk *w, __u64 entry)
+{
+	const struct hotspot_record *r = hotspot_record(w);
+
+	hotspot_state(w)->chunk = 0;
+	w->regs[ARCH_FP] = entry + r->cont_entry_size;
+	w->valid |= 1u << ARCH_FP;
+	return walk_to_caller(w, entry, r->cont_return);
+}
+
+/* The last frame of the last chunk returns to Continuation.enterSpecial. */
+__noinline int WALK_NAME(hotspot_end_of_chunks)(void)
+{
+	struct walk *w = current_walk();
+	__u64 entry;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	stop = find_entry(w, &entry);
+	return stop ? stop : leave_chunks(w, entry);
+}
+
+__noinline int WALK_NAME(hotspot_continuation)(void)
+{
+	struct walk *w = current_walk();
 	struct hotspot_state *st;
 	__u64 entry;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
-	r = hotspot_record(w);
 	st = hotspot_state(w);
-	if (!r->thread_cont_entry || !r->cont_return || !(w->valid & 1u << HOTSPOT_THREAD) ||
-	    read_word(w->regs[HOTSPOT_THREAD] + r->thread_cont_entry, &entry))
-		return STOP_RUNTIME_UNREADABLE;
-	if (entry & 7 || entry < w->regs[ARCH_SP] || entry - w->regs[ARCH_SP] > 1u << 30)
-		return STOP_RUNTIME_UNREADABLE;
-	if (w->interrupted)
-		stop = push_blob(w, st, w->pc);
-	else
-		stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
+	stop = find_entry(w, &entry);
 	if (stop)
 		return stop;
-	w->regs[ARCH_FP] = entry + r->cont_entry_size;
-	w->valid |= 1u << ARCH_FP;
-	return WALK_NAME(hotspot_leave)(entry, r->cont_return);
+	if (!st->chunk && (entry < w->regs[ARCH_SP] || entry - w->regs[ARCH_SP] > 1u << 30))
+		return STOP_RUNTIME_UNREADABLE;
+	if (w->interrupted) {
+		/* It is at work; how far is not known. */
+		stop = push_blob(w, st, w->pc);
+	} else if (WALK_NAME(hotspot_called)(w->pc + 1)) {
+		stop = push_blob(w, st, w->pc + 1);
+	} else {
+		if (!WALK_NAME(hotspot_chunk)(entry))
+			return STOP_NONE;
+		stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_FROZEN);
+	}
+	return stop ? stop : leave_chunks(w, entry);
 }
 
 __noinline int WALK_NAME(hotspot_stub)(void)
@@ -498,6 +619,11 @@ STEP(hotspot)
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	s->look = LOOK_FRAME;
+	if (st->chunk && w->pc + 1 == r->cont_return) {
+		stop = WALK_NAME(hotspot_end_of_chunks)();
+		if (stop)
+			return stop;
+	}
 	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start) {
 		s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();
 		stop = s->look == LOOK_JUMP ? WALK_NAME(hotspot_find)() : STOP_NONE;

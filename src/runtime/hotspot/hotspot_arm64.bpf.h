@@ -14,3 +14,7 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 {
 	return LOOK_FAILED;
 }
+__noinline int WALK_NAME(hotspot_called)(__u64 ra)
+{
+	return ra ? CALLED_SOMETHING : CALLED_NOT;
+}

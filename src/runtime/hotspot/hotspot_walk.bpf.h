@@ -24,9 +24,11 @@ enum blob_kind {
 
 /* Kept from frame to frame in runtime_state(): the last CodeBlob, and what its header says. */
 struct hotspot_state {
-	__u64 blob, end;
-	__u64 code;
+	__u64 blob;
+	__u32 size;
+	__u32 code;	     /* where its code begins, from blob on */
 	__u64 name_compiled; /* the address of "nmethod", as it was met */
+	__u64 chunk;	     /* the StackChunk whose frames are walked; 0: those on the stack are */
 	__s32 frame_complete;
 	__s32 frame_size; /* words, with the return address; 0 or less: it has none of its own */
 	__u32 check;	  /* compile_id, or hotspot_stub_check() */
@@ -67,6 +69,17 @@ static __always_inline struct hotspot_state *hotspot_state(struct walk *w)
 	return (struct hotspot_state *)runtime_state(w, RUNTIME_HOTSPOT);
 }
 
+static __always_inline __u64 code_of(const struct hotspot_state *st)
+{
+	return st->blob + st->code;
+}
+
+/* Is `address` in the blob's code, or data behind it? */
+static __always_inline bool in_blob(const struct hotspot_state *st, __u64 address)
+{
+	return address - code_of(st) < st->size - st->code;
+}
+
 /*
  * The record, which the step has got already. The verifier allows eight calls within each other,
  * five of which are made when a step begins: the step itself calls what looks at code, and what it
@@ -87,6 +100,10 @@ enum look {
 __noinline int WALK_NAME(hotspot_look_compiled)(void);
 __noinline int WALK_NAME(hotspot_look_interpreter)(void);
 __noinline int WALK_NAME(hotspot_look_stub)(void);
+
+/* Does a call stand before `ra`: of this blob, of native code, of something? */
+enum { CALLED_NOT = 0, CALLED_SOMETHING, CALLED_NATIVE, CALLED_THIS };
+__noinline int WALK_NAME(hotspot_called)(__u64 ra);
 
 static __always_inline int look_caller(struct hotspot_scratch *s, __u64 cfa, __u64 ra, __u64 fp)
 {

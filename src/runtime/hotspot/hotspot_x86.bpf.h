@@ -21,7 +21,6 @@ enum {
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
 __noinline int WALK_NAME(hotspot_built)(__u32 size);
 __noinline int WALK_NAME(hotspot_read_code)(void);
-__noinline int WALK_NAME(hotspot_called)(__u64 ra);
 __noinline int WALK_NAME(hotspot_scan_stub)(void);
 __noinline int WALK_NAME(hotspot_look_entry)(void);
 __noinline int WALK_NAME(hotspot_look_adapter)(void);
@@ -218,7 +217,7 @@ __noinline int WALK_NAME(hotspot_built)(__u32 size)
 	/* sub $imm,%rsp, of what is left of the frame behind the return address and, if that was
 	 * pushed, the frame pointer. */
 	for (i = 4; i <= PROLOGUE_BACK; i++) {
-		if (i > w->pc - st->code)
+		if (i > w->pc - code_of(st))
 			break;
 		at = PC - i;
 		three = code_3(s, at);
@@ -245,7 +244,7 @@ __noinline int WALK_NAME(hotspot_built)(__u32 size)
 		return BUILT_NOT;
 	/* Nothing but the two: mov %eax,d32(%rsp); push %rbp. */
 	for (i = 8; i <= PROLOGUE_BACK; i++) {
-		if (i > w->pc - st->code)
+		if (i > w->pc - code_of(st))
 			break;
 		at = PC - i;
 		if (code_3(s, at) == 0x248489 && code_1(s, at + 7) == 0x55)
@@ -283,7 +282,7 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 	sp = w->regs[ARCH_SP];
 	if (st->frame_size < 2) /* a method handle's linker: it jumps */
 		return look_at_sp(w, s, 0);
-	if (st->frame_complete > 0 && w->pc - st->code < (__u32)st->frame_complete) {
+	if (st->frame_complete > 0 && w->pc - code_of(st) < (__u32)st->frame_complete) {
 		switch (WALK_NAME(hotspot_built)(size)) {
 		case BUILT_NOT:
 			return look_at_sp(w, s, 0);
@@ -421,9 +420,6 @@ __noinline int WALK_NAME(hotspot_look_interpreter)(void)
 
 /* --- stubs and adapters ---------------------------------------------------------------------- */
 
-enum { CALLED_NOT = 0, CALLED_SOMETHING, CALLED_NATIVE, CALLED_THIS };
-
-/* Does a call stand before `ra`: of this blob, of native code, of something? */
 __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 {
 	struct walk *w = current_walk();
@@ -439,14 +435,14 @@ __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 		return CALLED_NOT;
 	if ((code[1] >> 24 & 0xff) == 0xe8) { /* call d32 */
 		target = ra + (__u64)(__s64)(__s32)(code[1] >> 32);
-		if (target - st->blob < st->end - st->blob)
+		if (in_blob(st, target))
 			return CALLED_THIS;
 		return in_code(r, target) ? CALLED_SOMETHING : CALLED_NATIVE;
 	}
 	if (code[1] >> 40 == 0xd2ff41) {		  /* call *%r10 */
 		if ((code[0] >> 24 & 0xffff) == 0xba49) { /* mov $imm64,%r10 */
 			target = code[0] >> 40 | code[1] << 24;
-			if (target - st->blob < st->end - st->blob)
+			if (in_blob(st, target))
 				return CALLED_THIS;
 			return in_code(r, target) ? CALLED_SOMETHING : CALLED_NATIVE;
 		}
@@ -563,9 +559,9 @@ __noinline int WALK_NAME(hotspot_look_entered)(void)
 	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
-	if (read_word(st->code, &begin))
+	if (read_word(code_of(st), &begin))
 		return LOOK_FAILED;
-	at = w->pc - st->code;
+	at = w->pc - code_of(st);
 	if ((begin & 0xff) == 0x53 && at) { /* push %rbx: room for a return address */
 		begin >>= 8;
 		at--;
@@ -645,7 +641,7 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	    WALK_NAME(hotspot_try)(sp + 8, sp, CALLED_THIS) == LOOK_CALLER)
 		return LOOK_CALLER;
 	if (st->frame_size >= 2 &&
-	    !(st->frame_complete > 0 && w->pc - st->code < (__u32)st->frame_complete) &&
+	    !(st->frame_complete > 0 && w->pc - code_of(st) < (__u32)st->frame_complete) &&
 	    WALK_NAME(hotspot_try)(sp + 8 * (__u64)(__u32)st->frame_size - 8, 0,
 				   CALLED_SOMETHING) == LOOK_CALLER)
 		return LOOK_FRAME;
