@@ -50,7 +50,7 @@ class Program:
         self.truths = []
         self.pid = None
         self._rest = b""
-        self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=cwd,
+        self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd,
                                         env={**os.environ, **(env or {})}, start_new_session=True)
 
     def __enter__(self):
@@ -63,6 +63,11 @@ class Program:
             pass
         self.process.stdout.close()
         self.process.wait()
+        self.go()
+
+    def go(self):
+        """Ends its standard input, which is how a program is told, if it cares, that it may use the CPU from now on."""
+        self.process.stdin.close()
 
     def line(self, seconds=60):
         """The next line of its output as JSON; None at the end of it."""
@@ -105,6 +110,84 @@ class Recorder(sonde.Recorder):
         with open(self.errors, "wb") as err:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=err,
                                             env={**os.environ, **(env or {})})
+
+
+# What perf's text tells of a frame beyond its name: the line, if known, else 0; its file (source file of a script's
+# function, else what was mapped); the runtime that it is of: "python", "kernel", "native"; whether it is inlined.
+Frame = collections.namedtuple("Frame", "name line file runtime inlined")
+FrameStack = collections.namedtuple("FrameStack", "comm reason user kernel count tid")
+"""Like a folded Stack, of Frames."""
+
+
+class FrameText:
+    """Reads what `sonde record -f perf --lines` writes: each frame with its kind, file and line."""
+
+    def __init__(self, text):
+        self.sources = {}
+        self.frames = {}
+        counts = collections.Counter()
+        for block in text.split("\n\n"):
+            head, *lines = [x for x in block.split("\n") if x and not self._comment(x)] or [""]
+            if head:
+                # The comm may have anything in it but what follows it here.
+                comm, tid = re.match(r"(.*?) +\d+/(\d+) +\[\d+\] ", head).groups()
+                counts[(comm, int(tid), tuple(lines))] += 1
+        self.stacks = [self._stack(*key, n) for key, n in counts.items()]
+
+    def _comment(self, line):
+        m = re.match(r"# sonde functions of (\S+) : (.*)", line)
+        if m:
+            self.sources[m.group(2)] = m.group(1)
+        return line.startswith("#")
+
+    def _frame(self, line):
+        if line not in self.frames:
+            name, file = re.fullmatch(r"\s*[0-9a-f]+ (.*) \((.*?)\)", line).groups()
+            m = re.fullmatch(r"(.+):(\d+)", name)
+            runtime = self.sources.get(file, "native")
+            if file == "[kernel.kallsyms]" or line.split()[0].startswith("ffff"):
+                runtime = "kernel"
+            elif re.fullmatch(r"\[[a-z]+\]", file) and file not in ("[vdso]", "[unknown]"):
+                runtime = file[1:-1]
+            self.frames[line] = Frame(m.group(1) if m else name, int(m.group(2)) if m else 0, file, runtime,
+                                      file == "inlined")
+        return self.frames[line]
+
+    def _stack(self, comm, tid, lines, count):
+        frames, reason = [self._frame(x) for x in lines[::-1]], None
+        m = frames and re.fullmatch(r"\[truncated: ([a-z_]+)\]", frames[0].name)
+        if m:
+            reason = m.group(1)
+            frames = frames[1:]
+        user = tuple(f for f in frames if f.runtime != "kernel")
+        return FrameStack(comm, reason, user, tuple(frames[len(user):]), count, tid)
+
+
+class FrameRecording(sonde.Recording):
+    def _read_stacks(self, path):
+        try:
+            with open(path, encoding="utf-8") as f:
+                return FrameText(f.read()).stacks
+        except (OSError, ValueError) as e:
+            self.problems.append("output: %s" % e)
+            return None
+
+
+class FrameRecorder(Recorder):
+    """A running `sonde record` whose stacks have Frames, in perf's text."""
+
+    def __init__(self, setup, options=(), command=(), **kwargs):
+        super().__init__(setup, ["-f", "perf", "--lines", *options], command, **kwargs)
+
+    def wait(self, timeout=120, status=0):
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        recording = FrameRecording(self)
+        recording.expect_status(status)
+        return recording
 
 
 def record_pids(setup, pids, seconds, *options, frequency=FREQUENCY):
@@ -161,7 +244,7 @@ class Tally:
         nr_wrong = sum(self.wrong.values())
         if nr_wrong:
             found.append("%s: %d of %d samples are wrong" % (self.name, nr_wrong, self.samples))
-            found += ["  %d x %s" % (n, shorten(text, 1500)) for text, n in self.wrong.most_common(3)]
+            found += ["  %d x %s" % (n, shorten(text, 1500)) for text, n in self.wrong.most_common(2)]
         # Of few samples one may always be the odd one.
         if self.samples - self.complete > max(1, self.samples * (100 - complete_percent) / 100):
             found.append("%s: %d of %d samples are complete; cut: %s"

@@ -226,7 +226,10 @@ static bool is_alive(const struct python_layout *l, const uint8_t *code)
 
 	if (l->free_threaded)
 		return half_at(code, 12) || word_at(code, 16) >> 2;
-	/* Immortal ones: from 3.12 on, by 32 bits, in 3.14 with flags from bit 48 on. */
+	/* Frozen modules': 999999999 in 3.11, then immortal, by 32 bits, in 3.14 with flags from
+	 * bit 48 on. */
+	if (l->minor == 11 && refs >= 900000000 && refs < 1100000000)
+		return true;
 	if (l->minor >= 12 && (refs & 0xffffffff) >= 0x3fffffff && !(refs >> 32 & 0xffff))
 		return true;
 	return refs && refs < REFCOUNT_MAX;

@@ -26,8 +26,14 @@ def rename(comm):
         f.write(comm)
 
 
+def wait_for_go():
+    """Until standard input ends: all are there, and sonde is."""
+    while os.read(0, 100):
+        pass
+
+
 def tell(frame, comm=None, **more):
-    """Says what chain the frame is in; the last time, that all is ready."""
+    """Says what chain the frame is in; the last time, that all is ready. Goes on when it may."""
     global told
     comm = (comm or "py-" + sys.argv[1])[:15]
     rename(comm)
@@ -36,6 +42,7 @@ def tell(frame, comm=None, **more):
         told += 1
         if told == expected:
             print(json.dumps({"ready": os.getpid()}), flush=True)
+    wait_for_go()
 
 
 def leaf(comm=None, **more):
@@ -58,8 +65,14 @@ def first(a):
 
 def second(a, b):
     c = a + b
-    return third(*[a, b], **{"c": c}
-                 )
+    return third(
+        a, b,
+        c=c)
+
+
+def perf_plain():
+    """With -X perf: trampolines between the interpreter's frames."""
+    first(1)
 
 
 def third(a, b, c):
@@ -348,12 +361,12 @@ def no_gil():
 
     def hashes():
         digest = hashlib.sha256()
-        tell(sys._getframe(), "py-nogil-hash", lines=[hashes.__code__.co_firstlineno + 4] * 2, native="[Ss][Hh][Aa]256|sha2")
+        tell(sys._getframe(), "py-nogil-hash", lines=[sys._getframe().f_lineno + 2] * 2)
         while True:
             digest.update(data)
 
     def packs():
-        tell(sys._getframe(), "py-nogil-zlib", lines=[packs.__code__.co_firstlineno + 3] * 2, native="deflate|adler|crc")
+        tell(sys._getframe(), "py-nogil-zlib", lines=[sys._getframe().f_lineno + 2] * 2)
         while True:
             zlib.compress(data, 1)
 
@@ -372,16 +385,16 @@ def waiting():
     lock.acquire()
 
     def sleeps():
-        tell(sys._getframe(), "py-wait-sleep", lines=[sleeps.__code__.co_firstlineno + 2] * 2)
+        tell(sys._getframe(), "py-wait-sleep", lines=[sys._getframe().f_lineno + 1] * 2)
         time.sleep(1000)
 
     def locks():
-        tell(sys._getframe(), "py-wait-lock", lines=[locks.__code__.co_firstlineno + 2] * 2)
+        tell(sys._getframe(), "py-wait-lock", lines=[sys._getframe().f_lineno + 1] * 2)
         lock.acquire()
 
     for f in (sleeps, locks):
         threading.Thread(target=f, daemon=True).start()
-    tell(sys._getframe(), "py-wait-main", lines=[waiting.__code__.co_firstlineno + 22] * 2)
+    tell(sys._getframe(), "py-wait-main", lines=[sys._getframe().f_lineno + 1] * 2)
     time.sleep(1000)
 
 
@@ -392,21 +405,21 @@ def forked():
     global expected, told
     expected = 2
     if not os.fork():
-        in_child()
+        in_child("py-forked")
     # The child's truth comes on the same pipe, and it is ready when it is.
     os.wait()
 
 
-def in_child():
+def in_child(comm):
     global expected
     expected = 1
-    leaf("py-forked")
+    leaf(comm)
 
 
 def multiprocessing_fork():
     import multiprocessing
 
-    p = multiprocessing.get_context("fork").Process(target=in_child)
+    p = multiprocessing.get_context("fork").Process(target=in_child, args=("py-multiproc",))
     p.start()
     p.join()
 
@@ -451,8 +464,8 @@ def churn():
     """Functions that are made, called once and freed, in generation after generation; the leaf's name and file say
     which its caller must be."""
     rename("py-churn")
-    print(json.dumps({"comm": "py-churn"}), flush=True)
     print(json.dumps({"ready": os.getpid()}), flush=True)
+    wait_for_go()
     generation = 0
     while True:
         generation += 1

@@ -1,0 +1,409 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Python programs that know their chains (python/cases.py), under every Python of this machine: exact names, files and
+lines, in the right order, with native frames between them where there are any.
+
+    python_test.py [--family 6-10] [--sonde PROGRAM] [--only REGEX]
+
+SONDE_PYTHONS, paths with colons between, restricts the Pythons. docs/python.md says what is shown.
+"""
+import contextlib
+import functools
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import runtimes
+from modes import recording_began
+from runtimes import FrameRecorder, Program, Tally, stack_of
+from folded import shorten
+from tap import Skip
+
+PROGRAMS = os.path.join(runtimes.HERE, "python")
+CASES = os.path.join(PROGRAMS, "cases.py")
+PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
+SECONDS = 4
+
+# What the programs of one recording do at the same time.
+TOGETHER = ("plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
+            "executed with_strings umlaute imported finalizer in_signal ctypes_qsort threads no_gil forked "
+            "multiprocessing_fork reexec").split()
+
+# Functions that only implement a Python call: their frames are left out.
+FOLDED = re.compile(r"_?PyEval_(EvalFrame|EvalFrameDefault|EvalFrameEx|Vector)|_PyFunction_Vectorcall|"
+                    r"_PyFunction_FastCall\w*|function_code_fastcall|_PyEval_EvalCodeWithName")
+OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start")
+
+
+class Python:
+    """An interpreter: where it is, which one."""
+
+    def __init__(self, path):
+        self.path = path
+        text = subprocess.run([path, "-c", "import sys, sysconfig as s; print(sys.version_info[0], sys.version_info[1], "
+                               "s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'), sys.prefix)"],
+                              capture_output=True, text=True, check=True).stdout.split()
+        self.minor = int(text[1])
+        self.major = int(text[0])
+        self.libdir, self.ldversion, self.prefix = text[2:5]
+        kind = "debian" if path.startswith("/usr") else "pyenv" if "pyenv" in path else "python"
+        self.name = "%s-3.%d%s" % (kind, self.minor, "t" if self.ldversion.endswith("t") else "")
+
+    def include(self):
+        found = glob.glob(os.path.join(self.prefix, "include", "python" + self.ldversion, "Python.h"))
+        return os.path.dirname(found[0]) if found else None
+
+    def static_library(self):
+        found = glob.glob(os.path.join(self.libdir, "python3.%d" % self.minor, "config-*", "libpython*.a"))
+        return found[0] if found else None
+
+    def shared_library(self):
+        path = os.path.join(self.libdir, "libpython%s.so.1.0" % self.ldversion)
+        return path if os.path.exists(path) else None
+
+
+def pythons():
+    only = os.environ.get("SONDE_PYTHONS")
+    paths = only.split(":") if only else [p for pattern in PATTERNS for p in sorted(glob.glob(pattern))]
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError, ValueError, IndexError):
+            python = Python(path)
+            if python.major == 3 and python.minor >= 6:
+                found.append(python)
+    return sorted(found, key=lambda p: p.minor)
+
+
+# --- what a stack must be ---
+
+
+class PythonTally(Tally):
+    """Until the tables of its files are loaded, a process's samples are walked later, in a copy of their stack: they have
+    no Python frames, or are cut, and say so. That is the first tenths of a second of a recording."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.early = 0
+
+    def take(self, stack, judge_stack):
+        is_early = any(f.name == "[python: not_ready]" for f in stack.user) or stack.reason in ("no_process", "file_pending")
+        if is_early:
+            self.early += stack.count
+        else:
+            super().take(stack, judge_stack)
+
+    def problems(self, least=20, complete_percent=99.0):
+        found = super().problems(least, complete_percent)
+        if self.early > max(20, (self.samples + self.early) * 0.4):
+            found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
+        return found
+
+    def summary(self):
+        return super().summary() + ("+%d" % self.early if self.early else "")
+
+
+
+def chain_text(chain):
+    return " ; ".join("%s (%s:%s)" % tuple(c[:3]) for c in chain)
+
+
+def wrong_chain(truth, found):
+    """What is wrong with Python frames (name, file, line), outermost first, or None."""
+    want = truth.get("before", []) + truth["chain"]
+    low, high = truth["lines"]
+    if len(found) == len(want):
+        same = [list(f) == w for f, w in zip(found[:-1], want[:-1])]
+        last, leaf = found[-1], want[-1]
+        if all(same) and list(last[:2]) == leaf[:2] and low <= last[2] <= high:
+            return None
+    if len(found) > len(want) and [f[0] for f in found[len(want):]] in (["tell"], ["tell", "wait_for_go"]):
+        return None
+    return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
+
+
+def is_inlined(frame):
+    return frame["inlined"] if isinstance(frame, dict) else frame.inlined
+
+
+def wrong_natives(truth, frames, name, is_python, minor):
+    """What is wrong with native frames around and between: `name` and `is_python` of a frame."""
+    folded = [name(f) for f in frames if not is_python(f) and not is_inlined(f) and FOLDED.fullmatch(name(f))]
+    if folded:
+        return "interpreter frames: %s" % " ".join(folded)
+    if not OUTERMOST.fullmatch(name(frames[0])):
+        return "it begins with %s" % name(frames[0])
+    for first, second, pattern in truth.get("between", []):
+        at = [i for i, f in enumerate(frames) if is_python(f) and name(f).split(".")[-1] in (first, second)]
+        between = [name(f) for f in frames[at[0] + 1:at[1]]] if len(at) >= 2 else []
+        at_end = truth["between"][-1][:2] == [first, second]
+        if at_end and len(at) >= 2:
+            between = [name(f) for f in frames[at[-2] + 1:at[-1]]]
+        if not any(re.search(pattern, n) for n in between):
+            return "no %s between %s and %s, but %s" % (pattern, first, second, between)
+    if truth.get("adjacent") and minor >= 11:
+        at = [i for i, f in enumerate(frames) if is_python(f)][:len(truth["chain"])]
+        if at != list(range(at[0], at[0] + len(at))):
+            return "native frames between: %s" % " ; ".join(map(name, frames[at[0]:at[-1]]))
+    return None
+
+
+def judge(truth, minor, stack):
+    is_python = lambda f: f.runtime == "python"
+    found = [(f.name, f.file, f.line) for f in stack.user if is_python(f)]
+    wrong = wrong_chain(truth, found) or wrong_natives(truth, stack.user, lambda f: f.name, is_python, minor)
+    if wrong:
+        wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
+    return wrong
+
+
+def tally_truths(recording, programs, minor, least=10):
+    """Problems and a note of a recording of programs."""
+    problems, notes = list(recording.problems), []
+    for program in programs:
+        for truth in program.truths:
+            t = PythonTally(truth["comm"])
+            for stack in recording.stacks or []:
+                if stack.comm == truth["comm"]:
+                    t.take(stack, functools.partial(judge, truth, minor))
+            problems += t.problems(least)
+            notes.append(t.summary())
+    return problems, ", ".join(notes)
+
+
+# --- tests ---
+
+
+def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY):
+    """A recording of programs that were there before; they begin to work when it does."""
+    pids = {p.process.pid for p in programs} | {p.pid for p in programs if p.pid}
+    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), "-d", str(seconds)], frequency=frequency)
+    recording_began(recorder)
+    for program in programs:
+        program.go()
+    return recorder.wait(300)
+
+
+def started(stack, argvs, env=None):
+    """Programs that have all said where they are; they end with the ExitStack."""
+    programs = [stack.enter_context(Program(argv, env)) for argv in argvs]
+    return [p.until_ready() for p in programs]
+
+
+def argv_of(python, case, *options):
+    return [python.path, *options, CASES, case]
+
+
+def test_chains(python, setup):
+    """All cases at once; sonde comes long after they began."""
+    cases = TOGETHER + (["subinterpreter"] if python.minor >= 8 else [])
+    with contextlib.ExitStack() as stack:
+        argvs = [argv_of(python, c) for c in cases]
+        if python.minor >= 12:
+            argvs.append(argv_of(python, "plain", "-X", "perf"))
+            argvs[-1][-1] = "perf_plain"
+        programs = started(stack, argvs)
+        return tally_truths(recorded(setup, programs, SECONDS), programs, python.minor)
+
+
+def settled_stacks(setup, program):
+    """The threads of a program, all of them beyond saying where they are."""
+    program.go()
+    for _ in range(50):
+        threads = stack_of(setup, program.pid)
+        if not any(f["function"] in ("tell", "wait_for_go") for t in threads.values() for f in t["frames"]):
+            break
+    return threads
+
+
+def wrong_thread(python, truth, thread):
+    """What is wrong with a thread of `sonde stack --json`, or None; and its Python frames."""
+    is_python = lambda f: f["kind"] == "python"
+    frames = [f for f in thread["frames"][::-1] if f["kind"] != "kernel"]
+    found = [(f["function"], f["file"], f["line"]) for f in frames if is_python(f)]
+    wrong = wrong_chain(truth, found)
+    return wrong or wrong_natives(truth, frames, lambda f: f["function"] or "", is_python, python.minor), found
+
+
+def test_stack(python, setup):
+    """`sonde stack` of programs that work and of threads that wait: files and lines as well."""
+    problems, nr = [], 0
+    with contextlib.ExitStack() as stack:
+        for program in started(stack, [argv_of(python, c) for c in ("waiting", "recursion", "umlaute", "ctypes_qsort")]):
+            threads = settled_stacks(setup, program)
+            for truth in program.truths:
+                mine = [t for t in threads.values() if t["name"] == truth["comm"]]
+                if len(mine) != 1 or not mine[0]["complete"]:
+                    problems.append("%s: %s" % (truth["comm"], shorten(str(mine), 500)))
+                    continue
+                wrong, found = wrong_thread(python, truth, mine[0])
+                problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
+                nr += len(found)
+    return problems, "%d frames" % nr
+
+
+def churn_wrong(stack):
+    """The leaf says which function must have called it."""
+    frames = [f for f in stack.user if f.runtime == "python"]
+    if not frames:
+        return "no Python frame"
+    if any("unknown" in f.name or f.file == "[python]" for f in frames):
+        return None  # said to be unknown: no wrong name, and counted by the test
+    m = re.fullmatch(r"leaf_(\d+)", frames[-1].name)
+    names = [f.name for f in frames]
+    if m and (names[-2] != "caller_" + m[1] or frames[-1].file != "/churn/%s.py" % m[1]
+              or frames[-2].file != frames[-1].file or frames[-2].line != 7 or names[:-2] != ["<module>", "churn"]
+              or not 1 <= frames[-1].line <= 5):
+        return "%s" % [tuple(f[:3]) for f in frames]
+    m = re.fullmatch(r"caller_(\d+)", frames[-1].name)
+    if m and (names[:-1] != ["<module>", "churn"] or frames[-1].file != "/churn/%s.py" % m[1]):
+        return "%s" % [tuple(f[:3]) for f in frames]
+    return None
+
+
+def test_churn(python, setup):
+    """Functions made and freed all the time, at a high frequency: no wrong name."""
+    seconds = int(os.environ.get("SONDE_CHURN_SECONDS", "2"))
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [argv_of(python, "churn")] * 2)
+        recording = recorded(setup, programs, seconds, 9997)
+    t = PythonTally("churn")
+    unknown = generations = 0
+    for s in recording.stacks or []:
+        t.take(s, churn_wrong)
+        if any("unknown" in f.name for f in s.user if f.runtime == "python"):
+            unknown += s.count
+        elif s.user and s.user[-1].name.startswith("leaf_"):
+            generations += 1
+    return recording.problems + t.problems(500), "%d samples, %d of them with unknown functions, %d stacks" % (
+        t.samples, unknown, generations)
+
+
+def test_command(python, setup):
+    """A command is recorded from its beginning: whatever is in the leaf is right, and its start is complete."""
+    code = "import runpy, signal, sys; signal.alarm(3); sys.argv = %r; runpy.run_path(%r, run_name='__main__')" % ([CASES, "plain"], CASES)
+    recorder = FrameRecorder(setup, [], [python.path, "-c", code], stdout=subprocess.PIPE)
+    truth = json.loads(recorder.process.stdout.readline().decode("utf-8"))
+    truth["adjacent"] = False
+    recording = recorder.wait(60, 128 + signal.SIGALRM)
+    t = PythonTally("command")
+    for s in recording.stacks or []:
+        if s.comm == truth["comm"]:
+            t.take(s, lambda s: judge(truth, python.minor, s) if any(f.name == "leaf" for f in s.user) else None)
+    return recording.problems + t.problems(30), t.summary()
+
+
+# --- interpreters in other programs ---
+
+def compiled(python, setup, source, name, *libraries):
+    output = setup.file("%s-%s" % (name, python.name))
+    if not os.path.exists(output):
+        include = python.include()
+        if not include:
+            raise Skip("no headers")
+        subprocess.run(["cc", "-O1", "-g", "-w", "-fno-optimize-sibling-calls", "-o", output, os.path.join(PROGRAMS, source),
+                        "-I" + include, *libraries, "-lpthread", "-ldl", "-lutil", "-lm"], check=True)
+    return output
+
+
+def in_program(python, setup, program, truths=("plain", "threads", "methods"), env=None):
+    home = {"PYTHONHOME": python.prefix, **(env or {})}
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, CASES, c] for c in truths], home)
+        recording = recorded(setup, programs, 2)
+        problems, note = tally_truths(recording, programs, python.minor)
+        inside = [s for s in recording.stacks or [] if s.comm.startswith("py-plain")]
+        if not all(any(f.name == "run_it" for f in s.user) for s in inside if not s.reason):
+            problems.append("the program's own frames are missing")
+        return problems, note
+
+
+def test_embedded(python, setup):
+    """A C program that is linked to libpython."""
+    library = python.shared_library()
+    if not library:
+        raise Skip("no shared library")
+    return in_program(python, setup, compiled(python, setup, "embed.c", "embed", library,
+                                              "-Wl,-rpath," + os.path.dirname(library)))
+
+
+def test_static(python, setup):
+    """A C program that has CPython in itself, of any name."""
+    library = python.static_library()
+    if not library:
+        raise Skip("no static library")
+    program = compiled(python, setup, "embed.c", "worker", "-Wl,--export-dynamic", library)
+    return in_program(python, setup, program)
+
+
+def test_later(python, setup):
+    """A running program loads libpython while it is recorded."""
+    library = python.shared_library()
+    if not library:
+        raise Skip("no shared library")
+    program = compiled(python, setup, "later.c", "later")
+    go = setup.path(".go")
+    os.unlink(go)
+    with contextlib.ExitStack() as stack:
+        env = {"PYTHONHOME": python.prefix}
+        programs = [stack.enter_context(Program([program, go, library, CASES, "plain"], env))]
+        programs[0].line()  # it runs
+        recorder = FrameRecorder(setup, ["-p", str(programs[0].process.pid), "-d", "4"])
+        time.sleep(1)  # that sonde has seen it without: nothing tells, and nothing depends on it
+        with open(go, "w", encoding="ascii"):
+            pass
+        programs[0].until_ready().go()
+        recording = recorder.wait()
+    t = PythonTally("later")
+    for s in recording.stacks or []:
+        if s.comm == programs[0].truths[0]["comm"]:
+            t.take(s, lambda s: judge(programs[0].truths[0], python.minor, s) if any(f.name == "leaf" for f in s.user) else None)
+    with_python = sum(s.count for s in recording.stacks or [] if any(f.runtime == "python" for f in s.user))
+    if with_python < 100:
+        t.wrong["%d samples with Python frames" % with_python] += 1
+    return recording.problems + t.problems(100), t.summary()
+
+
+def test_renamed(python, setup):
+    """The interpreter's own executable under another name, where CPython is in it."""
+    target = os.path.realpath(python.path)
+    linked = subprocess.run(["ldd", target], capture_output=True, text=True, check=False).stdout
+    if "libpython" in linked:
+        raise Skip("its executable has no CPython in it")
+    program = setup.file("worker-bee")
+    shutil.copy(target, program)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, CASES, c] for c in ("plain", "methods", "threads")],
+                           {"PYTHONHOME": python.prefix})
+        recording = recorded(setup, programs, 2)
+        return tally_truths(recording, programs, python.minor)
+
+
+TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed))
+# Under the last Python of each family alone, whose frames are found in the same way; SONDE_ALL=1: under each.
+MORE_TESTS = (("command", test_command), ("embedded", test_embedded), ("static", test_static), ("later", test_later))
+FAMILIES = ((6, 9), (10, 10), (11, 11), (12, 12), (13, 99))
+
+
+def arguments(parser):
+    parser.add_argument("--family", default="6-99", help="minor versions, for example 6-10")
+
+
+def tests(_setup, args):
+    low, high = map(int, args.family.split("-"))
+    found = [p for p in pythons() if low <= p.minor <= high]
+    for python in found:
+        family = next(f for f in FAMILIES if f[0] <= python.minor <= f[1])
+        others = [p for p in found if family[0] <= p.minor <= family[1] and p.include()]
+        is_last = not others or python is others[-1]
+        for name, test in TESTS + (MORE_TESTS if is_last or os.environ.get("SONDE_ALL") else ()):
+            yield "%s-%s" % (python.name, name), functools.partial(test, python)
+
+
+if __name__ == "__main__":
+    sys.exit(runtimes.main(__doc__, tests, arguments))
