@@ -13,20 +13,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_scopes(const struct hotspot_debug_info *info, uint32_t offset)
+typedef int find_fn(const struct hotspot_debug_info *info, uint32_t offset,
+		    struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
+
+static void check_scopes(const struct hotspot_debug_info *info, uint32_t offset, find_fn *find)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX + 1], again[HOTSPOT_SCOPES_MAX + 1];
 	int r;
 
 	memset(scopes, 0x5a, sizeof(scopes));
 	memcpy(again, scopes, sizeof(scopes));
-	r = hotspot_find_scopes(info, offset, scopes);
+	r = find(info, offset, scopes);
 	if (r > HOTSPOT_SCOPES_MAX)
 		abort();
 	if (memcmp(&scopes[r > 0 ? r : 0], &again[r > 0 ? r : 0],
 		   sizeof(scopes[0]) * (size_t)(HOTSPOT_SCOPES_MAX + 1 - (r > 0 ? r : 0))))
 		abort();
-	if (hotspot_find_scopes(info, offset, again) != r || memcmp(scopes, again, sizeof(scopes)))
+	if (find(info, offset, again) != r || memcmp(scopes, again, sizeof(scopes)))
 		abort();
 }
 
@@ -64,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	info.pcs = data;
 	info.scopes = data + info.pcs_size;
 	info.scopes_size = size - info.pcs_size;
-	check_scopes(&info, offset);
+	check_scopes(&info, offset, hotspot_find_place);
+	check_scopes(&info, offset, hotspot_find_call);
 	check_lines(info.scopes, info.scopes_size, info.no_zero, bci);
 	return 0;
 }

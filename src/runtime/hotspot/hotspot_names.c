@@ -255,18 +255,35 @@ static int read_method(struct hotspot_names *n, const struct hotspot_identity *i
 	return 0;
 }
 
-/* `suffix` is of options.tiers; "": none. */
-static int add_level(const struct hotspot_names *n, const struct java_method *m, int32_t bci,
-		     const char *suffix, const struct runtime_sink *sink)
+/* The line of a scope that is at one of two bytecodes is known if it is the same one. */
+static struct hotspot_line find_line(const struct hotspot_names *n, const struct java_method *m,
+				     const struct hotspot_scope *scope)
 {
-	struct hotspot_line line = { 0 };
-	struct runtime_level level = { .name = m->name, .source = m->source };
+	struct hotspot_line line = { 0 }, to = { 0 };
+
+	if (!m->lines_size)
+		return line;
+	hotspot_find_line(m->lines, m->lines_size, n->no_zero, scope->bci, &line);
+	if (scope->bci_to != scope->bci) {
+		hotspot_find_line(m->lines, m->lines_size, n->no_zero, scope->bci_to, &to);
+		if (to.line != line.line)
+			line.line = 0;
+	}
+	return line;
+}
+
+/* `suffix` is of options.tiers; "": none. */
+static int add_level(const struct hotspot_names *n, const struct java_method *m,
+		     const struct hotspot_scope *scope, const char *suffix,
+		     const struct runtime_sink *sink)
+{
+	struct hotspot_line line = find_line(n, m, scope);
+	struct runtime_level level = { .name = m->name,
+				       .source = m->source,
+				       .line = line.line,
+				       .start_line = line.start_line };
 	_cleanup_free_ char *name = NULL;
 
-	if (m->lines_size && !hotspot_find_line(m->lines, m->lines_size, n->no_zero, bci, &line)) {
-		level.line = line.line;
-		level.start_line = line.start_line;
-	}
 	if (*suffix && n->vm->target->options.tiers) {
 		if (asprintf(&name, "%s%s", m->name, suffix) < 0)
 			return -ENOMEM;
@@ -279,12 +296,15 @@ static int name_interpreted(struct hotspot_names *n, uint64_t method, uint64_t w
 			    const struct runtime_sink *sink)
 {
 	uint32_t bci = HOTSPOT_WORD_WHERE(word);
+	struct hotspot_scope scope = { 0, (int32_t)bci, (int32_t)bci };
 	_cleanup_free_ struct java_method *m = NULL;
 	struct hotspot_identity id, again;
 	int r;
 
 	if (bci > HOTSPOT_NO_BCI)
 		return -EINVAL;
+	if (bci == HOTSPOT_NO_BCI)
+		scope.bci = scope.bci_to = -1; /* on the way in */
 	r = read_identity(n->vm, method, &id);
 	if (r < 0)
 		return not_there(r);
@@ -299,7 +319,7 @@ static int name_interpreted(struct hotspot_names *n, uint64_t method, uint64_t w
 	/* By the cookie: reference counts of Symbols go up and down. */
 	if (hotspot_cookie(&again, &n->layout) != HOTSPOT_WORD_CHECK(word))
 		return -ENOENT;
-	return add_level(n, m, bci == HOTSPOT_NO_BCI ? -1 : (int32_t)bci, "_[0]", sink);
+	return add_level(n, m, &scope, "_[0]", sink);
 }
 
 /* ----- nmethods ----- */
@@ -522,18 +542,19 @@ static int get_method(struct hotspot_names *n, struct nmethod *nm, uint32_t numb
 	return 0;
 }
 
-/* The scopes at a place, and their methods. Their number. */
-static int find_levels(struct hotspot_names *n, struct nmethod *nm, uint32_t kind, uint32_t offset,
+/* The scopes of a frame, and their methods. Their number. */
+static int find_levels(struct hotspot_names *n, struct nmethod *nm, uint64_t data, uint32_t where,
 		       struct hotspot_scope *scopes, const struct java_method **methods)
 {
 	int nr = 0;
 	int r;
 
-	if (kind == HOTSPOT_COMPILED)
-		nr = hotspot_find_scopes(&nm->info, offset, scopes);
+	if (HOTSPOT_FRAME_KIND(data) == HOTSPOT_COMPILED)
+		nr = HOTSPOT_FRAME_INTERRUPTED(data) ? hotspot_find_place(&nm->info, where, scopes)
+						     : hotspot_find_call(&nm->info, where, scopes);
 	/* Tables that make no sense do not make the nmethod another one. */
 	if (nr <= 0) {
-		scopes[0] = (struct hotspot_scope){ .method = 0, .bci = INT32_MIN };
+		scopes[0] = (struct hotspot_scope){ 0, HOTSPOT_NO_SCOPE_BCI, HOTSPOT_NO_SCOPE_BCI };
 		nr = 1;
 	}
 	for (int i = 0; i < nr; i++) {
@@ -557,13 +578,10 @@ static int name_compiled(struct hotspot_names *n, uint64_t data, uint64_t word,
 	uint64_t addr = HOTSPOT_FRAME_ADDRESS(data);
 	const struct java_method *methods[HOTSPOT_SCOPES_MAX];
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
-	uint32_t offset = HOTSPOT_WORD_WHERE(word);
 	struct nmethod_head head, again;
 	struct nmethod *nm;
 	int nr, r;
 
-	if (!HOTSPOT_FRAME_INTERRUPTED(data))
-		offset--; /* within the call: hotspot_find_scopes() */
 	r = read_head(n->vm, addr, &head);
 	if (r < 0)
 		return not_there(r);
@@ -572,14 +590,14 @@ static int name_compiled(struct hotspot_names *n, uint64_t data, uint64_t word,
 	r = get_nmethod(n, addr, &head, &nm);
 	if (r < 0)
 		return not_there(r);
-	nr = find_levels(n, nm, HOTSPOT_FRAME_KIND(data), offset, scopes, methods);
+	nr = find_levels(n, nm, data, HOTSPOT_WORD_WHERE(word), scopes, methods);
 	r = nr < 0 ? nr : read_head(n->vm, addr, &again);
 	if (r < 0 || !same_head(&head, &again)) {
 		drop_nmethod(n, nm);
 		return not_there(r);
 	}
 	for (int i = 0; i < nr; i++) {
-		r = add_level(n, methods[i], scopes[i].bci, i == nr - 1 ? tier(&head) : "", sink);
+		r = add_level(n, methods[i], &scopes[i], i == nr - 1 ? tier(&head) : "", sink);
 		if (r < 0)
 			return r;
 	}

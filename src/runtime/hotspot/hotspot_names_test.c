@@ -24,7 +24,8 @@ enum {
 	INNER = 0x5100,
 	OUTER_CONST = 0x6000,
 	INNER_CONST = 0x6100,
-	STATICS = 0x2800, /* the data of libjvm */
+	LIBJVM = 0x2400,
+	STATICS = 0x2800, /* its data */
 	STUB_DESCS = 0x3000,
 	STUB = 0x7000,
 	STUB_NAME = 0x7100,
@@ -699,13 +700,13 @@ static void put_stub(uint32_t i, uint64_t next, const char *text, uint32_t start
 	uint32_t at = STUB_DESCS + i * 0x80, behind = at + (jvm.vm.release <= 8 ? 32 : 24);
 
 	put(at, next, 8);
-	put(at + 8, BASE + at + 0x60, 8);
+	put(at + 8, BASE + LIBJVM, 8);
 	put(at + 16, BASE + at + 0x40, 8);
 	put(at + 24, i, 4);
 	put(behind, BASE + start, 8);
 	put(behind + 8, BASE + end, 8);
 	snprintf((char *)jvm.memory + at + 0x40, 0x20, "%s", text);
-	snprintf((char *)jvm.memory + at + 0x60, 0x20, "StubRoutines");
+	memcpy(jvm.memory + LIBJVM, "StubRoutines", 13);
 	put(STATICS + 0x100, BASE + at, 8);
 }
 
@@ -729,6 +730,7 @@ TEST(stubs_that_are_listed)
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		make_jvm(lists[i].release);
+		jvm.target.bias = BASE + LIBJVM;
 		jvm.vm.at_heaps = BASE + STATICS;
 		put_field(STUB, fields.blob_name, BASE + STUB_NAME);
 		put_field(STUB, fields.blob_size, 0x100);

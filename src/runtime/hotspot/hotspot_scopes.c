@@ -48,22 +48,22 @@ static struct pc_desc pc_desc_at(const struct hotspot_debug_info *info, size_t i
 	return desc;
 }
 
-/* The first PcDesc that ends behind `offset`. */
-static int find_pc_desc(const struct hotspot_debug_info *info, uint32_t offset, struct pc_desc *ret)
+/* The number of the first PcDesc at `offset` or behind it. */
+static int find_pc_desc(const struct hotspot_debug_info *info, int64_t offset, size_t *ret)
 {
-	size_t low = 0, high = info->pcs_size / sizeof(*ret), nr = high;
+	size_t low = 0, high = info->pcs_size / sizeof(struct pc_desc), nr = high;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (pc_desc_at(info, mid).pc_offset > (int64_t)offset)
+		if (pc_desc_at(info, mid).pc_offset >= offset)
 			high = mid;
 		else
 			low = mid + 1;
 	}
 	if (low == nr)
 		return -EINVAL; /* there should be one at INT_MAX */
-	*ret = pc_desc_at(info, low);
+	*ret = low;
 	return 0;
 }
 
@@ -85,32 +85,88 @@ static int read_scope(const struct hotspot_debug_info *info, uint32_t at, uint32
 		return -EINVAL;
 	*sender_ret = fields[0];
 	ret->method = fields[1];
-	ret->bci = (int32_t)(fields[2] - BCI_BIAS);
+	ret->bci = ret->bci_to = (int32_t)(fields[2] - BCI_BIAS);
 	return 0;
 }
 
-int hotspot_find_scopes(const struct hotspot_debug_info *info, uint32_t offset,
-			struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
+/* The scopes of PcDesc number `i`; their number. */
+static int read_chain(const struct hotspot_debug_info *info, size_t i,
+		      struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
 {
-	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
-	struct pc_desc desc;
-	uint32_t at;
+	int32_t first = pc_desc_at(info, i).scope_decode_offset;
+	uint32_t at = (uint32_t)first;
 	int nr = 0;
-	int r;
 
-	r = find_pc_desc(info, offset, &desc);
-	if (r < 0)
-		return r;
-	if (desc.scope_decode_offset < 0)
+	if (first < 0)
 		return -EINVAL;
-	for (at = (uint32_t)desc.scope_decode_offset; at != SERIALIZED_NULL;) {
+	while (at != SERIALIZED_NULL) {
+		int r;
+
 		if (nr == HOTSPOT_SCOPES_MAX)
 			nr--; /* the outermost one is what the frame really is */
-		r = read_scope(info, at, &at, &scopes[nr]);
+		r = read_scope(info, at, &at, &ret[nr]);
 		if (r < 0)
 			return r;
 		nr++;
 	}
+	return nr;
+}
+
+/* Leaves of `a` what `b` has as well, from the outermost scope on; its number. In the innermost one
+ * that they share they may be at different bytecodes. */
+static int keep_shared(struct hotspot_scope *a, int nr_a, const struct hotspot_scope *b, int nr_b)
+{
+	int nr = 0;
+
+	while (nr < nr_a && nr < nr_b && a[nr_a - nr - 1].method == b[nr_b - nr - 1].method) {
+		int32_t to = b[nr_b - nr - 1].bci;
+
+		a[nr_a - nr - 1].bci_to = to;
+		nr++;
+		if (a[nr_a - nr].bci != to)
+			break;
+	}
+	memmove(a, a + nr_a - nr, sizeof(*a) * (size_t)nr);
+	return nr;
+}
+
+int hotspot_find_call(const struct hotspot_debug_info *info, uint32_t offset,
+		      struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
+{
+	struct hotspot_scope before[HOTSPOT_SCOPES_MAX], scopes[HOTSPOT_SCOPES_MAX];
+	size_t i;
+	int nr, nr_before;
+	int r;
+
+	r = find_pc_desc(info, offset, &i);
+	if (r < 0)
+		return r;
+	nr = read_chain(info, i, scopes);
+	if (nr < 0)
+		return nr;
+	if (pc_desc_at(info, i).pc_offset != (int64_t)offset) {
+		nr_before = i ? read_chain(info, i - 1, before) : 0;
+		if (nr_before < 0)
+			return nr_before;
+		nr = keep_shared(scopes, nr, before, nr_before);
+	}
+	memcpy(ret, scopes, sizeof(*ret) * (size_t)nr);
+	return nr;
+}
+
+int hotspot_find_place(const struct hotspot_debug_info *info, uint32_t offset,
+		       struct hotspot_scope ret[HOTSPOT_SCOPES_MAX])
+{
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	size_t i;
+	int nr, r;
+
+	r = find_pc_desc(info, (int64_t)offset + 1, &i);
+	if (r < 0)
+		return r;
+	nr = read_chain(info, i, scopes);
+	if (nr < 0)
+		return nr;
 	memcpy(ret, scopes, sizeof(*ret) * (size_t)nr);
 	return nr;
 }

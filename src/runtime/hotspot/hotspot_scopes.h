@@ -31,18 +31,28 @@ struct hotspot_debug_info {
 	bool no_zero; /* see hotspot_read_unsigned5() */
 };
 
+/* A bytecode of no scope, or one that is not known. */
+#define HOTSPOT_NO_SCOPE_BCI INT32_MIN
+
 struct hotspot_scope {
 	uint32_t method; /* its number in the nmethod's metadata, the first is 1; 0: none */
 	int32_t bci;	 /* of the bytecode; -1: on the way in; less: not known */
+	int32_t bci_to;	 /* it is one of the two, or something between them; mostly the same */
 };
 
 /*
- * The scopes at `offset` (in bytes from the start of the code), at most HOTSPOT_SCOPES_MAX of them:
- * of more, the innermost and the outermost are kept. `offset` is the address of the instruction
- * that was interrupted, or any in the instruction of a call: PcDescs stand at the end of what they
- * describe. An instruction that has none of its own gets those of the next one that has, as HotSpot
- * itself has it (forte.cpp). Their number; 0: nothing is known there but that it is the nmethod's
- * own method. -EINVAL: the tables are damaged.
+ * The scopes of a call that returns to `offset` (in bytes from the start of the code), at most
+ * HOTSPOT_SCOPES_MAX of them: of more, the innermost and the outermost are kept. Calls into the JVM
+ * that need no description (arraycopy stubs, the time) have none: then those that the places before
+ * and behind it share. Their number; 0: nothing is known there but that it is the nmethod's own
+ * method. -EINVAL: the tables are damaged.
  */
-int hotspot_find_scopes(const struct hotspot_debug_info *info, uint32_t offset,
-			struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
+int hotspot_find_call(const struct hotspot_debug_info *info, uint32_t offset,
+		      struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
+/*
+ * The same of the instruction at `offset`, which was interrupted. PcDescs stand at the end of what
+ * they describe, and few instructions have one: it gets the next one that there is, as HotSpot
+ * itself has it (forte.cpp).
+ */
+int hotspot_find_place(const struct hotspot_debug_info *info, uint32_t offset,
+		       struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);

@@ -46,16 +46,29 @@ static struct stream new_stream(bool no_zero)
 	return (struct stream){ .data = { 0xff }, .size = 1, .no_zero = no_zero };
 }
 
+static struct hotspot_debug_info tables(const struct stream *s, const int32_t (*pcs)[4], size_t nr)
+{
+	return (struct hotspot_debug_info){ .pcs = pcs,
+					    .pcs_size = nr * sizeof(*pcs),
+					    .scopes = s->data,
+					    .scopes_size = s->size,
+					    .no_zero = s->no_zero };
+}
+
 static int find(const struct stream *s, const int32_t (*pcs)[4], size_t nr, uint32_t offset,
 		struct hotspot_scope *ret)
 {
-	const struct hotspot_debug_info info = { .pcs = pcs,
-						 .pcs_size = nr * sizeof(*pcs),
-						 .scopes = s->data,
-						 .scopes_size = s->size,
-						 .no_zero = s->no_zero };
+	const struct hotspot_debug_info info = tables(s, pcs, nr);
 
-	return hotspot_find_scopes(&info, offset, ret);
+	return hotspot_find_place(&info, offset, ret);
+}
+
+static int find_call(const struct stream *s, const int32_t (*pcs)[4], size_t nr, uint32_t offset,
+		     struct hotspot_scope *ret)
+{
+	const struct hotspot_debug_info info = tables(s, pcs, nr);
+
+	return hotspot_find_call(&info, offset, ret);
 }
 
 static void check_number(bool no_zero, uint32_t value, size_t len)
@@ -159,6 +172,56 @@ static void check_chain(bool no_zero)
 	ASSERT_ERR(find(&s, pcs, 5, UINT32_MAX, scopes), EINVAL);
 }
 
+TEST(calls)
+{
+	struct stream s = new_stream(true);
+	uint32_t main = write_scope(&s, 0, 1, 10);
+	uint32_t a = write_scope(&s, main, 2, 3);
+	uint32_t b = write_scope(&s, a, 3, 1);
+	uint32_t c = write_scope(&s, a, 4, 2);
+	uint32_t a_later = write_scope(&s, main, 2, 6);
+	uint32_t d = write_scope(&s, a_later, 3, 1);
+	uint32_t main_later = write_scope(&s, 0, 1, 20);
+	uint32_t e = write_scope(&s, main_later, 2, 6);
+	const int32_t pcs[][4] = { { -1, 0, 0, 0 },
+				   { 0x10, (int32_t)b, 0, 0 },
+				   { 0x20, (int32_t)c, 0, 0 },
+				   { 0x30, (int32_t)d, 0, 0 },
+				   { 0x40, (int32_t)e, 0, 0 },
+				   { INT_MAX, 0, 0, 0 } };
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+
+	/* With a description of its own. */
+	ASSERT_EQ(find_call(&s, pcs, 6, 0x20, scopes), 3);
+	ASSERT_EQ(scopes[0].method, 4);
+	ASSERT_EQ(scopes[0].bci, 2);
+	ASSERT_EQ(scopes[0].bci_to, 2);
+	/* Between b and c: both in a, at the same bytecode. */
+	ASSERT_EQ(find_call(&s, pcs, 6, 0x1f, scopes), 2);
+	ASSERT_EQ(scopes[0].method, 2);
+	ASSERT_EQ(scopes[0].bci, 3);
+	ASSERT_EQ(scopes[0].bci_to, 3);
+	ASSERT_EQ(scopes[1].method, 1);
+	/* Between c and d: in a, somewhere from 3 to 6. What d has in it is another call of b. */
+	ASSERT_EQ(find_call(&s, pcs, 6, 0x21, scopes), 2);
+	ASSERT_EQ(scopes[0].method, 2);
+	ASSERT_EQ(scopes[0].bci, 6);
+	ASSERT_EQ(scopes[0].bci_to, 3);
+	ASSERT_EQ(scopes[1].bci, 10);
+	/* Between d and e: a is called at two places. */
+	ASSERT_EQ(find_call(&s, pcs, 6, 0x38, scopes), 1);
+	ASSERT_EQ(scopes[0].method, 1);
+	ASSERT_EQ(scopes[0].bci, 20);
+	ASSERT_EQ(scopes[0].bci_to, 10);
+	/* Before the first one, and behind the last. */
+	ASSERT_EQ(find_call(&s, pcs, 6, 0x0f, scopes), 0);
+	ASSERT_EQ(find_call(&s, pcs, 6, 0x41, scopes), 0);
+	ASSERT_ERR(find_call(&s, pcs, 0, 0x10, scopes), EINVAL);
+	ASSERT_ERR(find_call(&s, pcs + 5, 0, 0x10, scopes), EINVAL);
+	ASSERT_EQ(find_call(&s, pcs + 1, 5, 0x10, scopes), 3);
+	ASSERT_EQ(find_call(&s, pcs + 1, 5, 0x0f, scopes), 0);
+}
+
 TEST(chains_of_scopes)
 {
 	check_chain(false);
@@ -196,7 +259,7 @@ TEST(damaged_tables)
 				   { 4, (int32_t)cut, 0, 0 },
 				   { 5, INT_MAX, 0, 0 },
 				   { 6, INT_MIN, 0, 0 } };
-	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX] = { { 7, 7 } };
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX] = { { 7, 7, 7 } };
 
 	write_number(&s, 1);
 	write_number(&s, 1);

@@ -162,18 +162,22 @@ static int read_list(const struct hotspot_vm *vm, uint64_t addr, struct stub_lis
 	return 0;
 }
 
-/* Looks for the head of the list in `words`, which stand at `addr`: the longest list is it. */
-static void scan_words(struct hotspot_stubs *s, uint64_t addr, const uint64_t *words, size_t nr)
+/* Looks for the head of the list in `words`, which stand at `addr`: the longest list is it. [low,
+ * high) is the file's, as far as is known. */
+static void scan_words(struct hotspot_stubs *s, uint64_t addr, const uint64_t *words, size_t nr,
+		       uint64_t low, uint64_t high)
 {
 	struct stub_desc d;
 
 	for (size_t i = 0; i < nr; i++) {
 		struct stub_list l = { 0 };
 
-		/* A StubCodeDesc comes from malloc(), and leads to strings of the file. */
-		if (words[i] < 4096 || words[i] % 8 || words[i] >> 47 ||
+		/* A StubCodeDesc comes from malloc(), and leads to strings of the file. That leaves
+		 * some 6,000 words to follow. */
+		if (words[i] < 65536 || words[i] % 8 || words[i] >> 47 ||
+		    (words[i] >= low && words[i] < high) || (i && words[i] == words[i - 1]) ||
 		    hotspot_find_heap(s->vm, words[i]) || read_desc(s->vm, words[i], &d) ||
-		    read_list(s->vm, words[i], &l))
+		    d.group < low || d.group >= high || read_list(s->vm, words[i], &l))
 			continue;
 		if (l.stubs.nr > s->list.stubs.nr) {
 			list_fini(&s->list);
@@ -206,11 +210,12 @@ static void find_statics(const struct hotspot_vm *vm, uint64_t *low_ret, uint64_
 static void scan(struct hotspot_stubs *s)
 {
 	_cleanup_free_ uint64_t *words = malloc(SCAN_BITE);
-	uint64_t low, high;
+	uint64_t low, high, end;
 
 	find_statics(s->vm, &low, &high);
 	if (!words || low > high || high - low > SCAN_MAX)
 		return;
+	end = high;
 	low = (low > SCAN_AROUND ? low - SCAN_AROUND : 0) & ~4095ull;
 	high = (high + SCAN_AROUND) & ~4095ull;
 	for (uint64_t at = low; at < high;) {
@@ -225,7 +230,7 @@ static void scan(struct hotspot_stubs *s)
 		if (r == -ESRCH)
 			return;
 		if (!r)
-			scan_words(s, at, words, size / 8);
+			scan_words(s, at, words, size / 8, s->vm->target->bias, end);
 		at += size;
 	}
 }
