@@ -195,6 +195,9 @@ static void find_tls(const struct runtime_target *t, struct python_record *r, ui
 			if (words[i] == threads[n].tstate)
 				better(t, threads, nr, (int64_t)(8 * i) - TLS_SIZE, -1, &best);
 	}
+	log_debug("process %d: CPython 3.%u: the thread's state is at %lld, %lld (%zu of %zu "
+		  "threads)",
+		  t->pid, r->minor, (long long)best.off, (long long)best.off_2, best.threads, nr);
 	if (!best.threads)
 		return;
 	r->tls = (int32_t)best.off;

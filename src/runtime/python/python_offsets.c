@@ -59,20 +59,30 @@ static struct python_layout layout_of(unsigned int minor)
 	return l;
 }
 
+static uint16_t end_of(const uint16_t *ends, size_t nr)
+{
+	uint16_t end = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (ends[i] > end)
+			end = ends[i];
+	return (uint16_t)((end + 7) & ~7);
+}
+
+#define END_OF(...)                                                                                \
+	end_of((const uint16_t[]){ __VA_ARGS__ },                                                  \
+	       sizeof((const uint16_t[]){ __VA_ARGS__ }) / sizeof(uint16_t))
+
 /* Sizes to read, from what is read of them. */
 static void set_sizes(struct python_record *r)
 {
-	uint16_t ends[] = { r->co_firstlineno + 4, r->co_version + 4, r->co_firsttraceable + 4,
-			    r->co_linetable + 8, r->co_tlbc ? r->co_tlbc + 8 : 0 };
-
-	r->ts_size = (uint16_t)(r->ts_thread_id + 8);
-	r->f_size =
-		(uint16_t)((r->f_owner > r->f_instr + 7 ? r->f_owner + 1 : r->f_instr + 8) + 7) &
-		~7;
-	r->co_size = 0;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (ends[i] > r->co_size)
-			r->co_size = (uint16_t)(ends[i] + 7) & ~7;
+	r->ts_size = END_OF(r->ts_next + 8, r->ts_interp + 8, r->ts_frame + 8,
+			    r->ts_frame_object + 8, r->ts_thread_id + 8);
+	r->f_size = END_OF(r->f_previous + 8, r->f_code + 8, r->f_instr + 8, r->f_owner + 1,
+			   r->f_entry + 1, r->f_tlbc + 4);
+	r->co_size = END_OF(r->co_type + 8, r->co_filename + 8, r->co_name + 8, r->co_linetable + 8,
+			    r->co_firstlineno + 4, r->co_version + 4, r->co_firsttraceable + 4,
+			    r->co_tlbc + 8);
 }
 
 static void from_layout(const struct python_layout *l, struct python_record *r)
@@ -151,69 +161,75 @@ enum {
 	DEBUG_WORDS_MAX = PYTHON_DEBUG_OFFSETS_SIZE / 8,
 };
 
-/* No offset of ours is near these; one that is would lead the step out of what it reads. */
-static bool sensible(const struct python_record *r, const struct python_layout *l)
+/* One that the step reads with: not beyond what it reads of an object, a multiple of `align`. */
+static uint16_t offset(uint64_t word, unsigned int align, bool *fits)
 {
-	return r->ts_next < 64 && r->ts_interp < 64 && r->ts_frame < 512 &&
-	       r->ts_thread_id > r->ts_frame && r->ts_thread_id < 512 && r->f_previous < 64 &&
-	       r->f_code < 64 && r->f_instr < 96 && r->f_owner < 112 && r->co_type < 32 &&
-	       r->co_size <= PYTHON_CODE_SIZE_MAX && r->co_size > 64 && r->co_code < 512 &&
-	       r->str_length < 32 && r->str_state < 64 && r->str_ascii < 64 &&
-	       l->bytes_length < 64 && l->bytes_data < 64 && !(r->ts_next & 7) &&
-	       !(r->ts_interp & 7) && !(r->ts_frame & 7) && !(r->ts_thread_id & 7) &&
-	       !(r->f_previous & 7) && !(r->f_code & 7) && !(r->f_instr & 7) && !(r->co_type & 7) &&
-	       !(r->co_filename & 7) && !(r->co_name & 7) && !(r->co_linetable & 7) &&
-	       !(r->co_firstlineno & 3) && !(r->co_version & 3) && !(r->co_firsttraceable & 3) &&
-	       !(r->str_length & 7) && !(r->str_state & 3) && !(r->str_ascii & 7) &&
-	       r->interp_next < 1 << 24 && r->interp_threads < 1 << 24;
+	enum { OFFSET_MAX = 240 };
+
+	if (word > OFFSET_MAX || word % align)
+		*fits = false;
+	return (uint16_t)word;
 }
 
-/* The words are 64 bits wide, what they say has at most 16. */
-static void from_debug_words(const uint64_t *w, const struct debug_version *v,
+static uint32_t far_offset(uint64_t word, bool *fits)
+{
+	enum { FAR_MAX = 1 << 24 };
+
+	if (word > FAR_MAX)
+		*fits = false;
+	return (uint32_t)word;
+}
+
+static bool from_debug_words(const uint64_t *w, const struct debug_version *v,
 			     struct python_record *r, struct python_layout *l)
 {
 	const uint64_t *ts = w + v->thread, *f = w + v->frame, *co = w + v->code;
+	bool fits = true;
 
 	l->minor = v->minor;
 	l->free_threaded = !!w[DEBUG_FREE_THREADED];
-	l->co_filename = (uint16_t)co[1];
-	l->co_name = (uint16_t)co[2];
-	l->co_qualname = (uint16_t)co[3];
-	l->co_linetable = (uint16_t)co[4];
-	l->co_firstlineno = (uint16_t)co[5];
-	l->str_state = (uint16_t)w[v->str + 1];
-	l->str_length = (uint16_t)w[v->str + 2];
-	l->str_ascii = (uint16_t)w[v->str + 3];
+	l->co_filename = offset(co[1], 8, &fits);
+	l->co_name = offset(co[2], 8, &fits);
+	l->co_qualname = offset(co[3], 8, &fits);
+	l->co_linetable = offset(co[4], 8, &fits);
+	l->co_firstlineno = offset(co[5], 4, &fits);
+	l->str_state = offset(w[v->str + 1], 4, &fits);
+	l->str_length = offset(w[v->str + 2], 8, &fits);
+	l->str_ascii = offset(w[v->str + 3], 8, &fits);
 	l->str_compact = (uint16_t)(l->str_ascii + 16); /* utf8_length, utf8 */
-	l->bytes_length = (uint16_t)w[v->bytes + 1];
-	l->bytes_data = (uint16_t)w[v->bytes + 2];
+	l->bytes_length = offset(w[v->bytes + 1], 8, &fits);
+	l->bytes_data = offset(w[v->bytes + 2], 8, &fits);
 	from_layout(l, r);
 	r->frames = PYTHON_ENTRY;
 	r->flags = PYTHON_INSTR_PTR | PYTHON_EXECUTABLE;
-	r->interp_next = (uint32_t)w[DEBUG_INTERP + 2];
-	r->interp_threads = (uint32_t)w[DEBUG_INTERP + 3];
-	r->ts_next = (uint16_t)ts[2];
-	r->ts_interp = (uint16_t)ts[3];
-	r->ts_frame = (uint16_t)ts[4];
-	r->ts_thread_id = (uint16_t)w[v->thread_id];
-	r->f_previous = (uint16_t)f[1];
-	r->f_code = (uint16_t)f[2];
-	r->f_instr = (uint16_t)f[3];
-	r->f_owner = (uint16_t)f[5];
+	/* Relative to _PyRuntime. */
+	r->interpreters = far_offset(w[DEBUG_INTERPRETERS], &fits);
+	r->interp_next = far_offset(w[DEBUG_INTERP + 2], &fits);
+	r->interp_threads = far_offset(w[DEBUG_INTERP + 3], &fits);
+	r->ts_next = offset(ts[2], 8, &fits);
+	r->ts_interp = offset(ts[3], 8, &fits);
+	r->ts_frame = offset(ts[4], 8, &fits);
+	r->ts_thread_id = offset(w[v->thread_id], 8, &fits);
+	r->f_previous = offset(f[1], 8, &fits);
+	r->f_code = offset(f[2], 8, &fits);
+	r->f_instr = offset(f[3], 8, &fits);
+	r->f_owner = offset(f[5], 1, &fits);
 	r->owner_generator = 1;
 	r->owner_entry = 3;
-	r->co_type = (uint16_t)w[v->object + 1];
-	r->co_code = (uint16_t)co[9];
+	r->co_type = offset(w[v->object + 1], 8, &fits);
+	r->co_code = offset(co[9], 8, &fits);
 	if (l->free_threaded && v->minor >= 14) {
-		r->f_tlbc = (uint16_t)f[7];
-		r->co_tlbc = (uint16_t)co[10];
+		r->f_tlbc = offset(f[7], 4, &fits);
+		r->co_tlbc = offset(co[10], 8, &fits);
 	}
 	/* Not among them: co_version stands before co_localsplusnames, _co_firsttraceable and
 	 * co_extra (and co_tlbc) before the code. */
-	r->co_version = (uint16_t)(co[7] - 4);
-	r->co_firsttraceable = (uint16_t)(r->co_code - (r->co_tlbc ? 24 : 16));
+	r->co_version = offset(co[7] - 4, 4, &fits);
+	r->co_firsttraceable = offset(r->co_code - (r->co_tlbc ? 24u : 16u), 4, &fits);
 	set_sizes(r);
-	l->code_size = r->co_size;
+	l->code_size = END_OF(r->co_size, l->co_name + 8);
+	return fits && r->str_ascii < 8 * PYTHON_TEXT_WORDS &&
+	       r->str_length < PYTHON_STR_SIZE / 2 && r->str_state < PYTHON_STR_SIZE / 2;
 }
 
 int python_offsets_parse(const void *data, size_t size, struct python_record *record,
@@ -239,10 +255,7 @@ int python_offsets_parse(const void *data, size_t size, struct python_record *re
 		return -ENOTSUP;
 	if (size < 8u * v->words)
 		return -EINVAL;
-	from_debug_words(words, v, &r, &l);
-	/* Relative to _PyRuntime. */
-	r.interpreters = words[DEBUG_INTERPRETERS];
-	if (!sensible(&r, &l) || r.interpreters >= 1 << 24)
+	if (!from_debug_words(words, v, &r, &l))
 		return -EINVAL;
 	*record = r;
 	*layout = l;
