@@ -15,6 +15,7 @@
  *	nop  dword [rax + rax + n]		<- ContinuationEntry::_return_pc
  * exit:
  */
+#include "runtime/hotspot/hotspot_class.h"
 #include "runtime/hotspot/hotspot_continuation.h"
 #include "util/cleanup.h"
 
@@ -23,10 +24,8 @@
 #include <string.h>
 
 enum {
-	CODE_MAX = 2048,      /* enterSpecial has about 500 bytes */
-	VM_CLASSES_MAX = 256, /* there are 110 to 140 */
-	METHODS_MAX = 512,    /* of Continuation, which has about 60 */
-	SEARCHES_MAX = 8,     /* its class is loaded when the JVM starts */
+	CODE_MAX = 2048,  /* enterSpecial has about 500 bytes */
+	SEARCHES_MAX = 8, /* its class is loaded when the JVM starts */
 	CALL_SIZE = 5,
 	POST_CALL_NOP_SIZE = 8,
 };
@@ -110,69 +109,101 @@ int hotspot_decode_enter_special(const void *code, size_t size, uint64_t addr,
 	return -ENOENT;
 }
 
-/* ----- its Method ----- */
+/* ----- in a process ----- */
 
-static bool is_symbol(const struct hotspot_vm *vm, uint64_t symbol, const char *want)
+/* What hotspot_each_field() tells of Continuation and of StackChunk. */
+struct fields {
+	uint32_t tail, parent, size, sp; /* 0: not seen: there an object's header is */
+	uint32_t oops[16];		 /* offsets of fields that are references */
+	size_t nr_oops;
+};
+
+static int take_field(void *ctx, const char *name, const char *signature, uint32_t offset)
 {
-	char name[64];
+	struct fields *f = ctx;
+	bool is_oop = signature[0] == 'L' || signature[0] == '[';
 
-	return hotspot_read_symbol(vm, symbol, name, sizeof(name)) >= 0 && strcmp(name, want) == 0;
-}
-
-/* vmClasses::_klasses, by the address of its first one: the classes that the JVM itself knows. */
-static uint64_t find_class(const struct hotspot_vm *vm, const char *want)
-{
-	for (uint32_t i = 0; i < VM_CLASSES_MAX; i++) {
-		uint64_t klass, name;
-
-		if (runtime_read(vm->target, vm->at_vm_classes + 8 * i, &klass, sizeof(klass)))
-			return 0;
-		if (klass && !hotspot_read(vm, vm->fields.klass_name, klass, &name) &&
-		    is_symbol(vm, name, want))
-			return klass;
-	}
+	if (offset > 256)
+		return -EBADMSG;
+	if (is_oop && f->nr_oops < sizeof(f->oops) / sizeof(*f->oops))
+		f->oops[f->nr_oops++] = offset;
+	if (is_oop && strcmp(name, "tail") == 0)
+		f->tail = offset;
+	else if (is_oop && strcmp(name, "parent") == 0)
+		f->parent = offset;
+	else if (strcmp(name, "size") == 0 && strcmp(signature, "I") == 0)
+		f->size = offset;
+	else if (strcmp(name, "sp") == 0 && strcmp(signature, "I") == 0)
+		f->sp = offset;
 	return 0;
 }
 
-static bool is_method(const struct hotspot_vm *vm, uint64_t method, const char *want)
+/* References stand side by side: how far apart tells how wide they are. */
+static uint8_t oop_size(const struct fields *f)
 {
-	const struct hotspot_fields *f = &vm->fields;
-	uint64_t const_method, constants, index, name;
+	uint32_t least = 0;
 
-	return !hotspot_read(vm, f->method_const_method, method, &const_method) &&
-	       !hotspot_read(vm, f->const_method_constants, const_method, &constants) &&
-	       !hotspot_read(vm, f->const_method_name_index, const_method, &index) &&
-	       !hotspot_read_symbol_at(vm, constants, (uint32_t)index, &name) &&
-	       is_symbol(vm, name, want);
-}
-
-/* Array<Method*> (oops/array.hpp): an int, its length, and from byte 8 on the pointers. */
-static uint64_t find_method(const struct hotspot_vm *vm, uint64_t klass, const char *want)
-{
-	uint64_t array, method;
-	int32_t length;
-
-	if (hotspot_read(vm, vm->fields.instance_klass_methods, klass, &array) ||
-	    runtime_read(vm->target, array, &length, sizeof(length)))
-		return 0;
-	for (int32_t i = 0; i < length && i < METHODS_MAX; i++) {
-		if (runtime_read(vm->target, array + 8 + 8 * (uint64_t)i, &method, sizeof(method)))
-			return 0;
-		if (is_method(vm, method, want))
-			return method;
+	for (size_t i = 0; i < f->nr_oops; i++) {
+		for (size_t k = 0; k < f->nr_oops; k++) {
+			if (f->oops[i] > f->oops[k] && (!least || f->oops[i] - f->oops[k] < least))
+				least = f->oops[i] - f->oops[k];
+		}
 	}
-	return 0;
+	return least == 4 || least == 8 ? (uint8_t)least : 0;
 }
 
-static void find_enter_special(const struct hotspot_vm *vm, struct hotspot_continuation *c)
+/* With generational ZGC, references are shifted and coloured. Without it, their shift is 0. */
+static bool is_zgc(const struct hotspot_vm *vm)
+{
+	uint64_t globals, pointer, shift = 1;
+
+	if (!vm->at_zgc || !hotspot_has(vm->fields.zgc_load_shift))
+		return false;
+	if (runtime_read(vm->target, vm->at_zgc, &globals, sizeof(globals)) || !globals)
+		return false;
+	return hotspot_read(vm, vm->fields.zgc_load_shift, globals, &pointer) ||
+	       runtime_read(vm->target, pointer, &shift, sizeof(shift)) || shift;
+}
+
+/*
+ * A chunk's stack begins behind it, at its size as an instance, which is what a class's
+ * layout_helper says (oops/klass.hpp; its lowest bit is a flag): see
+ * InstanceStackChunkKlass::offset_of_stack().
+ */
+static void find_chunks(const struct hotspot_vm *vm, uint64_t continuation,
+			struct hotspot_continuation *c)
+{
+	uint64_t chunk = hotspot_find_class(vm, "jdk/internal/vm/StackChunk"), layout;
+	struct fields own = { 0 }, of_chunk = { 0 };
+
+	if (is_zgc(vm) || !chunk || hotspot_each_field(vm, continuation, take_field, &own) ||
+	    hotspot_each_field(vm, chunk, take_field, &of_chunk) ||
+	    hotspot_read(vm, vm->fields.klass_layout_helper, chunk, &layout))
+		return;
+	layout &= ~(uint64_t)7;
+	if (!own.tail || !of_chunk.parent || !of_chunk.size || !of_chunk.sp || !oop_size(&own) ||
+	    layout < 16 || layout > 256)
+		return;
+	c->oop_size = oop_size(&own);
+	c->tail = (uint16_t)own.tail;
+	c->chunk_parent = (uint16_t)of_chunk.parent;
+	c->chunk_size = (uint16_t)of_chunk.size;
+	c->chunk_sp = (uint16_t)of_chunk.sp;
+	c->chunk_stack = (uint16_t)layout;
+}
+
+/* The classes are loaded when the JVM starts. */
+static void find_classes(const struct hotspot_vm *vm, struct hotspot_continuation *c)
 {
 	uint64_t klass;
 
 	if (c->nr_searches++ >= SEARCHES_MAX)
 		return;
-	klass = find_class(vm, "jdk/internal/vm/Continuation");
-	if (klass)
-		c->method = find_method(vm, klass, "enterSpecial");
+	klass = hotspot_find_class(vm, "jdk/internal/vm/Continuation");
+	if (!klass)
+		return;
+	c->method = hotspot_find_method(vm, klass, "enterSpecial");
+	find_chunks(vm, klass, c);
 }
 
 void hotspot_find_continuation(const struct hotspot_vm *vm, struct hotspot_continuation *c)
@@ -180,11 +211,13 @@ void hotspot_find_continuation(const struct hotspot_vm *vm, struct hotspot_conti
 	_cleanup_free_ uint8_t *code = NULL;
 	uint64_t nmethod = 0, start, end;
 
-	if (c->return_pc || vm->release < 19 || vm->target->machine != EM_X86_64 ||
-	    (hotspot_has(vm->fields.thread_cont_entry) && vm->at_cont_return) || !vm->at_vm_classes)
+	if (vm->release < 19)
 		return;
 	if (!c->method)
-		find_enter_special(vm, c);
+		find_classes(vm, c);
+	if (c->return_pc || vm->target->machine != EM_X86_64 ||
+	    (hotspot_has(vm->fields.thread_cont_entry) && vm->at_cont_return))
+		return;
 	if (!c->method || hotspot_read(vm, vm->fields.method_code, c->method, &nmethod) ||
 	    !nmethod || hotspot_read_code(vm, nmethod, &start, &end))
 		return;

@@ -97,8 +97,10 @@ static const struct rule rules[] = {
 	FIELD(constants_length, "ConstantPool", "_length"),
 	FIELD(constants_source_file_name_index, "ConstantPool", "_source_file_name_index"),
 	FIELD(klass_name, "Klass", "_name"),
+	FIELD(klass_layout_helper, "Klass", "_layout_helper"),
 	FIELD(instance_klass_constants, "InstanceKlass", "_constants"),
 	FIELD(instance_klass_methods, "InstanceKlass", "_methods"),
+	FIELD(instance_klass_fieldinfo_stream, "InstanceKlass", "_fieldinfo_stream"), /* 21 */
 	FIELD(instance_klass_source_file_name_index, "InstanceKlass", "_source_file_name_index"),
 	FIELD(symbol_length, "Symbol", "_length"),
 	FIELD(symbol_refcount, "Symbol", "_refcount"),
@@ -124,6 +126,7 @@ static const struct rule rules[] = {
 	FIELD(queue_buffer_limit, "StubQueue", "_buffer_limit"),
 	FIELD(codelet_size, "InterpreterCodelet", "_size"),
 	FIELD(codelet_description, "InterpreterCodelet", "_description"),
+	FIELD(zgc_load_shift, "ZGlobalsForVMStructs", "_ZPointerLoadShift"), /* 21 */
 	FIELD(thread_cont_entry, "JavaThread", "_cont_entry"),
 	FIELD(thread_obj, "JavaThread", "_threadObj"),
 	FIELD(thread_vthread, "JavaThread", "_vthread"),
@@ -145,6 +148,7 @@ static const struct rule statics[] = {
 	/* The first element of an array. */
 	STATIC(at_vm_classes, "vmClasses",
 	       "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]"),
+	STATIC(at_zgc, "ZGlobalsForVMStructs", "_instance_p"),
 	STATIC(at_oop_base, "Universe", "_narrow_oop._base"), /* to 12 */
 	STATIC(at_oop_shift, "Universe", "_narrow_oop._shift"),
 	STATIC(at_oop_base, "CompressedOops", "_narrow_oop._base"), /* to 24 */

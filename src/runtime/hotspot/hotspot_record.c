@@ -177,6 +177,20 @@ static void fill_code(const struct hotspot_vm *vm, struct hotspot_record *ret)
 	ret->call_stub_return = vm->call_stub_return;
 }
 
+static int read_oops(const struct hotspot_vm *vm, struct hotspot_record *ret)
+{
+	uint64_t base;
+	uint32_t shift;
+
+	if (!vm->at_oop_base || !vm->at_oop_shift ||
+	    runtime_read(vm->target, vm->at_oop_base, &base, sizeof(base)) ||
+	    runtime_read(vm->target, vm->at_oop_shift, &shift, sizeof(shift)) || shift > 8)
+		return -ENOENT;
+	ret->oop_base = base;
+	ret->oop_shift = (__u8)shift;
+	return 0;
+}
+
 /* Out of the tables, or of the code where they say nothing. */
 static void fill_continuation(const struct hotspot_vm *vm, const struct hotspot_continuation *c,
 			      struct hotspot_record *ret)
@@ -186,6 +200,16 @@ static void fill_continuation(const struct hotspot_vm *vm, const struct hotspot_
 	ret->cont_return = vm->cont_return ?: c->return_pc;
 	ret->thread_cont_entry =
 		(__u16)(vm->fields.thread_cont_entry.offset ?: c->thread_cont_entry);
+	if (c->chunk_stack && !read_oops(vm, ret)) {
+		ret->oop_size = c->oop_size;
+		/* continuationEntry.hpp: behind an empty struct and _parent. */
+		ret->cont_entry_cont = 16;
+		ret->continuation_tail = c->tail;
+		ret->chunk_parent = c->chunk_parent;
+		ret->chunk_size = c->chunk_size;
+		ret->chunk_sp = c->chunk_sp;
+		ret->chunk_stack = c->chunk_stack;
+	}
 	/* ContinuationEntry::size() */
 	ret->cont_entry_size = (__u16)((size + 15) & ~15u);
 }

@@ -97,7 +97,8 @@ struct hotspot_fields {
 	struct hotspot_field constants_source_file_name_index;
 	struct hotspot_field klass_name;
 	struct hotspot_field instance_klass_constants, instance_klass_source_file_name_index;
-	struct hotspot_field instance_klass_methods;
+	struct hotspot_field instance_klass_methods, instance_klass_fieldinfo_stream;
+	struct hotspot_field klass_layout_helper;
 	/* hash_and_refcount: hash in the upper half (15 and later); before, identity_hash and
 	 * refcount. length_and_refcount (13, 14): length in the upper half. */
 	struct hotspot_field symbol_length, symbol_refcount, symbol_identity_hash;
@@ -109,6 +110,7 @@ struct hotspot_fields {
 	struct hotspot_field block_length, block_used; /* HeapBlock; length in segments */
 	struct hotspot_field queue_stub_buffer, queue_buffer_limit; /* StubQueue */
 	struct hotspot_field codelet_size, codelet_description;
+	struct hotspot_field zgc_load_shift; /* ZGlobalsForVMStructs: a size_t * */
 	/* JavaThread. cont_entry: the innermost mounted continuation (in the tables since 25). */
 	struct hotspot_field thread_cont_entry, thread_obj, thread_vthread, thread_anchor;
 };
@@ -174,6 +176,7 @@ struct hotspot_vm {
 	uint64_t at_heaps, at_heap; /* CodeCache::_heaps (9 and later), CodeCache::_heap (8) */
 	uint64_t at_call_stub_return, at_interpreter, at_deopt_blob, at_cont_return;
 	uint64_t at_oop_base, at_oop_shift; /* of compressed pointers to objects */
+	uint64_t at_zgc;		    /* ZGlobalsForVMStructs, in every JVM that could */
 	uint64_t at_vm_classes;		    /* vmClasses::_klasses (17 and later) */
 	/* Of versions. */
 	uint64_t at_jdk_version, at_major, at_minor, at_security, at_build;
