@@ -1,0 +1,696 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * HotSpot's step over a JVM that is made up: a code heap with its segment map, blobs, a stack,
+ * methods. Java is called by native code at NATIVE, where walks end (its file can't be read).
+ */
+#include "bpf/host/walk_host.h"
+#include "runtime/hotspot/hotspot_abi.h"
+#include "test.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	NATIVE = 0x400000,
+	HEAP = 0x10000000,
+	HEAP_SIZE = 0x20000,
+	SEGMENT = 128,
+	SEGMAP = 0x20000000,
+	META = 0x30000000, /* metaspace, strings, JavaThread, the Java heap */
+	META_SIZE = 0x10000,
+	STACK = 0x7ff00000,
+	STACK_WORDS = 1024,
+	RECORD_CELL = 32768,
+	BLOCK_HEADER = 16,
+	HEADER = 64, /* of a blob here */
+	/* The interpreter's blob: its code, and the entries of methods in it. */
+	INTERPRETER = HEAP + 0x10000,
+	INTERPRETER_SIZE = 0x4000,
+	ENTRIES = INTERPRETER + 0x1000,
+	ENTRIES_SIZE = 0x1000,
+	METHOD = META + 0x100,
+	CONST_METHOD = META + 0x200,
+	CODES = CONST_METHOD + 48,
+	CODE_SIZE = 100,
+	CONSTANTS = META + 0x300,
+	HOLDER = META + 0x400,
+	SYMBOL = META + 0x500,
+	THREAD = META + 0x600,
+	NAMES = META + 0x1000,
+	CHUNK = META + 0x2000,
+};
+
+static struct {
+	struct hotspot_record record;
+	struct unwind_file files[2];
+	struct unwind_rule rules[RULE_RUNTIMES + RUNTIME_MAX_];
+	struct arena_segment *segments[1];
+	__u8 heap[HEAP_SIZE], segmap[HEAP_SIZE / SEGMENT], meta[META_SIZE];
+	__u64 stack[STACK_WORDS];
+	__u64 regs[UNWIND_REGS_MAX];
+	__u32 next_segment, next_name;
+	__u64 call_stub; /* its blob */
+	bool late;
+	struct walk walk;
+} t;
+
+static void *at(__u64 addr, __u64 size)
+{
+	const struct {
+		__u64 start, size;
+		void *to;
+	} areas[] = {
+		{ HEAP, sizeof(t.heap), t.heap },
+		{ SEGMAP, sizeof(t.segmap), t.segmap },
+		{ META, sizeof(t.meta), t.meta },
+		{ STACK, sizeof(t.stack), t.stack },
+	};
+
+	for (size_t i = 0; i < sizeof(areas) / sizeof(areas[0]); i++)
+		if (addr >= areas[i].start && addr - areas[i].start <= areas[i].size &&
+		    size <= areas[i].size - (addr - areas[i].start))
+			return (__u8 *)areas[i].to + (addr - areas[i].start);
+	return NULL;
+}
+
+static int read_test(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	const void *from = at(addr, size);
+
+	(void)ctx;
+	if (!from)
+		return -EFAULT;
+	memcpy(to, from, size);
+	return 0;
+}
+
+static void put(__u64 addr, const void *from, __u64 size)
+{
+	memcpy(at(addr, size), from, size);
+}
+
+static void put_8(__u64 addr, __u64 value)
+{
+	put(addr, &value, 8);
+}
+
+static void put_4(__u64 addr, __u32 value)
+{
+	put(addr, &value, 4);
+}
+
+/* A blob behind the others: where its code begins. */
+static __u64 add_blob(const char *name, __u32 code_size, int frame_size, int frame_complete,
+		      __u32 compile_id)
+{
+	__u32 segments = (BLOCK_HEADER + HEADER + code_size + SEGMENT - 1) / SEGMENT;
+	__u64 blob = HEAP + (__u64)t.next_segment * SEGMENT + BLOCK_HEADER;
+
+	put(NAMES + t.next_name, name, strlen(name) + 1);
+	put_8(blob, NAMES + t.next_name);
+	t.next_name += 64;
+	put_4(blob + 8, HEADER + code_size);
+	put_4(blob + 12, HEADER);
+	put_4(blob + 16, (__u32)frame_complete);
+	put_4(blob + 20, (__u32)frame_size);
+	put_4(blob + 24, compile_id);
+	put_4(blob + 28, 16);			  /* orig_pc */
+	put_4(blob + 32, HEADER + code_size - 8); /* deopt_handler */
+	for (__u32 i = 0; i < segments; i++)
+		t.segmap[t.next_segment + i] = i > 200 ? 200 : (__u8)i;
+	t.next_segment += segments;
+	return blob + HEADER;
+}
+
+static void set_up_method(void)
+{
+	static const __u8 symbol[16] = { 1, 0, 0x34, 0x12, 3, 0, 'a', '/', 'B', 99, 98, 97 };
+
+	put_8(METHOD + 8, CONST_METHOD);
+	put_8(CONST_METHOD + 8, CONSTANTS);
+	put_4(CONST_METHOD + 32, CODE_SIZE);
+	put_8(CONSTANTS + 24, HOLDER);
+	put_8(HOLDER + 24, SYMBOL);
+	put(SYMBOL, symbol, sizeof(symbol));
+}
+
+static void set_up(void)
+{
+	memset(&t, 0, sizeof(t));
+	memset(t.segmap, 0xff, sizeof(t.segmap));
+	t.files[1].state = FILE_STATE_UNREADABLE;
+	for (__u32 i = 0; i < RUNTIME_MAX_; i++)
+		t.rules[RULE_RUNTIMES + i] =
+			(struct unwind_rule){ .cfa = CFA_RUNTIME, .cfa_off = (__s32)i };
+	t.call_stub = add_blob("StubRoutines (1)", 256, 0, -1, 0);
+	t.record = (struct hotspot_record){
+		.heaps = { { HEAP, HEAP + HEAP_SIZE, HEAP, SEGMAP, 7, BLOCK_HEADER } },
+		.code_start = HEAP,
+		.code_end = HEAP + HEAP_SIZE,
+		.interpreter_start = INTERPRETER,
+		.interpreter_end = INTERPRETER + INTERPRETER_SIZE,
+		.entries_start = ENTRIES,
+		.entries_end = ENTRIES + ENTRIES_SIZE,
+		.call_stub_return = t.call_stub + 0x80,
+		.release = 17,
+		.nr_heaps = 1,
+		.header_size = HEADER,
+		.interpreter_bcp = 64,
+		.blob_name = { 0, 8, 0 },
+		.blob_size = { 8, 4, 1 },
+		.blob_code_begin = { 12, 4, 1 },
+		.blob_frame_complete = { 16, 4, 1 },
+		.blob_frame_size = { 20, 4, 1 },
+		.nmethod_compile_id = { 24, 4, 1 },
+		.nmethod_orig_pc = { 28, 4, 1 },
+		.nmethod_deopt_handler = { 32, 4, 1 },
+		.method_const = 8,
+		.const_constants = 8,
+		.const_code_size = 32,
+		.const_codes = 48,
+		.constants_holder = 24,
+		.klass_name = 24,
+		.symbol = { .mask = 0xffffffffffff0000, .length = 4, .body = 6 },
+	};
+	set_up_method();
+}
+
+#define SP(word) (STACK + 8 * (__u64)(word))
+
+/* Native code calls Java: the frame of the call stub, whose frame pointer is at this word. */
+static void call_stub_at(__u32 word)
+{
+	t.stack[word] = SP(900);	   /* the caller's rbp */
+	t.stack[word + 1] = NATIVE + 0x11; /* and where it goes on */
+	for (__u32 i = 0; i < 5; i++)
+		t.stack[word - 7 - i] = 0x1000 + i; /* rbx, r12 to r15 */
+}
+
+static int walk(__u64 pc)
+{
+	const struct walk_memory memory = { read_test, NULL };
+	const struct walk_tables tables = { t.files,	2,
+					    t.rules,	sizeof(t.rules) / sizeof(t.rules[0]),
+					    t.segments, 1 };
+	const struct walk_input input = {
+		.machine = EM_X86_64,
+		.pc = pc,
+		.regs = t.regs,
+		.process = { .generation = 7, .nr_mappings = 2, .runtimes = RECORD_CELL },
+		.max_frames = 100,
+		.late = t.late,
+	};
+	struct unwind_mapping *m;
+	struct runtime_record *r;
+	int stop;
+
+	t.segments[0] = calloc(1, sizeof(*t.segments[0]));
+	ASSERT_PTR_NONNULL(t.segments[0]);
+	m = (struct unwind_mapping *)t.segments[0]->cells;
+	m[0] = (struct unwind_mapping){ NATIVE, NATIVE + 0x1000, 0, 1, 0 };
+	m[1] = (struct unwind_mapping){ HEAP, HEAP + HEAP_SIZE, 0, 0, RUNTIME_HOTSPOT };
+	r = (struct runtime_record *)&t.segments[0]->cells[RECORD_CELL];
+	r->runtime = RUNTIME_HOTSPOT;
+	r->size = sizeof(t.record);
+	memcpy(r + 1, &t.record, sizeof(t.record));
+	stop = walk_host(&tables, &memory, &input, &t.walk);
+	free(t.segments[0]);
+	t.segments[0] = NULL;
+	return stop;
+}
+
+/* Frame `i` of the walk, as two words; native ones have one. */
+static const __u64 *frame(__u32 i)
+{
+	const __u64 *word = t.walk.words;
+
+	for (; i; i--)
+		word += 1 + FRAME_EXTRA(*word);
+	ASSERT(word < t.walk.words + t.walk.full.nr_words);
+	return word;
+}
+
+#define ASSERT_BLOB(i, kind, code, check, where)                                                   \
+	do {                                                                                       \
+		const __u64 *f_ = frame(i);                                                        \
+		ASSERT_EQ(f_[0], FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(kind, (code)-HEADER)));   \
+		ASSERT_EQ(f_[1], HOTSPOT_WORD(check, where));                                      \
+	} while (0)
+
+#define ASSERT_METHOD(i, bci)                                                                      \
+	do {                                                                                       \
+		const __u64 *f_ = frame(i);                                                        \
+		ASSERT_EQ(f_[0],                                                                   \
+			  FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(HOTSPOT_INTERPRETED, METHOD)));  \
+		ASSERT_EQ(HOTSPOT_WORD_CHECK(f_[1]), cookie());                                    \
+		ASSERT_EQ(HOTSPOT_WORD_WHERE(f_[1]), bci);                                         \
+	} while (0)
+
+static __u32 cookie(void)
+{
+	struct hotspot_identity id = { CONST_METHOD, CONSTANTS, HOLDER, SYMBOL, { 0 } };
+
+	memcpy(id.symbol, at(SYMBOL, 16), 16);
+	return hotspot_cookie(&id, &t.record.symbol);
+}
+
+/* The walk went by the call stub to native code, in this many frames. */
+#define ASSERT_TO_NATIVE(stop, nr)                                                                 \
+	do {                                                                                       \
+		ASSERT_EQ(stop, STOP_FILE_UNREADABLE);                                             \
+		ASSERT_EQ(t.walk.nr_frames, nr);                                                   \
+		ASSERT_EQ(HOTSPOT_FRAME_ADDRESS(FRAME_DATA(*frame((nr)-2))),                       \
+			  t.call_stub - HEADER);                                                   \
+		ASSERT_EQ(*frame((nr)-1), FRAME(RUNTIME_NATIVE, 0, NATIVE + 0x10));                \
+	} while (0)
+
+TEST(compiled_frames_down_to_native_code)
+{
+	__u64 leaf, caller;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	caller = add_blob("native nmethod", 256, 6, 16, 78);
+	t.regs[X86_RSP] = SP(100);
+	t.stack[103] = caller + 0x40;
+	t.stack[102] = SP(500); /* rbp of no use between compiled frames */
+	t.stack[109] = t.record.call_stub_return;
+	t.stack[108] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + 0x30), 4);
+	ASSERT_BLOB(0, HOTSPOT_COMPILED | HOTSPOT_INTERRUPTED, leaf, 77, 0x30);
+	ASSERT_BLOB(1, HOTSPOT_NATIVE, caller, 78, 0x40);
+	/* Native code has its registers back. */
+	ASSERT_EQ(t.walk.regs[X86_RBX], 0x1000);
+	ASSERT_EQ(t.walk.regs[X86_R15], 0x1004);
+	ASSERT_EQ(t.walk.regs[X86_RBP], SP(900));
+	ASSERT_EQ(t.walk.regs[X86_RSP], SP(202));
+	ASSERT(t.walk.valid & 1u << X86_R12);
+}
+
+/* An nmethod with a frame of 6 words, interrupted `at` bytes behind the begin of these; `sp` words
+ * above 100. Its caller is known if the frame was understood. */
+static void check_leaf(const char *bytes, size_t size, size_t behind, __u32 code_at, int complete,
+		       int sp)
+{
+	__u64 leaf, caller;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 6, complete, 77);
+	caller = add_blob("nmethod", 256, 4, 16, 78);
+	put(leaf + code_at, bytes, size);
+	t.regs[X86_RSP] = SP(100 + sp);
+	/* rbp is the caller's own until it is pushed; then it lies at 104. */
+	t.regs[X86_RBP] = 0xabcd;
+	t.stack[104] = 0xabcd;
+	t.stack[105] = caller + 0x40;
+	t.stack[109] = t.record.call_stub_return;
+	t.stack[108] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + code_at + behind), 4);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+TEST(compiled_code_that_builds_its_frame)
+{
+	/* mov %eax,-0x14000(%rsp); push %rbp; sub $0x20,%rsp; cmpl $1,0x20(%r15) */
+	static const char bang[] =
+		"\x89\x84\x24\x00\xc0\xfe\xff\x55\x48\x83\xec\x20\x41\x81\x7f\x20";
+	/* push %rbp; mov %rsp,%rbp; sub $0x20,%rsp */
+	static const char fp[] = "\x55\x48\x8b\xec\x48\x81\xec\x20\0\0\0\x90";
+	/* sub $0x28,%rsp; mov %rbp,0x20(%rsp) */
+	static const char plain[] = "\x48\x81\xec\x28\0\0\0\x48\x89\x6c\x24\x20\x90";
+
+	check_leaf(bang, 16, 0, 8, 24, 5);
+	check_leaf(bang, 16, 7, 8, 24, 5);
+	check_leaf(bang, 16, 8, 8, 24, 4);
+	check_leaf(bang, 16, 12, 8, 24, 0);
+	check_leaf(fp, 12, 0, 8, 24, 5);
+	check_leaf(fp, 12, 1, 8, 24, 4);
+	check_leaf(fp, 12, 4, 8, 24, 4);
+	check_leaf(fp, 12, 11, 8, 24, 0);
+	check_leaf(plain, 13, 0, 8, 24, 5);
+	check_leaf(plain, 13, 7, 8, 24, 0);
+	check_leaf(plain, 13, 12, 8, 24, 0);
+}
+
+TEST(compiled_code_that_takes_its_frame_down)
+{
+	/* add $0x20,%rsp; pop %rbp; cmp 0x388(%r15),%rsp; ja; ret */
+	static const char poll[] =
+		"\x48\x83\xc4\x20\x5d\x49\x3b\xa7\x88\x03\0\0\x0f\x87\x10\0\0\0\xc3";
+	/* add; pop %rbp; mov 0x108(%r15),%r10; test %eax,(%r10); ret */
+	static const char old[] = "\x48\x83\xc4\x20\x5d\x4d\x8b\x97\x08\x01\0\0\x41\x85\x02\xc3";
+	/* add; pop %rbp; jmp */
+	static const char jump[] = "\x48\x83\xc4\x20\x5d\xe9\x10\0\0\0";
+	/* The poll's slow path: lea d32(%rip),%r10; mov %r10,0x388(%r15); jmp */
+	static const char slow[] =
+		"\x4c\x8d\x15\xf0\xff\xff\xff\x4d\x89\x97\x88\x03\0\0\xe9\0\0\0\0";
+	/* leave; cmpq $0,8(%r15); jne; ret */
+	static const char native[] = "\xc9\x49\x83\x7f\x08\0\x0f\x85\x01\0\0\0\xc3";
+
+	check_leaf(poll, 19, 0, 64, 16, 0);
+	check_leaf(poll, 19, 4, 64, 16, 4);
+	check_leaf(poll, 19, 5, 64, 16, 5);
+	check_leaf(poll, 19, 12, 64, 16, 5);
+	check_leaf(poll, 19, 18, 64, 16, 5);
+	check_leaf(old, 16, 4, 64, 16, 4);
+	check_leaf(old, 16, 5, 64, 16, 5);
+	check_leaf(old, 16, 12, 64, 16, 5);
+	check_leaf(old, 16, 15, 64, 16, 5);
+	check_leaf(jump, 10, 4, 64, 16, 4);
+	check_leaf(jump, 10, 5, 64, 16, 5);
+	check_leaf(slow, 19, 0, 64, 16, 5);
+	check_leaf(slow, 19, 7, 64, 16, 5);
+	check_leaf(slow, 19, 14, 64, 16, 5);
+	check_leaf(native, 13, 0, 64, 16, 0);
+	check_leaf(native, 13, 1, 64, 16, 5);
+	check_leaf(native, 13, 6, 64, 16, 5);
+	check_leaf(native, 13, 12, 64, 16, 5);
+	/* push 0x50(%rsp); pop 0x28(%rsp): between the two */
+	check_leaf("\x48\x8f\x44\x24\x28", 5, 0, 64, 16, -1);
+}
+
+TEST(a_jump_that_only_looks_like_an_epilogue)
+{
+	/* mov 0x5d(%rax),..; jmp: the last byte of an instruction is 0x5d. */
+	check_leaf("\x48\x8b\x40\x5d\xe9\x10\0\0\0", 9, 4, 64, 16, 0);
+	/* A loop's poll: test %eax,(%r10); jmp back */
+	check_leaf("\x41\x85\x02\xe9\xf0\xff\xff\xff", 8, 0, 64, 16, 0);
+}
+
+TEST(a_callers_frame_that_will_be_deoptimized)
+{
+	__u64 leaf, caller;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	t.regs[X86_RSP] = SP(100);
+	t.stack[103] = caller + 256 - 8; /* its handler */
+	t.stack[106] = caller + 0x40;	 /* where it really goes on: 16 bytes from its sp */
+	t.stack[109] = t.record.call_stub_return;
+	t.stack[108] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + 0x30), 4);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	t.stack[106] = leaf + 0x40; /* that is not of this nmethod */
+	ASSERT_EQ(walk(leaf + 0x30), STOP_RUNTIME_UNREADABLE);
+}
+
+/* An interpreter's frame: its frame pointer is at this word, its caller's sp at `sender`. */
+static void interpreted_at(__u32 word, __u32 sender, __u64 link, __u64 ra, __u32 bci)
+{
+	t.stack[word - 8] = CODES + bci;
+	t.stack[word - 3] = METHOD;
+	t.stack[word - 1] = SP(sender);
+	t.stack[word] = link;
+	t.stack[word + 1] = ra;
+}
+
+TEST(interpreted_frames_and_their_compiled_caller)
+{
+	__u64 caller;
+
+	set_up();
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	t.regs[X86_RSP] = SP(100);
+	t.regs[X86_RBP] = SP(120);
+	t.regs[X86_R13] = CODES + 9;
+	interpreted_at(120, 124, SP(140), INTERPRETER + 0x500, 7);
+	/* The compiled caller's frame ends at 150: two arguments were moved behind it. */
+	interpreted_at(140, 150, 0xabcd, caller + 0x40, 22);
+	t.stack[155] = t.record.call_stub_return;
+	t.stack[154] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 5);
+	/* The interrupted one's bytecode pointer is in r13; what others have there is not theirs.
+	 */
+	ASSERT_METHOD(0, 9);
+	ASSERT_METHOD(1, 22);
+	ASSERT_BLOB(2, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+TEST(a_method_that_cannot_be_read_costs_its_own_frame)
+{
+	set_up();
+	t.regs[X86_RSP] = SP(100);
+	t.regs[X86_RBP] = SP(120);
+	interpreted_at(120, 124, SP(200), t.record.call_stub_return, 7);
+	t.stack[117] = 0x123450;
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 3);
+	ASSERT_EQ(*frame(0), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_UNREADABLE));
+}
+
+/* A method's entry, called by compiled code whose frame ends at 110. */
+static void check_entry(const char *bytes, size_t size, size_t behind, int sp, bool own_fp)
+{
+	__u64 caller;
+
+	set_up();
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	put(ENTRIES + 64, bytes, size);
+	t.regs[X86_RSP] = SP(sp);
+	t.regs[X86_RBP] = own_fp ? SP(sp) : 0xabcd;
+	t.regs[X86_RBX] = METHOD;
+	t.regs[X86_RAX] = caller + 0x40;
+	t.regs[X86_R13] = SP(110);
+	t.stack[106] = caller + 0x40;
+	t.stack[105] = 0xabcd;
+	t.stack[115] = t.record.call_stub_return;
+	t.stack[114] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(ENTRIES + 64 + behind), 4);
+	ASSERT_METHOD(0, HOTSPOT_NO_BCI);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+TEST(a_methods_entry)
+{
+	/* movzwl (%rdx),%ecx; pop %rax; lea -8(%rsp,%rcx,8),%r14; test %edx,%edx; jle; push $0;
+	 * dec %edx; jg; push %rax; push %rbp; mov %rsp,%rbp; push %r13 */
+	static const char entry[] =
+		"\x0f\xb7\x0a\x58\x4e\x8d\x74\xcc\xf8\x85\xd2\x0f\x8e\x08\0\0\0\x6a\x00\xff\xca\x7f"
+		"\xfa\x50\x55\x48\x8b\xec\x41\x55";
+
+	check_entry(entry, sizeof(entry) - 1, 0, 106, false);
+	check_entry(entry, sizeof(entry) - 1, 3, 106, false);
+	check_entry(entry, sizeof(entry) - 1, 4, 107, false);
+	check_entry(entry, sizeof(entry) - 1, 9, 107, false);
+	check_entry(entry, sizeof(entry) - 1, 11, 107, false);
+	check_entry(entry, sizeof(entry) - 1, 19, 104, false);
+	check_entry(entry, sizeof(entry) - 1, 23, 104, false);
+	check_entry(entry, sizeof(entry) - 1, 24, 106, false);
+	check_entry(entry, sizeof(entry) - 1, 25, 105, false);
+	check_entry(entry, sizeof(entry) - 1, 28, 105, true);
+	/* An intrinsic's: pop %rdi; mov %r13,%rsp; jmp *%rdi */
+	check_entry("\x5f\x49\x8b\xe5\xff\xe7", 6, 0, 106, false);
+}
+
+TEST(an_interpreted_method_that_returns)
+{
+	/* leave; pop %r13; mov %rbx,%rsp; jmp *%r13 */
+	static const char exit_code[] = "\xc9\x41\x5d\x48\x8b\xe3\x41\xff\xe5";
+	static const struct {
+		__u32 at;
+		int sp;
+	} cases[] = { { 1, 106 }, { 3, 107 }, { 6, 110 } };
+	__u64 caller;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up();
+		caller = add_blob("nmethod", 256, 6, 16, 78);
+		t.next_segment = (INTERPRETER - HEAP) / SEGMENT - 1;
+		add_blob("Interpreter", INTERPRETER_SIZE, 0, -1, 0);
+		put(INTERPRETER + 0x200, exit_code, sizeof(exit_code));
+		t.regs[X86_RSP] = SP(cases[i].sp);
+		t.regs[X86_RBP] = 0xabcd;
+		t.regs[X86_RBX] = SP(110);
+		t.regs[X86_R13] = cases[i].at == 1 ? CODES : caller + 0x40;
+		t.stack[106] = caller + 0x40;
+		t.stack[115] = t.record.call_stub_return;
+		t.stack[114] = SP(200);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200 + cases[i].at), 4);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	}
+}
+
+TEST(adapters)
+{
+	/* mov %rsp,%r11; pop %rax; and $-16,%rsp; push %rax; mov %r11,%rax */
+	static const char i2c[] = "\x4c\x8b\xdc\x58\x48\x83\xe4\xf0\x50\x49\x8b\xc3";
+	/* pop %rax; mov %rsp,%r13; sub $32,%rsp; mov %rax,(%rsp); mov %rsi,0x10(%rsp) */
+	static const char c2i[] =
+		"\x58\x4c\x8b\xec\x48\x83\xec\x20\x48\x89\x04\x24\x48\x89\x74\x24\x10";
+	static const struct {
+		const char *code;
+		size_t size, at;
+		int sp;
+	} cases[] = {
+		{ i2c, 12, 0, 105 }, { i2c, 12, 3, 105 }, { i2c, 12, 4, 106 },
+		{ i2c, 12, 8, 106 }, { i2c, 12, 9, 105 }, { c2i, 17, 0, 105 },
+		{ c2i, 17, 1, 106 }, { c2i, 17, 4, 106 }, { c2i, 17, 8, 102 },
+	};
+	__u64 adapter, caller;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up();
+		adapter = add_blob("I2C/C2I adapters", 256, 0, -1, 0);
+		caller = add_blob("nmethod", 256, 6, 16, 78);
+		put(adapter + 64, cases[i].code, cases[i].size);
+		t.regs[X86_RSP] = SP(cases[i].sp);
+		t.regs[X86_RAX] = caller + 0x40;
+		t.regs[X86_R13] = SP(106);
+		t.stack[105] = caller + 0x40;
+		t.stack[111] = t.record.call_stub_return;
+		t.stack[110] = SP(200);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(adapter + 64 + cases[i].at), 4);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	}
+}
+
+TEST(stubs_by_the_call_that_leads_there)
+{
+	__u64 stubs, caller;
+	__u32 d32;
+
+	for (int entered = 0; entered < 2; entered++) {
+		set_up();
+		stubs = add_blob("StubRoutines (2)", 512, 0, -1, 0);
+		caller = add_blob("nmethod", 256, 6, 16, 78);
+		put(caller + 0x3b, "\xe8", 1);
+		d32 = (__u32)(stubs + 0x80 - (caller + 0x40));
+		put_4(caller + 0x3c, d32);
+		t.regs[X86_RSP] = SP(100);
+		t.regs[X86_RBP] = entered ? SP(104) : SP(200);
+		t.stack[100] = entered ? 7 : caller + 0x40;
+		t.stack[104] = SP(200);
+		t.stack[105] = caller + 0x40;
+		t.stack[entered ? 111 : 106] = t.record.call_stub_return;
+		t.stack[entered ? 110 : 105] = SP(200);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(stubs + 0x90), 4);
+		ASSERT_BLOB(0, HOTSPOT_STUB | HOTSPOT_INTERRUPTED, stubs,
+			    hotspot_stub_check(*(__u64 *)at(stubs - HEADER, 8), HEADER + 512),
+			    0x90);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	}
+	/* Nothing on the stack was left there by a call of the stub. */
+	t.stack[105] = 0;
+	t.stack[100] = 0;
+	ASSERT_EQ(walk(stubs + 0x90), STOP_RUNTIME_UNREADABLE);
+}
+
+/* A virtual thread: its last frame on the stack returns to the barrier. */
+static __u64 virtual_thread(__u64 *ret_caller)
+{
+	__u64 leaf, stubs, enter;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	*ret_caller = add_blob("nmethod", 256, 6, 16, 78);
+	stubs = add_blob("StubRoutines (continuation stubs)", 512, 0, -1, 0);
+	enter = add_blob("native nmethod", 256, 10, 16, 79);
+	t.record.cont_return = enter + 0x50;
+	t.record.thread_cont_entry = 8;
+	t.record.cont_entry_size = 64;
+	t.record.cont_entry_cont = 8;
+	t.regs[X86_R15] = THREAD;
+	put_8(THREAD + 8, SP(104)); /* ContinuationEntry */
+	t.regs[X86_RSP] = SP(100);
+	t.stack[103] = stubs + 0x80;
+	t.stack[104 + 1] = META + 0x700; /* its Continuation */
+	/* enterSpecial's frame: 10 words from 104 on. */
+	t.stack[104 + 8] = SP(200);
+	t.stack[104 + 9] = t.record.call_stub_return;
+	call_stub_at(200);
+	return leaf;
+}
+
+TEST(frames_of_a_virtual_thread_in_the_heap)
+{
+	__u64 leaf, caller;
+
+	leaf = virtual_thread(&caller);
+	ASSERT_TO_NATIVE(walk(leaf + 0x30), 5);
+	ASSERT_EQ(*frame(1), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_FROZEN));
+	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(2)[1]), 79);
+
+	/* The same, and the record knows chunks: a compiled frame, and an interpreted one. */
+	t.record.chunk_stack = 64;
+	t.record.oop_size = 4;
+	t.record.oop_shift = 3;
+	t.record.continuation_tail = 32;
+	t.record.chunk_parent = 40;
+	t.record.chunk_size = 12;
+	t.record.chunk_sp = 24;
+	put_4(META + 0x700 + 32, CHUNK >> 3);
+	put_4(CHUNK + 12, 40);
+	put_4(CHUNK + 24, 10);
+#define CHUNK_WORD(i) (CHUNK + 64 + 8 * (__u64)(i))
+	put_8(CHUNK_WORD(9), caller + 0x40);
+	put_8(CHUNK_WORD(15), INTERPRETER + 0x300); /* the compiled one's: 6 words from 10 on */
+	put_8(CHUNK_WORD(14), 12);		    /* rbp: 12 words on */
+	put_8(CHUNK_WORD(26 - 8), CODES + 5);
+	put_8(CHUNK_WORD(26 - 3), METHOD);
+	put_8(CHUNK_WORD(26 - 1), 4); /* the sender's sp: 4 words on */
+	put_8(CHUNK_WORD(26), 0);
+	put_8(CHUNK_WORD(27), t.record.cont_return);
+	ASSERT_TO_NATIVE(walk(leaf + 0x30), 6);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	ASSERT_METHOD(2, 5);
+	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(3)[1]), 79);
+
+	/* A copy of a stack is older than the heap. */
+	t.late = true;
+	ASSERT_TO_NATIVE(walk(leaf + 0x30), 5);
+	ASSERT_EQ(*frame(1), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_FROZEN));
+}
+
+TEST(a_large_blob_takes_several_steps_back)
+{
+	__u64 leaf;
+
+	set_up();
+	leaf = add_blob("nmethod", 0x8000, 4, 16, 77);
+	/* Fragmented, as heap.cpp leaves it after blocks were merged. */
+	for (__u32 i = 1; i < 0x8000 / SEGMENT; i++)
+		t.segmap[(leaf - HEAP) / SEGMENT + i] = i < 7 ? (__u8)i : 7;
+	t.regs[X86_RSP] = SP(100);
+	t.stack[103] = t.record.call_stub_return;
+	t.stack[102] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + 0x7000), 3);
+	ASSERT_BLOB(0, HOTSPOT_COMPILED | HOTSPOT_INTERRUPTED, leaf, 77, 0x7000);
+}
+
+TEST(what_makes_no_sense_ends_the_walk)
+{
+	__u64 leaf;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	t.regs[X86_RSP] = SP(100);
+	/* Returns into a free block, to nothing, to before the heap, into a blob's header. */
+	t.stack[103] = HEAP + HEAP_SIZE - 64;
+	ASSERT_EQ(walk(leaf + 0x30), STOP_RUNTIME_UNREADABLE);
+	t.stack[103] = 0;
+	ASSERT_EQ(walk(leaf + 0x30), STOP_RUNTIME_UNREADABLE);
+	t.stack[103] = leaf - 16;
+	ASSERT_EQ(walk(leaf + 0x30), STOP_RUNTIME_UNREADABLE);
+	/* A segment map that leads nowhere. */
+	memset(t.segmap, 1, sizeof(t.segmap));
+	ASSERT_EQ(walk(leaf + 0x30), STOP_RUNTIME_UNREADABLE);
+	/* A stack that returns to itself has an end. */
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	t.regs[X86_RSP] = SP(0);
+	for (__u32 i = 0; i < STACK_WORDS; i++)
+		t.stack[i] = leaf + 0x40;
+	ASSERT_EQ(walk(leaf + 0x30), STOP_MAX_FRAMES);
+	ASSERT_EQ(t.walk.nr_frames, 100);
+}
