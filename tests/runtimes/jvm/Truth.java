@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintStream;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * What the programs of this folder share: threads that run one scenario each, for ever, named after it, and the truth about their stacks, told
+ * by the runtime itself in the leaf of the very chain.
+ *
+ * To standard output go the lines of JSON that ../runtimes.py describes; a scenario may have several chains. Run with
+ * -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames -XX:MaxJavaStackTraceDepth=100000.
+ */
+public final class Truth {
+	/** One turn of a scenario; it should take a fraction of a millisecond, most of it in the leaf. */
+	interface Scenario {
+		void turn() throws Throwable;
+	}
+
+	/** How long a leaf spins. */
+	static final int SPIN = Integer.getInteger("spin", 20000);
+	/** After so many turns nothing changes its shape any more (reflection inflates, lambda forms are customised). */
+	static final int TURNS = Integer.getInteger("turns", 150);
+	static volatile boolean telling = true;
+	public static volatile int sink;
+
+	private static final PrintStream out;
+	private static final Map<String, Scenario> scenarios = new LinkedHashMap<>();
+	private static final Set<String> said = new HashSet<>();
+	private static final ThreadLocal<Boolean> quiet = ThreadLocal.withInitial(() -> false);
+	private static CountDownLatch told;
+
+	static {
+		try {
+			out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, "UTF-8");
+		} catch (java.io.UnsupportedEncodingException e) {
+			throw new Error(e);
+		}
+	}
+
+	static void add(String name, Scenario scenario) {
+		scenarios.put(name, scenario);
+	}
+
+	/** Short at first: the first turns shall be over soon. */
+	static int spin() {
+		return telling ? 10 : SPIN;
+	}
+
+	static void say(String line) {
+		synchronized (out) {
+			if (!said.add(line))
+				return;
+			out.println(line);
+			out.flush();
+		}
+	}
+
+	/** The caller's stack, as the runtime sees it. */
+	static void tell(String comm) {
+		StackTraceElement[] trace = new Throwable().getStackTrace();
+		StringBuilder s = new StringBuilder("{\"comm\": \"").append(comm).append("\", \"chain\": [");
+		for (int i = trace.length - 1; i >= 0; i--) {
+			StackTraceElement e = trace[i];
+			if (e.getClassName().equals("Truth") && e.getMethodName().equals("tell"))
+				continue;
+			s.append("[\"").append(e.getClassName()).append('.').append(e.getMethodName()).append("\", \"");
+			s.append(e.getFileName()).append("\", ").append(Math.max(e.getLineNumber(), 0)).append("], ");
+		}
+		s.setLength(s.length() - 2);
+		say(s.append("]}").toString());
+	}
+
+	/** Leaves call this. It costs nothing once all has been told. */
+	static void tell() {
+		if (telling && !quiet.get())
+			tell(Thread.currentThread().getName());
+	}
+
+	/** The whole life of a scenario's thread: turns that are told of, then turns without end. */
+	private static void live(Scenario scenario) {
+		try {
+			for (int i = 0;; i++) {
+				if (telling)
+					quiet.set(i % 25 > 1);
+				scenario.turn();
+				if (i == TURNS)
+					told.countDown();
+			}
+		} catch (Throwable t) {
+			t.printStackTrace();
+			Runtime.getRuntime().halt(1);
+		}
+	}
+
+	/** Runs the scenarios named (none: all), each in a thread of its name. */
+	static void main(String[] names) throws Exception {
+		if (names.length > 0)
+			scenarios.keySet().retainAll(Arrays.asList(names));
+		told = new CountDownLatch(scenarios.size());
+		for (Map.Entry<String, Scenario> e : scenarios.entrySet()) {
+			Thread t = new Thread(() -> live(e.getValue()), e.getKey());
+			t.setDaemon(true);
+			t.start();
+		}
+		told.await();
+		ready();
+	}
+
+	/** For a turn that never ends. */
+	static void toldAlready() {
+		told.countDown();
+	}
+
+	/** Everything has been told. It is killed when it has been seen; or it ends by itself. */
+	static void ready() throws Exception {
+		telling = false;
+		say("{\"ready\": " + new File("/proc/self").getCanonicalFile().getName() + "}");
+		Thread.sleep(Integer.getInteger("life", 600_000));
+		Runtime.getRuntime().halt(0);
+	}
+}

@@ -1,0 +1,623 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Java as a user sees it: programs (jvm/*.java) whose leaves tell what the JVM itself says of their stacks, recorded by sonde.
+
+    jvm_test.py [--sonde PROGRAM] [--jdk HOME...] [--only REGEX] [--results FILE]
+
+A JDK is the folder that has bin/java; one inside of a root that tests/zoo made runs there by chroot. Without --jdk: the
+environment's SONDE_JDKS (colons between them), else all in /usr/lib/jvm.
+"""
+import functools
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+from runtimes import HERE, Program, Recorder, Tally, main, record_pids
+import tap
+
+SOURCES = os.path.join(HERE, "jvm")
+TELLING = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:MaxJavaStackTraceDepth=100000"]
+# Without this, compiled code knows the inlined function and the line only where it calls or may stop.
+EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
+SMALL = ["-Xmx256m", "-Xss4m"]
+
+# --- JDKs -------------------------------------------------------------------------------------------------------------
+
+
+def release_of(program):
+    """(17, "17.0.15"), as java or javac say themselves."""
+    done = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+    text = re.search(r'(?:version "|javac )([^"\s]+)', (done.stderr + done.stdout).decode()).group(1)
+    numbers = re.findall(r"\d+", text)
+    return int(numbers[1] if numbers[0] == "1" else numbers[0]), text
+
+
+class Jdk:
+    """A Java runtime."""
+
+    def __init__(self, home):
+        self.home = home
+        self.java = os.path.join(home, "bin/java")
+        self.release, self.version = release_of(self.java)
+
+    def argv(self, *args):
+        return [self.java, *args]
+
+    def has(self, options):
+        """Was it built with what these options ask for?"""
+        done = subprocess.run(self.argv(*options, "-version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                              timeout=60)
+        return done.returncode == 0
+
+
+def jdks(args):
+    homes = args.jdk or [h for h in os.environ.get("SONDE_JDKS", "").split(":") if h] or glob.glob("/usr/lib/jvm/*")
+    found = {os.path.realpath(h) for h in homes if os.path.exists(os.path.join(h, "bin/java"))}
+    return sorted(map(Jdk, found), key=lambda j: (j.release, j.home))
+
+
+class Classes:
+    """The programs, compiled once, by the newest javac of this machine, and what lines each method has."""
+
+    def __init__(self):
+        self.folder = None
+        self.virtual = self.library = False
+        self.lines = {}
+
+    def ensure(self, setup):
+        if self.folder:
+            return
+        compilers = sorted((release_of(p), p) for p in glob.glob("/usr/lib/jvm/*/bin/javac"))
+        if not compilers:
+            raise tap.Skip("no javac")
+        (release, _), javac = compilers[-1]
+        folder = setup.file("classes")
+        os.makedirs(folder, exist_ok=True)
+        sources = [os.path.join(SOURCES, name + ".java") for name in ("Truth", "Calls", "Churn", "Deopt", "Jni")]
+        self._compile(javac, folder, "8", sources)
+        if release >= 21:
+            self._compile(javac, folder, "21", [os.path.join(SOURCES, "Virtual.java")])
+            self.virtual = True
+        include = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(javac))), "include")
+        if os.path.exists(os.path.join(include, "jni.h")):
+            subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+                            "-I" + include, "-I" + os.path.join(include, "linux"), "-o",
+                            os.path.join(folder, "libknown.so"), os.path.join(SOURCES, "jni.c")], check=True)
+            self.library = True
+        self._read_lines(javac, folder)
+        self.folder = folder
+
+    @staticmethod
+    def _compile(javac, folder, release, sources):
+        subprocess.run([javac, "-encoding", "UTF-8", "-g", "-Xlint:-options", "--release", release, "-cp", folder, "-d",
+                        folder, *sources], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+
+    def _read_lines(self, javac, folder):
+        """Lines of each "Class.method", out of the class files."""
+        names = [os.path.basename(p)[:-len(".class")] for p in glob.glob(os.path.join(folder, "*.class"))]
+        out = subprocess.run([javac.replace("javac", "javap"), "-J-Dstdout.encoding=UTF-8", "-J-Dfile.encoding=UTF-8", "-l", "-c",
+                              "-p", "-cp", folder, *names], check=True,
+                             capture_output=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode("utf-8")
+        cls = method = None
+        for line in out.splitlines():
+            m = re.match(r"^(?:public |abstract |final |static )*(?:class|interface) (\S+)", line)
+            if m:
+                cls = m.group(1)
+            m = re.match(r"^  (?:.* )?(\S+)\(.*\)(?: throws .*)?;$", line)
+            if m:
+                method = "<init>" if m.group(1) == cls else m.group(1)
+            elif line == "  static {};":
+                method = "<clinit>"
+            m = re.match(r"^\s+line (\d+): \d+$", line)
+            if m:
+                self.lines.setdefault("%s.%s" % (cls, method), set()).add(int(m.group(1)))
+
+
+CLASSES = Classes()
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+FRAME = re.compile(r"^(?P<name>.+?)(?P<tier>_\[[01j]\])?(?::(?P<line>\d+))?(?P<inlined>_\[i\])?$")
+# A class and a method; natives' names have no dots, but for the compilers' parts and clones of functions.
+JAVA = re.compile(r"^[^\s:()\[\]<>]+\.(?:<init>|<clinit>|[^\s.:()\[\]<>]+)$")
+NATIVE_PART = re.compile(r"\.(?:cold|part|isra|constprop|localalias|lto_priv|llvm|\d+)(?:\.\d+)*$")
+
+
+def plain(name):
+    """What is different in each run is left out of a told name, as in the shown ones."""
+    cls, _, method = name.rpartition(".")
+    cls = re.sub(r"[/+](?:0x)?[0-9a-f]+$", "", cls)
+    cls = re.sub(r"(\$\$Lambda|LambdaForm\$[A-Za-z]+|GeneratedMethodAccessor|GeneratedConstructorAccessor)(?:\$?\d+)$", r"\1", cls)
+    return "%s.%s" % (cls, method)
+
+
+class Frame:
+    """A frame of a folded stack."""
+
+    def __init__(self, text):
+        m = FRAME.match(text)
+        self.text = text
+        self.name = m.group("name")
+        self.tier = m.group("tier")
+        self.line = int(m.group("line") or 0)
+        self.inlined = bool(m.group("inlined"))
+        self.java = bool(JAVA.match(self.name)) and not NATIVE_PART.search(self.name)
+        if self.java:
+            self.told = plain(self.name)
+
+
+class Node:
+    """A place in the tree of all told chains: what may be called from here, by name and line of the place there."""
+
+    def __init__(self):
+        self.children = {}
+
+    def add(self, chain):
+        node = self
+        for name, _file, line in chain:
+            node = node.children.setdefault((plain(name), line), Node())
+
+    def find(self, frame):
+        """Children of this name: those where the line is right, and all."""
+        named = [(line, n) for (name, line), n in self.children.items() if name == frame.told]
+        return [n for line, n in named if line in (0, frame.line)], [n for _, n in named]
+
+
+# What the virtual machine itself calls: it loads and initialises classes and links calls wherever it must.
+UPCALL = re.compile(r"java\.lang\.(?:ClassLoader|invoke\.MethodHandleNatives|System|Thread)\.|Deopt\$Loader\.|(?:java|jdk|sun)\..*\.<clinit>$")
+
+
+def without_upcall(frames):
+    """The frames up to the first Java frame that is called by native ones for no reason of the program's."""
+    for i, f in enumerate(frames):
+        if f.java and i and not frames[i - 1].java and any(g.java for g in frames[:i]) and UPCALL.match(f.name):
+            return frames[:i]
+    return frames
+
+
+def everywhere(name):
+    return name in ("Truth.spin", "Truth.tell")
+
+
+class Chains:
+    """What was told of a comm, and what is allowed beyond."""
+
+    def __init__(self, chains, beyond=None, between=None, starts=False):
+        self.starts = starts  # such threads start during the recording
+        self.root = Node()
+        for chain in chains:
+            self.root.add(chain)
+        self.beyond = re.compile(beyond) if beyond else None
+        self.between = between or {}  # name of a Java frame -> pattern of the native frames between it and the next
+
+    def _beyond(self, frames):
+        return all(everywhere(f.name) or (self.beyond and self.beyond.match(f.told)) for f in frames)
+
+    def _match(self, java):
+        nodes = [self.root]
+        for i, frame in enumerate(java):
+            exact, named = [], []
+            for n in nodes:
+                e, a = n.find(frame)
+                exact += e
+                named += a
+            rest = java[i + 1:]
+            if named and self._beyond(rest):
+                known = CLASSES.lines.get(frame.name)
+                # Compiled code does not know each place's line; then none is shown.
+                if known and frame.line and frame.line not in known:
+                    return "%s has no line %d" % (frame.name, frame.line)
+                return None
+            if not exact:
+                if not named and i and self._beyond(java[i:]):
+                    return None
+                return "frame %d, %s, is not as told%s" % (i, frame.text, "" if not named else " (the line)")
+            nodes = exact
+        return None
+
+    def judge(self, stack):
+        frames = [Frame(f) for f in stack.user]
+        wrong = self.judge_frames(frames)
+        return wrong and "%s: %s" % (wrong, ";".join(stack.user))
+
+    def judge_frames(self, frames):
+        frames = without_upcall(frames)
+        java = [f for f in frames if f.java]
+        if not java:
+            # A thread that starts has the name of its creator.
+            starts = self.starts and not any(f.name.startswith("JavaCalls::") for f in frames)
+            return None if starts else "no Java frame"
+        previous, between = None, []
+        for f in frames:
+            if not f.java:
+                between.append(f.name)
+                continue
+            if previous and between:
+                pattern = self.between.get(previous.told)
+                if not pattern or not re.fullmatch(pattern, ";".join(between)):
+                    return "native frames behind %s" % previous.text
+            elif previous and self.between.get(previous.told):
+                return "no native frames behind %s" % previous.text
+            previous, between = f, []
+        return self._match(java)
+
+
+# --- what each scenario may do beyond its chain -----------------------------------------------------------------------
+
+JDK = r"(?:java|javax|jdk|sun|com\.sun)\."
+BEYOND = {
+    "lambda": r"java\.lang\.(?:Integer|invoke)|Calls\$\$Lambda\.<init>$",
+    "reference": r"java\.lang\.invoke",
+    "handle": r"java\.lang\.invoke\.",
+    "reflection": JDK,
+    "proxy": JDK + r"|.*\$Proxy",
+    "stream": r"java\.(?:util|lang)\.",
+    "traced": r"java\.lang\.",
+    "thrown": r"java\.lang\.|Calls\.burn$",
+    "arraycopy": r"java\.lang\.System\.arraycopy$",
+    "crc32": r"java\.util\.zip\.|java\.lang\.|java\.util\.|sun\.nio\.|jdk\.internal\.",
+    "aes": JDK,
+    "multiply": r"java\.math\.|java\.lang\.|java\.util\.|jdk\.internal\.",
+    "write": JDK,
+    "native-leaf": r"Jni\.nativeLeaf$",
+    "native-array": r"Jni\.fill$",
+    "deopt": JDK + r"|Deopt|Churn\.bytesOf$",
+    "deopt2": JDK + r"|Deopt|Churn\.bytesOf$",
+}
+ANY = r"[^;]+(?:;[^;]+)*"
+BETWEEN = {
+    "initialiser": {"Calls.initialise": ANY},
+    "up-down": {"Jni.down": r"Java_Jni_down;jni_inner(?:;[^;]+)*"},
+}
+
+
+class JavaTally(Tally):
+    """Until the tables of a process's files are loaded, its samples are walked later, in a copy of their stack; they may be cut, and say
+    so. That is the first tenths of a second of a recording."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.early = 0
+
+    def take(self, stack, judge):
+        if stack.reason in ("file_pending", "no_process", "stack_copy_end") or "[hotspot: not_ready]" in stack.user:
+            self.early += stack.count
+        elif any(f.startswith("[hotspot: ") for f in stack.user):
+            self.samples += stack.count  # frames are missing, and it says so
+            self.reasons["a note"] += stack.count
+        else:
+            super().take(stack, judge)
+
+    def problems(self, least=20, complete_percent=99.0):
+        found = super().problems(least, complete_percent)
+        if self.early > max(20, 0.3 * (self.samples + self.early)):
+            found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
+        return found
+
+    def summary(self):
+        return super().summary() + ("+%d" % self.early if self.early else "")
+
+
+def tally(recording, name, comm, judge):
+    """The tally of a recording's stacks of one comm."""
+    t = JavaTally(name)
+    for stack in recording.stacks or []:
+        if stack.comm == comm:
+            t.take(stack, judge)
+    return t
+
+
+def chains_of(truths):
+    """comm -> Chains"""
+    told = {}
+    for t in truths:
+        told.setdefault(t["comm"], []).append(t["chain"])
+    return {c[:15]: Chains(chains, BEYOND.get(c), BETWEEN.get(c), c.startswith("deopt")) for c, chains in told.items()}
+
+
+def start(setup, jdk, options, *program):
+    CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *options, "-cp", CLASSES.folder, *program)
+    return Program(argv, env={"LC_ALL": "C.UTF-8"})
+
+
+def warmed_up(pid, seconds=4, limit=60):
+    """Waits until the process has used so much CPU time: what is hot is compiled then."""
+    def used():
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    end, begin = time.monotonic() + limit, used()
+    while used() - begin < seconds and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def shares(recording, comms, test):
+    """How many samples of these comms have a frame that passes the test, and how many there are."""
+    passed = total = 0
+    for s in recording.stacks or []:
+        if s.comm in comms:
+            total += s.count
+            passed += s.count * any(test(Frame(f)) for f in s.user)
+    return passed, total
+
+
+def judge_all(recording, truths, least=1):
+    """Problems and a note about all scenarios of a recording."""
+    problems, notes = list(recording.problems), []
+    total = sum(s.count for s in recording.stacks or [])
+    if total < 200:
+        problems.append("only %d samples" % total)
+    lost = {k: v for k, v in recording.lost().items() if v}
+    for comm, chains in chains_of(truths).items():
+        t = tally(recording, comm, comm, chains.judge)
+        problems += t.problems(least)
+        notes.append(t.summary())
+    return problems, ", ".join(notes) + (" lost: %s" % lost if lost else "")
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+MODES = {
+    "interpreted": ["-Xint", "-Dspin=500", "-Dturns=60"],
+    "c1": ["-XX:TieredStopAtLevel=1"],
+    "c2": ["-XX:-TieredCompilation"],
+    "tiered": ["-XX:+UseG1GC"],
+    "parallel-one-cache": ["-XX:+UseParallelGC", "-XX:-SegmentedCodeCache"],
+    "serial-wide-oops": ["-XX:+UseSerialGC", "-XX:-UseCompressedOops"],
+    "zgc": ["-XX:+UseZGC"],
+    "shenandoah": ["-XX:+UseShenandoahGC"],
+    "compact-headers": ["-XX:+UseCompactObjectHeaders"],
+}
+SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
+GC_THREADS = {
+    "tiered": r"GC_Thread#|G1_|Gang_worker",
+    "parallel-one-cache": r"GC_Thread#|GC_task",
+    "zgc": r"ZWorker|ZDriver|ZGenerational|XWorker|ZUnmapper|ZStat",
+    "shenandoah": r"Shenandoah",
+}
+NEEDS_SEGMENTS = 9
+
+
+def options_of(mode, jdk):
+    options = list(MODES[mode])
+    if mode == "parallel-one-cache" and jdk.release < NEEDS_SEGMENTS:
+        options.remove("-XX:-SegmentedCodeCache")
+    if mode in ("zgc", "shenandoah", "compact-headers"):
+        options.insert(0, "-XX:+UnlockExperimentalVMOptions")
+    return options
+
+
+def tier_problems(mode, recording):
+    """Do the marks tell what the mode compiles with?"""
+    problems = []
+    wrong = {"interpreted": r"_\[[1j]\]", "c1": r"_\[j\]", "c2": r"_\[1\]"}.get(mode)
+    marked, total = shares(recording, {"plain"}, lambda f: f.java and f.tier)
+    if marked < total:
+        problems.append("plain: %d of %d stacks have marks of tiers" % (marked, total))
+    if wrong:
+        bad = sum(s.count for s in recording.stacks or [] if any(re.match(wrong, Frame(f).tier or "") for f in s.user))
+        if bad:
+            problems.append("%d stacks have frames of tiers that do not run here" % bad)
+    inlined, total = shares(recording, {"inlined"}, lambda f: f.inlined and f.name.startswith("Calls.in"))
+    if mode == "interpreted" and inlined:
+        problems.append("inlined: %d inlined frames in interpreted code" % inlined)
+    if mode in ("c1", "c2") and inlined < 0.9 * total:
+        problems.append("inlined: %d of %d stacks have inlined frames" % (inlined, total))
+    if mode in ("c1", "c2"):
+        mark = {"c1": "_[1]", "c2": "_[j]"}[mode]
+        compiled, total = shares(recording, {"plain"}, lambda f: f.tier == mark)
+        if compiled < 0.9 * total:
+            problems.append("plain: %d of %d stacks are compiled" % (compiled, total))
+    return problems
+
+
+def calls(jdk, mode, setup):
+    """Every way of calling, in one mode of the virtual machine."""
+    options = options_of(mode, jdk)
+    if jdk.release < SINCE.get(mode, 0) or not jdk.has(options):
+        raise tap.Skip("JDK %s has no such mode" % jdk.version)
+    with start(setup, jdk, options, "Calls") as program:
+        program.until_ready(200)
+        warmed_up(program.pid, 1 if mode == "interpreted" else 4)
+        recording = record_pids(setup, [program.pid], setup.seconds, "--lines", "--tiers")
+    problems, note = judge_all(recording, program.truths)
+    problems += tier_problems(mode, recording)
+    if not any(s.comm == "write" and s.kernel for s in recording.stacks or []):
+        problems.append("write: no kernel frames")
+    comms = {s.comm for s in recording.stacks or []}
+    if mode in GC_THREADS and not any(re.match(GC_THREADS[mode], c) for c in comms):
+        problems.append("no thread of the garbage collector among %s" % sorted(comms))
+    return problems, note
+
+
+def deopt(jdk, setup):
+    """Code that is made not entrant while it runs."""
+    with start(setup, jdk, ["-XX:PerMethodTrapLimit=100000", "-Dturns=50"], "Deopt") as program:
+        program.until_ready(200)
+        recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
+    return judge_all(recording, program.truths)
+
+
+def jni(jdk, setup):
+    """Native frames between Java frames, and on top of them; a thread that C made."""
+    CLASSES.ensure(setup)
+    if not CLASSES.library:
+        raise tap.Skip("no jni.h")
+    with start(setup, jdk, [], "Jni", os.path.join(CLASSES.folder, "libknown.so")) as program:
+        program.until_ready(200)
+        recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
+    problems, note = judge_all(recording, program.truths)
+    t = tally(recording, "attached", "attached", attached)
+    on_top = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf" and s.user[-1:] and
+                 s.user[-1].startswith("jni_spin"))
+    total = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf")
+    if on_top < 0.9 * total:
+        problems.append("native-leaf: %d of %d stacks are in jni_spin()" % (on_top, total))
+    return problems + t.problems(), note + ", " + t.summary()
+
+
+def attached(stack):
+    """C's thread: its own function, the VM's, then Java."""
+    names = [Frame(f).name for f in stack.user]
+    if "jni_thread" in names:
+        rest = names[names.index("jni_thread") + 1:]
+        java = [n for n in rest if n.startswith("Jni.")]
+        if java in (["Jni.attached"], ["Jni.attached", "Jni.leaf"]):
+            return None
+    return "not as C's thread is: %s" % ";".join(stack.user)
+
+
+VIRTUAL_FIRST = "jdk.internal.vm.Continuation.enter"
+
+
+def virtual_judge(chains, stack):
+    """A carrier's frames, then the virtual thread's."""
+    frames = [Frame(f) for f in stack.user]
+    names = [f.name for f in frames if f.java]
+    if not names:
+        return "no Java frame: %s" % ";".join(stack.user)
+    if names[0] == "java.util.concurrent.DelayScheduler.run":  # another thread of the pool
+        return None
+    if names[0] != "java.util.concurrent.ForkJoinWorkerThread.run":
+        return "not a carrier's first frame: %s" % ";".join(stack.user)
+    if VIRTUAL_FIRST not in names:
+        if any(n.startswith("Virtual.") for n in names):
+            return "no %s: %s" % (VIRTUAL_FIRST, ";".join(stack.user))
+        return None
+    at = [i for i, f in enumerate(frames) if f.name == VIRTUAL_FIRST][0]
+    carrier = [f.name for f in frames[:at] if f.java]
+    if "java.lang.VirtualThread.runContinuation" not in carrier:
+        return "not a carrier's frames: %s" % ";".join(stack.user)
+    wrong = chains.judge_frames(frames[at:])
+    return wrong and "%s: %s" % (wrong, ";".join(stack.user))
+
+
+def virtual(jdk, scenario, setup):
+    """Virtual threads with their carriers, mounted again and again, and pinned."""
+    CLASSES.ensure(setup)
+    if jdk.release < 21:
+        raise tap.Skip("JDK %s has no virtual threads" % jdk.version)
+    if not CLASSES.virtual:
+        raise tap.Skip("no javac of 21 or later")
+    with start(setup, jdk, [], "Virtual", scenario) as program:
+        program.until_ready(200)
+        recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
+    chains = Chains([t["chain"] for t in program.truths], JDK)
+    t = JavaTally("virtual")
+    for s in recording.stacks or []:
+        if s.comm.startswith("ForkJoinPool"):
+            t.take(s, functools.partial(virtual_judge, chains))
+    comms = {s.comm for s in recording.stacks or []}
+    in_leaf, _ = shares(recording, comms, lambda f: f.name == "Virtual.leaf")
+    if in_leaf < 20:
+        recording.problems.append("%d samples in the leaf" % in_leaf)
+    return recording.problems + t.problems(50), t.summary()
+
+
+class ChurnTally(JavaTally):
+    """Each name of a chain must have the number of the others."""
+
+    def __init__(self):
+        super().__init__("churn")
+        self.unknown = self.numbered = 0
+        self.classes = set()
+
+    def judge(self, stack):
+        names = [Frame(f).name for f in stack.user]
+        numbers = {n for name in names for n in re.findall(r"\d{8}", name) if "Gen" in name}
+        slots = {int(n) for name in names for n in re.findall(r"Slot(\d{3})\.", name)}
+        if not numbers:
+            self.unknown += stack.count * bool(slots)
+            return None
+        self.numbered += stack.count
+        self.classes |= numbers
+        if any("Gen" in name and name.endswith((".<init>", ".<clinit>")) for name in names) and len(numbers) == 1:
+            return None  # made, not run: there is no slot
+        if len(numbers) > 1 or slots != {int(n) % 64 for n in numbers}:
+            return "names of other classes: %s" % ";".join(stack.user)
+        methods = [name.rpartition(".")[2].rstrip("0123456789") for name in names if "Gen" in name]
+        if methods != ["run", "call", "leaf"][:len(methods)]:
+            return "frames out of order: %s" % ";".join(stack.user)
+        return None
+
+
+def churn(jdk, setup):
+    """Classes loaded and unloaded without end: no name of one that is gone, or has come since."""
+    frequency, t, problems = 4999, ChurnTally(), []
+    with start(setup, jdk, ["-XX:+UseSerialGC", "-Xmx64m", "-Xmn8m"], "Churn") as program:
+        program.until_ready(200)
+        for _ in range(10):  # so many that a busy machine gives its share
+            recording = record_pids(setup, [program.pid], min(20, setup.churn / 2 / frequency), frequency=frequency)
+            problems += recording.problems
+            for s in recording.stacks or []:
+                if s.comm == "churn":
+                    t.take(s, t.judge)
+            if t.samples >= setup.churn or problems:
+                break
+    problems += t.problems(setup.churn // 4)
+    if t.unknown > 0.01 * t.samples:
+        problems.append("%d of %d samples have no name of their class" % (t.unknown, t.samples))
+    return problems, "%s, %d with a class's number, of %d classes, %d unknown" % (
+        t.summary(), t.numbered, len(t.classes), t.unknown)
+
+
+def from_start(jdk, setup):
+    """A JVM that starts while it is recorded: from its first instruction to its end."""
+    CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-Dlife=3000", "-cp", CLASSES.folder, "Calls", "plain", "recurse200", "virtual")
+    recorder = Recorder(setup, ["--lines"], argv, stdout=subprocess.PIPE, env={"LC_ALL": "C.UTF-8"})
+    truths = []
+    for line in recorder.process.stdout:
+        said = json.loads(line.decode("utf-8"))
+        if "ready" in said:
+            break
+        truths.append(said)
+    recording = recorder.wait()
+    recorder.process.stdout.close()
+    samples = sum(s.count for s in recording.stacks or [])
+    complete = sum(s.count for s in recording.stacks or [] if not s.reason)
+    problems = list(recording.problems)
+    if complete < 0.97 * samples:
+        problems.append("%d of %d samples are complete: %s" % (complete, samples, recording.stats["truncated"]))
+    for comm, chains in chains_of(truths).items():
+        # Telling is Java, too.
+        chains.beyond = re.compile(JDK + "|Truth|Calls")
+        chains.starts = True
+        t = tally(recording, comm, comm, chains.judge)
+        problems += t.problems(20, 97)
+    return problems, "%d/%d" % (complete, samples)
+
+
+def tests(setup, args):
+    setup.seconds = args.seconds
+    setup.churn = args.churn
+    found = jdks(args)
+    if not found:
+        yield "jvm", no_jdk
+    for jdk in found:
+        name = jdk.version + ("" if sum(j.version == jdk.version for j in found) == 1 else "-" + os.path.basename(jdk.home))
+        for mode in MODES:
+            yield "jdk-%s-%s" % (name, mode), functools.partial(calls, jdk, mode)
+        for scenario in ("deep", "below", "pinned"):
+            yield "jdk-%s-virtual-%s" % (name, scenario), functools.partial(virtual, jdk, scenario)
+        for test in (deopt, jni, churn, from_start):
+            yield "jdk-%s-%s" % (name, test.__name__.replace("_", "-")), functools.partial(test, jdk)
+
+
+def no_jdk(_setup):
+    raise tap.Skip("no JDK in /usr/lib/jvm")
+
+
+def arguments(parser):
+    parser.add_argument("--jdk", action="append", help="a JDK's folder, perhaps in a root of tests/zoo")
+    parser.add_argument("--seconds", type=float, default=3, help="of a recording (default 3)")
+    parser.add_argument("--churn", type=int, default=int(os.environ.get("SONDE_CHURN", 20000)), help="samples of a program that loads and drops classes")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, tests, arguments))
