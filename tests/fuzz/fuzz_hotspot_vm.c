@@ -4,6 +4,8 @@
  * src/runtime/hotspot/test_hotspot_image.h, which also says how the corpus is made). Whatever it
  * has, reading ends soon, and never reads a structure beyond its copy.
  */
+#include "runtime/hotspot/hotspot_class.h"
+#include "runtime/hotspot/hotspot_continuation.h"
 #include "runtime/hotspot/hotspot_record.h"
 #include "runtime/hotspot/test_hotspot_image.h"
 
@@ -42,6 +44,25 @@ static void ask(const struct hotspot_vm *vm, uint64_t addr)
 	(void)hotspot_read_symbol_at(vm, addr, 1, &symbol);
 }
 
+/* The same bytes as code, and as a list of fields. */
+static void parse(const uint8_t *data, size_t size)
+{
+	struct hotspot_continuation c = { 0 };
+	struct hotspot_java_field field;
+	size_t pos = 0, before = 0;
+	int r = hotspot_decode_enter_special(data, size, 0x1000, &c);
+
+	if (r != -ENOENT && (r || c.return_pc < 0x1000 || c.return_pc > 0x1000 + size))
+		abort();
+	while ((r = hotspot_next_field(data, size, &pos, &field)) > 0) {
+		if (pos <= before || pos > size)
+			abort();
+		before = pos;
+	}
+	if (r && r != -EINVAL)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hotspot_found found = { 0 };
@@ -50,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hotspot_vm vm;
 	int r;
 
+	parse(data, size);
 	image_init(&image);
 	image.size = size < IMAGE_SIZE_MAX ? size : IMAGE_SIZE_MAX;
 	memcpy(image.data, data, image.size);
