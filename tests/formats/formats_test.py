@@ -439,6 +439,65 @@ def test_speedscope_opens_everything():
           "\n".join(re.findall(r"^(?:not ok|#).*", done.stdout, re.M)) + done.stderr[-2000:])
 
 
+# --- functions of scripts -------------------------------------------------------------------------
+
+SCRIPT = """\
+class A:
+    def work(self):
+        return sum(i * i for i in range(20000))
+
+def compare(a, b):
+    A().work()
+    return a - b
+
+import functools, time
+end = time.process_time() + 1
+while time.process_time() < end:
+    sorted([3, 1, 2], key=functools.cmp_to_key(compare))
+"""
+
+
+def record_script():
+    if os.geteuid() != 0:
+        raise Skip("recording needs root")
+    Path("script.py").write_text(SCRIPT)
+    sonde("record", "-F", HZ, "-o", "script.otlp", "--", "/usr/bin/python3", "script.py")
+    text = sonde("convert", "script.otlp", "-", "-f", "folded").stdout
+    check(re.search(r";<module>;.*;compare;(A\.)?work", text), f"no Python among native frames:\n{text[-3000:]}")
+    return folded(text)
+
+
+def place_in_firefox(shared, func):
+    source = shared["funcTable"]["source"][func]
+    file = shared["sources"]["filename"][source] if source is not None else None
+    return (os.path.basename(shared["stringArray"][file]) if file is not None else None,
+            shared["funcTable"]["lineNumber"][func])
+
+
+def test_functions_of_scripts_are_in_all_formats():
+    want = record_script()
+    for name, ending in READABLE.items():
+        sonde("convert", "script.otlp", f"as.{ending}", "-f", name)
+        check_same(want, folded(sonde("convert", f"as.{ending}", "-", "-f", "folded").stdout))
+    sonde("convert", "script.otlp", "as.firefox.json")
+    profile = json.loads(Path("as.firefox.json").read_text())
+    shared, categories = profile["shared"], [c["name"] for c in profile["meta"]["categories"]]
+    check_shared(profile)
+    check_threads(profile)
+    places = {shared["stringArray"][shared["funcTable"]["name"][func]]: place_in_firefox(shared, func)
+              for func, category in zip(shared["frameTable"]["func"], shared["frameTable"]["category"])
+              if categories[category] == "Python"}
+    check(places.get("compare") == ("script.py", 5) and places.get("<module>", [""])[0] == "script.py", places)
+    check("_start" not in places, "native frames are not Python's")
+    sonde("convert", "script.otlp", "as.speedscope.json")
+    frames = json.loads(Path("as.speedscope.json").read_text())["shared"]["frames"]
+    compare = next(f for f in frames if f["name"] == "compare")
+    check(compare["file"].endswith("script.py") and compare["line"] == 5, compare)
+    text = Path("as.perf").read_text()
+    check(re.search(r"^# sonde functions of python : .*script\.py$", text, re.M), "whose script.py is")
+    check(re.search(r"^\t +0 compare \(.*script\.py\)$", text, re.M), "compare in perf text")
+
+
 # --- what convert refuses -------------------------------------------------------------------------
 
 PERF = "a 1/1 [000] 1.5: 10101010 cpu-clock: \n\t10 f+0x1 (/bin/x)\n\n"
