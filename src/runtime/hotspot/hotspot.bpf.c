@@ -18,6 +18,7 @@
 enum {
 	SEGMENT_HOPS = 48, /* 254 segments each: a blob of 780 KB at least */
 	SEGMENT_FREE = 0xff,
+	EMPTY_CHUNKS = 6, /* in a row: a continuation keeps one to use it again */
 	/* frame_x86.hpp, frame_aarch64.hpp: interpreter_frame_*_offset, in bytes */
 	SLOT_METHOD = -24,
 	SLOT_SENDER_SP = -8,
@@ -493,9 +494,9 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 {
 	struct walk *w = current_walk();
 	const struct hotspot_record *r;
-	__u64 continuation, sp, link, ra;
+	__u64 next, continuation, sp, link, ra;
 	struct hotspot_state *st;
-	__u32 at, size;
+	__u32 i, at = 0, size;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -503,17 +504,23 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 	st = hotspot_state(w);
 	if (!r->chunk_stack || w->late)
 		return STOP_RUNTIME_UNREADABLE;
-	if (st->chunk) {
-		if (read_oop(r, st->chunk + r->chunk_parent, &st->chunk))
+	next = st->chunk;
+	if (!next && (read_word(entry + r->cont_entry_cont, &continuation) ||
+		      read_oop(r, continuation + r->continuation_tail, &next)))
+		return STOP_RUNTIME_UNREADABLE;
+	for (i = 0; i < EMPTY_CHUNKS; i++) {
+		if ((i || st->chunk) && read_oop(r, next + r->chunk_parent, &next))
 			return STOP_RUNTIME_UNREADABLE;
-	} else if (read_word(entry + r->cont_entry_cont, &continuation) ||
-		   read_oop(r, continuation + r->continuation_tail, &st->chunk)) {
-		return STOP_RUNTIME_UNREADABLE;
+		if (!next || read_memory(next + r->chunk_size, &size, sizeof(size)) ||
+		    read_memory(next + r->chunk_sp, &at, sizeof(at)) || at > size ||
+		    size > 1u << 24)
+			return STOP_RUNTIME_UNREADABLE;
+		if (at < size)
+			break;
 	}
-	if (!st->chunk || read_memory(st->chunk + r->chunk_size, &size, sizeof(size)) ||
-	    read_memory(st->chunk + r->chunk_sp, &at, sizeof(at)) || at < 2 || at >= size ||
-	    size > 1u << 24)
+	if (i >= EMPTY_CHUNKS || at < 2)
 		return STOP_RUNTIME_UNREADABLE;
+	st->chunk = next;
 	sp = st->chunk + r->chunk_stack + 8 * (__u64)at;
 	if (read_word(sp - 8, &ra) || read_word(sp - 16, &link))
 		return STOP_RUNTIME_UNREADABLE;

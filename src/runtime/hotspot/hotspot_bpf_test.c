@@ -628,7 +628,11 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	t.record.chunk_parent = 40;
 	t.record.chunk_size = 12;
 	t.record.chunk_sp = 24;
-	put_4(META + 0x700 + 32, CHUNK >> 3);
+	/* The continuation's last chunk is empty; its parent is not. */
+	put_4(META + 0x700 + 32, (CHUNK - 0x100) >> 3);
+	put_4(CHUNK - 0x100 + 12, 20);
+	put_4(CHUNK - 0x100 + 24, 20);
+	put_4(CHUNK - 0x100 + 40, CHUNK >> 3);
 	put_4(CHUNK + 12, 40);
 	put_4(CHUNK + 24, 10);
 #define CHUNK_WORD(i) (CHUNK + 64 + 8 * (__u64)(i))
