@@ -430,6 +430,16 @@ __noinline int WALK_NAME(python_push)(void)
 	return push_frame_2(w, RUNTIME_PYTHON, code, PYTHON_WORD1(python_cookie(id), (__u32)lasti));
 }
 
+/* What was followed are not this loop's frames. A CFrame on its stack is its own all the same: then
+ * it was linked a moment ago, and has yet to be filled in. */
+static __always_inline int not_its_frames(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	if (r->frames != PYTHON_CFRAME)
+		return WALK_NAME(python_other)();
+	take_back(w, s);
+	return leave(w, s, s[S_NEXT]);
+}
+
 /* The next frame of the loop: pushes it, and leaves the loop if it was the last. */
 __noinline int WALK_NAME(python_frame)(void)
 {
@@ -445,7 +455,7 @@ __noinline int WALK_NAME(python_frame)(void)
 	s = runtime_state(w, RUNTIME_PYTHON);
 	frame = s[S_FRAME];
 	if (!frame)
-		return WALK_NAME(python_other)();
+		return not_its_frames(w, r, s);
 	if (read_scratch(w, FRAME_AT, frame, r->f_size))
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	previous = word_of(w, FRAME_AT, r->f_previous);
@@ -453,7 +463,7 @@ __noinline int WALK_NAME(python_frame)(void)
 	if (!objects && !r->f_entry && byte_of(w, FRAME_AT, r->f_owner) >= r->owner_entry) {
 		/* The entry frame. It has a thread's frames behind it, also if it is the first. */
 		if (!in_loop(w, frame))
-			return WALK_NAME(python_other)();
+			return not_its_frames(w, r, s);
 		return leave(w, s, r->frames == PYTHON_ENTRY ? previous : s[S_NEXT]);
 	}
 	stop = WALK_NAME(python_push)();
@@ -475,7 +485,7 @@ __noinline int WALK_NAME(python_frame)(void)
 	if (read_memory(s[S_NEXT], cframe, sizeof(cframe)))
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	if (cframe[r->cframe_current / 8 & 1] != previous)
-		return WALK_NAME(python_other)();
+		return not_its_frames(w, r, s);
 	return leave(w, s, s[S_NEXT]);
 }
 
