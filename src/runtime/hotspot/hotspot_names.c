@@ -44,10 +44,15 @@ struct nmethod_head {
 	uint64_t pcs, pcs_end;
 };
 
+/* A ring of those that are kept, by last use. */
+struct link {
+	struct link *prev, *next;
+};
+
 struct nmethod {
+	struct link link; /* comes first */
 	uint64_t addr;
 	struct nmethod_head head;
-	struct nmethod *prev, *next; /* by last use */
 	struct hotspot_debug_info info;
 	uint32_t nr_metadata;
 	uint64_t *metadata;	      /* Method *, mostly */
@@ -62,7 +67,7 @@ struct hotspot_names {
 	struct hotspot_symbol_layout layout;
 	bool no_zero;
 	struct hotspot_stubs *stubs;
-	struct nmethod lru; /* a ring: the one used last comes first */
+	struct link lru; /* the one used last comes first */
 	size_t nr_nmethods, size;
 	struct map by_addr;
 	char class_name[HOTSPOT_SYMBOL_MAX], name[NAME_MAX_], source[NAME_MAX_];
@@ -457,10 +462,15 @@ static int nmethod_read(const struct hotspot_names *n, uint64_t addr,
 	return 0;
 }
 
+static void unlink_nmethod(struct nmethod *nm)
+{
+	nm->link.prev->next = nm->link.next;
+	nm->link.next->prev = nm->link.prev;
+}
+
 static void drop_nmethod(struct hotspot_names *n, struct nmethod *nm)
 {
-	nm->prev->next = nm->next;
-	nm->next->prev = nm->prev;
+	unlink_nmethod(nm);
 	n->nr_nmethods--;
 	n->size -= nm->size;
 	map_del(&n->by_addr, nm->addr);
@@ -469,21 +479,18 @@ static void drop_nmethod(struct hotspot_names *n, struct nmethod *nm)
 
 static void use_nmethod(struct hotspot_names *n, struct nmethod *nm)
 {
-	if (nm->next) {
-		nm->prev->next = nm->next;
-		nm->next->prev = nm->prev;
-	}
-	nm->next = n->lru.next;
-	nm->prev = &n->lru;
-	nm->next->prev = nm;
-	n->lru.next = nm;
+	if (nm->link.next)
+		unlink_nmethod(nm);
+	nm->link = (struct link){ .prev = &n->lru, .next = n->lru.next };
+	nm->link.next->prev = &nm->link;
+	n->lru.next = &nm->link;
 }
 
 static void shrink(struct hotspot_names *n)
 {
 	while (n->lru.prev != &n->lru &&
 	       (n->nr_nmethods > NMETHODS_MAX || n->size > NMETHODS_SIZE_MAX))
-		drop_nmethod(n, n->lru.prev);
+		drop_nmethod(n, (struct nmethod *)n->lru.prev);
 }
 
 /* The nmethod at `addr`, as `head` has it: kept, or read now. */
@@ -688,7 +695,7 @@ void hotspot_names_free(struct hotspot_names *n)
 	if (!n)
 		return;
 	while (n->lru.next != &n->lru)
-		drop_nmethod(n, n->lru.next);
+		drop_nmethod(n, (struct nmethod *)n->lru.next);
 	map_fini(&n->by_addr);
 	hotspot_stubs_free(n->stubs);
 	free(n);
