@@ -80,6 +80,8 @@ int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 
 void live_walker_fini(struct live_walker *w)
 {
+	if (w->replay && w->process)
+		replay_live_write(w->replay, w->process);
 	if (w->publisher.processes) {
 		resolver_fini(&w->resolver);
 		process_table_fini(&w->processes);
@@ -133,7 +135,7 @@ static int walk_from(struct live_walker *w, struct walk_input *input,
 static void keep(struct live_walker *w, int32_t tid, const struct walk_input *input, int stop)
 {
 	if (w->replay && w->block)
-		replay_live_keep(w->replay, w->process, tid, input, w->walk, stop);
+		replay_live_keep(w->replay, tid, input, w->walk, stop);
 }
 
 /* In the memory of a thread that stands still. */

@@ -5,7 +5,6 @@
  */
 #include "agent/replay_case.h"
 #include "agent/replay_case_format.h"
-#include "agent/replay_names.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
 
@@ -373,19 +372,10 @@ const char *replay_case_expected_names(const struct replay_case *c)
 
 int replay_case_name(const struct replay_case *c, char **ret)
 {
-	struct replay_attached attached[RUNTIMES_OF_PROCESS_MAX] = { 0 };
-	struct runtime_proc *procs[RUNTIME_MAX_] = { 0 };
-	int r = c->h.nr_images ? 0 : -ENOENT;
+	const struct replay_image_wanted wanted = { .machine = (uint16_t)c->h.machine,
+						    .memory = &c->memory,
+						    .words = c->words,
+						    .nr_words = c->h.nr_words };
 
-	for (uint32_t i = 0; i < c->h.nr_images && !r; i++) {
-		r = replay_image_attach(&c->images[i], (uint16_t)c->h.machine, &c->memory,
-					&attached[i]);
-		if (!r)
-			procs[c->images[i].runtime] = attached[i].proc;
-	}
-	if (!r)
-		r = replay_names(procs, c->words, c->h.nr_words, ret);
-	for (uint32_t i = 0; i < RUNTIMES_OF_PROCESS_MAX; i++)
-		replay_attached_fini(&attached[i]);
-	return r;
+	return replay_images_name(c->images, c->h.nr_images, &wanted, ret);
 }

@@ -41,8 +41,8 @@ struct replay_capture {
  * changed during the walk, files that could not be read).
  */
 int replay_case_make(const struct replay_capture *capture, uint8_t **ret, size_t *ret_size);
-/* The same, compressed (zstd), into a file. */
-int replay_case_write(FILE *out, const struct replay_capture *capture);
+/* Writes cases, one behind the other, compressed (zstd). */
+int replay_cases_pack(const uint8_t *data, size_t size, FILE *out);
 
 /*
  * What a file of cases has, decompressed if need be: the caller's. -EINVAL if that can't be done.

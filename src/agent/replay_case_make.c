@@ -298,15 +298,11 @@ int replay_case_make(const struct replay_capture *capture, uint8_t **ret, size_t
 	return 0;
 }
 
-int replay_case_write(FILE *out, const struct replay_capture *capture)
+int replay_cases_pack(const uint8_t *data, size_t size, FILE *out)
 {
-	_cleanup_free_ uint8_t *data = NULL, *small = NULL;
-	size_t size, room, used;
-	int r = replay_case_make(capture, &data, &size);
+	_cleanup_free_ uint8_t *small = NULL;
+	size_t room = ZSTD_compressBound(size), used;
 
-	if (r)
-		return r;
-	room = ZSTD_compressBound(size);
 	small = malloc(room);
 	if (!small)
 		return -ENOMEM;

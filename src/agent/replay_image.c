@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/replay_image.h"
 #include "agent/replay_names.h"
+#include "agent/replay_thin.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -85,6 +86,25 @@ int replay_image_attach(const struct replay_image *image, uint16_t machine,
 	return attach(image->runtime, data, image->size, image->bias, machine, memory, ret);
 }
 
+int replay_images_name(const struct replay_image *images, uint32_t nr,
+		       const struct replay_image_wanted *wanted, char **ret)
+{
+	struct replay_attached attached[RUNTIMES_OF_PROCESS_MAX] = { 0 };
+	struct runtime_proc *procs[RUNTIME_MAX_] = { 0 };
+	int r = nr && nr <= RUNTIMES_OF_PROCESS_MAX ? 0 : -ENOENT;
+
+	for (uint32_t i = 0; i < nr && !r; i++) {
+		r = replay_image_attach(&images[i], wanted->machine, wanted->memory, &attached[i]);
+		if (!r)
+			procs[images[i].runtime] = attached[i].proc;
+	}
+	if (!r)
+		r = replay_names(procs, wanted->words, wanted->nr_words, ret);
+	for (uint32_t i = 0; i < RUNTIMES_OF_PROCESS_MAX; i++)
+		replay_attached_fini(&attached[i]);
+	return r;
+}
+
 /* --- making ---------------------------------------------------------------------------------- */
 
 struct making {
@@ -93,17 +113,15 @@ struct making {
 	const char *names; /* what it must give to wanted->words */
 	uint8_t *data;
 	size_t size;
-	size_t nr_tries;
 };
 
 /* What the present data give: the names are the caller's. */
-static int try_data(struct making *m, char **ret)
+static int try_data(const struct making *m, char **ret)
 {
 	struct runtime_proc *procs[RUNTIME_MAX_] = { 0 };
 	struct replay_attached a;
 	int r;
 
-	m->nr_tries++;
 	r = attach(m->image->runtime, m->data, m->size, m->image->bias, m->wanted->machine,
 		   m->wanted->memory, &a);
 	if (!r && memcmp(a.record, m->wanted->record, sizeof(a.record)))
@@ -116,59 +134,40 @@ static int try_data(struct making *m, char **ret)
 	return r;
 }
 
-static bool is_enough(struct making *m)
+static bool is_enough(void *ctx)
 {
+	const struct making *m = ctx;
 	_cleanup_free_ char *names = NULL;
 
 	return !try_data(m, &names) && !strcmp(names, m->names);
 }
 
-static bool is_zero(const uint8_t *data, size_t size)
+static int thin(struct making *m)
 {
-	return !size || (!data[0] && !memcmp(data, data + 1, size - 1));
-}
-
-/* Zeroes what can be of [start, end). */
-static int thin(struct making *m, size_t start, size_t end)
-{
-	uint8_t *saved;
-	size_t middle = start + (end - start) / 2;
-
-	if (is_zero(m->data + start, end - start))
-		return 0;
-	saved = malloc(end - start);
-	if (!saved)
-		return -ENOMEM;
-	memcpy(saved, m->data + start, end - start);
-	memset(m->data + start, 0, end - start);
-	if (is_enough(m)) {
-		free(saved);
-		return 0;
-	}
-	memcpy(m->data + start, saved, end - start);
-	free(saved);
-	if (end - start <= LAST_PIECE)
-		return 0;
-	return thin(m, start, middle) || thin(m, middle, end) ? -ENOMEM : 0;
-}
-
-static int thin_all(struct making *m)
-{
+	struct replay_thin t = { m->data, LAST_PIECE, is_enough, m, 0 };
 	int r = 0;
 
 	for (size_t at = 0; at < m->size && !r; at += FIRST_PIECE)
-		r = thin(m, at, m->size - at < FIRST_PIECE ? m->size : at + FIRST_PIECE);
-	for (size_t at = 0; at < m->size && !r; at += LAST_PIECE) {
+		r = replay_thin(&t, at, m->size - at < FIRST_PIECE ? m->size : at + FIRST_PIECE);
+	log_debug("replay: %zu tries for a file of %s", t.nr_tries,
+		  runtimes[m->image->runtime]->name);
+	return r;
+}
+
+static int keep_rest(struct making *m)
+{
+	static const uint8_t zeroes[LAST_PIECE];
+	struct replay_memory *kept = &m->image->kept;
+	int r;
+
+	for (size_t at = 0; at < m->size; at += LAST_PIECE) {
 		size_t n = m->size - at < LAST_PIECE ? m->size - at : LAST_PIECE;
 
-		if (!is_zero(m->data + at, n))
-			replay_memory_add(&m->image->kept, at, m->data + at, n);
+		if (memcmp(m->data + at, zeroes, n))
+			replay_memory_add(kept, at, m->data + at, n);
 	}
-	if (!r)
-		r = replay_memory_merge(&m->image->kept);
-	if (!r && (m->image->kept.full || m->image->kept.bytes.nr > REPLAY_IMAGE_KEPT))
-		r = -EFBIG;
-	return r;
+	r = replay_memory_merge(kept);
+	return r ? r : kept->full || kept->bytes.nr > REPLAY_IMAGE_KEPT ? -EFBIG : 0;
 }
 
 int replay_image_make(const struct elf_file *elf, const struct replay_image_wanted *wanted,
@@ -177,7 +176,6 @@ int replay_image_make(const struct elf_file *elf, const struct replay_image_want
 	struct making m = { .wanted = wanted, .image = image, .size = elf->size };
 	_cleanup_free_ uint8_t *data = NULL;
 	_cleanup_free_ char *names = NULL;
-	enum log_level level = log_get_level();
 	int r;
 
 	if (elf->size > REPLAY_IMAGE_MAX)
@@ -192,11 +190,6 @@ int replay_image_make(const struct elf_file *elf, const struct replay_image_want
 		return r;
 	m.names = names;
 	image->size = elf->size;
-	/* Files with holes are complained about. */
-	log_set_level(LOG_LEVEL_ERROR);
-	r = thin_all(&m);
-	log_set_level(level);
-	log_debug("replay: %zu of %zu bytes of a file of %s are kept, after %zu tries",
-		  image->kept.bytes.nr, m.size, runtimes[image->runtime]->name, m.nr_tries);
-	return r;
+	r = thin(&m);
+	return r ? r : keep_rest(&m);
 }

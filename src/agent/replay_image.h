@@ -50,6 +50,13 @@ struct replay_image_wanted {
 	uint32_t nr_words;
 };
 
+/*
+ * The names (agent/replay_names.h) that the runtimes of all images give to wanted->words; *ret is
+ * the caller's. -ENOENT: there is no image. Other errors: it can't be attached to.
+ */
+int replay_images_name(const struct replay_image *images, uint32_t nr,
+		       const struct replay_image_wanted *wanted, char **ret);
+
 /* Makes the image of `elf`, `image` having the runtime and its bias. 0, or: -ENOENT, not even the
  * whole file gives what it must; -EFBIG. */
 int replay_image_make(const struct elf_file *elf, const struct replay_image_wanted *wanted,

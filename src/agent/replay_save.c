@@ -15,9 +15,6 @@ enum { HOST_MACHINE = EM_X86_64, HOST_SP = X86_RSP };
 enum { HOST_MACHINE = EM_AARCH64, HOST_SP = A64_SP };
 #endif
 
-/* What lies further above a walk's last frame is none of our business: arguments, environment. */
-enum { KEPT_ABOVE = 64 };
-
 struct replay_save {
 	struct publisher *publisher;
 	int dir_fd;
@@ -65,22 +62,18 @@ void replay_save_free(struct replay_save *s)
 	free(s);
 }
 
-static void write_case(struct replay_save *s, const char *name,
-		       const struct replay_capture *capture)
+void replay_save_file(struct replay_save *s, const char *name, const uint8_t *data, size_t size)
 {
 	_cleanup_fclose_ FILE *out = NULL;
 	int r = 0, fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (out)
-		r = replay_case_write(out, capture);
-	if (!out || r) {
+		r = replay_cases_pack(data, size, out);
+	if (!out || r)
 		log_debug("cannot write the replay case %s: %s", name, strerror(out ? -r : errno));
-		if (out)
-			unlinkat(s->dir_fd, name, 0);
-	} else {
+	else
 		s->nr_cases++;
-	}
 }
 
 /* --- samples of a recording ------------------------------------------------------------------ */
@@ -94,7 +87,7 @@ void replay_save_raw(struct replay_save *s, const struct sample_header *h,
 	replay_memory_cut(&s->memory, 0);
 	s->memory.full = false;
 	replay_memory_add(&s->memory, raw->stack_start, stack, raw->stack_size);
-	replay_memory_blank(&s->memory, walk->regs[HOST_SP] + KEPT_ABOVE, UINT64_MAX);
+	replay_memory_blank(&s->memory, walk->regs[HOST_SP] + REPLAY_KEPT_ABOVE, UINT64_MAX);
 	replay_memory_add(&s->memory, raw->pc - RAW_CODE_BEFORE, raw->code, sizeof(raw->code));
 	s->nr_words = walk->full.nr_words;
 	s->stop = stop;
@@ -115,12 +108,14 @@ static void keep_case(struct replay_save *s, const struct block *block)
 		.nr_words = s->nr_words,
 		.stop = s->stop,
 	};
+	_cleanup_free_ uint8_t *data = NULL;
 	char name[64];
+	size_t size;
 
-	if (replay_memory_merge(&s->memory))
+	if (replay_memory_merge(&s->memory) || replay_case_make(&capture, &data, &size))
 		return;
 	snprintf(name, sizeof(name), "%.15s-%u.case.zst", s->header.comm, s->nr_cases);
-	write_case(s, name, &capture);
+	replay_save_file(s, name, data, size);
 }
 
 /* Frames of runtimes are found in memory that a raw record has no copy of. */
@@ -161,41 +156,4 @@ void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
 {
 	*ret_compared = s->nr_compared;
 	*ret_different = s->nr_different;
-}
-
-/* --- live walks ------------------------------------------------------------------------------ */
-
-void replay_save_walk(struct replay_save *s, const char *name, const struct replay_walk *w)
-{
-	const struct walk_input *input = w->input;
-	const struct walk *walk = w->walk;
-	const struct replay_capture capture = {
-		.publisher = s->publisher,
-		.block = w->block,
-		.machine = input->machine,
-		.valid = input->valid,
-		.max_frames = input->max_frames,
-		.runtimes = input->process.runtimes,
-		.late = input->late,
-		.pc = input->pc,
-		.thread_pointer = input->thread_pointer,
-		.regs = (const uint64_t *)input->regs,
-		.memory = w->memory,
-		.words = walk->words,
-		.nr_words = walk->full.nr_words,
-		.stop = w->stop,
-		.names = w->names,
-		.images = w->images,
-		.nr_images = w->nr_images,
-	};
-	uint64_t sp = walk->regs[HOST_SP], window_end = walk->window_start + walk->window_len;
-
-	if (s->nr_cases >= s->max_cases || w->memory->full) {
-		log_debug("no replay case %s: too much memory, or too many cases", name);
-		return;
-	}
-	if (sp >= walk->window_start && sp < window_end)
-		replay_memory_blank(w->memory, sp + KEPT_ABOVE, window_end);
-	if (!replay_memory_merge(w->memory))
-		write_case(s, name, &capture);
 }

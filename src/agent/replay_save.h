@@ -3,12 +3,16 @@
  * For tests: compares the kernel's walk of each sample with the host's of the same registers and
  * stack (the kernel sends both then: kernel_side_options.raw_too), and keeps some of them as replay
  * cases. Stacks with frames of runtimes are neither: a raw record has too little memory for them.
- * Walks of live threads have all they read; they are kept by replay_save_walk().
+ * Walks of live threads have all they read: agent/replay_live.h keeps them.
  */
 #pragma once
 
 #include "agent/replay_case.h"
-#include "bpf/host/walk_host.h"
+#include "bpf/walk.bpf.h"
+
+/* Bytes of a stack that are kept above a walk's last frame: what lies further up is none of our
+ * business (arguments, environment). */
+enum { REPLAY_KEPT_ABOVE = 64 };
 
 struct replay_save;
 
@@ -26,17 +30,5 @@ void replay_save_full(struct replay_save *s, const struct sample_header *h,
 void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,
 			uint64_t *ret_different);
 
-/* A walk of the host's; all borrowed. */
-struct replay_walk {
-	const struct walk_input *input;
-	const struct block *block;
-	const struct walk *walk;
-	enum stop_reason stop;
-	struct replay_memory *memory; /* what it read, and what else the case shall have */
-	const char *names;	      /* these as in struct replay_capture */
-	const struct replay_image *images;
-	uint32_t nr_images;
-};
-
-/* Keeps it as the case `name`, unless there are enough; merges its memory. */
-void replay_save_walk(struct replay_save *s, const char *name, const struct replay_walk *w);
+/* A file of cases, one behind the other, in the folder. */
+void replay_save_file(struct replay_save *s, const char *name, const uint8_t *data, size_t size);
