@@ -561,29 +561,41 @@ static void check_java(const char *java, const char *option)
 	stop(&j);
 }
 
+/* Each file once, however many links lead to it. */
+static void check_pattern(const char *pattern, char **seen, size_t *nr)
+{
+	glob_t g;
+
+	ASSERT_EQ(glob(pattern, 0, NULL, &g), 0);
+	for (size_t i = 0; i < g.gl_pathc && *nr < JDKS_MAX; i++) {
+		char *real = realpath(g.gl_pathv[i], NULL);
+		bool known = false;
+
+		ASSERT(real);
+		for (size_t k = 0; k < *nr; k++)
+			known |= !strcmp(seen[k], real);
+		seen[(*nr)++] = real;
+		if (!known)
+			check_java(real, "-XX:+UseSerialGC");
+	}
+	globfree(&g);
+}
+
 TEST(names_as_the_jvm_has_them)
 {
 	const char *homes = getenv("SONDE_JDKS");
 	char pattern[512], *seen[JDKS_MAX];
 	size_t nr = 0;
-	glob_t g;
 
-	snprintf(pattern, sizeof(pattern), "%s/bin/java", homes ? homes : "/usr/lib/jvm/*");
-	ASSERT_EQ(glob(pattern, 0, NULL, &g), 0);
-	for (size_t i = 0; i < g.gl_pathc && nr < JDKS_MAX; i++) {
-		char *real = realpath(g.gl_pathv[i], NULL);
-		bool known = false;
+	for (homes = homes && *homes ? homes : "/usr/lib/jvm/*"; *homes;) {
+		int len = (int)strcspn(homes, ":");
 
-		ASSERT(real);
-		for (size_t k = 0; k < nr; k++)
-			known |= !strcmp(seen[k], real);
-		seen[nr++] = real;
-		if (!known)
-			check_java(real, "-XX:+UseSerialGC");
+		snprintf(pattern, sizeof(pattern), "%.*s/bin/java", len, homes);
+		check_pattern(pattern, seen, &nr);
+		homes += len + (homes[len] == ':');
 	}
 	for (size_t k = 0; k < nr; k++)
 		free(seen[k]);
-	globfree(&g);
 }
 
 const char *test_skip_reason(void)
