@@ -41,7 +41,7 @@ static const struct rule rules[] = {
 	FIELD(blob_mutable_data, "CodeBlob", "_mutable_data"),
 	FIELD(blob_mutable_data_size, "CodeBlob", "_mutable_data_size"),
 
-	/* Of 9 to 22 (JDK-8151956 to JDK-8329433), the base of nmethod. */
+	/* Of 9 to 22: the base of nmethod. */
 	FIELD(nmethod_method, "CompiledMethod", "_method"),
 	FIELD(nmethod_scopes_data_begin, "CompiledMethod", "_scopes_data_begin"),
 	FIELD(nmethod_deopt_handler_begin, "CompiledMethod", "_deopt_handler_begin"),
@@ -126,6 +126,10 @@ static const struct rule rules[] = {
 	FIELD(queue_buffer_limit, "StubQueue", "_buffer_limit"),
 	FIELD(codelet_size, "InterpreterCodelet", "_size"),
 	FIELD(codelet_description, "InterpreterCodelet", "_description"),
+	FIELD(flag_name, "Flag", "_name"), /* to 10 */
+	FIELD(flag_name, "JVMFlag", "_name"),
+	EMBEDDED(flag_addr, "Flag", "_addr"),
+	EMBEDDED(flag_addr, "JVMFlag", "_addr"),
 	FIELD(zgc_load_shift, "ZGlobalsForVMStructs", "_ZPointerLoadShift"), /* 21 */
 	FIELD(thread_cont_entry, "JavaThread", "_cont_entry"),
 	FIELD(thread_obj, "JavaThread", "_threadObj"),
@@ -155,6 +159,10 @@ static const struct rule statics[] = {
 	STATIC(at_oop_shift, "CompressedOops", "_narrow_oop._shift"),
 	STATIC(at_oop_base, "CompressedOops", "_base"),
 	STATIC(at_oop_shift, "CompressedOops", "_shift"),
+	STATIC(at_flags, "Flag", "flags"),
+	STATIC(at_flags, "JVMFlag", "flags"),
+	STATIC(at_nr_flags, "Flag", "numFlags"),
+	STATIC(at_nr_flags, "JVMFlag", "numFlags"),
 	STATIC(at_jdk_version, "JDK_Version", "_current"),
 	STATIC(at_major, "Abstract_VM_Version", "_vm_major_version"),
 	STATIC(at_minor, "Abstract_VM_Version", "_vm_minor_version"),
@@ -174,6 +182,8 @@ static const struct {
 	{ "nmethod", offsetof(struct hotspot_sizes, nmethod) },
 	{ "InterpreterCodelet", offsetof(struct hotspot_sizes, codelet) },
 	{ "ContinuationEntry", offsetof(struct hotspot_sizes, cont_entry) },
+	{ "Flag", offsetof(struct hotspot_sizes, flag) },
+	{ "JVMFlag", offsetof(struct hotspot_sizes, flag) },
 };
 
 enum {

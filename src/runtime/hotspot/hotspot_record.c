@@ -125,15 +125,16 @@ static struct hotspot_at either(struct hotspot_field f, struct hotspot_field oth
 }
 
 /*
- * Frames of the interpreter keep the bytecode pointer in a slot below fp. x86-64 (frame_x86.hpp,
- * interpreter_frame_bcp_offset): slot 7, since JDK 9 slot 8 (JDK-8136914's mirror is new).
- * aarch64 (frame_aarch64.hpp): 7, 8, and since JDK 20 9 (JDK-8288780's sender sp).
+ * Frames of the interpreter keep the bytecode pointer in a slot below fp
+ * (interpreter_frame_bcp_offset). frame_x86.hpp: the 7th, since JDK 9 the 8th, behind one for the
+ * class's mirror. frame_aarch64.hpp: the 7th, since JDK 9 the 9th, since slots are even in number
+ * there.
  */
 static uint32_t bcp_slot(const struct hotspot_vm *vm)
 {
 	if (vm->release <= 8)
 		return 7;
-	return vm->target->machine == EM_AARCH64 && vm->release >= 20 ? 9 : 8;
+	return vm->target->machine == EM_AARCH64 ? 9 : 8;
 }
 
 static void fill_symbol(const struct hotspot_fields *f, struct hotspot_symbol_layout *ret)

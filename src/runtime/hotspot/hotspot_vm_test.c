@@ -552,6 +552,9 @@ TEST(the_record_has_it_all)
 	ASSERT_EQ(record.symbol.mask, 0xffffffffffff0000);
 	ASSERT_EQ(record.symbol.length, 2);
 	ASSERT_EQ(record.interpreter_bcp, 64);
+	((struct runtime_target *)vm.target)->machine = EM_AARCH64;
+	ASSERT_OK(hotspot_record_fill(&vm, &found, &record));
+	ASSERT_EQ(record.interpreter_bcp, 72);
 	ASSERT_EQ(record.blob_code_begin.size, 8);
 	hotspot_vm_fini(&vm);
 }
