@@ -377,13 +377,14 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	memcpy(rec->gaps, dso->gaps, sizeof(rec->gaps));
 	if (t->machine == EM_AARCH64)
 		rec->flags |= PYTHON_STACK_BELOW;
-	if (!check_code_type(t, rec))
-		return not_supported(dso, t, "code objects are not as that version has them");
 	r = find_interpreters(t, dso->runtime ? dso->runtime + t->bias : 0, rec, &tstate);
 	if (r == -EINVAL)
 		return not_supported(dso, t, "its threads are not where that version has them");
 	if (r)
 		return r;
+	/* Not before there is an interpreter: ld.so may have to relocate the type's name first. */
+	if (!check_code_type(t, rec))
+		return not_supported(dso, t, "code objects are not as that version has them");
 	find_tls(t, rec, tstate);
 	r = python_names_new(t, rec, &p->layout, &p->names);
 	if (r)
