@@ -28,7 +28,7 @@ from tap import Skip
 PROGRAMS = os.path.join(runtimes.HERE, "python")
 CASES = os.path.join(PROGRAMS, "cases.py")
 PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
-SECONDS = 4
+SECONDS = 3
 
 # What the programs of one recording do at the same time.
 TOGETHER = ("plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
@@ -100,7 +100,8 @@ class PythonTally(Tally):
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
-        if self.early > max(20, (self.samples + self.early) * 0.4):
+        # Large libraries take their time.
+        if self.early > max(20, (self.samples + self.early) * (0.8 if "nogil" in self.name else 0.4)):
             found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
         return found
 
@@ -122,7 +123,7 @@ def wrong_chain(truth, found):
         last, leaf = found[-1], want[-1]
         if all(same) and list(last[:2]) == leaf[:2] and low <= last[2] <= high:
             return None
-    if len(found) > len(want) and [f[0] for f in found[len(want):]] in (["tell"], ["tell", "wait_for_go"]):
+    if len(found) > len(want) and [f[0] for f in found[len(want):]] in (["tell"], ["tell", "wait_for_go"], ["tell", "rename"]):
         return None
     return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
 
@@ -191,7 +192,8 @@ def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY):
 
 def started(stack, argvs, env=None):
     """Programs that have all said where they are; they end with the ExitStack."""
-    programs = [stack.enter_context(Program(argv, env)) for argv in argvs]
+    # They are more than CPUs, and sonde is to have its share of these.
+    programs = [stack.enter_context(Program(argv, env, nice=5)) for argv in argvs]
     return [p.until_ready() for p in programs]
 
 
@@ -387,7 +389,7 @@ def test_renamed(python, setup):
 TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed))
 # Under the last Python of each family alone, whose frames are found in the same way; SONDE_ALL=1: under each.
 MORE_TESTS = (("command", test_command), ("embedded", test_embedded), ("static", test_static), ("later", test_later))
-FAMILIES = ((6, 9), (10, 10), (11, 11), (12, 12), (13, 99))
+FAMILIES = ((6, 9), (10, 10), (11, 12), (13, 99))
 
 
 def arguments(parser):

@@ -45,8 +45,8 @@ class Setup(sonde.Setup):
 class Program:
     """A program that tells its truths and stays there; killed, with all of its group, at the end of a `with`."""
 
-    def __init__(self, argv, env=None, cwd=None):
-        self.argv = [str(a) for a in argv]
+    def __init__(self, argv, env=None, cwd=None, nice=0):
+        self.argv = ["nice", "-n", str(nice)] * bool(nice) + [str(a) for a in argv]
         self.truths = []
         self.pid = None
         self._rest = b""
@@ -123,22 +123,16 @@ class FrameText:
     """Reads what `sonde record -f perf --lines` writes: each frame with its kind, file and line."""
 
     def __init__(self, text):
-        self.sources = {}
+        self.sources = {m[1]: m[0] for m in re.findall(r"^# sonde functions of (\S+) : (.*)$", text, re.M)}
         self.frames = {}
         counts = collections.Counter()
-        for block in text.split("\n\n"):
-            head, *lines = [x for x in block.split("\n") if x and not self._comment(x)] or [""]
+        for block in text[re.match(r"(#.*\n)*", text).end():].split("\n\n"):
+            head, _, lines = block.lstrip("\n").partition("\n")
             if head:
                 # The comm may have anything in it but what follows it here.
                 comm, tid = re.match(r"(.*?) +\d+/(\d+) +\[\d+\] ", head).groups()
-                counts[(comm, int(tid), tuple(lines))] += 1
+                counts[(comm, int(tid), lines)] += 1
         self.stacks = [self._stack(*key, n) for key, n in counts.items()]
-
-    def _comment(self, line):
-        m = re.match(r"# sonde functions of (\S+) : (.*)", line)
-        if m:
-            self.sources[m.group(2)] = m.group(1)
-        return line.startswith("#")
 
     def _frame(self, line):
         if line not in self.frames:
@@ -154,7 +148,7 @@ class FrameText:
         return self.frames[line]
 
     def _stack(self, comm, tid, lines, count):
-        frames, reason = [self._frame(x) for x in lines[::-1]], None
+        frames, reason = [self._frame(x) for x in lines.split("\n")[::-1] if x], None
         m = frames and re.fullmatch(r"\[truncated: ([a-z_]+)\]", frames[0].name)
         if m:
             reason = m.group(1)

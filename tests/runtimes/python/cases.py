@@ -76,7 +76,7 @@ def perf_plain():
 
 
 def third(a, b, c):
-    leaf(adjacent=True)
+    leaf(adjacent=sys.argv[1] == "plain")
 
 
 def recursion(n=900):
