@@ -68,7 +68,8 @@ struct hotspot_record {
 	__u32 header_size; /* bytes to read of a CodeBlob: all the blob_* and nmethod_* end before;
 			      a multiple of 8, at most HOTSPOT_HEADER_SIZE */
 	/* Bytes from an interpreter frame's fp down to its slot of the bytecode pointer. x86-64:
-	 * 56 up to JDK 8, then 64. aarch64: 56 up to 8, then 72 (frame_x86.hpp, frame_aarch64.hpp). */
+	 * 56 up to JDK 8, then 64. aarch64: 56 up to 8, then 72 (frame_x86.hpp, frame_aarch64.hpp).
+	 */
 	__u32 interpreter_bcp;
 
 	/* CodeBlob. code_begin: 8 bytes: a pointer; else an offset from the blob. */
