@@ -132,7 +132,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct runtime_target target = { .memory = { read_image, &image } };
 	struct hotspot_vm vm = { .target = &target,
 				 .fields = fields,
-				 .sizes = { 16, 14, 16, 16, 16, 56, 0, 0 },
+				 .sizes = { .heap_block = 16,
+					    .const_method = 14,
+					    .constants = 16,
+					    .pc_desc = 16,
+					    .blob = 16,
+					    .nmethod = 56 },
 				 .const_method_has_lines = 1,
 				 .pointer_size = 8,
 				 .nr_heaps = 1 };

@@ -57,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 8)
 		return 0;
 	info.no_zero = data[0] & 1;
+	info.dense = data[0] & 2;
 	info.pcs_size = 16 * (size_t)data[1];
 	memcpy(&bci, data + 2, sizeof(bci));
 	memcpy(&offset, data + 4, sizeof(offset));

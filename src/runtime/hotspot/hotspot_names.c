@@ -66,6 +66,7 @@ struct hotspot_names {
 	const struct hotspot_vm *vm;
 	struct hotspot_symbol_layout layout;
 	bool no_zero;
+	bool dense, dense_read; /* -XX:+DebugNonSafepoints, read when it is first wanted */
 	struct hotspot_stubs *stubs;
 	struct link lru; /* the one used last comes first */
 	size_t nr_nmethods, size;
@@ -419,9 +420,18 @@ static size_t table_size(uint64_t start, uint64_t end)
 	return end - start < NMETHOD_DATA_MAX ? end - start : NMETHOD_DATA_MAX;
 }
 
+/* Whether all code is described, not only where it may stop. */
+static bool is_dense(struct hotspot_names *n)
+{
+	if (!n->dense_read)
+		hotspot_read_flag(n->vm, "DebugNonSafepoints", &n->dense);
+	n->dense_read = true;
+	return n->dense;
+}
+
 /* Reads the tables that `head` tells of. */
-static int nmethod_read(const struct hotspot_names *n, uint64_t addr,
-			const struct nmethod_head *head, struct nmethod **ret)
+static int nmethod_read(struct hotspot_names *n, uint64_t addr, const struct nmethod_head *head,
+			struct nmethod **ret)
 {
 	const struct runtime_target *target = n->vm->target;
 	size_t metadata_size = table_size(head->metadata, head->metadata_end) & ~7ul;
@@ -457,7 +467,8 @@ static int nmethod_read(const struct hotspot_names *n, uint64_t addr,
 						.pcs_size = pcs_size,
 						.scopes = at + metadata_size + pcs_size,
 						.scopes_size = scopes_size,
-						.no_zero = n->no_zero };
+						.no_zero = n->no_zero,
+						.dense = is_dense(n) };
 	*ret = TAKE_PTR(nm);
 	return 0;
 }

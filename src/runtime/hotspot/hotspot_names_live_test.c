@@ -539,12 +539,25 @@ static void check_stubs(struct jvm *j)
 	ASSERT_ERR(name(j, HOTSPOT_STUB, blob, HOTSPOT_WORD(check + 1, pc - start), &c), ENOENT);
 }
 
+static void check_flag(struct jvm *j, const char *flag, bool wanted)
+{
+	bool value = !wanted;
+
+	ASSERT_OK(hotspot_read_flag(&j->vm, flag, &value));
+	ASSERT_EQ(value, wanted);
+}
+
 static void check_java(const char *java, const char *option)
 {
 	struct jvm j = { 0 };
 	struct counts counts = { 0 };
+	bool value;
 
 	start(&j, java, option);
+	check_flag(&j, "UseSerialGC", true);
+	check_flag(&j, "PrintNMethods", true);
+	check_flag(&j, "DebugNonSafepoints", false);
+	ASSERT_ERR(hotspot_read_flag(&j.vm, "DebugNonSafepoint", &value), ENOENT);
 	check_all(&j, &counts);
 	check_stubs(&j);
 	fprintf(stderr,

@@ -228,3 +228,45 @@ int hotspot_read_symbol_at(const struct hotspot_vm *vm, uint64_t constants, uint
 	*ret = entry;
 	return 0;
 }
+
+/* ----- options ----- */
+
+/* JDK 8 has 1,500 in a product build. */
+enum { FLAGS_MAX = 4096, FLAG_SIZE_MAX = 128 };
+
+int hotspot_read_flag(const struct hotspot_vm *vm, const char *name, bool *ret)
+{
+	size_t size = vm->sizes.flag;
+	uint8_t copy[FLAG_SIZE_MAX], value;
+	uint64_t flags, nr;
+	char text[64];
+	int r;
+
+	if (!vm->at_flags || !vm->at_nr_flags || !size || size > sizeof(copy))
+		return -ENOENT;
+	r = runtime_read(vm->target, vm->at_flags, &flags, sizeof(flags));
+	if (!r)
+		r = runtime_read(vm->target, vm->at_nr_flags, &nr, sizeof(nr));
+	if (r)
+		return r;
+	for (uint64_t i = 0; i < nr && i < FLAGS_MAX; i++) {
+		ssize_t len;
+
+		r = runtime_read(vm->target, flags + i * size, copy, size);
+		if (r)
+			return r;
+		/* The last one has no name. */
+		len = hotspot_read_string(vm, hotspot_get(vm->fields.flag_name, copy, size), text,
+					  sizeof(text));
+		if (len == -ESRCH)
+			return -ESRCH;
+		if (len < 0 || strcmp(text, name) != 0)
+			continue;
+		r = runtime_read(vm->target, hotspot_get(vm->fields.flag_addr, copy, size), &value,
+				 sizeof(value));
+		if (!r)
+			*ret = value != 0;
+		return r;
+	}
+	return -ENOENT;
+}

@@ -144,7 +144,7 @@ int hotspot_find_call(const struct hotspot_debug_info *info, uint32_t offset,
 	nr = read_chain(info, i, scopes);
 	if (nr < 0)
 		return nr;
-	if (pc_desc_at(info, i).pc_offset != (int64_t)offset) {
+	if (!info->dense && pc_desc_at(info, i).pc_offset != (int64_t)offset) {
 		nr_before = i ? read_chain(info, i - 1, before) : 0;
 		if (nr_before < 0)
 			return nr_before;

@@ -29,6 +29,7 @@ struct hotspot_debug_info {
 	const void *scopes;
 	size_t scopes_size;
 	bool no_zero; /* see hotspot_read_unsigned5() */
+	bool dense;   /* -XX:+DebugNonSafepoints: all code is described by the next PcDesc */
 };
 
 /* A bytecode of no scope, or one that is not known. */
@@ -44,8 +45,8 @@ struct hotspot_scope {
  * The scopes of a call that returns to `offset` (in bytes from the start of the code), at most
  * HOTSPOT_SCOPES_MAX of them: of more, the innermost and the outermost are kept. Calls into the JVM
  * that need no description (arraycopy stubs, the time) have none: then those that the places before
- * and behind it share. Their number; 0: nothing is known there but that it is the nmethod's own
- * method. -EINVAL: the tables are damaged.
+ * and behind it share, or those of the next one if info->dense. Their number; 0: nothing is known
+ * there but that it is the nmethod's own method. -EINVAL: the tables are damaged.
  */
 int hotspot_find_call(const struct hotspot_debug_info *info, uint32_t offset,
 		      struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);

@@ -190,6 +190,7 @@ TEST(calls)
 				   { 0x40, (int32_t)e, 0, 0 },
 				   { INT_MAX, 0, 0, 0 } };
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	struct hotspot_debug_info info;
 
 	/* With a description of its own. */
 	ASSERT_EQ(find_call(&s, pcs, 6, 0x20, scopes), 3);
@@ -213,6 +214,12 @@ TEST(calls)
 	ASSERT_EQ(scopes[0].method, 1);
 	ASSERT_EQ(scopes[0].bci, 20);
 	ASSERT_EQ(scopes[0].bci_to, 10);
+	info = tables(&s, pcs, 6);
+	info.dense = true;
+	ASSERT_EQ(hotspot_find_call(&info, 0x38, scopes), 2);
+	ASSERT_EQ(scopes[0].method, 2);
+	ASSERT_EQ(scopes[0].bci, 6);
+	ASSERT_EQ(scopes[0].bci_to, 6);
 	/* Before the first one, and behind the last. */
 	ASSERT_EQ(find_call(&s, pcs, 6, 0x0f, scopes), 0);
 	ASSERT_EQ(find_call(&s, pcs, 6, 0x41, scopes), 0);

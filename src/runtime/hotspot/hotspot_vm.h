@@ -110,7 +110,8 @@ struct hotspot_fields {
 	struct hotspot_field block_length, block_used; /* HeapBlock; length in segments */
 	struct hotspot_field queue_stub_buffer, queue_buffer_limit; /* StubQueue */
 	struct hotspot_field codelet_size, codelet_description;
-	struct hotspot_field zgc_load_shift; /* ZGlobalsForVMStructs: a size_t * */
+	struct hotspot_field flag_name, flag_addr; /* JVMFlag: an option of the command line */
+	struct hotspot_field zgc_load_shift;	   /* ZGlobalsForVMStructs: a size_t * */
 	/* JavaThread. cont_entry: the innermost mounted continuation (in the tables since 25). */
 	struct hotspot_field thread_cont_entry, thread_obj, thread_vthread, thread_anchor;
 };
@@ -123,6 +124,7 @@ struct hotspot_sizes {
 	uint32_t pc_desc;
 	uint32_t blob, nmethod, codelet;
 	uint32_t cont_entry; /* in the tables since 25 */
+	uint32_t flag;
 };
 
 /* Where an nmethod keeps what names are made of. */
@@ -178,6 +180,7 @@ struct hotspot_vm {
 	uint64_t at_oop_base, at_oop_shift; /* of compressed pointers to objects */
 	uint64_t at_zgc;		    /* ZGlobalsForVMStructs, in every JVM that could */
 	uint64_t at_vm_classes;		    /* vmClasses::_klasses (17 and later) */
+	uint64_t at_flags, at_nr_flags;	    /* JVMFlag::flags, a pointer to them; numFlags */
 	/* Of versions. */
 	uint64_t at_jdk_version, at_major, at_minor, at_security, at_build;
 
@@ -239,6 +242,10 @@ int hotspot_read_symbol_at(const struct hotspot_vm *vm, uint64_t constants, uint
  * UTF-8, terminated; what is malformed becomes U+FFFD. `size` > 0. Returns the length.
  */
 size_t hotspot_utf8(const void *data, size_t len, char *ret, size_t size);
+
+/* Is option `name` (-XX:+name) on? 0, or a negative errno; -ENOENT if there is none. About 1,500
+ * small reads. */
+int hotspot_read_flag(const struct hotspot_vm *vm, const char *name, bool *ret);
 
 /* The heap whose reserved range has `addr`, or NULL. */
 const struct hotspot_heap *hotspot_find_heap(const struct hotspot_vm *vm, uint64_t addr);
