@@ -291,10 +291,15 @@ static size_t straight_end(const struct code *c, size_t at)
 /* Does the frame's memory on the stack go away here? add $N, %rsp; ldp x29, x30, [sp], #N */
 static bool is_epilogue(const struct code *c, size_t at)
 {
+	enum { ADD = 7, POPS_MAX = 24 };
+	size_t left = c->size - at;
+
 	if (c->arm)
-		return at + 4 <= c->size && (word_at(c, at) & 0xffc07fff) == 0xa8c07bfd;
-	return at + 24 <= c->size && !memcmp(c->bytes + at, "\x48\x81\xc4", 3) &&
-	       memmem(c->bytes + at + 7, 17, "\x41\x5f\xc3", 3);
+		return left >= 4 && (word_at(c, at) & 0xffc07fff) == 0xa8c07bfd;
+	if (left > ADD + POPS_MAX)
+		left = ADD + POPS_MAX;
+	return left > ADD && !memcmp(c->bytes + at, "\x48\x81\xc4", 3) &&
+	       memmem(c->bytes + at + ADD, left - ADD, "\x41\x5f\xc3", 3);
 }
 
 struct gaps {

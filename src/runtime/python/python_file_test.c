@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What files tell: small made-up ones (the fuzzer's), and every Python on this machine.
+ */
+#include "runtime/python/python_file.h"
+#include "runtime/python/test_pythons.h"
+
+#include "test.h"
+
+#include <elf.h>
+#include <errno.h>
+
+static int read_made(const char *name, struct python_dso **ret)
+{
+	char path[PATH_MAX];
+	struct elf_file *elf;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/python_file/%s", test_source_root(),
+		 name);
+	ASSERT_OK(elf_file_open(path, &elf));
+	r = python_file_read(elf, ret);
+	elf_file_free(elf);
+	return r;
+}
+
+static void check_made(const char *name, unsigned int minor, size_t nr_gaps)
+{
+	struct python_dso *dso;
+
+	ASSERT_OK(read_made(name, &dso));
+	ASSERT_EQ(dso->minor, minor);
+	/* The function, and its cold part: named, or found by its jumps. */
+	ASSERT_EQ(dso->dso.loops.nr, 2);
+	ASSERT_EQ(dso->nr_gaps, nr_gaps);
+	ASSERT(dso->code_type);
+	ASSERT_EQ(!dso->runtime, minor == 6);
+	ASSERT_EQ(!dso->interpreters, minor != 6);
+	python_file_free(dso);
+}
+
+TEST(versions_loops_and_gaps)
+{
+	/* 3.6's f_executing is elsewhere than where this code clears it. */
+	check_made("python36", 6, 2);
+	check_made("python38", 8, 3);
+	check_made("stripped", 8, 3);
+	check_made("python312", 12, 0);
+	check_made("static312", 12, 0);
+}
+
+static int read_path(const char *path, struct python_dso **ret)
+{
+	struct elf_file *elf;
+	int r = elf_file_open(path, &elf);
+
+	if (r)
+		return r;
+	r = python_file_read(elf, ret);
+	elf_file_free(elf);
+	return r;
+}
+
+TEST(other_programs_are_not_recognised)
+{
+	struct python_dso *dso;
+
+	ASSERT_ERR(read_path("/proc/self/exe", &dso), ENOENT);
+	ASSERT_ERR(read_path("/bin/sh", &dso), ENOENT);
+}
+
+/* The executable is one, or it is linked to a library that is. */
+static void check_python(const char *path, unsigned int minor)
+{
+	struct python_dso *dso = NULL;
+	glob_t found;
+	char pattern[PATH_MAX];
+	int r = read_path(path, &dso);
+
+	if (r) {
+		ASSERT_EQ(r, -ENOENT);
+		snprintf(pattern, sizeof(pattern), "%.*s/../lib/libpython3.%u*.so.1.0",
+			 (int)(strrchr(path, '/') - path), path, minor);
+		ASSERT_EQ(glob(pattern, 0, NULL, &found), 0);
+		ASSERT_OK(read_path(found.gl_pathv[0], &dso));
+		globfree(&found);
+	}
+	ASSERT_EQ(dso->minor, minor);
+	ASSERT(dso->dso.loops.nr >= 1 && dso->dso.folded.nr > dso->dso.loops.nr);
+	ASSERT_EQ(dso->nr_gaps >= 3, minor <= 9);
+	ASSERT_EQ(!!dso->trampoline, minor >= 12);
+	python_file_free(dso);
+}
+
+TEST(each_python_of_this_machine)
+{
+	test_pythons(check_python);
+}
