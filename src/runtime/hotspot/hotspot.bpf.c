@@ -352,7 +352,7 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 /* --- compiled code and stubs ----------------------------------------------------------------- */
 
 /* The caller of a blob whose frame is built: by the size of that. */
-static __always_inline int leave_sized(struct walk *w, const struct hotspot_state *st)
+static __always_inline int leave_sized(struct walk *w, const struct hotspot_state *st, bool java)
 {
 	__u64 cfa, ra, fp;
 	int stop;
@@ -365,6 +365,9 @@ static __always_inline int leave_sized(struct walk *w, const struct hotspot_stat
 		stop = read_stack(w, cfa - 16, &fp);
 	if (stop)
 		return stop;
+	/* Java code is called by nothing but what the JVM made. */
+	if (java && ra && !in_code(hotspot_record(w), arch_strip_pac(w, ra)))
+		return STOP_RUNTIME_UNREADABLE;
 	w->regs[ARCH_FP] = link_to(w, cfa - 16, fp, ra);
 	w->valid |= 1u << ARCH_FP;
 	return WALK_NAME(hotspot_leave)(cfa, ra);
@@ -404,8 +407,7 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 	if (s->look == LOOK_FAILED)
 		return STOP_RUNTIME_UNREADABLE;
 	if (s->look == LOOK_FRAME)
-		return leave_sized(w, st);
-	/* Java code is called by nothing but what the JVM made. */
+		return leave_sized(w, st, true);
 	if (!in_code(r, arch_strip_pac(w, s->ra)))
 		return STOP_RUNTIME_UNREADABLE;
 	w->regs[ARCH_FP] = s->fp;
@@ -601,7 +603,7 @@ __noinline int WALK_NAME(hotspot_stub)(void)
 	if (s->look == LOOK_FAILED)
 		return STOP_RUNTIME_UNREADABLE;
 	if (s->look == LOOK_FRAME)
-		return leave_sized(w, st);
+		return leave_sized(w, st, false);
 	w->regs[ARCH_FP] = s->fp;
 	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
 }
