@@ -14,19 +14,38 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-static int nr_cases, nr_named;
+#define HINT "(has a runtime's code changed what it reads? Then run tests/replay/make-cases)"
 
+static int nr_cases;
+static int nr_wanted[RUNTIME_MAX_], nr_named[RUNTIME_MAX_]; /* frames with names, by runtime */
+
+static void count(const struct replay_result *frames, int *nr)
+{
+	for (uint32_t i = 0; i < frames->nr_words; i += 1 + FRAME_EXTRA(frames->words[i]))
+		if (FRAME_EXTRA(frames->words[i]))
+			nr[FRAME_RUNTIME(frames->words[i]) % RUNTIME_MAX_]++;
+}
+
+/*
+ * Runtimes may ask for what they did not ask for when the case was made, and not every machine has
+ * the versions to make it anew: such a case is passed over, as long as there are others.
+ */
 static void compare_names(const char *name, const struct replay_case *c)
 {
 	const char *want = replay_case_expected_names(c);
+	struct replay_result frames = replay_case_expected(c);
 	_cleanup_free_ char *got = NULL;
 	int r = replay_case_name(c, &got);
 
-	if (r == -ENOENT && !*want)
+	if (!*want)
 		return;
-	ck_assert_msg(!r, "%s: its frames can't be named: %s", name, strerror(-r));
-	ck_assert_msg(!strcmp(got, want), "%s: the names are\n%snot\n%s", name, got, want);
-	nr_named += *want != '\0';
+	count(&frames, nr_wanted);
+	if (r) {
+		printf("# %s: its frames can't be named: %s\n", name, strerror(-r));
+		return;
+	}
+	ck_assert_msg(!strcmp(got, want), "%s: the names are\n%snot\n%s" HINT, name, got, want);
+	count(&frames, nr_named);
 }
 
 static void replay(const char *name, struct replay_case *c)
@@ -35,9 +54,10 @@ static void replay(const char *name, struct replay_case *c)
 
 	want = replay_case_expected(c);
 	got = replay_case_walk(c);
-	ck_assert_msg(got.stop == want.stop, "%s: ended %d, not %d", name, got.stop, want.stop);
-	ck_assert_msg(got.nr_words == want.nr_words, "%s: %u words, not %u", name, got.nr_words,
-		      want.nr_words);
+	ck_assert_msg(got.stop == want.stop, "%s: ended %d, not %d " HINT, name, got.stop,
+		      want.stop);
+	ck_assert_msg(got.nr_words == want.nr_words, "%s: %u words, not %u " HINT, name,
+		      got.nr_words, want.nr_words);
 	for (uint32_t i = 0; i < got.nr_words; i++)
 		ck_assert_msg(got.words[i] == want.words[i], "%s: word %u is 0x%llx, not 0x%llx",
 			      name, i, got.words[i], want.words[i]);
@@ -81,8 +101,11 @@ TEST(every_saved_case_gives_its_frames_and_names)
 		if (strstr(e->d_name, ".case"))
 			replay_file(dir, e->d_name);
 	closedir(d);
-	printf("# %d cases, %d with names\n", nr_cases, nr_named);
-	ASSERT(nr_cases >= 20);
+	ASSERT(nr_cases >= 60);
+	ASSERT(nr_wanted[RUNTIME_PYTHON] && nr_wanted[RUNTIME_HOTSPOT]);
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++)
+		ck_assert_msg(!nr_wanted[id] || nr_named[id],
+			      "none of the frames of %s got its name " HINT, runtimes[id]->name);
 }
 
 TEST(garbage_is_no_case)

@@ -9,11 +9,18 @@ import sys
 import threading
 import time
 
-READY, WAIT = os.pipe()
+try:
+    import ctypes
+except ImportError:
+    ctypes = None
+
+FROM, TO = os.pipe()  # nobody writes
 
 
 def wait():
-    os.read(READY, 1)
+    if threading.current_thread() is threading.main_thread():
+        print("ready", flush=True)
+    os.read(FROM, 1)
 
 
 class Thing:
@@ -23,9 +30,7 @@ class Thing:
 
 
 def callback():
-    try:
-        import ctypes
-    except ImportError:
+    if not ctypes:
         return Thing().key(1)
     compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
     numbers = (ctypes.c_int * 2)(2, 1)
@@ -61,5 +66,4 @@ for target, args in ((generating, (1,)), (work, ())):
 if hasattr(sys, "setswitchinterval"):
     sys.setswitchinterval(0.001)
 time.sleep(0.3)
-print("ready", flush=True)
 callback()
