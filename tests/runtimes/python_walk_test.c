@@ -185,10 +185,10 @@ static void with_perf(const char *path, unsigned int minor)
 
 TEST(the_frames_are_those_that_there_are)
 {
-	test_pythons(plain);
+	ASSERT(test_pythons(plain));
 }
 
 TEST(copies_of_trampolines_are_no_frames)
 {
-	test_pythons(with_perf);
+	ASSERT(test_pythons(with_perf));
 }

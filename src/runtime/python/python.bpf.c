@@ -525,9 +525,8 @@ __noinline int WALK_NAME(python_trampoline)(void)
 		stop = read_stack(w, sp + 8, &ra);
 	if (stop)
 		return stop;
-		/* What push %rbp saved. Of sub $8, %rsp the word means nothing: then it is no stack
-		 * address above, or rbp has still what the loop's own rule gave back, which is the
-		 * same. */
+		/* With push %rbp; mov %rsp, %rbp, the frame pointer of what is called is the stack
+		 * pointer here, and the caller's was saved there. Else it is the caller's still. */
 #if defined(__TARGET_ARCH_x86)
 	if (w->regs[ARCH_FP] == sp)
 		w->regs[ARCH_FP] = saved;

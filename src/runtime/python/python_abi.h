@@ -23,10 +23,8 @@ enum python_frames {
 };
 
 enum {
-	PYTHON_INTERPRETERS_MAX = 64, /* looked at for a thread */
-	PYTHON_THREADS_MAX = 128,     /* so many of each */
-	PYTHON_TEXT_WORDS = 8,	      /* of a str that tell it from others */
-	PYTHON_STR_SIZE = 112,	      /* header and those */
+	PYTHON_TEXT_WORDS = 8, /* of a str that tell it from others */
+	PYTHON_STR_SIZE = 112, /* header and those */
 	PYTHON_GAPS_MAX = 8,
 };
 

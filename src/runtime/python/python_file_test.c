@@ -94,5 +94,5 @@ static void check_python(const char *path, unsigned int minor)
 
 TEST(each_python_of_this_machine)
 {
-	test_pythons(check_python);
+	ASSERT(test_pythons(check_python));
 }
