@@ -100,8 +100,8 @@ class PythonTally(Tally):
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
-        # Large libraries take their time.
-        if self.early > max(20, (self.samples + self.early) * (0.8 if "nogil" in self.name else 0.4)):
+        # Large libraries take their time, and a busy machine its own; but it must come to an end.
+        if self.early > max(20, (self.samples + self.early) * (0.9 if "nogil" in self.name else 0.7)):
             found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
         return found
 
@@ -132,12 +132,18 @@ def is_inlined(frame):
     return frame["inlined"] if isinstance(frame, dict) else frame.inlined
 
 
+def is_first(frame, name):
+    """Whether a thread may begin with this frame: its name says so, or it is libc's, stripped."""
+    library = frame["object"] if isinstance(frame, dict) else frame.file
+    return OUTERMOST.fullmatch(name) or (not name or name.startswith("[")) and re.search(r"libc\b|ld-musl", library or "")
+
+
 def wrong_natives(truth, frames, name, is_python, minor):
     """What is wrong with native frames around and between: `name` and `is_python` of a frame."""
     folded = [name(f) for f in frames if not is_python(f) and not is_inlined(f) and FOLDED.fullmatch(name(f))]
     if folded:
         return "interpreter frames: %s" % " ".join(folded)
-    if not OUTERMOST.fullmatch(name(frames[0])):
+    if not is_first(frames[0], name(frames[0])):
         return "it begins with %s" % name(frames[0])
     for first, second, pattern in truth.get("between", []):
         at = [i for i, f in enumerate(frames) if is_python(f) and name(f).split(".")[-1] in (first, second)]
@@ -280,10 +286,12 @@ def test_churn(python, setup):
         t.take(s, churn_wrong)
         if any("unknown" in f.name for f in s.user if f.runtime == "python"):
             unknown += s.count
-        elif s.user and s.user[-1].name.startswith("leaf_"):
-            generations += 1
-    return recording.problems + t.problems(500), "%d samples, %d of them with unknown functions, %d stacks" % (
-        t.samples, unknown, generations)
+        elif any(f.name.startswith("caller_") for f in s.user):
+            generations += s.count
+    problems = recording.problems + t.problems(500)
+    if generations < 100:
+        problems.append("%d samples in generated functions with names" % generations)
+    return problems, "%d samples, %d in named generated functions, %d in unknown ones" % (t.samples, generations, unknown)
 
 
 def test_command(python, setup):
