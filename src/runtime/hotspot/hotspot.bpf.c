@@ -225,6 +225,9 @@ __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
 		else if (!in_code(r, ra))
 			return STOP_RUNTIME_UNREADABLE;
 	}
+	/* No thread begins in Java code: there is no last frame here. */
+	if (!ra)
+		return STOP_RUNTIME_UNREADABLE;
 	if (!in_code(r, ra))
 		walk_native(w);
 	else
@@ -496,7 +499,7 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 {
 	struct walk *w = current_walk();
 	const struct hotspot_record *r;
-	__u64 next, continuation, sp, link, ra;
+	__u64 next, continuation, sp = 0, link, ra = 0;
 	struct hotspot_state *st;
 	__u32 i, at = 0, size;
 
@@ -517,18 +520,18 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 		    read_memory(next + r->chunk_sp, &at, sizeof(at)) || at > size ||
 		    size > 1u << 24)
 			return STOP_RUNTIME_UNREADABLE;
-		if (at < size)
+		sp = next + r->chunk_stack + 8 * (__u64)at;
+		if (at < 2 || read_word(sp - 8, &ra))
+			return STOP_RUNTIME_UNREADABLE;
+		ra = arch_strip_pac(w, ra);
+		/* Arguments of its last frame may be left of an empty one: what returned there went
+		 * out of the chunk. */
+		if (at < size && ra && ra != r->cont_return && ra != w->pc + 1)
 			break;
 	}
-	if (i >= EMPTY_CHUNKS || at < 2)
+	if (i >= EMPTY_CHUNKS || !in_code(r, ra) || read_word(sp - 16, &link))
 		return STOP_RUNTIME_UNREADABLE;
 	st->chunk = next;
-	sp = st->chunk + r->chunk_stack + 8 * (__u64)at;
-	if (read_word(sp - 8, &ra) || read_word(sp - 16, &link))
-		return STOP_RUNTIME_UNREADABLE;
-	ra = arch_strip_pac(w, ra);
-	if (!in_code(r, ra))
-		return STOP_RUNTIME_UNREADABLE;
 	w->regs[ARCH_FP] = link_to(w, sp - 16, link, ra);
 	w->valid |= 1u << ARCH_FP;
 	return walk_to_caller(w, sp, ra);

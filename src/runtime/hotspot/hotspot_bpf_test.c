@@ -629,10 +629,11 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	t.record.chunk_size = 12;
 	t.record.chunk_sp = 24;
 	/* The continuation's last chunk is empty; its parent is not. */
-	put_4(META + 0x700 + 32, (CHUNK - 0x100) >> 3);
-	put_4(CHUNK - 0x100 + 12, 20);
-	put_4(CHUNK - 0x100 + 24, 20);
-	put_4(CHUNK - 0x100 + 40, CHUNK >> 3);
+	put_4(META + 0x700 + 32, (CHUNK - 0x400) >> 3);
+	put_4(CHUNK - 0x400 + 12, 20);
+	put_4(CHUNK - 0x400 + 24, 18); /* two arguments are left of what was there */
+	put_8(CHUNK - 0x400 + 64 + 8 * 17, t.record.cont_return);
+	put_4(CHUNK - 0x400 + 40, CHUNK >> 3);
 	put_4(CHUNK + 12, 40);
 	put_4(CHUNK + 24, 10);
 #define CHUNK_WORD(i) (CHUNK + 64 + 8 * (__u64)(i))
