@@ -116,5 +116,5 @@ struct sample_raw {
 };
 _Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32, "wire size");
 
-/* 900 frames of an old Python, with two C functions each, are 2,700 frames and 3,600 words. */
-enum { SAMPLE_FRAMES_DEFAULT = 4096, SAMPLE_FRAMES_MAX = 4096, SAMPLE_WORDS_MAX = 8192 };
+/* 900 frames of an old Python, with four C functions each, are 4,500 frames and 5,400 words. */
+enum { SAMPLE_FRAMES_DEFAULT = 8192, SAMPLE_FRAMES_MAX = 8192, SAMPLE_WORDS_MAX = 8192 };

@@ -198,6 +198,7 @@ static bool update(struct runtime_instance *i, uint64_t now_ns)
 			memcpy(i->record, record, sizeof(record));
 		return r > 0;
 	}
+	i->target.nr_tries = i->nr_tries;
 	r = ops->attach(i->dso, &i->target, record, &i->proc);
 	if (!r) {
 		i->proc->ops = ops;

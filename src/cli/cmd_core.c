@@ -44,7 +44,7 @@ static const struct option_spec core_specs[] = {
 	{ 0, "tiers", NULL, NULL,
 	  "tell the versions of a compiled function (Java) apart by the tier that made them",
 	  OPTION_FLAG, AT(runtimes.runtime.tiers) },
-	{ 0, "max-frames", "N", "4096", "frames of a stack; longer ones are cut", OPTION_NUMBER,
+	{ 0, "max-frames", "N", "8192", "frames of a stack; longer ones are cut", OPTION_NUMBER,
 	  AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },

@@ -43,7 +43,7 @@ struct record_options {
 
 #define AT(member) .offset = offsetof(struct record_options, member)
 
-_Static_assert(SAMPLE_FRAMES_MAX == 4096, "--max-frames' help says so");
+_Static_assert(SAMPLE_FRAMES_MAX == 8192, "--max-frames' help says so");
 
 static const struct option_spec record_specs[] = {
 	{ 'p', "pid", "PID[,PID...]", NULL,
@@ -70,8 +70,8 @@ static const struct option_spec record_specs[] = {
 	  OPTION_NUMBER, AT(top), .min = 1, .max = 100000 },
 	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
 	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
-	{ 0, "max-frames", "N", "4096",
-	  "user frames of a stack, at most 4096; longer ones are truncated", OPTION_NUMBER,
+	{ 0, "max-frames", "N", "8192",
+	  "user frames of a stack, at most 8192; longer ones are truncated", OPTION_NUMBER,
 	  AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
 	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },

@@ -33,7 +33,7 @@ struct stack_options {
 
 #define AT(member) .offset = offsetof(struct stack_options, member)
 
-_Static_assert(SAMPLE_FRAMES_MAX == 4096, "--max-frames' help says so");
+_Static_assert(SAMPLE_FRAMES_MAX == 8192, "--max-frames' help says so");
 
 static const struct option_spec stack_specs[] = {
 	{ 0, "json", NULL, NULL, "print JSON", OPTION_FLAG, AT(json) },
@@ -47,7 +47,7 @@ static const struct option_spec stack_specs[] = {
 	{ 0, "tiers", NULL, NULL,
 	  "tell the versions of a compiled function (Java) apart by the tier that made them",
 	  OPTION_FLAG, AT(runtimes.runtime.tiers) },
-	{ 0, "max-frames", "N", "4096", "user frames of a stack, at most 4096; longer ones are cut",
+	{ 0, "max-frames", "N", "8192", "user frames of a stack, at most 8192; longer ones are cut",
 	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },

@@ -45,6 +45,8 @@ struct runtime_options {
 	bool async; /* continue stacks of tasks with those that wait for them (--async) */
 };
 
+enum { RUNTIME_TRIES_READY = 9 }; /* tries, in 2.5 s, until whatever begins has begun */
+
 struct runtime_ops;
 
 /* What one ELF file tells. Embedded in the runtime's own struct; made by probe(). */
@@ -67,6 +69,9 @@ struct runtime_target {
 	uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
 	struct runtime_memory memory;
 	uint64_t bias; /* address in memory - address in the dso's file */
+	/* How often attach() was asked before. What makes no sense may only not be ready yet: below
+	 * RUNTIME_TRIES_READY that is -EAGAIN. */
+	uint32_t nr_tries;
 	struct runtime_options options;
 };
 

@@ -350,7 +350,7 @@ def stack_overflow(maker):
     exe = maker.build()
     core = maker.crash(exe, "overflow")
     report, problems = against_gdb(maker, core, exe, complete=False)
-    expect(problems, "%d frames" % len(report.first()), names(report.first()) == ["recurse"] * 4096)
+    expect(problems, "%d frames" % len(report.first()), names(report.first()) == ["recurse"] * 8192)
     expect(problems, "%s" % report.stops, list(report.stops.values()) == ["max_frames"])
     expect(problems, "%s" % report.problems, "overflowed" in list(report.problems.values())[0])
     expect(problems, report.json["signal"]["description"], "its stack overflowed" in report.json["signal"]["description"])

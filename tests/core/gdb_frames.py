@@ -7,7 +7,7 @@ import gdb
 
 KINDS = {gdb.NORMAL_FRAME: "normal", gdb.INLINE_FRAME: "inline", gdb.SIGTRAMP_FRAME: "signal",
          gdb.TAILCALL_FRAME: "tail"}
-MOST = int(os.environ.get("FRAMES_MOST", "4096"))
+MOST = int(os.environ.get("FRAMES_MOST", "8192"))
 
 
 def frames():

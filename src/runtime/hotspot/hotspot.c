@@ -158,6 +158,9 @@ static int hotspot_attach(const struct runtime_dso *dso, const struct runtime_ta
 		return -ENOMEM;
 	r = hotspot_vm_read(target, &((const struct hotspot_dso *)dso)->symbols, &hp->vm);
 	r = r ?: check(&hp->vm);
+	/* A JVM that is just starting has written some of it. */
+	if (r == -EBADMSG && target->nr_tries < RUNTIME_TRIES_READY)
+		return -EAGAIN;
 	if (r == -ENOTSUP || r == -EBADMSG) {
 		say_why(target, &hp->vm, r);
 		return -ENOTSUP;
