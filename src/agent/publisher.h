@@ -64,7 +64,7 @@ void publisher_hide(struct publisher *p, struct process *proc);
 
 /* The runtimes of a process that is shown, looked for if that has not been done; NULL: none. */
 struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc);
-/* A walk met one that was not ready: it is due. */
+/* A walk met one that was not ready, or not as it was known: it is due soon. */
 void publisher_runtime_missed(struct publisher *p, struct process *proc);
 /* Looks at what is due (runtimes_due_ns), and shows processes anew whose runtimes have come or
  * moved. */

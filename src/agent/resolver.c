@@ -290,6 +290,8 @@ static int add_user(struct resolver *r, const struct resolver_stack *stack)
 
 	if (stack->nr_words && !stack->block)
 		return -EINVAL;
+	if (proc && stack->stop == STOP_RUNTIME_UNREADABLE)
+		publisher_runtime_missed(r->publisher, proc);
 	for (i = 0; i < stack->nr_words && !err; i += 1 + FRAME_EXTRA(stack->words[i])) {
 		if (FRAME_RUNTIME(stack->words[i]) == RUNTIME_NATIVE)
 			err = add_native(r, stack, list, FRAME_DATA(stack->words[i]));

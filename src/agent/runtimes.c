@@ -246,8 +246,7 @@ uint64_t runtimes_missed(struct process_runtimes *list, uint64_t now_ns)
 		struct runtime_instance *in = list->items[i];
 
 		/* Not at once: every new stack may say so. */
-		if (!in->proc && in->again_ns != UINT64_MAX &&
-		    in->again_ns > now_ns + RETRY_FIRST_NS)
+		if (in->again_ns != UINT64_MAX && in->again_ns > now_ns + RETRY_FIRST_NS)
 			in->again_ns = now_ns + RETRY_FIRST_NS;
 	}
 	return runtimes_due(list);

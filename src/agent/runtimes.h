@@ -57,7 +57,7 @@ bool runtimes_update(struct runtimes *r, const struct process *proc, struct proc
 uint64_t runtimes_due(const struct process_runtimes *list);
 /* The process's mappings have changed: those that are attached are due. */
 void runtimes_want_refresh(struct process_runtimes *list);
-/* A walk met one that was not ready: it is due soon. When. */
+/* A walk met one that was not ready, or not as it was known: they are due soon. When. */
 uint64_t runtimes_missed(struct process_runtimes *list, uint64_t now_ns);
 void process_runtimes_free(struct process_runtimes *list);
 
