@@ -160,7 +160,8 @@ class Node:
     def add(self, chain):
         node = self
         for name, _file, line in chain:
-            node = node.children.setdefault((plain(name), line), Node())
+            # JDK 8 tells 1000000 + the bytecode's index where there is no line.
+            node = node.children.setdefault((plain(name), line if line < 1000000 else 0), Node())
 
     def find(self, frame):
         """Children of this name: those where the line is right, and all."""
