@@ -26,6 +26,8 @@ SLOW_HZ = 99
 SLOW_SECONDS = 3
 SLOW_ROUNDS = 5
 SLOW_TARGET = 1.0  # per cent
+LEAST_CPU = 0.5  # of a span that the load must not wait for a CPU, or the round does not count: its waiting is known too
+# late, when it has one again
 PY_SPY = "py-spy"
 ASYNC_PROFILER = "tools.profiler:async-profiler:3.0"
 COPY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
@@ -155,12 +157,13 @@ class Running:
         return time.monotonic() - waited_for_cpu(tid), self.done()
 
     def rate(self, seconds):
-        """Leaves a second."""
+        """Leaves a second; None if others had the CPU for most of it."""
         tid = max(threads(self.pid), key=lambda tid: schedstat(tid)[0])
         begin = self.look(tid)
         time.sleep(seconds)
         now = self.look(tid)
-        return (now[1] - begin[1]) / (now[0] - begin[0])
+        span = now[0] - begin[0]
+        return (now[1] - begin[1]) / span if LEAST_CPU * seconds < span <= 1.1 * seconds else None
 
     def stop(self):
         self.process.kill()
@@ -330,7 +333,7 @@ def tools_for(setup, load, table):
 
 
 def loss(setup, running, begin):
-    """Per cent, between two bare spans: the machine's own speed drifts."""
+    """Per cent, between two bare spans: the machine's own speed drifts. None: others disturbed it."""
     bare = running.rate(SLOW_SECONDS / 2)
     end = begin(setup, running)
     try:
@@ -338,8 +341,10 @@ def loss(setup, running, begin):
         speed = running.rate(SLOW_SECONDS)
     finally:
         note = end()
-    bare = (bare + running.rate(SLOW_SECONDS / 2)) / 2
-    return 100 * (1 - speed / bare), note
+    behind = running.rate(SLOW_SECONDS / 2)
+    if None in (bare, speed, behind):
+        return None, note
+    return 100 * (1 - 2 * speed / (bare + behind)), note
 
 
 def slow_down_of(setup, table, load):
@@ -352,13 +357,19 @@ def slow_down_of(setup, table, load):
         for number in range(SLOW_ROUNDS):
             table.progress("slow-down of %s: round %d" % (load.name, number + 1))
             for name, begin in tools.items():
-                percent, notes[name] = loss(setup, running, begin)
-                losses[name].append(percent)
+                with alone([running.pid]):
+                    percent, notes[name] = loss(setup, running, begin)
+                if percent is not None:
+                    losses[name].append(percent)
     finally:
         running.stop()
     for name, values in losses.items():
-        median = statistics.median(values)
         ours = name == "sonde"
+        if not values:
+            table.add("slow-down of %s, %d Hz, by %s" % (load.name, SLOW_HZ, name), "not measured", "", None,
+                      "others used the CPUs")
+            continue
+        median = statistics.median(values)
         table.add("slow-down of %s, %d Hz, by %s" % (load.name, SLOW_HZ, name), "median %.2f %%" % median,
                   "below %.0f %%" % SLOW_TARGET if ours else "", median < SLOW_TARGET if ours else None,
                   "rounds: %s. %s" % (" ".join("%.2f" % x for x in values), notes[name]))
