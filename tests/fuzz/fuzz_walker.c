@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CASES_MAX = 4 }; /* of an input */
+enum { CASES_MAX = 2 }; /* of an input */
 
 static void walk(struct replay_case *c)
 {
