@@ -494,7 +494,7 @@ static __always_inline int read_oop(const struct hotspot_record *r, __u64 at, __
 }
 
 /* The next chunk of frames: the continuation's last, then each one's parent. 0: the walk is at its
- * topmost frame now. */
+ * topmost frame now. STOP_COMPLETE: there is none. */
 __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 {
 	struct walk *w = current_walk();
@@ -516,7 +516,9 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 	for (i = 0; i < EMPTY_CHUNKS; i++) {
 		if ((i || st->chunk) && read_oop(r, next + r->chunk_parent, &next))
 			return STOP_RUNTIME_UNREADABLE;
-		if (!next || read_memory(next + r->chunk_size, &size, sizeof(size)) ||
+		if (!next)
+			return STOP_COMPLETE;
+		if (read_memory(next + r->chunk_size, &size, sizeof(size)) ||
 		    read_memory(next + r->chunk_sp, &at, sizeof(at)) || at > size ||
 		    size > 1u << 24)
 			return STOP_RUNTIME_UNREADABLE;
@@ -558,6 +560,13 @@ __noinline int WALK_NAME(hotspot_end_of_chunks)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	stop = find_entry(w, &entry);
+	if (stop)
+		return stop;
+	/* Unless its chunk has another behind it. */
+	stop = WALK_NAME(hotspot_chunk)(entry);
+	if (stop == STOP_NONE || stop == STOP_MAX_FRAMES)
+		return stop;
+	stop = stop == STOP_COMPLETE ? STOP_NONE : push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_FROZEN);
 	return stop ? stop : leave_chunks(w, entry);
 }
 
@@ -631,11 +640,8 @@ STEP(hotspot)
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	s->look = LOOK_FRAME;
-	if (st->chunk && w->pc + 1 == r->cont_return) {
-		stop = WALK_NAME(hotspot_end_of_chunks)();
-		if (stop)
-			return stop;
-	}
+	if (st->chunk && w->pc + 1 == r->cont_return)
+		return WALK_NAME(hotspot_end_of_chunks)();
 	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start) {
 		s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();
 		stop = s->look == LOOK_JUMP ? WALK_NAME(hotspot_find)() : STOP_NONE;
