@@ -4,19 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-/*
- * How far above its copy a stack may go on. Not further than it can: libraries, and what their
- * runtimes' steps read, are often mapped right above a thread's stack.
- */
-enum {
-	STACK_MORE = 8 << 20,
-	/* A copy of less than any copier's limit ended where the stack does, or at an untouched
-	 * page.
-	 */
-	STACK_FULL = RAW_STACK_MAX - 4096,
-	STACK_MORE_OF_WHOLE = 64 << 10,
-};
-
 int host_walk(struct publisher *p, const struct walk_memory *memory, const struct walk_input *input,
 	      struct walk *state)
 {
@@ -38,11 +25,29 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 	return stop;
 }
 
+/* Further up than that is no stack's address. */
+enum { STACK_SIZE_MAX = 64 << 20 };
+
+/*
+ * Is `addr` of the stack, above its copy? Libraries, and what their runtimes' steps read, are often
+ * mapped right above a thread's stack: where it matters the process's mappings tell.
+ */
+static bool is_above_copy(struct copied_memory *m, uint64_t addr)
+{
+	if (addr - m->stack_start >= STACK_SIZE_MAX)
+		return false;
+	if (!m->has_runtimes)
+		return true;
+	if (!m->stack_end)
+		m->stack_end = process_mapping_end(m->pid, m->stack_start);
+	/* It is gone: so is the rest. */
+	return !m->stack_end || addr < m->stack_end;
+}
+
 int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
 {
 	struct copied_memory *m = ctx;
 	uint64_t in_stack = addr - m->stack_start, in_code = addr - m->code_start;
-	uint64_t more = m->stack_size < STACK_FULL ? STACK_MORE_OF_WHOLE : STACK_MORE;
 
 	if (in_stack < m->stack_size && size <= m->stack_size - in_stack) {
 		memcpy(to, m->stack + in_stack, size);
@@ -54,7 +59,7 @@ int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
 		memcpy(to, m->code + in_code, size);
 		return 0;
 	}
-	if (in_stack < m->stack_size + more)
+	if (is_above_copy(m, addr))
 		m->past_copy = true;
 	else if (m->has_runtimes)
 		return process_read_memory(m->pid, addr, to, size);

@@ -24,7 +24,8 @@ struct copied_memory {
 	uint32_t code_size;
 	const uint8_t *code; /* NULL: it is read from `pid` */
 	int32_t pid;
-	bool has_runtimes; /* what else `pid` has may be read */
+	bool has_runtimes;  /* what else `pid` has may be read */
+	uint64_t stack_end; /* of the stack's mapping, looked for when it matters; 0: not yet */
 	/* Result: a read went on above the copy; it ends for lack of room, or at an untouched page.
 	 */
 	bool past_copy;

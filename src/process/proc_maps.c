@@ -67,6 +67,27 @@ int proc_maps_read(int32_t pid, int (*each)(void *ctx, const struct maps_entry *
 	return stream(fd, window, each, ctx);
 }
 
+struct end_of {
+	uint64_t addr, end;
+};
+
+static int find_end(void *ctx, const struct maps_entry *entry)
+{
+	struct end_of *e = ctx;
+
+	if (e->addr < entry->start || e->addr >= entry->end)
+		return 0;
+	e->end = entry->end;
+	return 1;
+}
+
+uint64_t process_mapping_end(int32_t pid, uint64_t addr)
+{
+	struct end_of e = { .addr = addr };
+
+	return proc_maps_read(pid, find_end, &e) < 0 ? 0 : e.end;
+}
+
 int32_t proc_living_thread(int32_t pid)
 {
 	_cleanup_(closedir_p) DIR *dir = NULL;
