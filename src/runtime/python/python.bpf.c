@@ -252,6 +252,17 @@ static __always_inline void take_back(struct walk *w, const __u64 *s)
 }
 
 /*
+ * 3.10: a loop that ends takes its CFrame off the thread's state before its frame object. The
+ * object is not executing (f_state) then, and it is not its caller's.
+ */
+static __always_inline void pass_ended(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME && s[S_OBJECT] &&
+	    !read_scratch(w, FRAME_AT, s[S_OBJECT], r->f_size) && byte_of(w, FRAME_AT, r->f_owner))
+		s[S_OBJECT] = word_of(w, FRAME_AT, r->f_previous);
+}
+
+/*
  * What comes next belongs to no frame of this loop. A thread that runs several interpreters has a
  * state in each: try another. If there is none, the innermost loop is about to begin or to end,
  * which is nothing to be said.
@@ -259,10 +270,12 @@ static __always_inline void take_back(struct walk *w, const __u64 *s)
 __noinline int WALK_NAME(python_other)(void)
 {
 	struct walk *w = current_walk();
+	const struct python_record *r;
 	__u64 *s;
 
 	if (!w)
 		return STOP_INTERNAL;
+	r = python_record_of(w);
 	s = runtime_state(w, RUNTIME_PYTHON);
 	take_back(w, s);
 	s[S_STAGE] &= ~(__u64)STAGE_LOOP;
@@ -273,6 +286,8 @@ __noinline int WALK_NAME(python_other)(void)
 	}
 	if (s[S_STAGE] & STAGE_LATER)
 		return leave_note(w, s, s[S_FIRST], FRAME_NOTE_MISMATCH);
+	if (r)
+		pass_ended(w, r, s);
 	return leave(w, s, s[S_FIRST]);
 }
 

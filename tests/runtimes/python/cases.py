@@ -365,12 +365,12 @@ def no_gil():
 
     def hashes():
         digest = hashlib.sha256()
-        tell(sys._getframe(), "py-nogil-hash", lines=[sys._getframe().f_lineno + 2] * 2)
+        tell(sys._getframe(), "py-nogil-hash", lines=[sys._getframe().f_lineno + 1, sys._getframe().f_lineno + 2])
         while True:
             digest.update(data)
 
     def packs():
-        tell(sys._getframe(), "py-nogil-zlib", lines=[sys._getframe().f_lineno + 2] * 2)
+        tell(sys._getframe(), "py-nogil-zlib", lines=[sys._getframe().f_lineno + 1, sys._getframe().f_lineno + 2])
         while True:
             zlib.compress(data, 1)
 
