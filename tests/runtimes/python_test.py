@@ -179,7 +179,8 @@ def tally_truths(recording, programs, minor, least=10):
             for stack in recording.stacks or []:
                 if stack.comm == truth["comm"]:
                     t.take(stack, functools.partial(judge, truth, minor))
-            problems += t.problems(1 if "nogil" in t.name else least)
+            # Threads share the GIL, and large libraries take their time.
+            problems += t.problems(1 if "nogil" in t.name or "thr" in t.name else least)
             notes.append(t.summary())
     return problems, ", ".join(notes)
 
