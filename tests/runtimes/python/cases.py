@@ -79,11 +79,7 @@ def third(a, b, c):
     leaf(adjacent=sys.argv[1] == "plain")
 
 
-# Each call of 3.7 and 3.8 has four C functions, and a stack has at most 4,096 frames.
-DEPTH = 780 if (3, 7) <= sys.version_info < (3, 9) else 900
-
-
-def recursion(n=DEPTH):
+def recursion(n=900):
     if n:
         recursion(n - 1)
     leaf()
