@@ -341,7 +341,7 @@ static int read_core(void *ctx, uint64_t addr, void *to, size_t size)
 
 static int walk_from(struct core_stacks *s, const struct walk_input *input, struct walk *walk)
 {
-	const struct walk_memory memory = { read_memory, &s->files };
+	const struct walk_memory memory = { .read = read_memory, .ctx = &s->files };
 
 	return host_walk(&s->publisher, &memory, input, walk);
 }

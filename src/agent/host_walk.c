@@ -28,6 +28,19 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 /* Further up than that is no stack's address. */
 enum { STACK_SIZE_MAX = 64 << 20 };
 
+int copied_memory_read_stack(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	struct copied_memory *m = ctx;
+	uint64_t at = addr - m->stack_start;
+
+	if (at < m->stack_size && size <= m->stack_size - at) {
+		memcpy(to, m->stack + at, size);
+		return 0;
+	}
+	m->past_copy |= at < STACK_SIZE_MAX;
+	return -EFAULT;
+}
+
 /*
  * Is `addr` of the stack, above its copy? Libraries, and what their runtimes' steps read, are often
  * mapped right above a thread's stack: where it matters the process's mappings tell.
@@ -36,8 +49,6 @@ static bool is_above_copy(struct copied_memory *m, uint64_t addr)
 {
 	if (addr - m->stack_start >= STACK_SIZE_MAX)
 		return false;
-	if (!m->has_runtimes)
-		return true;
 	if (!m->stack_end)
 		m->stack_end = process_mapping_end(m->pid, m->stack_start);
 	/* It is gone: so is the rest. */
@@ -49,21 +60,15 @@ int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
 	struct copied_memory *m = ctx;
 	uint64_t in_stack = addr - m->stack_start, in_code = addr - m->code_start;
 
-	if (in_stack < m->stack_size && size <= m->stack_size - in_stack) {
-		memcpy(to, m->stack + in_stack, size);
-		return 0;
-	}
 	if (in_code < m->code_size && size <= m->code_size - in_code) {
 		if (!m->code)
 			return process_read_memory(m->pid, addr, to, size);
 		memcpy(to, m->code + in_code, size);
 		return 0;
 	}
-	if (is_above_copy(m, addr))
-		m->past_copy = true;
-	else if (m->has_runtimes)
-		return process_read_memory(m->pid, addr, to, size);
-	return -EFAULT;
+	if (!m->has_runtimes || in_stack < m->stack_size || is_above_copy(m, addr))
+		return copied_memory_read_stack(ctx, addr, to, size);
+	return process_read_memory(m->pid, addr, to, size);
 }
 
 int copied_memory_stop(const struct copied_memory *copied, int stop)

@@ -31,7 +31,8 @@ struct copied_memory {
 	bool past_copy;
 };
 
-/* A walk_memory's `read`; `ctx` is the copied_memory. */
+/* A walk_memory's `read`, and `read_stack`: the copy alone; `ctx` is the copied_memory. */
 int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size);
+int copied_memory_read_stack(void *ctx, __u64 addr, void *to, __u32 size);
 /* How a walk over it ended: STOP_STACK_COPY_END if it was for lack of stack. */
 int copied_memory_stop(const struct copied_memory *copied, int stop);

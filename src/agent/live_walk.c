@@ -97,7 +97,14 @@ void live_walker_fini(struct live_walker *w)
 
 void live_walker_new_round(struct live_walker *w)
 {
+	const struct view *v;
+
 	w->refreshed = false;
+	/* A runtime may have become ready. */
+	publisher_update_runtimes(&w->publisher);
+	v = w->process->user;
+	if (v)
+		w->block = v->block;
 }
 
 /* Once, loading the tables that the walk meets. */
@@ -141,7 +148,7 @@ static void keep(struct live_walker *w, int32_t tid, const struct walk_input *in
 /* In the memory of a thread that stands still. */
 static enum stop_reason walk_in_memory(struct live_walker *w, int32_t tid, struct walk_input *input)
 {
-	const struct walk_memory memory = { read_live, &tid };
+	const struct walk_memory memory = { .read = read_live, .ctx = &tid };
 	int stop = walk_from(w, input, &memory);
 
 	keep(w, tid, input, stop);
@@ -206,7 +213,9 @@ enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 		.pid = tid,
 		.has_runtimes = w->block && w->block->nr_records,
 	};
-	const struct walk_memory memory = { copied_memory_read, &copied };
+	const struct walk_memory memory = { .read = copied_memory_read,
+					    .ctx = &copied,
+					    .read_stack = copied_memory_read_stack };
 	__u64 regs[UNWIND_REGS_MAX];
 	struct walk_input input = {
 		.pc = caught->pc,

@@ -11,6 +11,12 @@
 /* Stands for files that the table of files has no place for. */
 enum { FILE_BEYOND = UNWIND_FILES_MAX - 1 };
 
+enum {
+	NO_ROOM_PAUSE_NS =
+		200000000,	  /* until it is tried again to show something in a full arena */
+	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
+};
+
 static void unref(struct publisher *p, struct block *b)
 {
 	if (--b->refs)
@@ -81,7 +87,9 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	}
 	b = (struct block *)(uintptr_t)*found;
 	ref(p, b);
-	*v = (struct view){ .block = b, .mm = entry.mm };
+	*v = (struct view){ .block = b,
+			    .mm = entry.mm,
+			    .look = ((struct view *)parent->user)->runtimes != NULL };
 	/* The same mappings as the parent's view shows, unless that has moved on meanwhile. */
 	if (b == ((struct view *)parent->user)->block &&
 	    ((struct view *)parent->user)->version == parent->version)
@@ -177,22 +185,41 @@ static int add_records(struct publisher *p, const struct process_runtimes *list,
 	return r;
 }
 
+static size_t nr_code_ranges(const struct process_runtimes *list)
+{
+	size_t nr = 0;
+
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		nr += list->items[i]->proc ? list->items[i]->proc->code.nr : 0;
+	return nr;
+}
+
 static int new_block(struct publisher *p, const struct process *proc,
 		     const struct process_runtimes *list, struct block **ret)
 {
-	uint32_t nr = proc->mappings.nr < MAPPINGS_MAX ? (uint32_t)proc->mappings.nr : MAPPINGS_MAX,
-		 i;
-	_cleanup_free_ struct unwind_mapping *shown = calloc(nr ? nr : 1, sizeof(*shown));
+	/* A mapping may be parted where a runtime's code begins or ends. */
+	size_t max = proc->mappings.nr + 2 * nr_code_ranges(list);
+	_cleanup_free_ struct unwind_mapping *shown = NULL;
 	_cleanup_free_ struct block *b = calloc(1, sizeof(*b));
+	uint32_t nr = 0;
 	int r;
 
+	if (max > MAPPINGS_MAX)
+		max = MAPPINGS_MAX;
+	shown = calloc(max ? max : 1, sizeof(*shown));
 	if (!shown || !b)
 		return -ENOMEM;
-	for (i = 0; i < nr; i++) {
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
 		const struct mapping *m = &proc->mappings.items[i];
+		struct unwind_mapping whole = shown_mapping(p, proc, m);
 
-		shown[i] = shown_mapping(p, proc, m);
-		shown[i].runtime = runtimes_of_code(list, m->start, m->end);
+		for (uint64_t at = m->start, end; at < m->end && nr < max; at = end) {
+			end = m->end;
+			whole.runtime = runtimes_of_code(list, at, &end);
+			whole.start = at;
+			whole.end = end;
+			shown[nr++] = whole;
+		}
 	}
 	r = unwind_store_add_mappings(p->store, shown, nr, &b->cell);
 	if (r)
@@ -248,16 +275,15 @@ static void open_files(struct publisher *p, const struct process *proc)
 	}
 }
 
-/* True if walkers must be shown something new. */
-static bool update_runtimes(struct publisher *p, struct process *proc,
+static void update_runtimes(struct publisher *p, struct process *proc,
 			    struct process_runtimes **list)
 {
-	bool changed = runtimes_update(&p->runtimes, proc, list, now_ns());
-	uint64_t due = runtimes_due(*list);
+	uint64_t due;
 
+	runtimes_update(&p->runtimes, proc, list, now_ns());
+	due = runtimes_due(*list);
 	if (due < p->runtimes_due_ns)
 		p->runtimes_due_ns = due;
-	return changed;
 }
 
 /* A block with the process's present mappings and runtimes, for its view. */
@@ -268,13 +294,17 @@ static int show_anew(struct publisher *p, struct process *proc)
 	int r;
 
 	r = new_block(p, proc, v->runtimes, &b);
+	if (r == -ENOSPC)
+		p->no_room_until_ns = now_ns() + NO_ROOM_PAUSE_NS;
 	if (r)
 		return r;
 	if (v->block)
 		unref(p, v->block);
 	v->block = b;
+	v->final &= v->version == proc->version;
 	v->version = proc->version;
-	v->final = false;
+	if (v->runtimes)
+		v->runtimes->unshown = false;
 	return 0;
 }
 
@@ -290,6 +320,10 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 
 		if (!v && !fresh)
 			return -ENOMEM;
+		if (now_ns() < p->no_room_until_ns) {
+			free(fresh);
+			return -ENOSPC;
+		}
 		if (!v)
 			v = proc->user = fresh;
 		open_files(p, proc);
@@ -315,11 +349,17 @@ struct process_runtimes *publisher_runtimes(struct publisher *p, struct process 
 
 	if (!v)
 		return NULL;
-	/* A forked child is shown by its parent's block: all that is missing is who reads it. */
-	if (!v->runtimes && v->block->nr_records) {
+	/* A forked child is shown by its parent's block: who reads it is missing, and what the
+	 * parent did not have when it forked. */
+	if (v->look) {
+		v->look = false;
 		open_files(p, proc);
 		update_runtimes(p, proc, &v->runtimes);
+		if (v->runtimes && v->runtimes->unshown)
+			p->runtimes_due_ns = 0;
 	}
+	if (v->runtimes)
+		v->runtimes->used = true;
 	return v->runtimes;
 }
 
@@ -327,29 +367,53 @@ void publisher_runtime_missed(struct publisher *p, struct process *proc)
 {
 	struct view *v = proc->user;
 
-	uint64_t due = v ? runtimes_missed(v->runtimes, now_ns()) : UINT64_MAX;
+	uint64_t due = v ? runtimes_missed(v->runtimes) : UINT64_MAX;
 
 	if (due < p->runtimes_due_ns)
 		p->runtimes_due_ns = due;
 }
 
-/* Shows processes anew whose runtimes have become ready, or moved. */
+/* Shows the process anew if its runtimes have become ready, or moved. */
+static void update_shown(struct publisher *p, struct process *proc, uint64_t now)
+{
+	struct view *v = proc->user;
+	uint64_t due = runtimes_due(v->runtimes);
+
+	if (due > now && !v->runtimes->unshown) {
+		if (due < p->runtimes_due_ns)
+			p->runtimes_due_ns = due;
+		return;
+	}
+	update_runtimes(p, proc, &v->runtimes);
+	if (!v->runtimes || !v->runtimes->unshown)
+		return;
+	if (!show_anew(p, proc) && !tell_kernel(p, proc))
+		return;
+	log_debug("cannot show the runtimes of process %d", proc->pid);
+	if (p->runtimes_due_ns > now + NO_ROOM_PAUSE_NS)
+		p->runtimes_due_ns = now + NO_ROOM_PAUSE_NS;
+}
+
 void publisher_update_runtimes(struct publisher *p)
 {
+	uint64_t begin = now_ns();
 	struct map_slot *slot;
 	size_t i = 0;
 
-	if (p->runtimes_due_ns == UINT64_MAX || now_ns() < p->runtimes_due_ns)
+	if (begin < p->runtimes_due_ns)
 		return;
 	p->runtimes_due_ns = UINT64_MAX;
 	while ((slot = map_next(&p->processes->by_pid, &i))) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
 		struct view *v = proc->user;
 
-		if (!v || !v->runtimes || !update_runtimes(p, proc, &v->runtimes))
-			continue;
-		if (show_anew(p, proc) || tell_kernel(p, proc))
-			log_debug("cannot show the runtimes of process %d", proc->pid);
+		if (v && v->runtimes)
+			update_shown(p, proc, begin);
+		/* The rings must not overflow meanwhile. */
+		if (now_ns() - begin > UPDATE_MAX_NS) {
+			p->runtimes_due_ns = begin;
+			return;
+		}
 	}
 }
 

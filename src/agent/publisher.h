@@ -30,7 +30,8 @@ struct view {
 	uint32_t version; /* of the process's mappings that the block shows */
 	uint64_t mm;	  /* 0: not in the kernel's table */
 	bool final;	  /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
-	struct process_runtimes *runtimes; /* NULL: none, or not looked for (a forked child's) */
+	struct process_runtimes *runtimes; /* NULL: none, or not looked for */
+	bool look; /* a forked child's that its parent has: not looked for yet */
 };
 
 struct publisher {
@@ -38,8 +39,9 @@ struct publisher {
 	struct unwind_store *store;
 	struct kernel_side *ks; /* NULL: nothing is told to the kernel */
 	struct runtimes runtimes;
-	uint64_t runtimes_due_ns; /* when some process's runtimes want to be looked at again */
-	struct map blocks;	  /* generation -> struct block * */
+	uint64_t runtimes_due_ns;  /* when some process's runtimes want to be looked at again */
+	uint64_t no_room_until_ns; /* the arena is full: nothing more is shown until then */
+	struct map blocks;	   /* generation -> struct block * */
 	VEC(struct block *) retired;
 	uint32_t last_generation;
 	struct loader_wait wait; /* what to do while a table is built; set by the recorder */

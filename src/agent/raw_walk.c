@@ -23,7 +23,9 @@ int raw_walk(struct publisher *p, const struct block *block, const struct sample
 		.pid = pid,
 		.has_runtimes = pid && block->nr_records,
 	};
-	const struct walk_memory memory = { copied_memory_read, &copied };
+	const struct walk_memory memory = { .read = copied_memory_read,
+					    .ctx = &copied,
+					    .read_stack = copied_memory_read_stack };
 	const struct walk_input input = {
 		.machine = HOST_MACHINE,
 		.pc = raw->pc,

@@ -333,7 +333,7 @@ static int read_case(void *ctx, __u64 addr, void *to, __u32 size)
 
 struct replay_result replay_case_walk(struct replay_case *c)
 {
-	const struct walk_memory memory = { read_case, &c->memory };
+	const struct walk_memory memory = { .read = read_case, .ctx = &c->memory };
 	const struct walk_tables tables = {
 		.files = c->files,
 		.nr_files = c->h.nr_buckets + 1,

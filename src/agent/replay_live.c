@@ -120,7 +120,7 @@ struct walk_memory replay_live_tap(struct replay_live *l, const struct walk_memo
 {
 	l->inner = memory;
 	replay_memory_fini(&l->walk);
-	return (struct walk_memory){ read_for_walk, l };
+	return (struct walk_memory){ .read = read_for_walk, .ctx = l };
 }
 
 static bool has_runtime_frames(const struct walk *walk)

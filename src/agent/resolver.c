@@ -232,7 +232,7 @@ static int name_frame(struct resolver *r, struct runtime_instance *in, const uin
 	return profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr, ret);
 }
 
-enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of one process; then it begins anew */
+enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
 /* The same from memory: equal words have equal names. */
 static int runtime_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
@@ -241,8 +241,12 @@ static int runtime_frame(struct resolver *r, struct runtime_instance *in, const 
 	uint64_t hash = XXH3_64bits(words, nr * sizeof(*words)), *found;
 	int err;
 
-	if (in->epoch != r->epoch || in->frames.nr >= NAMED_FRAMES_MAX)
-		map_clear(&in->frames);
+	if (r->nr_named >= NAMED_FRAMES_MAX) {
+		r->nr_named = 0;
+		r->epoch++;
+	}
+	if (in->epoch != r->epoch)
+		map_fini(&in->frames);
 	in->epoch = r->epoch;
 	found = map_get(&in->frames, hash);
 	if (found) {
@@ -250,6 +254,7 @@ static int runtime_frame(struct resolver *r, struct runtime_instance *in, const 
 		return 0;
 	}
 	err = name_frame(r, in, words, nr, ret);
+	r->nr_named++;
 	return err ? err : map_put(&in->frames, hash, *ret);
 }
 

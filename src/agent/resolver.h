@@ -34,6 +34,7 @@ struct resolver {
 	VEC(uint32_t) scratch;
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
 	VEC(struct profile_line) levels;       /* of the runtime's frame that is being named */
+	size_t nr_named;		       /* frames that runtimes named, remembered */
 	uint32_t epoch;			       /* moves when the profile forgets its frames */
 	VEC(struct wanted_file) wanted;
 	uint64_t anonymous_at_ns; /* CLOCK_MONOTONIC: when to look for their names again */

@@ -19,8 +19,12 @@ enum {
 	 * runtime is mapped some milliseconds before it works. */
 	RETRY_FIRST_NS = 5000000,
 	RETRY_LAST_NS = 1000000000,
-	/* Between two looks whether a runtime has moved something. */
+	/* Between two looks whether a runtime has moved something; all processes' come together. */
 	REFRESH_NS = 1000000000,
+	/* The same, when walks could not read what they knew of. */
+	MISSED_PAUSE_NS = 50000000,
+	/* For so long what attach() finds may make no sense: it is being written. */
+	READY_NS = 3000000000u,
 };
 
 void runtimes_init(struct runtimes *r, struct process_table *processes)
@@ -67,10 +71,13 @@ static void look_at(struct runtimes *r, uint32_t index)
 			return;
 	if (r->looked_at.items[index] || file->state != FILE_OPEN)
 		return;
-	r->looked_at.items[index] = 1;
-	if (!file->is_elf || mapped_file_elf(file, &elf))
+	err = file->is_elf ? mapped_file_elf(file, &elf) : -ENOENT;
+	if (!err)
+		err = probe(elf, file->path, &dso);
+	/* No descriptor or memory was to be had: the next process's turn to try. */
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
 		return;
-	err = probe(elf, file->path, &dso);
+	r->looked_at.items[index] = 1;
 	if (!err) {
 		r->dsos.items[index] = dso;
 		log_debug("%s: %s", file->path, dso->ops->name);
@@ -151,6 +158,35 @@ static struct runtime_instance *new_instance(const struct runtimes *r, const str
 	return i;
 }
 
+static uint64_t bias_of(const struct runtimes *r, const struct mapping *m)
+{
+	return mapping_bias(r->processes->files.items[m->file], m);
+}
+
+/* Drops those whose file is not mapped there any more; true if there were some. */
+static bool drop_gone(const struct runtimes *r, const struct process *proc,
+		      struct process_runtimes *list)
+{
+	bool dropped = false;
+
+	for (uint32_t i = 0; list && i < list->nr;) {
+		const struct runtime_instance *in = list->items[i];
+		bool found = false;
+
+		for (size_t k = 0; k < proc->mappings.nr && !found; k++)
+			found = proc->mappings.items[k].file == in->file &&
+				bias_of(r, &proc->mappings.items[k]) == in->target.bias;
+		if (found) {
+			i++;
+			continue;
+		}
+		free_instance(list->items[i]);
+		list->items[i] = list->items[--list->nr];
+		dropped = true;
+	}
+	return dropped;
+}
+
 static void find_new(struct runtimes *r, const struct process *proc, struct process_runtimes **list)
 {
 	for (size_t k = 0; k < proc->mappings.nr; k++) {
@@ -167,11 +203,11 @@ static void find_new(struct runtimes *r, const struct process *proc, struct proc
 		if (!l)
 			return;
 		for (uint32_t i = 0; i < l->nr; i++)
-			known |= l->items[i]->file == m->file;
+			known |= l->items[i]->file == m->file &&
+				 l->items[i]->target.bias == bias_of(r, m);
 		if (known || l->nr == RUNTIMES_OF_PROCESS_MAX)
 			continue;
-		l->items[l->nr] = new_instance(r, proc, m,
-					       mapping_bias(r->processes->files.items[m->file], m));
+		l->items[l->nr] = new_instance(r, proc, m, bias_of(r, m));
 		l->nr += l->items[l->nr] != NULL;
 	}
 }
@@ -183,21 +219,54 @@ static uint64_t pause_after(uint32_t nr_tries)
 	return pause < RETRY_LAST_NS ? pause : RETRY_LAST_NS;
 }
 
-/* Attaches, or looks for what has changed; true if walkers must be shown it. */
-static bool update(struct runtime_instance *i, uint64_t now_ns)
+/* When those that are attached are looked at again. */
+static uint64_t next_refresh(const struct runtime_instance *i, uint64_t now_ns)
+{
+	return i->dso->ops->refresh ? (now_ns / REFRESH_NS + 2) * REFRESH_NS : UINT64_MAX;
+}
+
+/* Has what an attached one wrote down changed? */
+static bool refresh(struct runtime_instance *i, uint64_t now_ns)
+{
+	const struct runtime_ops *ops = i->dso->ops;
+	uint64_t record[RUNTIME_RECORD_MAX / 8];
+	int r;
+
+	i->again_ns = next_refresh(i, now_ns);
+	if (!ops->refresh)
+		return false;
+	memcpy(record, i->record, sizeof(record));
+	r = ops->refresh(i->proc, record);
+	if (r > 0)
+		memcpy(i->record, record, sizeof(record));
+	else if (r < 0)
+		log_debug("process %d: %s: not read again: %s", i->pid, ops->name, strerror(-r));
+	return r > 0;
+}
+
+/* Makes no sense, and will not: at once in a core, else when it had the time to begin. */
+static bool gives_up(const struct runtimes *r, struct runtime_instance *i, int error,
+		     uint64_t now_ns)
+{
+	if (error != -EBADMSG)
+		i->nonsense_ns = 0;
+	else if (!i->nonsense_ns)
+		i->nonsense_ns = now_ns;
+	if (error == -ENOTSUP)
+		return true;
+	if (error != -EBADMSG || (!r->memory.read && now_ns - i->nonsense_ns < READY_NS))
+		return false;
+	log_warn("process %d: what it has of %s makes no sense: only its native frames are shown",
+		 i->pid, i->dso->ops->label);
+	return true;
+}
+
+static bool attach(const struct runtimes *runtimes_, struct runtime_instance *i, uint64_t now_ns)
 {
 	const struct runtime_ops *ops = i->dso->ops;
 	uint64_t record[RUNTIME_RECORD_MAX / 8] = { 0 };
 	int r;
 
-	if (i->proc) {
-		i->again_ns = ops->refresh ? now_ns + REFRESH_NS : UINT64_MAX;
-		memcpy(record, i->record, sizeof(record));
-		r = ops->refresh ? ops->refresh(i->proc, record) : 0;
-		if (r > 0)
-			memcpy(i->record, record, sizeof(record));
-		return r > 0;
-	}
 	i->target.nr_tries = i->nr_tries;
 	r = ops->attach(i->dso, &i->target, record, &i->proc);
 	if (!r) {
@@ -205,32 +274,42 @@ static bool update(struct runtime_instance *i, uint64_t now_ns)
 		i->proc->dso = i->dso;
 		i->proc->target = &i->target;
 		memcpy(i->record, record, sizeof(record));
-		i->again_ns = ops->refresh ? now_ns + REFRESH_NS : UINT64_MAX;
+		i->again_ns = next_refresh(i, now_ns);
 		log_debug("process %d: attached to %s", i->pid, ops->name);
 		return true;
 	}
 	i->proc = NULL;
-	i->again_ns =
-		r == -ENOTSUP || r == -ESRCH ? UINT64_MAX : now_ns + pause_after(i->nr_tries++);
 	log_debug("process %d: %s: %s", i->pid, ops->name, strerror(-r));
+	i->again_ns = gives_up(runtimes_, i, r, now_ns) ? UINT64_MAX
+							: now_ns + pause_after(i->nr_tries++);
 	return false;
 }
 
-bool runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+void runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
 		     uint64_t now_ns)
 {
-	bool changed = false;
+	bool changed = drop_gone(r, proc, *list);
 
 	find_new(r, proc, list);
 	for (uint32_t i = 0; *list && i < (*list)->nr; i++) {
 		struct runtime_instance *in = (*list)->items[i];
 
+		if (in->again_ns > now_ns)
+			continue;
+		in->done_ns = now_ns;
 		if (proc->exited && !r->memory.read)
 			in->again_ns = UINT64_MAX;
-		else if (in->again_ns <= now_ns)
-			changed |= update(in, now_ns);
+		else if (!in->proc)
+			changed |= attach(r, in, now_ns);
+		else if ((*list)->used)
+			changed |= refresh(in, now_ns);
+		else
+			in->again_ns = next_refresh(in, now_ns);
 	}
-	return changed;
+	if (*list) {
+		(*list)->used = false;
+		(*list)->unshown |= changed;
+	}
 }
 
 void runtimes_want_refresh(struct process_runtimes *list)
@@ -238,17 +317,22 @@ void runtimes_want_refresh(struct process_runtimes *list)
 	for (uint32_t i = 0; list && i < list->nr; i++)
 		if (list->items[i]->again_ns != UINT64_MAX)
 			list->items[i]->again_ns = 0;
+	if (list)
+		list->used = true;
 }
 
-uint64_t runtimes_missed(struct process_runtimes *list, uint64_t now_ns)
+uint64_t runtimes_missed(struct process_runtimes *list)
 {
 	for (uint32_t i = 0; list && i < list->nr; i++) {
 		struct runtime_instance *in = list->items[i];
-
 		/* Not at once: every new stack may say so. */
-		if (in->again_ns != UINT64_MAX && in->again_ns > now_ns + RETRY_FIRST_NS)
-			in->again_ns = now_ns + RETRY_FIRST_NS;
+		uint64_t soon = in->done_ns + (in->proc ? MISSED_PAUSE_NS : RETRY_FIRST_NS);
+
+		if (in->again_ns != UINT64_MAX && in->again_ns > soon)
+			in->again_ns = soon;
 	}
+	if (list)
+		list->used = true;
 	return runtimes_due(list);
 }
 
@@ -262,21 +346,31 @@ uint64_t runtimes_due(const struct process_runtimes *list)
 	return due;
 }
 
-uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t start, uint64_t end)
+uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t at, uint64_t *end)
 {
+	uint32_t id = 0;
+
 	for (uint32_t i = 0; list && i < list->nr; i++) {
 		const struct runtime_proc *p = list->items[i]->proc;
 
-		for (size_t k = 0; p && k < p->code.nr; k++)
-			if (start >= p->code.items[k].start && end <= p->code.items[k].end)
-				return p->ops->id;
+		for (size_t k = 0; p && k < p->code.nr; k++) {
+			const struct runtime_range *c = &p->code.items[k];
+
+			if (at >= c->start && at < c->end) {
+				id = p->ops->id;
+				*end = c->end < *end ? c->end : *end;
+			} else if (c->start > at && c->start < *end) {
+				*end = c->start;
+			}
+		}
 	}
-	return 0;
+	return id;
 }
 
 struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id)
 {
-	for (uint32_t i = 0; list && i < list->nr; i++)
+	/* The last one's record is what a walk finds first. */
+	for (uint32_t i = list ? list->nr : 0; i-- > 0;)
 		if (list->items[i]->proc && list->items[i]->dso->ops->id == id)
 			return list->items[i];
 	return NULL;

@@ -19,7 +19,9 @@ struct runtime_instance {
 	int32_t pid;
 	uint32_t file; /* the mapped file that is this runtime */
 	const struct runtime_dso *dso;
-	uint64_t again_ns; /* when to ask again; UINT64_MAX: never */
+	uint64_t again_ns;    /* when to ask again; UINT64_MAX: never */
+	uint64_t done_ns;     /* when that was done last */
+	uint64_t nonsense_ns; /* since when what it has makes no sense; 0: it does */
 	uint32_t nr_tries;
 	struct map frames; /* hash of a frame's words -> the profile's frame; of `epoch` */
 	uint32_t epoch;
@@ -30,6 +32,8 @@ struct runtime_instance {
 struct process_runtimes {
 	struct runtime_instance *items[RUNTIMES_OF_PROCESS_MAX];
 	uint32_t nr;
+	bool used;    /* by a stack, since they were looked at */
+	bool unshown; /* walkers must be shown something that came: a record, or code */
 };
 
 struct runtimes {
@@ -48,21 +52,21 @@ void runtimes_fini(struct runtimes *r);
 /* The runtime that a mapped file is, or NULL. */
 const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file);
 /*
- * Looks for runtimes in what the process maps, and attaches to those that are due. True if
- * something came that walkers must be shown: a record, or code. Files must have been opened.
+ * Looks for runtimes in what the process maps, attaches to those that are due, and looks at those
+ * that are attached: (*list)->unshown. Files must have been opened.
  */
-bool runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+void runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
 		     uint64_t now_ns);
 /* When runtimes_update() has something to do without new mappings; UINT64_MAX: never. */
 uint64_t runtimes_due(const struct process_runtimes *list);
 /* The process's mappings have changed: those that are attached are due. */
 void runtimes_want_refresh(struct process_runtimes *list);
 /* A walk met one that was not ready, or not as it was known: they are due soon. When. */
-uint64_t runtimes_missed(struct process_runtimes *list, uint64_t now_ns);
+uint64_t runtimes_missed(struct process_runtimes *list);
 void process_runtimes_free(struct process_runtimes *list);
 
-/* Whose code lies at `addr` (enum runtime_id), or 0. */
-uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t start, uint64_t end);
+/* Whose code lies at `at` (enum runtime_id), or 0; `end` is lowered to where that changes. */
+uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t at, uint64_t *end);
 /* The process's runtime of that id, attached, or NULL. */
 struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id);
 /* Marks the functions of a file that run script frames. */

@@ -140,10 +140,10 @@ __noinline int WALK_NAME(load_record)(__u32 id)
 			return STOP_INTERNAL;
 		r = (const struct runtime_record *)&s->cells[at];
 		if (r->runtime == id) {
+			if (bpf_probe_read_kernel(w->record, sizeof(w->record), r + 1))
+				return STOP_INTERNAL;
 			w->record_size = r->size;
-			return bpf_probe_read_kernel(w->record, sizeof(w->record), r + 1)
-				       ? STOP_INTERNAL
-				       : STOP_NONE;
+			return STOP_NONE;
 		}
 		cell = r->next;
 	}

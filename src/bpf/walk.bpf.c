@@ -6,7 +6,8 @@
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
 
-enum { WALK_BATCHES = SAMPLE_WORDS_MAX / WALK_BATCH };
+/* A frame of code that a runtime made takes two steps. */
+enum { WALK_BATCHES = 2 * SAMPLE_WORDS_MAX / WALK_BATCH };
 
 __noinline int WALK_NAME(walk_batch)(void);
 

@@ -121,8 +121,9 @@ struct runtime_ops {
 	/*
 	 * Reads what is needed of a process that maps the dso, checks that it makes sense, and
 	 * fills `record` (record_size bytes, zeroed) for the step. 0, and *ret is the caller's
-	 * (detach()). -EAGAIN: it has not begun yet, ask again later. -ENOTSUP: never (log_warn()
-	 * says why). Other errors: it cannot be read now.
+	 * (detach()). -EAGAIN: it has not begun yet, ask again later. -EBADMSG: what is there makes
+	 * no sense, perhaps it is being written; if that stays so for some seconds it is said and
+	 * given up. -ENOTSUP: never (log_warn() says why). Other errors: it cannot be read now.
 	 */
 	int (*attach)(const struct runtime_dso *dso, const struct runtime_target *target,
 		      void *record, struct runtime_proc **ret);

@@ -205,7 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct arena_segment *const segments[] = { &f.segments[0], &f.segments[1] };
 	const struct walk_tables tables = { f.files, 2, f.rules, NR_RULES, segments, NR_SEGMENTS };
-	const struct walk_memory memory = { read_image, NULL };
+	const struct walk_memory memory = { .read = read_image, .ctx = NULL };
 	__u64 regs[UNWIND_REGS_MAX];
 	struct walk_input input = {
 		.regs = regs,

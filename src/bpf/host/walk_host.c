@@ -76,7 +76,10 @@ long bpf_probe_read_kernel(void *to, __u32 size, const void *from)
 
 long bpf_probe_read_user(void *to, __u32 size, const void *from)
 {
-	long r = current.memory->read(current.memory->ctx, (__u64)(uintptr_t)from, to, size);
+	const struct walk_memory *memory = current.memory;
+	bool stack = to == current.walk->window && memory->read_stack;
+	long r = (stack ? memory->read_stack : memory->read)(memory->ctx, (__u64)(uintptr_t)from,
+							     to, size);
 
 	if (r)
 		memset(to, 0, size); /* as the kernel does */

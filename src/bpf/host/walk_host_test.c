@@ -93,7 +93,7 @@ static void rule_in_bucket(__u32 n, struct unwind_rule rule)
 
 static int walk(__u16 machine, __u64 pc)
 {
-	const struct walk_memory memory = { read_test, NULL };
+	const struct walk_memory memory = { .read = read_test, .ctx = NULL };
 	const struct walk_tables tables = { t.files, 3, t.rules, MAX_RULES, t.segments, 2 };
 	const struct walk_input input = {
 		.machine = machine,

@@ -116,19 +116,15 @@ static int check(const struct hotspot_vm *vm)
 	return vm->call_stub_return >= start && vm->call_stub_return < end ? 0 : -EBADMSG;
 }
 
-static void say_why(const struct runtime_target *target, const struct hotspot_vm *vm, int r)
+static void say_why(const struct runtime_target *target, const struct hotspot_vm *vm)
 {
-	if (r == -ENOTSUP && vm->release && vm->release < 8)
+	if (vm->release && vm->release < 8)
 		log_warn("process %d: JDK %u is too old: only its native frames are shown",
 			 target->pid, vm->release);
-	else if (r == -ENOTSUP)
+	else
 		log_warn("process %d: a JVM of a kind that is not known (JDK %u, %s): only its "
 			 "native frames are shown",
 			 target->pid, vm->release, hotspot_missing(vm) ?: "no version");
-	else
-		log_warn("process %d: JDK %u has its code where it can't be: only its native "
-			 "frames are shown",
-			 target->pid, vm->release);
 }
 
 static void hotspot_detach(struct runtime_proc *rp)
@@ -158,13 +154,8 @@ static int hotspot_attach(const struct runtime_dso *dso, const struct runtime_ta
 		return -ENOMEM;
 	r = hotspot_vm_read(target, &((const struct hotspot_dso *)dso)->symbols, &hp->vm);
 	r = r ?: check(&hp->vm);
-	/* A JVM that is just starting has written some of it. */
-	if (r == -EBADMSG && target->nr_tries < RUNTIME_TRIES_READY)
-		return -EAGAIN;
-	if (r == -ENOTSUP || r == -EBADMSG) {
-		say_why(target, &hp->vm, r);
-		return -ENOTSUP;
-	}
+	if (r == -ENOTSUP)
+		say_why(target, &hp->vm);
 	if (r)
 		return r;
 	r = set_code(hp);
@@ -172,10 +163,8 @@ static int hotspot_attach(const struct runtime_dso *dso, const struct runtime_ta
 		return r;
 	hotspot_find(&hp->vm, ATTACH_BLOCKS_MAX, &hp->found);
 	r = hotspot_record_fill(&hp->vm, &hp->found, &hp->record);
-	if (r) {
-		say_why(target, &hp->vm, r);
-		return -ENOTSUP;
-	}
+	if (r)
+		return -EBADMSG;
 	hp->names = hotspot_names_new(&hp->vm, &hp->record.symbol);
 	if (!hp->names)
 		return -ENOMEM;

@@ -299,7 +299,7 @@ static void set_up(unsigned int minor, bool free_threaded, uint16_t machine)
 static int walk(void)
 {
 	struct runtime_record *header = (struct runtime_record *)&t.segment->cells[RECORD_CELL];
-	const struct walk_memory memory = { read_test, NULL };
+	const struct walk_memory memory = { .read = read_test, .ctx = NULL };
 	struct arena_segment *const segments[] = { t.segment };
 	const struct walk_tables tables = { t.files, 2, t.rules, RULES, segments, 1 };
 	uint64_t regs[UNWIND_REGS_MAX] = { 0 };
