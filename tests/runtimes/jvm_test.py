@@ -633,7 +633,27 @@ def from_start(jdk, setup):
     return problems, "%d/%d" % (complete, samples)
 
 
+# What is known to be wrong now and then, and not mended yet: run with --open, or by `make test-all`. docs/hotspot.md
+# says what is missing. Whoever mends one takes its line away.
+OPEN = {
+    r"churn$": "up to 0.1 % of the samples name a class that was loaded at another's addresses",
+    r"virtual-(below|pinned)$": "a virtual thread's frames in the middle of a thaw",
+    r"zgc$": "up to 3 % are cut where code is patched concurrently",
+    r"25.*interpreted$": "a scenario does not always tell all its chains in time",
+}
+
+
+def still_open(reason, _setup):
+    raise tap.Skip("open: " + reason)
+
+
 def tests(setup, args):
+    for name, run in all_tests(setup, args):
+        reasons = [OPEN[r] for r in OPEN if re.search(r, name)]
+        yield name, functools.partial(still_open, reasons[0]) if reasons and not args.open else run
+
+
+def all_tests(setup, args):
     setup.seconds = args.seconds
     setup.churn = args.churn
     found = jdks(args)
@@ -655,6 +675,8 @@ def no_jdk(_setup):
 
 def arguments(parser):
     parser.add_argument("--jdk", action="append", help="a JDK's folder, perhaps in a root of tests/zoo")
+    parser.add_argument("--open", action="store_true", default=bool(os.environ.get("SONDE_OPEN")),
+                        help="also run what is known to fail now and then (or SONDE_OPEN=1)")
     parser.add_argument("--seconds", type=float, default=3, help="of a recording (default 3)")
     parser.add_argument("--churn", type=int, default=int(os.environ.get("SONDE_CHURN", 20000)), help="samples of a program that loads and drops classes")
 
