@@ -189,7 +189,7 @@ static void call_stub_at(__u32 word)
 
 static int walk(__u64 pc)
 {
-	const struct walk_memory memory = { read_test, NULL };
+	const struct walk_memory memory = { .read = read_test, .ctx = NULL };
 	const struct walk_tables tables = { t.files,	2,
 					    t.rules,	sizeof(t.rules) / sizeof(t.rules[0]),
 					    t.segments, 1 };
