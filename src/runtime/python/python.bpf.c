@@ -33,6 +33,10 @@ enum {
 	STAGE_ANOTHER = 1 << 3, /* another interpreter was tried for this loop */
 	STAGE_MANY = 1 << 5,	/* there are several interpreters */
 	STAGE_SAID = 1 << 4,	/* that nothing is known of the thread: not at each loop again */
+	STAGE_FLAGS = 0xff,
+	/* Above them: how many frames that are not shown came one behind the other. */
+	STAGE_SKIPPED = 1 << 8,
+	SKIPPED_MAX = 8,
 };
 
 /* Words of walk->scratch. */
@@ -43,7 +47,7 @@ enum {
 	CODE_AT = 32,
 	STR_AT = 72,
 	TEXT_MAX_AT = 15,
-	IDENTITY_AT = 66
+	IDENTITY_AT = 65
 };
 _Static_assert(STR_AT + PYTHON_STR_SIZE / 8 + TEXT_MAX_AT <= SCRATCH_SIZE / 8, "scratch");
 _Static_assert(STR_AT + TEXT_MAX_AT + PYTHON_TEXT_WORDS <= SCRATCH_SIZE / 8, "scratch");
@@ -251,14 +255,23 @@ static __always_inline void take_back(struct walk *w, const __u64 *s)
 	w->nr_frames = (__u32)(s[S_COUNT] >> 32);
 }
 
+/* Of 3.10's f_state: CPython's Include/cpython/frameobject.h, enum _framestate. */
+enum { FRAME_EXECUTING = 0, FRAME_UNWINDING = 2 };
+
 /*
  * 3.10: a loop that ends takes its CFrame off the thread's state before its frame object. The
- * object is not executing (f_state) then, and it is not its caller's.
+ * object is not at work (f_state) then, and it is not its caller's. One that is looking for its
+ * exception's handler is at work: what it drops meanwhile may run other loops.
  */
 static __always_inline void pass_ended(struct walk *w, const struct python_record *r, __u64 *s)
 {
-	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME && s[S_OBJECT] &&
-	    !read_scratch(w, FRAME_AT, s[S_OBJECT], r->f_size) && byte_of(w, FRAME_AT, r->f_owner))
+	__u8 state;
+
+	if (r->frames != PYTHON_FRAME_OBJECTS_CFRAME || !s[S_OBJECT] ||
+	    read_scratch(w, FRAME_AT, s[S_OBJECT], r->f_size))
+		return;
+	state = byte_of(w, FRAME_AT, r->f_owner);
+	if (state != FRAME_EXECUTING && state != FRAME_UNWINDING)
 		s[S_OBJECT] = word_of(w, FRAME_AT, r->f_previous);
 }
 
@@ -333,7 +346,7 @@ __noinline int WALK_NAME(python_enter)(void)
 		s[S_FIRST] = s[S_NEXT];
 	s[S_HASH] = w->hash;
 	s[S_COUNT] = w->full.nr_words | (__u64)w->nr_frames << 32;
-	s[S_STAGE] |= STAGE_LOOP;
+	s[S_STAGE] = (s[S_STAGE] & STAGE_FLAGS) | STAGE_LOOP;
 	if (!s[S_NEXT])
 		return WALK_NAME(python_other)();
 	s[S_FRAME] = s[S_NEXT];
@@ -373,7 +386,7 @@ __noinline __u64 WALK_NAME(python_str)(__u64 addr)
 			return 0;
 	}
 	length = word_of(w, STR_AT, r->str_length);
-	flags = half_of(w, STR_AT, r->str_state) >> (r->str_shift & 31);
+	flags = python_str_flags(half_of(w, STR_AT, r->str_state));
 	at = flags & PYTHON_STR_ASCII ? r->str_ascii : r->str_compact;
 	size = python_text_size(length, flags, at);
 	at = at >> 3 & TEXT_MAX_AT;
@@ -438,6 +451,9 @@ __noinline int WALK_NAME(python_push)(void)
 	id->version = r->co_version ? half_of(w, CODE_AT, r->co_version) : 0;
 	id->name_text = 0;
 	id->filename_text = 0;
+	id->words = r->co_words
+			    ? python_words(&w->scratch[CODE_AT + PYTHON_WORDS_FROM], r->co_words)
+			    : 0;
 	if (!id->version) {
 		id->name_text = WALK_NAME(python_str)(id->name);
 		id->filename_text = WALK_NAME(python_str)(id->filename);
@@ -453,6 +469,17 @@ static __always_inline int not_its_frames(struct walk *w, const struct python_re
 		return WALK_NAME(python_other)();
 	take_back(w, s);
 	return leave(w, s, s[S_NEXT]);
+}
+
+/* Counts frames that are not shown: are they more than any program has one behind the other? */
+static __always_inline bool too_many(__u64 *s, bool skipped)
+{
+	if (!skipped) {
+		s[S_STAGE] &= STAGE_FLAGS;
+		return false;
+	}
+	s[S_STAGE] += STAGE_SKIPPED;
+	return s[S_STAGE] >= (SKIPPED_MAX + 1) * STAGE_SKIPPED;
 }
 
 /* The next frame of the loop: pushes it, and leaves the loop if it was the last. */
@@ -492,6 +519,8 @@ __noinline int WALK_NAME(python_frame)(void)
 		s[S_OBJECT] = previous;
 		return leave(w, s, s[S_NEXT]);
 	}
+	if (previous == frame || too_many(s, stop == SKIPPED))
+		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	s[S_FRAME] = previous;
 	if (!r->f_entry || !byte_of(w, FRAME_AT, r->f_entry))
 		return STOP_NONE;

@@ -25,7 +25,9 @@ enum {
 	ARENA_MAX = 1 << 26,
 	ARENAS_MAX = 64,
 	ARENA_NEAR = 512,
-	HEAD_OFFSETS = 128, /* of _PyRuntime: the list of interpreters is there */
+	INTERPRETERS_MAX = 64,
+	TLS_INTERPRETERS = 8, /* whose threads are looked at for it */
+	HEAD_OFFSETS = 128,   /* of _PyRuntime: the list of interpreters is there */
 };
 
 struct python_proc {
@@ -42,25 +44,32 @@ static int read_u64(const struct runtime_target *t, uint64_t addr, uint64_t *ret
 	return runtime_read(t, addr, ret, sizeof(*ret));
 }
 
-/* The first thread of the interpreter at `interp`, if it is one: its threads say so. */
+/*
+ * The first thread of the interpreter at `interp`, if it is one: its threads say so. -EAGAIN: it
+ * has none (a subinterpreter that nobody is in, from 3.13 on); -EINVAL: it is something else.
+ */
 static int first_thread(const struct runtime_target *t, const struct python_record *r,
 			uint64_t interp, uint64_t *ret)
 {
 	uint64_t tstate, back;
+	int error;
 
-	if (read_u64(t, interp + r->interp_threads, &tstate))
-		return -EINVAL;
-	if (!tstate)
+	error = read_u64(t, interp + r->interp_threads, &tstate);
+	if (!error && !tstate)
 		return -EAGAIN;
-	if (read_u64(t, tstate + r->ts_interp, &back) || back != interp)
+	if (!error)
+		error = read_u64(t, tstate + r->ts_interp, &back);
+	if (error)
+		return error == -ESRCH ? error : -EINVAL;
+	if (back != interp)
 		return -EINVAL;
 	*ret = tstate;
 	return 0;
 }
 
 /*
- * Checks r->interpreters, the address of the pointer to the first one. -EAGAIN: there is none yet;
- * -EINVAL: it is something else.
+ * Checks r->interpreters, the address of the pointer to the first one, and finds a thread. -EAGAIN:
+ * there is none yet; -EINVAL: it is something else.
  */
 static int check_interpreters(const struct runtime_target *t, const struct python_record *r,
 			      uint64_t *ret)
@@ -70,7 +79,15 @@ static int check_interpreters(const struct runtime_target *t, const struct pytho
 
 	if (error)
 		return error;
-	return interp ? first_thread(t, r, interp, ret) : -EAGAIN;
+	for (unsigned int i = 0; i < INTERPRETERS_MAX && interp; i++) {
+		error = first_thread(t, r, interp, ret);
+		if (error != -EAGAIN)
+			return error;
+		error = read_u64(t, interp + r->interp_next, &interp);
+		if (error)
+			return error == -ESRCH ? error : -EINVAL;
+	}
+	return -EAGAIN;
 }
 
 static int find_interpreters(const struct runtime_target *t, uint64_t runtime,
@@ -85,7 +102,10 @@ static int find_interpreters(const struct runtime_target *t, uint64_t runtime,
 		struct python_record other = *r;
 
 		other.interpreters = runtime + at;
-		if (!check_interpreters(t, &other, ret)) {
+		error = check_interpreters(t, &other, ret);
+		if (error == -ESRCH)
+			return error;
+		if (!error) {
 			*r = other;
 			return 0;
 		}
@@ -155,20 +175,14 @@ static void better(const struct runtime_target *t, const struct thread *threads,
  * value } in struct pthread; musl: a pointer in it to an array of values; thread-local variables:
  * below it.
  */
-static void find_tls(const struct runtime_target *t, struct python_record *r, uint64_t tstate)
+static bool find_tls_of(const struct runtime_target *t, struct python_record *r, uint64_t tstate,
+			uint64_t words[static(TLS_SIZE + PTHREAD_SIZE) / 8])
 {
 	struct thread threads[THREADS_LOOKED_AT];
 	size_t nr = read_threads(t, r, tstate, threads);
-	_cleanup_free_ uint64_t *words = NULL;
 	struct tls best = { 0 };
-	enum { WORDS = PTHREAD_SIZE / 8, BELOW = TLS_SIZE / 8 };
+	enum { BELOW = TLS_SIZE / 8 };
 
-	/* On aarch64 the thread pointer's distance from struct pthread is not known. */
-	if (t->machine != EM_X86_64 || !nr)
-		return;
-	words = malloc(TLS_SIZE + PTHREAD_SIZE);
-	if (!words)
-		return;
 	for (size_t n = 0; n < nr && !best.threads; n++) {
 		uint64_t base = threads[n].pthread;
 		size_t have = PTHREAD_SIZE;
@@ -199,9 +213,39 @@ static void find_tls(const struct runtime_target *t, struct python_record *r, ui
 		  "threads)",
 		  t->pid, r->minor, (long long)best.off, (long long)best.off_2, best.threads, nr);
 	if (!best.threads)
-		return;
+		return false;
 	r->tls = (int32_t)best.off;
 	r->tls_2 = (int32_t)best.off_2;
+	return true;
+}
+
+/* Of the threads of the interpreter that `tstate` belongs to, or of others: of a thread that runs
+ * several only one state is kept there. */
+static void find_tls(const struct runtime_target *t, struct python_record *r, uint64_t tstate)
+{
+	uint64_t interps[INTERPRETERS_MAX], interp = 0, other;
+	_cleanup_free_ uint64_t *words = NULL;
+	unsigned int nr = 0, tries = 0;
+
+	/* On aarch64 the thread pointer's distance from struct pthread is not known. */
+	if (t->machine != EM_X86_64)
+		return;
+	words = malloc(TLS_SIZE + PTHREAD_SIZE);
+	if (!words || find_tls_of(t, r, tstate, words) || read_u64(t, r->interpreters, &interp))
+		return;
+	while (interp && nr < INTERPRETERS_MAX) {
+		interps[nr++] = interp;
+		if (read_u64(t, interp + r->interp_next, &interp))
+			return;
+	}
+	/* New ones are put before the first one, which most threads are of. */
+	while (nr && tries < TLS_INTERPRETERS) {
+		if (first_thread(t, r, interps[--nr], &other) || other == tstate)
+			continue;
+		tries++;
+		if (find_tls_of(t, r, other, words))
+			return;
+	}
 }
 
 /* --- perf trampolines ------------------------------------------------------------------------ */
@@ -262,15 +306,23 @@ static int find_trampolines(struct python_proc *p)
 	struct arena arena;
 	uint64_t addr = find_arena(dso, t, &arena);
 	bool changed;
+	size_t nr = 0;
 
 	while (addr && found.nr < ARENAS_MAX) {
 		if (vec_push(&found,
 			     (struct runtime_range){ arena.start, arena.start + arena.size }))
 			break;
-		addr = is_arena(dso, t, arena.prev, &arena) ? arena.prev : 0;
+		addr = arena.prev;
+		if (!is_arena(dso, t, addr, &arena))
+			break;
 	}
 	if (found.nr)
 		qsort(found.items, found.nr, sizeof(found.items[0]), compare_ranges);
+	/* Each once, whatever leads where. */
+	for (size_t i = 0; i < found.nr; i++)
+		if (!nr || found.items[i].start >= found.items[nr - 1].end)
+			found.items[nr++] = found.items[i];
+	found.nr = nr;
 	changed = found.nr != p->rp.code.nr ||
 		  (found.nr &&
 		   memcmp(found.items, p->rp.code.items, found.nr * sizeof(found.items[0])) != 0);
@@ -298,25 +350,28 @@ static int fill_record(const struct python_dso *dso, const struct runtime_target
 	r = runtime_read(t, dso->runtime + t->bias, offsets, sizeof(offsets));
 	if (r)
 		return r;
-	r = python_offsets_parse(offsets, sizeof(offsets), &p->record, &p->layout);
-	/* They are initialised data: there from the start. */
-	return r == -EINVAL ? -ENOTSUP : r;
+	return python_offsets_parse(offsets, sizeof(offsets), &p->record, &p->layout);
 }
 
-/* Up to 3.12: does the type of code objects have the name and the size that the version's has? */
-static bool check_code_type(const struct runtime_target *t, const struct python_record *r)
+/* Up to 3.12: does the type of code objects have the name and the size that the version's has?
+ * -EINVAL: it doesn't. */
+static int check_code_type(const struct runtime_target *t, const struct python_record *r)
 {
 	static const uint8_t sizes[] = {
 		[6] = 144, [7] = 144, [8] = 176, [9] = 176, [10] = 176, [11] = 184, [12] = 192
 	};
 	uint64_t words[2]; /* tp_name, tp_basicsize */
 	char name[5];
+	int error;
 
 	if (r->minor >= 13)
-		return true;
-	return !runtime_read(t, r->code_type + 24, words, sizeof(words)) &&
-	       !runtime_read(t, words[0], name, sizeof(name)) && !memcmp(name, "code", 5) &&
-	       words[1] == sizes[r->minor];
+		return 0;
+	error = runtime_read(t, r->code_type + 24, words, sizeof(words));
+	if (!error)
+		error = runtime_read(t, words[0], name, sizeof(name));
+	if (error)
+		return error == -ESRCH ? error : -EINVAL;
+	return !memcmp(name, "code", 5) && words[1] == sizes[r->minor] ? 0 : -EINVAL;
 }
 
 static void python_detach(struct runtime_proc *rp)
@@ -343,6 +398,12 @@ static int not_supported(const struct python_dso *dso, const struct runtime_targ
 	return -ENOTSUP;
 }
 
+/* What makes no sense may only not be ready: ld.so or the runtime itself has yet to write it. */
+static int not_ready(const struct python_dso *dso, const struct runtime_target *t, const char *why)
+{
+	return t->nr_tries < RUNTIME_TRIES_READY ? -EAGAIN : not_supported(dso, t, why);
+}
+
 static int python_attach(const struct runtime_dso *base, const struct runtime_target *t,
 			 void *record, struct runtime_proc **ret)
 {
@@ -358,6 +419,8 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	r = fill_record(dso, t, p);
 	if (r == -ENOTSUP)
 		return not_supported(dso, t, "its debug offsets are not known");
+	if (r == -EINVAL)
+		return not_ready(dso, t, "its debug offsets make no sense");
 	if (r)
 		return r;
 	rec = &p->record;
@@ -379,12 +442,15 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 		rec->flags |= PYTHON_STACK_BELOW;
 	r = find_interpreters(t, dso->runtime ? dso->runtime + t->bias : 0, rec, &tstate);
 	if (r == -EINVAL)
-		return not_supported(dso, t, "its threads are not where that version has them");
+		return not_ready(dso, t, "its threads are not where that version has them");
 	if (r)
 		return r;
 	/* Not before there is an interpreter: ld.so may have to relocate the type's name first. */
-	if (!check_code_type(t, rec))
-		return not_supported(dso, t, "code objects are not as that version has them");
+	r = check_code_type(t, rec);
+	if (r == -EINVAL)
+		return not_ready(dso, t, "code objects are not as that version has them");
+	if (r)
+		return r;
 	find_tls(t, rec, tstate);
 	r = python_names_new(t, rec, &p->layout, &p->names);
 	if (r)

@@ -26,6 +26,8 @@ enum {
 	PYTHON_TEXT_WORDS = 8, /* of a str that tell it from others */
 	PYTHON_STR_SIZE = 112, /* header and those */
 	PYTHON_GAPS_MAX = 8,
+	PYTHON_WORDS = 16, /* of a code object that tell it from others, */
+	PYTHON_WORDS_FROM = 2,
 };
 
 enum {
@@ -70,8 +72,8 @@ struct python_record {
 	__u16 co_code; /* the first instruction (3.11+) */
 	__u16 co_tlbc; /* 0: none */
 	__u16 str_length, str_state, str_ascii, str_compact;
-	__u16 pad_;
-	__u8 str_shift; /* of the flags in a str's state: see python_text_size() */
+	__u16 co_words; /* bit N: word PYTHON_WORDS_FROM + N counts: see python_words() */
+	__u8 pad_;
 	__u8 nr_gaps;
 	__u64 loop_base;
 	struct python_gap gaps[PYTHON_GAPS_MAX];
@@ -82,13 +84,15 @@ _Static_assert(sizeof(struct python_record) == 176, "python_record is read from 
 
 /*
  * Code objects are freed, and others made at their address. From 3.12 on they have a number
- * (co_version; 0 when numbers ran out), else the texts of their name and file tell them apart.
+ * (co_version; 0 when numbers ran out). Else the texts of their name and file tell them apart, and
+ * up to 3.11 whatever in them never changes: much of it are addresses of what they own.
  */
 struct python_identity {
 	__u64 filename, name, linetable; /* pointers */
 	__u32 firstlineno, version;
 	/* python_text() of the name and the file name if version is 0, else 0. */
 	__u64 name_text, filename_text;
+	__u64 words; /* python_words(); 0 from 3.12 on */
 };
 
 static inline __u64 python_mix(__u64 hash, __u64 word)
@@ -123,12 +127,36 @@ static inline __u64 python_text(__u64 length, const __u64 *text, __u32 size)
 	return hash;
 }
 
+/* Of the words of a code object from PYTHON_WORDS_FROM on those of the set `which`. */
+static inline __u64 python_words(const __u64 *words, __u32 which)
+{
+	__u64 hash = 0;
+	__u32 i;
+
+#ifdef __bpf__
+	_Pragma("unroll")
+#endif
+		for (i = 0; i < PYTHON_WORDS; i++)
+	{
+		hash = hash * 0x9e3779b97f4a7c15ull + (words[i] & -(__u64)(which >> i & 1));
+	}
+	return hash;
+}
+
 /*
- * The flags of a str: its state >> str_shift (2; 8 in free-threaded builds). Bits 0 to 2 are the
- * bytes of a character, then compact (the text follows the header), then ASCII: see CPython's
- * Include/cpython/unicodeobject.h, struct PyASCIIObject.
+ * The flags of a str, out of its state. Bits 0 to 2 are the bytes of a character, then compact (the
+ * text follows the header), then ASCII: see CPython's Include/cpython/unicodeobject.h, struct
+ * PyASCIIObject. Before them stands `interned`, at most 3: of 2 bits; of 8 in free-threaded builds
+ * from 3.13.2 on; of 16 in later 3.14s and from 3.15 on. The bytes of a character are never 0.
  */
 enum { PYTHON_STR_KIND = 7, PYTHON_STR_COMPACT = 1 << 3, PYTHON_STR_ASCII = 1 << 4 };
+
+static inline __u32 python_str_flags(__u32 state)
+{
+	if (state >> 2 & PYTHON_STR_KIND)
+		return state >> 2;
+	return state >> 8 & PYTHON_STR_KIND ? state >> 8 : state >> 16;
+}
 
 /* So many bytes of a str's text count if it lies `at` bytes from its start: what PYTHON_STR_SIZE
  * bytes have of it. */
@@ -153,6 +181,8 @@ static inline __u32 python_cookie(const struct python_identity *id)
 	hash = python_mix(hash, (__u64)id->version << 32 | id->firstlineno);
 	hash = python_mix(hash, id->name_text);
 	hash = python_mix(hash, id->filename_text);
+	if (id->words)
+		hash = python_mix(hash, id->words);
 	return (__u32)(hash >> 32) | 1;
 }
 

@@ -13,8 +13,10 @@
 
 enum {
 	PAGE = 4096,
-	STR_FIRST_READ = 256,	/* of a str or bytes object: mostly all of it */
-	REFCOUNT_MAX = 1 << 20, /* of a code object that lives; pointers are larger */
+	STR_FIRST_READ = 256, /* of a str or bytes object: mostly all of it */
+	/* Of a code object that lives, which each function made of it counts for. What pymalloc
+	 * links free memory by is larger: it lies in mappings of the kernel's choice. */
+	REFCOUNT_MAX = 1 << 28,
 	WIDEST_CHAR = 4,
 	FRAME_WORDS = 2, /* python_abi.h */
 };
@@ -128,30 +130,19 @@ struct str_state {
 	bool compact, ascii;
 };
 
-/*
- * The bits kind:3, compact:1, ascii:1 of a str's state come behind `interned`, which is 2 bits
- * wide, from 3.14 on 16, and 8 in the free-threaded 3.13.2. It is at most 3, so that these forms
- * can be told apart.
- */
-static int str_state(uint32_t state, unsigned int minor, struct str_state *ret)
+static int str_state(uint32_t state, struct str_state *ret)
 {
-	unsigned int wide = minor >= 14 ? 16 : 8;
+	uint32_t flags = python_str_flags(state);
+	unsigned int width = flags & PYTHON_STR_KIND;
 
-	for (unsigned int shift = 2; shift <= wide; shift += wide - 2) {
-		unsigned int width = state >> shift & 7;
-
-		if (width == 1 || width == 2 || width == 4) {
-			*ret = (struct str_state){
-				.width = width,
-				.compact = state >> (shift + 3) & 1,
-				.ascii = state >> (shift + 4) & 1,
-			};
-			return 0;
-		}
-		if (minor < 13)
-			break;
-	}
-	return -ENOENT;
+	if (width != 1 && width != 2 && width != 4)
+		return -ENOENT;
+	*ret = (struct str_state){
+		.width = width,
+		.compact = flags & PYTHON_STR_COMPACT,
+		.ascii = flags & PYTHON_STR_ASCII,
+	};
+	return 0;
 }
 
 /* A str as UTF-8, at most PYTHON_NAME_MAX bytes of it. */
@@ -167,7 +158,7 @@ static int read_str(struct python_names *n, uint64_t addr, char *to, size_t *ret
 	if (r)
 		return r;
 	length = word_at(begin, l->str_length);
-	r = str_state(half_at(begin, l->str_state), l->minor, &state);
+	r = str_state(half_at(begin, l->str_state), &state);
 	if (r || length > INT64_MAX)
 		return -ENOENT;
 	if (length > PYTHON_NAME_MAX)

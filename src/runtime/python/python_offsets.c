@@ -96,7 +96,23 @@ static void from_layout(const struct python_layout *l, struct python_record *r)
 	r->str_state = l->str_state;
 	r->str_ascii = l->str_ascii;
 	r->str_compact = l->str_compact;
-	r->str_shift = l->free_threaded ? 8 : 2;
+}
+
+/* Words from `from` to before `to`, in bytes, of struct PyCodeObject. */
+static unsigned int words_between(unsigned int from, unsigned int to)
+{
+	return (1u << (to / 8 - PYTHON_WORDS_FROM)) - (1u << (from / 8 - PYTHON_WORDS_FROM));
+}
+
+/* What never changes in a code object: from co_argcount to co_lnotab (co_linetable), behind which
+ * caches begin; 3.11: all but the size of the code, co_warmup and what shares their words. */
+static uint16_t words_of(unsigned int minor)
+{
+	if (minor >= 12)
+		return 0;
+	return (uint16_t)(minor == 11  ? words_between(24, 48) | words_between(56, 144)
+			  : minor >= 8 ? words_between(16, 128)
+				       : words_between(16, 120));
 }
 
 int python_offsets_of(unsigned int minor, struct python_record *record,
@@ -134,6 +150,7 @@ int python_offsets_of(unsigned int minor, struct python_record *record,
 	r.co_firsttraceable = v->co_firsttraceable;
 	r.co_version = v->co_version;
 	r.co_code = minor == 11 ? 184 : minor == 12 ? 192 : 0;
+	r.co_words = words_of(minor);
 	set_sizes(&r);
 	*record = r;
 	*layout = l;
@@ -300,7 +317,7 @@ static int text_of(const struct runtime_target *target, const struct python_reco
 	if (error)
 		return error;
 	length = word_at(str, r->str_length);
-	flags = half_at(str, r->str_state) >> r->str_shift;
+	flags = python_str_flags(half_at(str, r->str_state));
 	at = flags & PYTHON_STR_ASCII ? r->str_ascii : r->str_compact;
 	memcpy(words, str + at, sizeof(words));
 	*ret = python_text(length, words, python_text_size(length, flags, at));
@@ -310,11 +327,12 @@ static int text_of(const struct runtime_target *target, const struct python_reco
 int python_read_cookie(const struct runtime_target *target, const struct python_record *r,
 		       uint64_t code, uint32_t *ret)
 {
-	uint8_t co[PYTHON_CODE_SIZE_MAX];
+	__u64 words[PYTHON_CODE_SIZE_MAX / 8] = { 0 };
+	uint8_t *co = (uint8_t *)words;
 	struct python_identity id;
 	int error;
 
-	if (!r->co_size || r->co_size > sizeof(co))
+	if (!r->co_size || r->co_size > sizeof(words))
 		return -EINVAL;
 	error = runtime_read(target, code, co, r->co_size);
 	if (error)
@@ -327,6 +345,7 @@ int python_read_cookie(const struct runtime_target *target, const struct python_
 		.linetable = word_at(co, r->co_linetable),
 		.firstlineno = half_at(co, r->co_firstlineno),
 		.version = r->co_version ? half_at(co, r->co_version) : 0,
+		.words = r->co_words ? python_words(words + PYTHON_WORDS_FROM, r->co_words) : 0,
 	};
 	if (!id.version) {
 		error = text_of(target, r, id.name, &id.name_text);

@@ -155,8 +155,10 @@ static void put_text(uint64_t addr, const char *text)
 {
 	const struct python_record *r = &t.record;
 
+	unsigned int shift = t.layout.free_threaded ? 8 : r->minor >= 14 ? 16 : 2;
+
 	put(addr + r->str_length, strlen(text));
-	put_32(addr + r->str_state, (1u | PYTHON_STR_COMPACT | PYTHON_STR_ASCII) << r->str_shift);
+	put_32(addr + r->str_state, (1u | PYTHON_STR_COMPACT | PYTHON_STR_ASCII) << shift);
 	memcpy(memory_at(addr + r->str_ascii, strlen(text)), text, strlen(text));
 }
 
@@ -487,6 +489,25 @@ TEST(a_loop_that_is_not_linked_has_no_frames)
 	each_version(not_linked);
 }
 
+/*
+ * 3.10: the inner loop's CFrame is not there, or no more, but a frame object that may be the inner
+ * one's or its caller's: only one that has ended, or waits, is the inner one's.
+ */
+TEST(the_object_of_a_loop_that_ended_is_passed)
+{
+	static const struct {
+		int8_t state;
+		bool ended;
+	} states[] = { { -1, true }, { 0, false }, { 1, true }, { 2, false }, { 3, true } };
+
+	for (unsigned int i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		set_up(10, false, EM_X86_64);
+		put(TSTATE + t.record.ts_frame, OUTER + IN_LOOP);
+		memcpy(memory_at(FRAME_OF(0) + t.record.f_owner, 1), &states[i].state, 1);
+		check(states[i].ended ? "LOGO2E" : "LOGO0E");
+	}
+}
+
 /* The outer loop's frames are missing. */
 static void mismatch(void)
 {
@@ -553,9 +574,16 @@ static void endless(void)
 	if (t.record.f_entry)
 		*memory_at(FRAME_OF(1) + t.record.f_entry, 1) = 0;
 	ASSERT_EQ(walk(), STOP_MAX_FRAMES);
+	put(FRAME_OF(1) + t.record.f_previous, FRAME_OF(1));
+	check("LO01!2GO!4E");
+	/* None of them is shown, and most steps would be theirs. */
 	put(FRAME_OF(0) + t.record.f_instr, CODE_OF(0) + t.record.co_code);
 	put(FRAME_OF(0) + t.record.f_previous, FRAME_OF(0));
-	ASSERT_EQ(walk(), STOP_MAX_FRAMES);
+	check("LO!2GO!4E");
+	put(FRAME_OF(1) + t.record.f_instr, CODE_OF(1) + t.record.co_code);
+	put(FRAME_OF(0) + t.record.f_previous, FRAME_OF(1));
+	put(FRAME_OF(1) + t.record.f_previous, FRAME_OF(0));
+	check("LO!2GO!4E");
 }
 
 TEST(frames_in_a_circle_end)
