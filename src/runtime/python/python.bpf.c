@@ -33,6 +33,7 @@ enum {
 	STAGE_ANOTHER = 1 << 3, /* another interpreter was tried for this loop */
 	STAGE_MANY = 1 << 5,	/* there are several interpreters */
 	STAGE_SAID = 1 << 4,	/* that nothing is known of the thread: not at each loop again */
+	STAGE_CODE = 1 << 6,	/* the code object at CODE_AT is the one of LAST_AT */
 	STAGE_FLAGS = 0xff,
 	/* Above them: how many frames that are not shown came one behind the other. */
 	STAGE_SKIPPED = 1 << 8,
@@ -58,7 +59,9 @@ enum {
 	LOOP_SAVED = 7,		   /* words that it has saved of its caller's */
 	FRAME_OBJECT_NEAR = 0x400, /* variables and values of most functions */
 };
-_Static_assert(STACK_AT + STACK_WORDS <= SCRATCH_SIZE / 8, "scratch");
+enum { LAST_AT = 120, LAST_COOKIE_AT };
+_Static_assert(STACK_AT + STACK_WORDS <= LAST_AT, "scratch");
+_Static_assert(LAST_COOKIE_AT < SCRATCH_SIZE / 8, "scratch");
 enum { READ_MAX = 255, FIND_STEPS = 128 };
 _Static_assert(8 * CODE_AT + READ_MAX < 8 * IDENTITY_AT, "scratch");
 _Static_assert(8 * IDENTITY_AT + sizeof(struct python_identity) <= 8 * STR_AT, "scratch");
@@ -346,7 +349,8 @@ __noinline int WALK_NAME(python_enter)(void)
 		s[S_FIRST] = s[S_NEXT];
 	s[S_HASH] = w->hash;
 	s[S_COUNT] = w->full.nr_words | (__u64)w->nr_frames << 32;
-	s[S_STAGE] = (s[S_STAGE] & STAGE_FLAGS) | STAGE_LOOP;
+	/* Other steps may have used the scratch. */
+	s[S_STAGE] = (s[S_STAGE] & STAGE_FLAGS & ~(__u64)STAGE_CODE) | STAGE_LOOP;
 	if (!s[S_NEXT])
 		return WALK_NAME(python_other)();
 	s[S_FRAME] = s[S_NEXT];
@@ -416,34 +420,11 @@ static __always_inline __s64 instruction(struct walk *w, const struct python_rec
 	return instr < 1u << 31 ? (__s64)instr : ~0u;
 }
 
-enum { SKIPPED = -1, NONSENSE = -2 };
-
-/*
- * Pushes the frame that was read to FRAME_AT: 0, or a stop reason. SKIPPED: it is no function of
- * Python's, or has not begun. NONSENSE: it is no frame.
- */
-__noinline int WALK_NAME(python_push)(void)
+/* The cookie of the code object that was read. */
+static __always_inline __u32 cookie_of(struct walk *w, const struct python_record *r)
 {
-	struct walk *w = current_walk();
-	const struct python_record *r;
-	struct python_identity *id;
-	__u64 code;
-	__s64 lasti;
+	struct python_identity *id = (struct python_identity *)&w->scratch[IDENTITY_AT];
 
-	if (!w)
-		return STOP_INTERNAL;
-	r = python_record_of(w);
-	id = (struct python_identity *)&w->scratch[IDENTITY_AT];
-	code = word_of(w, FRAME_AT, r->f_code);
-	if (r->flags & PYTHON_EXECUTABLE)
-		code &= ~7ull;
-	if (read_scratch(w, CODE_AT, code, r->co_size))
-		return NONSENSE;
-	if (word_of(w, CODE_AT, r->co_type) != r->code_type)
-		return r->flags & PYTHON_EXECUTABLE ? SKIPPED : NONSENSE;
-	lasti = instruction(w, r, code);
-	if (lasti < 0)
-		return SKIPPED;
 	id->filename = word_of(w, CODE_AT, r->co_filename);
 	id->name = word_of(w, CODE_AT, r->co_name);
 	id->linetable = word_of(w, CODE_AT, r->co_linetable);
@@ -458,7 +439,49 @@ __noinline int WALK_NAME(python_push)(void)
 		id->name_text = WALK_NAME(python_str)(id->name);
 		id->filename_text = WALK_NAME(python_str)(id->filename);
 	}
-	return push_frame_2(w, RUNTIME_PYTHON, code, PYTHON_WORD1(python_cookie(id), (__u32)lasti));
+	return python_cookie(id);
+}
+
+enum { SKIPPED = -1, NONSENSE = -2 };
+
+/*
+ * Pushes the frame that was read to FRAME_AT: 0, or a stop reason. SKIPPED: it is no function of
+ * Python's, or has not begun. NONSENSE: it is no frame.
+ */
+__noinline int WALK_NAME(python_push)(void)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	__u64 *s, code;
+	__s64 lasti;
+	bool again;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = python_record_of(w);
+	s = runtime_state(w, RUNTIME_PYTHON);
+	code = word_of(w, FRAME_AT, r->f_code);
+	if (r->flags & PYTHON_EXECUTABLE)
+		code &= ~7ull;
+	/* Recursion: nothing of it has to be read again. */
+	again = s[S_STAGE] & STAGE_CODE && w->scratch[LAST_AT] == code;
+	if (!again) {
+		s[S_STAGE] &= ~(__u64)STAGE_CODE;
+		if (read_scratch(w, CODE_AT, code, r->co_size))
+			return NONSENSE;
+		if (word_of(w, CODE_AT, r->co_type) != r->code_type)
+			return r->flags & PYTHON_EXECUTABLE ? SKIPPED : NONSENSE;
+	}
+	lasti = instruction(w, r, code);
+	if (lasti < 0)
+		return SKIPPED;
+	if (!again) {
+		w->scratch[LAST_AT] = code;
+		w->scratch[LAST_COOKIE_AT] = cookie_of(w, r);
+		s[S_STAGE] |= STAGE_CODE;
+	}
+	return push_frame_2(w, RUNTIME_PYTHON, code,
+			    PYTHON_WORD1(w->scratch[LAST_COOKIE_AT], (__u32)lasti));
 }
 
 /* What was followed are not this loop's frames. A CFrame on its stack is its own all the same: then

@@ -508,6 +508,33 @@ TEST(the_object_of_a_loop_that_ended_is_passed)
 	}
 }
 
+/* Several frames one behind the other of one code object, and of another again. */
+static void recursion(void)
+{
+	const struct python_record *r = &t.record;
+
+	if (objects())
+		return;
+	for (unsigned int i = 5; i < 8; i++) {
+		put_frame(FRAME_OF(i), i == 6 ? 3 : 0, i == 7 ? FRAME_OF(1) : FRAME_OF(i + 1));
+		if (i == 5) /* not begun: left out, but its code is known */
+			put(FRAME_OF(i) + r->f_instr, CODE_OF(0) + r->co_code);
+	}
+	put(FRAME_OF(0) + r->f_previous, FRAME_OF(5));
+	check("LO0301GO2E");
+	put(FRAME_OF(6) + r->f_code, CODE_OF(0) | (r->minor >= 14 ? 1 : 0));
+	put(FRAME_OF(6) + r->f_instr, CODE_OF(0) + r->co_code + 20);
+	check("LO0001GO2E");
+	/* It's not taken for what can't be read. */
+	put(FRAME_OF(6) + r->f_code, 0x10);
+	check("LO0!2GO!4E");
+}
+
+TEST(recursion_is_shown_in_full)
+{
+	each_version(recursion);
+}
+
 /* The outer loop's frames are missing. */
 static void mismatch(void)
 {
