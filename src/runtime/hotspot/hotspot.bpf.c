@@ -220,7 +220,9 @@ __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
 	ra = arch_strip_pac(w, ra);
 	w->by_frame_pointer = 0;
 	if (hotspot_state(w)->chunk) {
-		if (!ra) /* the end of a chunk that has no other behind it */
+		/* The return address of a chunk's last frame is 0, or left over: where a chunk is
+		 * used again, of what was there before. */
+		if (!ra || cfa >= hotspot_state(w)->chunk + hotspot_state(w)->chunk_end)
 			ra = r->cont_return;
 		else if (!in_code(r, ra))
 			return STOP_RUNTIME_UNREADABLE;
@@ -391,6 +393,18 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	pc = w->pc;
+	if (st->kind == BLOB_NATIVE && st->frame_size == 2) /* Continuation.doYield */
+		st->heap = HEAP_MOVES;
+	if (st->chunk) {
+		if (st->kind != BLOB_COMPILED)
+			return STOP_RUNTIME_UNREADABLE;
+		/* Behind a chunk's last frame are its arguments, and that was left over. */
+		if (w->regs[ARCH_SP] + 8 * (__u64)(__u32)st->frame_size >
+		    st->chunk + st->chunk_end) {
+			w->pc = r->cont_return - 1;
+			return STOP_NONE;
+		}
+	}
 	if (!w->interrupted) {
 		pc++;
 		if ((st->deopt && pc == st->blob + st->deopt) ||
@@ -458,23 +472,25 @@ __noinline int WALK_NAME(hotspot_call_stub)(void)
  * ContinuationEntry (continuationEntry.hpp), from which whoever mounted the thread goes on.
  */
 
-/* Where ContinuationEntry is: in *ret. 0 or a stop reason. */
-static __always_inline int find_entry(struct walk *w, __u64 *ret)
+/* Where ContinuationEntry is: in *ret; `returned_to`: the frame that was left ends there. 0 or a
+ * stop reason. */
+static __always_inline int find_entry(struct walk *w, bool returned_to, __u64 *ret)
 {
 	const struct hotspot_record *r = hotspot_record(w);
 	__u64 entry = 0, ra;
 
 	if (!r->thread_cont_entry || !r->cont_return)
 		return STOP_RUNTIME_UNREADABLE;
-	if (!w->late && w->valid & 1u << HOTSPOT_THREAD &&
-	    !read_word(w->regs[HOTSPOT_THREAD] + r->thread_cont_entry, &entry) && entry &&
-	    !(entry & 7)) {
+	if (!w->late && w->valid & 1u << HOTSPOT_THREAD) {
+		if (read_word(w->regs[HOTSPOT_THREAD] + r->thread_cont_entry, &entry) || !entry ||
+		    entry & 7)
+			return STOP_RUNTIME_UNREADABLE;
 		*ret = entry;
 		return STOP_NONE;
 	}
 	/* Right behind the last frame, unless that has arguments on the stack. */
 	entry = w->regs[ARCH_SP];
-	if (hotspot_state(w)->chunk || read_stack(w, entry + r->cont_entry_size + 8, &ra) ||
+	if (!returned_to || read_stack(w, entry + r->cont_entry_size + 8, &ra) ||
 	    !in_code(r, arch_strip_pac(w, ra)))
 		return STOP_RUNTIME_UNREADABLE;
 	*ret = entry;
@@ -501,13 +517,13 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 	const struct hotspot_record *r;
 	__u64 next, continuation, sp = 0, link, ra = 0;
 	struct hotspot_state *st;
-	__u32 i, at = 0, size;
+	__u32 i, at = 0, size = 0;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
 	st = hotspot_state(w);
-	if (!r->chunk_stack || w->late)
+	if (!r->chunk_stack || w->late || st->heap != HEAP_AT_REST)
 		return STOP_RUNTIME_UNREADABLE;
 	next = st->chunk;
 	if (!next && (read_word(entry + r->cont_entry_cont, &continuation) ||
@@ -534,6 +550,7 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 	if (i >= EMPTY_CHUNKS || !in_code(r, ra) || read_word(sp - 16, &link))
 		return STOP_RUNTIME_UNREADABLE;
 	st->chunk = next;
+	st->chunk_end = r->chunk_stack + 8 * size;
 	w->regs[ARCH_FP] = link_to(w, sp - 16, link, ra);
 	w->valid |= 1u << ARCH_FP;
 	return walk_to_caller(w, sp, ra);
@@ -559,7 +576,7 @@ __noinline int WALK_NAME(hotspot_end_of_chunks)(void)
 
 	if (!w)
 		return STOP_INTERNAL;
-	stop = find_entry(w, &entry);
+	stop = find_entry(w, false, &entry);
 	if (stop)
 		return stop;
 	/* Unless its chunk has another behind it. */
@@ -574,27 +591,26 @@ __noinline int WALK_NAME(hotspot_continuation)(void)
 {
 	struct walk *w = current_walk();
 	struct hotspot_state *st;
+	bool at_work;
 	__u64 entry;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	st = hotspot_state(w);
-	stop = find_entry(w, &entry);
+	/* What it has brought so far, and where that is, is not known. */
+	at_work = w->interrupted || WALK_NAME(hotspot_called)(w->pc + 1);
+	stop = find_entry(w, !at_work && !st->chunk, &entry);
 	if (stop)
 		return stop;
 	if (!st->chunk && (entry < w->regs[ARCH_SP] || entry - w->regs[ARCH_SP] > 1u << 30))
 		return STOP_RUNTIME_UNREADABLE;
-	if (w->interrupted) {
-		/* It is at work; how far is not known. */
-		stop = push_blob(w, st, w->pc);
-	} else if (WALK_NAME(hotspot_called)(w->pc + 1)) {
-		stop = push_blob(w, st, w->pc + 1);
-	} else {
-		if (!WALK_NAME(hotspot_chunk)(entry))
-			return STOP_NONE;
+	if (at_work)
+		stop = push_blob(w, st, w->interrupted ? w->pc : w->pc + 1);
+	else if (!WALK_NAME(hotspot_chunk)(entry))
+		return STOP_NONE;
+	if (!stop)
 		stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_FROZEN);
-	}
 	return stop ? stop : leave_chunks(w, entry);
 }
 
@@ -643,6 +659,8 @@ STEP(hotspot)
 	if (st->chunk && w->pc + 1 == r->cont_return)
 		return WALK_NAME(hotspot_end_of_chunks)();
 	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start) {
+		if (!st->heap)
+			st->heap = w->interrupted ? HEAP_AT_REST : HEAP_MOVES;
 		s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();
 		stop = s->look == LOOK_JUMP ? WALK_NAME(hotspot_find)() : STOP_NONE;
 		return stop ? stop : WALK_NAME(hotspot_interpreted)();
@@ -650,6 +668,10 @@ STEP(hotspot)
 	stop = WALK_NAME(hotspot_find)();
 	if (stop)
 		return stop;
+	if (!st->heap)
+		st->heap = w->interrupted || st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE
+				   ? HEAP_AT_REST
+				   : HEAP_MOVES;
 	if (st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE) {
 		if (w->interrupted)
 			s->look = (__u32)WALK_NAME(hotspot_look_compiled)();
@@ -659,7 +681,17 @@ STEP(hotspot)
 		return WALK_NAME(hotspot_call_stub)();
 	if (st->kind == BLOB_CONTINUATION)
 		return WALK_NAME(hotspot_continuation)();
-	if (w->interrupted || st->frame_size < 2)
-		s->look = (__u32)WALK_NAME(hotspot_look_stub)();
+	if (w->interrupted || st->frame_size < 2) {
+		s->look = (__u32)WALK_NAME(hotspot_look_thrown)();
+		if (s->look == LOOK_FAILED)
+			s->look = (__u32)WALK_NAME(hotspot_look_stub)();
+		/* Jumped to: no call of it is on the stack. */
+		if (s->look == LOOK_FAILED && w->interrupted && st->kind == BLOB_OTHER &&
+		    st->frame_size >= 2 && made_by_c2(s->begin)) {
+			s->look = (__u32)WALK_NAME(hotspot_look_compiled)();
+			if (s->look != LOOK_FRAME && !in_code(r, s->ra))
+				s->look = LOOK_FAILED;
+		}
+	}
 	return WALK_NAME(hotspot_stub)();
 }

@@ -9,6 +9,17 @@
 
 #include "runtime/hotspot/hotspot_walk.bpf.h"
 
+__noinline int WALK_NAME(hotspot_look_thrown)(void)
+{
+	return LOOK_FAILED;
+}
+
+static __always_inline bool made_by_c2(__u64 begin)
+{
+	(void)begin;
+	return false;
+}
+
 enum {
 	HOTSPOT_METHOD = 12, /* rmethod */
 	PC = CODE_BEFORE / 4,

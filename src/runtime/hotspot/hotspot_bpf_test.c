@@ -611,6 +611,19 @@ static __u64 virtual_thread(__u64 *ret_caller)
 	return leaf;
 }
 
+#define CHUNK_WORD(i) (CHUNK + 64 + 8 * (__u64)(i))
+
+static void know_chunks(void)
+{
+	t.record.chunk_stack = 64;
+	t.record.oop_size = 4;
+	t.record.oop_shift = 3;
+	t.record.continuation_tail = 32;
+	t.record.chunk_parent = 40;
+	t.record.chunk_size = 12;
+	t.record.chunk_sp = 24;
+}
+
 TEST(frames_of_a_virtual_thread_in_the_heap)
 {
 	__u64 leaf, caller;
@@ -621,13 +634,7 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(2)[1]), 79);
 
 	/* The same, and the record knows chunks: a compiled frame, and an interpreted one. */
-	t.record.chunk_stack = 64;
-	t.record.oop_size = 4;
-	t.record.oop_shift = 3;
-	t.record.continuation_tail = 32;
-	t.record.chunk_parent = 40;
-	t.record.chunk_size = 12;
-	t.record.chunk_sp = 24;
+	know_chunks();
 	/* The continuation's last chunk is empty; its parent is not. */
 	put_4(META + 0x700 + 32, (CHUNK - 0x400) >> 3);
 	put_4(CHUNK - 0x400 + 12, 20);
@@ -636,7 +643,6 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	put_4(CHUNK - 0x400 + 40, CHUNK >> 3);
 	put_4(CHUNK + 12, 40);
 	put_4(CHUNK + 24, 10);
-#define CHUNK_WORD(i) (CHUNK + 64 + 8 * (__u64)(i))
 	put_8(CHUNK_WORD(9), caller + 0x40);
 	put_8(CHUNK_WORD(15), INTERPRETER + 0x300); /* the compiled one's: 6 words from 10 on */
 	put_8(CHUNK_WORD(14), 12);		    /* rbp: 12 words on */
@@ -654,6 +660,119 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	t.late = true;
 	ASSERT_TO_NATIVE(walk(leaf + 0x30), 5);
 	ASSERT_EQ(*frame(1), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_FROZEN));
+}
+
+TEST(a_chunk_ends_where_it_ends)
+{
+	__u64 leaf, caller;
+
+	for (__u32 args = 0; args <= 2; args += 2) {
+		leaf = virtual_thread(&caller);
+		know_chunks();
+		put_4(META + 0x700 + 32, CHUNK >> 3);
+		put_4(CHUNK + 12, 16 + args);
+		put_4(CHUNK + 24, 10);
+		put_8(CHUNK_WORD(9), caller + 0x40);
+		/* The chunk is used again: here stands what its top frame was. */
+		put_8(CHUNK_WORD(15), caller + 0x50);
+		ASSERT_TO_NATIVE(walk(leaf + 0x30), 5);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+		ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(2)[1]), 79);
+	}
+}
+
+TEST(frames_that_are_on_their_way_to_the_heap)
+{
+	__u64 leaf, caller, yield;
+
+	leaf = virtual_thread(&caller);
+	know_chunks();
+	put_4(META + 0x700 + 32, CHUNK >> 3);
+	put_4(CHUNK + 12, 16);
+	put_4(CHUNK + 24, 10);
+	put_8(CHUNK_WORD(9), leaf + 0x30);
+	/* Continuation.doYield: the heap has what is still on the stack. */
+	yield = add_blob("native nmethod", 128, 2, 4, 80);
+	t.regs[X86_RSP] = SP(98);
+	t.stack[99] = leaf + 0x30;
+	ASSERT_TO_NATIVE(walk(yield + 0x30), 6);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, leaf, 77, 0x30);
+	ASSERT_EQ(*frame(2), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_FROZEN));
+	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(3)[1]), 79);
+}
+
+TEST(frames_that_are_on_their_way_back)
+{
+	__u64 caller, stubs;
+
+	virtual_thread(&caller);
+	stubs = t.stack[103] - 0x80;
+	/* The stub made room, and a part of it is filled. */
+	t.regs[X86_RSP] = SP(40);
+	t.stack[40 + 9] = caller + 0x40;
+	ASSERT_TO_NATIVE(walk(stubs + 0x90), 5);
+	ASSERT_EQ(*frame(1), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_FROZEN));
+	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(2)[1]), 79);
+	/* Where it ends is not known by now, or there is no continuation any more. */
+	t.late = true;
+	ASSERT_EQ(walk(stubs + 0x90), STOP_RUNTIME_UNREADABLE);
+	t.late = false;
+	put_8(THREAD + 8, 0);
+	ASSERT_EQ(walk(stubs + 0x90), STOP_RUNTIME_UNREADABLE);
+}
+
+/* A stub that an exception jumps to: its caller's frame is 6 words from 106 on. */
+static void check_thrown(const char *name, int frame_size, int complete, const char *code,
+			 size_t size, __u32 pc, int sp)
+{
+	__u64 stub, caller;
+
+	set_up();
+	stub = add_blob(name, 256, frame_size, complete, 0);
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	put(stub, code, size);
+	t.regs[X86_RSP] = SP(sp);
+	t.regs[X86_RDX] = sp == 106 ? caller + 0x40 : 7;
+	t.stack[105] = sp == 106 ? 7 : caller + 0x40;
+	t.stack[111] = t.record.call_stub_return;
+	t.stack[110] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(stub + pc), 4);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+TEST(stubs_that_exceptions_jump_to)
+{
+	/* push %rdx; sub $8,%rsp; mov %rbp,(%rsp); mov %rax,d32(%r15); mov (%rsp),%rbp;
+	 * add $8,%rsp; pop %rdx; mov %rax,%r8; jmp *%r8 */
+	static const char blob[] = "\x52\x48\x83\xec\x08\x48\x89\x2c\x24\x49\x89\x87\0\x04\0\0"
+				   "\x48\x8b\x2c\x24\x48\x83\xc4\x08\x5a\x4c\x8b\xc0\x41\xff\xe0";
+	/* mov %rax,%r14; mov (%rsp),%rdx; sub $8,%rsp; nop; add $8,%rsp; mov %r14,%rax; pop %rdx;
+	 * jmp *%rbx */
+	static const char unwind[] = "\x4c\x8b\xf0\x48\x8b\x14\x24\x48\x83\xec\x08\x90\x48\x83"
+				     "\xc4\x08\x49\x8b\xc6\x5a\xff\xe3";
+	/* push %rbp; sub $0x10,%rsp; nop; add $0x10,%rsp; pop %rbp; pop %rdx; jmp *%rax */
+	static const char rethrow[] = "\x55\x48\x83\xec\x10\x90\x90\x90\x90\x90\x90\x90\x90\x48\x83"
+				      "\xc4\x10\x5d\x5a\xff\xe0";
+	static const struct {
+		__u32 pc;
+		int sp;
+	} blobs[] = { { 0, 106 },  { 1, 105 },	{ 5, 104 },  { 9, 104 }, { 16, 104 },
+		      { 20, 104 }, { 24, 105 }, { 25, 106 }, { 28, 106 } },
+	  unwinds[] = { { 0, 105 },  { 3, 105 },  { 7, 105 },  { 11, 104 },
+			{ 12, 104 }, { 16, 105 }, { 19, 105 }, { 20, 106 } },
+	  rethrows[] = { { 0, 105 },  { 1, 104 },  { 5, 102 }, { 13, 102 },
+			 { 17, 104 }, { 18, 105 }, { 19, 106 } };
+
+	for (size_t i = 0; i < sizeof(blobs) / sizeof(blobs[0]); i++)
+		check_thrown("ExceptionBlob", 2, -1, blob, sizeof(blob) - 1, blobs[i].pc,
+			     blobs[i].sp);
+	for (size_t i = 0; i < sizeof(unwinds) / sizeof(unwinds[0]); i++)
+		check_thrown("unwind_exception Runtime1 stub", -1, -1, unwind, sizeof(unwind) - 1,
+			     unwinds[i].pc, unwinds[i].sp);
+	for (size_t i = 0; i < sizeof(rethrows) / sizeof(rethrows[0]); i++)
+		check_thrown("_rethrow_Java", 4, -1, rethrow, sizeof(rethrow) - 1, rethrows[i].pc,
+			     rethrows[i].sp);
 }
 
 TEST(a_large_blob_takes_several_steps_back)

@@ -34,10 +34,18 @@ struct hotspot_state {
 	__u32 check;	  /* compile_id, or hotspot_stub_check() */
 	__u32 orig_pc;	  /* bytes from sp: the pc of a frame that will be deoptimized */
 	__u32 deopt, deopt_mh; /* its deoptimization handlers, from blob on; 0: none */
-	__u32 kind;	       /* enum blob_kind */
-	__u32 pad_;
+	__u32 chunk_end;       /* of that chunk's frames, from chunk on */
+	__u16 kind;	       /* enum blob_kind */
+	__u16 heap;	       /* enum heap_state */
 };
 _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
+
+/*
+ * Frames of virtual threads move between the stack and the heap while the JVM's native code runs
+ * that does it (continuationFreezeThaw.cpp): for a while they are in both, or half in one. Java
+ * code, and what it calls without the JVM's leave, sees them at rest.
+ */
+enum heap_state { HEAP_NOT_KNOWN = 0, HEAP_AT_REST, HEAP_MOVES };
 
 enum {
 	CODE_BEFORE = 64, /* bytes of code before the pc */
@@ -54,7 +62,8 @@ struct hotspot_scratch {
 	struct hotspot_identity id;
 	/* Where the look at the code says that the caller is. */
 	__u64 cfa, ra, fp;
-	__u32 look; /* enum look */
+	__u64 begin; /* of a stub's code, 8 bytes */
+	__u32 look;  /* enum look */
 	__u32 tail_end;
 };
 _Static_assert(sizeof(struct hotspot_scratch) <= SCRATCH_SIZE, "it lies in the scratch");
@@ -100,6 +109,8 @@ enum look {
 __noinline int WALK_NAME(hotspot_look_compiled)(void);
 __noinline int WALK_NAME(hotspot_look_interpreter)(void);
 __noinline int WALK_NAME(hotspot_look_stub)(void);
+/* The stubs that exceptions jump to; LOOK_FAILED: it is none of them. scratch.begin is read. */
+__noinline int WALK_NAME(hotspot_look_thrown)(void);
 
 /* Does a call stand before `ra`: of this blob, of native code, of something? */
 enum { CALLED_NOT = 0, CALLED_SOMETHING, CALLED_NATIVE, CALLED_THIS };

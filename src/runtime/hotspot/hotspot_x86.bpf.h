@@ -14,6 +14,8 @@ enum {
 	PC = CODE_BEFORE, /* in scratch.code */
 	TAIL_STEPS = 12,
 	LEAVE_BACK = 28,
+	EXCEPTION_BACK = 40,
+	STUB_PROLOGUE = 12,
 	PROLOGUE_BACK = 60,
 	STUB_SCAN_WORDS = 24,
 };
@@ -271,6 +273,7 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 	struct hotspot_state *st;
 	__u32 size, three, tail;
 	__u64 ra, fp, sp;
+	__s32 complete;
 
 	if (!w)
 		return LOOK_FAILED;
@@ -282,7 +285,9 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 	sp = w->regs[ARCH_SP];
 	if (st->frame_size < 2) /* a method handle's linker: it jumps */
 		return look_at_sp(w, s, 0);
-	if (st->frame_complete > 0 && w->pc - code_of(st) < (__u32)st->frame_complete) {
+	/* That of a stub that C2 made is not told: sub $imm32,%rsp; mov %rbp,d8(%rsp) at most. */
+	complete = st->kind == BLOB_OTHER ? STUB_PROLOGUE : st->frame_complete;
+	if (complete > 0 && w->pc - code_of(st) < (__u32)complete) {
 		switch (WALK_NAME(hotspot_built)(size)) {
 		case BUILT_NOT:
 			return look_at_sp(w, s, 0);
@@ -296,6 +301,15 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 		return LOOK_FRAME;
 	}
 	tail = (__u32)WALK_NAME(hotspot_tail)(PC);
+	/* RethrowException's stub: ...; pop %rbp; pop %rdx; jmp to the caller's handler. */
+	if (st->kind == BLOB_OTHER && (tail & TAIL_END) == TAIL_JUMP_REGISTER) {
+		if (tail & TAIL_POPS_FP)
+			return look_pushed(w, s);
+		if (tail & TAIL_POPS)
+			return look_at_sp(w, s, 0);
+		if (code_1(s, PC - 1) == 0x5a)
+			return look_caller(s, sp, w->regs[X86_RDX], w->regs[ARCH_FP]);
+	}
 	if ((tail & TAIL_END) && !(tail & (TAIL_POPS | TAIL_MOVES_SP))) {
 		if (tail & TAIL_POPS_FP)
 			return look_pushed(w, s);
@@ -313,7 +327,7 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 	/* push d(%rsp); pop d(%rsp): one spilled value moves. */
 	if ((three & 0xff) == 0x48) /* with a REX prefix */
 		three = code_3(s, PC + 1);
-	if (three == 0x24448f || three == 0x24848f) {
+	if (three == 0x24448f || three == 0x24848f || three == 0x24048f) {
 		if (read_stack(w, sp + 8 + size - 8, &ra) || read_stack(w, sp + 8 + size - 16, &fp))
 			return LOOK_FAILED;
 		return look_caller(s, sp + 8 + size, ra, fp);
@@ -582,6 +596,70 @@ __noinline int WALK_NAME(hotspot_look_entered)(void)
 	    read_stack(w, fp, &link) || read_stack(w, fp + 8, &ra) || !in_code(r, ra))
 		return LOOK_FAILED;
 	return look_caller(s, fp + 16, ra, link);
+}
+
+/* Does the code of a stub begin as C2's functions do: [push %rbp]; sub $imm,%rsp? */
+static __always_inline bool made_by_c2(__u64 begin)
+{
+	if ((begin & 0xff) == 0x55)
+		begin >>= 8;
+	return (begin & 0xffffff) == 0xec8348 || (begin & 0xffffff) == 0xec8148;
+}
+
+/*
+ * Exceptions jump, and do not return:
+ *  - ExceptionBlob (runtime_x86_64.cpp), from the compiled method that throws, whose frame is still
+ *    there; rdx has where. push %rdx; sub $8,%rsp; mov %rbp,(%rsp); ...; add $8,%rsp; pop %rdx;
+ *    ...; jmp *%r8
+ *  - C1's unwind_exception (c1_Runtime1_x86.cpp), whose frame is gone; the caller's return address
+ *    is on the stack, which C1 keeps at multiples of 16. mov %rax,%r14; mov (%rsp),%rdx; ...;
+ *    pop %rdx; jmp *%rbx
+ */
+__noinline int WALK_NAME(hotspot_look_thrown)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u64 sp, fp, ra, at;
+	__u32 i;
+
+	if (!w)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	sp = w->regs[ARCH_SP];
+	fp = w->regs[ARCH_FP];
+	ra = w->regs[X86_RDX];
+	at = w->pc - code_of(st);
+	s->begin = 0;
+	if (st->kind != BLOB_OTHER || read_word(code_of(st), &s->begin) ||
+	    (w->interrupted && WALK_NAME(hotspot_read_code)()))
+		return LOOK_FAILED;
+	if ((s->begin & 0xffffffffffffff) == 0x24148b48f08b4c) {
+		if (!w->interrupted || code_2(s, PC) != 0xe3ff || code_1(s, PC - 1) != 0x5a) {
+			sp |= 8; /* lower for the call of a native function */
+			if (read_stack(w, sp, &ra))
+				return LOOK_FAILED;
+			sp += 8;
+		}
+	} else if ((s->begin & 0xffffffffff) == 0x08ec834852 && w->interrupted) {
+		for (i = 4; i <= EXCEPTION_BACK; i++)
+			if (i < at && code_4(s, PC - i) == 0x08c48348 &&
+			    code_1(s, PC - i + 4) == 0x5a)
+				break;
+		if (i > EXCEPTION_BACK && at >= 5) { /* it has its frame */
+			if (read_stack(w, sp + 8, &ra) || (at >= 9 && read_stack(w, sp, &fp)))
+				return LOOK_FAILED;
+			sp += 16;
+		} else if (i == 4 || (i > EXCEPTION_BACK && at)) {
+			if (read_stack(w, sp, &ra))
+				return LOOK_FAILED;
+			sp += 8;
+		}
+	} else {
+		return LOOK_FAILED;
+	}
+	return in_code(hotspot_record(w), ra) ? look_caller(s, sp, ra, fp) : LOOK_FAILED;
 }
 
 __noinline int WALK_NAME(hotspot_look_stub)(void)
