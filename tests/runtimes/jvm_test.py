@@ -637,7 +637,7 @@ def from_start(jdk, setup):
 # says what is missing. Whoever mends one takes its line away.
 OPEN = {
     r"churn$": "up to 0.1 % of the samples name a class that was loaded at another's addresses",
-    r"virtual-(below|pinned)$": "a virtual thread's frames in the middle of a thaw",
+    r"virtual-": "raw walks of a virtual thread's thaw are cut; chains that the program does not tell",
     r"zgc$": "up to 3 % are cut where code is patched concurrently",
     r"25.*interpreted$": "a scenario does not always tell all its chains in time",
 }
