@@ -397,19 +397,23 @@ def test_full_disk_keeps_the_old_file():
     check(run.out == "fill\nx.folded\nold\n", run)
 
 
+def into_closed_pipe(*words):
+    """Status and standard error of a sonde whose standard output nobody reads, from the beginning."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([SONDE, *words], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False)
+    os.close(writing)
+    return done.returncode, done.stderr
+
+
 def test_closed_pipe():
-    process = subprocess.Popen([SONDE, "record", "-o", "-", "--", "sh", "-c", BURN], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.close()
-    err = process.stderr.read()
-    check(process.wait(TIMEOUT) == 1 and "Broken pipe" in err, err)
+    status, err = into_closed_pipe("record", "-o", "-", "--", "sh", "-c", BURN)
+    check(status == 1 and "Broken pipe" in err, err)
     with open("x.folded", "w") as file:
         file.write("a;b 1\n")
     for words in ["convert", "x.folded", "-"], ["top", "-b", "2", "--delay", "0.1"]:
-        process = subprocess.Popen([SONDE, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.stdout.close()
-        err = process.stderr.read()
-        check(process.wait(TIMEOUT) == 1 and err.count("\n") == 1 and "standard output: Broken pipe" in err, err)
+        status, err = into_closed_pipe(*words)
+        check(status == 1 and err.count("\n") == 1 and "standard output: Broken pipe" in err, err)
 
 
 def test_default_output():

@@ -644,6 +644,7 @@ OPEN = {
     r"churn$": "up to 0.1 % of the samples name a class that was loaded at another's addresses",
     r"virtual-": "raw walks of a virtual thread's thaw are cut; chains that the program does not tell",
     r"zgc$": "up to 3 % are cut where code is patched concurrently",
+    r"deopt$": "what the program calls by reflection has native frames that it does not tell",
     r"25.*interpreted$": "a scenario does not always tell all its chains in time",
 }
 
