@@ -90,6 +90,9 @@ enum frame_note {
 	FRAME_NOTES = 16,
 };
 #undef NOTE
+#define FRAME_IS_NOTE(frame)                                                                       \
+	(FRAME_RUNTIME(frame) > RUNTIME_NATIVE && !FRAME_EXTRA(frame) &&                           \
+	 FRAME_DATA(frame) < FRAME_NOTES)
 
 enum {
 	RAW_STACK_MAX =

@@ -169,18 +169,23 @@ enum stop_reason live_walker_still(struct live_walker *w, const struct live_thre
 	return walk_in_memory(w, thread->tid, &input);
 }
 
-enum stop_reason live_walker_stopped(struct live_walker *w, int32_t tid,
-				     const struct caught_thread *caught)
+static struct walk_input input_of(const struct caught_thread *caught, __u64 *regs)
 {
-	__u64 regs[UNWIND_REGS_MAX];
-	struct walk_input input = {
+	memcpy(regs, caught->regs, sizeof(caught->regs));
+	return (struct walk_input){
 		.pc = caught->pc,
 		.regs = regs,
 		.valid = live_all_registers,
 		.thread_pointer = caught->thread_pointer,
 	};
+}
 
-	memcpy(regs, caught->regs, sizeof(regs));
+enum stop_reason live_walker_stopped(struct live_walker *w, int32_t tid,
+				     const struct caught_thread *caught)
+{
+	__u64 regs[UNWIND_REGS_MAX];
+	struct walk_input input = input_of(caught, regs);
+
 	return walk_in_memory(w, tid, &input);
 }
 
@@ -190,10 +195,8 @@ bool live_walker_wants_stop(const struct live_walker *w)
 
 	for (uint32_t i = 0; i < walk->full.nr_words; i += 1 + FRAME_EXTRA(walk->words[i])) {
 		uint64_t word = walk->words[i];
-		bool is_note = FRAME_RUNTIME(word) != RUNTIME_NATIVE && !FRAME_EXTRA(word) &&
-			       FRAME_DATA(word) < FRAME_NOTES;
 
-		if (is_note &&
+		if (FRAME_IS_NOTE(word) &&
 		    ((walk->late && FRAME_DATA(word) == FRAME_NOTE_NOT_READY) ||
 		     (!walk->thread_pointer && FRAME_DATA(word) == FRAME_NOTE_NO_THREAD_STATE)))
 			return true;
@@ -217,16 +220,10 @@ enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,
 					    .ctx = &copied,
 					    .read_stack = copied_memory_read_stack };
 	__u64 regs[UNWIND_REGS_MAX];
-	struct walk_input input = {
-		.pc = caught->pc,
-		.regs = regs,
-		.valid = live_all_registers,
-		.thread_pointer = caught->thread_pointer,
-		.late = true,
-	};
+	struct walk_input input = input_of(caught, regs);
 	int stop;
 
-	memcpy(regs, caught->regs, sizeof(regs));
+	input.late = true;
 	stop = walk_from(w, &input, &memory);
 	if (copied_memory_stop(&copied, stop) != stop)
 		return STOP_STACK_COPY_END;

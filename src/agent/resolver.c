@@ -258,10 +258,9 @@ static int runtime_frame(struct resolver *r, struct runtime_instance *in, const 
 	return err ? err : map_put(&in->frames, hash, *ret);
 }
 
-static int add_runtime(struct resolver *r, const struct resolver_stack *stack,
+static int add_runtime(struct resolver *r, struct process *proc,
 		       const struct process_runtimes *list, const __u64 *words, size_t left)
 {
-	struct process *proc = process_find(r->publisher->processes, (int32_t)stack->pid);
 	uint32_t id = FRAME_RUNTIME(words[0]), frame;
 	size_t nr = 1 + FRAME_EXTRA(words[0]);
 	struct runtime_instance *in;
@@ -271,7 +270,7 @@ static int add_runtime(struct resolver *r, const struct resolver_stack *stack,
 	if (id >= RUNTIME_MAX_ || !runtimes[id] || nr > left)
 		return -EINVAL;
 	in = runtimes_find(list, id);
-	if (nr == 1 && FRAME_DATA(words[0]) < FRAME_NOTES) {
+	if (FRAME_IS_NOTE(words[0])) {
 		err = note_frame(r, id, (uint32_t)FRAME_DATA(words[0]), &frame);
 		if (proc && FRAME_DATA(words[0]) == FRAME_NOTE_NOT_READY)
 			publisher_runtime_missed(r->publisher, proc);
@@ -301,7 +300,7 @@ static int add_user(struct resolver *r, const struct resolver_stack *stack)
 		if (FRAME_RUNTIME(stack->words[i]) == RUNTIME_NATIVE)
 			err = add_native(r, stack, list, FRAME_DATA(stack->words[i]));
 		else
-			err = add_runtime(r, stack, list, stack->words + i, stack->nr_words - i);
+			err = add_runtime(r, proc, list, stack->words + i, stack->nr_words - i);
 	}
 	return err;
 }

@@ -94,17 +94,10 @@ const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file)
 int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *table)
 {
 	const struct runtime_dso *dso = runtimes_dso(r, file);
-	_cleanup_free_ struct unwind_code_range *ranges = NULL;
 
-	if (!dso || !dso->loops.nr)
+	if (!dso)
 		return 0;
-	ranges = calloc(dso->loops.nr, sizeof(*ranges));
-	if (!ranges)
-		return -ENOMEM;
-	for (size_t i = 0; i < dso->loops.nr; i++)
-		ranges[i] = (struct unwind_code_range){ dso->loops.items[i].start,
-							dso->loops.items[i].end };
-	return unwind_table_mark(table, ranges, dso->loops.nr, dso->ops->id);
+	return unwind_table_mark(table, dso->loops.items, dso->loops.nr, dso->ops->id);
 }
 
 /* --- processes ------------------------------------------------------------------------------- */
@@ -265,10 +258,8 @@ static bool attach(const struct runtimes *runtimes_, struct runtime_instance *i,
 {
 	const struct runtime_ops *ops = i->dso->ops;
 	uint64_t record[RUNTIME_RECORD_MAX / 8] = { 0 };
-	int r;
+	int r = ops->attach(i->dso, &i->target, record, &i->proc);
 
-	i->target.nr_tries = i->nr_tries;
-	r = ops->attach(i->dso, &i->target, record, &i->proc);
 	if (!r) {
 		i->proc->ops = ops;
 		i->proc->dso = i->dso;
@@ -354,7 +345,7 @@ uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t at, uint
 		const struct runtime_proc *p = list->items[i]->proc;
 
 		for (size_t k = 0; p && k < p->code.nr; k++) {
-			const struct runtime_range *c = &p->code.items[k];
+			const struct code_range *c = &p->code.items[k];
 
 			if (at >= c->start && at < c->end) {
 				id = p->ops->id;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands that name frames have in common: --names, and how symbol tables are built. */
+/* What the commands that name frames have in common: --names, options of runtimes' frames, and how
+ * symbol tables are built. */
 #pragma once
 
 #include "symbol/symbol_store.h"
@@ -8,6 +9,21 @@
 
 /* "full" or "short"; logging: -EINVAL after a line that says what there is. */
 int names_style(const char *value, bool *ret_short);
+/* Of a table of options; `AT_` is its AT(), `runtimes` the struct runtime_names_options there. */
+#define NAMES_RUNTIME_OPTIONS(AT_)                                                                 \
+	{ 0,                                                                                       \
+	  "interpreter-frames",                                                                    \
+	  NULL,                                                                                    \
+	  NULL,                                                                                    \
+	  "show an interpreter's own C functions that only run a script's function too",           \
+	  OPTION_FLAG,                                                                             \
+	  AT_(runtimes.interpreter_frames) },                                                      \
+	{                                                                                          \
+		0, "tiers", NULL, NULL,                                                            \
+			"tell the versions of a compiled function (Java) apart by the tier that "  \
+			"made them",                                                               \
+			OPTION_FLAG, AT_(runtimes.runtime.tiers)                                   \
+	}
 /* argv of the program that builds symbol tables: this one, with a hidden command. */
 extern char *const names_builder[];
 /* What names_print_progress() prints into `columns` columns: less than that, at most size - 1. */

@@ -180,12 +180,12 @@ static int compare_ranges(const void *a_, const void *b_)
 {
 	const struct code_range *a = a_, *b = b_;
 
-	return compare_numbers(a->begin, b->begin);
+	return compare_numbers(a->start, b->start);
 }
 
 static int add_range(struct elf_symbols_private *priv, uint64_t begin, uint64_t size)
 {
-	struct code_range range = { .begin = begin };
+	struct code_range range = { .start = begin };
 
 	if (!size || __builtin_add_overflow(begin, size, &range.end))
 		return 0;
@@ -297,7 +297,7 @@ static bool in_same_range(const struct elf_symbols_private *priv, uint64_t begin
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (priv->ranges.items[middle].begin <= begin)
+		if (priv->ranges.items[middle].start <= begin)
 			low = middle + 1;
 		else
 			high = middle;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "elf/elf_symbols.h"
+#include "util/code_range.h"
 #include "util/vec.h"
 
 enum {
@@ -18,16 +19,11 @@ struct symbol_names {
 	size_t size;
 };
 
-/* Where code is, sorted by begin: what bounds a symbol without a size. */
-struct code_range {
-	uint64_t begin, end;
-};
-
 struct elf_symbols_private {
 	struct symbol_names names[SYMBOL_TABLES_MAX];
 	size_t nr_names;
-	VEC(struct code_range) ranges;
-	uint64_t size_max; /* the largest symbol */
+	VEC(struct code_range) ranges; /* sorted: what bounds a symbol without a size */
+	uint64_t size_max;	       /* the largest symbol */
 };
 
 struct symbol_list {

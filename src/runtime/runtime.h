@@ -20,16 +20,12 @@
 
 #include "abi/sample.h"
 #include "elf/elf_file.h"
+#include "util/code_range.h"
 #include "util/vec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Addresses [start, end). */
-struct runtime_range {
-	uint64_t start, end;
-};
 
 /* The memory of a process: of a live one, or out of a core. */
 struct runtime_memory {
@@ -45,8 +41,6 @@ struct runtime_options {
 	bool async; /* continue stacks of tasks with those that wait for them (--async) */
 };
 
-enum { RUNTIME_TRIES_READY = 9 }; /* tries, in 2.5 s, until whatever begins has begun */
-
 struct runtime_ops;
 
 /* What one ELF file tells. Embedded in the runtime's own struct; made by probe(). */
@@ -55,11 +49,11 @@ struct runtime_dso {
 	/* Functions that run frames of this runtime (an interpreter's loop), in the file's own
 	 * address space: the walker calls the runtime's step after it has pushed the native frame
 	 * of such a function. Sorted, not overlapping. */
-	VEC(struct runtime_range) loops;
+	VEC(struct code_range) loops;
 	/* Functions that only implement a script frame (the loops and their like): their native
 	 * frames are left out unless somebody wants them (--interpreter-frames). Sorted, not
 	 * overlapping. */
-	VEC(struct runtime_range) folded;
+	VEC(struct code_range) folded;
 };
 
 /* Where and in what a runtime is found. Lives as long as the runtime_proc that attach() makes of
@@ -69,9 +63,6 @@ struct runtime_target {
 	uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
 	struct runtime_memory memory;
 	uint64_t bias; /* address in memory - address in the dso's file */
-	/* How often attach() was asked before. What makes no sense may only not be ready yet: below
-	 * RUNTIME_TRIES_READY that is -EAGAIN. */
-	uint32_t nr_tries;
 	struct runtime_options options;
 };
 
@@ -83,7 +74,7 @@ struct runtime_proc {
 	/* Where this runtime puts the code that it makes (JIT code, stubs, an interpreter that was
 	 * made at the start), in memory: executable mappings in these ranges belong to its step.
 	 * Sorted, not overlapping; reserved address space counts as well. */
-	VEC(struct runtime_range) code;
+	VEC(struct code_range) code;
 };
 
 /* One function at work, as it is shown. Strings are copied by whoever takes them; NULL: not known.

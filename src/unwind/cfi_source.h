@@ -7,6 +7,7 @@
 
 #include "dwarf/cfi.h"
 #include "elf/elf_file.h"
+#include "util/code_range.h"
 
 enum { CIE_CACHE_SLOTS = 64 }; /* files have one CIE, or (static ones) one for each object */
 
@@ -26,11 +27,6 @@ struct cfi_source {
 	size_t at; /* how far the reader of the index is */
 	uint32_t nr_bad_fdes, nr_bad_cies;
 	struct cie_slot *cies; /* CIE_CACHE_SLOTS */
-};
-
-/* A range of addresses, [start, end). */
-struct code_range {
-	uint64_t start, end;
 };
 
 /*

@@ -5,7 +5,7 @@
 
 struct marking {
 	struct table_writer writer;
-	const struct unwind_code_range *ranges;
+	const struct code_range *ranges;
 	size_t nr_ends, at; /* both ends of all ranges, in order; how many of them are passed */
 	uint32_t runtime;
 	union cfi_rule rule; /* in force, unmarked */
@@ -55,7 +55,7 @@ static void sweep(struct marking *m, const struct unwind_table *t)
 	pass(m, t->start + ((uint64_t)t->nr_buckets << BUCKET_SHIFT));
 }
 
-int unwind_table_mark(struct unwind_table *table, const struct unwind_code_range *ranges, size_t nr,
+int unwind_table_mark(struct unwind_table *table, const struct code_range *ranges, size_t nr,
 		      uint32_t runtime)
 {
 	struct marking m = { .ranges = ranges, .nr_ends = 2 * nr, .runtime = runtime };

@@ -41,7 +41,7 @@ static void expect(const struct unwind_table *t, uint64_t addr, const union cfi_
 
 TEST(a_range_within_rows_is_marked_to_the_byte)
 {
-	const struct unwind_code_range ranges[] = { { 0x1021, 0x1203 } };
+	const struct code_range ranges[] = { { 0x1021, 0x1203 } };
 	struct unwind_table *t = table();
 
 	ASSERT_OK(unwind_table_mark(t, ranges, 1, RUNTIME));
@@ -59,9 +59,9 @@ TEST(a_range_within_rows_is_marked_to_the_byte)
 
 TEST(ranges_that_touch_rows_and_each_other)
 {
-	const struct unwind_code_range ranges[] = { { 0x1000, 0x1010 },
-						    { 0x1010, 0x1020 },
-						    { 0x1110, 0x1300 } };
+	const struct code_range ranges[] = { { 0x1000, 0x1010 },
+					     { 0x1010, 0x1020 },
+					     { 0x1110, 0x1300 } };
 	struct unwind_table *t = table();
 
 	ASSERT_OK(unwind_table_mark(t, ranges, 3, RUNTIME));
@@ -78,7 +78,7 @@ TEST(ranges_that_touch_rows_and_each_other)
 
 TEST(where_walks_end_nothing_is_marked)
 {
-	const struct unwind_code_range ranges[] = { { 0x1200, 0x1380 } };
+	const struct code_range ranges[] = { { 0x1200, 0x1380 } };
 	struct unwind_table *t = table();
 
 	ASSERT_OK(unwind_table_mark(t, ranges, 1, RUNTIME));
@@ -90,7 +90,7 @@ TEST(where_walks_end_nothing_is_marked)
 
 TEST(ranges_outside_the_table_change_nothing)
 {
-	const struct unwind_code_range ranges[] = { { 0x10, 0x20 }, { 0x1500, 0x1600 } };
+	const struct code_range ranges[] = { { 0x10, 0x20 }, { 0x1500, 0x1600 } };
 	struct unwind_table *t = table();
 
 	ASSERT_OK(unwind_table_mark(t, ranges, 2, RUNTIME));

@@ -8,6 +8,7 @@
 
 #include "abi/unwind.h"
 #include "elf/elf_file.h"
+#include "util/code_range.h"
 
 struct unwind_table {
 	uint64_t start;	     /* 256-aligned */
@@ -35,15 +36,11 @@ static inline void unwind_table_free_p(struct unwind_table **table)
 {
 	unwind_table_free(*table);
 }
-/* Code [start, end) of a file, in its own address space. */
-struct unwind_code_range {
-	uint64_t start, end;
-};
 /*
  * Marks the functions that run frames of runtime `runtime` (RULE_RUNTIME): `ranges` are sorted and
  * do not overlap. 0, -EFBIG, -ENOMEM; `table` is as it was then.
  */
-int unwind_table_mark(struct unwind_table *table, const struct unwind_code_range *ranges, size_t nr,
+int unwind_table_mark(struct unwind_table *table, const struct code_range *ranges, size_t nr,
 		      uint32_t runtime);
 /* Memory that the table holds. */
 size_t unwind_table_bytes(const struct unwind_table *table);

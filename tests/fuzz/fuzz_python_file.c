@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_ranges(const struct runtime_range *items, size_t nr)
+static void check_ranges(const struct code_range *items, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (items[i].end < items[i].start || (i && items[i].start < items[i - 1].end))

@@ -18,7 +18,7 @@ import known_answers
 import modes
 import short_processes
 import tap
-from sonde import Setup
+from sonde import Setup, missing
 
 GROUPS = {
     "known-answers": known_answers.tests,
@@ -26,15 +26,6 @@ GROUPS = {
     "short": short_processes.tests,
     "perf": against_perf.tests,
 }
-
-
-def missing():
-    """Why no live test can run on this machine, or None."""
-    if os.geteuid() != 0:
-        return "not root"
-    if not os.path.exists("/sys/kernel/btf/vmlinux"):
-        return "no BTF: the kernel was built without it"
-    return None
 
 
 def main():

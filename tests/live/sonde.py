@@ -129,3 +129,12 @@ class Recording:
 
     def lost(self):
         return {k: v for k, v in (self.stats or {}).get("lost", {}).items() if v}
+
+
+def missing():
+    """Why no test that records can run on this machine, or None."""
+    if os.geteuid() != 0:
+        return "not root"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "no BTF: the kernel was built without it"
+    return None

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from runtimes import HERE, Program, Recorder, Tally, main, record_pids
+from runtimes import HERE, Program, Recorder, Tally, main, record_pids, tally
 import tap
 
 SOURCES = os.path.join(HERE, "jvm")
@@ -326,15 +326,6 @@ class JavaTally(Tally):
         return super().summary() + ("+%d" % self.early if self.early else "")
 
 
-def tally(recording, name, comm, judge):
-    """The tally of a recording's stacks of one comm."""
-    t = JavaTally(name)
-    for stack in recording.stacks or []:
-        if stack.comm == comm:
-            t.take(stack, judge)
-    return t
-
-
 def chains_of(truths):
     """comm -> Chains"""
     told = {}
@@ -381,7 +372,7 @@ def judge_all(recording, truths, least=1):
         least = 0  # a busy machine gives no time to each thread
     lost = {k: v for k, v in recording.lost().items() if v}
     for comm, chains in chains_of(truths).items():
-        t = tally(recording, comm, comm, chains.judge)
+        t = tally(recording, comm, comm, chains.judge, JavaTally)
         # Each has some 200 samples, of which one or two may be cut: 99 % is asked of all together.
         problems += t.problems(least, 96)
         notes.append(t.summary())
@@ -487,7 +478,7 @@ def jni(jdk, setup):
         program.until_ready(200)
         recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
     problems, note = judge_all(recording, program.truths)
-    t = tally(recording, "attached", "attached", attached)
+    t = tally(recording, "attached", "attached", attached, JavaTally)
     on_top = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf" and s.user[-1:] and
                  s.user[-1].startswith("jni_spin"))
     total = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf")
@@ -633,7 +624,7 @@ def from_start(jdk, setup):
         # Telling is Java, too.
         chains.beyond = re.compile(JDK + "|Truth|Calls")
         chains.starts = True
-        t = tally(recording, comm, comm, chains.judge)
+        t = tally(recording, comm, comm, chains.judge, JavaTally)
         problems += t.problems(20, 97)
     return problems, "%d/%d" % (complete, samples)
 

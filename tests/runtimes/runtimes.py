@@ -249,22 +249,13 @@ class Tally:
         return "%s %d/%d" % (self.name, self.complete, self.samples)
 
 
-def tally(recording, name, comm, judge):
+def tally(recording, name, comm, judge, kind=Tally):
     """The tally of a recording's stacks of one comm."""
-    t = Tally(name)
+    t = kind(name)
     for stack in recording.stacks or []:
         if stack.comm == comm:
             t.take(stack, judge)
     return t
-
-
-def missing():
-    """Why none of these tests can run on this machine, or None."""
-    if os.geteuid() != 0:
-        return "not root"
-    if not os.path.exists("/sys/kernel/btf/vmlinux"):
-        return "no BTF: the kernel was built without it"
-    return None
 
 
 def main(description, tests, arguments=None):
@@ -277,7 +268,7 @@ def main(description, tests, arguments=None):
     if arguments:
         arguments(parser)
     args = parser.parse_args()
-    reason = missing()
+    reason = sonde.missing()
     if reason:
         return tap.skip_all(reason)
     scratch = tempfile.mkdtemp(prefix="sonde-runtimes-")

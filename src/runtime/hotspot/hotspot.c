@@ -87,8 +87,8 @@ static int set_code(struct hotspot_proc *hp)
 	hp->proc.code.nr = 0;
 	for (uint32_t i = 0; i < hp->vm.nr_heaps; i++)
 		hp->proc.code.items[hp->proc.code.nr++] =
-			(struct runtime_range){ .start = hp->vm.heaps[i].start,
-						.end = hp->vm.heaps[i].end };
+			(struct code_range){ .start = hp->vm.heaps[i].start,
+					     .end = hp->vm.heaps[i].end };
 	return 0;
 }
 

@@ -292,7 +292,7 @@ static uint64_t find_arena(const struct python_dso *dso, const struct runtime_ta
 
 static int compare_ranges(const void *a, const void *b)
 {
-	const struct runtime_range *x = a, *y = b;
+	const struct code_range *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
@@ -302,15 +302,14 @@ static int find_trampolines(struct python_proc *p)
 {
 	const struct python_dso *dso = (const struct python_dso *)p->rp.dso;
 	const struct runtime_target *t = p->rp.target;
-	VEC(struct runtime_range) found = { 0 };
+	VEC(struct code_range) found = { 0 };
 	struct arena arena;
 	uint64_t addr = find_arena(dso, t, &arena);
 	bool changed;
 	size_t nr = 0;
 
 	while (addr && found.nr < ARENAS_MAX) {
-		if (vec_push(&found,
-			     (struct runtime_range){ arena.start, arena.start + arena.size }))
+		if (vec_push(&found, (struct code_range){ arena.start, arena.start + arena.size }))
 			break;
 		addr = arena.prev;
 		if (!is_arena(dso, t, addr, &arena))
@@ -398,10 +397,11 @@ static int not_supported(const struct python_dso *dso, const struct runtime_targ
 	return -ENOTSUP;
 }
 
-/* What makes no sense may only not be ready: ld.so or the runtime itself has yet to write it. */
-static int not_ready(const struct python_dso *dso, const struct runtime_target *t, const char *why)
+/* ld.so or the runtime itself may have yet to write it. */
+static int nonsense(const struct python_dso *dso, const struct runtime_target *t, const char *why)
 {
-	return t->nr_tries < RUNTIME_TRIES_READY ? -EAGAIN : not_supported(dso, t, why);
+	log_debug("process %d: CPython 3.%u: %s", t->pid, dso->minor, why);
+	return -EBADMSG;
 }
 
 static int python_attach(const struct runtime_dso *base, const struct runtime_target *t,
@@ -420,7 +420,7 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	if (r == -ENOTSUP)
 		return not_supported(dso, t, "its debug offsets are not known");
 	if (r == -EINVAL)
-		return not_ready(dso, t, "its debug offsets make no sense");
+		return nonsense(dso, t, "its debug offsets make no sense");
 	if (r)
 		return r;
 	rec = &p->record;
@@ -442,13 +442,13 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 		rec->flags |= PYTHON_STACK_BELOW;
 	r = find_interpreters(t, dso->runtime ? dso->runtime + t->bias : 0, rec, &tstate);
 	if (r == -EINVAL)
-		return not_ready(dso, t, "its threads are not where that version has them");
+		return nonsense(dso, t, "its threads are not where that version has them");
 	if (r)
 		return r;
 	/* Not before there is an interpreter: ld.so may have to relocate the type's name first. */
 	r = check_code_type(t, rec);
 	if (r == -EINVAL)
-		return not_ready(dso, t, "code objects are not as that version has them");
+		return nonsense(dso, t, "code objects are not as that version has them");
 	if (r)
 		return r;
 	find_tls(t, rec, tstate);

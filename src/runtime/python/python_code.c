@@ -32,8 +32,7 @@ static void code_fini(struct code *c)
 	free(c->bytes);
 }
 
-static int read_code(const struct elf_file *elf, const struct runtime_range *range,
-		     struct code *ret)
+static int read_code(const struct elf_file *elf, const struct code_range *range, struct code *ret)
 {
 	struct code c = { .start = range->start, .arm = elf->machine == EM_AARCH64 };
 	int r;
@@ -96,7 +95,7 @@ static uint64_t jump_at(const struct code *c, size_t at)
 /* --- the cold part --------------------------------------------------------------------------- */
 
 struct fde {
-	struct runtime_range range;
+	struct code_range range;
 	uint32_t jumps;
 };
 struct fdes {
@@ -179,8 +178,8 @@ static struct fde *fde_of(struct fdes *fdes, uint64_t addr)
 }
 
 /* Does the code at `range` jump into `hot`, elsewhere than to its begin? */
-static int jumps_back(const struct elf_file *elf, const struct runtime_range *range,
-		      const struct runtime_range *hot)
+static int jumps_back(const struct elf_file *elf, const struct code_range *range,
+		      const struct code_range *hot)
 {
 	_cleanup_(code_fini) struct code c = { 0 };
 	int r = read_code(elf, range, &c);
@@ -194,8 +193,8 @@ static int jumps_back(const struct elf_file *elf, const struct runtime_range *ra
 	return r == -ENOMEM ? r : 0;
 }
 
-int python_find_cold(const struct elf_file *elf, const struct runtime_range *hot,
-		     struct runtime_range *ret)
+int python_find_cold(const struct elf_file *elf, const struct code_range *hot,
+		     struct code_range *ret)
 {
 	_cleanup_(code_fini) struct code c = { 0 };
 	struct fdes fdes = { 0 };
@@ -343,7 +342,7 @@ static void find_gaps(const struct code *c, unsigned int f_executing, bool entry
 	}
 }
 
-size_t python_find_gaps(const struct elf_file *elf, const struct runtime_range *loops, size_t nr,
+size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
 			unsigned int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX])
 {
 	struct gaps gaps = { .items = ret, .base = nr ? loops[0].start : 0 };

@@ -16,13 +16,13 @@
  * name it): what unwind information knows as another function, but `hot` jumps into it and it jumps
  * back. 0, or -ENOENT, -ENOMEM.
  */
-int python_find_cold(const struct elf_file *elf, const struct runtime_range *hot,
-		     struct runtime_range *ret);
+int python_find_cold(const struct elf_file *elf, const struct code_range *hot,
+		     struct code_range *ret);
 
 /*
  * 3.6 to 3.9: where a loop's frame is not linked: from its begin up to the store to tstate->frame,
  * and from where tstate->frame is f_back again up to the return. Writes them relative to
  * loops[0].start, at most PYTHON_GAPS_MAX; returns how many.
  */
-size_t python_find_gaps(const struct elf_file *elf, const struct runtime_range *loops, size_t nr,
+size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
 			unsigned int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX]);

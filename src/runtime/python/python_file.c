@@ -222,7 +222,7 @@ static int add_functions(const struct elf_file *elf, struct runtime_dso *dso)
 
 	for (size_t i = 0; !r && i < symbols.nr; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
-		struct runtime_range range = { s->addr, s->addr + s->size };
+		struct code_range range = { s->addr, s->addr + s->size };
 		bool loop = IS_ONE_OF(s->name, loop_names);
 
 		if (!s->size || (!loop && !IS_ONE_OF(s->name, glue_names) &&
@@ -242,7 +242,7 @@ static int add_functions(const struct elf_file *elf, struct runtime_dso *dso)
 
 static int compare_ranges(const void *a, const void *b)
 {
-	const struct runtime_range *x = a, *y = b;
+	const struct code_range *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
@@ -250,7 +250,7 @@ static int compare_ranges(const void *a, const void *b)
 /* The loop's cold part, where no symbol names it. */
 static int add_cold(const struct elf_file *elf, struct runtime_dso *dso)
 {
-	struct runtime_range cold;
+	struct code_range cold;
 	int r;
 
 	if (dso->loops.nr != 1)

@@ -71,7 +71,7 @@ static int find_functions(const struct elf_file *elf, struct toy_dso *dso)
 
 	for (size_t i = 0; i < symbols.nr && !r; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
-		struct runtime_range range = { s->addr, s->addr + s->size };
+		struct code_range range = { s->addr, s->addr + s->size };
 		bool is_loop = !strcmp(s->name, "toy_run");
 
 		if (!is_loop && strcmp(s->name, "toy_call"))
