@@ -443,6 +443,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 	const struct resolver_stack stack = {
 		/* Not the core's: that number is another process's here, with its own perf map. */
 		.pid = 0,
+		.proc = s->proc,
 		.block = ((const struct view *)s->proc->user)->block,
 		.words = walk->words,
 		.nr_words = walk->full.nr_words,

@@ -287,7 +287,9 @@ static int add_runtime(struct resolver *r, struct process *proc,
 
 static int add_user(struct resolver *r, const struct resolver_stack *stack)
 {
-	struct process *proc = process_find(r->publisher->processes, (int32_t)stack->pid);
+	struct process *proc = stack->proc
+				       ? stack->proc
+				       : process_find(r->publisher->processes, (int32_t)stack->pid);
 	const struct process_runtimes *list = proc ? publisher_runtimes(r->publisher, proc) : NULL;
 	size_t i;
 	int err = 0;

@@ -47,6 +47,7 @@ void resolver_fini(struct resolver *r);
 
 struct resolver_stack {
 	uint32_t pid;
+	struct process *proc;	   /* that has that pid; NULL: the one of the table, if any */
 	const struct block *block; /* NULL: no user frames */
 	const __u64 *kernel;
 	size_t nr_kernel;

@@ -1,0 +1,286 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde core` on real cores of Python and Java programs, which have said in what chains their threads are. TAP.
+
+    runtimes_test.py [--sonde PROGRAM] [--only REGEX] [--keep]
+
+The programs and what is right are those of tests/runtimes. Cores are made here and now: by the kernel, at work or
+waiting, and by gcore. SONDE_PYTHONS and SONDE_JDKS (colons between them) choose the versions. See docs/core.md.
+"""
+import collections
+import contextlib
+import functools
+import glob
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "runtimes"), os.path.join(HERE, "..", "lib")]
+import jvm_test
+import python_test
+import runtimes
+from folded import shorten
+from runtimes import Program
+from tap import Skip
+
+PYTHONS = (8, 10, 11, 12, 13)  # a version of each way to keep frames; SONDE_PYTHONS: others
+# What waits says so in its last frames; what works is somewhere in its leaf.
+WAITING = "waiting umlaute ctypes_qsort asyncio_task".split()
+WORKING = "recursion threads methods callbacks generator no_gil".split()
+# gcore writes memory that was never touched, too.
+SMALL = ["-XX:+UseSerialGC", "-Xmx32m", "-XX:ReservedCodeCacheSize=32m", "-XX:CompressedClassSpaceSize=16m", "-Xss2m"]
+SCENARIOS = "plain recurse200 virtual lambda inlined reflection handle stream interface write".split()
+# The JVM's own threads run these, and main() waits.
+OWN = re.compile(r"(?:java|jdk|sun)\.|Calls\.main$|Virtual\.main$|Truth\.(?:main|ready)$")
+
+Core = collections.namedtuple("Core", "path comms truths sysroot")
+Stack = collections.namedtuple("Stack", "user count")
+
+
+# --- making cores ------------------------------------------------------------------------------------------------------------
+
+
+def comms_of(pid):
+    """tid -> comm: a core does not have them."""
+    found = {}
+    for path in glob.glob("/proc/%d/task/*/comm" % pid):
+        with open(path, encoding="utf-8") as f:
+            found[int(path.split("/")[4])] = f.read().rstrip("\n")
+    return found
+
+
+def cpu_ticks(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def works(program, ticks):
+    """It has used the CPU for so long since it may."""
+    begin, end = cpu_ticks(program.pid), time.monotonic() + 60
+    program.go()
+    while cpu_ticks(program.pid) < begin + ticks:
+        if program.process.poll() is not None or time.monotonic() > end:
+            raise AssertionError("%s does not work" % program.argv)
+        time.sleep(0.01)
+
+
+def by_kernel(program, folder):
+    os.kill(program.pid, signal.SIGABRT)
+    program.process.wait(120)
+    found = glob.glob(os.path.join(folder, "core*"))
+    if not found:
+        with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as f:
+            raise Skip("the kernel writes cores elsewhere: " + f.read().strip())
+    return found[0]
+
+
+def by_gcore(program, folder):
+    if not shutil.which("gcore"):
+        raise Skip("no gcore")
+    done = subprocess.run(["gcore", "-o", os.path.join(folder, "core"), str(program.pid)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False, timeout=200)
+    path = os.path.join(folder, "core.%d" % program.pid)
+    if not os.path.exists(path):
+        raise AssertionError("gcore: " + done.stderr[-500:])
+    return path
+
+
+def core_of(setup, argv, way=by_kernel, ticks=0, env=None):
+    """A core of what runs, waiting where it told its last truth, or after so many ticks of work."""
+    folder = setup.path(".cores")
+    os.unlink(folder)
+    os.mkdir(folder)
+    os.chmod(folder, 0o777)
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    with Program(argv, env, cwd=folder) as program:
+        program.until_ready(200)
+        root = os.readlink("/proc/%d/root" % program.pid)
+        if ticks:
+            works(program, ticks)
+        comms = comms_of(program.pid)
+        path = way(program, folder)
+    return Core(path, comms, program.truths, None if root == "/" else root)
+
+
+def run_core(setup, core, *options):
+    argv = [setup.program, "core", *options]
+    if core.sysroot:
+        argv += ["--sysroot", core.sysroot]
+    return subprocess.run([*argv, core.path], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=200)
+
+
+def threads_of(setup, core):
+    """What `sonde core` says of a whole core: comm -> threads."""
+    done = run_core(setup, core, "--json")
+    if done.returncode or done.stderr:
+        raise AssertionError("sonde core: status %d: %s" % (done.returncode, done.stderr[-500:]))
+    found = {}
+    for thread in json.loads(done.stdout)["threads"]:
+        found.setdefault(core.comms[thread["tid"]], []).append(thread)
+    return found
+
+
+# --- Python ------------------------------------------------------------------------------------------------------------------
+
+
+def wrong_python(python, core, threads):
+    problems, nr = [], 0
+    for truth in core.truths:
+        mine = threads.get(truth["comm"], [])
+        if len(mine) != 1 or not mine[0]["complete"]:
+            problems.append("%s: %s" % (truth["comm"], shorten(str(mine), 800)))
+            continue
+        wrong, found = python_test.wrong_thread(python, truth, mine[0])
+        nr += len(found)
+        if wrong:
+            problems.append("%s: %s" % (truth["comm"], shorten(wrong, 1500)))
+    return problems, nr
+
+
+def python_argv(python, case):
+    return [python.path, python_test.CASES, case]
+
+
+def python_cores(python, way, cases, ticks, setup):
+    problems, frames = [], 0
+    for case in cases:
+        core = core_of(setup, python_argv(python, case), way, ticks)
+        wrong, nr = wrong_python(python, core, threads_of(setup, core))
+        problems += wrong
+        frames += nr
+        shutil.rmtree(os.path.dirname(core.path))
+    return problems, "%d frames of %d programs" % (frames, len(cases))
+
+
+def is_shorter(frames, whole):
+    """A cut core's frames are the whole one's, without the outer ones; what a name was made of may be missing."""
+    shown = lambda f: (f["kind"], f["function"], f["line"], f["inlined"])
+    names = [shown(f) for f in whole]
+    return all(shown(f) in names or re.match(r"\[[a-z]+: [a-z_]+\]$", f["function"] or "") for f in frames)
+
+
+def cut_off(setup, core):
+    """At any length: an error in a line, or stacks that are parts of the whole core's. Frames of scripts at full length?"""
+    whole = {t["tid"]: t for t in json.loads(run_core(setup, core, "--json").stdout)["threads"]}
+    size, problems = os.path.getsize(core.path), []
+    for n in [*range(39, 0, -2), 0.2, 0.02]:
+        os.truncate(core.path, int(size * n / 40))
+        done = run_core(setup, core, "--json", "--interpreter-frames")
+        if done.returncode:
+            if done.returncode != 1 or done.stderr.count("\n") != 1:
+                problems.append("%d/40: status %d: %s" % (n, done.returncode, done.stderr[-300:]))
+            continue
+        for t in json.loads(done.stdout)["threads"]:
+            mine = [f for f in t["frames"] if f["kind"] != "native"]
+            if not is_shorter(mine, whole[t["tid"]]["frames"]):
+                problems.append("%d/40: thread %d: %s, whole: %s" % (n, t["tid"], mine, whole[t["tid"]]["frames"]))
+    return problems, None
+
+
+def python_cut(python, setup):
+    return cut_off(setup, core_of(setup, python_argv(python, "no_gil"), ticks=20))
+
+
+def python_tests():
+    only = os.environ.get("SONDE_PYTHONS")
+    found = {(p.name if only else p.minor): p for p in python_test.pythons() if only or p.minor in PYTHONS}
+    for python in found.values():
+        yield python.name + "-waiting", functools.partial(python_cores, python, by_kernel, WAITING, 0)
+        yield python.name + "-working", functools.partial(python_cores, python, by_kernel, WORKING, 20)
+        yield python.name + "-gcore", functools.partial(python_cores, python, by_gcore, ["waiting", "recursion"], 0)
+        yield python.name + "-cut-off", functools.partial(python_cut, python)
+
+
+# --- Java --------------------------------------------------------------------------------------------------------------------
+
+
+def folded(thread):
+    """Its frames as a folded stack has them, outermost first."""
+    return ["%s%s%s" % (f["function"] or "[%s]" % f["object"], ":%d" % f["line"] if f["line"] else "", "_[i]" * f["inlined"])
+            for f in thread["frames"][::-1]]
+
+
+def is_java(thread):
+    return any(f["kind"] == "hotspot" for f in thread["frames"])
+
+
+def wrong_java(core, threads, judges):
+    """`judges`: comm -> what says what is wrong with a stack of it."""
+    problems, nr = [], 0
+    for comm, mine in threads.items():
+        for thread in filter(is_java, mine):
+            text = ";".join(folded(thread))
+            nr += sum(f["kind"] == "hotspot" for f in thread["frames"])
+            names = [f["function"] for f in thread["frames"] if f["kind"] == "hotspot"]
+            if not thread["complete"]:
+                problems.append("%s: %s: %s" % (comm, thread["stop"], text))
+            elif comm in judges:
+                problems += filter(None, [judges[comm](Stack(folded(thread), 1))])
+            else:
+                problems += ["%s: %s" % (comm, text) for n in names if "." in n and not OWN.match(n) or n.startswith("[")][:1]
+    missing = [c for c in judges if not any(map(is_java, threads.get(c, [])))]
+    return problems + ["no Java frame in %s" % c for c in missing], nr
+
+
+def java(jdk, way, options, setup):
+    jvm_test.CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, *options, "-cp", jvm_test.CLASSES.folder, "Calls", *SCENARIOS)
+    core = core_of(setup, argv, way, 100, {"LC_ALL": "C.UTF-8"})
+    judges = {comm: chains.judge for comm, chains in jvm_test.chains_of(core.truths).items()}
+    problems, nr = wrong_java(core, threads_of(setup, core), judges)
+    if nr < 200:
+        problems.append("%d Java frames" % nr)
+    return [shorten(p, 1500) for p in problems], "%d Java frames, %d MB" % (nr, os.path.getsize(core.path) >> 20)
+
+
+def java_cut(jdk, setup):
+    jvm_test.CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, "-cp", jvm_test.CLASSES.folder, "Calls", "plain", "lambda", "recurse200")
+    return cut_off(setup, core_of(setup, argv, ticks=100, env={"LC_ALL": "C.UTF-8"}))
+
+
+def java_virtual(jdk, setup):
+    """Virtual threads on their carriers."""
+    jvm_test.CLASSES.ensure(setup)
+    if jdk.release < 21 or not jvm_test.CLASSES.virtual:
+        raise Skip("no virtual threads")
+    argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, "-cp", jvm_test.CLASSES.folder, "Virtual", "pinned")
+    core = core_of(setup, argv, ticks=50, env={"LC_ALL": "C.UTF-8"})
+    judge = functools.partial(jvm_test.virtual_judge, jvm_test.Chains([t["chain"] for t in core.truths], jvm_test.JDK))
+    threads = threads_of(setup, core)
+    judges = {comm: judge for comm in threads if comm.startswith("ForkJoinPool")}
+    problems, nr = wrong_java(core, threads, judges)
+    if "Virtual.leaf" not in str(threads) and "Virtual.pinned" not in str(threads):
+        problems.append("no virtual thread's frames")
+    return [shorten(p, 1500) for p in problems], "%d Java frames" % nr
+
+
+def java_tests():
+    homes = [h for h in os.environ.get("SONDE_JDKS", "").split(":") if h] or glob.glob("/usr/lib/jvm/*")
+    homes = {os.path.realpath(h) for h in homes if os.path.exists(os.path.join(h, "bin/java"))}
+    for jdk in sorted(map(jvm_test.Jdk, homes), key=lambda j: j.release):
+        name = "jdk-" + jdk.version
+        yield name + "-compiled", functools.partial(java, jdk, by_kernel, [])
+        yield name + "-interpreted", functools.partial(java, jdk, by_kernel, ["-Xint", "-Dspin=500", "-Dturns=60"])
+        yield name + "-gcore", functools.partial(java, jdk, by_gcore, [])
+        yield name + "-virtual", functools.partial(java_virtual, jdk)
+        yield name + "-cut-off", functools.partial(java_cut, jdk)
+
+
+def tests(_setup, _args):
+    with contextlib.suppress(OSError):
+        yield from python_tests()
+    yield from java_tests()
+
+
+if __name__ == "__main__":
+    sys.exit(runtimes.main(__doc__, tests))
