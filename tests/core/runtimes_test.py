@@ -253,13 +253,14 @@ def java_virtual(jdk, setup):
     jvm_test.CLASSES.ensure(setup)
     if jdk.release < 21 or not jvm_test.CLASSES.virtual:
         raise Skip("no virtual threads")
-    argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, "-cp", jvm_test.CLASSES.folder, "Virtual", "pinned")
+    argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, "-Dspin=20000000", "-cp", jvm_test.CLASSES.folder,
+                    "Virtual", "deep")
     core = core_of(setup, argv, ticks=50, env={"LC_ALL": "C.UTF-8"})
     judge = functools.partial(jvm_test.virtual_judge, jvm_test.Chains([t["chain"] for t in core.truths], jvm_test.JDK))
     threads = threads_of(setup, core)
     judges = {comm: judge for comm in threads if comm.startswith("ForkJoinPool")}
     problems, nr = wrong_java(core, threads, judges)
-    if "Virtual.leaf" not in str(threads) and "Virtual.pinned" not in str(threads):
+    if "Virtual.leaf" not in str(threads):
         problems.append("no virtual thread's frames")
     return [shorten(p, 1500) for p in problems], "%d Java frames" % nr
 
