@@ -551,6 +551,7 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 		return STOP_RUNTIME_UNREADABLE;
 	st->chunk = next;
 	st->chunk_end = r->chunk_stack + 8 * size;
+	st->entry = entry;
 	w->regs[ARCH_FP] = link_to(w, sp - 16, link, ra);
 	w->valid |= 1u << ARCH_FP;
 	return walk_to_caller(w, sp, ra);
@@ -576,9 +577,7 @@ __noinline int WALK_NAME(hotspot_end_of_chunks)(void)
 
 	if (!w)
 		return STOP_INTERNAL;
-	stop = find_entry(w, false, &entry);
-	if (stop)
-		return stop;
+	entry = hotspot_state(w)->entry;
 	/* Unless its chunk has another behind it. */
 	stop = WALK_NAME(hotspot_chunk)(entry);
 	if (stop == STOP_NONE || stop == STOP_MAX_FRAMES)
@@ -600,7 +599,8 @@ __noinline int WALK_NAME(hotspot_continuation)(void)
 	st = hotspot_state(w);
 	/* What it has brought so far, and where that is, is not known. */
 	at_work = w->interrupted || WALK_NAME(hotspot_called)(w->pc + 1);
-	stop = find_entry(w, !at_work && !st->chunk, &entry);
+	entry = st->entry;
+	stop = st->chunk ? STOP_NONE : find_entry(w, !at_work, &entry);
 	if (stop)
 		return stop;
 	if (!st->chunk && (entry < w->regs[ARCH_SP] || entry - w->regs[ARCH_SP] > 1u << 30))

@@ -29,6 +29,7 @@ struct hotspot_state {
 	__u32 code;	     /* where its code begins, from blob on */
 	__u64 name_compiled; /* the address of "nmethod", as it was met */
 	__u64 chunk;	     /* the StackChunk whose frames are walked; 0: those on the stack are */
+	__u64 entry;	     /* and the ContinuationEntry on the stack, behind them */
 	__s32 frame_complete;
 	__s32 frame_size; /* words, with the return address; 0 or less: it has none of its own */
 	__u32 check;	  /* compile_id, or hotspot_stub_check() */
