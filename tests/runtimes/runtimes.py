@@ -42,8 +42,12 @@ class Setup(sonde.Setup):
         return os.path.join(self.scratch, name)
 
 
+# Kills the group $1, if whoever holds its standard input ends before it has said that it need not.
+GUARD = 'read -r done || kill -s KILL -- "-$1"'
+
+
 class Program:
-    """A program that tells its truths and stays there; killed, with all of its group, at the end of a `with`."""
+    """A program that tells its truths and stays there; killed, with all of its group, at the end of a `with`, or of the test."""
 
     def __init__(self, argv, env=None, cwd=None, nice=0):
         self.argv = ["nice", "-n", str(nice)] * bool(nice) + [str(a) for a in argv]
@@ -52,6 +56,8 @@ class Program:
         self._rest = b""
         self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd,
                                         env={**os.environ, **(env or {})}, start_new_session=True)
+        self.guard = subprocess.Popen(["sh", "-c", GUARD, "guard", str(self.process.pid)], stdin=subprocess.PIPE,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def __enter__(self):
         return self
@@ -63,6 +69,7 @@ class Program:
             pass
         self.process.stdout.close()
         self.process.wait()
+        self.guard.communicate(b"done\n")
         self.go()
 
     def go(self):
