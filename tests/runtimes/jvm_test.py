@@ -7,6 +7,7 @@
 A JDK is the folder that has bin/java; one inside of a root that tests/zoo made runs there by chroot. Without --jdk: the
 environment's SONDE_JDKS (colons between them), else all in /usr/lib/jvm.
 """
+import collections
 import functools
 import glob
 import json
@@ -183,6 +184,12 @@ def without_upcall(frames):
     return frames
 
 
+def library_calls_up(chains, before, between, after):
+    """Beyond what was told, a native method of the JDK's own may call up into the JDK: doPrivileged(), invoke0(), a path's bytes."""
+    return (chains.beyond and between[-1] == "StubRoutines::call_stub" and re.match(JDK, before.told) and
+            chains.beyond.match(before.told) and chains.beyond.match(after.told))
+
+
 def everywhere(name):
     return name in ("Truth.spin", "Truth.tell", "Truth.tellNow")
 
@@ -233,14 +240,18 @@ class Chains:
         return None
 
     def judge(self, stack):
-        frames = [Frame(f) for f in stack.user]
-        wrong = self.judge_frames(frames)
-        if wrong and self._near(frames):
-            self.near += stack.count
-            return None
+        wrong = self.judge_nearly([Frame(f) for f in stack.user], stack.count)
         return wrong and "%s: %s" % (wrong, ";".join(stack.user))
 
-    def _near(self, frames):
+    def judge_nearly(self, frames, count, anywhere=False):
+        """What is wrong; what is only nearly there is counted."""
+        wrong = self.judge_frames(frames, anywhere)
+        if wrong and self._near(frames, anywhere):
+            self.near += count
+            return None
+        return wrong
+
+    def _near(self, frames, anywhere):
         """Is everything right but what is inlined into the innermost compiled function? The compiler moves instructions
         from where they were written, and keeps what they come from: those seem to run where they do not yet, or no more."""
         java = [i for i, f in enumerate(frames) if f.java]
@@ -249,7 +260,7 @@ class Chains:
             return False
         frames = frames[:real[-1] + 1]
         frames[-1] = Frame(frames[-1].name)
-        return not self.judge_frames(frames)
+        return not self.judge_frames(frames, anywhere)
 
     def judge_frames(self, frames, anywhere=False):
         frames = without_upcall(frames)
@@ -265,7 +276,7 @@ class Chains:
                 continue
             if previous and between:
                 pattern = self.between.get(previous.told)
-                if not pattern or not re.fullmatch(pattern, ";".join(between)):
+                if not (re.fullmatch(pattern, ";".join(between)) if pattern else library_calls_up(self, previous, between, f)):
                     return "native frames behind %s" % previous.text
             elif previous and self.between.get(previous.told):
                 return "no native frames behind %s" % previous.text
@@ -276,6 +287,8 @@ class Chains:
 # --- what each scenario may do beyond its chain -----------------------------------------------------------------------
 
 JDK = r"(?:java|javax|jdk|sun|com\.sun)\."
+# A round makes a loader, classes and objects of its own.
+ROUND = JDK + r"|Deopt\$Loader\.loadClass$|Churn\.bytesOf$|Deopt\$(?:Loader|Round|Base|Other|\$Lambda)\.<(?:cl)?init>$"
 BEYOND = {
     "lambda": r"java\.lang\.|jdk\.|Calls\$\$Lambda\.<init>$",
     "reference": r"java\.lang\.|jdk\.",
@@ -292,14 +305,19 @@ BEYOND = {
     "write": JDK,
     "native-leaf": r"Jni\.nativeLeaf$",
     "native-array": r"Jni\.fill$",
-    "deopt": JDK + r"|Deopt|Churn\.bytesOf$",
-    "deopt2": JDK + r"|Deopt|Churn\.bytesOf$",
+    "deopt": ROUND,
+    "deopt2": ROUND,
 }
 ANY = r"[^;]+(?:;[^;]+)*"
 BETWEEN = {
     "initialiser": {"Calls.initialise": ANY},
     "up-down": {"Jni.down": r"Java_Jni_down;jni_inner(?:;[^;]+)*"},
 }
+
+
+# What becomes of samples until all tables are loaded.
+EARLY = ("file_pending", "no_process", "stack_copy_end")
+NOTE = re.compile(r"\[hotspot: (.*)\]$")
 
 
 class JavaTally(Tally):
@@ -309,9 +327,13 @@ class JavaTally(Tally):
     def __init__(self, name):
         super().__init__(name)
         self.early = 0
+        self.notes = collections.Counter()
 
     def take(self, stack, judge):
-        if stack.reason in ("file_pending", "no_process", "stack_copy_end") or any(f.startswith("[hotspot: ") and f != FROZEN for f in stack.user):
+        notes = {m.group(1) for m in map(NOTE.match, stack.user) if m}
+        for note in notes:
+            self.notes[note] += stack.count
+        if stack.reason in EARLY or notes - {"frozen"}:
             self.early += stack.count
         else:
             super().take(stack, judge)
@@ -340,15 +362,50 @@ def start(setup, jdk, options, *program):
     return Program(argv, env={"LC_ALL": "C.UTF-8"})
 
 
-def warmed_up(pid, seconds=4, limit=60):
-    """Waits until the process has used so much CPU time: what is hot is compiled then."""
-    def used():
-        with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-            fields = f.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    end, begin = time.monotonic() + limit, used()
-    while used() - begin < seconds and time.monotonic() < end:
-        time.sleep(0.1)
+class Thread:
+    """What /proc says of a thread."""
+
+    def __init__(self, path):
+        with open(path + "/stat", encoding="utf-8", errors="replace") as f:
+            head, _, rest = f.read().rpartition(")")
+        fields = rest.split()
+        self.comm = head.partition("(")[2]
+        self.sleeps = fields[0] == "S"
+        self.seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def threads_of(pid):
+    found = []
+    for path in glob.glob("/proc/%d/task/*" % pid):
+        try:
+            found.append(Thread(path))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def warmed_up(program, seconds, limit=60):
+    """Waits until every thread that told something has had so much CPU time, and the compilers nothing to do: what is hot is
+    compiled then."""
+    comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit
+    while idle < 3 and time.monotonic() < end:
+        threads = threads_of(program.pid)
+        busy = any(not t.sleeps for t in threads if re.match("C[12] Compiler", t.comm))
+        cold = any(t.seconds < seconds for t in threads if t.comm in comms)
+        idle = 0 if busy or cold else idle + 1
+        time.sleep(0.05)
+
+
+def record(setup, program, *options):
+    """A recording, and a longer one if the machine is so busy that there is little in it: what is right must be so in either."""
+    for seconds in (setup.seconds, 3 * setup.seconds):
+        recording = record_pids(setup, [program.pid], seconds, "--lines", *options)
+        counts = collections.Counter()
+        for s in recording.stacks or []:
+            counts[s.reason in EARLY] += s.count
+        if counts[False] > max(4 * counts[True], 300 * setup.seconds):
+            break
+    return recording
 
 
 def shares(recording, comms, test):
@@ -389,7 +446,7 @@ def judge_all(recording, truths, least=1):
 # --- tests ------------------------------------------------------------------------------------------------------------
 
 MODES = {
-    "interpreted": ["-Xint", "-Dspin=500", "-Dturns=60"],
+    "interpreted": ["-Xint", "-Dspin=500"],
     "c1": ["-XX:TieredStopAtLevel=1"],
     "c2": ["-XX:-TieredCompilation"],
     "tiered": ["-XX:+UseG1GC"],
@@ -449,8 +506,8 @@ def calls(jdk, mode, setup):
         raise tap.Skip("JDK %s has no such mode" % jdk.version)
     with start(setup, jdk, options, "Calls") as program:
         program.until_ready(200)
-        warmed_up(program.pid, 1 if mode == "interpreted" else 4)
-        recording = record_pids(setup, [program.pid], setup.seconds, "--lines", "--tiers")
+        warmed_up(program, 0.02 if mode == "interpreted" else 0.1)
+        recording = record(setup, program, "--tiers")
     problems, note = judge_all(recording, program.truths)
     problems += tier_problems(mode, recording)
     if any(s.comm == "write" for s in recording.stacks or []) and not any(s.comm == "write" and s.kernel for s in recording.stacks or []):
@@ -463,9 +520,9 @@ def calls(jdk, mode, setup):
 
 def deopt(jdk, setup):
     """Code that is made not entrant while it runs."""
-    with start(setup, jdk, ["-XX:PerMethodTrapLimit=100000", "-Dturns=50"], "Deopt") as program:
+    with start(setup, jdk, ["-XX:PerMethodTrapLimit=100000"], "Deopt") as program:
         program.until_ready(200)
-        recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
+        recording = record(setup, program)
     return judge_all(recording, program.truths)
 
 
@@ -476,7 +533,7 @@ def jni(jdk, setup):
         raise tap.Skip("no jni.h")
     with start(setup, jdk, [], "Jni", os.path.join(CLASSES.folder, "libknown.so")) as program:
         program.until_ready(200)
-        recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
+        recording = record(setup, program)
     problems, note = judge_all(recording, program.truths)
     t = tally(recording, "attached", "attached", attached, JavaTally)
     on_top = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf" and s.user[-1:] and
@@ -526,7 +583,7 @@ def virtual_judge(chains, stack):
     rest = frames[at + 1 + bool(frozen):]
     if not any(f.java for f in rest):
         return None
-    wrong = chains.judge_frames(rest, bool(frozen))
+    wrong = chains.judge_nearly(rest, stack.count, bool(frozen))
     return wrong and "%s: %s" % (wrong, text)
 
 
@@ -539,17 +596,26 @@ def virtual(jdk, scenario, setup):
         raise tap.Skip("no javac of 21 or later")
     with start(setup, jdk, [], "Virtual", scenario) as program:
         program.until_ready(200)
-        recording = record_pids(setup, [program.pid], setup.seconds, "--lines")
+        recording = record(setup, program)
     chains = Chains([t["chain"] for t in program.truths], JDK)
-    t = JavaTally("virtual")
+    t, moving = JavaTally("virtual"), 0
     for s in recording.stacks or []:
         if s.comm.startswith("ForkJoinPool"):
-            t.take(s, functools.partial(virtual_judge, chains))
+            # The VM's own code that brings frames back from the heap, cut at the stub that called it.
+            if s.reason == "runtime_unreadable" and s.user and not any(Frame(f).java for f in s.user):
+                moving += s.count
+            else:
+                t.take(s, functools.partial(virtual_judge, chains))
+    if moving > 0.02 * t.samples:
+        recording.problems.append("%d of %d samples were cut while frames moved" % (moving, t.samples))
     comms = {s.comm for s in recording.stacks or []}
     in_leaf, _ = shares(recording, comms, lambda f: f.name == "Virtual.leaf")
     if in_leaf < 20:
         recording.problems.append("%d samples in the leaf" % in_leaf)
-    return recording.problems + t.problems(50), t.summary()
+    if chains.near > 0.03 * t.samples:
+        recording.problems.append("%d of %d samples have other inlined functions than were told" % (chains.near, t.samples))
+    return recording.problems + t.problems(50), "%s near: %d, cut: %s, moving: %d, notes: %s" % (
+        t.summary(), chains.near, dict(t.reasons), moving, dict(t.notes))
 
 
 class ChurnTally(JavaTally):
@@ -633,10 +699,7 @@ def from_start(jdk, setup):
 # says what is missing. Whoever mends one takes its line away.
 OPEN = {
     r"churn$": "up to 0.1 % of the samples name a class that was loaded at another's addresses",
-    r"virtual-": "raw walks of a virtual thread's thaw are cut; chains that the program does not tell",
     r"zgc$": "up to 3 % are cut where code is patched concurrently",
-    r"deopt$": "what the program calls by reflection has native frames that it does not tell",
-    r"25.*interpreted$": "a scenario does not always tell all its chains in time",
 }
 
 

@@ -25,10 +25,10 @@ public final class Deopt {
 		static volatile boolean overridden;
 
 		public void run() {
-			for (int i = 0; i < 3000 && !overridden; i++)
+			for (int i = 0, after = 0; after < 20; i++) {
 				Truth.sink = outer(i);
-			for (int i = 0; i < 20; i++)
-				Truth.sink = outer(i);
+				after += overridden ? 1 : 0;
+			}
 		}
 
 		static int outer(int x) {
@@ -40,6 +40,7 @@ public final class Deopt {
 		}
 
 		static int cast(int x) {
+			Truth.tell();
 			Object o = overridden && (x & 1) == 0 ? "text" : null;
 			return o == null ? 1 : o.hashCode();
 		}

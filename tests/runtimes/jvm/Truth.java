@@ -25,8 +25,8 @@ public final class Truth {
 
 	/** How long a leaf spins. */
 	static final int SPIN = Integer.getInteger("spin", 20000);
-	/** After so many turns nothing changes its shape any more (reflection inflates, lambda forms are customised). */
-	static final int TURNS = Integer.getInteger("turns", 80);
+	/** After so many turns nothing changes its shape any more: reflection inflates after 15, and method handles are customised after 127. */
+	static final int TURNS = Integer.getInteger("turns", 160);
 	static volatile boolean telling = true;
 	public static volatile int sink;
 
@@ -34,6 +34,8 @@ public final class Truth {
 	private static final Map<String, Scenario> scenarios = new LinkedHashMap<>();
 	private static final Set<String> said = new HashSet<>();
 	private static final ThreadLocal<Boolean> quiet = ThreadLocal.withInitial(() -> false);
+	/** The thread has said something that is new. */
+	private static final ThreadLocal<Boolean> news = ThreadLocal.withInitial(() -> false);
 	private static CountDownLatch told;
 
 	static {
@@ -57,6 +59,7 @@ public final class Truth {
 		synchronized (out) {
 			if (!said.add(line))
 				return;
+			news.set(true);
 			out.println(line);
 			out.flush();
 		}
@@ -78,7 +81,7 @@ public final class Truth {
 	}
 
 	/** Leaves call this. It costs nothing once all has been told. */
-	static void tell() {
+	public static void tell() {
 		if (telling)
 			tellNow();
 	}
@@ -89,15 +92,21 @@ public final class Truth {
 			tell(Thread.currentThread().getName());
 	}
 
-	/** The whole life of a scenario's thread: turns that are told of, then turns without end. */
-	private static void live(Scenario scenario) {
+	/** The whole life of a scenario's thread: turns that are told of until there is nothing new, then turns without end. */
+	static void live(Scenario scenario) {
+		boolean done = false;
 		try {
 			for (int i = 0;; i++) {
-				if (telling)
-					quiet.set(i % 25 > 1);
+				boolean tells = i % 25 < 2;
+				if (telling) {
+					quiet.set(!tells);
+					news.set(false);
+				}
 				scenario.turn();
-				if (i == TURNS)
+				if (!done && i >= TURNS && tells && !news.get()) {
+					done = true;
 					told.countDown();
+				}
 			}
 		} catch (Throwable t) {
 			t.printStackTrace();
@@ -109,12 +118,22 @@ public final class Truth {
 	static void main(String[] names) throws Exception {
 		if (names.length > 0)
 			scenarios.keySet().retainAll(Arrays.asList(names));
-		told = new CountDownLatch(scenarios.size());
+		expect(scenarios.size());
 		for (Map.Entry<String, Scenario> e : scenarios.entrySet()) {
 			Thread t = new Thread(() -> live(e.getValue()), e.getKey());
 			t.setDaemon(true);
 			t.start();
 		}
+		allTold();
+	}
+
+	/** So many threads will live(). */
+	static void expect(int nrThreads) {
+		told = new CountDownLatch(nrThreads);
+	}
+
+	/** Waits until all of them have told everything. */
+	static void allTold() throws Exception {
 		told.await();
 		ready();
 	}
