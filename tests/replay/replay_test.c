@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#define HINT "(has a runtime's code changed what it reads? Then run tests/replay/make-cases)"
+#define HINT "(has a runtime's code changed what it reads? Then run tests/replay/make-cases --zoo)"
 
 static int nr_cases;
 static int nr_wanted[RUNTIME_MAX_], nr_named[RUNTIME_MAX_]; /* frames with names, by runtime */
@@ -59,8 +59,9 @@ static void replay(const char *name, struct replay_case *c)
 	ck_assert_msg(got.nr_words == want.nr_words, "%s: %u words, not %u " HINT, name,
 		      got.nr_words, want.nr_words);
 	for (uint32_t i = 0; i < got.nr_words; i++)
-		ck_assert_msg(got.words[i] == want.words[i], "%s: word %u is 0x%llx, not 0x%llx",
-			      name, i, got.words[i], want.words[i]);
+		ck_assert_msg(got.words[i] == want.words[i],
+			      "%s: word %u is 0x%llx, not 0x%llx " HINT, name, i, got.words[i],
+			      want.words[i]);
 	compare_names(name, c);
 	nr_cases++;
 }

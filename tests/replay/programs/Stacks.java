@@ -3,7 +3,7 @@
  * Threads with stacks worth keeping, for JDK 8 and later. Prints "ready" when they are there, and waits to be killed.
  * Waiting: the main thread; `walk-lambda`, below a lambda, an interface's and a recursive method that are compiled by
  * then. Working: `walk-compiled`, in compiled and inlined methods; `walk-strings`, in what the library and its stubs
- * do. Their stacks are whatever they are when the process is stopped.
+ * do; and a virtual thread. Their stacks are whatever they are when the process is stopped.
  */
 import java.util.function.IntUnaryOperator;
 
@@ -83,7 +83,21 @@ public class Stacks {
         thread.start();
     }
 
+    /* Of JDK 21 and later: its callers have been in the heap. */
+    static void virtual() {
+        try {
+            Runnable run = () -> {
+                Thread.yield();
+                compiled();
+            };
+            Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, run);
+        } catch (ReflectiveOperationException e) {
+            return;
+        }
+    }
+
     public static void main(String[] args) throws Exception {
+        virtual();
         start("walk-lambda", Stacks::lambda);
         start("walk-compiled", Stacks::compiled);
         start("walk-strings", Stacks::strings);
