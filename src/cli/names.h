@@ -18,11 +18,19 @@ int names_style(const char *value, bool *ret_short);
 	  "show an interpreter's own C functions that only run a script's function too",           \
 	  OPTION_FLAG,                                                                             \
 	  AT_(runtimes.interpreter_frames) },                                                      \
+		{ 0,                                                                               \
+		  "tiers",                                                                         \
+		  NULL,                                                                            \
+		  NULL,                                                                            \
+		  "tell the versions of a compiled function (Java) apart by the tier that "        \
+		  "made them",                                                                     \
+		  OPTION_FLAG,                                                                     \
+		  AT_(runtimes.runtime.tiers) },                                                   \
 	{                                                                                          \
-		0, "tiers", NULL, NULL,                                                            \
-			"tell the versions of a compiled function (Java) apart by the tier that "  \
-			"made them",                                                               \
-			OPTION_FLAG, AT_(runtimes.runtime.tiers)                                   \
+		0, "async", NULL, NULL,                                                            \
+			"continue the stack of a task (Python) with those of the tasks that "      \
+			"wait for it",                                                             \
+			OPTION_FLAG, AT_(runtimes.runtime.async)                                   \
 	}
 /* argv of the program that builds symbol tables: this one, with a hidden command. */
 extern char *const names_builder[];

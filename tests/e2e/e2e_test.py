@@ -199,6 +199,7 @@ def test_help_of_frames_of_runtimes():
         text = check_ok(sonde("help", command)).out
         check(re.search(r"--interpreter-frames +show an interpreter's own C functions", text), text)
         check(re.search(r"--tiers +tell the versions of a compiled function", text), text)
+        check(re.search(r"--async +continue the stack of a task", text), text)
     check_error(sonde("record", "--tiers=1"), 2, "--tiers")
 
 

@@ -27,6 +27,7 @@ from tap import Skip
 
 PROGRAMS = os.path.join(runtimes.HERE, "python")
 CASES = os.path.join(PROGRAMS, "cases.py")
+AWAITS = os.path.join(PROGRAMS, "awaits.py")
 PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
 SECONDS = 3
 
@@ -34,6 +35,11 @@ SECONDS = 3
 TOGETHER = ("plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
             "executed with_strings umlaute imported finalizer in_signal ctypes_qsort threads no_gil forked "
             "multiprocessing_fork reexec").split()
+
+# Of --async (python/awaits.py); some need a version.
+AWAITING = ("root nobody nested gather gather_in_gather wait_for wait shield several callback both no_longer deep async_generator "
+            "generator context subclasses python_task timer").split()
+AWAITING_SINCE = {11: ["group", "group_body", "group_nested"], 12: ["eager"]}
 
 # Functions that only implement a Python call: their frames are left out.
 FOLDED = re.compile(r"_?PyEval_(EvalFrame|EvalFrameDefault|EvalFrameEx|Vector)|_PyFunction_Vectorcall|"
@@ -186,10 +192,10 @@ def tally_truths(recording, programs, minor, least=10):
 # --- tests ---
 
 
-def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY):
+def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=()):
     """A recording of programs that were there before; they begin to work when it does."""
     pids = {p.process.pid for p in programs} | {p.pid for p in programs if p.pid}
-    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), "-d", str(seconds)], frequency=frequency)
+    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), "-d", str(seconds), *options], frequency=frequency)
     recording_began(recorder)
     for program in programs:
         program.go()
@@ -219,11 +225,11 @@ def test_chains(python, setup):
         return tally_truths(recorded(setup, programs, SECONDS), programs, python.minor)
 
 
-def settled_stacks(setup, program):
+def settled_stacks(setup, program, *options):
     """The threads of a program, all of them beyond saying where they are."""
     program.go()
     for _ in range(50):
-        threads = stack_of(setup, program.pid)
+        threads = stack_of(setup, program.pid, *options)
         if not any(f["function"] in ("tell", "wait_for_go") for t in threads.values() for f in t["frames"]):
             break
     return threads
@@ -233,7 +239,8 @@ def wrong_thread(python, truth, thread):
     """What is wrong with a thread of `sonde stack --json`, or None; and its Python frames."""
     is_python = lambda f: f["kind"] == "python"
     frames = [f for f in thread["frames"][::-1] if f["kind"] != "kernel"]
-    found = [(f["function"], f["file"], f["line"]) for f in frames if is_python(f)]
+    # What stands in place of frames has no file.
+    found = [(f["function"], f["file"] or "[python]", f["line"] or 0) for f in frames if is_python(f)]
     wrong = wrong_chain(truth, found)
     return wrong or wrong_natives(truth, frames, lambda f: f["function"] or "", is_python, python.minor), found
 
@@ -253,6 +260,71 @@ def test_stack(python, setup):
                 problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
                 nr += len(found)
     return problems, "%d frames" % nr
+
+
+def awaits_argvs(python):
+    names = AWAITING + [n for minor, names in AWAITING_SINCE.items() if python.minor >= minor for n in names]
+    return [[python.path, AWAITS, n] for n in names]
+
+
+def check_has_async(python):
+    if python.minor < 7 or python.ldversion.endswith("t"):
+        raise Skip("--async doesn't know its tasks")
+
+
+def test_async(python, setup):
+    """Tasks of asyncio, with those that wait for them."""
+    check_has_async(python)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, awaits_argvs(python))
+        return tally_truths(recorded(setup, programs, SECONDS, options=["--async"]), programs, python.minor)
+
+
+def test_async_stack(python, setup):
+    """The same by `sonde stack`."""
+    check_has_async(python)
+    problems = []
+    for argv in [[python.path, AWAITS, n] for n in ("nested", "gather", "several", "deep")]:
+        with contextlib.ExitStack() as stack:
+            program = started(stack, [argv])[0]
+            threads = settled_stacks(setup, program, "--async")
+            truth = program.truths[0]
+            for thread in (t for t in threads.values() if t["name"] == truth["comm"]):
+                wrong = wrong_thread(python, truth, thread)[0]
+                problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
+    return problems, "4 programs"
+
+
+def async_churn_wrong(stack):
+    """Who waits for a task that works must be its own."""
+    names = [f.name for f in stack.user if f.runtime == "python"]
+    if "spin" not in names or "[python: awaiter_unknown]" in names:
+        return None
+    names = names[:names.index("spin")]
+    names = names[max(i for i, n in enumerate(names) if n in ("Handle._run", "_run")) + 1:]
+    n = names[-1].split("_")[-1]
+    awaited = "[python: awaited_by]"
+    want = ["churn", awaited, "top_" + n, awaited, "wait_" + n, awaited, "work_" + n]
+    return None if names == want else "%s\n     all: %s" % (names, " ; ".join(f.name for f in stack.user))
+
+
+def test_async_churn(python, setup):
+    """Tasks made and gone all the time."""
+    check_has_async(python)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[python.path, AWAITS, "churn"]])
+        recording = recorded(setup, programs, 2, 4999, ["--async"])
+    t = PythonTally("churn")
+    unknown = told = 0
+    for s in recording.stacks or []:
+        t.take(s, async_churn_wrong)
+        names = [f.name for f in s.user]
+        unknown += s.count * ("[python: awaiter_unknown]" in names)
+        told += s.count * (names.count("[python: awaited_by]") == 3)
+    problems = recording.problems + t.problems(200)
+    if told < 100 or unknown > told / 50:
+        problems.append("%d samples with awaiters, %d without" % (told, unknown))
+    return problems, "%d samples, %d with awaiters, %d in doubt" % (t.samples, told, unknown)
 
 
 def churn_wrong(stack):
@@ -394,7 +466,8 @@ def test_renamed(python, setup):
         return tally_truths(recording, programs, python.minor)
 
 
-TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed))
+TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed),
+         ("async", test_async), ("async-stack", test_async_stack), ("async-churn", test_async_churn))
 # Under the last Python of each family alone, whose frames are found in the same way; SONDE_ALL=1: under each.
 MORE_TESTS = (("command", test_command), ("embedded", test_embedded), ("static", test_static), ("later", test_later))
 FAMILIES = ((6, 9), (10, 10), (11, 12), (13, 99))

@@ -34,9 +34,11 @@ enum {
 	STAGE_MANY = 1 << 5,	/* there are several interpreters */
 	STAGE_SAID = 1 << 4,	/* that nothing is known of the thread: not at each loop again */
 	STAGE_CODE = 1 << 6,	/* the code object at CODE_AT is the one of LAST_AT */
-	STAGE_FLAGS = 0xff,
+	STAGE_ASYNC = 1 << 7,	/* --async: the frames of tasks that wait are pushed */
+	STAGE_AWAITED = 1 << 8, /* that was done: Handle._run() comes next */
+	STAGE_FLAGS = 0xffff,
 	/* Above them: how many frames that are not shown came one behind the other. */
-	STAGE_SKIPPED = 1 << 8,
+	STAGE_SKIPPED = 1 << 16,
 	SKIPPED_MAX = 8,
 };
 
@@ -442,11 +444,14 @@ static __always_inline __u32 cookie_of(struct walk *w, const struct python_recor
 	return python_cookie(id);
 }
 
-enum { SKIPPED = -1, NONSENSE = -2 };
+enum { SKIPPED = -1, NONSENSE = -2, RUNS_TASK = -3 };
+
+#include "runtime/python/python_async.bpf.h"
 
 /*
  * Pushes the frame that was read to FRAME_AT: 0, or a stop reason. SKIPPED: it is no function of
- * Python's, or has not begun. NONSENSE: it is no frame.
+ * Python's, or has not begun. NONSENSE: it is no frame. RUNS_TASK: those that wait for the task
+ * that it runs come first.
  */
 __noinline int WALK_NAME(python_push)(void)
 {
@@ -475,6 +480,11 @@ __noinline int WALK_NAME(python_push)(void)
 	lasti = instruction(w, r, code);
 	if (lasti < 0)
 		return SKIPPED;
+	if (!again && r->flags & PYTHON_ASYNC && !(s[S_STAGE] & STAGE_AWAITED) &&
+	    is_handle_run(w, r))
+		return RUNS_TASK;
+	if (!(s[S_STAGE] & STAGE_ASYNC))
+		s[S_STAGE] &= ~(__u64)STAGE_AWAITED;
 	if (!again) {
 		w->scratch[LAST_AT] = code;
 		w->scratch[LAST_COOKIE_AT] = cookie_of(w, r);
@@ -534,6 +544,8 @@ __noinline int WALK_NAME(python_frame)(void)
 	stop = WALK_NAME(python_push)();
 	if (stop > 0)
 		return stop;
+	if (stop == RUNS_TASK)
+		return begin_async(w, s);
 	if (stop == NONSENSE)
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	if (r->frames == PYTHON_FRAME_OBJECTS)
@@ -618,5 +630,7 @@ STEP(python)
 	/* Of a copied stack, where the thread is by now would be told. */
 	if (w->late || !runtime_record(w, RUNTIME_PYTHON, struct python_record))
 		return nothing_known(w, s, FRAME_NOTE_NOT_READY);
+	if (s[S_STAGE] & STAGE_ASYNC)
+		return async_step(w, s);
 	return s[S_STAGE] & STAGE_LOOP ? WALK_NAME(python_frame)() : WALK_NAME(python_enter)();
 }

@@ -3,6 +3,7 @@
  * CPython: the runtime's operations. What a file tells is in python_file.c, offsets are in
  * python_offsets.c, names in python_names.c, the walker's step is python.bpf.c.
  */
+#include "runtime/python/python_async.h"
 #include "runtime/python/python_file.h"
 #include "runtime/python/python_names.h"
 #include "runtime/python/python_offsets.h"
@@ -452,6 +453,9 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	if (r)
 		return r;
 	find_tls(t, rec, tstate);
+	if (t->options.async && python_async_of(&p->layout, rec))
+		log_warn("process %d: CPython 3.%u%s: --async does not know its tasks", t->pid,
+			 rec->minor, p->layout.free_threaded ? ", free-threaded" : "");
 	r = python_names_new(t, rec, &p->layout, &p->names);
 	if (r)
 		return r;

@@ -35,12 +35,53 @@ enum {
 	PYTHON_INSTR_PTR = 1 << 1,	/* the frame has a pointer into the code, not a number */
 	PYTHON_EXECUTABLE = 1 << 2,	/* what runs may be no code object; low bits are tags */
 	PYTHON_STACK_BELOW = 1 << 3, /* struct pthread begins below the thread pointer (aarch64) */
+	PYTHON_ASYNC = 1 << 4,	     /* --async, and python_record.async is filled in */
 };
 
 /* Code of the loop, relative to loop_base, where its frame is not linked: see python_code.h. */
 struct python_gap {
 	__u32 start, end;
 };
+
+/* --async: names that tell what functions of asyncio's do, and how they are compared. */
+enum python_async_name {
+	PYTHON_ASYNC_RUN,     /* Handle._run */
+	PYTHON_ASYNC_ROOT,    /* run_until_complete()'s callback: nobody else waits */
+	PYTHON_ASYNC_GATHER,  /* callbacks of gather(), */
+	PYTHON_ASYNC_WAIT,    /* wait() and wait_for(), */
+	PYTHON_ASYNC_SHIELD,  /* shield(), */
+	PYTHON_ASYNC_RELEASE, /* wait_for() up to 3.11, */
+	PYTHON_ASYNC_GROUP,   /* TaskGroup */
+	PYTHON_ASYNC_STEP,    /* of tasks that are written in Python */
+	PYTHON_ASYNC_WAKEUP,
+	PYTHON_ASYNC_NAMES,
+};
+
+enum {
+	PYTHON_ASYNC_VALUES_INLINE = 1 << 0, /* a frame's values lie in it, at f_values */
+	PYTHON_ASYNC_YIELD_FROM = 1 << 1,    /* the state tells await from yield */
+	PYTHON_ASYNC_INDEXED = 1 << 2,	     /* on a frame's values lies one of no interest */
+};
+
+/* What else the step needs for --async; see python_async.bpf.h. Offsets in bytes. */
+struct python_async {
+	__u64 names[PYTHON_ASYNC_NAMES]; /* python_text() of each */
+	__u16 task_size;		 /* tp_basicsize: Task is what we take it for */
+	__u16 task_coro;
+	__u16 fut_awaited_by, fut_awaited_by_is_set; /* 3.14 on; else 0 */
+	__u16 func_qualname, func_closure;
+	__u16 co_argcount;
+	__u16 f_locals;
+	__u16 f_values;	 /* values of a frame, or a pointer to them, or behind the topmost one */
+	__u16 f_depth;	 /* how many they are; 0: f_values points behind the topmost one */
+	__u16 gen_frame; /* of a coroutine: its frame (from 3.11 on), or a pointer to it */
+	__u16 gen_state; /* 0: the state is in the frame, f_owner */
+	__s16 values;	 /* a TaskGroup's attributes; negative: a pointer to them; 0: not known */
+	__s8 state;	 /* of a coroutine that awaits something; 0: it has none */
+	__u8 flags;	 /* PYTHON_ASYNC_* */
+	__u32 pad_;
+};
+_Static_assert(sizeof(struct python_async) == 8 * PYTHON_ASYNC_NAMES + 32, "no padding");
 
 /* Offsets in bytes. Those of pointers are multiples of 8. */
 struct python_record {
@@ -77,8 +118,10 @@ struct python_record {
 	__u8 nr_gaps;
 	__u64 loop_base;
 	struct python_gap gaps[PYTHON_GAPS_MAX];
+	struct python_async async;
 };
-_Static_assert(sizeof(struct python_record) == 176, "python_record is read from the arena");
+_Static_assert(sizeof(struct python_record) == 176 + sizeof(struct python_async),
+	       "python_record is read from the arena");
 
 /* --- which code object it is ----------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 /*
  * Offsets: those of versions with debug offsets out of real ones, and what makes no sense.
  */
+#include "runtime/python/python_async.h"
 #include "runtime/python/python_debug_fixture.h"
 #include "runtime/python/python_offsets.h"
 
@@ -49,6 +50,44 @@ TEST(debug_offsets_of_each_version)
 		ASSERT_EQ(l.bytes_data, f->free_threaded ? 48 : 32);
 		ASSERT(r.co_size <= PYTHON_CODE_SIZE_MAX);
 		ASSERT(r.f_size >= r.f_owner + 1);
+	}
+}
+
+static void check_async(const struct python_layout *l, struct python_record *r, bool has)
+{
+	const struct python_record before = *r;
+
+	if (!has) {
+		ASSERT_EQ(python_async_of(l, r), -ENOTSUP);
+		ASSERT(!memcmp(&before, r, sizeof(before)));
+		return;
+	}
+	ASSERT_OK(python_async_of(l, r));
+	ASSERT_EQ(r->flags, before.flags | PYTHON_ASYNC);
+	ASSERT(r->async.task_coro < r->async.task_size);
+	ASSERT_EQ(!!r->async.fut_awaited_by, l->minor >= 14);
+	ASSERT_EQ(!!r->async.values, l->minor >= 11 && l->minor <= 13); /* TaskGroup */
+	ASSERT(r->async.co_argcount + 4 <= r->co_size);
+	for (int i = 0; i < PYTHON_ASYNC_NAMES; i++) {
+		ASSERT(r->async.names[i] != 0);
+		for (int k = 0; k < i; k++)
+			ASSERT(r->async.names[i] != r->async.names[k]);
+	}
+}
+
+TEST(tasks_of_each_version)
+{
+	struct python_record r;
+	struct python_layout l;
+
+	for (unsigned int minor = 6; minor <= 12; minor++) {
+		ASSERT_OK(python_offsets_of(minor, &r, &l));
+		check_async(&l, &r, minor >= 7);
+	}
+	for (int i = 0; i < NR_DEBUG_FIXTURES; i++) {
+		set_words(&debug_fixtures[i]);
+		ASSERT_OK(python_offsets_parse(words, sizeof(words), &r, &l));
+		check_async(&l, &r, !l.free_threaded);
 	}
 }
 

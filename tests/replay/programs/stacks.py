@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads with stacks worth keeping, for every Python 3. Prints "ready" when they are there, and waits to be killed.
 
-Waiting: the main thread below a C function that calls back into Python; `generator`, in generators and a sort.
+Waiting: the main thread below a C function that calls back into Python; `generator`, in generators and a sort;
+`awaited`, in a task of asyncio that others wait for.
 Working, in turns: `worker`, whose stack is whatever it is when the process is stopped.
 """
 import os
@@ -13,6 +14,10 @@ try:
     import ctypes
 except ImportError:
     ctypes = None
+try:
+    import asyncio
+except ImportError:
+    asyncio = None
 
 FROM, TO = os.pipe()  # nobody writes
 
@@ -50,6 +55,20 @@ def generating(größe):
     return [x for x in outer()]
 
 
+async def awaited():
+    await asyncio.sleep(0)
+    in_task.set()
+    wait()
+
+
+async def awaiting():
+    await asyncio.ensure_future(awaited())
+
+
+async def gathering():
+    await asyncio.gather(asyncio.sleep(0), awaiting())
+
+
 def multiply(a, b):
     return a * b % 1000003
 
@@ -66,4 +85,8 @@ for target, args in ((generating, (1,)), (work, ())):
 if hasattr(sys, "setswitchinterval"):
     sys.setswitchinterval(0.001)
 time.sleep(0.3)
+in_task = threading.Event()
+if asyncio:
+    threading.Thread(target=lambda: asyncio.new_event_loop().run_until_complete(gathering()), daemon=True).start()
+    in_task.wait(10)
 callback()
