@@ -85,33 +85,29 @@ static int take(void *ctx, const struct runtime_level *level)
 }
 
 /* A word of the identity that the frame's memory has now, so that it is looked into. */
-static uint64_t make_word(const struct image *image, const uint8_t frame[4], uint64_t addr)
+static uint64_t make_word(const struct hotspot_vm *vm, const uint8_t frame[4], uint64_t addr)
 {
-	struct hotspot_identity id = { 0 };
-	struct image copy = *image;
-	uint8_t blob_size = 0;
-	uint64_t name = 0;
+	struct hotspot_identity id;
+	uint64_t name = 0, blob_size = 0;
 
 	if (frame[3] & 1)
 		return HOTSPOT_WORD(frame[3], frame[2]);
 	if ((frame[0] & 7) == HOTSPOT_STUB) {
-		read_image(&copy, addr, &name, 8);
-		read_image(&copy, addr + 8, &blob_size, 1);
-		return HOTSPOT_WORD(hotspot_stub_check(name, blob_size), frame[2]);
+		(void)hotspot_read(vm, fields.blob_name, addr, &name);
+		(void)hotspot_read(vm, fields.blob_size, addr, &blob_size);
+		return HOTSPOT_WORD(hotspot_stub_check(name, (uint32_t)blob_size), frame[2]);
 	}
-	read_image(&copy, addr, &id.const_method, 8);
-	read_image(&copy, id.const_method, &id.constants, 8);
-	read_image(&copy, id.constants, &id.holder, 8);
-	read_image(&copy, id.holder, &id.name, 8);
-	read_image(&copy, id.name, id.symbol, 16);
+	if (hotspot_read_identity(vm, &layout, addr, &id))
+		return HOTSPOT_WORD(frame[3], frame[2]);
 	return HOTSPOT_WORD(hotspot_cookie(&id, &layout), frame[2]);
 }
 
-static void name(struct hotspot_names *names, struct image *image, const uint8_t frame[4])
+static void name(struct hotspot_names *names, const struct hotspot_vm *vm, struct image *image,
+		 const uint8_t frame[4])
 {
 	uint64_t addr = BASE + frame[1] * 8ull;
 	const uint64_t words[] = { FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(frame[0] & 15, addr)),
-				   make_word(image, frame, addr) };
+				   make_word(vm, frame, addr) };
 	unsigned int nr = 0;
 	const struct runtime_sink sink = { take, &nr };
 	int r;
@@ -158,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!names)
 		return 0;
 	for (int i = 0; i < FRAMES; i++)
-		name(names, &image, input.frames[i]);
+		name(names, &vm, &image, input.frames[i]);
 	hotspot_names_free(names);
 	return 0;
 }

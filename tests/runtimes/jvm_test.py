@@ -698,7 +698,6 @@ def from_start(jdk, setup):
 # What is known to be wrong now and then, and not mended yet: run with --open, or by `make test-all`. docs/hotspot.md
 # says what is missing. Whoever mends one takes its line away.
 OPEN = {
-    r"churn$": "up to 0.1 % of the samples name a class that was loaded at another's addresses",
     r"zgc$": "up to 3 % are cut where code is patched concurrently",
 }
 

@@ -253,6 +253,21 @@ static __always_inline __u64 link_to(struct walk *w, __u64 at, __u64 link, __u64
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
+/*
+ * A note in place of Java frames that are one behind the other. Which methods these are is told by
+ * the process's memory only, which may be another class's by the time of a late walk.
+ */
+static __always_inline int push_late(struct walk *w)
+{
+	struct hotspot_state *st = hotspot_state(w);
+	int stop = STOP_NONE;
+
+	if (!st->noted || st->noted != w->nr_frames)
+		stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_NOT_READY);
+	st->noted = w->nr_frames;
+	return stop;
+}
+
 /* Pushes the frame of a CodeBlob, whose code goes on at `pc`. */
 static __always_inline int push_blob(struct walk *w, const struct hotspot_state *st, __u64 pc)
 {
@@ -260,6 +275,8 @@ static __always_inline int push_blob(struct walk *w, const struct hotspot_state 
 		     : st->kind == BLOB_NATIVE ? HOTSPOT_NATIVE
 					       : HOTSPOT_STUB;
 
+	if (w->late && kind != HOTSPOT_STUB)
+		return push_late(w);
 	if (w->interrupted)
 		kind |= HOTSPOT_INTERRUPTED;
 	return push_frame_2(w, RUNTIME_HOTSPOT, HOTSPOT_FRAME(kind, st->blob),
@@ -267,6 +284,35 @@ static __always_inline int push_blob(struct walk *w, const struct hotspot_state 
 }
 
 /* --- the interpreter ------------------------------------------------------------------------- */
+
+/* Reads the Symbol of the class's name, as far as the cookie looks at it: 0, or -1. */
+static __always_inline int read_class_name(const struct hotspot_record *r,
+					   struct hotspot_scratch *s)
+{
+	__u32 len;
+
+	/* It may be the last thing on its page. */
+	if (read_memory(s->id.name, s->id.symbol, sizeof(s->id.symbol))) {
+		if (read_word(s->id.name, &s->id.symbol[0]))
+			return -1;
+		len = hotspot_symbol_used(&r->symbol, s->id.symbol[0]);
+		barrier_var(len);
+		if (len > sizeof(s->id.symbol) ||
+		    (len > 8 && read_memory(s->id.name, s->id.symbol, len & 127)))
+			return -1;
+	}
+	len = hotspot_symbol_length(&r->symbol, s->id.symbol[0]);
+	s->id.tail = 0;
+	if (len > HOTSPOT_CLASS_NAME)
+		return read_word(s->id.name + r->symbol.body + len - 8, &s->id.tail);
+	return 0;
+}
+
+/* A member of the ConstMethod that was read. */
+static __always_inline __u64 method_field(const struct hotspot_scratch *s, __u32 offset)
+{
+	return s->method[offset / 8 & (HOTSPOT_CONST_METHOD / 8 - 1)] >> 8 * (offset & 7);
+}
 
 /* Pushes the frame of an interpreted `method`, whose frame remembers `bcp`; in the register it may
  * be newer. */
@@ -277,20 +323,25 @@ __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
 	struct hotspot_scratch *s;
 	__u32 size, bci = HOTSPOT_NO_BCI;
 	__u64 codes;
+	__u16 name;
 
 	if (!w)
 		return STOP_INTERNAL;
+	if (w->late)
+		return push_late(w);
 	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	if (!method || method & 7 || method > HOTSPOT_ADDRESS_MASK ||
 	    read_word(method + r->method_const, &s->id.const_method) ||
 	    read_memory(s->id.const_method, s->method, sizeof(s->method)))
 		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
-	s->id.constants = s->method[r->const_constants / 8 & 7];
-	size = (__u16)(s->method[r->const_code_size / 8 & 7] >> 8 * (r->const_code_size & 7));
-	if (read_word(s->id.constants + r->constants_holder, &s->id.holder) ||
-	    read_word(s->id.holder + r->klass_name, &s->id.name) ||
-	    read_memory(s->id.name, s->id.symbol, sizeof(s->id.symbol)))
+	s->id.constants = method_field(s, r->const_constants);
+	size = (__u16)method_field(s, r->const_code_size);
+	name = (__u16)method_field(s, r->const_name_index);
+	s->id.method = hotspot_method_id(size, name, (__u32)method_field(s, r->const_size));
+	if (read_word(s->id.constants + r->constants_size + 8 * (__u64)name, &s->id.method_name) ||
+	    read_word(s->id.constants + r->constants_holder, &s->id.holder) ||
+	    read_word(s->id.holder + r->klass_name, &s->id.name) || read_class_name(r, s))
 		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
 	codes = s->id.const_method + r->const_codes;
 	if (w->valid & 1u << HOTSPOT_BCP && w->regs[HOTSPOT_BCP] - codes < size)

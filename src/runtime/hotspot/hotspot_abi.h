@@ -26,9 +26,8 @@ struct hotspot_at {
 };
 
 /*
- * A Symbol, of which 16 bytes are looked at. Its 2 bytes of length and its body must begin in the
- * first 8 (up to JDK 8 the body begins at 8). `mask`: bits of those 8 bytes that never change: not
- * the reference count.
+ * A Symbol. Its 2 bytes of length must lie in the first 8 bytes; its body begins in them or behind
+ * (at 8 up to JDK 8). `mask`: bits of those 8 bytes that never change: not the reference count.
  */
 struct hotspot_symbol_layout {
 	__u64 mask;
@@ -83,13 +82,17 @@ struct hotspot_record {
 	__u16 method_const;	/* Method::_constMethod */
 	__u16 const_constants;	/* ConstMethod::_constants */
 	__u16 const_code_size;	/* ConstMethod::_code_size, 2 bytes */
+	__u16 const_name_index; /* ConstMethod::_name_index, 2 bytes */
+	__u16 const_size;	/* ConstMethod::_constMethod_size, 4 bytes */
 	__u16 const_codes;	/* sizeof(ConstMethod): bytecodes begin there */
 	__u16 constants_holder; /* ConstantPool::_pool_holder */
+	__u16 constants_size;	/* sizeof(ConstantPool): its entries begin there, 8 bytes each */
 	__u16 klass_name;	/* Klass::_name */
 	/* JavaThread::_cont_entry, and sizeof(ContinuationEntry) rounded up to 16 (its frame
 	 * pointer stands behind it: ContinuationEntry::entry_fp()). 0: none. */
 	__u16 thread_cont_entry;
 	__u16 cont_entry_size;
+	__u16 pad_;
 	struct hotspot_symbol_layout symbol;
 
 	/*
@@ -105,7 +108,7 @@ struct hotspot_record {
 	__u16 continuation_tail;
 	__u16 chunk_parent, chunk_size, chunk_sp, chunk_pc;
 	__u16 chunk_stack; /* where its stack begins: sizeof its header */
-	__u32 pad_;
+	__u32 pad2_;
 };
 _Static_assert(sizeof(struct hotspot_record) <= RUNTIME_RECORD_MAX, "it is a runtime's record");
 _Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");
@@ -143,15 +146,45 @@ enum hotspot_kind {
 
 /* --- which Method it is ---------------------------------------------------------------------- */
 
-/* What a Method hangs on, as it is in memory. Unloaded classes leave addresses to others: all of
- * them together are hardly the same again. */
+enum {
+	HOTSPOT_CLASS_NAME = 64,   /* bytes of the class's name; of longer ones also the last 8 */
+	HOTSPOT_CONST_METHOD = 64, /* of a ConstMethod: all const_* lie in them */
+};
+
+/*
+ * What a Method hangs on, as it is in memory. Unloaded classes leave addresses to others: all of
+ * them together are hardly the same again. `method`: hotspot_method_id(). `tail`: the last 8 bytes
+ * of a class's name that is longer than what `symbol` has of it.
+ */
 struct hotspot_identity {
 	__u64 const_method;
 	__u64 constants;
 	__u64 holder;
-	__u64 name;	 /* Symbol */
-	__u64 symbol[2]; /* its first 16 bytes */
+	__u64 method;
+	__u64 method_name; /* Symbol */
+	__u64 name;	   /* Symbol of the class's */
+	__u64 symbol[1 + HOTSPOT_CLASS_NAME / 8];
+	__u64 tail;
 };
+
+/* A ConstMethod's own: sizes of its bytecodes and of all of it, where its name is. */
+static inline __u64 hotspot_method_id(__u16 code_size, __u16 name_index, __u32 size)
+{
+	return code_size | (__u32)name_index << 16 | (__u64)size << 32;
+}
+
+static inline __u32 hotspot_symbol_length(const struct hotspot_symbol_layout *layout, __u64 head)
+{
+	return (__u16)(head >> 8 * (layout->length & 7));
+}
+
+/* How many bytes of a Symbol are looked at, of which `head` are the first 8. */
+static inline __u32 hotspot_symbol_used(const struct hotspot_symbol_layout *layout, __u64 head)
+{
+	__u32 length = hotspot_symbol_length(layout, head);
+
+	return layout->body + (length < HOTSPOT_CLASS_NAME ? length : HOTSPOT_CLASS_NAME);
+}
 
 static inline __u64 hotspot_mix(__u64 hash, __u64 value)
 {
@@ -162,19 +195,24 @@ static inline __u64 hotspot_mix(__u64 hash, __u64 value)
 static inline __u32 hotspot_cookie(const struct hotspot_identity *id,
 				   const struct hotspot_symbol_layout *layout)
 {
-	__u32 length = (__u16)(id->symbol[0] >> 8 * (layout->length & 7));
-	/* Bytes of symbol[1] that are still this Symbol's: behind its body is somebody else's. */
-	__u32 used = layout->body + length - 8;
-	__u64 mask = length + layout->body <= 8 ? 0 : used >= 8 ? ~0ull : ~0ull >> 8 * (8 - used);
+	__u32 used = hotspot_symbol_used(layout, id->symbol[0]), i;
 	__u64 hash = 1;
 
 	hash = hotspot_mix(hash, id->const_method);
 	hash = hotspot_mix(hash, id->constants);
 	hash = hotspot_mix(hash, id->holder);
+	hash = hotspot_mix(hash, id->method);
+	hash = hotspot_mix(hash, id->method_name);
 	hash = hotspot_mix(hash, id->name);
 	/* The first 8 bytes are always there: Symbols are made of whole words. */
 	hash = hotspot_mix(hash, id->symbol[0] & layout->mask);
-	hash = hotspot_mix(hash, id->symbol[1] & mask);
+	/* Bytes behind its body are somebody else's. */
+	for (i = 1; i <= HOTSPOT_CLASS_NAME / 8 && 8 * i < used; i++)
+		hash = hotspot_mix(hash, 8 * i + 8 <= used
+						 ? id->symbol[i]
+						 : id->symbol[i] & ~0ull >> (64 - 8 * (used & 7)));
+	if (hotspot_symbol_length(layout, id->symbol[0]) > HOTSPOT_CLASS_NAME)
+		hash = hotspot_mix(hash, id->tail);
 	return (__u32)hash;
 }
 

@@ -33,9 +33,11 @@ enum {
 	CONST_METHOD = META + 0x200,
 	CODES = CONST_METHOD + 48,
 	CODE_SIZE = 100,
+	NAME_INDEX = 3,
 	CONSTANTS = META + 0x300,
 	HOLDER = META + 0x400,
 	SYMBOL = META + 0x500,
+	METHOD_NAME = META + 0x580,
 	THREAD = META + 0x600,
 	NAMES = META + 0x1000,
 	CHUNK = META + 0x2000,
@@ -129,8 +131,10 @@ static void set_up_method(void)
 
 	put_8(METHOD + 8, CONST_METHOD);
 	put_8(CONST_METHOD + 8, CONSTANTS);
-	put_4(CONST_METHOD + 32, CODE_SIZE);
+	put_4(CONST_METHOD + 24, 80);
+	put_4(CONST_METHOD + 32, CODE_SIZE | NAME_INDEX << 16);
 	put_8(CONSTANTS + 24, HOLDER);
+	put_8(CONSTANTS + 48 + 8 * NAME_INDEX, METHOD_NAME);
 	put_8(HOLDER + 24, SYMBOL);
 	put(SYMBOL, symbol, sizeof(symbol));
 }
@@ -168,8 +172,11 @@ static void set_up(void)
 		.method_const = 8,
 		.const_constants = 8,
 		.const_code_size = 32,
+		.const_name_index = 34,
+		.const_size = 24,
 		.const_codes = 48,
 		.constants_holder = 24,
+		.constants_size = 48,
 		.klass_name = 24,
 		.symbol = { .mask = 0xffffffffffff0000, .length = 4, .body = 6 },
 	};
@@ -249,9 +256,19 @@ static const __u64 *frame(__u32 i)
 
 static __u32 cookie(void)
 {
-	struct hotspot_identity id = { CONST_METHOD, CONSTANTS, HOLDER, SYMBOL, { 0 } };
+	struct hotspot_identity id = { .const_method = CONST_METHOD,
+				       .constants = CONSTANTS,
+				       .holder = HOLDER,
+				       .method = hotspot_method_id(CODE_SIZE, NAME_INDEX, 80),
+				       .method_name = METHOD_NAME };
+	__u32 len;
 
-	memcpy(id.symbol, at(SYMBOL, 16), 16);
+	memcpy(&id.name, at(HOLDER + 24, 8), 8);
+	memcpy(id.symbol, at(id.name, 8), 8);
+	len = hotspot_symbol_length(&t.record.symbol, id.symbol[0]);
+	memcpy(id.symbol, at(id.name, 6 + len), 6 + (len < 64 ? len : 64));
+	if (len > 64)
+		memcpy(&id.tail, at(id.name + 6 + len - 8, 8), 8);
 	return hotspot_cookie(&id, &t.record.symbol);
 }
 
@@ -409,6 +426,30 @@ static void interpreted_at(__u32 word, __u32 sender, __u64 link, __u64 ra, __u32
 	t.stack[word + 1] = ra;
 }
 
+/* When the walk comes later than the sample, other methods may be where these were. */
+TEST(what_ran_cannot_be_told_later)
+{
+	__u64 leaf, caller, native;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	native = add_blob("RuntimeStub (1)", 256, 4, 16, 0);
+	t.late = true;
+	t.regs[X86_RSP] = SP(100);
+	t.stack[103] = caller + 0x40;
+	t.stack[109] = native + 0x40;
+	t.stack[113] = caller + 0x50;
+	t.stack[118] = SP(140);
+	t.stack[119] = INTERPRETER + 0x500;
+	interpreted_at(140, 150, SP(200), t.record.call_stub_return, 22);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + 0x30), 5);
+	ASSERT_EQ(*frame(0), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_NOT_READY));
+	ASSERT_EQ(HOTSPOT_FRAME_KIND(FRAME_DATA(*frame(1))), HOTSPOT_STUB);
+	ASSERT_EQ(*frame(2), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_NOT_READY));
+}
+
 TEST(interpreted_frames_and_their_compiled_caller)
 {
 	__u64 caller;
@@ -430,6 +471,41 @@ TEST(interpreted_frames_and_their_compiled_caller)
 	ASSERT_METHOD(0, 9);
 	ASSERT_METHOD(1, 22);
 	ASSERT_BLOB(2, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+/* One interpreted frame of a class of this name, which lies at `name`. */
+static __u32 cookie_of_class(__u64 name, const char *text)
+{
+	__u16 head[3] = { 1, 0x1234, (__u16)strlen(text) };
+
+	set_up();
+	t.regs[X86_RSP] = SP(100);
+	t.regs[X86_RBP] = SP(120);
+	interpreted_at(120, 124, SP(200), t.record.call_stub_return, 7);
+	call_stub_at(200);
+	put_8(HOLDER + 24, name);
+	put(name, head, sizeof(head));
+	put(name + 6, text, strlen(text));
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 3);
+	ASSERT_METHOD(0, 7);
+	return HOTSPOT_WORD_CHECK(frame(0)[1]);
+}
+
+TEST(classes_are_told_apart_by_all_of_their_names)
+{
+	static const char long_name[] =
+		"org/example/generated/by/something/that/has/a/lot/to/say/Accessor$$00000001";
+	char other[sizeof(long_name)];
+
+	memcpy(other, long_name, sizeof(other));
+	other[sizeof(other) - 2]++;
+	ASSERT(cookie_of_class(SYMBOL, long_name) != cookie_of_class(SYMBOL, other));
+	ASSERT(cookie_of_class(SYMBOL, "a/Gen0000123") != cookie_of_class(SYMBOL, "a/Gen0000124"));
+	/* What stands behind it is not its own: set_up() has that of another length there. */
+	put_8(SYMBOL + 16, 0);
+	/* At the end of what can be read. */
+	for (int len = 1; len <= 12; len++)
+		cookie_of_class(META + META_SIZE - ((6 + len + 7) & ~7), &"abcdefghijkl"[12 - len]);
 }
 
 TEST(a_method_that_cannot_be_read_costs_its_own_frame)

@@ -133,26 +133,69 @@ static int not_there(int r)
 	return r == -ESRCH || r == -ENOMEM ? r : -ENOENT;
 }
 
-static int read_identity(const struct hotspot_vm *vm, uint64_t method, struct hotspot_identity *ret)
+/* The first of the class's name, as the step reads it. -ENOENT: nothing refers to it any more: the
+ * class is gone, and what its names were may be something else. */
+static int read_class_symbol(const struct runtime_target *target,
+			     const struct hotspot_symbol_layout *layout,
+			     struct hotspot_identity *id)
+{
+	uint32_t len;
+	int r = runtime_read(target, id->name, id->symbol, 8);
+
+	if (r < 0)
+		return r;
+	if (~layout->mask && !(id->symbol[0] & ~layout->mask))
+		return -ENOENT;
+	len = hotspot_symbol_used(layout, id->symbol[0]);
+	if (len > sizeof(id->symbol))
+		return -EBADMSG;
+	if (len > 8)
+		r = runtime_read(target, id->name + 8, &id->symbol[1], len - 8);
+	len = hotspot_symbol_length(layout, id->symbol[0]);
+	if (!r && len > HOTSPOT_CLASS_NAME)
+		r = runtime_read(target, id->name + layout->body + len - 8, &id->tail, 8);
+	return r;
+}
+
+int hotspot_read_identity(const struct hotspot_vm *vm, const struct hotspot_symbol_layout *layout,
+			  uint64_t method, struct hotspot_identity *ret)
 {
 	const struct hotspot_fields *f = &vm->fields;
-	uint64_t const_method, constants, holder, name, symbol[2];
+	uint64_t const_method, constants, index, method_name, holder, name;
+	uint8_t copy[HOTSPOT_CONST_METHOD];
+	struct hotspot_identity id;
 	int r;
 
 	r = hotspot_read(vm, f->method_const_method, method, &const_method);
 	if (!r)
-		r = hotspot_read(vm, f->const_method_constants, const_method, &constants);
+		r = runtime_read(vm->target, const_method, copy, sizeof(copy));
+	if (r < 0)
+		return r;
+	constants = hotspot_get(f->const_method_constants, copy, sizeof(copy));
+	index = hotspot_get(f->const_method_name_index, copy, sizeof(copy));
+	r = runtime_read(vm->target, constants + vm->sizes.constants + 8 * index, &method_name,
+			 sizeof(method_name));
 	if (!r)
 		r = hotspot_read(vm, f->constants_pool_holder, constants, &holder);
 	if (!r)
 		r = hotspot_read(vm, f->klass_name, holder, &name);
-	if (!r)
-		r = runtime_read(vm->target, name, symbol, sizeof(symbol));
 	if (r < 0)
 		return r;
-	*ret = (struct hotspot_identity){
-		const_method, constants, holder, name, { symbol[0], symbol[1] }
+	id = (struct hotspot_identity){
+		.const_method = const_method,
+		.constants = constants,
+		.holder = holder,
+		.method = hotspot_method_id(
+			(uint16_t)hotspot_get(f->const_method_code_size, copy, sizeof(copy)),
+			(uint16_t)index,
+			(uint32_t)hotspot_get(f->const_method_size, copy, sizeof(copy))),
+		.method_name = method_name,
+		.name = name,
 	};
+	r = read_class_symbol(vm->target, layout, &id);
+	if (r < 0)
+		return r;
+	*ret = id;
 	return 0;
 }
 
@@ -311,7 +354,7 @@ static int name_interpreted(struct hotspot_names *n, uint64_t method, uint64_t w
 		return -EINVAL;
 	if (bci == HOTSPOT_NO_BCI)
 		scope.bci = scope.bci_to = -1; /* on the way in */
-	r = read_identity(n->vm, method, &id);
+	r = hotspot_read_identity(n->vm, &n->layout, method, &id);
 	if (r < 0)
 		return not_there(r);
 	if (hotspot_cookie(&id, &n->layout) != HOTSPOT_WORD_CHECK(word))
@@ -319,7 +362,7 @@ static int name_interpreted(struct hotspot_names *n, uint64_t method, uint64_t w
 	r = read_method(n, &id, &m);
 	if (r < 0)
 		return not_there(r);
-	r = read_identity(n->vm, method, &again);
+	r = hotspot_read_identity(n->vm, &n->layout, method, &again);
 	if (r < 0)
 		return not_there(r);
 	/* By the cookie: reference counts of Symbols go up and down. */
@@ -548,7 +591,7 @@ static int get_method(struct hotspot_names *n, struct nmethod *nm, uint32_t numb
 	if (number)
 		addr = nm->metadata[i];
 	if (!nm->methods[i]) {
-		r = read_identity(n->vm, addr, &id);
+		r = hotspot_read_identity(n->vm, &n->layout, addr, &id);
 		if (!r)
 			r = read_method(n, &id, &nm->methods[i]);
 		if (r < 0)

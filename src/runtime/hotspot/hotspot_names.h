@@ -31,6 +31,10 @@ void hotspot_names_free(struct hotspot_names *n);
 int hotspot_names_symbolize(struct hotspot_names *n, const uint64_t *words, size_t nr,
 			    const struct runtime_sink *sink);
 
+/* What the Method at `method` hangs on now. -ENOENT: its class is not loaded any more. */
+int hotspot_read_identity(const struct hotspot_vm *vm, const struct hotspot_symbol_layout *layout,
+			  uint64_t method, struct hotspot_identity *ret);
+
 /* A class as the JVM has it, "a/b/C$$Lambda$14+0x00007f00", as people write it: "a.b.C$$Lambda". In
  * place; the new length. */
 size_t hotspot_class_name(char *name);

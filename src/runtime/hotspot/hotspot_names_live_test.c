@@ -317,18 +317,12 @@ static void check_interpreted(struct jvm *j, const struct printed *p, struct cou
 	const struct hotspot_fields *f = &j->vm.fields;
 	int last = p->chain.nr - 1;
 	int32_t bci = p->chain.levels[last].bci;
-	uint64_t v[4], symbol[2];
 	struct chain c;
 
 	if (bci < 0)
 		return;
 	ASSERT_OK(hotspot_read(&j->vm, f->nmethod_method, p->nmethod, &method));
-	ASSERT_OK(hotspot_read(&j->vm, f->method_const_method, method, &v[0]));
-	ASSERT_OK(hotspot_read(&j->vm, f->const_method_constants, v[0], &v[1]));
-	ASSERT_OK(hotspot_read(&j->vm, f->constants_pool_holder, v[1], &v[2]));
-	ASSERT_OK(hotspot_read(&j->vm, f->klass_name, v[2], &v[3]));
-	ASSERT_OK(read_process(j, v[3], symbol, sizeof(symbol)));
-	id = (struct hotspot_identity){ v[0], v[1], v[2], v[3], { symbol[0], symbol[1] } };
+	ASSERT_OK(hotspot_read_identity(&j->vm, &j->layout, method, &id));
 	ASSERT_OK(name(j, HOTSPOT_INTERPRETED, method,
 		       HOTSPOT_WORD(hotspot_cookie(&id, &j->layout), bci), &c));
 	ASSERT_EQ(c.nr, 1);

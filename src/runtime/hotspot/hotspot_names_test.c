@@ -284,17 +284,27 @@ static int name(uint32_t kind, uint32_t at, uint64_t word)
 	return name_to(kind, at, word, 0);
 }
 
+/* As the step reads it. */
 static uint32_t cookie_of(uint32_t method)
 {
-	struct hotspot_identity id;
-	uint32_t const_at;
+	struct hotspot_identity id = { 0 };
+	uint16_t code_size, name_index;
+	uint32_t const_at, size, len;
 
 	memcpy(&id.const_method, jvm.memory + method + 8, 8);
 	const_at = (uint32_t)(id.const_method - BASE);
 	memcpy(&id.constants, jvm.memory + const_at, 8);
+	memcpy(&size, jvm.memory + const_at + 8, 4);
+	memcpy(&code_size, jvm.memory + const_at + 14, 2);
+	memcpy(&name_index, jvm.memory + const_at + 16, 2);
+	id.method = hotspot_method_id(code_size, name_index, size);
+	memcpy(&id.method_name, jvm.memory + CONSTANTS + CONSTANTS_SIZE + 8 * name_index, 8);
 	memcpy(&id.holder, jvm.memory + CONSTANTS + 8, 8);
 	memcpy(&id.name, jvm.memory + CLASS + 16, 8);
-	memcpy(id.symbol, jvm.memory + (id.name - BASE), 16);
+	memcpy(id.symbol, jvm.memory + (id.name - BASE), sizeof(id.symbol));
+	len = hotspot_symbol_length(&layout, id.symbol[0]);
+	if (len > HOTSPOT_CLASS_NAME)
+		memcpy(&id.tail, jvm.memory + (id.name - BASE) + layout.body + len - 8, 8);
 	return hotspot_cookie(&id, &layout);
 }
 
@@ -515,6 +525,71 @@ TEST(methods_of_another_class)
 	ASSERT_OK(name(INTERPRETED(OUTER, 4)));
 	ASSERT_STR(got.names, "c.Other.outer");
 	hotspot_names_free(jvm.names);
+}
+
+/* Another class is loaded where this one was: all lies where it lay, the names are as long. */
+static void check_another_name(const char *name_before, const char *name_behind)
+{
+	uint64_t word;
+
+	make_jvm(17);
+	make_class(name_before);
+	word = HOTSPOT_WORD(cookie_of(OUTER), 4);
+	ASSERT_OK(name(HOTSPOT_INTERPRETED, OUTER, word));
+	make_class(name_behind);
+	ASSERT_ERR(name(HOTSPOT_INTERPRETED, OUTER, word), ENOENT);
+	ASSERT_OK(name(INTERPRETED(OUTER, 4)));
+	hotspot_names_free(jvm.names);
+}
+
+TEST(names_that_differ_anywhere)
+{
+	static const char digits[] = "123456789 123456789 123456789 123456789 123456789 123456789 ";
+	char before[80], behind[80];
+
+	check_another_name("Gen$$00000001", "Gen$$00000002");
+	check_another_name("a/B", "a/C");
+	for (int len = 1; len < 17; len++) {
+		snprintf(before, sizeof(before), "%.*sA", len, digits);
+		snprintf(behind, sizeof(behind), "%.*sB", len, digits);
+		check_another_name(before, behind);
+	}
+	/* Longer than what is looked at: its end is. */
+	snprintf(before, sizeof(before), "%s$Gen$$00000001", digits);
+	snprintf(behind, sizeof(behind), "%s$Gen$$00000002", digits);
+	check_another_name(before, behind);
+}
+
+TEST(a_method_of_another_name_in_a_class_of_the_same)
+{
+	uint64_t word;
+
+	make_jvm(17);
+	word = HOTSPOT_WORD(cookie_of(OUTER), 4);
+	put_constant(1, put_symbol("other"));
+	ASSERT_ERR(name(HOTSPOT_INTERPRETED, OUTER, word), ENOENT);
+	ASSERT_OK(name(INTERPRETED(OUTER, 4)));
+	ASSERT_STR(got.names, "a.b.Main.other");
+	hotspot_names_free(jvm.names);
+}
+
+static void unload_class(void)
+{
+	put(SYMBOLS, 0, 2);			   /* nobody refers to its name */
+	memcpy(jvm.memory + SYMBOLS + 16, "x", 1); /* a method's name is something else */
+}
+
+TEST(classes_that_were_unloaded)
+{
+	uint64_t word;
+
+	make_jvm(17);
+	word = HOTSPOT_WORD(cookie_of(OUTER), 4);
+	unload_class();
+	ASSERT_ERR(name(HOTSPOT_INTERPRETED, OUTER, word), ENOENT);
+	ASSERT_EQ(got.nr, 0);
+	hotspot_names_free(jvm.names);
+	check_changes(HOTSPOT_INTERPRETED, OUTER, word, unload_class, -ENOENT);
 }
 
 /* ----- nmethods ----- */

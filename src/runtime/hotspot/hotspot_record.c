@@ -265,8 +265,11 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 		.method_const = (__u16)f->method_const_method.offset,
 		.const_constants = (__u16)f->const_method_constants.offset,
 		.const_code_size = (__u16)f->const_method_code_size.offset,
+		.const_name_index = (__u16)f->const_method_name_index.offset,
+		.const_size = (__u16)f->const_method_size.offset,
 		.const_codes = (__u16)vm->sizes.const_method,
 		.constants_holder = (__u16)f->constants_pool_holder.offset,
+		.constants_size = (__u16)vm->sizes.constants,
 		.klass_name = (__u16)f->klass_name.offset,
 	};
 
@@ -275,7 +278,10 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 	fill_continuation(vm, &found->continuation, &record);
 	record.header_size = header_size(&record);
 	if (record.header_size > HOTSPOT_HEADER_SIZE || record.symbol.length > 6 ||
-	    record.symbol.body > 8)
+	    record.symbol.body > 8 || record.const_constants > HOTSPOT_CONST_METHOD - 8 ||
+	    record.const_code_size > HOTSPOT_CONST_METHOD - 8 ||
+	    record.const_name_index > HOTSPOT_CONST_METHOD - 8 ||
+	    record.const_size > HOTSPOT_CONST_METHOD - 8)
 		return -EBADMSG;
 	*ret = record;
 	return 0;

@@ -38,6 +38,8 @@ struct hotspot_state {
 	__u32 chunk_end;       /* of that chunk's frames, from chunk on */
 	__u16 kind;	       /* enum blob_kind */
 	__u16 heap;	       /* enum heap_state */
+	__u32 noted;	       /* how many frames there were behind a note; 0: there was none */
+	__u32 pad_;
 };
 _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
 
@@ -57,7 +59,7 @@ enum {
 struct hotspot_scratch {
 	union {
 		__u64 header[64];
-		__u64 method[8];
+		__u64 method[HOTSPOT_CONST_METHOD / 8];
 	};
 	__u8 code[CODE_SIZE + 16];
 	struct hotspot_identity id;
