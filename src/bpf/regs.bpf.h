@@ -7,6 +7,17 @@
 
 #include "bpf/walk.bpf.h"
 
+/*
+ * A field of registers. Of two branches that read the same of the event's and of saved ones, clang
+ * makes one read from either of two pointers, which the verifier refuses; not around a barrier.
+ */
+#define REGS_FIELD(from, field)                                                                    \
+	({                                                                                         \
+		__u64 field_ = (from)->field;                                                      \
+		barrier_var(field_);                                                               \
+		field_;                                                                            \
+	})
+
 enum user_part {
 	USER_NONE, /* a kernel thread, the idle task, or a task that has left its memory */
 	USER_COMPAT,
@@ -27,7 +38,7 @@ static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
 
 static __always_inline bool regs_compat(const user_regs_t *r)
 {
-	return (r->cs & 0xffff) == CS_USER32;
+	return (REGS_FIELD(r, cs) & 0xffff) == CS_USER32;
 }
 
 static __always_inline __u64 task_thread_pointer(struct task_struct *task)
@@ -61,7 +72,7 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 		(to)[14] = (from)->r14;                                                            \
 		(to)[15] = (from)->r15;                                                            \
 	} while (0)
-#define REGS_PC(from) ((from)->ip)
+#define REGS_PC(from) REGS_FIELD(from, ip)
 
 #elif defined(__TARGET_ARCH_arm64)
 enum { REGS_SP = A64_SP, REGS_ALL = ~0 };
@@ -74,7 +85,7 @@ static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
 
 static __always_inline bool regs_compat(const user_regs_t *r)
 {
-	return r->pstate & PSTATE_32BIT;
+	return REGS_FIELD(r, pstate) & PSTATE_32BIT;
 }
 
 static __always_inline __u64 task_thread_pointer(struct task_struct *task)
@@ -93,7 +104,7 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 		UNROLL for (int i_ = 0; i_ < 31; i_++)(to)[i_] = (from)->regs[i_];                 \
 		(to)[A64_SP] = (from)->sp;                                                         \
 	} while (0)
-#define REGS_PC(from) ((from)->pc)
+#define REGS_PC(from) REGS_FIELD(from, pc)
 #endif
 
 /*
@@ -128,19 +139,28 @@ static __always_inline int saved_user_regs(user_regs_t *ret)
 	return user_regs_at_top((__u64)BPF_CORE_READ(task, stack), ret);
 }
 
+/* Where saved registers are read to: aarch64's are 272 bytes, more than the BPF stack has room for.
+ */
+static __always_inline user_regs_t *saved_regs_of(struct walk *w)
+{
+	_Static_assert(sizeof(user_regs_t) <= SCRATCH_SIZE, "registers do not fit");
+	return (user_regs_t *)w->scratch;
+}
+
 /* False if they can't be read. */
-static __always_inline bool user_regs(struct bpf_perf_event_data *ctx, __u64 *regs, __u64 *ret_pc)
+static __always_inline bool user_regs(struct bpf_perf_event_data *ctx, struct walk *w, __u64 *regs,
+				      __u64 *ret_pc)
 {
 	if (interrupted_user(ctx)) {
 		COPY_REGS(regs, &ctx->regs);
 		*ret_pc = REGS_PC(&ctx->regs);
 	} else {
-		user_regs_t saved;
+		user_regs_t *saved = saved_regs_of(w);
 
-		if (saved_user_regs(&saved))
+		if (saved_user_regs(saved))
 			return false;
-		COPY_REGS(regs, &saved);
-		*ret_pc = REGS_PC(&saved);
+		COPY_REGS(regs, saved);
+		*ret_pc = REGS_PC(saved);
 	}
 	return true;
 }
@@ -161,8 +181,8 @@ static __always_inline __u64 mm_token(__u64 mm, __u64 exec_id)
 static __always_inline enum user_part user_part_of_current(struct bpf_perf_event_data *ctx,
 							   struct walk *w, __u64 *ret_mm)
 {
+	user_regs_t *saved = saved_regs_of(w);
 	struct task_struct *task;
-	user_regs_t saved;
 	__u64 exec_id;
 	__u32 flags;
 
@@ -190,11 +210,11 @@ static __always_inline enum user_part user_part_of_current(struct bpf_perf_event
 		return regs_compat(&ctx->regs) ? USER_COMPAT : USER_WALK;
 	}
 	/* Threads that the kernel runs on a process's behalf (io_uring) have no user registers. */
-	if (saved_user_regs(&saved) || !REGS_PC(&saved))
+	if (saved_user_regs(saved) || !REGS_PC(saved))
 		return USER_NONE;
-	COPY_REGS(w->regs, &saved);
-	w->pc = REGS_PC(&saved);
-	return regs_compat(&saved) ? USER_COMPAT : USER_WALK;
+	COPY_REGS(w->regs, saved);
+	w->pc = REGS_PC(saved);
+	return regs_compat(saved) ? USER_COMPAT : USER_WALK;
 }
 
 /*

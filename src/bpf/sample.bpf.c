@@ -156,7 +156,7 @@ static __noinline int send_raw(void *ctx, struct walk *w, __u64 mm, __u32 stop)
 	raw->raw.file = w->mapping_file;
 	raw->raw.nr_kernel = kernel;
 	/* The walk has moved on; the registers are still where they were. */
-	if (!user_regs(ctx, raw->raw.regs, &pc))
+	if (!user_regs(ctx, w, raw->raw.regs, &pc))
 		return LOST_NO_SCRATCH + 1;
 	raw->raw.pc = pc;
 	if (bpf_probe_read_user(raw->raw.code, sizeof(raw->raw.code),

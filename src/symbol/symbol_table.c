@@ -301,7 +301,7 @@ size_t symbol_table_find(const struct symbol_table *t, uint64_t addr, bool inlin
 	const struct image_block *ranges, *lines;
 	struct image_row line = { 0 };
 	struct symbol_frame at;
-	struct scope scope;
+	struct scope scope = { 0 };
 	uint32_t offset, from_base;
 	size_t nr = 0;
 
