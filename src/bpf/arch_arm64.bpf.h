@@ -13,6 +13,9 @@ enum {
 	ARCH_REGS = 32,
 	/* x19 to x28, fp, sp. lr is known in the interrupted frame only. */
 	ARCH_CALLEE_SAVED = (int)(0x3ffu << 19 | 1u << A64_FP | 1u << A64_SP),
+	/* A frame record may lie anywhere in its frame: it does not tell the caller's stack
+	   pointer. */
+	ARCH_RECORD_ON_TOP = 0,
 	ARCH_SIGNAL_WORDS = 33,
 	ARCH_SIGNAL_PC = 32,
 };

@@ -105,7 +105,7 @@ static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 {
 	ra = arch_strip_pac(w, ra);
 	w->regs[ARCH_SP] = cfa;
-	w->valid &= (__u32)ARCH_CALLEE_SAVED;
+	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
 	w->pc = ra - 1;
 	w->trail = (w->interrupted ? address_slot(w) : w->trail + 1) & (TRAIL_ENTRIES - 1);
 	w->interrupted = 0;

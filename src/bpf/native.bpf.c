@@ -109,7 +109,10 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	if (stop)
 		return stop == STOP_STACK_COPY_END ? stop : STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;
-	return walk_to_caller(w, fp + 16, ra);
+	stop = walk_to_caller(w, fp + 16, ra);
+	if (!ARCH_RECORD_ON_TOP)
+		w->valid &= ~(1u << ARCH_SP); /* it is there or above */
+	return stop;
 }
 
 /* The current frame's rule is not where it was expected: gets it there. */
@@ -151,13 +154,32 @@ __noinline int WALK_NAME(native_find)(void)
 	return STOP_NONE;
 }
 
+/*
+ * The stack pointer is not known, as behind code that was walked by its frame pointer. A function
+ * that saves frame pointer and return address side by side has made them its frame record, to which
+ * the frame pointer points (AAPCS64, 6.4.6).
+ */
+static __always_inline bool cfa_of_record(const struct walk *w, const struct unwind_rule *r,
+					  __u64 *ret)
+{
+	__s16 off = r->slot_off[0];
+
+	if (ARCH_RECORD_ON_TOP || r->cfa != CFA_REG || RULE_RA(r) != RA_AT_CFA ||
+	    off == SLOT_SAME || off == SLOT_LOST || r->ra_off != off + 1 ||
+	    !(w->valid & 1u << ARCH_FP))
+		return false;
+	*ret = w->regs[ARCH_FP] - 8 * (__s64)off;
+	return true;
+}
+
 /* The CFA by rule `r`; 0 or a stop reason. */
 static __always_inline int find_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
 {
 	__u32 reg = r->cfa_reg & (UNWIND_REGS_MAX - 1);
 
 	if (!(w->valid & 1u << reg))
-		return STOP_UNKNOWN_REGISTER;
+		return reg == ARCH_SP && cfa_of_record(w, r, ret) ? STOP_NONE
+								  : STOP_UNKNOWN_REGISTER;
 	*ret = w->regs[reg] + (__s64)r->cfa_off;
 	if (r->cfa == CFA_PLT) {
 		if ((w->pc & 15) >= (__u16)r->slot_off[UNWIND_CFA_OFF2_SLOT])
