@@ -282,7 +282,7 @@ static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint
 	return true;
 }
 
-/* paciasp, pacibsp; stp x29, x30, [sp, #-n]!; sub sp, sp, #n */
+/* paciasp, pacibsp; stp, str to [sp, #-n]!; sub sp, sp, #n */
 static bool prologue(const uint8_t *p, size_t left, uint64_t addr)
 {
 	uint32_t insn;
@@ -291,8 +291,8 @@ static bool prologue(const uint8_t *p, size_t left, uint64_t addr)
 	if (left < 4)
 		return false;
 	memcpy(&insn, p, 4);
-	return insn == 0xd503233f || insn == 0xd503237f || (insn & 0xffe07fff) == 0xa9a07bfd ||
-	       (insn & 0xff8003ff) == 0xd10003ff;
+	return insn == 0xd503233f || insn == 0xd503237f || (insn & 0xffe003e0) == 0xa9a003e0 ||
+	       (insn & 0xfff00fe0) == 0xf8100fe0 || (insn & 0xff8003ff) == 0xd10003ff;
 }
 
 /* mov x8, #139; svc #0 */

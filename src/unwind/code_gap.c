@@ -70,16 +70,39 @@ static int find_sections(struct code_gaps *gaps)
 /*
  * glibc's __start_context is where functions of makecontext() return to, at its very first byte;
  * its CFI (up to 2.36 at least) does not say that nothing is above it, and the byte before it is
- * padding. It has no symbol in a stripped libc, but code of its own: mov %rbx,%rsp; pop %rdi; test
- * %rdi,%rdi; je (sysdeps/unix/sysv/linux/x86_64/__start_context.S).
+ * padding. It has no symbol in a stripped libc, but code of its own (__start_context.S and
+ * setcontext.S in sysdeps/unix/sysv/linux/): mov %rbx,%rsp; pop %rdi; test %rdi,%rdi; je. Of
+ * aarch64: nop; mov x0,x19; cbnz x0,setcontext; b exit.
  */
-static void find_context_start(struct code_gaps *gaps)
+static const uint8_t *context_start_x86(const uint8_t *text, size_t size)
 {
 	static const uint8_t code[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c,
 					0x24, 0x48, 0x85, 0xff, 0x74 };
+
+	return memmem(text, size, code, sizeof(code));
+}
+
+static const uint8_t *context_start_a64(const uint8_t *text, size_t size)
+{
+	static const uint32_t code[] = { 0xd503201f, 0xaa1303e0 };
+	const uint8_t *p = text, *end = text + size;
+	uint32_t next[2];
+
+	for (; (p = memmem(p, (size_t)(end - p), code, sizeof(code))); p += 4) {
+		if ((size_t)(end - p) < sizeof(code) + sizeof(next))
+			return NULL;
+		memcpy(next, p + sizeof(code), sizeof(next));
+		if ((next[0] & 0xff00001f) == 0xb5000000 && (next[1] & 0xfc000000) == 0x14000000)
+			return p;
+	}
+	return NULL;
+}
+
+static void find_context_start(struct code_gaps *gaps)
+{
 	const struct elf_file *elf = gaps->elf;
 
-	for (size_t i = 0; elf->machine == EM_X86_64 && i < elf->nr_segments; i++) {
+	for (size_t i = 0; i < elf->nr_segments; i++) {
 		const struct elf_segment *s = &elf->segments[i];
 		_cleanup_free_ uint8_t *text = NULL;
 		const uint8_t *found;
@@ -89,7 +112,8 @@ static void find_context_start(struct code_gaps *gaps)
 		text = malloc(s->filesz ? s->filesz : 1);
 		if (!text || elf_file_read(elf, s->offset, text, s->filesz) < 0)
 			continue;
-		found = memmem(text, s->filesz, code, sizeof(code));
+		found = elf->machine == EM_X86_64 ? context_start_x86(text, s->filesz)
+						  : context_start_a64(text, s->filesz);
 		if (found)
 			gaps->context_start = s->vaddr + (uint64_t)(found - text);
 	}
@@ -154,11 +178,38 @@ static struct unwind_rule rsp_rule(int32_t off)
 	};
 }
 
-/* --- PLTs of x86-64 -------------------------------------------------------------------------- */
+/* --- PLTs ------------------------------------------------------------------------------------ */
 
 /*
- * One rule for all stubs, as linkers that write CFI for them do. False if the stubs are of a form
- * that we don't know.
+ * aarch64's stubs change neither stack nor link register. The first one, if there is one, has 32
+ * bytes: [bti c]; stp x16,x30,[sp,#-16]!; then a jump to the resolver.
+ */
+static bool cover_plt_a64(struct code_gaps *gaps, const struct elf_section *section)
+{
+	enum { PUSH = 0xa9bf7bf0, FIRST_SIZE = 32 };
+	struct unwind_rule stub = {
+		.cfa = CFA_REG, .cfa_reg = A64_SP, .ra = RA_IN_REG, .ra_off = A64_LR
+	};
+	struct unwind_rule pushed = {
+		.cfa = CFA_REG, .cfa_reg = A64_SP, .cfa_off = 16, .ra = RA_AT_CFA, .ra_off = -1
+	};
+	uint64_t addr = section->addr;
+	uint32_t code[2] = { 0 };
+
+	if (strcmp(section->name, ".plt") || addr % PLT_ENTRY ||
+	    elf_file_read_vaddr(gaps->elf, addr, code, sizeof(code)) < 0)
+		return false;
+	add(gaps, addr, stub);
+	if (code[0] != PUSH && code[1] != PUSH)
+		return true;
+	add(gaps, addr + (code[0] == PUSH ? 4 : 8), pushed);
+	add(gaps, addr + FIRST_SIZE, stub);
+	return true;
+}
+
+/*
+ * x86-64: one rule for all stubs, as linkers that write CFI for them do. False if the stubs are of
+ * a form that we don't know.
  */
 static bool cover_plt(struct code_gaps *gaps, const struct elf_section *section)
 {
@@ -167,7 +218,7 @@ static bool cover_plt(struct code_gaps *gaps, const struct elf_section *section)
 	uint64_t addr = section->addr;
 
 	if (gaps->elf->machine != EM_X86_64)
-		return false;
+		return cover_plt_a64(gaps, section);
 	if (!strcmp(section->name, ".plt.sec") || !strcmp(section->name, ".plt.got")) {
 		/* a jump and nothing else */
 		add(gaps, addr, rule);

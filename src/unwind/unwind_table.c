@@ -93,6 +93,24 @@ static void add_realigned(struct build *b, uint64_t start, uint64_t end, union c
 	table_writer_add(&b->writer, behind, rule);
 }
 
+/*
+ * glibc's _dl_runtime_resolve of aarch64 is entered from the first PLT stub, which has pushed x16
+ * and lr. Its CFI has lr where it is, but takes the pair for the caller's (sysdeps/aarch64/
+ * dl-trampoline.S: cfi_rel_offset (lr, 8) without cfi_adjust_cfa_offset). Nothing is really saved
+ * above the CFA: it is 16 bytes higher.
+ */
+static void raise_cfa(const struct build *b, struct unwind_rule *rule)
+{
+	if (b->elf->machine != EM_AARCH64 || rule->cfa != CFA_REG || RULE_RA(rule) != RA_AT_CFA ||
+	    rule->ra_off != 1)
+		return;
+	rule->cfa_off += 16;
+	rule->ra_off -= 2;
+	for (int i = 0; i < UNWIND_SLOTS; i++)
+		if (rule->slot_off[i] != SLOT_SAME && rule->slot_off[i] != SLOT_LOST)
+			rule->slot_off[i] -= 2;
+}
+
 static int write_rows(struct build *b, uint64_t start, uint64_t end)
 {
 	union cfi_rule rule;
@@ -112,6 +130,7 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 		}
 		if (cfi_row_rule(&b->rows, &rule) < 0)
 			b->nr_unsupported_expressions++;
+		raise_cfa(b, &rule.rule);
 		at = b->rows.start > start ? b->rows.start : start;
 		if (!(rule.rule.flags & RULE_SLOTS_AT_FP) || rule.rule.cfa != CFA_REG) {
 			popped = false;

@@ -497,6 +497,73 @@ TEST(aarch64_functions_without_cfi)
 	expect(TEXT + 0x208, CFA_REG, A64_SP, 0);
 }
 
+TEST(aarch64_function_behind_a_call_that_never_returns)
+{
+	/* stp x19,x30,[sp,#-48]!; bl; stp x19,x20,[sp,#-32]!; str x30,[sp,#16]; bl; nop */
+	put_words(TEXT + 0x108,
+		  WORDS(0xa9bd7bf3, 0x9400003d, 0xa9be53f3, 0xf9000bfe, 0x9400003d, 0xd503201f));
+	build_with(EM_AARCH64, NULL, NULL);
+	expect(TEXT + 0x10f, CFA_REG, A64_SP, 48);
+	expect(TEXT + 0x110, CFA_REG, A64_SP, 0);
+	expect(TEXT + 0x11b, CFA_REG, A64_SP, 32);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x11b)->ra_off, -2);
+}
+
+TEST(aarch64_plt_without_cfi)
+{
+	/* stp x16,x30,[sp,#-16]!; adrp; ldr; add; br x17; nop; nop; nop; adrp; ldr; add; br x17 */
+	static const uint32_t plt[] = { 0xa9bf7bf0, 0x90000910, 0xf947fe11, 0x913fe210,
+					0xd61f0220, 0xd503201f, 0xd503201f, 0xd503201f,
+					0xd0000910, 0xf9400211, 0x91000210, 0xd61f0220 };
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_AARCH64);
+	unsigned int s = elf_writer_section(w, ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					    TEXT, plt, sizeof(plt));
+	size_t size;
+	void *image;
+
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+	image = elf_writer_finish(w, &size);
+	build(image, size);
+	expect(TEXT, CFA_REG, A64_SP, 0);
+	expect(TEXT + 4, CFA_REG, A64_SP, 16);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 4)->ra_off, -1);
+	expect(TEXT + 16, CFA_REG, A64_SP, 16);
+	expect(TEXT + 32, CFA_REG, A64_SP, 0);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 44)->ra, RA_IN_REG);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 44)->ra_off, A64_LR);
+}
+
+TEST(aarch64_resolver_whose_caller_has_pushed)
+{
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES, .ra = 30, .code_align = 4 };
+	size_t cie = cfi_writer_cie(&frames, A64_INITIAL);
+
+	/* lr at cfa + 8; 208 bytes more */
+	cfi_writer_fde(&frames, cie, TEXT, 16,
+		       CFI_BYTES(0x11, 30, 0x7f, 0x41, 0x0e, 0xd0, 1, 0x9d, 26));
+	build_with(EM_AARCH64, ".eh_frame", &frames);
+	expect(TEXT, CFA_REG, A64_SP, 16);
+	ASSERT_EQ(unwind_table_find(table, TEXT)->ra_off, -1);
+	expect(TEXT + 4, CFA_REG, A64_SP, 224);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 4)->ra_off, -1);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 4)->slot_off[0], -28);
+}
+
+TEST(aarch64_where_makecontext_ends)
+{
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES, .ra = 30, .code_align = 4 };
+	size_t cie = cfi_writer_cie(&frames, A64_INITIAL);
+
+	/* A function; padding; nop; mov x0,x19; cbnz x0; b */
+	put_words(TEXT + 0x100, WORDS(0xd65f03c0, 0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f,
+				      0xaa1303e0, 0xb5fff9c0, 0x17fffc51));
+	cfi_writer_fde(&frames, cie, TEXT + 0x100, 4, CFI_BYTES(0));
+	cfi_writer_fde(&frames, cie, TEXT + 0x110, 16, CFI_BYTES(0));
+	build_with(EM_AARCH64, ".eh_frame", &frames);
+	expect(TEXT + 0x10f, CFA_END, 0, 0);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10f)->flags, RULE_NO_CALL);
+}
+
 TEST(aarch64_signal_trampoline)
 {
 	struct cfi_writer frames = {
