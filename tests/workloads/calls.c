@@ -14,9 +14,7 @@ KNOWN uint64_t leaf(struct many *m)
 {
 	uint64_t a = m->v[0], b = m->v[1], c = m->v[2], d = m->v[3], e = m->v[4], f = m->v[5];
 
-	__asm__ volatile(""
-			 : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f)::"rax", "rcx",
-			   "rdx", "rsi", "rdi", "r8");
+	__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f)::CALL_CLOBBERED);
 	m->v[6]++;
 	return a + b + c + d + e + f;
 }

@@ -9,9 +9,7 @@ KNOWN void leaf(int n)
 {
 	uint64_t a = n, b = a + 1, c = a + 2, d = a + 3, e = a + 4, f = a + 5;
 
-	__asm__ volatile(""
-			 : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f)::"rax", "rcx",
-			   "rdx", "rsi", "rdi", "r8", "r9");
+	__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f)::CALL_CLOBBERED);
 	SPIN(MILLISECOND);
 	sink += a + b + c + d + e + f;
 }

@@ -16,6 +16,7 @@
 \name:
 	.endm
 
+#if defined(__x86_64__)
 	.macro burn n
 	mov	$\n, %ecx
 9:	dec	%ecx
@@ -122,4 +123,113 @@
 	ret
 	.size asm_leaf_bare, . - asm_leaf_bare
 
-	.section .note.GNU-stack, "", @progbits
+#elif defined(__aarch64__)
+	.macro burn n
+	mov	w9, #\n & 0xffff
+	movk	w9, #\n >> 16, lsl #16
+9:	subs	w9, w9, #1
+	b.ne	9b
+	.endm
+
+	.macro save_pair size
+	stp	x29, x30, [sp, #-\size]!
+	.cfi_adjust_cfa_offset \size
+	.cfi_offset x29, -\size
+	.cfi_offset x30, -\size + 8
+	.endm
+
+	.macro restore_pair size
+	ldp	x29, x30, [sp], #\size
+	.cfi_adjust_cfa_offset -\size
+	.cfi_restore x29
+	.cfi_restore x30
+	.endm
+
+	function asm_cfi_outer
+	.cfi_startproc
+	save_pair 32
+	str	x19, [sp, #16]
+	.cfi_offset x19, -16
+	sub	sp, sp, #0x150
+	.cfi_adjust_cfa_offset 0x150
+	burn	200000
+	.cfi_remember_state
+	cbz	w1, 1f
+	stp	x0, x1, [sp, #-16]!
+	.cfi_adjust_cfa_offset 16
+	bl	asm_cfi_inner
+	burn	200000
+	ldp	x0, x1, [sp], #16
+	.cfi_adjust_cfa_offset -16
+	add	sp, sp, #0x150
+	.cfi_adjust_cfa_offset -0x150
+	ldr	x19, [sp, #16]
+	.cfi_restore x19
+	restore_pair 32
+	ret
+1:	.cfi_restore_state
+	add	sp, sp, #0x150
+	.cfi_adjust_cfa_offset -0x150
+	ldr	x19, [sp, #16]
+	.cfi_restore x19
+	restore_pair 32
+	ret
+	.cfi_endproc
+	.size asm_cfi_outer, . - asm_cfi_outer
+
+/* The CFA is x19 + 32; the stack is aligned to a page and does not know the way back. */
+	function asm_cfi_inner
+	.cfi_startproc
+	save_pair 32
+	str	x19, [sp, #16]
+	.cfi_offset x19, -16
+	mov	x19, sp
+	.cfi_def_cfa_register x19
+	and	sp, x19, #-4096
+	mov	x8, x0
+	mov	w0, w1
+	mov	x29, #0x77
+	burn	200000
+	blr	x8
+	burn	200000
+	mov	sp, x19
+	.cfi_def_cfa_register sp
+	ldr	x19, [sp, #16]
+	.cfi_restore x19
+	restore_pair 32
+	ret
+	.cfi_endproc
+	.size asm_cfi_inner, . - asm_cfi_inner
+
+	function asm_fp_outer
+	stp	x29, x30, [sp, #-80]!
+	mov	x29, sp
+	burn	200000
+	bl	asm_fp_inner
+	burn	200000
+	ldp	x29, x30, [sp], #80
+	ret
+	.size asm_fp_outer, . - asm_fp_outer
+
+	function asm_fp_inner
+	stp	x29, x30, [sp, #-32]!
+	mov	x29, sp
+	stp	x19, x20, [sp, #16]
+	mov	x8, x0
+	mov	w0, w1
+	burn	200000
+	blr	x8
+	burn	200000
+	ldp	x19, x20, [sp, #16]
+	ldp	x29, x30, [sp], #32
+	ret
+	.size asm_fp_inner, . - asm_fp_inner
+
+	function asm_leaf_bare
+1:	subs	x0, x0, #1
+	b.ne	1b
+	ret
+	.size asm_leaf_bare, . - asm_leaf_bare
+#endif
+
+	.section .note.GNU-stack, "", %progbits

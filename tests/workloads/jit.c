@@ -12,6 +12,7 @@
 
 enum { OUTER = 0, MIDDLE = 0x100, LEAF = 0x200, CODE_SIZE = 0x1000 };
 
+#if defined(__x86_64__)
 static void emit_caller(uint8_t *code, uint32_t at, uint32_t callee)
 {
 	/* push %rbp; mov %rsp,%rbp; sub $32,%rsp; call; nop; leave; ret */
@@ -34,6 +35,30 @@ static void emit(uint8_t *code)
 	emit_caller(code, MIDDLE, LEAF);
 	memcpy(code + LEAF, leaf, sizeof(leaf));
 }
+#elif defined(__aarch64__)
+static void emit_caller(uint8_t *code, uint32_t at, uint32_t callee)
+{
+	/* stp x29,x30,[sp,#-48]!; mov x29,sp; bl; nop; ldp x29,x30,[sp],#48; ret */
+	uint32_t caller[] = {
+		0xa9bd7bfd, 0x910003fd, 0x94000000, 0xd503201f, 0xa8c37bfd, 0xd65f03c0
+	};
+
+	caller[2] |= (callee - (at + 8)) / 4;
+	memcpy(code + at, caller, sizeof(caller));
+}
+
+static void emit(uint8_t *code)
+{
+	/* stp x29,x30,[sp,#-16]!; mov x29,sp; mov w9,#1000000 (two of them); 1: subs w9,w9,#1; b.ne
+	 * 1b; ldp x29,x30,[sp],#16; ret */
+	static const uint32_t leaf[] = { 0xa9bf7bfd, 0x910003fd, 0x52884809, 0x72a001e9,
+					 0x71000529, 0x54ffffe1, 0xa8c17bfd, 0xd65f03c0 };
+
+	emit_caller(code, OUTER, MIDDLE);
+	emit_caller(code, MIDDLE, LEAF);
+	memcpy(code + LEAF, leaf, sizeof(leaf));
+}
+#endif
 
 static int write_map(const uint8_t *code)
 {
@@ -78,6 +103,8 @@ int main(int argc, char **argv)
 		code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_EXEC, flags, fd, 0);
 	else if (mprotect(code, CODE_SIZE, PROT_READ | PROT_EXEC))
 		_exit(1);
+	if (code != MAP_FAILED)
+		__builtin___clear_cache((char *)code, (char *)code + CODE_SIZE);
 	if (code == MAP_FAILED || (strcmp(mode, "nomap") && write_map(code)))
 		_exit(1);
 	while (work_left())

@@ -40,6 +40,15 @@ static volatile uint64_t sink;
 
 #define MILLISECOND 400000
 
+/* Registers that are no caller's: a function that may not use these must save others. */
+#if defined(__x86_64__)
+#define CALL_CLOBBERED "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9"
+#elif defined(__aarch64__)
+#define CALL_CLOBBERED                                                                             \
+	"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",    \
+		"x14", "x15", "x16", "x17"
+#endif
+
 /* Not in C++'s mangled form: one expected name for every language. */
 #ifdef __cplusplus
 #define PLAIN extern "C"
