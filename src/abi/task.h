@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The records that the iterator `show_tasks` (bpf/tasks.bpf.c) prints: one a thread of a process,
- * with the registers that it left user mode with and its stack in the kernel.
+ * The records that iterators over tasks print. `show_tasks` (bpf/tasks.bpf.c): one a thread of a
+ * process, with the registers that it left user mode with and its stack in the kernel.
  */
 #pragma once
 
@@ -31,6 +31,13 @@ struct task_record {
 	__u32 pad_;
 	char comm[SAMPLE_COMM_LEN];
 };
+
+/* The address space that a thread of a target has (bpf/sample.bpf.c, show_spaces). */
+struct target_space {
+	__u32 pid, pad_;
+	__u64 mm; /* as unwind_process.mm */
+};
+
 enum {
 	/* Addresses that `name_addresses` prints the kernel's names of, a line each, so many for a
 	 * task that it visits: what it prints at once must fit into 32 KiB. */

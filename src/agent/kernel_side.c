@@ -249,6 +249,26 @@ void kernel_side_del_target(struct kernel_side *ks, uint32_t pid)
 	bpf_map_delete_elem(bpf_map__fd(ks->bpf->maps.targets), &pid);
 }
 
+int kernel_side_read_spaces(struct kernel_side *ks,
+			    void (*each)(void *ctx, const struct target_space *space), void *ctx)
+{
+	struct bpf_link *link = bpf_program__attach_iter(ks->bpf->progs.show_spaces, NULL);
+	_cleanup_close_ int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
+	struct target_space spaces[64];
+	ssize_t n;
+
+	bpf_link__destroy(link); /* the descriptor has a reference */
+	if (fd < 0)
+		return fd;
+	/* Records come whole: what the kernel writes at once fits. EAGAIN: it passed over many
+	 * tasks without one. */
+	while ((n = read(fd, spaces, sizeof(spaces))) > 0 ||
+	       (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(spaces[0]); i++)
+			each(ctx, &spaces[i]);
+	return n < 0 ? -errno : 0;
+}
+
 /* Behind each change: what CPUs remember of the table is void. */
 static void forget_memos(struct kernel_side *ks)
 {

@@ -15,6 +15,7 @@ enum {
 	NO_ROOM_PAUSE_NS =
 		200000000,	  /* until it is tried again to show something in a full arena */
 	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
+	LOAD_AHEAD_NS = 50000000, /* a process, for files that are no runtime's */
 };
 
 static void unref(struct publisher *p, struct block *b)
@@ -479,6 +480,22 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t index)
 	log_debug("%s: %u rows, %u rules, %u bad FDEs%s", file->path, table->nr_rows,
 		  table->nr_rules, table->nr_bad_fdes, r ? ": no room" : "");
 	return p->store->files[index].state;
+}
+
+void publisher_load_ahead(struct publisher *p, const struct process *proc)
+{
+	const struct view *v = proc->user;
+	uint64_t begin = now_ns();
+	uint32_t i;
+
+	if (!v || !v->runtimes)
+		return;
+	for (i = 0; i < v->runtimes->nr; i++)
+		publisher_load(p, v->runtimes->items[i]->file);
+	/* Of the others, the C library's among them, as many as that takes little time. */
+	for (i = 0; i < proc->mappings.nr && now_ns() - begin < LOAD_AHEAD_NS; i++)
+		if (proc->mappings.items[i].file != MAPPING_ANON)
+			publisher_load(p, proc->mappings.items[i].file);
 }
 
 const struct block *publisher_block(const struct publisher *p, uint32_t generation)

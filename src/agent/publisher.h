@@ -74,6 +74,9 @@ void publisher_update_runtimes(struct publisher *p);
 
 /* Builds and loads a file's unwind table if that has not been done. The state it is in then. */
 enum unwind_file_state publisher_load(struct publisher *p, uint32_t file);
+/* Loads what stacks of a process with runtimes are likely to need, before it is sampled: walked
+ * late, those have no frames of the runtime. */
+void publisher_load_ahead(struct publisher *p, const struct process *proc);
 /* A block's mappings, block->nr of them, sorted. */
 const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b);
 /* The block of that generation, or NULL; and the mapping of it that covers `addr`, or NULL. */

@@ -12,6 +12,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -491,39 +492,61 @@ static int loop(struct recorder *r)
 	return 0;
 }
 
-/* The processes that are to be recorded, told to the kernel. */
+static int add_target(struct recorder *r, uint32_t pid)
+{
+	int err = kernel_side_add_target(r->ks, pid);
+
+	if (!err)
+		err = map_put(&r->targets, pid, 1);
+	return err ? log_err(err, "cannot choose process %u", pid) : 0;
+}
+
+static int get_target(struct recorder *r, int32_t pid, struct process **ret)
+{
+	int err = process_get(&r->processes, pid, ret);
+
+	if (err == -ESRCH)
+		return log_err(err, "process %d", pid);
+	return err ? log_err(err,
+			     "cannot read the mappings of process %d (does a security module or a "
+			     "sandbox forbid it?)",
+			     pid)
+		   : 0;
+}
+
+static void keep_space(void *ctx, const struct target_space *space)
+{
+	if (map_put(ctx, space->pid, space->mm))
+		log_debug("process %u is shown later: out of memory", space->pid);
+}
+
+/*
+ * The processes that are to be recorded, told to the kernel, and shown to it: so their first
+ * samples are walked there already. Their address spaces are read before their mappings: if one
+ * executes something in between, what is shown is void.
+ */
 static int choose_targets(struct recorder *r)
 {
 	const struct recorder_options *o = r->options;
+	_cleanup_(map_fini) struct map spaces = { 0 };
 	struct process *proc;
+	uint64_t *mm;
 	size_t i;
 	int err = 0;
 
-	if (o->command) {
-		uint32_t pid = (uint32_t)command_pid(r->command);
-
-		err = kernel_side_add_target(r->ks, pid);
-		return err ? log_err(err, "cannot choose process %u", pid)
-			   : map_put(&r->targets, pid, 1);
+	if (o->command)
+		return add_target(r, (uint32_t)command_pid(r->command));
+	for (i = 0; i < o->nr_pids && !err; i++)
+		err = add_target(r, (uint32_t)o->pids[i]);
+	if (!err && o->nr_pids && kernel_side_read_spaces(r->ks, keep_space, &spaces))
+		log_debug("cannot read the address spaces of processes");
+	for (i = 0; i < o->nr_pids && !err; i++) {
+		err = get_target(r, o->pids[i], &proc);
+		mm = map_get(&spaces, (uint32_t)o->pids[i]);
+		if (!err && mm && !publisher_show(&r->publisher, proc, *mm))
+			publisher_load_ahead(&r->publisher, proc);
 	}
-	for (i = 0; i < o->nr_pids; i++) {
-		uint32_t pid = (uint32_t)o->pids[i];
-
-		err = process_get(&r->processes, o->pids[i], &proc);
-		if (err == -ESRCH)
-			return log_err(err, "process %u", pid);
-		if (err)
-			return log_err(err,
-				       "cannot read the mappings of process %u (does a security "
-				       "module or a sandbox forbid it?)",
-				       pid);
-		err = kernel_side_add_target(r->ks, pid);
-		if (!err)
-			err = map_put(&r->targets, pid, 1);
-		if (err)
-			return log_err(err, "cannot choose process %u", pid);
-	}
-	return 0;
+	return err;
 }
 
 /* A descriptor is kept for each sampled file. The command was forked before, with its own limit. */
@@ -539,13 +562,29 @@ static void raise_file_limit(void)
 }
 
 /*
- * On a busy machine the ring must be emptied in time; it takes little of a CPU. This thread only:
- * tables are built at the priority that we were started with.
+ * On a busy machine the ring must be emptied in time, and new processes shown: it takes little of a
+ * CPU. A nice value counts only within our own session or control group, so while samples come it
+ * is a real-time priority. Files' tables are built just below it (loader.c), all else has none.
  */
 static void raise_priority(void)
 {
+	struct sched_param param = { .sched_priority = sched_get_priority_min(SCHED_RR) + 1 };
+
 	if (setpriority(PRIO_PROCESS, 0, PRIORITY))
 		log_debug("cannot raise the priority: %s", strerror(errno));
+	if (sched_getscheduler(0) == SCHED_OTHER &&
+	    sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param))
+		log_debug("no real-time priority: %s", strerror(errno));
+}
+
+/* All samples are here: what follows has time. */
+static void lower_priority(void)
+{
+	struct sched_param param = { 0 };
+
+	if (sched_getscheduler(0) == (SCHED_RR | SCHED_RESET_ON_FORK) &&
+	    sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &param))
+		log_debug("cannot lower the priority: %s", strerror(errno));
 }
 
 /* While symbols are read at the end: a signal is for what is left of it. */
@@ -649,8 +688,10 @@ static int record(struct recorder *r)
 	int err, i;
 
 	err = set_up(r);
-	if (!err)
+	if (!err) {
+		publisher_tick(&r->publisher, now_ns());
 		err = choose_targets(r);
+	}
 	if (!err)
 		err = set_up_loop(r);
 	if (err)
@@ -670,6 +711,7 @@ static int record(struct recorder *r)
 		err = turn(r);
 	if (!err)
 		err = turn(r);
+	lower_priority();
 	r->profile->duration_ns = now_ns() - r->start_ns;
 	update_stats(r);
 	for (i = 0; i < STOP_MAX_; i++)

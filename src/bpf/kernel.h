@@ -35,6 +35,19 @@ struct task_struct {
 	unsigned int in_execve : 1;
 } __preserve;
 
+/* What an iterator over tasks is called with: include/linux/bpf.h, kernel/bpf/task_iter.c. */
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	__u64 seq_num; /* of the task, from 0 */
+} __preserve;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+} __preserve;
+
 enum { TASK_PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 
 /* The helpers whose presence we ask for, in the kernel's own enum. */

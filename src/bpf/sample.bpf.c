@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, on_fork at each
- * fork.
+ * fork, and show_spaces when the agent asks which address spaces its targets have.
  *
  * A sample is walked, interned and sent: as a hit if this CPU sent the same stack before, else in
  * full. If the process or its code is not known yet, the registers and the top of the stack go out
@@ -10,6 +10,7 @@
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
 #include "bpf/regs.bpf.h"
+#include "abi/task.h"
 
 /* Set before loading. */
 const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
@@ -340,5 +341,30 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	r = bpf_map_update_elem(&processes, &tgid, &copy, BPF_ANY);
 	if (r)
 		count_lost(LOST_PROCESS_TABLE_FULL);
+	return 0;
+}
+
+/*
+ * The address space of each target, a struct target_space a thread: so the agent can show them
+ * before the first sample.
+ */
+SEC("iter/task")
+int show_spaces(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *task = ctx->task;
+	struct target_space space = { 0 };
+	__u64 mm;
+
+	if (!task)
+		return 0;
+	space.pid = (__u32)task->tgid;
+	if (!bpf_map_lookup_elem(&targets, &space.pid))
+		return 0;
+	mm = (__u64)BPF_CORE_READ(task, mm);
+	if (!mm)
+		return 0;
+	space.mm = mm_token(mm, BPF_CORE_READ(task, self_exec_id));
+	bpf_seq_write(seq, &space, sizeof(space));
 	return 0;
 }

@@ -12,18 +12,6 @@
 const volatile __u32 config_tgid = 0;
 const volatile bool config_kernel = true;
 
-struct seq_file;
-
-struct bpf_iter_meta {
-	struct seq_file *seq;
-	__u64 seq_num; /* of the task, from 0 */
-} __preserve;
-
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-} __preserve;
-
 /* Each under the name that some kernels have: include/linux/sched.h. */
 struct task_struct___tasks {
 	unsigned int __state; /* since 5.14 */

@@ -90,8 +90,8 @@ def pythons(paths=None):
 
 
 class PythonTally(Tally):
-    """Until the tables of its files are loaded, a process's samples are walked later, in a copy of their stack: they have
-    no Python frames, or are cut, and say so. That is the first tenths of a second of a recording."""
+    """Until a process is shown to the kernel, its samples are walked later, in a copy of their stack: they have no Python
+    frames, or are cut, and say so. Those of -p are shown before the first sample, but for files that they map later."""
 
     def __init__(self, name):
         super().__init__(name)
@@ -106,8 +106,7 @@ class PythonTally(Tally):
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
-        # Large libraries take their time, and a busy machine its own; but it must come to an end.
-        if self.early > max(20, (self.samples + self.early) * (0.9 if "nogil" in self.name else 0.7)):
+        if self.early > max(20, (self.samples + self.early) / 10):
             found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
         return found
 
