@@ -84,18 +84,20 @@ static void note_ids(struct naming *n, uint32_t index, const struct symbol_file 
 		log_debug("no room for a Go build id");
 }
 
-int naming_want(struct naming *n, uint32_t file, const struct symbol_file *symbols)
+int naming_want(struct naming *n, uint32_t file, const struct symbol_file *symbols,
+		bool (*folds)(const char *name))
 {
 	int r;
 
 	while (n->files.nr <= file) {
-		r = vec_push(&n->files, (struct naming_file){ UINT32_MAX });
+		r = vec_push(&n->files, (struct naming_file){ .table = UINT32_MAX });
 		if (r)
 			return r;
 	}
 	if (n->files.items[file].table != UINT32_MAX)
 		return 0;
 	note_ids(n, file, symbols);
+	n->files.items[file].folds = n->options.runtimes.interpreter_frames ? NULL : folds;
 	return symbol_store_want(n->store, symbols, &n->files.items[file].table);
 }
 
@@ -159,23 +161,31 @@ static int find_function(struct naming *n, uint32_t table, const struct symbol_f
 	return r ? r : map_put(&n->functions, key, *ret);
 }
 
-static int name_native(struct naming *n, uint32_t frame, uint32_t table)
+/* Is it a function that was inlined into the next one, and only implements a script frame? */
+static bool is_folded(const struct naming_file *file, const struct symbol_frame *frame, bool last)
 {
-	const struct symbol_table *t = symbol_store_table(n->store, table);
+	return !last && file->folds && frame->name && file->folds(frame->name);
+}
+
+static int name_native(struct naming *n, uint32_t frame, const struct naming_file *file)
+{
+	const struct symbol_table *t = symbol_store_table(n->store, file->table);
 	struct symbol_frame found[SYMBOL_FRAMES_MAX];
 	struct profile_line lines[SYMBOL_FRAMES_MAX];
-	size_t nr = 0;
+	size_t nr = 0, kept = 0;
 	int r = 0;
 
 	if (t)
 		nr = symbol_table_find(t, n->profile->frames.items[frame].address,
 				       !n->options.no_inlines, found, SYMBOL_FRAMES_MAX);
 	for (size_t i = 0; i < nr && !r; i++) {
-		lines[i] =
+		if (is_folded(file, &found[i], i + 1 == nr))
+			continue;
+		lines[kept] =
 			(struct profile_line){ .line = found[i].line, .column = found[i].column };
-		r = find_function(n, table, &found[i], &lines[i].function);
+		r = find_function(n, file->table, &found[i], &lines[kept++].function);
 	}
-	return r || !nr ? r : profile_set_lines(n->profile, frame, lines, nr);
+	return r || !nr ? r : profile_set_lines(n->profile, frame, lines, kept);
 }
 
 /* --- kernel frames ---------------------------------------------------------------------------- */
@@ -212,7 +222,7 @@ int naming_apply(struct naming *n)
 			name_kernel(n, i);
 		else if (frame->kind == FRAME_KIND_NATIVE && frame->file < n->files.nr &&
 			 n->files.items[frame->file].table != UINT32_MAX)
-			r = name_native(n, i, n->files.items[frame->file].table);
+			r = name_native(n, i, &n->files.items[frame->file]);
 	}
 	return r;
 }

@@ -52,6 +52,7 @@ enum { NAMING_PATIENCE_MS = 20000 };
 /* A file of the profile and its table. */
 struct naming_file {
 	uint32_t table; /* of the store; UINT32_MAX: not asked for, or it cannot be had */
+	bool (*folds)(const char *name); /* runtime_ops.folds of the runtime that it is, or NULL */
 };
 
 struct naming {
@@ -68,9 +69,11 @@ int naming_init(struct naming *n, struct profile *profile, const struct naming_o
 void naming_fini(struct naming *n);
 /*
  * Asks for the table of the profile's file `file`, and notes what identifies it (htlhash, Go build
- * id, where its code is). 0 also if it was asked for before.
+ * id, where its code is). 0 also if it was asked for before. `folds` (or NULL): inlined functions
+ * of these names are left out, unless interpreter_frames.
  */
-int naming_want(struct naming *n, uint32_t file, const struct symbol_file *symbols);
+int naming_want(struct naming *n, uint32_t file, const struct symbol_file *symbols,
+		bool (*folds)(const char *name));
 /* Takes in tables that are finished. Cheap; call it now and then. */
 void naming_tick(struct naming *n);
 /* Waits for all tables. */

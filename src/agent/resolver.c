@@ -35,12 +35,13 @@ void resolver_fini(struct resolver *r)
 }
 
 /* Has the symbols of a file made ready while it can be had. Without them it stays addresses. */
-static void want_names(struct resolver *r, const struct mapped_file *file, uint32_t number,
-		       uint32_t pid)
+static void want_names(struct resolver *r, const struct wanted_file *w)
 {
+	const struct mapped_file *file = r->publisher->processes->files.items[w->file];
+	const struct runtime_dso *dso = runtimes_dso(&r->publisher->runtimes, w->file);
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct symbol_file symbols = { .path = file->place ? file->place : file->path,
-				       .root_pid = (int)pid };
+				       .root_pid = (int)w->pid };
 	int err;
 
 	if (file->state != FILE_OPEN || !file->is_elf)
@@ -51,7 +52,7 @@ static void want_names(struct resolver *r, const struct mapped_file *file, uint3
 		symbols.fd = elf->fd;
 		symbols.image = elf->memory;
 		symbols.size = elf->size;
-		err = naming_want(&r->naming, number, &symbols);
+		err = naming_want(&r->naming, w->number, &symbols, dso ? dso->ops->folds : NULL);
 	}
 	if (err)
 		log_debug("no symbols of %s: %s", file->path, strerror(-err));
@@ -59,11 +60,8 @@ static void want_names(struct resolver *r, const struct mapped_file *file, uint3
 
 void resolver_want_names(struct resolver *r)
 {
-	for (size_t i = 0; i < r->wanted.nr; i++) {
-		const struct wanted_file *w = &r->wanted.items[i];
-
-		want_names(r, r->publisher->processes->files.items[w->file], w->number, w->pid);
-	}
+	for (size_t i = 0; i < r->wanted.nr; i++)
+		want_names(r, &r->wanted.items[i]);
 	r->wanted.nr = 0;
 }
 

@@ -108,6 +108,11 @@ struct runtime_ops {
 	 */
 	int (*probe)(const struct elf_file *elf, const char *path, struct runtime_dso **ret);
 	void (*dso_free)(struct runtime_dso *dso);
+	/*
+	 * Optional: does the function of that name, inlined into another one of such a file, only
+	 * implement a script frame? (What runtime_dso.folded says of whole functions.)
+	 */
+	bool (*folds)(const char *name);
 
 	/*
 	 * Reads what is needed of a process that maps the dso, checks that it makes sense, and

@@ -42,8 +42,9 @@ AWAITING = ("root nobody nested gather gather_in_gather wait_for wait shield sev
 AWAITING_SINCE = {11: ["group", "group_body", "group_nested"], 12: ["eager"]}
 
 # Functions that only implement a Python call: their frames are left out.
-FOLDED = re.compile(r"_?PyEval_(EvalFrame|EvalFrameDefault|EvalFrameEx|Vector)|_PyFunction_Vectorcall|"
-                    r"_PyFunction_FastCall\w*|function_code_fastcall|_PyEval_EvalCodeWithName")
+FOLDED = re.compile(r"_?PyEval_(EvalFrame|EvalFrameDefault|EvalFrameEx|EvalCodeEx|Vector|EvalCodeWithName)|fast_function|call_function|"
+                    r"_PyFunction_(Vectorcall|FastCall\w*)|_PyObject_Vectorcall(Tstate)?|function_code_fastcall|method_vectorcall|"
+                    r"gen_send_ex2?|gen_iternext")
 OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start")
 
 
@@ -144,7 +145,7 @@ def is_first(frame, name):
 
 def wrong_natives(truth, frames, name, is_python, minor):
     """What is wrong with native frames around and between: `name` and `is_python` of a frame."""
-    folded = [name(f) for f in frames if not is_python(f) and not is_inlined(f) and FOLDED.fullmatch(name(f))]
+    folded = [name(f) for f in frames if not is_python(f) and FOLDED.fullmatch(name(f))]
     if folded:
         return "interpreter frames: %s" % " ".join(folded)
     if not is_first(frames[0], name(frames[0])):

@@ -522,6 +522,7 @@ const struct runtime_ops python_runtime = {
 	.record_size = sizeof(struct python_record),
 	.probe = python_probe,
 	.dso_free = python_dso_free,
+	.folds = python_folds,
 	.attach = python_attach,
 	.refresh = python_refresh,
 	.detach = python_detach,

@@ -215,6 +215,11 @@ static bool is_one_of(const char *name, const char *const *list, size_t nr)
 
 #define IS_ONE_OF(name, list) is_one_of(name, list, sizeof(list) / sizeof((list)[0]))
 
+bool python_folds(const char *name)
+{
+	return IS_ONE_OF(name, loop_names) || IS_ONE_OF(name, glue_names);
+}
+
 static int add_functions(const struct elf_file *elf, struct runtime_dso *dso)
 {
 	struct elf_symbols symbols = { 0 };
