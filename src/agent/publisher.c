@@ -67,19 +67,21 @@ static void on_forget(void *ctx, struct process *proc)
 
 /*
  * The kernel gave the child its parent's entry at the fork; it may be an older one than the
- * parent's view of now, so look which.
+ * parent's view of now, so look which. Or it is about to: the event comes before the tracepoint
+ * (copy_process(), then trace_sched_process_fork() in kernel_clone()), and we may be between.
  */
 static void on_forked(void *ctx, struct process *parent, struct process *child)
 {
 	struct publisher *p = ctx;
-	struct unwind_process entry;
+	struct unwind_process entry = { 0 };
 	struct block *b;
 	struct view *v;
 	uint64_t *found;
 
-	if (!parent->user || !p->ks || child->user ||
-	    kernel_side_get_process(p->ks, (uint32_t)child->pid, &entry))
+	if (!parent->user || !p->ks || child->user)
 		return;
+	if (kernel_side_get_process(p->ks, (uint32_t)child->pid, &entry))
+		entry.generation = ((struct view *)parent->user)->block->generation;
 	found = map_get(&p->blocks, entry.generation);
 	v = found ? calloc(1, sizeof(*v)) : NULL;
 	if (!v) {
@@ -252,10 +254,13 @@ struct unwind_process publisher_entry(const struct block *b, uint64_t mm)
 
 static int tell_kernel(struct publisher *p, const struct process *proc)
 {
-	const struct view *v = proc->user;
+	struct view *v = proc->user;
 	struct unwind_process entry;
 	int r;
 
+	/* That of a child which the kernel had yet to show: on_forked(). */
+	if (p->ks && !v->mm && !kernel_side_get_process(p->ks, (uint32_t)proc->pid, &entry))
+		v->mm = entry.mm;
 	if (!p->ks || !v->mm)
 		return 0;
 	entry = publisher_entry(v->block, v->mm);
