@@ -47,6 +47,37 @@ def between():
     tap.check(wrong(NATIVE + JAVA + "Calls.middle:49", **chains), "no C between")
 
 
+def called_up():
+    """Beyond what was told: a native method of the JDK's, and what that calls."""
+    good = "Calls.middle:48;java.io.File.open;Java_java_io_File_open;JavaCalls::call;StubRoutines::call_stub;java.lang.String.getBytes:3"
+    tap.check(wrong(NATIVE + JAVA + good, "write") is None, wrong(NATIVE + JAVA + good, "write"))
+    tap.check(wrong(NATIVE + JAVA + good, "plain"), "nothing of the JDK is expected there")
+    tap.check(wrong(NATIVE + JAVA + good.replace("java.lang.String.getBytes", "Calls.other"), "write"), "not the JDK's own")
+    tap.check(wrong(NATIVE + JAVA + good.replace("java.io.File", "Calls.File"), "write"), "nor by its own method")
+    tap.check(wrong(NATIVE + JAVA + good.replace("StubRoutines::call_stub;", ""), "write"), "no call stub")
+
+
+def in_child():
+    def judge(text):
+        return jvm_test.forked(types.SimpleNamespace(user=tuple(text.split(";")), count=1))
+    good = NATIVE + "java.lang.Thread.run;Jni$$Lambda.run;Jni.fork;Java_Jni_fork;jni_child;x;StubRoutines::call_stub;Jni.inChild:7"
+    tap.check(judge(good) is None, "right")
+    tap.check(judge(good.replace("jni_child;", "")), "C is missing")
+    tap.check(judge(good.replace("Jni.fork;", "")), "Java is missing")
+    tap.check(judge(good + ";Jni.inChild:7"), "twice")
+
+
+def below_java():
+    def judge(text):
+        return jvm_test.Around([{"chain": [["Embedded.live", "", 1], ["Embedded.leaf", "", 2]]}]).judge(
+            types.SimpleNamespace(user=tuple(text.split(";")), count=1, reason=None))
+    good = "_start;main;python_outer:3;python_inner:4;ffi_call;StubRoutines::call_stub;Embedded.live:1;Embedded.leaf:2"
+    tap.check(judge(good) is None, judge(good))
+    tap.check(judge(good.replace("python_inner:4;", "")), "Python is missing")
+    tap.check(judge(good.replace("python_outer:3;python_inner:4", "python_inner:4;python_outer:3")), "out of order")
+    tap.check(judge(good.replace("Embedded.live:1;", "")), "Java is missing")
+
+
 def names():
     for told, shown in (("Truth$$Lambda$14/0x0000000800c03000.run", "Truth$$Lambda.run"),
                         ("Truth$$Lambda$1/791452441.run", "Truth$$Lambda.run"),
@@ -78,4 +109,4 @@ def tallied():
 
 
 if __name__ == "__main__":
-    sys.exit(tap.run((f.__name__, f) for f in (right, wrong_ones, between, names, churned, tallied)))
+    sys.exit(tap.run((f.__name__, f) for f in (right, wrong_ones, between, called_up, in_child, below_java, names, churned, tallied)))

@@ -8,21 +8,25 @@ A JDK is the folder that has bin/java; one inside of a root that tests/zoo made 
 environment's SONDE_JDKS (colons between them), else all in /usr/lib/jvm.
 """
 import collections
+import contextlib
 import functools
 import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 
 from runtimes import HERE, Program, Recorder, Tally, main, record_pids, tally
+from modes import recording_began
 import tap
 
 SOURCES = os.path.join(HERE, "jvm")
 TELLING = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:MaxJavaStackTraceDepth=100000",
-           "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Truth.tellNow"]
+           "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Truth.tellNow", "-XX:CompileCommand=exclude,*.interpreted*",
+           "-XX:CompileCommand=exclude,Jni.inChild", "-XX:+DisplayVMOutputToStderr"]
 # Without this, compiled code knows the inlined function and the line only where it calls or may stop.
 EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 SMALL = ["-Xmx256m", "-Xss4m"]
@@ -79,7 +83,7 @@ class Classes:
         (release, _), javac = compilers[-1]
         folder = setup.file("classes")
         os.makedirs(folder, exist_ok=True)
-        sources = [os.path.join(SOURCES, name + ".java") for name in ("Truth", "Calls", "Churn", "Deopt", "Jni")]
+        sources = [os.path.join(SOURCES, name + ".java") for name in ("Truth", "Calls", "Churn", "Deopt", "Embedded", "Jni")]
         self._compile(javac, folder, "8", sources)
         if release >= 21:
             self._compile(javac, folder, "21", [os.path.join(SOURCES, "Virtual.java")])
@@ -301,6 +305,7 @@ BEYOND = {
     "arraycopy": r"java\.lang\.System\.arraycopy$",
     "crc32": r"java\.util\.zip\.|java\.lang\.|java\.util\.|sun\.nio\.|jdk\.internal\.",
     "aes": JDK,
+    "sha": JDK,
     "multiply": r"java\.math\.|java\.lang\.|java\.util\.|jdk\.internal\.",
     "write": JDK,
     "native-leaf": r"Jni\.nativeLeaf$",
@@ -358,7 +363,8 @@ def chains_of(truths):
 
 def start(setup, jdk, options, *program):
     CLASSES.ensure(setup)
-    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *options, "-cp", CLASSES.folder, *program)
+    logging = ["-Xlog:disable", "-Xlog:all=warning:stderr"] * (jdk.release >= 9)
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *logging, *options, "-cp", CLASSES.folder, *program)
     return Program(argv, env={"LC_ALL": "C.UTF-8"})
 
 
@@ -396,10 +402,26 @@ def warmed_up(program, seconds, limit=60):
         time.sleep(0.05)
 
 
-def record(setup, program, *options):
-    """A recording, and a longer one if the machine is so busy that there is little in it: what is right must be so in either."""
+def family(pid):
+    """A process and its children."""
+    found = [str(pid)]
+    for path in glob.glob("/proc/%d/task/*/children" % pid):
+        with open(path, encoding="ascii") as f:
+            found += f.read().split()
+    return found
+
+
+def record(setup, programs, *options):
+    """A recording, and a longer one if the machine is so busy that there is little in it: what is right must be so in either.
+    The programs' standard inputs end when it has begun."""
     for seconds in (setup.seconds, 3 * setup.seconds):
-        recording = record_pids(setup, [program.pid], seconds, "--lines", *options)
+        pids = [p for program in programs for p in family(program.process.pid)]
+        recorder = Recorder(setup, ["-p", ",".join(pids), "-d", str(seconds), "--lines", *options])
+        recording_began(recorder)
+        for program in programs:
+            program.go()
+        recording = recorder.wait()
+        recording.expect_status(0)
         counts = collections.Counter()
         for s in recording.stacks or []:
             counts[s.reason in EARLY] += s.count
@@ -499,6 +521,32 @@ def tier_problems(mode, recording):
     return problems
 
 
+COMPILED = ("c1", "c2", "tiered", "parallel-one-cache", "serial-wide-oops", "zgc", "shenandoah", "compact-headers")
+# What some scenarios are there for: a frame in this share of their stacks, in these modes, from this release on.
+FEATURES = [
+    ("arraycopy", r"StubRoutines::.*arraycopy", 0.5, COMPILED, 8),
+    ("crc32", r"StubRoutines::updateBytesCRC32", 0.5, COMPILED, 8),
+    ("aes", r"StubRoutines::(?:aes|cipher)", 0.3, ("c2",), 8),
+    ("sha", r"StubRoutines::sha256", 0.3, ("c2",), 9),
+    ("multiply", r"StubRoutines::(?:multiply|mulAdd|square)", 0.3, ("c2",), 8),
+    ("interface", r"[iv]table stub", 0.02, COMPILED, 8),
+    ("virtual", r"[iv]table stub", 0.002, COMPILED, 8),
+    ("adapters", r"I2C/C2I adapters", 0.002, COMPILED, 8),
+    ("osr", r"Calls\.osr_\[[1j]\]", 0.9, COMPILED, 8),
+    ("write", r"Java_java_io_FileOutputStream_write", 0.3, COMPILED, 8),
+]
+
+
+def feature_problems(mode, jdk, recording):
+    problems = []
+    for comm, pattern, part, modes, since in FEATURES:
+        pattern = re.compile(pattern)
+        have, total = shares(recording, {comm}, lambda f, p=pattern: p.match(f.text))
+        if mode in modes and jdk.release >= since and have < part * total:
+            problems.append("%s: %d of %d stacks have %s" % (comm, have, total, pattern.pattern))
+    return problems
+
+
 def calls(jdk, mode, setup):
     """Every way of calling, in one mode of the virtual machine."""
     options = options_of(mode, jdk)
@@ -506,10 +554,10 @@ def calls(jdk, mode, setup):
         raise tap.Skip("JDK %s has no such mode" % jdk.version)
     with start(setup, jdk, options, "Calls") as program:
         program.until_ready(200)
-        warmed_up(program, 0.02 if mode == "interpreted" else 0.1)
-        recording = record(setup, program, "--tiers")
+        warmed_up(program, 0.02 if mode == "interpreted" else 0.2)
+        recording = record(setup, [program], "--tiers")
     problems, note = judge_all(recording, program.truths)
-    problems += tier_problems(mode, recording)
+    problems += tier_problems(mode, recording) + feature_problems(mode, jdk, recording)
     if any(s.comm == "write" for s in recording.stacks or []) and not any(s.comm == "write" and s.kernel for s in recording.stacks or []):
         problems.append("write: no kernel frames")
     comms = {s.comm for s in recording.stacks or []}
@@ -518,12 +566,61 @@ def calls(jdk, mode, setup):
     return problems, note
 
 
+# Collectors, and ways to lay out objects, that the modes leave out: name of the threads' prefix, options, first and last release.
+COLLECTORS = [
+    ("serial", ["-XX:+UseSerialGC", "-XX:-UseCompressedClassPointers"], 8, 24),
+    ("cms", ["-XX:+UseConcMarkSweepGC"], 8, 13),
+    ("epsilon", ["-XX:+UseEpsilonGC", "-Xmx1g"], 11, 99),
+    ("zgen", ["-XX:+UseZGC", "-XX:+ZGenerational"], 21, 22),
+    ("shgen", ["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"], 24, 99),
+    ("compact", ["-XX:+UseParallelGC", "-XX:+UseCompactObjectHeaders"], 24, 99),
+]
+
+
+def collectors(jdk, setup):
+    """Several virtual machines at a time."""
+    with contextlib.ExitStack() as stack:
+        programs = []
+        for name, options, first, last in COLLECTORS:
+            options = ["-XX:+UnlockExperimentalVMOptions", *options, "-Dprefix=%s-" % name]
+            if first <= jdk.release <= last and jdk.has(options):
+                scenarios = ["plain", "recurse200", "lambda", "virtual"] + ["allocate"] * (name != "epsilon")
+                programs.append(stack.enter_context(start(setup, jdk, options, "Calls", *scenarios)))
+        if not programs:
+            raise tap.Skip("JDK %s has no other collectors" % jdk.version)
+        for program in programs:
+            program.until_ready(200)
+            warmed_up(program, 0.1)
+        recording = record(setup, programs)
+    problems, note = judge_all(recording, [t for p in programs for t in p.truths])
+    missing = {t["comm"][:15] for p in programs for t in p.truths} - {s.comm for s in recording.stacks or []}
+    if missing:
+        problems.append("no samples of %s" % sorted(missing))
+    return problems, note
+
+
 def deopt(jdk, setup):
     """Code that is made not entrant while it runs."""
     with start(setup, jdk, ["-XX:PerMethodTrapLimit=100000"], "Deopt") as program:
         program.until_ready(200)
-        recording = record(setup, program)
-    return judge_all(recording, program.truths)
+        recording = record(setup, [program])
+    problems, note = judge_all(recording, program.truths)
+    comms = {t["comm"] for t in program.truths}
+    in_blob, total = shares(recording, comms, lambda f: re.match("DeoptimizationBlob|UncommonTrapBlob", f.name))
+    if in_blob < 0.002 * total:
+        problems.append("%d of %d stacks are in a deoptimization" % (in_blob, total))
+    compilers = JavaTally("compilers")
+    for s in recording.stacks or []:
+        if re.match("C[12]_Compiler", s.comm):
+            compilers.take(s, own_thread)
+    return problems + compilers.problems(), "%s, %s, in blobs: %d" % (note, compilers.summary(), in_blob)
+
+
+def own_thread(stack):
+    """A thread of the VM's, from its first function on; it may call up to initialise what it compiles."""
+    if re.match(r"(?:_*clone3?|\[libc[.-])", stack.user[0]) and not any(Frame(f).java for f in stack.user):
+        return None
+    return "not as a thread of the VM's is: %s" % ";".join(stack.user)
 
 
 def jni(jdk, setup):
@@ -533,7 +630,7 @@ def jni(jdk, setup):
         raise tap.Skip("no jni.h")
     with start(setup, jdk, [], "Jni", os.path.join(CLASSES.folder, "libknown.so")) as program:
         program.until_ready(200)
-        recording = record(setup, program)
+        recording = record(setup, [program])
     problems, note = judge_all(recording, program.truths)
     t = tally(recording, "attached", "attached", attached, JavaTally)
     on_top = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf" and s.user[-1:] and
@@ -541,7 +638,20 @@ def jni(jdk, setup):
     total = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf")
     if on_top < 0.9 * total:
         problems.append("native-leaf: %d of %d stacks are in jni_spin()" % (on_top, total))
-    return problems + t.problems(), note + ", " + t.summary()
+    child = tally(recording, "forked", "forked", forked, JavaTally)
+    return problems + t.problems() + child.problems(), "%s, %s, %s" % (note, t.summary(), child.summary())
+
+
+def forked(stack):
+    """The only thread of a forked child."""
+    frames = [Frame(f) for f in stack.user]
+    names = [f.name for f in frames if f.java or f.name.startswith(("Java_Jni", "jni_child"))]
+    expected = ["Jni.fork", "Java_Jni_fork", "jni_child", "Jni.inChild"]
+    if "Jni.fork" in names and names[0] == "java.lang.Thread.run":
+        rest = names[names.index("Jni.fork"):]
+        if rest == expected[:len(rest)]:
+            return None
+    return "not as a child is: %s" % ";".join(stack.user)
 
 
 def attached(stack):
@@ -596,7 +706,7 @@ def virtual(jdk, scenario, setup):
         raise tap.Skip("no javac of 21 or later")
     with start(setup, jdk, [], "Virtual", scenario) as program:
         program.until_ready(200)
-        recording = record(setup, program)
+        recording = record(setup, [program])
     chains = Chains([t["chain"] for t in program.truths], JDK)
     t, moving = JavaTally("virtual"), 0
     for s in recording.stacks or []:
@@ -683,8 +793,9 @@ def from_start(jdk, setup):
     recorder.process.stdout.close()
     samples = sum(s.count for s in recording.stacks or [])
     complete = sum(s.count for s in recording.stacks or [] if not s.reason)
+    early = sum(s.count for s in recording.stacks or [] if s.reason in EARLY)
     problems = list(recording.problems)
-    if complete < 0.97 * samples:
+    if complete + early < 0.97 * samples or early > 0.1 * samples:
         problems.append("%d of %d samples are complete: %s" % (complete, samples, recording.stats["truncated"]))
     for comm, chains in chains_of(truths).items():
         # Telling is Java, too.
@@ -693,6 +804,81 @@ def from_start(jdk, setup):
         t = tally(recording, comm, comm, chains.judge, JavaTally)
         problems += t.problems(20, 97)
     return problems, "%d/%d" % (complete, samples)
+
+
+class Around:
+    """The judge of a Java chain that begins in a Python."""
+
+    def __init__(self, truths, telling=False):
+        self.chains = Chains([t["chain"] for t in truths], JDK + "|Truth|Embedded" if telling else None, starts=True)
+        self.java = 0
+
+    def judge(self, stack):
+        names = [Frame(f).name for f in stack.user]
+        if not any(Frame(f).java for f in stack.user):
+            return None  # the JVM begins
+        if any(n.startswith("[python: ") for n in names):
+            return None  # it was new
+        self.java += stack.count
+        below = names[:names.index("StubRoutines::call_stub")]
+        python = [n for n in below if n in ("main", "python_outer", "python_inner")]
+        whole = ["main", "python_outer", "python_inner"]
+        # While the JVM starts, and a class is found, Java runs what was not told.
+        told = any(n.startswith("Embedded.") for n in names)
+        if python not in ([whole] if told else [whole, whole[:2], ["main", "create"]]):
+            return "not the Python functions below: %s" % ";".join(stack.user)
+        return self.chains.judge(stack) if told else None
+
+
+def embedded(jdk, when, setup):
+    """A Python with a JVM in it: two runtimes in one stack. It was there before; or libjvm comes while it is recorded, in the
+    very process, or a child."""
+    CLASSES.ensure(setup)
+    library = glob.glob(os.path.join(jdk.home, "lib/server/libjvm.so")) + glob.glob(os.path.join(jdk.home, "jre/lib/*/server/libjvm.so"))
+    if not library:
+        raise tap.Skip("its libjvm is in another root")
+    argv = ["/usr/bin/python3", os.path.join(SOURCES, "embed.py"), "in-python", when, library[0], *SMALL, *TELLING, *EXACT,
+            "-Djava.class.path=" + CLASSES.folder]
+    with Program(argv, env={"LC_ALL": "C.UTF-8"}) as program:
+        if when == "now":
+            program.until_ready(200)
+            recording = record(setup, [program])
+        else:
+            recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
+            recording_began(recorder)
+            program.go()
+            program.until_ready(200)
+            warmed_up(program, 1)
+            recorder.process.send_signal(signal.SIGTERM)
+            recording = recorder.wait()
+    around = Around(program.truths, when != "now")
+    t = tally(recording, when, "in-python", around.judge, JavaTally)
+    problems = recording.problems + t.problems(20, 97)
+    if around.java < 0.5 * t.samples:
+        problems.append("%d of %d samples have Java frames" % (around.java, t.samples))
+    return problems, "%s, Java: %d" % (t.summary(), around.java)
+
+
+def from_exec(jdk, setup):
+    """A process that is recorded before it becomes a JVM."""
+    CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-cp", CLASSES.folder, "Calls", "plain", "recurse200")
+    with Program(["/bin/sh", "-c", 'read -r go; exec "$@"', "sh", *argv], env={"LC_ALL": "C.UTF-8"}) as program:
+        recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
+        recording_began(recorder)
+        program.go()
+        program.until_ready(200)
+        warmed_up(program, 0.5)
+        recorder.process.send_signal(signal.SIGTERM)
+        recording = recorder.wait()
+    problems, notes = list(recording.problems), []
+    for comm, chains in chains_of(program.truths).items():
+        chains.beyond = re.compile(JDK + "|Truth|Calls")  # telling is Java, too
+        chains.starts = True
+        t = tally(recording, comm, comm, chains.judge, JavaTally)
+        problems += t.problems(20, 97)
+        notes.append(t.summary())
+    return problems, ", ".join(notes)
 
 
 # What is known to be wrong now and then, and not mended yet: run with --open, or by `make test-all`. docs/hotspot.md
@@ -724,7 +910,9 @@ def all_tests(setup, args):
             yield "jdk-%s-%s" % (name, mode), functools.partial(calls, jdk, mode)
         for scenario in ("deep", "below", "pinned"):
             yield "jdk-%s-virtual-%s" % (name, scenario), functools.partial(virtual, jdk, scenario)
-        for test in (deopt, jni, churn, from_start):
+        for when in ("now", "later", "fork"):
+            yield "jdk-%s-in-python-%s" % (name, when), functools.partial(embedded, jdk, when)
+        for test in (collectors, deopt, jni, churn, from_start, from_exec):
             yield "jdk-%s-%s" % (name, test.__name__.replace("_", "-")), functools.partial(test, jdk)
 
 

@@ -6,6 +6,7 @@ import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.math.BigInteger;
+import java.security.MessageDigest;
 import java.util.Random;
 import java.util.function.IntSupplier;
 import java.util.function.IntUnaryOperator;
@@ -225,6 +226,30 @@ final class Calls {
 		Truth.sink = (int) many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, Truth.sink);
 	}
 
+	// interpreted methods that call compiled ones and the other way round: adapters. A test excludes those of this name from compilation.
+
+	static int interpretedFirst(int x) {
+		int n = Truth.spin() / 100 + 4;
+		for (int i = 0; i < n; i++)
+			x += compiledBetween(x, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+		return x;
+	}
+
+	static int compiledBetween(int a, long b, int c, long d, int e, long f, int g, long h, int i, long j, int k, long l, int m, long n, int o, long p) {
+		Truth.tell();
+		int x = burn(a, 10);
+		return x + interpretedLast(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+	}
+
+	static int interpretedLast(int a, long b, int c, long d, int e, long f, int g, long h, int i, long j, int k, long l, int m, long n, int o, long p) {
+		Truth.tell();
+		return a + c + e + g + i + k + m + o + (int) (b + d + f + h + j + l + n + p);
+	}
+
+	static void adapters() {
+		Truth.sink = interpretedFirst(Truth.sink);
+	}
+
 	// exceptions
 
 	static final class Known extends RuntimeException {
@@ -343,8 +368,8 @@ final class Calls {
 
 	static void arraycopy() {
 		Truth.tell();
-		for (int i = 0; i < 10; i++)
-			System.arraycopy(data, i, copy, 1, data.length - 16);
+		for (int i = 0; i < 100; i++)
+			System.arraycopy(data, i, copy, 1, data.length - 128);
 	}
 
 	static void crc() {
@@ -361,6 +386,16 @@ final class Calls {
 		}
 		Truth.tell();
 		Truth.sink = cipher.doFinal(data, 0, 1 << 12).length;
+	}
+
+	private static MessageDigest digest;
+
+	static void sha() throws Exception {
+		if (digest == null)
+			digest = MessageDigest.getInstance("SHA-256");
+		Truth.tell();
+		digest.update(data, 0, 1 << 14);
+		Truth.sink = digest.digest()[0];
 	}
 
 	static void multiply() {
@@ -398,6 +433,7 @@ final class Calls {
 		Truth.add("virtual", Calls::virtual);
 		Truth.add("interface", Calls::byInterface);
 		Truth.add("arguments", Calls::arguments);
+		Truth.add("adapters", Calls::adapters);
 		Truth.add("thrown", Calls::thrown);
 		Truth.add("traced", Calls::traced);
 		Truth.add("monitors", Calls::monitors);
@@ -407,6 +443,7 @@ final class Calls {
 		Truth.add("arraycopy", Calls::arraycopy);
 		Truth.add("crc32", Calls::crc);
 		Truth.add("aes", Calls::aes);
+		Truth.add("sha", Calls::sha);
 		Truth.add("multiply", Calls::multiply);
 		Truth.add("write", Calls::write);
 		Truth.add("allocate", Calls::allocate);

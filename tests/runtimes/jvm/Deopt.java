@@ -26,12 +26,15 @@ public final class Deopt {
 
 		public void run() {
 			for (int i = 0, after = 0; after < 20; i++) {
-				Truth.sink = outer(i);
+				Truth.sink = outer(40, i);
 				after += overridden ? 1 : 0;
 			}
 		}
 
-		static int outer(int x) {
+		/** Deep: all of its frames are deoptimized, one after the other. */
+		static int outer(int depth, int x) {
+			if (depth > 1)
+				return outer(depth - 1, x) ^ depth;
 			return middle(x) ^ 1;
 		}
 
@@ -55,7 +58,7 @@ public final class Deopt {
 
 	public static int leaf(int x) {
 		Truth.tell();
-		int n = Truth.spin() / 10;
+		int n = Truth.spin() / 50 + 4;
 		for (int i = 0; i < n; i++) {
 			x ^= x << 13;
 			x ^= x >>> 17;
@@ -92,7 +95,7 @@ public final class Deopt {
 		make.setAccessible(true);
 		override.setAccessible(true);
 		Runnable r = (Runnable) make.newInstance();
-		AtomicInteger after = new AtomicInteger(Truth.telling ? 1 : 20);
+		AtomicInteger after = new AtomicInteger(Truth.telling ? 1 : 2);
 		Thread t = new Thread(() -> {
 			try {
 				Thread.sleep(after.get());

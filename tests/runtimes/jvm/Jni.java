@@ -13,6 +13,9 @@ final class Jni {
 	/** A thread of pthread_create() that attaches itself and calls attached(). */
 	static native void spawn();
 
+	/** Forks: the child calls inChild(), for ever; the JVM there has this one thread only. */
+	static native void fork();
+
 	static int up(int depth, int x) {
 		if (depth > 0)
 			return down(depth, x) + 1;
@@ -40,6 +43,20 @@ final class Jni {
 		Truth.sink = nativeLeaf(Truth.spin());
 	}
 
+	/** In the child nobody would end a safepoint: nothing is allocated or compiled here, and nothing called that was not before. */
+	static void inChild() {
+		int n = Truth.SPIN;
+		while (true) {
+			int x = Truth.sink | 1;
+			for (int i = 0; i < n; i++) {
+				x ^= x << 13;
+				x ^= x >>> 17;
+				x ^= x << 5;
+			}
+			Truth.sink = x;
+		}
+	}
+
 	private static final int[] array = new int[20000];
 
 	static void filled() {
@@ -53,6 +70,16 @@ final class Jni {
 		Truth.add("native-leaf", Jni::inNative);
 		Truth.add("native-array", Jni::filled);
 		spawn();
+		Thread forks = new Thread(() -> {
+			try {
+				System.in.read();
+			} catch (java.io.IOException e) {
+				throw new Error(e);
+			}
+			fork();
+		}, "forks");
+		forks.setDaemon(true);
+		forks.start();
 		Truth.main(new String[0]);
 	}
 }

@@ -27,6 +27,8 @@ public final class Truth {
 	static final int SPIN = Integer.getInteger("spin", 20000);
 	/** After so many turns nothing changes its shape any more: reflection inflates after 15, and method handles are customised after 127. */
 	static final int TURNS = Integer.getInteger("turns", 160);
+	/** Of the names of all threads: it tells a program apart from others in the same recording. */
+	private static final String PREFIX = System.getProperty("prefix", "");
 	static volatile boolean telling = true;
 	public static volatile int sink;
 
@@ -120,7 +122,7 @@ public final class Truth {
 			scenarios.keySet().retainAll(Arrays.asList(names));
 		expect(scenarios.size());
 		for (Map.Entry<String, Scenario> e : scenarios.entrySet()) {
-			Thread t = new Thread(() -> live(e.getValue()), e.getKey());
+			Thread t = new Thread(() -> live(e.getValue()), PREFIX + e.getKey());
 			t.setDaemon(true);
 			t.start();
 		}

@@ -5,6 +5,10 @@
 #define _GNU_SOURCE
 #include <jni.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static JavaVM *vm;
 static volatile int sink;
@@ -82,4 +86,23 @@ JNIEXPORT void JNICALL Java_Jni_spawn(JNIEnv *env, jclass self)
 
 	(*env)->GetJavaVM(env, &vm);
 	pthread_create(&thread, NULL, jni_thread, (*env)->NewGlobalRef(env, self));
+}
+
+__attribute__((noinline)) static void jni_child(JNIEnv *env, jclass self)
+{
+	prctl(PR_SET_NAME, "forked");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(*env)->CallStaticVoidMethod(env, self,
+				     (*env)->GetStaticMethodID(env, self, "inChild", "()V"));
+	_exit(1);
+}
+
+JNIEXPORT void JNICALL Java_Jni_fork(JNIEnv *env, jclass self)
+{
+	pid_t child = fork();
+
+	if (!child)
+		jni_child(env, self);
+	/* The child dies with this thread. */
+	waitpid(child, NULL, 0);
 }
