@@ -38,7 +38,7 @@ TOGETHER = ("plain recursion generator coroutine asyncio_task comprehension meth
 
 # Of --async (python/awaits.py); some need a version.
 AWAITING = ("root nobody nested gather gather_in_gather wait_for wait shield several callback both no_longer deep async_generator "
-            "generator context subclasses python_task timer").split()
+            "generator context subclasses python_task by_hand timer").split()
 AWAITING_SINCE = {11: ["group", "group_body", "group_nested"], 12: ["eager"]}
 
 # Functions that only implement a Python call: their frames are left out.
@@ -268,7 +268,7 @@ def awaits_argvs(python):
 
 
 def check_has_async(python):
-    if python.minor < 7 or python.ldversion.endswith("t"):
+    if python.minor < 7 or (python.ldversion.endswith("t") and python.minor != 13):
         raise Skip("--async doesn't know its tasks")
 
 

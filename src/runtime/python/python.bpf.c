@@ -27,15 +27,17 @@ enum {
 	S_OBJECT, /* 3.10: the next frame object; S_NEXT is the CFrame */
 };
 enum {
-	STAGE_FOUND = 1 << 0,	/* the thread's state was looked for */
-	STAGE_LOOP = 1 << 1,	/* within a loop */
-	STAGE_LATER = 1 << 2,	/* a loop was passed before this one */
-	STAGE_ANOTHER = 1 << 3, /* another interpreter was tried for this loop */
-	STAGE_MANY = 1 << 5,	/* there are several interpreters */
-	STAGE_SAID = 1 << 4,	/* that nothing is known of the thread: not at each loop again */
-	STAGE_CODE = 1 << 6,	/* the code object at CODE_AT is the one of LAST_AT */
-	STAGE_ASYNC = 1 << 7,	/* --async: the frames of tasks that wait are pushed */
-	STAGE_AWAITED = 1 << 8, /* that was done: Handle._run() comes next */
+	STAGE_FOUND = 1 << 0,	  /* the thread's state was looked for */
+	STAGE_LOOP = 1 << 1,	  /* within a loop */
+	STAGE_LATER = 1 << 2,	  /* a loop was passed before this one */
+	STAGE_ANOTHER = 1 << 3,	  /* another interpreter was tried for this loop */
+	STAGE_MANY = 1 << 5,	  /* there are several interpreters */
+	STAGE_SAID = 1 << 4,	  /* that nothing is known of the thread: not at each loop again */
+	STAGE_CODE = 1 << 6,	  /* the code object at CODE_AT is the one of LAST_AT */
+	STAGE_ASYNC = 1 << 7,	  /* --async: the frames of tasks that wait are pushed */
+	STAGE_AWAITED = 1 << 8,	  /* that was done: Handle._run() comes next */
+	STAGE_COROUTINE = 1 << 9, /* --async: what comes next runs a coroutine; */
+	STAGE_BEFORE = 1 << 10,	  /* STAGE_COROUTINE before this loop's frames were pushed */
 	STAGE_FLAGS = 0xffff,
 	/* Above them: how many frames that are not shown came one behind the other. */
 	STAGE_SKIPPED = 1 << 16,
@@ -253,11 +255,14 @@ static __always_inline int nothing_known(struct walk *w, __u64 *s, enum frame_no
 }
 
 /* Takes back what this loop has pushed. */
-static __always_inline void take_back(struct walk *w, const __u64 *s)
+static __always_inline void take_back(struct walk *w, __u64 *s)
 {
 	w->hash = s[S_HASH];
 	w->full.nr_words = (__u16)s[S_COUNT];
 	w->nr_frames = (__u32)(s[S_COUNT] >> 32);
+	s[S_STAGE] &= ~(__u64)STAGE_COROUTINE;
+	if (s[S_STAGE] & STAGE_BEFORE)
+		s[S_STAGE] |= STAGE_COROUTINE;
 }
 
 /* Of 3.10's f_state: CPython's Include/cpython/frameobject.h, enum _framestate. */
@@ -352,7 +357,9 @@ __noinline int WALK_NAME(python_enter)(void)
 	s[S_HASH] = w->hash;
 	s[S_COUNT] = w->full.nr_words | (__u64)w->nr_frames << 32;
 	/* Other steps may have used the scratch. */
-	s[S_STAGE] = (s[S_STAGE] & STAGE_FLAGS & ~(__u64)STAGE_CODE) | STAGE_LOOP;
+	s[S_STAGE] = (s[S_STAGE] & STAGE_FLAGS & ~(__u64)(STAGE_CODE | STAGE_BEFORE)) | STAGE_LOOP;
+	if (s[S_STAGE] & STAGE_COROUTINE)
+		s[S_STAGE] |= STAGE_BEFORE;
 	if (!s[S_NEXT])
 		return WALK_NAME(python_other)();
 	s[S_FRAME] = s[S_NEXT];
@@ -460,6 +467,7 @@ __noinline int WALK_NAME(python_push)(void)
 	__u64 *s, code;
 	__s64 lasti;
 	bool again;
+	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -480,11 +488,11 @@ __noinline int WALK_NAME(python_push)(void)
 	lasti = instruction(w, r, code);
 	if (lasti < 0)
 		return SKIPPED;
-	if (!again && r->flags & PYTHON_ASYNC && !(s[S_STAGE] & STAGE_AWAITED) &&
-	    is_handle_run(w, r))
-		return RUNS_TASK;
-	if (!(s[S_STAGE] & STAGE_ASYNC))
-		s[S_STAGE] &= ~(__u64)STAGE_AWAITED;
+	if (r->flags & PYTHON_ASYNC && !(s[S_STAGE] & STAGE_ASYNC)) {
+		stop = before_push(w, r, s);
+		if (stop)
+			return stop;
+	}
 	if (!again) {
 		w->scratch[LAST_AT] = code;
 		w->scratch[LAST_COOKIE_AT] = cookie_of(w, r);

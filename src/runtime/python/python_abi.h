@@ -52,8 +52,6 @@ enum python_async_name {
 	PYTHON_ASYNC_SHIELD,  /* shield(), */
 	PYTHON_ASYNC_RELEASE, /* wait_for() up to 3.11, */
 	PYTHON_ASYNC_GROUP,   /* TaskGroup */
-	PYTHON_ASYNC_STEP,    /* of tasks that are written in Python */
-	PYTHON_ASYNC_WAKEUP,
 	PYTHON_ASYNC_NAMES,
 };
 
@@ -70,7 +68,7 @@ struct python_async {
 	__u16 task_coro;
 	__u16 fut_awaited_by, fut_awaited_by_is_set; /* 3.14 on; else 0 */
 	__u16 func_qualname, func_closure;
-	__u16 co_argcount;
+	__u16 co_argcount, co_flags;
 	__u16 f_locals;
 	__u16 f_values;	 /* values of a frame, or a pointer to them, or behind the topmost one */
 	__u16 f_depth;	 /* how many they are; 0: f_values points behind the topmost one */
@@ -79,7 +77,7 @@ struct python_async {
 	__s16 values;	 /* a TaskGroup's attributes; negative: a pointer to them; 0: not known */
 	__s8 state;	 /* of a coroutine that awaits something; 0: it has none */
 	__u8 flags;	 /* PYTHON_ASYNC_* */
-	__u32 pad_;
+	__u16 header;	 /* so much more does an object's header have than 16 bytes */
 };
 _Static_assert(sizeof(struct python_async) == 8 * PYTHON_ASYNC_NAMES + 32, "no padding");
 

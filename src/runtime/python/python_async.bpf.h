@@ -44,8 +44,9 @@ enum async_mode { ASYNC_BEGIN, ASYNC_FIND, ASYNC_CALLBACKS, ASYNC_DOWN, ASYNC_PU
 /* Units of work: enough for hundreds of frames, and an end in a process that means harm. */
 enum { ASYNC_WORK_MAX = 1024, CALLBACKS_MAX = 64, BASES_MAX = 4, CELLS_MAX = 6 };
 
-/* Offsets that no version has changed, without Py_GIL_DISABLED: Include/cpython/object.h,
- * methodobject.h, classobject.h, cellobject.h, listobject.h, tupleobject.h, setobject.h. */
+/* Offsets that no version has changed; with Py_GIL_DISABLED, field() adds to them:
+ * Include/cpython/object.h, methodobject.h, classobject.h, cellobject.h, listobject.h,
+ * tupleobject.h, setobject.h. */
 enum {
 	OBJECT_TYPE = 8,
 	TYPE_NAME = 24, /* and tp_basicsize */
@@ -58,8 +59,7 @@ enum {
 	PARTIAL_FN = 16,   /* and args: Modules/_functoolsmodule.c */
 	CELL_CONTENT = 16,
 	FIRST_FIELD = 16,
-	SET_USED = 24,
-	SET_TABLE = 40,
+	SET_USED = 24,	      /* and mask, table */
 	HANDLE_CALLBACK = 24, /* __slots__ are sorted: _args, _callback */
 	FUTURE_CALLBACK = 24, /* fut_callback0 */
 	FUTURE_CALLBACKS = 40,
@@ -81,6 +81,12 @@ enum kind {
 	KIND_PARTIAL,
 	KIND_HANDLE,
 };
+
+/* The address of a field whose offset is one of these. */
+static __always_inline __u64 field(const struct python_record *r, __u64 object, __u32 offset)
+{
+	return object + offset + r->async.header;
+}
 
 __noinline int WALK_NAME(python_kind)(__u64 object);
 __noinline __u64 WALK_NAME(python_task_of)(__u64 callback);
@@ -162,11 +168,13 @@ __noinline int WALK_NAME(python_kind)(__u64 object)
 	__u64 type;
 	int kind, i;
 
-	if (!w || !object || read_word(object + OBJECT_TYPE, &type))
+	if (!w)
 		return KIND_OTHER;
 	r = python_record_of(w);
+	if (!object || read_word(field(r, object, OBJECT_TYPE), &type))
+		return KIND_OTHER;
 	for (i = 0; i < BASES_MAX; i++) {
-		if (read_memory(type + TYPE_NAME, &w->scratch[TYPE_AT], 16) ||
+		if (read_memory(field(r, type, TYPE_NAME), &w->scratch[TYPE_AT], 16) ||
 		    read_memory(w->scratch[TYPE_AT], &w->scratch[TYPE_AT + 2], 16))
 			return KIND_OTHER;
 		kind = named_kind(w->scratch[TYPE_AT + 2], w->scratch[TYPE_AT + 3]);
@@ -175,7 +183,7 @@ __noinline int WALK_NAME(python_kind)(__u64 object)
 			return KIND_OTHER;
 		if (kind && (!i || kind == KIND_TASK || kind == KIND_FUTURE))
 			return kind;
-		if (read_word(type + TYPE_BASE, &type) || !type)
+		if (read_word(field(r, type, TYPE_BASE), &type) || !type)
 			return KIND_OTHER;
 	}
 	return KIND_OTHER;
@@ -203,19 +211,21 @@ static __always_inline __u32 function_name(struct walk *w, __u64 function)
 __noinline __u64 WALK_NAME(python_task_of)(__u64 callback)
 {
 	struct walk *w = current_walk();
+	const struct python_record *r;
 	__u64 *object, name;
 	int kind;
 
 	if (!w)
 		return 0;
+	r = python_record_of(w);
 	object = &w->scratch[OBJECT_AT];
 	kind = WALK_NAME(python_kind)(callback);
 	if (kind == KIND_METH_WRAPPER) {
-		if (read_word(callback + FIRST_FIELD, &object[1]))
+		if (read_word(field(r, callback, FIRST_FIELD), &object[1]))
 			return 0;
 	} else if (kind == KIND_BUILTIN) {
 		/* 3.10 on. There are other methods of tasks. */
-		if (read_memory(callback + CFUNCTION_ML, object, 16) ||
+		if (read_memory(field(r, callback, CFUNCTION_ML), object, 16) ||
 		    read_word(object[0], &name) || read_memory(name, &object[2], 16) ||
 		    object[2] != TEXT8('t', 'a', 's', 'k', '_', 'w', 'a', 'k') ||
 		    CHARS(object[3], 4) != TEXT8('e', 'u', 'p', 0, 0, 0, 0, 0))
@@ -252,15 +262,19 @@ __noinline __u64 WALK_NAME(python_group_task)(__u64 group)
 __noinline __u64 WALK_NAME(python_cell_future)(__u64 closure)
 {
 	struct walk *w = current_walk();
+	const struct python_record *r;
 	__u64 nr, cell, object;
 	__u32 i;
 	int kind;
 
-	if (!w || !closure || read_word(closure + VAR_SIZE, &nr))
+	if (!w)
+		return 0;
+	r = python_record_of(w);
+	if (!closure || read_word(field(r, closure, VAR_SIZE), &nr))
 		return 0;
 	for (i = 0; i < CELLS_MAX && i < nr; i++) {
-		if (read_word(closure + TUPLE_ITEMS + 8 * (__u64)i, &cell) ||
-		    read_word(cell + CELL_CONTENT, &object))
+		if (read_word(field(r, closure, TUPLE_ITEMS) + 8 * (__u64)i, &cell) ||
+		    read_word(field(r, cell, CELL_CONTENT), &object))
 			return 0;
 		kind = WALK_NAME(python_kind)(object);
 		if (kind == KIND_FUTURE || kind == KIND_TASK)
@@ -295,12 +309,12 @@ static __always_inline __u64 awaiter_of(struct walk *w, __u64 callback)
 	if (kind != KIND_METHOD && kind != KIND_PARTIAL)
 		return 0;
 	/* A function, and what it is called with: self, or a tuple. */
-	if (read_memory(callback + METHOD_FUNC, object, 16))
+	if (read_memory(field(r, callback, METHOD_FUNC), object, 16))
 		return 0;
 	name = function_name(w, object[0]);
 	if (kind == KIND_METHOD)
 		return name == PYTHON_ASYNC_GROUP ? WALK_NAME(python_group_task)(object[1]) : 0;
-	if (name != PYTHON_ASYNC_RELEASE || read_word(object[1] + TUPLE_ITEMS, &found) ||
+	if (name != PYTHON_ASYNC_RELEASE || read_word(field(r, object[1], TUPLE_ITEMS), &found) ||
 	    WALK_NAME(python_kind)(found) != KIND_FUTURE)
 		return 0;
 	return found;
@@ -311,14 +325,15 @@ __noinline __u64 WALK_NAME(python_only_member)(__u64 set)
 {
 	enum { SMALL_TABLE = 8 };
 	struct walk *w = current_walk();
+	const struct python_record *r;
 	__u64 *object, key;
 	__u32 i;
 
 	if (!w)
 		return 0;
+	r = python_record_of(w);
 	object = &w->scratch[OBJECT_AT];
-	/* used, mask, table */
-	if (read_memory(set + SET_USED, object, 24) || object[0] != 1 ||
+	if (read_memory(field(r, set, SET_USED), object, 24) || object[0] != 1 ||
 	    object[1] != SMALL_TABLE - 1)
 		return 0;
 	for (i = 0; i < SMALL_TABLE; i++)
@@ -400,8 +415,8 @@ __noinline int WALK_NAME(python_async_find)(void)
 	a[A_AWAITER] = 0;
 	a[A_UNKNOWN] = 0;
 	a[A_NR_CALLBACKS] = 0;
-	if (read_word(a[A_FUTURE] + FUTURE_CALLBACKS, &list) ||
-	    (list && read_word(list + VAR_SIZE, &a[A_NR_CALLBACKS])))
+	if (read_word(field(r, a[A_FUTURE], FUTURE_CALLBACKS), &list) ||
+	    (list && read_word(field(r, list, VAR_SIZE), &a[A_NR_CALLBACKS])))
 		return end_async_note(w, s, FRAME_NOTE_AWAITER_UNKNOWN);
 	a[A_MODE] = ASYNC_CALLBACKS;
 	return STOP_NONE;
@@ -410,13 +425,16 @@ __noinline int WALK_NAME(python_async_find)(void)
 /* The address of callback number A_CALLBACK; 0: there is none. */
 static __always_inline __u64 callback_at(struct walk *w)
 {
+	const struct python_record *r = python_record_of(w);
 	__u64 *a = async_state(w), at, callback;
 
 	if (!a[A_CALLBACK])
-		return read_word(a[A_FUTURE] + FUTURE_CALLBACK, &callback) ? 0 : callback;
+		return read_word(field(r, a[A_FUTURE], FUTURE_CALLBACK), &callback) ? 0 : callback;
 	/* Tuples of a callback and its context. */
-	if (read_word(a[A_FUTURE] + FUTURE_CALLBACKS, &at) || read_word(at + LIST_ITEMS, &at) ||
-	    read_word(at + 8 * (a[A_CALLBACK] - 1), &at) || read_word(at + TUPLE_ITEMS, &callback))
+	if (read_word(field(r, a[A_FUTURE], FUTURE_CALLBACKS), &at) ||
+	    read_word(field(r, at, LIST_ITEMS), &at) ||
+	    read_word(at + 8 * (a[A_CALLBACK] - 1), &at) ||
+	    read_word(field(r, at, TUPLE_ITEMS), &callback))
 		return 0;
 	return callback;
 }
@@ -517,7 +535,7 @@ __noinline int WALK_NAME(python_async_down)(void)
 	a[A_MODE] = ASYNC_PUSH;
 	if (kind == KIND_FUTURE_ITER)
 		return STOP_NONE;
-	if (kind == KIND_AWAITABLE && !read_word(object + FIRST_FIELD, &a[A_NEXT])) {
+	if (kind == KIND_AWAITABLE && !read_word(field(r, object, FIRST_FIELD), &a[A_NEXT])) {
 		a[A_MODE] = ASYNC_DOWN;
 		return STOP_NONE;
 	}
@@ -580,8 +598,7 @@ __noinline int WALK_NAME(python_async_begin)(void)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
-	__u64 *s, *a, self, callback, task, function;
-	__u32 name;
+	__u64 *s, *a, self, callback, task;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -593,23 +610,43 @@ __noinline int WALK_NAME(python_async_begin)(void)
 		return STOP_NONE;
 	self &= ~7ull;
 	if (WALK_NAME(python_kind)(self) != KIND_HANDLE ||
-	    read_word(self + HANDLE_CALLBACK, &callback))
+	    read_word(field(r, self, HANDLE_CALLBACK), &callback))
 		return STOP_NONE;
 	task = WALK_NAME(python_task_of)(callback);
-	if (!task) {
-		/* A task of asyncio's that is written in Python says nothing to us. */
-		if (WALK_NAME(python_kind)(callback) != KIND_METHOD ||
-		    read_word(callback + METHOD_FUNC, &function))
-			return STOP_NONE;
-		name = function_name(w, function);
-		if (name != PYTHON_ASYNC_STEP && name != PYTHON_ASYNC_WAKEUP)
-			return STOP_NONE;
-		return push_note(w, RUNTIME_PYTHON, FRAME_NOTE_AWAITER_UNKNOWN);
-	}
+	if (!task)
+		return STOP_NONE;
 	a[A_MODE] = ASYNC_FIND;
 	a[A_FUTURE] = task;
-	s[S_STAGE] |= STAGE_ASYNC;
+	s[S_STAGE] = (s[S_STAGE] | STAGE_ASYNC) & ~(__u64)STAGE_COROUTINE;
 	return STOP_NONE;
+}
+
+/*
+ * Is the frame that was read one that runs a coroutine, but no task that we
+ * know of? What would wait for that can't be told. It is another event loop, a task that is written
+ * in Python or has just been made and begins at once, or a program that does it by itself. Between
+ * coroutines there may be generators.
+ */
+static __always_inline int pass_coroutine(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	enum { GENERATOR = 0x20, COROUTINE = 0x80, ASYNC_GENERATOR = 0x200 }; /* CO_* */
+	__u32 flags = half_of(w, CODE_AT, r->async.co_flags);
+
+	if (flags & (COROUTINE | ASYNC_GENERATOR))
+		s[S_STAGE] |= STAGE_COROUTINE;
+	if (flags & (COROUTINE | ASYNC_GENERATOR | GENERATOR) || !(s[S_STAGE] & STAGE_COROUTINE))
+		return STOP_NONE;
+	s[S_STAGE] &= ~(__u64)STAGE_COROUTINE;
+	return push_note(w, RUNTIME_PYTHON, FRAME_NOTE_AWAITER_UNKNOWN);
+}
+
+/* The frame that was read is one of the thread's own: RUNS_TASK, or STOP_NONE, or a stop reason. */
+static __always_inline int before_push(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	if (!(s[S_STAGE] & STAGE_AWAITED) && is_handle_run(w, r))
+		return RUNS_TASK;
+	s[S_STAGE] &= ~(__u64)STAGE_AWAITED;
+	return pass_coroutine(w, r, s);
 }
 
 /* python_push() said that it runs a task. */

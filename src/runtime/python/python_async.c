@@ -5,9 +5,10 @@
 #include <string.h>
 
 /*
- * Without Py_GIL_DISABLED, 64 bits. Tasks: struct TaskObj of Modules/_asynciomodule.c (3.14 on also
- * the section .AsyncioDebug); others: the headers of these versions. 3.15's are
- * 3.14's, but the states of coroutines have other numbers, and on what is awaited lies an index.
+ * 64 bits, without Py_GIL_DISABLED: with it an object's header has 16 bytes more. Tasks: struct
+ * TaskObj of Modules/_asynciomodule.c (3.14 on also the section .AsyncioDebug); others: the headers
+ * of these versions. 3.15's are 3.14's, but the states of coroutines have other numbers, and on
+ * what is awaited lies an index.
  */
 static const struct async_version {
 	uint8_t minor;
@@ -53,30 +54,34 @@ int python_async_of(const struct python_layout *layout, struct python_record *re
 		[PYTHON_ASYNC_SHIELD] = "shield.<locals>._inner_done_callback",
 		[PYTHON_ASYNC_RELEASE] = "_release_waiter",
 		[PYTHON_ASYNC_GROUP] = "TaskGroup._on_task_done",
-		[PYTHON_ASYNC_STEP] = "Task.__step",
-		[PYTHON_ASYNC_WAKEUP] = "Task.__wakeup",
 	};
 	const struct async_version *v = versions;
 	const struct async_version *end = versions + sizeof(versions) / sizeof(versions[0]);
+	/* Before 3.11 behind the counts of arguments, locals and stack; then before them. */
+	unsigned int flags = layout->minor >= 11 ? 48 : layout->minor >= 8 ? 36 : 32;
+	uint16_t more = layout->free_threaded ? 16 : 0;
 
 	while (v < end && v->minor != layout->minor)
 		v++;
-	if (v == end || layout->free_threaded)
+	/* Of later free-threaded ones only sizes are known to us. */
+	if (v == end || (layout->free_threaded && v->minor != 13))
 		return -ENOTSUP;
 	record->async = (struct python_async){
-		.task_size = v->task_size,
-		.task_coro = v->task_coro,
+		.task_size = (uint16_t)(v->task_size + more),
+		.task_coro = (uint16_t)(v->task_coro + more),
 		.fut_awaited_by = v->awaited_by,
 		.fut_awaited_by_is_set = v->awaited_by_is_set,
-		.func_qualname = v->func_qualname,
-		.func_closure = v->func_closure,
-		.co_argcount = v->co_argcount,
+		.func_qualname = (uint16_t)(v->func_qualname + more),
+		.func_closure = (uint16_t)(v->func_closure + more),
+		.co_argcount = (uint16_t)(v->co_argcount + more),
+		.co_flags = (uint16_t)(flags + more),
+		.header = more,
 		.f_locals = v->f_locals,
 		.f_values = v->f_values,
 		.f_depth = v->f_depth,
-		.gen_frame = v->gen_frame,
-		.gen_state = v->gen_state,
-		.values = v->values,
+		.gen_frame = (uint16_t)(v->gen_frame + more),
+		.gen_state = (uint16_t)(v->gen_state ? v->gen_state + more : 0),
+		.values = (int16_t)(v->values + more),
 		.state = v->state,
 		.flags = v->flags,
 	};

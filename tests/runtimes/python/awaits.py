@@ -51,8 +51,9 @@ def agrees(task, awaiters):
         task = awaiter
 
 
-def leaf(*awaiters, note=None, task=None):
-    """Stays here; the tasks that wait for this one (`task`), outwards; what is said behind the last of them."""
+def leaf(*awaiters, note=None, task=None, run_by_who_knows=None):
+    """Stays here; the tasks that wait for this one (`task`), outwards; what is said behind the last of them. The name of
+    the coroutine that is run by something else than a task."""
     agrees(task or current_task(), awaiters)
     chain = cases.chain_of(sys._getframe())
     at = max(i for i, frame in enumerate(chain) if frame[0] in RUN) + 1
@@ -60,6 +61,8 @@ def leaf(*awaiters, note=None, task=None):
     for task in awaiters[::-1]:
         others += suspended(task) + [AWAITED]
     chain[at:at] = ([note] if note else []) + others
+    if run_by_who_knows:
+        chain.insert(max(i for i, frame in enumerate(chain) if frame[0].endswith(run_by_who_knows)), UNKNOWN)
     line = sys._getframe().f_lineno
     print_truth(chain, [line + 3, line + 5])
     cases.wait_for_go()
@@ -311,7 +314,7 @@ async def eager():
     me = current_task()
 
     async def begins():
-        leaf(me, task=maker)
+        leaf(me, task=maker, run_by_who_knows="begins")
 
     async def makes():
         await asyncio.sleep(0)
@@ -324,8 +327,30 @@ async def eager():
 async def python_task():
     """A task that is written in Python: nobody knows."""
     use_tasks(asyncio.tasks._PyTask)
-    spawn(works(note=UNKNOWN))
+    spawn(works(run_by_who_knows="works"))
     await asyncio.sleep(3600)
+
+
+async def by_hand():
+    """A coroutine that a function runs, within a generator."""
+    me = current_task()
+
+    async def inner():
+        leaf(me, task=task, run_by_who_knows="within")
+
+    @types.coroutine
+    def within():
+        yield from inner().__await__()
+
+    def function():
+        within().send(None)
+
+    async def runs_it():
+        await asyncio.sleep(0)
+        function()
+
+    task = spawn(runs_it())
+    await task
 
 
 async def timer():
