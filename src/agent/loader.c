@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/loader.h"
 #include "util/cleanup.h"
-#include "util/log.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -22,7 +19,6 @@ struct job {
 	struct unwind_table *table;
 	int result;
 	int done_fd;
-	struct sched_param realtime; /* priority 0: none */
 };
 
 static size_t unwind_information_size(const struct elf_file *elf)
@@ -44,12 +40,8 @@ static void *run(void *arg)
 	struct job *job = arg;
 	uint64_t one = 1;
 
-	/* The loop that waits has a higher priority than this work deserves. But until it is done
-	 * samples are walked late: in a session or control group of its own, a nice value would
-	 * leave it a share of a busy machine's CPU. So it goes just below the loop. */
+	/* The loop that waits has a higher priority than this work deserves. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
-	if (job->realtime.sched_priority > 0 && sched_setscheduler(0, SCHED_RR, &job->realtime))
-		log_debug("no real-time priority for a table: %s", strerror(errno));
 	job->result = unwind_table_build(job->elf, &job->table);
 	/* An eventfd's first write cannot fail. */
 	if (write(job->done_fd, &one, sizeof(one)) != sizeof(one))
@@ -65,8 +57,6 @@ static int build_beside(const struct elf_file *elf, const struct loader_wait *wa
 	struct pollfd p = { .fd = done_fd, .events = POLLIN };
 	pthread_t thread;
 
-	if (!sched_getparam(0, &job.realtime))
-		job.realtime.sched_priority--;
 	if (done_fd < 0 || pthread_create(&thread, NULL, run, &job))
 		return unwind_table_build(elf, ret);
 	while (poll(&p, 1, MEANWHILE_MS) <= 0)

@@ -12,7 +12,6 @@
 #include "util/log.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -562,29 +561,14 @@ static void raise_file_limit(void)
 }
 
 /*
- * On a busy machine the ring must be emptied in time, and new processes shown: it takes little of a
- * CPU. A nice value counts only within our own session or control group, so while samples come it
- * is a real-time priority. Files' tables are built just below it (loader.c), all else has none.
+ * On a busy machine the ring must be emptied in time; it takes little of a CPU. This thread only:
+ * tables are built at the priority that we were started with. No real-time priority: what we do
+ * when a large process appears takes longer than others' work may wait.
  */
 static void raise_priority(void)
 {
-	struct sched_param param = { .sched_priority = sched_get_priority_min(SCHED_RR) + 1 };
-
 	if (setpriority(PRIO_PROCESS, 0, PRIORITY))
 		log_debug("cannot raise the priority: %s", strerror(errno));
-	if (sched_getscheduler(0) == SCHED_OTHER &&
-	    sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param))
-		log_debug("no real-time priority: %s", strerror(errno));
-}
-
-/* All samples are here: what follows has time. */
-static void lower_priority(void)
-{
-	struct sched_param param = { 0 };
-
-	if (sched_getscheduler(0) == (SCHED_RR | SCHED_RESET_ON_FORK) &&
-	    sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &param))
-		log_debug("cannot lower the priority: %s", strerror(errno));
 }
 
 /* While symbols are read at the end: a signal is for what is left of it. */
@@ -711,7 +695,6 @@ static int record(struct recorder *r)
 		err = turn(r);
 	if (!err)
 		err = turn(r);
-	lower_priority();
 	r->profile->duration_ns = now_ns() - r->start_ns;
 	update_stats(r);
 	for (i = 0; i < STOP_MAX_; i++)
