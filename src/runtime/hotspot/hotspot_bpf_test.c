@@ -609,6 +609,7 @@ TEST(adapters)
 		{ i2c, 12, 0, 105 }, { i2c, 12, 3, 105 }, { i2c, 12, 4, 106 },
 		{ i2c, 12, 8, 106 }, { i2c, 12, 9, 105 }, { c2i, 17, 0, 105 },
 		{ c2i, 17, 1, 106 }, { c2i, 17, 4, 106 }, { c2i, 17, 8, 102 },
+		{ c2i, 17, 12, 102 },
 	};
 	__u64 adapter, caller;
 
@@ -620,7 +621,7 @@ TEST(adapters)
 		t.regs[X86_RSP] = SP(cases[i].sp);
 		t.regs[X86_RAX] = caller + 0x40;
 		t.regs[X86_R13] = SP(106);
-		t.stack[105] = caller + 0x40;
+		t.stack[105] = t.stack[102] = caller + 0x40;
 		t.stack[111] = t.record.call_stub_return;
 		t.stack[110] = SP(200);
 		call_stub_at(200);

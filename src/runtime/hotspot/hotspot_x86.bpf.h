@@ -18,6 +18,7 @@ enum {
 	STUB_PROLOGUE = 12,
 	PROLOGUE_BACK = 60,
 	STUB_SCAN_WORDS = 24,
+	ADAPTER_ARGS = 256, /* words: 255 of arguments, and one to align */
 };
 
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
@@ -527,7 +528,7 @@ __noinline int WALK_NAME(hotspot_look_adapter)(void)
 {
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
-	__u32 three;
+	__u32 three, look;
 	__u64 rax;
 
 	if (!w)
@@ -550,8 +551,13 @@ __noinline int WALK_NAME(hotspot_look_adapter)(void)
 	if (code_1(s, PC - 1) == 0x58 &&
 	    (three == 0xec8b4c || three == 0xe58949 || three == 0xdc8b4c || three == 0xe38949))
 		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
-	/* The same the other way round: mov %rsp,%r11; pop %rax */
-	return look_at_sp(w, s, 0);
+	/* The same the other way round: mov %rsp,%r11; pop %rax. Or between these and the jump: the
+	 * arguments lie above the return address, up to what the caller's stack pointer was. */
+	look = (__u32)look_at_sp(w, s, 0);
+	if (look == LOOK_CALLER && w->valid & 1u << X86_R13 && !(w->regs[X86_R13] & 7) &&
+	    w->regs[X86_R13] - s->cfa <= 8 * ADAPTER_ARGS)
+		s->cfa = w->regs[X86_R13];
+	return (int)look;
 }
 
 /*
