@@ -237,7 +237,7 @@ final class Calls {
 
 	static int compiledBetween(int a, long b, int c, long d, int e, long f, int g, long h, int i, long j, int k, long l, int m, long n, int o, long p) {
 		Truth.tell();
-		int x = burn(a, 10);
+		int x = a ^ a << 13;
 		return x + interpretedLast(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
 	}
 
