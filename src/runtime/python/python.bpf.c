@@ -25,12 +25,13 @@ enum {
 	S_COUNT,  /* nr_words and nr_frames << 32 as well */
 	S_FIRST,  /* S_NEXT when this loop was entered */
 	S_OBJECT, /* 3.10: the next frame object; S_NEXT is the CFrame */
+	S_TRIES,  /* so many states of other interpreters were tried for this loop */
+	S_ORIGIN, /* S_TSTATE before that */
 };
 enum {
 	STAGE_FOUND = 1 << 0,	  /* the thread's state was looked for */
 	STAGE_LOOP = 1 << 1,	  /* within a loop */
 	STAGE_LATER = 1 << 2,	  /* a loop was passed before this one */
-	STAGE_ANOTHER = 1 << 3,	  /* another interpreter was tried for this loop */
 	STAGE_MANY = 1 << 5,	  /* there are several interpreters */
 	STAGE_SAID = 1 << 4,	  /* that nothing is known of the thread: not at each loop again */
 	STAGE_CODE = 1 << 6,	  /* the code object at CODE_AT is the one of LAST_AT */
@@ -66,7 +67,7 @@ enum {
 enum { LAST_AT = 120, LAST_COOKIE_AT };
 _Static_assert(STACK_AT + STACK_WORDS <= LAST_AT, "scratch");
 _Static_assert(LAST_COOKIE_AT < SCRATCH_SIZE / 8, "scratch");
-enum { READ_MAX = 255, FIND_STEPS = 128 };
+enum { READ_MAX = 255, FIND_STEPS = 128, TRIES_MAX = 8 };
 _Static_assert(8 * CODE_AT + READ_MAX < 8 * IDENTITY_AT, "scratch");
 _Static_assert(8 * IDENTITY_AT + sizeof(struct python_identity) <= 8 * STR_AT, "scratch");
 
@@ -171,8 +172,8 @@ static __always_inline bool may_be(struct walk *w, const struct python_record *r
 }
 
 /*
- * Finds the state of the thread; `another`: one of another interpreter than S_TSTATE's, that runs
- * the current loop as far as can be told. 1: found.
+ * Finds the state of the thread; `another`: the first, second ... one of other interpreters than
+ * S_ORIGIN's that runs the current loop as far as can be told. 1: found.
  */
 __noinline int WALK_NAME(python_find)(int another)
 {
@@ -200,8 +201,8 @@ __noinline int WALK_NAME(python_find)(int another)
 		}
 		tstate = 0;
 	}
-	if (another && s[S_TSTATE])
-		read_word(s[S_TSTATE] + r->ts_interp, &not_interp);
+	if (another && s[S_ORIGIN])
+		read_word(s[S_ORIGIN] + r->ts_interp, &not_interp);
 	at = r->interpreters;
 	for (i = 0; i < FIND_STEPS; i++) {
 		if (!tstate) {
@@ -218,7 +219,7 @@ __noinline int WALK_NAME(python_find)(int another)
 		if (read_scratch(w, TSTATE_AT, tstate, r->ts_size))
 			return 0;
 		if (is_thread(r, tp, word_of(w, TSTATE_AT, r->ts_thread_id)) &&
-		    (!another || may_be(w, r))) {
+		    (!another || (may_be(w, r) && another-- == 1))) {
 			take_tstate(w, r, s, tstate);
 			return 1;
 		}
@@ -233,7 +234,8 @@ __noinline int WALK_NAME(python_find)(int another)
 static __always_inline int leave(struct walk *w, __u64 *s, __u64 next)
 {
 	s[S_NEXT] = next;
-	s[S_STAGE] = (s[S_STAGE] | STAGE_LATER) & ~(__u64)(STAGE_LOOP | STAGE_ANOTHER);
+	s[S_TRIES] = 0;
+	s[S_STAGE] = (s[S_STAGE] | STAGE_LATER) & ~(__u64)STAGE_LOOP;
 	return walk_native(w);
 }
 
@@ -287,14 +289,14 @@ static __always_inline void pass_ended(struct walk *w, const struct python_recor
 
 /*
  * What comes next belongs to no frame of this loop. A thread that runs several interpreters has a
- * state in each: try another. If there is none, the innermost loop is about to begin or to end,
+ * state in each: try the others. If there is none, the innermost loop is about to begin or to end,
  * which is nothing to be said.
  */
 __noinline int WALK_NAME(python_other)(void)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
-	__u64 *s;
+	__u64 *s, tries;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -302,15 +304,19 @@ __noinline int WALK_NAME(python_other)(void)
 	s = runtime_state(w, RUNTIME_PYTHON);
 	take_back(w, s);
 	s[S_STAGE] &= ~(__u64)STAGE_LOOP;
-	if (!(s[S_STAGE] & STAGE_ANOTHER)) {
-		s[S_STAGE] |= STAGE_ANOTHER;
-		if (WALK_NAME(python_find)(1))
+	tries = s[S_TRIES];
+	if (!tries)
+		s[S_ORIGIN] = s[S_TSTATE];
+	/* Where a loop has a CFrame, python_find() saw which one's it is. */
+	if (!tries || (tries < TRIES_MAX && r->frames == PYTHON_ENTRY)) {
+		s[S_TRIES] = ++tries;
+		if (WALK_NAME(python_find)((int)tries))
 			return STOP_NONE; /* it is entered again */
 	}
+	s[S_TSTATE] = s[S_ORIGIN];
 	if (s[S_STAGE] & STAGE_LATER)
 		return leave_note(w, s, s[S_FIRST], FRAME_NOTE_MISMATCH);
-	if (r)
-		pass_ended(w, r, s);
+	pass_ended(w, r, s);
 	return leave(w, s, s[S_FIRST]);
 }
 
@@ -350,9 +356,14 @@ __noinline int WALK_NAME(python_enter)(void)
 	}
 	if (!s[S_TSTATE])
 		return nothing_known(w, s, FRAME_NOTE_NO_THREAD_STATE);
-	if (!(s[S_STAGE] & STAGE_LATER) && r->nr_gaps && in_gap(w, r))
+	if (!(s[S_STAGE] & STAGE_LATER) && r->nr_gaps && in_gap(w, r)) {
+		/* 3.10: its CFrame may be linked, its frame object is not. */
+		if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME && in_loop(w, s[S_NEXT]) &&
+		    read_word(s[S_NEXT] + r->cframe_previous, &s[S_NEXT]))
+			return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 		return leave(w, s, s[S_NEXT]);
-	if (!(s[S_STAGE] & STAGE_ANOTHER))
+	}
+	if (!s[S_TRIES])
 		s[S_FIRST] = s[S_NEXT];
 	s[S_HASH] = w->hash;
 	s[S_COUNT] = w->full.nr_words | (__u64)w->nr_frames << 32;

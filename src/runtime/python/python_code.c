@@ -16,7 +16,8 @@ enum {
 	PROLOGUE_MAX = 512, /* bytes until the frame is linked */
 	UNLINK_MAX = 64,    /* from the end of f_executing to the store */
 	LEAVE_MAX = 96,	    /* from there to the return */
-	TSTATE_FRAME = 24,  /* PyThreadState.frame, PyFrameObject.f_back: 3.6 to 3.9 */
+	TSTATE_FRAME = 24,  /* PyThreadState.frame, PyFrameObject.f_back: 3.6 to 3.9;
+				3.10: the first */
 };
 
 /* Code of one range. */
@@ -316,7 +317,7 @@ static void add_gap(struct gaps *g, const struct code *c, size_t start, size_t e
 			(struct python_gap){ (uint32_t)(offset + start), (uint32_t)(offset + end) };
 }
 
-static void find_gaps(const struct code *c, unsigned int f_executing, bool entry, struct gaps *g)
+static void find_gaps(const struct code *c, int f_executing, bool entry, struct gaps *g)
 {
 	size_t step = c->arm ? 4 : 1, end;
 
@@ -327,10 +328,10 @@ static void find_gaps(const struct code *c, unsigned int f_executing, bool entry
 			break;
 		}
 	}
-	for (size_t at = 0; at < c->size; at += step) {
+	for (size_t at = 0; f_executing >= 0 && at < c->size; at += step) {
 		if (is_epilogue(c, at))
 			add_gap(g, c, at, straight_end(c, at));
-		end = behind_end(c, at, f_executing);
+		end = behind_end(c, at, (unsigned int)f_executing);
 		for (size_t to = end; end && to < end + UNLINK_MAX && to < c->size; to += step) {
 			size_t behind = behind_store(c, to);
 
@@ -343,7 +344,7 @@ static void find_gaps(const struct code *c, unsigned int f_executing, bool entry
 }
 
 size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
-			unsigned int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX])
+			int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX])
 {
 	struct gaps gaps = { .items = ret, .base = nr ? loops[0].start : 0 };
 	uint64_t largest = 0;

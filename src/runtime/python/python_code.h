@@ -20,9 +20,10 @@ int python_find_cold(const struct elf_file *elf, const struct code_range *hot,
 		     struct code_range *ret);
 
 /*
- * 3.6 to 3.9: where a loop's frame is not linked: from its begin up to the store to tstate->frame,
- * and from where tstate->frame is f_back again up to the return. Writes them relative to
+ * 3.6 to 3.10: where a loop's frame is not linked: from its begin up to the store to tstate->frame,
+ * and from where tstate->frame is f_back again up to the return; that only if there is a byte
+ * f_executing (negative: there is none), which is cleared before. Writes them relative to
  * loops[0].start, at most PYTHON_GAPS_MAX; returns how many.
  */
 size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
-			unsigned int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX]);
+			int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX]);

@@ -279,9 +279,10 @@ static void add_gaps(const struct elf_file *elf, struct python_dso *dso)
 	struct python_layout layout;
 	struct python_record record;
 
-	if (dso->minor <= 9 && !python_offsets_of(dso->minor, &record, &layout))
+	/* 3.10's end is told by f_state: python.bpf.c, pass_ended(). */
+	if (dso->minor <= 10 && !python_offsets_of(dso->minor, &record, &layout))
 		dso->nr_gaps = python_find_gaps(elf, dso->dso.loops.items, dso->dso.loops.nr,
-						record.f_owner, dso->gaps);
+						dso->minor <= 9 ? record.f_owner : -1, dso->gaps);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */

@@ -40,7 +40,9 @@ enum {
 	HEAD = HEAP,
 	INTERP = HEAP + 0x100,
 	OTHER_INTERP = HEAP + 0x2200,
+	THIRD_INTERP = HEAP + 0xd800,
 	TSTATE = HEAP + 0x4400,
+	THIRD_TSTATE = HEAP + 0x4600,
 	OTHER_TSTATE = HEAP + 0x4800,
 	ROOT_CFRAME = HEAP + 0x4c00,
 	CODE_TYPE = HEAP + 0x4d00,
@@ -490,6 +492,17 @@ TEST(a_loop_that_is_not_linked_has_no_frames)
 	each_version(not_linked);
 }
 
+/* 3.10: the inner loop's CFrame is linked, its frame object is not yet. */
+TEST(a_loop_that_has_linked_its_cframe_only)
+{
+	set_up(10, false, EM_X86_64);
+	put(TSTATE + t.record.ts_frame_object, FRAME_OF(2));
+	t.record.loop_base = LOOP;
+	t.record.nr_gaps = 1;
+	t.record.gaps[0] = (struct python_gap){ 0x10, 0x14 };
+	check("LOGO2E");
+}
+
 /*
  * 3.10: the inner loop's CFrame is not there, or no more, but a frame object that may be the inner
  * one's or its caller's: only one that has ended, or waits, is the inner one's.
@@ -659,6 +672,34 @@ static void interpreters(void)
 TEST(each_loop_has_the_frames_of_its_interpreter)
 {
 	each_version(interpreters);
+}
+
+/* Between the two, and before them in the list, is a third one that this thread was in before. */
+static void three_interpreters(void)
+{
+	const struct python_record *r = &t.record;
+	uint64_t elsewhere = STACK + 0x8000;
+
+	interpreters();
+	put(HEAD, THIRD_INTERP);
+	put(THIRD_INTERP + r->interp_next, OTHER_INTERP);
+	put_thread(THIRD_TSTATE, THIRD_INTERP, t.machine == EM_AARCH64 ? THREAD - 0x700 : THREAD);
+	put_frame(FRAME_OF(3), 3, elsewhere + 0x40);
+	put(THIRD_TSTATE + r->ts_frame, FRAME_OF(3));
+	if (r->frames == PYTHON_ENTRY) {
+		put_entry(elsewhere + 0x40, 0);
+	} else if (r->frames != PYTHON_FRAME_OBJECTS) {
+		put_cframe(elsewhere, FRAME_OF(3), ROOT_CFRAME);
+		put(THIRD_TSTATE + r->ts_frame, elsewhere);
+	}
+	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME)
+		put(THIRD_TSTATE + r->ts_frame_object, FRAME_OF(3));
+	expect_all();
+}
+
+TEST(any_number_of_interpreters_is_tried)
+{
+	each_version(three_interpreters);
 }
 
 /* 3.11: the CFrame is linked, but still has what was on the stack before. */
