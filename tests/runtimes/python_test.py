@@ -184,7 +184,7 @@ def tally_truths(recording, programs, minor, least=10):
                 if stack.comm == truth["comm"]:
                     t.take(stack, functools.partial(judge, truth, minor))
             # Threads share the GIL, and large libraries take their time.
-            problems += t.problems(1 if "nogil" in t.name or "thr" in t.name else least)
+            problems += t.problems(1 if re.search("nogil|thr|sub-", t.name) else least)
             notes.append(t.summary())
     return problems, ", ".join(notes)
 
@@ -215,7 +215,7 @@ def argv_of(python, case, *options):
 
 def test_chains(python, setup):
     """All cases at once; sonde comes long after they began."""
-    cases = TOGETHER + (["subinterpreter"] if python.minor >= 8 else [])
+    cases = TOGETHER + (["subinterpreter", "interpreters"] if python.minor >= 8 else [])
     with contextlib.ExitStack() as stack:
         argvs = [argv_of(python, c) for c in cases]
         if python.minor >= 12:

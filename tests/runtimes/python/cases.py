@@ -8,6 +8,7 @@ import threading
 
 expected = 1
 told = 0
+notify = None  # a descriptor that tells another interpreter
 telling = threading.Lock()
 
 
@@ -42,6 +43,8 @@ def tell(frame, comm=None, **more):
         told += 1
         if told == expected:
             print(json.dumps({"ready": os.getpid()}), flush=True)
+    if notify is not None:
+        os.write(notify, b"x")
     wait_for_go()
 
 
@@ -455,6 +458,40 @@ def source_for(chain):
     chain.append(["in_main", chain[-1][1], in_main.__code__.co_firstlineno + 1])
     return ("import sys\nsys.argv = %r\nsys.path.insert(0, %r)\nimport cases\ndef in_sub():\n  cases.leaf(before=%r)\n"
             "in_sub()\n" % (sys.argv, os.path.dirname(os.path.abspath(__file__)), chain))
+
+
+def interpreters():
+    """Threads that each go from the main interpreter through another one into a third one, all of them their own. Before
+    3.12 they share the GIL, and one that works gives it to no other interpreter."""
+    if sys.version_info < (3, 12):
+        nested(2, [], "py-sub-0", None)
+    comms = ["py-sub-%d" % i for i in range(3)]
+    told_here, tell_there = os.pipe()
+    for comm in comms:
+        threading.Thread(target=nested, args=(2, [], comm, tell_there), daemon=True).start()
+        os.read(told_here, 1)
+    leaf("py-sub-main")
+
+
+def nested(depth, before, comm, fd):
+    try:
+        import _interpreters as module
+    except ImportError:
+        import _xxsubinterpreters as module
+    if not depth:
+        leaf(comm, before=before)
+    enter(module, nested_source(depth - 1, before + chain_of(sys._getframe()), comm, fd))
+
+
+def enter(module, source):
+    module.run_string(module.create(), source)
+
+
+def nested_source(depth, chain, comm, fd):
+    chain.append(["enter", chain[-1][1], enter.__code__.co_firstlineno + 1])
+    return ("import sys\nsys.argv = %r\nsys.path.insert(0, %r)\nimport cases\ncases.expected, cases.notify = %d, %r\n"
+            "cases.nested(%d, %r, %r, %r)\n"
+            % (sys.argv, os.path.dirname(os.path.abspath(__file__)), 99 if fd else 1, fd, depth, chain, comm, fd))
 
 
 # --- many short-lived functions ---
