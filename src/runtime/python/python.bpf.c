@@ -27,6 +27,8 @@ enum {
 	S_OBJECT, /* 3.10: the next frame object; S_NEXT is the CFrame */
 	S_TRIES,  /* so many states of other interpreters were tried for this loop */
 	S_ORIGIN, /* S_TSTATE before that */
+	S_FILE,	  /* the last file name that was read, and its text: most of a stack have one */
+	S_FILE_TEXT,
 };
 enum {
 	STAGE_FOUND = 1 << 0,	  /* the thread's state was looked for */
@@ -444,6 +446,7 @@ static __always_inline __s64 instruction(struct walk *w, const struct python_rec
 static __always_inline __u32 cookie_of(struct walk *w, const struct python_record *r)
 {
 	struct python_identity *id = (struct python_identity *)&w->scratch[IDENTITY_AT];
+	__u64 *s = runtime_state(w, RUNTIME_PYTHON);
 
 	id->filename = word_of(w, CODE_AT, r->co_filename);
 	id->name = word_of(w, CODE_AT, r->co_name);
@@ -457,7 +460,11 @@ static __always_inline __u32 cookie_of(struct walk *w, const struct python_recor
 			    : 0;
 	if (!id->version) {
 		id->name_text = WALK_NAME(python_str)(id->name);
-		id->filename_text = WALK_NAME(python_str)(id->filename);
+		if (s[S_FILE] != id->filename) {
+			s[S_FILE] = id->filename;
+			s[S_FILE_TEXT] = WALK_NAME(python_str)(id->filename);
+		}
+		id->filename_text = s[S_FILE_TEXT];
 	}
 	return python_cookie(id);
 }

@@ -182,7 +182,6 @@ static bool find_tls_of(const struct runtime_target *t, struct python_record *r,
 	struct thread threads[THREADS_LOOKED_AT];
 	size_t nr = read_threads(t, r, tstate, threads);
 	struct tls best = { 0 };
-	enum { BELOW = TLS_SIZE / 8 };
 
 	for (size_t n = 0; n < nr && !best.threads; n++) {
 		uint64_t base = threads[n].pthread;
@@ -204,11 +203,12 @@ static bool find_tls_of(const struct runtime_target *t, struct python_record *r,
 					better(t, threads, nr, (int64_t)(8 * i), (int64_t)(8 * k),
 					       &best);
 		}
-		if (best.threads || runtime_read(t, base - TLS_SIZE, words, TLS_SIZE))
-			continue;
-		for (size_t i = 0; i < BELOW; i++)
+		have = best.threads ? 0 : TLS_SIZE;
+		while (have && runtime_read(t, base - have, words, have))
+			have /= 2;
+		for (size_t i = 0; i < have / 8; i++)
 			if (words[i] == threads[n].tstate)
-				better(t, threads, nr, (int64_t)(8 * i) - TLS_SIZE, -1, &best);
+				better(t, threads, nr, (int64_t)(8 * i) - (int64_t)have, -1, &best);
 	}
 	log_debug("process %d: CPython 3.%u: the thread's state is at %lld, %lld (%zu of %zu "
 		  "threads)",

@@ -66,6 +66,7 @@ static struct {
 	struct python_layout layout;
 	uint64_t tp;
 	bool late, no_record;
+	unsigned int nr_reads; /* of the heap */
 	uint64_t pc, sp;
 	struct walk walk;
 } t;
@@ -89,6 +90,7 @@ static int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 	const uint8_t *from = memory_at(addr, size);
 
 	(void)ctx;
+	t.nr_reads += addr >= HEAP && addr < HEAP + SIZE;
 	if (!from)
 		return -EFAULT;
 	memcpy(to, from, size);
@@ -418,6 +420,43 @@ static void use_tls(void)
 TEST(the_thread_state_is_where_the_c_library_keeps_it)
 {
 	each_version(use_tls);
+}
+
+/*
+ * What a frame costs: its reads off the stack, 30 to 40 ns each. One frame more, of another
+ * function of the same file: of the frame, of its code object, up to 3.11 of its name.
+ */
+static void one_frame_more(void)
+{
+	const struct python_record *r = &t.record;
+	unsigned int before;
+
+	t.record.tls = 0x318;
+	put(THREAD + 0x318, TSTATE);
+	t.nr_reads = 0;
+	ASSERT_EQ(walk(), STOP_COMPLETE);
+	before = t.nr_reads;
+	t.nr_reads = 0;
+	if (objects()) {
+		/* A frame a loop: without the inner one. */
+		t.pc = GLUE + 5;
+		t.sp = GLUE_SP;
+		put(TSTATE + r->ts_frame,
+		    r->frames == PYTHON_FRAME_OBJECTS ? FRAME_OF(2) : OUTER + IN_LOOP);
+		put(TSTATE + r->ts_frame_object, FRAME_OF(2));
+		ASSERT_EQ(walk(), STOP_COMPLETE);
+		ASSERT_EQ(before - t.nr_reads, 3);
+		return;
+	}
+	put_frame(FRAME_OF(5), 3, FRAME_OF(1));
+	put(FRAME_OF(0) + r->f_previous, FRAME_OF(5));
+	ASSERT_EQ(walk(), STOP_COMPLETE);
+	ASSERT_EQ(t.nr_reads - before, r->co_version ? 2 : 3);
+}
+
+TEST(a_frame_takes_two_or_three_reads)
+{
+	each_version(one_frame_more);
 }
 
 static void second_in_list(void)
