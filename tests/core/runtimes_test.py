@@ -38,7 +38,7 @@ WORKING = "recursion threads methods callbacks generator no_gil".split()
 SMALL = ["-XX:+UseSerialGC", "-Xmx32m", "-XX:ReservedCodeCacheSize=32m", "-XX:CompressedClassSpaceSize=16m", "-Xss2m"]
 SCENARIOS = "plain recurse200 virtual lambda inlined reflection handle stream interface write".split()
 # The JVM's own threads run these, and main() waits.
-OWN = re.compile(r"(?:java|jdk|sun)\.|Calls\.main$|Virtual\.main$|Truth\.(?:main|ready)$")
+OWN = re.compile(r"(?:java|jdk|sun)\.|Calls\.main$|Virtual\.main$|Truth\.[a-zA-Z]+$")
 
 Core = collections.namedtuple("Core", "path comms truths sysroot")
 Stack = collections.namedtuple("Stack", "user count")
@@ -90,6 +90,10 @@ def by_gcore(program, folder):
     path = os.path.join(folder, "core.%d" % program.pid)
     if not os.path.exists(path):
         raise AssertionError("gcore: " + done.stderr[-500:])
+    # gdb 13 writes zeros for stacks with glibc 2.42's guard pages; the vsyscall page it never gets.
+    failed = re.findall(r"Memory read failed for corefile section, \d+ bytes at (0x(?!ffff)\w+)", done.stderr)
+    if failed:
+        raise Skip("gcore could not read all memory: " + " ".join(failed))
     return path
 
 
