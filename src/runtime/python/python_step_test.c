@@ -676,6 +676,7 @@ static void interpreters(void)
 {
 	const struct python_record *r = &t.record;
 	uint64_t id = t.machine == EM_AARCH64 ? THREAD - 0x700 : THREAD;
+	uint64_t elsewhere = STACK + 0x8000;
 
 	put(HEAD, OTHER_INTERP);
 	put(OTHER_INTERP + r->interp_next, INTERP);
@@ -706,39 +707,19 @@ static void interpreters(void)
 		put(TSTATE + r->ts_frame_object, FRAME_OF(2));
 	}
 	expect_all();
+	/* Before them in the list is one that this thread is in, but in none of these loops. */
+	put(HEAD, THIRD_INTERP);
+	put(THIRD_INTERP + r->interp_next, OTHER_INTERP);
+	put_thread(THIRD_TSTATE, THIRD_INTERP, id);
+	put_frame(FRAME_OF(3), 3, elsewhere + 0x40);
+	put(THIRD_TSTATE + r->ts_frame, FRAME_OF(3));
+	put_entry(elsewhere + 0x40, 0);
+	expect_all();
 }
 
 TEST(each_loop_has_the_frames_of_its_interpreter)
 {
 	each_version(interpreters);
-}
-
-/* Between the two, and before them in the list, is a third one that this thread was in before. */
-static void three_interpreters(void)
-{
-	const struct python_record *r = &t.record;
-	uint64_t elsewhere = STACK + 0x8000;
-
-	interpreters();
-	put(HEAD, THIRD_INTERP);
-	put(THIRD_INTERP + r->interp_next, OTHER_INTERP);
-	put_thread(THIRD_TSTATE, THIRD_INTERP, t.machine == EM_AARCH64 ? THREAD - 0x700 : THREAD);
-	put_frame(FRAME_OF(3), 3, elsewhere + 0x40);
-	put(THIRD_TSTATE + r->ts_frame, FRAME_OF(3));
-	if (r->frames == PYTHON_ENTRY) {
-		put_entry(elsewhere + 0x40, 0);
-	} else if (r->frames != PYTHON_FRAME_OBJECTS) {
-		put_cframe(elsewhere, FRAME_OF(3), ROOT_CFRAME);
-		put(THIRD_TSTATE + r->ts_frame, elsewhere);
-	}
-	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME)
-		put(THIRD_TSTATE + r->ts_frame_object, FRAME_OF(3));
-	expect_all();
-}
-
-TEST(any_number_of_interpreters_is_tried)
-{
-	each_version(three_interpreters);
 }
 
 /* 3.11: the CFrame is linked, but still has what was on the stack before. */
