@@ -33,6 +33,7 @@ __noinline int WALK_NAME(hotspot_interpreted)(void);
 __noinline int WALK_NAME(hotspot_compiled)(void);
 __noinline int WALK_NAME(hotspot_stub)(void);
 __noinline int WALK_NAME(hotspot_call_stub)(void);
+__noinline int WALK_NAME(hotspot_upcall)(void);
 __noinline int WALK_NAME(hotspot_chunk)(__u64 entry);
 __noinline int WALK_NAME(hotspot_end_of_chunks)(void);
 __noinline int WALK_NAME(hotspot_continuation)(void);
@@ -156,6 +157,12 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 	return STOP_NONE;
 }
 
+/* The CodeBlob of the block that begins with this segment. */
+static __always_inline __u64 block_at(const struct hotspot_code_heap *h, __u64 segment)
+{
+	return h->low + (segment << (h->log2_segment_size & 63)) + h->block_header;
+}
+
 /* Finds the CodeBlob that has walk->pc (CodeHeap::find_block_for() of heap.cpp): 0 or a stop
  * reason. */
 __noinline int WALK_NAME(hotspot_find)(void)
@@ -189,13 +196,19 @@ __noinline int WALK_NAME(hotspot_find)(void)
 		if (!back || back > segment)
 			break;
 		segment -= back;
+		/* That is where it begins, if it has less than 255 segments: compiled code is known
+		 * by its name's address. */
+		if (!i && !WALK_NAME(hotspot_header)(block_at(h, segment)) && in_blob(st, w->pc) &&
+		    (st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE))
+			return STOP_NONE;
 	}
 	if (back)
 		return STOP_RUNTIME_UNREADABLE;
-	stop = WALK_NAME(hotspot_header)(h->low + (segment << (h->log2_segment_size & 63)) +
-					 h->block_header);
-	if (stop)
-		return stop;
+	if (st->blob != block_at(h, segment)) {
+		stop = WALK_NAME(hotspot_header)(block_at(h, segment));
+		if (stop)
+			return stop;
+	}
 	/* Blocks that are free have no blob; what stands there ends anywhere. */
 	return in_blob(st, w->pc) ? STOP_NONE : STOP_RUNTIME_UNREADABLE;
 }
@@ -314,27 +327,22 @@ static __always_inline __u64 method_field(const struct hotspot_scratch *s, __u32
 	return s->method[offset / 8 & (HOTSPOT_CONST_METHOD / 8 - 1)] >> 8 * (offset & 7);
 }
 
-/* Pushes the frame of an interpreted `method`, whose frame remembers `bcp`; in the register it may
- * be newer. */
-__noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
+/* Reads which method it is into the state: 0, or -1. */
+static __always_inline int read_method(struct walk *w, __u64 method)
 {
-	struct walk *w = current_walk();
-	const struct hotspot_record *r;
-	struct hotspot_scratch *s;
-	__u32 size, bci = HOTSPOT_NO_BCI;
-	__u64 codes;
+	const struct hotspot_record *r = hotspot_record(w);
+	struct hotspot_scratch *s = hotspot_scratch(w);
+	struct hotspot_state *st = hotspot_state(w);
+	__u32 size;
 	__u16 name;
 
-	if (!w)
-		return STOP_INTERNAL;
-	if (w->late)
-		return push_late(w);
-	r = hotspot_record(w);
-	s = hotspot_scratch(w);
-	if (!method || method & 7 || method > HOTSPOT_ADDRESS_MASK ||
-	    read_word(method + r->method_const, &s->id.const_method) ||
+	if (!method || method & 7 || method > HOTSPOT_ADDRESS_MASK)
+		return -1;
+	if (method == st->method)
+		return 0;
+	if (read_word(method + r->method_const, &s->id.const_method) ||
 	    read_memory(s->id.const_method, s->method, sizeof(s->method)))
-		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
+		return -1;
 	s->id.constants = method_field(s, r->const_constants);
 	size = (__u16)method_field(s, r->const_code_size);
 	name = (__u16)method_field(s, r->const_name_index);
@@ -342,14 +350,35 @@ __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
 	if (read_word(s->id.constants + r->constants_size + 8 * (__u64)name, &s->id.method_name) ||
 	    read_word(s->id.constants + r->constants_holder, &s->id.holder) ||
 	    read_word(s->id.holder + r->klass_name, &s->id.name) || read_class_name(r, s))
+		return -1;
+	st->method = method;
+	st->codes = s->id.const_method + r->const_codes;
+	st->code_size = size;
+	st->cookie = hotspot_cookie(&s->id, &r->symbol);
+	return 0;
+}
+
+/* Pushes the frame of an interpreted `method`, whose frame remembers `bcp`; in the register it may
+ * be newer. */
+__noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
+{
+	struct walk *w = current_walk();
+	__u32 bci = HOTSPOT_NO_BCI;
+	struct hotspot_state *st;
+
+	if (!w)
+		return STOP_INTERNAL;
+	if (w->late)
+		return push_late(w);
+	if (read_method(w, method))
 		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
-	codes = s->id.const_method + r->const_codes;
-	if (w->valid & 1u << HOTSPOT_BCP && w->regs[HOTSPOT_BCP] - codes < size)
-		bci = (__u32)(w->regs[HOTSPOT_BCP] - codes);
-	else if (bcp - codes < size)
-		bci = (__u32)(bcp - codes);
+	st = hotspot_state(w);
+	if (w->valid & 1u << HOTSPOT_BCP && w->regs[HOTSPOT_BCP] - st->codes < st->code_size)
+		bci = (__u32)(w->regs[HOTSPOT_BCP] - st->codes);
+	else if (bcp - st->codes < st->code_size)
+		bci = (__u32)(bcp - st->codes);
 	return push_frame_2(w, RUNTIME_HOTSPOT, HOTSPOT_FRAME(HOTSPOT_INTERPRETED, method),
-			    HOTSPOT_WORD(hotspot_cookie(&s->id, &r->symbol), bci));
+			    HOTSPOT_WORD(st->cookie, bci));
 }
 
 __noinline int WALK_NAME(hotspot_interpreted)(void)
@@ -482,28 +511,18 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
 }
 
-/* The frame of the call stub: native code called Java here. The caller gets its registers back. */
-__noinline int WALK_NAME(hotspot_call_stub)(void)
+/* From a frame that native code has called, and whose frame pointer is `fp`: `saved`, where it has
+ * kept the caller's registers; `stride`: from one to the next; 0: they are still there. */
+static __always_inline int leave_to_native(struct walk *w, __u64 fp, __u64 saved, __u64 stride)
 {
-	struct walk *w = current_walk();
-	__u64 fp, ra, link, value = 0;
-	struct hotspot_state *st;
-	int stop;
+	__u64 ra, link, value = 0;
+	int stop = STOP_NONE;
 	__u32 i;
 
-	if (!w)
-		return STOP_INTERNAL;
-	st = hotspot_state(w);
-	fp = w->regs[ARCH_FP];
-	if (!(w->valid & 1u << ARCH_FP))
-		return STOP_UNKNOWN_REGISTER;
-	if (fp < w->regs[ARCH_SP] || fp & 7)
-		return STOP_RUNTIME_UNREADABLE;
-	stop = push_blob(w, st, w->pc + 1);
-	for (i = 0; i < CALL_STUB_SAVED && !stop; i++) {
-		__u32 reg = call_stub_regs[i] & (UNWIND_REGS_MAX - 1);
+	for (i = 0; i < NATIVE_SAVED && stride && !stop; i++) {
+		__u32 reg = native_saved[i] & (UNWIND_REGS_MAX - 1);
 
-		stop = read_stack(w, fp + 8 * (__s64)call_stub_slots[i], &value);
+		stop = read_stack(w, saved + i * stride, &value);
 		w->regs[reg] = value;
 		w->valid |= 1u << reg;
 	}
@@ -515,6 +534,60 @@ __noinline int WALK_NAME(hotspot_call_stub)(void)
 		return stop;
 	w->regs[ARCH_FP] = link;
 	return WALK_NAME(hotspot_leave)(fp + 16, ra);
+}
+
+/* The frame of the call stub: native code called Java here. */
+__noinline int WALK_NAME(hotspot_call_stub)(void)
+{
+	struct walk *w = current_walk();
+	__u64 fp;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	fp = w->regs[ARCH_FP];
+	if (!(w->valid & 1u << ARCH_FP))
+		return STOP_UNKNOWN_REGISTER;
+	if (fp < w->regs[ARCH_SP] || fp & 7)
+		return STOP_RUNTIME_UNREADABLE;
+	stop = push_blob(w, hotspot_state(w), w->pc + 1);
+	return stop ? stop : leave_to_native(w, fp, fp + 8 * (__s64)CALL_STUB_FIRST, -8ull);
+}
+
+/*
+ * The frame of an upcall's stub (22 and later): native code called Java by a pointer.
+ * STOP_COMPLETE: it was interrupted, and its frame is not there as a whole.
+ */
+__noinline int WALK_NAME(hotspot_upcall)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u64 fp, saved, stride = 8;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	fp = w->regs[ARCH_FP];
+	if (!(w->valid & 1u << ARCH_FP))
+		return STOP_UNKNOWN_REGISTER;
+	if (fp < w->regs[ARCH_SP] || fp & 7)
+		return w->interrupted ? STOP_COMPLETE : STOP_RUNTIME_UNREADABLE;
+	saved = (__u32)WALK_NAME(hotspot_look_upcall)();
+	if (w->interrupted) {
+		if (!saved || fp - w->regs[ARCH_SP] != s->cfa)
+			return STOP_COMPLETE;
+		if (w->pc - code_of(st) < s->ra)
+			stride = 0;
+	} else {
+		w->valid &= 1u << ARCH_FP | 1u << ARCH_SP;
+		if (!saved)
+			stride = 0;
+	}
+	stop = push_blob(w, st, w->interrupted ? w->pc : w->pc + 1);
+	return stop ? stop : leave_to_native(w, fp, fp - saved, stride);
 }
 
 /*
@@ -684,6 +757,8 @@ __noinline int WALK_NAME(hotspot_stub)(void)
 	if (s->look == LOOK_FRAME)
 		return leave_sized(w, st, false);
 	w->regs[ARCH_FP] = s->fp;
+	if (st->kind == BLOB_OTHER)
+		s->cfa += pushed_for(s->ra);
 	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
 }
 
@@ -732,6 +807,11 @@ STEP(hotspot)
 		return WALK_NAME(hotspot_call_stub)();
 	if (st->kind == BLOB_CONTINUATION)
 		return WALK_NAME(hotspot_continuation)();
+	if (st->kind == BLOB_UPCALL) {
+		stop = WALK_NAME(hotspot_upcall)();
+		if (stop != STOP_COMPLETE)
+			return stop;
+	}
 	if (w->interrupted || st->frame_size < 2) {
 		s->look = (__u32)WALK_NAME(hotspot_look_thrown)();
 		if (s->look == LOOK_FAILED)

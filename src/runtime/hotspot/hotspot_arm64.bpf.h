@@ -283,3 +283,16 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	}
 	return look_link(w, s, sp);
 }
+
+/* Arguments are in registers. */
+static __always_inline __u64 pushed_for(__u64 ra)
+{
+	(void)ra;
+	return 0;
+}
+
+/* Its code is not read yet: the native caller's registers are lost. */
+__noinline int WALK_NAME(hotspot_look_upcall)(void)
+{
+	return 0;
+}

@@ -38,7 +38,10 @@ struct hotspot_state {
 	__u32 chunk_end;       /* of that chunk's frames, from chunk on */
 	__u16 kind;	       /* enum blob_kind */
 	__u16 heap;	       /* enum heap_state */
-	__u32 noted;	       /* how many frames there were behind a note; 0: there was none */
+	/* The last interpreted method, as it was read: a recursive one is read once. */
+	__u64 method, codes;
+	__u32 cookie, code_size;
+	__u32 noted; /* how many frames there were behind a note; 0: there was none */
 	__u32 pad_;
 };
 _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
@@ -136,19 +139,25 @@ static __always_inline bool in_code(const struct hotspot_record *r, __u64 addres
 enum {
 	HOTSPOT_BCP = X86_R13,
 	HOTSPOT_THREAD = X86_R15,
-	/* Where the call stub keeps the caller's registers, in words from its frame pointer:
-	 * generate_call_stub() of stubGenerator_x86_64.cpp, not on Windows. */
-	CALL_STUB_SAVED = 5,
+	/* Where the call stub keeps the caller's registers, in words from its frame pointer, and
+	 * downwards: generate_call_stub() of stubGenerator_x86_64.cpp, not on Windows. */
+	CALL_STUB_FIRST = -7,
+	NATIVE_SAVED = 5,
 };
-static const __u8 call_stub_regs[CALL_STUB_SAVED] = { X86_RBX, X86_R12, X86_R13, X86_R14, X86_R15 };
-static const __s8 call_stub_slots[CALL_STUB_SAVED] = { -7, -8, -9, -10, -11 };
+static const __u8 native_saved[NATIVE_SAVED] = { X86_RBX, X86_R12, X86_R13, X86_R14, X86_R15 };
 #else
 enum {
 	HOTSPOT_BCP = 22,
 	HOTSPOT_THREAD = 28,
-	CALL_STUB_SAVED = 10,
+	CALL_STUB_FIRST = -9,
+	NATIVE_SAVED = 10,
 };
-static const __u8 call_stub_regs[CALL_STUB_SAVED] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28 };
-static const __s8 call_stub_slots[CALL_STUB_SAVED] = { -9,  -10, -11, -12, -13,
-						       -14, -15, -16, -17, -18 };
+static const __u8 native_saved[NATIVE_SAVED] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28 };
 #endif
+
+/*
+ * The stub of an upcall has saved native_saved[], upwards, from so many bytes below its frame
+ * pointer; 0: it is not known where. scratch.cfa: the size of its frame below the frame pointer,
+ * scratch.ra: where in its code they all are saved.
+ */
+__noinline int WALK_NAME(hotspot_look_upcall)(void);

@@ -19,6 +19,7 @@ enum {
 	PROLOGUE_BACK = 60,
 	STUB_SCAN_WORDS = 24,
 	ADAPTER_ARGS = 256, /* words: 255 of arguments, and one to align */
+	UPCALL_HEAD = 240,  /* bytes of its code that are looked at */
 };
 
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
@@ -668,6 +669,77 @@ __noinline int WALK_NAME(hotspot_look_thrown)(void)
 	return in_code(hotspot_record(w), ra) ? look_caller(s, sp, ra, fp) : LOOK_FAILED;
 }
 
+/*
+ * C1's check of types pushes two arguments, calls its stub, and pops them
+ * (LIR_Assembler::emit_typecheck_helper()): how far the caller's stack pointer was moved.
+ */
+static __always_inline __u64 pushed_for(__u64 ra)
+{
+	__u32 code;
+
+	if (read_memory(ra, &code, sizeof(code)))
+		return 0;
+	if ((code & 0xf8ff) == 0x5841)
+		code >>= 16;
+	else if ((code & 0xf8) == 0x58)
+		code >>= 8;
+	else
+		return 0;
+	return (code & 0xf8ff) == 0x5841 || (code & 0xf8) == 0x58 ? 16 : 0;
+}
+
+/*
+ * UpcallLinker::make_upcall_stub() (upcallLinker_x86_64.cpp): push %rbp; mov %rsp,%rbp; sub
+ * $imm,%rsp; the arguments are spilled; mov %rbx,d(%rsp); mov %r12,d+8(%rsp); ...
+ */
+__noinline int WALK_NAME(hotspot_look_upcall)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u32 i, next, at, size;
+	const __u8 *code;
+
+	if (!w)
+		return 0;
+	s = hotspot_scratch(w);
+	code = (const __u8 *)s->header;
+	if (read_memory(code_of(hotspot_state(w)), s->header, UPCALL_HEAD + 16))
+		return 0;
+	if ((__u32)s->header[0] != 0xec8b4855 && (__u32)s->header[0] != 0xe5894855)
+		return 0;
+	if ((s->header[0] >> 32 & 0xffffff) == 0xec8148)
+		size = (__u32)(s->header[0] >> 56 | s->header[1] << 8);
+	else if ((s->header[0] >> 32 & 0xffffff) == 0xec8348)
+		size = (__u32)(s->header[0] >> 56);
+	else
+		return 0;
+	for (i = 8; i < UPCALL_HEAD; i++) {
+		if (code[i] != 0x48 || code[i + 1] != 0x89 || code[i + 3] != 0x24)
+			continue;
+		at = code[i + 4];
+		if (code[i + 2] == 0x1c) {
+			at = 0;
+			next = 4;
+		} else if (code[i + 2] == 0x5c) {
+			next = 5;
+		} else if (code[i + 2] == 0x9c) {
+			at |= code[i + 5] << 8;
+			next = 8;
+		} else {
+			continue;
+		}
+		if (code[i + next] != 0x4c || code[i + next + 1] != 0x89 ||
+		    (code[i + next + 2] != 0x64 && code[i + next + 2] != 0xa4) ||
+		    code[i + next + 3] != 0x24 || code[i + next + 4] != ((at + 8) & 0xff) ||
+		    at + 8 * NATIVE_SAVED > size)
+			continue;
+		s->cfa = size;
+		s->ra = i + 8 * NATIVE_SAVED; /* at least */
+		return (int)(size - at);
+	}
+	return 0;
+}
+
 __noinline int WALK_NAME(hotspot_look_stub)(void)
 {
 	struct walk *w = current_walk();
@@ -720,6 +792,10 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	}
 	/* With a frame pointer of its own, or nothing pushed, or just that. */
 	own_fp = w->valid & 1u << ARCH_FP && fp - sp < 1u << 14 && !(fp & 7);
+	/* method_entry_barrier has pushed -1 before (generate_method_entry_barrier()). */
+	if (own_fp && !read_stack(w, fp + 8, &ra) && ra == ~0ull &&
+	    WALK_NAME(hotspot_try)(fp + 16, fp, CALLED_THIS) == LOOK_CALLER)
+		return LOOK_CALLER;
 	if ((own_fp && WALK_NAME(hotspot_try)(fp + 8, fp, CALLED_THIS) == LOOK_CALLER) ||
 	    WALK_NAME(hotspot_try)(sp, 0, CALLED_THIS) == LOOK_CALLER ||
 	    WALK_NAME(hotspot_try)(sp + 8, sp, CALLED_THIS) == LOOK_CALLER)
