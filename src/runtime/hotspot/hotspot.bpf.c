@@ -413,6 +413,11 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 	stop = read_stack(w, fp - r->interpreter_bcp, &bcp);
 	if (!stop)
 		stop = read_stack(w, fp + SLOT_METHOD, &method);
+	/* Not pushed yet: what is there is of a frame that was there before. */
+	if (w->interrupted && fp + SLOT_METHOD < w->regs[ARCH_SP]) {
+		method = w->regs[HOTSPOT_METHOD];
+		bcp = 0;
+	}
 	if (!stop)
 		stop = read_stack(w, fp + SLOT_SENDER_SP, &sender_sp);
 	if (!stop)

@@ -183,6 +183,20 @@ TEST(interpreted_frames_and_their_compiled_caller)
 	ASSERT_BLOB(2, HOTSPOT_COMPILED, caller, 78, 0x40);
 }
 
+/* Its method is pushed last but some: below lies what was left of another's frame. */
+TEST(an_interpreted_frame_that_is_being_built)
+{
+	set_up();
+	t.regs[X86_RSP] = SP(118);
+	t.regs[X86_RBP] = SP(120);
+	t.regs[X86_RBX] = METHOD;
+	interpreted_at(120, 124, SP(200), t.record.call_stub_return, 7);
+	t.stack[117] = HOLDER;
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 3);
+	ASSERT_METHOD(0, HOTSPOT_NO_BCI);
+}
+
 /* One interpreted frame of a class of this name, which lies at `name`. */
 static __u32 cookie_of_class(__u64 name, const char *text)
 {
