@@ -15,6 +15,7 @@ enum {
 	NO_ROOM_PAUSE_NS =
 		200000000,	  /* until it is tried again to show something in a full arena */
 	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
+	LARGE_CODE = 2 << 20,
 	LOAD_AHEAD_NS = 50000000, /* a process, for files that are no runtime's */
 };
 
@@ -490,17 +491,23 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t index)
 void publisher_load_ahead(struct publisher *p, const struct process *proc)
 {
 	const struct view *v = proc->user;
-	uint64_t begin = now_ns();
+	uint64_t begin;
 	uint32_t i;
 
 	if (!v || !v->runtimes)
 		return;
 	for (i = 0; i < v->runtimes->nr; i++)
 		publisher_load(p, v->runtimes->items[i]->file);
-	/* Of the others, the C library's among them, as many as that takes little time. */
-	for (i = 0; i < proc->mappings.nr && now_ns() - begin < LOAD_AHEAD_NS; i++)
-		if (proc->mappings.items[i].file != MAPPING_ANON)
-			publisher_load(p, proc->mappings.items[i].file);
+	begin = now_ns();
+	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
+	 * behind the small ones and the C library. */
+	for (i = 0; i < 2 * proc->mappings.nr && now_ns() - begin < LOAD_AHEAD_NS; i++) {
+		const struct mapping *m = &proc->mappings.items[i % proc->mappings.nr];
+
+		if (m->file != MAPPING_ANON &&
+		    (m->end - m->start > LARGE_CODE) == (i >= proc->mappings.nr))
+			publisher_load(p, m->file);
+	}
 }
 
 const struct block *publisher_block(const struct publisher *p, uint32_t generation)
