@@ -883,9 +883,7 @@ def from_exec(jdk, setup):
 
 # What is known to be wrong now and then, and not mended yet: run with --open, or by `make test-all`. docs/hotspot.md
 # says what is missing. Whoever mends one takes its line away.
-OPEN = {
-    r"zgc$": "up to 3 % are cut where code is patched concurrently",
-}
+OPEN = {}
 
 
 def still_open(reason, _setup):
