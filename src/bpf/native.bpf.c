@@ -99,8 +99,10 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 		return STOP_UNKNOWN_REGISTER;
 	if (frame == ARCH_FRAME_PUSHED)
 		fp = sp;
+	/* What calls a thread's first function has none. But code that is running has its own,
+	 * unless it uses that register for something else. */
 	if (!fp)
-		return STOP_COMPLETE;
+		return w->interrupted ? STOP_FRAME_POINTER : STOP_COMPLETE;
 	if (fp < sp || fp & 7)
 		return STOP_FRAME_POINTER;
 	stop = read_stack(w, fp + 8, &ra);

@@ -309,7 +309,14 @@ TEST(a_frame_pointer_of_0_is_the_first_frame)
 	set_up();
 	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
 	t.regs[X86_RSP] = SP(10);
+	t.regs[X86_RBP] = SP(20);
+	t.stack[20] = 0;
+	t.stack[21] = AT(1, 0x80);
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0x40), AT(1, 0x80) - 1);
+	/* What runs has one, or uses the register for something else. */
+	t.regs[X86_RBP] = 0;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_FRAME_POINTER);
 	ASSERT_FRAMES(AT(1, 0x40));
 	tear_down();
 }
