@@ -384,7 +384,8 @@ __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
 __noinline int WALK_NAME(hotspot_interpreted)(void)
 {
 	struct walk *w = current_walk();
-	/* Of what is not set on a failing path, clang copies whatever a register has; verifiers mind. */
+	/* Of what is not set on a failing path, clang copies whatever a register has; verifiers
+	 * mind. */
 	__u64 fp, method = 0, bcp = 0, sender_sp = 0, link = 0, ra = 0;
 	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
