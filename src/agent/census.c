@@ -99,12 +99,25 @@ int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, 
 	return r;
 }
 
+/* Nobody hears of when virtual threads begin and end. */
+int census_virtual_thread(struct census *c, int32_t pid, int32_t tid, const char *comm,
+			  const char *name, uint32_t *ret)
+{
+	uint32_t process;
+	int r = find_process(c, pid, comm, &process);
+
+	return r ? r : profile_add_carried_thread(c->profile, process, tid, name, comm, ret);
+}
+
 int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const char *comm,
-			uint32_t *ret)
+			const char *name, uint32_t *ret)
 {
 	const uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
 
-	return found ? profile_find_thread(c->profile, (uint32_t)*found, tid, comm, ret) : -ENOENT;
+	if (!found)
+		return -ENOENT;
+	return profile_find_carried_thread(c->profile, (uint32_t)*found, tid, name ? name : comm,
+					   name ? comm : "", ret);
 }
 
 static void end_thread(struct census *c, const struct side_event *event)

@@ -22,9 +22,13 @@ void census_init(struct census *c, struct profile *profile);
 void census_fini(struct census *c);
 /* The profile's thread; the comm is a name at the sample's time. 0 or -ENOMEM. */
 int census_thread(struct census *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret);
-/* The same if process and thread are known; else -ENOENT: nothing is added. */
+/* The same of a virtual thread called `name`, which the thread `tid` carries. */
+int census_virtual_thread(struct census *c, int32_t pid, int32_t tid, const char *comm,
+			  const char *name, uint32_t *ret);
+/* The same if process and thread are known; else -ENOENT: nothing is added. `name` NULL:
+ * the thread `tid` itself. */
 int census_known_thread(const struct census *c, int32_t pid, int32_t tid, const char *comm,
-			uint32_t *ret);
+			const char *name, uint32_t *ret);
 /* A fork, exec or exit: the PID is another process, has another image, or it or a thread ended. */
 void census_on_event(struct census *c, const struct side_event *event);
 /* The profile was cleared: it forgot its processes. */

@@ -452,6 +452,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 
 	thread.problem = problem_of(s, from, stop, &thread.overflowed);
 	r = resolver_add(&s->resolver, &stack, &thread.stack);
+	thread.virtual_name = s->resolver.thread_name;
 	return r ? r : vec_push(&s->threads, thread);
 }
 

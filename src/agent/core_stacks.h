@@ -17,10 +17,11 @@ struct core_options {
 
 struct core_thread {
 	int32_t tid;
-	const char *name;    /* "" if not known: cores have the main thread's only */
-	uint32_t stack;	     /* index into the profile's */
-	const char *problem; /* what is doubtful about the stack; NULL: nothing; static */
-	bool overflowed;     /* its stack did, and it died of that */
+	const char *name;      /* "" if not known: cores have the main thread's only */
+	uint32_t virtual_name; /* as in struct live_stack */
+	uint32_t stack;	       /* index into the profile's */
+	const char *problem;   /* what is doubtful about the stack; NULL: nothing; static */
+	bool overflowed;       /* its stack did, and it died of that */
 };
 
 struct core_stacks {

@@ -105,12 +105,17 @@ static void describe(struct wanted *w, const struct live_thread *thread)
 	memcpy(w->found.name, thread->name, sizeof(w->found.name));
 }
 
-static int add_stack(struct taking *t, const struct resolver_stack *stack, uint32_t *ret)
+static int add_stack(struct taking *t, const struct resolver_stack *stack, struct live_stack *found)
 {
+	struct resolver *resolver = &t->stacks->walker.resolver;
 	struct resolver_stack copy = *stack;
+	int r;
 
 	copy.pid = (uint32_t)t->options->pid;
-	return resolver_add(&t->stacks->walker.resolver, &copy, ret);
+	r = resolver_add(resolver, &copy, &found->stack);
+	if (!r)
+		found->virtual_name = resolver->thread_name;
+	return r;
 }
 
 /* Without BPF, few registers of a blocked thread are known: a stop may give the others. */
@@ -137,7 +142,7 @@ static int keep_still(struct taking *t, struct wanted *w, const struct live_thre
 	if (thread->nr_kernel)
 		stack.kernel = (const __u64 *)t->before.kernel.items + thread->first_kernel;
 	describe(w, thread);
-	r = add_stack(t, &stack, &w->found.stack);
+	r = add_stack(t, &stack, &w->found);
 	w->partial = !r && wants_stop(thread, p->stop);
 	if (!r && !w->partial)
 		finish(t, w, NULL);
@@ -163,7 +168,7 @@ static int keep_walk(struct taking *t, struct wanted *w, const struct caught_thr
 		stack.words = walker->walk->words;
 		stack.nr_words = walker->walk->full.nr_words;
 	}
-	r = add_stack(t, &stack, &w->found.stack);
+	r = add_stack(t, &stack, &w->found);
 	if (!r)
 		finish(t, w, NULL);
 	return r;

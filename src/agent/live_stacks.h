@@ -16,8 +16,9 @@ struct live_stack {
 	int32_t tid;
 	char state; /* as in /proc/PID/stat; '?' if not known */
 	char name[32];
-	uint32_t stack;	     /* in the profile; UINT32_MAX: none */
-	const char *problem; /* why there is none, or what is wrong with it; NULL: nothing */
+	uint32_t virtual_name; /* of the virtual thread that it carries, in the profile; 0: none */
+	uint32_t stack;	       /* in the profile; UINT32_MAX: none */
+	const char *problem;   /* why there is none, or what is wrong with it; NULL: nothing */
 };
 
 struct live_options {

@@ -319,6 +319,7 @@ static void clear_profile(struct recorder *r)
 	census_forget(&r->census);
 	resolver_forget(&r->resolver);
 	map_clear(&r->stacks);
+	map_clear(&r->virtuals);
 	kernel_side_forget_stacks(r->ks);
 	r->live_generation++;
 }
@@ -650,6 +651,7 @@ static void tear_down(struct recorder *r)
 	kernel_side_free(r->ks);
 	command_free(r->command);
 	map_fini(&r->stacks);
+	map_fini(&r->virtuals);
 	map_fini(&r->targets);
 	census_fini(&r->census);
 	map_fini(&r->refreshed);

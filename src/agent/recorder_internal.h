@@ -42,6 +42,7 @@ struct recorder {
 	struct replay_save *replay;
 	struct map
 		stacks; /* hash of a kernel-walked stack -> generation << 32 | profile's number */
+	struct map virtuals;  /* hash of one of a virtual thread -> its name, in the profile */
 	struct map targets;   /* live processes that are recorded, if there is a choice */
 	struct map refreshed; /* pid -> when its maps were read again last */
 	struct batch batch;   /* the turn's samples */

@@ -28,26 +28,32 @@ static void keep_event(struct recorder *r, const struct sample_header *h, uint32
 	r->keep_events = false;
 }
 
-/* The profile's thread of a sample. A profile that is full counts on, but takes in nothing new. */
-static int find_thread(struct recorder *r, const struct sample_header *h, uint32_t stack,
-		       uint32_t *ret)
+/*
+ * The profile's thread of a sample; `name`: of the virtual thread, in the profile's strings; 0: it
+ * is none. A profile that is full counts on, but takes in nothing new.
+ */
+static int find_thread(struct recorder *r, const struct sample_header *h, uint32_t name,
+		       uint32_t stack, uint32_t *ret)
 {
+	const char *virtual = name ? strtab_get(&r->profile->strings, name) : NULL;
 	int32_t pid = (int32_t)h->pid, tid = (int32_t)h->tid;
 	int err;
 
 	if (profile_bytes(r->profile) <= r->profile_bytes_max)
-		return census_thread(&r->census, pid, tid, h->comm, ret);
-	err = census_known_thread(&r->census, pid, tid, h->comm, ret);
+		return virtual ? census_virtual_thread(&r->census, pid, tid, h->comm, virtual, ret)
+			       : census_thread(&r->census, pid, tid, h->comm, ret);
+	err = census_known_thread(&r->census, pid, tid, h->comm, virtual, ret);
 	return err || profile_has_sample(r->profile, *ret, stack) ? err : -ENOENT;
 }
 
-static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t stack)
+static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t name,
+			 uint32_t stack)
 {
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
 	uint32_t thread, sample;
 	int err;
 
-	err = find_thread(r, h, stack, &thread);
+	err = find_thread(r, h, name, stack, &thread);
 	if (!err)
 		err = profile_add_sample(r->profile, thread, stack, 1, &sample);
 	if (err) {
@@ -64,6 +70,21 @@ static void count_sample(struct recorder *r, const struct sample_header *h, uint
 		r->stats.truncated[s->stop]++;
 }
 
+/* Hits of this hash mean that stack, and that virtual thread. */
+static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack)
+{
+	int err = 0;
+
+	if (r->stacks.nr >= STACKS_MAX) {
+		map_clear(&r->stacks);
+		map_clear(&r->virtuals);
+		kernel_side_forget_stacks(r->ks);
+	}
+	if (r->resolver.thread_name)
+		err = map_put(&r->virtuals, hash, r->resolver.thread_name);
+	return err ? err : map_put(&r->stacks, hash, (uint64_t)generation << 32 | stack);
+}
+
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
 static void add_stack(struct recorder *r, const struct sample_header *h,
 		      const struct resolver_stack *stack, uint64_t hash)
@@ -76,17 +97,12 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 		return;
 	}
 	err = resolver_add(&r->resolver, stack, &id);
-	if (!err && hash) {
-		if (r->stacks.nr >= STACKS_MAX) {
-			map_clear(&r->stacks);
-			kernel_side_forget_stacks(r->ks);
-		}
-		err = map_put(&r->stacks, hash, (uint64_t)generation << 32 | id);
-	}
+	if (!err && hash)
+		err = remember_stack(r, hash, generation, id);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	else
-		count_sample(r, h, id);
+		count_sample(r, h, r->resolver.thread_name, id);
 }
 
 /* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
@@ -216,7 +232,7 @@ static uint32_t true_part(struct recorder *r, const struct process *proc, const 
 
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
-	uint64_t *found = map_get(&r->stacks, h->hash);
+	uint64_t *found = map_get(&r->stacks, h->hash), *name;
 	const struct process *proc;
 	const struct block *block;
 	uint32_t id;
@@ -232,7 +248,8 @@ static void on_hit(struct recorder *r, const struct sample_header *h)
 	/* Without a view: a new image took it over, as in true_words(). */
 	if (block && proc && (!proc->user || is_stale(proc, block->generation)))
 		id = true_part(r, proc, block, id);
-	count_sample(r, h, id);
+	name = map_get(&r->virtuals, h->hash);
+	count_sample(r, h, name ? (uint32_t)*name : 0, id);
 }
 
 /*

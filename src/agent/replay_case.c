@@ -191,6 +191,7 @@ static int read_images(struct replay_case *c, struct input *in)
 		if (!take_into(in, &head, sizeof(head)) || head.size > REPLAY_IMAGE_MAX)
 			return -EINVAL;
 		c->images[i].runtime = head.runtime;
+		c->images[i].options = head.options;
 		c->images[i].bias = head.bias;
 		c->images[i].size = head.size;
 		r = read_memory(in, head.nr_ranges, head.kept_size, &c->images[i].kept);

@@ -73,7 +73,7 @@ struct replay_range {
 
 /* What a runtime needs of its file; the ranges' addresses are offsets. */
 struct replay_image_head {
-	uint32_t runtime, nr_ranges, kept_size, pad_;
+	uint32_t runtime, nr_ranges, kept_size, options; /* REPLAY_IMAGE_* */
 	uint64_t bias, size;
 };
 _Static_assert(sizeof(struct replay_image_head) == 32, "no padding");

@@ -211,6 +211,7 @@ static void put_image(FILE *out, const struct replay_image *image)
 {
 	const struct replay_image_head head = {
 		.runtime = image->runtime,
+		.options = image->options,
 		.nr_ranges = (uint32_t)image->kept.reads.nr,
 		.kept_size = (uint32_t)image->kept.bytes.nr,
 		.bias = image->bias,

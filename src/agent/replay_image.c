@@ -12,6 +12,13 @@ enum {
 	LAST_PIECE = 64, /* bytes that are kept or not together */
 };
 
+uint32_t replay_image_options(const struct runtime_options *options)
+{
+	return (options->tiers ? REPLAY_IMAGE_TIERS : 0u) |
+	       (options->async ? REPLAY_IMAGE_ASYNC : 0u) |
+	       (options->virtual_threads ? REPLAY_IMAGE_VIRTUAL_THREADS : 0u);
+}
+
 void replay_image_fini(struct replay_image *i)
 {
 	replay_memory_fini(&i->kept);
@@ -24,18 +31,23 @@ static int read_kept(void *ctx, uint64_t addr, void *to, size_t size)
 	return replay_memory_read(ctx, addr, to, size);
 }
 
-/* `data` are `size` bytes of a file, taken over. */
-static int attach(uint32_t runtime, uint8_t *data, size_t size, uint64_t bias, uint16_t machine,
+/* `data` are `size` bytes of the image's file, taken over. */
+static int attach(const struct replay_image *image, uint8_t *data, size_t size, uint16_t machine,
 		  const struct replay_memory *memory, struct replay_attached *a)
 {
-	const struct runtime_ops *ops = runtime < RUNTIME_MAX_ ? runtimes[runtime] : NULL;
+	const struct runtime_ops *ops =
+		image->runtime < RUNTIME_MAX_ ? runtimes[image->runtime] : NULL;
 	int r;
 
 	*a = (struct replay_attached){
 		.data = data,
 		.target = { .machine = machine,
 			    .memory = { read_kept, (void *)(uintptr_t)memory },
-			    .bias = bias },
+			    .bias = image->bias,
+			    .options = { .tiers = image->options & REPLAY_IMAGE_TIERS,
+					 .async = image->options & REPLAY_IMAGE_ASYNC,
+					 .virtual_threads =
+						 image->options & REPLAY_IMAGE_VIRTUAL_THREADS } },
 	};
 	if (!ops || !ops->probe || !ops->attach || !ops->symbolize ||
 	    ops->record_size > sizeof(a->record))
@@ -83,7 +95,7 @@ int replay_image_attach(const struct replay_image *image, uint16_t machine,
 		}
 		memcpy(data + piece->addr, image->kept.bytes.items + piece->at, piece->size);
 	}
-	return attach(image->runtime, data, image->size, image->bias, machine, memory, ret);
+	return attach(image, data, image->size, machine, memory, ret);
 }
 
 int replay_images_name(const struct replay_image *images, uint32_t nr,
@@ -122,8 +134,7 @@ static int try_data(const struct making *m, char **ret)
 	struct replay_attached a;
 	int r;
 
-	r = attach(m->image->runtime, m->data, m->size, m->image->bias, m->wanted->machine,
-		   m->wanted->memory, &a);
+	r = attach(m->image, m->data, m->size, m->wanted->machine, m->wanted->memory, &a);
 	if (!r && memcmp(a.record, m->wanted->record, sizeof(a.record)))
 		r = -ENOENT;
 	procs[m->image->runtime] = a.proc;

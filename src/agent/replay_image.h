@@ -16,13 +16,17 @@ enum {
 	REPLAY_IMAGE_KEPT = 4 << 20,  /* of those, the ones that are kept */
 };
 
+enum { REPLAY_IMAGE_TIERS = 1, REPLAY_IMAGE_ASYNC = 2, REPLAY_IMAGE_VIRTUAL_THREADS = 4 };
+
 struct replay_image {
 	uint32_t runtime;	   /* enum runtime_id */
+	uint32_t options;	   /* bits of REPLAY_IMAGE_*: it was attached to with these */
 	uint64_t bias;		   /* address in memory - address in the file's own address space */
 	uint64_t size;		   /* of the file */
 	struct replay_memory kept; /* by offset, merged; all else is zeroes */
 };
 
+uint32_t replay_image_options(const struct runtime_options *options);
 void replay_image_fini(struct replay_image *i);
 
 /* A runtime that was attached to out of an image; proc is NULL if that failed. */

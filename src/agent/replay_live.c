@@ -258,8 +258,10 @@ static void make_images(struct replay_live *l, const struct process_runtimes *li
 		if (!in->proc)
 			continue;
 		wanted->record = in->record;
-		*image = (struct replay_image){ .runtime = in->dso->ops->id,
-						.bias = in->target.bias };
+		*image =
+			(struct replay_image){ .runtime = in->dso->ops->id,
+					       .options = replay_image_options(&in->target.options),
+					       .bias = in->target.bias };
 		r = mapped_file_elf(l->publisher->processes->files.items[in->file], &elf);
 		if (!r)
 			r = replay_image_make(elf, wanted, image);

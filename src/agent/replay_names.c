@@ -30,10 +30,20 @@ static int put_level(void *ctx, const struct runtime_level *level)
 	return ferror(t->out) ? -ENOMEM : 0;
 }
 
+static int put_thread(void *ctx, const char *name)
+{
+	const struct text *t = ctx;
+
+	fprintf(t->out, "%" PRIu32 " thread ", t->frame);
+	put_string(t->out, name);
+	fputc('\n', t->out);
+	return ferror(t->out) ? -ENOMEM : 0;
+}
+
 static int name_all(struct text *t, struct runtime_proc *const procs[RUNTIME_MAX_],
 		    const __u64 *words, uint32_t nr_words)
 {
-	const struct runtime_sink sink = { put_level, t };
+	const struct runtime_sink sink = { put_level, t, put_thread };
 	uint64_t copy[1 + 15];
 	int r;
 

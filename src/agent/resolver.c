@@ -182,6 +182,13 @@ static int add_level(void *ctx, const struct runtime_level *level)
 	return err ? err : vec_push(&r->levels, line);
 }
 
+static int take_thread(void *ctx, const char *name)
+{
+	struct resolver *r = ctx;
+
+	return profile_string(r->profile, name, &r->named_thread);
+}
+
 /* What stands for frames of runtime `id` whose names are not known. */
 static int unknown_frame(struct resolver *r, uint32_t id, uint32_t *ret)
 {
@@ -212,29 +219,42 @@ static int note_frame(struct resolver *r, uint32_t id, uint32_t note, uint32_t *
 	return err;
 }
 
-/* Asks the runtime. */
+/* In place of a frame's number, beside that of a thread's name. */
+#define NAMES_THREAD (UINT64_C(1) << 32)
+
+/* Asks the runtime: a frame's number, or a thread's name. */
 static int name_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
-		      size_t nr, uint32_t *ret)
+		      size_t nr, uint64_t *ret)
 {
-	const struct runtime_sink sink = { add_level, r };
+	const struct runtime_sink sink = { add_level, r, take_thread };
 	uint32_t id = in->dso->ops->id;
 	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
+	uint32_t number;
 	int err;
 
 	r->levels.nr = 0;
+	r->named_thread = 0;
 	err = in->dso->ops->symbolize(in->proc, words, nr, &sink);
 	if (err == -ENOMEM)
 		return err;
+	if (r->named_thread) {
+		*ret = NAMES_THREAD | r->named_thread;
+		return 0;
+	}
 	if (err || !r->levels.nr)
-		return unknown_frame(r, id, ret);
-	return profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr, ret);
+		err = unknown_frame(r, id, &number);
+	else
+		err = profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr,
+					      &number);
+	*ret = number;
+	return err;
 }
 
 enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
 /* The same from memory: equal words have equal names. */
 static int runtime_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
-			 size_t nr, uint32_t *ret)
+			 size_t nr, uint64_t *ret)
 {
 	uint64_t hash = XXH3_64bits(words, nr * sizeof(*words)), *found;
 	int err;
@@ -248,7 +268,7 @@ static int runtime_frame(struct resolver *r, struct runtime_instance *in, const 
 	in->epoch = r->epoch;
 	found = map_get(&in->frames, hash);
 	if (found) {
-		*ret = (uint32_t)*found;
+		*ret = *found;
 		return 0;
 	}
 	err = name_frame(r, in, words, nr, ret);
@@ -262,7 +282,7 @@ static int add_runtime(struct resolver *r, struct process *proc,
 	uint32_t id = FRAME_RUNTIME(words[0]), frame;
 	size_t nr = 1 + FRAME_EXTRA(words[0]);
 	struct runtime_instance *in;
-	uint64_t copy[16];
+	uint64_t copy[16], named;
 	int err;
 
 	if (id >= RUNTIME_MAX_ || !runtimes[id] || nr > left)
@@ -274,7 +294,12 @@ static int add_runtime(struct resolver *r, struct process *proc,
 			publisher_runtime_missed(r->publisher, proc);
 	} else if (in) {
 		memcpy(copy, words, nr * sizeof(*words));
-		err = runtime_frame(r, in, copy, nr, &frame);
+		err = runtime_frame(r, in, copy, nr, &named);
+		frame = (uint32_t)named;
+		if (!err && named & NAMES_THREAD) {
+			r->thread_name = r->thread_name ?: frame;
+			return 0;
+		}
 	} else {
 		err = unknown_frame(r, id, &frame);
 	}
@@ -311,6 +336,7 @@ int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_
 	int err = 0;
 
 	r->scratch.nr = 0;
+	r->thread_name = 0;
 	for (i = 0; i < stack->nr_kernel && !err; i++)
 		/* Callers are return addresses; a call may be its function's last instruction. */
 		err = add_kernel(r, stack->kernel[i] - (i > 0));

@@ -34,8 +34,10 @@ struct resolver {
 	VEC(uint32_t) scratch;
 	VEC(struct anonymous_frame) anonymous; /* without a name so far */
 	VEC(struct profile_line) levels;       /* of the runtime's frame that is being named */
-	size_t nr_named;		       /* frames that runtimes named, remembered */
-	uint32_t epoch;			       /* moves when the profile forgets its frames */
+	uint32_t named_thread; /* by the runtime, in place of that frame's levels; strtab */
+	uint32_t thread_name;  /* of the virtual thread whose stack it is, strtab; 0: none */
+	size_t nr_named;       /* frames that runtimes named, remembered */
+	uint32_t epoch;	       /* moves when the profile forgets its frames */
 	VEC(struct wanted_file) wanted;
 	uint64_t anonymous_at_ns; /* CLOCK_MONOTONIC: when to look for their names again */
 };
@@ -56,7 +58,11 @@ struct resolver_stack {
 	enum stop_reason stop;
 };
 
-/* Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM. */
+/*
+ * Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM.
+ * Whose it is, if it is a virtual thread's and that is wanted, is in r->thread_name: in the
+ * profile's strings, 0: the operating system's thread's.
+ */
 int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret);
 
 /*

@@ -360,9 +360,11 @@ static int print(const struct core_stacks *s, bool json)
 	for (size_t i = 0; i < s->threads.nr; i++) {
 		const struct core_thread *t = &s->threads.items[i];
 
-		threads[i] = (struct thread_entry){
-			.tid = t->tid, .name = t->name, .stack = t->stack, .problem = t->problem
-		};
+		threads[i] = (struct thread_entry){ .tid = t->tid,
+						    .name = t->name,
+						    .virtual_name = t->virtual_name,
+						    .stack = t->stack,
+						    .problem = t->problem };
 	}
 	if (json) {
 		r = json_extra(s, &extra);

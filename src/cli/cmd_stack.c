@@ -161,6 +161,7 @@ static int fill_entries(const struct live_stacks *s, struct thread_entry **ret)
 
 		entries[i] = (struct thread_entry){ .tid = t->tid,
 						    .name = t->name,
+						    .virtual_name = t->virtual_name,
 						    .state = state_name(t->state),
 						    .stack = t->stack,
 						    .problem = t->problem };

@@ -26,11 +26,19 @@ int names_style(const char *value, bool *ret_short);
 		  "made them",                                                                     \
 		  OPTION_FLAG,                                                                     \
 		  AT_(runtimes.runtime.tiers) },                                                   \
+		{ 0,                                                                               \
+		  "async",                                                                         \
+		  NULL,                                                                            \
+		  NULL,                                                                            \
+		  "continue the stack of a task (Python) with those of the tasks that "            \
+		  "wait for it",                                                                   \
+		  OPTION_FLAG,                                                                     \
+		  AT_(runtimes.runtime.async) },                                                   \
 	{                                                                                          \
-		0, "async", NULL, NULL,                                                            \
-			"continue the stack of a task (Python) with those of the tasks that "      \
-			"wait for it",                                                             \
-			OPTION_FLAG, AT_(runtimes.runtime.async)                                   \
+		0, "threads", "os|virtual", "os",                                                  \
+			"count a virtual thread (Java) under the thread that carries it, or "      \
+			"under its own name",                                                      \
+			OPTION_CHOICE, AT_(runtimes.runtime.virtual_threads)                       \
 	}
 /* argv of the program that builds symbol tables: this one, with a hidden command. */
 extern char *const names_builder[];

@@ -101,6 +101,18 @@ static int set_size(const struct parser *p, const struct option_spec *spec, cons
 	return 0;
 }
 
+static int set_choice(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	size_t first = strcspn(spec->arg, "|");
+	const char *second = spec->arg + first + 1;
+	bool is_second = !strcmp(text, second);
+
+	if (!is_second && (strlen(text) != first || strncmp(text, spec->arg, first)))
+		return complain(p, spec, text, "'%.*s' or '%s'", (int)first, spec->arg, second);
+	*(bool *)(p->values + spec->offset) = is_second;
+	return 0;
+}
+
 static bool has_pid(const struct pid_list *list, long pid)
 {
 	for (size_t i = 0; i < list->nr; i++)
@@ -151,6 +163,8 @@ static int set_value(const struct parser *p, const struct option_spec *spec, con
 			return complain(p, spec, text, "%s", spec->arg);
 		*(const char **)(p->values + spec->offset) = text;
 		return 0;
+	case OPTION_CHOICE:
+		return set_choice(p, spec, text);
 	case OPTION_PIDS:
 		return set_pids(p, spec, text);
 	}

@@ -16,6 +16,7 @@ enum option_type {
 	OPTION_SECONDS, /* double, decimals allowed, from 1 ms to max seconds */
 	OPTION_SIZE,	/* uint64_t bytes, "64M", from min to max */
 	OPTION_STRING,	/* const char *, not empty; points into argv */
+	OPTION_CHOICE,	/* bool: the second of two words, `arg` is "one|other" */
 	OPTION_PIDS,	/* struct pid_list; "1,2,3", several times if wished, each PID kept once */
 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 struct values {
-	bool flag;
+	bool flag, second;
 	uint32_t number, rate;
 	double seconds;
 	uint64_t size;
@@ -28,6 +28,7 @@ static const struct option_spec specs[] = {
 	{ 0, "string", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
 	{ 'p', "pid", "PIDS", NULL, "processes", OPTION_PIDS, AT(pids) },
 	{ 0, "choice", "one|two|three|more", NULL, "a long label", OPTION_STRING, AT(string) },
+	{ 0, "either", "one|other", "one", "a choice", OPTION_CHOICE, AT(second) },
 	{ 0, "secret", NULL, NULL, "hidden", OPTION_FLAG, AT(flag), .hidden = true },
 	OPTIONS_END,
 };
@@ -73,6 +74,22 @@ TEST(every_type_is_read)
 	ASSERT_STR(v.string, "x y");
 	ASSERT_EQ(v.pids.nr, 2);
 	ASSERT_EQ(v.pids.pids[1], 13);
+}
+
+TEST(a_choice_is_one_of_two_words)
+{
+	static const char *const wrong[] = { "", "o", "one|other", "others", "on" };
+	struct values v;
+	int first;
+
+	ASSERT_OK(PARSE(&v, &first));
+	ASSERT(!v.second);
+	ASSERT_OK(PARSE(&v, &first, "--either=other"));
+	ASSERT(v.second);
+	ASSERT_OK(PARSE(&v, &first, "--either=other", "--either", "one"));
+	ASSERT(!v.second);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		ASSERT_ERR(PARSE(&v, &first, "--either", wrong[i]), EINVAL);
 }
 
 TEST(pids_add_up_and_are_kept_once)

@@ -192,6 +192,9 @@ static void print_thread(struct printer *p, const struct thread_entry *thread)
 
 	snprintf(number, sizeof(number), "thread %" PRId32, thread->tid);
 	coloured(p, TERM_BOLD, number);
+	if (thread->virtual_name)
+		fprintf(p->out, " \"%s\", carried by",
+			clean(p, strtab_get(&p->profile->strings, thread->virtual_name)));
 	if (*thread->name)
 		fprintf(p->out, " \"%s\"", clean(p, thread->name));
 	if (thread->state)
@@ -322,6 +325,7 @@ static void json_thread(struct printer *p, const struct thread_entry *thread)
 
 	fprintf(p->out, "{\"tid\":%" PRId32, thread->tid);
 	json_member(p, "name", thread->name);
+	json_member(p, "virtual_thread", string_or_null(p->profile, thread->virtual_name));
 	json_member(p, "state", thread->state);
 	fprintf(p->out, ",\"complete\":%s",
 		stack && stack->stop == STOP_COMPLETE ? "true" : "false");

@@ -12,7 +12,8 @@
 
 struct thread_entry {
 	int32_t tid;
-	const char *name;  /* "" if not known */
+	const char *name;      /* "" if not known */
+	uint32_t virtual_name; /* of the virtual thread that it carries, in the profile; 0: none */
 	const char *state; /* "running", "sleeping", "disk sleep", ...; NULL: not known (a core) */
 	uint32_t stack;	   /* index into profile->stacks; UINT32_MAX: none could be had */
 	const char
@@ -36,7 +37,8 @@ struct thread_report {
 int thread_print_text(const struct thread_report *report, FILE *out);
 /*
  * JSON: an object; the members in `extra` (the text of further members, "\"pid\":1", or ""), then
- * "threads": [{"tid", "name", "state", "complete", "stop", "problem", "frames": [{"function",
- * "linkage_name", "kind", "inlined", "file", "line", "object", "build_id", "address"}]}].
+ * "threads": [{"tid", "name", "virtual_thread", "state", "complete", "stop", "problem", "frames":
+ * [{"function", "linkage_name", "kind", "inlined", "file", "line", "object", "build_id",
+ * "address"}]}].
  */
 int thread_print_json(const struct thread_report *report, const char *extra, FILE *out);

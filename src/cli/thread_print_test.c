@@ -167,7 +167,8 @@ TEST(json_has_every_member_in_every_frame)
 	threads[0].stack = add_deep_stack(&p, STOP_COMPLETE);
 	expect(threads, 2, &p, NULL, 0, "\"pid\":12",
 	       "{\"pid\":12,\"threads\":[\n"
-	       " {\"tid\":12,\"name\":\"app\",\"state\":\"sleeping\",\"complete\":true,"
+	       " {\"tid\":12,\"name\":\"app\",\"virtual_thread\":null,\"state\":\"sleeping\","
+	       "\"complete\":true,"
 	       "\"stop\":\"complete\",\"problem\":null,\"frames\":[\n"
 	       "   {\"function\":\"do_wait\",\"linkage_name\":\"do_wait\",\"kind\":\"kernel\","
 	       "\"inlined\":false,\"file\":null,\"line\":null,\"object\":\"[kernel]\","
@@ -187,7 +188,8 @@ TEST(json_has_every_member_in_every_frame)
 	       "\"inlined\":false,\"file\":null,\"line\":null,"
 	       "\"object\":\"/opt/a \\\"b\\\"/app\",\"build_id\":\"ab01\","
 	       "\"address\":\"0x3000\"}]},\n"
-	       " {\"tid\":13,\"name\":\"\",\"state\":null,\"complete\":false,\"stop\":null,"
+	       " {\"tid\":13,\"name\":\"\",\"virtual_thread\":null,\"state\":null,\"complete\":"
+	       "false,\"stop\":null,"
 	       "\"problem\":\"it ended meanwhile\",\"frames\":[]}]}\n");
 	profile_fini(&p);
 }
@@ -211,11 +213,27 @@ TEST(hostile_names_neither_steer_a_terminal_nor_break_json)
 	       "  #0   f<';'>_\xc3\xa4 in x_\"y\n");
 	expect(&thread, 1, &p, NULL, 0, "",
 	       "{\"threads\":[\n"
-	       " {\"tid\":1,\"name\":\"a;_[2J\\\"\\\\?_\",\"state\":\"running\",\"complete\":true,"
+	       " {\"tid\":1,\"name\":\"a;_[2J\\\"\\\\?_\",\"virtual_thread\":null,\"state\":"
+	       "\"running\",\"complete\":true,"
 	       "\"stop\":\"complete\",\"problem\":null,\"frames\":[\n"
 	       "   {\"function\":\"f<';'>_\xc3\xa4\",\"linkage_name\":\"f<';'>_\xc3\xa4\","
 	       "\"kind\":\"native\",\"inlined\":false,\"file\":null,\"line\":null,"
 	       "\"object\":\"/x_\\\"y\",\"build_id\":null,\"address\":\"0x1\"}]}]}\n");
+	profile_fini(&p);
+}
+
+TEST(virtual_threads_come_before_their_carriers)
+{
+	struct thread_entry thread = { .tid = 7, .name = "pool", .stack = UINT32_MAX };
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_string(&p, "red;\n", &thread.virtual_name));
+	expect(&thread, 1, &p, NULL, 0, NULL, "thread 7 \"red;_\", carried by \"pool\"\n");
+	expect(&thread, 1, &p, NULL, 0, "",
+	       "{\"threads\":[\n"
+	       " {\"tid\":7,\"name\":\"pool\",\"virtual_thread\":\"red;_\",\"state\":null,"
+	       "\"complete\":false,\"stop\":null,\"problem\":null,\"frames\":[]}]}\n");
 	profile_fini(&p);
 }
 

@@ -128,6 +128,18 @@ static uint32_t thread(struct example *e, uint64_t key, int32_t pid, int32_t tid
 	return id;
 }
 
+static uint32_t virtual_thread(struct example *e, uint32_t carrier, const char *name)
+{
+	const struct profile_thread t =
+		e->error ? (struct profile_thread){ 0 } : e->p->threads.items[carrier];
+	uint32_t id = 0;
+
+	if (!e->error)
+		e->error = profile_add_carried_thread(e->p, t.process, t.tid, name,
+						      strtab_get(&e->p->strings, t.comm), &id);
+	return id;
+}
+
 static void sample(struct example *e, uint32_t thread_id, enum stop_reason stop, uint64_t count,
 		   const uint32_t *frames, size_t nr)
 {
@@ -227,6 +239,8 @@ static void add_script_samples(struct example *e)
 	SAMPLE(python, STOP_COMPLETE, 2, gone, note_frame, start);
 	SAMPLE(python, STOP_COMPLETE, 6, java_frame, stub_frame, call, module_frame, start);
 	SAMPLE(python, STOP_RUNTIME_UNREADABLE, 1, java_gone, java_frame);
+	if (e->flags & EXAMPLE_VIRTUAL)
+		SAMPLE(virtual_thread(e, python, "red"), STOP_COMPLETE, 5, java_frame, start);
 }
 
 static void describe_processes(struct example *e)

@@ -11,7 +11,8 @@ enum example_flags {
 	EXAMPLE_EVENTS = 1, /* every sample with its times */
 	EXAMPLE_BYTES = 2,  /* counts bytes, so it has no frequency */
 	EXAMPLE_NO_FREQUENCY = 4,
-	EXAMPLE_EMPTY = 8, /* nothing was seen */
+	EXAMPLE_EMPTY = 8,    /* nothing was seen */
+	EXAMPLE_VIRTUAL = 16, /* thread 1300, "python3", carries a virtual one, "red" */
 };
 
 #define EXAMPLE_START_NS    1700000000123456789ull

@@ -32,7 +32,7 @@ struct writer {
 	uint32_t *processes; /* in the order in which they are written */
 	uint64_t *counts;    /* by process */
 	/* By thread: its attributes; OTLP_NOT_YET: none looked up, 0: it has none. */
-	uint32_t *thread_names, *thread_ids;
+	uint32_t *thread_names, *thread_ids, *thread_carriers;
 	uint32_t type, unit, cpu, nanoseconds; /* strings */
 	struct pack body;
 	VEC(uint64_t) times;
@@ -125,7 +125,7 @@ static int group_items(struct writer *w)
 
 /* What tells samples apart in OTLP: the stack and the attributes; behind that the time. */
 struct identity {
-	uint32_t name, id, stack, cpu;
+	uint32_t name, id, carrier, stack, cpu;
 	uint64_t time;
 };
 
@@ -136,6 +136,7 @@ static struct identity identity_of(const struct writer *w, uint32_t item)
 
 	return (struct identity){ .name = w->thread_names[s->thread],
 				  .id = w->thread_ids[s->thread],
+				  .carrier = w->thread_carriers[s->thread],
 				  .stack = w->dictionary.stacks[s->stack],
 				  .cpu = e ? e->cpu : NO_CPU,
 				  .time = e ? e->time_ns : 0 };
@@ -149,6 +150,7 @@ static int compare_identities(const struct identity *a, const struct identity *b
 {
 	ORDER(a->id, b->id);
 	ORDER(a->name, b->name);
+	ORDER(a->carrier, b->carrier);
 	ORDER(a->stack, b->stack);
 	ORDER(a->cpu, b->cpu);
 	return 0;
@@ -172,15 +174,19 @@ static int look_up(struct writer *w, const struct profile_sample *s)
 {
 	const struct profile_thread *t = &w->p->threads.items[s->thread];
 	uint32_t id, *name = &w->thread_names[s->thread], *tid = &w->thread_ids[s->thread];
+	uint32_t *carrier = &w->thread_carriers[s->thread];
 	int r = otlp_stack(&w->dictionary, s->stack, &id);
 
 	if (!r && *name == OTLP_NOT_YET) {
-		*name = *tid = 0;
+		*name = *tid = *carrier = 0;
 		if (t->comm)
 			r = otlp_text_attribute(&w->dictionary, "thread.name",
 						strtab_get(&w->p->strings, t->comm), name);
 		if (!r && t->tid)
 			r = otlp_number_attribute(&w->dictionary, "thread.id", t->tid, tid);
+		if (!r && t->carrier)
+			r = otlp_text_attribute(&w->dictionary, "thread.carrier.name",
+						strtab_get(&w->p->strings, t->carrier), carrier);
 	}
 	return r;
 }
@@ -188,7 +194,7 @@ static int look_up(struct writer *w, const struct profile_sample *s)
 static int put_sample(struct writer *w, const struct identity *who, int64_t count)
 {
 	Otlp__Sample m = OTLP__SAMPLE__INIT;
-	int32_t indices[3];
+	int32_t indices[4];
 	uint32_t cpu;
 	int r = 0;
 
@@ -198,6 +204,8 @@ static int put_sample(struct writer *w, const struct identity *who, int64_t coun
 		indices[m.n_attribute_indices++] = (int32_t)who->name;
 	if (who->id)
 		indices[m.n_attribute_indices++] = (int32_t)who->id;
+	if (who->carrier)
+		indices[m.n_attribute_indices++] = (int32_t)who->carrier;
 	if (who->cpu != NO_CPU) {
 		r = otlp_number_attribute(&w->dictionary, "cpu.logical_number", who->cpu, &cpu);
 		indices[m.n_attribute_indices++] = (int32_t)cpu;
@@ -534,6 +542,7 @@ static void writer_fini(struct writer *w)
 	free(w->counts);
 	free(w->thread_names);
 	free(w->thread_ids);
+	free(w->thread_carriers);
 	pack_fini(&w->body);
 	vec_free(&w->times);
 }
@@ -547,7 +556,8 @@ static int otlp_write(const struct profile *p, const struct export_options *opti
 	(void)options;
 	w.thread_names = malloc(size);
 	w.thread_ids = malloc(size);
-	if (!w.thread_names || !w.thread_ids)
+	w.thread_carriers = malloc(size);
+	if (!w.thread_names || !w.thread_ids || !w.thread_carriers)
 		return -ENOMEM;
 	memset(w.thread_names, 0xff, size);
 	memset(w.thread_ids, 0xff, size);

@@ -455,7 +455,7 @@ static int read_who(struct otlp_reader *r, const struct sample *s, uint32_t *ret
 		    uint32_t *ret_cpu)
 {
 	struct profile *p = OTLP_BASE(r)->p;
-	uint32_t name = 0;
+	uint32_t name = 0, carrier = 0;
 	int32_t tid = 0;
 
 	*ret_cpu = UINT32_MAX;
@@ -469,13 +469,15 @@ static int read_who(struct otlp_reader *r, const struct sample *s, uint32_t *ret
 			name = a.text;
 		else if (a.key == OTLP_KEY_THREAD_ID)
 			tid = to_pid(&a);
+		else if (a.key == OTLP_KEY_THREAD_CARRIER)
+			carrier = a.text;
 		else if (a.key == OTLP_KEY_CPU && a.number >= 0 && a.number < UINT32_MAX)
 			*ret_cpu = (uint32_t)a.number;
 	}
 	/* Who does not tell threads apart: one, called as its process. */
-	return profile_add_thread(p, r->process, tid,
-				  strtab_get(&p->strings, name ? name : r->process_name),
-				  ret_thread);
+	return profile_add_carried_thread(p, r->process, tid,
+					  strtab_get(&p->strings, name ? name : r->process_name),
+					  strtab_get(&p->strings, carrier), ret_thread);
 }
 
 static int read_stack_index(struct otlp_reader *r, int32_t index, uint32_t *ret)

@@ -18,6 +18,7 @@ static const struct {
 } keys[] = {
 	{ "thread.name", OTLP_KEY_THREAD_NAME },
 	{ "thread.id", OTLP_KEY_THREAD_ID },
+	{ "thread.carrier.name", OTLP_KEY_THREAD_CARRIER },
 	{ "cpu.logical_number", OTLP_KEY_CPU },
 	{ "profile.frame.type", OTLP_KEY_FRAME_TYPE },
 	{ "process.executable.build_id.gnu", OTLP_KEY_BUILD_ID_GNU },

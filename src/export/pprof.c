@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { FLUSH_SIZE = 128 * 1024, LABELS_MAX = 5 };
+enum { FLUSH_SIZE = 128 * 1024, LABELS_MAX = 6 };
 
 struct writer {
 	const struct profile *p;
@@ -37,7 +37,7 @@ struct writer {
 	VEC(Pprof__Line *) line_pointers;
 	uint64_t period; /* time of a sample; 0: values have one type only */
 	/* The strings of labels' keys. */
-	uint32_t key_thread, key_process, key_pid, key_tid, key_container;
+	uint32_t key_thread, key_process, key_pid, key_tid, key_container, key_carrier;
 };
 
 static int flush(struct writer *w)
@@ -168,6 +168,7 @@ static int fill_labels(struct writer *w, const struct profile_thread *t, Pprof__
 		{ w->key_pid, 0, process->pid },
 		{ w->key_tid, 0, t->tid },
 		{ w->key_container, process->container, 0 },
+		{ w->key_carrier, t->carrier, 0 },
 	};
 	int r = 0;
 
@@ -227,6 +228,8 @@ static int put_samples(struct writer *w)
 		r = string(w, "tid", &w->key_tid);
 	if (!r)
 		r = string(w, "container", &w->key_container);
+	if (!r)
+		r = string(w, "carrier", &w->key_carrier);
 	for (size_t i = 0; !r && i < w->p->samples.nr; i++)
 		if (w->p->samples.items[i].count)
 			r = put_sample(w, &w->p->samples.items[i]);

@@ -436,7 +436,7 @@ static int add_stack(struct pprof_reader *r, uint32_t *ret)
 }
 
 struct labels {
-	struct slice thread, process, container;
+	struct slice thread, process, container, carrier;
 	int64_t pid, tid;
 };
 
@@ -466,6 +466,7 @@ static void read_label(struct labels *l, struct slice key, struct slice text, in
 		{ "container", 'C' },
 		{ "container.id", 'C' },
 		{ "container_id", 'C' },
+		{ "carrier", 'r' },
 	};
 	uint8_t field = 0;
 
@@ -485,6 +486,8 @@ static void read_label(struct labels *l, struct slice key, struct slice text, in
 		l->process = text;
 	else if (field == 'C')
 		l->container = text;
+	else if (field == 'r')
+		l->carrier = text;
 	else if (field == 'P' && number > 0 && number <= INT32_MAX)
 		l->pid = number;
 	else if (field == 'T' && number > 0 && number <= INT32_MAX)
@@ -509,7 +512,7 @@ static int read_labels(struct pprof_reader *r, const Pprof__Sample *m, struct la
 static int add_thread(struct pprof_reader *r, const struct labels *l, uint32_t *ret)
 {
 	struct profile *p = BASE(r)->p;
-	uint32_t names[3] = { 0 }, process;
+	uint32_t names[3] = { 0 }, carrier = 0, process;
 	int err;
 
 	err = reader_intern_slice(BASE(r), l->thread, &names[0]);
@@ -517,6 +520,8 @@ static int add_thread(struct pprof_reader *r, const struct labels *l, uint32_t *
 		err = reader_intern_slice(BASE(r), l->process, &names[1]);
 	if (!err)
 		err = reader_intern_slice(BASE(r), l->container, &names[2]);
+	if (!err)
+		err = reader_intern_slice(BASE(r), l->carrier, &carrier);
 	if (err)
 		return err;
 	if (!names[1] && l->tid && l->tid == l->pid)
@@ -530,8 +535,9 @@ static int add_thread(struct pprof_reader *r, const struct labels *l, uint32_t *
 	p->processes.items[process].name = names[1];
 	p->processes.items[process].container = names[2];
 	/* Who does not tell threads apart: one, called as its process. */
-	return profile_add_thread(p, process, (int32_t)l->tid,
-				  strtab_get(&p->strings, names[0] ? names[0] : names[1]), ret);
+	return profile_add_carried_thread(p, process, (int32_t)l->tid,
+					  strtab_get(&p->strings, names[0] ? names[0] : names[1]),
+					  strtab_get(&p->strings, carrier), ret);
 }
 
 /* -EAGAIN: the samples are not what the checked values say. */

@@ -68,6 +68,22 @@ TEST(threads_and_processes_are_kept)
 	profile_fini(&b);
 }
 
+TEST(virtual_threads_have_their_carriers)
+{
+	const struct profile_thread *t = NULL;
+	struct profile a, b;
+
+	round_trip(EXAMPLE_VIRTUAL, &a, &b);
+	for (size_t i = 0; i < b.threads.nr; i++)
+		if (!strcmp(strtab_get(&b.strings, b.threads.items[i].comm), "red"))
+			t = &b.threads.items[i];
+	ASSERT(t);
+	ASSERT_EQ(t->tid, 1300);
+	ASSERT_STR(strtab_get(&b.strings, t->carrier), "python3");
+	profile_fini(&a);
+	profile_fini(&b);
+}
+
 static const struct profile_file *find_file(const struct profile *p, const char *path)
 {
 	for (size_t i = 0; i < p->files.nr; i++)

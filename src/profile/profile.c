@@ -282,20 +282,21 @@ int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *
 static int64_t find_thread(const struct profile *p, const struct profile_thread *thread,
 			   uint64_t *ret_hash)
 {
-	const size_t size = offsetof(struct profile_thread, comm) + sizeof(thread->comm);
+	const size_t size = offsetof(struct profile_thread, carrier) + sizeof(thread->carrier);
 
 	*ret_hash = XXH3_64bits(thread, size);
 	return FIND(&p->thread_ids, &p->threads, *ret_hash, !memcmp(item, thread, size));
 }
 
-int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
-			uint32_t *ret)
+int profile_find_carried_thread(const struct profile *p, uint32_t process, int32_t tid,
+				const char *name, const char *carrier, uint32_t *ret)
 {
 	struct profile_thread thread = { .process = process, .tid = tid };
 	uint64_t hash;
 	int64_t found = -ENOENT;
 
-	if (strtab_find(&p->strings, comm, strlen(comm), &thread.comm))
+	if (strtab_find(&p->strings, name, strlen(name), &thread.comm) &&
+	    strtab_find(&p->strings, carrier, strlen(carrier), &thread.carrier))
 		found = find_thread(p, &thread, &hash);
 	if (found < 0)
 		return -ENOENT;
@@ -303,8 +304,14 @@ int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, 
 	return 0;
 }
 
-int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
-		       uint32_t *ret)
+int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
+			uint32_t *ret)
+{
+	return profile_find_carried_thread(p, process, tid, comm, "", ret);
+}
+
+int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid, const char *name,
+			       const char *carrier, uint32_t *ret)
 {
 	struct profile_thread thread = { .process = process, .tid = tid };
 	uint64_t hash;
@@ -313,7 +320,8 @@ int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const c
 
 	if (process >= p->processes.nr)
 		return -EINVAL;
-	r = profile_string(p, comm, &thread.comm);
+	r = profile_string(p, name, &thread.comm);
+	r = r ?: profile_string(p, carrier, &thread.carrier);
 	if (r)
 		return r;
 	found = find_thread(p, &thread, &hash);
@@ -321,6 +329,12 @@ int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const c
 		return ADD(&p->thread_ids, &p->threads, hash, thread, ret);
 	*ret = (uint32_t)found;
 	return 0;
+}
+
+int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
+		       uint32_t *ret)
+{
+	return profile_add_carried_thread(p, process, tid, comm, "", ret);
 }
 
 int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t count,

@@ -119,6 +119,9 @@ struct profile_thread {
 	uint32_t process; /* index */
 	int32_t tid;	  /* 0: not known */
 	uint32_t comm;	  /* strtab; a thread that changes it is another one from there on */
+	/* Of a virtual thread, which is known by its name alone: strtab; the comm of the thread
+	 * `tid` that carries it. 0: it is no virtual one. */
+	uint32_t carrier;
 	/* CLOCK_REALTIME; 0: not known. Not part of the identity. */
 	uint64_t start_ns, end_ns;
 };
@@ -204,9 +207,15 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *ret);
 int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
 		       uint32_t *ret);
+/* The same of a virtual thread called `name`, while thread `tid` called `carrier` carries it; ""
+ * and it is none. */
+int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid, const char *name,
+			       const char *carrier, uint32_t *ret);
 /* The same if it is known already; -ENOENT. */
 int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
 			uint32_t *ret);
+int profile_find_carried_thread(const struct profile *p, uint32_t process, int32_t tid,
+				const char *name, const char *carrier, uint32_t *ret);
 /*
  * Counts a stack; a hash look-up and no allocation if (thread, stack) was seen before. `ret` (the
  * sample's number) may be NULL.

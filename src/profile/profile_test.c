@@ -128,7 +128,7 @@ TEST(samples_add_up_per_thread_and_stack)
 TEST(threads_are_told_apart_by_process_tid_and_comm)
 {
 	const uint32_t frames[] = { 1, 2 };
-	uint32_t first, second, threads[4], stack, again, sample;
+	uint32_t first, second, threads[4], carried, stack, again, sample;
 	struct profile p;
 
 	ASSERT_OK(profile_init(&p));
@@ -149,6 +149,13 @@ TEST(threads_are_told_apart_by_process_tid_and_comm)
 	ASSERT_ERR(profile_find_thread(&p, first, 11, "ls", &again), ENOENT);
 	ASSERT_ERR(profile_find_thread(&p, first, 10, "unheard", &again), ENOENT);
 	ASSERT_EQ(p.threads.nr, 4);
+	ASSERT_ERR(profile_find_carried_thread(&p, first, 10, "ls", "sh", &again), ENOENT);
+	ASSERT_OK(profile_add_carried_thread(&p, first, 10, "ls", "sh", &carried));
+	ASSERT_EQ(carried, 4);
+	ASSERT_OK(profile_find_carried_thread(&p, first, 10, "ls", "sh", &again));
+	ASSERT_EQ(again, carried);
+	ASSERT_OK(profile_find_carried_thread(&p, first, 10, "ls", "", &again));
+	ASSERT_EQ(again, threads[2]);
 	ASSERT_ERR(profile_add_thread(&p, 2, 1, "x", &again), EINVAL);
 	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &stack));
 	for (int i = 0; i < 4; i++)

@@ -37,8 +37,9 @@ struct runtime_memory {
 
 /* Options of the user's that concern names. */
 struct runtime_options {
-	bool tiers; /* tell compiled code of different tiers apart (--tiers) */
-	bool async; /* continue stacks of tasks with those that wait for them (--async) */
+	bool tiers;	      /* tell compiled code of different tiers apart (--tiers) */
+	bool async;	      /* continue stacks of tasks with those that wait for them (--async) */
+	bool virtual_threads; /* say whose frames those of a virtual thread are (--threads) */
 };
 
 struct runtime_ops;
@@ -90,6 +91,9 @@ struct runtime_level {
 struct runtime_sink {
 	int (*add)(void *ctx, const struct runtime_level *level); /* 0 or -ENOMEM */
 	void *ctx;
+	/* In place of levels: this is no frame, but says that the stack is a virtual thread's of
+	 * that name, which is copied. 0 or -ENOMEM. NULL: nobody wants to know. */
+	int (*thread)(void *ctx, const char *name);
 };
 
 struct runtime_ops {

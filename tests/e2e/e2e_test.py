@@ -200,7 +200,9 @@ def test_help_of_frames_of_runtimes():
         check(re.search(r"--interpreter-frames +show an interpreter's own C functions", text), text)
         check(re.search(r"--tiers +tell the versions of a compiled function", text), text)
         check(re.search(r"--async +continue the stack of a task", text), text)
+        check(re.search(r"--threads os\|virtual +count a virtual thread", text), text)
     check_error(sonde("record", "--tiers=1"), 2, "--tiers")
+    check_error(sonde("stack", "--threads", "green", "1"), 2, "--threads takes 'os' or 'virtual', not 'green'")
 
 
 def test_usage_errors():

@@ -109,7 +109,7 @@ static void name(struct hotspot_names *names, const struct hotspot_vm *vm, struc
 	const uint64_t words[] = { FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(frame[0] & 15, addr)),
 				   make_word(vm, frame, addr) };
 	unsigned int nr = 0;
-	const struct runtime_sink sink = { take, &nr };
+	const struct runtime_sink sink = { .add = take, .ctx = &nr };
 	int r;
 
 	image->nr_reads = 0;

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from runtimes import HERE, Program, Recorder, Tally, main, record_pids, tally
+from runtimes import FrameRecorder, HERE, Program, Recorder, Tally, main, record_pids, stack_of, tally
 from modes import recording_began
 import tap
 
@@ -86,7 +86,7 @@ class Classes:
         sources = [os.path.join(SOURCES, name + ".java") for name in ("Truth", "Calls", "Churn", "Deopt", "Embedded", "Jni")]
         self._compile(javac, folder, "8", sources)
         if release >= 21:
-            self._compile(javac, folder, "21", [os.path.join(SOURCES, "Virtual.java")])
+            self._compile(javac, folder, "21", [os.path.join(SOURCES, n + ".java") for n in ("Virtual", "VirtualNames")])
             self.virtual = True
         include = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(javac))), "include")
         if os.path.exists(os.path.join(include, "jni.h")):
@@ -729,6 +729,56 @@ def virtual(jdk, scenario, setup):
         t.summary(), chains.near, dict(t.reasons), moving, dict(t.notes))
 
 
+UNKNOWN_THREAD = "[hotspot: unknown virtual thread]"
+CARRIER = "ForkJoi"  # "ForkJoinPool-1-", or since 26 "ForkJoi..rker-1"
+
+
+def thread_judge(threads, comm, names):
+    """Is the stack with these functions counted under the thread that it is of? `threads`: thread -> its method."""
+    methods = [n for n in names if n in threads.values()]
+    if methods and comm != UNKNOWN_THREAD and threads.get(comm) != methods[0]:
+        return "%s is counted under %s" % (methods[0], comm)
+    if VIRTUAL_FIRST in names and comm.startswith(CARRIER):
+        return "a virtual thread's frames are counted under its carrier"
+    if comm in threads and comm != "platform" and VIRTUAL_FIRST not in names:
+        return "%s has none of a virtual thread's frames" % comm
+    return None
+
+
+def virtual_names(jdk, scenario, setup):
+    """--threads virtual: every sample is counted under the thread that its method says."""
+    CLASSES.ensure(setup)
+    if jdk.release < 21 or not CLASSES.virtual:
+        raise tap.Skip("no virtual threads, or no javac of 21 or later")
+    counts, problems = collections.Counter(), []
+    with start(setup, jdk, [], "VirtualNames", scenario) as program:
+        program.until_ready(200)
+        # As it is shown: of long names 64 characters.
+        threads = {t["thread"] if len(t["thread"]) < 64 else t["thread"][:64] + "...": t["method"] for t in program.truths}
+        recording = FrameRecorder(setup, ["-p", str(program.pid), "-d", str(setup.seconds), "--threads", "virtual"]).wait()
+        shown = stack_of(setup, program.pid, "--threads", "virtual")
+        carriers = {tid for tid, t in shown.items() if t["name"].startswith(CARRIER)}
+    for s in recording.stacks or []:
+        counts[s.comm] += s.count
+        wrong = not s.reason and thread_judge(threads, s.comm, [f.name for f in s.user])
+        if wrong:
+            problems.append("%d x %s: %s" % (s.count, wrong, ";".join(f.name for f in s.user)))
+        if s.comm in threads and s.comm != "platform" and s.tid not in carriers:
+            problems.append("%s has %d, which is no carrier" % (s.comm, s.tid))
+    for t in shown.values():
+        if t["complete"]:
+            wrong = thread_judge(threads, t["virtual_thread"] or t["name"], [f["function"] for f in t["frames"]])
+            problems += ["stack: " + wrong] if wrong else []
+    native = sum(s.count for s in recording.stacks or [] if s.comm in threads and s.user and s.user[-1].runtime == "native")
+    if scenario == "pinned" and not native:
+        problems.append("no sample of native code that a virtual thread has called")
+    seen = sum(counts[t] for t in threads)
+    problems += ["no sample of %s" % t for t in threads if not counts[t]]
+    if seen < 20 or counts[UNKNOWN_THREAD] > seen / 2:  # its first samples are walked afterwards: more, the busier the machine is
+        problems.append("%d samples of known threads, %d of unknown ones" % (seen, counts[UNKNOWN_THREAD]))
+    return recording.problems + problems[:5], "%d, %d unknown, %s" % (seen, counts[UNKNOWN_THREAD], dict(counts))
+
+
 class ChurnTally(JavaTally):
     """Each name of a chain must have the number of the others."""
 
@@ -909,6 +959,8 @@ def all_tests(setup, args):
             yield "jdk-%s-%s" % (name, mode), functools.partial(calls, jdk, mode)
         for scenario in ("deep", "below", "pinned"):
             yield "jdk-%s-virtual-%s" % (name, scenario), functools.partial(virtual, jdk, scenario)
+        for scenario in ("unpinned", "pinned", "wakes"):
+            yield "jdk-%s-threads-%s" % (name, scenario), functools.partial(virtual_names, jdk, scenario)
         for when in ("now", "later", "fork"):
             yield "jdk-%s-in-python-%s" % (name, when), functools.partial(embedded, jdk, when)
         for test in (collectors, deopt, jni, churn, from_start, from_exec):

@@ -9,6 +9,7 @@
  * Read hotspot_abi.h first: the record that says where things are, and the words of a frame.
  */
 #include "runtime/hotspot/hotspot_walk.bpf.h"
+#include "runtime/hotspot/hotspot_threads.bpf.h"
 #if defined(__TARGET_ARCH_x86)
 #include "runtime/hotspot/hotspot_x86.bpf.h"
 #else
@@ -628,18 +629,6 @@ static __always_inline int find_entry(struct walk *w, bool returned_to, __u64 *r
 	return STOP_NONE;
 }
 
-static __always_inline int read_oop(const struct hotspot_record *r, __u64 at, __u64 *ret)
-{
-	__u32 narrow;
-
-	if (r->oop_size == 8)
-		return read_word(at, ret);
-	if (read_memory(at, &narrow, sizeof(narrow)))
-		return -1;
-	*ret = narrow ? r->oop_base + ((__u64)narrow << (r->oop_shift & 63)) : 0;
-	return 0;
-}
-
 /* The next chunk of frames: the continuation's last, then each one's parent. 0: the walk is at its
  * topmost frame now. STOP_COMPLETE: there is none. */
 __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
@@ -775,6 +764,7 @@ STEP(hotspot)
 	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
+	__u64 entry;
 	int stop;
 
 	if (!w)
@@ -788,6 +778,12 @@ STEP(hotspot)
 		return STOP_RUNTIME_UNREADABLE;
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
+	if (r->virtual_threads && st->thread == THREAD_NOT_TRIED) {
+		entry = entry_by_register(w);
+		stop = entry ? WALK_NAME(hotspot_say_thread)(entry) : STOP_NONE;
+		if (stop)
+			return stop;
+	}
 	s->look = LOOK_FRAME;
 	if (st->chunk && w->pc + 1 == r->cont_return)
 		return WALK_NAME(hotspot_end_of_chunks)();
@@ -806,6 +802,11 @@ STEP(hotspot)
 				   ? HEAP_AT_REST
 				   : HEAP_MOVES;
 	if (st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE) {
+		if (is_end_of_thread(w)) {
+			stop = WALK_NAME(hotspot_say_thread)(entry_by_frame(w));
+			if (stop)
+				return stop;
+		}
 		if (w->interrupted)
 			s->look = (__u32)WALK_NAME(hotspot_look_compiled)();
 		return WALK_NAME(hotspot_compiled)();

@@ -106,12 +106,31 @@ struct hotspot_record {
 	__u8 oop_size; /* 4: compressed; 8 */
 	__u16 cont_entry_cont;
 	__u16 continuation_tail;
-	__u16 chunk_parent, chunk_size, chunk_sp, chunk_pc;
+	__u16 chunk_parent, chunk_size, chunk_sp, pad1_;
 	__u16 chunk_stack; /* where its stack begins: sizeof its header */
-	__u32 pad2_;
+
+	/*
+	 * Names of virtual threads (--threads virtual). A mounted continuation leads to its thread:
+	 * Continuation.target is an object of a class of two fields, of which one is the
+	 * VirtualThread whose `cont` is that continuation.
+	 */
+	__u16 virtual_threads;	   /* enum hotspot_virtual_threads */
+	__u16 continuation_target; /* offsets of fields; target_fields: where the object's begin */
+	__u16 target_fields;
+	__u16 virtual_cont; /* of java.lang.VirtualThread */
+	__u16 thread_tid, thread_name;
+	__u16 string_value, string_coder;
+	__u16 bytes_length, bytes_data; /* of a byte[] */
+	__u16 pad2_[2];
 };
 _Static_assert(sizeof(struct hotspot_record) <= RUNTIME_RECORD_MAX, "it is a runtime's record");
 _Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");
+
+enum hotspot_virtual_threads {
+	HOTSPOT_VIRTUAL_NOT_WANTED = 0,
+	HOTSPOT_VIRTUAL_UNKNOWN = 1, /* wanted, but it is not known how to find them */
+	HOTSPOT_VIRTUAL_NAMED = 2,
+};
 
 /* --- frame words ----------------------------------------------------------------------------- */
 
@@ -123,6 +142,11 @@ _Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");
  *   NATIVE       address: nmethod, of the wrapper of a native method; word as COMPILED
  *   STUB         address: CodeBlob.          word: hash of _name and _size << 32 | pc - code begin
  *
+ * FRAME(RUNTIME_HOTSPOT, HOTSPOT_VIRTUAL_WORDS, HOTSPOT_FRAME(HOTSPOT_VIRTUAL, what)) is no frame
+ * but says whose frames those behind it are, a virtual thread's; `what` is HOTSPOT_VIRTUAL_NAME()
+ * and the words have the name, as it is in the heap; without a name the first one has Thread.tid.
+ * what 0: not known.
+ *
  * pc is where the frame's code goes on: the return address of a caller, as PcDescs have it, and the
  * pc itself if the frame was interrupted, which HOTSPOT_INTERRUPTED says.
  */
@@ -131,6 +155,7 @@ enum hotspot_kind {
 	HOTSPOT_COMPILED = 2,
 	HOTSPOT_NATIVE = 3,
 	HOTSPOT_STUB = 4,
+	HOTSPOT_VIRTUAL = 5,
 	HOTSPOT_INTERRUPTED = 8, /* a bit beside the kind */
 };
 #define HOTSPOT_ADDRESS_MASK		((1ull << 48) - 1)
@@ -143,6 +168,15 @@ enum hotspot_kind {
 #define HOTSPOT_WORD_WHERE(word)	((__u32)(word))
 /* bci of an interpreted frame that is not in bytecodes: a native method, or one being entered. */
 #define HOTSPOT_NO_BCI 0xffff
+
+/* A name that has no more than `size` bytes in these words: all of it, unless `cut`. */
+enum { HOTSPOT_VIRTUAL_WORDS = 8, HOTSPOT_VIRTUAL_NAME_MAX = 8 * HOTSPOT_VIRTUAL_WORDS };
+#define HOTSPOT_VIRTUAL_NAME(size, utf16, cut)                                                     \
+	(1 << 10 | (cut) << 9 | (utf16) << 8 | (size)) /* known; numbers and booleans */
+#define HOTSPOT_VIRTUAL_IS_KNOWN(what) (((what) >> 10 & 1) != 0)
+#define HOTSPOT_VIRTUAL_IS_CUT(what)   (((what) >> 9 & 1) != 0)
+#define HOTSPOT_VIRTUAL_IS_UTF16(what) (((what) >> 8 & 1) != 0)
+#define HOTSPOT_VIRTUAL_SIZE(what)     ((__u32)(what)&255)
 
 /* --- which Method it is ---------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "runtime/hotspot/hotspot_lines.h"
 #include "runtime/hotspot/hotspot_scopes.h"
 #include "runtime/hotspot/hotspot_stubs.h"
+#include "runtime/hotspot/hotspot_threads.h"
 #include "util/cleanup.h"
 #include "util/map.h"
 
@@ -722,6 +723,16 @@ static int name_stub(struct hotspot_names *n, uint64_t data, uint64_t word,
 	return sink->add(sink->ctx, &level);
 }
 
+/* ----- threads ----- */
+
+static int name_thread(uint64_t data, const uint64_t *words, const struct runtime_sink *sink)
+{
+	char name[HOTSPOT_THREAD_NAME_SIZE];
+	int r = hotspot_thread_name(data, words, name);
+
+	return r || !sink->thread ? r : sink->thread(sink->ctx, name);
+}
+
 /* ----- all together ----- */
 
 struct hotspot_names *hotspot_names_new(const struct hotspot_vm *vm,
@@ -760,9 +771,14 @@ int hotspot_names_symbolize(struct hotspot_names *n, const uint64_t *words, size
 {
 	uint64_t data;
 
-	if (nr != 2 || FRAME_RUNTIME(words[0]) != RUNTIME_HOTSPOT || FRAME_EXTRA(words[0]) != 1)
+	if (nr < 2 || FRAME_RUNTIME(words[0]) != RUNTIME_HOTSPOT || FRAME_EXTRA(words[0]) != nr - 1)
 		return -EINVAL;
 	data = FRAME_DATA(words[0]);
+	if (HOTSPOT_FRAME_KIND(data) == HOTSPOT_VIRTUAL)
+		return nr == 1 + HOTSPOT_VIRTUAL_WORDS ? name_thread(data, words + 1, sink)
+						       : -EINVAL;
+	if (nr != 2)
+		return -EINVAL;
 	switch (HOTSPOT_FRAME_KIND(data)) {
 	case HOTSPOT_INTERPRETED:
 		return name_interpreted(n, HOTSPOT_FRAME_ADDRESS(data), words[1], sink);

@@ -10,6 +10,7 @@
  * method ends in "_[0]" (interpreted), "_[1]" (compiled by C1) or "_[j]" (by C2).
  *  - Native methods: the Java method, without a line.
  *  - Other code that the JVM made: what it is, in the JVM's own words: hotspot_blob_name().
+ *  - No level, but a thread, for what says whose frames they are: hotspot_threads.h.
  *
  * Everything is read from a live process: what was read counts only if the frame's identity is
  * still the same behind it.

@@ -257,7 +257,7 @@ static int take_level(void *ctx, const struct runtime_level *level)
 static int name(struct jvm *j, uint32_t kind, uint64_t addr, uint64_t word, struct chain *ret)
 {
 	const uint64_t words[] = { FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(kind, addr)), word };
-	const struct runtime_sink sink = { take_level, ret };
+	const struct runtime_sink sink = { .add = take_level, .ctx = ret };
 
 	ret->nr = 0;
 	return hotspot_names_symbolize(j->names, words, 2, &sink);

@@ -272,7 +272,7 @@ static int name_to(uint32_t kind, uint32_t at, uint64_t word, int sink_r)
 {
 	const uint64_t words[] = { FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(kind, BASE + at)),
 				   word };
-	const struct runtime_sink sink = { take, &sink_r };
+	const struct runtime_sink sink = { .add = take, .ctx = &sink_r };
 
 	memset(&got, 0, sizeof(got));
 	jvm.nr_reads = 0;
@@ -841,7 +841,7 @@ TEST(words_that_make_no_sense)
 					  HOTSPOT_FRAME(HOTSPOT_COMPILED, BASE + NMETHOD)),
 				    HOTSPOT_WORD(7, 0x40) };
 	int r = 0;
-	const struct runtime_sink sink = { take, &r };
+	const struct runtime_sink sink = { .add = take, .ctx = &r };
 
 	make_jvm(17);
 	for (size_t nr = 0; nr <= 3; nr++)

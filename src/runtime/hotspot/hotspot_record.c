@@ -105,6 +105,8 @@ void hotspot_find(const struct hotspot_vm *vm, uint32_t blocks_max, struct hotsp
 	if (found->interpreter_end != vm->interpreter_end)
 		find_entries(vm, found);
 	hotspot_find_continuation(vm, &found->continuation);
+	if (vm->target->options.virtual_threads)
+		hotspot_find_threads(vm, &found->continuation, &found->threads);
 	/* The last heaps first: the first one has no compiled methods, if there are several. */
 	for (uint32_t i = vm->nr_heaps; i-- > 0;)
 		find_names(vm, &vm->heaps[i], blocks_max, found);
@@ -276,6 +278,7 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 	fill_code(vm, &record);
 	fill_symbol(f, &record.symbol);
 	fill_continuation(vm, &found->continuation, &record);
+	hotspot_fill_threads(vm, &found->threads, &record);
 	record.header_size = header_size(&record);
 	if (record.header_size > HOTSPOT_HEADER_SIZE || record.symbol.length > 6 ||
 	    record.symbol.body > 8 || record.const_constants > HOTSPOT_CONST_METHOD - 8 ||

@@ -7,6 +7,7 @@
 
 #include "runtime/hotspot/hotspot_abi.h"
 #include "runtime/hotspot/hotspot_continuation.h"
+#include "runtime/hotspot/hotspot_threads.h"
 #include "runtime/hotspot/hotspot_vm.h"
 
 /* Looked for, and remembered by who owns it; all zero at first. */
@@ -15,6 +16,7 @@ struct hotspot_found {
 	uint64_t entries_start, entries_end;
 	uint64_t interpreter_end; /* of the interpreter that the entries are of */
 	struct hotspot_continuation continuation;
+	struct hotspot_threads threads;
 };
 
 /* Looks for what is not known yet: at most `blocks_max` blocks of each code heap are looked at. */

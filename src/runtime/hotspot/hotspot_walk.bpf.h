@@ -37,7 +37,8 @@ struct hotspot_state {
 	__u32 deopt, deopt_mh; /* its deoptimization handlers, from blob on; 0: none */
 	__u32 chunk_end;       /* of that chunk's frames, from chunk on */
 	__u16 kind;	       /* enum blob_kind */
-	__u16 heap;	       /* enum heap_state */
+	__u8 heap;	       /* enum heap_state */
+	__u8 thread;	       /* enum thread_state */
 	/* The last interpreted method, as it was read: a recursive one is read once. */
 	__u64 method, codes;
 	__u32 cookie, code_size;
@@ -53,6 +54,9 @@ _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a
  */
 enum heap_state { HEAP_NOT_KNOWN = 0, HEAP_AT_REST, HEAP_MOVES };
 
+/* Which thread's frames these are (--threads virtual). */
+enum thread_state { THREAD_NOT_TRIED = 0, THREAD_NOT_FOUND, THREAD_SAID };
+
 enum {
 	CODE_BEFORE = 64, /* bytes of code before the pc */
 	CODE_SIZE = 128,
@@ -63,6 +67,10 @@ struct hotspot_scratch {
 	union {
 		__u64 header[64];
 		__u64 method[HOTSPOT_CONST_METHOD / 8];
+		struct {
+			__u64 thread;			       /* java.lang.VirtualThread */
+			__u64 name[2 * HOTSPOT_VIRTUAL_WORDS]; /* so that a size can be masked */
+		} virtual;
 	};
 	__u8 code[CODE_SIZE + 16];
 	struct hotspot_identity id;
@@ -103,6 +111,19 @@ static __always_inline bool in_blob(const struct hotspot_state *st, __u64 addres
 static __always_inline const struct hotspot_record *hotspot_record(const struct walk *w)
 {
 	return (const struct hotspot_record *)w->record;
+}
+
+/* A reference to an object, 0 or -1. */
+static __always_inline int read_oop(const struct hotspot_record *r, __u64 at, __u64 *ret)
+{
+	__u32 narrow;
+
+	if (r->oop_size == 8)
+		return read_word(at, ret);
+	if (read_memory(at, &narrow, sizeof(narrow)))
+		return -1;
+	*ret = narrow ? r->oop_base + ((__u64)narrow << (r->oop_shift & 63)) : 0;
+	return 0;
 }
 
 /* Looks at interrupted code tell how to go on. */

@@ -306,7 +306,7 @@ static int take_level(void *ctx, const struct runtime_level *level)
 static int name_code(uint64_t references)
 {
 	unsigned int nr = 0;
-	const struct runtime_sink sink = { take_level, &nr };
+	const struct runtime_sink sink = { .add = take_level, .ctx = &nr };
 	uint64_t words[2] = { FRAME(RUNTIME_PYTHON, 1, CODE) };
 	uint32_t cookie;
 	int r;
