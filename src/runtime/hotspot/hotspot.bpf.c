@@ -251,6 +251,11 @@ __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
 	return walk_to_caller(w, cfa, ra);
 }
 
+static __always_inline bool in_interpreter(const struct hotspot_record *r, __u64 addr)
+{
+	return addr - r->interpreter_start < r->interpreter_end - r->interpreter_start;
+}
+
 /*
  * What a frame at `sp` says of its caller's frame pointer, in the word at `at`. In a chunk those of
  * interpreted frames count from where they are kept, in words, so that the chunk can be moved.
@@ -259,10 +264,7 @@ static __always_inline __u64 link_to(struct walk *w, __u64 at, __u64 link, __u64
 {
 	const struct hotspot_record *r = hotspot_record(w);
 
-	if (hotspot_state(w)->chunk &&
-	    ra - r->interpreter_start < r->interpreter_end - r->interpreter_start)
-		return at + 8 * link;
-	return link;
+	return hotspot_state(w)->chunk && in_interpreter(r, ra) ? at + 8 * link : link;
 }
 
 /* --- frames ---------------------------------------------------------------------------------- */
@@ -436,6 +438,12 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 	 * were moved for the interpreter. */
 	if (hotspot_state(w)->chunk)
 		sender_sp = fp + 8 * sender_sp;
+#if defined(__TARGET_ARCH_arm64)
+	/* An interpreted caller has set its stack pointer below all that it may push; what it calls
+	 * has its frame within. It is found by its frame pointer alone. */
+	if (sender_sp <= fp && in_interpreter(r, arch_strip_pac(w, ra)))
+		sender_sp = fp + 16;
+#endif
 	if (sender_sp <= fp)
 		return STOP_RUNTIME_UNREADABLE;
 	w->regs[ARCH_FP] = link_to(w, fp, link, ra);
@@ -787,7 +795,7 @@ STEP(hotspot)
 	s->look = LOOK_FRAME;
 	if (st->chunk && w->pc + 1 == r->cont_return)
 		return WALK_NAME(hotspot_end_of_chunks)();
-	if (w->pc - r->interpreter_start < r->interpreter_end - r->interpreter_start) {
+	if (in_interpreter(r, w->pc)) {
 		if (!st->heap)
 			st->heap = w->interrupted ? HEAP_AT_REST : HEAP_MOVES;
 		s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();

@@ -183,6 +183,24 @@ TEST(interpreted_frames_and_their_compiled_caller)
 	ASSERT_BLOB(2, HOTSPOT_COMPILED, caller, 78, 0x40);
 }
 
+/* Its stack pointer was set below what it may push, and lies below the frame of what it calls. */
+TEST(an_interpreted_caller_on_aarch64)
+{
+	set_up();
+	t.machine = EM_AARCH64;
+	t.record.interpreter_bcp = 72;
+	t.regs[A64_SP] = SP(90);
+	t.regs[A64_FP] = SP(120);
+	interpreted_at(120, 110, SP(140), INTERPRETER + 0x500, 7);
+	interpreted_at(140, 130, SP(160), INTERPRETER + 0x500, 8);
+	/* A caller that is no interpreted method has its own end. */
+	interpreted_at(160, 150, SP(180), HEAP + 0x40, 22);
+	ASSERT_EQ(walk(INTERPRETER + 0x200), STOP_RUNTIME_UNREADABLE);
+	ASSERT_EQ(t.walk.nr_frames, 3);
+	ASSERT_METHOD(1, 8);
+	ASSERT_METHOD(2, 22);
+}
+
 /* Its method is pushed last but some: below lies what was left of another's frame. */
 TEST(an_interpreted_frame_that_is_being_built)
 {

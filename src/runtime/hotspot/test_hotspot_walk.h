@@ -53,6 +53,7 @@ static struct {
 	__u8 heap[HEAP_SIZE], segmap[HEAP_SIZE / SEGMENT], meta[META_SIZE];
 	__u64 stack[STACK_WORDS];
 	__u64 regs[UNWIND_REGS_MAX];
+	__u16 machine;
 	__u32 next_segment, next_name;
 	__u64 call_stub; /* its blob */
 	bool late;
@@ -146,6 +147,7 @@ static inline void set_up_method(void)
 static inline void set_up(void)
 {
 	memset(&t, 0, sizeof(t));
+	t.machine = EM_X86_64;
 	memset(t.segmap, 0xff, sizeof(t.segmap));
 	t.files[1].state = FILE_STATE_UNREADABLE;
 	for (__u32 i = 0; i < RUNTIME_MAX_; i++)
@@ -205,7 +207,7 @@ static inline int walk(__u64 pc)
 					    t.rules,	sizeof(t.rules) / sizeof(t.rules[0]),
 					    t.segments, 1 };
 	const struct walk_input input = {
-		.machine = EM_X86_64,
+		.machine = t.machine,
 		.pc = pc,
 		.regs = t.regs,
 		.process = { .generation = 7, .nr_mappings = 2, .runtimes = RECORD_CELL },
@@ -290,7 +292,7 @@ static inline __u32 cookie(void)
 /* An interpreter's frame: its frame pointer is at this word, its caller's sp at `sender`. */
 static inline void interpreted_at(__u32 word, __u32 sender, __u64 link, __u64 ra, __u32 bci)
 {
-	t.stack[word - 8] = CODES + bci;
+	t.stack[word - t.record.interpreter_bcp / 8] = CODES + bci;
 	t.stack[word - 3] = METHOD;
 	t.stack[word - 1] = SP(sender);
 	t.stack[word] = link;
