@@ -358,7 +358,10 @@ def chains_of(truths):
     told = {}
     for t in truths:
         told.setdefault(t["comm"], []).append(t["chain"])
-    return {c[:15]: Chains(chains, BEYOND.get(c), BETWEEN.get(c), c.startswith("deopt")) for c, chains in told.items()}
+    # With several virtual machines at a time each has a prefix.
+    scenario = {c: re.sub("^(?:%s)-" % "|".join(x[0] for x in COLLECTORS), "", c) for c in told}
+    return {c[:15]: Chains(chains, BEYOND.get(scenario[c]), BETWEEN.get(scenario[c]), c.startswith("deopt"))
+            for c, chains in told.items()}
 
 
 def start(setup, jdk, options, *program):
