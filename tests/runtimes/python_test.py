@@ -178,14 +178,18 @@ def tally_truths(recording, programs, minor, least=10):
     """Problems and a note of a recording of programs."""
     problems, notes = list(recording.problems), []
     for program in programs:
+        found = []
         for truth in program.truths:
             t = PythonTally(truth["comm"])
             for stack in recording.stacks or []:
                 if stack.comm == truth["comm"]:
                     t.take(stack, functools.partial(judge, truth, minor))
-            # Threads share the GIL, and large libraries take their time.
-            problems += t.problems(1 if re.search("nogil|thr|sub-", t.name) else least)
+            # Threads share the GIL: it is Python's to say whose turn it is.
+            problems += t.problems(least if len(program.truths) == 1 else 0)
             notes.append(t.summary())
+            found.append(t.samples)
+        if len(found) > 1 and (sum(found) < least or sum(n > 0 for n in found) < 2):
+            problems.append("samples of threads that share the GIL: %s" % found)
     return problems, ", ".join(notes)
 
 
