@@ -289,3 +289,11 @@ int example_profile(struct profile *ret, unsigned flags)
 		ret->unit = (struct profile_unit){ string(&e, "alloc_space"), string(&e, "bytes") };
 	return e.error;
 }
+
+const struct profile_thread *example_thread(const struct profile *p, const char *name)
+{
+	for (size_t i = 0; i < p->threads.nr; i++)
+		if (!strcmp(strtab_get(&p->strings, p->threads.items[i].comm), name))
+			return &p->threads.items[i];
+	return NULL;
+}

@@ -25,3 +25,6 @@ enum example_flags {
  * hostile names; a sample that was never seen. *ret is initialised.
  */
 int example_profile(struct profile *ret, unsigned flags);
+
+/* The thread that is called so, or NULL. */
+const struct profile_thread *example_thread(const struct profile *p, const char *name);

@@ -51,13 +51,11 @@ TEST(what_is_written_is_read)
 
 TEST(virtual_threads_have_their_carriers)
 {
-	const struct profile_thread *t = NULL;
+	const struct profile_thread *t;
 	struct profile a, b;
 
 	round_trip(EXAMPLE_VIRTUAL, &a, &b);
-	for (size_t i = 0; i < b.threads.nr; i++)
-		if (!strcmp(strtab_get(&b.strings, b.threads.items[i].comm), "red"))
-			t = &b.threads.items[i];
+	t = example_thread(&b, "red");
 	ASSERT(t);
 	ASSERT_EQ(t->tid, 1300);
 	ASSERT_STR(strtab_get(&b.strings, t->carrier), "python3");

@@ -449,6 +449,20 @@ TEST(signal_trampolines_in_code_too_large_to_be_scanned)
 	}
 }
 
+/* Of a file that has this .plt, and no CFI. */
+static void build_plt(uint16_t machine, const void *plt, size_t plt_size)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
+	unsigned int s = elf_writer_section(w, ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					    TEXT, plt, plt_size);
+	size_t size;
+	void *image;
+
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+	image = elf_writer_finish(w, &size);
+	build(image, size);
+}
+
 TEST(plt_sections_without_cfi)
 {
 	static const uint8_t plt[48] = {
@@ -456,15 +470,8 @@ TEST(plt_sections_without_cfi)
 		0xff, 0x25, 0, 0, 0, 0, 0x68, 0,    0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff,
 		0xff, 0x25, 0, 0, 0, 0, 0x68, 1,    0, 0, 0, 0xe9, 0xd0, 0xff, 0xff, 0xff,
 	};
-	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
-	unsigned int s = elf_writer_section(w, ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
-					    TEXT, plt, sizeof(plt));
-	size_t size;
-	void *image;
 
-	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_plt(EM_X86_64, plt, sizeof(plt));
 	expect(TEXT, CFA_REG, X86_RSP, 16);
 	expect(TEXT + 6, CFA_REG, X86_RSP, 24);
 	expect(TEXT + 16, CFA_PLT, X86_RSP, 8);
@@ -515,15 +522,8 @@ TEST(aarch64_plt_without_cfi)
 	static const uint32_t plt[] = { 0xa9bf7bf0, 0x90000910, 0xf947fe11, 0x913fe210,
 					0xd61f0220, 0xd503201f, 0xd503201f, 0xd503201f,
 					0xd0000910, 0xf9400211, 0x91000210, 0xd61f0220 };
-	struct elf_writer *w = elf_writer_new(ET_DYN, EM_AARCH64);
-	unsigned int s = elf_writer_section(w, ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
-					    TEXT, plt, sizeof(plt));
-	size_t size;
-	void *image;
 
-	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_plt(EM_AARCH64, plt, sizeof(plt));
 	expect(TEXT, CFA_REG, A64_SP, 0);
 	expect(TEXT + 4, CFA_REG, A64_SP, 16);
 	ASSERT_EQ(unwind_table_find(table, TEXT + 4)->ra_off, -1);

@@ -415,6 +415,17 @@ def family(pid):
     return found
 
 
+def recorded_from_before(setup, program, seconds):
+    """A recording that begins before the program has a JVM, and ends when each thread has had so much CPU time."""
+    recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
+    recording_began(recorder)
+    program.go()
+    program.until_ready(200)
+    warmed_up(program, seconds)
+    recorder.process.send_signal(signal.SIGTERM)
+    return recorder.wait()
+
+
 def record(setup, programs, *options):
     """A recording, and a longer one if the machine is so busy that there is little in it: what is right must be so in either.
     The programs' standard inputs end when it has begun."""
@@ -907,13 +918,7 @@ def embedded(jdk, when, setup):
             program.until_ready(200)
             recording = record(setup, [program])
         else:
-            recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
-            recording_began(recorder)
-            program.go()
-            program.until_ready(200)
-            warmed_up(program, 1)
-            recorder.process.send_signal(signal.SIGTERM)
-            recording = recorder.wait()
+            recording = recorded_from_before(setup, program, 1)
     around = Around(program.truths, when != "now")
     t = tally(recording, when, "in-python", around.judge, JavaTally)
     problems = recording.problems + t.problems(20, 97)
@@ -927,13 +932,7 @@ def from_exec(jdk, setup):
     CLASSES.ensure(setup)
     argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-cp", CLASSES.folder, "Calls", "plain", "recurse200")
     with Program(["/bin/sh", "-c", 'read -r go; exec "$@"', "sh", *argv], env={"LC_ALL": "C.UTF-8"}) as program:
-        recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
-        recording_began(recorder)
-        program.go()
-        program.until_ready(200)
-        warmed_up(program, 0.5)
-        recorder.process.send_signal(signal.SIGTERM)
-        recording = recorder.wait()
+        recording = recorded_from_before(setup, program, 0.5)
     problems, notes = list(recording.problems), []
     for comm, chains in chains_of(program.truths).items():
         chains.beyond = re.compile(JDK + "|Truth|Calls")  # telling is Java, too
