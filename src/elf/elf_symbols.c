@@ -253,7 +253,10 @@ static int add_mini_debug(struct symbol_list *list, const struct elf_file *elf)
 	r = elf_file_open_memory(data.data, data.size, &inner);
 	if (r)
 		return r == -ENOMEM ? r : 0;
-	return find_table(inner, SHT_SYMTAB, &source) ? symbol_list_add(list, inner, &source) : 0;
+	if (!find_table(inner, SHT_SYMTAB, &source))
+		return 0;
+	list->priv->complete = true;
+	return symbol_list_add(list, inner, &source);
 }
 
 static int add_tables(struct symbol_list *list, const struct elf_file *elf)
@@ -264,6 +267,7 @@ static int add_tables(struct symbol_list *list, const struct elf_file *elf)
 
 	if (r)
 		return r;
+	list->priv->complete = full;
 	if (find_table(elf, SHT_DYNSYM, &source)) {
 		r = symbol_list_add(list, elf, &source);
 	} else if (!full) {
@@ -289,20 +293,19 @@ int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret)
 	return r ? r : finish(&list, ret);
 }
 
-/* Is `addr` in the range of code that `begin` is in? The innermost where they overlap. */
-static bool in_same_range(const struct elf_symbols_private *priv, uint64_t begin, uint64_t addr)
+uint64_t elf_symbols_range_end(const struct elf_symbols_private *priv, uint64_t addr)
 {
 	size_t low = 0, high = priv->ranges.nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (priv->ranges.items[middle].start <= begin)
+		if (priv->ranges.items[middle].start <= addr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low && addr < priv->ranges.items[low - 1].end;
+	return low && addr < priv->ranges.items[low - 1].end ? priv->ranges.items[low - 1].end : 0;
 }
 
 /* The nearest of the symbols up to `last` whose size covers `addr`, or NULL. */
@@ -340,7 +343,7 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *symbols, uin
 		return NULL;
 	nearest = &symbols->items[low - 1];
 	found = covering(symbols, low - 1, addr);
-	if (found || nearest->size || !in_same_range(symbols->names, nearest->addr, addr))
+	if (found || nearest->size || addr >= elf_symbols_range_end(symbols->names, nearest->addr))
 		return found;
 	/* A label inside of a function ends with it. */
 	return covering(symbols, low - 1, nearest->addr) ? NULL : nearest;

@@ -46,6 +46,11 @@ struct elf_symbols {
 int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret);
 void elf_symbols_fini(struct elf_symbols *symbols);
 /*
+ * Gives functions without a size the one that their code has, if `elf`, of which the symbols are,
+ * has no names of local functions: what follows such a function would bear its name. 0 or -ENOMEM.
+ */
+int elf_symbols_end(struct elf_symbols *symbols, const struct elf_file *elf);
+/*
  * The symbol that covers `addr`: the innermost (nearest begin) whose size says so; if there is
  * none, one of size 0 up to the next symbol or its section's end. NULL if none does.
  */

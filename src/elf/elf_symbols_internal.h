@@ -24,6 +24,7 @@ struct elf_symbols_private {
 	size_t nr_names;
 	VEC(struct code_range) ranges; /* sorted: what bounds a symbol without a size */
 	uint64_t size_max;	       /* the largest symbol */
+	bool complete;		       /* there were the names of local functions, too */
 };
 
 struct symbol_list {
@@ -45,3 +46,5 @@ int symbol_list_add(struct symbol_list *list, const struct elf_file *elf,
 int symbol_source_from_dynamic(const struct elf_file *elf, struct symbol_source *ret);
 /* The ELF file within .gnu_debugdata. 0; -ENOENT if there is none that can be read; -ENOMEM. */
 int elf_mini_debug_read(const struct elf_file *elf, struct elf_data *ret);
+/* The end of the code that `addr` is in, of the innermost where they overlap; 0: of none. */
+uint64_t elf_symbols_range_end(const struct elf_symbols_private *priv, uint64_t addr);

@@ -438,3 +438,96 @@ TEST(every_truncation_of_a_file_with_symbols)
 		free(cut);
 	}
 }
+
+/* Functions of code without a size, in `table`: their sizes are wanted afterwards. */
+static void check_ends(uint16_t machine, uint32_t table, const void *code, size_t size,
+		       const struct wanted_symbol *list, size_t nr)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
+	unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					       TEXT, code, size);
+	struct elf_symbols symbols;
+	struct elf_file *elf;
+	void *image;
+
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, text, text);
+	for (size_t i = 0; i < nr; i++)
+		elf_writer_symbol(w, table, list[i].name, STB_GLOBAL, STT_FUNC, text, list[i].addr,
+				  0);
+	image = elf_writer_finish(w, &size);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(elf_symbols_read(elf, &symbols));
+	ASSERT_OK(elf_symbols_end(&symbols, elf));
+	ASSERT_EQ(symbols.nr, nr);
+	for (size_t i = 0; i < nr; i++)
+		ASSERT_EQ(symbols.items[i].size, list[i].size);
+	elf_symbols_fini(&symbols);
+	elf_file_free(elf);
+	free(image);
+}
+
+TEST(functions_without_a_size_end_where_their_code_does)
+{
+	static const uint8_t x86[] = {
+		/* sets: what it jumps to lies behind a return, padding, and a jump back to it */
+		0x85, 0xff, 0x75, 0x05,	      /* 00: test %edi,%edi; jne 09 */
+		0xc3, 0x0f, 0x1f, 0x40, 0x00, /* 04: ret; nopl (%rax) */
+		0xeb, 0x01, 0xc3, 0xeb, 0xfd, /* 09: jmp 0c; 0b: ret; 0c: jmp 0b */
+		0x31, 0xc0, 0xc3,	      /* 0e: of no name: xor %eax,%eax; ret */
+		0xe8, 0xf8, 0xff, 0xff, 0xff, /* 11: calls: call 0e */
+		0xff, 0xe0,		      /* 16: jmp *%rax */
+		0x31, 0xff, 0x0f, 0x05, 0xf4, /* 18: of no name: thread's start */
+		0x90, 0x90, 0x06, 0x06, 0x06, /* 1d: runs_on: into no instruction */
+		0xeb, 0xdc,		      /* 22: jumps: jmp 00 */
+	};
+	static const struct wanted_symbol x86_list[] = {
+		{ .name = "sets", .addr = TEXT, .size = 0x0e },
+		{ .name = "calls", .addr = TEXT + 0x11, .size = 7 },
+		{ .name = "runs_on", .addr = TEXT + 0x1d, .size = 2 },
+		{ .name = "jumps", .addr = TEXT + 0x22, .size = 2 },
+	};
+	static const struct wanted_symbol with_locals[] = {
+		{ .name = "sets", .addr = TEXT }, { .name = "calls", .addr = TEXT + 0x11 }
+	};
+	static const uint32_t a64[] = {
+		0xb4000040, 0xd65f03c0, /* 00: sets: cbz x0, 08; ret */
+		0x54000041, 0xd503201f, /* 08: b.ne 10; nop */
+		0x17fffffd,		/* 10: b 04 */
+		0xd2800000, 0xd65f03c0, /* 14: of no name */
+		0x94000001, 0xd61f0000, /* 1c: calls: bl; br x0 */
+		0xd4200000,		/* 24: of no name */
+	};
+	static const struct wanted_symbol a64_list[] = {
+		{ .name = "sets", .addr = TEXT, .size = 0x14 },
+		{ .name = "calls", .addr = TEXT + 0x1c, .size = 8 },
+	};
+
+	check_ends(EM_X86_64, SHT_DYNSYM, x86, sizeof(x86), x86_list, 4);
+	check_ends(EM_AARCH64, SHT_DYNSYM, a64, sizeof(a64), a64_list, 2);
+	/* Who names local functions means what he leaves out. */
+	check_ends(EM_X86_64, SHT_SYMTAB, x86, sizeof(x86), with_locals, 2);
+}
+
+/* Code that leads nowhere, round and round, or on and on. */
+TEST(the_ends_of_hostile_functions)
+{
+	enum { SIZE = 40 << 10, NR = 4 };
+	uint8_t *code = malloc(SIZE);
+	struct wanted_symbol list[NR] = {
+		{ .name = "long", .addr = TEXT },
+		{ .name = "back", .addr = TEXT + 0x5000 },
+		{ .name = "itself", .addr = TEXT + 0x9000, .size = 2 },
+		{ .name = "zeros", .addr = TEXT + 0x9ff0 },
+	};
+
+	memset(code, 0x90, SIZE);
+	/* Forward once, then back in ever more passes: not all of it is found out. */
+	for (size_t at = 0x5000; at < 0x5100; at += 2)
+		memcpy(code + at, "\xeb\xfc", 2); /* jmp -2 */
+	code[0x5001] = 0x7e;			  /* jmp +7e */
+	list[1].size = 2;
+	memcpy(code + 0x9000, "\xeb\xfe", 2);
+	memset(code + 0x9ff0, 0x06, 16);
+	check_ends(EM_X86_64, SHT_DYNSYM, code, SIZE, list, NR);
+	free(code);
+}

@@ -331,6 +331,9 @@ static int add_tables(struct builder *b, const struct elf_file *elf, const struc
 	if (r)
 		return r;
 	t.nr = 1;
+	r = elf_symbols_end(&t.tables[0], elf);
+	if (r)
+		return r;
 	if (debug) {
 		r = elf_symbols_read(debug, &t.tables[1]);
 		if (r)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	IMAGE_VERSION = 1,
+	IMAGE_VERSION = 2,
 	IMAGE_BLOCK_ROWS = 32,
 	IMAGE_VARINT_MAX = 5,
 	/* Four numbers a row, and five of a scope. */

@@ -233,48 +233,21 @@ static void apply(const struct cfi_arch *cfi, struct scan_state *s, uint32_t ins
 		clobber(cfi, s, bits(insn, 0, 5));
 }
 
-static void find_flow(uint32_t insn, uint64_t addr, struct scan_insn *ret)
-{
-	if ((insn & 0xfc000000) == 0x14000000) {
-		ret->flow = FLOW_JUMP;
-		ret->target = addr + signed_bits(insn, 0, 26) * 4;
-	} else if ((insn & 0xfc000000) == 0x94000000) {
-		ret->flow = FLOW_CALL;
-		ret->target = addr + signed_bits(insn, 0, 26) * 4;
-	} else if ((insn & 0xff000000) == 0x54000000 || (insn & 0x7e000000) == 0x34000000) {
-		ret->flow = FLOW_COND;
-		ret->target = addr + signed_bits(insn, 5, 19) * 4;
-	} else if ((insn & 0x7e000000) == 0x36000000) {
-		ret->flow = FLOW_COND;
-		ret->target = addr + signed_bits(insn, 5, 14) * 4;
-	} else if ((insn & 0xfffff000) == 0xd65f0000) { /* ret, retaa, retab */
-		ret->flow = FLOW_RETURN;
-	} else if ((insn & 0xfefff000) == 0xd61f0000) { /* br, braa */
-		ret->flow = FLOW_INDIRECT;
-	} else if ((insn & 0xffe0001f) == 0xd4200000) { /* brk */
-		ret->flow = FLOW_STOP;
-	}
-}
-
 static bool is_blr(uint32_t insn)
 {
 	return (insn & 0xfefff000) == 0xd63f0000;
 }
 
 static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
-		 struct scan_insn *ret, struct scan_state *state)
+		 struct code_insn *ret, struct scan_state *state)
 {
 	uint32_t insn;
 
-	if (left < 4 || addr % 4)
+	if (!code_insn_a64(p, left, addr, ret))
 		return false;
-	memcpy(&insn, p, 4);
-	if ((insn & 0xffff0000) == 0) /* udf, zeros */
-		return false;
-	*ret = (struct scan_insn){ .len = 4, .padding = insn == 0xd503201f };
-	find_flow(insn, addr, ret);
 	if (!state)
 		return true;
+	memcpy(&insn, p, 4);
 	apply(cfi, state, insn);
 	if ((ret->flow == FLOW_CALL || is_blr(insn)) && state->kind == SCAN_FOLLOWED &&
 	    state->ra == RA_IN_REG)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/x86_insn.h"
+#include "elf/x86_insn.h"
 #include "util/cleanup.h"
 
 enum {
@@ -271,7 +271,7 @@ bool code_gaps_restorer(const struct code_gaps *gaps, bool by_eh_frame, uint64_t
 {
 	uint8_t code[RESTORER_SIZE_MAX];
 	size_t size = end - start, at = 0;
-	struct scan_insn insn;
+	struct code_insn insn;
 
 	if (size > sizeof(code) || (by_eh_frame && !gaps->is_small_program) ||
 	    elf_file_read_vaddr(gaps->elf, start, code, size) < 0)
@@ -318,7 +318,7 @@ static void emit(void *arg, uint64_t addr, const union cfi_rule *rule)
 static bool is_padding(const struct code_gaps *gaps, const uint8_t *code, size_t size,
 		       uint64_t addr)
 {
-	struct scan_insn insn;
+	struct code_insn insn;
 	size_t at = 0;
 
 	while (at < size) {

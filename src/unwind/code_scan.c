@@ -167,7 +167,7 @@ static bool try_state(const struct scan *scan, size_t at, const struct scan_stat
 		      int64_t *ret_off_by)
 {
 	struct scan_state s = *state;
-	struct scan_insn insn;
+	struct code_insn insn;
 	bool weakly = false; /* behind a call that may not return */
 
 	for (int n = 0; n < TRIAL_STEPS && at < scan->size && sp_followed(&s); n++) {
@@ -244,7 +244,7 @@ static bool fall_into(struct scan *scan, size_t at, const struct scan_state *sta
 static void follow(struct scan *scan, struct work work)
 {
 	struct scan_state state = scan->table.items[scan->states[work.at] - 1], former;
-	struct scan_insn insn;
+	struct code_insn insn;
 	size_t at = work.at;
 	uint16_t old = work.old;
 	bool weakly;
@@ -322,7 +322,7 @@ static bool is_entry_state(const struct scan *scan, size_t at)
 static void find_the_rest(struct scan *scan)
 {
 	size_t at = 0, indirect = SIZE_MAX;
-	struct scan_insn insn;
+	struct code_insn insn;
 
 	while (at < scan->size && !scan->failed) {
 		uint64_t addr = scan->addr + at;
@@ -400,7 +400,7 @@ void scan_emit(const struct scan *scan,
 	const struct scan_state *state, *last = NULL;
 	union cfi_rule rule;
 	uint64_t addr, before = 0;
-	struct scan_insn insn;
+	struct code_insn insn;
 	uint8_t len;
 
 	for (size_t at = 0; at < scan->size;) {

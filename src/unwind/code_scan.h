@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "dwarf/cfi.h"
+#include "elf/code_flow.h"
 
 enum {
 	SCAN_BYTES_MAX = 1 << 20, /* of code, in one scan; needs 3 bytes of memory for each */
@@ -42,23 +43,6 @@ struct scan_state {
 };
 _Static_assert(sizeof(struct scan_state) == 32, "compared bytewise");
 
-enum scan_flow {
-	FLOW_NEXT = 0,
-	FLOW_COND,     /* to the target or to the next one */
-	FLOW_JUMP,     /* to the target only */
-	FLOW_CALL,     /* the target is a function; goes on with the next one */
-	FLOW_INDIRECT, /* a jump to who knows where: switch, or tail call */
-	FLOW_RETURN,
-	FLOW_STOP, /* a trap */
-};
-
-struct scan_insn {
-	uint8_t len;
-	uint8_t flow; /* enum scan_flow */
-	bool padding; /* does nothing: stands between functions */
-	uint64_t target;
-};
-
 /* One per architecture. */
 struct scan_arch {
 	const struct cfi_arch *cfi;
@@ -68,7 +52,7 @@ struct scan_arch {
 	 * to *state if that is not NULL.
 	 */
 	bool (*step)(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
-		     struct scan_insn *insn, struct scan_state *state);
+		     struct code_insn *insn, struct scan_state *state);
 	/* Whether `p`, at `addr`, looks like the begin of a function that sets up a frame. */
 	bool (*prologue)(const uint8_t *p, size_t left, uint64_t addr);
 	/* Whether a signal trampoline is at `p`, and its length. */

@@ -4,7 +4,7 @@
  * a function has to keep. See code_scan.h.
  */
 #include "unwind/code_scan.h"
-#include "unwind/x86_insn.h"
+#include "elf/x86_insn.h"
 
 #include <string.h>
 
@@ -369,74 +369,18 @@ static void apply(const struct cfi_arch *cfi, struct scan_state *s, const struct
 	}
 }
 
-static void find_flow(const struct x86_insn *insn, uint64_t addr, struct scan_insn *ret)
-{
-	uint8_t op = insn->opcode, group = insn->group;
-
-	ret->target = addr + insn->len + insn->imm;
-	if (insn->map == X86_MAP_0F && !insn->vex) {
-		if (op >= 0x80 && op <= 0x8f)
-			ret->flow = FLOW_COND;
-		else if (op == 0x0b || op == 0xb9 || op == 0xff)
-			ret->flow = FLOW_STOP;
-		return;
-	}
-	if (insn->map != X86_MAP_ONE_BYTE || insn->vex)
-		return;
-	switch (op) {
-	case 0x70 ... 0x7f:
-	case 0xe0 ... 0xe3:
-		ret->flow = FLOW_COND;
-		break;
-	case 0xe8:
-		ret->flow = FLOW_CALL;
-		break;
-	case 0xe9:
-	case 0xeb:
-		ret->flow = FLOW_JUMP;
-		break;
-	case 0xff:
-		if (group == 4 || group == 5)
-			ret->flow = FLOW_INDIRECT;
-		break;
-	case 0xc2:
-	case 0xc3:
-		ret->flow = FLOW_RETURN;
-		break;
-	case 0xca ... 0xcc:
-	case 0xcf:
-	case 0xf1:
-	case 0xf4:
-		ret->flow = FLOW_STOP;
-		break;
-	}
-}
-
-static bool is_padding(const struct x86_insn *insn)
-{
-	if (insn->map == X86_MAP_0F)
-		return insn->opcode == 0x1f && !insn->vex;
-	if (insn->map != X86_MAP_ONE_BYTE || insn->vex)
-		return false;
-	if (insn->opcode == 0x90) /* nop, xchg %ax,%ax; with REX.B an exchange with r8 */
-		return !(insn->rex & 1);
-	return insn->opcode == 0xcc;
-}
-
 static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
-		 struct scan_insn *ret, struct scan_state *state)
+		 struct code_insn *ret, struct scan_state *state)
 {
 	struct x86_insn insn;
 
 	/* Zeros are instructions too, but where nothing leads they are none. */
 	if (left && !p[0] && (!state || left < 2 || !p[1])) {
-		*ret = (struct scan_insn){ .len = 1, .padding = true, .flow = FLOW_STOP };
+		*ret = (struct code_insn){ .len = 1, .padding = true, .flow = FLOW_STOP };
 		return true;
 	}
-	if (!x86_insn_decode(p, left, &insn))
+	if (!code_insn_x86(p, left, addr, &insn, ret))
 		return false;
-	*ret = (struct scan_insn){ .len = insn.len, .padding = is_padding(&insn) };
-	find_flow(&insn, addr, ret);
 	if (!state)
 		return true;
 	apply(cfi, state, &insn);

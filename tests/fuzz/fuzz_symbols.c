@@ -44,6 +44,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_file_open_memory(data, size, &elf))
 		return 0;
 	r = elf_symbols_read(elf, &symbols);
+	if (!r) {
+		check(&symbols);
+		r = elf_symbols_end(&symbols, elf);
+		if (r)
+			elf_symbols_fini(&symbols);
+	}
 	elf_file_free(elf);
 	if (r) {
 		if (r != -ENOMEM)

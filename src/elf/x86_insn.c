@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/x86_insn.h"
+#include "elf/x86_insn.h"
 
 #include <string.h>
 

@@ -2,7 +2,8 @@
 /*
  * A length decoder for x86-64 instructions: where the next one begins, and the fields that tell
  * what an instruction does to the stack pointer. Complete as to length for what compilers and
- * assemblers emit (VEX and EVEX too); semantics are code_x86.c's.
+ * assemblers emit (VEX and EVEX too); where control goes is code_flow.c's, what becomes of the
+ * stack unwind/code_x86.c's.
  */
 #pragma once
 
