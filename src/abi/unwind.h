@@ -54,6 +54,7 @@ enum {
  * architecture. Slot 0 is the frame pointer.
  */
 enum { UNWIND_SLOTS = 7 };
+enum { X86_SLOT_RBP, X86_SLOT_RBX, X86_SLOT_R12, X86_SLOT_R13, X86_SLOT_R14, X86_SLOT_R15 };
 #define X86_SLOT_REGS                                                                              \
 	{                                                                                          \
 		X86_RBP, X86_RBX, X86_R12, X86_R13, X86_R14, X86_R15, X86_R10                      \

@@ -16,6 +16,7 @@ enum {
 
 struct job {
 	const struct elf_file *elf;
+	unsigned int follow;
 	struct unwind_table *table;
 	int result;
 	int done_fd;
@@ -42,23 +43,23 @@ static void *run(void *arg)
 
 	/* The loop that waits has a higher priority than this work deserves. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
-	job->result = unwind_table_build(job->elf, &job->table);
+	job->result = unwind_table_build(job->elf, job->follow, &job->table);
 	/* An eventfd's first write cannot fail. */
 	if (write(job->done_fd, &one, sizeof(one)) != sizeof(one))
 		abort();
 	return NULL;
 }
 
-static int build_beside(const struct elf_file *elf, const struct loader_wait *wait,
-			struct unwind_table **ret)
+static int build_beside(const struct elf_file *elf, unsigned int follow,
+			const struct loader_wait *wait, struct unwind_table **ret)
 {
 	_cleanup_close_ int done_fd = eventfd(0, EFD_CLOEXEC);
-	struct job job = { .elf = elf, .done_fd = done_fd };
+	struct job job = { .elf = elf, .follow = follow, .done_fd = done_fd };
 	struct pollfd p = { .fd = done_fd, .events = POLLIN };
 	pthread_t thread;
 
 	if (done_fd < 0 || pthread_create(&thread, NULL, run, &job))
-		return unwind_table_build(elf, ret);
+		return unwind_table_build(elf, follow, ret);
 	while (poll(&p, 1, MEANWHILE_MS) <= 0)
 		wait->meanwhile(wait->ctx);
 	pthread_join(thread, NULL);
@@ -67,8 +68,8 @@ static int build_beside(const struct elf_file *elf, const struct loader_wait *wa
 	return job.result;
 }
 
-int loader_build(const struct elf_file *elf, size_t max_transient, const struct loader_wait *wait,
-		 struct unwind_table **ret)
+int loader_build(const struct elf_file *elf, unsigned int follow, size_t max_transient,
+		 const struct loader_wait *wait, struct unwind_table **ret)
 {
 	size_t size = unwind_information_size(elf);
 
@@ -76,6 +77,6 @@ int loader_build(const struct elf_file *elf, size_t max_transient, const struct 
 	if (size > max_transient / 2)
 		return -EFBIG;
 	if (size < SMALL_SECTION || !wait->meanwhile)
-		return unwind_table_build(elf, ret);
-	return build_beside(elf, wait, ret);
+		return unwind_table_build(elf, follow, ret);
+	return build_beside(elf, follow, wait, ret);
 }

@@ -16,5 +16,5 @@ struct loader_wait {
  * As unwind_table_build(); also -EFBIG if building would take more than `max_transient` bytes
  * beside the result. `elf` is used by nobody else meanwhile.
  */
-int loader_build(const struct elf_file *elf, size_t max_transient, const struct loader_wait *wait,
-		 struct unwind_table **ret);
+int loader_build(const struct elf_file *elf, unsigned int follow, size_t max_transient,
+		 const struct loader_wait *wait, struct unwind_table **ret);

@@ -55,6 +55,10 @@ struct runtime_dso {
 	 * frames are left out unless somebody wants them (--interpreter-frames). Sorted, not
 	 * overlapping. */
 	VEC(struct code_range) folded;
+	/* Bit n: the step wants the register of slot n (X86_SLOT_RBX, ...: abi/unwind.h) to be
+	 * known behind native frames of this file. (Callee-saved registers are followed only where
+	 * some CFA hangs on them: that keeps tables small.) */
+	unsigned int follow;
 };
 
 /* Where and in what a runtime is found. Lives as long as the runtime_proc that attach() makes of

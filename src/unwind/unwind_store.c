@@ -571,3 +571,12 @@ size_t unwind_store_bytes(const struct unwind_store *s)
 {
 	return (size_t)s->nr_segments * sizeof(struct arena_segment);
 }
+
+bool unwind_store_is_half_full(const struct unwind_store *s)
+{
+	uint64_t used = (uint64_t)s->nr_segments << ARENA_SEGMENT_SHIFT;
+
+	for (size_t i = 0; i < s->free_ranges.nr; i++)
+		used -= s->free_ranges.items[i].nr;
+	return used > (uint64_t)s->max_segments << (ARENA_SEGMENT_SHIFT - 1);
+}

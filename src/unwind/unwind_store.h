@@ -82,5 +82,7 @@ void unwind_store_free_record(struct unwind_store *s, uint32_t cell);
 
 /* Gives back what was freed RETIRE_NS ago or earlier. Monotonic time. */
 void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);
+/* Is there no room left for what may not be needed? */
+bool unwind_store_is_half_full(const struct unwind_store *s);
 /* Bytes of arena in use as segments. */
 size_t unwind_store_bytes(const struct unwind_store *s);

@@ -102,6 +102,23 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	unwind_store_fini(&s);
 }
 
+TEST(half_full_is_told_by_what_is_used)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	struct unwind_store s;
+
+	/* Four segments: room for four such tables. */
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 1 << 20));
+	ASSERT(!unwind_store_is_half_full(&s));
+	ASSERT_OK(unwind_store_load(&s, 1, big));
+	ASSERT(!unwind_store_is_half_full(&s));
+	ASSERT_OK(unwind_store_load(&s, 2, big));
+	ASSERT_OK(unwind_store_load(&s, 3, big));
+	ASSERT(unwind_store_is_half_full(&s));
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
 TEST(cells_come_back_whole)
 {
 	struct unwind_mapping m[64] = { 0 };

@@ -298,7 +298,7 @@ static unsigned int needed_slots(const struct build *b)
 	return needed;
 }
 
-static int make_rows(struct build *b)
+static int make_rows(struct build *b, unsigned int follow)
 {
 	unsigned int needed;
 	size_t hint = 0;
@@ -322,7 +322,7 @@ static int make_rows(struct build *b)
 	if (!needed)
 		return 0;
 	/* Rare: some function keeps its CFA in another callee-saved register. */
-	r = cfi_arch_init(&b->arch, b->elf->machine, needed);
+	r = cfi_arch_init(&b->arch, b->elf->machine, follow | needed);
 	if (r < 0)
 		return r;
 	table_writer_reset(&b->writer);
@@ -330,7 +330,7 @@ static int make_rows(struct build *b)
 	return sweep(b);
 }
 
-int unwind_table_build(const struct elf_file *elf, struct unwind_table **ret)
+int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)
 {
 	_cleanup_(build_free_p) struct build *b = calloc(1, sizeof(*b));
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = calloc(1, sizeof(*table));
@@ -339,14 +339,14 @@ int unwind_table_build(const struct elf_file *elf, struct unwind_table **ret)
 	if (!b || !table)
 		return -ENOMEM;
 	b->elf = elf;
-	r = cfi_arch_init(&b->arch, elf->machine, 0);
+	r = cfi_arch_init(&b->arch, elf->machine, follow);
 	if (r < 0)
 		return r;
 	find_ranges(b);
 	r = find_sources(b);
 	if (r < 0)
 		return r;
-	r = make_rows(b);
+	r = make_rows(b, follow);
 	if (r < 0)
 		return r;
 	r = table_writer_finish(&b->writer, table);

@@ -26,11 +26,13 @@ struct unwind_table {
 };
 
 /*
- * Builds the table of `elf`. 0, -ENOTSUP (machine), -EFBIG (more rows or code than the format can
+ * Builds the table of `elf`. `follow`: bit n: of the callee-saved registers, which the walker has
+ * in slots (abi/unwind.h), follow that of slot n, too; those that CFAs hang on always are, and each
+ * costs rows and rules. 0, -ENOTSUP (machine), -EFBIG (more rows or code than the format can
  * hold), -ENOMEM. A file without any unwind information is 0: its table says CFA_FRAME_POINTER for
  * all executable code.
  */
-int unwind_table_build(const struct elf_file *elf, struct unwind_table **ret);
+int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret);
 void unwind_table_free(struct unwind_table *table);
 static inline void unwind_table_free_p(struct unwind_table **table)
 {

@@ -183,7 +183,7 @@ static void check_file(const char *path, unsigned int rows_wanted)
 	if (access(path, R_OK) < 0)
 		return; /* a cross library that this machine doesn't have */
 	ASSERT_OK(elf_file_open(path, &elf));
-	ASSERT_OK(unwind_table_build(elf, &table));
+	ASSERT_OK(unwind_table_build(elf, 0, &table));
 	c.table = table;
 	c.machine = elf->machine;
 	snprintf(line, sizeof(line), "exec readelf -W --debug-dump=frames-interp '%s' 2>/dev/null",

@@ -127,7 +127,7 @@ static void read_mappings(void)
 			continue;
 		ASSERT_OK(elf_file_open(file->path, &elf));
 		ASSERT_OK(elf_file_bias(elf, file->start, offset, &file->bias));
-		ASSERT_OK(unwind_table_build(elf, &file->table));
+		ASSERT_OK(unwind_table_build(elf, 0, &file->table));
 		nr_files++;
 	}
 }

@@ -18,6 +18,7 @@ enum { TEXT = 0x1000, TEXT_SIZE = 0x1000, FRAMES = 0x3000, HDR = 0x2ff0 };
 
 static uint8_t text[TEXT_SIZE];
 static struct unwind_table *table;
+static unsigned int follow;
 
 static void build(void *image, size_t size)
 {
@@ -26,7 +27,7 @@ static void build(void *image, size_t size)
 	unwind_table_free(table);
 	table = NULL;
 	ASSERT_OK(elf_file_open_memory(image, size, &elf));
-	ASSERT_OK(unwind_table_build(elf, &table));
+	ASSERT_OK(unwind_table_build(elf, follow, &table));
 	free(image);
 }
 
@@ -253,6 +254,28 @@ TEST(callee_saved_registers_are_followed_if_a_cfa_hangs_on_them)
 	expect(TEXT + 0x100, CFA_REG, X86_R12, 16);
 }
 
+TEST(callee_saved_registers_are_followed_if_somebody_wants_them)
+{
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL);
+	const struct unwind_rule *rule;
+
+	/* saves r12, r13 and r15; elsewhere a CFA of r12 */
+	follow = 1u << 5;
+	cfi_writer_fde(&frames, cie, TEXT, 0x100, CFI_BYTES(0x0e, 32, 0x8c, 2, 0x8d, 3, 0x8f, 4));
+	build_with(EM_X86_64, ".eh_frame", &frames);
+	rule = unwind_table_find(table, TEXT);
+	ASSERT_EQ(rule->slot_off[2], SLOT_LOST);
+	ASSERT_EQ(rule->slot_off[5], -4);
+	cfi_writer_fde(&frames, cie, TEXT + 0x100, 0x100, CFI_BYTES(0x0c, 12, 16));
+	build_with(EM_X86_64, ".eh_frame", &frames);
+	rule = unwind_table_find(table, TEXT);
+	ASSERT_EQ(rule->slot_off[2], -2);
+	ASSERT_EQ(rule->slot_off[3], SLOT_LOST);
+	ASSERT_EQ(rule->slot_off[5], -4);
+	follow = 0;
+}
+
 TEST(unknown_machines_are_refused)
 {
 	struct elf_writer *w = elf_writer_new(ET_DYN, EM_RISCV);
@@ -261,7 +284,7 @@ TEST(unknown_machines_are_refused)
 	void *image = elf_writer_finish(w, &size);
 
 	ASSERT_OK(elf_file_open_memory(image, size, &elf));
-	ASSERT_ERR(unwind_table_build(elf, &table), ENOTSUP);
+	ASSERT_ERR(unwind_table_build(elf, 0, &table), ENOTSUP);
 	free(image);
 }
 

@@ -64,7 +64,7 @@ static int bench(const char *path)
 
 		reset_peak();
 		start = now_ms();
-		r = unwind_table_build(elf, &table);
+		r = unwind_table_build(elf, 0, &table);
 		if (r < 0) {
 			fprintf(stderr, "%s: %s\n", path, strerror(-r));
 			return r;

@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	image = make_image(data, size, &image_size);
 	if (elf_file_open_memory(image, image_size, &elf) == 0) {
-		if (unwind_table_build(elf, &table) == 0) {
+		if (unwind_table_build(elf, 0, &table) == 0) {
 			check(table);
 			unwind_table_free(table);
 		}
