@@ -32,10 +32,19 @@ struct task_record {
 	char comm[SAMPLE_COMM_LEN];
 };
 
-/* The address space that a thread of a target has (bpf/sample.bpf.c, show_spaces). */
-struct target_space {
-	__u32 pid, pad_;
-	__u64 mm; /* as unwind_process.mm */
+enum {
+	SPACE_RUNNABLE = 1 << 0, /* runs, or would if there was a CPU for it */
+	SPACE_BLOCKED = 1 << 1,	 /* waits for something that no signal ends: a disk, a server */
+};
+
+/* The address space that a thread has (bpf/sample.bpf.c, show_spaces). */
+struct task_space {
+	__u32 pid;
+	__u32 flags;  /* SPACE_* */
+	__u64 mm;     /* as unwind_process.mm */
+	__u64 ran_ns; /* when it ran last, by the clock of `cpu`'s scheduler, which is no other's */
+	__u32 cpu;    /* where that was */
+	__u32 pad_;
 };
 
 enum {
@@ -46,3 +55,4 @@ enum {
 };
 
 _Static_assert(sizeof(struct task_record) == 32 + 8 * 32 + 32, "wire size");
+_Static_assert(sizeof(struct task_space) == 32, "wire size");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kernel_side.h"
 #include "agent/libbpf_log.h"
+#include "agent/read_iter.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
 #include "util/cpus.h"
@@ -250,23 +251,20 @@ void kernel_side_del_target(struct kernel_side *ks, uint32_t pid)
 }
 
 int kernel_side_read_spaces(struct kernel_side *ks,
-			    void (*each)(void *ctx, const struct target_space *space), void *ctx)
+			    void (*each)(void *ctx, const struct task_space *space), void *ctx)
 {
 	struct bpf_link *link = bpf_program__attach_iter(ks->bpf->progs.show_spaces, NULL);
 	_cleanup_close_ int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
-	struct target_space spaces[64];
+	struct task_space spaces[128];
 	ssize_t n;
 
 	bpf_link__destroy(link); /* the descriptor has a reference */
 	if (fd < 0)
 		return fd;
-	/* Records come whole: what the kernel writes at once fits. EAGAIN: it passed over many
-	 * tasks without one. */
-	while ((n = read(fd, spaces, sizeof(spaces))) > 0 ||
-	       (n < 0 && (errno == EAGAIN || errno == EINTR)))
-		for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(spaces[0]); i++)
+	while ((n = read_iter(fd, spaces, sizeof(spaces))) > 0)
+		for (size_t i = 0; i < (size_t)n / sizeof(spaces[0]); i++)
 			each(ctx, &spaces[i]);
-	return n < 0 ? -errno : 0;
+	return (int)n;
 }
 
 /* Behind each change: what CPUs remember of the table is void. */

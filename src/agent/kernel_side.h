@@ -40,9 +40,10 @@ int kernel_side_sync_cpus(struct kernel_side *ks);
 
 int kernel_side_add_target(struct kernel_side *ks, uint32_t pid);
 void kernel_side_del_target(struct kernel_side *ks, uint32_t pid);
-/* Calls `each` with the address spaces that the targets have now, perhaps more than once each. */
+/* Calls `each` with the address space of each thread of the targets, or of all processes if none
+ * are to be chosen. */
 int kernel_side_read_spaces(struct kernel_side *ks,
-			    void (*each)(void *ctx, const struct target_space *space), void *ctx);
+			    void (*each)(void *ctx, const struct task_space *space), void *ctx);
 int kernel_side_set_process(struct kernel_side *ks, uint32_t pid,
 			    const struct unwind_process *process);
 /* -ENOENT if the kernel does not know it. */

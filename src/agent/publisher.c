@@ -16,7 +16,7 @@ enum {
 		200000000,	  /* until it is tried again to show something in a full arena */
 	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
 	LARGE_CODE = 2 << 20,
-	LOAD_AHEAD_NS = 50000000, /* a process, for files that are no runtime's */
+	LOAD_AHEAD_NS = 50000000, /* of CPU, a process, for files that are no runtime's */
 };
 
 static void unref(struct publisher *p, struct block *b)
@@ -315,6 +315,12 @@ static int show_anew(struct publisher *p, struct process *proc)
 	return 0;
 }
 
+bool publisher_has_runtime(struct publisher *p, const struct process *proc)
+{
+	open_files(p, proc);
+	return runtimes_any(&p->runtimes, proc);
+}
+
 int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 {
 	struct view *v = proc->user;
@@ -458,6 +464,7 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t index)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
+	const struct runtime_dso *dso;
 	struct mapped_file *file;
 	int r;
 
@@ -466,9 +473,10 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t index)
 	if (p->store->files[index].state != FILE_STATE_PENDING)
 		return p->store->files[index].state;
 	file = p->processes->files.items[index];
+	dso = runtimes_dso(&p->runtimes, index);
 	r = mapped_file_elf(file, &elf);
 	if (!r)
-		r = loader_build(elf, p->max_transient, &p->wait, &table);
+		r = loader_build(elf, dso ? dso->follow : 0, p->max_transient, &p->wait, &table);
 	if (r == -EFBIG) {
 		log_debug("%s: its unwind information is too big for the memory limit", file->path);
 		unwind_store_set_state(p->store, index, FILE_STATE_EVICTED);
@@ -498,12 +506,15 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 		return;
 	for (i = 0; i < v->runtimes->nr; i++)
 		publisher_load(p, v->runtimes->items[i]->file);
-	begin = now_ns();
+	begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
 	 * behind the small ones and the C library. */
-	for (i = 0; i < 2 * proc->mappings.nr && now_ns() - begin < LOAD_AHEAD_NS; i++) {
+	for (i = 0; i < 2 * proc->mappings.nr; i++) {
 		const struct mapping *m = &proc->mappings.items[i % proc->mappings.nr];
 
+		if (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin > LOAD_AHEAD_NS ||
+		    unwind_store_is_half_full(p->store))
+			break;
 		if (m->file != MAPPING_ANON &&
 		    (m->end - m->start > LARGE_CODE) == (i >= proc->mappings.nr))
 			publisher_load(p, m->file);

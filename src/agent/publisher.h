@@ -59,6 +59,8 @@ void publisher_fini(struct publisher *p);
  * Opens the files behind them. Does nothing if they are shown already.
  */
 int publisher_show(struct publisher *p, struct process *proc, uint64_t mm);
+/* Does the process map a file that is a runtime? Opens its files. */
+bool publisher_has_runtime(struct publisher *p, const struct process *proc);
 /* An address outside the mappings was looked for and not found: the kernel need not ask again. */
 void publisher_set_final(struct publisher *p, struct process *proc);
 /* The kernel forgets the process, the view goes. */

@@ -7,6 +7,7 @@
  */
 #include "agent/recorder_internal.h"
 #include "agent/budget.h"
+#include "agent/present.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -29,6 +30,8 @@ enum {
 	EXPIRE_NS = 1000000000, /* dead processes stay for samples that are on their way */
 	RSS_INTERVAL_NS = 1000000000,
 	DRAIN_EVERY = 32, /* samples, of up to 64 KiB and a walk each */
+	SAY_AFTER_NS = 1000000000,
+	MEANWHILE_NS = 10000000, /* for showing processes while something else is waited for */
 };
 
 /* --- process events -------------------------------------------------------------------------- */
@@ -114,13 +117,42 @@ static int keep_record(void *ctx, void *record, size_t size)
 	return 0;
 }
 
-/* While a table is built, or many samples are walked, the ring must not overflow. */
+static void show_if_unknown(struct recorder *r, const uint8_t *record, size_t size)
+{
+	const struct sample_header *h = (const struct sample_header *)record;
+	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
+	struct process *proc;
+
+	if (h->type != SAMPLE_RAW || h->stop != STOP_NO_PROCESS || size < sizeof(*h) + sizeof(*raw))
+		return;
+	if (!process_get_unknown(&r->processes, (int32_t)h->pid, &proc) &&
+	    publisher_show(&r->publisher, proc, raw->mm))
+		log_debug("cannot show the mappings of process %d", proc->pid);
+}
+
+/* While many samples are walked, the ring must not overflow. */
+static void drain_to_next(struct recorder *r)
+{
+	if (kernel_side_drain(r->ks, keep_record, r))
+		log_debug("cannot read the ring of samples");
+}
+
+/*
+ * Nor while a table is built; and processes that began meanwhile are shown, which may need nothing
+ * of what is waited for. Only those of which no event was taken in: what the others map is not
+ * known before all that came earlier is done.
+ */
 static void drain_meanwhile(void *ctx)
 {
 	struct recorder *r = ctx;
+	uint64_t begin = now_ns();
 
-	if (kernel_side_drain(r->ks, keep_record, r))
-		log_debug("cannot read the ring of samples");
+	drain_to_next(r);
+	while (r->next_looked_at < r->next.pending.nr && now_ns() - begin < MEANWHILE_NS) {
+		const struct pending *p = &r->next.pending.items[r->next_looked_at++];
+
+		show_if_unknown(r, r->next.bytes.items + p->at, p->size);
+	}
 }
 
 static int by_time(const void *a, const void *b)
@@ -182,7 +214,7 @@ static void apply_in_order(struct recorder *r, const struct batch *b, size_t nr_
 		    (s < nr_samples && p->time_ns < r->events.events.items[r->event_at].time_ns)) {
 			recorder_on_sample(r, b->bytes.items + p->at, p->size);
 			if (++s % DRAIN_EVERY == 0)
-				drain_meanwhile(r);
+				drain_to_next(r);
 		} else {
 			on_event(r, &r->events.events.items[r->event_at++]);
 		}
@@ -203,7 +235,7 @@ static int turn(struct recorder *r)
 	b = r->batch;
 	r->batch = r->next;
 	r->next = b;
-	r->next.bytes.nr = r->next.pending.nr = 0;
+	r->next.bytes.nr = r->next.pending.nr = r->next_looked_at = 0;
 	kernel_side_hold_raws(r->ks, false);
 	b = r->batch;
 	qsort(b.pending.items, b.pending.nr, sizeof(*b.pending.items), by_time);
@@ -514,23 +546,11 @@ static int get_target(struct recorder *r, int32_t pid, struct process **ret)
 		   : 0;
 }
 
-static void keep_space(void *ctx, const struct target_space *space)
-{
-	if (map_put(ctx, space->pid, space->mm))
-		log_debug("process %u is shown later: out of memory", space->pid);
-}
-
-/*
- * The processes that are to be recorded, told to the kernel, and shown to it: so their first
- * samples are walked there already. Their address spaces are read before their mappings: if one
- * executes something in between, what is shown is void.
- */
+/* The processes that are to be recorded, told to the kernel. */
 static int choose_targets(struct recorder *r)
 {
 	const struct recorder_options *o = r->options;
-	_cleanup_(map_fini) struct map spaces = { 0 };
 	struct process *proc;
-	uint64_t *mm;
 	size_t i;
 	int err = 0;
 
@@ -538,15 +558,49 @@ static int choose_targets(struct recorder *r)
 		return add_target(r, (uint32_t)command_pid(r->command));
 	for (i = 0; i < o->nr_pids && !err; i++)
 		err = add_target(r, (uint32_t)o->pids[i]);
-	if (!err && o->nr_pids && kernel_side_read_spaces(r->ks, keep_space, &spaces))
-		log_debug("cannot read the address spaces of processes");
-	for (i = 0; i < o->nr_pids && !err; i++) {
+	for (i = 0; i < o->nr_pids && !err; i++)
 		err = get_target(r, o->pids[i], &proc);
-		mm = map_get(&spaces, (uint32_t)o->pids[i]);
-		if (!err && mm && !publisher_show(&r->publisher, proc, *mm))
-			publisher_load_ahead(&r->publisher, proc);
-	}
 	return err;
+}
+
+/*
+ * While processes are shown that a sample may soon be of: their news, and the user's. News each
+ * time, so that an address space of after an exec is never shown with the mappings of before.
+ */
+static bool go_on_showing(void *ctx)
+{
+	struct recorder *r = ctx;
+
+	on_signal(r);
+	if (turn(r))
+		return false;
+	if (!r->said_busy && now_ns() > r->start_ns + SAY_AFTER_NS) {
+		r->said_busy = true;
+		if (!r->options->live)
+			log_info("the machine is busy: reading what runs before the recording "
+				 "begins ...");
+	}
+	return !r->stopping;
+}
+
+/* So that their first samples are walked in the kernel already. */
+static void show_present(struct recorder *r)
+{
+	struct present_options options = {
+		.all = r->options->nr_pids,
+		.go_on = go_on_showing,
+		.ctx = r,
+	};
+	size_t left;
+
+	if (r->options->command)
+		return;
+	r->start_ns = now_ns();
+	left = present_show(&r->publisher, &options);
+	if (left && !r->stopping && !r->options->live)
+		log_info("%zu of the processes that run were not read in time: their first samples "
+			 "lack the frames of Python, Java and the like",
+			 left);
 }
 
 /* A descriptor is kept for each sampled file. The command was forked before, with its own limit. */
@@ -682,6 +736,7 @@ static int record(struct recorder *r)
 		err = set_up_loop(r);
 	if (err)
 		return err;
+	show_present(r);
 	r->profile->start_ns = clock_ns(CLOCK_REALTIME);
 	r->profile->frequency_hz = r->options->frequency_hz;
 	r->start_ns = now_ns();

@@ -42,13 +42,14 @@ struct recorder {
 	struct replay_save *replay;
 	struct map
 		stacks; /* hash of a kernel-walked stack -> generation << 32 | profile's number */
-	struct map virtuals;  /* hash of one of a virtual thread -> its name, in the profile */
-	struct map targets;   /* live processes that are recorded, if there is a choice */
-	struct map refreshed; /* pid -> when its maps were read again last */
-	struct batch batch;   /* the turn's samples */
-	size_t event_at;      /* the next of the turn's events */
-	struct batch next;    /* those that came while a table was built */
-	VEC(int32_t) changed; /* processes to show anew at the end of the turn */
+	struct map virtuals;   /* hash of one of a virtual thread -> its name, in the profile */
+	struct map targets;    /* live processes that are recorded, if there is a choice */
+	struct map refreshed;  /* pid -> when its maps were read again last */
+	struct batch batch;    /* the turn's samples */
+	size_t event_at;       /* the next of the turn's events */
+	struct batch next;     /* those that came while a table was built */
+	size_t next_looked_at; /* so many of these */
+	VEC(int32_t) changed;  /* processes to show anew at the end of the turn */
 	uint64_t start_ns, profile_bytes_max, batch_bytes_max;
 	bool keep_events; /* as long as there is room for them */
 	uint64_t run_ns;
@@ -62,7 +63,8 @@ struct recorder {
 	unsigned int interrupted;   /* by the terminal, while COMMAND ran */
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
 	bool met_raw;	    /* in this turn */
-	bool events_lost;   /* exits of targets may have been among them */
+	bool said_busy;
+	bool events_lost; /* exits of targets may have been among them */
 	bool stopping;
 };
 

@@ -304,7 +304,7 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 /*
  * The process, with its mappings at the time of the sample; NULL if they can't be had. An exec is
  * in progress if its address space is not the one that we know, or if the event of it comes later
- * in this turn: what /proc says now is the new image's then.
+ * in this turn: what /proc says now, or has said, is the new image's then.
  */
 static struct process *process_of_raw(struct recorder *r, const struct sample_header *h,
 				      const struct sample_raw *raw)
@@ -317,9 +317,10 @@ static struct process *process_of_raw(struct recorder *r, const struct sample_he
 		publisher_hide(&r->publisher, proc);
 		return NULL;
 	}
-	for (i = r->event_at; !v && i < r->events.events.nr; i++)
+	for (i = r->event_at; i < r->events.events.nr; i++)
 		if (r->events.events.items[i].type == SIDE_EXEC &&
-		    r->events.events.items[i].pid == (int32_t)h->pid)
+		    r->events.events.items[i].pid == (int32_t)h->pid &&
+		    (!v || proc->read_ns >= r->events.events.items[i].time_ns))
 			return NULL;
 	return process_get(&r->processes, (int32_t)h->pid, &proc) ? NULL : proc;
 }

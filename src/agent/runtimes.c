@@ -205,6 +205,20 @@ static void find_new(struct runtimes *r, const struct process *proc, struct proc
 	}
 }
 
+bool runtimes_any(struct runtimes *r, const struct process *proc)
+{
+	for (size_t k = 0; k < proc->mappings.nr; k++) {
+		uint32_t file = proc->mappings.items[k].file;
+
+		if (file == MAPPING_ANON)
+			continue;
+		look_at(r, file);
+		if (runtimes_dso(r, file))
+			return true;
+	}
+	return false;
+}
+
 static uint64_t pause_after(uint32_t nr_tries)
 {
 	uint64_t pause = nr_tries < 8 ? (uint64_t)RETRY_FIRST_NS << nr_tries : RETRY_LAST_NS;

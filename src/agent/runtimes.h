@@ -51,6 +51,8 @@ void runtimes_fini(struct runtimes *r);
 
 /* The runtime that a mapped file is, or NULL. */
 const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file);
+/* Does the process map one? Looks at what no process mapped yet. Files must have been opened. */
+bool runtimes_any(struct runtimes *r, const struct process *proc);
 /*
  * Looks for runtimes in what the process maps, attaches to those that are due, and looks at those
  * that are attached: (*list)->unshown. Files must have been opened.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/task_iter.h"
 #include "agent/libbpf_log.h"
+#include "agent/read_iter.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -151,13 +152,10 @@ static int read_all(struct task_iter *it, int fd)
 
 		if (r)
 			return r;
-		n = read(fd, it->text.items + it->text.nr, CHUNK);
-		if (!n)
-			return 0;
-		/* EAGAIN: it passed over many tasks without printing one. */
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		it->text.nr += n > 0 ? (size_t)n : 0;
+		n = read_iter(fd, it->text.items + it->text.nr, CHUNK);
+		if (n <= 0)
+			return (int)n;
+		it->text.nr += (size_t)n;
 	}
 	return 0;
 }

@@ -437,6 +437,24 @@ int process_get(struct process_table *t, int32_t pid, struct process **ret)
 	return 0;
 }
 
+int process_get_unknown(struct process_table *t, int32_t pid, struct process **ret)
+{
+	struct process *proc;
+	int r;
+
+	if (process_find(t, pid))
+		return -EEXIST;
+	r = process_get(t, pid, &proc);
+	if (r)
+		return r;
+	if (!proc->mappings.nr) {
+		drop(t, proc);
+		return -ESRCH;
+	}
+	*ret = proc;
+	return 0;
+}
+
 int process_refresh(struct process_table *t, struct process *proc)
 {
 	int r;

@@ -136,6 +136,9 @@ struct process *process_find(const struct process_table *t, int32_t pid);
  * is known of it. A zombie or kernel thread has no mappings: 0, none.
  */
 int process_get(struct process_table *t, int32_t pid, struct process **ret);
+/* The same for a process that nothing is known of, and has mappings; else -EEXIST or -ESRCH, and
+ * the table is as it was: its events, which may be on their way, tell more then. */
+int process_get_unknown(struct process_table *t, int32_t pid, struct process **ret);
 /*
  * Reads /proc/PID/maps again and takes the difference; `version` moves only if something changed.
  * -ESRCH if it is gone: it keeps what it had.

@@ -449,6 +449,31 @@ TEST(zombies_and_kernel_threads_have_no_mappings)
 	process_table_fini(&t);
 }
 
+TEST(only_what_is_unknown_and_lives_is_read_ahead_of_its_events)
+{
+	struct process *proc = NULL;
+	siginfo_t info;
+	pid_t pid;
+
+	start();
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	/* Its events tell what it mapped: they must not be old news. */
+	ASSERT_ERR(process_get_unknown(&t, pid, &proc), ESRCH);
+	ASSERT_PTR_NULL(process_find(&t, pid));
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	ASSERT_ERR(process_get_unknown(&t, NOBODY, &proc), ESRCH);
+	do_fork(1, PARENT, CHILD);
+	ASSERT_ERR(process_get_unknown(&t, CHILD, &proc), EEXIST);
+	ASSERT_PTR_NULL(proc);
+	ASSERT_OK(process_get_unknown(&t, getpid(), &proc));
+	ASSERT(proc->mappings.nr > 0);
+	ASSERT_ERR(process_get_unknown(&t, getpid(), &proc), EEXIST);
+	process_table_fini(&t);
+}
+
 static void *wait_for_input(void *fd)
 {
 	char c;
