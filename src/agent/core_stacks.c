@@ -27,6 +27,11 @@ enum {
 	STORE_MAX = 256 << 20,
 	PAGE = 4096,
 	POISON = 0xa5,
+	/* Of stacks of so few words (a frame or two) that are said to be complete, such of zeros
+	 * are found; so much is read for it. */
+	FEW_WORDS = 4,
+	ZEROS_READ = 4096,
+	ZEROS_MAX = 256 << 20,
 	/* So far below a stack an access is taken for its growth: frames are smaller. */
 	OVERFLOW_REACH = 64 << 10,
 };
@@ -412,11 +417,46 @@ static bool overflowed(const struct core_stacks *s, const struct elf_core_thread
 		       (stack ? 1 : 2) * (uint64_t)OVERFLOW_REACH;
 }
 
+static uint64_t sp_of(const struct core_stacks *s, const struct elf_core_thread *thread)
+{
+	return thread->regs[s->core->machine == EM_AARCH64 ? (int)A64_SP : (int)X86_RSP];
+}
+
+/*
+ * Is there nothing but zeros from the stack pointer on? No thread's stack is so, but gdb 13 writes
+ * it for one that has guard pages of glibc 2.42's kind in it, which it can't read. A return address
+ * of 0 looks like the end of a stack. Larger ones than ZEROS_MAX in all are not looked at.
+ */
+static bool is_zeros(struct core_stacks *s, const struct elf_core_thread *thread)
+{
+	uint64_t at = sp_of(s, thread), end, words[ZEROS_READ / 8];
+	const struct elf_core_segment *segment = elf_core_segment_at(s->core, at);
+
+	if (!segment)
+		return false;
+	end = segment->vaddr + segment->filesz;
+	while (at < end) {
+		size_t size = end - at < sizeof(words) ? (size_t)(end - at) : sizeof(words);
+
+		if (s->zeros_read > ZEROS_MAX)
+			return false;
+		s->zeros_read += size;
+		memset(words, 0, sizeof(words));
+		if (elf_core_memory(s->core, s->elf, at, words, size))
+			return false;
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (words[i])
+				return false;
+		at += size;
+	}
+	return true;
+}
+
 /* What is to be said about a stack, if the core is why it ends. */
 static const char *problem_of(const struct core_stacks *s, const struct elf_core_thread *thread,
 			      int stop, bool *ret_overflowed)
 {
-	uint64_t sp = thread->regs[s->core->machine == EM_AARCH64 ? (int)A64_SP : (int)X86_RSP];
+	uint64_t sp = sp_of(s, thread);
 	const struct elf_core_segment *segment = elf_core_segment_at(s->core, sp);
 
 	if (segment && !(segment->flags & PF_W))
@@ -438,6 +478,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 		      const struct core_options *options, struct walk *walk)
 {
 	int stop = walk_thread(s, from, options->max_frames, walk), r;
+	bool zeros = stop == STOP_COMPLETE && walk->full.nr_words <= FEW_WORDS && is_zeros(s, from);
 	struct core_thread thread = { .tid = from->tid,
 				      .name = from->tid == s->core->pid ? s->core->comm : "" };
 	const struct resolver_stack stack = {
@@ -447,10 +488,12 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 		.block = ((const struct view *)s->proc->user)->block,
 		.words = walk->words,
 		.nr_words = walk->full.nr_words,
-		.stop = (enum stop_reason)stop,
+		.stop = zeros ? STOP_STACK_UNREADABLE : (enum stop_reason)stop,
 	};
 
-	thread.problem = problem_of(s, from, stop, &thread.overflowed);
+	thread.problem =
+		zeros ? "its stack is nothing but zeros: who wrote the core could not read it"
+		      : problem_of(s, from, stop, &thread.overflowed);
 	r = resolver_add(&s->resolver, &stack, &thread.stack);
 	thread.virtual_name = s->resolver.thread_name;
 	return r ? r : vec_push(&s->threads, thread);

@@ -38,7 +38,8 @@ struct core_stacks {
 	struct process *proc;
 	uint32_t unknown; /* the file of code whose own is missing */
 	bool has_unknown;
-	unsigned int stage; /* what has been set up: see core_stacks.c */
+	uint64_t zeros_read; /* bytes that were looked at for stacks of zeros */
+	unsigned int stage;  /* what has been set up: see core_stacks.c */
 };
 
 /*

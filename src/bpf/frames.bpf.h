@@ -55,9 +55,31 @@ static __always_inline int push_frame_2(struct walk *w, __u32 runtime, __u64 dat
 		return STOP_MAX_FRAMES;
 	to[0] = word;
 	to[1] = word1;
-	w->any_runtime = 1;
 	hash_word(w, word);
 	hash_word(w, word1);
+	hash_name(w, word);
+	hash_name(w, word1);
+	return STOP_NONE;
+}
+
+/*
+ * The same where only `function` tells what is read to name it, and `place` is where it is in that:
+ * the agent is not woken at once for another place in a function that it has met. Word 1 is made of
+ * both.
+ */
+static __always_inline int push_place(struct walk *w, __u32 runtime, __u64 data, __u32 function,
+				      __u32 place)
+{
+	__u64 word = FRAME(runtime, 1, data), word1 = (__u64)function << 32 | place;
+	__u64 *to = frame_room(w, 2);
+
+	if (!to)
+		return STOP_MAX_FRAMES;
+	to[0] = word;
+	to[1] = word1;
+	hash_word(w, word);
+	hash_word(w, word1);
+	hash_name(w, word ^ function);
 	return STOP_NONE;
 }
 
@@ -71,17 +93,19 @@ static __always_inline int push_frame_3(struct walk *w, __u32 runtime, __u64 dat
 	to[0] = word;
 	to[1] = word1;
 	to[2] = word2;
-	w->any_runtime = 1;
 	hash_word(w, word);
 	hash_word(w, word1);
 	hash_word(w, word2);
+	hash_name(w, word);
+	hash_name(w, word1);
+	hash_name(w, word2);
 	return STOP_NONE;
 }
 
 /* Says something in place of a runtime's frames. */
 static __always_inline int push_note(struct walk *w, __u32 runtime, enum frame_note note)
 {
-	w->any_runtime = 1;
+	hash_name(w, FRAME(runtime, 0, note));
 	return push_frame(w, runtime, note);
 }
 
@@ -110,7 +134,9 @@ static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 	w->trail = (w->interrupted ? address_slot(w) : w->trail + 1) & (TRAIL_ENTRIES - 1);
 	w->interrupted = 0;
 	/* A thread's first frame may also be told by the return address 0. */
-	return ra ? STOP_NONE : STOP_COMPLETE;
+	if (ra)
+		return STOP_NONE;
+	return w->guessed ? STOP_RUNTIME_UNREADABLE : STOP_COMPLETE;
 }
 
 /* What runtime `id` remembers from one call of its step to the next within a walk: zeroes at
@@ -165,6 +191,25 @@ static __always_inline int read_stack(struct walk *w, __u64 addr, __u64 *ret)
 	if (stop)
 		return stop;
 	return window_word(w, addr - w->window_start, ret) ? STOP_NONE : STOP_STACK_UNREADABLE;
+}
+
+/* Reads `size` bytes at `addr`, or more around them, into walk->frames; 0, or -1. */
+__noinline int WALK_NAME(read_frames)(__u64 addr, __u32 size);
+
+/*
+ * A frame of `size` bytes (at most 255) that lies somewhere in memory: the index of its first word
+ * in walk->frames, or -1: it can't be read. Frames that lie side by side, callers at lower
+ * addresses, are read many at a time.
+ */
+static __always_inline int frame_words(struct walk *w, __u64 addr, __u32 size)
+{
+	__u64 at = addr - w->frames_start;
+
+	if (at < w->frames_len && at + size <= w->frames_len && !(at & 7))
+		return (int)(at / 8 & (FRAMES_WINDOW / 8 - 1));
+	if (WALK_NAME(read_frames)(addr, size))
+		return -1;
+	return (int)((addr - w->frames_start) / 8 & (FRAMES_WINDOW / 8 - 1));
 }
 
 /* --- what the agent wrote for a runtime ------------------------------------------------------ */

@@ -62,7 +62,8 @@ struct rules_map {
 };
 extern struct rules_map rules SEC(".maps");
 
-/* Per CPU: hashes of stacks whose full record went out, direct-mapped. 32 KiB is the limit. */
+/* Per CPU: hashes of stacks whose full record went out, and of the names that were asked for with
+ * them, direct-mapped. 32 KiB is the limit. */
 struct known_stacks {
 	__u64 hash[KNOWN_STACKS];
 };

@@ -47,6 +47,38 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 	return STOP_NONE;
 }
 
+/* Below what was read last and near it, as callers on a stack are: as much more as there is room.
+ */
+__noinline int WALK_NAME(read_frames)(__u64 addr, __u32 size)
+{
+	struct walk *w = current_walk();
+	__u64 start = addr, end;
+	__u32 len;
+
+	if (!w)
+		return -1;
+	size &= 255;
+	end = addr + size;
+	if (w->frames_start - addr - 1 < FRAMES_WINDOW / 2) {
+		/* Not from another page than the frame's, which may be missing. */
+		start = addr & ~(__u64)(PAGE - 1);
+		if (end - start > FRAMES_WINDOW - 8)
+			start = addr - ((FRAMES_WINDOW - 8 - size) & ~7u);
+	}
+	w->frames_start = start;
+	w->frames_len = len = (__u32)(end - start);
+	barrier_var(len);
+	if (!read_memory(start, w->frames, len & (FRAMES_WINDOW - 1)))
+		return 0;
+	w->frames_start = addr;
+	w->frames_len = size;
+	barrier_var(size);
+	if (start != addr && !read_memory(addr, w->frames, size & 255))
+		return 0;
+	w->frames_len = 0;
+	return -1;
+}
+
 /* A signal trampoline: all registers were saved at `block` by the kernel. */
 __noinline int WALK_NAME(native_signal)(__u64 block)
 {
@@ -102,7 +134,7 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	/* What calls a thread's first function has none. But code that is running has its own,
 	 * unless it uses that register for something else. */
 	if (!fp)
-		return w->interrupted ? STOP_FRAME_POINTER : STOP_COMPLETE;
+		return w->interrupted || w->guessed ? STOP_FRAME_POINTER : STOP_COMPLETE;
 	if (fp < sp || fp & 7)
 		return STOP_FRAME_POINTER;
 	stop = read_stack(w, fp + 8, &ra);
@@ -152,6 +184,7 @@ __noinline int WALK_NAME(native_find)(void)
 		return STOP_INTERNAL;
 	e->pc = w->pc;
 	e->generation = w->process.generation;
+	e->runtime = 0;
 	e->rule = *r;
 	return STOP_NONE;
 }
@@ -301,8 +334,8 @@ STEP(native)
 	}
 	r = &e->rule;
 	at = w->pc;
-	if (r->cfa == CFA_RUNTIME) {
-		w->runtime = (__u32)r->cfa_off & (RUNTIME_MAX_ - 1);
+	if (e->runtime || r->cfa == CFA_RUNTIME) {
+		w->runtime = (e->runtime ?: (__u32)r->cfa_off) & (RUNTIME_MAX_ - 1);
 		w->entry = ENTRY_CODE;
 		return STOP_NONE;
 	}

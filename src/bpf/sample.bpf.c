@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, on_fork at each
- * fork, and show_spaces when the agent asks which address spaces its targets have.
+ * fork, and show_spaces when the agent asks which address spaces there are.
  *
  * A sample is walked, interned and sent: as a hit if this CPU sent the same stack before, else in
  * full. If the process or its code is not known yet, the registers and the top of the stack go out
@@ -56,14 +56,16 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->nr_frames = 0;
 	w->window_start = 0;
 	w->window_len = 0;
+	w->frames_len = 0;
 	w->mapping_len = 0;
 	w->begun = 0;
-	w->any_runtime = 0;
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
+	w->guessed = 0;
 	w->max_frames = config_max_frames;
 	w->address_mask = config_address_mask;
 	w->hash = known_epoch + w->header.pid;
+	w->names = 0;
 }
 
 static __always_inline void walk_kernel(void *ctx, struct walk *w)
@@ -183,22 +185,37 @@ static __noinline int send_raw(void *ctx, struct walk *w, __u64 mm, __u32 stop)
 	return 0;
 }
 
-/* Sends what was walked: a hit, or the whole stack and then the right to send hits of it. */
+/*
+ * Where the names that the stack needs are remembered, once they were asked for; NULL: it needs
+ * none. In *ret: their hash.
+ */
+static __always_inline __u64 *names_slot(struct walk *w, struct known_stacks *k, __u64 *ret)
+{
+	if (!w->names)
+		return NULL;
+	hash_name(w, known_epoch + ((__u64)w->full.generation << 32 | w->header.pid));
+	*ret = finish_hash(w->names);
+	return &k->hash[*ret & (KNOWN_STACKS - 1)];
+}
+
+/*
+ * Sends what was walked: a hit, or the whole stack and then the right to send hits of it. Frames of
+ * runtimes are named out of the process's memory: the agent shall look at once, unless this CPU has
+ * woken it for the same functions before.
+ */
 static __always_inline void send_walked(struct walk *w, __u32 stop)
 {
 	__u32 zero = 0, words = w->full.nr_kernel + w->full.nr_words;
 	struct known_stacks *k = bpf_map_lookup_elem(&known, &zero);
 	struct walk_record *record = record_at(w);
-	__u64 hash, *slot;
+	__u64 hash, names = 0, *slot, *asked;
 
 	if (!k || !record) {
 		count_lost(LOST_NO_SCRATCH);
 		return;
 	}
 	hash_word(w, (__u64)w->full.generation << 32 | w->full.nr_kernel << 8 | stop);
-	hash = w->hash ^ (w->hash >> 32);
-	hash *= WALK_HASH_MULTIPLIER;
-	hash ^= hash >> 29;
+	hash = finish_hash(w->hash);
 	w->header.hash = hash;
 	w->header.stop = stop;
 	slot = &k->hash[hash & (KNOWN_STACKS - 1)];
@@ -215,14 +232,15 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	}
 	record->header = w->header;
 	record->full = w->full;
-	/* Frames of runtimes are named out of the process's memory: the agent shall look at once.
-	 */
+	asked = names_slot(w, k, &names);
 	if (bpf_ringbuf_output(&samples, record,
 			       sizeof(record->header) + sizeof(record->full) + words * 8,
-			       w->any_runtime ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		count_lost(LOST_RING_FULL);
 		return;
 	}
+	if (asked)
+		*asked = names;
 	*slot = hash;
 }
 
@@ -344,27 +362,61 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* Fields that some kernels have: include/linux/sched.h. */
+struct sched_entity___spaces {
+	__u64 exec_start;
+} __preserve;
+
+struct task_struct___spaces {
+	unsigned int __state; /* since 5.14 */
+	volatile long state;  /* before */
+	int wake_cpu;	      /* with CONFIG_SMP: where it ran last */
+	struct sched_entity___spaces se;
+} __preserve;
+
+/* include/linux/sched.h; the same numbers since 4.14. */
+enum { SPACE_UNINTERRUPTIBLE = 0x2, SPACE_NOLOAD = 0x400 };
+
+static __always_inline __u32 space_flags(const struct task_struct___spaces *t)
+{
+	__u32 state;
+
+	if (bpf_core_field_exists(t->__state))
+		state = BPF_CORE_READ(t, __state);
+	else
+		state = (__u32)BPF_CORE_READ(t, state);
+	if (!state)
+		return SPACE_RUNNABLE;
+	return state & SPACE_UNINTERRUPTIBLE && !(state & SPACE_NOLOAD) ? SPACE_BLOCKED : 0;
+}
+
 /*
- * The address space of each target, a struct target_space a thread: so the agent can show them
- * before the first sample.
+ * The address spaces of the targets, or of all processes, a struct task_space a thread: so the
+ * agent can show them before the first sample.
  */
 SEC("iter/task")
 int show_spaces(struct bpf_iter__task *ctx)
 {
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct *task = ctx->task;
-	struct target_space space = { 0 };
+	struct task_space space = { 0 };
+	const struct task_struct___spaces *t;
 	__u64 mm;
 
-	if (!task)
+	if (!task || task->flags & TASK_PF_KTHREAD)
 		return 0;
 	space.pid = (__u32)task->tgid;
-	if (!bpf_map_lookup_elem(&targets, &space.pid))
+	if (config_targets_only && !bpf_map_lookup_elem(&targets, &space.pid))
 		return 0;
 	mm = (__u64)BPF_CORE_READ(task, mm);
 	if (!mm)
 		return 0;
 	space.mm = mm_token(mm, BPF_CORE_READ(task, self_exec_id));
+	t = (const void *)task;
+	space.flags = space_flags(t);
+	space.ran_ns = BPF_CORE_READ(t, se.exec_start);
+	if (bpf_core_field_exists(t->wake_cpu))
+		space.cpu = (__u32)BPF_CORE_READ(t, wake_cpu);
 	bpf_seq_write(seq, &space, sizeof(space));
 	return 0;
 }

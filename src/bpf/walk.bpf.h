@@ -22,8 +22,9 @@
 #include "bpf/prelude.bpf.h"
 
 enum {
-	WINDOW_SIZE = 1024, /* of stack, read at once: facts/walker-cost.md compares sizes */
-	WALK_BATCH = 32,    /* frames in one bounded loop, which the verifier follows */
+	WINDOW_SIZE = 1024,   /* of stack, read at once: facts/walker-cost.md compares sizes */
+	FRAMES_WINDOW = 1024, /* of a runtime's frames that lie side by side */
+	WALK_BATCH = 32,      /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
 	TRAIL_ENTRIES = 4096,
 	KNOWN_STACKS = 4096,
@@ -58,16 +59,18 @@ struct walk {
 	__u32 max_frames;
 	__u32 nr_frames;
 	__u64 hash;
+	__u64 names; /* hash of what runtimes will be asked to name; 0: nothing */
 	/* Runtimes. */
-	__u32 entry;	   /* enum walk_entry: why a runtime's step is called */
-	__u32 begun;	   /* bit N: state[N] is of this walk */
-	__u32 any_runtime; /* a frame or note that is not native was pushed */
+	__u32 entry; /* enum walk_entry: why a runtime's step is called */
+	__u32 begun; /* bit N: state[N] is of this walk */
 	/*
 	 * The stack is a copy, and what else is read of the process is of a later moment (never in
 	 * the kernel): good for code and what describes it, not for what the thread was doing.
 	 */
 	__u32 late;
-	__u32 pad_;
+	/* Where a runtime's code was left for native code was not proved: the first frame is only
+	 * one of which unwind information says so. */
+	__u32 guessed;
 	/* Whose record is in `record`, of which process; size 0: it has none. */
 	__u32 record_runtime, record_cell, record_generation, record_size;
 	__u64 loop_pc,
@@ -80,6 +83,10 @@ struct walk {
 	__u64 window_start;
 	__u64 window_len;
 	__u64 window[WINDOW_SIZE / 8];
+	/* A window of frames that lie outside of the stack: see frame_words(). */
+	__u64 frames_start;
+	__u64 frames_len;
+	__u64 frames[FRAMES_WINDOW / 8];
 	struct sample_header header;
 	struct sample_full full;
 	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
@@ -103,13 +110,20 @@ struct rule_cache_entry {
 	__u32 rule;
 };
 
-/* The same with the rule itself. */
+/*
+ * The same with the rule itself. Or, if `runtime` is not 0, code that this runtime made, whose step
+ * (ENTRY_CODE) has written down in `own` what it knows of it.
+ */
 struct trail_entry {
 	__u64 pc;
 	__u32 generation;
-	__u32 pad_;
-	struct unwind_rule rule;
+	__u32 runtime;
+	union {
+		struct unwind_rule rule;
+		__u64 own[3];
+	};
 };
+_Static_assert(sizeof(struct trail_entry) == 40, "own is as large as a rule");
 
 /*
  * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
@@ -147,4 +161,16 @@ __noinline int WALK_NAME(find_rule)(void);
 static __always_inline void hash_word(struct walk *w, __u64 word)
 {
 	w->hash = (w->hash ^ word) * WALK_HASH_MULTIPLIER;
+}
+
+static __always_inline void hash_name(struct walk *w, __u64 word)
+{
+	w->names = (w->names ^ word) * WALK_HASH_MULTIPLIER;
+}
+
+/* What is compared and remembered of such a hash. */
+static __always_inline __u64 finish_hash(__u64 hash)
+{
+	hash = (hash ^ hash >> 32) * WALK_HASH_MULTIPLIER;
+	return hash ^ hash >> 29;
 }

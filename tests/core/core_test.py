@@ -15,6 +15,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -482,6 +483,43 @@ def cut_keeps_the_first_thread(maker):
     return problems
 
 
+def stack_pointers(notes):
+    """Of a core's threads, in its order: struct elf_prstatus of x86-64, NT_PRSTATUS."""
+    found, at = [], 0
+    while at < len(notes):
+        name, size, kind = struct.unpack_from("<III", notes, at)
+        desc = at + 12 + (name + 3 & ~3)
+        if kind == 1:
+            found.append(struct.unpack_from("<Q", notes, desc + 112 + 19 * 8)[0])
+        at = desc + (size + 3 & ~3)
+    return found
+
+
+def stacks_of_zeros(maker):
+    """As gdb 13 writes stacks that it can't read: no return address is no end of a stack."""
+    core = maker.crash(maker.build(), "some")
+    whole = Report(maker, core)
+    with open(core, "r+b") as f:
+        head = f.read(64)
+        f.seek(struct.unpack_from("<Q", head, 32)[0])
+        segments = [struct.unpack("<IIQQQQQQ", f.read(56)) for _ in range(struct.unpack_from("<H", head, 56)[0])]
+        f.seek(segments[0][2])
+        for sp in stack_pointers(f.read(segments[0][5]))[1:]:
+            _, _, offset, start, _, size, _, _ = next(s for s in segments if s[3] <= sp < s[3] + s[6])
+            f.seek(offset + sp - start)
+            f.write(bytes(start + size - sp))
+    report = Report(maker, core)
+    problems = []
+    for tid in whole.threads:
+        is_first = tid == report.json["threads"][0]["tid"]
+        expect(problems, "thread %d: %s, %s" % (tid, report.problems[tid], names(report.threads[tid])),
+               is_first or "zeros" in (report.problems[tid] or "") and len(report.threads[tid]) <= 2)
+    expect(problems, "complete: %s" % [t["tid"] for t in report.json["threads"] if t["complete"]],
+           all(t["stop"] == "stack_unreadable" for t in report.json["threads"] if "zeros" in (t["problem"] or "")))
+    expect(problems, "%d threads" % len(whole.threads), len(whole.threads) > 1)
+    return problems
+
+
 def rebuilt(maker):
     """The executable is another one by now: said once, not used; the right one under another name is."""
     exe = maker.build()
@@ -871,6 +909,7 @@ TESTS = [
     ("sysroot-and-build-ids", sysroot_and_build_ids),
     ("debug-files-beside", debug_files_beside),
     ("filter-nothing", nothing_but_registers),
+    ("stacks-of-zeros", stacks_of_zeros),
     ("filter-anonymous", without_elf_headers),
     ("filter-all", everything_in_the_core),
     ("deleted", deleted),

@@ -122,9 +122,9 @@ def run_core(setup, core, *options):
                           timeout=200)
 
 
-def threads_of(setup, core):
+def threads_of(setup, core, *options):
     """What `sonde core` says of a whole core: comm -> threads."""
-    done = run_core(setup, core, "--json")
+    done = run_core(setup, core, "--json", *options)
     if done.returncode or done.stderr:
         raise AssertionError("sonde core: status %d: %s" % (done.returncode, done.stderr[-500:]))
     found = {}
@@ -156,13 +156,26 @@ def python_argv(python, case):
 
 def python_cores(python, way, cases, ticks, setup):
     problems, frames = [], 0
-    for case in cases:
+    for case in python.cases(cases):
         core = core_of(setup, python_argv(python, case), way, ticks)
         wrong, nr = wrong_python(python, core, threads_of(setup, core))
         problems += wrong
         frames += nr
         shutil.rmtree(os.path.dirname(core.path))
     return problems, "%d frames of %d programs" % (frames, len(cases))
+
+
+def python_async(python, setup):
+    """Tasks with those that wait for them."""
+    python_test.check_has_async(python)
+    problems, frames = [], 0
+    for case in ("nested", "gather", "several", "deep"):
+        core = core_of(setup, [python.path, python_test.AWAITS, case], ticks=5)
+        wrong, nr = wrong_python(python, core, threads_of(setup, core, "--async"))
+        problems += wrong
+        frames += nr
+        shutil.rmtree(os.path.dirname(core.path))
+    return problems, "%d frames" % frames
 
 
 def is_shorter(frames, whole):
@@ -191,7 +204,7 @@ def cut_off(setup, core):
 
 
 def python_cut(python, setup):
-    return cut_off(setup, core_of(setup, python_argv(python, "no_gil"), ticks=20))
+    return cut_off(setup, core_of(setup, python_argv(python, python.cases(["no_gil", "threads"])[0]), ticks=20))
 
 
 def python_tests():
@@ -201,6 +214,7 @@ def python_tests():
         yield python.name + "-waiting", functools.partial(python_cores, python, by_kernel, WAITING, 0)
         yield python.name + "-working", functools.partial(python_cores, python, by_kernel, WORKING, 20)
         yield python.name + "-gcore", functools.partial(python_cores, python, by_gcore, ["waiting", "recursion"], 0)
+        yield python.name + "-async", functools.partial(python_async, python)
         yield python.name + "-cut-off", functools.partial(python_cut, python)
 
 

@@ -57,7 +57,7 @@ static void check_room(const void *to, size_t size)
 {
 	static const struct {
 		size_t at, size;
-	} members[] = { MEMBER(window), MEMBER(scratch), MEMBER(state) };
+	} members[] = { MEMBER(window), MEMBER(frames), MEMBER(scratch), MEMBER(state) };
 	size_t at = (uintptr_t)to - (uintptr_t)&f.walk;
 
 	if (at >= sizeof(f.walk))

@@ -4,6 +4,7 @@
 import sys
 import types
 
+import jvm_judge
 import jvm_test
 import runtimes
 import tap
@@ -15,7 +16,7 @@ JAVA = "java.lang.Thread.run_[0]:840;Truth$$Lambda.run_[j];Calls.outer:44_[i];"
 
 
 def wrong(text, comm="plain", **more):
-    chains = jvm_test.Chains([CHAIN], jvm_test.BEYOND.get(comm), **more)
+    chains = jvm_judge.Chains([CHAIN], jvm_judge.BEYOND.get(comm), **more)
     stack = types.SimpleNamespace(user=tuple(text.split(";")), count=1, reason=None)
     return chains.judge(stack)
 
@@ -83,11 +84,11 @@ def names():
                         ("Truth$$Lambda$1/791452441.run", "Truth$$Lambda.run"),
                         ("Truth$$Lambda/0x0000000075046f70.run", "Truth$$Lambda.run"),
                         ("java.lang.invoke.LambdaForm$MH/0x000000007504840.invoke", "java.lang.invoke.LambdaForm$MH.invoke")):
-        tap.check(jvm_test.plain(told) == shown, "%s: %s" % (told, jvm_test.plain(told)))
+        tap.check(jvm_judge.plain(told) == shown, "%s: %s" % (told, jvm_judge.plain(told)))
     for name in ("foo.cold", "foo.constprop.0", "foo.isra.0.cold", "[libjvm.so+0x1.2]", "a::b.c", "main"):
-        tap.check(not jvm_test.Frame(name).java, name + " is native")
+        tap.check(not jvm_judge.Frame(name).java, name + " is native")
     for name in ("Calls$Größe.面積", "a.B.<init>_[j]:3", "A.<clinit>", "A.lambda$main$0:3_[i]"):
-        tap.check(jvm_test.Frame(name).java, name + " is Java")
+        tap.check(jvm_judge.Frame(name).java, name + " is Java")
 
 
 def churned():

@@ -19,7 +19,8 @@ import subprocess
 import sys
 import time
 
-from runtimes import FrameRecorder, HERE, Program, Recorder, Tally, main, record_pids, stack_of, tally
+from runtimes import FrameRecorder, HERE, Program, Recorder, main, record_pids, stack_of, tally
+from jvm_judge import BEYOND, BETWEEN, EARLY, JDK, LINES, Chains, Frame, JavaTally
 from modes import recording_began
 import tap
 
@@ -30,6 +31,10 @@ TELLING = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:MaxJa
 # Without this, compiled code knows the inlined function and the line only where it calls or may stop.
 EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 SMALL = ["-Xmx256m", "-Xss4m"]
+LINES_FILE = "lines.json"  # LINES, beside the compiled programs
+# An emulated machine has time for a few only, and needs some for sonde (tests/vm).
+SCENARIOS = os.environ.get("SONDE_SCENARIOS", "").split()
+NICE = int(os.environ.get("SONDE_NICE", "0"))
 
 # --- JDKs -------------------------------------------------------------------------------------------------------------
 
@@ -67,15 +72,18 @@ def jdks(args):
 
 
 class Classes:
-    """The programs, compiled once, by the newest javac of this machine, and what lines each method has."""
+    """The programs, compiled once, by the newest javac of this machine, and what lines each method has. Where that was done
+    elsewhere (tests/vm), the environment's SONDE_CLASSES is the folder."""
 
     def __init__(self):
         self.folder = None
         self.virtual = self.library = False
-        self.lines = {}
 
     def ensure(self, setup):
         if self.folder:
+            return
+        if os.environ.get("SONDE_CLASSES"):
+            self._use(os.environ["SONDE_CLASSES"])
             return
         compilers = sorted((release_of(p), p) for p in glob.glob("/usr/lib/jvm/*/bin/javac"))
         if not compilers:
@@ -95,6 +103,15 @@ class Classes:
                             os.path.join(folder, "libknown.so"), os.path.join(SOURCES, "jni.c")], check=True)
             self.library = True
         self._read_lines(javac, folder)
+        with open(os.path.join(folder, LINES_FILE), "w", encoding="utf-8") as f:
+            json.dump({name: sorted(lines) for name, lines in LINES.items()}, f)
+        self.folder = folder
+
+    def _use(self, folder):
+        with open(os.path.join(folder, LINES_FILE), encoding="utf-8") as f:
+            LINES.update((name, set(lines)) for name, lines in json.load(f).items())
+        self.virtual = os.path.exists(os.path.join(folder, "Virtual.class"))
+        self.library = os.path.exists(os.path.join(folder, "libknown.so"))
         self.folder = folder
 
     @staticmethod
@@ -120,237 +137,12 @@ class Classes:
                 method = "<clinit>"
             m = re.match(r"^\s+line (\d+): \d+$", line)
             if m:
-                self.lines.setdefault("%s.%s" % (cls, method), set()).add(int(m.group(1)))
+                LINES.setdefault("%s.%s" % (cls, method), set()).add(int(m.group(1)))
 
 
 CLASSES = Classes()
 
-# --- frames -----------------------------------------------------------------------------------------------------------
-
-FRAME = re.compile(r"^(?P<name>.+?)(?P<tier>_\[[01j]\])?(?::(?P<line>\d+))?(?P<inlined>_\[i\])?$")
-# A class and a method; natives' names have no dots, but for the compilers' parts and clones of functions.
-JAVA = re.compile(r"^[^\s:()\[\]<>]+\.(?:<init>|<clinit>|[^\s.:()\[\]<>]+)$")
-NATIVE_PART = re.compile(r"\.(?:cold|part|isra|constprop|localalias|lto_priv|llvm|\d+)(?:\.\d+)*$")
-
-
-def plain(name):
-    """What is different in each run is left out of a told name, as in the shown ones."""
-    cls, _, method = name.rpartition(".")
-    cls = re.sub(r"[/+](?:0x)?[0-9a-f]+$", "", cls)
-    cls = re.sub(r"(\$\$Lambda|LambdaForm\$[A-Za-z]+|GeneratedMethodAccessor|GeneratedConstructorAccessor)(?:\$?\d+)$", r"\1", cls)
-    return "%s.%s" % (cls, method)
-
-
-class Frame:
-    """A frame of a folded stack."""
-
-    def __init__(self, text):
-        m = FRAME.match(text)
-        self.text = text
-        self.name = m.group("name")
-        self.tier = m.group("tier")
-        self.line = int(m.group("line") or 0)
-        self.inlined = bool(m.group("inlined"))
-        self.java = bool(JAVA.match(self.name)) and not NATIVE_PART.search(self.name)
-        if self.java:
-            self.told = plain(self.name)
-
-
-class Node:
-    """A place in the tree of all told chains: what may be called from here, by name and line of the place there."""
-
-    def __init__(self):
-        self.children = {}
-
-    def add(self, chain):
-        node = self
-        for name, _file, line in chain:
-            # JDK 8 tells 1000000 + the bytecode's index where there is no line.
-            node = node.children.setdefault((plain(name), line if line < 1000000 else 0), Node())
-
-    def find(self, frame):
-        """Children of this name: those where the line is right, and all."""
-        named = [(line, n) for (name, line), n in self.children.items() if name == frame.told]
-        return [n for line, n in named if line in (0, frame.line)], [n for _, n in named]
-
-
-# What the virtual machine itself calls: it loads and initialises classes and links calls wherever it must.
-UPCALL = re.compile(r"java\.lang\.(?:ClassLoader|invoke\.MethodHandleNatives|System|Thread)\.|Deopt\$Loader\.|.*\.<clinit>$")
-
-
-def without_upcall(frames):
-    """The frames up to the first Java frame that is called by native ones for no reason of the program's."""
-    for i, f in enumerate(frames):
-        if f.name == "Calls$Initialised.<clinit>":
-            continue  # one that the program waits for
-        if f.java and i and not frames[i - 1].java and any(g.java for g in frames[:i]) and UPCALL.match(f.name):
-            return frames[:i]
-    return frames
-
-
-def library_calls_up(chains, before, between, after):
-    """Beyond what was told, a native method of the JDK's own may call up into the JDK: doPrivileged(), invoke0(), a path's bytes."""
-    return (chains.beyond and between[-1] == "StubRoutines::call_stub" and re.match(JDK, before.told) and
-            chains.beyond.match(before.told) and chains.beyond.match(after.told))
-
-
-def everywhere(name):
-    return name in ("Truth.spin", "Truth.tell", "Truth.tellNow")
-
-
-class Chains:
-    """What was told of a comm, and what is allowed beyond."""
-
-    def __init__(self, chains, beyond=None, between=None, starts=False):
-        self.near = 0
-        self.starts = starts  # such threads start during the recording
-        self.root = Node()
-        for chain in chains:
-            self.root.add(chain)
-        self.beyond = re.compile(beyond) if beyond else None
-        self.between = between or {}  # name of a Java frame -> pattern of the native frames between it and the next
-
-    def _beyond(self, frames):
-        return all(everywhere(f.name) or (self.beyond and self.beyond.match(f.told)) for f in frames)
-
-    def _everywhere(self):
-        """All places of all chains."""
-        todo, found = [self.root], []
-        while todo:
-            found.append(todo.pop())
-            todo += found[-1].children.values()
-        return found
-
-    def _match(self, java, anywhere=False):
-        nodes = self._everywhere() if anywhere else [self.root]
-        for i, frame in enumerate(java):
-            exact, named = [], []
-            for n in nodes:
-                e, a = n.find(frame)
-                exact += e
-                named += a
-            rest = java[i + 1:]
-            if named and self._beyond(rest):
-                known = CLASSES.lines.get(frame.name)
-                # Compiled code does not know each place's line; then none is shown.
-                if known and frame.line and frame.line not in known:
-                    return "%s has no line %d" % (frame.name, frame.line)
-                return None
-            if not exact:
-                if not named and (i or anywhere) and self._beyond(java[i:]):
-                    return None
-                return "frame %d, %s, is not as told%s" % (i, frame.text, "" if not named else " (the line)")
-            nodes = exact
-        return None
-
-    def judge(self, stack):
-        wrong = self.judge_nearly([Frame(f) for f in stack.user], stack.count)
-        return wrong and "%s: %s" % (wrong, ";".join(stack.user))
-
-    def judge_nearly(self, frames, count, anywhere=False):
-        """What is wrong; what is only nearly there is counted."""
-        wrong = self.judge_frames(frames, anywhere)
-        if wrong and self._near(frames, anywhere):
-            self.near += count
-            return None
-        return wrong
-
-    def _near(self, frames, anywhere):
-        """Is everything right but what is inlined into the innermost compiled function? The compiler moves instructions
-        from where they were written, and keeps what they come from: those seem to run where they do not yet, or no more."""
-        java = [i for i, f in enumerate(frames) if f.java]
-        real = [i for i in java if not frames[i].inlined]
-        if not real or real[-1] == java[-1] and frames[real[-1]].tier == "_[0]":
-            return False
-        frames = frames[:real[-1] + 1]
-        frames[-1] = Frame(frames[-1].name)
-        return not self.judge_frames(frames, anywhere)
-
-    def judge_frames(self, frames, anywhere=False):
-        frames = without_upcall(frames)
-        java = [f for f in frames if f.java]
-        if not java:
-            # A thread that starts has the name of its creator.
-            starts = self.starts and not any(f.name.startswith("JavaCalls::") for f in frames)
-            return None if starts else "no Java frame"
-        previous, between = None, []
-        for f in frames:
-            if not f.java:
-                between.append(f.name)
-                continue
-            if previous and between:
-                pattern = self.between.get(previous.told)
-                if not (re.fullmatch(pattern, ";".join(between)) if pattern else library_calls_up(self, previous, between, f)):
-                    return "native frames behind %s" % previous.text
-            elif previous and self.between.get(previous.told):
-                return "no native frames behind %s" % previous.text
-            previous, between = f, []
-        return self._match(java, anywhere)
-
-
-# --- what each scenario may do beyond its chain -----------------------------------------------------------------------
-
-JDK = r"(?:java|javax|jdk|sun|com\.sun)\."
-# A round makes a loader, classes and objects of its own.
-ROUND = JDK + r"|Deopt\$Loader\.loadClass$|Churn\.bytesOf$|Deopt\$(?:Loader|Round|Base|Other|\$Lambda)\.<(?:cl)?init>$"
-BEYOND = {
-    "lambda": r"java\.lang\.|jdk\.|Calls\$\$Lambda\.<init>$",
-    "reference": r"java\.lang\.|jdk\.",
-    "handle": r"java\.lang\.invoke\.",
-    "reflection": JDK,
-    "proxy": JDK + r"|.*\$Proxy",
-    "stream": r"java\.(?:util|lang)\.",
-    "traced": r"java\.lang\.",
-    "thrown": r"java\.lang\.|Calls\.burn$",
-    "arraycopy": r"java\.lang\.System\.arraycopy$",
-    "crc32": r"java\.util\.zip\.|java\.lang\.|java\.util\.|sun\.nio\.|jdk\.internal\.",
-    "aes": JDK,
-    "sha": JDK,
-    "multiply": r"java\.math\.|java\.lang\.|java\.util\.|jdk\.internal\.",
-    "write": JDK,
-    "native-leaf": r"Jni\.nativeLeaf$",
-    "native-array": r"Jni\.fill$",
-    "deopt": ROUND,
-    "deopt2": ROUND,
-}
-ANY = r"[^;]+(?:;[^;]+)*"
-BETWEEN = {
-    "initialiser": {"Calls.initialise": ANY},
-    "up-down": {"Jni.down": r"Java_Jni_down;jni_inner(?:;[^;]+)*"},
-}
-
-
-# What becomes of samples until all tables are loaded.
-EARLY = ("file_pending", "no_process", "stack_copy_end", "stale_mapping")
-NOTE = re.compile(r"\[hotspot: (.*)\]$")
-
-
-class JavaTally(Tally):
-    """Until the tables of a process's files are loaded, its samples are walked later, in a copy of their stack; they may be cut or lack frames,
-    and say so. That is the first tenths of a second of a recording."""
-
-    def __init__(self, name):
-        super().__init__(name)
-        self.early = 0
-        self.notes = collections.Counter()
-
-    def take(self, stack, judge):
-        notes = {m.group(1) for m in map(NOTE.match, stack.user) if m}
-        for note in notes:
-            self.notes[note] += stack.count
-        if stack.reason in EARLY or notes - {"frozen"}:
-            self.early += stack.count
-        else:
-            super().take(stack, judge)
-
-    def problems(self, least=20, complete_percent=99.0):
-        found = super().problems(least, complete_percent)
-        if self.early > max(20, 0.3 * (self.samples + self.early)):
-            found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
-        return found
-
-    def summary(self):
-        return super().summary() + ("+%d" % self.early if self.early else "")
+# --- programs and recordings -----------------------------------------------------------------------------------------
 
 
 def chains_of(truths):
@@ -368,7 +160,7 @@ def start(setup, jdk, options, *program):
     CLASSES.ensure(setup)
     logging = ["-Xlog:disable", "-Xlog:all=warning:stderr"] * (jdk.release >= 9)
     argv = jdk.argv(*SMALL, *TELLING, *EXACT, *logging, *options, "-cp", CLASSES.folder, *program)
-    return Program(argv, env={"LC_ALL": "C.UTF-8"})
+    return Program(argv, env={"LC_ALL": "C.UTF-8"}, nice=NICE)
 
 
 class Thread:
@@ -468,8 +260,7 @@ def judge_all(recording, truths, least=1):
     for comm, chains in chains_of(truths).items():
         t = tally(recording, comm, comm, chains.judge, JavaTally)
         # Each has some 200 samples, of which one or two may be cut: 99 % is asked of all together.
-        # In one of some three JVMs the caller of "adapters" goes the slow way each time: docs/hotspot.md, what is open.
-        problems += t.problems(least, 90 if comm == "adapters" else 96)
+        problems += t.problems(least, 96)
         notes.append(t.summary())
         near += chains.near
         samples += t.samples
@@ -569,7 +360,7 @@ def calls(jdk, mode, setup):
     options = options_of(mode, jdk)
     if jdk.release < SINCE.get(mode, 0) or not jdk.has(options):
         raise tap.Skip("JDK %s has no such mode" % jdk.version)
-    with start(setup, jdk, options, "Calls") as program:
+    with start(setup, jdk, options, "Calls", *SCENARIOS) as program:
         program.until_ready(200)
         warmed_up(program, 0.02 if mode == "interpreted" else 0.2)
         recording = record(setup, [program], "--tiers")
@@ -732,24 +523,18 @@ def virtual(jdk, scenario, setup):
         program.until_ready(200)
         recording = record(setup, [program])
     chains = Chains([t["chain"] for t in program.truths], JDK)
-    t, moving = JavaTally("virtual"), 0
+    t = JavaTally("virtual")
     for s in recording.stacks or []:
         if s.comm.startswith("ForkJoi"):
-            # The VM's own code that brings frames back from the heap, cut at the stub that called it.
-            if s.reason == "runtime_unreadable" and s.user and not any(Frame(f).java for f in s.user):
-                moving += s.count
-            else:
-                t.take(s, functools.partial(virtual_judge, chains))
-    if moving > 0.02 * t.samples:
-        recording.problems.append("%d of %d samples were cut while frames moved" % (moving, t.samples))
+            t.take(s, functools.partial(virtual_judge, chains))
     comms = {s.comm for s in recording.stacks or []}
     in_leaf, _ = shares(recording, comms, lambda f: f.name == "Virtual.leaf")
     if in_leaf < 20:
         recording.problems.append("%d samples in the leaf" % in_leaf)
     if chains.near > 0.03 * t.samples:
         recording.problems.append("%d of %d samples have other inlined functions than were told" % (chains.near, t.samples))
-    return recording.problems + t.problems(50), "%s near: %d, cut: %s, moving: %d, notes: %s" % (
-        t.summary(), chains.near, dict(t.reasons), moving, dict(t.notes))
+    return recording.problems + t.problems(50), "%s near: %d, cut: %s, notes: %s" % (
+        t.summary(), chains.near, dict(t.reasons), dict(t.notes))
 
 
 UNKNOWN_THREAD = "[hotspot: unknown virtual thread]"

@@ -31,10 +31,13 @@ AWAITS = os.path.join(PROGRAMS, "awaits.py")
 PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
 SECONDS = 3
 
-# What the programs of one recording do at the same time.
-TOGETHER = ("plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
+# What the programs of one recording do at the same time; less on an emulated machine (tests/vm).
+TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
             "executed with_strings umlaute imported finalizer in_signal ctypes_qsort threads no_gil forked "
             "multiprocessing_fork reexec").split()
+
+# Modules that a small build may lack.
+NEEDS = {"ctypes_qsort": "ctypes", "no_gil": "zlib"}
 
 # Of --async (python/awaits.py); some need a version.
 AWAITING = ("root nobody nested gather gather_in_gather wait_for wait shield several callback both no_longer deep async_generator "
@@ -54,13 +57,21 @@ class Python:
     def __init__(self, path):
         self.path = path
         text = subprocess.run([path, "-c", "import sys, sysconfig as s; print(sys.version_info[0], sys.version_info[1], "
-                               "s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'), sys.prefix)"],
+                               "s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'), sys.prefix, s.get_config_var('CC'))"],
                               capture_output=True, text=True, check=True).stdout.split()
         self.minor = int(text[1])
         self.major = int(text[0])
         self.libdir, self.ldversion, self.prefix = text[2:5]
+        self.compiler = shutil.which(text[5]) or "cc"
+        self.free_threaded = "t" in self.ldversion
         kind = "debian" if path.startswith("/usr") else "pyenv" if "pyenv" in path else "python"
-        self.name = "%s-3.%d%s" % (kind, self.minor, "t" if self.ldversion.endswith("t") else "")
+        self.name = "%s-3.%d%s" % (kind, self.minor, self.ldversion.replace("3.%d" % self.minor, "").replace("m", ""))
+
+    def cases(self, names):
+        """Those of the cases whose modules it has."""
+        lacking = [c for c, m in NEEDS.items() if c in names and
+                   subprocess.run([self.path, "-c", "import " + m], capture_output=True, check=False).returncode]
+        return [c for c in names if c not in lacking]
 
     def include(self):
         found = glob.glob(os.path.join(self.prefix, "include", "python" + self.ldversion, "Python.h"))
@@ -219,7 +230,7 @@ def argv_of(python, case, *options):
 
 def test_chains(python, setup):
     """All cases at once; sonde comes long after they began."""
-    cases = TOGETHER + (["subinterpreter", "interpreters"] if python.minor >= 8 else [])
+    cases = python.cases(TOGETHER + (["subinterpreter", "interpreters"] if python.minor >= 8 else []))
     with contextlib.ExitStack() as stack:
         argvs = [argv_of(python, c) for c in cases]
         if python.minor >= 12:
@@ -253,7 +264,8 @@ def test_stack(python, setup):
     """`sonde stack` of programs that work and of threads that wait: files and lines as well."""
     problems, nr = [], 0
     with contextlib.ExitStack() as stack:
-        for program in started(stack, [argv_of(python, c) for c in ("waiting", "recursion", "umlaute", "ctypes_qsort")]):
+        for program in started(stack, [argv_of(python, c) for c in
+                                      python.cases(["waiting", "recursion", "umlaute", "ctypes_qsort"])]):
             threads = settled_stacks(setup, program)
             for truth in program.truths:
                 mine = [t for t in threads.values() if t["name"] == truth["comm"]]
@@ -272,7 +284,7 @@ def awaits_argvs(python):
 
 
 def check_has_async(python):
-    if python.minor < 7 or (python.ldversion.endswith("t") and python.minor != 13):
+    if python.minor < 7 or (python.free_threaded and python.minor != 13):
         raise Skip("--async doesn't know its tasks")
 
 
@@ -297,6 +309,26 @@ def test_async_stack(python, setup):
                 wrong = wrong_thread(python, truth, thread)[0]
                 problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
     return problems, "4 programs"
+
+
+def test_async_top(python, setup):
+    """And by `sonde top`: a function that waits has the time of what it waits for, and takes none itself."""
+    check_has_async(python)
+    with contextlib.ExitStack() as stack:
+        program = started(stack, [[python.path, AWAITS, "nested"]])[0]
+        program.go()
+        argv = "top -b 2 --delay 1 -F 997 -n 100 --sort total --async -p".split()
+        done = subprocess.run([setup.program, *argv, str(program.pid)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=True, timeout=60)
+    rows = {m[3]: (int(m[1]), int(m[2])) for m in
+            re.finditer(r"^ *(\d+) +[\d.]+ % +(\d+) +[\d.]+ % +(.+?)(?: \[\w+\.py:\d+\])?$", done.stdout.rpartition("self ")[2], re.M)}
+    chain = [name for name, _, _ in program.truths[0]["chain"]]
+    waiting = chain[:len(chain) - chain[::-1].index("[python: awaited_by]")]
+    total = max([n for _, n in rows.values()], default=0)
+    problems = [] if total else ["no rows: " + shorten(done.stdout + done.stderr, 1000)]
+    problems += ["%s: %s of %d" % (name, rows.get(name), total) for name in waiting
+                 if total and (rows.get(name, (0, 0))[0] or rows.get(name, (0, 0))[1] < 0.9 * total)]
+    return problems, "%d samples of %d functions that wait" % (total, len(waiting))
 
 
 def async_churn_wrong(stack):
@@ -372,7 +404,7 @@ def test_churn(python, setup):
 
 def test_command(python, setup):
     """A command is recorded from its beginning: whatever is in the leaf is right, and its start is complete."""
-    code = "import runpy, signal, sys; signal.alarm(3); sys.argv = %r; runpy.run_path(%r, run_name='__main__')" % ([CASES, "plain"], CASES)
+    code = "import runpy, signal, sys; signal.alarm(8); sys.argv = %r; runpy.run_path(%r, run_name='__main__')" % ([CASES, "plain"], CASES)
     recorder = FrameRecorder(setup, [], [python.path, "-c", code], stdout=subprocess.PIPE)
     truth = json.loads(recorder.process.stdout.readline().decode("utf-8"))
     truth["adjacent"] = False
@@ -392,7 +424,7 @@ def compiled(python, setup, source, name, *libraries):
         include = python.include()
         if not include:
             raise Skip("no headers")
-        subprocess.run(["cc", "-O1", "-g", "-w", "-fno-optimize-sibling-calls", "-o", output, os.path.join(PROGRAMS, source),
+        subprocess.run([python.compiler, "-O1", "-g", "-w", "-fno-optimize-sibling-calls", "-o", output, os.path.join(PROGRAMS, source),
                         "-I" + include, *libraries, "-lpthread", "-ldl", "-lutil", "-lm"], check=True)
     return output
 
@@ -471,7 +503,7 @@ def test_renamed(python, setup):
 
 
 TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed),
-         ("async", test_async), ("async-stack", test_async_stack), ("async-churn", test_async_churn))
+         ("async", test_async), ("async-stack", test_async_stack), ("async-top", test_async_top), ("async-churn", test_async_churn))
 # Under the last Python of each family alone, whose frames are found in the same way; SONDE_ALL=1: under each.
 MORE_TESTS = (("command", test_command), ("embedded", test_embedded), ("static", test_static), ("later", test_later))
 FAMILIES = ((6, 9), (10, 10), (11, 12), (13, 99))

@@ -12,7 +12,7 @@ static _Thread_local struct {
 	const struct walk_tables *tables;
 	const struct walk_memory *memory;
 	struct rule_cache_entry no_cache;
-	struct trail_entry no_trail;
+	struct trail_entry no_trail, *trail;
 } current;
 
 int walk_user_x86_64(void);
@@ -51,6 +51,8 @@ struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
 
 struct trail_entry *trail_at(const struct walk *w)
 {
+	if (current.trail)
+		return &current.trail[w->interrupted ? TRAIL_ENTRIES : w->trail];
 	/* A frame asks for its entry twice: it may stay for as long as it is that frame's. */
 	if (current.no_trail.pc != w->pc)
 		current.no_trail = (struct trail_entry){ 0 };
@@ -105,6 +107,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->thread_pointer = input->thread_pointer;
 	w->late = input->late;
 	current.no_trail = (struct trail_entry){ 0 };
+	current.trail = input->trail;
 	current.walk = w;
 	current.tables = tables;
 	current.memory = memory;

@@ -9,6 +9,8 @@
  * Read hotspot_abi.h first: the record that says where things are, and the words of a frame.
  */
 #include "runtime/hotspot/hotspot_walk.bpf.h"
+#include "runtime/hotspot/hotspot_deoptimization.bpf.h"
+#include "runtime/hotspot/hotspot_method.bpf.h"
 #include "runtime/hotspot/hotspot_threads.bpf.h"
 #if defined(__TARGET_ARCH_x86)
 #include "runtime/hotspot/hotspot_x86.bpf.h"
@@ -23,6 +25,7 @@ enum {
 	/* frame_x86.hpp, frame_aarch64.hpp: interpreter_frame_*_offset, in bytes */
 	SLOT_METHOD = -24,
 	SLOT_SENDER_SP = -8,
+	CALLERS = 32, /* in one loop, which the verifier follows */
 };
 
 __noinline int WALK_NAME(hotspot_find)(void);
@@ -31,6 +34,7 @@ __noinline int WALK_NAME(hotspot_name)(__u64 name);
 __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra);
 __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp);
 __noinline int WALK_NAME(hotspot_interpreted)(void);
+__noinline int WALK_NAME(hotspot_callers)(void);
 __noinline int WALK_NAME(hotspot_compiled)(void);
 __noinline int WALK_NAME(hotspot_stub)(void);
 __noinline int WALK_NAME(hotspot_call_stub)(void);
@@ -100,6 +104,10 @@ __noinline int WALK_NAME(hotspot_name)(__u64 name)
 		return BLOB_METHOD_HANDLE;
 	case LETTERS('D', 'e', 'o', 'p', 't', 'i', 'm', 'i'):
 		return BLOB_DEOPTIMIZATION;
+	case LETTERS('S', 'a', 'f', 'e', 'p', 'o', 'i', 'n'):
+		return BLOB_SAFEPOINT;
+	case LETTERS('U', 'n', 'c', 'o', 'm', 'm', 'o', 'n'):
+		return BLOB_UNCOMMON_TRAP;
 	case LETTERS('u', 'p', 'c', 'a', 'l', 'l', '_', 's'):
 		return BLOB_UPCALL;
 	case LETTERS('S', 't', 'u', 'b', 'R', 'o', 'u', 't'):
@@ -251,11 +259,6 @@ __noinline int WALK_NAME(hotspot_leave)(__u64 cfa, __u64 ra)
 	return walk_to_caller(w, cfa, ra);
 }
 
-static __always_inline bool in_interpreter(const struct hotspot_record *r, __u64 addr)
-{
-	return addr - r->interpreter_start < r->interpreter_end - r->interpreter_start;
-}
-
 /*
  * What a frame at `sp` says of its caller's frame pointer, in the word at `at`. In a chunk those of
  * interpreted frames count from where they are kept, in words, so that the chunk can be moved.
@@ -269,19 +272,23 @@ static __always_inline __u64 link_to(struct walk *w, __u64 at, __u64 link, __u64
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
-/*
- * A note in place of Java frames that are one behind the other. Which methods these are is told by
- * the process's memory only, which may be another class's by the time of a late walk.
- */
-static __always_inline int push_late(struct walk *w)
+/* A note in place of Java frames that are one behind the other. */
+static __always_inline int push_once(struct walk *w, enum frame_note note)
 {
 	struct hotspot_state *st = hotspot_state(w);
 	int stop = STOP_NONE;
 
 	if (!st->noted || st->noted != w->nr_frames)
-		stop = push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_NOT_READY);
+		stop = push_note(w, RUNTIME_HOTSPOT, note);
 	st->noted = w->nr_frames;
 	return stop;
+}
+
+/* Which methods these are is told by the process's memory only, which may be another class's by the
+ * time of a late walk. */
+static __always_inline int push_late(struct walk *w)
+{
+	return push_once(w, FRAME_NOTE_NOT_READY);
 }
 
 /* Pushes the frame of a CodeBlob, whose code goes on at `pc`. */
@@ -301,66 +308,6 @@ static __always_inline int push_blob(struct walk *w, const struct hotspot_state 
 
 /* --- the interpreter ------------------------------------------------------------------------- */
 
-/* Reads the Symbol of the class's name, as far as the cookie looks at it: 0, or -1. */
-static __always_inline int read_class_name(const struct hotspot_record *r,
-					   struct hotspot_scratch *s)
-{
-	__u32 len;
-
-	/* It may be the last thing on its page. */
-	if (read_memory(s->id.name, s->id.symbol, sizeof(s->id.symbol))) {
-		if (read_word(s->id.name, &s->id.symbol[0]))
-			return -1;
-		len = hotspot_symbol_used(&r->symbol, s->id.symbol[0]);
-		barrier_var(len);
-		if (len > sizeof(s->id.symbol) ||
-		    (len > 8 && read_memory(s->id.name, s->id.symbol, len & 127)))
-			return -1;
-	}
-	len = hotspot_symbol_length(&r->symbol, s->id.symbol[0]);
-	s->id.tail = 0;
-	if (len > HOTSPOT_CLASS_NAME)
-		return read_word(s->id.name + r->symbol.body + len - 8, &s->id.tail);
-	return 0;
-}
-
-/* A member of the ConstMethod that was read. */
-static __always_inline __u64 method_field(const struct hotspot_scratch *s, __u32 offset)
-{
-	return s->method[offset / 8 & (HOTSPOT_CONST_METHOD / 8 - 1)] >> 8 * (offset & 7);
-}
-
-/* Reads which method it is into the state: 0, or -1. */
-static __always_inline int read_method(struct walk *w, __u64 method)
-{
-	const struct hotspot_record *r = hotspot_record(w);
-	struct hotspot_scratch *s = hotspot_scratch(w);
-	struct hotspot_state *st = hotspot_state(w);
-	__u32 size;
-	__u16 name;
-
-	if (!method || method & 7 || method > HOTSPOT_ADDRESS_MASK)
-		return -1;
-	if (method == st->method)
-		return 0;
-	if (read_word(method + r->method_const, &s->id.const_method) ||
-	    read_memory(s->id.const_method, s->method, sizeof(s->method)))
-		return -1;
-	s->id.constants = method_field(s, r->const_constants);
-	size = (__u16)method_field(s, r->const_code_size);
-	name = (__u16)method_field(s, r->const_name_index);
-	s->id.method = hotspot_method_id(size, name, (__u32)method_field(s, r->const_size));
-	if (read_word(s->id.constants + r->constants_size + 8 * (__u64)name, &s->id.method_name) ||
-	    read_word(s->id.constants + r->constants_holder, &s->id.holder) ||
-	    read_word(s->id.holder + r->klass_name, &s->id.name) || read_class_name(r, s))
-		return -1;
-	st->method = method;
-	st->codes = s->id.const_method + r->const_codes;
-	st->code_size = size;
-	st->cookie = hotspot_cookie(&s->id, &r->symbol);
-	return 0;
-}
-
 /* Pushes the frame of an interpreted `method`, whose frame remembers `bcp`; in the register it may
  * be newer. */
 __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
@@ -373,7 +320,7 @@ __noinline int WALK_NAME(hotspot_push_method)(__u64 method, __u64 bcp)
 		return STOP_INTERNAL;
 	if (w->late)
 		return push_late(w);
-	if (read_method(w, method))
+	if (read_method(w, method, bcp))
 		return push_note(w, RUNTIME_HOTSPOT, FRAME_NOTE_UNREADABLE);
 	st = hotspot_state(w);
 	if (w->valid & 1u << HOTSPOT_BCP && w->regs[HOTSPOT_BCP] - st->codes < st->code_size)
@@ -431,7 +378,13 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 		stop = read_stack(w, fp + 8, &ra);
 	if (stop)
 		return stop;
-	stop = WALK_NAME(hotspot_push_method)(method, bcp);
+	if (hotspot_state(w)->unpacking)
+		bcp = 0; /* it is written last */
+	stop = is_unfilled(w, fp);
+	if (stop < 0)
+		return -stop;
+	stop = stop ? push_once(w, FRAME_NOTE_UNREADABLE)
+		    : WALK_NAME(hotspot_push_method)(method, bcp);
 	if (stop)
 		return stop;
 	/* A compiled caller's stack pointer is where its own frame ends, below the arguments that
@@ -453,7 +406,7 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 /* --- compiled code and stubs ----------------------------------------------------------------- */
 
 /* The caller of a blob whose frame is built: by the size of that. */
-static __always_inline int leave_sized(struct walk *w, const struct hotspot_state *st, bool java)
+static __always_inline int leave_sized(struct walk *w, const struct hotspot_state *st)
 {
 	__u64 cfa, ra, fp;
 	int stop;
@@ -466,12 +419,95 @@ static __always_inline int leave_sized(struct walk *w, const struct hotspot_stat
 		stop = read_stack(w, cfa - 16, &fp);
 	if (stop)
 		return stop;
-	/* Java code is called by nothing but what the JVM made. */
-	if (java && ra && !in_code(hotspot_record(w), arch_strip_pac(w, ra)))
+	/* It is called by nothing but what the JVM made. */
+	if (ra && !in_code(hotspot_record(w), arch_strip_pac(w, ra)))
 		return STOP_RUNTIME_UNREADABLE;
 	w->regs[ARCH_FP] = link_to(w, cfa - 16, fp, ra);
 	w->valid |= 1u << ARCH_FP;
 	return WALK_NAME(hotspot_leave)(cfa, ra);
+}
+
+/* Is the nmethod still there that was at a known caller's address? Compile ids are not given
+ * twice. */
+static __always_inline bool is_still_there(const struct hotspot_record *r,
+					   struct hotspot_scratch *s,
+					   const struct hotspot_known *known)
+{
+	const __u8 *header = (const __u8 *)s->header;
+	__u32 size = r->proof_size, id;
+	__u64 name;
+
+	if (!size || size > HOTSPOT_HEADER_SIZE)
+		return false;
+	size &= 511;
+	barrier_var(size);
+	if (read_memory(known->blob - r->heaps[0].block_header, s->header, size & 511))
+		return false;
+	name = s->header[r->proof_name / 8 & 63];
+	id = *(const __u32 *)(header + (r->proof_id & 508));
+	return header[r->proof_used & 511] == 1 && id == known->compile_id &&
+	       name == (known->kind == BLOB_COMPILED ? r->name_nmethod : r->name_native);
+}
+
+/*
+ * Goes on over callers that are compiled code which the trail knows: one read each. 0: it has moved
+ * on; -1: what the current frame is must be looked up.
+ */
+__noinline int WALK_NAME(hotspot_callers)(void)
+{
+	struct walk *w = current_walk();
+	const struct hotspot_known *known;
+	const struct hotspot_record *r;
+	const struct trail_entry *e;
+	__u64 cfa, fp = 0, ra = 0;
+	__u32 i, kind;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = hotspot_record(w);
+	for (i = 0; i < CALLERS; i++) {
+		e = trail_at(w);
+		if (!e || e->runtime != RUNTIME_HOTSPOT || e->pc != w->pc ||
+		    e->generation != w->process.generation)
+			return -1;
+		known = (const struct hotspot_known *)e->own;
+		if (!is_still_there(r, hotspot_scratch(w), known))
+			return -1;
+		cfa = w->regs[ARCH_SP] + 8 * (__u64)known->frame_size;
+		if (read_stack(w, cfa - 8, &ra) || read_stack(w, cfa - 16, &fp))
+			return -1;
+		ra = arch_strip_pac(w, ra);
+		if (!in_code(r, ra))
+			return -1;
+		kind = known->kind == BLOB_COMPILED ? HOTSPOT_COMPILED : HOTSPOT_NATIVE;
+		if (push_frame_2(
+			    w, RUNTIME_HOTSPOT, HOTSPOT_FRAME(kind, known->blob),
+			    HOTSPOT_WORD(known->compile_id, w->pc + 1 - known->blob - known->code)))
+			return STOP_MAX_FRAMES;
+		w->regs[ARCH_FP] = fp;
+		w->valid = (w->valid & 1u << HOTSPOT_THREAD) | 1u << ARCH_FP;
+		walk_to_caller(w, cfa, ra);
+	}
+	return STOP_NONE;
+}
+
+/* The current frame, a caller of which nothing is out of the ordinary, is known from now on. */
+static __always_inline void remember_caller(struct walk *w, const struct hotspot_state *st)
+{
+	struct trail_entry *e = trail_at(w);
+	struct hotspot_known *known;
+
+	if (!e || !hotspot_record(w)->proof_size)
+		return;
+	e->pc = w->pc;
+	e->generation = w->process.generation;
+	e->runtime = RUNTIME_HOTSPOT;
+	known = (struct hotspot_known *)e->own;
+	known->blob = st->blob;
+	known->code = st->code;
+	known->frame_size = (__u32)st->frame_size;
+	known->compile_id = st->check;
+	known->kind = st->kind;
 }
 
 __noinline int WALK_NAME(hotspot_compiled)(void)
@@ -510,6 +546,8 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 				return stop;
 			if (!in_blob(st, pc))
 				return STOP_RUNTIME_UNREADABLE;
+		} else if (st->frame_size > 2 && st->frame_size <= 1 << 20) {
+			remember_caller(w, st);
 		}
 	}
 	if (s->look != LOOK_JUMP) {
@@ -519,8 +557,11 @@ __noinline int WALK_NAME(hotspot_compiled)(void)
 	}
 	if (s->look == LOOK_FAILED)
 		return STOP_RUNTIME_UNREADABLE;
-	if (s->look == LOOK_FRAME)
-		return leave_sized(w, st, true);
+	if (s->look == LOOK_FRAME) {
+		if (!w->interrupted)
+			w->regs[ARCH_SP] += pushed_by(w, pc);
+		return leave_sized(w, st);
+	}
 	if (!in_code(r, arch_strip_pac(w, s->ra)))
 		return STOP_RUNTIME_UNREADABLE;
 	w->regs[ARCH_FP] = s->fp;
@@ -759,9 +800,9 @@ __noinline int WALK_NAME(hotspot_stub)(void)
 	if (s->look == LOOK_FAILED)
 		return STOP_RUNTIME_UNREADABLE;
 	if (s->look == LOOK_FRAME)
-		return leave_sized(w, st, false);
+		return leave_sized(w, st);
 	w->regs[ARCH_FP] = s->fp;
-	if (st->kind == BLOB_OTHER)
+	if (st->kind == BLOB_OTHER || st->kind == BLOB_SAFEPOINT)
 		s->cfa += pushed_for(s->ra);
 	return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
 }
@@ -779,17 +820,27 @@ STEP(hotspot)
 		return STOP_INTERNAL;
 	if (w->entry != ENTRY_CODE)
 		return walk_native(w); /* it has no loops: its interpreter is code of its own */
+	st = hotspot_state(w);
+	if (w->record_runtime != RUNTIME_HOTSPOT)
+		st->constants = 0; /* another runtime's step has used the scratch */
 	r = runtime_record(w, RUNTIME_HOTSPOT, struct hotspot_record);
 	if (!r)
 		return STOP_RUNTIME_UNKNOWN;
 	if (!in_code(r, w->pc))
 		return STOP_RUNTIME_UNREADABLE;
 	s = hotspot_scratch(w);
-	st = hotspot_state(w);
 	if (r->virtual_threads && st->thread == THREAD_NOT_TRIED) {
 		entry = entry_by_register(w);
 		stop = entry ? WALK_NAME(hotspot_say_thread)(entry) : STOP_NONE;
 		if (stop)
+			return stop;
+	}
+	if (!in_interpreter(r, w->pc))
+		st->unpacking = 0;
+	if (!w->interrupted && !st->chunk && !w->late && st->heap &&
+	    (!r->virtual_threads || st->thread == THREAD_SAID)) {
+		stop = WALK_NAME(hotspot_callers)();
+		if (stop >= 0)
 			return stop;
 	}
 	s->look = LOOK_FRAME;
@@ -798,7 +849,9 @@ STEP(hotspot)
 	if (in_interpreter(r, w->pc)) {
 		if (!st->heap)
 			st->heap = w->interrupted ? HEAP_AT_REST : HEAP_MOVES;
-		s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();
+		/* A caller that Java code has called has its frame. */
+		if (w->interrupted || w->valid & 1u << HOTSPOT_BCP)
+			s->look = (__u32)WALK_NAME(hotspot_look_interpreter)();
 		stop = s->look == LOOK_JUMP ? WALK_NAME(hotspot_find)() : STOP_NONE;
 		return stop ? stop : WALK_NAME(hotspot_interpreted)();
 	}
@@ -833,12 +886,19 @@ STEP(hotspot)
 		if (s->look == LOOK_FAILED)
 			s->look = (__u32)WALK_NAME(hotspot_look_stub)();
 		/* Jumped to: no call of it is on the stack. */
-		if (s->look == LOOK_FAILED && w->interrupted && st->kind == BLOB_OTHER &&
+		if (s->look == LOOK_FAILED && w->interrupted &&
+		    (st->kind == BLOB_OTHER || st->kind == BLOB_UNCOMMON_TRAP) &&
 		    st->frame_size >= 2 && made_by_c2(s->begin)) {
 			s->look = (__u32)WALK_NAME(hotspot_look_compiled)();
 			if (s->look != LOOK_FRAME && !in_code(r, s->ra))
 				s->look = LOOK_FAILED;
 		}
+	} else if (st->frame_size == 2 && st->kind == BLOB_OTHER) {
+		/* handle_exception_from_callee (c1_Runtime1_x86.cpp) aligns its stack pointer. */
+		if (WALK_NAME(hotspot_look_entered)() == LOOK_CALLER)
+			s->look = in_code(r, s->ra) ? LOOK_CALLER : LOOK_FAILED;
+	} else if (st->kind == BLOB_DEOPTIMIZATION || st->kind == BLOB_UNCOMMON_TRAP) {
+		s->look = (__u32)WALK_NAME(hotspot_look_deoptimization)();
 	}
 	return WALK_NAME(hotspot_stub)();
 }

@@ -4,6 +4,7 @@
  * reading them (hotspot_vm.h), shown to the step (hotspot_record.h), its frames named by
  * hotspot_names.h. See docs/hotspot.md.
  */
+#include "abi/unwind.h"
 #include "elf/elf_dynamic.h"
 #include "runtime/hotspot/hotspot_abi.h"
 #include "runtime/hotspot/hotspot_names.h"
@@ -73,6 +74,8 @@ static int hotspot_probe(const struct elf_file *elf, const char *path, struct ru
 	if (!dso)
 		return -ENOMEM;
 	dso->symbols = symbols;
+	/* In r15 Java code has its JavaThread, and libjvm something of its own. */
+	dso->dso.follow = elf->machine == EM_X86_64 ? 1u << X86_SLOT_R15 : 0;
 	*ret = &dso->dso;
 	return 0;
 }

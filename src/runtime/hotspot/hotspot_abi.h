@@ -62,7 +62,8 @@ struct hotspot_record {
 	 * has; 0: not known (the step reads the names, then). */
 	__u64 name_nmethod, name_native;
 
-	__u32 release; /* 8 to 26 */
+	__u16 release;	       /* 8 to 28 */
+	__u16 thread_saved_pc; /* JavaThread::_saved_exception_pc */
 	__u32 nr_heaps;
 	__u32 header_size; /* bytes to read of a CodeBlob: all the blob_* and nmethod_* end before;
 			      a multiple of 8, at most HOTSPOT_HEADER_SIZE */
@@ -92,7 +93,13 @@ struct hotspot_record {
 	 * pointer stands behind it: ContinuationEntry::entry_fp()). 0: none. */
 	__u16 thread_cont_entry;
 	__u16 cont_entry_size;
-	__u16 pad_;
+	/*
+	 * A block of a code heap that is used and whose blob has the name and the compile_id of an
+	 * nmethod that was seen there is that nmethod: so many bytes from the block's begin on are
+	 * read to see that (0: it is not known how), and where these three are in them. `used` is a
+	 * byte (HeapBlock::Header::_used): what lies in a block that was freed stays as it was.
+	 */
+	__u16 proof_size;
 	struct hotspot_symbol_layout symbol;
 
 	/*
@@ -106,7 +113,8 @@ struct hotspot_record {
 	__u8 oop_size; /* 4: compressed; 8 */
 	__u16 cont_entry_cont;
 	__u16 continuation_tail;
-	__u16 chunk_parent, chunk_size, chunk_sp, pad1_;
+	__u16 chunk_parent, chunk_size, chunk_sp;
+	__u16 proof_used;
 	__u16 chunk_stack; /* where its stack begins: sizeof its header */
 
 	/*
@@ -121,7 +129,7 @@ struct hotspot_record {
 	__u16 thread_tid, thread_name;
 	__u16 string_value, string_coder;
 	__u16 bytes_length, bytes_data; /* of a byte[] */
-	__u16 pad2_[2];
+	__u16 proof_name, proof_id;
 };
 _Static_assert(sizeof(struct hotspot_record) <= RUNTIME_RECORD_MAX, "it is a runtime's record");
 _Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");

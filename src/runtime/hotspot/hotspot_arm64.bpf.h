@@ -9,9 +9,15 @@
 
 #include "runtime/hotspot/hotspot_walk.bpf.h"
 
+/* hotspot_follow() finds these. */
 __noinline int WALK_NAME(hotspot_look_thrown)(void)
 {
 	return LOOK_FAILED;
+}
+
+__noinline int WALK_NAME(hotspot_look_entered)(void)
+{
+	return LOOK_OTHER;
 }
 
 static __always_inline bool made_by_c2(__u64 begin)
@@ -24,14 +30,18 @@ enum {
 	HOTSPOT_METHOD = 12, /* rmethod */
 	PC = CODE_BEFORE / 4,
 	PROLOGUE_BACK = 15,
-	TAIL_STEPS = 8,
+	TAIL_STEPS = 12,
 	STUB_BACK = 15,
 	SENDER_SP_OLD = 13, /* r13 up to 19, then r19_sender_sp */
 	SENDER_SP = 19,
 	SENDER_SP_RELEASE = 20,
+	UPCALL_HEAD = 64,   /* instructions */
+	ADAPTER_BACK = 127, /* instructions: as many as scratch.header holds */
 };
 
 __noinline int WALK_NAME(hotspot_read_code)(void);
+__noinline int WALK_NAME(hotspot_follow)(void);
+__noinline int WALK_NAME(hotspot_adapter_at)(void);
 __noinline int WALK_NAME(hotspot_built)(void);
 __noinline int WALK_NAME(hotspot_gone)(void);
 
@@ -61,9 +71,17 @@ static __always_inline bool adds_sp(__u32 i)
 	return (i & 0xff8003ff) == 0x910003ff || (i & 0xffe0ffff) == 0x8b2063ff;
 }
 
+/* stp x29,x30,[sp,#-16]!; mov x29,sp */
+#define ENTER 0x910003fda9bf7bfdull
+
 enum {
-	STP_PUSH = 0xa9bf7bfd, /* stp x29,x30,[sp,#-16]! */
-	LDP_POP = 0xa8c17bfd,  /* ldp x29,x30,[sp],#16 */
+	STP_PUSH = 0xa9bf7bfd,	     /* stp x29,x30,[sp,#-16]! */
+	LDP_POP = 0xa8c17bfd,	     /* ldp x29,x30,[sp],#16 */
+	MOV_SP_FP = 0x910003bf,	     /* mov sp,x29 */
+	ADD_SP_16 = 0x910043ff,	     /* add sp,sp,#16 */
+	STP_BREADCRUMB = 0xa9bf27ff, /* stp xzr,x9,[sp,#-16]! */
+	STP_LINK = 0xa9bf03fe,	     /* stp x30,x0,[sp,#-16]! */
+	LDP_LINK = 0xa8c103fe,	     /* ldp x30,x0,[sp],#16 */
 };
 
 static __always_inline bool stores_pair(__u32 i)
@@ -119,7 +137,34 @@ __noinline int WALK_NAME(hotspot_built)(void)
 			 w->regs[A64_SP] + (subtracted ? 8 * (__u64)(__u32)st->frame_size : 0));
 }
 
-/* Does only what can stand behind a frame that was taken down follow, up to the return? */
+/* A call, or a jump that is always taken. */
+static __always_inline bool goes_elsewhere(__u32 i)
+{
+	return (i & 0x7c000000) == 0x14000000 || (i & 0xfe000000) == 0xd6000000;
+}
+
+/* b; or adrp x8; add; br x8, of far_jump(). */
+static __always_inline bool far_jump(const struct hotspot_scratch *s, __u32 at)
+{
+	__u32 i = insn(s, at);
+
+	return (i & 0xfc000000) == 0x14000000 ||
+	       ((i & 0x9f00001f) == 0x90000008 && insn(s, at + 2) == 0xd61f0100);
+}
+
+/* Has the instruction before taken the frame down? ldp; add sp, or ldp [sp],#16 */
+static __always_inline bool taken_down(const struct hotspot_scratch *s, __u32 at)
+{
+	__u32 last = insn(s, at - 1);
+
+	return last == LDP_POP || (adds_sp(last) && loads_pair(insn(s, at - 2)));
+}
+
+/*
+ * Code that has taken its frame down already: whatever comes up to the return, the link register
+ * stays as it is. Or it jumps instead of returning. Or it is the slow path of the poll at a return
+ * (C2SafepointPollStub, C1SafepointPollStub): adr x8; str x8,[x28,#imm]; a far jump.
+ */
 __noinline int WALK_NAME(hotspot_gone)(void)
 {
 	struct walk *w = current_walk();
@@ -134,13 +179,32 @@ __noinline int WALK_NAME(hotspot_gone)(void)
 
 		if (code == 0xd65f03c0)
 			return 1;
-		/* autiasp, autiaz; ldr xN,[x28,#imm]; cmp sp,xN; b.cond; ldr wzr,[xN] */
-		if (code != 0xd50323bf && code != 0xd503239f && (code & 0xffc003e0) != 0xf9400380 &&
-		    (code & 0xffe0ffff) != 0xeb2063ff && (code & 0xff000010) != 0x54000000 &&
-		    (code & 0xfffffc1f) != 0xb940001f)
-			return 0;
+		if (goes_elsewhere(code) || loads_pair(code) || code == LDP_POP || adds_sp(code) ||
+		    code == MOV_SP_FP)
+			break;
 	}
+	for (i = 0; i < 3; i++)
+		if (far_jump(s, PC - i) && taken_down(s, PC - i))
+			return 1;
+	for (i = 0; i < 5; i++)
+		if ((insn(s, PC - i) & 0x9f00001f) == 0x10000008 &&
+		    (insn(s, PC - i + 1) & 0xffc003ff) == 0xf9000388 && far_jump(s, PC - i + 2))
+			return 1;
 	return 0;
+}
+
+/* The end of a function: is its frame there, or half of it, or gone? */
+static __always_inline int look_end(struct walk *w, struct hotspot_scratch *s,
+				    const struct hotspot_state *st)
+{
+	__u64 sp = w->regs[A64_SP];
+	__u32 next = insn(s, PC);
+
+	if (loads_pair(insn(s, PC - 1)) && adds_sp(next))
+		return look_link(w, s, sp + 8 * (__u64)(__u32)st->frame_size);
+	if (next == LDP_POP)
+		return look_pushed(w, s);
+	return WALK_NAME(hotspot_gone)() ? look_link(w, s, sp) : LOOK_FRAME;
 }
 
 __noinline int WALK_NAME(hotspot_look_compiled)(void)
@@ -164,17 +228,16 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 		return WALK_NAME(hotspot_built)();
 	next = insn(s, PC);
 	last = insn(s, PC - 1);
-	if (loads_pair(last) && adds_sp(next))
-		return look_link(w, s, sp + 8 * (__u64)(__u32)st->frame_size);
-	if (next == LDP_POP)
-		return look_pushed(w, s);
-	if (WALK_NAME(hotspot_gone)())
+	/* Around a call of native code: stp xzr,x9,[sp,#-16]!; lea x8; blr x8; add sp,sp,#16 */
+	if ((next == ADD_SP_16 && (last & 0xfffffc1f) == 0xd63f0000) || last == STP_BREADCRUMB) {
+		w->regs[A64_SP] = sp + 16;
+		return LOOK_FRAME;
+	}
+	/* Native methods' wrappers forward exceptions so: leave; ldr; cbnz; ...; far_jump() */
+	if (st->kind == BLOB_NATIVE &&
+	    (far_jump(s, PC) || far_jump(s, PC - 1) || far_jump(s, PC - 2)))
 		return look_link(w, s, sp);
-	/* A jump instead of the return */
-	if ((next & 0xfc000000) == 0x14000000 &&
-	    (last == LDP_POP || (adds_sp(last) && loads_pair(insn(s, PC - 2)))))
-		return look_link(w, s, sp);
-	return LOOK_FRAME;
+	return look_end(w, s, st);
 }
 
 /* The caller's stack pointer, which an adapter and a method's entry keep. */
@@ -185,6 +248,34 @@ static __always_inline __u64 sender_sp_of(const struct walk *w)
 									      : SENDER_SP];
 
 	return sender >= sp && sender - sp < 1u << 16 && !(sender & 7) ? sender : sp;
+}
+
+/*
+ * A method returns (InterpreterMacroAssembler::remove_activation(), generate_native_entry()): ldr
+ * x9 or x20 with the caller's stack pointer; mov sp,x29; ldp x29,x30,[sp],#16; mov x20,x9; and
+ * sp,x20,#-16 or mov sp,x20; ret. The frame is gone behind the ldp.
+ */
+static __always_inline int look_returning(struct walk *w, struct hotspot_scratch *s, __u64 lr)
+{
+	__u64 cfa = w->regs[A64_SP], x20 = w->regs[20];
+	__u32 i;
+
+	for (i = 0; i < TAIL_STEPS; i++) {
+		__u32 code = insn(s, PC + i);
+
+		if (code == 0xd65f03c0)
+			break;
+		if (goes_elsewhere(code) || code == LDP_POP || code == MOV_SP_FP)
+			return LOOK_FRAME;
+		if (code == 0xaa0903f4) /* mov x20,x9 */
+			x20 = w->regs[9];
+		if (code == 0x927cee9f || code == 0x9100029f) /* and sp,x20,#-16; mov sp,x20 */
+			cfa = x20 & ~15ull;
+	}
+	if (i >= TAIL_STEPS)
+		return LOOK_FRAME;
+	look_caller(s, cfa, lr, w->regs[A64_FP]);
+	return LOOK_JUMP;
 }
 
 /* A method's entry has its frame when the frame pointer's frame is of the method in x12, and
@@ -200,12 +291,14 @@ __noinline int WALK_NAME(hotspot_look_interpreter)(void)
 		return LOOK_FAILED;
 	r = hotspot_record(w);
 	s = hotspot_scratch(w);
-	if (!w->interrupted || w->pc - r->entries_start >= r->entries_end - r->entries_start)
+	if (!w->interrupted)
 		return LOOK_FRAME;
 	fp = w->regs[A64_FP];
 	lr = arch_strip_pac(w, w->regs[A64_LR]);
 	if (!in_code(r, lr))
 		return LOOK_FRAME;
+	if (w->pc - r->entries_start >= r->entries_end - r->entries_start)
+		return WALK_NAME(hotspot_read_code)() ? LOOK_FAILED : look_returning(w, s, lr);
 	if (fp > w->regs[A64_SP] && fp - w->regs[A64_SP] < 1u << 16 && !(fp & 7) &&
 	    !read_stack(w, fp + 8, &ra) && !read_stack(w, fp - 24, &method) &&
 	    method == w->regs[HOTSPOT_METHOD] && arch_strip_pac(w, ra) == lr)
@@ -215,23 +308,200 @@ __noinline int WALK_NAME(hotspot_look_interpreter)(void)
 	return look_caller(s, sender_sp_of(w), lr, fp);
 }
 
+/* --- stubs and adapters ---------------------------------------------------------------------- */
+
+/* Where the code before `ra` has loaded x8 from, for blr x8: adrp; add, or movz; movk; movk. 0: not
+ * known. */
+static __always_inline __u64 loaded_target(__u64 ra, const __u32 *code)
+{
+	__u64 page;
+
+	if ((code[1] & 0x9f00001f) == 0x90000008 && (code[2] & 0xffc003ff) == 0x91000108) {
+		page = (__u64)((__s64)((__u64)(code[1] >> 5 & 0x7ffff) << 45 |
+				       (__u64)(code[1] >> 29 & 3) << 43) >>
+			       31);
+		return ((ra - 12) & ~0xfffull) + page + (code[2] >> 10 & 0xfff);
+	}
+	if ((code[0] & 0xffe0001f) == 0xd2800008 && (code[1] & 0xffe0001f) == 0xf2a00008 &&
+	    (code[2] & 0xffe0001f) == 0xf2c00008)
+		return (code[0] >> 5 & 0xffff) | (__u64)(code[1] >> 5 & 0xffff) << 16 |
+		       (__u64)(code[2] >> 5 & 0xffff) << 32;
+	return 0;
+}
+
 /* Does a call stand before `ra`: of this blob, of native code, of something? */
 __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 {
 	struct walk *w = current_walk();
-	__u64 target;
-	__u32 code;
+	__u64 target, there[2];
+	__u32 code[4];
 
-	if (!w || ra < 4096 || ra & 3 || read_memory(ra - 4, &code, sizeof(code)))
+	if (!w || ra < 4096 || ra & 3 || read_memory(ra - 16, code, sizeof(code)))
 		return CALLED_NOT;
-	if ((code & 0xfffffc1f) == 0xd63f0000) /* blr */
-		return CALLED_SOMETHING;
-	if ((code & 0xfc000000) != 0x94000000) /* bl */
+	if ((code[3] & 0xfffffc1f) == 0xd63f0000) { /* blr */
+		target = code[3] == 0xd63f0100 ? loaded_target(ra, code) : 0;
+		if (!target)
+			return CALLED_SOMETHING;
+	} else if ((code[3] & 0xfc000000) == 0x94000000) { /* bl */
+		target = ra - 4 + (__u64)((__s64)((__u64)code[3] << 38) >> 36);
+		/* A trampoline: ldr x8,.+8; br x8; the address */
+		if (in_code(hotspot_record(w), target) &&
+		    !read_memory(target, there, sizeof(there)) && there[0] == 0xd61f010058000048)
+			target = there[1];
+	} else {
 		return CALLED_NOT;
-	target = ra - 4 + (__u64)((__s64)((__u64)code << 38) >> 36);
+	}
 	if (in_blob(hotspot_state(w), target))
 		return CALLED_THIS;
 	return in_code(hotspot_record(w), target) ? CALLED_SOMETHING : CALLED_NATIVE;
+}
+
+/* stp, ldp with the stack pointer moved, of x, d and q registers: by how much, else 0. */
+static __always_inline __s64 pair_moves(__u32 i)
+{
+	__s64 by = (__s64)((__u64)(i >> 15 & 0x7f) << 57) >> 57;
+
+	switch (i & 0xffc003e0) {
+	case 0xa98003e0: /* stp x,x,[sp,#imm]! */
+	case 0xa8c003e0: /* ldp x,x,[sp],#imm */
+	case 0x6d8003e0:
+	case 0x6cc003e0:
+		return 8 * by;
+	case 0xad8003e0:
+	case 0xacc003e0:
+		return 16 * by;
+	}
+	return 0;
+}
+
+/*
+ * A stub of its own blob begins where that does: what its first instructions have done to the stack
+ * pointer, and where they have put the link register, is followed up to the pc. LOOK_FAILED: that
+ * is too far away, or it branches.
+ */
+__noinline int WALK_NAME(hotspot_follow)(void)
+{
+	struct walk *w = current_walk();
+	__u32 i, at, code, lr_at = 0, fp_at = 0, depth = 0;
+	struct hotspot_scratch *s;
+	struct hotspot_state *st;
+	__u64 sp, ra, fp;
+	__s64 by;
+
+	if (!w)
+		return LOOK_FAILED;
+	s = hotspot_scratch(w);
+	st = hotspot_state(w);
+	at = (__u32)(w->pc - code_of(st)) + !w->interrupted;
+	if (w->pc - code_of(st) >= CODE_SIZE || read_memory(code_of(st), s->code, CODE_SIZE))
+		return LOOK_FAILED;
+	for (i = 0; i < CODE_SIZE / 4 && 4 * i < at; i++) {
+		code = insn(s, i);
+		by = pair_moves(code);
+		if (by) {
+			depth -= (__u32)by;
+		} else if ((code & 0xffc003ff) == 0xd10003ff) {
+			depth += code >> 10 & 0xfff;
+		} else if ((code & 0xffc003ff) == 0x910003ff) {
+			depth -= code >> 10 & 0xfff;
+		} else if (code == MOV_SP_FP || subs_sp(code) || adds_sp(code) ||
+			   (code & 0xfc000000) == 0x14000000 || (code & 0xffe00000) == 0xd6000000 ||
+			   (code & 0xffe00000) == 0xd6400000) {
+			return LOOK_FAILED;
+		}
+		if (code == STP_PUSH) {
+			fp_at = depth;
+			lr_at = depth - 8;
+		} else if (stores_pair(code)) {
+			fp_at = depth - 8 * (code >> 15 & 0x3f);
+			lr_at = fp_at - 8;
+		} else if (code == STP_LINK) {
+			lr_at = depth;
+		} else if (code == LDP_LINK || code == LDP_POP || loads_pair(code)) {
+			fp_at = lr_at = 0;
+		}
+	}
+	sp = w->regs[A64_SP] + depth;
+	ra = w->regs[A64_LR];
+	fp = w->regs[A64_FP];
+	if ((!lr_at && !w->interrupted) || depth > 1u << 14 ||
+	    (lr_at && read_stack(w, sp - lr_at, &ra)) || (fp_at && read_stack(w, sp - fp_at, &fp)))
+		return LOOK_FAILED;
+	return look_caller(s, sp, ra, fp);
+}
+
+/*
+ * A safepoint's handler is not called: the link register has what the polling method left in it,
+ * and JavaThread::_saved_exception_pc where that polled (SharedRuntime::generate_handler_blob()).
+ * Unless it was on its return, when its own frame is gone already.
+ */
+static __always_inline __u64 polled_at(struct walk *w, struct hotspot_scratch *s, __u64 ra)
+{
+	const struct hotspot_record *r = hotspot_record(w);
+	__u64 saved;
+
+	if (!w->interrupted || arch_strip_pac(w, ra) != arch_strip_pac(w, w->regs[A64_LR]))
+		return ra; /* it has put it right */
+	if (w->late || !r->thread_saved_pc ||
+	    read_word(w->regs[HOTSPOT_THREAD] + r->thread_saved_pc, &saved) || !in_code(r, saved) ||
+	    read_memory(saved - CODE_BEFORE, s->code, CODE_SIZE))
+		return 0;
+	return WALK_NAME(hotspot_gone)() ? ra : saved;
+}
+
+/*
+ * Adapters (gen_i2c_adapter(), gen_c2i_adapter()) have no frame, but to compiled code's callers,
+ * where they let native code patch the caller: stp x29,x30,[sp,#-16]!; mov x29,sp; ...; ldp
+ * x29,x30,[sp],#16; then mov x13,sp (x19 from 20 on); sub sp. Which of these was the last? 1: the
+ * stp. 2: the ldp, or none. 3: the mov. 0: it can't be told.
+ */
+__noinline int WALK_NAME(hotspot_adapter_at)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u64 back;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	s = hotspot_scratch(w);
+	back = w->pc - code_of(hotspot_state(w));
+	if (read_memory(w->pc - 4 * ADAPTER_BACK, s->header, 4 * ADAPTER_BACK))
+		return 0;
+	for (i = 1; i <= ADAPTER_BACK; i++) {
+		__u32 code = ((const __u32 *)s->header)[(ADAPTER_BACK - i) & 127];
+
+		if (4 * i > back || code == LDP_POP)
+			return 2;
+		if (code == STP_PUSH)
+			return 1;
+		if (code == 0x910003ed || code == 0x910003f3)
+			return 3;
+	}
+	return 0;
+}
+
+static __always_inline int look_adapter(struct walk *w, struct hotspot_scratch *s, __u64 lr)
+{
+	__u64 sp = w->regs[A64_SP], fp = w->regs[A64_FP], link, ra;
+	int where = 1;
+
+	if (w->interrupted) {
+		if (WALK_NAME(hotspot_read_code)())
+			return LOOK_FAILED;
+		if (insn(s, PC - 1) == STP_PUSH || insn(s, PC) == LDP_POP)
+			return look_pushed(w, s);
+		where = WALK_NAME(hotspot_adapter_at)();
+	}
+	if (where == 1) {
+		if (!(w->valid & 1u << A64_FP) || fp < sp || fp - sp > 1u << 14 || fp & 7 ||
+		    read_stack(w, fp, &link) || read_stack(w, fp + 8, &ra))
+			return LOOK_FAILED;
+		return look_caller(s, fp + 16, ra, link);
+	}
+	if (!where || in_blob(hotspot_state(w), lr))
+		return LOOK_FAILED;
+	return look_caller(s, where == 3 ? sender_sp_of(w) : sp, lr, fp);
 }
 
 __noinline int WALK_NAME(hotspot_look_stub)(void)
@@ -240,8 +510,9 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
-	__u64 sp, fp, lr, ra, link;
-	__u32 i;
+	__u64 sp, fp, lr, ra, link, begin = 0;
+	int look = LOOK_FAILED;
+	__u32 i, called;
 
 	if (!w)
 		return LOOK_FAILED;
@@ -251,24 +522,45 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	sp = w->regs[A64_SP];
 	fp = w->regs[A64_FP];
 	lr = arch_strip_pac(w, w->regs[A64_LR]);
-	if (st->kind == BLOB_ADAPTER || st->kind == BLOB_VTABLE || st->kind == BLOB_METHOD_HANDLE) {
-		if (!w->interrupted || !in_code(r, lr) || in_blob(st, lr))
+	switch (st->kind) {
+	case BLOB_ADAPTER:
+		look = look_adapter(w, s, lr);
+		return in_code(r, arch_strip_pac(w, s->ra)) ? look : LOOK_FAILED;
+	case BLOB_VTABLE:
+	case BLOB_METHOD_HANDLE:
+		return w->interrupted && in_code(r, lr) && !in_blob(st, lr)
+			       ? look_caller(s, sp, lr, fp)
+			       : LOOK_FAILED;
+	}
+	/* A blob of its own is one stub; its record is there from its begin to its end. */
+	if (st->frame_size) {
+		look = WALK_NAME(hotspot_follow)();
+		if (read_word(code_of(st), &begin))
 			return LOOK_FAILED;
-		return look_caller(s, st->kind == BLOB_ADAPTER ? sender_sp_of(w) : sp, lr, fp);
 	}
+	if (look == LOOK_FAILED && w->interrupted && WALK_NAME(hotspot_read_code)())
+		return LOOK_FAILED;
+	if (look == LOOK_FAILED && w->interrupted && st->frame_size >= 2)
+		look = look_end(w, s, st);
+	if (st->kind == BLOB_DEOPTIMIZATION && look != LOOK_CALLER)
+		/* It takes frames away and builds others: only with its own one it is clear. */
+		return fp - sp + 16 == 8 * (__u64)(__u32)st->frame_size ? LOOK_FRAME : LOOK_FAILED;
 	/* Its own frame record, by which it is called, or which it has called from. */
-	if (w->valid & 1u << A64_FP && fp >= sp && fp - sp < 1u << 14 && !(fp & 7) &&
-	    !read_stack(w, fp, &link) && !read_stack(w, fp + 8, &ra)) {
+	if (look != LOOK_CALLER && w->valid & 1u << A64_FP && fp >= sp && fp - sp < 1u << 14 &&
+	    !(fp & 7) && !read_stack(w, fp, &link) && !read_stack(w, fp + 8, &ra)) {
 		ra = arch_strip_pac(w, ra);
-		if (WALK_NAME(hotspot_called)(ra) == CALLED_THIS ||
-		    (w->interrupted && ra == lr && !in_blob(st, lr)))
-			return look_caller(s, fp + 16, ra, link);
+		called = (__u32)WALK_NAME(hotspot_called)(ra);
+		if (called == CALLED_THIS || begin == ENTER ||
+		    (called && w->interrupted && ra == lr && !in_blob(st, lr)))
+			look = look_caller(s, fp + 16, ra, link);
 	}
-	if (st->frame_size >= 2 &&
-	    !(st->frame_complete > 0 && w->pc - code_of(st) < (__u32)st->frame_complete))
+	if (st->kind == BLOB_SAFEPOINT && look == LOOK_CALLER)
+		s->ra = polled_at(w, s, s->ra);
+	if (look == LOOK_CALLER)
+		return st->frame_size && !in_code(r, arch_strip_pac(w, s->ra)) ? LOOK_FAILED : look;
+	if (st->frame_size >= 2)
 		return LOOK_FRAME;
-	if (!w->interrupted || in_blob(st, lr) || !WALK_NAME(hotspot_called)(lr) ||
-	    WALK_NAME(hotspot_read_code)())
+	if (!w->interrupted || in_blob(st, lr) || !WALK_NAME(hotspot_called)(lr))
 		return LOOK_FAILED;
 	/* A leaf, if it has not moved its stack pointer shortly before. */
 	for (i = 1; i <= STUB_BACK; i++) {
@@ -277,22 +569,64 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 		if (code == 0xd65f03c0)
 			break;
 		/* sub sp; stp and str to [sp,#imm]! */
-		if (subs_sp(code) || (code & 0xffc003e0) == 0xa98003e0 ||
-		    (code & 0xffe00fe0) == 0xf8000fe0)
+		if (subs_sp(code) || pair_moves(code) || (code & 0xffe00fe0) == 0xf8000fe0)
 			return LOOK_FAILED;
 	}
 	return look_link(w, s, sp);
 }
 
-/* Arguments are in registers. */
+/*
+ * Native code that C2's code calls (aarch64_enc_java_to_runtime, up to 22) finds the address to
+ * return to above the stack pointer: stp xzr,x9,[sp,#-16]!; ...; blr x8; add sp,sp,#16.
+ */
+static __always_inline __u64 pushed_by(struct walk *w, __u64 ra)
+{
+	__u64 zero, at;
+	__u32 code;
+
+	if (read_stack(w, w->regs[A64_SP], &zero) || zero ||
+	    read_stack(w, w->regs[A64_SP] + 8, &at) || at != ra ||
+	    read_memory(ra, &code, sizeof(code)))
+		return 0;
+	return code == ADD_SP_16 ? 16 : 0;
+}
+
+/* Arguments of stubs are in registers. */
 static __always_inline __u64 pushed_for(__u64 ra)
 {
 	(void)ra;
 	return 0;
 }
 
-/* Its code is not read yet: the native caller's registers are lost. */
+/*
+ * UpcallLinker::make_upcall_stub() (upcallLinker_aarch64.cpp): stp x29,x30,[sp,#-16]!; mov x29,sp;
+ * sub sp,sp,#imm; the arguments are spilled; str x19,[sp,#imm]; str x20,[sp,#imm+8]; ...
+ */
 __noinline int WALK_NAME(hotspot_look_upcall)(void)
 {
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u32 i, size, at;
+	const __u32 *code;
+
+	if (!w)
+		return 0;
+	s = hotspot_scratch(w);
+	code = (const __u32 *)s->header;
+	if (read_memory(code_of(hotspot_state(w)), s->header, 4 * UPCALL_HEAD))
+		return 0;
+	if (code[0] != STP_PUSH || code[1] != 0x910003fd || (code[2] & 0xffc003ff) != 0xd10003ff)
+		return 0;
+	size = code[2] >> 10 & 0xfff;
+	for (i = 3; i < UPCALL_HEAD - 1; i++) {
+		at = 8 * (code[i] >> 10 & 0xfff);
+		if ((code[i] & 0xffc003ff) == 0xf90003f3 &&
+		    code[i + 1] == (0xf90003f4 | (at / 8 + 1) << 10) &&
+		    at + 8 * NATIVE_SAVED <= size) {
+			s->cfa = size;
+			s->ra = 4 * (i + NATIVE_SAVED);
+			return (int)(size - at);
+		}
+	}
 	return 0;
 }

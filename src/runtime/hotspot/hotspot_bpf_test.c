@@ -338,19 +338,25 @@ TEST(an_interpreted_method_that_returns)
 
 TEST(adapters)
 {
-	/* mov %rsp,%r11; pop %rax; and $-16,%rsp; push %rax; mov %r11,%rax */
-	static const char i2c[] = "\x4c\x8b\xdc\x58\x48\x83\xe4\xf0\x50\x49\x8b\xc3";
-	/* pop %rax; mov %rsp,%r13; sub $32,%rsp; mov %rax,(%rsp); mov %rsi,0x10(%rsp) */
-	static const char c2i[] =
-		"\x58\x4c\x8b\xec\x48\x83\xec\x20\x48\x89\x04\x24\x48\x89\x74\x24\x10";
+	/* mov %rsp,%r11; pop %rax; and $-16,%rsp; push %rax; mov %r11,%rax; jmp *%r11 */
+	static const char i2c[] = "\x4c\x8b\xdc\x58\x48\x83\xe4\xf0\x50\x49\x8b\xc3\x41\xff\xe3";
+	/* pop %rax; mov %rsp,%r13; sub $32,%rsp; mov %rax,(%rsp); mov %rsi,0x10(%rsp); jmp *%rcx */
+	static const char c2i[] = "\x58\x4c\x8b\xec\x48\x83\xec\x20\x48\x89\x04\x24"
+				  "\x48\x89\x74\x24\x10\xff\xe1";
+	/* lea 8(%rsp),%r13; pop %rax; sub $24,%rsp; push %rax; mov %rsi,0x10(%rsp); jmp *%rcx */
+	static const char c2i_25[] = "\x4c\x8d\x6c\x24\x08\x58\x48\x83\xec\x18\x50"
+				     "\x48\x89\x74\x24\x10\xff\xe1";
 	static const struct {
 		const char *code;
 		size_t size, at;
 		int sp;
 	} cases[] = {
-		{ i2c, 12, 0, 105 }, { i2c, 12, 3, 105 },  { i2c, 12, 4, 106 }, { i2c, 12, 8, 106 },
-		{ i2c, 12, 9, 105 }, { c2i, 17, 0, 105 },  { c2i, 17, 1, 106 }, { c2i, 17, 4, 106 },
-		{ c2i, 17, 8, 102 }, { c2i, 17, 12, 102 },
+		{ i2c, 15, 0, 105 },	 { i2c, 15, 3, 105 },	  { i2c, 15, 4, 106 },
+		{ i2c, 15, 8, 106 },	 { i2c, 15, 9, 105 },	  { c2i, 19, 0, 105 },
+		{ c2i, 19, 1, 106 },	 { c2i, 19, 4, 106 },	  { c2i, 19, 8, 102 },
+		{ c2i, 19, 12, 102 },	 { c2i_25, 18, 0, 105 },  { c2i_25, 18, 5, 105 },
+		{ c2i_25, 18, 6, 106 },	 { c2i_25, 18, 10, 103 }, { c2i_25, 18, 11, 102 },
+		{ c2i_25, 18, 16, 102 },
 	};
 	__u64 adapter, caller;
 
@@ -369,6 +375,86 @@ TEST(adapters)
 		ASSERT_TO_NATIVE(walk(adapter + 64 + cases[i].at), 4);
 		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
 	}
+}
+
+/* What a collector does at the entry of an interpreted method, and the caller's patching. */
+static const __u8 barrier[] = {
+	0x9c,					  /* 0: pushf */
+	0x48, 0x83, 0xec, 0x08,			  /* 1: sub $8,%rsp */
+	0x48, 0x81, 0xec, 0x80, 0,    0,    0,	  /* 5: sub $0x80,%rsp */
+	0x4c, 0x89, 0x6c, 0x24, 0x10,		  /* 12: mov %r13,0x10(%rsp) */
+	0xc5, 0xfb, 0x11, 0x44, 0x24, 0x10,	  /* 17: vmovsd %xmm0,0x10(%rsp) */
+	0x62, 0xe1, 0xfe, 0x48, 0x7f, 0x04, 0x24, /* 23: vmovdqu64 %zmm16,(%rsp) */
+	0x41, 0xf6, 0x47, 0x38, 2,		  /* 30: testb $2,0x38(%r15) */
+	0x0f, 0x84, 0x20, 0,	0,    0,	  /* 35: je 73 */
+	0x50,					  /* 41: push %rax */
+	0x41, 0x52,				  /* 42: push %r10 */
+	0x40, 0xf6, 0xc4, 0x0f,			  /* 44: test $15,%spl */
+	0x0f, 0x84, 0x0b, 0,	0,    0,	  /* 48: je 65 */
+	0x48, 0x83, 0xec, 0x08,			  /* 54: sub $8,%rsp */
+	0xe8, 0x78, 0x56, 0x34, 0x12,		  /* 58: call */
+	0x48, 0x83, 0xc4, 0x08,			  /* 63: add $8,%rsp */
+	0xeb, 0x05,				  /* 67: jmp 74 */
+	0xe8, 0x78, 0x56, 0x34, 0x12,		  /* 69: call */
+	0x41, 0x5a,				  /* 74: pop %r10 */
+	0x58,					  /* 76: pop %rax */
+	0x4c, 0x8b, 0x6c, 0x24, 0x10,		  /* 77: mov 0x10(%rsp),%r13 */
+	0x48, 0x81, 0xc4, 0x80, 0,    0,    0,	  /* 82: add $0x80,%rsp */
+	0x48, 0x83, 0xc4, 0x08,			  /* 89: add $8,%rsp */
+	0x9d,					  /* 93: popf */
+	0x49, 0x83, 0xfa, 0,			  /* 94: cmp $0,%r10 */
+	0x75, 0x05,				  /* 98: jne 105 */
+	0xe9, 0,    0xff, 0,	0,		  /* 100: jmp to another blob */
+	0x4c, 0x8b, 0xec,			  /* 105: mov %rsp,%r13 */
+	0x48, 0x8b, 0x04, 0x24,			  /* 108: mov (%rsp),%rax */
+	0x48, 0x83, 0xe4, 0xf0,			  /* 112: and $-16,%rsp */
+	0x41, 0x55,				  /* 116: push %r13 */
+	0xe8, 0x78, 0x56, 0x34, 0x12,		  /* 118: call */
+	0x4c, 0x8b, 0x2c, 0x24,			  /* 123: mov (%rsp),%r13 */
+	0x49, 0x8b, 0xe5,			  /* 127: mov %r13,%rsp */
+	0x4c, 0x8d, 0x6c, 0x24, 0x08,		  /* 130: lea 8(%rsp),%r13 */
+	0x58,					  /* 135: pop %rax */
+	0xff, 0xe1,				  /* 136: jmp *%rcx */
+};
+
+TEST(adapters_with_barriers)
+{
+	static const struct {
+		__u32 at;
+		int below; /* words: how far the stack pointer is from the return address */
+	} cases[] = {
+		{ 0, 0 },   { 1, 1 },	{ 5, 2 },   { 12, 18 }, { 23, 18 }, { 30, 18 }, { 41, 18 },
+		{ 42, 19 }, { 44, 20 }, { 54, 20 }, { 58, 21 }, { 63, 21 }, { 67, 20 }, { 69, 20 },
+		{ 74, 20 }, { 76, 19 }, { 77, 18 }, { 89, 2 },	{ 93, 1 },  { 94, 0 },	{ 98, 0 },
+		{ 100, 0 }, { 105, 0 }, { 108, 0 }, { 112, 0 }, { 116, 1 }, { 118, 2 }, { 123, 2 },
+		{ 127, 2 }, { 130, 0 }, { 135, 0 },
+	};
+	__u64 adapter, caller;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up();
+		adapter = add_blob("I2C/C2I adapters", 256, 0, -1, 0);
+		caller = add_blob("nmethod", 256, 6, 16, 78);
+		put(adapter + 64, barrier, sizeof(barrier));
+		/* What is left of other calls is not believed. */
+		for (__u32 word = 60; word < 105; word++)
+			t.stack[word] = caller + 0x50;
+		t.stack[105] = caller + 0x40;
+		t.regs[X86_RSP] = SP(105 - cases[i].below);
+		t.regs[X86_RAX] = caller + 0x60;
+		/* Where the caller's stack pointer was put, or what the caller had there. */
+		t.regs[X86_R13] = SP(cases[i].at < 108 ? 104 : cases[i].at < 135 ? 105 : 106);
+		t.stack[103] = SP(105);
+		t.stack[111] = t.record.call_stub_return;
+		t.stack[110] = SP(200);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(adapter + 64 + cases[i].at), 4);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	}
+	/* With an instruction that is not known there is no caller. */
+	put(adapter + 64 + 98, "\x0f\x38", 2);
+	t.regs[X86_RSP] = SP(105);
+	ASSERT_EQ(walk(adapter + 64 + 94), STOP_RUNTIME_UNREADABLE);
 }
 
 TEST(stubs_by_the_call_that_leads_there)
@@ -569,6 +655,9 @@ TEST(stubs_that_exceptions_jump_to)
 	 * jmp *%rbx */
 	static const char unwind[] = "\x4c\x8b\xf0\x48\x8b\x14\x24\x48\x83\xec\x08\x90\x48\x83"
 				     "\xc4\x08\x49\x8b\xc6\x5a\xff\xe3";
+	/* The same of JDK 8 to 11: emms; mov %rax,%r14; ... */
+	static const char emms[] = "\x0f\x77\x4c\x8b\xf0\x48\x8b\x14\x24\x48\x83\xec\x08\x90"
+				   "\x48\x83\xc4\x08\x49\x8b\xc6\x5a\xff\xe3";
 	/* push %rbp; sub $0x10,%rsp; nop; add $0x10,%rsp; pop %rbp; pop %rdx; jmp *%rax */
 	static const char rethrow[] = "\x55\x48\x83\xec\x10\x90\x90\x90\x90\x90\x90\x90\x90\x48\x83"
 				      "\xc4\x10\x5d\x5a\xff\xe0";
@@ -588,6 +677,9 @@ TEST(stubs_that_exceptions_jump_to)
 	for (size_t i = 0; i < sizeof(unwinds) / sizeof(unwinds[0]); i++)
 		check_thrown("unwind_exception Runtime1 stub", -1, -1, unwind, sizeof(unwind) - 1,
 			     unwinds[i].pc, unwinds[i].sp);
+	for (size_t i = 0; i < sizeof(unwinds) / sizeof(unwinds[0]); i++)
+		check_thrown("unwind_exception Runtime1 stub", -1, -1, emms, sizeof(emms) - 1,
+			     unwinds[i].pc ? unwinds[i].pc + 2 : 0, unwinds[i].sp);
 	for (size_t i = 0; i < sizeof(rethrows) / sizeof(rethrows[0]); i++)
 		check_thrown("_rethrow_Java", 4, -1, rethrow, sizeof(rethrow) - 1, rethrows[i].pc,
 			     rethrows[i].sp);

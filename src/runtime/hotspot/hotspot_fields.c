@@ -132,6 +132,7 @@ static const struct rule rules[] = {
 	EMBEDDED(flag_addr, "JVMFlag", "_addr"),
 	FIELD(zgc_load_shift, "ZGlobalsForVMStructs", "_ZPointerLoadShift"), /* 21 */
 	FIELD(thread_cont_entry, "JavaThread", "_cont_entry"),
+	FIELD(thread_saved_pc, "JavaThread", "_saved_exception_pc"),
 	FIELD(thread_obj, "JavaThread", "_threadObj"),
 	FIELD(thread_vthread, "JavaThread", "_vthread"),
 	EMBEDDED(thread_anchor, "JavaThread", "_anchor"),

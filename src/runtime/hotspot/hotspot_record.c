@@ -241,12 +241,28 @@ static uint32_t header_size(const struct hotspot_record *record)
 	return (end + 7) & ~7u;
 }
 
+static void fill_proof(const struct hotspot_vm *vm, struct hotspot_record *ret)
+{
+	const struct hotspot_fields *f = &vm->fields;
+	uint32_t block = vm->sizes.heap_block, name = block + ret->blob_name.offset;
+	uint32_t id = block + ret->nmethod_compile_id.offset, end = (id + 4 + 7) & ~7u;
+
+	if (!hotspot_has(f->block_used) || f->block_used.size != 1 || !ret->name_nmethod ||
+	    f->block_used.offset >= block || name & 7 || name + 8 > end || id & 3 ||
+	    ret->nmethod_compile_id.size != 4 || end > HOTSPOT_HEADER_SIZE)
+		return;
+	ret->proof_size = (__u16)end;
+	ret->proof_used = (__u16)f->block_used.offset;
+	ret->proof_name = (__u16)name;
+	ret->proof_id = (__u16)id;
+}
+
 int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found *found,
 			struct hotspot_record *ret)
 {
 	const struct hotspot_fields *f = &vm->fields;
 	struct hotspot_record record = {
-		.release = vm->release,
+		.release = (__u16)vm->release,
 		.interpreter_bcp = 8 * bcp_slot(vm),
 		.entries_start = found->entries_start,
 		.entries_end = found->entries_end,
@@ -273,12 +289,14 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 		.constants_holder = (__u16)f->constants_pool_holder.offset,
 		.constants_size = (__u16)vm->sizes.constants,
 		.klass_name = (__u16)f->klass_name.offset,
+		.thread_saved_pc = (__u16)f->thread_saved_pc.offset,
 	};
 
 	fill_code(vm, &record);
 	fill_symbol(f, &record.symbol);
 	fill_continuation(vm, &found->continuation, &record);
 	hotspot_fill_threads(vm, &found->threads, &record);
+	fill_proof(vm, &record);
 	record.header_size = header_size(&record);
 	if (record.header_size > HOTSPOT_HEADER_SIZE || record.symbol.length > 6 ||
 	    record.symbol.body > 8 || record.const_constants > HOTSPOT_CONST_METHOD - 8 ||

@@ -3,11 +3,9 @@
  * by it in ways of their own. */
 #include "runtime/hotspot/test_hotspot_walk.h"
 
-/* What walks cost is reads: two a compiled frame, none if it is of the same method. */
-TEST(compiled_frames_take_two_reads)
+/* 20 nmethods that call one another, the first of all called by native code. */
+static void set_up_chain(__u64 code[20])
 {
-	__u64 code[20];
-
 	set_up();
 	for (__u32 i = 0; i < 20; i++)
 		code[i] = add_blob(i % 2 ? "nmethod" : "native nmethod", 256, 4, 16, 100 + i);
@@ -23,6 +21,14 @@ TEST(compiled_frames_take_two_reads)
 	t.stack[100 + 4 * 19 + 2] = SP(200);
 	call_stub_at(200);
 	t.regs[X86_RSP] = SP(100);
+}
+
+/* What walks cost is reads: two a compiled frame, none if it is of the same method. */
+TEST(compiled_frames_take_two_reads)
+{
+	__u64 code[20];
+
+	set_up_chain(code);
 	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
 	/* And the code around the pc, and what is the call stub's. */
 	ASSERT_EQ(t.nr_reads, 2 * 20 + 1 + 5);
@@ -30,6 +36,46 @@ TEST(compiled_frames_take_two_reads)
 		t.stack[100 + 4 * i + 3] = code[0] + 0xa0;
 	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
 	ASSERT_EQ(t.nr_reads, 2 + 1 + 5);
+}
+
+/* Where a walk finds the callers that an earlier one found, one read proves each. */
+TEST(callers_that_are_known_take_one_read)
+{
+	struct trail_entry *trail = calloc(TRAIL_ENTRIES + 1, sizeof(*trail));
+	__u64 code[20], block;
+
+	ASSERT_PTR_NONNULL(trail);
+	set_up_chain(code);
+	t.record.proof_size = BLOCK_HEADER + 32;
+	t.record.proof_used = 8;
+	t.record.proof_name = BLOCK_HEADER;
+	t.record.proof_id = BLOCK_HEADER + 24;
+	for (__u32 i = 0; i < 20; i++)
+		put(code[i] - HEADER - BLOCK_HEADER + 8, "\1", 1);
+	t.trail = trail;
+	for (__u32 round = 0; round < 3; round++) {
+		ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+		for (__u32 i = 1; i < 20; i++)
+			ASSERT_BLOB(i, i % 2 ? HOTSPOT_COMPILED : HOTSPOT_NATIVE, code[i], 100 + i,
+				    0xa0);
+		ASSERT_EQ(t.nr_reads, (round ? 2 + 19 : 2 * 20) + 1 + 5);
+	}
+	/* Another nmethod at the same address, also one of the other kind. */
+	put_4(code[5] - HEADER + 24, 555);
+	put_8(code[6] - HEADER, t.record.name_nmethod);
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	ASSERT_BLOB(5, HOTSPOT_COMPILED, code[5], 555, 0xa0);
+	ASSERT_BLOB(6, HOTSPOT_COMPILED, code[6], 106, 0xa0);
+	/* One that was freed, in whose place another begins behind it. */
+	block = code[7] - HEADER - BLOCK_HEADER;
+	put(block + SEGMENT, at(block, BLOCK_HEADER + HEADER), BLOCK_HEADER + HEADER);
+	put_4(block + SEGMENT + BLOCK_HEADER + 24, 777);
+	put(block + 8, "\0", 1);
+	t.segmap[(block - HEAP) / SEGMENT + 1] = 0;
+	t.segmap[(block - HEAP) / SEGMENT + 2] = 1;
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	ASSERT_BLOB(7, HOTSPOT_COMPILED, code[7] + SEGMENT, 777, 0xa0 - SEGMENT);
+	free(trail);
 }
 
 TEST(a_recursive_interpreted_method_is_read_once)
@@ -46,6 +92,44 @@ TEST(a_recursive_interpreted_method_is_read_once)
 	for (__u32 i = 0; i <= 10; i++)
 		ASSERT_METHOD(i, i);
 	/* The method's six, the code around the pc, and what is the call stub's. */
+	ASSERT_EQ(t.nr_reads, 6 + 1 + 5);
+}
+
+/* Another method of the same class, whose Method lies behind its ConstMethod, as they mostly do. */
+TEST(methods_of_one_class_share_its_reads)
+{
+	const __u64 const_method = META + 0x740, method = META + 0x790;
+	__u32 cookies[3];
+
+	set_up();
+	put(const_method, at(CONST_METHOD, 64), 64);
+	put_4(const_method + 32, 24 | NAME_INDEX << 16);
+	put_8(method + 8, const_method);
+	t.regs[X86_RSP] = SP(100);
+	t.regs[X86_RBP] = SP(120);
+	for (__u32 i = 0; i < 3; i++)
+		interpreted_at(120 + 20 * i, 124 + 20 * i, SP(140 + 20 * i), INTERPRETER + 0x500,
+			       i);
+	t.stack[140 - 3] = method;
+	t.stack[140 - t.record.interpreter_bcp / 8] = const_method + 48 + 7;
+	t.stack[161] = t.record.call_stub_return;
+	t.stack[160] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 5);
+	ASSERT_METHOD(0, 0);
+	ASSERT_METHOD(2, 2);
+	ASSERT_EQ(HOTSPOT_FRAME_ADDRESS(FRAME_DATA(frame(1)[0])), method);
+	ASSERT_EQ(HOTSPOT_WORD_WHERE(frame(1)[1]), 7);
+	ASSERT_EQ(t.nr_reads, 6 + 2 + 3 + 1 + 5);
+	/* It is the same one if it is read alone. */
+	for (__u32 i = 0; i < 3; i++)
+		cookies[i] = HOTSPOT_WORD_CHECK(frame(i)[1]);
+	for (__u32 i = 0; i < 3; i++)
+		t.stack[120 + 20 * i - 3] = method;
+	t.stack[120 - t.record.interpreter_bcp / 8] = 0;
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 5);
+	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(0)[1]), cookies[1]);
+	ASSERT(cookies[0] != cookies[1]);
 	ASSERT_EQ(t.nr_reads, 6 + 1 + 5);
 }
 
@@ -92,6 +176,133 @@ TEST(arguments_that_were_pushed_for_a_stub)
 	call_stub_at(200);
 	ASSERT_TO_NATIVE(walk(stub + 0x30), 4);
 	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+/*
+ * C1's handle_exception_from_callee, called by a method of 6 words from 106 on, which an
+ * interpreted one called. At `pc`, or, if that is 0, in native code's callee, with the stack
+ * pointer at `sp`.
+ */
+static int thrown_from_callee(__u32 pc, __u32 sp, __u64 fp, __u64 *caller)
+{
+	/* push %rbp; mov %rsp,%rbp; mov %rax,d32(%r15); and $-16,%rsp; call; mov %rax,8(%rbp);
+	 * leave; pop %rcx; jmp *%rcx */
+	static const char code[] = "\x55\x48\x8b\xec\x49\x89\x87\0\x04\0\0\x48\x83\xe4\xf0"
+				   "\xe8\0\0\0\0\x48\x89\x45\x08\xc9\x59\xff\xe1";
+	__u64 stub, native;
+
+	set_up();
+	stub = add_blob("handle_exception_from_callee Runtime1 stub", 256, 2, -1, 0);
+	native = add_blob("native nmethod", 256, 2, -1, 79);
+	*caller = add_blob("nmethod", 256, 6, 16, 78);
+	put(stub, code, sizeof(code) - 1);
+	/* Its caller's link leads to an interpreted method, as that of what calls may do. */
+	t.stack[104] = SP(150);
+	t.stack[105] = *caller + 0x40;
+	t.stack[110] = SP(150);
+	t.stack[111] = INTERPRETER + 0x500;
+	interpreted_at(150, 154, SP(200), t.record.call_stub_return, 7);
+	call_stub_at(200);
+	t.regs[X86_RBP] = fp;
+	t.regs[X86_RCX] = *caller + 0x40;
+	t.regs[X86_RSP] = SP(sp);
+	if (pc)
+		return walk(stub + pc - 1);
+	/* What it has called returns to it: here, a method whose frame is two words. */
+	t.stack[sp - 2] = fp;
+	t.stack[sp - 1] = stub + 20;
+	t.regs[X86_RSP] = SP(sp - 2);
+	return walk(native + 0x30);
+}
+
+TEST(an_exception_of_a_callee)
+{
+	static const struct {
+		__u32 pc, sp;
+		__u64 fp;
+	} at[] = {
+		{ 1, 105, SP(150) },  { 2, 104, SP(150) },  { 5, 104, SP(104) },
+		{ 12, 104, SP(104) }, { 16, 103, SP(104) }, { 21, 103, SP(104) },
+		{ 25, 103, SP(104) }, { 26, 105, SP(150) }, { 27, 106, SP(150) },
+	};
+	__u64 caller, deopt;
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		ASSERT_TO_NATIVE(thrown_from_callee(at[i].pc, at[i].sp, at[i].fp, &caller), 5);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+		ASSERT_METHOD(2, 7);
+	}
+	/* It calls: its stack pointer was aligned, or not. */
+	for (__u32 sp = 103; sp <= 104; sp++) {
+		ASSERT_TO_NATIVE(thrown_from_callee(0, sp, SP(104), &caller), 6);
+		ASSERT_BLOB(2, HOTSPOT_COMPILED, caller, 78, 0x40);
+		ASSERT_METHOD(3, 7);
+	}
+	/* It goes on in the blob that takes its caller's frame away, or nowhere. */
+	thrown_from_callee(5, 104, SP(104), &caller);
+	deopt = add_blob("DeoptimizationBlob", 256, 6, -1, 0);
+	t.stack[105] = deopt + 0x40;
+	ASSERT_EQ(walk(caller - 2 * 384 + 26), STOP_RUNTIME_UNREADABLE);
+}
+
+/* A blob has made interpreted frames of a compiled one, and has called native code which fills them
+ * in: what was there before is not believed. */
+TEST(frames_that_a_deoptimization_fills_in)
+{
+	static const char *const blobs[] = { "DeoptimizationBlob", "UncommonTrapBlob" };
+
+	for (__u32 i = 0; i < 8; i++) {
+		__u32 aligned = i & 1, unfilled = i >> 2 & 1, fp = 104 + aligned;
+		__u64 blob, leaf;
+
+		set_up();
+		blob = add_blob(blobs[i >> 1 & 1], 256, 6, -1, 0);
+		put(blob + 0x3b, "\xe8\x00\x00\x00\x01", 5);
+		leaf = add_blob("nmethod", 256, 4, 16, 77);
+		t.regs[X86_RSP] = SP(96);
+		t.stack[99] = blob + 0x40;
+		t.stack[98] = SP(fp);
+		t.stack[fp] = SP(120);
+		t.stack[fp + 1] = INTERPRETER + 0x500;
+		interpreted_at(120, 124, SP(140), INTERPRETER + 0x500, 3);
+		interpreted_at(140, 144, SP(160), INTERPRETER + 0x500, 7);
+		interpreted_at(160, 164, SP(200), t.record.call_stub_return, 9);
+		t.stack[118] = unfilled ? 0 : SP(110);
+		t.stack[138] = unfilled ? 0 : SP(130);
+		t.stack[158] = SP(150);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(leaf + 0x30), unfilled ? 6 : 7);
+		if (unfilled) {
+			ASSERT_EQ(*frame(2), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_UNREADABLE));
+			ASSERT_METHOD(3, HOTSPOT_NO_BCI);
+		} else {
+			ASSERT_METHOD(2, HOTSPOT_NO_BCI);
+			ASSERT_METHOD(3, 7);
+			ASSERT_METHOD(4, 9);
+		}
+	}
+}
+
+/* Out of a stub to native code that seems to have called it: such a walk has no end but one that
+ * unwind information knows. */
+TEST(a_guess_is_not_complete)
+{
+	__u64 stub;
+
+	set_up();
+	stub = add_blob("jni_fast_GetIntField", 256, 0, -1, 0);
+	put(NATIVE + 0xe, "\xff\x50\x20", 3); /* call *0x20(%rax) */
+	t.regs[X86_RSP] = SP(100);
+	t.stack[100] = NATIVE + 0x11;
+	t.stack[103] = 0;
+	t.anonymous = true;
+	t.regs[X86_RBP] = SP(102);
+	ASSERT_EQ(walk(stub + 0x30), STOP_RUNTIME_UNREADABLE);
+	ASSERT_EQ(t.walk.nr_frames, 2);
+	t.regs[X86_RBP] = 0;
+	ASSERT_EQ(walk(stub + 0x30), STOP_FRAME_POINTER);
+	t.anonymous = false;
+	ASSERT_EQ(walk(stub + 0x30), STOP_FILE_UNREADABLE);
 }
 
 /* Native code calls Java by a pointer: walks end there, with the registers that it had. */

@@ -77,7 +77,8 @@ __noinline int WALK_NAME(hotspot_read_thread)(void)
 	return HOTSPOT_VIRTUAL_NAME((int)size, coder, size < length);
 }
 
-/* Pushes `what` with the scratch's words. It is no frame: those are counted without it. */
+/* Pushes `what` with the scratch's words, which are the name itself: nothing more is read for it.
+ * It is no frame: those are counted without it. */
 __noinline int WALK_NAME(hotspot_push_thread)(__u64 what)
 {
 	const __u64 word =
@@ -95,7 +96,6 @@ __noinline int WALK_NAME(hotspot_push_thread)(__u64 what)
 	if (!to)
 		return STOP_MAX_FRAMES;
 	w->nr_frames--;
-	w->any_runtime = 1;
 	to[0] = word;
 	hash_word(w, word);
 	UNROLL

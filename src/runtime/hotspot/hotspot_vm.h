@@ -113,7 +113,8 @@ struct hotspot_fields {
 	struct hotspot_field flag_name, flag_addr; /* JVMFlag: an option of the command line */
 	struct hotspot_field zgc_load_shift;	   /* ZGlobalsForVMStructs: a size_t * */
 	/* JavaThread. cont_entry: the innermost mounted continuation (in the tables since 25). */
-	struct hotspot_field thread_cont_entry, thread_obj, thread_vthread, thread_anchor;
+	struct hotspot_field thread_saved_pc, thread_cont_entry, thread_obj, thread_vthread,
+		thread_anchor;
 };
 
 /* Sizes of types: what stands behind a struct begins there. */

@@ -536,6 +536,10 @@ TEST(the_record_has_it_all)
 	ASSERT_EQ(record.call_stub_return, p.heap_low + 16 * 64 + 100);
 	ASSERT_EQ(record.interpreter_bcp, 56);
 	ASSERT_EQ(record.header_size, 112); /* up to compile_id */
+	ASSERT_EQ(record.proof_size, 16 + 112);
+	ASSERT_EQ(record.proof_used, 8);
+	ASSERT_EQ(record.proof_name, 16 + record.blob_name.offset);
+	ASSERT_EQ(record.proof_id, 16 + record.nmethod_compile_id.offset);
 	ASSERT_EQ(record.blob_code_begin.size, 4);
 	ASSERT_EQ(record.nmethod_deopt_handler.offset, 84);
 	ASSERT_EQ(record.nmethod_deopt_mh_handler.offset, 88);

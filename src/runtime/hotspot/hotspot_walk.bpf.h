@@ -19,6 +19,8 @@ enum blob_kind {
 	BLOB_METHOD_HANDLE, /* so, for the interpreter's calls of method handles */
 	BLOB_CONTINUATION,  /* frames of virtual threads are brought back by these stubs */
 	BLOB_DEOPTIMIZATION,
+	BLOB_SAFEPOINT,
+	BLOB_UNCOMMON_TRAP,
 	BLOB_UPCALL, /* native code calls Java here (22 and later) */
 };
 
@@ -42,8 +44,9 @@ struct hotspot_state {
 	/* The last interpreted method, as it was read: a recursive one is read once. */
 	__u64 method, codes;
 	__u32 cookie, code_size;
-	__u32 noted; /* how many frames there were behind a note; 0: there was none */
-	__u32 pad_;
+	__u64 constants; /* of its class, which scratch.id has; 0: it was not read */
+	__u32 noted;	 /* how many frames there were behind a note; 0: there was none */
+	__u32 unpacking; /* a deoptimization fills the next frames in, from the outermost one on */
 };
 _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
 
@@ -56,6 +59,15 @@ enum heap_state { HEAP_NOT_KNOWN = 0, HEAP_AT_REST, HEAP_MOVES };
 
 /* Which thread's frames these are (--threads virtual). */
 enum thread_state { THREAD_NOT_TRIED = 0, THREAD_NOT_FOUND, THREAD_SAID };
+
+/* What the trail has of a caller that is compiled code: the nmethod, as it was at that address. */
+struct hotspot_known {
+	__u64 blob;
+	__u32 code, frame_size;
+	__u32 compile_id;
+	__u32 kind; /* BLOB_COMPILED, BLOB_NATIVE */
+};
+_Static_assert(sizeof(struct hotspot_known) <= 24, "it is trail_entry.own");
 
 enum {
 	CODE_BEFORE = 64, /* bytes of code before the pc */
@@ -77,7 +89,10 @@ struct hotspot_scratch {
 	/* Where the look at the code says that the caller is. */
 	__u64 cfa, ra, fp;
 	__u64 begin; /* of a stub's code, 8 bytes */
-	__u32 look;  /* enum look */
+	/* A run through code: where it is, what of it is in `code` from where on, the registers. */
+	__u64 run_pc, run_window, run_sp, run_r13;
+	__u32 run_r13_known, run_moved;
+	__u32 look; /* enum look */
 	__u32 tail_end;
 };
 _Static_assert(sizeof(struct hotspot_scratch) <= SCRATCH_SIZE, "it lies in the scratch");
@@ -132,10 +147,14 @@ enum look {
 	LOOK_CALLER,	/* scratch has cfa, ra and fp of the caller */
 	LOOK_JUMP,	/* so, and this code is nobody's frame: a jump on the way to the callee */
 	LOOK_FAILED,	/* it can't be told */
+	LOOK_OTHER,	/* it is not the kind of code that was looked for */
 };
 __noinline int WALK_NAME(hotspot_look_compiled)(void);
 __noinline int WALK_NAME(hotspot_look_interpreter)(void);
 __noinline int WALK_NAME(hotspot_look_stub)(void);
+/* A stub whose frame hangs on its frame pointer from its first instructions on; LOOK_OTHER: it is
+ * none, or its size tells as much. */
+__noinline int WALK_NAME(hotspot_look_entered)(void);
 /* The stubs that exceptions jump to; LOOK_FAILED: it is none of them. scratch.begin is read. */
 __noinline int WALK_NAME(hotspot_look_thrown)(void);
 
@@ -154,6 +173,11 @@ static __always_inline int look_caller(struct hotspot_scratch *s, __u64 cfa, __u
 static __always_inline bool in_code(const struct hotspot_record *r, __u64 address)
 {
 	return address - r->code_start < r->code_end - r->code_start;
+}
+
+static __always_inline bool in_interpreter(const struct hotspot_record *r, __u64 addr)
+{
+	return addr - r->interpreter_start < r->interpreter_end - r->interpreter_start;
 }
 
 #if defined(__TARGET_ARCH_x86)

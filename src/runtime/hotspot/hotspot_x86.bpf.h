@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "runtime/hotspot/hotspot_walk.bpf.h"
+#include "runtime/hotspot/hotspot_x86_run.bpf.h"
 
 enum {
 	HOTSPOT_METHOD = X86_RBX,
@@ -27,30 +27,7 @@ __noinline int WALK_NAME(hotspot_built)(__u32 size);
 __noinline int WALK_NAME(hotspot_read_code)(void);
 __noinline int WALK_NAME(hotspot_scan_stub)(void);
 __noinline int WALK_NAME(hotspot_look_entry)(void);
-__noinline int WALK_NAME(hotspot_look_adapter)(void);
 __noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least);
-__noinline int WALK_NAME(hotspot_look_entered)(void);
-
-/* Instructions are compared as little-endian numbers. */
-static __always_inline __u32 code_2(const struct hotspot_scratch *s, __u32 at)
-{
-	return s->code[at & (CODE_SIZE - 1)] | s->code[(at & (CODE_SIZE - 1)) + 1] << 8;
-}
-
-static __always_inline __u32 code_3(const struct hotspot_scratch *s, __u32 at)
-{
-	return code_2(s, at) | s->code[(at & (CODE_SIZE - 1)) + 2] << 16;
-}
-
-static __always_inline __u32 code_4(const struct hotspot_scratch *s, __u32 at)
-{
-	return code_3(s, at) | (__u32)s->code[(at & (CODE_SIZE - 1)) + 3] << 24;
-}
-
-static __always_inline __u32 code_1(const struct hotspot_scratch *s, __u32 at)
-{
-	return s->code[at & (CODE_SIZE - 1)];
-}
 
 /* The number that the hardware gives a register -> DWARF's, which walk->regs has. */
 static __always_inline __u32 dwarf_register(__u32 reg)
@@ -479,8 +456,9 @@ __noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least)
 {
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
-	__u32 called;
 	__u64 ra, fp;
+	__u32 called;
+	bool native;
 
 	if (!w)
 		return LOOK_FAILED;
@@ -488,12 +466,14 @@ __noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least)
 	fp = w->regs[ARCH_FP];
 	if (read_stack(w, at, &ra) || (link_at && read_stack(w, link_at, &fp)))
 		return LOOK_FAILED;
-	if (least == CALLED_NATIVE && !in_code(hotspot_record(w), ra))
-		least = CALLED_SOMETHING;
-	else if (!in_code(hotspot_record(w), ra))
+	native = !in_code(hotspot_record(w), ra);
+	if (native && least != CALLED_NATIVE)
 		return LOOK_FAILED;
 	called = (__u32)WALK_NAME(hotspot_called)(ra);
-	return called >= least ? look_caller(s, at + 8, ra, fp) : LOOK_FAILED;
+	if (called < (native ? CALLED_SOMETHING : least))
+		return LOOK_FAILED;
+	w->guessed |= native;
+	return look_caller(s, at + 8, ra, fp);
 }
 
 /* The nearest word on the stack that a call of this blob has pushed. */
@@ -521,63 +501,58 @@ __noinline int WALK_NAME(hotspot_scan_stub)(void)
 
 /*
  * Adapters (SharedRuntime::gen_i2c_adapter(), gen_c2i_adapter()). To compiled code: pop %rax (or
- * mov (%rsp),%rax); mov %rsp,%r11; sub; and $-16,%rsp; push %rax; ... To the interpreter:
- * pop %rax; mov %rsp,%r13; sub $imm,%rsp; mov %rax,(%rsp); ... Between, the return address is in
- * rax.
+ * mov (%rsp),%rax); mov %rsp,%r11; sub; and $-16,%rsp; push %rax; ...; jmp *%r11. To the
+ * interpreter: a barrier; patching the caller; pop %rax; mov %rsp,%r13; sub $imm,%rsp; mov
+ * %rax,(%rsp); ...; jmp *%rcx. Between, the return address is in rax; behind that, it is where the
+ * stack pointer is. r13 has the caller's stack pointer there, and all along on the way to compiled
+ * code: that in the interpreter.
  */
-__noinline int WALK_NAME(hotspot_look_adapter)(void)
+static __always_inline int look_adapter(struct walk *w, struct hotspot_scratch *s)
 {
-	struct walk *w = current_walk();
-	struct hotspot_scratch *s;
-	__u32 three, look;
-	__u64 rax;
+	__u64 rax = w->regs[X86_RAX], cfa = w->regs[ARCH_SP], ra = rax;
+	__u32 run = (__u32)WALK_NAME(hotspot_run)(), three;
 
-	if (!w)
-		return LOOK_FAILED;
-	s = hotspot_scratch(w);
-	rax = w->regs[X86_RAX];
-	three = code_3(s, PC);
-	if ((three & 0xff) == 0x50) /* push %rax */
-		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
-	if (three == 0xe48348) /* and $imm,%rsp */
-		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
-	if (code_4(s, PC) == 0x24048948) /* mov %rax,(%rsp) */
-		return look_caller(s, w->regs[X86_R13], rax, w->regs[ARCH_FP]);
-	if (three == 0xec8348 || three == 0xec8148) { /* sub $imm,%rsp */
-		if (code_3(s, PC - 3) == 0xec8b4c || code_3(s, PC - 3) == 0xe58949)
-			return look_caller(s, w->regs[X86_R13], rax, w->regs[ARCH_FP]);
-		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
+	if (run == RUN_POPPED && s->run_pc == w->pc)
+		return look_caller(s, cfa, rax, w->regs[ARCH_FP]);
+	if (run == RUN_SENDER || run == RUN_LEFT || run == RUN_POPPED) {
+		cfa = s->run_sp + 8 * (run != RUN_POPPED);
+		if (read_stack(w, cfa - 8, &ra))
+			return LOOK_FAILED;
+		return look_caller(s, cfa, ra, w->regs[ARCH_FP]);
 	}
-	/* mov %rsp,%r13 or %r11, behind pop %rax */
-	if (code_1(s, PC - 1) == 0x58 &&
-	    (three == 0xec8b4c || three == 0xe58949 || three == 0xdc8b4c || three == 0xe38949))
-		return look_caller(s, w->regs[ARCH_SP], rax, w->regs[ARCH_FP]);
-	/* The same the other way round: mov %rsp,%r11; pop %rax. Or between these and the jump: the
-	 * arguments lie above the return address, up to what the caller's stack pointer was. */
-	look = (__u32)look_at_sp(w, s, 0);
-	if (look == LOOK_CALLER && w->valid & 1u << X86_R13 && !(w->regs[X86_R13] & 7) &&
-	    w->regs[X86_R13] - s->cfa <= 8 * ADAPTER_ARGS)
-		s->cfa = w->regs[X86_R13];
-	return (int)look;
+	if (run == RUN_UNKNOWN || !w->interrupted || WALK_NAME(hotspot_read_code)())
+		return LOOK_FAILED;
+	three = code_3(s, PC);
+	/* push %rax; and $imm,%rsp; mov %rax,(%rsp); sub $imm,%rsp; mov %rsp,%r11 behind pop %rax
+	 */
+	if ((three & 0xff) != 0x50 && three != 0xe48348 && code_4(s, PC) != 0x24048948 &&
+	    three != 0xec8348 && three != 0xec8148 &&
+	    !(code_1(s, PC - 1) == 0x58 && (three == 0xdc8b4c || three == 0xe38949))) {
+		if (read_stack(w, cfa, &ra))
+			return LOOK_FAILED;
+		cfa += 8;
+	}
+	if (w->valid & 1u << X86_R13 && !(w->regs[X86_R13] & 7) &&
+	    w->regs[X86_R13] - cfa <= 8 * ADAPTER_ARGS)
+		cfa = w->regs[X86_R13];
+	return look_caller(s, cfa, ra, w->regs[ARCH_FP]);
 }
 
 /*
  * A stub with one entry, which begins with push %rbp; mov %rsp,%rbp: its frame hangs on rbp from
  * there to leave or pop %rbp. (Its return address may have been replaced: no call stands before
- * it.) LOOK_FAILED: it is not such a stub.
+ * it.) LOOK_OTHER: it is not such a stub.
  */
 __noinline int WALK_NAME(hotspot_look_entered)(void)
 {
 	struct walk *w = current_walk();
-	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
 	__u64 fp, begin, link, ra, at;
-	__u32 tail;
+	__u32 tail, size;
 
 	if (!w)
 		return LOOK_FAILED;
-	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	if (read_word(code_of(st), &begin))
@@ -588,7 +563,7 @@ __noinline int WALK_NAME(hotspot_look_entered)(void)
 		at--;
 	}
 	if ((begin & 0xffffffff) != 0xec8b4855 && (begin & 0xffffffff) != 0xe5894855)
-		return LOOK_FAILED;
+		return LOOK_OTHER;
 	if (w->interrupted) {
 		tail = (__u32)WALK_NAME(hotspot_tail)(PC);
 		if (at == 0 || (tail & (TAIL_END | TAIL_POPS | TAIL_POPS_FP)) == TAIL_RETURN)
@@ -597,10 +572,16 @@ __noinline int WALK_NAME(hotspot_look_entered)(void)
 			return look_pushed(w, s);
 		if (tail & TAIL_END && (code_1(s, PC - 1) == 0x5d || code_1(s, PC - 1) == 0xc9))
 			return look_at_sp(w, s, 0);
+		/* handle_exception_from_callee: leave; pop %rcx; jmp *%rcx */
+		if ((tail & TAIL_END) == TAIL_JUMP_REGISTER && code_1(s, PC - 1) == 0x59)
+			return look_caller(s, w->regs[ARCH_SP], w->regs[X86_RCX], w->regs[ARCH_FP]);
 	}
+	/* Behind its end the frame pointer is a caller's, further up. (The stack pointer may have
+	 * been aligned.) */
+	size = st->frame_size < 2 ? 1u << 14 : 8 * (__u32)st->frame_size;
 	fp = w->regs[ARCH_FP];
-	if (!(w->valid & 1u << ARCH_FP) || fp - w->regs[ARCH_SP] > 1u << 14 || fp & 7 ||
-	    read_stack(w, fp, &link) || read_stack(w, fp + 8, &ra) || !in_code(r, ra))
+	if (!(w->valid & 1u << ARCH_FP) || fp - w->regs[ARCH_SP] > size || fp & 7 ||
+	    read_stack(w, fp, &link) || read_stack(w, fp + 8, &ra))
 		return LOOK_FAILED;
 	return look_caller(s, fp + 16, ra, link);
 }
@@ -627,7 +608,7 @@ __noinline int WALK_NAME(hotspot_look_thrown)(void)
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
-	__u64 sp, fp, ra, at;
+	__u64 sp, fp, ra, at, begin;
 	__u32 i;
 
 	if (!w)
@@ -642,14 +623,17 @@ __noinline int WALK_NAME(hotspot_look_thrown)(void)
 	if (st->kind != BLOB_OTHER || read_word(code_of(st), &s->begin) ||
 	    (w->interrupted && WALK_NAME(hotspot_read_code)()))
 		return LOOK_FAILED;
-	if ((s->begin & 0xffffffffffffff) == 0x24148b48f08b4c) {
+	begin = s->begin;
+	if ((begin & 0xffff) == 0x770f) /* emms, up to 11 */
+		begin >>= 16;
+	if ((begin & 0xffffffffffff) == 0x148b48f08b4c) {
 		if (!w->interrupted || code_2(s, PC) != 0xe3ff || code_1(s, PC - 1) != 0x5a) {
 			sp |= 8; /* lower for the call of a native function */
 			if (read_stack(w, sp, &ra))
 				return LOOK_FAILED;
 			sp += 8;
 		}
-	} else if ((s->begin & 0xffffffffff) == 0x08ec834852 && w->interrupted) {
+	} else if ((begin & 0xffffffffff) == 0x08ec834852 && w->interrupted) {
 		for (i = 4; i <= EXCEPTION_BACK; i++)
 			if (i < at && code_4(s, PC - i) == 0x08c48348 &&
 			    code_1(s, PC - i + 4) == 0x5a)
@@ -686,6 +670,14 @@ static __always_inline __u64 pushed_for(__u64 ra)
 	else
 		return 0;
 	return (code & 0xf8ff) == 0x5841 || (code & 0xf8) == 0x58 ? 16 : 0;
+}
+
+/* Calls of native code push nothing else. */
+static __always_inline __u64 pushed_by(struct walk *w, __u64 ra)
+{
+	(void)w;
+	(void)ra;
+	return 0;
 }
 
 /*
@@ -761,13 +753,7 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 		return LOOK_FAILED;
 	switch (st->kind) {
 	case BLOB_ADAPTER:
-		if (w->interrupted) {
-			look = WALK_NAME(hotspot_look_adapter)();
-		} else { /* patching the caller's call: r13 has the stack pointer before */
-			if (!(w->valid & 1u << X86_R13) || read_stack(w, w->regs[X86_R13], &ra))
-				return LOOK_FAILED;
-			look = look_caller(s, w->regs[X86_R13] + 8, ra, fp);
-		}
+		look = look_adapter(w, s);
 		return look == LOOK_CALLER && in_code(r, s->ra) ? look : LOOK_FAILED;
 	case BLOB_METHOD_HANDLE:
 		/* pop %rax; pop %rbx; push %rax */
@@ -785,9 +771,11 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 			return LOOK_FRAME;
 		return LOOK_FAILED;
 	}
-	if (st->frame_size) {
+	if (st->frame_size) { /* Java code is its caller */
 		look = WALK_NAME(hotspot_look_entered)();
-		if (look != LOOK_FAILED)
+		if (look == LOOK_CALLER && !in_code(r, s->ra))
+			look = LOOK_FAILED;
+		if (look != LOOK_OTHER)
 			return look;
 	}
 	/* With a frame pointer of its own, or nothing pushed, or just that. */

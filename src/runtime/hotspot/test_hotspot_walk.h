@@ -52,12 +52,15 @@ static struct {
 	struct arena_segment *segments[1];
 	__u8 heap[HEAP_SIZE], segmap[HEAP_SIZE / SEGMENT], meta[META_SIZE];
 	__u64 stack[STACK_WORDS];
+	__u8 native[64];
 	__u64 regs[UNWIND_REGS_MAX];
 	__u16 machine;
 	__u32 next_segment, next_name;
 	__u64 call_stub; /* its blob */
 	bool late;
+	bool anonymous; /* native code has no unwind information */
 	__u32 nr_reads; /* of the walk, but for the stack */
+	struct trail_entry *trail;
 	struct walk walk;
 } t __attribute__((unused));
 
@@ -67,10 +70,9 @@ static inline void *at(__u64 addr, __u64 size)
 		__u64 start, size;
 		void *to;
 	} areas[] = {
-		{ HEAP, sizeof(t.heap), t.heap },
-		{ SEGMAP, sizeof(t.segmap), t.segmap },
-		{ META, sizeof(t.meta), t.meta },
-		{ STACK, sizeof(t.stack), t.stack },
+		{ HEAP, sizeof(t.heap), t.heap },	{ SEGMAP, sizeof(t.segmap), t.segmap },
+		{ META, sizeof(t.meta), t.meta },	{ STACK, sizeof(t.stack), t.stack },
+		{ NATIVE, sizeof(t.native), t.native },
 	};
 
 	for (size_t i = 0; i < sizeof(areas) / sizeof(areas[0]); i++)
@@ -150,6 +152,7 @@ static inline void set_up(void)
 	t.machine = EM_X86_64;
 	memset(t.segmap, 0xff, sizeof(t.segmap));
 	t.files[1].state = FILE_STATE_UNREADABLE;
+	t.rules[RULE_FRAME_POINTER].cfa = CFA_FRAME_POINTER;
 	for (__u32 i = 0; i < RUNTIME_MAX_; i++)
 		t.rules[RULE_RUNTIMES + i] =
 			(struct unwind_rule){ .cfa = CFA_RUNTIME, .cfa_off = (__s32)i };
@@ -213,6 +216,7 @@ static inline int walk(__u64 pc)
 		.process = { .generation = 7, .nr_mappings = 2, .runtimes = RECORD_CELL },
 		.max_frames = 100,
 		.late = t.late,
+		.trail = t.trail,
 	};
 	struct unwind_mapping *m;
 	struct runtime_record *r;
@@ -221,7 +225,8 @@ static inline int walk(__u64 pc)
 	t.segments[0] = calloc(1, sizeof(*t.segments[0]));
 	ASSERT_PTR_NONNULL(t.segments[0]);
 	m = (struct unwind_mapping *)t.segments[0]->cells;
-	m[0] = (struct unwind_mapping){ NATIVE, NATIVE + 0x1000, 0, 1, 0 };
+	m[0] = (struct unwind_mapping){ NATIVE, NATIVE + 0x1000, 0, t.anonymous ? MAPPING_ANON : 1,
+					0 };
 	m[1] = (struct unwind_mapping){ HEAP, HEAP + HEAP_SIZE, 0, 0, RUNTIME_HOTSPOT };
 	r = (struct runtime_record *)&t.segments[0]->cells[RECORD_CELL];
 	r->runtime = RUNTIME_HOTSPOT;

@@ -50,7 +50,6 @@ enum {
 /* Words of walk->scratch. */
 enum {
 	TSTATE_AT = 0,
-	FRAME_AT = 0,
 	CFRAME_AT = 24,
 	CODE_AT = 32,
 	STR_AT = 72,
@@ -69,7 +68,12 @@ enum {
 enum { LAST_AT = 120, LAST_COOKIE_AT };
 _Static_assert(STACK_AT + STACK_WORDS <= LAST_AT, "scratch");
 _Static_assert(LAST_COOKIE_AT < SCRATCH_SIZE / 8, "scratch");
-enum { READ_MAX = 255, FIND_STEPS = 128, TRIES_MAX = 8 };
+enum {
+	READ_MAX = 255,
+	FIND_STEPS = 128,
+	TRIES_MAX = 8,
+	FRAMES_AT_ONCE = 16, /* pushed in one call of the step */
+};
 _Static_assert(8 * CODE_AT + READ_MAX < 8 * IDENTITY_AT, "scratch");
 _Static_assert(8 * IDENTITY_AT + sizeof(struct python_identity) <= 8 * STR_AT, "scratch");
 
@@ -77,9 +81,9 @@ __noinline int WALK_NAME(python_find)(int another);
 __noinline int WALK_NAME(python_knows)(__u64 frame);
 __noinline int WALK_NAME(python_trampoline)(void);
 __noinline int WALK_NAME(python_other)(void);
-__noinline int WALK_NAME(python_push)(void);
+__noinline int WALK_NAME(python_push)(__u32 at);
 __noinline int WALK_NAME(python_enter)(void);
-__noinline int WALK_NAME(python_frame)(void);
+__noinline int WALK_NAME(python_frames)(void);
 __noinline __u64 WALK_NAME(python_str)(__u64 addr);
 
 /* The step has seen to it that it is there. The kernel allows eight functions within each other,
@@ -87,6 +91,12 @@ __noinline __u64 WALK_NAME(python_str)(__u64 addr);
 static __always_inline const struct python_record *python_record_of(const struct walk *w)
 {
 	return (const struct python_record *)w->record;
+}
+
+/* runtime_state(), which the step has seen to as well. */
+static __always_inline __u64 *python_state(struct walk *w)
+{
+	return w->state[RUNTIME_PYTHON];
 }
 
 /* Reads `size` bytes (at most READ_MAX) to word `at` of the scratch. */
@@ -97,7 +107,7 @@ static __always_inline int read_scratch(struct walk *w, __u32 at, __u64 addr, __
 	return read_memory(addr, &w->scratch[at], size & READ_MAX);
 }
 
-/* A word of what was read to `at`, `off` bytes from its start; of 32 bits, of 8. */
+/* A word of what was read to `at`, `off` bytes from its start; of 32 bits. */
 static __always_inline __u64 word_of(const struct walk *w, __u32 at, __u32 off)
 {
 	return w->scratch[(at + (off >> 3 & 31)) & (SCRATCH_SIZE / 8 - 1)];
@@ -108,9 +118,20 @@ static __always_inline __u32 half_of(const struct walk *w, __u32 at, __u32 off)
 	return (__u32)(word_of(w, at, off) >> 8 * (off & 4));
 }
 
-static __always_inline __u8 byte_of(const struct walk *w, __u32 at, __u32 off)
+/* The same of a frame, whose first word is walk->frames[at]: see frame_words(). */
+static __always_inline __u64 frame_word(const struct walk *w, __u32 at, __u32 off)
 {
-	return (__u8)(word_of(w, at, off) >> 8 * (off & 7));
+	return w->frames[(at + (off >> 3 & 31)) & (FRAMES_WINDOW / 8 - 1)];
+}
+
+static __always_inline __u32 frame_half(const struct walk *w, __u32 at, __u32 off)
+{
+	return (__u32)(frame_word(w, at, off) >> 8 * (off & 4));
+}
+
+static __always_inline __u8 frame_byte(const struct walk *w, __u32 at, __u32 off)
+{
+	return (__u8)(frame_word(w, at, off) >> 8 * (off & 7));
 }
 
 /* Does `addr` lie in the native frame of the loop? */
@@ -187,7 +208,7 @@ __noinline int WALK_NAME(python_find)(int another)
 	if (!w)
 		return 0;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	tp = walk_thread_pointer(w);
 	if (!tp)
 		return 0;
@@ -280,13 +301,16 @@ enum { FRAME_EXECUTING = 0, FRAME_UNWINDING = 2 };
 static __always_inline void pass_ended(struct walk *w, const struct python_record *r, __u64 *s)
 {
 	__u8 state;
+	int at;
 
-	if (r->frames != PYTHON_FRAME_OBJECTS_CFRAME || !s[S_OBJECT] ||
-	    read_scratch(w, FRAME_AT, s[S_OBJECT], r->f_size))
+	if (r->frames != PYTHON_FRAME_OBJECTS_CFRAME || !s[S_OBJECT])
 		return;
-	state = byte_of(w, FRAME_AT, r->f_owner);
+	at = frame_words(w, s[S_OBJECT], r->f_size);
+	if (at < 0)
+		return;
+	state = frame_byte(w, at, r->f_owner);
 	if (state != FRAME_EXECUTING && state != FRAME_UNWINDING)
-		s[S_OBJECT] = word_of(w, FRAME_AT, r->f_previous);
+		s[S_OBJECT] = frame_word(w, at, r->f_previous);
 }
 
 /*
@@ -303,7 +327,7 @@ __noinline int WALK_NAME(python_other)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	take_back(w, s);
 	s[S_STAGE] &= ~(__u64)STAGE_LOOP;
 	tries = s[S_TRIES];
@@ -345,7 +369,7 @@ __noinline int WALK_NAME(python_enter)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	if (!(s[S_STAGE] & STAGE_FOUND)) {
 		s[S_STAGE] |= STAGE_FOUND;
 		s[S_TSTATE] = 0;
@@ -420,23 +444,24 @@ __noinline __u64 WALK_NAME(python_str)(__u64 addr)
 	return python_text(length, &w->scratch[STR_AT + (at & TEXT_MAX_AT)], size);
 }
 
-/* Where in its code the frame that was read is, in bytes; ~0: before the first instruction. The
- * code object was read too. Negative: it has not begun what its function's lines say. */
-static __always_inline __s64 instruction(struct walk *w, const struct python_record *r, __u64 code)
+/* Where in its code the frame at walk->frames[at] is, in bytes; ~0: before the first instruction.
+ * The code object was read too. Negative: it has not begun what its function's lines say. */
+static __always_inline __s64 instruction(struct walk *w, const struct python_record *r, __u64 code,
+					 __u32 at)
 {
-	__u64 start = code + r->co_code, instr = word_of(w, FRAME_AT, r->f_instr);
-	__u32 lasti = half_of(w, FRAME_AT, r->f_instr), copy;
+	__u64 start = code + r->co_code, instr = frame_word(w, at, r->f_instr);
+	__u32 lasti = frame_half(w, at, r->f_instr), copy;
 
 	if (!(r->flags & PYTHON_INSTR_PTR))
 		return r->flags & PYTHON_LASTI_IN_UNITS && lasti != ~0u ? 2 * lasti : lasti;
-	copy = r->f_tlbc ? half_of(w, FRAME_AT, r->f_tlbc) : 0;
+	copy = r->f_tlbc ? frame_half(w, at, r->f_tlbc) : 0;
 	/* A thread's own copy of the instructions: struct _PyCodeArray is its size, then pointers.
 	 */
 	if (copy && read_word(word_of(w, CODE_AT, r->co_tlbc) + 8 + 8 * (__u64)copy, &start))
 		return ~0u;
 	instr -= start;
 	/* See _PyFrame_IsIncomplete(). */
-	if (byte_of(w, FRAME_AT, r->f_owner) != r->owner_generator &&
+	if (frame_byte(w, at, r->f_owner) != r->owner_generator &&
 	    (__s64)instr < 2 * (__s64)half_of(w, CODE_AT, r->co_firsttraceable))
 		return -1;
 	return instr < 1u << 31 ? (__s64)instr : ~0u;
@@ -446,7 +471,7 @@ static __always_inline __s64 instruction(struct walk *w, const struct python_rec
 static __always_inline __u32 cookie_of(struct walk *w, const struct python_record *r)
 {
 	struct python_identity *id = (struct python_identity *)&w->scratch[IDENTITY_AT];
-	__u64 *s = runtime_state(w, RUNTIME_PYTHON);
+	__u64 *s = python_state(w);
 
 	id->filename = word_of(w, CODE_AT, r->co_filename);
 	id->name = word_of(w, CODE_AT, r->co_name);
@@ -469,16 +494,16 @@ static __always_inline __u32 cookie_of(struct walk *w, const struct python_recor
 	return python_cookie(id);
 }
 
-enum { SKIPPED = -1, NONSENSE = -2, RUNS_TASK = -3 };
+enum { SKIPPED = -1, NONSENSE = -2, RUNS_TASK = -3, MORE = -4 };
 
 #include "runtime/python/python_async.bpf.h"
 
 /*
- * Pushes the frame that was read to FRAME_AT: 0, or a stop reason. SKIPPED: it is no function of
+ * Pushes the frame at walk->frames[at]: 0, or a stop reason. SKIPPED: it is no function of
  * Python's, or has not begun. NONSENSE: it is no frame. RUNS_TASK: those that wait for the task
  * that it runs come first.
  */
-__noinline int WALK_NAME(python_push)(void)
+__noinline int WALK_NAME(python_push)(__u32 at)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
@@ -490,8 +515,8 @@ __noinline int WALK_NAME(python_push)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
-	code = word_of(w, FRAME_AT, r->f_code);
+	s = python_state(w);
+	code = frame_word(w, at, r->f_code);
 	if (r->flags & PYTHON_EXECUTABLE)
 		code &= ~7ull;
 	/* Recursion: nothing of it has to be read again. */
@@ -503,7 +528,7 @@ __noinline int WALK_NAME(python_push)(void)
 		if (word_of(w, CODE_AT, r->co_type) != r->code_type)
 			return r->flags & PYTHON_EXECUTABLE ? SKIPPED : NONSENSE;
 	}
-	lasti = instruction(w, r, code);
+	lasti = instruction(w, r, code, at);
 	if (lasti < 0)
 		return SKIPPED;
 	if (r->flags & PYTHON_ASYNC && !(s[S_STAGE] & STAGE_ASYNC)) {
@@ -516,8 +541,7 @@ __noinline int WALK_NAME(python_push)(void)
 		w->scratch[LAST_COOKIE_AT] = cookie_of(w, r);
 		s[S_STAGE] |= STAGE_CODE;
 	}
-	return push_frame_2(w, RUNTIME_PYTHON, code,
-			    PYTHON_WORD1(w->scratch[LAST_COOKIE_AT], (__u32)lasti));
+	return push_place(w, RUNTIME_PYTHON, code, (__u32)w->scratch[LAST_COOKIE_AT], (__u32)lasti);
 }
 
 /* What was followed are not this loop's frames. A CFrame on its stack is its own all the same: then
@@ -541,33 +565,43 @@ static __always_inline bool too_many(__u64 *s, bool skipped)
 	return s[S_STAGE] >= (SKIPPED_MAX + 1) * STAGE_SKIPPED;
 }
 
-/* The next frame of the loop: pushes it, and leaves the loop if it was the last. */
-__noinline int WALK_NAME(python_frame)(void)
+/* 3.11: `previous` called the loop's last frame, if it is what the CFrame before this one runs;
+ * else this one had not been filled in yet. */
+static __always_inline int leave_cframe(struct walk *w, const struct python_record *r, __u64 *s,
+					__u64 previous)
 {
-	struct walk *w = current_walk();
-	const struct python_record *r;
-	__u64 *s, frame, previous, cframe[3];
-	bool objects;
-	int stop;
+	__u64 current;
 
-	if (!w)
-		return STOP_INTERNAL;
-	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
-	frame = s[S_FRAME];
+	if (read_word(s[S_NEXT] + r->cframe_current, &current))
+		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+	if (current != previous)
+		return not_its_frames(w, r, s);
+	return leave(w, s, s[S_NEXT]);
+}
+
+/*
+ * The next frame of the loop, s[S_FRAME]: pushes it, and leaves the loop if it was the last. MORE:
+ * there are more.
+ */
+static __always_inline int one_frame(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	__u64 frame = s[S_FRAME], previous;
+	int at, stop;
+
 	if (!frame)
 		return not_its_frames(w, r, s);
-	if (read_scratch(w, FRAME_AT, frame, r->f_size))
+	at = frame_words(w, frame, r->f_size);
+	if (at < 0)
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
-	previous = word_of(w, FRAME_AT, r->f_previous);
-	objects = r->frames == PYTHON_FRAME_OBJECTS || r->frames == PYTHON_FRAME_OBJECTS_CFRAME;
-	if (!objects && !r->f_entry && byte_of(w, FRAME_AT, r->f_owner) >= r->owner_entry) {
+	previous = frame_word(w, at, r->f_previous);
+	if (r->frames >= PYTHON_CFRAME && !r->f_entry &&
+	    frame_byte(w, at, r->f_owner) >= r->owner_entry) {
 		/* The entry frame. It has a thread's frames behind it, also if it is the first. */
 		if (!in_loop(w, frame))
 			return not_its_frames(w, r, s);
 		return leave(w, s, r->frames == PYTHON_ENTRY ? previous : s[S_NEXT]);
 	}
-	stop = WALK_NAME(python_push)();
+	stop = WALK_NAME(python_push)((__u32)at);
 	if (stop > 0)
 		return stop;
 	if (stop == RUNS_TASK)
@@ -583,15 +617,30 @@ __noinline int WALK_NAME(python_frame)(void)
 	if (previous == frame || too_many(s, stop == SKIPPED))
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	s[S_FRAME] = previous;
-	if (!r->f_entry || !byte_of(w, FRAME_AT, r->f_entry))
-		return STOP_NONE;
-	/* 3.11: the loop's last frame. It was called by what the CFrame before this one runs; else
-	 * this one had not been filled in yet. */
-	if (read_memory(s[S_NEXT], cframe, sizeof(cframe)))
-		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
-	if (cframe[r->cframe_current / 8 & 1] != previous)
-		return not_its_frames(w, r, s);
-	return leave(w, s, s[S_NEXT]);
+	if (r->f_entry && frame_byte(w, at, r->f_entry))
+		return leave_cframe(w, r, s, previous);
+	return MORE;
+}
+
+/* The next frames of the loop. */
+__noinline int WALK_NAME(python_frames)(void)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+	__u64 *s;
+	int stop;
+	__u32 i;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = python_record_of(w);
+	s = python_state(w);
+	for (i = 0; i < FRAMES_AT_ONCE; i++) {
+		stop = one_frame(w, r, s);
+		if (stop != MORE)
+			return stop;
+	}
+	return STOP_NONE; /* the step is called again */
 }
 
 /* --- perf trampolines ------------------------------------------------------------------------ */
@@ -658,5 +707,5 @@ STEP(python)
 		return nothing_known(w, s, FRAME_NOTE_NOT_READY);
 	if (s[S_STAGE] & STAGE_ASYNC)
 		return async_step(w, s);
-	return s[S_STAGE] & STAGE_LOOP ? WALK_NAME(python_frame)() : WALK_NAME(python_enter)();
+	return s[S_STAGE] & STAGE_LOOP ? WALK_NAME(python_frames)() : WALK_NAME(python_enter)();
 }

@@ -489,21 +489,21 @@ static int python_symbolize(struct runtime_proc *rp, const uint64_t *words, size
 
 static int python_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
-	struct python_layout layout;
-	struct python_record record;
 	struct python_dso *dso;
 	int r = python_file_read(elf, &dso);
 
-	if (!r && dso->minor < 13 && python_offsets_of(dso->minor, &record, &layout)) {
-		python_file_free(dso);
-		r = -ENOTSUP;
-	}
 	if (r == -ENOTSUP)
-		log_warn("%s: a CPython of a version or a build that is not supported: its frames "
-			 "are shown as native ones",
+		log_warn("%s: a CPython of a build that is not supported: its frames are shown as "
+			 "native ones",
 			 path);
 	if (r)
 		return r;
+	if (!python_offsets_known(dso->minor)) {
+		log_warn("%s: CPython 3.%u is not supported: its frames are shown as native ones",
+			 path, dso->minor);
+		python_file_free(dso);
+		return -ENOTSUP;
+	}
 	dso->dso.ops = runtimes[RUNTIME_PYTHON];
 	*ret = &dso->dso;
 	return 0;

@@ -53,6 +53,8 @@ enum python_async_name {
 	PYTHON_ASYNC_RELEASE, /* wait_for() up to 3.11, */
 	PYTHON_ASYNC_GROUP,   /* TaskGroup */
 	PYTHON_ASYNC_NAMES,
+	/* Another name of gather()'s callback, in 3.9, which has no TaskGroup. */
+	PYTHON_ASYNC_GATHER_3_9 = PYTHON_ASYNC_GROUP,
 };
 
 enum {

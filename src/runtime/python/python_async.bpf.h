@@ -300,8 +300,8 @@ static __always_inline __u64 awaiter_of(struct walk *w, __u64 callback)
 		name = function_name(w, callback);
 		if (name == PYTHON_ASYNC_ROOT)
 			return 1;
-		if ((name != PYTHON_ASYNC_GATHER && name != PYTHON_ASYNC_WAIT &&
-		     name != PYTHON_ASYNC_SHIELD) ||
+		if ((name != PYTHON_ASYNC_GATHER && name != PYTHON_ASYNC_GATHER_3_9 &&
+		     name != PYTHON_ASYNC_WAIT && name != PYTHON_ASYNC_SHIELD) ||
 		    read_word(callback + r->async.func_closure, &found))
 			return 0;
 		return WALK_NAME(python_cell_future)(found);
@@ -396,7 +396,7 @@ __noinline int WALK_NAME(python_async_find)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	a = async_state(w);
 	if (r->async.fut_awaited_by) {
 		if (read_word(a[A_FUTURE] + r->async.fut_awaited_by, &awaiter) ||
@@ -447,7 +447,7 @@ __noinline int WALK_NAME(python_async_callback)(void)
 
 	if (!w)
 		return STOP_INTERNAL;
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	a = async_state(w);
 	if (a[A_CALLBACK] > a[A_NR_CALLBACKS]) {
 		if (a[A_AWAITER])
@@ -562,12 +562,12 @@ __noinline int WALK_NAME(python_async_push)(void)
 	struct walk *w = current_walk();
 	const struct python_record *r;
 	__u64 *s, *a, at;
-	int stop;
+	int frame = -1, stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	a = async_state(w);
 	if (!a[A_NR_CHAIN]) {
 		a[A_MODE] = ASYNC_FIND;
@@ -575,9 +575,11 @@ __noinline int WALK_NAME(python_async_push)(void)
 	}
 	at = --a[A_NR_CHAIN];
 	barrier_var(at);
-	if (at >= CHAIN_MAX || read_scratch(w, FRAME_AT, w->scratch[CHAIN_AT + at], r->f_size))
+	if (at < CHAIN_MAX)
+		frame = frame_words(w, w->scratch[CHAIN_AT + at], r->f_size);
+	if (frame < 0)
 		return end_async_note(w, s, FRAME_NOTE_UNREADABLE);
-	stop = WALK_NAME(python_push)();
+	stop = WALK_NAME(python_push)((__u32)frame);
 	if (stop == NONSENSE)
 		return end_async_note(w, s, FRAME_NOTE_UNREADABLE);
 	return stop > 0 ? stop : STOP_NONE;
@@ -603,7 +605,7 @@ __noinline int WALK_NAME(python_async_begin)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	r = python_record_of(w);
-	s = runtime_state(w, RUNTIME_PYTHON);
+	s = python_state(w);
 	a = async_state(w);
 	s[S_STAGE] = (s[S_STAGE] | STAGE_AWAITED) & ~(__u64)STAGE_ASYNC;
 	if (read_word(s[S_FRAME] + r->async.f_locals, &self))

@@ -88,8 +88,9 @@ int python_async_of(const struct python_layout *layout, struct python_record *re
 	for (size_t i = 0; i < PYTHON_ASYNC_NAMES; i++)
 		if (names[i])
 			record->async.names[i] = text_of(record, names[i]);
+	/* 3.9.2 has the other name, 3.9.18 this one. */
 	if (layout->minor == 9)
-		record->async.names[PYTHON_ASYNC_GATHER] =
+		record->async.names[PYTHON_ASYNC_GATHER_3_9] =
 			text_of(record, "_gather.<locals>._done_callback");
 	/* Up to 3.10 a code object has no more than the name. */
 	record->async.names[PYTHON_ASYNC_RUN] =

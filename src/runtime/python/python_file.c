@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_file.h"
+#include "runtime/functions.h"
 #include "runtime/python/python_code.h"
 #include "runtime/python/python_offsets.h"
 
 #include "elf/elf_dynamic.h"
-#include "elf/elf_symbols.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -101,11 +101,12 @@ static bool has_static(const struct elf_file *elf)
 	_cleanup_free_ uint8_t *strings = NULL;
 	struct elf_data data;
 
-	if (!section || section->link >= elf->nr_sections)
-		return false;
 	if (elf_file_section(elf, ".PyRuntime"))
 		return true; /* 3.10 on */
-	if (elf->type != ET_EXEC && !elf_file_segment(elf, PT_INTERP))
+	if (!section || section->link >= elf->nr_sections)
+		return false;
+	/* Programs only. One that is static and position-independent has no PT_INTERP. */
+	if (elf->type != ET_EXEC && !elf->entry && !elf_file_segment(elf, PT_INTERP))
 		return false;
 	if (elf_file_section_data(elf, &elf->sections[section->link], STRTAB_MAX, &data))
 		return false;
@@ -139,7 +140,9 @@ static int read_minor(const struct elf_file *elf, const struct found *f)
 	if (!f->at[EVAL_FRAME_DEFAULT])
 		return -ENOTSUP;
 	if (f->at[VERSION] && !elf_file_read_vaddr(elf, f->at[VERSION], &version, sizeof(version)))
-		return version >> 24 == 3 ? (int)(version >> 16 & 0xff) : -ENOTSUP;
+		return version >> 24 == 3 && (version >> 16 & 0xff) >= MINOR_MIN
+			       ? (int)(version >> 16 & 0xff)
+			       : -ENOTSUP;
 	if (!f->at[RUNTIME])
 		return 6;
 	if (!f->at[SINCE_3_8])
@@ -177,7 +180,7 @@ static uint64_t decode_head(const struct elf_file *elf, uint64_t function)
 /* --- code ------------------------------------------------------------------------------------ */
 
 /* The eval loop itself; and what only implements a call of a Python function, by version. */
-static const char *const loop_names[] = { "_PyEval_EvalFrameDefault" };
+static const char *const loop_names[] = { "_PyEval_EvalFrameDefault", NULL };
 static const char *const glue_names[] = {
 	"PyEval_EvalFrameEx",
 	"PyEval_EvalFrame",
@@ -200,49 +203,13 @@ static const char *const glue_names[] = {
 	"gen_send_ex2",
 	"gen_iternext",
 	"py_trampoline_evaluator",
+	"_TAIL_CALL_*", /* 3.14 on, built so: an instruction each, within a loop */
+	NULL,
 };
-
-/* `name` is one of the list, or a part of one that the compiler put elsewhere (foo.cold). */
-static bool is_one_of(const char *name, const char *const *list, size_t nr)
-{
-	size_t len = strcspn(name, ".");
-
-	for (size_t i = 0; i < nr; i++)
-		if (strlen(list[i]) == len && !memcmp(list[i], name, len))
-			return true;
-	return false;
-}
-
-#define IS_ONE_OF(name, list) is_one_of(name, list, sizeof(list) / sizeof((list)[0]))
 
 bool python_folds(const char *name)
 {
-	return IS_ONE_OF(name, loop_names) || IS_ONE_OF(name, glue_names);
-}
-
-static int add_functions(const struct elf_file *elf, struct runtime_dso *dso)
-{
-	struct elf_symbols symbols = { 0 };
-	int r = elf_symbols_read(elf, &symbols);
-
-	for (size_t i = 0; !r && i < symbols.nr; i++) {
-		const struct elf_symbol *s = &symbols.items[i];
-		struct code_range range = { s->addr, s->addr + s->size };
-		bool loop = IS_ONE_OF(s->name, loop_names);
-
-		if (!s->size || (!loop && !IS_ONE_OF(s->name, glue_names) &&
-				 /* 3.14 on, built so: an instruction each, within a loop */
-				 strncmp(s->name, "_TAIL_CALL_", 11)))
-			continue;
-		if (dso->folded.nr && dso->folded.items[dso->folded.nr - 1].end > range.start)
-			continue;
-		if (loop)
-			r = vec_push(&dso->loops, range);
-		if (!r)
-			r = vec_push(&dso->folded, range);
-	}
-	elf_symbols_fini(&symbols);
-	return r;
+	return runtime_name_in(name, loop_names) || runtime_name_in(name, glue_names);
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -291,8 +258,7 @@ void python_file_free(struct python_dso *dso)
 {
 	if (!dso)
 		return;
-	vec_free(&dso->dso.loops);
-	vec_free(&dso->dso.folded);
+	runtime_dso_fini(&dso->dso);
 	free(dso);
 }
 
@@ -327,11 +293,9 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 						      : decode_head(elf, f.at[INTERPRETER_HEAD]);
 	if (!dso->code_type || (!dso->runtime && !dso->interpreters))
 		return -ENOTSUP;
-	r = add_functions(elf, &dso->dso);
+	r = runtime_find_functions(elf, loop_names, glue_names, &dso->dso);
 	if (r)
 		return r;
-	if (!dso->dso.loops.nr)
-		return -ENOTSUP;
 	r = add_cold(elf, &dso->dso);
 	if (r)
 		return r;

@@ -49,6 +49,53 @@ TEST(versions_loops_and_gaps)
 	check_made("static312", 12, 0);
 }
 
+/* The made file with what begins with `old` overwritten by `new`; `entry`: where it begins. */
+static int read_changed(const char *name, const char *old, const void *new, size_t size,
+			uint64_t entry)
+{
+	char path[PATH_MAX];
+	uint8_t data[8192], *at;
+	struct python_dso *dso = NULL;
+	struct elf_file *elf;
+	FILE *file;
+	size_t len;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/python_file/%s", test_source_root(),
+		 name);
+	file = fopen(path, "re");
+	ASSERT(file);
+	len = fread(data, 1, sizeof(data), file);
+	ASSERT(len < sizeof(data));
+	fclose(file);
+	at = memmem(data, len, old, strlen(old));
+	ASSERT(at);
+	memcpy(at, new, size);
+	memcpy(data + offsetof(Elf64_Ehdr, e_entry), &entry, sizeof(entry));
+	ASSERT_OK(elf_file_open_memory(data, len, &elf));
+	r = python_file_read(elf, &dso);
+	elf_file_free(elf);
+	python_file_free(dso);
+	return r;
+}
+
+/* A program exports nothing of its interpreter: it is known by .symtab, in a library it is not. */
+TEST(static_and_position_independent)
+{
+	static const char exported[] = "PyEval_EvalFrameDefault";
+	static const char hidden[] = "xyEval_EvalFrameDefault\0x"; /* and PyEval_EvalFrameEx */
+
+	ASSERT_ERR(read_changed("python38", exported, hidden, sizeof(hidden) - 1, 0), ENOENT);
+	ASSERT_OK(read_changed("python38", exported, hidden, sizeof(hidden) - 1, 0x1000));
+}
+
+TEST(static_and_stripped)
+{
+	ASSERT_ERR(
+		read_changed("static312", ".symtab", ".PyRuntime", sizeof(".PyRuntime"), 0x4000b0),
+		ENOTSUP);
+}
+
 static int read_path(const char *path, struct python_dso **ret)
 {
 	struct elf_file *elf;

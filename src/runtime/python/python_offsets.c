@@ -249,6 +249,17 @@ static bool from_debug_words(const uint64_t *w, const struct debug_version *v,
 	       r->str_length < PYTHON_STR_SIZE / 2 && r->str_state < PYTHON_STR_SIZE / 2;
 }
 
+bool python_offsets_known(unsigned int minor)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		if (versions[i].minor == minor)
+			return true;
+	for (size_t i = 0; i < sizeof(debug_versions) / sizeof(debug_versions[0]); i++)
+		if (debug_versions[i].minor == minor)
+			return true;
+	return false;
+}
+
 int python_offsets_parse(const void *data, size_t size, struct python_record *record,
 			 struct python_layout *layout)
 {

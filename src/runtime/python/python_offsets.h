@@ -14,13 +14,16 @@
 #define PYTHON_DEBUG_COOKIE "xdebugpy"
 enum { PYTHON_DEBUG_OFFSETS_SIZE = 1024 }; /* so much is looked at */
 
+/* Is there a table for that version, of one or the other kind? */
+bool python_offsets_known(unsigned int minor);
+
 /* 3.6 to 3.12: all but the addresses. -ENOTSUP: another version. */
 int python_offsets_of(unsigned int minor, struct python_record *record,
 		      struct python_layout *layout);
 /*
  * 3.13 and later: out of the first `size` bytes of _PyRuntime; record->interpreters is relative to
- * it. -EINVAL: they are none or make no
- * sense. -ENOTSUP: of a version whose debug offsets are not known to us.
+ * it. -EINVAL: they are none or make no sense. -ENOTSUP: of a version whose debug offsets are not
+ * known to us.
  */
 int python_offsets_parse(const void *data, size_t size, struct python_record *record,
 			 struct python_layout *layout);

@@ -128,6 +128,12 @@ TEST(offsets_that_lead_too_far_are_refused)
 	}
 }
 
+TEST(versions_that_are_known)
+{
+	for (unsigned int minor = 0; minor < 256; minor++)
+		ASSERT_EQ(python_offsets_known(minor), minor >= 6 && minor <= 15);
+}
+
 TEST(tables_of_versions)
 {
 	for (unsigned int minor = 0; minor < 30; minor++) {

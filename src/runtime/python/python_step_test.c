@@ -384,6 +384,12 @@ static void each_version(version_fn *test)
 	}
 }
 
+#define TEST_EACH(name, scenario)                                                                  \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		each_version(scenario);                                                            \
+	}
+
 static bool objects(void)
 {
 	return t.record.frames <= PYTHON_FRAME_OBJECTS_CFRAME;
@@ -394,10 +400,7 @@ static void expect_all(void)
 	check(objects() ? "LO0GO2E" : "LO01GO2E");
 }
 
-TEST(each_loop_has_its_frames_behind_it)
-{
-	each_version(expect_all);
-}
+TEST_EACH(each_loop_has_its_frames_behind_it, expect_all)
 
 static void use_tls(void)
 {
@@ -417,10 +420,7 @@ static void use_tls(void)
 	expect_all();
 }
 
-TEST(the_thread_state_is_where_the_c_library_keeps_it)
-{
-	each_version(use_tls);
-}
+TEST_EACH(the_thread_state_is_where_the_c_library_keeps_it, use_tls)
 
 /*
  * What a frame costs: its reads off the stack, 30 to 40 ns each. One frame more, of another
@@ -429,7 +429,7 @@ TEST(the_thread_state_is_where_the_c_library_keeps_it)
 static void one_frame_more(void)
 {
 	const struct python_record *r = &t.record;
-	unsigned int before;
+	unsigned int before, nr_frames;
 
 	t.record.tls = 0x318;
 	put(THREAD + 0x318, TSTATE);
@@ -452,12 +452,19 @@ static void one_frame_more(void)
 	put(FRAME_OF(0) + r->f_previous, FRAME_OF(5));
 	ASSERT_EQ(walk(), STOP_COMPLETE);
 	ASSERT_EQ(t.nr_reads - before, r->co_version ? 2 : 3);
+	/* Recursion, with callers below: one read of many frames. */
+	before = t.nr_reads;
+	nr_frames = t.walk.nr_frames;
+	for (unsigned int n = 1; n < 8; n++)
+		put_frame(FRAME_OF(5) + 0x80 * n, 3, FRAME_OF(5) + 0x80 * (n - 1));
+	put(FRAME_OF(0) + r->f_previous, FRAME_OF(5) + 0x80 * 7);
+	t.nr_reads = 0;
+	ASSERT_EQ(walk(), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.nr_frames, nr_frames + 7);
+	ASSERT_EQ(t.nr_reads, before + 1);
 }
 
-TEST(a_frame_takes_two_or_three_reads)
-{
-	each_version(one_frame_more);
-}
+TEST_EACH(a_frame_takes_two_or_three_reads, one_frame_more)
 
 static void second_in_list(void)
 {
@@ -470,10 +477,7 @@ static void second_in_list(void)
 	expect_all();
 }
 
-TEST(the_thread_state_is_the_one_with_the_threads_id)
-{
-	each_version(second_in_list);
-}
+TEST_EACH(the_thread_state_is_the_one_with_the_threads_id, second_in_list)
 
 static void no_state(void)
 {
@@ -485,10 +489,7 @@ static void no_state(void)
 	check("LO!3GOE");
 }
 
-TEST(a_thread_without_a_state_has_a_note)
-{
-	each_version(no_state);
-}
+TEST_EACH(a_thread_without_a_state_has_a_note, no_state)
 
 static void not_ready(void)
 {
@@ -499,10 +500,7 @@ static void not_ready(void)
 	check("LO!1GOE");
 }
 
-TEST(a_process_that_is_not_known_yet_has_a_note)
-{
-	each_version(not_ready);
-}
+TEST_EACH(a_process_that_is_not_known_yet_has_a_note, not_ready)
 
 /* The inner loop is about to begin, or ends: what there is belongs to the outer one. */
 static void not_linked(void)
@@ -526,10 +524,7 @@ static void not_linked(void)
 	check("LOGO2E");
 }
 
-TEST(a_loop_that_is_not_linked_has_no_frames)
-{
-	each_version(not_linked);
-}
+TEST_EACH(a_loop_that_is_not_linked_has_no_frames, not_linked)
 
 /* 3.10: the inner loop's CFrame is linked, its frame object is not yet. */
 TEST(a_loop_that_has_linked_its_cframe_only)
@@ -583,10 +578,7 @@ static void recursion(void)
 	check("LO0!2GO!4E");
 }
 
-TEST(recursion_is_shown_in_full)
-{
-	each_version(recursion);
-}
+TEST_EACH(recursion_is_shown_in_full, recursion)
 
 /* The outer loop's frames are missing. */
 static void mismatch(void)
@@ -602,10 +594,7 @@ static void mismatch(void)
 	check(objects() ? "LO0GO!4E" : "LO01GO!4E");
 }
 
-TEST(a_loop_without_frames_has_a_note)
-{
-	each_version(mismatch);
-}
+TEST_EACH(a_loop_without_frames_has_a_note, mismatch)
 
 static void incomplete(void)
 {
@@ -624,10 +613,7 @@ static void incomplete(void)
 	}
 }
 
-TEST(frames_that_have_not_begun_or_are_no_functions_are_left_out)
-{
-	each_version(incomplete);
-}
+TEST_EACH(frames_that_have_not_begun_or_are_no_functions_are_left_out, incomplete)
 
 static void unreadable(void)
 {
@@ -641,10 +627,7 @@ static void unreadable(void)
 	check("LO0!2GO!4E");
 }
 
-TEST(frames_that_can_not_be_read_have_a_note)
-{
-	each_version(unreadable);
-}
+TEST_EACH(frames_that_can_not_be_read_have_a_note, unreadable)
 
 static void endless(void)
 {
@@ -666,10 +649,7 @@ static void endless(void)
 	check("LO!2GO!4E");
 }
 
-TEST(frames_in_a_circle_end)
-{
-	each_version(endless);
-}
+TEST_EACH(frames_in_a_circle_end, endless)
 
 /* The inner loop is of another interpreter, the outer one of the first. */
 static void interpreters(void)
@@ -717,10 +697,7 @@ static void interpreters(void)
 	expect_all();
 }
 
-TEST(each_loop_has_the_frames_of_its_interpreter)
-{
-	each_version(interpreters);
-}
+TEST_EACH(each_loop_has_the_frames_of_its_interpreter, interpreters)
 
 /* 3.11: the CFrame is linked, but still has what was on the stack before. */
 TEST(a_loop_that_has_not_set_its_frame_yet)

@@ -6,7 +6,7 @@
 #include "runtime/runtime.h"
 
 #include "elf/elf_dynamic.h"
-#include "elf/elf_symbols.h"
+#include "runtime/functions.h"
 #include "runtime/toy/toy_abi.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -36,8 +36,7 @@ static void toy_dso_free(struct runtime_dso *base)
 
 	if (!dso)
 		return;
-	vec_free(&dso->base.loops);
-	vec_free(&dso->base.folded);
+	runtime_dso_fini(&dso->base);
 	free(dso);
 }
 
@@ -64,47 +63,33 @@ static bool offsets_fit(const struct toy_offsets *o)
 }
 
 /* The loop, and the function between it and who calls it. */
-static int find_functions(const struct elf_file *elf, struct toy_dso *dso)
-{
-	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
-	int r = elf_symbols_read(elf, &symbols);
-
-	for (size_t i = 0; i < symbols.nr && !r; i++) {
-		const struct elf_symbol *s = &symbols.items[i];
-		struct code_range range = { s->addr, s->addr + s->size };
-		bool is_loop = !strcmp(s->name, "toy_run");
-
-		if (!is_loop && strcmp(s->name, "toy_call"))
-			continue;
-		if (is_loop)
-			r = vec_push(&dso->base.loops, range);
-		if (!r)
-			r = vec_push(&dso->base.folded, range);
-	}
-	return r;
-}
+static const char *const loops[] = { "toy_run", NULL };
+static const char *const folded[] = { "toy_call", NULL };
 
 static int toy_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
 	_cleanup_(toy_dso_free_p) struct toy_dso *dso = NULL;
 	struct elf_dynamic dynamic;
 	struct toy_offsets offsets;
-	uint64_t at, threads;
+	uint64_t at, threads = 0;
+	int r = -ENOTSUP;
 
 	if (elf_dynamic_read(elf, &dynamic) || elf_dynamic_find(&dynamic, "toy_offsets", &at) ||
 	    elf_file_read_vaddr(elf, at, &offsets, sizeof(offsets)) ||
 	    memcmp(offsets.magic, "toyvm", sizeof("toyvm")))
 		return -ENOENT;
-	if (offsets.version != 1 || !offsets_fit(&offsets) ||
-	    elf_dynamic_find(&dynamic, "toy_threads", &threads)) {
-		log_warn("%s: a toy machine of a version that is not known: its native frames are "
-			 "shown",
-			 path);
-		return -ENOTSUP;
-	}
 	dso = calloc(1, sizeof(*dso));
-	if (!dso || find_functions(elf, dso))
+	if (!dso)
 		return -ENOMEM;
+	if (offsets.version == 1 && offsets_fit(&offsets) &&
+	    !elf_dynamic_find(&dynamic, "toy_threads", &threads))
+		r = runtime_find_functions(elf, loops, folded, &dso->base);
+	if (r == -ENOTSUP)
+		log_warn("%s: a toy machine of a version that is not known, or without symbols: "
+			 "its native frames are shown",
+			 path);
+	if (r)
+		return r;
 	dso->base.ops = runtimes[RUNTIME_TOY];
 	dso->offsets = offsets;
 	dso->threads = threads;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/functions.h"
+
+#include "elf/elf_symbols.h"
+#include "util/cleanup.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool runtime_name_in(const char *name, const char *const *list)
+{
+	size_t len = strcspn(name, ".");
+
+	for (; *list; list++) {
+		size_t wanted = strlen(*list);
+		bool prefix = wanted && (*list)[wanted - 1] == '*';
+
+		wanted -= prefix;
+		if ((prefix ? len >= wanted : len == wanted) && !memcmp(name, *list, wanted))
+			return true;
+	}
+	return false;
+}
+
+int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
+			   const char *const *folded, struct runtime_dso *dso)
+{
+	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
+	int r = elf_symbols_read(elf, &symbols);
+
+	for (size_t i = 0; !r && i < symbols.nr; i++) {
+		const struct elf_symbol *s = &symbols.items[i];
+		struct code_range range = { s->addr, s->addr + s->size };
+		bool loop = runtime_name_in(s->name, loops);
+
+		if (!s->size || (!loop && !runtime_name_in(s->name, folded)))
+			continue;
+		if (dso->folded.nr && dso->folded.items[dso->folded.nr - 1].end > range.start)
+			continue;
+		if (loop)
+			r = vec_push(&dso->loops, range);
+		if (!r)
+			r = vec_push(&dso->folded, range);
+	}
+	return r ? r : dso->loops.nr ? 0 : -ENOTSUP;
+}
+
+void runtime_dso_fini(struct runtime_dso *dso)
+{
+	vec_free(&dso->loops);
+	vec_free(&dso->folded);
+}

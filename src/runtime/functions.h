@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What probe() of an interpreter looks for: the functions of a file that run script frames, and
+ * those that only implement them, by the names that its source has. Lists of names end with NULL;
+ * a name that ends in * stands for all that begin so.
+ */
+#pragma once
+
+#include "runtime/runtime.h"
+
+/* Is `name` in the list, or a part of such a function that the compiler put elsewhere (foo.cold)?
+ */
+bool runtime_name_in(const char *name, const char *const *list);
+/*
+ * Fills dso->loops and dso->folded (the loops, too). -ENOTSUP: there is no loop to be seen (a file
+ * without .symtab has only the functions that it exports): then say so, like any -ENOTSUP of
+ * probe(). Other errors are those of reading symbols.
+ */
+int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
+			   const char *const *folded, struct runtime_dso *dso);
+/* Frees these lists. */
+void runtime_dso_fini(struct runtime_dso *dso);
