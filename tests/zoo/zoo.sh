@@ -21,13 +21,16 @@ catalogue() {
 		python 3.8 pyenv
 		python 3.9 pyenv
 		python 3.9 debian bullseye
+		python 3.9-dbg debian bullseye
 		python 3.10 pyenv
 		python 3.11 pyenv
 		python 3.11 debian bookworm
 		python 3.12 pyenv
 		python 3.13 pyenv
 		python 3.13-debian debian trixie
+		python 3.13-dbg debian trixie
 		python 3.13t source trixie --disable-gil
+		python 3.13-jit source trixie in:clang-18,llvm-18 --enable-experimental-jit=yes
 		python 3.14 debian sid
 		python 3.15 debian sid
 		jdk 8 debian sid
@@ -71,32 +74,50 @@ python_pyenv() {
 }
 
 python_debian() {
-	local number=${version%%-*} root=
-	root=$("$here/debian.sh" "$1" "python$number") || exit
-	wrapper "$root" "/usr/bin/python$number" "$SONDE_ZOO/bin/python$version"
+	local name=python${version%-debian} root=
+	root=$("$here/debian.sh" "$1" "$name") || exit
+	wrapper "$root" "/usr/bin/$name" "$SONDE_ZOO/bin/python$version"
 	echo "$SONDE_ZOO/bin/python$version"
 }
 
-# Of Debian's source package, with other options than Debian's.
+# Of Debian's source package, with other options than Debian's; with `in:PACKAGES` built by these compilers of that release, and run in it.
 python_source() {
-	local suite=$1 number=${version%t} prefix=$SONDE_ZOO/python-$version root log=$SONDE_ZOO/log/python-$version.log
+	local suite=$1 number=${version%%[t-]*} name=python-$version packages='' root made
+	local prefix=$SONDE_ZOO/$name log=$SONDE_ZOO/log/$name.log build=$SONDE_ZOO/build/$name run=()
 	shift
-	if [ ! -x "$prefix/bin/python3" ]; then
-		root=$("$here/debian.sh" "$suite") || exit
-		mkdir -p "$SONDE_ZOO/build" "$root/src"
+	if [[ $1 = in:* ]]; then
+		packages="gcc make libc6-dev libffi-dev zlib1g-dev python3 ${1#in:}"
+		prefix=/opt/$name
+		shift
+	fi
+	# shellcheck disable=SC2086
+	root=$("$here/debian.sh" "$suite" ${packages//,/ }) || exit
+	if [ -n "$packages" ]; then
+		build=$root/build/$name
+		run=("$here/in-root" "$root")
+		made=$root$prefix/bin/python3
+	else
+		made=$prefix/bin/python3
+	fi
+	if [ ! -x "$made" ]; then
+		mkdir -p "$build" "$root/src"
 		sed -n 's/^deb /deb-src /p' "$root/etc/apt/sources.list" >"$root/etc/apt/sources.list.d/source.list"
 		chroot "$root" sh -c "apt-get -qq update && cd /src && apt-get -qq source --download-only python$number" \
 			>"$log" 2>&1 </dev/null || unavailable "$(grep '^E:' "$log" | head -n 1)"
-		rm -rf "$SONDE_ZOO/build/$version"
-		mkdir "$SONDE_ZOO/build/$version"
-		tar -x -C "$SONDE_ZOO/build/$version" --strip-components 1 -f "$root/src/python$number"_*.orig.tar.*[xz]
-		(
-			cd "$SONDE_ZOO/build/$version"
-			./configure --prefix="$prefix" "$@" && nice -n 10 make -j2 && make install
-		) >>"$log" 2>&1 </dev/null || unavailable "$(tail -n 1 "$log")"
-		rm -rf "$SONDE_ZOO/build/$version"
+		rm -rf "$build"
+		mkdir "$build"
+		tar -x -C "$build" --strip-components 1 -f "$root/src/python$number"_*.orig.tar.*[xz]
+		# shellcheck disable=SC2016
+		"${run[@]}" /bin/sh -c 'cd "$1" && prefix=$2 && shift 2 &&
+			./configure --prefix="$prefix" "$@" && nice -n 10 make -j2 && make install' - "${build#"${packages:+$root}"}" "$prefix" "$@" \
+			>>"$log" 2>&1 </dev/null || unavailable "$(tail -n 1 "$log")"
+		rm -rf "$build"
 	fi
-	echo "$prefix/bin/python3"
+	if [ -n "$packages" ]; then
+		wrapper "$root" "$prefix/bin/python3" "$SONDE_ZOO/bin/python$version"
+		made=$SONDE_ZOO/bin/python$version
+	fi
+	echo "$made"
 }
 
 jdk_release() {
