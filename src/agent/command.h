@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The COMMAND of a recording: forked first, let go once all is ready, so that it is recorded from
- * its first instruction.
+ * its first instruction. What the child does before its exec is not the command's, and is not
+ * recorded.
  */
 #pragma once
 

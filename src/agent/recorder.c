@@ -79,6 +79,9 @@ static void on_event(struct recorder *r, const struct side_event *e)
 		map_clear(&r->refreshed);
 		hide_all(r);
 	}
+	if (e->type == SIDE_LOST ||
+	    (e->type == SIDE_EXEC && r->command && e->pid == command_pid(r->command)))
+		r->command_runs = true;
 	if (e->type == SIDE_EXIT) /* the next process of that PID is another one */
 		map_del(&r->refreshed, (uint32_t)e->pid);
 	if (r->options->nr_pids || r->options->command)

@@ -64,7 +64,8 @@ struct recorder {
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
 	bool met_raw;	    /* in this turn */
 	bool said_busy;
-	bool events_lost; /* exits of targets may have been among them */
+	bool events_lost;  /* exits of targets may have been among them */
+	bool command_runs; /* until its exec it is our own child, with our name */
 	bool stopping;
 };
 

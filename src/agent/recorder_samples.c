@@ -53,6 +53,8 @@ static void count_sample(struct recorder *r, const struct sample_header *h, uint
 	uint32_t thread, sample;
 	int err;
 
+	if (r->command && !r->command_runs && (int32_t)h->pid == command_pid(r->command))
+		return;
 	err = find_thread(r, h, name, stack, &thread);
 	if (!err)
 		err = profile_add_sample(r->profile, thread, stack, 1, &sample);

@@ -212,6 +212,19 @@ def command_status(command, status, setup):
     return recording.problems, None
 
 
+def only_the_command(setup):
+    """Its recording begins at its exec: what sonde's child does before that has sonde's name."""
+    case, problems, others = Case("chain", seconds=0.1), [], set()
+    for _ in range(10):
+        recording = Recorder(setup, command=case.argv(setup.workloads), frequency=4999).wait()
+        recording.expect_status(0)
+        problems += recording.problems
+        others |= {s.comm for s in recording.stacks or []} - {case.comm}
+    if others:
+        problems.append("samples of others than the command: %s" % sorted(others))
+    return problems, None
+
+
 def refused(options, command, word, setup):
     """Exit status 1 and a line that says what is wrong; no output file."""
     recording = Recorder(setup, options, command).wait(20)
@@ -288,7 +301,10 @@ def target_exits(setup):
 
 
 def hotplug(setup):
-    """A CPU goes and comes back during a recording of the whole machine: its samples come back too."""
+    """
+    A CPU goes and comes back during a recording of the whole machine: its samples come back too. They
+    are half of what follows; what passes until sonde learns of the CPU is not sampled.
+    """
     if not os.access(CPU1, os.W_OK):
         raise Skip("CPU 1 cannot be taken offline here")
     case = Case("threads", expect="threads_only")
@@ -311,7 +327,7 @@ def hotplug(setup):
         recorder.process.send_signal(signal.SIGINT)
         recording = recorder.wait(20)
     recording.expect_status(0)
-    return judge(setup, recording, case, int(0.9 * used * FREQUENCY))
+    return judge(setup, recording, case, int(0.8 * used * FREQUENCY))
 
 
 def tests(_setup):
@@ -343,6 +359,7 @@ def tests(_setup):
     yield "status-0", functools.partial(command_status, ["true"], 0)
     yield "status-7", functools.partial(command_status, ["sh", "-c", "exit 7"], 7)
     yield "status-signal", functools.partial(command_status, ["sh", "-c", "kill -9 $$"], 128 + 9)
+    yield "only-the-command", only_the_command
     yield "command-not-found", functools.partial(refused, [], ["/nonexistent/x"], "/nonexistent/x")
     yield "unknown-pid", lambda setup: refused(["-p", str(dead_pid())], [], "process", setup)
     yield "no-kernel", no_kernel
