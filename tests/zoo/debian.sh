@@ -35,7 +35,7 @@ if [ ! -e "$root/.made" ]; then
 		>"$zoo/log/debian-$suite.log" 2>&1 </dev/null ||
 		unavailable "$(tail -n 1 "$zoo/log/debian-$suite.log")"
 	# How this machine's apt fetches; none of its hooks.
-	grep -hs "^Acquire" /etc/apt/apt.conf.d/* >"$root/etc/apt/apt.conf.d/99zoo" || true
+	grep -hs "^Acquire.*;$" /etc/apt/apt.conf.d/* >"$root/etc/apt/apt.conf.d/99zoo" || true
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod 755 "$root/usr/sbin/policy-rc.d"
 	: >"$root/.made"
