@@ -21,12 +21,14 @@ enum {
 #if defined(__x86_64__)
 enum { COMPAT_REGISTERS_SIZE = 17 * 4 };
 
-static void copy_registers(const struct user_regs_struct *from, struct caught_thread *to)
+static void copy_registers(int32_t tid, const struct user_regs_struct *from,
+			   struct caught_thread *to)
 {
 	const uint64_t regs[] = { from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi,
 				  from->rbp, from->rsp, from->r8,  from->r9,  from->r10, from->r11,
 				  from->r12, from->r13, from->r14, from->r15 };
 
+	(void)tid;
 	memcpy(to->regs, regs, sizeof(regs));
 	to->pc = from->rip;
 	to->thread_pointer = from->fs_base;
@@ -66,11 +68,16 @@ static void resume_call(int32_t tid, struct user_regs_struct *regs)
 #elif defined(__aarch64__)
 enum { COMPAT_REGISTERS_SIZE = 18 * 4 };
 
-static void copy_registers(const struct user_regs_struct *from, struct caught_thread *to)
+static void copy_registers(int32_t tid, const struct user_regs_struct *from,
+			   struct caught_thread *to)
 {
+	struct iovec io = { &to->thread_pointer, sizeof(to->thread_pointer) };
+
 	memcpy(to->regs, from->regs, 31 * 8);
 	to->regs[A64_SP] = from->sp;
 	to->pc = from->pc;
+	/* tpidr_el0; 0, as it is, if it can't be had. */
+	ptrace(PTRACE_GETREGSET, tid, NT_ARM_TLS, &io);
 }
 
 /* The first argument is gone here: x0 holds the result. */
@@ -117,7 +124,7 @@ static int copy_state(int32_t tid, bool in_call, struct caught_thread *ret)
 		*ret = caught;
 		return 0;
 	}
-	copy_registers(&regs, &caught);
+	copy_registers(tid, &regs, &caught);
 	/* First of all: nobody else can, should we be killed. */
 	if (in_call)
 		resume_call(tid, &regs);

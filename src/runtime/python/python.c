@@ -18,9 +18,12 @@
 enum {
 	THREADS_LOOKED_AT = 8,
 	/* Where the C library keeps a thread's values is within so many bytes of its struct
-	 * pthread; static thread-local storage lies below it (x86-64). */
+	 * pthread; static thread-local storage lies below it (x86-64), or above the thread pointer,
+	 * where the struct ends (aarch64). */
 	PTHREAD_SIZE = 4096,
 	TLS_SIZE = 8192,
+	TLS_MODULES = 8, /* loaded first: they have static thread-local storage */
+	TLS_WORDS_MAX = 1 << 16,
 	TSD_KEYS_MAX = 128,
 	TRAMPOLINE_MAX = 64,
 	ARENA_MAX = 1 << 26,
@@ -168,13 +171,71 @@ static void better(const struct runtime_target *t, const struct thread *threads,
 		*best = (struct tls){ off, off_2, n };
 }
 
+/* As many of these bytes as there are, in whole pages. */
+static size_t read_pages(const struct runtime_target *t, uint64_t addr, void *to, size_t size)
+{
+	uint64_t end = addr + size;
+
+	while (end > addr && runtime_read(t, addr, to, end - addr))
+		end = (end - 1) & ~4095ull;
+	return end > addr ? end - addr : 0;
+}
+
+/* In the static thread-local storage of the nth one, whose pointer is `tp` above its struct pthread
+ * (0: the same, and the variables lie below). */
+static void search_variables(const struct runtime_target *t, const struct thread *threads,
+			     size_t nr, size_t n, uint64_t tp, uint64_t words[static TLS_SIZE / 8],
+			     struct tls *best)
+{
+	uint64_t base = threads[n].pthread, have = TLS_SIZE;
+	int64_t first;
+
+	if (tp)
+		have = read_pages(t, base + tp, words, TLS_SIZE);
+	else
+		while (have && runtime_read(t, base - have, words, have))
+			have /= 2;
+	first = tp ? (int64_t)tp : -(int64_t)have;
+	for (size_t i = 0; i < have / 8; i++)
+		if (words[i] == threads[n].tstate)
+			better(t, threads, nr, first + (int64_t)(8 * i), -1, best);
+}
+
+/*
+ * aarch64: how far above its struct pthread a thread's pointer leads, 0 if that is not seen. There
+ * lies what glibc calls tcbhead_t: a pointer to the dtv, which says where the thread-local storage
+ * of each module is: { length }, { generation }, { address, to be freed } of the first module ...
+ * musl has that pointer in front of it: to { number of modules }, { address } ... (glibc's
+ * sysdeps/aarch64/nptl/tls.h, sysdeps/generic/dl-dtv.h; musl's src/internal/pthread_impl.h.)
+ */
+static uint64_t thread_pointer_of(const struct runtime_target *t, uint64_t pthread,
+				  const uint64_t *words, size_t nr)
+{
+	uint64_t dtv[2 + 2 * TLS_MODULES], near;
+
+	for (size_t i = 2; i + 1 < nr; i++) {
+		near = pthread + 8 * i + 16;
+		if (words[i] > 4096 && !(words[i] & 7) &&
+		    !runtime_read(t, words[i] - 16, dtv, sizeof(dtv)) && dtv[0] &&
+		    dtv[0] < TLS_WORDS_MAX && dtv[2] < TLS_WORDS_MAX)
+			for (size_t k = 4; k < 2 + 2 * TLS_MODULES; k += 2)
+				if (dtv[k] - near < TLS_SIZE)
+					return 8 * i;
+		if (words[i - 1] > 4096 && !(words[i - 1] & 7) &&
+		    !runtime_read(t, words[i - 1], dtv, 16) && dtv[0] && dtv[0] < TLS_MODULES &&
+		    dtv[1] - near < TLS_SIZE)
+			return 8 * i;
+	}
+	return 0;
+}
+
 /*
  * Since its first version CPython keeps each thread's state also where pthread_getspecific() finds
  * it (up to 3.11 or so; then thread-local variables), even while it has not the GIL. Where that is
  * depends on the C library and the key, but it is the same distance from each thread's struct
  * pthread, whose address is the state's thread_id: look for it there. glibc: { sequence number,
  * value } in struct pthread; musl: a pointer in it to an array of values; thread-local variables:
- * below it.
+ * below it, on aarch64 above.
  */
 static bool find_tls_of(const struct runtime_target *t, struct python_record *r, uint64_t tstate,
 			uint64_t words[static(TLS_SIZE + PTHREAD_SIZE) / 8])
@@ -182,13 +243,17 @@ static bool find_tls_of(const struct runtime_target *t, struct python_record *r,
 	struct thread threads[THREADS_LOOKED_AT];
 	size_t nr = read_threads(t, r, tstate, threads);
 	struct tls best = { 0 };
+	uint64_t tp = 0;
 
 	for (size_t n = 0; n < nr && !best.threads; n++) {
 		uint64_t base = threads[n].pthread;
-		size_t have = PTHREAD_SIZE;
+		size_t have = read_pages(t, base, words, PTHREAD_SIZE);
 
-		while (have && runtime_read(t, base, words, have))
-			have /= 2;
+		if (t->machine == EM_AARCH64) {
+			tp = thread_pointer_of(t, base, words, have / 8);
+			if (!tp)
+				continue;
+		}
 		for (size_t i = 1; i < have / 8; i++)
 			if (words[i] == threads[n].tstate && words[i - 1] && words[i - 1] < 1 << 20)
 				better(t, threads, nr, (int64_t)(8 * i), -1, &best);
@@ -203,19 +268,16 @@ static bool find_tls_of(const struct runtime_target *t, struct python_record *r,
 					better(t, threads, nr, (int64_t)(8 * i), (int64_t)(8 * k),
 					       &best);
 		}
-		have = best.threads ? 0 : TLS_SIZE;
-		while (have && runtime_read(t, base - have, words, have))
-			have /= 2;
-		for (size_t i = 0; i < have / 8; i++)
-			if (words[i] == threads[n].tstate)
-				better(t, threads, nr, (int64_t)(8 * i) - (int64_t)have, -1, &best);
+		if (!best.threads)
+			search_variables(t, threads, nr, n, tp, words, &best);
 	}
 	log_debug("process %d: CPython 3.%u: the thread's state is at %lld, %lld (%zu of %zu "
 		  "threads)",
-		  t->pid, r->minor, (long long)best.off, (long long)best.off_2, best.threads, nr);
+		  t->pid, r->minor, (long long)(best.off - (int64_t)tp), (long long)best.off_2,
+		  best.threads, nr);
 	if (!best.threads)
 		return false;
-	r->tls = (int32_t)best.off;
+	r->tls = (int32_t)(best.off - (int64_t)tp);
 	r->tls_2 = (int32_t)best.off_2;
 	return true;
 }
@@ -228,9 +290,6 @@ static void find_tls(const struct runtime_target *t, struct python_record *r, ui
 	_cleanup_free_ uint64_t *words = NULL;
 	unsigned int nr = 0, tries = 0;
 
-	/* On aarch64 the thread pointer's distance from struct pthread is not known. */
-	if (t->machine != EM_X86_64)
-		return;
 	words = malloc(TLS_SIZE + PTHREAD_SIZE);
 	if (!words || find_tls_of(t, r, tstate, words) || read_u64(t, r->interpreters, &interp))
 		return;

@@ -168,6 +168,55 @@ TEST(the_place_of_thread_states_is_found_by_any_interpreter)
 	}
 }
 
+enum { TP = 0x740, DTV = BASE + 0x15000 };
+
+/* As glibc has it: the executable has variables, too; or libc alone, behind those of others. */
+static void put_dtv(unsigned int module, uint64_t at)
+{
+	put(PTHREAD + TP, DTV);
+	put(DTV - 16, 14);
+	put(DTV, 1);
+	for (unsigned int i = 1; i <= module; i++)
+		put(DTV + 16 * i, UINT64_MAX);
+	put(DTV + 16 * module, at);
+}
+
+static void check_tls(int64_t expected)
+{
+	attach_and_detach();
+	ASSERT_EQ(t.got.tls, expected);
+}
+
+TEST(on_aarch64_thread_states_are_found_from_where_the_thread_pointer_leads)
+{
+	for (unsigned int minor = 11; minor <= 13; minor++) {
+		for (unsigned int module = 1; module <= 3; module += 2) {
+			set_up(minor);
+			t.target.machine = EM_AARCH64;
+			put(PTHREAD + 0x310, 1);
+			put(PTHREAD + 0x318, TSTATE);
+			check_tls(0); /* that is not known */
+			put_dtv(module, PTHREAD + TP + 16);
+			check_tls(0x318 - TP);
+			ASSERT(t.got.flags & PYTHON_STACK_BELOW);
+			put(PTHREAD + 0x318, 0);
+			check_tls(0);
+			put(PTHREAD + TP + 0x28, TSTATE);
+			check_tls(0x28);
+			put_dtv(module, PTHREAD - 16); /* that is no such thing */
+			check_tls(0);
+		}
+		/* musl */
+		set_up(minor);
+		t.target.machine = EM_AARCH64;
+		put(PTHREAD + 0xc0, DTV);
+		put(DTV, 1);
+		put(DTV + 8, PTHREAD + 0xc8 + 16);
+		put(PTHREAD + 0xc8 + 0x30, TSTATE);
+		check_tls(0x30);
+	}
+}
+
 /* How long that is waited for, agent/runtimes_test.c tests. */
 static void check_nonsense(void)
 {
