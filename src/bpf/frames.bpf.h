@@ -34,32 +34,45 @@ static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
 	return words;
 }
 
-/* Appends a frame of one word. */
-static __always_inline int push_frame(struct walk *w, __u32 runtime, __u64 data)
+/* Appends a frame of a header word and `n` more, a constant; those beyond are left out. */
+static __always_inline int append_frame(struct walk *w, __u32 runtime, __u64 data, __u32 n,
+					__u64 word1, __u64 word2)
 {
-	__u64 word = FRAME(runtime, 0, data), *to = frame_room(w, 1);
+	const __u64 words[3] = { FRAME(runtime, n, data), word1, word2 };
+	__u64 *to = frame_room(w, n + 1);
+	__u32 i;
 
 	if (!to)
 		return STOP_MAX_FRAMES;
-	*to = word;
-	hash_word(w, word);
+	UNROLL
+	for (i = 0; i <= n; i++) {
+		to[i] = words[i];
+		hash_word(w, words[i]);
+	}
 	return STOP_NONE;
 }
 
-/* Appends a frame of a runtime with one or two further words. */
+/* Appends a frame of one word. */
+static __always_inline int push_frame(struct walk *w, __u32 runtime, __u64 data)
+{
+	return append_frame(w, runtime, data, 0, 0, 0);
+}
+
+/* Appends a frame of a runtime of two words, or three. */
 static __always_inline int push_frame_2(struct walk *w, __u32 runtime, __u64 data, __u64 word1)
 {
-	__u64 word = FRAME(runtime, 1, data), *to = frame_room(w, 2);
-
-	if (!to)
-		return STOP_MAX_FRAMES;
-	to[0] = word;
-	to[1] = word1;
-	hash_word(w, word);
-	hash_word(w, word1);
-	hash_name(w, word);
+	hash_name(w, FRAME(runtime, 1, data));
 	hash_name(w, word1);
-	return STOP_NONE;
+	return append_frame(w, runtime, data, 1, word1, 0);
+}
+
+static __always_inline int push_frame_3(struct walk *w, __u32 runtime, __u64 data, __u64 word1,
+					__u64 word2)
+{
+	hash_name(w, FRAME(runtime, 2, data));
+	hash_name(w, word1);
+	hash_name(w, word2);
+	return append_frame(w, runtime, data, 2, word1, word2);
 }
 
 /*
@@ -70,36 +83,8 @@ static __always_inline int push_frame_2(struct walk *w, __u32 runtime, __u64 dat
 static __always_inline int push_place(struct walk *w, __u32 runtime, __u64 data, __u32 function,
 				      __u32 place)
 {
-	__u64 word = FRAME(runtime, 1, data), word1 = (__u64)function << 32 | place;
-	__u64 *to = frame_room(w, 2);
-
-	if (!to)
-		return STOP_MAX_FRAMES;
-	to[0] = word;
-	to[1] = word1;
-	hash_word(w, word);
-	hash_word(w, word1);
-	hash_name(w, word ^ function);
-	return STOP_NONE;
-}
-
-static __always_inline int push_frame_3(struct walk *w, __u32 runtime, __u64 data, __u64 word1,
-					__u64 word2)
-{
-	__u64 word = FRAME(runtime, 2, data), *to = frame_room(w, 3);
-
-	if (!to)
-		return STOP_MAX_FRAMES;
-	to[0] = word;
-	to[1] = word1;
-	to[2] = word2;
-	hash_word(w, word);
-	hash_word(w, word1);
-	hash_word(w, word2);
-	hash_name(w, word);
-	hash_name(w, word1);
-	hash_name(w, word2);
-	return STOP_NONE;
+	hash_name(w, FRAME(runtime, 1, data) ^ function);
+	return append_frame(w, runtime, data, 1, (__u64)function << 32 | place, 0);
 }
 
 /* Says something in place of a runtime's frames. */

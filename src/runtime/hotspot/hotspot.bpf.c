@@ -357,11 +357,10 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 		w->regs[ARCH_FP] = s->fp;
 		return WALK_NAME(hotspot_leave)(s->cfa, s->ra);
 	}
+	stop = check_frame_pointer(w);
+	if (stop)
+		return stop;
 	fp = w->regs[ARCH_FP];
-	if (!(w->valid & 1u << ARCH_FP))
-		return STOP_UNKNOWN_REGISTER;
-	if (fp < w->regs[ARCH_SP] || fp & 7)
-		return STOP_RUNTIME_UNREADABLE;
 	stop = read_stack(w, fp - r->interpreter_bcp, &bcp);
 	if (!stop)
 		stop = read_stack(w, fp + SLOT_METHOD, &method);
@@ -602,12 +601,10 @@ __noinline int WALK_NAME(hotspot_call_stub)(void)
 
 	if (!w)
 		return STOP_INTERNAL;
+	stop = check_frame_pointer(w);
+	if (!stop)
+		stop = push_blob(w, hotspot_state(w), w->pc + 1);
 	fp = w->regs[ARCH_FP];
-	if (!(w->valid & 1u << ARCH_FP))
-		return STOP_UNKNOWN_REGISTER;
-	if (fp < w->regs[ARCH_SP] || fp & 7)
-		return STOP_RUNTIME_UNREADABLE;
-	stop = push_blob(w, hotspot_state(w), w->pc + 1);
 	return stop ? stop : leave_to_native(w, fp, fp + 8 * (__s64)CALL_STUB_FIRST, -8ull);
 }
 
@@ -627,11 +624,10 @@ __noinline int WALK_NAME(hotspot_upcall)(void)
 		return STOP_INTERNAL;
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
+	stop = check_frame_pointer(w);
+	if (stop)
+		return w->interrupted ? STOP_COMPLETE : stop;
 	fp = w->regs[ARCH_FP];
-	if (!(w->valid & 1u << ARCH_FP))
-		return STOP_UNKNOWN_REGISTER;
-	if (fp < w->regs[ARCH_SP] || fp & 7)
-		return w->interrupted ? STOP_COMPLETE : STOP_RUNTIME_UNREADABLE;
 	saved = (__u32)WALK_NAME(hotspot_look_upcall)();
 	if (w->interrupted) {
 		if (!saved || fp - w->regs[ARCH_SP] != s->cfa)

@@ -141,6 +141,16 @@ static __always_inline int read_oop(const struct hotspot_record *r, __u64 at, __
 	return 0;
 }
 
+/* May the current frame hang on its frame pointer? 0, or a stop reason. */
+static __always_inline int check_frame_pointer(const struct walk *w)
+{
+	__u64 fp = w->regs[ARCH_FP];
+
+	if (!(w->valid & 1u << ARCH_FP))
+		return STOP_UNKNOWN_REGISTER;
+	return fp < w->regs[ARCH_SP] || fp & 7 ? STOP_RUNTIME_UNREADABLE : STOP_NONE;
+}
+
 /* Looks at interrupted code tell how to go on. */
 enum look {
 	LOOK_FRAME = 0, /* the frame is as it is when it calls */
