@@ -21,6 +21,8 @@ enum {
 	RETRY_LAST_NS = 1000000000,
 	/* Between two looks whether a runtime has moved something; all processes' come together. */
 	REFRESH_NS = 1000000000,
+	/* So many times sooner, RETRY_FIRST_NS and its doubles apart: more than a second in all. */
+	SOON_TRIES = 8,
 	/* The same, when walks could not read what they knew of. */
 	MISSED_PAUSE_NS = 50000000,
 	/* For so long what attach() finds may make no sense: it is being written. */
@@ -226,10 +228,18 @@ static uint64_t pause_after(uint32_t nr_tries)
 	return pause < RETRY_LAST_NS ? pause : RETRY_LAST_NS;
 }
 
-/* When those that are attached are looked at again. */
-static uint64_t next_refresh(const struct runtime_instance *i, uint64_t now_ns)
+/*
+ * When those that are attached are looked at again. Some times soon after they were attached or
+ * mapped something: a mapping is seen before its owner has written down that it is its own, and the
+ * owner may wait for a CPU in between.
+ */
+static uint64_t next_refresh(struct runtime_instance *i, uint64_t now_ns)
 {
-	return i->dso->ops->refresh ? (now_ns / REFRESH_NS + 2) * REFRESH_NS : UINT64_MAX;
+	if (!i->dso->ops->refresh)
+		return UINT64_MAX;
+	if (i->nr_tries < SOON_TRIES)
+		return now_ns + pause_after(i->nr_tries++);
+	return (now_ns / REFRESH_NS + 2) * REFRESH_NS;
 }
 
 /* Has what an attached one wrote down changed? */
@@ -279,6 +289,7 @@ static bool attach(const struct runtimes *runtimes_, struct runtime_instance *i,
 		i->proc->dso = i->dso;
 		i->proc->target = &i->target;
 		memcpy(i->record, record, sizeof(record));
+		i->nr_tries = 0;
 		i->again_ns = next_refresh(i, now_ns);
 		log_debug("process %d: attached to %s", i->pid, ops->name);
 		return true;
@@ -319,9 +330,15 @@ void runtimes_update(struct runtimes *r, const struct process *proc, struct proc
 
 void runtimes_want_refresh(struct process_runtimes *list)
 {
-	for (uint32_t i = 0; list && i < list->nr; i++)
-		if (list->items[i]->again_ns != UINT64_MAX)
-			list->items[i]->again_ns = 0;
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		struct runtime_instance *in = list->items[i];
+
+		if (in->again_ns == UINT64_MAX)
+			continue;
+		in->again_ns = 0;
+		if (in->proc)
+			in->nr_tries = 0;
+	}
 	if (list)
 		list->used = true;
 }

@@ -22,8 +22,8 @@ struct runtime_instance {
 	uint64_t again_ns;    /* when to ask again; UINT64_MAX: never */
 	uint64_t done_ns;     /* when that was done last */
 	uint64_t nonsense_ns; /* since when what it has makes no sense; 0: it does */
-	uint32_t nr_tries;
-	struct map frames; /* hash of a frame's words -> the profile's frame; of `epoch` */
+	uint32_t nr_tries;    /* to attach; to look again soon, since it was or something changed */
+	struct map frames;    /* hash of a frame's words -> the profile's frame; of `epoch` */
 	uint32_t epoch;
 	uint64_t record[RUNTIME_RECORD_MAX / 8];
 };

@@ -285,6 +285,35 @@ TEST(missed)
 	end(&b);
 }
 
+/* Asks until the pause is a long one; how often. */
+static int looks_until_rest(struct bed *b)
+{
+	int nr = fake.nr_refreshes;
+
+	while (until_due(b) < SECOND) {
+		b->list->used = true;
+		update(b);
+	}
+	return fake.nr_refreshes - nr;
+}
+
+TEST(mapped_before_written_down)
+{
+	struct bed b;
+	int nr;
+
+	begin(&b, 0);
+	update(&b);
+	nr = looks_until_rest(&b);
+	ck_assert_msg(nr > 3 && nr < 20, "%d looks after it was attached", nr);
+	runtimes_want_refresh(b.list);
+	update(&b);
+	ck_assert_msg(until_due(&b) < 10 * MS, "soon again");
+	nr = looks_until_rest(&b);
+	ck_assert_msg(nr > 3 && nr < 20, "%d looks after it mapped something", nr);
+	end(&b);
+}
+
 TEST(refresh_fails)
 {
 	struct bed b;
