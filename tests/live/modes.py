@@ -11,7 +11,7 @@ import time
 from cases import Case
 from folded import Verdict
 from known_answers import expectation, remove_perf_maps
-from sonde import FREQUENCY, Recorder
+from sonde import FREQUENCY, PATIENCE, Recorder
 from tap import Skip
 
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
@@ -27,6 +27,7 @@ def cpu_seconds(pid):
 
 def wait_until(what, condition, seconds=60):
     """Polls: nothing else tells what another process does."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -22,6 +22,8 @@ STATS_KEYS = {
 }
 
 FREQUENCY = 999
+# Limits of time that only what hangs should reach are so many times as long: an emulated machine (tests/vm) is slow.
+PATIENCE = float(os.environ.get("SONDE_PATIENCE", "1"))
 
 
 class Setup:
@@ -61,7 +63,7 @@ class Recorder:
 
     def wait(self, timeout=120):
         try:
-            self.process.wait(timeout)
+            self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -210,6 +210,15 @@ EARLY = ("file_pending", "no_process", "stack_copy_end", "stale_mapping")
 NOTE = re.compile(r"\[hotspot: (.*)\]$")
 
 
+def notes_of(stack):
+    return {m.group(1) for m in map(NOTE.match, stack.user) if m}
+
+
+def is_early(stack):
+    """Was it walked before its process's tables were loaded?"""
+    return stack.reason in EARLY or bool(notes_of(stack) - {"frozen"})
+
+
 class JavaTally(Tally):
     """Until the tables of a process's files are loaded, its samples are walked later, in a copy of their stack; they may be cut or lack frames,
     and say so. That is the first tenths of a second of a recording."""
@@ -220,10 +229,9 @@ class JavaTally(Tally):
         self.notes = collections.Counter()
 
     def take(self, stack, judge):
-        notes = {m.group(1) for m in map(NOTE.match, stack.user) if m}
-        for note in notes:
+        for note in notes_of(stack):
             self.notes[note] += stack.count
-        if stack.reason in EARLY or notes - {"frozen"}:
+        if is_early(stack):
             self.early += stack.count
         else:
             super().take(stack, judge)

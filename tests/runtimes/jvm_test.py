@@ -20,8 +20,9 @@ import sys
 import time
 
 from runtimes import FrameRecorder, HERE, Program, Recorder, main, record_pids, stack_of, tally
-from jvm_judge import BEYOND, BETWEEN, EARLY, JDK, LINES, Chains, Frame, JavaTally
+from jvm_judge import BEYOND, BETWEEN, EARLY, JDK, LINES, Chains, Frame, JavaTally, is_early
 from modes import recording_began
+from sonde import PATIENCE
 import tap
 
 SOURCES = os.path.join(HERE, "jvm")
@@ -35,13 +36,15 @@ LINES_FILE = "lines.json"  # LINES, beside the compiled programs
 # An emulated machine has time for a few only, and needs some for sonde (tests/vm).
 SCENARIOS = os.environ.get("SONDE_SCENARIOS", "").split()
 NICE = int(os.environ.get("SONDE_NICE", "0"))
+OPTIONS = os.environ.get("SONDE_JAVA_OPTIONS", "").split()  # that code is compiled sooner, for example
 
 # --- JDKs -------------------------------------------------------------------------------------------------------------
 
 
 def release_of(program):
     """(17, "17.0.15"), as java or javac say themselves."""
-    done = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+    done = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, check=True,
+                          timeout=60 * PATIENCE)
     text = re.search(r'(?:version "|javac )([^"\s]+)', (done.stderr + done.stdout).decode()).group(1)
     numbers = re.findall(r"\d+", text)
     return int(numbers[1] if numbers[0] == "1" else numbers[0]), text
@@ -61,7 +64,7 @@ class Jdk:
     def has(self, options):
         """Was it built with what these options ask for?"""
         done = subprocess.run(self.argv(*options, "-version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                              timeout=60)
+                              timeout=60 * PATIENCE)
         return done.returncode == 0
 
 
@@ -159,7 +162,7 @@ def chains_of(truths):
 def start(setup, jdk, options, *program):
     CLASSES.ensure(setup)
     logging = ["-Xlog:disable", "-Xlog:all=warning:stderr"] * (jdk.release >= 9)
-    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *logging, *options, "-cp", CLASSES.folder, *program)
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *OPTIONS, *logging, *options, "-cp", CLASSES.folder, *program)
     return Program(argv, env={"LC_ALL": "C.UTF-8"}, nice=NICE)
 
 
@@ -188,7 +191,7 @@ def threads_of(pid):
 def warmed_up(program, seconds, limit=60):
     """Waits until every thread that told something has had so much CPU time, and the compilers nothing to do: what is hot is
     compiled then."""
-    comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit
+    comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit * PATIENCE
     while idle < 3 and time.monotonic() < end:
         threads = threads_of(program.pid)
         busy = any(not t.sleeps for t in threads if re.match("C[12] Comp", t.comm))
@@ -238,10 +241,10 @@ def record(setup, programs, *options):
 
 
 def shares(recording, comms, test):
-    """How many samples of these comms have a frame that passes the test, and how many there are."""
+    """How many samples of these comms have a frame that passes the test, and how many there are, without early ones."""
     passed = total = 0
     for s in recording.stacks or []:
-        if s.comm in comms:
+        if s.comm in comms and not is_early(s):
             total += s.count
             passed += s.count * any(test(Frame(f)) for f in s.user)
     return passed, total

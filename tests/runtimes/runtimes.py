@@ -78,6 +78,7 @@ class Program:
 
     def line(self, seconds=60):
         """The next line of its output as JSON; None at the end of it."""
+        seconds *= sonde.PATIENCE
         end = time.monotonic() + seconds
         while b"\n" not in self._rest:
             if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
@@ -182,7 +183,7 @@ class FrameRecorder(Recorder):
 
     def wait(self, timeout=120, status=0):
         try:
-            self.process.wait(timeout)
+            self.process.wait(timeout * sonde.PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -209,7 +210,7 @@ def record_command(setup, argv, *options, frequency=FREQUENCY, env=None):
 def stack_of(setup, pid, *options):
     """`sonde stack --json`: tid -> thread, as docs/stack.md has it."""
     done = subprocess.run([setup.program, "stack", "--json", *map(str, options), str(pid)], capture_output=True,
-                          text=True, timeout=60)
+                          text=True, timeout=60 * sonde.PATIENCE)
     if done.returncode:
         raise AssertionError("sonde stack: status %d: %s" % (done.returncode, done.stderr[-500:]))
     return {t["tid"]: t for t in json.loads(done.stdout)["threads"]}
