@@ -76,7 +76,8 @@ static __always_inline __u64 header_offset(const struct hotspot_scratch *s, stru
 	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 |   \
 	 (__u64)(f) << 40 | (__u64)(g) << 48 | (__u64)(h) << 56)
 
-/* Which kind a blob of this name is (nmethod.cpp, codeBlob.cpp, vtableStubs.cpp, stubRoutines.cpp).
+/* Which kind a blob of this name is (nmethod.cpp, codeBlob.cpp, vtableStubs.cpp, stubRoutines.cpp,
+ * interpreterRuntime.cpp).
  */
 __noinline int WALK_NAME(hotspot_name)(__u64 name)
 {
@@ -95,7 +96,9 @@ __noinline int WALK_NAME(hotspot_name)(__u64 name)
 	}
 	switch (text[0]) {
 	case LETTERS('n', 'a', 't', 'i', 'v', 'e', ' ', 'n'):
-		return BLOB_NATIVE; /* "native nmethod"; not "native signature handlers" */
+		return BLOB_NATIVE; /* "native nmethod" */
+	case LETTERS('n', 'a', 't', 'i', 'v', 'e', ' ', 's'):
+		return BLOB_SIGNATURE; /* "native signature handlers" */
 	case LETTERS('I', '2', 'C', '/', 'C', '2', 'I', ' '):
 		return BLOB_ADAPTER;
 	case LETTERS('v', 't', 'a', 'b', 'l', 'e', ' ', 'c'):

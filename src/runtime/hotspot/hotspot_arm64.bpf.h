@@ -531,6 +531,9 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 		return w->interrupted && in_code(r, lr) && !in_blob(st, lr)
 			       ? look_caller(s, sp, lr, fp)
 			       : LOOK_FAILED;
+	case BLOB_SIGNATURE: /* a leaf */
+		return w->interrupted && in_interpreter(r, lr) ? look_caller(s, sp, lr, fp)
+							       : LOOK_FAILED;
 	}
 	/* A blob of its own is one stub; its record is there from its begin to its end. */
 	if (st->frame_size) {

@@ -292,6 +292,11 @@ TEST(a_methods_entry)
 	static const char entry[] =
 		"\x0f\xb7\x0a\x58\x4e\x8d\x74\xcc\xf8\x85\xd2\x0f\x8e\x08\0\0\0\x6a\x00\xff\xca\x7f"
 		"\xfa\x50\x55\x48\x8b\xec\x41\x55";
+	static const char long_push[] =
+		"\x58\x4c\x8d\x74\xcc\xf8\x85\xd2\x0f\x8e\x09\0\0\0\x68\0\0\0\0\xff\xca\x7f\xf7"
+		"\x50\x55\x48\x8b\xec\x41\x55";
+	static const char native_method[] =
+		"\x58\x4c\x8d\x74\xcc\xf8\x68\0\0\0\0\x68\0\0\0\0\x50\x55\x48\x8b\xec";
 
 	check_entry(entry, sizeof(entry) - 1, 0, 106, false);
 	check_entry(entry, sizeof(entry) - 1, 3, 106, false);
@@ -303,6 +308,12 @@ TEST(a_methods_entry)
 	check_entry(entry, sizeof(entry) - 1, 24, 106, false);
 	check_entry(entry, sizeof(entry) - 1, 25, 105, false);
 	check_entry(entry, sizeof(entry) - 1, 28, 105, true);
+	/* As of 17: push $0 has 5 bytes; a native method has two of them. */
+	check_entry(long_push, sizeof(long_push) - 1, 14, 104, false);
+	check_entry(long_push, sizeof(long_push) - 1, 19, 102, false);
+	check_entry(long_push, sizeof(long_push) - 1, 21, 104, false);
+	check_entry(native_method, sizeof(native_method) - 1, 6, 107, false);
+	check_entry(native_method, sizeof(native_method) - 1, 11, 106, false);
 	/* An intrinsic's: pop %rdi; mov %r13,%rsp; jmp *%rdi */
 	check_entry("\x5f\x49\x8b\xe5\xff\xe7", 6, 0, 106, false);
 }
@@ -487,6 +498,32 @@ TEST(stubs_by_the_call_that_leads_there)
 	t.stack[105] = 0;
 	t.stack[100] = 0;
 	ASSERT_EQ(walk(stubs + 0x90), STOP_RUNTIME_UNREADABLE);
+}
+
+/* The interpreter calls a handler by a register, in the frame of the native method. */
+TEST(a_handler_of_a_native_methods_signature)
+{
+	/* lea (%r14),%rsi; mov -8(%r14),%edx; mov $imm64,%rax; ret */
+	static const char code[] = "\x49\x8d\x36\x41\x8b\x56\xf8\x48\xb8\1\2\3\4\5\6\7\0\xc3";
+	static const __u32 places[] = { 0, 3, 7, 17 };
+	__u64 handlers;
+
+	for (__u32 i = 0; i < 4; i++) {
+		set_up();
+		handlers = add_blob("native signature handlers", 512, 0, -1, 0);
+		put(handlers + 0x40, code, sizeof(code) - 1);
+		put(ENTRIES + 0x3d, "\x41\xff\xd3", 3);
+		t.regs[X86_RSP] = SP(100);
+		t.regs[X86_RBP] = SP(112);
+		t.stack[100] = ENTRIES + 0x40;
+		interpreted_at(112, 114, SP(200), t.record.call_stub_return, 0);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(handlers + 0x40 + places[i]), 4);
+		ASSERT_METHOD(1, 0);
+	}
+	/* Nothing else calls it. */
+	t.stack[100] = handlers;
+	ASSERT_EQ(walk(handlers + 0x40), STOP_RUNTIME_UNREADABLE);
 }
 
 /* A virtual thread: its last frame on the stack returns to the barrier. */

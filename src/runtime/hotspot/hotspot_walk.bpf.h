@@ -17,6 +17,7 @@ enum blob_kind {
 	BLOB_ADAPTER,	    /* between interpreted and compiled code: arguments are moved */
 	BLOB_VTABLE,	    /* finds the method and jumps there */
 	BLOB_METHOD_HANDLE, /* so, for the interpreter's calls of method handles */
+	BLOB_SIGNATURE,	    /* moves the arguments of an interpreted native method */
 	BLOB_CONTINUATION,  /* frames of virtual threads are brought back by these stubs */
 	BLOB_DEOPTIMIZATION,
 	BLOB_SAFEPOINT,

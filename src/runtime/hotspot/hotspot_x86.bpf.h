@@ -338,8 +338,9 @@ __noinline int WALK_NAME(hotspot_look_entry)(void)
 		return look_at_sp(w, s, 0) == LOOK_CALLER ? look_caller(s, sender, s->ra, fp)
 							  : LOOK_FAILED;
 	}
-	/* pop %rax; lea d8(%rsp,%rcx,8),%r14; test %edx,%edx; jle; push $0; dec %edx; jg;
-	 * push %rax; push %rbp; mov %rsp,%rbp; push %r13; push $0; ... mov (%rbx),%r13 */
+	/* pop %rax; lea d8(%rsp,%rcx,8),%r14; test %edx,%edx; jle; push $0 (of 2 or 5 bytes);
+	 * dec %edx; jg; push %rax; push %rbp; mov %rsp,%rbp; push %r13; push $0; ...
+	 * mov (%rbx),%r13 */
 	if (code_1(s, PC - 1) == 0x55 && (three == 0xec8b48 || three == 0xe58948))
 		return look_pushed(w, s) == LOOK_CALLER ? look_caller(s, sender, s->ra, s->fp)
 							: LOOK_FAILED;
@@ -352,7 +353,7 @@ __noinline int WALK_NAME(hotspot_look_entry)(void)
 		return look_caller(s, sender, ra, sp);
 	}
 	if ((three & 0xff) == 0x50 || code_4(s, PC) == 0xcc748d4e || code_4(s, PC) == 0xcc748d4c ||
-	    (three & 0xffff) == 0xd285 || (three & 0xffff) == 0x006a ||
+	    (three & 0xffff) == 0xd285 || (three & 0xffff) == 0x006a || three == 0x000068 ||
 	    (three & 0xffff) == 0xcaff || (three & 0xff) == 0x7f || (three & 0xff) == 0x7e ||
 	    (three & 0xffff) == 0x8e0f || (three & 0xffff) == 0x8f0f)
 		return look_caller(s, sender, w->regs[X86_RAX], fp);
@@ -765,6 +766,9 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 	case BLOB_VTABLE:
 		look = look_at_sp(w, s, 0);
 		return look == LOOK_CALLER && in_code(r, s->ra) ? look : LOOK_FAILED;
+	case BLOB_SIGNATURE: /* called by a register, and pushes nothing */
+		look = look_at_sp(w, s, 0);
+		return look == LOOK_CALLER && in_interpreter(r, s->ra) ? look : LOOK_FAILED;
 	case BLOB_DEOPTIMIZATION:
 		/* It takes frames away and builds others: only with its own one it is clear. */
 		if (fp - sp + 16 == 8 * (__u64)(__u32)st->frame_size)
