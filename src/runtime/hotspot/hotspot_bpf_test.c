@@ -262,8 +262,9 @@ TEST(a_method_that_cannot_be_read_costs_its_own_frame)
 	ASSERT_EQ(*frame(0), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_UNREADABLE));
 }
 
-/* A method's entry, called by compiled code whose frame ends at 110. */
-static void check_entry(const char *bytes, size_t size, size_t behind, int sp, bool own_fp)
+/* A method's entry, called by compiled code whose frame ends at 110. pushed: so many words of its
+ * own frame, -1: it has none yet. */
+static void check_entry(const char *bytes, size_t size, size_t behind, int sp, int pushed)
 {
 	__u64 caller;
 
@@ -271,7 +272,7 @@ static void check_entry(const char *bytes, size_t size, size_t behind, int sp, b
 	caller = add_blob("nmethod", 256, 6, 16, 78);
 	put(ENTRIES + 64, bytes, size);
 	t.regs[X86_RSP] = SP(sp);
-	t.regs[X86_RBP] = own_fp ? SP(sp) : 0xabcd;
+	t.regs[X86_RBP] = pushed < 0 ? 0xabcd : SP(sp + pushed);
 	t.regs[X86_RBX] = METHOD;
 	t.regs[X86_RAX] = caller + 0x40;
 	t.regs[X86_R13] = SP(110);
@@ -295,27 +296,32 @@ TEST(a_methods_entry)
 	static const char long_push[] =
 		"\x58\x4c\x8d\x74\xcc\xf8\x85\xd2\x0f\x8e\x09\0\0\0\x68\0\0\0\0\xff\xca\x7f\xf7"
 		"\x50\x55\x48\x8b\xec\x41\x55";
+	static const char by_rax[] =
+		"\x48\x8b\xec\x41\x55\x68\0\0\0\0\x48\x8b\x43\x08\x4c\x8d\x68\x38";
 	static const char native_method[] =
 		"\x58\x4c\x8d\x74\xcc\xf8\x68\0\0\0\0\x68\0\0\0\0\x50\x55\x48\x8b\xec";
 
-	check_entry(entry, sizeof(entry) - 1, 0, 106, false);
-	check_entry(entry, sizeof(entry) - 1, 3, 106, false);
-	check_entry(entry, sizeof(entry) - 1, 4, 107, false);
-	check_entry(entry, sizeof(entry) - 1, 9, 107, false);
-	check_entry(entry, sizeof(entry) - 1, 11, 107, false);
-	check_entry(entry, sizeof(entry) - 1, 19, 104, false);
-	check_entry(entry, sizeof(entry) - 1, 23, 104, false);
-	check_entry(entry, sizeof(entry) - 1, 24, 106, false);
-	check_entry(entry, sizeof(entry) - 1, 25, 105, false);
-	check_entry(entry, sizeof(entry) - 1, 28, 105, true);
+	check_entry(entry, sizeof(entry) - 1, 0, 106, -1);
+	check_entry(entry, sizeof(entry) - 1, 3, 106, -1);
+	check_entry(entry, sizeof(entry) - 1, 4, 107, -1);
+	check_entry(entry, sizeof(entry) - 1, 9, 107, -1);
+	check_entry(entry, sizeof(entry) - 1, 11, 107, -1);
+	check_entry(entry, sizeof(entry) - 1, 19, 104, -1);
+	check_entry(entry, sizeof(entry) - 1, 23, 104, -1);
+	check_entry(entry, sizeof(entry) - 1, 24, 106, -1);
+	check_entry(entry, sizeof(entry) - 1, 25, 105, -1);
+	check_entry(entry, sizeof(entry) - 1, 28, 105, 0);
 	/* As of 17: push $0 has 5 bytes; a native method has two of them. */
-	check_entry(long_push, sizeof(long_push) - 1, 14, 104, false);
-	check_entry(long_push, sizeof(long_push) - 1, 19, 102, false);
-	check_entry(long_push, sizeof(long_push) - 1, 21, 104, false);
-	check_entry(native_method, sizeof(native_method) - 1, 6, 107, false);
-	check_entry(native_method, sizeof(native_method) - 1, 11, 106, false);
+	check_entry(long_push, sizeof(long_push) - 1, 14, 104, -1);
+	check_entry(long_push, sizeof(long_push) - 1, 19, 102, -1);
+	check_entry(long_push, sizeof(long_push) - 1, 21, 104, -1);
+	check_entry(native_method, sizeof(native_method) - 1, 6, 107, -1);
+	check_entry(native_method, sizeof(native_method) - 1, 11, 106, -1);
+	/* As of 25: r13 is loaded by way of rax. */
+	check_entry(by_rax, sizeof(by_rax) - 1, 10, 103, 2);
+	check_entry(by_rax, sizeof(by_rax) - 1, 14, 103, 2);
 	/* An intrinsic's: pop %rdi; mov %r13,%rsp; jmp *%rdi */
-	check_entry("\x5f\x49\x8b\xe5\xff\xe7", 6, 0, 106, false);
+	check_entry("\x5f\x49\x8b\xe5\xff\xe7", 6, 0, 106, -1);
 }
 
 TEST(an_interpreted_method_that_returns)

@@ -318,6 +318,14 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 
 /* --- the interpreter ------------------------------------------------------------------------- */
 
+/* mov %rsp,%rbp */
+static __always_inline bool enters_at(const struct hotspot_scratch *s, __u32 at)
+{
+	__u32 three = code_3(s, at);
+
+	return three == 0xec8b48 || three == 0xe58948;
+}
+
 /* A method's entry, as long as it has no frame of its own: r13 has the caller's stack pointer. */
 __noinline int WALK_NAME(hotspot_look_entry)(void)
 {
@@ -339,15 +347,14 @@ __noinline int WALK_NAME(hotspot_look_entry)(void)
 							  : LOOK_FAILED;
 	}
 	/* pop %rax; lea d8(%rsp,%rcx,8),%r14; test %edx,%edx; jle; push $0 (of 2 or 5 bytes);
-	 * dec %edx; jg; push %rax; push %rbp; mov %rsp,%rbp; push %r13; push $0; ...
-	 * mov (%rbx),%r13 */
-	if (code_1(s, PC - 1) == 0x55 && (three == 0xec8b48 || three == 0xe58948))
+	 * dec %edx; jg; push %rax; push %rbp; mov %rsp,%rbp; push %r13; push $0; then
+	 * mov d8(%rbx),%r13, or mov d8(%rbx),%rax; lea d8(%rax),%r13 */
+	if (code_1(s, PC - 1) == 0x55 && enters_at(s, PC))
 		return look_pushed(w, s) == LOOK_CALLER ? look_caller(s, sender, s->ra, s->fp)
 							: LOOK_FAILED;
-	if (fp - sp <= 16 && (code_3(s, PC - 3) == 0xec8b48 || code_3(s, PC - 3) == 0xe58948 ||
-			      code_3(s, PC - 5) == 0xec8b48 || code_3(s, PC - 5) == 0xe58948 ||
-			      code_3(s, PC - 7) == 0xec8b48 || code_3(s, PC - 7) == 0xe58948 ||
-			      code_3(s, PC - 10) == 0xec8b48 || code_3(s, PC - 10) == 0xe58948)) {
+	if (fp - sp <= 16 && (enters_at(s, PC - 3) || enters_at(s, PC - 5) || enters_at(s, PC - 7) ||
+			      enters_at(s, PC - 10) || enters_at(s, PC - 11) ||
+			      enters_at(s, PC - 14))) {
 		if (read_stack(w, fp, &sp) || read_stack(w, fp + 8, &ra))
 			return LOOK_FAILED;
 		return look_caller(s, sender, ra, sp);
