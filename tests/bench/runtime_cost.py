@@ -19,7 +19,7 @@ from run import LOAD_PRIORITY, OWN_PRIORITY, Sonde, cpus, least_and_median
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runtimes")
 FRAMES = 20
 TARGET_NS = 4000
-LEAST_SHARE = 0.9  # of the samples that must have all 20 frames, or the round does not count
+LEAST_SHARE = 0.9  # of the samples that must be whole and have all 20 frames, or the round does not count
 WARM_UP = 1.5  # seconds: JITs compile, sonde attaches and loads tables
 SECONDS = {99: 4, 999: 1.5}
 SLOW_HZ = 99
@@ -185,19 +185,40 @@ def on_all_cpus(setup, load):
 # --- a sample in the kernel -------------------------------------------------------------------------------------------
 
 
-def share_of_whole(sonde):
-    """Which part of the samples are complete and have (nearly: between two functions) all frames of the load."""
-    whole = total = 0
+Shares = collections.namedtuple("Shares", "whole deep")
+
+
+def links(stack):
+    """The numbers of the load's functions f1, f2 ... in a stack, outermost first."""
+    return [int(m.group(1)) for f in stack for m in [re.search(r"\bf(\d+)\b", f)] if m]
+
+
+def is_whole(stack):
+    """Is it complete, and f1 ... fN without a gap, all of them below the leaf? The load is also on its way there and back, and counts
+    its turns: then it has fewer of them, or none."""
+    chain = links(stack)
+    reaches = not any(re.search(r"\bleaf\b", f) for f in stack) or len(chain) == FRAMES - 2
+    return not stack[0].startswith("[truncated") and chain == list(range(1, len(chain) + 1)) and reaches
+
+
+def shares(sonde):
+    """Which part of the samples are whole, and which also have (nearly: between two functions) all frames of the load."""
+    whole = deep = total = 0
     for _, stack, count in sonde.stacks():
         total += count
-        chain = [f for f in stack if re.search(r"\bf\d+\b", f)]
-        if not stack[0].startswith("[truncated") and len(chain) >= FRAMES - 3:
+        if is_whole(stack):
             whole += count
-    return whole / max(total, 1)
+            deep += count if len(links(stack)) >= FRAMES - 3 else 0
+    return Shares(whole / max(total, 1), deep / max(total, 1))
+
+
+def in_words(rounds):
+    return "whole stacks: %s, with all frames: %s" % tuple(
+        " ".join("%.1f %%" % (100 * share) for share in column) for column in zip(*rounds))
 
 
 def measure(setup, load, hz):
-    """(ns a sample, share)."""
+    """(ns a sample, Shares)."""
     with on_all_cpus(setup, load) as pids:
         time.sleep(0.5)
         sonde = Sonde(setup, hz, ["-p", ",".join(map(str, pids))])
@@ -208,7 +229,7 @@ def measure(setup, load, hz):
                 span = sonde.span(SECONDS[hz])
         finally:
             sonde.stop()
-    return span.bpf_ns_per_run(), share_of_whole(sonde)
+    return span.bpf_ns_per_run(), shares(sonde)
 
 
 def us(ns):
@@ -223,8 +244,8 @@ def kernel_rows(setup, table):
         for case in cases:
             results[case].append(measure(setup, *case))
     for (load, hz), rounds in results.items():
-        good = [ns for ns, share in rounds if share >= LEAST_SHARE]
-        note = "whole stacks: %s" % " ".join("%.1f %%" % (100 * share) for _, share in rounds)
+        good = [ns for ns, share in rounds if share.deep >= LEAST_SHARE]
+        note = in_words([share for _, share in rounds])
         what = "kernel, %d frames of %s, %d Hz, the load only (-p)" % (FRAMES, load.name, hz)
         if not good:
             table.add(what, "not measured", "at most %s" % us(TARGET_NS), None, note)
@@ -272,7 +293,7 @@ def with_sonde(setup, running):
 
     def end():
         sonde.stop()
-        return "whole stacks: %.1f %%" % (100 * share_of_whole(sonde))
+        return in_words([shares(sonde)])
 
     return end
 
