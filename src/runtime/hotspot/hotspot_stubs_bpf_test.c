@@ -360,3 +360,45 @@ TEST(upcalls)
 	/* What is not understood loses them. */
 	check_upcall(near, 20, 0xf0, false, false, 20, 12);
 }
+
+/* A deoptimization's blob, interrupted at `behind`, with its frame pointer so many words above the
+ * stack pointer, -1: it is still its caller's. */
+static int deoptimize(__u64 behind, int sp, int pushed)
+{
+	/* push %rbp; mov %rsp,%rbp; pushf; sub $8,%rsp; ...; leave; ret */
+	static const char begin[] = "\x55\x48\x8b\xec\x9c\x48\x83\xec\x08\x48\x89\x44\x24\x78";
+	__u64 blob, caller;
+
+	set_up();
+	blob = add_blob("DeoptimizationBlob", 512, 20, -1, 0);
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	put(blob + 0x40, begin, sizeof(begin) - 1);
+	put(blob + 0x100, "\xc9\xc3", 2);
+	t.regs[X86_RSP] = SP(sp);
+	t.regs[X86_RBP] = pushed < 0 ? SP(150) : SP(sp + pushed);
+	t.stack[105] = SP(150);
+	t.stack[106] = caller + 0x40;
+	t.stack[112] = t.record.call_stub_return;
+	t.stack[111] = SP(200);
+	call_stub_at(200);
+	return walk(blob + 0x40 + behind);
+}
+
+TEST(a_deoptimization_between_its_calls)
+{
+	static const struct {
+		__u32 behind;
+		int sp, pushed;
+	} places[] = {
+		{ 0, 106, -1 },	  { 1, 105, -1 },   { 4, 105, 0 },
+		{ 5, 104, 1 },	  { 9, 103, 2 },    { 14, 103, 2 },
+		{ 0x80, 87, 18 }, { 0x80, 86, 19 }, { 0xc1, 106, -1 },
+	};
+
+	for (__u32 i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		ASSERT_TO_NATIVE(deoptimize(places[i].behind, places[i].sp, places[i].pushed), 4);
+		ASSERT_EQ(HOTSPOT_FRAME_KIND(FRAME_DATA(frame(1)[0])), HOTSPOT_COMPILED);
+	}
+	/* Where it makes frames, what the frame pointer leads to is not told. */
+	ASSERT_EQ(deoptimize(0x80, 103, 2), STOP_RUNTIME_UNREADABLE);
+}
