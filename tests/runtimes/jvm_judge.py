@@ -80,7 +80,7 @@ def library_calls_up(chains, before, between, after):
 
 
 def everywhere(name):
-    return name in ("Truth.spin", "Truth.tell", "Truth.tellNow", "Calls.much")
+    return name in ("Truth.spin", "Truth.tell", "Truth.tellNow", "Truth.say", "Calls.much")
 
 
 class Chains:
