@@ -278,14 +278,16 @@ static bool refresh(struct recorder *r, struct process *proc, uint64_t mm)
 	return !publisher_show(&r->publisher, proc, mm);
 }
 
+/* `gone`: an exec has taken the process over since. The kernel need not know, and /proc does not.
+ */
 static int walk_raw(struct recorder *r, struct process *proc, const struct sample_header *h,
-		    const struct sample_raw *raw, const uint8_t *bytes)
+		    const struct sample_raw *raw, const uint8_t *bytes, bool gone)
 {
 	const struct view *v;
 	bool nowhere;
 	int stop;
 
-	if (publisher_show(&r->publisher, proc, raw->mm))
+	if (publisher_show(&r->publisher, proc, gone ? 0 : raw->mm))
 		return STOP_NO_PROCESS;
 	v = proc->user;
 	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
@@ -297,34 +299,43 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	 * anything. */
 	nowhere = stop == STOP_NO_MAPPING ||
 		  (h->stop == STOP_NO_MAPPING && raw->generation == v->block->generation);
-	if (nowhere && refresh(r, proc, raw->mm))
+	if (nowhere && !gone && refresh(r, proc, raw->mm))
 		stop = raw_walk(&r->publisher, v->block, raw, bytes, proc->pid,
 				r->options->max_frames, r->walk);
 	return stop;
 }
 
+/* The time of the next exec of the process that is known of, behind what was taken in; 0: none. */
+static uint64_t next_exec(const struct recorder *r, uint32_t pid)
+{
+	size_t i;
+
+	for (i = r->event_at; i < r->events.events.nr; i++)
+		if (r->events.events.items[i].type == SIDE_EXEC &&
+		    r->events.events.items[i].pid == (int32_t)pid)
+			return r->events.events.items[i].time_ns;
+	return 0;
+}
+
 /*
  * The process, with its mappings at the time of the sample; NULL if they can't be had. An exec is
- * in progress if its address space is not the one that we know, or if the event of it comes later
- * in this turn: what /proc says now, or has said, is the new image's then.
+ * in progress if its address space is not the one that we know. If the event of an exec comes later
+ * in this turn, what /proc says now, or has said, is that image's; the mappings of before are known
+ * if events told all of them.
  */
 static struct process *process_of_raw(struct recorder *r, const struct sample_header *h,
-				      const struct sample_raw *raw)
+				      const struct sample_raw *raw, uint64_t exec_ns)
 {
 	struct process *proc = process_find(&r->processes, (int32_t)h->pid);
 	const struct view *v = proc ? proc->user : NULL;
-	size_t i;
 
 	if (v && v->mm && v->mm != raw->mm) {
 		publisher_hide(&r->publisher, proc);
 		return NULL;
 	}
-	for (i = r->event_at; i < r->events.events.nr; i++)
-		if (r->events.events.items[i].type == SIDE_EXEC &&
-		    r->events.events.items[i].pid == (int32_t)h->pid &&
-		    (!v || proc->read_ns >= r->events.events.items[i].time_ns))
-			return NULL;
-	return process_get(&r->processes, (int32_t)h->pid, &proc) ? NULL : proc;
+	if (!exec_ns)
+		return process_get(&r->processes, (int32_t)h->pid, &proc) ? NULL : proc;
+	return proc && proc->complete && !proc->stale && proc->read_ns < exec_ns ? proc : NULL;
 }
 
 /*
@@ -344,6 +355,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	struct resolver_stack stack = { .pid = h->pid, .stop = STOP_NO_PROCESS };
 	const uint8_t *bytes = body + sizeof(*raw);
 	struct process *proc;
+	uint64_t exec_ns;
 
 	if (size < sizeof(*raw) || raw->nr_kernel > SAMPLE_MAX_KERNEL_FRAMES ||
 	    raw->stack_size > RAW_STACK_MAX ||
@@ -355,9 +367,10 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	stack.nr_kernel = raw->nr_kernel;
 	r->nr_raw[h->stop & (STOP_MAX_ - 1)]++;
 	r->met_raw = true;
-	proc = process_of_raw(r, h, raw);
+	exec_ns = next_exec(r, h->pid);
+	proc = process_of_raw(r, h, raw, exec_ns);
 	if (proc) {
-		stack.stop = walk_raw(r, proc, h, raw, bytes);
+		stack.stop = walk_raw(r, proc, h, raw, bytes, exec_ns);
 		if (proc->user) {
 			stack.block = ((struct view *)proc->user)->block;
 			stack.words = r->walk->words;
