@@ -22,6 +22,9 @@ enum {
 	/* Free at the arena's end whenever it can be, so that a process's first samples do not wait
 	 * for a new segment (see show_segments). */
 	SPARE_CELLS = ARENA_SEGMENT_CELLS,
+	/* The part of the arena that is not for tables: without a table some stacks are cut, but
+	 * without its mappings nothing of a process is known. */
+	PART_FOR_MAPPINGS = 8,
 };
 
 static void *map_array(int fd, size_t size)
@@ -385,12 +388,27 @@ static void make_room(struct unwind_store *s, uint32_t nr)
 		evict_for(s, nr - (uint32_t)coming);
 }
 
+static uint64_t nr_free(const struct unwind_store *s)
+{
+	uint64_t nr = (uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT;
+
+	for (size_t i = 0; i < s->free_ranges.nr; i++)
+		nr += s->free_ranges.items[i].nr;
+	return nr;
+}
+
+static uint64_t for_mappings(const struct unwind_store *s)
+{
+	return (uint64_t)(s->max_segments / PART_FOR_MAPPINGS) << ARENA_SEGMENT_SHIFT;
+}
+
 static bool has_room(const struct unwind_store *s, uint32_t nr)
 {
 	uint32_t unused = (s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT, first;
 	size_t i;
 
-	return find_free(s, nr, false, &i, &first) || missing_at_end(s, nr) <= unused;
+	return nr_free(s) >= nr + for_mappings(s) &&
+	       (find_free(s, nr, false, &i, &first) || missing_at_end(s, nr) <= unused);
 }
 
 /*
@@ -427,6 +445,8 @@ void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 			s->retired.items[kept++] = *range;
 	}
 	s->retired.nr = kept;
+	if (nr_free(s) < for_mappings(s))
+		make_room(s, (uint32_t)(for_mappings(s) - nr_free(s)));
 	admit_again(s);
 	if (spare_at_end(s) < SPARE_CELLS)
 		add_segments(s, SPARE_CELLS); /* or later, when there is no other way */
@@ -477,7 +497,7 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 	for (i = 0; i < s->tables.nr; i++)
 		if (s->tables.items[i].file == file)
 			drop_table(s, i--);
-	r = alloc_cells(s, t.nr, false, &t.first);
+	r = has_room(s, t.nr) ? alloc_cells(s, t.nr, false, &t.first) : -ENOSPC;
 	s->wanted[file] = r == -ENOSPC ? t.nr : 0;
 	if (r == -ENOSPC)
 		make_room(s, t.nr);
@@ -574,9 +594,5 @@ size_t unwind_store_bytes(const struct unwind_store *s)
 
 bool unwind_store_is_half_full(const struct unwind_store *s)
 {
-	uint64_t used = (uint64_t)s->nr_segments << ARENA_SEGMENT_SHIFT;
-
-	for (size_t i = 0; i < s->free_ranges.nr; i++)
-		used -= s->free_ranges.items[i].nr;
-	return used > (uint64_t)s->max_segments << (ARENA_SEGMENT_SHIFT - 1);
+	return nr_free(s) < (uint64_t)s->max_segments << (ARENA_SEGMENT_SHIFT - 1);
 }

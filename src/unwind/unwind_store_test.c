@@ -102,6 +102,31 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	unwind_store_fini(&s);
 }
 
+TEST(tables_leave_room_for_mappings)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	struct unwind_mapping m[100] = { 0 };
+	struct unwind_store s;
+	uint32_t cell, file = 1;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 2 << 20));
+	unwind_store_tick(&s, RETIRE_NS);
+	while (!unwind_store_load(&s, file, big))
+		file++;
+	ASSERT_EQ(s.files[file].state, FILE_STATE_EVICTED);
+	ASSERT(file > 7);
+	for (int i = 0; i < 60; i++)
+		ASSERT_OK(unwind_store_add_mappings(&s, m, 100, &cell));
+	/* Their room is made again out of tables that nobody needs. */
+	unwind_store_tick(&s, 10 * RETIRE_NS);
+	ASSERT(s.nr_evicted);
+	unwind_store_tick(&s, 20 * RETIRE_NS);
+	for (int i = 0; i < 60; i++)
+		ASSERT_OK(unwind_store_add_mappings(&s, m, 100, &cell));
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
 TEST(half_full_is_told_by_what_is_used)
 {
 	struct unwind_table *big = table_of(30000, 8);
