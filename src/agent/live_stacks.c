@@ -41,6 +41,7 @@ struct wanted {
 	uint64_t event_ms; /* since when */
 	uint8_t nr_tries;
 	bool done, no_event;
+	bool event_fails; /* not even tried: it cannot be had */
 	bool partial; /* found.stack is as good as it gets without all registers: wants a stop */
 	bool stopping, was_stopped;
 	bool wants_memory; /* a runtime's frames are only found while it does not run */
@@ -325,7 +326,7 @@ static void open_events(struct taking *t)
 		if (t->options->without_events ||
 		    thread_event_open(w->found.tid, t->options->kernel, &w->event)) {
 			w->event = NULL;
-			w->no_event = true;
+			w->no_event = w->event_fails = true;
 			continue;
 		}
 		w->event_ms = now_ms();
@@ -361,13 +362,14 @@ static int read_event(struct taking *t, struct wanted *w)
 	return 0;
 }
 
-/* A stop came to nothing: what there is must do, or events again, if another tracer has it. */
+/* A stop came to nothing: what there is must do, or events again, if another tracer has it, until
+ * it gets a CPU. */
 static void do_without_stop(struct taking *t, struct wanted *w)
 {
 	if (w->partial)
 		finish(t, w, NULL);
 	else
-		w->no_event = t->options->without_events || !w->nr_tries;
+		w->no_event = w->event_fails;
 	w->nr_tries = 0;
 }
 
