@@ -387,8 +387,12 @@ class Verdict:
         self._at_least(e.total, sum(n for i, n in self.hits.items() if i >= 0), "in the chains that are needed")
         for i, p in enumerate(e.need):
             self._at_least(p[0], self.hits[i], "in %s" % p[1])
+        if not self.problems:
+            return
         if self.complete < self.samples:
-            self.problems += [] if not self.problems else ["  truncated: %s" % dict(self.reasons)]
+            self.problems.append("  truncated: %s" % dict(self.reasons))
+        rare = collections.Counter({e.may[-1 - i][1]: n for i, n in self.hits.items() if -len(e.may) <= i < 0})
+        self.problems += ["  %d in %s" % (n, text) for text, n in rare.most_common(3)]
 
     def _at_least(self, percent, count, what):
         if count * 100 < percent * self.samples:

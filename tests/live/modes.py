@@ -16,6 +16,8 @@ from tap import Skip
 
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
 LONG = 100  # seconds of CPU: the test ends the workload
+# For recordings of the whole machine: what else runs here must not fill the memory that these tests' stacks need.
+SYSTEM = ["--memory-limit", "512M"]
 
 
 def cpu_seconds(pid):
@@ -129,14 +131,19 @@ def attach(case, setup):
 def attach_two(setup):
     cases = [Case("chain"), Case("jumpback")]
     with Running(setup, cases[0]) as a, Running(setup, cases[1]) as b, Running(setup, Case("tailcall")):
-        recording = Recorder(setup, ["-p", "%d,%d" % (a.pid, b.pid), "-d", "2"]).wait()
+        recorder = Recorder(setup, ["-p", "%d,%d" % (a.pid, b.pid)])
+        recording_began(recorder)
+        for pid in a.pid, b.pid:
+            burnt(pid, 0.5)
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait()
     recording.expect_status(0)
     others = {s.comm for s in recording.stacks or []} - {"chain", "jumpback"}
     if others:
         recording.problems.append("samples of processes that were not asked for: %s" % sorted(others))
     problems = []
     for case in cases:
-        problems += judge(setup, recording, case, 150)[0]
+        problems += judge(setup, recording, case, int(0.4 * FREQUENCY))[0]
     return problems, None
 
 
@@ -144,14 +151,16 @@ def system(setup):
     """The whole machine: processes that ran before, and one that starts meanwhile."""
     before, meanwhile = Case("threads", expect="threads_only"), Case("chain.static", None, [], "chain", "static")
     with Running(setup, before) as running:
-        recorder = Recorder(setup, ["-d", "3"])
+        recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
-        with Running(setup, meanwhile):
-            burnt(running.pid, 0.5)
+        with Running(setup, meanwhile) as other:
+            for pid in running.pid, other.pid:
+                burnt(pid, 0.5)
+            recorder.process.send_signal(signal.SIGINT)
             recording = recorder.wait()
     recording.expect_status(0)
-    problems, summary = judge(setup, recording, before, 300)
-    more, _ = judge(setup, recording, meanwhile, 100)
+    problems, summary = judge(setup, recording, before, int(0.4 * FREQUENCY))
+    more, _ = judge(setup, recording, meanwhile, int(0.4 * FREQUENCY))
     return problems + [p for p in more if p not in problems], summary
 
 
@@ -159,11 +168,11 @@ def stop_by_signal(signo, options, setup):
     """A signal ends the recording, and what there is gets written."""
     case = Case("chain")
     with Running(setup, case) as running:
-        recorder = Recorder(setup, ["-p", str(running.pid)] if options == "attach" else [])
+        recorder = Recorder(setup, ["-p", str(running.pid)] if options == "attach" else SYSTEM)
         recording_began(recorder)
         burnt(running.pid, 1)
         recorder.process.send_signal(signo)
-        recording = recorder.wait(20)
+        recording = recorder.wait()
     recording.expect_status(0)
     return judge(setup, recording, case, int(0.8 * FREQUENCY))
 
@@ -179,7 +188,7 @@ def stop_command(setup):
     burnt(pid, 1)
     recorder.process.send_signal(signal.SIGINT)
     os.kill(pid, signal.SIGINT)
-    recording = recorder.wait(20)
+    recording = recorder.wait()
     recording.expect_status(128 + signal.SIGINT)
     return judge(setup, recording, case, int(0.8 * FREQUENCY))
 
@@ -194,7 +203,7 @@ def terminate_command(setup):
         wait_until("the exec", lambda: Running._read("/proc/%d/comm" % pid).strip() == case.comm)
         burnt(pid, 1)
         recorder.process.send_signal(signal.SIGTERM)
-        recording = recorder.wait(20)
+        recording = recorder.wait()
         if recording.status not in (0, 128 + signal.SIGTERM):
             recording.expect_status(128 + signal.SIGTERM)
         if os.path.exists("/proc/%d" % pid):
@@ -213,6 +222,28 @@ def command_status(command, status, setup):
     return recording.problems, None
 
 
+def late_recorder(setup):
+    """
+    sonde gets no turn while the command becomes another program again and again, as on a machine that is too busy: its
+    samples are walked afterwards, each in the image that was there.
+    """
+    case = Case("execself")
+    argv = ["sh", "-c", 'echo $$; exec "$@"', "sh", *case.argv(setup.workloads)]
+    recorder = Recorder(setup, [], argv, stdout=subprocess.PIPE)
+    pid = int(recorder.process.stdout.readline())
+    wait_until("the exec", lambda: Running._read("/proc/%d/comm" % pid).strip() == case.comm)
+    for _ in range(3):
+        burnt(pid, 0.1)
+        recorder.process.send_signal(signal.SIGSTOP)
+        try:
+            burnt(pid, 0.2)
+        finally:
+            recorder.process.send_signal(signal.SIGCONT)
+    recording = recorder.wait()
+    recording.expect_status(0)
+    return judge(setup, recording, case, int(0.7 * case.seconds * FREQUENCY))
+
+
 def only_the_command(setup):
     """Its recording begins at its exec: what sonde's child does before that has sonde's name."""
     case, problems, others = Case("chain", seconds=0.1), [], set()
@@ -228,7 +259,7 @@ def only_the_command(setup):
 
 def refused(options, command, word, setup):
     """Exit status 1 and a line that says what is wrong; no output file."""
-    recording = Recorder(setup, options, command).wait(20)
+    recording = Recorder(setup, options, command).wait()
     problems = []
     if recording.status != 1:
         problems.append("exit status %s, expected 1" % recording.status)
@@ -310,7 +341,7 @@ def hotplug(setup):
         raise Skip("CPU 1 cannot be taken offline here")
     case = Case("threads", expect="threads_only")
     with Running(setup, case) as running:
-        recorder = Recorder(setup)
+        recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
         begin = cpu_seconds(running.pid)
         burnt(running.pid, 0.5)
@@ -326,7 +357,7 @@ def hotplug(setup):
         burnt(running.pid, 3)
         used = cpu_seconds(running.pid) - begin
         recorder.process.send_signal(signal.SIGINT)
-        recording = recorder.wait(20)
+        recording = recorder.wait()
     recording.expect_status(0)
     return judge(setup, recording, case, int(0.8 * used * FREQUENCY))
 
@@ -360,6 +391,7 @@ def tests(_setup):
     yield "status-0", functools.partial(command_status, ["true"], 0)
     yield "status-7", functools.partial(command_status, ["sh", "-c", "exit 7"], 7)
     yield "status-signal", functools.partial(command_status, ["sh", "-c", "kill -9 $$"], 128 + 9)
+    yield "late-recorder", late_recorder
     yield "only-the-command", only_the_command
     yield "command-not-found", functools.partial(refused, [], ["/nonexistent/x"], "/nonexistent/x")
     yield "unknown-pid", lambda setup: refused(["-p", str(dead_pid())], [], "process", setup)

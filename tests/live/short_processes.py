@@ -9,7 +9,7 @@ import tempfile
 
 from cases import WORKLOADS
 from folded import Expectation, Verdict
-from modes import recording_began
+from modes import SYSTEM, recording_began
 from sonde import FREQUENCY, Recorder
 
 COUNT = 1000
@@ -45,7 +45,7 @@ def run(different, mode, share, setup):
         line = recorder.process.stdout.readline().decode()
         recording = recorder.wait()
     else:
-        recorder = Recorder(setup)
+        recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
         line = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         recorder.process.send_signal(signal.SIGINT)

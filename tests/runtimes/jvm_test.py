@@ -21,7 +21,7 @@ import time
 
 from runtimes import FrameRecorder, HERE, Program, Recorder, main, record_pids, stack_of, tally
 from jvm_judge import BEYOND, BETWEEN, EARLY, JDK, LINES, Chains, Frame, JavaTally, is_early
-from modes import recording_began
+from modes import cpu_seconds, recording_began, wait_until
 from sonde import PATIENCE
 import tap
 
@@ -35,6 +35,7 @@ SMALL = ["-Xmx256m", "-Xss4m"]
 LINES_FILE = "lines.json"  # LINES, beside the compiled programs
 # An emulated machine has time for a few only, and needs some for sonde (tests/vm).
 SCENARIOS = os.environ.get("SONDE_SCENARIOS", "").split()
+BUSY_CPUS = 1.5  # on average, of two on a machine of its own: so many seconds of CPU are recorded, for each that is asked for
 NICE = int(os.environ.get("SONDE_NICE", "0"))
 OPTIONS = os.environ.get("SONDE_JAVA_OPTIONS", "").split()  # that code is compiled sooner, for example
 
@@ -210,6 +211,15 @@ def family(pid):
     return found
 
 
+def cpu_of(pids):
+    used = 0
+    for pid in pids:
+        # It may end meanwhile.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            used += cpu_seconds(int(pid))
+    return used
+
+
 def recorded_from_before(setup, program, seconds):
     """A recording that begins before the program has a JVM, and ends when each thread has had so much CPU time."""
     recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
@@ -222,14 +232,17 @@ def recorded_from_before(setup, program, seconds):
 
 
 def record(setup, programs, *options):
-    """A recording, and a longer one if the machine is so busy that there is little in it: what is right must be so in either.
-    The programs' standard inputs end when it has begun."""
+    """A recording, until the programs have had their CPU time together; and a longer one if there is little in it: what is right
+    must be so in either. The programs' standard inputs end when it has begun."""
     for seconds in (setup.seconds, 3 * setup.seconds):
         pids = [p for program in programs for p in family(program.process.pid)]
-        recorder = Recorder(setup, ["-p", ",".join(pids), "-d", str(seconds), "--lines", *options])
+        recorder = Recorder(setup, ["-p", ",".join(pids), "--lines", *options])
         recording_began(recorder)
         for program in programs:
             program.go()
+        end = cpu_of(pids) + seconds * BUSY_CPUS
+        wait_until("%g s of CPU" % (seconds * BUSY_CPUS), lambda pids=pids, end=end: cpu_of(pids) >= end, 250)
+        recorder.process.send_signal(signal.SIGTERM)
         recording = recorder.wait()
         recording.expect_status(0)
         counts = collections.Counter()

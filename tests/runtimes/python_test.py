@@ -17,10 +17,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import runtimes
-from modes import recording_began
+from modes import burnt, cpu_seconds, recording_began, wait_until
 from runtimes import FrameRecorder, Program, Tally, stack_of
 from folded import shorten
 from tap import Skip
@@ -29,7 +28,8 @@ PROGRAMS = os.path.join(runtimes.HERE, "python")
 CASES = os.path.join(PROGRAMS, "cases.py")
 AWAITS = os.path.join(PROGRAMS, "awaits.py")
 PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
-SECONDS = 3
+SECONDS = 4  # of CPU, of all programs of a recording
+EACH = 0.1  # of each
 
 # What the programs of one recording do at the same time; less on an emulated machine (tests/vm).
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
@@ -208,12 +208,20 @@ def tally_truths(recording, programs, minor, least=10):
 
 
 def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=()):
-    """A recording of programs that were there before; they begin to work when it does."""
+    """A recording of programs that were there before; they begin to work when it does. It ends when they have had so much
+    CPU time together, and each of them some."""
     pids = {p.process.pid for p in programs} | {p.pid for p in programs if p.pid}
-    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), "-d", str(seconds), *options], frequency=frequency)
+    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), *options], frequency=frequency)
     recording_began(recorder)
+    before = [cpu_seconds(p.pid) for p in programs]
     for program in programs:
         program.go()
+
+    def all_ran():
+        used = [cpu_seconds(p.pid) - b for p, b in zip(programs, before)]
+        return sum(used) >= seconds and min(used) >= EACH
+    wait_until("%g s of CPU" % seconds, all_ran, 250)
+    recorder.process.send_signal(signal.SIGINT)
     return recorder.wait(300)
 
 
@@ -367,7 +375,7 @@ def churn_wrong(stack):
     """The leaf says which function must have called it."""
     frames = [f for f in stack.user if f.runtime == "python"]
     if not frames:
-        return "no Python frame"
+        return "no Python frame\n     all: " + " ; ".join(f.name for f in stack.user)
     if any("unknown" in f.name or f.file == "[python]" for f in frames):
         return None  # said to be unknown: no wrong name, and counted by the test
     m = re.fullmatch(r"leaf_(\d+)", frames[-1].name)
@@ -404,11 +412,11 @@ def test_churn(python, setup):
 
 def test_command(python, setup):
     """A command is recorded from its beginning: whatever is in the leaf is right, and its start is complete."""
-    code = "import runpy, signal, sys; signal.alarm(8); sys.argv = %r; runpy.run_path(%r, run_name='__main__')" % ([CASES, "plain"], CASES)
+    code = "import runpy, signal, sys; signal.setitimer(signal.ITIMER_PROF, 4); sys.argv = %r; runpy.run_path(%r, run_name='__main__')" % ([CASES, "plain"], CASES)
     recorder = FrameRecorder(setup, [], [python.path, "-c", code], stdout=subprocess.PIPE)
     truth = json.loads(recorder.process.stdout.readline().decode("utf-8"))
     truth["adjacent"] = False
-    recording = recorder.wait(60, 128 + signal.SIGALRM)
+    recording = recorder.wait(250, 128 + signal.SIGPROF)
     t = PythonTally("command")
     for s in recording.stacks or []:
         if s.comm == truth["comm"]:
@@ -471,11 +479,14 @@ def test_later(python, setup):
         env = {"PYTHONHOME": python.prefix}
         programs = [stack.enter_context(Program([program, go, library, CASES, "plain"], env))]
         programs[0].line()  # it runs
-        recorder = FrameRecorder(setup, ["-p", str(programs[0].process.pid), "-d", "4"])
-        time.sleep(1)  # that sonde has seen it without: nothing tells, and nothing depends on it
+        recorder = FrameRecorder(setup, ["-p", str(programs[0].process.pid)])
+        recording_began(recorder)
+        burnt(programs[0].process.pid, 0.5)  # sonde has seen it without
         with open(go, "w", encoding="ascii"):
             pass
         programs[0].until_ready().go()
+        burnt(programs[0].process.pid, 2)
+        recorder.process.send_signal(signal.SIGINT)
         recording = recorder.wait()
     t = PythonTally("later")
     for s in recording.stacks or []:
