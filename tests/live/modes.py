@@ -44,7 +44,8 @@ def burnt(pid, seconds):
 
 
 def recording_began(recorder):
-    """Waits until sonde has a sampling event on every CPU."""
+    """Waits until sonde has a sampling event on every CPU, beside that for processes' news, which it has before it looks at
+    what runs."""
 
     def events():
         nr = 0
@@ -56,7 +57,7 @@ def recording_began(recorder):
         return nr
 
     cpus = os.sysconf("SC_NPROCESSORS_ONLN")
-    wait_until("the recording's begin", lambda: events() >= cpus or recorder.process.poll() is not None, 20)
+    wait_until("the recording's begin", lambda: events() >= 2 * cpus or recorder.process.poll() is not None)
 
 
 class Running:
