@@ -139,7 +139,7 @@ def wrong_chain(truth, found):
     if len(inside) == len(want) and [list(f) for f in inside[:-1]] == want[:-1] and list(inside[-1][:2]) == want[-1][:2]:
         # Telling it, the leaf calls others; back from that, it is in the line of that call for a moment.
         line = inside[-1][2]
-        if beyond[0] == "tell" if beyond else low <= line <= high or line == want[-1][2]:
+        if beyond[0] in ("tell", "wait_for_go") if beyond else low <= line <= high or line == want[-1][2]:
             return None
     return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
 

@@ -64,7 +64,7 @@ def leaf(*awaiters, note=None, task=None, run_by_who_knows=None):
     if run_by_who_knows:
         chain.insert(max(i for i, frame in enumerate(chain) if frame[0].endswith(run_by_who_knows)), UNKNOWN)
     line = sys._getframe().f_lineno
-    print_truth(chain, [line + 3, line + 5])
+    print_truth(chain, [line + 2, line + 5])
     cases.wait_for_go()
     x = 1
     while True:
