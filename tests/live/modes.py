@@ -40,7 +40,7 @@ def wait_until(what, condition, seconds=60):
 def burnt(pid, seconds):
     """Waits until a process has used so much more CPU time."""
     begin = cpu_seconds(pid)
-    wait_until("%g s of CPU of %d" % (seconds, pid), lambda: cpu_seconds(pid) >= begin + seconds)
+    wait_until("%g s of CPU of %d" % (seconds, pid), lambda: cpu_seconds(pid) >= begin + seconds, 300)
 
 
 def recording_began(recorder):
