@@ -296,8 +296,7 @@ TEST(a_methods_entry)
 	static const char long_push[] =
 		"\x58\x4c\x8d\x74\xcc\xf8\x85\xd2\x0f\x8e\x09\0\0\0\x68\0\0\0\0\xff\xca\x7f\xf7"
 		"\x50\x55\x48\x8b\xec\x41\x55";
-	static const char by_rax[] =
-		"\x48\x8b\xec\x41\x55\x68\0\0\0\0\x48\x8b\x43\x08\x4c\x8d\x68\x38";
+	static const char by_rax[] = "\x48\x8b\xec\x41\x55\x48\x8b\x43\x08\x4c\x8d\x68\x38";
 	static const char native_method[] =
 		"\x58\x4c\x8d\x74\xcc\xf8\x68\0\0\0\0\x68\0\0\0\0\x50\x55\x48\x8b\xec";
 
@@ -318,8 +317,8 @@ TEST(a_methods_entry)
 	check_entry(native_method, sizeof(native_method) - 1, 6, 107, -1);
 	check_entry(native_method, sizeof(native_method) - 1, 11, 106, -1);
 	/* As of 25: r13 is loaded by way of rax. */
-	check_entry(by_rax, sizeof(by_rax) - 1, 10, 103, 2);
-	check_entry(by_rax, sizeof(by_rax) - 1, 14, 103, 2);
+	check_entry(by_rax, sizeof(by_rax) - 1, 5, 104, 1);
+	check_entry(by_rax, sizeof(by_rax) - 1, 9, 104, 1);
 	/* An intrinsic's: pop %rdi; mov %r13,%rsp; jmp *%rdi */
 	check_entry("\x5f\x49\x8b\xe5\xff\xe7", 6, 0, 106, -1);
 }

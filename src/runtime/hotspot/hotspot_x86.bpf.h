@@ -355,7 +355,7 @@ __noinline int WALK_NAME(hotspot_look_entry)(void)
 							: LOOK_FAILED;
 	if (fp - sp <= 16 &&
 	    (enters_at(s, PC - 3) || enters_at(s, PC - 5) || enters_at(s, PC - 7) ||
-	     enters_at(s, PC - 10) || enters_at(s, PC - 11) || enters_at(s, PC - 14))) {
+	     enters_at(s, PC - 9) || enters_at(s, PC - 10))) {
 		if (read_stack(w, fp, &sp) || read_stack(w, fp + 8, &ra))
 			return LOOK_FAILED;
 		return look_caller(s, sender, ra, sp);
