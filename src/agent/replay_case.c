@@ -6,6 +6,7 @@
 #include "agent/replay_case.h"
 #include "agent/replay_case_format.h"
 #include "bpf/host/walk_host.h"
+#include "runtime/runtime.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
@@ -129,6 +130,18 @@ static int read_tables(struct replay_case *c, struct input *in)
 	return fill_tables(c, buckets, rows) ? 0 : -EINVAL;
 }
 
+/*
+ * Records grow at their end, and 0 is what is not known: one that was saved when it was shorter is
+ * as good as it was then.
+ */
+static uint32_t record_size(const struct replay_record *record)
+{
+	const struct runtime_ops *ops =
+		record->runtime < RUNTIME_MAX_ ? runtimes[record->runtime] : NULL;
+
+	return ops && ops->record_size > record->size ? (uint32_t)ops->record_size : record->size;
+}
+
 static int read_records(struct replay_case *c, struct input *in)
 {
 	uint32_t *cells = c->segments[SEGMENT_RECORDS]->cells, at = FIRST_RECORD_CELL, i;
@@ -143,7 +156,8 @@ static int read_records(struct replay_case *c, struct input *in)
 		if (!take_into(in, &record, sizeof(record)) || record.size > RUNTIME_RECORD_MAX)
 			return -EINVAL;
 		head.runtime = record.runtime;
-		head.size = record.size;
+		memset(record.bytes + record.size, 0, sizeof(record.bytes) - record.size);
+		head.size = record_size(&record);
 		head.next = i + 1 < c->h.nr_records ? arena + at + RECORD_CELLS : 0;
 		memcpy(cells + at, &head, sizeof(head));
 		memcpy(cells + at + sizeof(head) / 4, record.bytes, sizeof(record.bytes));
