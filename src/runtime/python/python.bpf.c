@@ -18,22 +18,24 @@
 /* Of runtime_state(). */
 enum {
 	S_STAGE,
-	S_TSTATE, /* whose frames come next; 0: none was found */
-	S_NEXT,	  /* the next loop's: its frame, or its CFrame */
-	S_FRAME,  /* the next frame of this loop */
-	S_HASH,	  /* before this loop's frames were pushed, */
-	S_COUNT,  /* nr_words and nr_frames << 32 as well */
-	S_FIRST,  /* S_NEXT when this loop was entered */
-	S_OBJECT, /* 3.10: the next frame object; S_NEXT is the CFrame */
-	S_TRIES,  /* so many states of other interpreters were tried for this loop */
-	S_ORIGIN, /* S_TSTATE before that */
-	S_FILE,	  /* the last file name that was read, and its text: most of a stack have one */
+	S_TSTATE,	    /* whose frames come next; 0: none was found */
+	S_NEXT,		    /* the next loop's: its frame, or its CFrame */
+	S_FRAME,	    /* the next frame of this loop */
+	S_HASH,		    /* before this loop's frames were pushed, */
+	S_COUNT,	    /* nr_words and nr_frames << 32 as well */
+	S_FIRST,	    /* S_NEXT when this loop was entered */
+	S_OBJECT,	    /* 3.10: the next frame object; S_NEXT is the CFrame */
+	S_BELOW = S_OBJECT, /* 3.11, 3.12: a loop has its CFrame so far below its frame's end */
+	S_TRIES,	    /* so many states of other interpreters were tried for this loop */
+	S_ORIGIN,	    /* S_TSTATE before that */
+	S_FILE, /* the last file name that was read, and its text: most of a stack have one */
 	S_FILE_TEXT,
 };
 enum {
 	STAGE_FOUND = 1 << 0,	  /* the thread's state was looked for */
 	STAGE_LOOP = 1 << 1,	  /* within a loop */
 	STAGE_LATER = 1 << 2,	  /* a loop was passed before this one */
+	STAGE_UNFILLED = 1 << 3,  /* the CFrame that was followed does not lead to the next one */
 	STAGE_MANY = 1 << 5,	  /* there are several interpreters */
 	STAGE_SAID = 1 << 4,	  /* that nothing is known of the thread: not at each loop again */
 	STAGE_CODE = 1 << 6,	  /* the code object at CODE_AT is the one of LAST_AT */
@@ -389,6 +391,10 @@ __noinline int WALK_NAME(python_enter)(void)
 			return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 		return leave(w, s, s[S_NEXT]);
 	}
+	if (s[S_STAGE] & STAGE_UNFILLED) {
+		s[S_STAGE] &= ~(__u64)STAGE_UNFILLED;
+		s[S_NEXT] = w->regs[ARCH_SP] - s[S_BELOW];
+	}
 	if (!s[S_TRIES])
 		s[S_FIRST] = s[S_NEXT];
 	s[S_HASH] = w->hash;
@@ -407,6 +413,8 @@ __noinline int WALK_NAME(python_enter)(void)
 			return WALK_NAME(python_other)();
 		if (read_scratch(w, CFRAME_AT, s[S_NEXT], 24))
 			return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+		if (r->frames == PYTHON_CFRAME)
+			s[S_BELOW] = w->regs[ARCH_SP] - s[S_NEXT];
 		s[S_NEXT] = word_of(w, CFRAME_AT, r->cframe_previous);
 		s[S_FRAME] = r->frames == PYTHON_CFRAME ? word_of(w, CFRAME_AT, r->cframe_current)
 							: s[S_OBJECT];
@@ -544,13 +552,17 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 	return push_place(w, RUNTIME_PYTHON, code, (__u32)w->scratch[LAST_COOKIE_AT], (__u32)lasti);
 }
 
-/* What was followed are not this loop's frames. A CFrame on its stack is its own all the same: then
- * it was linked a moment ago, and has yet to be filled in. */
+/*
+ * What was followed are not this loop's frames. A CFrame on its stack is its own all the same: then
+ * it was linked a moment ago, and has yet to be filled in; that it leads to its caller's may be
+ * missing, too. All loops have it in the same place.
+ */
 static __always_inline int not_its_frames(struct walk *w, const struct python_record *r, __u64 *s)
 {
 	if (r->frames != PYTHON_CFRAME)
 		return WALK_NAME(python_other)();
 	take_back(w, s);
+	s[S_STAGE] |= STAGE_UNFILLED;
 	return leave(w, s, s[S_NEXT]);
 }
 
@@ -572,11 +584,23 @@ static __always_inline int leave_cframe(struct walk *w, const struct python_reco
 {
 	__u64 current;
 
-	if (read_word(s[S_NEXT] + r->cframe_current, &current))
-		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
-	if (current != previous)
+	if (read_word(s[S_NEXT] + r->cframe_current, &current) || current != previous)
 		return not_its_frames(w, r, s);
 	return leave(w, s, s[S_NEXT]);
+}
+
+/*
+ * What should be the loop's next frame can't be read, or is none. A loop links its CFrame before it
+ * says there what it runs (3.11, 3.12): interrupted in between, it has not begun. Else the frames
+ * that are missing are this loop's only: its CFrame leads to its caller's.
+ */
+static __always_inline int no_frame(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	if (r->frames != PYTHON_CFRAME)
+		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+	if (w->nr_frames == 1) /* the loop's native frame is all that there is */
+		return not_its_frames(w, r, s);
+	return leave_note(w, s, s[S_NEXT], FRAME_NOTE_UNREADABLE);
 }
 
 /*
@@ -592,7 +616,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 		return not_its_frames(w, r, s);
 	at = frame_words(w, frame, r->f_size);
 	if (at < 0)
-		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+		return no_frame(w, r, s);
 	previous = frame_word(w, at, r->f_previous);
 	if (r->frames >= PYTHON_CFRAME && !r->f_entry &&
 	    frame_byte(w, at, r->f_owner) >= r->owner_entry) {
@@ -607,7 +631,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 	if (stop == RUNS_TASK)
 		return begin_async(w, s);
 	if (stop == NONSENSE)
-		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+		return no_frame(w, r, s);
 	if (r->frames == PYTHON_FRAME_OBJECTS)
 		return leave(w, s, previous);
 	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME) {
@@ -615,7 +639,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 		return leave(w, s, s[S_NEXT]);
 	}
 	if (previous == frame || too_many(s, stop == SKIPPED))
-		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
+		return no_frame(w, r, s);
 	s[S_FRAME] = previous;
 	if (r->f_entry && frame_byte(w, at, r->f_entry))
 		return leave_cframe(w, r, s, previous);

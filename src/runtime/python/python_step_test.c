@@ -395,6 +395,17 @@ static bool objects(void)
 	return t.record.frames <= PYTHON_FRAME_OBJECTS_CFRAME;
 }
 
+/* Of the inner loop's frames one is missing: in 3.11 and 3.12 the outer loop's are found all the
+ * same. */
+static void check_broken(const char *inner)
+{
+	char expected[32];
+
+	snprintf(expected, sizeof(expected), "%sGO%sE", inner,
+		 t.record.frames == PYTHON_CFRAME ? "2" : "!4");
+	check(expected);
+}
+
 static void expect_all(void)
 {
 	check(objects() ? "LO0GO2E" : "LO01GO2E");
@@ -575,7 +586,7 @@ static void recursion(void)
 	check("LO0001GO2E");
 	/* It's not taken for what can't be read. */
 	put(FRAME_OF(6) + r->f_code, 0x10);
-	check("LO0!2GO!4E");
+	check_broken("LO0!2");
 }
 
 TEST_EACH(recursion_is_shown_in_full, recursion)
@@ -619,12 +630,12 @@ static void unreadable(void)
 {
 	if (objects()) {
 		put(FRAME_OF(0) + t.record.f_code, 0x10);
-		check(t.record.frames == PYTHON_FRAME_OBJECTS ? "LO!2GO!4E" : "LO!2GO!4E");
+		check_broken("LO!2");
 		return;
 	}
 	put(FRAME_OF(0) + t.record.f_previous, 0x10);
 	ASSERT_EQ(walk(), STOP_COMPLETE);
-	check("LO0!2GO!4E");
+	check_broken("LO0!2");
 }
 
 TEST_EACH(frames_that_can_not_be_read_have_a_note, unreadable)
@@ -638,15 +649,15 @@ static void endless(void)
 		*memory_at(FRAME_OF(1) + t.record.f_entry, 1) = 0;
 	ASSERT_EQ(walk(), STOP_MAX_FRAMES);
 	put(FRAME_OF(1) + t.record.f_previous, FRAME_OF(1));
-	check("LO01!2GO!4E");
+	check_broken("LO01!2");
 	/* None of them is shown, and most steps would be theirs. */
 	put(FRAME_OF(0) + t.record.f_instr, CODE_OF(0) + t.record.co_code);
 	put(FRAME_OF(0) + t.record.f_previous, FRAME_OF(0));
-	check("LO!2GO!4E");
+	check_broken("LO!2");
 	put(FRAME_OF(1) + t.record.f_instr, CODE_OF(1) + t.record.co_code);
 	put(FRAME_OF(0) + t.record.f_previous, FRAME_OF(1));
 	put(FRAME_OF(1) + t.record.f_previous, FRAME_OF(0));
-	check("LO!2GO!4E");
+	check_broken("LO!2");
 }
 
 TEST_EACH(frames_in_a_circle_end, endless)
@@ -705,6 +716,16 @@ TEST(a_loop_that_has_not_set_its_frame_yet)
 	set_up(11, false, EM_X86_64);
 	put(FRAME_OF(1) + t.record.f_previous, FRAME_OF(3));
 	check("LOGO2E");
+	/* What leads to the caller's may be written last, too. */
+	put_cframe(INNER + IN_LOOP, FRAME_OF(0), 0x123456);
+	check("LOGO2E");
+	for (unsigned int minor = 11; minor <= 12; minor++) {
+		set_up(minor, false, EM_X86_64);
+		t.pc = LOOP + 0x12;
+		t.sp = INNER;
+		put_cframe(INNER + IN_LOOP, 0x10, 0);
+		check("OGO2E");
+	}
 }
 
 /* Free-threaded: a thread's own copy of the instructions. */
