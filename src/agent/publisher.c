@@ -219,7 +219,7 @@ static int new_block(struct publisher *p, const struct process *proc,
 
 		for (uint64_t at = m->start, end; at < m->end && nr < max; at = end) {
 			end = m->end;
-			whole.runtime = runtimes_of_code(list, at, &end);
+			whole.runtime = runtimes_of_code(list, m->file == MAPPING_ANON, at, &end);
 			whole.start = at;
 			whole.end = end;
 			shown[nr++] = whole;

@@ -368,13 +368,16 @@ uint64_t runtimes_due(const struct process_runtimes *list)
 	return due;
 }
 
-uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t at, uint64_t *end)
+uint32_t runtimes_of_code(const struct process_runtimes *list, bool anonymous, uint64_t at,
+			  uint64_t *end)
 {
-	uint32_t id = 0;
+	uint32_t id = 0, other = 0;
 
 	for (uint32_t i = 0; list && i < list->nr; i++) {
 		const struct runtime_proc *p = list->items[i]->proc;
 
+		if (p && anonymous && p->anonymous_code)
+			other = p->ops->id;
 		for (size_t k = 0; p && k < p->code.nr; k++) {
 			const struct code_range *c = &p->code.items[k];
 
@@ -386,7 +389,7 @@ uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t at, uint
 			}
 		}
 	}
-	return id;
+	return id ? id : other;
 }
 
 struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id)

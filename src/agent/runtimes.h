@@ -68,7 +68,8 @@ uint64_t runtimes_missed(struct process_runtimes *list);
 void process_runtimes_free(struct process_runtimes *list);
 
 /* Whose code lies at `at` (enum runtime_id), or 0; `end` is lowered to where that changes. */
-uint32_t runtimes_of_code(const struct process_runtimes *list, uint64_t at, uint64_t *end);
+uint32_t runtimes_of_code(const struct process_runtimes *list, bool anonymous, uint64_t at,
+			  uint64_t *end);
 /* The process's runtime of that id, attached, or NULL. */
 struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id);
 /* Marks the functions of a file that run script frames. */

@@ -197,6 +197,11 @@ static __always_inline int frame_words(struct walk *w, __u64 addr, __u32 size)
 	return (int)((addr - w->frames_start) / 8 & (FRAMES_WINDOW / 8 - 1));
 }
 
+/* --- code without unwind information --------------------------------------------------------- */
+
+/* Moves to the caller of code without unwind information, which has been pushed. */
+__noinline int WALK_NAME(native_frame_pointer)(void);
+
 /* --- what the agent wrote for a runtime ------------------------------------------------------ */
 
 /* Gets the record of runtime `id` into walk->record; 0 if there is one. */

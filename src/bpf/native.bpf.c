@@ -9,7 +9,6 @@
 enum { PAGE = 4096, WINDOW_BELOW = 64 };
 
 __noinline int WALK_NAME(native_signal)(__u64 block);
-__noinline int WALK_NAME(native_frame_pointer)(void);
 __noinline int WALK_NAME(native_find)(void);
 __noinline int WALK_NAME(native_restore)(__u64 cfa);
 

@@ -80,6 +80,9 @@ struct runtime_proc {
 	 * made at the start), in memory: executable mappings in these ranges belong to its step.
 	 * Sorted, not overlapping; reserved address space counts as well. */
 	VEC(struct code_range) code;
+	/* Anonymous executable memory that no runtime has in such a range may be its own, too: its
+	 * step tells by what it finds there, and walks what is not its own by the frame pointer. */
+	bool anonymous_code;
 };
 
 /* One function at work, as it is shown. Strings are copied by whoever takes them; NULL: not known.

@@ -32,7 +32,9 @@ catalogue() {
 		python 3.13t source trixie --disable-gil
 		python 3.13-jit source trixie in:clang-18,llvm-18 --enable-experimental-jit=yes
 		python 3.14 debian sid
+		python 3.14-jit debian sid PYTHON_JIT=1
 		python 3.15 debian sid
+		python 3.15-jit debian sid PYTHON_JIT=1
 		jdk 8 debian sid
 		jdk 11 debian sid
 		jdk 11-debian11 debian bullseye
@@ -58,10 +60,10 @@ unavailable() {
 	exit 77
 }
 
-# A script that runs $2 of the root $1, at $3.
+# A script that runs $2 of the root $1, at $3, with the environment variable $4 (NAME=VALUE) if there is one.
 wrapper() {
 	mkdir -p "$(dirname "$3")"
-	printf '#!/bin/sh\nexec %s/in-root %s %s "$@"\n' "$here" "$1" "$2" >"$3.new"
+	printf '#!/bin/sh\n%sexec %s/in-root %s %s "$@"\n' "${4:+export $4; }" "$here" "$1" "$2" >"$3.new"
 	chmod 755 "$3.new"
 	mv "$3.new" "$3"
 }
@@ -75,8 +77,9 @@ python_pyenv() {
 
 python_debian() {
 	local name=python${version%-debian} root=
+	name=${name%-jit}
 	root=$("$here/debian.sh" "$1" "$name") || exit
-	wrapper "$root" "/usr/bin/$name" "$SONDE_ZOO/bin/python$version"
+	wrapper "$root" "/usr/bin/$name" "$SONDE_ZOO/bin/python$version" "${2-}"
 	echo "$SONDE_ZOO/bin/python$version"
 }
 

@@ -505,6 +505,9 @@ static __always_inline __u32 cookie_of(struct walk *w, const struct python_recor
 enum { SKIPPED = -1, NONSENSE = -2, RUNS_TASK = -3, MORE = -4 };
 
 #include "runtime/python/python_async.bpf.h"
+#if defined(__TARGET_ARCH_x86)
+#include "runtime/python/python_jit.bpf.h"
+#endif
 
 /*
  * Pushes the frame at walk->frames[at]: 0, or a stop reason. SKIPPED: it is no function of
@@ -714,6 +717,25 @@ __noinline int WALK_NAME(python_trampoline)(void)
 	return walk_to_caller(w, sp + 16, ra);
 }
 
+/* Code in anonymous memory. */
+static __always_inline int code_step(struct walk *w)
+{
+	const struct python_record *r = runtime_record(w, RUNTIME_PYTHON, struct python_record);
+	int stop = SKIPPED;
+
+	w->runtime = RUNTIME_NATIVE;
+	if (!r || !(r->flags & PYTHON_JIT))
+		return WALK_NAME(python_trampoline)();
+#if defined(__TARGET_ARCH_x86)
+	stop = WALK_NAME(python_jit)();
+#endif
+	if (stop != SKIPPED)
+		return stop;
+	/* As the native step does it where nobody claims the code. */
+	stop = push_frame(w, RUNTIME_NATIVE, w->pc);
+	return stop ? stop : WALK_NAME(native_frame_pointer)();
+}
+
 STEP(python)
 {
 	struct walk *w = current_walk();
@@ -721,10 +743,8 @@ STEP(python)
 
 	if (!w)
 		return STOP_INTERNAL;
-	if (w->entry == ENTRY_CODE) {
-		w->runtime = RUNTIME_NATIVE;
-		return WALK_NAME(python_trampoline)();
-	}
+	if (w->entry == ENTRY_CODE)
+		return code_step(w);
 	s = runtime_state(w, RUNTIME_PYTHON);
 	/* Of a copied stack, where the thread is by now would be told. */
 	if (w->late || !runtime_record(w, RUNTIME_PYTHON, struct python_record))

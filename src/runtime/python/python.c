@@ -396,6 +396,19 @@ static int find_trampolines(struct python_proc *p)
 	return changed;
 }
 
+/*
+ * May code in anonymous memory be what CPython's own JIT has made? The JIT is off where there are
+ * trampolines. Before 3.13 there is none, 3.13 enters its code in another way, from 3.15 on that
+ * keeps frame pointers.
+ */
+static void set_jit(struct python_proc *p)
+{
+	bool jit = p->record.minor == 14 && !p->rp.code.nr && p->rp.target->machine == EM_X86_64;
+
+	p->rp.anonymous_code = jit;
+	p->record.flags = jit ? p->record.flags | PYTHON_JIT : p->record.flags & ~(__u32)PYTHON_JIT;
+}
+
 /* --- attach ---------------------------------------------------------------------------------- */
 
 static int fill_record(const struct python_dso *dso, const struct runtime_target *t,
@@ -497,6 +510,7 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	rec->tls_2 = -1;
 	rec->nr_gaps = (uint8_t)dso->nr_gaps;
 	rec->loop_base = base->loops.items[0].start + t->bias;
+	rec->loop_frame = dso->loop_frame;
 	memcpy(rec->gaps, dso->gaps, sizeof(rec->gaps));
 	if (t->machine == EM_AARCH64)
 		rec->flags |= PYTHON_STACK_BELOW;
@@ -519,6 +533,7 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	if (r)
 		return r;
 	find_trampolines(p);
+	set_jit(p);
 	memcpy(record, rec, sizeof(*rec));
 	*ret = &TAKE_PTR(p)->rp;
 	return 0;
@@ -534,6 +549,7 @@ static int python_refresh(struct runtime_proc *rp, void *record)
 		find_tls(rp->target, &p->record, tstate);
 		changed |= p->record.tls != 0;
 	}
+	set_jit(p);
 	memcpy(record, &p->record, sizeof(p->record));
 	return changed;
 }

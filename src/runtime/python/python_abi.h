@@ -36,6 +36,7 @@ enum {
 	PYTHON_EXECUTABLE = 1 << 2,	/* what runs may be no code object; low bits are tags */
 	PYTHON_STACK_BELOW = 1 << 3, /* struct pthread begins below the thread pointer (aarch64) */
 	PYTHON_ASYNC = 1 << 4,	     /* --async, and python_record.async is filled in */
+	PYTHON_JIT = 1 << 5,	     /* what lies in anonymous memory may be CPython's own JIT's */
 };
 
 /* Code of the loop, relative to loop_base, where its frame is not linked: see python_code.h. */
@@ -119,8 +120,10 @@ struct python_record {
 	__u64 loop_base;
 	struct python_gap gaps[PYTHON_GAPS_MAX];
 	struct python_async async;
+	/* From the stack pointer of a loop that calls to its frame pointer; 0: it has none. */
+	__u64 loop_frame;
 };
-_Static_assert(sizeof(struct python_record) == 176 + sizeof(struct python_async),
+_Static_assert(sizeof(struct python_record) == 184 + sizeof(struct python_async),
 	       "python_record is read from the arena");
 
 /* --- which code object it is ----------------------------------------------------------------- */

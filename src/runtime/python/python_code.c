@@ -362,3 +362,37 @@ size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loo
 	}
 	return gaps.nr;
 }
+
+/* --- its frame ------------------------------------------------------------------------------- */
+
+uint64_t python_loop_frame(const struct elf_file *elf, uint64_t function)
+{
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	static const uint8_t begin[] = { 0x55, 0x48, 0x89, 0xe5 };
+	uint8_t code[48];
+	uint32_t size;
+	size_t at = 0, pushed = 0;
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, function, code, sizeof(code)))
+		return 0;
+	if (!memcmp(code, endbr, sizeof(endbr)))
+		at += sizeof(endbr);
+	if (memcmp(code + at, begin, sizeof(begin)) != 0)
+		return 0;
+	at += sizeof(begin);
+	for (; pushed < 5; pushed++) {
+		size_t wide = code[at] == 0x41;
+
+		if ((code[at + wide] & 0xf8) != 0x50)
+			break;
+		at += 1 + wide;
+	}
+	/* sub $imm32, %rsp; sub $imm8, %rsp */
+	memcpy(&size, code + at + 3, sizeof(size));
+	if (code[at] != 0x48 || code[at + 2] != 0xec ||
+	    (code[at + 1] != 0x81 && code[at + 1] != 0x83))
+		return 0;
+	if (code[at + 1] == 0x83)
+		size = code[at + 3] & 0x7f;
+	return 8 * pushed + size;
+}

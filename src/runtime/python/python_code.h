@@ -27,3 +27,10 @@ int python_find_cold(const struct elf_file *elf, const struct code_range *hot,
  */
 size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
 			int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX]);
+
+/*
+ * How far above its stack pointer the loop at `loops` keeps its frame pointer where it calls
+ * another function, by what it begins with: push %rbp; mov %rsp, %rbp; pushes; sub $N, %rsp. 0: it
+ * has no frame pointer, or is not so; aarch64.
+ */
+uint64_t python_loop_frame(const struct elf_file *elf, uint64_t function);

@@ -300,6 +300,8 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 	if (r)
 		return r;
 	add_gaps(elf, dso);
+	if (dso->minor >= 13)
+		dso->loop_frame = python_loop_frame(elf, f.at[EVAL_FRAME_DEFAULT]);
 	*ret = TAKE_PTR(dso);
 	return 0;
 }

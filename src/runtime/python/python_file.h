@@ -17,6 +17,7 @@ struct python_dso {
 	uint64_t code_type;    /* PyCode_Type */
 	/* _Py_trampoline_func_start; 0: not there (before 3.12) */
 	uint64_t trampoline, trampoline_end;
+	uint64_t loop_frame; /* 3.13 on: python_loop_frame() */
 	/* 3.6 to 3.10, relative to the first loop's start. */
 	size_t nr_gaps;
 	struct python_gap gaps[PYTHON_GAPS_MAX];
