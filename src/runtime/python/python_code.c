@@ -396,3 +396,66 @@ uint64_t python_loop_frame(const struct elf_file *elf, uint64_t function)
 		size = code[at + 3] & 0x7f;
 	return 8 * pushed + size;
 }
+
+/* --- what functions are called by ------------------------------------------------------------ */
+
+/* The address that lea N(%rip), %reg gives `reg` last before `end`; 0: there is none. */
+static uint64_t loaded_address(const uint8_t *code, size_t end, uint64_t start, unsigned int reg)
+{
+	for (size_t at = end; at-- > 0;) {
+		const uint8_t *p = code + at;
+		int32_t off;
+
+		if (end - at < 7 || (p[0] & 0xfb) != 0x48 || p[1] != 0x8d ||
+		    (p[2] & 0xc7) != 0x05 || ((p[0] & 4) << 1 | (p[2] >> 3 & 7)) != (int)reg)
+			continue;
+		memcpy(&off, p + 3, sizeof(off));
+		return start + at + 7 + (uint64_t)(int64_t)off;
+	}
+	return 0;
+}
+
+uint64_t python_stored_address(const uint8_t *code, size_t size, uint64_t start, uint32_t offset)
+{
+	enum { STORE = 7, STORE_NUMBER = 11 };
+
+	for (size_t at = 0; at + STORE <= size; at++) {
+		const uint8_t *p = code + at;
+		uint32_t number;
+
+		/* REX.W, with any registers; an address of register + 32 bits, without SIB. */
+		if ((p[0] & 0xfa) != 0x48 || (p[2] & 0xc0) != 0x80 || (p[2] & 7) == 4 ||
+		    memcmp(p + 3, &offset, sizeof(offset)) != 0)
+			continue;
+		if (p[1] == 0xc7 && at + STORE_NUMBER <= size) { /* mov $N, offset(%reg) */
+			memcpy(&number, p + STORE, sizeof(number));
+			return number;
+		}
+		if (p[1] == 0x89) /* mov %reg, offset(%reg) */
+			return loaded_address(code, at, start, (p[0] & 4) << 1 | (p[2] >> 3 & 7));
+	}
+	return 0;
+}
+
+int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct code_range *ret)
+{
+	enum { VECTORCALL = 136 }; /* struct PyFunctionObject */
+	_cleanup_(code_fini) struct code c = { 0 };
+	struct fdes fdes = { 0 };
+	struct fde *f;
+	uint64_t found = 0;
+	int r = elf->machine == EM_X86_64 && maker ? read_fdes(elf, &fdes) : -ENOENT;
+
+	f = r ? NULL : fde_of(&fdes, maker);
+	if (f)
+		r = read_code(elf, &f->range, &c);
+	if (f && !r)
+		found = python_stored_address(c.bytes, c.size, c.start, VECTORCALL);
+	f = found ? fde_of(&fdes, found) : NULL;
+	if (f && f->range.start == found)
+		*ret = f->range;
+	else
+		r = r ? r : -ENOENT;
+	vec_free(&fdes.all);
+	return r;
+}

@@ -34,3 +34,15 @@ size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loo
  * has no frame pointer, or is not so; aarch64.
  */
 uint64_t python_loop_frame(const struct elf_file *elf, uint64_t function);
+
+/*
+ * _PyFunction_Vectorcall() of 3.14, where no symbol names it: the code whose address the function
+ * at `maker`, PyFunction_NewWithQualName(), stores in what it makes. x86-64. 0, or -ENOENT,
+ * -ENOMEM.
+ */
+int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct code_range *ret);
+/*
+ * The address that `size` bytes of code, which lie at `start`, store as 64 bits at `offset` from a
+ * register, as a number or out of the register that it was loaded to (lea); 0: none.
+ */
+uint64_t python_stored_address(const uint8_t *code, size_t size, uint64_t start, uint32_t offset);

@@ -30,6 +30,7 @@ enum name {
 	INTERPRETER_HEAD,
 	TRAMPOLINE,
 	TRAMPOLINE_END,
+	FUNCTION_NEW,
 	/* By what a version was the first to have it. */
 	SINCE_3_8,
 	SINCE_3_9,
@@ -46,6 +47,7 @@ static const char *const names[NAME_MAX_] = {
 	[INTERPRETER_HEAD] = "PyInterpreterState_Head",
 	[TRAMPOLINE] = "_Py_trampoline_func_start", /* 3.12 */
 	[TRAMPOLINE_END] = "_Py_trampoline_func_end",
+	[FUNCTION_NEW] = "PyFunction_NewWithQualName", /* 3.3 */
 	[SINCE_3_8] = "PyCode_NewWithPosOnlyArgs",
 	[SINCE_3_9] = "PyFrame_GetCode",
 	[SINCE_3_10] = "PyIter_Send",
@@ -219,6 +221,15 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static bool is_folded(const struct runtime_dso *dso, const struct code_range *range)
+{
+	for (size_t i = 0; i < dso->folded.nr; i++)
+		if (range->start < dso->folded.items[i].end &&
+		    dso->folded.items[i].start < range->end)
+			return true;
+	return false;
+}
+
 /* The loop's cold part, where no symbol names it. */
 static int add_cold(const struct elf_file *elf, struct runtime_dso *dso)
 {
@@ -230,14 +241,28 @@ static int add_cold(const struct elf_file *elf, struct runtime_dso *dso)
 	r = python_find_cold(elf, &dso->loops.items[0], &cold);
 	if (r)
 		return r == -ENOMEM ? r : 0;
-	for (size_t i = 0; i < dso->folded.nr; i++)
-		if (cold.start < dso->folded.items[i].end && dso->folded.items[i].start < cold.end)
-			return 0;
+	if (is_folded(dso, &cold))
+		return 0;
 	r = vec_push(&dso->loops, cold);
 	if (!r)
 		r = vec_push(&dso->folded, cold);
 	qsort(dso->loops.items, dso->loops.nr, sizeof(cold), compare_ranges);
 	qsort(dso->folded.items, dso->folded.nr, sizeof(cold), compare_ranges);
+	return r;
+}
+
+/* 3.14 exports all that runs functions but this. */
+static int add_vectorcall(const struct elf_file *elf, uint64_t maker, struct runtime_dso *dso)
+{
+	struct code_range range;
+	int r = python_find_vectorcall(elf, maker, &range);
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	if (is_folded(dso, &range))
+		return 0;
+	r = vec_push(&dso->folded, range);
+	qsort(dso->folded.items, dso->folded.nr, sizeof(range), compare_ranges);
 	return r;
 }
 
@@ -297,6 +322,8 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 	if (r)
 		return r;
 	r = add_cold(elf, &dso->dso);
+	if (!r && dso->minor == 14)
+		r = add_vectorcall(elf, f.at[FUNCTION_NEW], &dso->dso);
 	if (r)
 		return r;
 	add_gaps(elf, dso);

@@ -3,6 +3,7 @@
  * What files tell: small made-up ones (the fuzzer's), and every Python on this machine.
  */
 #include "runtime/python/python_file.h"
+#include "runtime/python/python_code.h"
 #include "runtime/python/test_pythons.h"
 
 #include "test.h"
@@ -94,6 +95,23 @@ TEST(static_and_stripped)
 	ASSERT_ERR(
 		read_changed("static312", ".symtab", ".PyRuntime", sizeof(".PyRuntime"), 0x4000b0),
 		ENOTSUP);
+}
+
+TEST(the_address_that_code_stores)
+{
+	/* lea 0x10(%rip), %r9; movq $0x5cda30, 0x88(%rax) */
+	static const uint8_t number[] = { 0x4c, 0x8d, 0x0d, 0x10, 0, 0,	   0,	 0x48, 0xc7,
+					  0x80, 0x88, 0,    0,	  0, 0x30, 0xda, 0x5c, 0 };
+	/* lea 0x10(%rip), %r9; lea 0x20(%rip), %rcx; mov %r9, 0x88(%rbx) */
+	static const uint8_t loaded[] = { 0x4c, 0x8d, 0x0d, 0x10, 0, 0, 0,
+					  0x48, 0x8d, 0x0d, 0x20, 0, 0, 0,
+					  0x4c, 0x89, 0x8b, 0x88, 0, 0, 0 };
+
+	ASSERT_EQ(python_stored_address(number, sizeof(number), 0x1000, 0x88), 0x5cda30);
+	ASSERT_EQ(python_stored_address(number, sizeof(number) - 1, 0x1000, 0x88), 0);
+	ASSERT_EQ(python_stored_address(number, sizeof(number), 0x1000, 0x80), 0);
+	ASSERT_EQ(python_stored_address(loaded, sizeof(loaded), 0x1000, 0x88), 0x1017);
+	ASSERT_EQ(python_stored_address(loaded + 7, sizeof(loaded) - 7, 0x1000, 0x88), 0);
 }
 
 static int read_path(const char *path, struct python_dso **ret)
