@@ -11,6 +11,7 @@
 #include "runtime/hotspot/hotspot_walk.bpf.h"
 #include "runtime/hotspot/hotspot_deoptimization.bpf.h"
 #include "runtime/hotspot/hotspot_method.bpf.h"
+#include "runtime/hotspot/hotspot_references.bpf.h"
 #include "runtime/hotspot/hotspot_threads.bpf.h"
 #if defined(__TARGET_ARCH_x86)
 #include "runtime/hotspot/hotspot_x86.bpf.h"
@@ -684,21 +685,24 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 	struct walk *w = current_walk();
 	const struct hotspot_record *r;
 	__u64 next, continuation, sp = 0, link, ra = 0;
+	struct hotspot_scratch *s;
 	struct hotspot_state *st;
 	__u32 i, at = 0, size = 0;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
+	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	if (!r->chunk_stack || w->late || st->heap != HEAP_AT_REST)
 		return STOP_RUNTIME_UNREADABLE;
 	next = st->chunk;
 	if (!next && (read_word(entry + r->cont_entry_cont, &continuation) ||
-		      read_oop(r, continuation + r->continuation_tail, &next)))
+		      (st->in_native && may_have_moved(r, continuation)) ||
+		      follow_oop(r, s, continuation + r->continuation_tail, &next)))
 		return STOP_RUNTIME_UNREADABLE;
 	for (i = 0; i < EMPTY_CHUNKS; i++) {
-		if ((i || st->chunk) && read_oop(r, next + r->chunk_parent, &next))
+		if ((i || st->chunk) && follow_oop(r, s, next + r->chunk_parent, &next))
 			return STOP_RUNTIME_UNREADABLE;
 		if (!next)
 			return STOP_COMPLETE;
@@ -857,6 +861,8 @@ STEP(hotspot)
 	stop = WALK_NAME(hotspot_find)();
 	if (stop)
 		return stop;
+	if (!st->heap)
+		st->in_native = !w->interrupted && st->kind == BLOB_NATIVE;
 	if (!st->heap)
 		st->heap = w->interrupted || st->kind == BLOB_COMPILED || st->kind == BLOB_NATIVE
 				   ? HEAP_AT_REST

@@ -45,6 +45,29 @@ struct hotspot_code_heap {
 	__u32 block_header; /* bytes before the CodeBlob: sizeof(HeapBlock) */
 };
 
+/*
+ * Generational ZGC: references are coloured (zAddress.hpp): the object's address is shifted to the
+ * left, and one of four bits below says since which collections of the young and of the old
+ * generation it is right. A reference of an older colour may lead to where an object was before it
+ * was moved; a table a generation has a ZForwarding for each granule out of which it moved objects
+ * last, and that where each one went.
+ */
+struct hotspot_zgc {
+	__u64 good; /* the address of ZPointerLoadGoodMask: the colour of now; 0: not ZGC */
+	/* Without generations (21, 22): the address of XAddressWeakBadMask. References have colours
+	 * in bits that the memory's mapping does not mind; one with none of these is right. */
+	__u64 weak_bad;
+	__u64 offset_mask;   /* of an address: ZAddressOffsetMask */
+	__u64 young, old;    /* ZForwarding *[granules] */
+	__u64 granules;	     /* of addresses */
+	__u16 granule_shift; /* a granule's size */
+	/* Of a ZForwarding: the start as an offset, an object's alignment as a shift, the number of
+	 * entries, and where these begin. */
+	__u16 start, alignment, length;
+	__u16 entries;
+	__u16 pad_[3];
+};
+
 struct hotspot_record {
 	struct hotspot_code_heap heaps[HOTSPOT_HEAPS]; /* those behind nr_heaps are zero */
 	__u64 code_start, code_end;		       /* all heaps lie within; gaps are possible */
@@ -130,6 +153,7 @@ struct hotspot_record {
 	__u16 string_value, string_coder;
 	__u16 bytes_length, bytes_data; /* of a byte[] */
 	__u16 proof_name, proof_id;
+	struct hotspot_zgc zgc;
 };
 _Static_assert(sizeof(struct hotspot_record) <= RUNTIME_RECORD_MAX, "it is a runtime's record");
 _Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");

@@ -152,19 +152,6 @@ static uint8_t oop_size(const struct fields *f)
 	return least == 4 || least == 8 ? (uint8_t)least : 0;
 }
 
-/* With generational ZGC, references are shifted and coloured. Without it, their shift is 0. */
-static bool is_zgc(const struct hotspot_vm *vm)
-{
-	uint64_t globals, pointer, shift = 1;
-
-	if (!vm->at_zgc || !hotspot_has(vm->fields.zgc_load_shift))
-		return false;
-	if (runtime_read(vm->target, vm->at_zgc, &globals, sizeof(globals)) || !globals)
-		return false;
-	return hotspot_read(vm, vm->fields.zgc_load_shift, globals, &pointer) ||
-	       runtime_read(vm->target, pointer, &shift, sizeof(shift)) || shift;
-}
-
 /*
  * A chunk's stack begins behind it, at its size as an instance, which is what a class's
  * layout_helper says (oops/klass.hpp; its lowest bit is a flag): see
@@ -176,7 +163,7 @@ static void find_chunks(const struct hotspot_vm *vm, uint64_t continuation,
 	uint64_t chunk = hotspot_find_class(vm, "jdk/internal/vm/StackChunk"), layout;
 	struct fields own = { 0 }, of_chunk = { 0 };
 
-	if (is_zgc(vm) || !chunk || hotspot_each_field(vm, continuation, take_field, &own) ||
+	if (!chunk || hotspot_each_field(vm, continuation, take_field, &own) ||
 	    hotspot_each_field(vm, chunk, take_field, &of_chunk) ||
 	    hotspot_read(vm, vm->fields.klass_layout_helper, chunk, &layout))
 		return;

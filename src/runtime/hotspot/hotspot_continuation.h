@@ -12,8 +12,8 @@
 struct hotspot_continuation {
 	uint64_t method;      /* enterSpecial's Method; 0: not found yet */
 	uint32_t nr_searches; /* for the classes */
-	/* Offsets of fields, and the width of a reference. chunk_stack 0: not known (before 21), or
-	 * of no use: references of generational ZGC can't be followed from outside. */
+	/* Offsets of fields, and the width of a reference. chunk_stack 0: not known (before 21).
+	 */
 	uint8_t oop_size, pad_;
 	uint16_t tail, chunk_parent, chunk_size, chunk_sp, chunk_stack;
 	/* By hotspot_decode_enter_special(). */

@@ -130,7 +130,18 @@ static const struct rule rules[] = {
 	FIELD(flag_name, "JVMFlag", "_name"),
 	EMBEDDED(flag_addr, "Flag", "_addr"),
 	EMBEDDED(flag_addr, "JVMFlag", "_addr"),
-	FIELD(zgc_load_shift, "ZGlobalsForVMStructs", "_ZPointerLoadShift"), /* 21 */
+	FIELD(zgc_load_good, "ZGlobalsForVMStructs", "_ZPointerLoadGoodMask"), /* 21 */
+	FIELD(zgc_offset_mask, "ZGlobalsForVMStructs", "_ZAddressOffsetMask"),
+	FIELD(xgc_weak_bad, "XGlobalsForVMStructs", "_XAddressWeakBadMask"), /* 21, 22 */
+	EMBEDDED(zgc_heap, "ZCollectedHeap", "_heap"),
+	EMBEDDED(zgc_page_allocator, "ZHeap", "_page_allocator"),
+	EMBEDDED(zgc_page_table, "ZHeap", "_page_table"),
+	EMBEDDED(zgc_table_map, "ZForwardingTable", "_map"),
+	EMBEDDED(zgc_map_entries, "ZGranuleMapForForwarding", "_map"),
+	EMBEDDED(zgc_forwarding_start, "ZForwarding", "_virtual"), /* which begins with it */
+	EMBEDDED(zgc_forwarding_alignment, "ZForwarding", "_object_alignment_shift"),
+	EMBEDDED(zgc_forwarding_entries, "ZForwarding", "_entries"),
+	EMBEDDED(zgc_entries_length, "ZAttachedArrayForForwarding", "_length"),
 	FIELD(thread_cont_entry, "JavaThread", "_cont_entry"),
 	FIELD(thread_saved_pc, "JavaThread", "_saved_exception_pc"),
 	FIELD(thread_obj, "JavaThread", "_threadObj"),
@@ -154,6 +165,8 @@ static const struct rule statics[] = {
 	STATIC(at_vm_classes, "vmClasses",
 	       "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]"),
 	STATIC(at_zgc, "ZGlobalsForVMStructs", "_instance_p"),
+	STATIC(at_xgc, "XGlobalsForVMStructs", "_instance_p"), /* 21, 22 */
+	STATIC(at_collected_heap, "Universe", "_collectedHeap"),
 	STATIC(at_oop_base, "Universe", "_narrow_oop._base"), /* to 12 */
 	STATIC(at_oop_shift, "Universe", "_narrow_oop._shift"),
 	STATIC(at_oop_base, "CompressedOops", "_narrow_oop._base"), /* to 24 */
@@ -185,6 +198,8 @@ static const struct {
 	{ "ContinuationEntry", offsetof(struct hotspot_sizes, cont_entry) },
 	{ "Flag", offsetof(struct hotspot_sizes, flag) },
 	{ "JVMFlag", offsetof(struct hotspot_sizes, flag) },
+	{ "ZHeap", offsetof(struct hotspot_sizes, zgc_heap) },
+	{ "ZForwarding", offsetof(struct hotspot_sizes, zgc_forwarding) },
 };
 
 enum {
@@ -348,6 +363,8 @@ void hotspot_take_constant(struct hotspot_vm *vm, const char *name, uint64_t val
 	if (strcmp(name, "ConstMethod::_has_linenumber_table") == 0 ||
 	    strcmp(name, "ConstMethodFlags::_misc_has_linenumber_table") == 0) /* 21 */
 		vm->const_method_has_lines = (uint32_t)value;
+	else if (strcmp(name, "ZGranuleSizeShift") == 0)
+		vm->zgc_granule_shift = (uint32_t)value;
 }
 
 static bool code_can_be_found(const struct hotspot_vm *vm)

@@ -105,6 +105,7 @@ void hotspot_find(const struct hotspot_vm *vm, uint32_t blocks_max, struct hotsp
 	if (found->interpreter_end != vm->interpreter_end)
 		find_entries(vm, found);
 	hotspot_find_continuation(vm, &found->continuation);
+	hotspot_find_zgc(vm, &found->zgc);
 	if (vm->target->options.virtual_threads)
 		hotspot_find_threads(vm, &found->continuation, &found->threads);
 	/* The last heaps first: the first one has no compiled methods, if there are several. */
@@ -194,16 +195,26 @@ static int read_oops(const struct hotspot_vm *vm, struct hotspot_record *ret)
 	return 0;
 }
 
+/* Not known with whose references it is: with ZGC, as long as its heap is not made. */
+static bool can_follow(const struct hotspot_found *found)
+{
+	return found->zgc.is_known && (!found->zgc.in_use || found->zgc.zgc.good);
+}
+
 /* Out of the tables, or of the code where they say nothing. */
-static void fill_continuation(const struct hotspot_vm *vm, const struct hotspot_continuation *c,
+static void fill_continuation(const struct hotspot_vm *vm, const struct hotspot_found *found,
 			      struct hotspot_record *ret)
 {
+	const struct hotspot_continuation *c = &found->continuation;
 	uint32_t size = vm->sizes.cont_entry ?: c->entry_size;
 
 	ret->cont_return = vm->cont_return ?: c->return_pc;
 	ret->thread_cont_entry =
 		(__u16)(vm->fields.thread_cont_entry.offset ?: c->thread_cont_entry);
-	if (c->chunk_stack && !read_oops(vm, ret)) {
+	/* ContinuationEntry::size() */
+	ret->cont_entry_size = (__u16)((size + 15) & ~15u);
+	if (c->chunk_stack && can_follow(found) && !read_oops(vm, ret)) {
+		ret->zgc = found->zgc.zgc;
 		ret->oop_size = c->oop_size;
 		/* continuationEntry.hpp: behind an empty struct and _parent. */
 		ret->cont_entry_cont = 16;
@@ -213,8 +224,6 @@ static void fill_continuation(const struct hotspot_vm *vm, const struct hotspot_
 		ret->chunk_sp = c->chunk_sp;
 		ret->chunk_stack = c->chunk_stack;
 	}
-	/* ContinuationEntry::size() */
-	ret->cont_entry_size = (__u16)((size + 15) & ~15u);
 }
 
 /* The end of the last member that the step looks for in the header of a blob. */
@@ -294,7 +303,7 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 
 	fill_code(vm, &record);
 	fill_symbol(f, &record.symbol);
-	fill_continuation(vm, &found->continuation, &record);
+	fill_continuation(vm, found, &record);
 	hotspot_fill_threads(vm, &found->threads, &record);
 	fill_proof(vm, &record);
 	record.header_size = header_size(&record);

@@ -9,6 +9,7 @@
 #include "runtime/hotspot/hotspot_continuation.h"
 #include "runtime/hotspot/hotspot_threads.h"
 #include "runtime/hotspot/hotspot_vm.h"
+#include "runtime/hotspot/hotspot_zgc.h"
 
 /* Looked for, and remembered by who owns it; all zero at first. */
 struct hotspot_found {
@@ -17,6 +18,7 @@ struct hotspot_found {
 	uint64_t interpreter_end; /* of the interpreter that the entries are of */
 	struct hotspot_continuation continuation;
 	struct hotspot_threads threads;
+	struct hotspot_zgc_found zgc;
 };
 
 /* Looks for what is not known yet: at most `blocks_max` blocks of each code heap are looked at. */

@@ -12,69 +12,83 @@
  */
 #pragma once
 
-#include "runtime/hotspot/hotspot_walk.bpf.h"
+#include "runtime/hotspot/hotspot_references.bpf.h"
 
-__noinline int WALK_NAME(hotspot_find_thread)(__u64 entry);
-__noinline int WALK_NAME(hotspot_read_thread)(void);
 __noinline int WALK_NAME(hotspot_push_thread)(__u64 what);
 __noinline int WALK_NAME(hotspot_say_thread)(__u64 entry);
 
-/* The VirtualThread of the ContinuationEntry, into the scratch: 0, or -1. */
-__noinline int WALK_NAME(hotspot_find_thread)(__u64 entry)
+/* The VirtualThread that a continuation leads to, and that leads back to it; 0: none. */
+static __always_inline __u64 thread_of(struct walk *w, __u64 continuation)
 {
-	struct walk *w = current_walk();
-	const struct hotspot_record *r;
-	struct hotspot_scratch *s;
-	__u64 continuation, target, thread, back;
+	const struct hotspot_record *r = hotspot_record(w);
+	__u64 target = 0, thread = 0, back = 0;
 	__u32 i;
 
-	if (!w)
-		return -1;
-	r = hotspot_record(w);
-	s = hotspot_scratch(w);
-	if (r->virtual_threads != HOTSPOT_VIRTUAL_NAMED ||
-	    read_word(entry + r->cont_entry_cont, &continuation) || !continuation ||
-	    read_oop(r, continuation + r->continuation_target, &target) || !target)
-		return -1;
+	if (!continuation || follow(w, continuation + r->continuation_target, &target) || !target)
+		return 0;
 	for (i = 0; i < 2; i++) {
-		if (!read_oop(r, target + r->target_fields + i * r->oop_size, &thread) && thread &&
-		    !read_oop(r, thread + r->virtual_cont, &back) && back == continuation) {
-			s->virtual.thread = thread;
-			return 0;
-		}
+		if (!follow(w, target + r->target_fields + i * r->oop_size, &thread) && thread &&
+		    !follow(w, thread + r->virtual_cont, &back) && back == continuation)
+			return thread;
 	}
-	return -1;
+	return 0;
 }
 
-/* The name of the scratch's thread, or its number: what HOTSPOT_VIRTUAL says of it; 0: it cannot be
- * read. */
-__noinline int WALK_NAME(hotspot_read_thread)(void)
+/*
+ * That of the ContinuationEntry; 0: it is not known. References on a stack have no colour: ZGC
+ * corrects those of a thread that runs native code late. If objects were moved away from there, it
+ * is the continuation that was there, or the one that is: whichever leads back to itself.
+ */
+static __always_inline __u64 find_thread(struct walk *w, __u64 entry)
 {
-	struct walk *w = current_walk();
-	const struct hotspot_record *r;
-	struct hotspot_scratch *s;
-	__u64 string, bytes;
+	const struct hotspot_record *r = hotspot_record(w);
+	struct hotspot_scratch *s = hotspot_scratch(w);
+	__u64 continuation, at, thread, found = 0;
+	__u32 i;
+
+	if (r->virtual_threads != HOTSPOT_VIRTUAL_NAMED ||
+	    read_word(entry + r->cont_entry_cont, &continuation))
+		return 0;
+	for (i = 0; i < 3; i++) {
+		at = continuation;
+		if (i) {
+			if (!r->zgc.good)
+				break;
+			if (WALK_NAME(hotspot_moved)(continuation, i - 1) <= 0)
+				continue;
+			at = s->oop;
+		}
+		thread = thread_of(w, at);
+		if (found && thread && thread != found)
+			return 0;
+		found = thread ? thread : found;
+	}
+	return found;
+}
+
+/* The name of the thread, or its number: what HOTSPOT_VIRTUAL says of it; 0: it cannot be read. */
+static __always_inline __u32 read_thread(struct walk *w, __u64 thread)
+{
+	const struct hotspot_record *r = hotspot_record(w);
+	struct hotspot_scratch *s = hotspot_scratch(w);
+	__u64 string = 0, bytes = 0;
 	__u32 length = 0, size;
 	__u8 coder = 0;
 
-	if (!w)
-		return 0;
-	r = hotspot_record(w);
-	s = hotspot_scratch(w);
-	if (read_oop(r, s->virtual.thread + r->thread_name, &string) || !string ||
-	    read_oop(r, string + r->string_value, &bytes) || !bytes ||
+	if (follow(w, thread + r->thread_name, &string) || !string ||
+	    follow(w, string + r->string_value, &bytes) || !bytes ||
 	    read_memory(string + r->string_coder, &coder, 1) || coder > 1 ||
 	    read_memory(bytes + r->bytes_length, &length, sizeof(length)))
 		return 0;
 	if (!length)
-		return read_word(s->virtual.thread + r->thread_tid, s->virtual.name)
+		return read_word(thread + r->thread_tid, s->thread_name)
 			       ? 0
 			       : HOTSPOT_VIRTUAL_NAME(0, 0, 0);
 	size = length > HOTSPOT_VIRTUAL_NAME_MAX ? HOTSPOT_VIRTUAL_NAME_MAX : length;
 	barrier_var(size);
-	if (read_memory(bytes + r->bytes_data, s->virtual.name, size & 127))
+	if (read_memory(bytes + r->bytes_data, s->thread_name, size & 127))
 		return 0;
-	return HOTSPOT_VIRTUAL_NAME((int)size, coder, size < length);
+	return HOTSPOT_VIRTUAL_NAME(size, coder, size < length);
 }
 
 /* Pushes `what` with the scratch's words, which are the name itself: nothing more is read for it.
@@ -100,8 +114,8 @@ __noinline int WALK_NAME(hotspot_push_thread)(__u64 what)
 	hash_word(w, word);
 	UNROLL
 	for (i = 0; i < HOTSPOT_VIRTUAL_WORDS; i++) {
-		to[1 + i] = s->virtual.name[i];
-		hash_word(w, s->virtual.name[i]);
+		to[1 + i] = s->thread_name[i];
+		hash_word(w, s->thread_name[i]);
 	}
 	return STOP_NONE;
 }
@@ -111,18 +125,26 @@ __noinline int WALK_NAME(hotspot_push_thread)(__u64 what)
 __noinline int WALK_NAME(hotspot_say_thread)(__u64 entry)
 {
 	struct walk *w = current_walk();
+	__u64 what = 0, thread, good = 0, then = 0;
+	const struct hotspot_record *r;
 	struct hotspot_scratch *s;
-	__u64 what = 0;
 	__u32 i;
 
 	if (!w)
 		return STOP_INTERNAL;
+	r = hotspot_record(w);
 	s = hotspot_scratch(w);
 	UNROLL
 	for (i = 0; i < HOTSPOT_VIRTUAL_WORDS; i++)
-		s->virtual.name[i] = 0;
-	if (entry && !WALK_NAME(hotspot_find_thread)(entry))
-		what = (__u32)WALK_NAME(hotspot_read_thread)();
+		s->thread_name[i] = 0;
+	if (r->zgc.good && read_word(r->zgc.good, &good))
+		entry = 0;
+	thread = entry ? find_thread(w, entry) : 0;
+	if (thread)
+		what = read_thread(w, thread);
+	/* Objects begin to be moved. */
+	if (r->zgc.good && (read_word(r->zgc.good, &then) || then != good))
+		what = 0;
 	return WALK_NAME(hotspot_push_thread)(what);
 }
 

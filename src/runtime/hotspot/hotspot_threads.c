@@ -107,7 +107,8 @@ void hotspot_fill_threads(const struct hotspot_vm *vm, const struct hotspot_thre
 {
 	if (!vm->target->options.virtual_threads)
 		return;
-	ret->virtual_threads = t->bytes_data ? HOTSPOT_VIRTUAL_NAMED : HOTSPOT_VIRTUAL_UNKNOWN;
+	ret->virtual_threads =
+		t->bytes_data && ret->oop_size ? HOTSPOT_VIRTUAL_NAMED : HOTSPOT_VIRTUAL_UNKNOWN;
 	ret->continuation_target = t->continuation_target;
 	ret->target_fields = t->target_fields;
 	ret->virtual_cont = t->virtual_cont;

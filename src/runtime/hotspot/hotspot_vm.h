@@ -111,7 +111,13 @@ struct hotspot_fields {
 	struct hotspot_field queue_stub_buffer, queue_buffer_limit; /* StubQueue */
 	struct hotspot_field codelet_size, codelet_description;
 	struct hotspot_field flag_name, flag_addr; /* JVMFlag: an option of the command line */
-	struct hotspot_field zgc_load_shift;	   /* ZGlobalsForVMStructs: a size_t * */
+	/* hotspot_zgc.h. The first three are pointers, in ZGlobalsForVMStructs and in that of
+	 * ZGC without generations, as 21 and 22 have both. */
+	struct hotspot_field zgc_load_good, zgc_offset_mask, xgc_weak_bad;
+	struct hotspot_field zgc_heap, zgc_page_allocator, zgc_page_table;
+	struct hotspot_field zgc_table_map, zgc_map_entries;
+	struct hotspot_field zgc_forwarding_start, zgc_forwarding_alignment;
+	struct hotspot_field zgc_forwarding_entries, zgc_entries_length;
 	/* JavaThread. cont_entry: the innermost mounted continuation (in the tables since 25). */
 	struct hotspot_field thread_saved_pc, thread_cont_entry, thread_obj, thread_vthread,
 		thread_anchor;
@@ -126,6 +132,7 @@ struct hotspot_sizes {
 	uint32_t blob, nmethod, codelet;
 	uint32_t cont_entry; /* in the tables since 25 */
 	uint32_t flag;
+	uint32_t zgc_heap, zgc_forwarding;
 };
 
 /* Where an nmethod keeps what names are made of. */
@@ -173,6 +180,7 @@ struct hotspot_vm {
 	struct hotspot_fields fields;
 	struct hotspot_sizes sizes;
 	uint32_t const_method_has_lines; /* mask in const_method_flags */
+	uint32_t zgc_granule_shift;	 /* ZGranuleSizeShift */
 	uint32_t pointer_size;		 /* 8 */
 
 	/* Addresses of static members; 0: not there. */
@@ -180,6 +188,8 @@ struct hotspot_vm {
 	uint64_t at_call_stub_return, at_interpreter, at_deopt_blob, at_cont_return;
 	uint64_t at_oop_base, at_oop_shift; /* of compressed pointers to objects */
 	uint64_t at_zgc;		    /* ZGlobalsForVMStructs, in every JVM that could */
+	uint64_t at_xgc;		    /* XGlobalsForVMStructs, so */
+	uint64_t at_collected_heap;	    /* Universe::_collectedHeap */
 	uint64_t at_vm_classes;		    /* vmClasses::_klasses (17 and later) */
 	uint64_t at_flags, at_nr_flags;	    /* JVMFlag::flags, a pointer to them; numFlags */
 	/* Of versions. */

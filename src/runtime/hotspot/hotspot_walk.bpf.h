@@ -39,7 +39,8 @@ struct hotspot_state {
 	__u32 orig_pc;	  /* bytes from sp: the pc of a frame that will be deoptimized */
 	__u32 deopt, deopt_mh; /* its deoptimization handlers, from blob on; 0: none */
 	__u32 chunk_end;       /* of that chunk's frames, from chunk on */
-	__u16 kind;	       /* enum blob_kind */
+	__u8 kind;	       /* enum blob_kind */
+	__u8 in_native;	       /* the topmost Java frame is of a native method */
 	__u8 heap;	       /* enum heap_state */
 	__u8 thread;	       /* enum thread_state */
 	/* The last interpreted method, as it was read: a recursive one is read once. */
@@ -80,10 +81,7 @@ struct hotspot_scratch {
 	union {
 		__u64 header[64];
 		__u64 method[HOTSPOT_CONST_METHOD / 8];
-		struct {
-			__u64 thread;			       /* java.lang.VirtualThread */
-			__u64 name[2 * HOTSPOT_VIRTUAL_WORDS]; /* so that a size can be masked */
-		} virtual;
+		__u64 thread_name[2 * HOTSPOT_VIRTUAL_WORDS]; /* so that a size can be masked */
 	};
 	__u8 code[CODE_SIZE + 16];
 	struct hotspot_identity id;
@@ -92,6 +90,8 @@ struct hotspot_scratch {
 	__u64 begin; /* of a stub's code, 8 bytes */
 	/* A run through code: where it is, what of it is in `code` from where on, the registers. */
 	__u64 run_pc, run_window, run_sp, run_r13;
+	__u64 oop;	     /* what a reference that was followed refers to */
+	__u64 forwarding[8]; /* hotspot_references.bpf.h */
 	__u32 run_r13_known, run_moved;
 	__u32 look; /* enum look */
 	__u32 tail_end;
@@ -127,19 +127,6 @@ static __always_inline bool in_blob(const struct hotspot_state *st, __u64 addres
 static __always_inline const struct hotspot_record *hotspot_record(const struct walk *w)
 {
 	return (const struct hotspot_record *)w->record;
-}
-
-/* A reference to an object, 0 or -1. */
-static __always_inline int read_oop(const struct hotspot_record *r, __u64 at, __u64 *ret)
-{
-	__u32 narrow;
-
-	if (r->oop_size == 8)
-		return read_word(at, ret);
-	if (read_memory(at, &narrow, sizeof(narrow)))
-		return -1;
-	*ret = narrow ? r->oop_base + ((__u64)narrow << (r->oop_shift & 63)) : 0;
-	return 0;
 }
 
 /* May the current frame hang on its frame pointer? 0, or a stop reason. */

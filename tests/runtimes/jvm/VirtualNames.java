@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 import java.util.zip.Deflater;
 
@@ -92,6 +93,31 @@ final class VirtualNames {
 		Thread.yield();
 	}
 
+	static void decoy() {
+		for (int i = 0; i < 20; i++) {
+			Truth.sink = spin();
+			unpinned();
+		}
+	}
+
+	/** Leaves holes everywhere, so that objects are moved together, and threads that come and go take the places. */
+	static void litter() {
+		Random random = new Random(1);
+		Object[] kept = new Object[40000];
+		for (int n = 0;; n++) {
+			byte[][] some = new byte[4][];
+			for (int i = 0; i < some.length; i++)
+				some[i] = new byte[random.nextInt(400)];
+			kept[random.nextInt(kept.length)] = some;
+			if (n % 2000 == 0) {
+				Thread.ofVirtual().name("decoy" + n / 2000 % 1000).start(VirtualNames::decoy);
+				LockSupport.parkNanos(1000000);
+			}
+			if (n % 400000 == 0)
+				System.gc();
+		}
+	}
+
 	static Thread start(Thread.Builder builder, String method, Life life, Pause pause) {
 		Thread thread = builder.start(() -> {
 			try {
@@ -107,8 +133,12 @@ final class VirtualNames {
 	}
 
 	public static void main(String[] args) throws Exception {
+		if (args[0].equals("moved")) {
+			Thread.ofPlatform().name("litter").daemon(true).start(VirtualNames::litter);
+			Thread.sleep(500); // theirs shall lie among the litter
+		}
 		Pause pause = switch (args[0]) {
-			case "unpinned" -> VirtualNames::unpinned;
+			case "moved", "unpinned" -> VirtualNames::unpinned;
 			case "pinned" -> VirtualNames::pinned;
 			default -> VirtualNames::wakes;
 		};
