@@ -26,6 +26,7 @@ enum lost_reason {
 enum runtime_id {
 	RUNTIME_KERNEL = 0, /* a kernel address: the frame word is the address itself */
 #include "abi/runtimes.def"
+	RUNTIME_END_, /* behind the last one */
 	RUNTIME_MAX_ = 32,
 };
 #undef RUNTIME

@@ -238,6 +238,12 @@ void kernel_side_stop(struct kernel_side *ks)
 
 /* --- maps ------------------------------------------------------------------------------------ */
 
+/* Behind each change: what CPUs remember of the process before is void. */
+static void forget_memos(struct kernel_side *ks)
+{
+	__atomic_add_fetch(&ks->bpf->bss->process_epoch, 1, __ATOMIC_RELEASE);
+}
+
 int kernel_side_add_target(struct kernel_side *ks, uint32_t pid)
 {
 	uint32_t one = 1;
@@ -248,6 +254,7 @@ int kernel_side_add_target(struct kernel_side *ks, uint32_t pid)
 void kernel_side_del_target(struct kernel_side *ks, uint32_t pid)
 {
 	bpf_map_delete_elem(bpf_map__fd(ks->bpf->maps.targets), &pid);
+	forget_memos(ks);
 }
 
 int kernel_side_read_spaces(struct kernel_side *ks,
@@ -265,12 +272,6 @@ int kernel_side_read_spaces(struct kernel_side *ks,
 		for (size_t i = 0; i < (size_t)n / sizeof(spaces[0]); i++)
 			each(ctx, &spaces[i]);
 	return (int)n;
-}
-
-/* Behind each change: what CPUs remember of the table is void. */
-static void forget_memos(struct kernel_side *ks)
-{
-	__atomic_add_fetch(&ks->bpf->bss->process_epoch, 1, __ATOMIC_RELEASE);
 }
 
 int kernel_side_set_process(struct kernel_side *ks, uint32_t pid,

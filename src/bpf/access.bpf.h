@@ -66,11 +66,16 @@ static __always_inline struct rule_cache_entry *rule_cache_at(const struct walk 
 	return cache ? &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)] : NULL;
 }
 
-static __always_inline struct trail_entry *trail_at(const struct walk *w)
+/* Of a frame that was not interrupted. */
+static __always_inline struct trail_entry *caller_at(const struct walk *w)
 {
-	__u32 cpu = w->cpu, at = w->interrupted ? TRAIL_ENTRIES : w->trail;
+	__u32 cpu = w->cpu, at = w->trail;
 	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
 
-	return cache && at <= TRAIL_ENTRIES ? &cache->trail[at] : NULL;
+	if (!cache)
+		return NULL;
+	/* Else clang adds before it checks. */
+	barrier_var(at);
+	return &cache->trail[at & (TRAIL_ENTRIES - 1)];
 }
 #endif

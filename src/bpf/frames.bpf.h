@@ -109,6 +109,12 @@ static __always_inline __u32 address_slot(const struct walk *w)
 	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
 }
 
+/* Where the rule of the current frame is, or is expected. */
+static __always_inline struct trail_entry *trail_at(struct walk *w)
+{
+	return w->interrupted ? &w->own : caller_at(w);
+}
+
 /* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */
 static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 {

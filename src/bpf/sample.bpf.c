@@ -23,7 +23,8 @@ const volatile bool config_raw_too = false;
 /* Changed by the agent when it has forgotten its stacks: none is known any more then. */
 __u64 known_epoch = 0;
 
-/* Moved by the agent with every change of the map `processes`: voids what CPUs remember of it. */
+/* Moved by the agent with every change of the maps `processes` and `targets`: voids what CPUs
+ * remember of it. */
 __u32 process_epoch = 0;
 
 /* Set by the agent when more raw records wait than it has room for: then a cut stack is better. */
@@ -244,6 +245,13 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	*slot = hash;
 }
 
+/* Is what is in walk->process still what is known of this process? A chosen one, if there is a
+ * choice. */
+static __always_inline bool is_last_process(const struct walk *w, __u32 pid)
+{
+	return w->memo_pid == pid && w->memo_epoch == *(volatile __u32 *)&process_epoch;
+}
+
 /*
  * What is known of the process, into walk->process. A CPU mostly samples the same process again:
  * the look-up costs a quarter of a short walk, all of it in cold lines.
@@ -253,7 +261,7 @@ static __always_inline bool find_process(struct walk *w, __u64 mm)
 	__u32 epoch = *(volatile __u32 *)&process_epoch;
 	struct unwind_process *p;
 
-	if (w->memo_pid == w->header.pid && w->memo_epoch == epoch && w->process.mm == mm)
+	if (is_last_process(w, w->header.pid) && w->process.mm == mm)
 		return true;
 	w->memo_pid = 0;
 	w->process.generation = 0;
@@ -291,13 +299,13 @@ int sample_cpu(struct bpf_perf_event_data *ctx)
 	struct walk *w;
 	int stop, r;
 
-	if (config_targets_only && !bpf_map_lookup_elem(&targets, &pid))
-		return 0;
 	w = current_walk();
 	if (!w) {
 		count_lost(LOST_NO_SCRATCH);
 		return 0;
 	}
+	if (config_targets_only && !is_last_process(w, pid) && !bpf_map_lookup_elem(&targets, &pid))
+		return 0;
 	start_walk(w, pid_tgid);
 	if (config_kernel && !interrupted_user(ctx))
 		walk_kernel(ctx, w);

@@ -34,75 +34,6 @@ enum {
 
 enum walk_entry { ENTRY_LOOP, ENTRY_CODE };
 
-struct walk {
-	/* The current frame. */
-	__u64 pc; /* of an interrupted frame the pc itself, else the return address - 1 */
-	__u64 regs[UNWIND_REGS_MAX];
-	__u32 valid;		/* bit N: regs[N] is known */
-	__u32 runtime;		/* enum runtime_id: whose step is next */
-	__u32 interrupted;	/* the frame's code was interrupted: every register is its own */
-	__u32 by_frame_pointer; /* the frame was found by a frame pointer, not by unwind information
-				 */
-	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
-	struct unwind_process process;
-	__u64 mm; /* of the current task, as a plain number */
-	__u32 memo_pid;
-	__u32 memo_epoch; /* of the table of processes when `process` was read */
-	/* The mapping that the last address was found in. */
-	__u64 mapping_start, mapping_len, mapping_bias;
-	__u32 mapping_file;
-	__u32 mapping_runtime;
-	__u32 cpu;
-	__u32 trail; /* where the rule of a frame that was not interrupted is expected */
-	/* Configuration. */
-	__u64 address_mask; /* of user code addresses: aarch64 keeps a PAC above it */
-	__u32 max_frames;
-	__u32 nr_frames;
-	__u64 hash;
-	__u64 names; /* hash of what runtimes will be asked to name; 0: nothing */
-	/* Runtimes. */
-	__u32 entry; /* enum walk_entry: why a runtime's step is called */
-	__u32 begun; /* bit N: state[N] is of this walk */
-	/*
-	 * The stack is a copy, and what else is read of the process is of a later moment (never in
-	 * the kernel): good for code and what describes it, not for what the thread was doing.
-	 */
-	__u32 late;
-	/* Where a runtime's code was left for native code was not proved: the first frame is only
-	 * one of which unwind information says so. */
-	__u32 guessed;
-	/* Whose record is in `record`, of which process; size 0: it has none. */
-	__u32 record_runtime, record_cell, record_generation, record_size;
-	__u64 loop_pc,
-		loop_sp; /* ENTRY_LOOP: of the loop's native frame: its pc, its stack pointer */
-	__u64 thread_pointer; /* 0: not read yet, or not known; see walk_thread_pointer() */
-	__u64 state[RUNTIME_MAX_][RUNTIME_STATE_WORDS];
-	__u64 record[RUNTIME_RECORD_MAX / 8];
-	__u64 scratch[SCRATCH_SIZE / 8]; /* for whoever runs: what was read of the process */
-	/* The window of the stack. */
-	__u64 window_start;
-	__u64 window_len;
-	__u64 window[WINDOW_SIZE / 8];
-	/* A window of frames that lie outside of the stack: see frame_words(). */
-	__u64 frames_start;
-	__u64 frames_len;
-	__u64 frames[FRAMES_WINDOW / 8];
-	struct sample_header header;
-	struct sample_full full;
-	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
-};
-
-/* The record, as it goes out. */
-struct walk_record {
-	struct sample_header header;
-	struct sample_full full;
-	__u64 words[SAMPLE_MAX_KERNEL_FRAMES + 1 + SAMPLE_WORDS_MAX];
-};
-
-struct arena_segment {
-	__u32 cells[ARENA_SEGMENT_CELLS];
-};
-
 /* The rule of an exact address, found before. */
 struct rule_cache_entry {
 	__u64 pc;
@@ -126,15 +57,87 @@ struct trail_entry {
 _Static_assert(sizeof(struct trail_entry) == 40, "own is as large as a rule");
 
 /*
+ * What each sample touches stands side by side, in few cache lines and pages: when they are cold,
+ * they are most of what a sample costs.
+ */
+struct walk {
+	struct sample_header header;
+	struct sample_full full;
+	/* The current frame. */
+	__u64 pc;	   /* of an interrupted frame the pc itself, else the return address - 1 */
+	__u32 valid;	   /* bit N: regs[N] is known */
+	__u32 runtime;	   /* enum runtime_id: whose step is next */
+	__u32 interrupted; /* the frame's code was interrupted: every register is its own */
+	__u32 by_frame_pointer; /* the frame was found by a frame pointer, not by unwind information
+				 */
+	__u64 hash;
+	__u64 names;	    /* hash of what runtimes will be asked to name; 0: nothing */
+	__u64 window_start; /* of `window` */
+	__u64 window_len;
+	__u32 cpu;
+	__u32 trail; /* where the rule of a frame that was not interrupted is expected */
+	/* Configuration. */
+	__u32 max_frames;
+	__u32 nr_frames;
+	__u64 address_mask; /* of user code addresses: aarch64 keeps a PAC above it */
+	__u64 frames_start; /* of `frames` */
+	__u64 frames_len;
+	/* Runtimes. */
+	__u32 entry;	      /* enum walk_entry: why a runtime's step is called */
+	__u32 begun;	      /* bit N: state[N] is of this walk */
+	__u64 thread_pointer; /* 0: not read yet, or not known; see walk_thread_pointer() */
+	/*
+	 * The stack is a copy, and what else is read of the process is of a later moment (never in
+	 * the kernel): good for code and what describes it, not for what the thread was doing.
+	 */
+	__u32 late;
+	/* Where a runtime's code was left for native code was not proved: the first frame is only
+	 * one of which unwind information says so. */
+	__u32 guessed;
+	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
+	__u64 mm; /* of the current task, as a plain number */
+	struct unwind_process process;
+	__u32 memo_pid;
+	__u32 memo_epoch; /* of the table of processes when `process` was read */
+	/* The mapping that the last address was found in. */
+	__u64 mapping_len, mapping_start, mapping_bias;
+	__u32 mapping_file;
+	__u32 mapping_runtime;
+	__u64 loop_pc,
+		loop_sp; /* ENTRY_LOOP: of the loop's native frame: its pc, its stack pointer */
+	/* Whose record is in `record`, of which process; size 0: it has none. */
+	__u32 record_runtime, record_cell, record_generation, record_size;
+	struct trail_entry own; /* of the last interrupted frame */
+	__u64 regs[UNWIND_REGS_MAX];
+	__u64 state[RUNTIME_END_][RUNTIME_STATE_WORDS];
+	__u64 window[WINDOW_SIZE / 8];	 /* of the stack */
+	__u64 frames[FRAMES_WINDOW / 8]; /* that lie outside of the stack: see frame_words() */
+	__u64 scratch[SCRATCH_SIZE / 8]; /* for whoever runs: what was read of the process */
+	__u64 record[RUNTIME_RECORD_MAX / 8];
+	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
+};
+
+/* The record, as it goes out. */
+struct walk_record {
+	struct sample_header header;
+	struct sample_full full;
+	__u64 words[SAMPLE_MAX_KERNEL_FRAMES + 1 + SAMPLE_WORDS_MAX];
+};
+
+struct arena_segment {
+	__u32 cells[ARENA_SEGMENT_CELLS];
+};
+
+/*
  * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
  * there before, so `trail` has the rules of callers one behind the other, as they were walked: the
  * next frame's is expected in the next place. That is half a cache line of one page where `entries`
  * and the rules take two lines of two pages, which is most of what a further frame costs when the
- * caches are cold. The last place is for interrupted frames, whose addresses seldom come again.
+ * caches are cold. Interrupted frames, whose addresses seldom come again, have walk->own.
  */
 struct rule_cache {
 	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
-	struct trail_entry trail[TRAIL_ENTRIES + 1];
+	struct trail_entry trail[TRAIL_ENTRIES];
 };
 
 #define STEP(name) __noinline int WALK_NAME(step_##name)(void)

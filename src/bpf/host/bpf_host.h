@@ -38,7 +38,7 @@ const struct unwind_file *file_at(__u32 index);
 const struct unwind_rule *rule_at(__u32 index);
 const struct arena_segment *arena_segment_of(__u32 cell);
 struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot);
-struct trail_entry *trail_at(const struct walk *w);
+struct trail_entry *caller_at(const struct walk *w);
 __u64 *walk_words(struct walk *w);
 __u64 walk_thread_pointer(struct walk *w);
 long bpf_probe_read_kernel(void *to, __u32 size, const void *from);

@@ -49,10 +49,10 @@ struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
 	return &current.no_cache;
 }
 
-struct trail_entry *trail_at(const struct walk *w)
+struct trail_entry *caller_at(const struct walk *w)
 {
 	if (current.trail)
-		return &current.trail[w->interrupted ? TRAIL_ENTRIES : w->trail];
+		return &current.trail[w->trail];
 	/* A frame asks for its entry twice: it may stay for as long as it is that frame's. */
 	if (current.no_trail.pc != w->pc)
 		current.no_trail = (struct trail_entry){ 0 };

@@ -38,8 +38,7 @@ struct walk_input {
 	__u64 address_mask;   /* 0: 48 bits */
 	bool late;	      /* see struct walk */
 	__u64 thread_pointer; /* fs base, tpidr_el0; 0: not known */
-	/* TRAIL_ENTRIES + 1, all zero at first: what is remembered from walk to walk; NULL:
-	 * nothing. */
+	/* TRAIL_ENTRIES, all zero at first: what is remembered from walk to walk; NULL: nothing. */
 	struct trail_entry *trail;
 };
 

@@ -469,7 +469,7 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
 	for (i = 0; i < CALLERS; i++) {
-		e = trail_at(w);
+		e = caller_at(w);
 		if (!e || e->runtime != RUNTIME_HOTSPOT || e->pc != w->pc ||
 		    e->generation != w->process.generation)
 			return -1;
@@ -497,7 +497,7 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 /* The current frame, a caller of which nothing is out of the ordinary, is known from now on. */
 static __always_inline void remember_caller(struct walk *w, const struct hotspot_state *st)
 {
-	struct trail_entry *e = trail_at(w);
+	struct trail_entry *e = caller_at(w);
 	struct hotspot_known *known;
 
 	if (!e || !hotspot_record(w)->proof_size)

@@ -41,7 +41,7 @@ TEST(compiled_frames_take_two_reads)
 /* Where a walk finds the callers that an earlier one found, one read proves each. */
 TEST(callers_that_are_known_take_one_read)
 {
-	struct trail_entry *trail = calloc(TRAIL_ENTRIES + 1, sizeof(*trail));
+	struct trail_entry *trail = calloc(TRAIL_ENTRIES, sizeof(*trail));
 	__u64 code[20], block;
 
 	ASSERT_PTR_NONNULL(trail);
