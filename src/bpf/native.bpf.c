@@ -294,8 +294,8 @@ static __always_inline bool restore_in_window(struct walk *w, const struct unwin
 	__u64 at = cfa - w->window_start;
 	__u32 i;
 
-	if (r->cfa != CFA_REG || r->ra /* in a register, or an interpreter's loop */ ||
-	    r->flags & RULE_SLOTS_AT_FP || !window_word(w, at + 8 * (__s64)r->ra_off, ret_ra))
+	if (r->cfa != CFA_REG || RULE_RA(r) != RA_AT_CFA || r->flags & RULE_SLOTS_AT_FP ||
+	    !window_word(w, at + 8 * (__s64)r->ra_off, ret_ra))
 		return false;
 	UNROLL
 	for (i = 0; i < UNWIND_SLOTS; i++) {
@@ -367,6 +367,14 @@ STEP(native)
 	 * register). */
 	if (cfa < w->regs[ARCH_SP] || (cfa == w->regs[ARCH_SP] && !w->interrupted))
 		return STOP_NO_PROGRESS;
+	/* All that was saved is near the return address: with that in the window, the frame need
+	 * not be restored the general way. */
+	at = cfa + 8 * (__s64)r->ra_off;
+	if (RULE_RA(r) == RA_AT_CFA && at - w->window_start >= w->window_len) {
+		stop = WALK_NAME(fill_window)(at);
+		if (stop)
+			return stop;
+	}
 	if (!restore_in_window(w, r, cfa, &ra))
 		return WALK_NAME(native_restore)(cfa);
 	w->by_frame_pointer = 0;
