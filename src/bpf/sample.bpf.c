@@ -249,7 +249,7 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
  * choice. */
 static __always_inline bool is_last_process(const struct walk *w, __u32 pid)
 {
-	return w->memo_pid == pid && w->memo_epoch == *(volatile __u32 *)&process_epoch;
+	return pid && w->memo_pid == pid && w->memo_epoch == *(volatile __u32 *)&process_epoch;
 }
 
 /*
