@@ -700,13 +700,15 @@ class Around:
 
     def judge(self, stack):
         names = [Frame(f).name for f in stack.user]
-        if not any(Frame(f).java for f in stack.user):
-            return None  # the JVM begins
+        if not any(Frame(f).java and n != "CDLL.__init__" for f, n in zip(stack.user, names)):
+            return None  # the JVM begins: libjvm is loaded
         if any(n.startswith("[python: ") for n in names):
             return None  # it was new
         self.java += stack.count
+        if "StubRoutines::call_stub" not in names:
+            return "Java that nobody called: %s" % ";".join(stack.user)
         below = names[:names.index("StubRoutines::call_stub")]
-        python = [n for n in below if n in ("main", "python_outer", "python_inner")]
+        python = [n for n in below if n in ("main", "create", "python_outer", "python_inner")]
         whole = ["main", "python_outer", "python_inner"]
         # While the JVM starts, and a class is found, Java runs what was not told.
         told = any(n.startswith("Embedded.") for n in names)
