@@ -86,11 +86,19 @@ final class VirtualNames {
 
 	static Thread sleeper;
 
-	/** While it wakes another one, it says that it runs as its carrier. */
+	static int turns;
+
+	/**
+	 * While it wakes another one, it says that it runs as its carrier. A carrier takes first who yielded to it: two that
+	 * only yield can keep both carriers from all others.
+	 */
 	static void wakes() {
 		for (int i = 0; i < 100; i++)
 			LockSupport.unpark(sleeper);
-		Thread.yield();
+		if (++turns % 4 == 0)
+			LockSupport.parkNanos(1000);
+		else
+			Thread.yield();
 	}
 
 	static void decoy() {
