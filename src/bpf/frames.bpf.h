@@ -34,11 +34,11 @@ static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
 	return words;
 }
 
-/* Appends a frame of a header word and `n` more, a constant; those beyond are left out. */
+/* Appends a frame of a header word, and if `n` is 1, a constant, of word1. */
 static __always_inline int append_frame(struct walk *w, __u32 runtime, __u64 data, __u32 n,
-					__u64 word1, __u64 word2)
+					__u64 word1)
 {
-	const __u64 words[3] = { FRAME(runtime, n, data), word1, word2 };
+	const __u64 words[2] = { FRAME(runtime, n, data), word1 };
 	__u64 *to = frame_room(w, n + 1);
 	__u32 i;
 
@@ -55,24 +55,15 @@ static __always_inline int append_frame(struct walk *w, __u32 runtime, __u64 dat
 /* Appends a frame of one word. */
 static __always_inline int push_frame(struct walk *w, __u32 runtime, __u64 data)
 {
-	return append_frame(w, runtime, data, 0, 0, 0);
+	return append_frame(w, runtime, data, 0, 0);
 }
 
-/* Appends a frame of a runtime of two words, or three. */
+/* Appends a frame of a runtime, of two words. */
 static __always_inline int push_frame_2(struct walk *w, __u32 runtime, __u64 data, __u64 word1)
 {
 	hash_name(w, FRAME(runtime, 1, data));
 	hash_name(w, word1);
-	return append_frame(w, runtime, data, 1, word1, 0);
-}
-
-static __always_inline int push_frame_3(struct walk *w, __u32 runtime, __u64 data, __u64 word1,
-					__u64 word2)
-{
-	hash_name(w, FRAME(runtime, 2, data));
-	hash_name(w, word1);
-	hash_name(w, word2);
-	return append_frame(w, runtime, data, 2, word1, word2);
+	return append_frame(w, runtime, data, 1, word1);
 }
 
 /*
@@ -84,7 +75,7 @@ static __always_inline int push_place(struct walk *w, __u32 runtime, __u64 data,
 				      __u32 place)
 {
 	hash_name(w, FRAME(runtime, 1, data) ^ function);
-	return append_frame(w, runtime, data, 1, (__u64)function << 32 | place, 0);
+	return append_frame(w, runtime, data, 1, (__u64)function << 32 | place);
 }
 
 /* Says something in place of a runtime's frames. */
