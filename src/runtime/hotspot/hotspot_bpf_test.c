@@ -531,44 +531,7 @@ TEST(a_handler_of_a_native_methods_signature)
 	ASSERT_EQ(walk(handlers + 0x40), STOP_RUNTIME_UNREADABLE);
 }
 
-/* A virtual thread: its last frame on the stack returns to the barrier. */
-static __u64 virtual_thread(__u64 *ret_caller)
-{
-	__u64 leaf, stubs, enter;
-
-	set_up();
-	leaf = add_blob("nmethod", 256, 4, 16, 77);
-	*ret_caller = add_blob("nmethod", 256, 6, 16, 78);
-	stubs = add_blob("StubRoutines (continuation stubs)", 512, 0, -1, 0);
-	enter = add_blob("native nmethod", 256, 10, 16, 79);
-	t.record.cont_return = enter + 0x50;
-	t.record.thread_cont_entry = 8;
-	t.record.cont_entry_size = 64;
-	t.record.cont_entry_cont = 8;
-	t.regs[X86_R15] = THREAD;
-	put_8(THREAD + 8, SP(104)); /* ContinuationEntry */
-	t.regs[X86_RSP] = SP(100);
-	t.stack[103] = stubs + 0x80;
-	t.stack[104 + 1] = META + 0x700; /* its Continuation */
-	/* enterSpecial's frame: 10 words from 104 on. */
-	t.stack[104 + 8] = SP(200);
-	t.stack[104 + 9] = t.record.call_stub_return;
-	call_stub_at(200);
-	return leaf;
-}
-
 #define CHUNK_WORD(i) (CHUNK + 64 + 8 * (__u64)(i))
-
-static void know_chunks(void)
-{
-	t.record.chunk_stack = 64;
-	t.record.oop_size = 4;
-	t.record.oop_shift = 3;
-	t.record.continuation_tail = 32;
-	t.record.chunk_parent = 40;
-	t.record.chunk_size = 12;
-	t.record.chunk_sp = 24;
-}
 
 TEST(frames_of_a_virtual_thread_in_the_heap)
 {
@@ -582,7 +545,7 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	/* The same, and the record knows chunks: a compiled frame, and an interpreted one. */
 	know_chunks();
 	/* The continuation's last chunk is empty; its parent is not. */
-	put_4(META + 0x700 + 32, (CHUNK - 0x400) >> 3);
+	put_4(CONTINUATION + 32, (CHUNK - 0x400) >> 3);
 	put_4(CHUNK - 0x400 + 12, 20);
 	put_4(CHUNK - 0x400 + 24, 18); /* two arguments are left of what was there */
 	put_8(CHUNK - 0x400 + 64 + 8 * 17, t.record.cont_return);
@@ -615,7 +578,7 @@ TEST(a_chunk_ends_where_it_ends)
 	for (__u32 args = 0; args <= 2; args += 2) {
 		leaf = virtual_thread(&caller);
 		know_chunks();
-		put_4(META + 0x700 + 32, CHUNK >> 3);
+		put_4(CONTINUATION + 32, CHUNK >> 3);
 		put_4(CHUNK + 12, 16 + args);
 		put_4(CHUNK + 24, 10);
 		put_8(CHUNK_WORD(9), caller + 0x40);
@@ -633,7 +596,7 @@ TEST(frames_that_are_on_their_way_to_the_heap)
 
 	leaf = virtual_thread(&caller);
 	know_chunks();
-	put_4(META + 0x700 + 32, CHUNK >> 3);
+	put_4(CONTINUATION + 32, CHUNK >> 3);
 	put_4(CHUNK + 12, 16);
 	put_4(CHUNK + 24, 10);
 	put_8(CHUNK_WORD(9), leaf + 0x30);

@@ -10,7 +10,6 @@ enum {
 	FORWARDING = META + 0x3400,
 	ENTRIES_OF_IT = 64,
 	NR_ENTRIES = 8,
-	CONTINUATION = META + 0x700,
 	TAIL = CONTINUATION + 32,
 	WAS = META + 0x5028, /* where the chunk was */
 	GRANULE = 4096,
@@ -35,23 +34,10 @@ static __u64 coloured(__u64 address, __u32 colour)
 
 static void set_up_zgc(__u32 good)
 {
-	__u64 stubs, enter;
-
-	set_up();
-	leaf = add_blob("nmethod", 256, 4, 16, 77);
-	caller = add_blob("nmethod", 256, 6, 16, 78);
-	stubs = add_blob("StubRoutines (continuation stubs)", 512, 0, -1, 0);
-	enter = add_blob("native nmethod", 256, 10, 16, 79);
-	t.record.cont_return = enter + 0x50;
-	t.record.thread_cont_entry = 8;
-	t.record.cont_entry_size = 64;
-	t.record.cont_entry_cont = 8;
-	t.record.chunk_stack = 64;
+	leaf = virtual_thread(&caller);
+	know_chunks();
 	t.record.oop_size = 8;
-	t.record.continuation_tail = 32;
-	t.record.chunk_parent = 40;
-	t.record.chunk_size = 12;
-	t.record.chunk_sp = 24;
+	t.record.oop_shift = 0;
 	t.record.zgc = (struct hotspot_zgc){
 		.good = GOOD,
 		.offset_mask = 0xffffff,
@@ -65,14 +51,6 @@ static void set_up_zgc(__u32 good)
 		.entries = ENTRIES_OF_IT,
 	};
 	put_8(GOOD, mask(good));
-	t.regs[X86_R15] = THREAD;
-	put_8(THREAD + 8, SP(104));
-	t.regs[X86_RSP] = SP(100);
-	t.stack[103] = stubs + 0x80;
-	t.stack[104 + 1] = CONTINUATION;
-	t.stack[104 + 8] = SP(200);
-	t.stack[104 + 9] = t.record.call_stub_return;
-	call_stub_at(200);
 	/* One compiled frame. */
 	put_4(CHUNK + 12, 16);
 	put_4(CHUNK + 24, 10);

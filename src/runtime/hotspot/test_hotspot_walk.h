@@ -41,6 +41,7 @@ enum {
 	SYMBOL = META + 0x500,
 	METHOD_NAME = META + 0x580,
 	THREAD = META + 0x600,
+	CONTINUATION = META + 0x700,
 	NAMES = META + 0x1000,
 	CHUNK = META + 0x2000,
 };
@@ -302,4 +303,42 @@ static inline void interpreted_at(__u32 word, __u32 sender, __u64 link, __u64 ra
 	t.stack[word - 1] = SP(sender);
 	t.stack[word] = link;
 	t.stack[word + 1] = ra;
+}
+
+/* A virtual thread: its last frame on the stack returns to the barrier. */
+static inline __u64 virtual_thread(__u64 *ret_caller)
+{
+	__u64 leaf, stubs, enter;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 4, 16, 77);
+	*ret_caller = add_blob("nmethod", 256, 6, 16, 78);
+	stubs = add_blob("StubRoutines (continuation stubs)", 512, 0, -1, 0);
+	enter = add_blob("native nmethod", 256, 10, 16, 79);
+	t.record.cont_return = enter + 0x50;
+	t.record.thread_cont_entry = 8;
+	t.record.cont_entry_size = 64;
+	t.record.cont_entry_cont = 8;
+	t.regs[X86_R15] = THREAD;
+	put_8(THREAD + 8, SP(104)); /* ContinuationEntry */
+	t.regs[X86_RSP] = SP(100);
+	t.stack[103] = stubs + 0x80;
+	t.stack[104 + 1] = CONTINUATION;
+	/* enterSpecial's frame: 10 words from 104 on. */
+	t.stack[104 + 8] = SP(200);
+	t.stack[104 + 9] = t.record.call_stub_return;
+	call_stub_at(200);
+	return leaf;
+}
+
+/* The record knows how callers wait in the heap. References are compressed. */
+static inline void know_chunks(void)
+{
+	t.record.chunk_stack = 64;
+	t.record.oop_size = 4;
+	t.record.oop_shift = 3;
+	t.record.continuation_tail = 32;
+	t.record.chunk_parent = 40;
+	t.record.chunk_size = 12;
+	t.record.chunk_sp = 24;
 }
