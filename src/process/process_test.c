@@ -426,18 +426,26 @@ TEST(not_so_if_the_parent_runs_another_program_since)
 	process_table_fini(&t);
 }
 
+/* A child that has ended, and that nobody has waited for. */
+static pid_t zombie(void)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	return pid;
+}
+
 TEST(zombies_and_kernel_threads_have_no_mappings)
 {
 	struct process *proc;
 	struct proc_stat stat;
-	siginfo_t info;
 	pid_t pid;
 
 	start();
-	pid = fork();
-	if (!pid)
-		_exit(0);
-	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	pid = zombie();
 	ASSERT_OK(process_get(&t, pid, &proc));
 	ASSERT_EQ(proc->mappings.nr, 0);
 	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
@@ -452,14 +460,10 @@ TEST(zombies_and_kernel_threads_have_no_mappings)
 TEST(only_what_is_unknown_and_lives_is_read_ahead_of_its_events)
 {
 	struct process *proc = NULL;
-	siginfo_t info;
 	pid_t pid;
 
 	start();
-	pid = fork();
-	if (!pid)
-		_exit(0);
-	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	pid = zombie();
 	/* Its events tell what it mapped: they must not be old news. */
 	ASSERT_ERR(process_get_unknown(&t, pid, &proc), ESRCH);
 	ASSERT_PTR_NULL(process_find(&t, pid));
