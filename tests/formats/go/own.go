@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strconv"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -20,14 +21,37 @@ import (
 
 var kept [][]byte
 
+// What this process has had of the CPU: however busy the machine is, there is enough to sample.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 //go:noinline
-func spin(until time.Time) (n int) {
-	for time.Now().Before(until) {
-		for i := 0; i < 1000; i++ {
+func spin(length time.Duration) (n int) {
+	for until := cpuTime() + length; cpuTime() < until; {
+		for i := 0; i < 100000; i++ {
 			n += i * i
 		}
 	}
 	return n
+}
+
+// Most of it in the kernel.
+func readZeros(length time.Duration) error {
+	zeros, err := os.Open("/dev/zero")
+	if err != nil {
+		return err
+	}
+	defer zeros.Close()
+	buf := make([]byte, 1<<20)
+	for until := cpuTime() + length; err == nil && cpuTime() < until; {
+		_, err = zeros.Read(buf)
+	}
+	return err
 }
 
 //go:noinline
@@ -37,11 +61,12 @@ func allocate() {
 	}
 }
 
-// Uses the CPU for so long: something to record.
+// Uses the CPU for so long, and then the kernel: something to record.
 func burn(seconds string) error {
 	n, err := strconv.ParseFloat(seconds, 64)
 	if err == nil {
-		spin(time.Now().Add(time.Duration(n * float64(time.Second))))
+		spin(time.Duration(n * float64(time.Second)))
+		err = readZeros(100 * time.Millisecond)
 	}
 	return err
 }
@@ -53,9 +78,9 @@ func writeOwn(cpuPath, heapPath string) error {
 		return err
 	}
 	pprof.Do(context.Background(), pprof.Labels("thread", "spinner", "tid", "77"), func(context.Context) {
-		spin(time.Now().Add(700 * time.Millisecond))
+		spin(700 * time.Millisecond)
 	})
-	spin(time.Now().Add(300 * time.Millisecond))
+	spin(300 * time.Millisecond)
 	pprof.StopCPUProfile()
 	allocate()
 	runtime.GC()
