@@ -11,6 +11,7 @@ that end in a function that is the outermost of no complete stack of sonde's. Ke
 import bisect
 import collections
 import functools
+import math
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ SECONDS = 15  # of CPU
 SONDE_HZ = 997
 PERF_HZ = 1009
 POINTS = 2.0
+DEVIATIONS = 5  # of what chance makes of the difference: seldomer than once in a million
 # Percent of sonde's samples: of functions without CFI (OpenSSL has some in assembler: bn_gather5), and those that
 # are taken while libcrypto's table is built: at this frequency they may be more than are kept for later.
 TRUNCATED = 1
@@ -33,6 +35,8 @@ PENDING = 2
 TOP = 20
 # Bytes of stack that perf copies: more than these programs use below main.
 DUMP = 16384
+# The least share of the samples. perf writes 16 MB a second, and drops what it can't write in time.
+USABLE = {"sonde": 0.9, "perf": 0.3}
 
 RECURSIVE_QUERY = (
     "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) "
@@ -189,13 +193,15 @@ def shares(stacks):
 
 def compare(ours, theirs):
     a, b = shares(ours), shares(theirs)
+    parts = 1 / sum(ours.values()) + 1 / sum(theirs.values())
     top = sorted(set(a) | set(b), key=lambda f: -max(a.get(f, 0), b.get(f, 0)))[:TOP]
     lines = []
     worst = 0.0
     for f in top:
         difference = a.get(f, 0) - b.get(f, 0)
         worst = max(worst, abs(difference))
-        if abs(difference) > POINTS:
+        share = (a.get(f, 0) + b.get(f, 0)) / 2
+        if abs(difference) > max(POINTS, DEVIATIONS * math.sqrt(share * (100 - share) * parts)):
             lines.append("%s: sonde %.2f %%, perf %.2f %%" % (f, a.get(f, 0), b.get(f, 0)))
     return lines, worst
 
@@ -224,7 +230,7 @@ def record_both(setup, pid):
     os.close(fd)
     burnt(pid, 0.5)
     perf = subprocess.Popen(
-        ["perf", "record", "-q", "-p", str(pid), "-e", "cpu-clock", "-F", str(PERF_HZ), "-m", "16M"]
+        ["perf", "record", "-q", "-p", str(pid), "-e", "cpu-clock", "-F", str(PERF_HZ), "-m", "64M"]
         + ["--call-graph", "dwarf,%d" % DUMP, "-o", data],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -233,7 +239,7 @@ def record_both(setup, pid):
     recording_began(recorder)
     burnt(pid, SECONDS)
     recorder.process.send_signal(signal.SIGINT)
-    recording = recorder.wait(30)
+    recording = recorder.wait()
     perf.send_signal(signal.SIGINT)
     perf.wait()
     return recording, data
@@ -262,8 +268,9 @@ def run(name, setup):
     dropped = sum(theirs.values()) - sum(finished.values())
     problems = recording.problems
     for who, stacks in (("sonde", ours), ("perf", finished)):
-        if sum(stacks.values()) < 0.9 * SECONDS * SONDE_HZ:
+        if sum(stacks.values()) < USABLE[who] * SECONDS * SONDE_HZ:
             problems.append("%s has only %d usable samples" % (who, sum(stacks.values())))
+            return problems, None
     pending = recording.stats["truncated"].get("file_pending", 0)
     for what, n, percent in (("wait for a table", pending, PENDING), ("are truncated", truncated - pending, TRUNCATED)):
         if n * 100 > percent * sum(ours.values()):

@@ -11,6 +11,8 @@ prints what is wrong and exits 1, or exits 0. docs/testing.md has the language o
 import argparse
 import bisect
 import collections
+import functools
+import glob
 import os
 import re
 import subprocess
@@ -184,6 +186,46 @@ class SuffixMatcher:
         return self.last in states
 
 
+def _lines_of(argv):
+    try:
+        return subprocess.run(argv, check=False, capture_output=True, text=True, errors="replace").stdout.splitlines()
+    except OSError:
+        return []
+
+
+def _functions_of(path):
+    """The names of a file's functions and of its debug file's, of an archive's members too."""
+    found = set()
+    ids = [re.search(r"Build ID: (\w\w)(\w+)", line) for line in _lines_of(["readelf", "-n", path])]
+    debug = ["/usr/lib/debug/.build-id/%s/%s.debug" % m.groups() for m in ids if m and not path.endswith(".a")]
+    for line in _lines_of(["readelf", "-W", "-s", path, *filter(os.path.exists, debug)]):
+        fields = line.split()
+        if len(fields) > 7 and fields[3] in ("FUNC", "IFUNC"):
+            found.add(fields[7].split("@")[0])
+    return found
+
+
+LIBRARIES = ("libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libc.a", "libgcc.a", "libgcc_eh.a")
+DEFINITION = re.compile(r"^(?:[\w*()]+[ \t]+)*\**(\w+)(?:\([^;\n]*|:)$", re.M)
+
+
+@functools.lru_cache(maxsize=None)
+def library_functions():
+    """What this machine's libc and loader call their functions, where their symbols are installed: some thousand names
+    that `lib` of tests/workloads/flavours need not know. None that a workload has a function of."""
+    found, own = set(), set()
+    for library in LIBRARIES:
+        path = "".join(_lines_of(["gcc", "-print-file-name=" + library]))
+        if os.path.exists(path):
+            found |= _functions_of(os.path.realpath(path))
+    for path in glob.glob("/usr/lib/*-linux-musl/libc.a"):
+        found |= _functions_of(path)
+    for path in glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads", "*.*")):
+        with open(path, encoding="utf-8") as f:
+            own.update(DEFINITION.findall(f.read()))
+    return found - own
+
+
 class Symbols:
     """The functions of a file with symbols, to name what its stripped twin cannot."""
 
@@ -298,10 +340,18 @@ class Expectation:
         """The first pattern that the whole stack matches: its index in need, -1 - its index in may, or None."""
         if text not in self._verdicts:
             index = KERNEL_ONLY if text == "" else self._match(text)
-            if index is None and self._match_above_library(text):
-                index = IN_LIBRARY
+            if index is None:
+                text_of_libraries = self._libraries_called_so(text)
+                index = self._match(text_of_libraries)
+                if index is None and self._match_above_library(text_of_libraries):
+                    index = IN_LIBRARY
             self._verdicts[text] = index
         return self._verdicts[text]
+
+    def _libraries_called_so(self, text):
+        """The stack with the functions of libraries by a name that `lib` matches, whatever it is here."""
+        frames = text.split(";")
+        return ";".join("_library" if not self._library.fullmatch(f) and f in library_functions() else f for f in frames)
 
     def _match_above_library(self, text):
         """Whether a stack's end may be taken off, library function by library function, until a pattern matches."""
@@ -324,7 +374,7 @@ class Expectation:
     def match_suffix(self, text):
         """Whether the stack is the end of one that a pattern matches."""
         if text not in self._ends:
-            self._ends[text] = self._match_suffix(text)
+            self._ends[text] = self._match_suffix(text) or self._match_suffix(self._libraries_called_so(text))
         return self._ends[text]
 
     def _match_suffix(self, text):

@@ -79,6 +79,12 @@ def verdicts():
     yield "in a library below a right chain", not problems(good + in_libc % 5)
     yield "too often in a library", problems(good + in_libc % 6)
     yield "in a library below a wrong chain", problems(good + in_libc.replace("outer", "middle") % 1)
+    # Of the C library: no pattern knows the name.
+    yield "a library's function by its name here", not problems(good + "chain;%s;outer;vwprintf 5\n" % START)
+    yield "truncated in one", not problems(good + "chain;[truncated: no_rule];vwprintf;wctrans 4\n")
+    yield "below a wrong chain", problems(good + "chain;%s;middle;vwprintf 1\n" % START)
+    yield "above a right chain", problems(good + "chain;%s;vwprintf;outer;middle;leaf 1\n" % START)
+    yield "another workload's function", problems(good + "chain;%s;outer;compare 1\n" % START)
     start = "chain;_start;__libc_start_main;[ld-linux-x86-64.so.2+0x12309];[ld-linux-x86-64.so.2+0xff0d] 1\n"
     yield "in the loader before main", not problems(good + start)
     yield "in the C++ library", not problems(good + "chain;%s;outer;std::logic_error::what() const 5\n" % START)

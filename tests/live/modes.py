@@ -228,7 +228,7 @@ def late_recorder(setup):
     sonde gets no turn while the command becomes another program again and again, as on a machine that is too busy: its
     samples are walked afterwards, each in the image that was there.
     """
-    case = Case("execself")
+    case = Case("execself", seconds=4)
     argv = ["sh", "-c", 'echo $$; exec "$@"', "sh", *case.argv(setup.workloads)]
     recorder = Recorder(setup, [], argv, stdout=subprocess.PIPE)
     pid = int(recorder.process.stdout.readline())
@@ -324,13 +324,17 @@ def dead_pid():
 
 
 def target_exits(setup):
-    """A process that was asked for ends: the recording goes on to its end, or ends too, with what there is."""
-    case = Case("chain", seconds=1)
-    process = subprocess.Popen(case.argv(setup.workloads))
-    recording = Recorder(setup, ["-p", str(process.pid), "-d", "3"]).wait()
-    process.wait()
+    """The process that was asked for ends: the recording ends too, with what there is."""
+    case = Case("chain")
+    with Running(setup, case) as running:
+        recorder = Recorder(setup, ["-p", str(running.pid)])
+        recording_began(recorder)
+        burnt(running.pid, 0.5)
+        running.process.kill()
+        running.process.wait()
+        recording = recorder.wait()
     recording.expect_status(0)
-    return judge(setup, recording, case, 100)
+    return judge(setup, recording, case, int(0.4 * FREQUENCY))
 
 
 def hotplug(setup):
