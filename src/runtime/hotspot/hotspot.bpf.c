@@ -381,7 +381,7 @@ __noinline int WALK_NAME(hotspot_interpreted)(void)
 		stop = read_stack(w, fp + 8, &ra);
 	if (stop)
 		return stop;
-	if (hotspot_state(w)->unpacking)
+	if (hotspot_state(w)->unpacking == UNPACKING_FILLS)
 		bcp = 0; /* it is written last */
 	stop = is_unfilled(w, fp);
 	if (stop < 0)
@@ -804,6 +804,11 @@ __noinline int WALK_NAME(hotspot_stub)(void)
 		return STOP_RUNTIME_UNREADABLE;
 	if (s->look == LOOK_FRAME)
 		return leave_sized(w, st);
+	if (st->unpacking == UNPACKING_MAKES) {
+		stop = push_once(w, FRAME_NOTE_UNREADABLE);
+		if (stop)
+			return stop;
+	}
 	w->regs[ARCH_FP] = s->fp;
 	if (st->kind == BLOB_OTHER || st->kind == BLOB_SAFEPOINT)
 		s->cfa += pushed_for(s->ra);
@@ -839,7 +844,7 @@ STEP(hotspot)
 			return stop;
 	}
 	if (!in_interpreter(r, w->pc))
-		st->unpacking = 0;
+		st->unpacking = UNPACKING_NOT;
 	if (!w->interrupted && !st->chunk && !w->late && st->heap &&
 	    (!r->virtual_threads || st->thread == THREAD_SAID)) {
 		stop = WALK_NAME(hotspot_callers)();

@@ -28,7 +28,8 @@ static __always_inline int is_unfilled(struct walk *w, __u64 fp)
 	stop = read_stack(w, fp + SLOT_LAST_SP, &last_sp);
 	if (stop)
 		return -stop;
-	hotspot_state(w)->unpacking = !last_sp;
+	if (last_sp)
+		hotspot_state(w)->unpacking = UNPACKING_NOT;
 	return !last_sp;
 }
 
@@ -61,7 +62,7 @@ __noinline int WALK_NAME(hotspot_look_deoptimization)(void)
 	      !read_stack(w, fp, &link) && !read_stack(w, fp + 8, &ra);
 	ra = arch_strip_pac(w, ra);
 	if (own && in_interpreter(hotspot_record(w), ra))
-		st->unpacking = 1;
+		st->unpacking = UNPACKING_FILLS;
 	else if (st->kind == BLOB_UNCOMMON_TRAP)
 		return LOOK_FRAME;
 	else if (!own)

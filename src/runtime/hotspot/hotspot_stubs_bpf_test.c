@@ -402,3 +402,244 @@ TEST(a_deoptimization_between_its_calls)
 	/* Where it makes frames, what the frame pointer leads to is not told. */
 	ASSERT_EQ(deoptimize(0x80, 103, 2), STOP_RUNTIME_UNREADABLE);
 }
+
+/* What both blobs have where they take the compiled frame away and make others: JDK 17 and 25. */
+static const __u8 making[] = {
+	0x8b, 0x0f,			    /* mov (%rdi),%ecx */
+	0x48, 0x03, 0xe1,		    /* add %rcx,%rsp */
+	0x48, 0x8b, 0x6f, 0x30,		    /* mov 0x30(%rdi),%rbp */
+	0x48, 0x8b, 0x4f, 0x18,		    /* mov 0x18(%rdi),%rcx */
+	0x48, 0x83, 0xc4, 0x08,		    /* add $8,%rsp */
+	0x48, 0x8b, 0x77, 0x10,		    /* mov 0x10(%rdi),%rsi */
+	0x8b, 0x57, 0x08,		    /* mov 8(%rdi),%edx */
+	0x4c, 0x8b, 0xc4,		    /* mov %rsp,%r8 */
+	0x8b, 0x5f, 0x04,		    /* mov 4(%rdi),%ebx */
+	0x48, 0x2b, 0xe3,		    /* sub %rbx,%rsp */
+	0x48, 0x8b, 0x1e,		    /* mov (%rsi),%rbx */
+	0x48, 0x83, 0xeb, 0x10,		    /* sub $16,%rbx */
+	0x48, 0xff, 0x31,		    /* push (%rcx) */
+	0x55,				    /* push %rbp */
+	0x48, 0x8b, 0xec,		    /* mov %rsp,%rbp */
+	0x48, 0x2b, 0xe3,		    /* sub %rbx,%rsp */
+	0x4c, 0x89, 0x45, 0xf8,		    /* mov %r8,-8(%rbp) */
+	0x48, 0xc7, 0x45, 0xf0, 0, 0, 0, 0, /* movq $0,-16(%rbp) */
+	0x4c, 0x8b, 0xc4,		    /* mov %rsp,%r8 */
+	0x48, 0x83, 0xc6, 0x08,		    /* add $8,%rsi */
+	0x48, 0x83, 0xc1, 0x08,		    /* add $8,%rcx */
+	0xff, 0xca,			    /* dec %edx */
+	0x75, 0xd4,			    /* jne */
+	0x48, 0xff, 0x31,		    /* push (%rcx) */
+	0x55,				    /* push %rbp */
+	0x48, 0x8b, 0xec,		    /* mov %rsp,%rbp */
+	0x48, 0x83, 0xec, 0x00,		    /* sub $0,%rsp */
+};
+enum {
+	UNROLL_BLOCK = META + 0x2000,
+	UNROLL_PCS = META + 0x2100,
+	COMPILED_WORDS = 60, /* of the frame that is taken away */
+	MAKING_AT = 0x41,
+	MAKING_LOOP = 33,
+};
+
+/* The next frame that has none of its own yet returns here. */
+static __u64 deopt_entry(__u32 i)
+{
+	return INTERPRETER + 0x100 + i;
+}
+
+static void walk_making(__u64 blob, __u32 behind, __u32 skeletons, bool gone)
+{
+	int stop = walk(blob + MAKING_AT + behind);
+
+	/* The stub; a note for what is missing, or the frame; its caller; the call stub; native. */
+	if (stop != STOP_FILE_UNREADABLE || t.walk.nr_frames != 5)
+		FAIL("at %u, with %u frames made: %d, %u frames", behind, skeletons, stop,
+		     t.walk.nr_frames);
+	if (gone)
+		ASSERT_EQ(*frame(1), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_UNREADABLE));
+	else
+		ASSERT_EQ(HOTSPOT_FRAME_KIND(FRAME_DATA(frame(1)[0])), HOTSPOT_COMPILED);
+	ASSERT_EQ(HOTSPOT_FRAME_KIND(FRAME_DATA(frame(2)[0])), HOTSPOT_COMPILED);
+	ASSERT_EQ(HOTSPOT_WORD_WHERE(frame(2)[1]), 0x48);
+	ASSERT_EQ(HOTSPOT_FRAME_ADDRESS(FRAME_DATA(*frame(3))), t.call_stub - HEADER);
+}
+
+/* The registers and the stack of that code, before each instruction. */
+struct machine {
+	__u64 sp, fp, rcx, r8;
+};
+
+static void push_word(struct machine *m, __u64 value)
+{
+	m->sp -= 8;
+	t.stack[(m->sp - STACK) / 8] = value;
+}
+
+/* Runs the instruction at `place`; *made: how many frames it has made. */
+static void execute(struct machine *m, __u32 place, __u32 *made)
+{
+	__u64 pushed;
+
+	switch (place) {
+	case 2:
+		m->sp += 8 * COMPILED_WORDS;
+		break;
+	case 5:
+		m->fp = SP(300);
+		break;
+	case 9:
+		m->rcx = UNROLL_PCS;
+		break;
+	case 13:
+		m->sp += 8;
+		break;
+	case 24:
+	case 62:
+		m->r8 = m->sp;
+		break;
+	case 30:
+		m->sp -= 16;
+		break;
+	case 40:
+	case 77:
+		memcpy(&pushed, at(m->rcx, 8), 8);
+		push_word(m, pushed);
+		break;
+	case 43:
+	case 80:
+		push_word(m, m->fp);
+		break;
+	case 44:
+	case 81:
+		m->fp = m->sp;
+		break;
+	case 47:
+		m->sp -= 80;
+		break;
+	case 50:
+		t.stack[(m->fp - STACK) / 8 - 1] = m->r8;
+		break;
+	case 54:
+		t.stack[(m->fp - STACK) / 8 - 2] = 0;
+		break;
+	case 69:
+		m->rcx += 8;
+		(*made)++;
+		break;
+	}
+}
+
+/* Interrupted at each instruction, while three frames are made of one. */
+static void make_frames(const char *name, int frame_size)
+{
+	static const __u8 lengths[] = { 2, 3, 4, 4, 4, 4, 3, 3, 3, 3, 3, 4, 3, 1,
+					3, 3, 4, 8, 3, 4, 4, 2, 2, 3, 1, 3, 4 };
+	__u64 blob, compiled, caller;
+	__u32 place, i, made = 0;
+	struct machine m = { 0 };
+
+	set_up();
+	blob = add_blob(name, 512, frame_size, -1, 0);
+	compiled = add_blob("nmethod", 256, COMPILED_WORDS, 16, 77);
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	put(blob + MAKING_AT, making, sizeof(making));
+	put_8(UNROLL_BLOCK + 0x30, SP(300));
+	put_8(UNROLL_PCS, caller + 0x48);
+	for (i = 1; i <= 3; i++)
+		put_8(UNROLL_PCS + 8 * i, deopt_entry(i));
+	/* Its return address; its frame; that of its caller. */
+	m.sp = SP(100);
+	m.fp = SP(99);
+	t.stack[100] = compiled + 0x40;
+	t.stack[99 + COMPILED_WORDS] = SP(300);
+	t.stack[100 + COMPILED_WORDS] = caller + 0x48;
+	t.stack[105 + COMPILED_WORDS] = SP(300);
+	t.stack[106 + COMPILED_WORDS] = t.record.call_stub_return;
+	call_stub_at(300);
+	for (place = 0, i = 0; place < sizeof(making); place += lengths[i++]) {
+		t.regs[X86_RSP] = m.sp;
+		t.regs[X86_RBP] = m.fp;
+		t.regs[X86_RCX] = m.rcx;
+		t.regs[X86_R8] = m.r8;
+		t.regs[X86_RDI] = UNROLL_BLOCK;
+		walk_making(blob, place, made, place >= 5);
+		execute(&m, place, &made);
+		if (making[place] == 0x75 && made < 3) {
+			i = 9; /* the one before the loop */
+			place = MAKING_LOOP - lengths[i];
+		}
+	}
+	ASSERT_EQ(made, 3);
+	/* Behind it the blob has a frame again. */
+	t.regs[X86_RSP] = m.sp - 8 * ((__u64)frame_size - 2);
+	t.regs[X86_RBP] = m.fp;
+	walk_making(blob, sizeof(making), made, true);
+}
+
+TEST(frames_that_a_deoptimization_makes)
+{
+	make_frames("DeoptimizationBlob", 20);
+	make_frames("UncommonTrapBlob", 2);
+}
+
+/* Its own frame: sub $8,%rsp; mov %rbp,(%rsp); ...; add $8,%rsp; ...; leave; ret */
+TEST(an_uncommon_trap_between_its_calls)
+{
+	static const struct {
+		__u32 behind;
+		int sp, fp;
+	} places[] = {
+		{ 0, 106, 150 },    { 4, 105, 150 },	{ 8, 105, 150 },    { 0x3d, 105, 150 },
+		{ 0x9c, 105, 105 }, { 0xbf, 104, 105 }, { 0xf1, 106, 150 },
+	};
+
+	for (__u32 i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		__u64 blob, caller;
+
+		set_up();
+		blob = add_blob("UncommonTrapBlob", 512, 2, -1, 0);
+		caller = add_blob("nmethod", 256, 6, 16, 78);
+		put(blob, "\x48\x83\xec\x08\x48\x89\x2c\x24", 8);
+		put(blob + MAKING_AT, making, sizeof(making));
+		put(blob + 0xf0, "\xc9\xc3", 2);
+		t.regs[X86_RSP] = SP(places[i].sp);
+		t.regs[X86_RBP] = SP(places[i].fp);
+		t.stack[105] = SP(150);
+		t.stack[106] = caller + 0x40;
+		t.stack[112] = t.record.call_stub_return;
+		t.stack[111] = SP(200);
+		call_stub_at(200);
+		ASSERT_TO_NATIVE(walk(blob + places[i].behind), 4);
+		ASSERT_EQ(HOTSPOT_WORD_WHERE(frame(1)[1]), 0x40);
+	}
+}
+
+/* A caller whose frame pointer is as far away as the blob's own would be. */
+TEST(a_deoptimization_that_begins_has_not_its_caller_s_frame)
+{
+	__u64 blob, caller;
+
+	set_up();
+	blob = add_blob("DeoptimizationBlob", 512, 20, -1, 0);
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	put(blob, "\x55\x48\x8b\xec\x9c", 5);
+	t.regs[X86_RSP] = SP(106);
+	t.regs[X86_RBP] = SP(124);
+	t.stack[106] = caller + 0x40;
+	t.stack[111] = SP(200);
+	t.stack[112] = t.record.call_stub_return;
+	t.stack[124] = SP(200);
+	t.stack[125] = t.record.call_stub_return;
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(blob), 4);
+	ASSERT_EQ(HOTSPOT_FRAME_KIND(FRAME_DATA(frame(1)[0])), HOTSPOT_COMPILED);
+	/* mov %rdx,d32(%r15); mov %rax,d32(%r15); push $0: thrown at rdx. */
+	put(blob + 0x80, "\x49\x89\x97\xd8\3\0\0\x49\x89\x87\xd0\3\0\0\x68\0\0\0\0", 19);
+	t.regs[X86_RDX] = caller + 0x40;
+	for (__u32 at_rdx = 0; at_rdx <= 7; at_rdx += 7) {
+		t.stack[106 + 4] = SP(200);
+		t.stack[106 + 5] = t.record.call_stub_return;
+		ASSERT_TO_NATIVE(walk(blob + 0x80 + at_rdx), 4);
+		ASSERT_EQ(HOTSPOT_WORD_WHERE(frame(1)[1]), 0x40);
+	}
+}

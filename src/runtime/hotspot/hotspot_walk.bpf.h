@@ -48,7 +48,7 @@ struct hotspot_state {
 	__u32 cookie, code_size;
 	__u64 constants; /* of its class, which scratch.id has; 0: it was not read */
 	__u32 noted;	 /* how many frames there were behind a note; 0: there was none */
-	__u32 unpacking; /* a deoptimization fills the next frames in, from the outermost one on */
+	__u32 unpacking; /* enum unpacking_state */
 };
 _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
 
@@ -58,6 +58,13 @@ _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a
  * code, and what it calls without the JVM's leave, sees them at rest.
  */
 enum heap_state { HEAP_NOT_KNOWN = 0, HEAP_AT_REST, HEAP_MOVES };
+
+/* A deoptimization changes the next frames. */
+enum unpacking_state {
+	UNPACKING_NOT = 0,
+	UNPACKING_FILLS, /* it fills them in, from the outermost one on */
+	UNPACKING_MAKES, /* it makes them: where the compiled frame was, some are missing */
+};
 
 /* Which thread's frames these are (--threads virtual). */
 enum thread_state { THREAD_NOT_TRIED = 0, THREAD_NOT_FOUND, THREAD_SAID };

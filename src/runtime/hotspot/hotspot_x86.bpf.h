@@ -19,8 +19,7 @@ enum {
 	PROLOGUE_BACK = 60,
 	STUB_SCAN_WORDS = 24,
 	ADAPTER_ARGS = 256, /* words: 255 of arguments, and one to align */
-	SAVE_BACK = 96,
-	UPCALL_HEAD = 240, /* bytes of its code that are looked at */
+	UPCALL_HEAD = 240,  /* bytes of its code that are looked at */
 };
 
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
@@ -741,52 +740,7 @@ __noinline int WALK_NAME(hotspot_look_upcall)(void)
 	return 0;
 }
 
-/* Is it behind push %rbp; mov %rsp,%rbp; pushf, where registers are saved one after the other? */
-static __always_inline bool saves_registers(struct walk *w, struct hotspot_scratch *s)
-{
-	const __u8 *code = (const __u8 *)s->header;
-	__u32 i;
-
-	if (read_memory(w->pc - SAVE_BACK, s->header, SAVE_BACK + 8))
-		return false;
-	for (i = 0; i <= SAVE_BACK - 4; i++)
-		if (code[i] == 0x55 && code[i + 1] == 0x48 &&
-		    ((code[i + 2] == 0x8b && code[i + 3] == 0xec) ||
-		     (code[i + 2] == 0x89 && code[i + 3] == 0xe5)))
-			return code[i + 4] == 0x9c;
-	return false;
-}
-
-/*
- * Interrupted in generate_deopt_blob(). It takes frames away and builds others: only with its own
- * one it is clear, and where that begins and has ended: push %rbp; mov %rsp,%rbp; pushf; ...; all
- * registers are saved; ...; leave; ret.
- */
-static __always_inline int look_deoptimizing(struct walk *w, struct hotspot_scratch *s,
-					     struct hotspot_state *st)
-{
-	__u64 fp = w->regs[ARCH_FP], off = fp - w->regs[ARCH_SP] + 16, ra = 0, link = 0;
-	__u64 size = 8 * (__u64)(__u32)st->frame_size;
-	int look = LOOK_FAILED;
-
-	if (off == size || off == size + 8 || (off < size && saves_registers(w, s))) {
-		if (!read_stack(w, fp, &link) && !read_stack(w, fp + 8, &ra))
-			look = look_caller(s, fp + 16, ra, link);
-	} else if ((code_4(s, PC) == 0xec8b4855 || code_4(s, PC) == 0xe5894855) &&
-		   code_1(s, PC + 4) == 0x9c) {
-		look = look_at_sp(w, s, 0);
-	} else if (code_1(s, PC - 1) == 0x55 && enters_at(s, PC) && code_1(s, PC + 3) == 0x9c) {
-		look = look_pushed(w, s);
-	} else if (code_1(s, PC) == 0xc3 && code_1(s, PC - 1) == 0xc9) {
-		look = look_at_sp(w, s, 0);
-	}
-	if (look != LOOK_CALLER || !in_code(hotspot_record(w), s->ra))
-		return LOOK_FAILED;
-	/* It has made frames, and not filled them in. */
-	if (in_interpreter(hotspot_record(w), s->ra))
-		st->unpacking = 1;
-	return look;
-}
+#include "runtime/hotspot/hotspot_x86_deoptimization.bpf.h"
 
 __noinline int WALK_NAME(hotspot_look_stub)(void)
 {
@@ -825,7 +779,8 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 		look = look_at_sp(w, s, 0);
 		return look == LOOK_CALLER && in_interpreter(r, s->ra) ? look : LOOK_FAILED;
 	case BLOB_DEOPTIMIZATION:
-		return look_deoptimizing(w, s, st);
+	case BLOB_UNCOMMON_TRAP:
+		return WALK_NAME(hotspot_look_making)();
 	}
 	if (st->frame_size) { /* Java code is its caller */
 		look = WALK_NAME(hotspot_look_entered)();
