@@ -276,6 +276,13 @@ static int runtime_frame(struct resolver *r, struct runtime_instance *in, const 
 	return err ? err : map_put(&in->frames, hash, *ret);
 }
 
+/* What is said once in place of frames that follow each other, if nothing else is shown between. */
+static bool is_said(const struct resolver *r, uint64_t note, uint32_t frame)
+{
+	return (note == FRAME_NOTE_NOT_READY || note == FRAME_NOTE_NO_THREAD_STATE) &&
+	       r->scratch.nr && r->scratch.items[r->scratch.nr - 1] == frame;
+}
+
 static int add_runtime(struct resolver *r, struct process *proc,
 		       const struct process_runtimes *list, const __u64 *words, size_t left)
 {
@@ -292,6 +299,8 @@ static int add_runtime(struct resolver *r, struct process *proc,
 		err = note_frame(r, id, (uint32_t)FRAME_DATA(words[0]), &frame);
 		if (proc && FRAME_DATA(words[0]) == FRAME_NOTE_NOT_READY)
 			publisher_runtime_missed(r->publisher, proc);
+		if (!err && is_said(r, FRAME_DATA(words[0]), frame))
+			return 0;
 	} else if (in) {
 		memcpy(copy, words, nr * sizeof(*words));
 		err = runtime_frame(r, in, copy, nr, &named);

@@ -37,7 +37,6 @@ enum {
 	STAGE_LATER = 1 << 2,	  /* a loop was passed before this one */
 	STAGE_UNFILLED = 1 << 3,  /* the CFrame that was followed does not lead to the next one */
 	STAGE_MANY = 1 << 5,	  /* there are several interpreters */
-	STAGE_SAID = 1 << 4,	  /* that nothing is known of the thread: not at each loop again */
 	STAGE_CODE = 1 << 6,	  /* the code object at CODE_AT is the one of LAST_AT */
 	STAGE_ASYNC = 1 << 7,	  /* --async: the frames of tasks that wait are pushed */
 	STAGE_AWAITED = 1 << 8,	  /* that was done: Handle._run() comes next */
@@ -272,15 +271,6 @@ static __always_inline int leave_note(struct walk *w, __u64 *s, __u64 next, enum
 	return stop ? stop : leave(w, s, next);
 }
 
-/* Of the whole thread nothing can be said but `note`: once. */
-static __always_inline int nothing_known(struct walk *w, __u64 *s, enum frame_note note)
-{
-	if (s[S_STAGE] & STAGE_SAID)
-		return walk_native(w);
-	s[S_STAGE] |= STAGE_SAID;
-	return leave_note(w, s, 0, note);
-}
-
 /* Takes back what this loop has pushed. */
 static __always_inline void take_back(struct walk *w, __u64 *s)
 {
@@ -383,7 +373,7 @@ __noinline int WALK_NAME(python_enter)(void)
 			s[S_STAGE] |= STAGE_MANY;
 	}
 	if (!s[S_TSTATE])
-		return nothing_known(w, s, FRAME_NOTE_NO_THREAD_STATE);
+		return leave_note(w, s, 0, FRAME_NOTE_NO_THREAD_STATE);
 	if (!(s[S_STAGE] & STAGE_LATER) && r->nr_gaps && in_gap(w, r)) {
 		/* 3.10: its CFrame may be linked, its frame object is not. */
 		if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME && in_loop(w, s[S_NEXT]) &&
@@ -748,7 +738,7 @@ STEP(python)
 	s = runtime_state(w, RUNTIME_PYTHON);
 	/* Of a copied stack, where the thread is by now would be told. */
 	if (w->late || !runtime_record(w, RUNTIME_PYTHON, struct python_record))
-		return nothing_known(w, s, FRAME_NOTE_NOT_READY);
+		return leave_note(w, s, 0, FRAME_NOTE_NOT_READY);
 	if (s[S_STAGE] & STAGE_ASYNC)
 		return async_step(w, s);
 	return s[S_STAGE] & STAGE_LOOP ? WALK_NAME(python_frames)() : WALK_NAME(python_enter)();

@@ -493,11 +493,11 @@ TEST_EACH(the_thread_state_is_the_one_with_the_threads_id, second_in_list)
 static void no_state(void)
 {
 	put(TSTATE + t.record.ts_thread_id, 0x1234);
-	check("LO!3GOE");
+	check("LO!3GO!3E");
 	put(HEAD, 0x10); /* unreadable */
-	check("LO!3GOE");
+	check("LO!3GO!3E");
 	t.tp = 0;
-	check("LO!3GOE");
+	check("LO!3GO!3E");
 }
 
 TEST_EACH(a_thread_without_a_state_has_a_note, no_state)
@@ -505,10 +505,10 @@ TEST_EACH(a_thread_without_a_state_has_a_note, no_state)
 static void not_ready(void)
 {
 	t.late = true;
-	check("LO!1GOE");
+	check("LO!1GO!1E");
 	t.late = false;
 	t.no_record = true;
-	check("LO!1GOE");
+	check("LO!1GO!1E");
 }
 
 TEST_EACH(a_process_that_is_not_known_yet_has_a_note, not_ready)
