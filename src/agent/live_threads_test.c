@@ -207,12 +207,16 @@ static void end_child(bool spin)
 	close(to_child[1]);
 }
 
-/* Until the child waits in read(). */
+/*
+ * Until the child waits in read(). It says so before it has left the CPU, and only then is that
+ * switch counted: a look that has seen it gone is repeated.
+ */
 static void read_blocked_child(struct live_threads *t)
 {
 	do
 		ASSERT_OK(live_threads_read_proc(child, false, t));
 	while (t->list.items[0].state != 'S' || t->list.items[0].flags & TASK_ON_CPU);
+	ASSERT_OK(live_threads_read_proc(child, false, t));
 }
 
 TEST(of_a_blocked_thread_proc_tells_pc_and_stack_pointer)
