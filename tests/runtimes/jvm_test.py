@@ -19,9 +19,9 @@ import subprocess
 import sys
 import time
 
-from runtimes import FrameRecorder, HERE, Program, Recorder, main, record_pids, stack_of, tally
+from runtimes import FrameRecorder, HERE, Program, Recorder, main, stack_of, tally
 from jvm_judge import BEYOND, BETWEEN, EARLY, JDK, LINES, Chains, Frame, JavaTally, is_early
-from modes import cpu_seconds, recording_began, wait_until
+from modes import burnt, cpu_seconds, recording_began, wait_until
 from sonde import PATIENCE
 import tap
 
@@ -32,6 +32,8 @@ TELLING = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:MaxJa
 # Without this, compiled code knows the inlined function and the line only where it calls or may stop.
 EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 SMALL = ["-Xmx256m", "-Xss4m"]
+# Nice values: what waits to be compiled would have to wait for all the threads that run it interpreted.
+COMPILERS_FIRST = ["-XX:ThreadPriorityPolicy=1", "-XX:CompilerThreadPriority=-15"]
 LINES_FILE = "lines.json"  # LINES, beside the compiled programs
 # An emulated machine has time for a few only, and needs some for sonde (tests/vm).
 SCENARIOS = os.environ.get("SONDE_SCENARIOS", "").split()
@@ -163,7 +165,7 @@ def chains_of(truths):
 def start(setup, jdk, options, *program):
     CLASSES.ensure(setup)
     logging = ["-Xlog:disable", "-Xlog:all=warning:stderr"] * (jdk.release >= 9)
-    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *OPTIONS, *logging, *options, "-cp", CLASSES.folder, *program)
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *COMPILERS_FIRST, *OPTIONS, *logging, *options, "-cp", CLASSES.folder, *program)
     return Program(argv, env={"LC_ALL": "C.UTF-8"}, nice=NICE)
 
 
@@ -171,6 +173,7 @@ class Thread:
     """What /proc says of a thread."""
 
     def __init__(self, path):
+        self.tid = os.path.basename(path)
         with open(path + "/stat", encoding="utf-8", errors="replace") as f:
             head, _, rest = f.read().rpartition(")")
         fields = rest.split()
@@ -189,14 +192,15 @@ def threads_of(pid):
     return found
 
 
-def warmed_up(program, seconds, limit=60):
-    """Waits until every thread that told something has had so much CPU time, and the compilers nothing to do: what is hot is
-    compiled then."""
+def warmed_up(program, seconds, limit=120):
+    """Waits until every thread that told something has had so much CPU time since all was told, and the compilers nothing to
+    do: what is hot is compiled then, also where it had been compiled for telling."""
     comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit * PATIENCE
+    before = {t.tid: t.seconds for t in threads_of(program.pid)}
     while idle < 3 and time.monotonic() < end:
         threads = threads_of(program.pid)
         busy = any(not t.sleeps for t in threads if re.match("C[12] Comp", t.comm))
-        cold = any(t.seconds < seconds for t in threads if t.comm in comms)
+        cold = any(t.seconds < before.get(t.tid, 0) + seconds for t in threads if t.comm in comms)
         idle = 0 if busy or cold else idle + 1
         time.sleep(0.05)
 
@@ -229,6 +233,17 @@ def recorded_from_before(setup, program, seconds):
     warmed_up(program, seconds)
     recorder.process.send_signal(signal.SIGTERM)
     return recorder.wait()
+
+
+def recorded_for(setup, program, seconds, options=(), kind=Recorder, **more):
+    """A recording of one that is ready, until it has had so much CPU time."""
+    recorder = kind(setup, ["-p", str(program.pid), *options], **more)
+    recording_began(recorder)
+    burnt(program.pid, seconds)
+    recorder.process.send_signal(signal.SIGTERM)
+    recording = recorder.wait()
+    recording.expect_status(0)
+    return recording
 
 
 def record(setup, programs, *options):
@@ -361,14 +376,16 @@ FEATURES = [
 
 
 def feature_problems(mode, jdk, recording):
-    problems = []
+    """What is missing, and what there is, for who reads the log."""
+    problems, notes = [], []
     for comm, pattern, part, modes, since in FEATURES:
         pattern = re.compile(pattern)
         have, total = shares(recording, {comm}, lambda f, p=pattern: p.match(f.text))
+        notes += ["%s %d of %d" % (comm, have, total)] * (mode in modes)
         # What is rare is asked of many.
         if mode in modes and jdk.release >= since and have < part * total and part * total > 0.6:
             problems.append("%s: %d of %d stacks have %s" % (comm, have, total, pattern.pattern))
-    return problems
+    return problems, ", features: " * bool(notes) + ", ".join(notes)
 
 
 def calls(jdk, mode, setup):
@@ -378,16 +395,17 @@ def calls(jdk, mode, setup):
         raise tap.Skip("JDK %s has no such mode" % jdk.version)
     with start(setup, jdk, options, "Calls", *SCENARIOS) as program:
         program.until_ready(200)
-        warmed_up(program, 0.02 if mode == "interpreted" else 0.2)
+        warmed_up(program, 0.02 if mode == "interpreted" else 0.1)
         recording = record(setup, [program], "--tiers")
     problems, note = judge_all(recording, program.truths)
-    problems += tier_problems(mode, recording) + feature_problems(mode, jdk, recording)
+    missing, features = feature_problems(mode, jdk, recording)
+    problems += tier_problems(mode, recording) + missing
     if any(s.comm == "write" for s in recording.stacks or []) and not any(s.comm == "write" and s.kernel for s in recording.stacks or []):
         problems.append("write: no kernel frames")
     comms = {s.comm for s in recording.stacks or []}
     if mode in GC_THREADS and sum(s.count for s in recording.stacks or []) > 2000 and not any(re.match(GC_THREADS[mode], c) for c in comms):
         problems.append("no thread of the garbage collector among %s" % sorted(comms))
-    return problems, note
+    return problems, note + features
 
 
 # From JDK 26 on the middle of a long thread name is left out, rather than its end: none of ours has more than 15 letters.
@@ -587,7 +605,7 @@ def virtual_names(jdk, scenario, setup):
         program.until_ready(200)
         # As it is shown: of long names 64 characters.
         threads = {t["thread"] if len(t["thread"]) < 64 else t["thread"][:64] + "...": t["method"] for t in program.truths}
-        recording = FrameRecorder(setup, ["-p", str(program.pid), "-d", str(setup.seconds), "--threads", "virtual"]).wait()
+        recording = recorded_for(setup, program, setup.seconds * BUSY_CPUS, ["--threads", "virtual"], FrameRecorder)
         shown = stack_of(setup, program.pid, "--threads", "virtual")
         carriers = {tid for tid, t in shown.items() if t["name"].startswith(CARRIER)}
     for s in recording.stacks or []:
@@ -648,8 +666,8 @@ def churn(jdk, setup):
     frequency, t, problems = 4999, ChurnTally(), []
     with start(setup, jdk, ["-XX:+UseSerialGC", "-Xmx64m", "-Xmn8m"], "Churn") as program:
         program.until_ready(200)
-        for _ in range(10):  # so many that a busy machine gives its share
-            recording = record_pids(setup, [program.pid], min(20, setup.churn / 2 / frequency), frequency=frequency)
+        for _ in range(4):  # compilers and collectors have their share of each
+            recording = recorded_for(setup, program, setup.churn / frequency, frequency=frequency)
             problems += recording.problems
             for s in recording.stacks or []:
                 if s.comm == "churn":
@@ -666,12 +684,15 @@ def churn(jdk, setup):
 def from_start(jdk, setup):
     """A JVM that starts while it is recorded: from its first instruction to its end."""
     CLASSES.ensure(setup)
-    argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-Dlife=3000", "-cp", CLASSES.folder, "Calls", "plain", "recurse200", "virtual")
+    argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-cp", CLASSES.folder, "Calls", "plain", "recurse200", "virtual")
     recorder = Recorder(setup, ["--lines"], argv, stdout=subprocess.PIPE, env={"LC_ALL": "C.UTF-8"})
     truths = []
     for line in recorder.process.stdout:
         said = json.loads(line.decode("utf-8"))
         if "ready" in said:
+            comms = {t["comm"] for t in truths}
+            wait_until("1 s of CPU of each", lambda: all(t.seconds >= 1 for t in threads_of(said["ready"]) if t.comm in comms), 250)
+            os.kill(said["ready"], signal.SIGTERM)
             break
         truths.append(said)
     recording = recorder.wait()

@@ -6,8 +6,10 @@ import java.io.PrintStream;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 
 /**
@@ -39,6 +41,15 @@ public final class Truth {
 	/** The thread has said something that is new. */
 	private static final ThreadLocal<Boolean> news = ThreadLocal.withInitial(() -> false);
 	private static CountDownLatch told;
+	private static final List<Life> lives = new CopyOnWriteArrayList<>();
+	/** Scenarios of a turn that never ends. */
+	private static final Set<Scenario> endless = new HashSet<>();
+
+	/** Of one thread. */
+	private static final class Life {
+		/** It does not tell any more, nor prepares to. */
+		volatile boolean silent;
+	}
 
 	static {
 		try {
@@ -50,6 +61,11 @@ public final class Truth {
 
 	static void add(String name, Scenario scenario) {
 		scenarios.put(name, scenario);
+	}
+
+	static void addEndless(String name, Scenario scenario) {
+		add(name, scenario);
+		endless.add(scenario);
 	}
 
 	/** Short at first: the first turns shall be over soon. */
@@ -97,12 +113,17 @@ public final class Truth {
 	/** The whole life of a scenario's thread: turns that are told of until there is nothing new, then turns without end. */
 	static void live(Scenario scenario) {
 		boolean done = false;
+		Life life = new Life();
+		life.silent = endless.contains(scenario);
+		lives.add(life);
 		try {
 			for (int i = 0;; i++) {
 				boolean tells = i % 25 < 2;
 				if (telling) {
 					quiet.set(!tells);
 					news.set(false);
+				} else {
+					life.silent = true;
 				}
 				scenario.turn();
 				if (!done && i >= TURNS && tells && !news.get()) {
@@ -145,11 +166,18 @@ public final class Truth {
 		told.countDown();
 	}
 
-	/** Everything has been told. It is killed when it has been seen; or it ends by itself. */
+	/**
+	 * Everything has been told, and every thread has seen that: one that gets no CPU for a while would still be on its way to tell. It is killed
+	 * when it has been seen.
+	 */
 	static void ready() throws Exception {
 		telling = false;
+		for (Life life : lives) {
+			while (!life.silent)
+				Thread.sleep(1);
+		}
 		say("{\"ready\": " + new File("/proc/self").getCanonicalFile().getName() + "}");
-		Thread.sleep(Integer.getInteger("life", 600_000));
+		Thread.sleep(600_000);
 		Runtime.getRuntime().halt(0);
 	}
 }
