@@ -192,21 +192,6 @@ class FrameRecorder(Recorder):
         return recording
 
 
-def record_pids(setup, pids, seconds, *options, frequency=FREQUENCY):
-    """A recording of processes that run, for so long."""
-    recording = Recorder(setup, ["-p", ",".join(map(str, pids)), "-d", str(seconds), *options],
-                         frequency=frequency).wait()
-    recording.expect_status(0)
-    return recording
-
-
-def record_command(setup, argv, *options, frequency=FREQUENCY, env=None):
-    """A recording of a command from its first instruction to its end."""
-    recording = Recorder(setup, options, argv, frequency, env=env).wait()
-    recording.expect_status(0)
-    return recording
-
-
 def stack_of(setup, pid, *options):
     """`sonde stack --json`: tid -> thread, as docs/stack.md has it."""
     done = subprocess.run([setup.program, "stack", "--json", *map(str, options), str(pid)], capture_output=True,
