@@ -239,7 +239,8 @@ class Tally:
         return found
 
     def summary(self):
-        return "%s %d/%d" % (self.name, self.complete, self.samples)
+        cut = " (%s)" % ", ".join("%s %d" % x for x in self.reasons.items()) if self.reasons else ""
+        return "%s %d/%d%s" % (self.name, self.complete, self.samples, cut)
 
 
 def tally(recording, name, comm, judge, kind=Tally):
