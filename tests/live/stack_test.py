@@ -112,7 +112,8 @@ class Process:
                 task = Path(f"/proc/{pid or self.pid}/task/{tid}")
                 now.append((tid, (task / "syscall").read_text(), re.findall(r"ctxt_switches:\s*(\d+)",
                                                                             (task / "status").read_text())))
-            if now == last and not any(call.startswith("running") for _, call, _ in now):
+            # "-1": it waits, but in no system call: for a page.
+            if now == last and not any(call.startswith(("running", "-1")) for _, call, _ in now):
                 return
             last = now
 
