@@ -339,6 +339,31 @@ TEST(sections_outside_are_refused)
 	symbol_table_free(t);
 }
 
+/* What the check of a file touched is not kept in memory. */
+TEST(opening_takes_no_memory)
+{
+	size_t size;
+	_cleanup_free_ uint8_t *image = make_image(&size);
+	_cleanup_close_ int fd = memfd_create("opened-image", MFD_CLOEXEC);
+	_cleanup_fclose_ FILE *smaps = NULL;
+	struct symbol_table *t;
+	bool found = false;
+	char line[512];
+	int kb = -1;
+
+	ASSERT_EQ(write(fd, image, size), (ssize_t)size);
+	ASSERT_OK(symbol_table_open_fd(fd, &t));
+	smaps = fopen("/proc/self/smaps", "re");
+	ASSERT(smaps != NULL);
+	while (kb < 0 && fgets(line, sizeof(line), smaps)) {
+		found |= strstr(line, "opened-image") != NULL;
+		if (found)
+			sscanf(line, "Rss: %d kB", &kb);
+	}
+	ASSERT_EQ(kb, 0);
+	symbol_table_free(t);
+}
+
 TEST(not_a_file)
 {
 	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
