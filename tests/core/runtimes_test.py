@@ -250,8 +250,8 @@ def wrong_java(core, threads, judges):
 
 
 def twice_if_cut(take):
-    """take() makes a core: what is wrong, what is cut, a note. One of some 5,000 samples of Java is cut, where the JVM changes
-    a frame, and a core has a dozen threads: if one is cut, that is said, and another core must be whole."""
+    """take() makes a core: what is wrong, what is cut, a note. Live, one of some 16,000 samples of Java is cut, and a core has a
+    dozen threads: if one is cut, that is said, and another core must be whole."""
     problems, cut, note = take()
     if cut and not problems:
         problems, again, note = take()
