@@ -46,21 +46,22 @@ def burnt(pid, seconds):
     wait_until("%g s of CPU of %d" % (seconds, pid), lambda: cpu_seconds(pid) >= begin + seconds, 300)
 
 
+def nr_events(recorder):
+    """How many perf events sonde has."""
+    nr = 0
+    for fd in glob.glob("/proc/%d/fd/*" % recorder.process.pid):
+        try:
+            nr += "perf_event" in os.readlink(fd)
+        except OSError:
+            pass
+    return nr
+
+
 def recording_began(recorder):
     """Waits until sonde has a sampling event on every CPU, beside that for processes' news, which it has before it looks at
     what runs."""
-
-    def events():
-        nr = 0
-        for fd in glob.glob("/proc/%d/fd/*" % recorder.process.pid):
-            try:
-                nr += "perf_event" in os.readlink(fd)
-            except OSError:
-                pass
-        return nr
-
     cpus = os.sysconf("SC_NPROCESSORS_ONLN")
-    wait_until("the recording's begin", lambda: events() >= 2 * cpus or recorder.process.poll() is not None)
+    wait_until("the recording's begin", lambda: nr_events(recorder) >= 2 * cpus or recorder.process.poll() is not None)
 
 
 class Running:
@@ -356,17 +357,23 @@ def hotplug(setup):
         recording_began(recorder)
         begin = cpu_seconds(running.pid)
         burnt(running.pid, 0.5)
+        full = nr_events(recorder)
         try:
             with open(CPU1, "w", encoding="utf-8") as f:
                 f.write("0")
+            # sonde looks now and then which CPUs there are; what came back between two looks never went for it.
+            wait_until("sonde's news of the CPU that went", lambda: nr_events(recorder) <= full - 2)
             burnt(running.pid, 0.3)
+            used = cpu_seconds(running.pid) - begin
         except OSError as e:
             raise Skip("CPU 1 cannot be taken offline: %s" % e) from e
         finally:
             with open(CPU1, "w", encoding="utf-8") as f:
                 f.write("1")
+        wait_until("sonde's news of the CPU that came", lambda: nr_events(recorder) >= full)
+        begin = cpu_seconds(running.pid)
         burnt(running.pid, 3)
-        used = cpu_seconds(running.pid) - begin
+        used += cpu_seconds(running.pid) - begin
         recorder.process.send_signal(signal.SIGINT)
         recording = recorder.wait()
     recording.expect_status(0)

@@ -161,6 +161,8 @@ def main():
         sys.stdout.flush()
         if not args.keep:
             shutil.rmtree(folder)
+    if not args.keep:
+        os.rmdir(scratch)
     return 1 if failed else 0
 
 
