@@ -81,7 +81,7 @@ _Static_assert(8 * IDENTITY_AT + sizeof(struct python_identity) <= 8 * STR_AT, "
 __noinline int WALK_NAME(python_find)(int another);
 __noinline int WALK_NAME(python_knows)(__u64 frame);
 __noinline int WALK_NAME(python_trampoline)(void);
-__noinline int WALK_NAME(python_other)(void);
+__noinline int WALK_NAME(python_other)(__u32 linked);
 __noinline int WALK_NAME(python_push)(__u32 at);
 __noinline int WALK_NAME(python_enter)(void);
 __noinline int WALK_NAME(python_frames)(void);
@@ -305,12 +305,39 @@ static __always_inline void pass_ended(struct walk *w, const struct python_recor
 		s[S_OBJECT] = frame_word(w, at, r->f_previous);
 }
 
+/* Is the innermost loop where its frame object is not, or no longer, what the thread's state has?
+ * Then it has its caller's. */
+static __always_inline bool in_gap(const struct walk *w, const struct python_record *r)
+{
+	__u64 at = w->loop_pc - r->loop_base;
+	__u32 i;
+
+	for (i = 0; i < PYTHON_GAPS_MAX; i++)
+		if (i < r->nr_gaps && at >= r->gaps[i].start && at < r->gaps[i].end)
+			return true;
+	return false;
+}
+
+/*
+ * A CFrame on a loop's stack (`linked`) is its own, though it leads to frames that are not: then it
+ * was linked a moment ago, and has yet to be filled in; that it leads to its caller's may be
+ * missing, too. All loops have it in the same place. (3.12 knows where that is. Later on a frame
+ * may not be linked to its caller: a generator's that yields, and one that was called and begins.)
+ */
+static __always_inline int linked_only(struct walk *w, const struct python_record *r, __u64 *s)
+{
+	if (r->nr_gaps && !in_gap(w, r))
+		return leave_note(w, s, s[S_NEXT], FRAME_NOTE_UNREADABLE);
+	s[S_STAGE] |= STAGE_UNFILLED;
+	return leave(w, s, s[S_NEXT]);
+}
+
 /*
  * What comes next belongs to no frame of this loop. A thread that runs several interpreters has a
  * state in each: try the others. If there is none, the innermost loop is about to begin or to end,
  * which is nothing to be said.
  */
-__noinline int WALK_NAME(python_other)(void)
+__noinline int WALK_NAME(python_other)(__u32 linked)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
@@ -321,6 +348,8 @@ __noinline int WALK_NAME(python_other)(void)
 	r = python_record_of(w);
 	s = python_state(w);
 	take_back(w, s);
+	if (linked && r->frames == PYTHON_CFRAME)
+		return linked_only(w, r, s);
 	s[S_STAGE] &= ~(__u64)STAGE_LOOP;
 	tries = s[S_TRIES];
 	if (!tries)
@@ -336,19 +365,6 @@ __noinline int WALK_NAME(python_other)(void)
 		return leave_note(w, s, s[S_FIRST], FRAME_NOTE_MISMATCH);
 	pass_ended(w, r, s);
 	return leave(w, s, s[S_FIRST]);
-}
-
-/* Is the innermost loop where its frame object is not, or no longer, what the thread's state has?
- * Then it has its caller's. */
-static __always_inline bool in_gap(const struct walk *w, const struct python_record *r)
-{
-	__u64 at = w->loop_pc - r->loop_base;
-	__u32 i;
-
-	for (i = 0; i < PYTHON_GAPS_MAX; i++)
-		if (i < r->nr_gaps && at >= r->gaps[i].start && at < r->gaps[i].end)
-			return true;
-	return false;
 }
 
 /* Enters the loop whose native frame was just left. */
@@ -374,7 +390,8 @@ __noinline int WALK_NAME(python_enter)(void)
 	}
 	if (!s[S_TSTATE])
 		return leave_note(w, s, 0, FRAME_NOTE_NO_THREAD_STATE);
-	if (!(s[S_STAGE] & STAGE_LATER) && r->nr_gaps && in_gap(w, r)) {
+	if (!(s[S_STAGE] & STAGE_LATER) && r->nr_gaps && r->frames != PYTHON_CFRAME &&
+	    in_gap(w, r)) {
 		/* 3.10: its CFrame may be linked, its frame object is not. */
 		if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME && in_loop(w, s[S_NEXT]) &&
 		    read_word(s[S_NEXT] + r->cframe_previous, &s[S_NEXT]))
@@ -394,13 +411,13 @@ __noinline int WALK_NAME(python_enter)(void)
 	if (s[S_STAGE] & STAGE_COROUTINE)
 		s[S_STAGE] |= STAGE_BEFORE;
 	if (!s[S_NEXT])
-		return WALK_NAME(python_other)();
+		return WALK_NAME(python_other)(0);
 	s[S_FRAME] = s[S_NEXT];
 	if (s[S_STAGE] & STAGE_MANY && !WALK_NAME(python_knows)(s[S_NEXT]))
-		return WALK_NAME(python_other)();
+		return WALK_NAME(python_other)(0);
 	if (r->frames == PYTHON_CFRAME || r->frames == PYTHON_FRAME_OBJECTS_CFRAME) {
 		if (!in_loop(w, s[S_NEXT]))
-			return WALK_NAME(python_other)();
+			return WALK_NAME(python_other)(0);
 		if (read_scratch(w, CFRAME_AT, s[S_NEXT], 24))
 			return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 		if (r->frames == PYTHON_CFRAME)
@@ -545,18 +562,10 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 	return push_place(w, RUNTIME_PYTHON, code, (__u32)w->scratch[LAST_COOKIE_AT], (__u32)lasti);
 }
 
-/*
- * What was followed are not this loop's frames. A CFrame on its stack is its own all the same: then
- * it was linked a moment ago, and has yet to be filled in; that it leads to its caller's may be
- * missing, too. All loops have it in the same place.
- */
-static __always_inline int not_its_frames(struct walk *w, const struct python_record *r, __u64 *s)
+/* What was followed are not this loop's frames. */
+static __always_inline int not_its_frames(void)
 {
-	if (r->frames != PYTHON_CFRAME)
-		return WALK_NAME(python_other)();
-	take_back(w, s);
-	s[S_STAGE] |= STAGE_UNFILLED;
-	return leave(w, s, s[S_NEXT]);
+	return WALK_NAME(python_other)(1);
 }
 
 /* Counts frames that are not shown: are they more than any program has one behind the other? */
@@ -578,7 +587,7 @@ static __always_inline int leave_cframe(struct walk *w, const struct python_reco
 	__u64 current;
 
 	if (read_word(s[S_NEXT] + r->cframe_current, &current) || current != previous)
-		return not_its_frames(w, r, s);
+		return not_its_frames();
 	return leave(w, s, s[S_NEXT]);
 }
 
@@ -592,7 +601,7 @@ static __always_inline int no_frame(struct walk *w, const struct python_record *
 	if (r->frames != PYTHON_CFRAME)
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	if (w->nr_frames == 1) /* the loop's native frame is all that there is */
-		return not_its_frames(w, r, s);
+		return not_its_frames();
 	return leave_note(w, s, s[S_NEXT], FRAME_NOTE_UNREADABLE);
 }
 
@@ -606,7 +615,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 	int at, stop;
 
 	if (!frame)
-		return not_its_frames(w, r, s);
+		return not_its_frames();
 	at = frame_words(w, frame, r->f_size);
 	if (at < 0)
 		return no_frame(w, r, s);
@@ -615,7 +624,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 	    frame_byte(w, at, r->f_owner) >= r->owner_entry) {
 		/* The entry frame. It has a thread's frames behind it, also if it is the first. */
 		if (!in_loop(w, frame))
-			return not_its_frames(w, r, s);
+			return not_its_frames();
 		return leave(w, s, r->frames == PYTHON_ENTRY ? previous : s[S_NEXT]);
 	}
 	stop = WALK_NAME(python_push)((__u32)at);

@@ -14,6 +14,7 @@ enum {
 	EH_FRAME_MAX = 64 << 20,
 	JUMPS_IN_MIN = 2,   /* into a cold part; a stray byte pattern is no jump */
 	PROLOGUE_MAX = 512, /* bytes until the frame is linked */
+	BEGIN_MAX = 512,    /* so, at least: what does it again stands further behind */
 	UNLINK_MAX = 64,    /* from the end of f_executing to the store */
 	LEAVE_MAX = 96,	    /* from there to the return */
 	TSTATE_FRAME = 24,  /* PyThreadState.frame, PyFrameObject.f_back: 3.6 to 3.9;
@@ -341,6 +342,21 @@ static void find_gaps(const struct code *c, int f_executing, bool entry, struct 
 			}
 		}
 	}
+}
+
+size_t python_find_begin(const struct code_range *loops, size_t nr,
+			 struct python_gap ret[static PYTHON_GAPS_MAX])
+{
+	size_t largest = 0;
+
+	for (size_t i = 1; i < nr; i++)
+		if (loops[i].end - loops[i].start > loops[largest].end - loops[largest].start)
+			largest = i;
+	if (!nr || loops[largest].start - loops[0].start > UINT32_MAX / 2)
+		return 0;
+	ret[0].start = (uint32_t)(loops[largest].start - loops[0].start);
+	ret[0].end = ret[0].start + BEGIN_MAX;
+	return 1;
 }
 
 size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,

@@ -29,6 +29,13 @@ size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loo
 			int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX]);
 
 /*
+ * 3.12: where a loop's CFrame may be linked and not be filled in, which is near its function's
+ * begin. As above.
+ */
+size_t python_find_begin(const struct code_range *loops, size_t nr,
+			 struct python_gap ret[static PYTHON_GAPS_MAX]);
+
+/*
  * How far above its stack pointer the loop at `loops` keeps its frame pointer where it calls
  * another function, by what it begins with: push %rbp; mov %rsp, %rbp; pushes; sub $N, %rsp. 0: it
  * has no frame pointer, or is not so; aarch64.

@@ -275,6 +275,10 @@ static void add_gaps(const struct elf_file *elf, struct python_dso *dso)
 	if (dso->minor <= 10 && !python_offsets_of(dso->minor, &record, &layout))
 		dso->nr_gaps = python_find_gaps(elf, dso->dso.loops.items, dso->dso.loops.nr,
 						dso->minor <= 9 ? record.f_owner : -1, dso->gaps);
+	/* 3.11's loops end with a CFrame that leads to their callers' frames. */
+	if (dso->minor == 12)
+		dso->nr_gaps =
+			python_find_begin(dso->dso.loops.items, dso->dso.loops.nr, dso->gaps);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */

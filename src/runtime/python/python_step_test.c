@@ -726,6 +726,11 @@ TEST(a_loop_that_has_not_set_its_frame_yet)
 		put_cframe(INNER + IN_LOOP, 0x10, 0);
 		check("OGO2E");
 	}
+	put_cframe(INNER + IN_LOOP, 0, OUTER + IN_LOOP);
+	t.record.nr_gaps = 1; /* 3.12: elsewhere it is a frame that is not linked to its caller */
+	check("O!2GO2E");
+	t.record.gaps[0] = (struct python_gap){ LOOP, LOOP + 0x20 };
+	check("OGO2E");
 }
 
 /* Free-threaded: a thread's own copy of the instructions. */
