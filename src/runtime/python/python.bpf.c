@@ -108,10 +108,17 @@ static __always_inline int read_scratch(struct walk *w, __u32 at, __u64 addr, __
 	return read_memory(addr, &w->scratch[at], size & READ_MAX);
 }
 
-/* A word of what was read to `at`, `off` bytes from its start; of 32 bits. */
+/* The word that has what lies `off` bytes (less than 256) from `words` on. Offsets are variable:
+ * what they cost is a good part of a frame. */
+static __always_inline __u64 word_at(const __u64 *words, __u32 off)
+{
+	return *(const __u64 *)((const __u8 *)words + (off & 248));
+}
+
+/* A word of what was read to `at`, a constant, `off` bytes from its start; of 32 bits. */
 static __always_inline __u64 word_of(const struct walk *w, __u32 at, __u32 off)
 {
-	return w->scratch[(at + (off >> 3 & 31)) & (SCRATCH_SIZE / 8 - 1)];
+	return word_at(&w->scratch[at], off);
 }
 
 static __always_inline __u32 half_of(const struct walk *w, __u32 at, __u32 off)
@@ -122,7 +129,7 @@ static __always_inline __u32 half_of(const struct walk *w, __u32 at, __u32 off)
 /* The same of a frame, whose first word is walk->frames[at]: see frame_words(). */
 static __always_inline __u64 frame_word(const struct walk *w, __u32 at, __u32 off)
 {
-	return w->frames[(at + (off >> 3 & 31)) & (FRAMES_WINDOW / 8 - 1)];
+	return word_at(&w->frames[at & (FRAMES_WINDOW / 8 - 1)], off);
 }
 
 static __always_inline __u32 frame_half(const struct walk *w, __u32 at, __u32 off)

@@ -141,9 +141,11 @@ struct python_identity {
 	__u64 words; /* python_words(); 0 from 3.12 on */
 };
 
+#define PYTHON_MULTIPLIER 0x9e3779b97f4a7c15ull
+
 static inline __u64 python_mix(__u64 hash, __u64 word)
 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	hash = (hash ^ word) * PYTHON_MULTIPLIER;
 	return hash ^ (hash >> 29);
 }
 
@@ -157,26 +159,23 @@ static inline __u64 python_text(__u64 length, const __u64 *text, __u32 size)
 	__u64 hash = python_mix(0, length);
 	__u32 i;
 
-#ifdef __bpf__
-	_Pragma("unroll")
-#endif
-		for (i = 0; i < PYTHON_TEXT_WORDS; i++)
-	{
+	for (i = 0; i < PYTHON_TEXT_WORDS && 8 * i < size; i++) {
 		__u64 word = text[i];
 
-		if (size <= 8 * i)
-			word = 0;
-		else if (size < 8 * i + 8)
+		if (size < 8 * i + 8)
 			word &= (1ull << 8 * (size - 8 * i)) - 1;
 		hash = python_mix(hash, word);
 	}
 	return hash;
 }
 
-/* Of the words of a code object from PYTHON_WORDS_FROM on those of the set `which`. */
+/*
+ * Of the words of a code object from PYTHON_WORDS_FROM on those of the set `which`. Four sums, none
+ * of which waits for another: it is calculated for each frame.
+ */
 static inline __u64 python_words(const __u64 *words, __u32 which)
 {
-	__u64 hash = 0;
+	__u64 sum[4] = { 0 };
 	__u32 i;
 
 #ifdef __bpf__
@@ -184,9 +183,9 @@ static inline __u64 python_words(const __u64 *words, __u32 which)
 #endif
 		for (i = 0; i < PYTHON_WORDS; i++)
 	{
-		hash = hash * 0x9e3779b97f4a7c15ull + (words[i] & -(__u64)(which >> i & 1));
+		sum[i & 3] = sum[i & 3] * PYTHON_MULTIPLIER + (words[i] & -(__u64)(which >> i & 1));
 	}
-	return hash;
+	return python_mix(python_mix(python_mix(python_mix(0, sum[0]), sum[1]), sum[2]), sum[3]);
 }
 
 /*
@@ -220,15 +219,15 @@ static inline __u32 python_text_size(__u64 length, __u32 flags, __u32 at)
 /* The cookie; never 0. */
 static inline __u32 python_cookie(const struct python_identity *id)
 {
-	__u64 hash = python_mix(0, id->filename);
+	__u64 hash = id->filename * PYTHON_MULTIPLIER + id->name;
 
-	hash = python_mix(hash, id->name);
-	hash = python_mix(hash, id->linetable);
-	hash = python_mix(hash, (__u64)id->version << 32 | id->firstlineno);
-	hash = python_mix(hash, id->name_text);
-	hash = python_mix(hash, id->filename_text);
-	if (id->words)
-		hash = python_mix(hash, id->words);
+	hash = hash * PYTHON_MULTIPLIER + id->linetable;
+	hash = hash * PYTHON_MULTIPLIER + ((__u64)id->version << 32 | id->firstlineno);
+	if (!id->version) {
+		hash = python_mix(hash, id->name_text);
+		hash = python_mix(hash, id->filename_text);
+	}
+	hash = python_mix(hash, id->words);
 	return (__u32)(hash >> 32) | 1;
 }
 
