@@ -843,13 +843,14 @@ STEP(hotspot)
 		if (stop)
 			return stop;
 	}
-	if (!in_interpreter(r, w->pc))
+	if (!in_interpreter(r, w->pc)) {
 		st->unpacking = UNPACKING_NOT;
-	if (!w->interrupted && !st->chunk && !w->late && st->heap &&
-	    (!r->virtual_threads || st->thread == THREAD_SAID)) {
-		stop = WALK_NAME(hotspot_callers)();
-		if (stop >= 0)
-			return stop;
+		if (!w->interrupted && !st->chunk && !w->late && st->heap &&
+		    (!r->virtual_threads || st->thread == THREAD_SAID)) {
+			stop = WALK_NAME(hotspot_callers)();
+			if (stop >= 0)
+				return stop;
+		}
 	}
 	s->look = LOOK_FRAME;
 	if (st->chunk && w->pc + 1 == r->cont_return)

@@ -258,17 +258,15 @@ static inline __u64 hotspot_mix(__u64 hash, __u64 value)
 	return hash ^ hash >> 32;
 }
 
-static inline __u32 hotspot_cookie(const struct hotspot_identity *id,
-				   const struct hotspot_symbol_layout *layout)
+/* What of an identity is its class's: many methods of a stack have the same. */
+static inline __u64 hotspot_class_hash(const struct hotspot_identity *id,
+				       const struct hotspot_symbol_layout *layout)
 {
 	__u32 used = hotspot_symbol_used(layout, id->symbol[0]), i;
 	__u64 hash = 1;
 
-	hash = hotspot_mix(hash, id->const_method);
 	hash = hotspot_mix(hash, id->constants);
 	hash = hotspot_mix(hash, id->holder);
-	hash = hotspot_mix(hash, id->method);
-	hash = hotspot_mix(hash, id->method_name);
 	hash = hotspot_mix(hash, id->name);
 	/* The first 8 bytes are always there: Symbols are made of whole words. */
 	hash = hotspot_mix(hash, id->symbol[0] & layout->mask);
@@ -279,7 +277,21 @@ static inline __u32 hotspot_cookie(const struct hotspot_identity *id,
 						 : id->symbol[i] & ~0ull >> (64 - 8 * (used & 7)));
 	if (hotspot_symbol_length(layout, id->symbol[0]) > HOTSPOT_CLASS_NAME)
 		hash = hotspot_mix(hash, id->tail);
-	return (__u32)hash;
+	return hash;
+}
+
+static inline __u32 hotspot_method_cookie(const struct hotspot_identity *id, __u64 class_hash)
+{
+	__u64 hash = hotspot_mix(class_hash, id->const_method);
+
+	hash = hotspot_mix(hash, id->method);
+	return (__u32)hotspot_mix(hash, id->method_name);
+}
+
+static inline __u32 hotspot_cookie(const struct hotspot_identity *id,
+				   const struct hotspot_symbol_layout *layout)
+{
+	return hotspot_method_cookie(id, hotspot_class_hash(id, layout));
 }
 
 /* Of a STUB: the blob's _name (the pointer) and _size. */

@@ -44,8 +44,10 @@ __noinline int WALK_NAME(hotspot_read_class)(__u64 constants)
 	}
 	len = hotspot_symbol_length(&r->symbol, s->id.symbol[0]);
 	s->id.tail = 0;
-	if (len > HOTSPOT_CLASS_NAME)
-		return read_word(s->id.name + r->symbol.body + len - 8, &s->id.tail);
+	if (len > HOTSPOT_CLASS_NAME &&
+	    read_word(s->id.name + r->symbol.body + len - 8, &s->id.tail))
+		return -1;
+	s->class_hash = hotspot_class_hash(&s->id, &r->symbol);
 	return 0;
 }
 
@@ -88,6 +90,28 @@ __noinline int WALK_NAME(hotspot_read_const)(__u64 method, __u64 bcp)
 	return 0;
 }
 
+/*
+ * Reads the entry `index` of the constants in scratch.id, which is a method's name, into there: 0,
+ * or -1. With it come those around it: methods that stand together in a class have their names
+ * together.
+ */
+static __always_inline int read_method_name(const struct hotspot_record *r,
+					    struct hotspot_scratch *s, __u16 index)
+{
+	__u64 entries = s->id.constants + r->constants_size;
+	__u64 at = entries + 8 * (__u64)(index & ~(HOTSPOT_ENTRIES - 1));
+
+	if (s->entries_at != at) {
+		s->entries_at = at;
+		if (read_memory(at, s->entries, sizeof(s->entries))) {
+			s->entries_at = 0;
+			return read_word(entries + 8 * (__u64)index, &s->id.method_name);
+		}
+	}
+	s->id.method_name = s->entries[index & (HOTSPOT_ENTRIES - 1)];
+	return 0;
+}
+
 /* A member of the ConstMethod that was read. */
 static __always_inline __u64 method_field(const struct hotspot_scratch *s, __u32 at, __u32 offset)
 {
@@ -115,18 +139,19 @@ static __always_inline int read_method(struct walk *w, __u64 method, __u64 bcp)
 	size = (__u16)method_field(s, at, r->const_code_size);
 	name = (__u16)method_field(s, at, r->const_name_index);
 	s->id.method = hotspot_method_id(size, name, (__u32)method_field(s, at, r->const_size));
-	if (read_word(s->id.constants + r->constants_size + 8 * (__u64)name, &s->id.method_name))
-		return -1;
 	/* The class of the last method that was read still is that class. */
 	if (s->id.constants != st->constants) {
 		st->constants = 0;
+		s->entries_at = 0;
 		if (WALK_NAME(hotspot_read_class)(s->id.constants))
 			return -1;
 		st->constants = s->id.constants;
 	}
+	if (read_method_name(r, s, name))
+		return -1;
 	st->method = method;
 	st->codes = s->id.const_method + r->const_codes;
 	st->code_size = size;
-	st->cookie = hotspot_cookie(&s->id, &r->symbol);
+	st->cookie = hotspot_method_cookie(&s->id, s->class_hash);
 	return 0;
 }

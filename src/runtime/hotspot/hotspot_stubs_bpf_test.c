@@ -120,7 +120,7 @@ TEST(methods_of_one_class_share_its_reads)
 	ASSERT_METHOD(2, 2);
 	ASSERT_EQ(HOTSPOT_FRAME_ADDRESS(FRAME_DATA(frame(1)[0])), method);
 	ASSERT_EQ(HOTSPOT_WORD_WHERE(frame(1)[1]), 7);
-	ASSERT_EQ(t.nr_reads, 6 + 2 + 3 + 1 + 5);
+	ASSERT_EQ(t.nr_reads, 6 + 1 + 2 + 1 + 5);
 	/* It is the same one if it is read alone. */
 	for (__u32 i = 0; i < 3; i++)
 		cookies[i] = HOTSPOT_WORD_CHECK(frame(i)[1]);
@@ -131,6 +131,28 @@ TEST(methods_of_one_class_share_its_reads)
 	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(0)[1]), cookies[1]);
 	ASSERT(cookies[0] != cookies[1]);
 	ASSERT_EQ(t.nr_reads, 6 + 1 + 5);
+}
+
+/* Names of methods are read with what is around them, which may not be there. */
+TEST(constants_that_end_where_memory_does)
+{
+	const __u64 constants = META + META_SIZE - 48 - 8 * (NAME_INDEX + 1);
+	__u32 nr_reads;
+
+	set_up();
+	t.regs[X86_RSP] = SP(100);
+	t.regs[X86_RBP] = SP(120);
+	interpreted_at(120, 124, SP(200), t.record.call_stub_return, 0);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 3);
+	ASSERT_METHOD(0, 0);
+	nr_reads = t.nr_reads;
+	put_8(CONST_METHOD + 8, constants);
+	put_8(constants + 24, HOLDER);
+	put_8(constants + 48 + 8 * NAME_INDEX, METHOD_NAME);
+	ASSERT_TO_NATIVE(walk(INTERPRETER + 0x200), 3);
+	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(0)[1]), cookie_of(constants));
+	ASSERT_EQ(t.nr_reads, nr_reads + 1);
 }
 
 TEST(the_barrier_at_an_entry)

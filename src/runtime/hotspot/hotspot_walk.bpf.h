@@ -81,6 +81,7 @@ _Static_assert(sizeof(struct hotspot_known) <= 24, "it is trail_entry.own");
 enum {
 	CODE_BEFORE = 64, /* bytes of code before the pc */
 	CODE_SIZE = 128,
+	HOTSPOT_ENTRIES = 32, /* of a constant pool, read at once */
 };
 
 /* Of this frame alone. */
@@ -92,6 +93,10 @@ struct hotspot_scratch {
 	};
 	__u8 code[CODE_SIZE + 16];
 	struct hotspot_identity id;
+	__u64 class_hash; /* hotspot_class_hash() of it */
+	/* Entries of its class's constants, in which names of its methods are: those at this
+	 * address, if it is not 0. */
+	__u64 entries_at, entries[HOTSPOT_ENTRIES];
 	/* Where the look at the code says that the caller is. */
 	__u64 cfa, ra, fp;
 	__u64 begin; /* of a stub's code, 8 bytes */

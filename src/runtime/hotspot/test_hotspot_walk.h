@@ -267,10 +267,10 @@ static inline const __u64 *frame(__u32 i)
 		ASSERT_EQ(HOTSPOT_WORD_WHERE(f_[1]), bci);                                         \
 	} while (0)
 
-static inline __u32 cookie(void)
+static inline __u32 cookie_of(__u64 constants)
 {
 	struct hotspot_identity id = { .const_method = CONST_METHOD,
-				       .constants = CONSTANTS,
+				       .constants = constants,
 				       .holder = HOLDER,
 				       .method = hotspot_method_id(CODE_SIZE, NAME_INDEX, 80),
 				       .method_name = METHOD_NAME };
@@ -283,6 +283,11 @@ static inline __u32 cookie(void)
 	if (len > 64)
 		memcpy(&id.tail, at(id.name + 6 + len - 8, 8), 8);
 	return hotspot_cookie(&id, &t.record.symbol);
+}
+
+static inline __u32 cookie(void)
+{
+	return cookie_of(CONSTANTS);
 }
 
 /* The walk went by the call stub to native code, in this many frames. */
