@@ -58,12 +58,16 @@ static __always_inline const struct unwind_rule *rule_at(__u32 index)
 	return bpf_map_lookup_elem(&rules, &index);
 }
 
-static __always_inline struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
+static __always_inline struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot)
 {
 	__u32 cpu = w->cpu;
 	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
 
-	return cache ? &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)] : NULL;
+	if (!cache)
+		return NULL;
+	/* Else clang adds before it checks. */
+	barrier_var(slot);
+	return &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)];
 }
 
 /* Of a frame that was not interrupted. */
@@ -74,7 +78,6 @@ static __always_inline struct trail_entry *caller_at(const struct walk *w)
 
 	if (!cache)
 		return NULL;
-	/* Else clang adds before it checks. */
 	barrier_var(at);
 	return &cache->trail[at & (TRAIL_ENTRIES - 1)];
 }

@@ -103,7 +103,7 @@ static __always_inline __u32 address_slot(const struct walk *w)
 /* Where the rule of the current frame is, or is expected. */
 static __always_inline struct trail_entry *trail_at(struct walk *w)
 {
-	return w->interrupted ? &w->own : caller_at(w);
+	return w->interrupted ? rule_cache_at(w, address_slot(w)) : caller_at(w);
 }
 
 /* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */

@@ -25,7 +25,8 @@ struct records_map {
 };
 extern struct records_map records SEC(".maps");
 
-/* One entry a CPU (64 KiB each: more than a per-CPU value may have); the agent sets max_entries. */
+/* One entry a CPU (320 KiB each: more than a per-CPU value may have); the agent sets max_entries.
+ */
 struct rule_caches_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

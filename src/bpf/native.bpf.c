@@ -152,9 +152,8 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 __noinline int WALK_NAME(native_find)(void)
 {
 	struct walk *w = current_walk();
-	struct rule_cache_entry *cached;
+	struct trail_entry *cached, *e;
 	const struct unwind_rule *r;
-	struct trail_entry *e;
 	int rule;
 
 	if (!w)
@@ -163,9 +162,7 @@ __noinline int WALK_NAME(native_find)(void)
 	e = trail_at(w);
 	if (!cached || !e)
 		return STOP_INTERNAL;
-	if (cached->pc == w->pc && cached->generation == w->process.generation) {
-		rule = (int)cached->rule;
-	} else {
+	if (w->interrupted || cached->pc != w->pc || cached->generation != w->process.generation) {
 		rule = WALK_NAME(find_rule)();
 		if (rule < 0) {
 			/* Code that is nowhere is a frame only if it was really running. */
@@ -174,17 +171,16 @@ __noinline int WALK_NAME(native_find)(void)
 			push_frame(w, RUNTIME_NATIVE, w->pc);
 			return -rule;
 		}
+		r = rule_at((__u32)rule);
+		if (!r)
+			return STOP_INTERNAL;
 		cached->pc = w->pc;
 		cached->generation = w->process.generation;
-		cached->rule = (__u32)rule;
+		cached->runtime = 0;
+		cached->rule = *r;
 	}
-	r = rule_at((__u32)rule);
-	if (!r)
-		return STOP_INTERNAL;
-	e->pc = w->pc;
-	e->generation = w->process.generation;
-	e->runtime = 0;
-	e->rule = *r;
+	if (!w->interrupted)
+		*e = *cached;
 	return STOP_NONE;
 }
 

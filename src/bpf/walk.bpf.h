@@ -34,16 +34,9 @@ enum {
 
 enum walk_entry { ENTRY_LOOP, ENTRY_CODE };
 
-/* The rule of an exact address, found before. */
-struct rule_cache_entry {
-	__u64 pc;
-	__u32 generation;
-	__u32 rule;
-};
-
 /*
- * The same with the rule itself. Or, if `runtime` is not 0, code that this runtime made, whose step
- * (ENTRY_CODE) has written down in `own` what it knows of it.
+ * The rule of an exact address, found before. Or, of a caller, if `runtime` is not 0, code that
+ * this runtime made, whose step (ENTRY_CODE) has written down in `own` what it knows of it.
  */
 struct trail_entry {
 	__u64 pc;
@@ -107,7 +100,6 @@ struct walk {
 		loop_sp; /* ENTRY_LOOP: of the loop's native frame: its pc, its stack pointer */
 	/* Whose record is in `record`, of which process; size 0: it has none. */
 	__u32 record_runtime, record_cell, record_generation, record_size;
-	struct trail_entry own; /* of the last interrupted frame */
 	__u64 regs[UNWIND_REGS_MAX];
 	__u64 state[RUNTIME_END_][RUNTIME_STATE_WORDS];
 	__u64 window[WINDOW_SIZE / 8];	 /* of the stack */
@@ -132,11 +124,11 @@ struct arena_segment {
  * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
  * there before, so `trail` has the rules of callers one behind the other, as they were walked: the
  * next frame's is expected in the next place. That is half a cache line of one page where `entries`
- * and the rules take two lines of two pages, which is most of what a further frame costs when the
- * caches are cold. Interrupted frames, whose addresses seldom come again, have walk->own.
+ * takes a line of another page for each frame, which is most of what a further frame costs when the
+ * caches are cold.
  */
 struct rule_cache {
-	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
+	struct trail_entry entries[RULE_CACHE_ENTRIES];
 	struct trail_entry trail[TRAIL_ENTRIES];
 };
 

@@ -29,7 +29,6 @@ struct walk;
 struct arena_segment;
 struct unwind_file;
 struct unwind_rule;
-struct rule_cache_entry;
 struct trail_entry;
 
 /* The walk of this thread: see walk_host.c. */
@@ -37,7 +36,7 @@ struct walk *current_walk(void);
 const struct unwind_file *file_at(__u32 index);
 const struct unwind_rule *rule_at(__u32 index);
 const struct arena_segment *arena_segment_of(__u32 cell);
-struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot);
+struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot);
 struct trail_entry *caller_at(const struct walk *w);
 __u64 *walk_words(struct walk *w);
 __u64 walk_thread_pointer(struct walk *w);

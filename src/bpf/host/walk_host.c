@@ -11,8 +11,7 @@ static _Thread_local struct {
 	struct walk *walk;
 	const struct walk_tables *tables;
 	const struct walk_memory *memory;
-	struct rule_cache_entry no_cache;
-	struct trail_entry no_trail, *trail;
+	struct trail_entry no_cache, no_trail, *trail;
 } current;
 
 int walk_user_x86_64(void);
@@ -40,12 +39,12 @@ const struct arena_segment *arena_segment_of(__u32 cell)
 	return segment < current.tables->nr_segments ? current.tables->segments[segment] : NULL;
 }
 
-/* No caches here: entries that are empty each time. */
-struct rule_cache_entry *rule_cache_at(const struct walk *w, __u32 slot)
+/* No caches here: entries that are empty for each frame, which asks for its own more than once. */
+struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot)
 {
-	(void)w;
 	(void)slot;
-	current.no_cache = (struct rule_cache_entry){ 0 };
+	if (current.no_cache.pc != w->pc)
+		current.no_cache = (struct trail_entry){ 0 };
 	return &current.no_cache;
 }
 
@@ -53,7 +52,6 @@ struct trail_entry *caller_at(const struct walk *w)
 {
 	if (current.trail)
 		return &current.trail[w->trail];
-	/* A frame asks for its entry twice: it may stay for as long as it is that frame's. */
 	if (current.no_trail.pc != w->pc)
 		current.no_trail = (struct trail_entry){ 0 };
 	return &current.no_trail;
@@ -106,7 +104,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->full.generation = input->process.generation;
 	w->thread_pointer = input->thread_pointer;
 	w->late = input->late;
-	current.no_trail = (struct trail_entry){ 0 };
+	current.no_cache = current.no_trail = (struct trail_entry){ 0 };
 	current.trail = input->trail;
 	current.walk = w;
 	current.tables = tables;
