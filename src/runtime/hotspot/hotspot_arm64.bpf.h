@@ -30,6 +30,7 @@ enum {
 	HOTSPOT_METHOD = 12, /* rmethod */
 	PC = CODE_BEFORE / 4,
 	PROLOGUE_BACK = 15,
+	LEAF_BACK = 5, /* stp x8,x12,[sp,#-16]!; movz; movk; movk; blr */
 	TAIL_STEPS = 12,
 	STUB_BACK = 15,
 	SENDER_SP_OLD = 13, /* r13 up to 19, then r19_sender_sp */
@@ -80,6 +81,8 @@ enum {
 	MOV_SP_FP = 0x910003bf,	     /* mov sp,x29 */
 	ADD_SP_16 = 0x910043ff,	     /* add sp,sp,#16 */
 	STP_BREADCRUMB = 0xa9bf27ff, /* stp xzr,x9,[sp,#-16]! */
+	STP_SCRATCH = 0xa9bf33e8,    /* stp x8,x12,[sp,#-16]! */
+	LDP_SCRATCH = 0xa8c133e8,    /* ldp x8,x12,[sp],#16 */
 	STP_LINK = 0xa9bf03fe,	     /* stp x30,x0,[sp,#-16]! */
 	LDP_LINK = 0xa8c103fe,	     /* ldp x30,x0,[sp],#16 */
 };
@@ -108,6 +111,18 @@ static __always_inline int look_pushed(struct walk *w, struct hotspot_scratch *s
 	return look_caller(s, sp + 16, ra, fp);
 }
 
+/* Does the frame pointer lead to the end of a frame of this size that returns to where the link
+ * register says? */
+static __always_inline bool hangs_on_fp(struct walk *w, const struct hotspot_state *st)
+{
+	__u64 fp = w->regs[A64_FP], ra;
+
+	return st->frame_size >= 2 &&
+	       fp - w->regs[A64_SP] + 16 == 8 * (__u64)(__u32)st->frame_size &&
+	       !read_stack(w, fp + 8, &ra) &&
+	       arch_strip_pac(w, ra) == arch_strip_pac(w, w->regs[A64_LR]);
+}
+
 /* In a prologue: sub sp; stp [sp,#imm]. Or, of large frames: stp [sp,#-16]!; sub sp. */
 __noinline int WALK_NAME(hotspot_built)(void)
 {
@@ -133,6 +148,9 @@ __noinline int WALK_NAME(hotspot_built)(void)
 		if (subs_sp(code))
 			subtracted = true;
 	}
+	/* What the JVM writes itself (Continuation.enterSpecial) may have done more since. */
+	if (st->kind == BLOB_NATIVE && hangs_on_fp(w, st))
+		return LOOK_FRAME;
 	return look_link(w, s,
 			 w->regs[A64_SP] + (subtracted ? 8 * (__u64)(__u32)st->frame_size : 0));
 }
@@ -207,12 +225,39 @@ static __always_inline int look_end(struct walk *w, struct hotspot_scratch *s,
 	return WALK_NAME(hotspot_gone)() ? look_link(w, s, sp) : LOOK_FRAME;
 }
 
+/*
+ * Around a call of native code: stp xzr,x9,[sp,#-16]!; lea x8; blr x8; add sp,sp,#16. Or that of
+ * call_VM_leaf(): stp x8,x12,[sp,#-16]!; mov x8,#imm48; blr x8; ldp x8,x12,[sp],#16.
+ */
+static __always_inline bool has_pushed(const struct hotspot_scratch *s)
+{
+	__u32 next = insn(s, PC), last = insn(s, PC - 1), i;
+
+	if ((next == ADD_SP_16 && (last & 0xfffffc1f) == 0xd63f0000) || last == STP_BREADCRUMB ||
+	    next == LDP_SCRATCH)
+		return true;
+	for (i = 1; i < LEAF_BACK; i++)
+		if (insn(s, PC - i) == STP_SCRATCH)
+			return true;
+	return false;
+}
+
+/* A jump to another blob. */
+static __always_inline bool jumps_away(const struct walk *w, const struct hotspot_scratch *s,
+				       const struct hotspot_state *st, __u32 at)
+{
+	__u32 i = insn(s, at);
+	__u64 to = w->pc + 4 * (__u64)at - CODE_BEFORE +
+		   (__u64)((__s64)((__u64)i << 38) >> 36);
+
+	return far_jump(s, at) && ((i & 0xfc000000) != 0x14000000 || !in_blob(st, to));
+}
+
 __noinline int WALK_NAME(hotspot_look_compiled)(void)
 {
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
-	__u32 next, last;
 	__u64 sp;
 
 	if (!w)
@@ -226,16 +271,14 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 		return look_link(w, s, sp);
 	if (st->frame_complete > 0 && w->pc - code_of(st) < (__u32)st->frame_complete)
 		return WALK_NAME(hotspot_built)();
-	next = insn(s, PC);
-	last = insn(s, PC - 1);
-	/* Around a call of native code: stp xzr,x9,[sp,#-16]!; lea x8; blr x8; add sp,sp,#16 */
-	if ((next == ADD_SP_16 && (last & 0xfffffc1f) == 0xd63f0000) || last == STP_BREADCRUMB) {
+	if (has_pushed(s)) {
 		w->regs[A64_SP] = sp + 16;
 		return LOOK_FRAME;
 	}
 	/* Native methods' wrappers forward exceptions so: leave; ldr; cbnz; ...; far_jump() */
 	if (st->kind == BLOB_NATIVE &&
-	    (far_jump(s, PC) || far_jump(s, PC - 1) || far_jump(s, PC - 2)))
+	    (jumps_away(w, s, st, PC) || jumps_away(w, s, st, PC - 1) ||
+	     jumps_away(w, s, st, PC - 2)))
 		return look_link(w, s, sp);
 	return look_end(w, s, st);
 }
@@ -579,19 +622,22 @@ __noinline int WALK_NAME(hotspot_look_stub)(void)
 }
 
 /*
- * Native code that C2's code calls (aarch64_enc_java_to_runtime, up to 22) finds the address to
- * return to above the stack pointer: stp xzr,x9,[sp,#-16]!; ...; blr x8; add sp,sp,#16.
+ * What compiled code has pushed for a call of native code that returns to `ra`: has_pushed() says
+ * how. C2's (aarch64_enc_java_to_runtime, up to 22) puts that address above the stack pointer;
+ * call_VM_leaf() is in what the JVM writes itself (Continuation.doYield).
  */
 static __always_inline __u64 pushed_by(struct walk *w, __u64 ra)
 {
 	__u64 zero, at;
 	__u32 code;
+	bool crumb = !read_stack(w, w->regs[A64_SP], &zero) && !zero &&
+		     !read_stack(w, w->regs[A64_SP] + 8, &at) && at == ra;
 
-	if (read_stack(w, w->regs[A64_SP], &zero) || zero ||
-	    read_stack(w, w->regs[A64_SP] + 8, &at) || at != ra ||
-	    read_memory(ra, &code, sizeof(code)))
+	if (!crumb && hotspot_state(w)->kind != BLOB_NATIVE)
 		return 0;
-	return code == ADD_SP_16 ? 16 : 0;
+	if (read_memory(ra, &code, sizeof(code)))
+		return 0;
+	return code == LDP_SCRATCH || (crumb && code == ADD_SP_16) ? 16 : 0;
 }
 
 /* Arguments of stubs are in registers. */

@@ -179,6 +179,67 @@ TEST(compiled_code_that_calls_native_code)
 	ASSERT_BY_CALLER(leaf + 0x80, 4, 1);
 }
 
+/* Continuation.doYield: stp; mov; ...; stp x8,x12,[sp,#-16]!; movz; movk; movk; blr; ldp x8,x12 */
+TEST(code_of_the_vm_that_calls_native_code)
+{
+	__u64 yield;
+
+	set_up_arm64();
+	yield = add_blob("native nmethod", 256, 2, 8, 79);
+	CODE(yield + 0x40, 0xa9bf33e8, 0xd2800008, 0xf2a00008, 0xf2c00008, BLR_8, 0xa8c133e8, NOP, NOP,
+	     NOP, NOP, NOP, LEAVE, LDP, RET);
+	t.stack[98] = 0xabcd;
+	t.stack[99] = caller + 0x40;
+	for (__u32 i = 0; i < 11; i++) {
+		t.regs[A64_SP] = SP(i && i < 6 ? 96 : 98);
+		t.regs[A64_LR] = i < 5 ? 0 : yield + 0x54;
+		ASSERT_BY_CALLER(yield + 0x40 + 4 * i, 4, 1);
+	}
+	/* Called from there: the frame begins above what was pushed. */
+	CODE(leaf + 0x80, RET);
+	t.regs[A64_LR] = yield + 0x54;
+	t.regs[A64_SP] = SP(96);
+	ASSERT_BY_CALLER(leaf + 0x80, 5, 2);
+	ASSERT_BLOB(1, HOTSPOT_NATIVE, yield, 79, 0x54);
+}
+
+/* Continuation.enterSpecial: a long prologue, and a jump over the call behind. */
+TEST(code_of_the_vm_that_jumps_within_itself)
+{
+	__u64 enter;
+
+	set_up_arm64();
+	enter = add_blob("native nmethod", 256, 10, 100, 79);
+	CODE(enter, STP, MOV_FP, 0xd10103ff);
+	for (__u32 i = 3; i < 30; i++)
+		put_4(enter + 4 * i, NOP);
+	CODE(enter + 0x80, 0x94000010, 0x14000002, 0x94000010, LEAVE, LDP, RET);
+	t.stack[98] = 0xabcd;
+	t.stack[99] = caller + 0x40;
+	t.regs[A64_FP] = SP(98);
+	t.regs[A64_SP] = SP(90);
+	for (__u32 i = 3; i < 25; i++)
+		ASSERT_BY_CALLER(enter + 4 * i, 4, 1);
+	t.regs[A64_LR] = enter + 0x84;
+	for (__u32 i = 0; i < 3; i++)
+		ASSERT_BY_CALLER(enter + 0x80 + 4 * i, 4, 1);
+}
+
+/* A native method's wrapper forwards an exception: leave; ldr; cbnz; ret; then far_jump(). */
+TEST(a_native_method_that_throws)
+{
+	__u64 wrapper;
+
+	set_up_arm64();
+	wrapper = add_blob("native nmethod", 256, 10, 16, 79);
+	CODE(wrapper + 0x80, LEAVE, LDP, 0xf9400388, 0xb5000048, RET, 0x14001000, NOP);
+	for (__u32 i = 2; i < 6; i++)
+		ASSERT_BY_CALLER(wrapper + 0x80 + 4 * i, 4, 1);
+	CODE(wrapper + 0x94, 0x90000008, 0x91000108, 0xd61f0100);
+	for (__u32 i = 2; i < 8; i++)
+		ASSERT_BY_CALLER(wrapper + 0x80 + 4 * i, 4, 1);
+}
+
 /* Code of StubRoutines' with a frame record, called by its address in x8: movz; movk; movk; blr. */
 TEST(a_stub_that_is_called_by_its_address)
 {

@@ -174,7 +174,7 @@ static void scan_words(struct hotspot_stubs *s, uint64_t addr, const uint64_t *w
 
 		/* A StubCodeDesc comes from malloc(), and leads to strings of the file. That leaves
 		 * some 6,000 words to follow. */
-		if (words[i] < 65536 || words[i] % 8 || words[i] >> 47 ||
+		if (words[i] < 65536 || words[i] % 8 || words[i] >> 48 ||
 		    (words[i] >= low && words[i] < high) || (i && words[i] == words[i - 1]) ||
 		    hotspot_find_heap(s->vm, words[i]) || read_desc(s->vm, words[i], &d) ||
 		    d.group < low || d.group >= high || read_list(s->vm, words[i], &l))
