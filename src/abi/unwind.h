@@ -59,9 +59,11 @@ enum { X86_SLOT_RBP, X86_SLOT_RBX, X86_SLOT_R12, X86_SLOT_R13, X86_SLOT_R14, X86
 	{                                                                                          \
 		X86_RBP, X86_RBX, X86_R12, X86_R13, X86_R14, X86_R15, X86_R10                      \
 	}
+/* No CFA hangs on x24 to x27 in what compilers make; in x28 Java code has its JavaThread. */
+enum { A64_SLOT_X28 = 6 };
 #define A64_SLOT_REGS                                                                              \
 	{                                                                                          \
-		A64_FP, 19, 20, 21, 22, 23, 24                                                     \
+		A64_FP, 19, 20, 21, 22, 23, 28                                                     \
 	}
 
 /* --- rules ----------------------------------------------------------------------------------- */

@@ -11,8 +11,9 @@ enum {
 	ARCH_FP = A64_FP,
 	ARCH_LINK_REGISTER = A64_LR,
 	ARCH_REGS = 32,
-	/* x19 to x28, fp, sp. lr is known in the interrupted frame only. */
-	ARCH_CALLEE_SAVED = (int)(0x3ffu << 19 | 1u << A64_FP | 1u << A64_SP),
+	/* Those that have slots, and sp: of others no table says who saved them. lr is known in the
+	   interrupted frame only. */
+	ARCH_CALLEE_SAVED = (int)(0x1fu << 19 | 1u << 28 | 1u << A64_FP | 1u << A64_SP),
 	/* A frame record may lie anywhere in its frame: it does not tell the caller's stack
 	   pointer. */
 	ARCH_RECORD_ON_TOP = 0,

@@ -74,8 +74,8 @@ static int hotspot_probe(const struct elf_file *elf, const char *path, struct ru
 	if (!dso)
 		return -ENOMEM;
 	dso->symbols = symbols;
-	/* In r15 Java code has its JavaThread, and libjvm something of its own. */
-	dso->dso.follow = elf->machine == EM_X86_64 ? 1u << X86_SLOT_R15 : 0;
+	/* In r15 (x28) Java code has its JavaThread, and libjvm something of its own. */
+	dso->dso.follow = 1u << (elf->machine == EM_X86_64 ? X86_SLOT_R15 : A64_SLOT_X28);
 	*ret = &dso->dso;
 	return 0;
 }

@@ -247,8 +247,7 @@ static __always_inline bool jumps_away(const struct walk *w, const struct hotspo
 				       const struct hotspot_state *st, __u32 at)
 {
 	__u32 i = insn(s, at);
-	__u64 to = w->pc + 4 * (__u64)at - CODE_BEFORE +
-		   (__u64)((__s64)((__u64)i << 38) >> 36);
+	__u64 to = w->pc + 4 * (__u64)at - CODE_BEFORE + (__u64)((__s64)((__u64)i << 38) >> 36);
 
 	return far_jump(s, at) && ((i & 0xfc000000) != 0x14000000 || !in_blob(st, to));
 }
@@ -276,9 +275,8 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 		return LOOK_FRAME;
 	}
 	/* Native methods' wrappers forward exceptions so: leave; ldr; cbnz; ...; far_jump() */
-	if (st->kind == BLOB_NATIVE &&
-	    (jumps_away(w, s, st, PC) || jumps_away(w, s, st, PC - 1) ||
-	     jumps_away(w, s, st, PC - 2)))
+	if (st->kind == BLOB_NATIVE && (jumps_away(w, s, st, PC) || jumps_away(w, s, st, PC - 1) ||
+					jumps_away(w, s, st, PC - 2)))
 		return look_link(w, s, sp);
 	return look_end(w, s, st);
 }

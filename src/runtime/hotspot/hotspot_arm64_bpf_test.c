@@ -186,8 +186,8 @@ TEST(code_of_the_vm_that_calls_native_code)
 
 	set_up_arm64();
 	yield = add_blob("native nmethod", 256, 2, 8, 79);
-	CODE(yield + 0x40, 0xa9bf33e8, 0xd2800008, 0xf2a00008, 0xf2c00008, BLR_8, 0xa8c133e8, NOP, NOP,
-	     NOP, NOP, NOP, LEAVE, LDP, RET);
+	CODE(yield + 0x40, 0xa9bf33e8, 0xd2800008, 0xf2a00008, 0xf2c00008, BLR_8, 0xa8c133e8, NOP,
+	     NOP, NOP, NOP, NOP, LEAVE, LDP, RET);
 	t.stack[98] = 0xabcd;
 	t.stack[99] = caller + 0x40;
 	for (__u32 i = 0; i < 11; i++) {
