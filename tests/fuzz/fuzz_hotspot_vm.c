@@ -9,6 +9,7 @@
 #include "runtime/hotspot/hotspot_record.h"
 #include "runtime/hotspot/test_hotspot_image.h"
 
+#include <elf.h>
 #include <stdlib.h>
 
 enum { READS_MAX = 1 << 20 };
@@ -50,10 +51,14 @@ static void parse(const uint8_t *data, size_t size)
 	struct hotspot_continuation c = { 0 };
 	struct hotspot_java_field field;
 	size_t pos = 0, before = 0;
-	int r = hotspot_decode_enter_special(data, size, 0x1000, &c);
+	int r;
 
-	if (r != -ENOENT && (r || c.return_pc < 0x1000 || c.return_pc > 0x1000 + size))
-		abort();
+	for (int i = 0; i < 2; i++) {
+		r = hotspot_decode_enter_special(i ? EM_AARCH64 : EM_X86_64, data, size, 0x1000,
+						 &c);
+		if (r != -ENOENT && (r || c.return_pc < 0x1000 || c.return_pc > 0x1000 + size))
+			abort();
+	}
 	while ((r = hotspot_next_field(data, size, &pos, &field)) > 0) {
 		if (pos <= before || pos > size)
 			abort();

@@ -14,6 +14,21 @@
  *	call StubRoutines::cont_thaw
  *	nop  dword [rax + rax + n]		<- ContinuationEntry::_return_pc
  * exit:
+ *
+ * And sharedRuntime_aarch64.cpp, where calls of what is far away are adrp; add; blr:
+ *
+ *	sub  sp, sp, #ContinuationEntry::size()
+ *	ldr  x8, [x28, #JavaThread::_cont_entry]
+ *	str  x8, [sp, #8]
+ *	mov  x8, sp
+ *	str  x8, [x28, #JavaThread::_cont_entry]
+ *	...
+ *	bl   Continuation.enter
+ *	nop; movk xzr, #n; movk xzr, #n		post_call_nop()
+ *	b    exit
+ *	bl   StubRoutines::cont_thaw
+ *	nop; movk xzr, #n; movk xzr, #n		<- ContinuationEntry::_return_pc
+ * exit:
  */
 #include "runtime/hotspot/hotspot_class.h"
 #include "runtime/hotspot/hotspot_continuation.h"
@@ -28,6 +43,7 @@ enum {
 	SEARCHES_MAX = 8, /* its class is loaded when the JVM starts */
 	CALL_SIZE = 5,
 	POST_CALL_NOP_SIZE = 8,
+	A64_NOP_SIZE = 12,
 };
 
 static uint32_t u32_at(const uint8_t *p)
@@ -38,8 +54,14 @@ static uint32_t u32_at(const uint8_t *p)
 	return value;
 }
 
+static bool is_sane(const struct hotspot_continuation *c)
+{
+	return c->entry_size >= 32 && c->entry_size <= 256 && c->entry_size % 16 == 0 &&
+	       c->thread_cont_entry < 16384 && c->thread_cont_entry % 8 == 0;
+}
+
 /* sub rsp, n; then the three moves. */
-static bool is_setup(const uint8_t *p, const uint8_t *end, struct hotspot_continuation *ret)
+static bool is_setup_x86(const uint8_t *p, const uint8_t *end, struct hotspot_continuation *ret)
 {
 	static const uint8_t store_parent[] = { 0x48, 0x89, 0x44, 0x24, 0x08 };
 	uint32_t size, offset;
@@ -58,11 +80,9 @@ static bool is_setup(const uint8_t *p, const uint8_t *end, struct hotspot_contin
 	p += sizeof(store_parent);
 	if (p[0] != 0x49 || p[1] != 0x89 || p[2] != 0xa7 || u32_at(p + 3) != offset)
 		return false;
-	if (size < 32 || size > 256 || size % 16 || offset >= 16384 || offset % 8)
-		return false;
 	ret->thread_cont_entry = offset;
 	ret->entry_size = size;
-	return true;
+	return is_sane(ret);
 }
 
 static bool is_call(const uint8_t *p)
@@ -73,8 +93,8 @@ static bool is_call(const uint8_t *p)
 }
 
 /* The two calls, and a jump behind the second one. */
-static bool is_return(const uint8_t *start, const uint8_t *p, const uint8_t *end, uint64_t addr,
-		      uint64_t *ret)
+static bool is_return_x86(const uint8_t *start, const uint8_t *p, const uint8_t *end, uint64_t addr,
+			  uint64_t *ret)
 {
 	const uint8_t *jump = p + CALL_SIZE + POST_CALL_NOP_SIZE, *thaw = jump + 2;
 
@@ -85,21 +105,86 @@ static bool is_return(const uint8_t *start, const uint8_t *p, const uint8_t *end
 	return true;
 }
 
-int hotspot_decode_enter_special(const void *code, size_t size, uint64_t addr,
+static bool is_setup_a64(const uint8_t *p, const uint8_t *end, struct hotspot_continuation *ret)
+{
+	uint32_t load;
+
+	if (end - p < 5 * 4)
+		return false;
+	load = u32_at(p + 4);
+	if ((u32_at(p) & 0xffc003ff) != 0xd10003ff || (load & 0xffc003ff) != 0xf9400388 ||
+	    u32_at(p + 8) != 0xf90007e8 || u32_at(p + 12) != 0x910003e8 ||
+	    u32_at(p + 16) != (load & ~0x400000u))
+		return false;
+	ret->entry_size = u32_at(p) >> 10 & 0xfff;
+	ret->thread_cont_entry = 8 * (load >> 10 & 0xfff);
+	return is_sane(ret);
+}
+
+/* How long the call and the nop behind it are: in *ret the call. false: it is none. */
+static bool is_call_a64(const uint8_t *p, const uint8_t *end, ptrdiff_t *ret)
+{
+	ptrdiff_t size = 4;
+
+	if (end - p < 6 * 4)
+		return false;
+	if ((u32_at(p) & 0x9f00001f) == 0x90000008 && (u32_at(p + 4) & 0xffc003ff) == 0x91000108 &&
+	    u32_at(p + 8) == 0xd63f0100)
+		size = 12;
+	else if ((u32_at(p) & 0xfc000000) != 0x94000000)
+		return false;
+	p += size;
+	*ret = size;
+	return u32_at(p) == 0xd503201f && (u32_at(p + 4) & 0xff80001f) == 0xf280001f &&
+	       (u32_at(p + 8) & 0xff80001f) == 0xf280001f;
+}
+
+static bool is_return_a64(const uint8_t *start, const uint8_t *p, const uint8_t *end, uint64_t addr,
+			  uint64_t *ret)
+{
+	const uint8_t *jump, *thaw;
+	ptrdiff_t size;
+
+	if (!is_call_a64(p, end, &size))
+		return false;
+	jump = p + size + A64_NOP_SIZE;
+	thaw = jump + 4;
+	if (end - jump < 4 || !is_call_a64(thaw, end, &size) ||
+	    u32_at(jump) != (0x14000000 | (uint32_t)(4 + size + A64_NOP_SIZE) / 4))
+		return false;
+	*ret = addr + (uint64_t)(thaw - start) + (uint64_t)size;
+	return true;
+}
+
+static bool is_setup(uint16_t machine, const uint8_t *p, const uint8_t *end,
+		     struct hotspot_continuation *ret)
+{
+	return machine == EM_X86_64 ? is_setup_x86(p, end, ret) : is_setup_a64(p, end, ret);
+}
+
+static bool is_return(uint16_t machine, const uint8_t *start, const uint8_t *p, const uint8_t *end,
+		      uint64_t addr, uint64_t *ret)
+{
+	return machine == EM_X86_64 ? is_return_x86(start, p, end, addr, ret)
+				    : is_return_a64(start, p, end, addr, ret);
+}
+
+int hotspot_decode_enter_special(uint16_t machine, const void *code, size_t size, uint64_t addr,
 				 struct hotspot_continuation *ret)
 {
 	const uint8_t *start = code, *end = start + size, *p = start;
+	size_t step = machine == EM_X86_64 ? 1 : 4;
 	struct hotspot_continuation found = { 0 }, again = { 0 };
 
-	while (p < end && !is_setup(p, end, &found))
-		p++;
+	while (p < end && !is_setup(machine, p, end, &found))
+		p += step;
 	/* There are two entries (of the interpreter, and of compiled code): they agree. */
-	for (; p < end; p++) {
-		if (is_setup(p, end, &again) &&
+	for (; p < end; p += step) {
+		if (is_setup(machine, p, end, &again) &&
 		    (again.thread_cont_entry != found.thread_cont_entry ||
 		     again.entry_size != found.entry_size))
 			return -ENOENT;
-		if (is_return(start, p, end, addr, &found.return_pc)) {
+		if (is_return(machine, start, p, end, addr, &found.return_pc)) {
 			ret->thread_cont_entry = found.thread_cont_entry;
 			ret->entry_size = found.entry_size;
 			ret->return_pc = found.return_pc;
@@ -202,8 +287,7 @@ void hotspot_find_continuation(const struct hotspot_vm *vm, struct hotspot_conti
 		return;
 	if (!c->method)
 		find_classes(vm, c);
-	if (c->return_pc || vm->target->machine != EM_X86_64 ||
-	    (hotspot_has(vm->fields.thread_cont_entry) && vm->at_cont_return))
+	if (c->return_pc || (hotspot_has(vm->fields.thread_cont_entry) && vm->at_cont_return))
 		return;
 	if (!c->method || hotspot_read(vm, vm->fields.method_code, c->method, &nmethod) ||
 	    !nmethod || hotspot_read_code(vm, nmethod, &start, &end))
@@ -213,5 +297,5 @@ void hotspot_find_continuation(const struct hotspot_vm *vm, struct hotspot_conti
 	code = malloc(end - start + 1);
 	if (!code || runtime_read(vm->target, start, code, end - start))
 		return;
-	(void)hotspot_decode_enter_special(code, end - start, start, c);
+	(void)hotspot_decode_enter_special(vm->target->machine, code, end - start, start, c);
 }

@@ -3,7 +3,7 @@
  * Virtual threads. Where their classes, jdk.internal.vm.Continuation and StackChunk, have the
  * frames that wait in the heap; and where they are mounted, in JVMs whose vmStructs don't say it
  * yet (19 to 25.0.2): the code of Continuation.enterSpecial, which the JVM makes by hand, has the
- * numbers. That is for x86-64 only, and nothing is taken that isn't exactly as expected.
+ * numbers. Nothing is taken that isn't exactly as expected.
  */
 #pragma once
 
@@ -27,8 +27,8 @@ struct hotspot_continuation {
 void hotspot_find_continuation(const struct hotspot_vm *vm, struct hotspot_continuation *c);
 
 /*
- * The parser behind it: the code of enterSpecial, which lies at `addr`. 0, or -ENOENT; only the
- * last three members of `ret` are set.
+ * The parser behind it: the code of enterSpecial for `machine` (EM_*), which lies at `addr`. 0, or
+ * -ENOENT; only the last three members of `ret` are set.
  */
-int hotspot_decode_enter_special(const void *code, size_t size, uint64_t addr,
+int hotspot_decode_enter_special(uint16_t machine, const void *code, size_t size, uint64_t addr,
 				 struct hotspot_continuation *ret);

@@ -7,6 +7,7 @@
 #include "runtime/hotspot/hotspot_continuation.h"
 #include "util/cleanup.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -29,17 +30,44 @@ static const uint8_t enter_special[] = {
 	0x0f, 0x1f, 0x84, 0x00, 1, 2, 3, 4,		/* 52 nop */
 	0xc9, 0xc3,					/* 60 exit: leave; ret */
 };
-/* clang-format on */
 
 enum { RETURN_AT = 52 };
 
-static int decode(const uint8_t *code, size_t size, struct hotspot_continuation *ret)
+
+static const uint32_t enter_special_a64[] = {
+	0xa9bf7bfd,				/*  0 stp x29, x30, [sp, #-16]! */
+	0x910003fd,				/*  1 mov x29, sp */
+	0xd10103ff,				/*  2 sub sp, sp, #64 */
+	0xf9427388,				/*  3 ldr x8, [x28, #1248] */
+	0xf90007e8,				/*  4 str x8, [sp, #8] */
+	0x910003e8,				/*  5 mov x8, sp */
+	0xf9027388,				/*  6 str x8, [x28, #1248] */
+	0xb5000102,				/*  7 cbnz x2, thaw */
+	0x94000123,				/*  8 bl enter */
+	0xd503201f, 0xf280001f, 0xf280001f,	/*  9 nop; movk xzr; movk xzr */
+	0x14000007,				/* 12 b exit */
+	0x90000008, 0x91012108, 0xd63f0100,	/* 13 thaw: adrp x8; add x8, x8; blr x8 */
+	0xd503201f, 0xf280021f, 0xf2a0001f,	/* 16 nop; movk xzr; movk xzr */
+	0x910003bf, 0xa8c17bfd, 0xd65f03c0,	/* 19 exit: leave; ret */
+	0xd503201f, 0xd503201f,
+};
+/* clang-format on */
+
+enum { RETURN_AT_A64 = 4 * 16 };
+
+static int decode_for(uint16_t machine, const void *code, size_t size,
+		      struct hotspot_continuation *ret)
 {
 	/* Of its very size, so that sanitizers see what reads beyond. */
 	_cleanup_free_ uint8_t *copy = malloc(size + !size);
 
 	memcpy(copy, code, size);
-	return hotspot_decode_enter_special(copy, size, 0x7000, ret);
+	return hotspot_decode_enter_special(machine, copy, size, 0x7000, ret);
+}
+
+static int decode(const uint8_t *code, size_t size, struct hotspot_continuation *ret)
+{
+	return decode_for(EM_X86_64, code, size, ret);
 }
 
 TEST(enter_special_tells_where_continuations_are)
@@ -71,6 +99,31 @@ TEST(what_is_not_exactly_so_is_not_taken)
 		copy[i] ^= 0xff;
 		ck_assert_msg(decode(copy, sizeof(copy), &c) == (is_free ? 0 : -ENOENT), "byte %zu",
 			      i);
+	}
+}
+
+TEST(so_it_does_on_aarch64)
+{
+	/* Calls, what they lead to, the marks in nops, and what is between. */
+	static const uint8_t free_words[] = { 0, 1, 7, 19, 20, 21, 22, 23 };
+	struct hotspot_continuation c = { .method = 42 };
+
+	ASSERT_OK(decode_for(EM_AARCH64, enter_special_a64, sizeof(enter_special_a64), &c));
+	ASSERT_EQ(c.thread_cont_entry, 1248);
+	ASSERT_EQ(c.entry_size, 64);
+	ASSERT_EQ(c.return_pc, 0x7000 + RETURN_AT_A64);
+	ASSERT_EQ(c.method, 42);
+	for (size_t cut = 0; cut < RETURN_AT_A64 + 12; cut++)
+		ASSERT_ERR(decode_for(EM_AARCH64, enter_special_a64, cut, &c), ENOENT);
+	for (size_t i = 0; i < sizeof(enter_special_a64) / 4; i++) {
+		uint32_t copy[sizeof(enter_special_a64) / 4];
+		bool is_free = memchr(free_words, (int)i, sizeof(free_words)) != NULL;
+
+		memcpy(copy, enter_special_a64, sizeof(copy));
+		copy[i] ^= 0x80000001;
+		ck_assert_msg(decode_for(EM_AARCH64, copy, sizeof(copy), &c) ==
+				      (is_free ? 0 : -ENOENT),
+			      "instruction %zu", i);
 	}
 }
 
@@ -140,4 +193,7 @@ TEST(corpus)
 
 	if (folder)
 		write_to(folder, "enter-special", enter_special, sizeof(enter_special));
+	if (folder)
+		write_to(folder, "enter-special-aarch64", enter_special_a64,
+			 sizeof(enter_special_a64));
 }

@@ -494,7 +494,7 @@ static void check_continuation(struct jvm *jvm, struct hotspot_vm *vm)
 	struct hotspot_continuation c = { 0 };
 	struct hotspot_vm without = *vm;
 
-	if (vm->release < 21 || vm->target->machine != EM_X86_64)
+	if (vm->release < 21)
 		return;
 	without.at_cont_return = 0;
 	hotspot_find_continuation(&without, &c);
