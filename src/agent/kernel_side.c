@@ -168,21 +168,25 @@ static int open_event(struct kernel_side *ks, uint32_t cpu)
 		.sample_freq = ks->options.frequency_hz,
 		.exclude_idle = !ks->options.idle,
 		.exclude_guest = 1,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED, /* cpu_set_watch() */
 	};
 	struct cpu_event *event = &ks->events.items[cpu];
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int r;
 
 	if (fd < 0)
 		return -errno;
 	event->link = bpf_program__attach_perf_event(ks->bpf->progs.sample_cpu, fd);
 	if (!event->link) {
-		int r = -errno;
-
+		r = -errno;
 		close(fd);
 		return r;
 	}
 	event->fd = fd;
-	return 0;
+	r = cpu_set_watch(ks->cpus, cpu, fd);
+	if (r)
+		close_event(event);
+	return r;
 }
 
 static int set_cpu(void *ctx, uint32_t cpu, bool online)
@@ -231,8 +235,10 @@ void kernel_side_stop(struct kernel_side *ks)
 {
 	size_t i;
 
-	for (i = 0; i < ks->events.nr; i++)
+	for (i = 0; i < ks->events.nr; i++) {
+		(void)cpu_set_watch(ks->cpus, (uint32_t)i, -1);
 		close_event(&ks->events.items[i]);
+	}
 	ks->events.nr = 0;
 }
 

@@ -45,6 +45,7 @@ struct side_band {
 	uint8_t *linear;      /* a ring's contents, if they wrap around */
 	struct map half_dead; /* pid -> the exit's time */
 	uint64_t lost;	      /* records that we had to drop */
+	bool unheard;	      /* a CPU came, and may have had news before its ring was there */
 };
 
 static void ring_close(struct side_band *sb, struct side_ring *ring)
@@ -77,6 +78,7 @@ static int ring_open(struct side_band *sb, uint32_t cpu, struct side_ring *ret)
 		/* wakeup_events counts samples only: it would never wake us. */
 		.watermark = 1,
 		.wakeup_watermark = 1, /* at once: the kernel walks by what it was told last */
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED, /* cpu_set_watch() */
 	};
 	struct epoll_event event = { .events = EPOLLIN };
 	struct side_ring ring = { .cpu = cpu, .fd = -1 };
@@ -124,6 +126,12 @@ static int add_cpu(struct side_band *sb, uint32_t cpu)
 		return 0; /* went offline again in between */
 	if (r)
 		return r;
+	r = cpu_set_watch(sb->cpus, cpu, ring.fd);
+	if (r) {
+		ring_close(sb, &ring);
+		return r;
+	}
+	sb->unheard = true;
 	return vec_push(&sb->rings, ring);
 }
 
@@ -165,6 +173,7 @@ int side_band_open(uint32_t pages, struct side_band **ret)
 		r = side_band_sync_cpus(sb);
 	if (!r && !sb->rings.nr)
 		r = err_new(-ENODEV);
+	sb->unheard = false;
 	if (r) {
 		side_band_free(sb);
 		return r;
@@ -322,11 +331,13 @@ int side_band_drain_until(struct side_band *sb, uint64_t until_ns, struct side_e
 	side_events_sort(batch);
 	settle_exits(sb, batch);
 	r = report_half_dead(sb, lost.time_ns, batch);
-	if (r || !sb->lost)
+	if (r || (!sb->lost && !sb->unheard))
 		return r;
 	lost.lost = sb->lost;
 	r = side_events_push(batch, lost, NULL, 0);
-	if (!r)
+	if (!r) {
 		sb->lost = 0;
+		sb->unheard = false;
+	}
 	return r;
 }

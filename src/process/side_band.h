@@ -20,7 +20,8 @@ enum side_event_type {
 	SIDE_EXIT, /* the process is gone: its last thread has ended */
 	SIDE_MMAP, /* an executable mapping was made (or mprotected so) */
 	SIDE_THREAD_EXIT, /* tid, which is not the leader, has ended */
-	SIDE_LOST,	  /* the kernel dropped `lost` records: rescan */
+	SIDE_LOST,	  /* the kernel dropped `lost` records (0: perhaps some, of a CPU that
+			     came): rescan */
 };
 
 struct side_event {

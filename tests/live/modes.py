@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which processes are recorded, how a recording ends, and what sonde's exit status says."""
+import contextlib
 import functools
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -55,6 +57,17 @@ def nr_events(recorder):
         except OSError:
             pass
     return nr
+
+
+def sampling_links(recorder):
+    """The numbers of the BPF links that hang on sonde's sampling events."""
+    found = set()
+    for path in glob.glob("/proc/%d/fdinfo/*" % recorder.process.pid):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as f:
+            found.update(re.findall(r"link_type:\s*perf\w*\n(?:.*\n)*?link_id:\s*(\d+)", f.read()))
+    if not found:
+        raise Skip("this kernel's links have no numbers")
+    return found
 
 
 def recording_began(recorder):
@@ -380,6 +393,33 @@ def hotplug(setup):
     return judge(setup, recording, case, int(0.8 * used * FREQUENCY), SYSTEM_COMPLETE)
 
 
+def hotplug_unseen(setup):
+    """The same between two looks at the list of CPUs, as all but one do when a machine is suspended."""
+    if not os.access(CPU1, os.W_OK):
+        raise Skip("CPU 1 cannot be taken offline here")
+    case = Case("threads", expect="threads_only")
+    with Running(setup, case) as running:
+        recorder = Recorder(setup, SYSTEM)
+        recording_began(recorder)
+        before = sampling_links(recorder)
+        try:
+            with open(CPU1, "w", encoding="utf-8") as f:
+                f.write("0")
+        except OSError as e:
+            raise Skip("CPU 1 cannot be taken offline: %s" % e) from e
+        finally:
+            with open(CPU1, "w", encoding="utf-8") as f:
+                f.write("1")
+        wait_until("sonde's news of the CPU that came back", lambda: sampling_links(recorder) - before)
+        begin = cpu_seconds(running.pid)
+        burnt(running.pid, 3)
+        used = cpu_seconds(running.pid) - begin
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait()
+    recording.expect_status(0)
+    return judge(setup, recording, case, int(0.8 * used * FREQUENCY), SYSTEM_COMPLETE)
+
+
 def tests(_setup):
     chain = {"expect": "chain"}
     attached = [
@@ -417,3 +457,4 @@ def tests(_setup):
     yield "kernel-frames", kernel_frames
     yield "max-frames", max_frames
     yield "hotplug", hotplug
+    yield "hotplug-unseen", hotplug_unseen
