@@ -715,13 +715,15 @@ def from_start(jdk, setup):
 class Around:
     """The judge of a Java chain that begins in a Python."""
 
+    JAVA = re.compile(r"(?:java|jdk|sun)\.|(?:Embedded|Truth)\b")  # CDLL.__init__ is Python's
+
     def __init__(self, truths, telling=False):
         self.chains = Chains([t["chain"] for t in truths], JDK + "|Truth|Embedded" if telling else None, starts=True)
         self.java = 0
 
     def judge(self, stack):
         names = [Frame(f).name for f in stack.user]
-        if not any(Frame(f).java and n != "CDLL.__init__" for f, n in zip(stack.user, names)):
+        if not any(map(self.JAVA.match, names)):
             return None  # the JVM begins: libjvm is loaded
         if any(n.startswith("[python: ") for n in names):
             return None  # it was new
