@@ -357,13 +357,43 @@ def target_exits(setup):
     return judge(setup, recording, case, int(0.4 * FREQUENCY))
 
 
-def hotplug(setup):
-    """
-    A CPU goes and comes back during a recording of the whole machine: its samples come back too. They
-    are half of what follows; what passes until sonde learns of the CPU is not sampled.
-    """
+def check_has_cpu1():
     if not os.access(CPU1, os.W_OK):
         raise Skip("CPU 1 cannot be taken offline here")
+
+
+@contextlib.contextmanager
+def without_cpu1():
+    """CPU 1 is offline meanwhile."""
+    try:
+        with open(CPU1, "w", encoding="utf-8") as f:
+            f.write("0")
+    except OSError as e:
+        raise Skip("CPU 1 cannot be taken offline: %s" % e) from e
+    try:
+        yield
+    finally:
+        with open(CPU1, "w", encoding="utf-8") as f:
+            f.write("1")
+
+
+def judge_back(setup, case, running, recorder, used):
+    """CPU 1 has come back, and sonde knows: its samples are half of what follows. `used`: seconds of CPU that were sampled before."""
+    begin = cpu_seconds(running.pid)
+    burnt(running.pid, 3)
+    used += cpu_seconds(running.pid) - begin
+    recorder.process.send_signal(signal.SIGINT)
+    recording = recorder.wait()
+    recording.expect_status(0)
+    return judge(setup, recording, case, int(0.8 * used * FREQUENCY), SYSTEM_COMPLETE)
+
+
+def hotplug(setup):
+    """
+    A CPU goes and comes back during a recording of the whole machine: its samples come back too. What passes until sonde
+    learns of the CPU is not sampled.
+    """
+    check_has_cpu1()
     case = Case("threads", expect="threads_only")
     with Running(setup, case) as running:
         recorder = Recorder(setup, SYSTEM)
@@ -371,53 +401,27 @@ def hotplug(setup):
         begin = cpu_seconds(running.pid)
         burnt(running.pid, 0.5)
         full = nr_events(recorder)
-        try:
-            with open(CPU1, "w", encoding="utf-8") as f:
-                f.write("0")
-            # sonde looks now and then which CPUs there are; what came back between two looks never went for it.
+        with without_cpu1():
+            # sonde looks now and then which CPUs there are; what came back between two looks is for hotplug_unseen().
             wait_until("sonde's news of the CPU that went", lambda: nr_events(recorder) <= full - 2)
             burnt(running.pid, 0.3)
             used = cpu_seconds(running.pid) - begin
-        except OSError as e:
-            raise Skip("CPU 1 cannot be taken offline: %s" % e) from e
-        finally:
-            with open(CPU1, "w", encoding="utf-8") as f:
-                f.write("1")
         wait_until("sonde's news of the CPU that came", lambda: nr_events(recorder) >= full)
-        begin = cpu_seconds(running.pid)
-        burnt(running.pid, 3)
-        used += cpu_seconds(running.pid) - begin
-        recorder.process.send_signal(signal.SIGINT)
-        recording = recorder.wait()
-    recording.expect_status(0)
-    return judge(setup, recording, case, int(0.8 * used * FREQUENCY), SYSTEM_COMPLETE)
+        return judge_back(setup, case, running, recorder, used)
 
 
 def hotplug_unseen(setup):
     """The same between two looks at the list of CPUs, as all but one do when a machine is suspended."""
-    if not os.access(CPU1, os.W_OK):
-        raise Skip("CPU 1 cannot be taken offline here")
+    check_has_cpu1()
     case = Case("threads", expect="threads_only")
     with Running(setup, case) as running:
         recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
         before = sampling_links(recorder)
-        try:
-            with open(CPU1, "w", encoding="utf-8") as f:
-                f.write("0")
-        except OSError as e:
-            raise Skip("CPU 1 cannot be taken offline: %s" % e) from e
-        finally:
-            with open(CPU1, "w", encoding="utf-8") as f:
-                f.write("1")
+        with without_cpu1():
+            pass
         wait_until("sonde's news of the CPU that came back", lambda: sampling_links(recorder) - before)
-        begin = cpu_seconds(running.pid)
-        burnt(running.pid, 3)
-        used = cpu_seconds(running.pid) - begin
-        recorder.process.send_signal(signal.SIGINT)
-        recording = recorder.wait()
-    recording.expect_status(0)
-    return judge(setup, recording, case, int(0.8 * used * FREQUENCY), SYSTEM_COMPLETE)
+        return judge_back(setup, case, running, recorder, 0)
 
 
 def tests(_setup):
