@@ -715,7 +715,7 @@ def from_start(jdk, setup):
 class Around:
     """The judge of a Java chain that begins in a Python."""
 
-    JAVA = re.compile(r"(?:java|jdk|sun)\.|(?:Embedded|Truth)\b")  # CDLL.__init__ is Python's
+    JAVA = re.compile(JDK + r"|(?:Embedded|Truth)\b")  # CDLL.__init__ is Python's
 
     def __init__(self, truths, telling=False):
         self.chains = Chains([t["chain"] for t in truths], JDK + "|Truth|Embedded" if telling else None, starts=True)
