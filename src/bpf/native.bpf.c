@@ -159,8 +159,7 @@ __noinline int WALK_NAME(native_find)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	cached = rule_cache_at(w, address_slot(w));
-	e = trail_at(w);
-	if (!cached || !e)
+	if (!cached)
 		return STOP_INTERNAL;
 	if (w->interrupted || cached->pc != w->pc || cached->generation != w->process.generation) {
 		rule = WALK_NAME(find_rule)();
@@ -179,8 +178,12 @@ __noinline int WALK_NAME(native_find)(void)
 		cached->runtime = 0;
 		cached->rule = *r;
 	}
-	if (!w->interrupted)
-		*e = *cached;
+	if (w->interrupted) /* it is expected right there: trail_at() */
+		return STOP_NONE;
+	e = caller_at(w);
+	if (!e)
+		return STOP_INTERNAL;
+	*e = *cached;
 	return STOP_NONE;
 }
 
