@@ -340,9 +340,9 @@ static __always_inline int linked_only(struct walk *w, const struct python_recor
 }
 
 /*
- * What comes next belongs to no frame of this loop. A thread that runs several interpreters has a
- * state in each: try the others. If there is none, the innermost loop is about to begin or to end,
- * which is nothing to be said.
+ * What comes next belongs to no frame of this loop (or, `linked`, what was followed from its
+ * CFrame). A thread that runs several interpreters has a state in each: try the others. If there is
+ * none, the innermost loop is about to begin or to end, which is nothing to be said.
  */
 __noinline int WALK_NAME(python_other)(__u32 linked)
 {
@@ -569,12 +569,6 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 	return push_place(w, RUNTIME_PYTHON, code, (__u32)w->scratch[LAST_COOKIE_AT], (__u32)lasti);
 }
 
-/* What was followed are not this loop's frames. */
-static __always_inline int not_its_frames(void)
-{
-	return WALK_NAME(python_other)(1);
-}
-
 /* Counts frames that are not shown: are they more than any program has one behind the other? */
 static __always_inline bool too_many(__u64 *s, bool skipped)
 {
@@ -594,7 +588,7 @@ static __always_inline int leave_cframe(struct walk *w, const struct python_reco
 	__u64 current;
 
 	if (read_word(s[S_NEXT] + r->cframe_current, &current) || current != previous)
-		return not_its_frames();
+		return WALK_NAME(python_other)(1);
 	return leave(w, s, s[S_NEXT]);
 }
 
@@ -608,7 +602,7 @@ static __always_inline int no_frame(struct walk *w, const struct python_record *
 	if (r->frames != PYTHON_CFRAME)
 		return leave_note(w, s, 0, FRAME_NOTE_UNREADABLE);
 	if (w->nr_frames == 1) /* the loop's native frame is all that there is */
-		return not_its_frames();
+		return WALK_NAME(python_other)(1);
 	return leave_note(w, s, s[S_NEXT], FRAME_NOTE_UNREADABLE);
 }
 
@@ -622,7 +616,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 	int at, stop;
 
 	if (!frame)
-		return not_its_frames();
+		return WALK_NAME(python_other)(1);
 	at = frame_words(w, frame, r->f_size);
 	if (at < 0)
 		return no_frame(w, r, s);
@@ -631,7 +625,7 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 	    frame_byte(w, at, r->f_owner) >= r->owner_entry) {
 		/* The entry frame. It has a thread's frames behind it, also if it is the first. */
 		if (!in_loop(w, frame))
-			return not_its_frames();
+			return WALK_NAME(python_other)(1);
 		return leave(w, s, r->frames == PYTHON_ENTRY ? previous : s[S_NEXT]);
 	}
 	stop = WALK_NAME(python_push)((__u32)at);
