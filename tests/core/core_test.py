@@ -23,6 +23,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import tap
+from cpu_time import cpu_seconds
 from tap import Skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -101,7 +102,7 @@ class Maker:
     def kill_at_work(self, argv, core_filter=FILTER_DEFAULT, signo=signal.SIGABRT):
         """A workload, killed in the midst of its work."""
         process = self.start(argv, core_filter, stdout=subprocess.DEVNULL)
-        while cpu_ticks(process.pid) < 20 and process.poll() is None:
+        while cpu_seconds(process.pid) < 0.2 and process.poll() is None:
             time.sleep(0.01)
         os.kill(process.pid, signo)
         return self.core_of(process)
@@ -117,12 +118,6 @@ class Maker:
 def core_pattern():
     with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as f:
         return f.read().strip()
-
-
-def cpu_ticks(pid):
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 # --- reading them ------------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "runtimes"), os.path.join(HERE, "..", "
 import jvm_test
 import python_test
 import runtimes
+from cpu_time import cpu_seconds
 from folded import shorten
 from runtimes import Program
 from tap import Skip
@@ -56,17 +57,11 @@ def comms_of(pid):
     return found
 
 
-def cpu_ticks(pid):
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def works(program, ticks):
+def works(program, seconds):
     """It has used the CPU for so long since it may."""
-    begin, end = cpu_ticks(program.pid), time.monotonic() + 300
+    begin, end = cpu_seconds(program.pid), time.monotonic() + 300
     program.go()
-    while cpu_ticks(program.pid) < begin + ticks:
+    while cpu_seconds(program.pid) < begin + seconds:
         if program.process.poll() is not None or time.monotonic() > end:
             raise AssertionError("%s does not work" % program.argv)
         time.sleep(0.01)
@@ -97,8 +92,8 @@ def by_gcore(program, folder):
     return path
 
 
-def core_of(setup, argv, way=by_kernel, ticks=0, env=None):
-    """A core of what runs, waiting where it told its last truth, or after so many ticks of work."""
+def core_of(setup, argv, way=by_kernel, busy=0, env=None):
+    """A core of what runs, waiting where it told its last truth, or after so many seconds of work."""
     folder = setup.path(".cores")
     os.unlink(folder)
     os.mkdir(folder)
@@ -107,8 +102,8 @@ def core_of(setup, argv, way=by_kernel, ticks=0, env=None):
     with Program(argv, env, cwd=folder) as program:
         program.until_ready(200)
         root = os.readlink("/proc/%d/root" % program.pid)
-        if ticks:
-            works(program, ticks)
+        if busy:
+            works(program, busy)
         comms = comms_of(program.pid)
         path = way(program, folder)
     return Core(path, comms, program.truths, None if root == "/" else root)
@@ -154,10 +149,10 @@ def python_argv(python, case):
     return [python.path, python_test.CASES, case]
 
 
-def python_cores(python, way, cases, ticks, setup):
+def python_cores(python, way, cases, busy, setup):
     problems, frames = [], 0
     for case in python.cases(cases):
-        core = core_of(setup, python_argv(python, case), way, ticks)
+        core = core_of(setup, python_argv(python, case), way, busy)
         wrong, nr = wrong_python(python, core, threads_of(setup, core))
         problems += wrong
         frames += nr
@@ -170,7 +165,7 @@ def python_async(python, setup):
     python_test.check_has_async(python)
     problems, frames = [], 0
     for case in ("nested", "gather", "several", "deep"):
-        core = core_of(setup, [python.path, python_test.AWAITS, case], ticks=5)
+        core = core_of(setup, [python.path, python_test.AWAITS, case], busy=0.05)
         wrong, nr = wrong_python(python, core, threads_of(setup, core, "--async"))
         problems += wrong
         frames += nr
@@ -204,7 +199,7 @@ def cut_off(setup, core):
 
 
 def python_cut(python, setup):
-    return cut_off(setup, core_of(setup, python_argv(python, python.cases(["no_gil", "threads"])[0]), ticks=20))
+    return cut_off(setup, core_of(setup, python_argv(python, python.cases(["no_gil", "threads"])[0]), busy=0.2))
 
 
 def python_tests():
@@ -212,7 +207,7 @@ def python_tests():
     found = {(p.name if only else p.minor): p for p in python_test.pythons() if only or p.minor in PYTHONS}
     for python in found.values():
         yield python.name + "-waiting", functools.partial(python_cores, python, by_kernel, WAITING, 0)
-        yield python.name + "-working", functools.partial(python_cores, python, by_kernel, WORKING, 20)
+        yield python.name + "-working", functools.partial(python_cores, python, by_kernel, WORKING, 0.2)
         yield python.name + "-gcore", functools.partial(python_cores, python, by_gcore, ["waiting", "recursion"], 0)
         yield python.name + "-async", functools.partial(python_async, python)
         yield python.name + "-cut-off", functools.partial(python_cut, python)
@@ -267,7 +262,7 @@ def java(jdk, way, options, setup):
     argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, *options, "-cp", jvm_test.CLASSES.folder, "Calls", *SCENARIOS)
 
     def take():
-        core = core_of(setup, argv, way, 100, {"LC_ALL": "C.UTF-8"})
+        core = core_of(setup, argv, way, 1, {"LC_ALL": "C.UTF-8"})
         judges = {comm: chains.judge for comm, chains in jvm_test.chains_of(core.truths).items()}
         problems, cut, nr = wrong_java(core, threads_of(setup, core), judges)
         if len(judges) < len(SCENARIOS):
@@ -279,7 +274,7 @@ def java(jdk, way, options, setup):
 def java_cut(jdk, setup):
     jvm_test.CLASSES.ensure(setup)
     argv = jdk.argv(*SMALL, "-cp", jvm_test.CLASSES.folder, "Calls", "plain", "lambda", "recurse200")
-    return cut_off(setup, core_of(setup, argv, ticks=100, env={"LC_ALL": "C.UTF-8"}))
+    return cut_off(setup, core_of(setup, argv, busy=1, env={"LC_ALL": "C.UTF-8"}))
 
 
 def java_virtual(jdk, setup):
@@ -291,7 +286,7 @@ def java_virtual(jdk, setup):
                     "Virtual", "deep")
 
     def take():
-        core = core_of(setup, argv, ticks=50, env={"LC_ALL": "C.UTF-8"})
+        core = core_of(setup, argv, busy=0.5, env={"LC_ALL": "C.UTF-8"})
         judge = functools.partial(jvm_test.virtual_judge, jvm_test.Chains([t["chain"] for t in core.truths], jvm_test.JDK))
         threads = threads_of(setup, core)
         judges = {comm: judge for comm in threads if comm.startswith("ForkJoinPool")}

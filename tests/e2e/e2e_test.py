@@ -25,6 +25,7 @@ import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import tap
+from cpu_time import cpu_seconds
 from tap import check
 
 SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
@@ -128,11 +129,6 @@ class OnTerminal:
         status = self.process.wait(TIMEOUT)
         os.close(self.master)
         return Run(status, out, self.err)
-
-
-def cpu_seconds(pid):
-    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def die_with_the_test():

@@ -14,6 +14,7 @@ from cases import Case
 from folded import Verdict
 from known_answers import expectation, remove_perf_maps
 from sonde import FREQUENCY, PATIENCE, Recorder
+from cpu_time import cpu_seconds
 from tap import Skip
 
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
@@ -23,13 +24,6 @@ SYSTEM = ["--memory-limit", "512M"]
 # Percent of complete stacks in these: all that runs here is new to sonde at once, and with more than it can take in (a machine
 # that compiles and emulates beside) some are cut until it has.
 SYSTEM_COMPLETE = 90
-
-
-def cpu_seconds(pid):
-    """CPU time of a process, its threads, and its children that were waited for."""
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return sum(int(x) for x in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_until(what, condition, seconds=60):
