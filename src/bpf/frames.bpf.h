@@ -138,10 +138,29 @@ static __always_inline __u64 *runtime_state(struct walk *w, __u32 id)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
+enum { PAGE = 4096 }; /* the smallest there is */
+
 /* 0, or -1: it can't be read (and `to` is zeroed). */
 static __always_inline int read_memory(__u64 addr, void *to, __u32 size)
 {
 	return bpf_probe_read_user(to, size, (const void *)addr) ? -1 : 0;
+}
+
+/*
+ * So, less than 512 bytes, the last of which may be on a page that is missing (one that nobody has
+ * touched yet has no memory): these are zero then.
+ */
+static __always_inline int read_to_page_end(__u64 addr, void *to, __u32 size)
+{
+	__u32 first = PAGE - (addr & (PAGE - 1));
+
+	if (!read_memory(addr, to, size))
+		return 0;
+	if (first >= size)
+		return -1;
+	first &= 511;
+	barrier_var(first);
+	return read_memory(addr, to, first & 511);
 }
 
 static __always_inline int read_word(__u64 addr, __u64 *ret)

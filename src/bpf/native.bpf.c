@@ -6,7 +6,7 @@
 #include "bpf/prelude.bpf.h"
 #include "bpf/frames.bpf.h"
 
-enum { PAGE = 4096, WINDOW_BELOW = 64 };
+enum { WINDOW_BELOW = 64 };
 
 __noinline int WALK_NAME(native_signal)(__u64 block);
 __noinline int WALK_NAME(native_find)(void);

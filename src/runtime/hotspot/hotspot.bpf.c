@@ -144,7 +144,8 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 		return STOP_RUNTIME_UNKNOWN;
 	len &= 511;
 	barrier_var(len);
-	if (read_memory(blob, s->header, len & 511))
+	/* That of an nmethod: others are smaller. */
+	if (read_to_page_end(blob, s->header, len & 511))
 		return STOP_RUNTIME_UNREADABLE;
 	name = header_field(s, r->blob_name);
 	size = (__u32)header_field(s, r->blob_size);

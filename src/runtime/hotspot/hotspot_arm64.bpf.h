@@ -40,21 +40,10 @@ enum {
 	ADAPTER_BACK = 127, /* instructions: as many as scratch.header holds */
 };
 
-__noinline int WALK_NAME(hotspot_read_code)(void);
 __noinline int WALK_NAME(hotspot_follow)(void);
 __noinline int WALK_NAME(hotspot_adapter_at)(void);
 __noinline int WALK_NAME(hotspot_built)(void);
 __noinline int WALK_NAME(hotspot_gone)(void);
-
-/* 0: scratch.code has the code around the pc. */
-__noinline int WALK_NAME(hotspot_read_code)(void)
-{
-	struct walk *w = current_walk();
-
-	if (!w)
-		return STOP_INTERNAL;
-	return read_memory(w->pc - CODE_BEFORE, hotspot_scratch(w)->code, CODE_SIZE);
-}
 
 static __always_inline __u32 insn(const struct hotspot_scratch *s, __u32 at)
 {
@@ -434,7 +423,7 @@ __noinline int WALK_NAME(hotspot_follow)(void)
 	s = hotspot_scratch(w);
 	st = hotspot_state(w);
 	at = (__u32)(w->pc - code_of(st)) + !w->interrupted;
-	if (w->pc - code_of(st) >= CODE_SIZE || read_memory(code_of(st), s->code, CODE_SIZE))
+	if (w->pc - code_of(st) >= CODE_SIZE || read_to_page_end(code_of(st), s->code, CODE_SIZE))
 		return LOOK_FAILED;
 	for (i = 0; i < CODE_SIZE / 4 && 4 * i < at; i++) {
 		code = insn(s, i);
@@ -485,7 +474,7 @@ static __always_inline __u64 polled_at(struct walk *w, struct hotspot_scratch *s
 		return ra; /* it has put it right */
 	if (w->late || !r->thread_saved_pc ||
 	    read_word(w->regs[HOTSPOT_THREAD] + r->thread_saved_pc, &saved) || !in_code(r, saved) ||
-	    read_memory(saved - CODE_BEFORE, s->code, CODE_SIZE))
+	    read_to_page_end(saved - CODE_BEFORE, s->code, CODE_SIZE))
 		return 0;
 	return WALK_NAME(hotspot_gone)() ? ra : saved;
 }
@@ -500,17 +489,19 @@ __noinline int WALK_NAME(hotspot_adapter_at)(void)
 {
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
+	__u32 i, len;
 	__u64 back;
-	__u32 i;
 
 	if (!w)
 		return 0;
 	s = hotspot_scratch(w);
 	back = w->pc - code_of(hotspot_state(w));
-	if (read_memory(w->pc - 4 * ADAPTER_BACK, s->header, 4 * ADAPTER_BACK))
+	len = back < 4 * ADAPTER_BACK ? (__u32)back : 4 * ADAPTER_BACK;
+	barrier_var(len);
+	if (read_memory(w->pc - len, s->header, len & 511))
 		return 0;
 	for (i = 1; i <= ADAPTER_BACK; i++) {
-		__u32 code = ((const __u32 *)s->header)[(ADAPTER_BACK - i) & 127];
+		__u32 code = ((const __u32 *)s->header)[(len / 4 - i) & 127];
 
 		if (4 * i > back || code == LDP_POP)
 			return 2;
@@ -660,7 +651,7 @@ __noinline int WALK_NAME(hotspot_look_upcall)(void)
 		return 0;
 	s = hotspot_scratch(w);
 	code = (const __u32 *)s->header;
-	if (read_memory(code_of(hotspot_state(w)), s->header, 4 * UPCALL_HEAD))
+	if (read_to_page_end(code_of(hotspot_state(w)), s->header, 4 * UPCALL_HEAD))
 		return 0;
 	if (code[0] != STP_PUSH || code[1] != 0x910003fd || (code[2] & 0xffc003ff) != 0xd10003ff)
 		return 0;

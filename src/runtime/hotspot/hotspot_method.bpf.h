@@ -10,7 +10,6 @@
 enum {
 	BCI_MAX = 128, /* of a caller whose ConstMethod is read together with its Method */
 	METHOD_AHEAD = HOTSPOT_HEADER_SIZE - 64 - HOTSPOT_CONST_METHOD, /* so, bytes */
-	PAGE = 4096,
 };
 
 __noinline int WALK_NAME(hotspot_read_class)(__u64 constants);

@@ -155,6 +155,50 @@ TEST(constants_that_end_where_memory_does)
 	ASSERT_EQ(t.nr_reads, nr_reads + 1);
 }
 
+/* A native method that is interpreted, whose few instructions are all that there is yet. */
+TEST(a_blob_at_the_end_of_a_touched_page)
+{
+	__u64 blob;
+
+	set_up();
+	t.record.header_size = 256; /* an nmethod's */
+	t.missing = HEAP + 0x2000;
+	t.next_segment = 0x2000 / SEGMENT - 1;
+	blob = add_blob("native signature handlers", 2048, 0, -1, 0);
+	t.regs[X86_RSP] = SP(100);
+	t.regs[X86_RBP] = SP(120);
+	t.stack[100] = INTERPRETER + 0x500;
+	interpreted_at(120, 124, SP(200), t.record.call_stub_return, 3);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(blob + 8), 4);
+	ASSERT_METHOD(1, 3);
+}
+
+/* Calls go by here until the next safepoint (icBuffer_x86.cpp, up to 22): mov $imm64,%rax; jmp. It
+ * is filled in a bit at a time. */
+TEST(the_last_stub_of_a_touched_page)
+{
+	__u64 buffer, stub, caller;
+
+	set_up();
+	caller = add_blob("nmethod", 256, 6, 16, 78);
+	buffer = add_blob("InlineCacheBuffer", 8192, 0, -1, 0);
+	t.missing = (buffer + 4096) & ~4095ull;
+	stub = t.missing - 16;
+	put(stub, "\x48\xb8\1\2\3\4\5\6\7\0\xe9\xff\xff\0\0", 15);
+	put(caller + 0x3b, "\xe8", 1);
+	put_4(caller + 0x3c, (__u32)(stub - caller - 0x40));
+	t.regs[X86_RSP] = SP(103);
+	t.stack[103] = caller + 0x40;
+	t.stack[109] = t.record.call_stub_return;
+	t.stack[108] = SP(200);
+	call_stub_at(200);
+	for (__u32 i = 0; i <= 10; i += 10) {
+		ASSERT_TO_NATIVE(walk(stub + i), 4);
+		ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+	}
+}
+
 TEST(the_barrier_at_an_entry)
 {
 	__u64 stubs, caller;

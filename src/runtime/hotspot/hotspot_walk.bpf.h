@@ -151,6 +151,16 @@ static __always_inline int check_frame_pointer(const struct walk *w)
 	return fp < w->regs[ARCH_SP] || fp & 7 ? STOP_RUNTIME_UNREADABLE : STOP_NONE;
 }
 
+/* 0: scratch.code has the code around the pc; zeroes for what is behind it and not there yet. */
+__noinline int WALK_NAME(hotspot_read_code)(void)
+{
+	struct walk *w = current_walk();
+
+	if (!w)
+		return STOP_INTERNAL;
+	return read_to_page_end(w->pc - CODE_BEFORE, hotspot_scratch(w)->code, CODE_SIZE);
+}
+
 /* Looks at interrupted code tell how to go on. */
 enum look {
 	LOOK_FRAME = 0, /* the frame is as it is when it calls */

@@ -24,7 +24,6 @@ enum {
 
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
 __noinline int WALK_NAME(hotspot_built)(__u32 size);
-__noinline int WALK_NAME(hotspot_read_code)(void);
 __noinline int WALK_NAME(hotspot_scan_stub)(void);
 __noinline int WALK_NAME(hotspot_look_entry)(void);
 __noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least);
@@ -34,16 +33,6 @@ static __always_inline __u32 dwarf_register(__u32 reg)
 {
 	/* rax rcx rdx rbx rsp rbp rsi rdi: 0 2 1 3 7 6 4 5 */
 	return reg & 8 ? reg & 15 : 0x54673120u >> 4 * (reg & 7) & 15;
-}
-
-/* 0: scratch.code has the code around the pc. */
-__noinline int WALK_NAME(hotspot_read_code)(void)
-{
-	struct walk *w = current_walk();
-
-	if (!w)
-		return STOP_INTERNAL;
-	return read_memory(w->pc - PC, hotspot_scratch(w)->code, CODE_SIZE);
 }
 
 /*
@@ -703,7 +692,7 @@ __noinline int WALK_NAME(hotspot_look_upcall)(void)
 		return 0;
 	s = hotspot_scratch(w);
 	code = (const __u8 *)s->header;
-	if (read_memory(code_of(hotspot_state(w)), s->header, UPCALL_HEAD + 16))
+	if (read_to_page_end(code_of(hotspot_state(w)), s->header, UPCALL_HEAD + 16))
 		return 0;
 	if ((__u32)s->header[0] != 0xec8b4855 && (__u32)s->header[0] != 0xe5894855)
 		return 0;

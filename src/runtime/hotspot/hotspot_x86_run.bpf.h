@@ -275,7 +275,7 @@ __noinline int WALK_NAME(hotspot_run_one)(void)
 		return RUN_UNKNOWN;
 	/* With the byte before it. */
 	if (s->run_pc - s->run_window - 1 > CODE_SIZE - INSN_MAX - 1) {
-		if (read_memory(s->run_pc - 1, s->code, CODE_SIZE))
+		if (read_to_page_end(s->run_pc - 1, s->code, CODE_SIZE))
 			return RUN_UNKNOWN;
 		s->run_window = s->run_pc - 1;
 	}

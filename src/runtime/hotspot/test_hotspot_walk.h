@@ -60,6 +60,7 @@ static struct {
 	__u64 call_stub; /* its blob */
 	bool late;
 	bool anonymous; /* native code has no unwind information */
+	__u64 missing;	/* a page of the process's that nobody has touched yet; 0: none */
 	__u32 nr_reads; /* of the walk, but for the stack */
 	struct trail_entry *trail;
 	struct walk walk;
@@ -89,7 +90,7 @@ static inline int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 
 	(void)ctx;
 	t.nr_reads += addr < STACK;
-	if (!from)
+	if (!from || (t.missing && addr + size > t.missing && addr < t.missing + 4096))
 		return -EFAULT;
 	memcpy(to, from, size);
 	return 0;

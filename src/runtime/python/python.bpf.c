@@ -441,22 +441,15 @@ __noinline __u64 WALK_NAME(python_str)(__u64 addr)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
-	__u32 flags, at, size, first;
+	__u32 flags, at, size;
 	__u64 length;
 
 	if (!w)
 		return 0;
 	r = python_record_of(w);
-	if (read_memory(addr, &w->scratch[STR_AT], PYTHON_STR_SIZE)) {
-		/* It may be short, and the page behind it missing. */
-		first = 4096 - (addr & 4095);
-		if (first >= PYTHON_STR_SIZE)
-			return 0;
-		first &= 127;
-		barrier_var(first);
-		if (read_memory(addr, &w->scratch[STR_AT], first & 127))
-			return 0;
-	}
+	/* It may be short. */
+	if (read_to_page_end(addr, &w->scratch[STR_AT], PYTHON_STR_SIZE))
+		return 0;
 	length = word_of(w, STR_AT, r->str_length);
 	flags = python_str_flags(half_of(w, STR_AT, r->str_state));
 	at = flags & PYTHON_STR_ASCII ? r->str_ascii : r->str_compact;
