@@ -100,7 +100,7 @@ def known_answers():
     yield Case("memfd_exec", "chain", ["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"])
     yield Case("deleted", "chain", ["deleted", "unlink"], comm="deleted", copy=True, **chain)
     yield Case("namespace", "chain.static", [], "chain", "static", before=["in_namespace"])
-    yield Case("namespace-jit", "jit.static", [], "jit", "static", before=["in_namespace"])
+    yield Case("namespace-jit", "jit.static", [], "jit_namespace", "static", before=["in_namespace"])
     yield Case("dlswap", seconds=3)
     yield Case("syscalls")
     yield Case("vdso")

@@ -430,7 +430,7 @@ def tests(_setup):
         Case("jit"),
         Case("chain", args=["deleted", "unlink"], comm="deleted", copy=True, **chain),
         Case("chain", args=["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"]),
-        Case("jit.static", None, [], "jit", "static", before=["in_namespace"]),
+        Case("jit.static", None, [], "jit_namespace", "static", before=["in_namespace"]),
         Case("dlswap"),
         Case("vdso"),
     ]
