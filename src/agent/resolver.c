@@ -10,7 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Between two looks at perf maps: so many times what the last one took. */
+/* Between two looks at perf maps: so many times what the last one took of the CPU. */
 enum { ANONYMOUS_PAUSE = 20 };
 
 int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
@@ -399,16 +399,14 @@ static void name_anonymous(struct resolver *r)
 
 void resolver_name_anonymous(struct resolver *r)
 {
-	uint64_t begin, end;
+	uint64_t begin;
 
-	if (!r->anonymous.nr)
+	if (!r->anonymous.nr || now_ns() < r->anonymous_at_ns)
 		return;
-	begin = now_ns();
-	if (begin < r->anonymous_at_ns)
-		return;
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	name_anonymous(r);
-	end = now_ns();
-	r->anonymous_at_ns = end + ANONYMOUS_PAUSE * (end - begin);
+	r->anonymous_at_ns =
+		now_ns() + ANONYMOUS_PAUSE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 }
 
 int resolver_name_ready(struct resolver *r)
