@@ -319,7 +319,7 @@ MODES = {
 SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
 GC_THREADS = {
     "tiered": r"GC_Thread#|G1_|Gang_worker",
-    "parallel-one-cache": r"GC_Thread#|GC_task",
+    "parallel-one-cache": r"(?:Par)?GC_Thread#|GC_task",
     "zgc": r"ZWorker|ZDriver|ZGenerational|XWorker|ZUnmapper|ZStat",
     "shenandoah": r"Shenan",
 }
