@@ -29,7 +29,7 @@ const browser = await chromium.launch({
 		"--disable-background-networking", "--disable-component-update", "--no-first-run"],
 });
 
-/** Opens a file as `speedscope FILE` does it; returns what the viewer's "Export" saves. */
+/** Opens a file as `speedscope FILE` does it, until its table has a row that is expected; what the viewer's "Export" saves. */
 async function open(name) {
 	const context = await browser.newContext({ acceptDownloads: true });
 	const page = await context.newPage();
@@ -43,15 +43,14 @@ async function open(name) {
 	try {
 		await page.goto(`${RELEASE}index.html#localProfilePath=${script}`);
 		await page.getByText("Sandwich").click();
-		await page.getByText("Symbol Name").waitFor();
-		const shown = await page.locator("body").innerText();
+		await page.getByText(new RegExp(expected.functions.join("|"))).first().waitFor();
 		const [download] = await Promise.all([
 			page.waitForEvent("download"),
 			page.keyboard.press("Control+s"),
 		]);
 		const saved = JSON.parse(readFileSync(await download.path()));
 		assert.deepEqual(wrong, []);
-		return { shown, saved };
+		return saved;
 	} finally {
 		await context.close();
 	}
@@ -97,11 +96,6 @@ function folded(plain) {
 const sorted = (sums) => [...sums].sort(([a], [b]) => (a < b ? -1 : 1));
 const total = (sums) => [...sums.values()].reduce((a, b) => a + b, 0);
 
-function assertShown({ shown }) {
-	const { functions } = expected;
-	assert.ok(functions.some((name) => shown.includes(name)), `${functions} in ${shown.slice(0, 500)}`);
-}
-
 const ajv = new Ajv({ allErrors: true, strict: false });
 const schema = JSON.parse(readFileSync(new URL("file-format-schema.json", RELEASE)));
 const validate = ajv.compile(schema);
@@ -118,18 +112,16 @@ test("the schema check can fail", () => {
 });
 
 test("speedscope opens counted stacks: the sums are exactly those of folded text", async () => {
-	const opened = await open("counted.speedscope.json");
-	assertShown(opened);
-	const sums = sumsOf(opened.saved);
+	const saved = await open("counted.speedscope.json");
+	const sums = sumsOf(saved);
 	for (const [stack, n] of sums)
 		sums.set(stack, Math.round(n / expected.period_ns));
 	assert.deepEqual(sorted(sums), sorted(folded(true)));
 });
 
 test("speedscope opens stacks over time: they are those of folded text", async () => {
-	const opened = await open("timed.speedscope.json");
-	assertShown(opened);
-	const sums = sumsOf(opened.saved);
+	const saved = await open("timed.speedscope.json");
+	const sums = sumsOf(saved);
 	const truth = folded(true);
 	for (const [stack, ns] of sums) {
 		assert.ok(truth.has(stack), `${stack} is in the folded text`);
@@ -141,14 +133,12 @@ test("speedscope opens stacks over time: they are those of folded text", async (
 });
 
 test("speedscope opens folded text", async () => {
-	const opened = await open("recording.folded");
-	assertShown(opened);
-	assert.deepEqual(sorted(sumsOf(opened.saved)), sorted(folded(false)));
+	const saved = await open("recording.folded");
+	assert.deepEqual(sorted(sumsOf(saved)), sorted(folded(false)));
 });
 
 test("speedscope opens perf text: the stacks are those of folded text", async () => {
-	const opened = await open("recording.perf");
-	assertShown(opened);
+	const saved = await open("recording.perf");
 	/* It calls what has no name "??? (file)", or, if the file is "/x (deleted)", something else. */
 	const unnamed = (stack) =>
 		stack
@@ -156,7 +146,7 @@ test("speedscope opens perf text: the stacks are those of folded text", async ()
 			.map((f) => f.replace(/^(\?\?\? \(.*\)|\[unknown\] \(.*|\[.*\+0x[0-9a-f]+\]|\[anon\]|\[unknown\])$/, "?"))
 			.join(";");
 	const truth = new Set([...folded(true).keys()].map(unnamed));
-	const sums = sumsOf(opened.saved);
+	const sums = sumsOf(saved);
 	for (const stack of sums.keys())
 		assert.ok(truth.has(unnamed(stack)), `${stack} is in the folded text`);
 	assert.ok(sums.size > 1);
@@ -164,9 +154,8 @@ test("speedscope opens perf text: the stacks are those of folded text", async ()
 
 /* It leaves frames without a name out, and so stacks that have no others. */
 test("speedscope opens pprof: the sum is that of folded text", async () => {
-	const opened = await open("recording.pb.gz");
-	assertShown(opened);
-	const n = Math.round(total(sumsOf(opened.saved)) / expected.period_ns);
+	const saved = await open("recording.pb.gz");
+	const n = Math.round(total(sumsOf(saved)) / expected.period_ns);
 	const named = [...folded(true)].filter(([stack]) => !/^((\[[^;]*\+0x[0-9a-f]+\]|\[anon\]);?)*$/.test(stack));
 	assert.equal(n, total(new Map(named)));
 });
