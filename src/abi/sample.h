@@ -83,7 +83,7 @@ _Static_assert(sizeof(struct sample_full) == 8, "wire size");
 
 /*
  * Any runtime, no further words, data below FRAME_NOTES: no frame, but what is to be said in place
- * of that runtime's frames.
+ * of that runtime's frames. Native ones have one further word, 0, since any address can be run.
  */
 #define NOTE(name, NAME, id, sentence) FRAME_NOTE_##NAME = id,
 enum frame_note {
@@ -92,12 +92,17 @@ enum frame_note {
 };
 #undef NOTE
 #define FRAME_IS_NOTE(frame)                                                                       \
-	(FRAME_RUNTIME(frame) > RUNTIME_NATIVE && !FRAME_EXTRA(frame) &&                           \
-	 FRAME_DATA(frame) < FRAME_NOTES)
+	(FRAME_RUNTIME(frame) == RUNTIME_NATIVE                                                    \
+		 ? FRAME_EXTRA(frame)                                                              \
+		 : FRAME_RUNTIME(frame) && !FRAME_EXTRA(frame) && FRAME_DATA(frame) < FRAME_NOTES)
+#define FRAME_IS_NATIVE(frame) (FRAME_RUNTIME(frame) == RUNTIME_NATIVE && !FRAME_EXTRA(frame))
 
 enum {
-	RAW_STACK_MAX =
-		65536, /* a multiple of 4096; deeper stacks are cut while their code is unknown */
+	RAW_PAGE = 4096,
+	RAW_PAGES_MAX = 32,
+	RAW_PAGES_NEAR = 16, /* from the stack pointer on; of a deeper stack the others are its end
+			      */
+	RAW_STACK_MAX = RAW_PAGES_MAX * RAW_PAGE,
 	/* At a function's end, registers are already popped that the unwind rules still find below
 	   sp. */
 	RAW_STACK_BELOW = 128,
@@ -109,16 +114,18 @@ struct sample_raw {
 	__u64 mm;		     /* see struct unwind_process */
 	__u64 regs[UNWIND_REGS_MAX]; /* by DWARF number */
 	__u64 pc;
-	__u64 stack_start; /* where the copy of the stack begins: RAW_STACK_BELOW under sp, if
-			      readable */
+	__u64 stack_start; /* where the copy of the stack begins: RAW_STACK_BELOW under sp */
 	__u32 generation;  /* of the entry that failed to walk; 0: the process is unknown */
 	__u16 nr_kernel;
-	__u16 pad_;
+	__u16 nr_pages;	  /* copied; the first one may be a part, see stack_start */
 	__u32 stack_size; /* bytes copied */
 	__u32 file; /* of a STOP_FILE_PENDING: whose table is wanted (struct unwind_mapping) */
 	__u8 code[RAW_CODE_BEFORE + RAW_CODE_AFTER]; /* around pc; zero if unreadable */
+	/* Which they are, ascending; 0 is that of stack_start. Those between are not there: nobody
+	 * has touched them yet, or they lie between the near ones and the stack's end. */
+	__u16 pages[RAW_PAGES_MAX];
 };
-_Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32, "wire size");
+_Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32 + 64, "wire size");
 
 /* 900 frames of an old Python, with four C functions each, are 4,500 frames and 5,400 words. */
 enum { SAMPLE_FRAMES_DEFAULT = 8192, SAMPLE_FRAMES_MAX = 8192, SAMPLE_WORDS_MAX = 8192 };

@@ -91,12 +91,25 @@ enum unwind_cfa {
 	/*
 	 * No unwind information. The interrupted frame: look at the code around pc for a prologue
 	 * or an epilogue. Else: frame pointer, CFA = fp + 16, fp and return address just below it.
-	 * fp = 0, or a return address of 0, is the thread's first frame.
+	 * fp = 0, or a return address of 0, is the thread's first frame. `cfa_off`: unwind_code.
 	 */
 	CFA_FRAME_POINTER = 6,
 	/* Code that a runtime made (struct unwind_mapping): `cfa_off` is the runtime, whose step
 	 * finds the caller. Never in a file's table. */
 	CFA_RUNTIME = 7,
+};
+
+/* What is known of code without unwind information, beside its bytes. */
+enum unwind_code {
+	CODE_BYTES = 0, /* nothing */
+	/* Too much to be followed beforehand. Where its bytes do not tell how an interrupted frame
+	 * is, the agent is asked, who then writes rules for its function: STOP_CODE_PENDING. */
+	CODE_UNFOLLOWED = 1,
+	/* It was followed, and that did not tell either. */
+	CODE_UNDECIDED = 2,
+	/* It was: the stack pointer is another stack's there, from which nothing leads back. A
+	 * caller that is there is the first frame of that stack. */
+	CODE_SWITCHED = 3,
 };
 
 /* The low two bits of `ra`. */
@@ -127,6 +140,11 @@ enum {
 	 * makecontext()).
 	 */
 	RULE_NO_CALL = 1 << 2,
+	/*
+	 * Of CFA_REG: the function has gone over to another stack, and the CFA may lie below the
+	 * stack pointer (Go: from a goroutine's to the thread's).
+	 */
+	RULE_OTHER_STACK = 1 << 3,
 	/* Of CFA_DEREF: the register counted in words, or 0 for none: rax (x0) can't be it. */
 	RULE_INDEX_SHIFT = 3,
 };

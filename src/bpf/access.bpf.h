@@ -81,4 +81,10 @@ static __always_inline struct trail_entry *caller_at(const struct walk *w)
 	barrier_var(at);
 	return &cache->trail[at & (TRAIL_ENTRIES - 1)];
 }
+
+/* Bit N: runtime N has no walker, and will have none. */
+static __always_inline __u32 walkers_off(void)
+{
+	return *(volatile __u32 *)&runtimes_off;
+}
 #endif

@@ -36,7 +36,17 @@ static __always_inline __u64 arch_strip_pac(const struct walk *w, __u64 address)
 	return address & w->address_mask;
 }
 
+/* Whether a call ends `code`: the 8 bytes before a return address. */
+static __always_inline bool arch_is_call(__u64 code)
+{
+	__u32 insn = code >> 32;
+
+	return (insn & 0xfc000000) == 0x94000000 || /* bl */
+	       (insn & 0xfefff000) == 0xd63f0000;   /* blr, blraa */
+}
+
 enum arch_frame {
+	ARCH_FRAME_UNKNOWN,  /* the code around pc does not tell */
 	ARCH_FRAME_STANDARD, /* the frame record (fp, lr) is set up */
 	ARCH_FRAME_NONE,     /* the return address is in lr; the frame pointer is the caller's */
 	ARCH_FRAME_PUSHED,   /* so, but both were just stored at sp */
@@ -60,5 +70,7 @@ static __always_inline enum arch_frame arch_look_at_code(__u64 before, __u64 aft
 		return ARCH_FRAME_NONE; /* stp x29, x30, [sp, #-N]! */
 	if ((last & 0xffc07fff) == 0xa9807bfd && next == 0x910003fd)
 		return ARCH_FRAME_PUSHED; /* mov x29, sp behind it */
-	return ARCH_FRAME_STANDARD;
+	if ((before & 0xffc07fff) == 0xa9807bfd && last == 0x910003fd)
+		return ARCH_FRAME_STANDARD; /* behind both */
+	return ARCH_FRAME_UNKNOWN;
 }

@@ -35,7 +35,32 @@ static __always_inline __u64 arch_strip_pac(const struct walk *w, __u64 address)
 	return address;
 }
 
+/* Whether a call ends `code`: the 8 bytes before a return address. */
+static __always_inline bool arch_is_call(__u64 code)
+{
+	__u32 i;
+
+	if ((code >> 24 & 0xff) == 0xe8)
+		return true;
+	/* ff /2: in a register; with a displacement of 0, 1 or 4 bytes, each also behind a SIB */
+	UNROLL
+	for (i = 2; i <= 7; i++) {
+		__u32 two = code >> (64 - 8 * i) & 0xffff, mod = two >> 14, rm = two >> 8 & 7;
+		__u32 sib = i > 2 ? code >> (80 - 8 * i) & 0xff : 0;
+		__u32 len = 2 + (mod != 3 && rm == 4);
+
+		if (mod == 1)
+			len++;
+		else if (mod == 2 || (!mod && (rm == 5 || (rm == 4 && (sib & 7) == 5))))
+			len += 4;
+		if ((two & 0x38ff) == 0x10ff && len == i)
+			return true;
+	}
+	return false;
+}
+
 enum arch_frame {
+	ARCH_FRAME_UNKNOWN,  /* the code around pc does not tell */
 	ARCH_FRAME_STANDARD, /* the frame pointer is set up */
 	ARCH_FRAME_NONE,     /* the return address lies at sp; the frame pointer is the caller's */
 	ARCH_FRAME_PUSHED,   /* so, but the frame pointer was just pushed: it lies at sp */
@@ -59,7 +84,9 @@ static __always_inline enum arch_frame arch_look_at_code(__u64 before, __u64 aft
 		return ARCH_FRAME_NONE; /* push %rbp; mov %rsp,%rbp */
 	if (last == 0x55 && (three == 0xe58948 || three == 0xec8b48))
 		return ARCH_FRAME_PUSHED;
+	if (before >> 32 == 0xe5894855 || before >> 32 == 0xec8b4855)
+		return ARCH_FRAME_STANDARD; /* behind both */
 	if ((last == 0x5d || last == 0xc9) && ((after & 0xff) == 0xe9 || (after & 0xff) == 0xeb))
 		return ARCH_FRAME_NONE; /* a tail jump behind pop %rbp or leave */
-	return ARCH_FRAME_STANDARD;
+	return ARCH_FRAME_UNKNOWN;
 }

@@ -215,8 +215,9 @@ static __always_inline int frame_words(struct walk *w, __u64 addr, __u32 size)
 
 /* --- code without unwind information --------------------------------------------------------- */
 
-/* Moves to the caller of code without unwind information, which has been pushed. */
-__noinline int WALK_NAME(native_frame_pointer)(void);
+/* Moves to the caller of code without unwind information, which has been pushed; `known`: enum
+ * unwind_code. */
+__noinline int WALK_NAME(native_frame_pointer)(__u64 known);
 
 /* --- what the agent wrote for a runtime ------------------------------------------------------ */
 

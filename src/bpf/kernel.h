@@ -24,6 +24,10 @@ struct thread_struct {
 } __preserve;
 #endif
 
+struct mm_struct {
+	unsigned long start_stack; /* where the first thread's stack begins */
+} __preserve;
+
 struct task_struct {
 	void *stack;
 	struct thread_struct thread;
@@ -33,6 +37,7 @@ struct task_struct {
 	int tgid;
 	__u64 self_exec_id; /* grows with each exec; inherited by threads and children */
 	unsigned int in_execve : 1;
+	char comm[16];
 } __preserve;
 
 /* What an iterator over tasks is called with: include/linux/bpf.h, kernel/bpf/task_iter.c. */
@@ -91,6 +96,7 @@ struct bpf_raw_tracepoint_args {
 enum bpf_map_type_ours {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,

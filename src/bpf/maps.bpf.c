@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The maps' definitions; their types and reasons are in maps.bpf.h. */
+/* The maps' and variables' definitions; what they are for is in maps.bpf.h. */
 #include "bpf/prelude.bpf.h"
 #include "bpf/maps.bpf.h"
 
@@ -14,5 +14,20 @@ struct raw_map raws SEC(".maps");
 struct lost_map lost SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct samples_map samples SEC(".maps");
+struct times_map times SEC(".maps");
+struct walkers_map walkers SEC(".maps");
+
+const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
+const volatile __u64 config_address_mask = (1ull << 48) - 1;
+const volatile bool config_targets_only = false;
+const volatile bool config_kernel = true;
+const volatile bool config_raw_too = false;
+const volatile bool config_measure = false;
+
+__u64 known_epoch = 0;
+__u32 process_epoch = 0;
+__u32 raws_held = 0;
+__u32 asks_held = 0;
+__u32 runtimes_off = 0;
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps, and why they have that many entries. Defined in maps.bpf.c.
+ * The maps, and why they have that many entries; what the agent sets. Defined in maps.bpf.c.
  */
 #pragma once
 
@@ -80,6 +80,7 @@ extern struct known_map known SEC(".maps");
  * being put together, and the budget of raw records. */
 struct raw_scratch {
 	__u64 tokens, refilled_ns;
+	__u64 stack_end; /* ~0: not known */
 	struct sample_header header;
 	struct sample_raw raw;
 	__u8 bytes[SAMPLE_MAX_KERNEL_FRAMES * 8 + 8 + RAW_STACK_MAX + 4096];
@@ -116,3 +117,47 @@ struct samples_map {
 	__uint(max_entries, 1 << 20);
 };
 extern struct samples_map samples SEC(".maps");
+
+/* Per CPU, small but for the benchmarks: how many samples took how long, in steps of
+ * 1 << SAMPLE_TIMES_SHIFT ns; the last has all longer ones. */
+struct sample_times {
+	__u32 nr[SAMPLE_TIMES];
+};
+struct times_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_times);
+};
+extern struct times_map times SEC(".maps");
+
+/* The runtimes' programs (walkers.bpf.c), by enum runtime_id; those that the agent has loaded. */
+struct walkers_map {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, RUNTIME_MAX_);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+extern struct walkers_map walkers SEC(".maps");
+
+/* Set before loading. */
+extern const volatile __u32 config_max_frames;
+extern const volatile __u64 config_address_mask;
+extern const volatile bool config_targets_only;
+extern const volatile bool config_kernel;
+/* For tests: send a raw record behind each full one, so that both walks can be compared. */
+extern const volatile bool config_raw_too;
+/* For the benchmarks: tell in `times` how long samples take. */
+extern const volatile bool config_measure;
+
+/* Changed by the agent when it has forgotten its stacks: none is known any more then. */
+extern __u64 known_epoch;
+/* Moved by the agent with every change of the maps `processes` and `targets`: voids what CPUs
+ * remember of it. */
+extern __u32 process_epoch;
+/* Set by the agent when more raw records wait than it has room for: then a cut stack is better. */
+extern __u32 raws_held;
+/* So, when there is no room for rules of code that would be followed. */
+extern __u32 asks_held;
+/* Bit N: the kernel has refused the walker of runtime N. */
+extern __u32 runtimes_off;

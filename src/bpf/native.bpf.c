@@ -6,11 +6,16 @@
 #include "bpf/prelude.bpf.h"
 #include "bpf/frames.bpf.h"
 
-enum { WINDOW_BELOW = 64 };
+enum {
+	WINDOW_BELOW = 64,
+	KEPT_FRAME_MAX = 64 << 10, /* bytes: of a frame found by a register that was kept */
+};
 
 __noinline int WALK_NAME(native_signal)(__u64 block);
 __noinline int WALK_NAME(native_find)(void);
 __noinline int WALK_NAME(native_restore)(__u64 cfa);
+__noinline int WALK_NAME(native_kept)(__u32 reg);
+__noinline int WALK_NAME(native_returns_to)(__u64 sp);
 
 /* Reads the window of the stack around `addr` anew; 0 or a stop reason. */
 __noinline int WALK_NAME(fill_window)(__u64 addr)
@@ -35,8 +40,17 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 	if (!bpf_probe_read_user(w->window, WINDOW_SIZE, (void *)start))
 		return STOP_NONE;
 	w->window_len = 0;
-	/* It ran past the stack's end: what is left of the page. */
 	len = PAGE - (start & (PAGE - 1));
+	if (addr - start >= len) {
+		/* The stack pointer is in a page that nobody has touched yet, or is no longer
+		 * there: the word is in the next one. */
+		w->window_start = start += len;
+		if (bpf_probe_read_user(w->window, WINDOW_SIZE, (void *)start))
+			return STOP_STACK_UNREADABLE;
+		w->window_len = WINDOW_SIZE;
+		return STOP_NONE;
+	}
+	/* It ran past the stack's end: what is left of the page. */
 	if (len >= WINDOW_SIZE)
 		return STOP_STACK_UNREADABLE;
 	len &= WINDOW_SIZE - 8;
@@ -99,26 +113,66 @@ __noinline int WALK_NAME(native_signal)(__u64 block)
 		else
 			w->regs[reg & (UNWIND_REGS_MAX - 1)] = value;
 	}
-	w->valid = ARCH_REGS == 32 ? ~0u : (1u << (ARCH_REGS & 31)) - 1;
+	w->valid = w->kept = ARCH_REGS == 32 ? ~0u : (1u << (ARCH_REGS & 31)) - 1;
 	w->pc = pc;
 	w->interrupted = 1;
 	return STOP_NONE;
 }
 
-/* Code without unwind information. */
-__noinline int WALK_NAME(native_frame_pointer)(void)
+/*
+ * How far the interrupted function has set up its frame, by the code around pc. False: it can't be
+ * read, since its page is not there: this very fault is often what was interrupted.
+ */
+static __always_inline bool look_at_code(const struct walk *w, enum arch_frame *ret)
+{
+	__u64 code[2] = { 0 };
+
+	/* What is before pc may lie on another page; a function's first instruction needs none of
+	 * it. */
+	if (bpf_probe_read_user(code, sizeof(code), (void *)(w->pc - 8)) &&
+	    bpf_probe_read_user(&code[1], sizeof(code[1]), (void *)w->pc))
+		return false;
+	*ret = arch_look_at_code(code[0], code[1]);
+	return true;
+}
+
+/* Whether a call returns to what lies at the stack pointer: that code may have no frame. */
+__noinline int WALK_NAME(native_returns_to)(__u64 sp)
+{
+	struct walk *w = current_walk();
+	__u64 ra, code;
+
+	return w && !ARCH_LINK_REGISTER && !read_stack(w, sp, &ra) &&
+	       !read_memory(ra - sizeof(code), &code, sizeof(code)) && arch_is_call(code);
+}
+
+/* Code without unwind information; `known`: enum unwind_code. */
+__noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 {
 	struct walk *w = current_walk();
 	enum arch_frame frame = ARCH_FRAME_STANDARD;
-	__u64 sp, fp, cfa, ra, code[2];
+	__u64 sp, fp, cfa, ra;
+	bool unsure = false;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	sp = w->regs[ARCH_SP];
 	fp = w->regs[ARCH_FP];
-	if (w->interrupted && !bpf_probe_read_user(code, sizeof(code), (void *)(w->pc - 8)))
-		frame = arch_look_at_code(code[0], code[1]);
+	if (w->interrupted) {
+		bool seen = look_at_code(w, &frame);
+
+		unsure = !seen || (frame == ARCH_FRAME_UNKNOWN &&
+				   (known != CODE_BYTES || WALK_NAME(native_returns_to)(sp)));
+	} else {
+		unsure = known != CODE_BYTES; /* hand-written code calls without a frame pointer */
+	}
+	if (unsure && known == CODE_UNFOLLOWED && w->may_ask)
+		return STOP_CODE_PENDING;
+	if (known == CODE_SWITCHED && !w->interrupted) {
+		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
+		return stop ? stop : STOP_COMPLETE;
+	}
 	w->by_frame_pointer = 1;
 	if (frame == ARCH_FRAME_NONE) {
 		if (ARCH_LINK_REGISTER)
@@ -133,7 +187,7 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	/* What calls a thread's first function has none. But code that is running has its own,
 	 * unless it uses that register for something else. */
 	if (!fp)
-		return w->interrupted || w->guessed ? STOP_FRAME_POINTER : STOP_COMPLETE;
+		return w->interrupted || w->guessed || unsure ? STOP_FRAME_POINTER : STOP_COMPLETE;
 	if (fp < sp || fp & 7)
 		return STOP_FRAME_POINTER;
 	stop = read_stack(w, fp + 8, &ra);
@@ -142,10 +196,22 @@ __noinline int WALK_NAME(native_frame_pointer)(void)
 	if (stop)
 		return stop == STOP_STACK_COPY_END ? stop : STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;
-	stop = walk_to_caller(w, fp + 16, ra);
+	stop = unsure ? append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0) : STOP_NONE;
+	if (!stop)
+		stop = walk_to_caller(w, fp + 16, ra);
 	if (!ARCH_RECORD_ON_TOP)
 		w->valid &= ~(1u << ARCH_SP); /* it is there or above */
 	return stop;
+}
+
+static __always_inline bool is_unfollowed(const struct unwind_rule *r)
+{
+	return r->cfa == CFA_FRAME_POINTER && r->cfa_off == CODE_UNFOLLOWED;
+}
+
+static __always_inline bool is_evicted(const struct unwind_rule *r)
+{
+	return r->cfa == CFA_STOP && r->cfa_off == STOP_TABLE_EVICTED;
 }
 
 /* The current frame's rule is not where it was expected: gets it there. */
@@ -173,7 +239,8 @@ __noinline int WALK_NAME(native_find)(void)
 		r = rule_at((__u32)rule);
 		if (!r)
 			return STOP_INTERNAL;
-		cached->pc = w->pc;
+		/* Not for long, of what the agent is about to follow, or to find room for. */
+		cached->pc = is_unfollowed(r) || is_evicted(r) ? 0 : w->pc;
 		cached->generation = w->process.generation;
 		cached->runtime = 0;
 		cached->rule = *r;
@@ -205,14 +272,51 @@ static __always_inline bool cfa_of_record(const struct walk *w, const struct unw
 	return true;
 }
 
+/*
+ * The current frame's CFA hangs on a register that callees may overwrite. CFI that leaves it there
+ * across a call says that this callee keeps it: helpers of assembly have their own conventions
+ * (OpenSSL's AES-GCM: rax). So the interrupted frame's value counts, if no frame on the way here
+ * has its own CFA in that register, and if it leads to where a call was made from, a little further
+ * up: 0 or a stop reason.
+ */
+__noinline int WALK_NAME(native_kept)(__u32 reg)
+{
+	struct walk *w = current_walk();
+	const struct trail_entry *e;
+	__u64 cfa, ra, code;
+
+	e = w ? trail_at(w) : NULL;
+	if (!w || !e)
+		return STOP_INTERNAL;
+	reg &= UNWIND_REGS_MAX - 1;
+	cfa = w->regs[reg] + (__s64)e->rule.cfa_off;
+	if (!(w->kept & ~(__u32)ARCH_CALLEE_SAVED & 1u << reg) || !(w->valid & 1u << ARCH_SP) ||
+	    e->rule.cfa != CFA_REG || RULE_RA(&e->rule) != RA_AT_CFA ||
+	    cfa - w->regs[ARCH_SP] - 1 >= KEPT_FRAME_MAX || cfa & 7 ||
+	    read_stack(w, cfa + 8 * (__s64)e->rule.ra_off, &ra))
+		return STOP_UNKNOWN_REGISTER;
+	ra = arch_strip_pac(w, ra);
+	if (read_memory(ra - sizeof(code), &code, sizeof(code)) || !arch_is_call(code))
+		return STOP_UNKNOWN_REGISTER;
+	w->valid |= 1u << reg;
+	return STOP_NONE;
+}
+
 /* The CFA by rule `r`; 0 or a stop reason. */
 static __always_inline int find_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
 {
 	__u32 reg = r->cfa_reg & (UNWIND_REGS_MAX - 1);
 
-	if (!(w->valid & 1u << reg))
-		return reg == ARCH_SP && cfa_of_record(w, r, ret) ? STOP_NONE
-								  : STOP_UNKNOWN_REGISTER;
+	if (!(w->valid & 1u << reg)) {
+		int stop;
+
+		if (reg == ARCH_SP)
+			return cfa_of_record(w, r, ret) ? STOP_NONE : STOP_UNKNOWN_REGISTER;
+		stop = WALK_NAME(native_kept)(reg);
+		if (stop)
+			return stop;
+	}
+	w->kept &= ~(1u << reg); /* what it hangs on was written by this function */
 	*ret = w->regs[reg] + (__s64)r->cfa_off;
 	if (r->cfa == CFA_PLT) {
 		if ((w->pc & 15) >= (__u16)r->slot_off[UNWIND_CFA_OFF2_SLOT])
@@ -354,7 +458,7 @@ STEP(native)
 	case CFA_END:
 		return STOP_COMPLETE;
 	case CFA_FRAME_POINTER:
-		return WALK_NAME(native_frame_pointer)();
+		return WALK_NAME(native_frame_pointer)((__u64)r->cfa_off);
 	case CFA_SIGNAL:
 		return WALK_NAME(native_signal)(w->regs[r->cfa_reg & (UNWIND_REGS_MAX - 1)] +
 						(__s64)r->cfa_off);
@@ -364,7 +468,8 @@ STEP(native)
 		return stop;
 	/* Only the interrupted frame can have nothing on the stack (a leaf with its caller in a
 	 * register). */
-	if (cfa < w->regs[ARCH_SP] || (cfa == w->regs[ARCH_SP] && !w->interrupted))
+	if ((cfa < w->regs[ARCH_SP] || (cfa == w->regs[ARCH_SP] && !w->interrupted)) &&
+	    !(r->cfa == CFA_REG && r->flags & RULE_OTHER_STACK))
 		return STOP_NO_PROGRESS;
 	/* All that was saved is near the return address: with that in the window, the frame need
 	 * not be restored the general way. */

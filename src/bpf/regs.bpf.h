@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where the user registers of the current task are: in the event, if it interrupted user mode, else
- * where the kernel saved them on its entry.
+ * Where the user registers of the current task are: in the program's context, if that tells them,
+ * else where the kernel saved them on its entry. What a source of samples has of its own is one
+ * function that hands these registers out: for a CPU's clock perf_event_regs().
  */
 #pragma once
 
@@ -107,6 +108,13 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 #define REGS_PC(from) REGS_FIELD(from, pc)
 #endif
 
+/* The source that interrupts a CPU: the user registers of what it interrupted; NULL: that was the
+ * kernel. */
+static __always_inline const user_regs_t *perf_event_regs(struct bpf_perf_event_data *ctx)
+{
+	return interrupted_user(ctx) ? &ctx->regs : NULL;
+}
+
 /*
  * For kernels without the helper: they are at the top of the task's kernel stack, task_pt_regs() of
  * both architectures (before CONFIG_X86_FRED, which is younger than the helper). How big that is
@@ -147,21 +155,33 @@ static __always_inline user_regs_t *saved_regs_of(struct walk *w)
 	return (user_regs_t *)w->scratch;
 }
 
-/* False if they can't be read. */
-static __always_inline bool user_regs(struct bpf_perf_event_data *ctx, struct walk *w, __u64 *regs,
-				      __u64 *ret_pc)
+/*
+ * Before another program goes on with the walk, or a raw record is sent: what only this program's
+ * context has. Registers that the task entered the kernel with can be read later, too.
+ */
+static __always_inline void keep_regs(const user_regs_t *regs, struct walk *w)
 {
-	if (interrupted_user(ctx)) {
-		COPY_REGS(regs, &ctx->regs);
-		*ret_pc = REGS_PC(&ctx->regs);
-	} else {
-		user_regs_t *saved = saved_regs_of(w);
+	w->first_kept = regs != NULL;
+	if (!regs)
+		return;
+	COPY_REGS(w->first_regs, regs);
+	w->first_pc = REGS_PC(regs);
+}
 
-		if (saved_user_regs(saved))
-			return false;
-		COPY_REGS(regs, saved);
-		*ret_pc = REGS_PC(saved);
+/* The registers that the walk began with; false if they can't be read. */
+static __always_inline bool first_regs(struct walk *w, __u64 *regs, __u64 *ret_pc)
+{
+	user_regs_t *saved = saved_regs_of(w);
+
+	if (w->first_kept) {
+		__builtin_memcpy(regs, w->first_regs, sizeof(w->first_regs));
+		*ret_pc = w->first_pc;
+		return true;
 	}
+	if (saved_user_regs(saved))
+		return false;
+	COPY_REGS(regs, saved);
+	*ret_pc = REGS_PC(saved);
 	return true;
 }
 
@@ -175,15 +195,14 @@ static __always_inline __u64 mm_token(__u64 mm, __u64 exec_id)
 }
 
 /*
- * Has the current task a user part, and in which address space? Its registers and pc go into `w`.
- * (With a call of user_regs() here, the verifiers of 5.10, 6.1 and 6.12 refuse the program.)
+ * Has the current task a user part, and in which address space? Its registers, pc and address space
+ * go into `w`. `regs`: of user mode, if that is what the program's context tells; else NULL.
  */
-static __always_inline enum user_part user_part_of_current(struct bpf_perf_event_data *ctx,
-							   struct walk *w, __u64 *ret_mm)
+static __always_inline enum user_part user_part_of_current(const user_regs_t *regs, struct walk *w)
 {
 	user_regs_t *saved = saved_regs_of(w);
 	struct task_struct *task;
-	__u64 exec_id;
+	__u64 exec_id, mm;
 	__u32 flags;
 
 	if (bpf_core_enum_value_exists(enum bpf_func_id___probe,
@@ -192,41 +211,47 @@ static __always_inline enum user_part user_part_of_current(struct bpf_perf_event
 		/* By way of memory: the verifier forbids to calculate with a pointer of the
 		 * kernel's. */
 		*(volatile __u64 *)&w->mm = (__u64)task->mm;
-		*ret_mm = *(volatile __u64 *)&w->mm;
+		mm = *(volatile __u64 *)&w->mm;
 		exec_id = task->self_exec_id;
 		flags = task->flags;
 	} else {
 		task = (void *)bpf_get_current_task();
-		*ret_mm = (__u64)BPF_CORE_READ(task, mm);
+		mm = (__u64)BPF_CORE_READ(task, mm);
 		exec_id = BPF_CORE_READ(task, self_exec_id);
 		flags = BPF_CORE_READ(task, flags);
 	}
-	if (!*ret_mm || flags & TASK_PF_KTHREAD)
+	w->mm = 0;
+	if (!mm || flags & TASK_PF_KTHREAD)
 		return USER_NONE;
-	*ret_mm = mm_token(*ret_mm, exec_id);
-	if (interrupted_user(ctx)) {
-		COPY_REGS(w->regs, &ctx->regs);
-		w->pc = REGS_PC(&ctx->regs);
-		return regs_compat(&ctx->regs) ? USER_COMPAT : USER_WALK;
+	if (regs) {
+		COPY_REGS(w->regs, regs);
+		w->pc = REGS_PC(regs);
+		if (regs_compat(regs))
+			return USER_COMPAT;
+		w->mm = mm_token(mm, exec_id);
+		return USER_WALK;
 	}
 	/* Threads that the kernel runs on a process's behalf (io_uring) have no user registers. */
 	if (saved_user_regs(saved) || !REGS_PC(saved))
 		return USER_NONE;
 	COPY_REGS(w->regs, saved);
 	w->pc = REGS_PC(saved);
-	return regs_compat(saved) ? USER_COMPAT : USER_WALK;
+	if (regs_compat(saved))
+		return USER_COMPAT;
+	w->mm = mm_token(mm, exec_id);
+	return USER_WALK;
 }
 
 /*
  * Is the current task so far in execve() that its old image is gone? Its registers are that image's
  * still; the code that they point to is nowhere any more.
  */
-static __always_inline bool image_is_gone(struct bpf_perf_event_data *ctx, __u64 pc)
+static __always_inline bool image_is_gone(const user_regs_t *regs, __u64 pc)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u8 code;
 
-	if (interrupted_user(ctx))
+	if (regs)
 		return false;
 	if (bpf_core_field_exists(task->in_execve) &&
 	    !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))

@@ -3,44 +3,32 @@
  * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, on_fork at each
  * fork, and show_spaces when the agent asks which address spaces there are.
  *
- * A sample is walked, interned and sent: as a hit if this CPU sent the same stack before, else in
- * full. If the process or its code is not known yet, the registers and the top of the stack go out
- * instead (SAMPLE_RAW), and the agent walks them.
+ * sample_cpu walks native code. At the first frame of a runtime it changes to that one's program
+ * (walkers.bpf.c). Whoever comes to the end sends the sample (send.bpf.c).
  */
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
 #include "bpf/regs.bpf.h"
+#include "bpf/send.bpf.h"
 #include "abi/task.h"
 
-/* Set before loading. */
-const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
-const volatile __u64 config_address_mask = (1ull << 48) - 1;
-const volatile bool config_targets_only = false;
-const volatile bool config_kernel = true;
-/* For tests: send a raw record behind each full one, so that both walks can be compared. */
-const volatile bool config_raw_too = false;
-
-/* Changed by the agent when it has forgotten its stacks: none is known any more then. */
-__u64 known_epoch = 0;
-
-/* Moved by the agent with every change of the maps `processes` and `targets`: voids what CPUs
- * remember of it. */
-__u32 process_epoch = 0;
-
-/* Set by the agent when more raw records wait than it has room for: then a cut stack is better. */
-__u32 raws_held = 0;
-
-enum {
-	RAW_PER_SECOND = 2000, /* a CPU: 16 KiB each at most */
-	RAW_BURST = 500,
-};
-
-static __always_inline void count_lost(__u32 reason)
+/*
+ * The thread's name, as two words: the helper takes ten times as long. Behind its end may be what
+ * is left of another one.
+ */
+static __always_inline void read_comm(struct walk *w)
 {
-	__u64 *n = bpf_map_lookup_elem(&lost, &reason);
+	__u64 *to = (__u64 *)w->header.comm;
+	const struct task_struct *task;
 
-	if (n)
-		++*n;
+	if (!bpf_core_enum_value_exists(enum bpf_func_id___probe,
+					BPF_FUNC_get_current_task_btf___probe)) {
+		bpf_get_current_comm(w->header.comm, sizeof(w->header.comm));
+		return;
+	}
+	task = bpf_get_current_task_btf();
+	to[0] = *(const __u64 *)&task->comm[0];
+	to[1] = *(const __u64 *)&task->comm[8];
 }
 
 static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
@@ -50,7 +38,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->header.pid = pid_tgid >> 32;
 	w->header.tid = (__u32)pid_tgid;
 	w->header.time_ns = bpf_ktime_get_ns();
-	bpf_get_current_comm(w->header.comm, sizeof(w->header.comm));
+	read_comm(w);
 	w->full.generation = 0;
 	w->full.nr_kernel = 0;
 	w->full.nr_words = 0;
@@ -63,6 +51,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->guessed = 0;
+	w->may_ask = !*(volatile __u32 *)&raws_held && !*(volatile __u32 *)&asks_held;
 	w->max_frames = config_max_frames;
 	w->address_mask = config_address_mask;
 	w->hash = known_epoch + w->header.pid;
@@ -86,163 +75,6 @@ static __always_inline void walk_kernel(void *ctx, struct walk *w)
 	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
 		hash_word(w, words[i]);
 	w->full.nr_kernel = n;
-}
-
-static __always_inline bool take_token(struct raw_scratch *raw, __u64 now)
-{
-	__u64 more = (now - raw->refilled_ns) * RAW_PER_SECOND / 1000000000;
-
-	if (now - raw->refilled_ns > 1000000000ull)
-		more = RAW_BURST;
-	if (more) {
-		raw->refilled_ns = now;
-		raw->tokens += more;
-		if (raw->tokens > RAW_BURST)
-			raw->tokens = RAW_BURST;
-	}
-	if (!raw->tokens)
-		return false;
-	raw->tokens--;
-	return true;
-}
-
-/* Copies the stack from `from` up to where it ends or no further page fits; the bytes copied. */
-static __noinline __u32 copy_stack(__u8 *to, __u64 from)
-{
-	__u32 done = 0, i;
-
-	/* To the end of the first page, then whole pages: a read that runs past the stack's end
-	 * fails whole. */
-	for (i = 0; i <= RAW_STACK_MAX / 4096; i++) {
-		__u32 len = 4096 - ((from + done) & 4095);
-
-		if (done > RAW_STACK_MAX - 4096)
-			break;
-		/* The verifiers of 5.10 and 6.1 forget the bound when clang spills it. */
-		barrier_var(done);
-		done &= RAW_STACK_MAX - 1;
-		if (bpf_probe_read_user(to + done, len, (void *)(from + done)))
-			break;
-		done += len;
-	}
-	return done;
-}
-
-/* The walk met what only the agent can get: mappings or a table. */
-static __always_inline bool needs_agent(const struct walk *w, __u32 stop)
-{
-	if (*(volatile __u32 *)&raws_held)
-		return false;
-	return stop == STOP_NO_PROCESS || stop == STOP_FILE_PENDING ||
-	       (stop == STOP_NO_MAPPING && !(w->process.flags & PROCESS_MAPPINGS_FINAL));
-}
-
-/* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
-static __noinline int send_raw(void *ctx, struct walk *w, __u64 mm, __u32 stop)
-{
-	__u32 cpu = w->cpu, kernel = w->full.nr_kernel, size;
-	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
-	__u64 *words = walk_words(w), pc;
-
-	if (!raw || !words)
-		return LOST_NO_SCRATCH + 1;
-	if (!take_token(raw, w->header.time_ns))
-		return LOST_RAW_THROTTLED + 1;
-	if (kernel > SAMPLE_MAX_KERNEL_FRAMES)
-		return LOST_NO_SCRATCH + 1;
-	raw->header = w->header;
-	raw->header.type = SAMPLE_RAW;
-	raw->header.stop = stop;
-	raw->header.hash = 0;
-	raw->header.flags = config_raw_too && !needs_agent(w, stop) ? SAMPLE_ALSO_FULL : 0;
-	raw->raw.mm = mm;
-	raw->raw.generation = w->process.generation;
-	raw->raw.file = w->mapping_file;
-	raw->raw.nr_kernel = kernel;
-	/* The walk has moved on; the registers are still where they were. */
-	if (!user_regs(ctx, w, raw->raw.regs, &pc))
-		return LOST_NO_SCRATCH + 1;
-	raw->raw.pc = pc;
-	if (bpf_probe_read_user(raw->raw.code, sizeof(raw->raw.code),
-				(void *)(pc - RAW_CODE_BEFORE)))
-		__builtin_memset(raw->raw.code, 0, sizeof(raw->raw.code));
-	barrier_var(kernel);
-	size = (kernel & SAMPLE_MAX_KERNEL_FRAMES) * 8;
-	if (size)
-		bpf_probe_read_kernel(raw->bytes, size, words);
-	raw->raw.stack_start = raw->raw.regs[REGS_SP] - RAW_STACK_BELOW;
-	raw->raw.stack_size = copy_stack(raw->bytes + size, raw->raw.stack_start);
-	if (!raw->raw.stack_size) {
-		raw->raw.stack_start = raw->raw.regs[REGS_SP];
-		raw->raw.stack_size = copy_stack(raw->bytes + size, raw->raw.stack_start);
-	}
-	size += raw->raw.stack_size;
-	if (size > sizeof(raw->bytes))
-		return LOST_NO_SCRATCH + 1;
-	/* Wake the agent: until it knows this code, every sample of it costs this much. */
-	if (bpf_ringbuf_output(&samples, &raw->header,
-			       sizeof(raw->header) + sizeof(raw->raw) + size, BPF_RB_FORCE_WAKEUP))
-		return LOST_RING_FULL + 1;
-	return 0;
-}
-
-/*
- * Where the names that the stack needs are remembered, once they were asked for; NULL: it needs
- * none. In *ret: their hash.
- */
-static __always_inline __u64 *names_slot(struct walk *w, struct known_stacks *k, __u64 *ret)
-{
-	if (!w->names)
-		return NULL;
-	hash_name(w, known_epoch + ((__u64)w->full.generation << 32 | w->header.pid));
-	*ret = finish_hash(w->names);
-	return &k->hash[*ret & (KNOWN_STACKS - 1)];
-}
-
-/*
- * Sends what was walked: a hit, or the whole stack and then the right to send hits of it. Frames of
- * runtimes are named out of the process's memory: the agent shall look at once, unless this CPU has
- * woken it for the same functions before.
- */
-static __always_inline void send_walked(struct walk *w, __u32 stop)
-{
-	__u32 zero = 0, words = w->full.nr_kernel + w->full.nr_words;
-	struct known_stacks *k = bpf_map_lookup_elem(&known, &zero);
-	struct walk_record *record = record_at(w);
-	__u64 hash, names = 0, *slot, *asked;
-
-	if (!k || !record) {
-		count_lost(LOST_NO_SCRATCH);
-		return;
-	}
-	hash_word(w, (__u64)w->full.generation << 32 | w->full.nr_kernel << 8 | stop);
-	hash = finish_hash(w->hash);
-	w->header.hash = hash;
-	w->header.stop = stop;
-	slot = &k->hash[hash & (KNOWN_STACKS - 1)];
-	if (*slot == hash && !config_raw_too) {
-		w->header.type = SAMPLE_HIT;
-		if (bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
-			count_lost(LOST_RING_FULL);
-		return;
-	}
-	w->header.type = SAMPLE_FULL;
-	if (words > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX) {
-		count_lost(LOST_NO_SCRATCH);
-		return;
-	}
-	record->header = w->header;
-	record->full = w->full;
-	asked = names_slot(w, k, &names);
-	if (bpf_ringbuf_output(&samples, record,
-			       sizeof(record->header) + sizeof(record->full) + words * 8,
-			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
-		count_lost(LOST_RING_FULL);
-		return;
-	}
-	if (asked)
-		*asked = names;
-	*slot = hash;
 }
 
 /* Is what is in walk->process still what is known of this process? A chosen one, if there is a
@@ -275,62 +107,77 @@ static __always_inline bool find_process(struct walk *w, __u64 mm)
 	return true;
 }
 
-/* The user part, from the registers in `w` on: how it ended. */
-static __always_inline int walk_process(void *ctx, struct walk *w, __u64 mm)
+/*
+ * The user part, from the registers in `w` on: how it ended, or WALK_CHANGE. `whole`: by one loop
+ * with all runtimes' steps.
+ */
+static __always_inline int walk_process(const user_regs_t *regs, struct walk *w, bool whole)
 {
-	int stop;
-
-	if (!find_process(w, mm))
-		return image_is_gone(ctx, w->pc) ? STOP_COMPLETE : STOP_NO_PROCESS;
-	w->valid = REGS_ALL;
+	if (!find_process(w, w->mm))
+		return image_is_gone(regs, w->pc) ? STOP_COMPLETE : STOP_NO_PROCESS;
+	w->valid = w->kept = REGS_ALL;
 	w->interrupted = 1;
-	w->runtime = RUNTIME_NATIVE;
+	w->runtime = w->walker = RUNTIME_NATIVE;
+	w->nr_changes = 0;
 	w->full.generation = w->process.generation;
-	stop = walk_user();
-	return stop > 0 && stop < STOP_MAX_ ? stop : STOP_INTERNAL;
+	return whole ? walk_user() : walk_native_frames();
 }
 
-SEC("perf_event")
-int sample_cpu(struct bpf_perf_event_data *ctx)
+static __always_inline int sample(struct bpf_perf_event_data *ctx, bool whole)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid(), mm;
+	const user_regs_t *regs = perf_event_regs(ctx);
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
+	__u64 begin_ns = config_measure ? bpf_ktime_get_ns() : 0;
 	enum user_part user;
 	struct walk *w;
-	int stop, r;
+	int stop;
 
 	w = current_walk();
 	if (!w) {
 		count_lost(LOST_NO_SCRATCH);
 		return 0;
 	}
+	if (config_measure)
+		w->begin_ns = begin_ns;
 	if (config_targets_only && !is_last_process(w, pid) && !bpf_map_lookup_elem(&targets, &pid))
 		return 0;
 	start_walk(w, pid_tgid);
-	if (config_kernel && !interrupted_user(ctx))
+	if (config_kernel && !regs)
 		walk_kernel(ctx, w);
-	user = user_part_of_current(ctx, w, &mm);
-	if (user == USER_NONE) {
-		if (config_kernel)
-			send_walked(w, STOP_COMPLETE);
-		return 0;
-	}
-	if (user == USER_COMPAT) {
-		send_walked(w, STOP_COMPAT_TASK);
-		return 0;
-	}
-	stop = walk_process(ctx, w, mm);
-	if (config_raw_too || needs_agent(w, stop)) {
-		r = send_raw(ctx, w, mm, stop);
-		if (!r && needs_agent(w, stop))
+	user = user_part_of_current(regs, w);
+	if (user == USER_WALK) {
+		stop = walk_process(regs, w, whole);
+		if (stop == WALK_CHANGE || config_raw_too || needs_agent(w, stop))
+			keep_regs(regs, w);
+		/* Of the whole one not even the instruction may be there. */
+		if (!whole && stop == WALK_CHANGE) {
+			bpf_tail_call(ctx, &walkers, w->runtime);
+			stop = STOP_WALKER_PENDING;
+		}
+	} else {
+		if (user == USER_NONE && !config_kernel)
 			return 0;
-		if (r)
-			count_lost(r - 1);
-		if (r == LOST_RING_FULL + 1)
-			return 0;
+		stop = user == USER_COMPAT ? STOP_COMPAT_TASK : STOP_COMPLETE;
 	}
-	send_walked(w, stop);
+	send_sample((__u32)stop);
 	return 0;
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, false);
+}
+
+/*
+ * Where the kernel's JIT cannot mix tail calls with calls of functions (aarch64 before Linux 6.0),
+ * or there is none.
+ */
+SEC("perf_event")
+int sample_cpu_whole(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, true);
 }
 
 /*

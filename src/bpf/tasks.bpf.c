@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The threads of a process as the kernel sees them, without disturbing any: an iterator over tasks
- * (bpf_iter, 5.8) that prints a struct task_record each. Loaded by agent/task_iter.c, on its own:
- * it shares no map with the sampler.
+ * (bpf_iter, 5.8) that prints a struct task_record each. Loaded by snapshot/task_iter.c, on its
+ * own: it shares no map with the sampler.
  */
 #include "bpf/prelude.bpf.h"
 #include "bpf/regs.bpf.h"

@@ -30,6 +30,10 @@ enum {
 	KNOWN_STACKS = 4096,
 	RUNTIME_STATE_WORDS = 14,
 	SCRATCH_SIZE = 2048,
+	SAMPLE_TIMES = 1024, /* steps of 32 ns */
+	SAMPLE_TIMES_SHIFT = 5,
+	CHANGES_MAX = 33,	 /* from program to program: the kernel allows no more tail calls */
+	WALK_CHANGE = STOP_MAX_, /* of a walker: another runtime's goes on */
 };
 
 enum walk_entry { ENTRY_LOOP, ENTRY_CODE };
@@ -59,6 +63,8 @@ struct walk {
 	/* The current frame. */
 	__u64 pc;	   /* of an interrupted frame the pc itself, else the return address - 1 */
 	__u32 valid;	   /* bit N: regs[N] is known */
+	__u32 kept;	   /* bit N: no frame since the interrupted one is known to have written
+			    * regs[N]; says nothing of callee-saved ones */
 	__u32 runtime;	   /* enum runtime_id: whose step is next */
 	__u32 interrupted; /* the frame's code was interrupted: every register is its own */
 	__u32 by_frame_pointer; /* the frame was found by a frame pointer, not by unwind information
@@ -76,6 +82,8 @@ struct walk {
 	__u64 frames_start; /* of `frames` */
 	__u64 frames_len;
 	/* Runtimes. */
+	__u32 walker;	      /* whose walker runs: enum runtime_id */
+	__u32 nr_changes;     /* of these */
 	__u32 entry;	      /* enum walk_entry: why a runtime's step is called */
 	__u32 begun;	      /* bit N: state[N] is of this walk */
 	__u64 thread_pointer; /* 0: not read yet, or not known; see walk_thread_pointer() */
@@ -84,11 +92,13 @@ struct walk {
 	 * the kernel): good for code and what describes it, not for what the thread was doing.
 	 */
 	__u32 late;
+	/* Code that was not followed yet may end the walk, for the agent to do so. */
+	__u32 may_ask;
 	/* Where a runtime's code was left for native code was not proved: the first frame is only
 	 * one of which unwind information says so. */
 	__u32 guessed;
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
-	__u64 mm; /* of the current task, as a plain number */
+	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */
 	struct unwind_process process;
 	__u32 memo_pid;
 	__u32 memo_epoch; /* of the table of processes when `process` was read */
@@ -106,6 +116,9 @@ struct walk {
 	__u64 frames[FRAMES_WINDOW / 8]; /* that lie outside of the stack: see frame_words() */
 	__u64 scratch[SCRATCH_SIZE / 8]; /* for whoever runs: what was read of the process */
 	__u64 record[RUNTIME_RECORD_MAX / 8];
+	/* The registers that the walk began with, if they were the context's: keep_regs(). */
+	__u64 first_regs[UNWIND_REGS_MAX], first_pc, first_kept;
+	__u64 begin_ns; /* config_measure */
 	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
 };
 
@@ -143,8 +156,16 @@ struct rule_cache {
 #include "abi/runtimes.def"
 #undef RUNTIME
 
-/* Walks from the current frame on, pushing frames: how it ended (never STOP_NONE). */
+/*
+ * Walkers. Each walks from the current frame on, pushing frames, and tells how that ended (never
+ * STOP_NONE): walk_user() has all runtimes' steps. walk_NAME_frames() has that runtime's and the
+ * native one, so that the verifier sees no more: WALK_CHANGE is that walk->runtime's walker goes
+ * on.
+ */
 __noinline int WALK_NAME(walk_user)(void);
+#define RUNTIME(name, NAME, id) __noinline int WALK_NAME(walk_##name##_frames)(void);
+#include "abi/runtimes.def"
+#undef RUNTIME
 /*
  * Finds the rule for walk->pc in mappings and rows: its number, or a negative enum stop_reason.
  * Remembers the mapping.

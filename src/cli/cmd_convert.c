@@ -202,7 +202,7 @@ static void tell_where(const struct conversion *c, const struct profile *profile
 	char name[INPUT_NAME_MAX];
 	struct stat st;
 
-	if (!profile->samples.nr)
+	if (!profile->cut.samples.nr)
 		log_warn("there are no samples in %s", input_name(c->in, name));
 	if (strcmp(c->out, "-") && !stat(c->out, &st) && S_ISREG(st.st_mode))
 		log_info("wrote %s (%s, %" PRIu64 " kB)", c->out, c->to->name,

@@ -5,7 +5,7 @@
  */
 #include "cli/command.h"
 
-#include "agent/core_stacks.h"
+#include "coredump/core_stacks.h"
 #include "cli/names.h"
 #include "cli/thread_print.h"
 #include "util/cleanup.h"
@@ -438,12 +438,12 @@ static int core_run(int argc, char **argv)
 	options = (struct core_options){ .path = file,
 					 .search = { o.exe, o.sysroot },
 					 .max_frames = o.max_frames,
-					 .naming = { .no_inlines = o.no_inlines,
-						     .short_names = short_names,
-						     .runtimes = o.runtimes,
-						     .builder = names_builder,
-						     .progress = show_progress,
-						     .progress_ctx = &progress_shown } };
+					 .symbolizer = { .no_inlines = o.no_inlines,
+							 .short_names = short_names,
+							 .runtimes = o.runtimes,
+							 .builder = names_builder,
+							 .progress = show_progress,
+							 .progress_ctx = &progress_shown } };
 	r = core_stacks_read(&options, &s);
 	if (progress_shown)
 		fputs("\033[K", stderr);

@@ -2,11 +2,13 @@
 /* `sonde doctor`: the table of requirements.h, with what this machine answers. */
 #include "cli/command.h"
 
-#include "agent/requirements.h"
+#include "kernel/requirements.h"
+#include "kernel/walkers.h"
 #include "cli/term.h"
 #include "util/log.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct doctor_options {
 	bool help;
@@ -40,6 +42,58 @@ static void print_requirement(const struct requirement *q, const struct requirem
 		printf("%-4s   %-22s -> %s\n", "", levels[q->level].missing, result->fix);
 }
 
+/* The last line in which the verifier says something of the program, not of its own work. */
+static const char *verdict_of(char *reason)
+{
+	const char *verdict = "";
+	char *line, *save = NULL;
+
+	for (line = strtok_r(reason, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strncmp(line, "libbpf: ", 8) && strncmp(line, "processed ", 10) &&
+		    strncmp(line, "--", 2) && strncmp(line, "verification time", 17) &&
+		    strncmp(line, "stack depth", 11))
+			verdict = line;
+	return verdict;
+}
+
+/* Not a requirement, but what comes of it: the programs that sample and walk, each loaded. */
+static void print_program(const char *what, const char *program, bool colours)
+{
+	const struct requirement q = { what, REQUIREMENT_USEFUL, NULL };
+	struct requirement_result result = { 0 };
+	struct walker_report report;
+
+	walkers_try(program, &report);
+	result.ok = !report.error;
+	if (result.ok)
+		snprintf(result.detail, sizeof(result.detail), "%u instructions verified, %zu kB",
+			 report.verified, (size_t)report.bytes / 1024);
+	else
+		snprintf(result.detail, sizeof(result.detail), "%s: %.*s", strerror(-report.error),
+			 (int)sizeof(result.detail) / 2, verdict_of(report.reason));
+	snprintf(result.fix, sizeof(result.fix),
+		 "without, its frames are missing; please report this, with 'sonde record -v'");
+	print_requirement(&q, &result, colours);
+}
+
+static void print_programs(bool colours)
+{
+	char what[64], program[64];
+
+	if (!walkers_can_be_called()) {
+		print_program("sampler, with all walkers", "sample_cpu_whole", colours);
+		return;
+	}
+	print_program("sampler", "sample_cpu", colours);
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
+		if (!walkers_name(id))
+			continue;
+		snprintf(what, sizeof(what), "walker of %s", walkers_name(id));
+		snprintf(program, sizeof(program), WALKER_PREFIX "%s", walkers_name(id));
+		print_program(what, program, colours);
+	}
+}
+
 static int doctor_run(int argc, char **argv)
 {
 	struct doctor_options options = { 0 };
@@ -69,6 +123,7 @@ static int doctor_run(int argc, char **argv)
 		       nr_missing == 1 ? "is" : "are");
 		return EXIT_ERROR;
 	}
+	print_programs(colours);
 	puts("\n'sonde record' can run here.");
 	return EXIT_OK;
 }

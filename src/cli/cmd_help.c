@@ -148,10 +148,8 @@ static int help_run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	command = options.help ? &command_help : command_find(argv[first]);
-	if (!command) {
-		log_error("unknown command '%s'; see 'sonde --help'", argv[first]);
-		return EXIT_USAGE;
-	}
+	if (!command)
+		return command_unknown(argv[first]);
 	help_print_command(command, stdout);
 	return EXIT_OK;
 }

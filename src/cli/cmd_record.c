@@ -6,7 +6,7 @@
  */
 #include "cli/command.h"
 
-#include "agent/recorder.h"
+#include "record/recording.h"
 #include "cli/names.h"
 #include "cli/output.h"
 #include "cli/stats.h"
@@ -36,6 +36,7 @@ struct record_options {
 	uint32_t top;
 	const char *replay_dir;
 	uint32_t max_replay_cases;
+	bool measure;
 	const char *names;
 	struct runtime_names_options runtimes;
 	bool no_kernel, no_inlines, lines, idle, verbose, help;
@@ -88,6 +89,8 @@ static const struct option_spec record_specs[] = {
 	  AT(replay_dir), .hidden = true },
 	{ 0, "max-replay-cases", "N", "16", "how many", OPTION_NUMBER, AT(max_replay_cases),
 	  .min = 1, .max = 100000, .hidden = true },
+	{ 0, "measure", NULL, NULL, "for tests/bench: samples tell how long they took", OPTION_FLAG,
+	  AT(measure), .hidden = true },
 	OPTIONS_END,
 };
 
@@ -194,7 +197,7 @@ static int parse(int argc, char **argv, struct recording *rec)
 /* The machine: what is wrong here is an error. */
 static int prepare(struct recording *rec)
 {
-	const struct record_options *o = &rec->options;
+	struct record_options *o = &rec->options;
 	int r;
 
 	r = target_check_frequency(o->frequency_hz);
@@ -245,31 +248,34 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 		  int *ret_status)
 {
 	const struct record_options *o = &rec->options;
-	const struct recorder_options options = {
+	const struct recording_options options = {
+		.recorder = { .frequency_hz = o->frequency_hz,
+			      .memory_limit = o->memory_limit,
+			      .max_frames = o->max_frames,
+			      .no_kernel = o->no_kernel,
+			      .idle = o->idle,
+			      .keep_events = rec->format->wants_events,
+			      .symbolizer = { .no_inlines = o->no_inlines,
+					      .short_names = rec->short_names,
+					      .runtimes = o->runtimes,
+					      .builder = names_builder,
+					      .progress = show_names_progress,
+					      .progress_ctx = rec },
+			      .table_builder = names_table_builder,
+			      .walker_loader = names_walker_loader,
+			      .replay_dir = o->replay_dir,
+			      .max_replay_cases = o->max_replay_cases,
+			      .measure = o->measure },
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
 		.command = rec->command,
-		.frequency_hz = o->frequency_hz,
 		.duration_s = o->duration_s,
-		.memory_limit = o->memory_limit,
-		.max_frames = o->max_frames,
-		.no_kernel = o->no_kernel,
-		.idle = o->idle,
 		.progress = term_width(stderr) ? show_progress : NULL,
 		.progress_ctx = rec,
-		.keep_events = rec->format->wants_events,
-		.naming = { .no_inlines = o->no_inlines,
-			    .short_names = rec->short_names,
-			    .runtimes = o->runtimes,
-			    .builder = names_builder,
-			    .progress = show_names_progress,
-			    .progress_ctx = rec },
-		.replay_dir = o->replay_dir,
-		.max_replay_cases = o->max_replay_cases,
 	};
 	int r;
 
-	r = recorder_run(&options, profile, ret_stats, ret_status);
+	r = recording_run(&options, profile, ret_stats, ret_status);
 	clear_progress(rec);
 	return r;
 }
@@ -288,10 +294,18 @@ static void tell_where(const struct recording *rec)
 			 ((uint64_t)st.st_size + 1023) / 1024);
 }
 
+enum { IDLE_PERCENT = 5 };
+
+static bool is_whole_machine(const struct recording *rec)
+{
+	return !rec->command && !rec->options.pids.nr && !rec->options.idle;
+}
+
 /* Writes all that was asked for, whatever fails of it; 0 or the first error. */
 static int write_results(struct recording *rec, const struct profile *profile,
 			 const struct recorder_stats *stats)
 {
+	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	int r = 0, written;
 
 	written = output_write_profile(&rec->output, rec->format, profile, &rec->export_options);
@@ -301,7 +315,11 @@ static int write_results(struct recording *rec, const struct profile *profile,
 		log_warn("not enough memory for --top");
 	fflush(stdout);
 	stats_print_summary(stats, stderr);
-	if (!stats->samples)
+	if (is_whole_machine(rec) && stats_busy_percent(stats, nr_cpus) < IDLE_PERCENT)
+		log_info("few samples: the machine was idle (%.1f %% of its %ld CPU%s busy); "
+			 "'sonde record -- COMMAND' records a program from its start",
+			 stats_busy_percent(stats, nr_cpus), nr_cpus, nr_cpus == 1 ? "" : "s");
+	else if (!stats->samples)
 		log_warn("no samples: nothing of it ran on a CPU; record longer, or with a higher "
 			 "-F");
 	if (!written)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * `sonde stack`: what every thread of a live process does at this moment. The work is
- * agent/live_stacks.h's; here is what can be wrong with a PID, and the printing.
+ * snapshot/live_stacks.h's; here is what can be wrong with a PID, and the printing.
  */
 #include "cli/command.h"
 
-#include "agent/live_stacks.h"
-#include "agent/task_iter.h"
+#include "snapshot/live_stacks.h"
+#include "snapshot/task_iter.h"
 #include "cli/names.h"
 #include "cli/term.h"
 #include "cli/thread_print.h"
@@ -223,7 +223,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 {
 	_cleanup_(live_stacks_fini) struct live_stacks stacks;
 	bool progress_shown = false;
-	const struct naming_options naming = {
+	const struct symbolizer_options symbolizer = {
 		.no_inlines = o->no_inlines,
 		.short_names = short_names,
 		.runtimes = o->runtimes,
@@ -236,7 +236,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 		.pid = pid,
 		.kernel = !o->no_kernel,
 		.max_frames = o->max_frames,
-		.naming = &naming,
+		.symbolizer = &symbolizer,
 		.replay_dir = o->replay_dir,
 		.without_bpf = o->without_bpf,
 		.without_events = o->without_events,

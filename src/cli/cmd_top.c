@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * `sonde top`: a recording that never ends, shown while it runs. The recorder calls us
- * (recorder_options.live) every LIVE_MS and when a key was pressed; the model is brought up to date
- * every --delay.
+ * `sonde top`: a recording that never ends, shown while it runs. record/recording calls us
+ * (recording_options.live) every LIVE_MS and when a key was pressed; the model is brought up to
+ * date every --delay.
  */
 #include "cli/command.h"
 
-#include "agent/recorder.h"
+#include "record/recording.h"
 #include "cli/names.h"
 #include "cli/stats.h"
 #include "cli/target.h"
@@ -138,7 +138,7 @@ static int parse(int argc, char **argv, struct top *top)
 	return names_style(o->names, &top->short_names);
 }
 
-static int prepare(const struct top_options *o)
+static int prepare(struct top_options *o)
 {
 	int r;
 
@@ -159,15 +159,18 @@ static void format_status(const struct top *top, const struct recorder_stats *st
 {
 	uint64_t samples = stats->samples - top->samples_before;
 	uint64_t complete = stats->complete - top->complete_before;
+	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	char percent[32] = "";
 
 	if (samples)
 		snprintf(percent, sizeof(percent), " %.1f %% complete,",
 			 100.0 * (double)complete / (double)samples);
 	snprintf(buf, size,
-		 "%u Hz, %" PRIu64 " process%s, %" PRIu64 " sample%s,%s %" PRIu64 " lost",
-		 top->options.frequency_hz, stats->processes, stats->processes == 1 ? "" : "es",
-		 samples, samples == 1 ? "" : "s", percent,
+		 "%u Hz, %.2f of %ld CPU%s busy, %" PRIu64 " process%s, %" PRIu64
+		 " sample%s,%s %" PRIu64 " lost",
+		 top->options.frequency_hz, top_model_cpus(&top->model, top->model.samples),
+		 nr_cpus, nr_cpus == 1 ? "" : "s", stats->processes,
+		 stats->processes == 1 ? "" : "es", samples, samples == 1 ? "" : "s", percent,
 		 stats_lost_samples(stats) - top->lost_before);
 }
 
@@ -189,13 +192,14 @@ static int print_plain(struct top *top, const struct recorder_stats *stats)
 	return r;
 }
 
-static int update(struct top *top, const struct profile *p, uint32_t generation)
+static int update(struct top *top, const struct profile *p, const struct recorder_stats *stats)
 {
 	uint64_t now = now_ns();
-	double seconds = top->updated_ns ? (double)(now - top->updated_ns) / 1e9 : 0;
+	double seconds =
+		top->updated_ns ? (double)(now - top->updated_ns) / 1e9 : stats->duration_s;
 
 	top->updated_ns = now;
-	return top_model_update(&top->model, p, generation, seconds);
+	return top_model_update(&top->model, p, seconds);
 }
 
 static bool is_time(const struct top *top, const struct recorder_stats *stats)
@@ -207,38 +211,39 @@ static bool is_time(const struct top *top, const struct recorder_stats *stats)
 	       (top->screen && !top->shown_ns && stats->samples);
 }
 
-/* What the keys ask of the model. What ran while it stood still is not shown as of now. */
-static int obey(struct top *top, enum top_action action, const struct profile *p,
-		const struct recorder_stats *stats, uint32_t generation)
+/* What the keys ask of the model. True: what the profile's cut holds does not count; what ran while
+ * it stood still is not shown as of now. */
+static bool obey(struct top *top, enum top_action action, const struct recorder_stats *stats)
 {
 	bool paused = top->screen && top_screen_is_paused(top->screen);
 	bool goes_on = top->was_paused && !paused;
 
 	top->was_paused = paused;
 	if (action != TOP_ACTION_RESET && !goes_on)
-		return 0;
+		return false;
 	top->updated_ns = now_ns();
 	if (action != TOP_ACTION_RESET)
-		return top_model_skip(&top->model, p, generation);
+		return true;
 	top->samples_before = stats->samples;
 	top->complete_before = stats->complete;
 	top->lost_before = stats_lost_samples(stats);
-	return top_model_reset(&top->model, p, generation);
+	top_model_reset(&top->model);
+	return true;
 }
 
-static enum recorder_live on_live(void *ctx, const struct profile *p,
-				  const struct recorder_stats *stats, uint32_t generation)
+static enum recording_live on_live(void *ctx, const struct profile *p,
+				   const struct recorder_stats *stats)
 {
 	struct top *top = ctx;
 	enum top_action action = top->screen ? top_screen_keys(top->screen) : TOP_ACTION_NONE;
-	bool due = is_time(top, stats);
+	bool due = is_time(top, stats), cut;
 	char status[160];
 
 	if (action == TOP_ACTION_QUIT)
-		return RECORDER_STOP;
-	top->error = obey(top, action, p, stats, generation);
-	if (!top->error && !top->was_paused && (due || stats->profile_full))
-		top->error = update(top, p, generation);
+		return RECORDING_STOP;
+	cut = obey(top, action, stats);
+	if (!cut && due && !top->was_paused)
+		top->error = update(top, p, stats);
 	if (due)
 		top->shown_ns = now_ns();
 	if (!top->error && top->screen) {
@@ -248,8 +253,8 @@ static enum recorder_live on_live(void *ctx, const struct profile *p,
 		top->error = print_plain(top, stats);
 	}
 	if (top->error || (top->options.batch && top->nr_printed >= top->options.batch))
-		return RECORDER_STOP;
-	return RECORDER_GO_ON;
+		return RECORDING_STOP;
+	return cut || due ? RECORDING_CUT : RECORDING_GO_ON;
 }
 
 static int show(struct top *top)
@@ -257,17 +262,19 @@ static int show(struct top *top)
 	_cleanup_(profile_fini) struct profile profile = { 0 };
 	const struct top_options *o = &top->options;
 	struct recorder_stats stats = { 0 };
-	const struct recorder_options options = {
+	const struct recording_options options = {
+		.recorder = { .frequency_hz = o->frequency_hz,
+			      .memory_limit = o->memory_limit,
+			      .max_frames = SAMPLE_FRAMES_DEFAULT,
+			      .no_kernel = o->no_kernel,
+			      .symbolizer = { .no_inlines = o->no_inlines,
+					      .short_names = top->short_names,
+					      .runtimes = o->runtimes,
+					      .builder = names_builder },
+			      .table_builder = names_table_builder,
+			      .walker_loader = names_walker_loader },
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
-		.frequency_hz = o->frequency_hz,
-		.memory_limit = o->memory_limit,
-		.max_frames = SAMPLE_FRAMES_DEFAULT,
-		.no_kernel = o->no_kernel,
-		.naming = { .no_inlines = o->no_inlines,
-			    .short_names = top->short_names,
-			    .runtimes = o->runtimes,
-			    .builder = names_builder },
 		.live = on_live,
 		.live_ctx = top,
 		.live_ms = LIVE_MS,
@@ -288,7 +295,7 @@ static int show(struct top *top)
 				       "tables",
 				       getenv("TERM") ? getenv("TERM") : "");
 	}
-	r = recorder_run(&options, &profile, &stats, NULL);
+	r = recording_run(&options, &profile, &stats, NULL);
 	top_screen_close(TAKE_PTR(top->screen));
 	if (!r && top->stdout_failed) {
 		/* It has been said, and what is left of the table is not tried again at the end. */

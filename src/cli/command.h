@@ -31,6 +31,8 @@ extern const struct command command_convert, command_core, command_doctor, comma
 	command_record, command_top, command_stack;
 
 const struct command *command_find(const char *name);
+/* Says that there is none of that name, and which one was meant; EXIT_USAGE. */
+int command_unknown(const char *name);
 /* `sonde --help`. */
 void help_print_overview(FILE *out);
 /* `sonde help NAME`. */

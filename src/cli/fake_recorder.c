@@ -3,7 +3,7 @@
  * A recorder that records nothing: for tests of the command line, on machines and as users that
  * cannot record. It runs COMMAND and reports $SONDE_FAKE_STACKS stacks (2 if unset).
  */
-#include "agent/recorder.h"
+#include "record/recording.h"
 
 #include "util/log.h"
 
@@ -59,8 +59,8 @@ static int add_stacks(struct profile *profile, uint32_t nr)
 	return r;
 }
 
-int recorder_run(const struct recorder_options *options, struct profile *profile,
-		 struct recorder_stats *ret_stats, int *ret_command_status)
+int recording_run(const struct recording_options *options, struct profile *profile,
+		  struct recorder_stats *ret_stats, int *ret_command_status)
 {
 	const char *stacks = getenv("SONDE_FAKE_STACKS");
 	uint32_t nr = stacks ? (uint32_t)strtoul(stacks, NULL, 10) : 2;
@@ -79,9 +79,9 @@ int recorder_run(const struct recorder_options *options, struct profile *profile
 	*ret_stats = (struct recorder_stats){
 		.samples = profile_total(profile),
 		.complete = profile_total(profile),
-		.frequency_hz = options->frequency_hz,
+		.frequency_hz = options->recorder.frequency_hz,
 		.duration_s = options->duration_s,
-		.map_bytes = options->memory_limit,
+		.map_bytes = options->recorder.memory_limit,
 	};
 	*ret_command_status = status;
 	return 0;

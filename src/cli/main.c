@@ -5,7 +5,10 @@
  */
 #include "cli/command.h"
 
+#include "kernel/walkers.h"
+#include "unwinder/loader.h"
 #include "cli/names.h"
+#include "cli/suggest.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -34,6 +37,21 @@ const struct command *command_find(const char *name)
 		if (!strcmp((*c)->name, name))
 			return *c;
 	return NULL;
+}
+
+int command_unknown(const char *name)
+{
+	const char *word = name + strspn(name, "-");
+	struct suggestion s = { .word = word, .len = strlen(word) };
+
+	for (const struct command *const *c = commands; *c; c++)
+		suggest(&s, (*c)->name);
+	if (s.best)
+		log_error("unknown command '%s'; did you mean '%s'? See 'sonde --help'", name,
+			  s.best);
+	else
+		log_error("unknown command '%s'; see 'sonde --help'", name);
+	return EXIT_USAGE;
 }
 
 static void ignore_signal(int signal)
@@ -79,9 +97,13 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *command;
 
-	/* Not for people: what this very program starts to read a file's symbols, and then ends. */
+	/* Not for people: what this very program starts to read a file, and then ends. */
 	if (name && !strcmp(name, names_builder[1]))
 		return symbol_store_builder_main(argc - 2, argv + 2);
+	if (name && !strcmp(name, names_table_builder[1]))
+		return loader_child_main(argc - 2, argv + 2);
+	if (name && !strcmp(name, names_walker_loader[1]))
+		return walkers_child_main(argc - 2, argv + 2);
 	set_up_signals();
 	set_up_malloc();
 	if (!name) {
@@ -97,9 +119,7 @@ int main(int argc, char **argv)
 		return flush_stdout(EXIT_OK);
 	}
 	command = command_find(name);
-	if (!command) {
-		log_error("unknown command '%s'; see 'sonde --help'", name);
-		return EXIT_USAGE;
-	}
+	if (!command)
+		return command_unknown(name);
 	return flush_stdout(command->run(argc - 1, argv + 1));
 }

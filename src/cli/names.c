@@ -11,7 +11,10 @@
 
 /* Without const: exec's type. */
 static char builder_path[] = "/proc/self/exe", builder_command[] = "build-symbols";
+static char table_builder_command[] = "build-table", walker_loader_command[] = "load-walker";
 char *const names_builder[] = { builder_path, builder_command, NULL };
+char *const names_table_builder[] = { builder_path, table_builder_command, NULL };
+char *const names_walker_loader[] = { builder_path, walker_loader_command, NULL };
 
 int names_style(const char *value, bool *ret_short)
 {

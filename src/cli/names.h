@@ -40,8 +40,9 @@ int names_style(const char *value, bool *ret_short);
 			"under its own name",                                                      \
 			OPTION_CHOICE, AT_(runtimes.runtime.virtual_threads)                       \
 	}
-/* argv of the program that builds symbol tables: this one, with a hidden command. */
-extern char *const names_builder[];
+/* argv of the programs that build symbol tables and unwind tables, and load walkers: this one, with
+ * hidden commands. */
+extern char *const names_builder[], *const names_table_builder[], *const names_walker_loader[];
 /* What names_print_progress() prints into `columns` columns: less than that, at most size - 1. */
 void names_format_progress(const struct symbol_progress *progress, size_t columns, char *buf,
 			   size_t size);

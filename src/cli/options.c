@@ -4,6 +4,7 @@
  * checked here, so that each mistake gets a line of the same form.
  */
 #include "cli/options.h"
+#include "cli/suggest.h"
 
 #include "util/log.h"
 #include "util/read_file.h"
@@ -205,6 +206,25 @@ static int find_spec(const struct option_spec *specs, int nr, int value)
 	return -1;
 }
 
+/* "--frequenzy=99" */
+static int complain_unknown(const struct parser *p, const char *text)
+{
+	const char *word = text + strspn(text, "-");
+	struct suggestion s = { .word = word, .len = strcspn(word, "=") };
+
+	for (const struct option_spec *spec = p->specs; spec->name; spec++)
+		if (!spec->hidden)
+			suggest(&s, spec->name);
+	if (s.best)
+		log_error("unknown or ambiguous option '%s'; did you mean '--%s'? See 'sonde help "
+			  "%s'",
+			  text, s.best, p->command);
+	else
+		log_error("unknown or ambiguous option '%s'; see 'sonde help %s'", text,
+			  p->command);
+	return -EINVAL;
+}
+
 /* What getopt_long() did not like. */
 static int complain_getopt(const struct parser *p, int nr, int c, char **argv)
 {
@@ -219,8 +239,7 @@ static int complain_getopt(const struct parser *p, int nr, int c, char **argv)
 	else if (optopt)
 		log_error("unknown option '-%c'; see 'sonde help %s'", optopt, p->command);
 	else
-		log_error("unknown or ambiguous option '%s'; see 'sonde help %s'", argv[optind - 1],
-			  p->command);
+		return complain_unknown(p, argv[optind - 1]);
 	return -EINVAL;
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 bool output_is_folder(const char *path)
 {
@@ -28,12 +29,32 @@ static const char *shown(const char *path)
 	return strcmp(path, "-") ? path : "standard output";
 }
 
+/* export_file_open(), which waits for the reader of a FIFO of ours, and says so. */
+static int open_and_wait(const char *path, struct export_file **ret, char **why_ret)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+	int r = export_file_open(path, ret, why_ret);
+
+	if (r == -EAGAIN)
+		log_info("waiting for somebody to read the FIFO '%s'", path);
+	while (r == -EAGAIN) {
+		nanosleep(&pause, NULL);
+		r = export_file_open(path, ret, why_ret);
+	}
+	return r;
+}
+
 int output_open(const char *path, struct output *ret)
 {
+	_cleanup_free_ char *why = NULL;
 	struct export_file *file = NULL;
 	int r;
 
-	r = path ? export_file_open(path, &file) : 0;
+	r = path ? open_and_wait(path, &file, &why) : 0;
+	if (why) {
+		log_error("cannot write '%s': %s; choose another place", path, why);
+		return r;
+	}
 	if (r < 0)
 		return log_err(r, "cannot write %s%s%s, choose another place", quote(path),
 			       shown(path), quote(path));

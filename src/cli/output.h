@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/recorder.h"
+#include "record/recorder.h"
 #include "export/export.h"
 
 struct output {

@@ -5,7 +5,7 @@
  */
 #include "test.h"
 
-#include "agent/requirements.h"
+#include "kernel/requirements.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
@@ -142,6 +142,11 @@ TEST(command_lines_that_make_no_sense)
 {
 	assert_one_line(sonde("nope"), 2, "unknown command 'nope'");
 	assert_one_line(sonde("help nope"), 2, "unknown command 'nope'");
+	assert_one_line(sonde("reocrd -d 1"), 2,
+			"unknown command 'reocrd'; did you mean 'record'?");
+	assert_one_line(sonde("help tpo"), 2, "did you mean 'top'?");
+	assert_one_line(sonde("record --frequenzy=99"), 2, "did you mean '--frequency'?");
+	assert_one_line(sonde("convert --lnies x y"), 2, "did you mean '--lines'?");
 	assert_one_line(sonde("doctor x"), 2, "takes no arguments");
 	assert_one_line(sonde("record -F 0"), 2, "a whole number from 1");
 	assert_one_line(sonde("record -F ten"), 2, "not 'ten'");

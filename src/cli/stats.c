@@ -99,6 +99,14 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 	fprintf(out, "\t\"frequency_hz\": %" PRIu32 "\n}\n", stats->frequency_hz);
 }
 
+double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus)
+{
+	double most = stats->duration_s * stats->frequency_hz * (double)nr_cpus;
+	double samples = (double)(stats->samples + stats_lost_samples(stats));
+
+	return most > 0 ? 100 * samples / most : 0;
+}
+
 void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 {
 	uint64_t truncated[STOP_MAX_];
@@ -111,8 +119,12 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 		stats_lost_samples(stats), stats->processes, stats->processes == 1 ? "" : "es",
 		stats->files, stats->files == 1 ? "" : "s");
 	fputs("sonde: cost: ", out);
-	if (stats->bpf_ns_per_sample > 0)
-		fprintf(out, "%.0f ns a sample in the kernel, ", stats->bpf_ns_per_sample);
+	if (stats->bpf_ns > 0 && stats->duration_s > 0)
+		fprintf(out, "%.2f %% of a CPU in the kernel, ",
+			(double)stats->bpf_ns / stats->duration_s / 1e7);
+	if (stats->own_ns > 0 && stats->duration_s > 0)
+		fprintf(out, "%.2f %% of one in sonde, ",
+			(double)stats->own_ns / stats->duration_s / 1e7);
 	fprintf(out, "%.1f MB of memory, %.1f MB of BPF maps\n", (double)stats->rss_kb / 1024,
 		(double)stats->map_bytes / (1024 * 1024));
 	only_truncated(stats, truncated);

@@ -2,7 +2,7 @@
 /* What a recording has to say about itself: for people on stderr, for programs as JSON. */
 #pragma once
 
-#include "agent/recorder.h"
+#include "record/recorder.h"
 
 #include <stdio.h>
 
@@ -21,6 +21,8 @@ double stats_complete_percent(const struct recorder_stats *stats);
  * map_bytes, duration_s, frequency_hz. The caller checks ferror().
  */
 void stats_write_json(const struct recorder_stats *stats, FILE *out);
+/* How busy the CPUs were, by the samples of a recording of the whole machine without idle CPUs. */
+double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus);
 /* The summary: two lines, and one for each reason that occurred. */
 void stats_print_summary(const struct recorder_stats *stats, FILE *out);
 /* The progress line's text, no newline; as much as fits. */

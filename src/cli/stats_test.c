@@ -14,6 +14,8 @@ static struct recorder_stats example(void)
 		.processes = 30,
 		.files = 120,
 		.bpf_ns_per_sample = 1234.5,
+		.bpf_ns = 4938000,
+		.own_ns = 102500000,
 		.rss_kb = 2048,
 		.map_bytes = 5ull << 32,
 		.duration_s = 10.25,
@@ -135,11 +137,22 @@ TEST(every_reason_that_occurred_has_its_sentence)
 	for (size_t i = 0; i < size; i++)
 		nr_lines += text[i] == '\n';
 	ASSERT_EQ(nr_lines, 2 + 2 + 3);
-	ASSERT(strstr(text, "sonde: cost: 1234 ns a sample in the kernel, 2.0 MB of memory, "
-			    "20480.0 MB of BPF maps\n"));
+	ASSERT(strstr(text, "sonde: cost: 0.05 % of a CPU in the kernel, 1.00 % of one in sonde, "
+			    "2.0 MB of memory, 20480.0 MB of BPF maps\n"));
 	ASSERT(strstr(text, "sonde: truncated: 7 no_mapping (an address lies in"));
 	ASSERT(strstr(text, "sonde: lost: 5 ring_full (samples: the ring buffer was full)\n"));
 	free(text);
+}
+
+TEST(a_machine_is_idle_if_few_samples_come)
+{
+	struct recorder_stats stats = { .samples = 6, .duration_s = 10, .frequency_hz = 99 };
+
+	ASSERT(stats_busy_percent(&stats, 2) > 0.3 && stats_busy_percent(&stats, 2) < 0.31);
+	stats.lost[LOST_RING_FULL] = 984;
+	ASSERT(stats_busy_percent(&stats, 2) == 50);
+	stats.duration_s = 0;
+	ASSERT(stats_busy_percent(&stats, 2) == 0);
 }
 
 TEST(nothing_recorded_divides_by_nothing)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/target.h"
 
-#include "agent/requirements.h"
+#include "kernel/requirements.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "util/read_file.h"
@@ -19,39 +19,56 @@ static const char *status_field(const char *status, const char *name)
 	return line ? line + strlen(name) + strspn(line + strlen(name), " \t") : NULL;
 }
 
-static int check_pid(int32_t pid)
+/* What is wrong with it, "" if nothing is; -EINVAL: it is no process at all, but a thread. */
+static int check_pid(int32_t pid, char *wrong, size_t size)
 {
 	_cleanup_free_ char *status = NULL;
 	const char *tgid, *state;
 	char path[32];
 
+	*wrong = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	if (read_file_at(AT_FDCWD, path, 65536, &status, NULL) < 0) {
-		log_error("there is no process %d; 'ps -e' lists those that run", pid);
+		snprintf(wrong, size, "there is no process %d", pid);
 		return -ESRCH;
 	}
 	state = status_field(status, "\nState:");
 	if (state && (*state == 'Z' || *state == 'X')) {
-		log_error("process %d has already ended (it is a zombie)", pid);
+		snprintf(wrong, size, "process %d has already ended (it is a zombie)", pid);
 		return -ESRCH;
 	}
 	tgid = status_field(status, "\nTgid:");
 	if (tgid && strtol(tgid, NULL, 10) != pid) {
-		log_error("%d is a thread of process %ld; give -p %ld", pid, strtol(tgid, NULL, 10),
-			  strtol(tgid, NULL, 10));
-		return -ESRCH;
+		snprintf(wrong, size, "%d is a thread of process %ld; give -p %ld", pid,
+			 strtol(tgid, NULL, 10), strtol(tgid, NULL, 10));
+		return -EINVAL;
 	}
 	return 0;
 }
 
-int target_check_pids(const struct pid_list *pids)
+int target_check_pids(struct pid_list *pids)
 {
-	for (size_t i = 0; i < pids->nr; i++) {
-		int r = check_pid(pids->pids[i]);
+	struct pid_list left = { .nr = 0 };
+	char wrong[160];
 
-		if (r < 0)
-			return r;
+	for (size_t i = 0; i < pids->nr; i++) {
+		int r = check_pid(pids->pids[i], wrong, sizeof(wrong));
+
+		if (!r)
+			left.pids[left.nr++] = pids->pids[i];
+		if (r == -EINVAL)
+			return log_error("%s", wrong), -ESRCH;
 	}
+	if (pids->nr == 1 && !left.nr)
+		return log_error("%s; 'ps -e' lists those that run", wrong), -ESRCH;
+	if (pids->nr && !left.nr)
+		return log_error("none of the processes of -p is there any more; 'ps -e' lists "
+				 "those that run"),
+		       -ESRCH;
+	for (size_t i = 0; i < pids->nr; i++)
+		if (check_pid(pids->pids[i], wrong, sizeof(wrong)) == -ESRCH)
+			log_warn("%s; the others of -p are recorded", wrong);
+	*pids = left;
 	return 0;
 }
 

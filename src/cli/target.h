@@ -11,8 +11,11 @@
 #define MEMORY_LIMIT_MIN (UINT64_C(32) << 20)
 #define MEMORY_LIMIT_MAX (UINT64_C(64) << 30)
 
-/* 0, or -ESRCH after a line about the first that is no live process. */
-int target_check_pids(const struct pid_list *pids);
+/*
+ * Takes those out that have ended, with a line about each. 0, or -ESRCH after one line: none is
+ * left, or one of them is a thread.
+ */
+int target_check_pids(struct pid_list *pids);
 /* 0, or -ENOENT, -EACCES after a line: `name` cannot be run (by PATH, as execvp() looks it up). */
 int target_check_command(const char *name);
 /*

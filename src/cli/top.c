@@ -44,11 +44,12 @@ const char *top_row_text(const struct top_model *m, const struct top_row *row, e
 int top_print_rows(const struct top_model *m, const struct top_view *view, const char *title,
 		   uint32_t nr, FILE *out)
 {
-	enum { NUMBERS = 42 }; /* columns before the name */
+	enum { NUMBERS = 42, CPUS = 8 }; /* columns before the name */
 	static const char *const what[] = { "function", "process", "thread" };
 	_cleanup_free_ const struct top_row **rows = NULL;
 	bool colours = term_colours(out), by_self = view->order == TOP_ORDER_SELF;
 	double samples = m->samples > 0 ? m->samples : 1;
+	bool cpus = top_model_cpus(m, samples) > 0;
 	int width = term_width(out);
 	size_t nr_rows;
 	int r;
@@ -56,9 +57,9 @@ int top_print_rows(const struct top_model *m, const struct top_view *view, const
 	r = top_model_select(m, view, &rows, &nr_rows);
 	if (r)
 		return r;
-	fprintf(out, "\n%s%s%s\n%s%9s %8s  %9s %8s    %s%s\n", term_start(colours, TERM_BOLD),
+	fprintf(out, "\n%s%s%s\n%s%9s %8s  %9s %8s%s    %s%s\n", term_start(colours, TERM_BOLD),
 		title, term_reset(colours), term_start(colours, TERM_DIM), "self", "", "total", "",
-		what[view->by], term_reset(colours));
+		cpus ? "    CPUs" : "", what[view->by], term_reset(colours));
 	for (size_t i = 0; i < nr && i < nr_rows; i++) {
 		double self = top_row_self(rows[i], view), total = top_row_total(rows[i], view);
 		char text[1024];
@@ -66,11 +67,14 @@ int top_print_rows(const struct top_model *m, const struct top_view *view, const
 		if (by_self && self <= 0)
 			break;
 		top_row_text(m, rows[i], view->by, text, sizeof(text));
-		fprintf(out, "%s%9.0f %6.2f %%%s  %s%9.0f %6.2f %%%s    ",
+		fprintf(out, "%s%9.0f %6.2f %%%s  %s%9.0f %6.2f %%%s",
 			term_start(colours && by_self, TERM_BOLD), self, 100.0 * self / samples,
 			term_reset(colours && by_self), term_start(colours && !by_self, TERM_BOLD),
 			total, 100.0 * total / samples, term_reset(colours && !by_self));
-		print_cut(out, text, width ? width - NUMBERS : 0);
+		if (cpus)
+			fprintf(out, "%8.2f", top_model_cpus(m, top_row_main(rows[i], view)));
+		fputs("    ", out);
+		print_cut(out, text, width ? width - NUMBERS - (cpus ? CPUS : 0) : 0);
 		fputc('\n', out);
 	}
 	return 0;
@@ -90,7 +94,7 @@ int top_print(const struct profile *p, uint32_t nr, FILE *out)
 
 	r = top_model_init(&m);
 	if (!r)
-		r = top_model_update(&m, p, 0, 0);
+		r = top_model_update(&m, p, 0);
 	for (size_t i = 0; i < 2 && !r && m.samples > 0; i++)
 		r = top_print_rows(&m, &(struct top_view){ .order = tables[i].order },
 				   tables[i].title, nr, out);

@@ -3,6 +3,7 @@
 
 #include "export/functions.h"
 #include "util/cleanup.h"
+#include "util/intern.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,7 +29,6 @@ void top_model_fini(struct top_model *m)
 		vec_free(&m->by[i].rows);
 		map_fini(&m->by[i].by_key);
 	}
-	vec_free(&m->seen);
 	strtab_fini(&m->strings);
 }
 
@@ -43,26 +43,23 @@ static struct row_key key_of(const struct top_row *row)
 	return (struct row_key){ row->name, row->object, row->pid, row->tid, row->kernel, 0 };
 }
 
+static bool has_key(const struct top_row *row, const struct row_key *key)
+{
+	struct row_key known = key_of(row);
+
+	return !memcmp(&known, key, sizeof(known));
+}
+
 static int find_row(struct top_rows *rows, const struct top_row *want, uint32_t *ret)
 {
 	struct row_key key = key_of(want);
-	uint64_t hash = XXH3_64bits(&key, sizeof(key)), *found;
-	int r;
+	uint64_t hash = XXH3_64bits(&key, sizeof(key));
+	int64_t found = intern_find(&rows->by_key, hash, id, has_key(&rows->rows.items[id], &key));
 
-	for (; (found = map_get(&rows->by_key, hash)); hash++) {
-		struct row_key known = key_of(&rows->rows.items[*found]);
-
-		if (!memcmp(&known, &key, sizeof(key))) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
-	}
-	r = vec_push(&rows->rows, *want);
-	if (!r)
-		r = map_put(&rows->by_key, hash, rows->rows.nr - 1);
-	if (!r)
-		*ret = (uint32_t)(rows->rows.nr - 1);
-	return r;
+	if (found < 0)
+		return intern_add(&rows->by_key, &rows->rows, hash, *want, ret);
+	*ret = (uint32_t)found;
+	return 0;
 }
 
 /* --- fading ----------------------------------------------------------------------------------- */
@@ -96,7 +93,13 @@ static int fade(struct top_model *m, double seconds)
 	for (int i = 0; i < TOP_BY_MAX_ && !r; i++)
 		r = fade_rows(&m->by[i], factor);
 	m->samples *= factor;
+	m->seconds = m->seconds * factor + seconds;
 	return r;
+}
+
+double top_model_cpus(const struct top_model *m, double samples)
+{
+	return m->seconds > 0 && m->frequency_hz ? samples / m->seconds / m->frequency_hz : 0;
 }
 
 /* --- counting --------------------------------------------------------------------------------- */
@@ -231,56 +234,27 @@ static int count_sample(struct update *u, const struct profile_sample *sample, d
 	return r ? r : count_owner(u, TOP_BY_THREAD, thread, in_kernel, nr);
 }
 
-static void follow_generation(struct top_model *m, uint32_t generation)
-{
-	if (generation != m->generation)
-		m->seen.nr = 0;
-	m->generation = generation;
-}
-
-int top_model_skip(struct top_model *m, const struct profile *p, uint32_t generation)
-{
-	int r;
-
-	follow_generation(m, generation);
-	r = vec_reserve(&m->seen, p->samples.nr);
-	if (r)
-		return r;
-	for (size_t i = 0; i < p->samples.nr; i++)
-		m->seen.items[i] = p->samples.items[i].count;
-	m->seen.nr = p->samples.nr;
-	return 0;
-}
-
-int top_model_reset(struct top_model *m, const struct profile *p, uint32_t generation)
+void top_model_reset(struct top_model *m)
 {
 	for (int i = 0; i < TOP_BY_MAX_; i++) {
 		m->by[i].rows.nr = 0;
 		map_clear(&m->by[i].by_key);
 	}
-	m->samples = 0;
-	return top_model_skip(m, p, generation);
+	m->samples = m->seconds = 0;
 }
 
-int top_model_update(struct top_model *m, const struct profile *p, uint32_t generation,
-		     double seconds)
+int top_model_update(struct top_model *m, const struct profile *p, double seconds)
 {
 	_cleanup_(update_fini) struct update u = { .m = m, .p = p };
 	int r;
 
 	if (m->strings.bytes > STRINGS_MAX) {
-		uint32_t known = m->generation;
-		__auto_type seen = m->seen;
-
-		memset(&m->seen, 0, sizeof(m->seen));
 		top_model_fini(m);
 		r = top_model_init(m);
-		m->seen = seen;
-		m->generation = known;
 		if (r)
 			return r;
 	}
-	follow_generation(m, generation);
+	m->frequency_hz = p->frequency_hz;
 	r = seconds > 0 ? fade(m, seconds) : 0;
 	if (!r)
 		r = function_table_init(&u.functions, p, MERGE_INLINED_TOO, false);
@@ -289,17 +263,9 @@ int top_model_update(struct top_model *m, const struct profile *p, uint32_t gene
 	u.row_of = calloc(u.functions.functions.nr + 1, sizeof(*u.row_of));
 	if (!u.row_of)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->samples.nr && !r; i++) {
-		uint64_t count = p->samples.items[i].count;
-		uint64_t before = i < m->seen.nr ? m->seen.items[i] : 0;
-
-		if (count > before)
-			r = count_sample(&u, &p->samples.items[i], (double)(count - before));
-		if (i < m->seen.nr)
-			m->seen.items[i] = count;
-		else if (!r)
-			r = vec_push(&m->seen, count);
-	}
+	for (size_t i = 0; i < p->cut.samples.nr && !r; i++)
+		r = count_sample(&u, &p->cut.samples.items[i],
+				 (double)p->cut.samples.items[i].count);
 	return r;
 }
 
@@ -320,6 +286,11 @@ double top_row_self(const struct top_row *row, const struct top_view *view)
 double top_row_total(const struct top_row *row, const struct top_view *view)
 {
 	return part(row, view, row->total);
+}
+
+double top_row_main(const struct top_row *row, const struct top_view *view)
+{
+	return view->order == TOP_ORDER_TOTAL ? top_row_total(row, view) : top_row_self(row, view);
 }
 
 static bool is_shown(const struct top_model *m, const struct top_row *row,

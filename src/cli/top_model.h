@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs the most, out of a profile that grows: rows by function, process and thread, each with
- * its samples. Between updates old samples fade with a half-life, so that the rows show what
- * happens now and do not jump.
+ * What runs the most, out of one cut of a profile after the other: rows by function, process and
+ * thread, each with its samples. Between updates old samples fade with a half-life, so that the
+ * rows show what happens now and do not jump.
  */
 #pragma once
 
@@ -51,24 +51,22 @@ struct top_rows {
 struct top_model {
 	struct strtab strings;
 	struct top_rows by[TOP_BY_MAX_];
-	VEC(uint64_t) seen; /* by sample: its count at the last update */
-	uint32_t generation;
-	double samples;	     /* in all rows, faded */
-	uint64_t nr_counted; /* numbers samples over all updates */
+	double samples;	       /* in all rows, faded */
+	double seconds;	       /* in which they came, faded as they are; 0: not known */
+	uint32_t frequency_hz; /* at which they came */
+	uint64_t nr_counted;   /* numbers samples over all updates */
 };
 
 int top_model_init(struct top_model *m);
 void top_model_fini(struct top_model *m);
 /*
- * Adds what came to the profile since the last update, which is `seconds` ago (0: nothing fades).
- * Another `generation` than last time: the profile was emptied in between. 0 or -ENOMEM.
+ * Adds the profile's cut. The last update was `seconds` ago (0: nothing fades). 0 or -ENOMEM.
  */
-int top_model_update(struct top_model *m, const struct profile *p, uint32_t generation,
-		     double seconds);
-/* Passes over what came to the profile since the last update: it will not count. 0 or -ENOMEM. */
-int top_model_skip(struct top_model *m, const struct profile *p, uint32_t generation);
-/* Begins anew, with no rows; what the profile holds now does not count. 0 or -ENOMEM. */
-int top_model_reset(struct top_model *m, const struct profile *p, uint32_t generation);
+int top_model_update(struct top_model *m, const struct profile *p, double seconds);
+/* How many CPUs so many of the model's samples kept busy; 0: not known. */
+double top_model_cpus(const struct top_model *m, double samples);
+/* Begins anew, with no rows. */
+void top_model_reset(struct top_model *m);
 
 struct top_view {
 	enum top_by by;
@@ -80,6 +78,8 @@ struct top_view {
 /* What a row counts for in this view. */
 double top_row_self(const struct top_row *row, const struct top_view *view);
 double top_row_total(const struct top_row *row, const struct top_view *view);
+/* What the rows are sorted by: `total`, else `self`. */
+double top_row_main(const struct top_row *row, const struct top_view *view);
 /*
  * The rows to show, in order, the caller's to free (the array, not the rows: they live until the
  * next update). Equal ones are in the order of their names. 0 or -ENOMEM.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/top_model.h"
+#include "profile/collect.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -60,6 +61,12 @@ static void sample(struct fixture *f, int thread, uint32_t stack, uint64_t count
 	ASSERT_OK(profile_add_sample(&f->p, f->threads[thread], stack, count, NULL));
 }
 
+static void update(struct fixture *f, double seconds)
+{
+	ASSERT_OK(top_model_update(&f->m, &f->p, seconds));
+	profile_next_cut(&f->p);
+}
+
 /* "name self total" a row, as the view shows them. */
 static const char *shown(const struct fixture *f, const struct top_view *view)
 {
@@ -77,7 +84,7 @@ static const char *shown(const struct fixture *f, const struct top_view *view)
 	return text;
 }
 
-TEST(counts_what_came_since_the_last_update)
+TEST(counts_one_cut_after_the_other)
 {
 	const struct top_view view = { .order = TOP_ORDER_SELF };
 	struct fixture f;
@@ -85,12 +92,12 @@ TEST(counts_what_came_since_the_last_update)
 	init(&f);
 	sample(&f, 0, f.first, 6);
 	sample(&f, 1, f.second, 2);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	update(&f, 0);
 	ASSERT_STR(shown(&f, &view), "work 6.0 6.0, vfs_write 2.0 2.0, main 0.0 8.0");
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	update(&f, 0);
 	ASSERT_STR(shown(&f, &view), "work 6.0 6.0, vfs_write 2.0 2.0, main 0.0 8.0");
 	sample(&f, 1, f.second, 5);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	update(&f, 0);
 	ASSERT_STR(shown(&f, &view), "vfs_write 7.0 7.0, work 6.0 6.0, main 0.0 13.0");
 	fini(&f);
 }
@@ -102,61 +109,54 @@ TEST(old_samples_fade_and_go)
 
 	init(&f);
 	sample(&f, 0, f.first, 8);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 1));
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, TOP_HALF_LIFE_S));
+	update(&f, 1);
+	update(&f, TOP_HALF_LIFE_S);
 	ASSERT_STR(shown(&f, &view), "work 4.0 4.0, main 0.0 4.0");
 	sample(&f, 0, f.second, 1);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, TOP_HALF_LIFE_S));
+	update(&f, TOP_HALF_LIFE_S);
 	ASSERT_STR(shown(&f, &view), "main 0.0 3.0, work 2.0 2.0, vfs_write 1.0 1.0");
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 20 * TOP_HALF_LIFE_S));
+	update(&f, 20 * TOP_HALF_LIFE_S);
 	ASSERT_STR(shown(&f, &view), "");
 	fini(&f);
 }
 
-TEST(an_emptied_profile_begins_at_nothing)
+TEST(a_reset_begins_at_nothing)
 {
 	const struct top_view view = { .order = TOP_ORDER_SELF };
 	struct fixture f;
 
 	init(&f);
 	sample(&f, 0, f.first, 100);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
-	profile_clear_samples(&f.p);
-	fill(&f);
-	sample(&f, 0, f.first, 1);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
-	ASSERT_STR(shown(&f, &view), "work 101.0 101.0, main 0.0 101.0");
-	sample(&f, 0, f.second, 5);
-	ASSERT_OK(top_model_reset(&f.m, &f.p, 1));
+	update(&f, 0);
+	top_model_reset(&f.m);
 	ASSERT_STR(shown(&f, &view), "");
-	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
+	update(&f, 0);
 	ASSERT_STR(shown(&f, &view), "");
-	fini(&f);
-}
-
-TEST(what_is_skipped_does_not_count)
-{
-	const struct top_view view = { .order = TOP_ORDER_SELF };
-	struct fixture f;
-
-	init(&f);
-	sample(&f, 0, f.first, 1);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
-	sample(&f, 0, f.first, 100);
-	sample(&f, 0, f.second, 100);
-	ASSERT_OK(top_model_skip(&f.m, &f.p, 0));
-	ASSERT_STR(shown(&f, &view), "work 1.0 1.0, main 0.0 1.0");
 	sample(&f, 0, f.second, 3);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
-	ASSERT_STR(shown(&f, &view), "vfs_write 3.0 3.0, work 1.0 1.0, main 0.0 4.0");
-	/* Emptied meanwhile. */
-	profile_clear_samples(&f.p);
+	update(&f, 0);
+	ASSERT_STR(shown(&f, &view), "vfs_write 3.0 3.0, main 0.0 3.0");
+	fini(&f);
+}
+
+/* Numbers of the profile are not kept. */
+TEST(a_collected_profile_changes_nothing)
+{
+	const struct top_view view = { .order = TOP_ORDER_SELF };
+	struct profile_collected collected;
+	struct fixture f;
+
+	init(&f);
+	sample(&f, 0, f.first, 100);
+	update(&f, 0);
+	profile_next_cut(&f.p);
+	ASSERT_OK(profile_collect(&f.p, 2, &collected));
+	ASSERT_EQ(f.p.stacks.nr, 0);
+	ASSERT_STR(shown(&f, &view), "work 100.0 100.0, main 0.0 100.0");
 	fill(&f);
-	sample(&f, 0, f.first, 2);
-	ASSERT_OK(top_model_skip(&f.m, &f.p, 1));
-	sample(&f, 0, f.first, 1);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0));
-	ASSERT_STR(shown(&f, &view), "vfs_write 3.0 3.0, work 2.0 2.0, main 0.0 5.0");
+	sample(&f, 0, f.second, 1);
+	update(&f, 0);
+	ASSERT_STR(shown(&f, &view), "work 100.0 100.0, vfs_write 1.0 1.0, main 0.0 101.0");
+	profile_collected_fini(&collected);
 	fini(&f);
 }
 
@@ -168,7 +168,7 @@ TEST(processes_and_threads_have_their_kernel_part)
 	init(&f);
 	sample(&f, 0, f.first, 6);
 	sample(&f, 1, f.second, 2);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	update(&f, 0);
 	ASSERT_STR(shown(&f, &view), "app 8.0 8.0");
 	view.mode = TOP_MODE_KERNEL;
 	ASSERT_STR(shown(&f, &view), "app 2.0 2.0");
@@ -189,7 +189,7 @@ TEST(filters_and_sorts)
 	init(&f);
 	sample(&f, 0, f.first, 6);
 	sample(&f, 1, f.second, 2);
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	update(&f, 0);
 	ASSERT_STR(shown(&f, &view), "main 0.0 8.0, vfs_write 2.0 2.0, work 6.0 6.0");
 	view.filter = "W";
 	ASSERT_STR(shown(&f, &view), "vfs_write 2.0 2.0, work 6.0 6.0");
@@ -221,7 +221,7 @@ TEST(functions_of_scripts_are_told_by_their_source)
 		ASSERT_OK(profile_add_stack(&f.p, &id, 1, STOP_COMPLETE, &stack));
 		sample(&f, 0, stack, 1 + i);
 	}
-	ASSERT_OK(top_model_update(&f.m, &f.p, 0, 0));
+	update(&f, 0);
 	for (size_t i = 0; i < f.m.by[TOP_BY_FUNCTION].rows.nr; i++) {
 		const struct top_row *row = &f.m.by[TOP_BY_FUNCTION].rows.items[i];
 
@@ -231,5 +231,27 @@ TEST(functions_of_scripts_are_told_by_their_source)
 			rows += 10 * (uint32_t)row->self;
 	}
 	ASSERT_EQ(rows, 51);
+	fini(&f);
+}
+
+/* 99 samples a second are one CPU's at 99 Hz, however long ago it began. */
+TEST(busy_cpus_are_told_by_samples_and_time)
+{
+	struct fixture f = { 0 };
+
+	init(&f);
+	f.p.frequency_hz = 99;
+	ASSERT(top_model_cpus(&f.m, f.m.samples) == 0);
+	update(&f, 0);
+	for (int i = 0; i < 20; i++) {
+		sample(&f, 0, f.first, 99);
+		update(&f, 1);
+		ASSERT(top_model_cpus(&f.m, f.m.samples) > 0.999 &&
+		       top_model_cpus(&f.m, f.m.samples) < 1.001);
+	}
+	update(&f, 100);
+	ASSERT(top_model_cpus(&f.m, f.m.samples) < 0.001);
+	top_model_reset(&f.m);
+	ASSERT(top_model_cpus(&f.m, f.m.samples) == 0);
 	fini(&f);
 }

@@ -16,6 +16,7 @@
 enum {
 	FILTER_MAX = 64,
 	HEADER_LINES = 3,
+	CPUS_COLS_MIN = 40,
 	KEPT_BACK_MAX = 16 << 10, /* bytes of messages that are shown at the end */
 	KEY_ESCAPE = 27,
 	CONTROL_H = 8,
@@ -275,6 +276,12 @@ static void draw_help(void)
 		draw_line(HEADER_LINES + i, A_NORMAL, lines[i]);
 }
 
+/* On a narrow screen names need the room more. */
+static bool has_cpus(void)
+{
+	return COLS >= CPUS_COLS_MIN;
+}
+
 static void draw_header(const struct top_screen *s, const char *status)
 {
 	static const char *const by[] = { "functions", "processes", "threads" };
@@ -293,7 +300,7 @@ static void draw_header(const struct top_screen *s, const char *status)
 		snprintf(line, sizeof(line), "%s, %s, by %s  (? for help)", by[s->view.by],
 			 mode[s->view.mode], order[s->view.order]);
 	draw_line(1, A_NORMAL, line);
-	snprintf(line, sizeof(line), "  SELF%%  TOTAL%%  %-*s", COLS > 16 ? COLS - 16 : 0,
+	snprintf(line, sizeof(line), "  SELF%%  TOTAL%%%s  %-*s", has_cpus() ? "   CPUS" : "", COLS,
 		 what[s->view.by]);
 	draw_line(2, A_REVERSE, line);
 }
@@ -302,11 +309,15 @@ static void draw_row(const struct top_screen *s, int y, const struct top_model *
 		     const struct top_row *row)
 {
 	double samples = m->samples > 0 ? m->samples : 1;
-	char text[1024], line[1100];
+	char text[1024], cpus[32] = "", line[1100];
 
 	top_row_text(m, row, s->view.by, text, sizeof(text));
-	snprintf(line, sizeof(line), "%7.2f %7.2f  %s", 100 * top_row_self(row, &s->view) / samples,
-		 100 * top_row_total(row, &s->view) / samples, text);
+	if (has_cpus())
+		snprintf(cpus, sizeof(cpus), " %6.2f",
+			 top_model_cpus(m, top_row_main(row, &s->view)));
+	snprintf(line, sizeof(line), "%7.2f %7.2f%s  %s",
+		 100 * top_row_self(row, &s->view) / samples,
+		 100 * top_row_total(row, &s->view) / samples, cpus, text);
 	draw_line(y, row->kernel ? COLOR_PAIR(COLOUR_KERNEL) : A_NORMAL, line);
 }
 

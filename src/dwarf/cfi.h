@@ -20,7 +20,7 @@
 enum {
 	CFI_REGS_MAX = 96,     /* DWARF registers that are told apart; aarch64's last is v31 = 95 */
 	CFI_REMEMBER_MAX = 64, /* nesting of remember_state; compilers need 1, rarely 2 */
-	CFI_SECTION_MAX = 512 << 20,
+	CFI_SECTION_MAX = 128 << 20, /* a browser of 225 MB of code has 27 MB */
 };
 
 struct cfi_section {

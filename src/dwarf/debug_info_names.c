@@ -8,6 +8,7 @@
 #include "dwarf/debug_info_internal.h"
 
 #include "dwarf/dwarf_defs.h"
+#include "util/sorted.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,18 +118,9 @@ static const struct dwarf_container *container_around(const struct dwarf_cu *cu,
 						      const uint8_t *entry)
 {
 	const struct dwarf_container *items = cu->containers.items;
-	size_t low = 0, high = cu->containers.nr;
-	uint32_t at;
+	size_t low = sorted_before(cu->containers.nr, i, items[i].start < entry);
+	uint32_t at = low ? low - 1 : DWARF_NONE;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (items[mid].start < entry)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	at = low ? low - 1 : DWARF_NONE;
 	while (at != DWARF_NONE && items[at].end <= entry)
 		at = items[at].parent;
 	return at == DWARF_NONE ? NULL : &items[at];

@@ -6,6 +6,7 @@
 #include "dwarf/dwarf_abbrev.h"
 
 #include "dwarf/dwarf_defs.h"
+#include "util/sorted.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -268,16 +269,8 @@ void dwarf_abbrevs_fini(struct dwarf_abbrevs *t)
 
 const struct dwarf_abbrev *dwarf_abbrevs_search(const struct dwarf_abbrevs *t, uint64_t code)
 {
-	size_t low = 0, high = t->abbrevs.nr;
+	size_t low = sorted_before(t->abbrevs.nr, i, t->abbrevs.items[i].code < code);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->abbrevs.items[mid].code < code)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < t->abbrevs.nr && t->abbrevs.items[low].code == code ? &t->abbrevs.items[low]
 									 : NULL;
 }

@@ -6,6 +6,7 @@
 #include "dwarf/dwarf_unit.h"
 
 #include "dwarf/dwarf_defs.h"
+#include "util/sorted.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -308,20 +309,13 @@ int dwarf_file_find_split(struct dwarf_file *file, uint64_t id, struct dwarf_cu 
 /* The unit of .debug_info that has the byte at `offset`. */
 static struct dwarf_cu *cu_at(struct dwarf_file *file, uint64_t offset)
 {
-	size_t low = 0, high = file->nr_info;
+	size_t low;
 	const uint8_t *p;
 
 	if (offset >= file->s.info.size)
 		return NULL;
 	p = file->s.info.data + offset;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (file->cus.items[mid].start <= p)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = sorted_before(file->nr_info, i, file->cus.items[i].start <= p);
 	return low && p < file->cus.items[low - 1].end ? &file->cus.items[low - 1] : NULL;
 }
 

@@ -17,6 +17,8 @@ static enum code_flow one_byte_flow(uint8_t op, uint8_t group)
 	case 0xeb:
 		return FLOW_JUMP;
 	case 0xff:
+		if (group == 2 || group == 3)
+			return FLOW_CALL_INDIRECT;
 		return group == 4 || group == 5 ? FLOW_INDIRECT : FLOW_NEXT;
 	case 0xc2:
 	case 0xc3:
@@ -95,6 +97,8 @@ static void a64_flow(uint32_t insn, uint64_t addr, struct code_insn *ret)
 		ret->target = branch_target(insn, 5, 14, addr);
 	} else if ((insn & 0xfffff000) == 0xd65f0000) { /* ret, retaa, retab */
 		ret->flow = FLOW_RETURN;
+	} else if ((insn & 0xfefff000) == 0xd63f0000) { /* blr, blraa */
+		ret->flow = FLOW_CALL_INDIRECT;
 	} else if ((insn & 0xfefff000) == 0xd61f0000) { /* br, braa */
 		ret->flow = FLOW_INDIRECT;
 	} else if ((insn & 0xffe0001f) == 0xd4200000) { /* brk */

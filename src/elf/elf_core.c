@@ -7,6 +7,7 @@
  */
 #include "elf/elf_core.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -549,17 +550,10 @@ void elf_core_free(struct elf_core *core)
 
 const struct elf_core_segment *elf_core_segment_behind(const struct elf_core *core, uint64_t addr)
 {
-	size_t lo = 0, hi = core->segments.nr;
+	size_t lo = sorted_before(core->segments.nr, i,
+				  core->segments.items[i].vaddr + core->segments.items[i].memsz <=
+					  addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct elf_core_segment *s = &core->segments.items[mid];
-
-		if (s->vaddr + s->memsz > addr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
 	return lo < core->segments.nr ? &core->segments.items[lo] : NULL;
 }
 

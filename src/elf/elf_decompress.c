@@ -79,8 +79,15 @@ static int decompress(const struct elf_file *elf, uint64_t offset, uint64_t in_s
 	return 0;
 }
 
-int elf_decompress_chdr(const struct elf_file *elf, const struct elf_section *section, size_t max,
-			struct elf_data *ret)
+/* What stands before the stream. */
+struct promise {
+	uint32_t type;
+	uint64_t size; /* decompressed */
+	size_t header_size;
+};
+
+static int read_chdr(const struct elf_file *elf, const struct elf_section *section,
+		     struct promise *ret)
 {
 	Elf64_Chdr header;
 	int r;
@@ -90,12 +97,12 @@ int elf_decompress_chdr(const struct elf_file *elf, const struct elf_section *se
 	r = elf_file_read(elf, section->offset, &header, sizeof(header));
 	if (r)
 		return r;
-	return decompress(elf, section->offset + sizeof(header), section->size - sizeof(header),
-			  header.ch_type, header.ch_size, max, ret);
+	*ret = (struct promise){ header.ch_type, header.ch_size, sizeof(header) };
+	return 0;
 }
 
-int elf_decompress_legacy(const struct elf_file *elf, const struct elf_section *section, size_t max,
-			  struct elf_data *ret)
+static int read_legacy(const struct elf_file *elf, const struct elf_section *section,
+		       struct promise *ret)
 {
 	uint8_t header[LEGACY_HEADER_SIZE];
 	uint64_t size;
@@ -109,6 +116,33 @@ int elf_decompress_legacy(const struct elf_file *elf, const struct elf_section *
 	if (memcmp(header, "ZLIB", 4))
 		return -EBADMSG;
 	memcpy(&size, header + 4, sizeof(size));
-	return decompress(elf, section->offset + sizeof(header), section->size - sizeof(header),
-			  ELFCOMPRESS_ZLIB, be64toh(size), max, ret);
+	*ret = (struct promise){ ELFCOMPRESS_ZLIB, be64toh(size), sizeof(header) };
+	return 0;
+}
+
+static int read_promise(const struct elf_file *elf, const struct elf_section *section,
+			struct promise *ret)
+{
+	return section->flags & SHF_COMPRESSED ? read_chdr(elf, section, ret)
+					       : read_legacy(elf, section, ret);
+}
+
+uint64_t elf_decompressed_size(const struct elf_file *elf, const struct elf_section *section)
+{
+	struct promise promise;
+
+	return read_promise(elf, section, &promise) ? 0 : promise.size;
+}
+
+int elf_decompress(const struct elf_file *elf, const struct elf_section *section, size_t max,
+		   struct elf_data *ret)
+{
+	struct promise promise;
+	int r = read_promise(elf, section, &promise);
+
+	if (r)
+		return r;
+	return decompress(elf, section->offset + promise.header_size,
+			  section->size - promise.header_size, promise.type, promise.size, max,
+			  ret);
 }

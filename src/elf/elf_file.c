@@ -311,6 +311,11 @@ const struct elf_section *elf_file_section(const struct elf_file *elf, const cha
 	return legacy;
 }
 
+static bool is_compressed(const struct elf_section *section)
+{
+	return section->flags & SHF_COMPRESSED || !strncmp(section->name, ".zdebug_", 8);
+}
+
 int elf_file_section_data(const struct elf_file *elf, const struct elf_section *section, size_t max,
 			  struct elf_data *ret)
 {
@@ -321,10 +326,8 @@ int elf_file_section_data(const struct elf_file *elf, const struct elf_section *
 		return -ENOENT;
 	if (section->offset > elf->size || section->size > elf->size - section->offset)
 		return -ENODATA;
-	if (section->flags & SHF_COMPRESSED)
-		return elf_decompress_chdr(elf, section, max, ret);
-	if (!strncmp(section->name, ".zdebug_", 8))
-		return elf_decompress_legacy(elf, section, max, ret);
+	if (is_compressed(section))
+		return elf_decompress(elf, section, max, ret);
 	if (section->size > max)
 		return -EFBIG;
 	data = malloc(section->size + 1);
@@ -337,6 +340,14 @@ int elf_file_section_data(const struct elf_file *elf, const struct elf_section *
 	ret->data = TAKE_PTR(data);
 	ret->size = section->size;
 	return 0;
+}
+
+uint64_t elf_file_section_size(const struct elf_file *elf, const struct elf_section *section)
+{
+	if (section->type == SHT_NOBITS || section->type == SHT_NULL ||
+	    section->offset > elf->size || section->size > elf->size - section->offset)
+		return 0;
+	return is_compressed(section) ? elf_decompressed_size(elf, section) : section->size;
 }
 
 int elf_file_read_vaddr(const struct elf_file *elf, uint64_t vaddr, void *buf, size_t size)

@@ -74,6 +74,8 @@ const struct elf_section *elf_file_section(const struct elf_file *elf, const cha
  */
 int elf_file_section_data(const struct elf_file *elf, const struct elf_section *section, size_t max,
 			  struct elf_data *ret);
+/* How many bytes that would be, as far as it is known without reading them; 0: none. */
+uint64_t elf_file_section_size(const struct elf_file *elf, const struct elf_section *section);
 /* Plain bytes of the file. -ENODATA beyond its end. */
 int elf_file_read(const struct elf_file *elf, uint64_t offset, void *buf, size_t size);
 /*

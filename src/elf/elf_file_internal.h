@@ -4,9 +4,11 @@
 
 #include "elf/elf_file.h"
 
-/* SHF_COMPRESSED: an Elf64_Chdr, then a zlib or zstd stream. -EBADMSG if it is corrupt. */
-int elf_decompress_chdr(const struct elf_file *elf, const struct elf_section *section, size_t max,
-			struct elf_data *ret);
-/* .zdebug_*: "ZLIB", the size in big-endian, then a zlib stream. */
-int elf_decompress_legacy(const struct elf_file *elf, const struct elf_section *section, size_t max,
-			  struct elf_data *ret);
+/*
+ * SHF_COMPRESSED: an Elf64_Chdr, then a zlib or zstd stream. .zdebug_*: "ZLIB", the size in
+ * big-endian, then a zlib stream. -EBADMSG if it is corrupt.
+ */
+int elf_decompress(const struct elf_file *elf, const struct elf_section *section, size_t max,
+		   struct elf_data *ret);
+/* The size that its header promises; 0 if there is none. */
+uint64_t elf_decompressed_size(const struct elf_file *elf, const struct elf_section *section);

@@ -58,7 +58,7 @@ static int follow(struct code *c)
 		if (c->marks[at] != REACHED || !insn_at(c, at, &insn))
 			continue;
 		c->marks[at] = PASSED;
-		if (insn.flow <= FLOW_COND || insn.flow == FLOW_CALL)
+		if (insn.flow <= FLOW_COND || code_calls(&insn))
 			reach(c, c->addr + at + insn.len);
 		if ((insn.flow == FLOW_COND || insn.flow == FLOW_JUMP) && reach(c, insn.target) &&
 		    insn.target <= c->addr + at)

@@ -16,6 +16,8 @@ enum {
 	SYMBOLS_CHUNK = 512,
 	/* Entries of a dynamic segment and buckets of a hash table that are looked at. */
 	DYNAMIC_MAX = 512,
+	SHORT_NAME = 256,
+	NAMES_SLACK = 1 << 20,
 	BUCKETS_MAX = 1 << 20,
 };
 
@@ -45,6 +47,7 @@ static int read_strings(const struct elf_file *elf, const struct symbol_source *
 	data[size] = '\0';
 	ret->data = TAKE_PTR(data);
 	ret->size = size;
+	ret->budget = NAMES_SLACK + size * 4;
 	return 0;
 }
 
@@ -98,8 +101,26 @@ static uint64_t rank(const Elf64_Sym *symbol, const char *name)
 	       (strchr(name, '@') ? 1 : 0);
 }
 
+/*
+ * Names share bytes of their table, so that a small file may have any amount of long ones. When
+ * there are several times as many as the table is large, only short ones are taken.
+ */
+static bool is_too_long(struct elf_symbols_private *priv, struct symbol_names *names,
+			const char *name)
+{
+	size_t len = strnlen(name, names->budget > SHORT_NAME ? names->budget : SHORT_NAME);
+
+	if (!name[len]) {
+		names->budget -= len < names->budget ? len : names->budget;
+		return false;
+	}
+	priv->left_out = true;
+	names->budget = 0;
+	return true;
+}
+
 static int add_symbol(struct symbol_list *list, const struct elf_file *elf,
-		      const struct symbol_names *names, const Elf64_Sym *symbol, uint32_t section)
+		      struct symbol_names *names, const Elf64_Sym *symbol, uint32_t section)
 {
 	const char *name;
 	uint64_t size = symbol->st_size;
@@ -108,7 +129,8 @@ static int add_symbol(struct symbol_list *list, const struct elf_file *elf,
 		return 0;
 	name = names->data + symbol->st_name;
 	/* A name that is but a version would be empty without it. */
-	if (!*name || *name == '@' || !is_function(elf, symbol, section, name))
+	if (!*name || *name == '@' || !is_function(elf, symbol, section, name) ||
+	    is_too_long(list->priv, names, name))
 		return 0;
 	/* No function is that large: the size is not one. */
 	if (size >> SYMBOL_RANK_SHIFT)
@@ -122,8 +144,8 @@ static int add_symbol(struct symbol_list *list, const struct elf_file *elf,
 }
 
 static int add_chunk(struct symbol_list *list, const struct elf_file *elf,
-		     const struct symbol_source *source, const struct symbol_names *names,
-		     uint64_t first, size_t nr)
+		     const struct symbol_source *source, struct symbol_names *names, uint64_t first,
+		     size_t nr)
 {
 	Elf64_Sym symbols[SYMBOLS_CHUNK];
 	uint32_t indices[SYMBOLS_CHUNK] = { 0 };

@@ -10,6 +10,7 @@
 #include "elf/elf_symbols.h"
 #include "elf/elf_symbols_internal.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -172,6 +173,7 @@ static int finish(struct symbol_list *list, struct elf_symbols *ret)
 			shrink(list->items.items, list->items.nr * sizeof(*list->items.items));
 	ret->items = TAKE_PTR(list->items.items);
 	ret->nr = list->items.nr;
+	ret->left_out = list->priv->left_out;
 	ret->names = TAKE_PTR(list->priv);
 	return 0;
 }
@@ -295,16 +297,8 @@ int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret)
 
 uint64_t elf_symbols_range_end(const struct elf_symbols_private *priv, uint64_t addr)
 {
-	size_t low = 0, high = priv->ranges.nr;
+	size_t low = sorted_before(priv->ranges.nr, i, priv->ranges.items[i].start <= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (priv->ranges.items[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && addr < priv->ranges.items[low - 1].end ? priv->ranges.items[low - 1].end : 0;
 }
 
@@ -329,16 +323,8 @@ static const struct elf_symbol *covering(const struct elf_symbols *symbols, size
 const struct elf_symbol *elf_symbols_find(const struct elf_symbols *symbols, uint64_t addr)
 {
 	const struct elf_symbol *nearest, *found;
-	size_t low = 0, high = symbols->nr;
+	size_t low = sorted_before(symbols->nr, i, symbols->items[i].addr <= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->items[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return NULL;
 	nearest = &symbols->items[low - 1];

@@ -38,6 +38,7 @@ struct elf_symbol {
 struct elf_symbols {
 	struct elf_symbol *items; /* sorted by addr, one an address */
 	size_t nr;
+	bool left_out; /* some, since there was too much of their names */
 	/* private */
 	void *names;
 };

@@ -17,6 +17,7 @@ enum {
 struct symbol_names {
 	char *data;
 	size_t size;
+	size_t budget; /* of the sum of all names, while they are read */
 };
 
 struct elf_symbols_private {
@@ -24,6 +25,7 @@ struct elf_symbols_private {
 	size_t nr_names;
 	VEC(struct code_range) ranges; /* sorted: what bounds a symbol without a size */
 	uint64_t size_max;	       /* the largest symbol */
+	bool left_out;		       /* symbols, since their names are too long */
 	bool complete;		       /* there were the names of local functions, too */
 };
 

@@ -531,3 +531,51 @@ TEST(the_ends_of_hostile_functions)
 	check_ends(EM_X86_64, SHT_DYNSYM, code, SIZE, list, NR);
 	free(code);
 }
+
+/* All but the last symbol of the table, made to share the name of the first. */
+static void share_name(uint8_t *image)
+{
+	const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
+	const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + header->e_shoff);
+
+	for (unsigned int i = 0; i < header->e_shnum; i++) {
+		Elf64_Sym *symbols = (Elf64_Sym *)(image + sections[i].sh_offset);
+
+		for (size_t j = 2; sections[i].sh_type == SHT_SYMTAB &&
+				   j + 1 < sections[i].sh_size / sizeof(*symbols);
+		     j++)
+			symbols[j].st_name = symbols[1].st_name;
+	}
+}
+
+/* A small file that has any amount of names, since they share their bytes. */
+TEST(names_that_are_too_much_are_left_out_but_for_short_ones)
+{
+	enum { NR = 1000, LONG = 64 << 10 };
+	static const char code[NR];
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					       0x1000, code, sizeof(code));
+	_cleanup_free_ char *name = malloc(LONG + 1);
+	struct elf_symbols symbols;
+	uint8_t *image;
+	size_t size;
+
+	ASSERT_PTR_NONNULL(name);
+	memset(name, 'n', LONG);
+	name[LONG] = '\0';
+	for (size_t i = 0; i < NR; i++)
+		elf_writer_symbol(w, SHT_SYMTAB,
+				  i == 0       ? name
+				  : i + 1 < NR ? "f"
+					       : "short",
+				  STB_GLOBAL, STT_FUNC, text, 0x1000 + i, 1);
+	image = elf_writer_finish(w, &size);
+	share_name(image);
+	read_image(image, size, &symbols);
+	ASSERT(symbols.left_out);
+	ASSERT(symbols.nr > 10 && symbols.nr < 50);
+	ASSERT_STR(name_at(&symbols, 0x1000), name);
+	ASSERT_STR(name_at(&symbols, 0x1000 + NR - 1), "short");
+	elf_symbols_fini(&symbols);
+}

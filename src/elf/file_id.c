@@ -12,8 +12,12 @@
 #include <endian.h>
 #include <errno.h>
 #include <openssl/evp.h>
+#include <linux/magic.h>
+#include <linux/major.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "elf/elf_note.h"
@@ -76,6 +80,89 @@ int file_id_of_memory(const void *data, size_t size, uint8_t ret[static FILE_ID_
 		memcpy(input + part, (const uint8_t *)data + size - part, part);
 	}
 	return hash_parts(input, 2 * part, size, ret);
+}
+
+/* --- identity --------------------------------------------------------------------------------- */
+
+/* What is hashed; without padding. */
+struct identity_words {
+	uint64_t kind; /* of file system */
+	uint64_t fs;   /* the device, or the file system's id */
+	uint64_t inode, size;
+	uint64_t mtime_s, mtime_ns, ctime_s, ctime_ns;
+};
+
+static int hash_identity(const void *data, size_t size, struct file_identity *ret)
+{
+	uint8_t digest[SHA256_SIZE];
+
+	/* Sizes and mtimes can be chosen: it must be a hash that nobody can aim at. */
+	if (EVP_Digest(data, size, digest, NULL, EVP_sha256(), NULL) != 1)
+		return -ENOMEM;
+	memcpy(ret->hash, digest, sizeof(ret->hash));
+	return 0;
+}
+
+/* Which file system it is. False: its numbers may be another's one day, by chance or on purpose. */
+static bool identify_fs(const struct stat *st, const struct statfs *fs, dev_t device,
+			struct identity_words *w)
+{
+	uint64_t id;
+
+	memcpy(&id, &fs->f_fsid, sizeof(id));
+	w->kind = (uint32_t)fs->f_type;
+	w->fs = st->st_dev;
+	/* A loop device is the next image's at once, and some desktops let users mount images. */
+	if (major(st->st_dev))
+		return major(st->st_dev) != LOOP_MAJOR;
+	switch (w->kind) {
+	/* What users can mount. (virtiofs is a FUSE, too.) */
+	case FUSE_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+		return false;
+	case OVERLAYFS_SUPER_MAGIC:
+		/* One over a FUSE has no id. */
+		if (st->st_dev != device || !id)
+			return false;
+		w->fs = 0;
+		return true;
+	default: /* btrfs, NFS ...: their device numbers are given out anew at each mount */
+		w->fs = id;
+		return true;
+	}
+}
+
+int file_identity_of_fd(int fd, dev_t device, struct file_identity *ret)
+{
+	struct identity_words w = { 0 };
+	struct statfs fs;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) || fstatfs(fd, &fs))
+		return -errno;
+	ret->lasts = identify_fs(&st, &fs, device, &w);
+	w.inode = st.st_ino;
+	w.size = (uint64_t)st.st_size;
+	w.mtime_s = (uint64_t)st.st_mtim.tv_sec;
+	w.mtime_ns = (uint64_t)st.st_mtim.tv_nsec;
+	w.ctime_s = (uint64_t)st.st_ctim.tv_sec;
+	w.ctime_ns = (uint64_t)st.st_ctim.tv_nsec;
+	r = hash_identity(&w, sizeof(w), ret);
+	ret->hash[0] &= 0xfe;
+	return r;
+}
+
+int file_identity_of_memory(const void *data, size_t size, struct file_identity *ret)
+{
+	int r = hash_identity(data, size, ret);
+
+	ret->lasts = true;
+	/* An image that has a file's words in it is not that file. */
+	ret->hash[0] |= 1;
+	return r;
 }
 
 /* --- Go --------------------------------------------------------------------------------------- */

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "elf_writer.h"
 #include "test.h"
@@ -37,6 +39,67 @@ TEST(hashes_are_those_of_other_implementations)
 	check_hash((const uint8_t *)"AAAAAAAAAA", 10, "96176397ec4f190d39d4846d4377c09a");
 	check_hash(data, 5120, "762532b20b3cd43b170127d7b414ec78"); /* the parts overlap */
 	check_hash(data, 16384, "e537555f3e1b9f9c2995d96153c0413e");
+}
+
+static int make(const char *path, const char *text)
+{
+	/* A date, so that only the kernel's own time differs. */
+	const struct timespec times[2] = { { 1000, 0 }, { 1000, 0 } };
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	ASSERT_EQ(write(fd, text, 4), 4);
+	ASSERT_OK(futimens(fd, times));
+	return fd;
+}
+
+static bool same(const struct file_identity *a, const struct file_identity *b)
+{
+	return !memcmp(a->hash, b->hash, sizeof(a->hash));
+}
+
+TEST(a_file_is_no_copy_of_it)
+{
+	char folder[] = "/tmp/sonde-file-id-XXXXXX", path[64], link_path[64];
+	struct file_identity a, b, c, d;
+	int fd, copy, again;
+
+	ASSERT_PTR_NONNULL(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/a", folder);
+	snprintf(link_path, sizeof(link_path), "%s/b", folder);
+	fd = make(path, "abcd");
+	ASSERT_OK(file_identity_of_fd(fd, 0, &a));
+	again = open(path, O_RDONLY | O_CLOEXEC);
+	ASSERT_OK(file_identity_of_fd(again, 0, &b));
+	copy = make(link_path, "abcd");
+	ASSERT_OK(file_identity_of_fd(copy, 0, &c));
+	ASSERT(same(&a, &b) && !same(&a, &c));
+	/* Size and mtime as before, but ctime is not, once the kernel's clock has ticked. */
+	do {
+		ASSERT_EQ(pwrite(fd, "efgh", 4, 0), 4);
+		ASSERT_OK(futimens(fd, (struct timespec[]){ { 1000, 0 }, { 1000, 0 } }));
+		ASSERT_OK(file_identity_of_fd(fd, 0, &d));
+	} while (same(&a, &d));
+	ASSERT_OK(unlink(path));
+	ASSERT_OK(unlink(link_path));
+	ASSERT_OK(rmdir(folder));
+	close(fd);
+	close(copy);
+	close(again);
+}
+
+TEST(what_is_in_memory_is_its_bytes)
+{
+	struct file_identity a, b, c, d;
+	int fd = elf_image_fd("abcd", 4);
+
+	ASSERT_OK(file_identity_of_memory("abcd", 4, &a));
+	ASSERT_OK(file_identity_of_memory("abcd", 4, &b));
+	ASSERT_OK(file_identity_of_memory("abce", 4, &c));
+	ASSERT_OK(file_identity_of_fd(fd, 0, &d));
+	ASSERT(same(&a, &b) && !same(&a, &c) && !same(&a, &d));
+	ASSERT(a.lasts && !d.lasts);
+	ASSERT_ERR(file_identity_of_fd(-1, 0, &d), EBADF);
+	close(fd);
 }
 
 TEST(what_is_no_file_has_no_id)

@@ -13,6 +13,7 @@ enum {
 	IMMV = 1 << 5, /* as IMMZ, with REX.W 8 */
 	MOFFS = 1 << 6,
 	INVALID = 1 << 7,
+	IMM32 = REL32,
 };
 
 static const uint8_t one_byte[256] = {
@@ -153,6 +154,7 @@ static void read_prefixes(struct decoder *d, struct x86_insn *insn)
 		switch (*d->pos) {
 		case 0x66:
 			insn->size16 = true;
+			insn->pp = insn->pp ? insn->pp : X86_PP_66;
 			break;
 		case 0x67:
 			insn->addr32 = true;
@@ -164,8 +166,10 @@ static void read_prefixes(struct decoder *d, struct x86_insn *insn)
 		case 0x64:
 		case 0x65:
 		case 0xf0:
+			break;
 		case 0xf2:
 		case 0xf3:
+			insn->pp = *d->pos == 0xf2 ? X86_PP_F2 : X86_PP_F3;
 			break;
 		case 0x40 ... 0x4f:
 			insn->rex = *d->pos++;
@@ -177,22 +181,45 @@ static void read_prefixes(struct decoder *d, struct x86_insn *insn)
 	}
 }
 
-/* C5, C4 or 62 stands at d->pos. Their R, X and B bits are inverted. */
+/* What follows an XOP opcode of map 8, 9 or 10. */
+static uint8_t follows_xop(uint8_t map)
+{
+	switch (map) {
+	case 8:
+		return MODRM | IMM8;
+	case 9:
+		return MODRM;
+	case 10:
+		return MODRM | IMM32;
+	default:
+		return INVALID;
+	}
+}
+
+/* C5, C4, 62 or XOP's 8F stands at d->pos. Their R, X, B and vvvv bits are inverted. */
 static uint8_t read_vex(struct decoder *d, struct x86_insn *insn)
 {
-	uint8_t escape = next(d), payload = next(d), flags;
+	uint8_t escape = next(d), payload = next(d), flags = payload;
 
 	insn->vex = true;
 	insn->rex = 0x40 | (payload & 0x80 ? 0 : 4);
 	insn->map = X86_MAP_0F;
 	if (escape != 0xc5) {
 		insn->rex |= (payload & 0x40 ? 0 : 2) | (payload & 0x20 ? 0 : 1);
-		insn->map = payload & (escape == 0xc4 ? 0x1f : 7);
+		insn->map = payload & (escape == 0x62 ? 7 : 0x1f);
 		flags = next(d);
 		insn->rex |= flags & 0x80 ? 8 : 0;
 	}
+	insn->vvvv = dwarf_numbers[~flags >> 3 & 15];
+	insn->pp = flags & 3;
 	if (escape == 0x62)
 		next(d);
+	if (escape == 0x8f) {
+		flags = insn->map;
+		insn->map = X86_MAP_XOP;
+		insn->opcode = next(d);
+		return follows_xop(flags);
+	}
 	if (insn->map > X86_MAP_0F3A)
 		insn->map = X86_MAP_OTHER;
 	if (!insn->map || (escape == 0xc4 && insn->map == X86_MAP_OTHER))
@@ -214,14 +241,18 @@ static uint8_t read_vex(struct decoder *d, struct x86_insn *insn)
 static uint8_t read_opcode(struct decoder *d, struct x86_insn *insn)
 {
 	uint8_t first = d->pos < d->end ? *d->pos : 0;
+	/* pop has this opcode, too, with 0 where XOP has its map's high bits. */
+	bool xop = first == 0x8f && d->end - d->pos > 1 && (d->pos[1] & 0x1f) >= 8;
 
-	if ((first == 0xc4 || first == 0xc5 || first == 0x62) && !insn->rex)
+	if ((first == 0xc4 || first == 0xc5 || first == 0x62 || xop) && !insn->rex)
 		return read_vex(d, insn);
 	insn->opcode = next(d);
 	if (insn->opcode != 0x0f)
 		return one_byte[insn->opcode];
 	insn->map = X86_MAP_0F;
 	insn->opcode = next(d);
+	if (insn->opcode == 0x78 && (insn->pp & 1)) /* SSE4a: extrq, insertq */
+		return MODRM | IMM16;
 	if (insn->opcode == 0x38 || insn->opcode == 0x3a) {
 		insn->map = insn->opcode == 0x38 ? X86_MAP_0F38 : X86_MAP_0F3A;
 		insn->opcode = next(d);
@@ -293,6 +324,8 @@ int x86_insn_decode(const uint8_t *p, size_t left, struct x86_insn *ret)
 		return 0;
 	if (follows & MODRM)
 		read_modrm(&d, &insn);
+	if (insn.map == X86_MAP_ONE_BYTE && insn.opcode == 0x8f && insn.group)
+		return 0;
 	read_immediate(&d, &insn, follows);
 	if (d.failed)
 		return 0;

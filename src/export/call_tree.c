@@ -159,15 +159,15 @@ static int add_leaf(struct call_tree *t, const struct leaf *prev, const struct l
 static int add_leaves(struct call_tree *t, const struct profile *p, const struct function_table *f,
 		      const struct path *by_stack)
 {
-	size_t nr = p->samples.nr;
+	size_t nr = p->cut.samples.nr;
 	_cleanup_free_ struct leaf *leaves = calloc(nr + 1, sizeof(*leaves));
 
 	if (!leaves)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		leaves[i] = (struct leaf){ f->of_thread[p->samples.items[i].thread],
-					   &by_stack[p->samples.items[i].stack],
-					   p->samples.items[i].count };
+		leaves[i] = (struct leaf){ f->of_thread[p->cut.samples.items[i].thread],
+					   &by_stack[p->cut.samples.items[i].stack],
+					   p->cut.samples.items[i].count };
 	qsort(leaves, nr, sizeof(*leaves), compare_leaves);
 	for (size_t i = 0; i < nr; i++) {
 		int r = add_leaf(t, i ? &leaves[i - 1] : NULL, &leaves[i]);

@@ -280,8 +280,8 @@ int example_profile(struct profile *ret, unsigned flags)
 		if (!e.error)
 			describe_processes(&e);
 	}
-	ret->start_ns = EXAMPLE_START_NS;
-	ret->duration_ns = EXAMPLE_DURATION_NS;
+	ret->cut.start_ns = EXAMPLE_START_NS;
+	ret->cut.duration_ns = EXAMPLE_DURATION_NS;
 	ret->frequency_hz = flags & (EXAMPLE_BYTES | EXAMPLE_NO_FREQUENCY) ? 0 : 99;
 	ret->host = (struct profile_host){ string(&e, "box"), string(&e, "c0ffee"),
 					   string(&e, "amd64"), string(&e, "Linux 6.1.0") };

@@ -51,9 +51,12 @@ const struct export_ops *export_by_path(const char *path);
  * A closed pipe is -EPIPE, never SIGPIPE.
  */
 struct export_file;
-/* -EISDIR, -EACCES, -ENOENT (no such folder), -EBADF (stdout is closed), ...: nothing is left
- * behind. */
-int export_file_open(const char *path, struct export_file **ret);
+/*
+ * Never blocks. -EISDIR, -EACCES, -ENOENT (no such folder), -EBADF (stdout is closed), -EAGAIN (a
+ * FIFO that nobody reads yet), ...: nothing is left behind. -EPERM with a sentence in *why_ret (the
+ * caller frees it, NULL otherwise): what is there is another user's (util/own_path.h).
+ */
+int export_file_open(const char *path, struct export_file **ret, char **why_ret);
 /* Writes, syncs and renames, once a file. The errno is that of the write that failed (-ENOSPC). */
 int export_file_commit(struct export_file *file, const struct export_ops *ops,
 		       const struct profile *p, const struct export_options *options);

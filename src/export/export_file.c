@@ -7,6 +7,7 @@
 #include "export/export.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/own_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,43 +18,46 @@
 #include <sys/stat.h>
 
 struct export_file {
-	int fd;		 /* of a direct output; -1 for a file that is renamed */
-	char *path;	 /* symbolic links resolved */
-	char *temporary; /* beside it; NULL while there is none */
-	int error;	 /* negative errno of the first write that failed */
+	int fd;		      /* of a direct output; -1 for a file that is renamed */
+	struct own_path path; /* of a file that is renamed */
+	char *temporary;      /* beside it; NULL while there is none */
+	int error;	      /* negative errno of the first write that failed */
 };
 
 DEFINE_CLEANUP(struct export_file *, export_file_free)
+
+static void remove_temporary(struct export_file *file)
+{
+	if (file->temporary)
+		unlinkat(file->path.dir_fd, file->temporary, 0);
+	free(file->temporary);
+	file->temporary = NULL;
+}
 
 void export_file_free(struct export_file *file)
 {
 	if (!file)
 		return;
-	if (file->temporary)
-		unlink(file->temporary);
-	free(file->temporary);
-	free(file->path);
+	remove_temporary(file);
+	own_path_fini(&file->path);
 	close_p(&file->fd);
 	free(file);
 }
 
-/* ".name.1a2b3c4d.tmp" in the folder of `path`. */
-static int temporary_name(const char *path, char **ret)
+/* ".name.1a2b3c4d.tmp" */
+static int temporary_name(const char *name, char **ret)
 {
-	const char *slash = strrchr(path, '/');
-	int dir_len = slash ? (int)(slash - path) + 1 : 0;
-	const char *name = path + dir_len;
 	uint32_t number;
 
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
 		number = (uint32_t)getpid();
 	/* A name of the full 255 bytes has no room for more. */
-	if (asprintf(ret, "%.*s.%.200s.%08x.tmp", dir_len, path, name, number) < 0)
+	if (asprintf(ret, ".%.200s.%08x.tmp", name, number) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
-static int create_temporary(const char *path, char **ret_name)
+static int create_temporary(const struct own_path *path, char **ret_name)
 {
 	enum { TRIES = 16 };
 
@@ -61,10 +65,10 @@ static int create_temporary(const char *path, char **ret_name)
 		_cleanup_free_ char *name = NULL;
 		int fd, r;
 
-		r = temporary_name(path, &name);
+		r = temporary_name(path->name, &name);
 		if (r)
 			return r;
-		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		fd = openat(path->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0) {
 			*ret_name = TAKE_PTR(name);
 			return fd;
@@ -87,54 +91,87 @@ static int open_stdout(struct export_file *file)
 	return file->fd < 0 ? -errno : 0;
 }
 
-static int open_direct(struct export_file *file, const char *path)
+/* What waits for nobody as it is opened waits for its reader all the same as it is written. */
+static int block(int fd)
 {
-	file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return file->fd < 0 ? -errno : 0;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) ? -errno : 0;
 }
 
-static int open_replacing(struct export_file *file, const char *path, bool exists)
+/* The file of a link in /proc/self/fd: behind what is written there already. */
+static int open_again(struct export_file *file, const struct own_path *path)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path->open_fd);
+	file->fd = open(link, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (file->fd < 0)
+		return errno == ENXIO ? -EPIPE : -errno;
+	return block(file->fd);
+}
+
+static int open_direct(struct export_file *file, const struct own_path *path)
+{
+	struct stat st;
+
+	file->fd = openat(path->dir_fd, path->name,
+			  O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+	if (file->fd < 0)
+		return errno == ENXIO && S_ISFIFO(path->st.st_mode) ? -EAGAIN : -errno;
+	if (fstat(file->fd, &st))
+		return -errno;
+	if (st.st_ino != path->st.st_ino || st.st_dev != path->st.st_dev)
+		return -ESTALE; /* somebody put another thing there just now */
+	return block(file->fd);
+}
+
+static int open_replacing(struct export_file *file, struct own_path *path, const char *text)
 {
 	_cleanup_free_ char *name = NULL;
 	_cleanup_close_ int fd = -1;
-	size_t len = strlen(path);
 
-	if (!len)
-		return -ENOENT;
-	if (path[len - 1] == '/')
+	if (text[strlen(text) - 1] == '/')
 		return -EISDIR;
 	/* rename() would replace a read-only file without a word. */
-	if (exists && access(path, W_OK))
+	if (path->exists && faccessat(path->dir_fd, path->name, W_OK, 0))
 		return -errno;
-	file->path = exists ? realpath(path, NULL) : strdup(path);
-	if (!file->path)
-		return -errno;
-	fd = create_temporary(file->path, &name);
+	fd = create_temporary(path, &name);
 	if (fd < 0)
 		return fd;
-	unlink(name);
+	unlinkat(path->dir_fd, name, 0);
+	file->path = *path;
+	*path = (struct own_path){ .dir_fd = -1, .open_fd = -1 };
 	return 0;
 }
 
-int export_file_open(const char *path, struct export_file **ret)
+static int open_path(struct export_file *file, const char *text, char **why_ret)
+{
+	_cleanup_(own_path_fini) struct own_path path = { .dir_fd = -1, .open_fd = -1 };
+	int r = own_path_find(text, &path, why_ret);
+
+	if (r)
+		return r;
+	if (path.exists && S_ISDIR(path.st.st_mode))
+		return -EISDIR;
+	if (path.open_fd >= 0)
+		return open_again(file, &path);
+	if (path.exists && !S_ISREG(path.st.st_mode))
+		return open_direct(file, &path);
+	return open_replacing(file, &path, text);
+}
+
+int export_file_open(const char *path, struct export_file **ret, char **why_ret)
 {
 	_cleanup_(export_file_free_p) struct export_file *file = calloc(1, sizeof(*file));
-	struct stat st = { 0 };
-	bool exists;
 	int r;
 
+	*why_ret = NULL;
 	if (!file)
 		return -ENOMEM;
 	file->fd = -1;
-	exists = strcmp(path, "-") && !stat(path, &st);
-	if (!strcmp(path, "-"))
-		r = open_stdout(file);
-	else if (exists && S_ISDIR(st.st_mode))
-		r = -EISDIR;
-	else if (exists && !S_ISREG(st.st_mode))
-		r = open_direct(file, path);
-	else
-		r = open_replacing(file, path, exists);
+	file->path = (struct own_path){ .dir_fd = -1, .open_fd = -1 };
+	r = strcmp(path, "-") ? open_path(file, path, why_ret) : open_stdout(file);
 	if (r)
 		return r;
 	*ret = TAKE_PTR(file);
@@ -182,27 +219,27 @@ static int write_all(struct export_file *file, int fd, const struct export_ops *
 }
 
 /* The new file takes the old one's mode and, where that is allowed, its owner. */
-static void take_attributes(int fd, const char *old_path)
+static void take_attributes(int fd, const struct own_path *path)
 {
 	struct stat st;
 
-	if (stat(old_path, &st))
+	if (!own_path_keeps(path, &st))
 		return;
 	if (fchown(fd, st.st_uid, st.st_gid))
-		log_debug("cannot keep the owner of %s: %s", old_path, strerror(errno));
+		log_debug("cannot keep the owner of %s: %s", path->name, strerror(errno));
 	if (fchmod(fd, st.st_mode & 0777))
-		log_debug("cannot keep the mode of %s: %s", old_path, strerror(errno));
+		log_debug("cannot keep the mode of %s: %s", path->name, strerror(errno));
 }
 
 static int write_and_rename(struct export_file *file, const struct export_ops *ops,
 			    const struct profile *p, const struct export_options *options)
 {
-	_cleanup_close_ int fd = create_temporary(file->path, &file->temporary);
+	_cleanup_close_ int fd = create_temporary(&file->path, &file->temporary);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	take_attributes(fd, file->path);
+	take_attributes(fd, &file->path);
 	r = write_all(file, fd, ops, p, options);
 	if (r)
 		return r;
@@ -211,7 +248,7 @@ static int write_and_rename(struct export_file *file, const struct export_ops *o
 	r = close(TAKE_FD(fd)); /* NFS reports a full disk here */
 	if (r)
 		return -errno;
-	if (rename(file->temporary, file->path))
+	if (renameat(file->path.dir_fd, file->temporary, file->path.dir_fd, file->path.name))
 		return -errno;
 	free(file->temporary);
 	file->temporary = NULL;
@@ -232,13 +269,10 @@ int export_file_commit(struct export_file *file, const struct export_ops *ops,
 	sigpending(&pending);
 	was_pending = sigismember(&pending, SIGPIPE) == 1;
 	pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
-	r = file->path ? write_and_rename(file, ops, p, options)
-		       : write_all(file, file->fd, ops, p, options);
-	if (r && file->temporary) {
-		unlink(file->temporary);
-		free(file->temporary);
-		file->temporary = NULL;
-	}
+	r = file->path.name ? write_and_rename(file, ops, p, options)
+			    : write_all(file, file->fd, ops, p, options);
+	if (r)
+		remove_temporary(file);
 	if (!was_pending)
 		while (sigtimedwait(&pipe_set, NULL, &at_once) < 0 && errno == EINTR)
 			;

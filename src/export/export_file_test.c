@@ -14,6 +14,14 @@
 #include <sys/wait.h>
 
 static char dir[64];
+static char *why; /* what is there is another user's */
+
+static int open_it(const char *path, struct export_file **ret)
+{
+	free(why);
+	why = NULL;
+	return export_file_open(path, ret, &why);
+}
 
 static const char *in_dir(const char *name)
 {
@@ -103,7 +111,7 @@ static const struct export_ops fails = { .name = "fails", .write = write_fails }
 static int write_to(const char *path, const struct export_ops *ops)
 {
 	struct export_file *file;
-	int r = export_file_open(path, &file);
+	int r = open_it(path, &file);
 
 	if (r)
 		return r;
@@ -117,7 +125,7 @@ TEST(a_new_file_is_written_and_nothing_else)
 	struct export_file *file;
 
 	make_dir();
-	ASSERT_OK(export_file_open(in_dir("new"), &file));
+	ASSERT_OK(open_it(in_dir("new"), &file));
 	ASSERT_EQ(nr_entries(), 0);
 	ASSERT_OK(export_file_commit(file, &hello, NULL, NULL));
 	export_file_free(file);
@@ -132,7 +140,7 @@ TEST(what_is_not_committed_leaves_no_trace)
 
 	make_dir();
 	put(in_dir("old"), "old");
-	ASSERT_OK(export_file_open(in_dir("old"), &file));
+	ASSERT_OK(open_it(in_dir("old"), &file));
 	export_file_free(file);
 	export_file_free(NULL);
 	assert_content(in_dir("old"), "old");
@@ -173,13 +181,13 @@ TEST(what_cannot_be_written_is_known_at_open)
 	struct export_file *file = NULL;
 
 	make_dir();
-	ASSERT_ERR(export_file_open(dir, &file), EISDIR);
-	ASSERT_ERR(export_file_open(in_dir("new/"), &file), EISDIR);
-	ASSERT_ERR(export_file_open(in_dir("no/such/folder"), &file), ENOENT);
-	ASSERT_ERR(export_file_open("", &file), ENOENT);
-	ASSERT_ERR(export_file_open("/proc/sonde.html", &file), ENOENT);
+	ASSERT_ERR(open_it(dir, &file), EISDIR);
+	ASSERT_ERR(open_it(in_dir("new/"), &file), EISDIR);
+	ASSERT_ERR(open_it(in_dir("no/such/folder"), &file), ENOENT);
+	ASSERT_ERR(open_it("", &file), ENOENT);
+	ASSERT_ERR(open_it("/proc/sonde.html", &file), ENOENT);
 	put(in_dir("file"), "old");
-	ASSERT_ERR(export_file_open(in_dir("file/x"), &file), ENOTDIR);
+	ASSERT_ERR(open_it(in_dir("file/x"), &file), ENOTDIR);
 	ASSERT_PTR_NULL(file);
 	remove_dir();
 }
@@ -199,8 +207,8 @@ TEST(a_folder_without_permission_is_known_at_open)
 	if (!pid) {
 		bool dropped = geteuid() || (!setgid(65534) && !setuid(65534));
 
-		_exit(dropped && export_file_open(in_dir("new"), &file) == -EACCES &&
-				      export_file_open(in_dir("file"), &file) == -EACCES
+		_exit(dropped && open_it(in_dir("new"), &file) == -EACCES &&
+				      open_it(in_dir("file"), &file) == -EACCES
 			      ? 0
 			      : 1);
 	}
@@ -214,7 +222,7 @@ TEST(a_full_device_is_reported)
 {
 	struct export_file *file;
 
-	ASSERT_OK(export_file_open("/dev/full", &file));
+	ASSERT_OK(open_it("/dev/full", &file));
 	ASSERT_ERR(export_file_commit(file, &hello, NULL, NULL), ENOSPC);
 	export_file_free(file);
 	ASSERT_ERR(write_to("/dev/full", &much), ENOSPC);
@@ -263,7 +271,7 @@ TEST(a_closed_pipe_is_an_error_not_a_signal)
 	ASSERT_EQ(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
 	close(fds[1]);
 	close(fds[0]);
-	r = export_file_open("-", &file);
+	r = open_it("-", &file);
 	if (!r) {
 		r = export_file_commit(file, &hello, NULL, NULL);
 		export_file_free(file);
@@ -281,7 +289,7 @@ TEST(a_closed_stdout_is_known_at_open)
 	struct export_file *file = NULL;
 
 	close(STDOUT_FILENO);
-	r = export_file_open("-", &file);
+	r = open_it("-", &file);
 	dup2(saved, STDOUT_FILENO);
 	close(saved);
 	ASSERT_ERR(r, EBADF);
@@ -299,5 +307,130 @@ TEST(a_fifo_is_written_directly)
 	ASSERT_EQ(read(fd, buf, sizeof(buf)), 6);
 	ASSERT_STR(buf, "hello\n");
 	close(fd);
+	remove_dir();
+}
+
+enum { NOBODY = 65534 };
+
+/* What nobody put there, in a folder that is everybody's or nobody's, as root sees it. */
+TEST(links_of_others_are_not_followed)
+{
+	struct export_file *file;
+
+	if (geteuid())
+		return;
+	make_dir();
+	put(in_dir("old"), "old");
+	ASSERT_OK(symlink("old", in_dir("link")));
+	ASSERT_OK(lchown(in_dir("link"), NOBODY, NOBODY));
+	ASSERT_ERR(write_to(in_dir("link"), &hello), EPERM);
+	ASSERT_PTR_NONNULL(strstr(why, "symbolic link 'link' belongs to"));
+	ASSERT_PTR_NONNULL(strstr(why, "user 65534"));
+	/* On the way, too, and behind one of ours. */
+	ASSERT_OK(symlink(dir, in_dir("folder")));
+	ASSERT_OK(lchown(in_dir("folder"), NOBODY, NOBODY));
+	ASSERT_ERR(open_it(in_dir("folder/new"), &file), EPERM);
+	ASSERT_OK(symlink("link", in_dir("ours")));
+	ASSERT_ERR(open_it(in_dir("ours"), &file), EPERM);
+	assert_content(in_dir("old"), "old");
+	/* Who called sudo is trusted. */
+	ASSERT_OK(setenv("SUDO_UID", "65534", 1));
+	ASSERT_OK(write_to(in_dir("ours"), &hello));
+	ASSERT_PTR_NULL(why);
+	assert_content(in_dir("old"), "hello\n");
+	remove_dir();
+}
+
+TEST(a_fifo_blocks_nobody)
+{
+	struct export_file *file;
+
+	make_dir();
+	ASSERT_OK(mkfifo(in_dir("fifo"), 0600));
+	ASSERT_ERR(open_it(in_dir("fifo"), &file), EAGAIN);
+	if (!geteuid()) {
+		ASSERT_OK(chown(in_dir("fifo"), NOBODY, NOBODY));
+		ASSERT_ERR(open_it(in_dir("fifo"), &file), EPERM);
+		ASSERT_PTR_NONNULL(strstr(why, "FIFO 'fifo' belongs to"));
+	}
+	remove_dir();
+}
+
+TEST(files_of_others_are_theirs_where_everybody_may_put_some)
+{
+	struct stat st;
+
+	if (geteuid())
+		return;
+	make_dir();
+	put(in_dir("theirs"), "old");
+	ASSERT_OK(chown(in_dir("theirs"), NOBODY, NOBODY));
+	ASSERT_OK(chmod(dir, 01777));
+	ASSERT_ERR(write_to(in_dir("theirs"), &hello), EPERM);
+	ASSERT_PTR_NONNULL(strstr(why, "file 'theirs' belongs to"));
+	ASSERT_OK(chmod(dir, 0755));
+	ASSERT_OK(write_to(in_dir("theirs"), &hello));
+	ASSERT_OK(stat(in_dir("theirs"), &st));
+	ASSERT_EQ(st.st_uid, NOBODY);
+	remove_dir();
+}
+
+/* It came after the file was opened. */
+TEST(nobody_gets_the_recording_for_a_file_that_came_meanwhile)
+{
+	struct export_file *file;
+	struct stat st;
+
+	if (geteuid())
+		return;
+	make_dir();
+	ASSERT_OK(chmod(dir, 01777));
+	ASSERT_OK(open_it(in_dir("new"), &file));
+	put(in_dir("new"), "theirs");
+	ASSERT_OK(chown(in_dir("new"), NOBODY, NOBODY));
+	ASSERT_OK(export_file_commit(file, &hello, NULL, NULL));
+	export_file_free(file);
+	ASSERT_OK(stat(in_dir("new"), &st));
+	ASSERT_EQ(st.st_uid, 0);
+	assert_content(in_dir("new"), "hello\n");
+	remove_dir();
+}
+
+/* A link that leads nowhere yet: there it goes. */
+TEST(what_a_link_leads_to_is_made)
+{
+	struct stat st;
+
+	make_dir();
+	ASSERT_OK(symlink("new", in_dir("link")));
+	ASSERT_OK(write_to(in_dir("link"), &hello));
+	ASSERT_OK(lstat(in_dir("link"), &st));
+	ASSERT(S_ISLNK(st.st_mode));
+	assert_content(in_dir("new"), "hello\n");
+	ASSERT_OK(symlink("round", in_dir("round")));
+	ASSERT_ERR(write_to(in_dir("round"), &hello), ELOOP);
+	remove_dir();
+}
+
+TEST(links_of_proc_lead_to_what_is_open)
+{
+	int fds[2], saved = dup(STDOUT_FILENO), r, file_fd;
+	char buf[16] = "";
+
+	ASSERT_OK(pipe2(fds, O_CLOEXEC));
+	ASSERT_EQ(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
+	r = write_to("/dev/stdout", &hello);
+	dup2(saved, STDOUT_FILENO);
+	ASSERT_OK(r);
+	ASSERT_EQ(read(fds[0], buf, sizeof(buf)), 6);
+	make_dir();
+	put(in_dir("file"), "first\n");
+	file_fd = open(in_dir("file"), O_WRONLY | O_APPEND | O_CLOEXEC);
+	ASSERT_EQ(dup2(file_fd, STDOUT_FILENO), STDOUT_FILENO);
+	r = write_to("/dev/stdout", &hello);
+	dup2(saved, STDOUT_FILENO);
+	ASSERT_OK(r);
+	assert_content(in_dir("file"), "first\nhello\n");
+	close(file_fd);
 	remove_dir();
 }

@@ -263,7 +263,7 @@ static int build(struct writer *w)
 		r = add_stack(w, &w->p->stacks.items[i], &w->of_stack[i]);
 	if (!r)
 		r = order_samples(w->p, &w->samples, &w->first);
-	if (!r && w->p->events.nr)
+	if (!r && w->p->cut.events.nr)
 		r = order_events(w->p, true, &w->events);
 	return r;
 }
@@ -482,9 +482,9 @@ static int put_meta(struct writer *w)
 	fputs("{\"meta\":{\"version\":24,\"preprocessedProfileVersion\":60,\"interval\":", w->out);
 	json_put_ms(w->out, (int64_t)interval_ns);
 	fputs(",\"startTime\":", w->out);
-	json_put_ms(w->out, (int64_t)w->p->start_ns);
+	json_put_ms(w->out, (int64_t)w->p->cut.start_ns);
 	fputs(",\"profilingStartTime\":0,\"profilingEndTime\":", w->out);
-	json_put_ms(w->out, (int64_t)w->p->duration_ns);
+	json_put_ms(w->out, (int64_t)w->p->cut.duration_ns);
 	fputs(",\"processType\":0,\"product\":\"sonde\",\"importedFrom\":\"sonde\","
 	      "\"stackwalk\":1,\"symbolicated\":true,\"symbolicationNotSupported\":true,"
 	      "\"usesOnlyOneStackType\":true,\"sourceCodeIsNotOnSearchfox\":true,"
@@ -548,12 +548,12 @@ static int put_libs(struct writer *w)
 
 static const struct profile_event *event(const struct writer *w, size_t i)
 {
-	return &w->p->events.items[w->events[i]];
+	return &w->p->cut.events.items[w->events[i]];
 }
 
 static int64_t stack_of_sample(const struct writer *w, uint32_t sample)
 {
-	return w->of_stack[w->p->samples.items[sample].stack];
+	return w->of_stack[w->p->cut.samples.items[sample].stack];
 }
 
 /* A sample a time, each worth one period of CPU time: only running threads are sampled. */
@@ -583,7 +583,7 @@ static void put_counted_samples(struct writer *w, uint32_t thread)
 	const char *type = !strcmp(profile_unit_unit(w->p), "bytes") ? "bytes" : "samples";
 
 	fprintf(w->out, "\"samples\":{\"length\":%zu,\"weightType\":\"%s\",", nr, type);
-	JSON_COLUMN(w->out, "weight", nr, "%" PRIu64, w->p->samples.items[ids[i]].count);
+	JSON_COLUMN(w->out, "weight", nr, "%" PRIu64, w->p->cut.samples.items[ids[i]].count);
 	fputs(",\n", w->out);
 	NULLABLE_COLUMN(w->out, "stack", nr, stack_of_sample(w, ids[i]));
 	fputs(",\n", w->out);
@@ -593,7 +593,7 @@ static void put_counted_samples(struct writer *w, uint32_t thread)
 
 static int64_t since_start(const struct writer *w, uint64_t time_ns)
 {
-	return (int64_t)(time_ns - w->p->start_ns);
+	return (int64_t)(time_ns - w->p->cut.start_ns);
 }
 
 static void put_end(struct writer *w, const char *key, uint64_t end_ns, int64_t not_before)

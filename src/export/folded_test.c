@@ -91,7 +91,7 @@ TEST(stacks_that_differ_by_address_only_are_one_line)
 	add(&p, "sh", STOP_COMPLETE, 1, "main", "run", "main", NULL);
 	add(&p, "sh", STOP_COMPLETE, 10, "main", "run", "main", NULL);
 	add(&p, "sh", STOP_COMPLETE, 100, "main", "run", "main", NULL);
-	ASSERT_EQ(p.samples.nr, 3);
+	ASSERT_EQ(p.cut.samples.nr, 3);
 	assert_folded(&p, "sh;main;run;main 111\n");
 	profile_fini(&p);
 }

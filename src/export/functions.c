@@ -7,6 +7,7 @@
 #include "export/functions.h"
 
 #include "util/cleanup.h"
+#include "util/intern.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -37,7 +38,8 @@ static int intern(struct builder *b, const struct function *function, uint32_t *
 				    .source = function->source,
 				    .start_line = function->start_line };
 	struct function to = *function;
-	uint64_t hash, *found;
+	uint64_t hash;
+	int64_t found;
 	int r;
 
 	r = strtab_intern(&b->t->labels, to.label, strlen(to.label), &key.label);
@@ -47,23 +49,13 @@ static int intern(struct builder *b, const struct function *function, uint32_t *
 	if (b->merge != MERGE_BY_TEXT && to.file < b->p->files.nr)
 		key.path = files[to.file].path;
 	hash = XXH3_64bits(&key, sizeof(key));
-	for (; (found = map_get(&b->ids, hash)); hash++) {
-		if (!memcmp(&b->keys.items[*found], &key, sizeof(key))) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
+	found = intern_find(&b->ids, hash, id, !memcmp(&b->keys.items[id], &key, sizeof(key)));
+	if (found >= 0) {
+		*ret = (uint32_t)found;
+		return 0;
 	}
-	r = vec_push(&b->keys, key);
-	if (r)
-		return r;
 	r = vec_push(&b->t->functions, to);
-	if (r)
-		return r;
-	r = map_put(&b->ids, hash, b->keys.nr - 1);
-	if (r)
-		return r;
-	*ret = (uint32_t)(b->keys.nr - 1);
-	return 0;
+	return r ? r : intern_add(&b->ids, &b->keys, hash, key, ret);
 }
 
 static int reserve_buf(struct builder *b, size_t size)

@@ -91,15 +91,15 @@ static int make_meta(const struct profile *p, const struct function_table *funct
 
 	if (!f)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->samples.nr; i++) {
-		unsigned stop = p->stacks.items[p->samples.items[i].stack].stop;
+	for (size_t i = 0; i < p->cut.samples.nr; i++) {
+		unsigned stop = p->stacks.items[p->cut.samples.items[i].stack].stop;
 
-		truncated[stop < STOP_MAX_ ? stop : STOP_MAX_] += p->samples.items[i].count;
+		truncated[stop < STOP_MAX_ ? stop : STOP_MAX_] += p->cut.samples.items[i].count;
 	}
 	fprintf(f, "{\"samples\":%" PRIu64 ",\"complete\":%" PRIu64 ",\"duration_ns\":%" PRIu64,
-		profile_total(p), profile_complete(p), p->duration_ns);
+		profile_total(p), profile_complete(p), p->cut.duration_ns);
 	fprintf(f, ",\"frequency_hz\":%u,\"start_ms\":%" PRIu64 ",\"truncated\":{", p->frequency_hz,
-		p->start_ns / 1000000);
+		p->cut.start_ns / 1000000);
 	for (unsigned i = 0; i <= STOP_MAX_; i++) {
 		if (i == STOP_COMPLETE || !truncated[i])
 			continue;

@@ -144,8 +144,8 @@ TEST(the_tree_is_in_the_page)
 	uint32_t main_, run, read_;
 
 	ASSERT_OK(profile_init(&p));
-	p.start_ns = 1700000000123456789;
-	p.duration_ns = 10000000000;
+	p.cut.start_ns = 1700000000123456789;
+	p.cut.duration_ns = 10000000000;
 	p.frequency_hz = 99;
 	main_ = frame(&p, FRAME_KIND_NATIVE, "/bin/sh", "main");
 	run = frame(&p, FRAME_KIND_NATIVE, "/bin/sh", "run");

@@ -128,11 +128,11 @@ TEST(firefox_tables_say_what_the_stacks_are)
 	size_t size;
 
 	ASSERT_OK(profile_init(&p));
-	p.start_ns = 1700000000123000000;
+	p.cut.start_ns = 1700000000123000000;
 	p.frequency_hz = 100;
 	thread = test_thread(&p, 7, 7, "x");
-	p.processes.items[0].start_ns = p.start_ns - 2500000000;
-	p.processes.items[0].end_ns = p.start_ns + 1500000;
+	p.processes.items[0].start_ns = p.cut.start_ns - 2500000000;
+	p.processes.items[0].end_ns = p.cut.start_ns + 1500000;
 	s = test_sample(&p, thread, STOP_NO_RULE, 1, "in<main@/bin/x", "read@[kernel]", NULL);
 	ASSERT_OK(profile_add_event(&p, s, 1250000, 0));
 	{
@@ -155,8 +155,8 @@ TEST(firefox_tables_say_what_the_stacks_are)
 				 "\"processShutdownTime\":1.5,\"unregisterTime\":1.5");
 		assert_has(text, "\"stack\":[3],\n\"time\":[1.25],\n\"threadCPUDelta\":[10000000]");
 	}
-	p.events.nr = 0;
-	p.samples.items[0].count = 42;
+	p.cut.events.nr = 0;
+	p.cut.samples.items[0].count = 42;
 	{
 		_cleanup_free_ char *text = test_write(&export_firefox, &p, &size);
 
@@ -219,13 +219,14 @@ TEST(firefox_threads_live_as_long_as_they_did)
 		size_t size;
 
 		ASSERT_OK(profile_init(&p));
-		p.start_ns = 1700000000123000000;
+		p.cut.start_ns = 1700000000123000000;
 		thread = test_thread(&p, 7, 8, "worker");
-		p.processes.items[0].end_ns = p.start_ns + 8000000;
+		p.processes.items[0].end_ns = p.cut.start_ns + 8000000;
 		if (lives[i].start_ns)
-			p.threads.items[thread].start_ns = p.start_ns + (uint64_t)lives[i].start_ns;
+			p.threads.items[thread].start_ns =
+				p.cut.start_ns + (uint64_t)lives[i].start_ns;
 		if (lives[i].end_ns)
-			p.threads.items[thread].end_ns = p.start_ns + (uint64_t)lives[i].end_ns;
+			p.threads.items[thread].end_ns = p.cut.start_ns + (uint64_t)lives[i].end_ns;
 		s = test_sample(&p, thread, STOP_COMPLETE, 2, "a", NULL);
 		ASSERT_OK(profile_add_event(&p, s, 2000000, 0));
 		ASSERT_OK(profile_add_event(&p, s, 5000000, 0));

@@ -46,23 +46,23 @@ static int choose_events(struct writer *w)
 	const struct profile *p = w->p;
 	_cleanup_free_ uint64_t *seen = NULL;
 
-	w->duration_ns = p->duration_ns;
-	if (!p->events.nr || p->events.nr > UINT32_MAX || p->unit.type || p->unit.unit)
+	w->duration_ns = p->cut.duration_ns;
+	if (!p->cut.events.nr || p->cut.events.nr > UINT32_MAX || p->unit.type || p->unit.unit)
 		return 0;
-	seen = calloc(p->samples.nr + 1, sizeof(*seen));
+	seen = calloc(p->cut.samples.nr + 1, sizeof(*seen));
 	if (!seen)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->events.nr; i++) {
-		const struct profile_event *e = &p->events.items[i];
+	for (size_t i = 0; i < p->cut.events.nr; i++) {
+		const struct profile_event *e = &p->cut.events.items[i];
 
 		seen[e->sample]++;
 		/* The end is exclusive. */
 		if (e->time_ns >= w->duration_ns)
 			w->duration_ns = e->time_ns + 1;
 	}
-	for (size_t i = 0; i < p->samples.nr; i++) {
-		if (seen[i] != p->samples.items[i].count) {
-			w->duration_ns = p->duration_ns;
+	for (size_t i = 0; i < p->cut.samples.nr; i++) {
+		if (seen[i] != p->cut.samples.items[i].count) {
+			w->duration_ns = p->cut.duration_ns;
 			return 0;
 		}
 	}
@@ -72,7 +72,7 @@ static int choose_events(struct writer *w)
 
 static const struct profile_sample *sample_of(const struct writer *w, uint32_t item)
 {
-	return &w->p->samples.items[w->events ? w->p->events.items[item].sample : item];
+	return &w->p->cut.samples.items[w->events ? w->p->cut.events.items[item].sample : item];
 }
 
 static uint32_t process_of(const struct writer *w, uint32_t item)
@@ -94,7 +94,7 @@ static int compare_processes(const void *a, const void *b, void *ctx)
 static int group_items(struct writer *w)
 {
 	size_t nr_processes = w->p->processes.nr, at = 0;
-	size_t nr = w->events ? w->p->events.nr : w->p->samples.nr;
+	size_t nr = w->events ? w->p->cut.events.nr : w->p->cut.samples.nr;
 
 	if (nr > UINT32_MAX)
 		return -E2BIG;
@@ -132,7 +132,7 @@ struct identity {
 static struct identity identity_of(const struct writer *w, uint32_t item)
 {
 	const struct profile_sample *s = sample_of(w, item);
-	const struct profile_event *e = w->events ? &w->p->events.items[item] : NULL;
+	const struct profile_event *e = w->events ? &w->p->cut.events.items[item] : NULL;
 
 	return (struct identity){ .name = w->thread_names[s->thread],
 				  .id = w->thread_ids[s->thread],
@@ -235,7 +235,7 @@ static int put_merged(struct writer *w, const uint32_t *items, size_t nr, size_t
 		if (compare_identities(&who, &other))
 			break;
 		if (w->events)
-			r = vec_push(&w->times, w->p->start_ns + other.time);
+			r = vec_push(&w->times, w->p->cut.start_ns + other.time);
 		else if (__builtin_add_overflow(count, sample_of(w, items[i])->count, &count))
 			count = INT64_MAX;
 		if (r)
@@ -277,7 +277,7 @@ static int put_profile(struct writer *w, uint32_t *items, size_t nr)
 	if (!r)
 		r = put_samples(w, items, nr);
 	if (!r)
-		r = pack_fixed64(&w->body, OTLP_TIME_UNIX_NANO, w->p->start_ns);
+		r = pack_fixed64(&w->body, OTLP_TIME_UNIX_NANO, w->p->cut.start_ns);
 	if (!r)
 		r = pack_number(&w->body, OTLP_DURATION_NANO, w->duration_ns);
 	if (r || !period)

@@ -244,9 +244,9 @@ static int note_all(struct otlp_reader *r)
 		return err;
 	r->old = r->nr_old == r->nr_new ? !r->may_be_new : r->nr_old > r->nr_new;
 	if (r->first_ns != UINT64_MAX) {
-		OTLP_BASE(r)->p->start_ns = r->first_ns;
+		OTLP_BASE(r)->p->cut.start_ns = r->first_ns;
 		if (r->end_ns > r->first_ns)
-			OTLP_BASE(r)->p->duration_ns = r->end_ns - r->first_ns;
+			OTLP_BASE(r)->p->cut.duration_ns = r->end_ns - r->first_ns;
 	}
 	return 0;
 }
@@ -508,7 +508,7 @@ static int read_sample(struct otlp_reader *r, struct slice message)
 	if (!err)
 		err = profile_add_sample(p, thread, stack, count, &id);
 	for (size_t i = 0; !err && !r->no_events && i < s.nr_times; i++) {
-		uint64_t time = s.times[i] > p->start_ns ? s.times[i] - p->start_ns : 0;
+		uint64_t time = s.times[i] > p->cut.start_ns ? s.times[i] - p->cut.start_ns : 0;
 
 		err = profile_add_event(p, id, time, cpu);
 	}
@@ -659,10 +659,10 @@ static int parse(struct reader *base)
 		return err;
 	/* All events or none: see profile.h. */
 	if (r->no_events)
-		vec_free(&base->p->events);
-	else if (base->p->events.nr)
-		qsort(base->p->events.items, base->p->events.nr, sizeof(*base->p->events.items),
-		      compare_events);
+		vec_free(&base->p->cut.events);
+	else if (base->p->cut.events.nr)
+		qsort(base->p->cut.events.items, base->p->cut.events.nr,
+		      sizeof(*base->p->cut.events.items), compare_events);
 	return 0;
 }
 

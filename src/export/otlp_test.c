@@ -22,8 +22,8 @@ static void round_trip(unsigned flags, struct profile *a, struct profile *b)
 	test_read(&export_otlp, data, size, b);
 	ASSERT_EQ(profile_total(b), profile_total(a));
 	ASSERT_EQ(profile_complete(b), profile_complete(a));
-	ASSERT_EQ(b->start_ns, a->start_ns);
-	ASSERT_EQ(b->duration_ns, a->duration_ns);
+	ASSERT_EQ(b->cut.start_ns, a->cut.start_ns);
+	ASSERT_EQ(b->cut.duration_ns, a->cut.duration_ns);
 	ASSERT_STR(profile_unit_type(b), profile_unit_type(a));
 	ASSERT_STR(profile_unit_unit(b), profile_unit_unit(a));
 	ASSERT_STR(strtab_get(&b->strings, b->host.name), "box");
@@ -43,7 +43,7 @@ TEST(what_is_written_is_read)
 		test_assert_same_folded(&a, &b);
 		ASSERT_EQ(b.frequency_hz, a.frequency_hz);
 		/* Times are those of samples; bytes have none. */
-		ASSERT_EQ(b.events.nr, flags[i] == EXAMPLE_EVENTS ? a.events.nr : 0);
+		ASSERT_EQ(b.cut.events.nr, flags[i] == EXAMPLE_EVENTS ? a.cut.events.nr : 0);
 		profile_fini(&a);
 		profile_fini(&b);
 	}
@@ -105,12 +105,12 @@ TEST(times_and_cpus_are_kept)
 	uint64_t sum_a = 0, sum_b = 0, cpus_a = 0, cpus_b = 0;
 
 	round_trip(EXAMPLE_EVENTS, &a, &b);
-	for (size_t i = 0; i < a.events.nr; i++) {
-		sum_a += a.events.items[i].time_ns;
-		cpus_a += a.events.items[i].cpu;
-		sum_b += b.events.items[i].time_ns;
-		cpus_b += b.events.items[i].cpu;
-		ASSERT(!i || b.events.items[i].time_ns >= b.events.items[i - 1].time_ns);
+	for (size_t i = 0; i < a.cut.events.nr; i++) {
+		sum_a += a.cut.events.items[i].time_ns;
+		cpus_a += a.cut.events.items[i].cpu;
+		sum_b += b.cut.events.items[i].time_ns;
+		cpus_b += b.cut.events.items[i].cpu;
+		ASSERT(!i || b.cut.events.items[i].time_ns >= b.cut.events.items[i - 1].time_ns);
 	}
 	ASSERT_EQ(sum_a, sum_b);
 	ASSERT_EQ(cpus_a, cpus_b);
@@ -163,7 +163,7 @@ TEST(a_profile_without_samples_is_a_request)
 	struct profile a, b;
 
 	round_trip(EXAMPLE_EMPTY, &a, &b);
-	ASSERT_EQ(b.samples.nr, 0);
+	ASSERT_EQ(b.cut.samples.nr, 0);
 	profile_fini(&a);
 	profile_fini(&b);
 }
@@ -281,10 +281,10 @@ TEST(the_duration_covers_the_events)
 
 	ASSERT_OK(profile_init(&a));
 	ASSERT_OK(example_profile(&a, EXAMPLE_EVENTS));
-	a.duration_ns = a.events.items[a.events.nr - 1].time_ns;
+	a.cut.duration_ns = a.cut.events.items[a.cut.events.nr - 1].time_ns;
 	data = test_write(&export_otlp, &a, &size);
 	test_read(&export_otlp, data, size, &b);
-	ASSERT_EQ(b.duration_ns, a.duration_ns + 1);
+	ASSERT_EQ(b.cut.duration_ns, a.cut.duration_ns + 1);
 	profile_fini(&a);
 	profile_fini(&b);
 }

@@ -148,13 +148,13 @@ static int put_head_line(struct writer *w, const char *key, uint32_t string)
 
 static int put_head(struct writer *w)
 {
-	time_t start_s = (time_t)(w->p->start_ns / 1000000000);
+	time_t start_s = (time_t)(w->p->cut.start_ns / 1000000000);
 	char date[64];
 	struct tm tm;
 	int r;
 
 	fputs("# ========\n", w->out);
-	if (w->p->start_ns && gmtime_r(&start_s, &tm) &&
+	if (w->p->cut.start_ns && gmtime_r(&start_s, &tm) &&
 	    strftime(date, sizeof(date), "%a %b %e %H:%M:%S %Y", &tm))
 		fprintf(w->out, "# captured on    : %s\n", date);
 	r = put_head_line(w, "hostname", w->p->host.name);
@@ -162,10 +162,10 @@ static int put_head(struct writer *w)
 		r = put_head_line(w, "os release", w->p->host.os);
 	if (!r)
 		r = put_head_line(w, "arch", w->p->host.arch);
-	fprintf(w->out, "# " PERF_TEXT_START "%" PRIu64 "\n", w->p->start_ns);
-	fprintf(w->out, "# " PERF_TEXT_DURATION "%" PRIu64 "\n", w->p->duration_ns);
+	fprintf(w->out, "# " PERF_TEXT_START "%" PRIu64 "\n", w->p->cut.start_ns);
+	fprintf(w->out, "# " PERF_TEXT_DURATION "%" PRIu64 "\n", w->p->cut.duration_ns);
 	fprintf(w->out, "# " PERF_TEXT_FREQUENCY "%u\n", w->p->frequency_hz);
-	if (!w->p->events.nr)
+	if (!w->p->cut.events.nr)
 		fprintf(w->out, "# " PERF_TEXT_WEIGHT "%" PRIu64 "\n", w->period);
 	if (!r && !counts_samples(w->p)) {
 		r = clean(w, profile_unit_type(w->p));
@@ -308,10 +308,10 @@ static int put_events(struct writer *w)
 	_cleanup_free_ uint32_t *order = NULL;
 	int r = order_events(w->p, false, &order);
 
-	for (size_t i = 0; i < w->p->events.nr && !r && !ferror(w->out); i++) {
-		const struct profile_event *e = &w->p->events.items[order[i]];
+	for (size_t i = 0; i < w->p->cut.events.nr && !r && !ferror(w->out); i++) {
+		const struct profile_event *e = &w->p->cut.events.items[order[i]];
 
-		r = put_sample(w, &w->p->samples.items[e->sample], e->time_ns, e->cpu, 1);
+		r = put_sample(w, &w->p->cut.samples.items[e->sample], e->time_ns, e->cpu, 1);
 	}
 	return r;
 }
@@ -325,10 +325,10 @@ static int perf_write(const struct profile *p, const struct export_options *opti
 		r = find_sources(&w);
 	if (!r)
 		r = put_head(&w);
-	if (!r && p->events.nr)
+	if (!r && p->cut.events.nr)
 		return put_events(&w);
-	for (size_t i = 0; i < p->samples.nr && !r && !ferror(out); i++)
-		r = put_sample(&w, &p->samples.items[i], 0, 0, p->samples.items[i].count);
+	for (size_t i = 0; i < p->cut.samples.nr && !r && !ferror(out); i++)
+		r = put_sample(&w, &p->cut.samples.items[i], 0, 0, p->cut.samples.items[i].count);
 	return r;
 }
 

@@ -536,10 +536,10 @@ static int read_comment(struct reader *r, struct text line)
 	int err;
 
 	if (comment_value(line, PERF_TEXT_START, &value) && text_number(value, &n)) {
-		r->p->start_ns = n;
+		r->p->cut.start_ns = n;
 		r->is_ours = true;
 	} else if (comment_value(line, PERF_TEXT_DURATION, &value) && text_number(value, &n)) {
-		r->p->duration_ns = n;
+		r->p->cut.duration_ns = n;
 	} else if (comment_value(line, PERF_TEXT_FREQUENCY, &value) && text_number(value, &n) &&
 		   n <= UINT32_MAX) {
 		r->p->frequency_hz = (uint32_t)n;
@@ -602,19 +602,19 @@ static void finish_times(struct reader *r)
 {
 	struct profile *p = r->p;
 
-	if (!r->all_timed && p->events.nr)
+	if (!r->all_timed && p->cut.events.nr)
 		profile_drop_events(p);
 	if (r->is_ours)
 		return;
-	for (size_t i = 0; i < p->events.nr; i++)
-		p->events.items[i].time_ns -= r->first_ns;
+	for (size_t i = 0; i < p->cut.events.nr; i++)
+		p->cut.events.items[i].time_ns -= r->first_ns;
 	if (r->all_timed && r->nr)
-		p->duration_ns = r->last_ns - r->first_ns;
+		p->cut.duration_ns = r->last_ns - r->first_ns;
 	/* The periods of clocks are nanoseconds. */
 	if (r->nr && r->same_period && r->period && r->period <= 1000000000 && r->event.len >= 9 &&
 	    (!memcmp(r->event.s, "cpu-clock", 9) || !memcmp(r->event.s, "task-cloc", 9))) {
 		p->frequency_hz = (uint32_t)((1000000000 + r->period / 2) / r->period);
-		p->duration_ns += r->period;
+		p->cut.duration_ns += r->period;
 	}
 }
 

@@ -2,6 +2,8 @@
 #include "export/places.h"
 
 #include "util/cleanup.h"
+#include "util/intern.h"
+#include "util/sorted.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -18,21 +20,13 @@ static int intern(struct place_table *t, const struct place *place, uint32_t *re
 {
 	const uint64_t key[4] = { place->address, (uint64_t)place->function << 32 | place->file,
 				  (uint64_t)place->line << 32 | place->kind, place->scope };
-	uint64_t hash = XXH3_64bits(key, sizeof(key)), *found;
-	int r;
+	uint64_t hash = XXH3_64bits(key, sizeof(key));
+	int64_t found = intern_find(&t->ids, hash, id, same_place(&t->places.items[id], place));
 
-	for (; (found = map_get(&t->ids, hash)); hash++) {
-		if (same_place(&t->places.items[*found], place)) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
-	}
-	r = vec_push(&t->places, *place);
-	if (!r)
-		r = map_put(&t->ids, hash, t->places.nr - 1);
-	if (!r)
-		*ret = (uint32_t)(t->places.nr - 1);
-	return r;
+	if (found < 0)
+		return intern_add(&t->ids, &t->places, hash, *place, ret);
+	*ret = (uint32_t)found;
+	return 0;
 }
 
 static int add_levels(struct place_table *t, const struct profile *p, uint32_t frame, bool lines)
@@ -198,9 +192,9 @@ static int compare_events(const void *a, const void *b, void *ctx)
 {
 	const uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
 	const struct event_order *order = ctx;
-	const struct profile_event *ea = &order->p->events.items[ia];
-	const struct profile_event *eb = &order->p->events.items[ib];
-	const struct profile_sample *samples = order->p->samples.items;
+	const struct profile_event *ea = &order->p->cut.events.items[ia];
+	const struct profile_event *eb = &order->p->cut.events.items[ib];
+	const struct profile_sample *samples = order->p->cut.samples.items;
 
 	if (order->by_thread && samples[ea->sample].thread != samples[eb->sample].thread)
 		return samples[ea->sample].thread < samples[eb->sample].thread ? -1 : 1;
@@ -214,37 +208,30 @@ int order_events(const struct profile *p, bool by_thread, uint32_t **ret)
 	struct event_order order = { p, by_thread };
 	_cleanup_free_ uint32_t *ids = NULL;
 
-	if (p->events.nr >= UINT32_MAX)
+	if (p->cut.events.nr >= UINT32_MAX)
 		return -EOVERFLOW;
-	ids = calloc(p->events.nr + 1, sizeof(*ids));
+	ids = calloc(p->cut.events.nr + 1, sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < p->events.nr; i++)
+	for (uint32_t i = 0; i < p->cut.events.nr; i++)
 		ids[i] = i;
-	qsort_r(ids, p->events.nr, sizeof(*ids), compare_events, &order);
+	qsort_r(ids, p->cut.events.nr, sizeof(*ids), compare_events, &order);
 	*ret = TAKE_PTR(ids);
 	return 0;
 }
 
 static uint32_t thread_of_event(const struct profile *p, uint32_t event)
 {
-	return p->samples.items[p->events.items[event].sample].thread;
+	return p->cut.samples.items[p->cut.events.items[event].sample].thread;
 }
 
 size_t events_of_thread(const struct profile *p, const uint32_t *events, uint32_t thread,
 			size_t *ret_first)
 {
-	size_t low = 0, high = p->events.nr, end;
+	size_t low = sorted_before(p->cut.events.nr, i, thread_of_event(p, events[i]) < thread);
+	size_t end;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread_of_event(p, events[middle]) < thread)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (end = low; end < p->events.nr && thread_of_event(p, events[end]) == thread;)
+	for (end = low; end < p->cut.events.nr && thread_of_event(p, events[end]) == thread;)
 		end++;
 	*ret_first = low;
 	return end - low;
@@ -253,17 +240,17 @@ size_t events_of_thread(const struct profile *p, const uint32_t *events, uint32_
 int order_samples(const struct profile *p, uint32_t **ret, uint32_t **ret_first)
 {
 	_cleanup_free_ uint32_t *first = calloc(p->threads.nr + 2, sizeof(*first));
-	_cleanup_free_ uint32_t *ids = calloc(p->samples.nr + 1, sizeof(*ids));
+	_cleanup_free_ uint32_t *ids = calloc(p->cut.samples.nr + 1, sizeof(*ids));
 
 	if (!first || !ids)
 		return -ENOMEM;
 	/* A counting sort. At last first[t + 1] has moved from where thread t begins to its end. */
-	for (size_t i = 0; i < p->samples.nr; i++)
-		first[p->samples.items[i].thread + 2]++;
+	for (size_t i = 0; i < p->cut.samples.nr; i++)
+		first[p->cut.samples.items[i].thread + 2]++;
 	for (size_t t = 1; t < p->threads.nr + 2; t++)
 		first[t] += first[t - 1];
-	for (uint32_t i = 0; i < p->samples.nr; i++)
-		ids[first[p->samples.items[i].thread + 1]++] = i;
+	for (uint32_t i = 0; i < p->cut.samples.nr; i++)
+		ids[first[p->cut.samples.items[i].thread + 1]++] = i;
 	*ret = TAKE_PTR(ids);
 	*ret_first = TAKE_PTR(first);
 	return 0;
@@ -287,8 +274,8 @@ int order_threads(const struct profile *p, uint32_t **ret, size_t *ret_nr)
 
 	if (!totals || !ids)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->samples.nr; i++)
-		totals[p->samples.items[i].thread] += p->samples.items[i].count;
+	for (size_t i = 0; i < p->cut.samples.nr; i++)
+		totals[p->cut.samples.items[i].thread] += p->cut.samples.items[i].count;
 	for (uint32_t i = 0; i < p->threads.nr; i++)
 		if (totals[i])
 			ids[nr++] = i;

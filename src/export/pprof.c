@@ -149,8 +149,8 @@ static int put_head(struct writer *w)
 	if (!r)
 		r = pack_number(&w->buf, PPROF_PERIOD, period);
 	if (!r)
-		r = pack_number(&w->buf, PPROF_TIME_NANOS, p->start_ns);
-	return r ? r : pack_number(&w->buf, PPROF_DURATION_NANOS, p->duration_ns);
+		r = pack_number(&w->buf, PPROF_TIME_NANOS, p->cut.start_ns);
+	return r ? r : pack_number(&w->buf, PPROF_DURATION_NANOS, p->cut.duration_ns);
 }
 
 /* --- samples ---------------------------------------------------------------------------------- */
@@ -230,9 +230,9 @@ static int put_samples(struct writer *w)
 		r = string(w, "container", &w->key_container);
 	if (!r)
 		r = string(w, "carrier", &w->key_carrier);
-	for (size_t i = 0; !r && i < w->p->samples.nr; i++)
-		if (w->p->samples.items[i].count)
-			r = put_sample(w, &w->p->samples.items[i]);
+	for (size_t i = 0; !r && i < w->p->cut.samples.nr; i++)
+		if (w->p->cut.samples.items[i].count)
+			r = put_sample(w, &w->p->cut.samples.items[i]);
 	return r;
 }
 
@@ -297,9 +297,9 @@ static int main_file(const struct profile *p, const struct used *used, uint32_t 
 	if (!counts)
 		return -ENOMEM;
 	*ret = 0;
-	for (size_t i = 0; i < p->samples.nr; i++)
-		counts[p->threads.items[p->samples.items[i].thread].process] +=
-			p->samples.items[i].count;
+	for (size_t i = 0; i < p->cut.samples.nr; i++)
+		counts[p->threads.items[p->cut.samples.items[i].thread].process] +=
+			p->cut.samples.items[i].count;
 	for (size_t i = 0; i < p->processes.nr; i++) {
 		if (!p->processes.items[i].path || counts[i] <= best)
 			continue;

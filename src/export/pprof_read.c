@@ -610,9 +610,9 @@ static int parse(struct reader *base)
 		err = read_samples(r);
 	}
 	if (!err && r->time > 0)
-		base->p->start_ns = (uint64_t)r->time;
+		base->p->cut.start_ns = (uint64_t)r->time;
 	if (!err && r->duration > 0)
-		base->p->duration_ns = (uint64_t)r->duration;
+		base->p->cut.duration_ns = (uint64_t)r->duration;
 	return err;
 }
 

@@ -21,8 +21,8 @@ static void round_trip(unsigned flags, struct profile *a, struct profile *b)
 	test_read(&export_pprof, data, size, b);
 	ASSERT_EQ(profile_total(b), profile_total(a));
 	ASSERT_EQ(profile_complete(b), profile_complete(a));
-	ASSERT_EQ(b->start_ns, a->start_ns);
-	ASSERT_EQ(b->duration_ns, a->duration_ns);
+	ASSERT_EQ(b->cut.start_ns, a->cut.start_ns);
+	ASSERT_EQ(b->cut.duration_ns, a->cut.duration_ns);
 	ASSERT_EQ(b->frequency_hz, a->frequency_hz);
 	ASSERT_STR(profile_unit_type(b), profile_unit_type(a));
 	ASSERT_STR(profile_unit_unit(b), profile_unit_unit(a));
@@ -144,7 +144,7 @@ TEST(a_profile_without_samples_is_a_file)
 	struct profile a, b;
 
 	round_trip(EXAMPLE_EMPTY, &a, &b);
-	ASSERT_EQ(b.samples.nr, 0);
+	ASSERT_EQ(b.cut.samples.nr, 0);
 	profile_fini(&a);
 	profile_fini(&b);
 }
@@ -210,8 +210,8 @@ TEST(a_file_without_gzip_is_read)
 	/* 3 samples of 50 ms: the period says so, and the number of samples is what counts. */
 	ASSERT_EQ(profile_total(&p), 3);
 	ASSERT_EQ(p.frequency_hz, 20);
-	ASSERT_EQ(p.start_ns, 1700000000000000000);
-	ASSERT_EQ(p.duration_ns, 5000000000);
+	ASSERT_EQ(p.cut.start_ns, 1700000000000000000);
+	ASSERT_EQ(p.cut.duration_ns, 5000000000);
 	folded = test_write(&export_folded, &p, &ignored);
 	ASSERT_STR(folded, "demo;main;leaf 3\n");
 	profile_fini(&p);

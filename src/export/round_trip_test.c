@@ -8,7 +8,7 @@
 
 static void add_event(struct profile *p, uint32_t sample, uint64_t time_ns)
 {
-	p->samples.items[sample].count++;
+	p->cut.samples.items[sample].count++;
 	ASSERT_OK(profile_add_event(p, sample, time_ns, 1));
 }
 
@@ -20,8 +20,8 @@ static void make_recording(struct profile *p, bool events)
 	uint32_t app, worker, other, idle, s[NR];
 
 	ASSERT_OK(profile_init(p));
-	p->start_ns = 1700000000123456789;
-	p->duration_ns = 1000000000;
+	p->cut.start_ns = 1700000000123456789;
+	p->cut.duration_ns = 1000000000;
 	p->frequency_hz = 99;
 	app = test_thread(p, 100, 100, "my app");
 	worker = test_thread(p, 100, 101, "worker 5");
@@ -55,13 +55,13 @@ static void make_recording(struct profile *p, bool events)
 		if (events)
 			add_event(p, s[i * i % NR], i * 10101010);
 		else
-			p->samples.items[s[i * i % NR]].count += 3;
+			p->cut.samples.items[s[i * i % NR]].count += 3;
 	}
 	for (int i = 0; i < NR; i++)
 		if (events)
 			add_event(p, s[i], 4000000000 + (uint64_t)i);
 		else
-			p->samples.items[s[i]].count += 1;
+			p->cut.samples.items[s[i]].count += 1;
 }
 
 /* Writes and reads `p`, and puts what came back into its place. */
@@ -120,15 +120,15 @@ TEST(perf_text_keeps_times_threads_and_files)
 	make_recording(&p, true);
 	make_recording(&q, true);
 	through(&export_perf, &q);
-	ASSERT_EQ(q.start_ns, p.start_ns);
-	ASSERT_EQ(q.duration_ns, p.duration_ns);
+	ASSERT_EQ(q.cut.start_ns, p.cut.start_ns);
+	ASSERT_EQ(q.cut.duration_ns, p.cut.duration_ns);
 	ASSERT_EQ(q.frequency_hz, p.frequency_hz);
 	ASSERT_EQ(q.threads.nr, p.threads.nr);
 	ASSERT_EQ(q.processes.nr, p.processes.nr);
-	ASSERT_EQ(q.events.nr, p.events.nr);
-	for (size_t i = 0; i < p.events.nr; i++) {
-		ASSERT_EQ(q.events.items[i].time_ns, p.events.items[i].time_ns);
-		ASSERT_EQ(q.events.items[i].cpu, p.events.items[i].cpu);
+	ASSERT_EQ(q.cut.events.nr, p.cut.events.nr);
+	for (size_t i = 0; i < p.cut.events.nr; i++) {
+		ASSERT_EQ(q.cut.events.items[i].time_ns, p.cut.events.items[i].time_ns);
+		ASSERT_EQ(q.cut.events.items[i].cpu, p.cut.events.items[i].cpu);
 	}
 	profile_fini(&p);
 	profile_fini(&q);

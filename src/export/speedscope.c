@@ -124,16 +124,16 @@ static int change_to_wanted(struct writer *w, uint64_t at_ns)
 static int put_transitions(struct writer *w, const uint32_t *events, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		const struct profile_event *e = &w->p->events.items[events[i]];
+		const struct profile_event *e = &w->p->cut.events.items[events[i]];
 		uint64_t at_ns = e->time_ns, end_ns = at_ns + w->period_ns, next_ns = UINT64_MAX;
-		int r = list_places(w, w->p->samples.items[e->sample].stack);
+		int r = list_places(w, w->p->cut.samples.items[e->sample].stack);
 
 		if (!r)
 			r = change_to_wanted(w, at_ns);
 		if (r)
 			return r;
 		if (i + 1 < nr)
-			next_ns = w->p->events.items[events[i + 1]].time_ns;
+			next_ns = w->p->cut.events.items[events[i + 1]].time_ns;
 		if (next_ns - at_ns <= w->period_ns + w->period_ns / 2)
 			continue;
 		w->wanted.nr = 0;
@@ -167,11 +167,11 @@ static int choose_evented(struct writer *w)
 	FILE *out = w->out;
 	int r;
 
-	if (!w->p->events.nr || !w->period_ns)
+	if (!w->p->cut.events.nr || !w->period_ns)
 		return 0;
 	r = order_events(w->p, true, &w->events);
 	w->out = NULL;
-	w->end_ns = w->p->duration_ns;
+	w->end_ns = w->p->cut.duration_ns;
 	for (uint32_t t = 0; t < w->p->threads.nr && w->nr_transitions <= TRANSITIONS_MAX && !r;
 	     t++) {
 		size_t first, nr = events_of_thread(w->p, w->events, t, &first);
@@ -216,7 +216,7 @@ static int put_sampled(struct writer *w, uint32_t thread)
 	fprintf(w->out, ",\"type\":\"sampled\",\"unit\":\"%s\",\"startValue\":0,\"samples\":[",
 		unit(w));
 	for (uint32_t i = w->first[thread]; i < w->first[thread + 1] && !r; i++) {
-		r = list_places(w, w->p->samples.items[w->samples[i]].stack);
+		r = list_places(w, w->p->cut.samples.items[w->samples[i]].stack);
 		fputs(i > w->first[thread] ? ",\n[" : "\n[", w->out);
 		for (size_t k = 0; k < w->wanted.nr; k++)
 			fprintf(w->out, "%s%u", k ? "," : "", w->wanted.items[k]);
@@ -224,7 +224,7 @@ static int put_sampled(struct writer *w, uint32_t thread)
 	}
 	fputs("],\n\"weights\":[", w->out);
 	for (uint32_t i = w->first[thread]; i < w->first[thread + 1]; i++) {
-		uint64_t n = weight(w, &w->p->samples.items[w->samples[i]]);
+		uint64_t n = weight(w, &w->p->cut.samples.items[w->samples[i]]);
 
 		fprintf(w->out, "%s%" PRIu64, i > w->first[thread] ? "," : "", n);
 		total += n;

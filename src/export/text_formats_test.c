@@ -121,8 +121,8 @@ TEST(perf_text_is_written_as_perf_prints_it)
 	uint32_t app, sample;
 
 	ASSERT_OK(profile_init(&p));
-	p.start_ns = 1700000000123456789;
-	p.duration_ns = 2000000000;
+	p.cut.start_ns = 1700000000123456789;
+	p.cut.duration_ns = 2000000000;
 	p.frequency_hz = 99;
 	app = test_thread(&p, 12, 13, "my app 2");
 	sample = test_sample(&p, app, STOP_NO_RULE, 1, "@/lib/c.so", "in<main@/bin/x (deleted)",
@@ -145,7 +145,7 @@ TEST(perf_text_is_written_as_perf_prints_it)
 			    "\t               0 [truncated: no_rule] ([unknown])\n"
 			    "\n");
 	ASSERT_OK(profile_add_event(&p, sample, 1000000007, 3));
-	p.samples.items[sample].count = 1;
+	p.cut.samples.items[sample].count = 1;
 	{
 		size_t size;
 		_cleanup_free_ char *text = test_write(&export_perf, &p, &size);
@@ -255,13 +255,13 @@ TEST(perf_times_count_from_the_first)
 			    "a 1/1 [001] 10.25: 10101010 cpu-clock: \n\t10 f (/x)\n\n",
 			    &p, problem));
 	ASSERT_EQ(p.frequency_hz, 99);
-	ASSERT_EQ(p.events.nr, 2);
-	ASSERT_EQ(p.events.items[0].time_ns, 250000000);
-	ASSERT_EQ(p.events.items[0].cpu, 2);
-	ASSERT_EQ(p.events.items[1].time_ns, 0);
-	ASSERT_EQ(p.duration_ns, 260101010);
-	ASSERT_EQ(p.samples.nr, 1);
-	ASSERT_EQ(p.samples.items[0].count, 2);
+	ASSERT_EQ(p.cut.events.nr, 2);
+	ASSERT_EQ(p.cut.events.items[0].time_ns, 250000000);
+	ASSERT_EQ(p.cut.events.items[0].cpu, 2);
+	ASSERT_EQ(p.cut.events.items[1].time_ns, 0);
+	ASSERT_EQ(p.cut.duration_ns, 260101010);
+	ASSERT_EQ(p.cut.samples.nr, 1);
+	ASSERT_EQ(p.cut.samples.items[0].count, 2);
 	profile_fini(&p);
 }
 

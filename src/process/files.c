@@ -7,18 +7,24 @@
  * it to the next file at once), and the path is part of the identity. When descriptors run short,
  * those go that can be had again by their path below our own root; it is looked at again before
  * use.
+ *
+ * A file that nobody maps or holds is forgotten when that is found for the second time, and a
+ * thousand new ones have come.
  */
 #include "process/process_internal.h"
 
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 enum {
 	/* A file that could not be had is tried again for the next processes that map it. */
@@ -26,7 +32,23 @@ enum {
 	/* Files looked at for one to close. */
 	EVICT_TRIES = 64,
 	NR_FDS_MIN = 16,
+	/* Open files that nobody maps any more: as many more before they are looked for; of those
+	 * that we could not have again, as many are kept. */
+	UNUSED_STEP = 32,
+	UNUSED_MAX = 128,
+	/* An owner, unless that is root or us, has a descriptor as long as that is no more than a
+	 * third of the free ones; a quarter of all is for those two. */
+	FDS_PART = 3,
+	FDS_RESERVED = 4,
+	/* As many new ones as there are forgotten ones looked for. */
+	FORGET_STEP = 1024,
+	PATH_BYTES_OF_FILE = 256, /* longer ones count as so many files */
+	/* Of a CPU looking takes at most one part in so many. */
+	FORGET_SHARE = 20,
 	SEGMENTS_MAX = 64, /* executable ones of a file; linkers make one or two */
+	/* Between two looks at whether a file was written to: those of one turn, in which many
+	 * mappings of the C library may be taken in. */
+	LOOK_AGAIN_NS = 1000000,
 };
 
 static bool starts_with(const char *s, const char *prefix)
@@ -41,11 +63,14 @@ static bool is_anonymous(const struct file_key *key, const char *path)
 	       starts_with(path, "/anon_hugepage") || starts_with(path, "anon_inode:");
 }
 
-static uint64_t hash_key(const struct file_key *key, const char *path, size_t len)
+/* Seeded, so that nobody can choose what it is. */
+static uint64_t hash_key(const struct process_table *t, const struct file_key *key,
+			 const char *path, size_t len)
 {
 	uint64_t seed = ((uint64_t)key->dev_major << 32 | key->dev_minor) * 0x9e3779b97f4a7c15ull;
 
-	return XXH3_64bits_withSeed(path, len, seed ^ key->inode * 0xff51afd7ed558ccdull);
+	return XXH3_64bits_withSeed(path, len,
+				    t->private->seed ^ seed ^ key->inode * 0xff51afd7ed558ccdull);
 }
 
 static bool key_equal(const struct file_key *a, const struct file_key *b)
@@ -87,56 +112,85 @@ static int reopen(const struct mapped_file *file, int *ret)
 static int file_new(struct process_table *t, const struct file_key *key, const char *path,
 		    size_t len, struct mapped_file **ret)
 {
+	struct process_table_private *p = t->private;
 	struct mapped_file *file = calloc(1, sizeof(*file));
 
 	if (!file)
 		return -ENOMEM;
 	file->fd = -1;
 	file->key = *key;
+	file->owner = FILE_OWNER_NONE;
 	file->index = (uint32_t)t->files.nr;
 	file->path = strndup(path, len);
-	if (!file->path || vec_push(&t->files, file)) {
+	if (!file->path || (!p->free_files.nr && vec_push(&t->files, file))) {
 		free(file->path);
 		free(file);
 		return -ENOMEM;
 	}
+	if (p->free_files.nr) {
+		file->index = p->free_files.items[--p->free_files.nr];
+		t->files.items[file->index] = file;
+	}
+	p->path_bytes += len;
 	*ret = file;
 	return 0;
+}
+
+/* Of FILES_MAX. */
+static size_t files_taken(const struct process_table *t)
+{
+	return t->files.nr - t->private->free_files.nr +
+	       t->private->path_bytes / PATH_BYTES_OF_FILE;
 }
 
 int files_init(struct process_table *t)
 {
 	struct file_key none = { 0 };
-	struct mapped_file *anon;
+	struct mapped_file *anon, *beyond;
 	struct rlimit limit;
 	int r = file_new(t, &none, "[anon]", strlen("[anon]"), &anon);
 
+	if (!r)
+		r = file_new(t, &none, "[too many files]", strlen("[too many files]"), &beyond);
 	if (r)
 		return r;
 	anon->state = FILE_OPEN;
+	beyond->nr_failures = FAILURES_MAX;
+	files_fail(beyond, -ENOSPC);
+	t->private->forget_at = FORGET_STEP;
+	/* Without any, nothing but time is lost. */
+	if (getrandom(&t->private->seed, sizeof(t->private->seed), GRND_NONBLOCK) < 0)
+		t->private->seed = now_ns();
 	/* The other half is for sockets, rings, maps, and workers' descriptors. */
 	t->private->max_fds = NR_FDS_MIN;
+	t->private->close_unused_at = UNUSED_STEP;
 	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur / 2 > NR_FDS_MIN)
 		t->private->max_fds = limit.rlim_cur / 2;
 	return 0;
 }
 
+static void file_free(struct mapped_file *file)
+{
+	if (!file)
+		return;
+	if (file->fd >= 0)
+		close(file->fd);
+	vec_free(&file->segments);
+	free(file->image);
+	free(file->path);
+	free(file->place);
+	free(file);
+}
+
 void files_fini(struct process_table *t)
 {
-	for (size_t i = 0; i < t->files.nr; i++) {
-		struct mapped_file *file = t->files.items[i];
-
-		if (file->fd >= 0)
-			close(file->fd);
-		vec_free(&file->segments);
-		free(file->image);
-		free(file->path);
-		free(file->place);
-		free(file);
-	}
+	for (size_t i = 0; i < t->files.nr; i++)
+		file_free(t->files.items[i]);
 	vec_free(&t->files);
+	vec_free(&t->private->free_files);
 	map_fini(&t->file_by_key);
 	map_fini(&t->private->file_by_inode);
+	map_fini(&t->private->fds_of_owner);
 }
 
 size_t files_bytes(const struct process_table *t)
@@ -148,30 +202,48 @@ size_t files_bytes(const struct process_table *t)
 	for (size_t i = 0; i < t->files.nr; i++) {
 		const struct mapped_file *file = t->files.items[i];
 
-		bytes += sizeof(*file) + strlen(file->path) + 1 +
-			 file->segments.cap * sizeof(*file->segments.items) +
-			 (file->image ? file->size : 0);
+		if (file)
+			bytes += sizeof(*file) + strlen(file->path) + 1 +
+				 file->segments.cap * sizeof(*file->segments.items) +
+				 (file->image ? file->size : 0);
 	}
 	return bytes;
 }
 
 static void close_file(struct process_table *t, struct mapped_file *file)
 {
+	uint64_t *nr = map_get(&t->private->fds_of_owner, file->owner);
+
+	if (nr && !--*nr)
+		map_del(&t->private->fds_of_owner, file->owner);
 	close(file->fd);
 	file->fd = -1;
 	t->private->nr_fds--;
-	map_del(&t->private->file_by_inode, hash_key(&file->key, "", 0));
+	map_del(&t->private->file_by_inode, hash_key(t, &file->key, "", 0));
 }
 
-/* A file whose inode we hold: the same one under whatever path, if nobody has written to it since.
- */
-static struct mapped_file *find_held(struct process_table *t, const struct file_key *key)
+static bool has_path(const struct mapped_file *file, const char *path, size_t len)
 {
-	uint64_t *index = map_get(&t->private->file_by_inode, hash_key(key, "", 0));
-	struct mapped_file *file = index ? t->files.items[*index] : NULL;
+	return !strncmp(file->path, path, len) && !file->path[len];
+}
 
-	if (!file || !key_equal(&file->key, key))
+/*
+ * A file whose inode we hold: the same one under whatever path, if nobody has written to it since.
+ * Where parts of a file system count inodes for themselves, the path counts too.
+ */
+static struct mapped_file *find_held(struct process_table *t, const struct file_key *key,
+				     const char *path, size_t len)
+{
+	uint64_t *index = map_get(&t->private->file_by_inode, hash_key(t, key, "", 0));
+	struct mapped_file *file = index ? t->files.items[*index] : NULL;
+	uint64_t now = now_ns();
+
+	if (!file || !key_equal(&file->key, key) ||
+	    (file->own_devices && !has_path(file, path, len)))
 		return NULL;
+	if (now - file->looked_ns < LOOK_AGAIN_NS)
+		return file;
+	file->looked_ns = now;
 	if (is_same_content(file->fd, file))
 		return file;
 	close_file(t, file);
@@ -185,8 +257,7 @@ static struct mapped_file *find_named(struct process_table *t, uint64_t hash,
 	struct mapped_file *file = index ? t->files.items[*index] : NULL;
 	_cleanup_close_ int fd = -1;
 
-	if (!file || !key_equal(&file->key, key) || strncmp(file->path, path, len) ||
-	    file->path[len])
+	if (!file || !key_equal(&file->key, key) || !has_path(file, path, len))
 		return NULL;
 	/* Closed to save a descriptor: another file may have got the inode. */
 	if (file->state == FILE_OPEN && file->is_elf && file->fd < 0 && !file->image &&
@@ -215,17 +286,18 @@ int files_lookup(struct process_table *t, const struct file_key *key, const char
 	}
 	if (len > deleted_len && !strcmp(path + len - deleted_len, deleted))
 		len -= deleted_len;
-	file = key->inode ? find_held(t, key) : NULL;
-	hash = hash_key(key, path, len);
+	file = key->inode ? find_held(t, key, path, len) : NULL;
+	hash = hash_key(t, key, path, len);
 	if (!file)
 		file = find_named(t, hash, key, path, len);
 	if (file) {
 		*ret = file->index;
 		return 0;
 	}
-	if (t->files.nr >= FILES_MAX) {
+	if (files_taken(t) >= FILES_MAX) {
+		t->private->files_full = true;
 		t->nr_files_capped++;
-		*ret = MAPPING_ANON;
+		*ret = MAPPED_BEYOND;
 		return 0;
 	}
 	r = file_new(t, key, path, len, &file);
@@ -241,7 +313,7 @@ int files_lookup(struct process_table *t, const struct file_key *key, const char
 int files_add(struct process_table *t, const struct file_key *key, const char *path,
 	      struct mapped_file **ret)
 {
-	if (t->files.nr >= FILES_MAX)
+	if (files_taken(t) >= FILES_MAX)
 		return -ENOSPC;
 	return file_new(t, key, path, strlen(path), ret);
 }
@@ -257,12 +329,111 @@ static bool evict_one(struct process_table *t)
 
 		t->private->evict_hand = (t->private->evict_hand + 1) % t->files.nr;
 		file = t->files.items[t->private->evict_hand];
-		if (file->fd < 0 || reopen(file, &fd))
+		if (!file || file->fd < 0 || reopen(file, &fd))
 			continue;
 		close_file(t, file);
 		return true;
 	}
 	return false;
+}
+
+/* Which files some process maps; by index. NULL: no memory. */
+static bool *find_mapped(const struct process_table *t)
+{
+	bool *mapped = calloc(t->files.nr, sizeof(*mapped));
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while (mapped && (slot = map_next(&t->by_pid, &i))) {
+		const struct process *proc = (const struct process *)(uintptr_t)slot->value;
+
+		for (size_t j = 0; j < proc->mappings.nr; j++)
+			mapped[proc->mappings.items[j].file] = true;
+	}
+	return mapped;
+}
+
+/* Was it removed, or could we have it again? */
+static bool is_not_missed(const struct mapped_file *file)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	return (!fstat(file->fd, &st) && !st.st_nlink) || !reopen(file, &fd);
+}
+
+static void close_unused(struct process_table *t, const bool *mapped)
+{
+	size_t kept = 0;
+
+	/* From the newest on: those of containers are kept, which may run the same program again.
+	 */
+	for (size_t i = t->files.nr; i-- > 0;) {
+		struct mapped_file *file = t->files.items[i];
+
+		if (!file || file->fd < 0 || mapped[i] ||
+		    (kept < UNUSED_MAX && !is_not_missed(file) && ++kept))
+			continue;
+		close_file(t, file);
+	}
+	t->private->close_unused_at = t->private->nr_fds + UNUSED_STEP;
+}
+
+static void forget_file(struct process_table *t, struct mapped_file *file)
+{
+	uint64_t hash = hash_key(t, &file->key, file->path, strlen(file->path));
+	uint64_t *named = map_get(&t->file_by_key, hash);
+
+	if (t->forget_file)
+		t->forget_file(t->ctx, file);
+	if (file->fd >= 0)
+		close_file(t, file);
+	/* Another file may have got its name since. */
+	if (named && *named == file->index)
+		map_del(&t->file_by_key, hash);
+	t->private->path_bytes -= strlen(file->path);
+	t->files.items[file->index] = NULL;
+	t->private->free_files.items[t->private->free_files.nr++] = file->index;
+	file_free(file);
+}
+
+static void forget_unused(struct process_table *t, const bool *mapped)
+{
+	if (vec_reserve(&t->private->free_files, t->files.nr))
+		return;
+	for (size_t i = MAPPED_BEYOND + 1; i < t->files.nr; i++) {
+		struct mapped_file *file = t->files.items[i];
+		bool unused = file && !mapped[i] && !file->refs;
+
+		if (unused && (file->unused || t->private->files_full))
+			forget_file(t, file);
+		else if (file)
+			file->unused = unused;
+	}
+	t->private->forget_at = files_taken(t) + FORGET_STEP;
+	if (t->private->forget_at > FILES_MAX)
+		t->private->forget_at = FILES_MAX;
+}
+
+void files_expire(struct process_table *t)
+{
+	struct process_table_private *p = t->private;
+	bool close_some = p->nr_fds >= p->close_unused_at;
+	bool forget_some = files_taken(t) >= p->forget_at && now_ns() >= p->forget_next_ns;
+	_cleanup_free_ bool *mapped = NULL;
+	uint64_t begin;
+
+	if (!close_some && !forget_some)
+		return;
+	begin = now_ns();
+	mapped = find_mapped(t);
+	if (mapped && forget_some) {
+		forget_unused(t, mapped);
+		p->files_full &= files_taken(t) >= FILES_MAX;
+		p->forget_next_ns = now_ns() + FORGET_SHARE * (now_ns() - begin);
+	}
+	if (mapped && close_some)
+		close_unused(t, mapped);
 }
 
 int files_fail(struct mapped_file *file, int error)
@@ -288,6 +459,14 @@ static int read_segments(const struct elf_file *elf, struct mapped_file *file)
 	return 0;
 }
 
+static int identify(const struct elf_file *elf, const struct file_key *key,
+		    struct file_identity *ret)
+{
+	if (elf->fd < 0)
+		return file_identity_of_memory(elf->memory, elf->size, ret);
+	return file_identity_of_fd(elf->fd, makedev(key->dev_major, key->dev_minor), ret);
+}
+
 int files_identify_image(struct mapped_file *file, const struct elf_file *elf)
 {
 	int r = read_segments(elf, file);
@@ -296,6 +475,11 @@ int files_identify_image(struct mapped_file *file, const struct elf_file *elf)
 		return r;
 	if (!file->segments.nr)
 		return -ENOEXEC; /* cut off, or for a loader of its own */
+	if (elf->fd < 0)
+		file->owner = 0;
+	r = identify(elf, &file->key, &file->identity);
+	if (r)
+		return r;
 	r = elf_file_build_id(elf, file->build_id);
 	file->build_id_len = r > 0 ? (uint8_t)r : 0;
 	file->is_elf = true;
@@ -304,16 +488,35 @@ int files_identify_image(struct mapped_file *file, const struct elf_file *elf)
 	return 0;
 }
 
+static bool has_share(const struct process_table *t, uint32_t owner)
+{
+	const struct process_table_private *p = t->private;
+	const uint64_t *nr = map_get(&p->fds_of_owner, owner);
+	size_t nr_free = p->max_fds - p->nr_fds;
+
+	if (!owner || owner == geteuid())
+		return true;
+	return nr_free > p->max_fds / FDS_RESERVED && (!nr || *nr < nr_free / FDS_PART);
+}
+
+/* Keeps the descriptor, or closes it if it can be had again and there are too many. */
 static int hold(struct process_table *t, struct mapped_file *file, int fd)
 {
+	_cleanup_close_ int owned = fd, again = -1;
+	const uint64_t *nr;
 	int r;
 
 	if (t->private->nr_fds >= t->private->max_fds && !evict_one(t))
 		return -EMFILE;
-	r = map_put(&t->private->file_by_inode, hash_key(&file->key, "", 0), file->index);
+	if (!has_share(t, file->owner))
+		return reopen(file, &again) ? -EMFILE : 0;
+	nr = map_get(&t->private->fds_of_owner, file->owner);
+	r = map_put(&t->private->file_by_inode, hash_key(t, &file->key, "", 0), file->index);
+	if (!r)
+		r = map_put(&t->private->fds_of_owner, file->owner, nr ? *nr + 1 : 1);
 	if (r)
 		return r;
-	file->fd = fd;
+	file->fd = TAKE_FD(owned);
 	t->private->nr_fds++;
 	return 0;
 }
@@ -329,6 +532,8 @@ int files_identify(struct process_table *t, struct mapped_file *file, int fd)
 		return files_fail(file, -errno);
 	file->size = (uint64_t)st.st_size;
 	file->mtime_ns = mtime_ns(&st);
+	file->owner = st.st_uid;
+	file->own_devices = has_own_devices(fd);
 	r = elf_file_open_fd(copy, &elf);
 	if (!r) {
 		copy = -1;
@@ -341,11 +546,8 @@ int files_identify(struct process_table *t, struct mapped_file *file, int fd)
 		return 0;
 	}
 	if (!r)
-		r = hold(t, file, owned);
-	if (r)
-		return files_fail(file, r);
-	owned = -1;
-	return 0;
+		r = hold(t, file, TAKE_FD(owned));
+	return r ? files_fail(file, r) : 0;
 }
 
 int mapped_file_elf(const struct mapped_file *file, struct elf_file **ret)

@@ -57,7 +57,7 @@ static int splice(struct mapping_list *list, size_t first, size_t last,
 {
 	size_t new_nr = list->nr - (last - first) + nr;
 
-	if (new_nr > MAPPINGS_MAX && new_nr > list->nr)
+	if (new_nr > (list->max ?: MAPPINGS_MAX) && new_nr > list->nr)
 		return -ENOSPC;
 	if (vec_reserve(list, new_nr))
 		return -ENOMEM;
@@ -108,6 +108,8 @@ int mapping_list_copy(struct mapping_list *to, const struct mapping_list *from)
 	if (from->nr)
 		memcpy(to->items, from->items, from->nr * sizeof(*from->items));
 	to->nr = from->nr;
+	to->max = from->max;
+	to->beyond = from->beyond;
 	return 0;
 }
 

@@ -250,7 +250,7 @@ TEST(a_jit_that_grows_page_by_page_is_one_mapping)
 TEST(finds_by_address)
 {
 	struct mapping items[] = { { 10, 20, 0, 1 }, { 20, 30, 0, 2 }, { 40, 50, 0, 3 } };
-	struct process proc = { .mappings = { items, 3, 3 } }, empty = { 0 };
+	struct process proc = { .mappings = { .items = items, .nr = 3, .cap = 3 } }, empty = { 0 };
 
 	ASSERT_PTR_NULL(process_mapping(&empty, 10));
 	ASSERT_PTR_NULL(process_mapping(&proc, 9));

@@ -6,6 +6,7 @@
  * A held namespace keeps its mounts alive, so it is dropped as soon as the table has no process in
  * it.
  */
+#include "process/proc_stat.h"
 #include "process/process_internal.h"
 
 #include <fcntl.h>
@@ -98,6 +99,9 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 	struct root_id id;
 	char proc_dir[32];
 
+	/* Short-lived ones: /proc takes its time to say so. */
+	if (proc_is_gone(proc->pid))
+		return;
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", proc->pid);
 	if (identify(proc_dir, &id))
 		return;

@@ -27,11 +27,7 @@ enum {
 	BCACHEFS_MAGIC = (int)0xca451a4e,
 };
 
-/*
- * The device of a mapping is the superblock's. fstat() says the same, except where a file system
- * has numbers of its own for its parts (subvolumes, layers).
- */
-static bool has_own_devices(int fd)
+bool has_own_devices(int fd)
 {
 	struct statfs fs;
 
@@ -224,44 +220,33 @@ int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
-/* Reads an image and makes it the file's, if it is an ELF file of ours. */
-static int take_image(struct mapped_file *file, int32_t pid, const struct mapping *m)
+/*
+ * The vDSO of all 64-bit processes is the kernel's, and so is ours. Never read theirs: a process
+ * may write to its own, and this image is everybody's.
+ */
+static int open_vdso(struct mapped_file *file)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_free_ uint8_t *image = NULL;
-	size_t size = m->end - m->start;
-	int r;
+	struct mapping own;
+	size_t size;
+	int r = proc_maps_read(getpid(), find_own_vdso, &own);
 
-	if (size > VDSO_SIZE_MAX)
-		return -EFBIG;
-	image = malloc(size);
+	if (r != 1)
+		return files_fail(file, r < 0 ? r : -ENOENT);
+	size = own.end - own.start;
+	image = size > VDSO_SIZE_MAX ? NULL : malloc(size);
 	if (!image)
-		return -ENOMEM;
-	if (process_read_memory(pid, m->start, image, size))
-		return -EFAULT;
+		return files_fail(file, size > VDSO_SIZE_MAX ? -EFBIG : -ENOMEM);
+	memcpy(image, (const void *)(uintptr_t)own.start, size);
 	r = elf_file_open_memory(image, size, &elf);
+	if (!r)
+		r = files_identify_image(file, elf);
 	if (r)
-		return r;
-	r = files_identify_image(file, elf);
-	if (r)
-		return r;
+		return files_fail(file, r);
 	file->image = TAKE_PTR(image);
 	file->size = size;
 	return 0;
-}
-
-static int open_vdso(const struct process *proc, const struct mapping *m, struct mapped_file *file)
-{
-	struct mapping own;
-	int r = proc->exited ? -ESRCH : take_image(file, proc->pid, m);
-
-	if (!r)
-		return 0;
-	/* The process is gone, or a 32-bit one. All 64-bit processes have the same as we. */
-	r = proc_maps_read(getpid(), find_own_vdso, &own);
-	if (r == 1)
-		r = take_image(file, getpid(), &own);
-	return r ? files_fail(file, r < 0 ? r : -ENOENT) : 0;
 }
 
 int process_open_file(struct process_table *t, const struct process *proc, const struct mapping *m,
@@ -272,7 +257,7 @@ int process_open_file(struct process_table *t, const struct process *proc, const
 	if (file->state != FILE_NEW)
 		return file->state == FILE_OPEN ? 0 : file->error;
 	if (!file->key.inode)
-		return open_vdso(proc, m, file);
+		return open_vdso(file);
 	r = open_anywhere(t, proc, m, file, &fd);
 	if (r)
 		return files_fail(file, r);

@@ -9,8 +9,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -22,6 +24,7 @@
 #include "util/cleanup.h"
 
 static struct process_table t;
+static struct cpu_set *cpus;
 static struct side_band *sb;
 static struct side_events batch;
 enum { WHOLE = 1 << 30 };
@@ -29,20 +32,25 @@ static char dir[] = "/tmp/sonde-open-file-test-XXXXXX";
 
 const char *test_skip_reason(void)
 {
-	struct side_band *probe;
+	int r;
 
 	if (geteuid())
 		return "needs root: map_files, namespaces and the side band";
-	if (side_band_open(1, &probe))
+	r = cpu_set_open(&cpus);
+	if (!r)
+		r = side_band_open(cpus, 1, &sb);
+	if (r)
 		return "perf_event_open() of all processes is not allowed here";
-	side_band_free(probe);
+	side_band_free(sb);
+	cpu_set_free(cpus);
 	return NULL;
 }
 
 static void start(void)
 {
 	ASSERT_OK(process_table_init(&t));
-	ASSERT_OK(side_band_open(256, &sb));
+	ASSERT_OK(cpu_set_open(&cpus));
+	ASSERT_OK(side_band_open(cpus, 256, &sb));
 	ASSERT_PTR_NONNULL(mkdtemp(dir));
 }
 
@@ -52,6 +60,7 @@ static void stop(void)
 
 	process_table_fini(&t);
 	side_band_free(sb);
+	cpu_set_free(cpus);
 	side_events_fini(&batch);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	ASSERT_EQ(system(command), 0);
@@ -693,6 +702,53 @@ TEST(the_vdso)
 	stop();
 }
 
+/* Runs with a vDSO of its own making, until it is ended. */
+__attribute__((noreturn)) static void edit_own_vdso(int ready)
+{
+	const char *vdso = (const char *)getauxval(AT_SYSINFO_EHDR);
+	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	bool forged = false;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The first page has the names of its functions and their versions. */
+	for (const char *p = vdso; p < vdso + 4096 - 8; p++)
+		if (!memcmp(p, "LINUX_", 6))
+			forged |= pwrite(mem, "forged", 6, (off_t)(uintptr_t)p) == 6;
+	if (forged && write(ready, "", 1) == 1)
+		pause();
+	_exit(1);
+}
+
+TEST(a_vdso_that_its_process_wrote_to)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct process *proc;
+	const struct mapping *m;
+	struct mapped_file *file;
+	struct process *edited;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	start();
+	ASSERT_OK(pipe(ready));
+	pid = fork();
+	if (!pid)
+		edit_own_vdso(ready[1]);
+	close(ready[1]);
+	ASSERT_EQ(read(ready[0], &byte, 1), 1);
+	ASSERT_OK(process_get(&t, pid, &edited));
+	file = find(pid, "[vdso]", &proc, &m);
+	ASSERT_OK(process_open_file(&t, proc, m, file));
+	ASSERT_OK(mapped_file_elf(file, &elf));
+	ASSERT(memmem(elf->memory, elf->size, "LINUX_", 6));
+	ASSERT(!memmem(elf->memory, elf->size, "forged", 6));
+	close(ready[0]);
+	ASSERT_OK(kill(pid, SIGKILL));
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	stop();
+}
+
 TEST(the_vdso_of_a_process_that_is_gone)
 {
 	const struct process *proc;
@@ -739,6 +795,61 @@ TEST(descriptors_run_short)
 	ASSERT_ERR(process_open_file(&t, proc, m, ld), EMFILE);
 	ASSERT(exe->fd >= 0);
 	end(&cat);
+	stop();
+}
+
+static void apply(int32_t pid, enum side_event_type type, const struct stat *st, const char *path)
+{
+	struct side_event event = { .time_ns = 10, .type = type, .pid = pid, .tid = pid };
+
+	if (st) {
+		event.start = 0x10000;
+		event.len = (uint64_t)st->st_size;
+		event.dev_major = major(st->st_dev);
+		event.dev_minor = minor(st->st_dev);
+		event.inode = st->st_ino;
+	}
+	ASSERT_OK(process_table_apply(&t, &event, path));
+}
+
+/* A program from a file of its own, as events tell of it; the file is not there any more then. */
+static struct mapped_file *run_from_own_file(int32_t pid, bool removed)
+{
+	const char *path = in_dir("prog");
+	const struct process *proc;
+	const struct mapping *m;
+	struct mapped_file *file;
+	char moved[160];
+	struct stat st;
+
+	ASSERT_OK(copy_file("/usr/bin/true", path, WHOLE));
+	ASSERT_OK(stat(path, &st));
+	apply(pid, SIDE_EXEC, NULL, "");
+	apply(pid, SIDE_COMM, NULL, "prog");
+	apply(pid, SIDE_MMAP, &st, path);
+	file = find(pid, "/prog", &proc, &m);
+	ASSERT_OK(process_open_file(&t, proc, m, file));
+	ASSERT(file->fd >= 0);
+	snprintf(moved, sizeof(moved), "%s/moved-%d", dir, pid);
+	ASSERT_OK(removed ? unlink(path) : rename(path, moved));
+	return file;
+}
+
+TEST(files_of_programs_that_ended_are_closed)
+{
+	enum { FIRST = 1 << 28, PROGRAMS = 200, STEP = 32, KEPT = 128 };
+	struct mapped_file *living;
+
+	start();
+	living = run_from_own_file(FIRST, true);
+	for (int32_t i = 1; i <= 2 * PROGRAMS; i++) {
+		run_from_own_file(FIRST + i, i <= PROGRAMS);
+		apply(FIRST + i, SIDE_EXIT, NULL, "");
+		process_table_expire(&t, UINT64_MAX);
+		/* Those that were moved might run again; but not so many. */
+		ASSERT(t.private->nr_fds <= (i <= PROGRAMS ? 1 : 1 + KEPT) + STEP);
+	}
+	ASSERT(living->fd >= 0);
 	stop();
 }
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,6 +88,11 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret)
 	}
 	*ret = s;
 	return 0;
+}
+
+bool proc_is_gone(int32_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
 }
 
 int proc_stat_read(int32_t pid, struct proc_stat *ret)

@@ -18,6 +18,8 @@ struct proc_stat {
 int proc_stat_parse(const char *text, size_t size, struct proc_stat *ret);
 /* Of /proc/PID/stat; -ESRCH if there is no such process (or thread). */
 int proc_stat_read(int32_t pid, struct proc_stat *ret);
+/* There is no such process, not even a zombie. One system call; false says nothing. */
+bool proc_is_gone(int32_t pid);
 /* It has ended, or is just about to: no thread of it runs user code any more. */
 bool proc_stat_is_over(const struct proc_stat *stat);
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat);

@@ -67,6 +67,8 @@ TEST(tells_the_living_from_the_dead)
 	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
 	ASSERT_OK(proc_stat_read(pid, &s));
 	ASSERT(proc_stat_is_over(&s));
+	ASSERT(!proc_is_gone(pid));
 	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	ASSERT(proc_is_gone(pid));
 	ASSERT_ERR(proc_stat_read(pid, &s), ESRCH);
 }

@@ -17,6 +17,13 @@
 
 /* A fork of a fork of a fork ..., none of which ran a program of its own. */
 enum { FORK_DEPTH_MAX = 32 };
+enum {
+	MAPPINGS_LEFT = 64, /* of so few nothing is taken away */
+	READ_TAKES_NS =
+		2000000, /* no longer, or it is not read again at once when events were lost: */
+	READ_SHARE = 20, /* of a CPU that takes at most one part in so many */
+	LOOKS_MAX = 512, /* at processes whose exits may have been lost: each costs 10 us */
+};
 /* A process that goes on making mappings beyond MAPPINGS_MAX is read again at most that often. */
 #define CROWDED_INTERVAL_NS 1000000000ull
 
@@ -168,8 +175,13 @@ static int apply_fork(struct process_table *t, const struct side_event *event)
 	child->parent_image = parent->image;
 	child->mount_ns = parent->mount_ns;
 	child->stale = parent->stale;
-	r = mapping_list_copy(&child->mappings, &parent->mappings);
-	child->complete = parent->complete && !r;
+	if (t->private->nr_mappings > ALL_MAPPINGS_MAX && parent->mappings.nr > MAPPINGS_LEFT) {
+		child->shed = true; /* as its parent is or will be */
+	} else {
+		r = mapping_list_copy(&child->mappings, &parent->mappings);
+		t->private->nr_mappings += child->mappings.nr;
+	}
+	child->complete = parent->complete && !r && !child->shed;
 	if (t->forked)
 		t->forked(t->ctx, parent, child);
 	return r;
@@ -196,7 +208,8 @@ static int apply_exec(struct process_table *t, const struct side_event *event)
 	}
 	if (proc->read_ns < event->time_ns) {
 		proc->mappings.nr = 0;
-		proc->stale = proc->crowded = false;
+		proc->mappings.beyond = false;
+		proc->stale = proc->crowded = proc->shed = false;
 		proc->complete = true;
 	}
 	mount_ns_note(t, proc, event->time_ns);
@@ -215,6 +228,7 @@ static int add_mapping(struct process_table *t, struct mapping_list *list,
 		return r;
 	if (m.file == MAPPING_ANON)
 		m.offset = 0;
+	list->beyond |= m.file == MAPPED_BEYOND;
 	r = mapping_list_carve(list, &m);
 	if (r == -ENOSPC)
 		t->nr_mappings_capped++;
@@ -233,8 +247,10 @@ static int apply_mmap(struct process_table *t, const struct side_event *event, c
 				.path = text };
 	int r;
 
-	if (!proc || proc->exited || proc->read_ns >= event->time_ns || e.end <= e.start)
+	if (!proc || proc->exited || proc->shed || proc->read_ns >= event->time_ns ||
+	    e.end <= e.start)
 		return 0;
+	files_expire(t);
 	r = add_mapping(t, &proc->mappings, &e);
 	if (r > 0)
 		process_touch(t, proc, event->time_ns);
@@ -264,6 +280,7 @@ static void apply_lost(struct process_table *t)
 	struct map_slot *slot;
 	size_t i = 0;
 
+	t->private->lost_again = t->private->lost;
 	t->private->lost = true;
 	while ((slot = map_next(&t->by_pid, &i)))
 		((struct process *)(uintptr_t)slot->value)->stale = true;
@@ -316,16 +333,15 @@ static void replace_mappings(struct process_table *t, struct process *proc,
 {
 	bool changed = !mapping_list_equal(&proc->mappings, list);
 
-	/* Among the lost events may have been an exec. */
-	if (changed && proc->stale) {
-		forget(t, proc);
+	/* Among the lost events may have been an exec. What `user` shows is of an address space,
+	 * and void by that if there was one. */
+	if (changed && proc->stale)
 		process_new_image(t, proc, when_ns);
-	}
 	vec_free(&proc->mappings);
 	proc->mappings = *list;
 	*list = (struct mapping_list){ 0 };
 	proc->read_ns = when_ns;
-	proc->stale = proc->crowded = false;
+	proc->stale = proc->crowded = proc->shed = false;
 	if (changed || !proc->complete)
 		process_touch(t, proc, when_ns);
 	proc->complete = true;
@@ -337,8 +353,8 @@ static void replace_mappings(struct process_table *t, struct process *proc,
  */
 static int read_mappings(struct process_table *t, struct process *proc)
 {
-	struct read_state state = { .t = t };
-	uint64_t when_ns = now_ns();
+	struct read_state state = { .t = t, .list.max = proc->mappings.max };
+	uint64_t when_ns = now_ns(), begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct proc_stat stat;
 	int r = proc_stat_read(proc->pid, &stat);
 
@@ -354,6 +370,7 @@ static int read_mappings(struct process_table *t, struct process *proc)
 	r = proc_stat_is_kernel_thread(&stat) ? 0 : proc_maps_read(proc->pid, read_entry, &state);
 	if (r > 0)
 		replace_mappings(t, proc, &state.list, when_ns);
+	proc->read_took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	vec_free(&state.list);
 	if (r > 0)
 		mount_ns_note(t, proc, when_ns);
@@ -410,6 +427,20 @@ static int complete(struct process_table *t, struct process *proc)
 	return r;
 }
 
+/* What is known of its mappings is not all that can be. */
+static bool is_due(const struct process *proc)
+{
+	return proc->stale || proc->crowded ||
+	       (proc->mappings.beyond && now_ns() > proc->read_ns + CROWDED_INTERVAL_NS);
+}
+
+/* With thousands of mappings. */
+static bool is_too_soon(const struct process *proc)
+{
+	return proc->read_took_ns > READ_TAKES_NS &&
+	       now_ns() < proc->read_ns + READ_SHARE * proc->read_took_ns;
+}
+
 int process_get(struct process_table *t, int32_t pid, struct process **ret)
 {
 	struct process *proc = process_find(t, pid);
@@ -418,10 +449,13 @@ int process_get(struct process_table *t, int32_t pid, struct process **ret)
 
 	if (pid <= 0)
 		return -ESRCH;
-	if (proc && proc->complete && ((!proc->stale && !proc->crowded) || proc->exited)) {
+	if (proc && proc->complete && (!is_due(proc) || proc->exited)) {
 		*ret = proc;
 		return 0;
 	}
+	if (proc && proc->stale && is_too_soon(proc))
+		return -EAGAIN;
+	files_expire(t);
 	if (is_new) {
 		r = process_new(t, pid, now_ns(), &proc);
 		if (r)
@@ -465,13 +499,19 @@ int process_refresh(struct process_table *t, struct process *proc)
 	return r == -ENODATA ? 0 : r;
 }
 
-/* After a loss, exits that were not reported are found out here. */
+/* After a loss, exits that were not reported are found out here, some at a time. */
 static void find_exited(struct process_table *t)
 {
 	struct map_slot *slot;
-	size_t i = 0;
 
-	while ((slot = map_next(&t->by_pid, &i))) {
+	for (size_t nr = 0; nr < LOOKS_MAX; nr++) {
+		slot = map_next(&t->by_pid, &t->private->looked_at);
+		if (!slot) {
+			t->private->looked_at = 0;
+			t->private->lost = t->private->lost_again;
+			t->private->lost_again = false;
+			return;
+		}
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
 		struct side_event event = { now_ns(), SIDE_EXIT, .pid = proc->pid };
 		struct proc_stat stat;
@@ -480,7 +520,69 @@ static void find_exited(struct process_table *t)
 		if (!proc->exited && (r == -ESRCH || (!r && proc_stat_is_over(&stat))))
 			apply_exit(t, &event);
 	}
-	t->private->lost = false;
+}
+
+/* Gives up the mappings of those that nobody asked for: they are read again if somebody does. */
+static size_t shed_unwanted(struct process_table *t)
+{
+	struct map_slot *slot;
+	size_t i = 0, nr = 0;
+
+	while ((slot = map_next(&t->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+
+		if (proc->user || proc->mappings.nr <= MAPPINGS_LEFT)
+			continue;
+		nr += proc->mappings.nr;
+		vec_free(&proc->mappings);
+		proc->mappings.beyond = false;
+		proc->complete = false;
+		proc->shed = true;
+	}
+	return nr;
+}
+
+/* Takes half of the mappings away from who has most, for good. How many. */
+static size_t halve_longest(struct process_table *t)
+{
+	struct process *longest = NULL;
+	struct map_slot *slot;
+	size_t i = 0, nr;
+
+	while ((slot = map_next(&t->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+
+		if (!longest || proc->mappings.nr > longest->mappings.nr)
+			longest = proc;
+	}
+	if (!longest || longest->mappings.nr <= MAPPINGS_LEFT)
+		return 0;
+	nr = longest->mappings.nr - longest->mappings.nr / 2;
+	longest->mappings.nr -= nr;
+	longest->mappings.max = longest->mappings.nr;
+	process_touch(t, longest, now_ns());
+	return nr;
+}
+
+/* There is room for all that ordinary machines have; if not, those pay that took most of it. */
+static void make_room(struct process_table *t)
+{
+	size_t i = 0, nr = 0, wanted, got, n;
+	struct map_slot *slot;
+
+	while ((slot = map_next(&t->by_pid, &i)))
+		nr += ((struct process *)(uintptr_t)slot->value)->mappings.nr;
+	t->private->nr_mappings = nr;
+	wanted = nr > ALL_MAPPINGS_MAX ? nr - ALL_MAPPINGS_MAX : 0;
+	if (t->private->files_full && wanted < MAPPINGS_MAX)
+		wanted = MAPPINGS_MAX;
+	if (!wanted)
+		return;
+	got = shed_unwanted(t);
+	while (got < wanted && (n = halve_longest(t)))
+		got += n;
+	t->private->nr_mappings -= got;
+	t->nr_mappings_capped += got;
 }
 
 void process_table_expire(struct process_table *t, uint64_t before_ns)
@@ -497,4 +599,6 @@ void process_table_expire(struct process_table *t, uint64_t before_ns)
 			drop(t, proc);
 	}
 	mount_ns_expire(t, before_ns);
+	files_expire(t);
+	make_room(t);
 }

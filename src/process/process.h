@@ -7,12 +7,14 @@
  * nothing). It opens files and reads ELF headers; it knows nothing of unwind tables or BPF.
  *
  * One thread owns it. Everything returned points into it and lives until the next call that changes
- * it, except files, which live as long as the table.
+ * it, except files that are held. Files that no process maps and nobody holds are forgotten in
+ * time, and their numbers used again.
  */
 #pragma once
 
 #include "abi/unwind.h"
 #include "elf/elf_file.h"
+#include "elf/file_id.h"
 #include "process/side_band.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -28,13 +30,21 @@ enum {
 	/* One that forks faster than it is expired; an entry is about 150 bytes and its mappings.
 	 */
 	PROCESSES_MAX = 1 << 17,
-	/* Distinct files mapped executable; UNWIND_FILES_MAX is for those sampled. */
+	/* Distinct files mapped executable, or fewer if their paths are long. */
 	FILES_MAX = 1 << 16,
+	/* Mappings of all processes together, 32 bytes each. */
+	ALL_MAPPINGS_MAX = 1 << 19,
 };
 
 struct file_segment {
 	uint64_t offset, vaddr,
 		size; /* an executable PT_LOAD: file bytes [offset, offset + size) */
+};
+
+enum {
+	/* Stands for files that there was no room for: unreadable. MAPPING_ANON is the first. */
+	MAPPED_BEYOND = 1,
+	FILE_OWNER_NONE = UINT32_MAX,
 };
 
 enum file_state {
@@ -45,6 +55,9 @@ enum file_state {
 
 struct mapped_file {
 	uint32_t index; /* in process_table.files; 0 is anonymous memory (MAPPING_ANON) */
+	uint32_t refs;	/* of others than mappings: process_hold_file() */
+	uint32_t shown; /* the agent's: its number for the walkers, or 0 */
+	uint32_t owner; /* a user's number; of one that was never opened FILE_OWNER_NONE */
 	struct file_key key;
 	char *path;  /* as its first process saw it; "[anon]", "[vdso]", "//anon" and its like are
 			"[anon]" */
@@ -54,11 +67,15 @@ struct mapped_file {
 	int fd; /* the table's; -1: not open, special, no ELF file, or closed to save descriptors */
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	uint8_t build_id_len;
+	struct file_identity identity; /* of one that is_elf */
 	VEC(struct file_segment) segments;
 	bool is_elf; /* an open file that is no ELF file is code of unknown form: treat as anonymous
 		      */
 	/* private */
+	bool unused;		 /* when that was looked at last */
+	bool own_devices;	 /* its file system's parts may have equal inodes */
 	uint64_t size, mtime_ns; /* of the contents that were read */
+	uint64_t looked_ns;	 /* when it was last looked whether they are the same */
 	uint8_t *image;		 /* the vDSO's */
 	uint8_t nr_failures;
 };
@@ -71,6 +88,8 @@ struct mapping {
 struct mapping_list {
 	struct mapping *items;
 	size_t nr, cap;
+	size_t max;  /* 0: MAPPINGS_MAX; less if there were too many of all processes */
+	bool beyond; /* some are of MAPPED_BEYOND */
 };
 
 struct process {
@@ -90,7 +109,9 @@ struct process {
 	uint64_t exit_ns;
 	void *user; /* the agent's */
 	/* private */
-	bool stale;	    /* events were lost since the mappings were read */
+	bool shed;	       /* its mappings were given up for room */
+	uint64_t read_took_ns; /* reading them from /proc */
+	bool stale;	       /* events were lost since the mappings were read */
 	bool crowded;	    /* there were too many mappings; some of them may have been unmapped */
 	uint64_t image;	    /* names the image: moves at exec; unique in the table */
 	uint64_t image_ns;  /* since when we know the image */
@@ -104,7 +125,7 @@ struct process_table_private;
 
 struct process_table {
 	struct map by_pid;
-	VEC(struct mapped_file *) files;
+	VEC(struct mapped_file *) files; /* NULL: a number that is free */
 	/* private */
 	struct map file_by_key;
 	struct process_table_private *private;
@@ -112,10 +133,12 @@ struct process_table {
 	void (*forget)(void *ctx, struct process *proc);
 	/* Called at a fork, after the child has copies of the parent's mappings. */
 	void (*forked)(void *ctx, struct process *parent, struct process *child);
+	/* Called before a file is freed, whose number will be another one's. */
+	void (*forget_file)(void *ctx, const struct mapped_file *file);
 	void *ctx;
 	uint64_t nr_mappings_capped;  /* mappings beyond MAPPINGS_MAX, not kept */
 	uint64_t nr_processes_capped; /* processes beyond PROCESSES_MAX, not kept */
-	uint64_t nr_files_capped;     /* mappings of files beyond FILES_MAX: kept as anonymous */
+	uint64_t nr_files_capped; /* mappings of files beyond FILES_MAX: kept as MAPPED_BEYOND */
 };
 
 int process_table_init(struct process_table *t);
@@ -133,7 +156,8 @@ struct process *process_find(const struct process_table *t, int32_t pid);
 /*
  * The process with complete mappings: known, or read from /proc now. A dead one whose parent is
  * known to have forked it without exec has its parent's mappings. -ESRCH if it is gone and nothing
- * is known of it. A zombie or kernel thread has no mappings: 0, none.
+ * is known of it; -EAGAIN: so much is to be read that it was done often enough, with so many events
+ * lost. A zombie or kernel thread has no mappings: 0, none.
  */
 int process_get(struct process_table *t, int32_t pid, struct process **ret);
 /* The same for a process that nothing is known of, and has mappings; else -EEXIST or -ESRCH, and
@@ -147,8 +171,8 @@ int process_refresh(struct process_table *t, struct process *proc);
 /* The mapping that covers `addr`, or NULL. */
 const struct mapping *process_mapping(const struct process *proc, uint64_t addr);
 /*
- * Frees processes that exited before `before_ns`. Files stay: they are few, and their names are
- * wanted at the end.
+ * Frees processes that exited before `before_ns`; closes and forgets files that none maps any more.
+ * What takes more room than there is is given up, of processes without `user` first.
  */
 void process_table_expire(struct process_table *t, uint64_t before_ns);
 
@@ -156,15 +180,25 @@ void process_table_expire(struct process_table *t, uint64_t before_ns);
  * Makes a file FILE_OPEN (0) or FILE_UNREADABLE (its error); does nothing if it is one already.
  * Tried in order, and believed only if the inode is right: /proc/PID/map_files/START-END,
  * /proc/PID/root + path, a kept root of the same mount namespace, other processes that map the
- * file, our own root. memfd and deleted files work while a process maps them. The vDSO is read out
- * of the process's (or our own) memory. A file without executable segments is FILE_OPEN and not
- * is_elf.
+ * file, our own root. memfd and deleted files work while a process maps them. The vDSO is our own
+ * process's. A file without executable segments is FILE_OPEN and not is_elf.
  *
  * An unreadable file turns FILE_NEW again when another mapping of it appears, a few times: the
  * next process may live long enough.
  */
 int process_open_file(struct process_table *t, const struct process *proc, const struct mapping *m,
 		      struct mapped_file *file);
+/* It stays, mapped or not, until it was let go as often. */
+static inline void process_hold_file(struct mapped_file *file)
+{
+	file->refs++;
+}
+
+static inline void process_let_file_go(struct mapped_file *file)
+{
+	file->refs--;
+}
+
 /*
  * An elf_file over a FILE_OPEN file (a new descriptor; the vDSO's from memory), the caller's.
  * -ENOEXEC if it is none; -ESTALE if it was closed to save descriptors and has been written to
@@ -181,7 +215,7 @@ uint64_t process_mapping_end(int32_t pid, uint64_t addr);
 uint64_t mapping_bias(const struct mapped_file *file, const struct mapping *m);
 
 /*
- * --- what is no process of this machine: a core ---
+ * --- an offline process, of which there is a core ---
  *
  * A process of that number that is complete and over, without mappings; files as the caller has
  * found them. Nothing is looked for in /proc, nor by any path. One that is known is -EEXIST.

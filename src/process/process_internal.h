@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What process.c, given.c, proc_maps.c, mappings.c, files.c, open_file.c and mount_ns.c share. */
+/* What process.c, offline.c, proc_maps.c, mappings.c, files.c, open_file.c and mount_ns.c share. */
 #pragma once
 
 #include "process/maps.h"
@@ -31,11 +31,22 @@ struct process_table_private {
 	uint32_t last_version;
 	uint64_t last_image;
 	size_t nr_exited;
-	bool lost; /* events were lost: exits may have been among them */
+	size_t nr_mappings; /* of all processes, when that was counted last, and of forks since */
+	size_t looked_at;   /* up to this slot, for lost exits */
+	bool lost_again;    /* while these were looked for */
+	bool lost;	    /* events were lost: exits may have been among them */
 	/* files.c */
 	struct map file_by_inode; /* of files whose inode our fd keeps from being used again */
 	size_t nr_fds, max_fds;
+	struct map fds_of_owner; /* how many of these */
 	size_t evict_hand;
+	size_t close_unused_at;	  /* how many descriptors */
+	VEC(uint32_t) free_files; /* numbers */
+	size_t path_bytes;
+	size_t forget_at; /* so much of the files' room is taken: files_taken() */
+	uint64_t forget_next_ns;
+	uint64_t seed;	 /* of hashes */
+	bool files_full; /* one found no room, since files_expire() */
 	/* mount_ns.c */
 	struct root_id own_root;
 	VEC(struct foreign_root) roots;
@@ -51,7 +62,7 @@ int process_new(struct process_table *t, int32_t pid, uint64_t when_ns, struct p
 
 /*
  * Puts `m` into the list in place of what it overlaps, and joins neighbours that continue each
- * other. 1 if that changed anything, 0 if not, -ENOSPC if more than MAPPINGS_MAX would result.
+ * other. 1 if that changed anything, 0 if not, -ENOSPC if more than list->max would result.
  */
 int mapping_list_carve(struct mapping_list *list, const struct mapping *m);
 int mapping_list_copy(struct mapping_list *to, const struct mapping_list *from);
@@ -80,14 +91,22 @@ int files_identify(struct process_table *t, struct mapped_file *file, int fd);
 /* The same for an image in memory, which the caller stores. -ENOEXEC: none of its segments has
  * code. */
 int files_identify_image(struct mapped_file *file, const struct elf_file *elf);
+/* Closes those that no process of the table maps any more, when there are many more than before,
+ * and forgets those that are not held either. Not while mappings are made. */
+void files_expire(struct process_table *t);
 /* It can't be had; `error` negative. Returns it. */
 int files_fail(struct mapped_file *file, int error);
-/* One that is found by its index only. -ENOSPC: there are FILES_MAX. */
+/* One that is found by its index only. -ENOSPC: there are too many. */
 int files_add(struct process_table *t, const struct file_key *key, const char *path,
 	      struct mapped_file **ret);
 
 /* --- open_file.c ------------------------------------------------------------------------------ */
 
+/*
+ * The device of a mapping is the superblock's. fstat() says the same, except where a file system
+ * has numbers of its own for its parts (subvolumes, layers).
+ */
+bool has_own_devices(int fd);
 /* Whether an open file is the one that `key` names. */
 bool file_is(int fd, const struct file_key *key);
 /*

@@ -517,18 +517,22 @@ TEST(a_process_lives_on_in_its_threads)
 TEST(after_a_loss_everything_is_looked_at_again)
 {
 	struct process *proc;
+	uint64_t image;
 	void *p;
 
 	start();
 	do_exec(1, NOBODY);
 	ASSERT_OK(process_get(&t, getpid(), &proc));
+	image = proc->image;
 	p = exec_page();
 	ASSERT_OK(process_get(&t, getpid(), &proc));
 	ASSERT_PTR_NULL(process_mapping(proc, (uintptr_t)p));
 	apply((struct side_event){ 2, SIDE_LOST, .lost = 1 }, "");
 	ASSERT_OK(process_get(&t, getpid(), &proc));
 	ASSERT_PTR_NONNULL(process_mapping(proc, (uintptr_t)p));
-	ASSERT_EQ(seen.nr_forgotten, 1); /* for all we know it is another program */
+	/* It may be another program: that is told from its address space, by who shows it. */
+	ASSERT_EQ(seen.nr_forgotten, 0);
+	ASSERT(proc->image != image);
 	/* The exit of the one that isn't there was among them. */
 	process_table_expire(&t, 0);
 	ASSERT(process_find(&t, NOBODY)->exited);
@@ -602,6 +606,92 @@ TEST(many_events_of_many_processes)
 	}
 	process_table_expire(&t, UINT64_MAX);
 	ASSERT(t.by_pid.nr <= 1);
-	ASSERT_EQ(t.files.nr, 51);
+	ASSERT_EQ(t.files.nr, MAPPED_BEYOND + 1 + 50);
+	process_table_fini(&t);
+}
+
+static void map_file(int32_t pid, uint64_t at, uint64_t inode)
+{
+	do_mmap(1000 + inode, pid, at, at + 0x1000, inode, "/bin/x");
+}
+
+static bool has_room(uint64_t inode)
+{
+	process_table_expire(&t, 0);
+	map_file(OTHER, 0x1000, inode);
+	return strcmp(file_at(OTHER, 0x1000)->path, "[too many files]");
+}
+
+TEST(files_of_nobody_are_forgotten)
+{
+	start();
+	do_exec(1, PARENT);
+	do_exec(1, OTHER);
+	for (uint64_t i = 1; i < 4 * FILES_MAX; i++)
+		map_file(PARENT, 0x1000, i);
+	while (!has_room(4 * FILES_MAX))
+		;
+	ASSERT_STR(file_at(OTHER, 0x1000)->path, "/bin/x");
+	/* Numbers are used again. */
+	ASSERT(t.files.nr <= FILES_MAX);
+	process_table_fini(&t);
+}
+
+static struct process *maps_many(int32_t pid, uint64_t first, void *user)
+{
+	struct process *proc;
+
+	do_exec(1, pid);
+	proc = process_find(&t, pid);
+	proc->user = user;
+	for (uint64_t i = 0; i < MAPPINGS_MAX; i++)
+		map_file(pid, i * 0x2000, first + i);
+	return proc;
+}
+
+TEST(who_maps_most_files_makes_room)
+{
+	struct process *some[2 * FILES_MAX / MAPPINGS_MAX];
+	char user;
+
+	start();
+	t.forget = NULL;
+	do_exec(1, OTHER);
+	map_file(OTHER, 0x1000, 1);
+	for (uint32_t i = 0; i < sizeof(some) / sizeof(*some); i++)
+		some[i] = maps_many(PARENT + 10 + (int32_t)i, 100 + i * MAPPINGS_MAX, &user);
+	ASSERT(t.nr_files_capped > 0);
+	map_file(OTHER, 0x5000, 2);
+	ASSERT_STR(file_at(OTHER, 0x5000)->path, "[too many files]");
+	ASSERT(process_find(&t, OTHER)->mappings.beyond);
+	while (!has_room(3))
+		;
+	/* Not those who have few. */
+	ASSERT_EQ(file_at(OTHER, 0x1000)->key.inode, 3);
+	ASSERT_STR(file_at(OTHER, 0x1000)->path, "/bin/x");
+	for (uint32_t i = 0; i < sizeof(some) / sizeof(*some); i++)
+		ASSERT(some[i]->mappings.nr > 0);
+	process_table_fini(&t);
+}
+
+TEST(who_is_not_asked_for_keeps_little_when_room_is_short)
+{
+	struct process *proc;
+	char user;
+
+	start();
+	t.forget = NULL;
+	proc = maps_many(OTHER, 1, &user);
+	do_exec(1, PARENT);
+	for (uint64_t i = 0; i < MAPPINGS_MAX; i++)
+		map_file(PARENT, i * 0x2000, i + 1);
+	for (int32_t i = 1; i <= 2 * ALL_MAPPINGS_MAX / MAPPINGS_MAX; i++)
+		do_fork(5000 + (uint64_t)i, PARENT, PARENT + 100 + i);
+	process_table_expire(&t, 0);
+	ASSERT(process_table_bytes(&t) < (size_t)3 * ALL_MAPPINGS_MAX * sizeof(struct mapping));
+	ASSERT_EQ(proc->mappings.nr, MAPPINGS_MAX);
+	proc = process_find(&t, PARENT);
+	ASSERT_EQ(proc->mappings.nr, 0);
+	ASSERT(!proc->complete && proc->shed);
 	process_table_fini(&t);
 }

@@ -4,10 +4,11 @@
  * events on each CPU (mmap2, comm, comm_exec, task, sample_id_all, CLOCK_MONOTONIC). Facts:
  * shared facts/walker-cost.md, "Facts checked".
  *
- * The reader follows CPU hotplug (side_band_sync_cpus). One thread.
+ * The reader follows CPU hotplug: it must be the first listener of its cpu_set. One thread.
  */
 #pragma once
 
+#include "util/cpus.h"
 #include "util/vec.h"
 
 #include <stdbool.h>
@@ -44,14 +45,15 @@ struct side_events {
 
 struct side_band;
 
-/* `pages` of ring for each CPU, a power of two. Negative errno if perf refuses. */
-int side_band_open(uint32_t pages, struct side_band **ret);
+/*
+ * `pages` of ring for each CPU, a power of two. Negative errno if perf refuses. With each
+ * cpu_set_sync() rings are opened on CPUs that came, and closed on those that left; `cpus` must
+ * outlive the side band.
+ */
+int side_band_open(struct cpu_set *cpus, uint32_t pages, struct side_band **ret);
 void side_band_free(struct side_band *sb);
 /* An epoll fd that becomes readable with each event that is written. */
 int side_band_fd(const struct side_band *sb);
-/* Opens rings on CPUs that came online, closes those of CPUs that left. Cheap if nothing changed.
- */
-int side_band_sync_cpus(struct side_band *sb);
 /*
  * All that was written before the call, sorted by time; replaces the batch's contents. No event is
  * in it without the events that led to it. On error, what is in the batch is true but not all.

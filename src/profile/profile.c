@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Interning by full identity. Each table is an array of what was added plus a map from the XXH3 of
- * the key to its index. A hash is never taken for the key: on a hit the key is compared, and two
- * keys of one hash take consecutive map keys (hash, hash + 1, ...), so nothing may ever be deleted.
+ * Interning by full identity (util/intern.h): each table is an array of what was added plus a map
+ * from the XXH3 of the key to its index.
  */
 #include "profile/profile.h"
+#include "util/intern.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -26,15 +26,15 @@ void profile_fini(struct profile *p)
 	vec_free(&p->stack_frames);
 	vec_free(&p->processes);
 	vec_free(&p->threads);
-	vec_free(&p->samples);
-	vec_free(&p->events);
+	vec_free(&p->cut.samples);
+	vec_free(&p->cut.events);
 	map_fini(&p->file_ids);
 	map_fini(&p->function_ids);
 	map_fini(&p->frame_ids);
 	map_fini(&p->stack_ids);
 	map_fini(&p->process_ids);
 	map_fini(&p->thread_ids);
-	map_fini(&p->sample_ids);
+	map_fini(&p->cut.sample_ids);
 }
 
 static size_t map_bytes(const struct map *m)
@@ -51,51 +51,22 @@ size_t profile_bytes(const struct profile *p)
 	return s->bytes + VEC_BYTES(&s->strings) + map_bytes(&s->by_hash) + VEC_BYTES(&p->files) +
 	       VEC_BYTES(&p->functions) + VEC_BYTES(&p->lines) + VEC_BYTES(&p->frames) +
 	       VEC_BYTES(&p->stacks) + VEC_BYTES(&p->stack_frames) + VEC_BYTES(&p->processes) +
-	       VEC_BYTES(&p->threads) + VEC_BYTES(&p->samples) + VEC_BYTES(&p->events) +
+	       VEC_BYTES(&p->threads) + VEC_BYTES(&p->cut.samples) + VEC_BYTES(&p->cut.events) +
 	       map_bytes(&p->file_ids) + map_bytes(&p->function_ids) + map_bytes(&p->frame_ids) +
 	       map_bytes(&p->stack_ids) + map_bytes(&p->process_ids) + map_bytes(&p->thread_ids) +
-	       map_bytes(&p->sample_ids);
+	       map_bytes(&p->cut.sample_ids);
 }
 
 int profile_string(struct profile *p, const char *s, uint32_t *ret)
 {
+	if (p->full)
+		return strtab_find(&p->strings, s, strlen(s), ret) ? 0 : -ENOSPC;
 	return strtab_intern(&p->strings, s, strlen(s), ret);
 }
 
-/*
- * Looks the key up that hashes to *hash: `same(item)` says whether an item has it. The item's
- * number, or -ENOENT: then *hash is where a new one goes.
- */
-#define FIND(ids, vec, hash, same)                                                                 \
-	({                                                                                         \
-		int64_t find_r_ = -ENOENT;                                                         \
-		uint64_t *find_at_;                                                                \
-                                                                                                   \
-		for (; (find_at_ = map_get((ids), (hash))); (hash)++) {                            \
-			__auto_type item = &(vec)->items[*find_at_];                               \
-                                                                                                   \
-			if (same) {                                                                \
-				find_r_ = (int64_t)*find_at_;                                      \
-				break;                                                             \
-			}                                                                          \
-		}                                                                                  \
-		find_r_;                                                                           \
-	})
-
-/* Appends an item under its hash. */
-#define ADD(ids, vec, hash, new_item, ret)                                                         \
-	({                                                                                         \
-		int add_r_ = (vec)->nr >= UINT32_MAX ? -EOVERFLOW : vec_push((vec), new_item);     \
-                                                                                                   \
-		if (!add_r_) {                                                                     \
-			add_r_ = map_put((ids), (hash), (vec)->nr - 1);                            \
-			if (add_r_)                                                                \
-				(vec)->nr--;                                                       \
-			else                                                                       \
-				*(ret) = (uint32_t)((vec)->nr - 1);                                \
-		}                                                                                  \
-		add_r_;                                                                            \
-	})
+/* intern_add(), unless the profile is full. */
+#define ADD(p, ids, vec, hash, item, ret)                                                          \
+	((p)->full ? -ENOSPC : intern_add((ids), (vec), (hash), (item), (ret)))
 
 /* --- files and functions ---------------------------------------------------------------------- */
 
@@ -108,19 +79,27 @@ static const char *last_component(const char *path)
 
 static bool same_file(const struct profile_file *a, const struct profile_file *b)
 {
-	return a->path == b->path && a->build_id_len == b->build_id_len &&
+	return a->path == b->path && a->identity == b->identity &&
+	       a->build_id_len == b->build_id_len &&
 	       !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
 }
 
 static uint64_t hash_file(const struct profile_file *file)
 {
-	return XXH3_64bits_withSeed(file->build_id, sizeof(file->build_id), file->path);
+	return XXH3_64bits_withSeed(file->build_id, sizeof(file->build_id),
+				    file->identity ^ file->path);
 }
 
 int profile_add_file(struct profile *p, const char *path, const uint8_t *build_id,
 		     size_t build_id_len, uint32_t *ret)
 {
-	struct profile_file file = { 0 };
+	return profile_add_met_file(p, path, build_id, build_id_len, 0, ret);
+}
+
+int profile_add_met_file(struct profile *p, const char *path, const uint8_t *build_id,
+			 size_t build_id_len, uint64_t identity, uint32_t *ret)
+{
+	struct profile_file file = { .identity = identity };
 	uint64_t hash;
 	int64_t found;
 	int r;
@@ -137,9 +116,9 @@ int profile_add_file(struct profile *p, const char *path, const uint8_t *build_i
 	file.build_id_len = (uint8_t)build_id_len;
 
 	hash = hash_file(&file);
-	found = FIND(&p->file_ids, &p->files, hash, same_file(item, &file));
+	found = intern_find(&p->file_ids, hash, id, same_file(&p->files.items[id], &file));
 	if (found < 0)
-		return ADD(&p->file_ids, &p->files, hash, file, ret);
+		return ADD(p, &p->file_ids, &p->files, hash, file, ret);
 	*ret = (uint32_t)found;
 	return 0;
 }
@@ -147,11 +126,11 @@ int profile_add_file(struct profile *p, const char *path, const uint8_t *build_i
 int profile_add_function(struct profile *p, const struct profile_function *function, uint32_t *ret)
 {
 	uint64_t hash = XXH3_64bits(function, sizeof(*function));
-	int64_t found = FIND(&p->function_ids, &p->functions, hash,
-			     !memcmp(item, function, sizeof(*function)));
+	int64_t found = intern_find(&p->function_ids, hash, id,
+				    !memcmp(&p->functions.items[id], function, sizeof(*function)));
 
 	if (found < 0)
-		return ADD(&p->function_ids, &p->functions, hash, *function, ret);
+		return ADD(p, &p->function_ids, &p->functions, hash, *function, ret);
 	*ret = (uint32_t)found;
 	return 0;
 }
@@ -163,6 +142,8 @@ static int add_lines(struct profile *p, const struct profile_line *lines, size_t
 {
 	int r;
 
+	if (p->full)
+		return -ENOSPC;
 	if (p->lines.nr + nr > UINT32_MAX)
 		return -EOVERFLOW;
 	r = vec_reserve(&p->lines, p->lines.nr + nr);
@@ -200,7 +181,8 @@ int profile_add_named_frame(struct profile *p, const struct profile_frame *frame
 			return -EINVAL;
 	if (nr)
 		hash = XXH3_64bits_withSeed(lines, nr * sizeof(*lines), hash);
-	found = FIND(&p->frame_ids, &p->frames, hash, same_frame(p, item, frame, lines, nr));
+	found = intern_find(&p->frame_ids, hash, id,
+			    same_frame(p, &p->frames.items[id], frame, lines, nr));
 	if (found >= 0) {
 		*ret = (uint32_t)found;
 		return 0;
@@ -209,7 +191,7 @@ int profile_add_named_frame(struct profile *p, const struct profile_frame *frame
 	added.first_line = 0;
 	added.nr_lines = (uint32_t)nr;
 	r = nr ? add_lines(p, lines, nr, &added.first_line) : 0;
-	return r ? r : ADD(&p->frame_ids, &p->frames, hash, added, ret);
+	return r ? r : ADD(p, &p->frame_ids, &p->frames, hash, added, ret);
 }
 
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret)
@@ -232,8 +214,8 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 		      uint32_t *ret)
 {
 	uint64_t hash = XXH3_64bits_withSeed(frames, nr * sizeof(*frames), stop);
-	int64_t found =
-		FIND(&p->stack_ids, &p->stacks, hash, same_stack(p, item, frames, nr, stop));
+	int64_t found = intern_find(&p->stack_ids, hash, id,
+				    same_stack(p, &p->stacks.items[id], frames, nr, stop));
 	/* A part of a known stack may be added: then `frames` moves with what it lies in. */
 	bool is_own = is_within(&p->stack_frames, frames);
 	size_t at = is_own ? (size_t)(frames - p->stack_frames.items) : 0;
@@ -244,6 +226,8 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 		*ret = (uint32_t)found;
 		return 0;
 	}
+	if (p->full)
+		return -ENOSPC;
 	if (p->stack_frames.nr + nr > UINT32_MAX)
 		return -EOVERFLOW;
 	r = vec_reserve(&p->stack_frames, p->stack_frames.nr + nr);
@@ -253,8 +237,9 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 		frames = p->stack_frames.items + at;
 	stack = (struct profile_stack){ .first = (uint32_t)p->stack_frames.nr,
 					.nr = (uint32_t)nr,
+					.used = p->cut.number,
 					.stop = (uint8_t)stop };
-	r = ADD(&p->stack_ids, &p->stacks, hash, stack, ret);
+	r = ADD(p, &p->stack_ids, &p->stacks, hash, stack, ret);
 	if (r)
 		return r;
 	if (nr)
@@ -270,10 +255,11 @@ int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *
 	struct profile_process process = { .pid = pid, .key = key, .uid = UINT32_MAX };
 	uint64_t hash = XXH3_64bits_withSeed(&pid, sizeof(pid), key);
 	int64_t found =
-		FIND(&p->process_ids, &p->processes, hash, item->pid == pid && item->key == key);
+		intern_find(&p->process_ids, hash, id,
+			    p->processes.items[id].pid == pid && p->processes.items[id].key == key);
 
 	if (found < 0)
-		return ADD(&p->process_ids, &p->processes, hash, process, ret);
+		return ADD(p, &p->process_ids, &p->processes, hash, process, ret);
 	*ret = (uint32_t)found;
 	return 0;
 }
@@ -285,35 +271,14 @@ static int64_t find_thread(const struct profile *p, const struct profile_thread 
 	const size_t size = offsetof(struct profile_thread, carrier) + sizeof(thread->carrier);
 
 	*ret_hash = XXH3_64bits(thread, size);
-	return FIND(&p->thread_ids, &p->threads, *ret_hash, !memcmp(item, thread, size));
-}
-
-int profile_find_carried_thread(const struct profile *p, uint32_t process, int32_t tid,
-				const char *name, const char *carrier, uint32_t *ret)
-{
-	struct profile_thread thread = { .process = process, .tid = tid };
-	uint64_t hash;
-	int64_t found = -ENOENT;
-
-	if (strtab_find(&p->strings, name, strlen(name), &thread.comm) &&
-	    strtab_find(&p->strings, carrier, strlen(carrier), &thread.carrier))
-		found = find_thread(p, &thread, &hash);
-	if (found < 0)
-		return -ENOENT;
-	*ret = (uint32_t)found;
-	return 0;
-}
-
-int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
-			uint32_t *ret)
-{
-	return profile_find_carried_thread(p, process, tid, comm, "", ret);
+	return intern_find(&p->thread_ids, *ret_hash, id,
+			   !memcmp(&p->threads.items[id], thread, size));
 }
 
 int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid, const char *name,
 			       const char *carrier, uint32_t *ret)
 {
-	struct profile_thread thread = { .process = process, .tid = tid };
+	struct profile_thread thread = { .process = process, .tid = tid, .used = p->cut.number };
 	uint64_t hash;
 	int64_t found;
 	int r;
@@ -326,7 +291,7 @@ int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid,
 		return r;
 	found = find_thread(p, &thread, &hash);
 	if (found < 0)
-		return ADD(&p->thread_ids, &p->threads, hash, thread, ret);
+		return ADD(p, &p->thread_ids, &p->threads, hash, thread, ret);
 	*ret = (uint32_t)found;
 	return 0;
 }
@@ -347,23 +312,21 @@ int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint6
 	if (stack >= p->stacks.nr || thread >= p->threads.nr)
 		return -EINVAL;
 	/* Two 32-bit ids fill the map's key exactly: there is nothing to hash or compare. */
-	found = map_get(&p->sample_ids, key);
+	found = map_get(&p->cut.sample_ids, key);
 	if (found) {
-		p->samples.items[*found].count += count;
+		p->cut.samples.items[*found].count += count;
 		if (ret)
 			*ret = (uint32_t)*found;
 		return 0;
 	}
-	r = ADD(&p->sample_ids, &p->samples, key, ((struct profile_sample){ thread, stack, count }),
-		&id);
-	if (!r && ret)
+	r = ADD(p, &p->cut.sample_ids, &p->cut.samples, key,
+		((struct profile_sample){ thread, stack, count }), &id);
+	if (r)
+		return r;
+	p->stacks.items[stack].used = p->threads.items[thread].used = p->cut.number;
+	if (ret)
 		*ret = id;
-	return r;
-}
-
-bool profile_has_sample(const struct profile *p, uint32_t thread, uint32_t stack)
-{
-	return map_get(&p->sample_ids, (uint64_t)thread << 32 | stack);
+	return 0;
 }
 
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count)
@@ -379,114 +342,58 @@ int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack,
 
 int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu)
 {
-	if (sample >= p->samples.nr)
+	if (sample >= p->cut.samples.nr)
 		return -EINVAL;
-	return vec_push(&p->events, ((struct profile_event){ time_ns, sample, cpu }));
+	return vec_push(&p->cut.events, ((struct profile_event){ time_ns, sample, cpu }));
 }
 
 void profile_drop_events(struct profile *p)
 {
-	vec_free(&p->events);
-	p->events_dropped = true;
+	vec_free(&p->cut.events);
+	p->cut.events_dropped = true;
+}
+
+/* A cut that was large does not make the next ones expensive. */
+static void empty_map(struct map *m)
+{
+	if (m->nr < m->cap / 16)
+		map_fini(m);
+	else
+		map_clear(m);
+}
+
+void profile_next_cut(struct profile *p)
+{
+	struct profile_cut *cut = &p->cut;
+
+	empty_map(&cut->sample_ids);
+	if (cut->samples.nr < cut->samples.cap / 16)
+		vec_free(&cut->samples);
+	if (cut->events.nr < cut->events.cap / 16)
+		vec_free(&cut->events);
+	cut->samples.nr = cut->events.nr = 0;
+	cut->events_dropped = false;
+	cut->start_ns = cut->duration_ns = 0;
+	cut->number++;
 }
 
 /* The memory goes back, too: profile_bytes() is what a caller decides by when to clear. */
 void profile_clear_samples(struct profile *p)
 {
-	vec_free(&p->samples);
-	vec_free(&p->events);
+	vec_free(&p->cut.samples);
+	vec_free(&p->cut.events);
 	vec_free(&p->threads);
 	vec_free(&p->processes);
 	vec_free(&p->stacks);
 	vec_free(&p->stack_frames);
 	vec_free(&p->frames);
 	vec_free(&p->lines);
-	p->events_dropped = false;
-	map_fini(&p->sample_ids);
+	p->cut.events_dropped = false;
+	map_fini(&p->cut.sample_ids);
 	map_fini(&p->thread_ids);
 	map_fini(&p->process_ids);
 	map_fini(&p->stack_ids);
 	map_fini(&p->frame_ids);
-}
-
-static int move_string(const struct strtab *from, struct strtab *to, uint32_t *id)
-{
-	const char *s = strtab_get(from, *id);
-
-	return strtab_intern(to, s, strlen(s), id);
-}
-
-/* `files` are as many as the profile's. */
-static int move_files(const struct profile *p, struct strtab *to, struct profile_file *files,
-		      struct map *ids)
-{
-	for (size_t i = 0; i < p->files.nr; i++) {
-		uint64_t hash;
-		int r;
-
-		files[i] = p->files.items[i];
-		r = move_string(&p->strings, to, &files[i].path);
-		if (!r)
-			r = move_string(&p->strings, to, &files[i].name);
-		if (!r)
-			r = move_string(&p->strings, to, &files[i].go_build_id);
-		for (hash = hash_file(&files[i]); !r && map_get(ids, hash); hash++)
-			;
-		if (!r)
-			r = map_put(ids, hash, i);
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-static int move_all(struct profile *p, struct strtab *to, struct profile_file *files,
-		    struct map *ids)
-{
-	struct profile_host host = p->host;
-	struct profile_unit unit = p->unit;
-	uint32_t *const strings[] = { &host.name, &host.id,   &host.arch,
-				      &host.os,	  &unit.type, &unit.unit };
-	int r = strtab_init(to);
-
-	for (size_t i = 0; i < sizeof(strings) / sizeof(*strings) && !r; i++)
-		r = move_string(&p->strings, to, strings[i]);
-	if (!r)
-		r = move_files(p, to, files, ids);
-	if (r)
-		return r;
-	p->host = host;
-	p->unit = unit;
-	return 0;
-}
-
-int profile_forget_names(struct profile *p)
-{
-	struct profile_file *files;
-	struct strtab strings = { 0 };
-	struct map ids = { 0 };
-	int r;
-
-	if (p->frames.nr || p->threads.nr)
-		return -EINVAL;
-	files = calloc(p->files.nr + 1, sizeof(*files));
-	r = files ? move_all(p, &strings, files, &ids) : -ENOMEM;
-	if (r) {
-		strtab_fini(&strings);
-		map_fini(&ids);
-		free(files);
-		return r;
-	}
-	if (p->files.nr)
-		memcpy(p->files.items, files, p->files.nr * sizeof(*files));
-	free(files);
-	strtab_fini(&p->strings);
-	p->strings = strings;
-	map_fini(&p->file_ids);
-	p->file_ids = ids;
-	map_fini(&p->function_ids);
-	vec_free(&p->functions);
-	return 0;
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -531,8 +438,8 @@ uint64_t profile_total(const struct profile *p)
 {
 	uint64_t total = 0;
 
-	for (size_t i = 0; i < p->samples.nr; i++)
-		total += p->samples.items[i].count;
+	for (size_t i = 0; i < p->cut.samples.nr; i++)
+		total += p->cut.samples.items[i].count;
 	return total;
 }
 
@@ -540,8 +447,8 @@ uint64_t profile_complete(const struct profile *p)
 {
 	uint64_t total = 0;
 
-	for (size_t i = 0; i < p->samples.nr; i++)
-		if (p->stacks.items[p->samples.items[i].stack].stop == STOP_COMPLETE)
-			total += p->samples.items[i].count;
+	for (size_t i = 0; i < p->cut.samples.nr; i++)
+		if (p->stacks.items[p->cut.samples.items[i].stack].stop == STOP_COMPLETE)
+			total += p->cut.samples.items[i].count;
 	return total;
 }

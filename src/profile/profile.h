@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A profile: distinct frames, distinct stacks, how often each thread was seen with each, and, if
- * wanted, when. The full identity counts: two stacks are one only if every frame is (kind, file,
- * address, scope, and the functions and lines of frames that were added with them) and they ended
- * alike.
+ * wanted, when. Names, files, frames, stacks, processes and threads are the dictionary: it lives on
+ * when the counts are cut (profile_next_cut()), and what was not used for long is collected
+ * (profile/collect.h). The full identity counts: two stacks are one only if every frame is (kind,
+ * file, address, scope, and the functions and lines of frames that were added with them) and they
+ * ended alike.
  *
  * The recorder fills it by address while it runs; names are attached at the end
  * (profile_name_frame, profile_set_lines) and exporters read it. Readers of formats
  * (export/export.h) fill it with frames that have their names already. Not thread-safe. Nothing
  * here is bounded but by 32-bit ids (-EOVERFLOW): who fills a profile watches profile_bytes()
- * against its memory limit.
+ * against its memory limit, and sets `full`.
  */
 #pragma once
 
@@ -55,6 +57,7 @@ struct profile_file {
 	uint32_t name; /* strtab; the last component of path */
 	uint8_t build_id[20];
 	uint8_t build_id_len;		       /* 0: none known */
+	uint64_t identity;		       /* of struct file_identity; 0: not known */
 	bool has_file_id;		       /* not part of the identity, like all that follows */
 	uint8_t file_id[PROFILE_FILE_ID_SIZE]; /* htlhash, see elf/file_id.h */
 	uint32_t go_build_id;		       /* strtab; 0: none */
@@ -99,7 +102,8 @@ struct profile_frame {
 struct profile_stack {
 	uint32_t first;
 	uint32_t nr;
-	uint8_t stop; /* enum stop_reason */
+	uint32_t used; /* number of the last cut that has it; when it was added, until then */
+	uint8_t stop;  /* enum stop_reason */
 };
 
 /* What is 0 or "" is not known. Times are CLOCK_REALTIME. */
@@ -122,8 +126,9 @@ struct profile_thread {
 	/* Of a virtual thread, which is known by its name alone: strtab; the comm of the thread
 	 * `tid` that carries it. 0: it is no virtual one. */
 	uint32_t carrier;
-	/* CLOCK_REALTIME; 0: not known. Not part of the identity. */
+	/* CLOCK_REALTIME; 0: not known. Not part of the identity, like what follows. */
 	uint64_t start_ns, end_ns;
+	uint32_t used; /* as of stacks */
 };
 
 /* How often a thread was seen with a stack; distinct (thread, stack). */
@@ -135,7 +140,7 @@ struct profile_sample {
 
 /* One of these times: `count` of a sample is the sum over its events, if there are any. */
 struct profile_event {
-	uint64_t time_ns; /* since profile.start_ns */
+	uint64_t time_ns; /* since the cut's start_ns */
 	uint32_t sample;  /* index */
 	uint32_t cpu;
 };
@@ -152,7 +157,22 @@ struct profile_host {
 	uint32_t os;	   /* "Linux 6.1.0 ..." */
 };
 
+/* What was counted from one moment to another. */
+struct profile_cut {
+	uint32_t number; /* 0, 1, ... */
+	VEC(struct profile_sample) samples;
+	/*
+	 * In the order of time within a CPU, nearly so between them. Empty if not kept; who keeps
+	 * them keeps all (counts are the sums) or none: profile_drop_events().
+	 */
+	VEC(struct profile_event) events;
+	bool events_dropped; /* there were too many */
+	struct map sample_ids;
+	uint64_t start_ns, duration_ns; /* wall clock start (CLOCK_REALTIME) */
+};
+
 struct profile {
+	/* The dictionary. */
 	struct strtab strings;
 	VEC(struct profile_file) files;
 	VEC(struct profile_function) functions;
@@ -162,18 +182,11 @@ struct profile {
 	VEC(uint32_t) stack_frames;
 	VEC(struct profile_process) processes;
 	VEC(struct profile_thread) threads;
-	VEC(struct profile_sample) samples;
-	/*
-	 * In the order of time within a CPU, nearly so between them. Empty if not kept; who keeps
-	 * them keeps all (counts are the sums) or none: profile_drop_events().
-	 */
-	VEC(struct profile_event) events;
-	bool events_dropped; /* there were too many */
+	bool full; /* nothing new is taken in (-ENOSPC); what is known is found and counted */
 	/* Hash of the whole key -> index; the key itself is compared on a hit, see profile.c. */
-	struct map file_ids, function_ids, frame_ids, stack_ids, process_ids, thread_ids,
-		sample_ids;
-	uint64_t start_ns, duration_ns; /* wall clock start (CLOCK_REALTIME) */
-	uint32_t frequency_hz;		/* 0: not known */
+	struct map file_ids, function_ids, frame_ids, stack_ids, process_ids, thread_ids;
+	struct profile_cut cut;
+	uint32_t frequency_hz; /* 0: not known */
 	struct profile_unit unit;
 	struct profile_host host;
 };
@@ -184,7 +197,13 @@ size_t profile_bytes(const struct profile *p);
 
 /* The string's number, new or known; "" is 0. */
 int profile_string(struct profile *p, const char *s, uint32_t *ret);
-/* The file of (path, build_id), new or known. -EINVAL: the build id is longer than 20 bytes. */
+/*
+ * The file of (path, build_id), new or known. -EINVAL: the build id is longer than 20 bytes.
+ * Anybody can make a file with both of another one's (in a mount namespace of his own): where files
+ * are met, and not read out of a profile, `identity` tells them apart.
+ */
+int profile_add_met_file(struct profile *p, const char *path, const uint8_t *build_id,
+			 size_t build_id_len, uint64_t identity, uint32_t *ret);
 int profile_add_file(struct profile *p, const char *path, const uint8_t *build_id,
 		     size_t build_id_len, uint32_t *ret);
 /* The function, new or known. */
@@ -211,11 +230,6 @@ int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const c
  * and it is none. */
 int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid, const char *name,
 			       const char *carrier, uint32_t *ret);
-/* The same if it is known already; -ENOENT. */
-int profile_find_thread(const struct profile *p, uint32_t process, int32_t tid, const char *comm,
-			uint32_t *ret);
-int profile_find_carried_thread(const struct profile *p, uint32_t process, int32_t tid,
-				const char *name, const char *carrier, uint32_t *ret);
 /*
  * Counts a stack; a hash look-up and no allocation if (thread, stack) was seen before. `ret` (the
  * sample's number) may be NULL.
@@ -224,22 +238,17 @@ int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint6
 		       uint32_t *ret);
 /* The same of a thread of which nothing but the name is known. */
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count);
-/* Has (thread, stack) been counted before? */
-bool profile_has_sample(const struct profile *p, uint32_t thread, uint32_t stack);
 /* One time that a sample was seen; the count is not touched. */
 int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu);
 /* Forgets all events: there is no room for them. The counts stay. */
 void profile_drop_events(struct profile *p);
+/* Begins the next cut, with no samples; all that the dictionary knows stays. */
+void profile_next_cut(struct profile *p);
 /*
  * Forgets samples, events, processes, threads, stacks and frames, and gives their memory back;
  * strings, files and functions stay.
  */
 void profile_clear_samples(struct profile *p);
-/*
- * Of a profile without frames: forgets functions and all strings that nothing refers to. Files keep
- * their numbers, but strings get new ones. 0, or -ENOMEM and nothing is changed; -EINVAL.
- */
-int profile_forget_names(struct profile *p);
 
 /* Names a frame that was added without levels: one, of that name. -EEXIST if it was added with. */
 int profile_name_frame(struct profile *p, uint32_t frame, const char *name);

@@ -23,6 +23,7 @@ static uint32_t add_frame(struct profile *p, uint16_t kind, uint32_t file, uint6
 
 TEST(files_are_told_apart_by_path_and_build_id)
 {
+	static const uint8_t id[20] = { 1 };
 	struct profile p;
 	uint32_t a, b, c, d;
 
@@ -35,6 +36,12 @@ TEST(files_are_told_apart_by_path_and_build_id)
 	ASSERT(a != c && c != d && a != d);
 	ASSERT_EQ(p.files.nr, 3);
 	ASSERT_STR(strtab_get(&p.strings, p.files.items[d].name), "libc.so.6");
+	/* Both can be another's, what the kernel says of a file can't. */
+	ASSERT_OK(profile_add_met_file(&p, "/lib/libc.so.6", id, 20, 1, &b));
+	ASSERT_OK(profile_add_met_file(&p, "/lib/libc.so.6", id, 20, 2, &c));
+	ASSERT_OK(profile_add_met_file(&p, "/lib/libc.so.6", id, 20, 1, &d));
+	ASSERT(b != c && b == d);
+	ASSERT_EQ(p.files.nr, 5);
 	d = 77;
 	ASSERT_ERR(profile_add_file(&p, "x", (const uint8_t *)"012345678901234567890", 21, &d),
 		   EINVAL);
@@ -117,11 +124,51 @@ TEST(samples_add_up_per_thread_and_stack)
 		ASSERT_OK(profile_add_comm_sample(&p, "y", a, 2));
 		ASSERT_OK(profile_add_comm_sample(&p, "x", b, 3));
 	}
-	ASSERT_EQ(p.samples.nr, 3);
-	ASSERT_EQ(p.samples.items[2].count, 3000);
+	ASSERT_EQ(p.cut.samples.nr, 3);
+	ASSERT_EQ(p.cut.samples.items[2].count, 3000);
 	ASSERT_EQ(profile_total(&p), 6000);
 	ASSERT_EQ(profile_complete(&p), 3000);
 	ASSERT_ERR(profile_add_comm_sample(&p, "x", 2, 1), EINVAL);
+	profile_fini(&p);
+}
+
+/* What the recorder does with a profile that has reached its limit. */
+TEST(a_full_profile_counts_on_and_takes_in_nothing_new)
+{
+	const struct profile_frame known = { .kind = FRAME_KIND_NATIVE, .address = 1 };
+	const struct profile_frame new = { .kind = FRAME_KIND_NATIVE, .address = 2 };
+	uint32_t process, thread, frame, stack, id, more[2] = { 0, 0 };
+	struct profile p;
+	size_t bytes;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(profile_add_process(&p, 10, 1, &process));
+	ASSERT_OK(profile_add_thread(&p, process, 10, "sh", &thread));
+	ASSERT_OK(profile_add_frame(&p, &known, &frame));
+	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &stack));
+	ASSERT_OK(profile_add_sample(&p, thread, stack, 1, NULL));
+	bytes = profile_bytes(&p);
+	p.full = true;
+	ASSERT_OK(profile_add_process(&p, 10, 1, &id));
+	ASSERT_OK(profile_add_thread(&p, process, 10, "sh", &id));
+	ASSERT_EQ(id, thread);
+	ASSERT_OK(profile_add_frame(&p, &known, &id));
+	ASSERT_EQ(id, frame);
+	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &id));
+	ASSERT_EQ(id, stack);
+	ASSERT_OK(profile_add_sample(&p, thread, stack, 1, NULL));
+	ASSERT_EQ(p.cut.samples.items[0].count, 2);
+	ASSERT_ERR(profile_add_process(&p, 11, 1, &id), ENOSPC);
+	ASSERT_ERR(profile_add_thread(&p, process, 10, "never heard", &id), ENOSPC);
+	ASSERT_ERR(profile_add_thread(&p, process, 11, "sh", &id), ENOSPC);
+	ASSERT_ERR(profile_add_file(&p, "/new", NULL, 0, &id), ENOSPC);
+	ASSERT_ERR(profile_add_frame(&p, &new, &id), ENOSPC);
+	ASSERT_ERR(profile_add_stack(&p, more, 2, STOP_COMPLETE, &id), ENOSPC);
+	ASSERT_EQ(profile_bytes(&p), bytes);
+	ASSERT_EQ(p.threads.nr + p.frames.nr + p.stacks.nr + p.stack_frames.nr + p.cut.samples.nr,
+		  5);
+	p.full = false;
+	ASSERT_OK(profile_add_frame(&p, &new, &id));
 	profile_fini(&p);
 }
 
@@ -144,30 +191,22 @@ TEST(threads_are_told_apart_by_process_tid_and_comm)
 	ASSERT_OK(profile_add_thread(&p, first, 10, "sh", &again));
 	ASSERT_EQ(again, threads[0]);
 	ASSERT_EQ(p.threads.nr, 4);
-	ASSERT_OK(profile_find_thread(&p, first, 10, "ls", &again));
-	ASSERT_EQ(again, threads[2]);
-	ASSERT_ERR(profile_find_thread(&p, first, 11, "ls", &again), ENOENT);
-	ASSERT_ERR(profile_find_thread(&p, first, 10, "unheard", &again), ENOENT);
-	ASSERT_EQ(p.threads.nr, 4);
-	ASSERT_ERR(profile_find_carried_thread(&p, first, 10, "ls", "sh", &again), ENOENT);
 	ASSERT_OK(profile_add_carried_thread(&p, first, 10, "ls", "sh", &carried));
 	ASSERT_EQ(carried, 4);
-	ASSERT_OK(profile_find_carried_thread(&p, first, 10, "ls", "sh", &again));
+	ASSERT_OK(profile_add_carried_thread(&p, first, 10, "ls", "sh", &again));
 	ASSERT_EQ(again, carried);
-	ASSERT_OK(profile_find_carried_thread(&p, first, 10, "ls", "", &again));
+	ASSERT_OK(profile_add_carried_thread(&p, first, 10, "ls", "", &again));
 	ASSERT_EQ(again, threads[2]);
 	ASSERT_ERR(profile_add_thread(&p, 2, 1, "x", &again), EINVAL);
 	ASSERT_OK(profile_add_stack(&p, frames, 2, STOP_COMPLETE, &stack));
 	for (int i = 0; i < 4; i++)
 		ASSERT_OK(profile_add_sample(&p, threads[i], stack, 1, &sample));
 	ASSERT_EQ(sample, 3);
-	ASSERT(profile_has_sample(&p, threads[3], stack));
-	ASSERT(!profile_has_sample(&p, threads[3], stack + 1));
 	ASSERT_OK(profile_add_event(&p, sample, 1000, 3));
 	ASSERT_ERR(profile_add_event(&p, 4, 1000, 3), EINVAL);
-	ASSERT_EQ(p.events.nr, 1);
+	ASSERT_EQ(p.cut.events.nr, 1);
 	profile_drop_events(&p);
-	ASSERT(p.events_dropped && !p.events.nr);
+	ASSERT(p.cut.events_dropped && !p.cut.events.nr);
 	ASSERT_EQ(profile_total(&p), 4);
 	profile_clear_samples(&p);
 	ASSERT_EQ(profile_total(&p), 0);
@@ -254,46 +293,5 @@ TEST(clearing_gives_memory_back)
 	ASSERT_OK(profile_add_stack(&p, (uint32_t[]){ 0 }, 1, STOP_COMPLETE, &stack));
 	ASSERT_OK(profile_add_comm_sample(&p, "x", stack, 1));
 	ASSERT_EQ(profile_total(&p), 1);
-	profile_fini(&p);
-}
-
-TEST(names_are_forgotten_but_files_stay)
-{
-	const uint8_t build_id[] = { 1, 2, 3 };
-	uint32_t files[100], frame, again;
-	struct profile p;
-	char name[64];
-	size_t before;
-
-	ASSERT_OK(profile_init(&p));
-	ASSERT_OK(profile_string(&p, "a host", &p.host.name));
-	for (uint32_t i = 0; i < 20000; i++) {
-		snprintf(name, sizeof(name), "a function of a rather long name, number %u", i);
-		frame = add_frame(&p, 1, 0, i, 0, 0);
-		ASSERT_OK(profile_name_frame(&p, frame, name));
-		if (i >= 100)
-			continue;
-		snprintf(name, sizeof(name), "/lib/%u.so", i);
-		ASSERT_OK(profile_add_file(&p, name, build_id, i % 4, &files[i]));
-	}
-	ASSERT_ERR(profile_forget_names(&p), EINVAL);
-	profile_clear_samples(&p);
-	before = profile_bytes(&p);
-	ASSERT(before > 1 << 20);
-	ASSERT_OK(profile_forget_names(&p));
-	ASSERT(profile_bytes(&p) < 256 << 10);
-	ASSERT_EQ(p.functions.nr, 0);
-	ASSERT_STR(strtab_get(&p.strings, p.host.name), "a host");
-	for (uint32_t i = 0; i < 100; i++) {
-		snprintf(name, sizeof(name), "/lib/%u.so", i);
-		ASSERT_STR(strtab_get(&p.strings, p.files.items[i].path), name);
-		ASSERT_STR(strtab_get(&p.strings, p.files.items[i].name), name + 5);
-		ASSERT_OK(profile_add_file(&p, name, build_id, i % 4, &again));
-		ASSERT_EQ(again, files[i]);
-	}
-	ASSERT_EQ(p.files.nr, 100);
-	frame = add_frame(&p, 1, 0, 1, 0, 0);
-	ASSERT_OK(profile_name_frame(&p, frame, "anew"));
-	ASSERT_STR(profile_frame_name(&p, frame, 0, name, sizeof(name)), "anew");
 	profile_fini(&p);
 }

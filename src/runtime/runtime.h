@@ -109,7 +109,10 @@ struct runtime_ops {
 	const char *label;    /* what its frames are called in formats: OpenTelemetry's
 				 profile.frame.type ("cpython", "jvm") */
 	const char *language; /* what people call what it runs: "Python", "Java" */
-	size_t record_size;   /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
+	/* Optional: how the name of a library begins that programs need which load this runtime
+	 * when they run ("libjli"): so it is ready sooner. */
+	const char *library;
+	size_t record_size; /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
 
 	/*
 	 * Is `elf` this runtime? By its contents (symbols, notes, sections), not by its name;

@@ -20,6 +20,13 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 
+enum {
+	/* Debug information may be so many times its file, compressed as it is; this much always.
+	 */
+	UNPACKED_RATIO = 32,
+	UNPACKED_ALWAYS = 32 << 20,
+};
+
 /* A file that was found: where, below which root. */
 struct place {
 	int root_fd; /* -1: not known */
@@ -90,6 +97,19 @@ const struct dwarf_source *debug_files_dwarf(const struct debug_files *files)
 	return &files->source;
 }
 
+/*
+ * What an honest file unpacks to: compilers' debug information gets to a fifth of its size, its
+ * emptiest sections to a twentieth.
+ */
+static size_t honest_size(const struct elf_file *elf, size_t max)
+{
+	uint64_t most = elf->size < SIZE_MAX / UNPACKED_RATIO ? elf->size * UNPACKED_RATIO : max;
+
+	if (most < UNPACKED_ALWAYS)
+		most = UNPACKED_ALWAYS;
+	return most < max ? (size_t)most : max;
+}
+
 /* What may be loaded yet. */
 static size_t bytes_left(const struct debug_files *files)
 {
@@ -120,11 +140,27 @@ static void complain_of_section(struct debug_files *files, const char *path, con
 				int r)
 {
 	if (r == -EFBIG)
-		complain(files, path, "debug information larger than %zu MB, not used",
-			 files->search.max_bytes >> 20);
+		complain(files, path,
+			 "debug information larger than %zu MB or %d times its file, not used",
+			 files->search.max_bytes >> 20, UNPACKED_RATIO);
 	else
 		complain(files, path, "%s: %s, not used", section,
 			 r == -EBADMSG || r == -ENODATA ? "corrupt" : strerror(-r));
+}
+
+/*
+ * Could only root, we, or the owner of the file itself have made it? Who may not write to a file
+ * can still show it to us from a mount namespace that he made, with debug files of his own, which
+ * have its build-id.
+ */
+static bool is_owners(const struct debug_files *files, int fd)
+{
+	struct stat st, own;
+
+	if (fstat(fd, &st))
+		return false;
+	return !st.st_uid || st.st_uid == geteuid() ||
+	       (files->elf->fd >= 0 && !fstat(files->elf->fd, &own) && st.st_uid == own.st_uid);
 }
 
 /*
@@ -136,6 +172,10 @@ static int open_elf(struct debug_files *files, int root_fd, const char *path, st
 	_cleanup_close_ int fd = -1;
 	int r = debug_open_below(root_fd, path, &fd);
 
+	if (!r && !is_owners(files, fd)) {
+		complain(files, path, "neither root's nor the program's owner's, not used");
+		return -ENOENT;
+	}
 	if (!r)
 		r = elf_file_open_fd(fd, ret);
 	switch (r) {
@@ -398,7 +438,8 @@ static int try_alt(struct debug_files *files, int root_fd, const char *path,
 		complain(files, path, "build-id differs, not used");
 		return -ENOENT;
 	}
-	r = section_set_load(candidate, false, bytes_left(files), &files->alt, &bad);
+	r = section_set_load(candidate, false, honest_size(candidate, bytes_left(files)),
+			     &files->alt, &bad);
 	if (!r)
 		files->source.alt = &files->alt.sections;
 	if (!r || r == -ENOMEM || r == -ENOENT)
@@ -452,7 +493,8 @@ static int try_dwp(struct debug_files *files, int root_fd, const char *path)
 
 	if (r)
 		return r;
-	r = section_set_load(candidate, true, bytes_left(files), &files->dwp, &bad);
+	r = section_set_load(candidate, true, honest_size(candidate, bytes_left(files)),
+			     &files->dwp, &bad);
 	if (!r && !files->dwp.sections.cu_index.data) {
 		section_set_fini(&files->dwp);
 		complain(files, path, "no index of units, not used");
@@ -513,7 +555,7 @@ static struct dwo_file *oldest_dwo(struct debug_files *files)
 static int load_dwo(struct debug_files *files, const struct elf_file *elf, struct section_set *ret,
 		    const char **ret_bad)
 {
-	int r = section_set_load(elf, true, bytes_left(files), ret, ret_bad);
+	int r = section_set_load(elf, true, honest_size(elf, bytes_left(files)), ret, ret_bad);
 
 	while (r == -EFBIG) {
 		struct dwo_file *oldest = NULL;
@@ -527,7 +569,7 @@ static int load_dwo(struct debug_files *files, const struct elf_file *elf, struc
 		if (!oldest)
 			break;
 		dwo_file_fini(oldest);
-		r = section_set_load(elf, true, bytes_left(files), ret, ret_bad);
+		r = section_set_load(elf, true, honest_size(elf, bytes_left(files)), ret, ret_bad);
 	}
 	return r;
 }
@@ -650,7 +692,8 @@ static int load_main(struct debug_files *files, const struct elf_file *elf,
 		return 0;
 	if (debug_needs_relocation(elf))
 		return -ENOTSUP;
-	r = section_set_load(elf, false, files->search.max_bytes, &files->main, &bad);
+	r = section_set_load(elf, false, honest_size(elf, files->search.max_bytes), &files->main,
+			     &bad);
 	if (r == -ENOMEM || r == -ENOENT)
 		return r == -ENOENT ? 0 : r;
 	if (r) {
@@ -714,7 +757,7 @@ int debug_files_open(const struct elf_file *elf, const struct debug_search *sear
 static bool hash_file(int root_fd, const char *path, uint64_t *hash)
 {
 	struct stat st;
-	uint64_t words[4];
+	uint64_t words[7];
 
 	if (debug_stat_below(root_fd, path, &st))
 		return false;
@@ -722,6 +765,9 @@ static bool hash_file(int root_fd, const char *path, uint64_t *hash)
 	words[1] = (uint64_t)st.st_mtim.tv_sec;
 	words[2] = (uint64_t)st.st_mtim.tv_nsec;
 	words[3] = st.st_ino;
+	words[4] = (uint64_t)st.st_ctim.tv_sec;
+	words[5] = (uint64_t)st.st_ctim.tv_nsec;
+	words[6] = st.st_uid;
 	*hash = XXH3_64bits_withSeed(path, strlen(path), *hash);
 	*hash = XXH3_64bits_withSeed(words, sizeof(words), *hash);
 	return true;

@@ -6,7 +6,8 @@
  * wrong is reported through `complain`.
  *
  * Believed only if it is the right one: build-ids equal; where the file has none, the debug link's
- * CRC; of dwz the build-id in the link; of .dwo the unit's id.
+ * CRC; of dwz the build-id in the link; of .dwo the unit's id. All of these can be copied, so it is
+ * also to be root's, ours, or the program's owner's.
  */
 #pragma once
 
@@ -61,7 +62,7 @@ const char *debug_files_path(const struct debug_files *files);
 const struct dwarf_source *debug_files_dwarf(const struct debug_files *files);
 
 /*
- * Which files there are now, without reading them: a hash over path, size, mtime and inode of what
+ * Which files there are now, without reading them: a hash over path, stat() of what
  * debug_files_open() would use: the first file there is by build-id; else all that the debug link
  * may mean; the supplementary file that `elf` itself names; .dwp. A table that was made with
  * another one is out of date. Cheap: a few fstat() and the notes and links of `elf`. `.dwo` files

@@ -534,7 +534,9 @@ TEST(more_split_files_than_are_kept)
 	ASSERT_EQ(try_open(), 0);
 	source = debug_files_dwarf(files);
 	ASSERT_ERR(source->split(source->ctx, &asked.refs[0], &s), ENOENT);
-	ASSERT_STR(complaints, "/src/f0.dwo: debug information larger than 0 MB, not used\n");
+	ASSERT_STR(
+		complaints,
+		"/src/f0.dwo: debug information larger than 0 MB or 32 times its file, not used\n");
 	stop();
 }
 
@@ -545,7 +547,9 @@ TEST(too_large_or_corrupt_is_said_and_symbols_are_had)
 	    "objcopy --only-keep-debug full $(by_id full)");
 	search.max_bytes = 1024;
 	ASSERT_EQ(try_open(), 1);
-	ASSERT_PTR_NONNULL(strstr(complaints, ": debug information larger than 0 MB, not used\n"));
+	ASSERT_PTR_NONNULL(
+		strstr(complaints,
+		       ": debug information larger than 0 MB or 32 times its file, not used\n"));
 	ASSERT(!finds_something());
 	ASSERT_PTR_NONNULL(debug_files_elf(files));
 	search.max_bytes = 0; /* not wanted at all */
@@ -555,6 +559,16 @@ TEST(too_large_or_corrupt_is_said_and_symbols_are_had)
 	ASSERT_PTR_NONNULL(debug_files_elf(files));
 	search.max_bytes = 64 << 20;
 	ASSERT_ALL_FOUND();
+	/* A bomb. */
+	search.max_bytes = 1 << 30;
+	run("objcopy --only-keep-debug full d; head -c 80000000 /dev/zero >zeros\n"
+	    "objcopy --update-section .debug_info=zeros d; rm zeros\n"
+	    "objcopy --compress-debug-sections=zlib d $(by_id full)");
+	ASSERT_EQ(try_open(), 1);
+	ck_assert_msg(strstr(complaints, " or 32 times its file, not used\n") != NULL, "%s",
+		      complaints);
+	ASSERT_PTR_NONNULL(debug_files_elf(files));
+	search.max_bytes = 64 << 20;
 	/* The compressed bytes of .debug_info, overwritten. */
 	run("objcopy --only-keep-debug --compress-debug-sections=zlib full d; f=$(by_id full)\n"
 	    "o=$(readelf -SW d 2>/dev/null | sed -n 's/.* .debug_info *PROGBITS *[0-9a-f]* "

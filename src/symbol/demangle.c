@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What kind of mangling a name has, and libiberty to undo it; demangle_short.c shortens what comes
- * out, demangle_swift.c is for Swift.
+ * out, swift/ is for Swift.
  *
  * A short mangled name can stand for an endless one, since it may refer to its own parts again and
  * again. libiberty bounds the depth, not the length. So its output is taken piecewise, and the
@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "symbol/demangle_internal.h"
+#include "symbol/swift/swift.h"
 
 enum {
 	D_READ_MAX = 1 << 20,
@@ -429,11 +430,14 @@ const char *demangle_name(const char *name, enum symbol_language language,
 			  enum demangle_style style, char *buf, size_t size)
 {
 	enum symbol_language found;
+	const char *suffix;
 
 	if (!size)
 		return buf;
-	if (demangle_swift(name, style, buf, size))
+	if (swift_demangle(name, style == DEMANGLE_SHORT, buf, size, &suffix)) {
+		demangle_append_clones(suffix, buf, size);
 		return buf;
+	}
 	if (!is_mangled(name))
 		write_plain(name, language, style, buf, size);
 	else if ((style != DEMANGLE_SHORT || !demangle_short(name, buf, size)) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What demangle.c is made of: shortening of demangled text, and Swift.
+ * What demangle.c is made of: shortening of demangled text.
  */
 #pragma once
 
@@ -16,6 +16,3 @@ bool demangle_shorten(const char *text, enum symbol_language language, char *buf
 
 /* Appends " [clone .part.0] [clone .cold]" for ".part.0.cold": a new one begins at a letter. */
 void demangle_append_clones(const char *clones, char *buf, size_t size);
-
-/* A Swift name ("$s...", "_$s...", "$S", "_$S", "_T0"). False: not one, or one that we can't. */
-bool demangle_swift(const char *name, enum demangle_style style, char *buf, size_t size);

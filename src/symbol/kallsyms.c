@@ -17,6 +17,7 @@
 #include "util/hex.h"
 #include "util/read_file.h"
 #include "util/vec.h"
+#include "util/sorted.h"
 
 enum {
 	/* The kernel's KSYM_NAME_LEN is 512. */
@@ -48,7 +49,8 @@ struct symbol {
 struct kallsyms {
 	struct symbol *symbols;
 	size_t nr;
-	bool hidden; /* there were functions, but without their addresses */
+	bool hidden;		       /* there were functions, but without their addresses */
+	uint64_t text_start, text_end; /* of the kernel itself */
 	char *names;
 };
 
@@ -218,6 +220,28 @@ static int build(struct kallsyms *k, const struct line *lines, size_t nr)
 	return 0;
 }
 
+static bool is_kernels(const struct line *line, const char *name)
+{
+	return !line->module_len && line->name_len == strlen(name) &&
+	       !memcmp(line->name, name, line->name_len);
+}
+
+static void note_text(struct kallsyms *k, const struct line *line)
+{
+	if (is_kernels(line, "_stext"))
+		k->text_start = line->addr;
+	else if (is_kernels(line, "_etext"))
+		k->text_end = line->addr;
+}
+
+void kallsyms_text(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_end)
+{
+	bool known = k->text_start && k->text_start < k->text_end;
+
+	*ret_start = known ? k->text_start : 0;
+	*ret_end = known ? k->text_end : 0;
+}
+
 int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k = calloc(1, sizeof(*k));
@@ -237,6 +261,7 @@ int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret)
 			line_end = end;
 		if (!parse_line(p, line_end, &line))
 			continue;
+		note_text(k, &line);
 		if (line.addr)
 			r = vec_push(&lines, line);
 		else if (line.rank != RANK_END)
@@ -284,18 +309,11 @@ void kallsyms_free(struct kallsyms *k)
 
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **ret_module)
 {
-	size_t low = 0, high = k->nr;
+	size_t low;
 	const struct symbol *s;
 
 	/* The first one behind `addr`. */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (k->symbols[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = sorted_before(k->nr, i, k->symbols[i].addr <= addr);
 	if (!low)
 		return NULL;
 	s = &k->symbols[low - 1];

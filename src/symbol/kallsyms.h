@@ -28,6 +28,8 @@ static inline void kallsyms_free_p(struct kallsyms **k)
 {
 	kallsyms_free(*k);
 }
+/* Where the kernel's own code is: [_stext, _etext); 0, 0: not known. */
+void kallsyms_text(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_end);
 /*
  * The function that covers `addr`, NULL if none; *ret_module is "" for the kernel itself, "bpf" for
  * BPF programs. Both live as long as `k`.

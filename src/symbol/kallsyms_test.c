@@ -51,6 +51,26 @@ TEST(a_function_ends_where_the_next_symbol_begins)
 	expect(k, 0, NULL, NULL);
 }
 
+TEST(the_kernel_says_where_its_code_is)
+{
+	static const char text[] = "ffffffff81000000 T _stext\n"
+				   "ffffffff81000100 T f\n"
+				   "ffffffff82000000 T _etext\n"
+				   "ffffffffc0000000 t _etext\t[module]\n";
+	static const char half[] = "ffffffff81000000 T _stext\n";
+	struct kallsyms *k;
+	uint64_t start, end;
+
+	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &k));
+	kallsyms_text(k, &start, &end);
+	ASSERT(start == 0xffffffff81000000 && end == 0xffffffff82000000);
+	kallsyms_free(k);
+	ASSERT_OK(kallsyms_parse(half, sizeof(half) - 1, &k));
+	kallsyms_text(k, &start, &end);
+	ASSERT(!start && !end);
+	kallsyms_free(k);
+}
+
 TEST(the_last_function_ends_too)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k =

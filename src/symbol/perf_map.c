@@ -2,9 +2,9 @@
 /*
  * The names that a JIT wrote for its code, each valid until a later line covers its addresses.
  *
- * The lines are read from the last one backwards, so that the newest are kept when there are too
- * many, and sorted by address. One sweep over them, with the newest of those that are open on top
- * of a heap, makes segments that don't overlap.
+ * The file is read backwards, a chunk at a time: the first line found that has an address is the
+ * one that counts, and names of code that is new stand near the end. What a line covers is found by
+ * bisection in the sorted addresses; those that have their name are jumped over.
  *
  * The file is written by the profiled process, and /tmp is anybody's: nothing is followed, waited
  * for or believed that the process's user could not have made for it.
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,35 +24,36 @@
 #include "util/hex.h"
 #include "util/open_in_root.h"
 #include "util/read_file.h"
-#include "util/vec.h"
+#include "util/sorted.h"
 
 enum {
 	STATUS_MAX = 64 << 10,
+	CHUNK = 64 << 10, /* longer than any line that is read as a whole */
 };
 
 struct line {
 	uint64_t start, end;
-	uint32_t name;	   /* in the text */
+	const char *name;
 	uint32_t name_len; /* at most PERF_MAP_NAME_MAX */
-	uint32_t order;	   /* 0 is the last line of the text */
-	uint32_t copy;	   /* in `names` once a segment has it, else 0 */
 };
 
-struct segment {
-	uint64_t start, end;
-	uint32_t name; /* in `names` */
+struct wanted {
+	uint64_t address;
+	uint64_t name; /* where it is in the file */
+	uint32_t name_len;
+	uint32_t number; /* the caller's */
+	uint32_t next;	 /* itself, or behind it: the way to the first that has no name yet */
 };
 
-struct perf_map {
-	VEC(struct segment) segments; /* sorted, apart from each other */
-	VEC(char) names;
-};
-
-struct sweep {
-	struct perf_map *map;
-	const char *text;
-	VEC(struct line) lines;
-	VEC(uint32_t) heap; /* lines that are open, the newest on top */
+struct perf_search {
+	int fd;
+	uint64_t begin,
+		at;   /* what is left to be looked at; `at` is behind a line, or its newline */
+	bool in_line; /* `at` is within a line: it is longer than a chunk */
+	size_t nr, nr_left;
+	struct wanted *wanted; /* sorted, and one behind the last */
+	uint32_t *places;      /* of the caller's numbers in `wanted` */
+	char chunk[CHUNK];
 };
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -71,7 +73,7 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-static bool parse_line(const char *text, const char *p, const char *end, struct line *ret)
+static bool parse_line(const char *p, const char *end, struct line *ret)
 {
 	const char *word;
 	uint64_t size;
@@ -95,188 +97,163 @@ static bool parse_line(const char *text, const char *p, const char *end, struct 
 	if (!len)
 		return false;
 	ret->end = ret->start + size;
-	ret->name = (uint32_t)(word - text);
+	ret->name = word;
 	ret->name_len = (uint32_t)(len < PERF_MAP_NAME_MAX ? len : PERF_MAP_NAME_MAX);
-	ret->copy = 0;
 	return true;
 }
 
-static int compare_lines(const void *a_, const void *b_)
-{
-	const struct line *a = a_, *b = b_;
+/* --- the search ------------------------------------------------------------------------------- */
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
+/* The first from `i` on that has no name; shortens the way for the next one who asks. */
+static size_t without_name(struct wanted *wanted, size_t i)
+{
+	while (wanted[i].next != i) {
+		wanted[i].next = wanted[wanted[i].next].next;
+		i = wanted[i].next;
+	}
+	return i;
 }
 
-static int read_lines(struct sweep *s, size_t size)
+static size_t first_at_or_above(const struct perf_search *s, uint64_t address)
 {
-	const char *end = s->text + size, *begin;
+	return sorted_before(s->nr, i, s->wanted[i].address < address);
+}
+
+/* `at` is where `p` is in the file. */
+static void take_line(struct perf_search *s, uint64_t at, const char *p, const char *end)
+{
 	struct line line;
-	int r = 0;
+	size_t i;
 
-	for (; end > s->text && s->lines.nr < PERF_MAP_LINES_MAX && !r; end = begin - 1) {
-		begin = memrchr(s->text, '\n', (size_t)(end - s->text));
-		begin = begin ? begin + 1 : s->text;
-		if (parse_line(s->text, begin, end, &line)) {
-			line.order = (uint32_t)s->lines.nr;
-			r = vec_push(&s->lines, line);
-		}
-		if (begin == s->text)
-			break;
+	if (!parse_line(p, end, &line))
+		return;
+	for (i = without_name(s->wanted, first_at_or_above(s, line.start));
+	     i < s->nr && s->wanted[i].address < line.end; i = without_name(s->wanted, i)) {
+		s->wanted[i].name = at + (uint64_t)(line.name - p);
+		s->wanted[i].name_len = line.name_len;
+		s->wanted[i].next = (uint32_t)i + 1;
+		s->nr_left--;
 	}
-	return r;
 }
 
-/* --- the sweep -------------------------------------------------------------------------------- */
-
-static bool is_newer(const struct sweep *s, uint32_t a, uint32_t b)
+/* A line that is longer than a chunk: only its begin is read. */
+static int take_long_line(struct perf_search *s, uint64_t at)
 {
-	return s->lines.items[a].order < s->lines.items[b].order;
+	ssize_t n = read_at(s->fd, at, s->chunk, CHUNK);
+
+	if (n > 0)
+		take_line(s, at, s->chunk, s->chunk + n);
+	s->in_line = false;
+	s->at = at ? at - 1 : 0;
+	return n < 0 ? (int)n : 0;
 }
 
-static int heap_push(struct sweep *s, uint32_t line)
+/* The lines of one chunk, the last one first; one that does not begin in it is left for the next.
+ */
+static int take_chunk(struct perf_search *s)
 {
-	size_t i = s->heap.nr;
-	int r = vec_push(&s->heap, line);
+	uint64_t base = s->at - s->begin > CHUNK ? s->at - CHUNK : s->begin;
+	ssize_t n = read_at(s->fd, base, s->chunk, (size_t)(s->at - base));
+	const char *end = s->chunk + n, *newline;
 
-	if (r)
-		return r;
-	for (; i && is_newer(s, line, s->heap.items[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap.items[i] = s->heap.items[(i - 1) / 2];
-	s->heap.items[i] = line;
-	return 0;
-}
-
-static void heap_pop(struct sweep *s)
-{
-	uint32_t *items = s->heap.items, line = items[--s->heap.nr];
-	size_t i = 0, child;
-
-	while ((child = 2 * i + 1) < s->heap.nr) {
-		if (child + 1 < s->heap.nr && is_newer(s, items[child + 1], items[child]))
-			child++;
-		if (!is_newer(s, items[child], line))
-			break;
-		items[i] = items[child];
-		i = child;
+	if (n < (ssize_t)(s->at - base)) {
+		s->at = s->begin; /* cut off meanwhile */
+		return n < 0 ? (int)n : 0;
 	}
-	items[i] = line;
-}
+	while ((newline = memrchr(s->chunk, '\n', (size_t)(end - s->chunk)))) {
+		uint64_t at = base + (uint64_t)(newline + 1 - s->chunk);
 
-static int copy_name(struct sweep *s, struct line *line)
-{
-	struct perf_map *m = s->map;
-	int r = vec_reserve(&m->names, m->names.nr + line->name_len + 1);
-
-	if (r)
-		return r;
-	memcpy(m->names.items + m->names.nr, s->text + line->name, line->name_len);
-	line->copy = (uint32_t)m->names.nr;
-	m->names.nr += line->name_len;
-	m->names.items[m->names.nr++] = '\0';
-	return 0;
-}
-
-static int emit(struct sweep *s, struct line *line, uint64_t start, uint64_t end)
-{
-	size_t nr = s->map->segments.nr;
-	struct segment *last = nr ? &s->map->segments.items[nr - 1] : NULL;
-	int r;
-
-	if (!line->copy) {
-		r = copy_name(s, line);
-		if (r)
-			return r;
+		if (s->in_line)
+			return take_long_line(s, at);
+		take_line(s, at, newline + 1, end);
+		end = newline;
 	}
-	if (last && last->end == start && last->name == line->copy) {
-		last->end = end;
+	if (base > s->begin) {
+		s->in_line = end == s->chunk + n;
+		s->at = s->in_line ? base : base + (uint64_t)(end - s->chunk);
 		return 0;
 	}
-	return vec_push(&s->map->segments, (struct segment){ start, end, line->copy });
-}
-
-static int sweep(struct sweep *s)
-{
-	struct line *lines = s->lines.items;
-	uint64_t at = 0, until;
-	size_t next = 0;
-	int r = 0;
-
-	while (!r) {
-		struct line *top;
-
-		while (s->heap.nr && lines[s->heap.items[0]].end <= at)
-			heap_pop(s);
-		if (!s->heap.nr && next == s->lines.nr)
-			break;
-		if (!s->heap.nr)
-			at = lines[next].start;
-		for (; next < s->lines.nr && lines[next].start == at && !r; next++)
-			r = heap_push(s, (uint32_t)next);
-		if (r)
-			break;
-		top = &lines[s->heap.items[0]];
-		until = top->end;
-		if (next < s->lines.nr && lines[next].start < until)
-			until = lines[next].start;
-		r = emit(s, top, at, until);
-		at = until;
-	}
-	return r;
-}
-
-int perf_map_parse(const char *text, size_t size, struct perf_map **ret)
-{
-	_cleanup_(perf_map_free_p) struct perf_map *m = calloc(1, sizeof(*m));
-	struct sweep s = { .map = m, .text = text };
-	int r;
-
-	if (!m)
-		return -ENOMEM;
-	if (size > PERF_MAP_SIZE_MAX)
-		s.text += size - PERF_MAP_SIZE_MAX;
-	/* Offset 0 means that a name is not copied yet. */
-	r = vec_push(&m->names, '\0');
-	if (!r)
-		r = read_lines(&s, size - (size_t)(s.text - text));
-	if (!r && s.lines.nr) {
-		qsort(s.lines.items, s.lines.nr, sizeof(*s.lines.items), compare_lines);
-		r = sweep(&s);
-	}
-	vec_free(&s.lines);
-	vec_free(&s.heap);
-	if (r)
-		return r;
-	*ret = TAKE_PTR(m);
+	/* Of a longer file the begin may be a part of a line. */
+	s->at = s->begin;
+	if (base)
+		return 0;
+	if (s->in_line)
+		return take_long_line(s, 0);
+	take_line(s, base, s->chunk, end);
 	return 0;
 }
 
-void perf_map_free(struct perf_map *m)
+int perf_search_run(struct perf_search *s, size_t size)
 {
-	if (!m)
-		return;
-	vec_free(&m->segments);
-	vec_free(&m->names);
-	free(m);
+	uint64_t stop = s->at - s->begin > size ? s->at - size : s->begin;
+	int r = 0;
+
+	while (s->nr_left && s->at > stop && !r)
+		r = take_chunk(s);
+	return r ? r : s->nr_left && s->at > s->begin;
 }
 
-const char *perf_map_find(const struct perf_map *m, uint64_t addr)
+static int compare_wanted(const void *a_, const void *b_)
 {
-	size_t low = 0, high = m->segments.nr;
+	const struct wanted *a = a_, *b = b_;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
 
-		if (m->segments.items[mid].end <= addr)
-			low = mid + 1;
-		else
-			high = mid;
+int perf_search_new(int fd, const uint64_t *addresses, size_t nr, struct perf_search **ret)
+{
+	_cleanup_(perf_search_free_p) struct perf_search *s = calloc(1, sizeof(*s));
+	struct stat st;
+
+	if (!s) {
+		close(fd);
+		return -ENOMEM;
 	}
-	if (low == m->segments.nr || addr < m->segments.items[low].start)
-		return NULL;
-	return m->names.items + m->segments.items[low].name;
+	s->fd = fd;
+	if (nr >= UINT32_MAX)
+		return -EFBIG;
+	s->wanted = calloc(nr + 1, sizeof(*s->wanted));
+	s->places = calloc(nr + 1, sizeof(*s->places));
+	if (!s->wanted || !s->places)
+		return -ENOMEM;
+	if (fstat(fd, &st))
+		return -errno;
+	s->at = (uint64_t)st.st_size;
+	s->begin = s->at > PERF_MAP_SIZE_MAX ? s->at - PERF_MAP_SIZE_MAX : 0;
+	s->nr = s->nr_left = nr;
+	for (size_t i = 0; i < nr; i++)
+		s->wanted[i] = (struct wanted){ .address = addresses[i], .number = (uint32_t)i };
+	qsort(s->wanted, nr, sizeof(*s->wanted), compare_wanted);
+	for (size_t i = 0; i <= nr; i++)
+		s->wanted[i].next = (uint32_t)i;
+	for (size_t i = 0; i < nr; i++)
+		s->places[s->wanted[i].number] = (uint32_t)i;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void perf_search_free(struct perf_search *s)
+{
+	if (!s)
+		return;
+	close(s->fd);
+	free(s->wanted);
+	free(s->places);
+	free(s);
+}
+
+int perf_search_name(const struct perf_search *s, size_t i, char ret[static PERF_MAP_NAME_MAX + 1])
+{
+	const struct wanted *w = &s->wanted[s->places[i]];
+	int r;
+
+	if (!w->name_len)
+		return -ENOENT;
+	/* It may have been written to meanwhile. */
+	r = read_all_at(s->fd, w->name, ret, w->name_len);
+	ret[r ? 0 : w->name_len] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	return *ret ? 0 : -ENOENT;
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -306,28 +283,10 @@ static int open_map(int root_fd, const char *path, int *ret)
 	return 0;
 }
 
-static int read_all(int fd, off_t size, char **ret, size_t *ret_size)
+static int open_below_root(int root_fd, const struct owner *owner, int *ret)
 {
-	off_t at = size > PERF_MAP_SIZE_MAX ? size - PERF_MAP_SIZE_MAX : 0;
-	_cleanup_free_ char *text = malloc((size_t)(size - at) + 1);
-	ssize_t n;
-
-	if (!text)
-		return -ENOMEM;
-	n = read_at(fd, (uint64_t)at, text, (size_t)(size - at));
-	if (n < 0)
-		return (int)n;
-	*ret = TAKE_PTR(text);
-	*ret_size = (size_t)n;
-	return 0;
-}
-
-static int read_below(int root_fd, const struct owner *owner, struct perf_map **ret)
-{
-	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	size_t size = 0;
 	char path[64];
 	int r;
 
@@ -340,8 +299,8 @@ static int read_below(int root_fd, const struct owner *owner, struct perf_map **
 	/* A hard link would lend us somebody else's file. */
 	if (!S_ISREG(st.st_mode) || st.st_nlink > 1 || (st.st_uid && st.st_uid != owner->uid))
 		return -ENOENT;
-	r = read_all(fd, st.st_size, &text, &size);
-	return r ? r : perf_map_parse(text, size, ret);
+	*ret = TAKE_FD(fd);
+	return 0;
 }
 
 static const char *field(const char *status, const char *name)
@@ -384,37 +343,39 @@ static int read_owner(int proc_fd, struct owner *ret)
 	return 0;
 }
 
-static int read_own(const struct owner *owner, struct perf_map **ret)
+/* Of a process that is gone we know no user: only root's file and our own are believed. */
+int perf_map_open_gone(int pid, int *ret)
 {
+	const struct owner owner = { .pid = pid, .uid = geteuid() };
 	_cleanup_close_ int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	return read_below(fd, owner, ret);
+	return open_below_root(fd, &owner, ret);
 }
 
-int perf_map_read(int pid, struct perf_map **ret)
+int perf_map_open(int pid, int *ret)
 {
-	_cleanup_close_ int proc_fd = -1, root_fd = -1;
-	/* Of a process that is gone we know no user: only root's file and our own are believed. */
-	struct owner owner = { .pid = pid, .uid = geteuid() };
+	_cleanup_close_ int proc_fd = -1, root_fd = -1, own_root_fd = -1;
+	struct owner owner = { .pid = pid };
 	char path[32];
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc_fd < 0)
-		return errno == ENOENT ? read_own(&owner, ret) : -errno;
+		return errno == ENOENT ? perf_map_open_gone(pid, ret) : -errno;
 	r = read_owner(proc_fd, &owner);
 	if (r == -ESRCH)
-		return read_own(&owner, ret);
+		return perf_map_open_gone(pid, ret);
 	if (r)
 		return r;
 	root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd >= 0)
-		return read_below(root_fd, &owner, ret);
+		return open_below_root(root_fd, &owner, ret);
 	/* A zombie has no root any more; one of another namespace had another /tmp, most likely. */
-	if ((errno == ENOENT || errno == ESRCH) && !owner.nested)
-		return read_own(&owner, ret);
-	return errno == ESRCH ? -ENOENT : -errno;
+	if ((errno != ENOENT && errno != ESRCH) || owner.nested)
+		return errno == ESRCH ? -ENOENT : -errno;
+	own_root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return own_root_fd < 0 ? -errno : open_below_root(own_root_fd, &owner, ret);
 }

@@ -2,32 +2,42 @@
 /*
  * /tmp/perf-PID.map: names of code that a JIT made. "START SIZE name" a line, hexadecimal, with or
  * without 0x; later lines win over earlier ones that they overlap.
+ *
+ * Such a file is the profiled process's, as long as it likes, and only some of its code was ever
+ * sampled: so it is never held in memory, but searched for given addresses, a piece at a time.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct perf_map;
+struct perf_search;
 
 enum {
-	/* Of a longer map only its end is read, and of more lines only the last ones. */
-	PERF_MAP_SIZE_MAX = 256 << 20,
-	PERF_MAP_LINES_MAX = 4 << 20,
-	PERF_MAP_NAME_MAX = 4096, /* a longer one is cut */
+	PERF_MAP_SIZE_MAX = 256 << 20, /* of a longer map only its end is looked at */
+	PERF_MAP_NAME_MAX = 1024,      /* a longer name is cut */
 };
 
-/* Bad lines are passed over. 0 or -ENOMEM. */
-int perf_map_parse(const char *text, size_t size, struct perf_map **ret);
 /*
- * Reads the map of process `pid` out of its own mount namespace, under the name that its own PID
+ * Opens the map of process `pid` out of its own mount namespace, under the name that its own PID
  * namespace gives it; only a regular file of the process's own user (or root) is believed.
  * -ENOENT if it has none.
  */
-int perf_map_read(int pid, struct perf_map **ret);
-void perf_map_free(struct perf_map *m);
-static inline void perf_map_free_p(struct perf_map **m)
+int perf_map_open(int pid, int *ret_fd);
+/* The same of a process that is gone, whose number may be another's now: root's file or ours. */
+int perf_map_open_gone(int pid, int *ret_fd);
+
+/* Takes `fd` over in any case; the addresses are copied. 0 or negative errno. */
+int perf_search_new(int fd, const uint64_t *addresses, size_t nr, struct perf_search **ret);
+void perf_search_free(struct perf_search *s);
+static inline void perf_search_free_p(struct perf_search **s)
 {
-	perf_map_free(*m);
+	perf_search_free(*s);
 }
-const char *perf_map_find(const struct perf_map *m, uint64_t addr);
+/*
+ * Goes on for about `size` bytes, from the end of the file to its begin. 1: there is more to look
+ * at; 0: all addresses have their names, or there is no more. Bad lines are passed over.
+ */
+int perf_search_run(struct perf_search *s, size_t size);
+/* The name of address number `i` of those asked for: 0, or -ENOENT. */
+int perf_search_name(const struct perf_search *s, size_t i, char ret[static PERF_MAP_NAME_MAX + 1]);

@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <malloc.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,30 +21,55 @@ enum { SOMEBODY = 12345 };
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-static struct perf_map *parse(const char *text)
+static int map_of(const char *text, size_t size)
 {
-	struct perf_map *m = NULL;
+	int fd = memfd_create("perf_map_test", MFD_CLOEXEC);
 
-	ASSERT_OK(perf_map_parse(text, strlen(text), &m));
-	return m;
+	ASSERT_EQ(write(fd, text, size), (ssize_t)size);
+	return fd;
 }
 
-static void expect(const struct perf_map *m, uint64_t addr, const char *name)
+static int parse(const char *text)
 {
-	const char *found = perf_map_find(m, addr);
+	return map_of(text, strlen(text));
+}
 
-	ck_assert_msg(found == name || (found && name && !strcmp(found, name)),
-		      "0x%llx is %s, not %s", (unsigned long long)addr, found ? found : "nothing",
-		      name ? name : "nothing");
+/* `run`: how much is looked at in a piece. */
+static struct perf_search *search(int fd, const uint64_t *addresses, size_t nr, size_t run)
+{
+	struct perf_search *s = NULL;
+	int r;
+
+	ASSERT_OK(perf_search_new(fcntl(fd, F_DUPFD_CLOEXEC, 0), addresses, nr, &s));
+	while ((r = perf_search_run(s, run)) > 0)
+		;
+	ASSERT_OK(r);
+	return s;
+}
+
+static void expect_found(const struct perf_search *s, size_t i, const char *name)
+{
+	char found[PERF_MAP_NAME_MAX + 1] = "(nothing)";
+	int r = perf_search_name(s, i, found);
+
+	ASSERT(!r || r == -ENOENT);
+	ck_assert_msg(!r == !!name && (r || !strcmp(found, name)), "number %zu is %s, not %s", i,
+		      found, name ? name : "(nothing)");
+}
+
+static void expect(int fd, uint64_t address, const char *name)
+{
+	_cleanup_(perf_search_free_p) struct perf_search *s = search(fd, &address, 1, 1);
+
+	expect_found(s, 0, name);
 }
 
 TEST(lines)
 {
-	_cleanup_(perf_map_free_p) struct perf_map *m =
-		parse("7f0000001000 40 LazyCompile:~main /app/index.js:1\n"
-		      "0x7f0000002000 0X10 Foo::bar(int)\r\n"
-		      " 7F0000003000\t10   spaces\n"
-		      "7f0000004000 10 the last");
+	_cleanup_close_ int m = parse("7f0000001000 40 LazyCompile:~main /app/index.js:1\n"
+				      "0x7f0000002000 0X10 Foo::bar(int)\r\n"
+				      " 7F0000003000\t10   spaces\n"
+				      "7f0000004000 10 the last");
 
 	expect(m, 0x7f0000000fff, NULL);
 	expect(m, 0x7f0000001000, "LazyCompile:~main /app/index.js:1");
@@ -57,11 +84,11 @@ TEST(lines)
 
 TEST(bad_lines_are_passed_over)
 {
-	_cleanup_(perf_map_free_p) struct perf_map *m =
+	_cleanup_close_ int m =
 		parse("\n\n1000\n1000 10\n1000 10 \nx 10 a\n1000 x a\n1000 0 nothing\n"
 		      "10000000000001000 10 long\n1000 10a\n0x 10 a\nfffffffffffffff0 20 wraps\n"
 		      "2000 10 good\n");
-	_cleanup_(perf_map_free_p) struct perf_map *empty = parse("");
+	_cleanup_close_ int empty = parse("");
 
 	expect(m, 0x1000, NULL);
 	expect(m, 0xfffffffffffffff8, NULL);
@@ -71,15 +98,15 @@ TEST(bad_lines_are_passed_over)
 
 TEST(a_later_line_wins)
 {
-	_cleanup_(perf_map_free_p) struct perf_map *m = parse("1000 100 outer\n"
-							      "1040 20 inner\n"
-							      "0ff0 20 before\n"
-							      "10f0 20 behind\n"
-							      "1050 1 byte\n"
-							      "2000 10 old\n"
-							      "2000 10 new\n");
-	_cleanup_(perf_map_free_p) struct perf_map *covered = parse("1040 20 inner\n"
-								    "1000 100 outer\n");
+	_cleanup_close_ int m = parse("1000 100 outer\n"
+				      "1040 20 inner\n"
+				      "0ff0 20 before\n"
+				      "10f0 20 behind\n"
+				      "1050 1 byte\n"
+				      "2000 10 old\n"
+				      "2000 10 new\n");
+	_cleanup_close_ int covered = parse("1040 20 inner\n"
+					    "1000 100 outer\n");
 
 	expect(m, 0xfef, NULL);
 	expect(m, 0xff0, "before");
@@ -101,8 +128,8 @@ TEST(many_overlapping_lines)
 {
 	enum { NR = 3000, ADDRESSES = 5000, LONGEST = 400 };
 	static int last[ADDRESSES + LONGEST];
+	static uint64_t addresses[ADDRESSES + LONGEST];
 	_cleanup_free_ char *text = malloc(NR * 32);
-	_cleanup_(perf_map_free_p) struct perf_map *m = NULL;
 	char *at = text;
 
 	ASSERT_PTR_NONNULL(text);
@@ -114,24 +141,80 @@ TEST(many_overlapping_lines)
 		for (int a = start; a < start + size; a++)
 			last[a] = i;
 	}
-	m = parse(text);
-	for (int a = 0; a < ADDRESSES + LONGEST; a++) {
-		char name[16];
+	for (size_t a = 0; a < ADDRESSES + LONGEST; a++)
+		addresses[a] = ADDRESSES + LONGEST - 1 - a;
+	for (size_t run = 1; run <= 1 << 20; run <<= 10) {
+		_cleanup_close_ int m = parse(text);
+		_cleanup_(perf_search_free_p) struct perf_search *s =
+			search(m, addresses, ADDRESSES + LONGEST, run);
 
-		snprintf(name, sizeof(name), "n%d", last[a]);
-		expect(m, (uint64_t)a, last[a] ? name : NULL);
+		for (size_t i = 0; i < ADDRESSES + LONGEST; i++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "n%d", last[addresses[i]]);
+			expect_found(s, i, last[addresses[i]] ? name : NULL);
+		}
 	}
 }
 
 TEST(a_long_name_is_cut)
 {
-	_cleanup_free_ char *text = malloc(3 * PERF_MAP_NAME_MAX);
-	_cleanup_(perf_map_free_p) struct perf_map *m = NULL;
-	size_t head = (size_t)snprintf(text, 100, "1000 10 ");
+	/* At each place of the piece that is read at a time. */
+	enum { PIECE = 64 << 10, LONG = 3 * PIECE };
+	_cleanup_free_ char *text = malloc(LONG + 200), *name = malloc(PERF_MAP_NAME_MAX + 1);
 
-	memset(text + head, 'n', 2 * PERF_MAP_NAME_MAX);
-	ASSERT_OK(perf_map_parse(text, head + 2 * PERF_MAP_NAME_MAX, &m));
-	ASSERT_EQ(strlen(perf_map_find(m, 0x1000)), PERF_MAP_NAME_MAX);
+	ASSERT_PTR_NONNULL(text);
+	ASSERT_PTR_NONNULL(name);
+	memset(name, 'n', PERF_MAP_NAME_MAX);
+	name[PERF_MAP_NAME_MAX] = '\0';
+	for (size_t len = LONG - 100; len < LONG; len++) {
+		size_t size = (size_t)snprintf(text, 100, "2000 10 before\n123456 10 ");
+		_cleanup_close_ int m = -1;
+
+		memset(text + size, 'n', len);
+		memcpy(text + size + len, "\n3000 10 behind\n", 16);
+		m = map_of(text, size + len + 16);
+		expect(m, 0x2000, "before");
+		expect(m, 0x123456, name);
+		expect(m, 0x3000, "behind");
+	}
+}
+
+/* Its first line would be a part of one. */
+TEST(of_a_file_without_end_its_end_counts)
+{
+	static const char end[] = "\n2000 10 the end\n", cut[] = "123456 10 cut";
+	_cleanup_close_ int fd = memfd_create("perf_map_test", MFD_CLOEXEC);
+
+	ASSERT_OK(ftruncate(fd, PERF_MAP_SIZE_MAX));
+	ASSERT_EQ(pwrite(fd, cut, strlen(cut), (off_t)strlen(end) - 2), (ssize_t)strlen(cut));
+	ASSERT_EQ(pwrite(fd, end, strlen(end), PERF_MAP_SIZE_MAX), (ssize_t)strlen(end));
+	expect(fd, 0x2000, "the end");
+	expect(fd, 0x3456, NULL);
+	expect(fd, 0x123456, NULL);
+}
+
+/* It takes what it says, not what the file has: here a million lines. */
+TEST(a_search_takes_little_memory)
+{
+	enum { LINES = 1 << 20 };
+	static const char line[] = "1000 10 a\n";
+	_cleanup_free_ char *text = malloc(LINES * (sizeof(line) - 1));
+	static const uint64_t missing = 0x2000;
+	size_t before = mallinfo2().uordblks;
+	_cleanup_close_ int m = -1;
+
+	ASSERT_PTR_NONNULL(text);
+	for (size_t i = 0; i < LINES; i++)
+		memcpy(text + i * (sizeof(line) - 1), line, sizeof(line) - 1);
+	m = map_of(text, LINES * (sizeof(line) - 1));
+	{
+		_cleanup_(perf_search_free_p) struct perf_search *s =
+			search(m, &missing, 1, 1 << 30);
+
+		expect_found(s, 0, NULL);
+		ASSERT(mallinfo2().uordblks + mallinfo2().hblkhd < before + (16 << 20));
+	}
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -162,14 +245,14 @@ static void write_map(int pid, const char *text)
 
 static void expect_map(int pid, const char *name)
 {
-	_cleanup_(perf_map_free_p) struct perf_map *m = NULL;
+	_cleanup_close_ int m = -1;
 
 	if (name) {
-		ASSERT_OK(perf_map_read(pid, &m));
+		ASSERT_OK(perf_map_open(pid, &m));
 		expect(m, 0x1000, name);
 	} else {
-		ASSERT_ERR(perf_map_read(pid, &m), ENOENT);
-		ASSERT_PTR_NULL(m);
+		ASSERT_ERR(perf_map_open(pid, &m), ENOENT);
+		ASSERT_EQ(m, -1);
 	}
 }
 

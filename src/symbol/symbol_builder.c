@@ -7,6 +7,7 @@
 #include "symbol/symbol_builder_internal.h"
 #include "symbol/symbol_table.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -103,18 +104,11 @@ static int read_code(struct builder *b, const struct elf_file *elf)
 
 const struct code_span *builder_code(const struct builder *b, uint64_t addr)
 {
-	size_t low = 0, high = b->code.nr;
+	size_t low;
 
 	if (addr < b->base || addr - b->base >= UINT32_MAX)
 		return NULL;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (b->code.items[middle].begin <= addr - b->base)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = sorted_before(b->code.nr, i, b->code.items[i].begin <= addr - b->base);
 	if (!low || b->code.items[low - 1].end <= addr - b->base)
 		return NULL;
 	return &b->code.items[low - 1];
@@ -124,17 +118,7 @@ const struct code_span *builder_code(const struct builder *b, uint64_t addr)
 
 size_t builder_symbol(const struct builder *b, uint32_t addr)
 {
-	size_t low = 0, high = b->symbols.nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (b->symbols.items[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_before(b->symbols.nr, i, b->symbols.items[i].end <= addr);
 }
 
 static bool is_rust_hash(const char *s, size_t len)
@@ -308,6 +292,19 @@ static void complain_of_damage(const struct debug_files *files, const struct deb
 	search->complain(search->ctx, text);
 }
 
+static void complain_of_names(const struct symbol_tables *t, const struct debug_search *search)
+{
+	char text[4096 + 128];
+
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->tables[i].left_out && search->complain) {
+			snprintf(text, sizeof(text), "%s: too much of long names, some left out",
+				 search->path);
+			search->complain(search->ctx, text);
+			return;
+		}
+}
+
 /* They are the last string. Nothing may be added to the writer after that. */
 static int write_complaints(struct builder *b, const struct complaints *c,
 			    struct image_header *header)
@@ -322,7 +319,8 @@ static int write_complaints(struct builder *b, const struct complaints *c,
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static int add_tables(struct builder *b, const struct elf_file *elf, const struct elf_file *debug)
+static int add_tables(struct builder *b, const struct elf_file *elf, const struct elf_file *debug,
+		      const struct debug_search *search)
 {
 	_cleanup_(tables_fini) struct symbol_tables t = { 0 };
 	struct borders borders = { 0 };
@@ -340,6 +338,7 @@ static int add_tables(struct builder *b, const struct elf_file *elf, const struc
 			return r;
 		t.nr = 2;
 	}
+	complain_of_names(&t, search);
 	r = read_symbols(b, &t, &borders);
 	vec_free(&borders.items);
 	return r ? r : add_symbol_spans(b);
@@ -366,7 +365,7 @@ static int read_file(struct builder *b, const struct elf_file *elf,
 		return r;
 	if (r || options->no_debug_info)
 		header->flags |= IMAGE_NO_DEBUG_INFO;
-	r = add_tables(b, elf, debug_files_elf(files));
+	r = add_tables(b, elf, debug_files_elf(files), &search);
 	if (!r && !options->no_debug_info)
 		r = dwarf_read_units(debug_files_dwarf(files), builder_add_unit, b, ret_counts);
 	if (!r && ret_counts->bad_units)

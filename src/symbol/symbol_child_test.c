@@ -16,7 +16,7 @@
 
 #include "util/cleanup.h"
 
-static struct symbol_child start(char *const *builder)
+static struct child start(char *const *builder)
 {
 	_cleanup_close_ int elf = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int out = memfd_create("out", MFD_CLOEXEC);
@@ -26,7 +26,7 @@ static struct symbol_child start(char *const *builder)
 						.path = "x",
 						.no_debug_info = true,
 						.cache_dir = -1 };
-	struct symbol_child child = SYMBOL_CHILD_NONE;
+	struct child child = CHILD_NONE;
 
 	ASSERT_OK(symbol_child_start(&spec, &child));
 	return child;
@@ -47,7 +47,7 @@ TEST(it_has_a_name)
 	_cleanup_free_ char *program = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
 	char comm[64] = "", path[64];
-	struct symbol_child child;
+	struct child child;
 	char *argv[2] = { NULL };
 	int status;
 
@@ -60,7 +60,7 @@ TEST(it_has_a_name)
 	ASSERT_PTR_NONNULL(f);
 	ASSERT_PTR_NONNULL(fgets(comm, sizeof(comm), f));
 	ASSERT_STR(comm, SYMBOL_CHILD_NAME "\n");
-	ASSERT_OK(symbol_child_end(&child, false, &status));
+	ASSERT_OK(child_end(&child, false, &status));
 	ASSERT_EQ(status, 0);
 }
 
@@ -82,14 +82,14 @@ __attribute__((constructor)) static void be_builder(int argc, char **argv)
 TEST(it_is_never_called_exe)
 {
 	char *argv[] = { self, say_name, NULL }, said[64] = "", own[16] = "";
-	struct symbol_child child = start(argv);
+	struct child child = start(argv);
 	int status;
 
 	ASSERT_EQ(status_of(child.pid), 0);
 	ASSERT(read(child.messages, said, sizeof(said) - 1) > 0);
 	memcpy(own, "symbol_child_test", sizeof(own) - 1);
 	ASSERT(!strncmp(said, own, strlen(own)));
-	ASSERT_OK(symbol_child_end(&child, false, &status));
+	ASSERT_OK(child_end(&child, false, &status));
 }
 
 /* One that goes on for ever; it says when it has begun. */
@@ -97,7 +97,7 @@ static char shell[] = "/bin/sh", option[] = "-c";
 static char script[] = "echo begun >&5; exec sleep 1000";
 static char *sleeper[] = { shell, option, script, shell, NULL };
 
-static void wait_until_it_runs(const struct symbol_child *child)
+static void wait_until_it_runs(const struct child *child)
 {
 	char c;
 
@@ -107,29 +107,29 @@ static void wait_until_it_runs(const struct symbol_child *child)
 
 TEST(it_ends_when_its_lifeline_is_cut)
 {
-	struct symbol_child child = start(sleeper);
+	struct child child = start(sleeper);
 	int status;
 
 	wait_until_it_runs(&child);
 	close(child.lifeline[1]);
 	child.lifeline[1] = -1;
 	ASSERT_EQ(status_of(child.pid), SIGKILL);
-	ASSERT_OK(symbol_child_end(&child, false, &status));
+	ASSERT_OK(child_end(&child, false, &status));
 	/* Also if it has hardly begun. */
 	child = start(sleeper);
 	close(child.lifeline[1]);
 	child.lifeline[1] = -1;
-	ASSERT_OK(symbol_child_end(&child, false, &status));
+	ASSERT_OK(child_end(&child, false, &status));
 	ASSERT(status);
 }
 
 TEST(it_stays_if_it_is_told_to)
 {
-	struct symbol_child child = start(sleeper);
+	struct child child = start(sleeper);
 	pid_t pid = child.pid;
 
 	wait_until_it_runs(&child);
-	symbol_child_leave(&child);
+	child_leave(&child);
 	ASSERT_EQ(child.pid, 0);
 	ASSERT_OK(kill(pid, SIGTERM));
 	ASSERT_EQ(status_of(pid), SIGTERM);

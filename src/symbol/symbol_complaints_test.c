@@ -4,13 +4,17 @@
 #include "symbol/symbol_store.h"
 #include "test.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "elf_writer.h"
@@ -164,7 +168,8 @@ static struct complaints look_up(char *const *builder)
 	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_close_ int fd = make_linking_file();
-	struct symbol_file file = { .fd = fd };
+	/* It is made anew each time, and is to be the same one. */
+	struct symbol_file file = { .fd = fd, .identity = { .hash = "x", .lasts = true } };
 	struct symbol_frame frame;
 	char path[128];
 	uint32_t id;
@@ -239,4 +244,120 @@ TEST(debug_files_that_are_cut_off_are_said)
 		expect_said_twice("damaged or cut off, not used");
 		remove_folder();
 	}
+}
+
+/* --- whose they are --------------------------------------------------------------------------- */
+
+/* A process whose root is the folder. */
+static pid_t start_in_folder(void)
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	ASSERT_OK(pipe(fds));
+	pid = fork();
+	ASSERT(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chroot(folder) || write(fds[1], "x", 1) < 0)
+			_exit(1);
+		pause();
+	}
+	close(fds[1]);
+	ASSERT_EQ(read(fds[0], &c, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+static size_t nr_open_files(void)
+{
+	_cleanup_(closedir_p) DIR *files = opendir("/proc/self/fd");
+	size_t nr = 0;
+
+	ASSERT_PTR_NONNULL(files);
+	while (readdir(files))
+		nr++;
+	return nr;
+}
+
+/* Debug files are looked for in the mount namespace (here: below the root) of the process. */
+static void look_in_another_root(uid_t owner, const char *expected)
+{
+	static const char code[0x100];
+	static const uint8_t link[] = "x.debug\0\0\0\0", id[20] = { 6 };
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL, *debug = NULL;
+	_cleanup_close_ int debug_fd = -1;
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	struct symbol_file file = { .fd = -1, .path = "/bin/x" };
+	struct complaints c = { 0 };
+	const struct symbol_store_options options = { .cache_dir = "",
+						      .complain = take_complaint,
+						      .ctx = &c };
+	const struct symbol_table *table;
+	struct symbol_frame frame;
+	char path[128];
+	unsigned int text;
+	size_t size, nr_open;
+	uint32_t number;
+	pid_t pid;
+
+	elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
+			   sizeof(code));
+	elf_writer_section(w, ".gnu_debuglink", SHT_PROGBITS, 0, 0, link, 12);
+	elf_writer_build_id(w, id, sizeof(id));
+	image = elf_writer_finish(w, &file.size);
+	file.image = image;
+	w = elf_writer_new(ET_DYN, EM_X86_64);
+	text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
+				  sizeof(code));
+	elf_writer_build_id(w, id, sizeof(id));
+	elf_writer_symbol(w, SHT_SYMTAB, "in_its_root", STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
+	debug = elf_writer_finish(w, &size);
+	make_folder();
+	snprintf(path, sizeof(path), "%s/bin", folder);
+	ASSERT_OK(mkdir(path, 0700));
+	snprintf(path, sizeof(path), "%s/bin/x.debug", folder);
+	debug_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ASSERT_EQ(write(debug_fd, debug, size), (ssize_t)size);
+	ASSERT_OK(fchown(debug_fd, owner, owner));
+
+	pid = start_in_folder();
+	ASSERT_OK(symbol_store_new(&options, &s));
+	ASSERT_OK(elf_file_open_memory(file.image, file.size, &elf));
+	file.elf = elf;
+	file.root_pid = pid;
+	nr_open = nr_open_files();
+	ASSERT_OK(symbol_store_want(s, &file, &number));
+	/* It is looked for there even if the process has ended since. */
+	ASSERT_OK(kill(pid, SIGKILL));
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	/* And nothing of it stays open. */
+	ASSERT_EQ(nr_open_files(), nr_open);
+	table = symbol_store_table(s, number);
+	if (!expected) {
+		ASSERT_PTR_NULL(table);
+		ASSERT_EQ(c.nr, 1);
+		ASSERT(strstr(c.last, "neither root's nor the program's owner's"));
+	} else {
+		ASSERT_EQ(symbol_table_find(table, 0x1000, true, &frame, 1), 1);
+		ASSERT_STR(frame.name, expected);
+		ASSERT_EQ(c.nr, 0);
+	}
+}
+
+TEST(debug_files_of_another_root)
+{
+	if (!geteuid()) /* chroot() is root's */
+		look_in_another_root(0, "in_its_root");
+}
+
+/* A program may make a root of its own, and put a debug file there for what is not its own. */
+TEST(debug_files_of_another_user)
+{
+	if (!geteuid())
+		look_in_another_root(12345, NULL);
 }

@@ -10,6 +10,7 @@
  */
 #include "symbol/symbol_builder_internal.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <string.h>
 
@@ -246,16 +247,8 @@ static int find_ties(struct sweep *s)
 
 static bool wins_tie(const struct sweep *s, const struct span *span)
 {
-	size_t low = 0, high = s->ties.nr;
+	size_t low = sorted_before(s->ties.nr, i, s->ties.items[i].begin < span->begin);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->ties.items[middle].begin < span->begin)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < s->ties.nr && s->ties.items[low].begin == span->begin &&
 	       s->ties.items[low].unit == span->unit;
 }

@@ -4,7 +4,6 @@
  * them is symbol_store_build.c's, the processes symbol_child.c's, the disk symbol_cache.c's.
  */
 #include "symbol/symbol_store.h"
-#include "elf/file_id.h"
 #include "symbol/debug_file.h"
 #include "symbol/symbol_store_internal.h"
 #include "util/cleanup.h"
@@ -26,8 +25,6 @@ enum {
 	CHILDREN_MAX = 16,
 	PROGRESS_MS = 250,
 	FOREIGN_MS = 50, /* while another process builds what we wait for */
-	/* A shorter build-id may not be one (--build-id=0x...). */
-	BUILD_ID_MIN = 8,
 	/* Of options.root, if there is one, among the roots. */
 	SYSROOT = 1,
 };
@@ -92,7 +89,7 @@ static int keep_root(struct symbol_store *s, const char *path)
 
 	if (fd < 0)
 		return -errno;
-	r = vec_push(&s->roots, (struct root){ .fd = fd });
+	r = vec_push(&s->roots, (struct root){ .fd = fd, .users = 1 });
 	if (r)
 		close(fd);
 	return r;
@@ -134,8 +131,10 @@ void symbol_store_free(struct symbol_store *s)
 		symbol_table_free(s->entries.items[i].table);
 	}
 	for (size_t i = 0; i < s->roots.nr; i++)
-		close(s->roots.items[i].fd);
+		if (s->roots.items[i].fd >= 0)
+			close(s->roots.items[i].fd);
 	vec_free(&s->entries);
+	vec_free(&s->free);
 	vec_free(&s->roots);
 	map_fini(&s->by_key);
 	map_fini(&s->complaints);
@@ -157,6 +156,34 @@ static int identify_root(int dir, const char *ns_path, struct root *ret)
 	return 0;
 }
 
+/* Number of the root, known or new; `fd` is taken over if it is new. */
+static int use_root(struct symbol_store *s, const struct root *new, int *fd, uint32_t *ret)
+{
+	uint32_t place = (uint32_t)s->roots.nr;
+	int r;
+
+	for (uint32_t i = 0; i < s->roots.nr; i++) {
+		struct root *root = &s->roots.items[i];
+
+		if (root->fd < 0) {
+			place = i;
+		} else if (root->mount_ns == new->mount_ns && root->dev == new->dev &&
+			   root->ino == new->ino) {
+			root->users++;
+			*ret = i;
+			return 0;
+		}
+	}
+	r = place == s->roots.nr ? vec_push(&s->roots, *new) : 0;
+	if (r)
+		return r;
+	s->roots.items[place] = *new;
+	s->roots.items[place].fd = TAKE_FD(*fd);
+	s->roots.items[place].users = 1;
+	*ret = place;
+	return 0;
+}
+
 /* The number of a process's root; the same for all processes that share it. */
 static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 {
@@ -167,6 +194,7 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 
 	if (!pid) {
 		*ret = s->options.root ? SYSROOT : 0;
+		s->roots.items[*ret].users++;
 		return 0;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
@@ -182,22 +210,18 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 	s->roots.items[0].mount_ns = own.mount_ns;
 	s->roots.items[0].dev = own.dev;
 	s->roots.items[0].ino = own.ino;
-	for (uint32_t i = 0; i < s->roots.nr; i++) {
-		const struct root *root = &s->roots.items[i];
+	return use_root(s, &new, &fd, ret);
+}
 
-		if (root->mount_ns == new.mount_ns && root->dev == new.dev &&
-		    root->ino == new.ino) {
-			*ret = i;
-			return 0;
-		}
-	}
-	new.fd = fd;
-	r = vec_push(&s->roots, new);
-	if (r)
-		return r;
-	fd = -1;
-	*ret = (uint32_t)s->roots.nr - 1;
-	return 0;
+void store_release_root(struct symbol_store *s, uint32_t number)
+{
+	struct root *root = &s->roots.items[number];
+
+	/* The first ones are there as long as the store. */
+	if (--root->users)
+		return;
+	close(root->fd);
+	root->fd = -1;
 }
 
 static int write_image(const void *image, size_t size, int *ret)
@@ -219,44 +243,10 @@ static int write_image(const void *image, size_t size, int *ret)
 	return 0;
 }
 
-static char *put_hex(char *p, const uint8_t *data, size_t size)
+static void find_key(const struct file_identity *identity, char key[static SYMBOL_KEY_MAX])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < size; i++) {
-		*p++ = digits[data[i] >> 4];
-		*p++ = digits[data[i] & 15];
-	}
-	*p = '\0';
-	return p;
-}
-
-_Static_assert((int)FILE_ID_SIZE <= (int)ELF_BUILD_ID_MAX, "both fit into one buffer");
-
-static int find_key(const struct symbol_file *file, char key[static SYMBOL_KEY_MAX])
-{
-	uint8_t id[ELF_BUILD_ID_MAX];
-	struct stat st = { .st_size = (off_t)file->size };
-	int len = elf_file_build_id(file->elf, id);
-	char *p;
-	int r;
-
-	if (len >= BUILD_ID_MIN) {
-		if (file->fd >= 0 && fstat(file->fd, &st))
-			return -errno;
-		/* A stripped copy has the same build-id, but not the same symbols. */
-		p = put_hex(key, id, (size_t)len);
-		snprintf(p, SYMBOL_KEY_MAX - (size_t)(p - key), "-%llx",
-			 (unsigned long long)st.st_size);
-		return 0;
-	}
-	r = file->fd >= 0 ? file_id_of_fd(file->fd, id)
-			  : file_id_of_memory(file->image, file->size, id);
-	if (r)
-		return r;
-	memcpy(key, "h-", 2);
-	put_hex(key + 2, id, FILE_ID_SIZE);
-	return 0;
+	for (size_t i = 0; i < FILE_IDENTITY_SIZE; i++)
+		snprintf(key + 2 * i, 3, "%02x", identity->hash[i]);
 }
 
 void store_search(const struct symbol_store *s, const struct entry *e, int *roots,
@@ -284,6 +274,11 @@ void symbol_store_tick(struct symbol_store *s)
 		s->first++;
 }
 
+bool symbol_store_is_busy(const struct symbol_store *s)
+{
+	return s->first < s->entries.nr;
+}
+
 /* --- asking ----------------------------------------------------------------------------------- */
 
 static int keep_file(const struct symbol_file *file, int *ret)
@@ -302,14 +297,19 @@ static int init_entry(struct symbol_store *s, const struct symbol_file *file, st
 	int roots[SYMBOL_CHILD_ROOTS_MAX], r;
 
 	/* A process that is gone has no files of its own that could be looked for. */
-	if (find_root(s, file->root_pid, &e->root))
+	if (find_root(s, file->root_pid, &e->root)) {
 		e->root = 0;
+		s->roots.items[0].users++;
+	}
+	e->has_root = true;
 	e->path = strdup(file->path ? file->path : "");
 	if (!e->path)
 		return -ENOMEM;
 	store_search(s, e, roots, &search);
 	e->fingerprint = debug_files_fingerprint(file->elf, &search);
-	if (s->cache >= 0 && !symbol_cache_get(s->cache, e->key, e->fingerprint, &table)) {
+	e->lasts = file->identity.lasts;
+	if (e->lasts && s->cache >= 0 &&
+	    !symbol_cache_get(s->cache, e->key, e->fingerprint, &table)) {
 		entry_take_cached(s, e, table);
 		entry_release(s, e);
 		return 0;
@@ -322,34 +322,56 @@ static int init_entry(struct symbol_store *s, const struct symbol_file *file, st
 
 int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, uint32_t *ret_id)
 {
-	struct entry e = { .elf_fd = -1 };
+	struct entry e = { .elf_fd = -1, .users = 1 };
+	uint32_t place = s->free.nr ? s->free.items[s->free.nr - 1] : (uint32_t)s->entries.nr;
 	const uint64_t *known;
-	uint64_t hash;
-	int r = find_key(file, e.key);
+	int r;
 
-	if (r)
-		return r;
 	open_cache(s);
-	hash = XXH3_64bits(e.key, strlen(e.key));
-	known = map_get(&s->by_key, hash);
+	find_key(&file->identity, e.key);
+	memcpy(&e.hash, file->identity.hash, sizeof(e.hash));
+	known = map_get(&s->by_key, e.hash);
 	if (known) {
 		*ret_id = (uint32_t)*known;
+		s->entries.items[*ret_id].users++;
 		return 0;
 	}
+	/* Room for all of them to be dropped, too. */
 	r = vec_reserve(&s->entries, s->entries.nr + 1);
+	if (!r)
+		r = vec_reserve(&s->free, s->entries.nr + 1);
 	if (!r)
 		r = init_entry(s, file, &e);
 	if (!r)
-		r = map_put(&s->by_key, hash, s->entries.nr);
+		r = map_put(&s->by_key, e.hash, place);
 	if (r) {
 		entry_release(s, &e);
 		symbol_table_free(e.table);
 		return r;
 	}
-	s->entries.items[s->entries.nr] = e;
-	*ret_id = (uint32_t)s->entries.nr++;
+	s->entries.items[place] = e;
+	if (place == s->entries.nr)
+		s->entries.nr++;
+	else
+		s->free.nr--;
+	if (s->first > place)
+		s->first = place;
+	*ret_id = place;
 	symbol_store_tick(s);
 	return 0;
+}
+
+void symbol_store_drop(struct symbol_store *s, uint32_t id)
+{
+	struct entry *e = id < s->entries.nr ? &s->entries.items[id] : NULL;
+
+	if (!e || !e->users || --e->users)
+		return;
+	map_del(&s->by_key, e->hash);
+	entry_release(s, e);
+	symbol_table_free(e->table);
+	*e = (struct entry){ .elf_fd = -1, .state = SYMBOL_STATE_NONE };
+	s->free.items[s->free.nr++] = id;
 }
 
 const struct symbol_table *symbol_store_table(const struct symbol_store *s, uint32_t id)
@@ -437,10 +459,10 @@ static void lose_patience(struct symbol_store *s)
 		if (e->state != SYMBOL_STATE_BUILDING)
 			continue;
 		if (build_is_running(e->full)) {
-			symbol_child_set_idle(&e->full->child, true);
+			child_set_idle(&e->full->child, true);
 			e->full->stays = e->full->claimed;
 			if (e->full->stays)
-				symbol_child_let_stay(&e->full->child);
+				child_let_stay(&e->full->child);
 		}
 		entry_want_quick(s, e);
 	}

@@ -10,8 +10,8 @@
  * (symbol_store_wait()); the owner sees SIGCHLD of them, and must leave waiting for them to us.
  *
  * The cache: $XDG_CACHE_HOME/sonde/symbols, for root without it /var/cache/sonde/symbols, else
- * ~/.cache/sonde/symbols; a file a build-id and size (or htlhash), written aside and renamed, so
- * that several processes and kill -9 do no harm. A folder that others can write to, or replace, is
+ * ~/.cache/sonde/symbols; a file a file_identity, written aside and renamed, so that several
+ * processes and kill -9 do no harm. A folder that others can write to, or replace, is
  * not used. Those unused for longest go when it exceeds its cap. It is never needed: without it
  * tables live in memfds. docs/symbols.md says more.
  *
@@ -20,6 +20,7 @@
 #pragma once
 
 #include "elf/elf_file.h"
+#include "elf/file_id.h"
 #include "symbol/symbol_table.h"
 
 struct symbol_store;
@@ -53,8 +54,9 @@ struct symbol_file {
 	int fd;			    /* behind it; -1: in memory, then image and size */
 	const void *image;
 	size_t size;
-	const char *path; /* as its process sees it */
-	int root_pid;	  /* a process in whose mount namespace `path` is; 0: our own */
+	struct file_identity identity; /* what its table is known by */
+	const char *path;	       /* as its process sees it */
+	int root_pid; /* a process in whose mount namespace `path` is; 0: our own */
 };
 
 int symbol_store_new(const struct symbol_store_options *options, struct symbol_store **ret);
@@ -66,13 +68,18 @@ static inline void symbol_store_free_p(struct symbol_store **s)
 }
 /*
  * Asks for a file's table: opens it if the cache has it and it is up to date, else starts (or
- * queues) building it. The same contents twice are one number. 0 or negative errno.
+ * queues) building it. The same identity twice is one number. 0 or negative errno.
  */
 int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, uint32_t *ret_id);
 /*
+ * Who asked for a table needs it no more. When all have said so it goes, with what was still to be
+ * built, and its number may be another one's.
+ */
+void symbol_store_drop(struct symbol_store *s, uint32_t id);
+/*
  * The table, or NULL: it is not there yet, or there is none (symbol_store_state() tells). A table
  * of symbols alone may be followed by a better one at symbol_store_tick() or _wait(); both then
- * live until the store is freed.
+ * live until it is dropped.
  */
 const struct symbol_table *symbol_store_table(const struct symbol_store *s, uint32_t id);
 
@@ -85,6 +92,8 @@ enum symbol_state {
 enum symbol_state symbol_store_state(const struct symbol_store *s, uint32_t id);
 /* Takes in what was finished, starts what was queued. Call it now and then; cheap. */
 void symbol_store_tick(struct symbol_store *s);
+/* Is it to be called? False: all tables that were wanted are there, or will never be. */
+bool symbol_store_is_busy(const struct symbol_store *s);
 
 struct symbol_progress {
 	uint32_t done, total; /* files */

@@ -64,7 +64,7 @@ static struct build *build_new(void)
 	struct build *build = calloc(1, sizeof(*build));
 
 	if (build)
-		*build = (struct build){ .out_fd = -1, .child = SYMBOL_CHILD_NONE };
+		*build = (struct build){ .out_fd = -1, .child = CHILD_NONE };
 	return build;
 }
 
@@ -83,7 +83,7 @@ static void stop_child(struct symbol_store *s, struct build *build)
 {
 	if (build->state == BUILD_RUNNING)
 		s->nr_children--;
-	symbol_child_end(&build->child, true, NULL);
+	child_end(&build->child, true, NULL);
 }
 
 static void build_free(struct symbol_store *s, struct entry *e, struct build *build)
@@ -93,7 +93,7 @@ static void build_free(struct symbol_store *s, struct entry *e, struct build *bu
 	if (build->state == BUILD_RUNNING && build->stays) {
 		/* The claim is the child's alone from now on. */
 		s->nr_children--;
-		symbol_child_leave(&build->child);
+		child_leave(&build->child);
 		close(build->out_fd);
 	} else {
 		if (build->state == BUILD_RUNNING)
@@ -114,6 +114,9 @@ void entry_release(struct symbol_store *s, struct entry *e)
 	if (e->elf_fd >= 0)
 		close(e->elf_fd);
 	e->elf_fd = -1;
+	if (e->has_root)
+		store_release_root(s, e->root);
+	e->has_root = false;
 	free(e->path);
 	e->path = NULL;
 }
@@ -214,7 +217,8 @@ static bool is_for_cache(const struct symbol_store *s, const struct entry *e,
 	bool impatient = build->state == BUILD_FOREIGN && s->hurry &&
 			 now_ms() - build->since >= FOREIGN_PATIENCE_MS;
 
-	return s->cache >= 0 && !s->cache_failed && !impatient && (build == e->full || e->hopeless);
+	return e->lasts && s->cache >= 0 && !s->cache_failed && !impatient &&
+	       (build == e->full || e->hopeless);
 }
 
 /* 0: there is somewhere to write to. 1: no need. -EAGAIN: wait for another process. */
@@ -356,7 +360,7 @@ static void finish(struct symbol_store *s, struct entry *e, struct build *build)
 
 	s->nr_children--;
 	end_message(s, build);
-	r = symbol_child_end(&build->child, false, &status);
+	r = child_end(&build->child, false, &status);
 	build->state = BUILD_DONE;
 	if (r != -ECHILD && (!WIFEXITED(status) || WEXITSTATUS(status) != SYMBOL_CHILD_OK)) {
 		take_failure(s, e, build, status);
@@ -387,7 +391,7 @@ void build_set_idle(struct symbol_store *s, struct entry *e, struct build *build
 
 	if (!build_is_running(build))
 		return;
-	r = symbol_child_set_idle(&build->child, idle);
+	r = child_set_idle(&build->child, idle);
 	if (!r || idle || now_ms() - build->since > RESTART_MS)
 		return;
 	stop_child(s, build);

@@ -16,7 +16,7 @@
 #include "util/vec.h"
 
 enum {
-	SYMBOL_KEY_MAX = 2 * ELF_BUILD_ID_MAX + 32,
+	SYMBOL_KEY_MAX = 2 * FILE_IDENTITY_SIZE + 1,
 	SYMBOL_MESSAGE_MAX = 1024,
 };
 
@@ -29,7 +29,7 @@ enum build_state {
 
 struct build {
 	enum build_state state;
-	struct symbol_child child;
+	struct child child;
 	int out_fd;
 	bool claimed;		       /* out_fd is the cache's */
 	bool stays;		       /* the child may outlive us */
@@ -42,12 +42,16 @@ struct build {
 
 struct entry {
 	char key[SYMBOL_KEY_MAX];
+	uint64_t hash;	/* begin of the identity */
+	uint32_t users; /* 0: the place is free */
+	bool lasts;	/* the cache may have it */
 	enum symbol_state state;
 	struct symbol_table *table;
 	uint64_t fingerprint; /* of its debug files */
 	int elf_fd;	      /* -1 when nothing is left to build */
 	char *path;
 	uint32_t root; /* 0: only our own */
+	bool has_root; /* is counted among its users */
 	struct build *full, *quick;
 	bool hopeless; /* reading its debug information failed, and will fail again */
 };
@@ -55,13 +59,15 @@ struct entry {
 /* The `/` of a mount namespace. */
 struct root {
 	uint64_t mount_ns, dev, ino;
-	int fd;
+	int fd;		/* -1: nobody needs it, the place is free */
+	uint32_t users; /* entries */
 };
 
 struct symbol_store {
 	struct symbol_store_options options;
 	VEC(struct entry) entries;
-	struct map by_key;	/* hash of the key -> entry */
+	VEC(uint32_t) free;	/* places in `entries` */
+	struct map by_key;	/* entry.hash -> entry */
 	VEC(struct root) roots; /* the first is our own */
 	struct map complaints;	/* by hash: said already */
 	int cache;		/* its folder, or -1 */
@@ -78,6 +84,8 @@ void store_complain(struct symbol_store *s, const char *text);
 void store_complain_of(struct symbol_store *s, const char *text, size_t len);
 /* Says it once, and does without from now on. */
 void store_cache_failed(struct symbol_store *s, int r);
+/* An entry needs it no more. */
+void store_release_root(struct symbol_store *s, uint32_t number);
 /* What the search for a file's debug files is: `roots` has room for two. */
 void store_search(const struct symbol_store *s, const struct entry *e, int *roots,
 		  struct debug_search *ret);

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,16 +47,34 @@ static int make_file(uint8_t id, const char *function)
 	return elf_image_fd(image, size);
 }
 
+static uint32_t want_file(struct symbol_store *s, struct symbol_file file)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	uint32_t id = UINT32_MAX;
+
+	ASSERT_OK(elf_file_open_fd(dup(file.fd), &elf));
+	file.elf = elf;
+	ASSERT_OK(symbol_store_want(s, &file, &id));
+	return id;
+}
+
+/*
+ * Files of the same contents are the same one, as if they had not been made anew. What they are
+ * known by begins with two bytes of the build-id.
+ */
 static uint32_t want_fd(struct symbol_store *s, int fd, const char *path)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct symbol_file file = { .fd = fd, .path = path };
-	uint32_t id = UINT32_MAX;
+	uint8_t image[16384], build_id[ELF_BUILD_ID_MAX];
+	ssize_t size = pread(fd, image, sizeof(image), 0);
 
-	ASSERT_OK(elf_file_open_fd(dup(fd), &elf));
-	file.elf = elf;
-	ASSERT_OK(symbol_store_want(s, &file, &id));
-	return id;
+	ASSERT(size > 0 && size < (ssize_t)sizeof(image));
+	ASSERT_OK(file_identity_of_memory(image, (size_t)size, &file.identity));
+	ASSERT_OK(elf_file_open_memory(image, (size_t)size, &elf));
+	if (elf_file_build_id(elf, build_id) >= 2)
+		memcpy(file.identity.hash, build_id, 2);
+	return want_file(s, file);
 }
 
 /* Asks for a made file, which is gone when this returns. */
@@ -175,10 +194,49 @@ TEST(images_in_memory)
 	ASSERT(file.image != MAP_FAILED);
 	ASSERT_OK(elf_file_open_memory(file.image, file.size, &elf));
 	file.elf = elf;
+	ASSERT_OK(file_identity_of_memory(file.image, file.size, &file.identity));
+	ASSERT(!symbol_store_is_busy(s));
 	ASSERT_OK(symbol_store_want(s, &file, &id));
+	ASSERT(symbol_store_is_busy(s));
 	munmap((void *)(uintptr_t)file.image, file.size);
 	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	symbol_store_tick(s);
+	ASSERT(!symbol_store_is_busy(s));
 	ASSERT_STR(name_at(s, id, 0x1000), "in_memory");
+}
+
+TEST(tables_that_nobody_needs_go)
+{
+	_cleanup_(symbol_store_free_p) struct symbol_store *s =
+		open_store((struct symbol_store_options){ .cache_dir = "" });
+	uint32_t a = want(s, 1, "a"), b = want(s, 2, "b"), c;
+
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	/* Two asked for it. */
+	ASSERT_EQ(want(s, 1, "a"), a);
+	symbol_store_drop(s, a);
+	ASSERT_STR(name_at(s, a, 0x1000), "a");
+	symbol_store_drop(s, a);
+	ASSERT_PTR_NULL(symbol_store_table(s, a));
+	ASSERT_EQ(symbol_store_state(s, a), SYMBOL_STATE_NONE);
+	symbol_store_drop(s, a);
+	symbol_store_drop(s, 1000);
+	/* Its number is another one's, and it comes again under a third. */
+	c = want(s, 3, "c");
+	ASSERT_EQ(c, a);
+	a = want(s, 1, "a");
+	ASSERT(a != b && a != c);
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+	ASSERT_STR(name_at(s, a, 0x1000), "a");
+	ASSERT_STR(name_at(s, b, 0x1000), "b");
+	ASSERT_STR(name_at(s, c, 0x1000), "c");
+	/* Also while it is built. */
+	symbol_store_drop(s, c);
+	c = want(s, 4, "d");
+	symbol_store_drop(s, c);
+	symbol_store_tick(s);
+	ASSERT(!symbol_store_is_busy(s));
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
 }
 
 TEST(freed_while_building)
@@ -268,18 +326,33 @@ static void build_into_cache(uint8_t id, const char *function)
 		ASSERT_STR(name_at(s, number, 0x1000), function);
 }
 
+/* A file on disk, made once, with what the kernel says of it. */
+static uint32_t want_real(struct symbol_store *s, const char *name, uint8_t id,
+			  const char *function)
+{
+	_cleanup_close_ int made = make_file(id, function), fd = -1;
+	struct symbol_file file = { .path = "/made/up" };
+	struct stat st;
+
+	ASSERT_OK(fstat(made, &st));
+	fd = open(in_folder(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (!lseek(fd, 0, SEEK_END))
+		ASSERT(sendfile(fd, made, &(off_t){ 0 }, (size_t)st.st_size) == st.st_size);
+	file.fd = fd;
+	ASSERT_OK(file_identity_of_fd(fd, 0, &file.identity));
+	return want_file(s, file);
+}
+
 TEST(what_was_built_is_found_again)
 {
 	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
-	char name[256];
 	uint32_t id;
 
 	make_folder();
 	build_into_cache(0xab, "cached");
 	build_into_cache(0xcd, NULL);
 	ASSERT_EQ(count_files(".tmp", NULL), 0);
-	ASSERT_EQ(count_files(".sym", name), 2);
-	ASSERT(!strncmp(name, "abababab", 8) || !strncmp(name, "cdcdcdcd", 8));
+	ASSERT_EQ(count_files(".sym", NULL), 2);
 	s = open_cached();
 	id = want(s, 0xab, "cached");
 	ASSERT_EQ(symbol_store_state(s, id), SYMBOL_STATE_READY);
@@ -289,41 +362,41 @@ TEST(what_was_built_is_found_again)
 	ASSERT_EQ(symbol_store_state(s, want(s, 0xab, "cached_and_longer")), SYMBOL_STATE_BUILDING);
 }
 
-TEST(files_without_build_id_go_by_their_hash)
+/* The same build-id, size and path, but files of their own. */
+TEST(a_forged_build_id_gives_and_takes_nothing)
+{
+	make_folder();
+	/* In memory, then out of the cache. */
+	for (int round = 0; round < 2; round++) {
+		_cleanup_(symbol_store_free_p) struct symbol_store *s =
+			open_store((struct symbol_store_options){ .cache_dir = folder });
+		uint32_t forged = want_real(s, "forged", 7, "evil"),
+			 nameless = want_real(s, "nameless", 7, NULL),
+			 real = want_real(s, "real", 7, "good");
+
+		ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
+		ASSERT_STR(name_at(s, forged, 0x1000), "evil");
+		ASSERT_STR(name_at(s, nameless, 0x1000), "(no table)");
+		ASSERT_STR(name_at(s, real, 0x1000), "good");
+	}
+}
+
+/* A file system in memory, or a FUSE, may have another one's numbers one day. */
+TEST(files_that_do_not_last_are_not_cached)
 {
 	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
-	static const char code[16];
-	_cleanup_free_ void *image = NULL;
-	_cleanup_close_ int fd = -1;
-	char name[256];
-	size_t size;
+	_cleanup_close_ int fd = make_file(8, "f");
+	struct symbol_file file = { .fd = fd, .path = "x" };
 	uint32_t id;
 
 	make_folder();
-	for (int round = 0; round < 2; round++) {
-		struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
-		unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS,
-						       SHF_ALLOC | SHF_EXECINSTR, 0x1000, code, 16);
-
-		elf_writer_symbol(w, SHT_SYMTAB, "f", STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
-		if (round)
-			elf_writer_build_id(w, "1234567", 7); /* too short to be one */
-		free(image);
-		image = elf_writer_finish(w, &size);
-		if (fd >= 0)
-			close(fd);
-		fd = elf_image_fd(image, size);
-		symbol_store_free(s);
-		s = open_store((struct symbol_store_options){ .cache_dir = folder });
-		want_fd(s, fd, "x");
-		ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-		ASSERT_EQ(count_files(".sym", name), round + 1);
-		ASSERT(!strncmp(name, "h-", 2));
-	}
-	symbol_store_free(s);
-	s = open_cached();
-	id = want_fd(s, fd, "y");
+	s = open_store((struct symbol_store_options){ .cache_dir = folder });
+	ASSERT_OK(file_identity_of_fd(fd, 0, &file.identity));
+	id = want_file(s, file);
+	ASSERT_EQ(want_file(s, file), id);
+	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
 	ASSERT_STR(name_at(s, id, 0x1000), "f");
+	ASSERT_EQ(count_files("", NULL), 0);
 }
 
 /* As a crash may leave it: cut at any length, zeros, another file's content, nothing. */
@@ -435,66 +508,6 @@ TEST(changed_debug_files_are_noticed)
 			ASSERT_STR(name_at(s, id, 0x1000), expected[round]);
 		ASSERT_EQ(count_files(".sym", NULL), 1);
 	}
-}
-
-/* Debug files are looked for in the mount namespace (here: below the root) of the process. */
-TEST(debug_files_of_another_root)
-{
-	static const char code[0x100];
-	static const uint8_t link[] = "x.debug\0\0\0\0", id[20] = { 6 };
-	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	_cleanup_free_ void *image = NULL, *debug = NULL;
-	_cleanup_close_ int debug_fd = -1;
-	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
-	struct symbol_file file = { .fd = -1, .path = "/bin/x" };
-	unsigned int text;
-	uint32_t number;
-	size_t size;
-	pid_t pid;
-	int fds[2];
-	char c;
-
-	if (geteuid())
-		return; /* chroot() is root's */
-	elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
-			   sizeof(code));
-	elf_writer_section(w, ".gnu_debuglink", SHT_PROGBITS, 0, 0, link, 12);
-	elf_writer_build_id(w, id, sizeof(id));
-	image = elf_writer_finish(w, &file.size);
-	file.image = image;
-	w = elf_writer_new(ET_DYN, EM_X86_64);
-	text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
-				  sizeof(code));
-	elf_writer_build_id(w, id, sizeof(id));
-	elf_writer_symbol(w, SHT_SYMTAB, "in_its_root", STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
-	debug = elf_writer_finish(w, &size);
-	make_folder();
-	ASSERT_OK(mkdir(in_folder("bin"), 0700));
-	debug_fd = open(in_folder("bin/x.debug"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	ASSERT_EQ(write(debug_fd, debug, size), (ssize_t)size);
-
-	ASSERT_OK(pipe(fds));
-	pid = fork();
-	ASSERT(pid >= 0);
-	if (!pid) {
-		if (chroot(folder) || write(fds[1], "x", 1) < 0)
-			_exit(1);
-		pause();
-	}
-	ASSERT_EQ(read(fds[0], &c, 1), 1);
-	s = open_store((struct symbol_store_options){ .cache_dir = "" });
-	ASSERT_OK(elf_file_open_memory(file.image, file.size, &elf));
-	file.elf = elf;
-	file.root_pid = pid;
-	ASSERT_OK(symbol_store_want(s, &file, &number));
-	/* It is looked for there even if the process has ended since. */
-	ASSERT_OK(kill(pid, SIGKILL));
-	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
-	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-	ASSERT_STR(name_at(s, number, 0x1000), "in_its_root");
-	close(fds[0]);
-	close(fds[1]);
 }
 
 /* --- room ------------------------------------------------------------------------------------- */

@@ -143,7 +143,8 @@ int symbol_table_open_fd(int fd, struct symbol_table **ret)
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct image_header) ||
 	    (uint64_t)st.st_size > SIZE_MAX / 2)
 		return -EBADMSG;
-	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	/* Private: what is sealed against writing, kernels before 6.7 don't map shared. */
+	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (image == MAP_FAILED)
 		return -errno;
 	r = symbol_table_open_memory(image, (size_t)st.st_size, ret);

@@ -8,6 +8,7 @@
  */
 #include "symbol/symbol_builder_internal.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <string.h>
 
@@ -316,16 +317,8 @@ static int begin_piece(struct unit_reader *u, uint32_t root, struct symbol_span 
 
 static size_t first_row(const struct unit_reader *u, uint32_t addr)
 {
-	size_t low = 0, high = u->rows.nr;
+	size_t low = sorted_before(u->rows.nr, i, u->rows.items[i].addr <= addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (u->rows.items[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low ? low - 1 : 0;
 }
 

@@ -40,17 +40,34 @@ static int source_init(struct cfi_source *source, const struct elf_file *elf, ui
 	return 0;
 }
 
+enum {
+	/* Decompressed, of what is stored: what compilers write shrinks to a third or an eighth. */
+	RATIO_MAX = 64,
+	RATIO_FREE = 1 << 20, /* whatever the ratio */
+	/* No compiler's work: a CIE has some dozens of bytes, the largest functions some 10 KiB. */
+	CIE_SIZE_MAX = 4096,
+	ENTRY_SIZE_MAX = 4 << 20,
+	PIECE = 64 << 10,
+};
+
+static bool is_bomb(const struct elf_file *elf, const struct elf_section *section)
+{
+	uint64_t size = elf_file_section_size(elf, section);
+
+	return size > RATIO_FREE && size / RATIO_MAX > section->size;
+}
+
 static int from_section(const struct elf_file *elf, const char *name, struct cfi_source *ret)
 {
 	const struct elf_section *section = elf_file_section(elf, name);
 	struct elf_data data;
 	int r;
 
-	if (!section)
+	if (!section || is_bomb(elf, section))
 		return -ENOENT;
 	r = elf_file_section_data(elf, section, CFI_SECTION_MAX, &data);
 	if (r < 0)
-		return r == -ENOMEM ? r : -ENOENT;
+		return r == -ENOMEM || r == -EFBIG ? r : -ENOENT;
 	r = source_init(ret, elf, data.data, data.size);
 	if (r < 0) {
 		free(data.data);
@@ -92,6 +109,37 @@ static uint64_t bytes_behind(const struct elf_file *elf, uint64_t addr)
 	return 0;
 }
 
+/*
+ * How many bytes, of at most `max`, the entries at `addr` have with their terminator. Reads their
+ * lengths only, piece by piece: what follows them in the segment may be large, and no file at all.
+ */
+static int terminated_size(const struct elf_file *elf, uint64_t addr, uint64_t max, uint64_t *ret)
+{
+	_cleanup_free_ uint8_t *piece = malloc(PIECE);
+	uint64_t at = 0, have_at = 0, have = 0;
+
+	if (!piece)
+		return -ENOMEM;
+	while (at + sizeof(uint32_t) <= max) {
+		uint32_t size;
+
+		if (at < have_at || at + sizeof(size) > have_at + have) {
+			have_at = at;
+			have = max - at < PIECE ? max - at : PIECE;
+			if (elf_file_read_vaddr(elf, addr + at, piece, have) < 0)
+				return -ENOENT;
+		}
+		memcpy(&size, piece + (at - have_at), sizeof(size));
+		at += sizeof(size);
+		/* 64-bit DWARF is for more than there may be. */
+		if (!size || size > ENTRY_SIZE_MAX || size > max - at)
+			break;
+		at += size;
+	}
+	*ret = at;
+	return 0;
+}
+
 static int from_segment(const struct elf_file *elf, struct cfi_source *ret)
 {
 	_cleanup_free_ uint8_t *data = NULL;
@@ -104,8 +152,11 @@ static int from_segment(const struct elf_file *elf, struct cfi_source *ret)
 	size = bytes_behind(elf, addr);
 	if (!size)
 		return -ENOENT;
+	r = terminated_size(elf, addr, size, &size);
+	if (r < 0)
+		return r;
 	if (size > CFI_SECTION_MAX)
-		size = CFI_SECTION_MAX;
+		return -EFBIG;
 	data = malloc(size);
 	if (!data)
 		return -ENOMEM;
@@ -136,7 +187,26 @@ int cfi_source_debug_frame(const struct elf_file *elf, struct cfi_source *ret)
 {
 	int r = from_section(elf, ".debug_frame", ret);
 
-	return r == -ENOENT ? from_section(elf, ".zdebug_frame", ret) : r;
+	if (r == -ENOENT)
+		r = from_section(elf, ".zdebug_frame", ret);
+	/* What .eh_frame leaves open, or what debuggers only want. */
+	return r == -EFBIG ? -ENOENT : r;
+}
+
+uint64_t cfi_source_bytes(const struct elf_file *elf)
+{
+	static const char *const names[] = { ".eh_frame", ".debug_frame" };
+	uint64_t sum = 0, addr;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct elf_section *section = elf_file_section(elf, names[i]);
+		uint64_t size = section ? elf_file_section_size(elf, section) : 0;
+
+		if (!i && !size && !eh_frame_addr(elf, &addr))
+			size = bytes_behind(elf, addr);
+		sum += size < CFI_SECTION_MAX ? size : CFI_SECTION_MAX;
+	}
+	return sum;
 }
 
 const struct cie_slot *cfi_source_cie(struct cfi_source *source, const struct cfi_arch *arch,
@@ -154,6 +224,9 @@ const struct cie_slot *cfi_source_cie(struct cfi_source *source, const struct cf
 		/* A body of nothing: cfi_parse_cie() refuses it and leaves its guess. */
 		entry = (struct cfi_entry){ .offset = offset, .is_cie = true };
 	}
+	/* Each FDE may need another one of those that share a slot. */
+	if (entry.next - entry.offset > CIE_SIZE_MAX)
+		entry.next = entry.body;
 	slot->error = cfi_parse_cie(&source->section, arch, &entry, &slot->cie);
 	return slot;
 }

@@ -31,10 +31,12 @@ struct cfi_source {
 
 /*
  * Reads .eh_frame (by section, else by segment) or .debug_frame. 0; -ENOENT if there is none or it
- * can't be read; -ENOMEM.
+ * can't be read; -EFBIG: the .eh_frame is larger than CFI_SECTION_MAX; -ENOMEM.
  */
 int cfi_source_eh_frame(const struct elf_file *elf, struct cfi_source *ret);
 int cfi_source_debug_frame(const struct elf_file *elf, struct cfi_source *ret);
+/* How many bytes both would read, at most. */
+uint64_t cfi_source_bytes(const struct elf_file *elf);
 void cfi_source_fini(struct cfi_source *source);
 
 /* Lists the FDEs whose code begins in one of `ranges` (sorted). 0 or -ENOMEM. */

@@ -34,7 +34,7 @@ static void lose_track(struct scan_state *s)
 
 static void sp_move(struct scan_state *s, int64_t by)
 {
-	if (!s->sp_known)
+	if (!s->sp)
 		return;
 	if (by > 1 << 30 || by < -(1 << 30) || s->sp_off + by < 0 || s->sp_off + by > 1 << 30)
 		lose_track(s);
@@ -49,7 +49,7 @@ static void clobber(const struct cfi_arch *cfi, struct scan_state *s, unsigned i
 	if (reg == A64_FP) {
 		s->fp_known = 0;
 		s->fp_off = 0;
-		if (!s->sp_known)
+		if (!s->sp)
 			lose_track(s);
 	}
 	if (reg == A64_LR && s->ra == RA_IN_REG)
@@ -143,7 +143,7 @@ static void apply_access(const struct cfi_arch *cfi, struct scan_state *s, const
 	if (s->kind != SCAN_FOLLOWED)
 		return;
 	at = a->after || a->before ? 0 : a->off;
-	if (a->base == A64_SP ? s->sp_known : s->fp_known) {
+	if (a->base == A64_SP ? s->sp : s->fp_known) {
 		at -= a->base == A64_SP ? s->sp_off : s->fp_off;
 		for (unsigned int i = 0; a->general && i < a->nr_regs; i++, at += 8)
 			a->load ? load_from(cfi, s, a->regs[i], at)
@@ -172,7 +172,7 @@ static void apply_add(const struct cfi_arch *cfi, struct scan_state *s, uint32_t
 		clobber(cfi, s, to);
 		return;
 	}
-	known = from == A64_SP ? s->sp_known : from == A64_FP && s->fp_known;
+	known = from == A64_SP ? s->sp : from == A64_FP && s->fp_known;
 	off = (from == A64_SP ? s->sp_off : s->fp_off) - by;
 	if (to == A64_FP)
 		clobber(cfi, s, A64_FP);
@@ -184,7 +184,7 @@ static void apply_add(const struct cfi_arch *cfi, struct scan_state *s, uint32_t
 		s->fp_known = known;
 		s->fp_off = known ? off : 0;
 	} else {
-		s->sp_known = known;
+		s->sp = known;
 		s->sp_off = known ? off : 0;
 		if (!known && !s->fp_known)
 			lose_track(s);
@@ -221,7 +221,7 @@ static void apply(const struct cfi_arch *cfi, struct scan_state *s, uint32_t ins
 	/* sub sp, sp, x9; and sp, x9, #-16: by an amount that only the running program knows */
 	if (((insn & 0xbf200000) == 0x8b200000 || (insn & 0xff800000) == 0x92000000) &&
 	    bits(insn, 0, 5) == ZERO_OR_SP) {
-		s->sp_known = 0;
+		s->sp = 0;
 		s->sp_off = 0;
 		if (!s->fp_known)
 			lose_track(s);
@@ -231,11 +231,6 @@ static void apply(const struct cfi_arch *cfi, struct scan_state *s, uint32_t ins
 	if (((insn & 0x1c000000) == 0x10000000 || (insn & 0x0e000000) == 0x0a000000) &&
 	    (bits(insn, 0, 5) == A64_FP || bits(insn, 0, 5) == A64_LR))
 		clobber(cfi, s, bits(insn, 0, 5));
-}
-
-static bool is_blr(uint32_t insn)
-{
-	return (insn & 0xfefff000) == 0xd63f0000;
 }
 
 static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
@@ -249,8 +244,7 @@ static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint
 		return true;
 	memcpy(&insn, p, 4);
 	apply(cfi, state, insn);
-	if ((ret->flow == FLOW_CALL || is_blr(insn)) && state->kind == SCAN_FOLLOWED &&
-	    state->ra == RA_IN_REG)
+	if (code_calls(ret) && state->kind == SCAN_FOLLOWED && state->ra == RA_IN_REG)
 		lose_track(state);
 	return true;
 }
@@ -280,7 +274,7 @@ void scan_arch_a64(const struct cfi_arch *cfi, struct scan_arch *ret)
 {
 	*ret = (struct scan_arch){
 		.cfi = cfi,
-		.entry = { .sp_known = 1, .ra = RA_IN_REG, .ra_off = A64_LR },
+		.entry = { .sp = SP_KNOWN, .ra = RA_IN_REG, .ra_off = A64_LR },
 		.step = step,
 		.prologue = prologue,
 		.trampoline = trampoline,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "elf/x86_insn.h"
+#include "unwind/ghc_code.h"
 #include "util/cleanup.h"
 
 enum {
@@ -24,6 +25,7 @@ enum {
 	RESTORERS_MAX = 8,	  /* in code too large to be scanned; real programs have one */
 	SEARCH_PIECE = 256 << 10, /* of such code */
 	EPILOGUE_SIZE = 64,
+	SWITCH_SIZE_MAX = 4096,	  /* a function of hand-written code */
 	SMALL_TEXT_MAX = 4 << 20, /* a C library, or a static program of ordinary size */
 };
 
@@ -140,6 +142,7 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 {
 	*gaps = (struct code_gaps){ .elf = elf,
 				    .writer = writer,
+				    .by_ghc = ghc_made(elf),
 				    .is_small_program = elf->entry && has_little_code(elf) };
 	if (arch->machine == EM_X86_64)
 		scan_arch_x86(arch, &gaps->arch);
@@ -147,12 +150,20 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 		scan_arch_a64(arch, &gaps->arch);
 	code_gaps_reset(gaps);
 	find_context_start(gaps);
+	if (go_made(elf)) {
+		int r = go_code_init(elf, &gaps->go);
+
+		if (r < 0)
+			return r;
+		gaps->arch.of_go = true;
+	}
 	return find_sections(gaps);
 }
 
 void code_gaps_fini(struct code_gaps *gaps)
 {
 	free(gaps->sections);
+	go_code_fini(&gaps->go);
 	elf_symbols_fini(&gaps->symbols);
 	*gaps = (struct code_gaps){ 0 };
 }
@@ -373,7 +384,8 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	if (!code)
 		return -ENOMEM;
 	if (elf_file_read_vaddr(gaps->elf, start, code, size) < 0) {
-		add(gaps, start, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+		add(gaps, start,
+		    (struct unwind_rule){ .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_UNDECIDED });
 		return 0;
 	}
 	if (is_padding(gaps, code, size, start))
@@ -390,6 +402,31 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 		return r;
 	scan_emit(scan, emit, gaps->writer);
 	return 0;
+}
+
+bool code_gaps_switch(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	_cleanup_(scan_free_p) struct scan *scan = NULL;
+	_cleanup_free_ uint8_t *code = NULL;
+	size_t size = end - start;
+	int r;
+
+	if (size > SWITCH_SIZE_MAX || !go_code_switches(&gaps->go, start, end))
+		return false;
+	code = malloc(size);
+	r = code ? elf_file_read_vaddr(gaps->elf, start, code, size) : -ENOMEM;
+	if (r >= 0)
+		r = scan_new(&gaps->arch, code, size, start, &scan);
+	if (r >= 0) {
+		scan_function(scan, start);
+		r = scan_run(scan);
+	}
+	if (r < 0) {
+		gaps->error = r == -ENOMEM ? r : gaps->error;
+		return false;
+	}
+	scan_emit(scan, emit, gaps->writer);
+	return true;
 }
 
 static bool contains(uint64_t start, uint64_t end, uint64_t addr)
@@ -430,12 +467,14 @@ static void cover_by_frame_pointer(struct code_gaps *gaps, uint64_t start, uint6
 {
 	uint64_t entry = gaps->elf->entry;
 
-	add(gaps, start, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+	const struct unwind_rule rule = { .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_UNFOLLOWED };
+
+	add(gaps, start, rule);
 	if (!contains(start, end, entry))
 		return;
 	add(gaps, entry, (struct unwind_rule){ .cfa = CFA_END });
 	if (end - entry > ENTRY_SIZE)
-		add(gaps, entry + ENTRY_SIZE, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+		add(gaps, entry + ENTRY_SIZE, rule);
 }
 
 static void cover_large(struct code_gaps *gaps, uint64_t start, uint64_t end)
@@ -467,6 +506,12 @@ static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	/* Most gaps: functions are aligned, and what is left between them is not worth a look. */
 	if (end - start < FUNCTION_ALIGN && end % FUNCTION_ALIGN == 0 && !has_entry)
 		return;
+	if (gaps->by_ghc) {
+		r = ghc_code_cover(gaps->elf, start, end, gaps->writer);
+		if (r < 0)
+			gaps->error = r;
+		return;
+	}
 	if (end - start <= gaps->budget) {
 		r = scan_piece(gaps, start, end);
 		if (r < 0)

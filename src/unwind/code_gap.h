@@ -8,6 +8,7 @@
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
 #include "unwind/code_scan.h"
+#include "unwind/go_code.h"
 #include "unwind/table_writer.h"
 
 struct code_gaps {
@@ -17,6 +18,8 @@ struct code_gaps {
 	const struct elf_section **sections; /* executable ones, by address */
 	size_t nr_sections;
 	uint64_t context_start;	   /* glibc's __start_context, 0: none */
+	bool by_ghc;		   /* ghc_code.h */
+	struct go_code go;	   /* of what Go's linker made, else empty */
 	bool is_small_program;	   /* each of its functions can be looked at */
 	size_t budget;		   /* bytes that may still be scanned */
 	unsigned int nr_restorers; /* found in what could not be */
@@ -48,5 +51,10 @@ bool code_gaps_restorer(const struct code_gaps *gaps, bool by_eh_frame, uint64_t
  * popped there.
  */
 uint64_t code_gaps_behind_pop(const struct code_gaps *gaps, uint64_t start, uint64_t end);
+/*
+ * Writes the rows of the function in [start, end), which .debug_frame covers, if its code goes over
+ * to another stack, of which that says nothing. False: it does not.
+ */
+bool code_gaps_switch(struct code_gaps *gaps, uint64_t start, uint64_t end);
 /* Writes the rows of [start, end). Failures are kept in gaps->error. */
 void code_gaps_cover(struct code_gaps *gaps, uint64_t start, uint64_t end);

@@ -10,8 +10,13 @@
 
 enum {
 	STATE_HASH = 1024,
-	STEPS_A_BYTE = 8, /* revisions included; two are normal */
-	TRIAL_STEPS = 200,
+	STEPS_A_BYTE = 8,  /* revisions included; two are normal */
+	TRIAL_STEPS = 200, /* instructions of one way, and of all ways twice as many */
+	TRIAL_WAYS = 16,   /* that are still to be tried */
+	TRIAL_SEEN = 256,  /* a hash */
+	CALLEE_DEPTH = 8,
+	CALLEE_SIZE_MAX = 1 << 16, /* what is jumped to further on is another function */
+	KEPT_HASH = 64,
 	/* In `lengths`, beside an instruction's length: */
 	LENGTH_MASK = 0x1f,
 	/*
@@ -28,6 +33,13 @@ struct work {
 	uint16_t old;
 };
 
+/* Whether the function at `start` leaves a register alone. */
+struct kept {
+	size_t start;
+	uint8_t reg;
+	bool known, keeps;
+};
+
 struct scan {
 	const struct scan_arch *arch;
 	const uint8_t *code;
@@ -39,8 +51,13 @@ struct scan {
 	VEC(struct scan_state) table;
 	uint16_t hash[STATE_HASH]; /* number + 1 of the last state with that hash */
 	VEC(struct work) work;
-	size_t steps; /* left */
-	bool failed;  /* out of memory */
+	size_t steps;	     /* left */
+	size_t callee_steps; /* likewise, of function_keeps() */
+	struct kept kept[KEPT_HASH];
+	bool one;		/* calls lead elsewhere */
+	size_t lowest, highest; /* instruction, of that one */
+	struct scan_verdict verdict;
+	bool failed; /* out of memory */
 };
 
 int scan_new(const struct scan_arch *arch, const uint8_t *code, size_t size, uint64_t addr,
@@ -55,6 +72,8 @@ int scan_new(const struct scan_arch *arch, const uint8_t *code, size_t size, uin
 	scan->size = size < SCAN_BYTES_MAX ? size : SCAN_BYTES_MAX;
 	scan->addr = addr;
 	scan->steps = scan->size * STEPS_A_BYTE;
+	scan->callee_steps = scan->size;
+	scan->lowest = scan->size;
 	scan->states = calloc(scan->size + 1, sizeof(*scan->states));
 	scan->lengths = calloc(scan->size + 1, sizeof(*scan->lengths));
 	if (!scan->states || !scan->lengths)
@@ -76,10 +95,10 @@ void scan_free(struct scan *scan)
 
 static uint32_t hash_state(const struct scan_state *state)
 {
-	uint64_t v[4], h = 0;
+	uint64_t v[sizeof(*state) / 8], h = 0;
 
 	memcpy(v, state, sizeof(v));
-	for (int i = 0; i < 4; i++)
+	for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++)
 		h = (h ^ v[i]) * 0x9e3779b97f4a7c15ull, h ^= h >> 32;
 	return h & (STATE_HASH - 1);
 }
@@ -109,6 +128,19 @@ static void set_state(struct scan *scan, size_t at, uint16_t number, uint16_t ol
 }
 
 /*
+ * Two ways meet, and on the one that comes now the function has gone over to another stack: what
+ * holds then is what the frame pointer tells, on both.
+ */
+static bool meets(const struct scan *scan, size_t at, const struct scan_state *state)
+{
+	const struct scan_state *known = &scan->table.items[scan->states[at] - 1];
+
+	return state->switched && !known->switched && !(scan->lengths[at] & FUNCTION) &&
+	       known->kind == SCAN_FOLLOWED && state->kind == SCAN_FOLLOWED && known->fp_known &&
+	       state->fp_known && known->fp_off == state->fp_off;
+}
+
+/*
  * A jump from a state (formerly `old`, if that is being revised) reaches an instruction. The first
  * that comes says what its state is, unless that was weak, or followed from what was weak.
  */
@@ -120,7 +152,7 @@ static void reach(struct scan *scan, uint64_t at, const struct scan_state *state
 	if (at >= scan->size)
 		return;
 	flags = &scan->lengths[at];
-	if (scan->states[at] &&
+	if (scan->states[at] && !meets(scan, at, state) &&
 	    (*flags & FUNCTION || !(*flags & REACHED_WEAKLY || (old && scan->states[at] == old))))
 		return;
 	*flags &= ~REACHED_WEAKLY;
@@ -156,43 +188,167 @@ static bool prologue_at(const struct scan *scan, size_t at)
 
 static bool sp_followed(const struct scan_state *s)
 {
-	return s->kind == SCAN_FOLLOWED && s->sp_known;
+	return s->kind == SCAN_FOLLOWED && s->sp == SP_KNOWN;
+}
+
+/* Functions that are being looked at, each of which calls the next. */
+struct callees {
+	size_t start[CALLEE_DEPTH];
+	int nr;
+};
+
+static bool function_keeps(struct scan *scan, size_t start, uint8_t reg, struct callees *callees);
+
+/* So for a call or a tail call. One that is being looked at keeps it if the rest of it does. */
+static bool callee_keeps(struct scan *scan, size_t start, uint8_t reg, struct callees *callees)
+{
+	bool keeps;
+
+	for (int i = 0; i < callees->nr; i++)
+		if (callees->start[i] == start)
+			return true;
+	if (callees->nr == CALLEE_DEPTH)
+		return false;
+	callees->start[callees->nr++] = start;
+	keeps = function_keeps(scan, start, reg, callees);
+	callees->nr--;
+	return keeps;
 }
 
 /*
- * How far off `state` is for the code at `at`: returns show it, since they happen with the stack as
- * at the function's begin, and so does code whose state is known. False if nothing shows it.
+ * Whether the function at `start` leaves a register alone, as helpers of hand-written assembly do:
+ * all of it is read, and what it calls.
  */
-static bool try_state(const struct scan *scan, size_t at, const struct scan_state *state,
-		      int64_t *ret_off_by)
+static bool function_keeps(struct scan *scan, size_t start, uint8_t reg, struct callees *callees)
 {
-	struct scan_state s = *state;
+	size_t at = start, reached = start;
+	struct code_insn insn;
+
+	for (; scan->callee_steps && at < scan->size; scan->callee_steps--) {
+		const uint8_t *p = scan->code + at;
+		size_t to;
+		bool jumps;
+
+		if (!scan->arch->step(scan->arch->cfi, p, scan->size - at, scan->addr + at, &insn,
+				      NULL) ||
+		    scan->arch->writes(p, &insn, reg) || insn.flow == FLOW_CALL_INDIRECT ||
+		    insn.flow == FLOW_INDIRECT)
+			return false;
+		jumps = insn.flow == FLOW_COND || insn.flow == FLOW_JUMP;
+		to = insn.target - scan->addr;
+		if (jumps && to > start && to < at + CALLEE_SIZE_MAX)
+			reached = to > reached ? to : reached;
+		else if ((jumps || insn.flow == FLOW_CALL) && !callee_keeps(scan, to, reg, callees))
+			return false;
+		at += insn.len;
+		if (at > reached && (insn.flow == FLOW_RETURN || insn.flow == FLOW_JUMP))
+			return true;
+	}
+	return false;
+}
+
+/* The same, remembered. */
+static bool call_keeps(struct scan *scan, size_t start, uint8_t reg)
+{
+	struct callees callees = { .nr = 0 };
+	struct kept *kept = &scan->kept[(start ^ start >> 6) % KEPT_HASH];
+
+	if (start >= scan->size)
+		return false;
+	if (!kept->known || kept->start != start || kept->reg != reg) {
+		*kept = (struct kept){ .start = start, .reg = reg, .known = true };
+		kept->keeps = callee_keeps(scan, start, reg, &callees);
+	}
+	return kept->keeps;
+}
+
+/* As arch->step(), but a call leaves what its callee is known to leave alone. */
+static bool step(struct scan *scan, size_t at, struct code_insn *insn, struct scan_state *state)
+{
+	const struct scan_arch *arch = scan->arch;
+	struct scan_state before = *state;
+
+	if (!arch->step(arch->cfi, scan->code + at, scan->size - at, scan->addr + at, insn, state))
+		return false;
+	if (insn->flow == FLOW_CALL && before.has_old && !state->has_old &&
+	    insn->target != scan->addr + at + insn->len &&
+	    call_keeps(scan, insn->target - scan->addr, before.old_reg))
+		*state = before;
+	return true;
+}
+
+/* Ways through code that is tried: where they begin, with what, and where a way has been. */
+struct trial {
+	struct trial_way {
+		size_t at;
+		struct scan_state state;
+	} ways[TRIAL_WAYS];
+	size_t nr;
+	int steps; /* left, of so many: */
+	int max_steps;
+	uint32_t seen[TRIAL_SEEN];
+};
+
+static bool was_seen(struct trial *t, size_t at)
+{
+	uint32_t *seen = &t->seen[(at ^ at >> 8) % TRIAL_SEEN];
+
+	if (*seen == at + 1)
+		return true;
+	*seen = (uint32_t)at + 1;
+	return false;
+}
+
+/* One way: true if it comes to where it shows how far off the state is. */
+static bool try_way(struct scan *scan, struct trial *t, struct trial_way w, int64_t *ret_off_by)
+{
+	struct scan_state *s = &w.state;
+	size_t at = w.at;
 	struct code_insn insn;
 	bool weakly = false; /* behind a call that may not return */
 
-	for (int n = 0; n < TRIAL_STEPS && at < scan->size && sp_followed(&s); n++) {
-		uint64_t addr = scan->addr + at;
-
-		if (n && scan->states[at]) {
+	for (; t->steps && at < scan->size && s->kind == SCAN_FOLLOWED; t->steps--) {
+		if (t->steps < t->max_steps && scan->states[at]) {
 			const struct scan_state *known = &scan->table.items[scan->states[at] - 1];
 
-			*ret_off_by = (int64_t)known->sp_off - s.sp_off;
-			return sp_followed(known) && !weakly;
+			*ret_off_by = (int64_t)known->sp_off - s->sp_off;
+			return sp_followed(known) && sp_followed(s) && !weakly;
 		}
-		if (!scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr,
-				      &insn, &s))
+		if (was_seen(t, at) || !step(scan, at, &insn, s))
 			return false;
 		if (insn.flow == FLOW_RETURN) {
-			*ret_off_by = (int64_t)scan->arch->entry.sp_off - s.sp_off;
-			return sp_followed(&s);
+			*ret_off_by = (int64_t)scan->arch->entry.sp_off - s->sp_off;
+			return sp_followed(s);
 		}
 		if (insn.flow == FLOW_INDIRECT || insn.flow == FLOW_STOP)
 			return false;
+		if (insn.flow == FLOW_COND && t->nr < TRIAL_WAYS)
+			t->ways[t->nr++] = (struct trial_way){ insn.target - scan->addr, *s };
 		weakly = insn.flow == FLOW_CALL || (weakly && insn.padding);
 		if (weakly && prologue_at(scan, at + insn.len))
 			return false;
 		at = insn.flow == FLOW_JUMP ? insn.target - scan->addr : at + insn.len;
 	}
+	return false;
+}
+
+/*
+ * How far off `state` is for the code at `at`: returns show it, since they happen with the stack as
+ * at the function's begin, and so does code whose state is known. False if nothing shows it on the
+ * way straight on, or, of `all`, on any.
+ */
+static bool try_state(struct scan *scan, size_t at, const struct scan_state *state, bool all,
+		      int64_t *ret_off_by)
+{
+	int steps = all ? 2 * TRIAL_STEPS : TRIAL_STEPS;
+	struct trial t = {
+		.ways = { { at, *state } }, .nr = 1, .steps = steps, .max_steps = steps
+	};
+
+	do {
+		if (try_way(scan, &t, t.ways[--t.nr], ret_off_by))
+			return true;
+	} while (all && t.nr);
 	return false;
 }
 
@@ -213,14 +369,15 @@ static bool take_trampoline(struct scan *scan, size_t at)
 }
 
 /* Whether what follows a call is another function, because the call never returns. */
-static bool is_next_function(const struct scan *scan, size_t at, const struct scan_state *state)
+static bool is_next_function(struct scan *scan, size_t at, const struct scan_state *state)
 {
 	int64_t off_by, off_by_entry;
 
 	if (prologue_at(scan, at))
 		return true;
-	return (scan->addr + at) % 16 == 0 && try_state(scan, at, state, &off_by) && off_by &&
-	       try_state(scan, at, &scan->arch->entry, &off_by_entry) && !off_by_entry;
+	return (scan->addr + at) % 16 == 0 && try_state(scan, at, state, false, &off_by) &&
+	       off_by && try_state(scan, at, &scan->arch->entry, false, &off_by_entry) &&
+	       !off_by_entry;
 }
 
 /* The instruction behind another: whether to go on there. */
@@ -229,7 +386,8 @@ static bool fall_into(struct scan *scan, size_t at, const struct scan_state *sta
 {
 	uint16_t number;
 
-	if (at >= scan->size || (scan->states[at] && (!old || scan->states[at] != old)))
+	if (at >= scan->size ||
+	    (scan->states[at] && (!old || scan->states[at] != old) && !meets(scan, at, state)))
 		return false;
 	number = state_number(scan, state);
 	if (number == scan->states[at] || !number || scan->lengths[at] & FUNCTION)
@@ -238,6 +396,31 @@ static bool fall_into(struct scan *scan, size_t at, const struct scan_state *sta
 	if (weakly)
 		scan->lengths[at] |= REACHED_WEAKLY;
 	return true;
+}
+
+/* What an instruction that ends the function says of the state it was reached with. */
+static void judge(struct scan *scan, uint8_t flow, const struct scan_state *state)
+{
+	const struct scan_state *entry = &scan->arch->entry;
+	bool kept = sp_followed(state) && state->sp_off == entry->sp_off &&
+		    state->ra == entry->ra && state->ra_off == entry->ra_off &&
+		    state->slots[0] == SLOT_SAME;
+
+	if (state->kind == SCAN_END || state->kind == SCAN_SIGNAL)
+		return;
+	if (flow == FLOW_RETURN)
+		++*(kept ? &scan->verdict.good : &scan->verdict.bad);
+	else
+		scan->verdict.tails += kept;
+}
+
+static bool stands_between(const struct scan *scan, size_t at)
+{
+	struct code_insn insn;
+
+	return !scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, scan->addr + at,
+				 &insn, NULL) ||
+	       insn.padding;
 }
 
 /* From one instruction on, until what follows is known already or is none. */
@@ -254,17 +437,19 @@ static void follow(struct scan *scan, struct work work)
 	for (; scan->steps && !scan->failed; scan->steps--) {
 		uint64_t addr = scan->addr + at;
 
-		if (take_trampoline(scan, at) ||
-		    !scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr,
-				      &insn, &state))
+		if (take_trampoline(scan, at) || !step(scan, at, &insn, &state))
 			return;
 		if (old) {
-			scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at, addr,
-					 &insn, &former);
+			step(scan, at, &insn, &former);
 			old = state_number(scan, &former);
 		}
 		scan->lengths[at] = (scan->lengths[at] & ~LENGTH_MASK) | insn.len;
-		if (insn.flow == FLOW_CALL && insn.target != addr + insn.len)
+		scan->lowest = at < scan->lowest ? at : scan->lowest;
+		scan->highest = at > scan->highest ? at : scan->highest;
+		if (insn.flow == FLOW_RETURN || insn.flow == FLOW_INDIRECT ||
+		    (insn.flow == FLOW_JUMP && insn.target - scan->addr >= scan->size))
+			judge(scan, insn.flow, &state);
+		if (insn.flow == FLOW_CALL && insn.target != addr + insn.len && !scan->one)
 			reach_function(scan, insn.target - scan->addr, &scan->arch->entry);
 		else if (insn.flow == FLOW_COND || insn.flow == FLOW_JUMP)
 			reach(scan, insn.target - scan->addr, &state, old);
@@ -273,6 +458,9 @@ static void follow(struct scan *scan, struct work work)
 		weakly = insn.flow == FLOW_CALL ||
 			 (insn.padding && scan->lengths[at] & REACHED_WEAKLY);
 		at += insn.len;
+		/* What never comes back stands at a function's end; evidence needs no such code. */
+		if (weakly && scan->one && stands_between(scan, at))
+			return;
 		if (weakly && is_next_function(scan, at, &state)) {
 			/* The call does not come back. */
 			reach_function(scan, at, &scan->arch->entry);
@@ -301,8 +489,8 @@ static void guess(struct scan *scan, size_t at, size_t indirect)
 	if (!prologue_at(scan, at)) {
 		if (indirect < scan->size)
 			state = scan->table.items[scan->states[indirect] - 1];
-		if (try_state(scan, at, &state, &off_by) && off_by) {
-			if (try_state(scan, at, &scan->arch->entry, &off_by) && !off_by)
+		if (try_state(scan, at, &state, true, &off_by) && off_by) {
+			if (try_state(scan, at, &scan->arch->entry, true, &off_by) && !off_by)
 				state = scan->arch->entry;
 			else if (state.sp_off + off_by >= 0)
 				state.sp_off += off_by;
@@ -360,9 +548,60 @@ int scan_run(struct scan *scan)
 	return scan->failed ? -ENOMEM : 0;
 }
 
-static void state_rule(const struct scan *scan, const struct scan_state *s, union cfi_rule *ret)
+static void state_cfa(const struct cfi_arch *cfi, const struct scan_state *s,
+		      struct unwind_rule *rule)
 {
-	const struct cfi_arch *cfi = scan->arch->cfi;
+	if (s->sp == SP_KNOWN) {
+		rule->cfa_reg = cfi->sp_reg;
+		rule->cfa_off = s->sp_off;
+	} else if (s->fp_known) {
+		rule->cfa_reg = cfi->fp_reg;
+		rule->cfa_off = s->fp_off;
+	} else if (s->sp == SP_OLD_SAVED) {
+		rule->cfa = CFA_DEREF;
+		rule->cfa_reg = cfi->sp_reg;
+		rule->cfa_off = s->sp_off;
+	} else {
+		rule->cfa_reg = s->old_reg;
+		rule->cfa_off = s->old_off;
+	}
+}
+
+int scan_one(struct scan *scan, uint64_t addr, const struct scan_state *state,
+	     struct scan_verdict *ret)
+{
+	scan->one = true;
+	reach_function(scan, addr - scan->addr, state);
+	follow_all(scan);
+	if (scan->failed)
+		return -ENOMEM;
+	*ret = scan->verdict;
+	return 0;
+}
+
+const struct scan_state *scan_state_at(const struct scan *scan, uint64_t addr)
+{
+	uint64_t at = addr - scan->addr;
+
+	if (at >= scan->size || !scan->states[at] || !(scan->lengths[at] & LENGTH_MASK))
+		return NULL;
+	return &scan->table.items[scan->states[at] - 1];
+}
+
+void scan_extent(const struct scan *scan, uint64_t *ret_start, uint64_t *ret_end)
+{
+	*ret_start = scan->addr + scan->lowest;
+	*ret_end = scan->addr + scan->highest + 1;
+}
+
+uint8_t scan_length_at(const struct scan *scan, uint64_t addr)
+{
+	return scan->lengths[addr - scan->addr] & LENGTH_MASK;
+}
+
+void scan_rule(const struct scan_arch *arch, const struct scan_state *s, union cfi_rule *ret)
+{
+	const struct cfi_arch *cfi = arch->cfi;
 	struct unwind_rule rule = { .cfa = CFA_REG };
 	bool lost = false;
 
@@ -371,17 +610,21 @@ static void state_rule(const struct scan *scan, const struct scan_state *s, unio
 		ret->rule = (struct unwind_rule){ .cfa = CFA_END };
 		return;
 	case SCAN_SIGNAL:
-		ret->rule = scan->arch->signal;
+		ret->rule = arch->signal;
 		return;
 	case SCAN_UNKNOWN:
-		ret->rule = (struct unwind_rule){ .cfa = CFA_FRAME_POINTER };
+		ret->rule = (struct unwind_rule){ .cfa = CFA_FRAME_POINTER,
+						  .cfa_off = arch->of_go && s->switched
+								     ? CODE_SWITCHED
+								     : CODE_UNDECIDED };
 		return;
 	}
-	rule.cfa_reg = s->sp_known ? cfi->sp_reg : cfi->fp_reg;
-	rule.cfa_off = s->sp_known ? s->sp_off : s->fp_off;
+	state_cfa(cfi, s, &rule);
 	rule.ra = s->ra;
 	rule.ra_off = s->ra_off;
 	rule.flags = s->flags;
+	if (s->switched && rule.cfa == CFA_REG)
+		rule.flags |= RULE_OTHER_STACK;
 	for (int i = 0; i < UNWIND_SLOTS; i++) {
 		if (!cfi->lost.rule.slot_off[i])
 			rule.slot_off[i] = s->slots[i];
@@ -390,6 +633,8 @@ static void state_rule(const struct scan *scan, const struct scan_state *s, unio
 	}
 	for (int i = 0; lost && i < UNWIND_SLOTS; i++)
 		rule.slot_off[i] |= cfi->lost.rule.slot_off[i];
+	if (rule.cfa == CFA_DEREF)
+		rule.slot_off[UNWIND_CFA_OFF2_SLOT] = (int16_t)s->old_off;
 	ret->rule = rule;
 }
 
@@ -417,7 +662,7 @@ void scan_emit(const struct scan *scan,
 		}
 		if (!last || memcmp(state, last, sizeof(*state))) {
 			addr = scan->addr + at;
-			state_rule(scan, state, &rule);
+			scan_rule(scan->arch, state, &rule);
 			/* The walker looks for callers a byte before where they return to. */
 			if (state->kind == SCAN_SIGNAL && addr > scan->addr && addr > before + 1)
 				addr--;

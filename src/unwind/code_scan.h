@@ -29,19 +29,35 @@ enum scan_kind {
 	SCAN_SIGNAL,   /* a signal trampoline */
 };
 
+enum scan_sp {
+	SP_UNKNOWN = 0,
+	SP_KNOWN = 1, /* sp_off counts */
+	/* Realigned, but what it was lies on the stack: CFA = *(stack pointer + sp_off) + old_off
+	 */
+	SP_OLD_SAVED = 2,
+};
+
 /* What is known before an instruction runs. Compared bytewise: no padding. */
 struct scan_state {
-	int32_t sp_off; /* CFA - stack pointer */
-	int32_t fp_off; /* CFA - frame pointer */
+	int32_t sp_off;	 /* CFA - stack pointer */
+	int32_t fp_off;	 /* CFA - frame pointer */
+	int32_t old_off; /* CFA - the old stack pointer, before it was realigned */
 	int16_t slots[UNWIND_SLOTS];
 	int16_t ra_off;
 	uint8_t kind; /* enum scan_kind */
-	uint8_t sp_known, fp_known;
-	uint8_t ra;    /* enum unwind_ra */
-	uint8_t flags; /* RULE_* */
+	uint8_t sp;   /* enum scan_sp */
+	uint8_t fp_known;
+	uint8_t ra;	 /* enum unwind_ra */
+	uint8_t flags;	 /* RULE_* */
+	uint8_t has_old; /* the old stack pointer is in register old_reg */
+	uint8_t old_reg;
+	uint8_t in_kernel; /* since the begin, or the last call */
+	/* The stack pointer is another stack's; sp is not SP_KNOWN. What was the caller's stays
+	 * with the frame pointer. */
+	uint8_t switched;
 	uint8_t pad_[3];
 };
-_Static_assert(sizeof(struct scan_state) == 32, "compared bytewise");
+_Static_assert(sizeof(struct scan_state) == 40, "compared bytewise");
 
 /* One per architecture. */
 struct scan_arch {
@@ -49,16 +65,22 @@ struct scan_arch {
 	struct scan_state entry; /* at a function's first instruction */
 	/*
 	 * Decodes the instruction at `p`, address `addr`: false if it is none. Applies what it does
-	 * to *state if that is not NULL.
+	 * to *state if that is not NULL; a call overwrites what callees may.
 	 */
 	bool (*step)(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
 		     struct code_insn *insn, struct scan_state *state);
+	/*
+	 * Whether the instruction at `p`, `insn`, may write the register. NULL: no state has one
+	 * that matters (has_old).
+	 */
+	bool (*writes)(const uint8_t *p, const struct code_insn *insn, uint8_t reg);
 	/* Whether `p`, at `addr`, looks like the begin of a function that sets up a frame. */
 	bool (*prologue)(const uint8_t *p, size_t left, uint64_t addr);
 	/* Whether a signal trampoline is at `p`, and its length. */
 	size_t (*trampoline)(const uint8_t *p, size_t left);
 	struct unwind_rule signal;
 	uint8_t min_insn; /* how far apart instructions begin */
+	bool of_go;	  /* the code is: go_code.h */
 };
 
 /* Fills *ret for cfi->machine. */
@@ -84,3 +106,25 @@ int scan_run(struct scan *scan);
 /* Calls `row` for each change of the rule, in order; padding has none of its own. */
 void scan_emit(const struct scan *scan,
 	       void (*row)(void *arg, uint64_t addr, const union cfi_rule *rule), void *arg);
+
+/*
+ * At how many returns the stack was as it has to be there, and at how many not; at how many jumps
+ * to elsewhere, which may be calls in place of a return.
+ */
+struct scan_verdict {
+	uint32_t good, bad, tails;
+};
+/*
+ * Follows the one function alone that has `state` at `addr`, wherever in it that is, as far as it
+ * goes from there. Instead of the three above. 0 or -ENOMEM.
+ */
+int scan_one(struct scan *scan, uint64_t addr, const struct scan_state *state,
+	     struct scan_verdict *ret);
+/* The state before the instruction that begins at `addr`, NULL: none was reached there; and that
+ * instruction's length. */
+const struct scan_state *scan_state_at(const struct scan *scan, uint64_t addr);
+uint8_t scan_length_at(const struct scan *scan, uint64_t addr);
+/* From the first instruction that was reached to the last. */
+void scan_extent(const struct scan *scan, uint64_t *ret_start, uint64_t *ret_end);
+/* The rule of a state. */
+void scan_rule(const struct scan_arch *arch, const struct scan_state *s, union cfi_rule *ret);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { REALIGN_INSNS = 4 }; /* from keeping the stack pointer to realigning it */
+
 static bool is_memory(const struct x86_insn *insn, uint8_t base)
 {
 	return insn->has_modrm && insn->mod != 3 && !insn->has_index && !insn->rip_relative &&
@@ -25,20 +27,56 @@ static int slot_of(const struct cfi_arch *cfi, uint8_t reg)
 
 static void lose_track(struct scan_state *s)
 {
-	*s = (struct scan_state){ .kind = SCAN_UNKNOWN };
+	*s = (struct scan_state){ .kind = SCAN_UNKNOWN, .switched = s->switched };
 }
+
+static void sp_move(struct scan_state *s, int64_t by);
 
 static void sp_unknown(struct scan_state *s)
 {
-	s->sp_known = 0;
+	s->sp = SP_UNKNOWN;
 	s->sp_off = 0;
-	if (!s->fp_known)
+	if (!s->has_old)
+		s->old_off = 0;
+	if (!s->fp_known && !s->has_old)
 		lose_track(s);
+}
+
+static void old_forgotten(struct scan_state *s)
+{
+	s->has_old = 0;
+	s->old_reg = 0;
+	if (s->sp == SP_OLD_SAVED)
+		return;
+	s->old_off = 0;
+	if (!s->sp && !s->fp_known)
+		lose_track(s);
+}
+
+/* The stack pointer is CFA - off again. */
+static void sp_restored(struct scan_state *s, int64_t off)
+{
+	s->sp = SP_KNOWN;
+	s->sp_off = 0;
+	s->switched = 0;
+	old_forgotten(s);
+	sp_move(s, off);
+}
+
+/* Where the old stack pointer is saved moves away, or is left. */
+static void old_move(struct scan_state *s, int64_t by)
+{
+	if (by > 1 << 30 || by < -(1 << 30) || s->sp_off + by < 0 || s->sp_off + by > 1 << 30)
+		sp_unknown(s);
+	else
+		s->sp_off += by;
 }
 
 static void sp_move(struct scan_state *s, int64_t by)
 {
-	if (!s->sp_known)
+	if (s->sp == SP_OLD_SAVED)
+		old_move(s, by);
+	if (s->sp != SP_KNOWN)
 		return;
 	/* Nobody has gigabytes on the stack; above the CFA is the caller's. */
 	if (by > 1 << 30 || by < -(1 << 30) || s->sp_off + by < 0 || s->sp_off + by > 1 << 30 ||
@@ -64,9 +102,11 @@ static void clobber(const struct cfi_arch *cfi, struct scan_state *s, uint8_t re
 	if (reg == X86_RBP) {
 		s->fp_known = 0;
 		s->fp_off = 0;
-		if (!s->sp_known)
+		if (!s->sp && !s->has_old)
 			lose_track(s);
 	}
+	if (s->has_old && reg == s->old_reg)
+		old_forgotten(s);
 	if (slot >= 0 && s->slots[slot] == SLOT_SAME)
 		s->slots[slot] = SLOT_LOST;
 }
@@ -75,7 +115,7 @@ static void save_at(const struct cfi_arch *cfi, struct scan_state *s, uint8_t re
 {
 	int slot = slot_of(cfi, reg);
 
-	if (slot >= 0 && s->slots[slot] == SLOT_SAME && s->sp_known && off < 0 && off % 8 == 0 &&
+	if (slot >= 0 && s->slots[slot] == SLOT_SAME && off < 0 && off % 8 == 0 &&
 	    off / 8 > INT16_MIN)
 		s->slots[slot] = off / 8;
 }
@@ -91,9 +131,38 @@ static void load_from(const struct cfi_arch *cfi, struct scan_state *s, uint8_t 
 		s->slots[slot] = SLOT_SAME;
 }
 
+/* The old stack pointer is saved at `off` above the stack pointer. */
+static void old_saved(struct scan_state *s, int64_t off)
+{
+	if (off < 0 || off > 1 << 30 || s->old_off > INT16_MAX || s->old_off < INT16_MIN)
+		return;
+	s->sp = SP_OLD_SAVED;
+	s->sp_off = (int32_t)off;
+}
+
+/* A register gets the old stack pointer, or what the stack pointer is as long as it is known. */
+static void old_in(const struct cfi_arch *cfi, struct scan_state *s, uint8_t reg, int32_t off)
+{
+	clobber(cfi, s, reg);
+	if (s->kind != SCAN_FOLLOWED)
+		return;
+	s->has_old = 1;
+	s->old_reg = reg;
+	s->old_off = off;
+}
+
+/* A register is loaded from where the old stack pointer is saved. */
+static void old_loaded(const struct cfi_arch *cfi, struct scan_state *s, uint8_t reg)
+{
+	if (reg == X86_RSP)
+		sp_restored(s, s->old_off);
+	else
+		old_in(cfi, s, reg, s->old_off);
+}
+
 static void push_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t reg)
 {
-	if (s->sp_known && s->sp_off == 0 && s->ra == RA_IN_REG && s->ra_off == reg) {
+	if (s->sp == SP_KNOWN && s->sp_off == 0 && s->ra == RA_IN_REG && s->ra_off == reg) {
 		/* the return address goes back to its place */
 		s->ra = RA_AT_CFA;
 		s->ra_off = -1;
@@ -101,13 +170,22 @@ static void push_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t r
 		return;
 	}
 	sp_move(s, 8);
-	if (s->kind == SCAN_FOLLOWED)
+	if (s->kind != SCAN_FOLLOWED)
+		return;
+	if (s->sp == SP_KNOWN)
 		save_at(cfi, s, reg, -(int64_t)s->sp_off);
+	else if (s->sp == SP_UNKNOWN && s->has_old && reg == s->old_reg)
+		old_saved(s, 0);
 }
 
 static void pop_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t reg)
 {
-	if (s->sp_known && s->sp_off == 8 && s->ra == RA_AT_CFA && reg != X86_RSP) {
+	if (s->sp == SP_OLD_SAVED && s->sp_off == 0) {
+		old_loaded(cfi, s, reg);
+		sp_move(s, -8);
+		return;
+	}
+	if (s->sp == SP_KNOWN && s->sp_off == 8 && s->ra == RA_AT_CFA && reg != X86_RSP) {
 		/* Hand-written code takes its return address along in a register. */
 		clobber(cfi, s, reg);
 		s->ra = RA_IN_REG;
@@ -115,7 +193,7 @@ static void pop_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t re
 		s->sp_off = 0;
 		return;
 	}
-	if (s->sp_known)
+	if (s->sp == SP_KNOWN)
 		load_from(cfi, s, reg, -(int64_t)s->sp_off);
 	else
 		clobber(cfi, s, reg);
@@ -129,87 +207,9 @@ static void leave(const struct cfi_arch *cfi, struct scan_state *s)
 		lose_track(s);
 		return;
 	}
-	s->sp_known = 1;
-	s->sp_off = s->fp_off;
-	pop_reg(cfi, s, X86_RBP);
-}
-
-/* Without REX, bytes of what would be rsp, rbp, rsi and rdi are ah, ch, dh and bh. */
-static uint8_t byte_register(const struct x86_insn *insn, uint8_t reg)
-{
-	static const uint8_t whole[16] = {
-		[X86_RAX] = X86_RAX, [X86_RDX] = X86_RDX, [X86_RCX] = X86_RCX, [X86_RBX] = X86_RBX,
-		[X86_RSP] = X86_RAX, [X86_RBP] = X86_RCX, [X86_RSI] = X86_RDX, [X86_RDI] = X86_RBX,
-	};
-	uint8_t op = insn->opcode;
-	bool byte;
-
-	if (insn->rex || insn->vex)
-		return reg;
-	if (insn->map == X86_MAP_0F)
-		byte = (op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0;
-	else
-		byte = (op >= 0xb0 && op <= 0xb7) || (op < 0xb0 && !(op & 1)) || op == 0xc0 ||
-		       op == 0xc6 || op == 0xd0 || op == 0xd2 || op == 0xf6 || op == 0xfe;
-	return byte ? whole[reg] : reg;
-}
-
-/* Instructions whose destination is a register or that only read: the register, or -1. */
-static int destination(const struct x86_insn *insn)
-{
-	uint8_t op = insn->opcode, group = insn->group;
-	int rm = insn->mod == 3 ? insn->rm : -1;
-
-	if (insn->vex) /* andn, shlx, pdep and the like */
-		return insn->map != X86_MAP_0F && (op & 0xf0) == 0xf0 ? insn->reg : -1;
-	if (insn->map == X86_MAP_0F) {
-		if ((op >= 0x40 && op <= 0x4f) || op == 0xaf || op == 0xb6 || op == 0xb7 ||
-		    op == 0xb8 || (op >= 0xbc && op <= 0xbf) || op == 0x2c || op == 0x2d ||
-		    op == 0x50 || op == 0xd7)
-			return insn->reg;
-		if (op == 0x7e || (op >= 0x90 && op <= 0x9f) || op == 0xa4 || op == 0xa5 ||
-		    op == 0xab || op == 0xac || op == 0xad || op == 0xb3 || op == 0xbb ||
-		    op == 0xc0 || op == 0xc1 || (op == 0xba && group > 4))
-			return rm;
-		if (op >= 0xc8 && op <= 0xcf)
-			return insn->low_reg;
-		return -1;
-	}
-	if (insn->map != X86_MAP_ONE_BYTE)
-		return insn->map == X86_MAP_0F38 && (op & 0xf0) == 0xf0 ? insn->reg : -1;
-	if (op < 0x40 && (op & 7) < 4 && op < 0x38)
-		return (op & 7) < 2 ? rm : insn->reg;
-	switch (op) {
-	case 0x80:
-	case 0x81:
-	case 0x83:
-		return group == 7 ? -1 : rm;
-	case 0x63:
-	case 0x69:
-	case 0x6b:
-	case 0x8a:
-	case 0x8b:
-	case 0x8d:
-		return insn->reg;
-	case 0x88:
-	case 0x89:
-	case 0xc0:
-	case 0xc1:
-	case 0xc6:
-	case 0xc7:
-	case 0xd0 ... 0xd3:
-		return rm;
-	case 0xf6:
-	case 0xf7:
-		return group == 2 || group == 3 ? rm : -1;
-	case 0xfe:
-	case 0xff:
-		return group < 2 ? rm : -1;
-	case 0xb0 ... 0xbf:
-		return insn->low_reg;
-	default:
-		return -1;
-	}
+	sp_restored(s, s->fp_off);
+	if (s->kind == SCAN_FOLLOWED)
+		pop_reg(cfi, s, X86_RBP);
 }
 
 /* Arithmetic on rsp that keeps it known; false if the instruction is no such thing. */
@@ -240,9 +240,7 @@ static bool step_sp(struct scan_state *s, const struct x86_insn *insn)
 			lose_track(s);
 			return true;
 		}
-		s->sp_known = 1;
-		s->sp_off = s->fp_off;
-		sp_move(s, op == 0x8d ? -(int64_t)insn->disp : 0);
+		sp_restored(s, s->fp_off - (op == 0x8d ? (int64_t)insn->disp : 0));
 		return true;
 	}
 	return false;
@@ -254,7 +252,7 @@ static bool step_fp(const struct cfi_arch *cfi, struct scan_state *s, const stru
 	uint8_t op = insn->opcode;
 	int32_t disp = 0;
 
-	if (!(insn->rex & 8) || insn->map != X86_MAP_ONE_BYTE || !s->sp_known)
+	if (!(insn->rex & 8) || insn->map != X86_MAP_ONE_BYTE || s->sp != SP_KNOWN)
 		return false;
 	if (op == 0x8d && insn->reg == X86_RBP && is_memory(insn, X86_RSP))
 		disp = insn->disp;
@@ -277,10 +275,12 @@ static bool step_save(const struct cfi_arch *cfi, struct scan_state *s, const st
 	if (!(insn->rex & 8) || insn->map != X86_MAP_ONE_BYTE ||
 	    (insn->opcode != 0x89 && insn->opcode != 0x8b) || slot_of(cfi, insn->reg) < 0)
 		return false;
-	if (is_memory(insn, X86_RSP) && s->sp_known)
+	if (is_memory(insn, X86_RSP) && s->sp == SP_KNOWN)
 		off = (int64_t)insn->disp - s->sp_off;
 	else if (is_memory(insn, X86_RBP) && s->fp_known)
 		off = (int64_t)insn->disp - s->fp_off;
+	else if (s->has_old && is_memory(insn, s->old_reg))
+		off = (int64_t)insn->disp - s->old_off;
 	else
 		return false;
 	if (insn->opcode == 0x89)
@@ -288,6 +288,13 @@ static bool step_save(const struct cfi_arch *cfi, struct scan_state *s, const st
 	else
 		load_from(cfi, s, insn->reg, off);
 	return true;
+}
+
+/* mov $0,%rbp, as no compiler but Go's assembler writes it. */
+static bool zeroes_rbp_in_go(const struct x86_insn *insn)
+{
+	return insn->map == X86_MAP_ONE_BYTE && insn->opcode == 0xc7 && insn->rex & 8 &&
+	       insn->mod == 3 && insn->rm == X86_RBP && !insn->imm;
 }
 
 static bool zeroes_rbp(const struct x86_insn *insn)
@@ -341,32 +348,126 @@ static bool step_stack(const struct cfi_arch *cfi, struct scan_state *s,
 	}
 }
 
-static void apply(const struct cfi_arch *cfi, struct scan_state *s, const struct x86_insn *insn)
+/* Whether what comes next takes the stack pointer to where it is no known way from the CFA. */
+static bool is_realigned_soon(const uint8_t *p, size_t left)
 {
-	int reg;
+	struct x86_insn insn;
+	struct code_insn flow;
 
-	if (s->kind != SCAN_FOLLOWED)
-		return;
-	if (zeroes_rbp(insn) && s->slots[0] == SLOT_SAME) {
-		/* The ABI's mark of the outermost frame: _start, clone's child. */
+	for (int n = 0; n < REALIGN_INSNS && code_insn_x86(p, left, 0, &insn, &flow); n++) {
+		if (flow.flow != FLOW_NEXT)
+			return false;
+		if (insn.map == X86_MAP_ONE_BYTE && insn.rex & 8 && insn.mod == 3 &&
+		    ((insn.rm == X86_RSP && (((insn.opcode & 0xfd) == 0x81 && insn.group == 4) ||
+					     insn.opcode == 0x21 || insn.opcode == 0x29)) ||
+		     (insn.reg == X86_RSP && (insn.opcode == 0x23 || insn.opcode == 0x2b))))
+			return true;
+		p += insn.len;
+		left -= insn.len;
+	}
+	return false;
+}
+
+/*
+ * Functions that realign their stack take what the stack pointer was along: in a register, or saved
+ * on the stack that they made. `next` is what follows.
+ */
+static bool step_old(const struct cfi_arch *cfi, struct scan_state *s, const struct x86_insn *insn,
+		     const uint8_t *next, size_t left)
+{
+	uint8_t op = insn->opcode, to, from;
+	int32_t disp = op == 0x8d ? insn->disp : 0;
+
+	if (!(insn->rex & 8) || insn->map != X86_MAP_ONE_BYTE ||
+	    (op != 0x89 && op != 0x8b && op != 0x8d))
+		return false;
+	if (insn->mod != 3 && op != 0x8d) {
+		if (!is_memory(insn, X86_RSP))
+			return false;
+		if (op == 0x89 && !s->sp && s->has_old && insn->reg == s->old_reg)
+			old_saved(s, insn->disp);
+		else if (op == 0x8b && s->sp == SP_OLD_SAVED && insn->disp == s->sp_off)
+			old_loaded(cfi, s, insn->reg);
+		else
+			return false;
+		return true;
+	}
+	to = op == 0x89 ? insn->rm : insn->reg;
+	from = op == 0x89 ? insn->reg : insn->rm;
+	if (op == 0x8d && !is_memory(insn, from))
+		return false;
+	if (from == X86_RSP && s->sp == SP_KNOWN && is_realigned_soon(next, left)) {
+		old_in(cfi, s, to, s->sp_off - disp);
+		return true;
+	}
+	if (!s->has_old || from != s->old_reg)
+		return false;
+	if (to == X86_RSP)
+		sp_restored(s, s->old_off - disp);
+	else if (op != 0x8d && slot_of(cfi, to) >= 0)
+		old_in(cfi, s, to, s->old_off);
+	else
+		return false;
+	return true;
+}
+
+/*
+ * The stack pointer gets a value that is not known to be this stack's: another one's. A register's
+ * behind a system call is a new thread's.
+ */
+static bool step_switch(struct scan_state *s, const struct x86_insn *insn)
+{
+	bool from_reg = insn->mod == 3;
+
+	if (!(insn->rex & 8) || insn->map != X86_MAP_ONE_BYTE ||
+	    !((insn->opcode == 0x8b && insn->reg == X86_RSP) ||
+	      (insn->opcode == 0x89 && from_reg && insn->rm == X86_RSP)))
+		return false;
+	if (s->in_kernel && from_reg) {
+		*s = (struct scan_state){ .kind = SCAN_END };
+		return true;
+	}
+	sp_unknown(s);
+	s->switched = 1;
+	return true;
+}
+
+static bool is_outermost(const struct scan_state *s, const struct x86_insn *insn)
+{
+	bool own = s->slots[0] == SLOT_SAME; /* nothing says that it will be restored */
+
+	if (zeroes_rbp_in_go(insn))
+		return own || s->switched;
+	return zeroes_rbp(insn) && (s->switched || (own && s->kind == SCAN_FOLLOWED));
+}
+
+static void apply(const struct cfi_arch *cfi, struct scan_state *s, const struct x86_insn *insn,
+		  const uint8_t *next, size_t left)
+{
+	uint32_t written;
+
+	if (is_outermost(s, insn)) {
+		/* The ABI's mark of the outermost frame: _start, clone's child; of a stack. */
 		*s = (struct scan_state){ .kind = SCAN_END };
 		return;
 	}
-	if (step_stack(cfi, s, insn) || step_sp(s, insn) || step_fp(cfi, s, insn) ||
-	    step_save(cfi, s, insn))
+	if (s->kind != SCAN_FOLLOWED)
 		return;
-	reg = destination(insn);
-	if (reg >= 0)
-		clobber(cfi, s, byte_register(insn, reg));
-	if (insn->map == X86_MAP_0F && insn->opcode == 0xa2 && !insn->vex)
-		clobber(cfi, s, X86_RBX); /* cpuid */
-	/* xchg has two */
-	if (insn->map == X86_MAP_ONE_BYTE && !insn->vex && insn->has_modrm &&
-	    (insn->opcode & 0xfe) == 0x86) {
-		clobber(cfi, s, byte_register(insn, insn->reg));
-		if (insn->mod == 3)
-			clobber(cfi, s, byte_register(insn, insn->rm));
-	}
+	if (insn->map == X86_MAP_0F && insn->opcode == 0x05 && !insn->vex)
+		s->in_kernel = 1;
+	if (step_stack(cfi, s, insn) || step_sp(s, insn) || step_fp(cfi, s, insn) ||
+	    step_old(cfi, s, insn, next, left) || step_save(cfi, s, insn) || step_switch(s, insn))
+		return;
+	written = x86_insn_written(insn);
+	for (; written; written &= written - 1)
+		clobber(cfi, s, (uint8_t)__builtin_ctz(written));
+}
+
+static bool writes(const uint8_t *p, const struct code_insn *code, uint8_t reg)
+{
+	struct x86_insn insn;
+
+	return !x86_insn_decode(p, code->len, &insn) || x86_insn_written(&insn) >> reg & 1;
 }
 
 static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
@@ -383,9 +484,13 @@ static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint
 		return false;
 	if (!state)
 		return true;
-	apply(cfi, state, &insn);
-	if (ret->flow == FLOW_CALL && state->ra == RA_IN_REG)
+	apply(cfi, state, &insn, p + insn.len, left - insn.len);
+	if (code_calls(ret))
+		state->in_kernel = 0;
+	if (code_calls(ret) && state->ra == RA_IN_REG)
 		lose_track(state);
+	if (code_calls(ret) && state->has_old && slot_of(cfi, state->old_reg) < 0)
+		old_forgotten(state);
 	/* call to the next instruction: a way to read the pc, with a pop behind it */
 	if (ret->flow == FLOW_CALL && insn.imm == 0 && state->kind == SCAN_FOLLOWED)
 		sp_move(state, 8);
@@ -421,8 +526,9 @@ void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret)
 {
 	*ret = (struct scan_arch){
 		.cfi = cfi,
-		.entry = { .sp_off = 8, .sp_known = 1, .ra = RA_AT_CFA, .ra_off = -1 },
+		.entry = { .sp_off = 8, .sp = SP_KNOWN, .ra = RA_AT_CFA, .ra_off = -1 },
 		.step = step,
+		.writes = writes,
 		.prologue = prologue,
 		.trampoline = trampoline,
 		/* rsp is at the ucontext, whose general registers begin with r8 at 40 */

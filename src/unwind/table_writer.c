@@ -10,7 +10,6 @@
 #include "util/cleanup.h"
 
 enum {
-	BUCKETS_MAX = 1 << 23, /* 2 GiB of code, 32 MiB of buckets */
 	ROWS_MIN = 256,
 	RULES_MIN = 64,
 	HASH_MIN = 1024,
@@ -21,7 +20,7 @@ static const union cfi_rule no_rule = { .rule = { .cfa = CFA_STOP, .cfa_off = ST
 int table_writer_init(struct table_writer *w, uint64_t start, uint64_t end, size_t rows_hint)
 {
 	*w = (struct table_writer){ .start = start & ~(uint64_t)255 };
-	if (end < start || (end - w->start) >> BUCKET_SHIFT >= BUCKETS_MAX)
+	if (end < start || (end - w->start) >> BUCKET_SHIFT >= TABLE_BUCKETS_MAX)
 		return -EFBIG;
 	w->nr_buckets = (end - w->start + 255) >> BUCKET_SHIFT;
 	w->rows_cap = rows_hint < ROWS_MIN	  ? ROWS_MIN

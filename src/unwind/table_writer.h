@@ -11,7 +11,10 @@
 #include "dwarf/cfi.h"
 #include "unwind/unwind_table.h"
 
-enum { TABLE_RULE_CACHE = 1024 };
+enum {
+	TABLE_RULE_CACHE = 1024,
+	TABLE_BUCKETS_MAX = 1 << 23, /* 2 GiB of code, 32 MiB of buckets */
+};
 
 struct table_writer {
 	uint64_t start;

@@ -4,6 +4,7 @@
  * fits. A table's cells may straddle segments, a process's mappings may not.
  */
 #include "unwind/unwind_store.h"
+#include "unwind/table_image.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
 
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 enum {
 	CELLS_PER_MAPPING = sizeof(struct unwind_mapping) / 4,
@@ -25,6 +25,13 @@ enum {
 	/* The part of the arena that is not for tables: without a table some stacks are cut, but
 	 * without its mappings nothing of a process is known. */
 	PART_FOR_MAPPINGS = 8,
+	/* Of all rules: ordinary files have some hundreds, the largest 1,000. */
+	RULES_OF_FILE_MAX = UNWIND_RULES_MAX / 8,
+	RULES_PART = 4,			      /* of the free ones is what a file may take */
+	RULES_RESERVE = UNWIND_RULES_MAX / 4, /* free, for those that come */
+	/* Rows that are added to a file's: so many at a time, and so often (4 MiB). */
+	MORE_ROWS = 4096,
+	MORE_ROWS_MAX = 256,
 };
 
 static void *map_array(int fd, size_t size)
@@ -36,47 +43,6 @@ static void *map_array(int fd, size_t size)
 	else
 		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return p == MAP_FAILED ? NULL : p;
-}
-
-static int add_rule(struct unwind_store *s, const struct unwind_rule *rule, uint32_t *ret)
-{
-	uint64_t hash, *found;
-	int r;
-
-	for (hash = XXH3_64bits(rule, sizeof(*rule)); (found = map_get(&s->rule_ids, hash));
-	     hash++) {
-		if (!memcmp(&s->rules[*found], rule, sizeof(*rule))) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
-	}
-	if (s->nr_rules == UNWIND_RULES_MAX)
-		return -ENOSPC;
-	r = map_put(&s->rule_ids, hash, s->nr_rules);
-	if (r)
-		return r;
-	s->rules[s->nr_rules] = *rule;
-	*ret = s->nr_rules++;
-	return 0;
-}
-
-static int add_fixed_rules(struct unwind_store *s)
-{
-	static const struct unwind_rule fixed[] = {
-		[0] = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE },
-		[RULE_FRAME_POINTER] = { .cfa = CFA_FRAME_POINTER },
-		[RULE_TABLE_EVICTED] = { .cfa = CFA_STOP, .cfa_off = STOP_TABLE_EVICTED },
-	};
-	struct unwind_rule runtime = { .cfa = CFA_RUNTIME };
-	uint32_t id;
-	size_t i;
-	int r = 0;
-
-	for (i = 0; i < sizeof(fixed) / sizeof(fixed[0]) && !r; i++)
-		r = add_rule(s, &fixed[i], &id);
-	for (; runtime.cfa_off < RUNTIME_MAX_ && !r; runtime.cfa_off++)
-		r = add_rule(s, &runtime, &id);
-	return r;
 }
 
 static void destroy_segment(struct unwind_store *s, uint32_t i)
@@ -303,12 +269,20 @@ int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *ma
 	s->used_ns = calloc(UNWIND_FILES_MAX, sizeof(*s->used_ns));
 	s->wanted = calloc(UNWIND_FILES_MAX, sizeof(*s->wanted));
 	if (s->files && s->rules && s->used_ns && s->wanted)
-		r = add_fixed_rules(s);
+		r = rule_set_init(&s->rule_set, s->rules);
 	if (!r)
 		r = add_segments(s, s->max_segments > 1 ? 2 * SPARE_CELLS : SPARE_CELLS);
 	if (r)
 		unwind_store_fini(s);
 	return r;
+}
+
+void unwind_store_give_up(struct unwind_store *s, size_t bytes)
+{
+	size_t nr = (bytes + sizeof(struct arena_segment) - 1) / sizeof(struct arena_segment);
+	uint32_t unused = s->max_segments - s->nr_segments;
+
+	s->max_segments -= nr < unused ? (uint32_t)nr : unused;
 }
 
 void unwind_store_fini(struct unwind_store *s)
@@ -321,7 +295,7 @@ void unwind_store_fini(struct unwind_store *s)
 		munmap(s->rules, UNWIND_RULES_MAX * sizeof(*s->rules));
 	for (i = 0; i < s->nr_segments; i++)
 		destroy_segment(s, i);
-	map_fini(&s->rule_ids);
+	rule_set_fini(&s->rule_set);
 	vec_free(&s->free_ranges);
 	vec_free(&s->retired);
 	vec_free(&s->tables);
@@ -338,14 +312,63 @@ void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_f
 		__atomic_store_n(&s->files[file].state, state, __ATOMIC_RELEASE);
 }
 
-static void drop_table(struct unwind_store *s, size_t i)
+/* Calls `each` for each rule that the table's rows have, once. */
+static void each_rule(struct unwind_store *s, const struct file_table *t,
+		      void (*each)(struct unwind_store *s, uint32_t rule))
 {
-	struct file_table *t = &s->tables.items[i];
+	uint64_t seen[UNWIND_RULES_MAX / 64] = { 0 };
 
-	unwind_store_set_state(s, t->file, FILE_STATE_EVICTED);
-	s->wanted[t->file] = t->nr;
-	retire(s, t->first, t->nr);
-	*t = s->tables.items[--s->tables.nr];
+	for (uint32_t i = t->nr - t->nr_rows; i < t->nr; i++) {
+		uint32_t rule = ROW_RULE(*cell(s, t->first + i));
+
+		if (seen[rule / 64] >> rule % 64 & 1)
+			continue;
+		seen[rule / 64] |= 1ull << rule % 64;
+		each(s, rule);
+	}
+}
+
+static void hold_rule(struct unwind_store *s, uint32_t rule)
+{
+	rule_set_ref(&s->rule_set, rule);
+}
+
+static void let_rule_go(struct unwind_store *s, uint32_t rule)
+{
+	rule_set_unref(&s->rule_set, rule, s->now_ns);
+}
+
+static void let_rows_go(struct unwind_store *s, const struct file_table *t)
+{
+	if (!t->is_more)
+		each_rule(s, t, let_rule_go);
+	for (uint32_t i = 0; t->is_more && i < t->used; i++)
+		let_rule_go(s, ROW_RULE(*cell(s, t->first + i)));
+}
+
+/* The file's table, and all that was added to it; how many cells these were. */
+static uint32_t drop_table(struct unwind_store *s, uint32_t file)
+{
+	struct table_wish wish = { 0 };
+	size_t i, kept = 0;
+
+	for (i = 0; i < s->tables.nr; i++) {
+		const struct file_table *t = &s->tables.items[i];
+
+		if (t->file != file) {
+			s->tables.items[kept++] = *t;
+			continue;
+		}
+		unwind_store_set_state(s, file, FILE_STATE_EVICTED);
+		let_rows_go(s, t);
+		retire(s, t->first, t->nr);
+		wish.cells += t->nr;
+		wish.rules += t->nr_rules;
+	}
+	s->tables.nr = kept;
+	if (wish.cells)
+		s->wanted[file] = wish;
+	return wish.cells;
 }
 
 /*
@@ -358,6 +381,7 @@ static bool evict_for(struct unwind_store *s, uint32_t nr)
 
 	while (nr) {
 		size_t i, oldest = SIZE_MAX;
+		uint32_t dropped;
 
 		for (i = 0; i < s->tables.nr; i++) {
 			uint64_t used = s->used_ns[s->tables.items[i].file];
@@ -368,8 +392,8 @@ static bool evict_for(struct unwind_store *s, uint32_t nr)
 		}
 		if (oldest == SIZE_MAX)
 			return any;
-		nr -= s->tables.items[oldest].nr < nr ? s->tables.items[oldest].nr : nr;
-		drop_table(s, oldest);
+		dropped = drop_table(s, s->tables.items[oldest].file);
+		nr -= dropped < nr ? dropped : nr;
 		s->nr_evicted++;
 		any = true;
 	}
@@ -402,6 +426,63 @@ static uint64_t for_mappings(const struct unwind_store *s)
 	return (uint64_t)(s->max_segments / PART_FOR_MAPPINGS) << ARENA_SEGMENT_SHIFT;
 }
 
+/*
+ * How many new rules a file may bring: no more than its share, and always a part of what is left,
+ * so that there is something for those that come later.
+ */
+static uint32_t rules_of_file(const struct unwind_store *s)
+{
+	uint32_t part = rule_set_nr_free(&s->rule_set) / RULES_PART;
+
+	return part < RULES_OF_FILE_MAX ? part : RULES_OF_FILE_MAX;
+}
+
+/*
+ * When places for rules run short a table is given up: the longest unused, else the one that takes
+ * most of them, whoever needs it.
+ */
+static void make_room_for_rules(struct unwind_store *s)
+{
+	size_t i, oldest = SIZE_MAX, most = 0;
+
+	if (rule_set_nr_free(&s->rule_set) + s->rule_set.nr_retired >= RULES_RESERVE)
+		return;
+	for (i = 0; i < s->tables.nr; i++) {
+		const struct file_table *t = &s->tables.items[i];
+		uint64_t used = s->used_ns[t->file];
+
+		if (used + RETIRE_NS < s->now_ns &&
+		    (oldest == SIZE_MAX || used < s->used_ns[s->tables.items[oldest].file]))
+			oldest = i;
+		if (t->nr_rules > s->tables.items[most].nr_rules)
+			most = i;
+	}
+	if (!s->tables.nr)
+		return;
+	drop_table(s, s->tables.items[oldest != SIZE_MAX ? oldest : most].file);
+	s->nr_evicted++;
+}
+
+/* Is there room for it, and would it leave some? */
+static bool has_room_for_rules(const struct unwind_store *s, uint32_t nr)
+{
+	return rule_set_nr_free(&s->rule_set) >= nr + RULES_RESERVE;
+}
+
+/* Tables that came when places for rules ran short may be built anew, and whole. */
+static void mend_tables(struct unwind_store *s)
+{
+	for (size_t i = 0; i < s->tables.nr; i++) {
+		const struct file_table *t = &s->tables.items[i];
+
+		if (!t->is_short || rules_of_file(s) < t->nr_rules)
+			continue;
+		s->tables.items[i].is_short = false;
+		unwind_store_set_state(s, t->file, FILE_STATE_PENDING);
+		return;
+	}
+}
+
 static bool has_room(const struct unwind_store *s, uint32_t nr)
 {
 	uint32_t unused = (s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT, first;
@@ -420,15 +501,15 @@ static void admit_again(struct unwind_store *s)
 	uint32_t i;
 
 	for (i = 0; i < UNWIND_FILES_MAX; i++) {
-		if (!s->wanted[i])
+		if (!s->wanted[i].cells || !has_room_for_rules(s, s->wanted[i].rules))
 			continue;
-		if (has_room(s, s->wanted[i])) {
-			s->wanted[i] = 0;
+		if (has_room(s, s->wanted[i].cells)) {
+			s->wanted[i] = (struct table_wish){ 0 };
 			unwind_store_set_state(s, i, FILE_STATE_PENDING);
 			return;
 		}
 		if (s->used_ns[i] + RETIRE_NS > s->now_ns)
-			make_room(s, s->wanted[i]);
+			make_room(s, s->wanted[i].cells);
 	}
 }
 
@@ -447,73 +528,126 @@ void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 	s->retired.nr = kept;
 	if (nr_free(s) < for_mappings(s))
 		make_room(s, (uint32_t)(for_mappings(s) - nr_free(s)));
+	if (now_ns >= RETIRE_NS)
+		rule_set_expire(&s->rule_set, now_ns - RETIRE_NS);
+	make_room_for_rules(s);
 	admit_again(s);
+	mend_tables(s);
 	if (spare_at_end(s) < SPARE_CELLS)
 		add_segments(s, SPARE_CELLS); /* or later, when there is no other way */
 }
 
-/* Numbers of the table's rules in the shared array. */
-static uint32_t *map_rules(struct unwind_store *s, const struct unwind_table *table)
+/* Numbers of the table's rules in the shared array, each with a reference. */
+static uint32_t *map_rules(struct unwind_store *s, const struct unwind_table *table,
+			   struct file_table *t)
 {
 	uint32_t *ids = calloc(table->nr_rules ? table->nr_rules : 1, sizeof(*ids)), i;
+	uint32_t left = rules_of_file(s);
+	bool is_new;
 
 	for (i = 0; ids && i < table->nr_rules; i++) {
-		if (add_rule(s, &table->rules[i], &ids[i])) {
-			ids[i] = RULE_TABLE_EVICTED;
-			s->nr_rules_lost++;
+		if (!rule_set_get(&s->rule_set, &table->rules[i], left, &ids[i], &is_new)) {
+			left -= is_new;
+			continue;
 		}
+		ids[i] = RULE_TABLE_EVICTED;
+		rule_set_ref(&s->rule_set, ids[i]);
+		t->is_short = table->nr_rules <= RULES_OF_FILE_MAX;
+		s->nr_rules_lost++;
 	}
 	return ids;
 }
 
-/* Copies cells in, segment by segment; with `ids`, rows whose rule numbers are translated. */
-static void copy_cells(struct unwind_store *s, uint32_t first, const uint32_t *from, uint32_t nr,
-		       const uint32_t *ids)
+/* Cells of the table, from number `at` on. */
+static int read_cells(const struct unwind_table *table, uint32_t at, uint32_t *to, uint32_t nr)
 {
-	while (nr) {
-		uint32_t *to = cell(s, first), i;
-		uint32_t n = ARENA_SEGMENT_CELLS - (first & (ARENA_SEGMENT_CELLS - 1));
+	const uint32_t *from;
 
-		if (n > nr)
-			n = nr;
-		for (i = 0; i < n; i++)
-			to[i] = ids ? (from[i] & 0xff000000) | ids[ROW_RULE(from[i])] : from[i];
-		first += n;
-		from += n;
-		nr -= n;
+	if (table->image)
+		return table_image_read(table, at, to, nr);
+	from = at < table->nr_buckets ? table->buckets + at
+				      : table->rows + (at - table->nr_buckets);
+	memcpy(to, from, nr * sizeof(*to));
+	return 0;
+}
+
+/*
+ * Copies in cells number `at` to `end` of the table, which begins at cell `first`, segment by
+ * segment; with `ids`, rows whose rule numbers are translated. Nobody reads them yet.
+ */
+static int copy_cells(struct unwind_store *s, uint32_t first, const struct unwind_table *table,
+		      uint32_t at, uint32_t end, const uint32_t *ids)
+{
+	while (at < end) {
+		uint32_t *to = cell(s, first + at), i;
+		uint32_t n = ARENA_SEGMENT_CELLS - ((first + at) & (ARENA_SEGMENT_CELLS - 1));
+		int r;
+
+		if (n > end - at)
+			n = end - at;
+		r = read_cells(table, at, to, n);
+		if (r)
+			return r;
+		for (i = 0; ids && i < n; i++)
+			to[i] = (to[i] & 0xff000000) | ids[ROW_RULE(to[i])];
+		at += n;
 	}
+	return 0;
+}
+
+static int fill_table(struct unwind_store *s, struct file_table *t,
+		      const struct unwind_table *table)
+{
+	_cleanup_free_ uint32_t *ids = map_rules(s, table, t);
+	int r;
+
+	if (!ids)
+		return -ENOMEM;
+	r = copy_cells(s, t->first, table, 0, table->nr_buckets, NULL);
+	if (!r)
+		r = copy_cells(s, t->first, table, table->nr_buckets, t->nr, ids);
+	if (!r)
+		each_rule(s, t, hold_rule);
+	for (uint32_t i = 0; i < table->nr_rules; i++)
+		let_rule_go(s, ids[i]);
+	return r;
 }
 
 int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind_table *table)
 {
-	struct file_table t = { .file = file, .nr = table->nr_buckets + table->nr_rows };
+	struct file_table t = {
+		.file = file,
+		.nr = table->nr_buckets + table->nr_rows,
+		.nr_rows = table->nr_rows,
+		.nr_rules =
+			table->nr_rules < RULES_OF_FILE_MAX ? table->nr_rules : RULES_OF_FILE_MAX,
+	};
 	struct unwind_file *f;
-	uint32_t *ids, i;
 	int r;
 
 	if (file >= UNWIND_FILES_MAX)
 		return -E2BIG;
 	f = &s->files[file];
-	for (i = 0; i < s->tables.nr; i++)
-		if (s->tables.items[i].file == file)
-			drop_table(s, i--);
+	drop_table(s, file);
 	r = has_room(s, t.nr) ? alloc_cells(s, t.nr, false, &t.first) : -ENOSPC;
-	s->wanted[file] = r == -ENOSPC ? t.nr : 0;
+	s->wanted[file] = (struct table_wish){ 0 };
+	if (r == -ENOSPC)
+		s->wanted[file] = (struct table_wish){ t.nr, t.nr_rules };
 	if (r == -ENOSPC)
 		make_room(s, t.nr);
-	ids = r ? NULL : map_rules(s, table);
-	if (!r && (!ids || vec_push(&s->tables, t))) {
-		retire(s, t.first, t.nr);
-		r = -ENOMEM;
+	if (!r) {
+		r = vec_reserve(&s->tables, s->tables.nr + 1);
+		if (!r)
+			r = fill_table(s, &t, table);
+		if (r)
+			retire(s, t.first, t.nr);
+		else
+			s->tables.items[s->tables.nr++] = t;
 	}
 	if (r) {
-		free(ids);
 		unwind_store_set_state(s, file, FILE_STATE_EVICTED);
 		return r;
 	}
-	copy_cells(s, t.first, table->buckets, table->nr_buckets, NULL);
-	copy_cells(s, t.first + table->nr_buckets, table->rows, table->nr_rows, ids);
-	free(ids);
 	f->start = table->start;
 	f->nr_buckets = table->nr_buckets;
 	f->buckets = t.first;
@@ -521,6 +655,218 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 	unwind_store_touch(s, file);
 	unwind_store_set_state(s, file, FILE_STATE_LOADED);
 	return 0;
+}
+
+size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind_table *table)
+{
+	uint64_t nr = (uint64_t)table->nr_buckets + table->nr_rows;
+
+	nr += ((uint64_t)s->nr_segments << ARENA_SEGMENT_SHIFT) -
+	      (nr_free(s) - ((uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT));
+	nr += nr / (PART_FOR_MAPPINGS - 1) + 2 * SPARE_CELLS;
+	return nr * sizeof(uint32_t);
+}
+
+/* --- rows that come later -------------------------------------------------------------------- */
+
+/* How far a file's rows may reach: BUCKET_FIRST() has so many bits. */
+enum { ROWS_REACH = 1 << 24, BUCKET_BYTES = 1 << BUCKET_SHIFT };
+
+/* Cells of the arena behind `from`, and not too far. */
+static int alloc_cells_behind(struct unwind_store *s, uint32_t nr, uint32_t from, uint32_t *ret)
+{
+	for (int turn = 0;; turn++) {
+		for (size_t i = 0; i < s->free_ranges.nr; i++) {
+			const struct cell_range *f = &s->free_ranges.items[i];
+			uint32_t first = f->first > from ? f->first : from;
+
+			if (first + nr > f->first + f->nr || first + nr - from > ROWS_REACH)
+				continue;
+			*ret = first;
+			return take(s, i, first, nr);
+		}
+		if (turn || add_segments(s, nr))
+			return -ENOSPC;
+	}
+}
+
+/* Room for `nr` further rows of a file; their first cell. */
+static int alloc_rows(struct unwind_store *s, uint32_t file, uint32_t nr, uint32_t *ret)
+{
+	struct file_table more = { .file = file, .nr = MORE_ROWS, .is_more = true, .used = nr };
+	uint32_t nr_more = 0;
+	int r;
+
+	for (size_t i = 0; i < s->tables.nr; i++) {
+		struct file_table *t = &s->tables.items[i];
+
+		if (t->file != file || !t->is_more)
+			continue;
+		nr_more++;
+		if (t->nr - t->used >= nr) {
+			*ret = t->first + t->used;
+			t->used += nr;
+			return 0;
+		}
+	}
+	r = nr_more < MORE_ROWS_MAX && has_room(s, more.nr)
+		    ? alloc_cells_behind(s, more.nr, s->files[file].rows, &more.first)
+		    : -ENOSPC;
+	if (r == -ENOSPC)
+		make_room(s, more.nr);
+	if (r)
+		return r;
+	r = vec_push(&s->tables, more);
+	if (r)
+		retire(s, more.first, more.nr);
+	*ret = more.first;
+	return r;
+}
+
+/* The rule of each byte of a bucket. */
+static void read_bucket(const struct unwind_store *s, const struct unwind_file *f, uint32_t bucket,
+			uint32_t ids[BUCKET_BYTES])
+{
+	uint32_t word = *cell(s, f->buckets + bucket), first = BUCKET_FIRST(word), at, i;
+	uint32_t id = first ? ROW_RULE(*cell(s, f->rows + first - 1)) : RULE_NONE;
+
+	for (at = 0, i = 0; at < BUCKET_BYTES; at++) {
+		while (i < BUCKET_NR(word) && *cell(s, f->rows + first + i) >> 24 <= at)
+			id = ROW_RULE(*cell(s, f->rows + first + i++));
+		ids[at] = id;
+	}
+}
+
+/* The same, once more: what readers have found of the old rows stays where it is. */
+static int write_bucket(struct unwind_store *s, uint32_t file, uint32_t bucket,
+			const uint32_t ids[BUCKET_BYTES])
+{
+	const struct unwind_file *f = &s->files[file];
+	uint32_t rows[BUCKET_BYTES], nr = 0, at, first;
+	int r;
+
+	for (at = 0; at < BUCKET_BYTES && nr < BUCKET_ROWS_MAX; at++)
+		if (!nr || ROW_RULE(rows[nr - 1]) != ids[at])
+			rows[nr++] = ROW(at, ids[at]);
+	r = alloc_rows(s, file, nr, &first);
+	if (r)
+		return r;
+	for (at = 0; at < nr; at++) {
+		*cell(s, first + at) = rows[at];
+		hold_rule(s, ROW_RULE(rows[at]));
+	}
+	__atomic_store_n(cell(s, f->buckets + bucket), BUCKET(first - f->rows, nr),
+			 __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The table itself, without what was added to it. */
+static struct file_table *table_of(struct unwind_store *s, uint32_t file)
+{
+	for (size_t i = 0; i < s->tables.nr; i++)
+		if (s->tables.items[i].file == file && !s->tables.items[i].is_more)
+			return &s->tables.items[i];
+	return NULL;
+}
+
+/*
+ * The rule that `row` gives to addresses that have rule `old`, with a reference: the file's share
+ * of rules counts for these too.
+ */
+static int rule_instead(struct unwind_store *s, uint32_t file, const struct code_row *row,
+			uint32_t old, uint32_t *ret)
+{
+	struct file_table *t = table_of(s, file);
+	struct unwind_rule rule = row->rule;
+	bool is_new;
+	int r;
+
+	if (!t)
+		return -ENOENT;
+	rule.ra |= RULE_RUNTIME(&s->rules[old]) << RULE_RUNTIME_SHIFT;
+	r = rule_set_get(&s->rule_set, &rule, t->nr_rules < RULES_OF_FILE_MAX && rules_of_file(s),
+			 ret, &is_new);
+	if (!r)
+		t->nr_rules += is_new;
+	return r;
+}
+
+static bool is_unfollowed(const struct unwind_store *s, uint32_t rule)
+{
+	return s->rules[rule].cfa == CFA_FRAME_POINTER && s->rules[rule].cfa_off == CODE_UNFOLLOWED;
+}
+
+/* Rules instead of those in ids[]; in got[], those of them that have a reference for that. */
+static int change_ids(struct unwind_store *s, uint32_t file, uint64_t start,
+		      const struct code_rows *rows, size_t *row, uint32_t ids[BUCKET_BYTES],
+		      uint32_t got[BUCKET_BYTES], uint32_t *nr_got)
+{
+	uint32_t was = 0, is = 0;
+	size_t last = SIZE_MAX;
+
+	for (uint32_t at = 0; at < BUCKET_BYTES; at++) {
+		const struct code_row *next = &rows->rows.items[*row];
+		int r;
+
+		while (*row + 1 < rows->rows.nr && next[1].addr <= start + at) {
+			++*row;
+			next++;
+		}
+		if (next->addr > start + at || !next->known || !is_unfollowed(s, ids[at]))
+			continue;
+		if (last != *row || was != ids[at]) {
+			r = rule_instead(s, file, next, ids[at], &is);
+			if (r)
+				return r;
+			got[(*nr_got)++] = is;
+			last = *row;
+			was = ids[at];
+		}
+		ids[at] = is;
+	}
+	return 0;
+}
+
+static int change_bucket(struct unwind_store *s, uint32_t file, uint32_t bucket,
+			 const struct code_rows *rows, size_t *row)
+{
+	uint64_t start = s->files[file].start + ((uint64_t)bucket << BUCKET_SHIFT);
+	uint32_t ids[BUCKET_BYTES], got[BUCKET_BYTES], nr_got = 0;
+	int r;
+
+	read_bucket(s, &s->files[file], bucket, ids);
+	r = change_ids(s, file, start, rows, row, ids, got, &nr_got);
+	if (!r && nr_got)
+		r = write_bucket(s, file, bucket, ids);
+	while (nr_got)
+		let_rule_go(s, got[--nr_got]);
+	return r;
+}
+
+int unwind_store_add_rows(struct unwind_store *s, uint32_t file, const struct code_rows *rows)
+{
+	const struct unwind_file *f = &s->files[file];
+	uint64_t bucket, last;
+	size_t row = 0;
+	int r = 0;
+
+	if (file >= UNWIND_FILES_MAX || f->state != FILE_STATE_LOADED)
+		return -ENOENT;
+	if (!rows->rows.nr || rows->rows.items[0].addr < f->start)
+		return -EINVAL;
+	bucket = (rows->rows.items[0].addr - f->start) >> BUCKET_SHIFT;
+	last = (rows->rows.items[rows->rows.nr - 1].addr - f->start) >> BUCKET_SHIFT;
+	for (; bucket <= last && bucket < f->nr_buckets && !r; bucket++)
+		r = change_bucket(s, file, (uint32_t)bucket, rows, &row);
+	return r;
+}
+
+void unwind_store_forget(struct unwind_store *s, uint32_t file)
+{
+	drop_table(s, file);
+	s->wanted[file] = (struct table_wish){ 0 };
+	s->used_ns[file] = 0;
+	unwind_store_set_state(s, file, FILE_STATE_NONE);
 }
 
 void unwind_store_touch(struct unwind_store *s, uint32_t file)

@@ -11,6 +11,8 @@
 #pragma once
 
 #include "abi/unwind.h"
+#include "unwind/code_follow.h"
+#include "unwind/rule_set.h"
 #include "unwind/unwind_table.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -32,22 +34,31 @@ struct cell_range {
 
 struct file_table {
 	uint32_t file, first, nr; /* its cells */
+	uint32_t nr_rows;	  /* the last ones of them */
+	uint32_t nr_rules;	  /* that it wants, at most its share */
+	bool is_short;		  /* there were fewer, but there may be more */
+	bool is_more;		  /* room for rows that come later, */
+	uint32_t used;		  /* of which there are so many */
+};
+
+/* What a file's table, refused or given up, asks for. */
+struct table_wish {
+	uint32_t cells, rules;
 };
 
 struct unwind_store {
 	struct unwind_store_maps maps;
 	struct unwind_file *files; /* UNWIND_FILES_MAX */
 	struct unwind_rule *rules; /* UNWIND_RULES_MAX */
-	uint32_t nr_rules;
-	struct map rule_ids; /* hash -> number */
+	struct rule_set rule_set;
 	struct arena_segment *segments[ARENA_SEGMENTS_MAX];
 	int segment_fds[ARENA_SEGMENTS_MAX];
 	uint32_t nr_segments, max_segments;
 	VEC(struct cell_range) free_ranges; /* sorted by first, coalesced */
 	VEC(struct cell_range) retired;
 	VEC(struct file_table) tables;
-	uint64_t *used_ns; /* by file: last seen in a sample */
-	uint32_t *wanted;  /* by file: cells that its table, refused or given up, asks for; or 0 */
+	uint64_t *used_ns;	   /* by file: last seen in a sample */
+	struct table_wish *wanted; /* by file */
 	uint64_t now_ns;
 	uint64_t nr_evicted;	/* tables given up for room */
 	uint64_t nr_rules_lost; /* rules that found no place: their rows say STOP_TABLE_EVICTED */
@@ -57,6 +68,8 @@ struct unwind_store {
 int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
 		      size_t max_bytes);
 void unwind_store_fini(struct unwind_store *s);
+/* So much of its room that is not taken yet is needed elsewhere. */
+void unwind_store_give_up(struct unwind_store *s, size_t bytes);
 
 void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);
 /*
@@ -64,6 +77,13 @@ void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_f
  * -ENOSPC if it does not fit even so (the file's state is FILE_STATE_EVICTED then).
  */
 int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind_table *table);
+/*
+ * Writes rows of code that was followed (code_follow.h) into the file's table, where that says
+ * CODE_UNFOLLOWED, while walkers read it. -ENOSPC: no room, for now; -ENOENT: it has no table.
+ */
+int unwind_store_add_rows(struct unwind_store *s, uint32_t file, const struct code_rows *rows);
+/* The number will be another file's: no mapping that was added has it, for RETIRE_NS. */
+void unwind_store_forget(struct unwind_store *s, uint32_t file);
 /* The file was seen in a sample: it is evicted last. */
 void unwind_store_touch(struct unwind_store *s, uint32_t file);
 
@@ -86,3 +106,5 @@ void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);
 bool unwind_store_is_half_full(const struct unwind_store *s);
 /* Bytes of arena in use as segments. */
 size_t unwind_store_bytes(const struct unwind_store *s);
+/* Of which an arena would have to be that holds `table` beside what this one does. */
+size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind_table *table);

@@ -46,7 +46,7 @@ TEST(a_loaded_table_is_found_with_the_shared_rules)
 	ASSERT_EQ(s.rules[ROW_RULE(cell_of(&s, s.files[1].rows))].cfa_off, 16);
 	/* One rule for both, beside the fixed ones. */
 	ASSERT_EQ(cell_of(&s, s.files[1].rows), cell_of(&s, s.files[2].rows + 19));
-	ASSERT_EQ(s.nr_rules, RULE_RUNTIMES + RUNTIME_MAX_ + 1);
+	ASSERT_EQ(s.rule_set.nr, RULE_RUNTIMES + RUNTIME_MAX_ + 1);
 	unwind_table_free(a);
 	unwind_table_free(b);
 	unwind_store_fini(&s);
@@ -99,6 +99,21 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	ASSERT_OK(unwind_store_load(&s, 3, big));
 	ASSERT_EQ(s.nr_segments, 2);
 	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
+TEST(room_that_is_needed_elsewhere_is_given_up_as_far_as_nobody_has_it)
+{
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 16 << 20));
+	unwind_store_give_up(&s, 1);
+	ASSERT_EQ(s.max_segments, 63);
+	unwind_store_give_up(&s, 1 << 20);
+	ASSERT_EQ(s.max_segments, 59);
+	unwind_store_give_up(&s, 64 << 20);
+	ASSERT_EQ(s.max_segments, s.nr_segments);
+	ASSERT(s.nr_segments > 0);
 	unwind_store_fini(&s);
 }
 
@@ -167,6 +182,140 @@ TEST(cells_come_back_whole)
 	unwind_store_fini(&s);
 }
 
+/* A table of `nr` rules, each of them with a row; they differ from those of another `base`. */
+static struct unwind_table *table_of_rules(uint32_t nr, int32_t base)
+{
+	struct unwind_table *table = table_of(nr, 0);
+
+	free(table->rules);
+	table->nr_rules = nr + 1;
+	table->rules = calloc(nr + 1, sizeof(*table->rules));
+	table->rules[0] = (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE };
+	for (uint32_t i = 1; i <= nr; i++) {
+		table->rules[i] = (struct unwind_rule){ .cfa = CFA_REG,
+							.cfa_reg = X86_RSP,
+							.cfa_off = base + 8 * (int32_t)i };
+		table->rows[i - 1] = ROW(0, i);
+	}
+	return table;
+}
+
+/* How many of the file's rows have no rule. */
+static uint32_t nr_lost(const struct unwind_store *s, uint32_t file)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->files[file].nr_buckets; i++)
+		n += ROW_RULE(cell_of(s, s->files[file].rows + i)) == RULE_TABLE_EVICTED;
+	return n;
+}
+
+enum { HOSTILE = 32700, HOSTILE_BASE = 1 << 24, ORDINARY = 1000 };
+
+TEST(one_file_does_not_take_the_rules_of_those_that_come_later)
+{
+	struct unwind_table *hostile = table_of_rules(HOSTILE, HOSTILE_BASE);
+	struct unwind_table *victim = table_of_rules(ORDINARY, 0);
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
+	ASSERT_OK(unwind_store_load(&s, 1, hostile));
+	ASSERT_OK(unwind_store_load(&s, 2, victim));
+	ASSERT_EQ(nr_lost(&s, 2), 0);
+	ASSERT(nr_lost(&s, 1) > 0);
+	ASSERT(s.nr_rules_lost > 0);
+	unwind_table_free(hostile);
+	unwind_table_free(victim);
+	unwind_store_fini(&s);
+}
+
+/* All of them at work all the time, and nobody's share too large. */
+TEST(nor_do_many)
+{
+	struct unwind_table *hostile[20], *victim = table_of_rules(ORDINARY, 0);
+	struct unwind_store s;
+	uint64_t now = RETIRE_NS;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
+	for (uint32_t i = 0; i < 20; i++) {
+		hostile[i] = table_of_rules(4000, HOSTILE_BASE * ((int32_t)i + 1));
+		ASSERT_OK(unwind_store_load(&s, 1 + i, hostile[i]));
+	}
+	ASSERT_OK(unwind_store_load(&s, 100, victim));
+	for (int round = 0; round < 40; round++, now += RETIRE_NS / 15) {
+		for (uint32_t i = 0; i < 20; i++) {
+			unwind_store_touch(&s, 1 + i);
+			if (s.files[1 + i].state == FILE_STATE_PENDING)
+				ASSERT_OK(unwind_store_load(&s, 1 + i, hostile[i]));
+		}
+		unwind_store_touch(&s, 100);
+		if (s.files[100].state == FILE_STATE_PENDING)
+			ASSERT_OK(unwind_store_load(&s, 100, victim));
+		unwind_store_tick(&s, now);
+	}
+	ASSERT_EQ(s.files[100].state, FILE_STATE_LOADED);
+	ASSERT_EQ(nr_lost(&s, 100), 0);
+	for (uint32_t i = 0; i < 20; i++)
+		unwind_table_free(hostile[i]);
+	unwind_table_free(victim);
+	unwind_store_fini(&s);
+}
+
+/* A walk may be about to read the rule of a row that it has seen. */
+TEST(a_rule_keeps_its_place_for_a_while_and_then_goes)
+{
+	struct unwind_table *a = table_of_rules(3, 0), *b = table_of_rules(2, 0);
+	struct unwind_table *c = table_of_rules(1, 800);
+	uint32_t of_a, of_c, before;
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 1 << 20));
+	unwind_store_tick(&s, RETIRE_NS);
+	before = rule_set_nr_free(&s.rule_set);
+	ASSERT_OK(unwind_store_load(&s, 1, a));
+	ASSERT_EQ(rule_set_nr_free(&s.rule_set), before - 3);
+	of_a = ROW_RULE(cell_of(&s, s.files[1].rows + 2));
+	/* In its place there is one with the first two. */
+	ASSERT_OK(unwind_store_load(&s, 1, b));
+	unwind_store_tick(&s, 2 * RETIRE_NS - 1);
+	ASSERT_OK(unwind_store_load(&s, 2, c));
+	ASSERT_EQ(s.rules[of_a].cfa_off, 24);
+	ASSERT_EQ(rule_set_nr_free(&s.rule_set), before - 4);
+	unwind_store_tick(&s, 2 * RETIRE_NS);
+	ASSERT_EQ(rule_set_nr_free(&s.rule_set), before - 3);
+	ASSERT_EQ(s.rules[ROW_RULE(cell_of(&s, s.files[1].rows))].cfa_off, 8);
+	ASSERT_EQ(s.rules[ROW_RULE(cell_of(&s, s.files[1].rows + 1))].cfa_off, 16);
+	/* What is free is used again. */
+	ASSERT_OK(unwind_store_load(&s, 3, a));
+	of_c = ROW_RULE(cell_of(&s, s.files[3].rows + 2));
+	ASSERT_EQ(of_c, of_a);
+	ASSERT_EQ(s.rules[of_c].cfa_off, 24);
+	unwind_table_free(a);
+	unwind_table_free(b);
+	unwind_table_free(c);
+	unwind_store_fini(&s);
+}
+
+TEST(a_rule_that_is_taken_up_again_stays)
+{
+	struct unwind_table *a = table_of_rules(3, 0), *b = table_of_rules(3, 800);
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 1 << 20));
+	for (uint64_t i = 1; i < 20; i++) {
+		unwind_store_tick(&s, i * RETIRE_NS / 2);
+		ASSERT_OK(unwind_store_load(&s, 1, i & 1 ? a : b));
+		for (uint32_t row = 0; row < 3; row++)
+			ASSERT_EQ(s.rules[ROW_RULE(cell_of(&s, s.files[1].rows + row))].cfa_off,
+				  (i & 1 ? 0 : 800) + 8 * (int32_t)(row + 1));
+		ASSERT(rule_set_nr_free(&s.rule_set) >=
+		       UNWIND_RULES_MAX - RULE_RUNTIMES - RUNTIME_MAX_ - 6);
+	}
+	unwind_table_free(a);
+	unwind_table_free(b);
+	unwind_store_fini(&s);
+}
+
 TEST(rules_that_find_no_place_end_a_walk_and_are_counted)
 {
 	struct unwind_table *table = table_of(1, 8);
@@ -219,5 +368,114 @@ TEST(a_record_is_readable_as_a_whole_and_never_cell_0)
 	ASSERT_EQ(((const uint64_t *)(r + 1))[0], 1);
 	ASSERT_EQ(((const uint64_t *)(r + 1))[1], 0);
 	ASSERT_ERR(unwind_store_add_record(&s, 2, facts, RUNTIME_RECORD_MAX + 1, 0, &cell), E2BIG);
+	unwind_store_fini(&s);
+}
+
+/* What the walker finds at `addr` of file 1. */
+static struct unwind_rule found(const struct unwind_store *s, uint64_t addr)
+{
+	const struct unwind_file *f = &s->files[1];
+	uint32_t bucket = cell_of(s, f->buckets + (uint32_t)((addr - f->start) >> BUCKET_SHIFT));
+	uint32_t row = BUCKET_FIRST(bucket), i;
+
+	for (i = 0; i < BUCKET_NR(bucket); i++)
+		if (cell_of(s, f->rows + row + i) <= ROW(addr & 255, 0xffffff))
+			continue;
+		else
+			break;
+	return s->rules[ROW_RULE(cell_of(s, f->rows + row + i - 1))];
+}
+
+static struct code_row row_of(uint64_t addr, int32_t cfa_off)
+{
+	return (struct code_row){
+		.addr = addr,
+		.known = cfa_off,
+		.rule = { .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = cfa_off },
+	};
+}
+
+static int add_rows(struct unwind_store *s, struct code_row *rows, size_t nr)
+{
+	const struct code_rows all = { .rows = { .items = rows, .nr = nr } };
+
+	return unwind_store_add_rows(s, 1, &all);
+}
+
+/* All of it unfollowed, in one row, but bucket 3. */
+static struct unwind_table *table_unfollowed(void)
+{
+	struct unwind_table *table = table_of(100, 16);
+
+	table->nr_rows = 3;
+	table->rows[1] = ROW(0, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		table->buckets[i] = BUCKET(i > 4   ? 3
+					   : i > 2 ? i - 2
+						   : i > 0,
+					   i == 0 || i == 3 || i == 4);
+	table->rows[2] = ROW(0, 1);
+	table->rules[1] =
+		(struct unwind_rule){ .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_UNFOLLOWED };
+	return table;
+}
+
+TEST(rows_of_followed_code_stand_where_nothing_was_known)
+{
+	struct unwind_table *table = table_unfollowed();
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 1 << 20));
+	ASSERT_EQ(add_rows(&s, (struct code_row[]){ row_of(0x1000, 8) }, 1), -ENOENT);
+	ASSERT_OK(unwind_store_load(&s, 1, table));
+	/* Over three buckets, the last of which has rules of its own. */
+	ASSERT_OK(add_rows(&s,
+			   (struct code_row[]){ row_of(0x1110, 8), row_of(0x1120, 24),
+						row_of(0x1130, 0), row_of(0x1140, 40),
+						row_of(0x1380, 0) },
+			   5));
+	ASSERT_EQ(found(&s, 0x10ff).cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(found(&s, 0x110f).cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(found(&s, 0x1110).cfa_off, 8);
+	ASSERT_EQ(found(&s, 0x112f).cfa_off, 24);
+	ASSERT_EQ(found(&s, 0x1130).cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(found(&s, 0x1140).cfa_off, 40);
+	ASSERT_EQ(found(&s, 0x12ff).cfa_off, 40);
+	ASSERT_EQ(found(&s, 0x1300).cfa, CFA_STOP);
+	ASSERT_EQ(found(&s, 0x1400).cfa, CFA_FRAME_POINTER);
+	/* What is known stays, the rest may still come. */
+	ASSERT_OK(add_rows(&s, (struct code_row[]){ row_of(0x1100, 64), row_of(0x1200, 0) }, 2));
+	ASSERT_EQ(found(&s, 0x1100).cfa_off, 64);
+	ASSERT_EQ(found(&s, 0x1110).cfa_off, 8);
+	ASSERT_EQ(found(&s, 0x1130).cfa_off, 64);
+	ASSERT_EQ(found(&s, 0x1140).cfa_off, 40);
+	ASSERT_EQ(found(&s, 0x1200).cfa_off, 40);
+	/* They go with the table. */
+	ASSERT_OK(unwind_store_load(&s, 1, table));
+	ASSERT_EQ(found(&s, 0x1110).cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(s.tables.nr, 1);
+	unwind_table_free(table);
+	unwind_store_fini(&s);
+}
+
+TEST(rows_that_come_later_have_a_limit)
+{
+	struct unwind_table *table = table_unfollowed();
+	struct unwind_store s;
+	int r = 0, nr;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 2 << 20));
+	ASSERT_OK(unwind_store_load(&s, 1, table));
+	for (nr = 0; nr < 1 << 20 && !r; nr++)
+		r = add_rows(&s,
+			     (struct code_row[]){ row_of(0x1000 + nr % 256, nr + 1),
+						  row_of(0x1001 + nr % 256, 0) },
+			     2)
+			    ?: nr % 256 == 255 ? unwind_store_load(&s, 1, table)
+					       : 0;
+	ASSERT_EQ(r, -ENOSPC);
+	/* And what is there holds. */
+	ASSERT_EQ(found(&s, 0x1500).cfa, CFA_FRAME_POINTER);
+	unwind_table_free(table);
 	unwind_store_fini(&s);
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "abi/sample.h"
 #include "dwarf/cfi.h"
@@ -23,6 +24,7 @@ enum {
 	SOURCES_MAX = 2,
 	RANGES_MAX = 64, /* executable segments; linkers make one or two */
 	BYTES_A_ROW = 8, /* of CFI, about: the first guess at the number of rows */
+	GO_DATA_ALIGN = -4,
 };
 
 struct build {
@@ -111,6 +113,18 @@ static void raise_cfa(const struct build *b, struct unwind_rule *rule)
 			rule->slot_off[i] -= 2;
 }
 
+/*
+ * Go's CFI does not say that a function that has a frame saves rbp at its upper end, as each does
+ * (since 1.7, obj6.go: "bpsize"). It is told by its data alignment: cgo's C has -8.
+ */
+static void save_fp(const struct build *b, struct unwind_rule *rule)
+{
+	if (b->gaps.arch.of_go && b->rows.cie->data_align == GO_DATA_ALIGN &&
+	    rule->cfa == CFA_REG && rule->cfa_reg == X86_RSP && rule->cfa_off >= 16 &&
+	    rule->slot_off[X86_SLOT_RBP] == SLOT_SAME)
+		rule->slot_off[X86_SLOT_RBP] = -2;
+}
+
 static int write_rows(struct build *b, uint64_t start, uint64_t end)
 {
 	union cfi_rule rule;
@@ -131,6 +145,7 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 		if (cfi_row_rule(&b->rows, &rule) < 0)
 			b->nr_unsupported_expressions++;
 		raise_cfa(b, &rule.rule);
+		save_fp(b, &rule.rule);
 		at = b->rows.start > start ? b->rows.start : start;
 		if (!(rule.rule.flags & RULE_SLOTS_AT_FP) || rule.rule.cfa != CFA_REG) {
 			popped = false;
@@ -156,6 +171,9 @@ static void cover_fde(struct build *b, struct cfi_source *source, const struct c
 		table_writer_add(&b->writer, start, &rule);
 		return;
 	}
+	if (fde->start == start && !source->section.eh_frame &&
+	    code_gaps_switch(&b->gaps, start, end))
+		return;
 	if (r >= 0) {
 		cfi_rows_begin(&b->rows, &b->arch, &source->section, &slot->cie, fde);
 		r = write_rows(b, start, end);
@@ -330,6 +348,17 @@ static int make_rows(struct build *b, unsigned int follow)
 	return sweep(b);
 }
 
+uint64_t unwind_table_cost(const struct elf_file *elf)
+{
+	struct build b = { .elf = elf };
+	uint64_t span = 0;
+
+	find_ranges(&b);
+	if (b.nr_ranges)
+		span = b.ranges[b.nr_ranges - 1].end - b.ranges[0].start;
+	return cfi_source_bytes(elf) + (span >> BUCKET_SHIFT) * sizeof(uint32_t);
+}
+
 int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)
 {
 	_cleanup_(build_free_p) struct build *b = calloc(1, sizeof(*b));
@@ -370,6 +399,8 @@ void unwind_table_free(struct unwind_table *table)
 	free(table->buckets);
 	free(table->rows);
 	free(table->rules);
+	if (table->image)
+		close(table->image);
 	free(table);
 }
 

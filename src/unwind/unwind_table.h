@@ -18,6 +18,7 @@ struct unwind_table {
 	uint32_t *buckets;
 	uint32_t *rows;
 	struct unwind_rule *rules; /* rules[0] is { CFA_STOP, STOP_NO_RULE } */
+	int image; /* the file that has buckets and rows, which are NULL then (table_image.h); 0 */
 	/* What could not be used: each costs its own range only. */
 	uint32_t nr_bad_fdes;
 	uint32_t nr_bad_cies;
@@ -33,6 +34,8 @@ struct unwind_table {
  * all executable code.
  */
 int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret);
+/* About how many bytes of `elf` that reads, and how many it fills for its code alone. */
+uint64_t unwind_table_cost(const struct elf_file *elf);
 void unwind_table_free(struct unwind_table *table);
 static inline void unwind_table_free_p(struct unwind_table **table)
 {

@@ -44,6 +44,7 @@ static int nr_files;
 static struct call calls[CALLS_MAX];
 static int nr_calls;
 static pid_t child;
+enum { CALLER_SAVED = 0x0f37 };
 static const uint8_t slot_regs[UNWIND_SLOTS] = X86_SLOT_REGS;
 
 /* --- what the child does --------------------------------------------------------------------- */
@@ -67,6 +68,38 @@ __asm__(".text\n.globl step_test_bare\n.type step_test_bare,@function\n.balign 1
 	"	ret\n"
 	".size step_test_bare,.-step_test_bare\n");
 
+/* The same with its stack realigned: the old one in a register while a helper runs, then saved. */
+int step_test_bare_realigned(int (*f)(int), int x);
+__asm__(".text\n.globl step_test_bare_realigned\n.type step_test_bare_realigned,@function\n"
+	".balign 16\n"
+	"step_test_bare_realigned:\n"
+	"	push %rbx\n"
+	"	mov %rsp,%rcx\n"
+	"	and $-64,%rsp\n"
+	"	sub $0x80,%rsp\n"
+	"	call step_test_helper\n"
+	"	mov %rcx,0x78(%rsp)\n"
+	"	mov %rdi,%rax\n"
+	"	mov %esi,%edi\n"
+	"	push %rdi\n"
+	"	push %rdi\n"
+	"	call *%rax\n"
+	"	add $0x10,%rsp\n"
+	"	mov 0x78(%rsp),%rsp\n"
+	"	pop %rbx\n"
+	"	ret\n"
+	".size step_test_bare_realigned,.-step_test_bare_realigned\n"
+	".balign 16\n"
+	"step_test_helper:\n"
+	"	push %rdi\n"
+	"	xor %eax,%eax\n"
+	"	test %eax,%eax\n"
+	"	jne 1f\n"
+	"	call 2f\n"
+	"1:	pop %rdi\n"
+	"2:	ret\n"
+	".size step_test_helper,.-step_test_helper\n");
+
 static int compare(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
@@ -88,7 +121,9 @@ static __attribute__((noinline)) int realigned(int n)
 
 static __attribute__((noinline)) int recurse(int n)
 {
-	return n ? recurse(n - 1) + step_test_bare(realigned, n & 3) : 0;
+	return n ? recurse(n - 1) + step_test_bare(realigned, n & 3) +
+			       step_test_bare_realigned(realigned, n & 3)
+		 : 0;
 }
 
 static void work(void)
@@ -178,7 +213,8 @@ static void check_walk(const struct user_regs_struct *u)
 {
 	uint64_t regs[16] = { u->rax, u->rdx, u->rcx, u->rbx, u->rsi, u->rdi, u->rbp, u->rsp,
 			      u->r8,  u->r9,  u->r10, u->r11, u->r12, u->r13, u->r14, u->r15 };
-	uint32_t valid = 0xffff;
+	/* Rules may know that callees keep a caller-saved register. */
+	uint32_t valid = 0xffff, kept = CALLER_SAVED;
 	uint64_t pc = u->rip;
 
 	for (int n = nr_calls; n > 0; n--) {
@@ -190,6 +226,9 @@ static void check_walk(const struct user_regs_struct *u)
 		ck_assert_msg(rule->cfa == CFA_REG || rule->cfa == CFA_DEREF ||
 				      rule->cfa == CFA_PLT,
 			      "%#llx: frame %#lx has no rule but %d", u->rip, (long)pc, rule->cfa);
+		if (rule->cfa == CFA_REG)
+			valid |= kept & 1u << rule->cfa_reg;
+		kept &= ~(1u << rule->cfa_reg);
 		ck_assert_msg(valid & 1u << rule->cfa_reg, "%#llx: frame %#lx hangs on register %d",
 			      u->rip, (long)pc, rule->cfa_reg);
 		cfa = find_cfa(rule, pc, regs);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "abi/sample.h"
@@ -327,6 +329,111 @@ TEST(blocks_behind_a_return_keep_the_jumps_state)
 	expect(TEXT + 0x10b, CFA_REG, X86_RSP, 8);
 }
 
+TEST(functions_that_go_over_to_another_stack)
+{
+	/* push %rbp; mov %rsp,%rbp; jne 1f; mov 0x38(%rdx),%rsp; 1: call *%rdi; mov %rax,%rbp */
+	put_code(TEXT + 0x100, CFI_BYTES(0x55, 0x48, 0x89, 0xe5, 0x75, 0x04, 0x48, 0x8b, 0x62, 0x38,
+					 0xff, 0xd7, 0x48, 0x89, 0xc5, 0x90, 0xc3));
+	/* mov 0x38(%rbx),%rsp; mov $0,%rbp; call; ret */
+	put_code(TEXT + 0x200, CFI_BYTES(0x48, 0x8b, 0x63, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0xe8,
+					 0xf0, 0, 0, 0, 0xc3));
+	/* syscall; test %rax,%rax; je 1f; ret; 1: mov %rsi,%rsp; call *%r12 */
+	put_code(TEXT + 0x300, CFI_BYTES(0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74, 0x01, 0xc3, 0x48, 0x89,
+					 0xf4, 0x41, 0xff, 0xd4));
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x10a, CFA_REG, X86_RBP, 16);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10a)->flags, RULE_OTHER_STACK);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x104)->flags, 0);
+	expect(TEXT + 0x10f, CFA_FRAME_POINTER, 0, CODE_UNDECIDED);
+	expect(TEXT + 0x20b, CFA_END, 0, 0);
+	expect(TEXT + 0x307, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x30b, CFA_END, 0, 0);
+}
+
+/* Go's CFI tells neither where rbp is nor that the stack changes. */
+TEST(go_functions_keep_their_frame_pointer_and_change_stacks)
+{
+	static const uint8_t initial[] = { 0x0c, 7, 8, 0x90, 2 };
+	struct cfi_writer debug = { .data_align = -4 };
+	size_t size, cie = cfi_writer_cie(&debug, initial, sizeof(initial));
+
+	for (int go = 0; go < 2; go++) {
+		struct elf_writer *w;
+		void *image;
+
+		/* push %rbp; mov %rsp,%rbp; mov 0x38(%rdx),%rsp; call *%rdi; pop %rbp; ret */
+		put_code(TEXT + 0x100, CFI_BYTES(0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x62, 0x38,
+						 0xff, 0xd7, 0x5d, 0xc3));
+		/* mov 0x38(%r14),%rsp; call *%r12 */
+		put_code(TEXT + 0x200, CFI_BYTES(0x49, 0x8b, 0x66, 0x38, 0x41, 0xff, 0xd4));
+		w = writer_with_text(EM_X86_64);
+		if (!go) {
+			cfi_writer_fde(&debug, cie, TEXT, 0x20, CFI_BYTES(0x41, 0x0e, 32));
+			cfi_writer_fde(&debug, cie, TEXT + 0x100, 12, CFI_BYTES(0x41, 0x0e, 16));
+			cfi_writer_fde(&debug, cie, TEXT + 0x200, 7, CFI_BYTES(0));
+		}
+		elf_writer_section(w, ".debug_frame", SHT_PROGBITS, 0, 0, debug.data, debug.size);
+		if (go)
+			elf_writer_section(w, ".note.go.buildid", SHT_NOTE, SHF_ALLOC, FRAMES,
+					   initial, sizeof(initial));
+		image = elf_writer_finish(w, &size);
+		build(image, size);
+		ASSERT_EQ(unwind_table_find(table, TEXT)->slot_off[X86_SLOT_RBP], SLOT_SAME);
+		ASSERT_EQ(unwind_table_find(table, TEXT + 1)->slot_off[X86_SLOT_RBP],
+			  go ? -2 : SLOT_SAME);
+		expect(TEXT + 0x108, CFA_REG, go ? X86_RBP : X86_RSP, 16);
+		ASSERT_EQ(unwind_table_find(table, TEXT + 0x108)->flags, go ? RULE_OTHER_STACK : 0);
+		if (go)
+			expect(TEXT + 0x205, CFA_FRAME_POINTER, 0, CODE_SWITCHED);
+		else
+			expect(TEXT + 0x205, CFA_REG, X86_RSP, 8);
+	}
+}
+
+/* As gcc -Os makes them: not aligned, right behind a function that ends in a switch. */
+TEST(a_function_that_nobody_calls_is_known_by_any_way_to_its_end)
+{
+	/* 0: push %rbp; 1: sub $0x20,%rsp; 5: jmp *%rax; 7: push %rbx; 8: sub $0x10,%rsp; 12: nop;
+	 * 13: dec %eax; 15: je 19; 17: jmp 12; 19: add $0x10,%rsp; 23: pop %rbx; 24: ret */
+	put_code(TEXT + 0x100, CFI_BYTES(0x55, 0x48, 0x83, 0xec, 0x20, 0xff, 0xe0, 0x53, 0x48, 0x83,
+					 0xec, 0x10, 0x90, 0xff, 0xc8, 0x74, 0x02, 0xeb, 0xf9, 0x48,
+					 0x83, 0xc4, 0x10, 0x5b, 0xc3));
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x105, CFA_REG, X86_RSP, 48);
+	expect(TEXT + 0x107, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x10c, CFA_REG, X86_RSP, 32);
+	expect(TEXT + 0x118, CFA_REG, X86_RSP, 8);
+}
+
+/* Its frames are elsewhere: the stack pointer is where StgRun() left it, but around calls of C. */
+TEST(haskell_code_is_called_by_who_called_stg_run)
+{
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL);
+	enum { STG = 16440 };
+
+	cfi_writer_fde(&frames, cie, TEXT, 0x40,
+		       CFI_BYTES(0x16, 7, 4, 0x77, 0xb8, 0x80, 1)); /* rsp was rsp + 16440 */
+	/* sub $8,%rsp; mov $0,%eax; call; add $8,%rsp; jmp *(%rbp) */
+	put_code(TEXT + 0x80, CFI_BYTES(0x48, 0x83, 0xec, 8, 0xb8, 0, 0, 0, 0, 0xe8, 0, 1, 0, 0,
+					0x48, 0x83, 0xc4, 8, 0xff, 0x65, 0));
+	/* sub $8,%rsp; push %rax; push %rax; call *%r8; add $24,%rsp */
+	put_code(TEXT + 0xc0, CFI_BYTES(0x48, 0x83, 0xec, 8, 0x50, 0x50, 0x41, 0xff, 0xd0, 0x48,
+					0x83, 0xc4, 24));
+	build_with(EM_X86_64, ".eh_frame", &frames);
+	expect(TEXT + 0x80, CFA_REG, X86_RSP, STG);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x80)->ra_off, -1);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x80)->slot_off[X86_SLOT_RBP], -6);
+	expect(TEXT + 0x84, CFA_REG, X86_RSP, STG + 8);
+	expect(TEXT + 0x8d, CFA_REG, X86_RSP, STG + 8);
+	expect(TEXT + 0x92, CFA_REG, X86_RSP, STG);
+	expect(TEXT + 0xc8, CFA_REG, X86_RSP, STG + 24);
+	expect(TEXT + 0xcd, CFA_REG, X86_RSP, STG);
+	/* Without StgRun(), such code is anybody's. */
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x80, CFA_REG, X86_RSP, 8);
+}
+
 TEST(a_return_address_in_a_register)
 {
 	/* musl's vfork: pop %rdx; mov $58,%eax; syscall; push %rdx; ret */
@@ -345,8 +452,92 @@ TEST(code_that_cannot_be_followed_has_frame_pointers)
 	put_code(TEXT + 0x200, CFI_BYTES(0x06, 0x06, 0x06));		 /* no instructions */
 	build_with(EM_X86_64, NULL, NULL);
 	expect(TEXT + 0x100, CFA_REG, X86_RSP, 8);
-	expect(TEXT + 0x103, CFA_FRAME_POINTER, 0, 0);
-	expect(TEXT + 0x200, CFA_FRAME_POINTER, 0, 0);
+	expect(TEXT + 0x103, CFA_FRAME_POINTER, 0, CODE_UNDECIDED);
+	expect(TEXT + 0x200, CFA_FRAME_POINTER, 0, CODE_UNDECIDED);
+}
+
+static void expect_deref(uint64_t addr, int reg, int off, int off2)
+{
+	expect(addr, CFA_DEREF, reg, off);
+	ASSERT_EQ(unwind_table_find(table, addr)->slot_off[UNWIND_CFA_OFF2_SLOT], off2);
+}
+
+/* As hand-written code for video does: x264, dav1d. */
+TEST(realigned_functions_keep_the_old_stack_pointer_in_a_register)
+{
+	/* mov %rsp,%rcx; and $-32,%rsp; sub $0x60,%rsp; call; mov %rcx,%rsp; ret */
+	uint8_t code[] = { 0x48, 0x89, 0xe1, 0x48, 0x83, 0xe4, 0xe0, 0x48, 0x83, 0xec,
+			   0x60, 0xe8, 0xf0, 0,	   0,	 0,    0x48, 0x89, 0xcc, 0xc3 };
+
+	put_code(TEXT + 0x100, code, sizeof(code));
+	/* vphadduwq %xmm3,%xmm3; test %eax,%eax; jz; ret. And: mov $1,%ecx; ret */
+	put_code(TEXT + 0x200,
+		 CFI_BYTES(0x8f, 0xe9, 0x78, 0xd7, 0xdb, 0x85, 0xc0, 0x74, 0x01, 0xc3, 0xc3));
+	put_code(TEXT + 0x240, CFI_BYTES(0x85, 0xc0, 0x74, 0x05, 0xb9, 1, 0, 0, 0, 0xc3));
+	code[0xc] = 0x30;
+	put_code(TEXT + 0x300, code, sizeof(code));			       /* calls this: */
+	put_code(TEXT + 0x440, CFI_BYTES(0xe8, 0xfb, 0xfd, 0xff, 0xff, 0xc3)); /* call 0x240 */
+	put_code(TEXT + 0x500, /* the same with call *%rax */
+		 CFI_BYTES(0x48, 0x89, 0xe1, 0x48, 0x83, 0xe4, 0xe0, 0x48, 0x83, 0xec, 0x60, 0xff,
+			   0xd0, 0x90, 0x48, 0x89, 0xcc, 0xc3));
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x50b, CFA_REG, X86_RCX, 8);
+	expect(TEXT + 0x50d, CFA_FRAME_POINTER, 0, CODE_UNDECIDED);
+	expect(TEXT + 0x103, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x107, CFA_REG, X86_RCX, 8);
+	expect(TEXT + 0x110, CFA_REG, X86_RCX, 8);
+	expect(TEXT + 0x113, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x205, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x209, CFA_REG, X86_RSP, 8);
+	/* What it calls overwrites it. */
+	expect(TEXT + 0x30b, CFA_REG, X86_RCX, 8);
+	expect(TEXT + 0x310, CFA_FRAME_POINTER, 0, CODE_UNDECIDED);
+}
+
+TEST(realigned_functions_keep_the_old_stack_pointer_on_the_stack)
+{
+	/*
+	 * mov %rsp,%rax; push %rbx; and $-64,%rsp; sub $0x100,%rsp; mov %rax,0xf8(%rsp); call
+	 * *%rdi; push %rdi; pop %rdi; mov 0xf8(%rsp),%rax; mov -8(%rax),%rbx; mov %rax,%rsp; ret
+	 */
+	put_code(TEXT + 0x100, CFI_BYTES(0x48, 0x89, 0xe0, 0x53, 0x48, 0x83, 0xe4, 0xc0, 0x48, 0x81,
+					 0xec, 0, 1, 0, 0, 0x48, 0x89, 0x84, 0x24, 0xf8, 0, 0, 0,
+					 0xff, 0xd7, 0x57, 0x5f, 0x48, 0x8b, 0x84, 0x24, 0xf8, 0, 0,
+					 0, 0x48, 0x8b, 0x58, 0xf8, 0x48, 0x89, 0xc4, 0xc3));
+	/*
+	 * lea 8(%rsp),%r10; and $-32,%rsp; push %r10; sub $0x20,%rsp; call *%rdi; add $0x20,%rsp;
+	 * pop %r10; lea -8(%r10),%rsp; ret
+	 */
+	put_code(TEXT + 0x200, CFI_BYTES(0x4c, 0x8d, 0x54, 0x24, 8, 0x48, 0x83, 0xe4, 0xe0, 0x41,
+					 0x52, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd7, 0x48, 0x83, 0xc4,
+					 0x20, 0x41, 0x5a, 0x49, 0x8d, 0x62, 0xf8, 0xc3));
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x104, CFA_REG, X86_RSP, 16);
+	expect(TEXT + 0x108, CFA_REG, X86_RAX, 8);
+	expect_deref(TEXT + 0x117, X86_RSP, 0xf8, 8);
+	expect_deref(TEXT + 0x11a, X86_RSP, 0x100, 8);
+	expect_deref(TEXT + 0x11b, X86_RSP, 0xf8, 8);
+	expect(TEXT + 0x12a, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x209, CFA_REG, X86_R10, 0);
+	expect_deref(TEXT + 0x20b, X86_RSP, 0, 0);
+	expect_deref(TEXT + 0x211, X86_RSP, 0x20, 0);
+	expect(TEXT + 0x217, CFA_REG, X86_R10, 0);
+	expect(TEXT + 0x21b, CFA_REG, X86_RSP, 8);
+}
+
+TEST(realigned_functions_keep_the_old_stack_pointer_in_a_callee_saved_register)
+{
+	/* push %rbx; mov %rsp,%rdx; mov %rdx,%rbx; sub %rax,%rsp; call *%rdi; mov %rbx,%rsp;
+	 * pop %rbx; ret */
+	put_code(TEXT + 0x100, CFI_BYTES(0x53, 0x48, 0x89, 0xe2, 0x48, 0x89, 0xd3, 0x48, 0x29, 0xc4,
+					 0xff, 0xd7, 0x48, 0x89, 0xdc, 0x5b, 0xc3));
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x107, CFA_REG, X86_RSP, 16);
+	expect(TEXT + 0x10a, CFA_REG, X86_RBX, 16);
+	expect(TEXT + 0x10c, CFA_REG, X86_RBX, 16);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10c)->slot_off[X86_SLOT_RBX], -2);
+	expect(TEXT + 0x10f, CFA_REG, X86_RSP, 16);
+	expect(TEXT + 0x110, CFA_REG, X86_RSP, 8);
 }
 
 TEST(the_entry_point_is_the_first_frame)
@@ -457,18 +648,18 @@ TEST(signal_trampolines_in_code_too_large_to_be_scanned)
 		image = elf_writer_finish(w, &size);
 		elf_image_header(image)->e_entry = pass ? ENTRY : 0;
 		build(image, size);
-		expect(TEXT, CFA_FRAME_POINTER, 0, 0);
-		expect(AT - 2, CFA_FRAME_POINTER, 0, 0);
+		expect(TEXT, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
+		expect(AT - 2, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
 		if (!pass) { /* a library */
-			expect(AT, CFA_FRAME_POINTER, 0, 0);
+			expect(AT, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
 			continue;
 		}
 		expect(AT - 1, CFA_SIGNAL, X86_RSP, 40);
 		expect(AT, CFA_SIGNAL, X86_RSP, 40);
-		expect(AT + 9, CFA_FRAME_POINTER, 0, 0);
-		expect(AT + 0x101, CFA_FRAME_POINTER, 0, 0);
+		expect(AT + 9, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
+		expect(AT + 0x101, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
 		expect(ENTRY, CFA_END, 0, 0);
-		expect(ENTRY + 0x100, CFA_FRAME_POINTER, 0, 0);
+		expect(ENTRY + 0x100, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
 	}
 }
 
@@ -603,4 +794,115 @@ TEST(aarch64_signal_trampoline)
 	expect(TEXT + 0x104, CFA_SIGNAL, A64_SP, 312);
 	expect(TEXT + 0x1ff, CFA_SIGNAL, A64_SP, 312);
 	expect(TEXT + 0x200, CFA_SIGNAL, A64_SP, 312);
+}
+
+/* --- what unpacks to more than it is --------------------------------------------------------- */
+
+enum { BOMB = 100 << 20 };
+
+/* Address space is what is watched: a sanitizer has its own use for it. */
+static void forbid_memory(size_t bytes)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+	struct rlimit limit = { 0 };
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	ASSERT(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	limit.rlim_cur = limit.rlim_max = pages * 4096 + bytes;
+	ASSERT_OK(setrlimit(RLIMIT_AS, &limit));
+#else
+	(void)bytes;
+#endif
+}
+
+/* So many zeros as a compressed section. */
+static void *packed_zeros(size_t nr, size_t *ret_size)
+{
+	_cleanup_free_ uint8_t *zeros = calloc(1, nr);
+	uLongf size = compressBound(nr);
+	Elf64_Chdr header = { .ch_type = ELFCOMPRESS_ZLIB, .ch_size = nr };
+	uint8_t *packed = malloc(sizeof(header) + size);
+
+	ASSERT(zeros && packed);
+	memcpy(packed, &header, sizeof(header));
+	ASSERT_EQ(compress2(packed + sizeof(header), &size, zeros, nr, 1), Z_OK);
+	*ret_size = sizeof(header) + size;
+	return packed;
+}
+
+/* What there was at most so far; 0 under sanitizers, which have their own ways with memory. */
+static size_t peak_bytes(void)
+{
+	struct rusage usage = { 0 };
+
+#if !defined(__SANITIZE_ADDRESS__)
+	ASSERT_OK(getrusage(RUSAGE_SELF, &usage));
+#endif
+	return (size_t)usage.ru_maxrss * 1024;
+}
+
+/* A good table is built beside a section that promises `nr` bytes, with less than half of these. */
+static void build_beside_bomb(const char *section, size_t nr)
+{
+	struct elf_writer *w = writer_with_text(EM_X86_64);
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL), size, packed_size, before;
+	_cleanup_free_ void *packed = packed_zeros(nr, &packed_size);
+	void *image;
+
+	cfi_writer_fde(&frames, cie, TEXT, 0x100, CFI_BYTES(0x0e, 16));
+	elf_writer_section(w, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, FRAMES, frames.data,
+			   frames.size);
+	ASSERT(elf_writer_section(w, section, SHT_PROGBITS, SHF_COMPRESSED, 0, packed,
+				  packed_size) > 0);
+	image = elf_writer_finish(w, &size);
+	before = peak_bytes();
+	build(image, size);
+	ASSERT(peak_bytes() <= before + nr / 2);
+	expect(TEXT + 0x10, CFA_REG, X86_RSP, 16);
+}
+
+TEST(a_bomb_is_not_unpacked)
+{
+	build_beside_bomb(".debug_frame", BOMB);
+}
+
+/* They are searched for what GHC's programs call. */
+TEST(names_are_not_unpacked)
+{
+	build_beside_bomb(".dynstr", 60 << 20);
+}
+
+/* What follows .eh_frame in its segment is none of its business, and may be a hole. */
+TEST(a_segment_is_read_up_to_the_terminator_only)
+{
+	struct elf_writer *w = writer_with_text(EM_X86_64);
+	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL), size;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	uint8_t hdr[16] = { 1, 0x1b, 0xff, 0xff, FRAMES - HDR - 4 };
+	unsigned int first, last;
+	void *image;
+	int fd;
+
+	cfi_writer_fde(&frames, cie, TEXT, 0x100, CFI_BYTES(0x0e, 16));
+	cfi_writer_end(&frames);
+	first = elf_writer_section(w, ".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, HDR, hdr,
+				   sizeof(hdr));
+	last = elf_writer_section(w, ".frames", SHT_PROGBITS, SHF_ALLOC, FRAMES, frames.data,
+				  frames.size);
+	elf_writer_segment(w, PT_LOAD, PF_R, first, last);
+	elf_writer_segment(w, PT_GNU_EH_FRAME, PF_R, first, first);
+	elf_writer_no_section_table(w);
+	image = elf_writer_finish(w, &size);
+	elf_image_segment(image, 1)->p_filesz = BOMB;
+	fd = elf_image_fd(image, size);
+	ASSERT_OK(ftruncate(fd, (off_t)size + BOMB));
+	ASSERT_OK(elf_file_open_fd(fd, &elf));
+	free(image);
+	forbid_memory(BOMB / 2);
+	ASSERT_OK(unwind_table_build(elf, 0, &table));
+	expect(TEXT + 0x10, CFA_REG, X86_RSP, 16);
 }

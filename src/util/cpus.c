@@ -20,12 +20,21 @@ struct witness {
 	uint64_t enabled_ns; /* at the last reading; UINT64_MAX: there was none */
 };
 
+struct listener {
+	cpu_change *change;
+	void *ctx;
+	uint64_t online[WORDS]; /* what it knows */
+};
+
 struct cpu_set {
 	int fd;			       /* of /sys/devices/system/cpu/online */
 	VEC(struct witness) witnesses; /* by CPU number */
 	uint64_t read_ns;	       /* when they were read last */
-	char seen[TEXT_MAX];
-	uint64_t online[WORDS];
+	VEC(struct listener) listeners;
+	char seen[TEXT_MAX];  /* the list that all of them know; "" if they don't */
+	uint64_t missing_ns;  /* since when a listener lacks a CPU; 0: none does */
+	uint32_t missing_cpu; /* the first of these */
+	uint32_t nr;	      /* on the list */
 };
 
 int cpu_set_open(struct cpu_set **ret)
@@ -49,6 +58,7 @@ void cpu_set_free(struct cpu_set *set)
 		return;
 	close(set->fd);
 	vec_free(&set->witnesses);
+	vec_free(&set->listeners);
 	free(set);
 }
 
@@ -99,64 +109,145 @@ int cpu_list_parse(const char *text, uint64_t bits[CPUS_MAX / 64])
 	return 0;
 }
 
-static int report(struct cpu_set *set, uint32_t cpu, bool online,
-		  int (*change)(void *ctx, uint32_t cpu, bool online), void *ctx)
+static void tell_gone(struct cpu_set *set, uint32_t cpu)
 {
-	int r;
+	uint64_t bit = 1ull << (cpu % 64);
 
-	if (!online && cpu < set->witnesses.nr)
+	if (cpu < set->witnesses.nr)
 		set->witnesses.items[cpu].fd = -1;
-	r = change(ctx, cpu, online);
-	if (!r)
-		set->online[cpu / 64] ^= 1ull << (cpu % 64);
-	return r;
+	for (size_t i = 0; i < set->listeners.nr; i++) {
+		struct listener *l = &set->listeners.items[i];
+
+		if (l->online[cpu / 64] & bit)
+			(void)l->change(l->ctx, cpu, false);
+		l->online[cpu / 64] &= ~bit;
+	}
+}
+
+/* What one listener cannot take in, those behind it don't hear. */
+static int tell_come(struct cpu_set *set, uint32_t cpu)
+{
+	uint64_t bit = 1ull << (cpu % 64);
+
+	for (size_t i = 0; i < set->listeners.nr; i++) {
+		struct listener *l = &set->listeners.items[i];
+		int r = l->online[cpu / 64] & bit ? 0 : l->change(l->ctx, cpu, true);
+
+		if (r)
+			return r;
+		l->online[cpu / 64] |= bit;
+	}
+	return 0;
 }
 
 /* CPUs that went since the last reading, wherever they are now. */
-static int read_witnesses(struct cpu_set *set, int (*change)(void *ctx, uint32_t cpu, bool online),
-			  void *ctx)
+static void read_witnesses(struct cpu_set *set)
 {
 	uint64_t now = now_ns();
-	int r = 0;
 
 	if (now - set->read_ns < READING_NS)
-		return 0;
+		return;
 	set->read_ns = now;
-	for (uint32_t cpu = 0; !r && cpu < set->witnesses.nr; cpu++) {
+	for (uint32_t cpu = 0; cpu < set->witnesses.nr; cpu++) {
 		if (!has_stopped(&set->witnesses.items[cpu]))
 			continue;
+		tell_gone(set, cpu);
 		set->seen[0] = '\0';
-		r = report(set, cpu, false, change, ctx);
 	}
+}
+
+static void note_missing(struct cpu_set *set, bool missing, uint32_t cpu)
+{
+	if (!missing)
+		set->missing_ns = 0;
+	else if (!set->missing_ns)
+		set->missing_ns = now_ns();
+	set->missing_cpu = cpu;
+}
+
+/* Brings all listeners to where the list is. */
+static int tell_all(struct cpu_set *set, const uint64_t listed[WORDS])
+{
+	bool missing = false;
+	uint32_t first = 0;
+	int r = 0;
+
+	set->nr = 0;
+	for (size_t i = 0; i < WORDS; i++)
+		set->nr += (uint32_t)__builtin_popcountll(listed[i]);
+	for (uint32_t cpu = 0; cpu < CPUS_MAX; cpu++) {
+		int err = 0;
+
+		if (listed[cpu / 64] & 1ull << (cpu % 64))
+			err = tell_come(set, cpu);
+		else
+			tell_gone(set, cpu);
+		if (!err)
+			continue;
+		if (!missing)
+			first = cpu;
+		missing = true;
+		if (err != -ENODEV && !r)
+			r = err;
+	}
+	note_missing(set, missing, first);
 	return r;
 }
 
-int cpu_set_sync(struct cpu_set *set, int (*change)(void *ctx, uint32_t cpu, bool online),
-		 void *ctx)
+int cpu_set_sync(struct cpu_set *set)
 {
-	uint64_t now[WORDS];
+	uint64_t listed[WORDS];
 	char text[TEXT_MAX];
 	ssize_t n;
-	uint32_t cpu;
-	int r = read_witnesses(set, change, ctx);
+	int r;
 
-	if (r)
-		return r;
+	read_witnesses(set);
 	n = pread(set->fd, text, sizeof(text) - 1, 0);
 	if (n < 0)
 		return -errno;
 	text[n] = '\0';
 	if (!strcmp(text, set->seen))
 		return 0;
-	r = cpu_list_parse(text, now);
-	for (cpu = 0; !r && cpu < CPUS_MAX; cpu++) {
-		uint64_t bit = 1ull << (cpu % 64);
-
-		if (!((now[cpu / 64] ^ set->online[cpu / 64]) & bit))
-			continue;
-		r = report(set, cpu, now[cpu / 64] & bit, change, ctx);
-	}
-	if (!r)
+	r = cpu_list_parse(text, listed);
+	if (r)
+		return r;
+	r = tell_all(set, listed);
+	if (set->missing_ns)
+		set->seen[0] = '\0';
+	else
 		memcpy(set->seen, text, (size_t)n + 1);
 	return r;
+}
+
+int cpu_set_listen(struct cpu_set *set, cpu_change *change, void *ctx)
+{
+	int r = vec_push(&set->listeners, (struct listener){ .change = change, .ctx = ctx });
+
+	if (r)
+		return r;
+	set->seen[0] = '\0';
+	return cpu_set_sync(set);
+}
+
+void cpu_set_leave(struct cpu_set *set, void *ctx)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->listeners.nr; i++)
+		if (set->listeners.items[i].ctx != ctx)
+			set->listeners.items[kept++] = set->listeners.items[i];
+	set->listeners.nr = kept;
+}
+
+uint32_t cpu_set_size(const struct cpu_set *set)
+{
+	return set->nr;
+}
+
+uint64_t cpu_set_missing_ns(const struct cpu_set *set, uint32_t *ret_cpu)
+{
+	if (!set->missing_ns)
+		return 0;
+	*ret_cpu = set->missing_cpu;
+	return now_ns() - set->missing_ns + 1;
 }

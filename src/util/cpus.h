@@ -10,16 +10,29 @@ enum { CPUS_MAX = 8192 };
 
 struct cpu_set;
 
+/* Takes in a CPU that came (-ENODEV: it is not there, for all that the list says), or that went. */
+typedef int cpu_change(void *ctx, uint32_t cpu, bool online);
+
 int cpu_set_open(struct cpu_set **ret);
 void cpu_set_free(struct cpu_set *set);
 /*
- * Calls `change` for each CPU that is online and was not at the last call (at first: all), or the
- * other way round; its error ends the call, and that CPU is tried again at the next one.
+ * From now on `change` is called for each CPU that is online and was not, or the other way round:
+ * for all that are there now, and in cpu_set_sync(). A CPU is told to listeners in the order in
+ * which they came; one that answers with an error is asked again at each cpu_set_sync() as long as
+ * the list has the CPU, and those behind it then (the kernel lists a CPU before perf knows of it).
+ * Returns as cpu_set_sync() does.
  */
-int cpu_set_sync(struct cpu_set *set, int (*change)(void *ctx, uint32_t cpu, bool online),
-		 void *ctx);
+int cpu_set_listen(struct cpu_set *set, cpu_change *change, void *ctx);
+/* Calls the listener no more. */
+void cpu_set_leave(struct cpu_set *set, void *ctx);
+/* Tells what changed. The first error that is not -ENODEV; all CPUs were looked at nevertheless. */
+int cpu_set_sync(struct cpu_set *set);
+/* How many there are, by the list that was read last. */
+uint32_t cpu_set_size(const struct cpu_set *set);
+/* For how long a CPU has been on the list that a listener has not got; 0: there is none. */
+uint64_t cpu_set_missing_ns(const struct cpu_set *set, uint32_t *ret_cpu);
 /*
- * For `change`, of a CPU that is online: a perf event on it, with the read_format
+ * For the first listener, of a CPU that is online: a perf event on it, with the read_format
  * PERF_FORMAT_TOTAL_TIME_ENABLED. It stops for good when its CPU goes, even if that is back before
  * anybody looked (which is what suspending a machine does); cpu_set_sync() finds that out within
  * two seconds, and reports both changes. The fd stays the caller's; it is read until its CPU is

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/strtab.h"
+#include "util/intern.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -59,47 +60,41 @@ static bool equals(const char *interned, const char *s, size_t len)
 	return !strncmp(interned, s, len) && !interned[len];
 }
 
+/* The string's number, or -ENOENT; *ret_hash is its key, or that of a new one. */
+static int64_t find(const struct strtab *t, const char *s, size_t len, uint64_t *ret_hash)
+{
+	uint64_t hash = XXH3_64bits(s, len);
+	int64_t found = intern_find(&t->by_hash, hash, id, equals(t->strings.items[id], s, len));
+
+	*ret_hash = hash;
+	return found;
+}
+
 bool strtab_find(const struct strtab *t, const char *s, size_t len, uint32_t *ret)
 {
-	const uint64_t *found;
+	uint64_t hash;
+	int64_t found = find(t, s, strnlen(s, len), &hash);
 
-	len = strnlen(s, len);
-	for (uint64_t hash = XXH3_64bits(s, len); (found = map_get(&t->by_hash, hash)); hash++) {
-		if (equals(t->strings.items[*found], s, len)) {
-			*ret = (uint32_t)*found;
-			return true;
-		}
-	}
-	return false;
+	if (found < 0)
+		return false;
+	*ret = (uint32_t)found;
+	return true;
 }
 
 int strtab_intern(struct strtab *t, const char *s, size_t len, uint32_t *ret)
 {
-	uint64_t hash, *found;
 	const char *copy;
-	int r;
+	uint64_t hash;
+	int64_t found;
 
 	len = strnlen(s, len);
-	/* Two strings of one hash take the next key, so that equality stays exact. */
-	for (hash = XXH3_64bits(s, len); (found = map_get(&t->by_hash, hash)); hash++) {
-		if (equals(t->strings.items[*found], s, len)) {
-			*ret = (uint32_t)*found;
-			return 0;
-		}
+	found = find(t, s, len, &hash);
+	if (found >= 0) {
+		*ret = (uint32_t)found;
+		return 0;
 	}
 	copy = store(t, s, len);
-	if (!copy)
-		return -ENOMEM;
-	r = vec_push(&t->strings, copy);
-	if (r)
-		return r;
-	r = map_put(&t->by_hash, hash, t->strings.nr - 1);
-	if (r) {
-		t->strings.nr--;
-		return r;
-	}
-	*ret = (uint32_t)(t->strings.nr - 1);
-	return 0;
+	return copy ? intern_add(&t->by_hash, &t->strings, hash, copy, ret) : -ENOMEM;
 }
 
 const char *strtab_get(const struct strtab *t, uint32_t id)

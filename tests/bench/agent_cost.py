@@ -31,7 +31,7 @@ def table_rows(setup, table):
     nr = int(re.search(r"\((\d+) before", out).group(1))
     ms = float(re.search(r"([\d.]+) ms", out).group(1))
     transient = float(re.search(r"transient ([\d.-]+) of", out).group(1))
-    target = 24 * nr / 848000  # of the design's libLLVM; by rows
+    target = 24 * nr / 848000  # of LLVM 14's library; by rows
     what = "unwind table of %s (%d thousand rows)" % (os.path.basename(path), nr / 1000)
     table.add(what, "%.1f ms on one core, %.1f million rows/s" % (ms, nr / ms / 1000),
               "at most %.1f ms (24 ms for 848 thousand)" % target, ms <= target, "best of five")

@@ -4,7 +4,7 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about fifteen minutes. Parts: kernel, table, symbols, ordinary, idle, first, short, perf, slowdown,
+Needs root. Takes about half an hour. Parts: yardstick, kernel, table, symbols, ordinary, idle, first, short, perf, slowdown,
 runtimes, runtimes_slowdown.
 """
 import argparse
@@ -21,9 +21,11 @@ import bench_symbols
 import kernel_cost
 import perf_cost
 import runtime_cost
+import yardstick
 from run import Setup
 
 PARTS = {
+    "yardstick": yardstick.rows,
     "kernel": kernel_cost.rows,
     "table": agent_cost.table_rows,
     "symbols": bench_symbols.rows,

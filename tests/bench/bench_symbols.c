@@ -158,6 +158,8 @@ static int ask_store(const char *path, const char *folder, bool wait, double *re
 	int r = elf_file_open(path, &elf);
 
 	if (!r)
+		r = file_identity_of_fd(fd, 0, &file.identity);
+	if (!r)
 		r = symbol_store_new(&options, &store);
 	file.elf = elf;
 	if (!r)

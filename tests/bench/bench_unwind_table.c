@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * How fast an unwind table is built: bench_unwind_table FILE... prints the best of five builds of
- * each, beside the target (design.md, section 5: 848 thousand rows of libLLVM in 24 ms, 28 ns a
+ * each, beside the target (848 thousand rows of libLLVM in 24 ms, 28 ns a
  * row before equal neighbours are merged; transient memory below twice the result).
  */
 #include <fcntl.h>

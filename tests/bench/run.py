@@ -8,9 +8,12 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import folded_text
 from footprint import read
 
 PROG_TYPE_PERF_EVENT = "7"
@@ -173,9 +176,7 @@ class Sonde:
         """(comm, frames outermost first, count)."""
         with open(self.folded, encoding="utf-8", errors="replace") as f:
             for line in f:
-                stack, _, count = line.rstrip("\n").rpartition(" ")
-                comm, *frames = stack.split(";")
-                yield comm, frames, int(count)
+                yield folded_text.parse_line(line.rstrip("\n"))
 
 
 @contextlib.contextmanager

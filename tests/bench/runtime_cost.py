@@ -73,9 +73,10 @@ def compile_java(homes, folder):
                    stdin=subprocess.DEVNULL, capture_output=True)
 
 
-def all_loads(setup, table):
-    programs, homes = pythons({"3.11", "3.13"}), javas({"17", "25"})
-    for name, wanted, found in (("Python", ("3.11", "3.13"), programs), ("Java", ("17", "25"), homes)):
+def all_loads(setup, table, python=("3.11", "3.13"), java=("17", "25"), interpreter=True):
+    """Of those versions that are here; the table says which are not."""
+    programs, homes = pythons(set(python)), javas(set(java))
+    for name, wanted, found in (("Python", python, programs), ("Java", java, homes)):
         for version in wanted:
             if version not in found:
                 table.add("%s %s" % (name, version), "not measured", "", None, "it is not on this machine")
@@ -85,6 +86,8 @@ def all_loads(setup, table):
         compile_java(homes, setup.scratch)
     for version, home in sorted(homes.items()):
         for way, flags in (("interpreter", INTERPRETER), ("C2", C2)):
+            if way == "interpreter" and not interpreter:
+                continue
             argv = (os.path.join(home, "bin", "java"), "-XX:+UseSerialGC", *flags, "-cp", setup.scratch, "Chain")
             loads.append(Load("Java %s, %s" % (version, way), "java", argv, home))
     return loads

@@ -23,7 +23,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "runtimes"), os.path.join(HERE, "..", "lib")]
+import jvm_judge
+import jvm_record
 import jvm_test
+import jvm_toolchain
 import python_test
 import runtimes
 from cpu_time import cpu_seconds
@@ -258,12 +261,12 @@ def twice_if_cut(take):
 
 
 def java(jdk, way, options, setup):
-    jvm_test.CLASSES.ensure(setup)
-    argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, *options, "-cp", jvm_test.CLASSES.folder, "Calls", *SCENARIOS)
+    jvm_toolchain.CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, *jvm_toolchain.TELLING, *jvm_toolchain.EXACT, *options, "-cp", jvm_toolchain.CLASSES.folder, "Calls", *SCENARIOS)
 
     def take():
         core = core_of(setup, argv, way, 1, {"LC_ALL": "C.UTF-8"})
-        judges = {comm: chains.judge for comm, chains in jvm_test.chains_of(core.truths).items()}
+        judges = {comm: chains.judge for comm, chains in jvm_record.chains_of(core.truths).items()}
         problems, cut, nr = wrong_java(core, threads_of(setup, core), judges)
         if len(judges) < len(SCENARIOS):
             problems.append("truths of %s only" % ", ".join(judges))
@@ -272,22 +275,22 @@ def java(jdk, way, options, setup):
 
 
 def java_cut(jdk, setup):
-    jvm_test.CLASSES.ensure(setup)
-    argv = jdk.argv(*SMALL, "-cp", jvm_test.CLASSES.folder, "Calls", "plain", "lambda", "recurse200")
+    jvm_toolchain.CLASSES.ensure(setup)
+    argv = jdk.argv(*SMALL, "-cp", jvm_toolchain.CLASSES.folder, "Calls", "plain", "lambda", "recurse200")
     return cut_off(setup, core_of(setup, argv, busy=1, env={"LC_ALL": "C.UTF-8"}))
 
 
 def java_virtual(jdk, setup):
     """Virtual threads on their carriers."""
-    jvm_test.CLASSES.ensure(setup)
-    if jdk.release < 21 or not jvm_test.CLASSES.virtual:
+    jvm_toolchain.CLASSES.ensure(setup)
+    if jdk.release < 21 or not jvm_toolchain.CLASSES.virtual:
         raise Skip("no virtual threads")
-    argv = jdk.argv(*SMALL, *jvm_test.TELLING, *jvm_test.EXACT, "-Dspin=20000000", "-cp", jvm_test.CLASSES.folder,
+    argv = jdk.argv(*SMALL, *jvm_toolchain.TELLING, *jvm_toolchain.EXACT, "-Dspin=20000000", "-cp", jvm_toolchain.CLASSES.folder,
                     "Virtual", "deep")
 
     def take():
         core = core_of(setup, argv, busy=0.5, env={"LC_ALL": "C.UTF-8"})
-        judge = functools.partial(jvm_test.virtual_judge, jvm_test.Chains([t["chain"] for t in core.truths], jvm_test.JDK))
+        judge = functools.partial(jvm_test.virtual_judge, jvm_judge.Chains([t["chain"] for t in core.truths], jvm_judge.JDK))
         threads = threads_of(setup, core)
         judges = {comm: judge for comm in threads if comm.startswith("ForkJoinPool")}
         problems, cut, nr = wrong_java(core, threads, judges)
@@ -300,7 +303,7 @@ def java_virtual(jdk, setup):
 def java_tests():
     homes = [h for h in os.environ.get("SONDE_JDKS", "").split(":") if h] or glob.glob("/usr/lib/jvm/*")
     homes = {os.path.realpath(h) for h in homes if os.path.exists(os.path.join(h, "bin/java"))}
-    for jdk in sorted(map(jvm_test.Jdk, homes), key=lambda j: j.release):
+    for jdk in sorted(map(jvm_toolchain.Jdk, homes), key=lambda j: j.release):
         name = "jdk-" + jdk.version
         yield name + "-compiled", functools.partial(java, jdk, by_kernel, [])
         yield name + "-interpreted", functools.partial(java, jdk, by_kernel, ["-Xint", "-Dspin=500", "-Dturns=60"])

@@ -17,6 +17,7 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
 import tap
 from tap import check
 
@@ -134,14 +135,14 @@ def on_workload(function, columns=100, rows=24):
 
 
 def rows_of(text):
-    """[(self %, total %, name)] of the rows below the heading."""
-    return [(float(m[1]), float(m[2]), m[3].rstrip())
-            for m in re.finditer(r"(?m)^ *(\d+\.\d\d) +(\d+\.\d\d)  (.*)$", text)]
+    """[(self %, total %, CPUs, name)] of the rows below the heading."""
+    return [(float(m[1]), float(m[2]), float(m[3]), m[4].rstrip())
+            for m in re.finditer(r"(?m)^ *(\d+\.\d\d) +(\d+\.\d\d) +(\d+\.\d\d)  (.*)$", text)]
 
 
 def hot_rows(text):
     """{name: (self %, total %)} of the two functions that are always at work."""
-    return {name: shares for *shares, name in rows_of(text) if re.fullmatch(r"hot_function_(one|two) \[hotworkload\]", name)}
+    return {name: (own, total) for own, total, _, name in rows_of(text) if re.fullmatch(r"hot_function_(one|two) \[hotworkload\]", name)}
 
 
 def test_shows_what_runs_and_quits():
@@ -159,6 +160,8 @@ def test_groups_by_process_and_thread():
         window.type("p")
         window.wait("processes", lambda text: f"hotworkload (pid {workload.pid})" in text and "PROCESS" in text
                     and "processes" in text)
+        window.wait("the CPUs that it keeps busy", lambda text: any(
+            0 < cpus <= os.cpu_count() for *_, cpus, name in rows_of(text) if name.startswith("hotworkload")))
         window.type("t")
         window.wait("threads", lambda text: f"worker-two (pid {workload.pid}, tid " in text and "THREAD" in text)
         window.type("Tab")
@@ -177,7 +180,7 @@ def test_sorts():
         window.type("s")
 
         def by_name(text):
-            names = [row[2].split(" [")[0] for row in rows_of(text)]
+            names = [row[-1].split(" [")[0] for row in rows_of(text)]
             return "by name" in text and names == sorted(names) and len(names) > 2
         window.wait("rows by name", by_name)
     on_workload(body)
@@ -188,7 +191,7 @@ def test_filters():
         window.type("/", "F", "U", "N", "C", "T", "I", "O", "N", "_", "t", "w", "o", "x", "BSpace", "Enter")
         window.wait("only one of the two",
                     lambda text: re.search("filter: FUNCTION_two *$", text, re.M) and "hot_function_one" not in text
-                    and rows_of(text) and all("hot_function_two" in row[2] for row in rows_of(text)))
+                    and rows_of(text) and all("hot_function_two" in row[-1] for row in rows_of(text)))
         # q within a filter is a letter.
         window.type("/", "q")
         window.wait_for("filter: FUNCTION_twoq_")
@@ -396,4 +399,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

@@ -21,7 +21,10 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
 import tap
+from command import run
+from folded_text import counts_of as folded
 from tap import Skip, check
 
 HERE = Path(__file__).resolve().parent
@@ -34,14 +37,6 @@ READABLE = {"folded": "folded", "perf": "perf", "pprof": "pb.gz", "otlp": "otlp"
 WRITABLE = {**READABLE, "speedscope": "speedscope.json", "firefox": "firefox.json", "html": "html"}
 
 
-def run(*args, status=0, stdin=None, text=True):
-    done = subprocess.run([str(arg) for arg in args], input=stdin, capture_output=True, text=text,
-                          stdin=subprocess.DEVNULL if stdin is None else None, timeout=600)
-    if done.returncode != status:
-        raise AssertionError(f"{args}: exit {done.returncode}, not {status}\n{done.stderr}"[:3000])
-    return done
-
-
 def sonde(*args, **more):
     return run(SONDE, *args, **more)
 
@@ -52,15 +47,6 @@ def check_refused(status, says, *args, stdin=None):
     check(done.stderr.startswith("sonde: ") and done.stderr.count("\n") == 1, done.stderr)
     check(says in done.stderr, f"'{says}' expected: {done.stderr}")
     check(not done.stdout, f"on stdout: {done.stdout[:200]}")
-
-
-def folded(text):
-    """{(comm, frames...): count}"""
-    stacks = collections.Counter()
-    for line in text.splitlines():
-        stack, _, count = line.rpartition(" ")
-        stacks[tuple(stack.split(";"))] += int(count)
-    return stacks
 
 
 def unmarked(stack):
@@ -311,15 +297,16 @@ def test_firefox_json_without_times_keeps_them_too():
 # --- other programs -------------------------------------------------------------------------------
 
 def inferno(program):
-    """Built once a build folder, about a minute."""
+    """Built once a build folder: half a minute, and twice that for a fast one."""
     root = BUILD / "inferno"
     if not shutil.which("cargo"):
         raise Skip("no cargo")
     with open(BUILD / "inferno.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (root / "bin" / program).exists():
-            done = subprocess.run(["nice", "cargo", "install", "--quiet", "--locked", "inferno",
-                                   "--version", INFERNO, "--root", root], capture_output=True,
+            done = subprocess.run(["nice", "cargo", "install", "--quiet", "--debug", "--locked", "inferno",
+                                   "--version", INFERNO, "--root", root, "--bin", "inferno-collapse-perf",
+                                   "--bin", "inferno-flamegraph"], capture_output=True,
                                   text=True, check=False)
             if done.returncode:
                 raise Skip(f"inferno cannot be built here: {done.stderr.strip().splitlines()[-1:]}")
@@ -588,4 +575,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

@@ -17,7 +17,10 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
 import tap
+from command import run
+from folded_text import counts_of
 from tap import Skip, check
 
 HERE = Path(__file__).resolve().parent
@@ -29,13 +32,8 @@ TOP = Path(tempfile.mkdtemp(prefix="sonde-pprof-"))
 EVENTS, BYTES, NO_FREQUENCY, EMPTY = 1, 2, 4, 8
 
 
-def run(*args, status=0, **more):
-    done = subprocess.run([str(arg) for arg in args], stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=300, **more)
-    if done.returncode != status:
-        raise AssertionError(f"{args}: exit {done.returncode}, not {status}\n"
-                             f"{done.stderr.decode(errors='replace')}"[:3000])
-    return done.stdout
+def output(*argv, **options):
+    return run(*argv, text=False, **options).stdout
 
 
 def lines(folded):
@@ -52,11 +50,11 @@ def check_same(got, want, what):
 
 
 def profcheck(*args):
-    return run(PROFCHECK, *args)
+    return output(PROFCHECK, *args)
 
 
 def folded(path):
-    return run(SONDE, "convert", path, "-", "-f", "folded")
+    return output(SONDE, "convert", path, "-", "-f", "folded")
 
 
 def build_profcheck():
@@ -77,11 +75,11 @@ def test_each_rule_can_fail():
 def test_examples():
     """What was made by hand has the same stacks and sums in each format, as others read it."""
     for flags in 0, EVENTS, BYTES, NO_FREQUENCY:
-        want = run(EXAMPLES, "folded", flags)
+        want = output(EXAMPLES, "folded", flags)
         check(b"[truncated: no_rule]" in want and b"_[k]" in want and b"_[i]" in want, want)
         for name in "pprof", "otlp":
             path = TOP / f"example-{flags}.{name}"
-            path.write_bytes(run(EXAMPLES, name, flags))
+            path.write_bytes(output(EXAMPLES, name, flags))
             check_same(profcheck(name, path), want, f"{name}, flags {flags}")
             check_same(folded(path), want, f"convert of {name}, flags {flags}")
 
@@ -89,7 +87,7 @@ def test_examples():
 def test_a_profile_without_samples_is_valid():
     for name in "pprof", "otlp":
         path = TOP / f"empty.{name}"
-        path.write_bytes(run(EXAMPLES, name, EMPTY))
+        path.write_bytes(output(EXAMPLES, name, EMPTY))
         check(profcheck(name, path) == b"", f"{name} has stacks")
 
 
@@ -132,12 +130,12 @@ def test_recorded_pprof():
 def go_pprof(path, *options):
     env = dict(os.environ, PPROF_TMPDIR=str(TOP), HOME=str(TOP), GOTOOLCHAIN="local", GOFLAGS="",
                GOCACHE=os.environ.get("GOCACHE") or subprocess.check_output(["go", "env", "GOCACHE"], text=True).strip())
-    return run("go", "tool", "pprof", *options, path, env=env, cwd=TOP).decode(errors="replace")
+    return output("go", "tool", "pprof", *options, path, env=env, cwd=TOP).decode(errors="replace")
 
 
 def test_go_tool_pprof_raw():
     path = record("pprof")
-    total = sum(int(line.rsplit(" ", 1)[1]) for line in lines(folded(path)))
+    total = sum(counts_of(folded(path).decode()).values())
     raw = go_pprof(path, "-symbolize=none", "-raw")
     check("PeriodType: cpu nanoseconds" in raw and "Period: 2004008" in raw, raw[:500])
     check("samples/count cpu/nanoseconds" in raw, raw[:500])
@@ -197,4 +195,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

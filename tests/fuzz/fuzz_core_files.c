@@ -3,7 +3,7 @@
  * What a core says of its files, out of any bytes: mappings, the dynamic linker's list, ELF headers
  * in memory. Files are looked for below a root that is not there, but for the executable: this one.
  */
-#include "agent/core_files.h"
+#include "coredump/core_files.h"
 #include "util/log.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * What `sonde stack` takes from the kernel: the first byte chooses between the output of the
  * iterator over tasks and one sample of a perf event.
  */
-#include "agent/task_iter.h"
-#include "agent/thread_event.h"
+#include "snapshot/task_iter.h"
+#include "snapshot/thread_event.h"
 
 #include <stdlib.h>
 

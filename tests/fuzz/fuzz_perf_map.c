@@ -6,9 +6,12 @@
 #include "symbol/perf_map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { LINES_MAX = 100 };
 
@@ -65,15 +68,47 @@ static const char *slow_find(const struct line *lines, size_t nr, uint64_t addr)
 	return NULL;
 }
 
-static void compare(const struct perf_map *m, const struct line *lines, size_t nr, uint64_t addr)
+/* NULL: no memory for it. */
+static struct perf_search *search(int fd, const uint64_t *addresses, size_t nr)
 {
-	const char *want = slow_find(lines, nr, addr), *got = perf_map_find(m, addr);
+	struct perf_search *s;
+	int r = perf_search_new(fcntl(fd, F_DUPFD_CLOEXEC, 0), addresses, nr, &s);
 
-	if (!want != !got || (want && strcmp(want, got)))
+	if (r == -ENOMEM)
+		return NULL;
+	if (r)
 		abort();
+	while ((r = perf_search_run(s, 1000)) > 0)
+		;
+	if (r)
+		abort();
+	return s;
 }
 
-static void compare_all(const struct perf_map *m, const char *text, size_t size)
+static void compare(int fd, const struct line *lines, size_t nr)
+{
+	static uint64_t addresses[4 * LINES_MAX];
+	char got[PERF_MAP_NAME_MAX + 1];
+	struct perf_search *s;
+
+	for (size_t i = 0; i < nr; i++) {
+		addresses[4 * i] = lines[i].start - 1;
+		addresses[4 * i + 1] = lines[i].start;
+		addresses[4 * i + 2] = lines[i].start + lines[i].size - 1;
+		addresses[4 * i + 3] = lines[i].start + lines[i].size;
+	}
+	s = search(fd, addresses, 4 * nr);
+	for (size_t i = 0; s && i < 4 * nr; i++) {
+		const char *want = slow_find(lines, nr, addresses[i]);
+		int r = perf_search_name(s, i, got);
+
+		if (!r != !!want || (want && strcmp(want, got)))
+			abort();
+	}
+	perf_search_free(s);
+}
+
+static void compare_all(int fd, const char *text, size_t size)
 {
 	static struct line lines[LINES_MAX];
 	size_t nr = 0;
@@ -87,27 +122,18 @@ static void compare_all(const struct perf_map *m, const char *text, size_t size)
 		text += newline ? len + 1 : len;
 		size -= newline ? len + 1 : len;
 	}
-	for (size_t i = 0; i < nr; i++) {
-		compare(m, lines, nr, lines[i].start - 1);
-		compare(m, lines, nr, lines[i].start);
-		compare(m, lines, nr, lines[i].start + lines[i].size - 1);
-		compare(m, lines, nr, lines[i].start + lines[i].size);
-	}
+	compare(fd, lines, nr);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct perf_map *m;
-	int r = perf_map_parse((const char *)data, size, &m);
+	static const uint64_t ends[] = { UINT64_MAX, 0 };
+	int fd = memfd_create("fuzz_perf_map", MFD_CLOEXEC);
 
-	if (r) {
-		if (r != -ENOMEM)
-			abort();
-		return 0;
-	}
-	(void)perf_map_find(m, 0);
-	(void)perf_map_find(m, UINT64_MAX);
-	compare_all(m, (const char *)data, size);
-	perf_map_free(m);
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	perf_search_free(search(fd, ends, 2));
+	compare_all(fd, (const char *)data, size);
+	close(fd);
 	return 0;
 }

@@ -38,7 +38,7 @@ static void compare(const struct profile *a, const struct profile *b)
 		abort();
 	if (profile_complete(a) != profile_complete(b))
 		abort();
-	if (b->samples.nr > a->samples.nr)
+	if (b->cut.samples.nr > a->cut.samples.nr)
 		abort();
 }
 

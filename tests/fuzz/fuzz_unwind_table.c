@@ -3,6 +3,7 @@
  * A file of any code and any call frame information: the table that comes of it must be one that
  * the walker can search. Input: a byte of choices, the code's size (2 bytes), code, frames.
  */
+#include "unwind/code_follow.h"
 #include "unwind/unwind_table.h"
 
 #include <errno.h>
@@ -73,6 +74,25 @@ static void check(const struct unwind_table *table)
 			abort();
 }
 
+/* Sorted rows, of which one knows the address, and an end. */
+static void follow(const struct elf_file *elf, uint64_t addr, bool is_caller)
+{
+	struct code_rows rows;
+	const struct code_row *at = NULL;
+
+	if (code_follow(elf, addr, is_caller, &rows))
+		return;
+	for (size_t i = 0; i < rows.rows.nr; i++) {
+		if (i && rows.rows.items[i].addr <= rows.rows.items[i - 1].addr)
+			abort();
+		if (rows.rows.items[i].addr <= addr)
+			at = &rows.rows.items[i];
+	}
+	if (!at || !at->known || rows.rows.items[rows.rows.nr - 1].known)
+		abort();
+	code_rows_fini(&rows);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct unwind_table *table;
@@ -88,6 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check(table);
 			unwind_table_free(table);
 		}
+		follow(elf, TEXT + (data[2] & 63), false);
+		follow(elf, TEXT + (data[2] & 63), true);
 		elf_file_free(elf);
 	}
 	free(image);

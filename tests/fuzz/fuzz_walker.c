@@ -4,7 +4,7 @@
  * replay case out of any bytes. It must end, with no more frames than the budget, and read nothing
  * outside.
  */
-#include "agent/replay_case.h"
+#include "replay/replay_case.h"
 
 #include <stdlib.h>
 

@@ -96,7 +96,7 @@ size_t cfi_writer_cie(struct cfi_writer *w, const uint8_t *program, size_t size)
 	if (!strcmp(letters, "eh"))
 		put(w, 0x1122334455667788, 8);
 	put(w, w->code_align ? w->code_align : 1, 1);
-	put(w, 0x78, 1); /* -8 */
+	put(w, (uint64_t)(w->data_align ? w->data_align : -8) & 0x7f, 1);
 	put(w, w->ra ? w->ra : 16, 1);
 	put_augmentation(w, letters);
 	cfi_writer_bytes(w, program, size);

@@ -28,11 +28,12 @@ struct cfi_writer {
 	uint8_t encoding;	  /* 0: 0x1b, pcrel | sdata4 */
 	uint8_t ra;		  /* 0: 16 */
 	uint8_t code_align;	  /* 0: 1 */
+	int8_t data_align;	  /* 0: -8 */
 };
 
 void cfi_writer_bytes(struct cfi_writer *w, const void *data, size_t size);
 void cfi_writer_uleb(struct cfi_writer *w, uint64_t value);
-/* Both return the entry's offset. data_align is -8. */
+/* Both return the entry's offset. */
 size_t cfi_writer_cie(struct cfi_writer *w, const uint8_t *program, size_t size);
 size_t cfi_writer_fde(struct cfi_writer *w, size_t cie, uint64_t start, uint64_t len,
 		      const uint8_t *program, size_t size);

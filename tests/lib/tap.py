@@ -9,6 +9,8 @@ import tempfile
 import time
 import traceback
 
+import guard
+
 
 class Skip(Exception):
     """This machine has not got what the test needs."""
@@ -45,7 +47,7 @@ def run(tests):
     print("1..%d" % len(tests), flush=True)
     failed = 0
     for number, (name, test) in enumerate(tests, 1):
-        begin, skip = time.monotonic(), ""
+        begin, skip, others = time.monotonic(), "", set(guard.descendants(os.getpid()))
         try:
             problems, note = test() or ((), None)
         except Skip as e:
@@ -53,6 +55,8 @@ def run(tests):
         except Exception:  # whatever it was, the others still run
             problems, note = traceback.format_exc().splitlines(), None
         failed += bool(problems)
+        if problems:  # what it leaves running would be in the others' way
+            guard.kill(set(guard.descendants(os.getpid())) - others)
         print("%s %d - %s%s" % ("not ok" if problems else "ok", number, name, skip))
         for line in problems:
             print("#   %s" % str(line)[:2000].replace("\n", "\n#   "))

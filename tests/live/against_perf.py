@@ -23,7 +23,7 @@ from modes import burnt, recording_began, wait_until
 from sonde import Recorder
 from tap import Skip
 
-SECONDS = 15  # of CPU
+SECONDS = 6  # of CPU
 SONDE_HZ = 997
 PERF_HZ = 1009
 POINTS = 2.0
@@ -31,7 +31,7 @@ DEVIATIONS = 5  # of what chance makes of the difference: seldomer than once in 
 # Percent of sonde's samples: of functions without CFI (OpenSSL has some in assembler: bn_gather5), and those that
 # are taken while libcrypto's table is built: at this frequency they may be more than are kept for later.
 TRUNCATED = 1
-PENDING = 2
+PENDING = 5
 TOP = 20
 # Bytes of stack that perf copies: more than these programs use below main.
 DUMP = 16384

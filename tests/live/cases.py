@@ -28,7 +28,7 @@ class Case:
     optional: the tool that the build needs, if not every machine has it.
     """
 
-    def __init__(self, name, binary=None, args=(), expect=None, flavour="glibc", seconds=1.5, comm=None,
+    def __init__(self, name, binary=None, args=(), expect=None, flavour="glibc", seconds=1, comm=None,
                  before=(), copy=False, least=0.9, optional=None):
         self.name = name
         self.binary = binary or name
@@ -58,9 +58,9 @@ def static_cases():
 # vforked: a number of children, not a time. later: by thread.
 LEAST = {"vforked": 0.2, "later": 0.8, "forked": 0.85}
 
-# Until the table of a new file is loaded, samples are walked in a copy of 64 KiB of stack. These have deeper ones: they run
-# so long that the first hundredth of a second does not decide.
-SECONDS = {"dynframe": 4, "deep": 3}
+# Until the table of a new file is loaded, samples are walked in a copy of 64 KiB of stack. This has a deeper one: it runs so
+# long that the first hundredth of a second does not decide.
+SECONDS = {"deep": 3}
 
 
 def known_answers():
@@ -70,6 +70,7 @@ def known_answers():
     yield Case("calls", seconds=2)
     for name in ("chain_nopie", "chain_spie", "chain_nohdr", "chain_dbgframe", "chain_zdbg", "chain_fp", "chain_o0"):
         yield Case(name, flavour="static" if name == "chain_spie" else "glibc", **chain)
+    yield Case("nocfi")
     yield Case("chain_clang", optional="clang", **chain)
     yield Case("chain_strip", expect="chain_strip")
     yield Case("chain_musl", flavour="musl", optional="musl-gcc", **chain)
@@ -82,7 +83,7 @@ def known_answers():
     yield Case("plt_lazy", expect="plt")
     yield Case("plt_ibt", expect="plt")
     yield Case("realign")
-    yield Case("dynframe", seconds=SECONDS["dynframe"])
+    yield Case("dynframe")
     yield Case("tailcall")
     yield Case("threads")
     yield Case("callback")
@@ -108,5 +109,9 @@ def known_answers():
     yield Case("jumpback")
     yield Case("later", least=LEAST["later"])
     yield Case("execself", least=0.7)
+    yield Case("untouched", seconds=1)
+    # So young that many of their samples are walked in a copy of the stack.
+    yield Case("wide", seconds=0.05, before=["spawner", "16"])
+    yield Case("untouched-young", "untouched", seconds=0.05, before=["spawner", "16"])
     yield Case("compat32", least=0.1)
     yield from static_cases()

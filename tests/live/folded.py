@@ -18,6 +18,10 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import folded_text
+from folded_text import FoldedError
+
 try:
     import re._parser as sre_parse
 except ImportError:  # before Python 3.11
@@ -32,6 +36,9 @@ IN_LIBRARY = KERNEL_ONLY + 1
 """The match of a stack that is right down to a function of the workload's, and in a library from there on. No list
 of what a library calls is ever whole, so that a few are right."""
 
+IN_HANDLER = KERNEL_ONLY + 2
+"""The match of a stack that ends in a signal's handler, where something was interrupted that a pattern matches."""
+
 IN_LIBRARY_PERCENT = 0.5
 ANY_NAME = r"[\w.]+"
 """What a pattern has where a frame may be of any name."""
@@ -41,18 +48,9 @@ Stack = collections.namedtuple("Stack", "comm reason user kernel count")
 and how many samples."""
 
 
-class FoldedError(ValueError):
-    """A line that no folded file may have."""
-
-
 def parse_line(line):
     """A Stack out of one folded line."""
-    stack, space, count = line.rpartition(" ")
-    if not space or not count.isdigit() or int(count) == 0 or not stack:
-        raise FoldedError("no 'stack count' line: %r" % line)
-    comm, *frames = stack.split(";")
-    if any(not f for f in frames):
-        raise FoldedError("an empty frame: %r" % line)
+    comm, frames, count = folded_text.parse_line(line)
     reason = None
     if frames:
         m = TRUNCATED.match(frames[0])
@@ -67,7 +65,7 @@ def parse_line(line):
             raise FoldedError("a kernel frame calls a user frame: %r" % line)
         if f.startswith("[truncated"):
             raise FoldedError("'truncated' is not outermost, or malformed: %r" % line)
-    return Stack(comm, reason, tuple(frames[:nr_user]), tuple(frames[nr_user:]), int(count))
+    return Stack(comm, reason, tuple(frames[:nr_user]), tuple(frames[nr_user:]), count)
 
 
 def parse_folded(text):
@@ -256,6 +254,7 @@ class Expectation:
         self.need, self.may = [], []
         self.truncated = None  # (reason, percent): the stacks cannot be walked, and say so
         self.symbols = None
+        self.signal = None  # in what any other stack may end: a handler of a signal that comes at any time
         self.alone = False  # without the patterns that every workload may match
         self.macros = self._read_flavour(os.path.join(os.path.dirname(path), "flavours"), flavour)
         self.macros["file"] = file_pattern or re.escape(self.file)
@@ -267,6 +266,7 @@ class Expectation:
         self.need = [self._compile(*p) for p in self.need]
         self.may = [self._compile(*p) for p in self.may]
         self._library = re.compile(self._expand("{library}"))
+        self._stub = re.compile(self._expand("{stub}"))
         self._suffixes = {}
         self._verdicts, self._ends = {}, {}
 
@@ -320,6 +320,8 @@ class Expectation:
             self.truncated = (reason, float(percent))
         elif word == "alone":
             self.alone = True
+        elif word == "signal":
+            self.signal = re.compile("(.*?);" + self._expand(rest.strip()))
         elif word == "symbols":
             self.symbols = Symbols(os.path.join(self.directory or ".", rest.strip()))
         else:
@@ -345,14 +347,31 @@ class Expectation:
     def match(self, text):
         """The first pattern that the whole stack matches: its index in need, -1 - its index in may, or None."""
         if text not in self._verdicts:
-            index = KERNEL_ONLY if text == "" else self._match(text)
-            if index is None:
-                text_of_libraries = self._libraries_called_so(text)
-                index = self._match(text_of_libraries)
-                if index is None and self._match_above_library(text_of_libraries):
-                    index = IN_LIBRARY
+            index = KERNEL_ONLY if text == "" else self._match_whole(text)
+            interrupted = self._interrupted(text)
+            if index is None and interrupted and self._match_whole(interrupted) is not None:
+                index = IN_HANDLER
             self._verdicts[text] = index
         return self._verdicts[text]
+
+    def _interrupted(self, text):
+        """What the signal interrupted, if the stack ends in its handler."""
+        m = self.signal and self.signal.fullmatch(text)
+        return m.group(1) if m else None
+
+    def _match_whole(self, text):
+        index = self._match(text)
+        if index is not None:
+            return index
+        text = self._libraries_called_so(text)
+        index = self._match(text)
+        if index is not None:
+            return index
+        # The stub through which a library calls its own ifuncs has no symbol, and calls nothing.
+        above, _, leaf = text.rpartition(";")
+        if self._stub.fullmatch(leaf) and self._library.fullmatch(above.rpartition(";")[2]):
+            text = above
+        return IN_LIBRARY if self._match(text) is not None or self._match_above_library(text) else None
 
     def _libraries_called_so(self, text):
         """The stack with the functions of libraries by a name that `lib` matches, whatever it is here."""
@@ -384,6 +403,9 @@ class Expectation:
         return self._ends[text]
 
     def _match_suffix(self, text):
+        interrupted = self._interrupted(text)
+        if interrupted and self._match_suffix(interrupted):
+            return True
         for p in self.need + self.may:
             # The end of a pattern that takes any name would be the end of any stack.
             if ANY_NAME in p[1]:

@@ -88,8 +88,23 @@ def verdicts():
     start = "chain;_start;__libc_start_main;[ld-linux-x86-64.so.2+0x12309];[ld-linux-x86-64.so.2+0xff0d] 1\n"
     yield "in the loader before main", not problems(good + start)
     yield "in the C++ library", not problems(good + "chain;%s;outer;std::logic_error::what() const 5\n" % START)
+    yield "a stub below a library's function", not problems(good + "chain;%s;outer;vwprintf;[chain+0x1010] 1\n" % START)
+    yield "a stub below a workload's", problems(good + "chain;%s;outer;middle;[chain+0x1010] 1\n" % START)
+    yield "a stub with a callee", problems(good + "chain;%s;vwprintf;[chain+0x1010];vwprintf 1\n" % START)
     yield "a library between its frames", problems(good + CHAIN.replace("middle", "[libc.so.6+0x1]") + " 1\n")
     yield "two chains, one missing", problems("jumpback;%s;jumps;after_jump;leaf 900\n" % START, "jumpback")
+    handler = "[libc.so.6+0x1];on_tick;handler_middle;handler_leaf"
+    ticks = "".join("sigasync;%s;outer;middle;%s 400\n" % (START, leaf) for leaf in ("leaf", handler))
+    tick = "sigasync;%s%%s;%s 1\n" % (START, handler)
+    yield "ticks", not problems(ticks, "sigasync")
+    for where in ("", ";__setitimer", ";outer", ";_exit", ";work_left;clock_gettime;[vdso+0x1]"):
+        yield "a tick in main%s" % where, not problems(ticks + tick % where, "sigasync")
+    for where in (";leaf", ";outer;leaf", ";nonsense", ";" + handler):
+        yield "no tick in main%s" % where, problems(ticks + tick % where, "sigasync")
+    yield "a handler without its end", problems(ticks + tick.replace("handler_middle;", "") % ";outer", "sigasync")
+    cut = "sigasync;[truncated: no_rule];%s;" + handler + " 1\n"
+    yield "truncated, with a tick", not problems(ticks + cut % "outer;middle", "sigasync")
+    yield "truncated, with a tick in nothing", problems(ticks + cut % "middle;outer", "sigasync")
     deep = "deep;%s%s;leaf 500\n" % (START, ";recurse" * 900)
     yield "900 frames", not problems(deep, "deep")
     yield "899 frames", problems(deep.replace(";recurse", "", 1), "deep")

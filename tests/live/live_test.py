@@ -4,7 +4,7 @@
 
     live_test.py GROUP... [--sonde PROGRAM] [--workloads DIR] [--only REGEX] [--keep]
 
-Groups: known-answers, modes, short, perf. See docs/testing.md. Needs root, BPF and the built workloads.
+Groups: known-answers, modes, hotplug, short, perf. See docs/testing.md. Needs root, BPF and the built workloads.
 """
 import argparse
 import os
@@ -17,12 +17,14 @@ import against_perf
 import known_answers
 import modes
 import short_processes
+import guard
 import tap
 from sonde import Setup, missing
 
 GROUPS = {
     "known-answers": known_answers.tests,
     "modes": modes.tests,
+    "hotplug": modes.hotplug_tests,
     "short": short_processes.tests,
     "perf": against_perf.tests,
 }
@@ -52,4 +54,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

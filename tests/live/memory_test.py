@@ -16,7 +16,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "bench"))
+sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("bench", "lib")]
+import guard
 from cases import WORKLOADS, Case
 from folded import Verdict
 from footprint import Watcher, total
@@ -231,4 +232,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

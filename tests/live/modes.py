@@ -454,5 +454,8 @@ def tests(_setup):
     yield "no-kernel", no_kernel
     yield "kernel-frames", kernel_frames
     yield "max-frames", max_frames
+
+
+def hotplug_tests(_setup):
     yield "hotplug", hotplug
     yield "hotplug-unseen", hotplug_unseen

@@ -21,6 +21,8 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
 import symbolizers
 
 CLONE = re.compile(r"(\.(cold|part|constprop|isra|lto_priv|llvm|localalias|specialized|clone|resolver|avx2?|sse2?)(\.?\d+)*)+$")
@@ -180,4 +182,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

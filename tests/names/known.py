@@ -18,8 +18,10 @@ import sys
 import tempfile
 import traceback
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import builds
 import compare
+import guard
 import symbolizers
 
 TAG = re.compile(r"@(\w+)\.(\d+|last) (.*?)\s*(?:\*/|$)")
@@ -167,4 +169,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guard.run(main))

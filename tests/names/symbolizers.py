@@ -4,17 +4,16 @@ import collections
 import os
 import re
 import shutil
-import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from command import run
 
 Frame = collections.namedtuple("Frame", "name raw file line")
 
 
-def run(argv, text):
-    """Standard output of a program that is given `text`; raises with its complaints if it fails."""
-    done = subprocess.run(argv, input=text, text=True, errors="surrogateescape", capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError("%s: status %d: %s" % (" ".join(argv), done.returncode, done.stderr[-2000:]))
-    return done.stdout
+def piped(*argv, stdin):
+    return run(*argv, stdin=stdin, errors="surrogateescape", timeout=None).stdout
 
 
 def hexes(addresses):
@@ -29,7 +28,7 @@ class Ours:
 
     def __call__(self, path, addresses, *options):
         answers = []
-        for block in run([self.program, *options, path], hexes(addresses)).split("\n\n")[:-1]:
+        for block in piped(self.program, *options, path, stdin=hexes(addresses)).split("\n\n")[:-1]:
             lines = block.split("\n")[1:]
             frames = [line.split("\t") for line in lines]
             answers.append([Frame(f[0], f[1], f[2], int(f[3])) for f in frames])
@@ -44,7 +43,7 @@ def known(text):
 
 def addr2line(path, addresses):
     answers = []
-    lines = iter(run(["addr2line", "-a", "-i", "-f", "-e", path], hexes(addresses)).splitlines())
+    lines = iter(piped("addr2line", "-a", "-i", "-f", "-e", path, stdin=hexes(addresses)).splitlines())
     for line in lines:
         if re.fullmatch("0x[0-9a-f]{8,}", line):
             answers.append([])
@@ -59,7 +58,7 @@ def llvm_symbolizer(path, addresses):
     program = shutil.which("llvm-symbolizer-14") or shutil.which("llvm-symbolizer")
     answers = []
     argv = [program, "--obj=" + path, "--inlines", "--functions=linkage", "--no-demangle"]
-    for block in run(argv, hexes(addresses)).split("\n\n"):
+    for block in piped(*argv, stdin=hexes(addresses)).split("\n\n"):
         lines = block.strip("\n").split("\n")
         frames = []
         for name, place in zip(lines[::2], lines[1::2]):

@@ -4,7 +4,7 @@
  * the kernel or a live walk found; and what names the runtimes gave them then, they must give them
  * again. How cases are made: docs/formats/replay-case.md.
  */
-#include "agent/replay_case.h"
+#include "replay/replay_case.h"
 #include "test.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"

@@ -161,7 +161,10 @@ class Chains:
         java = [f for f in frames if f.java]
         if not java:
             # A thread that starts has the name of its creator.
-            starts = self.starts and not any(f.name.startswith("JavaCalls::") for f in frames)
+            # What JavaCalls finds out before it enters the method is the JVM's own, too.
+            entering = next((f.name for i, f in enumerate(frames) if i and frames[i - 1].name.startswith("JavaCalls::call_")), "")
+            starts = self.starts and (entering.startswith("LinkResolver::")
+                                      or not any(f.name.startswith("JavaCalls::") for f in frames))
             return None if starts else "no Java frame"
         previous, between = None, []
         for f in frames:

@@ -17,313 +17,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
-from runtimes import FrameRecorder, HERE, Program, Recorder, main, stack_of, tally
-from jvm_judge import BEYOND, BETWEEN, EARLY, JDK, LINES, Chains, Frame, JavaTally, is_early
-from modes import burnt, cpu_seconds, recording_began, wait_until
-from sonde import PATIENCE
+from runtimes import FrameRecorder, Program, Recorder, main, stack_of, tally
+from jvm_judge import EARLY, JDK, Chains, Frame, JavaTally
+from jvm_record import (BUSY_CPUS, chains_of, judge_all, record, recorded_for, recorded_from_before, shares, start, threads_of,
+                        warmed_up)
+from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, SCENARIOS, SINCE
+from jvm_toolchain import CLASSES, EXACT, SMALL, SOURCES, TELLING, jdks
+from modes import wait_until
 import tap
-
-SOURCES = os.path.join(HERE, "jvm")
-TELLING = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:MaxJavaStackTraceDepth=100000",
-           "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Truth.tellNow", "-XX:CompileCommand=exclude,*.interpreted*",
-           "-XX:CompileCommand=exclude,Jni.inChild", "-XX:+DisplayVMOutputToStderr"]
-# Without this, compiled code knows the inlined function and the line only where it calls or may stop.
-EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
-SMALL = ["-Xmx256m", "-Xss4m"]
-# Nice values: what waits to be compiled would have to wait for all the threads that run it interpreted.
-COMPILERS_FIRST = ["-XX:ThreadPriorityPolicy=1", "-XX:CompilerThreadPriority=-15"]
-LINES_FILE = "lines.json"  # LINES, beside the compiled programs
-# An emulated machine has time for a few only, and needs some for sonde (tests/vm).
-SCENARIOS = os.environ.get("SONDE_SCENARIOS", "").split()
-BUSY_CPUS = 1.5  # on average, of two on a machine of its own: so many seconds of CPU are recorded, for each that is asked for
-NICE = int(os.environ.get("SONDE_NICE", "0"))
-OPTIONS = os.environ.get("SONDE_JAVA_OPTIONS", "").split()  # that code is compiled sooner, for example
-
-# --- JDKs -------------------------------------------------------------------------------------------------------------
-
-
-def release_of(program):
-    """(17, "17.0.15"), as java or javac say themselves."""
-    done = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, check=True,
-                          timeout=60 * PATIENCE)
-    text = re.search(r'(?:version "|javac )([^"\s]+)', (done.stderr + done.stdout).decode()).group(1)
-    numbers = re.findall(r"\d+", text)
-    return int(numbers[1] if numbers[0] == "1" else numbers[0]), text
-
-
-class Jdk:
-    """A Java runtime."""
-
-    def __init__(self, home):
-        self.home = home
-        self.java = os.path.join(home, "bin/java")
-        self.release, self.version = release_of(self.java)
-
-    def argv(self, *args):
-        return [self.java, *args]
-
-    def has(self, options):
-        """Was it built with what these options ask for?"""
-        done = subprocess.run(self.argv(*options, "-version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                              timeout=60 * PATIENCE)
-        return done.returncode == 0
-
-
-def jdks(args):
-    homes = args.jdk or [h for h in os.environ.get("SONDE_JDKS", "").split(":") if h] or glob.glob("/usr/lib/jvm/*")
-    found = {os.path.realpath(h) for h in homes if os.path.exists(os.path.join(h, "bin/java"))}
-    return sorted(map(Jdk, found), key=lambda j: (j.release, j.home))
-
-
-class Classes:
-    """The programs, compiled once, by the newest javac of this machine, and what lines each method has. Where that was done
-    elsewhere (tests/vm), the environment's SONDE_CLASSES is the folder."""
-
-    def __init__(self):
-        self.folder = None
-        self.virtual = self.library = False
-
-    def ensure(self, setup):
-        if self.folder:
-            return
-        if os.environ.get("SONDE_CLASSES"):
-            self._use(os.environ["SONDE_CLASSES"])
-            return
-        compilers = sorted((release_of(p), p) for p in glob.glob("/usr/lib/jvm/*/bin/javac"))
-        if not compilers:
-            raise tap.Skip("no javac")
-        (release, _), javac = compilers[-1]
-        folder = setup.file("classes")
-        os.makedirs(folder, exist_ok=True)
-        sources = [os.path.join(SOURCES, name + ".java") for name in ("Truth", "Calls", "Churn", "Deopt", "Embedded", "Jni")]
-        self._compile(javac, folder, "8", sources)
-        if release >= 21:
-            self._compile(javac, folder, "21", [os.path.join(SOURCES, n + ".java") for n in ("Virtual", "VirtualNames")])
-            self.virtual = True
-        include = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(javac))), "include")
-        if os.path.exists(os.path.join(include, "jni.h")):
-            subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                            "-I" + include, "-I" + os.path.join(include, "linux"), "-o",
-                            os.path.join(folder, "libknown.so"), os.path.join(SOURCES, "jni.c")], check=True)
-            self.library = True
-        self._read_lines(javac, folder)
-        with open(os.path.join(folder, LINES_FILE), "w", encoding="utf-8") as f:
-            json.dump({name: sorted(lines) for name, lines in LINES.items()}, f)
-        self.folder = folder
-
-    def _use(self, folder):
-        with open(os.path.join(folder, LINES_FILE), encoding="utf-8") as f:
-            LINES.update((name, set(lines)) for name, lines in json.load(f).items())
-        self.virtual = os.path.exists(os.path.join(folder, "Virtual.class"))
-        self.library = os.path.exists(os.path.join(folder, "libknown.so"))
-        self.folder = folder
-
-    @staticmethod
-    def _compile(javac, folder, release, sources):
-        subprocess.run([javac, "-encoding", "UTF-8", "-g", "-Xlint:-options", "--release", release, "-cp", folder, "-d",
-                        folder, *sources], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-
-    def _read_lines(self, javac, folder):
-        """Lines of each "Class.method", out of the class files."""
-        names = [os.path.basename(p)[:-len(".class")] for p in glob.glob(os.path.join(folder, "*.class"))]
-        out = subprocess.run([javac.replace("javac", "javap"), "-J-Dstdout.encoding=UTF-8", "-J-Dfile.encoding=UTF-8", "-l", "-c",
-                              "-p", "-cp", folder, *names], check=True,
-                             capture_output=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode("utf-8")
-        cls = method = None
-        for line in out.splitlines():
-            m = re.match(r"^(?:public |abstract |final |static )*(?:class|interface) (\S+)", line)
-            if m:
-                cls = m.group(1)
-            m = re.match(r"^  (?:.* )?(\S+)\(.*\)(?: throws .*)?;$", line)
-            if m:
-                method = "<init>" if m.group(1) == cls else m.group(1)
-            elif line == "  static {};":
-                method = "<clinit>"
-            m = re.match(r"^\s+line (\d+): \d+$", line)
-            if m:
-                LINES.setdefault("%s.%s" % (cls, method), set()).add(int(m.group(1)))
-
-
-CLASSES = Classes()
-
-# --- programs and recordings -----------------------------------------------------------------------------------------
-
-
-def chains_of(truths):
-    """comm -> Chains"""
-    told = {}
-    for t in truths:
-        told.setdefault(t["comm"], []).append(t["chain"])
-    # With several virtual machines at a time each has a prefix.
-    scenario = {c: re.sub("^(?:%s)-" % "|".join(x[0] for x in COLLECTORS), "", c) for c in told}
-    return {c[:15]: Chains(chains, BEYOND.get(scenario[c]), BETWEEN.get(scenario[c]), c.startswith("deopt"))
-            for c, chains in told.items()}
-
-
-def start(setup, jdk, options, *program):
-    CLASSES.ensure(setup)
-    logging = ["-Xlog:disable", "-Xlog:all=warning:stderr"] * (jdk.release >= 9)
-    argv = jdk.argv(*SMALL, *TELLING, *EXACT, *COMPILERS_FIRST, *OPTIONS, *logging, *options, "-cp", CLASSES.folder, *program)
-    return Program(argv, env={"LC_ALL": "C.UTF-8"}, nice=NICE)
-
-
-class Thread:
-    """What /proc says of a thread."""
-
-    def __init__(self, path):
-        self.tid = os.path.basename(path)
-        with open(path + "/stat", encoding="utf-8", errors="replace") as f:
-            head, _, rest = f.read().rpartition(")")
-        fields = rest.split()
-        self.comm = head.partition("(")[2]
-        self.sleeps = fields[0] == "S"
-        self.seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def threads_of(pid):
-    found = []
-    for path in glob.glob("/proc/%d/task/*" % pid):
-        try:
-            found.append(Thread(path))
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    return found
-
-
-def warmed_up(program, seconds, limit=120):
-    """Waits until every thread that told something has had so much CPU time since all was told, and the compilers nothing to
-    do: what is hot is compiled then, also where it had been compiled for telling."""
-    comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit * PATIENCE
-    before = {t.tid: t.seconds for t in threads_of(program.pid)}
-    while idle < 3 and time.monotonic() < end:
-        threads = threads_of(program.pid)
-        busy = any(not t.sleeps for t in threads if re.match("C[12] Comp", t.comm))
-        cold = any(t.seconds < before.get(t.tid, 0) + seconds for t in threads if t.comm in comms)
-        idle = 0 if busy or cold else idle + 1
-        time.sleep(0.05)
-
-
-def family(pid):
-    """A process and its children."""
-    found = [str(pid)]
-    for path in glob.glob("/proc/%d/task/*/children" % pid):
-        # A thread may end meanwhile.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="ascii") as f:
-            found += f.read().split()
-    return found
-
-
-def cpu_of(pids):
-    used = 0
-    for pid in pids:
-        # It may end meanwhile.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            used += cpu_seconds(int(pid))
-    return used
-
-
-def recorded_from_before(setup, program, seconds):
-    """A recording that begins before the program has a JVM, and ends when each thread has had so much CPU time."""
-    recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
-    recording_began(recorder)
-    program.go()
-    program.until_ready(200)
-    warmed_up(program, seconds)
-    recorder.process.send_signal(signal.SIGTERM)
-    return recorder.wait()
-
-
-def recorded_for(setup, program, seconds, options=(), kind=Recorder, **more):
-    """A recording of one that is ready, until it has had so much CPU time."""
-    recorder = kind(setup, ["-p", str(program.pid), *options], **more)
-    recording_began(recorder)
-    burnt(program.pid, seconds)
-    recorder.process.send_signal(signal.SIGTERM)
-    recording = recorder.wait()
-    recording.expect_status(0)
-    return recording
-
-
-def record(setup, programs, *options):
-    """A recording, until the programs have had their CPU time together; and a longer one if there is little in it: what is right
-    must be so in either. The programs' standard inputs end when it has begun."""
-    for seconds in (setup.seconds, 3 * setup.seconds):
-        pids = [p for program in programs for p in family(program.process.pid)]
-        recorder = Recorder(setup, ["-p", ",".join(pids), "--lines", *options])
-        recording_began(recorder)
-        for program in programs:
-            program.go()
-        end = cpu_of(pids) + seconds * BUSY_CPUS
-        wait_until("%g s of CPU" % (seconds * BUSY_CPUS), lambda pids=pids, end=end: cpu_of(pids) >= end, 250)
-        recorder.process.send_signal(signal.SIGTERM)
-        recording = recorder.wait()
-        recording.expect_status(0)
-        counts = collections.Counter()
-        for s in recording.stacks or []:
-            counts[s.reason in EARLY] += s.count
-        if counts[False] > max(4 * counts[True], 300 * setup.seconds):
-            break
-    return recording
-
-
-def shares(recording, comms, test):
-    """How many samples of these comms have a frame that passes the test, and how many there are, without early ones."""
-    passed = total = 0
-    for s in recording.stacks or []:
-        if s.comm in comms and not is_early(s):
-            total += s.count
-            passed += s.count * any(test(Frame(f)) for f in s.user)
-    return passed, total
-
-
-def judge_all(recording, truths, least=1):
-    """Problems and a note about all scenarios of a recording."""
-    problems, notes = list(recording.problems), []
-    total = sum(s.count for s in recording.stacks or [])
-    near = samples = complete = 0
-    if total < 200:
-        problems.append("only %d samples" % total)
-    if total < 1500:
-        least = 0  # a busy machine gives no time to each thread
-    lost = {k: v for k, v in recording.lost().items() if v}
-    for comm, chains in chains_of(truths).items():
-        t = tally(recording, comm, comm, chains.judge, JavaTally)
-        # Each has some 200 samples, of which one or two may be cut: 99 % is asked of all together.
-        problems += t.problems(least, 96)
-        notes.append(t.summary())
-        near += chains.near
-        samples += t.samples
-        complete += t.complete
-    if complete < 0.99 * samples:
-        problems.append("%d of %d samples are complete" % (complete, samples))
-    if near > 0.03 * total:
-        problems.append("%d of %d samples have other inlined functions than were told" % (near, total))
-    return problems, ", ".join(notes) + " near: %d" % near + (" lost: %s" % lost if lost else "")
-
-
-# --- tests ------------------------------------------------------------------------------------------------------------
-
-MODES = {
-    "interpreted": ["-Xint", "-Dspin=500"],
-    "c1": ["-XX:TieredStopAtLevel=1"],
-    "c2": ["-XX:-TieredCompilation"],
-    "tiered": ["-XX:+UseG1GC"],
-    "parallel-one-cache": ["-XX:+UseParallelGC", "-XX:-SegmentedCodeCache"],
-    "serial-wide-oops": ["-XX:+UseSerialGC", "-XX:-UseCompressedOops"],
-    "zgc": ["-XX:+UseZGC"],
-    "shenandoah": ["-XX:+UseShenandoahGC"],
-    "compact-headers": ["-XX:+UseCompactObjectHeaders"],
-}
-SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
-GC_THREADS = {
-    "tiered": r"GC_Thread#|G1_|Gang_worker",
-    "parallel-one-cache": r"(?:Par)?GC_Thread#|GC_task",
-    "zgc": r"ZWorker|ZDriver|ZGenerational|XWorker|ZUnmapper|ZStat",
-    "shenandoah": r"Shenan",
-}
-NEEDS_SEGMENTS = 9
 
 
 def options_of(mode, jdk):
@@ -340,7 +42,7 @@ def tier_problems(mode, recording):
     problems = []
     wrong = {"interpreted": r"_\[[1j]\]", "c1": r"_\[j\]", "c2": r"_\[1\]"}.get(mode)
     marked, total = shares(recording, {"plain"}, lambda f: f.java and f.tier)
-    if marked < 0.97 * total:
+    if marked < LEAST.marked * total:
         problems.append("plain: %d of %d stacks have marks of tiers" % (marked, total))
     if wrong:
         bad = sum(s.count for s in recording.stacks or [] if any(re.match(wrong, Frame(f).tier or "") for f in s.user))
@@ -349,30 +51,14 @@ def tier_problems(mode, recording):
     inlined, total = shares(recording, {"inlined"}, lambda f: f.inlined and f.name.startswith("Calls.in"))
     if mode == "interpreted" and inlined:
         problems.append("inlined: %d inlined frames in interpreted code" % inlined)
-    if mode in ("c1", "c2") and inlined < 0.9 * total:
+    if mode in ("c1", "c2") and inlined < LEAST.inlined * total:
         problems.append("inlined: %d of %d stacks have inlined frames" % (inlined, total))
     if mode in ("c1", "c2"):
         mark = {"c1": "_[1]", "c2": "_[j]"}[mode]
         compiled, total = shares(recording, {"plain"}, lambda f: f.tier == mark)
-        if compiled < 0.9 * total:
+        if compiled < LEAST.compiled * total:
             problems.append("plain: %d of %d stacks are compiled" % (compiled, total))
     return problems
-
-
-COMPILED = ("c1", "c2", "tiered", "parallel-one-cache", "serial-wide-oops", "zgc", "shenandoah", "compact-headers")
-# What some scenarios are there for: a frame in this share of their stacks, in these modes, from this release on.
-FEATURES = [
-    ("arraycopy", r"StubRoutines::.*arraycopy", 0.5, COMPILED, 8),
-    ("crc32", r"StubRoutines::updateBytesCRC32", 0.5, COMPILED, 8),
-    ("aes", r"StubRoutines::(?:aes|cipher)", 0.3, ("c2",), 8),
-    ("sha", r"StubRoutines::sha256", 0.3, ("c2",), 9),
-    ("multiply", r"StubRoutines::(?:multiply|mulAdd|square)", 0.3, ("c2",), 8),
-    ("interface", r"[iv]table stub", 0.02, COMPILED, 8),
-    ("virtual", r"[iv]table stub", 0.002, COMPILED, 8),
-    ("adapters", r"I2C/C2I adapters", 0.002, COMPILED, 8),
-    ("osr", r"Calls\.osr_\[[1j]\]", 0.9, COMPILED, 8),
-    ("write", r"Java_java_io_FileOutputStream_write", 0.3, COMPILED, 8),
-]
 
 
 def feature_problems(mode, jdk, recording):
@@ -408,18 +94,6 @@ def calls(jdk, mode, setup):
     return problems, note + features
 
 
-# From JDK 26 on the middle of a long thread name is left out, rather than its end: none of ours has more than 15 letters.
-# Collectors, and ways to lay out objects, that the modes leave out: name of the threads' prefix, options, first and last release.
-COLLECTORS = [
-    ("srl", ["-XX:+UseSerialGC", "-XX:-UseCompressedClassPointers"], 8, 24),
-    ("cms", ["-XX:+UseConcMarkSweepGC"], 8, 13),
-    ("eps", ["-XX:+UseEpsilonGC", "-Xmx1g"], 11, 99),
-    ("zgn", ["-XX:+UseZGC", "-XX:+ZGenerational"], 21, 22),
-    ("sgn", ["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"], 24, 99),
-    ("cmp", ["-XX:+UseParallelGC", "-XX:+UseCompactObjectHeaders"], 24, 99),
-]
-
-
 def collectors(jdk, setup):
     """Several virtual machines at a time."""
     with contextlib.ExitStack() as stack:
@@ -427,7 +101,8 @@ def collectors(jdk, setup):
         for name, options, first, last in COLLECTORS:
             options = ["-XX:+UnlockExperimentalVMOptions", *options, "-Dprefix=%s-" % name]
             if first <= jdk.release <= last and jdk.has(options):
-                scenarios = ["plain", "recurse200", "lambda", "virtual"] + ["allocate"] * (name != "eps")
+                # What allocates ends soon where nothing is collected, on a busy machine before it is sampled.
+                scenarios = ["plain"] + ["recurse200", "lambda", "virtual", "allocate"] * (name != "eps")
                 programs.append(stack.enter_context(start(setup, jdk, options, "Calls", *scenarios)))
         if not programs:
             raise tap.Skip("JDK %s has no other collectors" % jdk.version)
@@ -450,7 +125,7 @@ def deopt(jdk, setup):
     problems, note = judge_all(recording, program.truths)
     comms = {t["comm"] for t in program.truths}
     in_blob, total = shares(recording, comms, lambda f: re.match("DeoptimizationBlob|UncommonTrapBlob", f.name))
-    if in_blob < 0.0005 * total and jdk.release >= 17:  # earlier ones are hardly ever there
+    if in_blob < LEAST.in_deoptimization * total and jdk.release >= 17:  # earlier ones are hardly ever there
         problems.append("%d of %d stacks are in a deoptimization" % (in_blob, total))
     compilers = JavaTally("compilers")
     for s in recording.stacks or []:
@@ -479,7 +154,7 @@ def jni(jdk, setup):
     on_top = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf" and s.user[-1:] and
                  s.user[-1].startswith("jni_spin"))
     total = sum(s.count for s in recording.stacks or [] if s.comm == "native-leaf")
-    if on_top < 0.9 * total:
+    if on_top < LEAST.native_leaf * total:
         problems.append("native-leaf: %d of %d stacks are in jni_spin()" % (on_top, total))
     child = JavaTally("forked")
     for s in recording.stacks or []:
@@ -568,9 +243,9 @@ def virtual(jdk, scenario, zgc, setup):
             t.take(s, functools.partial(virtual_judge, chains))
     comms = {s.comm for s in recording.stacks or []}
     in_leaf, _ = shares(recording, comms, lambda f: f.name == "Virtual.leaf")
-    if in_leaf < 20:
+    if in_leaf < LEAST.seen_in_leaf:
         recording.problems.append("%d samples in the leaf" % in_leaf)
-    if chains.near > 0.03 * t.samples:
+    if chains.near > MOST.near * t.samples:
         recording.problems.append("%d of %d samples have other inlined functions than were told" % (chains.near, t.samples))
     return recording.problems + t.problems(50), "%s near: %d, cut: %s, notes: %s" % (
         t.summary(), chains.near, dict(t.reasons), dict(t.notes))
@@ -675,7 +350,7 @@ def churn(jdk, setup):
             if t.samples >= setup.churn or problems:
                 break
     problems += t.problems(setup.churn // 4)
-    if t.unknown > 0.01 * t.samples:
+    if t.unknown > MOST.unknown_class * t.samples:
         problems.append("%d of %d samples have no name of their class" % (t.unknown, t.samples))
     return problems, "%s, %d with a class's number, of %d classes, %d unknown" % (
         t.summary(), t.numbered, len(t.classes), t.unknown)
@@ -701,14 +376,14 @@ def from_start(jdk, setup):
     complete = sum(s.count for s in recording.stacks or [] if not s.reason)
     early = sum(s.count for s in recording.stacks or [] if s.reason in EARLY)
     problems = list(recording.problems)
-    if complete + early < 0.97 * samples or early > 0.1 * samples:
+    if complete + early < LEAST.complete_of_start_percent / 100 * samples or early > MOST.early * samples:
         problems.append("%d of %d samples are complete: %s" % (complete, samples, recording.stats["truncated"]))
     for comm, chains in chains_of(truths).items():
         # Telling is Java, too.
         chains.beyond = re.compile(JDK + "|Truth|Calls")
         chains.starts = True
         t = tally(recording, comm, comm, chains.judge, JavaTally)
-        problems += t.problems(20, 97)
+        problems += t.problems(20, LEAST.complete_of_start_percent)
     return problems, "%d/%d" % (complete, samples)
 
 
@@ -757,8 +432,8 @@ def embedded(jdk, when, setup):
             recording = recorded_from_before(setup, program, 1)
     around = Around(program.truths, when != "now")
     t = tally(recording, when, "in-python", around.judge, JavaTally)
-    problems = recording.problems + t.problems(20, 97)
-    if around.java < 0.5 * t.samples:
+    problems = recording.problems + t.problems(20, LEAST.complete_of_start_percent)
+    if around.java < LEAST.java_in_python * t.samples:
         problems.append("%d of %d samples have Java frames" % (around.java, t.samples))
     return problems, "%s, Java: %d" % (t.summary(), around.java)
 
@@ -774,7 +449,7 @@ def from_exec(jdk, setup):
         chains.beyond = re.compile(JDK + "|Truth|Calls")  # telling is Java, too
         chains.starts = True
         t = tally(recording, comm, comm, chains.judge, JavaTally)
-        problems += t.problems(20, 97)
+        problems += t.problems(20, LEAST.complete_of_start_percent)
         notes.append(t.summary())
     return problems, ", ".join(notes)
 
@@ -787,8 +462,10 @@ def tests(setup, args):
         yield "jvm", no_jdk
     for jdk in found:
         name = jdk.version + ("" if sum(j.version == jdk.version for j in found) == 1 else "-" + os.path.basename(jdk.home))
-        for mode in MODES:
+        for mode in MODES if args.part != "others" else ():
             yield "jdk-%s-%s" % (name, mode), functools.partial(calls, jdk, mode)
+        if args.part == "modes":
+            continue
         for scenario in ("deep", "below", "pinned"):
             yield "jdk-%s-virtual-%s" % (name, scenario), functools.partial(virtual, jdk, scenario, False)
         yield "jdk-%s-virtual-deep-zgc" % name, functools.partial(virtual, jdk, "deep", True)
@@ -806,7 +483,8 @@ def no_jdk(_setup):
 
 def arguments(parser):
     parser.add_argument("--jdk", action="append", help="a JDK's folder, perhaps in a root of tests/zoo")
-    parser.add_argument("--seconds", type=float, default=3, help="of a recording (default 3)")
+    parser.add_argument("--seconds", type=float, default=2, help="of a recording (default 2)")
+    parser.add_argument("--part", choices=("modes", "others"), help="every way of calling in each mode of the JVM; or all else")
     parser.add_argument("--churn", type=int, default=int(os.environ.get("SONDE_CHURN", 20000)), help="samples of a program that loads and drops classes")
 
 

@@ -28,8 +28,8 @@ PROGRAMS = os.path.join(runtimes.HERE, "python")
 CASES = os.path.join(PROGRAMS, "cases.py")
 AWAITS = os.path.join(PROGRAMS, "awaits.py")
 PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
-SECONDS = 4  # of CPU, of all programs of a recording
-EACH = 0.1  # of each
+SECONDS = 2  # of CPU, of all programs of a recording
+EACH = 0.05  # of each
 
 # What the programs of one recording do at the same time; less on an emulated machine (tests/vm).
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
@@ -222,6 +222,8 @@ def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=())
         return sum(used) >= seconds and min(used) >= EACH
     wait_until("%g s of CPU" % seconds, all_ran, 250)
     recorder.process.send_signal(signal.SIGINT)
+    for program in programs:
+        program.pause()
     return recorder.wait(300)
 
 
@@ -329,7 +331,7 @@ def test_async_top(python, setup):
         done = subprocess.run([setup.program, *argv, str(program.pid)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=True, timeout=60)
     rows = {m[3]: (int(m[1]), int(m[2])) for m in
-            re.finditer(r"^ *(\d+) +[\d.]+ % +(\d+) +[\d.]+ % +(.+?)(?: \[\w+\.py:\d+\])?$", done.stdout.rpartition("self ")[2], re.M)}
+            re.finditer(r"^ *(\d+) +[\d.]+ % +(\d+) +[\d.]+ % +[\d.]+ +(.+?)(?: \[\w+\.py:\d+\])?$", done.stdout.rpartition("self ")[2], re.M)}
     chain = [name for name, _, _ in program.truths[0]["chain"]]
     waiting = chain[:len(chain) - chain[::-1].index("[python: awaited_by]")]
     total = max([n for _, n in rows.values()], default=0)
@@ -357,7 +359,7 @@ def test_async_churn(python, setup):
     check_has_async(python)
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[python.path, AWAITS, "churn"]])
-        recording = recorded(setup, programs, 2, 4999, ["--async"])
+        recording = recorded(setup, programs, 1, 4999, ["--async"])
     t = PythonTally("churn")
     unknown = told = 0
     for s in recording.stacks or []:
@@ -392,7 +394,7 @@ def churn_wrong(stack):
 
 def test_churn(python, setup):
     """Functions made and freed all the time, at a high frequency: no wrong name."""
-    seconds = int(os.environ.get("SONDE_CHURN_SECONDS", "2"))
+    seconds = int(os.environ.get("SONDE_CHURN_SECONDS", "1"))
     with contextlib.ExitStack() as stack:
         programs = started(stack, [argv_of(python, "churn")] * 2)
         recording = recorded(setup, programs, seconds, 9997)

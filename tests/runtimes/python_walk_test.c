@@ -4,8 +4,8 @@
  * (python/chains.py): the very code objects, in order, and the instructions that callers are at.
  * The host's build of the walker, over the memory of a process that is stopped.
  */
-#include "agent/live_walk.h"
-#include "agent/thread_stop.h"
+#include "snapshot/live_walk.h"
+#include "snapshot/thread_stop.h"
 #include "runtime/python/python_abi.h"
 #include "runtime/python/test_pythons.h"
 
@@ -148,7 +148,7 @@ static void check_case(struct python *p, struct live_walker *w)
 
 static void check_python(const char *path, const char *option)
 {
-	const struct naming_options naming = { 0 };
+	const struct symbolizer_options symbolizer = { 0 };
 	struct live_walker w;
 	struct profile profile;
 	struct python p;
@@ -157,7 +157,7 @@ static void check_python(const char *path, const char *option)
 	start(&p, path, option);
 	ASSERT(hear(&p));
 	ASSERT_OK(profile_init(&profile));
-	ASSERT_OK(live_walker_init(&w, p.pid, SAMPLE_FRAMES_DEFAULT, &profile, &naming, NULL));
+	ASSERT_OK(live_walker_init(&w, p.pid, SAMPLE_FRAMES_DEFAULT, &profile, &symbolizer, NULL));
 	do {
 		check_case(&p, &w);
 		ASSERT_EQ(write(p.in, "\n", 1), 1);

@@ -12,6 +12,7 @@ test.
 """
 import argparse
 import collections
+import contextlib
 import json
 import os
 import re
@@ -26,6 +27,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "live"), os.path.join(HERE, "..", "lib")]
 import sonde
+import guard
 import tap
 from folded import shorten
 
@@ -42,10 +44,6 @@ class Setup(sonde.Setup):
         return os.path.join(self.scratch, name)
 
 
-# Kills the group $1, if whoever holds its standard input ends before it has said that it need not.
-GUARD = 'read -r done || kill -s KILL -- "-$1"'
-
-
 class Program:
     """A program that tells its truths and stays there; killed, with all of its group, at the end of a `with`, or of the test."""
 
@@ -56,25 +54,27 @@ class Program:
         self._rest = b""
         self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd,
                                         env={**os.environ, **(env or {})}, start_new_session=True)
-        self.guard = subprocess.Popen(["sh", "-c", GUARD, "guard", str(self.process.pid)], stdin=subprocess.PIPE,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.guard = guard.Guard(self.process)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.stdout.close()
-        self.process.wait()
-        self.guard.communicate(b"done\n")
+        self.guard.end()
         self.go()
 
     def go(self):
         """Ends its standard input, which is how a program is told, if it cares, that it may use the CPU from now on."""
         self.process.stdin.close()
+
+    def pause(self, number=signal.SIGSTOP):
+        """It is there still, for who wants to read it, but takes no CPU from what goes on now."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def resume(self):
+        self.pause(signal.SIGCONT)
 
     def line(self, seconds=60):
         """The next line of its output as JSON; None at the end of it."""
@@ -265,6 +265,10 @@ def from_zoo(kind, version):
 def main(description, tests, arguments=None):
     """The main() of a file of tests: `tests(setup, args)` yields pairs of a name and a function that takes the setup.
     `arguments(parser)` adds options of its own."""
+    return guard.run(lambda: run_tests(description, tests, arguments))
+
+
+def run_tests(description, tests, arguments):
     parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
     parser.add_argument("--sonde", default=os.path.join(os.environ.get("SONDE_BUILD_ROOT", "build"), "sonde"))
     parser.add_argument("--only", default="", help="run the tests whose name this matches")

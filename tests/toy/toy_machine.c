@@ -183,8 +183,16 @@ void native_burn(struct function *function);
 void native_burn_odd(struct function *function);
 void native_wait(struct function *function);
 void native_again(struct function *function);
+void native_next(struct function *function);
+void toy_load(const char *path);
+void toy_enter(const char *name);
 
 static volatile uint64_t sink; /* what is computed has to be */
+
+#define EXPORTED __attribute__((noinline, visibility("default")))
+
+/* Another machine's toy_enter(), or NULL. */
+__attribute__((visibility("default"))) void (*toy_next)(const char *name);
 
 void native_apply(struct function *function)
 {
@@ -223,6 +231,16 @@ void native_again(struct function *function)
 	function->name = odd ? "odd" : "even";
 	function->ops[0].native = odd ? native_burn_odd : native_burn;
 	function->serial = ++last_serial;
+}
+
+/* The next machine's function of that name; in the last one it works itself. */
+void native_next(struct function *function)
+{
+	if (toy_next)
+		toy_next(function->name);
+	for (int i = 0; !toy_next && i < 1000000; i++)
+		sink++;
+	sink++;
 }
 
 /* --- programs --------------------------------------------------------------------------------- */
@@ -292,14 +310,35 @@ static void load(const char *path)
 	fclose(in);
 }
 
-static void *run_thread(void *name)
+static void add_thread(void)
 {
-	pthread_setname_np(pthread_self(), name);
+	if (self.thread_pointer)
+		return;
 	pthread_mutex_lock(&lock);
 	self.thread_pointer = __builtin_thread_pointer();
 	self.next = toy_threads;
 	toy_threads = &self;
 	pthread_mutex_unlock(&lock);
+}
+
+#ifdef TOY_LIBRARY
+/* One of several machines in a program: toy_chain.c. */
+EXPORTED void toy_load(const char *path)
+{
+	load(path);
+}
+
+EXPORTED void toy_enter(const char *name)
+{
+	add_thread();
+	toy_call(find_function(name, ""));
+	sink++;
+}
+#else
+static void *run_thread(void *name)
+{
+	pthread_setname_np(pthread_self(), name);
+	add_thread();
 	toy_call(find_function(name, ""));
 	return NULL;
 }
@@ -318,3 +357,4 @@ int main(int argc, char **argv)
 		pthread_join(threads[i - 2], NULL);
 	return 0;
 }
+#endif

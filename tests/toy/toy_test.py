@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-docs/adding-a-runtime.md, followed: `toy_test.py SOURCE_ROOT [TEST...]`, TAP.
+docs/adding-a-runtime.md, followed: `toy_test.py SOURCE_ROOT SONDE [TEST...]`, TAP.
 
 A copy of the sources gets the folder runtime/toy and one line more in abi/runtimes.def; the sonde that is built of
 it must show what the toy machine runs (program.toy) among native frames, exactly. Lines are those of the comments
 "line of ..." in program.toy. Recording needs root.
+
+Three more runtimes are made of the same folder, by another name, and machines for them: a stack may go through all.
 """
 import collections
 import json
@@ -19,25 +21,23 @@ import tempfile
 from pathlib import Path
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", name) for name in ("lib", "live")]
+import guard
 import tap
+from command import run
+from folded_text import parse_line
 from modes import burnt, recording_began
 from tap import Skip, check
 
 HERE = Path(__file__).resolve().parent
-ROOT = Path(sys.argv[1]).resolve()
+ROOT, ROOT_SONDE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 TOP = Path(tempfile.mkdtemp(prefix="sonde-toy-"))
 COPY, SONDE, MACHINE = TOP / "copy", TOP / "copy/build/sonde", TOP / "toy_machine"
 PROGRAM = HERE / "program.toy"
+CHAIN = TOP / "toy_chain"
+MORE = ("toyb", "toyc", "toyd")
+VERIFIED_MAX = 300_000  # of each program; verifier_test.c says why
 TIMEOUT = 300
 SECONDS = 1.5  # of CPU that a recording has
-
-
-def run(*args, **more):
-    done = subprocess.run([str(arg) for arg in args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          errors="replace", timeout=TIMEOUT, **more)
-    if done.returncode:
-        raise AssertionError(f"{args}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done
 
 
 # --- the build ------------------------------------------------------------------------------------
@@ -62,15 +62,48 @@ def add_the_runtime():
         f.write(f"RUNTIME(toy, TOY, {max(ids) + 1})\n")
 
 
+def renamed(text, name):
+    return text.replace("toy", name).replace("TOY", name.upper()).replace("native_", "native" + name[3:] + "_")
+
+
+def add_more_runtimes():
+    """What the page's reader would do three times more."""
+    path = COPY / "src/abi/runtimes.def"
+    for name in MORE:
+        folder = COPY / "src/runtime" / name
+        folder.mkdir()
+        for file in (HERE / "runtime/toy").iterdir():
+            (folder / file.name.replace("toy", name)).write_text(renamed(file.read_text(), name))
+        ids = [int(n) for n in re.findall(r"^RUNTIME\(\w+, \w+, (\d+)\)$", path.read_text(), re.M)]
+        with path.open("a") as f:
+            f.write(f"RUNTIME({name}, {name.upper()}, {max(ids) + 1})\n")
+
+
+def compile_chain():
+    """A program of four machines, each a library of its own."""
+    libraries = []
+    for name in ("toy", *MORE):
+        source, library = TOP / f"lib{name}.c", TOP / f"lib{name}.so"
+        source.write_text(renamed((HERE / "toy_machine.c").read_text(), name) if name in MORE else
+                          (HERE / "toy_machine.c").read_text())
+        define = "-DTOY_LIBRARY" if name == "toy" else f"-D{name.upper()}_LIBRARY"
+        run("gcc", "-O1", "-g", "-fPIC", "-shared", "-pthread", "-D_GNU_SOURCE", define, source, "-o", library)
+        libraries.append(library)
+    run("gcc", "-O1", "-g", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", HERE / "toy_chain.c", *libraries,
+        f"-Wl,-rpath,{TOP}", "-o", CHAIN)
+
+
 def build():
     if not shutil.which("git") or subprocess.run(["git", "-C", ROOT, "rev-parse"], capture_output=True).returncode:
         raise Skip("what belongs to the sources is known to git only, and there is none")
     copy_sources()
     add_the_runtime()
+    add_more_runtimes()
     # Warnings of the compiler at -O1 are not those that everything else is built without.
     run("meson", "setup", COPY / "build", COPY, "-Dtests=false", "-Doptimization=1", "-Ddebug=false", "-Dwerror=false")
     run("ninja", "-C", COPY / "build", "-j2", "sonde")
     compile_machine(MACHINE)
+    compile_chain()
 
 
 def compile_machine(path, *flags):
@@ -110,8 +143,8 @@ CHAINS = {"mixed": [SPIN, BURN], "changes": [EVEN, ODD, AGAIN]}
 class Machine:
     """A toy machine whose functions run, until the end of a `with`."""
 
-    def __init__(self, *functions, machine=MACHINE):
-        self.process = subprocess.Popen([machine, PROGRAM, *functions, "waits"], stdin=subprocess.DEVNULL,
+    def __init__(self, *functions, machine=MACHINE, waits=("waits",)):
+        self.process = subprocess.Popen([machine, PROGRAM, *functions, *waits], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE)
         self.pid = self.process.pid
 
@@ -157,13 +190,12 @@ def record(machine, *options):
     out, err = recorder.end()
     stacks = collections.Counter()
     for text in out.splitlines():
-        stack, _, count = text.rpartition(" ")
-        comm, *frames = stack.split(";")
+        comm, frames, count = parse_line(text)
         frames = [(name, int(line or 0)) for name, line in (re.fullmatch(r"(.*?)(?::(\d+))?", f).groups() for f in frames)]
         begin = [name for name, _ in frames].index("run_thread") + 1 if "run_thread" in dict(frames) else None
         check(begin is not None or not any(name in LINES for name, _ in frames), f"no thread of the machine: {text}")
         if begin is not None:
-            stacks[comm, tuple(frames[begin:])] += int(count)
+            stacks[comm, tuple(frames[begin:])] += count
     return stacks, err
 
 
@@ -218,6 +250,49 @@ def test_scripts_and_native_functions_call_each_other():
     check(sums[0] > total / 10 and sums[1] > total / 10, shown(stacks, "mixed"))
     check(sums[0] + sums[1] > total * 0.9, shown(stacks, "mixed"))
     return (), note
+
+
+def test_a_stack_goes_through_four_runtimes():
+    with Machine("chain", machine=CHAIN, waits=()) as machine:
+        stacks, _ = record(machine)
+    want, whole, late, total = [], 0, 0, 0
+    for name in ("toy", *MORE):
+        want += [(f"{name}_enter", 0), ("chain", MARKS["chain"]), (f"native{name[3:]}_next", 0)]
+    names = [name for name, _ in want]
+    for (comm, frames), count in stacks.items():
+        if comm != "chain":
+            continue
+        total += count
+        if any(": not_ready]" in name for name, _ in frames):
+            late += count
+            continue
+        if [name for name, _ in frames] == names:
+            check(all(line == MARKS["chain"] for name, line in frames if name == "chain"), frames)
+            whole += count
+    check(total > 1000, f"{total} samples")
+    check(late <= total / 10 + 10, f"{late} of {total} without their frames\n{shown(stacks, 'chain')}")
+    check(whole > (total - late) * 0.9, f"{whole} of {total - late} are whole\n{shown(stacks, 'chain')}")
+    return (), f"{total} samples, {late} late, {whole} through four runtimes"
+
+
+def programs_of(sonde):
+    """What doctor says of each program that it loads: {program: instructions verified}."""
+    said = run(sonde, "doctor").stdout
+    return {name.strip(): int(n) for name, n in re.findall(r"^yes +(.+?) +(\d+) instructions verified", said, re.M)}
+
+
+def test_the_sampler_does_not_grow_with_runtimes():
+    if os.geteuid():
+        raise Skip("loading programs needs root")
+    grown, bare = programs_of(SONDE), programs_of(ROOT_SONDE)
+    if "sampler" not in bare:
+        raise Skip("this kernel has one program for all")
+    check(set(grown) - set(bare) == {f"walker of {name}" for name in ("toy", *MORE)}, (grown, bare))
+    check(grown["sampler"] <= bare["sampler"] * 1.02, (grown, bare))
+    for name in bare:
+        check(grown[name] <= bare[name] * 1.05, (grown, bare))
+    check(max(grown.values()) < VERIFIED_MAX, grown)
+    return (), str(grown)
 
 
 def test_a_function_at_an_old_ones_address_has_its_own_name():
@@ -293,7 +368,7 @@ def test_an_unknown_version_is_said_once_and_has_native_frames():
 
 
 def main():
-    wanted = sys.argv[2:]
+    wanted = sys.argv[3:]
     tests = [(name[5:], test) for name, test in globals().items() if name.startswith("test_")]
     try:
         build()
@@ -304,6 +379,6 @@ def main():
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(guard.run(main))
     finally:
         shutil.rmtree(TOP, ignore_errors=True)

@@ -301,17 +301,18 @@ int main(int argc, char **argv)
 		      { "million", make_million } };
 	struct export_file *file;
 	struct profile p;
+	char *why;
 
 	if (argc != 3)
 		return 2;
 	check(profile_init(&p), "profile");
-	p.start_ns = 1795233600000000000u;
-	p.duration_ns = 10000000000u;
+	p.cut.start_ns = 1795233600000000000u;
+	p.cut.duration_ns = 10000000000u;
 	p.frequency_hz = 99;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(kinds[i].name, argv[1]))
 			kinds[i].make(&p);
-	check(export_file_open(argv[2], &file), argv[2]);
+	check(export_file_open(argv[2], &file, &why), argv[2]);
 	check(export_file_commit(file, &export_html, &p, &(struct export_options){ 0 }), argv[2]);
 	export_file_free(file);
 	profile_fini(&p);

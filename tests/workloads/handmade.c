@@ -3,6 +3,8 @@
 #include "workload.h"
 
 void asm_cfi_outer(void (*f)(int), int n);
+void asm_kept_outer(void);
+void asm_realigned(void);
 void asm_fp_outer(void (*f)(int), int n);
 
 KNOWN void leaf(int n)
@@ -20,6 +22,18 @@ KNOWN void with_cfi(int n)
 	sink++;
 }
 
+KNOWN void with_kept_register(void)
+{
+	asm_kept_outer();
+	sink++;
+}
+
+KNOWN void with_realigned(void)
+{
+	asm_realigned();
+	sink++;
+}
+
 KNOWN void with_frame_pointer(int n)
 {
 	asm_fp_outer(leaf, n);
@@ -31,6 +45,8 @@ int main(int argc, char **argv)
 	work_init(argc, argv);
 	while (work_left()) {
 		with_cfi(argc);
+		with_kept_register();
+		with_realigned();
 		with_frame_pointer(argc);
 	}
 	_exit(0);

@@ -3,6 +3,10 @@
  * Hand-written functions:
  *  asm_cfi_outer, asm_cfi_inner   with CFI, odd on purpose: the stack moves in mid-function, the
  *                                 frame hangs on rbx for a while, remember and restore
+ *  asm_kept_outer, asm_kept_inner with CFI that hangs on a caller-saved register across a call to a
+ *                                 helper that keeps it, as OpenSSL's AES-GCM does
+ *  asm_realigned, asm_helper      without CFI and frame pointer: realigned, the old stack pointer is
+ *                                 in a register and then on the stack, as in x264
  *  asm_fp_outer, asm_fp_inner     without CFI, with frame pointers
  *  asm_leaf_bare                  without either: a leaf that never touches the stack
  * Each burns a little itself, too.
@@ -89,6 +93,50 @@
 	ret
 	.cfi_endproc
 	.size asm_cfi_inner, . - asm_cfi_inner
+
+/* The CFA is rax + 8 while the helper runs. */
+	function asm_kept_outer
+	.cfi_startproc
+	mov	%rsp, %rax
+	.cfi_def_cfa_register %rax
+	push	%rbx
+	.cfi_offset %rbx, -16
+	sub	$0x100, %rsp
+	and	$-128, %rsp
+	call	asm_kept_inner
+	mov	-8(%rax), %rbx
+	.cfi_restore %rbx
+	mov	%rax, %rsp
+	.cfi_def_cfa_register %rsp
+	ret
+	.cfi_endproc
+	.size asm_kept_outer, . - asm_kept_outer
+
+	function asm_kept_inner
+	.cfi_startproc
+	mov	$0x77, %ebx
+	burn	1000000
+	ret
+	.cfi_endproc
+	.size asm_kept_inner, . - asm_kept_inner
+
+	function asm_realigned
+	mov	%rsp, %rdx
+	and	$-64, %rsp
+	sub	$0x80, %rsp
+	call	asm_helper
+	mov	%rdx, 0x78(%rsp)
+	xor	%edx, %edx
+	burn	1000000
+	mov	0x78(%rsp), %rsp
+	ret
+	.size asm_realigned, . - asm_realigned
+
+	function asm_helper
+	burn	1000000
+	mov	$0x77, %eax
+	ret
+	.size asm_helper, . - asm_helper
 
 	function asm_fp_outer
 	push	%rbp
@@ -200,6 +248,47 @@
 	ret
 	.cfi_endproc
 	.size asm_cfi_inner, . - asm_cfi_inner
+
+/* The CFA is x10 while the helper runs. */
+	function asm_kept_outer
+	.cfi_startproc
+	mov	x10, sp
+	.cfi_def_cfa_register x10
+	stp	x29, x30, [sp, #-32]!
+	.cfi_offset x29, -32
+	.cfi_offset x30, -24
+	sub	x9, sp, #0x100
+	and	sp, x9, #-128
+	bl	asm_kept_inner
+	ldp	x29, x30, [x10, #-32]
+	.cfi_restore x29
+	.cfi_restore x30
+	mov	sp, x10
+	.cfi_def_cfa_register sp
+	ret
+	.cfi_endproc
+	.size asm_kept_outer, . - asm_kept_outer
+
+	function asm_kept_inner
+	.cfi_startproc
+	burn	1000000
+	ret
+	.cfi_endproc
+	.size asm_kept_inner, . - asm_kept_inner
+
+/* aarch64 does not realign in this way. */
+	function asm_realigned
+	stp	x29, x30, [sp, #-32]!
+	bl	asm_helper
+	burn	1000000
+	ldp	x29, x30, [sp], #32
+	ret
+	.size asm_realigned, . - asm_realigned
+
+	function asm_helper
+	burn	1000000
+	ret
+	.size asm_helper, . - asm_helper
 
 	function asm_fp_outer
 	stp	x29, x30, [sp, #-80]!

@@ -40,5 +40,6 @@ struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot);
 struct trail_entry *caller_at(const struct walk *w);
 __u64 *walk_words(struct walk *w);
 __u64 walk_thread_pointer(struct walk *w);
+__u32 walkers_off(void);
 long bpf_probe_read_kernel(void *to, __u32 size, const void *from);
 long bpf_probe_read_user(void *to, __u32 size, const void *from);

@@ -12,6 +12,7 @@ static _Thread_local struct {
 	const struct walk_tables *tables;
 	const struct walk_memory *memory;
 	struct trail_entry no_cache, no_trail, *trail;
+	__u32 walkers_off;
 } current;
 
 int walk_user_x86_64(void);
@@ -67,6 +68,11 @@ __u64 walk_thread_pointer(struct walk *w)
 	return w->thread_pointer;
 }
 
+__u32 walkers_off(void)
+{
+	return current.walkers_off;
+}
+
 /* What the walker reads so is its own: the tables. */
 long bpf_probe_read_kernel(void *to, __u32 size, const void *from)
 {
@@ -96,6 +102,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->pc = input->pc;
 	memcpy(w->regs, input->regs, sizeof(w->regs));
 	w->valid = input->valid ? input->valid : a64 ? ~0u : 0xffff;
+	w->kept = w->valid;
 	w->runtime = RUNTIME_NATIVE;
 	w->interrupted = 1;
 	w->process = input->process;
@@ -104,8 +111,10 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->full.generation = input->process.generation;
 	w->thread_pointer = input->thread_pointer;
 	w->late = input->late;
+	w->may_ask = input->may_ask;
 	current.no_cache = current.no_trail = (struct trail_entry){ 0 };
 	current.trail = input->trail;
+	current.walkers_off = input->walkers_off;
 	current.walk = w;
 	current.tables = tables;
 	current.memory = memory;

@@ -37,7 +37,9 @@ struct walk_input {
 	__u32 max_frames;
 	__u64 address_mask;   /* 0: 48 bits */
 	bool late;	      /* see struct walk */
+	bool may_ask;	      /* likewise */
 	__u64 thread_pointer; /* fs base, tpidr_el0; 0: not known */
+	__u32 walkers_off;    /* bit N: as if the kernel had refused the walker of runtime N */
 	/* TRAIL_ENTRIES, all zero at first: what is remembered from walk to walk; NULL: nothing. */
 	struct trail_entry *trail;
 };

@@ -27,19 +27,24 @@ static struct {
 	__u64 code[CODE_SIZE / 8];
 	__u64 regs[UNWIND_REGS_MAX];
 	__u32 nr_mappings;
-	__u64 unreadable_from;
+	__u64 unreadable_from, no_code_from, no_code_to;
+	bool may_ask;
+	__u32 walkers_off;
+	__u64 hole; /* a page that is not there; 0: none */
 	struct walk walk;
 } t;
 
 static int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 {
 	(void)ctx;
-	if (addr >= STACK && addr + size <= STACK + sizeof(t.stack) &&
-	    addr + size <= t.unreadable_from) {
+	if (addr >= STACK && addr - STACK <= sizeof(t.stack) - size &&
+	    addr + size <= t.unreadable_from &&
+	    (!t.hole || addr + size <= t.hole || addr >= t.hole + 4096)) {
 		memcpy(to, (char *)t.stack + (addr - STACK), size);
 		return 0;
 	}
-	if (addr >= CODE && addr + size <= CODE + CODE_SIZE) {
+	if (addr >= CODE && addr - CODE <= CODE_SIZE - size &&
+	    (addr >= t.no_code_to || addr + size <= t.no_code_from)) {
 		memcpy(to, (char *)t.code + (addr - CODE), size);
 		return 0;
 	}
@@ -101,6 +106,8 @@ static int walk(__u16 machine, __u64 pc)
 		.regs = t.regs,
 		.process = { .generation = 7, .nr_mappings = t.nr_mappings },
 		.max_frames = 100,
+		.may_ask = t.may_ask,
+		.walkers_off = t.walkers_off,
 	};
 
 	return walk_host(&tables, &memory, &input, &t.walk);
@@ -222,6 +229,101 @@ TEST(x86_a_signal_frame_gives_back_all_registers)
 	tear_down();
 }
 
+/* As OpenSSL's AES-GCM: a helper leaves rax alone, in which its caller keeps its CFA. */
+static void set_up_kept(void)
+{
+	set_up();
+	rule_in_bucket(1, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(2, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RAX, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(3, end);
+	t.regs[X86_RSP] = SP(10);
+	t.regs[X86_RAX] = SP(20);
+	t.stack[10] = AT(2, 0x10);
+	t.stack[20] = AT(3, 0x10);
+	t.code[AT(3, 8) / 8 - CODE / 8] = 0x12345678e8909090; /* call, up to AT(3, 0x10) */
+}
+
+TEST(x86_a_cfa_in_a_register_that_the_callee_keeps)
+{
+	set_up_kept();
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 5), AT(2, 0x0f), AT(3, 0x0f));
+	tear_down();
+}
+
+TEST(x86_every_form_of_a_call_is_one)
+{
+	static const struct {
+		__u64 before;
+		bool call;
+	} codes[] = {
+		{ 0xd0ff909090909090, true },  /* call *%rax */
+		{ 0xd2ff419090909090, true },  /* call *%r10 */
+		{ 0x10ff909090909090, true },  /* call *(%rax) */
+		{ 0xc814ff9090909090, true },  /* call *(%rax,%rcx,8) */
+		{ 0x0850ff9090909090, true },  /* call *8(%rax) */
+		{ 0x082454ff90909090, true },  /* call *8(%rsp) */
+		{ 0x0000007815ff9090, true },  /* call *0x78(%rip) */
+		{ 0x0000007890ff9090, true },  /* call *0x78(%rax) */
+		{ 0x000000782494ff90, true },  /* call *0x78(%rsp) */
+		{ 0x000000782514ff90, true },  /* call *0x78 */
+		{ 0xe0ff909090909090, false }, /* jmp *%rax */
+		{ 0x1415ff9090909090, false }, { 0x14ff909090909090, false },
+		{ 0x0000000000000000, false }, { 0x909090e890909090, false },
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		set_up_kept();
+		t.code[AT(3, 8) / 8 - CODE / 8] = codes[i].before;
+		ck_assert_msg(walk(EM_X86_64, AT(1, 5)) ==
+				      (codes[i].call ? STOP_COMPLETE : STOP_UNKNOWN_REGISTER),
+			      "%016llx", codes[i].before);
+		tear_down();
+	}
+}
+
+TEST(x86_a_register_that_was_not_kept_after_all)
+{
+	static const __u64 values[] = { 0, SP(9), SP(10), SP(20) + 4, SP(21), STACK - 8, ~0ull };
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		set_up_kept();
+		t.regs[X86_RAX] = values[i];
+		ck_assert_msg(walk(EM_X86_64, AT(1, 5)) == STOP_UNKNOWN_REGISTER, "%llx",
+			      values[i]);
+		ASSERT_FRAMES(AT(1, 5), AT(2, 0x0f));
+		tear_down();
+	}
+}
+
+TEST(x86_a_register_that_a_function_uses_itself_is_not_its_callers)
+{
+	set_up_kept();
+	rule_in_bucket(1,
+		       (struct unwind_rule){
+			       .cfa = CFA_REG, .cfa_reg = X86_RAX, .cfa_off = -72, .ra_off = -1 });
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_UNKNOWN_REGISTER);
+	ASSERT_FRAMES(AT(1, 5), AT(2, 0x0f));
+	tear_down();
+}
+
+TEST(x86_a_callee_saved_register_that_is_lost_is_not_kept)
+{
+	set_up_kept();
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_REG,
+						.cfa_reg = X86_RSP,
+						.cfa_off = 8,
+						.ra_off = -1,
+						.slot_off = { [X86_SLOT_RBX] = SLOT_LOST } });
+	rule_in_bucket(2, (struct unwind_rule){
+				  .cfa = CFA_REG, .cfa_reg = X86_RBX, .cfa_off = 8, .ra_off = -1 });
+	t.regs[X86_RBX] = SP(20);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_UNKNOWN_REGISTER);
+	tear_down();
+}
+
 TEST(x86_a_plt_stub_before_and_behind_its_push)
 {
 	const struct unwind_rule plt = { .cfa = CFA_PLT,
@@ -302,6 +404,144 @@ TEST(x86_frame_pointers_with_prologue_and_epilogue)
 	ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, 0));
 	ASSERT_EQ(FRAME_DATA(t.walk.words[2]), AT(2, 0x80));
 	tear_down();
+}
+
+static const __u64 unsure = FRAME(RUNTIME_NATIVE, 1, FRAME_NOTE_CALLER_UNSURE);
+
+TEST(a_caller_is_in_doubt_where_the_code_is_not_there)
+{
+	/* The page of the very push that was interrupted by its fault. */
+	set_up();
+	t.no_code_from = CODE;
+	t.no_code_to = CODE + CODE_SIZE;
+	walk_code("\x55\x48\x89\xe5", 4, 0, SP(10));
+	ASSERT_EQ(t.walk.words[1], unsure);
+	ASSERT_EQ(t.walk.words[2], 0);
+	ASSERT_EQ(FRAME_DATA(t.walk.words[3]), AT(2, 0x80));
+	/* The page before it does not matter. */
+	t.no_code_to = AT(1, 0x20);
+	walk_code("\x55\x48\x89\xe5", 4, 0, SP(10));
+	ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, 0));
+	tear_down();
+}
+
+TEST(a_caller_is_in_doubt_where_a_frame_may_be_missing)
+{
+	static const char body[] = "\x48\x8b\x45\xf8";
+
+	for (int call = 0; call < 2; call++) {
+		set_up();
+		/* Before where stack[10] leads: add %al,(%rax), or a call. */
+		t.code[AT(1, 0xf8) / 8 - CODE / 8] = call ? 0x000000e800000000 : 0;
+		t.code[AT(2, 0) / 8 - CODE / 8] = 0x9090909090909000;
+		walk_code(body, 4, 0, SP(10));
+		if (call)
+			ASSERT_EQ(t.walk.words[1], unsure);
+		else
+			ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, 0x80));
+		/* What lies there is no return address. */
+		walk_code(body, 4, 0, SP(12));
+		ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, 0x80));
+		tear_down();
+	}
+}
+
+/* As walk_code(), in code of a file that is known as `known`. */
+static int walk_known(const char *bytes, size_t size, size_t at, enum unwind_code known)
+{
+	walk_code(bytes, size, at, SP(10));
+	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER, .cfa_off = known });
+	rule_in_bucket(2, end);
+	return walk(EM_X86_64, AT(1, 0x20 + at));
+}
+
+TEST(code_that_can_be_followed_is_asked_for_or_in_doubt)
+{
+	static const char leaf[] = "\x48\x8b\x45\xf8", push[] = "\x55\x48\x89\xe5\x90";
+
+	set_up();
+	ASSERT_EQ(walk_known(leaf, 4, 0, CODE_UNFOLLOWED), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.words[1], unsure);
+	t.may_ask = true;
+	ASSERT_EQ(walk_known(leaf, 4, 0, CODE_UNFOLLOWED), STOP_CODE_PENDING);
+	ASSERT_FRAMES(AT(1, 0x20));
+	/* That was done. */
+	ASSERT_EQ(walk_known(leaf, 4, 0, CODE_UNDECIDED), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.words[1], unsure);
+	/* The bytes tell. */
+	ASSERT_EQ(walk_known(push, 5, 0, CODE_UNFOLLOWED), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0x20), AT(2, 0));
+	ASSERT_EQ(walk_known(push, 5, 4, CODE_UNFOLLOWED), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0x24), AT(2, 0x80));
+	tear_down();
+}
+
+TEST(a_caller_in_code_that_can_be_followed_is_asked_for_or_in_doubt)
+{
+	static const struct unwind_rule by_sp = {
+		.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1
+	};
+
+	for (enum unwind_code known = CODE_BYTES; known <= CODE_UNDECIDED; known++) {
+		set_up();
+		rule_in_bucket(1, by_sp);
+		rule_in_bucket(2,
+			       (struct unwind_rule){ .cfa = CFA_FRAME_POINTER, .cfa_off = known });
+		rule_in_bucket(3, end);
+		t.regs[X86_RSP] = SP(10);
+		t.regs[X86_RBP] = SP(20);
+		t.stack[10] = AT(2, 1);
+		t.stack[21] = AT(3, 1);
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+		if (known == CODE_BYTES) {
+			ASSERT_FRAMES(AT(1, 0), AT(2, 0), AT(3, 0));
+		} else {
+			ASSERT_EQ(t.walk.words[2], unsure);
+			ASSERT_EQ(FRAME_DATA(t.walk.words[4]), AT(3, 0));
+		}
+		t.may_ask = true;
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)),
+			  known == CODE_UNFOLLOWED ? STOP_CODE_PENDING : STOP_COMPLETE);
+		/* No frame pointer: that is no end. */
+		t.may_ask = false;
+		t.regs[X86_RBP] = 0;
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)),
+			  known == CODE_BYTES ? STOP_COMPLETE : STOP_FRAME_POINTER);
+		tear_down();
+	}
+}
+
+TEST(a_function_that_went_over_to_another_stack)
+{
+	struct unwind_rule by_fp = {
+		.cfa = CFA_REG, .cfa_reg = X86_RBP, .cfa_off = 16, .ra_off = -1, .slot_off = { -2 }
+	};
+
+	for (int other = 0; other < 2; other++) {
+		by_fp.flags = other ? RULE_OTHER_STACK : 0;
+		set_up();
+		rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_REG,
+							.cfa_reg = X86_RSP,
+							.cfa_off = 8,
+							.ra_off = -1 });
+		rule_in_bucket(2, by_fp);
+		rule_in_bucket(3, end);
+		t.regs[X86_RSP] = SP(1000);
+		t.regs[X86_RBP] = SP(20);
+		t.stack[1000] = AT(2, 1);
+		t.stack[21] = AT(3, 1);
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), other ? STOP_COMPLETE : STOP_NO_PROGRESS);
+		if (other)
+			ASSERT_FRAMES(AT(1, 0), AT(2, 0), AT(3, 0));
+		/* From which nothing leads back: a caller is the first frame, what runs is not. */
+		rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER,
+							.cfa_off = CODE_SWITCHED });
+		t.regs[X86_RBP] = 0;
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+		ASSERT_EQ(t.walk.words[2], FRAME(RUNTIME_NATIVE, 1, FRAME_NOTE_OTHER_STACK));
+		ASSERT_EQ(walk(EM_X86_64, AT(2, 0)), STOP_FRAME_POINTER);
+		tear_down();
+	}
 }
 
 TEST(a_frame_pointer_of_0_is_the_first_frame)
@@ -396,6 +636,34 @@ TEST(a_stack_is_read_up_to_its_last_byte)
 	tear_down();
 }
 
+TEST(a_stack_pointer_may_be_in_a_page_that_is_not_there)
+{
+	const struct unwind_rule leaf = {
+		.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 256, .ra_off = -1
+	};
+	const struct unwind_rule caller = { .cfa = CFA_REG,
+					    .cfa_reg = X86_RSP,
+					    .cfa_off = 32,
+					    .ra_off = -1,
+					    .slot_off = { [X86_SLOT_RBX] = -3 } };
+
+	set_up();
+	rule_in_bucket(1, leaf);
+	rule_in_bucket(2, caller);
+	rule_in_bucket(3, end);
+	t.hole = SP(0);
+	ASSERT_EQ(SP(512) & 4095, 0);
+	t.regs[X86_RSP] = SP(511 - 20); /* nothing is saved below */
+	t.stack[511 + 11] = AT(2, 1);
+	t.stack[512 + 14] = AT(3, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0), AT(3, 0));
+	/* Unless that is where the return address is. */
+	t.regs[X86_RSP] = SP(511 - 40);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_STACK_UNREADABLE);
+	tear_down();
+}
+
 TEST(a_loop_ends_at_max_frames)
 {
 	set_up();
@@ -406,6 +674,67 @@ TEST(a_loop_ends_at_max_frames)
 	t.regs[X86_RSP] = SP(0);
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_MAX_FRAMES);
 	ASSERT_EQ(t.walk.full.nr_words, 100);
+	tear_down();
+}
+
+/* So many frames of 16 bytes, of two runtimes' loops in turn, and a native one. Neither runtime is
+ * known of the process: Python's step leaves a note, HotSpot's has nothing to say. */
+static void two_runtimes_in_turn(__u32 nr)
+{
+	set_up();
+	for (__u32 i = 0; i < 2; i++)
+		rule_in_bucket(i, (struct unwind_rule){
+					  .cfa = CFA_REG,
+					  .cfa_reg = X86_RSP,
+					  .cfa_off = 16,
+					  .ra = RA_AT_CFA | (i ? RUNTIME_HOTSPOT : RUNTIME_PYTHON)
+								    << RULE_RUNTIME_SHIFT,
+					  .ra_off = -1,
+				  });
+	rule_in_bucket(2, end);
+	t.regs[X86_RSP] = SP(0);
+	for (__u32 i = 0; i < nr; i++)
+		t.stack[2 * i + 1] = AT(i + 1 < nr ? (i + 1) % 2 : 2, 0x40);
+}
+
+static __u32 nr_notes(enum frame_note note)
+{
+	__u32 nr = 0;
+
+	for (__u32 i = 0; i < t.walk.full.nr_words; i += 1 + FRAME_EXTRA(t.walk.words[i]))
+		nr += FRAME_IS_NOTE(t.walk.words[i]) && FRAME_DATA(t.walk.words[i]) == note;
+	return nr;
+}
+
+TEST(a_stack_changes_33_times_from_runtime_to_runtime)
+{
+	two_runtimes_in_turn(33);
+	ASSERT_EQ(walk(EM_X86_64, AT(0, 0x40)), STOP_COMPLETE);
+	ASSERT_EQ(nr_notes(FRAME_NOTE_NOT_READY), 17);
+	ASSERT_EQ(t.walk.full.nr_words, 33 + 17 + 1);
+	tear_down();
+	two_runtimes_in_turn(34);
+	ASSERT_EQ(walk(EM_X86_64, AT(0, 0x40)), STOP_RUNTIME_CHANGES);
+	ASSERT_EQ(t.walk.full.nr_words, 34 + 17);
+	tear_down();
+}
+
+TEST(a_runtime_whose_walker_is_off_leaves_a_note)
+{
+	two_runtimes_in_turn(40);
+	t.walkers_off = 1u << RUNTIME_PYTHON | 1u << RUNTIME_HOTSPOT;
+	ASSERT_EQ(walk(EM_X86_64, AT(0, 0x40)), STOP_COMPLETE);
+	ASSERT_EQ(nr_notes(FRAME_NOTE_OFF), 40);
+	ASSERT_EQ(t.walk.full.nr_words, 40 + 40 + 1);
+	tear_down();
+}
+
+TEST(code_of_a_runtime_whose_walker_is_off_ends_the_walk)
+{
+	set_up();
+	rule_in_bucket(0, (struct unwind_rule){ .cfa = CFA_RUNTIME, .cfa_off = RUNTIME_HOTSPOT });
+	t.walkers_off = 1u << RUNTIME_HOTSPOT;
+	ASSERT_EQ(walk(EM_X86_64, AT(0, 0x40)), STOP_RUNTIME_OFF);
 	tear_down();
 }
 
@@ -473,6 +802,29 @@ TEST(a64_the_link_register_is_the_interrupted_frames_only)
 	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_UNKNOWN_REGISTER);
 	ASSERT_FRAMES(AT(1, 0), AT(2, 3));
 	tear_down();
+}
+
+TEST(a64_a_cfa_in_a_register_that_the_callee_keeps)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		set_up();
+		rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_REG,
+							.cfa_reg = A64_SP,
+							.ra = RA_IN_REG,
+							.ra_off = A64_LR });
+		rule_in_bucket(2,
+			       (struct unwind_rule){
+				       .cfa = CFA_REG, .cfa_reg = 9, .cfa_off = 16, .ra_off = -1 });
+		rule_in_bucket(3, end);
+		t.regs[A64_SP] = SP(10);
+		t.regs[A64_LR] = AT(2, 0x10);
+		t.regs[9] = SP(20);
+		t.stack[21] = AT(3, 0x10);
+		/* bl, or b */
+		t.code[AT(3, 8) / 8 - CODE / 8] = kept ? 0x94000010d503201f : 0x14000010d503201f;
+		ASSERT_EQ(walk(EM_AARCH64, AT(1, 4)), kept ? STOP_COMPLETE : STOP_UNKNOWN_REGISTER);
+		tear_down();
+	}
 }
 
 TEST(a64_a_signal_frame)

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "export/proto/wire.h"
+#include "util/intern.h"
 
 enum { VARINT_MAX = 10 };
 
@@ -101,35 +102,30 @@ void pack_table_fini(struct pack_table *t)
 	map_fini(&t->ids);
 }
 
+/* Is record `id` the same as what stands from `begin` on? */
+static bool is_record(const struct pack_table *t, uint32_t id, size_t begin)
+{
+	size_t at = t->at.items[id], size = t->bytes.nr - begin;
+	size_t end = id + 1 < t->at.nr ? t->at.items[id + 1] : begin;
+
+	return end - at == size && !memcmp(t->bytes.items + at, t->bytes.items + begin, size);
+}
+
 /* The record that begins at `begin` and has just been put at the end: its number, new or known. */
 static int number_last(struct pack_table *t, size_t begin, uint32_t *ret)
 {
 	const uint8_t *bytes = t->bytes.items;
 	size_t size = t->bytes.nr - begin;
-	uint64_t hash = XXH3_64bits(bytes + begin, size), *found;
-	int r;
+	uint64_t hash = XXH3_64bits(bytes + begin, size);
+	int64_t found = intern_find(&t->ids, hash, id, is_record(t, id, begin));
+	int r = 0;
 
-	/* As in profile.c: a hash is never taken for the key. */
-	for (; (found = map_get(&t->ids, hash)); hash++) {
-		size_t at = t->at.items[*found];
-		size_t end = *found + 1 < t->at.nr ? t->at.items[*found + 1] : begin;
-
-		if (end - at == size && !memcmp(bytes + at, bytes + begin, size)) {
-			t->bytes.nr = begin;
-			*ret = (uint32_t)*found;
-			return 0;
-		}
-	}
-	r = t->at.nr >= INT32_MAX ? -E2BIG : vec_push(&t->at, begin);
-	if (!r) {
-		r = map_put(&t->ids, hash, t->at.nr - 1);
-		if (r)
-			t->at.nr--;
-	}
-	if (r)
-		t->bytes.nr = begin;
+	if (found >= 0)
+		*ret = (uint32_t)found;
 	else
-		*ret = (uint32_t)(t->at.nr - 1);
+		r = t->at.nr >= INT32_MAX ? -E2BIG : intern_add(&t->ids, &t->at, hash, begin, ret);
+	if (r || found >= 0)
+		t->bytes.nr = begin;
 	return r;
 }
 

@@ -65,11 +65,11 @@ int used_init(struct used *u, const struct profile *p)
 		used_fini(u);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < p->samples.nr; i++) {
-		uint32_t id = p->samples.items[i].stack;
+	for (size_t i = 0; i < p->cut.samples.nr; i++) {
+		uint32_t id = p->cut.samples.items[i].stack;
 		const struct profile_stack *s = &p->stacks.items[id];
 
-		if (!p->samples.items[i].count || u->stacks[id])
+		if (!p->cut.samples.items[i].count || u->stacks[id])
 			continue;
 		u->stacks[id] = true;
 		for (uint32_t at = 0; at < s->nr; at++)

@@ -208,6 +208,7 @@ const struct runtime_ops hotspot_runtime = {
 	.id = RUNTIME_HOTSPOT,
 	.language = "Java",
 	.label = "jvm",
+	.library = "libjli", /* of every launcher */
 	.record_size = sizeof(struct hotspot_record),
 	.probe = hotspot_probe,
 	.dso_free = hotspot_dso_free,

@@ -563,7 +563,8 @@ static void check_java(const char *java, const char *option)
 		ASSERT(counts.places > 150);
 		ASSERT(counts.gone < counts.places / 10);
 		ASSERT(counts.inlined > 30 && counts.interpreted > 100);
-		ASSERT(counts.c1 > 50 && counts.c2 > 30);
+		/* On a busy machine C2 may have only begun. */
+		ASSERT(counts.c1 > 50 && counts.c1 + counts.c2 > 80 && counts.c2 > 3);
 	}
 	stop(&j);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/hotspot/hotspot_scopes.h"
+#include "util/sorted.h"
 
 #include <errno.h>
 #include <string.h>
@@ -51,16 +52,9 @@ static struct pc_desc pc_desc_at(const struct hotspot_debug_info *info, size_t i
 /* The number of the first PcDesc at `offset` or behind it. */
 static int find_pc_desc(const struct hotspot_debug_info *info, int64_t offset, size_t *ret)
 {
-	size_t low = 0, high = info->pcs_size / sizeof(struct pc_desc), nr = high;
+	size_t nr = info->pcs_size / sizeof(struct pc_desc);
+	size_t low = sorted_before(nr, i, pc_desc_at(info, i).pc_offset < offset);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (pc_desc_at(info, mid).pc_offset >= offset)
-			high = mid;
-		else
-			low = mid + 1;
-	}
 	if (low == nr)
 		return -EINVAL; /* there should be one at INT_MAX */
 	*ret = low;

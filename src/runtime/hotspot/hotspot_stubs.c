@@ -2,6 +2,7 @@
 #include "runtime/hotspot/hotspot_stubs.h"
 
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -238,16 +239,8 @@ static void scan(struct hotspot_stubs *s)
 static const char *find(const struct hotspot_stubs *s, uint64_t pc)
 {
 	const struct stub *stubs = s->list.stubs.items;
-	size_t low = 0, high = s->list.stubs.nr;
+	size_t low = sorted_before(s->list.stubs.nr, i, stubs[i].start <= pc);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (stubs[mid].start <= pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && pc < stubs[low - 1].end ? stubs[low - 1].name : NULL;
 }
 

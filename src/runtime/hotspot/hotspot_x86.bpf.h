@@ -21,9 +21,12 @@ enum {
 	ADAPTER_ARGS = 256, /* words: 255 of arguments, and one to align */
 	UPCALL_HEAD = 240,  /* bytes of its code that are looked at */
 };
+#define NOT_SAVED ~0u
 
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
 __noinline int WALK_NAME(hotspot_built)(__u32 size);
+__noinline int WALK_NAME(hotspot_banged)(void);
+__noinline int WALK_NAME(hotspot_saved_at)(__u32 i);
 __noinline int WALK_NAME(hotspot_scan_stub)(void);
 __noinline int WALK_NAME(hotspot_look_entry)(void);
 __noinline int WALK_NAME(hotspot_try)(__u64 at, __u64 link_at, __u32 least);
@@ -172,6 +175,27 @@ static __always_inline int look_pushed(struct walk *w, struct hotspot_scratch *s
 
 enum { BUILT_NOT = 0, BUILT_PUSHED, BUILT_ALL, BUILT_FP_LATER };
 
+/* Were only a stack bang and the frame pointer pushed? mov %eax,d32(%rsp); push %rbp. (A function,
+ * so that the verifier looks at it once.) */
+__noinline int WALK_NAME(hotspot_banged)(void)
+{
+	struct walk *w = current_walk();
+	struct hotspot_scratch *s;
+	__u32 i, at;
+
+	if (!w)
+		return 0;
+	s = hotspot_scratch(w);
+	for (i = 8; i <= PROLOGUE_BACK; i++) {
+		if (i > w->pc - code_of(hotspot_state(w)))
+			break;
+		at = PC - i;
+		if (code_3(s, at) == 0x248489 && code_1(s, at + 7) == 0x55)
+			return 1;
+	}
+	return 0;
+}
+
 /* In a prologue: how much of a frame of `size` bytes was built before the pc? */
 __noinline int WALK_NAME(hotspot_built)(__u32 size)
 {
@@ -210,17 +234,7 @@ __noinline int WALK_NAME(hotspot_built)(__u32 size)
 	    (code_1(s, PC - 4) == 0x55 &&
 	     (code_3(s, PC - 3) == 0xec8b48 || code_3(s, PC - 3) == 0xe58948)))
 		return BUILT_PUSHED;
-	if (size > 16)
-		return BUILT_NOT;
-	/* Nothing but the two: mov %eax,d32(%rsp); push %rbp. */
-	for (i = 8; i <= PROLOGUE_BACK; i++) {
-		if (i > w->pc - code_of(st))
-			break;
-		at = PC - i;
-		if (code_3(s, at) == 0x248489 && code_1(s, at + 7) == 0x55)
-			return BUILT_PUSHED;
-	}
-	return BUILT_NOT;
+	return size <= 16 && WALK_NAME(hotspot_banged)() ? BUILT_PUSHED : BUILT_NOT;
 }
 
 /* The frame was taken down, and then a jump at the pc leaves the function? */
@@ -677,6 +691,36 @@ static __always_inline __u64 pushed_by(struct walk *w, __u64 ra)
 	return 0;
 }
 
+/* mov %rbx,at(%rsp), and %r12 behind it, at byte `i` of the code that was read: where; NOT_SAVED:
+ * it is something else. A function, so that the verifier looks at it once. */
+__noinline int WALK_NAME(hotspot_saved_at)(__u32 i)
+{
+	struct walk *w = current_walk();
+	const __u8 *code;
+	__u32 next, at;
+
+	if (!w || i >= UPCALL_HEAD)
+		return (int)NOT_SAVED;
+	code = (const __u8 *)hotspot_scratch(w)->header + i;
+	at = code[4];
+	if (code[2] == 0x1c) {
+		at = 0;
+		next = 4;
+	} else if (code[2] == 0x5c) {
+		next = 5;
+	} else if (code[2] == 0x9c) {
+		at |= code[5] << 8;
+		next = 8;
+	} else {
+		return (int)NOT_SAVED;
+	}
+	if (code[next] != 0x4c || code[next + 1] != 0x89 ||
+	    (code[next + 2] != 0x64 && code[next + 2] != 0xa4) || code[next + 3] != 0x24 ||
+	    code[next + 4] != ((at + 8) & 0xff))
+		return (int)NOT_SAVED;
+	return (int)at;
+}
+
 /*
  * UpcallLinker::make_upcall_stub() (upcallLinker_x86_64.cpp): push %rbp; mov %rsp,%rbp; sub
  * $imm,%rsp; the arguments are spilled; mov %rbx,d(%rsp); mov %r12,d+8(%rsp); ...
@@ -685,7 +729,7 @@ __noinline int WALK_NAME(hotspot_look_upcall)(void)
 {
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
-	__u32 i, next, at, size;
+	__u32 i, at, size;
 	const __u8 *code;
 
 	if (!w)
@@ -705,22 +749,8 @@ __noinline int WALK_NAME(hotspot_look_upcall)(void)
 	for (i = 8; i < UPCALL_HEAD; i++) {
 		if (code[i] != 0x48 || code[i + 1] != 0x89 || code[i + 3] != 0x24)
 			continue;
-		at = code[i + 4];
-		if (code[i + 2] == 0x1c) {
-			at = 0;
-			next = 4;
-		} else if (code[i + 2] == 0x5c) {
-			next = 5;
-		} else if (code[i + 2] == 0x9c) {
-			at |= code[i + 5] << 8;
-			next = 8;
-		} else {
-			continue;
-		}
-		if (code[i + next] != 0x4c || code[i + next + 1] != 0x89 ||
-		    (code[i + next + 2] != 0x64 && code[i + next + 2] != 0xa4) ||
-		    code[i + next + 3] != 0x24 || code[i + next + 4] != ((at + 8) & 0xff) ||
-		    at + 8 * NATIVE_SAVED > size)
+		at = (__u32)WALK_NAME(hotspot_saved_at)(i);
+		if (at == NOT_SAVED || at + 8 * NATIVE_SAVED > size)
 			continue;
 		s->cfa = size;
 		s->ra = i + 8 * NATIVE_SAVED; /* at least */

@@ -594,6 +594,7 @@ const struct runtime_ops python_runtime = {
 	.id = RUNTIME_PYTHON,
 	.label = "cpython",
 	.language = "Python",
+	.library = "libpython",
 	.record_size = sizeof(struct python_record),
 	.probe = python_probe,
 	.dso_free = python_dso_free,

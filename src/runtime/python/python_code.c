@@ -3,6 +3,7 @@
 
 #include "dwarf/cfi.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -166,16 +167,8 @@ static int read_fdes(const struct elf_file *elf, struct fdes *fdes)
 
 static struct fde *fde_of(struct fdes *fdes, uint64_t addr)
 {
-	size_t low = 0, high = fdes->all.nr;
+	size_t low = sorted_before(fdes->all.nr, i, fdes->all.items[i].range.start <= addr);
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (fdes->all.items[mid].range.start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && addr < fdes->all.items[low - 1].range.end ? &fdes->all.items[low - 1] : NULL;
 }
 

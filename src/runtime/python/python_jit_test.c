@@ -46,13 +46,18 @@ static struct {
 	struct walk walk;
 } t;
 
+static bool is_in(uint64_t addr, size_t size, uint64_t start, size_t room)
+{
+	return addr >= start && size <= room && addr - start <= room - size;
+}
+
 static uint8_t *memory_at(uint64_t addr, size_t size)
 {
-	if (addr >= CODE && addr + size <= CODE + sizeof(t.code))
+	if (is_in(addr, size, CODE, sizeof(t.code)))
 		return t.code + (addr - CODE);
-	if (addr >= TRACE && addr + size <= TRACE + SIZE)
+	if (is_in(addr, size, TRACE, SIZE))
 		return t.trace + (addr - TRACE);
-	return addr >= STACK && addr + size <= STACK + SIZE ? t.stack + (addr - STACK) : NULL;
+	return is_in(addr, size, STACK, SIZE) ? t.stack + (addr - STACK) : NULL;
 }
 
 static int read_test(void *ctx, __u64 addr, void *to, __u32 size)

@@ -217,7 +217,7 @@ TEST(on_aarch64_thread_states_are_found_from_where_the_thread_pointer_leads)
 	}
 }
 
-/* How long that is waited for, agent/runtimes_test.c tests. */
+/* How long that is waited for, unwinder/runtimes_test.c tests. */
 static void check_nonsense(void)
 {
 	ASSERT_ERR(attach(), EBADMSG);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What becomes of a stack that was walked, in each program in which a walk can end: it is interned
+ * and sent, as a hit if this CPU sent the same stack before, else in full. If the process or its
+ * code is not known yet, the registers and the top of the stack go out instead (SAMPLE_RAW), and
+ * the agent walks them.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/access.bpf.h"
+#include "bpf/regs.bpf.h"
+#include "bpf/send.bpf.h"
+
+enum {
+	RAW_PER_SECOND = 2000, /* a CPU: 16 KiB each at most */
+	RAW_BURST = 500,
+	RAW_BATCH = 32, /* pages in one bounded loop, which the verifier follows */
+	RAW_BATCHES = 16,
+	RAW_STACK_SPAN_MAX = 64 << 20, /* no stack's end is further up */
+};
+
+/* `keep`: how many are left for what is more important. */
+static __always_inline bool take_token(struct raw_scratch *raw, __u64 now, __u32 keep)
+{
+	__u64 more = (now - raw->refilled_ns) * RAW_PER_SECOND / 1000000000;
+
+	if (now - raw->refilled_ns > 1000000000ull)
+		more = RAW_BURST;
+	if (more) {
+		raw->refilled_ns = now;
+		raw->tokens += more;
+		if (raw->tokens > RAW_BURST)
+			raw->tokens = RAW_BURST;
+	}
+	if (raw->tokens <= keep)
+		return false;
+	raw->tokens--;
+	return true;
+}
+
+/*
+ * Where the thread's stack ends, as far as that can be told: the first thread's where the program's
+ * arguments begin, another's at what libc keeps of the thread; else ~0.
+ */
+static __always_inline __u64 stack_end(struct walk *w, __u64 from)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 end = BPF_CORE_READ(task, mm, start_stack);
+
+	if (end - from < RAW_STACK_SPAN_MAX)
+		return end;
+	end = walk_thread_pointer(w);
+	return end - from < RAW_STACK_SPAN_MAX ? end : ~0ull;
+}
+
+/*
+ * Copies RAW_BATCH pages of the stack from page `first` on, as far as they are there: one that
+ * nobody has touched yet has no memory, such as in a large array. Nonzero: there are no more, or
+ * `max` have been copied.
+ */
+__noinline int copy_stack_pages(__u32 cpu, __u32 first, __u32 max)
+{
+	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
+	__u32 i, n, at, len;
+	__u64 from;
+
+	if (!raw)
+		return 1;
+	for (i = 0; i < RAW_BATCH; i++) {
+		n = raw->raw.nr_pages;
+		at = raw->raw.stack_size;
+		if (n >= max || n >= RAW_PAGES_MAX || at > RAW_STACK_MAX - RAW_PAGE)
+			return 1;
+		from = raw->raw.stack_start;
+		len = RAW_PAGE;
+		if (first + i) {
+			from = (from & -(__u64)RAW_PAGE) + (__u64)(first + i) * RAW_PAGE;
+			if (from >= raw->stack_end)
+				return 1;
+		} else {
+			len -= from & (RAW_PAGE - 1);
+		}
+		at += raw->raw.nr_kernel * 8;
+		/* The verifiers of 5.10 and 6.1 forget bounds when clang spills what has them. */
+		barrier_var(at);
+		if (at >= RAW_STACK_MAX + 1024)
+			return 1;
+		if (bpf_probe_read_user(raw->bytes + at, len, (void *)from))
+			continue;
+		barrier_var(n);
+		raw->raw.pages[n & (RAW_PAGES_MAX - 1)] = first + i;
+		raw->raw.nr_pages = n + 1;
+		raw->raw.stack_size += len;
+	}
+	return 0;
+}
+
+/*
+ * Copies the stack from RAW_STACK_BELOW the stack pointer on, up to its end or as much as fits. Of
+ * what lies between both ends of a deep stack much is mostly one function's array.
+ */
+static __noinline void copy_stack(struct walk *w, struct raw_scratch *raw)
+{
+	__u32 cpu = w->cpu, i, last, far;
+	__u64 start = raw->raw.regs[REGS_SP] - RAW_STACK_BELOW;
+
+	raw->raw.nr_pages = 0;
+	raw->raw.stack_size = 0;
+	raw->raw.stack_start = start;
+	raw->stack_end = stack_end(w, start);
+	for (i = 0; i < RAW_BATCHES; i++) {
+		if (copy_stack_pages(cpu, i * RAW_BATCH, RAW_PAGES_NEAR))
+			break;
+		/* Whatever it is, it is no stack that goes on behind so large a hole. */
+		if (raw->stack_end == ~0ull)
+			break;
+	}
+	if (raw->raw.nr_pages != RAW_PAGES_NEAR || raw->stack_end == ~0ull)
+		return;
+	last = raw->raw.pages[RAW_PAGES_NEAR - 1];
+	far = (raw->stack_end - (start & -(__u64)RAW_PAGE) + RAW_PAGE - 1) / RAW_PAGE;
+	far -= RAW_PAGES_MAX - RAW_PAGES_NEAR;
+	if ((__s32)far <= (__s32)last)
+		far = last + 1;
+	copy_stack_pages(cpu, far, RAW_PAGES_MAX);
+}
+
+/* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
+static __noinline int send_raw(struct walk *w, __u32 stop)
+{
+	__u32 cpu = w->cpu, kernel = w->full.nr_kernel, size;
+	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
+	__u64 *words = walk_words(w), pc;
+
+	if (!raw || !words)
+		return LOST_NO_SCRATCH + 1;
+	if (!take_token(raw, w->header.time_ns, stop == STOP_CODE_PENDING ? RAW_BURST / 2 : 0))
+		return LOST_RAW_THROTTLED + 1;
+	if (kernel > SAMPLE_MAX_KERNEL_FRAMES)
+		return LOST_NO_SCRATCH + 1;
+	raw->header = w->header;
+	raw->header.type = SAMPLE_RAW;
+	raw->header.stop = stop;
+	raw->header.hash = 0;
+	raw->header.flags = config_raw_too && !needs_agent(w, stop) ? SAMPLE_ALSO_FULL : 0;
+	raw->raw.mm = w->mm;
+	raw->raw.generation = w->process.generation;
+	raw->raw.file = w->mapping_file;
+	raw->raw.nr_kernel = kernel;
+	/* The walk has moved on; the registers are still where they were. */
+	if (!first_regs(w, raw->raw.regs, &pc))
+		return LOST_NO_SCRATCH + 1;
+	raw->raw.pc = pc;
+	if (bpf_probe_read_user(raw->raw.code, sizeof(raw->raw.code),
+				(void *)(pc - RAW_CODE_BEFORE)))
+		__builtin_memset(raw->raw.code, 0, sizeof(raw->raw.code));
+	barrier_var(kernel);
+	size = (kernel & SAMPLE_MAX_KERNEL_FRAMES) * 8;
+	if (size)
+		bpf_probe_read_kernel(raw->bytes, size, words);
+	copy_stack(w, raw);
+	size += raw->raw.stack_size;
+	if (size > sizeof(raw->bytes))
+		return LOST_NO_SCRATCH + 1;
+	/* Wake the agent: until it knows this code, every sample of it costs this much. */
+	if (bpf_ringbuf_output(&samples, &raw->header,
+			       sizeof(raw->header) + sizeof(raw->raw) + size, BPF_RB_FORCE_WAKEUP))
+		return LOST_RING_FULL + 1;
+	return 0;
+}
+
+/*
+ * Where the names that the stack needs are remembered, once they were asked for; NULL: it needs
+ * none. In *ret: their hash.
+ */
+static __always_inline __u64 *names_slot(struct walk *w, struct known_stacks *k, __u64 *ret)
+{
+	if (!w->names)
+		return NULL;
+	hash_name(w, known_epoch + ((__u64)w->full.generation << 32 | w->header.pid));
+	*ret = finish_hash(w->names);
+	return &k->hash[*ret & (KNOWN_STACKS - 1)];
+}
+
+/*
+ * Sends what was walked: a hit, or the whole stack and then the right to send hits of it. Frames of
+ * runtimes are named out of the process's memory: the agent shall look at once, unless this CPU has
+ * woken it for the same functions before.
+ */
+static __always_inline void send_walked(struct walk *w, __u32 stop)
+{
+	__u32 zero = 0, words = w->full.nr_kernel + w->full.nr_words;
+	struct known_stacks *k = bpf_map_lookup_elem(&known, &zero);
+	struct walk_record *record = record_at(w);
+	__u64 hash, names = 0, *slot, *asked;
+
+	if (!k || !record) {
+		count_lost(LOST_NO_SCRATCH);
+		return;
+	}
+	hash_word(w, (__u64)w->full.generation << 32 | w->full.nr_kernel << 8 | stop);
+	hash = finish_hash(w->hash);
+	w->header.hash = hash;
+	w->header.stop = stop;
+	slot = &k->hash[hash & (KNOWN_STACKS - 1)];
+	if (*slot == hash && !config_raw_too) {
+		w->header.type = SAMPLE_HIT;
+		if (bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
+			count_lost(LOST_RING_FULL);
+		return;
+	}
+	w->header.type = SAMPLE_FULL;
+	if (words > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX) {
+		count_lost(LOST_NO_SCRATCH);
+		return;
+	}
+	record->header = w->header;
+	record->full = w->full;
+	asked = names_slot(w, k, &names);
+	if (bpf_ringbuf_output(&samples, record,
+			       sizeof(record->header) + sizeof(record->full) + words * 8,
+			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+		count_lost(LOST_RING_FULL);
+		return;
+	}
+	if (asked)
+		*asked = names;
+	*slot = hash;
+}
+
+static __always_inline void send(struct walk *w, __u32 stop)
+{
+	int r;
+
+	if (!stop || stop >= STOP_MAX_)
+		stop = STOP_INTERNAL;
+	if (w->mm && (config_raw_too || needs_agent(w, stop))) {
+		r = send_raw(w, stop);
+		if (!r && needs_agent(w, stop))
+			return;
+		if (r)
+			count_lost(r - 1);
+		if (r == LOST_RING_FULL + 1)
+			return;
+	}
+	send_walked(w, stop);
+}
+
+/* The yardstick of the benchmarks, with two looks at the clock in it. */
+static __always_inline void count_time(const struct walk *w)
+{
+	__u64 step = (bpf_ktime_get_ns() - w->begin_ns) >> SAMPLE_TIMES_SHIFT;
+	struct sample_times *t;
+	__u32 zero = 0;
+
+	t = bpf_map_lookup_elem(&times, &zero);
+	if (step >= SAMPLE_TIMES)
+		step = SAMPLE_TIMES - 1;
+	barrier_var(step);
+	if (t && step < SAMPLE_TIMES)
+		t->nr[step]++;
+}
+
+__noinline int send_sample(__u32 stop)
+{
+	struct walk *w = current_walk();
+
+	if (!w)
+		return 0;
+	send(w, stop);
+	if (config_measure)
+		count_time(w);
+	return 0;
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/kernel_side.h"
+#include "kernel/libbpf_log.h"
+#include "kernel/read_iter.h"
+#include "kernel/sampling.h"
+#include "kernel/walkers.h"
+#include "bpf/walk.bpf.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+#include "util/read_file.h"
+
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+
+struct kernel_side {
+	struct kernel_side_options options;
+	struct sonde_bpf *bpf;
+	struct bpf_link *fork_link;
+	struct ring_buffer *ring;
+	int (*each)(void *ctx, void *record, size_t size);
+	void *each_ctx;
+	struct bpf_program *sample; /* the one that samples, of those in `bpf` */
+	bool whole;		    /* it has all steps */
+	struct walkers walkers;
+	struct cpu_set *cpus; /* borrowed; NULL: not started */
+	struct sampling sampling;
+	int stats_fd;
+};
+
+static int on_record(void *ctx, void *record, size_t size)
+{
+	struct kernel_side *ks = ctx;
+
+	return ks->each(ks->each_ctx, record, size);
+}
+
+/* Kernels before 5.11 charge maps against RLIMIT_MEMLOCK. */
+static void raise_memlock(void)
+{
+	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &unlimited))
+		log_debug("cannot raise RLIMIT_MEMLOCK: %s", strerror(errno));
+}
+
+/* The address bits of user code: what a PAC does not use. */
+static uint64_t address_mask(void)
+{
+	return (1ull << 48) - 1;
+}
+
+/*
+ * One sampler is loaded: that which changes to the runtimes' walkers, which are loaded later, or,
+ * where the kernel cannot, that which has them all.
+ */
+static void choose_programs(struct kernel_side *ks)
+{
+	struct sonde_bpf *bpf = ks->bpf;
+	struct bpf_program *program;
+
+	ks->whole = walkers_can_be_called() == 0;
+	ks->sample = ks->whole ? bpf->progs.sample_cpu_whole : bpf->progs.sample_cpu;
+	bpf_object__for_each_program(program, bpf->obj) if (bpf_program__type(program) ==
+							    BPF_PROG_TYPE_PERF_EVENT)
+		bpf_program__set_autoload(program, program == ks->sample);
+}
+
+static int load(struct kernel_side *ks)
+{
+	const struct kernel_side_options *o = &ks->options;
+	int nr_cpus = libbpf_num_possible_cpus(), r;
+	struct sonde_bpf *bpf;
+
+	libbpf_log_to_debug();
+	if (nr_cpus <= 0)
+		return log_err(nr_cpus, "cannot tell the number of CPUs");
+	raise_memlock();
+	bpf = ks->bpf = sonde_bpf__open();
+	if (!bpf)
+		return log_err(-errno, "cannot open the BPF object");
+	bpf->rodata->config_max_frames = o->max_frames;
+	bpf->rodata->config_address_mask = address_mask();
+	bpf->rodata->config_targets_only = o->targets_only;
+	bpf->rodata->config_kernel = !o->no_kernel;
+	bpf->rodata->config_raw_too = o->raw_too;
+	bpf->rodata->config_measure = o->measure;
+	choose_programs(ks);
+	r = bpf_map__set_max_entries(bpf->maps.rule_caches, (uint32_t)nr_cpus);
+	if (!r)
+		r = o->measure ? 0 : bpf_map__set_value_size(bpf->maps.times, 8);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.raws, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.records, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.samples, o->ring_bytes);
+	if (!r)
+		r = sonde_bpf__load(bpf);
+	if (r == -EPERM)
+		return log_err(
+			r, "cannot load BPF programs: run as root (or raise the memory-lock limit: "
+			   "ulimit -l unlimited); see sonde doctor");
+	if (r)
+		return log_err(r,
+			       "cannot load BPF programs: see sonde doctor, and sonde record -v");
+	return 0;
+}
+
+int kernel_side_open(const struct kernel_side_options *options, struct kernel_side **ret)
+{
+	_cleanup_(kernel_side_free_p) struct kernel_side *ks = calloc(1, sizeof(*ks));
+	int r;
+
+	if (!ks)
+		return -ENOMEM;
+	ks->options = *options;
+	ks->stats_fd = -1;
+	walkers_init(&ks->walkers, NULL, NULL);
+	r = load(ks);
+	if (r)
+		return r;
+	walkers_init(&ks->walkers, ks->whole ? NULL : ks->bpf->obj, options->walker_loader);
+	ks->ring = ring_buffer__new(bpf_map__fd(ks->bpf->maps.samples), on_record, ks, NULL);
+	if (!ks->ring)
+		return log_err(-errno, "cannot map the ring of samples");
+	ks->fork_link = bpf_program__attach(ks->bpf->progs.on_fork);
+	if (!ks->fork_link)
+		return log_err(-errno, "cannot attach to the tracepoint sched_process_fork");
+	ks->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (ks->stats_fd < 0)
+		log_debug("no run-time statistics of BPF programs: %s", strerror(errno));
+	*ret = TAKE_PTR(ks);
+	return 0;
+}
+
+void kernel_side_free(struct kernel_side *ks)
+{
+	if (!ks)
+		return;
+	kernel_side_stop(ks);
+	walkers_fini(&ks->walkers);
+	bpf_link__destroy(ks->fork_link);
+	ring_buffer__free(ks->ring);
+	sonde_bpf__destroy(ks->bpf);
+	if (ks->stats_fd >= 0)
+		close(ks->stats_fd);
+	free(ks);
+}
+
+struct unwind_store_maps kernel_side_maps(const struct kernel_side *ks)
+{
+	return (struct unwind_store_maps){
+		.arena_fd = bpf_map__fd(ks->bpf->maps.arena),
+		.files_fd = bpf_map__fd(ks->bpf->maps.files),
+		.rules_fd = bpf_map__fd(ks->bpf->maps.rules),
+	};
+}
+
+/* --- sampling -------------------------------------------------------------------------------- */
+
+int kernel_side_start(struct kernel_side *ks, struct cpu_set *cpus)
+{
+	int r;
+
+	ks->sampling = (struct sampling){
+		.program = ks->sample,
+		.frequency_hz = ks->options.frequency_hz,
+		.idle = ks->options.idle,
+	};
+	ks->cpus = cpus;
+	r = cpu_set_listen(cpus, sampling_set_cpu, &ks->sampling);
+	if (r == -EINVAL)
+		return log_err(r,
+			       "the kernel refuses to sample at %u Hz: see "
+			       "/proc/sys/kernel/perf_event_max_sample_rate",
+			       ks->options.frequency_hz);
+	if (r == -EACCES || r == -EPERM)
+		return log_err(
+			r, "the kernel refuses to sample all CPUs: run as root; see sonde doctor");
+	return r ? log_err(r, "cannot sample the CPUs' clocks") : 0;
+}
+
+void kernel_side_stop(struct kernel_side *ks)
+{
+	if (!ks->cpus)
+		return;
+	cpu_set_leave(ks->cpus, &ks->sampling);
+	ks->cpus = NULL;
+	sampling_fini(&ks->sampling);
+}
+
+/* --- walkers --------------------------------------------------------------------------------- */
+
+void kernel_side_want_walkers(struct kernel_side *ks, uint32_t ids, bool urgent)
+{
+	walkers_want(&ks->walkers, ids, urgent);
+}
+
+uint32_t kernel_side_update_walkers(struct kernel_side *ks, uint32_t ids, int wait_ms)
+{
+	walkers_update(&ks->walkers, wait_ms);
+	__atomic_store_n(&ks->bpf->bss->runtimes_off, walkers_refused(&ks->walkers),
+			 __ATOMIC_RELAXED);
+	return walkers_pending(&ks->walkers, ids);
+}
+
+size_t kernel_side_walker_bytes(const struct kernel_side *ks)
+{
+	return walkers_bytes(&ks->walkers);
+}
+
+/* --- maps ------------------------------------------------------------------------------------ */
+
+/* Behind each change: what CPUs remember of the process before is void. */
+static void forget_memos(struct kernel_side *ks)
+{
+	__atomic_add_fetch(&ks->bpf->bss->process_epoch, 1, __ATOMIC_RELEASE);
+}
+
+int kernel_side_add_target(struct kernel_side *ks, uint32_t pid)
+{
+	uint32_t one = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(ks->bpf->maps.targets), &pid, &one, BPF_ANY);
+}
+
+void kernel_side_del_target(struct kernel_side *ks, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(ks->bpf->maps.targets), &pid);
+	forget_memos(ks);
+}
+
+int kernel_side_read_spaces(struct kernel_side *ks,
+			    void (*each)(void *ctx, const struct task_space *space), void *ctx)
+{
+	struct bpf_link *link = bpf_program__attach_iter(ks->bpf->progs.show_spaces, NULL);
+	_cleanup_close_ int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
+	struct task_space spaces[128];
+	ssize_t n;
+
+	bpf_link__destroy(link); /* the descriptor has a reference */
+	if (fd < 0)
+		return fd;
+	while ((n = read_iter(fd, spaces, sizeof(spaces))) > 0)
+		for (size_t i = 0; i < (size_t)n / sizeof(spaces[0]); i++)
+			each(ctx, &spaces[i]);
+	return (int)n;
+}
+
+int kernel_side_set_process(struct kernel_side *ks, uint32_t pid,
+			    const struct unwind_process *process)
+{
+	int r = bpf_map_update_elem(bpf_map__fd(ks->bpf->maps.processes), &pid, process, BPF_ANY);
+
+	forget_memos(ks);
+	return r;
+}
+
+int kernel_side_get_process(struct kernel_side *ks, uint32_t pid, struct unwind_process *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(ks->bpf->maps.processes), &pid, ret);
+}
+
+void kernel_side_del_process(struct kernel_side *ks, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(ks->bpf->maps.processes), &pid);
+	forget_memos(ks);
+}
+
+/*
+ * The keys of a map of processes. Where one is deleted meanwhile the kernel begins again, so no
+ * more than twice the map's size.
+ */
+static void each_key(const struct bpf_map *map, void (*each)(void *ctx, uint32_t pid), void *ctx)
+{
+	uint32_t key, next, left = 2 * bpf_map__max_entries(map);
+	int fd = bpf_map__fd(map), r;
+
+	for (r = bpf_map_get_next_key(fd, NULL, &next); !r && left--;) {
+		key = next;
+		r = bpf_map_get_next_key(fd, &key, &next);
+		each(ctx, key);
+	}
+}
+
+void kernel_side_each_process(struct kernel_side *ks, void (*each)(void *ctx, uint32_t pid),
+			      void *ctx)
+{
+	each_key(ks->bpf->maps.processes, each, ctx);
+}
+
+void kernel_side_each_target(struct kernel_side *ks, void (*each)(void *ctx, uint32_t pid),
+			     void *ctx)
+{
+	each_key(ks->bpf->maps.targets, each, ctx);
+}
+
+void kernel_side_forget_stacks(struct kernel_side *ks)
+{
+	__atomic_add_fetch(&ks->bpf->bss->known_epoch, WALK_HASH_MULTIPLIER, __ATOMIC_RELAXED);
+}
+
+void kernel_side_hold_raws(struct kernel_side *ks, bool hold)
+{
+	__atomic_store_n(&ks->bpf->bss->raws_held, hold, __ATOMIC_RELAXED);
+}
+
+void kernel_side_hold_asks(struct kernel_side *ks, bool hold)
+{
+	__atomic_store_n(&ks->bpf->bss->asks_held, hold, __ATOMIC_RELAXED);
+}
+
+int kernel_side_fd(const struct kernel_side *ks)
+{
+	return ring_buffer__epoll_fd(ks->ring);
+}
+
+int kernel_side_drain(struct kernel_side *ks, int (*each)(void *ctx, void *record, size_t size),
+		      void *ctx)
+{
+	int r;
+
+	ks->each = each;
+	ks->each_ctx = ctx;
+	r = ring_buffer__consume(ks->ring);
+	return r < 0 ? r : 0;
+}
+
+void kernel_side_lost(const struct kernel_side *ks, uint64_t *lost)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), i;
+	_cleanup_free_ uint64_t *values = calloc((size_t)nr_cpus, sizeof(*values));
+	uint32_t reason;
+
+	for (reason = 0; values && reason < LOST_KERNEL_MAX_; reason++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(ks->bpf->maps.lost), &reason, values))
+			continue;
+		lost[reason] = 0;
+		for (i = 0; i < nr_cpus; i++)
+			lost[reason] += values[i];
+	}
+}
+
+void kernel_side_run_time(const struct kernel_side *ks, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	*ret_ns = *ret_runs = 0;
+	if (ks->stats_fd < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(ks->sample), &info, &len))
+		return;
+	*ret_ns = info.run_time_ns;
+	*ret_runs = info.run_cnt;
+}
+
+size_t kernel_side_bytes(const struct kernel_side *ks)
+{
+	size_t sum = walkers_bytes(&ks->walkers);
+	struct bpf_program *program;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, ks->bpf->obj) sum += walkers_fd_bytes(bpf_map__fd(map));
+	bpf_object__for_each_program(program, ks->bpf->obj) if (bpf_program__autoload(program))
+		sum += walkers_program_bytes(bpf_program__fd(program), NULL);
+	return sum;
+}

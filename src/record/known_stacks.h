@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stacks that the kernel takes for known: what a hit of a hash means. When the kernel is told
+ * to forget them, hits that are on their way still find theirs: what was known stays for a while.
+ */
+#pragma once
+
+#include "profile/collect.h"
+
+struct known_stack {
+	uint32_t stack; /* of the profile */
+	uint32_t generation;
+	uint32_t thread_name; /* of the virtual thread whose it is: strtab; 0: of none */
+};
+
+struct known_set {
+	struct map by_hash; /* -> index */
+	VEC(struct known_stack) items;
+};
+
+/* Zeroes are an empty one. */
+struct known_stacks {
+	struct known_set now, before;
+	uint64_t before_until_ns; /* how long `before` is kept */
+};
+
+enum {
+	KNOWN_STACKS_MAX = 1 << 17,
+	/* No hit is on its way for so long. */
+	KNOWN_STACKS_STAY_NS = 1000000000,
+};
+
+void known_stacks_fini(struct known_stacks *k);
+/* NULL: nobody knows of it. Valid until the next call. */
+const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash);
+/* 0 or -ENOMEM; -ENOSPC: there are too many, the kernel must forget. */
+int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack);
+/* The kernel was told to forget all of them. */
+void known_stacks_forget(struct known_stacks *k, uint64_t now_ns);
+/* Drops what no hit can come for any more. */
+void known_stacks_tick(struct known_stacks *k, uint64_t now_ns);
+/* The profile was collected. */
+void known_stacks_collected(struct known_stacks *k, const struct profile_collected *c);

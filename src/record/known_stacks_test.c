@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/known_stacks.h"
+#include "test.h"
+
+static void put(struct known_stacks *k, uint64_t hash, uint32_t stack, uint32_t name)
+{
+	ASSERT_OK(known_stacks_put(k, hash,
+				   &(struct known_stack){ .stack = stack, .thread_name = name }));
+}
+
+TEST(hits_on_their_way_find_what_is_forgotten)
+{
+	struct known_stacks k = { 0 };
+
+	put(&k, 1, 10, 0);
+	put(&k, 2, 20, 0);
+	put(&k, 2, 21, 0);
+	ASSERT_EQ(known_stacks_find(&k, 2)->stack, 21);
+	ASSERT(!known_stacks_find(&k, 3));
+	known_stacks_tick(&k, 100);
+	ASSERT_EQ(known_stacks_find(&k, 1)->stack, 10);
+	known_stacks_forget(&k, 100);
+	put(&k, 3, 30, 0);
+	ASSERT_EQ(known_stacks_find(&k, 1)->stack, 10);
+	ASSERT_EQ(known_stacks_find(&k, 3)->stack, 30);
+	known_stacks_tick(&k, 100 + KNOWN_STACKS_STAY_NS - 1);
+	ASSERT_EQ(known_stacks_find(&k, 1)->stack, 10);
+	known_stacks_tick(&k, 100 + KNOWN_STACKS_STAY_NS);
+	ASSERT(!known_stacks_find(&k, 1));
+	ASSERT_EQ(known_stacks_find(&k, 3)->stack, 30);
+	known_stacks_fini(&k);
+}
+
+TEST(numbers_follow_a_collection)
+{
+	uint32_t stacks[] = { PROFILE_GONE, 0, 1, 2, 3 }, strings[] = { 0, PROFILE_GONE, 1 };
+	const struct profile_collected c = { .stacks = { stacks, 5 }, .strings = { strings, 3 } };
+	struct known_stacks k = { 0 };
+
+	put(&k, 1, 1, 0);
+	known_stacks_forget(&k, 1);
+	put(&k, 2, 0, 0);
+	put(&k, 3, 2, 0);
+	put(&k, 4, 3, 2);
+	put(&k, 5, 4, 1); /* a name that is gone */
+	known_stacks_collected(&k, &c);
+	ASSERT_EQ(known_stacks_find(&k, 1)->stack, 0);
+	ASSERT(!known_stacks_find(&k, 2));
+	ASSERT_EQ(known_stacks_find(&k, 3)->stack, 1);
+	ASSERT_EQ(known_stacks_find(&k, 4)->stack, 2);
+	ASSERT_EQ(known_stacks_find(&k, 4)->thread_name, 1);
+	ASSERT(!known_stacks_find(&k, 5));
+	put(&k, 2, 7, 0);
+	ASSERT_EQ(known_stacks_find(&k, 2)->stack, 7);
+	known_stacks_fini(&k);
+}
+
+TEST(there_are_only_so_many)
+{
+	struct known_stacks k = { 0 };
+
+	for (uint32_t i = 0; i < KNOWN_STACKS_MAX; i++)
+		put(&k, i, i, 0);
+	put(&k, 7, 8, 0);
+	ASSERT_ERR(known_stacks_put(&k, KNOWN_STACKS_MAX, &(struct known_stack){ 0 }), ENOSPC);
+	known_stacks_forget(&k, 1);
+	put(&k, KNOWN_STACKS_MAX, 1, 0);
+	ASSERT_EQ(known_stacks_find(&k, 7)->stack, 8);
+	known_stacks_fini(&k);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/metadata.h"
+
+#include "process/proc_identity.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* In a value of by_pid beside the process's number. */
+#define METADATA_NEW_IMAGE (UINT64_C(1) << 32)
+
+void metadata_init(struct metadata *c, struct profile *profile)
+{
+	*c = (struct metadata){ .profile = profile,
+				.wall_offset_ns =
+					clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) };
+}
+
+void metadata_fini(struct metadata *c)
+{
+	map_fini(&c->by_pid);
+	map_fini(&c->by_tid);
+}
+
+/* Writes what /proc says; a process that is gone stays without. */
+static void describe(struct metadata *c, uint32_t process)
+{
+	struct profile *p = c->profile;
+	struct profile_process *known = &p->processes.items[process];
+	struct proc_identity id;
+
+	if (proc_identity_read(known->pid, &id))
+		return;
+	known->parent_pid = id.parent_pid;
+	known->vpid = id.vpid;
+	known->uid = id.uid;
+	known->start_ns = id.start_ns;
+	if (profile_string(p, id.path, &known->path) || profile_string(p, id.comm, &known->name) ||
+	    profile_string(p, id.container, &known->container))
+		log_debug("process %d is described in part: out of memory", known->pid);
+}
+
+static int find_process(struct metadata *c, int32_t pid, const char *comm, uint32_t *ret)
+{
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
+	struct profile_process *added;
+	int r;
+
+	if (found && !(*found & METADATA_NEW_IMAGE)) {
+		*ret = (uint32_t)*found;
+		return 0;
+	}
+	if (found) {
+		*ret = (uint32_t)*found;
+		*found &= ~METADATA_NEW_IMAGE;
+		describe(c, *ret);
+		return 0;
+	}
+	r = profile_add_process(c->profile, pid, ++c->last_key, ret);
+	if (!r)
+		r = map_put(&c->by_pid, (uint32_t)pid, *ret);
+	if (r)
+		return r;
+	describe(c, *ret);
+	added = &c->profile->processes.items[*ret];
+	return added->name ? 0 : profile_string(c->profile, comm, &added->name);
+}
+
+/*
+ * A thread that the profile did not have. One that only got another name began with it, which
+ * nobody heard of: its start stays 0. Main threads live as long as their process.
+ */
+static void describe_thread(struct metadata *c, uint32_t thread)
+{
+	struct profile_thread *t = &c->profile->threads.items[thread], *before;
+	uint64_t *found = map_get(&c->by_tid, (uint32_t)t->tid);
+
+	if (t->tid == c->profile->processes.items[t->process].pid)
+		return;
+	before = found ? &c->profile->threads.items[*found] : NULL;
+	if (!before || before->process != t->process || before->end_ns)
+		(void)proc_start_read(t->tid, &t->start_ns);
+	if (map_put(&c->by_tid, (uint32_t)t->tid, thread))
+		log_debug("the end of thread %d will not be seen: out of memory", t->tid);
+}
+
+int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret)
+{
+	uint32_t process;
+	size_t nr = c->profile->threads.nr;
+	int r = find_process(c, pid, comm, &process);
+
+	if (!r)
+		r = profile_add_thread(c->profile, process, tid, comm, ret);
+	if (!r && c->profile->threads.nr > nr)
+		describe_thread(c, *ret);
+	return r;
+}
+
+/* Nobody hears of when virtual threads begin and end. */
+int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
+			    const char *name, uint32_t *ret)
+{
+	uint32_t process;
+	int r = find_process(c, pid, comm, &process);
+
+	return r ? r : profile_add_carried_thread(c->profile, process, tid, name, comm, ret);
+}
+
+static void end_thread(struct metadata *c, const struct side_event *event)
+{
+	uint64_t *found = map_get(&c->by_tid, (uint32_t)event->tid);
+	struct profile_thread *t = found ? &c->profile->threads.items[*found] : NULL;
+
+	/* It may be another process's by now, whose thread was never sampled. */
+	if (t && c->profile->processes.items[t->process].pid == event->pid)
+		t->end_ns = event->time_ns + c->wall_offset_ns;
+}
+
+void metadata_on_event(struct metadata *c, const struct side_event *event)
+{
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)event->pid);
+
+	if (!found)
+		return;
+	if (event->type == SIDE_THREAD_EXIT)
+		end_thread(c, event);
+	else if (event->type == SIDE_EXEC)
+		*found |= METADATA_NEW_IMAGE;
+	else if (event->type == SIDE_EXIT)
+		c->profile->processes.items[(uint32_t)*found].end_ns =
+			event->time_ns + c->wall_offset_ns;
+	else if (event->type == SIDE_FORK)
+		map_del(&c->by_pid, (uint32_t)event->pid);
+}
+
+/* `mask`: what else a value has beside the number. */
+static void move_all(struct map *m, const struct profile_moves *moves, uint64_t mask)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(m, &i))) {
+		uint32_t to = profile_moved(moves, (uint32_t)slot->value);
+
+		if (to == PROFILE_GONE)
+			map_del(m, slot->key);
+		else
+			slot->value = (slot->value & mask) | to;
+	}
+}
+
+void metadata_collected(struct metadata *c, const struct profile_collected *collected)
+{
+	move_all(&c->by_pid, &collected->processes, METADATA_NEW_IMAGE);
+	move_all(&c->by_tid, &collected->threads, 0);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Process metadata, of who was sampled: turns PID, TID and comm of a sample into the profile's
+ * thread, and keeps what is known of the processes (executable, user, container, lifetime) and
+ * threads (lifetime). They are looked at in /proc once, when the first sample comes, and processes
+ * again after an exec.
+ */
+#pragma once
+
+#include "process/side_band.h"
+#include "profile/collect.h"
+#include "util/map.h"
+
+struct metadata {
+	struct profile *profile; /* borrowed */
+	struct map by_pid;	 /* -> the profile's number of the process, and METADATA_* */
+	struct map by_tid;	 /* -> the profile's number of the thread; main ones not */
+	uint64_t last_key;
+	uint64_t wall_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+};
+
+void metadata_init(struct metadata *c, struct profile *profile);
+void metadata_fini(struct metadata *c);
+/* The profile's thread; the comm is a name at the sample's time. 0, -ENOMEM, or -ENOSPC: it is
+ * new and the profile full. */
+int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret);
+/* That of a virtual thread called `name`, which the thread `tid` carries. */
+int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
+			    const char *name, uint32_t *ret);
+/* A fork, exec or exit: the PID is another process, has another image, or it or a thread ended. */
+void metadata_on_event(struct metadata *c, const struct side_event *event);
+/* The profile was collected: processes that it forgot are met anew. */
+void metadata_collected(struct metadata *c, const struct profile_collected *collected);

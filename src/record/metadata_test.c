@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is known of threads: when they began, by /proc, and when they ended, by the side band. The
+ * threads here are real; their ends are told as the kernel would tell them.
+ */
+#include "record/metadata.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct profile profile;
+static struct metadata metadata;
+static int tid_pipe[2], gate[2];
+
+static void *say_tid(void *arg)
+{
+	int tid = gettid();
+	char c;
+
+	ASSERT_EQ(write(tid_pipe[1], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
+	ASSERT_EQ(read(gate[0], &c, 1), 0);
+	return arg;
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static struct profile_thread *thread_of(int32_t pid, int32_t tid, const char *comm)
+{
+	uint32_t thread;
+
+	ASSERT_OK(metadata_thread(&metadata, pid, tid, comm, &thread));
+	return &profile.threads.items[thread];
+}
+
+static void tell_end(int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	const struct side_event event = {
+		.type = SIDE_THREAD_EXIT, .pid = pid, .tid = tid, .time_ns = time_ns
+	};
+
+	metadata_on_event(&metadata, &event);
+}
+
+TEST(threads_have_their_begin_and_end)
+{
+	uint64_t before = now_ns(CLOCK_REALTIME), offset = before - now_ns(CLOCK_MONOTONIC), seen;
+	const uint64_t tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	int32_t tid, pid = getpid();
+	struct profile_thread *t;
+	pthread_t thread;
+
+	ASSERT_OK(profile_init(&profile));
+	metadata_init(&metadata, &profile);
+	ASSERT_OK(pipe(tid_pipe));
+	ASSERT_OK(pipe(gate));
+	ASSERT_OK(pthread_create(&thread, NULL, say_tid, NULL));
+	ASSERT_EQ(read(tid_pipe[0], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
+	t = thread_of(pid, tid, "worker");
+	ASSERT(t->start_ns + 2 * tick >= before);
+	ASSERT(t->start_ns <= now_ns(CLOCK_REALTIME) + tick);
+	ASSERT_EQ(t->end_ns, 0);
+	/* Another process's of that number, in whose life no sample fell. */
+	thread_of(pid + 1, pid + 1, "other");
+	tell_end(pid + 1, tid, 5);
+	ASSERT_EQ(thread_of(pid, tid, "worker")->end_ns, 0);
+	/* With another name it is another one; that one ends. */
+	ASSERT_EQ(thread_of(pid, tid, "renamed")->start_ns, 0);
+	seen = now_ns(CLOCK_MONOTONIC);
+	tell_end(pid, tid, seen);
+	ASSERT_EQ(thread_of(pid, tid, "worker")->end_ns, 0);
+	t = thread_of(pid, tid, "renamed");
+	ASSERT(t->end_ns + 1000000000 > seen + offset && t->end_ns < seen + offset + 1000000000);
+	/* The number comes again. */
+	ASSERT(thread_of(pid, tid, "third")->start_ns > 0);
+	/* A main thread lives as its process does. */
+	ASSERT_EQ(thread_of(pid, pid, "main")->start_ns, 0);
+	close(gate[1]);
+	ASSERT_OK(pthread_join(thread, NULL));
+	metadata_fini(&metadata);
+	profile_fini(&profile);
+}
+
+TEST(processes_that_the_profile_forgot_are_met_anew)
+{
+	struct profile_collected collected;
+	uint32_t mine, other, stack;
+	int32_t pid = getpid();
+
+	ASSERT_OK(profile_init(&profile));
+	metadata_init(&metadata, &profile);
+	ASSERT_OK(profile_add_stack(&profile, NULL, 0, STOP_COMPLETE, &stack));
+	thread_of(pid + 1, pid + 1, "other");
+	profile_next_cut(&profile);
+	ASSERT_OK(metadata_thread(&metadata, pid, pid, "mine", &mine));
+	ASSERT_OK(profile_add_sample(&profile, mine, stack, 1, NULL));
+	ASSERT_OK(profile_collect(&profile, 1, &collected));
+	metadata_collected(&metadata, &collected);
+	ASSERT_EQ(profile.processes.nr, 1);
+	ASSERT_OK(metadata_thread(&metadata, pid, pid, "mine", &other));
+	ASSERT_EQ(other, profile_moved(&collected.threads, mine));
+	ASSERT_EQ(profile.processes.nr, 1);
+	ASSERT_EQ(profile.processes.items[0].pid, pid);
+	ASSERT_OK(metadata_thread(&metadata, pid + 1, pid + 1, "other", &other));
+	ASSERT_EQ(profile.processes.nr, 2);
+	ASSERT_EQ(profile.processes.items[profile.threads.items[other].process].pid, pid + 1);
+	/* Its end finds it. */
+	metadata_on_event(&metadata, &(struct side_event){ .type = SIDE_EXIT,
+							   .pid = pid + 1,
+							   .tid = pid + 1,
+							   .time_ns = 1 });
+	ASSERT(profile.processes.items[profile.threads.items[other].process].end_ns > 0);
+	profile_collected_fini(&collected);
+	metadata_fini(&metadata);
+	profile_fini(&profile);
+}

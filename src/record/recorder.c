@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The recorder's life: one thread, one set of descriptors. Each step is a turn (recorder_turn.c)
+ * and, at each tick (recorder_pace.c), what is due by the clock.
+ */
+#include "record/recorder_internal.h"
+#include "record/startup_scan.h"
+#include "process/proc_stat.h"
+#include "unwinder/budget.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+
+enum {
+	PRIORITY = -15,
+	SIDE_BAND_PAGES = 64,	/* 256 KiB a CPU: about 2,500 mappings */
+	EXPIRE_NS = 1000000000, /* dead processes stay for samples that are on their way */
+	RSS_INTERVAL_NS = 1000000000,
+	SAY_AFTER_NS = 1000000000,
+	WALKERS_POLL_MS = 5,
+};
+
+/* To the verifier, which may have to wait for a CPU; a second is much. */
+#define WALKERS_NS 20000000000ull
+
+/* --- what is due by the clock ----------------------------------------------------------------- */
+
+/* The kernel follows a target's children by itself: those whose fork, or end, was among the lost
+ * events are found there. */
+static void check_target(void *ctx, uint32_t pid)
+{
+	struct recorder *r = ctx;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH) {
+		map_del(&r->targets, pid);
+		kernel_side_del_target(r->ks, pid);
+	} else if (map_put(&r->targets, pid, 1)) {
+		log_debug("process %u is not followed: out of memory", pid);
+	}
+}
+
+/* What the kernel gave to a child whose fork was lost, and which was never sampled. */
+static void check_entry(void *ctx, uint32_t pid)
+{
+	struct recorder *r = ctx;
+
+	if (!process_find(&r->unwinder.processes, (int32_t)pid))
+		kernel_side_del_process(r->ks, pid);
+}
+
+/* Each recovers from something that went wrong since the last tick. */
+static void mend(struct recorder *r)
+{
+	if (r->forget_stacks)
+		recorder_forget_stacks(r);
+	if (r->events_lost && r->options.targets_only)
+		kernel_side_each_target(r->ks, check_target, r);
+	if (r->events_lost)
+		kernel_side_each_process(r->ks, check_entry, r);
+	r->forget_stacks = r->events_lost = false;
+}
+
+static void collect_now(struct recorder *r)
+{
+	struct profile_collected c;
+
+	r->collect_at_ns = 0;
+	if (profile_collect(r->profile, r->collect_since, &c)) {
+		log_debug("the profile cannot be collected: out of memory");
+		return;
+	}
+	known_stacks_collected(&r->known, &c);
+	metadata_collected(&r->metadata, &c);
+	resolver_collected(&r->resolver, &c);
+	log_debug("%zu stacks were forgotten, %zu are left", c.stacks.nr - r->profile->stacks.nr,
+		  r->profile->stacks.nr);
+	profile_collected_fini(&c);
+	malloc_trim(0); /* what was kept now lies between what is free */
+}
+
+/* There is room now for what was sent in vain. */
+static void ask_again(struct recorder *r, uint64_t now)
+{
+	recorder_forget_stacks(r);
+	r->refused_until_ns = now + KNOWN_STACKS_STAY_NS;
+}
+
+/*
+ * Makes room in a profile that is nearly full. The kernel must not take for known what goes, nor
+ * may a hit of it be on its way: it is told first, and what goes stays until hits have settled.
+ */
+static void collect(struct recorder *r, uint64_t now)
+{
+	known_stacks_tick(&r->known, now);
+	if (now >= r->refused_until_ns)
+		r->refused_until_ns = 0;
+	if (r->collect_at_ns && now >= r->collect_at_ns)
+		collect_now(r);
+	if (r->collect_at_ns)
+		return;
+	if (profile_bytes(r->profile) < r->profile_bytes_max / 4 * 3) {
+		if (r->refused_until_ns == UINT64_MAX)
+			ask_again(r, now);
+		return;
+	}
+	if (!profile_choose_since(r->profile, &r->collect_since))
+		return;
+	recorder_forget_stacks(r);
+	r->collect_at_ns = now + KNOWN_STACKS_STAY_NS;
+}
+
+static void follow_cpus(struct recorder *r)
+{
+	uint32_t cpu;
+	int err = cpu_set_sync(r->cpus);
+	uint64_t missing_ns = cpu_set_missing_ns(r->cpus, &cpu);
+
+	if (err)
+		log_debug("cannot follow the CPUs: %s", strerror(-err));
+	if (missing_ns > SAY_AFTER_NS && !r->said_missing)
+		log_warn("CPU %u is online, but cannot be sampled so far", cpu);
+	r->said_missing = missing_ns > SAY_AFTER_NS;
+}
+
+static void tick(struct recorder *r)
+{
+	uint64_t now = now_ns();
+
+	publisher_tick(&r->unwinder.publisher, now);
+	process_table_expire(&r->unwinder.processes, now - EXPIRE_NS);
+	jit_names_tick(&r->resolver.jit);
+	resolver_want_names(&r->resolver);
+	symbolizer_tick(&r->resolver.symbolizer);
+	mend(r);
+	collect(r, now);
+	follow_cpus(r);
+	pace_set_tick(r);
+}
+
+/* --- a step ----------------------------------------------------------------------------------- */
+
+int recorder_fd(const struct recorder *r)
+{
+	return r->epoll_fd;
+}
+
+/* Some process's runtimes may have to be looked at before anything else happens. */
+static void set_due(struct recorder *r)
+{
+	uint64_t due = r->unwinder.publisher.runtimes_due_ns;
+	struct itimerspec at = { 0 };
+
+	if (due < r->turn_next_ns)
+		due = r->turn_next_ns;
+	if (due == r->due_ns)
+		return;
+	/* 0 would disarm it. */
+	if (due != UINT64_MAX)
+		at.it_value = (struct timespec){ (time_t)(due / 1000000000),
+						 (long)(due % 1000000000 + 1) % 1000000000 };
+	if (timerfd_settime(r->due_fd, TFD_TIMER_ABSTIME, &at, NULL))
+		log_debug("cannot set a timer: %s", strerror(errno));
+	r->due_ns = due;
+}
+
+static void on_ready(struct recorder *r, int fd)
+{
+	uint64_t expirations;
+
+	if (fd == r->soon_fd && read(fd, &expirations, sizeof(expirations)) > 0) {
+		pace_after_pause(r);
+	} else if (fd == r->due_fd && read(fd, &expirations, sizeof(expirations)) > 0) {
+		r->due_ns = UINT64_MAX; /* it is not set any more */
+	} else if (fd == r->timer_fd) {
+		tick(r);
+	}
+}
+
+/* When news were lost there is no turn for a while, and the ring is emptied only. */
+static void turn_or_wait(struct recorder *r)
+{
+	uint64_t now = now_ns();
+
+	if (now >= r->turn_next_ns) {
+		recorder_turn(r);
+		return;
+	}
+	recorder_drain(r);
+	pace_pause(r, (r->turn_next_ns - now) / 1000000 + 1);
+}
+
+void recorder_step(struct recorder *r)
+{
+	struct epoll_event events[8];
+	int n = epoll_wait(r->epoll_fd, events, 8, 0);
+
+	turn_or_wait(r);
+	pace_after_turn(r);
+	for (int i = 0; i < n; i++)
+		on_ready(r, events[i].data.fd);
+	set_due(r);
+}
+
+/* --- cuts and counts -------------------------------------------------------------------------- */
+
+static void update_stats(struct recorder *r)
+{
+	struct recorder_stats *s = &r->stats;
+
+	kernel_side_lost(r->ks, s->lost);
+	kernel_side_run_time(r->ks, &r->run_ns, &s->bpf_runs);
+	s->bpf_ns = r->run_ns;
+	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
+	s->bpf_ns_per_sample = s->samples ? (double)r->run_ns / (double)s->samples : 0;
+	s->lost[LOST_FILES_EVICTED] =
+		r->unwinder.store.nr_evicted + r->unwinder.publisher.nr_too_big;
+	s->lost[LOST_RULES_FULL] = r->unwinder.store.nr_rules_lost;
+	s->lost[LOST_MAPPINGS_CAPPED] = r->unwinder.processes.nr_mappings_capped;
+	s->processes = (uint32_t)r->profile->processes.nr;
+	s->files = r->resolver.nr_files;
+	/* Not at every key and tick: it takes milliseconds. */
+	if (!r->rss_at_ns || r->stopped || now_ns() - r->rss_at_ns >= RSS_INTERVAL_NS) {
+		s->rss_kb = budget_resident() / 1024;
+		r->kernel_map_bytes = kernel_side_bytes(r->ks);
+		r->rss_at_ns = now_ns();
+	}
+	s->map_bytes = r->kernel_map_bytes + unwind_store_bytes(&r->unwinder.store);
+	s->duration_s = (double)(now_ns() - r->start_ns) / 1e9;
+	s->frequency_hz = r->options.frequency_hz;
+}
+
+const struct recorder_stats *recorder_stats(struct recorder *r)
+{
+	/* What comes after the stop, names above all, is not its cost. */
+	if (!r->stopped)
+		update_stats(r);
+	return &r->stats;
+}
+
+void recorder_name(struct recorder *r)
+{
+	int err = resolver_name_ready(&r->resolver);
+
+	if (err)
+		log_debug("some frames get their names later: %s", strerror(-err));
+	r->profile->cut.duration_ns = now_ns() - r->cut_ns;
+}
+
+int recorder_name_all(struct recorder *r)
+{
+	return resolver_name_all(&r->resolver);
+}
+
+static void begin_cut(struct recorder *r)
+{
+	r->cut_ns = now_ns();
+	r->profile->cut.start_ns = clock_ns(CLOCK_REALTIME);
+	r->keep_events = r->options.keep_events;
+}
+
+void recorder_next_cut(struct recorder *r)
+{
+	profile_next_cut(r->profile);
+	begin_cut(r);
+}
+
+/* --- targets ---------------------------------------------------------------------------------- */
+
+static int add_target(struct recorder *r, uint32_t pid)
+{
+	int err = kernel_side_add_target(r->ks, pid);
+
+	if (!err)
+		err = map_put(&r->targets, pid, 1);
+	return err ? log_err(err, "cannot choose process %u", pid) : 0;
+}
+
+/* -ESRCH: it has ended meanwhile, and its end may have been told before we listened. */
+static int get_target(struct recorder *r, int32_t pid)
+{
+	struct process *proc;
+	struct proc_stat stat;
+	int err = process_get(&r->unwinder.processes, pid, &proc);
+
+	if (!err && (proc_stat_read(pid, &stat) || proc_stat_is_over(&stat)))
+		err = -ESRCH;
+	if (err && err != -ESRCH)
+		return log_err(err,
+			       "cannot read the mappings of process %d (does a security module or "
+			       "a sandbox forbid it?)",
+			       pid);
+	return err;
+}
+
+int recorder_add_target(struct recorder *r, int32_t pid)
+{
+	int err = add_target(r, (uint32_t)pid);
+
+	if (!err)
+		err = get_target(r, pid);
+	if (err == -ESRCH) {
+		map_del(&r->targets, (uint32_t)pid);
+		kernel_side_del_target(r->ks, (uint32_t)pid);
+	}
+	return err;
+}
+
+int recorder_add_target_of_exec(struct recorder *r, int32_t pid)
+{
+	r->awaits_exec = pid;
+	return add_target(r, (uint32_t)pid);
+}
+
+void recorder_expect_runtimes(struct recorder *r, uint32_t ids)
+{
+	r->expected_runtimes |= ids;
+}
+
+size_t recorder_nr_targets(const struct recorder *r)
+{
+	return r->targets.nr;
+}
+
+/* --- from open to free ------------------------------------------------------------------------ */
+
+/* A descriptor is kept for each sampled file. The command was forked before, with its own limit. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		log_debug("cannot raise the limit of open files: %s", strerror(errno));
+}
+
+/*
+ * On a busy machine the ring must be emptied in time; it takes little of a CPU. This thread only:
+ * tables are built at the priority that we were started with. No real-time priority: what we do
+ * when a large process appears takes longer than others' work may wait.
+ */
+static void raise_priority(void)
+{
+	if (setpriority(PRIO_PROCESS, 0, PRIORITY))
+		log_debug("cannot raise the priority: %s", strerror(errno));
+}
+
+static int watch(struct recorder *r, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int set_up_step(struct recorder *r)
+{
+	int *const timers[] = { &r->timer_fd, &r->soon_fd, &r->due_fd };
+	int err = 0;
+
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (r->epoll_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < sizeof(timers) / sizeof(*timers) && !err; i++) {
+		*timers[i] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		err = *timers[i] < 0 ? -errno : watch(r, *timers[i]);
+	}
+	if (!err)
+		err = watch(r, kernel_side_fd(r->ks));
+	return err ? err : watch(r, side_band_fd(r->side_band));
+}
+
+static int set_up_names(struct recorder *r)
+{
+	int err = resolver_init(&r->resolver, &r->unwinder.publisher, r->profile,
+				&r->options.symbolizer);
+
+	if (!err)
+		metadata_init(&r->metadata, r->profile);
+	return err;
+}
+
+static int set_up_tables(struct recorder *r)
+{
+	size_t fixed = budget_resident() + kernel_side_bytes(r->ks);
+	struct budget budget = budget_share(r->options.memory_limit, fixed);
+	const struct unwinder_options options = {
+		.ks = r->ks,
+		.arena_bytes = budget.arena,
+		.fixed_bytes = fixed,
+		.wait = { recorder_drain_meanwhile, r },
+		.table_builder = r->options.table_builder,
+	};
+	int err;
+
+	r->profile_bytes_max = budget.profile;
+	r->batch_bytes_max = budget.batch;
+	err = unwinder_init(&r->unwinder, &options);
+	r->unwinder.publisher.drain = recorder_drain;
+	r->unwinder.publisher.drain_ctx = r;
+	return err;
+}
+
+static int set_up(struct recorder *r)
+{
+	const struct recorder_options *o = &r->options;
+	struct kernel_side_options ks_options = {
+		.frequency_hz = o->frequency_hz,
+		.max_frames = o->max_frames,
+		.ring_bytes = RECORDER_RING_BYTES,
+		.targets_only = o->targets_only,
+		.no_kernel = o->no_kernel,
+		.idle = o->idle,
+		.raw_too = o->replay_dir != NULL,
+		.walker_loader = o->walker_loader,
+		.measure = o->measure,
+	};
+	int err;
+
+	raise_file_limit();
+	raise_priority();
+	r->walk = malloc(sizeof(*r->walk));
+	if (!r->walk)
+		return -ENOMEM;
+	err = kernel_side_open(&ks_options, &r->ks);
+	if (err)
+		return err;
+	err = set_up_tables(r);
+	if (!err)
+		err = set_up_names(r);
+	if (!err)
+		err = cpu_set_open(&r->cpus);
+	if (!err)
+		err = side_band_open(r->cpus, SIDE_BAND_PAGES, &r->side_band);
+	if (err)
+		return log_err(err, "cannot follow the processes' events");
+	err = set_up_step(r);
+	if (err)
+		return log_err(err, "cannot set up the event loop");
+	if (!o->replay_dir)
+		return 0;
+	err = replay_save_open(o->replay_dir, o->max_replay_cases, &r->unwinder.publisher,
+			       &r->replay);
+	return err ? log_err(err, "cannot keep replay cases in %s", o->replay_dir) : 0;
+}
+
+int recorder_open(const struct recorder_options *options, struct profile *profile,
+		  struct recorder **ret)
+{
+	_cleanup_(recorder_free_p) struct recorder *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->options = *options;
+	r->profile = profile;
+	r->epoll_fd = r->timer_fd = r->soon_fd = r->due_fd = -1;
+	r->due_ns = UINT64_MAX;
+	err = set_up(r);
+	if (err)
+		return err;
+	publisher_tick(&r->unwinder.publisher, now_ns());
+	*ret = TAKE_PTR(r);
+	return 0;
+}
+
+void recorder_free(struct recorder *r)
+{
+	if (!r)
+		return;
+	replay_save_free(r->replay);
+	side_band_free(r->side_band);
+	side_events_fini(&r->events);
+	resolver_fini(&r->resolver);
+	unwinder_fini(&r->unwinder);
+	kernel_side_free(r->ks);
+	cpu_set_free(r->cpus);
+	known_stacks_fini(&r->known);
+	map_fini(&r->targets);
+	metadata_fini(&r->metadata);
+	map_fini(&r->refreshed);
+	batch_fini(&r->batch);
+	batch_fini(&r->next);
+	vec_free(&r->changed);
+	free(r->walk);
+	close_p(&r->epoll_fd);
+	close_p(&r->timer_fd);
+	close_p(&r->soon_fd);
+	close_p(&r->due_fd);
+	free(r);
+}
+
+/* While processes are shown that a sample may soon be of: their news. Each time, so that an address
+ * space of after an exec is never shown with the mappings of before. */
+struct showing {
+	struct recorder *recorder;
+	bool (*go_on)(void *ctx);
+	void *ctx;
+};
+
+static bool go_on_showing(void *ctx)
+{
+	struct showing *s = ctx;
+	struct recorder *r = s->recorder;
+
+	kernel_side_want_walkers(r->ks, r->unwinder.publisher.runtimes.met, true);
+	recorder_turn(r);
+	return s->go_on(s->ctx);
+}
+
+/* Of runtimes that will have samples at once; others' are loaded beside the recording. */
+static void wait_for_walkers(struct showing *s)
+{
+	struct recorder *r = s->recorder;
+	uint32_t ids = r->unwinder.publisher.runtimes.met | r->expected_runtimes;
+	uint64_t until = now_ns() + WALKERS_NS;
+
+	kernel_side_want_walkers(r->ks, ids, true);
+	while (kernel_side_update_walkers(r->ks, ids, WALKERS_POLL_MS) && now_ns() < until)
+		if (!go_on_showing(s))
+			break;
+}
+
+int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size_t *ret_left)
+{
+	struct showing showing = { r, go_on, ctx };
+	const struct startup_scan_options scan = { .all = r->options.targets_only,
+						   .go_on = go_on_showing,
+						   .ctx = &showing };
+	int err;
+
+	*ret_left = 0;
+	/* So that the first samples are walked in the kernel already. */
+	if (!r->awaits_exec)
+		*ret_left = startup_scan_show(&r->unwinder.publisher, &scan);
+	wait_for_walkers(&showing);
+	r->start_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	r->profile->frequency_hz = r->options.frequency_hz;
+	begin_cut(r);
+	r->start_ns = r->cut_ns;
+	publisher_tick(&r->unwinder.publisher, r->start_ns);
+	pace_set_tick(r);
+	err = kernel_side_start(r->ks, r->cpus);
+	if (!err)
+		kernel_side_want_walkers(r->ks, ~0u, false);
+	return err;
+}
+
+static void log_counts(struct recorder *r)
+{
+	for (int i = 0; i < STOP_MAX_; i++)
+		if (r->nr_raw[i])
+			log_debug("%lu samples were walked by the agent: %s",
+				  (unsigned long)r->nr_raw[i], profile_stop_name(i));
+	if (!r->replay)
+		return;
+	replay_save_counts(r->replay, &r->stats.replay_compared, &r->stats.replay_different);
+	log_info("replay: %lu walks compared, %lu differ", (unsigned long)r->stats.replay_compared,
+		 (unsigned long)r->stats.replay_different);
+}
+
+void recorder_stop(struct recorder *r)
+{
+	kernel_side_stop(r->ks);
+	/* The second for what the first put back. */
+	recorder_turn(r);
+	recorder_turn(r);
+	r->profile->cut.duration_ns = now_ns() - r->cut_ns;
+	r->stopped = true;
+	update_stats(r);
+	log_counts(r);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder: loads the BPF programs, samples, fills a profile, and names its frames. It may go
+ * on for months: the profile is cut (profile/profile.h) as often as its owner likes, and what no
+ * cut had for long is forgotten.
+ *
+ *	recorder_open -> recorder_add_target ... -> recorder_start
+ *	  -> recorder_step whenever recorder_fd can be read
+ *	       -> recorder_name, read the profile, recorder_next_cut
+ *	  -> recorder_stop -> recorder_name_all -> recorder_free
+ *
+ * It knows nothing of terminals, signals, commands, nor of when to end: record/recording.h does.
+ * One thread.
+ */
+#pragma once
+
+#include "profile/profile.h"
+#include "symbolize/symbolizer.h"
+
+struct recorder_stats {
+	uint64_t samples;	       /* delivered */
+	uint64_t complete;	       /* of these, with a complete stack */
+	uint64_t truncated[STOP_MAX_]; /* by enum stop_reason */
+	uint64_t lost[LOST_MAX_];      /* by enum lost_reason */
+	uint64_t frames;	       /* in all samples */
+	uint64_t left_out; /* taken, but not wanted: of idle CPUs, of a command before its exec */
+	uint64_t processes, files; /* in the profile; that are known */
+	double bpf_ns_per_sample;  /* of our programs, by the kernel's statistics; 0 if not known */
+	uint64_t bpf_ns, own_ns;   /* CPU time: of our programs in the kernel; of this process */
+	uint64_t bpf_runs;	   /* of the sampling program; 0 if not known */
+	uint64_t rss_kb, map_bytes;
+	double duration_s;
+	uint32_t frequency_hz;
+	uint64_t replay_compared, replay_different; /* walks, with replay_dir */
+};
+
+struct recorder_options {
+	uint32_t frequency_hz;
+	uint64_t memory_limit;
+	uint32_t max_frames;
+	bool targets_only; /* sample the targets alone, else the whole system */
+	bool no_kernel;
+	bool idle;	  /* sample idle CPUs too */
+	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
+	struct symbolizer_options symbolizer;
+	char *const *table_builder; /* argv of a program that is loader_child_main(); NULL: fork */
+	char *const *walker_loader; /* the same for walkers_child_main() */
+	/* For tests: keep a replay case of up to `max_replay_cases` walked samples in this folder.
+	 */
+	const char *replay_dir;
+	uint32_t max_replay_cases;
+	bool measure; /* for benchmarks: BPF's map `times` tells how long each sample took */
+};
+
+struct recorder;
+
+/* Loads what is needed; nothing is sampled yet. Borrows both. Logging. */
+int recorder_open(const struct recorder_options *options, struct profile *profile,
+		  struct recorder **ret);
+void recorder_free(struct recorder *r);
+static inline void recorder_free_p(struct recorder **r)
+{
+	recorder_free(*r);
+}
+
+/*
+ * Samples this process, all its threads, and children that it forks from now on. -ESRCH: there is
+ * none, or it has ended. Logging, but for that.
+ */
+int recorder_add_target(struct recorder *r, int32_t pid);
+/* The same of a process that is about to execute what is to be recorded: it counts from its next
+ * exec on. */
+int recorder_add_target_of_exec(struct recorder *r, int32_t pid);
+/* Runtimes (bit N: runtime N) that are likely to have samples at once: what they need is waited for
+ * by recorder_start(). Those of processes that run need not be told. */
+void recorder_expect_runtimes(struct recorder *r, uint32_t ids);
+/* How many of them live, with their children. */
+size_t recorder_nr_targets(const struct recorder *r);
+
+/*
+ * Begins to sample. What runs already and is likely to need it is looked at first: the targets;
+ * else programs of runtimes, for a second at most. Meanwhile `go_on` is called often; false: begin
+ * without the rest. *ret_left: how many processes were not looked at. Logging.
+ */
+int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size_t *ret_left);
+/* No further samples; those that were taken are in the profile. */
+void recorder_stop(struct recorder *r);
+
+/* Can be read when recorder_step() has something to do; about once a second at least. */
+int recorder_fd(const struct recorder *r);
+/*
+ * Takes in what has happened; never waits. What fails in it is lost and counted, and the next step
+ * goes on.
+ */
+void recorder_step(struct recorder *r);
+
+/* Up to now. Valid until the next call. */
+const struct recorder_stats *recorder_stats(struct recorder *r);
+
+/* Names the frames whose symbols are there by now, and tells the cut how long it is. */
+void recorder_name(struct recorder *r);
+/* Waits for what is missing (symbolizer_options.progress); 0 or -ENOMEM. */
+int recorder_name_all(struct recorder *r);
+/* The profile's next cut begins: its counts are forgotten, what it knows stays. */
+void recorder_next_cut(struct recorder *r);

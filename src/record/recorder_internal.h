@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder's state, shared by recorder.c (its life), recorder_pace.c (when it runs),
+ * recorder_turn.c (what happened since the last turn) and recorder_samples.c (what becomes of one
+ * sample). Nobody else includes this.
+ */
+#pragma once
+
+#include "record/batch.h"
+#include "record/metadata.h"
+#include "kernel/kernel_side.h"
+#include "record/known_stacks.h"
+#include "unwinder/raw_walk.h"
+#include "unwinder/unwinder.h"
+#include "record/recorder.h"
+#include "replay/replay_save.h"
+#include "symbolize/resolver.h"
+
+enum {
+	RECORDER_RING_BYTES = 4 << 20, /* 64 raw records of full size, or 80,000 hits */
+};
+
+struct recorder {
+	struct recorder_options options;
+	struct recorder_stats stats;
+	struct profile *profile;
+	struct kernel_side *ks;
+	struct cpu_set *cpus;
+	struct side_band *side_band;
+	struct side_events events;
+	struct unwinder unwinder;
+	struct resolver resolver;
+	struct metadata metadata;
+	struct walk *walk;
+	struct replay_save *replay;
+	struct known_stacks known;
+	struct map targets;    /* live processes that are recorded, if there is a choice */
+	struct map refreshed;  /* pid -> when its maps were read again last */
+	struct batch batch;    /* the turn's samples */
+	size_t event_at;       /* the next of the turn's events */
+	struct batch next;     /* those that came while a table was built */
+	size_t next_looked_at; /* so many of these */
+	VEC(int32_t) changed;  /* processes to show anew at the end of the turn */
+	uint64_t start_ns;     /* of the recording */
+	uint64_t cut_ns;       /* of the profile's cut */
+	uint64_t profile_bytes_max, batch_bytes_max;
+	bool keep_events; /* as long as there is room for them */
+	uint64_t run_ns, start_cpu_ns;
+	size_t kernel_map_bytes; /* when rss_at_ns was */
+	size_t walker_bytes;	 /* that were taken off the arena's room */
+	uint64_t turn_ns;	 /* when the last turn was */
+	uint64_t turn_next_ns;	 /* not before */
+	uint64_t read_again_ns;	 /* that it took since, since news were lost */
+	uint64_t rss_at_ns;	 /* when stats.rss_kb was read */
+	int epoll_fd, timer_fd;
+	uint64_t collect_at_ns; /* when the profile is to be collected; 0: it is not ... */
+	uint32_t collect_since; /* ... from this cut on */
+	/* Until when hits may come for stacks that found no room; UINT64_MAX: there is none yet. */
+	uint64_t refused_until_ns;
+	int soon_fd; /* a timer: samples that were put back wait, or process events */
+	bool deaf;   /* process events do not wake us */
+	uint64_t pause_ms, pause_end_ns; /* for so long, until then */
+	uint64_t nr_events;		 /* since it began */
+	bool active;			 /* something was sampled or happened since the last tick */
+	bool ticks_slowly;
+	int due_fd; /* a timer: runtimes are to be looked at, at due_ns */
+	uint64_t due_ns;
+	uint64_t nr_raw[STOP_MAX_]; /* by why the kernel could not walk them */
+	uint32_t expected_runtimes; /* recorder_expect_runtimes() */
+	int32_t awaits_exec;	    /* a target that counts from its exec on: 0: none */
+	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
+	bool met_raw;	    /* in this turn */
+	bool said_missing;  /* that a CPU is not sampled */
+	bool events_lost;   /* exits of targets may have been among them */
+	bool stopped;
+};
+
+/* One turn of what has happened. */
+void recorder_turn(struct recorder *r);
+/* Keeps what is in the ring for the next turn. */
+void recorder_drain(void *ctx);
+/* The process is to be shown anew at the end of the turn. */
+void recorder_mark_changed(struct recorder *r, int32_t pid);
+/* While a table is waited for, within a turn. */
+void recorder_drain_meanwhile(void *ctx);
+/* Takes one record of the ring into the profile, as of the process events that were applied so far.
+ */
+void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);
+/* The kernel shall send each stack in full once more. */
+void recorder_forget_stacks(struct recorder *r);
+
+/* In so many milliseconds, less than 1,000, there is a turn. */
+void pace_wake_in(struct recorder *r, uint64_t ms);
+/* Sets the timer of the next tick. */
+void pace_set_tick(struct recorder *r);
+/* Of a turn that took in process events: no more of them for a while. */
+void pace_after_turn(struct recorder *r);
+/* There shall be no turn for so long. */
+void pace_pause(struct recorder *r, uint64_t ms);
+/* The time of pace_wake_in() has come, and there was a turn. */
+void pace_after_pause(struct recorder *r);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * When the recorder's loop runs. Raw samples, and full ones with names to be read, wake it at once.
+ * Everything else waits: hits and full samples for the next tick (five a second, one on an idle
+ * machine), process events, where there are many, for the end of a pause.
+ */
+#include "record/recorder_internal.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+enum {
+	TICK_MS = 200,
+	IDLE_TICK_MS = 1000,  /* while nothing runs that is sampled */
+	FULL_BYTES = 1 << 10, /* more than most full records have */
+	/* Between two turns for process events alone; on a machine that starts programs all the
+	 * time, as long as EVENTS_A_TURN take: a twentieth of a ring if all are of one CPU. */
+	EVENTS_MIN_MS = 10,
+	EVENTS_MAX_MS = 40,
+	EVENTS_A_TURN = 128,
+	PAUSE_MAX_MS = 900,
+	EVENTS_FEW = 16, /* so few of them are waited for */
+};
+
+void pace_wake_in(struct recorder *r, uint64_t ms)
+{
+	struct itimerspec soon = { .it_value = { .tv_nsec = (long)ms * 1000000 } };
+
+	if (timerfd_settime(r->soon_fd, 0, &soon, NULL))
+		log_debug("cannot set a timer: %s", strerror(errno));
+}
+
+/* Does something wait for ticks, or is it likely to come without waking us? */
+static bool needs_ticks(const struct recorder *r)
+{
+	uint32_t cpu;
+
+	return r->active || loader_is_busy(&r->unwinder.publisher.loader) ||
+	       symbolizer_is_busy(&r->resolver.symbolizer) ||
+	       r->unwinder.publisher.asks_held_until_ns || cpu_set_missing_ns(r->cpus, &cpu);
+}
+
+/* Of an idle machine: known stacks come without waking us, and must not fill the ring if all CPUs
+ * begin to work at once. */
+static uint64_t idle_tick_ms(const struct recorder *r)
+{
+	uint64_t bytes_per_second =
+		(uint64_t)FULL_BYTES * r->options.frequency_hz * cpu_set_size(r->cpus);
+	uint64_t ms = (uint64_t)RECORDER_RING_BYTES / 2 * 1000 / (bytes_per_second + 1);
+
+	return ms < TICK_MS ? TICK_MS : ms > IDLE_TICK_MS ? IDLE_TICK_MS : ms;
+}
+
+void pace_set_tick(struct recorder *r)
+{
+	uint64_t ms = needs_ticks(r) ? TICK_MS : idle_tick_ms(r), ns = ms * 1000000;
+	const struct itimerspec at = {
+		.it_value = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) },
+	};
+
+	if (timerfd_settime(r->timer_fd, 0, &at, NULL))
+		log_debug("cannot set a timer: %s", strerror(errno));
+	r->ticks_slowly = ms > TICK_MS;
+	r->active = false;
+}
+
+/*
+ * Changed mappings should reach the kernel at once, but a machine that starts programs all the time
+ * must not keep us running: after a turn for events, the side band is not listened to for a while.
+ * (What runs in a mapping that the kernel does not know yet wakes us by its raw sample.)
+ */
+static void listen_to_events(struct recorder *r, bool listen)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = side_band_fd(r->side_band) };
+
+	if (epoll_ctl(r->epoll_fd, listen ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, event.data.fd, &event)) {
+		log_debug("cannot change what is waited for: %s", strerror(errno));
+		return;
+	}
+	r->deaf = !listen;
+}
+
+static void pause_events(struct recorder *r, uint64_t ms)
+{
+	r->pause_ms = ms;
+	r->pause_end_ns = now_ns() + ms * 1000000;
+	r->nr_events = 0;
+	pace_wake_in(r, ms);
+}
+
+void pace_pause(struct recorder *r, uint64_t ms)
+{
+	listen_to_events(r, false);
+	pause_events(r, ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS);
+}
+
+/*
+ * That process events woke us is seen by their being there: a perf event says only once that there
+ * are new ones, to whoever waits for our descriptor.
+ */
+void pace_after_turn(struct recorder *r)
+{
+	if (r->ticks_slowly && r->active)
+		pace_set_tick(r);
+	if (!r->deaf && r->events.events.nr) {
+		listen_to_events(r, false);
+		pause_events(r, EVENTS_MIN_MS);
+	}
+}
+
+/* As long as there are many events, one pause follows the other. */
+void pace_after_pause(struct recorder *r)
+{
+	uint64_t now = now_ns(), ms;
+
+	if (!r->deaf)
+		return;
+	/* It was for samples that were put back. */
+	if (now < r->pause_end_ns) {
+		pace_wake_in(r, (r->pause_end_ns - now) / 1000000 + 1);
+		return;
+	}
+	if (r->nr_events < EVENTS_FEW) {
+		listen_to_events(r, true);
+		if (!r->deaf)
+			return;
+	}
+	ms = r->pause_ms * EVENTS_A_TURN / (r->nr_events + 1);
+	pause_events(r, ms < EVENTS_MIN_MS   ? EVENTS_MIN_MS
+			: ms > EVENTS_MAX_MS ? EVENTS_MAX_MS
+					     : ms);
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What becomes of a sample: a hit counts a known stack, a full record adds one, a raw one is walked
+ * here. All of it against the process's mappings as of the sample's time.
+ */
+#include "record/recorder_internal.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <errno.h>
+
+enum {
+	REFRESH_INTERVAL_NS = 100000000, /* between two looks at one process's /proc/PID/maps */
+};
+
+/* Times take at most half of the profile's room: stacks matter more. */
+static void keep_event(struct recorder *r, const struct sample_header *h, uint32_t sample)
+{
+	uint64_t time_ns = h->time_ns > r->cut_ns ? h->time_ns - r->cut_ns : 0;
+	size_t bytes = r->profile->cut.events.nr * sizeof(struct profile_event);
+
+	if (bytes < r->profile_bytes_max / 2 &&
+	    !profile_add_event(r->profile, sample, time_ns, h->cpu))
+		return;
+	log_debug("no room for the times of samples: they are counted only");
+	profile_drop_events(r->profile);
+	r->keep_events = false;
+}
+
+/* The profile's thread of a sample; `name`: of the virtual thread, in the profile's strings; 0: it
+ * is none. */
+static int find_thread(struct recorder *r, const struct sample_header *h, uint32_t name,
+		       uint32_t *ret)
+{
+	int32_t pid = (int32_t)h->pid, tid = (int32_t)h->tid;
+
+	if (!name)
+		return metadata_thread(&r->metadata, pid, tid, h->comm, ret);
+	return metadata_virtual_thread(&r->metadata, pid, tid, h->comm,
+				       strtab_get(&r->profile->strings, name), ret);
+}
+
+static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t name,
+			 uint32_t stack)
+{
+	const struct profile_stack *s = &r->profile->stacks.items[stack];
+	uint32_t thread, sample;
+	int err;
+
+	if (r->awaits_exec && (int32_t)h->pid == r->awaits_exec) {
+		r->stats.left_out++;
+		return;
+	}
+	err = find_thread(r, h, name, &thread);
+	if (!err)
+		err = profile_add_sample(r->profile, thread, stack, 1, &sample);
+	if (err) {
+		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		return;
+	}
+	if (r->keep_events)
+		keep_event(r, h, sample);
+	r->stats.samples++;
+	r->stats.frames += s->nr;
+	if (s->stop == STOP_COMPLETE)
+		r->stats.complete++;
+	else
+		r->stats.truncated[s->stop]++;
+}
+
+void recorder_forget_stacks(struct recorder *r)
+{
+	kernel_side_forget_stacks(r->ks);
+	known_stacks_forget(&r->known, now_ns());
+}
+
+/* Hits of this hash mean that stack, and that virtual thread. */
+static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack)
+{
+	const struct known_stack known = { stack, generation, r->resolver.thread_name };
+	int err = known_stacks_put(&r->known, hash, &known);
+
+	if (err != -ENOSPC)
+		return err;
+	recorder_forget_stacks(r);
+	return known_stacks_put(&r->known, hash, &known);
+}
+
+/* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
+static void add_stack(struct recorder *r, const struct sample_header *h,
+		      const struct resolver_stack *stack, uint64_t hash)
+{
+	uint32_t id, generation = stack->block ? stack->block->generation : 0;
+	int err;
+
+	err = resolver_add(&r->resolver, stack, &id);
+	if (err == -ENOSPC && hash)
+		r->refused_until_ns = UINT64_MAX;
+	if (!err && hash)
+		err = remember_stack(r, hash, generation, id);
+	if (err)
+		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
+	else
+		count_sample(r, h, r->resolver.thread_name, id);
+}
+
+/* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
+static bool mapping_still_there(struct recorder *r, const struct process *proc,
+				const struct block *block, uint64_t pc)
+{
+	const struct unwind_mapping *then = publisher_mapping(&r->unwinder.publisher, block, pc);
+	const struct mapping *now = process_mapping(proc, pc);
+
+	if (!then || !now || then->file == MAPPING_ANON)
+		return then;
+	/* The same file again, but another part of it, is a replacement too. */
+	return r->unwinder.processes.files.items[now->file] ==
+		       publisher_file(&r->unwinder.publisher, then->file) &&
+	       mapping_bias(r->unwinder.processes.files.items[now->file], now) == then->bias;
+}
+
+/* The words of a stack, walked in mappings of `block`, up to where a mapping has been replaced. */
+static size_t frames_still_true(struct recorder *r, const struct process *proc,
+				const struct block *block, const __u64 *words, size_t nr_words)
+{
+	size_t i;
+
+	for (i = 0; i < nr_words; i += 1 + FRAME_EXTRA(words[i]))
+		if (FRAME_IS_NATIVE(words[i]) &&
+		    !mapping_still_there(r, proc, block, FRAME_DATA(words[i])))
+			return i;
+	return nr_words;
+}
+
+/*
+ * The process of a sample that the kernel walked; NULL: nothing is known of it. If news were lost
+ * that may have been its own it is read again: what it shows stays if nothing has changed. Of one
+ * whose fork was not heard of the kernel has its parent's entry: it shall ask.
+ */
+static struct process *current(struct recorder *r, uint32_t pid)
+{
+	struct process *proc = process_find(&r->unwinder.processes, (int32_t)pid);
+	uint64_t begin;
+
+	if (proc && !proc->stale)
+		return proc;
+	if (proc) {
+		begin = now_ns();
+		if (process_get(&r->unwinder.processes, (int32_t)pid, &proc))
+			log_debug("cannot read the mappings of process %u again", pid);
+		r->read_again_ns += now_ns() - begin;
+		recorder_mark_changed(r, (int32_t)pid);
+		return proc;
+	}
+	kernel_side_del_process(r->ks, pid);
+	return process_get_unknown(&r->unwinder.processes, (int32_t)pid, &proc) ? NULL : proc;
+}
+
+/*
+ * Can nobody tell what it mapped when the kernel walked? A new image may have taken the process
+ * over, which the kernel's entry did not show yet.
+ */
+static bool is_lost(const struct process *proc)
+{
+	return !proc || !proc->user || proc->stale;
+}
+
+static bool is_stale(const struct process *proc, uint32_t generation)
+{
+	const struct view *v = proc ? proc->user : NULL;
+
+	return v && (v->block->generation != generation || v->version != proc->version);
+}
+
+/* How many of a stack's words are still true at the time of the sample. */
+static size_t true_words(struct recorder *r, uint32_t pid, const struct block *block,
+			 const __u64 *words, size_t nr_words)
+{
+	const struct process *proc = current(r, pid);
+
+	if (is_lost(proc))
+		return 0;
+	if (!is_stale(proc, block->generation))
+		return nr_words;
+	return frames_still_true(r, proc, block, words, nr_words);
+}
+
+/*
+ * The kernel walked by what has been given up, since it has an entry of which we know nothing: a
+ * child's whose fork was not heard of. It shall ask.
+ */
+static void take_back(struct recorder *r, uint32_t pid, uint32_t generation)
+{
+	struct unwind_process entry;
+
+	if (!kernel_side_get_process(r->ks, pid, &entry) && entry.generation == generation)
+		kernel_side_del_process(r->ks, pid);
+}
+
+static void on_full(struct recorder *r, const struct sample_header *h, const uint8_t *body,
+		    size_t size)
+{
+	const struct sample_full *full = (const struct sample_full *)body;
+	struct resolver_stack stack = { .pid = h->pid, .stop = h->stop };
+	uint64_t hash = h->hash;
+
+	if (size < sizeof(*full) ||
+	    size < sizeof(*full) + 8 * ((size_t)full->nr_kernel + full->nr_words)) {
+		r->stats.lost[LOST_MALFORMED]++;
+		return;
+	}
+	stack.kernel = (const __u64 *)(full + 1);
+	stack.nr_kernel = full->nr_kernel;
+	stack.words = stack.kernel + full->nr_kernel;
+	stack.nr_words = full->nr_words;
+	if (full->nr_words) {
+		stack.block = publisher_block(&r->unwinder.publisher, full->generation);
+		if (!stack.block) {
+			r->stats.lost[LOST_UNKNOWN_STACK]++;
+			r->forget_stacks = true;
+			take_back(r, h->pid, full->generation);
+			return;
+		}
+		if (r->replay)
+			replay_save_full(r->replay, h, full, stack.words);
+		stack.nr_words = true_words(r, h->pid, stack.block, stack.words, stack.nr_words);
+		if (stack.nr_words < full->nr_words)
+			stack.stop = STOP_STALE_MAPPING;
+	}
+	add_stack(r, h, &stack, hash);
+}
+
+/* The address of a profile's frame in the process's memory, by the mappings of `block`; 0: none. */
+static uint64_t frame_pc(struct recorder *r, const struct block *block,
+			 const struct profile_frame *frame)
+{
+	const struct unwind_mapping *m = publisher_mappings(&r->unwinder.publisher, block);
+	uint32_t i;
+
+	for (i = 0; i < block->nr; i++, m++) {
+		uint32_t file = publisher_file(&r->unwinder.publisher, m->file)->index;
+		uint64_t pc = frame->address + m->bias;
+
+		if (file < r->resolver.profile_files.nr &&
+		    r->resolver.profile_files.items[file] == frame->file && pc >= m->start &&
+		    pc < m->end)
+			return pc;
+	}
+	return 0;
+}
+
+/*
+ * A stack that the kernel knew, sampled after the process's mappings changed and before the kernel
+ * was told: the part of it that is still true. Its number, or the stack's own if all of it is.
+ */
+static uint32_t true_part(struct recorder *r, const struct process *proc, const struct block *block,
+			  uint32_t id)
+{
+	struct profile *p = r->profile;
+	const struct profile_stack *s = &p->stacks.items[id];
+	uint32_t i, cut;
+
+	for (i = 0; i < s->nr; i++) {
+		const struct profile_frame *f =
+			&p->frames.items[p->stack_frames.items[s->first + i]];
+		uint64_t pc;
+
+		if (f->kind != FRAME_KIND_NATIVE || f->file == PROFILE_NO_FILE)
+			continue;
+		pc = frame_pc(r, block, f);
+		if (is_lost(proc) || !pc || !mapping_still_there(r, proc, block, pc))
+			break;
+	}
+	if (i == s->nr ||
+	    profile_add_stack(p, &p->stack_frames.items[s->first], i, STOP_STALE_MAPPING, &cut))
+		return id;
+	return cut;
+}
+
+static void on_hit(struct recorder *r, const struct sample_header *h)
+{
+	const struct known_stack *found = known_stacks_find(&r->known, h->hash);
+	const struct process *proc;
+	const struct block *block;
+	uint32_t id;
+
+	/* One that was new when the profile was full: it is asked for when there is room. */
+	if (!found && r->refused_until_ns) {
+		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		return;
+	}
+	if (!found) {
+		r->stats.lost[LOST_UNKNOWN_STACK]++;
+		r->forget_stacks = true;
+		return;
+	}
+	id = found->stack;
+	block = publisher_block(&r->unwinder.publisher, found->generation);
+	if (!block && found->generation)
+		take_back(r, h->pid, found->generation);
+	proc = block ? current(r, h->pid) : NULL;
+	if (block && (is_lost(proc) || is_stale(proc, block->generation)))
+		id = true_part(r, proc, block, id);
+	count_sample(r, h, found->thread_name, id);
+}
+
+/*
+ * An address was in no mapping: look whether /proc knows of one, but not too often. True if the
+ * process is shown anew; else the kernel need not ask again.
+ */
+static bool refresh(struct recorder *r, struct process *proc, uint64_t mm)
+{
+	uint32_t version = proc->version;
+	uint64_t *last = map_get(&r->refreshed, (uint32_t)proc->pid), now = now_ns();
+	bool first = !last;
+
+	if (last && *last + REFRESH_INTERVAL_NS > now)
+		return false;
+	if (map_put(&r->refreshed, (uint32_t)proc->pid, now) ||
+	    process_refresh(&r->unwinder.processes, proc))
+		return false;
+	if (proc->version == version) {
+		/* A program that has just begun will map more. */
+		if (!first)
+			publisher_set_final(&r->unwinder.publisher, proc);
+		return false;
+	}
+	return !publisher_show(&r->unwinder.publisher, proc, mm);
+}
+
+/* `gone`: an exec has taken the process over since. The kernel need not know, and /proc does not.
+ */
+static int walk_raw(struct recorder *r, struct process *proc, const struct sample_header *h,
+		    const struct sample_raw *raw, const struct stack_copy *copy, bool gone)
+{
+	const struct view *v;
+	bool nowhere;
+	int stop;
+
+	if (publisher_show(&r->unwinder.publisher, proc, gone ? 0 : raw->mm))
+		return STOP_NO_PROCESS;
+	v = proc->user;
+	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
+	if (h->stop == STOP_FILE_PENDING)
+		publisher_load(&r->unwinder.publisher, raw->file);
+	stop = raw_walk(&r->unwinder.publisher, v->block, raw, copy, proc->pid,
+			r->options.max_frames, r->walk);
+	/* The kernel may have met it further up, but only by the same mappings does that mean
+	 * anything. */
+	nowhere = stop == STOP_NO_MAPPING ||
+		  (h->stop == STOP_NO_MAPPING && raw->generation == v->block->generation);
+	if (nowhere && !gone && refresh(r, proc, raw->mm))
+		stop = raw_walk(&r->unwinder.publisher, v->block, raw, copy, proc->pid,
+				r->options.max_frames, r->walk);
+	return stop;
+}
+
+/* The time of the next exec of the process that is known of, behind what was taken in; 0: none. */
+static uint64_t next_exec(const struct recorder *r, uint32_t pid)
+{
+	size_t i;
+
+	for (i = r->event_at; i < r->events.events.nr; i++)
+		if (r->events.events.items[i].type == SIDE_EXEC &&
+		    r->events.events.items[i].pid == (int32_t)pid)
+			return r->events.events.items[i].time_ns;
+	return 0;
+}
+
+/*
+ * The process, with its mappings at the time of the sample; NULL if they can't be had. An exec is
+ * in progress if its address space is not the one that we know, or news of it were lost. If the
+ * event of an exec comes later in this turn, what /proc says now, or has said, is that image's; the
+ * mappings of before are known if events told all of them.
+ */
+static struct process *process_of_raw(struct recorder *r, const struct sample_header *h,
+				      const struct sample_raw *raw, uint64_t exec_ns)
+{
+	struct process *proc = process_find(&r->unwinder.processes, (int32_t)h->pid);
+	const struct view *v = proc ? proc->user : NULL;
+
+	if (v && v->mm && v->mm != raw->mm) {
+		publisher_hide(&r->unwinder.publisher, proc);
+		if (!proc->stale)
+			return NULL;
+	}
+	if (!exec_ns)
+		return process_get(&r->unwinder.processes, (int32_t)h->pid, &proc) ? NULL : proc;
+	return proc && proc->complete && !proc->stale && proc->read_ns < exec_ns ? proc : NULL;
+}
+
+/*
+ * Within execve() the old image is gone, and the new one has not begun: the registers are of code
+ * that is nowhere any more. The kernel's frames are all that there is.
+ */
+static bool in_exec(const struct resolver_stack *stack)
+{
+	return stack->nr_kernel && ((stack->stop == STOP_NO_PROCESS && !stack->nr_words) ||
+				    (stack->stop == STOP_NO_MAPPING && stack->nr_words == 1));
+}
+
+static void on_raw(struct recorder *r, const struct sample_header *h, const uint8_t *body,
+		   size_t size)
+{
+	const struct sample_raw *raw = (const struct sample_raw *)body;
+	struct resolver_stack stack = { .pid = h->pid, .stop = STOP_NO_PROCESS };
+	const uint8_t *bytes = body + sizeof(*raw);
+	struct stack_copy copy;
+	struct process *proc;
+	uint64_t exec_ns;
+
+	if (size < sizeof(*raw) || raw->nr_kernel > SAMPLE_MAX_KERNEL_FRAMES ||
+	    size < sizeof(*raw) + 8 * (size_t)raw->nr_kernel + raw->stack_size ||
+	    !stack_copy_of_raw(raw, bytes + 8 * (size_t)raw->nr_kernel, &copy)) {
+		r->stats.lost[LOST_MALFORMED]++;
+		return;
+	}
+	stack.kernel = (const __u64 *)bytes;
+	stack.nr_kernel = raw->nr_kernel;
+	r->nr_raw[h->stop & (STOP_MAX_ - 1)]++;
+	r->met_raw = true;
+	exec_ns = next_exec(r, h->pid);
+	proc = process_of_raw(r, h, raw, exec_ns);
+	if (proc) {
+		stack.stop = walk_raw(r, proc, h, raw, &copy, exec_ns);
+		if (proc->user) {
+			stack.block = ((struct view *)proc->user)->block;
+			stack.words = r->walk->words;
+			stack.nr_words = r->walk->full.nr_words;
+		}
+	}
+	if (in_exec(&stack)) {
+		stack.nr_words = 0;
+		stack.stop = STOP_COMPLETE;
+	}
+	if (r->replay && stack.block)
+		replay_save_raw(r->replay, h, raw, &copy, r->walk, stack.stop);
+	/* Sent for comparison only: the kernel's own walk of it follows. */
+	if (!(h->flags & SAMPLE_ALSO_FULL))
+		add_stack(r, h, &stack, 0);
+}
+
+void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
+{
+	const struct sample_header *h = (const struct sample_header *)record;
+
+	if (h->pid == 0 && !r->options.idle) {
+		r->stats.left_out++;
+		return;
+	}
+	/* A profile that is full counts on, but takes in nothing new: names alone are still to
+	 * come. */
+	r->profile->full = profile_bytes(r->profile) > r->profile_bytes_max;
+	switch (h->type) {
+	case SAMPLE_HIT:
+		on_hit(r, h);
+		break;
+	case SAMPLE_FULL:
+		on_full(r, h, record + sizeof(*h), size - sizeof(*h));
+		break;
+	case SAMPLE_RAW:
+		on_raw(r, h, record + sizeof(*h), size - sizeof(*h));
+		break;
+	default:
+		r->stats.lost[LOST_MALFORMED]++;
+	}
+	r->profile->full = false;
+}

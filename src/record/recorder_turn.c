@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One turn: takes the samples out of the ring, then the process events out of the side band, and
+ * applies both in the order of their times, so that every sample meets its process as it was then.
+ * (Samples first: an event that precedes a sample has been written by the time the sample can be
+ * read.)
+ */
+#include "record/recorder_internal.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	SOON_MS = 1,		  /* until a sample that was put back */
+	CALM_NS = 50000000,	  /* after news were lost: others are read again no more often */
+	READ_AGAIN_PART = 10,	  /* of a CPU reading again takes one in so many, ... */
+	CALM_MORE_NS = 100000000, /* ... if the pause is not longer for that */
+	DRAIN_EVERY = 32,	  /* samples, of up to 64 KiB and a walk each */
+	MEANWHILE_NS = 10000000,  /* for showing processes while something else is waited for */
+};
+
+/* --- process events -------------------------------------------------------------------------- */
+
+static void track_targets(struct recorder *r, const struct side_event *e)
+{
+	if (e->type == SIDE_FORK && map_get(&r->targets, (uint32_t)e->parent_pid)) {
+		/* The kernel's table has the child already: on_fork. */
+		if (map_put(&r->targets, (uint32_t)e->pid, 1))
+			log_debug("process %d is not followed: out of memory", e->pid);
+	} else if (e->type == SIDE_EXIT && map_del(&r->targets, (uint32_t)e->pid)) {
+		kernel_side_del_target(r->ks, (uint32_t)e->pid);
+	}
+}
+
+void recorder_mark_changed(struct recorder *r, int32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < r->changed.nr; i++)
+		if (r->changed.items[i] == pid)
+			return;
+	if (vec_push(&r->changed, pid))
+		log_debug("process %d is shown late: out of memory", pid);
+}
+
+static void on_event(struct recorder *r, const struct side_event *e)
+{
+	struct process *proc;
+
+	/* Processes are read again as they are sampled (recorder_samples.c, current()). */
+	if (e->type == SIDE_LOST) {
+		r->stats.lost[LOST_SIDE_BAND] += e->lost;
+		r->events_lost = true;
+		r->turn_next_ns = r->turn_ns + CALM_NS;
+	}
+	if (e->type == SIDE_LOST || (e->type == SIDE_EXEC && e->pid == r->awaits_exec))
+		r->awaits_exec = 0;
+	if (e->type == SIDE_EXIT) /* the next process of that PID is another one */
+		map_del(&r->refreshed, (uint32_t)e->pid);
+	if (r->options.targets_only)
+		track_targets(r, e);
+	if (process_table_apply(&r->unwinder.processes, e, r->events.text.items)) {
+		r->stats.lost[LOST_SIDE_BAND]++;
+		/* The kernel gave the child its parent's entry, which nobody would ever take away.
+		 */
+		if (e->type == SIDE_FORK && !process_find(&r->unwinder.processes, e->pid))
+			kernel_side_del_process(r->ks, (uint32_t)e->pid);
+	}
+	metadata_on_event(&r->metadata, e);
+	proc = e->type == SIDE_MMAP ? process_find(&r->unwinder.processes, e->pid) : NULL;
+	if (proc && proc->user && ((struct view *)proc->user)->version != proc->version)
+		recorder_mark_changed(r, e->pid);
+}
+
+/* --- one turn -------------------------------------------------------------------------------- */
+
+static int keep_record(void *ctx, void *record, size_t size)
+{
+	struct recorder *r = ctx;
+	int err;
+
+	if (batch_bytes(&r->next) > r->batch_bytes_max / 2)
+		kernel_side_hold_raws(r->ks, true);
+	err = batch_add(&r->next, record, size, r->batch_bytes_max);
+	if (err)
+		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
+	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */
+	if (err && r->refused_until_ns != UINT64_MAX) {
+		r->refused_until_ns = now_ns() + 2 * (uint64_t)KNOWN_STACKS_STAY_NS;
+		r->forget_stacks = true;
+	}
+	return 0;
+}
+
+static void show_if_unknown(struct recorder *r, const uint8_t *record, size_t size)
+{
+	const struct sample_header *h = (const struct sample_header *)record;
+	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
+	struct process *proc;
+
+	if (h->type != SAMPLE_RAW || h->stop != STOP_NO_PROCESS || size < sizeof(*h) + sizeof(*raw))
+		return;
+	if (!process_get_unknown(&r->unwinder.processes, (int32_t)h->pid, &proc) &&
+	    publisher_show(&r->unwinder.publisher, proc, raw->mm))
+		log_debug("cannot show the mappings of process %d", proc->pid);
+}
+
+/* While many samples are walked, the ring must not overflow. */
+void recorder_drain(void *ctx)
+{
+	struct recorder *r = ctx;
+
+	if (kernel_side_drain(r->ks, keep_record, r))
+		log_debug("cannot read the ring of samples");
+}
+
+/*
+ * Nor while a table is built; and processes that began meanwhile are shown, which may need nothing
+ * of what is waited for. Only those of which no event was taken in: what the others map is not
+ * known before all that came earlier is done.
+ */
+void recorder_drain_meanwhile(void *ctx)
+{
+	struct recorder *r = ctx;
+	uint64_t begin = now_ns();
+
+	recorder_drain(r);
+	while (r->next_looked_at < r->next.pending.nr && now_ns() - begin < MEANWHILE_NS) {
+		const struct pending *p = &r->next.pending.items[r->next_looked_at++];
+
+		show_if_unknown(r, r->next.bytes.items + p->at, p->size);
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void show_changed(struct recorder *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->changed.nr; i++) {
+		struct process *proc = process_find(&r->unwinder.processes, r->changed.items[i]);
+
+		if (proc && proc->user && !proc->exited &&
+		    publisher_show(&r->unwinder.publisher, proc, 0))
+			log_debug("cannot show the mappings of process %d", proc->pid);
+	}
+	r->changed.nr = 0;
+}
+
+/*
+ * Samples that are younger than the turn wait for the next one: the events that came between may
+ * not have been read. How many are left.
+ */
+static size_t put_back(struct recorder *r, uint64_t until_ns)
+{
+	struct batch *b = &r->batch;
+	size_t n = b->pending.nr, i, size;
+	const uint8_t *record;
+
+	while (n && b->pending.items[n - 1].time_ns > until_ns)
+		n--;
+	for (i = n; i < b->pending.nr; i++)
+		if (batch_get(b, &b->pending.items[i], &record, &size))
+			r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		else
+			keep_record(r, (void *)record, size);
+	if (n < b->pending.nr)
+		pace_wake_in(r, SOON_MS);
+	return n;
+}
+
+static void apply_sample(struct recorder *r, const struct pending *p)
+{
+	const uint8_t *record;
+	size_t size;
+
+	if (batch_get(&r->batch, p, &record, &size))
+		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+	else
+		recorder_on_sample(r, record, size);
+}
+
+static void apply_in_order(struct recorder *r, size_t nr_samples)
+{
+	const struct batch *b = &r->batch;
+	size_t s = 0;
+
+	r->event_at = 0;
+	while (s < nr_samples || r->event_at < r->events.events.nr) {
+		const struct pending *p = &b->pending.items[s];
+
+		if (r->event_at == r->events.events.nr ||
+		    (s < nr_samples && p->time_ns < r->events.events.items[r->event_at].time_ns)) {
+			apply_sample(r, p);
+			if (++s % DRAIN_EVERY == 0)
+				recorder_drain(r);
+		} else {
+			on_event(r, &r->events.events.items[r->event_at++]);
+		}
+	}
+}
+
+/*
+ * What fails costs what it was about: samples stay in the ring, and where events were lost all is
+ * read again.
+ */
+/* Walkers that have come have their part of the memory limit. */
+static void update_walkers(struct recorder *r)
+{
+	size_t bytes;
+
+	kernel_side_want_walkers(r->ks, r->unwinder.publisher.runtimes.met, true);
+	kernel_side_update_walkers(r->ks, 0, 0);
+	bytes = kernel_side_walker_bytes(r->ks);
+	if (bytes == r->walker_bytes)
+		return;
+	unwind_store_give_up(&r->unwinder.store, bytes - r->walker_bytes);
+	r->walker_bytes = bytes;
+}
+
+void recorder_turn(struct recorder *r)
+{
+	struct batch b;
+	int err;
+
+	r->turn_ns = now_ns();
+	update_walkers(r);
+	recorder_drain(r);
+	err = side_band_drain_until(r->side_band, r->turn_ns, &r->events);
+	b = r->batch;
+	r->batch = r->next;
+	r->next = b;
+	batch_clear(&r->next);
+	r->next_looked_at = 0;
+	kernel_side_hold_raws(r->ks, false);
+	qsort(r->batch.pending.items, r->batch.pending.nr, sizeof(*r->batch.pending.items),
+	      by_time);
+	r->met_raw = false;
+	r->nr_events += r->events.events.nr;
+	r->active |= r->batch.pending.nr || r->events.events.nr;
+	r->read_again_ns = 0;
+	apply_in_order(r, put_back(r, r->turn_ns));
+	if (r->turn_next_ns > r->turn_ns)
+		r->turn_next_ns += r->read_again_ns < CALM_MORE_NS / READ_AGAIN_PART
+					   ? READ_AGAIN_PART * r->read_again_ns
+					   : CALM_MORE_NS;
+	if (err) {
+		log_debug("cannot read the kernel's events: %s", strerror(-err));
+		on_event(r, &(struct side_event){ .time_ns = r->turn_ns, .type = SIDE_LOST });
+	}
+	show_changed(r);
+	publisher_update_runtimes(&r->unwinder.publisher);
+	/* As long as samples come raw, showing what they lack goes first. */
+	if (!r->met_raw)
+		resolver_want_names(&r->resolver);
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/resolver.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* For perf maps at the end of a recording: a gigabyte of them. */
+#define JIT_NAMES_END_NS (UINT64_C(3) * 1000000000)
+
+static void forget_file(void *ctx, uint32_t index)
+{
+	struct resolver *r = ctx;
+
+	if (index < r->profile_files.nr)
+		r->profile_files.items[index] = UINT32_MAX;
+}
+
+int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
+		  const struct symbolizer_options *options)
+{
+	*r = (struct resolver){ .publisher = publisher, .profile = profile, .epoch = 1 };
+	publisher->forget_file = forget_file;
+	publisher->ctx = r;
+	jit_names_init(&r->jit, profile, publisher->processes);
+	if (options)
+		publisher->runtimes.options = options->runtimes.runtime;
+	return symbolizer_init(&r->symbolizer, profile, options);
+}
+
+void resolver_fini(struct resolver *r)
+{
+	symbolizer_fini(&r->symbolizer);
+	vec_free(&r->profile_files);
+	vec_free(&r->scratch);
+	jit_names_fini(&r->jit);
+	vec_free(&r->wanted);
+	vec_free(&r->levels);
+	kernel_image_fini(&r->kernel);
+	vec_free(&r->kernel_files);
+}
+
+/* Has the symbols of a file made ready while it can be had. Without them it stays addresses. */
+static void want_names(struct resolver *r, const struct wanted_file *w)
+{
+	const struct mapped_file *file = w->file;
+	const struct runtime_dso *dso = runtimes_dso(&r->publisher->runtimes, file->index);
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct symbol_file symbols = { .path = file->place ? file->place : file->path,
+				       .identity = file->identity,
+				       .root_pid = (int)w->pid };
+	int err;
+
+	if (file->state != FILE_OPEN || !file->is_elf)
+		return;
+	err = mapped_file_elf(file, &elf);
+	if (!err) {
+		symbols.elf = elf;
+		symbols.fd = elf->fd;
+		symbols.image = elf->memory;
+		symbols.size = elf->size;
+		err = symbolizer_want(&r->symbolizer, w->number, &symbols,
+				      dso ? dso->ops->folds : NULL);
+	}
+	if (err)
+		log_debug("no symbols of %s: %s", file->path, strerror(-err));
+}
+
+void resolver_want_names(struct resolver *r)
+{
+	for (size_t i = 0; i < r->wanted.nr; i++) {
+		want_names(r, &r->wanted.items[i]);
+		process_let_file_go(r->wanted.items[i].file);
+	}
+	r->wanted.nr = 0;
+}
+
+/* The profile's number of a mapped file, which process `pid` maps. */
+static int file_number(struct resolver *r, struct mapped_file *file, uint32_t pid, uint32_t *ret)
+{
+	size_t known = r->profile->files.nr;
+	uint64_t identity;
+	uint32_t *number;
+	int err;
+
+	while (r->profile_files.nr <= file->index) {
+		err = vec_push(&r->profile_files, UINT32_MAX);
+		if (err)
+			return err;
+	}
+	number = &r->profile_files.items[file->index];
+	if (*number == UINT32_MAX) {
+		memcpy(&identity, file->identity.hash, sizeof(identity));
+		err = profile_add_met_file(r->profile, file->path, file->build_id,
+					   file->build_id_len <= 20 ? file->build_id_len : 0,
+					   identity, number);
+		if (err)
+			return err;
+		err = vec_push(&r->wanted, (struct wanted_file){ file, *number, pid });
+		if (err)
+			return err;
+		process_hold_file(file);
+		r->nr_files += *number >= known;
+	}
+	*ret = *number;
+	return 0;
+}
+
+/* What tells code in memory of this process's from another one's, also of one with the same PID. */
+static uint32_t scope_of(const struct process *proc, uint32_t pid)
+{
+	return proc ? (uint32_t)proc->image : pid | UINT32_C(1) << 31;
+}
+
+static int add_native(struct resolver *r, const struct resolver_stack *stack,
+		      const struct process *proc, const struct process_runtimes *list,
+		      uint64_t addr)
+{
+	const struct unwind_mapping *m = publisher_mapping(r->publisher, stack->block, addr);
+	struct profile_frame frame = { .kind = FRAME_KIND_NATIVE, .address = addr };
+	struct mapped_file *file = publisher_file(r->publisher, m ? m->file : MAPPING_ANON);
+	bool is_file = m && m->file != MAPPING_ANON;
+	size_t known;
+	uint32_t id;
+	int err;
+
+	if (is_file) {
+		frame.address = addr - m->bias;
+		if (runtimes_folds(list, file->index, frame.address) &&
+		    !r->symbolizer.options.runtimes.interpreter_frames)
+			return 0;
+		unwind_store_touch(r->publisher->store, m->file);
+	} else {
+		frame.scope = scope_of(proc, stack->pid);
+	}
+	if (m)
+		err = file_number(r, file, stack->pid, &frame.file);
+	else
+		err = profile_add_file(r->profile, "[unknown]", NULL, 0, &frame.file);
+	known = r->profile->frames.nr;
+	if (!err)
+		err = profile_add_frame(r->profile, &frame, &id);
+	if (!err && id >= known)
+		err = m && !is_file ? jit_names_want(&r->jit, stack->pid, id)
+				    : symbolizer_met(&r->symbolizer, id);
+	return err ? err : vec_push(&r->scratch, id);
+}
+
+/* The profile's number of the kernel, or of the module that has the address. */
+static int kernel_file_number(struct resolver *r, uint64_t addr, uint32_t *ret)
+{
+	const struct kernel_file *file;
+	uint32_t *number;
+	int err;
+
+	if (!r->kernel_known) {
+		err = kernel_image_read(&r->kernel);
+		if (err)
+			return err;
+		r->kernel_known = true;
+	}
+	file = kernel_image_find(&r->kernel, addr);
+	while (r->kernel_files.nr < r->kernel.nr) {
+		err = vec_push(&r->kernel_files, UINT32_MAX);
+		if (err)
+			return err;
+	}
+	number = &r->kernel_files.items[file - r->kernel.files];
+	if (*number == UINT32_MAX) {
+		err = profile_add_file(r->profile, file->name, file->build_id, file->build_id_len,
+				       number);
+		if (err)
+			return err;
+		r->profile->files.items[*number].start = file->start;
+		r->profile->files.items[*number].end = file->end;
+	}
+	*ret = *number;
+	return 0;
+}
+
+static int add_kernel(struct resolver *r, uint64_t addr)
+{
+	struct profile_frame frame = { .kind = FRAME_KIND_KERNEL, .address = addr };
+	size_t known = r->profile->frames.nr;
+	uint32_t id;
+	int err = kernel_file_number(r, addr, &frame.file);
+
+	if (!err)
+		err = profile_add_frame(r->profile, &frame, &id);
+	if (!err && id >= known)
+		err = symbolizer_met(&r->symbolizer, id);
+	return err ? err : vec_push(&r->scratch, id);
+}
+
+/* --- frames of runtimes ----------------------------------------------------------------------- */
+
+static int add_level(void *ctx, const struct runtime_level *level)
+{
+	struct resolver *r = ctx;
+	struct profile_function function = { .start_line = level->start_line };
+	struct profile_line line = { .line = level->line };
+	int err = profile_string(r->profile, level->name ? level->name : "", &function.name);
+
+	if (!err)
+		err = profile_string(r->profile, level->source ? level->source : "",
+				     &function.source);
+	if (!err)
+		err = profile_add_function(r->profile, &function, &line.function);
+	return err ? err : vec_push(&r->levels, line);
+}
+
+static int take_thread(void *ctx, const char *name)
+{
+	struct resolver *r = ctx;
+
+	return profile_string(r->profile, name, &r->named_thread);
+}
+
+/* What stands for frames of runtime `id` whose names are not known. */
+static int unknown_frame(struct resolver *r, uint32_t id, uint32_t *ret)
+{
+	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
+
+	return profile_add_frame(r->profile, &frame, ret);
+}
+
+static int note_frame(struct resolver *r, uint32_t id, uint32_t note, uint32_t *ret)
+{
+	static const char *const notes[FRAME_NOTES] = {
+#define NOTE(name, NAME, number, sentence) [number] = #name,
+#include "abi/frame_notes.def"
+#undef NOTE
+	};
+	struct profile_frame frame = { .kind = id == RUNTIME_NATIVE ? FRAME_KIND_NATIVE
+								    : FRAME_KIND_OF(id),
+				       .file = PROFILE_NO_FILE };
+	char name[64];
+	int err;
+
+	if (note >= FRAME_NOTES || !notes[note])
+		return -EINVAL;
+	snprintf(name, sizeof(name), "[%s: %s]", runtimes[id]->name, notes[note]);
+	r->levels.nr = 0;
+	err = add_level(r, &(struct runtime_level){ .name = name });
+	if (!err)
+		err = profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr,
+					      ret);
+	return err;
+}
+
+/* In place of a frame's number, beside that of a thread's name. */
+#define NAMES_THREAD (UINT64_C(1) << 32)
+
+/* Asks the runtime: a frame's number, or a thread's name. */
+static int name_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
+		      size_t nr, uint64_t *ret)
+{
+	const struct runtime_sink sink = { add_level, r, take_thread };
+	uint32_t id = in->dso->ops->id;
+	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
+	uint32_t number;
+	int err;
+
+	r->levels.nr = 0;
+	r->named_thread = 0;
+	err = in->dso->ops->symbolize(in->proc, words, nr, &sink);
+	if (err == -ENOMEM)
+		return err;
+	if (r->named_thread) {
+		*ret = NAMES_THREAD | r->named_thread;
+		return 0;
+	}
+	if (err || !r->levels.nr)
+		err = unknown_frame(r, id, &number);
+	else
+		err = profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr,
+					      &number);
+	*ret = number;
+	return err;
+}
+
+enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
+
+/* The same from memory: equal words have equal names. */
+static int runtime_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
+			 size_t nr, uint64_t *ret)
+{
+	uint64_t hash = XXH3_64bits(words, nr * sizeof(*words)), *found;
+	int err;
+
+	if (r->nr_named >= NAMED_FRAMES_MAX) {
+		r->nr_named = 0;
+		r->epoch++;
+	}
+	if (in->epoch != r->epoch)
+		map_fini(&in->frames);
+	in->epoch = r->epoch;
+	found = map_get(&in->frames, hash);
+	if (found) {
+		*ret = *found;
+		return 0;
+	}
+	err = name_frame(r, in, words, nr, ret);
+	r->nr_named++;
+	return err ? err : map_put(&in->frames, hash, *ret);
+}
+
+/* What is said once in place of frames that follow each other, if nothing else is shown between. */
+static bool is_said(const struct resolver *r, uint64_t note, uint32_t frame)
+{
+	return (note == FRAME_NOTE_NOT_READY || note == FRAME_NOTE_NO_THREAD_STATE) &&
+	       r->scratch.nr && r->scratch.items[r->scratch.nr - 1] == frame;
+}
+
+static int add_runtime(struct resolver *r, struct process *proc,
+		       const struct process_runtimes *list, const __u64 *words, size_t left)
+{
+	uint32_t id = FRAME_RUNTIME(words[0]), frame;
+	size_t nr = 1 + FRAME_EXTRA(words[0]);
+	struct runtime_instance *in;
+	uint64_t copy[16], named;
+	int err;
+
+	if (id >= RUNTIME_MAX_ || !runtimes[id] || nr > left)
+		return -EINVAL;
+	in = runtimes_find(list, id);
+	if (FRAME_IS_NOTE(words[0])) {
+		err = note_frame(r, id, (uint32_t)FRAME_DATA(words[0]), &frame);
+		if (proc && FRAME_DATA(words[0]) == FRAME_NOTE_NOT_READY)
+			publisher_runtime_missed(r->publisher, proc);
+		if (!err && is_said(r, FRAME_DATA(words[0]), frame))
+			return 0;
+	} else if (in) {
+		memcpy(copy, words, nr * sizeof(*words));
+		err = runtime_frame(r, in, copy, nr, &named);
+		frame = (uint32_t)named;
+		if (!err && named & NAMES_THREAD) {
+			r->thread_name = r->thread_name ?: frame;
+			return 0;
+		}
+	} else {
+		err = unknown_frame(r, id, &frame);
+	}
+	return err ? err : vec_push(&r->scratch, frame);
+}
+
+/* --- stacks ----------------------------------------------------------------------------------- */
+
+static int add_user(struct resolver *r, const struct resolver_stack *stack)
+{
+	struct process *proc = stack->proc
+				       ? stack->proc
+				       : process_find(r->publisher->processes, (int32_t)stack->pid);
+	const struct process_runtimes *list = proc ? publisher_runtimes(r->publisher, proc) : NULL;
+	size_t i;
+	int err = 0;
+
+	if (stack->nr_words && !stack->block)
+		return -EINVAL;
+	if (proc && stack->stop == STOP_RUNTIME_UNREADABLE)
+		publisher_runtime_missed(r->publisher, proc);
+	for (i = 0; i < stack->nr_words && !err; i += 1 + FRAME_EXTRA(stack->words[i])) {
+		if (FRAME_IS_NATIVE(stack->words[i]))
+			err = add_native(r, stack, proc, list, FRAME_DATA(stack->words[i]));
+		else
+			err = add_runtime(r, proc, list, stack->words + i, stack->nr_words - i);
+	}
+	return err;
+}
+
+int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret)
+{
+	size_t i;
+	int err = 0;
+
+	r->scratch.nr = 0;
+	r->thread_name = 0;
+	for (i = 0; i < stack->nr_kernel && !err; i++)
+		/* Callers are return addresses; a call may be its function's last instruction. */
+		err = add_kernel(r, stack->kernel[i] - (i > 0));
+	if (!err)
+		err = add_user(r, stack);
+	if (err)
+		return err;
+	return profile_add_stack(r->profile, r->scratch.items, r->scratch.nr, stack->stop, ret);
+}
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+int resolver_name_ready(struct resolver *r)
+{
+	resolver_want_names(r);
+	symbolizer_tick(&r->symbolizer);
+	jit_names_tick(&r->jit);
+	return symbolizer_apply(&r->symbolizer);
+}
+
+int resolver_name_all(struct resolver *r)
+{
+	size_t left;
+
+	resolver_want_names(r);
+	symbolizer_wait(&r->symbolizer);
+	left = jit_names_finish(&r->jit, JIT_NAMES_END_NS);
+	if (left || r->jit.nr_dropped)
+		log_warn("%zu places in code of JITs have no name: there are too many, or their "
+			 "perf "
+			 "maps are too large",
+			 left + (size_t)r->jit.nr_dropped);
+	return resolver_name_ready(r);
+}
+
+/* --- what the profile has forgotten ----------------------------------------------------------- */
+
+/* Those that are gone are met anew. */
+static void move_numbers(uint32_t *numbers, size_t nr, const struct profile_moves *moves)
+{
+	for (size_t i = 0; i < nr; i++)
+		numbers[i] = profile_moved(moves, numbers[i]);
+}
+
+static void move_wanted(struct resolver *r, const struct profile_collected *c)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->wanted.nr; i++) {
+		struct wanted_file w = r->wanted.items[i];
+
+		w.number = profile_moved(&c->files, w.number);
+		if (w.number != PROFILE_GONE)
+			r->wanted.items[kept++] = w;
+		else
+			process_let_file_go(w.file);
+	}
+	r->wanted.nr = kept;
+}
+
+/* What a runtime named in one process. */
+static void move_named(struct resolver *r, struct runtime_instance *in,
+		       const struct profile_collected *c)
+{
+	struct map old = in->frames;
+	struct map_slot *slot;
+	size_t i = 0;
+
+	in->frames = (struct map){ 0 };
+	while (in->epoch == r->epoch && (slot = map_next(&old, &i))) {
+		bool is_thread = slot->value & NAMES_THREAD;
+		uint32_t to =
+			profile_moved(is_thread ? &c->strings : &c->frames, (uint32_t)slot->value);
+
+		if (to != PROFILE_GONE &&
+		    !map_put(&in->frames, slot->key, (is_thread ? NAMES_THREAD : 0) | to))
+			r->nr_named++;
+	}
+	map_fini(&old);
+}
+
+static void move_all_named(struct resolver *r, const struct profile_collected *c)
+{
+	struct process_table *processes = r->publisher->processes;
+	struct map_slot *slot;
+	size_t i = 0;
+
+	r->nr_named = 0;
+	while ((slot = map_next(&processes->by_pid, &i))) {
+		const struct process *proc = (struct process *)(uintptr_t)slot->value;
+		const struct view *v = proc->user;
+
+		for (uint32_t k = 0; v && v->runtimes && k < v->runtimes->nr; k++)
+			move_named(r, v->runtimes->items[k], c);
+	}
+}
+
+void resolver_collected(struct resolver *r, const struct profile_collected *c)
+{
+	_Static_assert(PROFILE_GONE == UINT32_MAX, "what is gone is as if it was never met");
+	move_numbers(r->profile_files.items, r->profile_files.nr, &c->files);
+	move_numbers(r->kernel_files.items, r->kernel_files.nr, &c->files);
+	move_wanted(r, c);
+	move_all_named(r, c);
+	jit_names_collected(&r->jit, c);
+	if (symbolizer_collected(&r->symbolizer, c))
+		for (size_t i = 0; i < r->profile_files.nr; i++)
+			r->profile_files.items[i] = UINT32_MAX;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what the walkers send (frame words, a generation) to stacks of the profile; and at the end
+ * from addresses to names.
+ */
+#pragma once
+
+#include "symbolize/jit_names.h"
+#include "symbolize/symbolizer.h"
+#include "unwinder/publisher.h"
+#include "profile/collect.h"
+#include "symbol/kernel_image.h"
+
+/* A file that was met, whose symbols are not asked for yet. */
+struct wanted_file {
+	struct mapped_file *file; /* held */
+	uint32_t number;	  /* the profile's */
+	uint32_t pid;		  /* that maps it */
+};
+
+struct resolver {
+	struct publisher *publisher;
+	struct profile *profile;
+	VEC(uint32_t) profile_files; /* by mapped file's index; UINT32_MAX: not met yet */
+	uint32_t nr_files;	     /* that were met */
+	struct symbolizer symbolizer;
+	struct kernel_image kernel;
+	bool kernel_known;	    /* `kernel` was read */
+	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
+	VEC(uint32_t) scratch;
+	struct jit_names jit;
+	VEC(struct profile_line) levels; /* of the runtime's frame that is being named */
+	uint32_t named_thread; /* by the runtime, in place of that frame's levels; strtab */
+	uint32_t thread_name;  /* of the virtual thread whose stack it is, strtab; 0: none */
+	size_t nr_named;       /* frames that runtimes named, remembered */
+	uint32_t epoch;	       /* moves when what runtimes named is forgotten */
+	VEC(struct wanted_file) wanted;
+};
+
+/* `options` may be NULL. Borrows publisher and profile. */
+int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
+		  const struct symbolizer_options *options);
+void resolver_fini(struct resolver *r);
+
+struct resolver_stack {
+	uint32_t pid;
+	struct process *proc;	   /* that has that pid; NULL: the one of the table, if any */
+	const struct block *block; /* NULL: no user frames */
+	const __u64 *kernel;
+	size_t nr_kernel;
+	const __u64 *words;
+	size_t nr_words;
+	enum stop_reason stop;
+};
+
+/*
+ * Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM.
+ * Whose it is, if it is a virtual thread's and that is wanted, is in r->thread_name: in the
+ * profile's strings, 0: the operating system's thread's.
+ */
+int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret);
+
+/*
+ * Asks for the symbols of the files that were met since. It takes milliseconds a file: not between
+ * samples that wait, but soon, while the process that maps it lives.
+ */
+void resolver_want_names(struct resolver *r);
+/*
+ * Names all frames of the profile that have no name yet and whose symbols are there by now; those
+ * of files that can't be read stay without. The second one waits for the symbols first.
+ */
+int resolver_name_ready(struct resolver *r);
+int resolver_name_all(struct resolver *r);
+/* The profile was collected: everything that keeps numbers of it is told. */
+void resolver_collected(struct resolver *r, const struct profile_collected *c);

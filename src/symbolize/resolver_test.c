@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What becomes of the words of a walk: notes in place of a runtime's frames. */
+#include "symbolize/resolver.h"
+#include "symbol/kallsyms.h"
+
+#include "test.h"
+
+enum { PID = 4711, ELSEWHERE = 0x1000 };
+
+static struct {
+	struct process_table processes;
+	struct unwind_store store;
+	struct publisher publisher;
+	struct resolver resolver;
+	struct profile profile;
+} t;
+
+static void set_up(void)
+{
+	const struct unwind_store_maps none = { -1, -1, -1 };
+
+	memset(&t, 0, sizeof(t));
+	ASSERT_OK(process_table_init(&t.processes));
+	ASSERT_OK(unwind_store_init(&t.store, &none, 1 << 20));
+	publisher_init(&t.publisher, &t.processes, &t.store, NULL);
+	ASSERT_OK(profile_init(&t.profile));
+	ASSERT_OK(resolver_init(&t.resolver, &t.publisher, &t.profile, NULL));
+}
+
+static void tear_down(void)
+{
+	resolver_fini(&t.resolver);
+	process_table_fini(&t.processes);
+	publisher_fini(&t.publisher);
+	unwind_store_fini(&t.store);
+	profile_fini(&t.profile);
+}
+
+/* How many frames the profile's stack of these words has. */
+static size_t shown(const __u64 *words, size_t nr)
+{
+	static const struct block block;
+	const struct resolver_stack stack = {
+		.pid = PID, .block = &block, .words = words, .nr_words = nr, .stop = STOP_COMPLETE
+	};
+	uint32_t id;
+
+	ASSERT_OK(resolver_add(&t.resolver, &stack, &id));
+	return t.resolver.scratch.nr;
+}
+
+TEST(loops_of_which_nothing_is_known_are_marked_each)
+{
+	const __u64 early = FRAME(RUNTIME_PYTHON, 0, FRAME_NOTE_NOT_READY);
+	const __u64 nobody = FRAME(RUNTIME_PYTHON, 0, FRAME_NOTE_NO_THREAD_STATE);
+	const __u64 java = FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_NOT_READY);
+	const __u64 broken = FRAME(RUNTIME_PYTHON, 0, FRAME_NOTE_UNREADABLE);
+	const __u64 native = FRAME(RUNTIME_NATIVE, 0, ELSEWHERE);
+
+	set_up();
+	ASSERT_EQ(shown((__u64[]){ native, early, native, early, native }, 5), 5);
+	/* With nothing shown between them they are one place. */
+	ASSERT_EQ(shown((__u64[]){ native, early, early, early, native, early }, 6), 4);
+	ASSERT_EQ(shown((__u64[]){ nobody, nobody, native, nobody }, 4), 3);
+	ASSERT_EQ(shown((__u64[]){ early, java, early, nobody }, 4), 4);
+	ASSERT_EQ(shown((__u64[]){ early }, 1), 1);
+	ASSERT_EQ(shown((__u64[]){ early }, 1), 1);
+	/* Such a one stands for one frame, or for some. */
+	ASSERT_EQ(shown((__u64[]){ broken, broken }, 2), 2);
+	tear_down();
+}
+
+TEST(a_caller_that_may_be_missing_is_marked)
+{
+	const __u64 unsure = FRAME(RUNTIME_NATIVE, 1, FRAME_NOTE_CALLER_UNSURE);
+	const __u64 native = FRAME(RUNTIME_NATIVE, 0, ELSEWHERE);
+	char name[64];
+
+	set_up();
+	/* Other than an address of that number, to which programs do jump. */
+	ASSERT_EQ(shown((__u64[]){ FRAME(RUNTIME_NATIVE, 0, 9), native, unsure, 0, native }, 5), 4);
+	profile_frame_label(&t.profile, t.resolver.scratch.items[2], 0, false, name, sizeof(name));
+	ASSERT_STR(name, "[native: caller_unsure]");
+	tear_down();
+}
+
+static uint32_t add(const __u64 *kernel, size_t nr_kernel, const __u64 *words, size_t nr)
+{
+	static const struct block block;
+	const struct resolver_stack stack = { .pid = PID,
+					      .block = &block,
+					      .kernel = kernel,
+					      .nr_kernel = nr_kernel,
+					      .words = words,
+					      .nr_words = nr,
+					      .stop = STOP_COMPLETE };
+	uint32_t id;
+
+	ASSERT_OK(resolver_add(&t.resolver, &stack, &id));
+	return id;
+}
+
+/* What waits for a name is asked for once, whatever became of its number meanwhile. */
+TEST(frames_wait_for_their_names_over_a_collection)
+{
+	const __u64 kernel[] = { UINT64_C(0xffffffff81000000), UINT64_C(0xffffffff81000100) };
+	const __u64 native = FRAME(RUNTIME_NATIVE, 0, ELSEWHERE);
+	struct profile_collected collected;
+	uint32_t stack;
+
+	set_up();
+	add(kernel, 2, NULL, 0);
+	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 2);
+	add(kernel, 2, NULL, 0);
+	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 2);
+	profile_next_cut(&t.profile);
+	profile_next_cut(&t.profile);
+	stack = add(kernel, 1, &native, 1);
+	ASSERT_EQ(t.profile.frames.nr, 3);
+	t.profile.stacks.items[stack].used = t.profile.cut.number;
+	ASSERT_OK(profile_collect(&t.profile, 2, &collected));
+	resolver_collected(&t.resolver, &collected);
+	ASSERT_EQ(t.profile.frames.nr, 2);
+	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 1);
+	/* Everything is found under its new number, or comes anew. */
+	ASSERT_EQ(add(kernel, 1, &native, 1), profile_moved(&collected.stacks, stack));
+	ASSERT_EQ(t.profile.frames.nr, 2);
+	add(kernel, 2, NULL, 0);
+	ASSERT_EQ(t.profile.frames.nr, 3);
+	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 2);
+	ASSERT_OK(resolver_name_ready(&t.resolver));
+	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 0);
+	profile_collected_fini(&collected);
+	tear_down();
+}
+
+/* The same address in memory of its own is other code in every process, also if it has the PID of
+ * one that is gone. */
+TEST(frames_of_a_pid_that_comes_again_are_others)
+{
+	struct side_event fork = { .type = SIDE_FORK, .pid = PID, .tid = PID, .parent_pid = 1 };
+	struct side_event exec = { .type = SIDE_EXEC, .pid = PID, .tid = PID };
+	const __u64 native = FRAME(RUNTIME_NATIVE, 0, ELSEWHERE);
+	uint32_t first, second, third;
+
+	set_up();
+	fork.time_ns = 1000;
+	ASSERT_OK(process_table_apply(&t.processes, &fork, ""));
+	exec.time_ns = 1001;
+	ASSERT_OK(process_table_apply(&t.processes, &exec, ""));
+	first = add(NULL, 0, &native, 1);
+	ASSERT_EQ(add(NULL, 0, &native, 1), first);
+	exec.time_ns = 2000;
+	ASSERT_OK(process_table_apply(&t.processes, &exec, ""));
+	second = add(NULL, 0, &native, 1);
+	ASSERT(second != first);
+	fork.time_ns = 3000;
+	ASSERT_OK(process_table_apply(&t.processes, &fork, ""));
+	exec.time_ns = 3001;
+	ASSERT_OK(process_table_apply(&t.processes, &exec, ""));
+	third = add(NULL, 0, &native, 1);
+	ASSERT(third != first && third != second);
+	tear_down();
+}
+
+/* Outside of the kernel's own code there may be another module by now. */
+TEST(kernel_symbols_follow_what_is_loaded)
+{
+	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
+				   "ffffffff82000000 T _etext\nffffffffc0000000 t gone\t[gone]\n";
+	const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
+	struct symbolizer *n = &t.resolver.symbolizer;
+	uint64_t long_ago;
+
+	set_up();
+	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &n->kernel));
+	n->kernel_read_ns = long_ago = 1;
+	add(&inside, 1, NULL, 0);
+	ASSERT_OK(resolver_name_ready(&t.resolver));
+	ASSERT_EQ(n->kernel_read_ns, long_ago);
+	add(&outside, 1, NULL, 0);
+	ASSERT_OK(resolver_name_ready(&t.resolver));
+	ASSERT(n->kernel_read_ns > long_ago);
+	tear_down();
+}

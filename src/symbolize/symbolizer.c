@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/symbolizer.h"
+
+#include "elf/file_id.h"
+#include "symbol/demangle.h"
+#include "symbol/kallsyms.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+/* The profile's numbers are the table's. */
+_Static_assert((int)FUNCTION_LANGUAGE_RUST == (int)SYMBOL_LANGUAGE_RUST &&
+		       (int)FUNCTION_LANGUAGE_GO == (int)SYMBOL_LANGUAGE_GO &&
+		       (int)FUNCTION_LANGUAGE_MAX_ == (int)SYMBOL_LANGUAGE_MAX_,
+	       "languages");
+
+/* Between two looks at what the kernel has loaded. */
+#define KERNEL_STALE_NS (UINT64_C(30) * 1000000000)
+
+static void complain(void *ctx, const char *text)
+{
+	char line[1024];
+
+	(void)ctx;
+	/* It names files, which may be called anything. */
+	profile_clean_text(text, strlen(text), line, sizeof(line));
+	log_warn("%s", line);
+}
+
+int symbolizer_init(struct symbolizer *n, struct profile *profile,
+		    const struct symbolizer_options *options)
+{
+	struct symbol_store_options store = { .complain = complain };
+
+	*n = (struct symbolizer){ .profile = profile };
+	if (options)
+		n->options = *options;
+	store.builder = n->options.builder;
+	store.root = n->options.root;
+	return symbol_store_new(&store, &n->store);
+}
+
+/* Its table is another file's as well, or goes. */
+static void drop_file(struct symbolizer *n, struct symbolizer_file *file)
+{
+	vec_free(&file->waiting.items);
+	if (file->table != UINT32_MAX)
+		symbol_store_drop(n->store, file->table);
+}
+
+static void drop_files(struct symbolizer *n)
+{
+	for (size_t i = 0; i < n->files.nr; i++)
+		drop_file(n, &n->files.items[i]);
+	vec_free(&n->files);
+}
+
+void symbolizer_fini(struct symbolizer *n)
+{
+	drop_files(n);
+	symbol_store_free(n->store);
+	kallsyms_free(n->kernel);
+	vec_free(&n->waiting.items);
+	map_fini(&n->functions);
+	*n = (struct symbolizer){ 0 };
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* The file's record, made if there is none. */
+static int get_file(struct symbolizer *n, uint32_t file, struct symbolizer_file **ret)
+{
+	int r;
+
+	while (n->files.nr <= file) {
+		r = vec_push(&n->files, (struct symbolizer_file){ .table = UINT32_MAX });
+		if (r)
+			return r;
+	}
+	*ret = &n->files.items[file];
+	return 0;
+}
+
+/* Where its code is, in its own address space. */
+static void note_code(struct profile_file *file, const struct elf_file *elf)
+{
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type != PT_LOAD || !(s->flags & PF_X) || !s->memsz ||
+		    s->vaddr + s->memsz < s->vaddr)
+			continue;
+		if (!file->end || s->vaddr < file->start) {
+			file->start = s->vaddr;
+			file->offset = s->offset;
+		}
+		if (s->vaddr + s->memsz > file->end)
+			file->end = s->vaddr + s->memsz;
+	}
+}
+
+static void note_ids(struct symbolizer *n, uint32_t index, const struct symbol_file *symbols)
+{
+	struct profile_file *file = &n->profile->files.items[index];
+	char go[GO_BUILD_ID_MAX];
+
+	note_code(file, symbols->elf);
+	if (symbols->fd >= 0)
+		file->has_file_id = !file_id_of_fd(symbols->fd, file->file_id);
+	else
+		file->has_file_id =
+			!file_id_of_memory(symbols->image, symbols->size, file->file_id);
+	if (!elf_file_go_build_id(symbols->elf, go) &&
+	    profile_string(n->profile, go, &file->go_build_id))
+		log_debug("no room for a Go build id");
+}
+
+int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_file *symbols,
+		    bool (*folds)(const char *name))
+{
+	struct symbolizer_file *known;
+	int r;
+
+	r = get_file(n, file, &known);
+	if (r || known->table != UINT32_MAX)
+		return r;
+	note_ids(n, file, symbols);
+	known->folds = n->options.runtimes.interpreter_frames ? NULL : folds;
+	return symbol_store_want(n->store, symbols, &known->table);
+}
+
+void symbolizer_tick(struct symbolizer *n)
+{
+	symbol_store_tick(n->store);
+}
+
+bool symbolizer_is_busy(const struct symbolizer *n)
+{
+	return symbol_store_is_busy(n->store);
+}
+
+void symbolizer_wait(struct symbolizer *n)
+{
+	uint32_t patience =
+		n->options.patience_ms ? n->options.patience_ms : SYMBOLIZER_PATIENCE_MS;
+	size_t without =
+		symbol_store_wait(n->store, patience, n->options.progress, n->options.progress_ctx);
+
+	if (without)
+		log_debug("%zu files are without symbols", without);
+}
+
+/* --- native frames ---------------------------------------------------------------------------- */
+
+static int add_function(struct symbolizer *n, const struct symbol_frame *frame, uint32_t *ret)
+{
+	enum demangle_style style = n->options.short_names ? DEMANGLE_SHORT : DEMANGLE_FULL;
+	struct profile_function function = { .start_line = frame->start_line,
+					     .language = frame->language };
+	char name[DEMANGLE_NAME_MAX];
+	int r;
+
+	demangle_name(frame->name, (enum symbol_language)frame->language, style, name,
+		      sizeof(name));
+	r = profile_string(n->profile, name, &function.name);
+	if (!r && strcmp(name, frame->name))
+		r = profile_string(n->profile, frame->name, &function.linkage_name);
+	if (!r)
+		r = profile_string(n->profile, frame->file, &function.source);
+	return r ? r : profile_add_function(n->profile, &function, ret);
+}
+
+/* The profile's function of a table's function. */
+static int find_function(struct symbolizer *n, uint32_t table, const struct symbol_frame *frame,
+			 uint32_t *ret)
+{
+	uint64_t key = (uint64_t)table << 32 | frame->function;
+	uint64_t *known = map_get(&n->functions, key);
+	int r;
+
+	if (known) {
+		*ret = (uint32_t)*known;
+		return 0;
+	}
+	r = add_function(n, frame, ret);
+	return r ? r : map_put(&n->functions, key, *ret);
+}
+
+/* Is it a function that was inlined into the next one, and only implements a script frame? */
+static bool is_folded(const struct symbolizer_file *file, const struct symbol_frame *frame,
+		      bool last)
+{
+	return !last && file->folds && frame->name && file->folds(frame->name);
+}
+
+static int name_native(struct symbolizer *n, uint32_t frame, const struct symbolizer_file *file)
+{
+	const struct symbol_table *t = symbol_store_table(n->store, file->table);
+	struct symbol_frame found[SYMBOL_FRAMES_MAX];
+	struct profile_line lines[SYMBOL_FRAMES_MAX];
+	size_t nr = 0, kept = 0;
+	int r = 0;
+
+	if (t)
+		nr = symbol_table_find(t, n->profile->frames.items[frame].address,
+				       !n->options.no_inlines, found, SYMBOL_FRAMES_MAX);
+	for (size_t i = 0; i < nr && !r; i++) {
+		if (is_folded(file, &found[i], i + 1 == nr))
+			continue;
+		lines[kept] =
+			(struct profile_line){ .line = found[i].line, .column = found[i].column };
+		r = find_function(n, file->table, &found[i], &lines[kept++].function);
+	}
+	return r || !nr ? r : profile_set_lines(n->profile, frame, lines, kept);
+}
+
+/* --- kernel frames ---------------------------------------------------------------------------- */
+
+/*
+ * Where the kernel's code is, which its file does not tell as the modules' do. BPF programs and
+ * trampolines are outside: what is shown as the kernel's is made to cover them.
+ */
+static void note_kernel_code(struct symbolizer *n, const struct profile_frame *frame)
+{
+	struct profile_file *file;
+
+	if (frame->file >= n->profile->files.nr)
+		return;
+	file = &n->profile->files.items[frame->file];
+	if (!file->end && n->kernel)
+		kallsyms_text(n->kernel, &file->start, &file->end);
+	if (!file->end || frame->address < file->start)
+		file->start = frame->address;
+	if (frame->address >= file->end)
+		file->end = frame->address + 1;
+}
+
+/*
+ * Modules and BPF programs come and go: a place outside of the kernel's own code is looked for in
+ * what is there now, or was not long ago. Reading it takes a tenth of a second.
+ */
+static bool wants_kernel(const struct symbolizer *n, uint64_t address)
+{
+	uint64_t start, end;
+
+	if (!n->kernel_read_ns)
+		return true;
+	if (!n->kernel || now_ns() < n->kernel_read_ns + KERNEL_STALE_NS)
+		return false;
+	kallsyms_text(n->kernel, &start, &end);
+	return address < start || address >= end;
+}
+
+static void read_kernel(struct symbolizer *n)
+{
+	struct kallsyms *kernel;
+	int r = kallsyms_read(&kernel);
+
+	n->kernel_read_ns = now_ns();
+	if (r) {
+		log_debug("no kernel symbols: %s", strerror(-r));
+		return;
+	}
+	kallsyms_free(n->kernel);
+	n->kernel = kernel;
+}
+
+static void name_kernel(struct symbolizer *n, uint32_t frame)
+{
+	uint64_t address = n->profile->frames.items[frame].address;
+	const char *name, *module;
+
+	if (wants_kernel(n, address))
+		read_kernel(n);
+	note_kernel_code(n, &n->profile->frames.items[frame]);
+	if (!n->kernel)
+		return;
+	name = kallsyms_find(n->kernel, address, &module);
+	if (name)
+		profile_name_frame(n->profile, frame, name);
+}
+
+/* --- frames that wait ------------------------------------------------------------------------- */
+
+int symbolizer_met(struct symbolizer *n, uint32_t frame)
+{
+	const struct profile_frame *f = &n->profile->frames.items[frame];
+	struct symbolizer_file *file;
+	int r;
+
+	if (f->kind == FRAME_KIND_KERNEL)
+		return vec_push(&n->waiting.items, frame);
+	if (f->kind != FRAME_KIND_NATIVE || f->file == PROFILE_NO_FILE)
+		return 0;
+	r = get_file(n, f->file, &file);
+	return r ? r : vec_push(&file->waiting.items, frame);
+}
+
+/* All that wait at a file, if its table is there, or will not come. */
+static int apply_file(struct symbolizer *n, struct symbolizer_file *file)
+{
+	int r = 0;
+
+	if (!file->waiting.items.nr || file->table == UINT32_MAX)
+		return 0;
+	if (!symbol_store_table(n->store, file->table) &&
+	    symbol_store_state(n->store, file->table) == SYMBOL_STATE_BUILDING)
+		return 0;
+	for (size_t i = 0; i < file->waiting.items.nr && !r; i++)
+		r = name_native(n, file->waiting.items.items[i], file);
+	vec_free(&file->waiting.items);
+	return r;
+}
+
+int symbolizer_apply(struct symbolizer *n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n->waiting.items.nr; i++)
+		name_kernel(n, n->waiting.items.items[i]);
+	vec_free(&n->waiting.items);
+	for (size_t i = 0; i < n->files.nr && !r; i++)
+		r = apply_file(n, &n->files.items[i]);
+	return r;
+}
+
+/* --- what the profile has forgotten ----------------------------------------------------------- */
+
+static void move_frames(struct symbolizer_frames *f, const struct profile_moves *moves)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->items.nr; i++) {
+		uint32_t to = profile_moved(moves, f->items.items[i]);
+
+		if (to != PROFILE_GONE)
+			f->items.items[kept++] = to;
+	}
+	f->items.nr = kept;
+}
+
+static int move_files(struct symbolizer *n, const struct profile_collected *c)
+{
+	__auto_type old = n->files;
+	struct symbolizer_file *to;
+	int r = 0;
+
+	memset(&n->files, 0, sizeof(n->files));
+	for (size_t i = 0; i < old.nr; i++) {
+		struct symbolizer_file *file = &old.items[i];
+		uint32_t number = profile_moved(&c->files, (uint32_t)i);
+
+		move_frames(&file->waiting, &c->frames);
+		if (number != PROFILE_GONE && !r)
+			r = get_file(n, number, &to);
+		if (number != PROFILE_GONE && !r)
+			*to = *file;
+		else
+			drop_file(n, file);
+	}
+	free(old.items);
+	if (r)
+		drop_files(n);
+	return r;
+}
+
+/* Those of tables that went are nobody's; what finds no room is looked up again. */
+static void move_functions(struct symbolizer *n, const struct profile_collected *c)
+{
+	struct map functions = n->functions;
+	struct map_slot *slot;
+	size_t i = 0;
+	int r = 0;
+
+	n->functions = (struct map){ 0 };
+	while ((slot = map_next(&functions, &i))) {
+		uint32_t to = profile_moved(&c->functions, (uint32_t)slot->value);
+
+		if (to != PROFILE_GONE && !r &&
+		    symbol_store_table(n->store, (uint32_t)(slot->key >> 32)))
+			r = map_put(&n->functions, slot->key, to);
+	}
+	map_fini(&functions);
+}
+
+int symbolizer_collected(struct symbolizer *n, const struct profile_collected *c)
+{
+	int r = move_files(n, c);
+
+	move_functions(n, c);
+	move_frames(&n->waiting, &c->frames);
+	return r;
+}

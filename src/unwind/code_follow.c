@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/code_follow.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "unwind/go_code.h"
+#include "util/cleanup.h"
+
+enum {
+	/* Bytes before and behind the address that are looked at, and that many times as many for
+	 * the few functions that are larger. */
+	AROUND = 16 << 10,
+	LARGER = 8,
+	STARTS_MAX = 16,     /* where its function may begin */
+	STEPS_MAX = 4096,    /* on the way to a return */
+	BRANCHES_MAX = 64,   /* that are still to be taken on it */
+	FAR = 1 << 20,	     /* a stack pointer's distance from the CFA while it is not known */
+	FRAME_WORDS_MAX = 8, /* how far from the CFA a frame pointer is saved */
+	ALIGN = 16,	     /* of functions, x86-64 */
+	PADDING_MAX = 15,
+	CALL_MAX = 8, /* bytes of a call */
+	INT3 = 0xcc,
+};
+
+struct follower {
+	struct cfi_arch cfi;
+	struct scan_arch arch;
+	uint8_t *code;
+	uint64_t start, end; /* of `code` */
+	uint64_t addr;	     /* in question */
+	uint8_t *seen;	     /* by byte of `code`: find_return() has been there */
+};
+
+static void follower_fini(struct follower *f)
+{
+	free(f->code);
+	free(f->seen);
+}
+
+static int read_code(const struct elf_file *elf, uint64_t addr, uint64_t around, struct follower *f)
+{
+	size_t i;
+
+	for (i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type == PT_LOAD && s->flags & PF_X && addr - s->vaddr < s->filesz) {
+			f->start = addr - s->vaddr > around ? addr - around : s->vaddr;
+			f->start &= -(uint64_t)ALIGN;
+			f->start = f->start < s->vaddr ? s->vaddr : f->start;
+			f->end = s->vaddr + s->filesz - addr > around ? addr + around
+								      : s->vaddr + s->filesz;
+			f->code = malloc(f->end - f->start);
+			f->seen = calloc(1, f->end - f->start);
+			if (!f->code || !f->seen)
+				return -ENOMEM;
+			return elf_file_read_vaddr(elf, f->start, f->code, f->end - f->start);
+		}
+	}
+	return -EFAULT;
+}
+
+static bool decode(const struct follower *f, uint64_t at, struct code_insn *insn,
+		   struct scan_state *state)
+{
+	return at >= f->start && at < f->end &&
+	       f->arch.step(&f->cfi, f->code + (at - f->start), f->end - at, at, insn, state);
+}
+
+/* --- from the function's begin --------------------------------------------------------------- */
+
+/* Whether an instruction that ends at `at` stands between functions, or ends one. */
+static bool ends_before(const struct follower *f, uint64_t at)
+{
+	struct code_insn insn;
+	uint64_t len, max = f->arch.min_insn > 1 ? f->arch.min_insn : PADDING_MAX;
+
+	for (len = f->arch.min_insn; len <= max && at - f->start >= len; len++) {
+		if (!decode(f, at - len, &insn, NULL) || insn.len != len)
+			continue;
+		if (insn.padding || insn.flow == FLOW_RETURN || insn.flow == FLOW_JUMP ||
+		    insn.flow == FLOW_STOP || insn.flow == FLOW_INDIRECT)
+			return true;
+	}
+	return false;
+}
+
+/* As most functions begin: behind another one, and with what only functions begin with. */
+static bool begins(const struct follower *f, uint64_t at)
+{
+	static const uint8_t go[] = { 0x49, 0x3b, 0x66, 0x10 }; /* cmp 0x10(%r14),%rsp */
+	const uint8_t *p = f->code + (at - f->start);
+
+	if (at == f->start || !ends_before(f, at))
+		return false; /* what is before it was not read, or goes on here */
+	return f->arch.prologue(p, f->end - at, at) ||
+	       (f->cfi.machine == EM_X86_64 &&
+		(p[-1] == INT3 || (f->end - at > sizeof(go) && !memcmp(p, go, sizeof(go)))));
+}
+
+static bool are_traps(const struct follower *f, uint64_t end)
+{
+	const uint8_t *p = f->code + (end - f->start);
+
+	return f->cfi.machine == EM_X86_64 && end - f->start >= 2 && p[-1] == INT3 && p[-2] == INT3;
+}
+
+/* What makes a begin of a function believed. */
+enum evidence {
+	LOOKS, /* it looks like one in each respect */
+	ENDS,  /* what is before it ends, and all that it leads to ends as functions do */
+	/* It looks like one, and the frame pointer was set up on the way from there. How it ends
+	 * does not count: V8's builtins take their arguments off the stack. */
+	FRAME_POINTER,
+};
+
+static bool is_standard(const struct follower *f, const struct scan_state *s)
+{
+	return s && f->cfi.machine == EM_X86_64 && s->kind == SCAN_FOLLOWED && s->fp_known &&
+	       s->fp_off == 16 && s->slots[0] == -2;
+}
+
+/* The function's scan, if it begins at `at` and leads to the address and to good ends. */
+static int try_begin(const struct follower *f, uint64_t at, enum evidence evidence,
+		     struct scan **ret)
+{
+	_cleanup_(scan_free_p) struct scan *scan = NULL;
+	const struct scan_state *state;
+	struct scan_verdict v = { 0 };
+	bool believed;
+	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+
+	if (!r)
+		r = scan_one(scan, at, &f->arch.entry, &v);
+	if (r)
+		return r;
+	state = scan_state_at(scan, f->addr);
+	if (evidence == FRAME_POINTER)
+		believed = is_standard(f, state);
+	else /* Behind traps it needs no end at all: there are functions that never return. */
+		believed =
+			!v.bad && (v.good || (evidence == LOOKS && (v.tails || are_traps(f, at))));
+	if (state && believed)
+		*ret = TAKE_PTR(scan);
+	return 0;
+}
+
+/* The nearest begin of which that is so; *ret is NULL if there is none. */
+static int from_begin(const struct follower *f, enum evidence evidence, struct scan **ret)
+{
+	uint64_t step = f->arch.min_insn > 1 ? f->arch.min_insn : ALIGN, at;
+	int nr = 0, r = 0;
+
+	for (at = f->addr & -step; at > f->start && nr < STARTS_MAX && !*ret && !r; at -= step) {
+		if (evidence == ENDS ? begins(f, at) || !ends_before(f, at) : !begins(f, at))
+			continue;
+		r = try_begin(f, at, evidence, ret);
+		nr++;
+	}
+	return r;
+}
+
+/* --- from the address on --------------------------------------------------------------------- */
+
+struct branch {
+	uint64_t at;
+	struct scan_state state;
+};
+
+struct ends {
+	bool returns; /* a return was found, or a jump in place of it: */
+	bool tail;
+	int64_t sp_off; /* what is between stack pointer and CFA at the address, then */
+	bool by_fp;	/* on some way the stack pointer is taken from the frame pointer */
+};
+
+/* A call that ends at `at` may never come back: padding or another function is behind it. */
+static bool never_returns(const struct follower *f, uint64_t at)
+{
+	struct code_insn insn;
+
+	return !decode(f, at, &insn, NULL) || insn.padding ||
+	       f->arch.prologue(f->code + (at - f->start), f->end - at, at);
+}
+
+/* One way, up to where it ends or has been walked; false: nothing more is to be learned. */
+static void walk_branch(struct follower *f, struct branch b, struct branch *branches, size_t *nr,
+			int *steps, struct ends *ends)
+{
+	struct code_insn insn;
+	bool popped = false;
+
+	while (*steps && !ends->returns) {
+		int64_t before = b.state.sp_off;
+
+		--*steps;
+		if (b.at - f->start >= f->end - f->start || f->seen[b.at - f->start] ||
+		    !decode(f, b.at, &insn, &b.state))
+			return;
+		f->seen[b.at - f->start] = 1;
+		if (b.state.kind != SCAN_FOLLOWED || b.state.sp != SP_KNOWN) {
+			ends->by_fp |= b.state.kind == SCAN_UNKNOWN;
+			return;
+		}
+		/* Jumps to other functions stand right behind the last pop. */
+		ends->tail = popped && (insn.flow == FLOW_INDIRECT || insn.flow == FLOW_JUMP);
+		if (insn.flow == FLOW_RETURN || ends->tail) {
+			ends->returns = true;
+			ends->sp_off = FAR - b.state.sp_off + f->arch.entry.sp_off;
+			return;
+		}
+		if (insn.flow >= FLOW_INDIRECT)
+			return;
+		popped = b.state.sp_off < before;
+		if (insn.flow == FLOW_COND && *nr < BRANCHES_MAX)
+			branches[(*nr)++] = (struct branch){ insn.target, b.state };
+		b.at = insn.flow == FLOW_JUMP ? insn.target : b.at + insn.len;
+		if (insn.flow == FLOW_CALL && never_returns(f, b.at))
+			return;
+	}
+}
+
+static struct ends find_return(struct follower *f)
+{
+	const struct scan_state unknown = {
+		.sp_off = FAR, .sp = SP_KNOWN, .ra = RA_AT_CFA, .ra_off = f->arch.entry.ra_off
+	};
+	struct branch branches[BRANCHES_MAX] = { { f->addr, unknown } };
+	struct ends ends = { 0 };
+	int steps = STEPS_MAX;
+	size_t nr = 1;
+
+	while (nr && !ends.returns) {
+		struct branch b = branches[--nr];
+
+		walk_branch(f, b, branches, &nr, &steps, &ends);
+	}
+	return ends;
+}
+
+/* The scan from the address on with that state, if all that it reaches ends well; else NULL. */
+static int try_state(const struct follower *f, const struct scan_state *state, bool tail,
+		     struct scan **ret)
+{
+	_cleanup_(scan_free_p) struct scan *scan = NULL;
+	struct scan_verdict verdict = { 0 };
+	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+
+	if (!r)
+		r = scan_one(scan, f->addr, state, &verdict);
+	if (!r && !verdict.bad && (verdict.good || (tail && verdict.tails)))
+		*ret = TAKE_PTR(scan);
+	return r;
+}
+
+/* With so much on the stack: is the frame pointer the caller's, or where was it saved? */
+static int try_distance(const struct follower *f, int64_t sp_off, bool tail, struct scan **ret)
+{
+	struct scan_state state = { .sp_off = (int32_t)sp_off,
+				    .sp = SP_KNOWN,
+				    .ra = RA_AT_CFA,
+				    .ra_off = f->arch.entry.ra_off };
+	int r = try_state(f, &state, tail, ret), word;
+
+	for (word = 2; !r && !*ret && word <= FRAME_WORDS_MAX && 8 * word <= sp_off; word++) {
+		state.slots[0] = (int16_t)-word;
+		r = try_state(f, &state, tail, ret);
+	}
+	return r;
+}
+
+/* x86-64 only: what returns there leaves the stack pointer at the return address. */
+static int from_here(struct follower *f, struct scan **ret)
+{
+	const struct scan_state standard = { .fp_known = 1,
+					     .fp_off = 16,
+					     .slots = { -2 },
+					     .ra = RA_AT_CFA,
+					     .ra_off = f->arch.entry.ra_off };
+	struct ends ends;
+	int r = 0;
+
+	if (f->cfi.machine != EM_X86_64)
+		return 0;
+	ends = find_return(f);
+	if (ends.returns && ends.sp_off >= f->arch.entry.sp_off && ends.sp_off < FAR)
+		r = try_distance(f, ends.sp_off, ends.tail, ret);
+	if (!r && !*ret && ends.by_fp)
+		r = try_state(f, &standard, true, ret);
+	return r;
+}
+
+/* --- both ------------------------------------------------------------------------------------ */
+
+static bool agree(const struct scan_state *a, const struct scan_state *b)
+{
+	if (a->kind != SCAN_FOLLOWED || b->kind != SCAN_FOLLOWED)
+		return false;
+	if (a->sp == SP_KNOWN && b->sp == SP_KNOWN)
+		return a->sp_off == b->sp_off && a->slots[0] == b->slots[0];
+	return a->fp_known && b->fp_known && a->fp_off == b->fp_off;
+}
+
+static int add(struct code_rows *rows, uint64_t addr, const struct unwind_rule *rule)
+{
+	struct code_row row = { .addr = addr, .known = rule };
+	const struct code_row *last = rows->rows.nr ? &rows->rows.items[rows->rows.nr - 1] : NULL;
+
+	if (rule)
+		row.rule = *rule;
+	if (last ? last->known == row.known && !memcmp(&last->rule, &row.rule, sizeof(row.rule))
+		 : !rule)
+		return 0;
+	return vec_push(&rows->rows, row);
+}
+
+/*
+ * The rule of a state: by the frame pointer wherever that is set up, which holds over all that a
+ * function pushes, so that most functions have five rows.
+ */
+static struct unwind_rule rule_of(const struct follower *f, const struct scan_state *state)
+{
+	struct scan_state s = *state;
+	union cfi_rule rule;
+
+	if (is_standard(f, &s))
+		s.sp = SP_UNKNOWN;
+	scan_rule(&f->arch, &s, &rule);
+	return rule.rule;
+}
+
+/* Of `standard`, only where the frame is one by the frame pointer. */
+static int add_all(const struct follower *f, const struct scan *scan, bool standard,
+		   struct code_rows *rows)
+{
+	uint64_t at, end;
+	int r = 0;
+
+	scan_extent(scan, &at, &end);
+	while (!r && at < end && rows->rows.nr < CODE_ROWS_MAX) {
+		const struct scan_state *s = scan_state_at(scan, at);
+		bool known = s && (!standard || is_standard(f, s));
+		struct unwind_rule rule;
+
+		if (known)
+			rule = rule_of(f, s);
+		r = add(rows, at, known ? &rule : NULL);
+		at += s ? scan_length_at(scan, at) : 1;
+	}
+	return r ? r : add(rows, at, NULL);
+}
+
+static int add_undecided(uint64_t start, uint64_t end, struct code_rows *rows)
+{
+	const struct unwind_rule rule = { .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_UNDECIDED };
+	int r = add(rows, start, &rule);
+
+	return r ? r : add(rows, end, NULL);
+}
+
+int code_give_up(uint64_t addr, struct code_rows *ret)
+{
+	enum { BYTES = 4096 };
+	uint64_t start = addr & -(uint64_t)BYTES;
+
+	*ret = (struct code_rows){ 0 };
+	return add_undecided(start, start + BYTES, ret);
+}
+
+/* Whether anything is known of the address then. */
+static int follow(struct follower *f, struct code_rows *ret, bool *ret_known)
+{
+	_cleanup_(scan_free_p) struct scan *begin = NULL, *here = NULL;
+	bool standard = false;
+	int r = from_begin(f, LOOKS, &begin);
+
+	if (!r && !begin)
+		r = from_begin(f, ENDS, &begin);
+	if (!r)
+		r = from_here(f, &here);
+	if (!r && !begin && !here) {
+		r = from_begin(f, FRAME_POINTER, &begin);
+		standard = begin;
+	}
+	*ret_known = (begin || here) &&
+		     (!begin || !here ||
+		      agree(scan_state_at(begin, f->addr), scan_state_at(here, f->addr)));
+	return r || !*ret_known ? r : add_all(f, begin ? begin : here, standard, ret);
+}
+
+/*
+ * The same of a caller, `addr`: by the instruction that ends there and calls. Where there are two
+ * readings of it, the one of which more is known: both do the same to the stack.
+ */
+static int follow_caller(struct follower *f, struct code_rows *ret, bool *ret_known)
+{
+	uint64_t addr = f->addr, len;
+	struct code_insn insn;
+	int r = 0;
+
+	*ret_known = false;
+	for (len = 2; !r && !*ret_known && len <= CALL_MAX && len <= addr - f->start; len++) {
+		f->addr = addr - len;
+		if (!decode(f, f->addr, &insn, NULL) || insn.len != len || !code_calls(&insn))
+			continue;
+		memset(f->seen, 0, f->end - f->start);
+		r = follow(f, ret, ret_known);
+	}
+	return r;
+}
+
+static int follow_within(const struct elf_file *elf, uint64_t addr, bool is_caller, uint64_t around,
+			 struct code_rows *ret, bool *ret_known)
+{
+	_cleanup_(follower_fini) struct follower f = { .addr = addr + is_caller };
+	int r = cfi_arch_init(&f.cfi, elf->machine, 0);
+
+	if (!r)
+		r = read_code(elf, addr, around, &f);
+	if (r < 0)
+		return r;
+	if (elf->machine == EM_X86_64)
+		scan_arch_x86(&f.cfi, &f.arch);
+	else
+		scan_arch_a64(&f.cfi, &f.arch);
+	f.arch.of_go = go_made(elf);
+	return is_caller ? follow_caller(&f, ret, ret_known) : follow(&f, ret, ret_known);
+}
+
+static bool says(const struct code_rows *rows, uint64_t addr)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < rows->rows.nr && rows->rows.items[i].addr <= addr; i++)
+		known = rows->rows.items[i].known;
+	return known;
+}
+
+int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struct code_rows *ret)
+{
+	bool known;
+	int r;
+
+	*ret = (struct code_rows){ 0 };
+	r = follow_within(elf, addr, is_caller, AROUND, ret, &known);
+	if (!r && !known)
+		r = follow_within(elf, addr, is_caller, LARGER * AROUND, ret, &known);
+	/* Too many rows before it, of code that no compiler makes. */
+	if (!r && known && !says(ret, addr)) {
+		code_rows_fini(ret);
+		known = false;
+	}
+	if (!r && !known)
+		r = add_undecided(addr, addr + 1, ret);
+	if (r)
+		code_rows_fini(ret);
+	return r;
+}
+
+void code_rows_fini(struct code_rows *rows)
+{
+	vec_free(&rows->rows);
+}

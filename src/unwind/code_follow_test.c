@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Code that is followed from an address, against what the file's CFI says there: it must never say
+ * anything else, and it must say something nearly everywhere.
+ */
+#include "unwind/code_follow.h"
+#include "unwind/unwind_table.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "abi/sample.h"
+#include "test.h"
+#include "util/cleanup.h"
+
+/* After so many instructions a disassembly that began in the middle of one is right. */
+enum { PLACES = 600, STEPS = 32, RESYNC = 16 };
+
+/* Sanitizers add ends that never return, after which little can be told. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { UNDECIDED_PART = 4 };
+#else
+enum { UNDECIDED_PART = 8 };
+#endif
+
+static const struct unwind_rule *rule_at(const struct code_rows *rows, uint64_t addr)
+{
+	const struct unwind_rule *rule = NULL;
+
+	for (size_t i = 0; i < rows->rows.nr && rows->rows.items[i].addr <= addr; i++)
+		rule = rows->rows.items[i].known ? &rows->rows.items[i].rule : NULL;
+	return rule;
+}
+
+/* The address of an instruction, some behind `addr`, or the last byte of a call; 0: none. */
+static uint64_t place_behind(const struct elf_file *elf, const struct cfi_arch *cfi, uint64_t addr,
+			     int steps, bool is_caller)
+{
+	uint8_t code[STEPS * 16];
+	struct scan_arch arch;
+	struct code_insn insn;
+	size_t at = 0;
+
+	if (elf->machine == EM_X86_64)
+		scan_arch_x86(cfi, &arch);
+	else
+		scan_arch_a64(cfi, &arch);
+	if (elf_file_read_vaddr(elf, addr, code, sizeof(code)) < 0)
+		return 0;
+	for (;; steps--) {
+		if (!arch.step(cfi, code + at, sizeof(code) - at, addr + at, &insn, NULL) ||
+		    insn.padding)
+			return 0;
+		if (steps <= 0 && (!is_caller || code_calls(&insn)))
+			return addr + at + (is_caller ? insn.len - 1u : 0);
+		at += insn.len;
+	}
+}
+
+struct result {
+	unsigned int nr, nr_wrong, nr_undecided;
+};
+
+static void check(const struct elf_file *elf, const struct unwind_table *table, uint64_t addr,
+		  bool is_caller, struct result *ret)
+{
+	const struct unwind_rule *want = unwind_table_find(table, addr), *got;
+	struct code_rows rows;
+
+	if (want->cfa != CFA_REG)
+		return;
+	ASSERT_OK(code_follow(elf, addr, is_caller, &rows));
+	got = rule_at(&rows, addr);
+	ASSERT(got);
+	ret->nr++;
+	if (got->cfa == CFA_FRAME_POINTER) {
+		ASSERT_EQ(got->cfa_off, CODE_UNDECIDED);
+		ret->nr_undecided++;
+	} else if (got->cfa != CFA_REG || (got->cfa_reg == want->cfa_reg &&
+					   (got->cfa_off != want->cfa_off || got->ra != want->ra ||
+					    got->ra_off != want->ra_off))) {
+		printf("# %#llx: wrong\n", (unsigned long long)addr);
+		ret->nr_wrong++;
+	}
+	code_rows_fini(&rows);
+}
+
+/* Places all over the code. */
+static struct result check_file(const char *path, bool are_callers)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
+	const struct elf_section *text;
+	struct result result = { 0 };
+	struct cfi_arch cfi;
+	uint64_t seed = 1;
+
+	ASSERT_OK(elf_file_open(path, &elf));
+	ASSERT_OK(unwind_table_build(elf, 0, &table));
+	ASSERT_OK(cfi_arch_init(&cfi, elf->machine, 0));
+	text = elf_file_section(elf, ".text");
+	ASSERT(text);
+	for (int i = 0; i < PLACES; i++) {
+		uint64_t addr;
+
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		addr = text->addr + ((seed >> 20) % text->size & ~15ull);
+		addr = place_behind(elf, &cfi, addr, RESYNC + (int)(seed >> 61), are_callers);
+		if (addr && addr < text->addr + text->size)
+			check(elf, table, addr, are_callers, &result);
+	}
+	printf("# %s: %u places, %u wrong, %u undecided\n", path, result.nr, result.nr_wrong,
+	       result.nr_undecided);
+	return result;
+}
+
+TEST(it_says_what_cfi_says)
+{
+	for (int are_callers = 0; are_callers < 2; are_callers++) {
+		struct result r = check_file("/proc/self/exe", are_callers);
+
+		ASSERT(r.nr > PLACES / 8);
+		/* A place where the disassembly is of the test's own making. */
+		ASSERT(r.nr_wrong <= r.nr / 100);
+		ASSERT(r.nr_undecided <= r.nr / UNDECIDED_PART);
+	}
+}
+
+/* A file with that code, at 0x401000, and an empty kilobyte before and behind it. */
+enum { CODE_ADDR = 0x401000, CODE_BEFORE = 1024, CODE_SIZE = 3072 };
+
+static struct {
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr;
+	uint8_t code[CODE_SIZE];
+} image;
+
+static struct unwind_rule rule_in(const char *code, size_t size, size_t at, bool is_caller)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct unwind_rule rule = { 0 };
+	struct code_rows rows;
+
+	memset(&image, 0, sizeof(image));
+	memcpy(image.ehdr.e_ident, ELFMAG, SELFMAG);
+	image.ehdr.e_ident[EI_CLASS] = ELFCLASS64;
+	image.ehdr.e_ident[EI_DATA] = ELFDATA2LSB;
+	image.ehdr.e_ident[EI_VERSION] = EV_CURRENT;
+	image.ehdr.e_type = ET_EXEC;
+	image.ehdr.e_machine = EM_X86_64;
+	image.ehdr.e_version = EV_CURRENT;
+	image.ehdr.e_ehsize = sizeof(image.ehdr);
+	image.ehdr.e_phoff = sizeof(image.ehdr);
+	image.ehdr.e_phentsize = sizeof(image.phdr);
+	image.ehdr.e_phnum = 1;
+	image.phdr.p_type = PT_LOAD;
+	image.phdr.p_flags = PF_R | PF_X;
+	image.phdr.p_offset = offsetof(typeof(image), code);
+	image.phdr.p_vaddr = CODE_ADDR;
+	image.phdr.p_filesz = image.phdr.p_memsz = CODE_SIZE;
+	memset(image.code, 0xcc, CODE_SIZE);
+	memcpy(image.code + CODE_BEFORE, code, size);
+	ASSERT_OK(elf_file_open_memory(&image, sizeof(image), &elf));
+	ASSERT_OK(code_follow(elf, CODE_ADDR + CODE_BEFORE + at, is_caller, &rows));
+	if (rule_at(&rows, CODE_ADDR + CODE_BEFORE + at))
+		rule = *rule_at(&rows, CODE_ADDR + CODE_BEFORE + at);
+	code_rows_fini(&rows);
+	return rule;
+}
+
+TEST(where_the_frame_is_at_each_instruction_of_a_function)
+{
+	/* 0: push %rbp; 1: mov %rsp,%rbp; 4: push %rbx; 5: call; 10: pop %rbx; 11: pop %rbp; 12:
+	 * ret */
+	static const char code[] = "\x55\x48\x89\xe5\x53\xe8\x00\x01\x00\x00\x5b\x5d\xc3";
+	static const struct {
+		size_t at;
+		int reg, off, rbp;
+	} want[] = {
+		{ 0, X86_RSP, 8, 0 },	{ 1, X86_RSP, 16, -2 },	 { 4, X86_RBP, 16, -2 },
+		{ 5, X86_RBP, 16, -2 }, { 11, X86_RBP, 16, -2 }, { 12, X86_RSP, 8, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		struct unwind_rule rule = rule_in(code, sizeof(code) - 1, want[i].at, false);
+
+		ASSERT_EQ(rule.cfa, CFA_REG);
+		ASSERT_EQ(rule.cfa_reg, want[i].reg);
+		ASSERT_EQ(rule.cfa_off, want[i].off);
+		ASSERT_EQ(rule.slot_off[0], want[i].rbp);
+	}
+}
+
+TEST(a_leaf_without_a_frame_and_a_frame_that_comes_late)
+{
+	/* 0: test %edi,%edi; 2: je 11; 4: push %rbp; 5: mov %rsp,%rbp; 8: nop; 9: pop %rbp; 10:
+	 * ret; 11: ret */
+	static const char late[] = "\x85\xff\x74\x07\x55\x48\x89\xe5\x90\x5d\xc3\xc3";
+	/* mov (%rdi),%rax; jmp back; or: mov %rax,%rdx; ret */
+	static const char leaf[] = "\x48\x8b\x07\x48\x89\xc2\xc3";
+
+	ASSERT_EQ(rule_in(leaf, sizeof(leaf) - 1, 3, false).cfa_off, 8);
+	ASSERT_EQ(rule_in(late, sizeof(late) - 1, 2, false).cfa_off, 8);
+	ASSERT_EQ(rule_in(late, sizeof(late) - 1, 8, false).cfa_reg, X86_RBP);
+	ASSERT_EQ(rule_in(late, sizeof(late) - 1, 11, false).cfa_off, 8);
+}
+
+TEST(a_callers_frame_is_what_it_is_at_its_call)
+{
+	/* 0: push %rbx; 1: push %rbx; 2: call; 7: pop %rbx; 8: pop %rbx; 9: ret */
+	static const char code[] = "\x53\x53\xe8\x00\x01\x00\x00\x5b\x5b\xc3";
+	/* So by way of %r9, 41 ff d1, whose last two bytes are one of %rcx. */
+	static const char through[] = "\x53\x53\x41\xff\xd1\x5b\x5b\xc3";
+	/* 0: push %rbx; 1: call; then traps: what is behind the call is no part of it. */
+	static const char last[] = "\x53\xe8\x00\x01\x00\x00";
+
+	ASSERT_EQ(rule_in(code, sizeof(code) - 1, 6, true).cfa_off, 24);
+	ASSERT_EQ(rule_in(through, sizeof(through) - 1, 4, true).cfa_off, 24);
+	ASSERT_EQ(rule_in(last, sizeof(last) - 1, 5, true).cfa_off, 16);
+	/* No call ends there. */
+	ASSERT_EQ(rule_in(code, sizeof(code) - 1, 7, true).cfa, CFA_FRAME_POINTER);
+}
+
+TEST(how_a_function_with_a_frame_pointer_ends_does_not_count)
+{
+	/* 0: push %rbp; 1: mov %rsp,%rbp; 4: call; 9: leave; 10: pop %rcx; 11: add $8,%rsp; 15:
+	 * push %rcx; 16: ret: it takes an argument off the stack. */
+	static const char code[] = "\x55\x48\x89\xe5\xe8\x00\x01\x00\x00\xc9\x59"
+				   "\x48\x83\xc4\x08\x51\xc3";
+	struct unwind_rule rule = rule_in(code, sizeof(code) - 1, 8, true);
+
+	ASSERT_EQ(rule.cfa, CFA_REG);
+	ASSERT_EQ(rule.cfa_reg, X86_RBP);
+	ASSERT_EQ(rule.cfa_off, 16);
+	ASSERT_EQ(rule_in(code, sizeof(code) - 1, 11, false).cfa, CFA_FRAME_POINTER);
+}
+
+TEST(what_does_not_tell_is_undecided)
+{
+	/* A jump to itself, to which nothing leads. */
+	static const char loop[] = "\xeb\x02\xeb\xfe\xeb\xfe";
+	struct unwind_rule rule = rule_in(loop, sizeof(loop) - 1, 2, false);
+
+	ASSERT_EQ(rule.cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
+}
+
+TEST(an_address_outside_of_the_code_is_refused)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct code_rows rows;
+
+	ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+	ASSERT_EQ(code_follow(elf, 1ull << 60, false, &rows), -EFAULT);
+	ASSERT_OK(code_give_up(0x1234, &rows));
+	ASSERT_EQ(rule_at(&rows, 0x1fff)->cfa_off, CODE_UNDECIDED);
+	ASSERT(!rule_at(&rows, 0x2000));
+	code_rows_fini(&rows);
+}

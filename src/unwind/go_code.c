@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/go_code.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/cleanup.h"
+
+enum {
+	PIECE = 256 << 10, /* of code, read at once */
+	LOAD_SIZE = 3,	   /* bytes that tell one */
+	LOADS_MAX = 1024,  /* the runtime has 20; what looks like one is elsewhere, too */
+	/* As instructions have them. */
+	RSP = 4,
+	RBP = 5,
+};
+
+bool go_made(const struct elf_file *elf)
+{
+	return elf->machine == EM_X86_64 &&
+	       (elf_file_section(elf, ".note.go.buildid") || elf_file_section(elf, ".gopclntab"));
+}
+
+/* mov to rsp, from what is neither the stack nor the frame pointer; and $imm,%rsp. */
+static bool is_load(const uint8_t *p)
+{
+	uint8_t rex = p[0], op = p[1], mod = p[2] >> 6, reg = p[2] >> 3 & 7, rm = p[2] & 7;
+
+	if (rex == 0x48 && op == 0x83 && p[2] == 0xe4)
+		return true;
+	if ((rex == 0x48 || rex == 0x49) && op == 0x8b)
+		return reg == RSP && rm != RSP && (rm != RBP || rex == 0x49);
+	return (rex == 0x48 || rex == 0x4c) && op == 0x89 && mod == 3 && rm == RSP &&
+	       (reg != RBP || rex == 0x4c);
+}
+
+static int find_loads(const struct elf_file *elf, const struct elf_segment *s, uint8_t *code,
+		      struct go_code *go)
+{
+	size_t size;
+	int r = 0;
+
+	for (uint64_t at = 0; at + LOAD_SIZE <= s->filesz; at += size - LOAD_SIZE + 1) {
+		size = s->filesz - at < PIECE ? s->filesz - at : PIECE;
+		if (elf_file_read(elf, s->offset + at, code, size) < 0)
+			return 0;
+		for (size_t i = 0; !r && i + LOAD_SIZE <= size && go->loads.nr < LOADS_MAX; i++)
+			if (is_load(code + i))
+				r = vec_push(&go->loads, s->vaddr + at + i);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int go_code_init(const struct elf_file *elf, struct go_code *ret)
+{
+	_cleanup_free_ uint8_t *code = malloc(PIECE);
+	int r = code ? 0 : -ENOMEM;
+
+	*ret = (struct go_code){ 0 };
+	for (size_t i = 0; !r && i < elf->nr_segments; i++)
+		if (elf->segments[i].type == PT_LOAD && elf->segments[i].flags & PF_X)
+			r = find_loads(elf, &elf->segments[i], code, ret);
+	if (r)
+		go_code_fini(ret);
+	return r;
+}
+
+void go_code_fini(struct go_code *go)
+{
+	vec_free(&go->loads);
+}
+
+bool go_code_switches(const struct go_code *go, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < go->loads.nr; i++)
+		if (go->loads.items[i] >= start && go->loads.items[i] < end)
+			return true;
+	return false;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of Go's runtime that go on on another stack, x86-64: a goroutine's and the thread's own
+ * change places there. Their CFI (.debug_frame) says nothing of it, their code does.
+ * docs/unwind-tables.md
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "elf/elf_file.h"
+#include "util/vec.h"
+
+/* Where instructions may be that load the stack pointer, or align it, by address. */
+struct go_code {
+	VEC(uint64_t) loads;
+};
+
+/* Whether Go's linker made the file. */
+bool go_made(const struct elf_file *elf);
+/* Finds them in a file that Go's linker made. 0 or -ENOMEM. */
+int go_code_init(const struct elf_file *elf, struct go_code *ret);
+void go_code_fini(struct go_code *go);
+/* Whether one may be in [start, end). */
+bool go_code_switches(const struct go_code *go, uint64_t start, uint64_t end);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/host_walk.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ASKED_MAX = 64 }; /* functions of one stack that are followed at once */
+
+int host_walk(struct publisher *p, const struct walk_memory *memory, const struct walk_input *input,
+	      struct walk *state)
+{
+	const struct walk_tables tables = {
+		.files = p->store->files,
+		.nr_files = UNWIND_FILES_MAX,
+		.rules = p->store->rules,
+		.nr_rules = UNWIND_RULES_MAX,
+		.segments = p->store->segments,
+		.nr_segments = ARENA_SEGMENTS_MAX,
+	};
+	struct walk_input in = *input;
+	int stop, nr_asked = 0;
+
+	/* Each turn loads one file's table, or follows what one frame is in, so that this ends. */
+	for (in.may_ask = true;;) {
+		stop = walk_host(&tables, memory, &in, state);
+		if (stop == STOP_CODE_PENDING)
+			in.may_ask = ++nr_asked < ASKED_MAX &&
+				     !publisher_follow(p, state->mapping_file,
+						       state->pc - state->mapping_bias,
+						       !state->interrupted);
+		else if (stop != STOP_FILE_PENDING ||
+			 publisher_load(p, state->mapping_file) != FILE_STATE_LOADED)
+			return stop;
+	}
+}
+
+/* Further up than that is no stack's address. */
+enum { STACK_SIZE_MAX = 64 << 20 };
+
+bool stack_copy_chunk(const struct stack_copy *copy, uint32_t i, struct stack_chunk *ret)
+{
+	uint32_t skip = copy->start & (RAW_PAGE - 1), at;
+
+	if (!copy->pages) {
+		*ret = (struct stack_chunk){ copy->start, copy->size, copy->bytes };
+		return i == 0;
+	}
+	if (i >= copy->nr_pages)
+		return false;
+	*ret = (struct stack_chunk){ copy->start, RAW_PAGE - skip, copy->bytes };
+	if (!copy->pages[i])
+		return true;
+	at = i * RAW_PAGE - (copy->pages[0] ? 0 : skip);
+	*ret = (struct stack_chunk){ copy->start - skip + (uint64_t)copy->pages[i] * RAW_PAGE,
+				     RAW_PAGE, copy->bytes + at };
+	return true;
+}
+
+bool stack_copy_of_raw(const struct sample_raw *raw, const uint8_t *bytes, struct stack_copy *ret)
+{
+	const struct stack_copy copy = { raw->stack_start, raw->stack_size, raw->nr_pages,
+					 raw->pages, bytes };
+	struct stack_chunk chunk;
+	uint32_t i, size = 0;
+
+	if (raw->nr_pages > RAW_PAGES_MAX)
+		return false;
+	for (i = 0; stack_copy_chunk(&copy, i, &chunk); i++) {
+		if (i && raw->pages[i] <= raw->pages[i - 1])
+			return false;
+		size += chunk.size;
+	}
+	if (size != raw->stack_size)
+		return false;
+	*ret = copy;
+	return true;
+}
+
+/*
+ * What the copy has from `addr` on. False: nothing; in *ret_left_out: for lack of room, as it lies
+ * behind the last page, or behind the near ones of a deep stack.
+ */
+static bool find_chunk(const struct stack_copy *copy, uint64_t addr, struct stack_chunk *ret,
+		       bool *ret_left_out)
+{
+	uint32_t i, nr_below = 0;
+	struct stack_chunk c;
+
+	for (i = 0; stack_copy_chunk(copy, i, &c); i++) {
+		uint64_t at = addr - c.addr;
+
+		if (at < c.size) {
+			*ret = (struct stack_chunk){ addr, c.size - (uint32_t)at, c.bytes + at };
+			return true;
+		}
+		nr_below += addr >= c.addr;
+	}
+	*ret_left_out = addr >= copy->start && (nr_below == i || nr_below == RAW_PAGES_NEAR);
+	return false;
+}
+
+int copied_memory_read_stack(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	struct copied_memory *m = ctx;
+	uint32_t done = 0, n;
+	struct stack_chunk c;
+	bool left_out;
+
+	while (done < size) {
+		if (!find_chunk(&m->stack, addr + done, &c, &left_out)) {
+			m->past_copy |= left_out && addr + done - m->stack.start < STACK_SIZE_MAX;
+			return -EFAULT;
+		}
+		n = size - done < c.size ? size - done : c.size;
+		memcpy((uint8_t *)to + done, c.bytes, n);
+		done += n;
+	}
+	return 0;
+}
+
+/*
+ * Is `addr` of the stack, above its copy or in a hole of it? Libraries, and what their runtimes'
+ * steps read, are often mapped right above a thread's stack: where it matters the process's
+ * mappings tell.
+ */
+static bool is_beside_copy(struct copied_memory *m, uint64_t addr)
+{
+	if (addr - m->stack.start >= STACK_SIZE_MAX)
+		return false;
+	if (!m->stack_end)
+		m->stack_end = process_mapping_end(m->pid, m->stack.start);
+	/* It is gone: so is the rest. */
+	return !m->stack_end || addr < m->stack_end;
+}
+
+int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	struct copied_memory *m = ctx;
+	uint64_t in_code = addr - m->code_start;
+	struct stack_chunk chunk;
+	bool left_out;
+
+	if (in_code < m->code_size && size <= m->code_size - in_code) {
+		if (!m->code)
+			return process_read_memory(m->pid, addr, to, size);
+		memcpy(to, m->code + in_code, size);
+		return 0;
+	}
+	if (!m->pid || find_chunk(&m->stack, addr, &chunk, &left_out) || is_beside_copy(m, addr))
+		return copied_memory_read_stack(ctx, addr, to, size);
+	return process_read_memory(m->pid, addr, to, size);
+}
+
+int copied_memory_stop(const struct copied_memory *copied, int stop)
+{
+	return copied->past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER)
+		       ? STOP_STACK_COPY_END
+		       : stop;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/loader.h"
+#include "unwind/table_image.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum {
+	SMALL_COST = 256 << 10, /* bytes (unwind_table_cost()): about 2 ms */
+	MEANWHILE_MS = 10,
+	ARG_SIZE = 32,
+	ARGS = 2,
+	CHILD_TOO_BIG = 4, /* exit status */
+	CHILD_CPU_S = 10,  /* the largest browsers take a fiftieth of it */
+	CHILD_MEMORY = 512 << 20,
+	IMAGE_SIZE_MAX = 128 << 20, /* all rows and buckets that the format can hold */
+	RANGES_MAX = 1 << 20,
+};
+
+/*
+ * Samples that need the table wait for it, and so do all that come behind them: for each file, and
+ * of all time, so much. A browser's table takes 100 to 200 ms; hostile files may take seconds.
+ */
+#define PATIENCE_OF_FILE_NS 1000000000ull
+#define PATIENCE_MAX_NS	    3000000000ull
+#define PATIENCE_MIN_NS	    10000000ull
+enum { PATIENCE_PART = 4 };
+
+/* Wall time: a file server may be dead. */
+#define GIVE_UP_NS 60000000000ull
+
+void loader_init(struct loader *l)
+{
+	*l = (struct loader){ .patience_ns = PATIENCE_MAX_NS, .patience_at_ns = now_ns() };
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++)
+		l->background[i] = (struct loader_build){ .child = CHILD_NONE, .out_fd = -1 };
+}
+
+static void build_drop(struct loader_build *b)
+{
+	if (b->child.pid)
+		child_end(&b->child, true, NULL);
+	if (b->out_fd >= 0)
+		close(b->out_fd);
+	*b = (struct loader_build){ .child = CHILD_NONE, .out_fd = -1 };
+}
+
+void loader_fini(struct loader *l)
+{
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++)
+		build_drop(&l->background[i]);
+}
+
+bool loader_is_building(const struct loader *l, uint32_t file)
+{
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++)
+		if (l->background[i].child.pid && l->background[i].file == file)
+			return true;
+	return false;
+}
+
+bool loader_is_busy(const struct loader *l)
+{
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++)
+		if (l->background[i].child.pid)
+			return true;
+	return false;
+}
+
+/* --- a child ---------------------------------------------------------------------------------- */
+
+static int start(const struct loader *l, const struct loader_job *job, struct loader_build *b)
+{
+	char follow[ARG_SIZE], runtime[ARG_SIZE], *args[ARGS] = { follow, runtime };
+	size_t size = job->nr_marked * sizeof(*job->marked);
+	struct child_spec spec = {
+		.program = l->builder,
+		.main = loader_child_main,
+		.args = args,
+		.nr_args = ARGS,
+		.in_fd = job->elf->fd,
+	};
+	int r;
+
+	snprintf(follow, sizeof(follow), "follow=%u", job->follow);
+	snprintf(runtime, sizeof(runtime), "runtime=%u", job->runtime);
+	b->out_fd = memfd_create("sonde-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (b->out_fd < 0)
+		return -errno;
+	b->file = job->file;
+	b->runtime = job->runtime;
+	b->give_up_ns = now_ns() + GIVE_UP_NS;
+	spec.out_fd = b->out_fd;
+	/* What is to be marked stands where the table will be. */
+	r = size && pwrite(b->out_fd, job->marked, size, 0) != (ssize_t)size ? -EIO : 0;
+	if (!r)
+		r = child_start(&spec, &b->child);
+	if (r)
+		build_drop(b);
+	return r;
+}
+
+/* Has it ended (or pretends to)? Waits for that, at most so long. */
+static bool has_ended(const struct loader_build *b, int wait_ms)
+{
+	struct pollfd p = { .fd = b->child.messages };
+
+	return poll(&p, 1, wait_ms) > 0;
+}
+
+/* The result of a child that has ended. */
+static int take(struct loader_build *b, struct unwind_table **ret)
+{
+	/* One that only closed its descriptors must not be waited for. */
+	int status = 0, r = child_end(&b->child, true, &status);
+
+	if (!r && WIFSIGNALED(status))
+		r = WTERMSIG(status) == SIGXCPU ? -EFBIG : -ECHILD;
+	else if (!r && WEXITSTATUS(status))
+		r = WEXITSTATUS(status) == CHILD_TOO_BIG ? -EFBIG : -EBADMSG;
+	if (!r && fcntl(b->out_fd, F_ADD_SEALS, TABLE_IMAGE_SEALS))
+		r = -errno;
+	if (!r)
+		r = table_image_open(b->out_fd, b->runtime, ret);
+	if (!r)
+		b->out_fd = -1;
+	build_drop(b);
+	return r;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+static uint64_t patience(struct loader *l)
+{
+	uint64_t now = now_ns();
+
+	l->patience_ns += (now - l->patience_at_ns) / PATIENCE_PART;
+	l->patience_at_ns = now;
+	if (l->patience_ns > PATIENCE_MAX_NS)
+		l->patience_ns = PATIENCE_MAX_NS;
+	return l->patience_ns < PATIENCE_OF_FILE_NS ? l->patience_ns : PATIENCE_OF_FILE_NS;
+}
+
+/* True: it has ended. */
+static bool wait_for(struct loader *l, const struct loader_build *b)
+{
+	uint64_t begin = now_ns(), waited = 0, most = patience(l);
+	bool ended = false;
+
+	if (!l->wait.meanwhile)
+		return has_ended(b, (int)(GIVE_UP_NS / 1000000));
+	if (most < PATIENCE_MIN_NS)
+		return false;
+	while (!ended && waited < most) {
+		ended = has_ended(b, MEANWHILE_MS);
+		if (!ended)
+			l->wait.meanwhile(l->wait.ctx);
+		waited = now_ns() - begin;
+	}
+	l->patience_ns -= waited < l->patience_ns ? waited : l->patience_ns;
+	return ended;
+}
+
+static int go_on_in_background(struct loader *l, struct loader_build *b)
+{
+	for (int i = 0; l->wait.meanwhile && i < LOADER_BACKGROUND_MAX; i++) {
+		if (l->background[i].child.pid)
+			continue;
+		l->background[i] = *b;
+		return -EINPROGRESS;
+	}
+	build_drop(b);
+	return l->wait.meanwhile ? -EAGAIN : -EFBIG;
+}
+
+static int build_beside(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
+{
+	struct loader_build b = { .child = CHILD_NONE, .out_fd = -1 };
+	int r = start(l, job, &b);
+
+	if (r)
+		return r;
+	return wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
+}
+
+static int build_here(const struct loader_job *job, struct unwind_table **ret)
+{
+	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
+	int r = unwind_table_build(job->elf, job->follow, &table);
+
+	if (!r)
+		r = unwind_table_mark(table, job->marked, job->nr_marked, job->runtime);
+	if (!r)
+		*ret = TAKE_PTR(table);
+	return r;
+}
+
+int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
+{
+	/* An image in memory is the vDSO's. */
+	if (job->elf->fd < 0 || unwind_table_cost(job->elf) <= SMALL_COST)
+		return build_here(job, ret);
+	return build_beside(l, job, ret);
+}
+
+void loader_tick(struct loader *l,
+		 void (*done)(void *ctx, uint32_t file, int result, struct unwind_table *table),
+		 void *ctx)
+{
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++) {
+		struct loader_build *b = &l->background[i];
+		struct unwind_table *table = NULL;
+		uint32_t file = b->file;
+		int r;
+
+		if (!b->child.pid)
+			continue;
+		if (has_ended(b, 0)) {
+			r = take(b, &table);
+		} else if (now_ns() > b->give_up_ns) {
+			build_drop(b);
+			r = -EFBIG;
+		} else {
+			continue;
+		}
+		done(ctx, file, r, table);
+	}
+}
+
+/* --- the child's side ------------------------------------------------------------------------- */
+
+struct task {
+	unsigned int follow, runtime;
+	struct code_range *marked;
+	size_t nr_marked;
+};
+
+static int read_marked(struct task *task)
+{
+	off_t size = lseek(CHILD_OUT_FD, 0, SEEK_END);
+
+	if (size < 0 || size > (off_t)(RANGES_MAX * sizeof(*task->marked)))
+		return -EINVAL;
+	task->marked = malloc((size_t)size + 1);
+	if (!task->marked)
+		return -ENOMEM;
+	task->nr_marked = (size_t)size / sizeof(*task->marked);
+	if (pread(CHILD_OUT_FD, task->marked, (size_t)size, 0) != size ||
+	    ftruncate(CHILD_OUT_FD, 0) || lseek(CHILD_OUT_FD, 0, SEEK_SET))
+		return -EIO;
+	return 0;
+}
+
+static int run(struct task *task)
+{
+	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct loader_job job = { .follow = task->follow, .runtime = task->runtime };
+	int r = read_marked(task);
+
+	job.marked = task->marked;
+	job.nr_marked = task->nr_marked;
+	if (!r)
+		r = elf_file_open_fd(CHILD_IN_FD, &elf);
+	job.elf = elf;
+	if (!r)
+		r = build_here(&job, &table);
+	return r ? r : table_image_write(CHILD_OUT_FD, table);
+}
+
+int loader_child_main(int argc, char **argv)
+{
+	struct task task = { 0 };
+	int r;
+
+	prctl(PR_SET_NAME, "sonde-tables");
+	child_restrict(IMAGE_SIZE_MAX, CHILD_CPU_S, CHILD_MEMORY);
+	for (int i = 0; i < argc; i++)
+		if (sscanf(argv[i], "follow=%u", &task.follow) != 1)
+			(void)sscanf(argv[i], "runtime=%u", &task.runtime);
+	r = run(&task);
+	free(task.marked);
+	if (!r)
+		return 0;
+	return r == -ENOMEM || r == -EFBIG ? CHILD_TOO_BIG : CHILD_FAILED;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Builds unwind tables without letting the ring of samples overflow, nor memory or time run away:
+ * what is small is built here, the rest by a child process (util/child.h), whose memory is not ours
+ * and whose end is its own. A child is waited for while `meanwhile` runs every few milliseconds,
+ * but not for ever, nor all the time: one that takes longer goes on in the background.
+ */
+#pragma once
+
+#include "unwind/unwind_table.h"
+#include "util/child.h"
+
+enum {
+	LOADER_BACKGROUND_MAX = 2, /* children that are not waited for; more files wait for these */
+};
+
+struct loader_wait {
+	void (*meanwhile)(void *ctx); /* NULL: a child is waited for until it ends */
+	void *ctx;
+};
+
+struct loader_job {
+	uint32_t file; /* names it to the caller */
+	const struct elf_file *elf;
+	unsigned int follow; /* unwind_table_build() */
+	const struct code_range *marked;
+	size_t nr_marked;
+	uint32_t runtime; /* of `marked`; unwind_table_mark() */
+};
+
+struct loader_build {
+	struct child child; /* pid 0: none */
+	uint32_t file;
+	uint32_t runtime;
+	int out_fd;
+	uint64_t give_up_ns;
+};
+
+struct loader {
+	char *const *builder; /* argv of a program that is loader_child_main(); NULL: fork */
+	struct loader_wait wait;
+	struct loader_build background[LOADER_BACKGROUND_MAX];
+	uint64_t patience_ns, patience_at_ns; /* that is left for waiting, and as of when */
+};
+
+void loader_init(struct loader *l);
+void loader_fini(struct loader *l);
+
+/*
+ * The file's table, marked. 0; -EINPROGRESS: loader_tick() will tell; -EAGAIN: too many are built
+ * already, come again; -EFBIG: it takes more memory or time than any file's should; else as
+ * unwind_table_build(). job->elf is used by nobody else meanwhile.
+ */
+int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret);
+/* Is it being built in the background? */
+bool loader_is_building(const struct loader *l, uint32_t file);
+/* Is anything? Then loader_tick() is to be called. */
+bool loader_is_busy(const struct loader *l);
+/* Calls `done` for what has been built in the background; `table` is its own, NULL with an error.
+ */
+void loader_tick(struct loader *l,
+		 void (*done)(void *ctx, uint32_t file, int result, struct unwind_table *table),
+		 void *ctx);
+
+/* What the child does; argv of util/child.h. */
+int loader_child_main(int argc, char **argv);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tables of large files are built by children, and are the same. */
+#include "unwinder/loader.h"
+#include "unwinder/budget.h"
+#include "test.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfi_writer.h"
+#include "elf_writer.h"
+#include "unwind/table_image.h"
+#include "util/cleanup.h"
+#include "unwind/unwind_store.h"
+
+enum {
+	TEXT = 0x1000,
+	FUNCTION = 32,
+	FDE = 24,
+	SMALL = 1000,
+	LARGE = 400000, /* 9.6 MB of .eh_frame; half of that was too much for 64 MB of memory */
+	MIDDLE = 20000,
+	WAITED_FILE = 17,
+};
+
+/* A file of `nr` functions that push a register. */
+static int make_file(uint32_t nr)
+{
+	size_t text_size = (size_t)nr * FUNCTION, cie, size;
+	uint64_t frames_at = (TEXT + text_size + 0xfff) & ~0xfffull;
+	struct cfi_writer w = { .eh_frame = true, .addr = frames_at };
+	_cleanup_free_ uint8_t *text = calloc(1, text_size), *frames = NULL;
+	struct elf_writer *e = elf_writer_new(ET_DYN, EM_X86_64);
+	_cleanup_free_ void *image = NULL;
+	unsigned int s;
+
+	cie = cfi_writer_cie(&w, CFI_BYTES(0x0c, 7, 8, 0x90, 1));
+	frames = calloc(1, w.size + (size_t)nr * FDE + 4);
+	memcpy(frames, w.data, w.size);
+	for (uint32_t i = 0, at = (uint32_t)w.size; i < nr; i++, at += FDE) {
+		uint32_t fde[4] = { FDE - 4, at + 4 - (uint32_t)cie,
+				    (uint32_t)(TEXT + i * FUNCTION - (frames_at + at + 8)),
+				    FUNCTION };
+		/* DW_CFA_advance_loc 1, DW_CFA_def_cfa_offset 16 (or 24) */
+		const uint8_t rest[8] = { 0, 0x41, 0x0e, 16 + 8 * (i & 1) };
+
+		memcpy(frames + at, fde, sizeof(fde));
+		memcpy(frames + at + sizeof(fde), rest, sizeof(rest));
+	}
+	s = elf_writer_section(e, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, text,
+			       text_size);
+	elf_writer_segment(e, PT_LOAD, PF_R | PF_X, s, s);
+	elf_writer_section(e, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, frames_at, frames,
+			   w.size + (size_t)nr * FDE + 4);
+	image = elf_writer_finish(e, &size);
+	return elf_image_fd(image, size);
+}
+
+static struct elf_file *open_file(uint32_t nr)
+{
+	struct elf_file *elf;
+
+	ASSERT_OK(elf_file_open_fd(make_file(nr), &elf));
+	return elf;
+}
+
+static void assert_same(const struct unwind_table *a, const struct unwind_table *b)
+{
+	uint32_t nr = a->nr_buckets + a->nr_rows;
+	_cleanup_free_ uint32_t *cells = malloc(nr * sizeof(*cells));
+
+	ASSERT_EQ(a->start, b->start);
+	ASSERT_EQ(a->nr_buckets, b->nr_buckets);
+	ASSERT_EQ(a->nr_rows, b->nr_rows);
+	ASSERT_EQ(a->nr_rules, b->nr_rules);
+	ASSERT(!memcmp(a->rules, b->rules, a->nr_rules * sizeof(*a->rules)));
+	ASSERT_OK(table_image_read(a, 0, cells, nr));
+	ASSERT(!memcmp(cells, b->buckets, b->nr_buckets * sizeof(*cells)));
+	ASSERT(!memcmp(cells + b->nr_buckets, b->rows, b->nr_rows * sizeof(*cells)));
+}
+
+TEST(a_child_builds_the_same_table)
+{
+	static const struct code_range loops[] = { { TEXT + 64, TEXT + 128 } };
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(LARGE);
+	_cleanup_(unwind_table_free_p) struct unwind_table *built = NULL, *expected = NULL;
+	struct loader_job job = { .elf = elf, .marked = loops, .nr_marked = 1, .runtime = 2 };
+	struct loader l;
+
+	loader_init(&l);
+	ASSERT_OK(loader_build(&l, &job, &built));
+	ASSERT(built->image);
+	ASSERT_OK(unwind_table_build(elf, 0, &expected));
+	ASSERT_OK(unwind_table_mark(expected, loops, 1, 2));
+	assert_same(built, expected);
+	loader_fini(&l);
+}
+
+TEST(a_small_file_needs_no_child)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(SMALL);
+	_cleanup_(unwind_table_free_p) struct unwind_table *built = NULL;
+	struct loader_job job = { .elf = elf };
+	struct loader l;
+
+	loader_init(&l);
+	ASSERT_OK(loader_build(&l, &job, &built));
+	ASSERT(!built->image);
+	loader_fini(&l);
+}
+
+/* The default limit; what is fixed on a machine of many CPUs. */
+TEST(a_large_file_fits_into_the_default_limit)
+{
+	static const struct unwind_store_maps no_maps = { -1, -1, -1 };
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(LARGE);
+	_cleanup_(unwind_table_free_p) struct unwind_table *built = NULL;
+	const struct budget budget = budget_share(64 << 20, 20 << 20);
+	struct loader_job job = { .elf = elf };
+	struct budget more;
+	struct unwind_store s;
+	struct loader l;
+	uint32_t file = 1;
+	uint64_t limit;
+
+	loader_init(&l);
+	ASSERT_OK(unwind_store_init(&s, &no_maps, budget.arena));
+	ASSERT_OK(loader_build(&l, &job, &built));
+	while (!unwind_store_load(&s, file, built))
+		file++;
+	ASSERT(file > 3);
+	/* The limit that is named then would do. */
+	limit = budget_limit_for_arena(unwind_store_bytes_with(&s, built), 20 << 20);
+	ASSERT(limit > 64 << 20 && limit <= 96 << 20);
+	unwind_store_fini(&s);
+	more = budget_share(limit, 20 << 20);
+	ASSERT_OK(unwind_store_init(&s, &no_maps, more.arena));
+	for (uint32_t i = 1; i <= file; i++)
+		ASSERT_OK(unwind_store_load(&s, i, built));
+	unwind_store_fini(&s);
+	loader_fini(&l);
+}
+
+/* --- children that take long ------------------------------------------------------------------ */
+
+static char shell[] = "/bin/sh", option[] = "-c", fail[] = "exit 1", too_big[] = "exit 4";
+static char killed[] = "kill -KILL $$";
+static char for_ever[] = "exec sleep 1000", nonsense[] = "exec head -c 100000 /dev/zero >&4";
+
+static int build_by(char *script)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
+	char *const builder[] = { shell, option, script, shell, NULL };
+	struct loader_job job = { .elf = elf };
+	struct unwind_table *built = NULL;
+	struct loader l;
+	int r;
+
+	loader_init(&l);
+	l.builder = builder;
+	r = loader_build(&l, &job, &built);
+	ASSERT(!built);
+	loader_fini(&l);
+	return r;
+}
+
+TEST(what_a_child_that_fails_leaves_is_not_used)
+{
+	ASSERT_ERR(build_by(fail), EBADMSG);
+	ASSERT_ERR(build_by(too_big), EFBIG);
+	ASSERT_ERR(build_by(killed), ECHILD);
+	ASSERT_ERR(build_by(nonsense), EBADMSG);
+}
+
+static int nr_meanwhile, nr_done, last_result;
+
+static void count_meanwhile(void *ctx)
+{
+	(void)ctx;
+	nr_meanwhile++;
+}
+
+static void count_done(void *ctx, uint32_t file, int result, struct unwind_table *table)
+{
+	(void)ctx;
+	ASSERT_EQ(file, WAITED_FILE);
+	ASSERT(!table);
+	last_result = result;
+	nr_done++;
+}
+
+/* The rest waits for what takes long neither for ever nor again and again. */
+TEST(one_that_takes_long_goes_on_in_the_background)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
+	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
+	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
+	struct unwind_table *built;
+	struct loader l;
+
+	loader_init(&l);
+	ASSERT(!loader_is_busy(&l));
+	l.builder = sleeper;
+	l.wait.meanwhile = count_meanwhile;
+	l.patience_ns = 20000000;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	ASSERT(nr_meanwhile > 0);
+	ASSERT(loader_is_building(&l, WAITED_FILE));
+	ASSERT(loader_is_busy(&l));
+	for (uint32_t i = 1; i < LOADER_BACKGROUND_MAX; i++) {
+		job.file = i;
+		ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	}
+	/* No more than these; nor is it waited for any of them. */
+	job.file = 1000;
+	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
+	loader_tick(&l, count_done, NULL);
+	ASSERT_EQ(nr_done, 0);
+	ASSERT_OK(kill(l.background[0].child.pid, SIGXCPU));
+	while (!nr_done)
+		loader_tick(&l, count_done, NULL);
+	ASSERT_EQ(last_result, -EFBIG);
+	ASSERT(!loader_is_building(&l, WAITED_FILE));
+	ASSERT(loader_is_busy(&l));
+	loader_fini(&l);
+}

@@ -1,0 +1,854 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/publisher.h"
+#include "unwinder/budget.h"
+#include "bpf/host/walk_host.h"
+#include "profile/profile.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Stands for files that the table of files has no place for. */
+enum { FILE_BEYOND = UNWIND_FILES_MAX - 1 };
+
+enum {
+	NO_ROOM_PAUSE_NS =
+		200000000,	  /* until it is tried again to show something in a full arena */
+	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
+	LARGE_CODE = 2 << 20,
+	FILES_AT_ONCE = 64,	   /* are opened before the ring is emptied */
+	FILES_OF_SHOW = 512,	   /* are opened when a process is shown; most have some dozens */
+	LOAD_AHEAD_NS = 100000000, /* a process, for files that are no runtime's */
+	PATH_SHOWN_MAX = 512,
+	/* Following code takes a fifth of a CPU at most, in whatever code; of a second that it was
+	 * not needed, that much is saved for later. */
+	FOLLOW_SHARE = 5,
+	FOLLOW_SAVED_NS = 1000000000,
+	/* Numbers of files: so many are root's, of whom an attacker cannot have many; of the others
+	 * an owner takes as many as a third of those that are free then. */
+	NUMBERS_OF_ROOT = UNWIND_FILES_MAX / 4,
+	NUMBERS_PART = 3,
+	/* So many stay with files that are used no more, the others for some time. */
+	NUMBERS_KEPT = 512,
+	NUMBERS_MANY = UNWIND_FILES_MAX / 4,
+};
+#define NUMBERS_KEPT_NS 60000000000ull
+#define MEND_SHORT_NS	1000000000ull
+
+static void unref(struct publisher *p, struct block *b)
+{
+	if (--b->refs)
+		return;
+	b->retired_ns = p->store->now_ns;
+	if (vec_push(&p->retired, b))
+		log_debug("a retired block of mappings stays: out of memory");
+}
+
+static void ref(struct publisher *p, struct block *b)
+{
+	size_t i;
+
+	if (b->refs++)
+		return;
+	for (i = 0; i < p->retired.nr; i++) {
+		if (p->retired.items[i] == b) {
+			p->retired.items[i] = p->retired.items[--p->retired.nr];
+			return;
+		}
+	}
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static uint32_t nr_numbers(const struct publisher *p)
+{
+	return (uint32_t)(p->files.nr - p->free_numbers.nr);
+}
+
+/* May a file of that owner have one more number? */
+static bool has_number(const struct publisher *p, uint32_t owner)
+{
+	uint32_t nr_free = nr_numbers(p) < FILE_BEYOND ? FILE_BEYOND - nr_numbers(p) : 0;
+	const uint64_t *nr = map_get(&p->nr_of_owner, owner);
+
+	if (!p->ks || !owner)
+		return nr_free;
+	return nr_free > NUMBERS_OF_ROOT && (!nr || *nr < nr_free / NUMBERS_PART);
+}
+
+/* The file's number, FILE_BEYOND if there are too many. */
+static uint32_t number_of(struct publisher *p, struct mapped_file *file)
+{
+	struct shown_file shown = { file, .owner = file->owner, .unused_ns = p->store->now_ns };
+	const uint64_t *nr = map_get(&p->nr_of_owner, file->owner);
+	uint32_t number;
+
+	if (file->shown)
+		return file->shown;
+	if (!p->files.nr && vec_push(&p->files, (struct shown_file){ 0 })) /* MAPPING_ANON's */
+		return FILE_BEYOND;
+	if (!has_number(p, file->owner) || vec_reserve(&p->files, p->files.nr + 1) ||
+	    vec_reserve(&p->free_numbers, p->files.nr + 1) ||
+	    map_put(&p->nr_of_owner, file->owner, nr ? *nr + 1 : 1)) {
+		p->files_full = true;
+		return FILE_BEYOND;
+	}
+	if (p->free_numbers.nr)
+		number = p->free_numbers.items[--p->free_numbers.nr];
+	else
+		number = (uint32_t)p->files.nr++;
+	p->files.items[number] = shown;
+	file->shown = number;
+	process_hold_file(file);
+	return number;
+}
+
+static void take_number_back(struct publisher *p, uint32_t number)
+{
+	struct shown_file *shown = &p->files.items[number];
+	uint64_t *nr = map_get(&p->nr_of_owner, shown->owner);
+
+	if (nr && !--*nr)
+		map_del(&p->nr_of_owner, shown->owner);
+	unwind_store_forget(p->store, number);
+	shown->file->shown = 0;
+	process_let_file_go(shown->file);
+	*shown = (struct shown_file){ 0 };
+	p->free_numbers.items[p->free_numbers.nr++] = number;
+}
+
+/* Takes numbers back that nothing has used for long, and no walk can be using any more. */
+static void take_numbers_back(struct publisher *p, uint64_t now)
+{
+	uint64_t kept_ns = NUMBERS_KEPT_NS;
+
+	if (nr_numbers(p) > NUMBERS_MANY || p->files_full)
+		kept_ns = RETIRE_NS;
+	for (uint32_t i = 1; i < p->files.nr && nr_numbers(p) > NUMBERS_KEPT; i++) {
+		const struct shown_file *shown = &p->files.items[i];
+
+		if (shown->file && !shown->refs && shown->unused_ns + kept_ns <= now &&
+		    !loader_is_building(&p->loader, i))
+			take_number_back(p, i);
+	}
+	p->files_full = false;
+}
+
+/* A block begins or ceases to use the files of its mappings. */
+static void use_files(struct publisher *p, const struct block *b, bool begins)
+{
+	const struct unwind_mapping *m = b->nr ? publisher_mappings(p, b) : NULL;
+
+	for (uint32_t i = 0; i < b->nr; i++) {
+		struct shown_file *shown;
+
+		if (m[i].file == MAPPING_ANON || m[i].file == FILE_BEYOND)
+			continue;
+		shown = &p->files.items[m[i].file];
+		shown->refs += begins ? 1 : UINT32_MAX;
+		shown->unused_ns = p->store->now_ns;
+	}
+}
+
+struct mapped_file *publisher_file(const struct publisher *p, uint32_t number)
+{
+	if (number == MAPPING_ANON)
+		return p->processes->files.items[MAPPING_ANON];
+	if (number >= p->files.nr || !p->files.items[number].file)
+		return p->processes->files.items[MAPPED_BEYOND];
+	return p->files.items[number].file;
+}
+
+static void on_forget_file(void *ctx, const struct mapped_file *file)
+{
+	struct publisher *p = ctx;
+
+	runtimes_forget_file(&p->runtimes, file->index);
+	map_del(&p->complained, file->index);
+	if (p->forget_file)
+		p->forget_file(p->ctx, file->index);
+}
+
+/* --- processes ------------------------------------------------------------------------------- */
+
+static void drop_view(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v)
+		return;
+	unref(p, v->block);
+	process_runtimes_free(v->runtimes);
+	free(v);
+	proc->user = NULL;
+}
+
+void publisher_hide(struct publisher *p, struct process *proc)
+{
+	if (proc->user && p->ks)
+		kernel_side_del_process(p->ks, (uint32_t)proc->pid);
+	drop_view(p, proc);
+}
+
+static void on_forget(void *ctx, struct process *proc)
+{
+	publisher_hide(ctx, proc);
+}
+
+/*
+ * The kernel gave the child its parent's entry at the fork; it may be an older one than the
+ * parent's view of now, so look which. Or it is about to: the event comes before the tracepoint
+ * (copy_process(), then trace_sched_process_fork() in kernel_clone()), and we may be between.
+ */
+static void on_forked(void *ctx, struct process *parent, struct process *child)
+{
+	struct publisher *p = ctx;
+	struct unwind_process entry = { 0 };
+	struct block *b;
+	struct view *v;
+	uint64_t *found;
+
+	if (!parent->user || !p->ks || child->user)
+		return;
+	if (kernel_side_get_process(p->ks, (uint32_t)child->pid, &entry))
+		entry.generation = ((struct view *)parent->user)->block->generation;
+	found = map_get(&p->blocks, entry.generation);
+	v = found ? calloc(1, sizeof(*v)) : NULL;
+	if (!v) {
+		kernel_side_del_process(p->ks, (uint32_t)child->pid);
+		return;
+	}
+	b = (struct block *)(uintptr_t)*found;
+	ref(p, b);
+	*v = (struct view){ .block = b,
+			    .mm = entry.mm,
+			    .look = ((struct view *)parent->user)->runtimes != NULL };
+	/* The same mappings as the parent's view shows, unless that has moved on meanwhile. */
+	if (b == ((struct view *)parent->user)->block &&
+	    ((struct view *)parent->user)->version == parent->version)
+		v->version = child->version;
+	child->user = v;
+}
+
+void publisher_init(struct publisher *p, struct process_table *processes,
+		    struct unwind_store *store, struct kernel_side *ks)
+{
+	*p = (struct publisher){
+		.processes = processes,
+		.store = store,
+		.ks = ks,
+		.runtimes_due_ns = UINT64_MAX,
+	};
+	loader_init(&p->loader);
+	runtimes_init(&p->runtimes, processes);
+	processes->forget = on_forget;
+	processes->forked = on_forked;
+	processes->forget_file = on_forget_file;
+	processes->ctx = p;
+	unwind_store_set_state(store, FILE_BEYOND, FILE_STATE_UNREADABLE);
+}
+
+void publisher_fini(struct publisher *p)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	loader_fini(&p->loader);
+	map_fini(&p->complained);
+	while ((slot = map_next(&p->blocks, &i)))
+		free((struct block *)(uintptr_t)slot->value);
+	map_fini(&p->blocks);
+	vec_free(&p->retired);
+	vec_free(&p->files);
+	vec_free(&p->free_numbers);
+	map_fini(&p->nr_of_owner);
+	runtimes_fini(&p->runtimes);
+}
+
+static void free_cells(struct publisher *p, const struct block *b)
+{
+	unwind_store_free_mappings(p->store, b->cell, b->nr);
+	for (uint32_t i = 0; i < b->nr_records; i++)
+		unwind_store_free_record(p->store, b->records[i]);
+}
+
+/* One mapping as the walker wants it. */
+static struct unwind_mapping shown_mapping(struct publisher *p, const struct process *proc,
+					   const struct mapping *m)
+{
+	struct mapped_file *file = p->processes->files.items[m->file];
+	struct unwind_mapping shown = { .start = m->start, .end = m->end };
+	uint32_t state;
+	bool was_open;
+
+	if (m->file == MAPPING_ANON)
+		return shown;
+	was_open = file->state == FILE_OPEN;
+	process_open_file(p->processes, proc, m, file);
+	if (file->state == FILE_OPEN && !file->is_elf)
+		return shown;
+	/* A core may know the segments of a file that is not there. */
+	shown.bias = mapping_bias(file, m);
+	shown.file = m->file == MAPPED_BEYOND ? FILE_BEYOND : number_of(p, file);
+	if (shown.file == FILE_BEYOND)
+		return shown;
+	state = p->store->files[shown.file].state;
+	if (file->state == FILE_UNREADABLE)
+		unwind_store_set_state(p->store, shown.file, FILE_STATE_UNREADABLE);
+	/* Unreadable before, for a process that had gone, and readable now. */
+	else if (state == FILE_STATE_NONE || (state == FILE_STATE_UNREADABLE && !was_open))
+		unwind_store_set_state(p->store, shown.file, FILE_STATE_PENDING);
+	return shown;
+}
+
+/* Writes down what attach() found, for the walkers. */
+static int add_records(struct publisher *p, const struct process_runtimes *list, struct block *b)
+{
+	uint32_t i, next = 0;
+	int r = 0;
+
+	for (i = 0; list && i < list->nr && !r; i++) {
+		const struct runtime_instance *in = list->items[i];
+
+		if (!in->proc || !in->dso->ops->record_size)
+			continue;
+		r = unwind_store_add_record(p->store, in->dso->ops->id, in->record,
+					    (uint32_t)in->dso->ops->record_size, next,
+					    &b->records[b->nr_records]);
+		if (!r)
+			next = b->records[b->nr_records++];
+	}
+	return r;
+}
+
+static size_t nr_code_ranges(const struct process_runtimes *list)
+{
+	size_t nr = 0;
+
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		nr += list->items[i]->proc ? list->items[i]->proc->code.nr : 0;
+	return nr;
+}
+
+static int new_block(struct publisher *p, const struct process *proc,
+		     const struct process_runtimes *list, struct block **ret)
+{
+	/* A mapping may be parted where a runtime's code begins or ends. */
+	size_t max = proc->mappings.nr + 2 * nr_code_ranges(list);
+	_cleanup_free_ struct unwind_mapping *shown = NULL;
+	_cleanup_free_ struct block *b = calloc(1, sizeof(*b));
+	uint32_t nr = 0;
+	int r;
+
+	if (max > MAPPINGS_MAX)
+		max = MAPPINGS_MAX;
+	shown = calloc(max ? max : 1, sizeof(*shown));
+	if (!shown || !b)
+		return -ENOMEM;
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
+		const struct mapping *m = &proc->mappings.items[i];
+		struct unwind_mapping whole = shown_mapping(p, proc, m);
+
+		for (uint64_t at = m->start, end; at < m->end && nr < max; at = end) {
+			end = m->end;
+			b->is_short |= whole.file == FILE_BEYOND;
+			p->nr_refused += whole.file == FILE_BEYOND;
+			whole.runtime = runtimes_of_code(list, m->file == MAPPING_ANON, at, &end);
+			whole.start = at;
+			whole.end = end;
+			shown[nr++] = whole;
+		}
+	}
+	r = unwind_store_add_mappings(p->store, shown, nr, &b->cell);
+	if (r)
+		return r;
+	b->nr = nr;
+	b->refs = 1;
+	b->generation = ++p->last_generation;
+	r = add_records(p, list, b);
+	if (!r)
+		r = map_put(&p->blocks, b->generation, (uintptr_t)b);
+	if (r) {
+		free_cells(p, b);
+		return r;
+	}
+	use_files(p, b, true);
+	*ret = TAKE_PTR(b);
+	return 0;
+}
+
+struct unwind_process publisher_entry(const struct block *b, uint64_t mm)
+{
+	return (struct unwind_process){
+		.mm = mm,
+		.generation = b->generation,
+		.nr_mappings = b->nr,
+		.mappings = b->cell,
+		.runtimes = b->nr_records ? b->records[b->nr_records - 1] : 0,
+	};
+}
+
+static int tell_kernel(struct publisher *p, const struct process *proc)
+{
+	struct view *v = proc->user;
+	struct unwind_process entry;
+	int r;
+
+	/* That of a child which the kernel had yet to show: on_forked(). */
+	if (p->ks && !v->mm && !kernel_side_get_process(p->ks, (uint32_t)proc->pid, &entry))
+		v->mm = entry.mm;
+	if (!p->ks || !v->mm)
+		return 0;
+	entry = publisher_entry(v->block, v->mm);
+	entry.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0;
+	r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
+	/* A full table: this process's samples go on coming raw, and are walked here. */
+	return r == -E2BIG ? 0 : r;
+}
+
+/* Of thousands of files, samples are taken in between. */
+static void open_files(struct publisher *p, const struct process *proc)
+{
+	size_t nr_new = 0;
+
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
+		const struct mapping *m = &proc->mappings.items[i];
+		struct mapped_file *file = p->processes->files.items[m->file];
+
+		if (m->file == MAPPING_ANON || file->state != FILE_NEW)
+			continue;
+		process_open_file(p->processes, proc, m, file);
+		runtimes_look_at(&p->runtimes, m->file);
+		if (++nr_new % FILES_AT_ONCE == 0 && p->drain)
+			p->drain(p->drain_ctx);
+	}
+}
+
+static void update_runtimes(struct publisher *p, struct process *proc,
+			    struct process_runtimes **list)
+{
+	uint64_t due;
+
+	runtimes_update(&p->runtimes, proc, list, now_ns());
+	due = runtimes_due(*list);
+	if (due < p->runtimes_due_ns)
+		p->runtimes_due_ns = due;
+}
+
+/* A block with the process's present mappings and runtimes, for its view. */
+static int show_anew(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+	struct block *b;
+	int r;
+
+	r = new_block(p, proc, v->runtimes, &b);
+	if (r == -ENOSPC)
+		p->no_room_until_ns = now_ns() + NO_ROOM_PAUSE_NS;
+	if (r)
+		return r;
+	if (v->block)
+		unref(p, v->block);
+	v->block = b;
+	v->final &= v->version == proc->version;
+	v->version = proc->version;
+	if (v->runtimes)
+		v->runtimes->unshown = false;
+	return 0;
+}
+
+bool publisher_has_runtime(struct publisher *p, const struct process *proc)
+{
+	open_files(p, proc);
+	return runtimes_any(&p->runtimes, proc);
+}
+
+int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
+{
+	struct view *v = proc->user;
+	int r;
+
+	/* An exec that was not heard of. */
+	if (v && mm && v->mm && mm != v->mm) {
+		publisher_hide(p, proc);
+		v = NULL;
+	}
+	if (v && v->version == proc->version && (!mm || mm == v->mm))
+		return 0;
+	if (!v || v->version != proc->version) {
+		struct view *fresh = v ? NULL : calloc(1, sizeof(*fresh));
+
+		if (!v && !fresh)
+			return -ENOMEM;
+		if (now_ns() < p->no_room_until_ns) {
+			free(fresh);
+			return -ENOSPC;
+		}
+		if (!v)
+			v = proc->user = fresh;
+		open_files(p, proc);
+		runtimes_want_refresh(v->runtimes);
+		update_runtimes(p, proc, &v->runtimes);
+		r = show_anew(p, proc);
+		if (r && fresh) {
+			process_runtimes_free(fresh->runtimes);
+			free(fresh);
+			proc->user = NULL;
+		}
+		if (r)
+			return r;
+	}
+	if (mm)
+		v->mm = mm;
+	return tell_kernel(p, proc);
+}
+
+struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v)
+		return NULL;
+	/* A forked child is shown by its parent's block: who reads it is missing, and what the
+	 * parent did not have when it forked. */
+	if (v->look) {
+		v->look = false;
+		open_files(p, proc);
+		update_runtimes(p, proc, &v->runtimes);
+		if (v->runtimes && v->runtimes->unshown)
+			p->runtimes_due_ns = 0;
+	}
+	if (v->runtimes)
+		v->runtimes->used = true;
+	return v->runtimes;
+}
+
+void publisher_runtime_missed(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	uint64_t due = v ? runtimes_missed(v->runtimes) : UINT64_MAX;
+
+	if (due < p->runtimes_due_ns)
+		p->runtimes_due_ns = due;
+}
+
+/* Shows the process anew if its runtimes have become ready, or moved. */
+static void update_shown(struct publisher *p, struct process *proc, uint64_t now)
+{
+	struct view *v = proc->user;
+	uint64_t due = runtimes_due(v->runtimes);
+
+	if (due > now && !v->runtimes->unshown) {
+		if (due < p->runtimes_due_ns)
+			p->runtimes_due_ns = due;
+		return;
+	}
+	update_runtimes(p, proc, &v->runtimes);
+	if (!v->runtimes || !v->runtimes->unshown)
+		return;
+	if (!show_anew(p, proc) && !tell_kernel(p, proc))
+		return;
+	log_debug("cannot show the runtimes of process %d", proc->pid);
+	if (p->runtimes_due_ns > now + NO_ROOM_PAUSE_NS)
+		p->runtimes_due_ns = now + NO_ROOM_PAUSE_NS;
+}
+
+void publisher_update_runtimes(struct publisher *p)
+{
+	uint64_t begin = now_ns();
+	struct map_slot *slot;
+	size_t i = 0;
+
+	if (begin < p->runtimes_due_ns)
+		return;
+	p->runtimes_due_ns = UINT64_MAX;
+	while ((slot = map_next(&p->processes->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+		struct view *v = proc->user;
+
+		if (v && v->runtimes)
+			update_shown(p, proc, begin);
+		/* The rings must not overflow meanwhile. */
+		if (now_ns() - begin > UPDATE_MAX_NS) {
+			p->runtimes_due_ns = begin;
+			return;
+		}
+	}
+}
+
+/* Has a file of the process no number, and could have one now? */
+static bool lacks_number(const struct publisher *p, const struct process *proc)
+{
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
+		const struct mapped_file *file =
+			p->processes->files.items[proc->mappings.items[i].file];
+
+		if (file->index != MAPPING_ANON && file->index != MAPPED_BEYOND && !file->shown &&
+		    (file->is_elf || file->state != FILE_OPEN) && has_number(p, file->owner))
+			return true;
+	}
+	return false;
+}
+
+/* Shows processes anew some of whose files had no number, or were not even in the table. */
+static void mend_short(struct publisher *p, uint64_t now)
+{
+	uint64_t begin = now_ns();
+	struct map_slot *slot;
+	size_t i = 0;
+
+	if (now < p->mend_short_ns || !p->nr_refused)
+		return;
+	p->mend_short_ns = now + MEND_SHORT_NS;
+	while ((slot = map_next(&p->processes->by_pid, &i)) && now_ns() - begin < UPDATE_MAX_NS) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+		const struct view *v = proc->user;
+
+		if (!v || !v->block->is_short || proc->exited)
+			continue;
+		if (proc->mappings.beyond && process_refresh(p->processes, proc))
+			continue;
+		if (!proc->user || !lacks_number(p, proc))
+			continue;
+		open_files(p, proc);
+		if (!show_anew(p, proc) && tell_kernel(p, proc))
+			log_debug("cannot tell the kernel of process %d", proc->pid);
+	}
+}
+
+void publisher_set_final(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v || v->final || v->version != proc->version)
+		return;
+	v->final = true;
+	if (tell_kernel(p, proc))
+		log_debug("cannot tell the kernel of process %d", proc->pid);
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+/* True: not said before. */
+static bool say_once(struct publisher *p, const struct mapped_file *file)
+{
+	return !map_get(&p->complained, file->index) && !map_put(&p->complained, file->index, 1);
+}
+
+/* A file's name as it may be printed: it may be called anything. */
+static const char *printable(const struct mapped_file *file, char *buf, size_t size)
+{
+	profile_clean_text(file->path, strlen(file->path), buf, size);
+	return buf;
+}
+
+static void say_no_room(struct publisher *p, const struct mapped_file *file,
+			const struct unwind_table *table)
+{
+	size_t bytes = ((size_t)table->nr_buckets + table->nr_rows) * sizeof(uint32_t);
+	uint64_t limit =
+		budget_limit_for_arena(unwind_store_bytes_with(p->store, table), p->fixed_bytes);
+	char path[PATH_SHOWN_MAX];
+
+	if (!p->fixed_bytes || !say_once(p, file))
+		return;
+	log_warn("%s: no room for its unwind table (%.1f MB), stacks through it are cut; "
+		 "--memory-limit %lluM would do",
+		 printable(file, path, sizeof(path)), (double)bytes / 1e6,
+		 (unsigned long long)(limit >> 20));
+}
+
+static void table_failed(struct publisher *p, uint32_t number, int r)
+{
+	const struct mapped_file *file = publisher_file(p, number);
+	char path[PATH_SHOWN_MAX];
+
+	if (r != -EFBIG) {
+		log_debug("no unwind table of %s: %s", file->path, strerror(-r));
+		unwind_store_set_state(p->store, number, FILE_STATE_UNREADABLE);
+		return;
+	}
+	p->nr_too_big++;
+	unwind_store_set_state(p->store, number, FILE_STATE_EVICTED);
+	if (say_once(p, file))
+		log_warn("%s: its unwind information is larger than any that can be used: stacks "
+			 "through it are cut",
+			 printable(file, path, sizeof(path)));
+}
+
+/* What came of building a file's table. */
+static void take_table(void *ctx, uint32_t number, int result, struct unwind_table *table)
+{
+	struct publisher *p = ctx;
+	const struct mapped_file *file = publisher_file(p, number);
+	int r;
+
+	if (result) {
+		table_failed(p, number, result);
+		return;
+	}
+	r = unwind_store_load(p->store, number, table);
+	if (r == -ENOSPC)
+		say_no_room(p, file, table);
+	log_debug("%s: %u rows, %u rules, %u bad FDEs%s", file->path, table->nr_rows,
+		  table->nr_rules, table->nr_bad_fdes, r ? ": no room" : "");
+	unwind_table_free(table);
+}
+
+enum unwind_file_state publisher_load(struct publisher *p, uint32_t number)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct loader_job job = { .file = number };
+	struct unwind_table *table = NULL;
+	const struct runtime_dso *dso;
+	int r;
+
+	if (number >= p->files.nr)
+		return FILE_STATE_UNREADABLE;
+	if (p->store->files[number].state != FILE_STATE_PENDING)
+		return p->store->files[number].state;
+	if (loader_is_building(&p->loader, number))
+		return FILE_STATE_PENDING;
+	dso = runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
+	if (dso) {
+		job.follow = dso->follow;
+		job.marked = dso->loops.items;
+		job.nr_marked = dso->loops.nr;
+		job.runtime = dso->ops->id;
+	}
+	r = mapped_file_elf(publisher_file(p, number), &elf);
+	job.elf = elf;
+	if (!r)
+		r = loader_build(&p->loader, &job, &table);
+	if (r != -EINPROGRESS && r != -EAGAIN)
+		take_table(p, number, r, table);
+	return p->store->files[number].state;
+}
+
+static void hold_asks(struct publisher *p, bool hold)
+{
+	p->asks_held_until_ns = hold ? p->store->now_ns + NO_ROOM_PAUSE_NS : 0;
+	if (p->ks)
+		kernel_side_hold_asks(p->ks, hold);
+}
+
+void publisher_tick(struct publisher *p, uint64_t now)
+{
+	size_t i, kept = 0;
+
+	unwind_store_tick(p->store, now);
+	loader_tick(&p->loader, take_table, p);
+	if (p->asks_held_until_ns && p->asks_held_until_ns <= now)
+		hold_asks(p, false);
+	for (i = 0; i < p->retired.nr; i++) {
+		struct block *b = p->retired.items[i];
+
+		if (b->retired_ns + RETIRE_NS > now) {
+			p->retired.items[kept++] = b;
+			continue;
+		}
+		map_del(&p->blocks, b->generation);
+		use_files(p, b, false);
+		free_cells(p, b);
+		free(b);
+	}
+	p->retired.nr = kept;
+	take_numbers_back(p, now);
+	mend_short(p, now);
+}
+
+/* Code that cannot be read, or not any more, is not asked for again. */
+static int follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller,
+		  struct code_rows *ret)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	int r = mapped_file_elf(publisher_file(p, number), &elf);
+
+	if (!r)
+		r = code_follow(elf, addr, is_caller, ret);
+	return r && r != -ENOMEM ? code_give_up(addr, ret) : r;
+}
+
+int publisher_follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller)
+{
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct code_rows rows = { 0 };
+	int r;
+
+	if (number >= p->files.nr || p->asks_held_until_ns)
+		return -ENOENT;
+	if (now_ns() < p->follow_next_ns)
+		return -EAGAIN;
+	if (p->follow_next_ns + FOLLOW_SAVED_NS < now_ns())
+		p->follow_next_ns = now_ns() - FOLLOW_SAVED_NS;
+	r = follow(p, number, addr, is_caller, &rows);
+	if (!r)
+		r = unwind_store_add_rows(p->store, number, &rows);
+	code_rows_fini(&rows);
+	if (r)
+		hold_asks(p, true);
+	else
+		p->nr_followed++;
+	p->follow_next_ns += FOLLOW_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	return r;
+}
+
+void publisher_load_ahead(struct publisher *p, const struct process *proc)
+{
+	const struct view *v = proc->user;
+	uint64_t begin;
+	uint32_t i;
+
+	if (!v || !v->runtimes)
+		return;
+	for (i = 0; i < v->runtimes->nr; i++)
+		publisher_load(p, p->processes->files.items[v->runtimes->items[i]->file]->shown);
+	begin = now_ns();
+	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
+	 * behind the small ones and the C library. */
+	for (i = 0; i < 2 * proc->mappings.nr; i++) {
+		const struct mapping *m = &proc->mappings.items[i % proc->mappings.nr];
+
+		if (now_ns() - begin > LOAD_AHEAD_NS || unwind_store_is_half_full(p->store))
+			break;
+		if (m->file != MAPPING_ANON &&
+		    (m->end - m->start > LARGE_CODE) == (i >= proc->mappings.nr))
+			publisher_load(p, p->processes->files.items[m->file]->shown);
+	}
+}
+
+const struct block *publisher_block(const struct publisher *p, uint32_t generation)
+{
+	uint64_t *found = map_get(&p->blocks, generation);
+
+	return found ? (const struct block *)(uintptr_t)*found : NULL;
+}
+
+const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b)
+{
+	const struct arena_segment *segment = p->store->segments[b->cell >> ARENA_SEGMENT_SHIFT];
+
+	return (const struct unwind_mapping *)&segment->cells[b->cell & (ARENA_SEGMENT_CELLS - 1)];
+}
+
+const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
+					       uint64_t addr)
+{
+	const struct unwind_mapping *m;
+	uint32_t lo = 0, n = b->nr;
+
+	if (!n)
+		return NULL;
+	m = publisher_mappings(p, b);
+	while (n > 1) {
+		uint32_t half = n / 2;
+
+		if (m[lo + half].start <= addr)
+			lo += half;
+		n -= half;
+	}
+	return addr >= m[lo].start && addr < m[lo].end ? &m[lo] : NULL;
+}

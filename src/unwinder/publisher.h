@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes what is known of processes and files readable to the walkers: turns a process's mappings
+ * into a block of the arena with a generation of its own, and files into unwind tables.
+ *
+ * A generation names one array of mappings for the whole run, so that an address out of a sample is
+ * always resolved against the very mappings that the kernel walked with, even if they have changed
+ * since. Blocks that nobody uses any more stay for RETIRE_NS.
+ *
+ * A file has a number for the walkers (struct unwind_mapping, .file) as long as a block has it, and
+ * for a while after. Files of processes that are not sampled have none.
+ */
+#pragma once
+
+#include "kernel/kernel_side.h"
+#include "unwinder/loader.h"
+#include "unwinder/runtimes.h"
+#include "process/process.h"
+#include "unwind/unwind_store.h"
+
+struct block {
+	uint32_t generation;
+	uint32_t cell, nr;
+	uint32_t refs; /* views */
+	uint64_t retired_ns;
+	uint32_t records[RUNTIMES_OF_PROCESS_MAX]; /* cells of its runtimes' records */
+	uint32_t nr_records;
+	bool is_short; /* of files that there was no number for */
+};
+
+/* What the agent keeps of a process: process.user. */
+struct view {
+	struct block *block;
+	uint32_t version; /* of the process's mappings that the block shows */
+	uint64_t mm;	  /* 0: not in the kernel's table */
+	bool final;	  /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
+	struct process_runtimes *runtimes; /* NULL: none, or not looked for */
+	bool look; /* a forked child's that its parent has: not looked for yet */
+};
+
+/* A file that walkers know by a number. */
+struct shown_file {
+	struct mapped_file *file; /* NULL: the number is free */
+	uint32_t owner;		  /* whose share it is of */
+	uint32_t refs;		  /* mappings of blocks */
+	uint64_t unused_ns;	  /* since when there are none */
+	bool unreadable;	  /* when it was shown last */
+};
+
+struct publisher {
+	struct process_table *processes;
+	struct unwind_store *store;
+	struct kernel_side *ks; /* NULL: nothing is told to the kernel */
+	struct runtimes runtimes;
+	uint64_t runtimes_due_ns;  /* when some process's runtimes want to be looked at again */
+	uint64_t no_room_until_ns; /* the arena is full: nothing more is shown until then */
+	struct map blocks;	   /* generation -> struct block * */
+	VEC(struct block *) retired;
+	uint32_t last_generation;
+	VEC(struct shown_file) files; /* by number */
+	VEC(uint32_t) free_numbers;
+	struct map nr_of_owner; /* numbers, by owner */
+	bool files_full;	/* one was refused, since numbers were taken back */
+	uint64_t mend_short_ns; /* when blocks that are short of files are looked for again */
+	/* Called when a file's index in the table of files will be another's. */
+	void (*forget_file)(void *ctx, uint32_t index);
+	void *ctx;
+	struct loader loader; /* its program and what it does meanwhile are the recorder's to set */
+	size_t fixed_bytes;   /* budget_share()'s, for advice; 0: there is no limit to raise */
+	void (*drain)(void *ctx); /* keeps the ring of samples from running over; may be NULL */
+	void *drain_ctx;
+	struct map complained;	     /* files of which it was said that they do not fit, by index */
+	uint64_t nr_refused;	     /* mappings shown without a file, for it was one too many */
+	uint64_t nr_too_big;	     /* files whose tables nobody could build */
+	uint64_t nr_followed;	     /* functions, for walks that asked */
+	uint64_t follow_next_ns;     /* not before: so that it takes a part of a CPU only */
+	uint64_t asks_held_until_ns; /* there was no room for these, or something failed; 0: no */
+};
+
+/* Borrows all three; takes over process_table's callbacks. */
+void publisher_init(struct publisher *p, struct process_table *processes,
+		    struct unwind_store *store, struct kernel_side *ks);
+void publisher_fini(struct publisher *p);
+
+/*
+ * Shows the process's present mappings to the walkers, under address space `mm` (0: as before).
+ * Opens the files behind them. Does nothing if they are shown already.
+ */
+int publisher_show(struct publisher *p, struct process *proc, uint64_t mm);
+/* Does the process map a file that is a runtime? Opens its files. */
+bool publisher_has_runtime(struct publisher *p, const struct process *proc);
+/* An address outside the mappings was looked for and not found: the kernel need not ask again. */
+void publisher_set_final(struct publisher *p, struct process *proc);
+/* The kernel forgets the process, the view goes. */
+void publisher_hide(struct publisher *p, struct process *proc);
+
+/* The runtimes of a process that is shown, looked for if that has not been done; NULL: none. */
+struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc);
+/* A walk met one that was not ready, or not as it was known: it is due soon. */
+void publisher_runtime_missed(struct publisher *p, struct process *proc);
+/* Looks at what is due (runtimes_due_ns), and shows processes anew whose runtimes have come or
+ * moved. */
+void publisher_update_runtimes(struct publisher *p);
+
+/*
+ * Builds and loads a file's unwind table if that has not been done. The state it is in then:
+ * FILE_STATE_PENDING if that takes longer.
+ */
+enum unwind_file_state publisher_load(struct publisher *p, uint32_t number);
+/* The file that walkers know by that number; of a block, or of a walk by one. Never NULL. */
+struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
+/*
+ * Follows the code at `addr` of a file's own address space (a caller's: its return address - 1), of
+ * which its table says CODE_UNFOLLOWED: 0 if that says more now. -EAGAIN: not at once.
+ */
+int publisher_follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller);
+/* Loads what stacks of a process with runtimes are likely to need, before it is sampled: walked
+ * late, those have no frames of the runtime. */
+void publisher_load_ahead(struct publisher *p, const struct process *proc);
+/* A block's mappings, block->nr of them, sorted. */
+const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b);
+/* The block of that generation, or NULL; and the mapping of it that covers `addr`, or NULL. */
+const struct block *publisher_block(const struct publisher *p, uint32_t generation);
+const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
+					       uint64_t addr);
+/* What the walkers are told of a process with that block. */
+struct unwind_process publisher_entry(const struct block *b, uint64_t mm);
+/* Frees blocks that were retired long enough ago; loads tables that were built meanwhile. */
+void publisher_tick(struct publisher *p, uint64_t now_ns);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/raw_walk.h"
+#include "unwinder/host_walk.h"
+
+#include <elf.h>
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#endif
+
+int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
+	     const struct stack_copy *stack, int32_t pid, uint32_t max_frames, struct walk *walk)
+{
+	struct copied_memory copied = {
+		.stack = *stack,
+		.code_start = raw->pc - RAW_CODE_BEFORE,
+		.code_size = sizeof(raw->code),
+		.code = raw->code,
+		.pid = pid,
+	};
+	const struct walk_memory memory = { .read = copied_memory_read,
+					    .ctx = &copied,
+					    .read_stack = copied_memory_read_stack };
+	const struct walk_input input = {
+		.machine = HOST_MACHINE,
+		.pc = raw->pc,
+		.regs = raw->regs,
+		.process = publisher_entry(block, 0),
+		.max_frames = max_frames,
+		.late = true,
+	};
+	int stop = host_walk(p, &memory, &input, walk);
+
+	return copied_memory_stop(&copied, stop);
+}

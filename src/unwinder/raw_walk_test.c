@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Walks this very process by its own mappings and unwind tables, from registers and a stack copy as
+ * the kernel would send them, and compares with what libgcc's unwinder finds.
+ */
+#include "unwinder/raw_walk.h"
+#include "test.h"
+
+#include <execinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ucontext.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static struct {
+	struct sample_raw raw;
+	uint8_t stack[RAW_STACK_MAX];
+	uint64_t array; /* the innermost of with_arrays() */
+	void *trace[512];
+	int nr_trace;
+} seen;
+
+enum { ARRAY_PAGES = 5 };
+
+static void get_registers(const ucontext_t *uc, struct sample_raw *raw)
+{
+#if defined(__x86_64__)
+	static const int order[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+				     REG_RBP, REG_RSP, REG_R8,	REG_R9,	 REG_R10, REG_R11,
+				     REG_R12, REG_R13, REG_R14, REG_R15 };
+
+	for (int i = 0; i < 16; i++)
+		raw->regs[i] = (uint64_t)uc->uc_mcontext.gregs[order[i]];
+	raw->pc = (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+	raw->stack_start = raw->regs[X86_RSP];
+#else
+	for (int i = 0; i < 31; i++)
+		raw->regs[i] = uc->uc_mcontext.regs[i];
+	raw->regs[A64_SP] = raw->stack_start = uc->uc_mcontext.sp;
+	raw->pc = uc->uc_mcontext.pc;
+#endif
+}
+
+/* Page by page up to the end of the stack, as copy_stack() in bpf/sample.bpf.c. */
+__attribute__((no_sanitize("address", "undefined"))) static void copy_stack(void *top)
+{
+	uint64_t from = seen.raw.stack_start, left = (uint64_t)top - from;
+
+	seen.raw.stack_size = left < RAW_STACK_MAX ? (uint32_t)left : RAW_STACK_MAX;
+	for (uint32_t i = 0; i < seen.raw.stack_size; i++)
+		seen.stack[i] = ((const uint8_t *)from)[i];
+}
+
+__attribute__((noinline)) static int leaf(void *top)
+{
+	ucontext_t uc;
+
+	getcontext(&uc);
+	get_registers(&uc, &seen.raw);
+	copy_stack(top);
+	seen.nr_trace = backtrace(seen.trace, 512);
+	return seen.nr_trace;
+}
+
+__attribute__((noinline)) static int middle(int depth, void *top)
+{
+	volatile int keep = depth;
+	int n = depth ? middle(depth - 1, top) : leaf(top);
+
+	return n + keep - depth;
+}
+
+__attribute__((noinline)) static int with_arrays(int n, void *top)
+{
+	volatile char array[ARRAY_PAGES * RAW_PAGE];
+
+	seen.array = (uint64_t)array;
+	array[0] = 0;
+	return (n > 1 ? with_arrays(n - 1, top) : middle(3, top)) + array[0];
+}
+
+/* In a child, as `check` runs us: its stack has no known top, so read it from /proc. */
+static void *stack_top(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long start, end = 0;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, "[stack]") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+			break;
+	if (f)
+		fclose(f);
+	return (void *)end;
+}
+
+static struct process_table processes;
+static struct unwind_store store;
+static struct publisher publisher;
+static struct process *proc;
+
+static void set_up(void)
+{
+	static const struct unwind_store_maps no_maps = { -1, -1, -1 };
+
+	ASSERT_OK(process_table_init(&processes));
+	ASSERT_OK(unwind_store_init(&store, &no_maps, 16 << 20));
+	publisher_init(&publisher, &processes, &store, NULL);
+	ASSERT_OK(process_get(&processes, getpid(), &proc));
+	ASSERT_OK(publisher_show(&publisher, proc, 1));
+}
+
+static void tear_down(void)
+{
+	process_table_fini(&processes);
+	publisher_fini(&publisher);
+	unwind_store_fini(&store);
+}
+
+static const struct block *block_of(void)
+{
+	return ((struct view *)proc->user)->block;
+}
+
+static int walk_seen(struct walk *walk)
+{
+	const struct stack_copy copy = { .start = seen.raw.stack_start,
+					 .size = seen.raw.stack_size,
+					 .bytes = seen.stack };
+
+	return raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk);
+}
+
+/*
+ * The callers that both found are the same, counted from the outermost of a walk of `whole` frames:
+ * a sanitizer's backtrace() has a frame of its own in front.
+ */
+static void assert_same_callers(const struct walk *walk, int whole)
+{
+	int more = seen.nr_trace - whole;
+
+	ASSERT(more == 0 || more == 1);
+	for (int i = 1; i < walk->full.nr_words; i++)
+		ASSERT_EQ(FRAME_DATA(walk->words[i]) + 1, (uint64_t)seen.trace[i + more]);
+}
+
+TEST(walks_itself_as_libgcc_does)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	int stop;
+
+	set_up();
+	middle(20, stack_top());
+	stop = walk_seen(walk);
+	ASSERT_EQ(stop, STOP_COMPLETE);
+	ASSERT(walk->full.nr_words > 22);
+	assert_same_callers(walk, walk->full.nr_words);
+	tear_down();
+	free(walk);
+}
+
+TEST(a_short_copy_is_told_from_a_corrupt_stack)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	int whole;
+
+	set_up();
+	middle(400, stack_top());
+	walk_seen(walk);
+	whole = walk->full.nr_words;
+	/* Up to a page's end, as the kernel copies; the frames go on for two pages more. */
+	seen.raw.stack_size = (uint32_t)(((seen.raw.stack_start + 4096 + 4095) & ~4095ull) -
+					 seen.raw.stack_start);
+	ASSERT_EQ(walk_seen(walk), STOP_STACK_COPY_END);
+	ASSERT(walk->full.nr_words >= 2);
+	assert_same_callers(walk, whole);
+	tear_down();
+	free(walk);
+}
+
+/* Keeps of the copy the pages that do not lie in [start, end), as the kernel would have made it. */
+static struct stack_copy without(uint64_t start, uint64_t end)
+{
+	struct sample_raw *raw = &seen.raw;
+	uint64_t addr, page, next;
+	struct stack_copy copy;
+	uint32_t size = 0;
+
+	raw->nr_pages = 0;
+	for (addr = raw->stack_start; addr < raw->stack_start + raw->stack_size; addr = next) {
+		page = addr & -(uint64_t)RAW_PAGE;
+		next = page + RAW_PAGE;
+		if (page < end && next > start)
+			continue;
+		raw->pages[raw->nr_pages++] =
+			(uint16_t)(page / RAW_PAGE - raw->stack_start / RAW_PAGE);
+		memmove(seen.stack + size, seen.stack + (addr - raw->stack_start), next - addr);
+		size += (uint32_t)(next - addr);
+	}
+	raw->stack_size = size;
+	ASSERT(stack_copy_of_raw(raw, seen.stack, &copy));
+	return copy;
+}
+
+TEST(a_walk_goes_on_behind_a_hole)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	struct stack_copy copy;
+	uint64_t first;
+
+	set_up();
+	with_arrays(2, stack_top());
+	first = (seen.array + RAW_PAGE) & -(uint64_t)RAW_PAGE;
+	copy = without(first, first + (ARRAY_PAGES - 2) * RAW_PAGE);
+	ASSERT(copy.nr_pages > 2);
+	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk), STOP_COMPLETE);
+	assert_same_callers(walk, walk->full.nr_words);
+	tear_down();
+	free(walk);
+}
+
+TEST(what_is_needed_of_a_hole_ends_the_walk)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	struct stack_copy copy;
+	uint64_t end;
+	int whole;
+
+	set_up();
+	with_arrays(2, stack_top());
+	ASSERT_EQ(walk_seen(walk), STOP_COMPLETE);
+	whole = walk->full.nr_words;
+	end = seen.array + ARRAY_PAGES * RAW_PAGE;
+	copy = without(end, end + 256); /* the frame that the array is of */
+	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk),
+		  STOP_STACK_UNREADABLE);
+	ASSERT(walk->full.nr_words < whole);
+	assert_same_callers(walk, whole);
+	tear_down();
+	free(walk);
+}
+
+TEST(a_copy_that_makes_no_sense_is_refused)
+{
+	struct stack_copy copy;
+	struct sample_raw raw = { .stack_start = 0x7ff0f80,
+				  .nr_pages = 3,
+				  .pages = { 0, 1, 4 },
+				  .stack_size = 0x80 + 2 * RAW_PAGE };
+	struct stack_chunk chunk;
+
+	ASSERT(stack_copy_of_raw(&raw, seen.stack, &copy));
+	ASSERT(stack_copy_chunk(&copy, 2, &chunk));
+	ASSERT_EQ(chunk.addr, 0x7ff4000);
+	ASSERT_EQ(chunk.bytes - seen.stack, 0x80 + RAW_PAGE);
+	ASSERT(!stack_copy_chunk(&copy, 3, &chunk));
+	raw.pages[2] = 1;
+	ASSERT(!stack_copy_of_raw(&raw, seen.stack, &copy));
+	raw.pages[2] = 4;
+	raw.stack_size++;
+	ASSERT(!stack_copy_of_raw(&raw, seen.stack, &copy));
+	raw.stack_size--;
+	raw.nr_pages = RAW_PAGES_MAX + 1;
+	ASSERT(!stack_copy_of_raw(&raw, seen.stack, &copy));
+	/* Nothing of the first page: the others are whole. */
+	raw = (struct sample_raw){
+		.stack_start = 0x7ff0f80, .nr_pages = 1, .pages = { 1 }, .stack_size = RAW_PAGE
+	};
+	ASSERT(stack_copy_of_raw(&raw, seen.stack, &copy));
+	ASSERT(stack_copy_chunk(&copy, 0, &chunk));
+	ASSERT_EQ(chunk.addr, 0x7ff1000);
+	ASSERT_EQ(chunk.bytes - seen.stack, 0);
+}
+
+TEST(what_had_no_room_in_the_copy_is_told_from_what_is_not_there)
+{
+	struct sample_raw raw = { .stack_start = 0x7ff0000,
+				  .nr_pages = RAW_PAGES_NEAR + 2,
+				  .stack_size = (RAW_PAGES_NEAR + 2) * RAW_PAGE };
+	struct copied_memory copied = { 0 };
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < raw.nr_pages; i++)
+		raw.pages[i] = (uint16_t)(i < RAW_PAGES_NEAR ? 2 * i : 100 + 2 * i);
+	ASSERT(stack_copy_of_raw(&raw, seen.stack, &copied.stack));
+	/* A hole of the near part, and of the end's. */
+	ASSERT(copied_memory_read(&copied, raw.stack_start + RAW_PAGE, &word, 8));
+	i = raw.pages[RAW_PAGES_NEAR] + 1;
+	ASSERT(copied_memory_read(&copied, raw.stack_start + i * RAW_PAGE, &word, 8));
+	ASSERT_EQ(copied_memory_stop(&copied, STOP_STACK_UNREADABLE), STOP_STACK_UNREADABLE);
+	/* Between both, and behind. */
+	ASSERT(copied_memory_read(&copied, raw.stack_start + 50 * RAW_PAGE, &word, 8));
+	ASSERT_EQ(copied_memory_stop(&copied, STOP_STACK_UNREADABLE), STOP_STACK_COPY_END);
+	copied.past_copy = false;
+	ASSERT(copied_memory_read(&copied, raw.stack_start + 150 * RAW_PAGE, &word, 8));
+	ASSERT(copied.past_copy);
+}
+
+TEST(tables_are_loaded_as_the_walk_meets_their_files)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	size_t before;
+
+	set_up();
+	middle(3, stack_top());
+	before = store.tables.nr;
+	ASSERT_EQ(before, 0);
+	walk_seen(walk);
+	ASSERT(store.tables.nr >= 2);
+	tear_down();
+	free(walk);
+}
+
+TEST(a_new_view_has_a_new_generation_and_old_blocks_stay_for_a_while)
+{
+	struct mapping more = { .start = 0x10000, .end = 0x11000, .file = MAPPING_ANON };
+	uint32_t old;
+
+	set_up();
+	old = block_of()->generation;
+	ASSERT_OK(publisher_show(&publisher, proc, 0));
+	ASSERT_EQ(block_of()->generation, old);
+	/* What a side band event would do. */
+	ASSERT(proc->mappings.nr > 0);
+	proc->mappings.items[0].start = more.start;
+	proc->version++;
+	ASSERT_OK(publisher_show(&publisher, proc, 0));
+	ASSERT(block_of()->generation > old);
+	ASSERT_PTR_NONNULL(publisher_block(&publisher, old));
+	publisher_tick(&publisher, RETIRE_NS - 1);
+	ASSERT_PTR_NONNULL(publisher_block(&publisher, old));
+	publisher_tick(&publisher, 2 * RETIRE_NS);
+	ASSERT_PTR_NULL(publisher_block(&publisher, old));
+	ASSERT_PTR_NONNULL(publisher_block(&publisher, block_of()->generation));
+	tear_down();
+}

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/runtimes.h"
+#include "elf/elf_dynamic.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#endif
+
+enum {
+	/* Between two tries to attach to what was not ready: doubles up to the second one. A
+	 * runtime is mapped some milliseconds before it works. */
+	RETRY_FIRST_NS = 5000000,
+	RETRY_LAST_NS = 1000000000,
+	/* Between two looks whether a runtime has moved something; all processes' come together. */
+	REFRESH_NS = 1000000000,
+	/* So many times sooner, RETRY_FIRST_NS and its doubles apart: more than a second in all. */
+	SOON_TRIES = 8,
+	/* The same, when walks could not read what they knew of. */
+	MISSED_PAUSE_NS = 50000000,
+	DYNAMIC_STRINGS_MAX = 1 << 20,
+	/* For so long what attach() finds may make no sense: it is being written. */
+	READY_NS = 3000000000u,
+};
+
+void runtimes_init(struct runtimes *r, struct process_table *processes)
+{
+	*r = (struct runtimes){ .processes = processes, .machine = HOST_MACHINE };
+}
+
+void runtimes_fini(struct runtimes *r)
+{
+	for (size_t i = 0; i < r->dsos.nr; i++)
+		if (r->dsos.items[i])
+			r->dsos.items[i]->ops->dso_free(r->dsos.items[i]);
+	vec_free(&r->dsos);
+	vec_free(&r->looked_at);
+}
+
+void runtimes_forget_file(struct runtimes *r, uint32_t index)
+{
+	if (index >= r->looked_at.nr)
+		return;
+	if (r->dsos.items[index])
+		r->dsos.items[index]->ops->dso_free(r->dsos.items[index]);
+	r->dsos.items[index] = NULL;
+	r->looked_at.items[index] = 0;
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static int probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+{
+	int r;
+
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
+		if (!runtimes[id] || !runtimes[id]->probe)
+			continue;
+		r = runtimes[id]->probe(elf, path, ret);
+		if (!r)
+			(*ret)->ops = runtimes[id];
+		if (r != -ENOENT)
+			return r;
+	}
+	return -ENOENT;
+}
+
+void runtimes_look_at(struct runtimes *r, uint32_t index)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct mapped_file *file = r->processes->files.items[index];
+	struct runtime_dso *dso = NULL;
+	int err;
+
+	while (r->looked_at.nr <= index)
+		if (vec_push(&r->dsos, NULL) || vec_push(&r->looked_at, 0))
+			return;
+	if (r->looked_at.items[index] || file->state != FILE_OPEN)
+		return;
+	err = file->is_elf ? mapped_file_elf(file, &elf) : -ENOENT;
+	if (!err)
+		err = probe(elf, file->path, &dso);
+	/* No descriptor or memory was to be had: the next process's turn to try. */
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return;
+	r->looked_at.items[index] = 1;
+	if (!err) {
+		r->dsos.items[index] = dso;
+		r->met |= 1u << dso->ops->id;
+		log_debug("%s: %s", file->path, dso->ops->name);
+	} else if (err != -ENOENT) {
+		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
+	}
+}
+
+/* Does a string of the file's dynamic ones begin so? The names of libraries are among them. */
+static bool has_string(const char *strings, size_t size, const char *begin)
+{
+	size_t len = strlen(begin);
+
+	for (size_t at = 0; at + len < size; at += strnlen(strings + at, size - at) + 1)
+		if (!memcmp(strings + at, begin, len))
+			return true;
+	return false;
+}
+
+static uint32_t runtimes_it_leads_to(const struct elf_file *elf)
+{
+	_cleanup_free_ char *strings = NULL;
+	struct elf_dynamic dynamic;
+	uint32_t found = 0;
+
+	if (elf_dynamic_read(elf, &dynamic) || dynamic.strings_size > DYNAMIC_STRINGS_MAX)
+		return 0;
+	strings = malloc(dynamic.strings_size + 1);
+	if (!strings || elf_file_read_vaddr(elf, dynamic.strings, strings, dynamic.strings_size))
+		return 0;
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++)
+		if (runtimes[id] && runtimes[id]->library &&
+		    has_string(strings, dynamic.strings_size, runtimes[id]->library))
+			found |= 1u << id;
+	return found;
+}
+
+uint32_t runtimes_of_program(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	enum log_level level = log_get_level();
+	struct runtime_dso *dso = NULL;
+	uint32_t id;
+
+	if (fd < 0 || elf_file_open_fd(fd, &elf))
+		return 0;
+	log_set_level(LOG_LEVEL_ERROR); /* what is to be said is said when it runs */
+	if (probe(elf, path, &dso)) {
+		log_set_level(level);
+		return runtimes_it_leads_to(elf);
+	}
+	log_set_level(level);
+	id = dso->ops->id;
+	dso->ops->dso_free(dso);
+	return 1u << id;
+}
+
+const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file)
+{
+	return file < r->dsos.nr ? r->dsos.items[file] : NULL;
+}
+
+int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *table)
+{
+	const struct runtime_dso *dso = runtimes_dso(r, file);
+
+	if (!dso)
+		return 0;
+	return unwind_table_mark(table, dso->loops.items, dso->loops.nr, dso->ops->id);
+}
+
+/* --- processes ------------------------------------------------------------------------------- */
+
+static int read_live(void *ctx, uint64_t addr, void *to, size_t size)
+{
+	const int32_t *pid = ctx;
+
+	return process_read_memory(*pid, addr, to, size);
+}
+
+static void free_instance(struct runtime_instance *i)
+{
+	if (!i)
+		return;
+	if (i->proc)
+		i->proc->ops->detach(i->proc);
+	process_let_file_go(i->held);
+	map_fini(&i->frames);
+	free(i);
+}
+
+void process_runtimes_free(struct process_runtimes *list)
+{
+	if (!list)
+		return;
+	for (uint32_t i = 0; i < list->nr; i++)
+		free_instance(list->items[i]);
+	free(list);
+}
+
+/* A runtime of the file that is mapped so; NULL without memory. */
+static struct runtime_instance *new_instance(const struct runtimes *r, const struct process *proc,
+					     const struct mapping *m, uint64_t bias)
+{
+	struct runtime_instance *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return NULL;
+	i->pid = proc->pid;
+	i->file = m->file;
+	i->held = r->processes->files.items[m->file];
+	process_hold_file(i->held);
+	i->dso = runtimes_dso(r, m->file);
+	i->target = (struct runtime_target){
+		.pid = proc->pid,
+		.machine = r->machine,
+		.memory = r->memory,
+		.bias = bias,
+		.options = r->options,
+	};
+	if (!i->target.memory.read)
+		i->target.memory = (struct runtime_memory){ read_live, &i->pid };
+	return i;
+}
+
+static uint64_t bias_of(const struct runtimes *r, const struct mapping *m)
+{
+	return mapping_bias(r->processes->files.items[m->file], m);
+}
+
+/* Drops those whose file is not mapped there any more; true if there were some. */
+static bool drop_gone(const struct runtimes *r, const struct process *proc,
+		      struct process_runtimes *list)
+{
+	bool dropped = false;
+
+	for (uint32_t i = 0; list && i < list->nr;) {
+		const struct runtime_instance *in = list->items[i];
+		bool found = false;
+
+		for (size_t k = 0; k < proc->mappings.nr && !found; k++)
+			found = proc->mappings.items[k].file == in->file &&
+				bias_of(r, &proc->mappings.items[k]) == in->target.bias;
+		if (found) {
+			i++;
+			continue;
+		}
+		free_instance(list->items[i]);
+		list->items[i] = list->items[--list->nr];
+		dropped = true;
+	}
+	return dropped;
+}
+
+static void find_new(struct runtimes *r, const struct process *proc, struct process_runtimes **list)
+{
+	for (size_t k = 0; k < proc->mappings.nr; k++) {
+		const struct mapping *m = &proc->mappings.items[k];
+		struct process_runtimes *l = *list;
+		bool known = m->file == MAPPING_ANON;
+
+		if (!known)
+			runtimes_look_at(r, m->file);
+		if (known || !runtimes_dso(r, m->file))
+			continue;
+		if (!l)
+			l = *list = calloc(1, sizeof(*l));
+		if (!l)
+			return;
+		for (uint32_t i = 0; i < l->nr; i++)
+			known |= l->items[i]->file == m->file &&
+				 l->items[i]->target.bias == bias_of(r, m);
+		if (known || l->nr == RUNTIMES_OF_PROCESS_MAX)
+			continue;
+		l->items[l->nr] = new_instance(r, proc, m, bias_of(r, m));
+		l->nr += l->items[l->nr] != NULL;
+	}
+}
+
+bool runtimes_any(struct runtimes *r, const struct process *proc)
+{
+	for (size_t k = 0; k < proc->mappings.nr; k++) {
+		uint32_t file = proc->mappings.items[k].file;
+
+		if (file == MAPPING_ANON)
+			continue;
+		runtimes_look_at(r, file);
+		if (runtimes_dso(r, file))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t pause_after(uint32_t nr_tries)
+{
+	uint64_t pause = nr_tries < 8 ? (uint64_t)RETRY_FIRST_NS << nr_tries : RETRY_LAST_NS;
+
+	return pause < RETRY_LAST_NS ? pause : RETRY_LAST_NS;
+}
+
+/*
+ * When those that are attached are looked at again. Some times soon after they were attached or
+ * mapped something: a mapping is seen before its owner has written down that it is its own, and the
+ * owner may wait for a CPU in between.
+ */
+static uint64_t next_refresh(struct runtime_instance *i, uint64_t now_ns)
+{
+	if (!i->dso->ops->refresh)
+		return UINT64_MAX;
+	if (i->nr_tries < SOON_TRIES)
+		return now_ns + pause_after(i->nr_tries++);
+	return (now_ns / REFRESH_NS + 2) * REFRESH_NS;
+}
+
+/* Has what an attached one wrote down changed? */
+static bool refresh(struct runtime_instance *i, uint64_t now_ns)
+{
+	const struct runtime_ops *ops = i->dso->ops;
+	uint64_t record[RUNTIME_RECORD_MAX / 8];
+	int r;
+
+	i->again_ns = next_refresh(i, now_ns);
+	if (!ops->refresh)
+		return false;
+	memcpy(record, i->record, sizeof(record));
+	r = ops->refresh(i->proc, record);
+	if (r > 0)
+		memcpy(i->record, record, sizeof(record));
+	else if (r < 0)
+		log_debug("process %d: %s: not read again: %s", i->pid, ops->name, strerror(-r));
+	return r > 0;
+}
+
+/* Makes no sense, and will not: at once in a core, else when it had the time to begin. */
+static bool gives_up(const struct runtimes *r, struct runtime_instance *i, int error,
+		     uint64_t now_ns)
+{
+	if (error != -EBADMSG)
+		i->nonsense_ns = 0;
+	else if (!i->nonsense_ns)
+		i->nonsense_ns = now_ns;
+	if (error == -ENOTSUP)
+		return true;
+	if (error != -EBADMSG || (!r->memory.read && now_ns - i->nonsense_ns < READY_NS))
+		return false;
+	log_warn("process %d: what it has of %s makes no sense: only its native frames are shown",
+		 i->pid, i->dso->ops->label);
+	return true;
+}
+
+static bool attach(const struct runtimes *runtimes_, struct runtime_instance *i, uint64_t now_ns)
+{
+	const struct runtime_ops *ops = i->dso->ops;
+	uint64_t record[RUNTIME_RECORD_MAX / 8] = { 0 };
+	int r = ops->attach(i->dso, &i->target, record, &i->proc);
+
+	if (!r) {
+		i->proc->ops = ops;
+		i->proc->dso = i->dso;
+		i->proc->target = &i->target;
+		memcpy(i->record, record, sizeof(record));
+		i->nr_tries = 0;
+		i->again_ns = next_refresh(i, now_ns);
+		log_debug("process %d: attached to %s", i->pid, ops->name);
+		return true;
+	}
+	i->proc = NULL;
+	log_debug("process %d: %s: %s", i->pid, ops->name, strerror(-r));
+	i->again_ns = gives_up(runtimes_, i, r, now_ns) ? UINT64_MAX
+							: now_ns + pause_after(i->nr_tries++);
+	return false;
+}
+
+void runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+		     uint64_t now_ns)
+{
+	bool changed = drop_gone(r, proc, *list);
+
+	find_new(r, proc, list);
+	for (uint32_t i = 0; *list && i < (*list)->nr; i++) {
+		struct runtime_instance *in = (*list)->items[i];
+
+		if (in->again_ns > now_ns)
+			continue;
+		in->done_ns = now_ns;
+		if (proc->exited && !r->memory.read)
+			in->again_ns = UINT64_MAX;
+		else if (!in->proc)
+			changed |= attach(r, in, now_ns);
+		else if ((*list)->used)
+			changed |= refresh(in, now_ns);
+		else
+			in->again_ns = next_refresh(in, now_ns);
+	}
+	if (*list) {
+		(*list)->used = false;
+		(*list)->unshown |= changed;
+	}
+}
+
+void runtimes_want_refresh(struct process_runtimes *list)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		struct runtime_instance *in = list->items[i];
+
+		if (in->again_ns == UINT64_MAX)
+			continue;
+		in->again_ns = 0;
+		if (in->proc)
+			in->nr_tries = 0;
+	}
+	if (list)
+		list->used = true;
+}
+
+uint64_t runtimes_missed(struct process_runtimes *list)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		struct runtime_instance *in = list->items[i];
+		/* Not at once: every new stack may say so. */
+		uint64_t soon = in->done_ns + (in->proc ? MISSED_PAUSE_NS : RETRY_FIRST_NS);
+
+		if (in->again_ns != UINT64_MAX && in->again_ns > soon)
+			in->again_ns = soon;
+	}
+	if (list)
+		list->used = true;
+	return runtimes_due(list);
+}
+
+uint64_t runtimes_due(const struct process_runtimes *list)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		if (list->items[i]->again_ns < due)
+			due = list->items[i]->again_ns;
+	return due;
+}
+
+uint32_t runtimes_of_code(const struct process_runtimes *list, bool anonymous, uint64_t at,
+			  uint64_t *end)
+{
+	uint32_t id = 0, other = 0;
+
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		const struct runtime_proc *p = list->items[i]->proc;
+
+		if (p && anonymous && p->anonymous_code)
+			other = p->ops->id;
+		for (size_t k = 0; p && k < p->code.nr; k++) {
+			const struct code_range *c = &p->code.items[k];
+
+			if (at >= c->start && at < c->end) {
+				id = p->ops->id;
+				*end = c->end < *end ? c->end : *end;
+			} else if (c->start > at && c->start < *end) {
+				*end = c->start;
+			}
+		}
+	}
+	return id ? id : other;
+}
+
+struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id)
+{
+	/* The last one's record is what a walk finds first. */
+	for (uint32_t i = list ? list->nr : 0; i-- > 0;)
+		if (list->items[i]->proc && list->items[i]->dso->ops->id == id)
+			return list->items[i];
+	return NULL;
+}
+
+bool runtimes_folds(const struct process_runtimes *list, uint32_t file, uint64_t addr)
+{
+	for (uint32_t i = 0; list && i < list->nr; i++) {
+		const struct runtime_dso *dso = list->items[i]->dso;
+		size_t lo = 0, n = dso->folded.nr;
+
+		if (list->items[i]->file != file || !list->items[i]->proc)
+			continue;
+		while (n) {
+			size_t half = n / 2;
+
+			if (dso->folded.items[lo + half].end <= addr) {
+				lo += half + 1;
+				n -= half + 1;
+			} else {
+				n = half;
+			}
+		}
+		return lo < dso->folded.nr && dso->folded.items[lo].start <= addr;
+	}
+	return false;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the runtimes of processes (runtime/runtime.h), keeps what is known of them, and shows it to
+ * the walkers: which file is which runtime, what attach() found in a process, where its code lies.
+ *
+ * The publisher asks when it shows a process; the resolver asks for names.
+ */
+#pragma once
+
+#include "process/process.h"
+#include "runtime/runtime.h"
+#include "unwind/unwind_store.h"
+#include "util/map.h"
+
+/* A runtime in a process. */
+struct runtime_instance {
+	struct runtime_proc *proc; /* NULL: it was not ready yet, or can't be read now */
+	struct runtime_target target;
+	int32_t pid;
+	uint32_t file;		  /* the mapped file that is this runtime */
+	struct mapped_file *held; /* the same */
+	const struct runtime_dso *dso;
+	uint64_t again_ns;    /* when to ask again; UINT64_MAX: never */
+	uint64_t done_ns;     /* when that was done last */
+	uint64_t nonsense_ns; /* since when what it has makes no sense; 0: it does */
+	uint32_t nr_tries;    /* to attach; to look again soon, since it was or something changed */
+	struct map frames;    /* hash of a frame's words -> the profile's frame; of `epoch` */
+	uint32_t epoch;
+	uint64_t record[RUNTIME_RECORD_MAX / 8];
+};
+
+/* Those of one process. */
+struct process_runtimes {
+	struct runtime_instance *items[RUNTIMES_OF_PROCESS_MAX];
+	uint32_t nr;
+	bool used;    /* by a stack, since they were looked at */
+	bool unshown; /* walkers must be shown something that came: a record, or code */
+};
+
+struct runtimes {
+	struct process_table *processes; /* borrowed */
+	struct runtime_options options;
+	/* A core's: its machine, how to read its memory. Without: this one, live processes. */
+	uint16_t machine;
+	struct runtime_memory memory;
+	VEC(struct runtime_dso *) dsos; /* by mapped file; NULL: not looked at, or no runtime */
+	VEC(uint8_t) looked_at;		/* by mapped file */
+	uint32_t met;			/* bit N: some file is of runtime N */
+};
+
+void runtimes_init(struct runtimes *r, struct process_table *processes);
+void runtimes_fini(struct runtimes *r);
+
+/*
+ * Which runtimes is the program at `path` about to run (bit N: runtime N)? It is one, or a library
+ * that it needs leads to one. A guess, from which nothing follows but what is got ready first: a
+ * program may start any other.
+ */
+uint32_t runtimes_of_program(const char *path);
+/* That mapped file's index will be another's; no process has an instance of it. */
+void runtimes_forget_file(struct runtimes *r, uint32_t index);
+
+/* The runtime that a mapped file is, or NULL. */
+const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file);
+/* Is the file one? It must have been opened. */
+void runtimes_look_at(struct runtimes *r, uint32_t file);
+/* Does the process map one? Looks at what no process mapped yet. Files must have been opened. */
+bool runtimes_any(struct runtimes *r, const struct process *proc);
+/*
+ * Looks for runtimes in what the process maps, attaches to those that are due, and looks at those
+ * that are attached: (*list)->unshown. Files must have been opened.
+ */
+void runtimes_update(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+		     uint64_t now_ns);
+/* When runtimes_update() has something to do without new mappings; UINT64_MAX: never. */
+uint64_t runtimes_due(const struct process_runtimes *list);
+/* The process's mappings have changed: those that are attached are due. */
+void runtimes_want_refresh(struct process_runtimes *list);
+/* A walk met one that was not ready, or not as it was known: they are due soon. When. */
+uint64_t runtimes_missed(struct process_runtimes *list);
+void process_runtimes_free(struct process_runtimes *list);
+
+/* Whose code lies at `at` (enum runtime_id), or 0; `end` is lowered to where that changes. */
+uint32_t runtimes_of_code(const struct process_runtimes *list, bool anonymous, uint64_t at,
+			  uint64_t *end);
+/* The process's runtime of that id, attached, or NULL. */
+struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint32_t id);
+/* Marks the functions of a file that run script frames. */
+int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *table);
+/* Is the function at `addr` (in the file's address space) one that only implements script frames?
+ */
+bool runtimes_folds(const struct process_runtimes *list, uint32_t file, uint64_t addr);

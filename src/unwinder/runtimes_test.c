@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/* When the agent asks a runtime again, when it gives up, and when it lets go: a runtime that
+ * answers what the test tells it to, in a made-up process that maps this very file. */
+#include "unwinder/runtimes.h"
+#include "test.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+enum { MS = 1000000, BASE = 0x400000, PID = 4711 };
+#define SECOND (1000ull * MS)
+
+static struct {
+	int attach, refresh; /* what they answer */
+	int nr_probes, nr_attaches, nr_refreshes, nr_detaches, nr_freed;
+	uint64_t bias;
+	uint64_t first_word; /* of the record */
+} fake;
+
+static int fake_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+{
+	(void)elf;
+	(void)path;
+	fake.nr_probes++;
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static void fake_dso_free(struct runtime_dso *dso)
+{
+	fake.nr_freed++;
+	free(dso);
+}
+
+static int fake_attach(const struct runtime_dso *dso, const struct runtime_target *target,
+		       void *record, struct runtime_proc **ret)
+{
+	(void)dso;
+	fake.nr_attaches++;
+	fake.bias = target->bias;
+	memset(record, 0xab, sizeof(uint64_t)); /* must not show if it fails */
+	if (fake.attach)
+		return fake.attach;
+	memcpy(record, &fake.first_word, sizeof(fake.first_word));
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int fake_refresh(struct runtime_proc *rp, void *record)
+{
+	(void)rp;
+	fake.nr_refreshes++;
+	if (fake.refresh > 0)
+		memcpy(record, &fake.first_word, sizeof(fake.first_word));
+	return fake.refresh;
+}
+
+static void fake_detach(struct runtime_proc *rp)
+{
+	fake.nr_detaches++;
+	free(rp);
+}
+
+static const struct runtime_ops fake_runtime = {
+	.name = "fake",
+	.id = 2,
+	.label = "fake",
+	.language = "Fake",
+	.record_size = 8,
+	.probe = fake_probe,
+	.dso_free = fake_dso_free,
+	.attach = fake_attach,
+	.refresh = fake_refresh,
+	.detach = fake_detach,
+};
+
+/* In place of the library's own list. */
+const struct runtime_ops *const runtimes[RUNTIME_MAX_] = { [2] = &fake_runtime };
+
+struct bed {
+	struct process_table table;
+	struct process *proc;
+	struct runtimes runtimes;
+	struct process_runtimes *list;
+	uint64_t now;
+};
+
+/* Maps the file's code there. */
+static void map_file(struct bed *b, uint64_t start, uint32_t file)
+{
+	struct mapping m = { .start = start, .end = start + 0x1000, .file = file };
+
+	if (file != MAPPING_ANON) {
+		ASSERT(b->table.files.items[file]->segments.nr > 0);
+		m.offset = b->table.files.items[file]->segments.items[0].offset;
+	}
+	ASSERT_EQ(process_add_mapping(&b->table, b->proc, &m), 0);
+}
+
+static void begin(struct bed *b, int answer)
+{
+	uint32_t file = 0;
+
+	log_set_level(LOG_LEVEL_ERROR);
+	memset(&fake, 0, sizeof(fake));
+	fake.attach = answer;
+	*b = (struct bed){ .now = 1000 * SECOND };
+	ASSERT_EQ(process_table_init(&b->table), 0);
+	ASSERT_EQ(process_add(&b->table, PID, &b->proc), 0);
+	b->proc->exited = false;
+	ASSERT_EQ(process_add_file(&b->table, "/fake", open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+				   &file),
+		  0);
+	map_file(b, BASE, file);
+	runtimes_init(&b->runtimes, &b->table);
+}
+
+static void end(struct bed *b)
+{
+	process_runtimes_free(b->list);
+	runtimes_fini(&b->runtimes);
+	process_table_fini(&b->table);
+	ASSERT_EQ(fake.nr_freed, fake.nr_probes);
+}
+
+static void update(struct bed *b)
+{
+	runtimes_update(&b->runtimes, b->proc, &b->list, b->now);
+}
+
+/* Goes to when there is something to do; how long that took, 0: never. */
+static uint64_t until_due(struct bed *b)
+{
+	uint64_t due = runtimes_due(b->list), waited;
+
+	if (due == UINT64_MAX)
+		return 0;
+	waited = due - b->now;
+	b->now = due;
+	return waited;
+}
+
+TEST(asks_again)
+{
+	struct bed b;
+	uint64_t pause, last = 0;
+
+	begin(&b, -EAGAIN);
+	update(&b);
+	ASSERT_EQ(fake.nr_attaches, 1);
+	ASSERT_EQ(b.list->nr, 1);
+	update(&b);
+	ASSERT_EQ(fake.nr_attaches, 1); /* it is not due */
+	for (int i = 0; i < 40; i++) {
+		pause = until_due(&b);
+		ck_assert_msg(pause >= last && pause > 0 && pause <= SECOND, "pause %d: %lu", i,
+			      (unsigned long)pause);
+		last = pause;
+		update(&b);
+	}
+	/* It may take minutes to begin: never given up. */
+	ASSERT_EQ(fake.nr_attaches, 41);
+	ASSERT_EQ(last, SECOND);
+	ck_assert_msg(!runtimes_find(b.list, 2) && !b.list->unshown, "not attached");
+
+	fake.attach = 0;
+	fake.first_word = 77;
+	until_due(&b);
+	update(&b);
+	ck_assert_msg(runtimes_find(b.list, 2) && b.list->unshown, "attached");
+	ASSERT_EQ(b.list->items[0]->record[0], 77);
+	ASSERT_EQ(fake.nr_probes, 1);
+	end(&b);
+	ASSERT_EQ(fake.nr_detaches, 1);
+}
+
+TEST(gives_up)
+{
+	struct bed b;
+	uint64_t began;
+
+	begin(&b, -EBADMSG);
+	began = b.now;
+	do
+		update(&b);
+	while (until_due(&b));
+	/* Three seconds of nonsense are not a beginning. */
+	ck_assert_msg(b.now - began >= 3 * SECOND && b.now - began <= 5 * SECOND, "after %lu ms",
+		      (unsigned long)((b.now - began) / MS));
+	ck_assert_msg(!b.list->unshown, "nothing to show");
+	end(&b);
+
+	/* What made sense in between, begins anew. */
+	begin(&b, -EBADMSG);
+	while (b.now < 1002 * SECOND) {
+		update(&b);
+		ck_assert_msg(until_due(&b) > 0, "not given up");
+	}
+	fake.attach = -EAGAIN;
+	update(&b);
+	began = b.now;
+	fake.attach = -EBADMSG;
+	while (until_due(&b))
+		update(&b);
+	ck_assert_msg(b.now - began >= 3 * SECOND, "after %lu ms",
+		      (unsigned long)((b.now - began) / MS));
+	end(&b);
+
+	begin(&b, -ENOTSUP);
+	update(&b);
+	ASSERT_EQ(until_due(&b), 0);
+	ASSERT_EQ(runtimes_missed(b.list), UINT64_MAX); /* a walk that misses it changes nothing */
+	end(&b);
+}
+
+static int read_core(void *ctx, uint64_t addr, void *to, size_t size)
+{
+	(void)ctx;
+	(void)addr;
+	memset(to, 0, size);
+	return 0;
+}
+
+TEST(core)
+{
+	struct bed b;
+
+	begin(&b, -EBADMSG);
+	b.runtimes.memory.read = read_core;
+	b.proc->exited = true; /* as all that is in a core */
+	update(&b);
+	ASSERT_EQ(fake.nr_attaches, 1);
+	ASSERT_EQ(until_due(&b), 0); /* it will not change */
+	end(&b);
+}
+
+TEST(exited)
+{
+	struct bed b;
+
+	begin(&b, -EAGAIN);
+	b.proc->exited = true;
+	update(&b);
+	ASSERT_EQ(fake.nr_attaches, 0);
+	ASSERT_EQ(until_due(&b), 0);
+	end(&b);
+}
+
+TEST(missed)
+{
+	struct bed b;
+
+	begin(&b, -EAGAIN);
+	for (int i = 0; i < 20; i++) {
+		update(&b);
+		until_due(&b);
+	}
+	update(&b);
+	/* A walk has met it: it has begun, then. */
+	b.now += 10 * MS;
+	ck_assert_msg(runtimes_missed(b.list) <= b.now, "asked again at once");
+	fake.attach = 0;
+	update(&b);
+	ck_assert_msg(runtimes_find(b.list, 2) != NULL, "attached");
+
+	/* What every new stack says is not looked at for every new stack. */
+	ck_assert_msg(runtimes_missed(b.list) > b.now && runtimes_missed(b.list) < b.now + SECOND,
+		      "a pause");
+	fake.refresh = 1;
+	fake.first_word = 78;
+	b.list->unshown = false;
+	until_due(&b);
+	update(&b);
+	ASSERT_EQ(fake.nr_refreshes, 1);
+	ck_assert_msg(b.list->unshown, "to be shown");
+	ASSERT_EQ(b.list->items[0]->record[0], 78);
+	/* Nobody samples it: it is not looked at. */
+	for (int i = 0; i < 10; i++) {
+		until_due(&b);
+		update(&b);
+	}
+	ASSERT_EQ(fake.nr_refreshes, 1);
+	end(&b);
+}
+
+/* Asks until the pause is a long one; how often. */
+static int looks_until_rest(struct bed *b)
+{
+	int nr = fake.nr_refreshes;
+
+	while (until_due(b) < SECOND) {
+		b->list->used = true;
+		update(b);
+	}
+	return fake.nr_refreshes - nr;
+}
+
+TEST(mapped_before_written_down)
+{
+	struct bed b;
+	int nr;
+
+	begin(&b, 0);
+	update(&b);
+	nr = looks_until_rest(&b);
+	ck_assert_msg(nr > 3 && nr < 20, "%d looks after it was attached", nr);
+	runtimes_want_refresh(b.list);
+	update(&b);
+	ck_assert_msg(until_due(&b) < 10 * MS, "soon again");
+	nr = looks_until_rest(&b);
+	ck_assert_msg(nr > 3 && nr < 20, "%d looks after it mapped something", nr);
+	end(&b);
+}
+
+TEST(refresh_fails)
+{
+	struct bed b;
+
+	begin(&b, 0);
+	fake.first_word = 5;
+	update(&b);
+	b.list->unshown = false;
+	fake.refresh = -ESRCH;
+	runtimes_want_refresh(b.list);
+	update(&b);
+	ASSERT_EQ(fake.nr_refreshes, 1);
+	ck_assert_msg(!b.list->unshown && b.list->items[0]->record[0] == 5, "it keeps what it had");
+	end(&b);
+}
+
+TEST(unmapped)
+{
+	struct bed b;
+
+	begin(&b, 0);
+	update(&b);
+	b.list->unshown = false;
+	map_file(&b, BASE, MAPPING_ANON); /* as after dlclose() */
+	update(&b);
+	ASSERT_EQ(b.list->nr, 0);
+	ASSERT_EQ(fake.nr_detaches, 1);
+	ck_assert_msg(b.list->unshown, "the walkers must hear of it");
+	end(&b);
+}
+
+/* dlmopen() maps a file twice. */
+TEST(twice)
+{
+	struct bed b;
+	uint32_t file;
+
+	begin(&b, 0);
+	file = b.proc->mappings.items[0].file;
+	update(&b);
+	fake.first_word = 1;
+	map_file(&b, BASE + 0x100000, file);
+	update(&b);
+	ASSERT_EQ(b.list->nr, 2);
+	ASSERT_EQ(fake.nr_probes, 1);
+	ck_assert_msg(b.list->items[0]->target.bias != b.list->items[1]->target.bias,
+		      "each has its own");
+	end(&b);
+	ASSERT_EQ(fake.nr_detaches, 2);
+}

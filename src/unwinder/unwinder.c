@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/unwinder.h"
+
+int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
+{
+	struct unwind_store_maps maps = { -1, -1, -1 };
+	int r;
+
+	*u = (struct unwinder){ 0 };
+	if (o->ks)
+		maps = kernel_side_maps(o->ks);
+	r = process_table_init(&u->processes);
+	if (!r)
+		r = unwind_store_init(&u->store, &maps, o->arena_bytes);
+	if (r)
+		return r;
+	publisher_init(&u->publisher, &u->processes, &u->store, o->ks);
+	u->publisher.fixed_bytes = o->fixed_bytes;
+	u->publisher.loader.wait = o->wait;
+	u->publisher.loader.builder = o->table_builder;
+	u->publisher.runtimes.machine = o->machine;
+	u->publisher.runtimes.memory = o->memory;
+	return 0;
+}
+
+void unwinder_fini(struct unwinder *u)
+{
+	/* The publisher is told of each process that goes. */
+	process_table_fini(&u->processes);
+	if (u->publisher.processes)
+		publisher_fini(&u->publisher);
+	unwind_store_fini(&u->store);
+	*u = (struct unwinder){ 0 };
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's news of processes: what one program does to those that others depend on."""
+import glob
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+
+from hostile import FREQUENCY, VICTIM, wait_until
+from modes import burnt
+
+def table_of_processes(recorder):
+    """The number of the recorder's BPF map `processes`."""
+    for path in glob.glob("/proc/%d/fdinfo/*" % recorder.process.pid):
+        with open(path, encoding="ascii", errors="replace") as f:
+            number = re.search(r"map_id:\s+(\d+)", f.read())
+        if number:
+            shown = subprocess.run(["bpftool", "-j", "map", "show", "id", number[1]], capture_output=True, check=True)
+            if json.loads(shown.stdout)["name"] == "processes":
+                return number[1]
+    raise AssertionError("sonde has no map of processes")
+
+
+def entry(table, pid):
+    """What the kernel walks a process by; None: it has no entry."""
+    key = ["0x%02x" % b for b in struct.pack("<I", pid)]
+    done = subprocess.run(["bpftool", "map", "lookup", "id", table, "key", *key], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return None if done.returncode else done.stdout
+
+
+def attack_lost_fork(arena):
+    """
+    The fork of a victim is not heard of, as the rings are full (sonde stands still, so that they are for certain). The child never
+    executes a program: it is walked by what the kernel copied from its parent, until that is given up; and then?
+    """
+    recorder = arena.record("64M")
+    parent = arena.start([arena.program("fork_unseen"), "1"], VICTIM, stdout=subprocess.PIPE)
+    burnt(parent.pid, 0.2)
+    recorder.process.send_signal(signal.SIGSTOP)
+    storm = arena.attack("event_storm", until_line=True)
+    parent.send_signal(signal.SIGUSR1)
+    child = int(parent.stdout.readline())
+    arena.end_now(storm)
+    table = table_of_processes(recorder)
+    copied = entry(table, child)
+    recorder.process.send_signal(signal.SIGCONT)
+    if not copied:
+        return ["the child has no entry: the test shows nothing"], None
+    wait_until("an entry of the child's own in the kernel's table", lambda: entry(table, child) not in (None, copied), 6)
+    os.kill(child, signal.SIGUSR2)
+    wait_until("the child's end", lambda: not os.path.exists("/proc/%d" % child))
+    wait_until("the end of that entry", lambda: not entry(table, child), 6)
+    problems = []
+    recording = arena.end()
+    found, note = arena.judge(recording=recording)
+    stacks = [s for s in recording.stacks or [] if s.comm == "unseen-other"]
+    whole = sum(s.count for s in stacks if not s.reason and s.user[-3:] == ("other_outer", "middle", "leaf"))
+    if whole < 0.8 * FREQUENCY:
+        problems.append("%d of %d samples of the child are complete: %s" % (whole, sum(s.count for s in stacks), recording.lost()))
+    if not recording.lost().get("side_band"):
+        problems.append("no event was lost: the test shows nothing")
+    return problems + found, "%d samples of the child; %s" % (whole, note)
+
+
+def generation(table, pid):
+    """Of the mappings by which the kernel walks a process."""
+    found = entry(table, pid)
+    return json.loads(found)["value"]["generation"] if found else None
+
+
+def attack_storm(arena):
+    """
+    The kernel drops news again and again (sonde stands still, so that it must). Nothing has changed for those that run on: they
+    are looked at, and the kernel goes on walking them by what it has.
+    """
+    recorder = arena.record("64M")
+    victims = [arena.start_victim(seconds=600).process, arena.start_python_victim(seconds=600).process]
+    storm = arena.attack("event_storm", until_line=True)
+    table, shown = table_of_processes(recorder), []
+    for i in range(1, 6):
+        recorder.process.send_signal(signal.SIGSTOP)
+        storm.send_signal(signal.SIGUSR1)
+        storm.stdout.readline()
+        recorder.process.send_signal(signal.SIGCONT)
+        for victim in victims:
+            arena.wait_until_burnt(victim, i * 0.1)
+        shown.append([generation(table, victim.pid) for victim in victims])
+    arena.end_now(storm)
+    for victim in victims:
+        victim.kill()
+    arena.wait_for_victims()
+    recording = arena.end()
+    problems, note = arena.judge(delivered=0.8, complete=80.0, recording=recording)
+    # What events told of a program's beginning may be less than what is read for the first time.
+    if shown[-1] != shown[1]:
+        problems.append("the victims were shown anew: generations %s" % shown)
+    if not recording.lost().get("side_band"):
+        problems.append("no event was lost: the test shows nothing")
+    return problems, "%s; %s; generations %s" % (note, recording.lost(), shown)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unwind tables: files made to take what all tables share, or what building one may take."""
+import os
+import struct
+import subprocess
+import zlib
+
+MEGABYTE = 1 << 20
+
+
+def attack_rules(arena):
+    """One program has more distinct rules than there is room for. The victim starts later."""
+    arena.record("64M")
+    arena.wait_until_burnt(arena.attack("many_rules"), 0.3)
+    arena.run_victim(seconds=1)
+    recording = arena.end()
+    problems, note = arena.judge(recording=recording)
+    if not recording.lost().get("rules_full"):
+        problems.append("the attack was none: lost %s" % recording.lost())
+    return problems, note
+
+
+def bomb(path, megabytes):
+    """A section that unpacks to so many megabytes: one of them again and again, each a CIE and FDEs of nothing."""
+    cie = struct.pack("<IIBBBBB", 12, 0xFFFFFFFF, 1, 0, 1, 0x78, 16) + bytes(3)
+    fde = struct.pack("<IIQQ", 20, 0, 0x1000, 1)
+    piece = (cie + fde * (MEGABYTE // len(fde)))[:MEGABYTE]
+    packer = zlib.compressobj(9)
+    head = packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)
+    again = packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = 1
+    for _ in range(megabytes):
+        checksum = zlib.adler32(piece, checksum)
+    with open(path, "wb") as f:
+        f.write(b"ZLIB" + struct.pack(">Q", megabytes * MEGABYTE))
+        f.write(head + again * (megabytes - 1) + b"\x03\x00" + struct.pack(">I", checksum))
+
+
+def attack_bomb(arena):
+    """512 MB of .debug_frame in half a megabyte, in a file that is sampled before the victim and beside it."""
+    section = os.path.join(arena.folder, "section")
+    bomb(section, 512)
+    program = arena.program("many_rules")
+    subprocess.run(["objcopy", "--add-section", ".zdebug_frame=" + section, program, program + ".bomb"], check=True)
+    arena.record("64M")
+    arena.wait_until_burnt(arena.attack(program + ".bomb"), 0.1)
+    arena.run_victim(seconds=1)
+    return arena.judge()
+
+
+def attack_files(arena):
+    """Processes that map 20,000 files, more than there are numbers for, and are sampled. The victim starts later, and its files are read."""
+    arena.record("64M")
+    arena.attack("many_files", 5, 4000, until_line=True)
+    arena.run_victim(seconds=0.5)
+    recording = arena.end()
+    problems, stacks = list(recording.problems), [s for s in recording.stacks or [] if s.comm == "victim"]
+    samples = sum(s.count for s in stacks)
+    unreadable = sum(s.count for s in stacks if s.reason == "file_unreadable")
+    if not samples or unreadable * 20 > samples:
+        problems.append("of %d samples of the victim %d met a file that could not be read" % (samples, unreadable))
+    return problems, "%d samples, %d file_unreadable" % (samples, unreadable)

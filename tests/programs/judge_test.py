@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The judge of stacks is fed with right and wrong ones: it must be able to fail."""
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+
+import tap  # noqa: E402
+from packages import python_packages  # noqa: E402
+
+# Each leaf tells the program's part of its own stack: the addresses that its callers return to.
+SOURCE = r"""
+#include <execinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define NOINLINE __attribute__((noinline, noclone))
+extern char __executable_start, etext;
+int (*volatile pointer)(int);
+static NOINLINE int tell(int x)
+{
+	void *at[64];
+	int n = backtrace(at, 64);
+	for (int i = 0; i < n; i++)
+		if ((char *)at[i] >= &__executable_start && (char *)at[i] < &etext)
+			printf("%lx ", (unsigned long)at[i]);
+	puts("");
+	return x;
+}
+NOINLINE int leaf(int x) { return tell(x) + 1; }
+NOINLINE int tail(int x) { asm volatile(""); return leaf(x + 1); }
+NOINLINE int direct(int x) { return leaf(x) * 3; }
+NOINLINE int by_tail(int x) { return tail(x) * 5; }
+NOINLINE int by_pointer(int x) { return pointer(x) * 7; }
+NOINLINE int many(int x)
+{
+	switch (x) {
+	case 1: return direct(x) + 1;
+	case 2: return by_tail(x) * 3;
+	case 3: return by_pointer(x) - 1;
+	case 4: return direct(x) * by_tail(x);
+	case 5: return by_pointer(x) / 3;
+	}
+	return 0;
+}
+static int compare(const void *a, const void *b) { return many(*(const int *)a) - *(const int *)b; }
+int main(void)
+{
+	int numbers[] = { 1, 2, 3, 4, 5 };
+	pointer = direct;
+	for (int i = 1; i < 6; i++)
+		if (many(i) == -12345)
+			return 1;
+	qsort(numbers, 5, sizeof(*numbers), compare);
+	return 0;
+}
+"""
+
+
+class Stacks:
+    """The stacks of a program that tells them, in sonde's form."""
+
+    def __init__(self, *flags):
+        import judge  # pylint: disable=import-outside-toplevel
+        self.judge = judge
+        Path("work.c").write_text(SOURCE, encoding="ascii")
+        subprocess.run(["gcc", "-O2", "-no-pie", *flags, "-o", "work", "work.c"], check=True)
+        path = str(Path("work").resolve())
+        out = subprocess.run([path], capture_output=True, text=True, check=True).stdout
+        # The first is tell() itself, in its call of backtrace(): it stands for the interrupted pc.
+        self.text = "# sonde\n"
+        for line in out.splitlines():
+            self.text += "work 7/7 [000] 0.1:    5025125 cpu-clock: \n"
+            self.text += "".join("\t%16x [unknown] (%s)\n" % (int(x, 16) - 1, path) for x in line.split()) + "\n"
+        Path("work.perf").write_text(self.text, encoding="utf-8")
+        self.samples = judge.read_samples("work.perf")
+
+
+def right(*flags):
+    s = Stacks(*flags)
+    j = s.judge.Judge()
+    v = s.judge.judge_samples(j, s.samples)
+    tap.check(v.samples >= 10 and v.complete == v.samples, "%d samples" % v.samples)
+    tap.check(not v.wrong, "judged wrong: %s" % v.wrong)
+    # The C library's frames were left out: where they were, main's call may lead to anything.
+    tap.check(v.edges["proved"] > v.edges["plausible"] > 0, v.edges)
+    tap.check(not v.roots, v.roots)
+    told = s.judge.self_test(j, s.samples)
+    tap.check(sum(x[0] for x in told.values()) > 0.4 * sum(x[1] for x in told.values()), told)
+    return (), "%s, taken out and told: %s" % (dict(v.edges), told)
+
+
+def wrong():
+    s = Stacks()
+    j = s.judge.Judge()
+    family = {s.samples[0].frames[0].path}
+    frames = s.samples[0].frames  # tell, direct (leaf may be its jump), many, main, _start
+    tap.check(j.edge(frames[2], frames[0], family) == s.judge.WRONG, "a caller that was left out")
+    off = frames[1]._replace(address=frames[1].address - 1)
+    tap.check(j.edge(off, frames[0], family) == s.judge.WRONG, "no call ends there")
+    tap.check(j.edge(frames[1], frames[2], family) == s.judge.WRONG, "callee and caller change places")
+
+
+def cut():
+    text = ("# ====\nwork 1/2 [001] 0.5:    5025125 cpu-clock: \n\tffffffff81407e3d read ([kernel.kallsyms])\n"
+            "\t            1197 f(int, char (*)[3]) (/usr/bin/a (b))\n\t               0 [truncated: no_rule] ([unknown])\n\n")
+    Path("cut.perf").write_text(text, encoding="utf-8")
+    import judge  # pylint: disable=import-outside-toplevel
+    (s,) = judge.read_samples("cut.perf")
+    tap.check((s.comm, s.pid, s.reason, len(s.kernel), len(s.frames)) == ("work", 1, "no_rule", 1, 1), s)
+    tap.check(s.frames[0].path == "/usr/bin/a (b)" and s.frames[0].address == 0x1197, s)
+
+
+def main():
+    reason = python_packages()
+    if reason:
+        return tap.skip_all(reason)
+    tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
+             ("wrong stacks", wrong), ("a cut stack", cut)]
+    return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Thousands of cuts while processes, executables, JIT code and Python functions come and go. TAP on standard output.
+
+    soak_test.py SOAK CHURN [--cuts N] [--cut-ms MS] [--memory MB] [--keep FILE]
+
+SOAK (soak.c) records and compares each cut with what the kernel counted; this starts the churn and judges whether what
+the recorder takes stays flat: memory, maps, descriptors. A long run (1,000 cuts or more) must be flat after its first
+tenth; in a short one everything still grows to its size, and only what is out of all proportion is a failure.
+Needs root and BPF.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+import guard
+import tap
+from tap import check
+
+LONG = 1000  # cuts
+MIB = 1 << 20
+
+PYTHON = """
+import time
+n = 0
+while True:
+    scope = {}
+    exec("def made_%d(n):\\n    s = 0\\n    for i in range(n):\\n        s += i\\n    return s\\n" % n, scope)
+    scope["made_%d" % n](30000)
+    n += 1
+    time.sleep(0.005)
+"""
+
+
+def churn(program, folder):
+    commands = [[program, "executables", folder], [program, "processes"], [program, "jit"],
+                [sys.executable, "-S", "-c", PYTHON]]
+    return [subprocess.Popen(command, stdin=subprocess.DEVNULL) for command in commands]
+
+
+def soak(options):
+    """The lines of the cuts, as dictionaries; the last line; and the exit status."""
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        loads = churn(options.churn, folder)
+        done = subprocess.run([options.soak, str(options.cuts), str(options.cut_ms), str(options.memory), "97"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              env=dict(os.environ, XDG_CACHE_HOME=folder))
+        alive = [load.poll() is None for load in loads]
+        for load in loads:
+            load.kill()
+            load.wait()
+    if options.keep:
+        with open(options.keep, "w", encoding="utf-8") as f:
+            f.write(done.stdout)
+    check(all(alive), "some of the churn ended by itself: %s" % alive)
+    lines = done.stdout.splitlines()
+    cuts = [{k: int(v) for k, v in re.findall(r"(\w+) (\d+)", line)} for line in lines if line.startswith("cut ")]
+    return cuts, [line for line in lines if not line.startswith("cut ")], done
+
+
+def growth(cuts, what):
+    """The largest of the second tenth, and of the last."""
+    tenth = len(cuts) // 10
+    return max(c[what] for c in cuts[tenth:2 * tenth]), max(c[what] for c in cuts[-tenth:])
+
+
+def test_sums_and_curves(options):
+    cuts, rest, done = soak(options)
+    check(done.returncode == 0, "%s\n%s" % ("\n".join(rest), done.stderr[-2000:]))
+    check(len(cuts) == options.cuts, "%d cuts" % len(cuts))
+    end = {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", rest[-1])}
+    check(end["samples"] > len(cuts), "hardly a sample: %s" % rest[-1])
+    # Where events are lost (each 97th look) a record that waited long may be of mappings that were given up since.
+    check(end["unknown_stack"] <= end["runs"] / 50, "hits found no stack: %s" % rest[-1])
+    problems, notes = [], [rest[-1]]
+    for what, part, more in (("rss", 0.1, 2 * MIB), ("heap", 0.1, 2 * MIB), ("maps", 0.25, 20), ("fds", 0.25, 20)):
+        before, after = growth(cuts, what)
+        notes.append("%s %d -> %d" % (what, before, after))
+        if len(cuts) >= LONG and after > before * (1 + part) + more:
+            problems.append("%s grew from %d to %d" % (what, before, after))
+    most = max(c["rss"] + c["kernel"] for c in cuts) / MIB
+    notes.append("at most %.1f of %d MiB" % (most, options.memory))
+    if most > 2 * options.memory:
+        problems.append(notes[-1])
+    return problems, "; ".join(notes)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("soak")
+    parser.add_argument("churn")
+    parser.add_argument("--cuts", type=int, default=40)
+    parser.add_argument("--cut-ms", type=int, default=100)
+    parser.add_argument("--memory", type=int, default=64)
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    if os.geteuid():
+        return tap.skip_all("needs root")
+    return tap.run([("%d_cuts_while_everything_comes_and_goes" % options.cuts, lambda: test_sums_and_curves(options))])
+
+
+if __name__ == "__main__":
+    sys.exit(guard.run(main))
