@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The known-answer cases: which workload runs how, and what is expected of it."""
 import collections
+import copy
 import os
 
 WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads")
@@ -23,13 +24,13 @@ class Case:
     """One run of a workload: `binary SECONDS args`, perhaps through a launcher.
 
     before: arguments before the binary, the first a workload too (memfd_exec, in_namespace).
-    copy: run a copy that the test makes (the workload removes it).
+    copied: run a copy that the test makes (the workload removes it).
     least: the share of the expected samples (seconds times frequency) that must arrive.
     optional: the tool that the build needs, if not every machine has it.
     """
 
     def __init__(self, name, binary=None, args=(), expect=None, flavour="glibc", seconds=1, comm=None,
-                 before=(), copy=False, least=0.9, optional=None):
+                 before=(), copied=False, least=0.9, optional=None):
         self.name = name
         self.binary = binary or name
         self.args = list(args)
@@ -38,13 +39,20 @@ class Case:
         self.seconds = seconds
         self.comm = (comm or self.binary)[:15]
         self.before = list(before)
-        self.copy = copy
+        self.copied = copied
+        self.link = None
         self.least = least
         self.optional = optional
 
+    def alone(self):
+        """This case under a name that no other process of the machine has, in a recording that has all of them."""
+        case = copy.copy(self)
+        case.link = case.comm = ("%s-%d" % (self.binary[:7], os.getpid()))[:15]
+        return case
+
     def argv(self, directory, seconds=None):
         launcher = [os.path.join(directory, self.before[0]), *self.before[1:]] if self.before else []
-        return launcher + [os.path.join(directory, self.binary), str(seconds or self.seconds), *self.args]
+        return launcher + [os.path.join(directory, self.link or self.binary), str(seconds or self.seconds), *self.args]
 
 
 def static_cases():
@@ -99,7 +107,7 @@ def known_answers():
     yield Case("jit-nomap", "jit", ["nomap"], expect="jit_nomap")
     yield Case("jit-memfd", "jit", ["memfd"], expect="jit_memfd")
     yield Case("memfd_exec", "chain", ["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"])
-    yield Case("deleted", "chain", ["deleted", "unlink"], comm="deleted", copy=True, **chain)
+    yield Case("deleted", "chain", ["deleted", "unlink"], comm="deleted", copied=True, **chain)
     yield Case("namespace", "chain.static", [], "chain", "static", before=["in_namespace"])
     yield Case("namespace-jit", "jit.static", [], "jit_namespace", "static", before=["in_namespace"])
     yield Case("dlswap", seconds=3)

@@ -45,7 +45,7 @@ def run(case, setup):
         return ["%s was not built" % binary], None
     if case.binary == "compat32" and not runs(binary):
         raise Skip("this kernel runs no 32-bit programs")
-    if case.copy:
+    if case.copied:
         directory = setup.scratch
         shutil.copy(binary, directory)
     maps = set(glob.glob("/tmp/perf-*.map"))

@@ -77,9 +77,13 @@ class Running:
     def __init__(self, setup, case):
         self.case = case
         directory = setup.workloads
-        if case.copy:
+        if case.copied:
             directory = setup.scratch
             shutil.copy(setup.workload(case.binary), directory)
+        if case.link:
+            directory = setup.scratch
+            with contextlib.suppress(FileExistsError):
+                os.symlink(setup.workload(case.binary), os.path.join(directory, case.link))
         self.maps = set(glob.glob("/tmp/perf-*.map"))
         self.process = subprocess.Popen(case.argv(directory, LONG), start_new_session=True)
         self.pid = self.process.pid
@@ -164,7 +168,7 @@ def attach_two(setup):
 
 def system(setup):
     """The whole machine: processes that ran before, and one that starts meanwhile."""
-    before, meanwhile = Case("threads", expect="threads_only"), Case("chain.static", None, [], "chain", "static")
+    before, meanwhile = Case("threads", expect="threads_only").alone(), Case("chain.static", None, [], "chain", "static").alone()
     with Running(setup, before) as running:
         recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
@@ -181,7 +185,7 @@ def system(setup):
 
 def stop_by_signal(signo, options, setup):
     """A signal ends the recording, and what there is gets written."""
-    case = Case("chain")
+    case = Case("chain").alone()
     with Running(setup, case) as running:
         recorder = Recorder(setup, ["-p", str(running.pid)] if options == "attach" else SYSTEM)
         recording_began(recorder)
@@ -388,7 +392,7 @@ def hotplug(setup):
     learns of the CPU is not sampled.
     """
     check_has_cpu1()
-    case = Case("threads", expect="threads_only")
+    case = Case("threads", expect="threads_only").alone()
     with Running(setup, case) as running:
         recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
@@ -407,7 +411,7 @@ def hotplug(setup):
 def hotplug_unseen(setup):
     """The same between two looks at the list of CPUs, as all but one do when a machine is suspended."""
     check_has_cpu1()
-    case = Case("threads", expect="threads_only")
+    case = Case("threads", expect="threads_only").alone()
     with Running(setup, case) as running:
         recorder = Recorder(setup, SYSTEM)
         recording_began(recorder)
@@ -428,7 +432,7 @@ def tests(_setup):
         Case("threads", expect="threads_only"),
         Case("later"),
         Case("jit"),
-        Case("chain", args=["deleted", "unlink"], comm="deleted", copy=True, **chain),
+        Case("chain", args=["deleted", "unlink"], comm="deleted", copied=True, **chain),
         Case("chain", args=["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"]),
         Case("jit.static", None, [], "jit_namespace", "static", before=["in_namespace"]),
         Case("dlswap"),
