@@ -2,14 +2,14 @@
 """The known-answer workloads under `sonde record -- WORKLOAD`: every chain must be right."""
 import contextlib
 import functools
-import glob
 import os
-import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
 from cases import WORKLOADS, known_answers
 from folded import Expectation, Verdict
 from sonde import FREQUENCY, Recorder
@@ -21,12 +21,21 @@ def expectation(setup, case):
     return Expectation(path, case.flavour, os.path.basename(case.binary), setup.workloads)
 
 
-def remove_perf_maps(before):
-    """Those that came since, of processes that are gone: the others are somebody else's."""
-    for path in set(glob.glob("/tmp/perf-*.map")) - before:
-        if not os.path.exists("/proc/" + re.sub(r"\D", "", os.path.basename(path))):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+def remove_perf_maps(pids):
+    """Those of these processes: any other may be somebody's who has not read it yet."""
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink("/tmp/perf-%d.map" % pid)
+
+
+def writers_of_perf_maps(recorder):
+    """Which of the processes that run below a recorder wrote one, when one has or all have ended."""
+    while recorder.process.poll() is None:
+        found = [pid for pid in guard.descendants(recorder.process.pid) if os.path.exists("/tmp/perf-%d.map" % pid)]
+        if found:
+            return found
+        time.sleep(0.02)
+    return []
 
 
 def runs(binary):
@@ -48,9 +57,10 @@ def run(case, setup):
     if case.copied:
         directory = setup.scratch
         shutil.copy(binary, directory)
-    maps = set(glob.glob("/tmp/perf-*.map"))
-    recording = Recorder(setup, command=case.argv(directory)).wait()
-    remove_perf_maps(maps)
+    recorder = Recorder(setup, command=case.argv(directory))
+    writers = writers_of_perf_maps(recorder) if case.expect.startswith("jit") else []
+    recording = recorder.wait()
+    remove_perf_maps(writers)
     recording.expect_status(0)
     problems = recording.problems
     if recording.stacks is None:
