@@ -48,10 +48,10 @@ def attack_lost_fork(arena):
     recorder.process.send_signal(signal.SIGCONT)
     if not copied:
         return ["the child has no entry: the test shows nothing"], None
-    wait_until("an entry of the child's own in the kernel's table", lambda: entry(table, child) not in (None, copied), 6)
+    wait_until("an entry of the child's own in the kernel's table", lambda: entry(table, child) not in (None, copied))
     os.kill(child, signal.SIGUSR2)
     wait_until("the child's end", lambda: not os.path.exists("/proc/%d" % child))
-    wait_until("the end of that entry", lambda: not entry(table, child), 6)
+    wait_until("the end of that entry", lambda: not entry(table, child))
     problems = []
     recording = arena.end()
     found, note = arena.judge(recording=recording)

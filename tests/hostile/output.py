@@ -5,7 +5,7 @@ import subprocess
 
 from hostile import NOBODY, PATIENCE
 
-SECONDS = 10 * PATIENCE
+SECONDS = 120 * PATIENCE  # of what hangs
 FOLDED = "prog;main;leaf 3\n"
 
 

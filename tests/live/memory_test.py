@@ -117,7 +117,7 @@ class Run:
         script = "for p; do $p %g & done; wait; for p; do $p %g; done; times > %s" % (SECONDS, SECONDS, self.cpu_file)
         recorder = Recorder(setup, ["--memory-limit", limit], ["sh", "-c", script, "sh", *programs])
         watcher = Watcher(recorder.process.pid)
-        self.recording = recorder.wait(240)
+        self.recording = recorder.wait()
         self.largest = watcher.stop()
         self.looks = watcher.looks
         self.stats = self.recording.stats or {}

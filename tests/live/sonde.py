@@ -24,6 +24,7 @@ STATS_KEYS = {
 FREQUENCY = 999
 # Limits of time that only what hangs should reach are so many times as long: an emulated machine (tests/vm) is slow.
 PATIENCE = float(os.environ.get("SONDE_PATIENCE", "1"))
+HANGS = 900  # seconds: a recording of 3 s of CPU takes two minutes where forty processes want a CPU
 
 
 class Setup:
@@ -61,7 +62,7 @@ class Recorder:
         with open(self.errors, "wb") as err:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=err)
 
-    def wait(self, timeout=120):
+    def wait(self, timeout=HANGS):
         try:
             self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:

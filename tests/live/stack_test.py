@@ -26,7 +26,7 @@ import tap
 from tap import Skip, check
 
 SOURCES = Path(__file__).resolve().parent / "stack"
-TIMEOUT = 120
+TIMEOUT = 900  # of what hangs
 NOBODY = 65534
 # As root; as somebody who may not load BPF; nor use events; nor any of both.
 WAYS = ((), ("--without-bpf",), ("--without-events",), ("--without-bpf", "--without-events"))

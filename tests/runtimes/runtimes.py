@@ -181,7 +181,7 @@ class FrameRecorder(Recorder):
     def __init__(self, setup, options=(), command=(), **kwargs):
         super().__init__(setup, ["-f", "perf", "--lines", *options], command, **kwargs)
 
-    def wait(self, timeout=120, status=0):
+    def wait(self, timeout=sonde.HANGS, status=0):
         try:
             self.process.wait(timeout * sonde.PATIENCE)
         except subprocess.TimeoutExpired:
