@@ -3,13 +3,13 @@
 
 #include "kernel/requirements.h"
 #include "util/cleanup.h"
+#include "util/find_executable.h"
 #include "util/log.h"
 #include "util/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The value of a line "Name:\tvalue" of /proc/PID/status, NULL if absent. */
 static const char *status_field(const char *status, const char *name)
@@ -72,49 +72,12 @@ int target_check_pids(struct pid_list *pids)
 	return 0;
 }
 
-/* 0 if `path` is a program that we may run, as execve() would decide; else its error. */
-static int check_executable(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EACCES;
-	return access(path, X_OK) < 0 ? -errno : 0;
-}
-
-/* execvp()'s search: -EACCES if a file was found that cannot be run, else -ENOENT. */
-static int search_path(const char *name)
-{
-	const char *dir = getenv("PATH");
-	int result = -ENOENT;
-
-	for (dir = dir ? dir : "/bin:/usr/bin";; dir++) {
-		size_t len = strcspn(dir, ":");
-		char path[4096];
-		int r;
-
-		if ((size_t)snprintf(path, sizeof(path), "%.*s%s%s", (int)len, dir,
-				     len ? "/" : "./", name) < sizeof(path)) {
-			r = check_executable(path);
-			if (!r)
-				return 0;
-			if (r == -EACCES)
-				result = r;
-		}
-		dir += len;
-		if (!*dir)
-			return result;
-	}
-}
-
 int target_check_command(const char *name)
 {
 	bool is_path = strchr(name, '/');
-	int r;
+	char path[PATH_MAX];
+	int r = find_executable(name, path);
 
-	r = is_path ? check_executable(name) : *name ? search_path(name) : -ENOENT;
 	if (!r)
 		return 0;
 	if (r == -EACCES)

@@ -364,16 +364,9 @@ static int add_time(struct resource *to, const char *key, uint64_t time_ns)
 	return add_text(to, key, text);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static int add_process(struct writer *w, struct resource *to, const struct profile_process *process)
 {
-	const char *path = strtab_get(&w->p->strings, process->path), *exe = base_name(path);
+	const char *path = strtab_get(&w->p->strings, process->path), *exe = basename(path);
 	char service[128];
 	int r;
 

@@ -2,38 +2,18 @@
 #include "record/program.h"
 #include "unwinder/runtimes.h"
 #include "util/cleanup.h"
+#include "util/find_executable.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { HEAD_SIZE = 256, DEPTH_MAX = 4 };
 
-/* As execvp() finds it. */
-static bool find_program(const char *name, char path[static PATH_MAX])
-{
-	const char *at = getenv("PATH");
-
-	if (strchr(name, '/') || !at)
-		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
-	for (; *at; at += strspn(at, ":")) {
-		int len = (int)strcspn(at, ":");
-
-		if (snprintf(path, PATH_MAX, "%.*s/%s", len, at, name) < PATH_MAX &&
-		    !access(path, X_OK))
-			return true;
-		at += len;
-	}
-	return false;
-}
-
 static bool is_env(const char *program)
 {
-	const char *name = strrchr(program, '/');
-
-	return !strcmp(name ? name + 1 : program, "env");
+	return !strcmp(basename(program), "env");
 }
 
 /* Options of env's and what it sets. */
@@ -69,10 +49,10 @@ uint32_t runtimes_of_command(char *const *argv)
 			argv++;
 	if (!*argv)
 		return 0;
-	if (!find_program(argv[0], path))
+	if (find_executable(argv[0], path))
 		return 0;
 	for (int i = 0; i < DEPTH_MAX && find_interpreter(path, name); i++)
-		if (!find_program(name, path))
+		if (find_executable(name, path))
 			return 0;
 	return runtimes_of_program(path);
 }
