@@ -22,6 +22,7 @@
 #include "util/clock.h"
 #include "util/cpus.h"
 #include "util/log.h"
+#include "util/loop.h"
 #include "util/map.h"
 
 enum {
@@ -82,7 +83,6 @@ static int ring_open(struct side_band *sb, uint32_t cpu, struct side_ring *ret)
 		.wakeup_watermark = 1, /* at once: the kernel walks by what it was told last */
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED, /* cpu_set_watch() */
 	};
-	struct epoll_event event = { .events = EPOLLIN };
 	struct side_ring ring = { .cpu = cpu, .fd = -1 };
 	int r = 0;
 	void *p;
@@ -96,8 +96,8 @@ static int ring_open(struct side_band *sb, uint32_t cpu, struct side_ring *ret)
 		r = -errno;
 	else
 		ring.page = p;
-	if (!r && epoll_ctl(sb->epoll_fd, EPOLL_CTL_ADD, ring.fd, &event))
-		r = -errno;
+	if (!r)
+		r = loop_watch(sb->epoll_fd, ring.fd);
 	if (r) {
 		ring_close(sb, &ring);
 		return r;

@@ -10,6 +10,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/loop.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -156,18 +157,13 @@ int recorder_fd(const struct recorder *r)
 static void set_due(struct recorder *r)
 {
 	uint64_t due = r->unwinder.publisher.runtimes_due_ns;
-	struct itimerspec at = { 0 };
 
 	if (due < r->turn_next_ns)
 		due = r->turn_next_ns;
 	if (due == r->due_ns)
 		return;
-	/* 0 would disarm it. */
-	if (due != UINT64_MAX)
-		at.it_value = (struct timespec){ (time_t)(due / 1000000000),
-						 (long)(due % 1000000000 + 1) % 1000000000 };
-	if (timerfd_settime(r->due_fd, TFD_TIMER_ABSTIME, &at, NULL))
-		log_debug("cannot set a timer: %s", strerror(errno));
+	/* At once (0) must not disarm it. */
+	pace_set_timer(r->due_fd, TFD_TIMER_ABSTIME, due == UINT64_MAX ? 0 : due ? due : 1);
 	r->due_ns = due;
 }
 
@@ -354,13 +350,6 @@ static void raise_priority(void)
 		log_debug("cannot raise the priority: %s", strerror(errno));
 }
 
-static int watch(struct recorder *r, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
 static int set_up_step(struct recorder *r)
 {
 	int *const timers[] = { &r->timer_fd, &r->soon_fd, &r->due_fd };
@@ -371,11 +360,11 @@ static int set_up_step(struct recorder *r)
 		return -errno;
 	for (size_t i = 0; i < sizeof(timers) / sizeof(*timers) && !err; i++) {
 		*timers[i] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		err = *timers[i] < 0 ? -errno : watch(r, *timers[i]);
+		err = *timers[i] < 0 ? -errno : loop_watch(r->epoll_fd, *timers[i]);
 	}
 	if (!err)
-		err = watch(r, kernel_side_fd(r->ks));
-	return err ? err : watch(r, side_band_fd(r->side_band));
+		err = loop_watch(r->epoll_fd, kernel_side_fd(r->ks));
+	return err ? err : loop_watch(r->epoll_fd, side_band_fd(r->side_band));
 }
 
 static int set_up_names(struct recorder *r)

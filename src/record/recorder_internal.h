@@ -89,7 +89,9 @@ void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);
 /* The kernel shall send each stack in full once more. */
 void recorder_forget_stacks(struct recorder *r);
 
-/* In so many milliseconds, less than 1,000, there is a turn. */
+/* loop_set_timer(): without it there are fewer turns than there should be. */
+void pace_set_timer(int fd, int flags, uint64_t ns);
+/* In so many milliseconds there is a turn. */
 void pace_wake_in(struct recorder *r, uint64_t ms);
 /* Sets the timer of the next tick. */
 void pace_set_tick(struct recorder *r);

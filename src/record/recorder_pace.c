@@ -7,11 +7,9 @@
 #include "record/recorder_internal.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/loop.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 
 enum {
 	TICK_MS = 200,
@@ -26,12 +24,17 @@ enum {
 	EVENTS_FEW = 16, /* so few of them are waited for */
 };
 
+void pace_set_timer(int fd, int flags, uint64_t ns)
+{
+	int err = loop_set_timer(fd, flags, ns);
+
+	if (err)
+		log_debug("cannot set a timer: %s", strerror(-err));
+}
+
 void pace_wake_in(struct recorder *r, uint64_t ms)
 {
-	struct itimerspec soon = { .it_value = { .tv_nsec = (long)ms * 1000000 } };
-
-	if (timerfd_settime(r->soon_fd, 0, &soon, NULL))
-		log_debug("cannot set a timer: %s", strerror(errno));
+	pace_set_timer(r->soon_fd, 0, ms * 1000000);
 }
 
 /* Does something wait for ticks, or is it likely to come without waking us? */
@@ -57,13 +60,9 @@ static uint64_t idle_tick_ms(const struct recorder *r)
 
 void pace_set_tick(struct recorder *r)
 {
-	uint64_t ms = needs_ticks(r) ? TICK_MS : idle_tick_ms(r), ns = ms * 1000000;
-	const struct itimerspec at = {
-		.it_value = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) },
-	};
+	uint64_t ms = needs_ticks(r) ? TICK_MS : idle_tick_ms(r);
 
-	if (timerfd_settime(r->timer_fd, 0, &at, NULL))
-		log_debug("cannot set a timer: %s", strerror(errno));
+	pace_set_timer(r->timer_fd, 0, ms * 1000000);
 	r->ticks_slowly = ms > TICK_MS;
 	r->active = false;
 }
@@ -75,10 +74,13 @@ void pace_set_tick(struct recorder *r)
  */
 static void listen_to_events(struct recorder *r, bool listen)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = side_band_fd(r->side_band) };
+	int fd = side_band_fd(r->side_band), err;
 
-	if (epoll_ctl(r->epoll_fd, listen ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, event.data.fd, &event)) {
-		log_debug("cannot change what is waited for: %s", strerror(errno));
+	if (listen != r->deaf)
+		return;
+	err = listen ? loop_watch(r->epoll_fd, fd) : loop_unwatch(r->epoll_fd, fd);
+	if (err) {
+		log_debug("cannot change what is waited for: %s", strerror(-err));
 		return;
 	}
 	r->deaf = !listen;

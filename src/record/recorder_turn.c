@@ -210,10 +210,6 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 	}
 }
 
-/*
- * What fails costs what it was about: samples stay in the ring, and where events were lost all is
- * read again.
- */
 /* Walkers that have come have their part of the memory limit. */
 static void update_walkers(struct recorder *r)
 {
@@ -228,6 +224,10 @@ static void update_walkers(struct recorder *r)
 	r->walker_bytes = bytes;
 }
 
+/*
+ * What fails costs what it was about: samples stay in the ring, and where events were lost all is
+ * read again.
+ */
 void recorder_turn(struct recorder *r)
 {
 	struct batch b;

@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/loop.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -67,13 +68,6 @@ static bool wait_for_names(void *ctx, const struct symbol_progress *progress)
 
 /* --- before the first sample ------------------------------------------------------------------ */
 
-static int watch(struct recording *s, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
 static int set_up_loop(struct recording *s)
 {
 	const struct recording_options *o = s->options;
@@ -90,13 +84,13 @@ static int set_up_loop(struct recording *s)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	err = s->epoll_fd < 0 || s->signal_fd < 0 ? -errno : watch(s, s->signal_fd);
+	err = s->epoll_fd < 0 || s->signal_fd < 0 ? -errno : loop_watch(s->epoll_fd, s->signal_fd);
 	if (!err)
-		err = watch(s, recorder_fd(s->recorder));
+		err = loop_watch(s->epoll_fd, recorder_fd(s->recorder));
 	if (!err && s->command)
-		err = watch(s, command_fd(s->command));
+		err = loop_watch(s->epoll_fd, command_fd(s->command));
 	if (!err && o->live && o->live_fd >= 0)
-		err = watch(s, o->live_fd);
+		err = loop_watch(s->epoll_fd, o->live_fd);
 	return err ? log_err(err, "cannot set up the event loop") : 0;
 }
 
