@@ -386,16 +386,14 @@ static int set_up_tables(struct recorder *r)
 		.arena_bytes = budget.arena,
 		.fixed_bytes = fixed,
 		.wait = { recorder_drain_meanwhile, r },
+		.drain = recorder_drain,
+		.drain_ctx = r,
 		.table_builder = r->options.table_builder,
 	};
-	int err;
 
 	r->profile_bytes_max = budget.profile;
 	r->batch_bytes_max = budget.batch;
-	err = unwinder_init(&r->unwinder, &options);
-	r->unwinder.publisher.drain = recorder_drain;
-	r->unwinder.publisher.drain_ctx = r;
-	return err;
+	return unwinder_init(&r->unwinder, &options);
 }
 
 static int set_up(struct recorder *r)

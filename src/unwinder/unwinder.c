@@ -16,6 +16,8 @@ int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
 		return r;
 	publisher_init(&u->publisher, &u->processes, &u->store, o->ks);
 	u->publisher.fixed_bytes = o->fixed_bytes;
+	u->publisher.drain = o->drain;
+	u->publisher.drain_ctx = o->drain_ctx;
 	u->publisher.loader.wait = o->wait;
 	u->publisher.loader.builder = o->table_builder;
 	u->publisher.runtimes.machine = o->machine;
