@@ -7,6 +7,7 @@
 More of them than CPUs, each with a session of its own, as the scheduler then gives the recorder no more of a CPU than
 each of them: what it has to find out takes it seconds.
 """
+import collections
 import contextlib
 import shutil
 import signal
@@ -53,6 +54,7 @@ public class Present {
 def judge(recording, comm, wanted, least):
     """Problems, and a summary, of what was recorded of one kind of program."""
     samples = early = without = 0
+    how = collections.Counter()
     for stack in recording.stacks or []:
         if stack.comm != comm or not stack.user:
             continue
@@ -60,13 +62,16 @@ def judge(recording, comm, wanted, least):
         samples += stack.count
         if stack.reason in ("no_process", "file_pending") or any(n.endswith(": not_ready]") for n in names):
             early += stack.count
+            how[stack.reason or next(n for n in names if n.endswith(": not_ready]"))] += stack.count
         elif not stack.reason and wanted not in names:
             without += stack.count
     problems = []
     if samples < least:
         problems.append("%s: %d samples, expected %d" % (comm, samples, least))
-    if early > max(1, samples / 100):
-        problems.append("%s: %d of %d samples were early" % (comm, early, samples))
+    # Without the scan it was a third. On a busy machine what is new can be more than sonde takes in at a time, and the scan
+    # ends after 10 s, which is said.
+    if early > max(1, samples / 10) and "were not read in time" not in recording.errors:
+        problems.append("%s: %d of %d samples were early: %s" % (comm, early, samples, dict(how)))
     if without > samples / 20:
         problems.append("%s: %d of %d samples without %s" % (comm, without, samples, wanted))
     return problems, "%s %d/%d" % (comm, samples - early, samples)
@@ -89,7 +94,7 @@ def record(setup, programs):
         recorder.process.send_signal(signal.SIGINT)
         for program in running:
             program.pause()
-        recording = recorder.wait(300)
+        recording = recorder.wait(600)
     return recording
 
 
