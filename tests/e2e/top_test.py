@@ -6,6 +6,7 @@
 Each test types into a tmux window of a given size and reads what it shows. Nothing here sleeps:
 tmux's control mode tells when the window's contents have changed, and then it is looked at again.
 """
+import itertools
 import os
 import re
 import select
@@ -22,7 +23,8 @@ import tap
 from tap import check
 
 SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
-TIMEOUT = 60
+TIMEOUT = 300  # seconds for what hangs
+NUMBERS = itertools.count()
 
 WORKLOAD = r"""
 #include <pthread.h>
@@ -64,7 +66,8 @@ class Window:
     """A tmux server of its own with one window, and a client in control mode that hears of changes."""
 
     def __init__(self, command, columns=100, rows=24):
-        self.socket = f"sonde-test-{os.getpid()}"
+        # The server of the test before may still be ending.
+        self.socket = f"sonde-test-{os.getpid()}-{next(NUMBERS)}"
         self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), command + "; echo ended $?; exec cat")
         self.control = subprocess.Popen(["tmux", "-L", self.socket, "-C", "attach"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -361,14 +364,14 @@ def test_plain_tables():
     workload = Workload()
     try:
         # The tables of its symbols are made when the machine has nothing else to do: a second does not always do. A recording waits.
-        subprocess.run([SONDE, "record", "-d", "0.5", "-p", str(workload.pid), "-o", "names.folded"], stderr=subprocess.DEVNULL,
+        subprocess.run([SONDE, "record", "-F", "999", "-d", "1", "-p", str(workload.pid), "-o", "names.folded"], stderr=subprocess.DEVNULL,
                        timeout=TIMEOUT, check=True)
-        done = run_plain("-b", "2", "--delay", "0.5", "-n", "3", "-p", str(workload.pid))
+        done = run_plain("-b", "2", "--delay", "0.5", "-n", "3", "-F", "999", "-p", str(workload.pid))
         check(done.returncode == 0, done.stderr)
         check(done.stdout.count("function\n") == 2, done.stdout)
         # Of its two threads one may get no CPU for a second.
         check("hot_function_" in done.stdout and "\033" not in done.stdout, done.stdout)
-        done = run_plain("-b", "1", "--delay", "3", "--by", "thread", "--filter", "WORKER", "-p", str(workload.pid))
+        done = run_plain("-b", "1", "--delay", "3", "-F", "999", "--by", "thread", "--filter", "WORKER", "-p", str(workload.pid))
         check("worker-two" in done.stdout and "hotworkload" not in done.stdout, done.stdout)
         done = run_plain("-b", "2", "--no-kernel", "--sort", "total", "-p", str(workload.pid))
         check("hot_function_" in done.stdout and not re.search(r"sys_getppid|entry_SYSCALL", done.stdout), done.stdout)
