@@ -21,7 +21,7 @@ from tap import Skip
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The kernel keeps these of memory: /proc/PID/coredump_filter, core(5).
 FILTER_NOTHING, FILTER_ANONYMOUS, FILTER_DEFAULT, FILTER_ALL = 0, 1, 0x33, 0x7f
-GDB_SECONDS = 100
+GDB_SECONDS = 300  # for what hangs
 
 
 def need(*programs):
