@@ -16,13 +16,15 @@
 #include <sys/stat.h>
 
 struct convert_options {
-	const char *format, *from;
+	const char *output, *format, *from;
 	bool lines, help;
 };
 
 #define AT(member) .offset = offsetof(struct convert_options, member)
 
 static const struct option_spec convert_specs[] = {
+	{ 'o', "output", "OUT", NULL, "write here: another way to name OUT", OPTION_STRING,
+	  AT(output) },
 	{ 'f', "format", "FORMAT", NULL, "the format of OUT (default: by its extension)",
 	  OPTION_STRING, AT(format) },
 	{ 0, "from", "FORMAT", NULL, "the format of IN (default: by its extension and content)",
@@ -69,6 +71,11 @@ static int parse_words(int argc, char **argv, struct conversion *c)
 			break;
 		if (nr < 2)
 			words[nr] = argv[at];
+	}
+	if (c->options.output) {
+		if (nr < 2)
+			words[nr] = c->options.output;
+		nr++;
 	}
 	if (nr != 2) {
 		log_error("give two files, IN and OUT (- for standard input or output); see 'sonde "

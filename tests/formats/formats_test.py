@@ -498,7 +498,7 @@ PERF = "a 1/1 [000] 1.5: 10101010 cpu-clock: \n\t10 f+0x1 (/bin/x)\n\n"
 def test_command_lines_that_make_no_sense():
     Path("in.perf").write_text(PERF)
     os.symlink("in.perf", "link.perf")
-    for words in ([], ["in.perf"], ["in.perf", "b.folded", "c.folded"]):
+    for words in ([], ["in.perf"], ["in.perf", "b.folded", "c.folded"], ["-o", "b.folded"], ["in.perf", "b.folded", "-o", "c.folded"]):
         check_refused(2, "give two files, IN and OUT", *words)
     check_refused(2, "the extension of 'b.xyz' names no format", "in.perf", "b.xyz")
     check_refused(2, "unknown format 'nope'", "in.perf", "-", "-f", "nope")
@@ -514,7 +514,8 @@ def test_command_lines_that_make_no_sense():
 def test_options_stand_anywhere():
     Path("in.perf").write_text(PERF)
     for words in (["-f", "folded", "in.perf", "-"], ["in.perf", "-f", "folded", "-"],
-                  ["in.perf", "-", "--format=folded"], ["--from", "perf", "--", "in.perf", "-"]):
+                  ["in.perf", "-", "--format=folded"], ["--from", "perf", "--", "in.perf", "-"],
+                  ["in.perf", "-o", "-"], ["--output=-", "in.perf"]):
         check(sonde("convert", *words).stdout == "a;f 1\n", words)
     check("IN OUT" in sonde("convert", "--help").stdout, "--help")
 
