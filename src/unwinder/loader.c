@@ -35,6 +35,8 @@ enum {
 #define PATIENCE_MAX_NS	    3000000000ull
 #define PATIENCE_MIN_NS	    10000000ull
 enum { PATIENCE_PART = 4 };
+/* What is left is for root's files. */
+#define PATIENCE_OF_ROOT_NS 1500000000ull
 
 /* Wall time: a file server may be dead. */
 #define GIVE_UP_NS 60000000000ull
@@ -98,6 +100,7 @@ static int start(const struct loader *l, const struct loader_job *job, struct lo
 	if (b->out_fd < 0)
 		return -errno;
 	b->file = job->file;
+	b->owner = job->owner;
 	b->runtime = job->runtime;
 	b->give_up_ns = now_ns() + GIVE_UP_NS;
 	spec.out_fd = b->out_fd;
@@ -140,21 +143,47 @@ static int take(struct loader_build *b, struct unwind_table **ret)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static uint64_t patience(struct loader *l)
+/*
+ * Somebody's files may all take seconds: root's and ours have room and time that no other owner's
+ * can take.
+ */
+static bool is_trusted(uint32_t owner)
 {
-	uint64_t now = now_ns();
+	return !owner || owner == geteuid();
+}
+
+/* May a child for a file of that owner go on in the background, if it takes long? */
+static bool has_place(const struct loader *l, uint32_t owner)
+{
+	int nr_free = 0;
+
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++) {
+		nr_free += !l->background[i].child.pid;
+		if (l->background[i].child.pid && l->background[i].owner == owner &&
+		    !is_trusted(owner))
+			return false;
+	}
+	return nr_free > (is_trusted(owner) ? 0 : 1);
+}
+
+static uint64_t patience(struct loader *l, uint32_t owner)
+{
+	uint64_t now = now_ns(), left;
 
 	l->patience_ns += (now - l->patience_at_ns) / PATIENCE_PART;
 	l->patience_at_ns = now;
 	if (l->patience_ns > PATIENCE_MAX_NS)
 		l->patience_ns = PATIENCE_MAX_NS;
-	return l->patience_ns < PATIENCE_OF_FILE_NS ? l->patience_ns : PATIENCE_OF_FILE_NS;
+	left = l->patience_ns;
+	if (!is_trusted(owner))
+		left = left > PATIENCE_OF_ROOT_NS ? left - PATIENCE_OF_ROOT_NS : 0;
+	return left < PATIENCE_OF_FILE_NS ? left : PATIENCE_OF_FILE_NS;
 }
 
 /* True: it has ended. */
 static bool wait_for(struct loader *l, const struct loader_build *b)
 {
-	uint64_t begin = now_ns(), waited = 0, most = patience(l);
+	uint64_t begin = now_ns(), waited = 0, most = patience(l, b->owner);
 	bool ended = false;
 
 	if (!l->wait.meanwhile)
@@ -186,8 +215,13 @@ static int go_on_in_background(struct loader *l, struct loader_build *b)
 static int build_beside(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
 {
 	struct loader_build b = { .child = CHILD_NONE, .out_fd = -1 };
-	int r = start(l, job, &b);
+	int r;
 
+	/* One that would be ended at once need not begin. */
+	if (l->wait.meanwhile && !has_place(l, job->owner) &&
+	    (!is_trusted(job->owner) || patience(l, job->owner) < PATIENCE_MIN_NS))
+		return -EAGAIN;
+	r = start(l, job, &b);
 	if (r)
 		return r;
 	return wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);

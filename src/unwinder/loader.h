@@ -11,7 +11,9 @@
 #include "util/child.h"
 
 enum {
-	LOADER_BACKGROUND_MAX = 2, /* children that are not waited for; more files wait for these */
+	/* Children that are not waited for; more files wait for these. One is for root's files, and
+	 * the files of any other owner have one at most. */
+	LOADER_BACKGROUND_MAX = 3,
 };
 
 struct loader_wait {
@@ -20,7 +22,8 @@ struct loader_wait {
 };
 
 struct loader_job {
-	uint32_t file; /* names it to the caller */
+	uint32_t file;	/* names it to the caller */
+	uint32_t owner; /* of the file: a user's number */
 	const struct elf_file *elf;
 	unsigned int follow; /* unwind_table_build() */
 	const struct code_range *marked;
@@ -30,7 +33,7 @@ struct loader_job {
 
 struct loader_build {
 	struct child child; /* pid 0: none */
-	uint32_t file;
+	uint32_t file, owner;
 	uint32_t runtime;
 	int out_fd;
 	uint64_t give_up_ns;

@@ -193,6 +193,34 @@ static void count_done(void *ctx, uint32_t file, int result, struct unwind_table
 	nr_done++;
 }
 
+/* Somebody's files may all be made to take long: there is a place left for others', and for root's.
+ */
+TEST(an_owner_has_one_child_in_the_background)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
+	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
+	enum { SOMEBODY = 100000, OTHER, THIRD };
+	struct loader_job job = { .elf = elf, .file = WAITED_FILE, .owner = SOMEBODY };
+	struct unwind_table *built;
+	struct loader l;
+
+	loader_init(&l);
+	l.builder = sleeper;
+	l.wait.meanwhile = count_meanwhile;
+	l.patience_ns = 0;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	job.file++;
+	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
+	job.owner = OTHER;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	job.file++;
+	job.owner = THIRD;
+	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
+	job.owner = 0;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	loader_fini(&l);
+}
+
 /* The rest waits for what takes long neither for ever nor again and again. */
 TEST(one_that_takes_long_goes_on_in_the_background)
 {

@@ -719,6 +719,7 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t number)
 		job.nr_marked = dso->loops.nr;
 		job.runtime = dso->ops->id;
 	}
+	job.owner = publisher_file(p, number)->owner;
 	r = mapped_file_elf(publisher_file(p, number), &elf);
 	job.elf = elf;
 	if (!r)

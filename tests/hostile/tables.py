@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unwind tables: files made to take what all tables share, or what building one may take."""
 import os
+import shutil
 import struct
 import subprocess
 import zlib
+
+import hostile
 
 MEGABYTE = 1 << 20
 
@@ -60,3 +63,33 @@ def attack_files(arena):
     if not samples or unreadable * 20 > samples:
         problems.append("of %d samples of the victim %d met a file that could not be read" % (samples, unreadable))
     return problems, "%d samples, %d file_unreadable" % (samples, unreadable)
+
+
+
+def make_slow(program):
+    """Makes its unwind table take seconds: each of a million FDEs begins with the 4 KB of its CIE."""
+    symbols = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
+    start = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" filler"))
+    body = struct.pack("<IBBBBB", 0xFFFFFFFF, 1, 0, 1, 0x78, 16) + b"\x0c\x07\x08\x90\x01" + b"\x0a\x0b" * 2001
+    body += bytes(-(len(body) + 4) % 8)
+    with open(program + ".section", "wb") as f:
+        f.write(struct.pack("<I", len(body)) + body)
+        f.write(b"".join(struct.pack("<IIQQ", 20, 0, start + at, 4) for at in range(0, 4 << 20, 4)))
+    subprocess.run(["objcopy", "--add-section", ".debug_frame=" + program + ".section", program], check=True)
+
+
+def attack_builders(arena):
+    """Programs whose tables take seconds each, one after another. The victim's takes a child of its own, too."""
+    slow = arena.program("slow_table", "-no-pie")
+    make_slow(slow)
+    victim = arena.program(os.path.join(hostile.WORKLOADS, "chain.c"), os.path.join(hostile.HERE, "many_functions.S"))
+    arena.record("64M")
+    for i in range(8):
+        copy = os.path.join(arena.folder, "slow-%d" % i)
+        shutil.copy(slow, copy)
+        os.chown(copy, hostile.NOBODY, hostile.NOBODY)
+        last = arena.attack(copy)
+    arena.wait_until_burnt(last, 0.2)
+    arena.run_victim(seconds=1)
+    os.unlink(victim)  # of the other victims
+    return arena.judge(child_memory=512)
