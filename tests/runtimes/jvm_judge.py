@@ -229,7 +229,7 @@ def is_early(stack):
 
 class JavaTally(Tally):
     """Until the tables of a process's files are loaded, its samples are walked later, in a copy of their stack; they may be cut or lack frames,
-    and say so. That is the first tenths of a second of a recording."""
+    and say so. That is the first tenths of a second of a recording, of the program's own CPU time as well."""
 
     def __init__(self, name):
         super().__init__(name)
@@ -246,7 +246,7 @@ class JavaTally(Tally):
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
-        if self.early > max(20, 0.3 * (self.samples + self.early)):
+        if self.early > max(20, 0.5 * (self.samples + self.early)):
             found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
         return found
 

@@ -429,7 +429,7 @@ def embedded(jdk, when, setup):
             program.until_ready(200)
             recording = record(setup, [program])
         else:
-            recording = recorded_from_before(setup, program, 1)
+            recording = recorded_from_before(setup, program, 2)
     around = Around(program.truths, when != "now")
     t = tally(recording, when, "in-python", around.judge, JavaTally)
     problems = recording.problems + t.problems(20, LEAST.complete_of_start_percent)

@@ -327,9 +327,9 @@ def test_async_top(python, setup):
     with contextlib.ExitStack() as stack:
         program = started(stack, [[python.path, AWAITS, "nested"]])[0]
         program.go()
-        argv = "top -b 2 --delay 1 -F 997 -n 100 --sort total --async -p".split()
+        argv = "top -b 2 --delay 2 -F 997 -n 100 --sort total --async -p".split()
         done = subprocess.run([setup.program, *argv, str(program.pid)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=True, timeout=60)
+                              check=True, timeout=300)
     rows = {m[3]: (int(m[1]), int(m[2])) for m in
             re.finditer(r"^ *(\d+) +[\d.]+ % +(\d+) +[\d.]+ % +[\d.]+ +(.+?)(?: \[\w+\.py:\d+\])?$", done.stdout.rpartition("self ")[2], re.M)}
     chain = [name for name, _, _ in program.truths[0]["chain"]]
