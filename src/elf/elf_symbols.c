@@ -281,6 +281,28 @@ static int add_tables(struct symbol_list *list, const struct elf_file *elf)
 	return full ? 0 : add_mini_debug(list, elf);
 }
 
+/* Of a file that claims nonsense, much. */
+static uint64_t source_bytes(const struct symbol_source *source)
+{
+	enum { MUCH = 1 << 30 };
+
+	if (source->nr > MUCH / sizeof(Elf64_Sym) || source->strings_len > MUCH)
+		return MUCH;
+	return source->nr * sizeof(Elf64_Sym) + source->strings_len;
+}
+
+uint64_t elf_symbols_bytes(const struct elf_file *elf)
+{
+	struct symbol_source source;
+	bool full = find_table(elf, SHT_SYMTAB, &source);
+	uint64_t bytes = full ? source_bytes(&source) : 0;
+
+	if (find_table(elf, SHT_DYNSYM, &source) ||
+	    (!full && !symbol_source_from_dynamic(elf, &source)))
+		bytes += source_bytes(&source);
+	return bytes;
+}
+
 int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret)
 {
 	_cleanup_(symbol_list_fini) struct symbol_list list = { 0 };

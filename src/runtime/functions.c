@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* They are read in the recorder itself; CPython's own are about a megabyte. */
+enum { SYMBOL_BYTES_MAX = 16 << 20 };
+
 bool runtime_name_in(const char *name, const char *const *list)
 {
 	size_t len = strcspn(name, ".");
@@ -26,8 +29,11 @@ int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
 			   const char *const *folded, struct runtime_dso *dso)
 {
 	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
-	int r = elf_symbols_read(elf, &symbols);
+	int r;
 
+	if (elf_symbols_bytes(elf) > SYMBOL_BYTES_MAX)
+		return -ENOTSUP;
+	r = elf_symbols_read(elf, &symbols);
 	for (size_t i = 0; !r && i < symbols.nr; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
 		struct code_range range = { s->addr, s->addr + s->size };

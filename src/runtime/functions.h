@@ -14,7 +14,8 @@ bool runtime_name_in(const char *name, const char *const *list);
 /*
  * Fills dso->loops and dso->folded (the loops, too). -ENOTSUP: there is no loop to be seen (a file
  * without .symtab has only the functions that it exports): then say so, like any -ENOTSUP of
- * probe(). Other errors are those of reading symbols.
+ * probe(). Likewise if it has more symbols than can be read in the recorder. Other errors are those
+ * of reading symbols.
  */
 int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
 			   const char *const *folded, struct runtime_dso *dso);

@@ -15,6 +15,7 @@
 
 #include "abi/sample.h"
 #include "dwarf/cfi.h"
+#include "elf/elf_symbols.h"
 #include "unwind/cfi_source.h"
 #include "unwind/code_gap.h"
 #include "unwind/table_writer.h"
@@ -22,8 +23,9 @@
 
 enum {
 	SOURCES_MAX = 2,
-	RANGES_MAX = 64, /* executable segments; linkers make one or two */
-	BYTES_A_ROW = 8, /* of CFI, about: the first guess at the number of rows */
+	RANGES_MAX = 64,	      /* executable segments; linkers make one or two */
+	BYTES_A_ROW = 8,	      /* of CFI, about: the first guess at the number of rows */
+	SYMBOL_BYTES_FREE = 16 << 20, /* are read in the time that is for a small file */
 	GO_DATA_ALIGN = -4,
 };
 
@@ -351,12 +353,15 @@ static int make_rows(struct build *b, unsigned int follow)
 uint64_t unwind_table_cost(const struct elf_file *elf)
 {
 	struct build b = { .elf = elf };
-	uint64_t span = 0;
+	uint64_t span = 0, symbols = elf_symbols_bytes(elf);
 
 	find_ranges(&b);
 	if (b.nr_ranges)
 		span = b.ranges[b.nr_ranges - 1].end - b.ranges[0].start;
-	return cfi_source_bytes(elf) + (span >> BUCKET_SHIFT) * sizeof(uint32_t);
+	/* They are read where code has no call frame information. */
+	if (symbols <= SYMBOL_BYTES_FREE)
+		symbols = 0;
+	return cfi_source_bytes(elf) + (span >> BUCKET_SHIFT) * sizeof(uint32_t) + symbols;
 }
 
 int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)
