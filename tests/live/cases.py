@@ -120,6 +120,6 @@ def known_answers():
     yield Case("untouched", seconds=1)
     # So young that many of their samples are walked in a copy of the stack.
     yield Case("wide", seconds=0.05, before=["spawner", "16"])
-    yield Case("untouched-young", "untouched", seconds=0.05, before=["spawner", "16"])
+    yield Case("untouched-young", "untouched", expect="untouched_young", seconds=0.05, before=["spawner", "16"])
     yield Case("compat32", least=0.1)
     yield from static_cases()
