@@ -74,23 +74,31 @@ def feature_problems(mode, jdk, recording):
     return problems, ", features: " * bool(notes) + ", ".join(notes)
 
 
+def collectors_seconds(program, mode):
+    """CPU time of the garbage collector's threads."""
+    pattern = GC_THREADS.get(mode, "$")
+    return sum(t.seconds for t in threads_of(program.pid) if re.match(pattern, t.comm.replace(" ", "_")))
+
+
 def calls(jdk, mode, setup):
     """Every way of calling, in one mode of the virtual machine."""
     options = options_of(mode, jdk)
     if jdk.release < SINCE.get(mode, 0) or not jdk.has(options):
         raise tap.Skip("JDK %s has no such mode" % jdk.version)
     with start(setup, jdk, options, "Calls", *SCENARIOS) as program:
-        program.until_ready(200)
+        program.until_ready(600)
         warmed_up(program, 0.02 if mode == "interpreted" else 0.1)
+        collected = collectors_seconds(program, mode)
         recording = record(setup, [program], "--tiers")
+        collected = collectors_seconds(program, mode) - collected
     problems, note = judge_all(recording, program.truths)
     missing, features = feature_problems(mode, jdk, recording)
     problems += tier_problems(mode, recording) + missing
     if any(s.comm == "write" for s in recording.stacks or []) and not any(s.comm == "write" and s.kernel for s in recording.stacks or []):
         problems.append("write: no kernel frames")
     comms = {s.comm for s in recording.stacks or []}
-    if mode in GC_THREADS and sum(s.count for s in recording.stacks or []) > 2000 and not any(re.match(GC_THREADS[mode], c) for c in comms):
-        problems.append("no thread of the garbage collector among %s" % sorted(comms))
+    if collected > 0.02 and not any(re.match(GC_THREADS[mode], c) for c in comms):
+        problems.append("no thread of the garbage collector, which ran for %g s, among %s" % (collected, sorted(comms)))
     return problems, note + features
 
 
@@ -107,7 +115,7 @@ def collectors(jdk, setup):
         if not programs:
             raise tap.Skip("JDK %s has no other collectors" % jdk.version)
         for program in programs:
-            program.until_ready(200)
+            program.until_ready(600)
             warmed_up(program, 0.1)
         recording = record(setup, programs)
     problems, note = judge_all(recording, [t for p in programs for t in p.truths])
@@ -120,7 +128,7 @@ def collectors(jdk, setup):
 def deopt(jdk, setup):
     """Code that is made not entrant while it runs."""
     with start(setup, jdk, ["-XX:PerMethodTrapLimit=100000"], "Deopt") as program:
-        program.until_ready(200)
+        program.until_ready(600)
         recording = record(setup, [program])
     problems, note = judge_all(recording, program.truths)
     comms = {t["comm"] for t in program.truths}
@@ -147,7 +155,7 @@ def jni(jdk, setup):
     if not CLASSES.library:
         raise tap.Skip("no jni.h")
     with start(setup, jdk, [], "Jni", os.path.join(CLASSES.folder, "libknown.so")) as program:
-        program.until_ready(200)
+        program.until_ready(600)
         recording = record(setup, [program])
     problems, note = judge_all(recording, program.truths)
     t = tally(recording, "attached", "attached", attached, JavaTally)
@@ -234,7 +242,7 @@ def virtual(jdk, scenario, zgc, setup):
     if not CLASSES.virtual:
         raise tap.Skip("no javac of 21 or later")
     with start(setup, jdk, coloured(jdk) if zgc else [], "Virtual", scenario) as program:
-        program.until_ready(200)
+        program.until_ready(600)
         recording = record(setup, [program])
     chains = Chains([t["chain"] for t in program.truths], JDK)
     t = JavaTally("virtual")
@@ -277,7 +285,7 @@ def virtual_names(jdk, scenario, setup):
         raise tap.Skip("no virtual threads, or no javac of 21 or later")
     counts, problems = collections.Counter(), []
     with start(setup, jdk, coloured(jdk) if scenario == "moved" else [], "VirtualNames", scenario) as program:
-        program.until_ready(200)
+        program.until_ready(600)
         # As it is shown: of long names 64 characters.
         threads = {t["thread"] if len(t["thread"]) < 64 else t["thread"][:64] + "...": t["method"] for t in program.truths}
         recording = recorded_for(setup, program, setup.seconds * BUSY_CPUS, ["--threads", "virtual"], FrameRecorder)
@@ -340,7 +348,7 @@ def churn(jdk, setup):
     """Classes loaded and unloaded without end: no name of one that is gone, or has come since."""
     frequency, t, problems = 4999, ChurnTally(), []
     with start(setup, jdk, ["-XX:+UseSerialGC", "-Xmx64m", "-Xmn8m"], "Churn") as program:
-        program.until_ready(200)
+        program.until_ready(600)
         for _ in range(4):  # compilers and collectors have their share of each
             recording = recorded_for(setup, program, setup.churn / frequency, frequency=frequency)
             problems += recording.problems
@@ -366,7 +374,7 @@ def from_start(jdk, setup):
         said = json.loads(line.decode("utf-8"))
         if "ready" in said:
             comms = {t["comm"] for t in truths}
-            wait_until("1 s of CPU of each", lambda: all(t.seconds >= 1 for t in threads_of(said["ready"]) if t.comm in comms), 250)
+            wait_until("1 s of CPU of each", lambda: all(t.seconds >= 1 for t in threads_of(said["ready"]) if t.comm in comms), 900)
             os.kill(said["ready"], signal.SIGTERM)
             break
         truths.append(said)
@@ -426,7 +434,7 @@ def embedded(jdk, when, setup):
             "-Djava.class.path=" + CLASSES.folder]
     with Program(argv, env={"LC_ALL": "C.UTF-8"}) as program:
         if when == "now":
-            program.until_ready(200)
+            program.until_ready(600)
             recording = record(setup, [program])
         else:
             recording = recorded_from_before(setup, program, 2)
