@@ -499,7 +499,7 @@ def refused(maker):
         cases.append((maker.kill_at_work([compat, "30"]), "32-bit core (i386)"))
     problems = []
     for path, words in cases:
-        done = run([maker.program, "core", path], timeout=60)
+        done = run([maker.program, "core", path], timeout=GDB_SECONDS)
         lines = done.stderr.splitlines()
         expect(problems, "%s: %d %s" % (words, done.returncode, lines),
                done.returncode == 1 and len(lines) == 1 and words in lines[0] and not done.stdout)

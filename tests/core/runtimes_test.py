@@ -84,7 +84,7 @@ def by_gcore(program, folder):
     if not shutil.which("gcore"):
         raise Skip("no gcore")
     done = subprocess.run(["gcore", "-o", os.path.join(folder, "core"), str(program.pid)], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False, timeout=200)
+                          capture_output=True, text=True, check=False, timeout=600)
     path = os.path.join(folder, "core.%d" % program.pid)
     if not os.path.exists(path):
         raise AssertionError("gcore: " + done.stderr[-500:])
@@ -103,7 +103,7 @@ def core_of(setup, argv, way=by_kernel, busy=0, env=None):
     os.chmod(folder, 0o777)
     resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     with Program(argv, env, cwd=folder) as program:
-        program.until_ready(200)
+        program.until_ready(600)
         root = os.readlink("/proc/%d/root" % program.pid)
         if busy:
             works(program, busy)
@@ -117,7 +117,7 @@ def run_core(setup, core, *options):
     if core.sysroot:
         argv += ["--sysroot", core.sysroot]
     return subprocess.run([*argv, core.path], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                          timeout=200)
+                          timeout=600)
 
 
 def threads_of(setup, core, *options):

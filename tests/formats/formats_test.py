@@ -424,7 +424,7 @@ def test_speedscope_opens_everything():
     sonde("convert", "recording.pb.gz", "counted.speedscope.json")
     Path("expect.json").write_text(json.dumps({"functions": ["innermost", "compute"], "period_ns": PERIOD_NS}))
     done = subprocess.run([HERE / "run.sh", "speedscope", os.getcwd()], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=500, check=False)
+                          stdin=subprocess.DEVNULL, timeout=1200, check=False)
     if "# SKIP" in done.stdout:
         raise Skip(done.stdout.strip())
     check(done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M),

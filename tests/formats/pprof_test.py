@@ -62,10 +62,10 @@ def build_profcheck():
         raise Skip("there is no go")
     env = dict(os.environ, GOFLAGS="-mod=readonly -buildvcs=false", GOWORK="off")
     done = subprocess.run(["go", "mod", "download"], cwd=HERE / "go", env=env, capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL, timeout=300)
+                          text=True, stdin=subprocess.DEVNULL, timeout=1200)
     if done.returncode:
         raise Skip("Go's modules cannot be fetched: " + (done.stderr.strip().splitlines() or ["?"])[-1])
-    run("go", "build", "-o", PROFCHECK, ".", cwd=HERE / "go", env=env)
+    run("go", "build", "-o", PROFCHECK, ".", cwd=HERE / "go", env=env, timeout=1200)
 
 
 def test_each_rule_can_fail():

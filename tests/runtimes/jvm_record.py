@@ -61,7 +61,7 @@ def threads_of(pid):
     return found
 
 
-def warmed_up(program, seconds, limit=120):
+def warmed_up(program, seconds, limit=600):
     """Waits until every thread that told something has had so much CPU time since all was told, and the compilers nothing to
     do: what is hot is compiled then, also where it had been compiled for telling."""
     comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit * PATIENCE
@@ -98,7 +98,7 @@ def recorded_from_before(setup, program, seconds):
     recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
     recording_began(recorder)
     program.go()
-    program.until_ready(200)
+    program.until_ready(600)
     warmed_up(program, seconds)
     recorder.process.send_signal(signal.SIGTERM)
     return recorder.wait()
@@ -125,7 +125,7 @@ def record(setup, programs, *options):
         for program in programs:
             program.go()
         end = cpu_of(pids) + seconds * BUSY_CPUS
-        wait_until("%g s of CPU" % (seconds * BUSY_CPUS), lambda pids=pids, end=end: cpu_of(pids) >= end, 250)
+        wait_until("%g s of CPU" % (seconds * BUSY_CPUS), lambda pids=pids, end=end: cpu_of(pids) >= end, 900)
         recorder.process.send_signal(signal.SIGTERM)
         for program in programs:
             program.pause()

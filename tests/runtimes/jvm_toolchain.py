@@ -26,7 +26,7 @@ LINES_FILE = "lines.json"  # LINES, beside the compiled programs
 def release_of(program):
     """(17, "17.0.15"), as java or javac say themselves."""
     done = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, check=True,
-                          timeout=60 * PATIENCE)
+                          timeout=300 * PATIENCE)
     text = re.search(r'(?:version "|javac )([^"\s]+)', (done.stderr + done.stdout).decode()).group(1)
     numbers = re.findall(r"\d+", text)
     return int(numbers[1] if numbers[0] == "1" else numbers[0]), text
@@ -46,7 +46,7 @@ class Jdk:
     def has(self, options):
         """Was it built with what these options ask for?"""
         done = subprocess.run(self.argv(*options, "-version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                              timeout=60 * PATIENCE)
+                              timeout=300 * PATIENCE)
         return done.returncode == 0
 
 

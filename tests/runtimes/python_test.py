@@ -220,7 +220,7 @@ def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=())
     def all_ran():
         used = [cpu_seconds(p.pid) - b for p, b in zip(programs, before)]
         return sum(used) >= seconds and min(used) >= EACH
-    wait_until("%g s of CPU" % seconds, all_ran, 250)
+    wait_until("%g s of CPU" % seconds, all_ran, 900)
     recorder.process.send_signal(signal.SIGINT)
     for program in programs:
         program.pause()

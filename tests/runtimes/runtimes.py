@@ -76,7 +76,7 @@ class Program:
     def resume(self):
         self.pause(signal.SIGCONT)
 
-    def line(self, seconds=60):
+    def line(self, seconds=300):
         """The next line of its output as JSON; None at the end of it."""
         seconds *= sonde.PATIENCE
         end = time.monotonic() + seconds
@@ -90,7 +90,7 @@ class Program:
         line, _, self._rest = self._rest.partition(b"\n")
         return json.loads(line.decode("utf-8"))
 
-    def until_ready(self, seconds=60):
+    def until_ready(self, seconds=300):
         """Reads truths until it says that it is ready; self.pid is the process that said so."""
         while self.pid is None:
             said = self.line(seconds)
@@ -195,7 +195,7 @@ class FrameRecorder(Recorder):
 def stack_of(setup, pid, *options):
     """`sonde stack --json`: tid -> thread, as docs/stack.md has it."""
     done = subprocess.run([setup.program, "stack", "--json", *map(str, options), str(pid)], capture_output=True,
-                          text=True, timeout=60 * sonde.PATIENCE)
+                          text=True, timeout=300 * sonde.PATIENCE)
     if done.returncode:
         raise AssertionError("sonde stack: status %d: %s" % (done.returncode, done.stderr[-500:]))
     return {t["tid"]: t for t in json.loads(done.stdout)["threads"]}

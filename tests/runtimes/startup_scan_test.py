@@ -82,7 +82,7 @@ def record(setup, programs):
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(Program(*p)) for p in programs]
         for program in running:
-            program.until_ready(120)
+            program.until_ready(600)
         recorder = FrameRecorder(setup, SYSTEM)
         recording_began(recorder)
         before = [cpu_seconds(p.pid) for p in running]
@@ -90,7 +90,7 @@ def record(setup, programs):
         def all_ran():
             used = [cpu_seconds(p.pid) - b for p, b in zip(running, before)]
             return sum(used) >= SECONDS and min(used) >= EACH
-        wait_until("%g s of CPU" % SECONDS, all_ran, 250)
+        wait_until("%g s of CPU" % SECONDS, all_ran, 900)
         recorder.process.send_signal(signal.SIGINT)
         for program in running:
             program.pause()
