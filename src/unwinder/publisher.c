@@ -332,6 +332,15 @@ static size_t nr_code_ranges(const struct process_runtimes *list)
 	return nr;
 }
 
+/* One that no block has, though the numbers have come round; 0 is none. */
+static uint32_t next_generation(struct publisher *p)
+{
+	do {
+		p->last_generation++;
+	} while (!p->last_generation || map_get(&p->blocks, p->last_generation));
+	return p->last_generation;
+}
+
 static int new_block(struct publisher *p, const struct process *proc,
 		     const struct process_runtimes *list, struct block **ret)
 {
@@ -366,7 +375,7 @@ static int new_block(struct publisher *p, const struct process *proc,
 		return r;
 	b->nr = nr;
 	b->refs = 1;
-	b->generation = ++p->last_generation;
+	b->generation = next_generation(p);
 	r = add_records(p, list, b);
 	if (!r)
 		r = map_put(&p->blocks, b->generation, (uintptr_t)b);

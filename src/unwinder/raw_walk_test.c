@@ -336,3 +336,23 @@ TEST(a_new_view_has_a_new_generation_and_old_blocks_stay_for_a_while)
 	ASSERT_PTR_NONNULL(publisher_block(&publisher, block_of()->generation));
 	tear_down();
 }
+
+TEST(generations_come_round)
+{
+	uint32_t old;
+
+	set_up();
+	old = block_of()->generation;
+	publisher.last_generation = UINT32_MAX;
+	proc->version++;
+	ASSERT_OK(publisher_show(&publisher, proc, 0));
+	ASSERT(block_of()->generation);
+	ASSERT(block_of()->generation != old);
+	ASSERT_EQ(publisher_block(&publisher, old)->generation, old);
+	publisher.last_generation = block_of()->generation - 1;
+	old = block_of()->generation;
+	proc->version++;
+	ASSERT_OK(publisher_show(&publisher, proc, 0));
+	ASSERT(block_of()->generation != old);
+	tear_down();
+}
