@@ -6,6 +6,7 @@
 #include "kernel/walkers.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/read_file.h"
 
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 
 struct kernel_side {
@@ -90,6 +92,9 @@ static int load(struct kernel_side *ks)
 	bpf->rodata->config_kernel = !o->no_kernel;
 	bpf->rodata->config_raw_too = o->raw_too;
 	bpf->rodata->config_measure = o->measure;
+	/* What hashes of stacks begin with: nobody can make one that is another process's. */
+	if (getrandom(&bpf->bss->known_epoch, sizeof(bpf->bss->known_epoch), GRND_NONBLOCK) < 0)
+		bpf->bss->known_epoch = now_ns();
 	choose_programs(ks);
 	r = bpf_map__set_max_entries(bpf->maps.rule_caches, (uint32_t)nr_cpus);
 	if (!r)
