@@ -5,6 +5,19 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum {
+	KEPT = 256 << 10, /* bytes that are kept for the next turn, whatever this one had */
+	USED_PART = 16,	  /* more are if it had one part in so many of them */
+};
+
+/* What a burst needed is given back when it is over. */
+#define EMPTY(v)                                                                                   \
+	do {                                                                                       \
+		if ((v)->cap * sizeof(*(v)->items) > KEPT && (v)->nr < (v)->cap / USED_PART)       \
+			vec_free(v);                                                               \
+		(v)->nr = 0;                                                                       \
+	} while (0)
+
 void batch_fini(struct batch *b)
 {
 	vec_free(&b->pending);
@@ -15,9 +28,10 @@ void batch_fini(struct batch *b)
 
 void batch_clear(struct batch *b)
 {
-	b->pending.nr = b->bytes.nr = 0;
+	EMPTY(&b->pending);
+	EMPTY(&b->bytes);
 	/* What `places` has is compared before it is believed. */
-	b->pages.nr = 0;
+	EMPTY(&b->pages);
 }
 
 size_t batch_bytes(const struct batch *b)

@@ -35,7 +35,7 @@ struct batch {
 };
 
 void batch_fini(struct batch *b);
-/* Forgets all records, but keeps the memory for the next ones. */
+/* Forgets all records, but keeps memory for as many again. */
 void batch_clear(struct batch *b);
 size_t batch_bytes(const struct batch *b);
 /* Keeps a record; -ENOMEM: the batch would be larger than `max`; -EINVAL: it makes no sense. */

@@ -120,3 +120,26 @@ TEST(a_full_batch_takes_nothing_and_loses_nothing)
 	ASSERT(!memcmp(got, &record, size));
 	batch_fini(&b);
 }
+
+/* A stall's worth of samples takes megabytes, once. */
+TEST(what_a_burst_needed_is_given_back)
+{
+	enum { MANY = 200 };
+	struct batch b = { 0 };
+	size_t size = make_record(1, 0), burst;
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		record.header.tid = i;
+		record.stack[7] = (uint8_t)i;
+		ASSERT_OK(batch_add(&b, &record, size, (size_t)MAX * MANY));
+	}
+	burst = b.pages.cap;
+	ASSERT(burst > 4 << 20);
+	/* The next one may be as large. */
+	batch_clear(&b);
+	ASSERT_EQ(b.pages.cap, burst);
+	ASSERT_OK(batch_add(&b, &record, size, MAX));
+	batch_clear(&b);
+	ASSERT_EQ(b.pages.cap, 0);
+	batch_fini(&b);
+}

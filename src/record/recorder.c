@@ -27,6 +27,8 @@ enum {
 	RSS_INTERVAL_NS = 1000000000,
 	SAY_AFTER_NS = 1000000000,
 	WALKERS_POLL_MS = 5,
+	LARGE_BYTES = 256 << 10,
+	HEAP_KEPT_BYTES = 1 << 20, /* at its end */
 };
 
 /* To the verifier, which may have to wait for a CPU; a second is much. */
@@ -350,6 +352,16 @@ static void raise_priority(void)
 		log_debug("cannot raise the priority: %s", strerror(errno));
 }
 
+/*
+ * What is large and freed goes back to the system at once, and what grows is moved by its pages:
+ * the C library would keep it, from the first large thing on that was freed, in a heap with holes.
+ */
+static void return_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
+}
+
 static int set_up_step(struct recorder *r)
 {
 	int *const timers[] = { &r->timer_fd, &r->soon_fd, &r->due_fd };
@@ -414,6 +426,7 @@ static int set_up(struct recorder *r)
 
 	raise_file_limit();
 	raise_priority();
+	return_memory();
 	r->walk = malloc(sizeof(*r->walk));
 	if (!r->walk)
 		return -ENOMEM;

@@ -153,10 +153,15 @@ int symbol_table_open_fd(int fd, struct symbol_table **ret)
 		return r;
 	}
 	(*ret)->mapped = true;
-	/* The check has touched all of it, which would count as memory of ours: dozens of
-	 * megabytes of a large file's. What is looked up comes back out of the page cache. */
-	madvise(image, (size_t)st.st_size, MADV_DONTNEED);
+	/* The check has touched all of it. */
+	symbol_table_rest(*ret);
 	return 0;
+}
+
+void symbol_table_rest(const struct symbol_table *t)
+{
+	if (t->mapped)
+		madvise((void *)(uintptr_t)t->image, t->size, MADV_DONTNEED);
 }
 
 void symbol_table_free(struct symbol_table *t)

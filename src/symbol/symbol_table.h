@@ -62,6 +62,11 @@ int symbol_table_open_fd(int fd, struct symbol_table **ret);
 /* An image in memory, borrowed (tests, fuzzing). */
 int symbol_table_open_memory(const void *data, size_t size, struct symbol_table **ret);
 void symbol_table_free(struct symbol_table *t);
+/*
+ * Nothing is looked up for a while: pages of its file do not count as memory of ours, which of
+ * large tables would be dozens of megabytes. What is looked up comes back out of the page cache.
+ */
+void symbol_table_rest(const struct symbol_table *t);
 static inline void symbol_table_free_p(struct symbol_table **t)
 {
 	symbol_table_free(*t);

@@ -339,28 +339,41 @@ TEST(sections_outside_are_refused)
 	symbol_table_free(t);
 }
 
-/* What the check of a file touched is not kept in memory. */
-TEST(opening_takes_no_memory)
+/* Of the mapping of that file. */
+static int resident_kb(const char *name)
 {
-	size_t size;
-	_cleanup_free_ uint8_t *image = make_image(&size);
-	_cleanup_close_ int fd = memfd_create("opened-image", MFD_CLOEXEC);
-	_cleanup_fclose_ FILE *smaps = NULL;
-	struct symbol_table *t;
+	_cleanup_fclose_ FILE *smaps = fopen("/proc/self/smaps", "re");
 	bool found = false;
 	char line[512];
 	int kb = -1;
 
-	ASSERT_EQ(write(fd, image, size), (ssize_t)size);
-	ASSERT_OK(symbol_table_open_fd(fd, &t));
-	smaps = fopen("/proc/self/smaps", "re");
 	ASSERT(smaps != NULL);
 	while (kb < 0 && fgets(line, sizeof(line), smaps)) {
-		found |= strstr(line, "opened-image") != NULL;
+		found |= strstr(line, name) != NULL;
 		if (found)
 			sscanf(line, "Rss: %d kB", &kb);
 	}
-	ASSERT_EQ(kb, 0);
+	return kb;
+}
+
+/* Neither what the check of a file touched is kept in memory, nor what was looked up. */
+TEST(resting_takes_no_memory)
+{
+	size_t size;
+	_cleanup_free_ uint8_t *image = make_image(&size);
+	_cleanup_close_ int fd = memfd_create("opened-image", MFD_CLOEXEC);
+	struct symbol_frame frame;
+	struct symbol_table *t;
+
+	ASSERT_EQ(write(fd, image, size), (ssize_t)size);
+	ASSERT_OK(symbol_table_open_fd(fd, &t));
+	ASSERT_EQ(resident_kb("opened-image"), 0);
+	for (int i = 0; i < 2; i++) {
+		symbol_table_find(t, BASE, true, &frame, 1);
+		ASSERT(resident_kb("opened-image") > 0);
+		symbol_table_rest(t);
+		ASSERT_EQ(resident_kb("opened-image"), 0);
+	}
 	symbol_table_free(t);
 }
 

@@ -303,16 +303,19 @@ int symbolizer_met(struct symbolizer *n, uint32_t frame)
 /* All that wait at a file, if its table is there, or will not come. */
 static int apply_file(struct symbolizer *n, struct symbolizer_file *file)
 {
+	const struct symbol_table *table;
 	int r = 0;
 
 	if (!file->waiting.items.nr || file->table == UINT32_MAX)
 		return 0;
-	if (!symbol_store_table(n->store, file->table) &&
-	    symbol_store_state(n->store, file->table) == SYMBOL_STATE_BUILDING)
+	table = symbol_store_table(n->store, file->table);
+	if (!table && symbol_store_state(n->store, file->table) == SYMBOL_STATE_BUILDING)
 		return 0;
 	for (size_t i = 0; i < file->waiting.items.nr && !r; i++)
 		r = name_native(n, file->waiting.items.items[i], file);
 	vec_free(&file->waiting.items);
+	if (table)
+		symbol_table_rest(table);
 	return r;
 }
 

@@ -15,6 +15,7 @@
 #include "elf_writer.h"
 #include "unwind/table_image.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "unwind/unwind_store.h"
 
 enum {
@@ -227,9 +228,12 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
 	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
 	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
+	char *too_many_args[64] = { shell };
 	struct unwind_table *built;
 	struct loader l;
 
+	for (size_t i = 1; i + 1 < sizeof(too_many_args) / sizeof(*too_many_args); i++)
+		too_many_args[i] = option;
 	loader_init(&l);
 	ASSERT(!loader_is_busy(&l));
 	l.builder = sleeper;
@@ -246,6 +250,13 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 	/* No more than these; nor is it waited for any of them. */
 	job.file = 1000;
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
+	/* Without patience none is even started: a turn may have ten thousand samples that ask. */
+	l.builder = too_many_args;
+	l.patience_ns = 0;
+	l.patience_at_ns = now_ns();
+	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
+	l.patience_ns = 20000000;
+	ASSERT_ERR(loader_build(&l, &job, &built), E2BIG);
 	loader_tick(&l, count_done, NULL);
 	ASSERT_EQ(nr_done, 0);
 	ASSERT_OK(kill(l.background[0].child.pid, SIGXCPU));

@@ -717,6 +717,10 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t number)
 
 	if (number >= p->files.nr)
 		return FILE_STATE_UNREADABLE;
+	/* What was built meanwhile need not wait for the end of a long turn, nor keep others from
+	 * it. */
+	if (loader_is_busy(&p->loader))
+		loader_tick(&p->loader, take_table, p);
 	if (p->store->files[number].state != FILE_STATE_PENDING)
 		return p->store->files[number].state;
 	if (loader_is_building(&p->loader, number))

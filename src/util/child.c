@@ -21,6 +21,7 @@ enum {
 	FDS_MAX = CHILD_MORE_FD - CHILD_IN_FD + CHILD_MORE_MAX,
 	ARGS_MAX = 48,
 	KILL_MS = 500,	 /* that a killed child has to end */
+	KILLED_MAX = 64, /* that have not ended yet */
 	CPU_GRACE_S = 5, /* at the hard limit it would be SIGKILL, which anybody may have sent */
 };
 
@@ -133,6 +134,25 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 	_exit(CHILD_FAILED);
 }
 
+/*
+ * Killed, waited for, and not over yet: they are taken away when another child is started or ends,
+ * else left to init.
+ */
+static struct {
+	pid_t pids[KILLED_MAX];
+	size_t nr;
+} killed;
+
+static void reap_killed(void)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < killed.nr; i++)
+		if (!waitpid(killed.pids[i], NULL, WNOHANG))
+			killed.pids[kept++] = killed.pids[i];
+	killed.nr = kept;
+}
+
 int child_start(const struct child_spec *spec, struct child *ret)
 {
 	_cleanup_close_ int messages = -1, child_end_of = -1, lifeline = -1, our_end = -1;
@@ -140,6 +160,7 @@ int child_start(const struct child_spec *spec, struct child *ret)
 	struct child child;
 	int fds[2], r;
 
+	reap_killed();
 	r = prepare(&l, spec);
 	if (r)
 		return r;
@@ -210,8 +231,8 @@ void child_leave(struct child *child)
 }
 
 /*
- * A child that was killed ends at once, unless a dead file server or a debugger holds it: then it
- * is left to init, for nobody shall wait for that.
+ * A child that was killed ends when it gets a CPU, which takes its time on a busy machine, and if a
+ * dead file server or a debugger holds it, for ever: nobody waits for that.
  */
 static void wait_for_killed(pid_t pid)
 {
@@ -227,6 +248,7 @@ int child_end(struct child *child, bool kill_it, int *ret_status)
 	pid_t pid = child->pid;
 	int status = 0, r;
 
+	reap_killed();
 	if (kill_it) {
 		kill(pid, SIGKILL);
 		wait_for_killed(pid);
@@ -234,6 +256,8 @@ int child_end(struct child *child, bool kill_it, int *ret_status)
 	do
 		r = waitpid(pid, &status, kill_it ? WNOHANG : 0);
 	while (r < 0 && errno == EINTR);
+	if (!r && killed.nr < KILLED_MAX)
+		killed.pids[killed.nr++] = pid;
 	r = r < 0 ? -errno : 0;
 	/* Not before: that kills one that is about to end well. */
 	close_all(child);

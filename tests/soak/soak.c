@@ -23,7 +23,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 static unsigned long fail_every;
 
@@ -94,6 +96,46 @@ static unsigned long nr_maps(void)
 	return nr;
 }
 
+static size_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* What we have started and have not waited for. */
+static unsigned long nr_children(void)
+{
+	FILE *f;
+	char path[64];
+	unsigned long nr = 0;
+	int c;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "re");
+	while (f && (c = fgetc(f)) != EOF)
+		nr += c == ' ';
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* "RssAnon:" and so on of /proc/self/status, in bytes. */
+static unsigned long resident(const char *what)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	size_t len = strlen(what);
+	unsigned long kb = 0;
+	char line[256];
+
+	while (f && !kb && fgets(line, sizeof(line), f))
+		if (!strncmp(line, what, len))
+			kb = strtoul(line + len, NULL, 10);
+	if (f)
+		fclose(f);
+	return kb << 10;
+}
+
 static int check(const char *what, uint64_t is, uint64_t least, uint64_t most)
 {
 	if (is >= least && is <= most)
@@ -117,10 +159,11 @@ static int close_cut(struct soak *s, uint64_t runs_before)
 		r = check("samples, by what the kernel took", stats->samples + not_counted(stats),
 			  runs_before, stats->bpf_runs);
 	printf("cut %u samples %" PRIu64 " stacks %zu frames %zu strings %zu bytes %zu rss %zu "
-	       "heap %zu maps %lu fds %lu kernel %" PRIu64 " lost %" PRIu64 "\n",
+	       "anon %lu heap %zu maps %lu fds %lu children %lu kernel %" PRIu64 " lost %" PRIu64
+	       "\n",
 	       p->cut.number, total, p->stacks.nr, p->frames.nr, p->strings.strings.nr,
-	       profile_bytes(p), budget_resident(), mallinfo2().uordblks, nr_maps(), nr_fds(),
-	       stats->map_bytes, not_counted(stats) - stats->left_out);
+	       profile_bytes(p), budget_resident(), resident("RssAnon:"), heap_bytes(), nr_maps(),
+	       nr_fds(), nr_children(), stats->map_bytes, not_counted(stats) - stats->left_out);
 	recorder_next_cut(s->recorder);
 	return r;
 }
