@@ -900,7 +900,9 @@ TEST(waiting_can_be_stopped)
 	ASSERT_STR(last.path, "/made/up");
 	sleeper = find_sleeper();
 	symbol_store_free(TAKE_PTR(s));
-	ASSERT(!is_alive(sleeper));
+	/* It is killed; on a busy machine that takes until it gets a CPU, and it is idle. */
+	while (is_alive(sleeper))
+		sched_yield();
 }
 
 TEST(patience_ends)
