@@ -2,7 +2,8 @@
 /*
  * Where the user registers of the current task are: in the program's context, if that tells them,
  * else where the kernel saved them on its entry. What a source of samples has of its own is one
- * function that hands these registers out: for a CPU's clock perf_event_regs().
+ * function that hands these registers out: perf_event_regs() of what a CPU's clock interrupts,
+ * task_regs() of a task that is in the kernel.
  */
 #pragma once
 
@@ -113,6 +114,12 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 static __always_inline const user_regs_t *perf_event_regs(struct bpf_perf_event_data *ctx)
 {
 	return interrupted_user(ctx) ? &ctx->regs : NULL;
+}
+
+/* The source that meets a task in the kernel: what it was called with says nothing of user mode. */
+static __always_inline const user_regs_t *task_regs(struct bpf_raw_tracepoint_args *ctx)
+{
+	return NULL;
 }
 
 /*

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, on_fork at each
- * fork, and show_spaces when the agent asks which address spaces there are.
+ * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, sample_task where a
+ * task is in the kernel, on_fork at each fork, and show_spaces when the agent asks which address
+ * spaces there are.
  *
- * sample_cpu walks native code. At the first frame of a runtime it changes to that one's program
- * (walkers.bpf.c). Whoever comes to the end sends the sample (send.bpf.c).
+ * A source of samples is a program of a line: it says where the user registers are (regs.bpf.h),
+ * all else is sample(). That walks native code. At the first frame of a runtime it changes to that
+ * one's program (walkers.bpf.c). Whoever comes to the end sends the sample (send.bpf.c).
  */
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
@@ -56,6 +58,23 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->address_mask = config_address_mask;
 	w->hash = known_epoch + w->header.pid;
 	w->names = 0;
+}
+
+/*
+ * Marks the source's block of this CPU as in use, until free_walk(). NULL, and counted: there is
+ * none, or it is in use. Each source has blocks of its own (kernel/tracepoint.h), since one may
+ * interrupt another. The mark is for a source that interrupts itself: perf events do not,
+ * tracepoints may. Who interrupts ends before the interrupted one goes on: nothing is atomic.
+ */
+static __always_inline struct walk *take_walk(struct walk *w)
+{
+	if (!w || *(volatile __u32 *)&w->in_use) {
+		count_lost(LOST_NO_SCRATCH);
+		return NULL;
+	}
+	*(volatile __u32 *)&w->in_use = 1;
+	barrier();
+	return w;
 }
 
 static __always_inline void walk_kernel(void *ctx, struct walk *w)
@@ -123,9 +142,9 @@ static __always_inline int walk_process(const user_regs_t *regs, struct walk *w,
 	return whole ? walk_user() : walk_native_frames();
 }
 
-static __always_inline int sample(struct bpf_perf_event_data *ctx, bool whole)
+/* `regs`: the user registers that the source's context has; NULL: those saved on kernel entry. */
+static __always_inline int sample(void *ctx, const user_regs_t *regs, bool whole)
 {
-	const user_regs_t *regs = perf_event_regs(ctx);
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
 	__u64 begin_ns = config_measure ? bpf_ktime_get_ns() : 0;
@@ -134,14 +153,14 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool whole)
 	int stop;
 
 	w = current_walk();
-	if (!w) {
-		count_lost(LOST_NO_SCRATCH);
+	if (config_targets_only && !(w && is_last_process(w, pid)) &&
+	    !bpf_map_lookup_elem(&targets, &pid))
 		return 0;
-	}
+	w = take_walk(w);
+	if (!w)
+		return 0;
 	if (config_measure)
 		w->begin_ns = begin_ns;
-	if (config_targets_only && !is_last_process(w, pid) && !bpf_map_lookup_elem(&targets, &pid))
-		return 0;
 	start_walk(w, pid_tgid);
 	if (config_kernel && !regs)
 		walk_kernel(ctx, w);
@@ -156,8 +175,10 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool whole)
 			stop = STOP_WALKER_PENDING;
 		}
 	} else {
-		if (user == USER_NONE && !config_kernel)
+		if (user == USER_NONE && !config_kernel) {
+			free_walk(w);
 			return 0;
+		}
 		stop = user == USER_COMPAT ? STOP_COMPAT_TASK : STOP_COMPLETE;
 	}
 	send_sample((__u32)stop);
@@ -167,7 +188,7 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx, bool whole)
 SEC("perf_event")
 int sample_cpu(struct bpf_perf_event_data *ctx)
 {
-	return sample(ctx, false);
+	return sample(ctx, perf_event_regs(ctx), false);
 }
 
 /*
@@ -177,7 +198,14 @@ int sample_cpu(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int sample_cpu_whole(struct bpf_perf_event_data *ctx)
 {
-	return sample(ctx, true);
+	return sample(ctx, perf_event_regs(ctx), true);
+}
+
+/* The current task at a raw tracepoint: where it enters the kernel, waits, is switched out. */
+SEC("raw_tp")
+int sample_task(struct bpf_raw_tracepoint_args *ctx)
+{
+	return sample(ctx, task_regs(ctx), false);
 }
 
 /*

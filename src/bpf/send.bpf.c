@@ -269,5 +269,6 @@ __noinline int send_sample(__u32 stop)
 	send(w, stop);
 	if (config_measure)
 		count_time(w);
+	free_walk(w);
 	return 0;
 }

@@ -10,8 +10,16 @@ static __always_inline void count_lost(__u32 reason)
 {
 	__u64 *n = bpf_map_lookup_elem(&lost, &reason);
 
+	/* Another source of samples may interrupt here. */
 	if (n)
-		++*n;
+		__sync_fetch_and_add(n, 1);
+}
+
+/* The end of a walk: the CPU's block is free for the next one of this source. */
+static __always_inline void free_walk(struct walk *w)
+{
+	barrier();
+	*(volatile __u32 *)&w->in_use = 0;
 }
 
 /* The walk met what only the agent can get: mappings, a table or a runtime's walker. */
@@ -26,6 +34,6 @@ static __always_inline bool needs_agent(const struct walk *w, __u32 stop)
 
 /*
  * Sends the current walk, which ended so. What it needs of the program's context has been kept:
- * keep_regs().
+ * keep_regs(). Frees the walk.
  */
 __noinline int send_sample(__u32 stop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The state of one walk, and what a step may do with it. One walk at a time on a CPU (on a host
- * thread): the state is in the CPU's own block, not in arguments, so that the verifier checks each
- * step once.
+ * thread), of each source of samples: the state is in the CPU's own block, not in arguments, so
+ * that the verifier checks each step once.
  *
  * A step (STEP(name), one a runtime) looks at the current frame, pushes it, and moves to its
  * caller: it returns STOP_NONE with walk->runtime naming whose step is next, or how the walk ended.
@@ -97,6 +97,7 @@ struct walk {
 	/* Where a runtime's code was left for native code was not proved: the first frame is only
 	 * one of which unwind information says so. */
 	__u32 guessed;
+	__u32 in_use; /* a walk is under way: take_walk() */
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
 	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */
 	struct unwind_process process;

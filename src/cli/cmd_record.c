@@ -37,6 +37,7 @@ struct record_options {
 	const char *replay_dir;
 	uint32_t max_replay_cases;
 	bool measure;
+	const char *also_at;
 	const char *names;
 	struct runtime_names_options runtimes;
 	bool no_kernel, no_inlines, lines, idle, verbose, help;
@@ -91,6 +92,8 @@ static const struct option_spec record_specs[] = {
 	  .min = 1, .max = 100000, .hidden = true },
 	{ 0, "measure", NULL, NULL, "for tests/bench: samples tell how long they took", OPTION_FLAG,
 	  AT(measure), .hidden = true },
+	{ 0, "also-at", "TRACEPOINT", NULL, "for tests: tasks that pass it are samples, too",
+	  OPTION_STRING, AT(also_at), .hidden = true },
 	OPTIONS_END,
 };
 
@@ -265,7 +268,8 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 			      .walker_loader = names_walker_loader,
 			      .replay_dir = o->replay_dir,
 			      .max_replay_cases = o->max_replay_cases,
-			      .measure = o->measure },
+			      .measure = o->measure,
+			      .also_at = o->also_at },
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
 		.command = rec->command,

@@ -3,6 +3,7 @@
 #include "kernel/libbpf_log.h"
 #include "kernel/read_iter.h"
 #include "kernel/sampling.h"
+#include "kernel/tracepoint.h"
 #include "kernel/walkers.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
@@ -30,7 +31,8 @@ struct kernel_side {
 	struct bpf_program *sample; /* the one that samples, of those in `bpf` */
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
-	struct cpu_set *cpus; /* borrowed; NULL: not started */
+	struct tracepoint_source tracepoint; /* options.also_at */
+	struct cpu_set *cpus;		     /* borrowed; NULL: not started */
 	struct sampling sampling;
 	int stats_fd;
 };
@@ -71,6 +73,7 @@ static void choose_programs(struct kernel_side *ks)
 	bpf_object__for_each_program(program, bpf->obj) if (bpf_program__type(program) ==
 							    BPF_PROG_TYPE_PERF_EVENT)
 		bpf_program__set_autoload(program, program == ks->sample);
+	bpf_program__set_autoload(bpf->progs.sample_task, false);
 }
 
 static int load(struct kernel_side *ks)
@@ -117,6 +120,23 @@ static int load(struct kernel_side *ks)
 	return 0;
 }
 
+static int open_tracepoint(struct kernel_side *ks)
+{
+	struct sonde_bpf *bpf;
+	int r = -EOPNOTSUPP;
+
+	if (!ks->whole) {
+		bpf = sonde_bpf__open();
+		if (!bpf)
+			return log_err(-errno, "cannot open the BPF object");
+		/* No more of the skeleton is needed. */
+		r = tracepoint_open(&ks->tracepoint, ks->bpf->obj, TAKE_PTR(*bpf->skeleton->obj),
+				    "sample_task", ks->options.walker_loader);
+		sonde_bpf__destroy(bpf);
+	}
+	return r ? log_err(r, "cannot sample at the tracepoint %s", ks->options.also_at) : 0;
+}
+
 int kernel_side_open(const struct kernel_side_options *options, struct kernel_side **ret)
 {
 	_cleanup_(kernel_side_free_p) struct kernel_side *ks = calloc(1, sizeof(*ks));
@@ -126,11 +146,16 @@ int kernel_side_open(const struct kernel_side_options *options, struct kernel_si
 		return -ENOMEM;
 	ks->options = *options;
 	ks->stats_fd = -1;
-	walkers_init(&ks->walkers, NULL, NULL);
+	walkers_init(&ks->walkers, NULL, BPF_PROG_TYPE_UNSPEC, NULL);
 	r = load(ks);
 	if (r)
 		return r;
-	walkers_init(&ks->walkers, ks->whole ? NULL : ks->bpf->obj, options->walker_loader);
+	walkers_init(&ks->walkers, ks->whole ? NULL : ks->bpf->obj, BPF_PROG_TYPE_PERF_EVENT,
+		     options->walker_loader);
+	if (options->also_at)
+		r = open_tracepoint(ks);
+	if (r)
+		return r;
 	ks->ring = ring_buffer__new(bpf_map__fd(ks->bpf->maps.samples), on_record, ks, NULL);
 	if (!ks->ring)
 		return log_err(-errno, "cannot map the ring of samples");
@@ -149,6 +174,7 @@ void kernel_side_free(struct kernel_side *ks)
 	if (!ks)
 		return;
 	kernel_side_stop(ks);
+	tracepoint_close(&ks->tracepoint);
 	walkers_fini(&ks->walkers);
 	bpf_link__destroy(ks->fork_link);
 	ring_buffer__free(ks->ring);
@@ -171,8 +197,12 @@ struct unwind_store_maps kernel_side_maps(const struct kernel_side *ks)
 
 int kernel_side_start(struct kernel_side *ks, struct cpu_set *cpus)
 {
-	int r;
+	int r = 0;
 
+	if (ks->tracepoint.object)
+		r = tracepoint_attach(&ks->tracepoint, ks->options.also_at);
+	if (r)
+		return log_err(r, "cannot sample at the tracepoint %s", ks->options.also_at);
 	ks->sampling = (struct sampling){
 		.program = ks->sample,
 		.frequency_hz = ks->options.frequency_hz,
@@ -193,6 +223,7 @@ int kernel_side_start(struct kernel_side *ks, struct cpu_set *cpus)
 
 void kernel_side_stop(struct kernel_side *ks)
 {
+	tracepoint_detach(&ks->tracepoint);
 	if (!ks->cpus)
 		return;
 	cpu_set_leave(ks->cpus, &ks->sampling);
@@ -205,19 +236,23 @@ void kernel_side_stop(struct kernel_side *ks)
 void kernel_side_want_walkers(struct kernel_side *ks, uint32_t ids, bool urgent)
 {
 	walkers_want(&ks->walkers, ids, urgent);
+	walkers_want(&ks->tracepoint.walkers, ids, urgent);
 }
 
 uint32_t kernel_side_update_walkers(struct kernel_side *ks, uint32_t ids, int wait_ms)
 {
+	struct walkers *also = &ks->tracepoint.walkers;
+
 	walkers_update(&ks->walkers, wait_ms);
-	__atomic_store_n(&ks->bpf->bss->runtimes_off, walkers_refused(&ks->walkers),
-			 __ATOMIC_RELAXED);
-	return walkers_pending(&ks->walkers, ids);
+	walkers_update(also, walkers_pending(&ks->walkers, ids) ? 0 : wait_ms);
+	__atomic_store_n(&ks->bpf->bss->runtimes_off,
+			 walkers_refused(&ks->walkers) | walkers_refused(also), __ATOMIC_RELAXED);
+	return walkers_pending(&ks->walkers, ids) | walkers_pending(also, ids);
 }
 
 size_t kernel_side_walker_bytes(const struct kernel_side *ks)
 {
-	return walkers_bytes(&ks->walkers);
+	return walkers_bytes(&ks->walkers) + walkers_bytes(&ks->tracepoint.walkers);
 }
 
 /* --- maps ------------------------------------------------------------------------------------ */
@@ -366,7 +401,7 @@ void kernel_side_run_time(const struct kernel_side *ks, uint64_t *ret_ns, uint64
 
 size_t kernel_side_bytes(const struct kernel_side *ks)
 {
-	size_t sum = walkers_bytes(&ks->walkers);
+	size_t sum = walkers_bytes(&ks->walkers) + tracepoint_bytes(&ks->tracepoint);
 	struct bpf_program *program;
 	struct bpf_map *map;
 

@@ -145,10 +145,11 @@ static int open_program(const char *name, const int *maps, struct bpf_object **r
 	return r;
 }
 
-/* Where a program goes when it is loaded. */
+/* Where a program goes when it is loaded, and as what. */
 struct place {
 	int map_fd; /* -1: nowhere */
 	uint32_t key;
+	enum bpf_prog_type type; /* 0: as its section says */
 };
 
 /* `stats`: the verifier shall count, but then it does not say what it does not like. */
@@ -161,8 +162,12 @@ static int load_program(const char *name, const int *maps, const struct place *p
 	const char *line;
 	int fd, r = log ? open_program(name, maps, &object, &p) : -ENOMEM;
 
-	if (r)
+	if (!r && place->type)
+		r = bpf_program__set_type(p, place->type);
+	if (r) {
+		bpf_object__close(object);
 		return r;
+	}
 	if (stats) {
 		bpf_program__set_log_level(p, LOG_STATS);
 		bpf_program__set_log_buf(p, log, LOG_SIZE);
@@ -210,18 +215,19 @@ int walkers_child_main(int argc, char **argv)
 	int maps[CHILD_MORE_MAX], in_map = -1;
 	struct walker_report report;
 	struct place place;
-	uint32_t id = 0;
+	uint32_t id = 0, type = 0;
 	char name[64];
 
 	prctl(PR_SET_NAME, "sonde-walker");
 	for (int i = 0; i < argc; i++)
-		if (sscanf(argv[i], "runtime=%u", &id) != 1)
+		if (sscanf(argv[i], "runtime=%u", &id) != 1 &&
+		    sscanf(argv[i], "type=%u", &type) != 1)
 			(void)sscanf(argv[i], "map=%d", &in_map);
 	if (!walkers_name(id) || in_map < 0 || in_map >= CHILD_MORE_MAX)
 		return CHILD_FAILED;
 	for (int i = 0; i < CHILD_MORE_MAX; i++)
 		maps[i] = CHILD_MORE_FD + i;
-	place = (struct place){ maps[in_map], id };
+	place = (struct place){ maps[in_map], id, type };
 	snprintf(name, sizeof(name), WALKER_PREFIX "%s", walkers_name(id));
 	load(name, maps, &place, &report);
 	return pwrite(CHILD_OUT_FD, &report, sizeof(report), 0) == sizeof(report) ? 0
@@ -230,9 +236,10 @@ int walkers_child_main(int argc, char **argv)
 
 /* --- the parent ------------------------------------------------------------------------------- */
 
-void walkers_init(struct walkers *w, const struct bpf_object *sampler, char *const *loader)
+void walkers_init(struct walkers *w, const struct bpf_object *sampler, enum bpf_prog_type type,
+		  char *const *loader)
 {
-	*w = (struct walkers){ .sampler = sampler, .loader = loader };
+	*w = (struct walkers){ .sampler = sampler, .type = type, .loader = loader };
 	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
 		w->of[id].child = CHILD_NONE;
 		w->of[id].report_fd = -1;
@@ -275,13 +282,13 @@ static void settle(struct walker *one, uint32_t id)
 
 static int start(struct walkers *w, uint32_t id)
 {
-	char runtime[32], map_arg[32], *args[] = { runtime, map_arg };
+	char runtime[32], map_arg[32], type[32], *args[] = { runtime, map_arg, type };
 	struct walker *one = &w->of[id];
 	struct child_spec spec = {
 		.program = w->loader,
 		.main = walkers_child_main,
 		.args = args,
-		.nr_args = 2,
+		.nr_args = 3,
 		.idle = !one->urgent,
 	};
 	const struct bpf_map *map;
@@ -296,6 +303,7 @@ static int start(struct walkers *w, uint32_t id)
 		spec.more_fds[spec.nr_more_fds++] = bpf_map__fd(map);
 	}
 	snprintf(runtime, sizeof(runtime), "runtime=%u", id);
+	snprintf(type, sizeof(type), "type=%u", w->type);
 	one->report_fd = memfd_create("sonde-walker", MFD_CLOEXEC);
 	if (one->report_fd < 0)
 		return -errno;

@@ -12,6 +12,7 @@
 #include "util/child.h"
 
 #include <bpf/libbpf.h>
+#include <linux/bpf.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,6 +36,7 @@ struct walker {
 
 struct walkers {
 	const struct bpf_object *sampler; /* whose maps they share */
+	enum bpf_prog_type type;	  /* the sampler's: no other can change to them */
 	char *const *loader;		  /* argv of walkers_child_main(); NULL: fork */
 	struct walker of[RUNTIME_MAX_];	  /* by enum runtime_id */
 };
@@ -44,8 +46,10 @@ int walkers_can_be_called(void);
 /* The runtime's name; NULL: none of that number has a walker. */
 const char *walkers_name(uint32_t id);
 
-/* `sampler` is loaded, and borrowed; NULL: it needs no walkers, and none is ever loaded. */
-void walkers_init(struct walkers *w, const struct bpf_object *sampler, char *const *loader);
+/* `sampler`, whose program is of that type, is loaded, and borrowed; NULL: it needs no walkers, and
+ * none is ever loaded. */
+void walkers_init(struct walkers *w, const struct bpf_object *sampler, enum bpf_prog_type type,
+		  char *const *loader);
 void walkers_fini(struct walkers *w);
 /* Loads those of `ids` (bit N: runtime N) that are not yet. Those that are not urgent take nobody's
  * CPU. */

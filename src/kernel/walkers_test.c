@@ -100,7 +100,7 @@ TEST(those_that_are_wanted_come)
 	struct sonde_bpf *bpf = make_maps(0);
 	struct walkers w;
 
-	walkers_init(&w, bpf->obj, NULL);
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, NULL);
 	walkers_want(&w, 1u << RUNTIME_PYTHON, true);
 	ASSERT_EQ(walkers_pending(&w, ~0u), 1u << RUNTIME_PYTHON);
 	ASSERT_EQ(walkers_pending(&w, 1u << RUNTIME_HOTSPOT), 0);
@@ -130,7 +130,7 @@ TEST(what_the_verifier_refuses_is_off_and_its_reason_is_kept)
 	struct sonde_bpf *bpf = make_maps(64); /* no walk's fields lie in so little */
 	struct walkers w;
 
-	walkers_init(&w, bpf->obj, NULL);
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, NULL);
 	walkers_want(&w, 1u << RUNTIME_PYTHON, true);
 	wait_for(&w);
 	ASSERT_EQ(walkers_refused(&w), 1u << RUNTIME_PYTHON);
@@ -152,7 +152,7 @@ TEST(a_loader_that_fails_leaves_its_walker_off)
 	struct sonde_bpf *bpf = make_maps(0);
 	struct walkers w;
 
-	walkers_init(&w, bpf->obj, program);
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, program);
 	walkers_want(&w, ~0u, true);
 	wait_for(&w);
 	ASSERT_EQ(walkers_refused(&w), all());
@@ -167,7 +167,7 @@ TEST(a_loader_ends_with_who_wanted_it)
 	struct walkers w;
 	pid_t pid;
 
-	walkers_init(&w, bpf->obj, NULL);
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, NULL);
 	walkers_want(&w, 1u << RUNTIME_HOTSPOT, true);
 	pid = w.of[RUNTIME_HOTSPOT].child.pid;
 	ASSERT(pid > 0);
@@ -180,7 +180,7 @@ TEST(without_a_sampler_that_changes_none_is_loaded)
 {
 	struct walkers w;
 
-	walkers_init(&w, NULL, NULL);
+	walkers_init(&w, NULL, BPF_PROG_TYPE_UNSPEC, NULL);
 	walkers_want(&w, ~0u, true);
 	ASSERT_EQ(walkers_pending(&w, ~0u), 0);
 	walkers_update(&w, WAIT_MS);

@@ -421,6 +421,7 @@ static int set_up(struct recorder *r)
 		.raw_too = o->replay_dir != NULL,
 		.walker_loader = o->walker_loader,
 		.measure = o->measure,
+		.also_at = o->also_at,
 	};
 	int err;
 

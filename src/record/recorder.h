@@ -49,7 +49,8 @@ struct recorder_options {
 	 */
 	const char *replay_dir;
 	uint32_t max_replay_cases;
-	bool measure; /* for benchmarks: BPF's map `times` tells how long each sample took */
+	bool measure;	     /* for benchmarks: BPF's map `times` tells how long each sample took */
+	const char *also_at; /* for tests: see struct kernel_side_options */
 };
 
 struct recorder;

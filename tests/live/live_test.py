@@ -4,7 +4,7 @@
 
     live_test.py GROUP... [--sonde PROGRAM] [--workloads DIR] [--only REGEX] [--keep]
 
-Groups: known-answers, modes, hotplug, short, perf. See docs/testing.md. Needs root, BPF and the built workloads.
+Groups: known-answers, modes, hotplug, short, perf, tracepoint. See docs/testing.md. Needs root, BPF and the built workloads.
 """
 import argparse
 import os
@@ -19,6 +19,7 @@ import modes
 import short_processes
 import guard
 import tap
+import tracepoint
 from sonde import Setup, missing
 
 GROUPS = {
@@ -27,6 +28,7 @@ GROUPS = {
     "hotplug": modes.hotplug_tests,
     "short": short_processes.tests,
     "perf": against_perf.tests,
+    "tracepoint": tracepoint.tests,
 }
 
 
