@@ -202,6 +202,8 @@ static bool wait_for(struct loader *l, const struct loader_build *b)
 
 static int go_on_in_background(struct loader *l, struct loader_build *b)
 {
+	uint64_t begin = now_ns(), took;
+
 	for (int i = 0; l->wait.meanwhile && i < LOADER_BACKGROUND_MAX; i++) {
 		if (l->background[i].child.pid)
 			continue;
@@ -209,6 +211,9 @@ static int go_on_in_background(struct loader *l, struct loader_build *b)
 		return -EINPROGRESS;
 	}
 	build_drop(b);
+	/* On a busy machine what was killed takes long to end. */
+	took = now_ns() - begin;
+	l->patience_ns -= took < l->patience_ns ? took : l->patience_ns;
 	return l->wait.meanwhile ? -EAGAIN : -EFBIG;
 }
 
@@ -217,9 +222,9 @@ static int build_beside(struct loader *l, const struct loader_job *job, struct u
 	struct loader_build b = { .child = CHILD_NONE, .out_fd = -1 };
 	int r;
 
-	/* One that would be ended at once need not begin. */
+	/* One that would be ended soon need not begin. */
 	if (l->wait.meanwhile && !has_place(l, job->owner) &&
-	    (!is_trusted(job->owner) || patience(l, job->owner) < PATIENCE_MIN_NS))
+	    (!is_trusted(job->owner) || patience(l, job->owner) < PATIENCE_OF_FILE_NS))
 		return -EAGAIN;
 	r = start(l, job, &b);
 	if (r)
