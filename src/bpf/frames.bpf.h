@@ -67,9 +67,9 @@ static __always_inline int push_frame_2(struct walk *w, __u32 runtime, __u64 dat
 }
 
 /*
- * The same where only `function` tells what is read to name it, and `place` is where it is in that:
- * the agent is not woken at once for another place in a function that it has met. Word 1 is made of
- * both.
+ * A frame of which only `function` tells what is read to name it, and `place` is where it is in
+ * that: the agent is not woken at once for another place in a function that it has met. Word 1 is
+ * made of both.
  */
 static __always_inline int push_place(struct walk *w, __u32 runtime, __u64 data, __u32 function,
 				      __u32 place)
@@ -147,8 +147,8 @@ static __always_inline int read_memory(__u64 addr, void *to, __u32 size)
 }
 
 /*
- * So, less than 512 bytes, the last of which may be on a page that is missing (one that nobody has
- * touched yet has no memory): these are zero then.
+ * Reads less than 512 bytes, the last of which may be on a page that is missing (one that nobody
+ * has touched yet has no memory): these are zero then.
  */
 static __always_inline int read_to_page_end(__u64 addr, void *to, __u32 size)
 {

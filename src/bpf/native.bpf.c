@@ -275,7 +275,7 @@ static __always_inline bool cfa_of_record(const struct walk *w, const struct unw
 /*
  * The current frame's CFA hangs on a register that callees may overwrite. CFI that leaves it there
  * across a call says that this callee keeps it: helpers of assembly have their own conventions
- * (OpenSSL's AES-GCM: rax). So the interrupted frame's value counts, if no frame on the way here
+ * (OpenSSL's AES-GCM: rax). The interrupted frame's value counts, if no frame on the way here
  * has its own CFA in that register, and if it leads to where a call was made from, a little further
  * up: 0 or a stop reason.
  */
@@ -387,7 +387,7 @@ __noinline int WALK_NAME(native_restore)(__u64 cfa)
 }
 
 /*
- * The same for what nearly all frames are: the CFA is a register and an offset, and all that was
+ * Restores what nearly all frames are: the CFA is a register and an offset, and all that was
  * saved lies in the window. False: it isn't so, and nothing was changed that native_restore()
  * needs.
  */

@@ -32,7 +32,7 @@ enum {
 	FEW_WORDS = 4,
 	ZEROS_READ = 4096,
 	ZEROS_MAX = 256 << 20,
-	/* So far below a stack an access is taken for its growth: frames are smaller. */
+	/* How far below a stack an access is taken for its growth: frames are smaller. */
 	OVERFLOW_REACH = 64 << 10,
 };
 

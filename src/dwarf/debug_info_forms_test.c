@@ -85,7 +85,7 @@ TEST(every_form_is_passed_over)
 		  DW_FORM_ref_sig8, ODD, DW_FORM_ref_sup8, ODD, DW_FORM_GNU_ref_alt, ODD,
 		  DW_FORM_GNU_strp_alt, ODD, DW_FORM_strp_sup, ODD, DW_FORM_ref8, ODD,
 		  DW_FORM_ref_udata, 0);
-	/* The same again on an entry that nobody looks at: passed over another way. */
+	/* Once more on an entry that nobody looks at: passed over another way. */
 	dw_abbrev(&w.abbrev, 2, DW_TAG_formal_parameter, 0, ODD, DW_FORM_addr, ODD, DW_FORM_block1,
 		  ODD, DW_FORM_indirect, ODD, DW_FORM_data16, ODD, DW_FORM_string, ODD,
 		  DW_FORM_implicit_const, 5, 0);

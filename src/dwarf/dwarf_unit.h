@@ -120,7 +120,7 @@ int dwarf_entry_read(const struct dwarf_cu *cu, struct cfi_reader *r, struct dwa
 /* Passes over the attributes of an entry whose code has been read. */
 bool dwarf_entry_skip(const struct dwarf_cu *cu, struct cfi_reader *r,
 		      const struct dwarf_abbrev *abbrev);
-/* The same as dwarf_entry_read() behind the code. */
+/* What dwarf_entry_read() does behind the code. */
 bool dwarf_entry_attrs(const struct dwarf_cu *cu, struct cfi_reader *r,
 		       const struct dwarf_abbrev *abbrev, struct dwarf_entry *ret);
 /* Passes over all that is below an entry that has children. */

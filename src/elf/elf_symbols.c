@@ -79,7 +79,7 @@ static int compare_symbols(const void *a_, const void *b_)
 		r = compare_numbers(symbol_rank(a), symbol_rank(b));
 	if (!r)
 		r = compare_names(a->name, b->name);
-	/* The same name twice with two sizes: the larger one, whatever the order in the file. */
+	/* One name with two sizes: the larger one, whatever the order in the file. */
 	return r ? r : compare_numbers(symbol_size(b), symbol_size(a));
 }
 

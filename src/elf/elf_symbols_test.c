@@ -393,7 +393,7 @@ TEST(the_functions_of_this_very_program)
 	elf_file_free(elf);
 }
 
-/* The same names without its section table: by the dynamic segment, as in a memory image. */
+/* Names without a section table: by the dynamic segment, as in a memory image. */
 TEST(a_shared_library_without_sections)
 {
 	struct elf_symbols with, without;

@@ -237,7 +237,7 @@ static int read_file(struct otlp_reader *r, const Otlp__Location *m, const struc
 	return err;
 }
 
-/* The same function in a language that only its frame tells. */
+/* A function in a language that only its frame tells. */
 static int in_language(struct otlp_reader *r, uint32_t *function, const char *type)
 {
 	struct profile_function f = OTLP_BASE(r)->p->functions.items[*function];

@@ -116,7 +116,7 @@ static int find_sources(struct writer *w)
 	return 0;
 }
 
-/* So that these files are known for what they are. */
+/* Tells these files for what they are. */
 static int put_sources(struct writer *w)
 {
 	int r = 0;

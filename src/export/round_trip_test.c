@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The same recording in two formats has the same stacks and sums: each format that can be read is
+ * A recording has equal stacks and sums in any two formats: each format that can be read is
  * written, read, written as another one, read, and then is the same folded text as at first.
  */
 #include "export/formats.h"

@@ -114,7 +114,7 @@ static inline void test_assert_written(const struct export_ops *ops, const struc
 	ASSERT_STR(text, want);
 }
 
-/* The same stacks and sums, whatever else differs. */
+/* Both have equal stacks and sums, whatever else differs. */
 static inline void test_assert_same_folded(const struct profile *a, const struct profile *b)
 {
 	size_t size;

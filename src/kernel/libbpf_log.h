@@ -4,5 +4,5 @@
 
 /* Sends libbpf's messages to log_debug() from now on. */
 void libbpf_log_to_debug(void);
-/* The same with what it said elsewhere: the first line, and the last ones. */
+/* Logs what it said elsewhere: the first line, and the last ones. */
 void libbpf_log_words(const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtimes' walkers: programs of their own, to which the sampling program changes by a tail
- * call (bpf/walkers.bpf.c). The verifier takes a tenth of a second and more for each. So they are
+ * call (bpf/walkers.bpf.c). The verifier takes a tenth of a second and more for each: they are
  * loaded by child processes, beside the recording: a walker works from the moment on at which its
  * child has put it into the map `walkers`. Samples that want it before come raw
  * (STOP_WALKER_PENDING).

@@ -22,7 +22,7 @@ int process_add(struct process_table *t, int32_t pid, struct process **ret)
 	if (r)
 		return r;
 	proc->complete = true;
-	/* So that nobody looks for it in /proc, where that number is somebody else's. */
+	/* Nobody shall look for it in /proc, where that number is somebody else's. */
 	proc->exited = true;
 	t->private->nr_exited++;
 	*ret = proc;

@@ -302,7 +302,7 @@ TEST(a_program_that_is_gone_and_its_file_replaced_cannot_be_had)
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("cat"), WHOLE));
-	/* So that its inode is not used again by chance. */
+	/* Keeps its inode from being used again by chance. */
 	ASSERT_OK(link(in_dir("cat"), in_dir("held")));
 	cat = spawn_cat(NULL, in_dir("cat"));
 	end(&cat);
@@ -314,7 +314,7 @@ TEST(a_program_that_is_gone_and_its_file_replaced_cannot_be_had)
 	ASSERT_EQ(file->state, FILE_UNREADABLE);
 	ASSERT(file->error < 0);
 	ASSERT_EQ(file->fd, -1);
-	/* The same file in the hands of another process: it is tried again. */
+	/* Another process has that file: it is tried again. */
 	ASSERT_OK(unlink(in_dir("cat")));
 	ASSERT_OK(rename(in_dir("held"), in_dir("cat")));
 	again = spawn_cat(NULL, in_dir("cat"));
@@ -864,7 +864,7 @@ TEST(a_file_written_to_is_another_file)
 	pump();
 	before = assert_opens(cat.pid, "/prog", "/usr/bin/cat");
 	end(&cat);
-	/* The same inode, other contents (and another time). */
+	/* That inode with other contents (and another time). */
 	ASSERT_EQ(truncate(in_dir("prog"), 0), 0);
 	{
 		int in = open("/usr/bin/tac", O_RDONLY | O_CLOEXEC);

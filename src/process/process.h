@@ -160,8 +160,8 @@ struct process *process_find(const struct process_table *t, int32_t pid);
  * lost. A zombie or kernel thread has no mappings: 0, none.
  */
 int process_get(struct process_table *t, int32_t pid, struct process **ret);
-/* The same for a process that nothing is known of, and has mappings; else -EEXIST or -ESRCH, and
- * the table is as it was: its events, which may be on their way, tell more then. */
+/* process_get() for a process that nothing is known of, and has mappings; else -EEXIST or -ESRCH,
+ * and the table is as it was: its events, which may be on their way, tell more then. */
 int process_get_unknown(struct process_table *t, int32_t pid, struct process **ret);
 /*
  * Reads /proc/PID/maps again and takes the difference; `version` moves only if something changed.
@@ -229,6 +229,6 @@ int process_add_mapping(struct process_table *t, struct process *proc, const str
  * be unreadable. 0 and its index, -ENOSPC, -ENOMEM.
  */
 int process_add_file(struct process_table *t, const char *path, int fd, uint32_t *ret_index);
-/* The same of an image in memory, which is taken over on success (free()). */
+/* process_add_file() of an image in memory, which is taken over on success (free()). */
 int process_add_image(struct process_table *t, const char *path, uint8_t *image, size_t size,
 		      uint32_t *ret_index);

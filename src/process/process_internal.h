@@ -88,7 +88,7 @@ int files_lookup(struct process_table *t, const struct file_key *key, const char
 		 uint32_t *ret);
 /* Reads what identifies the file and makes it FILE_OPEN or FILE_UNREADABLE; takes the fd over. */
 int files_identify(struct process_table *t, struct mapped_file *file, int fd);
-/* The same for an image in memory, which the caller stores. -ENOEXEC: none of its segments has
+/* Identifies an image in memory, which the caller stores. -ENOEXEC: none of its segments has
  * code. */
 int files_identify_image(struct mapped_file *file, const struct elf_file *elf);
 /* Closes those that no process of the table maps any more, when there are many more than before,

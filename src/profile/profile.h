@@ -226,8 +226,8 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *ret);
 int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const char *comm,
 		       uint32_t *ret);
-/* The same of a virtual thread called `name`, while thread `tid` called `carrier` carries it; ""
- * and it is none. */
+/* profile_add_thread() of a virtual thread called `name`, while thread `tid` called `carrier`
+ * carries it; "" and it is none. */
 int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid, const char *name,
 			       const char *carrier, uint32_t *ret);
 /*
@@ -236,7 +236,7 @@ int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid,
  */
 int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t count,
 		       uint32_t *ret);
-/* The same of a thread of which nothing but the name is known. */
+/* A sample of a thread of which nothing but the name is known. */
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count);
 /* One time that a sample was seen; the count is not touched. */
 int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu);
@@ -252,7 +252,7 @@ void profile_clear_samples(struct profile *p);
 
 /* Names a frame that was added without levels: one, of that name. -EEXIST if it was added with. */
 int profile_name_frame(struct profile *p, uint32_t frame, const char *name);
-/* The same with all its levels. */
+/* Names such a frame with all its levels. */
 int profile_set_lines(struct profile *p, uint32_t frame, const struct profile_line *lines,
 		      size_t nr);
 
@@ -274,7 +274,7 @@ static inline bool profile_level_is_inlined(const struct profile *p, uint32_t fr
 const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t level, char *buf,
 			       size_t size);
 /*
- * The same as folded stacks have it: ":line" behind it if `lines` and it is known, "_[k]" behind a
+ * The name as folded stacks have it: ":line" behind it if `lines` and it is known, "_[k]" behind a
  * kernel frame, "_[i]" behind an inlined one.
  */
 const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t level, bool lines,

@@ -539,7 +539,7 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 	int err;
 
 	*ret_left = 0;
-	/* So that the first samples are walked in the kernel already. */
+	/* The first samples shall be walked in the kernel already. */
 	if (!r->awaits_exec)
 		*ret_left = startup_scan_show(&r->unwinder.publisher, &scan);
 	wait_for_walkers(&showing);

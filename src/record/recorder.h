@@ -69,7 +69,7 @@ static inline void recorder_free_p(struct recorder **r)
  * none, or it has ended. Logging, but for that.
  */
 int recorder_add_target(struct recorder *r, int32_t pid);
-/* The same of a process that is about to execute what is to be recorded: it counts from its next
+/* Adds a process that is about to execute what is to be recorded: it counts from its next
  * exec on. */
 int recorder_add_target_of_exec(struct recorder *r, int32_t pid);
 /* Runtimes (bit N: runtime N) that are likely to have samples at once: what they need is waited for

@@ -113,7 +113,7 @@ static bool mapping_still_there(struct recorder *r, const struct process *proc,
 
 	if (!then || !now || then->file == MAPPING_ANON)
 		return then;
-	/* The same file again, but another part of it, is a replacement too. */
+	/* Another part of the file that was there is a replacement too. */
 	return r->unwinder.processes.files.items[now->file] ==
 		       publisher_file(&r->unwinder.publisher, then->file) &&
 	       mapping_bias(r->unwinder.processes.files.items[now->file], now) == then->bias;

@@ -117,9 +117,9 @@ void recorder_drain(void *ctx)
 }
 
 /*
- * Nor while a table is built; and processes that began meanwhile are shown, which may need nothing
- * of what is waited for. Only those of which no event was taken in: what the others map is not
- * known before all that came earlier is done.
+ * The ring must not overflow while a table is built either; and processes that began meanwhile are
+ * shown, which may need nothing of what is waited for. Only those of which no event was taken in:
+ * what the others map is not known before all that came earlier is done.
  */
 void recorder_drain_meanwhile(void *ctx)
 {

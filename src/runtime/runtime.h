@@ -148,7 +148,7 @@ struct runtime_ops {
 	/*
 	 * Names one frame that the step pushed: `words`, the header word first, 1 + FRAME_EXTRA of
 	 * them. Called soon after the stack was seen for the first time; the answer is remembered
-	 * for equal words of this process. So the words must tell apart what has different names,
+	 * for equal words of this process. The words must tell apart what has different names,
 	 * also when memory was freed and used again in between, and what is read now must be
 	 * checked against them. 0: named. -ENOENT: the function is gone, or another one has taken
 	 * its place: it is shown as unknown. -ESRCH: the process is gone. -EINVAL: the words make

@@ -16,8 +16,8 @@
  * Asks the thread to stop: one that works does so at once, or as soon as it has its turn on a CPU.
  * -EPERM: we may not, or another tracer has it. -ESRCH: it ended.
  *
- * Whoever calls this must end soon, the thread at least: what stops only then waits for it. So do
- * not ask for a thread in a "disk sleep".
+ * Whoever calls this must end soon, the thread at least: what stops only then waits for it. Do not
+ * ask for a thread in a "disk sleep".
  */
 int thread_stop_begin(int32_t tid);
 /*

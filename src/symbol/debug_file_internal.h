@@ -90,7 +90,7 @@ bool debug_needs_relocation(const struct elf_file *elf);
  * else is opened, so nothing blocks: -EINVAL. 0 or negative errno.
  */
 int debug_open_below(int root_fd, const char *path, int *ret);
-/* The same, but looks only: what it is (regular files only). */
+/* Looks only, and opens nothing: what it is (regular files only). */
 int debug_stat_below(int root_fd, const char *path, struct stat *ret);
 /* Where an open file is below that root, symbolic links resolved. 0 or -ENOENT. */
 int debug_real_path(int root_fd, int fd, struct debug_path *ret);

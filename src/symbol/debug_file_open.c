@@ -3,7 +3,7 @@
  * Opening files below roots that may be a container's: what lies there is somebody else's choice.
  *
  * A path is resolved by openat2(RESOLVE_IN_ROOT) to an O_PATH descriptor, which opens nothing yet;
- * only a regular file is then opened for reading. So no FIFO blocks, no device is touched, and no
+ * only a regular file is then opened for reading: no FIFO blocks, no device is touched, and no
  * link leads to a file of the host.
  */
 #include "symbol/debug_file_internal.h"

@@ -307,7 +307,7 @@ TEST(nothing_leads_out_of_the_root)
 	    outside, outside, outside);
 	ASSERT_NOTHING_FOUND("");
 	ASSERT_ERR(debug_stat_below(root_fd, "/../../../../../etc/passwd", &st), ENOENT);
-	/* The same links mean something else in here. */
+	/* In here these links mean something else. */
 	run("mkdir -p $D%s; cp prog.debug $D%s/prog.debug", outside, outside);
 	ASSERT_ALL_FOUND();
 	run("rm -r %s", outside);
@@ -402,7 +402,7 @@ TEST(split_units)
 		    "done; gcc_ a.o b.o -o ../usr/bin/prog; ls *.dwo >/dev/null",
 		    how[i]);
 		ASSERT_ALL_FOUND();
-		/* The same with a separate debug file, which has the skeletons then. */
+		/* With a separate debug file, that has the skeletons. */
 		run("cp usr/bin/prog full; objcopy --only-keep-debug full $(by_id full)\n"
 		    "strip usr/bin/prog; test -s src/a.dwo");
 		ASSERT_ALL_FOUND();

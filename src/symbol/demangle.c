@@ -4,7 +4,7 @@
  * out, swift/ is for Swift.
  *
  * A short mangled name can stand for an endless one, since it may refer to its own parts again and
- * again. libiberty bounds the depth, not the length. So its output is taken piecewise, and the
+ * again. libiberty bounds the depth, not the length: its output is taken piecewise, and the
  * demangler left by longjmp() once the buffer is full: for C++ and Rust it holds nothing then but
  * its stack. The D demangler builds its result on the heap, therefore how long that may get is
  * estimated first.

@@ -24,7 +24,7 @@ enum {
  * -ENOENT if it has none.
  */
 int perf_map_open(int pid, int *ret_fd);
-/* The same of a process that is gone, whose number may be another's now: root's file or ours. */
+/* Of a process that is gone, whose number may be another's now: root's file or ours. */
 int perf_map_open_gone(int pid, int *ret_fd);
 
 /* Takes `fd` over in any case; the addresses are copied. 0 or negative errno. */

@@ -68,7 +68,7 @@ static inline void symbol_store_free_p(struct symbol_store **s)
 }
 /*
  * Asks for a file's table: opens it if the cache has it and it is up to date, else starts (or
- * queues) building it. The same identity twice is one number. 0 or negative errno.
+ * queues) building it. Equal identities have one number. 0 or negative errno.
  */
 int symbol_store_want(struct symbol_store *s, const struct symbol_file *file, uint32_t *ret_id);
 /*

@@ -80,7 +80,7 @@ struct symbol_store {
 };
 
 void store_complain(struct symbol_store *s, const char *text);
-/* The same with a text that may be of a hostile file's making. */
+/* store_complain() with a text that may be of a hostile file's making. */
 void store_complain_of(struct symbol_store *s, const char *text, size_t len);
 /* Says it once, and does without from now on. */
 void store_cache_failed(struct symbol_store *s, int r);
@@ -92,7 +92,7 @@ void store_search(const struct symbol_store *s, const struct entry *e, int *root
 
 /* The entry's table from now on, if it has none yet; `table` is taken over. */
 void entry_set_table(struct entry *e, struct symbol_table *table);
-/* The same with one out of the cache: what its builder said is said again. */
+/* entry_set_table() with one out of the cache: what its builder said is said again. */
 void entry_take_cached(struct symbol_store *s, struct entry *e, struct symbol_table *table);
 /* Ends what is being built, and gives back what that needs. */
 void entry_release(struct symbol_store *s, struct entry *e);

@@ -362,7 +362,7 @@ TEST(what_was_built_is_found_again)
 	ASSERT_EQ(symbol_store_state(s, want(s, 0xab, "cached_and_longer")), SYMBOL_STATE_BUILDING);
 }
 
-/* The same build-id, size and path, but files of their own. */
+/* Files of one build-id, size and path, but with inodes of their own. */
 TEST(a_forged_build_id_gives_and_takes_nothing)
 {
 	make_folder();

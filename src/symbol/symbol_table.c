@@ -4,7 +4,7 @@
  *
  * What is checked when: at opening, the header, the places of the sections and a checksum of the
  * rest. At a look-up, only that what is decoded begins within its section: what follows is bounded
- * and the image padded (IMAGE_PAD). So a made-up image with a right checksum gives nonsense, but
+ * and the image padded (IMAGE_PAD): a made-up image with a right checksum gives nonsense, but
  * nothing worse.
  */
 #include "symbol/symbol_table.h"
@@ -79,7 +79,7 @@ static bool is_good(const uint8_t *image, size_t size)
 		return false;
 	if (h->flags & ~(uint32_t)IMAGE_FLAGS_ALL || !sections_are_inside(h) || !counts_fit(h))
 		return false;
-	/* So every string ends, wherever it begins. */
+	/* With a NUL at the end every string ends, wherever it begins. */
 	if (!strings->size || image[strings->offset + strings->size - 1])
 		return false;
 	return h->body_hash == XXH3_64bits(image + sizeof(*h), size - sizeof(*h));

@@ -210,7 +210,7 @@ TEST(who_has_most_gives_way)
 	ASSERT_EQ(j.nr_frames, JIT_FRAMES_MAX);
 	ASSERT_EQ(j.waiting.items[1].waiting.items.nr, 100);
 	ASSERT_EQ(j.nr_dropped, 1100);
-	/* Nor does the number of processes. */
+	/* The number of processes does not grow either. */
 	for (int i = 0; i < 2 * JIT_PROCESSES_MAX; i++) {
 		want(1 << 29 | i, 0x1000);
 		if (i % 64 == 0)

@@ -284,7 +284,7 @@ static int name_frame(struct resolver *r, struct runtime_instance *in, const uin
 
 enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
-/* The same from memory: equal words have equal names. */
+/* Names a runtime's frame from memory: equal words have equal names. */
 static int runtime_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
 			 size_t nr, uint64_t *ret)
 {

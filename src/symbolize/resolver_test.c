@@ -134,7 +134,7 @@ TEST(frames_wait_for_their_names_over_a_collection)
 	tear_down();
 }
 
-/* The same address in memory of its own is other code in every process, also if it has the PID of
+/* An address in memory of its own is other code in every process, also if it has the PID of
  * one that is gone. */
 TEST(frames_of_a_pid_that_comes_again_are_others)
 {

@@ -391,7 +391,7 @@ static int follow(struct follower *f, struct code_rows *ret, bool *ret_known)
 }
 
 /*
- * The same of a caller, `addr`: by the instruction that ends there and calls. Where there are two
+ * Follows a caller, `addr`: by the instruction that ends there and calls. Where there are two
  * readings of it, the one of which more is known: both do the same to the stack.
  */
 static int follow_caller(struct follower *f, struct code_rows *ret, bool *ret_known)

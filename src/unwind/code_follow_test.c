@@ -211,7 +211,7 @@ TEST(a_callers_frame_is_what_it_is_at_its_call)
 {
 	/* 0: push %rbx; 1: push %rbx; 2: call; 7: pop %rbx; 8: pop %rbx; 9: ret */
 	static const char code[] = "\x53\x53\xe8\x00\x01\x00\x00\x5b\x5b\xc3";
-	/* So by way of %r9, 41 ff d1, whose last two bytes are one of %rcx. */
+	/* By way of %r9, 41 ff d1, whose last two bytes are one of %rcx. */
 	static const char through[] = "\x53\x53\x41\xff\xd1\x5b\x5b\xc3";
 	/* 0: push %rbx; 1: call; then traps: what is behind the call is no part of it. */
 	static const char last[] = "\x53\xe8\x00\x01\x00\x00";

@@ -273,7 +273,7 @@ bool code_gaps_trampoline(const struct code_gaps *gaps, uint64_t start, uint64_t
 }
 
 /*
- * Each look costs a system call, and large files have thousands of functions as short as this. So
+ * Each look costs a system call, and large files have thousands of functions as short as this:
  * of .eh_frame's only those of small programs are looked at: libraries leave signals to the C
  * library, which has 'S', and who does without one is small. Go's programs have .debug_frame.
  */

@@ -41,7 +41,7 @@ void code_gaps_reset(struct code_gaps *gaps);
 bool code_gaps_trampoline(const struct code_gaps *gaps, uint64_t start, uint64_t end,
 			  union cfi_rule *ret);
 /*
- * The same of a function of which CFI says nothing of the kind, `by_eh_frame` or .debug_frame's:
+ * Looks at a function of which CFI says nothing of the kind, `by_eh_frame` or .debug_frame's:
  * only if nothing but padding stands before the trampoline.
  */
 bool code_gaps_restorer(const struct code_gaps *gaps, bool by_eh_frame, uint64_t start,

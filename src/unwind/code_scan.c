@@ -199,7 +199,7 @@ struct callees {
 
 static bool function_keeps(struct scan *scan, size_t start, uint8_t reg, struct callees *callees);
 
-/* So for a call or a tail call. One that is being looked at keeps it if the rest of it does. */
+/* Of a call or a tail call. One that is being looked at keeps it if the rest of it does. */
 static bool callee_keeps(struct scan *scan, size_t start, uint8_t reg, struct callees *callees)
 {
 	bool keeps;
@@ -247,7 +247,7 @@ static bool function_keeps(struct scan *scan, size_t start, uint8_t reg, struct 
 	return false;
 }
 
-/* The same, remembered. */
+/* callee_keeps(), remembered. */
 static bool call_keeps(struct scan *scan, size_t start, uint8_t reg)
 {
 	struct callees callees = { .nr = 0 };

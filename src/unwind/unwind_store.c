@@ -400,7 +400,7 @@ static bool evict_for(struct unwind_store *s, uint32_t nr)
 	return any;
 }
 
-/* So that `nr` cells come back in time, without what is on its way already. */
+/* Makes `nr` cells come back in time, without what is on its way already. */
 static void make_room(struct unwind_store *s, uint32_t nr)
 {
 	uint64_t coming = 0;
@@ -737,7 +737,7 @@ static void read_bucket(const struct unwind_store *s, const struct unwind_file *
 	}
 }
 
-/* The same, once more: what readers have found of the old rows stays where it is. */
+/* Writes it once more: what readers have found of the old rows stays where it is. */
 static int write_bucket(struct unwind_store *s, uint32_t file, uint32_t bucket,
 			const uint32_t ids[BUCKET_BYTES])
 {

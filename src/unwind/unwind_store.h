@@ -68,7 +68,7 @@ struct unwind_store {
 int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
 		      size_t max_bytes);
 void unwind_store_fini(struct unwind_store *s);
-/* So much of its room that is not taken yet is needed elsewhere. */
+/* `bytes` of its room that is not taken yet are needed elsewhere. */
 void unwind_store_give_up(struct unwind_store *s, size_t bytes);
 
 void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);

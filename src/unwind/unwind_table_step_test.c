@@ -68,7 +68,7 @@ __asm__(".text\n.globl step_test_bare\n.type step_test_bare,@function\n.balign 1
 	"	ret\n"
 	".size step_test_bare,.-step_test_bare\n");
 
-/* The same with its stack realigned: the old one in a register while a helper runs, then saved. */
+/* With its stack realigned: the old one in a register while a helper runs, then saved. */
 int step_test_bare_realigned(int (*f)(int), int x);
 __asm__(".text\n.globl step_test_bare_realigned\n.type step_test_bare_realigned,@function\n"
 	".balign 16\n"

@@ -817,7 +817,7 @@ static void forbid_memory(size_t bytes)
 #endif
 }
 
-/* So many zeros as a compressed section. */
+/* `nr` zeros as a compressed section. */
 static void *packed_zeros(size_t nr, size_t *ret_size)
 {
 	_cleanup_free_ uint8_t *zeros = calloc(1, nr);

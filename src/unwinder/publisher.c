@@ -30,7 +30,7 @@ enum {
 	 * an owner takes as many as a third of those that are free then. */
 	NUMBERS_OF_ROOT = UNWIND_FILES_MAX / 4,
 	NUMBERS_PART = 3,
-	/* So many stay with files that are used no more, the others for some time. */
+	/* How many stay with files that are used no more, the others for some time. */
 	NUMBERS_KEPT = 512,
 	NUMBERS_MANY = UNWIND_FILES_MAX / 4,
 };
@@ -225,7 +225,7 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	*v = (struct view){ .block = b,
 			    .mm = entry.mm,
 			    .look = ((struct view *)parent->user)->runtimes != NULL };
-	/* The same mappings as the parent's view shows, unless that has moved on meanwhile. */
+	/* The mappings that the parent's view shows, unless that has moved on meanwhile. */
 	if (b == ((struct view *)parent->user)->block &&
 	    ((struct view *)parent->user)->version == parent->version)
 		v->version = child->version;

@@ -23,9 +23,9 @@ enum {
 	RETRY_LAST_NS = 1000000000,
 	/* Between two looks whether a runtime has moved something; all processes' come together. */
 	REFRESH_NS = 1000000000,
-	/* So many times sooner, RETRY_FIRST_NS and its doubles apart: more than a second in all. */
+	/* How many times sooner, RETRY_FIRST_NS and its doubles apart: over a second in all. */
 	SOON_TRIES = 8,
-	/* The same, when walks could not read what they knew of. */
+	/* Between two looks, when walks could not read what they knew of. */
 	MISSED_PAUSE_NS = 50000000,
 	DYNAMIC_STRINGS_MAX = 1 << 20,
 	/* For so long what attach() finds may make no sense: it is being written. */

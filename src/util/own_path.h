@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a path leads to which we write. Whoever may put something there (in /tmp: everybody) must
- * not choose what we overwrite, or make us wait. So links are followed one by one, and only those
+ * not choose what we overwrite, or make us wait: links are followed one by one, and only those
  * of trusted users: ourselves, root, and who called sudo. The folder is held open meanwhile.
  */
 #pragma once

@@ -2,7 +2,7 @@
 /*
  * A process whose stacks tell their own time: first_stack NS spins in the function ms_000 until a
  * millisecond has passed since the monotonic time NS (which the parent took before its fork), then
- * in ms_001 and so on to ms_099. So a profile shows when the first complete stack was.
+ * in ms_001 and so on to ms_099: a profile shows when the first complete stack was.
  */
 #include "../workloads/workload.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same load under perf record: its CPU and bytes a 1,000 samples, and how much each tool slows the load."""
+"""A load under perf record: its CPU and bytes a 1,000 samples, and how much each tool slows the load."""
 import shutil
 import statistics
 import time

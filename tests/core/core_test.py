@@ -41,7 +41,7 @@ def workload_test(name, args=()):
 
 
 def frame_pointers(maker):
-    """No unwind information: gdb guesses by prologues, and at some addresses wrong. So only what is known of the program."""
+    """No unwind information: gdb guesses by prologues, and at some addresses wrong. Only what is known of the program counts."""
     report = Report(maker, maker.kill_at_work([maker.workload("chain_fp"), "30"]))
     problems = []
     chain = names(report.first())

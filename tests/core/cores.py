@@ -236,7 +236,7 @@ def inline_names(frames):
 
 
 def same_inlines(ours, theirs):
-    """The same functions; of Rust's generic ones the names differ: gdb makes them out of the debug information."""
+    """Equal functions; of Rust's generic ones the names differ: gdb makes them out of the debug information."""
     return len(ours) == len(theirs) and all(a == b or "::" in a for a, b in zip(ours, theirs))
 
 

@@ -65,7 +65,7 @@ static void check_alt(int r, const struct debug_alt_link *link, bool is_alt, con
 		abort();
 }
 
-/* The same bytes are the abbreviations. */
+/* The bytes are the abbreviations, too. */
 static void check_dwo(const uint8_t *data, size_t size, uint64_t id)
 {
 	const struct dwarf_span span = { data, size };

@@ -45,7 +45,7 @@ static void ask(const struct hotspot_vm *vm, uint64_t addr)
 	(void)hotspot_read_symbol_at(vm, addr, 1, &symbol);
 }
 
-/* The same bytes as code, and as a list of fields. */
+/* Takes the bytes as code, and as a list of fields. */
 static void parse(const uint8_t *data, size_t size)
 {
 	struct hotspot_continuation c = { 0 };

@@ -2,8 +2,8 @@
 /*
  * Naming with arbitrary memory as the process: a byte that chooses the version, two that say where
  * the code object lies, then the memory from BASE on. Whatever is there, a name is whole UTF-8 of
- * bounded length or an error, and nothing else is read than what is said to be readable. The same
- * words have the same answer twice.
+ * bounded length or an error, and nothing else is read than what is said to be readable. Equal
+ * words have equal answers.
  */
 #include "runtime/python/python_names.h"
 #include "runtime/python/python_offsets.h"

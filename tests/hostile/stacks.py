@@ -14,7 +14,7 @@ def attack_endless(arena):
     """The profile is full in less than a second. The victim's stacks, which it has by then, go on counting."""
     arena.program("endless_stacks")  # compiled before the victim begins, which does not wait for that
     arena.record("32M", frequency=4999)
-    # So long it is alone: what it has not shown until then may be new when the profile is full.
+    # Until then it is alone: what it has not shown until then may be new when the profile is full.
     arena.wait_until_burnt(arena.start_victim(seconds=2).process, 0.5)
     arena.attack("endless_stacks", 2)
     arena.wait_for_victims()

@@ -118,7 +118,7 @@ def known_answers():
     yield Case("later", least=LEAST["later"])
     yield Case("execself", least=0.7)
     yield Case("untouched", seconds=1)
-    # So young that many of their samples are walked in a copy of the stack.
+    # These are so young that many of their samples are walked in a copy of the stack.
     yield Case("wide", seconds=0.05, before=["spawner", "16"])
     yield Case("untouched-young", "untouched", expect="untouched_young", seconds=0.05, before=["spawner", "16"])
     yield Case("compat32", least=0.1)

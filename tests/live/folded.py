@@ -328,7 +328,7 @@ class Expectation:
             raise ValueError("%s.expect: what is %r?" % (self.name, line))
 
     def only_complete(self, percent):
-        """So many percent of the stacks are complete; the chains' shares are of these."""
+        """That many percent of the stacks are complete; the chains' shares are of these."""
         self.total *= percent / self.complete
         self.need = [(share * percent / self.complete, *rest) for share, *rest in self.need]
         self.complete = percent

@@ -408,7 +408,7 @@ def hotplug(setup):
 
 
 def hotplug_unseen(setup):
-    """The same between two looks at the list of CPUs, as all but one do when a machine is suspended."""
+    """A CPU goes and comes back between two looks at the list of CPUs, as all but one do when a machine is suspended."""
     check_has_cpu1()
     case = Case("threads", expect="threads_only").alone()
     with Running(setup, case) as running:

@@ -97,7 +97,7 @@ NOINLINE int unlikely(int x)
 	return y + zero;
 }
 
-/* The same code twice: a linker may fold them. */
+/* Two functions of equal code: a linker may fold them. */
 NOINLINE int folded_one(int x)
 {
 	mark("folded"); /* @folded.0 folded_one|folded_two */

@@ -5,7 +5,7 @@
     known.py --symbolize PROGRAM [--only REGEX] [--keep DIR]
 
 Each program is built in every way that builds.py lists, then run; what it printed is named by our table, and must be
-what the sources' comments say (mark.h). The same addresses, and some in between, are asked of addr2line and
+what the sources' comments say (mark.h). These addresses, and some in between, are asked of addr2line and
 llvm-symbolizer: where these agree with each other, we must agree too.
 """
 import argparse

@@ -307,7 +307,7 @@ def test_async(python, setup):
 
 
 def test_async_stack(python, setup):
-    """The same by `sonde stack`."""
+    """Async stacks by `sonde stack`."""
     check_has_async(python)
     problems = []
     for argv in [[python.path, AWAITS, n] for n in ("nested", "gather", "several", "deep")]:

@@ -24,7 +24,7 @@ struct walk_tables {
 struct walk_memory {
 	int (*read)(void *ctx, __u64 addr, void *to, __u32 size);
 	void *ctx;
-	/* The same of the thread's stack; NULL: as all other memory. */
+	/* Reads of the thread's stack; NULL: as all other memory. */
 	int (*read_stack)(void *ctx, __u64 addr, void *to, __u32 size);
 };
 

@@ -677,7 +677,7 @@ TEST(a_loop_ends_at_max_frames)
 	tear_down();
 }
 
-/* So many frames of 16 bytes, of two runtimes' loops in turn, and a native one. Neither runtime is
+/* `nr` frames of 16 bytes, of two runtimes' loops in turn, and a native one. Neither runtime is
  * known of the process: Python's step leaves a note, HotSpot's has nothing to say. */
 static void two_runtimes_in_turn(__u32 nr)
 {

@@ -51,7 +51,7 @@ int reader_count(struct reader *r, int64_t value);
 
 /* -EBADMSG: there is no such string. */
 int reader_string(struct reader *r, int64_t index, struct slice *ret);
-/* The same as a string of the profile. */
+/* That string as one of the profile. */
 int reader_intern(struct reader *r, int64_t index, uint32_t *ret);
 /* Any bytes; a NUL ends them. */
 int reader_intern_slice(struct reader *r, struct slice s, uint32_t *ret);

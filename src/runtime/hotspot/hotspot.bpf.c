@@ -63,7 +63,7 @@ static __always_inline __u64 header_field(const struct hotspot_scratch *s, struc
 	return 0;
 }
 
-/* The same where a pointer may stand in place of an offset from the blob: as an offset. */
+/* A header's offset, where a pointer may stand in its place: as an offset from the blob. */
 static __always_inline __u64 header_offset(const struct hotspot_scratch *s, struct hotspot_at at,
 					   __u64 blob)
 {

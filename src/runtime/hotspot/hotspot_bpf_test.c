@@ -542,7 +542,7 @@ TEST(frames_of_a_virtual_thread_in_the_heap)
 	ASSERT_EQ(*frame(1), FRAME(RUNTIME_HOTSPOT, 0, FRAME_NOTE_FROZEN));
 	ASSERT_EQ(HOTSPOT_WORD_CHECK(frame(2)[1]), 79);
 
-	/* The same, and the record knows chunks: a compiled frame, and an interpreted one. */
+	/* Now the record knows chunks: a compiled frame, and an interpreted one. */
 	know_chunks();
 	/* The continuation's last chunk is empty; its parent is not. */
 	put_4(CONTINUATION + 32, (CHUNK - 0x400) >> 3);
@@ -660,7 +660,7 @@ TEST(stubs_that_exceptions_jump_to)
 	 * jmp *%rbx */
 	static const char unwind[] = "\x4c\x8b\xf0\x48\x8b\x14\x24\x48\x83\xec\x08\x90\x48\x83"
 				     "\xc4\x08\x49\x8b\xc6\x5a\xff\xe3";
-	/* The same of JDK 8 to 11: emms; mov %rax,%r14; ... */
+	/* As JDK 8 to 11 have it: emms; mov %rax,%r14; ... */
 	static const char emms[] = "\x0f\x77\x4c\x8b\xf0\x48\x8b\x14\x24\x48\x83\xec\x08\x90"
 				   "\x48\x83\xc4\x08\x49\x8b\xc6\x5a\xff\xe3";
 	/* push %rbp; sub $0x10,%rsp; nop; add $0x10,%rsp; pop %rbp; pop %rdx; jmp *%rax */

@@ -37,7 +37,7 @@ TEST(lines_of_bytecodes)
 
 TEST(lines_without_zero_bytes)
 {
-	/* The same as JDK 20 and later write it: each byte of a number is one more. */
+	/* As JDK 20 and later write it: each byte of a number is one more. */
 	static const uint8_t table[] = { 255, 1, 81, 3 << 3 | 1, 255, 35, 4, 11 << 3 | 7, 0 };
 
 	ASSERT_EQ(find(table, sizeof(table), true, 2).line, 40);

@@ -125,7 +125,7 @@ static __always_inline int zgc_follow(const struct hotspot_zgc *z, struct hotspo
 	return forwarding ? zgc_find(z, s, forwarding, address, ret) : 0;
 }
 
-/* The same at its address, with whatever collector. */
+/* Follows a reference that lies at an address, with whatever collector. */
 static __always_inline int follow_oop(const struct hotspot_record *r, struct hotspot_scratch *s,
 				      __u64 at, __u64 *ret)
 {

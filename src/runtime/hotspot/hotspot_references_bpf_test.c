@@ -75,7 +75,7 @@ static void move_chunk(__u64 at)
 	put_8(FORWARDING + ENTRIES_OF_IT + 8 * at, entry);
 }
 
-/* The same hash as OpenJDK's ZHash. */
+/* OpenJDK's ZHash. */
 static __u32 first_entry(__u32 key)
 {
 	key = ~key + (key << 15);

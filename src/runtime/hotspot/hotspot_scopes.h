@@ -51,8 +51,8 @@ struct hotspot_scope {
 int hotspot_find_call(const struct hotspot_debug_info *info, uint32_t offset,
 		      struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
 /*
- * The same of the instruction at `offset`, which was interrupted. PcDescs stand at the end of what
- * they describe, and few instructions have one: it gets the next one that there is, as HotSpot
+ * The scopes of the instruction at `offset`, which was interrupted. PcDescs stand at the end of
+ * what they describe, and few instructions have one: it gets the next one that there is, as HotSpot
  * itself has it (forte.cpp).
  */
 int hotspot_find_place(const struct hotspot_debug_info *info, uint32_t offset,

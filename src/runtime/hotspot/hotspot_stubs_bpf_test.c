@@ -412,7 +412,7 @@ TEST(upcalls)
 	 * mov %r12,0x68(%rsp); ... */
 	static const char near[] = "\x55\x48\x8b\xec\x48\x81\xec\xa0\0\0\0\x48\x89\x7c\x24\x40"
 				   "\x48\x89\x5c\x24\x60\x4c\x89\x64\x24\x68";
-	/* The same with sub $0x70 and from 0 on; with sub $0x140, from 0x7c on: the next is far */
+	/* With sub $0x70 and from 0 on; with sub $0x140, from 0x7c on: the next is far */
 	static const char none[] = "\x55\x48\x8b\xec\x48\x83\xec\x70\x48\x89\x1c\x24"
 				   "\x4c\x89\x64\x24\x08";
 	static const char far[] = "\x55\x48\x8b\xec\x48\x81\xec\x40\x01\0\0"

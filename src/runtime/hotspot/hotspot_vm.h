@@ -235,7 +235,8 @@ static inline int64_t hotspot_get_int(struct hotspot_field f, const void *copy, 
 {
 	return (int64_t)hotspot_get(f, copy, size);
 }
-/* The same out of the process: 0 or a negative errno; -ENOENT if there is no such member. */
+/* A field out of the process's memory: 0 or a negative errno; -ENOENT if there is no such member.
+ */
 int hotspot_read(const struct hotspot_vm *vm, struct hotspot_field f, uint64_t addr, uint64_t *ret);
 /* A NUL-terminated string of at most size - 1 bytes; cut if longer. Its length or an error. */
 ssize_t hotspot_read_string(const struct hotspot_vm *vm, uint64_t addr, char *ret, size_t size);

@@ -415,7 +415,7 @@ static int read_vm(uint32_t release, struct places *p, struct hotspot_vm *vm)
 	return hotspot_vm_read(&target, &image.symbols, vm);
 }
 
-/* The same after something has been broken. */
+/* Reads the VM once more, after something has been broken. */
 static int read_again(struct hotspot_vm *vm)
 {
 	static struct runtime_target target;

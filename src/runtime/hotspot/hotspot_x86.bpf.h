@@ -161,7 +161,7 @@ static __always_inline int look_at_sp(struct walk *w, struct hotspot_scratch *s,
 	return look_caller(s, sp + 8, ra, w->regs[ARCH_FP]);
 }
 
-/* So, but the frame pointer was just pushed. */
+/* A frame whose frame pointer was just pushed. */
 static __always_inline int look_pushed(struct walk *w, struct hotspot_scratch *s)
 {
 	__u64 sp = w->regs[ARCH_SP], fp, ra;

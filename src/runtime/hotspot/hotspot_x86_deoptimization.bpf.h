@@ -182,8 +182,8 @@ static __always_inline int look_deoptimizing(struct walk *w, struct hotspot_scra
 	return look_caller(s, fp + 16, ra, link);
 }
 
-/* So, generate_uncommon_trap_blob(): sub $8,%rsp; mov %rbp,(%rsp); ...; add $8,%rsp; frames are
- * made; ...; leave; ret. */
+/* The uncommon trap's, generate_uncommon_trap_blob(): sub $8,%rsp; mov %rbp,(%rsp); ...; add
+ * $8,%rsp; frames are made; ...; leave; ret. */
 static __always_inline int look_trapped(struct walk *w, struct hotspot_scratch *s,
 					const struct hotspot_state *st)
 {

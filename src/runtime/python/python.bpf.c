@@ -126,7 +126,7 @@ static __always_inline __u32 half_of(const struct walk *w, __u32 at, __u32 off)
 	return (__u32)(word_of(w, at, off) >> 8 * (off & 4));
 }
 
-/* The same of a frame, whose first word is walk->frames[at]: see frame_words(). */
+/* A word of a frame whose first word is walk->frames[at]: see frame_words(). */
 static __always_inline __u64 frame_word(const struct walk *w, __u32 at, __u32 off)
 {
 	return word_at(&w->frames[at & (FRAMES_WINDOW / 8 - 1)], off);
@@ -270,7 +270,7 @@ static __always_inline int leave(struct walk *w, __u64 *s, __u64 next)
 	return walk_native(w);
 }
 
-/* So, with a note in place of (further) frames. */
+/* Leaves with a note in place of (further) frames. */
 static __always_inline int leave_note(struct walk *w, __u64 *s, __u64 next, enum frame_note note)
 {
 	int stop = push_note(w, RUNTIME_PYTHON, note);

@@ -203,7 +203,7 @@ static inline __u32 python_str_flags(__u32 state)
 	return state >> 8 & PYTHON_STR_KIND ? state >> 8 : state >> 16;
 }
 
-/* So many bytes of a str's text count if it lies `at` bytes from its start: what PYTHON_STR_SIZE
+/* How many bytes of a str's text count if it lies `at` bytes from its start: what PYTHON_STR_SIZE
  * bytes have of it. */
 static inline __u32 python_text_size(__u64 length, __u32 flags, __u32 at)
 {

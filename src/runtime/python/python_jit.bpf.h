@@ -11,7 +11,7 @@
  *     push %r15; push %r14; push %r13; push %r12; push %rbx; mov ...; call trace
  *     pop %rbx; pop %r12; pop %r13; pop %r14; pop %r15; ret
  *
- * So a little above the stack pointer lies an address behind the call of such a shim; above it what
+ * A little above the stack pointer lies an address behind the call of such a shim; above it what
  * that has saved, and where the loop goes on. The frames that the trace runs are the loop's, and it
  * keeps the thread's state as the loop does.
  *
@@ -41,7 +41,7 @@ static __always_inline bool jit_shim_at(struct walk *w, __u64 page)
 	       words[3] == 0x5f415e415d415c41ull && code[JIT_END - 1] == 0xc3;
 }
 
-/* So many registers has the shim saved, of those that it saves, when it is at `at` of it. */
+/* How many registers the shim has saved, of those that it saves, when it is at `at` of it. */
 static __always_inline __u32 jit_saved(__u32 at)
 {
 	if (at < 9)

@@ -5,7 +5,7 @@
  * identifiers main and foo, two empty lists (result and parameters), and F, a function of all that.
  *
  * What is not code in a program, or is rarer than its effort, is not understood, and such names
- * stay mangled. The same holds wherever the stack is not as it should be. A name of n bytes makes
+ * stay mangled, as they do wherever the stack is not as it should be. A name of n bytes makes
  * at most NODES_PER_BYTE * n nodes; a repeated substitution is one node.
  */
 #include "symbol/swift/swift.h"

@@ -2,7 +2,7 @@
 /*
  * The step of the toy machine. Each call of its loop has an activation on the native stack, in the
  * frame of the loop's caller; threads have a list of them, innermost first, and an activation one
- * of the frames that its loop runs. So a loop's activation is the first one above its stack
+ * of the frames that its loop runs. A loop's activation is the first one above its stack
  * pointer: those below are of loops that have ended, or not begun.
  */
 #include "bpf/prelude.bpf.h"

@@ -26,7 +26,7 @@ struct toy_offsets {
 _Static_assert(sizeof(struct toy_offsets) == 44, "toy_offsets is read from the machine's file");
 
 enum {
-	/* So much of each struct is read at once; offsets are multiples of 8 below it. */
+	/* How much of each struct is read at once; offsets are multiples of 8 below it. */
 	TOY_STRUCT_SIZE = 64,
 	TOY_THREADS_MAX = 64,	 /* looked at for a thread */
 	TOY_ACTIVATIONS_MAX = 8, /* passed over for a loop's */
