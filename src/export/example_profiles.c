@@ -267,6 +267,44 @@ static void describe_processes(struct example *e)
 	}
 }
 
+static uint32_t add_context(struct example *e, uint8_t span, bool labels)
+{
+	struct profile_context context = { .trace_id = { 0xab, [15] = 0xcd }, .span_id = { span } };
+	const struct profile_label all[] = {
+		{ .key = string(e, "user"), .text = string(e, "zo\303\253") },
+		{ .key = string(e, "size"), .number = 4096, .unit = string(e, "bytes") },
+	};
+	uint32_t id = 0;
+
+	e->error = e->error ?: profile_add_context(e->p, &context, all, labels ? 2 : 0, &id);
+	return id;
+}
+
+static void add_traced(struct example *e)
+{
+	const uint32_t contexts[] = { 0, add_context(e, 1, false), add_context(e, 2, true) };
+	uint32_t type = 0;
+
+	e->error = e->error ?: profile_add_type(e->p, "off_cpu", "nanoseconds", &type);
+	for (uint32_t i = 0; i < 6 && !e->error; i++) {
+		const struct profile_sample s = e->p->cut.samples.items[i / 2];
+		struct profile_measured m = {
+			.thread = s.thread, .stack = s.stack, .context = contexts[i % 3], .value = 1
+		};
+		uint32_t id;
+
+		/* Of the first type those in a trace come on top. */
+		if (m.context && !(e->flags & EXAMPLE_EVENTS))
+			e->error = profile_add_measured(e->p, &m, &id);
+		m.type = type;
+		m.value = 1000 + i;
+		e->error = e->error ?: profile_add_measured(e->p, &m, &id);
+		if (e->flags & EXAMPLE_EVENTS && !e->error)
+			e->error = profile_add_measured_event(
+				e->p, type, &(struct profile_event){ 100 * i, id, i % 2 }, m.value);
+	}
+}
+
 int example_profile(struct profile *ret, unsigned flags)
 {
 	struct example e = { .p = ret, .flags = flags };
@@ -279,6 +317,8 @@ int example_profile(struct profile *ret, unsigned flags)
 			add_script_samples(&e);
 		if (!e.error)
 			describe_processes(&e);
+		if (!e.error && flags & EXAMPLE_TRACED)
+			add_traced(&e);
 	}
 	ret->cut.start_ns = EXAMPLE_START_NS;
 	ret->cut.duration_ns = EXAMPLE_DURATION_NS;

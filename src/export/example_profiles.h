@@ -13,6 +13,9 @@ enum example_flags {
 	EXAMPLE_NO_FREQUENCY = 4,
 	EXAMPLE_EMPTY = 8,    /* nothing was seen */
 	EXAMPLE_VIRTUAL = 16, /* thread 1300, "python3", carries a virtual one, "red" */
+	/* Of the first samples' threads and stacks also off_cpu/nanoseconds, with times if the
+	 * others have them; some of either kind in a trace, with labels. */
+	EXAMPLE_TRACED = 32,
 };
 
 #define EXAMPLE_START_NS    1700000000123456789ull

@@ -20,59 +20,75 @@ enum { RESOURCE_ATTRIBUTES_MAX = 20, NO_CPU = UINT32_MAX };
 
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
+/* The samples of one type. */
+struct typed {
+	const struct profile_cut *cut;
+	bool events; /* what is written are events, not samples */
+	/* Numbers of events or samples, those of a process together: from first[process] on. */
+	uint32_t *items;
+	size_t *first;
+	uint64_t *counts;    /* by process */
+	uint64_t total;	     /* not 0: something was seen */
+	uint32_t type, unit; /* strings */
+	uint64_t period;
+	struct pack header, body; /* of a process's profile; empty: it has none of this type */
+};
+
 struct writer {
 	const struct profile *p;
 	struct otlp_dictionary dictionary;
 	FILE *out;
-	bool events; /* what is written are events, not samples */
 	uint64_t duration_ns;
-	/* Numbers of events or samples, those of a process together: from first[process] on. */
-	uint32_t *items;
-	size_t *first;
+	struct typed types[PROFILE_TYPES_MAX], *at; /* the one at work */
+	uint32_t nr_types;
 	uint32_t *processes; /* in the order in which they are written */
-	uint64_t *counts;    /* by process */
 	/* By thread: its attributes; OTLP_NOT_YET: none looked up, 0: it has none. */
 	uint32_t *thread_names, *thread_ids, *thread_carriers;
-	uint32_t type, unit, cpu, nanoseconds; /* strings */
-	struct pack body;
+	uint32_t cpu, nanoseconds; /* strings */
 	VEC(uint64_t) times;
+	VEC(int64_t) values;
 };
 
 /* --- which items, in which order -------------------------------------------------------------- */
 
-/* Events are the samples told better, if they are all there, and each counts one. */
+/* Events are the samples told better, if they are all there, and tell all that was counted. */
 static int choose_events(struct writer *w)
 {
 	const struct profile *p = w->p;
+	const struct profile_cut *cut = w->at->cut;
 	_cleanup_free_ uint64_t *seen = NULL;
+	uint64_t end = w->duration_ns;
 
-	w->duration_ns = p->cut.duration_ns;
-	if (!p->cut.events.nr || p->cut.events.nr > UINT32_MAX || p->unit.type || p->unit.unit)
+	if (!cut->events.nr || cut->events.nr > UINT32_MAX ||
+	    (cut == &p->cut && (p->unit.type || p->unit.unit)))
 		return 0;
-	seen = calloc(p->cut.samples.nr + 1, sizeof(*seen));
+	seen = calloc(cut->samples.nr + 1, sizeof(*seen));
 	if (!seen)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->cut.events.nr; i++) {
-		const struct profile_event *e = &p->cut.events.items[i];
+	for (size_t i = 0; i < cut->events.nr; i++) {
+		const struct profile_event *e = &cut->events.items[i];
 
-		seen[e->sample]++;
+		seen[e->sample] += profile_event_value(cut, i);
 		/* The end is exclusive. */
-		if (e->time_ns >= w->duration_ns)
-			w->duration_ns = e->time_ns + 1;
+		if (e->time_ns >= end)
+			end = e->time_ns + 1;
 	}
-	for (size_t i = 0; i < p->cut.samples.nr; i++) {
-		if (seen[i] != p->cut.samples.items[i].count) {
-			w->duration_ns = p->cut.duration_ns;
+	for (size_t i = 0; i < cut->samples.nr; i++)
+		if (seen[i] != cut->samples.items[i].count)
 			return 0;
-		}
-	}
-	w->events = true;
+	w->duration_ns = end;
+	w->at->events = true;
 	return 0;
+}
+
+static uint32_t sample_number(const struct writer *w, uint32_t item)
+{
+	return w->at->events ? w->at->cut->events.items[item].sample : item;
 }
 
 static const struct profile_sample *sample_of(const struct writer *w, uint32_t item)
 {
-	return &w->p->cut.samples.items[w->events ? w->p->cut.events.items[item].sample : item];
+	return &w->at->cut->samples.items[sample_number(w, item)];
 }
 
 static uint32_t process_of(const struct writer *w, uint32_t item)
@@ -85,60 +101,75 @@ static int compare_processes(const void *a, const void *b, void *ctx)
 	uint32_t pa = *(const uint32_t *)a, pb = *(const uint32_t *)b;
 	const struct writer *w = ctx;
 
-	if (w->counts[pa] != w->counts[pb])
-		return w->counts[pa] < w->counts[pb] ? 1 : -1;
+	for (uint32_t i = 0; i < w->nr_types; i++)
+		if (w->types[i].counts[pa] != w->types[i].counts[pb])
+			return w->types[i].counts[pa] < w->types[i].counts[pb] ? 1 : -1;
 	return pa < pb ? -1 : pa > pb;
 }
 
-/* By process, and the processes by what they were seen: viewers show the first one by default. */
 static int group_items(struct writer *w)
 {
+	struct typed *t = w->at;
 	size_t nr_processes = w->p->processes.nr, at = 0;
-	size_t nr = w->events ? w->p->cut.events.nr : w->p->cut.samples.nr;
+	size_t nr = t->events ? t->cut->events.nr : t->cut->samples.nr;
+	uint64_t value;
 
 	if (nr > UINT32_MAX)
 		return -E2BIG;
-	w->items = malloc((nr + 1) * sizeof(*w->items));
-	w->first = calloc(nr_processes + 2, sizeof(*w->first));
-	w->processes = calloc(nr_processes + 1, sizeof(*w->processes));
-	w->counts = calloc(nr_processes + 1, sizeof(*w->counts));
-	if (!w->items || !w->first || !w->processes || !w->counts)
+	t->items = malloc((nr + 1) * sizeof(*t->items));
+	t->first = calloc(nr_processes + 2, sizeof(*t->first));
+	t->counts = calloc(nr_processes + 1, sizeof(*t->counts));
+	if (!t->items || !t->first || !t->counts)
 		return -ENOMEM;
 	/* Counting sort: first[n + 1] is where the next item of process n goes. */
 	for (uint32_t i = 0; i < nr; i++) {
-		w->first[process_of(w, i) + 1]++;
-		w->counts[process_of(w, i)] += w->events ? 1 : sample_of(w, i)->count;
+		t->first[process_of(w, i) + 1]++;
+		value = t->events ? profile_event_value(t->cut, i) : sample_of(w, i)->count;
+		t->counts[process_of(w, i)] += value;
+		t->total |= value;
 	}
 	for (size_t i = 0; i <= nr_processes; i++) {
-		size_t here = w->first[i + 1];
+		size_t here = t->first[i + 1];
 
-		w->first[i + 1] = at;
+		t->first[i + 1] = at;
 		at += here;
 	}
 	for (uint32_t i = 0; i < nr; i++)
-		w->items[w->first[process_of(w, i) + 1]++] = i;
-	for (uint32_t i = 0; i < nr_processes; i++)
+		t->items[t->first[process_of(w, i) + 1]++] = i;
+	return 0;
+}
+
+/* By what they were seen: viewers show the first one by default. */
+static int sort_processes(struct writer *w)
+{
+	size_t nr = w->p->processes.nr;
+
+	w->processes = calloc(nr + 1, sizeof(*w->processes));
+	if (!w->processes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++)
 		w->processes[i] = i;
-	qsort_r(w->processes, nr_processes, sizeof(*w->processes), compare_processes, w);
+	qsort_r(w->processes, nr, sizeof(*w->processes), compare_processes, w);
 	return 0;
 }
 
 /* What tells samples apart in OTLP: the stack and the attributes; behind that the time. */
 struct identity {
-	uint32_t name, id, carrier, stack, cpu;
+	uint32_t name, id, carrier, stack, cpu, context;
 	uint64_t time;
 };
 
 static struct identity identity_of(const struct writer *w, uint32_t item)
 {
 	const struct profile_sample *s = sample_of(w, item);
-	const struct profile_event *e = w->events ? &w->p->cut.events.items[item] : NULL;
+	const struct profile_event *e = w->at->events ? &w->at->cut->events.items[item] : NULL;
 
 	return (struct identity){ .name = w->thread_names[s->thread],
 				  .id = w->thread_ids[s->thread],
 				  .carrier = w->thread_carriers[s->thread],
 				  .stack = w->dictionary.stacks[s->stack],
 				  .cpu = e ? e->cpu : NO_CPU,
+				  .context = profile_context_of(w->at->cut, sample_number(w, item)),
 				  .time = e ? e->time_ns : 0 };
 }
 
@@ -153,6 +184,7 @@ static int compare_identities(const struct identity *a, const struct identity *b
 	ORDER(a->carrier, b->carrier);
 	ORDER(a->stack, b->stack);
 	ORDER(a->cpu, b->cpu);
+	ORDER(a->context, b->context);
 	return 0;
 }
 
@@ -191,10 +223,25 @@ static int look_up(struct writer *w, const struct profile_sample *s)
 	return r;
 }
 
+static int add_context(struct writer *w, uint32_t number, Otlp__Sample *m)
+{
+	const struct profile_context *context = &w->p->contexts.items[number - 1];
+	uint32_t id;
+	int r = otlp_link(&w->dictionary, context, &id);
+
+	m->link_index = (int32_t)id;
+	for (uint32_t i = 0; !r && i < context->nr_labels; i++) {
+		r = otlp_label_attribute(&w->dictionary,
+					 &w->p->labels.items[context->first_label + i], &id);
+		m->attribute_indices[m->n_attribute_indices++] = (int32_t)id;
+	}
+	return r;
+}
+
 static int put_sample(struct writer *w, const struct identity *who, int64_t count)
 {
 	Otlp__Sample m = OTLP__SAMPLE__INIT;
-	int32_t indices[4];
+	int32_t indices[4 + PROFILE_LABELS_MAX];
 	uint32_t cpu;
 	int r = 0;
 
@@ -210,14 +257,29 @@ static int put_sample(struct writer *w, const struct identity *who, int64_t coun
 		r = otlp_number_attribute(&w->dictionary, "cpu.logical_number", who->cpu, &cpu);
 		indices[m.n_attribute_indices++] = (int32_t)cpu;
 	}
-	if (w->events) {
+	if (!r && who->context)
+		r = add_context(w, who->context, &m);
+	if (w->at->events) {
 		m.timestamps_unix_nano = w->times.items;
 		m.n_timestamps_unix_nano = w->times.nr;
+		m.values = w->values.items;
+		m.n_values = w->values.nr;
 	} else {
 		m.values = &count;
 		m.n_values = 1;
 	}
-	return r ? r : pack_message(&w->body, OTLP_SAMPLES, &m);
+	return r ? r : pack_message(&w->at->body, OTLP_SAMPLES, &m);
+}
+
+/* All have values if one has: samples of a profile have one shape. */
+static int push_event(struct writer *w, uint32_t event, uint64_t time)
+{
+	uint64_t value = profile_event_value(w->at->cut, event);
+	int r = vec_push(&w->times, w->p->cut.start_ns + time);
+
+	if (r || !w->at->cut->values.nr)
+		return r;
+	return vec_push(&w->values, value > INT64_MAX ? INT64_MAX : (int64_t)value);
 }
 
 /* Those of one identity, from items[0] on; how many. */
@@ -227,15 +289,15 @@ static int put_merged(struct writer *w, const uint32_t *items, size_t nr, size_t
 	uint64_t count = 0;
 	size_t i = 0;
 
-	w->times.nr = 0;
+	w->times.nr = w->values.nr = 0;
 	for (; i < nr; i++) {
 		struct identity other = identity_of(w, items[i]);
 		int r = 0;
 
 		if (compare_identities(&who, &other))
 			break;
-		if (w->events)
-			r = vec_push(&w->times, w->p->cut.start_ns + other.time);
+		if (w->at->events)
+			r = push_event(w, items[i], other.time);
 		else if (__builtin_add_overflow(count, sample_of(w, items[i])->count, &count))
 			count = INT64_MAX;
 		if (r)
@@ -267,25 +329,24 @@ static int put_samples(struct writer *w, uint32_t *items, size_t nr)
 static int put_profile(struct writer *w, uint32_t *items, size_t nr)
 {
 	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
-	uint64_t period = pack_period_ns(w->p);
+	struct pack *body = &w->at->body;
 	int r;
 
-	w->body.nr = 0;
-	type.type_strindex = (int32_t)w->type;
-	type.unit_strindex = (int32_t)w->unit;
-	r = pack_message(&w->body, OTLP_SAMPLE_TYPE, &type);
+	type.type_strindex = (int32_t)w->at->type;
+	type.unit_strindex = (int32_t)w->at->unit;
+	r = pack_message(body, OTLP_SAMPLE_TYPE, &type);
 	if (!r)
 		r = put_samples(w, items, nr);
 	if (!r)
-		r = pack_fixed64(&w->body, OTLP_TIME_UNIX_NANO, w->p->cut.start_ns);
+		r = pack_fixed64(body, OTLP_TIME_UNIX_NANO, w->p->cut.start_ns);
 	if (!r)
-		r = pack_number(&w->body, OTLP_DURATION_NANO, w->duration_ns);
-	if (r || !period)
+		r = pack_number(body, OTLP_DURATION_NANO, w->duration_ns);
+	if (r || !w->at->period)
 		return r;
 	type.type_strindex = (int32_t)w->cpu;
 	type.unit_strindex = (int32_t)w->nanoseconds;
-	r = pack_message(&w->body, OTLP_PERIOD_TYPE, &type);
-	return r ? r : pack_number(&w->body, OTLP_PERIOD, period);
+	r = pack_message(body, OTLP_PERIOD_TYPE, &type);
+	return r ? r : pack_number(body, OTLP_PERIOD, w->at->period);
 }
 
 /* --- resources -------------------------------------------------------------------------------- */
@@ -435,40 +496,75 @@ static int pack_scope(struct pack *to)
 	return pack_message(to, OTLP_GROUP_HEAD, &scope);
 }
 
-/* The packed profile as the one member of a scope, that as the one member of a resource. */
+static void write_pack(struct writer *w, const struct pack *pack)
+{
+	if (pack->nr)
+		fwrite(pack->items, 1, pack->nr, w->out);
+}
+
+/* The packed profiles as the members of a scope, that as the one member of a resource. */
 static int write_resource(struct writer *w, struct pack *resource, struct pack *scope,
 			  struct pack *schema)
 {
-	struct pack *head[] = { resource, scope, &w->body, schema, schema };
-	size_t scope_size, size;
 	struct pack top = { 0 };
-	int r;
+	size_t scope_size;
+	int r = pack_bytes(schema, OTLP_GROUP_SCHEMA_URL, schema_url, strlen(schema_url));
 
-	r = pack_bytes(schema, OTLP_GROUP_SCHEMA_URL, schema_url, strlen(schema_url));
-	if (!r)
-		r = pack_header(scope, OTLP_GROUP_MEMBERS, w->body.nr);
-	scope_size = scope->nr + w->body.nr + schema->nr;
+	scope_size = scope->nr + schema->nr;
+	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
+		struct typed *t = &w->types[i];
+
+		t->header.nr = 0;
+		if (t->body.nr)
+			r = pack_header(&t->header, OTLP_GROUP_MEMBERS, t->body.nr);
+		scope_size += t->header.nr + t->body.nr;
+	}
 	if (!r)
 		r = pack_header(resource, OTLP_GROUP_MEMBERS, scope_size);
-	size = resource->nr + scope_size + schema->nr;
 	if (!r)
-		r = pack_header(&top, OTLP_RESOURCE_PROFILES, size);
-	if (!r)
-		fwrite(top.items, 1, top.nr, w->out);
-	for (size_t i = 0; !r && i < sizeof(head) / sizeof(head[0]); i++)
-		fwrite(head[i]->items, 1, head[i]->nr, w->out);
+		r = pack_header(&top, OTLP_RESOURCE_PROFILES,
+				resource->nr + scope_size + schema->nr);
+	if (!r) {
+		write_pack(w, &top);
+		write_pack(w, resource);
+		write_pack(w, scope);
+		for (uint32_t i = 0; i < w->nr_types; i++) {
+			write_pack(w, &w->types[i].header);
+			write_pack(w, &w->types[i].body);
+		}
+		write_pack(w, schema);
+		write_pack(w, schema);
+	}
 	pack_fini(&top);
 	return r;
 }
 
-static int put_resource(struct writer *w, const struct profile_process *process, uint32_t *items,
-			size_t nr)
+static int put_profiles(struct writer *w, uint32_t process)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
+		struct typed *t = w->at = &w->types[i];
+
+		t->body.nr = 0;
+		if (t->counts[process])
+			r = put_profile(w, t->items + t->first[process],
+					t->first[process + 1] - t->first[process]);
+	}
+	return r;
+}
+
+/* `process` NULL: when and where nothing was seen. */
+static int put_resource(struct writer *w, const struct profile_process *process)
 {
 	_cleanup_(pack_fini) struct pack resource = { 0 };
 	_cleanup_(pack_fini) struct pack scope = { 0 };
 	_cleanup_(pack_fini) struct pack schema = { 0 };
-	int r = put_profile(w, items, nr);
+	int r;
 
+	w->at = &w->types[0];
+	r = process ? put_profiles(w, (uint32_t)(process - w->p->processes.items))
+		    : put_profile(w, NULL, 0);
 	if (!r)
 		r = pack_resource(w, process, &resource);
 	if (!r)
@@ -476,22 +572,26 @@ static int put_resource(struct writer *w, const struct profile_process *process,
 	return r ? r : write_resource(w, &resource, &scope, &schema);
 }
 
+static bool was_seen(const struct writer *w, uint32_t process)
+{
+	for (uint32_t i = 0; i < w->nr_types; i++)
+		if (w->types[i].counts[process])
+			return true;
+	return false;
+}
+
 static int put_resources(struct writer *w)
 {
+	bool any = false;
 	int r = 0;
 
 	for (size_t i = 0; !r && i < w->p->processes.nr; i++) {
-		uint32_t process = w->processes[i];
-		size_t first = w->first[process];
-
-		if (w->counts[process])
-			r = put_resource(w, &w->p->processes.items[process], w->items + first,
-					 w->first[process + 1] - first);
+		if (!was_seen(w, w->processes[i]))
+			continue;
+		any = true;
+		r = put_resource(w, &w->p->processes.items[w->processes[i]]);
 	}
-	/* When and where nothing was seen. */
-	if (!r && (!w->p->processes.nr || !w->counts[w->processes[0]]))
-		r = put_resource(w, NULL, NULL, 0);
-	return r;
+	return r || any ? r : put_resource(w, NULL);
 }
 
 static int write_dictionary(struct writer *w)
@@ -514,11 +614,19 @@ static int write_dictionary(struct writer *w)
 
 static int put_types(struct writer *w)
 {
-	int r = otlp_string(&w->dictionary, profile_unit_type(w->p), &w->type);
+	int r = 0;
 
-	if (!r)
-		r = otlp_string(&w->dictionary, profile_unit_unit(w->p), &w->unit);
-	if (!r && pack_period_ns(w->p)) {
+	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
+		/* Strings of what is not written would be nobody's. */
+		if (i && !w->types[i].total)
+			continue;
+		r = otlp_string(&w->dictionary, profile_type_name(w->p, i), &w->types[i].type);
+		if (!r)
+			r = otlp_string(&w->dictionary, profile_type_unit(w->p, i),
+					&w->types[i].unit);
+	}
+	w->types[0].period = pack_period_ns(w->p);
+	if (!r && w->types[0].period) {
 		r = otlp_string(&w->dictionary, "cpu", &w->cpu);
 		if (!r)
 			r = otlp_string(&w->dictionary, "nanoseconds", &w->nanoseconds);
@@ -526,18 +634,38 @@ static int put_types(struct writer *w)
 	return r;
 }
 
+static int set_up_types(struct writer *w)
+{
+	int r = 0;
+
+	w->nr_types = profile_nr_types(w->p);
+	w->duration_ns = w->p->cut.duration_ns;
+	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
+		w->at = &w->types[i];
+		w->at->cut = profile_cut_of(w->p, i);
+		r = choose_events(w);
+		if (!r)
+			r = group_items(w);
+	}
+	return r ? r : sort_processes(w);
+}
+
 static void writer_fini(struct writer *w)
 {
 	otlp_dictionary_fini(&w->dictionary);
-	free(w->items);
-	free(w->first);
+	for (size_t i = 0; i < PROFILE_TYPES_MAX; i++) {
+		free(w->types[i].items);
+		free(w->types[i].first);
+		free(w->types[i].counts);
+		pack_fini(&w->types[i].header);
+		pack_fini(&w->types[i].body);
+	}
 	free(w->processes);
-	free(w->counts);
 	free(w->thread_names);
 	free(w->thread_ids);
 	free(w->thread_carriers);
-	pack_fini(&w->body);
 	vec_free(&w->times);
+	vec_free(&w->values);
 }
 
 static int otlp_write(const struct profile *p, const struct export_options *options, FILE *out)
@@ -556,9 +684,7 @@ static int otlp_write(const struct profile *p, const struct export_options *opti
 	memset(w.thread_ids, 0xff, size);
 	r = otlp_dictionary_init(&w.dictionary, p);
 	if (!r)
-		r = choose_events(&w);
-	if (!r)
-		r = group_items(&w);
+		r = set_up_types(&w);
 	if (!r)
 		r = put_types(&w);
 	if (!r)

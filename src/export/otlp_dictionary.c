@@ -73,18 +73,27 @@ static int profile_string_index(struct otlp_dictionary *d, uint32_t string, int3
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
-static int attribute(struct otlp_dictionary *d, const char *key, Otlp__AnyValue *value,
-		     uint32_t *ret)
+static int attribute_in(struct otlp_dictionary *d, const char *key, Otlp__AnyValue *value,
+			const char *unit, uint32_t *ret)
 {
 	Otlp__KeyValueAndUnit m = OTLP__KEY_VALUE_AND_UNIT__INIT;
-	uint32_t id;
+	uint32_t id, unit_id = 0;
 	int r = otlp_string(d, key, &id);
 
+	if (!r && *unit)
+		r = otlp_string(d, unit, &unit_id);
 	if (r)
 		return r;
 	m.key_strindex = (int32_t)id;
+	m.unit_strindex = (int32_t)unit_id;
 	m.value = value;
 	return pack_table_message(&d->tables[OTLP_ATTRIBUTE_TABLE], &m, ret);
+}
+
+static int attribute(struct otlp_dictionary *d, const char *key, Otlp__AnyValue *value,
+		     uint32_t *ret)
+{
+	return attribute_in(d, key, value, "", ret);
 }
 
 int otlp_text_attribute(struct otlp_dictionary *d, const char *key, const char *text, uint32_t *ret)
@@ -113,6 +122,41 @@ int otlp_number_attribute(struct otlp_dictionary *d, const char *key, int64_t nu
 	value.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
 	value.int_value = number;
 	return attribute(d, key, &value, ret);
+}
+
+int otlp_label_attribute(struct otlp_dictionary *d, const struct profile_label *label,
+			 uint32_t *ret)
+{
+	const struct strtab *strings = &d->p->strings;
+	_cleanup_free_ char *key = NULL;
+	Otlp__AnyValue value;
+
+	if (asprintf(&key, OTLP_LABEL_PREFIX "%s", strtab_get(strings, label->key)) < 0) {
+		key = NULL;
+		return -ENOMEM;
+	}
+	if (label->text)
+		return otlp_text_attribute(d, key, strtab_get(strings, label->text), ret);
+	otlp__any_value__init(&value);
+	value.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	value.int_value = label->number;
+	return attribute_in(d, key, &value, strtab_get(strings, (uint32_t)label->unit), ret);
+}
+
+int otlp_link(struct otlp_dictionary *d, const struct profile_context *context, uint32_t *ret)
+{
+	static const struct profile_context none;
+	Otlp__Link m = OTLP__LINK__INIT;
+
+	*ret = 0;
+	if (!memcmp(context->trace_id, none.trace_id, sizeof(none.trace_id)) &&
+	    !memcmp(context->span_id, none.span_id, sizeof(none.span_id)))
+		return 0;
+	m.trace_id.data = (uint8_t *)context->trace_id;
+	m.trace_id.len = sizeof(context->trace_id);
+	m.span_id.data = (uint8_t *)context->span_id;
+	m.span_id.len = sizeof(context->span_id);
+	return pack_table_message(&d->tables[OTLP_LINK_TABLE], &m, ret);
 }
 
 static int true_attribute(struct otlp_dictionary *d, const char *key, uint32_t *ret)

@@ -45,6 +45,9 @@ enum otlp_profile_field {
 /* Ours: where the code of a location is, if its file has no id to make a mapping of. */
 #define OTLP_PATH_ATTRIBUTE "sonde.mapping.path"
 
+/* In front of the key of a label, as the OpenTelemetry profiler calls Go's. */
+#define OTLP_LABEL_PREFIX "process.context.label."
+
 #define OTLP_NOT_YET UINT32_MAX
 
 struct otlp_dictionary {
@@ -67,6 +70,11 @@ int otlp_text_attribute(struct otlp_dictionary *d, const char *key, const char *
 			uint32_t *ret);
 int otlp_number_attribute(struct otlp_dictionary *d, const char *key, int64_t number,
 			  uint32_t *ret);
+/* One of a label of the profile. */
+int otlp_label_attribute(struct otlp_dictionary *d, const struct profile_label *label,
+			 uint32_t *ret);
+/* The entry of a context's trace and span; 0: it has none. */
+int otlp_link(struct otlp_dictionary *d, const struct profile_context *context, uint32_t *ret);
 /* The entry of a stack of the profile, with all that it refers to. */
 int otlp_stack(struct otlp_dictionary *d, uint32_t stack, uint32_t *ret);
 

@@ -115,7 +115,9 @@ static int note_entry(struct otlp_reader *r, const struct wire_field *f)
 		return NOTE(&r->attribute_messages);
 	case OTLP_STACK_TABLE:
 		return NOTE(&r->stack_messages);
-	default: /* links: a profile has no place for traces */
+	case OTLP_LINK_TABLE:
+		return NOTE(&r->link_messages);
+	default:
 		return 0;
 	}
 #undef NOTE
@@ -394,6 +396,7 @@ struct sample {
 	size_t nr_values;
 	const uint64_t *times;
 	size_t nr_times;
+	int32_t link;
 };
 
 static int unpack_sample(struct otlp_reader *r, struct slice message, struct sample *ret)
@@ -412,7 +415,8 @@ static int unpack_sample(struct otlp_reader *r, struct slice message, struct sam
 						v19->values,
 						v19->n_values,
 						v19->timestamps_unix_nano,
-						v19->n_timestamps_unix_nano };
+						v19->n_timestamps_unix_nano,
+						v19->link_index };
 		return err;
 	}
 	err = reader_unpack(OTLP_BASE(r), "sample", &otlp__sample__descriptor, message, &m);
@@ -423,7 +427,8 @@ static int unpack_sample(struct otlp_reader *r, struct slice message, struct sam
 					m->values,
 					m->n_values,
 					m->timestamps_unix_nano,
-					m->n_timestamps_unix_nano };
+					m->n_timestamps_unix_nano,
+					m->link_index };
 	return err;
 }
 
@@ -445,8 +450,8 @@ static int count_of(struct otlp_reader *r, const struct sample *s, uint64_t *ret
 		count = s->nr_times;
 		ones = true;
 	}
-	if (count && !(ones && s->nr_times))
-		r->no_events = true;
+	if (count && !(s->nr_times && (ones || (r->at && s->nr_values == s->nr_times))))
+		r->no_events[r->at] = true;
 	*ret = count;
 	return 0;
 }
@@ -480,6 +485,49 @@ static int read_who(struct otlp_reader *r, const struct sample *s, uint32_t *ret
 					  strtab_get(&p->strings, carrier), ret_thread);
 }
 
+static int read_link(struct otlp_reader *r, int32_t index, struct profile_context *ret)
+{
+	Otlp__Link *m;
+	int err;
+
+	if (!index)
+		return 0;
+	if (index < 0 || (size_t)index >= r->link_messages.nr)
+		return reader_bad(OTLP_BASE(r), "it names link %d of %zu", index,
+				  r->link_messages.nr);
+	err = reader_unpack(OTLP_BASE(r), "link", &otlp__link__descriptor,
+			    r->link_messages.items[index], &m);
+	if (err)
+		return err;
+	/* Ids of another size are none. */
+	if (m->trace_id.len == sizeof(ret->trace_id))
+		memcpy(ret->trace_id, m->trace_id.data, sizeof(ret->trace_id));
+	if (m->span_id.len == sizeof(ret->span_id))
+		memcpy(ret->span_id, m->span_id.data, sizeof(ret->span_id));
+	return 0;
+}
+
+/* Those that find no room are left out. */
+static int read_context(struct otlp_reader *r, const struct sample *s,
+			const struct profile_context *context, uint32_t *ret)
+{
+	struct profile_label labels[PROFILE_LABELS_MAX];
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_attributes && nr < PROFILE_LABELS_MAX; i++) {
+		struct otlp_attribute a = { 0 };
+		int err = otlp_attribute_of(r, s->attributes[i], &a);
+
+		if (err)
+			return err;
+		if (a.key != OTLP_KEY_LABEL || (!a.text && !a.has_number))
+			continue;
+		labels[nr++] = (struct profile_label){ a.label, a.text, a.number,
+						       a.has_number ? a.unit : 0 };
+	}
+	return profile_add_context(OTLP_BASE(r)->p, context, labels, nr, ret);
+}
+
 static int read_stack_index(struct otlp_reader *r, int32_t index, uint32_t *ret)
 {
 	if (!index) /* not set */
@@ -490,28 +538,53 @@ static int read_stack_index(struct otlp_reader *r, int32_t index, uint32_t *ret)
 	return 0;
 }
 
+static int read_events(struct otlp_reader *r, const struct sample *s, uint32_t id, uint32_t cpu)
+{
+	struct profile *p = OTLP_BASE(r)->p;
+	int err = 0;
+
+	for (size_t i = 0; !err && !r->no_events[r->at] && i < s->nr_times; i++) {
+		const struct profile_event event = {
+			.time_ns =
+				s->times[i] > p->cut.start_ns ? s->times[i] - p->cut.start_ns : 0,
+			.sample = id,
+			.cpu = cpu,
+		};
+
+		err = profile_add_measured_event(
+			p, r->at, &event, r->at && s->nr_values ? (uint64_t)s->values[i] : 1);
+	}
+	return err;
+}
+
+/* Reading the link takes the sample's memory. */
 static int read_sample(struct otlp_reader *r, struct slice message)
 {
 	struct profile *p = OTLP_BASE(r)->p;
-	uint32_t stack, thread, cpu, id;
+	struct profile_context link = { 0 };
+	struct profile_measured m = { .type = r->at };
+	uint32_t cpu, id;
 	struct sample s;
-	uint64_t count;
 	int err = unpack_sample(r, message, &s);
 
 	if (!err)
-		err = count_of(r, &s, &count);
-	if (err || !count)
+		err = count_of(r, &s, &m.value);
+	if (err || !m.value)
 		return err;
-	err = read_stack_index(r, s.stack, &stack);
-	if (!err)
-		err = read_who(r, &s, &thread, &cpu);
-	if (!err)
-		err = profile_add_sample(p, thread, stack, count, &id);
-	for (size_t i = 0; !err && !r->no_events && i < s.nr_times; i++) {
-		uint64_t time = s.times[i] > p->cut.start_ns ? s.times[i] - p->cut.start_ns : 0;
-
-		err = profile_add_event(p, id, time, cpu);
+	if (s.link) {
+		err = read_link(r, s.link, &link);
+		err = err ? err : unpack_sample(r, message, &s);
 	}
+	if (!err)
+		err = read_stack_index(r, s.stack, &m.stack);
+	if (!err)
+		err = read_who(r, &s, &m.thread, &cpu);
+	if (!err)
+		err = read_context(r, &s, &link, &m.context);
+	if (!err)
+		err = profile_add_measured(p, &m, &id);
+	if (!err)
+		err = read_events(r, &s, id, cpu);
 	return err ? err : reader_check_size(OTLP_BASE(r));
 }
 
@@ -604,6 +677,27 @@ static int find_type(struct otlp_reader *r, struct slice scope, struct slice pro
 	return 0;
 }
 
+/* -ENOENT: there is no place for it. */
+static int choose_type(struct otlp_reader *r, const struct head *head)
+{
+	struct profile *p = OTLP_BASE(r)->p;
+	uint32_t type, unit;
+	int err;
+
+	r->at = 0;
+	if (!r->has_type || (same(head->type, r->type) && same(head->unit, r->unit)))
+		return 0;
+	if (!head->has_samples || !head->type.size || !head->unit.size)
+		return -ENOENT;
+	err = reader_intern_slice(OTLP_BASE(r), head->type, &type);
+	if (!err)
+		err = reader_intern_slice(OTLP_BASE(r), head->unit, &unit);
+	if (!err)
+		err = profile_add_type(p, strtab_get(&p->strings, type),
+				       strtab_get(&p->strings, unit), &r->at);
+	return err == -E2BIG ? -ENOENT : err;
+}
+
 static int read_profile(struct otlp_reader *r, struct slice scope, struct slice profile)
 {
 	struct wire w = wire_of_slice(profile);
@@ -613,9 +707,11 @@ static int read_profile(struct otlp_reader *r, struct slice scope, struct slice 
 	int err = read_head(r, profile, &head);
 
 	(void)scope;
-	if (err || (r->has_type && (!same(head.type, r->type) || !same(head.unit, r->unit))))
-		return err;
-	if (!r->has_period) {
+	if (!err)
+		err = choose_type(r, &head);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	if (!r->at && !r->has_period) {
 		r->has_period = true;
 		if (!p->unit.type && !p->unit.unit)
 			p->frequency_hz =
@@ -640,6 +736,21 @@ static int compare_events(const void *a, const void *b)
 	return ea->sample < eb->sample ? -1 : ea->sample > eb->sample;
 }
 
+/* All events or none: see profile.h. Those with values stay in the order of their samples. */
+static void sort_events(struct otlp_reader *r, uint32_t type)
+{
+	struct profile *p = OTLP_BASE(r)->p;
+	struct profile_cut *cut = type ? &p->others.items[type - 1] : &p->cut;
+
+	if (r->no_events[type]) {
+		vec_free(&cut->events);
+		vec_free(&cut->values);
+	} else if (cut->events.nr && !cut->values.nr) {
+		qsort(cut->events.items, cut->events.nr, sizeof(*cut->events.items),
+		      compare_events);
+	}
+}
+
 static int parse(struct reader *base)
 {
 	struct otlp_reader *r = (struct otlp_reader *)base;
@@ -657,12 +768,8 @@ static int parse(struct reader *base)
 		err = each_profile(r, read_resource, read_profile);
 	if (err)
 		return err;
-	/* All events or none: see profile.h. */
-	if (r->no_events)
-		vec_free(&base->p->cut.events);
-	else if (base->p->cut.events.nr)
-		qsort(base->p->cut.events.items, base->p->cut.events.nr,
-		      sizeof(*base->p->cut.events.items), compare_events);
+	for (uint32_t i = 0; i < profile_nr_types(base->p); i++)
+		sort_events(r, i);
 	return 0;
 }
 
@@ -675,6 +782,7 @@ static void reader_fini(struct reader *base)
 	vec_free(&r->function_messages);
 	vec_free(&r->attribute_messages);
 	vec_free(&r->stack_messages);
+	vec_free(&r->link_messages);
 	vec_free(&r->attributes);
 	vec_free(&r->files);
 	vec_free(&r->functions);

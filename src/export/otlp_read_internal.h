@@ -32,13 +32,15 @@ enum otlp_key {
 	OTLP_KEY_HOST_ARCH,
 	OTLP_KEY_OS,
 	OTLP_KEY_DEFAULT_TYPE,
+	OTLP_KEY_LABEL, /* whatever is behind OTLP_LABEL_PREFIX */
 };
 
 struct otlp_attribute {
-	uint8_t key;	 /* enum otlp_key */
-	uint32_t text;	 /* string of the profile */
-	int64_t number;	 /* 0 if it is none */
-	bool has_number; /* it is one */
+	uint8_t key;	      /* enum otlp_key */
+	uint32_t text;	      /* string of the profile */
+	int64_t number;	      /* 0 if it is none */
+	bool has_number;      /* it is one */
+	uint32_t label, unit; /* strings: of a label, its key; of a number */
 };
 
 struct otlp_file {
@@ -56,7 +58,8 @@ struct otlp_reader {
 	struct reader base;
 	/* The dictionary; entry 0 of each stands for "not set". */
 	VEC(struct slice)
-	mapping_messages, location_messages, function_messages, attribute_messages, stack_messages;
+	mapping_messages, location_messages, function_messages, attribute_messages, stack_messages,
+		link_messages;
 	VEC(struct otlp_attribute) attributes;
 	VEC(struct otlp_file) files;
 	VEC(uint32_t) functions;
@@ -76,7 +79,10 @@ struct otlp_reader {
 	bool has_default;
 	struct slice default_type;
 	bool has_period;
-	bool no_events; /* some samples have no times, or not one for each that they count */
+	/* By type of the profile: some samples have no times, or not one for each value; of type 0
+	 * also if one counts more than one. */
+	bool no_events[PROFILE_TYPES_MAX];
+	uint32_t at; /* the type that is being read */
 	uint32_t process;
 	uint32_t process_name; /* string */
 };

@@ -54,6 +54,7 @@ static const char *text_of(const struct otlp_reader *r, uint32_t string)
 int otlp_read_attribute(struct otlp_reader *r, struct slice key, const void *value,
 			struct otlp_attribute *ret)
 {
+	const size_t prefix = strlen(OTLP_LABEL_PREFIX);
 	const Otlp__AnyValue *v = value;
 	struct otlp_attribute a = { 0 };
 	int err = 0;
@@ -61,6 +62,14 @@ int otlp_read_attribute(struct otlp_reader *r, struct slice key, const void *val
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (slice_is(key, keys[i].name))
 			a.key = keys[i].key;
+	if (key.size > prefix && !memcmp(key.data, OTLP_LABEL_PREFIX, prefix)) {
+		a.key = OTLP_KEY_LABEL;
+		err = reader_intern_slice(OTLP_BASE(r),
+					  (struct slice){ key.data + prefix, key.size - prefix },
+					  &a.label);
+	}
+	if (err)
+		return err;
 	if (v && v->value_case == OTLP__ANY_VALUE__VALUE_INT_VALUE) {
 		a.number = v->int_value;
 		a.has_number = true;
@@ -97,6 +106,8 @@ static int read_attribute(struct otlp_reader *r, struct slice message)
 		err = reader_string(OTLP_BASE(r), m->key_strindex, &key);
 	if (!err)
 		err = otlp_read_attribute(r, key, m->value, &a);
+	if (!err && a.key == OTLP_KEY_LABEL)
+		err = reader_intern(OTLP_BASE(r), m->unit_strindex, &a.unit);
 	return err ? err : vec_push(&r->attributes, a);
 }
 

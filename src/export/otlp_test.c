@@ -49,6 +49,61 @@ TEST(what_is_written_is_read)
 	}
 }
 
+/* "sum of values of type 1 in that span; labels" */
+static uint64_t in_span(const struct profile *p, uint32_t type, uint8_t span, size_t nr_labels)
+{
+	const struct profile_cut *cut = profile_cut_of(p, type);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < cut->samples.nr; i++) {
+		uint32_t number = profile_context_of(cut, i);
+		const struct profile_context *c = number ? &p->contexts.items[number - 1] : NULL;
+
+		if ((c ? c->span_id[0] : 0) != span)
+			continue;
+		sum += cut->samples.items[i].count;
+		ASSERT_EQ(c ? c->nr_labels : 0, nr_labels);
+		ASSERT_EQ(c ? c->trace_id[15] : 0xcd, 0xcd);
+	}
+	return sum;
+}
+
+TEST(types_values_traces_and_labels_are_kept)
+{
+	for (unsigned events = 0; events <= EXAMPLE_EVENTS; events += EXAMPLE_EVENTS) {
+		struct profile a, b;
+		uint64_t sum = 0;
+
+		round_trip(EXAMPLE_TRACED | events, &a, &b);
+		test_assert_same_folded(&a, &b);
+		ASSERT_EQ(profile_nr_types(&b), 2);
+		ASSERT_STR(profile_type_name(&b, 1), "off_cpu");
+		ASSERT_STR(profile_type_unit(&b, 1), "nanoseconds");
+		ASSERT_EQ(in_span(&b, 1, 0, 0), 1000 + 1003);
+		ASSERT_EQ(in_span(&b, 1, 1, 0), 1001 + 1004);
+		ASSERT_EQ(in_span(&b, 1, 2, 2), 1002 + 1005);
+		ASSERT_EQ(in_span(&b, 0, 1, 0), events ? 0 : 2);
+		ASSERT_EQ(b.cut.events.nr, events ? a.cut.events.nr : 0);
+		ASSERT_EQ(b.others.items[0].events.nr, events ? 6 : 0);
+		for (size_t i = 0; i < b.others.items[0].events.nr; i++)
+			sum += profile_event_value(&b.others.items[0], i);
+		ASSERT_EQ(sum, events ? 6015 : 0);
+		for (size_t i = 0; i < b.labels.nr; i++) {
+			const struct profile_label *l = &b.labels.items[i];
+
+			if (l->text)
+				ASSERT_STR(strtab_get(&b.strings, l->text), "zo\303\253");
+			else
+				ASSERT_EQ(l->number, 4096);
+			ASSERT_STR(strtab_get(&b.strings, l->key), l->text ? "user" : "size");
+			ASSERT_STR(strtab_get(&b.strings, (uint32_t)l->unit),
+				   l->text ? "" : "bytes");
+		}
+		profile_fini(&a);
+		profile_fini(&b);
+	}
+}
+
 TEST(virtual_threads_have_their_carriers)
 {
 	const struct profile_thread *t;

@@ -19,7 +19,12 @@
 
 #include <string.h>
 
-enum { FLUSH_SIZE = 128 * 1024, LABELS_MAX = 6 };
+enum {
+	FLUSH_SIZE = 128 * 1024,
+	THREAD_LABELS = 6,
+	/* A trace, a span, and the profile's own. */
+	LABELS_MAX = THREAD_LABELS + 2 + PROFILE_LABELS_MAX,
+};
 
 struct writer {
 	const struct profile *p;
@@ -38,6 +43,7 @@ struct writer {
 	uint64_t period; /* time of a sample; 0: values have one type only */
 	/* The strings of labels' keys. */
 	uint32_t key_thread, key_process, key_pid, key_tid, key_container, key_carrier;
+	uint32_t key_trace, key_span;
 };
 
 static int flush(struct writer *w)
@@ -139,13 +145,22 @@ static int put_head(struct writer *w)
 {
 	const struct profile *p = w->p;
 	uint64_t period = pack_period_ns(p);
+	uint32_t shown = 0;
 	int r;
 
 	r = put_type(w, PPROF_SAMPLE_TYPE, profile_unit_type(p), profile_unit_unit(p));
 	if (!r && w->period)
 		r = put_type(w, PPROF_SAMPLE_TYPE, "cpu", "nanoseconds");
+	for (uint32_t i = 1; !r && i < profile_nr_types(p); i++)
+		r = put_type(w, PPROF_SAMPLE_TYPE, profile_type_name(p, i),
+			     profile_type_unit(p, i));
 	if (!r && period)
 		r = put_type(w, PPROF_PERIOD_TYPE, "cpu", "nanoseconds");
+	/* Else the last type is shown. */
+	if (!r && profile_nr_types(p) > 1)
+		r = string(w, w->period ? "cpu" : profile_unit_type(p), &shown);
+	if (!r)
+		r = pack_number(&w->buf, PPROF_DEFAULT_SAMPLE_TYPE, shown);
 	if (!r)
 		r = pack_number(&w->buf, PPROF_PERIOD, period);
 	if (!r)
@@ -162,7 +177,7 @@ static int fill_labels(struct writer *w, const struct profile_thread *t, Pprof__
 	const struct {
 		uint32_t key, string;
 		int32_t number;
-	} all[LABELS_MAX] = {
+	} all[THREAD_LABELS] = {
 		{ w->key_thread, t->comm, 0 },
 		{ w->key_process, process->name, 0 },
 		{ w->key_pid, 0, process->pid },
@@ -172,7 +187,7 @@ static int fill_labels(struct writer *w, const struct profile_thread *t, Pprof__
 	};
 	int r = 0;
 
-	for (size_t i = 0; !r && i < LABELS_MAX; i++) {
+	for (size_t i = 0; !r && i < THREAD_LABELS; i++) {
 		Pprof__Label *label = &labels[*nr];
 
 		if (!all[i].string && !all[i].number)
@@ -186,10 +201,73 @@ static int fill_labels(struct writer *w, const struct profile_thread *t, Pprof__
 	return r;
 }
 
-static int put_sample(struct writer *w, const struct profile_sample *sample)
+/* Nothing, if it is all zeroes. */
+static int add_id(struct writer *w, uint32_t key, const uint8_t *id, size_t size,
+		  Pprof__Label *labels, size_t *nr)
 {
+	char hex[2 * PROFILE_TRACE_ID_SIZE + 1];
+	uint32_t text;
+	bool any = false;
+	int r;
+
+	for (size_t i = 0; i < size; i++) {
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+		any |= id[i] != 0;
+	}
+	if (!any)
+		return 0;
+	r = string(w, hex, &text);
+	if (r)
+		return r;
+	pprof__label__init(&labels[*nr]);
+	labels[*nr].key = key;
+	labels[(*nr)++].str = text;
+	return 0;
+}
+
+static int add_context(struct writer *w, uint32_t number, Pprof__Label *labels, size_t *nr)
+{
+	const struct profile_context *context = &w->p->contexts.items[number - 1];
+	int r;
+
+	r = add_id(w, w->key_trace, context->trace_id, sizeof(context->trace_id), labels, nr);
+	if (!r)
+		r = add_id(w, w->key_span, context->span_id, sizeof(context->span_id), labels, nr);
+	for (uint32_t i = 0; !r && i < context->nr_labels; i++) {
+		const struct profile_label *from = &w->p->labels.items[context->first_label + i];
+		Pprof__Label *label = &labels[(*nr)++];
+
+		pprof__label__init(label);
+		r = profile_string_id(w, from->key, &label->key);
+		if (!r && from->text)
+			r = profile_string_id(w, from->text, &label->str);
+		else if (!r)
+			label->num = from->number;
+		if (!r && !from->text)
+			r = profile_string_id(w, (uint32_t)from->unit, &label->num_unit);
+	}
+	return r;
+}
+
+/* The values of all types, of which the sample has one. */
+static size_t fill_values(const struct writer *w, uint32_t type, uint64_t count, int64_t *values)
+{
+	size_t nr = (w->period ? 1 : 0) + profile_nr_types(w->p);
+
+	memset(values, 0, nr * sizeof(*values));
+	values[type + (type && w->period ? 1 : 0)] = to_value(count);
+	if (!type && w->period)
+		values[1] = to_value(count * w->period);
+	return nr;
+}
+
+static int put_sample(struct writer *w, uint32_t type, uint32_t number)
+{
+	const struct profile_cut *cut = profile_cut_of(w->p, type);
+	const struct profile_sample *sample = &cut->samples.items[number];
+	uint32_t context = profile_context_of(cut, number);
 	const struct profile_stack *s = &w->p->stacks.items[sample->stack];
-	int64_t values[2] = { to_value(sample->count), to_value(sample->count * w->period) };
+	int64_t values[1 + PROFILE_TYPES_MAX];
 	Pprof__Label labels[LABELS_MAX], *pointers[LABELS_MAX];
 	Pprof__Sample m = PPROF__SAMPLE__INIT;
 	int r;
@@ -207,9 +285,11 @@ static int put_sample(struct writer *w, const struct profile_sample *sample)
 	m.location_id = w->locations.items;
 	m.n_location_id = w->locations.nr;
 	m.value = values;
-	m.n_value = w->period ? 2 : 1;
+	m.n_value = fill_values(w, type, sample->count, values);
 	m.label = pointers;
 	r = fill_labels(w, &w->p->threads.items[sample->thread], labels, &m.n_label);
+	if (!r && context)
+		r = add_context(w, context, labels, &m.n_label);
 	for (size_t i = 0; i < m.n_label; i++)
 		pointers[i] = &labels[i];
 	return r ? r : put(w, PPROF_SAMPLE, &m);
@@ -230,9 +310,17 @@ static int put_samples(struct writer *w)
 		r = string(w, "container", &w->key_container);
 	if (!r)
 		r = string(w, "carrier", &w->key_carrier);
-	for (size_t i = 0; !r && i < w->p->cut.samples.nr; i++)
-		if (w->p->cut.samples.items[i].count)
-			r = put_sample(w, &w->p->cut.samples.items[i]);
+	if (!r && w->p->contexts.nr)
+		r = string(w, "trace_id", &w->key_trace);
+	if (!r && w->p->contexts.nr)
+		r = string(w, "span_id", &w->key_span);
+	for (uint32_t type = 0; !r && type < profile_nr_types(w->p); type++) {
+		const struct profile_cut *cut = profile_cut_of(w->p, type);
+
+		for (uint32_t i = 0; !r && i < cut->samples.nr; i++)
+			if (cut->samples.items[i].count)
+				r = put_sample(w, type, i);
+	}
 	return r;
 }
 

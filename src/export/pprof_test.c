@@ -347,3 +347,21 @@ TEST(other_formats_are_not_taken_for_it)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		ASSERT(!export_pprof.recognise(others[i], strlen(others[i])));
 }
+
+/* Other types, traces and labels stand beside them. */
+TEST(the_first_type_is_what_is_read)
+{
+	_cleanup_free_ char *data = NULL;
+	struct profile a, b;
+	size_t size;
+
+	ASSERT_OK(profile_init(&a));
+	ASSERT_OK(example_profile(&a, EXAMPLE_TRACED));
+	data = test_write(&export_pprof, &a, &size);
+	/* The first type is the default, and has all of it. */
+	test_read(&export_pprof, data, size, &b);
+	test_assert_same_folded(&a, &b);
+	ASSERT_EQ(profile_total(&b), profile_total(&a));
+	profile_fini(&a);
+	profile_fini(&b);
+}

@@ -209,20 +209,82 @@ static int move_thread(struct collection *c, uint32_t id)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-/* The samples of this cut keep their numbers, and so events theirs. */
-static int move_samples(struct collection *c)
+/* Types keep their numbers. */
+static int move_types(struct collection *c)
 {
-	const struct profile_cut *cut = &c->from->cut;
-	int r = 0;
+	const struct profile *p = c->from;
+	int r = vec_reserve(&c->to.others, p->others.nr);
 
-	c->to.cut.number = cut->number;
-	for (size_t i = 0; i < cut->samples.nr && !r; i++) {
-		const struct profile_sample *s = &cut->samples.items[i];
+	r = r ?: vec_reserve(&c->to.other_units, p->others.nr);
+	for (size_t i = 0; i < p->others.nr && !r; i++) {
+		struct profile_unit unit = p->other_units.items[i];
 
-		r = profile_add_sample(&c->to, c->moves.threads.to[s->thread],
-				       c->moves.stacks.to[s->stack], s->count, NULL);
+		r = move_string(c, &unit.type);
+		r = r ?: move_string(c, &unit.unit);
+		c->to.other_units.items[c->to.other_units.nr++] = unit;
+		c->to.others.items[c->to.others.nr++] = (struct profile_cut){
+			.events_dropped = p->others.items[i].events_dropped,
+		};
 	}
 	return r;
+}
+
+/* All of this cut's, and they keep their numbers. */
+static int move_contexts(struct collection *c)
+{
+	const struct profile *p = c->from;
+	int r = 0;
+
+	for (size_t i = 0; i < p->contexts.nr && !r; i++) {
+		const struct profile_context *context = &p->contexts.items[i];
+		struct profile_label labels[PROFILE_LABELS_MAX];
+		uint32_t id;
+
+		for (uint32_t k = 0; k < context->nr_labels && !r; k++) {
+			uint32_t unit;
+
+			labels[k] = p->labels.items[context->first_label + k];
+			unit = (uint32_t)labels[k].unit;
+			r = move_string(c, &labels[k].key);
+			r = r ?: move_string(c, &labels[k].text);
+			r = r ?: move_string(c, &unit);
+			labels[k].unit = unit;
+		}
+		r = r ?: profile_add_context(&c->to, context, labels, context->nr_labels, &id);
+	}
+	return r;
+}
+
+/* The samples of this cut keep their numbers, and so events theirs. */
+static int move_samples(struct collection *c, uint32_t type)
+{
+	const struct profile_cut *cut = profile_cut_of(c->from, type);
+	int r = 0;
+
+	for (uint32_t i = 0; i < cut->samples.nr && !r; i++) {
+		const struct profile_sample *s = &cut->samples.items[i];
+		const struct profile_measured m = { .type = type,
+						    .thread = c->moves.threads.to[s->thread],
+						    .stack = c->moves.stacks.to[s->stack],
+						    .context = profile_context_of(cut, i),
+						    .value = s->count };
+
+		r = profile_add_measured(&c->to, &m, NULL);
+	}
+	return r;
+}
+
+/* Nothing in them is numbered anew. */
+static void take_events(struct profile_cut *to, struct profile_cut *from)
+{
+	to->events.items = from->events.items;
+	to->events.nr = from->events.nr;
+	to->events.cap = from->events.cap;
+	from->events.items = NULL;
+	to->values.items = from->values.items;
+	to->values.nr = from->values.nr;
+	to->values.cap = from->values.cap;
+	from->values.items = NULL;
 }
 
 static int move_rest(struct collection *c)
@@ -255,7 +317,11 @@ static int move_all(struct collection *c)
 	for (uint32_t i = 0; i < p->threads.nr && !r; i++)
 		if (p->threads.items[i].used >= c->since)
 			r = move_thread(c, i);
-	r = r ?: move_samples(c);
+	c->to.cut.number = p->cut.number;
+	r = r ?: move_types(c);
+	r = r ?: move_contexts(c);
+	for (uint32_t type = 0; type < profile_nr_types(p) && !r; type++)
+		r = move_samples(c, type);
 	return r ?: move_rest(c);
 }
 
@@ -272,11 +338,10 @@ int profile_collect(struct profile *p, uint32_t since, struct profile_collected 
 		profile_collected_fini(&c.moves);
 		return r;
 	}
-	c.to.cut.events.items = p->cut.events.items;
-	c.to.cut.events.nr = p->cut.events.nr;
-	c.to.cut.events.cap = p->cut.events.cap;
+	take_events(&c.to.cut, &p->cut);
+	for (size_t i = 0; i < p->others.nr; i++)
+		take_events(&c.to.others.items[i], &p->others.items[i]);
 	c.to.full = p->full;
-	p->cut.events.items = NULL;
 	profile_fini(p);
 	*p = c.to;
 	*ret = c.moves;

@@ -242,3 +242,47 @@ TEST(what_is_used_all_the_time_is_not_worth_collecting)
 	ASSERT(since > 19 && since <= 39);
 	profile_fini(&p);
 }
+
+TEST(types_contexts_and_values_are_kept)
+{
+	struct profile_measured m = { .type = 1, .context = 1, .value = 70 };
+	struct profile_context context = { .trace_id = { 9 } };
+	struct profile_collected moved;
+	struct profile_label l = { 0 };
+	uint32_t type, id;
+	struct profile p;
+	struct seen s;
+
+	ASSERT_OK(profile_init(&p));
+	see(&p, 1);
+	profile_next_cut(&p);
+	profile_next_cut(&p);
+	s = see(&p, 2);
+	ASSERT_OK(profile_add_type(&p, "off_cpu", "nanoseconds", &type));
+	ASSERT_OK(profile_string(&p, "key", &l.key));
+	ASSERT_OK(profile_string(&p, "value", &l.text));
+	ASSERT_OK(profile_add_context(&p, &context, &l, 1, &id));
+	m.thread = s.thread;
+	m.stack = s.stack;
+	ASSERT_OK(profile_add_measured(&p, &m, &id));
+	ASSERT_OK(profile_add_measured_event(&p, 1, &(struct profile_event){ 3, id, 0 }, 70));
+	ASSERT_OK(profile_collect(&p, 2, &moved));
+	ASSERT_EQ(p.stacks.nr, 1);
+	ASSERT_EQ(profile_nr_types(&p), 2);
+	ASSERT_STR(profile_type_name(&p, 1), "off_cpu");
+	ASSERT_STR(profile_type_unit(&p, 1), "nanoseconds");
+	ASSERT_EQ(p.others.items[0].samples.items[id].count, 70);
+	ASSERT_EQ(p.others.items[0].samples.items[id].stack, moved.stacks.to[s.stack]);
+	ASSERT_EQ(profile_context_of(&p.others.items[0], id), 1);
+	ASSERT_EQ(profile_event_value(&p.others.items[0], 0), 70);
+	ASSERT_EQ(p.contexts.items[0].trace_id[0], 9);
+	ASSERT_STR(text_of(&p, p.labels.items[0].key), "key");
+	ASSERT_STR(text_of(&p, p.labels.items[0].text), "value");
+	profile_collected_fini(&moved);
+	/* And counts on. */
+	m.thread = 0;
+	m.stack = 0;
+	ASSERT_OK(profile_add_measured(&p, &m, &id));
+	ASSERT_EQ(p.others.items[0].samples.items[id].count, 140);
+	profile_fini(&p);
+}

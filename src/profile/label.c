@@ -214,12 +214,26 @@ size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t 
 	return strlen(strtab_get(&p->strings, string)) + LABEL_EXTRA;
 }
 
+const char *profile_type_name(const struct profile *p, uint32_t type)
+{
+	const struct profile_unit *u = type ? &p->other_units.items[type - 1] : &p->unit;
+
+	return u->type ? strtab_get(&p->strings, u->type) : "samples";
+}
+
+const char *profile_type_unit(const struct profile *p, uint32_t type)
+{
+	const struct profile_unit *u = type ? &p->other_units.items[type - 1] : &p->unit;
+
+	return u->unit ? strtab_get(&p->strings, u->unit) : "count";
+}
+
 const char *profile_unit_type(const struct profile *p)
 {
-	return p->unit.type ? strtab_get(&p->strings, p->unit.type) : "samples";
+	return profile_type_name(p, 0);
 }
 
 const char *profile_unit_unit(const struct profile *p)
 {
-	return p->unit.unit ? strtab_get(&p->strings, p->unit.unit) : "count";
+	return profile_type_unit(p, 0);
 }

@@ -15,6 +15,33 @@ int profile_init(struct profile *p)
 	return strtab_init(&p->strings);
 }
 
+static void free_counts(struct profile_cut *cut)
+{
+	vec_free(&cut->samples);
+	vec_free(&cut->contexts);
+	vec_free(&cut->events);
+	vec_free(&cut->values);
+	map_fini(&cut->sample_ids);
+	map_fini(&cut->context_sample_ids);
+}
+
+static void free_contexts(struct profile *p)
+{
+	vec_free(&p->contexts);
+	vec_free(&p->labels);
+	map_fini(&p->context_ids);
+}
+
+static void free_types(struct profile *p)
+{
+	free_counts(&p->cut);
+	for (size_t i = 0; i < p->others.nr; i++)
+		free_counts(&p->others.items[i]);
+	vec_free(&p->others);
+	vec_free(&p->other_units);
+	free_contexts(p);
+}
+
 void profile_fini(struct profile *p)
 {
 	strtab_fini(&p->strings);
@@ -26,15 +53,13 @@ void profile_fini(struct profile *p)
 	vec_free(&p->stack_frames);
 	vec_free(&p->processes);
 	vec_free(&p->threads);
-	vec_free(&p->cut.samples);
-	vec_free(&p->cut.events);
+	free_types(p);
 	map_fini(&p->file_ids);
 	map_fini(&p->function_ids);
 	map_fini(&p->frame_ids);
 	map_fini(&p->stack_ids);
 	map_fini(&p->process_ids);
 	map_fini(&p->thread_ids);
-	map_fini(&p->cut.sample_ids);
 }
 
 static size_t map_bytes(const struct map *m)
@@ -44,17 +69,28 @@ static size_t map_bytes(const struct map *m)
 
 #define VEC_BYTES(v) ((v)->cap * sizeof(*(v)->items))
 
+static size_t cut_bytes(const struct profile_cut *cut)
+{
+	return VEC_BYTES(&cut->samples) + VEC_BYTES(&cut->contexts) + VEC_BYTES(&cut->events) +
+	       VEC_BYTES(&cut->values) + map_bytes(&cut->sample_ids) +
+	       map_bytes(&cut->context_sample_ids);
+}
+
 size_t profile_bytes(const struct profile *p)
 {
 	const struct strtab *s = &p->strings;
+	size_t counts = cut_bytes(&p->cut);
 
-	return s->bytes + VEC_BYTES(&s->strings) + map_bytes(&s->by_hash) + VEC_BYTES(&p->files) +
+	for (size_t i = 0; i < p->others.nr; i++)
+		counts += cut_bytes(&p->others.items[i]);
+	return counts + VEC_BYTES(&p->others) + VEC_BYTES(&p->other_units) +
+	       VEC_BYTES(&p->contexts) + VEC_BYTES(&p->labels) + map_bytes(&p->context_ids) +
+	       s->bytes + VEC_BYTES(&s->strings) + map_bytes(&s->by_hash) + VEC_BYTES(&p->files) +
 	       VEC_BYTES(&p->functions) + VEC_BYTES(&p->lines) + VEC_BYTES(&p->frames) +
 	       VEC_BYTES(&p->stacks) + VEC_BYTES(&p->stack_frames) + VEC_BYTES(&p->processes) +
-	       VEC_BYTES(&p->threads) + VEC_BYTES(&p->cut.samples) + VEC_BYTES(&p->cut.events) +
-	       map_bytes(&p->file_ids) + map_bytes(&p->function_ids) + map_bytes(&p->frame_ids) +
-	       map_bytes(&p->stack_ids) + map_bytes(&p->process_ids) + map_bytes(&p->thread_ids) +
-	       map_bytes(&p->cut.sample_ids);
+	       VEC_BYTES(&p->threads) + map_bytes(&p->file_ids) + map_bytes(&p->function_ids) +
+	       map_bytes(&p->frame_ids) + map_bytes(&p->stack_ids) + map_bytes(&p->process_ids) +
+	       map_bytes(&p->thread_ids);
 }
 
 int profile_string(struct profile *p, const char *s, uint32_t *ret)
@@ -302,31 +338,37 @@ int profile_add_thread(struct profile *p, uint32_t process, int32_t tid, const c
 	return profile_add_carried_thread(p, process, tid, comm, "", ret);
 }
 
-int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t count,
-		       uint32_t *ret)
+/* Counts in a cut of whatever type. */
+static int count(struct profile *p, struct profile_cut *cut, const struct profile_sample *sample,
+		 uint32_t *ret)
 {
-	uint64_t key = (uint64_t)thread << 32 | stack, *found;
+	uint64_t key = (uint64_t)sample->thread << 32 | sample->stack, *found;
 	uint32_t id;
 	int r;
 
-	if (stack >= p->stacks.nr || thread >= p->threads.nr)
+	if (sample->stack >= p->stacks.nr || sample->thread >= p->threads.nr)
 		return -EINVAL;
 	/* Two 32-bit ids fill the map's key exactly: there is nothing to hash or compare. */
-	found = map_get(&p->cut.sample_ids, key);
+	found = map_get(&cut->sample_ids, key);
 	if (found) {
-		p->cut.samples.items[*found].count += count;
+		cut->samples.items[*found].count += sample->count;
 		if (ret)
 			*ret = (uint32_t)*found;
 		return 0;
 	}
-	r = ADD(p, &p->cut.sample_ids, &p->cut.samples, key,
-		((struct profile_sample){ thread, stack, count }), &id);
+	r = ADD(p, &cut->sample_ids, &cut->samples, key, *sample, &id);
 	if (r)
 		return r;
-	p->stacks.items[stack].used = p->threads.items[thread].used = p->cut.number;
+	p->stacks.items[sample->stack].used = p->threads.items[sample->thread].used = p->cut.number;
 	if (ret)
 		*ret = id;
 	return 0;
+}
+
+int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t value,
+		       uint32_t *ret)
+{
+	return count(p, &p->cut, &(struct profile_sample){ thread, stack, value }, ret);
 }
 
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count)
@@ -347,9 +389,189 @@ int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint
 	return vec_push(&p->cut.events, ((struct profile_event){ time_ns, sample, cpu }));
 }
 
+/* --- other types, values and contexts --------------------------------------------------------- */
+
+static struct profile_cut *cut_of(struct profile *p, uint32_t type)
+{
+	return type ? &p->others.items[type - 1] : &p->cut;
+}
+
+int profile_add_type(struct profile *p, const char *type, const char *unit, uint32_t *ret)
+{
+	struct profile_unit added;
+	uint32_t nr = profile_nr_types(p);
+	int r;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (strcmp(profile_type_name(p, i), type) || strcmp(profile_type_unit(p, i), unit))
+			continue;
+		*ret = i;
+		return 0;
+	}
+	if (nr >= PROFILE_TYPES_MAX)
+		return -E2BIG;
+	r = profile_string(p, type, &added.type);
+	r = r ?: profile_string(p, unit, &added.unit);
+	r = r ?: vec_reserve(&p->other_units, nr);
+	r = r ?: vec_push(&p->others, (struct profile_cut){ 0 });
+	if (r)
+		return r;
+	p->other_units.items[p->other_units.nr++] = added;
+	*ret = nr;
+	return 0;
+}
+
+static bool same_context(const struct profile *p, uint32_t id, const struct profile_context *c,
+			 const struct profile_label *labels)
+{
+	const struct profile_context *known = &p->contexts.items[id];
+
+	return !memcmp(known->trace_id, c->trace_id, sizeof(c->trace_id)) &&
+	       !memcmp(known->span_id, c->span_id, sizeof(c->span_id)) &&
+	       known->nr_labels == c->nr_labels &&
+	       (!c->nr_labels || !memcmp(p->labels.items + known->first_label, labels,
+					 c->nr_labels * sizeof(*labels)));
+}
+
+static bool is_none(const struct profile_context *c)
+{
+	static const struct profile_context none;
+
+	return !c->nr_labels && !memcmp(c->trace_id, none.trace_id, sizeof(c->trace_id)) &&
+	       !memcmp(c->span_id, none.span_id, sizeof(c->span_id));
+}
+
+/* Sorted by key, each once; how many. */
+static size_t sort_labels(const struct profile_label *labels, size_t nr,
+			  struct profile_label *sorted)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		size_t at = kept;
+
+		while (at && sorted[at - 1].key > labels[i].key)
+			at--;
+		if (at && sorted[at - 1].key == labels[i].key)
+			continue;
+		memmove(sorted + at + 1, sorted + at, (kept++ - at) * sizeof(*sorted));
+		sorted[at] = labels[i];
+	}
+	return kept;
+}
+
+int profile_add_context(struct profile *p, const struct profile_context *context,
+			const struct profile_label *given, size_t nr, uint32_t *ret)
+{
+	struct profile_label labels[PROFILE_LABELS_MAX + 1];
+	struct profile_context added = *context;
+	size_t first = p->labels.nr;
+	uint64_t hash;
+	int64_t found;
+	uint32_t id;
+	int r;
+
+	if (nr > PROFILE_LABELS_MAX || first > UINT32_MAX - nr)
+		return nr > PROFILE_LABELS_MAX ? -EINVAL : -EOVERFLOW;
+	nr = sort_labels(given, nr, labels);
+	added.first_label = (uint32_t)first;
+	added.nr_labels = (uint32_t)nr;
+	if (is_none(&added)) {
+		*ret = 0;
+		return 0;
+	}
+	hash = XXH3_64bits(&added, offsetof(struct profile_context, first_label));
+	if (nr)
+		hash = XXH3_64bits_withSeed(labels, nr * sizeof(*labels), hash);
+	found = intern_find(&p->context_ids, hash, number, same_context(p, number, &added, labels));
+	if (found >= 0) {
+		*ret = (uint32_t)found + 1;
+		return 0;
+	}
+	r = vec_reserve(&p->labels, first + nr);
+	r = r ?: ADD(p, &p->context_ids, &p->contexts, hash, added, &id);
+	if (r)
+		return r;
+	if (nr)
+		memcpy(p->labels.items + first, labels, nr * sizeof(*labels));
+	p->labels.nr += nr;
+	*ret = id + 1;
+	return 0;
+}
+
+static int count_in_context(struct profile *p, struct profile_cut *cut,
+			    const struct profile_measured *m, uint32_t *ret)
+{
+	const uint32_t key[] = { m->thread, m->stack, m->context };
+	uint64_t hash = XXH3_64bits(key, sizeof(key));
+	int64_t found;
+	uint32_t id;
+	int r;
+
+	found = intern_find(&cut->context_sample_ids, hash, number,
+			    cut->samples.items[number].thread == m->thread &&
+				    cut->samples.items[number].stack == m->stack &&
+				    profile_context_of(cut, number) == m->context);
+	if (found >= 0) {
+		cut->samples.items[found].count += m->value;
+		*ret = (uint32_t)found;
+		return 0;
+	}
+	r = vec_reserve(&cut->contexts, cut->samples.nr + 1);
+	r = r
+		    ?: ADD(p, &cut->context_sample_ids, &cut->samples, hash,
+			   ((struct profile_sample){ m->thread, m->stack, m->value }), &id);
+	if (r)
+		return r;
+	while (cut->contexts.nr < id)
+		cut->contexts.items[cut->contexts.nr++] = 0;
+	cut->contexts.items[cut->contexts.nr++] = m->context;
+	p->stacks.items[m->stack].used = p->threads.items[m->thread].used = p->cut.number;
+	*ret = id;
+	return 0;
+}
+
+int profile_add_measured(struct profile *p, const struct profile_measured *m, uint32_t *ret)
+{
+	const struct profile_sample sample = { m->thread, m->stack, m->value };
+	uint32_t id;
+
+	if (m->type >= profile_nr_types(p) || m->stack >= p->stacks.nr ||
+	    m->thread >= p->threads.nr || m->context > p->contexts.nr)
+		return -EINVAL;
+	if (!m->context)
+		return count(p, cut_of(p, m->type), &sample, ret);
+	return count_in_context(p, cut_of(p, m->type), m, ret ? ret : &id);
+}
+
+int profile_add_measured_event(struct profile *p, uint32_t type, const struct profile_event *event,
+			       uint64_t value)
+{
+	struct profile_cut *cut;
+	int r;
+
+	if (type >= profile_nr_types(p) || (!type && value != 1) ||
+	    event->sample >= profile_cut_of(p, type)->samples.nr)
+		return -EINVAL;
+	cut = cut_of(p, type);
+	if (value == 1 && !cut->values.nr)
+		return vec_push(&cut->events, *event);
+	r = vec_reserve(&cut->values, cut->events.nr + 1);
+	r = r ?: vec_push(&cut->events, *event);
+	if (r)
+		return r;
+	while (cut->values.nr + 1 < cut->events.nr)
+		cut->values.items[cut->values.nr++] = 1;
+	cut->values.items[cut->values.nr++] = value;
+	return 0;
+}
+
+/* --- cuts ------------------------------------------------------------------------------------- */
+
 void profile_drop_events(struct profile *p)
 {
 	vec_free(&p->cut.events);
+	vec_free(&p->cut.values);
 	p->cut.events_dropped = true;
 }
 
@@ -362,26 +584,43 @@ static void empty_map(struct map *m)
 		map_clear(m);
 }
 
+#define EMPTY_VEC(v)                                                                               \
+	do {                                                                                       \
+		if ((v)->nr < (v)->cap / 16)                                                       \
+			vec_free(v);                                                               \
+		(v)->nr = 0;                                                                       \
+	} while (0)
+
+static void empty_cut(struct profile_cut *cut)
+{
+	empty_map(&cut->sample_ids);
+	empty_map(&cut->context_sample_ids);
+	EMPTY_VEC(&cut->samples);
+	EMPTY_VEC(&cut->contexts);
+	EMPTY_VEC(&cut->events);
+	EMPTY_VEC(&cut->values);
+	cut->events_dropped = false;
+}
+
 void profile_next_cut(struct profile *p)
 {
-	struct profile_cut *cut = &p->cut;
-
-	empty_map(&cut->sample_ids);
-	if (cut->samples.nr < cut->samples.cap / 16)
-		vec_free(&cut->samples);
-	if (cut->events.nr < cut->events.cap / 16)
-		vec_free(&cut->events);
-	cut->samples.nr = cut->events.nr = 0;
-	cut->events_dropped = false;
-	cut->start_ns = cut->duration_ns = 0;
-	cut->number++;
+	empty_cut(&p->cut);
+	for (size_t i = 0; i < p->others.nr; i++)
+		empty_cut(&p->others.items[i]);
+	EMPTY_VEC(&p->contexts);
+	EMPTY_VEC(&p->labels);
+	empty_map(&p->context_ids);
+	p->cut.start_ns = p->cut.duration_ns = 0;
+	p->cut.number++;
 }
 
 /* The memory goes back, too: profile_bytes() is what a caller decides by when to clear. */
 void profile_clear_samples(struct profile *p)
 {
-	vec_free(&p->cut.samples);
-	vec_free(&p->cut.events);
+	free_counts(&p->cut);
+	for (size_t i = 0; i < p->others.nr; i++)
+		free_counts(&p->others.items[i]);
+	free_contexts(p);
 	vec_free(&p->threads);
 	vec_free(&p->processes);
 	vec_free(&p->stacks);
@@ -389,7 +628,6 @@ void profile_clear_samples(struct profile *p)
 	vec_free(&p->frames);
 	vec_free(&p->lines);
 	p->cut.events_dropped = false;
-	map_fini(&p->cut.sample_ids);
 	map_fini(&p->thread_ids);
 	map_fini(&p->process_ids);
 	map_fini(&p->stack_ids);

@@ -48,7 +48,7 @@ enum function_language {
 
 #define PROFILE_NO_FILE UINT32_MAX
 
-enum { PROFILE_FILE_ID_SIZE = 16 };
+enum { PROFILE_FILE_ID_SIZE = 16, PROFILE_TYPES_MAX = 16 };
 
 /* Where a frame's code comes from: an ELF file, the kernel, a module, or anonymous memory. */
 struct profile_file {
@@ -135,7 +135,7 @@ struct profile_thread {
 struct profile_sample {
 	uint32_t thread;
 	uint32_t stack;
-	uint64_t count; /* in the profile's unit */
+	uint64_t count; /* in the unit of its type */
 };
 
 /* One of these times: `count` of a sample is the sum over its events, if there are any. */
@@ -145,9 +145,28 @@ struct profile_event {
 	uint32_t cpu;
 };
 
-/* What a count counts: "samples", "count"; of an imported file perhaps "inuse_space", "bytes". */
+/*
+ * What samples of a source count or measure, as OTLP and pprof call it: "samples", "count";
+ * "off_cpu", "nanoseconds"; "alloc_space", "bytes".
+ */
 struct profile_unit {
 	uint32_t type, unit; /* strtab; 0: samples, count */
+};
+
+/* A key with a text or a number. */
+struct profile_label {
+	uint32_t key, text; /* strtab; text 0: the number counts */
+	int64_t number;
+	uint64_t unit; /* strtab; of the number: "bytes"; 0: not known */
+};
+
+enum { PROFILE_TRACE_ID_SIZE = 16, PROFILE_SPAN_ID_SIZE = 8, PROFILE_LABELS_MAX = 32 };
+
+/* What a thread worked for when it was seen. */
+struct profile_context {
+	uint8_t trace_id[PROFILE_TRACE_ID_SIZE]; /* zeroes: none */
+	uint8_t span_id[PROFILE_SPAN_ID_SIZE];
+	uint32_t first_label, nr_labels;
 };
 
 /* The machine; strtab, 0: not known. */
@@ -157,17 +176,22 @@ struct profile_host {
 	uint32_t os;	   /* "Linux 6.1.0 ..." */
 };
 
-/* What was counted from one moment to another. */
+/* What was counted of one type, from one moment to another. */
 struct profile_cut {
 	uint32_t number; /* 0, 1, ... */
 	VEC(struct profile_sample) samples;
+	/* By sample; those behind its end have none (0): see profile_context_of(). */
+	VEC(uint32_t) contexts;
 	/*
 	 * In the order of time within a CPU, nearly so between them. Empty if not kept; who keeps
 	 * them keeps all (counts are the sums) or none: profile_drop_events().
 	 */
 	VEC(struct profile_event) events;
+	/* By event; those behind its end count one: see profile_event_value(). */
+	VEC(uint64_t) values;
 	bool events_dropped; /* there were too many */
 	struct map sample_ids;
+	struct map context_sample_ids;	/* of samples that have a context */
 	uint64_t start_ns, duration_ns; /* wall clock start (CLOCK_REALTIME) */
 };
 
@@ -185,8 +209,19 @@ struct profile {
 	bool full; /* nothing new is taken in (-ENOSPC); what is known is found and counted */
 	/* Hash of the whole key -> index; the key itself is compared on a hit, see profile.c. */
 	struct map file_ids, function_ids, frame_ids, stack_ids, process_ids, thread_ids;
+	/*
+	 * Samples of type 0, which is always there: formats that can tell one type only show it.
+	 * Those of type n, of another source, are others[n - 1] and other_units[n - 1]: a cut's
+	 * number, start and duration are those of `cut`.
+	 */
 	struct profile_cut cut;
-	uint32_t frequency_hz; /* 0: not known */
+	VEC(struct profile_cut) others;
+	VEC(struct profile_unit) other_units;
+	/* Of this cut: traces come and go. Context n is contexts[n - 1]. */
+	VEC(struct profile_context) contexts;
+	VEC(struct profile_label) labels;
+	struct map context_ids;
+	uint32_t frequency_hz; /* of type 0; 0: not known */
 	struct profile_unit unit;
 	struct profile_host host;
 };
@@ -236,11 +271,37 @@ int profile_add_carried_thread(struct profile *p, uint32_t process, int32_t tid,
  */
 int profile_add_sample(struct profile *p, uint32_t thread, uint32_t stack, uint64_t count,
 		       uint32_t *ret);
+/*
+ * A type that a source's samples are of, new or known: its number, the same in all cuts. -E2BIG:
+ * there are PROFILE_TYPES_MAX.
+ */
+int profile_add_type(struct profile *p, const char *type, const char *unit, uint32_t *ret);
+/*
+ * The context, new or known, until the next cut; one without trace and labels is 0. Of `context`
+ * only the ids count. The order of labels does not matter; of one key the first one counts.
+ * -EINVAL: more than PROFILE_LABELS_MAX.
+ */
+int profile_add_context(struct profile *p, const struct profile_context *context,
+			const struct profile_label *labels, size_t nr, uint32_t *ret);
+/* All that a sample can carry. */
+struct profile_measured {
+	uint32_t type, thread, stack;
+	uint32_t context; /* 0: none */
+	uint64_t value;	  /* in the type's unit */
+};
+/* As profile_add_sample(), which is of type 0 and without context. */
+int profile_add_measured(struct profile *p, const struct profile_measured *m, uint32_t *ret);
 /* A sample of a thread of which nothing but the name is known. */
 int profile_add_comm_sample(struct profile *p, const char *comm, uint32_t stack, uint64_t count);
 /* One time that a sample was seen; the count is not touched. */
 int profile_add_event(struct profile *p, uint32_t sample, uint64_t time_ns, uint32_t cpu);
-/* Forgets all events: there is no room for them. The counts stay. */
+/*
+ * One time that a sample of any type was seen, and what it measured then. Of type 0 that is 1
+ * (-EINVAL), which formats of one type rely on.
+ */
+int profile_add_measured_event(struct profile *p, uint32_t type, const struct profile_event *event,
+			       uint64_t value);
+/* Forgets all events of type 0: there is no room for them. The counts stay. */
 void profile_drop_events(struct profile *p);
 /* Begins the next cut, with no samples; all that the dictionary knows stays. */
 void profile_next_cut(struct profile *p);
@@ -288,13 +349,33 @@ size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size);
 const char *profile_runtime_name(unsigned kind);
 /* And back: the kind of the frames of a runtime of that name; FRAME_KIND_NATIVE: there is none. */
 uint16_t profile_runtime_kind(const char *name, size_t len);
-/* "samples" and "count" if the profile says nothing else. */
+/* Of type 0: "samples" and "count" if the profile says nothing else. */
 const char *profile_unit_type(const struct profile *p);
 const char *profile_unit_unit(const struct profile *p);
+static inline uint32_t profile_nr_types(const struct profile *p)
+{
+	return 1 + (uint32_t)p->others.nr;
+}
+/* Of any type. */
+const char *profile_type_name(const struct profile *p, uint32_t type);
+const char *profile_type_unit(const struct profile *p, uint32_t type);
+static inline const struct profile_cut *profile_cut_of(const struct profile *p, uint32_t type)
+{
+	return type ? &p->others.items[type - 1] : &p->cut;
+}
+/* 0: it has none. */
+static inline uint32_t profile_context_of(const struct profile_cut *cut, uint32_t sample)
+{
+	return sample < cut->contexts.nr ? cut->contexts.items[sample] : 0;
+}
+static inline uint64_t profile_event_value(const struct profile_cut *cut, size_t event)
+{
+	return event < cut->values.nr ? cut->values.items[event] : 1;
+}
 
 /* "no_mapping" and its sentence; "unknown" for a number without an entry. */
 const char *profile_stop_name(enum stop_reason stop);
 const char *profile_stop_sentence(enum stop_reason stop);
-/* Samples in all, and those whose stack is complete. */
+/* Samples of type 0 in all, and those whose stack is complete. */
 uint64_t profile_total(const struct profile *p);
 uint64_t profile_complete(const struct profile *p);

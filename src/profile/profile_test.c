@@ -295,3 +295,116 @@ TEST(clearing_gives_memory_back)
 	ASSERT_EQ(profile_total(&p), 1);
 	profile_fini(&p);
 }
+
+static uint32_t label(struct profile *p, const char *key, const char *text, int64_t number,
+		      struct profile_label *ret)
+{
+	uint32_t unit;
+
+	*ret = (struct profile_label){ .number = number };
+	ASSERT_OK(profile_string(p, key, &ret->key));
+	ASSERT_OK(profile_string(p, text, &ret->text));
+	ASSERT_OK(profile_string(p, "bytes", &unit));
+	ret->unit = number ? unit : 0;
+	return ret->key;
+}
+
+TEST(types_have_samples_of_their_own)
+{
+	struct profile_measured m = { .value = 500 };
+	uint32_t frame, id, type, again;
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	frame = add_frame(&p, FRAME_KIND_NATIVE, PROFILE_NO_FILE, 0x10, 0, 0);
+	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &m.stack));
+	ASSERT_OK(profile_add_process(&p, 1, 0, &id));
+	ASSERT_OK(profile_add_thread(&p, id, 1, "t", &m.thread));
+	ASSERT_OK(profile_add_sample(&p, m.thread, m.stack, 3, NULL));
+	ASSERT_OK(profile_add_type(&p, "samples", "count", &type));
+	ASSERT_EQ(type, 0);
+	ASSERT_OK(profile_add_type(&p, "off_cpu", "nanoseconds", &type));
+	ASSERT_OK(profile_add_type(&p, "off_cpu", "nanoseconds", &again));
+	ASSERT_EQ(type, 1);
+	ASSERT_EQ(again, 1);
+	m.type = 2;
+	ASSERT_ERR(profile_add_measured(&p, &m, &id), EINVAL);
+	m.type = 1;
+	ASSERT_OK(profile_add_measured(&p, &m, &id));
+	ASSERT_OK(profile_add_measured(&p, &m, &id));
+	ASSERT_EQ(profile_total(&p), 3);
+	ASSERT_EQ(p.cut.samples.nr, 1);
+	ASSERT_EQ(profile_cut_of(&p, 1)->samples.nr, 1);
+	ASSERT_EQ(profile_cut_of(&p, 1)->samples.items[0].count, 1000);
+	ASSERT_OK(profile_add_measured_event(&p, 1, &(struct profile_event){ 5, id, 0 }, 1));
+	ASSERT_OK(profile_add_measured_event(&p, 1, &(struct profile_event){ 7, id, 0 }, 999));
+	ASSERT_EQ(profile_event_value(profile_cut_of(&p, 1), 0), 1);
+	ASSERT_EQ(profile_event_value(profile_cut_of(&p, 1), 1), 999);
+	/* Formats of one type take an event for one. */
+	ASSERT_ERR(profile_add_measured_event(&p, 0, &(struct profile_event){ 5, 0, 0 }, 2),
+		   EINVAL);
+	profile_next_cut(&p);
+	ASSERT_EQ(profile_nr_types(&p), 2);
+	ASSERT_EQ(profile_cut_of(&p, 1)->samples.nr, 0);
+	ASSERT_EQ(profile_cut_of(&p, 1)->events.nr, 0);
+	ASSERT_STR(profile_type_name(&p, 1), "off_cpu");
+	for (int i = 2; i < PROFILE_TYPES_MAX; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "type %d", i);
+		ASSERT_OK(profile_add_type(&p, name, "count", &type));
+	}
+	ASSERT_ERR(profile_add_type(&p, "one more", "count", &type), E2BIG);
+	profile_fini(&p);
+}
+
+TEST(contexts_tell_samples_apart)
+{
+	struct profile_context span = { .span_id = { 1 } }, none = { 0 };
+	struct profile_label labels[3];
+	struct profile_measured m = { .value = 1 };
+	uint32_t frame, id, plain, other;
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	frame = add_frame(&p, FRAME_KIND_NATIVE, PROFILE_NO_FILE, 0x10, 0, 0);
+	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &m.stack));
+	ASSERT_OK(profile_add_process(&p, 1, 0, &id));
+	ASSERT_OK(profile_add_thread(&p, id, 1, "t", &m.thread));
+	ASSERT_OK(profile_add_context(&p, &none, NULL, 0, &m.context));
+	ASSERT_EQ(m.context, 0);
+	ASSERT_OK(profile_add_measured(&p, &m, &plain));
+	/* Nobody pays for what nobody has. */
+	ASSERT_EQ(p.cut.contexts.cap, 0);
+	ASSERT_EQ(p.cut.context_sample_ids.cap, 0);
+	ASSERT_OK(profile_add_context(&p, &span, NULL, 0, &m.context));
+	ASSERT_EQ(m.context, 1);
+	ASSERT_OK(profile_add_measured(&p, &m, &id));
+	ASSERT(id != plain);
+	ASSERT_EQ(profile_context_of(&p.cut, plain), 0);
+	ASSERT_EQ(profile_context_of(&p.cut, id), 1);
+	ASSERT_OK(profile_add_measured(&p, &m, &other));
+	ASSERT_EQ(other, id);
+	ASSERT_EQ(p.cut.samples.items[id].count, 2);
+	/* Labels are a set. */
+	label(&p, "a", "x", 0, &labels[0]);
+	label(&p, "b", "", 7, &labels[1]);
+	ASSERT_OK(profile_add_context(&p, &span, labels, 2, &other));
+	ASSERT_EQ(other, 2);
+	labels[2] = labels[0];
+	ASSERT_OK(profile_add_context(&p, &span, labels + 1, 2, &other));
+	ASSERT_EQ(other, 2);
+	ASSERT_OK(profile_add_context(&p, &span, labels, 3, &other));
+	ASSERT_EQ(other, 2);
+	ASSERT_OK(profile_add_context(&p, &none, labels, 2, &other));
+	ASSERT_EQ(other, 3);
+	ASSERT_ERR(profile_add_context(&p, &none, labels, PROFILE_LABELS_MAX + 1, &other), EINVAL);
+	/* The one without is found as ever. */
+	ASSERT_OK(profile_add_sample(&p, m.thread, m.stack, 1, &other));
+	ASSERT_EQ(other, plain);
+	profile_next_cut(&p);
+	ASSERT_EQ(p.contexts.nr, 0);
+	ASSERT_OK(profile_add_context(&p, &none, labels, 2, &other));
+	ASSERT_EQ(other, 1);
+	profile_fini(&p);
+}

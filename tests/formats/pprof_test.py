@@ -29,7 +29,7 @@ BUILD = Path(sys.argv[3]).resolve()
 PROFCHECK = BUILD / "tests/formats/profcheck"
 TOP = Path(tempfile.mkdtemp(prefix="sonde-pprof-"))
 # enum example_flags
-EVENTS, BYTES, NO_FREQUENCY, EMPTY = 1, 2, 4, 8
+EVENTS, BYTES, NO_FREQUENCY, EMPTY, TRACED = 1, 2, 4, 8, 32
 
 
 def output(*argv, **options):
@@ -74,7 +74,7 @@ def test_each_rule_can_fail():
 
 def test_examples():
     """What was made by hand has the same stacks and sums in each format, as others read it."""
-    for flags in 0, EVENTS, BYTES, NO_FREQUENCY:
+    for flags in 0, EVENTS, BYTES, NO_FREQUENCY, TRACED, TRACED | EVENTS:
         want = output(EXAMPLES, "folded", flags)
         check(b"[truncated: no_rule]" in want and b"_[k]" in want and b"_[i]" in want, want)
         for name in "pprof", "otlp":
@@ -160,6 +160,20 @@ def test_go_tool_pprof_top_and_traces():
     check(re.search(r"main\.spin.*\n +main\.burn", traces), traces[:3000])
     samples = go_pprof(path, "-symbolize=none", "-sample_index=samples", "-top")
     check("Type: samples" in samples, samples[:300])
+
+
+def test_go_tool_pprof_types_and_labels():
+    path = TOP / "traced.pprof"
+    path.write_bytes(output(EXAMPLES, "pprof", TRACED))
+    raw = go_pprof(path, "-symbolize=none", "-raw")
+    check("samples/count cpu/nanoseconds[dflt] off_cpu/nanoseconds" in raw, raw[:500])
+    values = [list(map(int, line.split())) for line in re.findall(r"^ +(\d+ +\d+ +\d+): [\d ]+$", raw, re.M)]
+    # Of six measured values (add_traced() of example_profiles.c); a sample has one type.
+    check(sum(off for _, _, off in values) == sum(range(1000, 1006)), values)
+    check(all((count == 0) != (off == 0) for count, _, off in values), values)
+    tags = go_pprof(path, "-symbolize=none", "-tags", "-sample_index=off_cpu")
+    for key, value in ("trace_id", "ab" + 28 * "0" + "cd"), ("span_id", "02" + 14 * "0"), ("user", "zo\u00eb"), ("size", "4kB"):
+        check(re.search(rf"^ +{key}: Total .*\n(?:.+\n)*? .*: {value}$", tags, re.M), f"{key}: {tags}")
 
 
 def test_profiles_of_gos_runtime_are_read():

@@ -53,6 +53,21 @@ static void use_frame(struct used *u, const struct profile *p, uint32_t id)
 				  f->address < p->files.items[number].end;
 }
 
+static void use_samples(struct used *u, const struct profile *p, const struct profile_cut *cut)
+{
+	for (size_t i = 0; i < cut->samples.nr; i++) {
+		uint32_t id = cut->samples.items[i].stack;
+		const struct profile_stack *s = &p->stacks.items[id];
+
+		if (!cut->samples.items[i].count || u->stacks[id])
+			continue;
+		u->stacks[id] = true;
+		for (uint32_t at = 0; at < s->nr; at++)
+			use_frame(u, p, p->stack_frames.items[s->first + at]);
+		u->stops[used_stop(s)] = true;
+	}
+}
+
 int used_init(struct used *u, const struct profile *p)
 {
 	*u = (struct used){
@@ -65,17 +80,8 @@ int used_init(struct used *u, const struct profile *p)
 		used_fini(u);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < p->cut.samples.nr; i++) {
-		uint32_t id = p->cut.samples.items[i].stack;
-		const struct profile_stack *s = &p->stacks.items[id];
-
-		if (!p->cut.samples.items[i].count || u->stacks[id])
-			continue;
-		u->stacks[id] = true;
-		for (uint32_t at = 0; at < s->nr; at++)
-			use_frame(u, p, p->stack_frames.items[s->first + at]);
-		u->stops[used_stop(s)] = true;
-	}
+	for (uint32_t type = 0; type < profile_nr_types(p); type++)
+		use_samples(u, p, profile_cut_of(p, type));
 	u->stops[STOP_COMPLETE] = false;
 	return 0;
 }

@@ -25,7 +25,15 @@ func checkOtlp(path string) error {
 		}
 	}
 	out := folded{}
+	first := int32(-1)
 	for _, p := range profilesOf(request) {
+		// Of samples of several types those that folded stacks have.
+		if first < 0 {
+			first = p.SampleType().TypeStrindex()
+		}
+		if p.SampleType().TypeStrindex() != first {
+			continue
+		}
 		for _, s := range p.Samples().All() {
 			out.addSample(request.Dictionary(), s)
 		}
