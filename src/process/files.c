@@ -25,6 +25,7 @@
 
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/owners.h"
 
 enum {
 	/* A file that could not be had is tried again for the next processes that map it. */
@@ -36,10 +37,7 @@ enum {
 	 * that we could not have again, as many are kept. */
 	UNUSED_STEP = 32,
 	UNUSED_MAX = 128,
-	/* An owner, unless that is root or us, has a descriptor as long as that is no more than a
-	 * third of the free ones; a quarter of all is for those two. */
-	FDS_PART = 3,
-	FDS_RESERVED = 4,
+	FDS_RESERVED = 4, /* a quarter of all is for root and us: owners_may_take() */
 	/* As many new ones as there are forgotten ones looked for. */
 	FORGET_STEP = 1024,
 	PATH_BYTES_OF_FILE = 256, /* longer ones count as so many files */
@@ -212,10 +210,7 @@ size_t files_bytes(const struct process_table *t)
 
 static void close_file(struct process_table *t, struct mapped_file *file)
 {
-	uint64_t *nr = map_get(&t->private->fds_of_owner, file->owner);
-
-	if (nr && !--*nr)
-		map_del(&t->private->fds_of_owner, file->owner);
+	owners_give_back(&t->private->fds_of_owner, file->owner);
 	close(file->fd);
 	file->fd = -1;
 	t->private->nr_fds--;
@@ -491,29 +486,25 @@ int files_identify_image(struct mapped_file *file, const struct elf_file *elf)
 static bool has_share(const struct process_table *t, uint32_t owner)
 {
 	const struct process_table_private *p = t->private;
-	const uint64_t *nr = map_get(&p->fds_of_owner, owner);
-	size_t nr_free = p->max_fds - p->nr_fds;
 
-	if (!owner || owner == geteuid())
-		return true;
-	return nr_free > p->max_fds / FDS_RESERVED && (!nr || *nr < nr_free / FDS_PART);
+	return owner_is_trusted(owner) ||
+	       owners_may_take(&p->fds_of_owner, owner, p->max_fds - p->nr_fds,
+			       p->max_fds / FDS_RESERVED);
 }
 
 /* Keeps the descriptor, or closes it if it can be had again and there are too many. */
 static int hold(struct process_table *t, struct mapped_file *file, int fd)
 {
 	_cleanup_close_ int owned = fd, again = -1;
-	const uint64_t *nr;
 	int r;
 
 	if (t->private->nr_fds >= t->private->max_fds && !evict_one(t))
 		return -EMFILE;
 	if (!has_share(t, file->owner))
 		return reopen(file, &again) ? -EMFILE : 0;
-	nr = map_get(&t->private->fds_of_owner, file->owner);
 	r = map_put(&t->private->file_by_inode, hash_key(t, &file->key, "", 0), file->index);
 	if (!r)
-		r = map_put(&t->private->fds_of_owner, file->owner, nr ? *nr + 1 : 1);
+		r = owners_take(&t->private->fds_of_owner, file->owner);
 	if (r)
 		return r;
 	file->fd = TAKE_FD(owned);

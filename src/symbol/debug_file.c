@@ -19,6 +19,7 @@
 
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/owners.h"
 
 enum {
 	/* Debug information may be so many times its file, compressed as it is; this much always.
@@ -159,7 +160,7 @@ static bool is_owners(const struct debug_files *files, int fd)
 
 	if (fstat(fd, &st))
 		return false;
-	return !st.st_uid || st.st_uid == geteuid() ||
+	return owner_is_trusted(st.st_uid) ||
 	       (files->elf->fd >= 0 && !fstat(files->elf->fd, &own) && st.st_uid == own.st_uid);
 }
 

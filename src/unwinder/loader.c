@@ -3,6 +3,7 @@
 #include "unwind/table_image.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/owners.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -146,13 +147,9 @@ static int take(struct loader_build *b, struct unwind_table **ret)
 /*
  * Somebody's files may all take seconds: root's and ours have room and time that no other owner's
  * can take.
+ *
+ * May a child for a file of that owner go on in the background, if it takes long?
  */
-static bool is_trusted(uint32_t owner)
-{
-	return !owner || owner == geteuid();
-}
-
-/* May a child for a file of that owner go on in the background, if it takes long? */
 static bool has_place(const struct loader *l, uint32_t owner)
 {
 	int nr_free = 0;
@@ -160,10 +157,10 @@ static bool has_place(const struct loader *l, uint32_t owner)
 	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++) {
 		nr_free += !l->background[i].child.pid;
 		if (l->background[i].child.pid && l->background[i].owner == owner &&
-		    !is_trusted(owner))
+		    !owner_is_trusted(owner))
 			return false;
 	}
-	return nr_free > (is_trusted(owner) ? 0 : 1);
+	return nr_free > (owner_is_trusted(owner) ? 0 : 1);
 }
 
 static uint64_t patience(struct loader *l, uint32_t owner)
@@ -175,7 +172,7 @@ static uint64_t patience(struct loader *l, uint32_t owner)
 	if (l->patience_ns > PATIENCE_MAX_NS)
 		l->patience_ns = PATIENCE_MAX_NS;
 	left = l->patience_ns;
-	if (!is_trusted(owner))
+	if (!owner_is_trusted(owner))
 		left = left > PATIENCE_OF_ROOT_NS ? left - PATIENCE_OF_ROOT_NS : 0;
 	return left < PATIENCE_OF_FILE_NS ? left : PATIENCE_OF_FILE_NS;
 }
@@ -224,7 +221,7 @@ static int build_beside(struct loader *l, const struct loader_job *job, struct u
 
 	/* One that would be ended soon need not begin. */
 	if (l->wait.meanwhile && !has_place(l, job->owner) &&
-	    (!is_trusted(job->owner) || patience(l, job->owner) < PATIENCE_OF_FILE_NS))
+	    (!owner_is_trusted(job->owner) || patience(l, job->owner) < PATIENCE_OF_FILE_NS))
 		return -EAGAIN;
 	r = start(l, job, &b);
 	if (r)

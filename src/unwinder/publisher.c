@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/owners.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,10 +27,9 @@ enum {
 	 * not needed, that much is saved for later. */
 	FOLLOW_SHARE = 5,
 	FOLLOW_SAVED_NS = 1000000000,
-	/* Numbers of files: so many are root's, of whom an attacker cannot have many; of the others
-	 * an owner takes as many as a third of those that are free then. */
+	/* Numbers of files that are root's alone, of whom an attacker cannot have many:
+	 * owners_may_take(). */
 	NUMBERS_OF_ROOT = UNWIND_FILES_MAX / 4,
-	NUMBERS_PART = 3,
 	/* How many stay with files that are used no more, the others for some time. */
 	NUMBERS_KEPT = 512,
 	NUMBERS_MANY = UNWIND_FILES_MAX / 4,
@@ -71,18 +71,16 @@ static uint32_t nr_numbers(const struct publisher *p)
 static bool has_number(const struct publisher *p, uint32_t owner)
 {
 	uint32_t nr_free = nr_numbers(p) < FILE_BEYOND ? FILE_BEYOND - nr_numbers(p) : 0;
-	const uint64_t *nr = map_get(&p->nr_of_owner, owner);
 
 	if (!p->ks || !owner)
 		return nr_free;
-	return nr_free > NUMBERS_OF_ROOT && (!nr || *nr < nr_free / NUMBERS_PART);
+	return owners_may_take(&p->nr_of_owner, owner, nr_free, NUMBERS_OF_ROOT);
 }
 
 /* The file's number, FILE_BEYOND if there are too many. */
 static uint32_t number_of(struct publisher *p, struct mapped_file *file)
 {
 	struct shown_file shown = { file, .owner = file->owner, .unused_ns = p->store->now_ns };
-	const uint64_t *nr = map_get(&p->nr_of_owner, file->owner);
 	uint32_t number;
 
 	if (file->shown)
@@ -91,7 +89,7 @@ static uint32_t number_of(struct publisher *p, struct mapped_file *file)
 		return FILE_BEYOND;
 	if (!has_number(p, file->owner) || vec_reserve(&p->files, p->files.nr + 1) ||
 	    vec_reserve(&p->free_numbers, p->files.nr + 1) ||
-	    map_put(&p->nr_of_owner, file->owner, nr ? *nr + 1 : 1)) {
+	    owners_take(&p->nr_of_owner, file->owner)) {
 		p->files_full = true;
 		return FILE_BEYOND;
 	}
@@ -108,10 +106,8 @@ static uint32_t number_of(struct publisher *p, struct mapped_file *file)
 static void take_number_back(struct publisher *p, uint32_t number)
 {
 	struct shown_file *shown = &p->files.items[number];
-	uint64_t *nr = map_get(&p->nr_of_owner, shown->owner);
 
-	if (nr && !--*nr)
-		map_del(&p->nr_of_owner, shown->owner);
+	owners_give_back(&p->nr_of_owner, shown->owner);
 	unwind_store_forget(p->store, number);
 	shown->file->shown = 0;
 	process_let_file_go(shown->file);

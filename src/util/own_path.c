@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/own_path.h"
 #include "util/cleanup.h"
+#include "util/owners.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ static bool called_sudo(uid_t uid)
 
 static bool is_trusted(uid_t uid)
 {
-	return !uid || uid == geteuid() || called_sudo(uid);
+	return owner_is_trusted(uid) || called_sudo(uid);
 }
 
 /* "mallory (user 1001)", by /etc/passwd alone: to ask further may mean to ask the network. */
