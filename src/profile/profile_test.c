@@ -309,17 +309,25 @@ static uint32_t label(struct profile *p, const char *key, const char *text, int6
 	return ret->key;
 }
 
+/* A profile with a thread and a stack, which `m` is of. */
+static void start_measuring(struct profile *p, struct profile_measured *m)
+{
+	uint32_t frame, process;
+
+	ASSERT_OK(profile_init(p));
+	frame = add_frame(p, FRAME_KIND_NATIVE, PROFILE_NO_FILE, 0x10, 0, 0);
+	ASSERT_OK(profile_add_stack(p, &frame, 1, STOP_COMPLETE, &m->stack));
+	ASSERT_OK(profile_add_process(p, 1, 0, &process));
+	ASSERT_OK(profile_add_thread(p, process, 1, "t", &m->thread));
+}
+
 TEST(types_have_samples_of_their_own)
 {
 	struct profile_measured m = { .value = 500 };
-	uint32_t frame, id, type, again;
+	uint32_t id, type, again;
 	struct profile p;
 
-	ASSERT_OK(profile_init(&p));
-	frame = add_frame(&p, FRAME_KIND_NATIVE, PROFILE_NO_FILE, 0x10, 0, 0);
-	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &m.stack));
-	ASSERT_OK(profile_add_process(&p, 1, 0, &id));
-	ASSERT_OK(profile_add_thread(&p, id, 1, "t", &m.thread));
+	start_measuring(&p, &m);
 	ASSERT_OK(profile_add_sample(&p, m.thread, m.stack, 3, NULL));
 	ASSERT_OK(profile_add_type(&p, "samples", "count", &type));
 	ASSERT_EQ(type, 0);
@@ -363,14 +371,10 @@ TEST(contexts_tell_samples_apart)
 	struct profile_context span = { .span_id = { 1 } }, none = { 0 };
 	struct profile_label labels[3];
 	struct profile_measured m = { .value = 1 };
-	uint32_t frame, id, plain, other;
+	uint32_t id, plain, other;
 	struct profile p;
 
-	ASSERT_OK(profile_init(&p));
-	frame = add_frame(&p, FRAME_KIND_NATIVE, PROFILE_NO_FILE, 0x10, 0, 0);
-	ASSERT_OK(profile_add_stack(&p, &frame, 1, STOP_COMPLETE, &m.stack));
-	ASSERT_OK(profile_add_process(&p, 1, 0, &id));
-	ASSERT_OK(profile_add_thread(&p, id, 1, "t", &m.thread));
+	start_measuring(&p, &m);
 	ASSERT_OK(profile_add_context(&p, &none, NULL, 0, &m.context));
 	ASSERT_EQ(m.context, 0);
 	ASSERT_OK(profile_add_measured(&p, &m, &plain));
