@@ -6,6 +6,7 @@
 #include "bpf/walk.bpf.h"
 #include "kernel/libbpf_log.h"
 #include "kernel/tracepoint.h"
+#include "kernel/test_walkers.h"
 #include "test.h"
 #include "util/cleanup.h"
 
@@ -14,18 +15,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { WAIT_MS = 1000 };
 
 const char *test_skip_reason(void)
 {
-	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (geteuid())
-		return "loading BPF programs needs root";
-	setrlimit(RLIMIT_MEMLOCK, &unlimited); /* kernels before 5.11 charge maps against it */
-	return walkers_can_be_called() == 1 ? NULL : "this kernel has one program for all";
+	return test_walkers_skip_reason();
 }
 
 struct sources {

@@ -4,6 +4,7 @@
 
 #include "kernel/libbpf_log.h"
 #include "kernel/walkers.h"
+#include "kernel/test_walkers.h"
 #include "test.h"
 
 #include <bpf/bpf.h>
@@ -13,18 +14,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { WAIT_MS = 1000 };
 
 const char *test_skip_reason(void)
 {
-	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (geteuid())
-		return "loading BPF programs needs root";
-	setrlimit(RLIMIT_MEMLOCK, &unlimited); /* kernels before 5.11 charge maps against it */
-	return walkers_can_be_called() == 1 ? NULL : "this kernel has one program for all";
+	return test_walkers_skip_reason();
 }
 
 /* A sampler's maps; no program of it is loaded. `walk_size`: of the map that walks are in; 0:
