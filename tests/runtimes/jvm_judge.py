@@ -234,6 +234,7 @@ class JavaTally(Tally):
     def __init__(self, name):
         super().__init__(name)
         self.early = 0
+        self.why_early = collections.Counter()
         self.notes = collections.Counter()
 
     def take(self, stack, judge):
@@ -241,13 +242,14 @@ class JavaTally(Tally):
             self.notes[note] += stack.count
         if is_early(stack):
             self.early += stack.count
+            self.why_early[stack.reason or ", ".join(sorted(notes_of(stack)))] += stack.count
         else:
             super().take(stack, judge)
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
         if self.early > max(20, 0.5 * (self.samples + self.early)):
-            found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
+            found.append("%s: %d samples were early, and %d not: %s" % (self.name, self.early, self.samples, dict(self.why_early)))
         return found
 
     def summary(self):

@@ -7,6 +7,7 @@ lines, in the right order, with native frames between them where there are any.
 
 SONDE_PYTHONS, paths with colons between, restricts the Pythons. docs/python.md says what is shown.
 """
+import collections
 import contextlib
 import functools
 import glob
@@ -108,18 +109,20 @@ class PythonTally(Tally):
     def __init__(self, name):
         super().__init__(name)
         self.early = 0
+        self.why_early = collections.Counter()
 
     def take(self, stack, judge_stack):
         is_early = any(f.name == "[python: not_ready]" for f in stack.user) or stack.reason in ("no_process", "file_pending")
         if is_early:
             self.early += stack.count
+            self.why_early[stack.reason or "not_ready"] += stack.count
         else:
             super().take(stack, judge_stack)
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
         if self.early > max(20, (self.samples + self.early) / 10):
-            found.append("%s: %d samples were early, and %d not" % (self.name, self.early, self.samples))
+            found.append("%s: %d samples were early, and %d not: %s" % (self.name, self.early, self.samples, dict(self.why_early)))
         return found
 
     def summary(self):
