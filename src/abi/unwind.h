@@ -265,6 +265,8 @@ struct unwind_process {
 	__u32 pad_;
 };
 _Static_assert(sizeof(struct unwind_process) == 32, "unwind_process is a map value");
+/* As many as a busy host has live processes that were sampled, or are children of such. */
+enum { UNWIND_PROCESSES_MAX = 8192 };
 
 /*
  * What a runtime's step needs to know of a process: written by its attach(), for that process and

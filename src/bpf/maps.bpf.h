@@ -35,11 +35,11 @@ struct rule_caches_map {
 };
 extern struct rule_caches_map rule_caches SEC(".maps");
 
-/* Preallocated as 5.10 wants of perf_event programs; as many as a busy host has live processes that
- * were sampled. A full table costs raw samples, not lost ones. */
+/* Preallocated as 5.10 wants of perf_event programs. A full table costs raw samples, not lost ones;
+ * the agent takes those out that were unused for longest. */
 struct processes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
+	__uint(max_entries, UNWIND_PROCESSES_MAX);
 	__type(key, __u32);
 	__type(value, struct unwind_process);
 };

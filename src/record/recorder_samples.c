@@ -142,6 +142,8 @@ static struct process *current(struct recorder *r, uint32_t pid)
 	struct process *proc = process_find(&r->unwinder.processes, (int32_t)pid);
 	uint64_t begin;
 
+	if (proc)
+		publisher_sampled(&r->unwinder.publisher, proc);
 	if (proc && !proc->stale)
 		return proc;
 	if (proc) {

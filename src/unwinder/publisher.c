@@ -16,7 +16,7 @@ enum { FILE_BEYOND = UNWIND_FILES_MAX - 1 };
 
 enum {
 	NO_ROOM_PAUSE_NS =
-		200000000,	  /* until it is tried again to show something in a full arena */
+		200000000, /* until it is tried again to show something where there is no room */
 	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
 	LARGE_CODE = 2 << 20,
 	FILES_AT_ONCE = 64,	   /* are opened before the ring is emptied */
@@ -33,6 +33,10 @@ enum {
 	/* How many stay with files that are used no more, the others for some time. */
 	NUMBERS_KEPT = 512,
 	NUMBERS_MANY = UNWIND_FILES_MAX / 4,
+	/* How full the kernel's table of processes gets, and how full it is made then: children of
+	 * those in it, which on_fork puts there, shall find places, whoever has the others. */
+	PROCESSES_MANY = UNWIND_PROCESSES_MAX / 8 * 7,
+	PROCESSES_KEPT = UNWIND_PROCESSES_MAX / 4 * 3,
 };
 #define NUMBERS_KEPT_NS 60000000000ull
 #define MEND_SHORT_NS	1000000000ull
@@ -220,7 +224,9 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	ref(p, b);
 	*v = (struct view){ .block = b,
 			    .mm = entry.mm,
+			    .used_ns = p->store->now_ns,
 			    .look = ((struct view *)parent->user)->runtimes != NULL };
+	p->nr_told++;
 	/* The mappings that the parent's view shows, unless that has moved on meanwhile. */
 	if (b == ((struct view *)parent->user)->block &&
 	    ((struct view *)parent->user)->version == parent->version)
@@ -395,12 +401,63 @@ struct unwind_process publisher_entry(const struct block *b, uint64_t mm)
 	};
 }
 
+struct place {
+	struct process *proc;
+	uint64_t key; /* the lowest goes first */
+};
+
+static int compare_places(const void *a_, const void *b_)
+{
+	const struct place *a = a_, *b = b_;
+
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Children that were never sampled, the oldest first, then those that were not sampled for longest.
+ */
+static uint64_t place_key(const struct view *v)
+{
+	return v->sampled ? v->used_ns | UINT64_C(1) << 63 : v->used_ns;
+}
+
+/*
+ * Leaves PROCESSES_KEPT entries in the kernel's table, if there are more than `max`. Nothing is
+ * lost with the others: the next sample of such a process comes raw, and it is shown again.
+ */
+static void take_places_back(struct publisher *p, size_t max)
+{
+	VEC(struct place) places = { 0 };
+	struct map_slot *slot;
+	size_t i = 0;
+
+	p->nr_told = 0;
+	while ((slot = map_next(&p->processes->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+		const struct view *v = proc->user;
+
+		if (v && !v->taken_out && vec_push(&places, (struct place){ proc, place_key(v) }))
+			break;
+	}
+	if (places.nr > max) {
+		qsort(places.items, places.nr, sizeof(*places.items), compare_places);
+		for (i = 0; i < places.nr - PROCESSES_KEPT; i++) {
+			((struct view *)places.items[i].proc->user)->taken_out = true;
+			kernel_side_del_process(p->ks, (uint32_t)places.items[i].proc->pid);
+		}
+		log_debug("the kernel's table of processes: %zu of %zu were taken out", i,
+			  places.nr);
+	}
+	vec_free(&places);
+}
+
 static int tell_kernel(struct publisher *p, const struct process *proc)
 {
 	struct view *v = proc->user;
 	struct unwind_process entry;
 	int r;
 
+	if (v->taken_out)
+		return 0;
 	/* That of a child which the kernel had yet to show: on_forked(). */
 	if (p->ks && !v->mm && !kernel_side_get_process(p->ks, (uint32_t)proc->pid, &entry))
 		v->mm = entry.mm;
@@ -409,8 +466,15 @@ static int tell_kernel(struct publisher *p, const struct process *proc)
 	entry = publisher_entry(v->block, v->mm);
 	entry.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0;
 	r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
-	/* A full table: this process's samples go on coming raw, and are walked here. */
-	return r == -E2BIG ? 0 : r;
+	if (r == -E2BIG && p->store->now_ns >= p->no_place_until_ns) {
+		p->no_place_until_ns = p->store->now_ns + NO_ROOM_PAUSE_NS;
+		take_places_back(p, PROCESSES_KEPT);
+		r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
+	}
+	/* Full of what nobody heard of, which is on its way out: until then this process's samples
+	 * go on coming raw, and are walked here. */
+	v->taken_out = r == -E2BIG;
+	return v->taken_out ? 0 : r;
 }
 
 /* Of thousands of files, samples are taken in between. */
@@ -480,7 +544,9 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 		publisher_hide(p, proc);
 		v = NULL;
 	}
-	if (v && v->version == proc->version && (!mm || mm == v->mm))
+	if (v && mm)
+		publisher_sampled(p, proc);
+	if (v && v->version == proc->version && (!mm || (mm == v->mm && !v->taken_out)))
 		return 0;
 	if (!v || v->version != proc->version) {
 		struct view *fresh = v ? NULL : calloc(1, sizeof(*fresh));
@@ -505,8 +571,12 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 		if (r)
 			return r;
 	}
-	if (mm)
+	if (mm) {
+		p->nr_told += v->taken_out || !v->mm;
+		v->taken_out = false;
 		v->mm = mm;
+		publisher_sampled(p, proc);
+	}
 	return tell_kernel(p, proc);
 }
 
@@ -767,6 +837,8 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	}
 	p->retired.nr = kept;
 	take_numbers_back(p, now);
+	if (p->ks && p->nr_told > UNWIND_PROCESSES_MAX - PROCESSES_MANY)
+		take_places_back(p, PROCESSES_MANY);
 	mend_short(p, now);
 }
 

@@ -33,6 +33,10 @@ struct view {
 	struct block *block;
 	uint32_t version; /* of the process's mappings that the block shows */
 	uint64_t mm;	  /* 0: not in the kernel's table */
+	uint64_t used_ns; /* when it was last sampled, or a child that never was: forked */
+	bool sampled;	  /* or was shown for that */
+	bool taken_out;	  /* not in the kernel's table until a sample comes raw: others needed the
+			     place */
 	bool final;	  /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
 	struct process_runtimes *runtimes; /* NULL: none, or not looked for */
 	bool look; /* a forked child's that its parent has: not looked for yet */
@@ -62,6 +66,8 @@ struct publisher {
 	struct map nr_of_owner; /* numbers, by owner */
 	bool files_full;	/* one was refused, since numbers were taken back */
 	uint64_t mend_short_ns; /* when blocks that are short of files are looked for again */
+	uint32_t nr_told; /* entries in the kernel's table of processes, since they were counted */
+	uint64_t no_place_until_ns; /* it was full: places are not looked for again until then */
 	/* Called when a file's index in the table of files will be another's. */
 	void (*forget_file)(void *ctx, uint32_t index);
 	void *ctx;
@@ -91,6 +97,17 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm);
 bool publisher_has_runtime(struct publisher *p, const struct process *proc);
 /* An address outside the mappings was looked for and not found: the kernel need not ask again. */
 void publisher_set_final(struct publisher *p, struct process *proc);
+/* A sample of a process that is shown: it is among the last whose place others get. */
+static inline void publisher_sampled(const struct publisher *p, const struct process *proc)
+{
+	struct view *v = proc->user;
+
+	if (!v)
+		return;
+	v->used_ns = p->store->now_ns;
+	v->sampled = true;
+}
+
 /* The kernel forgets the process, the view goes. */
 void publisher_hide(struct publisher *p, struct process *proc);
 

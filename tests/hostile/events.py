@@ -99,3 +99,22 @@ def attack_storm(arena):
     if not recording.lost().get("side_band"):
         problems.append("no event was lost: the test shows nothing")
     return problems, "%s; %s; generations %s" % (note, recording.lost(), shown)
+
+
+def attack_children(arena):
+    """One program that is sampled has more children that sleep than the kernel's table of processes has places. The victims begin later."""
+    recorder = arena.record("64M")
+    attacker = arena.attack("many_children", 10000)
+    arena.wait_until_burnt(attacker, 0.2)
+    table = table_of_processes(recorder)
+    wait_until("an entry of the attacker", lambda: entry(table, attacker.pid))
+    attacker.send_signal(signal.SIGUSR1)
+    attacker.stdout.readline()
+    victims = [arena.start_victim(seconds=600), arena.start_python_victim(seconds=600)]
+    for victim in victims:
+        wait_until("an entry of %s" % victim.comm, lambda v=victim: entry(table, v.process.pid), 60)
+    for victim in victims:
+        arena.wait_until_burnt(victim.process, 1)
+        victim.process.kill()
+    arena.wait_for_victims()
+    return arena.judge()

@@ -48,13 +48,12 @@ def kill(pids):
 
 def end_all():
     """Kills whatever is below us, and waits for it."""
-    while True:
-        kill(descendants(os.getpid()))
-        try:
-            if not os.waitpid(-1, os.WNOHANG)[0]:
-                time.sleep(0.01)  # nothing tells when a grandchild has become our child
-        except ChildProcessError:
-            return
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            kill(descendants(os.getpid()))
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.01)  # nothing tells when a grandchild has become our child
 
 
 def on_signals(handler):
