@@ -15,7 +15,7 @@ import tap
 from tap import check
 
 TEST = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 sys.path.insert(0, {here!r})
 import guard
 
@@ -25,15 +25,19 @@ def main():
     while len(found := guard.descendants(os.getpid())) < 4:
         pass
     shell.kill()
-    print(*found, flush=True)
     try:
+        print(*found, flush=True)  # what comes after it may be cut short at any moment
         {then}
     finally:
         open("put-back", "w").close()
 
 sys.exit(guard.run(main))
 """
-HANG = "signal.pause()"
+# A signal that comes just before a pause() would never be looked at.
+HANG = """
+        while True:
+            time.sleep(0.1)
+"""
 
 
 def start(then):
