@@ -6,6 +6,7 @@
 #include "symbol/symbol_builder.h"
 #include "symbol/symbol_builder_internal.h"
 #include "symbol/symbol_table.h"
+#include "util/cut.h"
 #include "util/cleanup.h"
 #include "util/sorted.h"
 
@@ -200,6 +201,13 @@ static int find_borders(const struct builder *b, const struct symbol_tables *t,
 	return r;
 }
 
+static int write_name(struct builder *b, const char *name, uint32_t *ret)
+{
+	char cut[SYMBOL_NAME_MAX + 1];
+
+	return symbol_writer_string(b->writer, cut_text(name, cut, sizeof(cut)), ret);
+}
+
 static int add_symbol(struct builder *b, const struct elf_symbol *symbol, uint32_t begin,
 		      uint32_t end)
 {
@@ -207,7 +215,7 @@ static int add_symbol(struct builder *b, const struct elf_symbol *symbol, uint32
 	struct symbol_span new = {
 		.begin = begin, .end = end, .sized = symbol->size, .function = IMAGE_NONE
 	};
-	int r = symbol_writer_string(b->writer, symbol->name, &new.name);
+	int r = write_name(b, symbol->name, &new.name);
 
 	new.symbol = symbol->addr > b->base ? (uint32_t)(symbol->addr - b->base) : 0;
 	if (!r && last && last->end == begin && last->name == new.name &&

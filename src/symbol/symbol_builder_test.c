@@ -127,6 +127,35 @@ TEST(a_file_without_symbols)
 	ASSERT_EQ(info.nr_functions, 0);
 }
 
+TEST(long_names_are_cut)
+{
+	static const char code[32];
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;
+	_cleanup_free_ void *image = NULL;
+	char fits[SYMBOL_NAME_MAX + 1] = { 0 }, longer[SYMBOL_NAME_MAX + 2] = { 0 };
+	struct symbol_frame frame;
+	unsigned int text;
+	size_t size;
+
+	memset(fits, 'a', sizeof(fits) - 1);
+	memset(longer, 'b', sizeof(longer) - 1);
+	text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
+				  32);
+	elf_writer_symbol(w, SHT_SYMTAB, fits, STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
+	elf_writer_symbol(w, SHT_SYMTAB, longer, STB_GLOBAL, STT_FUNC, text, 0x1010, 16);
+	image = elf_writer_finish(w, &size);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	t = build_elf(elf);
+	ASSERT_EQ(symbol_table_find(t, 0x1000, true, &frame, 1), 1);
+	ASSERT_STR(frame.name, fits);
+	ASSERT_EQ(symbol_table_find(t, 0x1010, true, &frame, 1), 1);
+	ASSERT_EQ(strlen(frame.name), SYMBOL_NAME_MAX);
+	ASSERT(!strncmp(frame.name, longer, SYMBOL_NAME_MAX - 3));
+	ASSERT_STR(frame.name + SYMBOL_NAME_MAX - 3, "...");
+}
+
 TEST(relocatable_files_are_refused)
 {
 	struct elf_writer *w = elf_writer_new(ET_REL, EM_X86_64);

@@ -17,6 +17,8 @@
 enum {
 	/* Functions at one address: the real one and what is inlined there. */
 	SYMBOL_FRAMES_MAX = 130,
+	/* Bytes of a linker's name. What is longer is cut, and ends in "...". */
+	SYMBOL_NAME_MAX = 8 << 10,
 };
 
 enum symbol_language {

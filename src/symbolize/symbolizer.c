@@ -6,6 +6,7 @@
 #include "symbol/kallsyms.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/cut.h"
 #include "util/log.h"
 
 #include <elf.h>
@@ -20,6 +21,13 @@ _Static_assert((int)FUNCTION_LANGUAGE_RUST == (int)SYMBOL_LANGUAGE_RUST &&
 
 /* Between two looks at what the kernel has loaded. */
 #define KERNEL_STALE_NS (UINT64_C(30) * 1000000000)
+
+enum {
+	/* Thousands of functions may have names of many kilobytes: what all long ones of files
+	 * take. Of what is beyond that, only as much is kept as is not long. */
+	LONG_TEXT = 1 << 10,
+	LONG_TEXTS_MAX = 8 << 20,
+};
 
 static void complain(void *ctx, const char *text)
 {
@@ -156,6 +164,25 @@ void symbolizer_wait(struct symbolizer *n)
 
 /* --- native frames ---------------------------------------------------------------------------- */
 
+static size_t long_bytes(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len < LONG_TEXT ? 0 : len;
+}
+
+static int add_text(struct symbolizer *n, const char *text, uint32_t *ret)
+{
+	size_t bytes = long_bytes(text);
+	char cut[LONG_TEXT];
+
+	if (n->long_bytes + bytes > LONG_TEXTS_MAX)
+		text = cut_text(text, cut, sizeof(cut));
+	else
+		n->long_bytes += bytes;
+	return profile_string(n->profile, text, ret);
+}
+
 static int add_function(struct symbolizer *n, const struct symbol_frame *frame, uint32_t *ret)
 {
 	enum demangle_style style = n->options.short_names ? DEMANGLE_SHORT : DEMANGLE_FULL;
@@ -166,11 +193,11 @@ static int add_function(struct symbolizer *n, const struct symbol_frame *frame, 
 
 	demangle_name(frame->name, (enum symbol_language)frame->language, style, name,
 		      sizeof(name));
-	r = profile_string(n->profile, name, &function.name);
+	r = add_text(n, name, &function.name);
 	if (!r && strcmp(name, frame->name))
-		r = profile_string(n->profile, frame->name, &function.linkage_name);
+		r = add_text(n, frame->name, &function.linkage_name);
 	if (!r)
-		r = profile_string(n->profile, frame->file, &function.source);
+		r = add_text(n, frame->file, &function.source);
 	return r ? r : profile_add_function(n->profile, &function, ret);
 }
 
@@ -371,6 +398,15 @@ static int move_files(struct symbolizer *n, const struct profile_collected *c)
 	return r;
 }
 
+static size_t long_texts_of(const struct symbolizer *n, uint32_t function)
+{
+	const struct profile_function *f = &n->profile->functions.items[function];
+
+	return long_bytes(strtab_get(&n->profile->strings, f->name)) +
+	       long_bytes(strtab_get(&n->profile->strings, f->linkage_name)) +
+	       long_bytes(strtab_get(&n->profile->strings, f->source));
+}
+
 /* Those of tables that went are nobody's; what finds no room is looked up again. */
 static void move_functions(struct symbolizer *n, const struct profile_collected *c)
 {
@@ -380,11 +416,14 @@ static void move_functions(struct symbolizer *n, const struct profile_collected 
 	int r = 0;
 
 	n->functions = (struct map){ 0 };
+	n->long_bytes = 0;
 	while ((slot = map_next(&functions, &i))) {
 		uint32_t to = profile_moved(&c->functions, (uint32_t)slot->value);
 
-		if (to != PROFILE_GONE && !r &&
-		    symbol_store_table(n->store, (uint32_t)(slot->key >> 32)))
+		if (to == PROFILE_GONE)
+			continue;
+		n->long_bytes += long_texts_of(n, to);
+		if (!r && symbol_store_table(n->store, (uint32_t)(slot->key >> 32)))
 			r = map_put(&n->functions, slot->key, to);
 	}
 	map_fini(&functions);

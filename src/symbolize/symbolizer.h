@@ -68,6 +68,7 @@ struct symbolizer {
 	VEC(struct symbolizer_file) files; /* by file of the profile, as far as met */
 	struct symbolizer_frames waiting;  /* of the kernel */
 	struct map functions; /* table << 32 | its function -> the profile's function */
+	size_t long_bytes;    /* of long names and paths of these functions */
 	struct kallsyms *kernel;
 	uint64_t kernel_read_ns; /* when `kernel` was read, or could not be; 0: never */
 };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names: what one program does to those of another one's functions."""
 import os
+import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "workloads")
@@ -47,3 +48,23 @@ def attack_perf_maps(arena):
     finally:
         for attacker in attackers:
             os.unlink("/tmp/perf-%d.map" % attacker.pid)
+
+
+def attack_long_names(arena):
+    """Two thousand functions that all run, each with a name of 64 KB of its own."""
+    nr, program = 2000, os.path.join(arena.folder, "long_names")
+    with open(program + ".S", "w", encoding="ascii") as f:
+        names = ["f%d%s" % (i, "y" * (64 << 10)) for i in range(nr)]
+        f.write(".globl main\nmain:\n push %rbp\n1:\n" + "".join(" call %s\n" % name for name in names) + " jmp 1b\n")
+        f.writelines(".type %s, @function\n%s: mov $20000, %%ecx\n2: dec %%ecx\n jnz 2b\n ret\n" % (name, name) for name in names)
+        f.write('.section .note.GNU-stack,"",@progbits\n')
+    subprocess.run(["gcc", "-no-pie", "-o", program, program + ".S"], check=True)
+    arena.record("64M")
+    arena.wait_until_burnt(arena.attack(program), 3)
+    arena.run_victim(seconds=0.5)
+    recording = arena.end()
+    met = {s.user[-1] for s in recording.stacks or [] if s.comm == "long_names" and s.user}
+    problems, note = arena.judge(recording=recording)
+    if len(met) < nr / 2:
+        problems.append("the attack was none: %d functions were met" % len(met))
+    return problems, note
