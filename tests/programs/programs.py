@@ -16,9 +16,9 @@ PRELUDE = r"""
 set -e
 forever() {
 	local end=$(($(date +%s) + SECONDS_))
-	while [ "$(date +%s)" -lt "$end" ]; do timeout $((end - $(date +%s) + 1)) "$@" || true; done
+	while [ "$(date +%s)" -lt "$end" ]; do timeout -k 3 $((end - $(date +%s) + 1)) "$@" || true; done
 }
-for_a_while() { timeout "$SECONDS_" "$@" || true; }
+for_a_while() { timeout -k 3 "$SECONDS_" "$@" || true; }
 server() { "$@" & servers+=" $!"; }
 wait_for() { local i; for i in $(seq 200); do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "not there: $*" >&2; exit 1; }
 end() { [ -z "$servers" ] || kill $servers 2>/dev/null || true; wait; }
