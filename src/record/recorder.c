@@ -381,8 +381,14 @@ static int set_up_step(struct recorder *r)
 
 static int set_up_names(struct recorder *r)
 {
-	int err = resolver_init(&r->resolver, &r->unwinder.publisher, r->profile,
-				&r->options.symbolizer);
+	struct symbolizer_options options = r->options.symbolizer;
+	struct rlimit limit;
+	int err;
+
+	/* Two descriptors each, of a quarter of all. */
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		options.max_waiting = limit.rlim_cur / 8;
+	err = resolver_init(&r->resolver, &r->unwinder.publisher, r->profile, &options);
 
 	if (!err)
 		metadata_init(&r->metadata, r->profile);

@@ -8,6 +8,7 @@
 #include "symbol/symbol_store_internal.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/owners.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@ enum {
 	FOREIGN_MS = 50, /* while another process builds what we wait for */
 	/* Of options.root, if there is one, among the roots. */
 	SYSROOT = 1,
+	WAITING_RESERVED = 4, /* a quarter of all that wait may be root's and our own only */
 };
 
 /* --- complaints ------------------------------------------------------------------------------- */
@@ -138,6 +140,7 @@ void symbol_store_free(struct symbol_store *s)
 	vec_free(&s->roots);
 	map_fini(&s->by_key);
 	map_fini(&s->complaints);
+	map_fini(&s->waiting_of_owner);
 	if (s->cache >= 0)
 		close(s->cache);
 	free(s->cache_path);
@@ -281,12 +284,69 @@ bool symbol_store_is_busy(const struct symbol_store *s)
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
-static int keep_file(const struct symbol_file *file, int *ret)
+static bool may_wait(const struct symbol_store *s, uint32_t owner)
+{
+	size_t most = s->options.max_waiting;
+
+	return !most || owner_is_trusted(owner) ||
+	       owners_may_take(&s->waiting_of_owner, owner,
+			       most > s->nr_waiting ? most - s->nr_waiting : 0,
+			       most / WAITING_RESERVED);
+}
+
+static int open_again(const struct symbol_file *file, int *ret)
 {
 	if (file->fd < 0)
 		return write_image(file->image, file->size, ret);
 	*ret = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 	return *ret < 0 ? -errno : 0;
+}
+
+int store_keep_file(struct symbol_store *s, struct entry *e, const struct symbol_file *file)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st = { .st_uid = geteuid() };
+	int r;
+
+	if (file->fd >= 0 && fstat(file->fd, &st))
+		return -errno;
+	if (!may_wait(s, st.st_uid))
+		return -EDQUOT;
+	r = open_again(file, &fd);
+	if (!r)
+		r = owners_take(&s->waiting_of_owner, st.st_uid);
+	if (r)
+		return r;
+	s->nr_waiting++;
+	e->owner = st.st_uid;
+	e->elf_fd = TAKE_FD(fd);
+	return 0;
+}
+
+void store_close_file(struct symbol_store *s, struct entry *e)
+{
+	if (e->elf_fd < 0)
+		return;
+	close(e->elf_fd);
+	e->elf_fd = -1;
+	owners_give_back(&s->waiting_of_owner, e->owner);
+	s->nr_waiting--;
+}
+
+/* Else what waits for a machine that is too busy to build it would take all descriptors. */
+static void refuse(struct symbol_store *s, struct entry *e)
+{
+	char text[SYMBOL_MESSAGE_MAX];
+
+	snprintf(text, sizeof(text),
+		 "%s: too many files of its owner wait for their symbols; it has none, nor may "
+		 "others",
+		 e->path);
+	if (!s->said_refused)
+		store_complain(s, text);
+	s->said_refused = true;
+	e->state = SYMBOL_STATE_FAILED;
+	entry_release(s, e);
 }
 
 /* Fills in an entry: its table if the cache has it, else what building it takes. */
@@ -314,7 +374,11 @@ static int init_entry(struct symbol_store *s, const struct symbol_file *file, st
 		entry_release(s, e);
 		return 0;
 	}
-	r = keep_file(file, &e->elf_fd);
+	r = store_keep_file(s, e, file);
+	if (r == -EDQUOT) {
+		refuse(s, e);
+		return 0;
+	}
 	if (!r)
 		entry_want_full(s, e);
 	return r;

@@ -41,6 +41,12 @@ struct symbol_store_options {
 	 * before our own "/". NULL: none. -ENOENT of symbol_store_new() if it is not there.
 	 */
 	const char *root;
+	/*
+	 * Files that wait for their tables, each with up to two descriptors open. 0: as many as
+	 * there are. Else no owner but root and us gets more than its share (util/owners.h): what
+	 * is beyond that has no table.
+	 */
+	size_t max_waiting;
 	uint64_t builder_memory; /* bytes one may take; 0: 2 GiB */
 	/* A cache that can't be used, debug files that differ, a build that failed: once each. The
 	 * text lives until it returns. */

@@ -111,9 +111,7 @@ void entry_release(struct symbol_store *s, struct entry *e)
 	build_free(s, e, e->full);
 	build_free(s, e, e->quick);
 	e->full = e->quick = NULL;
-	if (e->elf_fd >= 0)
-		close(e->elf_fd);
-	e->elf_fd = -1;
+	store_close_file(s, e);
 	if (e->has_root)
 		store_release_root(s, e->root);
 	e->has_root = false;

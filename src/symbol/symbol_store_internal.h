@@ -49,6 +49,7 @@ struct entry {
 	struct symbol_table *table;
 	uint64_t fingerprint; /* of its debug files */
 	int elf_fd;	      /* -1 when nothing is left to build */
+	uint32_t owner;	      /* of the file, counted as long as there is elf_fd */
 	char *path;
 	uint32_t root; /* 0: only our own */
 	bool has_root; /* is counted among its users */
@@ -70,7 +71,11 @@ struct symbol_store {
 	struct map by_key;	/* entry.hash -> entry */
 	VEC(struct root) roots; /* the first is our own */
 	struct map complaints;	/* by hash: said already */
-	int cache;		/* its folder, or -1 */
+	/* Files that have a descriptor and a root open until they are built. */
+	struct map waiting_of_owner;
+	size_t nr_waiting;
+	bool said_refused;
+	int cache; /* its folder, or -1 */
 	char *cache_path;
 	bool cache_opened, cache_failed;
 	uint32_t nr_children, max_children;
@@ -84,6 +89,9 @@ void store_complain(struct symbol_store *s, const char *text);
 void store_complain_of(struct symbol_store *s, const char *text, size_t len);
 /* Says it once, and does without from now on. */
 void store_cache_failed(struct symbol_store *s, int r);
+/* Keeps the entry's file open until store_close_file(). -EDQUOT: too many of its owner's wait. */
+int store_keep_file(struct symbol_store *s, struct entry *e, const struct symbol_file *file);
+void store_close_file(struct symbol_store *s, struct entry *e);
 /* An entry needs it no more. */
 void store_release_root(struct symbol_store *s, uint32_t number);
 /* What the search for a file's debug files is: `roots` has room for two. */

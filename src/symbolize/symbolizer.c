@@ -49,6 +49,7 @@ int symbolizer_init(struct symbolizer *n, struct profile *profile,
 		n->options = *options;
 	store.builder = n->options.builder;
 	store.root = n->options.root;
+	store.max_waiting = n->options.max_waiting;
 	return symbol_store_new(&store, &n->store);
 }
 

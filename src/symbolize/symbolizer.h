@@ -37,6 +37,7 @@ struct symbolizer_options {
 	 * own "/". NULL: none.
 	 */
 	const char *root;
+	size_t max_waiting; /* as in symbol_store_options */
 	/*
 	 * A file whose full table is not there after so long has the names of its symbol tables
 	 * alone; 0: SYMBOLIZER_PATIENCE_MS.

@@ -16,6 +16,7 @@ Recorded are the processes that the test starts, not the rest of the machine (un
 else runs here takes none of the memory that is attacked.
 """
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -47,6 +48,35 @@ def wait4(process):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime
+
+
+def add_symbols(program, symbols, names):
+    """Adds a symbol table to an ELF file: Elf64_Syms, and their names or the size of a hole of the file in place of them."""
+    with open(program, "r+b") as f:
+        header = bytearray(f.read(64))
+        offset, = struct.unpack_from("<Q", header, 40)
+        nr, = struct.unpack_from("<H", header, 60)
+        f.seek(offset)
+        sections = f.read(64 * nr)
+        at = f.seek(0, os.SEEK_END) + 63 & ~63
+        f.seek(at)
+        f.write(symbols)
+        size = names if isinstance(names, int) else f.write(names)
+        sections += struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, at, len(symbols), nr + 1, 0, 8, 24)  # SHT_SYMTAB
+        sections += struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, at + len(symbols), size, 0, 0, 1, 0)  # SHT_STRTAB
+        at += len(symbols) + size + 63 & ~63
+        f.seek(at)
+        f.write(sections)
+        struct.pack_into("<Q", header, 40, at)
+        struct.pack_into("<H", header, 60, nr + 2)
+        f.seek(0)
+        f.write(header)
+
+
+def address_of(program, symbol):
+    """Where `nm` has a symbol."""
+    text = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
+    return next(int(line.split()[0], 16) for line in text.splitlines() if line.endswith(" " + symbol))
 
 
 class Watch(threading.Thread):
@@ -137,11 +167,11 @@ class Arena:
         self._guards.append(Guard(process))
         return process
 
-    def record(self, limit, *options, whole_machine=False, frequency=FREQUENCY):
-        """Starts `sonde record`, which has begun when this returns."""
+    def record(self, limit, *options, whole_machine=False, frequency=FREQUENCY, before=()):
+        """Starts `sonde record`, which has begun when this returns. `before`: a command that runs it."""
         who = [] if whole_machine else ["-p", str(os.getpid())]
         self.limit = megabytes(limit)
-        self.recorder = Recorder(self.setup, ["--no-inlines", "--memory-limit", limit, *who, *options], frequency=frequency)
+        self.recorder = Recorder(self.setup, ["--no-inlines", "--memory-limit", limit, *who, *options], frequency=frequency, before=before)
         self._guards.append(Guard(self.recorder.process))
         recording_began(self.recorder)
         self.watch = Watch(self.recorder.process.pid)

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names: what one program does to those of another one's functions."""
 import os
+import resource
+import struct
 import subprocess
+
+import hostile
+import tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "workloads")
@@ -67,4 +72,40 @@ def attack_long_names(arena):
     problems, note = arena.judge(recording=recording)
     if len(met) < nr / 2:
         problems.append("the attack was none: %d functions were met" % len(met))
+    return problems, note
+
+
+def attack_bombs(arena):
+    """200,000 functions that share a thousand names of 64 KB, in 5 MB; 512 MB of debug information in one."""
+    program = arena.program("slow_table", "-no-pie")
+    long, debug, section = (os.path.join(arena.folder, name) for name in ("long", "debug", "section"))
+    subprocess.run(["strip", "-o", long, program], check=True)  # its only table is what is added
+    start = hostile.address_of(program, "filler")
+    names = b"\0" + bytes(97 + i * 7 % 26 for i in range((64 << 10) + 1000)) + b"\0"
+    hostile.add_symbols(long, bytes(24) + b"".join(
+        # Each is a global function; all names end in the same bytes.
+        struct.pack("<IBBHQQ", 1 + i % 1000, 0x12, 0, 1, start + 16 * i, 16) for i in range(200000)), names)
+    tables.bomb(section, 512)
+    subprocess.run(["objcopy", "--add-section", ".zdebug_info=" + section, program, debug], check=True)
+    arena.record("64M")
+    for path in (long, debug):
+        os.chmod(path, 0o755)
+        arena.wait_until_burnt(arena.attack(path), 0.1)
+    arena.run_victim(seconds=0.5)
+    return arena.judge()
+
+
+def attack_roots(arena):
+    """
+    Programs that end soon, each a file of its own in a root of its own. On a busy machine their symbols are read much later: what is
+    kept open of them until then is bounded.
+    """
+    arena.record("64M", before=["prlimit", "--nofile=%d" % min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1])])
+    attacker = arena.attack(arena.program("many_roots", "-static"), "200", until_line=True)
+    arena.run_victim(seconds=0.5)
+    recording = arena.end()
+    problems, note = arena.judge(recording=recording, descriptors=350)
+    processes = (recording.stats or {}).get("processes", 0)
+    if attacker.line != "ended\n" or processes < 100:
+        problems.append("the attack was none: %r, %d processes" % (attacker.line, processes))
     return problems, note

@@ -68,8 +68,7 @@ def attack_files(arena):
 
 def make_slow(program):
     """Makes its unwind table take seconds: each of a million FDEs begins with the 4 KB of its CIE."""
-    symbols = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
-    start = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" filler"))
+    start = hostile.address_of(program, "filler")
     body = struct.pack("<IBBBBB", 0xFFFFFFFF, 1, 0, 1, 0x78, 16) + b"\x0c\x07\x08\x90\x01" + b"\x0a\x0b" * 2001
     body += bytes(-(len(body) + 4) % 8)
     with open(program + ".section", "wb") as f:
@@ -99,22 +98,7 @@ def attack_symbols(arena):
     """A Python with 128 MB of names of functions, holes of the file, which are looked through for its loop."""
     program = os.path.join(arena.folder, "python")
     shutil.copy(os.path.realpath("/usr/bin/python3"), program)
-    with open(program, "r+b") as f:
-        header = bytearray(f.read(64))
-        offset, = struct.unpack_from("<Q", header, 40)
-        nr, = struct.unpack_from("<H", header, 60)
-        f.seek(offset)
-        sections = f.read(64 * nr)
-        symbols = f.seek(0, os.SEEK_END) + 63 & ~63
-        names, end = symbols + 24 * 512, symbols + 24 * 512 + 128 * MEGABYTE
-        sections += struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, symbols, names - symbols, nr + 1, 0, 8, 24)  # SHT_SYMTAB
-        sections += struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, names, end - names, 0, 0, 1, 0)  # SHT_STRTAB
-        f.seek(end)
-        f.write(sections)
-        struct.pack_into("<Q", header, 40, end)
-        struct.pack_into("<H", header, 60, nr + 2)
-        f.seek(0)
-        f.write(header)
+    hostile.add_symbols(program, bytes(24 * 512), 128 * MEGABYTE)
     os.chmod(program, 0o755)
     arena.record("64M")
     arena.wait_until_burnt(arena.attack(program, "-S", "-E", "-c", "while True: pass"), 0.3)

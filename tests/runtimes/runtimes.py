@@ -106,10 +106,10 @@ class Program:
 class Recorder(sonde.Recorder):
     """A running `sonde record` into a folded file."""
 
-    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, env=None):
+    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, env=None, before=()):
         self.output, self.stats, self.errors = setup.path(".folded"), setup.path(".json"), setup.path(".err")
         self.frequency = frequency
-        self.argv = [setup.program, "record", "-F", str(frequency), "-f", "folded", "-o", self.output,
+        self.argv = [*before, setup.program, "record", "-F", str(frequency), "-f", "folded", "-o", self.output,
                      "--stats", self.stats, *options]
         if command:
             self.argv += ["--", *map(str, command)]
