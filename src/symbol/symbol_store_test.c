@@ -769,7 +769,8 @@ static char **slow_builder(void)
 	return argv;
 }
 
-/* The child of ours that sleeps: waits until there is one. */
+/* The child of ours that sleeps: waits until there is one, and leaves the CPU to it, which has the
+ * lowest priority. */
 static pid_t find_sleeper(void)
 {
 	for (;;) {
@@ -786,7 +787,7 @@ static pid_t find_sleeper(void)
 			if (name && fgets(comm, sizeof(comm), name) && !strcmp(comm, "sleep\n"))
 				return pid;
 		}
-		sched_yield();
+		usleep(1000);
 	}
 }
 
@@ -807,7 +808,7 @@ static void kill_sleeper(int signal)
 
 	ASSERT_OK(kill(pid, signal));
 	while (is_alive(pid))
-		sched_yield();
+		usleep(1000);
 }
 
 static bool stop_at_once(void *ctx, const struct symbol_progress *progress)
