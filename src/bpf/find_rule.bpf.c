@@ -11,10 +11,8 @@
 enum { ROW_SEARCH_STEPS = 8 };
 _Static_assert(1 << ROW_SEARCH_STEPS > BUCKET_ROWS_MAX, "the search must reach every row");
 
-__noinline int WALK_NAME(find_mapping)(void);
 __noinline int WALK_NAME(find_row)(__u32 file, __u64 addr);
 
-/* Fills walk->mapping_*; 0 or a stop reason. */
 __noinline int WALK_NAME(find_mapping)(void)
 {
 	struct walk *w = current_walk();

@@ -136,14 +136,38 @@ static __always_inline bool look_at_code(const struct walk *w, enum arch_frame *
 	return true;
 }
 
-/* Whether a call returns to what lies at the stack pointer: that code may have no frame. */
+/* Is there executable memory? */
+static __always_inline bool is_code(struct walk *w, __u64 addr)
+{
+	__u64 pc = w->pc, start = w->mapping_start, len = w->mapping_len, bias = w->mapping_bias;
+	__u32 file = w->mapping_file, runtime = w->mapping_runtime;
+	bool found;
+
+	if (addr - start < len)
+		return true;
+	w->pc = addr;
+	found = !WALK_NAME(find_mapping)();
+	w->pc = pc;
+	w->mapping_start = start;
+	w->mapping_len = len;
+	w->mapping_bias = bias;
+	w->mapping_file = file;
+	w->mapping_runtime = runtime;
+	return found;
+}
+
+/*
+ * Whether a call returns to what lies at the stack pointer: that code may have no frame. What lies
+ * there may be the caller's frame, too, in which any bytes may look like a call.
+ */
 __noinline int WALK_NAME(native_returns_to)(__u64 sp)
 {
 	struct walk *w = current_walk();
 	__u64 ra, code;
 
 	return w && !ARCH_LINK_REGISTER && !read_stack(w, sp, &ra) &&
-	       !read_memory(ra - sizeof(code), &code, sizeof(code)) && arch_is_call(code);
+	       !read_memory(ra - sizeof(code), &code, sizeof(code)) && arch_is_call(code) &&
+	       is_code(w, ra);
 }
 
 /* Code without unwind information; `known`: enum unwind_code. */

@@ -172,6 +172,8 @@ __noinline int WALK_NAME(walk_user)(void);
  * Remembers the mapping.
  */
 __noinline int WALK_NAME(find_rule)(void);
+/* Fills walk->mapping_* for walk->pc; 0 or a stop reason, and they are as they were. */
+__noinline int WALK_NAME(find_mapping)(void);
 
 #define WALK_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull
 

@@ -15,8 +15,12 @@ enum { OUTER = 0, MIDDLE = 0x100, LEAF = 0x200, CODE_SIZE = 0x1000 };
 #if defined(__x86_64__)
 static void emit_caller(uint8_t *code, uint32_t at, uint32_t callee)
 {
-	/* push %rbp; mov %rsp,%rbp; sub $32,%rsp; call; nop; leave; ret */
-	static const uint8_t head[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xe8 };
+	/*
+	 * push %rbp; mov %rsp,%rbp; sub $32,%rsp; movb $0xe8,-5(%rbp); call; nop; leave; ret. The
+	 * byte makes what lies before the frame look like a call.
+	 */
+	static const uint8_t head[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec,
+					0x20, 0xc6, 0x45, 0xfb, 0xe8, 0xe8 };
 	static const uint8_t tail[] = { 0x90, 0xc9, 0xc3 };
 	int32_t distance = (int32_t)(callee - (at + sizeof(head) + 4));
 
