@@ -2,6 +2,7 @@
 /* What is wrong with debug files: said when a table is built, and again whenever it is used. */
 #include "symbol/symbol_builder.h"
 #include "symbol/symbol_store.h"
+#include "symbol/test_complaints.h"
 #include "test.h"
 
 #include <dirent.h>
@@ -19,19 +20,6 @@
 
 #include "elf_writer.h"
 #include "util/cleanup.h"
-
-struct complaints {
-	int nr;
-	char last[1024];
-};
-
-static void take_complaint(void *ctx, const char *text)
-{
-	struct complaints *c = ctx;
-
-	c->nr++;
-	snprintf(c->last, sizeof(c->last), "%s", text);
-}
 
 static char folder[64];
 

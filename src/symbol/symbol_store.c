@@ -302,7 +302,8 @@ static int open_again(const struct symbol_file *file, int *ret)
 	return *ret < 0 ? -errno : 0;
 }
 
-int store_keep_file(struct symbol_store *s, struct entry *e, const struct symbol_file *file)
+/* Keeps the entry's file open until store_close_file(). -EDQUOT: too many of its owner's wait. */
+static int keep_file(struct symbol_store *s, struct entry *e, const struct symbol_file *file)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st = { .st_uid = geteuid() };
@@ -374,7 +375,7 @@ static int init_entry(struct symbol_store *s, const struct symbol_file *file, st
 		entry_release(s, e);
 		return 0;
 	}
-	r = store_keep_file(s, e, file);
+	r = keep_file(s, e, file);
 	if (r == -EDQUOT) {
 		refuse(s, e);
 		return 0;

@@ -89,8 +89,7 @@ void store_complain(struct symbol_store *s, const char *text);
 void store_complain_of(struct symbol_store *s, const char *text, size_t len);
 /* Says it once, and does without from now on. */
 void store_cache_failed(struct symbol_store *s, int r);
-/* Keeps the entry's file open until store_close_file(). -EDQUOT: too many of its owner's wait. */
-int store_keep_file(struct symbol_store *s, struct entry *e, const struct symbol_file *file);
+/* Closes the entry's file, which waits no more. */
 void store_close_file(struct symbol_store *s, struct entry *e);
 /* An entry needs it no more. */
 void store_release_root(struct symbol_store *s, uint32_t number);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_store.h"
+#include "symbol/test_complaints.h"
 #include "symbol/symbol_image.h"
 #include "test.h"
 
@@ -83,19 +84,6 @@ static uint32_t want(struct symbol_store *s, uint8_t id, const char *function)
 	_cleanup_close_ int fd = make_file(id, function);
 
 	return want_fd(s, fd, "/made/up");
-}
-
-struct complaints {
-	int nr;
-	char last[1024];
-};
-
-static void take_complaint(void *ctx, const char *text)
-{
-	struct complaints *c = ctx;
-
-	c->nr++;
-	snprintf(c->last, sizeof(c->last), "%s", text);
 }
 
 static struct symbol_store *open_store(struct symbol_store_options options)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files whose tables are still to be built: how many of them a store keeps open, and whose. */
 #include "symbol/symbol_store.h"
+#include "symbol/test_complaints.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -13,19 +14,6 @@
 const char *test_skip_reason(void)
 {
 	return geteuid() ? "needs root, to have files of others" : NULL;
-}
-
-struct complaints {
-	int nr;
-	char last[1024];
-};
-
-static void take_complaint(void *ctx, const char *text)
-{
-	struct complaints *c = ctx;
-
-	c->nr++;
-	snprintf(c->last, sizeof(c->last), "%s", text);
 }
 
 /* With a builder that never ends. */
