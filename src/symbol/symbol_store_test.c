@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -789,14 +790,24 @@ static bool is_alive(pid_t pid)
 	return f && fgets(text, sizeof(text), f) && !strstr(text, ") Z") && !strstr(text, ") X");
 }
 
+/* On a busy machine one that was killed is dead when it gets a CPU, and it is idle. */
+static void wait_until_dead(pid_t pid)
+{
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
+
+	if (fd >= 0)
+		ASSERT_EQ(poll(&ended, 1, -1), 1);
+	ASSERT(!is_alive(pid));
+}
+
 /* It is dead when this returns: else one that may not raise its priority would start it again. */
 static void kill_sleeper(int signal)
 {
 	pid_t pid = find_sleeper();
 
 	ASSERT_OK(kill(pid, signal));
-	while (is_alive(pid))
-		usleep(1000);
+	wait_until_dead(pid);
 }
 
 static bool stop_at_once(void *ctx, const struct symbol_progress *progress)
@@ -889,9 +900,7 @@ TEST(waiting_can_be_stopped)
 	ASSERT_STR(last.path, "/made/up");
 	sleeper = find_sleeper();
 	symbol_store_free(TAKE_PTR(s));
-	/* It is killed; on a busy machine that takes until it gets a CPU, and it is idle. */
-	while (is_alive(sleeper))
-		sched_yield();
+	wait_until_dead(sleeper);
 }
 
 TEST(patience_ends)
