@@ -59,6 +59,25 @@ struct sample_header {
 _Static_assert(sizeof(struct sample_header) == 48, "a hit costs 48 bytes");
 
 /*
+ * Hits of one CPU and one source of samples, which go round the ring. The CPU writes `head`, and
+ * what lies behind it; who takes the hits out says up to where the CPU may write: zero at first, so
+ * nothing.
+ */
+enum { CPU_HITS = 512 };
+struct cpu_hits {
+	__u64 head;    /* how many were ever written */
+	__u64 allowed; /* `may_write`, as the CPU saw it last */
+	__u64 pad_[6];
+	__u64 may_write;
+	__u64 pad2_[7];
+	struct {
+		struct sample_header header;
+		__u64 pad_[2];
+	} hits[CPU_HITS];
+};
+_Static_assert(sizeof(((struct cpu_hits *)0)->hits[0]) == 64, "a hit is a cache line");
+
+/*
  * Frame words, innermost first: nr_kernel kernel addresses, then nr_words words of user frames. A
  * user frame is a header word and FRAME_EXTRA(header) words that its runtime defines.
  */

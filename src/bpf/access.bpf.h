@@ -58,7 +58,7 @@ static __always_inline const struct unwind_rule *rule_at(__u32 index)
 	return bpf_map_lookup_elem(&rules, &index);
 }
 
-static __always_inline struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot)
+static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
 {
 	__u32 cpu = w->cpu;
 	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
@@ -71,15 +71,15 @@ static __always_inline struct trail_entry *rule_cache_at(const struct walk *w, _
 }
 
 /* Of a frame that was not interrupted. */
-static __always_inline struct trail_entry *caller_at(const struct walk *w)
+static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
 {
-	__u32 cpu = w->cpu, at = w->trail;
+	__u32 cpu = w->cpu, at = w->caller_slot;
 	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
 
 	if (!cache)
 		return NULL;
 	barrier_var(at);
-	return &cache->trail[at & (TRAIL_ENTRIES - 1)];
+	return &cache->callers[at & (CALLER_CACHE_ENTRIES - 1)];
 }
 
 /* Bit N: runtime N has no walker, and will have none. */

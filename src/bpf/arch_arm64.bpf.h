@@ -17,6 +17,7 @@ enum {
 	/* A frame record may lie anywhere in its frame: it does not tell the caller's stack
 	   pointer. */
 	ARCH_RECORD_ON_TOP = 0,
+	ARCH_STORES_IN_ORDER = 0,
 	ARCH_SIGNAL_WORDS = 33,
 	ARCH_SIGNAL_PC = 32,
 };

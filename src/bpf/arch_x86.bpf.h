@@ -16,6 +16,7 @@ enum {
 	ARCH_CALLEE_SAVED = 1 << X86_RBX | 1 << X86_RBP | 1 << X86_RSP | 1 << X86_R12 |
 			    1 << X86_R13 | 1 << X86_R14 | 1 << X86_R15,
 	ARCH_RECORD_ON_TOP = 1, /* the caller's stack pointer is right above the frame pointer */
+	ARCH_STORES_IN_ORDER = 1,
 	ARCH_SIGNAL_WORDS = 17,
 	ARCH_SIGNAL_PC = 16,
 };

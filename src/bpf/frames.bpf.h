@@ -101,9 +101,9 @@ static __always_inline __u32 address_slot(const struct walk *w)
 }
 
 /* Where the rule of the current frame is, or is expected. */
-static __always_inline struct trail_entry *trail_at(struct walk *w)
+static __always_inline struct cached_rule *cached_rule_of(struct walk *w)
 {
-	return w->interrupted ? rule_cache_at(w, address_slot(w)) : caller_at(w);
+	return w->interrupted ? rule_cache_at(w, address_slot(w)) : caller_cache_at(w);
 }
 
 /* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */
@@ -113,7 +113,8 @@ static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 	w->regs[ARCH_SP] = cfa;
 	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
 	w->pc = ra - 1;
-	w->trail = (w->interrupted ? address_slot(w) : w->trail + 1) & (TRAIL_ENTRIES - 1);
+	w->caller_slot = (w->interrupted ? address_slot(w) : w->caller_slot + 1) &
+			 (CALLER_CACHE_ENTRIES - 1);
 	w->interrupted = 0;
 	/* A thread's first frame may also be told by the return address 0. */
 	if (ra)

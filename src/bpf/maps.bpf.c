@@ -14,6 +14,7 @@ struct raw_map raws SEC(".maps");
 struct lost_map lost SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct samples_map samples SEC(".maps");
+struct hits_map hits SEC(".maps");
 struct times_map times SEC(".maps");
 struct walkers_map walkers SEC(".maps");
 

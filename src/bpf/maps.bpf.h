@@ -118,6 +118,17 @@ struct samples_map {
 };
 extern struct samples_map samples SEC(".maps");
 
+/* One entry a CPU (the agent maps them, and sets max_entries): hits that did not go through the
+ * ring, whose lines go from CPU to CPU. */
+struct hits_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_hits);
+};
+extern struct hits_map hits SEC(".maps");
+
 /* Per CPU, small but for the benchmarks: how many samples took how long, in steps of
  * 1 << SAMPLE_TIMES_SHIFT ns; the last has all longer ones. */
 struct sample_times {

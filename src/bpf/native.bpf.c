@@ -242,7 +242,7 @@ static __always_inline bool is_evicted(const struct unwind_rule *r)
 __noinline int WALK_NAME(native_find)(void)
 {
 	struct walk *w = current_walk();
-	struct trail_entry *cached, *e;
+	struct cached_rule *cached, *e;
 	const struct unwind_rule *r;
 	int rule;
 
@@ -269,9 +269,9 @@ __noinline int WALK_NAME(native_find)(void)
 		cached->runtime = 0;
 		cached->rule = *r;
 	}
-	if (w->interrupted) /* it is expected right there: trail_at() */
+	if (w->interrupted) /* it is expected right there: cached_rule_of() */
 		return STOP_NONE;
-	e = caller_at(w);
+	e = caller_cache_at(w);
 	if (!e)
 		return STOP_INTERNAL;
 	*e = *cached;
@@ -306,10 +306,10 @@ static __always_inline bool cfa_of_record(const struct walk *w, const struct unw
 __noinline int WALK_NAME(native_kept)(__u32 reg)
 {
 	struct walk *w = current_walk();
-	const struct trail_entry *e;
+	const struct cached_rule *e;
 	__u64 cfa, ra, code;
 
-	e = w ? trail_at(w) : NULL;
+	e = w ? cached_rule_of(w) : NULL;
 	if (!w || !e)
 		return STOP_INTERNAL;
 	reg &= UNWIND_REGS_MAX - 1;
@@ -369,13 +369,13 @@ static __always_inline int find_cfa(struct walk *w, const struct unwind_rule *r,
 __noinline int WALK_NAME(native_restore)(__u64 cfa)
 {
 	struct walk *w = current_walk();
-	const struct trail_entry *e;
+	const struct cached_rule *e;
 	const struct unwind_rule *r;
 	__u64 ra, base, value;
 	__u32 i, slots;
 	int stop;
 
-	e = w ? trail_at(w) : NULL;
+	e = w ? cached_rule_of(w) : NULL;
 	if (!w || !e)
 		return STOP_INTERNAL;
 	r = &e->rule;
@@ -445,12 +445,12 @@ static __always_inline bool restore_in_window(struct walk *w, const struct unwin
 STEP(native)
 {
 	struct walk *w = current_walk();
-	const struct trail_entry *e;
+	const struct cached_rule *e;
 	const struct unwind_rule *r;
 	__u64 cfa, ra, at;
 	int stop;
 
-	e = w ? trail_at(w) : NULL;
+	e = w ? cached_rule_of(w) : NULL;
 	if (!w || !e)
 		return STOP_INTERNAL;
 	if (e->pc != w->pc || e->generation != w->process.generation) {

@@ -7,6 +7,7 @@
  */
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
+#include "bpf/frames.bpf.h"
 #include "bpf/regs.bpf.h"
 #include "bpf/send.bpf.h"
 
@@ -182,6 +183,34 @@ static __always_inline __u64 *names_slot(struct walk *w, struct known_stacks *k,
 }
 
 /*
+ * Puts a hit where the agent finds it without the ring. False: there is no room, or, on a machine
+ * that may show its number before the hit itself, no way to keep their order (5.10 has no atomic
+ * operation for that).
+ */
+static __always_inline bool put_hit(const struct walk *w)
+{
+	struct cpu_hits *h;
+	__u32 cpu = w->cpu;
+	__u64 head;
+
+	if (!ARCH_STORES_IN_ORDER)
+		return false;
+	h = bpf_map_lookup_elem(&hits, &cpu);
+	if (!h)
+		return false;
+	head = h->head;
+	if (head == h->allowed) {
+		h->allowed = *(volatile __u64 *)&h->may_write;
+		if (head == h->allowed)
+			return false;
+	}
+	h->hits[head & (CPU_HITS - 1)].header = w->header;
+	barrier();
+	*(volatile __u64 *)&h->head = head + 1;
+	return true;
+}
+
+/*
  * Sends what was walked: a hit, or the whole stack and then the right to send hits of it. Frames of
  * runtimes are named out of the process's memory: the agent shall look at once, unless this CPU has
  * woken it for the same functions before.
@@ -204,7 +233,8 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	slot = &k->hash[hash & (KNOWN_STACKS - 1)];
 	if (*slot == hash && !config_raw_too) {
 		w->header.type = SAMPLE_HIT;
-		if (bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
+		if (!put_hit(w) &&
+		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
 			count_lost(LOST_RING_FULL);
 		return;
 	}

@@ -26,7 +26,7 @@ enum {
 	FRAMES_WINDOW = 1024, /* of a runtime's frames that lie side by side */
 	WALK_BATCH = 32,      /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
-	TRAIL_ENTRIES = 4096,
+	CALLER_CACHE_ENTRIES = 4096,
 	KNOWN_STACKS = 4096,
 	RUNTIME_STATE_WORDS = 14,
 	SCRATCH_SIZE = 2048,
@@ -40,9 +40,10 @@ enum walk_entry { ENTRY_LOOP, ENTRY_CODE };
 
 /*
  * The rule of an exact address, found before. Or, of a caller, if `runtime` is not 0, code that
- * this runtime made, whose step (ENTRY_CODE) has written down in `own` what it knows of it.
+ * this runtime made, whose step (ENTRY_CODE) has written down in `own` what it knows of it. Or, of
+ * an address where no code can be, what a step remembers of something else (python.bpf.c).
  */
-struct trail_entry {
+struct cached_rule {
 	__u64 pc;
 	__u32 generation;
 	__u32 runtime;
@@ -51,7 +52,7 @@ struct trail_entry {
 		__u64 own[3];
 	};
 };
-_Static_assert(sizeof(struct trail_entry) == 40, "own is as large as a rule");
+_Static_assert(sizeof(struct cached_rule) == 40, "own is as large as a rule");
 
 /*
  * What each sample touches stands side by side, in few cache lines and pages: when they are cold,
@@ -74,7 +75,7 @@ struct walk {
 	__u64 window_start; /* of `window` */
 	__u64 window_len;
 	__u32 cpu;
-	__u32 trail; /* where the rule of a frame that was not interrupted is expected */
+	__u32 caller_slot; /* where the rule of a frame that was not interrupted is expected */
 	/* Configuration. */
 	__u32 max_frames;
 	__u32 nr_frames;
@@ -136,14 +137,14 @@ struct arena_segment {
 
 /*
  * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
- * there before, so `trail` has the rules of callers one behind the other, as they were walked: the
- * next frame's is expected in the next place. That is half a cache line of one page where `entries`
- * takes a line of another page for each frame, which is most of what a further frame costs when the
- * caches are cold.
+ * there before, so `callers` has the rules of callers one behind the other, as they were walked:
+ * the next frame's is expected in the next place. That is half a cache line of one page where
+ * `entries` takes a line of another page for each frame, which is most of what a further frame
+ * costs when the caches are cold.
  */
 struct rule_cache {
-	struct trail_entry entries[RULE_CACHE_ENTRIES];
-	struct trail_entry trail[TRAIL_ENTRIES];
+	struct cached_rule entries[RULE_CACHE_ENTRIES];
+	struct cached_rule callers[CALLER_CACHE_ENTRIES];
 };
 
 #define STEP(name) __noinline int WALK_NAME(step_##name)(void)

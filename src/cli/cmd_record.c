@@ -7,6 +7,7 @@
 #include "cli/command.h"
 
 #include "record/recording.h"
+#include "replay/replay_save.h"
 #include "cli/names.h"
 #include "cli/output.h"
 #include "cli/stats.h"
@@ -104,6 +105,8 @@ struct recording {
 	const struct export_ops *format;
 	char default_path[64];
 	struct output output, stats_output;
+	struct replay_save *replay;	 /* NULL: no cases are kept */
+	struct sample_observer observer; /* replay's */
 	struct export_options export_options;
 	bool short_names;
 	bool progress_shown;
@@ -113,6 +116,7 @@ static void recording_fini(struct recording *rec)
 {
 	output_fini(&rec->output);
 	output_fini(&rec->stats_output);
+	replay_save_free(rec->replay);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -265,9 +269,9 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 					      .progress = show_names_progress,
 					      .progress_ctx = rec },
 			      .table_builder = names_table_builder,
+			      .file_copier = names_file_copier,
 			      .walker_loader = names_walker_loader,
-			      .replay_dir = o->replay_dir,
-			      .max_replay_cases = o->max_replay_cases,
+			      .observer = rec->replay ? &rec->observer : NULL,
 			      .measure = o->measure,
 			      .also_at = o->also_at },
 		.pids = o->pids.pids,
@@ -282,6 +286,30 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 	r = recording_run(&options, profile, ret_stats, ret_status);
 	clear_progress(rec);
 	return r;
+}
+
+static int open_replay(struct recording *rec)
+{
+	const struct record_options *o = &rec->options;
+	int r;
+
+	if (!o->replay_dir)
+		return 0;
+	r = replay_save_open(o->replay_dir, o->max_replay_cases, &rec->replay);
+	if (r)
+		return log_err(r, "cannot keep replay cases in %s", o->replay_dir);
+	rec->observer = replay_save_observer(rec->replay);
+	return 0;
+}
+
+static void tell_replay(const struct recording *rec)
+{
+	uint64_t compared, different;
+
+	if (!rec->replay)
+		return;
+	replay_save_counts(rec->replay, &compared, &different);
+	log_info("replay: %" PRIu64 " walks compared, %" PRIu64 " differ", compared, different);
 }
 
 /* --- the results ------------------------------------------------------------------------------ */
@@ -360,8 +388,9 @@ static int record_run(int argc, char **argv)
 		log_error("not enough memory");
 		return EXIT_ERROR;
 	}
-	if (record(&rec, &profile, &stats, &status) < 0)
+	if (open_replay(&rec) < 0 || record(&rec, &profile, &stats, &status) < 0)
 		return EXIT_ERROR;
+	tell_replay(&rec);
 	if (write_results(&rec, &profile, &stats) < 0)
 		return EXIT_ERROR;
 	return rec.command ? exit_status_of(status) : EXIT_OK;

@@ -7,6 +7,7 @@
 
 #include "snapshot/live_stacks.h"
 #include "snapshot/task_iter.h"
+#include "replay/replay_live.h"
 #include "cli/names.h"
 #include "cli/term.h"
 #include "cli/thread_print.h"
@@ -29,6 +30,7 @@ struct stack_options {
 	struct runtime_names_options runtimes;
 	bool json, no_inlines, no_kernel, verbose, help;
 	bool without_bpf, without_events;
+	const struct thread_observer *observer; /* replay_dir's, or NULL */
 };
 
 #define AT(member) .offset = offsetof(struct stack_options, member)
@@ -237,7 +239,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 		.kernel = !o->no_kernel,
 		.max_frames = o->max_frames,
 		.symbolizer = &symbolizer,
-		.replay_dir = o->replay_dir,
+		.observer = o->observer,
 		.without_bpf = o->without_bpf,
 		.without_events = o->without_events,
 	};
@@ -245,7 +247,7 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 
 	if (r)
 		return explain(r, pid, is_kernel);
-	r = resolver_name_all(&stacks.walker.resolver);
+	r = decoder_name_all(&stacks.walker.decoder);
 	if (progress_shown)
 		fputs("\r\033[K", stderr);
 	if (!r)
@@ -255,7 +257,9 @@ static int take_and_print(const struct stack_options *o, int32_t pid, bool is_ke
 
 static int stack_run(int argc, char **argv)
 {
+	_cleanup_(replay_live_free_p) struct replay_live *replay = NULL;
 	_cleanup_(profile_fini) struct profile profile = { 0 };
+	struct thread_observer observer;
 	struct stack_options o = { 0 };
 	bool short_names, is_kernel = false;
 	int first, r;
@@ -282,6 +286,15 @@ static int stack_run(int argc, char **argv)
 	}
 	if (check_process(pid, &is_kernel))
 		return EXIT_ERROR;
+	if (o.replay_dir) {
+		r = replay_live_open(o.replay_dir, &replay);
+		if (r) {
+			log_err(r, "cannot keep replay cases in %s", o.replay_dir);
+			return EXIT_ERROR;
+		}
+		observer = replay_live_observer(replay);
+		o.observer = &observer;
+	}
 	r = profile_init(&profile);
 	if (r)
 		log_err(r, "cannot begin");

@@ -272,6 +272,7 @@ static int show(struct top *top)
 					      .runtimes = o->runtimes,
 					      .builder = names_builder },
 			      .table_builder = names_table_builder,
+			      .file_copier = names_file_copier,
 			      .walker_loader = names_walker_loader },
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,

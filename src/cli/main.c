@@ -6,6 +6,7 @@
 #include "cli/command.h"
 
 #include "kernel/walkers.h"
+#include "process/file_copy.h"
 #include "unwinder/loader.h"
 #include "cli/names.h"
 #include "cli/suggest.h"
@@ -104,6 +105,8 @@ int main(int argc, char **argv)
 		return loader_child_main(argc - 2, argv + 2);
 	if (name && !strcmp(name, names_walker_loader[1]))
 		return walkers_child_main(argc - 2, argv + 2);
+	if (name && !strcmp(name, names_file_copier[1]))
+		return file_copy_child_main(argc - 2, argv + 2);
 	set_up_signals();
 	set_up_malloc();
 	if (!name) {

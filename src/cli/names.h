@@ -40,9 +40,10 @@ int names_style(const char *value, bool *ret_short);
 			"under its own name",                                                      \
 			OPTION_CHOICE, AT_(runtimes.runtime.virtual_threads)                       \
 	}
-/* argv of the programs that build symbol tables and unwind tables, and load walkers: this one, with
- * hidden commands. */
-extern char *const names_builder[], *const names_table_builder[], *const names_walker_loader[];
+/* argv of the programs that build symbol tables and unwind tables, load walkers and copy files:
+ * this one, with hidden commands. */
+extern char *const names_builder[],
+	*const names_table_builder[], *const names_walker_loader[], *const names_file_copier[];
 /* What names_print_progress() prints into `columns` columns: less than that, at most size - 1. */
 void names_format_progress(const struct symbol_progress *progress, size_t columns, char *buf,
 			   size_t size);

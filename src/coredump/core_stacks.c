@@ -473,7 +473,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 	bool zeros = stop == STOP_COMPLETE && walk->full.nr_words <= FEW_WORDS && is_zeros(s, from);
 	struct core_thread thread = { .tid = from->tid,
 				      .name = from->tid == s->core->pid ? s->core->comm : "" };
-	const struct resolver_stack stack = {
+	const struct decoder_stack stack = {
 		/* Not the core's: that number is another process's here, with its own perf map. */
 		.pid = 0,
 		.proc = s->proc,
@@ -486,8 +486,8 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 	thread.problem =
 		zeros ? "its stack is nothing but zeros: who wrote the core could not read it"
 		      : problem_of(s, from, stop, &thread.overflowed);
-	r = resolver_add(&s->resolver, &stack, &thread.stack);
-	thread.virtual_name = s->resolver.thread_name;
+	r = decoder_add(&s->decoder, &stack, &thread.stack);
+	thread.virtual_name = s->decoder.thread_name;
 	return r ? r : vec_push(&s->threads, thread);
 }
 
@@ -508,7 +508,7 @@ static int set_up(struct core_stacks *s, const struct core_options *options)
 	if (r)
 		return r;
 	symbolizer.root = options->search.sysroot;
-	r = resolver_init(&s->resolver, &s->unwinder.publisher, &s->profile, &symbolizer);
+	r = decoder_init(&s->decoder, &s->unwinder.publisher, &s->profile, &symbolizer);
 	return r ? r : make_process(s);
 }
 
@@ -519,7 +519,7 @@ static int read_threads(struct core_stacks *s, const struct core_options *option
 
 	for (size_t i = 0; i < s->core->threads.nr && !r; i++)
 		r = add_thread(s, &s->core->threads.items[i], options, walk);
-	return r ? r : resolver_name_all(&s->resolver);
+	return r ? r : decoder_name_all(&s->decoder);
 }
 
 /* Files that are nowhere below it are found elsewhere or not at all: a slip of the pen would show
@@ -560,7 +560,7 @@ void core_stacks_free(struct core_stacks *s)
 {
 	if (!s)
 		return;
-	resolver_fini(&s->resolver);
+	decoder_fini(&s->decoder);
 	unwinder_fini(&s->unwinder);
 	profile_fini(&s->profile);
 	core_files_fini(&s->files);

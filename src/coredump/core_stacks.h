@@ -6,7 +6,7 @@
 #pragma once
 
 #include "coredump/core_files.h"
-#include "symbolize/resolver.h"
+#include "symbolize/decoder.h"
 #include "unwinder/unwinder.h"
 
 struct core_options {
@@ -33,7 +33,7 @@ struct core_stacks {
 	struct profile profile;
 	/* private */
 	struct unwinder unwinder;
-	struct resolver resolver;
+	struct decoder decoder;
 	struct process *proc;
 	uint32_t unknown; /* the file of code whose own is missing */
 	bool has_unknown;

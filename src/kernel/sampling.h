@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the sampling program hangs on: a perf event on the clock of each CPU, opened and closed as
- * CPUs come and go (util/cpus.h). Part of kernel_side; apart so that tests need no BPF.
+ * CPUs come and go (util/cpus.h). Part of bpf_sampler; apart so that tests need no BPF.
  */
 #pragma once
 

@@ -7,7 +7,8 @@
 /* Scratch memory, and programs of the source's type. */
 static bool is_own(const struct bpf_map *map)
 {
-	static const char *const own[] = { "walks", "records", "raws", "rule_caches", "walkers" };
+	static const char *const own[] = { "walks",	  "records", "raws",
+					   "rule_caches", "walkers", "hits" };
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (!strcmp(bpf_map__name(map), own[i]))

@@ -4,6 +4,7 @@
 #include "sonde.skel.h"
 
 #include "bpf/walk.bpf.h"
+#include "kernel/hits.h"
 #include "kernel/libbpf_log.h"
 #include "kernel/tracepoint.h"
 #include "kernel/test_walkers.h"
@@ -12,6 +13,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,7 @@ static void open_sources(struct sources *s)
 	bpf_object__for_each_program(program, bpf->obj) bpf_program__set_autoload(program, false);
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.records, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.raws, nr_cpus));
+	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.hits, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.rule_caches, nr_cpus));
 	ASSERT_OK(sonde_bpf__load(bpf));
 	ASSERT_OK(tracepoint_open(&s->tracepoint, bpf->obj, TAKE_PTR(*second->skeleton->obj),
@@ -128,7 +131,8 @@ static int mark(const struct bpf_object *object, uint32_t in_use)
 
 TEST(scratch_memory_and_walkers_are_its_own_and_tables_are_shared)
 {
-	static const char *const own[] = { "walks", "records", "raws", "rule_caches", "walkers" };
+	static const char *const own[] = { "walks",	  "records", "raws",
+					   "rule_caches", "walkers", "hits" };
 	static const char *const shared[] = { "processes", "files", "rules",   "arena",
 					      "known",	   "lost",  "targets", "samples" };
 	const struct bpf_object *a, *b;
@@ -177,6 +181,46 @@ TEST(a_source_minds_no_other_ones_walk)
 	ASSERT_EQ(s.nr_records, 1);
 	ASSERT_EQ(nr_lost(&s), 0);
 	ASSERT_EQ(mark(s.sampler->obj, 0), nr_cpus);
+	close_sources(&s);
+}
+
+/* On one CPU: which stacks are known is each one's own. */
+TEST(hits_go_round_the_ring_while_somebody_reads_them_and_there_is_room)
+{
+	uint32_t nr_cpus = (uint32_t)libbpf_num_possible_cpus();
+	struct hits_reader hits;
+	struct sources s;
+	cpu_set_t all, one;
+	int in_ring, i;
+
+	open_sources(&s);
+	ASSERT_OK(sched_getaffinity(0, sizeof(all), &all));
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	ASSERT_OK(sched_setaffinity(0, sizeof(one), &one));
+	s.sampler->bss->raws_held = 1; /* nobody knows this process: a stack that is cut there */
+	for (i = 0; i < 20; i++)
+		sample(&s);
+	ASSERT_EQ(s.nr_records, 20);
+	ASSERT_OK(hits_open(&hits, fd_of(s.tracepoint.object, "hits"), nr_cpus,
+			    fd_of(s.sampler->obj, "samples")));
+	s.nr_records = 0;
+	for (i = 0; i < 2 * CPU_HITS; i++)
+		sample(&s);
+	in_ring = s.nr_records;
+	s.nr_records = 0;
+	hits_look(&hits);
+	ASSERT_OK(hits_take(&hits, count_record, &s));
+	ASSERT_EQ(s.nr_records + in_ring, 2 * CPU_HITS);
+#if defined(__x86_64__)
+	ASSERT_EQ(s.nr_records, CPU_HITS);
+	sample(&s); /* there is room again */
+	hits_look(&hits);
+	ASSERT_OK(hits_take(&hits, count_record, &s));
+	ASSERT_EQ(s.nr_records, CPU_HITS + 1);
+#endif
+	hits_close(&hits);
+	ASSERT_OK(sched_setaffinity(0, sizeof(all), &all));
 	close_sources(&s);
 }
 

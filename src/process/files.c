@@ -90,14 +90,18 @@ static bool is_same_content(int fd, const struct mapped_file *file)
 }
 
 /* Again by its path, below our root; the very contents that were read, or -ESTALE. */
-static int reopen(const struct mapped_file *file, int *ret)
+static int reopen(const struct process_table *t, const struct mapped_file *file, int *ret)
 {
-	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	_cleanup_close_ int root_fd = -1, fd = -1;
+	struct servers servers = servers_of(t, 0);
 	int r;
 
+	if (file->is_copy)
+		return -ESTALE;
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
 		return -errno;
-	r = open_below(root_fd, file->path, &file->key, &fd);
+	r = open_below(&servers, root_fd, file->path, &file->key, &fd);
 	if (r)
 		return r;
 	if (!is_same_content(fd, file))
@@ -214,6 +218,8 @@ static void close_file(struct process_table *t, struct mapped_file *file)
 	close(file->fd);
 	file->fd = -1;
 	t->private->nr_fds--;
+	if (file->is_copy)
+		slow_file_closed(t, file);
 	map_del(&t->private->file_by_inode, hash_key(t, &file->key, "", 0));
 }
 
@@ -239,7 +245,7 @@ static struct mapped_file *find_held(struct process_table *t, const struct file_
 	if (now - file->looked_ns < LOOK_AGAIN_NS)
 		return file;
 	file->looked_ns = now;
-	if (is_same_content(file->fd, file))
+	if (file->is_copy || is_same_content(file->fd, file))
 		return file;
 	close_file(t, file);
 	return NULL;
@@ -256,9 +262,10 @@ static struct mapped_file *find_named(struct process_table *t, uint64_t hash,
 		return NULL;
 	/* Closed to save a descriptor: another file may have got the inode. */
 	if (file->state == FILE_OPEN && file->is_elf && file->fd < 0 && !file->image &&
-	    reopen(file, &fd))
+	    reopen(t, file, &fd))
 		return NULL;
-	if (file->state == FILE_UNREADABLE && file->nr_failures < FAILURES_MAX)
+	if (file->state == FILE_UNREADABLE && file->nr_failures < FAILURES_MAX &&
+	    file->error != -EINPROGRESS)
 		file->state = FILE_NEW;
 	return file;
 }
@@ -324,7 +331,7 @@ static bool evict_one(struct process_table *t)
 
 		t->private->evict_hand = (t->private->evict_hand + 1) % t->files.nr;
 		file = t->files.items[t->private->evict_hand];
-		if (!file || file->fd < 0 || reopen(file, &fd))
+		if (!file || file->fd < 0 || reopen(t, file, &fd))
 			continue;
 		close_file(t, file);
 		return true;
@@ -349,12 +356,12 @@ static bool *find_mapped(const struct process_table *t)
 }
 
 /* Was it removed, or could we have it again? */
-static bool is_not_missed(const struct mapped_file *file)
+static bool is_not_missed(const struct process_table *t, const struct mapped_file *file)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 
-	return (!fstat(file->fd, &st) && !st.st_nlink) || !reopen(file, &fd);
+	return (!fstat(file->fd, &st) && !st.st_nlink) || !reopen(t, file, &fd);
 }
 
 static void close_unused(struct process_table *t, const bool *mapped)
@@ -367,7 +374,7 @@ static void close_unused(struct process_table *t, const bool *mapped)
 		struct mapped_file *file = t->files.items[i];
 
 		if (!file || file->fd < 0 || mapped[i] ||
-		    (kept < UNUSED_MAX && !is_not_missed(file) && ++kept))
+		    (kept < UNUSED_MAX && !is_not_missed(t, file) && ++kept))
 			continue;
 		close_file(t, file);
 	}
@@ -381,6 +388,7 @@ static void forget_file(struct process_table *t, struct mapped_file *file)
 
 	if (t->forget_file)
 		t->forget_file(t->ctx, file);
+	slow_file_forget(t, file);
 	if (file->fd >= 0)
 		close_file(t, file);
 	/* Another file may have got its name since. */
@@ -472,7 +480,8 @@ int files_identify_image(struct mapped_file *file, const struct elf_file *elf)
 		return -ENOEXEC; /* cut off, or for a loader of its own */
 	if (elf->fd < 0)
 		file->owner = 0;
-	r = identify(elf, &file->key, &file->identity);
+	/* The child that made a copy has seen all of it. */
+	r = file->is_copy ? 0 : identify(elf, &file->key, &file->identity);
 	if (r)
 		return r;
 	r = elf_file_build_id(elf, file->build_id);
@@ -501,7 +510,7 @@ static int hold(struct process_table *t, struct mapped_file *file, int fd)
 	if (t->private->nr_fds >= t->private->max_fds && !evict_one(t))
 		return -EMFILE;
 	if (!has_share(t, file->owner))
-		return reopen(file, &again) ? -EMFILE : 0;
+		return reopen(t, file, &again) ? -EMFILE : 0;
 	r = map_put(&t->private->file_by_inode, hash_key(t, &file->key, "", 0), file->index);
 	if (!r)
 		r = owners_take(&t->private->fds_of_owner, file->owner);
@@ -512,19 +521,15 @@ static int hold(struct process_table *t, struct mapped_file *file, int fd)
 	return 0;
 }
 
-int files_identify(struct process_table *t, struct mapped_file *file, int fd)
+/* Of the descriptor or the copy, which is kept if it is an ELF file. */
+static int identify_fd(struct process_table *t, struct mapped_file *file, int fd)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_close_ int owned = fd, copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	struct stat st;
 	int r;
 
-	if (copy < 0 || fstat(fd, &st))
+	if (copy < 0)
 		return files_fail(file, -errno);
-	file->size = (uint64_t)st.st_size;
-	file->mtime_ns = mtime_ns(&st);
-	file->owner = st.st_uid;
-	file->own_devices = has_own_devices(fd);
 	r = elf_file_open_fd(copy, &elf);
 	if (!r) {
 		copy = -1;
@@ -541,7 +546,37 @@ int files_identify(struct process_table *t, struct mapped_file *file, int fd)
 	return r ? files_fail(file, r) : 0;
 }
 
-int mapped_file_elf(const struct mapped_file *file, struct elf_file **ret)
+int files_identify(struct process_table *t, struct mapped_file *file, int fd)
+{
+	_cleanup_close_ int owned = fd;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return files_fail(file, -errno);
+	file->size = (uint64_t)st.st_size;
+	file->mtime_ns = mtime_ns(&st);
+	file->owner = st.st_uid;
+	file->own_devices = has_own_devices(fd);
+	return identify_fd(t, file, TAKE_FD(owned));
+}
+
+int files_identify_copy(struct process_table *t, struct mapped_file *file, int fd,
+			const struct file_copy *copy)
+{
+	int r;
+
+	file->is_copy = true;
+	file->size = copy->size;
+	file->owner = copy->owner;
+	file->identity = copy->identity;
+	r = identify_fd(t, file, fd);
+	if (file->fd < 0)
+		file->is_copy = false;
+	return r;
+}
+
+int mapped_file_elf(const struct process_table *t, const struct mapped_file *file,
+		    struct elf_file **ret)
 {
 	_cleanup_close_ int fd = -1;
 	int r = 0;
@@ -551,7 +586,7 @@ int mapped_file_elf(const struct mapped_file *file, struct elf_file **ret)
 	if (file->image)
 		return elf_file_open_memory(file->image, file->size, ret);
 	if (file->fd < 0)
-		r = reopen(file, &fd);
+		r = reopen(t, file, &fd);
 	else if ((fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0)) < 0)
 		r = -errno;
 	if (!r)

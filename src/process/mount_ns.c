@@ -21,6 +21,7 @@ static void root_close(struct foreign_root *root)
 		close(root->ns_fd);
 	if (root->root_fd >= 0)
 		close(root->root_fd);
+	mounts_close(&root->mounts);
 }
 
 /* Which root that is, without asking a file server that may not answer. */
@@ -48,6 +49,8 @@ static bool is_same(const struct root_id *a, const struct root_id *b)
 
 int mount_ns_init(struct process_table *t)
 {
+	/* Without it all is taken for what may hang. */
+	mounts_open(&t->private->own_mounts, "/proc/self");
 	return identify("/proc/self", &t->private->own_root);
 }
 
@@ -56,6 +59,7 @@ void mount_ns_fini(struct process_table *t)
 	for (size_t i = 0; i < t->private->roots.nr; i++)
 		root_close(&t->private->roots.items[i]);
 	vec_free(&t->private->roots);
+	mounts_close(&t->private->own_mounts);
 }
 
 static size_t least_used(const struct process_table *t)
@@ -71,7 +75,7 @@ static size_t least_used(const struct process_table *t)
 static void root_add(struct process_table *t, const char *proc_dir, const struct root_id *id,
 		     uint64_t when_ns)
 {
-	struct foreign_root added = { .id = *id, .ns_fd = -1, .used_ns = when_ns };
+	struct foreign_root added = { .id = *id, .ns_fd = -1, .mounts.fd = -1, .used_ns = when_ns };
 	bool other_ns = id->mount_ns != t->private->own_root.mount_ns;
 	struct root_id now;
 	char path[64];
@@ -87,6 +91,7 @@ static void root_add(struct process_table *t, const char *proc_dir, const struct
 	if (other_ns) {
 		snprintf(path, sizeof(path), "%s/ns/mnt", proc_dir);
 		added.ns_fd = open(path, O_RDONLY | O_CLOEXEC);
+		mounts_open(&added.mounts, proc_dir);
 	}
 	/* The process may have moved on in between. */
 	if (added.root_fd < 0 || (other_ns && added.ns_fd < 0) || identify(proc_dir, &now) ||
@@ -114,6 +119,14 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 			return;
 		}
 	root_add(t, proc_dir, &id, when_ns);
+}
+
+struct foreign_root *mount_ns_root(const struct process_table *t, uint64_t mount_ns, size_t *i)
+{
+	while ((*i)--)
+		if (t->private->roots.items[*i].id.mount_ns == mount_ns)
+			return &t->private->roots.items[*i];
+	return NULL;
 }
 
 static bool is_in_use(const struct process_table *t, uint64_t mount_ns)

@@ -31,7 +31,7 @@ TEST(a_file_that_was_found_elsewhere_has_the_name_that_it_is_given)
 	ASSERT(file->is_elf);
 	ASSERT_OK(process_add_mapping(&t, proc, &m));
 	ASSERT_OK(process_open_file(&t, proc, &m, file));
-	ASSERT_OK(mapped_file_elf(file, &elf));
+	ASSERT_OK(mapped_file_elf(&t, file, &elf));
 	elf_file_free(elf);
 	process_table_fini(&t);
 }

@@ -36,24 +36,59 @@ bool has_own_devices(int fd)
 		(int)fs.f_type == (int)BTRFS_SUPER_MAGIC || (int)fs.f_type == BCACHEFS_MAGIC);
 }
 
-bool file_is(int fd, const struct file_key *key)
+/* What is known of it without asking the server. */
+static int look(int fd, struct statx *ret)
 {
-	struct stat st;
-
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != key->inode)
-		return false;
-	return (major(st.st_dev) == key->dev_major && minor(st.st_dev) == key->dev_minor) ||
-	       has_own_devices(fd);
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, ret))
+		return -errno;
+	return S_ISREG(ret->stx_mode) ? 0 : -ESTALE;
 }
 
-int open_below(int root_fd, const char *path, const struct file_key *key, int *ret)
+static bool is_known_to_hang(struct mounts *m, const struct statx *st)
+{
+	return m && mounts_look(m, st->stx_dev_major, st->stx_dev_minor) == MOUNTS_MAY_HANG;
+}
+
+/* May has_own_devices() ask? */
+static bool may_ask(const struct servers *servers, const struct statx *st)
+{
+	return !servers ||
+	       (!is_known_to_hang(servers->own, st) && !is_known_to_hang(servers->others, st));
+}
+
+bool file_is(const struct servers *servers, int fd, const struct file_key *key)
+{
+	struct statx st;
+
+	if (look(fd, &st) || st.stx_ino != key->inode)
+		return false;
+	return (st.stx_dev_major == key->dev_major && st.stx_dev_minor == key->dev_minor) ||
+	       (may_ask(servers, &st) && has_own_devices(fd));
+}
+
+/* A way that leads through what may hang can be gone as far as the kernel knows it by heart. */
+static int open_path(const struct servers *servers, int root_fd, const char *path, int *ret)
+{
+	int r;
+
+	if (servers && (mounts_any_may_hang(servers->own) ||
+			(servers->others && mounts_any_may_hang(servers->others)))) {
+		r = open_in_root_cached(root_fd, path, O_PATH, ret);
+		if (r != -EINVAL)
+			return r;
+	}
+	return open_in_root(root_fd, path, O_PATH, ret);
+}
+
+int open_below(const struct servers *servers, int root_fd, const char *path,
+	       const struct file_key *key, int *ret)
 {
 	_cleanup_close_ int fd = -1;
 	int r;
 
 	if (path[0] != '/')
 		return -ENOENT;
-	r = open_in_root(root_fd, path, O_PATH, &fd);
+	r = open_path(servers, root_fd, path, &fd);
 	if (r && r != -ENOSYS)
 		return r;
 	/* Links may then lead out of the root, but not to another inode. */
@@ -61,23 +96,25 @@ int open_below(int root_fd, const char *path, const struct file_key *key, int *r
 		fd = openat(root_fd, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return file_is(fd, key) ? open_found(fd, ret) : -ESTALE;
+	return file_is(servers, fd, key) ? open_found(fd, ret) : -ESTALE;
 }
 
 /* Below a root; also in case that " (deleted)" was part of the name. */
-static int open_named(int root_fd, const struct mapped_file *file, int *ret)
+static int open_named(const struct servers *servers, int root_fd, const struct mapped_file *file,
+		      int *ret)
 {
 	_cleanup_free_ char *literal = NULL;
-	int r = open_below(root_fd, file->path, &file->key, ret);
+	int r = open_below(servers, root_fd, file->path, &file->key, ret);
 
 	if (!r || asprintf(&literal, "%s (deleted)", file->path) < 0)
 		return r;
-	return open_below(root_fd, literal, &file->key, ret) ? r : 0;
+	return open_below(servers, root_fd, literal, &file->key, ret) ? r : 0;
 }
 
 /* --- a process that maps it ------------------------------------------------------------------- */
 
 struct map_files {
+	const struct servers *servers;
 	int32_t tid;
 	const struct mapped_file *file;
 	int *ret;
@@ -86,6 +123,7 @@ struct map_files {
 static int open_map_file(const struct map_files *search, uint64_t start, uint64_t end, bool trusted)
 {
 	_cleanup_close_ int fd = -1;
+	struct statx st;
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", search->tid,
@@ -94,7 +132,8 @@ static int open_map_file(const struct map_files *search, uint64_t start, uint64_
 	if (fd < 0)
 		return -errno;
 	/* Layered file systems have an inode number for maps and another one for stat(). */
-	if (!file_is(fd, &search->file->key) && !(trusted && has_own_devices(fd)))
+	if (!file_is(search->servers, fd, &search->file->key) &&
+	    !(trusted && !look(fd, &st) && may_ask(search->servers, &st) && has_own_devices(fd)))
 		return -ESTALE;
 	return open_found(fd, search->ret);
 }
@@ -111,10 +150,10 @@ static int try_entry(void *ctx, const struct maps_entry *e)
 	return open_map_file(search, e->start, e->end, true) ? 0 : -EEXIST;
 }
 
-static int open_in_process(int32_t pid, const struct mapping *m, const struct mapped_file *file,
-			   int *ret)
+static int open_in_process(const struct servers *servers, int32_t pid, const struct mapping *m,
+			   const struct mapped_file *file, int *ret)
 {
-	struct map_files search = { proc_living_thread(pid), file, ret };
+	struct map_files search = { servers, proc_living_thread(pid), file, ret };
 	_cleanup_close_ int root_fd = -1;
 	char path[64];
 	int r;
@@ -129,10 +168,10 @@ static int open_in_process(int32_t pid, const struct mapping *m, const struct ma
 	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	return open_named(root_fd, file, ret);
+	return open_named(servers, root_fd, file, ret);
 }
 
-static const struct mapping *mapping_of(const struct process *proc, uint32_t file)
+const struct mapping *process_mapping_of(const struct process *proc, uint32_t file)
 {
 	for (size_t i = 0; i < proc->mappings.nr; i++)
 		if (proc->mappings.items[i].file == file)
@@ -140,8 +179,8 @@ static const struct mapping *mapping_of(const struct process *proc, uint32_t fil
 	return NULL;
 }
 
-static int open_in_others(const struct process_table *t, const struct process *except,
-			  const struct mapped_file *file, int *ret)
+static int open_in_others(const struct process_table *t, const struct servers *servers,
+			  const struct process *except, const struct mapped_file *file, int *ret)
 {
 	unsigned int tried = 0;
 	struct map_slot *slot;
@@ -153,41 +192,53 @@ static int open_in_others(const struct process_table *t, const struct process *e
 
 		if (other == except || other->exited)
 			continue;
-		m = mapping_of(other, file->index);
+		m = process_mapping_of(other, file->index);
 		if (!m)
 			continue;
-		if (!open_in_process(other->pid, m, file, ret))
+		if (!open_in_process(servers, other->pid, m, file, ret))
 			return 0;
 		tried++;
 	}
 	return -ENOENT;
 }
 
-static int open_in_roots(const struct process_table *t, uint64_t mount_ns,
-			 const struct mapped_file *file, int *ret)
+static int open_in_roots(const struct process_table *t, const struct servers *servers,
+			 uint64_t mount_ns, const struct mapped_file *file, int *ret)
 {
-	/* The newest first: a container's first programs may have run before its pivot_root. */
-	for (size_t i = t->private->roots.nr; i-- > 0;) {
-		const struct foreign_root *root = &t->private->roots.items[i];
+	size_t i = t->private->roots.nr;
+	const struct foreign_root *root;
 
-		if (root->id.mount_ns == mount_ns && !open_named(root->root_fd, file, ret))
+	/* The newest first: a container's first programs may have run before its pivot_root. */
+	while ((root = mount_ns_root(t, mount_ns, &i)))
+		if (!open_named(servers, root->root_fd, file, ret))
 			return 0;
-	}
 	return -ENOENT;
 }
 
-static int open_anywhere(const struct process_table *t, const struct process *proc,
-			 const struct mapping *m, const struct mapped_file *file, int *ret)
+static int open_anywhere(const struct process_table *t, const struct servers *servers,
+			 const struct process *proc, const struct mapping *m,
+			 const struct mapped_file *file, int *ret)
 {
 	_cleanup_close_ int root_fd = -1;
-	int r = proc->exited ? -ESRCH : open_in_process(proc->pid, m, file, ret);
+	int r = proc->exited ? -ESRCH : open_in_process(servers, proc->pid, m, file, ret);
 
-	if (!r || !open_in_roots(t, proc->mount_ns, file, ret) ||
-	    !open_in_others(t, proc, file, ret))
+	if (!r || !open_in_roots(t, servers, proc->mount_ns, file, ret) ||
+	    !open_in_others(t, servers, proc, file, ret))
 		return 0;
 	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd >= 0 && !open_named(root_fd, file, ret))
+	if (root_fd >= 0 && !open_named(servers, root_fd, file, ret))
 		return 0;
+	return r;
+}
+
+int open_file_patiently(int32_t pid, const struct mapping *m, const struct mapped_file *file,
+			const int *roots, size_t nr_roots, int *ret)
+{
+	int r = open_in_process(NULL, pid, m, file, ret);
+
+	for (size_t i = 0; r && i < nr_roots; i++)
+		if (!open_named(NULL, roots[i], file, ret))
+			return 0;
 	return r;
 }
 
@@ -252,13 +303,17 @@ static int open_vdso(struct mapped_file *file)
 int process_open_file(struct process_table *t, const struct process *proc, const struct mapping *m,
 		      struct mapped_file *file)
 {
+	struct servers servers;
 	int fd, r;
 
 	if (file->state != FILE_NEW)
 		return file->state == FILE_OPEN ? 0 : file->error;
 	if (!file->key.inode)
 		return open_vdso(file);
-	r = open_anywhere(t, proc, m, file, &fd);
+	servers = servers_of(t, proc->mount_ns);
+	if (is_slow(t, &servers, file->key.dev_major, file->key.dev_minor))
+		return slow_file_open(t, proc, m, file);
+	r = open_anywhere(t, &servers, proc, m, file, &fd);
 	if (r)
 		return files_fail(file, r);
 	return files_identify(t, file, fd);

@@ -111,15 +111,15 @@ static int copy_file(const char *from, const char *to, size_t max)
 	return n < 0 || in < 0 || out < 0 ? -1 : 0;
 }
 
-struct child {
+struct test_child {
 	pid_t pid;
 	int in, out;
 };
 
 /* A child that runs `before` and then the program; returns when the program has answered. */
-static struct child spawn(void (*before)(void), const char *path, char *const argv[])
+static struct test_child spawn(void (*before)(void), const char *path, char *const argv[])
 {
-	struct child child;
+	struct test_child child;
 	int in[2], out[2];
 	char c = 0;
 
@@ -143,14 +143,14 @@ static struct child spawn(void (*before)(void), const char *path, char *const ar
 	return child;
 }
 
-static struct child spawn_cat(void (*before)(void), const char *path)
+static struct test_child spawn_cat(void (*before)(void), const char *path)
 {
 	char *const argv[] = { (char *)"cat", NULL };
 
 	return spawn(before, path, argv);
 }
 
-static void end(struct child *child)
+static void end(struct test_child *child)
 {
 	close(child->in);
 	close(child->out);
@@ -193,7 +193,7 @@ static void assert_same_contents(const struct mapped_file *file, const char *ori
 	ASSERT(len > 0);
 	ASSERT_EQ(file->build_id_len, len);
 	ASSERT_EQ(memcmp(file->build_id, id, (size_t)len), 0);
-	ASSERT_OK(mapped_file_elf(file, &elf));
+	ASSERT_OK(mapped_file_elf(&t, file, &elf));
 	ASSERT_EQ(elf->nr_segments, expected->nr_segments);
 }
 
@@ -211,7 +211,7 @@ static struct mapped_file *assert_opens(pid_t pid, const char *name, const char 
 
 TEST(an_ordinary_program_and_its_libraries)
 {
-	struct child cat;
+	struct test_child cat;
 	const struct process *proc;
 	const struct mapping *m;
 	struct mapped_file *file;
@@ -235,7 +235,7 @@ TEST(an_ordinary_program_and_its_libraries)
 TEST(the_events_and_proc_agree)
 {
 	struct process *proc;
-	struct child cat;
+	struct test_child cat;
 	uint32_t version;
 
 	start();
@@ -253,7 +253,7 @@ TEST(the_events_and_proc_agree)
 
 TEST(a_deleted_program_while_it_runs)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("cat"), WHOLE));
@@ -267,7 +267,7 @@ TEST(a_deleted_program_while_it_runs)
 
 TEST(a_replaced_program_is_the_old_one)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("cat"), WHOLE));
@@ -282,7 +282,7 @@ TEST(a_replaced_program_is_the_old_one)
 
 TEST(a_program_that_is_gone_but_its_file_is_there)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("cat"), WHOLE));
@@ -298,7 +298,7 @@ TEST(a_program_that_is_gone_and_its_file_replaced_cannot_be_had)
 	const struct process *proc;
 	const struct mapping *m;
 	struct mapped_file *file;
-	struct child cat, again;
+	struct test_child cat, again;
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("cat"), WHOLE));
@@ -326,7 +326,7 @@ TEST(a_program_that_is_gone_and_its_file_replaced_cannot_be_had)
 
 TEST(another_process_that_maps_it_helps)
 {
-	struct child first, second;
+	struct test_child first, second;
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("cat"), WHOLE));
@@ -350,7 +350,7 @@ static void enter_namespace(void)
 
 TEST(a_file_of_another_mount_namespace)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(enter_namespace, in_dir("cat"));
@@ -363,7 +363,7 @@ TEST(a_file_of_another_mount_namespace)
 
 TEST(a_file_of_another_mount_namespace_after_the_end)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(enter_namespace, in_dir("cat"));
@@ -384,7 +384,7 @@ TEST(a_file_of_another_mount_namespace_after_the_end)
 TEST(a_short_program_in_a_known_namespace)
 {
 	char script[256], *const argv[] = { (char *)"sh", (char *)"-c", script, NULL };
-	struct child sh;
+	struct test_child sh;
 	char c;
 	pid_t pid;
 
@@ -420,7 +420,7 @@ static void enter_chroot(void)
 
 TEST(a_container_with_a_root_of_its_own_after_the_end)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(enter_chroot, "/cat");
@@ -449,7 +449,7 @@ static void enter_pid_namespace(void)
 
 TEST(a_process_of_another_pid_namespace)
 {
-	struct child cat;
+	struct test_child cat;
 	pid_t pid;
 
 	start();
@@ -489,7 +489,7 @@ static void enter_overlay(void)
 
 TEST(a_file_of_an_overlay)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(enter_overlay, in_dir("cat"));
@@ -501,7 +501,7 @@ TEST(a_file_of_an_overlay)
 
 TEST(a_file_of_an_overlay_after_the_end)
 {
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(enter_overlay, in_dir("cat"));
@@ -524,7 +524,7 @@ static int make_memfd(const char *from, size_t max)
 
 TEST(a_program_in_a_memfd)
 {
-	struct child cat;
+	struct test_child cat;
 	char path[64];
 	int fd;
 
@@ -600,7 +600,7 @@ TEST(a_cut_off_elf_file)
 		if (size < 120)
 			ASSERT(!file->is_elf);
 		if (!file->is_elf)
-			ASSERT_ERR(mapped_file_elf(file, &elf), ENOEXEC);
+			ASSERT_ERR(mapped_file_elf(&t, file, &elf), ENOEXEC);
 		close(fd);
 	}
 	stop();
@@ -647,20 +647,20 @@ TEST(only_the_right_inode_is_believed)
 
 	ASSERT_OK(stat("/usr/bin/cat", &st));
 	key = (struct file_key){ major(st.st_dev), minor(st.st_dev), st.st_ino };
-	ASSERT_OK(open_below(root, "/usr/bin/cat", &key, &fd));
+	ASSERT_OK(open_below(NULL, root, "/usr/bin/cat", &key, &fd));
 	close(fd);
-	ASSERT_OK(open_below(root, "/../../usr/bin/cat", &key, &fd));
+	ASSERT_OK(open_below(NULL, root, "/../../usr/bin/cat", &key, &fd));
 	close(fd);
 	key.inode++;
-	ASSERT_ERR(open_below(root, "/usr/bin/cat", &key, &fd), ESTALE);
+	ASSERT_ERR(open_below(NULL, root, "/usr/bin/cat", &key, &fd), ESTALE);
 	key.inode--;
 	key.dev_minor++;
-	ASSERT_ERR(open_below(root, "/usr/bin/cat", &key, &fd), ESTALE);
-	ASSERT_ERR(open_below(root, "/nowhere", &key, &fd), ENOENT);
-	ASSERT_ERR(open_below(root, "memfd:x", &key, &fd), ENOENT);
+	ASSERT_ERR(open_below(NULL, root, "/usr/bin/cat", &key, &fd), ESTALE);
+	ASSERT_ERR(open_below(NULL, root, "/nowhere", &key, &fd), ENOENT);
+	ASSERT_ERR(open_below(NULL, root, "memfd:x", &key, &fd), ENOENT);
 	ASSERT_OK(stat("/dev/null", &st));
 	key = (struct file_key){ major(st.st_dev), minor(st.st_dev), st.st_ino };
-	ASSERT_ERR(open_below(root, "/dev/null", &key, &fd), ESTALE);
+	ASSERT_ERR(open_below(NULL, root, "/dev/null", &key, &fd), ESTALE);
 	close(root);
 }
 
@@ -675,7 +675,7 @@ TEST(a_root_is_not_left_by_a_link)
 	key = (struct file_key){ major(st.st_dev), minor(st.st_dev), st.st_ino };
 	ASSERT_OK(symlink("/usr", in_dir("usr")));
 	root = open(dir, O_PATH | O_CLOEXEC);
-	ASSERT(open_below(root, "/usr/bin/cat", &key, &fd) < 0);
+	ASSERT(open_below(NULL, root, "/usr/bin/cat", &key, &fd) < 0);
 	close(root);
 	ASSERT_OK(unlink(in_dir("usr")));
 	ASSERT_OK(rmdir(dir));
@@ -687,7 +687,7 @@ TEST(the_vdso)
 	const struct process *proc;
 	const struct mapping *m;
 	struct mapped_file *file;
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(NULL, "/usr/bin/cat");
@@ -696,7 +696,7 @@ TEST(the_vdso)
 	ASSERT_OK(process_open_file(&t, proc, m, file));
 	ASSERT(file->is_elf && file->build_id_len);
 	ASSERT_EQ(mapping_bias(file, m), m->start);
-	ASSERT_OK(mapped_file_elf(file, &elf));
+	ASSERT_OK(mapped_file_elf(&t, file, &elf));
 	ASSERT_PTR_NONNULL(elf_file_section(elf, ".dynsym"));
 	end(&cat);
 	stop();
@@ -740,7 +740,7 @@ TEST(a_vdso_that_its_process_wrote_to)
 	ASSERT_OK(process_get(&t, pid, &edited));
 	file = find(pid, "[vdso]", &proc, &m);
 	ASSERT_OK(process_open_file(&t, proc, m, file));
-	ASSERT_OK(mapped_file_elf(file, &elf));
+	ASSERT_OK(mapped_file_elf(&t, file, &elf));
 	ASSERT(memmem(elf->memory, elf->size, "LINUX_", 6));
 	ASSERT(!memmem(elf->memory, elf->size, "forged", 6));
 	close(ready[0]);
@@ -754,7 +754,7 @@ TEST(the_vdso_of_a_process_that_is_gone)
 	const struct process *proc;
 	const struct mapping *m;
 	struct mapped_file *file;
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	cat = spawn_cat(NULL, "/usr/bin/cat");
@@ -772,7 +772,7 @@ TEST(descriptors_run_short)
 	const struct process *proc;
 	const struct mapping *m;
 	struct mapped_file *exe, *libc;
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	t.private->max_fds = 1;
@@ -856,7 +856,7 @@ TEST(files_of_programs_that_ended_are_closed)
 TEST(a_file_written_to_is_another_file)
 {
 	struct mapped_file *before, *after;
-	struct child cat;
+	struct test_child cat;
 
 	start();
 	ASSERT_OK(copy_file("/usr/bin/cat", in_dir("prog"), WHOLE));

@@ -122,6 +122,21 @@ int proc_start_read(int32_t tid, uint64_t *ret_ns)
 	return r;
 }
 
+uint32_t proc_user(int32_t pid, uint32_t otherwise)
+{
+	_cleanup_free_ char *status = NULL;
+	const char *line;
+	char path[32];
+	size_t size;
+
+	/* Not the owner of /proc/PID, who is root if the process may not be dumped. */
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &status, &size))
+		return otherwise;
+	line = strstr(status, "\nUid:\t");
+	return line ? number_at(line + strlen("\nUid:\t"), status + size, 0) : otherwise;
+}
+
 int proc_identity_read(int32_t pid, struct proc_identity *ret)
 {
 	_cleanup_free_ char *status = NULL, *cgroup = NULL;

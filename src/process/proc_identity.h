@@ -24,6 +24,9 @@ struct proc_identity {
 /* -ESRCH if there is no such process. */
 int proc_identity_read(int32_t pid, struct proc_identity *ret);
 
+/* Whose process it is: its real user, whatever it runs as; `otherwise`, if it is gone. */
+uint32_t proc_user(int32_t pid, uint32_t otherwise);
+
 /* When a process, or a thread by its tid, began: CLOCK_REALTIME, to a tick. -ESRCH. */
 int proc_start_read(int32_t tid, uint64_t *ret_ns);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,6 +47,35 @@ TEST(status_says_parent_user_and_inner_pid)
 	ASSERT_EQ(id.vpid, 3);
 	for (size_t cut = 0; cut < sizeof(text); cut++)
 		proc_status_parse(text, cut, &id);
+}
+
+TEST(whose_process_it_is_does_not_hang_on_what_it_runs_as)
+{
+	int go[2], done[2];
+	char c = 0;
+	pid_t pid;
+
+	ASSERT_EQ(proc_user(getpid(), 1), getuid());
+	ASSERT_EQ(proc_user(0x7ffffff0, 1), 1);
+	if (geteuid())
+		return;
+	ASSERT_OK(pipe(go));
+	ASSERT_OK(pipe(done));
+	pid = fork();
+	if (!pid) {
+		close(done[1]);
+		/* A user's process that has root's rights, and may not be dumped. */
+		if (setresuid(65534, 0, 0) || prctl(PR_SET_DUMPABLE, 0) || write(go[1], &c, 1) != 1)
+			_exit(1);
+		_exit((int)read(done[0], &c, 1));
+	}
+	close(go[1]);
+	ASSERT_EQ(read(go[0], &c, 1), 1);
+	ASSERT_EQ(proc_user(pid, 1), 65534);
+	close(done[1]);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	close(go[0]);
+	close(done[0]);
 }
 
 TEST(we_know_who_we_are)

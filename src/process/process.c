@@ -72,6 +72,7 @@ int process_table_init(struct process_table *t)
 	t->private = calloc(1, sizeof(*t->private));
 	if (!t->private)
 		return -ENOMEM;
+	slow_files_init(t);
 	r = mount_ns_init(t);
 	if (!r)
 		r = files_init(t);
@@ -90,6 +91,7 @@ void process_table_fini(struct process_table *t)
 	while ((slot = map_next(&t->by_pid, &i)))
 		process_free(t, (struct process *)(uintptr_t)slot->value);
 	map_fini(&t->by_pid);
+	slow_files_fini(t);
 	files_fini(t);
 	mount_ns_fini(t);
 	free(t->private);

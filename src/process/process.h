@@ -69,6 +69,7 @@ struct mapped_file {
 	uint8_t build_id_len;
 	struct file_identity identity; /* of one that is_elf */
 	VEC(struct file_segment) segments;
+	bool is_copy; /* `fd` is a copy of it in memory: its server may never answer */
 	bool is_elf; /* an open file that is no ELF file is code of unknown form: treat as anonymous
 		      */
 	/* private */
@@ -135,7 +136,15 @@ struct process_table {
 	void (*forked)(void *ctx, struct process *parent, struct process *child);
 	/* Called before a file is freed, whose number will be another one's. */
 	void (*forget_file)(void *ctx, const struct mapped_file *file);
+	/* Called when a copy of a file has come, that process_open_file() said is on its way. */
+	void (*file_came)(void *ctx, struct mapped_file *file);
+	/* Called once for a file that is too large to be copied; `bytes`: that it may have. */
+	void (*file_too_large)(void *ctx, const struct mapped_file *file, uint64_t bytes);
 	void *ctx;
+	/* While a server is waited for: keeps what must not overflow from doing so. NULL: nothing
+	 * else is to be done, and it is waited for until it answers or is given up. */
+	void (*meanwhile)(void *ctx);
+	void *meanwhile_ctx;
 	uint64_t nr_mappings_capped;  /* mappings beyond MAPPINGS_MAX, not kept */
 	uint64_t nr_processes_capped; /* processes beyond PROCESSES_MAX, not kept */
 	uint64_t nr_files_capped; /* mappings of files beyond FILES_MAX: kept as MAPPED_BEYOND */
@@ -144,6 +153,12 @@ struct process_table {
 int process_table_init(struct process_table *t);
 void process_table_fini(struct process_table *t);
 size_t process_table_bytes(const struct process_table *t);
+/*
+ * Who makes copies of files that are behind a server: argv of a program that is
+ * file_copy_child_main() (file_copy.h), NULL: fork; and how many bytes they take, at most (0: the
+ * default).
+ */
+void process_table_set_copier(struct process_table *t, char *const *program, uint64_t bytes);
 
 /*
  * Applies one event; `text` is its batch's. A SIDE_FORK of a known pid means that the old process
@@ -153,6 +168,8 @@ int process_table_apply(struct process_table *t, const struct side_event *event,
 
 /* The process, NULL if unknown. */
 struct process *process_find(const struct process_table *t, int32_t pid);
+/* One of its mappings of that file (its index), or NULL. */
+const struct mapping *process_mapping_of(const struct process *proc, uint32_t file);
 /*
  * The process with complete mappings: known, or read from /proc now. A dead one whose parent is
  * known to have forked it without exec has its parent's mappings. -ESRCH if it is gone and nothing
@@ -188,6 +205,14 @@ void process_table_expire(struct process_table *t, uint64_t before_ns);
  */
 int process_open_file(struct process_table *t, const struct process *proc, const struct mapping *m,
 		      struct mapped_file *file);
+/*
+ * Files behind a server (NFS, FUSE, ...; mounts.h) are copied by a child, and it is waited for a
+ * little: such a file is FILE_UNREADABLE with -EINPROGRESS until process_table_tick() has its copy,
+ * if its server does not answer at once.
+ */
+void process_table_tick(struct process_table *t);
+/* Is it to be called soon? */
+bool process_table_is_busy(const struct process_table *t);
 /* It stays, mapped or not, until it was let go as often. */
 static inline void process_hold_file(struct mapped_file *file)
 {
@@ -204,7 +229,8 @@ static inline void process_let_file_go(struct mapped_file *file)
  * -ENOEXEC if it is none; -ESTALE if it was closed to save descriptors and has been written to
  * since.
  */
-int mapped_file_elf(const struct mapped_file *file, struct elf_file **ret);
+int mapped_file_elf(const struct process_table *t, const struct mapped_file *file,
+		    struct elf_file **ret);
 /* Reads memory of a live process, all of it or nothing. A negative errno: -ESRCH, -EPERM, -EFAULT.
  */
 int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size);

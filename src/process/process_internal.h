@@ -2,7 +2,9 @@
 /* What process.c, offline.c, proc_maps.c, mappings.c, files.c, open_file.c and mount_ns.c share. */
 #pragma once
 
+#include "process/file_copy.h"
 #include "process/maps.h"
+#include "process/mounts.h"
 #include "process/process.h"
 
 #include <sys/types.h>
@@ -24,7 +26,35 @@ struct foreign_root {
 	struct root_id id;
 	int ns_fd;   /* keeps the namespace's mounts together after its last process; or -1 */
 	int root_fd; /* O_PATH */
+	struct mounts mounts;
 	uint64_t used_ns;
+};
+
+/* File systems of which is known whether they are behind a server, when nobody may wait for one. */
+struct servers {
+	struct mounts *own, *others; /* NULL: there are no others */
+};
+
+/* A file of which there was no copy when it was asked for. */
+struct wanted_copy {
+	uint32_t file;
+	uint64_t next_ns; /* when it is asked for again */
+};
+
+/* A file system whose server did not answer. */
+struct silent_device {
+	uint32_t dev_major, dev_minor;
+	uint64_t until_ns; /* not asked before */
+	uint64_t pause_ns;
+};
+
+/* slow_file.c's */
+struct slow_files {
+	struct file_copier copier;
+	VEC(struct wanted_copy) wanted;
+	size_t hand; /* which of them was looked at last */
+	VEC(struct silent_device) silent;
+	uint64_t patience_ns, patience_at_ns; /* that is left for waiting, and as of when */
 };
 
 struct process_table_private {
@@ -49,7 +79,11 @@ struct process_table_private {
 	bool files_full; /* one found no room, since files_expire() */
 	/* mount_ns.c */
 	struct root_id own_root;
+	struct mounts own_mounts;
+	uint32_t memfd_major, memfd_minor; /* what memfds and shared memory are of */
+	bool memfd_known;
 	VEC(struct foreign_root) roots;
+	struct slow_files slow;
 };
 
 /* The mappings (or something as good) changed. */
@@ -88,6 +122,9 @@ int files_lookup(struct process_table *t, const struct file_key *key, const char
 		 uint32_t *ret);
 /* Reads what identifies the file and makes it FILE_OPEN or FILE_UNREADABLE; takes the fd over. */
 int files_identify(struct process_table *t, struct mapped_file *file, int fd);
+/* files_identify() with a copy of the file in a memfd. */
+int files_identify_copy(struct process_table *t, struct mapped_file *file, int fd,
+			const struct file_copy *copy);
 /* Identifies an image in memory, which the caller stores. -ENOEXEC: none of its segments has
  * code. */
 int files_identify_image(struct mapped_file *file, const struct elf_file *elf);
@@ -107,13 +144,35 @@ int files_add(struct process_table *t, const struct file_key *key, const char *p
  * has numbers of its own for its parts (subvolumes, layers).
  */
 bool has_own_devices(int fd);
-/* Whether an open file is the one that `key` names. */
-bool file_is(int fd, const struct file_key *key);
+/* `servers`, here and below: of whom nothing may be asked. NULL: all may be waited for. */
+bool file_is(const struct servers *servers, int fd, const struct file_key *key);
 /*
  * A readable fd for a path below a root directory (resolved there), regular files only. Nothing but
- * a regular file is ever opened for reading: devices and FIFOs have side effects.
+ * a regular file is ever opened for reading: devices and FIFOs have side effects. -EAGAIN: a server
+ * would have to be asked.
  */
-int open_below(int root_fd, const char *path, const struct file_key *key, int *ret);
+int open_below(const struct servers *servers, int root_fd, const char *path,
+	       const struct file_key *key, int *ret);
+/* The file behind a mapping, whoever has to be waited for, also below these roots. */
+int open_file_patiently(int32_t pid, const struct mapping *m, const struct mapped_file *file,
+			const int *roots, size_t nr_roots, int *ret);
+
+/* --- slow_file.c ------------------------------------------------------------------------------ */
+
+void slow_files_init(struct process_table *t);
+void slow_files_fini(struct process_table *t);
+/* Of a namespace's; 0: ours. */
+struct servers servers_of(const struct process_table *t, uint64_t mount_ns);
+/* Is a file system with that number behind a server that may never answer, or may it be? */
+bool is_slow(const struct process_table *t, const struct servers *servers, uint32_t dev_major,
+	     uint32_t dev_minor);
+/* Asks for a copy of a file that is_slow(). As process_open_file(); -EINPROGRESS: it may come. */
+int slow_file_open(struct process_table *t, const struct process *proc, const struct mapping *m,
+		   struct mapped_file *file);
+/* A copied file is closed. */
+void slow_file_closed(struct process_table *t, struct mapped_file *file);
+/* It will be forgotten. */
+void slow_file_forget(struct process_table *t, const struct mapped_file *file);
 
 /* --- mount_ns.c ------------------------------------------------------------------------------- */
 
@@ -123,3 +182,6 @@ void mount_ns_fini(struct process_table *t);
 void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_ns);
 /* Closes what no process of the table is in any more and was last used before `before_ns`. */
 void mount_ns_expire(struct process_table *t, uint64_t before_ns);
+/* A kept root of the namespace, the newest below `*i`, which is its place then; NULL: there is
+ * none. */
+struct foreign_root *mount_ns_root(const struct process_table *t, uint64_t mount_ns, size_t *i);

@@ -13,9 +13,7 @@
 
 void metadata_init(struct metadata *c, struct profile *profile)
 {
-	*c = (struct metadata){ .profile = profile,
-				.wall_offset_ns =
-					clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) };
+	*c = (struct metadata){ .profile = profile };
 }
 
 void metadata_fini(struct metadata *c)
@@ -109,6 +107,16 @@ int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const 
 	return r ? r : profile_add_carried_thread(c->profile, process, tid, name, comm, ret);
 }
 
+/*
+ * When the event happened, CLOCK_REALTIME. It has only just been, so what is between the clocks now
+ * was so then: somebody may have set one since the recording began, and the other stands still
+ * while the machine sleeps.
+ */
+static uint64_t wall_time(const struct side_event *event)
+{
+	return event->time_ns + (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+}
+
 static void end_thread(struct metadata *c, const struct side_event *event)
 {
 	uint64_t *found = map_get(&c->by_tid, (uint32_t)event->tid);
@@ -116,7 +124,7 @@ static void end_thread(struct metadata *c, const struct side_event *event)
 
 	/* It may be another process's by now, whose thread was never sampled. */
 	if (t && c->profile->processes.items[t->process].pid == event->pid)
-		t->end_ns = event->time_ns + c->wall_offset_ns;
+		t->end_ns = wall_time(event);
 }
 
 void metadata_on_event(struct metadata *c, const struct side_event *event)
@@ -130,8 +138,7 @@ void metadata_on_event(struct metadata *c, const struct side_event *event)
 	else if (event->type == SIDE_EXEC)
 		*found |= METADATA_NEW_IMAGE;
 	else if (event->type == SIDE_EXIT)
-		c->profile->processes.items[(uint32_t)*found].end_ns =
-			event->time_ns + c->wall_offset_ns;
+		c->profile->processes.items[(uint32_t)*found].end_ns = wall_time(event);
 	else if (event->type == SIDE_FORK)
 		map_del(&c->by_pid, (uint32_t)event->pid);
 }

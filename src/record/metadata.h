@@ -16,7 +16,6 @@ struct metadata {
 	struct map by_pid;	 /* -> the profile's number of the process, and METADATA_* */
 	struct map by_tid;	 /* -> the profile's number of the thread; main ones not */
 	uint64_t last_key;
-	uint64_t wall_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 };
 
 void metadata_init(struct metadata *c, struct profile *profile);

@@ -14,6 +14,20 @@ static struct profile profile;
 static struct metadata metadata;
 static int tid_pipe[2], gate[2];
 
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+static time_t clock_set_by_s;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = __real_clock_gettime(clock, ret);
+
+	if (clock == CLOCK_REALTIME)
+		ret->tv_sec += clock_set_by_s;
+	return r;
+}
+
 static void *say_tid(void *arg)
 {
 	int tid = gettid();
@@ -84,6 +98,25 @@ TEST(threads_have_their_begin_and_end)
 	ASSERT_EQ(thread_of(pid, pid, "main")->start_ns, 0);
 	close(gate[1]);
 	ASSERT_OK(pthread_join(thread, NULL));
+	metadata_fini(&metadata);
+	profile_fini(&profile);
+}
+
+TEST(times_follow_a_clock_that_is_set)
+{
+	int32_t pid = getpid(), tid = 1;
+	uint64_t before;
+	struct profile_thread *t;
+
+	ASSERT_OK(profile_init(&profile));
+	metadata_init(&metadata, &profile);
+	thread_of(pid, tid, "worker");
+	clock_set_by_s = 3600;
+	before = now_ns(CLOCK_REALTIME);
+	tell_end(pid, tid, now_ns(CLOCK_MONOTONIC));
+	t = thread_of(pid, tid, "worker");
+	ASSERT(t->end_ns > before - 1800000000000 && t->end_ns < before + 1800000000000);
+	clock_set_by_s = 0;
 	metadata_fini(&metadata);
 	profile_fini(&profile);
 }

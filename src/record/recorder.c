@@ -44,7 +44,7 @@ static void check_target(void *ctx, uint32_t pid)
 
 	if (kill((pid_t)pid, 0) && errno == ESRCH) {
 		map_del(&r->targets, pid);
-		kernel_side_del_target(r->ks, pid);
+		bpf_sampler_del_target(r->sampler, pid);
 	} else if (map_put(&r->targets, pid, 1)) {
 		log_debug("process %u is not followed: out of memory", pid);
 	}
@@ -56,7 +56,7 @@ static void check_entry(void *ctx, uint32_t pid)
 	struct recorder *r = ctx;
 
 	if (!process_find(&r->unwinder.processes, (int32_t)pid))
-		kernel_side_del_process(r->ks, pid);
+		bpf_sampler_del_process(r->sampler, pid);
 }
 
 /* Each recovers from something that went wrong since the last tick. */
@@ -65,9 +65,9 @@ static void mend(struct recorder *r)
 	if (r->forget_stacks)
 		recorder_forget_stacks(r);
 	if (r->events_lost && r->options.targets_only)
-		kernel_side_each_target(r->ks, check_target, r);
+		bpf_sampler_each_target(r->sampler, check_target, r);
 	if (r->events_lost)
-		kernel_side_each_process(r->ks, check_entry, r);
+		bpf_sampler_each_process(r->sampler, check_entry, r);
 	r->forget_stacks = r->events_lost = false;
 }
 
@@ -82,7 +82,7 @@ static void collect_now(struct recorder *r)
 	}
 	known_stacks_collected(&r->known, &c);
 	metadata_collected(&r->metadata, &c);
-	resolver_collected(&r->resolver, &c);
+	decoder_collected(&r->decoder, &c);
 	log_debug("%zu stacks were forgotten, %zu are left", c.stacks.nr - r->profile->stacks.nr,
 		  r->profile->stacks.nr);
 	profile_collected_fini(&c);
@@ -139,9 +139,9 @@ static void tick(struct recorder *r)
 
 	publisher_tick(&r->unwinder.publisher, now);
 	process_table_expire(&r->unwinder.processes, now - EXPIRE_NS);
-	jit_names_tick(&r->resolver.jit);
-	resolver_want_names(&r->resolver);
-	symbolizer_tick(&r->resolver.symbolizer);
+	jit_names_tick(&r->decoder.jit);
+	decoder_want_names(&r->decoder);
+	symbolizer_tick(&r->decoder.symbolizer);
 	mend(r);
 	collect(r, now);
 	follow_cpus(r);
@@ -213,8 +213,8 @@ static void update_stats(struct recorder *r)
 {
 	struct recorder_stats *s = &r->stats;
 
-	kernel_side_lost(r->ks, s->lost);
-	kernel_side_run_time(r->ks, &r->run_ns, &s->bpf_runs);
+	bpf_sampler_lost(r->sampler, s->lost);
+	bpf_sampler_run_time(r->sampler, &r->run_ns, &s->bpf_runs);
 	s->bpf_ns = r->run_ns;
 	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
 	s->bpf_ns_per_sample = s->samples ? (double)r->run_ns / (double)s->samples : 0;
@@ -223,11 +223,11 @@ static void update_stats(struct recorder *r)
 	s->lost[LOST_RULES_FULL] = r->unwinder.store.nr_rules_lost;
 	s->lost[LOST_MAPPINGS_CAPPED] = r->unwinder.processes.nr_mappings_capped;
 	s->processes = (uint32_t)r->profile->processes.nr;
-	s->files = r->resolver.nr_files;
+	s->files = r->decoder.nr_files;
 	/* Not at every key and tick: it takes milliseconds. */
 	if (!r->rss_at_ns || r->stopped || now_ns() - r->rss_at_ns >= RSS_INTERVAL_NS) {
 		s->rss_kb = budget_resident() / 1024;
-		r->kernel_map_bytes = kernel_side_bytes(r->ks);
+		r->kernel_map_bytes = bpf_sampler_bytes(r->sampler);
 		r->rss_at_ns = now_ns();
 	}
 	s->map_bytes = r->kernel_map_bytes + unwind_store_bytes(&r->unwinder.store);
@@ -245,7 +245,7 @@ const struct recorder_stats *recorder_stats(struct recorder *r)
 
 void recorder_name(struct recorder *r)
 {
-	int err = resolver_name_ready(&r->resolver);
+	int err = decoder_name_ready(&r->decoder);
 
 	if (err)
 		log_debug("some frames get their names later: %s", strerror(-err));
@@ -254,7 +254,7 @@ void recorder_name(struct recorder *r)
 
 int recorder_name_all(struct recorder *r)
 {
-	return resolver_name_all(&r->resolver);
+	return decoder_name_all(&r->decoder);
 }
 
 static void begin_cut(struct recorder *r)
@@ -274,7 +274,7 @@ void recorder_next_cut(struct recorder *r)
 
 static int add_target(struct recorder *r, uint32_t pid)
 {
-	int err = kernel_side_add_target(r->ks, pid);
+	int err = bpf_sampler_add_target(r->sampler, pid);
 
 	if (!err)
 		err = map_put(&r->targets, pid, 1);
@@ -306,7 +306,7 @@ int recorder_add_target(struct recorder *r, int32_t pid)
 		err = get_target(r, pid);
 	if (err == -ESRCH) {
 		map_del(&r->targets, (uint32_t)pid);
-		kernel_side_del_target(r->ks, (uint32_t)pid);
+		bpf_sampler_del_target(r->sampler, (uint32_t)pid);
 	}
 	return err;
 }
@@ -375,7 +375,7 @@ static int set_up_step(struct recorder *r)
 		err = *timers[i] < 0 ? -errno : loop_watch(r->epoll_fd, *timers[i]);
 	}
 	if (!err)
-		err = loop_watch(r->epoll_fd, kernel_side_fd(r->ks));
+		err = loop_watch(r->epoll_fd, bpf_sampler_fd(r->sampler));
 	return err ? err : loop_watch(r->epoll_fd, side_band_fd(r->side_band));
 }
 
@@ -388,7 +388,7 @@ static int set_up_names(struct recorder *r)
 	/* Two descriptors each, of a quarter of all. */
 	if (!getrlimit(RLIMIT_NOFILE, &limit))
 		options.max_waiting = limit.rlim_cur / 8;
-	err = resolver_init(&r->resolver, &r->unwinder.publisher, r->profile, &options);
+	err = decoder_init(&r->decoder, &r->unwinder.publisher, r->profile, &options);
 
 	if (!err)
 		metadata_init(&r->metadata, r->profile);
@@ -397,16 +397,18 @@ static int set_up_names(struct recorder *r)
 
 static int set_up_tables(struct recorder *r)
 {
-	size_t fixed = budget_resident() + kernel_side_bytes(r->ks);
+	size_t fixed = budget_resident() + bpf_sampler_bytes(r->sampler);
 	struct budget budget = budget_share(r->options.memory_limit, fixed);
 	const struct unwinder_options options = {
-		.ks = r->ks,
+		.sampler = r->sampler,
 		.arena_bytes = budget.arena,
 		.fixed_bytes = fixed,
 		.wait = { recorder_drain_meanwhile, r },
 		.drain = recorder_drain,
 		.drain_ctx = r,
 		.table_builder = r->options.table_builder,
+		.file_copier = r->options.file_copier,
+		.copy_bytes = r->options.memory_limit,
 	};
 
 	r->profile_bytes_max = budget.profile;
@@ -417,14 +419,14 @@ static int set_up_tables(struct recorder *r)
 static int set_up(struct recorder *r)
 {
 	const struct recorder_options *o = &r->options;
-	struct kernel_side_options ks_options = {
+	struct bpf_sampler_options sampler_options = {
 		.frequency_hz = o->frequency_hz,
 		.max_frames = o->max_frames,
 		.ring_bytes = RECORDER_RING_BYTES,
 		.targets_only = o->targets_only,
 		.no_kernel = o->no_kernel,
 		.idle = o->idle,
-		.raw_too = o->replay_dir != NULL,
+		.raw_too = o->observer != NULL,
 		.walker_loader = o->walker_loader,
 		.measure = o->measure,
 		.also_at = o->also_at,
@@ -437,7 +439,7 @@ static int set_up(struct recorder *r)
 	r->walk = malloc(sizeof(*r->walk));
 	if (!r->walk)
 		return -ENOMEM;
-	err = kernel_side_open(&ks_options, &r->ks);
+	err = bpf_sampler_open(&sampler_options, &r->sampler);
 	if (err)
 		return err;
 	err = set_up_tables(r);
@@ -452,11 +454,8 @@ static int set_up(struct recorder *r)
 	err = set_up_step(r);
 	if (err)
 		return log_err(err, "cannot set up the event loop");
-	if (!o->replay_dir)
-		return 0;
-	err = replay_save_open(o->replay_dir, o->max_replay_cases, &r->unwinder.publisher,
-			       &r->replay);
-	return err ? log_err(err, "cannot keep replay cases in %s", o->replay_dir) : 0;
+	r->observer = o->observer;
+	return r->observer ? r->observer->begin(r->observer->ctx, &r->unwinder.publisher) : 0;
 }
 
 int recorder_open(const struct recorder_options *options, struct profile *profile,
@@ -483,12 +482,11 @@ void recorder_free(struct recorder *r)
 {
 	if (!r)
 		return;
-	replay_save_free(r->replay);
 	side_band_free(r->side_band);
 	side_events_fini(&r->events);
-	resolver_fini(&r->resolver);
+	decoder_fini(&r->decoder);
 	unwinder_fini(&r->unwinder);
-	kernel_side_free(r->ks);
+	bpf_sampler_free(r->sampler);
 	cpu_set_free(r->cpus);
 	known_stacks_fini(&r->known);
 	map_fini(&r->targets);
@@ -518,7 +516,7 @@ static bool go_on_showing(void *ctx)
 	struct showing *s = ctx;
 	struct recorder *r = s->recorder;
 
-	kernel_side_want_walkers(r->ks, r->unwinder.publisher.runtimes.met, true);
+	bpf_sampler_want_walkers(r->sampler, r->unwinder.publisher.runtimes.met, true);
 	recorder_turn(r);
 	return s->go_on(s->ctx);
 }
@@ -530,8 +528,8 @@ static void wait_for_walkers(struct showing *s)
 	uint32_t ids = r->unwinder.publisher.runtimes.met | r->expected_runtimes;
 	uint64_t until = now_ns() + WALKERS_NS;
 
-	kernel_side_want_walkers(r->ks, ids, true);
-	while (kernel_side_update_walkers(r->ks, ids, WALKERS_POLL_MS) && now_ns() < until)
+	bpf_sampler_want_walkers(r->sampler, ids, true);
+	while (bpf_sampler_update_walkers(r->sampler, ids, WALKERS_POLL_MS) && now_ns() < until)
 		if (!go_on_showing(s))
 			break;
 }
@@ -555,9 +553,9 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 	r->start_ns = r->cut_ns;
 	publisher_tick(&r->unwinder.publisher, r->start_ns);
 	pace_set_tick(r);
-	err = kernel_side_start(r->ks, r->cpus);
+	err = bpf_sampler_start(r->sampler, r->cpus);
 	if (!err)
-		kernel_side_want_walkers(r->ks, ~0u, false);
+		bpf_sampler_want_walkers(r->sampler, ~0u, false);
 	return err;
 }
 
@@ -567,16 +565,11 @@ static void log_counts(struct recorder *r)
 		if (r->nr_raw[i])
 			log_debug("%lu samples were walked by the agent: %s",
 				  (unsigned long)r->nr_raw[i], profile_stop_name(i));
-	if (!r->replay)
-		return;
-	replay_save_counts(r->replay, &r->stats.replay_compared, &r->stats.replay_different);
-	log_info("replay: %lu walks compared, %lu differ", (unsigned long)r->stats.replay_compared,
-		 (unsigned long)r->stats.replay_different);
 }
 
 void recorder_stop(struct recorder *r)
 {
-	kernel_side_stop(r->ks);
+	bpf_sampler_stop(r->sampler);
 	/* The second for what the first put back. */
 	recorder_turn(r);
 	recorder_turn(r);

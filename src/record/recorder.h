@@ -16,6 +16,7 @@
 
 #include "profile/profile.h"
 #include "symbolize/symbolizer.h"
+#include "unwinder/walk_observer.h"
 
 struct recorder_stats {
 	uint64_t samples;	       /* delivered */
@@ -31,7 +32,6 @@ struct recorder_stats {
 	uint64_t rss_kb, map_bytes;
 	double duration_s;
 	uint32_t frequency_hz;
-	uint64_t replay_compared, replay_different; /* walks, with replay_dir */
 };
 
 struct recorder_options {
@@ -43,14 +43,12 @@ struct recorder_options {
 	bool idle;	  /* sample idle CPUs too */
 	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	struct symbolizer_options symbolizer;
+	char *const *file_copier;   /* argv of a program that is file_copy_child_main(), or NULL */
 	char *const *table_builder; /* argv of a program that is loader_child_main(); NULL: fork */
 	char *const *walker_loader; /* the same for walkers_child_main() */
-	/* For tests: keep a replay case of up to `max_replay_cases` walked samples in this folder.
-	 */
-	const char *replay_dir;
-	uint32_t max_replay_cases;
+	const struct sample_observer *observer; /* borrowed, or NULL; costs a raw record a sample */
 	bool measure;	     /* for benchmarks: BPF's map `times` tells how long each sample took */
-	const char *also_at; /* for tests: see struct kernel_side_options */
+	const char *also_at; /* for tests: see struct bpf_sampler_options */
 };
 
 struct recorder;

@@ -8,13 +8,12 @@
 
 #include "record/batch.h"
 #include "record/metadata.h"
-#include "kernel/kernel_side.h"
+#include "kernel/bpf_sampler.h"
 #include "record/known_stacks.h"
 #include "unwinder/raw_walk.h"
 #include "unwinder/unwinder.h"
 #include "record/recorder.h"
-#include "replay/replay_save.h"
-#include "symbolize/resolver.h"
+#include "symbolize/decoder.h"
 
 enum {
 	RECORDER_RING_BYTES = 4 << 20, /* 64 raw records of full size, or 80,000 hits */
@@ -24,15 +23,15 @@ struct recorder {
 	struct recorder_options options;
 	struct recorder_stats stats;
 	struct profile *profile;
-	struct kernel_side *ks;
+	struct bpf_sampler *sampler;
 	struct cpu_set *cpus;
 	struct side_band *side_band;
 	struct side_events events;
 	struct unwinder unwinder;
-	struct resolver resolver;
+	struct decoder decoder;
 	struct metadata metadata;
 	struct walk *walk;
-	struct replay_save *replay;
+	const struct sample_observer *observer; /* or NULL */
 	struct known_stacks known;
 	struct map targets;    /* live processes that are recorded, if there is a choice */
 	struct map refreshed;  /* pid -> when its maps were read again last */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * When the recorder's loop runs. Raw samples, and full ones with names to be read, wake it at once.
- * Everything else waits: hits and full samples for the next tick (five a second, one on an idle
- * machine), process events, where there are many, for the end of a pause.
+ * Everything else waits: hits and full samples for the next tick (five a second, on an idle machine
+ * one in three seconds), process events, where there are many, for the end of a pause.
  */
 #include "record/recorder_internal.h"
 #include "util/clock.h"
@@ -13,7 +13,9 @@
 
 enum {
 	TICK_MS = 200,
-	IDLE_TICK_MS = 1000,  /* while nothing runs that is sampled */
+	/* While nothing runs that is sampled: what waking up costs is nearly all that is used then.
+	 */
+	IDLE_TICK_MS = 3000,
 	FULL_BYTES = 1 << 10, /* more than most full records have */
 	/* Between two turns for process events alone; on a machine that starts programs all the
 	 * time, as long as EVENTS_A_TURN take: a twentieth of a ring if all are of one CPU. */
@@ -43,7 +45,8 @@ static bool needs_ticks(const struct recorder *r)
 	uint32_t cpu;
 
 	return r->active || loader_is_busy(&r->unwinder.publisher.loader) ||
-	       symbolizer_is_busy(&r->resolver.symbolizer) ||
+	       process_table_is_busy(&r->unwinder.processes) ||
+	       symbolizer_is_busy(&r->decoder.symbolizer) ||
 	       r->unwinder.publisher.asks_held_until_ns || cpu_set_missing_ns(r->cpus, &cpu);
 }
 

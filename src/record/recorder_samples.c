@@ -70,14 +70,14 @@ static void count_sample(struct recorder *r, const struct sample_header *h, uint
 
 void recorder_forget_stacks(struct recorder *r)
 {
-	kernel_side_forget_stacks(r->ks);
+	bpf_sampler_forget_stacks(r->sampler);
 	known_stacks_forget(&r->known, now_ns());
 }
 
 /* Hits of this hash mean that stack, and that virtual thread. */
 static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack)
 {
-	const struct known_stack known = { stack, generation, r->resolver.thread_name };
+	const struct known_stack known = { stack, generation, r->decoder.thread_name };
 	int err = known_stacks_put(&r->known, hash, &known);
 
 	if (err != -ENOSPC)
@@ -88,12 +88,12 @@ static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation
 
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
 static void add_stack(struct recorder *r, const struct sample_header *h,
-		      const struct resolver_stack *stack, uint64_t hash)
+		      const struct decoder_stack *stack, uint64_t hash)
 {
 	uint32_t id, generation = stack->block ? stack->block->generation : 0;
 	int err;
 
-	err = resolver_add(&r->resolver, stack, &id);
+	err = decoder_add(&r->decoder, stack, &id);
 	if (err == -ENOSPC && hash)
 		r->refused_until_ns = UINT64_MAX;
 	if (!err && hash)
@@ -101,7 +101,7 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	else
-		count_sample(r, h, r->resolver.thread_name, id);
+		count_sample(r, h, r->decoder.thread_name, id);
 }
 
 /* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
@@ -154,7 +154,7 @@ static struct process *current(struct recorder *r, uint32_t pid)
 		recorder_mark_changed(r, (int32_t)pid);
 		return proc;
 	}
-	kernel_side_del_process(r->ks, pid);
+	bpf_sampler_del_process(r->sampler, pid);
 	return process_get_unknown(&r->unwinder.processes, (int32_t)pid, &proc) ? NULL : proc;
 }
 
@@ -195,15 +195,15 @@ static void take_back(struct recorder *r, uint32_t pid, uint32_t generation)
 {
 	struct unwind_process entry;
 
-	if (!kernel_side_get_process(r->ks, pid, &entry) && entry.generation == generation)
-		kernel_side_del_process(r->ks, pid);
+	if (!bpf_sampler_get_process(r->sampler, pid, &entry) && entry.generation == generation)
+		bpf_sampler_del_process(r->sampler, pid);
 }
 
 static void on_full(struct recorder *r, const struct sample_header *h, const uint8_t *body,
 		    size_t size)
 {
 	const struct sample_full *full = (const struct sample_full *)body;
-	struct resolver_stack stack = { .pid = h->pid, .stop = h->stop };
+	struct decoder_stack stack = { .pid = h->pid, .stop = h->stop };
 	uint64_t hash = h->hash;
 
 	if (size < sizeof(*full) ||
@@ -223,8 +223,8 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 			take_back(r, h->pid, full->generation);
 			return;
 		}
-		if (r->replay)
-			replay_save_full(r->replay, h, full, stack.words);
+		if (r->observer)
+			r->observer->full(r->observer->ctx, h, full, stack.words);
 		stack.nr_words = true_words(r, h->pid, stack.block, stack.words, stack.nr_words);
 		if (stack.nr_words < full->nr_words)
 			stack.stop = STOP_STALE_MAPPING;
@@ -243,8 +243,8 @@ static uint64_t frame_pc(struct recorder *r, const struct block *block,
 		uint32_t file = publisher_file(&r->unwinder.publisher, m->file)->index;
 		uint64_t pc = frame->address + m->bias;
 
-		if (file < r->resolver.profile_files.nr &&
-		    r->resolver.profile_files.items[file] == frame->file && pc >= m->start &&
+		if (file < r->decoder.profile_files.nr &&
+		    r->decoder.profile_files.items[file] == frame->file && pc >= m->start &&
 		    pc < m->end)
 			return pc;
 	}
@@ -344,7 +344,7 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	v = proc->user;
 	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
 	if (h->stop == STOP_FILE_PENDING)
-		publisher_load(&r->unwinder.publisher, raw->file);
+		publisher_load(&r->unwinder.publisher, v->block, raw->file);
 	stop = raw_walk(&r->unwinder.publisher, v->block, raw, copy, proc->pid,
 			r->options.max_frames, r->walk);
 	/* The kernel may have met it further up, but only by the same mappings does that mean
@@ -395,7 +395,7 @@ static struct process *process_of_raw(struct recorder *r, const struct sample_he
  * Within execve() the old image is gone, and the new one has not begun: the registers are of code
  * that is nowhere any more. The kernel's frames are all that there is.
  */
-static bool in_exec(const struct resolver_stack *stack)
+static bool in_exec(const struct decoder_stack *stack)
 {
 	return stack->nr_kernel && ((stack->stop == STOP_NO_PROCESS && !stack->nr_words) ||
 				    (stack->stop == STOP_NO_MAPPING && stack->nr_words == 1));
@@ -405,7 +405,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 		   size_t size)
 {
 	const struct sample_raw *raw = (const struct sample_raw *)body;
-	struct resolver_stack stack = { .pid = h->pid, .stop = STOP_NO_PROCESS };
+	struct decoder_stack stack = { .pid = h->pid, .stop = STOP_NO_PROCESS };
 	const uint8_t *bytes = body + sizeof(*raw);
 	struct stack_copy copy;
 	struct process *proc;
@@ -435,8 +435,8 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 		stack.nr_words = 0;
 		stack.stop = STOP_COMPLETE;
 	}
-	if (r->replay && stack.block)
-		replay_save_raw(r->replay, h, raw, &copy, r->walk, stack.stop);
+	if (r->observer && stack.block)
+		r->observer->raw(r->observer->ctx, h, raw, &copy, r->walk, stack.stop);
 	/* Sent for comparison only: the kernel's own walk of it follows. */
 	if (!(h->flags & SAMPLE_ALSO_FULL))
 		add_stack(r, h, &stack, 0);

@@ -30,7 +30,7 @@ static void track_targets(struct recorder *r, const struct side_event *e)
 		if (map_put(&r->targets, (uint32_t)e->pid, 1))
 			log_debug("process %d is not followed: out of memory", e->pid);
 	} else if (e->type == SIDE_EXIT && map_del(&r->targets, (uint32_t)e->pid)) {
-		kernel_side_del_target(r->ks, (uint32_t)e->pid);
+		bpf_sampler_del_target(r->sampler, (uint32_t)e->pid);
 	}
 }
 
@@ -66,7 +66,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 		/* The kernel gave the child its parent's entry, which nobody would ever take away.
 		 */
 		if (e->type == SIDE_FORK && !process_find(&r->unwinder.processes, e->pid))
-			kernel_side_del_process(r->ks, (uint32_t)e->pid);
+			bpf_sampler_del_process(r->sampler, (uint32_t)e->pid);
 	}
 	metadata_on_event(&r->metadata, e);
 	proc = e->type == SIDE_MMAP ? process_find(&r->unwinder.processes, e->pid) : NULL;
@@ -82,7 +82,7 @@ static int keep_record(void *ctx, void *record, size_t size)
 	int err;
 
 	if (batch_bytes(&r->next) > r->batch_bytes_max / 2)
-		kernel_side_hold_raws(r->ks, true);
+		bpf_sampler_hold_raws(r->sampler, true);
 	err = batch_add(&r->next, record, size, r->batch_bytes_max);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
@@ -112,7 +112,7 @@ void recorder_drain(void *ctx)
 {
 	struct recorder *r = ctx;
 
-	if (kernel_side_drain(r->ks, keep_record, r))
+	if (bpf_sampler_drain(r->sampler, keep_record, r))
 		log_debug("cannot read the ring of samples");
 }
 
@@ -215,9 +215,9 @@ static void update_walkers(struct recorder *r)
 {
 	size_t bytes;
 
-	kernel_side_want_walkers(r->ks, r->unwinder.publisher.runtimes.met, true);
-	kernel_side_update_walkers(r->ks, 0, 0);
-	bytes = kernel_side_walker_bytes(r->ks);
+	bpf_sampler_want_walkers(r->sampler, r->unwinder.publisher.runtimes.met, true);
+	bpf_sampler_update_walkers(r->sampler, 0, 0);
+	bytes = bpf_sampler_walker_bytes(r->sampler);
 	if (bytes == r->walker_bytes)
 		return;
 	unwind_store_give_up(&r->unwinder.store, bytes - r->walker_bytes);
@@ -242,7 +242,7 @@ void recorder_turn(struct recorder *r)
 	r->next = b;
 	batch_clear(&r->next);
 	r->next_looked_at = 0;
-	kernel_side_hold_raws(r->ks, false);
+	bpf_sampler_hold_raws(r->sampler, false);
 	qsort(r->batch.pending.items, r->batch.pending.nr, sizeof(*r->batch.pending.items),
 	      by_time);
 	r->met_raw = false;
@@ -262,5 +262,5 @@ void recorder_turn(struct recorder *r)
 	publisher_update_runtimes(&r->unwinder.publisher);
 	/* As long as samples come raw, showing what they lack goes first. */
 	if (!r->met_raw)
-		resolver_want_names(&r->resolver);
+		decoder_want_names(&r->decoder);
 }

@@ -16,7 +16,8 @@
 enum {
 	SAY_AFTER_NS = 1000000000,
 	PROGRESS_NS = 200000000,
-	EARLY_NS = 20000000, /* a step that is so early is as good as the next one */
+	PROGRESS_MAX_NS = 1000000000, /* also while nothing else happens */
+	EARLY_NS = 20000000,	      /* a step that is so early is as good as the next one */
 	HOUR_MS = 3600000,
 };
 #define HOUR_NS (HOUR_MS * UINT64_C(1000000))
@@ -189,6 +190,8 @@ static int until_clock(const struct recording *s)
 		at = s->start_ns + (uint64_t)(o->duration_s * 1e9);
 	if (o->live && s->live_ns + (uint64_t)o->live_ms * 1000000 < at)
 		at = s->live_ns + (uint64_t)o->live_ms * 1000000;
+	if (o->progress && s->progress_ns + PROGRESS_MAX_NS < at)
+		at = s->progress_ns + PROGRESS_MAX_NS;
 	if (at == UINT64_MAX)
 		return -1;
 	return at <= now ? 0 : at - now > HOUR_NS ? HOUR_MS : (int)((at - now) / 1000000) + 1;

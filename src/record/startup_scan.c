@@ -129,7 +129,7 @@ static void keep_space(void *ctx, const struct task_space *space)
 static int list_present(struct publisher *p, bool all, struct startup_scan_list *ret)
 {
 	struct space_list spaces = { 0 };
-	int err = kernel_side_read_spaces(p->ks, keep_space, &spaces);
+	int err = bpf_sampler_read_spaces(p->sampler, keep_space, &spaces);
 
 	if (!err)
 		err = startup_scan_sort(spaces.items, spaces.nr, all, ret);

@@ -76,22 +76,29 @@ static int read_for_walk(void *ctx, __u64 addr, void *to, __u32 size)
 	return r;
 }
 
-int replay_live_open(const char *dir, struct publisher *p, int32_t pid, struct replay_live **ret)
+int replay_live_open(const char *dir, struct replay_live **ret)
 {
 	struct replay_live *l = calloc(1, sizeof(*l));
 	int r;
 
 	if (!l)
 		return -ENOMEM;
-	l->publisher = p;
-	l->pid = pid;
-	r = replay_save_open(dir, UINT32_MAX, p, &l->save);
+	r = replay_save_open(dir, UINT32_MAX, &l->save);
 	if (r) {
 		free(l);
 		return r;
 	}
-	p->runtimes.memory = (struct runtime_memory){ read_for_runtime, l };
 	*ret = l;
+	return 0;
+}
+
+static int begin(void *ctx, struct publisher *p, int32_t pid)
+{
+	struct replay_live *l = ctx;
+
+	l->publisher = p;
+	l->pid = pid;
+	p->runtimes.memory = (struct runtime_memory){ read_for_runtime, l };
 	return 0;
 }
 
@@ -116,8 +123,10 @@ void replay_live_free(struct replay_live *l)
 	free(l);
 }
 
-struct walk_memory replay_live_tap(struct replay_live *l, const struct walk_memory *memory)
+static struct walk_memory tap(void *ctx, const struct walk_memory *memory)
 {
+	struct replay_live *l = ctx;
+
 	l->inner = memory;
 	replay_memory_fini(&l->walk);
 	return (struct walk_memory){ .read = read_for_walk, .ctx = l };
@@ -142,9 +151,11 @@ static struct kept_walk *place_for(struct replay_live *l, int32_t tid)
 	return l->nr_walks < WALKS_MAX ? &l->walks[l->nr_walks++] : NULL;
 }
 
-void replay_live_keep(struct replay_live *l, int32_t tid, const struct walk_input *input,
-		      const struct walk *walk, enum stop_reason stop)
+/* Takes the place of an earlier walk of that thread. */
+static void keep(void *ctx, int32_t tid, const struct walk_input *input, const struct walk *walk,
+		 enum stop_reason stop)
 {
+	struct replay_live *l = ctx;
 	uint64_t sp = walk->regs[HOST_SP], window_end = walk->window_start + walk->window_len;
 	struct kept_walk *w = place_for(l, tid);
 	size_t size = walk->full.nr_words * sizeof(*walk->words);
@@ -262,7 +273,8 @@ static void make_images(struct replay_live *l, const struct process_runtimes *li
 			(struct replay_image){ .runtime = in->dso->ops->id,
 					       .options = replay_image_options(&in->target.options),
 					       .bias = in->target.bias };
-		r = mapped_file_elf(l->publisher->processes->files.items[in->file], &elf);
+		r = mapped_file_elf(l->publisher->processes,
+				    l->publisher->processes->files.items[in->file], &elf);
 		if (!r)
 			r = replay_image_make(elf, wanted, image);
 		if (r)
@@ -407,8 +419,9 @@ static int put_all(struct replay_live *l, struct replay_memory *memory, uint8_t 
 	return fclose(out) ? -ENOMEM : r;
 }
 
-void replay_live_write(struct replay_live *l, struct process *proc)
+static void write_all(void *ctx, struct process *proc)
 {
+	struct replay_live *l = ctx;
 	struct replay_memory memory = { 0 };
 	enum log_level level = log_get_level();
 	_cleanup_free_ uint8_t *data = NULL;
@@ -432,4 +445,15 @@ void replay_live_write(struct replay_live *l, struct process *proc)
 		replay_save_file(l->save, name, data, size);
 	else
 		log_debug("replay: no cases: %s", strerror(-r));
+}
+
+struct thread_observer replay_live_observer(struct replay_live *l)
+{
+	return (struct thread_observer){
+		.ctx = l,
+		.begin = begin,
+		.tap = tap,
+		.walked = keep,
+		.end = write_all,
+	};
 }

@@ -6,22 +6,20 @@
  */
 #pragma once
 
-#include "unwinder/publisher.h"
-#include "bpf/host/walk_host.h"
+#include "unwinder/walk_observer.h"
 
 struct replay_live;
 
-/* From here on what runtimes read of process `pid` is remembered. Borrows the publisher. */
-int replay_live_open(const char *dir, struct publisher *p, int32_t pid, struct replay_live **ret);
+int replay_live_open(const char *dir, struct replay_live **ret);
 void replay_live_free(struct replay_live *l);
-/* What is to stand between the walker and `memory` (borrowed) for the next walk. */
-struct walk_memory replay_live_tap(struct replay_live *l, const struct walk_memory *memory);
-/* That walk was of thread `tid`, from `input`: it takes the place of an earlier one. */
-void replay_live_keep(struct replay_live *l, int32_t tid, const struct walk_input *input,
-		      const struct walk *walk, enum stop_reason stop);
+static inline void replay_live_free_p(struct replay_live **l)
+{
+	replay_live_free(*l);
+}
 /*
- * Writes the threads' last walks into one file, COMM-PID.case.zst, with the names of their frames;
- * of a process with a runtime only the threads with frames of it. Takes seconds: it tries out which
- * of the memory is needed.
+ * What live_walk calls, until `l` is freed. From its begin on what runtimes read of the process is
+ * remembered; of a thread its last walk is kept. Its end writes them into one file,
+ * COMM-PID.case.zst, with the names of their frames; of a process with a runtime only the threads
+ * with frames of it. That takes seconds: it tries out which of the memory is needed.
  */
-void replay_live_write(struct replay_live *l, struct process *proc);
+struct thread_observer replay_live_observer(struct replay_live *l);

@@ -30,8 +30,7 @@ struct replay_save {
 	__u64 words[SAMPLE_WORDS_MAX];
 };
 
-int replay_save_open(const char *dir, uint32_t max_cases, struct publisher *p,
-		     struct replay_save **ret)
+int replay_save_open(const char *dir, uint32_t max_cases, struct replay_save **ret)
 {
 	struct replay_save *s = calloc(1, sizeof(*s));
 
@@ -46,7 +45,6 @@ int replay_save_open(const char *dir, uint32_t max_cases, struct publisher *p,
 		free(s);
 		return -errno;
 	}
-	s->publisher = p;
 	s->max_cases = max_cases;
 	*ret = s;
 	return 0;
@@ -80,10 +78,18 @@ void replay_save_file(struct replay_save *s, const char *name, const uint8_t *da
 
 /* --- samples of a recording ------------------------------------------------------------------ */
 
-void replay_save_raw(struct replay_save *s, const struct sample_header *h,
-		     const struct sample_raw *raw, const struct stack_copy *stack,
-		     const struct walk *walk, enum stop_reason stop)
+static int begin(void *ctx, struct publisher *p)
 {
+	struct replay_save *s = ctx;
+
+	s->publisher = p;
+	return 0;
+}
+
+static void keep_raw(void *ctx, const struct sample_header *h, const struct sample_raw *raw,
+		     const struct stack_copy *stack, const struct walk *walk, enum stop_reason stop)
+{
+	struct replay_save *s = ctx;
 	struct stack_chunk chunk;
 	uint32_t i;
 
@@ -133,9 +139,11 @@ static bool is_native(const __u64 *words, size_t nr)
 	return true;
 }
 
-void replay_save_full(struct replay_save *s, const struct sample_header *h,
-		      const struct sample_full *full, const __u64 *words)
+/* The same sample's, if its time and CPU are the last raw record's. */
+static void compare_full(void *ctx, const struct sample_header *h, const struct sample_full *full,
+			 const __u64 *words)
 {
+	struct replay_save *s = ctx;
 	const struct block *block = publisher_block(s->publisher, full->generation);
 	uint64_t shape;
 
@@ -155,6 +163,16 @@ void replay_save_full(struct replay_save *s, const struct sample_header *h,
 	shape = s->nr_words ? (words[0] & 0xfff) ^ s->nr_words << 16 ^ (uint64_t)s->stop << 48 : 0;
 	if (s->nr_cases < s->max_cases && !map_get(&s->kept, shape) && !map_put(&s->kept, shape, 1))
 		keep_case(s, block);
+}
+
+struct sample_observer replay_save_observer(struct replay_save *s)
+{
+	return (struct sample_observer){
+		.ctx = s,
+		.begin = begin,
+		.raw = keep_raw,
+		.full = compare_full,
+	};
 }
 
 void replay_save_counts(const struct replay_save *s, uint64_t *ret_compared,

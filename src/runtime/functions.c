@@ -25,8 +25,8 @@ bool runtime_name_in(const char *name, const char *const *list)
 	return false;
 }
 
-int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
-			   const char *const *folded, struct runtime_dso *dso)
+int runtime_find_functions(const struct elf_file *elf, const char *const *interpreters,
+			   const char *const *hidden, struct runtime_dso *dso)
 {
 	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
 	int r;
@@ -37,22 +37,22 @@ int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
 	for (size_t i = 0; !r && i < symbols.nr; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
 		struct code_range range = { s->addr, s->addr + s->size };
-		bool loop = runtime_name_in(s->name, loops);
+		bool loop = runtime_name_in(s->name, interpreters);
 
-		if (!s->size || (!loop && !runtime_name_in(s->name, folded)))
+		if (!s->size || (!loop && !runtime_name_in(s->name, hidden)))
 			continue;
-		if (dso->folded.nr && dso->folded.items[dso->folded.nr - 1].end > range.start)
+		if (dso->hidden.nr && dso->hidden.items[dso->hidden.nr - 1].end > range.start)
 			continue;
 		if (loop)
-			r = vec_push(&dso->loops, range);
+			r = vec_push(&dso->interpreter_functions, range);
 		if (!r)
-			r = vec_push(&dso->folded, range);
+			r = vec_push(&dso->hidden, range);
 	}
-	return r ? r : dso->loops.nr ? 0 : -ENOTSUP;
+	return r ? r : dso->interpreter_functions.nr ? 0 : -ENOTSUP;
 }
 
 void runtime_dso_fini(struct runtime_dso *dso)
 {
-	vec_free(&dso->loops);
-	vec_free(&dso->folded);
+	vec_free(&dso->interpreter_functions);
+	vec_free(&dso->hidden);
 }

@@ -12,12 +12,12 @@
  */
 bool runtime_name_in(const char *name, const char *const *list);
 /*
- * Fills dso->loops and dso->folded (the loops, too). -ENOTSUP: there is no loop to be seen (a file
- * without .symtab has only the functions that it exports): then say so, like any -ENOTSUP of
- * probe(). Likewise if it has more symbols than can be read in the recorder. Other errors are those
- * of reading symbols.
+ * Fills dso->interpreter_functions and dso->hidden (these, too). -ENOTSUP: no interpreter is to be
+ * seen (a file without .symtab has only the functions that it exports): then say so, like any
+ * -ENOTSUP of probe(). Likewise if it has more symbols than can be read in the recorder. Other
+ * errors are those of reading symbols.
  */
-int runtime_find_functions(const struct elf_file *elf, const char *const *loops,
-			   const char *const *folded, struct runtime_dso *dso);
+int runtime_find_functions(const struct elf_file *elf, const char *const *interpreters,
+			   const char *const *hidden, struct runtime_dso *dso);
 /* Frees these lists. */
 void runtime_dso_fini(struct runtime_dso *dso);

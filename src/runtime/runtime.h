@@ -50,11 +50,11 @@ struct runtime_dso {
 	/* Functions that run frames of this runtime (an interpreter's loop), in the file's own
 	 * address space: the walker calls the runtime's step after it has pushed the native frame
 	 * of such a function. Sorted, not overlapping. */
-	VEC(struct code_range) loops;
-	/* Functions that only implement a script frame (the loops and their like): their native
-	 * frames are left out unless somebody wants them (--interpreter-frames). Sorted, not
+	VEC(struct code_range) interpreter_functions;
+	/* Functions that only implement a script frame (those that run them and their like): their
+	 * native frames are left out unless somebody wants them (--interpreter-frames). Sorted, not
 	 * overlapping. */
-	VEC(struct code_range) folded;
+	VEC(struct code_range) hidden;
 	/* Bit n: the step wants the register of slot n (X86_SLOT_RBX, ...: abi/unwind.h) to be
 	 * known behind native frames of this file. (Callee-saved registers are followed only where
 	 * some CFA hangs on them: that keeps tables small.) */
@@ -124,9 +124,9 @@ struct runtime_ops {
 	void (*dso_free)(struct runtime_dso *dso);
 	/*
 	 * Optional: does the function of that name, inlined into another one of such a file, only
-	 * implement a script frame? (What runtime_dso.folded says of whole functions.)
+	 * implement a script frame? (What runtime_dso.hidden says of whole functions.)
 	 */
-	bool (*folds)(const char *name);
+	bool (*hides)(const char *name);
 
 	/*
 	 * Reads what is needed of a process that maps the dso, checks that it makes sense, and

@@ -106,16 +106,16 @@ static void describe(struct wanted *w, const struct live_thread *thread)
 	memcpy(w->found.name, thread->name, sizeof(w->found.name));
 }
 
-static int add_stack(struct taking *t, const struct resolver_stack *stack, struct live_stack *found)
+static int add_stack(struct taking *t, const struct decoder_stack *stack, struct live_stack *found)
 {
-	struct resolver *resolver = &t->stacks->walker.resolver;
-	struct resolver_stack copy = *stack;
+	struct decoder *decoder = &t->stacks->walker.decoder;
+	struct decoder_stack copy = *stack;
 	int r;
 
 	copy.pid = (uint32_t)t->options->pid;
-	r = resolver_add(resolver, &copy, &found->stack);
+	r = decoder_add(decoder, &copy, &found->stack);
 	if (!r)
-		found->virtual_name = resolver->thread_name;
+		found->virtual_name = decoder->thread_name;
 	return r;
 }
 
@@ -133,11 +133,11 @@ static bool wants_stop(const struct live_thread *thread, enum stop_reason stop)
 static int keep_still(struct taking *t, struct wanted *w, const struct live_thread *thread,
 		      const struct pending *p)
 {
-	struct resolver_stack stack = { .block = p->block,
-					.nr_kernel = thread->nr_kernel,
-					.words = (const __u64 *)t->words.items + p->first_word,
-					.nr_words = p->nr_words,
-					.stop = p->stop };
+	struct decoder_stack stack = { .block = p->block,
+				       .nr_kernel = thread->nr_kernel,
+				       .words = (const __u64 *)t->words.items + p->first_word,
+				       .nr_words = p->nr_words,
+				       .stop = p->stop };
 	int r;
 
 	if (thread->nr_kernel)
@@ -157,7 +157,7 @@ static int keep_walk(struct taking *t, struct wanted *w, const struct caught_thr
 		     enum stop_reason stop)
 {
 	struct live_walker *walker = &t->stacks->walker;
-	struct resolver_stack stack = {
+	struct decoder_stack stack = {
 		.kernel = (const __u64 *)caught->kernel,
 		.nr_kernel = t->options->kernel ? caught->nr_kernel : 0,
 		.stop = stop,
@@ -604,7 +604,7 @@ static int take(struct taking *t, struct profile *profile)
 	int r;
 
 	r = live_walker_init(&t->stacks->walker, o->pid, o->max_frames, profile, o->symbolizer,
-			     o->replay_dir);
+			     o->observer);
 	if (!r)
 		r = begin(t);
 	for (int i = 0; i < QUIET_ROUNDS && !r && t->nr_open; i++)

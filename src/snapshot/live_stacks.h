@@ -26,19 +26,19 @@ struct live_options {
 	bool kernel; /* kernel frames too */
 	uint32_t max_frames;
 	const struct symbolizer_options *symbolizer; /* may be NULL */
-	const char *replay_dir; /* tests: keep the walks as replay cases there; NULL: do not */
-	bool without_bpf, without_events; /* tests: as if we were not allowed to */
+	const struct thread_observer *observer;	     /* of the walks; NULL: nobody */
+	bool without_bpf, without_events;	     /* tests: as if we were not allowed to */
 };
 
 struct live_stacks {
 	VEC(struct live_stack) threads; /* by tid, ascending */
 	bool capped;			/* there are more than LIVE_THREADS_MAX */
 	bool by_bpf;			/* with BPF: all registers, and kernel frames */
-	struct live_walker walker;	/* its resolver finds the names */
+	struct live_walker walker;	/* its decoder finds the names */
 };
 
 /*
- * Takes the stacks into `profile`, without names (resolver_name_all(&s->walker.resolver)). 0, or:
+ * Takes the stacks into `profile`, without names (decoder_name_all(&s->walker.decoder)). 0, or:
  * -ESRCH: no such process, or it ended meanwhile; -EPERM: we may not read it. Non-logging.
  * live_stacks_fini() in any case.
  */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot/live_walk.h"
 #include "unwinder/host_walk.h"
-#include "replay/replay_live.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -50,7 +49,7 @@ static int show(struct live_walker *w)
 
 int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 		     struct profile *profile, const struct symbolizer_options *symbolizer,
-		     const char *replay_dir)
+		     const struct thread_observer *observer)
 {
 	const struct unwinder_options options = { .arena_bytes = ARENA_MAX };
 	int r;
@@ -62,9 +61,11 @@ int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 	r = unwinder_init(&w->unwinder, &options);
 	if (r)
 		return r;
-	r = resolver_init(&w->resolver, &w->unwinder.publisher, profile, symbolizer);
-	if (!r && replay_dir)
-		r = replay_live_open(replay_dir, &w->unwinder.publisher, pid, &w->replay);
+	r = decoder_init(&w->decoder, &w->unwinder.publisher, profile, symbolizer);
+	if (!r && observer)
+		r = observer->begin(observer->ctx, &w->unwinder.publisher, pid);
+	if (!r)
+		w->observer = observer;
 	if (!r)
 		r = process_get(&w->unwinder.processes, pid, &w->process);
 	if (r)
@@ -76,11 +77,10 @@ int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 
 void live_walker_fini(struct live_walker *w)
 {
-	if (w->replay && w->process)
-		replay_live_write(w->replay, w->process);
-	resolver_fini(&w->resolver);
+	if (w->observer && w->process)
+		w->observer->end(w->observer->ctx, w->process);
+	decoder_fini(&w->decoder);
 	unwinder_fini(&w->unwinder);
-	replay_live_free(w->replay);
 	free(w->walk);
 	*w = (struct live_walker){ 0 };
 }
@@ -101,7 +101,8 @@ void live_walker_new_round(struct live_walker *w)
 static int walk_once(struct live_walker *w, struct walk_input *input,
 		     const struct walk_memory *memory)
 {
-	const struct walk_memory read = w->replay ? replay_live_tap(w->replay, memory) : *memory;
+	const struct thread_observer *o = w->observer;
+	const struct walk_memory read = o ? o->tap(o->ctx, memory) : *memory;
 
 	input->process = publisher_entry(w->block, 0);
 	return host_walk(&w->unwinder.publisher, &read, input, w->walk);
@@ -131,8 +132,8 @@ static int walk_from(struct live_walker *w, struct walk_input *input,
 
 static void keep(struct live_walker *w, int32_t tid, const struct walk_input *input, int stop)
 {
-	if (w->replay && w->block)
-		replay_live_keep(w->replay, tid, input, w->walk, stop);
+	if (w->observer && w->block)
+		w->observer->walked(w->observer->ctx, tid, input, w->walk, stop);
 }
 
 /* In the memory of a thread that stands still. */

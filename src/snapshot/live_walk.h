@@ -6,29 +6,30 @@
 #pragma once
 
 #include "snapshot/live_threads.h"
-#include "symbolize/resolver.h"
+#include "symbolize/decoder.h"
 #include "snapshot/thread_event.h"
 #include "unwinder/unwinder.h"
+#include "unwinder/walk_observer.h"
 #include "bpf/host/walk_host.h"
 
 struct live_walker {
 	struct unwinder unwinder;
-	struct resolver resolver;
+	struct decoder decoder;
 	struct process *process;
 	const struct block *block; /* its mappings; NULL: it has none */
 	struct walk *walk;	   /* walk->words[0 .. walk->full.nr_words) are the frames */
 	uint32_t max_frames;
-	struct replay_live *replay; /* keeps the walks; NULL: nobody does */
-	bool refreshed;		    /* the mappings were read again for this round */
+	const struct thread_observer *observer; /* of the walks; NULL: nobody */
+	bool refreshed;				/* the mappings were read again for this round */
 };
 
 /*
  * -ESRCH: no such process. -EPERM: we may not read its memory. live_walker_fini() in any case. It
- * must not be moved. `replay_dir`: a folder for replay cases of the walks, or NULL.
+ * must not be moved. `observer` (borrowed, or NULL) watches the walks.
  */
 int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 		     struct profile *profile, const struct symbolizer_options *symbolizer,
-		     const char *replay_dir);
+		     const struct thread_observer *observer);
 void live_walker_fini(struct live_walker *w);
 /* From here on mappings may have changed. */
 void live_walker_new_round(struct live_walker *w);

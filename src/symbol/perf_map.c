@@ -343,6 +343,23 @@ static int read_owner(int proc_fd, struct owner *ret)
 	return 0;
 }
 
+int perf_map_user(int pid, uint32_t *ret)
+{
+	_cleanup_close_ int proc_fd = -1;
+	struct owner owner = { 0 };
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc_fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	r = read_owner(proc_fd, &owner);
+	if (!r)
+		*ret = owner.uid;
+	return r;
+}
+
 /* Of a process that is gone we know no user: only root's file and our own are believed. */
 int perf_map_open_gone(int pid, int *ret)
 {

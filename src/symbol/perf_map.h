@@ -27,6 +27,9 @@ int perf_map_open(int pid, int *ret_fd);
 /* Of a process that is gone, whose number may be another's now: root's file or ours. */
 int perf_map_open_gone(int pid, int *ret_fd);
 
+/* The process's user. 0, or -ESRCH if it is gone. */
+int perf_map_user(int pid, uint32_t *ret);
+
 /* Takes `fd` over in any case; the addresses are copied. 0 or negative errno. */
 int perf_search_new(int fd, const uint64_t *addresses, size_t nr, struct perf_search **ret);
 void perf_search_free(struct perf_search *s);

@@ -9,6 +9,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/owners.h"
 
 enum {
 	PIECE = 1 << 20, /* of a map: about two milliseconds */
@@ -17,6 +18,8 @@ enum {
 	PAUSE = 20,
 	/* Maps that are open at a time, since they are larger than a piece. */
 	OPEN_MAX = 16,
+	/* Places for processes that are root's and ours: owners_may_take(). */
+	PROCESSES_RESERVED = JIT_PROCESSES_MAX / 4,
 };
 
 void jit_names_init(struct jit_names *j, struct profile *profile,
@@ -37,6 +40,8 @@ void jit_names_fini(struct jit_names *j)
 	for (size_t i = 0; i < j->waiting.nr; i++)
 		process_fini(&j->waiting.items[i]);
 	map_fini(&j->by_pid);
+	map_fini(&j->nr_of_owner);
+	map_fini(&j->bytes_of_owner);
 	vec_free(&j->waiting);
 }
 
@@ -55,6 +60,7 @@ static void drop_process(struct jit_names *j, struct jit_process *p)
 	j->nr_frames -= nr_of(p);
 	j->nr_open -= p->holds;
 	map_del(&j->by_pid, p->pid);
+	owners_give_back(&j->nr_of_owner, p->owner);
 	process_fini(p);
 	if (p != last) {
 		*p = *last;
@@ -63,13 +69,22 @@ static void drop_process(struct jit_names *j, struct jit_process *p)
 	j->waiting.nr--;
 }
 
-/* Room for another process: one that has no map, as far as one can see, goes. */
-static bool make_room(struct jit_names *j)
+static bool has_place(const struct jit_names *j, uint32_t owner)
+{
+	size_t nr_free = JIT_PROCESSES_MAX - j->waiting.nr;
+
+	return owner_is_trusted(owner)
+		       ? nr_free
+		       : owners_may_take(&j->nr_of_owner, owner, nr_free, PROCESSES_RESERVED);
+}
+
+/* Room for another process: one that has no map, as far as one can see, goes; of that owner. */
+static bool make_room(struct jit_names *j, uint32_t owner)
 {
 	for (size_t i = 0; i < j->waiting.nr; i++) {
 		struct jit_process *p = &j->waiting.items[i];
 
-		if (p->no_map) {
+		if (p->no_map && p->owner == owner) {
 			j->nr_dropped += nr_of(p);
 			drop_process(j, p);
 			return true;
@@ -88,7 +103,9 @@ static uint64_t image_of(const struct jit_names *j, uint32_t pid)
 /* 0, -ENOMEM, or -ENOSPC. */
 static int find_process(struct jit_names *j, uint32_t pid, struct jit_process **ret)
 {
-	struct jit_process new = { .pid = pid, .image = image_of(j, pid) };
+	struct jit_process new = { .pid = pid,
+				   .image = image_of(j, pid),
+				   .owner = JIT_OWNER_UNKNOWN };
 	const uint64_t *known = map_get(&j->by_pid, pid);
 	int r;
 
@@ -99,29 +116,68 @@ static int find_process(struct jit_names *j, uint32_t pid, struct jit_process **
 		/* The number is another process's by now, or another program's. */
 		drop_process(j, *ret);
 	}
-	if (j->waiting.nr >= JIT_PROCESSES_MAX && !make_room(j))
+	r = perf_map_user((int)pid, &new.owner);
+	if (r && r != -ESRCH)
+		log_debug("the user of process %u: %s", pid, strerror(-r));
+	if (!has_place(j, new.owner) && !make_room(j, new.owner))
 		return -ENOSPC;
-	r = vec_push(&j->waiting, new);
+	r = vec_reserve(&j->waiting, j->waiting.nr + 1);
 	if (!r)
-		r = map_put(&j->by_pid, pid, j->waiting.nr - 1);
+		r = map_put(&j->by_pid, pid, j->waiting.nr);
+	if (!r)
+		r = owners_take(&j->nr_of_owner, new.owner);
 	if (r)
 		return r;
+	j->waiting.items[j->waiting.nr++] = new;
 	*ret = &j->waiting.items[j->waiting.nr - 1];
 	return 0;
 }
 
-/* One frame of the process that has most gives way. False: that is `p` itself. */
+/* Has one who is not trusted more than half of all frames? */
+static bool find_greedy(const struct jit_names *j, uint32_t *ret)
+{
+	size_t votes = 0, nr = 0;
+	uint32_t owner = 0;
+
+	/* Who has more than half is what is left when others' are set off against each other. */
+	for (size_t i = 0; i < j->waiting.nr; i++) {
+		const struct jit_process *p = &j->waiting.items[i];
+
+		if (!votes)
+			owner = p->owner;
+		if (p->owner == owner)
+			votes += nr_of(p);
+		else if (nr_of(p) <= votes)
+			votes -= nr_of(p);
+		else {
+			votes = nr_of(p) - votes;
+			owner = p->owner;
+		}
+	}
+	for (size_t i = 0; i < j->waiting.nr; i++)
+		nr += j->waiting.items[i].owner == owner ? nr_of(&j->waiting.items[i]) : 0;
+	*ret = owner;
+	return !owner_is_trusted(owner) && nr > j->nr_frames / 2;
+}
+
+/*
+ * One frame of the process that has most gives way, of all or of the one user who has most. False:
+ * that is `p` itself.
+ */
 static bool take_from_largest(struct jit_names *j, const struct jit_process *p)
 {
 	struct jit_process *largest = NULL;
+	uint32_t greedy;
+	bool any = find_greedy(j, &greedy);
 
 	for (size_t i = 0; i < j->waiting.nr; i++) {
 		struct jit_process *other = &j->waiting.items[i];
 
-		if (other->waiting.items.nr && (!largest || nr_of(other) > nr_of(largest)))
+		if (other->waiting.items.nr && (!any || other->owner == greedy) &&
+		    (!largest || nr_of(other) > nr_of(largest)))
 			largest = other;
 	}
-	if (!largest || nr_of(largest) <= nr_of(p))
+	if (!largest || ((!any || p->owner == greedy) && nr_of(largest) <= nr_of(p)))
 		return false;
 	largest->waiting.items.nr--;
 	j->nr_frames--;
@@ -181,23 +237,36 @@ static int begin_search(struct jit_names *j, struct jit_process *p, int fd)
 	return 0;
 }
 
+/* Takes room for so many bytes of names. An owner may have as many as are left for others. */
+static bool take_bytes(struct jit_names *j, struct jit_process *p, size_t nr)
+{
+	const uint64_t *found = map_get(&j->bytes_of_owner, p->owner);
+	size_t of_owner = (found ? *found : 0) + nr, left = JIT_NAMES_MAX - j->name_bytes;
+
+	if (p->name_bytes + nr > JIT_PROCESS_NAMES_MAX || nr > left)
+		return false;
+	if (!owner_is_trusted(p->owner) && of_owner > left - nr)
+		return false;
+	if (map_put(&j->bytes_of_owner, p->owner, of_owner))
+		return false;
+	p->name_bytes += nr;
+	j->name_bytes += nr;
+	return true;
+}
+
 /* Of frame number `i` of those searched for: whether it has one now. */
 static bool take_name(struct jit_names *j, struct jit_process *p, size_t i)
 {
 	char name[PERF_MAP_NAME_MAX + 1];
-	size_t len;
 
 	if (p->searched.items.items[i] == PROFILE_GONE)
 		return true;
 	if (perf_search_name(p->search, i, name))
 		return false;
-	len = strlen(name) + 1;
-	if (p->name_bytes + len > JIT_PROCESS_NAMES_MAX || j->name_bytes + len > JIT_NAMES_MAX) {
+	if (!take_bytes(j, p, strlen(name) + 1)) {
 		j->nr_dropped++;
 		return true;
 	}
-	p->name_bytes += len;
-	j->name_bytes += len;
 	profile_name_frame(j->profile, p->searched.items.items[i], name);
 	return true;
 }
@@ -307,6 +376,7 @@ void jit_names_collected(struct jit_names *j, const struct profile_collected *c)
 		p->name_bytes = 0;
 	}
 	j->name_bytes = 0;
+	map_clear(&j->bytes_of_owner);
 }
 
 size_t jit_names_finish(struct jit_names *j, uint64_t max_ns)

@@ -6,7 +6,7 @@
  * A map is as large as its process likes, and may have no name for what was sampled: each process
  * has its search, a piece of each is made in turn, for a twentieth of the time at most, and what
  * all of it takes has a cap. What a process has no name for when it has ended is waited for no
- * more.
+ * more. Each user has a share of what is capped, however many processes: see util/owners.h.
  */
 #pragma once
 
@@ -14,14 +14,17 @@
 #include "profile/collect.h"
 
 enum {
-	/* Frames that wait; the process that has most of them gives way. */
+	/* Frames that wait; the process that has most of them gives way, the one of a user who has
+	 * most of all. */
 	JIT_FRAMES_MAX = 65536,
 	JIT_PROCESSES_MAX = 1024,
-	/* Bytes of names, of a process and of all. Twenty thousand functions are about a megabyte.
-	 */
+	/* Bytes of names, of a process and of all; a user may have as many as are left for others.
+	 * Twenty thousand functions are about a megabyte. */
 	JIT_PROCESS_NAMES_MAX = 2 << 20,
 	JIT_NAMES_MAX = 8 << 20,
 };
+
+#define JIT_OWNER_UNKNOWN UINT32_MAX
 
 struct perf_search;
 
@@ -32,6 +35,7 @@ struct jit_frames {
 struct jit_process {
 	uint32_t pid;
 	uint64_t image; /* of struct process; 0: not known */
+	uint32_t owner; /* its user, JIT_OWNER_UNKNOWN if it was gone */
 	struct jit_frames waiting;
 	struct jit_frames searched; /* by `search`, or none */
 	struct perf_search *search;
@@ -47,6 +51,8 @@ struct jit_names {
 	const struct process_table *processes; /* borrowed */
 	VEC(struct jit_process) waiting;       /* processes */
 	struct map by_pid;		       /* -> index in `waiting` */
+	struct map nr_of_owner;		       /* processes */
+	struct map bytes_of_owner;	       /* of names */
 	size_t nr_frames, next, name_bytes, nr_open;
 	uint64_t at_ns;	     /* CLOCK_MONOTONIC: when to go on */
 	uint64_t nr_dropped; /* frames that were not waited for */

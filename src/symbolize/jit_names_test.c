@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "symbol/perf_map.h"
 #include "test.h"
 #include "util/cleanup.h"
 
@@ -64,18 +65,34 @@ static const char *name_of(uint32_t frame)
 		profile.functions.items[profile.lines.items[f->first_line].function].name);
 }
 
-/* A process that sleeps; also if the test fails it ends. */
-static pid_t start_process(void)
+/* A process of that user's that sleeps; also if the test fails it ends. */
+static pid_t start_process_of(uid_t user)
 {
-	pid_t pid = fork();
+	int ready[2];
+	pid_t pid;
+	char c;
 
+	ASSERT_OK(pipe2(ready, O_CLOEXEC));
+	pid = fork();
 	ASSERT(pid >= 0);
 	if (!pid) {
+		if (user != getuid() && setuid(user))
+			_exit(1);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ready[0]);
+		close(ready[1]);
 		pause();
 		_exit(0);
 	}
+	close(ready[1]);
+	ASSERT_EQ(read(ready[0], &c, 1), 0);
+	close(ready[0]);
 	return pid;
+}
+
+static pid_t start_process(void)
+{
+	return start_process_of(getuid());
 }
 
 static void end_process(pid_t pid)
@@ -217,6 +234,67 @@ TEST(who_has_most_gives_way)
 			tick();
 	}
 	ASSERT(j.waiting.nr <= JIT_PROCESSES_MAX);
+	tear_down();
+}
+
+/* However many processes a user has. */
+TEST(one_user_has_no_more_frames_than_all_others)
+{
+	enum { PROCESSES = 200, FRAMES = JIT_FRAMES_MAX / PROCESSES + 10, OF_VICTIM = 1000 };
+	pid_t victim;
+
+	if (geteuid())
+		return;
+	set_up();
+	victim = start_process_of(1);
+	/* Gone: nobody knows whose they are, they count as one user's. */
+	for (int i = 0; i < PROCESSES; i++)
+		for (uint64_t k = 0; k < FRAMES; k++)
+			want(1 << 29 | i, 0x1000 + k);
+	ASSERT_EQ(j.nr_frames, JIT_FRAMES_MAX);
+	for (uint64_t k = 0; k < OF_VICTIM; k++)
+		want(victim, 0x1000 + k);
+	ASSERT_EQ(j.nr_frames, JIT_FRAMES_MAX);
+	ASSERT_EQ(j.waiting.items[PROCESSES].waiting.items.nr, OF_VICTIM);
+	end_process(victim);
+	tear_down();
+}
+
+/* Each of them has a map that names each of its frames at length. */
+TEST(one_user_leaves_room_for_others_names)
+{
+	enum { PROCESSES = 5, FRAMES = JIT_PROCESS_NAMES_MAX / PERF_MAP_NAME_MAX };
+	pid_t attackers[PROCESSES], victim;
+	uint32_t frame;
+	char path[64];
+	FILE *map;
+
+	if (geteuid())
+		return;
+	set_up();
+	for (int i = 0; i < PROCESSES; i++) {
+		attackers[i] = start_process_of(65534);
+		map = make_map(attackers[i]);
+		fprintf(map, "1000 %x %0*d\n", FRAMES, PERF_MAP_NAME_MAX, i);
+		fclose(map);
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", attackers[i]);
+		ASSERT_OK(chown(path, 65534, 65534));
+		for (uint64_t k = 0; k < FRAMES; k++)
+			want(attackers[i], 0x1000 + k);
+	}
+	ASSERT_EQ(jit_names_finish(&j, UINT64_MAX / 2), 0);
+	ASSERT(j.nr_dropped);
+	ASSERT(j.name_bytes >= JIT_PROCESS_NAMES_MAX);
+	victim = start_process_of(1);
+	frame = want(victim, 0x1000);
+	map = make_map(victim);
+	fprintf(map, "1000 10 victim%0*d\n", PERF_MAP_NAME_MAX - 10, 0);
+	fclose(map);
+	tick();
+	ASSERT_EQ(strncmp(name_of(frame), "victim", 6), 0);
+	for (int i = 0; i < PROCESSES; i++)
+		end_process(attackers[i]);
+	end_process(victim);
 	tear_down();
 }
 

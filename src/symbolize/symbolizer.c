@@ -129,7 +129,7 @@ static void note_ids(struct symbolizer *n, uint32_t index, const struct symbol_f
 }
 
 int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_file *symbols,
-		    bool (*folds)(const char *name))
+		    bool (*hides)(const char *name))
 {
 	struct symbolizer_file *known;
 	int r;
@@ -138,7 +138,7 @@ int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_fil
 	if (r || known->table != UINT32_MAX)
 		return r;
 	note_ids(n, file, symbols);
-	known->folds = n->options.runtimes.interpreter_frames ? NULL : folds;
+	known->hides = n->options.runtimes.interpreter_frames ? NULL : hides;
 	return symbol_store_want(n->store, symbols, &known->table);
 }
 
@@ -219,10 +219,10 @@ static int find_function(struct symbolizer *n, uint32_t table, const struct symb
 }
 
 /* Is it a function that was inlined into the next one, and only implements a script frame? */
-static bool is_folded(const struct symbolizer_file *file, const struct symbol_frame *frame,
+static bool is_hidden(const struct symbolizer_file *file, const struct symbol_frame *frame,
 		      bool last)
 {
-	return !last && file->folds && frame->name && file->folds(frame->name);
+	return !last && file->hides && frame->name && file->hides(frame->name);
 }
 
 static int name_native(struct symbolizer *n, uint32_t frame, const struct symbolizer_file *file)
@@ -237,7 +237,7 @@ static int name_native(struct symbolizer *n, uint32_t frame, const struct symbol
 		nr = symbol_table_find(t, n->profile->frames.items[frame].address,
 				       !n->options.no_inlines, found, SYMBOL_FRAMES_MAX);
 	for (size_t i = 0; i < nr && !r; i++) {
-		if (is_folded(file, &found[i], i + 1 == nr))
+		if (is_hidden(file, &found[i], i + 1 == nr))
 			continue;
 		lines[kept] =
 			(struct profile_line){ .line = found[i].line, .column = found[i].column };

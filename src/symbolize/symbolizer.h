@@ -59,7 +59,7 @@ struct symbolizer_frames {
 struct symbolizer_file {
 	struct symbolizer_frames waiting; /* for their names */
 	uint32_t table; /* of the store; UINT32_MAX: not asked for, or it cannot be had */
-	bool (*folds)(const char *name); /* runtime_ops.folds of the runtime that it is, or NULL */
+	bool (*hides)(const char *name); /* runtime_ops.hides of the runtime that it is, or NULL */
 };
 
 struct symbolizer {
@@ -79,11 +79,11 @@ int symbolizer_init(struct symbolizer *n, struct profile *profile,
 void symbolizer_fini(struct symbolizer *n);
 /*
  * Asks for the table of the profile's file `file`, and notes what identifies it (htlhash, Go build
- * id, where its code is). 0 also if it was asked for before. `folds` (or NULL): inlined functions
+ * id, where its code is). 0 also if it was asked for before. `hides` (or NULL): inlined functions
  * of these names are left out, unless interpreter_frames.
  */
 int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_file *symbols,
-		    bool (*folds)(const char *name));
+		    bool (*hides)(const char *name));
 /* Takes in tables that are finished. Cheap; call it now and then. */
 void symbolizer_tick(struct symbolizer *n);
 /* Are there tables that are not finished? */

@@ -5,6 +5,7 @@
  */
 #include "unwind/unwind_store.h"
 #include "unwind/table_image.h"
+#include "unwind/table_shares.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
 
@@ -25,6 +26,8 @@ enum {
 	/* The part of the arena that is not for tables: without a table some stacks are cut, but
 	 * without its mappings nothing of a process is known. */
 	PART_FOR_MAPPINGS = 8,
+	/* The part that is for tables of users who have no more than a share (table_shares.h). */
+	PART_FOR_OTHERS = 8,
 	/* Of all rules: ordinary files have some hundreds, the largest 1,000. */
 	RULES_OF_FILE_MAX = UNWIND_RULES_MAX / 8,
 	RULES_PART = 4,			      /* of the free ones is what a file may take */
@@ -268,7 +271,8 @@ int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *ma
 	s->rules = map_array(maps->rules_fd, UNWIND_RULES_MAX * sizeof(*s->rules));
 	s->used_ns = calloc(UNWIND_FILES_MAX, sizeof(*s->used_ns));
 	s->wanted = calloc(UNWIND_FILES_MAX, sizeof(*s->wanted));
-	if (s->files && s->rules && s->used_ns && s->wanted)
+	s->users = calloc(UNWIND_FILES_MAX, sizeof(*s->users));
+	if (s->files && s->rules && s->used_ns && s->wanted && s->users)
 		r = rule_set_init(&s->rule_set, s->rules);
 	if (!r)
 		r = add_segments(s, s->max_segments > 1 ? 2 * SPARE_CELLS : SPARE_CELLS);
@@ -301,6 +305,7 @@ void unwind_store_fini(struct unwind_store *s)
 	vec_free(&s->tables);
 	free(s->used_ns);
 	free(s->wanted);
+	free(s->users);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -400,18 +405,6 @@ static bool evict_for(struct unwind_store *s, uint32_t nr)
 	return any;
 }
 
-/* Makes `nr` cells come back in time, without what is on its way already. */
-static void make_room(struct unwind_store *s, uint32_t nr)
-{
-	uint64_t coming = 0;
-	size_t i;
-
-	for (i = 0; i < s->retired.nr; i++)
-		coming += s->retired.items[i].nr;
-	if (coming < nr)
-		evict_for(s, nr - (uint32_t)coming);
-}
-
 static uint64_t nr_free(const struct unwind_store *s)
 {
 	uint64_t nr = (uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT;
@@ -424,6 +417,57 @@ static uint64_t nr_free(const struct unwind_store *s)
 static uint64_t for_mappings(const struct unwind_store *s)
 {
 	return (uint64_t)(s->max_segments / PART_FOR_MAPPINGS) << ARENA_SEGMENT_SHIFT;
+}
+
+/* Makes room by giving up tables of users who have more than a share, whoever needs them. */
+static void evict_greedy(struct unwind_store *s, uint64_t nr)
+{
+	const struct file_table *t;
+
+	while (nr && (t = table_shares_greediest(s))) {
+		uint32_t dropped = drop_table(s, t->file);
+
+		nr -= dropped < nr ? dropped : nr;
+		s->nr_evicted++;
+	}
+}
+
+/* --- room ------------------------------------------------------------------------------------ */
+
+static uint64_t nr_coming(const struct unwind_store *s)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < s->retired.nr; i++)
+		nr += s->retired.items[i].nr;
+	return nr;
+}
+
+/* Makes `nr` cells come back in time, without what is on its way already. */
+static void make_room(struct unwind_store *s, uint32_t nr)
+{
+	uint64_t coming = nr_coming(s);
+
+	if (coming < nr)
+		evict_for(s, nr - (uint32_t)coming);
+}
+
+static uint64_t for_others(const struct unwind_store *s)
+{
+	return (uint64_t)(s->max_segments / PART_FOR_OTHERS) << ARENA_SEGMENT_SHIFT;
+}
+
+/* Makes room for a file's table of `nr` cells, for which there was none. */
+static void make_room_for(struct unwind_store *s, uint32_t file, uint32_t nr)
+{
+	uint64_t wanted = nr + for_mappings(s) + for_others(s), coming;
+
+	make_room(s, nr);
+	if (wanted > (uint64_t)s->max_segments << ARENA_SEGMENT_SHIFT)
+		return;
+	coming = nr_coming(s) + nr_free(s);
+	if (coming < wanted && table_shares_allow(s, file, nr))
+		evict_greedy(s, wanted - coming);
 }
 
 /*
@@ -483,12 +527,14 @@ static void mend_tables(struct unwind_store *s)
 	}
 }
 
-static bool has_room(const struct unwind_store *s, uint32_t nr)
+/* Is there room for so many cells of a file's table? */
+static bool has_room(const struct unwind_store *s, uint32_t file, uint32_t nr)
 {
 	uint32_t unused = (s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT, first;
+	uint64_t rest = for_mappings(s) + (table_shares_allow(s, file, nr) ? 0 : for_others(s));
 	size_t i;
 
-	return nr_free(s) >= nr + for_mappings(s) &&
+	return nr_free(s) >= nr + rest &&
 	       (find_free(s, nr, false, &i, &first) || missing_at_end(s, nr) <= unused);
 }
 
@@ -503,13 +549,13 @@ static void admit_again(struct unwind_store *s)
 	for (i = 0; i < UNWIND_FILES_MAX; i++) {
 		if (!s->wanted[i].cells || !has_room_for_rules(s, s->wanted[i].rules))
 			continue;
-		if (has_room(s, s->wanted[i].cells)) {
+		if (has_room(s, i, s->wanted[i].cells)) {
 			s->wanted[i] = (struct table_wish){ 0 };
 			unwind_store_set_state(s, i, FILE_STATE_PENDING);
 			return;
 		}
 		if (s->used_ns[i] + RETIRE_NS > s->now_ns)
-			make_room(s, s->wanted[i].cells);
+			make_room_for(s, i, s->wanted[i].cells);
 	}
 }
 
@@ -629,12 +675,12 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 		return -E2BIG;
 	f = &s->files[file];
 	drop_table(s, file);
-	r = has_room(s, t.nr) ? alloc_cells(s, t.nr, false, &t.first) : -ENOSPC;
+	r = has_room(s, file, t.nr) ? alloc_cells(s, t.nr, false, &t.first) : -ENOSPC;
 	s->wanted[file] = (struct table_wish){ 0 };
 	if (r == -ENOSPC)
 		s->wanted[file] = (struct table_wish){ t.nr, t.nr_rules };
 	if (r == -ENOSPC)
-		make_room(s, t.nr);
+		make_room_for(s, file, t.nr);
 	if (!r) {
 		r = vec_reserve(&s->tables, s->tables.nr + 1);
 		if (!r)
@@ -652,7 +698,7 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 	f->nr_buckets = table->nr_buckets;
 	f->buckets = t.first;
 	f->rows = t.first + table->nr_buckets;
-	unwind_store_touch(s, file);
+	s->used_ns[file] = s->now_ns;
 	unwind_store_set_state(s, file, FILE_STATE_LOADED);
 	return 0;
 }
@@ -663,7 +709,7 @@ size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind
 
 	nr += ((uint64_t)s->nr_segments << ARENA_SEGMENT_SHIFT) -
 	      (nr_free(s) - ((uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT));
-	nr += nr / (PART_FOR_MAPPINGS - 1) + 2 * SPARE_CELLS;
+	nr += nr / 3 + 2 * SPARE_CELLS; /* PART_FOR_MAPPINGS and PART_FOR_OTHERS: a quarter */
 	return nr * sizeof(uint32_t);
 }
 
@@ -709,11 +755,11 @@ static int alloc_rows(struct unwind_store *s, uint32_t file, uint32_t nr, uint32
 			return 0;
 		}
 	}
-	r = nr_more < MORE_ROWS_MAX && has_room(s, more.nr)
+	r = nr_more < MORE_ROWS_MAX && has_room(s, file, more.nr)
 		    ? alloc_cells_behind(s, more.nr, s->files[file].rows, &more.first)
 		    : -ENOSPC;
 	if (r == -ENOSPC)
-		make_room(s, more.nr);
+		make_room_for(s, file, more.nr);
 	if (r)
 		return r;
 	r = vec_push(&s->tables, more);
@@ -866,13 +912,16 @@ void unwind_store_forget(struct unwind_store *s, uint32_t file)
 	drop_table(s, file);
 	s->wanted[file] = (struct table_wish){ 0 };
 	s->used_ns[file] = 0;
+	s->users[file] = (struct file_user){ 0 };
 	unwind_store_set_state(s, file, FILE_STATE_NONE);
 }
 
-void unwind_store_touch(struct unwind_store *s, uint32_t file)
+void unwind_store_touch(struct unwind_store *s, uint32_t file, uint32_t user)
 {
-	if (file < UNWIND_FILES_MAX)
-		s->used_ns[file] = s->now_ns;
+	if (file >= UNWIND_FILES_MAX)
+		return;
+	s->used_ns[file] = s->now_ns;
+	table_shares_use(s, file, user);
 }
 
 /* --- mappings -------------------------------------------------------------------------------- */

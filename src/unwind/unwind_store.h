@@ -46,6 +46,15 @@ struct table_wish {
 	uint32_t cells, rules;
 };
 
+enum { UNWIND_USER_UNKNOWN = UINT32_MAX }; /* of a process that was gone too soon */
+
+/* Whose processes use a file. */
+struct file_user {
+	uint64_t shared_until_ns; /* somebody else did lately */
+	uint32_t user;		  /* the last */
+	bool known;		  /* there was one */
+};
+
 struct unwind_store {
 	struct unwind_store_maps maps;
 	struct unwind_file *files; /* UNWIND_FILES_MAX */
@@ -59,6 +68,7 @@ struct unwind_store {
 	VEC(struct file_table) tables;
 	uint64_t *used_ns;	   /* by file: last seen in a sample */
 	struct table_wish *wanted; /* by file */
+	struct file_user *users;   /* by file */
 	uint64_t now_ns;
 	uint64_t nr_evicted;	/* tables given up for room */
 	uint64_t nr_rules_lost; /* rules that found no place: their rows say STOP_TABLE_EVICTED */
@@ -73,8 +83,9 @@ void unwind_store_give_up(struct unwind_store *s, size_t bytes);
 
 void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);
 /*
- * Loads a file's table. Evicts the tables that were unused for longest if the arena is full;
- * -ENOSPC if it does not fit even so (the file's state is FILE_STATE_EVICTED then).
+ * Loads a file's table. -ENOSPC if it does not fit (the file's state is FILE_STATE_EVICTED then):
+ * those are given up that were unused for longest, and, if its user has no more than a share, some
+ * of a user's who has more (docs/unwind-tables.md); it may come again once their room is free.
  */
 int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind_table *table);
 /*
@@ -84,8 +95,8 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 int unwind_store_add_rows(struct unwind_store *s, uint32_t file, const struct code_rows *rows);
 /* The number will be another file's: no mapping that was added has it, for RETIRE_NS. */
 void unwind_store_forget(struct unwind_store *s, uint32_t file);
-/* The file was seen in a sample: it is evicted last. */
-void unwind_store_touch(struct unwind_store *s, uint32_t file);
+/* The file was seen in a sample of a process of `user`, or will be: it is evicted last. */
+void unwind_store_touch(struct unwind_store *s, uint32_t file, uint32_t user);
 
 /* Room for a process's mappings, filled; the first cell. -ENOSPC, -E2BIG. */
 int unwind_store_add_mappings(struct unwind_store *s, const struct unwind_mapping *mappings,

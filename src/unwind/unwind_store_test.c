@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct unwind_store_maps no_maps = { -1, -1, -1 };
 
@@ -89,7 +90,7 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	ASSERT_ERR(unwind_store_load(&s, 3, big), ENOSPC);
 	ASSERT_EQ(s.files[3].state, FILE_STATE_EVICTED);
 	unwind_store_tick(&s, 10 * RETIRE_NS);
-	unwind_store_touch(&s, 1);
+	unwind_store_touch(&s, 1, 0);
 	/* Number 2 goes, but its cells are not used again at once: a walk may be reading them. */
 	ASSERT_ERR(unwind_store_load(&s, 3, big), ENOSPC);
 	ASSERT_EQ(s.files[2].state, FILE_STATE_EVICTED);
@@ -98,6 +99,163 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	unwind_store_tick(&s, 12 * RETIRE_NS);
 	ASSERT_OK(unwind_store_load(&s, 3, big));
 	ASSERT_EQ(s.nr_segments, 2);
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
+/* Loads tables of files that a user uses from number `file` on until one is refused; the next
+ * number. */
+static uint32_t load_all(struct unwind_store *s, uint32_t file, uint32_t user,
+			 const struct unwind_table *table)
+{
+	int r;
+
+	do {
+		unwind_store_touch(s, file, user);
+		r = unwind_store_load(s, file++, table);
+	} while (!r);
+	ASSERT_EQ(r, -ENOSPC);
+	return file;
+}
+
+/* All that are loaded are in use, by whoever used them before. */
+static void touch_all(struct unwind_store *s, uint32_t nr, uint64_t now_ns)
+{
+	unwind_store_tick(s, now_ns);
+	for (uint32_t i = 0; i < nr; i++)
+		unwind_store_touch(s, i, s->users[i].user);
+}
+
+/* Loads what may be tried again. */
+static void load_pending(struct unwind_store *s, uint32_t nr, const struct unwind_table *table)
+{
+	for (uint32_t file = 1; file < nr; file++)
+		if (s->files[file].state == FILE_STATE_PENDING)
+			unwind_store_load(s, file, table);
+}
+
+static uint32_t nr_loaded(const struct unwind_store *s, uint32_t first, uint32_t end)
+{
+	uint32_t nr = 0;
+
+	for (; first < end; first++)
+		nr += s->files[first].state == FILE_STATE_LOADED;
+	return nr;
+}
+
+TEST(who_has_more_than_a_share_makes_room_for_who_has_less)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	uint32_t others = geteuid() + 2, victim, end;
+	struct unwind_store s;
+	uint64_t now = RETIRE_NS;
+
+	/* Sixteen such tables, less two for mappings, and two for who has less than four. */
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
+	unwind_store_tick(&s, now);
+	end = load_all(&s, 1, geteuid() + 1, big);
+	ASSERT(nr_loaded(&s, 1, end) >= 11);
+	ASSERT(nr_loaded(&s, 1, end) <= 13);
+	/* What was left is found at once; then the greedy one's tables go, in use as they are. */
+	victim = end;
+	end = load_all(&s, victim, others, big);
+	ASSERT(end > victim + 1);
+	for (int i = 0; i < 10; i++) {
+		touch_all(&s, end, now += RETIRE_NS / 2);
+		load_pending(&s, end, big);
+	}
+	ASSERT_EQ(nr_loaded(&s, victim, end), end - victim);
+	ASSERT(nr_loaded(&s, 1, victim) >= 4);
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
+TEST(what_is_in_use_and_roots_is_not_given_up)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	uint32_t first = 1, end = first;
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
+	unwind_store_tick(&s, RETIRE_NS);
+	/* Root's come first, and nobody's share makes room for anyone who is above it. */
+	end = load_all(&s, first, 0, big);
+	ASSERT(nr_loaded(&s, first, end) >= 13);
+	unwind_store_touch(&s, end, geteuid() + 1);
+	ASSERT_ERR(unwind_store_load(&s, end, big), ENOSPC);
+	touch_all(&s, end + 1, 2 * RETIRE_NS);
+	ASSERT_EQ(nr_loaded(&s, first, end), end - first - 1);
+	ASSERT_EQ(s.nr_evicted, 0);
+	/* A number that is another file's later is nobody's, until somebody uses it. */
+	unwind_store_forget(&s, end);
+	ASSERT(!s.users[end].known);
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
+TEST(what_others_use_too_is_nobodys)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	uint32_t greedy = geteuid() + 1, others = geteuid() + 2, victim, end;
+	struct unwind_store s;
+	uint64_t now = RETIRE_NS;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
+	unwind_store_tick(&s, now);
+	victim = load_all(&s, 1, greedy, big);
+	/* Root's processes are in all of these as well, and stay there. */
+	for (uint32_t file = 1; file < victim; file++)
+		unwind_store_touch(&s, file, 0);
+	end = load_all(&s, victim, others, big);
+	for (int i = 0; i < 10; i++) {
+		for (uint32_t file = 1; file < victim; file++)
+			unwind_store_touch(&s, file, greedy);
+		touch_all(&s, end, now += RETIRE_NS / 2);
+		for (uint32_t file = 1; file < victim; file++)
+			unwind_store_touch(&s, file, 0);
+		load_pending(&s, end, big);
+	}
+	ASSERT_EQ(s.nr_evicted, 0);
+	ASSERT(s.files[end - 1].state == FILE_STATE_EVICTED);
+	/* They leave: what only one uses from then on is charged to that one, also when a process
+	 * that nobody knows has it. */
+	for (uint32_t file = 1; file < victim; file++)
+		unwind_store_touch(&s, file, greedy);
+	for (int i = 0; i < 20; i++) {
+		for (uint32_t file = 1; file < victim; file++)
+			unwind_store_touch(&s, file, UNWIND_USER_UNKNOWN);
+		touch_all(&s, end, now += RETIRE_NS / 2);
+		load_pending(&s, end, big);
+	}
+	ASSERT(s.nr_evicted > 0);
+	ASSERT_EQ(s.files[end - 1].state, FILE_STATE_LOADED);
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
+TEST(users_who_are_not_known_are_one)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	uint32_t victim = 0, end;
+	struct unwind_store s;
+	uint64_t now = RETIRE_NS;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
+	unwind_store_tick(&s, now);
+	victim = load_all(&s, 1, UNWIND_USER_UNKNOWN, big);
+	ASSERT(nr_loaded(&s, 1, victim) <= 13);
+	end = load_all(&s, victim, geteuid() + 1, big);
+	for (int i = 0; i < 10; i++) {
+		touch_all(&s, end, now += RETIRE_NS / 2);
+		load_pending(&s, end, big);
+	}
+	ASSERT_EQ(nr_loaded(&s, victim, end), end - victim);
+	/* One that is seen later has it alone. */
+	unwind_store_touch(&s, 1, geteuid() + 2);
+	ASSERT_EQ(s.users[1].user, geteuid() + 2);
+	ASSERT_EQ(s.users[1].shared_until_ns, 0);
+	unwind_store_touch(&s, 1, UNWIND_USER_UNKNOWN);
+	ASSERT_EQ(s.users[1].user, geteuid() + 2);
 	unwind_table_free(big);
 	unwind_store_fini(&s);
 }
@@ -244,11 +402,11 @@ TEST(nor_do_many)
 	ASSERT_OK(unwind_store_load(&s, 100, victim));
 	for (int round = 0; round < 40; round++, now += RETIRE_NS / 15) {
 		for (uint32_t i = 0; i < 20; i++) {
-			unwind_store_touch(&s, 1 + i);
+			unwind_store_touch(&s, 1 + i, 0);
 			if (s.files[1 + i].state == FILE_STATE_PENDING)
 				ASSERT_OK(unwind_store_load(&s, 1 + i, hostile[i]));
 		}
-		unwind_store_touch(&s, 100);
+		unwind_store_touch(&s, 100, 0);
 		if (s.files[100].state == FILE_STATE_PENDING)
 			ASSERT_OK(unwind_store_load(&s, 100, victim));
 		unwind_store_tick(&s, now);

@@ -18,6 +18,7 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
 	struct walk_input in = *input;
+	const struct block *block = publisher_block(p, input->process.generation);
 	int stop, nr_asked = 0;
 
 	/* Each turn loads one file's table, or follows what one frame is in, so that this ends. */
@@ -29,7 +30,7 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 						       state->pc - state->mapping_bias,
 						       !state->interrupted);
 		else if (stop != STOP_FILE_PENDING ||
-			 publisher_load(p, state->mapping_file) != FILE_STATE_LOADED)
+			 publisher_load(p, block, state->mapping_file) != FILE_STATE_LOADED)
 			return stop;
 	}
 }

@@ -2,6 +2,7 @@
 #include "unwinder/publisher.h"
 #include "unwinder/budget.h"
 #include "bpf/host/walk_host.h"
+#include "process/proc_identity.h"
 #include "profile/profile.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -23,6 +24,7 @@ enum {
 	FILES_OF_SHOW = 512,	   /* are opened when a process is shown; most have some dozens */
 	LOAD_AHEAD_NS = 100000000, /* a process, for files that are no runtime's */
 	PATH_SHOWN_MAX = 512,
+	COMPLAINTS_MAX = 32, /* about tables: somebody may have files without number */
 	/* Following code takes a fifth of a CPU at most, in whatever code; of a second that it was
 	 * not needed, that much is saved for later. */
 	FOLLOW_SHARE = 5,
@@ -76,7 +78,7 @@ static bool has_number(const struct publisher *p, uint32_t owner)
 {
 	uint32_t nr_free = nr_numbers(p) < FILE_BEYOND ? FILE_BEYOND - nr_numbers(p) : 0;
 
-	if (!p->ks || !owner)
+	if (!p->sampler || !owner)
 		return nr_free;
 	return owners_may_take(&p->nr_of_owner, owner, nr_free, NUMBERS_OF_ROOT);
 }
@@ -187,8 +189,8 @@ static void drop_view(struct publisher *p, struct process *proc)
 
 void publisher_hide(struct publisher *p, struct process *proc)
 {
-	if (proc->user && p->ks)
-		kernel_side_del_process(p->ks, (uint32_t)proc->pid);
+	if (proc->user && p->sampler)
+		bpf_sampler_del_process(p->sampler, (uint32_t)proc->pid);
 	drop_view(p, proc);
 }
 
@@ -210,14 +212,14 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	struct view *v;
 	uint64_t *found;
 
-	if (!parent->user || !p->ks || child->user)
+	if (!parent->user || !p->sampler || child->user)
 		return;
-	if (kernel_side_get_process(p->ks, (uint32_t)child->pid, &entry))
+	if (bpf_sampler_get_process(p->sampler, (uint32_t)child->pid, &entry))
 		entry.generation = ((struct view *)parent->user)->block->generation;
 	found = map_get(&p->blocks, entry.generation);
 	v = found ? calloc(1, sizeof(*v)) : NULL;
 	if (!v) {
-		kernel_side_del_process(p->ks, (uint32_t)child->pid);
+		bpf_sampler_del_process(p->sampler, (uint32_t)child->pid);
 		return;
 	}
 	b = (struct block *)(uintptr_t)*found;
@@ -234,13 +236,16 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	child->user = v;
 }
 
+static void on_file_came(void *ctx, struct mapped_file *file);
+static void on_file_too_large(void *ctx, const struct mapped_file *file, uint64_t bytes);
+
 void publisher_init(struct publisher *p, struct process_table *processes,
-		    struct unwind_store *store, struct kernel_side *ks)
+		    struct unwind_store *store, struct bpf_sampler *sampler)
 {
 	*p = (struct publisher){
 		.processes = processes,
 		.store = store,
-		.ks = ks,
+		.sampler = sampler,
 		.runtimes_due_ns = UINT64_MAX,
 	};
 	loader_init(&p->loader);
@@ -248,6 +253,8 @@ void publisher_init(struct publisher *p, struct process_table *processes,
 	processes->forget = on_forget;
 	processes->forked = on_forked;
 	processes->forget_file = on_forget_file;
+	processes->file_came = on_file_came;
+	processes->file_too_large = on_file_too_large;
 	processes->ctx = p;
 	unwind_store_set_state(store, FILE_BEYOND, FILE_STATE_UNREADABLE);
 }
@@ -350,6 +357,7 @@ static int new_block(struct publisher *p, const struct process *proc,
 	size_t max = proc->mappings.nr + 2 * nr_code_ranges(list);
 	_cleanup_free_ struct unwind_mapping *shown = NULL;
 	_cleanup_free_ struct block *b = calloc(1, sizeof(*b));
+	const struct view *v = proc->user;
 	uint32_t nr = 0;
 	int r;
 
@@ -377,6 +385,9 @@ static int new_block(struct publisher *p, const struct process *proc,
 		return r;
 	b->nr = nr;
 	b->refs = 1;
+	if (p->sampler)
+		b->user =
+			proc_user(proc->pid, v && v->block ? v->block->user : UNWIND_USER_UNKNOWN);
 	b->generation = next_generation(p);
 	r = add_records(p, list, b);
 	if (!r)
@@ -442,7 +453,7 @@ static void take_places_back(struct publisher *p, size_t max)
 		qsort(places.items, places.nr, sizeof(*places.items), compare_places);
 		for (i = 0; i < places.nr - PROCESSES_KEPT; i++) {
 			((struct view *)places.items[i].proc->user)->taken_out = true;
-			kernel_side_del_process(p->ks, (uint32_t)places.items[i].proc->pid);
+			bpf_sampler_del_process(p->sampler, (uint32_t)places.items[i].proc->pid);
 		}
 		log_debug("the kernel's table of processes: %zu of %zu were taken out", i,
 			  places.nr);
@@ -459,17 +470,18 @@ static int tell_kernel(struct publisher *p, const struct process *proc)
 	if (v->taken_out)
 		return 0;
 	/* That of a child which the kernel had yet to show: on_forked(). */
-	if (p->ks && !v->mm && !kernel_side_get_process(p->ks, (uint32_t)proc->pid, &entry))
+	if (p->sampler && !v->mm &&
+	    !bpf_sampler_get_process(p->sampler, (uint32_t)proc->pid, &entry))
 		v->mm = entry.mm;
-	if (!p->ks || !v->mm)
+	if (!p->sampler || !v->mm)
 		return 0;
 	entry = publisher_entry(v->block, v->mm);
 	entry.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0;
-	r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
+	r = bpf_sampler_set_process(p->sampler, (uint32_t)proc->pid, &entry);
 	if (r == -E2BIG && p->store->now_ns >= p->no_place_until_ns) {
 		p->no_place_until_ns = p->store->now_ns + NO_ROOM_PAUSE_NS;
 		take_places_back(p, PROCESSES_KEPT);
-		r = kernel_side_set_process(p->ks, (uint32_t)proc->pid, &entry);
+		r = bpf_sampler_set_process(p->sampler, (uint32_t)proc->pid, &entry);
 	}
 	/* Full of what nobody heard of, which is on its way out: until then this process's samples
 	 * go on coming raw, and are walked here. */
@@ -694,6 +706,30 @@ static void mend_short(struct publisher *p, uint64_t now)
 	}
 }
 
+/* A file was unreadable, and is not any more: whom it was shown to is shown anew. */
+static void on_file_came(void *ctx, struct mapped_file *file)
+{
+	struct publisher *p = ctx;
+	struct map_slot *slot;
+	size_t i = 0;
+
+	if (file->shown)
+		unwind_store_set_state(p->store, file->shown, FILE_STATE_PENDING);
+	/* What was met of it had neither an identity nor addresses of its own. */
+	if (p->forget_file)
+		p->forget_file(p->ctx, file->index);
+	while ((slot = map_next(&p->processes->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+		struct view *v = proc->user;
+
+		if (!v || proc->exited || !process_mapping_of(proc, file->index))
+			continue;
+		update_runtimes(p, proc, &v->runtimes);
+		if (show_anew(p, proc) || tell_kernel(p, proc))
+			log_debug("cannot show the mappings of process %d", proc->pid);
+	}
+}
+
 void publisher_set_final(struct publisher *p, struct process *proc)
 {
 	struct view *v = proc->user;
@@ -707,10 +743,16 @@ void publisher_set_final(struct publisher *p, struct process *proc)
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-/* True: not said before. */
+/* True: not said before, and not too much. */
 static bool say_once(struct publisher *p, const struct mapped_file *file)
 {
-	return !map_get(&p->complained, file->index) && !map_put(&p->complained, file->index, 1);
+	if (p->nr_complaints > COMPLAINTS_MAX || map_get(&p->complained, file->index) ||
+	    map_put(&p->complained, file->index, 1))
+		return false;
+	if (p->nr_complaints++ < COMPLAINTS_MAX)
+		return true;
+	log_warn("the unwind tables of further files found no room: they are counted");
+	return false;
 }
 
 /* A file's name as it may be printed: it may be called anything. */
@@ -734,6 +776,17 @@ static void say_no_room(struct publisher *p, const struct mapped_file *file,
 		 "--memory-limit %lluM would do",
 		 printable(file, path, sizeof(path)), (double)bytes / 1e6,
 		 (unsigned long long)(limit >> 20));
+}
+
+static void on_file_too_large(void *ctx, const struct mapped_file *file, uint64_t bytes)
+{
+	struct publisher *p = ctx;
+	char path[PATH_SHOWN_MAX];
+
+	if (say_once(p, file))
+		log_warn("%s: too large to be copied from its server (more than %llu MB): stacks "
+			 "through it are cut",
+			 printable(file, path, sizeof(path)), (unsigned long long)(bytes >> 20));
 }
 
 static void table_failed(struct publisher *p, uint32_t number, int r)
@@ -773,7 +826,7 @@ static void take_table(void *ctx, uint32_t number, int result, struct unwind_tab
 	unwind_table_free(table);
 }
 
-enum unwind_file_state publisher_load(struct publisher *p, uint32_t number)
+enum unwind_file_state publisher_load(struct publisher *p, const struct block *b, uint32_t number)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct loader_job job = { .file = number };
@@ -789,17 +842,18 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t number)
 		loader_tick(&p->loader, take_table, p);
 	if (p->store->files[number].state != FILE_STATE_PENDING)
 		return p->store->files[number].state;
+	unwind_store_touch(p->store, number, b ? b->user : UNWIND_USER_UNKNOWN);
 	if (loader_is_building(&p->loader, number))
 		return FILE_STATE_PENDING;
 	dso = runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
 	if (dso) {
 		job.follow = dso->follow;
-		job.marked = dso->loops.items;
-		job.nr_marked = dso->loops.nr;
+		job.marked = dso->interpreter_functions.items;
+		job.nr_marked = dso->interpreter_functions.nr;
 		job.runtime = dso->ops->id;
 	}
 	job.owner = publisher_file(p, number)->owner;
-	r = mapped_file_elf(publisher_file(p, number), &elf);
+	r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
 	job.elf = elf;
 	if (!r)
 		r = loader_build(&p->loader, &job, &table);
@@ -811,8 +865,8 @@ enum unwind_file_state publisher_load(struct publisher *p, uint32_t number)
 static void hold_asks(struct publisher *p, bool hold)
 {
 	p->asks_held_until_ns = hold ? p->store->now_ns + NO_ROOM_PAUSE_NS : 0;
-	if (p->ks)
-		kernel_side_hold_asks(p->ks, hold);
+	if (p->sampler)
+		bpf_sampler_hold_asks(p->sampler, hold);
 }
 
 void publisher_tick(struct publisher *p, uint64_t now)
@@ -820,6 +874,7 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	size_t i, kept = 0;
 
 	unwind_store_tick(p->store, now);
+	process_table_tick(p->processes);
 	loader_tick(&p->loader, take_table, p);
 	if (p->asks_held_until_ns && p->asks_held_until_ns <= now)
 		hold_asks(p, false);
@@ -837,7 +892,7 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	}
 	p->retired.nr = kept;
 	take_numbers_back(p, now);
-	if (p->ks && p->nr_told > UNWIND_PROCESSES_MAX - PROCESSES_MANY)
+	if (p->sampler && p->nr_told > UNWIND_PROCESSES_MAX - PROCESSES_MANY)
 		take_places_back(p, PROCESSES_MANY);
 	mend_short(p, now);
 }
@@ -847,7 +902,7 @@ static int follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_c
 		  struct code_rows *ret)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	int r = mapped_file_elf(publisher_file(p, number), &elf);
+	int r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
 
 	if (!r)
 		r = code_follow(elf, addr, is_caller, ret);
@@ -887,7 +942,8 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 	if (!v || !v->runtimes)
 		return;
 	for (i = 0; i < v->runtimes->nr; i++)
-		publisher_load(p, p->processes->files.items[v->runtimes->items[i]->file]->shown);
+		publisher_load(p, v->block,
+			       p->processes->files.items[v->runtimes->items[i]->file]->shown);
 	begin = now_ns();
 	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
 	 * behind the small ones and the C library. */
@@ -898,7 +954,7 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 			break;
 		if (m->file != MAPPING_ANON &&
 		    (m->end - m->start > LARGE_CODE) == (i >= proc->mappings.nr))
-			publisher_load(p, p->processes->files.items[m->file]->shown);
+			publisher_load(p, v->block, p->processes->files.items[m->file]->shown);
 	}
 }
 

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "kernel/kernel_side.h"
+#include "kernel/bpf_sampler.h"
 #include "unwinder/loader.h"
 #include "unwinder/runtimes.h"
 #include "process/process.h"
@@ -22,6 +22,7 @@ struct block {
 	uint32_t generation;
 	uint32_t cell, nr;
 	uint32_t refs; /* views */
+	uint32_t user; /* whose process it was made for; root's, if there is no kernel to tell */
 	uint64_t retired_ns;
 	uint32_t records[RUNTIMES_OF_PROCESS_MAX]; /* cells of its runtimes' records */
 	uint32_t nr_records;
@@ -54,7 +55,7 @@ struct shown_file {
 struct publisher {
 	struct process_table *processes;
 	struct unwind_store *store;
-	struct kernel_side *ks; /* NULL: nothing is told to the kernel */
+	struct bpf_sampler *sampler; /* NULL: nothing is told to the kernel */
 	struct runtimes runtimes;
 	uint64_t runtimes_due_ns;  /* when some process's runtimes want to be looked at again */
 	uint64_t no_room_until_ns; /* the arena is full: nothing more is shown until then */
@@ -76,6 +77,7 @@ struct publisher {
 	void (*drain)(void *ctx); /* keeps the ring of samples from running over; may be NULL */
 	void *drain_ctx;
 	struct map complained;	     /* files of which it was said that they do not fit, by index */
+	uint32_t nr_complaints;	     /* that were made, in all */
 	uint64_t nr_refused;	     /* mappings shown without a file, for it was one too many */
 	uint64_t nr_too_big;	     /* files whose tables nobody could build */
 	uint64_t nr_followed;	     /* functions, for walks that asked */
@@ -85,7 +87,7 @@ struct publisher {
 
 /* Borrows all three; takes over process_table's callbacks. */
 void publisher_init(struct publisher *p, struct process_table *processes,
-		    struct unwind_store *store, struct kernel_side *ks);
+		    struct unwind_store *store, struct bpf_sampler *sampler);
 void publisher_fini(struct publisher *p);
 
 /*
@@ -120,10 +122,11 @@ void publisher_runtime_missed(struct publisher *p, struct process *proc);
 void publisher_update_runtimes(struct publisher *p);
 
 /*
- * Builds and loads a file's unwind table if that has not been done. The state it is in then:
- * FILE_STATE_PENDING if that takes longer.
+ * Builds and loads a file's unwind table, for a process with that block (NULL: one that is not
+ * known), if that has not been done. The state it is in then: FILE_STATE_PENDING if that takes
+ * longer.
  */
-enum unwind_file_state publisher_load(struct publisher *p, uint32_t number);
+enum unwind_file_state publisher_load(struct publisher *p, const struct block *b, uint32_t number);
 /* The file that walkers know by that number; of a block, or of a walk by one. Never NULL. */
 struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
 /*

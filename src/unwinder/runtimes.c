@@ -86,7 +86,7 @@ void runtimes_look_at(struct runtimes *r, uint32_t index)
 			return;
 	if (r->looked_at.items[index] || file->state != FILE_OPEN)
 		return;
-	err = file->is_elf ? mapped_file_elf(file, &elf) : -ENOENT;
+	err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
 	if (!err)
 		err = probe(elf, file->path, &dso);
 	/* No descriptor or memory was to be had: the next process's turn to try. */
@@ -163,7 +163,8 @@ int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *
 
 	if (!dso)
 		return 0;
-	return unwind_table_mark(table, dso->loops.items, dso->loops.nr, dso->ops->id);
+	return unwind_table_mark(table, dso->interpreter_functions.items,
+				 dso->interpreter_functions.nr, dso->ops->id);
 }
 
 /* --- processes ------------------------------------------------------------------------------- */
@@ -468,25 +469,25 @@ struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint
 	return NULL;
 }
 
-bool runtimes_folds(const struct process_runtimes *list, uint32_t file, uint64_t addr)
+bool runtimes_hides(const struct process_runtimes *list, uint32_t file, uint64_t addr)
 {
 	for (uint32_t i = 0; list && i < list->nr; i++) {
 		const struct runtime_dso *dso = list->items[i]->dso;
-		size_t lo = 0, n = dso->folded.nr;
+		size_t lo = 0, n = dso->hidden.nr;
 
 		if (list->items[i]->file != file || !list->items[i]->proc)
 			continue;
 		while (n) {
 			size_t half = n / 2;
 
-			if (dso->folded.items[lo + half].end <= addr) {
+			if (dso->hidden.items[lo + half].end <= addr) {
 				lo += half + 1;
 				n -= half + 1;
 			} else {
 				n = half;
 			}
 		}
-		return lo < dso->folded.nr && dso->folded.items[lo].start <= addr;
+		return lo < dso->hidden.nr && dso->hidden.items[lo].start <= addr;
 	}
 	return false;
 }

@@ -3,7 +3,7 @@
  * Finds the runtimes of processes (runtime/runtime.h), keeps what is known of them, and shows it to
  * the walkers: which file is which runtime, what attach() found in a process, where its code lies.
  *
- * The publisher asks when it shows a process; the resolver asks for names.
+ * The publisher asks when it shows a process; the decoder asks for names.
  */
 #pragma once
 
@@ -89,4 +89,4 @@ struct runtime_instance *runtimes_find(const struct process_runtimes *list, uint
 int runtimes_mark(const struct runtimes *r, uint32_t file, struct unwind_table *table);
 /* Is the function at `addr` (in the file's address space) one that only implements script frames?
  */
-bool runtimes_folds(const struct process_runtimes *list, uint32_t file, uint64_t addr);
+bool runtimes_hides(const struct process_runtimes *list, uint32_t file, uint64_t addr);

@@ -7,14 +7,17 @@ int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
 	int r;
 
 	*u = (struct unwinder){ 0 };
-	if (o->ks)
-		maps = kernel_side_maps(o->ks);
+	if (o->sampler)
+		maps = bpf_sampler_maps(o->sampler);
 	r = process_table_init(&u->processes);
 	if (!r)
 		r = unwind_store_init(&u->store, &maps, o->arena_bytes);
 	if (r)
 		return r;
-	publisher_init(&u->publisher, &u->processes, &u->store, o->ks);
+	publisher_init(&u->publisher, &u->processes, &u->store, o->sampler);
+	process_table_set_copier(&u->processes, o->file_copier, o->copy_bytes);
+	u->processes.meanwhile = o->drain;
+	u->processes.meanwhile_ctx = o->drain_ctx;
 	u->publisher.fixed_bytes = o->fixed_bytes;
 	u->publisher.drain = o->drain;
 	u->publisher.drain_ctx = o->drain_ctx;

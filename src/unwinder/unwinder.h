@@ -10,13 +10,15 @@
 
 /* Zeroes are the defaults, except for arena_bytes. */
 struct unwinder_options {
-	struct kernel_side *ks; /* whose maps the tables are; NULL: memory of our own */
-	size_t arena_bytes;	/* for mappings and unwind tables, at most */
-	size_t fixed_bytes;	/* budget_share()'s, for advice; 0: there is no limit to raise */
+	struct bpf_sampler *sampler; /* whose maps the tables are; NULL: memory of our own */
+	size_t arena_bytes;	     /* for mappings and unwind tables, at most */
+	size_t fixed_bytes; /* budget_share()'s, for advice; 0: there is no limit to raise */
 	struct loader_wait wait;
 	void (*drain)(void *ctx); /* struct publisher */
 	void *drain_ctx;
 	char *const *table_builder; /* struct loader */
+	char *const *file_copier;   /* process_table_set_copier() */
+	uint64_t copy_bytes;
 	/* Of processes of a core: its machine, how to read its memory. */
 	uint16_t machine;
 	struct runtime_memory memory;

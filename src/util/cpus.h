@@ -35,8 +35,8 @@ uint64_t cpu_set_missing_ns(const struct cpu_set *set, uint32_t *ret_cpu);
  * For the first listener, of a CPU that is online: a perf event on it, with the read_format
  * PERF_FORMAT_TOTAL_TIME_ENABLED. It stops for good when its CPU goes, even if that is back before
  * anybody looked (which is what suspending a machine does); cpu_set_sync() finds that out within
- * two seconds, and reports both changes. The fd stays the caller's; it is read until its CPU is
- * reported gone, or -1 is given in its place.
+ * two seconds, or the second time that it is called, and reports both changes. The fd stays the
+ * caller's; it is read until its CPU is reported gone, or -1 is given in its place.
  */
 int cpu_set_watch(struct cpu_set *set, uint32_t cpu, int fd);
 /* Parses "0-3,5" into bits; -EINVAL. */

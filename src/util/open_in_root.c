@@ -14,10 +14,14 @@ enum {
 	TRIES_MAX = 8,
 };
 
-int open_in_root(int root_fd, const char *path, int flags, int *ret)
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+static int open_resolved(int root_fd, const char *path, int flags, uint64_t resolve, int *ret)
 {
 	struct open_how how = { .flags = (uint64_t)flags | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve };
 
 	for (int n = 0; n < TRIES_MAX; n++) {
 		int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
@@ -30,6 +34,16 @@ int open_in_root(int root_fd, const char *path, int flags, int *ret)
 			return -errno;
 	}
 	return -EAGAIN;
+}
+
+int open_in_root(int root_fd, const char *path, int flags, int *ret)
+{
+	return open_resolved(root_fd, path, flags, 0, ret);
+}
+
+int open_in_root_cached(int root_fd, const char *path, int flags, int *ret)
+{
+	return open_resolved(root_fd, path, flags, RESOLVE_CACHED, ret);
 }
 
 int open_found(int path_fd, int *ret)

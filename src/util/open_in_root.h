@@ -12,5 +12,10 @@
  * Linux 5.6; what serves instead depends on what the caller checks. 0 or negative errno.
  */
 int open_in_root(int root_fd, const char *path, int flags, int *ret);
+/*
+ * open_in_root(), if the kernel has the way there in its memory: nothing is asked of a disk or a
+ * server. -EAGAIN: it has not. -EINVAL before Linux 5.12.
+ */
+int open_in_root_cached(int root_fd, const char *path, int flags, int *ret);
 /* Opens for reading what an O_PATH descriptor found. Blocks on nothing. 0 or negative errno. */
 int open_found(int path_fd, int *ret);

@@ -25,10 +25,12 @@ static void read_file(const uint8_t *data, size_t size)
 	if (elf_file_open_memory(data, size, &elf))
 		return;
 	if (!python_file_read(elf, &dso)) {
-		if (!dso->dso.loops.nr || dso->minor < 6 || dso->nr_gaps > PYTHON_GAPS_MAX)
+		if (!dso->dso.interpreter_functions.nr || dso->minor < 6 ||
+		    dso->nr_gaps > PYTHON_GAPS_MAX)
 			abort();
-		check_ranges(dso->dso.loops.items, dso->dso.loops.nr);
-		check_ranges(dso->dso.folded.items, dso->dso.folded.nr);
+		check_ranges(dso->dso.interpreter_functions.items,
+			     dso->dso.interpreter_functions.nr);
+		check_ranges(dso->dso.hidden.items, dso->dso.hidden.nr);
 		python_file_free(dso);
 	}
 	elf_file_free(elf);

@@ -148,8 +148,11 @@ class Arena:
 
     def program(self, source, *flags):
         """The program made of a source: a file of tests/hostile without its .c, or a path."""
-        path = source if os.sep in source else os.path.join(HERE, source + ".c")
-        out = os.path.join(self.setup.scratch, os.path.basename(path).rpartition(".")[0])
+        folder, path = self.setup.scratch, source
+        if os.sep not in source:  # an attacker may have the name of a workload
+            folder, path = os.path.join(folder, "attackers"), os.path.join(HERE, source + ".c")
+            os.makedirs(folder, 0o755, exist_ok=True)
+        out = os.path.join(folder, os.path.basename(path).rpartition(".")[0])
         if not os.path.exists(out) or flags:
             subprocess.run(["gcc", *FLAGS, "-I", WORKLOADS, path, "-o", out, *flags], check=True)
         return out
@@ -162,14 +165,15 @@ class Arena:
 
     def start(self, argv, user, **popen):
         """Runs a program until it ends or the arena does."""
-        process = subprocess.Popen([str(a) for a in argv], user=user, group=user, extra_groups=[], stdin=subprocess.DEVNULL,
-                                   start_new_session=True, **{"cwd": "/", **popen})
+        process = subprocess.Popen([str(a) for a in argv], user=user, group=user, extra_groups=[], start_new_session=True,
+                                   **{"cwd": "/", "stdin": subprocess.DEVNULL, **popen})
         self._guards.append(Guard(process))
         return process
 
-    def record(self, limit, *options, whole_machine=False, frequency=FREQUENCY, before=()):
-        """Starts `sonde record`, which has begun when this returns. `before`: a command that runs it."""
-        who = [] if whole_machine else ["-p", str(os.getpid())]
+    def record(self, limit, *options, whole_machine=False, also=(), frequency=FREQUENCY, before=()):
+        """Starts `sonde record`, which has begun when this returns. `before`: a command that runs it; `also`: processes
+        that run already."""
+        who = [] if whole_machine else ["-p", ",".join(map(str, [os.getpid(), *also]))]
         self.limit = megabytes(limit)
         self.recorder = Recorder(self.setup, ["--no-inlines", "--memory-limit", limit, *who, *options], frequency=frequency, before=before)
         self._guards.append(Guard(self.recorder.process))

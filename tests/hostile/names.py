@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names: what one program does to those of another one's functions."""
 import os
+import re
 import resource
+import signal
 import struct
 import subprocess
+import types
 
 import hostile
 import tables
+from cpu_time import cpu_seconds
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "workloads")
@@ -53,6 +57,76 @@ def attack_perf_maps(arena):
     finally:
         for attacker in attackers:
             os.unlink("/tmp/perf-%d.map" % attacker.pid)
+
+
+def attack_jits(arena):
+    """One user's six JITs run at thousands of addresses, each with a name of a kilobyte. Another user's has names, too."""
+    program = arena.program(os.path.join(WORKLOADS, "jit.c"))
+    arena.record("64M", frequency=4999)
+    attacker, maps = arena.attack("jit_names", 6, until_line=True), []
+    try:
+        pids = attacker.line.split()
+        maps = ["/tmp/perf-%s.map" % pid for pid in pids]
+        for pid in pids:
+            arena.wait_until_burnt(types.SimpleNamespace(pid=int(pid)), 1)
+        victim = arena.start([program, 0.5], hostile.VICTIM)
+        maps.append("/tmp/perf-%d.map" % victim.pid)
+        hostile.wait4(victim)
+        recording = arena.end()
+    finally:
+        for path in maps:
+            os.unlink(path)
+    stacks = recording.stacks or []
+    met = {s.user[-1][:100] for s in stacks if s.comm == "jit_names" and s.user}
+    unnamed = sum(s.count for s in stacks if s.comm == "jit_names" and s.user and "[anon]" in s.user[-1])
+    samples = sum(s.count for s in stacks if s.comm == "jit")
+    named = sum(s.count for s in stacks if s.comm == "jit" and s.user[-4:] == ("run_jit", "jit_outer", "jit_middle(int)", "jit leaf"))
+    problems = list(recording.problems)
+    if not samples or named * 100 < samples * 95:
+        seen = sorted(((s.count, s.user[-5:]) for s in stacks if s.comm == "jit"), reverse=True)
+        problems.append("%d of %d samples of the victim have its names: %s" % (named, samples, seen[:3]))
+    if not unnamed:
+        problems.append("the attack was none: all of its frames have names: %s" % sorted(met)[:5])
+    return problems, "%d samples of the victim, %d with names; %d of the attacker without" % (samples, named, unnamed)
+
+
+def names_in_vdso(recording, comm):
+    """What samples of that program are in below main(), and how often."""
+    found = {}
+    for s in recording.stacks or []:
+        if s.comm == comm and "main" in s.user[:-1]:
+            name = s.user[s.user.index("main") + 1]
+            found[name] = found.get(name, 0) + s.count
+    return found
+
+
+def attack_vdso(arena):
+    """
+    A program renames all functions of its vDSO before anybody is sampled. Those of another one, which is recorded after it, keep
+    their names, and by the cache those of the next recording.
+    """
+    program = arena.program("vdso_edit")
+    problems, notes = [], []
+    attacker = arena.attack(program, 60, "evil", "evil", until_line=True)
+    assert attacker.line == "renamed\n", attacker.line
+    for turn in ("this", "next"):
+        # Of all processes only the attacker, and what it starts: no other one's vDSO comes first.
+        arena.record("32M", *(["-p", str(attacker.pid)] if turn == "this" else []), whole_machine=turn == "this")
+        if turn == "this":
+            arena.wait_until_burnt(attacker, 0.5 + cpu_seconds(attacker.pid))
+            attacker.send_signal(signal.SIGUSR1)
+            assert attacker.stdout.readline() == b"ended\n"
+        else:
+            hostile.wait4(arena.start([program, 0.5, "victim"], hostile.VICTIM))
+        recording = arena.end()
+        problems += recording.problems
+        for comm in ("evil", "victim")[turn == "next":]:
+            found = names_in_vdso(recording, comm)
+            right = sum(nr for name, nr in found.items() if re.fullmatch(r"(__(vdso|kernel)_)?clock_gettime(64)?", name))
+            notes.append("%s, %s recording: %s" % (comm, turn, found))
+            if any("evil" in name for name in found) or right < 100:
+                problems.append(notes[-1])
+    return problems, "; ".join(notes)
 
 
 def attack_long_names(arena):

@@ -104,3 +104,66 @@ def attack_symbols(arena):
     arena.wait_until_burnt(arena.attack(program, "-S", "-E", "-c", "while True: pass"), 0.3)
     arena.run_victim(seconds=0.5)
     return arena.judge()
+
+
+def copies(arena, path, nr, owner):
+    """That file, so many times, as `owner`'s."""
+    paths = [path] + ["%s-%d" % (path, i) for i in range(1, nr)]
+    for copy in paths:
+        if copy != path:
+            shutil.copy(path, copy)
+        os.chown(copy, owner, owner)
+    return paths
+
+
+def take_the_arena(arena, owner):
+    """
+    Twenty libraries of `owner`'s with large tables, and smaller ones for the room that these leave, in use all the time. A victim that runs
+    already keeps its table, of 1.4 MB, and one that comes later finds room for its own.
+    """
+    files = []
+    for name, rows, nr in (("large", 350000, 20), ("small", 12000, 40)):
+        code = os.path.join(arena.folder, name)
+        subprocess.run(["gcc", "-c", "-DROWS=%d" % rows, "-o", code + ".o", os.path.join(hostile.HERE, "many_rows.S")], check=True)
+        subprocess.run(["gcc", "-shared", "-nostdlib", "-o", code, code + ".o"], check=True)
+        files += copies(arena, code, nr, owner)
+    victim = arena.program(os.path.join(hostile.WORKLOADS, "chain.c"), os.path.join(arena.folder, "large.o"))
+    later = shutil.copy(victim, victim + "-later")
+    for path in (victim, later):
+        os.chown(path, hostile.VICTIM, hostile.VICTIM)
+    arena.record("64M")
+    first = arena.start_victim(6, "first")
+    arena.wait_until_burnt(first.process, 3)
+    os.rename(later, victim)
+    arena.wait_until_burnt(arena.attack("many_tables", *files), 4)
+    arena.run_victim(seconds=2)
+    os.unlink(victim)  # of the other victims
+    recording = arena.end()
+    problems, note = arena.judge(recording=recording, descriptors=300)
+    if not recording.lost().get("files_evicted"):
+        problems.append("the attack was none: lost %s" % recording.lost())
+    return problems, note
+
+
+def attack_shares(arena):
+    """An attacker in large libraries of its own."""
+    return take_the_arena(arena, hostile.NOBODY)
+
+
+def attack_shares_of_root(arena):
+    """An attacker in large libraries that are root's, as the system's are."""
+    return take_the_arena(arena, 0)
+
+
+def attack_headers(arena):
+    """Files of 65,534 program headers, and of 4,096, the most that are read: loaded segments, or notes of 23 MB each."""
+    arena.record("64M")
+    attacker = arena.attack("many_headers", 20, until_line=True)
+    arena.wait_until_burnt(attacker, 1)
+    arena.run_victim(seconds=1)
+    recording = arena.end()
+    problems, note = arena.judge(recording=recording)
+    samples = sum(s.count for s in recording.stacks or [] if s.comm == "many_headers")
+    if not samples:
+        problems.append("the attack was none: no sample of it")
+    return problems, note

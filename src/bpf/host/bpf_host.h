@@ -29,15 +29,15 @@ struct walk;
 struct arena_segment;
 struct unwind_file;
 struct unwind_rule;
-struct trail_entry;
+struct cached_rule;
 
 /* The walk of this thread: see walk_host.c. */
 struct walk *current_walk(void);
 const struct unwind_file *file_at(__u32 index);
 const struct unwind_rule *rule_at(__u32 index);
 const struct arena_segment *arena_segment_of(__u32 cell);
-struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot);
-struct trail_entry *caller_at(const struct walk *w);
+struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot);
+struct cached_rule *caller_cache_at(const struct walk *w);
 __u64 *walk_words(struct walk *w);
 __u64 walk_thread_pointer(struct walk *w);
 __u32 walkers_off(void);

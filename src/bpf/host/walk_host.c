@@ -11,7 +11,7 @@ static _Thread_local struct {
 	struct walk *walk;
 	const struct walk_tables *tables;
 	const struct walk_memory *memory;
-	struct trail_entry no_cache, no_trail, *trail;
+	struct cached_rule no_cache, no_caller, *callers, *rules;
 	__u32 walkers_off;
 } current;
 
@@ -40,22 +40,24 @@ const struct arena_segment *arena_segment_of(__u32 cell)
 	return segment < current.tables->nr_segments ? current.tables->segments[segment] : NULL;
 }
 
-/* No caches here: entries that are empty for each frame, which asks for its own more than once. */
-struct trail_entry *rule_cache_at(const struct walk *w, __u32 slot)
+/* Mostly no caches here: entries that are empty for each frame, which asks for its own more than
+ * once. */
+struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
 {
-	(void)slot;
+	if (current.rules)
+		return &current.rules[slot & (RULE_CACHE_ENTRIES - 1)];
 	if (current.no_cache.pc != w->pc)
-		current.no_cache = (struct trail_entry){ 0 };
+		current.no_cache = (struct cached_rule){ 0 };
 	return &current.no_cache;
 }
 
-struct trail_entry *caller_at(const struct walk *w)
+struct cached_rule *caller_cache_at(const struct walk *w)
 {
-	if (current.trail)
-		return &current.trail[w->trail];
-	if (current.no_trail.pc != w->pc)
-		current.no_trail = (struct trail_entry){ 0 };
-	return &current.no_trail;
+	if (current.callers)
+		return &current.callers[w->caller_slot];
+	if (current.no_caller.pc != w->pc)
+		current.no_caller = (struct cached_rule){ 0 };
+	return &current.no_caller;
 }
 
 __u64 *walk_words(struct walk *w)
@@ -112,8 +114,9 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->thread_pointer = input->thread_pointer;
 	w->late = input->late;
 	w->may_ask = input->may_ask;
-	current.no_cache = current.no_trail = (struct trail_entry){ 0 };
-	current.trail = input->trail;
+	current.no_cache = current.no_caller = (struct cached_rule){ 0 };
+	current.callers = input->callers;
+	current.rules = input->rules;
 	current.walkers_off = input->walkers_off;
 	current.walk = w;
 	current.tables = tables;

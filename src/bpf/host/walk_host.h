@@ -40,8 +40,11 @@ struct walk_input {
 	bool may_ask;	      /* likewise */
 	__u64 thread_pointer; /* fs base, tpidr_el0; 0: not known */
 	__u32 walkers_off;    /* bit N: as if the kernel had refused the walker of runtime N */
-	/* TRAIL_ENTRIES, all zero at first: what is remembered from walk to walk; NULL: nothing. */
-	struct trail_entry *trail;
+	/* CALLER_CACHE_ENTRIES, all zero at first: what is remembered from walk to walk; NULL:
+	 * nothing. */
+	struct cached_rule *callers;
+	/* RULE_CACHE_ENTRIES, likewise; NULL: nothing. */
+	struct cached_rule *rules;
 };
 
 /*

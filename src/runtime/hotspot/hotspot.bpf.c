@@ -454,15 +454,15 @@ static __always_inline bool is_still_there(const struct hotspot_record *r,
 }
 
 /*
- * Goes on over callers that are compiled code which the trail knows: one read each. 0: it has moved
- * on; -1: what the current frame is must be looked up.
+ * Goes on over callers that are compiled code which the caller cache knows: one read each. 0: it
+ * has moved on; -1: what the current frame is must be looked up.
  */
 __noinline int WALK_NAME(hotspot_callers)(void)
 {
 	struct walk *w = current_walk();
 	const struct hotspot_known *known;
 	const struct hotspot_record *r;
-	const struct trail_entry *e;
+	const struct cached_rule *e;
 	__u64 cfa, fp = 0, ra = 0;
 	__u32 i, kind;
 
@@ -470,7 +470,7 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
 	for (i = 0; i < CALLERS; i++) {
-		e = caller_at(w);
+		e = caller_cache_at(w);
 		if (!e || e->runtime != RUNTIME_HOTSPOT || e->pc != w->pc ||
 		    e->generation != w->process.generation)
 			return -1;
@@ -498,7 +498,7 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 /* The current frame, a caller of which nothing is out of the ordinary, is known from now on. */
 static __always_inline void remember_caller(struct walk *w, const struct hotspot_state *st)
 {
-	struct trail_entry *e = caller_at(w);
+	struct cached_rule *e = caller_cache_at(w);
 	struct hotspot_known *known;
 
 	if (!e || !hotspot_record(w)->proof_size)

@@ -41,10 +41,10 @@ TEST(compiled_frames_take_two_reads)
 /* Where a walk finds the callers that an earlier one found, one read proves each. */
 TEST(callers_that_are_known_take_one_read)
 {
-	struct trail_entry *trail = calloc(TRAIL_ENTRIES, sizeof(*trail));
+	struct cached_rule *callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*callers));
 	__u64 code[20], block;
 
-	ASSERT_PTR_NONNULL(trail);
+	ASSERT_PTR_NONNULL(callers);
 	set_up_chain(code);
 	t.record.proof_size = BLOCK_HEADER + 32;
 	t.record.proof_used = 8;
@@ -52,7 +52,7 @@ TEST(callers_that_are_known_take_one_read)
 	t.record.proof_id = BLOCK_HEADER + 24;
 	for (__u32 i = 0; i < 20; i++)
 		put(code[i] - HEADER - BLOCK_HEADER + 8, "\1", 1);
-	t.trail = trail;
+	t.callers = callers;
 	for (__u32 round = 0; round < 3; round++) {
 		ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
 		for (__u32 i = 1; i < 20; i++)
@@ -75,7 +75,7 @@ TEST(callers_that_are_known_take_one_read)
 	t.segmap[(block - HEAP) / SEGMENT + 2] = 1;
 	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
 	ASSERT_BLOB(7, HOTSPOT_COMPILED, code[7] + SEGMENT, 777, 0xa0 - SEGMENT);
-	free(trail);
+	free(callers);
 }
 
 TEST(a_recursive_interpreted_method_is_read_once)

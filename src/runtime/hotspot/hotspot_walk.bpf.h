@@ -69,14 +69,15 @@ enum unpacking_state {
 /* Which thread's frames these are (--threads virtual). */
 enum thread_state { THREAD_NOT_TRIED = 0, THREAD_NOT_FOUND, THREAD_SAID };
 
-/* What the trail has of a caller that is compiled code: the nmethod, as it was at that address. */
+/* What the caller cache has of a caller that is compiled code: the nmethod, as it was at that
+ * address. */
 struct hotspot_known {
 	__u64 blob;
 	__u32 code, frame_size;
 	__u32 compile_id;
 	__u32 kind; /* BLOB_COMPILED, BLOB_NATIVE */
 };
-_Static_assert(sizeof(struct hotspot_known) <= 24, "it is trail_entry.own");
+_Static_assert(sizeof(struct hotspot_known) <= 24, "it is cached_rule.own");
 
 enum {
 	CODE_BEFORE = 64, /* bytes of code before the pc */

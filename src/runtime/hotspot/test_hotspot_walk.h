@@ -62,7 +62,7 @@ static struct {
 	bool anonymous; /* native code has no unwind information */
 	__u64 missing;	/* a page of the process's that nobody has touched yet; 0: none */
 	__u32 nr_reads; /* of the walk, but for the stack */
-	struct trail_entry *trail;
+	struct cached_rule *callers;
 	struct walk walk;
 } t __attribute__((unused));
 
@@ -218,7 +218,7 @@ static inline int walk(__u64 pc)
 		.process = { .generation = 7, .nr_mappings = 2, .runtimes = RECORD_CELL },
 		.max_frames = 100,
 		.late = t.late,
-		.trail = t.trail,
+		.callers = t.callers,
 	};
 	struct unwind_mapping *m;
 	struct runtime_record *r;

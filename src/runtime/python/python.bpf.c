@@ -30,7 +30,10 @@ enum {
 	S_ORIGIN,	    /* S_TSTATE before that */
 	S_FILE, /* the last file name that was read, and its text: most of a stack have one */
 	S_FILE_TEXT,
+	S_CODES, /* whose and which generation of code objects: codes_of(). 0: not known */
+	S_MAX_,
 };
+_Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
 enum {
 	STAGE_FOUND = 1 << 0,	  /* the thread's state was looked for */
 	STAGE_LOOP = 1 << 1,	  /* within a loop */
@@ -157,6 +160,39 @@ static __always_inline bool is_thread(const struct python_record *r, __u64 tp, _
 	return tp == id || (r->flags & PYTHON_STACK_BELOW && id && tp - id < 4096);
 }
 
+/*
+ * Which code objects there are, as far as those that a thread's frames hold are concerned: the
+ * process, the interpreter (of the thread state that was read to TSTATE_AT), and the number that
+ * changes when one takes another's place. A fork's child has its parent's generation at first.
+ *
+ * 3.12 has one number for all interpreters, which no lock protects: it is good as long as there was
+ * never another one than the first. struct pyinterpreters: head, main, next_id.
+ */
+static __always_inline __u64 codes_of(struct walk *w, const struct python_record *r)
+{
+	__u64 interp = word_of(w, TSTATE_AT, r->ts_interp), number = 0, interpreters[3];
+	int error;
+
+	if (!r->codes)
+		return 0;
+	if (r->flags & PYTHON_CODES_OF_ALL) {
+		if (read_memory(r->interpreters, interpreters, sizeof(interpreters)) ||
+		    interpreters[0] != interpreters[1] || interpreters[2] != 1)
+			return 0;
+		error = read_memory(r->codes, &number, 4);
+	} else if (r->flags & PYTHON_CODES_WIDE) {
+		error = read_memory(interp + r->codes, &number, 8);
+	} else {
+		error = read_memory(interp + r->codes, &number, 4);
+	}
+	/* 0: 2^32 were made, and are not counted any more. */
+	if (error || (!number && !(r->flags & PYTHON_CODES_WIDE)))
+		return 0;
+	number = python_mix(python_mix(number, interp),
+			    (__u64)w->header.pid << 32 | w->process.generation);
+	return number ?: 1;
+}
+
 /* The thread state that was read to TSTATE_AT is the one. */
 static __always_inline void take_tstate(struct walk *w, const struct python_record *r, __u64 *s,
 					__u64 tstate)
@@ -165,6 +201,7 @@ static __always_inline void take_tstate(struct walk *w, const struct python_reco
 	s[S_NEXT] = word_of(w, TSTATE_AT, r->ts_frame);
 	if (r->frames == PYTHON_FRAME_OBJECTS_CFRAME)
 		s[S_OBJECT] = word_of(w, TSTATE_AT, r->ts_frame_object);
+	s[S_CODES] = codes_of(w, r);
 }
 
 /*
@@ -368,6 +405,7 @@ __noinline int WALK_NAME(python_other)(__u32 linked)
 			return STOP_NONE; /* it is entered again */
 	}
 	s[S_TSTATE] = s[S_ORIGIN];
+	s[S_CODES] = 0; /* another interpreter's */
 	if (s[S_STAGE] & STAGE_LATER)
 		return leave_note(w, s, s[S_FIRST], FRAME_NOTE_MISMATCH);
 	pass_ended(w, r, s);
@@ -460,9 +498,10 @@ __noinline __u64 WALK_NAME(python_str)(__u64 addr)
 }
 
 /* Where in its code the frame at walk->frames[at] is, in bytes; ~0: before the first instruction.
- * The code object was read too. Negative: it has not begun what its function's lines say. */
+ * Of the code object `first` is co_firsttraceable; it was read if the frame has an f_tlbc.
+ * Negative: it has not begun what its function's lines say. */
 static __always_inline __s64 instruction(struct walk *w, const struct python_record *r, __u64 code,
-					 __u32 at)
+					 __u32 first, __u32 at)
 {
 	__u64 start = code + r->co_code, instr = frame_word(w, at, r->f_instr);
 	__u32 lasti = frame_half(w, at, r->f_instr), copy;
@@ -476,8 +515,7 @@ static __always_inline __s64 instruction(struct walk *w, const struct python_rec
 		return ~0u;
 	instr -= start;
 	/* See _PyFrame_IsIncomplete(). */
-	if (frame_byte(w, at, r->f_owner) != r->owner_generator &&
-	    (__s64)instr < 2 * (__s64)half_of(w, CODE_AT, r->co_firsttraceable))
+	if (frame_byte(w, at, r->f_owner) != r->owner_generator && (__s64)instr < 2 * (__s64)first)
 		return -1;
 	return instr < 1u << 31 ? (__s64)instr : ~0u;
 }
@@ -509,6 +547,31 @@ static __always_inline __u32 cookie_of(struct walk *w, const struct python_recor
 	return python_cookie(id);
 }
 
+/*
+ * A CPU's memory of code objects: (address, s[S_CODES]) -> (co_firsttraceable, cookie). It lies
+ * among the rules of interrupted code, as nobody's address.
+ */
+static __always_inline struct cached_rule *known_code(const struct walk *w, __u64 code)
+{
+	return rule_cache_at(w, (__u32)((code >> 4) * WALK_HASH_MULTIPLIER >> 40));
+}
+
+static __always_inline bool is_known_code(const struct cached_rule *e, const __u64 *s, __u64 code)
+{
+	return s[S_CODES] && e->pc == ~code && e->own[0] == s[S_CODES];
+}
+
+static __always_inline void remember_code(struct cached_rule *e, const __u64 *s, __u64 code,
+					  __u32 first, __u32 cookie)
+{
+	if (!s[S_CODES])
+		return;
+	e->pc = ~code;
+	e->runtime = RUNTIME_PYTHON;
+	e->own[0] = s[S_CODES];
+	e->own[1] = (__u64)first << 32 | cookie;
+}
+
 enum { SKIPPED = -1, NONSENSE = -2, RUNS_TASK = -3, MORE = -4 };
 
 #include "runtime/python/python_async.bpf.h"
@@ -525,7 +588,9 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 {
 	struct walk *w = current_walk();
 	const struct python_record *r;
+	struct cached_rule *e;
 	__u64 *s, code;
+	__u32 first;
 	__s64 lasti;
 	bool again;
 	int stop;
@@ -537,6 +602,15 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 	code = frame_word(w, at, r->f_code);
 	if (r->flags & PYTHON_EXECUTABLE)
 		code &= ~7ull;
+	e = known_code(w, code);
+	if (!e)
+		return STOP_INTERNAL;
+	if (is_known_code(e, s, code)) {
+		lasti = instruction(w, r, code, (__u32)(e->own[1] >> 32), at);
+		return lasti < 0 ? SKIPPED
+				 : push_place(w, RUNTIME_PYTHON, code, (__u32)e->own[1],
+					      (__u32)lasti);
+	}
 	/* Recursion: nothing of it has to be read again. */
 	again = s[S_STAGE] & STAGE_CODE && w->scratch[LAST_AT] == code;
 	if (!again) {
@@ -546,7 +620,8 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 		if (word_of(w, CODE_AT, r->co_type) != r->code_type)
 			return r->flags & PYTHON_EXECUTABLE ? SKIPPED : NONSENSE;
 	}
-	lasti = instruction(w, r, code, at);
+	first = half_of(w, CODE_AT, r->co_firsttraceable);
+	lasti = instruction(w, r, code, first, at);
 	if (lasti < 0)
 		return SKIPPED;
 	if (r->flags & PYTHON_ASYNC && !(s[S_STAGE] & STAGE_ASYNC)) {
@@ -558,6 +633,7 @@ __noinline int WALK_NAME(python_push)(__u32 at)
 		w->scratch[LAST_AT] = code;
 		w->scratch[LAST_COOKIE_AT] = cookie_of(w, r);
 		s[S_STAGE] |= STAGE_CODE;
+		remember_code(e, s, code, first, (__u32)w->scratch[LAST_COOKIE_AT]);
 	}
 	return push_place(w, RUNTIME_PYTHON, code, (__u32)w->scratch[LAST_COOKIE_AT], (__u32)lasti);
 }

@@ -411,6 +411,26 @@ static void set_jit(struct python_proc *p)
 
 /* --- attach ---------------------------------------------------------------------------------- */
 
+/*
+ * Which code object lies where is remembered only where nothing but this thread can free those that
+ * are looked at: not the tasks' that wait, not without the lock of the interpreter.
+ */
+static void set_codes(const struct python_dso *dso, const struct runtime_target *t,
+		      const struct python_layout *l, struct python_record *r)
+{
+	enum { CO_VERSION = 92 }; /* python_find_codes() */
+
+	if (r->minor <= 13 && dso->codes && r->co_version == CO_VERSION) {
+		r->codes = dso->codes + (r->minor == 12 ? t->bias : 0);
+		if (r->minor == 12)
+			r->flags |= PYTHON_CODES_OF_ALL;
+	}
+	if (t->options.async || l->free_threaded)
+		r->codes = 0;
+	log_debug("process %d: CPython 3.%u: code objects are counted at 0x%llx", t->pid, r->minor,
+		  (unsigned long long)r->codes);
+}
+
 static int fill_record(const struct python_dso *dso, const struct runtime_target *t,
 		       struct python_proc *p)
 {
@@ -509,8 +529,9 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	rec->code_type = dso->code_type + t->bias;
 	rec->tls_2 = -1;
 	rec->nr_gaps = (uint8_t)dso->nr_gaps;
-	rec->loop_base = base->loops.items[0].start + t->bias;
+	rec->loop_base = base->interpreter_functions.items[0].start + t->bias;
 	rec->loop_frame = dso->loop_frame;
+	set_codes(dso, t, &p->layout, rec);
 	memcpy(rec->gaps, dso->gaps, sizeof(rec->gaps));
 	if (t->machine == EM_AARCH64)
 		rec->flags |= PYTHON_STACK_BELOW;
@@ -598,7 +619,7 @@ const struct runtime_ops python_runtime = {
 	.record_size = sizeof(struct python_record),
 	.probe = python_probe,
 	.dso_free = python_dso_free,
-	.folds = python_folds,
+	.hides = python_hides,
 	.attach = python_attach,
 	.refresh = python_refresh,
 	.detach = python_detach,

@@ -34,9 +34,11 @@ enum {
 	PYTHON_LASTI_IN_UNITS = 1 << 0, /* lasti counts instructions of 2 bytes */
 	PYTHON_INSTR_PTR = 1 << 1,	/* the frame has a pointer into the code, not a number */
 	PYTHON_EXECUTABLE = 1 << 2,	/* what runs may be no code object; low bits are tags */
-	PYTHON_STACK_BELOW = 1 << 3, /* struct pthread begins below the thread pointer (aarch64) */
-	PYTHON_ASYNC = 1 << 4,	     /* --async, and python_record.async is filled in */
-	PYTHON_JIT = 1 << 5,	     /* what lies in anonymous memory may be CPython's own JIT's */
+	PYTHON_STACK_BELOW = 1 << 3,  /* struct pthread begins below the thread pointer (aarch64) */
+	PYTHON_ASYNC = 1 << 4,	      /* --async, and python_record.async is filled in */
+	PYTHON_JIT = 1 << 5,	      /* what lies in anonymous memory may be CPython's own JIT's */
+	PYTHON_CODES_OF_ALL = 1 << 6, /* python_record.codes: all interpreters' (3.12) */
+	PYTHON_CODES_WIDE = 1 << 7,   /* so: of 64 bits (3.14 on) */
 };
 
 /* Code of the loop, relative to loop_base, where its frame is not linked: see python_code.h. */
@@ -122,8 +124,14 @@ struct python_record {
 	struct python_async async;
 	/* From the stack pointer of a loop that calls to its frame pointer; 0: it has none. */
 	__u64 loop_frame;
+	/*
+	 * A number that changes whenever a code object is made (up to 3.13), or freed (3.14 on): as
+	 * long as it is the same, what a thread's frames lead to by one address is one code object.
+	 * From the interpreter's struct on, or an address (PYTHON_CODES_OF_ALL). 0: not known.
+	 */
+	__u64 codes;
 };
-_Static_assert(sizeof(struct python_record) == 184 + sizeof(struct python_async),
+_Static_assert(sizeof(struct python_record) == 192 + sizeof(struct python_async),
 	       "python_record is read from the arena");
 
 /* --- which code object it is ----------------------------------------------------------------- */

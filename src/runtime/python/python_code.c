@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_code.h"
 
+#include "abi/unwind.h"
 #include "dwarf/cfi.h"
+#include "elf/x86_insn.h"
 #include "util/cleanup.h"
 #include "util/sorted.h"
 
@@ -404,6 +406,173 @@ uint64_t python_loop_frame(const struct elf_file *elf, uint64_t function)
 	if (code[at + 1] == 0x83)
 		size = code[at + 3] & 0x7f;
 	return 8 * pushed + size;
+}
+
+/* --- the number of code objects -------------------------------------------------------------- */
+
+enum {
+	CO_VERSION = 92,  /* of 3.12 and 3.13 */
+	BEFORE_MAX = 96,  /* bytes before it is stored there: from where its address is loaded */
+	BEHIND_MAX = 12,  /* instructions behind it: to where the next number is stored */
+	INTERP_MIN = 256, /* what stands in the interpreter's struct, */
+	INTERP_MAX = 1 << 20,
+	TEXT_MAX = 64 << 20,
+};
+
+/* A word of memory: an address, or from a register on. */
+struct operand {
+	bool known;
+	uint8_t base; /* UNWIND_REGS_MAX: it is an address */
+	uint64_t at;
+};
+
+/* Straight code: which registers are known to have addresses. */
+struct straight {
+	uint64_t address[16];  /* 0: not known */
+	struct operand loaded; /* what `reg` was loaded from, 32 bits */
+	uint8_t reg;
+};
+
+static bool is_mov_32(const struct x86_insn *in, uint8_t opcode)
+{
+	return in->map == X86_MAP_ONE_BYTE && in->opcode == opcode && !in->vex && !in->size16 &&
+	       !in->addr32 && !(in->rex & 8) && in->mod != 3 && !in->has_index;
+}
+
+static struct operand operand_of(const struct straight *s, const struct x86_insn *in, uint64_t next)
+{
+	if (in->rip_relative)
+		return (struct operand){ true, UNWIND_REGS_MAX,
+					 next + (uint64_t)(int64_t)in->disp };
+	if (in->rm >= 16)
+		return (struct operand){ 0 };
+	if (s->address[in->rm])
+		return (struct operand){ true, UNWIND_REGS_MAX,
+					 s->address[in->rm] + (uint64_t)(int64_t)in->disp };
+	return (struct operand){ true, in->rm, (uint64_t)(int64_t)in->disp };
+}
+
+static bool same_operand(const struct operand *a, const struct operand *b)
+{
+	return a->known && b->known && a->base == b->base && a->at == b->at;
+}
+
+/* One instruction further, which ends at `next`. */
+static void follow(struct straight *s, const struct x86_insn *in, uint64_t next)
+{
+	uint32_t written = x86_insn_written(in);
+	bool one = in->map == X86_MAP_ONE_BYTE && !in->vex;
+	struct operand from = operand_of(s, in, next);
+
+	for (unsigned int i = 0; i < 16; i++)
+		if (written >> i & 1)
+			s->address[i] = 0;
+	if (s->loaded.known &&
+	    (written >> s->reg & 1 || (s->loaded.base < 16 && written >> s->loaded.base & 1)))
+		s->loaded.known = false;
+	if (one && in->opcode == 0x8d && in->rex & 8 && in->rip_relative && in->reg < 16)
+		s->address[in->reg] = from.at;
+	else if (is_mov_32(in, 0x8b) && in->reg == s->reg &&
+		 (from.base >= 16 || from.base != in->reg))
+		s->loaded = from;
+}
+
+/* Behind the store of the number in `reg`: is the next one stored to where it came from? */
+static bool counts_up(struct straight *s, const uint8_t *p, const uint8_t *end, uint64_t at)
+{
+	struct operand from = s->loaded;
+	int next = -1; /* the register that has it */
+	struct x86_insn in;
+
+	for (int i = 0; i < BEHIND_MAX && x86_insn_decode(p, (size_t)(end - p), &in); i++) {
+		uint32_t written = x86_insn_written(&in);
+		bool one = in.map == X86_MAP_ONE_BYTE && !in.vex && !in.size16;
+		struct operand to;
+
+		p += in.len;
+		at += in.len;
+		to = operand_of(s, &in, at);
+		if (next >= 0 && is_mov_32(&in, 0x89) && in.reg == next && same_operand(&to, &from))
+			return true;
+		if (one && in.mod == 3 && in.rm == s->reg && in.group == 0 &&
+		    ((in.opcode == 0x83 && in.imm == 1) || in.opcode == 0xff)) {
+			next = in.rm; /* add $1, inc */
+			continue;
+		}
+		if (one && in.opcode == 0x8d && !in.rip_relative && !in.has_index &&
+		    in.rm == s->reg && in.disp == 1) {
+			next = in.reg; /* lea 1(reg) */
+			continue;
+		}
+		if (written >> s->reg & 1 || (next >= 0 && written >> next & 1) ||
+		    (from.base < 16 && written >> from.base & 1))
+			return false;
+	}
+	return false;
+}
+
+/* If the instruction at `at` stores a register as co_version, and counts it up: where it was loaded
+ * from. */
+static struct operand counted_at(const uint8_t *code, size_t size, uint64_t start, size_t at)
+{
+	struct operand found = { 0 };
+	struct x86_insn store, in;
+
+	if (!x86_insn_decode(code + at, size - at, &store) || !is_mov_32(&store, 0x89) ||
+	    store.reg >= 16 || store.disp != CO_VERSION || store.rip_relative)
+		return found;
+	for (size_t from = at > BEFORE_MAX ? at - BEFORE_MAX : 0; from < at; from++) {
+		struct straight s = { .reg = store.reg };
+		size_t p = from;
+
+		while (p < at && x86_insn_decode(code + p, size - p, &in)) {
+			p += in.len;
+			follow(&s, &in, start + p);
+		}
+		if (p != at || !s.loaded.known ||
+		    !counts_up(&s, code + at + store.len, code + size, start + at + store.len))
+			continue;
+		/* From further above more is known of registers. */
+		if (!found.known || s.loaded.base >= 16)
+			found = s.loaded;
+	}
+	return found;
+}
+
+uint64_t python_codes_in(const uint8_t *code, size_t size, uint64_t start, bool interp)
+{
+	const uint8_t *p = code, *end = code + size;
+	uint64_t found = 0;
+
+	/* mov %r32, 92(%r64): the opcode and one or two bytes stand before that; a prefix may,
+	 * which may as well be another instruction's last byte. */
+	for (; p < end && (p = memchr(p, CO_VERSION, (size_t)(end - p))); p++) {
+		for (size_t back = 2; back <= 4 && back <= (size_t)(p - code); back++) {
+			struct operand from = { 0 };
+
+			if (p[-(ptrdiff_t)back] == 0x89 || p[1 - (ptrdiff_t)back] == 0x89)
+				from = counted_at(code, size, start, (size_t)(p - code) - back);
+			if (!from.known || interp != (from.base < 16) ||
+			    (interp && (from.at < INTERP_MIN || from.at > INTERP_MAX)))
+				continue;
+			if (found && found != from.at)
+				return 0;
+			found = from.at;
+		}
+	}
+	return found;
+}
+
+uint64_t python_find_codes(const struct elf_file *elf, bool interp)
+{
+	const struct elf_section *text = elf_file_section(elf, ".text");
+	_cleanup_free_ uint8_t *code = NULL;
+	struct elf_data data;
+
+	if (elf->machine != EM_X86_64 || !text || elf_file_section_data(elf, text, TEXT_MAX, &data))
+		return 0;
+	code = data.data;
+	return python_codes_in(code, data.size, text->addr, interp);
 }
 
 /* --- what functions are called by ------------------------------------------------------------ */

@@ -43,6 +43,15 @@ size_t python_find_begin(const struct code_range *loops, size_t nr,
 uint64_t python_loop_frame(const struct elf_file *elf, uint64_t function);
 
 /*
+ * 3.12, 3.13: where the number lies that each new code object gets for its co_version, as the code
+ * in .text has it that takes it and counts it up. x86-64. An address (3.12), or how far behind the
+ * begin of the interpreter's struct (3.13), told apart by `interp`. 0: not found, or not one place.
+ */
+uint64_t python_find_codes(const struct elf_file *elf, bool interp);
+/* In `size` bytes of code that lie at `start`: likewise. */
+uint64_t python_codes_in(const uint8_t *code, size_t size, uint64_t start, bool interp);
+
+/*
  * _PyFunction_Vectorcall() of 3.14, where no symbol names it: the code whose address the function
  * at `maker`, PyFunction_NewWithQualName(), stores in what it makes. x86-64. 0, or -ENOENT,
  * -ENOMEM.

@@ -209,7 +209,7 @@ static const char *const glue_names[] = {
 	NULL,
 };
 
-bool python_folds(const char *name)
+bool python_hides(const char *name)
 {
 	return runtime_name_in(name, loop_names) || runtime_name_in(name, glue_names);
 }
@@ -221,11 +221,11 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static bool is_folded(const struct runtime_dso *dso, const struct code_range *range)
+static bool is_hidden(const struct runtime_dso *dso, const struct code_range *range)
 {
-	for (size_t i = 0; i < dso->folded.nr; i++)
-		if (range->start < dso->folded.items[i].end &&
-		    dso->folded.items[i].start < range->end)
+	for (size_t i = 0; i < dso->hidden.nr; i++)
+		if (range->start < dso->hidden.items[i].end &&
+		    dso->hidden.items[i].start < range->end)
 			return true;
 	return false;
 }
@@ -236,18 +236,19 @@ static int add_cold(const struct elf_file *elf, struct runtime_dso *dso)
 	struct code_range cold;
 	int r;
 
-	if (dso->loops.nr != 1)
+	if (dso->interpreter_functions.nr != 1)
 		return 0;
-	r = python_find_cold(elf, &dso->loops.items[0], &cold);
+	r = python_find_cold(elf, &dso->interpreter_functions.items[0], &cold);
 	if (r)
 		return r == -ENOMEM ? r : 0;
-	if (is_folded(dso, &cold))
+	if (is_hidden(dso, &cold))
 		return 0;
-	r = vec_push(&dso->loops, cold);
+	r = vec_push(&dso->interpreter_functions, cold);
 	if (!r)
-		r = vec_push(&dso->folded, cold);
-	qsort(dso->loops.items, dso->loops.nr, sizeof(cold), compare_ranges);
-	qsort(dso->folded.items, dso->folded.nr, sizeof(cold), compare_ranges);
+		r = vec_push(&dso->hidden, cold);
+	qsort(dso->interpreter_functions.items, dso->interpreter_functions.nr, sizeof(cold),
+	      compare_ranges);
+	qsort(dso->hidden.items, dso->hidden.nr, sizeof(cold), compare_ranges);
 	return r;
 }
 
@@ -259,10 +260,10 @@ static int add_vectorcall(const struct elf_file *elf, uint64_t maker, struct run
 
 	if (r)
 		return r == -ENOMEM ? r : 0;
-	if (is_folded(dso, &range))
+	if (is_hidden(dso, &range))
 		return 0;
-	r = vec_push(&dso->folded, range);
-	qsort(dso->folded.items, dso->folded.nr, sizeof(range), compare_ranges);
+	r = vec_push(&dso->hidden, range);
+	qsort(dso->hidden.items, dso->hidden.nr, sizeof(range), compare_ranges);
 	return r;
 }
 
@@ -273,12 +274,13 @@ static void add_gaps(const struct elf_file *elf, struct python_dso *dso)
 
 	/* 3.10's end is told by f_state: python.bpf.c, pass_ended(). */
 	if (dso->minor <= 10 && !python_offsets_of(dso->minor, &record, &layout))
-		dso->nr_gaps = python_find_gaps(elf, dso->dso.loops.items, dso->dso.loops.nr,
+		dso->nr_gaps = python_find_gaps(elf, dso->dso.interpreter_functions.items,
+						dso->dso.interpreter_functions.nr,
 						dso->minor <= 9 ? record.f_owner : -1, dso->gaps);
 	/* 3.11's loops end with a CFrame that leads to their callers' frames. */
 	if (dso->minor == 12)
-		dso->nr_gaps =
-			python_find_begin(dso->dso.loops.items, dso->dso.loops.nr, dso->gaps);
+		dso->nr_gaps = python_find_begin(dso->dso.interpreter_functions.items,
+						 dso->dso.interpreter_functions.nr, dso->gaps);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
@@ -333,6 +335,8 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 	add_gaps(elf, dso);
 	if (dso->minor >= 13)
 		dso->loop_frame = python_loop_frame(elf, f.at[EVAL_FRAME_DEFAULT]);
+	if (dso->minor == 12 || dso->minor == 13)
+		dso->codes = python_find_codes(elf, dso->minor == 13);
 	*ret = TAKE_PTR(dso);
 	return 0;
 }

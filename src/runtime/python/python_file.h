@@ -18,6 +18,7 @@ struct python_dso {
 	/* _Py_trampoline_func_start; 0: not there (before 3.12) */
 	uint64_t trampoline, trampoline_end;
 	uint64_t loop_frame; /* 3.13 on: python_loop_frame() */
+	uint64_t codes;	     /* 3.12, 3.13: python_find_codes() */
 	/* 3.6 to 3.10, relative to the first loop's start. */
 	size_t nr_gaps;
 	struct python_gap gaps[PYTHON_GAPS_MAX];
@@ -26,5 +27,5 @@ struct python_dso {
 /* As runtime_ops.probe(), without messages: -ENOTSUP is a CPython of which nothing else is told. */
 int python_file_read(const struct elf_file *elf, struct python_dso **ret);
 /* Does the C function of that name only implement a script frame? */
-bool python_folds(const char *name);
+bool python_hides(const char *name);
 void python_file_free(struct python_dso *dso);

@@ -32,7 +32,7 @@ static void check_made(const char *name, unsigned int minor, size_t nr_gaps)
 	ASSERT_OK(read_made(name, &dso));
 	ASSERT_EQ(dso->minor, minor);
 	/* The function, and its cold part: named, or found by its jumps. */
-	ASSERT_EQ(dso->dso.loops.nr, 2);
+	ASSERT_EQ(dso->dso.interpreter_functions.nr, 2);
 	ASSERT_EQ(dso->nr_gaps, nr_gaps);
 	ASSERT(dso->code_type);
 	ASSERT_EQ(!dso->runtime, minor == 6);
@@ -114,6 +114,44 @@ TEST(the_address_that_code_stores)
 	ASSERT_EQ(python_stored_address(loaded + 7, sizeof(loaded) - 7, 0x1000, 0x88), 0);
 }
 
+/* What gcc makes of 3.13's init_code(): mov 0x4268(%r14), %eax; mov %eax, 0x5c(%rbx); test; je;
+ * add $1, %eax; mov %eax, 0x4268(%r14). */
+#define COUNT_INTERP                                                                               \
+	0x41, 0x8b, 0x86, 0x68, 0x42, 0, 0, 0x89, 0x43, 0x5c, 0x85, 0xc0, 0x74, 0x0a, 0x83, 0xc0,  \
+		0x01, 0x41, 0x89, 0x86, 0x68, 0x42, 0, 0
+/* clang: incl */
+#define COUNT_OTHER                                                                                \
+	0x41, 0x8b, 0x86, 0x78, 0x42, 0, 0, 0x89, 0x43, 0x5c, 0x85, 0xc0, 0x74, 0x09, 0xff, 0xc0,  \
+		0x41, 0x89, 0x86, 0x78, 0x42, 0, 0
+
+TEST(where_code_objects_are_counted)
+{
+	static const uint8_t interp[] = { COUNT_INTERP }, two[] = { COUNT_INTERP, COUNT_OTHER },
+			     other[] = { COUNT_OTHER };
+	/* Of 3.12: lea 0x406717(%rip), %rdx; mov (%rdx), %eax; movups %xmm0, 0x48(%rbx), whose end
+	 * looks like a prefix; mov %eax, 0x5c(%rbx); test; je; lea 1(%rax), %ecx; mov %ecx, (%rdx)
+	 */
+	static const uint8_t global[] = { 0x48, 0x8d, 0x15, 0x17, 0x67, 0x40, 0,    0x8b, 0x02,
+					  0x0f, 0x11, 0x43, 0x48, 0x89, 0x43, 0x5c, 0x85, 0xc0,
+					  0x74, 0x05, 0x8d, 0x48, 0x01, 0x89, 0x0a };
+	/* Stored elsewhere than it was loaded from; counted by two. */
+	static const uint8_t elsewhere[] = { 0x8b, 0x05, 0x10, 0,    0,	   0,	 0x89, 0x43, 0x5c,
+					     0x83, 0xc0, 0x01, 0x89, 0x05, 0x10, 0,    0,    0 };
+	uint8_t by_two[sizeof(interp)];
+
+	ASSERT_EQ(python_codes_in(interp, sizeof(interp), 0x1000, true), 0x4268);
+	ASSERT_EQ(python_codes_in(interp, sizeof(interp), 0x1000, false), 0);
+	ASSERT_EQ(python_codes_in(interp, sizeof(interp) - 1, 0x1000, true), 0);
+	ASSERT_EQ(python_codes_in(other, sizeof(other), 0x1000, true), 0x4278);
+	ASSERT_EQ(python_codes_in(two, sizeof(two), 0x1000, true), 0);
+	ASSERT_EQ(python_codes_in(global, sizeof(global), 0x1760e2, false), 0x57c800);
+	ASSERT_EQ(python_codes_in(global, sizeof(global), 0x1760e2, true), 0);
+	ASSERT_EQ(python_codes_in(elsewhere, sizeof(elsewhere), 0x1000, false), 0);
+	memcpy(by_two, interp, sizeof(interp));
+	by_two[16] = 2;
+	ASSERT_EQ(python_codes_in(by_two, sizeof(by_two), 0x1000, true), 0);
+}
+
 static int read_path(const char *path, struct python_dso **ret)
 {
 	struct elf_file *elf;
@@ -151,9 +189,11 @@ static void check_python(const char *path, unsigned int minor)
 		globfree(&found);
 	}
 	ASSERT_EQ(dso->minor, minor);
-	ASSERT(dso->dso.loops.nr >= 1 && dso->dso.folded.nr > dso->dso.loops.nr);
+	ASSERT(dso->dso.interpreter_functions.nr >= 1 &&
+	       dso->dso.hidden.nr > dso->dso.interpreter_functions.nr);
 	ASSERT(minor <= 9 ? dso->nr_gaps >= 3 : dso->nr_gaps == (minor == 10 || minor == 12));
 	ASSERT_EQ(!!dso->trampoline, minor >= 12);
+	ASSERT_EQ(!!dso->codes, minor == 12 || minor == 13);
 	python_file_free(dso);
 }
 

@@ -239,6 +239,10 @@ static bool from_debug_words(const uint64_t *w, const struct debug_version *v,
 		r->f_tlbc = offset(f[7], 4, &fits);
 		r->co_tlbc = offset(co[10], 8, &fits);
 	}
+	if (!l->free_threaded && v->minor >= 14) {
+		r->flags |= PYTHON_CODES_WIDE;
+		r->codes = far_offset(w[DEBUG_INTERP + 14], &fits);
+	}
 	/* Not among them: co_version stands before co_localsplusnames, _co_firsttraceable and
 	 * co_extra (and co_tlbc) before the code. */
 	r->co_version = offset(co[7] - 4, 4, &fits);

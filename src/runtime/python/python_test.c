@@ -87,8 +87,8 @@ static void set_up(unsigned int minor)
 		.runtime = RUNTIME,
 		.code_type = CODE_TYPE,
 	};
-	t.dso.dso.loops.items = &t.loop;
-	t.dso.dso.loops.nr = 1;
+	t.dso.dso.interpreter_functions.items = &t.loop;
+	t.dso.dso.interpreter_functions.nr = 1;
 	t.target = (struct runtime_target){ .pid = 1,
 					    .machine = EM_X86_64,
 					    .memory = { .read = read_test } };

@@ -63,8 +63,8 @@ static bool offsets_fit(const struct toy_offsets *o)
 }
 
 /* The loop, and the function between it and who calls it. */
-static const char *const loops[] = { "toy_run", NULL };
-static const char *const folded[] = { "toy_call", NULL };
+static const char *const interpreter_functions[] = { "toy_run", NULL };
+static const char *const hidden[] = { "toy_call", NULL };
 
 static int toy_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
@@ -83,7 +83,7 @@ static int toy_probe(const struct elf_file *elf, const char *path, struct runtim
 		return -ENOMEM;
 	if (offsets.version == 1 && offsets_fit(&offsets) &&
 	    !elf_dynamic_find(&dynamic, "toy_threads", &threads))
-		r = runtime_find_functions(elf, loops, folded, &dso->base);
+		r = runtime_find_functions(elf, interpreter_functions, hidden, &dso->base);
 	if (r == -ENOTSUP)
 		log_warn("%s: a toy machine of a version that is not known, or without symbols: "
 			 "its native frames are shown",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolize/resolver.h"
+#include "symbolize/decoder.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -13,16 +13,16 @@
 
 static void forget_file(void *ctx, uint32_t index)
 {
-	struct resolver *r = ctx;
+	struct decoder *r = ctx;
 
 	if (index < r->profile_files.nr)
 		r->profile_files.items[index] = UINT32_MAX;
 }
 
-int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
-		  const struct symbolizer_options *options)
+int decoder_init(struct decoder *r, struct publisher *publisher, struct profile *profile,
+		 const struct symbolizer_options *options)
 {
-	*r = (struct resolver){ .publisher = publisher, .profile = profile, .epoch = 1 };
+	*r = (struct decoder){ .publisher = publisher, .profile = profile, .epoch = 1 };
 	publisher->forget_file = forget_file;
 	publisher->ctx = r;
 	jit_names_init(&r->jit, profile, publisher->processes);
@@ -31,7 +31,7 @@ int resolver_init(struct resolver *r, struct publisher *publisher, struct profil
 	return symbolizer_init(&r->symbolizer, profile, options);
 }
 
-void resolver_fini(struct resolver *r)
+void decoder_fini(struct decoder *r)
 {
 	symbolizer_fini(&r->symbolizer);
 	vec_free(&r->profile_files);
@@ -44,7 +44,7 @@ void resolver_fini(struct resolver *r)
 }
 
 /* Has the symbols of a file made ready while it can be had. Without them it stays addresses. */
-static void want_names(struct resolver *r, const struct wanted_file *w)
+static void want_names(struct decoder *r, const struct wanted_file *w)
 {
 	const struct mapped_file *file = w->file;
 	const struct runtime_dso *dso = runtimes_dso(&r->publisher->runtimes, file->index);
@@ -56,20 +56,25 @@ static void want_names(struct resolver *r, const struct wanted_file *w)
 
 	if (file->state != FILE_OPEN || !file->is_elf)
 		return;
-	err = mapped_file_elf(file, &elf);
+	/* What lies beside it is behind its server, too. */
+	if (file->is_copy) {
+		symbols.path = "";
+		symbols.root_pid = 0;
+	}
+	err = mapped_file_elf(r->publisher->processes, file, &elf);
 	if (!err) {
 		symbols.elf = elf;
 		symbols.fd = elf->fd;
 		symbols.image = elf->memory;
 		symbols.size = elf->size;
 		err = symbolizer_want(&r->symbolizer, w->number, &symbols,
-				      dso ? dso->ops->folds : NULL);
+				      dso ? dso->ops->hides : NULL);
 	}
 	if (err)
 		log_debug("no symbols of %s: %s", file->path, strerror(-err));
 }
 
-void resolver_want_names(struct resolver *r)
+void decoder_want_names(struct decoder *r)
 {
 	for (size_t i = 0; i < r->wanted.nr; i++) {
 		want_names(r, &r->wanted.items[i]);
@@ -79,7 +84,7 @@ void resolver_want_names(struct resolver *r)
 }
 
 /* The profile's number of a mapped file, which process `pid` maps. */
-static int file_number(struct resolver *r, struct mapped_file *file, uint32_t pid, uint32_t *ret)
+static int file_number(struct decoder *r, struct mapped_file *file, uint32_t pid, uint32_t *ret)
 {
 	size_t known = r->profile->files.nr;
 	uint64_t identity;
@@ -115,7 +120,7 @@ static uint32_t scope_of(const struct process *proc, uint32_t pid)
 	return proc ? (uint32_t)proc->image : pid | UINT32_C(1) << 31;
 }
 
-static int add_native(struct resolver *r, const struct resolver_stack *stack,
+static int add_native(struct decoder *r, const struct decoder_stack *stack,
 		      const struct process *proc, const struct process_runtimes *list,
 		      uint64_t addr)
 {
@@ -129,10 +134,10 @@ static int add_native(struct resolver *r, const struct resolver_stack *stack,
 
 	if (is_file) {
 		frame.address = addr - m->bias;
-		if (runtimes_folds(list, file->index, frame.address) &&
+		if (runtimes_hides(list, file->index, frame.address) &&
 		    !r->symbolizer.options.runtimes.interpreter_frames)
 			return 0;
-		unwind_store_touch(r->publisher->store, m->file);
+		unwind_store_touch(r->publisher->store, m->file, stack->block->user);
 	} else {
 		frame.scope = scope_of(proc, stack->pid);
 	}
@@ -150,7 +155,7 @@ static int add_native(struct resolver *r, const struct resolver_stack *stack,
 }
 
 /* The profile's number of the kernel, or of the module that has the address. */
-static int kernel_file_number(struct resolver *r, uint64_t addr, uint32_t *ret)
+static int kernel_file_number(struct decoder *r, uint64_t addr, uint32_t *ret)
 {
 	const struct kernel_file *file;
 	uint32_t *number;
@@ -181,7 +186,7 @@ static int kernel_file_number(struct resolver *r, uint64_t addr, uint32_t *ret)
 	return 0;
 }
 
-static int add_kernel(struct resolver *r, uint64_t addr)
+static int add_kernel(struct decoder *r, uint64_t addr)
 {
 	struct profile_frame frame = { .kind = FRAME_KIND_KERNEL, .address = addr };
 	size_t known = r->profile->frames.nr;
@@ -199,7 +204,7 @@ static int add_kernel(struct resolver *r, uint64_t addr)
 
 static int add_level(void *ctx, const struct runtime_level *level)
 {
-	struct resolver *r = ctx;
+	struct decoder *r = ctx;
 	struct profile_function function = { .start_line = level->start_line };
 	struct profile_line line = { .line = level->line };
 	int err = profile_string(r->profile, level->name ? level->name : "", &function.name);
@@ -214,20 +219,20 @@ static int add_level(void *ctx, const struct runtime_level *level)
 
 static int take_thread(void *ctx, const char *name)
 {
-	struct resolver *r = ctx;
+	struct decoder *r = ctx;
 
 	return profile_string(r->profile, name, &r->named_thread);
 }
 
 /* What stands for frames of runtime `id` whose names are not known. */
-static int unknown_frame(struct resolver *r, uint32_t id, uint32_t *ret)
+static int unknown_frame(struct decoder *r, uint32_t id, uint32_t *ret)
 {
 	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
 
 	return profile_add_frame(r->profile, &frame, ret);
 }
 
-static int note_frame(struct resolver *r, uint32_t id, uint32_t note, uint32_t *ret)
+static int note_frame(struct decoder *r, uint32_t id, uint32_t note, uint32_t *ret)
 {
 	static const char *const notes[FRAME_NOTES] = {
 #define NOTE(name, NAME, number, sentence) [number] = #name,
@@ -255,7 +260,7 @@ static int note_frame(struct resolver *r, uint32_t id, uint32_t note, uint32_t *
 #define NAMES_THREAD (UINT64_C(1) << 32)
 
 /* Asks the runtime: a frame's number, or a thread's name. */
-static int name_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
+static int name_frame(struct decoder *r, struct runtime_instance *in, const uint64_t *words,
 		      size_t nr, uint64_t *ret)
 {
 	const struct runtime_sink sink = { add_level, r, take_thread };
@@ -285,7 +290,7 @@ static int name_frame(struct resolver *r, struct runtime_instance *in, const uin
 enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
 /* Names a runtime's frame from memory: equal words have equal names. */
-static int runtime_frame(struct resolver *r, struct runtime_instance *in, const uint64_t *words,
+static int runtime_frame(struct decoder *r, struct runtime_instance *in, const uint64_t *words,
 			 size_t nr, uint64_t *ret)
 {
 	uint64_t hash = XXH3_64bits(words, nr * sizeof(*words)), *found;
@@ -309,14 +314,14 @@ static int runtime_frame(struct resolver *r, struct runtime_instance *in, const 
 }
 
 /* What is said once in place of frames that follow each other, if nothing else is shown between. */
-static bool is_said(const struct resolver *r, uint64_t note, uint32_t frame)
+static bool is_said(const struct decoder *r, uint64_t note, uint32_t frame)
 {
 	return (note == FRAME_NOTE_NOT_READY || note == FRAME_NOTE_NO_THREAD_STATE) &&
 	       r->scratch.nr && r->scratch.items[r->scratch.nr - 1] == frame;
 }
 
-static int add_runtime(struct resolver *r, struct process *proc,
-		       const struct process_runtimes *list, const __u64 *words, size_t left)
+static int add_runtime(struct decoder *r, struct process *proc, const struct process_runtimes *list,
+		       const __u64 *words, size_t left)
 {
 	uint32_t id = FRAME_RUNTIME(words[0]), frame;
 	size_t nr = 1 + FRAME_EXTRA(words[0]);
@@ -349,7 +354,7 @@ static int add_runtime(struct resolver *r, struct process *proc,
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
-static int add_user(struct resolver *r, const struct resolver_stack *stack)
+static int add_user(struct decoder *r, const struct decoder_stack *stack)
 {
 	struct process *proc = stack->proc
 				       ? stack->proc
@@ -371,7 +376,7 @@ static int add_user(struct resolver *r, const struct resolver_stack *stack)
 	return err;
 }
 
-int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret)
+int decoder_add(struct decoder *r, const struct decoder_stack *stack, uint32_t *ret)
 {
 	size_t i;
 	int err = 0;
@@ -390,19 +395,19 @@ int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-int resolver_name_ready(struct resolver *r)
+int decoder_name_ready(struct decoder *r)
 {
-	resolver_want_names(r);
+	decoder_want_names(r);
 	symbolizer_tick(&r->symbolizer);
 	jit_names_tick(&r->jit);
 	return symbolizer_apply(&r->symbolizer);
 }
 
-int resolver_name_all(struct resolver *r)
+int decoder_name_all(struct decoder *r)
 {
 	size_t left;
 
-	resolver_want_names(r);
+	decoder_want_names(r);
 	symbolizer_wait(&r->symbolizer);
 	left = jit_names_finish(&r->jit, JIT_NAMES_END_NS);
 	if (left || r->jit.nr_dropped)
@@ -410,7 +415,7 @@ int resolver_name_all(struct resolver *r)
 			 "perf "
 			 "maps are too large",
 			 left + (size_t)r->jit.nr_dropped);
-	return resolver_name_ready(r);
+	return decoder_name_ready(r);
 }
 
 /* --- what the profile has forgotten ----------------------------------------------------------- */
@@ -422,7 +427,7 @@ static void move_numbers(uint32_t *numbers, size_t nr, const struct profile_move
 		numbers[i] = profile_moved(moves, numbers[i]);
 }
 
-static void move_wanted(struct resolver *r, const struct profile_collected *c)
+static void move_wanted(struct decoder *r, const struct profile_collected *c)
 {
 	size_t kept = 0;
 
@@ -439,7 +444,7 @@ static void move_wanted(struct resolver *r, const struct profile_collected *c)
 }
 
 /* What a runtime named in one process. */
-static void move_named(struct resolver *r, struct runtime_instance *in,
+static void move_named(struct decoder *r, struct runtime_instance *in,
 		       const struct profile_collected *c)
 {
 	struct map old = in->frames;
@@ -459,7 +464,7 @@ static void move_named(struct resolver *r, struct runtime_instance *in,
 	map_fini(&old);
 }
 
-static void move_all_named(struct resolver *r, const struct profile_collected *c)
+static void move_all_named(struct decoder *r, const struct profile_collected *c)
 {
 	struct process_table *processes = r->publisher->processes;
 	struct map_slot *slot;
@@ -475,7 +480,7 @@ static void move_all_named(struct resolver *r, const struct profile_collected *c
 	}
 }
 
-void resolver_collected(struct resolver *r, const struct profile_collected *c)
+void decoder_collected(struct decoder *r, const struct profile_collected *c)
 {
 	_Static_assert(PROFILE_GONE == UINT32_MAX, "what is gone is as if it was never met");
 	move_numbers(r->profile_files.items, r->profile_files.nr, &c->files);

@@ -18,7 +18,7 @@ struct wanted_file {
 	uint32_t pid;		  /* that maps it */
 };
 
-struct resolver {
+struct decoder {
 	struct publisher *publisher;
 	struct profile *profile;
 	VEC(uint32_t) profile_files; /* by mapped file's index; UINT32_MAX: not met yet */
@@ -38,11 +38,11 @@ struct resolver {
 };
 
 /* `options` may be NULL. Borrows publisher and profile. */
-int resolver_init(struct resolver *r, struct publisher *publisher, struct profile *profile,
-		  const struct symbolizer_options *options);
-void resolver_fini(struct resolver *r);
+int decoder_init(struct decoder *r, struct publisher *publisher, struct profile *profile,
+		 const struct symbolizer_options *options);
+void decoder_fini(struct decoder *r);
 
-struct resolver_stack {
+struct decoder_stack {
 	uint32_t pid;
 	struct process *proc;	   /* that has that pid; NULL: the one of the table, if any */
 	const struct block *block; /* NULL: no user frames */
@@ -58,18 +58,18 @@ struct resolver_stack {
  * Whose it is, if it is a virtual thread's and that is wanted, is in r->thread_name: in the
  * profile's strings, 0: the operating system's thread's.
  */
-int resolver_add(struct resolver *r, const struct resolver_stack *stack, uint32_t *ret);
+int decoder_add(struct decoder *r, const struct decoder_stack *stack, uint32_t *ret);
 
 /*
  * Asks for the symbols of the files that were met since. It takes milliseconds a file: not between
  * samples that wait, but soon, while the process that maps it lives.
  */
-void resolver_want_names(struct resolver *r);
+void decoder_want_names(struct decoder *r);
 /*
  * Names all frames of the profile that have no name yet and whose symbols are there by now; those
  * of files that can't be read stay without. The second one waits for the symbols first.
  */
-int resolver_name_ready(struct resolver *r);
-int resolver_name_all(struct resolver *r);
+int decoder_name_ready(struct decoder *r);
+int decoder_name_all(struct decoder *r);
 /* The profile was collected: everything that keeps numbers of it is told. */
-void resolver_collected(struct resolver *r, const struct profile_collected *c);
+void decoder_collected(struct decoder *r, const struct profile_collected *c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What becomes of the words of a walk: notes in place of a runtime's frames. */
-#include "symbolize/resolver.h"
+#include "symbolize/decoder.h"
 #include "symbol/kallsyms.h"
 
 #include "test.h"
@@ -11,7 +11,7 @@ static struct {
 	struct process_table processes;
 	struct unwind_store store;
 	struct publisher publisher;
-	struct resolver resolver;
+	struct decoder decoder;
 	struct profile profile;
 } t;
 
@@ -24,12 +24,12 @@ static void set_up(void)
 	ASSERT_OK(unwind_store_init(&t.store, &none, 1 << 20));
 	publisher_init(&t.publisher, &t.processes, &t.store, NULL);
 	ASSERT_OK(profile_init(&t.profile));
-	ASSERT_OK(resolver_init(&t.resolver, &t.publisher, &t.profile, NULL));
+	ASSERT_OK(decoder_init(&t.decoder, &t.publisher, &t.profile, NULL));
 }
 
 static void tear_down(void)
 {
-	resolver_fini(&t.resolver);
+	decoder_fini(&t.decoder);
 	process_table_fini(&t.processes);
 	publisher_fini(&t.publisher);
 	unwind_store_fini(&t.store);
@@ -40,13 +40,13 @@ static void tear_down(void)
 static size_t shown(const __u64 *words, size_t nr)
 {
 	static const struct block block;
-	const struct resolver_stack stack = {
+	const struct decoder_stack stack = {
 		.pid = PID, .block = &block, .words = words, .nr_words = nr, .stop = STOP_COMPLETE
 	};
 	uint32_t id;
 
-	ASSERT_OK(resolver_add(&t.resolver, &stack, &id));
-	return t.resolver.scratch.nr;
+	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
+	return t.decoder.scratch.nr;
 }
 
 TEST(loops_of_which_nothing_is_known_are_marked_each)
@@ -79,7 +79,7 @@ TEST(a_caller_that_may_be_missing_is_marked)
 	set_up();
 	/* Other than an address of that number, to which programs do jump. */
 	ASSERT_EQ(shown((__u64[]){ FRAME(RUNTIME_NATIVE, 0, 9), native, unsure, 0, native }, 5), 4);
-	profile_frame_label(&t.profile, t.resolver.scratch.items[2], 0, false, name, sizeof(name));
+	profile_frame_label(&t.profile, t.decoder.scratch.items[2], 0, false, name, sizeof(name));
 	ASSERT_STR(name, "[native: caller_unsure]");
 	tear_down();
 }
@@ -87,16 +87,16 @@ TEST(a_caller_that_may_be_missing_is_marked)
 static uint32_t add(const __u64 *kernel, size_t nr_kernel, const __u64 *words, size_t nr)
 {
 	static const struct block block;
-	const struct resolver_stack stack = { .pid = PID,
-					      .block = &block,
-					      .kernel = kernel,
-					      .nr_kernel = nr_kernel,
-					      .words = words,
-					      .nr_words = nr,
-					      .stop = STOP_COMPLETE };
+	const struct decoder_stack stack = { .pid = PID,
+					     .block = &block,
+					     .kernel = kernel,
+					     .nr_kernel = nr_kernel,
+					     .words = words,
+					     .nr_words = nr,
+					     .stop = STOP_COMPLETE };
 	uint32_t id;
 
-	ASSERT_OK(resolver_add(&t.resolver, &stack, &id));
+	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
 	return id;
 }
 
@@ -110,26 +110,26 @@ TEST(frames_wait_for_their_names_over_a_collection)
 
 	set_up();
 	add(kernel, 2, NULL, 0);
-	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 2);
+	ASSERT_EQ(t.decoder.symbolizer.waiting.items.nr, 2);
 	add(kernel, 2, NULL, 0);
-	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 2);
+	ASSERT_EQ(t.decoder.symbolizer.waiting.items.nr, 2);
 	profile_next_cut(&t.profile);
 	profile_next_cut(&t.profile);
 	stack = add(kernel, 1, &native, 1);
 	ASSERT_EQ(t.profile.frames.nr, 3);
 	t.profile.stacks.items[stack].used = t.profile.cut.number;
 	ASSERT_OK(profile_collect(&t.profile, 2, &collected));
-	resolver_collected(&t.resolver, &collected);
+	decoder_collected(&t.decoder, &collected);
 	ASSERT_EQ(t.profile.frames.nr, 2);
-	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 1);
+	ASSERT_EQ(t.decoder.symbolizer.waiting.items.nr, 1);
 	/* Everything is found under its new number, or comes anew. */
 	ASSERT_EQ(add(kernel, 1, &native, 1), profile_moved(&collected.stacks, stack));
 	ASSERT_EQ(t.profile.frames.nr, 2);
 	add(kernel, 2, NULL, 0);
 	ASSERT_EQ(t.profile.frames.nr, 3);
-	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 2);
-	ASSERT_OK(resolver_name_ready(&t.resolver));
-	ASSERT_EQ(t.resolver.symbolizer.waiting.items.nr, 0);
+	ASSERT_EQ(t.decoder.symbolizer.waiting.items.nr, 2);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT_EQ(t.decoder.symbolizer.waiting.items.nr, 0);
 	profile_collected_fini(&collected);
 	tear_down();
 }
@@ -169,17 +169,17 @@ TEST(kernel_symbols_follow_what_is_loaded)
 	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
 				   "ffffffff82000000 T _etext\nffffffffc0000000 t gone\t[gone]\n";
 	const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
-	struct symbolizer *n = &t.resolver.symbolizer;
+	struct symbolizer *n = &t.decoder.symbolizer;
 	uint64_t long_ago;
 
 	set_up();
 	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &n->kernel));
 	n->kernel_read_ns = long_ago = 1;
 	add(&inside, 1, NULL, 0);
-	ASSERT_OK(resolver_name_ready(&t.resolver));
+	ASSERT_OK(decoder_name_ready(&t.decoder));
 	ASSERT_EQ(n->kernel_read_ns, long_ago);
 	add(&outside, 1, NULL, 0);
-	ASSERT_OK(resolver_name_ready(&t.resolver));
+	ASSERT_OK(decoder_name_ready(&t.decoder));
 	ASSERT(n->kernel_read_ns > long_ago);
 	tear_down();
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How the walker steps over a frame of the kernel (x86-64): what the kernel's ORC entries say, in
+ * buckets of 256 bytes of code. A bucket is a line of the cache with all of its rows, and a row has
+ * its rule in it: on a miss of the caller cache that is the only line that a walk touches.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+enum {
+	KERNEL_BUCKET_SHIFT = 8,
+	KERNEL_BUCKET_ROWS = 15,
+	/* Of a bucket that has more, all are in the table's array of further rows. */
+	KERNEL_BUCKET_MORE_MAX = 256,
+};
+
+struct kernel_bucket {
+	__u32 head; /* KERNEL_BUCKET(): how many rows, and where they are if they are more than 15
+		     */
+	__u32 rows[KERNEL_BUCKET_ROWS]; /* KERNEL_ROW(), sorted */
+};
+_Static_assert(sizeof(struct kernel_bucket) == 64, "a bucket is a line of the cache");
+
+#define KERNEL_BUCKET(first, nr)  ((__u32)(first) << 9 | (nr))
+#define KERNEL_BUCKET_NR(head)	  ((head)&511)
+#define KERNEL_BUCKET_FIRST(head) ((head) >> 9)
+/* From this address on, until the next row's, that rule is in force. */
+#define KERNEL_ROW(low8, rule) (((__u32)(low8) << 24) | (rule))
+#define KERNEL_ROW_LOW(row)    ((row) >> 24)
+#define KERNEL_ROW_RULE(row)   ((row)&0xffffff)
+
+enum kernel_rule_kind {
+	/* The caller's stack pointer is that distance from ... */
+	KERNEL_CFA_SP = 0,    /* ... the stack pointer. */
+	KERNEL_CFA_FP = 1,    /* ... the frame pointer. */
+	KERNEL_CFA_AT_SP = 2, /* ... what the stack pointer points to (another stack). */
+	/* All registers of whom an interrupt or a system call came from are there (pt_regs). */
+	KERNEL_REGS = 3,
+	/* His pc, flags and stack pointer only (what the CPU pushes). */
+	KERNEL_REGS_PARTIAL = 4,
+	KERNEL_END = 5, /* There is no caller, or none is known: the kernel's own walk ends */
+	/* ... what is that far below where the frame pointer points to, where the caller's own is
+	 * too (functions that realign their stack). */
+	KERNEL_CFA_AT_FP = 6,
+	KERNEL_HELPER = 7, /* What does not fit in here: the kernel's own walk knows. */
+};
+
+/* The return address is below the CFA. `fp`: how many words below it the frame pointer was saved;
+ * 0: it was not. `exact`: the caller was interrupted there, its pc is no return address. */
+#define KERNEL_RULE(kind, cfa_words, fp_words, exact)                                              \
+	((__u32)(exact) << 22 | (__u32)(kind) << 19 | (__u32)(fp_words) << 10 | (cfa_words))
+#define KERNEL_RULE_CFA(rule)	((rule)&0x3ff)
+#define KERNEL_RULE_FP(rule)	((rule) >> 10 & 0x1ff)
+#define KERNEL_RULE_KIND(rule)	((rule) >> 19 & 7)
+#define KERNEL_RULE_EXACT(rule) ((rule) >> 22 & 1)

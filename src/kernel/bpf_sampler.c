@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/bpf_sampler.h"
+#include "kernel/hits.h"
+#include "kernel/libbpf_log.h"
+#include "kernel/read_iter.h"
+#include "kernel/sampling.h"
+#include "kernel/tracepoint.h"
+#include "kernel/walkers.h"
+#include "bpf/walk.bpf.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/read_file.h"
+
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+struct bpf_sampler {
+	struct bpf_sampler_options options;
+	struct sonde_bpf *bpf;
+	struct bpf_link *fork_link;
+	struct ring_buffer *ring;
+	struct hits_reader hits;
+	int (*each)(void *ctx, void *record, size_t size);
+	void *each_ctx;
+	struct bpf_program *sample; /* the one that samples, of those in `bpf` */
+	bool whole;		    /* it has all steps */
+	struct walkers walkers;
+	struct tracepoint_source tracepoint; /* options.also_at */
+	struct cpu_set *cpus;		     /* borrowed; NULL: not started */
+	struct sampling sampling;
+	int stats_fd;
+};
+
+static int on_record(void *ctx, void *record, size_t size)
+{
+	struct bpf_sampler *sampler = ctx;
+
+	return sampler->each(sampler->each_ctx, record, size);
+}
+
+/* Kernels before 5.11 charge maps against RLIMIT_MEMLOCK. */
+static void raise_memlock(void)
+{
+	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &unlimited))
+		log_debug("cannot raise RLIMIT_MEMLOCK: %s", strerror(errno));
+}
+
+/* The address bits of user code: what a PAC does not use. */
+static uint64_t address_mask(void)
+{
+	return (1ull << 48) - 1;
+}
+
+/*
+ * One sampler is loaded: that which changes to the runtimes' walkers, which are loaded later, or,
+ * where the kernel cannot, that which has them all.
+ */
+static void choose_programs(struct bpf_sampler *sampler)
+{
+	struct sonde_bpf *bpf = sampler->bpf;
+	struct bpf_program *program;
+
+	sampler->whole = walkers_can_be_called() == 0;
+	sampler->sample = sampler->whole ? bpf->progs.sample_cpu_whole : bpf->progs.sample_cpu;
+	bpf_object__for_each_program(program, bpf->obj) if (bpf_program__type(program) ==
+							    BPF_PROG_TYPE_PERF_EVENT)
+		bpf_program__set_autoload(program, program == sampler->sample);
+	bpf_program__set_autoload(bpf->progs.sample_task, false);
+}
+
+static int load(struct bpf_sampler *sampler)
+{
+	const struct bpf_sampler_options *o = &sampler->options;
+	int nr_cpus = libbpf_num_possible_cpus(), r;
+	struct sonde_bpf *bpf;
+
+	libbpf_log_to_debug();
+	if (nr_cpus <= 0)
+		return log_err(nr_cpus, "cannot tell the number of CPUs");
+	raise_memlock();
+	bpf = sampler->bpf = sonde_bpf__open();
+	if (!bpf)
+		return log_err(-errno, "cannot open the BPF object");
+	bpf->rodata->config_max_frames = o->max_frames;
+	bpf->rodata->config_address_mask = address_mask();
+	bpf->rodata->config_targets_only = o->targets_only;
+	bpf->rodata->config_kernel = !o->no_kernel;
+	bpf->rodata->config_raw_too = o->raw_too;
+	bpf->rodata->config_measure = o->measure;
+	/* What hashes of stacks begin with: nobody can make one that is another process's. */
+	if (getrandom(&bpf->bss->known_epoch, sizeof(bpf->bss->known_epoch), GRND_NONBLOCK) < 0)
+		bpf->bss->known_epoch = now_ns();
+	choose_programs(sampler);
+	r = bpf_map__set_max_entries(bpf->maps.rule_caches, (uint32_t)nr_cpus);
+	if (!r)
+		r = o->measure ? 0 : bpf_map__set_value_size(bpf->maps.times, 8);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.raws, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.records, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.hits, (uint32_t)nr_cpus);
+	if (!r)
+		r = bpf_map__set_max_entries(bpf->maps.samples, o->ring_bytes);
+	if (!r)
+		r = sonde_bpf__load(bpf);
+	if (r == -EPERM)
+		return log_err(
+			r, "cannot load BPF programs: run as root (or raise the memory-lock limit: "
+			   "ulimit -l unlimited); see sonde doctor");
+	if (r)
+		return log_err(r,
+			       "cannot load BPF programs: see sonde doctor, and sonde record -v");
+	return 0;
+}
+
+static int open_tracepoint(struct bpf_sampler *sampler)
+{
+	struct sonde_bpf *bpf;
+	int r = -EOPNOTSUPP;
+
+	if (!sampler->whole) {
+		bpf = sonde_bpf__open();
+		if (!bpf)
+			return log_err(-errno, "cannot open the BPF object");
+		/* No more of the skeleton is needed. */
+		r = tracepoint_open(&sampler->tracepoint, sampler->bpf->obj,
+				    TAKE_PTR(*bpf->skeleton->obj), "sample_task",
+				    sampler->options.walker_loader);
+		sonde_bpf__destroy(bpf);
+	}
+	return r ? log_err(r, "cannot sample at the tracepoint %s", sampler->options.also_at) : 0;
+}
+
+int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampler **ret)
+{
+	_cleanup_(bpf_sampler_free_p) struct bpf_sampler *sampler = calloc(1, sizeof(*sampler));
+	int r;
+
+	if (!sampler)
+		return -ENOMEM;
+	sampler->options = *options;
+	sampler->stats_fd = -1;
+	walkers_init(&sampler->walkers, NULL, BPF_PROG_TYPE_UNSPEC, NULL);
+	r = load(sampler);
+	if (r)
+		return r;
+	walkers_init(&sampler->walkers, sampler->whole ? NULL : sampler->bpf->obj,
+		     BPF_PROG_TYPE_PERF_EVENT, options->walker_loader);
+	if (options->also_at)
+		r = open_tracepoint(sampler);
+	if (r)
+		return r;
+	sampler->ring =
+		ring_buffer__new(bpf_map__fd(sampler->bpf->maps.samples), on_record, sampler, NULL);
+	if (!sampler->ring)
+		return log_err(-errno, "cannot map the ring of samples");
+	r = hits_open(&sampler->hits, bpf_map__fd(sampler->bpf->maps.hits),
+		      bpf_map__max_entries(sampler->bpf->maps.hits),
+		      bpf_map__fd(sampler->bpf->maps.samples));
+	if (r)
+		return log_err(r, "cannot map the hits of known stacks");
+	sampler->fork_link = bpf_program__attach(sampler->bpf->progs.on_fork);
+	if (!sampler->fork_link)
+		return log_err(-errno, "cannot attach to the tracepoint sched_process_fork");
+	sampler->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (sampler->stats_fd < 0)
+		log_debug("no run-time statistics of BPF programs: %s", strerror(errno));
+	*ret = TAKE_PTR(sampler);
+	return 0;
+}
+
+void bpf_sampler_free(struct bpf_sampler *sampler)
+{
+	if (!sampler)
+		return;
+	bpf_sampler_stop(sampler);
+	tracepoint_close(&sampler->tracepoint);
+	walkers_fini(&sampler->walkers);
+	bpf_link__destroy(sampler->fork_link);
+	ring_buffer__free(sampler->ring);
+	hits_close(&sampler->hits);
+	sonde_bpf__destroy(sampler->bpf);
+	if (sampler->stats_fd >= 0)
+		close(sampler->stats_fd);
+	free(sampler);
+}
+
+struct unwind_store_maps bpf_sampler_maps(const struct bpf_sampler *sampler)
+{
+	return (struct unwind_store_maps){
+		.arena_fd = bpf_map__fd(sampler->bpf->maps.arena),
+		.files_fd = bpf_map__fd(sampler->bpf->maps.files),
+		.rules_fd = bpf_map__fd(sampler->bpf->maps.rules),
+	};
+}
+
+/* --- sampling -------------------------------------------------------------------------------- */
+
+int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
+{
+	int r = 0;
+
+	if (sampler->tracepoint.object)
+		r = tracepoint_attach(&sampler->tracepoint, sampler->options.also_at);
+	if (r)
+		return log_err(r, "cannot sample at the tracepoint %s", sampler->options.also_at);
+	sampler->sampling = (struct sampling){
+		.program = sampler->sample,
+		.frequency_hz = sampler->options.frequency_hz,
+		.idle = sampler->options.idle,
+	};
+	sampler->cpus = cpus;
+	r = cpu_set_listen(cpus, sampling_set_cpu, &sampler->sampling);
+	if (r == -EINVAL)
+		return log_err(r,
+			       "the kernel refuses to sample at %u Hz: see "
+			       "/proc/sys/kernel/perf_event_max_sample_rate",
+			       sampler->options.frequency_hz);
+	if (r == -EACCES || r == -EPERM)
+		return log_err(
+			r, "the kernel refuses to sample all CPUs: run as root; see sonde doctor");
+	return r ? log_err(r, "cannot sample the CPUs' clocks") : 0;
+}
+
+void bpf_sampler_stop(struct bpf_sampler *sampler)
+{
+	tracepoint_detach(&sampler->tracepoint);
+	if (!sampler->cpus)
+		return;
+	cpu_set_leave(sampler->cpus, &sampler->sampling);
+	sampler->cpus = NULL;
+	sampling_fini(&sampler->sampling);
+}
+
+/* --- walkers --------------------------------------------------------------------------------- */
+
+void bpf_sampler_want_walkers(struct bpf_sampler *sampler, uint32_t ids, bool urgent)
+{
+	walkers_want(&sampler->walkers, ids, urgent);
+	walkers_want(&sampler->tracepoint.walkers, ids, urgent);
+}
+
+uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, int wait_ms)
+{
+	struct walkers *also = &sampler->tracepoint.walkers;
+
+	walkers_update(&sampler->walkers, wait_ms);
+	walkers_update(also, walkers_pending(&sampler->walkers, ids) ? 0 : wait_ms);
+	__atomic_store_n(&sampler->bpf->bss->runtimes_off,
+			 walkers_refused(&sampler->walkers) | walkers_refused(also),
+			 __ATOMIC_RELAXED);
+	return walkers_pending(&sampler->walkers, ids) | walkers_pending(also, ids);
+}
+
+size_t bpf_sampler_walker_bytes(const struct bpf_sampler *sampler)
+{
+	return walkers_bytes(&sampler->walkers) + walkers_bytes(&sampler->tracepoint.walkers);
+}
+
+/* --- maps ------------------------------------------------------------------------------------ */
+
+/* Behind each change: what CPUs remember of the process before is void. */
+static void forget_memos(struct bpf_sampler *sampler)
+{
+	__atomic_add_fetch(&sampler->bpf->bss->process_epoch, 1, __ATOMIC_RELEASE);
+}
+
+int bpf_sampler_add_target(struct bpf_sampler *sampler, uint32_t pid)
+{
+	uint32_t one = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(sampler->bpf->maps.targets), &pid, &one, BPF_ANY);
+}
+
+void bpf_sampler_del_target(struct bpf_sampler *sampler, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(sampler->bpf->maps.targets), &pid);
+	forget_memos(sampler);
+}
+
+int bpf_sampler_read_spaces(struct bpf_sampler *sampler,
+			    void (*each)(void *ctx, const struct task_space *space), void *ctx)
+{
+	struct bpf_link *link = bpf_program__attach_iter(sampler->bpf->progs.show_spaces, NULL);
+	_cleanup_close_ int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
+	struct task_space spaces[128];
+	ssize_t n;
+
+	bpf_link__destroy(link); /* the descriptor has a reference */
+	if (fd < 0)
+		return fd;
+	while ((n = read_iter(fd, spaces, sizeof(spaces))) > 0)
+		for (size_t i = 0; i < (size_t)n / sizeof(spaces[0]); i++)
+			each(ctx, &spaces[i]);
+	return (int)n;
+}
+
+int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
+			    const struct unwind_process *process)
+{
+	int r = bpf_map_update_elem(bpf_map__fd(sampler->bpf->maps.processes), &pid, process,
+				    BPF_ANY);
+
+	forget_memos(sampler);
+	return r;
+}
+
+int bpf_sampler_get_process(struct bpf_sampler *sampler, uint32_t pid, struct unwind_process *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.processes), &pid, ret);
+}
+
+void bpf_sampler_del_process(struct bpf_sampler *sampler, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(sampler->bpf->maps.processes), &pid);
+	forget_memos(sampler);
+}
+
+/*
+ * The keys of a map of processes. Where one is deleted meanwhile the kernel begins again, so no
+ * more than twice the map's size.
+ */
+static void each_key(const struct bpf_map *map, void (*each)(void *ctx, uint32_t pid), void *ctx)
+{
+	uint32_t key, next, left = 2 * bpf_map__max_entries(map);
+	int fd = bpf_map__fd(map), r;
+
+	for (r = bpf_map_get_next_key(fd, NULL, &next); !r && left--;) {
+		key = next;
+		r = bpf_map_get_next_key(fd, &key, &next);
+		each(ctx, key);
+	}
+}
+
+void bpf_sampler_each_process(struct bpf_sampler *sampler, void (*each)(void *ctx, uint32_t pid),
+			      void *ctx)
+{
+	each_key(sampler->bpf->maps.processes, each, ctx);
+}
+
+void bpf_sampler_each_target(struct bpf_sampler *sampler, void (*each)(void *ctx, uint32_t pid),
+			     void *ctx)
+{
+	each_key(sampler->bpf->maps.targets, each, ctx);
+}
+
+void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
+{
+	__atomic_add_fetch(&sampler->bpf->bss->known_epoch, WALK_HASH_MULTIPLIER, __ATOMIC_RELAXED);
+}
+
+void bpf_sampler_hold_raws(struct bpf_sampler *sampler, bool hold)
+{
+	__atomic_store_n(&sampler->bpf->bss->raws_held, hold, __ATOMIC_RELAXED);
+}
+
+void bpf_sampler_hold_asks(struct bpf_sampler *sampler, bool hold)
+{
+	__atomic_store_n(&sampler->bpf->bss->asks_held, hold, __ATOMIC_RELAXED);
+}
+
+int bpf_sampler_fd(const struct bpf_sampler *sampler)
+{
+	return ring_buffer__epoll_fd(sampler->ring);
+}
+
+int bpf_sampler_drain(struct bpf_sampler *sampler,
+		      int (*each)(void *ctx, void *record, size_t size), void *ctx)
+{
+	int r;
+
+	sampler->each = each;
+	sampler->each_ctx = ctx;
+	hits_look(&sampler->hits);
+	r = ring_buffer__consume(sampler->ring);
+	if (r < 0)
+		return r;
+	return hits_take(&sampler->hits, each, ctx);
+}
+
+void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), i;
+	_cleanup_free_ uint64_t *values = calloc((size_t)nr_cpus, sizeof(*values));
+	uint32_t reason;
+
+	for (reason = 0; values && reason < LOST_KERNEL_MAX_; reason++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.lost), &reason, values))
+			continue;
+		lost[reason] = 0;
+		for (i = 0; i < nr_cpus; i++)
+			lost[reason] += values[i];
+	}
+}
+
+void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, uint64_t *ret_runs)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	*ret_ns = *ret_runs = 0;
+	if (sampler->stats_fd < 0 ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(sampler->sample), &info, &len))
+		return;
+	*ret_ns = info.run_time_ns;
+	*ret_runs = info.run_cnt;
+}
+
+size_t bpf_sampler_bytes(const struct bpf_sampler *sampler)
+{
+	size_t sum = walkers_bytes(&sampler->walkers) + tracepoint_bytes(&sampler->tracepoint);
+	struct bpf_program *program;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, sampler->bpf->obj) sum += walkers_fd_bytes(bpf_map__fd(map));
+	bpf_object__for_each_program(program, sampler->bpf->obj) if (bpf_program__autoload(program))
+		sum += walkers_program_bytes(bpf_program__fd(program), NULL);
+	return sum;
+}

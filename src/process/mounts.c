@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A line of mountinfo (proc(5)): ID PARENT MAJOR:MINOR ROOT MOUNT_POINT OPTIONS [TAG...] - TYPE
+ * SOURCE SUPER_OPTIONS.
+ */
+#include "process/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+#include "util/read_file.h"
+
+enum {
+	/* Of dense container hosts it has a megabyte. */
+	MOUNTINFO_MAX = 16 << 20,
+	TEXT_SIZE = 16 << 10,
+	FIELDS_BEFORE_TAGS = 6,
+};
+
+/* In front of a dot, too ("fuse.sshfs"). What is behind a block device of ours answers, with an
+ * error at the worst; fuseblk has one, and a server in front of it. */
+static const char *const may_hang[] = {
+	"fuse",	    "fuseblk", "virtiofs", "nfs",     "nfs4",	 "cifs",  "smb3",   "smbfs",
+	"ceph",	    "9p",      "afs",	   "autofs",  "lustre",	 "gpfs",  "beegfs", "glusterfs",
+	"orangefs", "pvfs2",   "coda",	   "gfs2",    "ocfs2",	 "panfs", "vboxsf", "vmhgfs",
+	"ncpfs",    "sshfs",   "davfs",	   "moosefs", "quobyte", "weka",  "wekafs",
+};
+
+struct line {
+	uint32_t dev_major, dev_minor;
+	const char *point, *type, *options;
+};
+
+static bool type_may_hang(const char *type)
+{
+	size_t len = strcspn(type, ".");
+
+	for (size_t i = 0; i < sizeof(may_hang) / sizeof(may_hang[0]); i++)
+		if (strlen(may_hang[i]) == len && !memcmp(type, may_hang[i], len))
+			return true;
+	return false;
+}
+
+int mounts_open(struct mounts *m, const char *proc_dir)
+{
+	char path[64];
+
+	*m = (struct mounts){ .fd = -1 };
+	snprintf(path, sizeof(path), "%s/mountinfo", proc_dir);
+	m->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return m->fd < 0 ? -errno : 0;
+}
+
+void mounts_close(struct mounts *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	vec_free(&m->devices);
+	*m = (struct mounts){ .fd = -1 };
+}
+
+/* --- parsing ---------------------------------------------------------------------------------- */
+
+/* The next field of a line, which ends there; NULL: there is none. */
+static char *field(char **at)
+{
+	char *begin = *at ? *at + strspn(*at, " ") : NULL;
+	size_t len = begin ? strcspn(begin, " ") : 0;
+
+	if (!len)
+		return NULL;
+	*at = begin[len] ? begin + len + 1 : NULL;
+	begin[len] = '\0';
+	return begin;
+}
+
+static bool parse_line(char *text, struct line *ret)
+{
+	char *fields[FIELDS_BEFORE_TAGS], *tag;
+
+	for (int i = 0; i < FIELDS_BEFORE_TAGS; i++)
+		if (!(fields[i] = field(&text)))
+			return false;
+	do
+		tag = field(&text);
+	while (tag && strcmp(tag, "-"));
+	ret->point = fields[4];
+	ret->type = field(&text);
+	field(&text);
+	ret->options = field(&text);
+	return ret->type && sscanf(fields[2], "%u:%u", &ret->dev_major, &ret->dev_minor) == 2;
+}
+
+static int compare(const void *a_, const void *b_)
+{
+	const struct mount_device *a = a_, *b = b_;
+
+	if (a->dev_major != b->dev_major)
+		return a->dev_major < b->dev_major ? -1 : 1;
+	if (a->dev_minor != b->dev_minor)
+		return a->dev_minor < b->dev_minor ? -1 : 1;
+	return a->may_hang < b->may_hang ? 1 : a->may_hang > b->may_hang ? -1 : 0;
+}
+
+/* Is the mount point that `path` (up to `len`) lies below, the longest one, of what may hang? */
+static bool path_may_hang(const struct line *lines, size_t nr, const char *path, size_t len)
+{
+	size_t best = 0;
+	bool hangs = false;
+
+	for (size_t i = 0; i < nr; i++) {
+		size_t n = strcmp(lines[i].point, "/") ? strlen(lines[i].point) : 0;
+
+		/* The last mount at a point lies above the others. */
+		if (n < best || n > len || memcmp(lines[i].point, path, n) ||
+		    (n < len && path[n] != '/'))
+			continue;
+		best = n;
+		hangs = type_may_hang(lines[i].type);
+	}
+	return hangs;
+}
+
+/*
+ * Does a layer of an overlay lie in what may hang? Its options have the paths that it was mounted
+ * with: of relative ones, and others that nobody can tell, one that may hang is enough.
+ */
+static bool layers_may_hang(const struct line *lines, size_t nr, const char *options)
+{
+	static const char *const names[] = { "lowerdir", "upperdir", "datadir" };
+	size_t len;
+
+	for (const char *o = options; o && *o; o += len + (o[len] == ',')) {
+		const char *value = NULL;
+		size_t n;
+
+		len = strcspn(o, ",");
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			n = strlen(names[i]);
+			/* "lowerdir=" or, of newer kernels, "lowerdir+=" */
+			if (n < len && !strncmp(o, names[i], n) && (o[n] == '=' || o[n] == '+'))
+				value = o + n + strspn(o + n, "+=");
+		}
+		while (value && value < o + len) {
+			n = strcspn(value, ":,");
+			if (n && (*value != '/' || path_may_hang(lines, nr, value, n)))
+				return true;
+			value += n + 1;
+		}
+	}
+	return false;
+}
+
+static int keep(struct mounts *m, const struct line *lines, size_t nr)
+{
+	bool any = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		any |= type_may_hang(lines[i].type);
+	for (size_t i = 0; i < nr; i++) {
+		struct mount_device d = { lines[i].dev_major, lines[i].dev_minor,
+					  any && type_may_hang(lines[i].type) };
+
+		if (any && !strcmp(lines[i].type, "overlay"))
+			d.may_hang = layers_may_hang(lines, nr, lines[i].options);
+		if (vec_push(&m->devices, d))
+			return -ENOMEM;
+	}
+	m->any_may_hang = any;
+	if (m->devices.nr)
+		qsort(m->devices.items, m->devices.nr, sizeof(*m->devices.items), compare);
+	/* Of one that is listed twice the first says that it may hang, if any does. */
+	for (size_t i = 0; i < m->devices.nr; i++) {
+		const struct mount_device *d = &m->devices.items[i];
+
+		if (!kept || d->dev_major != m->devices.items[kept - 1].dev_major ||
+		    d->dev_minor != m->devices.items[kept - 1].dev_minor)
+			m->devices.items[kept++] = *d;
+	}
+	m->devices.nr = kept;
+	return 0;
+}
+
+int mounts_parse(struct mounts *m, char *text)
+{
+	VEC(struct line) lines = { 0 };
+	char *line, *save = NULL;
+	int r = 0;
+
+	m->devices.nr = 0;
+	m->any_may_hang = false;
+	for (line = strtok_r(text, "\n", &save); line && !r; line = strtok_r(NULL, "\n", &save)) {
+		struct line l;
+
+		if (parse_line(line, &l))
+			r = vec_push(&lines, l);
+	}
+	if (!r)
+		r = keep(m, lines.items, lines.nr);
+	vec_free(&lines);
+	return r;
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+/* The descriptor goes on telling of its namespace when the process has ended. */
+static int read_text(int fd, char **ret)
+{
+	for (size_t size = TEXT_SIZE; size <= MOUNTINFO_MAX; size *= 4) {
+		_cleanup_free_ char *text = malloc(size);
+		ssize_t n = text ? read_at(fd, 0, text, size) : -ENOMEM;
+
+		if (n < 0)
+			return (int)n;
+		if ((size_t)n == size)
+			continue;
+		text[n] = '\0';
+		*ret = TAKE_PTR(text);
+		return 0;
+	}
+	return -EFBIG;
+}
+
+static void read_again(struct mounts *m)
+{
+	_cleanup_free_ char *text = NULL;
+
+	m->was_read = !read_text(m->fd, &text) && !mounts_parse(m, text);
+}
+
+/* What is known is what is so: false if nothing is. */
+static bool look_again(struct mounts *m)
+{
+	struct pollfd p = { .fd = m->fd, .events = POLLPRI };
+
+	if (m->fd < 0)
+		return false;
+	/* A change after this is told by the next poll(). */
+	if ((poll(&p, 1, 0) > 0 && p.revents) || !m->was_read)
+		read_again(m);
+	return m->was_read;
+}
+
+static enum mounts_answer find(const struct mounts *m, uint32_t dev_major, uint32_t dev_minor)
+{
+	struct mount_device key = { dev_major, dev_minor, false };
+	size_t lo = 0, n = m->devices.nr;
+
+	while (n) {
+		const struct mount_device *d = &m->devices.items[lo + n / 2];
+
+		if (d->dev_major == dev_major && d->dev_minor == dev_minor)
+			return d->may_hang ? MOUNTS_MAY_HANG : MOUNTS_ANSWERS;
+		if (compare(d, &key) < 0) {
+			lo += n / 2 + 1;
+			n -= n / 2 + 1;
+		} else {
+			n /= 2;
+		}
+	}
+	return MOUNTS_UNKNOWN;
+}
+
+enum mounts_answer mounts_look(struct mounts *m, uint32_t dev_major, uint32_t dev_minor)
+{
+	enum mounts_answer answer = m->was_read ? find(m, dev_major, dev_minor) : MOUNTS_UNKNOWN;
+
+	/* A block device's number is its own; others are given to the next file system at once. */
+	if (dev_major && answer == MOUNTS_ANSWERS)
+		return answer;
+	return look_again(m) ? find(m, dev_major, dev_minor) : MOUNTS_UNKNOWN;
+}
+
+bool mounts_any_may_hang(struct mounts *m)
+{
+	return !look_again(m) || m->any_may_hang;
+}

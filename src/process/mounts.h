@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which file systems may never answer: those behind a server (NFS, FUSE, ...). Told from
+ * /proc/PID/mountinfo by their device numbers, without asking any server. One such file is kept
+ * open for each mount namespace: the kernel says when it has changed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/vec.h"
+
+struct mount_device {
+	uint32_t dev_major, dev_minor;
+	bool may_hang;
+};
+
+struct mounts {
+	int fd; /* mountinfo; -1: none */
+	bool was_read;
+	VEC(struct mount_device) devices; /* sorted by number, each once */
+	bool any_may_hang;
+};
+
+enum mounts_answer {
+	MOUNTS_UNKNOWN, /* not of this namespace, or unmounted */
+	MOUNTS_ANSWERS,
+	MOUNTS_MAY_HANG,
+};
+
+/* `proc_dir`: "/proc/PID". One that failed has nothing, and knows nothing. */
+int mounts_open(struct mounts *m, const char *proc_dir);
+void mounts_close(struct mounts *m);
+/* Of the file system with that device number, as mappings have it (the superblock's). */
+enum mounts_answer mounts_look(struct mounts *m, uint32_t dev_major, uint32_t dev_minor);
+/* Has the namespace any that may hang? True also if that cannot be told. */
+bool mounts_any_may_hang(struct mounts *m);
+/* Replaces what is known by that of a mountinfo's text, which is changed. 0 or -ENOMEM. */
+int mounts_parse(struct mounts *m, char *text);

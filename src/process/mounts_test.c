@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/mounts.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+static const char fuse[] = "50 27 0:61 / /mnt/far rw - fuse.sshfs a:/ rw\n",
+		  tmpfs[] = "51 27 0:62 / /tmp rw shared:3 master:1 - tmpfs tmpfs rw\n";
+
+static void parse(struct mounts *m, const char *a, const char *b, const char *c)
+{
+	char text[4096];
+
+	snprintf(text, sizeof(text), "27 1 254:0 / / rw - ext4 /dev/vda rw\n%s%s%s", a, b, c);
+	ASSERT_OK(mounts_parse(m, text));
+	m->was_read = true;
+}
+
+/* As mounts_look() of what has been read: it has no descriptor to ask again. */
+static bool may_hang(const struct mounts *m, uint32_t dev_minor)
+{
+	for (size_t i = 0; i < m->devices.nr; i++)
+		if (!m->devices.items[i].dev_major && m->devices.items[i].dev_minor == dev_minor)
+			return m->devices.items[i].may_hang;
+	ck_abort_msg("no device 0:%u", dev_minor);
+}
+
+TEST(servers_are_told_by_their_type)
+{
+	struct mounts m = { .fd = -1 };
+
+	parse(&m, tmpfs, "", "");
+	ASSERT(!m.any_may_hang && !may_hang(&m, 62));
+	parse(&m, tmpfs, fuse, "52 27 0:63 / /sys/fs/fuse/connections rw - fusectl f rw\n");
+	ASSERT(m.any_may_hang && !may_hang(&m, 62) && may_hang(&m, 61) && !may_hang(&m, 63));
+	parse(&m, "50 27 0:61 / /net rw - nfs4 a:/ rw\n", "51 27 0:62 / /a rw - autofs a rw\n",
+	      "52 27 0:63 / /home rw - nfsd nfsd rw\n");
+	ASSERT(may_hang(&m, 61) && may_hang(&m, 62) && !may_hang(&m, 63));
+	ASSERT_EQ(mounts_look(&m, 254, 0), MOUNTS_ANSWERS);
+	ASSERT_EQ(mounts_look(&m, 0, 61), MOUNTS_UNKNOWN);
+	mounts_close(&m);
+}
+
+TEST(an_overlay_is_as_good_as_its_layers)
+{
+	struct mounts m = { .fd = -1 };
+
+	parse(&m, fuse, "60 27 0:70 / /o rw - overlay o rw,lowerdir=/usr:/opt,upperdir=/up\n",
+	      "61 27 0:71 / /p rw - overlay o rw,lowerdir=/usr:/mnt/far/x,upperdir=/up\n");
+	ASSERT(!may_hang(&m, 70) && may_hang(&m, 71));
+	parse(&m, fuse, "60 27 0:70 / /o rw - overlay o rw,lowerdir=l/A:l/B\n",
+	      "61 27 0:71 / /p rw - overlay o rw,lowerdir+=/mnt/farther\n");
+	ASSERT(may_hang(&m, 70) && !may_hang(&m, 71));
+	parse(&m, tmpfs, "60 27 0:70 / /o rw - overlay o rw,lowerdir=l/A:l/B\n", "");
+	ASSERT(!may_hang(&m, 70));
+	/* Mounted over it since. */
+	parse(&m, fuse, "51 50 0:62 / /mnt/far rw - tmpfs tmpfs rw\n",
+	      "61 27 0:71 / /p rw - overlay o rw,lowerdir=/mnt/far\n");
+	ASSERT(!may_hang(&m, 71));
+	mounts_close(&m);
+}
+
+TEST(what_is_no_line_is_nothing)
+{
+	struct mounts m = { .fd = -1 };
+
+	parse(&m, "50 27 0:61 / /mnt rw\n", "50 27 x / /mnt rw - fuse f rw\n", "\n - fuse f rw\n");
+	ASSERT_EQ(m.devices.nr, 1);
+	ASSERT(!m.any_may_hang);
+	mounts_close(&m);
+}
+
+TEST(our_own_root_is_known)
+{
+	struct mounts m;
+	struct stat st;
+
+	ASSERT_OK(mounts_open(&m, "/proc/self"));
+	ASSERT(!stat("/proc", &st));
+	ASSERT_EQ(mounts_look(&m, major(st.st_dev), minor(st.st_dev)), MOUNTS_ANSWERS);
+	ASSERT_EQ(mounts_look(&m, 4095, 77), MOUNTS_UNKNOWN);
+	mounts_close(&m);
+}

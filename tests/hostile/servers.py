@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files behind servers that do not answer: nobody but their own stacks has to do without them."""
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+
+import hostile
+from hostile import PATIENCE
+from tap import Skip
+
+COMM = "behind"
+SECONDS = 60 * PATIENCE  # of what hangs
+MNT_DETACH = 2
+LONG = 1000
+
+
+class Server:
+    """A FUSE file system that shows a copy of the known answer in C, and does as it is told."""
+
+    def __init__(self, arena):
+        self.arena = arena
+        self.source, self.mount = (os.path.join(arena.folder, name) for name in ("source", "mount"))
+        for path in (arena.folder, self.source, self.mount):
+            os.makedirs(path, exist_ok=True)
+            os.chmod(path, 0o755)
+        shutil.copy(arena.program(os.path.join(hostile.WORKLOADS, "chain.c")), self.source)
+        self.process = arena.start([arena.program("file_server"), self.mount, self.source], 0, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != b"ok\n":
+            raise Skip("no FUSE here")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        # Whoever waits for it gets an error.
+        self.arena.end_now(self.process)
+        ctypes.CDLL(None).umount2(self.mount.encode(), MNT_DETACH)
+
+    def tell(self, order):
+        self.process.stdin.write(order + b"\n")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != b"ok\n":
+            raise AssertionError("the server has ended")
+
+    def wait_until_asked(self):
+        """Waits for a request that has no answer."""
+        if self.process.stdout.readline() != b"asked\n":
+            raise AssertionError("the server has ended")
+
+    def start_program(self, seconds=LONG, burn=0.1):
+        process = self.arena.start([os.path.join(self.mount, "chain"), seconds, COMM], hostile.NOBODY)
+        self.arena.wait_until_burnt(process, burn)
+        return process
+
+
+def end(arena):
+    """Ends the recording, which has not for ever to do so."""
+    arena.watch.look()
+    arena.recorder.process.send_signal(2)
+    recording = arena.recorder.wait(SECONDS)
+    arena.watch.stop()
+    recording.expect_status(0)
+    return recording
+
+
+def counts(recording):
+    """Of the program behind the server: all samples, the complete ones that have user frames, those with every name."""
+    stacks = [s for s in recording.stacks or [] if s.comm == COMM]
+    return tuple(sum(s.count for s in stacks if f(s))
+                 for f in (lambda s: True, lambda s: s.user and not s.reason, lambda s: {"main", "outer"} <= set(s.user) and not s.reason))
+
+
+def attack_that_answers(arena):
+    """One that does its work: what runs from there has all its names."""
+    with Server(arena) as server:
+        arena.record("64M")
+        program = hostile.Victim(COMM, arena.start([os.path.join(server.mount, "chain"), 1, COMM], hostile.NOBODY), arena._judge_c)
+        arena.victims.append(program)
+        arena.run_victim(seconds=1)
+        return arena.judge(recording=end(arena))
+
+
+def attack_that_hangs(arena):
+    """One that does not answer from the start on."""
+    with Server(arena) as server:
+        program = server.start_program()
+        server.tell(b"h")
+        arena.record("64M", also=[program.pid])
+        server.wait_until_asked()
+        arena.run_victim(seconds=1)
+        arena.end_now(program)
+        recording = end(arena)
+        problems, note = arena.judge(complete=99.5, recording=recording)
+    samples, complete, _ = counts(recording)
+    if not samples or complete:
+        problems.append("the attack was none: %d samples of the program, %d complete" % (samples, complete))
+    return problems, "%s; %d samples of the program" % (note, samples)
+
+
+def attack_that_hangs_later(arena):
+    """One that answered until its program was known."""
+    with Server(arena) as server:
+        arena.record("64M")
+        program = server.start_program(burn=0.5)
+        server.tell(b"h")
+        arena.run_victim(seconds=1)
+        arena.wait_until_burnt(program, 1)
+        arena.end_now(program)
+        recording = end(arena)
+        problems, note = arena.judge(complete=99.5, recording=recording)
+    samples, complete, named = counts(recording)
+    if samples < 500 or named < 0.95 * samples:
+        problems.append("of %d samples of the program %d are complete, %d have names" % (samples, complete, named))
+    return problems, "%s; %d of %d samples of the program" % (note, named, samples)
+
+
+def attack_that_answers_late(arena):
+    """One that answers after seconds: its program has its names from then on."""
+    with Server(arena) as server:
+        program = server.start_program()
+        server.tell(b"h")
+        arena.record("64M", also=[program.pid])
+        server.wait_until_asked()
+        arena.run_victim(seconds=2)
+        server.tell(b"a")
+        with open("/proc/%d/stat" % program.pid, encoding="utf-8") as f:
+            burnt = sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        arena.wait_until_burnt(program, burnt + 4)
+        arena.end_now(program)
+        recording = end(arena)
+        problems, note = arena.judge(complete=99.5, recording=recording)
+    samples, complete, named = counts(recording)
+    # Half of the time after the answer.
+    if named < 2 * arena.recorder.frequency or complete == samples:
+        problems.append("of %d samples of the program %d are complete, %d have names" % (samples, complete, named))
+    return problems, "%s; %d of %d samples of the program" % (note, named, samples)
+
+
+def hanging(arena, *argv):
+    """The output of a sonde that looks at a program behind a server that hangs; {PID} stands for it."""
+    with Server(arena) as server:
+        program = server.start_program()
+        server.tell(b"h")
+        argv = [arena.setup.program, *(a.replace("{PID}", str(program.pid)) for a in argv)]
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return None, ["%s: it hangs" % argv[1:]]
+        problems = [] if not done.returncode else ["status %d: %s" % (done.returncode, done.stderr)]
+        with contextlib.suppress(OSError):
+            arena.end_now(program)
+    return done.stdout, problems
+
+
+def attack_and_stack(arena):
+    """`sonde stack` of a program behind a server that hangs."""
+    text, problems = hanging(arena, "stack", "{PID}")
+    if not problems and not re.search("file_unreadable|could not be read", text):
+        problems.append("it said %r" % text)
+    return problems, None
+
+
+def attack_and_top(arena):
+    """`sonde top`, likewise."""
+    _, problems = hanging(arena, "top", "-p", "{PID}", "-b", "3")
+    return problems, None
