@@ -793,6 +793,48 @@ static void check_stub(uint32_t offset, const char *wanted)
 	ASSERT_STR(got.names, wanted);
 }
 
+/* A JVM whose stubs are in one blob, and that has no list of them yet. */
+static void make_stubs(uint32_t release)
+{
+	make_jvm(release);
+	jvm.target.bias = BASE + LIBJVM;
+	jvm.vm.at_heaps = BASE + STATICS;
+	put_field(STUB, fields.blob_name, BASE + STUB_NAME);
+	put_field(STUB, fields.blob_size, 0x100);
+	put_field(STUB, fields.blob_code_offset, 0x20);
+	put_field(STUB, fields.blob_data_offset, 0x100);
+	memcpy(jvm.memory + STUB_NAME, "StubRoutines (1)", 17);
+}
+
+/* A JVM that starts: one stub is asked for before there is a list, the next one when there is. */
+TEST(stubs_whose_list_is_late)
+{
+	make_stubs(17);
+	check_stub(0x40, "StubRoutines (1)");
+	put_stub(0, 0, "forward exception", STUB + 0x40, STUB + 0x60);
+	put_stub(1, BASE + STUB_DESCS, "call_stub", STUB + 0x60, STUB + 0x70);
+	check_stub(0x40, "StubRoutines::call_stub");
+	hotspot_names_free(jvm.names);
+}
+
+/* The newest one has no end as long as its code is written. */
+TEST(a_stub_that_is_being_made)
+{
+	make_stubs(17);
+	put_stub(0, 0, "forward exception", STUB + 0x40, STUB + 0x60);
+	put_stub(1, BASE + STUB_DESCS, "call_stub", STUB + 0x60, STUB + 0x70);
+	put(STUB_DESCS + 0x80 + 32, 0, 8);
+	check_stub(0x20, "StubRoutines::forward exception");
+	check_stub(0x40, "StubRoutines (1)");
+	put_stub(1, BASE + STUB_DESCS, "call_stub", STUB + 0x60, STUB + 0x70);
+	check_stub(0x40, "StubRoutines::call_stub");
+	/* One that is its own successor. */
+	put_stub(2, BASE + STUB_DESCS + 0x100, "late", STUB + 0x70, STUB + 0x80);
+	put(STUB_DESCS + 0x100 + 32, 0, 8);
+	check_stub(0x50, "StubRoutines (1)");
+	hotspot_names_free(jvm.names);
+}
+
 TEST(stubs_that_are_listed)
 {
 	static const struct {
@@ -804,14 +846,7 @@ TEST(stubs_that_are_listed)
 		      { 27, "call_stub_stub (stub gen)" } };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-		make_jvm(lists[i].release);
-		jvm.target.bias = BASE + LIBJVM;
-		jvm.vm.at_heaps = BASE + STATICS;
-		put_field(STUB, fields.blob_name, BASE + STUB_NAME);
-		put_field(STUB, fields.blob_size, 0x100);
-		put_field(STUB, fields.blob_code_offset, 0x20);
-		put_field(STUB, fields.blob_data_offset, 0x100);
-		memcpy(jvm.memory + STUB_NAME, "StubRoutines (1)", 17);
+		make_stubs(lists[i].release);
 		put_stub(0, 0, "forward exception", STUB + 0x40, STUB + 0x60);
 		put_stub(1, BASE + STUB_DESCS, lists[i].text, STUB + 0x60, STUB + 0x70);
 		/* Pointers into the midst of the list are not its head. */

@@ -16,6 +16,9 @@ enum {
 	SCAN_BITE = 64 << 10,
 	/* JDK 17 has 125 stubs, JDK 25 has 161. */
 	LIST_MAX = 2048,
+	/* A JVM that starts may have no list yet. One that never has is not asked again and again.
+	 */
+	SCANS_AT_START = 8,
 	STUB_SIZE_MAX = 1 << 20,
 };
 
@@ -26,6 +29,7 @@ struct stub {
 
 struct stub_list {
 	VEC(struct stub) stubs; /* sorted by start */
+	bool growing;		/* the JVM was writing the newest one's code */
 };
 
 struct hotspot_stubs {
@@ -36,7 +40,8 @@ struct hotspot_stubs {
 	struct stub_list list;
 };
 
-/* A StubCodeDesc. JDK 8 has a number between name and start. */
+/* A StubCodeDesc; `end` is 0 until its code is written. JDK 8 has a number between name and start.
+ */
 struct stub_desc {
 	uint64_t next, group, name, start, end;
 };
@@ -76,8 +81,8 @@ static int read_desc(const struct hotspot_vm *vm, uint64_t addr, struct stub_des
 		return r;
 	d = (struct stub_desc){ words[0], words[1], words[2], words[numbered ? 4 : 3],
 				words[numbered ? 5 : 4] };
-	if (d.start >= d.end || d.end - d.start > STUB_SIZE_MAX || !d.group || !d.name ||
-	    !hotspot_find_heap(vm, d.start))
+	if ((d.end && (d.start >= d.end || d.end - d.start > STUB_SIZE_MAX)) || !d.group ||
+	    !d.name || !hotspot_find_heap(vm, d.start))
 		return -EBADMSG;
 	*ret = d;
 	return 0;
@@ -145,6 +150,12 @@ static int read_list(const struct hotspot_vm *vm, uint64_t addr, struct stub_lis
 		if (r < 0)
 			return r;
 		routines |= !strcmp(group, "StubRoutines");
+		if (!d.end) {
+			if (l.growing || l.stubs.nr)
+				return -EBADMSG;
+			l.growing = true;
+			continue;
+		}
 		stub = (struct stub){ d.start, d.end, NULL };
 		if (asprintf(&stub.name, "%s::%s", group, plain_name(name)) < 0)
 			return -ENOMEM;
@@ -254,11 +265,10 @@ const char *hotspot_stubs_find(struct hotspot_stubs *s, uint64_t pc)
 	if (s->head) {
 		/* It grows while the JVM starts and compiles. */
 		if (!runtime_read(s->vm->target, s->head, &first, sizeof(first)) &&
-		    first != s->first && !read_list(s->vm, first, &s->list))
+		    (first != s->first || s->list.growing) && !read_list(s->vm, first, &s->list))
 			s->first = first;
 	} else if (s->misses++ >= s->next_scan) {
-		/* A JVM that has no such list is not asked again and again. */
-		s->next_scan = s->misses * 2;
+		s->next_scan = s->misses < SCANS_AT_START ? s->misses : s->misses * 2;
 		scan(s);
 	}
 	return find(s, pc);
