@@ -402,6 +402,8 @@ void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost)
 		for (i = 0; i < nr_cpus; i++)
 			lost[reason] += values[i];
 	}
+	lost[LOST_MISSED] = walkers_program_misses(bpf_program__fd(sampler->sample)) +
+			    tracepoint_misses(&sampler->tracepoint);
 }
 
 void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, uint64_t *ret_runs)

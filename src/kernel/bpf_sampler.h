@@ -82,7 +82,7 @@ int bpf_sampler_fd(const struct bpf_sampler *sampler);
 int bpf_sampler_drain(struct bpf_sampler *sampler,
 		      int (*each)(void *ctx, void *record, size_t size), void *ctx);
 
-/* Adds up over CPUs: lost[0 .. LOST_KERNEL_MAX_). */
+/* Adds up over CPUs and sources: lost[0 .. LOST_KERNEL_MAX_), and LOST_MISSED. */
 void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost);
 /* Nanoseconds that sample_cpu ran since the start, and how often. */
 void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, uint64_t *ret_runs);

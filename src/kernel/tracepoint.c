@@ -85,3 +85,8 @@ size_t tracepoint_bytes(const struct tracepoint_source *t)
 		walkers_fd_bytes(bpf_map__fd(map));
 	return sum + walkers_program_bytes(bpf_program__fd(t->program), NULL);
 }
+
+uint64_t tracepoint_misses(const struct tracepoint_source *t)
+{
+	return t->object ? walkers_program_misses(bpf_program__fd(t->program)) : 0;
+}

@@ -31,3 +31,5 @@ void tracepoint_detach(struct tracepoint_source *t);
 void tracepoint_close(struct tracepoint_source *t);
 /* Kernel memory of what is the source's own. */
 size_t tracepoint_bytes(const struct tracepoint_source *t);
+/* How many samples the kernel did not take: see walkers_program_misses(). */
+uint64_t tracepoint_misses(const struct tracepoint_source *t);

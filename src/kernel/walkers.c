@@ -99,6 +99,14 @@ size_t walkers_program_bytes(int fd, uint32_t *verified)
 	return walkers_fd_bytes(fd) + info.jited_prog_len;
 }
 
+uint64_t walkers_program_misses(int fd)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.recursion_misses;
+}
+
 /* --- loading one ------------------------------------------------------------------------------ */
 
 /* Where libbpf's words go: the end of them is what the verifier does not like. */

@@ -70,6 +70,9 @@ void walkers_try(const char *program, struct walker_report *ret);
 size_t walkers_fd_bytes(int fd);
 /* Kernel memory of a program, as far as the kernel tells; *verified: instructions, 0: not told. */
 size_t walkers_program_bytes(int fd, uint32_t *verified);
+/* How often the kernel did not run a program since the CPU was in one already, as far as the kernel
+ * tells. */
+uint64_t walkers_program_misses(int fd);
 
 /* The child's main(). */
 int walkers_child_main(int argc, char **argv);
