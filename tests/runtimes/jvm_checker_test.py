@@ -41,6 +41,16 @@ def wrong_ones():
     tap.check(wrong(NATIVE + "Truth$$Lambda.run;Calls.outer:44"), "the first frame is missing")
 
 
+def before_the_method():
+    """Threads that start: JavaCalls has not called it yet."""
+    calls = "clone3;start_thread;JavaCalls::call_virtual(JavaValue*);JavaCalls::call_helper(JavaValue*);"
+    for text in ("JavaCallWrapper::JavaCallWrapper(JavaThread*);malloc", "LinkResolver::resolve()"):
+        tap.check(wrong(calls + text, starts=True) is None, text)
+        tap.check(wrong(calls + text), "the thread was there before: " + text)
+    for text in ("StubRoutines::call_stub;[libjvm.so+0x99]", "JVM_GetTime"):
+        tap.check(wrong(calls + text, starts=True), "no Java frame: " + text)
+
+
 def between():
     chains = {"between": {"Calls.outer": "Java_Calls_outer(?:;[^;]+)*"}}
     tap.check(wrong(NATIVE + JAVA + "Java_Calls_outer;x;Calls.middle:49", **chains) is None, "C between")
@@ -110,4 +120,4 @@ def tallied():
 
 
 if __name__ == "__main__":
-    sys.exit(tap.run((f.__name__, f) for f in (right, wrong_ones, between, called_up, in_child, below_java, names, churned, tallied)))
+    sys.exit(tap.run((f.__name__, f) for f in (right, wrong_ones, before_the_method, between, called_up, in_child, below_java, names, churned, tallied)))

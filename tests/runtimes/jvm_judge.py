@@ -162,8 +162,9 @@ class Chains:
         if not java:
             # A thread that starts has the name of its creator.
             # What JavaCalls finds out before it enters the method is the JVM's own, too.
-            entering = next((f.name for i, f in enumerate(frames) if i and frames[i - 1].name.startswith("JavaCalls::call_")), "")
-            starts = self.starts and (entering.startswith("LinkResolver::")
+            entering = next((f.name for i, f in enumerate(frames)
+                             if i and frames[i - 1].name.startswith("JavaCalls::") and not f.name.startswith("JavaCalls::")), "")
+            starts = self.starts and (entering.startswith(BEFORE_THE_METHOD)
                                       or not any(f.name.startswith("JavaCalls::") for f in frames))
             return None if starts else "no Java frame"
         previous, between = None, []
@@ -207,6 +208,7 @@ BEYOND = {
     "deopt2": ROUND,
 }
 ANY = r"[^;]+(?:;[^;]+)*"
+BEFORE_THE_METHOD = ("LinkResolver::", "JavaCallWrapper::JavaCallWrapper", "CompilationPolicy::")  # whom JavaCalls calls
 BETWEEN = {
     "initialiser": {"Calls.initialise": ANY},
     "up-down": {"Jni.down": r"Java_Jni_down;jni_inner(?:;[^;]+)*"},
