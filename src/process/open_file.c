@@ -12,6 +12,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -44,6 +45,12 @@ static int look(int fd, struct statx *ret)
 	return S_ISREG(ret->stx_mode) ? 0 : -ESTALE;
 }
 
+static bool is_keyed(const struct file_key *key, uint32_t dev_major, uint32_t dev_minor,
+		     uint64_t inode)
+{
+	return key->inode == inode && key->dev_major == dev_major && key->dev_minor == dev_minor;
+}
+
 static bool is_known_to_hang(struct mounts *m, const struct statx *st)
 {
 	return m && mounts_look(m, st->stx_dev_major, st->stx_dev_minor) == MOUNTS_MAY_HANG;
@@ -56,14 +63,55 @@ static bool may_ask(const struct servers *servers, const struct statx *st)
 	       (!is_known_to_hang(servers->own, st) && !is_known_to_hang(servers->others, st));
 }
 
-bool file_is(const struct servers *servers, int fd, const struct file_key *key)
-{
-	struct statx st;
+struct own_mapping {
+	uint64_t start;
+	const struct file_key *key;
+};
 
-	if (look(fd, &st) || st.stx_ino != key->inode)
+static int compare_own(void *ctx, const struct maps_entry *e)
+{
+	const struct own_mapping *own = ctx;
+
+	if (own->start < e->start || own->start >= e->end)
+		return 0;
+	return is_keyed(own->key, e->dev_major, e->dev_minor, e->inode) ? 1 : -ESTALE;
+}
+
+/* Have mappings of the file that device and inode? Whatever stat() says. */
+static bool is_mapped_as(int fd, const struct file_key *key)
+{
+	void *page = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE, fd, 0);
+	struct own_mapping own = { (uintptr_t)page, key };
+	int r;
+
+	if (page == MAP_FAILED)
 		return false;
-	return (st.stx_dev_major == key->dev_major && st.stx_dev_minor == key->dev_minor) ||
-	       (may_ask(servers, &st) && has_own_devices(fd));
+	r = proc_maps_read(getpid(), compare_own, &own);
+	munmap(page, 1);
+	return r == 1;
+}
+
+/* Opens what was found for reading, if that is the file. */
+static int open_right(const struct servers *servers, int path_fd, const struct file_key *key,
+		      int *ret)
+{
+	_cleanup_close_ int fd = -1;
+	struct statx st;
+	bool equal;
+	int r = look(path_fd, &st);
+
+	if (r)
+		return r;
+	equal = is_keyed(key, st.stx_dev_major, st.stx_dev_minor, st.stx_ino);
+	if (!equal && (!may_ask(servers, &st) || !has_own_devices(path_fd)))
+		return -ESTALE;
+	r = open_found(path_fd, &fd);
+	if (r)
+		return r;
+	if (!equal && !is_mapped_as(fd, key))
+		return -ESTALE;
+	*ret = TAKE_FD(fd);
+	return 0;
 }
 
 /* A way that leads through what may hang can be gone as far as the kernel knows it by heart. */
@@ -96,7 +144,7 @@ int open_below(const struct servers *servers, int root_fd, const char *path,
 		fd = openat(root_fd, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return file_is(servers, fd, key) ? open_found(fd, ret) : -ESTALE;
+	return open_right(servers, fd, key, ret);
 }
 
 /* Below a root; also in case that " (deleted)" was part of the name. */
@@ -120,10 +168,9 @@ struct map_files {
 	int *ret;
 };
 
-static int open_map_file(const struct map_files *search, uint64_t start, uint64_t end, bool trusted)
+static int open_map_file(const struct map_files *search, uint64_t start, uint64_t end)
 {
 	_cleanup_close_ int fd = -1;
-	struct statx st;
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", search->tid,
@@ -131,23 +178,17 @@ static int open_map_file(const struct map_files *search, uint64_t start, uint64_
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Layered file systems have an inode number for maps and another one for stat(). */
-	if (!file_is(search->servers, fd, &search->file->key) &&
-	    !(trusted && !look(fd, &st) && may_ask(search->servers, &st) && has_own_devices(fd)))
-		return -ESTALE;
-	return open_found(fd, search->ret);
+	return open_right(search->servers, fd, &search->file->key, search->ret);
 }
 
 static int try_entry(void *ctx, const struct maps_entry *e)
 {
 	const struct map_files *search = ctx;
-	const struct file_key *key = &search->file->key;
 
 	/* Any mapping of the file does, executable or not. */
-	if (e->inode != key->inode || e->dev_major != key->dev_major ||
-	    e->dev_minor != key->dev_minor)
+	if (!is_keyed(&search->file->key, e->dev_major, e->dev_minor, e->inode))
 		return 0;
-	return open_map_file(search, e->start, e->end, true) ? 0 : -EEXIST;
+	return open_map_file(search, e->start, e->end) ? 0 : -EEXIST;
 }
 
 static int open_in_process(const struct servers *servers, int32_t pid, const struct mapping *m,
@@ -158,7 +199,7 @@ static int open_in_process(const struct servers *servers, int32_t pid, const str
 	char path[64];
 	int r;
 
-	if (!open_map_file(&search, m->start, m->end, false))
+	if (!open_map_file(&search, m->start, m->end))
 		return 0;
 	/* Our mapping may be several of the kernel's, joined, or a part of one. */
 	r = proc_maps_read(pid, try_entry, &search);

@@ -512,6 +512,47 @@ TEST(a_file_of_an_overlay_after_the_end)
 	stop();
 }
 
+/* Nobody chooses an inode number that makes a file of an overlay another file. */
+TEST(an_inode_of_an_overlay_is_not_another_ones)
+{
+	static const char *const names[] = { "theirs", "mine" };
+	struct stat st[2];
+	struct file_key key;
+	char options[256];
+	int root, fd;
+
+	ASSERT_PTR_NONNULL(mkdtemp(dir));
+	ASSERT_OK(unshare(CLONE_NEWNS));
+	ASSERT_OK(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	ASSERT_OK(mount("none", dir, "tmpfs", 0, NULL));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_OK(mkdir(in_dir(names[i]), 0755));
+		/* Each counts its inodes from one on. */
+		ASSERT_OK(mount("none", in_dir(names[i]), "tmpfs", 0, NULL));
+		ASSERT_OK(chdir(in_dir(names[i])));
+		ASSERT_OK(mkdir("a", 0755));
+		ASSERT_OK(mkdir("b", 0755));
+		ASSERT_OK(copy_file(i ? "/usr/bin/ls" : "/usr/bin/cat", "a/cat", WHOLE));
+	}
+	snprintf(options, sizeof(options), "lowerdir=%s/mine/a:%s/mine/b", dir, dir);
+	if (mount("overlay", in_dir("mine/b"), "overlay", 0, options)) {
+		ASSERT_EQ(errno, ENODEV);
+		return;
+	}
+	ASSERT_OK(stat(in_dir("theirs/a/cat"), &st[0]));
+	ASSERT_OK(stat(in_dir("mine/b/cat"), &st[1]));
+	ASSERT_EQ(st[0].st_ino, st[1].st_ino);
+	key = (struct file_key){ major(st[0].st_dev), minor(st[0].st_dev), st[0].st_ino };
+	root = open(in_dir("mine/b"), O_PATH | O_CLOEXEC);
+	ASSERT_ERR(open_below(NULL, root, "/cat", &key, &fd), ESTALE);
+	close(root);
+	root = open(in_dir("theirs/a"), O_PATH | O_CLOEXEC);
+	ASSERT_OK(open_below(NULL, root, "/cat", &key, &fd));
+	ASSERT_OK(chdir("/"));
+	ASSERT_OK(umount2(dir, MNT_DETACH));
+	ASSERT_OK(rmdir(dir));
+}
+
 static int make_memfd(const char *from, size_t max)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC), fd = memfd_create("prog", MFD_CLOEXEC);

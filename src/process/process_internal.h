@@ -144,12 +144,10 @@ int files_add(struct process_table *t, const struct file_key *key, const char *p
  * has numbers of its own for its parts (subvolumes, layers).
  */
 bool has_own_devices(int fd);
-/* `servers`, here and below: of whom nothing may be asked. NULL: all may be waited for. */
-bool file_is(const struct servers *servers, int fd, const struct file_key *key);
 /*
  * A readable fd for a path below a root directory (resolved there), regular files only. Nothing but
- * a regular file is ever opened for reading: devices and FIFOs have side effects. -EAGAIN: a server
- * would have to be asked.
+ * a regular file is ever opened for reading: devices and FIFOs have side effects. `servers`: of
+ * whom nothing may be asked; NULL: all may be waited for. -EAGAIN: a server would have to be asked.
  */
 int open_below(const struct servers *servers, int root_fd, const char *path,
 	       const struct file_key *key, int *ret);
