@@ -2,57 +2,89 @@
 /*
  * MiniDebugInfo: the section .gnu_debugdata is a small ELF file, packed by xz, whose .symtab has
  * the functions that .dynsym lacks. Fedora, RHEL and their kin ship all programs so.
+ *
+ * No more is unpacked than the index at the end says: callers decide by that whether to read it.
  */
 #include "elf/elf_symbols_internal.h"
 #include "util/cleanup.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <lzma.h>
 
 enum {
-	FIRST_SIZE = 64 << 10,
+	INDEX_MAX = 64 << 10, /* bytes of an index: one block has about ten, a file one block */
+	INDEX_MEMORY_MAX = 4 << 20,
 };
 
-static int grow(struct elf_data *data)
+static void index_end(lzma_index *index)
 {
-	size_t size = data->size ? data->size * 2 : FIRST_SIZE;
-	uint8_t *bigger;
+	lzma_index_end(index, NULL);
+}
+DEFINE_CLEANUP(lzma_index *, index_end)
 
-	if (data->size >= ELF_MINI_DEBUG_MAX)
-		return -EFBIG;
-	if (size > ELF_MINI_DEBUG_MAX)
-		size = ELF_MINI_DEBUG_MAX;
-	bigger = realloc(data->data, size);
-	if (!bigger)
+/* The sum of the blocks' sizes, out of the index before the footer. */
+static int read_unpacked_size(const struct elf_file *elf, const struct elf_section *s,
+			      uint64_t *ret)
+{
+	uint8_t footer[LZMA_STREAM_HEADER_SIZE];
+	_cleanup_(index_end_p) lzma_index *index = NULL;
+	_cleanup_free_ uint8_t *packed = NULL;
+	uint64_t end = s->offset + s->size - sizeof(footer), memory = INDEX_MEMORY_MAX;
+	lzma_stream_flags flags;
+	size_t at = 0;
+
+	if (s->flags & SHF_COMPRESSED || s->size < 2 * sizeof(footer) ||
+	    elf_file_read(elf, end, footer, sizeof(footer)) ||
+	    lzma_stream_footer_decode(&flags, footer) != LZMA_OK ||
+	    flags.backward_size > s->size - 2 * sizeof(footer) || flags.backward_size > INDEX_MAX)
+		return -EBADMSG;
+	packed = malloc(flags.backward_size);
+	if (!packed)
 		return -ENOMEM;
-	data->data = bigger;
-	data->size = size;
+	if (elf_file_read(elf, end - flags.backward_size, packed, flags.backward_size) ||
+	    lzma_index_buffer_decode(&index, &memory, NULL, packed, &at, flags.backward_size) !=
+		    LZMA_OK)
+		return -EBADMSG;
+	*ret = lzma_index_uncompressed_size(index);
 	return 0;
 }
 
-/* `out->data` is the caller's to free, also on failure. */
+/* What its index says; what it must not be larger than, if it does not say. */
+static uint64_t unpacked_size(const struct elf_file *elf, const struct elf_section *section)
+{
+	uint64_t size;
+
+	return read_unpacked_size(elf, section, &size) || size > ELF_MINI_DEBUG_MAX
+		       ? ELF_MINI_DEBUG_MAX
+		       : size;
+}
+
+uint64_t elf_mini_debug_bytes(const struct elf_file *elf)
+{
+	const struct elf_section *section = elf_file_section(elf, ".gnu_debugdata");
+
+	if (!section)
+		return 0;
+	return unpacked_size(elf, section) + (section->size < ELF_MINI_DEBUG_PACKED_MAX
+						      ? section->size
+						      : ELF_MINI_DEBUG_PACKED_MAX);
+}
+
+/* Fills `out`; -EBADMSG, too, if it is more than that. */
 static int decode(lzma_stream *stream, struct elf_data *out)
 {
-	for (;;) {
-		lzma_ret status;
+	lzma_ret status;
 
-		if (!stream->avail_out) {
-			size_t used = out->size;
-			int r = grow(out);
-
-			if (r)
-				return r;
-			stream->next_out = out->data + used;
-			stream->avail_out = out->size - used;
-		}
+	stream->next_out = out->data;
+	stream->avail_out = out->size;
+	do
 		status = lzma_code(stream, LZMA_FINISH);
-		if (status == LZMA_STREAM_END)
-			break;
-		if (status == LZMA_MEM_ERROR)
-			return -ENOMEM;
-		if (status != LZMA_OK)
-			return -EBADMSG;
-	}
+	while (status == LZMA_OK);
+	if (status == LZMA_MEM_ERROR)
+		return -ENOMEM;
+	if (status != LZMA_STREAM_END)
+		return -EBADMSG;
 	out->size -= stream->avail_out;
 	return 0;
 }
@@ -61,7 +93,7 @@ int elf_mini_debug_read(const struct elf_file *elf, struct elf_data *ret)
 {
 	const struct elf_section *section = elf_file_section(elf, ".gnu_debugdata");
 	_cleanup_(lzma_end) lzma_stream stream = LZMA_STREAM_INIT;
-	_cleanup_free_ uint8_t *packed = NULL;
+	_cleanup_free_ uint8_t *packed = NULL, *unpacked = NULL;
 	struct elf_data data = { 0 };
 	int r;
 
@@ -73,14 +105,17 @@ int elf_mini_debug_read(const struct elf_file *elf, struct elf_data *ret)
 	packed = data.data;
 	stream.next_in = data.data;
 	stream.avail_in = data.size;
-	data = (struct elf_data){ 0 };
+	data.size = unpacked_size(elf, section);
+	data.data = malloc(data.size + 1);
+	if (!data.data)
+		return -ENOMEM;
+	unpacked = data.data;
 	if (lzma_stream_decoder(&stream, ELF_MINI_DEBUG_DECODER_MAX, 0) != LZMA_OK)
 		return -ENOMEM;
 	r = decode(&stream, &data);
-	if (r) {
-		free(data.data);
+	if (r)
 		return r == -ENOMEM ? r : -ENOENT;
-	}
+	TAKE_PTR(unpacked);
 	*ret = data;
 	return 0;
 }

@@ -300,7 +300,7 @@ uint64_t elf_symbols_bytes(const struct elf_file *elf)
 	if (find_table(elf, SHT_DYNSYM, &source) ||
 	    (!full && !symbol_source_from_dynamic(elf, &source)))
 		bytes += source_bytes(&source);
-	return bytes;
+	return full ? bytes : bytes + elf_mini_debug_bytes(elf);
 }
 
 int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret)

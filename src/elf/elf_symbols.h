@@ -46,7 +46,7 @@ struct elf_symbols {
 /* 0 (also without any symbol), or -ENOMEM. Malformed tables give what could be read of them. */
 int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret);
 void elf_symbols_fini(struct elf_symbols *symbols);
-/* How many bytes of symbol and string tables that would read, as far as the headers say. */
+/* How many bytes of symbol and string tables that would read and unpack, as the headers say. */
 uint64_t elf_symbols_bytes(const struct elf_file *elf);
 /*
  * Gives functions without a size the one that their code has, if `elf`, of which the symbols are,

@@ -235,17 +235,36 @@ static uint8_t *mini_debug(size_t *ret_size)
 	return packed;
 }
 
-static void read_with_mini_debug(const void *packed, size_t packed_size, struct elf_symbols *ret)
+static void *image_with_mini_debug(const void *packed, size_t packed_size, size_t *ret_size)
 {
 	unsigned int text;
 	struct elf_writer *w = writer_with_text(&text);
-	void *image;
-	size_t size;
 
-	elf_writer_section(w, ".gnu_debugdata", SHT_PROGBITS, 0, 0, packed, packed_size);
+	if (packed)
+		elf_writer_section(w, ".gnu_debugdata", SHT_PROGBITS, 0, 0, packed, packed_size);
 	elf_writer_symbol(w, SHT_DYNSYM, "exported", STB_GLOBAL, STT_FUNC, text, 0x1000, 8);
-	image = elf_writer_finish(w, &size);
+	return elf_writer_finish(w, ret_size);
+}
+
+static void read_with_mini_debug(const void *packed, size_t packed_size, struct elf_symbols *ret)
+{
+	size_t size;
+	void *image = image_with_mini_debug(packed, packed_size, &size);
+
 	read_image(image, size, ret);
+}
+
+static uint64_t bytes_with_mini_debug(const void *packed, size_t packed_size)
+{
+	struct elf_file *elf;
+	size_t size;
+	_cleanup_free_ void *image = image_with_mini_debug(packed, packed_size, &size);
+	uint64_t bytes;
+
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	bytes = elf_symbols_bytes(elf);
+	elf_file_free(elf);
+	return bytes;
 }
 
 TEST(mini_debug_info)
@@ -280,26 +299,70 @@ TEST(mini_debug_info_cut_or_corrupt_leaves_the_dynamic_symbols)
 	}
 }
 
-/* A gigabyte of zeros in some hundred kilobytes. */
-TEST(a_mini_debug_bomb_ends_at_the_limit)
+enum { MEGABYTE = 1 << 20, BOMB_PACKED_MAX = 1 << 20 };
+
+/* So many megabytes of zeros. */
+static uint8_t *mini_debug_bomb(size_t megabytes, size_t *ret_size)
 {
-	static uint8_t zeros[1 << 20];
+	static uint8_t zeros[MEGABYTE];
 	_cleanup_(lzma_end) lzma_stream stream = LZMA_STREAM_INIT;
-	size_t cap = 1 << 20;
-	_cleanup_free_ uint8_t *packed = malloc(cap);
-	struct elf_symbols symbols;
+	uint8_t *packed = malloc(BOMB_PACKED_MAX);
 
 	ASSERT_EQ(lzma_easy_encoder(&stream, 0, LZMA_CHECK_NONE), LZMA_OK);
 	stream.next_out = packed;
-	stream.avail_out = cap;
-	for (int i = 0; i < 128; i++) {
+	stream.avail_out = BOMB_PACKED_MAX;
+	for (size_t i = 0; i < megabytes; i++) {
 		stream.next_in = zeros;
 		stream.avail_in = sizeof(zeros);
 		ASSERT_EQ(lzma_code(&stream, LZMA_RUN), LZMA_OK);
 		ASSERT_EQ(stream.avail_in, 0);
 	}
 	ASSERT_EQ(lzma_code(&stream, LZMA_FINISH), LZMA_STREAM_END);
-	read_with_mini_debug(packed, cap - stream.avail_out, &symbols);
+	*ret_size = BOMB_PACKED_MAX - stream.avail_out;
+	return packed;
+}
+
+TEST(a_mini_debug_bomb_ends_at_the_limit)
+{
+	struct elf_symbols symbols;
+	size_t size;
+	_cleanup_free_ uint8_t *packed = mini_debug_bomb(ELF_MINI_DEBUG_MAX / MEGABYTE + 1, &size);
+
+	read_with_mini_debug(packed, size, &symbols);
+	ASSERT_EQ(symbols.nr, 1);
+	elf_symbols_fini(&symbols);
+}
+
+/* Who decides by the size whether to read it counts what comes out. */
+TEST(mini_debug_info_is_counted)
+{
+	size_t size, bomb_size;
+	_cleanup_free_ uint8_t *packed = mini_debug(&size), *bomb = mini_debug_bomb(3, &bomb_size);
+	uint64_t without = bytes_with_mini_debug(NULL, 0), honest;
+
+	honest = bytes_with_mini_debug(packed, size);
+	ASSERT(honest > without + size);
+	ASSERT(honest < without + (16 << 10));
+	ASSERT(bytes_with_mini_debug(bomb, bomb_size) >= 3 * MEGABYTE);
+	/* An index that nobody can read may be of anything. */
+	packed[size - 1] ^= 1;
+	ASSERT(bytes_with_mini_debug(packed, size) > ELF_MINI_DEBUG_MAX);
+}
+
+/* Two streams, of which the first is read: the index at the end is that of an empty one. */
+TEST(no_more_mini_debug_info_is_unpacked_than_counted)
+{
+	enum { EMPTY_MAX = 64 };
+	struct elf_symbols symbols;
+	size_t size;
+	_cleanup_free_ uint8_t *packed = mini_debug(&size), *both = malloc(size + EMPTY_MAX);
+
+	memcpy(both, packed, size);
+	ASSERT_EQ(lzma_easy_buffer_encode(0, LZMA_CHECK_NONE, NULL, NULL, 0, both, &size,
+					  size + EMPTY_MAX),
+		  LZMA_OK);
+	ASSERT_EQ(bytes_with_mini_debug(both, size), bytes_with_mini_debug(NULL, 0) + size);
+	read_with_mini_debug(both, size, &symbols);
 	ASSERT_EQ(symbols.nr, 1);
 	elf_symbols_fini(&symbols);
 }
