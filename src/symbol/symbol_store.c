@@ -25,6 +25,7 @@ enum {
 	COMPLAINTS_MAX = 1000, /* different ones */
 	CHILDREN_MAX = 16,
 	PROGRESS_MS = 250,
+	QUICK_PATIENCE_MS = 60000,
 	FOREIGN_MS = 50, /* while another process builds what we wait for */
 	/* Of options.root, if there is one, among the roots. */
 	SYSROOT = 1,
@@ -535,11 +536,28 @@ static void lose_patience(struct symbol_store *s)
 	s->max_children += s->nr_children;
 }
 
+static uint64_t quick_patience(const struct symbol_store *s)
+{
+	return s->options.quick_patience_ms ? s->options.quick_patience_ms : QUICK_PATIENCE_MS;
+}
+
+/* Who reads `path` may sleep on a file server. "": it is in work nowhere. */
+static void give_up(struct symbol_store *s, const char *path)
+{
+	char text[SYMBOL_MESSAGE_MAX];
+
+	if (!*path)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s: reading its symbols does not end; it has none, nor may others", path);
+	store_complain(s, text);
+}
+
 size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 			 bool (*progress)(void *ctx, const struct symbol_progress *progress),
 			 void *ctx)
 {
-	uint64_t begin = now_ms(), told = begin, now;
+	uint64_t told = now_ms(), end = patience_ms ? told + patience_ms : UINT64_MAX, now;
 	uint32_t max_children = s->max_children;
 	struct symbol_progress state;
 
@@ -554,14 +572,17 @@ size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 		if (state.done == state.total)
 			break;
 		now = now_ms();
-		if (patience_ms && !s->only_quick) {
-			if (now - begin >= patience_ms) {
-				lose_patience(s);
-				continue;
-			}
-			if (begin + patience_ms - now < timeout)
-				timeout = begin + patience_ms - now;
+		if (now >= end && s->only_quick) {
+			give_up(s, state.path);
+			break;
 		}
+		if (now >= end) {
+			lose_patience(s);
+			end = now + quick_patience(s);
+			continue;
+		}
+		if (end - now < timeout)
+			timeout = end - now;
 		interrupted = wait_for_children(s, timeout) == -EINTR;
 		if (!interrupted && now_ms() - told < PROGRESS_MS)
 			continue;

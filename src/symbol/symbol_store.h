@@ -48,6 +48,8 @@ struct symbol_store_options {
 	 */
 	size_t max_waiting;
 	uint64_t builder_memory; /* bytes one may take; 0: 2 GiB */
+	/* How long symbol_store_wait() goes on for symbol tables alone; 0: a minute. */
+	uint32_t quick_patience_ms;
 	/* A cache that can't be used, debug files that differ, a build that failed: once each. The
 	 * text lives until it returns. */
 	void (*complain)(void *ctx, const char *text);
@@ -110,7 +112,8 @@ struct symbol_progress {
  * a second, and at once after a signal; it returns false to stop waiting (and may be NULL). A file
  * whose full table is not there after `patience_ms` (0: no limit) gets one of its symbol tables
  * alone for now; if its full one is in work, that goes on for the cache by the child, which
- * outlives us. How many files are without any table.
+ * outlives us. Who reads those does not get for ever either (`quick_patience_ms`). How many files
+ * are without any table.
  */
 size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 			 bool (*progress)(void *ctx, const struct symbol_progress *progress),

@@ -24,6 +24,7 @@ static struct symbol_store *open_store(size_t max_waiting, struct complaints *c)
 	struct symbol_store_options options = { .cache_dir = "",
 						.max_waiting = max_waiting,
 						.builder = builder,
+						.quick_patience_ms = 1,
 						.complain = take_complaint,
 						.ctx = c };
 	struct symbol_store *s = NULL;
@@ -87,4 +88,17 @@ TEST(what_nobody_needs_any_more_leaves_its_place)
 	ASSERT(!waits(s, ONE, SHARE, &id));
 	symbol_store_drop(s, ids[0]);
 	ASSERT(waits(s, ONE, SHARE + 1, &id));
+}
+
+TEST(builders_that_never_end_are_not_waited_for)
+{
+	struct complaints c = { 0 };
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = open_store(0, &c);
+	uint32_t id;
+
+	ASSERT(waits(s, 0, 1, &id));
+	ASSERT_EQ(symbol_store_wait(s, 1, NULL, NULL), 1);
+	ASSERT(!symbol_store_table(s, id));
+	ASSERT_STR(c.last,
+		   "/made/up: reading its symbols does not end; it has none, nor may others");
 }
