@@ -23,7 +23,7 @@ static void index_end(lzma_index *index)
 }
 DEFINE_CLEANUP(lzma_index *, index_end)
 
-/* The sum of the blocks' sizes, out of the index before the footer. */
+/* The sum of the blocks' sizes, out of the index before the footer. 0 or -errno. */
 static int read_unpacked_size(const struct elf_file *elf, const struct elf_section *s,
 			      uint64_t *ret)
 {
@@ -46,29 +46,21 @@ static int read_unpacked_size(const struct elf_file *elf, const struct elf_secti
 	    lzma_index_buffer_decode(&index, &memory, NULL, packed, &at, flags.backward_size) !=
 		    LZMA_OK)
 		return -EBADMSG;
+	if (lzma_index_uncompressed_size(index) > ELF_MINI_DEBUG_MAX)
+		return -EFBIG;
 	*ret = lzma_index_uncompressed_size(index);
 	return 0;
-}
-
-/* What its index says; what it must not be larger than, if it does not say. */
-static uint64_t unpacked_size(const struct elf_file *elf, const struct elf_section *section)
-{
-	uint64_t size;
-
-	return read_unpacked_size(elf, section, &size) || size > ELF_MINI_DEBUG_MAX
-		       ? ELF_MINI_DEBUG_MAX
-		       : size;
 }
 
 uint64_t elf_mini_debug_bytes(const struct elf_file *elf)
 {
 	const struct elf_section *section = elf_file_section(elf, ".gnu_debugdata");
+	uint64_t size;
 
-	if (!section)
+	if (!section || section->size > ELF_MINI_DEBUG_PACKED_MAX ||
+	    read_unpacked_size(elf, section, &size))
 		return 0;
-	return unpacked_size(elf, section) + (section->size < ELF_MINI_DEBUG_PACKED_MAX
-						      ? section->size
-						      : ELF_MINI_DEBUG_PACKED_MAX);
+	return section->size + size;
 }
 
 /* Fills `out`; -EBADMSG, too, if it is more than that. */
@@ -95,17 +87,20 @@ int elf_mini_debug_read(const struct elf_file *elf, struct elf_data *ret)
 	_cleanup_(lzma_end) lzma_stream stream = LZMA_STREAM_INIT;
 	_cleanup_free_ uint8_t *packed = NULL, *unpacked = NULL;
 	struct elf_data data = { 0 };
+	uint64_t size;
 	int r;
 
 	if (!section)
 		return -ENOENT;
-	r = elf_file_section_data(elf, section, ELF_MINI_DEBUG_PACKED_MAX, &data);
+	r = read_unpacked_size(elf, section, &size);
+	if (!r)
+		r = elf_file_section_data(elf, section, ELF_MINI_DEBUG_PACKED_MAX, &data);
 	if (r)
 		return r == -ENOMEM ? r : -ENOENT;
 	packed = data.data;
 	stream.next_in = data.data;
 	stream.avail_in = data.size;
-	data.size = unpacked_size(elf, section);
+	data.size = size;
 	data.data = malloc(data.size + 1);
 	if (!data.data)
 		return -ENOMEM;

@@ -48,7 +48,7 @@ int symbol_list_add(struct symbol_list *list, const struct elf_file *elf,
 int symbol_source_from_dynamic(const struct elf_file *elf, struct symbol_source *ret);
 /* The ELF file within .gnu_debugdata. 0; -ENOENT if there is none that can be read; -ENOMEM. */
 int elf_mini_debug_read(const struct elf_file *elf, struct elf_data *ret);
-/* How many bytes that reads, and unpacks at most; 0: there is none. */
+/* How many bytes that reads, and unpacks at most; 0: none. */
 uint64_t elf_mini_debug_bytes(const struct elf_file *elf);
 /* The end of the code that `addr` is in, of the innermost where they overlap; 0: of none. */
 uint64_t elf_symbols_range_end(const struct elf_symbols_private *priv, uint64_t addr);
