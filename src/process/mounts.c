@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
@@ -47,11 +50,26 @@ static bool type_may_hang(const char *type)
 	return false;
 }
 
+/* Is the mount namespace of a user namespace other than ours? True also if that cannot be told. */
+static bool is_of_others(const char *proc_dir)
+{
+	_cleanup_close_ int ns_fd = -1, user_fd = -1;
+	struct stat theirs, ours;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/ns/mnt", proc_dir);
+	ns_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (ns_fd >= 0)
+		user_fd = ioctl(ns_fd, NS_GET_USERNS);
+	return user_fd < 0 || fstat(user_fd, &theirs) || stat("/proc/self/ns/user", &ours) ||
+	       theirs.st_ino != ours.st_ino;
+}
+
 int mounts_open(struct mounts *m, const char *proc_dir)
 {
 	char path[64];
 
-	*m = (struct mounts){ .fd = -1 };
+	*m = (struct mounts){ .fd = -1, .anybodys = is_of_others(proc_dir) };
 	snprintf(path, sizeof(path), "%s/mountinfo", proc_dir);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
 	return m->fd < 0 ? -errno : 0;
@@ -105,7 +123,7 @@ static int compare(const void *a_, const void *b_)
 		return a->dev_major < b->dev_major ? -1 : 1;
 	if (a->dev_minor != b->dev_minor)
 		return a->dev_minor < b->dev_minor ? -1 : 1;
-	return a->may_hang < b->may_hang ? 1 : a->may_hang > b->may_hang ? -1 : 0;
+	return a->answer < b->answer ? 1 : a->answer > b->answer ? -1 : 0;
 }
 
 /* Is the mount point that `path` (up to `len`) lies below, the longest one, of what may hang? */
@@ -157,6 +175,22 @@ static bool layers_may_hang(const struct line *lines, size_t nr, const char *opt
 	return false;
 }
 
+static bool is_overlay(const struct line *line)
+{
+	return !strcmp(line->type, "overlay");
+}
+
+/* `any`: some of the namespace's file systems have a server. */
+static enum mounts_answer judge(const struct mounts *m, const struct line *lines, size_t nr,
+				const struct line *line, bool any)
+{
+	if (type_may_hang(line->type) ||
+	    (any && is_overlay(line) && layers_may_hang(lines, nr, line->options)))
+		return MOUNTS_MAY_HANG;
+	/* Options have links, and what was unmounted or mounted over since. */
+	return m->anybodys && is_overlay(line) ? MOUNTS_ANYBODYS : MOUNTS_ANSWERS;
+}
+
 static int keep(struct mounts *m, const struct line *lines, size_t nr)
 {
 	bool any = false;
@@ -164,19 +198,18 @@ static int keep(struct mounts *m, const struct line *lines, size_t nr)
 
 	for (size_t i = 0; i < nr; i++)
 		any |= type_may_hang(lines[i].type);
+	m->any_may_hang = any;
 	for (size_t i = 0; i < nr; i++) {
 		struct mount_device d = { lines[i].dev_major, lines[i].dev_minor,
-					  any && type_may_hang(lines[i].type) };
+					  judge(m, lines, nr, &lines[i], any) };
 
-		if (any && !strcmp(lines[i].type, "overlay"))
-			d.may_hang = layers_may_hang(lines, nr, lines[i].options);
+		m->any_may_hang |= d.answer != MOUNTS_ANSWERS;
 		if (vec_push(&m->devices, d))
 			return -ENOMEM;
 	}
-	m->any_may_hang = any;
 	if (m->devices.nr)
 		qsort(m->devices.items, m->devices.nr, sizeof(*m->devices.items), compare);
-	/* Of one that is listed twice the first says that it may hang, if any does. */
+	/* Of one that is listed twice the first is the worst. */
 	for (size_t i = 0; i < m->devices.nr; i++) {
 		const struct mount_device *d = &m->devices.items[i];
 
@@ -250,14 +283,14 @@ static bool look_again(struct mounts *m)
 
 static enum mounts_answer find(const struct mounts *m, uint32_t dev_major, uint32_t dev_minor)
 {
-	struct mount_device key = { dev_major, dev_minor, false };
+	struct mount_device key = { .dev_major = dev_major, .dev_minor = dev_minor };
 	size_t lo = 0, n = m->devices.nr;
 
 	while (n) {
 		const struct mount_device *d = &m->devices.items[lo + n / 2];
 
 		if (d->dev_major == dev_major && d->dev_minor == dev_minor)
-			return d->may_hang ? MOUNTS_MAY_HANG : MOUNTS_ANSWERS;
+			return d->answer;
 		if (compare(d, &key) < 0) {
 			lo += n / 2 + 1;
 			n -= n / 2 + 1;

@@ -12,22 +12,24 @@
 
 #include "util/vec.h"
 
+enum mounts_answer {
+	MOUNTS_UNKNOWN, /* not of this namespace, or unmounted */
+	MOUNTS_ANSWERS,
+	MOUNTS_ANYBODYS, /* an overlay that anybody may have mounted: above what, nobody can tell */
+	MOUNTS_MAY_HANG,
+};
+
 struct mount_device {
 	uint32_t dev_major, dev_minor;
-	bool may_hang;
+	enum mounts_answer answer;
 };
 
 struct mounts {
 	int fd; /* mountinfo; -1: none */
 	bool was_read;
+	bool anybodys; /* of a user namespace that is not ours: no privilege is needed to mount */
 	VEC(struct mount_device) devices; /* sorted by number, each once */
 	bool any_may_hang;
-};
-
-enum mounts_answer {
-	MOUNTS_UNKNOWN, /* not of this namespace, or unmounted */
-	MOUNTS_ANSWERS,
-	MOUNTS_MAY_HANG,
 };
 
 /* `proc_dir`: "/proc/PID". One that failed has nothing, and knows nothing. */

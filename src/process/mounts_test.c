@@ -2,11 +2,15 @@
 #include "process/mounts.h"
 #include "test.h"
 
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char fuse[] = "50 27 0:61 / /mnt/far rw - fuse.sshfs a:/ rw\n",
 		  tmpfs[] = "51 27 0:62 / /tmp rw shared:3 master:1 - tmpfs tmpfs rw\n";
@@ -25,7 +29,7 @@ static bool may_hang(const struct mounts *m, uint32_t dev_minor)
 {
 	for (size_t i = 0; i < m->devices.nr; i++)
 		if (!m->devices.items[i].dev_major && m->devices.items[i].dev_minor == dev_minor)
-			return m->devices.items[i].may_hang;
+			return m->devices.items[i].answer == MOUNTS_MAY_HANG;
 	ck_abort_msg("no device 0:%u", dev_minor);
 }
 
@@ -62,6 +66,55 @@ TEST(an_overlay_is_as_good_as_its_layers)
 	      "61 27 0:71 / /p rw - overlay o rw,lowerdir=/mnt/far\n");
 	ASSERT(!may_hang(&m, 71));
 	mounts_close(&m);
+}
+
+/* Its layers may be anything: links, mounts that were taken away, overlays. */
+TEST(an_overlay_of_another_user_namespace_is_not_believed)
+{
+	struct mounts m = { .fd = -1, .anybodys = true };
+
+	parse(&m, tmpfs, "60 27 0:70 / /o rw - overlay o rw,lowerdir=/usr:/opt\n", "");
+	ASSERT(m.any_may_hang);
+	ASSERT_EQ(m.devices.items[0].answer, MOUNTS_ANSWERS);
+	ASSERT_EQ(m.devices.items[1].answer, MOUNTS_ANYBODYS);
+	parse(&m, tmpfs, "", "");
+	ASSERT(!m.any_may_hang);
+	mounts_close(&m);
+}
+
+static void in_child(int flags, bool anybodys)
+{
+	char proc_dir[32], c;
+	struct mounts m;
+	int told[2];
+	pid_t pid;
+
+	ASSERT_OK(pipe(told));
+	pid = fork();
+	if (!pid) {
+		if (write(told[1], unshare(flags) ? "n" : "y", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	ASSERT_EQ(read(told[0], &c, 1), 1);
+	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
+	/* Who may not make one has nothing to tell. */
+	if (c == 'y') {
+		ASSERT_OK(mounts_open(&m, proc_dir));
+		ASSERT_EQ(m.anybodys, anybodys);
+		mounts_close(&m);
+	}
+	ASSERT_OK(kill(pid, SIGKILL));
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	close(told[0]);
+	close(told[1]);
+}
+
+TEST(whose_a_mount_namespace_is_is_told)
+{
+	in_child(0, false);
+	in_child(CLONE_NEWNS, false);
+	in_child(CLONE_NEWNS | CLONE_NEWUSER, true);
 }
 
 TEST(what_is_no_line_is_nothing)

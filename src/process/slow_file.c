@@ -96,13 +96,16 @@ bool is_slow(const struct process_table *t, const struct servers *servers, uint3
 {
 	enum mounts_answer own = mounts_look(servers->own, dev_major, dev_minor), others;
 
-	if (own == MOUNTS_MAY_HANG)
-		return true;
 	others = servers->others ? mounts_look(servers->others, dev_major, dev_minor)
 				 : MOUNTS_UNKNOWN;
-	if (others == MOUNTS_MAY_HANG)
+	if (own == MOUNTS_MAY_HANG || others == MOUNTS_MAY_HANG)
 		return true;
-	if (own == MOUNTS_ANSWERS || others == MOUNTS_ANSWERS || dev_major)
+	/* What we have mounted ourselves is not anybody's, though anybody inherits it. */
+	if (own == MOUNTS_ANSWERS || dev_major)
+		return false;
+	if (own == MOUNTS_ANYBODYS || others == MOUNTS_ANYBODYS)
+		return true;
+	if (others == MOUNTS_ANSWERS)
 		return false;
 	return !is_memfd(t->private, dev_major, dev_minor);
 }

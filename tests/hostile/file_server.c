@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * file_server MOUNT_POINT SOURCE: a FUSE file system that shows the regular
- * files of the folder SOURCE (and of its folders), until it is killed. It speaks the kernel's
- * protocol itself: uapi linux/fuse.h.
+ * file_server MOUNT_POINT SOURCE [DEVICE]: a FUSE file system that shows the regular files of the
+ * folder SOURCE (and of its folders), until it is killed. It speaks the kernel's protocol itself:
+ * uapi linux/fuse.h. DEVICE is /dev/fuse, or another name of it.
  *
  * On standard input, a letter and a newline tell it what to do from then on: "h" hang (requests are
  * taken and not answered), "a" answer (those that were kept, too); it says "ok" when it does. While
@@ -211,12 +211,12 @@ int main(int argc, char **argv)
 	struct pollfd fds[2];
 	char options[128], orders[16];
 
-	if (argc != 3)
-		errx(1, "usage: file_server MOUNT_POINT SOURCE");
+	if (argc != 3 && argc != 4)
+		errx(1, "usage: file_server MOUNT_POINT SOURCE [DEVICE]");
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	device = open(argc > 3 ? argv[3] : "/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (device < 0)
-		err(77, "/dev/fuse");
+		err(77, "the device");
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other,default_permissions",
 		 device);

@@ -5,6 +5,7 @@ import ctypes
 import os
 import re
 import shutil
+import stat
 import subprocess
 
 import hostile
@@ -27,10 +28,12 @@ class Server:
             os.makedirs(path, exist_ok=True)
             os.chmod(path, 0o755)
         shutil.copy(arena.program(os.path.join(hostile.WORKLOADS, "chain.c")), self.source)
-        self.process = arena.start([arena.program("file_server"), self.mount, self.source], 0, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE)
+        self.process = self.start_server(arena.program("file_server"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.process.stdout.readline() != b"ok\n":
             raise Skip("no FUSE here")
+
+    def start_server(self, program, **popen):
+        return self.arena.start([program, self.mount, self.source], 0, **popen)
 
     def __enter__(self):
         return self
@@ -53,6 +56,32 @@ class Server:
 
     def start_program(self, seconds=LONG, burn=0.1):
         process = self.arena.start([os.path.join(self.mount, "chain"), seconds, COMM], hostile.NOBODY)
+        self.arena.wait_until_burnt(process, burn)
+        return process
+
+
+class OwnServer(Server):
+    """One in namespaces of one's own, for which no privilege is needed; and an overlay above it, which does not tell."""
+
+    def start_server(self, program, **popen):
+        device = os.path.join(self.arena.folder, "device")  # /dev/fuse is everybody's, but here
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
+        os.chmod(device, 0o666)
+        return self.arena.start(["unshare", "--user", "--map-root-user", "--mount", program, self.mount, self.source, device],
+                                hostile.NOBODY, **popen)
+
+    def start_inside(self, *argv):
+        return self.arena.start(["nsenter", "--target", self.process.pid, "--user", "--mount", "--preserve-credentials", *argv],
+                                hostile.NOBODY)
+
+    def start_program(self, seconds=LONG, burn=0.1):
+        link, other, overlay = (os.path.join(self.arena.folder, name) for name in ("link", "other", "overlay"))
+        os.symlink(self.mount, link)
+        os.mkdir(other)
+        os.mkdir(overlay)
+        if self.start_inside("mount", "-t", "overlay", "-o", "lowerdir=%s:%s" % (link, other), "overlay", overlay).wait():
+            raise Skip("no overlays here")
+        process = self.start_inside(os.path.join(overlay, "chain"), seconds, COMM)
         self.arena.wait_until_burnt(process, burn)
         return process
 
@@ -84,9 +113,9 @@ def attack_that_answers(arena):
         return arena.judge(recording=end(arena))
 
 
-def attack_that_hangs(arena):
+def attack_that_hangs(arena, kind=Server):
     """One that does not answer from the start on."""
-    with Server(arena) as server:
+    with kind(arena) as server:
         program = server.start_program()
         server.tell(b"h")
         arena.record("64M", also=[program.pid])
@@ -99,6 +128,11 @@ def attack_that_hangs(arena):
     if not samples or complete:
         problems.append("the attack was none: %d samples of the program, %d complete" % (samples, complete))
     return problems, "%s; %d samples of the program" % (note, samples)
+
+
+def attack_below_an_overlay(arena):
+    """One that does not answer, of whom an overlay's options say nothing."""
+    return attack_that_hangs(arena, OwnServer)
 
 
 def attack_that_hangs_later(arena):
