@@ -248,6 +248,9 @@ enum {
 	/* The agent has looked: addresses outside these mappings lead nowhere. Do not send raw
 	   records. */
 	PROCESS_MAPPINGS_FINAL = 1 << 0,
+	/* Code that was not followed is walked with a note, the agent is not asked for now:
+	   STOP_CODE_PENDING. */
+	PROCESS_ASKS_HELD = 1 << 1,
 };
 
 /*

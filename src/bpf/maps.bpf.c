@@ -28,7 +28,6 @@ const volatile bool config_measure = false;
 __u64 known_epoch = 0;
 __u32 process_epoch = 0;
 __u32 raws_held = 0;
-__u32 asks_held = 0;
 __u32 runtimes_off = 0;
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -168,7 +168,5 @@ extern __u64 known_epoch;
 extern __u32 process_epoch;
 /* Set by the agent when more raw records wait than it has room for: then a cut stack is better. */
 extern __u32 raws_held;
-/* Set by the agent when there is no room for rules of code that would be followed. */
-extern __u32 asks_held;
 /* Bit N: the kernel has refused the walker of runtime N. */
 extern __u32 runtimes_off;

@@ -191,7 +191,8 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	} else {
 		unsure = known != CODE_BYTES; /* hand-written code calls without a frame pointer */
 	}
-	if (unsure && known == CODE_UNFOLLOWED && w->may_ask)
+	if (unsure && known == CODE_UNFOLLOWED && w->may_ask &&
+	    !(w->process.flags & PROCESS_ASKS_HELD))
 		return STOP_CODE_PENDING;
 	if (known == CODE_SWITCHED && !w->interrupted) {
 		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);

@@ -365,11 +365,6 @@ void bpf_sampler_hold_raws(struct bpf_sampler *sampler, bool hold)
 	__atomic_store_n(&sampler->bpf->bss->raws_held, hold, __ATOMIC_RELAXED);
 }
 
-void bpf_sampler_hold_asks(struct bpf_sampler *sampler, bool hold)
-{
-	__atomic_store_n(&sampler->bpf->bss->asks_held, hold, __ATOMIC_RELAXED);
-}
-
 int bpf_sampler_fd(const struct bpf_sampler *sampler)
 {
 	return ring_buffer__epoll_fd(sampler->ring);

@@ -73,8 +73,6 @@ void bpf_sampler_forget_stacks(struct bpf_sampler *sampler);
  * they take little room.
  */
 void bpf_sampler_hold_raws(struct bpf_sampler *sampler, bool hold);
-/* While held, code that was not followed is walked with a note (STOP_CODE_PENDING). */
-void bpf_sampler_hold_asks(struct bpf_sampler *sampler, bool hold);
 /* Readable when a raw record waits; others are fetched by the clock. */
 int bpf_sampler_fd(const struct bpf_sampler *sampler);
 /* Calls `each` for every record in the ring, and every hit beside it; it is valid during the call.

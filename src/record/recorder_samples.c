@@ -354,6 +354,8 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	if (nowhere && !gone && refresh(r, proc, raw->mm))
 		stop = raw_walk(&r->unwinder.publisher, v->block, raw, copy, proc->pid,
 				r->options.max_frames, r->walk);
+	if (h->stop == STOP_CODE_PENDING)
+		publisher_hold_asks(&r->unwinder.publisher, proc);
 	return stop;
 }
 

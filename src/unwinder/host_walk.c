@@ -26,7 +26,7 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		stop = walk_host(&tables, memory, &in, state);
 		if (stop == STOP_CODE_PENDING)
 			in.may_ask = ++nr_asked < ASKED_MAX &&
-				     !publisher_follow(p, state->mapping_file,
+				     !publisher_follow(p, block, state->mapping_file,
 						       state->pc - state->mapping_bias,
 						       !state->interrupted);
 		else if (stop != STOP_FILE_PENDING ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/publisher.h"
+#include "unwinder/publisher_internal.h"
 #include "unwinder/budget.h"
 #include "bpf/host/walk_host.h"
 #include "process/proc_identity.h"
@@ -25,10 +26,9 @@ enum {
 	LOAD_AHEAD_NS = 100000000, /* a process, for files that are no runtime's */
 	PATH_SHOWN_MAX = 512,
 	COMPLAINTS_MAX = 32, /* about tables: somebody may have files without number */
-	/* Following code takes a fifth of a CPU at most, in whatever code; of a second that it was
-	 * not needed, that much is saved for later. */
-	FOLLOW_SHARE = 5,
-	FOLLOW_SAVED_NS = 1000000000,
+	/* Looking at runtimes of processes that are shown already takes half of a CPU at most. */
+	LOOK_PART = 2,
+	LOOK_PAUSE_NS = 50000000, /* of an owner who has had his share */
 	/* Numbers of files that are root's alone, of whom an attacker cannot have many:
 	 * owners_may_take(). */
 	NUMBERS_OF_ROOT = UNWIND_FILES_MAX / 4,
@@ -228,6 +228,7 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 			    .mm = entry.mm,
 			    .used_ns = p->store->now_ns,
 			    .look = ((struct view *)parent->user)->runtimes != NULL };
+	publisher_hold_child(p, v, parent->user, entry.flags);
 	p->nr_told++;
 	/* The mappings that the parent's view shows, unless that has moved on meanwhile. */
 	if (b == ((struct view *)parent->user)->block &&
@@ -247,6 +248,8 @@ void publisher_init(struct publisher *p, struct process_table *processes,
 		.store = store,
 		.sampler = sampler,
 		.runtimes_due_ns = UINT64_MAX,
+		.follow_time.part = FOLLOW_PART,
+		.look_time.part = LOOK_PART,
 	};
 	loader_init(&p->loader);
 	runtimes_init(&p->runtimes, processes);
@@ -273,6 +276,9 @@ void publisher_fini(struct publisher *p)
 	vec_free(&p->files);
 	vec_free(&p->free_numbers);
 	map_fini(&p->nr_of_owner);
+	map_fini(&p->follow_failed);
+	time_shares_fini(&p->follow_time);
+	time_shares_fini(&p->look_time);
 	runtimes_fini(&p->runtimes);
 }
 
@@ -461,7 +467,7 @@ static void take_places_back(struct publisher *p, size_t max)
 	vec_free(&places);
 }
 
-static int tell_kernel(struct publisher *p, const struct process *proc)
+int publisher_tell_kernel(struct publisher *p, const struct process *proc)
 {
 	struct view *v = proc->user;
 	struct unwind_process entry;
@@ -476,7 +482,8 @@ static int tell_kernel(struct publisher *p, const struct process *proc)
 	if (!p->sampler || !v->mm)
 		return 0;
 	entry = publisher_entry(v->block, v->mm);
-	entry.flags = v->final ? PROCESS_MAPPINGS_FINAL : 0;
+	entry.flags = (v->final ? PROCESS_MAPPINGS_FINAL : 0) |
+		      (v->asks_held_until_ns ? PROCESS_ASKS_HELD : 0);
 	r = bpf_sampler_set_process(p->sampler, (uint32_t)proc->pid, &entry);
 	if (r == -E2BIG && p->store->now_ns >= p->no_place_until_ns) {
 		p->no_place_until_ns = p->store->now_ns + NO_ROOM_PAUSE_NS;
@@ -507,12 +514,22 @@ static void open_files(struct publisher *p, const struct process *proc)
 	}
 }
 
+/* Whose share of the time for that it takes. */
+static uint32_t looked_for(const struct process *proc)
+{
+	const struct view *v = proc->user;
+
+	return v && v->block ? v->block->user : UNWIND_USER_UNKNOWN;
+}
+
 static void update_runtimes(struct publisher *p, struct process *proc,
 			    struct process_runtimes **list)
 {
-	uint64_t due;
+	uint64_t begin = now_ns(), due;
 
-	runtimes_update(&p->runtimes, proc, list, now_ns());
+	runtimes_update(&p->runtimes, proc, list, begin);
+	if (*list)
+		time_shares_take(&p->look_time, looked_for(proc), begin, now_ns() - begin);
 	due = runtimes_due(*list);
 	if (due < p->runtimes_due_ns)
 		p->runtimes_due_ns = due;
@@ -589,7 +606,7 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 		v->mm = mm;
 		publisher_sampled(p, proc);
 	}
-	return tell_kernel(p, proc);
+	return publisher_tell_kernel(p, proc);
 }
 
 struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc)
@@ -628,6 +645,8 @@ static void update_shown(struct publisher *p, struct process *proc, uint64_t now
 	struct view *v = proc->user;
 	uint64_t due = runtimes_due(v->runtimes);
 
+	if (due <= now && !time_shares_may(&p->look_time, looked_for(proc), now))
+		due = now + LOOK_PAUSE_NS;
 	if (due > now && !v->runtimes->unshown) {
 		if (due < p->runtimes_due_ns)
 			p->runtimes_due_ns = due;
@@ -636,7 +655,7 @@ static void update_shown(struct publisher *p, struct process *proc, uint64_t now
 	update_runtimes(p, proc, &v->runtimes);
 	if (!v->runtimes || !v->runtimes->unshown)
 		return;
-	if (!show_anew(p, proc) && !tell_kernel(p, proc))
+	if (!show_anew(p, proc) && !publisher_tell_kernel(p, proc))
 		return;
 	log_debug("cannot show the runtimes of process %d", proc->pid);
 	if (p->runtimes_due_ns > now + NO_ROOM_PAUSE_NS)
@@ -646,16 +665,26 @@ static void update_shown(struct publisher *p, struct process *proc, uint64_t now
 void publisher_update_runtimes(struct publisher *p)
 {
 	uint64_t begin = now_ns();
+	size_t nr = p->processes->by_pid.nr;
 	struct map_slot *slot;
-	size_t i = 0;
 
 	if (begin < p->runtimes_due_ns)
 		return;
 	p->runtimes_due_ns = UINT64_MAX;
-	while ((slot = map_next(&p->processes->by_pid, &i))) {
-		struct process *proc = (struct process *)(uintptr_t)slot->value;
-		struct view *v = proc->user;
+	/* Each once, from where the last turn had to stop. */
+	while (nr--) {
+		struct process *proc;
+		struct view *v;
 
+		slot = map_next(&p->processes->by_pid, &p->runtimes_at);
+		if (!slot) {
+			p->runtimes_at = 0;
+			slot = map_next(&p->processes->by_pid, &p->runtimes_at);
+		}
+		if (!slot)
+			return;
+		proc = (struct process *)(uintptr_t)slot->value;
+		v = proc->user;
 		if (v && v->runtimes)
 			update_shown(p, proc, begin);
 		/* The rings must not overflow meanwhile. */
@@ -701,7 +730,7 @@ static void mend_short(struct publisher *p, uint64_t now)
 		if (!proc->user || !lacks_number(p, proc))
 			continue;
 		open_files(p, proc);
-		if (!show_anew(p, proc) && tell_kernel(p, proc))
+		if (!show_anew(p, proc) && publisher_tell_kernel(p, proc))
 			log_debug("cannot tell the kernel of process %d", proc->pid);
 	}
 }
@@ -725,7 +754,7 @@ static void on_file_came(void *ctx, struct mapped_file *file)
 		if (!v || proc->exited || !process_mapping_of(proc, file->index))
 			continue;
 		update_runtimes(p, proc, &v->runtimes);
-		if (show_anew(p, proc) || tell_kernel(p, proc))
+		if (show_anew(p, proc) || publisher_tell_kernel(p, proc))
 			log_debug("cannot show the mappings of process %d", proc->pid);
 	}
 }
@@ -737,7 +766,7 @@ void publisher_set_final(struct publisher *p, struct process *proc)
 	if (!v || v->final || v->version != proc->version)
 		return;
 	v->final = true;
-	if (tell_kernel(p, proc))
+	if (publisher_tell_kernel(p, proc))
 		log_debug("cannot tell the kernel of process %d", proc->pid);
 }
 
@@ -862,13 +891,6 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct block *b
 	return p->store->files[number].state;
 }
 
-static void hold_asks(struct publisher *p, bool hold)
-{
-	p->asks_held_until_ns = hold ? p->store->now_ns + NO_ROOM_PAUSE_NS : 0;
-	if (p->sampler)
-		bpf_sampler_hold_asks(p->sampler, hold);
-}
-
 void publisher_tick(struct publisher *p, uint64_t now)
 {
 	size_t i, kept = 0;
@@ -876,8 +898,7 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	unwind_store_tick(p->store, now);
 	process_table_tick(p->processes);
 	loader_tick(&p->loader, take_table, p);
-	if (p->asks_held_until_ns && p->asks_held_until_ns <= now)
-		hold_asks(p, false);
+	publisher_let_ask(p, now);
 	for (i = 0; i < p->retired.nr; i++) {
 		struct block *b = p->retired.items[i];
 
@@ -895,42 +916,6 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	if (p->sampler && p->nr_told > UNWIND_PROCESSES_MAX - PROCESSES_MANY)
 		take_places_back(p, PROCESSES_MANY);
 	mend_short(p, now);
-}
-
-/* Code that cannot be read, or not any more, is not asked for again. */
-static int follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller,
-		  struct code_rows *ret)
-{
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	int r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
-
-	if (!r)
-		r = code_follow(elf, addr, is_caller, ret);
-	return r && r != -ENOMEM ? code_give_up(addr, ret) : r;
-}
-
-int publisher_follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller)
-{
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct code_rows rows = { 0 };
-	int r;
-
-	if (number >= p->files.nr || p->asks_held_until_ns)
-		return -ENOENT;
-	if (now_ns() < p->follow_next_ns)
-		return -EAGAIN;
-	if (p->follow_next_ns + FOLLOW_SAVED_NS < now_ns())
-		p->follow_next_ns = now_ns() - FOLLOW_SAVED_NS;
-	r = follow(p, number, addr, is_caller, &rows);
-	if (!r)
-		r = unwind_store_add_rows(p->store, number, &rows);
-	code_rows_fini(&rows);
-	if (r)
-		hold_asks(p, true);
-	else
-		p->nr_followed++;
-	p->follow_next_ns += FOLLOW_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
-	return r;
 }
 
 void publisher_load_ahead(struct publisher *p, const struct process *proc)

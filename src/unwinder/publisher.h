@@ -17,6 +17,7 @@
 #include "unwinder/runtimes.h"
 #include "process/process.h"
 #include "unwind/unwind_store.h"
+#include "util/time_shares.h"
 
 struct block {
 	uint32_t generation;
@@ -38,7 +39,9 @@ struct view {
 	bool sampled;	  /* or was shown for that */
 	bool taken_out;	  /* not in the kernel's table until a sample comes raw: others needed the
 			     place */
-	bool final;	  /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
+	uint64_t asks_held_until_ns; /* the kernel does not ask for it (PROCESS_ASKS_HELD); 0: it
+					may */
+	bool final;		     /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
 	struct process_runtimes *runtimes; /* NULL: none, or not looked for */
 	bool look; /* a forked child's that its parent has: not looked for yet */
 };
@@ -57,9 +60,11 @@ struct publisher {
 	struct unwind_store *store;
 	struct bpf_sampler *sampler; /* NULL: nothing is told to the kernel */
 	struct runtimes runtimes;
-	uint64_t runtimes_due_ns;  /* when some process's runtimes want to be looked at again */
-	uint64_t no_room_until_ns; /* the arena is full: nothing more is shown until then */
-	struct map blocks;	   /* generation -> struct block * */
+	uint64_t runtimes_due_ns;     /* when some process's runtimes want to be looked at again */
+	size_t runtimes_at;	      /* the next process's turn: map_next() */
+	struct time_shares look_time; /* each user's, for looking at runtimes */
+	uint64_t no_room_until_ns;    /* the arena is full: nothing more is shown until then */
+	struct map blocks;	      /* generation -> struct block * */
 	VEC(struct block *) retired;
 	uint32_t last_generation;
 	VEC(struct shown_file) files; /* by number */
@@ -76,14 +81,17 @@ struct publisher {
 	size_t fixed_bytes;   /* budget_share()'s, for advice; 0: there is no limit to raise */
 	void (*drain)(void *ctx); /* keeps the ring of samples from running over; may be NULL */
 	void *drain_ctx;
-	struct map complained;	     /* files of which it was said that they do not fit, by index */
-	uint32_t nr_complaints;	     /* that were made, in all */
-	uint64_t nr_refused;	     /* mappings shown without a file, for it was one too many */
-	uint64_t nr_too_big;	     /* files whose tables nobody could build */
-	uint64_t nr_followed;	     /* functions, for walks that asked */
-	uint64_t follow_next_ns;     /* not before: so that it takes a part of a CPU only */
-	uint64_t asks_held_until_ns; /* there was no room for these, or something failed; 0: no */
+	struct map complained;	/* files of which it was said that they do not fit, by index */
+	uint32_t nr_complaints; /* that were made, in all */
+	uint64_t nr_refused;	/* mappings shown without a file, for it was one too many */
+	uint64_t nr_too_big;	/* files whose tables nobody could build */
+	uint64_t nr_followed;	/* functions, for walks that asked */
+	struct time_shares follow_time; /* each user's, for following code */
+	struct map follow_failed;	/* user -> until when no code is followed for him */
+	uint64_t asks_held_until_ns;	/* the first of all processes'; 0: none's */
 };
+/* Following code takes a fifth of a CPU at most. */
+enum { FOLLOW_PART = 5 };
 
 /* Borrows all three; takes over process_table's callbacks. */
 void publisher_init(struct publisher *p, struct process_table *processes,
@@ -131,9 +139,15 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct block *b
 struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
 /*
  * Follows the code at `addr` of a file's own address space (a caller's: its return address - 1), of
- * which its table says CODE_UNFOLLOWED: 0 if that says more now. -EAGAIN: not at once.
+ * which its table says CODE_UNFOLLOWED, for a process with that block: 0 if that says more now.
+ * -EAGAIN: not now, since its user has had his share of the time; -ENOENT: nor soon, as it failed.
  */
-int publisher_follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller);
+int publisher_follow(struct publisher *p, const struct block *b, uint32_t number, uint64_t addr,
+		     bool is_caller);
+/* Would code be followed now for a process with that block? */
+bool publisher_may_follow(const struct publisher *p, const struct block *b);
+/* A walk of the process asked: if that is for nothing, the kernel does not ask for a while. */
+void publisher_hold_asks(struct publisher *p, struct process *proc);
 /* Loads what stacks of a process with runtimes are likely to need, before it is sampled: walked
  * late, those have no frames of the runtime. */
 void publisher_load_ahead(struct publisher *p, const struct process *proc);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the publisher's own files ask of one another. */
+#pragma once
+
+#include "unwinder/publisher.h"
+
+/* Writes what the process's view says into the kernel's table. */
+int publisher_tell_kernel(struct publisher *p, const struct process *proc);
+/* A forked child's asks are held as its parent's were: `flags` are those of its entry. */
+void publisher_hold_child(struct publisher *p, struct view *child, const struct view *parent,
+			  uint32_t flags);
+/* Processes whose asks were held long enough may ask again. */
+void publisher_let_ask(struct publisher *p, uint64_t now_ns);

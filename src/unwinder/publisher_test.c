@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whose runtimes are looked at: this very process's, every file of which is one, for users who are
+ * made up. */
+#include "unwinder/publisher.h"
+#include "test.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { GREEDY = 4000000001, OTHER = 4000000002 };
+
+static int nr_looks;
+
+static int fake_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+{
+	(void)elf;
+	(void)path;
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static void fake_dso_free(struct runtime_dso *dso)
+{
+	free(dso);
+}
+
+static int fake_attach(const struct runtime_dso *dso, const struct runtime_target *target,
+		       void *record, struct runtime_proc **ret)
+{
+	(void)dso;
+	(void)target;
+	(void)record;
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int fake_refresh(struct runtime_proc *rp, void *record)
+{
+	(void)rp;
+	(void)record;
+	nr_looks++;
+	return 0;
+}
+
+static void fake_detach(struct runtime_proc *rp)
+{
+	free(rp);
+}
+
+static const struct runtime_ops fake_runtime = {
+	.name = "fake",
+	.id = 2,
+	.label = "fake",
+	.language = "Fake",
+	.record_size = 8,
+	.probe = fake_probe,
+	.dso_free = fake_dso_free,
+	.attach = fake_attach,
+	.refresh = fake_refresh,
+	.detach = fake_detach,
+};
+
+/* In place of the library's own list. */
+const struct runtime_ops *const runtimes[RUNTIME_MAX_] = { [2] = &fake_runtime };
+
+static struct process_table processes;
+static struct unwind_store store;
+static struct publisher publisher;
+static struct view *view;
+
+static void set_up(void)
+{
+	static const struct unwind_store_maps no_maps = { -1, -1, -1 };
+	struct process *proc;
+
+	ASSERT_OK(process_table_init(&processes));
+	ASSERT_OK(unwind_store_init(&store, &no_maps, 16 << 20));
+	publisher_init(&publisher, &processes, &store, NULL);
+	ASSERT_OK(process_get(&processes, getpid(), &proc));
+	ASSERT_OK(publisher_show(&publisher, proc, 1));
+	view = proc->user;
+	ASSERT_PTR_NONNULL(view->runtimes);
+}
+
+static void tear_down(void)
+{
+	process_table_fini(&processes);
+	publisher_fini(&publisher);
+	unwind_store_fini(&store);
+}
+
+/* How many looks it takes, if the process is that user's, and they are due. */
+static int looks_for(uint32_t user)
+{
+	int before = nr_looks;
+
+	view->block->user = user;
+	runtimes_want_refresh(view->runtimes);
+	publisher.runtimes_due_ns = 0;
+	publisher_update_runtimes(&publisher);
+	return nr_looks - before;
+}
+
+TEST(who_has_had_his_share_of_looks_waits_and_others_do_not)
+{
+	set_up();
+	ASSERT(looks_for(GREEDY) > 0);
+	time_shares_take(&publisher.look_time, GREEDY, now_ns(), 3600000000000);
+	publisher.look_time.used_ns = now_ns() - 400000000;
+	publisher.look_time.part = 0; /* so much is left of all, however long this takes */
+	ASSERT_EQ(looks_for(GREEDY), 0);
+	ASSERT(publisher.runtimes_due_ns > 0 && publisher.runtimes_due_ns < UINT64_MAX);
+	ASSERT(looks_for(OTHER) > 0);
+	tear_down();
+}
