@@ -19,6 +19,7 @@ enum {
 	SHORT_NAME = 256,
 	NAMES_SLACK = 1 << 20,
 	BUCKETS_MAX = 1 << 20,
+	CHAIN_MAX = 4096, /* symbols of a bucket; real ones have a few */
 };
 
 /* How many of `nr` items of `size` bytes the file has behind `offset`. */
@@ -276,7 +277,7 @@ static uint64_t count_by_gnu_hash(const struct elf_file *elf, uint64_t table)
 	}
 	if (last < header.first_symbol)
 		return header.first_symbol;
-	for (;; last++) {
+	for (size_t i = 0; i < CHAIN_MAX; i++, last++) {
 		uint64_t at = chains + (uint64_t)(last - header.first_symbol) * sizeof(hash);
 
 		if (last >= ELF_SYMBOLS_MAX || elf_file_read(elf, at, &hash, sizeof(hash)))
@@ -284,6 +285,7 @@ static uint64_t count_by_gnu_hash(const struct elf_file *elf, uint64_t table)
 		if (hash & 1)
 			return (uint64_t)last + 1;
 	}
+	return 0;
 }
 
 static uint64_t count_by_hash(const struct elf_file *elf, uint64_t table)

@@ -483,6 +483,60 @@ TEST(a_shared_library_without_sections)
 	elf_file_free(elf);
 }
 
+/* One function, and a GNU hash table whose only chain has so many members. */
+static size_t symbols_of_chain(size_t length)
+{
+	enum { DATA = 0x4000, CHAIN_MAX = 8192 };
+	struct {
+		Elf64_Sym symbols[2];
+		char strings[8];
+		uint32_t hash_header[4], bucket, chain[CHAIN_MAX];
+	} *data = calloc(1, sizeof(*data));
+	const Elf64_Dyn dynamic[] = {
+		{ DT_SYMTAB, { DATA } },
+		{ DT_STRTAB, { DATA + offsetof(typeof(*data), strings) } },
+		{ DT_STRSZ, { sizeof(data->strings) } },
+		{ DT_GNU_HASH, { DATA + offsetof(typeof(*data), hash_header) } },
+		{ DT_NULL, { 0 } },
+	};
+	unsigned int text, s;
+	struct elf_writer *w = writer_with_text(&text);
+	struct elf_symbols symbols;
+	void *image;
+	size_t size, nr;
+
+	data->symbols[1] = (Elf64_Sym){ .st_name = 1,
+					.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+					.st_shndx = 1,
+					.st_value = TEXT,
+					.st_size = 8 };
+	memcpy(data->strings, "\0name", 6);
+	data->hash_header[0] = 1;
+	data->hash_header[1] = 1;
+	data->bucket = 1;
+	data->chain[length - 1] = 1;
+	s = elf_writer_section(w, ".data", SHT_PROGBITS, SHF_ALLOC, DATA, data, sizeof(*data));
+	elf_writer_segment(w, PT_LOAD, PF_R, s, s);
+	s = elf_writer_section(w, ".dynamic", SHT_PROGBITS, SHF_ALLOC, DATA + 0x10000, dynamic,
+			       sizeof(dynamic));
+	elf_writer_segment(w, PT_DYNAMIC, PF_R, s, s);
+	elf_writer_no_section_table(w);
+	free(data);
+	image = elf_writer_finish(w, &size);
+	read_image(image, size, &symbols);
+	nr = symbols.nr;
+	elf_symbols_fini(&symbols);
+	return nr;
+}
+
+/* Each step is a read of the file. */
+TEST(a_chain_of_a_hash_table_is_not_followed_for_ever)
+{
+	ASSERT_EQ(symbols_of_chain(1), 1);
+	ASSERT_EQ(symbols_of_chain(100), 1);
+	ASSERT_EQ(symbols_of_chain(5000), 0);
+}
+
 TEST(every_truncation_of_a_file_with_symbols)
 {
 	size_t size;

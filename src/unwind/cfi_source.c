@@ -193,6 +193,12 @@ int cfi_source_debug_frame(const struct elf_file *elf, struct cfi_source *ret)
 	return r == -EFBIG ? -ENOENT : r;
 }
 
+/* Will from_section() have it, as far as its header says? */
+static bool is_plain(const struct elf_file *elf, const struct elf_section *section)
+{
+	return section && !(section->flags & SHF_COMPRESSED) && elf_file_section_size(elf, section);
+}
+
 uint64_t cfi_source_bytes(const struct elf_file *elf)
 {
 	static const char *const names[] = { ".eh_frame", ".debug_frame" };
@@ -202,8 +208,8 @@ uint64_t cfi_source_bytes(const struct elf_file *elf)
 		const struct elf_section *section = elf_file_section(elf, names[i]);
 		uint64_t size = section ? elf_file_section_size(elf, section) : 0;
 
-		if (!i && !size && !eh_frame_addr(elf, &addr))
-			size = bytes_behind(elf, addr);
+		if (!i && !is_plain(elf, section) && !eh_frame_addr(elf, &addr))
+			size += bytes_behind(elf, addr);
 		sum += size < CFI_SECTION_MAX ? size : CFI_SECTION_MAX;
 	}
 	return sum;

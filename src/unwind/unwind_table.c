@@ -23,9 +23,12 @@
 
 enum {
 	SOURCES_MAX = 2,
-	RANGES_MAX = 64,	      /* executable segments; linkers make one or two */
-	BYTES_A_ROW = 8,	      /* of CFI, about: the first guess at the number of rows */
-	SYMBOL_BYTES_FREE = 16 << 20, /* are read in the time that is for a small file */
+	RANGES_MAX = 64, /* executable segments; linkers make one or two */
+	BYTES_A_ROW = 8, /* of CFI, about: the first guess at the number of rows */
+	/* What takes as long as a byte of CFI: so many bytes of code that are searched, of symbols.
+	 */
+	CODE_SHIFT = 5,
+	SYMBOLS_SHIFT = 4,
 	GO_DATA_ALIGN = -4,
 };
 
@@ -350,18 +353,31 @@ static int make_rows(struct build *b, unsigned int follow)
 	return sweep(b);
 }
 
+/* Each executable segment is searched, however many there are, and wherever they overlap. */
+static uint64_t code_bytes(const struct elf_file *elf)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type == PT_LOAD && (s->flags & PF_X))
+			sum += s->filesz < elf->size ? s->filesz : elf->size;
+	}
+	return sum;
+}
+
 uint64_t unwind_table_cost(const struct elf_file *elf)
 {
 	struct build b = { .elf = elf };
-	uint64_t span = 0, symbols = elf_symbols_bytes(elf);
+	uint64_t span = 0;
 
 	find_ranges(&b);
 	if (b.nr_ranges)
 		span = b.ranges[b.nr_ranges - 1].end - b.ranges[0].start;
-	/* They are read where code has no call frame information. */
-	if (symbols <= SYMBOL_BYTES_FREE)
-		symbols = 0;
-	return cfi_source_bytes(elf) + (span >> BUCKET_SHIFT) * sizeof(uint32_t) + symbols;
+	/* Symbols are read where code has no call frame information. */
+	return cfi_source_bytes(elf) + (span >> BUCKET_SHIFT) * sizeof(uint32_t) +
+	       (code_bytes(elf) >> CODE_SHIFT) + (elf_symbols_bytes(elf) >> SYMBOLS_SHIFT);
 }
 
 int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)

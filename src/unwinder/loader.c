@@ -17,7 +17,9 @@
 #include <sys/wait.h>
 
 enum {
-	SMALL_COST = 256 << 10, /* bytes (unwind_table_cost()): about 2 ms */
+	/* Bytes (unwind_table_cost()): about 2 ms, what a child takes. */
+	SMALL_COST = 256 << 10,
+	SMALL_COST_OF_OTHERS = 32 << 10, /* of owners that are not trusted */
 	MEANWHILE_MS = 10,
 	ARG_SIZE = 32,
 	ARGS = 2,
@@ -243,8 +245,10 @@ static int build_here(const struct loader_job *job, struct unwind_table **ret)
 
 int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
 {
+	uint64_t small = owner_is_trusted(job->owner) ? SMALL_COST : SMALL_COST_OF_OTHERS;
+
 	/* An image in memory is the vDSO's. */
-	if (job->elf->fd < 0 || unwind_table_cost(job->elf) <= SMALL_COST)
+	if (job->elf->fd < 0 || unwind_table_cost(job->elf) <= small)
 		return build_here(job, ret);
 	return build_beside(l, job, ret);
 }

@@ -114,6 +114,69 @@ TEST(a_small_file_needs_no_child)
 	loader_fini(&l);
 }
 
+/* It may be made to take long in ways that nobody has thought of. */
+TEST(a_file_that_is_not_trusted_needs_one_sooner)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(2 * SMALL);
+	_cleanup_(unwind_table_free_p) struct unwind_table *of_root = NULL, *of_other = NULL;
+	struct loader_job job = { .elf = elf };
+	struct loader l;
+
+	loader_init(&l);
+	ASSERT_OK(loader_build(&l, &job, &of_root));
+	ASSERT(!of_root->image);
+	job.owner = 100000;
+	ASSERT_OK(loader_build(&l, &job, &of_other));
+	ASSERT(of_other->image);
+	loader_fini(&l);
+}
+
+/* --- what a file costs ------------------------------------------------------------------------ */
+
+enum { MUCH_CODE = 1 << 20, NR_OVERLAPPING = 100, FAR = 0x400000 };
+
+static uint64_t cost_of(struct elf_writer *w)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	size_t size;
+
+	image = elf_writer_finish(w, &size);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	return unwind_table_cost(elf);
+}
+
+/* Each segment is searched, those that overlap, too. */
+TEST(code_counts_as_often_as_it_is_read)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					    TEXT, NULL, MUCH_CODE);
+
+	for (int i = 0; i < NR_OVERLAPPING; i++)
+		elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+	ASSERT(cost_of(w) > NR_OVERLAPPING * (MUCH_CODE >> 6));
+}
+
+/* Then what the segment has behind its address is read. */
+TEST(an_eh_frame_that_can_not_be_read_costs_what_is_read_instead)
+{
+	const Elf64_Chdr unknown = { .ch_type = 99, .ch_size = 8 };
+	const uint8_t header[12] = { 1, 0x03 /* udata4 */, 0xff, 0xff, [6] = FAR >> 16 };
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int s;
+
+	s = elf_writer_section(w, ".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, TEXT, header,
+			       sizeof(header));
+	elf_writer_segment(w, PT_LOAD, PF_R, s, s);
+	elf_writer_segment(w, PT_GNU_EH_FRAME, PF_R, s, s);
+	elf_writer_section(w, ".eh_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, &unknown,
+			   sizeof(unknown));
+	s = elf_writer_section(w, ".rodata", SHT_PROGBITS, SHF_ALLOC, FAR, NULL, MUCH_CODE);
+	elf_writer_segment(w, PT_LOAD, PF_R, s, s);
+	ASSERT(cost_of(w) >= MUCH_CODE);
+}
+
 /* The default limit; what is fixed on a machine of many CPUs. */
 TEST(a_large_file_fits_into_the_default_limit)
 {
