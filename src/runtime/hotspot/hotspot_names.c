@@ -29,6 +29,7 @@ struct java_method {
 	const char *source; /* NULL: not known */
 	const uint8_t *lines;
 	size_t lines_size; /* 0: it has no lines */
+	size_t size;	   /* bytes held */
 };
 
 /* What there is to know of an nmethod: if all of it is as it was, it is the same one, and the
@@ -242,7 +243,8 @@ static int read_source(struct hotspot_names *n, const struct hotspot_identity *i
 static struct java_method *new_method(const char *name, const char *source, size_t lines_size)
 {
 	size_t name_size = strlen(name) + 1, source_size = source ? strlen(source) + 1 : 0;
-	struct java_method *m = malloc(sizeof(*m) + name_size + source_size + lines_size);
+	size_t size = sizeof(struct java_method) + name_size + source_size + lines_size;
+	struct java_method *m = malloc(size);
 	char *at;
 
 	if (!m)
@@ -252,6 +254,7 @@ static struct java_method *new_method(const char *name, const char *source, size
 	m->source = source ? memcpy(at + name_size, source, source_size) : NULL;
 	m->lines = (const uint8_t *)at + name_size + source_size;
 	m->lines_size = lines_size;
+	m->size = size;
 	return m;
 }
 
@@ -561,7 +564,6 @@ static int get_nmethod(struct hotspot_names *n, uint64_t addr, const struct nmet
 		nm = NULL;
 	}
 	if (!nm) {
-		shrink(n);
 		r = nmethod_read(n, addr, head, &nm);
 		if (r < 0)
 			return r;
@@ -597,8 +599,8 @@ static int get_method(struct hotspot_names *n, struct nmethod *nm, uint32_t numb
 			r = read_method(n, &id, &nm->methods[i]);
 		if (r < 0)
 			return r;
-		nm->size += sizeof(**nm->methods) + nm->methods[i]->lines_size;
-		n->size += sizeof(**nm->methods) + nm->methods[i]->lines_size;
+		nm->size += nm->methods[i]->size;
+		n->size += nm->methods[i]->size;
 	}
 	*ret = nm->methods[i];
 	return 0;
@@ -658,12 +660,11 @@ static int name_compiled(struct hotspot_names *n, uint64_t data, uint64_t word,
 		drop_nmethod(n, nm);
 		return not_there(r);
 	}
-	for (int i = 0; i < nr; i++) {
+	for (int i = 0; r >= 0 && i < nr; i++)
 		r = add_level(n, methods[i], &scopes[i], i == nr - 1 ? tier(&head) : "", sink);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	/* The methods that were read now count, too: even the nmethod itself may be too large. */
+	shrink(n);
+	return r < 0 ? r : 0;
 }
 
 /* ----- stubs ----- */

@@ -741,6 +741,42 @@ TEST(more_nmethods_than_are_kept)
 	hotspot_names_free(jvm.names);
 }
 
+/* Each method of it has a line table as large as any. */
+TEST(an_nmethod_that_is_more_than_is_kept)
+{
+	enum { NR = 64, LINES = 200 << 10, METADATA = NMETHOD + 0x1000, PC = 0x20 };
+	enum { SCOPES = METADATA + 8 * NR, PCS = SCOPES + 0x400, END = PCS + 16 * (NR + 2) };
+
+	make_jvm(17);
+	make_nmethod(NMETHOD, 7);
+	put_field(INNER_CONST, fields.const_method_size, LINES / 8);
+	put_field(NMETHOD, fields.nmethod_metadata_offset, METADATA - NMETHOD);
+	put_field(NMETHOD, fields.nmethod_scopes_data_offset, SCOPES - NMETHOD);
+	put_field(NMETHOD, fields.nmethod_scopes_pcs_offset, PCS - NMETHOD);
+	put_field(NMETHOD, fields.nmethod_dependencies_offset, END - NMETHOD);
+	put(SCOPES, 0xff, 1);
+	put(PCS, (uint32_t)-1, 4);
+	put(PCS + 16 * (NR + 1), INT_MAX, 4);
+	for (uint32_t i = 0; i < NR; i++) {
+		/* Method i, at bytecode 2. */
+		put(METADATA + 8 * i, BASE + INNER, 8);
+		put(SCOPES + 1 + 3 * i, (i + 1) << 8 | 3 << 16, 3);
+		put(PCS + 16 * (i + 1), PC + i, 4);
+		put(PCS + 16 * (i + 1) + 4, 1 + 3 * i, 4);
+	}
+	for (uint32_t i = 0; i < NR; i++) {
+		ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, PC + i)));
+		ASSERT_STR(got.names, "a.b.Main.inner");
+		ASSERT(jvm.nr_reads > 2);
+	}
+	/* What was named last is kept, what was first is not. */
+	ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, PC + NR - 1)));
+	ASSERT_EQ(jvm.nr_reads, 2);
+	ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, PC)));
+	ASSERT(jvm.nr_reads > 2);
+	hotspot_names_free(jvm.names);
+}
+
 /* ----- others ----- */
 
 TEST(stubs)
