@@ -575,6 +575,20 @@ void profile_drop_events(struct profile *p)
 	p->cut.events_dropped = true;
 }
 
+static void delay_events(struct profile_cut *cut, uint64_t by_ns)
+{
+	for (size_t i = 0; i < cut->events.nr; i++)
+		cut->events.items[i].time_ns += by_ns;
+}
+
+void profile_begin_earlier(struct profile *p, uint64_t by_ns)
+{
+	delay_events(&p->cut, by_ns);
+	for (size_t i = 0; i < p->others.nr; i++)
+		delay_events(&p->others.items[i], by_ns);
+	p->cut.start_ns -= by_ns;
+}
+
 /* A cut that was large does not make the next ones expensive. */
 static void empty_map(struct map *m)
 {

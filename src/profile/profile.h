@@ -303,6 +303,11 @@ int profile_add_measured_event(struct profile *p, uint32_t type, const struct pr
 			       uint64_t value);
 /* Forgets all events of type 0: there is no room for them. The counts stay. */
 void profile_drop_events(struct profile *p);
+/*
+ * The cut began so much earlier than was said: what was taken before its begin reached it, not the
+ * cut before. Its events stay when they were.
+ */
+void profile_begin_earlier(struct profile *p, uint64_t by_ns);
 /* Begins the next cut, with no samples; all that the dictionary knows stays. */
 void profile_next_cut(struct profile *p);
 /*

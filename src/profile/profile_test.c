@@ -366,6 +366,28 @@ TEST(types_have_samples_of_their_own)
 	profile_fini(&p);
 }
 
+TEST(a_cut_may_turn_out_to_begin_earlier)
+{
+	struct profile_event event = { .time_ns = 30 };
+	struct profile_measured m = { .value = 1 };
+	uint32_t type;
+	struct profile p;
+
+	start_measuring(&p, &m);
+	p.cut.start_ns = 1000;
+	ASSERT_OK(profile_add_measured(&p, &m, &event.sample));
+	ASSERT_OK(profile_add_measured_event(&p, 0, &event, 1));
+	ASSERT_OK(profile_add_type(&p, "off_cpu", "nanoseconds", &type));
+	m.type = type;
+	ASSERT_OK(profile_add_measured(&p, &m, &event.sample));
+	ASSERT_OK(profile_add_measured_event(&p, type, &event, 1));
+	profile_begin_earlier(&p, 7);
+	ASSERT_EQ(p.cut.start_ns, 993);
+	ASSERT_EQ(p.cut.events.items[0].time_ns, 37);
+	ASSERT_EQ(profile_cut_of(&p, type)->events.items[0].time_ns, 37);
+	profile_fini(&p);
+}
+
 TEST(contexts_tell_samples_apart)
 {
 	struct profile_context span = { .span_id = { 1 } }, none = { 0 };

@@ -13,14 +13,21 @@ enum {
 	REFRESH_INTERVAL_NS = 100000000, /* between two looks at one process's /proc/PID/maps */
 };
 
-/* Times take at most half of the profile's room: stacks matter more. */
+/*
+ * Times take at most half of the profile's room: stacks matter more. What was on its way when the
+ * cut began was taken before that: then the cut begins with it. Samples come in the order of time,
+ * nearly so, which is why that is rarely done.
+ */
 static void keep_event(struct recorder *r, const struct sample_header *h, uint32_t sample)
 {
-	uint64_t time_ns = h->time_ns > r->cut_ns ? h->time_ns - r->cut_ns : 0;
 	size_t bytes = r->profile->cut.events.nr * sizeof(struct profile_event);
 
+	if (h->time_ns < r->cut_ns) {
+		profile_begin_earlier(r->profile, r->cut_ns - h->time_ns);
+		r->cut_ns = h->time_ns;
+	}
 	if (bytes < r->profile_bytes_max / 2 &&
-	    !profile_add_event(r->profile, sample, time_ns, h->cpu))
+	    !profile_add_event(r->profile, sample, h->time_ns - r->cut_ns, h->cpu))
 		return;
 	log_debug("no room for the times of samples: they are counted only");
 	profile_drop_events(r->profile);
