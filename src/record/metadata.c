@@ -2,11 +2,15 @@
 #include "record/metadata.h"
 
 #include "process/proc_identity.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/read_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* In a value of by_pid beside the process's number. */
 #define METADATA_NEW_IMAGE (UINT64_C(1) << 32)
@@ -20,6 +24,44 @@ void metadata_fini(struct metadata *c)
 {
 	map_fini(&c->by_pid);
 	map_fini(&c->by_tid);
+}
+
+/* As OTLP and Go call it. */
+static const char *arch_name(const char *machine)
+{
+	if (!strcmp(machine, "x86_64"))
+		return "amd64";
+	return strcmp(machine, "aarch64") ? machine : "arm64";
+}
+
+/* An id that the machine keeps over restarts, if it was given one. */
+static int set_machine_id(struct profile *p)
+{
+	_cleanup_free_ char *id = NULL;
+	size_t size;
+
+	if (read_file_at(AT_FDCWD, "/etc/machine-id", 128, &id, &size))
+		return 0;
+	id[strcspn(id, "\n")] = '\0';
+	return strspn(id, "0123456789abcdef") == 32 && !id[32] ? profile_string(p, id, &p->host.id)
+							       : 0;
+}
+
+int metadata_host(struct profile *profile)
+{
+	struct profile_host *host = &profile->host;
+	struct utsname u;
+	char os[160];
+	int r;
+
+	uname(&u);
+	snprintf(os, sizeof(os), "%s %s", u.sysname, u.release);
+	r = profile_string(profile, u.nodename, &host->name);
+	if (!r)
+		r = profile_string(profile, arch_name(u.machine), &host->arch);
+	if (!r)
+		r = profile_string(profile, os, &host->os);
+	return r ? r : set_machine_id(profile);
 }
 
 /* Writes what /proc says; a process that is gone stays without. */

@@ -20,6 +20,8 @@ struct metadata {
 
 void metadata_init(struct metadata *c, struct profile *profile);
 void metadata_fini(struct metadata *c);
+/* Tells the profile which machine this is. 0 or -ENOMEM. */
+int metadata_host(struct profile *profile);
 /* The profile's thread; the comm is a name at the sample's time. 0, -ENOMEM, or -ENOSPC: it is
  * new and the profile full. */
 int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm, uint32_t *ret);

@@ -154,3 +154,21 @@ TEST(processes_that_the_profile_forgot_are_met_anew)
 	metadata_fini(&metadata);
 	profile_fini(&profile);
 }
+
+TEST(the_machine_is_told)
+{
+	char name[256];
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(metadata_host(&p));
+	ASSERT_EQ(gethostname(name, sizeof(name)), 0);
+	ASSERT_STR(strtab_get(&p.strings, p.host.name), name);
+	ASSERT_EQ(strncmp(strtab_get(&p.strings, p.host.os), "Linux ", 6), 0);
+#ifdef __x86_64__
+	ASSERT_STR(strtab_get(&p.strings, p.host.arch), "amd64");
+#endif
+	if (!access("/etc/machine-id", R_OK) && p.host.id)
+		ASSERT_EQ(strlen(strtab_get(&p.strings, p.host.id)), 32);
+	profile_fini(&p);
+}

@@ -390,9 +390,10 @@ static int set_up_names(struct recorder *r)
 		options.max_waiting = limit.rlim_cur / 8;
 	err = decoder_init(&r->decoder, &r->unwinder.publisher, r->profile, &options);
 
-	if (!err)
-		metadata_init(&r->metadata, r->profile);
-	return err;
+	if (err)
+		return err;
+	metadata_init(&r->metadata, r->profile);
+	return metadata_host(r->profile);
 }
 
 static int set_up_tables(struct recorder *r)
