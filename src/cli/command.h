@@ -27,8 +27,8 @@ struct command {
 
 /* All commands, NULL-terminated. */
 extern const struct command *const commands[];
-extern const struct command command_convert, command_core, command_doctor, command_help,
-	command_record, command_top, command_stack;
+extern const struct command command_agent, command_convert, command_core, command_doctor,
+	command_help, command_record, command_top, command_stack;
 
 const struct command *command_find(const char *name);
 /* Says that there is none of that name, and which one was meant; EXIT_USAGE. */

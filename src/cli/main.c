@@ -25,6 +25,7 @@ const struct command *const commands[] = {
 	&command_top,
 	&command_stack,
 	&command_core,
+	&command_agent,
 	&command_convert,
 	&command_doctor,
 	&command_help,

@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
+import profcheck_program
 import tap
 from command import run
 from folded_text import counts_of
@@ -26,7 +27,7 @@ from tap import Skip, check
 HERE = Path(__file__).resolve().parent
 SONDE, EXAMPLES = (os.path.abspath(arg) for arg in sys.argv[1:3])
 BUILD = Path(sys.argv[3]).resolve()
-PROFCHECK = BUILD / "tests/formats/profcheck"
+PROFCHECK = profcheck_program.path(BUILD)
 TOP = Path(tempfile.mkdtemp(prefix="sonde-pprof-"))
 # enum example_flags
 EVENTS, BYTES, NO_FREQUENCY, EMPTY, TRACED = 1, 2, 4, 8, 32
@@ -55,17 +56,6 @@ def profcheck(*args):
 
 def folded(path):
     return output(SONDE, "convert", path, "-", "-f", "folded")
-
-
-def build_profcheck():
-    if not shutil.which("go"):
-        raise Skip("there is no go")
-    env = dict(os.environ, GOFLAGS="-mod=readonly -buildvcs=false", GOWORK="off")
-    done = subprocess.run(["go", "mod", "download"], cwd=HERE / "go", env=env, capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL, timeout=1200)
-    if done.returncode:
-        raise Skip("Go's modules cannot be fetched: " + (done.stderr.strip().splitlines() or ["?"])[-1])
-    run("go", "build", "-o", PROFCHECK, ".", cwd=HERE / "go", env=env, timeout=1200)
 
 
 def test_each_rule_can_fail():
@@ -200,7 +190,7 @@ def test_requests_of_others_are_read():
 def main():
     tests = [(name[5:], test) for name, test in globals().items() if name.startswith("test_")]
     try:
-        build_profcheck()
+        profcheck_program.build(BUILD)
     except Skip as reason:
         return tap.skip_all(reason)
     status = tap.run(tests)

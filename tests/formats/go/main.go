@@ -5,6 +5,7 @@
 //
 //	profcheck pprof FILE
 //	profcheck otlp FILE
+//	profcheck resources FILE  each resource of an OTLP request as a line of JSON
 //	profcheck foreign FILE    the stacks of a pprof profile that is not ours
 //	profcheck own CPU HEAP    writes what Go's runtime says of this program
 //	profcheck request FILE    writes a small request as the collector's library does
@@ -31,6 +32,8 @@ func main() {
 		err = checkPprof(os.Args[2])
 	case os.Args[1] == "otlp" && len(os.Args) == 3:
 		err = checkOtlp(os.Args[2])
+	case os.Args[1] == "resources" && len(os.Args) == 3:
+		err = printResources(os.Args[2])
 	case os.Args[1] == "foreign" && len(os.Args) == 3:
 		err = foldForeign(os.Args[2])
 	case os.Args[1] == "own" && len(os.Args) == 4:

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -10,12 +11,40 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-func checkOtlp(path string) error {
+func readOtlp(path string) (pprofile.Profiles, error) {
 	data, err := os.ReadFile(path)
+	if err != nil {
+		return pprofile.Profiles{}, err
+	}
+	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+}
+
+// {"attributes": {...}, "time": ..., "duration": ..., "samples": ...}: of the first profile.
+func printResources(path string) error {
+	request, err := readOtlp(path)
 	if err != nil {
 		return err
 	}
-	request, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
+	for _, resource := range request.ResourceProfiles().All() {
+		p := resource.ScopeProfiles().At(0).Profiles().At(0)
+		samples := 0
+		for _, s := range p.Samples().All() {
+			samples += s.TimestampsUnixNano().Len()
+		}
+		line, err := json.Marshal(map[string]any{
+			"attributes": resource.Resource().Attributes().AsRaw(),
+			"time":       p.Time(), "duration": p.DurationNano(), "samples": samples,
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Println(string(line))
+	}
+	return nil
+}
+
+func checkOtlp(path string) error {
+	request, err := readOtlp(path)
 	if err != nil {
 		return err
 	}
