@@ -3,6 +3,7 @@
  * What becomes of a sample: a hit counts a known stack, a full record adds one, a raw one is walked
  * here. All of it against the process's mappings as of the sample's time.
  */
+#include "record/frame_places.h"
 #include "record/recorder_internal.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -239,23 +240,14 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 	add_stack(r, h, &stack, hash);
 }
 
-/* The address of a profile's frame in the process's memory, by the mappings of `block`; 0: none. */
-static uint64_t frame_pc(struct recorder *r, const struct block *block,
-			 const struct profile_frame *frame)
+/* A file of the publisher's as the profile knows it. */
+static uint32_t profile_file_of(void *ctx, uint32_t mapping_file)
 {
-	const struct unwind_mapping *m = publisher_mappings(&r->unwinder.publisher, block);
-	uint32_t i;
+	struct recorder *r = ctx;
+	uint32_t file = publisher_file(&r->unwinder.publisher, mapping_file)->index;
 
-	for (i = 0; i < block->nr; i++, m++) {
-		uint32_t file = publisher_file(&r->unwinder.publisher, m->file)->index;
-		uint64_t pc = frame->address + m->bias;
-
-		if (file < r->decoder.profile_files.nr &&
-		    r->decoder.profile_files.items[file] == frame->file && pc >= m->start &&
-		    pc < m->end)
-			return pc;
-	}
-	return 0;
+	return file < r->decoder.profile_files.nr ? r->decoder.profile_files.items[file]
+						  : UINT32_MAX;
 }
 
 /*
@@ -267,6 +259,12 @@ static uint32_t true_part(struct recorder *r, const struct process *proc, const 
 {
 	struct profile *p = r->profile;
 	const struct profile_stack *s = &p->stacks.items[id];
+	struct frame_places places = {
+		.mappings = publisher_mappings(&r->unwinder.publisher, block),
+		.nr = block->nr,
+		.file_of = profile_file_of,
+		.ctx = r,
+	};
 	uint32_t i, cut;
 
 	for (i = 0; i < s->nr; i++) {
@@ -276,8 +274,8 @@ static uint32_t true_part(struct recorder *r, const struct process *proc, const 
 
 		if (f->kind != FRAME_KIND_NATIVE || f->file == PROFILE_NO_FILE)
 			continue;
-		pc = frame_pc(r, block, f);
-		if (is_lost(proc) || !pc || !mapping_still_there(r, proc, block, pc))
+		pc = is_lost(proc) ? 0 : frame_places_find(&places, f->file, f->address);
+		if (!pc || !mapping_still_there(r, proc, block, pc))
 			break;
 	}
 	if (i == s->nr ||
