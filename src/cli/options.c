@@ -28,6 +28,9 @@ struct parser {
 	const struct option_spec *specs;
 	const char *command;
 	char *values;
+	const char *what; /* how the option was named; NULL: on the command line */
+	option_told_fn *told;
+	void *ctx;
 };
 
 const char *option_label(const struct option_spec *spec, char *buf, size_t size)
@@ -46,14 +49,15 @@ __attribute__((format(printf, 4, 5))) static int complain(const struct parser *p
 							  const struct option_spec *spec,
 							  const char *text, const char *fmt, ...)
 {
-	char want[256];
+	char want[256], option[64];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(want, sizeof(want), fmt, ap);
 	va_end(ap);
-	log_error("--%s takes %s, not '%s'; see 'sonde help %s'", spec->name, want, text,
-		  p->command);
+	snprintf(option, sizeof(option), "--%s", spec->name);
+	log_error("%s takes %s, not '%s'; see 'sonde help %s'", p->what ? p->what : option, want,
+		  text, p->command);
 	return -EINVAL;
 }
 
@@ -75,17 +79,67 @@ static int set_number(const struct parser *p, const struct option_spec *spec, co
 	return 0;
 }
 
+/* "2.5", "200ms", "1m30s": seconds, or -1. */
+static double parse_seconds(const char *text)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} units[] = { { "ms", 0.001 }, { "h", 3600 }, { "m", 60 }, { "s", 1 } };
+	double sum = 0, number;
+	char digits[32], *end;
+
+	do {
+		/* Only these: strtod() also knows "nan", "inf", "0x1p3". */
+		size_t len = strspn(text, "0123456789."), i = 0;
+
+		snprintf(digits, sizeof(digits), "%.*s", (int)len, text);
+		number = strtod(digits, &end);
+		if (!len || len >= sizeof(digits) || *end || end == digits)
+			return -1;
+		text += len;
+		if (!*text)
+			return sum ? -1 : number; /* "1m30": of what? */
+		while (i < sizeof(units) / sizeof(*units) &&
+		       strncmp(text, units[i].name, strlen(units[i].name)))
+			i++;
+		if (i == sizeof(units) / sizeof(*units))
+			return -1;
+		sum += number * units[i].seconds;
+		text += strlen(units[i].name);
+	} while (*text);
+	return sum;
+}
+
 static int set_seconds(const struct parser *p, const struct option_spec *spec, const char *text)
 {
-	double seconds;
-	char *end;
+	double seconds = parse_seconds(text);
 
-	seconds = strtod(text, &end);
-	/* Digits and a point only: strtod() also knows "nan", "inf", "0x1p3". */
-	if (text[strspn(text, "0123456789.")] || *end || end == text || seconds < 0.001 ||
-	    seconds > (double)spec->max)
+	if (!(seconds >= 0.001) || seconds > (double)spec->max)
 		return complain(p, spec, text, "seconds from 0.001 to %" PRIu64, spec->max);
 	*(double *)(p->values + spec->offset) = seconds;
+	return 0;
+}
+
+static int set_fraction(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (text[strspn(text, "0123456789.")] || *end || end == text || value > 1)
+		return complain(p, spec, text, "a number from 0 to 1");
+	*(double *)(p->values + spec->offset) = value;
+	return 0;
+}
+
+/* On the command line a flag is enough. */
+static int set_flag(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	bool is_true = !text || !strcmp(text, "true") || !strcmp(text, "1");
+
+	if (!is_true && strcmp(text, "false") && strcmp(text, "0"))
+		return complain(p, spec, text, "'true' or 'false'");
+	*(bool *)(p->values + spec->offset) = is_true;
 	return 0;
 }
 
@@ -151,12 +205,13 @@ static int set_value(const struct parser *p, const struct option_spec *spec, con
 {
 	switch (spec->type) {
 	case OPTION_FLAG:
-		*(bool *)(p->values + spec->offset) = true;
-		return 0;
+		return set_flag(p, spec, text);
 	case OPTION_NUMBER:
 		return set_number(p, spec, text);
 	case OPTION_SECONDS:
 		return set_seconds(p, spec, text);
+	case OPTION_FRACTION:
+		return set_fraction(p, spec, text);
 	case OPTION_SIZE:
 		return set_size(p, spec, text);
 	case OPTION_STRING:
@@ -168,12 +223,15 @@ static int set_value(const struct parser *p, const struct option_spec *spec, con
 		return set_choice(p, spec, text);
 	case OPTION_PIDS:
 		return set_pids(p, spec, text);
+	case OPTION_IGNORED:
+		return 0;
 	}
 	return -EINVAL;
 }
 
 /* The table in getopt_long()'s two forms; returns how many specs there are. */
-static int build_getopt(const struct option_spec *specs, struct option *longs, char *letters)
+static int build_getopt(const struct option_spec *specs, struct option *longs, char *letters,
+			int flag_arg)
 {
 	int nr;
 
@@ -182,7 +240,7 @@ static int build_getopt(const struct option_spec *specs, struct option *longs, c
 	for (nr = 0; specs[nr].name && nr < SPECS_MAX; nr++) {
 		longs[nr] = (struct option){
 			.name = specs[nr].name,
-			.has_arg = specs[nr].arg ? required_argument : no_argument,
+			.has_arg = specs[nr].arg ? required_argument : flag_arg,
 			.val = LONG_ONLY + nr,
 		};
 		if (!specs[nr].letter)
@@ -206,22 +264,28 @@ static int find_spec(const struct option_spec *specs, int nr, int value)
 	return -1;
 }
 
+const char *option_suggestion(const struct option_spec *specs, const char *name, const char *prefix,
+			      char *buf, size_t size)
+{
+	struct suggestion s = { .word = name, .len = strcspn(name, "=") };
+
+	for (const struct option_spec *spec = specs; spec->name; spec++)
+		if (!spec->hidden)
+			suggest(&s, spec->name);
+	buf[0] = '\0';
+	if (s.best)
+		snprintf(buf, size, "; did you mean '%s%s'?", prefix, s.best);
+	return buf;
+}
+
 /* "--frequenzy=99" */
 static int complain_unknown(const struct parser *p, const char *text)
 {
-	const char *word = text + strspn(text, "-");
-	struct suggestion s = { .word = word, .len = strcspn(word, "=") };
+	char meant[80];
 
-	for (const struct option_spec *spec = p->specs; spec->name; spec++)
-		if (!spec->hidden)
-			suggest(&s, spec->name);
-	if (s.best)
-		log_error("unknown or ambiguous option '%s'; did you mean '--%s'? See 'sonde help "
-			  "%s'",
-			  text, s.best, p->command);
-	else
-		log_error("unknown or ambiguous option '%s'; see 'sonde help %s'", text,
-			  p->command);
+	option_suggestion(p->specs, text + strspn(text, "-"), "--", meant, sizeof(meant));
+	log_error("unknown or ambiguous option '%s'%s%s 'sonde help %s'", text, meant,
+		  *meant ? " See" : "; see", p->command);
 	return -EINVAL;
 }
 
@@ -243,30 +307,77 @@ static int complain_getopt(const struct parser *p, int nr, int c, char **argv)
 	return -EINVAL;
 }
 
+typedef int getopt_fn(int argc, char *const *argv, const char *letters, const struct option *longs,
+		      int *index);
+
+static int parse_all(struct parser *p, int argc, char **argv, bool as_daemons, int *ret_first)
+{
+	getopt_fn *next = as_daemons ? getopt_long_only : getopt_long;
+	struct option longs[SPECS_MAX + 1];
+	char letters[3 + 2 * SPECS_MAX];
+	int nr = build_getopt(p->specs, longs, letters,
+			      as_daemons ? optional_argument : no_argument);
+	int c, r;
+
+	opterr = 0;
+	optind = 0; /* glibc: start over, also in a second call */
+	while ((c = next(argc, argv, letters, longs, NULL)) != -1) {
+		const struct option_spec *spec;
+
+		if (c == '?' || c == ':')
+			return complain_getopt(p, nr, c, argv);
+		spec = &p->specs[find_spec(p->specs, nr, c)];
+		r = set_value(p, spec, optarg);
+		if (r < 0)
+			return r;
+		if (p->told)
+			p->told(p->ctx, spec, optarg);
+	}
+	*ret_first = optind;
+	return 0;
+}
+
+int options_set_defaults(const struct option_spec *specs, const char *command, void *values)
+{
+	struct parser p = { .specs = specs, .command = command, .values = values };
+	int r = 0;
+
+	for (const struct option_spec *spec = specs; spec->name && !r; spec++)
+		r = spec->value ? set_value(&p, spec, spec->value) : 0;
+	return r;
+}
+
 int options_parse(const struct option_spec *specs, const char *command, int argc, char **argv,
 		  void *values, int *ret_first)
 {
 	struct parser p = { .specs = specs, .command = command, .values = values };
-	struct option longs[SPECS_MAX + 1];
-	char letters[3 + 2 * SPECS_MAX];
-	int nr = build_getopt(specs, longs, letters), c, r;
+	int r = options_set_defaults(specs, command, values);
 
-	for (int i = 0; i < nr; i++) {
-		r = specs[i].value ? set_value(&p, &specs[i], specs[i].value) : 0;
-		if (r < 0)
-			return r;
-	}
-	opterr = 0;
-	optind = 0; /* glibc: start over, also in a second call */
-	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		if (c == '?' || c == ':')
-			return complain_getopt(&p, nr, c, argv);
-		r = set_value(&p, &specs[find_spec(specs, nr, c)], optarg);
-		if (r < 0)
-			return r;
-	}
-	*ret_first = optind;
-	return 0;
+	return r ? r : parse_all(&p, argc, argv, false, ret_first);
+}
+
+int options_parse_told(const struct option_spec *specs, const char *command, int argc, char **argv,
+		       void *values, option_told_fn *told, void *ctx, int *ret_first)
+{
+	struct parser p = { specs, command, values, NULL, told, ctx };
+
+	return parse_all(&p, argc, argv, true, ret_first);
+}
+
+int option_set(const struct option_spec *spec, const char *command, const char *what,
+	       const char *text, void *values)
+{
+	const struct parser p = { .command = command, .values = values, .what = what };
+
+	return set_value(&p, spec, text);
+}
+
+const struct option_spec *option_find(const struct option_spec *specs, const char *name)
+{
+	for (; specs->name; specs++)
+		if (!strcmp(specs->name, name))
+			return specs;
+	return NULL;
 }
 
 /* Words of `text` in lines of at most `width`, each behind `indent` spaces; the first is begun. */

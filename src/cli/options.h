@@ -11,13 +11,15 @@
 #include <stdio.h>
 
 enum option_type {
-	OPTION_FLAG,	/* bool */
-	OPTION_NUMBER,	/* uint32_t, from min to max */
-	OPTION_SECONDS, /* double, decimals allowed, from 1 ms to max seconds */
-	OPTION_SIZE,	/* uint64_t bytes, "64M", from min to max */
-	OPTION_STRING,	/* const char *, not empty; points into argv */
-	OPTION_CHOICE,	/* bool: the second of two words, `arg` is "one|other" */
-	OPTION_PIDS,	/* struct pid_list; "1,2,3", several times if wished, each PID kept once */
+	OPTION_FLAG,	 /* bool */
+	OPTION_NUMBER,	 /* uint32_t, from min to max */
+	OPTION_SECONDS,	 /* double, from 1 ms to max seconds: "2.5", "200ms", "1m30s" */
+	OPTION_FRACTION, /* double, from 0 to 1 */
+	OPTION_SIZE,	 /* uint64_t bytes, "64M", from min to max */
+	OPTION_STRING,	 /* const char *, not empty; points into argv */
+	OPTION_CHOICE,	 /* bool: the second of two words, `arg` is "one|other" */
+	OPTION_PIDS,	 /* struct pid_list; "1,2,3", several times if wished, each PID kept once */
+	OPTION_IGNORED,	 /* what another program has, and Sonde has no need of */
 };
 
 enum { PIDS_MAX = 256 };
@@ -52,6 +54,27 @@ struct option_spec {
  */
 int options_parse(const struct option_spec *specs, const char *command, int argc, char **argv,
 		  void *values, int *ret_first);
+/* What options_parse_told() tells of an option that was given; `text` is NULL for a flag. */
+typedef void option_told_fn(void *ctx, const struct option_spec *spec, const char *text);
+/*
+ * options_parse() without defaults, and as other daemons have it: -name is as good as --name, and
+ * --flag=false takes a flag back. `told` may be NULL.
+ */
+int options_parse_told(const struct option_spec *specs, const char *command, int argc, char **argv,
+		       void *values, option_told_fn *told, void *ctx, int *ret_first);
+/* The table's defaults. */
+int options_set_defaults(const struct option_spec *specs, const char *command, void *values);
+/*
+ * One value that was given elsewhere, as `what` (which messages begin with); a flag's is true or
+ * false. Logging. `text` is kept.
+ */
+int option_set(const struct option_spec *spec, const char *command, const char *what,
+	       const char *text, void *values);
+/* NULL: there is none of that name. */
+const struct option_spec *option_find(const struct option_spec *specs, const char *name);
+/* ", did you mean 'PREFIXname'?", or "" if nothing is close. */
+const char *option_suggestion(const struct option_spec *specs, const char *name, const char *prefix,
+			      char *buf, size_t size);
 /* The help text of all options that are not hidden, two columns. */
 void options_print(const struct option_spec *specs, FILE *out);
 /* "-F, --frequency HZ" */

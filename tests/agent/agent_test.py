@@ -181,11 +181,31 @@ def test_what_cannot_be_written_is_said_once_and_counted():
         run("umount", "-l", "out")
 
 
+def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
+    with open("conf", "w", encoding="ascii") as file:
+        file.write("# ours\noutput-dir = out\nmonitor-interval = 5s\nreporter-interval = 1m\n")
+    done = run(SONDE, "agent", "-config", "conf", "-samples-per-second=97", "-map-scale-factor", "2", "-no-kernel-version-check",
+               "-print-config", env=dict(os.environ, SONDE_REPORTER_INTERVAL="250ms"))
+    check(done.stderr == "sonde: ignored, since there is no need of it here: map-scale-factor, monitor-interval, "
+                         "no-kernel-version-check\n", done.stderr)
+    for words in ("# conf:2\noutput-dir = out\n", "# SONDE_REPORTER_INTERVAL\nreporter-interval = 250ms\n",
+                  "# --samples-per-second\nsamples-per-second = 97\n", "# default\nmemory-limit = 64M\n"):
+        check(words in done.stdout, done.stdout)
+    with open("printed", "w", encoding="utf-8") as file:
+        file.write(done.stdout)
+    with agent("-config", "printed") as a:
+        a.wait_for("the agent samples at 97 Hz and reports every 0.25 s into 'out'")
+        a.end()
+
+
 def test_mistakes_are_said():
     os.symlink("/dev/null", "file")
     for args, status, words in (
             ([], 2, "--output-dir DIR"),
             (["--output-dir", "out", "more"], 2, "takes no arguments"),
+            (["-collection-agent", "127.0.0.1:11000"], 2, "unknown or ambiguous option '-collection-agent'"),
+            (["--config", "/dev/null"], 2, "--output-dir DIR"),
+            (["--config", "missing"], 2, "cannot read the configuration 'missing'"),
             (["--output-dir", "file"], 1, "cannot write into 'file'"),
             (["--output-dir", "no/such"], 1, "cannot write into 'no/such'"),
             (["--output-dir", "out", "--samples-per-second", "0"], 2, "--samples-per-second takes a whole number"),

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/config.h"
+
+#include "util/cleanup.h"
+#include "util/log.h"
+#include "util/read_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum { FILE_MAX = 64 << 10, NAME_SIZE = 64 };
+
+#define PREFIX "SONDE_"
+
+extern char **environ;
+
+static void set_source(struct config *c, const struct option_spec *spec,
+		       const struct config_value *value)
+{
+	c->values[spec - c->specs] = *value;
+}
+
+/* What only makes sense on the command line. */
+static bool is_setting(const struct option_spec *spec)
+{
+	static const char *const others[] = { "config", "print-config", "help", "version" };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(spec->name, others[i]))
+			return false;
+	return true;
+}
+
+/* --- the environment -------------------------------------------------------------------------- */
+
+/* "SONDE_OUTPUT_DIR=x": "output-dir". False: it is none of ours. */
+static bool name_of_variable(const char *variable, char ret[NAME_SIZE])
+{
+	size_t len = strcspn(variable, "="), skip = strlen(PREFIX);
+
+	if (strncmp(variable, PREFIX, skip) || len - skip >= NAME_SIZE || !variable[len])
+		return false;
+	for (size_t i = skip; i < len; i++)
+		ret[i - skip] =
+			variable[i] == '_' ? '-' : (char)tolower((unsigned char)variable[i]);
+	ret[len - skip] = '\0';
+	return true;
+}
+
+/* Variables may be for other programs: what is not known is an error of nobody's, perhaps. */
+static int read_variable(struct config *c, const char *variable, void *values)
+{
+	struct config_value value = { .source = CONFIG_ENVIRONMENT };
+	char name[NAME_SIZE], what[NAME_SIZE + 8], meant[80];
+	const struct option_spec *spec;
+	int r;
+
+	if (!name_of_variable(variable, name))
+		return 0;
+	value.text = strchr(variable, '=') + 1;
+	snprintf(what, sizeof(what), "%.*s", (int)strcspn(variable, "="), variable);
+	spec = option_find(c->specs, name);
+	if (!spec || !is_setting(spec)) {
+		option_suggestion(c->specs, name, "--", meant, sizeof(meant));
+		if (*meant)
+			log_warn("the variable %s is of no option%s", what, meant);
+		return 0;
+	}
+	r = option_set(spec, c->command, what, value.text, values);
+	if (!r)
+		set_source(c, spec, &value);
+	return r;
+}
+
+static int read_environment(struct config *c, void *values)
+{
+	int r = 0;
+
+	for (char **variable = environ; *variable && !r; variable++)
+		r = read_variable(c, *variable, values);
+	return r;
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r");
+	len = strlen(text);
+	while (len && strchr(" \t\r", text[len - 1]))
+		text[--len] = '\0';
+	return text;
+}
+
+static int read_pair(struct config *c, const char *name, const char *text, unsigned line,
+		     void *values)
+{
+	const struct option_spec *spec = option_find(c->specs, name);
+	struct config_value value = { CONFIG_FILE, text, line };
+	char what[512], meant[80];
+	int r;
+
+	if (!spec || !is_setting(spec)) {
+		log_error("%s:%u: unknown option '%s'%s", c->path, line, name,
+			  option_suggestion(c->specs, name, "", meant, sizeof(meant)));
+		return -EINVAL;
+	}
+	if (c->values[spec - c->specs].source == CONFIG_FILE) {
+		log_error("%s:%u: '%s' is in line %u, too", c->path, line, name,
+			  c->values[spec - c->specs].line);
+		return -EINVAL;
+	}
+	snprintf(what, sizeof(what), "%s:%u: %s", c->path, line, name);
+	r = option_set(spec, c->command, what, text, values);
+	if (!r)
+		set_source(c, spec, &value);
+	return r;
+}
+
+static int read_line(struct config *c, char *text, unsigned line, void *values)
+{
+	char *equals;
+
+	text = trim(text);
+	if (!*text || *text == '#')
+		return 0;
+	equals = strchr(text, '=');
+	if (!equals) {
+		log_error("%s:%u: '%s' is not 'key = value'", c->path, line, text);
+		return -EINVAL;
+	}
+	*equals = '\0';
+	return read_pair(c, trim(text), trim(equals + 1), line, values);
+}
+
+static int read_file(struct config *c, void *values)
+{
+	size_t size;
+	int r = read_file_at(AT_FDCWD, c->path, FILE_MAX, &c->file, &size);
+	char *line = c->file, *next;
+
+	if (r)
+		return log_err(r, "cannot read the configuration '%s'", c->path);
+	if (strlen(c->file) != size) {
+		log_error("the configuration '%s' is no text", c->path);
+		return -EINVAL;
+	}
+	for (unsigned number = 1; line && !r; number++, line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		r = read_line(c, line, number, values);
+	}
+	return r;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static void on_option(void *ctx, const struct option_spec *spec, const char *text)
+{
+	set_source(ctx, spec,
+		   &(struct config_value){ .source = CONFIG_COMMAND_LINE,
+					   .text = text ? text : "true" });
+}
+
+static int read_command_line(struct config *c, int argc, char **argv, void *values)
+{
+	int first, r;
+
+	r = options_parse_told(c->specs, c->command, argc, argv, values, on_option, c, &first);
+	if (!r && first < argc) {
+		log_error("'%s': %s takes no arguments; see 'sonde help %s'", argv[first],
+			  c->command, c->command);
+		return -EINVAL;
+	}
+	return r;
+}
+
+static int read_defaults(struct config *c, void *values)
+{
+	for (size_t i = 0; c->specs[i].name; i++)
+		c->values[i] = (struct config_value){
+			.source = c->specs[i].value ? CONFIG_DEFAULT : CONFIG_NOT_SET,
+			.text = c->specs[i].value,
+		};
+	return options_set_defaults(c->specs, c->command, values);
+}
+
+static void tell_ignored(const struct config *c)
+{
+	char list[512] = "";
+
+	for (size_t i = 0; c->specs[i].name; i++) {
+		size_t len = strlen(list);
+
+		if (c->specs[i].type == OPTION_IGNORED && c->values[i].source > CONFIG_DEFAULT)
+			snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "",
+				 c->specs[i].name);
+	}
+	if (*list)
+		log_info("ignored, since there is no need of it here: %s", list);
+}
+
+int config_read(const struct option_spec *specs, const char *command, int argc, char **argv,
+		void *values, size_t size, const char *const *config_path, struct config *ret)
+{
+	_cleanup_(config_fini) struct config c = { .specs = specs, .command = command };
+	int r = read_command_line(&c, argc, argv, values);
+
+	/* Once more, over what it goes before. */
+	c.path = *config_path;
+	memset(values, 0, size);
+	if (!r)
+		r = read_defaults(&c, values);
+	if (!r && c.path)
+		r = read_file(&c, values);
+	if (!r)
+		r = read_environment(&c, values);
+	if (!r)
+		r = read_command_line(&c, argc, argv, values);
+	if (r)
+		return r;
+	tell_ignored(&c);
+	*ret = c;
+	c.file = NULL;
+	return 0;
+}
+
+void config_fini(struct config *config)
+{
+	free(config->file);
+	config->file = NULL;
+}
+
+static void print_source(const struct config *c, size_t i, FILE *out)
+{
+	const struct config_value *value = &c->values[i];
+
+	if (value->source == CONFIG_FILE)
+		fprintf(out, "%s:%u", c->path, value->line);
+	else if (value->source == CONFIG_COMMAND_LINE)
+		fprintf(out, "--%s", c->specs[i].name);
+	else if (value->source == CONFIG_ENVIRONMENT) {
+		fputs(PREFIX, out);
+		for (const char *s = c->specs[i].name; *s; s++)
+			fputc(*s == '-' ? '_' : toupper((unsigned char)*s), out);
+	} else {
+		fputs(value->source == CONFIG_DEFAULT ? "default" : "not set", out);
+	}
+}
+
+void config_print(const struct config *config, FILE *out)
+{
+	for (size_t i = 0; config->specs[i].name; i++) {
+		const struct option_spec *spec = &config->specs[i];
+		const char *text = config->values[i].text;
+
+		if (!is_setting(spec) || spec->hidden)
+			continue;
+		if (!text && spec->type == OPTION_FLAG)
+			text = "false";
+		fputs("# ", out);
+		print_source(config, i, out);
+		fprintf(out, "\n%s%s = %s\n", text ? "" : "# ", spec->name, text ? text : "");
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A daemon's options, all of one table (cli/options.h): the command line before the environment,
+ * that before a file, that before the defaults.
+ *
+ * "samples-per-second" is --samples-per-second or -samples-per-second, SONDE_SAMPLES_PER_SECOND,
+ * and in a file a line "samples-per-second = 20"; '#' begins a line of comment. A flag's value is
+ * true or false. The table has options "config" (a string) and "print-config", "help", "version",
+ * whichever it wants: those are of the command line only.
+ */
+#pragma once
+
+#include "cli/options.h"
+
+enum { CONFIG_OPTIONS_MAX = 64 };
+
+enum config_source {
+	CONFIG_NOT_SET = 0,
+	CONFIG_DEFAULT = 1,
+	CONFIG_FILE = 2,
+	CONFIG_ENVIRONMENT = 3,
+	CONFIG_COMMAND_LINE = 4,
+};
+
+/* Where each option's value came from. */
+struct config {
+	const struct option_spec *specs;
+	const char *command;
+	const char *path; /* of the file; NULL: none */
+	char *file;	  /* its text, which values point into */
+	struct config_value {
+		enum config_source source;
+		const char *text;
+		unsigned line;
+	} values[CONFIG_OPTIONS_MAX];
+};
+
+/*
+ * Fills *values (`size` bytes; `config_path` is where in it the file's path goes). 0, and *ret is
+ * the caller's; -EINVAL, or what reading the file failed with, after one line that says what is
+ * wrong and where. Logging: options that are ignored, all in one line. Arguments are refused.
+ */
+int config_read(const struct option_spec *specs, const char *command, int argc, char **argv,
+		void *values, size_t size, const char *const *config_path, struct config *ret);
+void config_fini(struct config *config);
+/* The values and where they came from, in the form of a file. */
+void config_print(const struct config *config, FILE *out);

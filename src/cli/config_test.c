@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/config.h"
+#include "util/cleanup.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct values {
+	bool flag, print, help;
+	uint32_t number;
+	double seconds, part;
+	uint64_t size;
+	const char *string, *config;
+};
+
+#define AT(member) .offset = offsetof(struct values, member)
+
+static const struct option_spec specs[] = {
+	{ 'f', "a-flag", NULL, NULL, "a flag", OPTION_FLAG, AT(flag) },
+	{ 0, "number", "N", "99", "a number", OPTION_NUMBER, AT(number), .min = 1, .max = 1000 },
+	{ 0, "seconds", "S", "5", "seconds", OPTION_SECONDS, AT(seconds), .max = 3600 },
+	{ 0, "part", "PART", "0.2", "a part", OPTION_FRACTION, AT(part) },
+	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .max = 1ul << 30 },
+	{ 0, "some-text", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
+	{ 0, "config", "FILE", NULL, "the file", OPTION_STRING, AT(config) },
+	{ 0, "print-config", NULL, NULL, "print", OPTION_FLAG, AT(print) },
+	{ 0, "help", NULL, NULL, "help", OPTION_FLAG, AT(help) },
+	{ 0, "old-thing", "N", NULL, "", OPTION_IGNORED, .hidden = true },
+	{ 0, "old-flag", NULL, NULL, "", OPTION_IGNORED, .hidden = true },
+	OPTIONS_END,
+};
+
+/* --config names it. */
+static void write_file(const char *text, char path[64])
+{
+	int fd;
+
+	snprintf(path, 64, "/tmp/sonde_config_test_XXXXXX");
+	fd = mkstemp(path);
+	ASSERT(fd >= 0);
+	ASSERT_EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static int read_config(struct values *values, struct config *config, const char *const *argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	*values = (struct values){ 0 };
+	return config_read(specs, "test", argc, (char **)argv, values, sizeof(*values),
+			   &values->config, config);
+}
+
+#define READ(values, config, ...)                                                                  \
+	read_config((values), (config),                                                            \
+		    (const char *const[]){ "test", __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+/* What is said on stderr while it fails: one line. */
+static void assert_error(const char *want, const char *file, const char *const *argv)
+{
+	const char *args[8] = { argv[0] };
+	char said[1024] = "", path[64];
+	struct config config;
+	struct values v;
+	int fds[2], saved = dup(STDERR_FILENO), nr = 1;
+
+	ASSERT_OK(pipe2(fds, O_CLOEXEC));
+	for (; argv[nr]; nr++)
+		args[nr] = argv[nr];
+	if (file) {
+		write_file(file, path);
+		args[nr++] = "--config";
+		args[nr] = path;
+	}
+	dup2(fds[1], STDERR_FILENO);
+	ASSERT_ERR(read_config(&v, &config, args), EINVAL);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(fds[1]);
+	ASSERT(read(fds[0], said, sizeof(said) - 1) > 0);
+	close(fds[0]);
+	ck_assert_msg(strstr(said, want), "\"%s\" is not in \"%s\"", want, said);
+	ASSERT_PTR_NONNULL(strchr(said, '\n'));
+	ASSERT_EQ(strchr(said, '\n')[1], '\0');
+	if (file)
+		unlink(path);
+}
+
+#define ERROR_OF(want, file, ...)                                                                  \
+	assert_error((want), (file),                                                               \
+		     (const char *const[]){ "test", __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+TEST(defaults)
+{
+	struct config c;
+	struct values v;
+
+	ASSERT_OK(READ(&v, &c));
+	ASSERT_EQ(v.number, 99);
+	ASSERT(v.seconds == 5 && v.part == 0.2);
+	ASSERT_EQ(v.size, 64 << 20);
+	ASSERT(!v.flag && !v.string);
+	config_fini(&c);
+}
+
+TEST(the_nearer_one_wins)
+{
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("number = 1\nseconds=1\nsize = 1M\n", path);
+	ASSERT_EQ(setenv("SONDE_SECONDS", "2", 1), 0);
+	ASSERT_EQ(setenv("SONDE_SIZE", "2M", 1), 0);
+	ASSERT_OK(READ(&v, &c, "--size", "3M", "--config", path));
+	ASSERT_EQ(v.number, 1);
+	ASSERT(v.seconds == 2);
+	ASSERT_EQ(v.size, 3 << 20);
+	ASSERT(v.part == 0.2);
+	config_fini(&c);
+	unlink(path);
+}
+
+TEST(one_dash_is_as_good_as_two)
+{
+	struct config c;
+	struct values v;
+
+	ASSERT_OK(READ(&v, &c, "-number", "7", "-some-text=x y", "-f", "-part=1"));
+	ASSERT_EQ(v.number, 7);
+	ASSERT_STR(v.string, "x y");
+	ASSERT(v.flag && v.part == 1);
+	config_fini(&c);
+	ASSERT_OK(READ(&v, &c, "-a-flag", "--a-flag=false"));
+	ASSERT(!v.flag);
+	config_fini(&c);
+}
+
+TEST(times_have_units)
+{
+	static const struct {
+		const char *text;
+		double seconds;
+	} times[] = { { "2.5", 2.5 }, { "200ms", 0.2 },	   { "3m0s", 180 },
+		      { "1h", 3600 }, { "1m30.5s", 90.5 }, { ".5s", 0.5 } };
+	struct config c;
+	struct values v;
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		ASSERT_OK(READ(&v, &c, "--seconds", times[i].text));
+		ASSERT(v.seconds > times[i].seconds - 1e-9 && v.seconds < times[i].seconds + 1e-9);
+		config_fini(&c);
+	}
+}
+
+TEST(a_file_has_comments_and_spaces)
+{
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("# number = 1\n\n  number\t=  17 \r\n \t# x\nsome-text = a = b # c\na-flag=true",
+		   path);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_EQ(v.number, 17);
+	ASSERT_STR(v.string, "a = b # c");
+	ASSERT(v.flag);
+	config_fini(&c);
+	unlink(path);
+}
+
+TEST(mistakes_are_said_with_their_place)
+{
+	ERROR_OF(":2: unknown option 'numbre'; did you mean 'number'?", "\nnumbre = 3\n");
+	ERROR_OF(":1: unknown option 'config'", "config = x\n");
+	ERROR_OF(":3: 'number' is in line 1, too", "number = 1\n\n"
+						   "number = 2\n");
+	ERROR_OF(":1: 'number 3' is not 'key = value'", "number 3\n");
+	ERROR_OF(":1: number takes a whole number from 1 to 1000, not 'x'", "number = x\n");
+	ERROR_OF(":1: a-flag takes 'true' or 'false', not 'yes'", "a-flag = yes\n");
+	ERROR_OF("--part takes a number from 0 to 1, not '1.1'", NULL, "-part", "1.1");
+	ERROR_OF("--seconds takes seconds", NULL, "--seconds", "1m30");
+	ERROR_OF("--seconds takes seconds", NULL, "--seconds", "0x10");
+	ERROR_OF("--seconds takes seconds", NULL, "--seconds", "1e3");
+	ERROR_OF("--seconds takes seconds", NULL, "--seconds", "5d");
+	ERROR_OF("did you mean '--number'?", NULL, "-numbre", "3");
+	ERROR_OF("'more': test takes no arguments", NULL, "more");
+	ASSERT_EQ(setenv("SONDE_NUMBER", "0", 1), 0);
+	ERROR_OF("SONDE_NUMBER takes a whole number", NULL);
+}
+
+TEST(a_file_that_cannot_be_read_is_an_error)
+{
+	struct config c;
+	struct values v;
+
+	ASSERT_ERR(READ(&v, &c, "--config", "/nonexistent"), ENOENT);
+	ASSERT_ERR(READ(&v, &c, "--config", "/tmp"), EISDIR);
+}
+
+TEST(variables_of_others_are_no_error)
+{
+	struct config c;
+	struct values v;
+
+	ASSERT_EQ(setenv("SONDE_NUMBRE", "5", 1), 0);
+	ASSERT_EQ(setenv("SONDE_CONFIG", "/nonexistent", 1), 0);
+	ASSERT_EQ(setenv("SONDE_", "5", 1), 0);
+	ASSERT_OK(READ(&v, &c));
+	ASSERT_EQ(v.number, 99);
+	config_fini(&c);
+}
+
+TEST(what_is_ignored_is_accepted)
+{
+	struct config c;
+	struct values v;
+
+	ASSERT_OK(READ(&v, &c, "-old-thing", "5", "-old-flag", "-number=3"));
+	ASSERT_EQ(v.number, 3);
+	config_fini(&c);
+}
+
+static char *print(const struct config *c)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	ASSERT(out);
+	config_print(c, out);
+	ASSERT_EQ(fclose(out), 0);
+	return text;
+}
+
+TEST(what_is_printed_says_where_it_came_from_and_can_be_read)
+{
+	_cleanup_free_ char *text = NULL, *again = NULL;
+	char path[64], want[512];
+	struct config c;
+	struct values v;
+
+	write_file("number = 1\n", path);
+	ASSERT_EQ(setenv("SONDE_SIZE", "2M", 1), 0);
+	ASSERT_OK(READ(&v, &c, "-seconds=1m", "--config", path, "--print-config"));
+	ASSERT(v.print);
+	text = print(&c);
+	snprintf(want, sizeof(want),
+		 "# not set\na-flag = false\n# %s:1\n"
+		 "number = 1\n# --seconds\nseconds = 1m\n"
+		 "# default\npart = 0.2\n# SONDE_SIZE\nsize = 2M\n# not set\n# some-text = \n",
+		 path);
+	ASSERT_STR(text, want);
+	config_fini(&c);
+	unlink(path);
+	ASSERT_EQ(unsetenv("SONDE_SIZE"), 0);
+	write_file(text, path);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_EQ(v.number, 1);
+	ASSERT_EQ(v.size, 2 << 20);
+	ASSERT(v.seconds == 60 && !v.flag && !v.string);
+	again = print(&c);
+	ASSERT_PTR_NONNULL(strstr(again, ":10\nsize = 2M\n"));
+	config_fini(&c);
+	unlink(path);
+}
