@@ -154,14 +154,23 @@ static void complain_of_section(struct debug_files *files, const char *path, con
  * can still show it to us from a mount namespace that he made, with debug files of his own, which
  * have its build-id.
  */
-static bool is_owners(const struct debug_files *files, int fd)
+static bool is_owners(const struct debug_files *files, int fd, bool others_root)
 {
 	struct stat st, own;
 
 	if (fstat(fd, &st))
 		return false;
-	return owner_is_trusted(st.st_uid) ||
-	       (files->elf->fd >= 0 && !fstat(files->elf->fd, &own) && st.st_uid == own.st_uid);
+	if (owner_is_trusted(st.st_uid))
+		return !others_root;
+	return (files->elf->fd >= 0 && !fstat(files->elf->fd, &own) && st.st_uid == own.st_uid);
+}
+
+static bool is_others_root(const struct debug_search *search, int root_fd)
+{
+	for (size_t i = 0; i < search->nr_others_roots; i++)
+		if (search->roots[i] == root_fd)
+			return true;
+	return false;
 }
 
 /*
@@ -170,11 +179,14 @@ static bool is_owners(const struct debug_files *files, int fd)
  */
 static int open_elf(struct debug_files *files, int root_fd, const char *path, struct elf_file **ret)
 {
+	bool others_root = is_others_root(&files->search, root_fd);
 	_cleanup_close_ int fd = -1;
 	int r = debug_open_below(root_fd, path, &fd);
 
-	if (!r && !is_owners(files, fd)) {
-		complain(files, path, "neither root's nor the program's owner's, not used");
+	if (!r && !is_owners(files, fd, others_root)) {
+		complain(files, path,
+			 others_root ? "not the program's owner's, below a user's root, not used"
+				     : "neither root's nor the program's owner's, not used");
 		return -ENOENT;
 	}
 	if (!r)

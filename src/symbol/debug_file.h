@@ -7,7 +7,8 @@
  *
  * Believed only if it is the right one: build-ids equal; where the file has none, the debug link's
  * CRC; of dwz the build-id in the link; of .dwo the unit's id. All of these can be copied, so it is
- * also to be root's, ours, or the program's owner's.
+ * also to be root's, ours, or the program's owner's; below others' roots the owner's alone, who is
+ * neither root nor us.
  */
 #pragma once
 
@@ -25,6 +26,9 @@ struct debug_search {
 	/* Open directories (O_PATH), tried in turn; borrowed. Typically "/" and /proc/PID/root. */
 	const int *roots;
 	size_t nr_roots;
+	/* So many of the first are of processes of other user namespaces than ours: a file there
+	 * that is root's may be of a disk image that a user has mounted. */
+	size_t nr_others_roots;
 	const char *path; /* of the ELF file below these roots, for debug links and .dwp; NULL */
 	/*
 	 * Something is there and can't be used ("/usr/lib/debug/x.debug: build-id differs, not

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	ARGS_MAX = 6,
+	ARGS_MAX = 7,
 	ARG_SIZE = 64,
 	IMAGE_SIZE_MAX = 1 << 30,
 };
@@ -53,6 +53,8 @@ static int make_arguments(const struct symbol_child_spec *spec, struct arguments
 {
 	int r = add_number(a, "roots", spec->nr_roots);
 
+	if (!r)
+		r = add_number(a, "others-roots", spec->nr_others_roots);
 	if (!r)
 		r = add_number(a, "memory", spec->memory);
 	if (!r)
@@ -117,6 +119,8 @@ static int parse(int argc, char **argv, struct task *task)
 	for (int i = 0; i < argc; i++) {
 		if (value_of(argv[i], "roots", &value))
 			search->nr_roots = strtoul(value, NULL, 10);
+		else if (value_of(argv[i], "others-roots", &value))
+			search->nr_others_roots = strtoul(value, NULL, 10);
 		else if (value_of(argv[i], "memory", &value))
 			task->memory = strtoull(value, NULL, 10);
 		else if (value_of(argv[i], "debug-info", &value))
@@ -130,7 +134,7 @@ static int parse(int argc, char **argv, struct task *task)
 		else if (i)
 			return -EINVAL;
 	}
-	if (search->nr_roots > SYMBOL_CHILD_ROOTS_MAX)
+	if (search->nr_roots > SYMBOL_CHILD_ROOTS_MAX || search->nr_others_roots > search->nr_roots)
 		return -EINVAL;
 	for (size_t i = 0; i < search->nr_roots; i++)
 		roots[i] = CHILD_MORE_FD + (int)i;

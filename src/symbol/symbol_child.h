@@ -31,7 +31,7 @@ struct symbol_child_spec {
 	char *const *builder; /* argv of the program; NULL: fork */
 	int elf_fd, out_fd;
 	int roots[SYMBOL_CHILD_ROOTS_MAX];
-	uint32_t nr_roots;
+	uint32_t nr_roots, nr_others_roots;
 	const char *path;
 	uint64_t memory;
 	bool no_debug_info;

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,8 +237,8 @@ TEST(debug_files_that_are_cut_off_are_said)
 
 /* --- whose they are --------------------------------------------------------------------------- */
 
-/* A process whose root is the folder. */
-static pid_t start_in_folder(void)
+/* A process whose root is the folder, in such new namespaces. */
+static pid_t start_in_folder(int namespaces)
 {
 	int fds[2];
 	pid_t pid;
@@ -248,7 +249,7 @@ static pid_t start_in_folder(void)
 	ASSERT(pid >= 0);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chroot(folder) || write(fds[1], "x", 1) < 0)
+		if (unshare(namespaces) || chroot(folder) || write(fds[1], "x", 1) < 0)
 			_exit(1);
 		pause();
 	}
@@ -270,14 +271,15 @@ static size_t nr_open_files(void)
 }
 
 /* Debug files are looked for in the mount namespace (here: below the root) of the process. */
-static void look_in_another_root(uid_t owner, const char *expected)
+static void look_in_another_root(uid_t owner, uid_t owner_of_debug, int namespaces,
+				 const char *expected)
 {
 	static const char code[0x100];
 	static const uint8_t link[] = "x.debug\0\0\0\0", id[20] = { 6 };
 	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_free_ void *image = NULL, *debug = NULL;
-	_cleanup_close_ int debug_fd = -1;
+	_cleanup_close_ int debug_fd = -1, fd = -1;
 	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
 	struct symbol_file file = { .fd = -1, .path = "/bin/x" };
 	struct complaints c = { 0 };
@@ -296,8 +298,10 @@ static void look_in_another_root(uid_t owner, const char *expected)
 			   sizeof(code));
 	elf_writer_section(w, ".gnu_debuglink", SHT_PROGBITS, 0, 0, link, 12);
 	elf_writer_build_id(w, id, sizeof(id));
-	image = elf_writer_finish(w, &file.size);
-	file.image = image;
+	image = elf_writer_finish(w, &size);
+	fd = elf_image_fd(image, size);
+	ASSERT_OK(fchown(fd, owner, owner));
+	file.fd = fd;
 	w = elf_writer_new(ET_DYN, EM_X86_64);
 	text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code,
 				  sizeof(code));
@@ -310,11 +314,11 @@ static void look_in_another_root(uid_t owner, const char *expected)
 	snprintf(path, sizeof(path), "%s/bin/x.debug", folder);
 	debug_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	ASSERT_EQ(write(debug_fd, debug, size), (ssize_t)size);
-	ASSERT_OK(fchown(debug_fd, owner, owner));
+	ASSERT_OK(fchown(debug_fd, owner_of_debug, owner_of_debug));
 
-	pid = start_in_folder();
+	pid = start_in_folder(namespaces);
 	ASSERT_OK(symbol_store_new(&options, &s));
-	ASSERT_OK(elf_file_open_memory(file.image, file.size, &elf));
+	ASSERT_OK(elf_file_open_fd(dup(fd), &elf));
 	file.elf = elf;
 	file.root_pid = pid;
 	nr_open = nr_open_files();
@@ -329,7 +333,8 @@ static void look_in_another_root(uid_t owner, const char *expected)
 	if (!expected) {
 		ASSERT_PTR_NULL(table);
 		ASSERT_EQ(c.nr, 1);
-		ASSERT(strstr(c.last, "neither root's nor the program's owner's"));
+		ASSERT(strstr(c.last, namespaces ? "not the program's owner's"
+						 : "neither root's nor the program's owner's"));
 	} else {
 		ASSERT_EQ(symbol_table_find(table, 0x1000, true, &frame, 1), 1);
 		ASSERT_STR(frame.name, expected);
@@ -340,12 +345,25 @@ static void look_in_another_root(uid_t owner, const char *expected)
 TEST(debug_files_of_another_root)
 {
 	if (!geteuid()) /* chroot() is root's */
-		look_in_another_root(0, "in_its_root");
+		look_in_another_root(0, 0, 0, "in_its_root");
 }
 
 /* A program may make a root of its own, and put a debug file there for what is not its own. */
 TEST(debug_files_of_another_user)
 {
 	if (!geteuid())
-		look_in_another_root(12345, NULL);
+		look_in_another_root(0, 12345, 0, NULL);
+}
+
+/* Whose root it is has not become root: the file may be of a disk image that a user has mounted. */
+TEST(roots_debug_files_below_a_users_root)
+{
+	if (!geteuid())
+		look_in_another_root(0, 0, CLONE_NEWUSER, NULL);
+}
+
+TEST(a_users_debug_files_below_a_users_root)
+{
+	if (!geteuid())
+		look_in_another_root(12345, 12345, CLONE_NEWUSER, "in_its_root");
 }

@@ -172,7 +172,7 @@ static int use_root(struct symbol_store *s, const struct root *new, int *fd, uin
 		if (root->fd < 0) {
 			place = i;
 		} else if (root->mount_ns == new->mount_ns && root->dev == new->dev &&
-			   root->ino == new->ino) {
+			   root->ino == new->ino && (!i || root->others == new->others)) {
 			root->users++;
 			*ret = i;
 			return 0;
@@ -192,6 +192,7 @@ static int use_root(struct symbol_store *s, const struct root *new, int *fd, uin
 static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 {
 	_cleanup_close_ int fd = -1;
+	struct stat user, own_user;
 	struct root new, own;
 	char path[64];
 	int r;
@@ -211,6 +212,9 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 		r = identify_root(s->roots.items[0].fd, "/proc/self/ns/mnt", &own);
 	if (r)
 		return r;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	new.others = stat(path, &user) || stat("/proc/self/ns/user", &own_user) ||
+		     user.st_ino != own_user.st_ino;
 	s->roots.items[0].mount_ns = own.mount_ns;
 	s->roots.items[0].dev = own.dev;
 	s->roots.items[0].ino = own.ino;
@@ -257,8 +261,10 @@ void store_search(const struct symbol_store *s, const struct entry *e, int *root
 		  struct debug_search *ret)
 {
 	*ret = (struct debug_search){ .roots = roots, .path = e->path };
-	if (e->root)
+	if (e->root) {
+		ret->nr_others_roots = s->roots.items[e->root].others;
 		roots[ret->nr_roots++] = s->roots.items[e->root].fd;
+	}
 	roots[ret->nr_roots++] = s->roots.items[0].fd;
 }
 

@@ -256,6 +256,7 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 	spec.out_fd = build->out_fd;
 	store_search(s, e, spec.roots, &search);
 	spec.nr_roots = (uint32_t)search.nr_roots;
+	spec.nr_others_roots = (uint32_t)search.nr_others_roots;
 	if (build->claimed)
 		spec.cache_dir = s->cache;
 	r = symbol_child_start(&spec, &build->child);

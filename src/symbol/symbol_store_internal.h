@@ -60,6 +60,7 @@ struct entry {
 /* The `/` of a mount namespace. */
 struct root {
 	uint64_t mount_ns, dev, ino;
+	bool others;	/* of another user namespace than ours: who has it need not be root */
 	int fd;		/* -1: nobody needs it, the place is free */
 	uint32_t users; /* entries */
 };
