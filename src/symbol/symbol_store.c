@@ -29,6 +29,7 @@ enum {
 	FOREIGN_MS = 50, /* while another process builds what we wait for */
 	/* Of options.root, if there is one, among the roots. */
 	SYSROOT = 1,
+	TABLES_PART = 8,      /* of the machine's memory */
 	WAITING_RESERVED = 4, /* a quarter of all that wait may be root's and our own only */
 };
 
@@ -109,6 +110,9 @@ int symbol_store_new(const struct symbol_store_options *options, struct symbol_s
 	s->options = *options;
 	s->cache = -1;
 	s->max_children = 1;
+	if (!s->options.table_memory)
+		s->options.table_memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+					  (uint64_t)sysconf(_SC_PAGESIZE) / TABLES_PART;
 	if (!s->options.cache_size)
 		s->options.cache_size = SYMBOL_CACHE_SIZE_DEFAULT;
 	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
@@ -141,6 +145,7 @@ void symbol_store_free(struct symbol_store *s)
 	vec_free(&s->roots);
 	map_fini(&s->by_key);
 	map_fini(&s->complaints);
+	map_fini(&s->held_of_owner);
 	map_fini(&s->waiting_of_owner);
 	if (s->cache >= 0)
 		close(s->cache);
@@ -341,6 +346,50 @@ void store_close_file(struct symbol_store *s, struct entry *e)
 	s->nr_waiting--;
 }
 
+/* A table that the cache does not have is in memory as long as its file is wanted. */
+int store_hold(struct symbol_store *s, struct entry *e, int fd)
+{
+	const uint64_t *known = map_get(&s->held_of_owner, e->owner);
+	uint64_t have = known ? *known : 0, most = s->options.table_memory;
+	char text[SYMBOL_MESSAGE_MAX];
+	struct stat st;
+	int r;
+
+	if (owner_is_trusted(e->owner))
+		return 0;
+	if (fstat(fd, &st))
+		return -errno;
+	most = most > s->held ? (most - s->held) / OWNERS_PART : 0;
+	if (have + (uint64_t)st.st_size > most) {
+		snprintf(text, sizeof(text),
+			 "%s: the symbols of its owner's files take too much memory; it may have "
+			 "none, nor may others",
+			 e->path);
+		if (!s->said_held)
+			store_complain(s, text);
+		s->said_held = true;
+		return -EDQUOT;
+	}
+	r = map_put(&s->held_of_owner, e->owner, have + (uint64_t)st.st_size);
+	if (r)
+		return r;
+	s->held += (uint64_t)st.st_size;
+	e->held += (uint64_t)st.st_size;
+	return 0;
+}
+
+static void let_go(struct symbol_store *s, const struct entry *e)
+{
+	uint64_t *have = e->held ? map_get(&s->held_of_owner, e->owner) : NULL;
+
+	if (!have)
+		return;
+	s->held -= e->held;
+	*have -= e->held;
+	if (!*have)
+		map_del(&s->held_of_owner, e->owner);
+}
+
 /* Else what waits for a machine that is too busy to build it would take all descriptors. */
 static void refuse(struct symbol_store *s, struct entry *e)
 {
@@ -440,6 +489,7 @@ void symbol_store_drop(struct symbol_store *s, uint32_t id)
 	if (!e || !e->users || --e->users)
 		return;
 	map_del(&s->by_key, e->hash);
+	let_go(s, e);
 	entry_release(s, e);
 	symbol_table_free(e->table);
 	*e = (struct entry){ .elf_fd = -1, .state = SYMBOL_STATE_NONE };
@@ -462,7 +512,8 @@ size_t symbol_store_bytes(const struct symbol_store *s)
 {
 	size_t sum = sizeof(*s) + s->entries.cap * sizeof(*s->entries.items) +
 		     s->by_key.cap * sizeof(*s->by_key.slots) +
-		     s->complaints.cap * sizeof(*s->complaints.slots);
+		     s->complaints.cap * sizeof(*s->complaints.slots) +
+		     s->held_of_owner.cap * sizeof(*s->held_of_owner.slots);
 
 	for (size_t i = 0; i < s->entries.nr; i++) {
 		const struct entry *e = &s->entries.items[i];

@@ -48,6 +48,11 @@ struct symbol_store_options {
 	 */
 	size_t max_waiting;
 	uint64_t builder_memory; /* bytes one may take; 0: 2 GiB */
+	/*
+	 * Bytes of memory for tables that are not in the cache, of files of owners other than root
+	 * and us: each has its share (util/owners.h). 0: an eighth of the machine's.
+	 */
+	uint64_t table_memory;
 	/* How long symbol_store_wait() goes on for symbol tables alone; 0: a minute. */
 	uint32_t quick_patience_ms;
 	/* A cache that can't be used, debug files that differ, a build that failed: once each. The

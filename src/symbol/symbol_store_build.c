@@ -367,7 +367,9 @@ static void finish(struct symbol_store *s, struct entry *e, struct build *build)
 	}
 	if (!build->claimed)
 		fcntl(build->out_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-	r = symbol_table_open_fd(build->out_fd, &table);
+	r = build->claimed || e->table ? 0 : store_hold(s, e, build->out_fd);
+	if (!r)
+		r = symbol_table_open_fd(build->out_fd, &table);
 	if (r) {
 		build_failed(s, e, build);
 		return;

@@ -50,6 +50,7 @@ struct entry {
 	uint64_t fingerprint; /* of its debug files */
 	int elf_fd;	      /* -1 when nothing is left to build */
 	uint32_t owner;	      /* of the file, counted as long as there is elf_fd */
+	uint64_t held;	      /* bytes of its table that are the owner's */
 	char *path;
 	uint32_t root; /* 0: only our own */
 	bool has_root; /* is counted among its users */
@@ -76,6 +77,9 @@ struct symbol_store {
 	struct map waiting_of_owner;
 	size_t nr_waiting;
 	bool said_refused;
+	struct map held_of_owner; /* bytes of tables in memory */
+	uint64_t held;
+	bool said_held;
 	int cache; /* its folder, or -1 */
 	char *cache_path;
 	bool cache_opened, cache_failed;
@@ -92,6 +96,8 @@ void store_complain_of(struct symbol_store *s, const char *text, size_t len);
 void store_cache_failed(struct symbol_store *s, int r);
 /* Closes the entry's file, which waits no more. */
 void store_close_file(struct symbol_store *s, struct entry *e);
+/* Counts a table of `fd`, of memory, as the owner's. -EDQUOT: it is too much. */
+int store_hold(struct symbol_store *s, struct entry *e, int fd);
 /* An entry needs it no more. */
 void store_release_root(struct symbol_store *s, uint32_t number);
 /* What the search for a file's debug files is: `roots` has room for two. */

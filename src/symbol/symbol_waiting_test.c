@@ -16,6 +16,20 @@ const char *test_skip_reason(void)
 	return geteuid() ? "needs root, to have files of others" : NULL;
 }
 
+enum { TABLE_MEMORY = 64 << 10 };
+
+/* With one that builds, and little memory for that. */
+static struct symbol_store *open_small_store(struct complaints *c)
+{
+	struct symbol_store_options options = {
+		.cache_dir = "", .table_memory = TABLE_MEMORY, .complain = take_complaint, .ctx = c
+	};
+	struct symbol_store *s = NULL;
+
+	ASSERT_OK(symbol_store_new(&options, &s));
+	return s;
+}
+
 /* With a builder that never ends. */
 static struct symbol_store *open_store(size_t max_waiting, struct complaints *c)
 {
@@ -101,4 +115,34 @@ TEST(builders_that_never_end_are_not_waited_for)
 	ASSERT(!symbol_store_table(s, id));
 	ASSERT_STR(c.last,
 		   "/made/up: reading its symbols does not end; it has none, nor may others");
+}
+
+static bool has_table(struct symbol_store *s, uid_t owner, uint64_t number, uint32_t *ret_id)
+{
+	waits(s, owner, number, ret_id);
+	symbol_store_wait(s, 0, NULL, NULL);
+	return symbol_store_state(s, *ret_id) != SYMBOL_STATE_FAILED;
+}
+
+TEST(tables_of_one_owner_leave_memory_for_others)
+{
+	enum { MANY = 200, ONE = 1234, ANOTHER = 1235 };
+	struct complaints c = { 0 };
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = open_small_store(&c);
+	uint32_t id, last = 0;
+	uint64_t nr = 0;
+
+	while (nr < MANY && has_table(s, ONE, nr, &id)) {
+		last = id;
+		nr++;
+	}
+	ASSERT(nr > 0 && nr < MANY);
+	ASSERT_EQ(c.nr, 3);
+	ASSERT(has_table(s, ANOTHER, MANY, &id));
+	for (uint64_t i = 1; i <= MANY; i++)
+		ASSERT(has_table(s, 0, MANY + i, &id));
+	ASSERT(!has_table(s, ONE, MANY * 2 + 1, &id));
+	/* What nobody wants any more is no one's. */
+	symbol_store_drop(s, last);
+	ASSERT(has_table(s, ONE, MANY * 2 + 2, &id));
 }
