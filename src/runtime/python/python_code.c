@@ -417,6 +417,9 @@ enum {
 	INTERP_MIN = 256, /* what stands in the interpreter's struct, */
 	INTERP_MAX = 1 << 20,
 	TEXT_MAX = 64 << 20,
+	/* What is done for one file: the largest of real ones have 200 stores like that. */
+	WORK_MAX = 1 << 16,
+	WORK_OF_STORE = 32, /* what leads to it is decoded from each byte before */
 };
 
 /* A word of memory: an address, or from a register on. */
@@ -513,7 +516,8 @@ static bool counts_up(struct straight *s, const uint8_t *p, const uint8_t *end, 
 
 /* If the instruction at `at` stores a register as co_version, and counts it up: where it was loaded
  * from. */
-static struct operand counted_at(const uint8_t *code, size_t size, uint64_t start, size_t at)
+static struct operand counted_at(const uint8_t *code, size_t size, uint64_t start, size_t at,
+				 int *work)
 {
 	struct operand found = { 0 };
 	struct x86_insn store, in;
@@ -521,6 +525,7 @@ static struct operand counted_at(const uint8_t *code, size_t size, uint64_t star
 	if (!x86_insn_decode(code + at, size - at, &store) || !is_mov_32(&store, 0x89) ||
 	    store.reg >= 16 || store.disp != CO_VERSION || store.rip_relative)
 		return found;
+	*work += WORK_OF_STORE;
 	for (size_t from = at > BEFORE_MAX ? at - BEFORE_MAX : 0; from < at; from++) {
 		struct straight s = { .reg = store.reg };
 		size_t p = from;
@@ -543,6 +548,7 @@ uint64_t python_codes_in(const uint8_t *code, size_t size, uint64_t start, bool 
 {
 	const uint8_t *p = code, *end = code + size;
 	uint64_t found = 0;
+	int work = 0;
 
 	/* mov %r32, 92(%r64): the opcode and one or two bytes stand before that; a prefix may,
 	 * which may as well be another instruction's last byte. */
@@ -550,8 +556,11 @@ uint64_t python_codes_in(const uint8_t *code, size_t size, uint64_t start, bool 
 		for (size_t back = 2; back <= 4 && back <= (size_t)(p - code); back++) {
 			struct operand from = { 0 };
 
-			if (p[-(ptrdiff_t)back] == 0x89 || p[1 - (ptrdiff_t)back] == 0x89)
-				from = counted_at(code, size, start, (size_t)(p - code) - back);
+			if (p[-(ptrdiff_t)back] != 0x89 && p[1 - (ptrdiff_t)back] != 0x89)
+				continue;
+			if (work++ >= WORK_MAX)
+				return 0;
+			from = counted_at(code, size, start, (size_t)(p - code) - back, &work);
 			if (!from.known || interp != (from.base < 16) ||
 			    (interp && (from.at < INTERP_MIN || from.at > INTERP_MAX)))
 				continue;

@@ -152,6 +152,21 @@ TEST(where_code_objects_are_counted)
 	ASSERT_EQ(python_codes_in(by_two, sizeof(by_two), 0x1000, true), 0);
 }
 
+/* Each store like that is looked at from all sides: a file that is made of them takes minutes. */
+TEST(code_that_looks_as_if_it_counted_is_not_looked_at_for_ever)
+{
+	enum { FEW = 500, MANY = 3000 };
+	static const uint8_t interp[] = { COUNT_INTERP };
+	static uint8_t code[3 * MANY + sizeof(interp)];
+
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(code + 3 * i, "\x89\x43\x5c", 3);
+	memcpy(code + 3 * MANY, interp, sizeof(interp));
+	ASSERT_EQ(python_codes_in(code + 3 * (MANY - FEW), 3 * FEW + sizeof(interp), 0x1000, true),
+		  0x4268);
+	ASSERT_EQ(python_codes_in(code, sizeof(code), 0x1000, true), 0);
+}
+
 static int read_path(const char *path, struct python_dso **ret)
 {
 	struct elf_file *elf;
