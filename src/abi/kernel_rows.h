@@ -54,3 +54,40 @@ enum kernel_rule_kind {
 #define KERNEL_RULE_FP(rule)	((rule) >> 10 & 0x1ff)
 #define KERNEL_RULE_KIND(rule)	((rule) >> 19 & 7)
 #define KERNEL_RULE_EXACT(rule) ((rule) >> 22 & 1)
+
+/* Of a pc that is in none of the codes whose rows are known. */
+#define KERNEL_RULE_NO_CODE KERNEL_RULE(KERNEL_HELPER, 1, 0, 0)
+
+/*
+ * A part of the kernel's code, and the cell of its first bucket. Buckets and further rows are in
+ * segments of cells of 4 bytes, as an arena's (abi/unwind.h). `size` is written last.
+ */
+enum { KERNEL_CODES_MAX = 2, KERNEL_SEGMENTS_MAX = 320 };
+struct kernel_code {
+	__u64 start, size;
+	__u32 buckets, more;
+};
+
+/* Whose kernel frames a sample gets. */
+enum kernel_frames {
+	KERNEL_FRAMES_HELPER = 0,  /* bpf_get_stack()'s */
+	KERNEL_FRAMES_ROWS = 1,	   /* our own walk's, by rows, where that is exact */
+	KERNEL_FRAMES_COMPARE = 2, /* tests: both are taken, and what differs is counted */
+};
+
+/* What came of walking by rows: all but the first two, and it is the helper's turn. */
+enum kernel_walk_end {
+	KERNEL_WALK_GOES_ON = 0,
+	KERNEL_WALK_WHOLE = 1,
+	KERNEL_WALK_NO_CODE = 2,      /* a pc without rows: BPF programs, modules */
+	KERNEL_WALK_NO_RULE = 3,      /* a row that KERNEL_RULE() has no room for */
+	KERNEL_WALK_UNREADABLE = 4,   /* a stack that cannot be read */
+	KERNEL_WALK_OUT_OF_ORDER = 5, /* a caller's frame that is not above its callee's */
+	KERNEL_WALK_ENDS_ = 6,
+};
+
+/* Of one CPU. The last three only by KERNEL_FRAMES_COMPARE. */
+struct kernel_walk_counts {
+	__u64 ends[KERNEL_WALK_ENDS_];
+	__u64 equal, equal_frames, differ;
+};

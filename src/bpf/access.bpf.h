@@ -82,6 +82,18 @@ static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
 	return &cache->callers[at & (CALLER_CACHE_ENTRIES - 1)];
 }
 
+static __always_inline struct kernel_cache *kernel_cache_of(const struct walk *w)
+{
+	__u32 cpu = w->cpu;
+
+	return bpf_map_lookup_elem(&kernel_caches, &cpu);
+}
+
+static __always_inline long read_kernel_stack(void *to, __u32 size, __u64 from)
+{
+	return bpf_probe_read_kernel(to, size, (const void *)from);
+}
+
 /* Bit N: runtime N has no walker, and will have none. */
 static __always_inline __u32 walkers_off(void)
 {

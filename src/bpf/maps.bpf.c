@@ -6,6 +6,7 @@
 struct walks_map walks SEC(".maps");
 struct records_map records SEC(".maps");
 struct rule_caches_map rule_caches SEC(".maps");
+struct kernel_caches_map kernel_caches SEC(".maps");
 struct processes_map processes SEC(".maps");
 struct files_map files SEC(".maps");
 struct rules_map rules SEC(".maps");
@@ -22,6 +23,7 @@ const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
 const volatile __u64 config_address_mask = (1ull << 48) - 1;
 const volatile bool config_targets_only = false;
 const volatile bool config_kernel = true;
+const volatile __u32 config_kernel_frames = KERNEL_FRAMES_HELPER;
 const volatile bool config_raw_too = false;
 const volatile bool config_measure = false;
 
@@ -29,5 +31,6 @@ __u64 known_epoch = 0;
 __u32 process_epoch = 0;
 __u32 raws_held = 0;
 __u32 runtimes_off = 0;
+struct kernel_code kernel_codes[KERNEL_CODES_MAX] = { 0 };
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -35,6 +35,16 @@ struct rule_caches_map {
 };
 extern struct rule_caches_map rule_caches SEC(".maps");
 
+/* One entry a CPU; the agent sets max_entries: one in all, if nothing walks by the kernel's rows.
+ */
+struct kernel_caches_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kernel_cache);
+};
+extern struct kernel_caches_map kernel_caches SEC(".maps");
+
 /* Preallocated as 5.10 wants of perf_event programs. A full table costs raw samples, not lost ones;
  * the agent takes those out that were unused for longest. */
 struct processes_map {
@@ -156,6 +166,8 @@ extern const volatile __u32 config_max_frames;
 extern const volatile __u64 config_address_mask;
 extern const volatile bool config_targets_only;
 extern const volatile bool config_kernel;
+/* enum kernel_frames */
+extern const volatile __u32 config_kernel_frames;
 /* For tests: send a raw record behind each full one, so that both walks can be compared. */
 extern const volatile bool config_raw_too;
 /* For the benchmarks: tell in `times` how long samples take. */
@@ -170,3 +182,5 @@ extern __u32 process_epoch;
 extern __u32 raws_held;
 /* Bit N: the kernel has refused the walker of runtime N. */
 extern __u32 runtimes_off;
+/* The parts of the kernel's code whose rows are in `kernel_segments`. */
+extern struct kernel_code kernel_codes[KERNEL_CODES_MAX];

@@ -76,6 +76,16 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 	} while (0)
 #define REGS_PC(from) REGS_FIELD(from, ip)
 
+/* Where the kernel was interrupted, for walk_kernel_rows(). */
+static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)
+{
+	w->kernel.pc = regs->ip;
+	w->kernel.sp = regs->sp;
+	w->kernel.fp = regs->bp;
+	w->kernel.nr = 0;
+	return true;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 enum { REGS_SP = A64_SP, REGS_ALL = ~0 };
 enum { PSTATE_MODE_MASK = 0xf, PSTATE_32BIT = 0x10 }; /* arch/arm64/include/uapi/asm/ptrace.h */
@@ -107,6 +117,12 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 		(to)[A64_SP] = (from)->sp;                                                         \
 	} while (0)
 #define REGS_PC(from) REGS_FIELD(from, pc)
+
+/* There are no rows of this kernel. */
+static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)
+{
+	return false;
+}
 #endif
 
 /* The source that interrupts a CPU: the user registers of what it interrupted; NULL: that was the

@@ -77,20 +77,61 @@ static __always_inline struct walk *take_walk(struct walk *w)
 	return w;
 }
 
-static __always_inline void walk_kernel(void *ctx, struct walk *w)
+/* Both are there, but one may end where the other goes on. */
+static __always_inline void compare_kernel_frames(struct walk *w, const __u64 *own, __u32 n)
+{
+	const __u64 *helpers = w->scratch;
+	struct kernel_walk *k = &w->kernel;
+	__u32 i;
+
+	_Static_assert(SAMPLE_MAX_KERNEL_FRAMES * 8 <= SCRATCH_SIZE, "frames do not fit");
+	if (k->nr != n) {
+		k->counts.differ++;
+		return;
+	}
+	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
+		if (own[i] != helpers[i]) {
+			k->counts.differ++;
+			return;
+		}
+	k->counts.equal++;
+	k->counts.equal_frames += n;
+}
+
+/* How many frames the kernel's own walk puts to `to`. */
+static __always_inline __u32 take_helpers_stack(void *ctx, __u64 *to)
+{
+	long size = bpf_get_stack(ctx, to, SAMPLE_MAX_KERNEL_FRAMES * 8, 0);
+
+	if (size <= 0)
+		return 0;
+	return size / 8 > SAMPLE_MAX_KERNEL_FRAMES ? SAMPLE_MAX_KERNEL_FRAMES : size / 8;
+}
+
+/*
+ * By rows, if that leads to the stack's end, else by the kernel's own walk. `regs`: of the kernel
+ * where it was interrupted; NULL: the source has none.
+ */
+static __always_inline void walk_kernel(void *ctx, const user_regs_t *regs, struct walk *w)
 {
 	__u64 *words = walk_words(w);
-	long size;
+	int end = KERNEL_WALK_GOES_ON;
 	__u32 i, n;
 
 	if (!words)
 		return;
-	size = bpf_get_stack(ctx, words, SAMPLE_MAX_KERNEL_FRAMES * 8, 0);
-	if (size <= 0)
-		return;
-	n = size / 8;
-	if (n > SAMPLE_MAX_KERNEL_FRAMES)
-		n = SAMPLE_MAX_KERNEL_FRAMES;
+	if (regs && config_kernel_frames != KERNEL_FRAMES_HELPER && start_kernel_walk(w, regs)) {
+		end = walk_kernel_rows();
+		w->kernel.counts.ends[end & 7]++;
+	}
+	n = w->kernel.nr;
+	if (end != KERNEL_WALK_WHOLE) {
+		n = take_helpers_stack(ctx, words);
+	} else if (config_kernel_frames == KERNEL_FRAMES_COMPARE) {
+		n = take_helpers_stack(ctx, w->scratch);
+		compare_kernel_frames(w, words, n);
+		n = w->kernel.nr;
+	}
 	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
 		hash_word(w, words[i]);
 	w->full.nr_kernel = n;
@@ -142,8 +183,12 @@ static __always_inline int walk_process(const user_regs_t *regs, struct walk *w,
 	return whole ? walk_user() : walk_native_frames();
 }
 
-/* `regs`: the user registers that the source's context has; NULL: those saved on kernel entry. */
-static __always_inline int sample(void *ctx, const user_regs_t *regs, bool whole)
+/*
+ * `regs`: the user registers that the source's context has; NULL: those saved on kernel entry.
+ * `kernel`: the registers if it was the kernel that was interrupted; NULL: none are known.
+ */
+static __always_inline int sample(void *ctx, const user_regs_t *regs, const user_regs_t *kernel,
+				  bool whole)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
@@ -163,7 +208,7 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, bool whole
 		w->begin_ns = begin_ns;
 	start_walk(w, pid_tgid);
 	if (config_kernel && !regs)
-		walk_kernel(ctx, w);
+		walk_kernel(ctx, kernel, w);
 	user = user_part_of_current(regs, w);
 	if (user == USER_WALK) {
 		stop = walk_process(regs, w, whole);
@@ -188,7 +233,7 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, bool whole
 SEC("perf_event")
 int sample_cpu(struct bpf_perf_event_data *ctx)
 {
-	return sample(ctx, perf_event_regs(ctx), false);
+	return sample(ctx, perf_event_regs(ctx), &ctx->regs, false);
 }
 
 /*
@@ -198,14 +243,14 @@ int sample_cpu(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int sample_cpu_whole(struct bpf_perf_event_data *ctx)
 {
-	return sample(ctx, perf_event_regs(ctx), true);
+	return sample(ctx, perf_event_regs(ctx), &ctx->regs, true);
 }
 
 /* The current task at a raw tracepoint: where it enters the kernel, waits, is switched out. */
 SEC("raw_tp")
 int sample_task(struct bpf_raw_tracepoint_args *ctx)
 {
-	return sample(ctx, task_regs(ctx), false);
+	return sample(ctx, task_regs(ctx), NULL, false);
 }
 
 /*

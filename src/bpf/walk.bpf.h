@@ -20,6 +20,7 @@
 #pragma once
 
 #include "bpf/prelude.bpf.h"
+#include "abi/kernel_rows.h"
 
 enum {
 	WINDOW_SIZE = 1024,   /* of stack, read at once: facts/walker-cost.md compares sizes */
@@ -27,6 +28,7 @@ enum {
 	WALK_BATCH = 32,      /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
 	CALLER_CACHE_ENTRIES = 4096,
+	KERNEL_CACHE_ENTRIES = 1024,
 	KNOWN_STACKS = 4096,
 	RUNTIME_STATE_WORDS = 14,
 	SCRATCH_SIZE = 2048,
@@ -53,6 +55,15 @@ struct cached_rule {
 	};
 };
 _Static_assert(sizeof(struct cached_rule) == 40, "own is as large as a rule");
+
+/* A walk of the kernel's stack: kernel_stack.bpf.c. */
+struct kernel_walk {
+	__u64 pc; /* of an interrupted frame the pc itself, else the return address - 1 */
+	__u64 sp, fp;
+	__u32 nr;   /* frames that were found */
+	__u32 slot; /* where the rule of the current one is expected */
+	struct kernel_walk_counts counts;
+};
 
 /*
  * What each sample touches stands side by side, in few cache lines and pages: when they are cold,
@@ -121,6 +132,7 @@ struct walk {
 	/* The registers that the walk began with, if they were the context's: keep_regs(). */
 	__u64 first_regs[UNWIND_REGS_MAX], first_pc, first_kept;
 	__u64 begin_ns; /* config_measure */
+	struct kernel_walk kernel;
 	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
 };
 
@@ -145,6 +157,15 @@ struct arena_segment {
 struct rule_cache {
 	struct cached_rule entries[RULE_CACHE_ENTRIES];
 	struct cached_rule callers[CALLER_CACHE_ENTRIES];
+};
+
+/*
+ * A CPU's memory of rules of the kernel's code, which never change: an address's low half, its
+ * rule. `callers` in the order of walks, as in struct rule_cache, `entries` by address.
+ */
+struct kernel_cache {
+	__u64 callers[KERNEL_CACHE_ENTRIES];
+	__u64 entries[KERNEL_CACHE_ENTRIES];
 };
 
 #define STEP(name) __noinline int WALK_NAME(step_##name)(void)
@@ -175,6 +196,12 @@ __noinline int WALK_NAME(walk_user)(void);
 __noinline int WALK_NAME(find_rule)(void);
 /* Fills walk->mapping_* for walk->pc; 0 or a stop reason, and they are as they were. */
 __noinline int WALK_NAME(find_mapping)(void);
+
+/*
+ * The kernel's stack by rows, from walk->kernel's pc, sp and fp on, into the first of the record's
+ * words: enum kernel_walk_end, never KERNEL_WALK_GOES_ON. How many: walk->kernel.nr.
+ */
+__noinline int WALK_NAME(walk_kernel_rows)(void);
 
 #define WALK_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull
 

@@ -2,6 +2,7 @@
 /* `sonde doctor`: the table of requirements.h, with what this machine answers. */
 #include "cli/command.h"
 
+#include "kernel/kernel_rows.h"
 #include "kernel/requirements.h"
 #include "kernel/walkers.h"
 #include "cli/term.h"
@@ -94,6 +95,26 @@ static void print_programs(bool colours)
 	}
 }
 
+static void print_kernel_rows(bool colours)
+{
+	const struct requirement q = { "kernel stacks by rows", REQUIREMENT_INFO, NULL };
+	struct requirement_result result = { 0 };
+	struct kernel_rows_report report;
+
+	kernel_rows_try(-1, &report);
+	result.ok = !report.error;
+	if (result.ok)
+		snprintf(result.detail, sizeof(result.detail),
+			 "%u of %u unwind entries can be followed, %zu kB",
+			 report.entries - report.helper, report.entries,
+			 (size_t)report.bytes / 1024);
+	else
+		snprintf(result.detail, sizeof(result.detail), "%s", report.reason);
+	snprintf(result.fix, sizeof(result.fix),
+		 "bpf_get_stack() is used: samples in the kernel cost more");
+	print_requirement(&q, &result, colours);
+}
+
 static int doctor_run(int argc, char **argv)
 {
 	struct doctor_options options = { 0 };
@@ -124,6 +145,7 @@ static int doctor_run(int argc, char **argv)
 		return EXIT_ERROR;
 	}
 	print_programs(colours);
+	print_kernel_rows(colours);
 	puts("\n'sonde record' can run here.");
 	return EXIT_OK;
 }

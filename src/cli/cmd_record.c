@@ -38,6 +38,7 @@ struct record_options {
 	const char *replay_dir;
 	uint32_t max_replay_cases;
 	bool measure;
+	uint32_t kernel_frames;
 	const char *also_at;
 	const char *names;
 	struct runtime_names_options runtimes;
@@ -93,6 +94,9 @@ static const struct option_spec record_specs[] = {
 	  .min = 1, .max = 100000, .hidden = true },
 	{ 0, "measure", NULL, NULL, "for tests/bench: samples tell how long they took", OPTION_FLAG,
 	  AT(measure), .hidden = true },
+	{ 0, "kernel-frames", "N", "0",
+	  "for tests: 0: bpf_get_stack()'s; 1: by rows; 2: both, compared", OPTION_NUMBER,
+	  AT(kernel_frames), .max = KERNEL_FRAMES_COMPARE, .hidden = true },
 	{ 0, "also-at", "TRACEPOINT", NULL, "for tests: tasks that pass it are samples, too",
 	  OPTION_STRING, AT(also_at), .hidden = true },
 	OPTIONS_END,
@@ -273,6 +277,7 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 			      .walker_loader = names_walker_loader,
 			      .observer = rec->replay ? &rec->observer : NULL,
 			      .measure = o->measure,
+			      .kernel_frames = o->kernel_frames,
 			      .also_at = o->also_at },
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,

@@ -79,6 +79,19 @@ static void only_truncated(const struct recorder_stats *stats, uint64_t truncate
 	truncated[STOP_COMPLETE] = 0;
 }
 
+static const char *kernel_walk_name(int end)
+{
+	static const char *const names[KERNEL_WALK_ENDS_] = {
+		[KERNEL_WALK_WHOLE] = "whole",
+		[KERNEL_WALK_NO_CODE] = "no_code",
+		[KERNEL_WALK_NO_RULE] = "no_rule",
+		[KERNEL_WALK_UNREADABLE] = "unreadable",
+		[KERNEL_WALK_OUT_OF_ORDER] = "out_of_order",
+	};
+
+	return names[end] ? names[end] : "unknown";
+}
+
 /* By hand: Debian has no static cJSON, and no string here needs escaping. */
 void stats_write_json(const struct recorder_stats *stats, FILE *out)
 {
@@ -89,6 +102,8 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 	fprintf(out, "\t\"complete\": %" PRIu64 ",\n", stats->complete);
 	write_reasons(out, "truncated", truncated, STOP_MAX_, stop_reason_name);
 	write_reasons(out, "lost", stats->lost, LOST_MAX_, lost_reason_name);
+	write_reasons(out, "kernel_walks", stats->kernel_walks, KERNEL_WALK_ENDS_,
+		      kernel_walk_name);
 	fprintf(out, "\t\"frames\": %" PRIu64 ",\n", stats->frames);
 	fprintf(out, "\t\"processes\": %" PRIu64 ",\n", stats->processes);
 	fprintf(out, "\t\"files\": %" PRIu64 ",\n", stats->files);

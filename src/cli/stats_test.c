@@ -28,6 +28,8 @@ static struct recorder_stats example(void)
 	stats.lost[LOST_RING_FULL] = 5;
 	stats.lost[LOST_RAW_THROTTLED] = 2;
 	stats.lost[LOST_FILES_EVICTED] = 1;
+	stats.kernel_walks[KERNEL_WALK_WHOLE] = 900;
+	stats.kernel_walks[KERNEL_WALK_OUT_OF_ORDER] = 2;
 	return stats;
 }
 
@@ -43,7 +45,7 @@ static double number(const cJSON *object, const char *key)
 TEST(json_says_what_the_numbers_are)
 {
 	struct recorder_stats stats = example();
-	const cJSON *truncated, *lost;
+	const cJSON *truncated, *lost, *walks;
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -53,7 +55,7 @@ TEST(json_says_what_the_numbers_are)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 12);
+	ASSERT_EQ(cJSON_GetArraySize(root), 13);
 	ASSERT(number(root, "samples") == 4000);
 	ASSERT(number(root, "complete") == 3990);
 	ASSERT(number(root, "frames") == 80000);
@@ -71,6 +73,10 @@ TEST(json_says_what_the_numbers_are)
 	lost = cJSON_GetObjectItemCaseSensitive(root, "lost");
 	ASSERT_EQ(cJSON_GetArraySize(lost), 3);
 	ASSERT(number(lost, "ring_full") == 5);
+	walks = cJSON_GetObjectItemCaseSensitive(root, "kernel_walks");
+	ASSERT_EQ(cJSON_GetArraySize(walks), 2);
+	ASSERT(number(walks, "whole") == 900);
+	ASSERT(number(walks, "out_of_order") == 2);
 	cJSON_Delete(root);
 	free(text);
 }
@@ -87,7 +93,7 @@ TEST(json_of_nothing_is_whole)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 12);
+	ASSERT_EQ(cJSON_GetArraySize(root), 13);
 	ASSERT(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "lost")));
 	cJSON_Delete(root);
 	free(text);

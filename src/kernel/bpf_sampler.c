@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/bpf_sampler.h"
 #include "kernel/hits.h"
+#include "kernel/kernel_rows.h"
 #include "kernel/libbpf_log.h"
 #include "kernel/read_iter.h"
 #include "kernel/sampling.h"
@@ -33,6 +34,7 @@ struct bpf_sampler {
 	struct bpf_program *sample; /* the one that samples, of those in `bpf` */
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
+	struct kernel_rows rows;
 	struct tracepoint_source tracepoint; /* options.also_at */
 	struct cpu_set *cpus;		     /* borrowed; NULL: not started */
 	struct sampling sampling;
@@ -95,6 +97,7 @@ static int load(struct bpf_sampler *sampler)
 	bpf->rodata->config_address_mask = address_mask();
 	bpf->rodata->config_targets_only = o->targets_only;
 	bpf->rodata->config_kernel = !o->no_kernel;
+	bpf->rodata->config_kernel_frames = o->kernel_frames;
 	bpf->rodata->config_raw_too = o->raw_too;
 	bpf->rodata->config_measure = o->measure;
 	/* What hashes of stacks begin with: nobody can make one that is another process's. */
@@ -104,6 +107,8 @@ static int load(struct bpf_sampler *sampler)
 	r = bpf_map__set_max_entries(bpf->maps.rule_caches, (uint32_t)nr_cpus);
 	if (!r)
 		r = o->measure ? 0 : bpf_map__set_value_size(bpf->maps.times, 8);
+	if (!r && o->kernel_frames != KERNEL_FRAMES_HELPER)
+		r = bpf_map__set_max_entries(bpf->maps.kernel_caches, (uint32_t)nr_cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(bpf->maps.raws, (uint32_t)nr_cpus);
 	if (!r)
@@ -142,6 +147,20 @@ static int open_tracepoint(struct bpf_sampler *sampler)
 	return r ? log_err(r, "cannot sample at the tracepoint %s", sampler->options.also_at) : 0;
 }
 
+/* Without them the helper's frames are taken, as at first in any case. */
+static void start_kernel_rows(struct bpf_sampler *sampler)
+{
+	const struct bpf_sampler_options *o = &sampler->options;
+	int r;
+
+	if (o->no_kernel || o->kernel_frames == KERNEL_FRAMES_HELPER)
+		return;
+	r = kernel_rows_start(&sampler->rows, bpf_map__fd(sampler->bpf->maps.kernel_segments),
+			      o->walker_loader);
+	if (r)
+		log_debug("no rows of the kernel: %s", strerror(-r));
+}
+
 int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampler **ret)
 {
 	_cleanup_(bpf_sampler_free_p) struct bpf_sampler *sampler = calloc(1, sizeof(*sampler));
@@ -151,6 +170,7 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 		return -ENOMEM;
 	sampler->options = *options;
 	sampler->stats_fd = -1;
+	kernel_rows_init(&sampler->rows);
 	walkers_init(&sampler->walkers, NULL, BPF_PROG_TYPE_UNSPEC, NULL);
 	r = load(sampler);
 	if (r)
@@ -176,6 +196,7 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 	sampler->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (sampler->stats_fd < 0)
 		log_debug("no run-time statistics of BPF programs: %s", strerror(errno));
+	start_kernel_rows(sampler);
 	*ret = TAKE_PTR(sampler);
 	return 0;
 }
@@ -187,6 +208,7 @@ void bpf_sampler_free(struct bpf_sampler *sampler)
 	bpf_sampler_stop(sampler);
 	tracepoint_close(&sampler->tracepoint);
 	walkers_fini(&sampler->walkers);
+	kernel_rows_fini(&sampler->rows);
 	bpf_link__destroy(sampler->fork_link);
 	ring_buffer__free(sampler->ring);
 	hits_close(&sampler->hits);
@@ -251,6 +273,28 @@ void bpf_sampler_want_walkers(struct bpf_sampler *sampler, uint32_t ids, bool ur
 	walkers_want(&sampler->tracepoint.walkers, ids, urgent);
 }
 
+int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
+{
+	const struct kernel_rows_report *report = &sampler->rows.report;
+	struct kernel_code *codes = sampler->bpf->bss->kernel_codes;
+
+	if (!kernel_rows_update(&sampler->rows, wait_ms))
+		return 0;
+	if (report->error) {
+		log_debug("the kernel's stacks are not walked by rows: %s", report->reason);
+		return report->error;
+	}
+	log_debug("the kernel's stacks are walked by rows: %u of %u have rules, %zu kB",
+		  report->entries - report->helper, report->entries, (size_t)report->bytes / 1024);
+	for (int i = 0; i < KERNEL_CODES_MAX; i++) {
+		codes[i].start = report->codes[i].start;
+		codes[i].buckets = report->codes[i].buckets;
+		codes[i].more = report->codes[i].more;
+		__atomic_store_n(&codes[i].size, report->codes[i].size, __ATOMIC_RELEASE);
+	}
+	return 1;
+}
+
 uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, int wait_ms)
 {
 	struct walkers *also = &sampler->tracepoint.walkers;
@@ -265,7 +309,8 @@ uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, i
 
 size_t bpf_sampler_walker_bytes(const struct bpf_sampler *sampler)
 {
-	return walkers_bytes(&sampler->walkers) + walkers_bytes(&sampler->tracepoint.walkers);
+	return walkers_bytes(&sampler->walkers) + walkers_bytes(&sampler->tracepoint.walkers) +
+	       sampler->rows.report.bytes;
 }
 
 /* --- maps ------------------------------------------------------------------------------------ */
@@ -401,6 +446,21 @@ void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost)
 			    tracepoint_misses(&sampler->tracepoint);
 }
 
+void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret)
+{
+	int fd = bpf_map__fd(sampler->bpf->maps.walks), nr_cpus = libbpf_num_possible_cpus(), i;
+	_cleanup_free_ struct walk *walks = calloc((size_t)nr_cpus, sizeof(*walks));
+	uint64_t *sum = (uint64_t *)ret;
+	uint32_t zero = 0;
+
+	*ret = (struct kernel_walk_counts){ 0 };
+	if (!walks || bpf_map_lookup_elem(fd, &zero, walks))
+		return;
+	for (i = 0; i < nr_cpus; i++)
+		for (size_t at = 0; at < sizeof(*ret) / sizeof(*sum); at++)
+			sum[at] += ((const uint64_t *)&walks[i].kernel.counts)[at];
+}
+
 void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, uint64_t *ret_runs)
 {
 	struct bpf_prog_info info = { 0 };
@@ -416,7 +476,8 @@ void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, u
 
 size_t bpf_sampler_bytes(const struct bpf_sampler *sampler)
 {
-	size_t sum = walkers_bytes(&sampler->walkers) + tracepoint_bytes(&sampler->tracepoint);
+	size_t sum = walkers_bytes(&sampler->walkers) + tracepoint_bytes(&sampler->tracepoint) +
+		     sampler->rows.report.bytes;
 	struct bpf_program *program;
 	struct bpf_map *map;
 

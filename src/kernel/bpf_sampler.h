@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "abi/kernel_rows.h"
 #include "abi/sample.h"
 #include "abi/task.h"
 #include "unwind/unwind_store.h"
@@ -17,6 +18,7 @@ struct bpf_sampler_options {
 	bool targets_only;   /* sample only processes chosen by bpf_sampler_add_target(), and their
 				children */
 	bool no_kernel, idle;
+	enum kernel_frames kernel_frames;
 	bool raw_too;		    /* tests: a raw record behind each full one */
 	char *const *walker_loader; /* argv of a program that is walkers_child_main(); NULL: fork */
 	bool measure;		    /* benchmarks: the map `times` tells how long samples take */
@@ -45,7 +47,10 @@ void bpf_sampler_stop(struct bpf_sampler *sampler);
 void bpf_sampler_want_walkers(struct bpf_sampler *sampler, uint32_t ids, bool urgent);
 /* Takes in those that have come; those of `ids` that have not, after at most `wait_ms`. */
 uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, int wait_ms);
-/* Kernel memory of those that have come, as far as the kernel tells. */
+/* Takes in the rows of the kernel's code: 1 if they have come, 0 if not within `wait_ms`, or what
+ * keeps them from coming, once. */
+int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms);
+/* Kernel memory of those that have come, and of the rows, as far as the kernel tells. */
 size_t bpf_sampler_walker_bytes(const struct bpf_sampler *sampler);
 
 int bpf_sampler_add_target(struct bpf_sampler *sampler, uint32_t pid);
@@ -82,6 +87,8 @@ int bpf_sampler_drain(struct bpf_sampler *sampler,
 
 /* Adds up over CPUs and sources: lost[0 .. LOST_KERNEL_MAX_), and LOST_MISSED. */
 void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost);
+/* What came of walks by rows, of all CPUs. */
+void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret);
 /* Nanoseconds that sample_cpu ran since the start, and how often. */
 void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, uint64_t *ret_runs);
 /* Kernel memory of all maps and programs, as far as the kernel tells; the arena's segments not

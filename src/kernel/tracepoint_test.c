@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A second source: what it shares with the sampler, and what becomes of a sample whose memory is in
  * use. */
+#include "abi/kernel_rows.h"
+
 #include "sonde.skel.h"
 
 #include "bpf/walk.bpf.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/walkers.h"
+#include "kernel/kernel_rows.h"
 #include "kernel/libbpf_log.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -226,6 +227,8 @@ int walkers_child_main(int argc, char **argv)
 	uint32_t id = 0, type = 0;
 	char name[64];
 
+	if (argc && !strcmp(argv[0], KERNEL_ROWS_ARGUMENT))
+		return kernel_rows_child_main();
 	prctl(PR_SET_NAME, "sonde-walker");
 	for (int i = 0; i < argc; i++)
 		if (sscanf(argv[i], "runtime=%u", &id) != 1 &&

@@ -74,5 +74,5 @@ size_t walkers_program_bytes(int fd, uint32_t *verified);
  * tells. */
 uint64_t walkers_program_misses(int fd);
 
-/* The child's main(). */
+/* The child's main(); with KERNEL_ROWS_ARGUMENT, of another child (kernel_rows.h). */
 int walkers_child_main(int argc, char **argv);

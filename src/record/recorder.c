@@ -212,9 +212,13 @@ void recorder_step(struct recorder *r)
 static void update_stats(struct recorder *r)
 {
 	struct recorder_stats *s = &r->stats;
+	struct kernel_walk_counts walks;
 
 	bpf_sampler_lost(r->sampler, s->lost);
 	bpf_sampler_run_time(r->sampler, &r->run_ns, &s->bpf_runs);
+	bpf_sampler_kernel_walks(r->sampler, &walks);
+	for (int i = 0; i < KERNEL_WALK_ENDS_; i++)
+		s->kernel_walks[i] = walks.ends[i];
 	s->bpf_ns = r->run_ns;
 	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
 	s->bpf_ns_per_sample = s->samples ? (double)r->run_ns / (double)s->samples : 0;
@@ -430,6 +434,8 @@ static int set_up(struct recorder *r)
 		.raw_too = o->observer != NULL,
 		.walker_loader = o->walker_loader,
 		.measure = o->measure,
+		.kernel_frames = o->memory_limit < KERNEL_ROWS_LIMIT ? KERNEL_FRAMES_HELPER
+								     : o->kernel_frames,
 		.also_at = o->also_at,
 	};
 	int err;
@@ -562,10 +568,18 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 
 static void log_counts(struct recorder *r)
 {
+	struct kernel_walk_counts walks;
+
 	for (int i = 0; i < STOP_MAX_; i++)
 		if (r->nr_raw[i])
 			log_debug("%lu samples were walked by the agent: %s",
 				  (unsigned long)r->nr_raw[i], profile_stop_name(i));
+	if (r->options.kernel_frames != KERNEL_FRAMES_COMPARE)
+		return;
+	bpf_sampler_kernel_walks(r->sampler, &walks);
+	log_debug("kernel stacks by rows: %lu equal the helper's in all %lu frames, %lu do not",
+		  (unsigned long)walks.equal, (unsigned long)walks.equal_frames,
+		  (unsigned long)walks.differ);
 }
 
 void recorder_stop(struct recorder *r)

@@ -30,6 +30,7 @@ struct recorder_stats {
 	uint64_t bpf_ns, own_ns;   /* CPU time: of our programs in the kernel; of this process */
 	uint64_t bpf_runs;	   /* of the sampling program; 0 if not known */
 	uint64_t rss_kb, map_bytes;
+	uint64_t kernel_walks[KERNEL_WALK_ENDS_]; /* by enum kernel_walk_end */
 	double duration_s;
 	uint32_t frequency_hz;
 };
@@ -47,6 +48,7 @@ struct recorder_options {
 	char *const *table_builder; /* argv of a program that is loader_child_main(); NULL: fork */
 	char *const *walker_loader; /* the same for walkers_child_main() */
 	const struct sample_observer *observer; /* borrowed, or NULL; costs a raw record a sample */
+	enum kernel_frames kernel_frames;
 	bool measure;	     /* for benchmarks: BPF's map `times` tells how long each sample took */
 	const char *also_at; /* for tests: see struct bpf_sampler_options */
 };

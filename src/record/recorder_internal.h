@@ -17,6 +17,9 @@
 
 enum {
 	RECORDER_RING_BYTES = 4 << 20, /* 64 raw records of full size, or 80,000 hits */
+	/* With less --memory-limit, 6 MB for rows of the kernel's code would be missing elsewhere.
+	 */
+	KERNEL_ROWS_LIMIT = 48 << 20,
 };
 
 struct recorder {

@@ -210,13 +210,14 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 	}
 }
 
-/* Walkers that have come have their part of the memory limit. */
+/* Walkers that have come, and the kernel's rows, have their part of the memory limit. */
 static void update_walkers(struct recorder *r)
 {
 	size_t bytes;
 
 	bpf_sampler_want_walkers(r->sampler, r->unwinder.publisher.runtimes.met, true);
 	bpf_sampler_update_walkers(r->sampler, 0, 0);
+	bpf_sampler_update_rows(r->sampler, 0);
 	bytes = bpf_sampler_walker_bytes(r->sampler);
 	if (bytes == r->walker_bytes)
 		return;

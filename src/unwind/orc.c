@@ -268,6 +268,20 @@ int kernel_table_new(const struct orc_tables *tables, uint64_t start, uint64_t e
 	return 0;
 }
 
+int kernel_table_leave_out(struct kernel_table *t, uint64_t address)
+{
+	size_t bucket = (address - t->start) >> KERNEL_BUCKET_SHIFT, room = t->nr_more;
+	uint64_t base = t->start + (bucket << KERNEL_BUCKET_SHIFT);
+	struct rows rows = { .nr = 0 };
+
+	if (address < t->start || address >= t->end)
+		return 0;
+	for (uint32_t low = 0; low < 1 << KERNEL_BUCKET_SHIFT && base + low < t->end; low++)
+		add_row(&rows, low,
+			base + low == address ? HELPER : kernel_table_rule(t, base + low));
+	return put_rows(t, bucket, &rows, &room);
+}
+
 void kernel_table_free(struct kernel_table *t)
 {
 	if (!t)

@@ -52,6 +52,8 @@ struct kernel_table {
  */
 int kernel_table_new(const struct orc_tables *tables, uint64_t start, uint64_t end,
 		     struct kernel_table **ret);
+/* Makes the rule of one address KERNEL_HELPER, if the table has that. -ENOMEM, -E2BIG. */
+int kernel_table_leave_out(struct kernel_table *t, uint64_t address);
 void kernel_table_free(struct kernel_table *t);
 static inline void kernel_table_free_p(struct kernel_table **t)
 {

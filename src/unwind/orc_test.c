@@ -242,6 +242,35 @@ TEST(random_tables)
 	}
 }
 
+TEST(addresses_that_are_left_out)
+{
+	const uint64_t out[] = { START,	  START + 299, START + 300, START + 511,
+				 END - 1, START - 1,   END };
+	_cleanup_(kernel_table_free_p) struct kernel_table *t = NULL;
+	uint32_t before[END - START];
+	struct made m;
+
+	made_init(&m);
+	add(&m, START - 1, 1);
+	for (uint32_t i = 0; i < 100; i++) /* of the first bucket more than it has room for */
+		add(&m, START + 2 * i, 1 + i % 7);
+	for (uint32_t i = 0; i < 14; i++) /* of the second one less than two less */
+		add(&m, START + 256 + 10 * i, 1 + i % 7);
+	ASSERT_OK(kernel_table_new(&m.tables, START, END, &t));
+	for (uint64_t at = START; at < END; at++)
+		before[at - START] = kernel_table_rule(t, at);
+	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
+		ASSERT_OK(kernel_table_leave_out(t, out[i]));
+	for (uint64_t at = START; at < END; at++) {
+		uint32_t expected = before[at - START];
+
+		for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
+			if (at == out[i])
+				expected = KERNEL_RULE(KERNEL_HELPER, 0, 0, 0);
+		ASSERT_EQ(kernel_table_rule(t, at), expected);
+	}
+}
+
 TEST(what_is_no_table_is_refused)
 {
 	struct kernel_table *t;

@@ -30,6 +30,8 @@ struct arena_segment;
 struct unwind_file;
 struct unwind_rule;
 struct cached_rule;
+struct kernel_cache;
+struct kernel_code;
 
 /* The walk of this thread: see walk_host.c. */
 struct walk *current_walk(void);
@@ -43,3 +45,8 @@ __u64 walk_thread_pointer(struct walk *w);
 __u32 walkers_off(void);
 long bpf_probe_read_kernel(void *to, __u32 size, const void *from);
 long bpf_probe_read_user(void *to, __u32 size, const void *from);
+/* Of the walk of the kernel's stack. */
+int kernel_cell(__u32 cell, __u32 *ret);
+const struct kernel_code *kernel_code_of(__u64 pc);
+struct kernel_cache *kernel_cache_of(const struct walk *w);
+long read_kernel_stack(void *to, __u32 size, __u64 from);

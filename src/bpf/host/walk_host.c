@@ -13,10 +13,12 @@ static _Thread_local struct {
 	const struct walk_memory *memory;
 	struct cached_rule no_cache, no_caller, *callers, *rules;
 	__u32 walkers_off;
+	const struct walk_kernel *kernel;
 } current;
 
 int walk_user_x86_64(void);
 int walk_user_aarch64(void);
+int walk_kernel_rows_x86_64(void);
 
 struct walk *current_walk(void)
 {
@@ -124,4 +126,48 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	stop = a64 ? walk_user_aarch64() : walk_user_x86_64();
 	current.walk = NULL;
 	return stop > 0 && stop < STOP_MAX_ ? stop : STOP_INTERNAL;
+}
+
+/* --- the kernel's stack ----------------------------------------------------------------------- */
+
+int kernel_cell(__u32 cell, __u32 *ret)
+{
+	if (cell >= current.kernel->nr_cells)
+		return -1;
+	*ret = current.kernel->cells[cell];
+	return 0;
+}
+
+const struct kernel_code *kernel_code_of(__u64 pc)
+{
+	const struct kernel_code *code = &current.kernel->code;
+
+	return pc - code->start < code->size ? code : NULL;
+}
+
+struct kernel_cache *kernel_cache_of(const struct walk *w)
+{
+	return current.kernel->cache;
+}
+
+long read_kernel_stack(void *to, __u32 size, __u64 from)
+{
+	return current.memory->read(current.memory->ctx, from, to, size);
+}
+
+int walk_host_kernel(const struct walk_kernel *kernel, const struct walk_memory *memory, __u64 pc,
+		     __u64 sp, __u64 fp, struct walk *w)
+{
+	int end;
+
+	memset(&w->kernel, 0, sizeof(w->kernel));
+	w->kernel.pc = pc;
+	w->kernel.sp = sp;
+	w->kernel.fp = fp;
+	current.walk = w;
+	current.memory = memory;
+	current.kernel = kernel;
+	end = walk_kernel_rows_x86_64();
+	current.walk = NULL;
+	return end;
 }

@@ -53,3 +53,18 @@ struct walk_input {
  */
 int walk_host(const struct walk_tables *tables, const struct walk_memory *memory,
 	      const struct walk_input *input, struct walk *state);
+
+/* A kernel's code and rows, as in the BPF maps. Borrowed. */
+struct walk_kernel {
+	struct kernel_code code;
+	const __u32 *cells;
+	__u32 nr_cells;
+	struct kernel_cache *cache;
+};
+
+/*
+ * Walks a stack of the kernel's (x86-64), which was interrupted there: enum kernel_walk_end.
+ * state->words[0 .. state->kernel.nr) are the frames, innermost first.
+ */
+int walk_host_kernel(const struct walk_kernel *kernel, const struct walk_memory *memory, __u64 pc,
+		     __u64 sp, __u64 fp, struct walk *state);
