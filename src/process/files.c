@@ -230,7 +230,7 @@ static bool has_path(const struct mapped_file *file, const char *path, size_t le
 
 /*
  * A file whose inode we hold: the same one under whatever path, if nobody has written to it since.
- * Where parts of a file system count inodes for themselves, the path counts too.
+ * Where parts of a file system count inodes for themselves, or a server does, the path counts too.
  */
 static struct mapped_file *find_held(struct process_table *t, const struct file_key *key,
 				     const char *path, size_t len)
@@ -240,12 +240,12 @@ static struct mapped_file *find_held(struct process_table *t, const struct file_
 	uint64_t now = now_ns();
 
 	if (!file || !key_equal(&file->key, key) ||
-	    (file->own_devices && !has_path(file, path, len)))
+	    ((file->own_devices || file->is_copy) && !has_path(file, path, len)))
 		return NULL;
-	if (now - file->looked_ns < LOOK_AGAIN_NS)
+	if (!file->is_copy && now - file->looked_ns < LOOK_AGAIN_NS)
 		return file;
 	file->looked_ns = now;
-	if (file->is_copy || is_same_content(file->fd, file))
+	if (file->is_copy ? slow_file_is_current(t, file) : is_same_content(file->fd, file))
 		return file;
 	close_file(t, file);
 	return NULL;

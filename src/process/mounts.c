@@ -266,6 +266,7 @@ static void read_again(struct mounts *m)
 	_cleanup_free_ char *text = NULL;
 
 	m->was_read = !read_text(m->fd, &text) && !mounts_parse(m, text);
+	m->version++;
 }
 
 /* What is known is what is so: false if nothing is. */
@@ -309,6 +310,11 @@ enum mounts_answer mounts_look(struct mounts *m, uint32_t dev_major, uint32_t de
 	if (dev_major && answer == MOUNTS_ANSWERS)
 		return answer;
 	return look_again(m) ? find(m, dev_major, dev_minor) : MOUNTS_UNKNOWN;
+}
+
+uint32_t mounts_version(struct mounts *m)
+{
+	return look_again(m) ? m->version : 0;
 }
 
 bool mounts_any_may_hang(struct mounts *m)

@@ -27,6 +27,7 @@ struct mount_device {
 struct mounts {
 	int fd; /* mountinfo; -1: none */
 	bool was_read;
+	uint32_t version; /* of what was read */
 	bool anybodys; /* of a user namespace that is not ours: no privilege is needed to mount */
 	VEC(struct mount_device) devices; /* sorted by number, each once */
 	bool any_may_hang;
@@ -39,5 +40,7 @@ void mounts_close(struct mounts *m);
 enum mounts_answer mounts_look(struct mounts *m, uint32_t dev_major, uint32_t dev_minor);
 /* Has the namespace any that may hang? True also if that cannot be told. */
 bool mounts_any_may_hang(struct mounts *m);
+/* Moves when file systems have come or gone; 0: that cannot be told. */
+uint32_t mounts_version(struct mounts *m);
 /* Replaces what is known by that of a mountinfo's text, which is changed. 0 or -ENOMEM. */
 int mounts_parse(struct mounts *m, char *text);

@@ -76,6 +76,8 @@ struct mapped_file {
 	bool unused;		 /* when that was looked at last */
 	bool own_devices;	 /* its file system's parts may have equal inodes */
 	uint64_t size, mtime_ns; /* of the contents that were read */
+	uint32_t mounts_version; /* of a copy: our mounts when it was made; 0: it is not of these */
+	int32_t mapped_by;	 /* of a copy: who was seen to map the file */
 	uint64_t looked_ns;	 /* when it was last looked whether they are the same */
 	uint8_t *image;		 /* the vDSO's */
 	uint8_t nr_failures;

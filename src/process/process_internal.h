@@ -167,6 +167,8 @@ bool is_slow(const struct process_table *t, const struct servers *servers, uint3
 /* Asks for a copy of a file that is_slow(). As process_open_file(); -EINPROGRESS: it may come. */
 int slow_file_open(struct process_table *t, const struct process *proc, const struct mapping *m,
 		   struct mapped_file *file);
+/* Is a copy still of what has the file's number? The file system's may be the next one's. */
+bool slow_file_is_current(const struct process_table *t, struct mapped_file *file);
 /* A copied file is closed. */
 void slow_file_closed(struct process_table *t, struct mapped_file *file);
 /* It will be forgotten. */

@@ -9,6 +9,7 @@
 #include "process/process_internal.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -110,6 +111,63 @@ bool is_slow(const struct process_table *t, const struct servers *servers, uint3
 	return !is_memfd(t->private, dev_major, dev_minor);
 }
 
+/* --- whose ------------------------------------------------------------------------------------ */
+
+/* A living process that maps the file, and where; false if there is none. */
+static bool find_user(const struct process_table *t, uint32_t file, const struct process **ret,
+		      const struct mapping **ret_m)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(&t->by_pid, &i))) {
+		const struct process *proc = (const struct process *)(uintptr_t)slot->value;
+
+		*ret = proc;
+		*ret_m = proc->exited ? NULL : process_mapping_of(proc, file);
+		if (*ret_m)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * As far as events have told; and the kernel, which knows what was unmapped. Whose mappings were
+ * joined, or whose file system has other numbers for stat(), is no witness.
+ */
+static bool maps_it(const struct process *proc, const struct mapped_file *file)
+{
+	const struct mapping *m =
+		proc && !proc->exited ? process_mapping_of(proc, file->index) : NULL;
+	const struct file_key *key = &file->key;
+	struct statx st;
+	char path[96];
+
+	if (!m)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", proc->pid,
+		 (unsigned long long)m->start, (unsigned long long)m->end);
+	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) &&
+	       st.stx_ino == key->inode && st.stx_dev_major == key->dev_major &&
+	       st.stx_dev_minor == key->dev_minor;
+}
+
+bool slow_file_is_current(const struct process_table *t, struct mapped_file *file)
+{
+	const struct process *proc;
+	const struct mapping *m;
+
+	/* What is mounted, or mapped, keeps its number. */
+	if (file->mounts_version && file->mounts_version == mounts_version(&t->private->own_mounts))
+		return true;
+	if (maps_it(process_find(t, file->mapped_by), file))
+		return true;
+	if (!find_user(t, file->index, &proc, &m) || !maps_it(proc, file))
+		return false;
+	file->mapped_by = proc->pid;
+	return true;
+}
+
 /* --- who does not answer ---------------------------------------------------------------------- */
 
 static struct silent_device *find_silent(struct slow_files *s, const struct file_key *key)
@@ -164,9 +222,10 @@ static void has_answered(struct process_table *t, const struct file_key *key)
 /* --- asking ----------------------------------------------------------------------------------- */
 
 static int start(struct process_table *t, const struct process *proc, const struct mapping *m,
-		 const struct mapped_file *file)
+		 struct mapped_file *file)
 {
 	struct slow_files *s = &t->private->slow;
+	struct mounts *own = &t->private->own_mounts;
 	struct copy_order order = { .pid = proc->pid, .start = m->start, .end = m->end };
 	struct silent_device *silent = find_silent(s, &file->key);
 	size_t i = t->private->roots.nr;
@@ -175,6 +234,9 @@ static int start(struct process_table *t, const struct process *proc, const stru
 
 	if (silent && now_ns() < silent->until_ns)
 		return -EAGAIN;
+	file->mounts_version = mounts_version(own);
+	if (mounts_look(own, file->key.dev_major, file->key.dev_minor) == MOUNTS_UNKNOWN)
+		file->mounts_version = 0;
 	order.file = file;
 	order.owner = proc_user(proc->pid, FILE_OWNER_NONE);
 	while (order.nr_roots < COPY_ROOTS_MAX && (root = mount_ns_root(t, proc->mount_ns, &i)))
@@ -331,24 +393,6 @@ int slow_file_open(struct process_table *t, const struct process *proc, const st
 }
 
 /* --- afterwards ------------------------------------------------------------------------------- */
-
-/* A living process that maps the file, and where; false if there is none. */
-static bool find_user(const struct process_table *t, uint32_t file, const struct process **ret,
-		      const struct mapping **ret_m)
-{
-	struct map_slot *slot;
-	size_t i = 0;
-
-	while ((slot = map_next(&t->by_pid, &i))) {
-		const struct process *proc = (const struct process *)(uintptr_t)slot->value;
-
-		*ret = proc;
-		*ret_m = proc->exited ? NULL : process_mapping_of(proc, file);
-		if (*ret_m)
-			return true;
-	}
-	return false;
-}
 
 static void ask_again(struct process_table *t)
 {
