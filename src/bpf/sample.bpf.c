@@ -53,7 +53,8 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->guessed = 0;
-	w->may_ask = !*(volatile __u32 *)&raws_held;
+	w->raws_held = *(volatile __u32 *)&raws_held;
+	w->may_ask = !w->raws_held;
 	w->max_frames = config_max_frames;
 	w->address_mask = config_address_mask;
 	w->hash = known_epoch + w->header.pid;

@@ -106,6 +106,7 @@ struct walk {
 	__u32 late;
 	/* Code that was not followed yet may end the walk, for the agent to do so. */
 	__u32 may_ask;
+	__u32 raws_held; /* as it was when the sample was taken: whoever asks gets one answer */
 	/* Where a runtime's code was left for native code was not proved: the first frame is only
 	 * one of which unwind information says so. */
 	__u32 guessed;
