@@ -102,6 +102,9 @@ __noinline int WALK_NAME(native_signal)(__u64 block)
 
 	if (!w)
 		return STOP_INTERNAL;
+	w->work += ARCH_SIGNAL_WORDS;
+	if (w->work > WALK_WORK_MAX)
+		return STOP_TOO_MUCH_WORK;
 	for (i = 0; i < ARCH_SIGNAL_WORDS; i++) {
 		__u32 reg = arch_signal_regs[i];
 

@@ -50,6 +50,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 	w->frames_len = 0;
 	w->mapping_len = 0;
 	w->begun = 0;
+	w->work = 0;
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->guessed = 0;

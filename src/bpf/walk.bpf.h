@@ -34,7 +34,10 @@ enum {
 	SCRATCH_SIZE = 2048,
 	SAMPLE_TIMES = 1024, /* steps of 32 ns */
 	SAMPLE_TIMES_SHIFT = 5,
-	CHANGES_MAX = 33,	 /* from program to program: the kernel allows no more tail calls */
+	CHANGES_MAX = 33, /* from program to program: the kernel allows no more tail calls */
+	/* Reads by frames that take many, of one walk: a millisecond or so, for which the CPU is
+	 * held. Nested signals take 17 or 33 each, a search for a Python thread up to 128. */
+	WALK_WORK_MAX = 8192,
 	WALK_CHANGE = STOP_MAX_, /* of a walker: another runtime's goes on */
 };
 
@@ -110,6 +113,7 @@ struct walk {
 	/* Where a runtime's code was left for native code was not proved: the first frame is only
 	 * one of which unwind information says so. */
 	__u32 guessed;
+	__u32 work;   /* what frames took that cost more than others: see WALK_WORK_MAX */
 	__u32 in_use; /* a walk is under way: take_walk() */
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
 	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */

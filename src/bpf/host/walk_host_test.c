@@ -28,6 +28,7 @@ static struct {
 	__u64 regs[UNWIND_REGS_MAX];
 	__u32 nr_mappings;
 	__u64 unreadable_from, no_code_from, no_code_to;
+	__u32 max_frames;
 	bool may_ask;
 	__u32 walkers_off;
 	__u64 hole; /* a page that is not there; 0: none */
@@ -58,6 +59,7 @@ static void set_up(void)
 
 	memset(&t, 0, sizeof(t));
 	t.unreadable_from = ~0ull;
+	t.max_frames = 100;
 	t.segments[0] = calloc(1, sizeof(*t.segments[0]));
 	t.segments[1] = calloc(1, sizeof(*t.segments[1]));
 	m = (struct unwind_mapping *)t.segments[0]->cells;
@@ -105,7 +107,7 @@ static int walk(__u16 machine, __u64 pc)
 		.pc = pc,
 		.regs = t.regs,
 		.process = { .generation = 7, .nr_mappings = t.nr_mappings },
-		.max_frames = 100,
+		.max_frames = t.max_frames,
 		.may_ask = t.may_ask,
 		.walkers_off = t.walkers_off,
 	};
@@ -226,6 +228,19 @@ TEST(x86_a_signal_frame_gives_back_all_registers)
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
 	/* The trampoline's own address, not a byte before it. */
 	ASSERT_FRAMES(AT(1, 0), AT(2, 1), AT(3, 0), AT(4, 8));
+	tear_down();
+}
+
+TEST(x86_signal_frames_that_lead_to_themselves)
+{
+	set_up();
+	rule_in_bucket(
+		2, (struct unwind_rule){ .cfa = CFA_SIGNAL, .cfa_reg = X86_RSP, .cfa_off = 40 });
+	t.max_frames = 1000;
+	t.regs[X86_RSP] = SP(11);
+	t.stack[11 + 5 + 15] = SP(11);	 /* rsp */
+	t.stack[11 + 5 + 16] = AT(2, 1); /* rip */
+	ASSERT_EQ(walk(EM_X86_64, AT(2, 1)), STOP_TOO_MUCH_WORK);
 	tear_down();
 }
 

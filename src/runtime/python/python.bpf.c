@@ -273,6 +273,7 @@ __noinline int WALK_NAME(python_find)(int another)
 		read_word(s[S_ORIGIN] + r->ts_interp, &not_interp);
 	at = r->interpreters;
 	for (i = 0; i < FIND_STEPS; i++) {
+		w->work++;
 		if (!tstate) {
 			/* The next interpreter, and its first thread. */
 			if (read_word(at, &interp) || !interp)
@@ -400,6 +401,8 @@ __noinline int WALK_NAME(python_other)(__u32 linked)
 		s[S_ORIGIN] = s[S_TSTATE];
 	/* Where a loop has a CFrame, python_find() saw which one's it is. */
 	if (!tries || (tries < TRIES_MAX && r->frames == PYTHON_ENTRY)) {
+		if (w->work > WALK_WORK_MAX)
+			return STOP_TOO_MUCH_WORK;
 		s[S_TRIES] = ++tries;
 		if (WALK_NAME(python_find)((int)tries))
 			return STOP_NONE; /* it is entered again */

@@ -393,6 +393,26 @@ static void interpreters(void)
 
 TEST_EACH(each_loop_has_the_frames_of_its_interpreter, interpreters)
 
+/* Loop after loop has no frames, and another interpreter is looked for among endless threads. */
+static void endless_search(void)
+{
+	const struct python_record *r = &t.record;
+
+	put(HEAD, OTHER_INTERP);
+	put(OTHER_INTERP + r->interp_next, INTERP);
+	put_thread(OTHER_TSTATE, OTHER_INTERP, 0x1234);
+	put(OTHER_TSTATE + r->ts_next, OTHER_TSTATE);
+	t.record.tls = 0x318;
+	put(THREAD + 0x318, TSTATE);
+	put(TSTATE + r->ts_frame, 0);
+	t.max_frames = 200;
+	for (uint64_t sp = INNER; sp + LOOP_SIZE <= STACK + SIZE; sp += LOOP_SIZE)
+		put(sp + LOOP_SIZE - 8, LOOP + 0x11);
+	ASSERT_EQ(walk(), STOP_TOO_MUCH_WORK);
+}
+
+TEST_EACH(a_search_without_end_cuts_the_stack, endless_search)
+
 /* 3.11: the CFrame is linked, but still has what was on the stack before. */
 TEST(a_loop_that_has_not_set_its_frame_yet)
 {

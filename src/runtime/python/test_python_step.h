@@ -65,6 +65,7 @@ static struct {
 	struct python_record record;
 	struct python_layout layout;
 	uint64_t tp;
+	uint32_t max_frames;
 	bool late, no_record;
 	uint32_t generation;
 	struct cached_rule *known; /* what the walker remembers */
@@ -282,6 +283,7 @@ static inline void set_up(unsigned int minor, bool free_threaded, uint16_t machi
 	memset(segment, 0, sizeof(*segment));
 	t.segment = segment;
 	t.machine = machine;
+	t.max_frames = 100;
 	if (minor <= 12)
 		ASSERT_OK(python_offsets_of(minor, &t.record, &t.layout));
 	for (int i = 0; i < NR_DEBUG_FIXTURES && minor > 12; i++) {
@@ -320,7 +322,7 @@ static inline int walk(void)
 		.process = { .generation = 7 + t.generation,
 			     .nr_mappings = 2,
 			     .runtimes = t.no_record ? 0 : RECORD_CELL },
-		.max_frames = 100,
+		.max_frames = t.max_frames,
 		.thread_pointer = t.tp,
 		.late = t.late,
 		.rules = t.known,
