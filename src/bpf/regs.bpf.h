@@ -3,7 +3,7 @@
  * Where the user registers of the current task are: in the program's context, if that tells them,
  * else where the kernel saved them on its entry. What a source of samples has of its own is one
  * function that hands these registers out: perf_event_regs() of what a CPU's clock interrupts,
- * task_regs() of a task that is in the kernel.
+ * task_regs() of a task that is in the kernel, probe_regs() of what came to a probe.
  */
 #pragma once
 
@@ -31,11 +31,11 @@ enum { REGS_SP = X86_RSP, REGS_ALL = 0xffff };
 /* arch/x86/include/asm/segment.h: __USER32_CS, __USER_CS, __USER_DS */
 enum { CS_RPL_MASK = 3, CS_USER32 = 0x23, CS_USER = 0x33, SS_USER = 0x2b };
 
-static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
+static __always_inline bool regs_of_user(const user_regs_t *r)
 {
 	/* Read as 8 bytes at its offset: newer kernels declare 16 bits, which a CO-RE access would
 	 * follow. */
-	return (ctx->regs.cs & CS_RPL_MASK) == 3;
+	return (r->cs & CS_RPL_MASK) == 3;
 }
 
 static __always_inline bool regs_compat(const user_regs_t *r)
@@ -90,9 +90,9 @@ static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t 
 enum { REGS_SP = A64_SP, REGS_ALL = ~0 };
 enum { PSTATE_MODE_MASK = 0xf, PSTATE_32BIT = 0x10 }; /* arch/arm64/include/uapi/asm/ptrace.h */
 
-static __always_inline bool interrupted_user(struct bpf_perf_event_data *ctx)
+static __always_inline bool regs_of_user(const user_regs_t *r)
 {
-	return (ctx->regs.pstate & PSTATE_MODE_MASK) == 0;
+	return (r->pstate & PSTATE_MODE_MASK) == 0;
 }
 
 static __always_inline bool regs_compat(const user_regs_t *r)
@@ -129,13 +129,19 @@ static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t 
  * kernel. */
 static __always_inline const user_regs_t *perf_event_regs(struct bpf_perf_event_data *ctx)
 {
-	return interrupted_user(ctx) ? &ctx->regs : NULL;
+	return regs_of_user(&ctx->regs) ? &ctx->regs : NULL;
 }
 
 /* The source that meets a task in the kernel: what it was called with says nothing of user mode. */
 static __always_inline const user_regs_t *task_regs(struct bpf_raw_tracepoint_args *ctx)
 {
 	return NULL;
+}
+
+/* The source that comes to an instruction with a probe: a program's; NULL: the kernel's. */
+static __always_inline const user_regs_t *probe_regs(const user_regs_t *ctx)
+{
+	return regs_of_user(ctx) ? ctx : NULL;
 }
 
 /*

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, sample_task where a
- * task is in the kernel, on_fork at each fork, and show_spaces when the agent asks which address
- * spaces there are.
+ * task is in the kernel, sample_probe where one comes to a probe, on_fork at each fork, and
+ * show_spaces when the agent asks which address spaces there are.
  *
  * A source of samples is a program of a line: it says where the user registers are (regs.bpf.h),
  * all else is sample(). That walks native code. At the first frame of a runtime it changes to that
@@ -64,7 +64,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
 
 /*
  * Marks the source's block of this CPU as in use, until free_walk(). NULL, and counted: there is
- * none, or it is in use. Each source has blocks of its own (kernel/tracepoint.h), since one may
+ * none, or it is in use. Each source has blocks of its own (kernel/source.h), since one may
  * interrupt another. The mark is for a source that interrupts itself: perf events do not,
  * tracepoints may. Who interrupts ends before the interrupted one goes on: nothing is atomic.
  */
@@ -232,28 +232,27 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	return 0;
 }
 
-SEC("perf_event")
-int sample_cpu(struct bpf_perf_event_data *ctx)
-{
-	return sample(ctx, perf_event_regs(ctx), &ctx->regs, false);
-}
-
 /*
- * Where the kernel's JIT cannot mix tail calls with calls of functions (aarch64 before Linux 6.0),
- * or there is none.
+ * A source: sample_NAME, and sample_NAME_whole where the kernel's JIT cannot mix tail calls with
+ * calls of functions (aarch64 before Linux 6.0), or there is none.
  */
-SEC("perf_event")
-int sample_cpu_whole(struct bpf_perf_event_data *ctx)
-{
-	return sample(ctx, perf_event_regs(ctx), &ctx->regs, true);
-}
+#define SOURCE(name, section, type, regs, kernel)                                                  \
+	SEC(section)                                                                               \
+	int sample_##name(type *ctx)                                                               \
+	{                                                                                          \
+		return sample(ctx, regs, kernel, false);                                           \
+	}                                                                                          \
+	SEC(section)                                                                               \
+	int sample_##name##_whole(type *ctx)                                                       \
+	{                                                                                          \
+		return sample(ctx, regs, kernel, true);                                            \
+	}
 
+SOURCE(cpu, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs)
 /* The current task at a raw tracepoint: where it enters the kernel, waits, is switched out. */
-SEC("raw_tp")
-int sample_task(struct bpf_raw_tracepoint_args *ctx)
-{
-	return sample(ctx, task_regs(ctx), NULL, false);
-}
+SOURCE(task, "raw_tp", struct bpf_raw_tracepoint_args, task_regs(ctx), NULL)
+/* The current task at a probe in its code (uprobe), or in the kernel's (kprobe). */
+SOURCE(probe, "kprobe", user_regs_t, probe_regs(ctx), NULL)
 
 /*
  * A child begins with its parent's mappings: what the walker knows of the parent holds for it, from

@@ -97,7 +97,7 @@ static const struct option_spec record_specs[] = {
 	{ 0, "kernel-frames", "N", "0",
 	  "for tests: 0: bpf_get_stack()'s; 1: by rows; 2: both, compared", OPTION_NUMBER,
 	  AT(kernel_frames), .max = KERNEL_FRAMES_COMPARE, .hidden = true },
-	{ 0, "also-at", "TRACEPOINT", NULL, "for tests: tasks that pass it are samples, too",
+	{ 0, "also-at", "PLACE", NULL, "for tests: tasks that pass it are samples, too",
 	  OPTION_STRING, AT(also_at), .hidden = true },
 	OPTIONS_END,
 };

@@ -5,7 +5,7 @@
 #include "kernel/libbpf_log.h"
 #include "kernel/read_iter.h"
 #include "kernel/sampling.h"
-#include "kernel/tracepoint.h"
+#include "kernel/source.h"
 #include "kernel/walkers.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
@@ -35,8 +35,8 @@ struct bpf_sampler {
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
 	struct kernel_rows rows;
-	struct tracepoint_source tracepoint; /* options.also_at */
-	struct cpu_set *cpus;		     /* borrowed; NULL: not started */
+	struct source also;   /* options.also_at */
+	struct cpu_set *cpus; /* borrowed; NULL: not started */
 	struct sampling sampling;
 	int stats_fd;
 };
@@ -74,10 +74,9 @@ static void choose_programs(struct bpf_sampler *sampler)
 
 	sampler->whole = walkers_can_be_called() == 0;
 	sampler->sample = sampler->whole ? bpf->progs.sample_cpu_whole : bpf->progs.sample_cpu;
-	bpf_object__for_each_program(program, bpf->obj) if (bpf_program__type(program) ==
-							    BPF_PROG_TYPE_PERF_EVENT)
-		bpf_program__set_autoload(program, program == sampler->sample);
-	bpf_program__set_autoload(bpf->progs.sample_task, false);
+	bpf_object__for_each_program(program, bpf->obj) bpf_program__set_autoload(
+		program, program == sampler->sample || program == bpf->progs.on_fork ||
+				 program == bpf->progs.show_spaces);
 }
 
 static int load(struct bpf_sampler *sampler)
@@ -129,22 +128,19 @@ static int load(struct bpf_sampler *sampler)
 	return 0;
 }
 
-static int open_tracepoint(struct bpf_sampler *sampler)
+static int open_source(struct bpf_sampler *sampler)
 {
-	struct sonde_bpf *bpf;
-	int r = -EOPNOTSUPP;
+	const struct bpf_sampler_options *o = &sampler->options;
+	struct sonde_bpf *bpf = sonde_bpf__open();
+	int r;
 
-	if (!sampler->whole) {
-		bpf = sonde_bpf__open();
-		if (!bpf)
-			return log_err(-errno, "cannot open the BPF object");
-		/* No more of the skeleton is needed. */
-		r = tracepoint_open(&sampler->tracepoint, sampler->bpf->obj,
-				    TAKE_PTR(*bpf->skeleton->obj), "sample_task",
-				    sampler->options.walker_loader);
-		sonde_bpf__destroy(bpf);
-	}
-	return r ? log_err(r, "cannot sample at the tracepoint %s", sampler->options.also_at) : 0;
+	if (!bpf)
+		return log_err(-errno, "cannot open the BPF object");
+	/* No more of the skeleton is needed. */
+	r = source_open(&sampler->also, o->also_at, sampler->whole, sampler->bpf->obj,
+			TAKE_PTR(*bpf->skeleton->obj), o->walker_loader);
+	sonde_bpf__destroy(bpf);
+	return r ? log_err(r, "cannot load the program for %s", o->also_at) : 0;
 }
 
 /* Without them the helper's frames are taken, as at first in any case. */
@@ -178,7 +174,7 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 	walkers_init(&sampler->walkers, sampler->whole ? NULL : sampler->bpf->obj,
 		     BPF_PROG_TYPE_PERF_EVENT, options->walker_loader);
 	if (options->also_at)
-		r = open_tracepoint(sampler);
+		r = open_source(sampler);
 	if (r)
 		return r;
 	sampler->ring =
@@ -206,7 +202,7 @@ void bpf_sampler_free(struct bpf_sampler *sampler)
 	if (!sampler)
 		return;
 	bpf_sampler_stop(sampler);
-	tracepoint_close(&sampler->tracepoint);
+	source_close(&sampler->also);
 	walkers_fini(&sampler->walkers);
 	kernel_rows_fini(&sampler->rows);
 	bpf_link__destroy(sampler->fork_link);
@@ -233,10 +229,10 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 {
 	int r = 0;
 
-	if (sampler->tracepoint.object)
-		r = tracepoint_attach(&sampler->tracepoint, sampler->options.also_at);
+	if (sampler->also.object)
+		r = source_attach(&sampler->also);
 	if (r)
-		return log_err(r, "cannot sample at the tracepoint %s", sampler->options.also_at);
+		return log_err(r, "cannot sample at %s", sampler->options.also_at);
 	sampler->sampling = (struct sampling){
 		.program = sampler->sample,
 		.frequency_hz = sampler->options.frequency_hz,
@@ -257,7 +253,7 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 
 void bpf_sampler_stop(struct bpf_sampler *sampler)
 {
-	tracepoint_detach(&sampler->tracepoint);
+	source_detach(&sampler->also);
 	if (!sampler->cpus)
 		return;
 	cpu_set_leave(sampler->cpus, &sampler->sampling);
@@ -270,7 +266,7 @@ void bpf_sampler_stop(struct bpf_sampler *sampler)
 void bpf_sampler_want_walkers(struct bpf_sampler *sampler, uint32_t ids, bool urgent)
 {
 	walkers_want(&sampler->walkers, ids, urgent);
-	walkers_want(&sampler->tracepoint.walkers, ids, urgent);
+	walkers_want(&sampler->also.walkers, ids, urgent);
 }
 
 int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
@@ -297,7 +293,7 @@ int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
 
 uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, int wait_ms)
 {
-	struct walkers *also = &sampler->tracepoint.walkers;
+	struct walkers *also = &sampler->also.walkers;
 
 	walkers_update(&sampler->walkers, wait_ms);
 	walkers_update(also, walkers_pending(&sampler->walkers, ids) ? 0 : wait_ms);
@@ -309,7 +305,7 @@ uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, i
 
 size_t bpf_sampler_walker_bytes(const struct bpf_sampler *sampler)
 {
-	return walkers_bytes(&sampler->walkers) + walkers_bytes(&sampler->tracepoint.walkers) +
+	return walkers_bytes(&sampler->walkers) + walkers_bytes(&sampler->also.walkers) +
 	       sampler->rows.report.bytes;
 }
 
@@ -443,7 +439,7 @@ void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost)
 			lost[reason] += values[i];
 	}
 	lost[LOST_MISSED] = walkers_program_misses(bpf_program__fd(sampler->sample)) +
-			    tracepoint_misses(&sampler->tracepoint);
+			    source_misses(&sampler->also);
 }
 
 void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret)
@@ -476,7 +472,7 @@ void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, u
 
 size_t bpf_sampler_bytes(const struct bpf_sampler *sampler)
 {
-	size_t sum = walkers_bytes(&sampler->walkers) + tracepoint_bytes(&sampler->tracepoint) +
+	size_t sum = walkers_bytes(&sampler->walkers) + source_bytes(&sampler->also) +
 		     sampler->rows.report.bytes;
 	struct bpf_program *program;
 	struct bpf_map *map;

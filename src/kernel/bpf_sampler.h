@@ -22,7 +22,7 @@ struct bpf_sampler_options {
 	bool raw_too;		    /* tests: a raw record behind each full one */
 	char *const *walker_loader; /* argv of a program that is walkers_child_main(); NULL: fork */
 	bool measure;		    /* benchmarks: the map `times` tells how long samples take */
-	const char *also_at; /* tests: tasks that pass this raw tracepoint are samples, too */
+	const char *also_at; /* tests: tasks that pass there are samples, too: source_open() */
 };
 
 struct bpf_sampler;

@@ -3,8 +3,8 @@
  * What loading our BPF programs costs the kernel's verifier. It gives up after a million
  * instructions, and other kernels' need up to twice as many for the same program as this one's.
  *
- * The program with all runtimes' steps has a limit of its own: only kernels that cannot change from
- * program to program load it.
+ * Programs with all runtimes' steps have a limit of their own: only kernels that cannot change from
+ * program to program load them.
  */
 #include "abi/kernel_rows.h"
 
@@ -27,7 +27,7 @@ enum {
 	VERIFIED_WHOLE_MAX = 600000,
 	LOG_STATS = 4, /* BPF_LOG_STATS of the kernel's include/linux/bpf_verifier.h; since 5.2 */
 	LOG_SIZE = 64 << 10,
-	PROGRAMS_MAX = 16,
+	PROGRAMS_MAX = 24,
 };
 
 struct logs {
@@ -53,6 +53,13 @@ static void ask_for_stats(const struct bpf_object *object, struct logs *logs)
 	}
 }
 
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(s + len - end_len, end);
+}
+
 static void check_stats(const struct bpf_object *object, const struct logs *logs)
 {
 	struct bpf_program *program;
@@ -69,7 +76,7 @@ static void check_stats(const struct bpf_object *object, const struct logs *logs
 		if (!line || sscanf(line, "processed %lu insns", &verified) != 1 || !verified)
 			FAIL("%s: the verifier's log has no count: '%s'", name, text);
 		printf("# %s: %lu instructions verified\n", name, verified);
-		if (!strcmp(name, "sample_cpu_whole"))
+		if (ends_with(name, "_whole"))
 			most = VERIFIED_WHOLE_MAX;
 		if (verified > most)
 			FAIL("%s: %lu instructions verified, more than %lu", name, verified, most);
@@ -89,23 +96,14 @@ static struct logs *logs_new(void)
 	return logs;
 }
 
-TEST(the_sampler_is_far_from_the_limit)
+static bool begins_with(const char *s, const char *prefix)
 {
-	struct sonde_bpf *bpf = sonde_bpf__open();
-	struct logs *logs = logs_new();
-
-	ASSERT_PTR_NONNULL(bpf);
-	bpf_program__set_autoload(bpf->progs.sample_task, false);
-	bpf->rodata->config_kernel_frames = KERNEL_FRAMES_COMPARE; /* the most there is */
-	ask_for_stats(bpf->obj, logs);
-	ASSERT_OK(sonde_bpf__load(bpf));
-	check_stats(bpf->obj, logs);
-	sonde_bpf__destroy(bpf);
-	free(logs);
+	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* Walkers are of one type with the program that changes to them. */
-TEST(walkers_at_tracepoints_are_far_from_the_limit)
+/* A source's programs (NULL: the sampler's other ones), and the walkers as programs of that type,
+ * since a program changes to others of its type only. */
+static void check_source(const char *name, enum bpf_prog_type type)
 {
 	struct sonde_bpf *bpf = sonde_bpf__open();
 	struct logs *logs = logs_new();
@@ -114,16 +112,45 @@ TEST(walkers_at_tracepoints_are_far_from_the_limit)
 	ASSERT_PTR_NONNULL(bpf);
 	bpf_object__for_each_program(program, bpf->obj)
 	{
-		if (!strncmp(bpf_program__name(program), WALKER_PREFIX, strlen(WALKER_PREFIX)))
-			ASSERT_OK(bpf_program__set_type(program, BPF_PROG_TYPE_RAW_TRACEPOINT));
-		else if (program != bpf->progs.sample_task)
-			bpf_program__set_autoload(program, false);
+		const char *own = bpf_program__name(program);
+
+		if (name && (begins_with(own, name) || begins_with(own, WALKER_PREFIX)))
+			ASSERT_OK(bpf_program__set_type(program, type));
+		else if (name || begins_with(own, "sample_") || begins_with(own, WALKER_PREFIX))
+			ASSERT_OK(bpf_program__set_autoload(program, false));
 	}
+	bpf->rodata->config_kernel_frames = KERNEL_FRAMES_COMPARE; /* the most there is */
 	ask_for_stats(bpf->obj, logs);
 	ASSERT_OK(sonde_bpf__load(bpf));
 	check_stats(bpf->obj, logs);
 	sonde_bpf__destroy(bpf);
 	free(logs);
+}
+
+TEST(what_follows_processes_is_far_from_the_limit)
+{
+	check_source(NULL, BPF_PROG_TYPE_UNSPEC);
+}
+
+TEST(the_sampler_is_far_from_the_limit)
+{
+	check_source("sample_cpu", BPF_PROG_TYPE_PERF_EVENT);
+}
+
+TEST(a_source_at_raw_tracepoints_is_far_from_the_limit)
+{
+	check_source("sample_task", BPF_PROG_TYPE_RAW_TRACEPOINT);
+}
+
+/* As it is loaded by who needs perf's events of tracepoints. */
+TEST(a_source_at_tracepoints_is_far_from_the_limit)
+{
+	check_source("sample_task", BPF_PROG_TYPE_TRACEPOINT);
+}
+
+TEST(a_source_at_probes_is_far_from_the_limit)
+{
+	check_source("sample_probe", BPF_PROG_TYPE_KPROBE);
 }
 
 TEST(the_iterators_of_threads_are_far_from_the_limit)

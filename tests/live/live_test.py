@@ -4,7 +4,7 @@
 
     live_test.py GROUP... [--sonde PROGRAM] [--workloads DIR] [--only REGEX] [--keep]
 
-Groups: known-answers, modes, hotplug, short, perf, tracepoint. See docs/testing.md. Needs root, BPF and the built workloads.
+Groups: known-answers, modes, hotplug, short, perf, sources. See docs/testing.md. Needs root, BPF and the built workloads.
 """
 import argparse
 import os
@@ -17,9 +17,9 @@ import against_perf
 import known_answers
 import modes
 import short_processes
+import sources
 import guard
 import tap
-import tracepoint
 from sonde import Setup, missing
 
 GROUPS = {
@@ -28,7 +28,7 @@ GROUPS = {
     "hotplug": modes.hotplug_tests,
     "short": short_processes.tests,
     "perf": against_perf.tests,
-    "tracepoint": tracepoint.tests,
+    "sources": sources.tests,
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A second source of samples beside the CPUs' clocks: `record --also-at TRACEPOINT`, for tests only. The same walkers, as programs
-of another type, show where tasks are that pass there, and neither source spoils the other's walks.
+A second source of samples beside the CPUs' clocks: `record --also-at PLACE`, for tests only. The same walkers, as programs
+of another type, show where tasks are that pass a tracepoint or a probe, and neither source spoils the other's walks.
 """
 import collections
 import os
@@ -11,7 +11,6 @@ from cases import Case
 from folded import Verdict
 from known_answers import expectation
 from sonde import Recorder
-from tap import Skip
 
 BEHIND = "bpf_trace_run"
 """The kernel's function that calls programs at raw tracepoints; own samples end with the program, others go on from there."""
@@ -27,10 +26,8 @@ for _ in range(20):
 """
 
 
-def record(setup, tracepoint, command):
-    recording = Recorder(setup, ["--also-at", tracepoint], command).wait()
-    if recording.status == 1 and "cannot sample at the tracepoint" in recording.errors:
-        raise Skip(recording.errors.splitlines()[0])
+def record(setup, place, command):
+    recording = Recorder(setup, ["--also-at", place], command).wait()
     recording.expect_status(0)
     return recording
 
@@ -53,15 +50,15 @@ def split(stacks):
     return ends[own], sum(count for end, count in ends.items() if len(end) > len(own))
 
 
-def passes(setup, tracepoint, seconds):
-    """A recording of the workload, what is wrong with it, and how often it was switched out."""
+def passes(setup, place, seconds):
+    """A recording of the workload, what is wrong with it, how often it was switched out, and how often it waited."""
     told = setup.path(".switches")
     case = Case("passes", args=[told], seconds=seconds)
-    recording = record(setup, tracepoint, case.argv(setup.workloads))
+    recording = record(setup, place, case.argv(setup.workloads))
     verdict = Verdict(expectation(setup, case), recording.stacks or [], case.comm, 100)
     with open(told, encoding="utf-8") as f:
-        switches = int(f.read() or 0)
-    return recording, recording.problems + verdict.problems, switches
+        switches, waits = map(int, (f.read() or "0 0").split())
+    return recording, recording.problems + verdict.problems, switches, waits
 
 
 def check_lost(recording, problems):
@@ -72,7 +69,7 @@ def check_lost(recording, problems):
 
 def switched_out(setup):
     """sched_switch: a sample each time that the task leaves its CPU, with the stack that it waits in."""
-    recording, problems, switches = passes(setup, "sched_switch", 0.3)
+    recording, problems, switches, _ = passes(setup, "sched_switch", 0.3)
     at, _ = split(recording.stacks or [])
     # The first one may come before the program begins, the last one when it has counted.
     if abs(at - switches) > 0.02 * switches + 10:
@@ -83,12 +80,26 @@ def switched_out(setup):
 
 def interrupted(setup):
     """sys_enter: the CPU's clock interrupts walks of the second source; both are right."""
-    recording, problems, _ = passes(setup, "sys_enter", 1)
+    recording, problems, *_ = passes(setup, "sys_enter", 1)
     at, nested = split(recording.stacks or [])
     if at < 1000 or nested < 20:
         problems.append("%d samples at the tracepoint, %d of the clock in the midst of them" % (at, nested))
     check_lost(recording, problems)
     return problems, "%d samples at the tracepoint, %d of the clock in the midst of them" % (at, nested)
+
+
+def probed(setup):
+    """A probe in the program: a sample each time that it comes to the function, with its callers."""
+    binary = os.path.join(setup.workloads, "passes")
+    recording, problems, _, waits = passes(setup, "uprobe:%s:waits" % binary, 0.5)
+    chain = ["main"] + ["descends"] * 10 + ["waits"]
+    at = sum(stack.count for stack in recording.stacks or [] if list(stack.user[-len(chain):]) == chain)
+    late = sum(stack.count for stack in recording.stacks or [] if stack.reason)
+    # The clock may meet its first instruction, too.
+    if waits < 100 or not waits - late <= at <= 1.02 * waits + 10:
+        problems.append("%d samples, %d calls" % (at, waits))
+    check_lost(recording, problems)
+    return problems, "%d samples, %d calls" % (at, waits)
 
 
 def python(setup):
@@ -113,4 +124,5 @@ def python(setup):
 def tests(_setup):
     yield "switched-out", switched_out
     yield "interrupted", interrupted
+    yield "probed", probed
     yield "python", python

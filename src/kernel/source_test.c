@@ -8,7 +8,7 @@
 #include "bpf/walk.bpf.h"
 #include "kernel/hits.h"
 #include "kernel/libbpf_log.h"
-#include "kernel/tracepoint.h"
+#include "kernel/source.h"
 #include "kernel/test_walkers.h"
 #include "test.h"
 #include "util/cleanup.h"
@@ -25,32 +25,63 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 1000 };
+enum {
+	WAIT_MS = 1000,
+	MARK = 0x50deed,
+/* The register with a function's first argument, and a system call's, by DWARF number. */
+#if defined(__x86_64__)
+	ARGUMENT = 5,
+#else
+	ARGUMENT = 0,
+#endif
+};
 
 const char *test_skip_reason(void)
 {
-	return test_walkers_skip_reason();
+	const char *reason = test_walkers_skip_reason();
+
+	/* Then there is the program with all runtimes' steps. */
+	return reason && !geteuid() && walkers_can_be_called() == 0 ? NULL : reason;
+}
+
+static bool is_whole(void)
+{
+	return walkers_can_be_called() == 0;
 }
 
 struct sources {
 	struct sonde_bpf *sampler; /* its maps; no program */
-	struct tracepoint_source tracepoint;
+	struct source source;
 	struct ring_buffer *ring;
 	int nr_records;
+	/* The last raw one with that argument, and how many there were. */
+	uint64_t marked;
+	int nr_marked;
+	struct sample_header header;
+	struct sample_raw raw;
 };
 
 static int count_record(void *ctx, void *record, size_t size)
 {
 	struct sources *s = ctx;
 
-	(void)record;
-	(void)size;
+	const struct sample_header *h = record;
+	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
+
 	s->nr_records++;
+	if (size < sizeof(*h) + sizeof(*raw) || h->type != SAMPLE_RAW ||
+	    raw->regs[ARGUMENT] != s->marked)
+		return 0;
+	s->header = *h;
+	s->raw = *raw;
+	s->nr_marked++;
 	return 0;
 }
 
-static void open_sources(struct sources *s)
+/* Of this process alone. */
+static void open_at(struct sources *s, const char *at, bool whole)
 {
+	uint32_t pid = (uint32_t)getpid(), one = 1;
 	uint32_t nr_cpus = (uint32_t)libbpf_num_possible_cpus();
 	struct sonde_bpf *bpf = sonde_bpf__open(), *second = sonde_bpf__open();
 	struct bpf_program *program;
@@ -63,18 +94,25 @@ static void open_sources(struct sources *s)
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.raws, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.hits, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.rule_caches, nr_cpus));
+	bpf->rodata->config_targets_only = true;
 	ASSERT_OK(sonde_bpf__load(bpf));
-	ASSERT_OK(tracepoint_open(&s->tracepoint, bpf->obj, TAKE_PTR(*second->skeleton->obj),
-				  "sample_task", NULL));
+	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(bpf->maps.targets), &pid, &one, BPF_ANY));
+	ASSERT_OK(source_open(&s->source, at, whole, bpf->obj, TAKE_PTR(*second->skeleton->obj),
+			      NULL));
 	sonde_bpf__destroy(second);
 	s->ring = ring_buffer__new(bpf_map__fd(bpf->maps.samples), count_record, s, NULL);
 	ASSERT_PTR_NONNULL(s->ring);
 }
 
+static void open_sources(struct sources *s)
+{
+	open_at(s, "sys_enter", is_whole());
+}
+
 static void close_sources(struct sources *s)
 {
 	ring_buffer__free(s->ring);
-	tracepoint_close(&s->tracepoint);
+	source_close(&s->source);
 	sonde_bpf__destroy(s->sampler);
 }
 
@@ -97,7 +135,7 @@ static void sample(struct sources *s)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	ASSERT_OK(bpf_prog_test_run_opts(bpf_program__fd(s->tracepoint.program), &opts));
+	ASSERT_OK(bpf_prog_test_run_opts(bpf_program__fd(s->source.program), &opts));
 	ASSERT(ring_buffer__consume(s->ring) >= 0);
 }
 
@@ -147,12 +185,12 @@ TEST(scratch_memory_and_walkers_are_its_own_and_tables_are_shared)
 
 	open_sources(&s);
 	a = s.sampler->obj;
-	b = s.tracepoint.object;
+	b = s.source.object;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		ASSERT(id_of(a, own[i]) != id_of(b, own[i]));
 	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
 		ASSERT_EQ(id_of(a, shared[i]), id_of(b, shared[i]));
-	ASSERT(tracepoint_bytes(&s.tracepoint) > 4096);
+	ASSERT(source_bytes(&s.source) > 4096);
 	close_sources(&s);
 }
 
@@ -162,16 +200,16 @@ TEST(a_sample_that_finds_its_memory_in_use_is_counted_and_leaves_it_alone)
 	struct sources s;
 
 	open_sources(&s);
-	mark(s.tracepoint.object, 1);
+	mark(s.source.object, 1);
 	sample(&s);
 	ASSERT_EQ(s.nr_records, 0);
 	ASSERT_EQ(nr_lost(&s), 1);
-	ASSERT_EQ(mark(s.tracepoint.object, 0), nr_cpus);
+	ASSERT_EQ(mark(s.source.object, 0), nr_cpus);
 	/* Each walk frees it for the next one. */
 	for (int i = 1; i <= 3; i++) {
 		sample(&s);
 		ASSERT_EQ(s.nr_records, i);
-		ASSERT_EQ(mark(s.tracepoint.object, 0), 0);
+		ASSERT_EQ(mark(s.source.object, 0), 0);
 	}
 	ASSERT_EQ(nr_lost(&s), 1);
 	close_sources(&s);
@@ -189,6 +227,68 @@ TEST(a_source_minds_no_other_ones_walk)
 	ASSERT_EQ(nr_lost(&s), 0);
 	ASSERT_EQ(mark(s.sampler->obj, 0), nr_cpus);
 	close_sources(&s);
+}
+
+/* Each source's context tells other registers: those of a task that enters the kernel ... */
+static void check_task(bool whole)
+{
+	struct sources s;
+
+	open_at(&s, "sys_enter", whole);
+	ASSERT_OK(source_attach(&s.source));
+	syscall(SYS_getppid, MARK);
+	source_detach(&s.source);
+	s.marked = MARK;
+	ASSERT(ring_buffer__consume(s.ring) >= 1);
+	ASSERT_EQ(s.nr_marked, 1);
+	ASSERT_EQ(s.header.tid, (uint32_t)gettid());
+	ASSERT(s.raw.pc - (uintptr_t)syscall < 256);
+	close_sources(&s);
+}
+
+/* ... and of one that comes to a function. */
+int source_test_probed(int n);
+__attribute__((noinline)) int source_test_probed(int n)
+{
+	__asm__ volatile("");
+	return n + 1;
+}
+
+static void check_probe(bool whole)
+{
+	struct sources s;
+
+	open_at(&s, "uprobe:/proc/self/exe:source_test_probed", whole);
+	ASSERT_OK(source_attach(&s.source));
+	for (int i = 1; i <= 20; i++) {
+		s.marked = MARK + (uint64_t)i;
+		source_test_probed(MARK + i);
+		ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+		ASSERT_EQ(s.nr_marked, i);
+		ASSERT_EQ(s.raw.pc, (uintptr_t)source_test_probed);
+		ASSERT_EQ(s.header.pid, (uint32_t)getpid());
+		ASSERT_EQ(s.header.tid, (uint32_t)gettid());
+		ASSERT_EQ(s.raw.nr_kernel, 0);
+	}
+	source_detach(&s.source);
+	source_test_probed(0);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 0);
+	close_sources(&s);
+}
+
+/* Both programs of a source are the same but for the runtimes' steps. */
+TEST(a_task_in_the_kernel_has_the_registers_of_its_entry)
+{
+	if (!is_whole())
+		check_task(false);
+	check_task(true);
+}
+
+TEST(a_probe_has_the_registers_of_its_instruction)
+{
+	if (!is_whole())
+		check_probe(false);
+	check_probe(true);
 }
 
 /* On one CPU: which stacks are known is each one's own. */
@@ -209,7 +309,7 @@ TEST(hits_go_round_the_ring_while_somebody_reads_them_and_there_is_room)
 	for (i = 0; i < 20; i++)
 		sample(&s);
 	ASSERT_EQ(s.nr_records, 20);
-	ASSERT_OK(hits_open(&hits, fd_of(s.tracepoint.object, "hits"), nr_cpus,
+	ASSERT_OK(hits_open(&hits, fd_of(s.source.object, "hits"), nr_cpus,
 			    fd_of(s.sampler->obj, "samples")));
 	s.nr_records = 0;
 	for (i = 0; i < 2 * CPU_HITS; i++)
@@ -236,12 +336,14 @@ TEST(walkers_are_of_the_sources_type)
 	uint32_t id = RUNTIME_PYTHON, program;
 	struct sources s;
 
+	if (is_whole())
+		return;
 	open_sources(&s);
-	walkers_want(&s.tracepoint.walkers, 1u << id, true);
-	while (walkers_pending(&s.tracepoint.walkers, ~0u))
-		walkers_update(&s.tracepoint.walkers, WAIT_MS);
-	ASSERT_EQ(walkers_refused(&s.tracepoint.walkers), 0);
-	ASSERT_OK(bpf_map_lookup_elem(fd_of(s.tracepoint.object, "walkers"), &id, &program));
+	walkers_want(&s.source.walkers, 1u << id, true);
+	while (walkers_pending(&s.source.walkers, ~0u))
+		walkers_update(&s.source.walkers, WAIT_MS);
+	ASSERT_EQ(walkers_refused(&s.source.walkers), 0);
+	ASSERT_OK(bpf_map_lookup_elem(fd_of(s.source.object, "walkers"), &id, &program));
 	ASSERT(bpf_map_lookup_elem(fd_of(s.sampler->obj, "walkers"), &id, &program));
 	close_sources(&s);
 }
@@ -263,24 +365,34 @@ TEST(samples_that_the_kernel_left_out_are_counted)
 	if (major < 6 || (major == 6 && minor < 1)) /* it runs twice */
 		return;
 	open_sources(&s);
-	ASSERT_EQ(tracepoint_misses(&s.tracepoint), 0);
-	ASSERT_OK(tracepoint_attach(&s.tracepoint, "sys_enter"));
-	second = bpf_program__attach_raw_tracepoint(s.tracepoint.program, "hrtimer_expire_entry");
+	ASSERT_EQ(source_misses(&s.source), 0);
+	ASSERT_OK(source_attach(&s.source));
+	second = bpf_program__attach_raw_tracepoint(s.source.program, "hrtimer_expire_entry");
 	ASSERT_PTR_NONNULL(second);
-	while (!tracepoint_misses(&s.tracepoint) && now_ns() < end_ns)
+	while (!source_misses(&s.source) && now_ns() < end_ns)
 		syscall(SYS_getppid);
-	ASSERT(tracepoint_misses(&s.tracepoint));
+	ASSERT(source_misses(&s.source));
 	bpf_link__destroy(second);
 	close_sources(&s);
 }
 
-TEST(what_is_no_tracepoint_is_refused)
+TEST(what_is_nowhere_is_refused)
 {
 	struct sources s;
 
 	open_sources(&s);
-	ASSERT_ERR(tracepoint_attach(&s.tracepoint, "sonde_has_no_such"), ENOENT);
-	ASSERT_OK(tracepoint_attach(&s.tracepoint, "sched_process_exit"));
-	tracepoint_detach(&s.tracepoint);
+	ASSERT_OK(source_attach(&s.source));
+	close_sources(&s);
+	open_at(&s, "sonde_has_no_such", is_whole());
+	ASSERT_ERR(source_attach(&s.source), ENOENT);
+	close_sources(&s);
+	open_at(&s, "uprobe:/proc/self/exe:sonde_has_no_such", is_whole());
+	ASSERT_ERR(source_attach(&s.source), ENOENT);
+	close_sources(&s);
+	open_at(&s, "uprobe:/sonde/has/no/such:main", is_whole());
+	ASSERT_ERR(source_attach(&s.source), ENOENT);
+	close_sources(&s);
+	open_at(&s, "uprobe:nonsense", is_whole());
+	ASSERT_ERR(source_attach(&s.source), EINVAL);
 	close_sources(&s);
 }
