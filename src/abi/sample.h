@@ -45,18 +45,31 @@ enum {
 
 enum { SAMPLE_COMM_LEN = 16, SAMPLE_MAX_KERNEL_FRAMES = 127 };
 
+/* What a sample of a source carries; the source's type and unit say so to people. */
+enum sample_value {
+	VALUE_ONE,	/* 1: each is an event */
+	VALUE_RAN_NS,	/* of a task that is switched out: for how long it ran */
+	VALUE_ARGUMENT, /* of a function with a probe: the first one that it was called with */
+	VALUE_MAX_,
+};
+
+/* The first source is the CPUs' clocks; how many there may be. */
+enum { SOURCE_CLOCK = 0, SAMPLE_SOURCES_MAX = 2 };
+
 struct sample_header {
-	__u16 type; /* enum sample_type */
-	__u8 stop;  /* enum stop_reason: how the walk ended; of a RAW, why it was sent raw */
-	__u8 flags; /* SAMPLE_ALSO_* */
+	__u8 type;   /* enum sample_type */
+	__u8 stop;   /* enum stop_reason: how the walk ended; of a RAW, why it was sent raw */
+	__u8 flags;  /* SAMPLE_ALSO_* */
+	__u8 source; /* below SAMPLE_SOURCES_MAX; the same stack of two sources has one hash */
 	__u32 cpu;
 	__u32 pid; /* tgid, in the initial PID namespace */
 	__u32 tid;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 hash;    /* of the whole stack with generation and stop reason; 0 in a RAW */
+	__u64 value;   /* enum sample_value of the source */
 	char comm[SAMPLE_COMM_LEN];
 };
-_Static_assert(sizeof(struct sample_header) == 48, "a hit costs 48 bytes");
+_Static_assert(sizeof(struct sample_header) == 56, "a hit costs 56 bytes");
 
 /*
  * Hits of one CPU and one source of samples, which go round the ring. The CPU writes `head`, and
@@ -72,7 +85,7 @@ struct cpu_hits {
 	__u64 pad2_[7];
 	struct {
 		struct sample_header header;
-		__u64 pad_[2];
+		__u64 pad_;
 	} hits[CPU_HITS];
 };
 _Static_assert(sizeof(((struct cpu_hits *)0)->hits[0]) == 64, "a hit is a cache line");

@@ -25,6 +25,8 @@ const volatile bool config_targets_only = false;
 const volatile bool config_kernel = true;
 const volatile __u32 config_kernel_frames = KERNEL_FRAMES_HELPER;
 const volatile bool config_raw_too = false;
+const volatile __u8 config_source = SOURCE_CLOCK;
+const volatile __u32 config_value = VALUE_ONE;
 const volatile bool config_measure = false;
 
 __u64 known_epoch = 0;

@@ -170,6 +170,9 @@ extern const volatile bool config_kernel;
 extern const volatile __u32 config_kernel_frames;
 /* For tests: send a raw record behind each full one, so that both walks can be compared. */
 extern const volatile bool config_raw_too;
+/* Which source the object's programs are, and enum sample_value of its samples. */
+extern const volatile __u8 config_source;
+extern const volatile __u32 config_value;
 /* For the benchmarks: tell in `times` how long samples take. */
 extern const volatile bool config_measure;
 

@@ -74,7 +74,8 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 		(to)[14] = (from)->r14;                                                            \
 		(to)[15] = (from)->r15;                                                            \
 	} while (0)
-#define REGS_PC(from) REGS_FIELD(from, ip)
+#define REGS_PC(from)	    REGS_FIELD(from, ip)
+#define REGS_ARGUMENT(from) REGS_FIELD(from, di) /* the first one, at a function's begin */
 
 /* Where the kernel was interrupted, for walk_kernel_rows(). */
 static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)
@@ -116,7 +117,8 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 		UNROLL for (int i_ = 0; i_ < 31; i_++)(to)[i_] = (from)->regs[i_];                 \
 		(to)[A64_SP] = (from)->sp;                                                         \
 	} while (0)
-#define REGS_PC(from) REGS_FIELD(from, pc)
+#define REGS_PC(from)	    REGS_FIELD(from, pc)
+#define REGS_ARGUMENT(from) REGS_FIELD(from, regs[0])
 
 /* There are no rows of this kernel. */
 static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)

@@ -33,9 +33,11 @@ static __always_inline void read_comm(struct walk *w)
 	to[1] = *(const __u64 *)&task->comm[8];
 }
 
-static __always_inline void start_walk(struct walk *w, __u64 pid_tgid)
+static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 value)
 {
 	w->header.flags = 0;
+	w->header.source = config_source;
+	w->header.value = value;
 	w->header.cpu = w->cpu = bpf_get_smp_processor_id();
 	w->header.pid = pid_tgid >> 32;
 	w->header.tid = (__u32)pid_tgid;
@@ -185,12 +187,31 @@ static __always_inline int walk_process(const user_regs_t *regs, struct walk *w,
 	return whole ? walk_user() : walk_native_frames();
 }
 
+/* Fields of the scheduler's, as of include/linux/sched.h; the same since 2.6.23. */
+struct sched_entity___ran {
+	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime; /* when it was switched in */
+} __preserve;
+
+struct task_struct___ran {
+	struct sched_entity___ran se;
+} __preserve;
+
+/* Of the current task, which is being switched out: for how long it ran. */
+static __always_inline __u64 ran_ns(void)
+{
+	const struct task_struct___ran *t = (const void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(t, se.sum_exec_runtime) - BPF_CORE_READ(t, se.prev_sum_exec_runtime);
+}
+
 /*
  * `regs`: the user registers that the source's context has; NULL: those saved on kernel entry.
  * `kernel`: the registers if it was the kernel that was interrupted; NULL: none are known.
+ * `value`: what the sample measures, in the source's unit.
  */
 static __always_inline int sample(void *ctx, const user_regs_t *regs, const user_regs_t *kernel,
-				  bool whole)
+				  __u64 value, bool whole)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
@@ -208,7 +229,7 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 		return 0;
 	if (config_measure)
 		w->begin_ns = begin_ns;
-	start_walk(w, pid_tgid);
+	start_walk(w, pid_tgid, value);
 	if (config_kernel && !regs)
 		walk_kernel(ctx, kernel, w);
 	user = user_part_of_current(regs, w);
@@ -236,23 +257,25 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
  * A source: sample_NAME, and sample_NAME_whole where the kernel's JIT cannot mix tail calls with
  * calls of functions (aarch64 before Linux 6.0), or there is none.
  */
-#define SOURCE(name, section, type, regs, kernel)                                                  \
+#define SOURCE(name, section, type, regs, kernel, value)                                           \
 	SEC(section)                                                                               \
 	int sample_##name(type *ctx)                                                               \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, false);                                           \
+		return sample(ctx, regs, kernel, value, false);                                    \
 	}                                                                                          \
 	SEC(section)                                                                               \
 	int sample_##name##_whole(type *ctx)                                                       \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, true);                                            \
+		return sample(ctx, regs, kernel, value, true);                                     \
 	}
 
-SOURCE(cpu, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs)
+SOURCE(cpu, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs, 1)
 /* The current task at a raw tracepoint: where it enters the kernel, waits, is switched out. */
-SOURCE(task, "raw_tp", struct bpf_raw_tracepoint_args, task_regs(ctx), NULL)
+SOURCE(task, "raw_tp", struct bpf_raw_tracepoint_args, task_regs(ctx), NULL,
+       config_value == VALUE_RAN_NS ? ran_ns() : 1)
 /* The current task at a probe in its code (uprobe), or in the kernel's (kprobe). */
-SOURCE(probe, "kprobe", user_regs_t, probe_regs(ctx), NULL)
+SOURCE(probe, "kprobe", user_regs_t, probe_regs(ctx), NULL,
+       config_value == VALUE_ARGUMENT ? REGS_ARGUMENT(ctx) : 1)
 
 /*
  * A child begins with its parent's mappings: what the walker knows of the parent holds for it, from

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 struct convert_options {
-	const char *output, *format, *from;
+	const char *output, *format, *from, *type;
 	bool lines, help;
 };
 
@@ -29,6 +29,8 @@ static const struct option_spec convert_specs[] = {
 	  OPTION_STRING, AT(format) },
 	{ 0, "from", "FORMAT", NULL, "the format of IN (default: by its extension and content)",
 	  OPTION_STRING, AT(from) },
+	{ 0, "type", "TYPE", NULL, "of which type OUT shows samples, if it shows one only",
+	  OPTION_STRING, AT(type) },
 	{ 0, "lines", NULL, NULL, "show the source line beside each function", OPTION_FLAG,
 	  AT(lines) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
@@ -204,6 +206,21 @@ static int read_profile(struct conversion *c, struct profile *profile)
 	return r;
 }
 
+static int choose_type(const struct conversion *c, struct profile *profile)
+{
+	char name[INPUT_NAME_MAX], types[256];
+	size_t len = 0;
+
+	if (!c->options.type || !profile_show_type(profile, c->options.type))
+		return 0;
+	for (uint32_t i = 0; i < profile_nr_types(profile) && len < sizeof(types); i++)
+		len += (size_t)snprintf(types + len, sizeof(types) - len, "%s%s", i ? ", " : "",
+					profile_type_name(profile, i));
+	log_error("%s has no samples of type '%s'; its types are: %s", input_name(c->in, name),
+		  c->options.type, types);
+	return -ENOENT;
+}
+
 static void tell_where(const struct conversion *c, const struct profile *profile)
 {
 	char name[INPUT_NAME_MAX];
@@ -229,6 +246,8 @@ static int convert_run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (output_open(c.out, &c.output) < 0 || read_profile(&c, &profile) < 0)
+		return EXIT_ERROR;
+	if (choose_type(&c, &profile))
 		return EXIT_ERROR;
 	options.lines = c.options.lines;
 	c.output.is_copy = true;

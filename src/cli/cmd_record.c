@@ -39,7 +39,7 @@ struct record_options {
 	uint32_t max_replay_cases;
 	bool measure;
 	uint32_t kernel_frames;
-	const char *also_at;
+	const char *also_at, *also_value;
 	const char *names;
 	struct runtime_names_options runtimes;
 	bool no_kernel, no_inlines, lines, idle, verbose, help;
@@ -99,6 +99,8 @@ static const struct option_spec record_specs[] = {
 	  AT(kernel_frames), .max = KERNEL_FRAMES_COMPARE, .hidden = true },
 	{ 0, "also-at", "PLACE", NULL, "for tests: tasks that pass it are samples, too",
 	  OPTION_STRING, AT(also_at), .hidden = true },
+	{ 0, "also-value", "TYPE", NULL, "and what they measure: events, on_cpu or argument",
+	  OPTION_STRING, AT(also_value), .hidden = true },
 	OPTIONS_END,
 };
 
@@ -255,6 +257,14 @@ static void clear_progress(struct recording *rec)
 	rec->progress_shown = false;
 }
 
+static enum sample_value also_value(const struct record_options *o)
+{
+	for (enum sample_value v = VALUE_ONE; o->also_value && v < VALUE_MAX_; v++)
+		if (!strcmp(o->also_value, source_type(v)))
+			return v;
+	return VALUE_ONE;
+}
+
 static int record(struct recording *rec, struct profile *profile, struct recorder_stats *ret_stats,
 		  int *ret_status)
 {
@@ -278,7 +288,7 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 			      .observer = rec->replay ? &rec->observer : NULL,
 			      .measure = o->measure,
 			      .kernel_frames = o->kernel_frames,
-			      .also_at = o->also_at },
+			      .also = { o->also_at, also_value(o) } },
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
 		.command = rec->command,

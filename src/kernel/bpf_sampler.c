@@ -35,7 +35,7 @@ struct bpf_sampler {
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
 	struct kernel_rows rows;
-	struct source also;   /* options.also_at */
+	struct source also;   /* options.also */
 	struct cpu_set *cpus; /* borrowed; NULL: not started */
 	struct sampling sampling;
 	int stats_fd;
@@ -136,11 +136,14 @@ static int open_source(struct bpf_sampler *sampler)
 
 	if (!bpf)
 		return log_err(-errno, "cannot open the BPF object");
+	memcpy(bpf->rodata, sampler->bpf->rodata, sizeof(*bpf->rodata));
+	bpf->rodata->config_source = SOURCE_CLOCK + 1;
+	bpf->rodata->config_value = o->also.value;
 	/* No more of the skeleton is needed. */
-	r = source_open(&sampler->also, o->also_at, sampler->whole, sampler->bpf->obj,
+	r = source_open(&sampler->also, o->also.at, sampler->whole, sampler->bpf->obj,
 			TAKE_PTR(*bpf->skeleton->obj), o->walker_loader);
 	sonde_bpf__destroy(bpf);
-	return r ? log_err(r, "cannot load the program for %s", o->also_at) : 0;
+	return r ? log_err(r, "cannot load the program for %s", o->also.at) : 0;
 }
 
 /* Without them the helper's frames are taken, as at first in any case. */
@@ -173,7 +176,7 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 		return r;
 	walkers_init(&sampler->walkers, sampler->whole ? NULL : sampler->bpf->obj,
 		     BPF_PROG_TYPE_PERF_EVENT, options->walker_loader);
-	if (options->also_at)
+	if (options->also.at)
 		r = open_source(sampler);
 	if (r)
 		return r;
@@ -232,7 +235,7 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 	if (sampler->also.object)
 		r = source_attach(&sampler->also);
 	if (r)
-		return log_err(r, "cannot sample at %s", sampler->options.also_at);
+		return log_err(r, "cannot sample at %s", sampler->options.also.at);
 	sampler->sampling = (struct sampling){
 		.program = sampler->sample,
 		.frequency_hz = sampler->options.frequency_hz,

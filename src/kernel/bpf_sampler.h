@@ -9,6 +9,7 @@
 #include "abi/kernel_rows.h"
 #include "abi/sample.h"
 #include "abi/task.h"
+#include "kernel/source.h"
 #include "unwind/unwind_store.h"
 #include "util/cpus.h"
 
@@ -22,7 +23,7 @@ struct bpf_sampler_options {
 	bool raw_too;		    /* tests: a raw record behind each full one */
 	char *const *walker_loader; /* argv of a program that is walkers_child_main(); NULL: fork */
 	bool measure;		    /* benchmarks: the map `times` tells how long samples take */
-	const char *also_at; /* tests: tasks that pass there are samples, too: source_open() */
+	struct source_spec also;    /* tests: what is source 1 */
 };
 
 struct bpf_sampler;

@@ -7,16 +7,35 @@
 
 #define PROBE "uprobe:"
 
-/* Scratch memory, and programs of the source's type. */
+static const struct {
+	const char *type, *unit;
+} values[VALUE_MAX_] = {
+	[VALUE_ONE] = { "events", "count" },
+	[VALUE_RAN_NS] = { "on_cpu", "nanoseconds" },
+	[VALUE_ARGUMENT] = { "argument", "bytes" },
+};
+
+const char *source_type(enum sample_value value)
+{
+	return values[value].type;
+}
+
+const char *source_unit(enum sample_value value)
+{
+	return values[value].unit;
+}
+
+/* Scratch memory, programs of the source's type, and its configuration. */
 static bool is_own(const struct bpf_map *map)
 {
 	static const char *const own[] = { "walks",	  "records", "raws",
 					   "rule_caches", "walkers", "hits" };
+	const char *name = bpf_map__name(map), *section = strrchr(name, '.');
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (!strcmp(bpf_map__name(map), own[i]))
+		if (!strcmp(name, own[i]))
 			return true;
-	return false;
+	return section && !strcmp(section, ".rodata");
 }
 
 /* Both objects have the same maps in the same order. */

@@ -12,6 +12,12 @@
 
 #include "kernel/walkers.h"
 
+struct source_spec {
+	const char *at; /* NULL: there is none; a raw tracepoint, "sched_switch", or a function,
+			   "uprobe:FILE:FUNCTION" */
+	enum sample_value value;
+};
+
 struct source {
 	struct bpf_object *object; /* NULL: not open */
 	const char *at;		   /* borrowed */
@@ -20,12 +26,13 @@ struct source {
 	struct walkers walkers;
 };
 
+/* What its samples are, as a profile calls that: "calls" in "count". */
+const char *source_type(enum sample_value value);
+const char *source_unit(enum sample_value value);
 /*
- * Loads the program for `at` out of `object`, which was opened only and is taken over, over the
- * maps of `sampler`, the same object loaded. Nothing is sampled yet.
- *
- * `at`: a raw tracepoint, "sched_switch", or a function, "uprobe:FILE:FUNCTION". `whole`: the
- * program that has all runtimes' steps, see walkers_can_be_called().
+ * Loads the program for `at` out of `object`, over the maps of `sampler`, the same object loaded.
+ * `object` was opened only, its configuration has been set, and it is taken over. Nothing is
+ * sampled yet. `whole`: the program that has all runtimes' steps, see walkers_can_be_called().
  */
 int source_open(struct source *s, const char *at, bool whole, const struct bpf_object *sampler,
 		struct bpf_object *object, char *const *loader);

@@ -94,7 +94,9 @@ static void open_at(struct sources *s, const char *at, bool whole)
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.raws, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.hits, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.rule_caches, nr_cpus));
-	bpf->rodata->config_targets_only = true;
+	bpf->rodata->config_targets_only = second->rodata->config_targets_only = true;
+	second->rodata->config_source = 1;
+	second->rodata->config_value = VALUE_ARGUMENT;
 	ASSERT_OK(sonde_bpf__load(bpf));
 	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(bpf->maps.targets), &pid, &one, BPF_ANY));
 	ASSERT_OK(source_open(&s->source, at, whole, bpf->obj, TAKE_PTR(*second->skeleton->obj),
@@ -242,6 +244,7 @@ static void check_task(bool whole)
 	ASSERT(ring_buffer__consume(s.ring) >= 1);
 	ASSERT_EQ(s.nr_marked, 1);
 	ASSERT_EQ(s.header.tid, (uint32_t)gettid());
+	ASSERT_EQ(s.header.value, 1);
 	ASSERT(s.raw.pc - (uintptr_t)syscall < 256);
 	close_sources(&s);
 }
@@ -266,6 +269,8 @@ static void check_probe(bool whole)
 		ASSERT_EQ(ring_buffer__consume(s.ring), 1);
 		ASSERT_EQ(s.nr_marked, i);
 		ASSERT_EQ(s.raw.pc, (uintptr_t)source_test_probed);
+		ASSERT_EQ(s.header.source, 1);
+		ASSERT_EQ(s.header.value, s.marked);
 		ASSERT_EQ(s.header.pid, (uint32_t)getpid());
 		ASSERT_EQ(s.header.tid, (uint32_t)gettid());
 		ASSERT_EQ(s.raw.nr_kernel, 0);

@@ -566,12 +566,44 @@ int profile_add_measured_event(struct profile *p, uint32_t type, const struct pr
 	return 0;
 }
 
+static void drop_events(struct profile_cut *cut)
+{
+	vec_free(&cut->events);
+	vec_free(&cut->values);
+}
+
+int profile_show_type(struct profile *p, const char *type)
+{
+	for (uint32_t i = 0; i < profile_nr_types(p); i++) {
+		struct profile_unit unit = p->unit;
+		struct profile_cut cut = p->cut, *shown;
+
+		if (strcmp(profile_type_name(p, i), type))
+			continue;
+		if (!i)
+			return 0;
+		shown = cut_of(p, i);
+		/* A cut's number and time are kept with type 0 alone. */
+		shown->number = cut.number;
+		shown->start_ns = cut.start_ns;
+		shown->duration_ns = cut.duration_ns;
+		p->cut = *shown;
+		*shown = cut;
+		p->unit = p->other_units.items[i - 1];
+		p->other_units.items[i - 1] = unit;
+		p->frequency_hz = 0;
+		drop_events(&p->cut);
+		drop_events(shown);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* --- cuts ------------------------------------------------------------------------------------- */
 
 void profile_drop_events(struct profile *p)
 {
-	vec_free(&p->cut.events);
-	vec_free(&p->cut.values);
+	drop_events(&p->cut);
 	p->cut.events_dropped = true;
 }
 

@@ -308,6 +308,11 @@ void profile_drop_events(struct profile *p);
  * cut before. Its events stay when they were.
  */
 void profile_begin_earlier(struct profile *p, uint64_t by_ns);
+/*
+ * Makes samples of that type type 0, and the other way round, for formats that can tell one type
+ * only. Times go. -ENOENT: there is no such type.
+ */
+int profile_show_type(struct profile *p, const char *type);
 /* Begins the next cut, with no samples; all that the dictionary knows stays. */
 void profile_next_cut(struct profile *p);
 /*

@@ -321,6 +321,38 @@ static void start_measuring(struct profile *p, struct profile_measured *m)
 	ASSERT_OK(profile_add_thread(p, process, 1, "t", &m->thread));
 }
 
+TEST(another_type_can_take_the_first_ones_place)
+{
+	struct profile_measured m = { .value = 500, .type = 1 };
+	uint32_t id, type;
+	struct profile p;
+
+	start_measuring(&p, &m);
+	p.frequency_hz = 99;
+	p.cut.start_ns = 7;
+	ASSERT_OK(profile_add_sample(&p, m.thread, m.stack, 3, &id));
+	ASSERT_OK(profile_add_event(&p, id, 1, 0));
+	ASSERT_OK(profile_add_type(&p, "off_cpu", "nanoseconds", &type));
+	ASSERT_OK(profile_add_measured(&p, &m, &id));
+	ASSERT_OK(profile_add_measured_event(&p, 1, &(struct profile_event){ 5, id, 0 }, 500));
+	ASSERT_ERR(profile_show_type(&p, "sonde"), ENOENT);
+	ASSERT_OK(profile_show_type(&p, "samples"));
+	ASSERT_EQ(p.frequency_hz, 99);
+	ASSERT_EQ(p.cut.events.nr, 1);
+	ASSERT_OK(profile_show_type(&p, "off_cpu"));
+	ASSERT_EQ(profile_total(&p), 500);
+	ASSERT_STR(profile_unit_type(&p), "off_cpu");
+	ASSERT_STR(profile_unit_unit(&p), "nanoseconds");
+	ASSERT_EQ(p.frequency_hz, 0);
+	ASSERT_EQ(p.cut.start_ns, 7);
+	/* These do not count one each: no format could tell them. */
+	ASSERT_EQ(p.cut.events.nr, 0);
+	ASSERT_STR(profile_type_name(&p, 1), "samples");
+	ASSERT_STR(profile_type_unit(&p, 1), "count");
+	ASSERT_EQ(profile_cut_of(&p, 1)->samples.items[0].count, 3);
+	profile_fini(&p);
+}
+
 TEST(types_have_samples_of_their_own)
 {
 	struct profile_measured m = { .value = 500 };

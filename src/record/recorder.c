@@ -436,7 +436,7 @@ static int set_up(struct recorder *r)
 		.measure = o->measure,
 		.kernel_frames = o->memory_limit < KERNEL_ROWS_LIMIT ? KERNEL_FRAMES_HELPER
 								     : o->kernel_frames,
-		.also_at = o->also_at,
+		.also = o->also,
 	};
 	int err;
 
@@ -449,7 +449,11 @@ static int set_up(struct recorder *r)
 	err = bpf_sampler_open(&sampler_options, &r->sampler);
 	if (err)
 		return err;
-	err = set_up_tables(r);
+	if (o->also.at)
+		err = profile_add_type(r->profile, source_type(o->also.value),
+				       source_unit(o->also.value), &r->types[SOURCE_CLOCK + 1]);
+	if (!err)
+		err = set_up_tables(r);
 	if (!err)
 		err = set_up_names(r);
 	if (!err)

@@ -14,16 +14,18 @@
  */
 #pragma once
 
+#include "kernel/source.h"
 #include "profile/profile.h"
 #include "symbolize/symbolizer.h"
 #include "unwinder/walk_observer.h"
 
 struct recorder_stats {
-	uint64_t samples;	       /* delivered */
+	uint64_t samples;	       /* delivered, of the clock */
 	uint64_t complete;	       /* of these, with a complete stack */
 	uint64_t truncated[STOP_MAX_]; /* by enum stop_reason */
 	uint64_t lost[LOST_MAX_];      /* by enum lost_reason */
 	uint64_t frames;	       /* in all samples */
+	uint64_t others;	       /* delivered, of other sources; nothing above counts them */
 	uint64_t left_out; /* taken, but not wanted: of idle CPUs, of a command before its exec */
 	uint64_t processes, files; /* in the profile; that are known */
 	double bpf_ns_per_sample;  /* of our programs, by the kernel's statistics; 0 if not known */
@@ -49,8 +51,8 @@ struct recorder_options {
 	char *const *walker_loader; /* the same for walkers_child_main() */
 	const struct sample_observer *observer; /* borrowed, or NULL; costs a raw record a sample */
 	enum kernel_frames kernel_frames;
-	bool measure;	     /* for benchmarks: BPF's map `times` tells how long each sample took */
-	const char *also_at; /* for tests: see struct bpf_sampler_options */
+	bool measure; /* for benchmarks: BPF's map `times` tells how long each sample took */
+	struct source_spec also; /* for tests: see struct bpf_sampler_options */
 };
 
 struct recorder;

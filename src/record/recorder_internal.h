@@ -26,6 +26,7 @@ struct recorder {
 	struct recorder_options options;
 	struct recorder_stats stats;
 	struct profile *profile;
+	uint32_t types[SAMPLE_SOURCES_MAX]; /* the profile's, of each source's samples */
 	struct bpf_sampler *sampler;
 	struct cpu_set *cpus;
 	struct side_band *side_band;

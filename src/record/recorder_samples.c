@@ -52,18 +52,25 @@ static void count_sample(struct recorder *r, const struct sample_header *h, uint
 			 uint32_t stack)
 {
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
-	uint32_t thread, sample;
+	struct profile_measured m = { .type = r->types[h->source],
+				      .stack = stack,
+				      .value = h->value };
+	uint32_t sample;
 	int err;
 
 	if (r->awaits_exec && (int32_t)h->pid == r->awaits_exec) {
 		r->stats.left_out++;
 		return;
 	}
-	err = find_thread(r, h, name, &thread);
+	err = find_thread(r, h, name, &m.thread);
 	if (!err)
-		err = profile_add_sample(r->profile, thread, stack, 1, &sample);
+		err = profile_add_measured(r->profile, &m, &sample);
 	if (err) {
 		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		return;
+	}
+	if (h->source != SOURCE_CLOCK) {
+		r->stats.others++;
 		return;
 	}
 	if (r->keep_events)
@@ -453,6 +460,10 @@ void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
 {
 	const struct sample_header *h = (const struct sample_header *)record;
 
+	if (h->source >= SAMPLE_SOURCES_MAX) {
+		r->stats.lost[LOST_MALFORMED]++;
+		return;
+	}
 	if (h->pid == 0 && !r->options.idle) {
 		r->stats.left_out++;
 		return;

@@ -503,6 +503,7 @@ def test_command_lines_that_make_no_sense():
     check_refused(2, "the extension of 'b.xyz' names no format", "in.perf", "b.xyz")
     check_refused(2, "unknown format 'nope'", "in.perf", "-", "-f", "nope")
     check_refused(2, "unknown format 'nope'", "in.perf", "-", "--from", "nope")
+    check_refused(1, "'in.perf' has no samples of type 'nope'; its types are: samples", "in.perf", "-", "-f", "folded", "--type", "nope")
     for name in ("html", "speedscope", "firefox"):
         check_refused(2, "can only be written", "in.perf", "-", "--from", name)
     check_refused(2, "can only be written", "x.html", "-")

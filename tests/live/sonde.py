@@ -45,14 +45,16 @@ class Setup:
 
 
 class Recorder:
-    """A running `sonde record`."""
+    """A running `sonde record`. `kept`: where its output is kept with samples of all types, as OTLP."""
 
-    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL):
+    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, kept=None):
+        self.program = setup.program
         self.output = setup.path(".folded")
+        self.kept = kept
         self.stats = setup.path(".json")
         self.errors = setup.path(".err")
-        self.argv = [setup.program, "record", "-F", str(frequency), "--no-inlines", "-f", "folded",
-                     "-o", self.output]
+        self.argv = [setup.program, "record", "-F", str(frequency), "--no-inlines"]
+        self.argv += ["-f", "otlp", "-o", kept] if kept else ["-f", "folded", "-o", self.output]
         self.argv += ["--stats", self.stats, *options]
         if command:
             self.argv += ["--", *command]
@@ -68,6 +70,9 @@ class Recorder:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.kept:
+            subprocess.run([self.program, "convert", self.kept, self.output], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=False)
         return Recording(self)
 
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * passes SECONDS FILE: enters the kernel all the time, and waits there now and then, ten calls
- * deep. FILE gets how often it was switched out, and how often waits() was called.
+ * deep. FILE gets how often it was switched out, how often
+ * waits() was called and the sum of its arguments, and for how many ns it ran.
  */
 #include "workload.h"
 
@@ -9,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-static long nr_waits;
+static long nr_waits, sum_waits;
 
 KNOWN void enters(void)
 {
@@ -22,10 +23,11 @@ KNOWN void enters(void)
 
 /* Begins with a nop, which the kernel skips behind a probe. Most other instructions it runs in a
  * page of its own, where the CPU's clock meets them. */
-__attribute__((patchable_function_entry(1))) KNOWN void waits(void)
+__attribute__((patchable_function_entry(1))) KNOWN void waits(long amount)
 {
 	syscall(SYS_nanosleep, &(struct timespec){ .tv_nsec = 50000 }, NULL);
 	nr_waits++;
+	sum_waits += amount;
 }
 
 KNOWN void descends(int depth)
@@ -34,7 +36,7 @@ KNOWN void descends(int depth)
 		descends(depth - 1);
 	} else {
 		enters();
-		waits();
+		waits(nr_waits % 7 * 1000);
 	}
 	sink++;
 }
@@ -42,10 +44,14 @@ KNOWN void descends(int depth)
 static void tell(const char *path)
 {
 	FILE *f = fopen(path, "w");
+	struct timespec cpu;
 	struct rusage used;
 
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	getrusage(RUSAGE_SELF, &used);
-	if (!f || fprintf(f, "%ld %ld\n", used.ru_nvcsw + used.ru_nivcsw, nr_waits) < 0 ||
+	if (!f ||
+	    fprintf(f, "%ld %ld %ld %lld\n", used.ru_nvcsw + used.ru_nivcsw, nr_waits, sum_waits,
+		    (long long)cpu.tv_sec * 1000000000 + cpu.tv_nsec) < 0 ||
 	    fclose(f))
 		_exit(1);
 }
