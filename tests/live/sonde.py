@@ -47,6 +47,8 @@ class Setup:
 class Recorder:
     """A running `sonde record`. `kept`: where its output is kept with samples of all types, as OTLP."""
 
+    kept = None
+
     def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, kept=None):
         self.program = setup.program
         self.output = setup.path(".folded")
