@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 
-.PHONY: all run test test-all bench fuzz format install deps clean help
+.PHONY: all run test test-all bench soak fuzz format install deb deps clean help
 
 all: deps ## build build/sonde
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_FLAGS)
@@ -26,6 +26,11 @@ bench: all ## the cost of everything, beside its target
 	@scripts/install-deps test
 	@meson test -C $(BUILD) --benchmark --verbose --num-processes 1
 
+soak: all ## an hour of the agent and of the recorder, whose memory must stay flat
+	@scripts/install-deps test
+	@ninja -C $(BUILD)
+	@SONDE_SOAK_REPORTS=7200 meson test -C $(BUILD) --no-rebuild --timeout-multiplier 10 --verbose agent-soak soak-long
+
 fuzz: ## each fuzzer for FUZZ_SECONDS (60)
 	@scripts/install-deps test
 	@scripts/run-fuzz $(FUZZ_SECONDS)
@@ -38,11 +43,14 @@ install: all ## into DESTDIR, under PREFIX (/usr/local)
 	@ninja -C $(BUILD) sonde src/cli/sonde.1
 	@DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(BUILD)
 
+deb: all ## a Debian package of it, into build/
+	@scripts/make-deb $(BUILD)
+
 deps: # a no-op of some milliseconds when nothing is missing
 	@scripts/install-deps build
 
 clean: ## remove the build folders
-	@rm -rf build build-asan build-clang build-static build-fuzz
+	@rm -rf build build-clang-asan build-asan build-clang build-static build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12

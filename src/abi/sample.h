@@ -17,10 +17,13 @@ enum stop_reason {
 #define LOST(name, NAME, id, sentence) LOST_##NAME = id,
 enum lost_reason {
 #include "abi/lost_reasons.def"
-	LOST_KERNEL_MAX_ = 5,
 	LOST_MAX_ = 16,
 };
 #undef LOST
+/* Whether it is counted in BPF. */
+#define LOST_IN_KERNEL(reason)                                                                     \
+	((reason) < LOST_SIDE_BAND || (reason) == LOST_SLEEPER_TABLE_FULL ||                       \
+	 (reason) == LOST_SLEEP_MISSED)
 
 #define RUNTIME(name, NAME, id) RUNTIME_##NAME = id,
 enum runtime_id {
@@ -41,6 +44,10 @@ enum sample_type {
 
 enum {
 	SAMPLE_ALSO_FULL = 1 << 0, /* of a RAW: the same sample follows in full (tests) */
+	/* The process is not known to be selected: who reads this decides (abi/select.h). */
+	SAMPLE_UNDECIDED = 1 << 1,
+	/* The bits from here on: enum off_cpu_state (abi/off_cpu.h). */
+	SAMPLE_STATE_SHIFT = 4,
 };
 
 enum { SAMPLE_COMM_LEN = 16, SAMPLE_MAX_KERNEL_FRAMES = 127 };
@@ -50,16 +57,39 @@ enum sample_value {
 	VALUE_ONE,	/* 1: each is an event */
 	VALUE_RAN_NS,	/* of a task that is switched out: for how long it ran */
 	VALUE_ARGUMENT, /* of a function with a probe: the first one that it was called with */
+	VALUE_SLEPT_NS, /* of a thread that goes on: for how long it was on no CPU */
+	VALUE_RETURNED, /* of a function with a probe where it returns: what */
+	VALUE_PERIOD,	/* of a perf event: so many of it since the last sample */
 	VALUE_MAX_,
 };
 
 /* The first source is the CPUs' clocks; how many there may be. */
-enum { SOURCE_CLOCK = 0, SAMPLE_SOURCES_MAX = 2 };
+enum { SOURCE_CLOCK = 0, SAMPLE_SOURCES_MAX = 16 };
+
+enum { FILTER_TEXT_WORDS = 8 };
+/*
+ * Which runs of a probe are samples: where an argument is that points to a text, and how that
+ * begins, or what it is.
+ */
+struct argument_filter {
+	__u32 is_set;
+	__u32 reg;	/* its word of the registers that a probe's program is called with */
+	__u32 indirect; /* the argument is not reg + offset, but lies there */
+	__u32 pad_;
+	__s64 offset;
+	__u64 text[FILTER_TEXT_WORDS], mask[FILTER_TEXT_WORDS];
+};
+
+/* Map `rates`, by source: how many samples of it were taken since `window_ns`, how many were not.
+ */
+struct source_rate {
+	__u64 window_ns, taken, limited;
+};
 
 struct sample_header {
 	__u8 type;   /* enum sample_type */
 	__u8 stop;   /* enum stop_reason: how the walk ended; of a RAW, why it was sent raw */
-	__u8 flags;  /* SAMPLE_ALSO_* */
+	__u8 flags;  /* SAMPLE_ALSO_*, state << SAMPLE_STATE_SHIFT */
 	__u8 source; /* below SAMPLE_SOURCES_MAX; the same stack of two sources has one hash */
 	__u32 cpu;
 	__u32 pid; /* tgid, in the initial PID namespace */
@@ -134,12 +164,21 @@ enum {
 	RAW_PAGES_MAX = 32,
 	RAW_PAGES_NEAR = 16, /* from the stack pointer on; of a deeper stack the others are its end
 			      */
+	RAW_PAGES_SHORT = 2, /* from the stack pointer on, of those that are short: enum raws */
 	RAW_STACK_MAX = RAW_PAGES_MAX * RAW_PAGE,
 	/* At a function's end, registers are already popped that the unwind rules still find below
 	   sp. */
 	RAW_STACK_BELOW = 128,
 	RAW_CODE_BEFORE = 16,
 	RAW_CODE_AFTER = 16,
+};
+
+/* What is sent in place of a stack that the kernel could not walk. */
+enum raws {
+	RAWS_WHOLE,
+	/* One frame or a few, but it tells whose it is: the next sample may be walked. */
+	RAWS_SHORT,
+	RAWS_NONE, /* it is cut */
 };
 
 struct sample_raw {

@@ -91,7 +91,8 @@ enum unwind_cfa {
 	/*
 	 * No unwind information. The interrupted frame: look at the code around pc for a prologue
 	 * or an epilogue. Else: frame pointer, CFA = fp + 16, fp and return address just below it.
-	 * fp = 0, or a return address of 0, is the thread's first frame. `cfa_off`: unwind_code.
+	 * fp = 0, or a return address of 0, is the thread's first frame, but for CODE_ANON.
+	 * `cfa_off`: unwind_code.
 	 */
 	CFA_FRAME_POINTER = 6,
 	/* Code that a runtime made (struct unwind_mapping): `cfa_off` is the runtime, whose step
@@ -110,6 +111,11 @@ enum unwind_code {
 	/* It was: the stack pointer is another stack's there, from which nothing leads back. A
 	 * caller that is there is the first frame of that stack. */
 	CODE_SWITCHED = 3,
+	/* It is in no ELF file: made at run time. No thread's first frame is there, and a frame
+	 * pointer that says so is a register that this code uses for something else. Where the
+	 * frame pointer leads nowhere the agent is asked, who follows the code in the process's
+	 * memory, for that one walk: STOP_CODE_PENDING. */
+	CODE_ANON = 4,
 };
 
 /* The low two bits of `ra`. */
@@ -175,7 +181,7 @@ enum { UNWIND_CFA_OFF2_SLOT = UNWIND_SLOTS - 1 };
 
 /*
  * Rules live in one array. The first ones are always there: { CFA_STOP, STOP_NO_RULE },
- * { CFA_FRAME_POINTER }, { CFA_STOP, STOP_TABLE_EVICTED }, and { CFA_RUNTIME, id } at
+ * { CFA_FRAME_POINTER, CODE_ANON }, { CFA_STOP, STOP_TABLE_EVICTED }, and { CFA_RUNTIME, id } at
  * RULE_RUNTIMES + id.
  */
 enum { RULE_NONE = 0, RULE_FRAME_POINTER = 1, RULE_TABLE_EVICTED = 2, RULE_RUNTIMES = 3 };
@@ -251,6 +257,9 @@ enum {
 	/* Code that was not followed is walked with a note, the agent is not asked for now:
 	   STOP_CODE_PENDING. */
 	PROCESS_ASKS_HELD = 1 << 1,
+	/* Its code in no file was followed in vain: the agent is not asked for that any more. */
+	PROCESS_ANON_SILENT = 1 << 2,
+	PROCESS_NO_ANON_ASKS = PROCESS_ASKS_HELD | PROCESS_ANON_SILENT,
 };
 
 /*

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/report.h"
 
-#include "export/export.h"
-#include "export/formats.h"
 #include "export/proto/gzip.h"
 #include "util/cleanup.h"
 
@@ -24,44 +22,35 @@ static int compress(const void *data, size_t size, FILE *out)
 	return r ? r : gzip_finish(w);
 }
 
-/* What `write` puts into a file in memory. */
-static int into_memory(int (*write)(const void *what, size_t size, FILE *out), const void *what,
-		       size_t size, char **ret, size_t *ret_size)
+struct making {
+	report_fn *made;
+	void *ctx;
+};
+
+static int pack_request(void *ctx, const void *request, size_t size, uint64_t samples)
 {
+	struct report report = { .plain_size = size, .samples = samples };
+	const struct making *making = ctx;
 	_cleanup_free_ char *data = NULL;
-	size_t data_size = 0;
-	FILE *out = open_memstream(&data, &data_size);
+	FILE *out = open_memstream(&data, &report.size);
 	int r;
 
 	if (!out)
 		return -ENOMEM;
-	r = write(what, size, out);
+	r = compress(request, size, out);
 	if (fclose(out) && !r)
 		r = -ENOMEM;
 	if (r)
 		return r;
-	*ret = TAKE_PTR(data);
-	*ret_size = data_size;
+	report.data = TAKE_PTR(data);
+	making->made(making->ctx, &report);
 	return 0;
 }
 
-static int write_request(const void *profile, size_t size, FILE *out)
+int report_make(const struct profile *p, enum otlp_schema schema, size_t max_size, report_fn *made,
+		void *ctx)
 {
-	const struct export_options options = { 0 };
+	struct making making = { made, ctx };
 
-	(void)size;
-	return export_otlp.write(profile, &options, out);
-}
-
-int report_make(const struct profile *p, struct report *ret)
-{
-	struct report report = { .samples = profile_total(p) };
-	_cleanup_free_ char *plain = NULL;
-	int r = into_memory(write_request, p, 0, &plain, &report.plain_size);
-
-	if (!r)
-		r = into_memory(compress, plain, report.plain_size, &report.data, &report.size);
-	if (!r)
-		*ret = report;
-	return r;
+	return otlp_write_parts(p, schema, max_size, pack_request, &making);
 }

@@ -87,9 +87,11 @@ static __always_inline int push_note(struct walk *w, __u32 runtime, enum frame_n
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
-/* The native step is next. */
+/* The native step is next, if there is a caller. */
 static __always_inline int walk_native(struct walk *w)
 {
+	if (w->entry >= ENTRY_END)
+		return STOP_COMPLETE;
 	w->runtime = RUNTIME_NATIVE;
 	return STOP_NONE;
 }
@@ -219,6 +221,11 @@ static __always_inline int frame_words(struct walk *w, __u64 addr, __u32 size)
 /* Moves to the caller of code without unwind information, which has been pushed; `known`: enum
  * unwind_code. */
 __noinline int WALK_NAME(native_frame_pointer)(__u64 known);
+/*
+ * Whether a call returns to what lies at the stack pointer: that code may have no frame. What lies
+ * there may be the caller's frame, too, in which any bytes may look like a call.
+ */
+__noinline int WALK_NAME(native_returns_to)(__u64 sp);
 
 /* --- what the agent wrote for a runtime ------------------------------------------------------ */
 

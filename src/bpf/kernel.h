@@ -35,6 +35,8 @@ struct task_struct {
 	struct mm_struct *mm;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
+	__u64 start_time;   /* CLOCK_MONOTONIC */
 	__u64 self_exec_id; /* grows with each exec; inherited by threads and children */
 	unsigned int in_execve : 1;
 	char comm[16];

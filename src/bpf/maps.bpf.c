@@ -14,24 +14,36 @@ struct known_map known SEC(".maps");
 struct raw_map raws SEC(".maps");
 struct lost_map lost SEC(".maps");
 struct targets_map targets SEC(".maps");
+struct selection_map selection SEC(".maps");
+struct facts_map facts SEC(".maps");
+struct rejected_map rejected SEC(".maps");
+struct rates_map rates SEC(".maps");
 struct samples_map samples SEC(".maps");
 struct hits_map hits SEC(".maps");
 struct times_map times SEC(".maps");
+struct woken_map woken SEC(".maps");
 struct walkers_map walkers SEC(".maps");
 
 const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
 const volatile __u64 config_address_mask = (1ull << 48) - 1;
 const volatile bool config_targets_only = false;
+const volatile bool config_select = false;
 const volatile bool config_kernel = true;
 const volatile __u32 config_kernel_frames = KERNEL_FRAMES_HELPER;
 const volatile bool config_raw_too = false;
 const volatile __u8 config_source = SOURCE_CLOCK;
 const volatile __u32 config_value = VALUE_ONE;
+const volatile __u64 config_rate = 0;
+const volatile __u64 config_rate_ns = 1000000000;
+const volatile struct argument_filter config_filter = { 0 };
+const volatile __u64 config_schedule_start = 0;
+const volatile __u64 config_schedule_size = 0;
+const volatile bool config_kicked = false;
 const volatile bool config_measure = false;
 
 __u64 known_epoch = 0;
 __u32 process_epoch = 0;
-__u32 raws_held = 0;
+__u32 raws_sent = RAWS_WHOLE;
 __u32 runtimes_off = 0;
 struct kernel_code kernel_codes[KERNEL_CODES_MAX] = { 0 };
 

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "abi/off_cpu.h"
+#include "abi/select.h"
 #include "bpf/walk.bpf.h"
 
 /* Per CPU: the walk's state. */
@@ -106,7 +108,7 @@ extern struct raw_map raws SEC(".maps");
 /* Per CPU, by enum lost_reason. */
 struct lost_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, LOST_KERNEL_MAX_);
+	__uint(max_entries, LOST_MAX_);
 	__type(key, __u32);
 	__type(value, __u64);
 };
@@ -120,6 +122,41 @@ struct targets_map {
 	__type(value, __u32);
 };
 extern struct targets_map targets SEC(".maps");
+
+/* Which processes are sampled (bpf/select.bpf.h); only looked at if there is a selection. */
+struct selection_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 3);
+	__type(key, __u32);
+	__type(value, struct select_rules);
+};
+extern struct selection_map selection SEC(".maps");
+
+/* What is known of processes for that; the agent sets max_entries: one if there is no selection. */
+struct facts_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct select_facts);
+};
+extern struct facts_map facts SEC(".maps");
+
+/* Per CPU, by source: how many samples were not taken since their processes are not selected. */
+struct rejected_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SAMPLE_SOURCES_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+extern struct rejected_map rejected SEC(".maps");
+
+struct rates_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLE_SOURCES_MAX);
+	__type(key, __u32);
+	__type(value, struct source_rate);
+};
+extern struct rates_map rates SEC(".maps");
 
 /* The samples. The agent sets its size: a fraction of a second of raw records on all CPUs. */
 struct samples_map {
@@ -152,6 +189,15 @@ struct times_map {
 };
 extern struct times_map times SEC(".maps");
 
+/* Per CPU: see struct woken. */
+struct woken_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct woken);
+};
+extern struct woken_map woken SEC(".maps");
+
 /* The runtimes' programs (walkers.bpf.c), by enum runtime_id; those that the agent has loaded. */
 struct walkers_map {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -165,6 +211,8 @@ extern struct walkers_map walkers SEC(".maps");
 extern const volatile __u32 config_max_frames;
 extern const volatile __u64 config_address_mask;
 extern const volatile bool config_targets_only;
+/* There is a selection, or may be one day. */
+extern const volatile bool config_select;
 extern const volatile bool config_kernel;
 /* enum kernel_frames */
 extern const volatile __u32 config_kernel_frames;
@@ -173,6 +221,16 @@ extern const volatile bool config_raw_too;
 /* Which source the object's programs are, and enum sample_value of its samples. */
 extern const volatile __u8 config_source;
 extern const volatile __u32 config_value;
+/* Of this source so many samples are taken within so long; 0: all. */
+extern const volatile __u64 config_rate;
+extern const volatile __u64 config_rate_ns;
+/* Of a source at probes. */
+extern const volatile struct argument_filter config_filter;
+/* Where __schedule() is, in which threads wait; 0: not known. */
+extern const volatile __u64 config_schedule_start;
+extern const volatile __u64 config_schedule_size;
+/* An interrupt finds the thread that goes on, a moment later: it must still be in there. */
+extern const volatile bool config_kicked;
 /* For the benchmarks: tell in `times` how long samples take. */
 extern const volatile bool config_measure;
 
@@ -181,8 +239,8 @@ extern __u64 known_epoch;
 /* Moved by the agent with every change of the maps `processes` and `targets`: voids what CPUs
  * remember of it. */
 extern __u32 process_epoch;
-/* Set by the agent when more raw records wait than it has room for: then a cut stack is better. */
-extern __u32 raws_held;
+/* An enum raws, set by the agent: less when more raw records wait than it has room for. */
+extern __u32 raws_sent;
 /* Bit N: the kernel has refused the walker of runtime N. */
 extern __u32 runtimes_off;
 /* The parts of the kernel's code whose rows are in `kernel_segments`. */

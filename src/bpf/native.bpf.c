@@ -15,7 +15,6 @@ __noinline int WALK_NAME(native_signal)(__u64 block);
 __noinline int WALK_NAME(native_find)(void);
 __noinline int WALK_NAME(native_restore)(__u64 cfa);
 __noinline int WALK_NAME(native_kept)(__u32 reg);
-__noinline int WALK_NAME(native_returns_to)(__u64 sp);
 
 /* Reads the window of the stack around `addr` anew; 0 or a stop reason. */
 __noinline int WALK_NAME(fill_window)(__u64 addr)
@@ -159,10 +158,6 @@ static __always_inline bool is_code(struct walk *w, __u64 addr)
 	return found;
 }
 
-/*
- * Whether a call returns to what lies at the stack pointer: that code may have no frame. What lies
- * there may be the caller's frame, too, in which any bytes may look like a call.
- */
 __noinline int WALK_NAME(native_returns_to)(__u64 sp)
 {
 	struct walk *w = current_walk();
@@ -179,7 +174,7 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	struct walk *w = current_walk();
 	enum arch_frame frame = ARCH_FRAME_STANDARD;
 	__u64 sp, fp, cfa, ra;
-	bool unsure = false;
+	bool of_file = known != CODE_BYTES && known != CODE_ANON, unsure = false;
 	int stop;
 
 	if (!w)
@@ -190,13 +185,17 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 		bool seen = look_at_code(w, &frame);
 
 		unsure = !seen || (frame == ARCH_FRAME_UNKNOWN &&
-				   (known != CODE_BYTES || WALK_NAME(native_returns_to)(sp)));
+				   (of_file || WALK_NAME(native_returns_to)(sp)));
 	} else {
-		unsure = known != CODE_BYTES; /* hand-written code calls without a frame pointer */
+		unsure = of_file; /* hand-written code calls without a frame pointer */
 	}
 	if (unsure && known == CODE_UNFOLLOWED && w->may_ask &&
 	    !(w->process.flags & PROCESS_ASKS_HELD))
 		return STOP_CODE_PENDING;
+	if (known == CODE_SWITCHED && !w->interrupted && w->runtime != RUNTIME_NATIVE) {
+		w->entry = ENTRY_SWITCHED;
+		return STOP_NONE;
+	}
 	if (known == CODE_SWITCHED && !w->interrupted) {
 		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
 		return stop ? stop : STOP_COMPLETE;
@@ -213,9 +212,11 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	if (frame == ARCH_FRAME_PUSHED)
 		fp = sp;
 	/* What calls a thread's first function has none. But code that is running has its own,
-	 * unless it uses that register for something else. */
+	 * unless it uses that register for something else, as a JIT's may (PHP's opcache). */
 	if (!fp)
-		return w->interrupted || w->guessed || unsure ? STOP_FRAME_POINTER : STOP_COMPLETE;
+		return w->interrupted || w->guessed || unsure || known == CODE_ANON
+			       ? STOP_FRAME_POINTER
+			       : STOP_COMPLETE;
 	if (fp < sp || fp & 7)
 		return STOP_FRAME_POINTER;
 	stop = read_stack(w, fp + 8, &ra);
@@ -223,6 +224,8 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 		stop = read_stack(w, fp, &cfa);
 	if (stop)
 		return stop == STOP_STACK_COPY_END ? stop : STOP_FRAME_POINTER;
+	if (known == CODE_ANON && !w->guessed && !is_code(w, ra))
+		return STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;
 	stop = unsure ? append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0) : STOP_NONE;
 	if (!stop)
@@ -446,6 +449,15 @@ static __always_inline bool restore_in_window(struct walk *w, const struct unwin
 	return true;
 }
 
+/* Nobody called the frame, which a runtime's step is to have: that ends the walk. */
+static __always_inline int leave_to_runtime(struct walk *w, int stop)
+{
+	if (stop != STOP_COMPLETE || w->runtime == RUNTIME_NATIVE)
+		return stop;
+	w->entry = ENTRY_END;
+	return STOP_NONE;
+}
+
 STEP(native)
 {
 	struct walk *w = current_walk();
@@ -484,9 +496,13 @@ STEP(native)
 	case CFA_STOP:
 		return r->cfa_off > 0 && r->cfa_off < STOP_MAX_ ? r->cfa_off : STOP_INTERNAL;
 	case CFA_END:
-		return STOP_COMPLETE;
+		return leave_to_runtime(w, STOP_COMPLETE);
 	case CFA_FRAME_POINTER:
-		return WALK_NAME(native_frame_pointer)((__u64)r->cfa_off);
+		stop = WALK_NAME(native_frame_pointer)((__u64)r->cfa_off);
+		return stop == STOP_FRAME_POINTER && r->cfa_off == CODE_ANON && w->may_ask &&
+				       !(w->process.flags & PROCESS_NO_ANON_ASKS)
+			       ? STOP_CODE_PENDING
+			       : leave_to_runtime(w, stop);
 	case CFA_SIGNAL:
 		return WALK_NAME(native_signal)(w->regs[r->cfa_reg & (UNWIND_REGS_MAX - 1)] +
 						(__s64)r->cfa_off);
@@ -508,7 +524,7 @@ STEP(native)
 			return stop;
 	}
 	if (!restore_in_window(w, r, cfa, &ra))
-		return WALK_NAME(native_restore)(cfa);
+		return leave_to_runtime(w, WALK_NAME(native_restore)(cfa));
 	w->by_frame_pointer = 0;
-	return walk_to_caller(w, cfa, ra);
+	return leave_to_runtime(w, walk_to_caller(w, cfa, ra));
 }

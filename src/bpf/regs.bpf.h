@@ -76,6 +76,7 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 	} while (0)
 #define REGS_PC(from)	    REGS_FIELD(from, ip)
 #define REGS_ARGUMENT(from) REGS_FIELD(from, di) /* the first one, at a function's begin */
+#define REGS_RETURNED(from) REGS_FIELD(from, ax) /* behind its end */
 
 /* Where the kernel was interrupted, for walk_kernel_rows(). */
 static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)
@@ -119,6 +120,7 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 	} while (0)
 #define REGS_PC(from)	    REGS_FIELD(from, pc)
 #define REGS_ARGUMENT(from) REGS_FIELD(from, regs[0])
+#define REGS_RETURNED(from) REGS_FIELD(from, regs[0])
 
 /* There are no rows of this kernel. */
 static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)

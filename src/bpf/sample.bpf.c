@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, sample_task where a
- * task is in the kernel, sample_probe where one comes to a probe, on_fork at each fork, and
- * show_spaces when the agent asks which address spaces there are.
+ * task is in the kernel, sample_woken where one goes on that had left its CPU, sample_probe where
+ * one comes to a probe, on_fork at each fork, and show_spaces when the agent asks which address
+ * spaces there are.
  *
  * A source of samples is a program of a line: it says where the user registers are (regs.bpf.h),
  * all else is sample(). That walks native code. At the first frame of a runtime it changes to that
@@ -11,8 +12,11 @@
 #include "bpf/prelude.bpf.h"
 #include "bpf/access.bpf.h"
 #include "bpf/regs.bpf.h"
+#include "bpf/select.bpf.h"
 #include "bpf/send.bpf.h"
 #include "abi/task.h"
+
+enum { SCHEDULE_DEPTH_MAX = 24 }; /* __schedule() is no further out */
 
 /*
  * The thread's name, as two words: the helper takes ten times as long. Behind its end may be what
@@ -33,9 +37,9 @@ static __always_inline void read_comm(struct walk *w)
 	to[1] = *(const __u64 *)&task->comm[8];
 }
 
-static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 value)
+static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 value, __u8 flags)
 {
-	w->header.flags = 0;
+	w->header.flags = flags;
 	w->header.source = config_source;
 	w->header.value = value;
 	w->header.cpu = w->cpu = bpf_get_smp_processor_id();
@@ -56,8 +60,8 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 val
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->guessed = 0;
-	w->raws_held = *(volatile __u32 *)&raws_held;
-	w->may_ask = !w->raws_held;
+	w->raws = *(volatile __u32 *)&raws_sent;
+	w->may_ask = w->raws == RAWS_WHOLE;
 	w->max_frames = config_max_frames;
 	w->address_mask = config_address_mask;
 	w->hash = known_epoch + w->header.pid;
@@ -102,10 +106,10 @@ static __always_inline void compare_kernel_frames(struct walk *w, const __u64 *o
 	k->counts.equal_frames += n;
 }
 
-/* How many frames the kernel's own walk puts to `to`. */
-static __always_inline __u32 take_helpers_stack(void *ctx, __u64 *to)
+/* How many frames the kernel's own walk puts to `to`, without the first `skip`. */
+static __always_inline __u32 take_helpers_stack(void *ctx, __u64 *to, __u32 skip)
 {
-	long size = bpf_get_stack(ctx, to, SAMPLE_MAX_KERNEL_FRAMES * 8, 0);
+	long size = bpf_get_stack(ctx, to, SAMPLE_MAX_KERNEL_FRAMES * 8, skip & 0xff);
 
 	if (size <= 0)
 		return 0;
@@ -130,15 +134,53 @@ static __always_inline void walk_kernel(void *ctx, const user_regs_t *regs, stru
 	}
 	n = w->kernel.nr;
 	if (end != KERNEL_WALK_WHOLE) {
-		n = take_helpers_stack(ctx, words);
+		n = take_helpers_stack(ctx, words, 0);
 	} else if (config_kernel_frames == KERNEL_FRAMES_COMPARE) {
-		n = take_helpers_stack(ctx, w->scratch);
+		n = take_helpers_stack(ctx, w->scratch, 0);
 		compare_kernel_frames(w, words, n);
 		n = w->kernel.nr;
 	}
 	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
 		hash_word(w, words[i]);
 	w->full.nr_kernel = n;
+}
+
+static __always_inline bool in_schedule(__u64 pc)
+{
+	return pc - config_schedule_start < config_schedule_size;
+}
+
+/*
+ * Of a thread that goes on: from __schedule() on, in which it waited. What is before that is how we
+ * came to be called, mostly the same number of frames each time. False: it is not there, so the
+ * thread has gone on already.
+ */
+static __always_inline bool walk_sleeper(void *ctx, struct walk *w)
+{
+	__u64 *words = walk_words(w);
+	__u32 i, n;
+
+	if (!words)
+		return false;
+	n = take_helpers_stack(ctx, words, w->kernel_skip);
+	if (!n || !in_schedule(words[0])) {
+		n = take_helpers_stack(ctx, words, 0);
+		for (i = 0; i < SCHEDULE_DEPTH_MAX; i++)
+			if (i >= n || in_schedule(words[i]))
+				break;
+		if (i < n && i < SCHEDULE_DEPTH_MAX) {
+			w->kernel_skip = i;
+			n = take_helpers_stack(ctx, words, i);
+		} else if (config_kicked) {
+			return false;
+		}
+	}
+	if (!config_kernel)
+		return true;
+	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
+		hash_word(w, words[i]);
+	w->full.nr_kernel = n;
+	return true;
 }
 
 /* Is what is in walk->process still what is known of this process? A chosen one, if there is a
@@ -206,16 +248,41 @@ static __always_inline __u64 ran_ns(void)
 }
 
 /*
+ * Of one source, on all CPUs together. What several add at the same moment may be one or two too
+ * many: 5.10 has no atomic operation that tells what there was.
+ */
+static __always_inline bool is_within_rate(void)
+{
+	__u32 source = config_source;
+	struct source_rate *r = bpf_map_lookup_elem(&rates, &source);
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!r)
+		return true;
+	if (now - *(volatile __u64 *)&r->window_ns >= config_rate_ns) {
+		*(volatile __u64 *)&r->window_ns = now;
+		*(volatile __u64 *)&r->taken = 0;
+	}
+	if (*(volatile __u64 *)&r->taken >= config_rate) {
+		__sync_fetch_and_add(&r->limited, 1);
+		return false;
+	}
+	__sync_fetch_and_add(&r->taken, 1);
+	return true;
+}
+
+/*
  * `regs`: the user registers that the source's context has; NULL: those saved on kernel entry.
  * `kernel`: the registers if it was the kernel that was interrupted; NULL: none are known.
- * `value`: what the sample measures, in the source's unit.
+ * `value`: what the sample measures, in the source's unit; `flags`: of struct sample_header.
  */
 static __always_inline int sample(void *ctx, const user_regs_t *regs, const user_regs_t *kernel,
-				  __u64 value, bool whole)
+				  __u64 value, __u8 flags, bool whole)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
 	__u64 begin_ns = config_measure ? bpf_ktime_get_ns() : 0;
+	bool sleeper = flags;
 	enum user_part user;
 	struct walk *w;
 	int stop;
@@ -224,13 +291,28 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	if (config_targets_only && !(w && is_last_process(w, pid)) &&
 	    !bpf_map_lookup_elem(&targets, &pid))
 		return 0;
+	if (config_select) {
+		stop = select_current();
+		if (stop == SELECT_REJECT)
+			return 0;
+		if (stop != SELECT_TAKE)
+			flags |= SAMPLE_UNDECIDED;
+	}
+	if (config_rate && !is_within_rate())
+		return 0;
 	w = take_walk(w);
 	if (!w)
 		return 0;
 	if (config_measure)
 		w->begin_ns = begin_ns;
-	start_walk(w, pid_tgid, value);
-	if (config_kernel && !regs)
+	start_walk(w, pid_tgid, value, flags);
+	if (sleeper) {
+		if (!walk_sleeper(ctx, w)) {
+			count_lost(LOST_SLEEP_MISSED);
+			free_walk(w);
+			return 0;
+		}
+	} else if (config_kernel && !regs)
 		walk_kernel(ctx, kernel, w);
 	user = user_part_of_current(regs, w);
 	if (user == USER_WALK) {
@@ -261,21 +343,110 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	SEC(section)                                                                               \
 	int sample_##name(type *ctx)                                                               \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, value, false);                                    \
+		return sample(ctx, regs, kernel, value, 0, false);                                 \
 	}                                                                                          \
 	SEC(section)                                                                               \
 	int sample_##name##_whole(type *ctx)                                                       \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, value, true);                                     \
+		return sample(ctx, regs, kernel, value, 0, true);                                  \
 	}
 
 SOURCE(cpu, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs, 1)
+/* Another perf event, which stands for as many as its period. */
+SOURCE(event, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs,
+       ctx->sample_period)
 /* The current task at a raw tracepoint: where it enters the kernel, waits, is switched out. */
 SOURCE(task, "raw_tp", struct bpf_raw_tracepoint_args, task_regs(ctx), NULL,
        config_value == VALUE_RAN_NS ? ran_ns() : 1)
+/* Is the text that an argument points to the one that is wanted? */
+static __always_inline bool passes_filter(void *ctx)
+{
+	__u64 text[FILTER_TEXT_WORDS] = { 0 }, at = 0, differ = 0;
+
+	if (bpf_probe_read_kernel(&at, sizeof(at), ctx + (config_filter.reg & 63) * 8))
+		return false;
+	at += config_filter.offset;
+	if (config_filter.indirect && bpf_probe_read_user(&at, sizeof(at), (void *)at))
+		return false;
+	if (bpf_probe_read_user_str(text, sizeof(text), (void *)at) < 0)
+		return false;
+	UNROLL for (int i = 0; i < FILTER_TEXT_WORDS; i++) differ |=
+		(text[i] ^ config_filter.text[i]) & config_filter.mask[i];
+	return !differ;
+}
+
+static __always_inline int sample_at_probe(user_regs_t *ctx, bool whole)
+{
+	__u64 value = 1;
+
+	if (config_filter.is_set && !passes_filter(ctx))
+		return 0;
+	if (config_value == VALUE_ARGUMENT)
+		value = REGS_ARGUMENT(ctx);
+	else if (config_value == VALUE_RETURNED)
+		value = REGS_RETURNED(ctx);
+	return sample(ctx, probe_regs(ctx), NULL, value, 0, whole);
+}
+
 /* The current task at a probe in its code (uprobe), or in the kernel's (kprobe). */
-SOURCE(probe, "kprobe", user_regs_t, probe_regs(ctx), NULL,
-       config_value == VALUE_ARGUMENT ? REGS_ARGUMENT(ctx) : 1)
+SEC("kprobe")
+int sample_probe(user_regs_t *ctx)
+{
+	return sample_at_probe(ctx, false);
+}
+
+SEC("kprobe")
+int sample_probe_whole(user_regs_t *ctx)
+{
+	return sample_at_probe(ctx, true);
+}
+
+/*
+ * The current thread goes on, behind a switch to it: at the end of __schedule(), or in an interrupt
+ * within. Its user registers, and the stack that it waits in, are those of the whole sleep. If
+ * on_switch (off_cpu.bpf.c) says that this is to be taken.
+ */
+static __always_inline int sample_sleep(void *ctx, bool whole)
+{
+	__u32 zero = 0, tid = (__u32)bpf_get_current_pid_tgid();
+	struct woken *w = bpf_map_lookup_elem(&woken, &zero);
+
+	if (!w || !w->tid)
+		return 0;
+	if (w->tid != tid) {
+		w->tid = 0;
+		count_lost(LOST_SLEEP_MISSED);
+		return 0;
+	}
+	w->tid = 0;
+	return sample(ctx, NULL, NULL, w->value, w->state << SAMPLE_STATE_SHIFT, whole);
+}
+
+SEC("raw_tp")
+int sample_woken(struct bpf_raw_tracepoint_args *ctx)
+{
+	return sample_sleep(ctx, false);
+}
+
+SEC("raw_tp")
+int sample_woken_whole(struct bpf_raw_tracepoint_args *ctx)
+{
+	return sample_sleep(ctx, true);
+}
+
+/* A child runs its parent's program in its parent's cgroup, unless it was forked into another. */
+static __always_inline void inherit_facts(__u32 parent_tgid, __u32 tgid, __u64 parent, __u64 child)
+{
+	struct select_facts *f = bpf_map_lookup_elem(&facts, &parent_tgid), copy;
+
+	if (!f || f->space != parent || !f->known) {
+		bpf_map_delete_elem(&facts, &tgid);
+		return;
+	}
+	copy = *f;
+	copy.space = child;
+	bpf_map_update_elem(&facts, &tgid, &copy, BPF_ANY);
+}
 
 /*
  * A child begins with its parent's mappings: what the walker knows of the parent holds for it, from
@@ -287,7 +458,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
 	__u32 parent_tgid, tgid, one = 1;
 	struct unwind_process *p, copy;
-	__u64 exec_id;
+	__u64 exec_id, was, is;
 	long r;
 
 	tgid = BPF_CORE_READ(child, tgid);
@@ -300,14 +471,18 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 		if (bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY))
 			count_lost(LOST_TARGET_TABLE_FULL);
 	}
+	exec_id = BPF_CORE_READ(parent, self_exec_id);
+	was = mm_token((__u64)BPF_CORE_READ(parent, mm), exec_id);
+	is = mm_token((__u64)BPF_CORE_READ(child, mm), exec_id);
+	if (config_select)
+		inherit_facts(parent_tgid, tgid, was, is);
 	p = bpf_map_lookup_elem(&processes, &parent_tgid);
 	if (!p)
 		return 0;
 	copy = *p;
-	exec_id = BPF_CORE_READ(parent, self_exec_id);
-	if (copy.mm != mm_token((__u64)BPF_CORE_READ(parent, mm), exec_id))
+	if (copy.mm != was)
 		return 0;
-	copy.mm = mm_token((__u64)BPF_CORE_READ(child, mm), exec_id);
+	copy.mm = is;
 	r = bpf_map_update_elem(&processes, &tgid, &copy, BPF_ANY);
 	if (r)
 		count_lost(LOST_PROCESS_TABLE_FULL);

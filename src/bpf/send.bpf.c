@@ -108,6 +108,10 @@ static __noinline void copy_stack(struct walk *w, struct raw_scratch *raw)
 	raw->raw.stack_size = 0;
 	raw->raw.stack_start = start;
 	raw->stack_end = stack_end(w, start);
+	if (w->raws != RAWS_WHOLE) {
+		copy_stack_pages(cpu, 0, RAW_PAGES_SHORT);
+		return;
+	}
 	for (i = 0; i < RAW_BATCHES; i++) {
 		if (copy_stack_pages(cpu, i * RAW_BATCH, RAW_PAGES_NEAR))
 			break;
@@ -142,7 +146,7 @@ static __noinline int send_raw(struct walk *w, __u32 stop)
 	raw->header.type = SAMPLE_RAW;
 	raw->header.stop = stop;
 	raw->header.hash = 0;
-	raw->header.flags = config_raw_too && !needs_agent(w, stop) ? SAMPLE_ALSO_FULL : 0;
+	raw->header.flags |= config_raw_too && !needs_agent(w, stop) ? SAMPLE_ALSO_FULL : 0;
 	raw->raw.mm = w->mm;
 	raw->raw.generation = w->process.generation;
 	raw->raw.file = w->mapping_file;

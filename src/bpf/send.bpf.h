@@ -25,7 +25,7 @@ static __always_inline void free_walk(struct walk *w)
 /* The walk met what only the agent can get: mappings, a table or a runtime's walker. */
 static __always_inline bool needs_agent(const struct walk *w, __u32 stop)
 {
-	if (w->raws_held)
+	if (w->raws >= RAWS_NONE)
 		return false;
 	return stop == STOP_NO_PROCESS || stop == STOP_FILE_PENDING || stop == STOP_CODE_PENDING ||
 	       stop == STOP_WALKER_PENDING ||

@@ -7,7 +7,7 @@
  * A step (STEP(name), one a runtime) looks at the current frame, pushes it, and moves to its
  * caller: it returns STOP_NONE with walk->runtime naming whose step is next, or how the walk ended.
  *
- * A runtime's step is called in two cases, told apart by walk->entry:
+ * A runtime's step is called in four cases, told apart by walk->entry:
  *  - ENTRY_LOOP: a native frame was pushed whose function runs frames of this runtime (marked by
  *    RULE_RUNTIME). The walk has moved on to that frame's caller already; walk->loop_* say where it
  *    was. The step pushes its frames that this function ran, none to many, one a call, and hands
@@ -15,6 +15,10 @@
  *  - ENTRY_CODE: walk->pc lies in code that this runtime made (unwind_mapping.runtime). The step
  *    pushes the frame, finds the caller, moves there with walk_to_caller(), and hands over with
  *    walk_native(), which comes back if that is the runtime's code again.
+ *  - ENTRY_END: as ENTRY_LOOP, of a function that nobody called: the walk is where it was, at its
+ *    end, and walk_native() says so.
+ *  - ENTRY_SWITCHED: as ENTRY_END, of a function that has gone over to another stack, and nothing
+ *    native leads back (CODE_SWITCHED).
  * What a step must remember from one call to the next lies in runtime_state().
  */
 #pragma once
@@ -41,7 +45,7 @@ enum {
 	WALK_CHANGE = STOP_MAX_, /* of a walker: another runtime's goes on */
 };
 
-enum walk_entry { ENTRY_LOOP, ENTRY_CODE };
+enum walk_entry { ENTRY_LOOP, ENTRY_CODE, ENTRY_END, ENTRY_SWITCHED };
 
 /*
  * The rule of an exact address, found before. Or, of a caller, if `runtime` is not 0, code that
@@ -109,7 +113,8 @@ struct walk {
 	__u32 late;
 	/* Code that was not followed yet may end the walk, for the agent to do so. */
 	__u32 may_ask;
-	__u32 raws_held; /* as it was when the sample was taken: whoever asks gets one answer */
+	/* enum raws, as it was when the sample was taken: whoever asks gets one answer. */
+	__u32 raws;
 	/* Where a runtime's code was left for native code was not proved: the first frame is only
 	 * one of which unwind information says so. */
 	__u32 guessed;
@@ -124,8 +129,8 @@ struct walk {
 	__u64 mapping_len, mapping_start, mapping_bias;
 	__u32 mapping_file;
 	__u32 mapping_runtime;
-	__u64 loop_pc,
-		loop_sp; /* ENTRY_LOOP: of the loop's native frame: its pc, its stack pointer */
+	__u64 loop_pc, loop_sp; /* ENTRY_LOOP, ENTRY_END: of that native frame: its pc, its stack
+				   pointer */
 	/* Whose record is in `record`, of which process; size 0: it has none. */
 	__u32 record_runtime, record_cell, record_generation, record_size;
 	__u64 regs[UNWIND_REGS_MAX];
@@ -136,7 +141,8 @@ struct walk {
 	__u64 record[RUNTIME_RECORD_MAX / 8];
 	/* The registers that the walk began with, if they were the context's: keep_regs(). */
 	__u64 first_regs[UNWIND_REGS_MAX], first_pc, first_kept;
-	__u64 begin_ns; /* config_measure */
+	__u64 begin_ns;	   /* config_measure */
+	__u32 kernel_skip; /* of the helper's frames, so many were before __schedule() */
 	struct kernel_walk kernel;
 	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
 };

@@ -5,25 +5,33 @@
 #include "cli/command.h"
 
 #include "agent/agent.h"
+#include "cli/collector.h"
 #include "cli/config.h"
-#include "cli/names.h"
+#include "cli/off_cpu.h"
+#include "cli/probe.h"
+#include "cli/sampling.h"
 #include "cli/stats.h"
-#include "cli/target.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/pairs.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 struct agent_arguments {
-	uint32_t frequency_hz;
+	struct sampling_arguments sampling;
+	struct off_cpu_wanted off_cpu;
+	struct probes_wanted probes;
 	double interval_s, jitter;
-	const char *output_dir, *config;
-	uint64_t output_dir_bytes;
-	uint64_t memory_limit;
-	uint32_t max_frames;
-	struct runtime_names_options runtimes;
-	bool no_kernel, no_inlines, idle, verbose, print_config, version, help;
+	struct collector_arguments collector;
+	const char *output_dir, *spool_dir, *config, *schema;
+	const char *service, *attributes, *variables, *metrics_listen;
+	double timeout_s, retry_s;
+	uint64_t queue_bytes, request_bytes;
+	uint64_t output_dir_bytes, spool_bytes;
+	bool no_sandbox, sandbox_kill;
+	bool log_json, verbose, print_config, version, help;
 };
 
 #define AT(member) .offset = offsetof(struct agent_arguments, member)
@@ -35,27 +43,66 @@ struct agent_arguments {
 	}
 
 static const struct option_spec agent_specs[] = {
-	{ 0, "output-dir", "DIR", NULL, "write reports into this folder, each a file",
+	COLLECTOR_OPTIONS(AT),
+	{ 0, "otlp-timeout", "SECONDS", "10", "for a request and its answer", OPTION_SECONDS,
+	  AT(timeout_s), .max = 600 },
+	{ 0, "retry-delay", "SECONDS", "1",
+	  "before a request is sent again; it doubles each time, up to 30 times of it",
+	  OPTION_SECONDS, AT(retry_s), .max = 600 },
+	{ 0, "otlp-request-size", "SIZE", "4M",
+	  "of one request, unpacked; a larger report is sent as several", OPTION_SIZE,
+	  AT(request_bytes), .min = UINT64_C(16) << 10, .max = UINT64_C(1) << 30 },
+	{ 0, "otlp-schema", "VERSION", "1.10", "1.8, 1.9 or 1.10: what the collector reads",
+	  OPTION_STRING, AT(schema) },
+	{ 0, "queue-size", "SIZE", "16M", "of reports that wait; the oldest are dropped first",
+	  OPTION_SIZE, AT(queue_bytes), .min = UINT64_C(64) << 10, .max = UINT64_C(1) << 34 },
+	{ 0, "spool", "DIR", NULL,
+	  "what waits for the collector is kept in this folder, also when the agent ends",
+	  OPTION_STRING, AT(spool_dir) },
+	{ 0, "spool-size", "SIZE", "256M", "of all that is there; the oldest goes first",
+	  OPTION_SIZE, AT(spool_bytes), .min = UINT64_C(64) << 10, .max = UINT64_C(1) << 40 },
+	{ 0, "output-dir", "DIR", NULL, "or write reports into this folder, each a file",
 	  OPTION_STRING, AT(output_dir) },
 	{ 0, "output-dir-size", "SIZE", "256M",
 	  "all files there together; the oldest are removed first", OPTION_SIZE,
 	  AT(output_dir_bytes), .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 40 },
-	{ 0, "samples-per-second", "HZ", "20", "on each CPU", OPTION_NUMBER, AT(frequency_hz),
-	  .min = 1, .max = UINT32_MAX, .max_name = "kernel.perf_event_max_sample_rate" },
+	{ 0, "resource-attributes", "LIST", NULL,
+	  "NAME=VALUE,...: of all processes that do not say otherwise of themselves", OPTION_STRING,
+	  AT(attributes) },
+	{ 0, "service-name", "NAME", NULL, "of all processes that do not name their service",
+	  OPTION_STRING, AT(service) },
+	{ 0, "env-vars", "LIST", NULL,
+	  "NAME,...: of each process's environment, as process.environment_variable.NAME",
+	  OPTION_STRING, AT(variables) },
+	{ .name = "include-env-vars",
+	  .arg = "LIST",
+	  .help = "",
+	  .type = OPTION_STRING,
+	  AT(variables),
+	  .hidden = true },
+	{ 0, "samples-per-second", "HZ", "20", "on each CPU", OPTION_NUMBER,
+	  AT(sampling.frequency_hz), .min = 1, .max = UINT32_MAX,
+	  .max_name = "kernel.perf_event_max_sample_rate" },
 	{ 0, "reporter-interval", "SECONDS", "5", "between two reports", OPTION_SECONDS,
 	  AT(interval_s), .max = 3600 },
 	{ 0, "reporter-jitter", "PART", "0.2",
 	  "give or take this part of the interval, so that hosts do not report together",
 	  OPTION_FRACTION, AT(jitter) },
-	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
-	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
-	{ 0, "max-frames", "N", "8192",
-	  "user frames of a stack, at most 8192; longer ones are truncated", OPTION_NUMBER,
-	  AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
-	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
-	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
-	NAMES_RUNTIME_OPTIONS(AT),
-	{ 0, "send-idle-frames", NULL, NULL, "sample idle CPUs too", OPTION_FLAG, AT(idle) },
+	SAMPLING_OPTIONS(AT),
+	SELECT_OPTIONS(AT),
+	OFF_CPU_OPTIONS(AT),
+	PROBE_OPTIONS(AT),
+	{ 0, "send-idle-frames", NULL, NULL, "sample idle CPUs too", OPTION_FLAG,
+	  AT(sampling.idle) },
+	{ 0, "log-format", "text|json", "text", "of what is said: a line each", OPTION_CHOICE,
+	  AT(log_json) },
+	{ 0, "metrics-listen", "ADDRESS:PORT", NULL,
+	  "answer /metrics (for Prometheus), /healthz and /readyz there, over HTTP", OPTION_STRING,
+	  AT(metrics_listen) },
+	{ 0, "no-sandbox", NULL, NULL,
+	  "keep all capabilities and system calls, also those that there is no need of",
+	  OPTION_FLAG, AT(no_sandbox) },
+	{ 0, "sandbox-kill", NULL, NULL, "", OPTION_FLAG, AT(sandbox_kill), .hidden = true },
 	{ 0, "config", "FILE", NULL, "read options from here, too: lines 'key = value'",
 	  OPTION_STRING, AT(config) },
 	{ 0, "print-config", NULL, NULL,
@@ -72,9 +119,42 @@ static const struct option_spec agent_specs[] = {
 	IGNORED("monitor-interval", "TIME"),
 	IGNORED("no-kernel-version-check", NULL),
 	IGNORED("pprof", "ADDRESS"),
+	/* Its name of --probe. */
+	{ .name = "probe-link",
+	  .arg = "TYPE:TARGET[:SYMBOL]",
+	  .type = OPTION_LIST,
+	  AT(probes.probes),
+	  .hidden = true },
 	IGNORED("send-error-frames", NULL),
 	OPTIONS_END,
 };
+
+static void tell_delivery(const struct agent_stats *agent)
+{
+	const struct sender_stats *s = &agent->sender;
+
+	log_info("state: %" PRIu64 " reports with %" PRIu64 " samples, %" PRIu64
+		 " kB, were delivered, %" PRIu64 " with %" PRIu64 " samples were not, %" PRIu64
+		 " with %" PRIu64 " were dropped; %" PRIu64 " of %" PRIu64 " kB wait; %" PRIu64
+		 " tries failed, %" PRIu64 " profiles were rejected",
+		 s->reports, s->samples, s->bytes / 1024, s->failed_reports + agent->unmade_reports,
+		 s->failed_samples + agent->unmade_samples, s->dropped_reports, s->dropped_samples,
+		 s->waiting_reports, s->waiting_bytes / 1024, s->retries, s->rejected_profiles);
+	if (s->output.files || s->output.removed)
+		log_info("state: %" PRIu64 " files of %" PRIu64 " kB are there, %" PRIu64
+			 " were removed to make room",
+			 s->output.files, s->output.bytes / 1024, s->output.removed);
+}
+
+static void tell_spool(const struct sender_spool_stats *s)
+{
+	if (s->is_there)
+		log_info("state: the spool has %" PRIu64 " reports of %" PRIu64 " kB; %" PRIu64
+			 " with %" PRIu64 " samples were there before, %" PRIu64
+			 " files were corrupt, %" PRIu64 " times it could not be written",
+			 s->files, s->bytes / 1024, s->found_reports, s->found_samples, s->corrupt,
+			 s->failed_writes);
+}
 
 static void tell_state(const struct recorder_stats *stats, const struct agent_stats *agent)
 {
@@ -84,71 +164,294 @@ static void tell_state(const struct recorder_stats *stats, const struct agent_st
 		 stats->duration_s, stats->samples, stats_complete_percent(stats),
 		 stats_lost_samples(stats), (double)stats->own_ns / 1e9,
 		 (double)stats->bpf_ns / 1e9, stats->rss_kb, stats->map_bytes / 1024);
-	log_info("state: %" PRIu64 " reports with %" PRIu64 " samples, %" PRIu64
-		 " kB, were written, %" PRIu64 " with %" PRIu64 " samples were not; %" PRIu64
-		 " files of %" PRIu64 " kB are there, %" PRIu64 " were removed to make room",
-		 agent->reports, agent->samples, agent->bytes / 1024, agent->failed_reports,
-		 agent->failed_samples, agent->output.files, agent->output.bytes / 1024,
-		 agent->output.removed);
+	tell_delivery(agent);
+	tell_spool(&agent->sender.spool);
 }
 
-static int run_agent(const struct agent_arguments *args)
+static int check_attributes(const char *text)
 {
-	const struct agent_options options = {
-		.recorder = { .frequency_hz = args->frequency_hz,
-			      .memory_limit = args->memory_limit,
-			      .max_frames = args->max_frames,
-			      .no_kernel = args->no_kernel,
-			      .idle = args->idle,
-			      .symbolizer = { .no_inlines = args->no_inlines,
-					      .runtimes = args->runtimes,
-					      .builder = names_builder },
-			      .table_builder = names_table_builder,
-			      .file_copier = names_file_copier,
-			      .walker_loader = names_walker_loader },
+	_cleanup_(pairs_fini) struct pairs pairs = { 0 };
+	const char *problem = "there is no memory";
+	int r = text ? pairs_parse(text, &pairs, &problem) : 0;
+
+	if (r)
+		log_error("--resource-attributes is not NAME=VALUE,...: %s", problem);
+	return r;
+}
+
+/* --- the configuration, which may change -------------------------------------------------------
+ */
+
+/* All that was said, checked; what the agent does borrows from it. */
+struct setup {
+	struct agent_options options;
+	struct agent_arguments args;
+	struct config config;
+	struct collector collector;
+	struct selection selection;
+	struct probes probes;
+	const struct setup
+		*first; /* what cannot change has its values from there; NULL: this is it */
+	int argc;
+	char **argv;
+};
+
+/* Of one kind: a daemon must not fill a disk with what it says. */
+enum { MESSAGES_A_MINUTE = 20 };
+
+/* What SIGHUP changes; all else takes a new start. */
+static const char *const changeable[] = {
+	"collection-agent",  "otlp-endpoint",
+	"otlp-protocol",     "otlp-headers",
+	"otlp-certificate",  "otlp-client-certificate",
+	"otlp-client-key",   "otlp-server-name",
+	"otlp-compression",  "disable-tls",
+	"otlp-timeout",	     "retry-delay",
+	"otlp-schema",	     "otlp-request-size",
+	"queue-size",	     "resource-attributes",
+	"service-name",	     "samples-per-second",
+	"reporter-interval", "reporter-jitter",
+	"verbose",	     "include",
+	"exclude",
+};
+
+static void setup_free(struct setup *s)
+{
+	if (!s)
+		return;
+	collector_fini(&s->collector);
+	selection_fini(&s->selection);
+	probes_fini(&s->probes);
+	config_fini(&s->config);
+	free(s);
+}
+
+DEFINE_CLEANUP(struct setup *, setup_free)
+
+static void release_setup(const struct sender_options *options)
+{
+	setup_free(
+		(struct setup *)((const char *)options - offsetof(struct setup, options.sender)));
+}
+
+static int reload_setup(const struct agent_options *now, const struct agent_options **ret);
+
+static int read_schema(const char *text, enum otlp_schema *ret)
+{
+	static const char *const names[] = {
+		[OTLP_SCHEMA_1_10] = "1.10", [OTLP_SCHEMA_1_9] = "1.9", [OTLP_SCHEMA_1_8] = "1.8"
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(text, names[i]))
+			continue;
+		*ret = (enum otlp_schema)i;
+		return 0;
+	}
+	log_error("--otlp-schema is 1.8, 1.9 or 1.10, not '%s'", text);
+	return -EINVAL;
+}
+
+static int fill_sources(struct setup *s)
+{
+	struct recorder_options *o = &s->options.recorder;
+	struct source_spec off_cpu;
+	int r = off_cpu_source(&s->args.off_cpu, "agent", &off_cpu);
+
+	if (!r)
+		r = probes_add(&s->probes, &off_cpu);
+	if (!r)
+		r = probes_parse(&s->args.probes, "agent", &s->probes);
+	o->sources = s->probes.sources;
+	o->nr_sources = s->probes.nr;
+	return r;
+}
+
+static int fill_options(struct setup *s)
+{
+	const struct agent_arguments *args = &s->args;
+
+	s->options = (struct agent_options){
+		.recorder = sampling_recorder_options(&args->sampling),
 		.interval_s = args->interval_s,
 		.jitter = args->jitter,
-		.output_dir = args->output_dir,
-		.output_dir_bytes = args->output_dir_bytes,
+		.service = args->service,
+		.attributes = args->attributes,
+		/* A file may be as large as it likes. */
+		.request_bytes = args->output_dir ? SIZE_MAX : args->request_bytes,
+		.sender = { .output_dir = args->output_dir,
+			    .output_dir_bytes = args->output_dir_bytes,
+			    .collector = s->collector.net,
+			    .place = s->collector.is_set ? s->collector.place : args->output_dir,
+			    .spool_dir = args->spool_dir,
+			    .spool_bytes = args->spool_bytes,
+			    .no_gzip = args->collector.no_gzip,
+			    .queue_bytes = args->queue_bytes,
+			    .timeout_s = args->timeout_s,
+			    .retry_s = args->retry_s,
+			    .keep_privileges = args->no_sandbox },
+		.metrics_listen = args->metrics_listen,
+		.sandbox = args->no_sandbox	? SANDBOX_OFF
+			   : args->sandbox_kill ? SANDBOX_KILL
+						: SANDBOX_ON,
+		.verbose = args->verbose,
+		.reload = args->config ? reload_setup : NULL,
+		.release = release_setup,
 		.tell = tell_state,
 	};
-	int r = target_check_frequency(args->frequency_hz);
+	s->options.recorder.variables = args->variables;
+	/* SIGHUP may bring one. */
+	s->options.recorder.may_select = args->config != NULL;
+	s->options.recorder.selection = &s->selection;
+	if (read_schema(args->schema, &s->options.schema) ||
+	    select_parse(&args->sampling.select, "agent", &s->selection))
+		return -EINVAL;
+	return fill_sources(s);
+}
+
+static int check_setup(struct setup *s)
+{
+	struct agent_arguments *args = &s->args;
+	int r;
+
+	/* What is set for all programs here does not contradict what was said to this one. */
+	if (args->output_dir)
+		args->collector.base_endpoint = args->collector.profiles_endpoint = NULL;
+	r = check_attributes(args->attributes);
+	if (!r)
+		r = collector_read(&args->collector, &s->collector);
+	if (!r)
+		r = fill_options(s);
+	if (!r && !args->output_dir == !s->collector.is_set) {
+		log_error("say where reports go: --collection-agent HOST:PORT or --output-dir "
+			  "DIR; see 'sonde help agent'");
+		return -EINVAL;
+	}
+	if (!r && args->spool_dir && args->output_dir) {
+		log_error("--spool is for reports that wait for a collector: not with "
+			  "--output-dir");
+		return -EINVAL;
+	}
+	return r;
+}
+
+/* What was said, not checked yet. */
+static int read_setup(int argc, char **argv, struct setup **ret)
+{
+	_cleanup_(setup_free_p) struct setup *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return log_err(-ENOMEM, "cannot read the configuration");
+	s->argc = argc;
+	s->argv = argv;
+	r = config_read(agent_specs, collector_variables, "agent", argc, argv, &s->args,
+			sizeof(s->args), &s->args.config, &s->config);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+static bool is_changeable(const char *name)
+{
+	for (size_t i = 0; i < sizeof(changeable) / sizeof(*changeable); i++)
+		if (!strcmp(changeable[i], name))
+			return true;
+	return false;
+}
+
+/* Names of options that differ, of those that can be changed or of the others. */
+static const char *list_changes(const struct setup *a, const struct setup *b, bool can, char *buf,
+				size_t size)
+{
+	*buf = '\0';
+	for (size_t i = 0; agent_specs[i].name; i++) {
+		const char *x = a->config.values[i].text, *y = b->config.values[i].text;
+		size_t len = strlen(buf);
+
+		if (is_changeable(agent_specs[i].name) == can && (!x != !y || (x && strcmp(x, y))))
+			snprintf(buf + len, size - len, "%s%s", len ? ", " : "",
+				 agent_specs[i].name);
+	}
+	return buf;
+}
+
+static int reload_setup(const struct agent_options *now, const struct agent_options **ret)
+{
+	const struct setup *old =
+		(const struct setup *)((const char *)now - offsetof(struct setup, options));
+	const struct setup *first = old->first ? old->first : old;
+	_cleanup_(setup_free_p) struct setup *next = NULL;
+	char names[1024];
+	int r = read_setup(old->argc, old->argv, &next);
+
+	if (!r)
+		r = check_setup(next);
+	if (!r)
+		r = target_check_frequency(next->args.sampling.frequency_hz);
+	if (!r && !next->args.output_dir != !first->args.output_dir) {
+		log_error("from --output-dir to a collector or back takes a new start");
+		r = -EINVAL;
+	}
+	if (r) {
+		log_error("the configuration stays as it was");
+		return r;
+	}
+	if (*list_changes(first, next, false, names, sizeof(names)))
+		log_warn("these options change with a new start only: %s", names);
+	list_changes(old, next, true, names, sizeof(names));
+	log_info("the configuration was read again, changed: %s", *names ? names : "nothing");
+	next->first = first;
+	next->options.sender.spool_dir = first->options.sender.spool_dir;
+	next->options.sender.spool_bytes = first->options.sender.spool_bytes;
+	next->options.sender.output_dir = first->options.sender.output_dir;
+	if (first->options.sender.output_dir)
+		next->options.sender.place = first->options.sender.place;
+	*ret = &next->options;
+	TAKE_PTR(next);
+	return 0;
+}
+
+static int run_agent(struct setup *s)
+{
+	int r = target_check_frequency(s->args.sampling.frequency_hz);
 
 	if (!r)
 		r = target_check_requirements("sample");
-	return r ? r : agent_run(&options);
+	if (!r)
+		r = probes_find(&s->probes);
+	return r ? r : agent_run(&s->options);
 }
 
 static int agent_main(int argc, char **argv)
 {
-	_cleanup_(config_fini) struct config config = { 0 };
-	struct agent_arguments args = { 0 };
-	int r = config_read(agent_specs, "agent", argc, argv, &args, sizeof(args), &args.config,
-			    &config);
+	_cleanup_(setup_free_p) struct setup *s = NULL;
+	int r = read_setup(argc, argv, &s);
 
 	if (r < 0)
 		return EXIT_USAGE;
-	if (args.help)
+	if (s->args.help)
 		help_print_command(&command_agent, stdout);
-	else if (args.version)
+	else if (s->args.version)
 		puts("sonde " SONDE_VERSION);
-	else if (args.print_config)
-		config_print(&config, stdout);
-	if (args.help || args.version || args.print_config)
+	else if (s->args.print_config)
+		config_print(&s->config, stdout);
+	if (s->args.help || s->args.version || s->args.print_config)
 		return EXIT_OK;
-	if (!args.output_dir) {
-		log_error("say where reports go: --output-dir DIR; see 'sonde help agent'");
+	log_set_json(s->args.log_json);
+	if (check_setup(s))
 		return EXIT_USAGE;
-	}
-	if (args.verbose)
+	log_set_limit(MESSAGES_A_MINUTE);
+	if (s->args.verbose)
 		log_set_level(LOG_LEVEL_DEBUG);
-	return run_agent(&args) < 0 ? EXIT_ERROR : EXIT_OK;
+	return run_agent(s) < 0 ? EXIT_ERROR : EXIT_OK;
 }
 
 const struct command command_agent = {
 	.name = "agent",
 	.summary = "the daemon: sample all the time, report every few seconds",
-	.usage = "--output-dir DIR [OPTIONS]",
+	.usage = "--collection-agent HOST:PORT | --output-dir DIR [OPTIONS]",
 	.description =
 		"Samples the whole machine until it is told to end, and writes an OTLP profile (a "
 		"gzip\n"
@@ -157,7 +460,7 @@ const struct command command_agent = {
 		"reads\n"
 		"OTLP opens them. A name appears when its file is whole. SIGTERM: a last report, "
 		"then the\n"
-		"end. SIGUSR1: the state is logged.\n"
+		"end. SIGHUP: the file of --config is read again. SIGUSR1: the state is logged.\n"
 		"\n"
 		"All options may also be given with one dash, as variables "
 		"(SONDE_SAMPLES_PER_SECOND) and in\n"

@@ -38,7 +38,7 @@ static const struct option_spec core_specs[] = {
 	  AT(no_inlines) },
 	{ 0, "names", "full|short", "full", "with or without parameters and template arguments",
 	  OPTION_STRING, AT(names) },
-	NAMES_RUNTIME_OPTIONS(AT),
+	NAMES_RUNTIME_OPTIONS(AT, runtimes),
 	{ 0, "max-frames", "N", "8192", "frames of a stack; longer ones are cut", OPTION_NUMBER,
 	  AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },

@@ -8,10 +8,11 @@
 
 #include "record/recording.h"
 #include "replay/replay_save.h"
-#include "cli/names.h"
+#include "cli/off_cpu.h"
 #include "cli/output.h"
+#include "cli/probe.h"
+#include "cli/sampling.h"
 #include "cli/stats.h"
-#include "cli/target.h"
 #include "cli/term.h"
 #include "cli/top.h"
 #include "util/cleanup.h"
@@ -29,25 +30,22 @@ enum {
 
 struct record_options {
 	struct pid_list pids;
-	uint32_t frequency_hz;
+	struct sampling_arguments sampling;
 	double duration_s;
 	const char *output, *format, *stats;
-	uint64_t memory_limit;
-	uint32_t max_frames;
 	uint32_t top;
 	const char *replay_dir;
 	uint32_t max_replay_cases;
 	bool measure;
 	uint32_t kernel_frames;
-	const char *also_at, *also_value;
+	struct off_cpu_wanted off_cpu;
+	const char *type;
+	struct probes_wanted probes;
 	const char *names;
-	struct runtime_names_options runtimes;
-	bool no_kernel, no_inlines, lines, idle, verbose, help;
+	bool lines, verbose, help;
 };
 
 #define AT(member) .offset = offsetof(struct record_options, member)
-
-_Static_assert(SAMPLE_FRAMES_MAX == 8192, "--max-frames' help says so");
 
 static const struct option_spec record_specs[] = {
 	{ 'p', "pid", "PID[,PID...]", NULL,
@@ -55,7 +53,7 @@ static const struct option_spec record_specs[] = {
 	  AT(pids) },
 	{ 'F', "frequency", "HZ", "99",
 	  "samples a second on each CPU, up to the kernel's perf_event_max_sample_rate",
-	  OPTION_NUMBER, AT(frequency_hz), .min = 1, .max = UINT32_MAX,
+	  OPTION_NUMBER, AT(sampling.frequency_hz), .min = 1, .max = UINT32_MAX,
 	  .max_name = "kernel.perf_event_max_sample_rate" },
 	{ 'd', "duration", "SECONDS", NULL,
 	  "stop after this time (default: at Ctrl-C, or when COMMAND ends)", OPTION_SECONDS,
@@ -72,20 +70,20 @@ static const struct option_spec record_specs[] = {
 	{ 0, "top", "N", NULL,
 	  "print the N functions with the most samples to standard output at the end",
 	  OPTION_NUMBER, AT(top), .min = 1, .max = 100000 },
-	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
-	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
-	{ 0, "max-frames", "N", "8192",
-	  "user frames of a stack, at most 8192; longer ones are truncated", OPTION_NUMBER,
-	  AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
-	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
-	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
+	SAMPLING_OPTIONS(AT),
+	SELECT_OPTIONS(AT),
 	{ 0, "lines", NULL, NULL, "tell the lines of one function apart: name:line", OPTION_FLAG,
 	  AT(lines) },
 	{ 0, "names", "full|short", "full",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
-	NAMES_RUNTIME_OPTIONS(AT),
-	{ 0, "idle", NULL, NULL, "sample idle CPUs too", OPTION_FLAG, AT(idle) },
+	{ 0, "idle", NULL, NULL, "sample idle CPUs too", OPTION_FLAG, AT(sampling.idle) },
+	OFF_CPU_OPTIONS(AT),
+	PROBE_OPTIONS(AT),
+	{ 0, "type", "TYPE", NULL,
+	  "of which type the output shows samples, if it shows one only (default: samples; with "
+	  "--off-cpu also off_cpu, with --probe and --event theirs)",
+	  OPTION_STRING, AT(type) },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
 	{ 0, "replay-dir", "DIR", NULL, "keep walked samples here as replay cases", OPTION_STRING,
@@ -94,13 +92,9 @@ static const struct option_spec record_specs[] = {
 	  .min = 1, .max = 100000, .hidden = true },
 	{ 0, "measure", NULL, NULL, "for tests/bench: samples tell how long they took", OPTION_FLAG,
 	  AT(measure), .hidden = true },
-	{ 0, "kernel-frames", "N", "0",
+	{ 0, "kernel-frames", "N", "1",
 	  "for tests: 0: bpf_get_stack()'s; 1: by rows; 2: both, compared", OPTION_NUMBER,
 	  AT(kernel_frames), .max = KERNEL_FRAMES_COMPARE, .hidden = true },
-	{ 0, "also-at", "PLACE", NULL, "for tests: tasks that pass it are samples, too",
-	  OPTION_STRING, AT(also_at), .hidden = true },
-	{ 0, "also-value", "TYPE", NULL, "and what they measure: events, on_cpu or argument",
-	  OPTION_STRING, AT(also_value), .hidden = true },
 	OPTIONS_END,
 };
 
@@ -114,6 +108,8 @@ struct recording {
 	struct replay_save *replay;	 /* NULL: no cases are kept */
 	struct sample_observer observer; /* replay's */
 	struct export_options export_options;
+	struct selection selection;
+	struct probes probes;
 	bool short_names;
 	bool progress_shown;
 };
@@ -123,6 +119,8 @@ static void recording_fini(struct recording *rec)
 	output_fini(&rec->output);
 	output_fini(&rec->stats_output);
 	replay_save_free(rec->replay);
+	selection_fini(&rec->selection);
+	probes_fini(&rec->probes);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -180,6 +178,25 @@ static int check_outputs(const struct record_options *o)
 	return -EINVAL;
 }
 
+/* What is recorded beside the CPUs' clocks, and which of all is shown. */
+static int choose_sources(struct recording *rec)
+{
+	const struct record_options *o = &rec->options;
+	struct source_spec off_cpu;
+	int r = off_cpu_source(&o->off_cpu, "record", &off_cpu);
+
+	if (!r)
+		r = probes_add(&rec->probes, &off_cpu);
+	if (!r)
+		r = probes_parse(&o->probes, "record", &rec->probes);
+	if (r)
+		return r;
+	if (!o->type || !strcmp(o->type, "samples") || probes_have_type(&rec->probes, o->type))
+		return 0;
+	log_error("there are no samples of type '%s' here; see 'sonde help record'", o->type);
+	return -EINVAL;
+}
+
 /* The command line alone: what is wrong here is a usage error. */
 static int parse(int argc, char **argv, struct recording *rec)
 {
@@ -201,7 +218,11 @@ static int parse(int argc, char **argv, struct recording *rec)
 		return -EINVAL;
 	}
 	rec->export_options.lines = o->lines;
-	r = names_style(o->names, &rec->short_names);
+	r = choose_sources(rec);
+	if (!r)
+		r = select_parse(&o->sampling.select, "record", &rec->selection);
+	if (!r)
+		r = names_style(o->names, &rec->short_names);
 	if (!r)
 		r = choose_format(rec);
 	return r ? r : check_outputs(o);
@@ -213,13 +234,15 @@ static int prepare(struct recording *rec)
 	struct record_options *o = &rec->options;
 	int r;
 
-	r = target_check_frequency(o->frequency_hz);
+	r = target_check_frequency(o->sampling.frequency_hz);
 	if (!r)
 		r = target_check_pids(&o->pids);
 	if (!r && rec->command)
 		r = target_check_command(rec->command[0]);
 	if (!r)
 		r = target_check_requirements("record");
+	if (!r)
+		r = probes_find(&rec->probes);
 	if (!r)
 		r = output_open(o->output, &rec->output);
 	if (!r)
@@ -257,38 +280,12 @@ static void clear_progress(struct recording *rec)
 	rec->progress_shown = false;
 }
 
-static enum sample_value also_value(const struct record_options *o)
-{
-	for (enum sample_value v = VALUE_ONE; o->also_value && v < VALUE_MAX_; v++)
-		if (!strcmp(o->also_value, source_type(v)))
-			return v;
-	return VALUE_ONE;
-}
-
 static int record(struct recording *rec, struct profile *profile, struct recorder_stats *ret_stats,
 		  int *ret_status)
 {
 	const struct record_options *o = &rec->options;
-	const struct recording_options options = {
-		.recorder = { .frequency_hz = o->frequency_hz,
-			      .memory_limit = o->memory_limit,
-			      .max_frames = o->max_frames,
-			      .no_kernel = o->no_kernel,
-			      .idle = o->idle,
-			      .keep_events = rec->format->wants_events,
-			      .symbolizer = { .no_inlines = o->no_inlines,
-					      .short_names = rec->short_names,
-					      .runtimes = o->runtimes,
-					      .builder = names_builder,
-					      .progress = show_names_progress,
-					      .progress_ctx = rec },
-			      .table_builder = names_table_builder,
-			      .file_copier = names_file_copier,
-			      .walker_loader = names_walker_loader,
-			      .observer = rec->replay ? &rec->observer : NULL,
-			      .measure = o->measure,
-			      .kernel_frames = o->kernel_frames,
-			      .also = { o->also_at, also_value(o) } },
+	struct recording_options options = {
+		.recorder = sampling_recorder_options(&o->sampling),
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
 		.command = rec->command,
@@ -298,6 +295,16 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 	};
 	int r;
 
+	options.recorder.keep_events = rec->format->wants_events;
+	options.recorder.symbolizer.short_names = rec->short_names;
+	options.recorder.symbolizer.progress = show_names_progress;
+	options.recorder.symbolizer.progress_ctx = rec;
+	options.recorder.observer = rec->replay ? &rec->observer : NULL;
+	options.recorder.measure = o->measure;
+	options.recorder.kernel_frames = o->kernel_frames;
+	options.recorder.sources = rec->probes.sources;
+	options.recorder.nr_sources = rec->probes.nr;
+	options.recorder.selection = &rec->selection;
 	r = recording_run(&options, profile, ret_stats, ret_status);
 	clear_progress(rec);
 	return r;
@@ -345,7 +352,7 @@ enum { IDLE_PERCENT = 5 };
 
 static bool is_whole_machine(const struct recording *rec)
 {
-	return !rec->command && !rec->options.pids.nr && !rec->options.idle;
+	return !rec->command && !rec->options.pids.nr && !rec->options.sampling.idle;
 }
 
 /* Writes all that was asked for, whatever fails of it; 0 or the first error. */
@@ -406,6 +413,8 @@ static int record_run(int argc, char **argv)
 	if (open_replay(&rec) < 0 || record(&rec, &profile, &stats, &status) < 0)
 		return EXIT_ERROR;
 	tell_replay(&rec);
+	if (rec.options.type)
+		profile_show_type(&profile, rec.options.type);
 	if (write_results(&rec, &profile, &stats) < 0)
 		return EXIT_ERROR;
 	return rec.command ? exit_status_of(status) : EXIT_OK;

@@ -43,7 +43,7 @@ static const struct option_spec stack_specs[] = {
 	{ 0, "names", "full|short", "full",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
-	NAMES_RUNTIME_OPTIONS(AT),
+	NAMES_RUNTIME_OPTIONS(AT, runtimes),
 	{ 0, "max-frames", "N", "8192", "user frames of a stack, at most 8192; longer ones are cut",
 	  OPTION_NUMBER, AT(max_frames), .min = 1, .max = SAMPLE_FRAMES_MAX },
 	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },

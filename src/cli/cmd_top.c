@@ -7,9 +7,8 @@
 #include "cli/command.h"
 
 #include "record/recording.h"
-#include "cli/names.h"
+#include "cli/sampling.h"
 #include "cli/stats.h"
-#include "cli/target.h"
 #include "cli/top.h"
 #include "cli/top_screen.h"
 #include "util/cleanup.h"
@@ -28,14 +27,12 @@ enum {
 
 struct top_options {
 	struct pid_list pids;
-	uint32_t frequency_hz;
+	struct sampling_arguments sampling;
 	uint32_t batch;
 	uint32_t rows;
 	double delay_s;
 	const char *by, *sort, *filter, *names;
-	uint64_t memory_limit;
-	struct runtime_names_options runtimes;
-	bool no_kernel, no_inlines, verbose, help;
+	bool verbose, help;
 };
 
 #define AT(member) .offset = offsetof(struct top_options, member)
@@ -46,7 +43,7 @@ static const struct option_spec top_specs[] = {
 	  AT(pids) },
 	{ 'F', "frequency", "HZ", "99",
 	  "samples a second on each CPU, up to the kernel's perf_event_max_sample_rate",
-	  OPTION_NUMBER, AT(frequency_hz), .min = 1, .max = UINT32_MAX,
+	  OPTION_NUMBER, AT(sampling.frequency_hz), .min = 1, .max = UINT32_MAX,
 	  .max_name = "kernel.perf_event_max_sample_rate" },
 	{ 0, "delay", "SECONDS", "1", "between two updates", OPTION_SECONDS, AT(delay_s),
 	  .max = 3600 },
@@ -60,14 +57,11 @@ static const struct option_spec top_specs[] = {
 	  AT(sort) },
 	{ 0, "filter", "TEXT", NULL, "only rows of a plain table with this in their name",
 	  OPTION_STRING, AT(filter) },
-	{ 0, "no-kernel", NULL, NULL, "leave kernel frames out", OPTION_FLAG, AT(no_kernel) },
-	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
 	{ 0, "names", "full|short", "short",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
-	NAMES_RUNTIME_OPTIONS(AT),
-	{ 0, "memory-limit", "SIZE", "64M", "own memory and BPF maps together", OPTION_SIZE,
-	  AT(memory_limit), .min = MEMORY_LIMIT_MIN, .max = MEMORY_LIMIT_MAX },
+	SAMPLING_OPTIONS(AT),
+	SELECT_OPTIONS(AT),
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
 	OPTIONS_END,
@@ -76,6 +70,7 @@ static const struct option_spec top_specs[] = {
 struct top {
 	struct top_options options;
 	struct top_view plain_view;
+	struct selection selection;
 	bool short_names;
 	struct top_model model;
 	struct top_screen *screen; /* NULL with --batch */
@@ -93,6 +88,7 @@ static void top_fini(struct top *top)
 {
 	top_screen_close(top->screen);
 	top_model_fini(&top->model);
+	selection_fini(&top->selection);
 }
 
 /* --- the command line ------------------------------------------------------------------------- */
@@ -135,7 +131,8 @@ static int parse(int argc, char **argv, struct top *top)
 		return r;
 	top->plain_view.order = (enum top_order)r;
 	top->plain_view.filter = o->filter;
-	return names_style(o->names, &top->short_names);
+	r = select_parse(&o->sampling.select, "top", &top->selection);
+	return r ? r : names_style(o->names, &top->short_names);
 }
 
 static int prepare(struct top_options *o)
@@ -146,7 +143,7 @@ static int prepare(struct top_options *o)
 		log_error("top needs a terminal; -b N prints N plain tables instead");
 		return -ENOTTY;
 	}
-	r = target_check_frequency(o->frequency_hz);
+	r = target_check_frequency(o->sampling.frequency_hz);
 	if (!r)
 		r = target_check_pids(&o->pids);
 	return r ? r : target_check_requirements("sample");
@@ -168,10 +165,10 @@ static void format_status(const struct top *top, const struct recorder_stats *st
 	snprintf(buf, size,
 		 "%u Hz, %.2f of %ld CPU%s busy, %" PRIu64 " process%s, %" PRIu64
 		 " sample%s,%s %" PRIu64 " lost",
-		 top->options.frequency_hz, top_model_cpus(&top->model, top->model.samples),
-		 nr_cpus, nr_cpus == 1 ? "" : "s", stats->processes,
-		 stats->processes == 1 ? "" : "es", samples, samples == 1 ? "" : "s", percent,
-		 stats_lost_samples(stats) - top->lost_before);
+		 top->options.sampling.frequency_hz,
+		 top_model_cpus(&top->model, top->model.samples), nr_cpus, nr_cpus == 1 ? "" : "s",
+		 stats->processes, stats->processes == 1 ? "" : "es", samples,
+		 samples == 1 ? "" : "s", percent, stats_lost_samples(stats) - top->lost_before);
 }
 
 /* A plain table; what faded is told by its time. */
@@ -262,18 +259,8 @@ static int show(struct top *top)
 	_cleanup_(profile_fini) struct profile profile = { 0 };
 	const struct top_options *o = &top->options;
 	struct recorder_stats stats = { 0 };
-	const struct recording_options options = {
-		.recorder = { .frequency_hz = o->frequency_hz,
-			      .memory_limit = o->memory_limit,
-			      .max_frames = SAMPLE_FRAMES_DEFAULT,
-			      .no_kernel = o->no_kernel,
-			      .symbolizer = { .no_inlines = o->no_inlines,
-					      .short_names = top->short_names,
-					      .runtimes = o->runtimes,
-					      .builder = names_builder },
-			      .table_builder = names_table_builder,
-			      .file_copier = names_file_copier,
-			      .walker_loader = names_walker_loader },
+	struct recording_options options = {
+		.recorder = sampling_recorder_options(&o->sampling),
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
 		.live = on_live,
@@ -283,6 +270,8 @@ static int show(struct top *top)
 	};
 	int r;
 
+	options.recorder.symbolizer.short_names = top->short_names;
+	options.recorder.selection = &top->selection;
 	r = profile_init(&profile);
 	if (!r)
 		r = top_model_init(&top->model);

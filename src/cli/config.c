@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/config.h"
 
+#include "net/endpoint.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "util/read_file.h"
@@ -74,10 +75,32 @@ static int read_variable(struct config *c, const char *variable, void *values)
 	return r;
 }
 
-static int read_environment(struct config *c, void *values)
+static int read_others_variable(struct config *c, const struct config_variable *v, void *values)
+{
+	const struct option_spec *spec = option_find(c->specs, v->option);
+	struct config_value value = { .source = CONFIG_ENVIRONMENT,
+				      .text = getenv(v->variable),
+				      .unit = v->unit,
+				      .variable = v->variable };
+	char number[64];
+	int r;
+
+	if (!value.text || !*value.text)
+		return 0;
+	/* No option that keeps its text has a unit. */
+	snprintf(number, sizeof(number), "%s%s", value.text, v->unit ? v->unit : "");
+	r = option_set(spec, c->command, v->variable, v->unit ? number : value.text, values);
+	if (!r)
+		set_source(c, spec, &value);
+	return r;
+}
+
+static int read_environment(struct config *c, const struct config_variable *variables, void *values)
 {
 	int r = 0;
 
+	for (; variables && variables->variable && !r; variables++)
+		r = read_others_variable(c, variables, values);
 	for (char **variable = environ; *variable && !r; variable++)
 		r = read_variable(c, *variable, values);
 	return r;
@@ -100,7 +123,7 @@ static int read_pair(struct config *c, const char *name, const char *text, unsig
 		     void *values)
 {
 	const struct option_spec *spec = option_find(c->specs, name);
-	struct config_value value = { CONFIG_FILE, text, line };
+	struct config_value value = { .source = CONFIG_FILE, .text = text, .line = line };
 	char what[512], meant[80];
 	int r;
 
@@ -190,6 +213,14 @@ static int read_defaults(struct config *c, void *values)
 	return options_set_defaults(c->specs, c->command, values);
 }
 
+/* Lists on the command line are in place of those of before, not behind them. */
+static void clear_lists(const struct config *c, const bool *given, char *values)
+{
+	for (size_t i = 0; c->specs[i].name; i++)
+		if (given[i] && c->specs[i].type == OPTION_LIST)
+			((struct text_list *)(values + c->specs[i].offset))->nr = 0;
+}
+
 static void tell_ignored(const struct config *c)
 {
 	char list[512] = "";
@@ -205,12 +236,18 @@ static void tell_ignored(const struct config *c)
 		log_info("ignored, since there is no need of it here: %s", list);
 }
 
-int config_read(const struct option_spec *specs, const char *command, int argc, char **argv,
-		void *values, size_t size, const char *const *config_path, struct config *ret)
+int config_read(const struct option_spec *specs, const struct config_variable *variables,
+		const char *command, int argc, char **argv, void *values, size_t size,
+		const char *const *config_path, struct config *ret)
 {
-	_cleanup_(config_fini) struct config c = { .specs = specs, .command = command };
+	_cleanup_(config_fini) struct config c = { .specs = specs,
+						   .command = command,
+						   .options = values };
+	bool given[CONFIG_OPTIONS_MAX] = { false };
 	int r = read_command_line(&c, argc, argv, values);
 
+	for (size_t i = 0; specs[i].name; i++)
+		given[i] = c.values[i].source == CONFIG_COMMAND_LINE;
 	/* Once more, over what it goes before. */
 	c.path = *config_path;
 	memset(values, 0, size);
@@ -219,7 +256,8 @@ int config_read(const struct option_spec *specs, const char *command, int argc, 
 	if (!r && c.path)
 		r = read_file(&c, values);
 	if (!r)
-		r = read_environment(&c, values);
+		r = read_environment(&c, variables, values);
+	clear_lists(&c, given, values);
 	if (!r)
 		r = read_command_line(&c, argc, argv, values);
 	if (r)
@@ -244,6 +282,8 @@ static void print_source(const struct config *c, size_t i, FILE *out)
 		fprintf(out, "%s:%u", c->path, value->line);
 	else if (value->source == CONFIG_COMMAND_LINE)
 		fprintf(out, "--%s", c->specs[i].name);
+	else if (value->variable)
+		fputs(value->variable, out);
 	else if (value->source == CONFIG_ENVIRONMENT) {
 		fputs(PREFIX, out);
 		for (const char *s = c->specs[i].name; *s; s++)
@@ -253,18 +293,45 @@ static void print_source(const struct config *c, size_t i, FILE *out)
 	}
 }
 
+/* As a comment: what is printed can be read, and does not contain what it must not. */
+static void print_secret(const struct config *c, size_t i, FILE *out)
+{
+	fputs("# ", out);
+	print_source(c, i, out);
+	fprintf(out, ", not shown\n# %s = ...\n", c->specs[i].name);
+}
+
+/* On a line of a file all of it stands together. */
+static void print_list(const struct text_list *list, FILE *out)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		fprintf(out, "%s%.*s", i ? "; " : "", (int)list->items[i].len, list->items[i].text);
+	fputc('\n', out);
+}
+
 void config_print(const struct config *config, FILE *out)
 {
 	for (size_t i = 0; config->specs[i].name; i++) {
 		const struct option_spec *spec = &config->specs[i];
-		const char *text = config->values[i].text;
+		const char *text = config->values[i].text, *unit = config->values[i].unit;
 
-		if (!is_setting(spec) || spec->hidden)
+		if (!is_setting(spec) || spec->type == OPTION_IGNORED ||
+		    (spec->hidden && config->values[i].source <= CONFIG_DEFAULT))
 			continue;
 		if (!text && spec->type == OPTION_FLAG)
 			text = "false";
+		if (text && (spec->secret || (spec->endpoint && endpoint_has_secret(text)))) {
+			print_secret(config, i, out);
+			continue;
+		}
 		fputs("# ", out);
 		print_source(config, i, out);
-		fprintf(out, "\n%s%s = %s\n", text ? "" : "# ", spec->name, text ? text : "");
+		if (text && spec->type == OPTION_LIST) {
+			fprintf(out, "\n%s = ", spec->name);
+			print_list((const void *)(config->options + spec->offset), out);
+			continue;
+		}
+		fprintf(out, "\n%s%s = %s%s\n", text ? "" : "# ", spec->name, text ? text : "",
+			unit ? unit : "");
 	}
 }

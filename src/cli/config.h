@@ -12,7 +12,13 @@
 
 #include "cli/options.h"
 
-enum { CONFIG_OPTIONS_MAX = 64 };
+enum { CONFIG_OPTIONS_MAX = 96 };
+
+/* A variable of another name than ours, which others set for programs like this one. */
+struct config_variable {
+	const char *variable, *option;
+	const char *unit; /* that its number has, as an option's value: "ms"; NULL: none */
+};
 
 enum config_source {
 	CONFIG_NOT_SET = 0,
@@ -26,12 +32,15 @@ enum config_source {
 struct config {
 	const struct option_spec *specs;
 	const char *command;
-	const char *path; /* of the file; NULL: none */
-	char *file;	  /* its text, which values point into */
+	const char *path;    /* of the file; NULL: none */
+	char *file;	     /* its text, which values point into */
+	const char *options; /* the caller's values */
 	struct config_value {
 		enum config_source source;
 		const char *text;
+		const char *unit; /* behind it; NULL: none */
 		unsigned line;
+		const char *variable; /* NULL: the option's own */
 	} values[CONFIG_OPTIONS_MAX];
 };
 
@@ -39,9 +48,13 @@ struct config {
  * Fills *values (`size` bytes; `config_path` is where in it the file's path goes). 0, and *ret is
  * the caller's; -EINVAL, or what reading the file failed with, after one line that says what is
  * wrong and where. Logging: options that are ignored, all in one line. Arguments are refused.
+ *
+ * `variables` (NULL: none) ends with an empty one. Of those that are set and not empty the last
+ * counts, the option's own variable before them.
  */
-int config_read(const struct option_spec *specs, const char *command, int argc, char **argv,
-		void *values, size_t size, const char *const *config_path, struct config *ret);
+int config_read(const struct option_spec *specs, const struct config_variable *variables,
+		const char *command, int argc, char **argv, void *values, size_t size,
+		const char *const *config_path, struct config *ret);
 void config_fini(struct config *config);
 /* The values and where they came from, in the form of a file. */
 void config_print(const struct config *config, FILE *out);

@@ -14,6 +14,7 @@ struct values {
 	double seconds, part;
 	uint64_t size;
 	const char *string, *config;
+	struct text_list list;
 };
 
 #define AT(member) .offset = offsetof(struct values, member)
@@ -25,12 +26,20 @@ static const struct option_spec specs[] = {
 	{ 0, "part", "PART", "0.2", "a part", OPTION_FRACTION, AT(part) },
 	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .max = 1ul << 30 },
 	{ 0, "some-text", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
+	{ 0, "list", "ITEM", NULL, "a list", OPTION_LIST, AT(list) },
 	{ 0, "config", "FILE", NULL, "the file", OPTION_STRING, AT(config) },
 	{ 0, "print-config", NULL, NULL, "print", OPTION_FLAG, AT(print) },
 	{ 0, "help", NULL, NULL, "help", OPTION_FLAG, AT(help) },
 	{ 0, "old-thing", "N", NULL, "", OPTION_IGNORED, .hidden = true },
 	{ 0, "old-flag", NULL, NULL, "", OPTION_IGNORED, .hidden = true },
 	OPTIONS_END,
+};
+
+static const struct config_variable variables[] = {
+	{ "OTHERS_TIMEOUT", "seconds", "ms" },
+	{ "OTHERS_TEXT", "some-text", NULL },
+	{ "OTHERS_OWN_TEXT", "some-text", NULL },
+	{ 0 },
 };
 
 /* --config names it. */
@@ -52,7 +61,7 @@ static int read_config(struct values *values, struct config *config, const char 
 	while (argv[argc])
 		argc++;
 	*values = (struct values){ 0 };
-	return config_read(specs, "test", argc, (char **)argv, values, sizeof(*values),
+	return config_read(specs, variables, "test", argc, (char **)argv, values, sizeof(*values),
 			   &values->config, config);
 }
 
@@ -216,6 +225,41 @@ TEST(variables_of_others_are_no_error)
 	config_fini(&c);
 }
 
+TEST(variables_of_other_names)
+{
+	char path[64], option[80], *text = NULL;
+	size_t size;
+	struct values v;
+	_cleanup_(config_fini) struct config config = { 0 };
+	FILE *out;
+
+	write_file("some-text = file\nseconds = 9\n", path);
+	snprintf(option, sizeof(option), "--config=%s", path);
+	setenv("OTHERS_TIMEOUT", "1500", 1);
+	setenv("OTHERS_TEXT", "first", 1);
+	setenv("OTHERS_OWN_TEXT", "", 1);
+	ASSERT_OK(READ(&v, &config, option));
+	ASSERT(v.seconds == 1.5);
+	ASSERT_STR(v.string, "first");
+	out = open_memstream(&text, &size);
+	config_print(&config, out);
+	fclose(out);
+	ASSERT_PTR_NONNULL(strstr(text, "# OTHERS_TIMEOUT\nseconds = 1500ms\n"));
+	free(text);
+	config_fini(&config);
+	setenv("OTHERS_OWN_TEXT", "second", 1);
+	ASSERT_OK(READ(&v, &config, option));
+	ASSERT_STR(v.string, "second");
+	config_fini(&config);
+	setenv("SONDE_SOME_TEXT", "ours", 1);
+	ASSERT_OK(READ(&v, &config, option));
+	ASSERT_STR(v.string, "ours");
+	config_fini(&config);
+	setenv("OTHERS_TIMEOUT", "soon", 1);
+	ASSERT_ERR(READ(&v, &config, option), EINVAL);
+	unlink(path);
+}
+
 TEST(what_is_ignored_is_accepted)
 {
 	struct config c;
@@ -238,6 +282,31 @@ static char *print(const struct config *c)
 	return text;
 }
 
+TEST(a_list_is_that_of_the_nearest_place)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("list = a=1; b\n", path);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_EQ(v.list.nr, 2);
+	text = print(&c);
+	ASSERT_PTR_NONNULL(strstr(text, ":1\nlist = a=1; b\n"));
+	config_fini(&c);
+	ASSERT_EQ(setenv("SONDE_LIST", "c", 1), 0);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_EQ(v.list.nr, 1);
+	config_fini(&c);
+	ASSERT_OK(READ(&v, &c, "--config", path, "--list=d", "-list", "e;f"));
+	ASSERT_EQ(v.list.nr, 3);
+	ASSERT_EQ(v.list.items[0].text[0], 'd');
+	config_fini(&c);
+	ASSERT_EQ(unsetenv("SONDE_LIST"), 0);
+	unlink(path);
+}
+
 TEST(what_is_printed_says_where_it_came_from_and_can_be_read)
 {
 	_cleanup_free_ char *text = NULL, *again = NULL;
@@ -253,7 +322,8 @@ TEST(what_is_printed_says_where_it_came_from_and_can_be_read)
 	snprintf(want, sizeof(want),
 		 "# not set\na-flag = false\n# %s:1\n"
 		 "number = 1\n# --seconds\nseconds = 1m\n"
-		 "# default\npart = 0.2\n# SONDE_SIZE\nsize = 2M\n# not set\n# some-text = \n",
+		 "# default\npart = 0.2\n# SONDE_SIZE\nsize = 2M\n# not set\n# some-text = \n# not "
+		 "set\n# list = \n",
 		 path);
 	ASSERT_STR(text, want);
 	config_fini(&c);

@@ -9,15 +9,15 @@
 
 /* "full" or "short"; logging: -EINVAL after a line that says what there is. */
 int names_style(const char *value, bool *ret_short);
-/* Of a table of options; `AT_` is its AT(), `runtimes` the struct runtime_names_options there. */
-#define NAMES_RUNTIME_OPTIONS(AT_)                                                                 \
+/* Of a table of options; `AT_` is its AT(), `runtimes_` the struct runtime_names_options there. */
+#define NAMES_RUNTIME_OPTIONS(AT_, runtimes_)                                                      \
 	{ 0,                                                                                       \
 	  "interpreter-frames",                                                                    \
 	  NULL,                                                                                    \
 	  NULL,                                                                                    \
 	  "show an interpreter's own C functions that only run a script's function too",           \
 	  OPTION_FLAG,                                                                             \
-	  AT_(runtimes.interpreter_frames) },                                                      \
+	  AT_(runtimes_.interpreter_frames) },                                                     \
 		{ 0,                                                                               \
 		  "tiers",                                                                         \
 		  NULL,                                                                            \
@@ -25,20 +25,20 @@ int names_style(const char *value, bool *ret_short);
 		  "tell the versions of a compiled function (Java) apart by the tier that "        \
 		  "made them",                                                                     \
 		  OPTION_FLAG,                                                                     \
-		  AT_(runtimes.runtime.tiers) },                                                   \
+		  AT_(runtimes_.runtime.tiers) },                                                  \
 		{ 0,                                                                               \
 		  "async",                                                                         \
 		  NULL,                                                                            \
 		  NULL,                                                                            \
 		  "continue the stack of a task (Python) with those of the tasks that "            \
-		  "wait for it",                                                                   \
+		  "wait for it, that of a goroutine (Go) with what has started it",                \
 		  OPTION_FLAG,                                                                     \
-		  AT_(runtimes.runtime.async) },                                                   \
+		  AT_(runtimes_.runtime.async) },                                                  \
 	{                                                                                          \
 		0, "threads", "os|virtual", "os",                                                  \
 			"count a virtual thread (Java) under the thread that carries it, or "      \
 			"under its own name",                                                      \
-			OPTION_CHOICE, AT_(runtimes.runtime.virtual_threads)                       \
+			OPTION_CHOICE, AT_(runtimes_.runtime.virtual_threads)                      \
 	}
 /* argv of the programs that build symbol tables and unwind tables, load walkers and copy files:
  * this one, with hidden commands. */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-	SPECS_MAX = 64,
+	SPECS_MAX = 96,
 	LONG_ONLY = 256, /* getopt's value for spec i is LONG_ONLY + i */
 	PID_MAX_LIMIT =
 		INT_MAX, /* more than any kernel gives; whether there is one is asked later */
@@ -201,6 +201,34 @@ static int set_pids(const struct parser *p, const struct option_spec *spec, cons
 	}
 }
 
+/* Where it is given elsewhere, all of it is. */
+static int set_list(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	struct text_list *list = (struct text_list *)(p->values + spec->offset);
+	size_t len;
+
+	if (p->what)
+		list->nr = 0;
+	for (;; text += len + 1) {
+		struct list_text item = { text, len = strcspn(text, ";") };
+
+		while (item.len && isspace((unsigned char)*item.text)) {
+			item.text++;
+			item.len--;
+		}
+		while (item.len && isspace((unsigned char)item.text[item.len - 1]))
+			item.len--;
+		if (!item.len)
+			return complain(p, spec, text, "%s", spec->arg);
+		if (list->nr == TEXT_LIST_MAX)
+			return complain(p, spec, text, "at most %d times %s", TEXT_LIST_MAX,
+					spec->arg);
+		list->items[list->nr++] = item;
+		if (!text[len])
+			return 0;
+	}
+}
+
 static int set_value(const struct parser *p, const struct option_spec *spec, const char *text)
 {
 	switch (spec->type) {
@@ -221,6 +249,8 @@ static int set_value(const struct parser *p, const struct option_spec *spec, con
 		return 0;
 	case OPTION_CHOICE:
 		return set_choice(p, spec, text);
+	case OPTION_LIST:
+		return set_list(p, spec, text);
 	case OPTION_PIDS:
 		return set_pids(p, spec, text);
 	case OPTION_IGNORED:

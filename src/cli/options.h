@@ -18,6 +18,7 @@ enum option_type {
 	OPTION_SIZE,	 /* uint64_t bytes, "64M", from min to max */
 	OPTION_STRING,	 /* const char *, not empty; points into argv */
 	OPTION_CHOICE,	 /* bool: the second of two words, `arg` is "one|other" */
+	OPTION_LIST,	 /* struct text_list; several times if wished, and "one;another" */
 	OPTION_PIDS,	 /* struct pid_list; "1,2,3", several times if wished, each PID kept once */
 	OPTION_IGNORED,	 /* what another program has, and Sonde has no need of */
 };
@@ -26,6 +27,17 @@ enum { PIDS_MAX = 256 };
 
 struct pid_list {
 	int32_t pids[PIDS_MAX];
+	size_t nr;
+};
+
+enum { TEXT_LIST_MAX = 64 };
+
+/* In the order they were given; texts point into argv, and do not end with 0. */
+struct text_list {
+	struct list_text {
+		const char *text;
+		size_t len;
+	} items[TEXT_LIST_MAX];
 	size_t nr;
 };
 
@@ -40,6 +52,8 @@ struct option_spec {
 	uint64_t min, max;
 	const char *max_name; /* what bounds it, if that is not `max` but the machine */
 	bool hidden;	      /* for tests: works, but is not in the help */
+	bool secret;	      /* nothing prints its value */
+	bool endpoint;	      /* nothing prints a value that may have a secret in it */
 };
 
 #define OPTIONS_END                                                                                \
@@ -66,7 +80,7 @@ int options_parse_told(const struct option_spec *specs, const char *command, int
 int options_set_defaults(const struct option_spec *specs, const char *command, void *values);
 /*
  * One value that was given elsewhere, as `what` (which messages begin with); a flag's is true or
- * false. Logging. `text` is kept.
+ * false, a list's is in place of what was there. Logging. `text` is kept.
  */
 int option_set(const struct option_spec *spec, const char *command, const char *what,
 	       const char *text, void *values);

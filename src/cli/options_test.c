@@ -13,6 +13,7 @@ struct values {
 	uint64_t size;
 	const char *string;
 	struct pid_list pids;
+	struct text_list list;
 };
 
 #define AT(member) .offset = offsetof(struct values, member)
@@ -27,6 +28,7 @@ static const struct option_spec specs[] = {
 	  .max = 1ul << 30 },
 	{ 0, "string", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
 	{ 'p', "pid", "PIDS", NULL, "processes", OPTION_PIDS, AT(pids) },
+	{ 0, "list", "TEXT", NULL, "a list", OPTION_LIST, AT(list) },
 	{ 0, "choice", "one|two|three|more", NULL, "a long label", OPTION_STRING, AT(string) },
 	{ 0, "either", "one|other", "one", "a choice", OPTION_CHOICE, AT(second) },
 	{ 0, "secret", NULL, NULL, "hidden", OPTION_FLAG, AT(flag), .hidden = true },
@@ -45,6 +47,30 @@ static int parse(struct values *values, int *first, const char *const *argv)
 
 #define PARSE(values, first, ...)                                                                  \
 	parse((values), (first), (const char *const[]){ "test", __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+static bool is_item(const struct text_list *list, size_t i, const char *text)
+{
+	return i < list->nr && list->items[i].len == strlen(text) &&
+	       !strncmp(list->items[i].text, text, strlen(text));
+}
+
+TEST(lists_grow)
+{
+	struct values v;
+	int first;
+
+	ASSERT_OK(PARSE(&v, &first, "--list", "a=1", "--list=b; c d ;e"));
+	ASSERT_EQ(v.list.nr, 4);
+	ASSERT(is_item(&v.list, 0, "a=1") && is_item(&v.list, 1, "b"));
+	ASSERT(is_item(&v.list, 2, "c d") && is_item(&v.list, 3, "e"));
+	ASSERT_ERR(PARSE(&v, &first, "--list", "a;;b"), EINVAL);
+	ASSERT_ERR(PARSE(&v, &first, "--list", " "), EINVAL);
+	/* Of somewhere else: all of it. */
+	ASSERT_OK(PARSE(&v, &first, "--list", "a"));
+	ASSERT_OK(option_set(option_find(specs, "list"), "test", "there", "x;y", &v));
+	ASSERT_EQ(v.list.nr, 2);
+	ASSERT(is_item(&v.list, 0, "x") && is_item(&v.list, 1, "y"));
+}
 
 TEST(defaults_come_from_the_table)
 {

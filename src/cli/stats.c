@@ -105,6 +105,11 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 	write_reasons(out, "kernel_walks", stats->kernel_walks, KERNEL_WALK_ENDS_,
 		      kernel_walk_name);
 	fprintf(out, "\t\"frames\": %" PRIu64 ",\n", stats->frames);
+	fprintf(out, "\t\"others\": %" PRIu64 ",\n", stats->others);
+	fprintf(out, "\t\"limited\": %" PRIu64 ",\n", stats->limited);
+	fprintf(out, "\t\"rejected\": %" PRIu64 ",\n", stats->rejected);
+	fprintf(out, "\t\"rejected_others\": %" PRIu64 ",\n", stats->rejected_others);
+	fprintf(out, "\t\"undecided\": %" PRIu64 ",\n", stats->undecided);
 	fprintf(out, "\t\"processes\": %" PRIu64 ",\n", stats->processes);
 	fprintf(out, "\t\"files\": %" PRIu64 ",\n", stats->files);
 	fprintf(out, "\t\"bpf_ns_per_sample\": %.1f,\n", stats->bpf_ns_per_sample);
@@ -120,6 +125,30 @@ double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus)
 	double samples = (double)(stats->samples + stats_lost_samples(stats));
 
 	return most > 0 ? 100 * samples / most : 0;
+}
+
+static void print_others(const struct recorder_stats *stats, FILE *out)
+{
+	if (!stats->others && !stats->limited)
+		return;
+	fprintf(out, "sonde: %" PRIu64 " samples of other types", stats->others);
+	if (stats->limited)
+		fprintf(out, "; %" PRIu64 " more were not taken: their rate is limited",
+			stats->limited);
+	fputc('\n', out);
+}
+
+static void print_rejected(const struct recorder_stats *stats, FILE *out)
+{
+	if (stats->rejected || stats->rejected_others)
+		fprintf(out,
+			"sonde: not selected: %" PRIu64 " samples, %" PRIu64 " of other sources\n",
+			stats->rejected, stats->rejected_others);
+	if (stats->undecided)
+		fprintf(out,
+			"sonde: undecided: %" PRIu64 " samples (of processes that ended before it "
+			"was known if they are selected)\n",
+			stats->undecided);
 }
 
 void stats_print_summary(const struct recorder_stats *stats, FILE *out)
@@ -142,6 +171,8 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 			(double)stats->own_ns / stats->duration_s / 1e7);
 	fprintf(out, "%.1f MB of memory, %.1f MB of BPF maps\n", (double)stats->rss_kb / 1024,
 		(double)stats->map_bytes / (1024 * 1024));
+	print_others(stats, out);
+	print_rejected(stats, out);
 	only_truncated(stats, truncated);
 	for (int i = 0; i < STOP_MAX_; i++)
 		if (truncated[i])

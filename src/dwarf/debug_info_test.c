@@ -380,7 +380,11 @@ static void print_chain(const struct flat *f, uint64_t addr, FILE *out)
 
 	fprintf(out, "0x%016" PRIx64 "\n", addr);
 	for (const struct flat_scope *s = flat_find(f, addr); s; s = s->parent) {
-		fprintf(out, "%s\n%s:%" PRIu32 "\n", shown_name(s), base_name(file), line);
+		fprintf(out, "%s\n%s:", shown_name(s), base_name(file));
+		if (line)
+			fprintf(out, "%" PRIu32 "\n", line);
+		else
+			fputs("?\n", out);
 		file = s->call_file;
 		line = s->call_line;
 	}

@@ -249,6 +249,8 @@ static void describe_processes(struct example *e)
 	uint32_t app = string(e, "/usr/bin/app"), sh = string(e, "/bin/sh");
 	uint32_t python = string(e, "/usr/bin/python3");
 	uint32_t container = string(e, "0123456789abcdef");
+	uint32_t pod = string(e, "1a2b3c4d-0000-1111-2222-0123456789ab");
+	uint32_t service = string(e, "shop");
 	static const char *const names[] = { "", "app", "app", "sh", "", "python3" };
 
 	for (size_t i = 0; !e->error && i < p->processes.nr; i++) {
@@ -261,6 +263,8 @@ static void describe_processes(struct example *e)
 		process->parent_pid = 1;
 		process->uid = process->key == 3 ? 0 : 1001;
 		process->container = process->key == 3 ? container : 0;
+		process->pod = process->key == 3 ? pod : 0;
+		process->service = process->key == 3 ? service : 0;
 		process->vpid = process->key == 3 ? 7 : 0;
 		process->start_ns = EXAMPLE_START_NS - 1000000000ull * process->key;
 		process->end_ns = process->key == 1 ? EXAMPLE_START_NS + 5000000000ull : 0;
@@ -323,8 +327,12 @@ int example_profile(struct profile *ret, unsigned flags)
 	ret->cut.start_ns = EXAMPLE_START_NS;
 	ret->cut.duration_ns = EXAMPLE_DURATION_NS;
 	ret->frequency_hz = flags & (EXAMPLE_BYTES | EXAMPLE_NO_FREQUENCY) ? 0 : 99;
-	ret->host = (struct profile_host){ string(&e, "box"), string(&e, "c0ffee"),
-					   string(&e, "amd64"), string(&e, "Linux 6.1.0") };
+	ret->host = (struct profile_host){ string(&e, "box"),
+					   string(&e, "c0ffee"),
+					   string(&e, "amd64"),
+					   string(&e, "Linux 6.1.0"),
+					   0,
+					   0 };
 	if (flags & EXAMPLE_BYTES)
 		ret->unit = (struct profile_unit){ string(&e, "alloc_space"), string(&e, "bytes") };
 	return e.error;

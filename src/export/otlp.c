@@ -10,20 +10,22 @@
 #include "export/formats.h"
 #include "export/otlp_internal.h"
 #include "util/cleanup.h"
+#include "util/pairs.h"
 
 #include "otlp.pb-c.h"
 
 #include <string.h>
 #include <time.h>
 
-enum { RESOURCE_ATTRIBUTES_MAX = 20, NO_CPU = UINT32_MAX };
+enum { RESOURCE_ATTRIBUTES_MAX = 20 + 3 * PAIRS_MAX, NO_CPU = UINT32_MAX };
 
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
 /* The samples of one type. */
 struct typed {
 	const struct profile_cut *cut;
-	bool events; /* what is written are events, not samples */
+	bool events;		/* what is written are events, not samples */
+	const uint32_t *places; /* of the items, in the order of all; NULL: all are written */
 	/* Numbers of events or samples, those of a process together: from first[process] on. */
 	uint32_t *items;
 	size_t *first;
@@ -37,6 +39,8 @@ struct typed {
 struct writer {
 	const struct profile *p;
 	struct otlp_dictionary dictionary;
+	const struct otlp_window *window;
+	enum otlp_schema schema;
 	FILE *out;
 	uint64_t duration_ns;
 	struct typed types[PROFILE_TYPES_MAX], *at; /* the one at work */
@@ -51,16 +55,15 @@ struct writer {
 
 /* --- which items, in which order -------------------------------------------------------------- */
 
-/* Events are the samples told better, if they are all there, and tell all that was counted. */
-static int choose_events(struct writer *w)
+int otlp_choose_events(const struct profile *p, uint32_t type, uint64_t *duration_ns, bool *ret)
 {
-	const struct profile *p = w->p;
-	const struct profile_cut *cut = w->at->cut;
+	const struct profile_cut *cut = profile_cut_of(p, type);
 	_cleanup_free_ uint64_t *seen = NULL;
-	uint64_t end = w->duration_ns;
+	uint64_t end = *duration_ns;
 
+	*ret = false;
 	if (!cut->events.nr || cut->events.nr > UINT32_MAX ||
-	    (cut == &p->cut && (p->unit.type || p->unit.unit)))
+	    (!type && (p->unit.type || p->unit.unit)))
 		return 0;
 	seen = calloc(cut->samples.nr + 1, sizeof(*seen));
 	if (!seen)
@@ -76,9 +79,17 @@ static int choose_events(struct writer *w)
 	for (size_t i = 0; i < cut->samples.nr; i++)
 		if (seen[i] != cut->samples.items[i].count)
 			return 0;
-	w->duration_ns = end;
-	w->at->events = true;
+	*duration_ns = end;
+	*ret = true;
 	return 0;
+}
+
+/* Whether an item belongs into this request. */
+static bool is_wanted(const struct writer *w, uint32_t item)
+{
+	const uint32_t *places = w->at->places;
+
+	return !places || (places[item] >= w->window->from && places[item] < w->window->to);
 }
 
 static uint32_t sample_number(const struct writer *w, uint32_t item)
@@ -123,6 +134,8 @@ static int group_items(struct writer *w)
 		return -ENOMEM;
 	/* Counting sort: first[n + 1] is where the next item of process n goes. */
 	for (uint32_t i = 0; i < nr; i++) {
+		if (!is_wanted(w, i))
+			continue;
 		t->first[process_of(w, i) + 1]++;
 		value = t->events ? profile_event_value(t->cut, i) : sample_of(w, i)->count;
 		t->counts[process_of(w, i)] += value;
@@ -135,7 +148,8 @@ static int group_items(struct writer *w)
 		at += here;
 	}
 	for (uint32_t i = 0; i < nr; i++)
-		t->items[t->first[process_of(w, i) + 1]++] = i;
+		if (is_wanted(w, i))
+			t->items[t->first[process_of(w, i) + 1]++] = i;
 	return 0;
 }
 
@@ -238,6 +252,24 @@ static int add_context(struct writer *w, uint32_t number, Otlp__Sample *m)
 	return r;
 }
 
+/* The same fields have had other numbers. */
+static int pack_sample(struct writer *w, const Otlp__Sample *m)
+{
+	Otlp__SampleV19 old = OTLP__SAMPLE_V19__INIT;
+
+	if (w->schema == OTLP_SCHEMA_1_10)
+		return pack_message(&w->at->body, OTLP_SAMPLES, m);
+	old.stack_index = m->stack_index;
+	old.link_index = m->link_index;
+	old.attribute_indices = m->attribute_indices;
+	old.n_attribute_indices = m->n_attribute_indices;
+	old.values = m->values;
+	old.n_values = m->n_values;
+	old.timestamps_unix_nano = m->timestamps_unix_nano;
+	old.n_timestamps_unix_nano = m->n_timestamps_unix_nano;
+	return pack_message(&w->at->body, OTLP_SAMPLES, &old);
+}
+
 static int put_sample(struct writer *w, const struct identity *who, int64_t count)
 {
 	Otlp__Sample m = OTLP__SAMPLE__INIT;
@@ -268,7 +300,7 @@ static int put_sample(struct writer *w, const struct identity *who, int64_t coun
 		m.values = &count;
 		m.n_values = 1;
 	}
-	return r ? r : pack_message(&w->at->body, OTLP_SAMPLES, &m);
+	return r ? r : pack_sample(w, &m);
 }
 
 /* All have values if one has: samples of a profile have one shape. */
@@ -332,6 +364,8 @@ static int put_profile(struct writer *w, uint32_t *items, size_t nr)
 	struct pack *body = &w->at->body;
 	int r;
 
+	/* A report has what was seen since the last one. */
+	type.aggregation_temporality = w->schema == OTLP_SCHEMA_1_8;
 	type.type_strindex = (int32_t)w->at->type;
 	type.unit_strindex = (int32_t)w->at->unit;
 	r = pack_message(body, OTLP_SAMPLE_TYPE, &type);
@@ -356,12 +390,25 @@ struct resource {
 	Otlp__AnyValue values[RESOURCE_ATTRIBUTES_MAX];
 	struct pack_text texts[RESOURCE_ATTRIBUTES_MAX];
 	size_t nr;
+	/* What they say of themselves, and of the environment; keys point into them. */
+	struct pairs process, host, variables;
 };
 
 static void resource_fini(struct resource *resource)
 {
 	for (size_t i = 0; i < RESOURCE_ATTRIBUTES_MAX; i++)
 		pack_text_fini(&resource->texts[i]);
+	pairs_fini(&resource->process);
+	pairs_fini(&resource->host);
+	pairs_fini(&resource->variables);
+}
+
+static bool has_key(const struct resource *resource, const char *key)
+{
+	for (size_t i = 0; i < resource->nr; i++)
+		if (!strcmp((const char *)resource->attributes[i].key.data, key))
+			return true;
+	return false;
 }
 
 static Otlp__AnyValue *add_key(struct resource *to, const char *key)
@@ -378,7 +425,7 @@ static Otlp__AnyValue *add_key(struct resource *to, const char *key)
 	return value;
 }
 
-/* Nothing, if the text is "". */
+/* Nothing, if the text is "", or the key is there. */
 static int add_text(struct resource *to, const char *key, const char *text)
 {
 	struct pack_text *own = &to->texts[to->nr];
@@ -386,9 +433,10 @@ static int add_text(struct resource *to, const char *key, const char *text)
 	const char *clean;
 	int r = 0;
 
-	if (*text)
-		r = pack_clean(own, text, &clean);
-	if (r || !*text)
+	if (!*text || has_key(to, key))
+		return 0;
+	r = pack_clean(own, text, &clean);
+	if (r)
 		return r;
 	value = add_key(to, key);
 	value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
@@ -425,12 +473,68 @@ static int add_time(struct resource *to, const char *key, uint64_t time_ns)
 	return add_text(to, key, text);
 }
 
+/* What we know better than whoever says so of himself; and what profiles must not have. */
+static bool is_reserved(const char *key)
+{
+	static const char *const prefixes[] = { "process.",	"thread.",    "host.", "os.",
+						"container.id", "telemetry.", "code." };
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (!strncmp(key, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* By OpenTelemetry's rule a list with a mistake in it is no list. */
+static int parse_attributes(const struct writer *w, uint32_t string, struct pairs *ret)
+{
+	const char *problem;
+	int r = pairs_parse(strtab_get(&w->p->strings, string), ret, &problem);
+
+	return r == -EINVAL ? 0 : r;
+}
+
+static int add_pairs(struct resource *to, const struct pairs *pairs, bool trusted)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < pairs->nr; i++)
+		if (trusted || !is_reserved(pairs->items[i].name))
+			r = add_text(to, pairs->items[i].name, pairs->items[i].value);
+	return r;
+}
+
+/* The process's own name, else its owner's for all, else one that says that nobody gave any. */
+static int add_service(struct writer *w, struct resource *to, const struct profile_process *process,
+		       const char *exe)
+{
+	const struct profile_host *host = &w->p->host;
+	char unknown[128];
+	int r = 0;
+
+	snprintf(unknown, sizeof(unknown), "unknown_service%s%s", *exe ? ":" : "", exe);
+	const char *const names[] = {
+		strtab_get(&w->p->strings, process->service),
+		pairs_get(&to->process, "service.name"),
+		strtab_get(&w->p->strings, host->service),
+		pairs_get(&to->host, "service.name"),
+		unknown,
+	};
+	for (size_t i = 0; !r && i < sizeof(names) / sizeof(*names); i++)
+		if (names[i])
+			r = add_text(to, "service.name", names[i]);
+	return r;
+}
+
 static int add_process(struct writer *w, struct resource *to, const struct profile_process *process)
 {
 	const char *path = strtab_get(&w->p->strings, process->path), *exe = basename(path);
-	char service[128];
-	int r;
+	int r = parse_attributes(w, process->attributes, &to->process);
 
+	if (!r)
+		r = parse_attributes(w, process->variables, &to->variables);
+	if (r)
+		return r;
 	if (process->pid)
 		add_number(to, "process.pid", process->pid);
 	if (process->parent_pid)
@@ -439,8 +543,7 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 		add_number(to, "process.vpid", process->vpid);
 	if (process->uid != UINT32_MAX)
 		add_number(to, "process.user.id", process->uid);
-	snprintf(service, sizeof(service), "unknown_service%s%s", *exe ? ":" : "", exe);
-	r = add_text(to, "service.name", service);
+	r = add_service(w, to, process, exe);
 	if (!r)
 		r = add_text(to, "process.executable.path", path);
 	if (!r)
@@ -450,15 +553,23 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 	if (!r)
 		r = add_string(w, to, "container.id", process->container);
 	if (!r)
+		r = add_string(w, to, "k8s.pod.uid", process->pod);
+	if (!r)
 		r = add_time(to, "process.creation.time", process->start_ns);
-	return r ? r : add_time(to, "process.exit.time", process->end_ns);
+	if (!r)
+		r = add_time(to, "process.exit.time", process->end_ns);
+	if (!r)
+		r = add_pairs(to, &to->variables, true);
+	return r ? r : add_pairs(to, &to->process, false);
 }
 
 static int add_host(struct writer *w, struct resource *to)
 {
 	const struct profile_host *host = &w->p->host;
-	int r = add_string(w, to, "host.name", host->name);
+	int r = add_pairs(to, &to->host, true);
 
+	if (!r)
+		r = add_string(w, to, "host.name", host->name);
 	if (!r)
 		r = add_string(w, to, "host.id", host->id);
 	if (!r)
@@ -472,8 +583,10 @@ static int pack_resource(struct writer *w, const struct profile_process *process
 {
 	_cleanup_(resource_fini) struct resource resource = { 0 };
 	Otlp__Resource m = OTLP__RESOURCE__INIT;
-	int r = process ? add_process(w, &resource, process) : 0;
+	int r = parse_attributes(w, w->p->host.attributes, &resource.host);
 
+	if (!r && process)
+		r = add_process(w, &resource, process);
 	if (!r)
 		r = add_host(w, &resource);
 	if (r)
@@ -614,18 +727,21 @@ static int write_dictionary(struct writer *w)
 
 static int put_types(struct writer *w)
 {
+	bool any = false;
 	int r = 0;
 
+	for (uint32_t i = 0; i < w->nr_types; i++)
+		any |= w->types[i].total != 0;
 	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
 		/* Strings of what is not written would be nobody's. */
-		if (i && !w->types[i].total)
+		if (!w->types[i].total && (i || any))
 			continue;
 		r = otlp_string(&w->dictionary, profile_type_name(w->p, i), &w->types[i].type);
 		if (!r)
 			r = otlp_string(&w->dictionary, profile_type_unit(w->p, i),
 					&w->types[i].unit);
 	}
-	w->types[0].period = pack_period_ns(w->p);
+	w->types[0].period = w->types[0].total || !any ? pack_period_ns(w->p) : 0;
 	if (!r && w->types[0].period) {
 		r = otlp_string(&w->dictionary, "cpu", &w->cpu);
 		if (!r)
@@ -643,7 +759,8 @@ static int set_up_types(struct writer *w)
 	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
 		w->at = &w->types[i];
 		w->at->cut = profile_cut_of(w->p, i);
-		r = choose_events(w);
+		w->at->places = w->window ? w->window->places[i] : NULL;
+		r = otlp_choose_events(w->p, i, &w->duration_ns, &w->at->events);
 		if (!r)
 			r = group_items(w);
 	}
@@ -668,13 +785,15 @@ static void writer_fini(struct writer *w)
 	vec_free(&w->values);
 }
 
-static int otlp_write(const struct profile *p, const struct export_options *options, FILE *out)
+int otlp_write_window(const struct profile *p, const struct otlp_window *window,
+		      enum otlp_schema schema, FILE *out)
 {
-	_cleanup_(writer_fini) struct writer w = { .p = p, .out = out };
+	_cleanup_(writer_fini) struct writer w = {
+		.p = p, .window = window, .schema = schema, .out = out
+	};
 	size_t size = (p->threads.nr + 1) * sizeof(uint32_t);
 	int r;
 
-	(void)options;
 	w.thread_names = malloc(size);
 	w.thread_ids = malloc(size);
 	w.thread_carriers = malloc(size);
@@ -690,6 +809,12 @@ static int otlp_write(const struct profile *p, const struct export_options *opti
 	if (!r)
 		r = put_resources(&w);
 	return r ? r : write_dictionary(&w);
+}
+
+static int otlp_write(const struct profile *p, const struct export_options *options, FILE *out)
+{
+	(void)options;
+	return otlp_write_window(p, NULL, OTLP_SCHEMA_1_10, out);
 }
 
 const struct export_ops export_otlp = {

@@ -6,9 +6,12 @@
  */
 #pragma once
 
+#include "export/otlp_parts.h"
 #include "export/proto/pack.h"
 #include "export/proto/used.h"
 #include "profile/profile.h"
+
+#include <stdio.h>
 
 enum otlp_request_field {
 	OTLP_RESOURCE_PROFILES = 1,
@@ -77,6 +80,24 @@ int otlp_label_attribute(struct otlp_dictionary *d, const struct profile_label *
 int otlp_link(struct otlp_dictionary *d, const struct profile_context *context, uint32_t *ret);
 /* The entry of a stack of the profile, with all that it refers to. */
 int otlp_stack(struct otlp_dictionary *d, uint32_t stack, uint32_t *ret);
+
+/*
+ * Part of a profile: of the items of each type (events if otlp_choose_events() says so, else
+ * samples) those whose place lies in [from, to).
+ */
+struct otlp_window {
+	uint32_t *places[PROFILE_TYPES_MAX];
+	uint32_t from, to;
+};
+
+/*
+ * Whether a type's events are written: they are its samples told better, if they are all there and
+ * tell all that was counted. *duration_ns grows to cover them then. 0 or -ENOMEM.
+ */
+int otlp_choose_events(const struct profile *p, uint32_t type, uint64_t *duration_ns, bool *ret);
+/* One request; `window` NULL: of all. 0 or negative errno. */
+int otlp_write_window(const struct profile *p, const struct otlp_window *window,
+		      enum otlp_schema schema, FILE *out);
 
 /* Of struct export_ops. */
 int otlp_read(const void *data, size_t size, struct profile *ret, char ret_problem[200]);

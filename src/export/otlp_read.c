@@ -328,7 +328,10 @@ static void set_process(struct otlp_reader *r, struct profile_process *process, 
 		break;
 	case OTLP_KEY_SERVICE:
 		if (strncmp(text, "unknown_service", strlen("unknown_service")))
-			names->service = a->text;
+			process->service = names->service = a->text;
+		break;
+	case OTLP_KEY_POD:
+		process->pod = a->text;
 		break;
 	case OTLP_KEY_CONTAINER:
 		process->container = a->text;

@@ -36,6 +36,7 @@ static const struct {
 	{ "process.creation.time", OTLP_KEY_CREATION },
 	{ "process.exit.time", OTLP_KEY_EXIT },
 	{ "container.id", OTLP_KEY_CONTAINER },
+	{ "k8s.pod.uid", OTLP_KEY_POD },
 	{ "service.name", OTLP_KEY_SERVICE },
 	{ "host.name", OTLP_KEY_HOST_NAME },
 	{ "host.id", OTLP_KEY_HOST_ID },
@@ -212,6 +213,9 @@ static int read_place(struct otlp_reader *r, const Otlp__Location *m, struct pla
 /* A runtime's, or native: "native", "go", "rust", and what we don't know. */
 static uint16_t kind_of_label(const char *label)
 {
+	/* Go's frames are native ones. */
+	if (!strcmp(label, "go"))
+		return FRAME_KIND_NATIVE;
 	for (unsigned id = RUNTIME_NATIVE + 1; id < RUNTIME_MAX_; id++)
 		if (runtimes[id] && !strcmp(runtimes[id]->label, label))
 			return (uint16_t)FRAME_KIND_OF(id);

@@ -49,6 +49,30 @@ TEST(what_is_written_is_read)
 	}
 }
 
+TEST(older_schemas_are_read_as_well)
+{
+	static const enum otlp_schema schemas[] = { OTLP_SCHEMA_1_10, OTLP_SCHEMA_1_9,
+						    OTLP_SCHEMA_1_8 };
+	struct profile a, b;
+
+	for (unsigned i = 0; i < 2 * sizeof(schemas) / sizeof(schemas[0]); i++) {
+		_cleanup_free_ char *data = NULL;
+		size_t size = 0;
+		FILE *out = open_memstream(&data, &size);
+
+		ASSERT_OK(profile_init(&a));
+		ASSERT_OK(example_profile(&a, EXAMPLE_TRACED | (i % 2 ? EXAMPLE_EVENTS : 0)));
+		ASSERT(out);
+		ASSERT_OK(otlp_write_window(&a, NULL, schemas[i / 2], out));
+		fclose(out);
+		test_read(&export_otlp, data, size, &b);
+		test_assert_same_folded(&a, &b);
+		ASSERT_EQ(b.contexts.nr, a.contexts.nr);
+		profile_fini(&a);
+		profile_fini(&b);
+	}
+}
+
 /* "sum of values of type 1 in that span; labels" */
 static uint64_t in_span(const struct profile *p, uint32_t type, uint8_t span, size_t nr_labels)
 {
@@ -128,6 +152,8 @@ static void assert_process(const struct profile *a, const struct profile_process
 	ASSERT_STR(strtab_get(&b->strings, pb->name), strtab_get(&a->strings, pa->name));
 	ASSERT_STR(strtab_get(&b->strings, pb->path), strtab_get(&a->strings, pa->path));
 	ASSERT_STR(strtab_get(&b->strings, pb->container), strtab_get(&a->strings, pa->container));
+	ASSERT_STR(strtab_get(&b->strings, pb->pod), strtab_get(&a->strings, pa->pod));
+	ASSERT_STR(strtab_get(&b->strings, pb->service), strtab_get(&a->strings, pa->service));
 }
 
 TEST(processes_are_kept)

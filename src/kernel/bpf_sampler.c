@@ -35,8 +35,10 @@ struct bpf_sampler {
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
 	struct kernel_rows rows;
-	struct source also;   /* options.also */
-	struct cpu_set *cpus; /* borrowed; NULL: not started */
+	struct select_rules rules;		   /* as they are in the kernel */
+	struct source sources[SAMPLE_SOURCES_MAX]; /* from 1 on */
+	size_t nr_sources;			   /* the clock among them */
+	struct cpu_set *cpus;			   /* borrowed; NULL: not started */
 	struct sampling sampling;
 	int stats_fd;
 };
@@ -95,6 +97,7 @@ static int load(struct bpf_sampler *sampler)
 	bpf->rodata->config_max_frames = o->max_frames;
 	bpf->rodata->config_address_mask = address_mask();
 	bpf->rodata->config_targets_only = o->targets_only;
+	bpf->rodata->config_select = o->select;
 	bpf->rodata->config_kernel = !o->no_kernel;
 	bpf->rodata->config_kernel_frames = o->kernel_frames;
 	bpf->rodata->config_raw_too = o->raw_too;
@@ -114,6 +117,8 @@ static int load(struct bpf_sampler *sampler)
 		r = bpf_map__set_max_entries(bpf->maps.records, (uint32_t)nr_cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(bpf->maps.hits, (uint32_t)nr_cpus);
+	if (!r && o->select)
+		r = bpf_map__set_max_entries(bpf->maps.facts, SELECT_PROCESSES_MAX);
 	if (!r)
 		r = bpf_map__set_max_entries(bpf->maps.samples, o->ring_bytes);
 	if (!r)
@@ -128,7 +133,58 @@ static int load(struct bpf_sampler *sampler)
 	return 0;
 }
 
-static int open_source(struct bpf_sampler *sampler)
+#define for_each_source(s_, sampler_)                                                              \
+	for (struct source *s_ = &(sampler_)->sources[SOURCE_CLOCK + 1];                           \
+	     s_ < &(sampler_)->sources[(sampler_)->nr_sources]; s_++)
+
+/* Where sleeps end, on this kernel. */
+static int find_sleeps(struct source_spec *spec, struct sonde_bpf__rodata *rodata)
+{
+	uint64_t start = 0, size = 0;
+	int r;
+
+	spec->name = off_cpu_place(&spec->off_cpu.kick);
+	r = off_cpu_find_schedule(&start, &size);
+	/* An interrupt that comes too late must not be taken for the sleep. */
+	if (r && spec->off_cpu.kick)
+		return log_err(r, "off-CPU profiling needs the kernel's symbols here, but "
+				  "/proc/kallsyms doesn't tell them: see sonde doctor");
+	rodata->config_schedule_start = start;
+	rodata->config_schedule_size = size;
+	rodata->config_kicked = spec->off_cpu.kick;
+	return 0;
+}
+
+/* Of a fast one a tenth of a second's, so that they are not all at each second's begin. */
+static void set_rate(struct sonde_bpf__rodata *rodata, uint32_t rate)
+{
+	bool fast = rate >= 10;
+
+	rodata->config_rate = fast ? (rate + 9) / 10 : rate;
+	rodata->config_rate_ns = fast ? 100000000 : 1000000000;
+}
+
+static int configure_source(struct bpf_sampler *sampler, struct source_spec *spec,
+			    struct sonde_bpf__rodata *rodata)
+{
+	memcpy(rodata, sampler->bpf->rodata, sizeof(*rodata));
+	rodata->config_source = (uint8_t)sampler->nr_sources;
+	rodata->config_value = spec->value;
+	set_rate(rodata, spec->rate);
+	rodata->config_filter = spec->filter;
+	spec->off_cpu.targets_only = sampler->options.targets_only;
+	spec->off_cpu.select = sampler->options.select;
+	spec->off_cpu.source = rodata->config_source;
+	return spec->kind == SOURCE_SLEEPS ? find_sleeps(spec, rodata) : 0;
+}
+
+static const struct source *first_of_family(struct bpf_sampler *sampler, enum source_kind kind)
+{
+	for_each_source(s, sampler) if (source_same_family(s->spec.kind, kind)) return s;
+	return NULL;
+}
+
+static int open_source(struct bpf_sampler *sampler, struct source_spec spec)
 {
 	const struct bpf_sampler_options *o = &sampler->options;
 	struct sonde_bpf *bpf = sonde_bpf__open();
@@ -136,14 +192,20 @@ static int open_source(struct bpf_sampler *sampler)
 
 	if (!bpf)
 		return log_err(-errno, "cannot open the BPF object");
-	memcpy(bpf->rodata, sampler->bpf->rodata, sizeof(*bpf->rodata));
-	bpf->rodata->config_source = SOURCE_CLOCK + 1;
-	bpf->rodata->config_value = o->also.value;
+	r = configure_source(sampler, &spec, bpf->rodata);
+	if (r) {
+		sonde_bpf__destroy(bpf);
+		return r;
+	}
 	/* No more of the skeleton is needed. */
-	r = source_open(&sampler->also, o->also.at, sampler->whole, sampler->bpf->obj,
+	r = source_open(&sampler->sources[sampler->nr_sources], &spec, sampler->whole,
+			sampler->bpf->obj, first_of_family(sampler, spec.kind),
 			TAKE_PTR(*bpf->skeleton->obj), o->walker_loader);
 	sonde_bpf__destroy(bpf);
-	return r ? log_err(r, "cannot load the program for %s", o->also.at) : 0;
+	if (r)
+		return log_err(r, "cannot load the program for %s", spec.at);
+	sampler->nr_sources++;
+	return 0;
 }
 
 /* Without them the helper's frames are taken, as at first in any case. */
@@ -176,8 +238,9 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 		return r;
 	walkers_init(&sampler->walkers, sampler->whole ? NULL : sampler->bpf->obj,
 		     BPF_PROG_TYPE_PERF_EVENT, options->walker_loader);
-	if (options->also.at)
-		r = open_source(sampler);
+	sampler->nr_sources = SOURCE_CLOCK + 1;
+	for (size_t i = 0; i < options->nr_sources && !r; i++)
+		r = open_source(sampler, options->sources[i]);
 	if (r)
 		return r;
 	sampler->ring =
@@ -205,7 +268,9 @@ void bpf_sampler_free(struct bpf_sampler *sampler)
 	if (!sampler)
 		return;
 	bpf_sampler_stop(sampler);
-	source_close(&sampler->also);
+	/* The first of a family has what the others use. */
+	while (sampler->nr_sources > SOURCE_CLOCK + 1)
+		source_close(&sampler->sources[--sampler->nr_sources]);
 	walkers_fini(&sampler->walkers);
 	kernel_rows_fini(&sampler->rows);
 	bpf_link__destroy(sampler->fork_link);
@@ -232,10 +297,12 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 {
 	int r = 0;
 
-	if (sampler->also.object)
-		r = source_attach(&sampler->also);
-	if (r)
-		return log_err(r, "cannot sample at %s", sampler->options.also.at);
+	for_each_source(s, sampler)
+	{
+		r = source_attach(s, cpus);
+		if (r)
+			return log_err(r, "cannot sample at %s", s->spec.at);
+	}
 	sampler->sampling = (struct sampling){
 		.program = sampler->sample,
 		.frequency_hz = sampler->options.frequency_hz,
@@ -254,9 +321,18 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 	return r ? log_err(r, "cannot sample the CPUs' clocks") : 0;
 }
 
+int bpf_sampler_set_frequency(struct bpf_sampler *sampler, uint32_t frequency_hz)
+{
+	int r = sampling_set_frequency(&sampler->sampling, frequency_hz);
+
+	if (!r)
+		sampler->options.frequency_hz = frequency_hz;
+	return r;
+}
+
 void bpf_sampler_stop(struct bpf_sampler *sampler)
 {
-	source_detach(&sampler->also);
+	for_each_source(s, sampler) source_detach(s);
 	if (!sampler->cpus)
 		return;
 	cpu_set_leave(sampler->cpus, &sampler->sampling);
@@ -269,7 +345,7 @@ void bpf_sampler_stop(struct bpf_sampler *sampler)
 void bpf_sampler_want_walkers(struct bpf_sampler *sampler, uint32_t ids, bool urgent)
 {
 	walkers_want(&sampler->walkers, ids, urgent);
-	walkers_want(&sampler->also.walkers, ids, urgent);
+	for_each_source(s, sampler) walkers_want(&s->walkers, ids, urgent);
 }
 
 int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
@@ -296,20 +372,28 @@ int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
 
 uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, int wait_ms)
 {
-	struct walkers *also = &sampler->also.walkers;
+	uint32_t pending, refused;
 
 	walkers_update(&sampler->walkers, wait_ms);
-	walkers_update(also, walkers_pending(&sampler->walkers, ids) ? 0 : wait_ms);
-	__atomic_store_n(&sampler->bpf->bss->runtimes_off,
-			 walkers_refused(&sampler->walkers) | walkers_refused(also),
-			 __ATOMIC_RELAXED);
-	return walkers_pending(&sampler->walkers, ids) | walkers_pending(also, ids);
+	pending = walkers_pending(&sampler->walkers, ids);
+	refused = walkers_refused(&sampler->walkers);
+	for_each_source(s, sampler)
+	{
+		walkers_update(&s->walkers, pending ? 0 : wait_ms);
+		pending |= walkers_pending(&s->walkers, ids);
+		refused |= walkers_refused(&s->walkers);
+	}
+	__atomic_store_n(&sampler->bpf->bss->runtimes_off, refused, __ATOMIC_RELAXED);
+	return pending;
 }
 
 size_t bpf_sampler_walker_bytes(const struct bpf_sampler *sampler)
 {
-	return walkers_bytes(&sampler->walkers) + walkers_bytes(&sampler->also.walkers) +
-	       sampler->rows.report.bytes;
+	size_t sum = walkers_bytes(&sampler->walkers) + sampler->rows.report.bytes;
+
+	for (size_t i = SOURCE_CLOCK + 1; i < sampler->nr_sources; i++)
+		sum += walkers_bytes(&sampler->sources[i].walkers);
+	return sum;
 }
 
 /* --- maps ------------------------------------------------------------------------------------ */
@@ -387,6 +471,74 @@ static void each_key(const struct bpf_map *map, void (*each)(void *ctx, uint32_t
 	}
 }
 
+int bpf_sampler_select(struct bpf_sampler *sampler, const struct select_rules *rules)
+{
+	struct select_rules next = *rules, first = { 0 };
+	int fd = bpf_map__fd(sampler->bpf->maps.selection), r;
+	uint32_t zero = 0;
+
+	next.epoch = sampler->rules.epoch + 1;
+	next.which = first.which = sampler->rules.which == 1 ? 2 : 1;
+	r = bpf_map_update_elem(fd, &next.which, &next, BPF_ANY);
+	if (!r)
+		r = bpf_map_update_elem(fd, &zero, &first, BPF_ANY);
+	if (!r)
+		sampler->rules = next;
+	return r;
+}
+
+int bpf_sampler_get_facts(struct bpf_sampler *sampler, uint32_t pid, struct select_facts *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.facts), &pid, ret);
+}
+
+int bpf_sampler_set_facts(struct bpf_sampler *sampler, uint32_t pid,
+			  const struct select_facts *facts)
+{
+	struct select_facts known = *facts;
+
+	known.known = 1;
+	known.epoch = sampler->rules.epoch;
+	return bpf_map_update_elem(bpf_map__fd(sampler->bpf->maps.facts), &pid, &known, BPF_ANY);
+}
+
+void bpf_sampler_del_facts(struct bpf_sampler *sampler, uint32_t pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(sampler->bpf->maps.facts), &pid);
+}
+
+void bpf_sampler_each_facts(struct bpf_sampler *sampler, void (*each)(void *ctx, uint32_t pid),
+			    void *ctx)
+{
+	each_key(sampler->bpf->maps.facts, each, ctx);
+}
+
+void bpf_sampler_rejected(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX])
+{
+	int nr_cpus = libbpf_num_possible_cpus();
+	_cleanup_free_ uint64_t *values = calloc((size_t)nr_cpus, sizeof(*values));
+
+	for (uint32_t source = 0; source < SAMPLE_SOURCES_MAX; source++) {
+		ret[source] = 0;
+		if (!values ||
+		    bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.rejected), &source, values))
+			continue;
+		for (int i = 0; i < nr_cpus; i++)
+			ret[source] += values[i];
+	}
+}
+
+void bpf_sampler_limited(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX])
+{
+	for (uint32_t source = 0; source < SAMPLE_SOURCES_MAX; source++) {
+		struct source_rate rate = { 0 };
+
+		if (bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.rates), &source, &rate))
+			rate.limited = 0;
+		ret[source] = rate.limited;
+	}
+}
+
 void bpf_sampler_each_process(struct bpf_sampler *sampler, void (*each)(void *ctx, uint32_t pid),
 			      void *ctx)
 {
@@ -404,9 +556,9 @@ void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
 	__atomic_add_fetch(&sampler->bpf->bss->known_epoch, WALK_HASH_MULTIPLIER, __ATOMIC_RELAXED);
 }
 
-void bpf_sampler_hold_raws(struct bpf_sampler *sampler, bool hold)
+void bpf_sampler_send_raws(struct bpf_sampler *sampler, enum raws raws)
 {
-	__atomic_store_n(&sampler->bpf->bss->raws_held, hold, __ATOMIC_RELAXED);
+	__atomic_store_n(&sampler->bpf->bss->raws_sent, raws, __ATOMIC_RELAXED);
 }
 
 int bpf_sampler_fd(const struct bpf_sampler *sampler)
@@ -421,6 +573,7 @@ int bpf_sampler_drain(struct bpf_sampler *sampler,
 
 	sampler->each = each;
 	sampler->each_ctx = ctx;
+	for_each_source(s, sampler) source_drain(s);
 	hits_look(&sampler->hits);
 	r = ring_buffer__consume(sampler->ring);
 	if (r < 0)
@@ -434,15 +587,17 @@ void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost)
 	_cleanup_free_ uint64_t *values = calloc((size_t)nr_cpus, sizeof(*values));
 	uint32_t reason;
 
-	for (reason = 0; values && reason < LOST_KERNEL_MAX_; reason++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.lost), &reason, values))
+	for (reason = 0; values && reason < LOST_MAX_; reason++) {
+		if (!LOST_IN_KERNEL(reason) ||
+		    bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.lost), &reason, values))
 			continue;
 		lost[reason] = 0;
 		for (i = 0; i < nr_cpus; i++)
 			lost[reason] += values[i];
 	}
-	lost[LOST_MISSED] = walkers_program_misses(bpf_program__fd(sampler->sample)) +
-			    source_misses(&sampler->also);
+	lost[LOST_MISSED] = walkers_program_misses(bpf_program__fd(sampler->sample));
+	for (size_t at = SOURCE_CLOCK + 1; at < sampler->nr_sources; at++)
+		lost[LOST_MISSED] += source_misses(&sampler->sources[at]);
 }
 
 void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret)
@@ -470,16 +625,19 @@ void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, u
 	    bpf_obj_get_info_by_fd(bpf_program__fd(sampler->sample), &info, &len))
 		return;
 	*ret_ns = info.run_time_ns;
+	for (size_t i = SOURCE_CLOCK + 1; i < sampler->nr_sources; i++)
+		*ret_ns += source_run_ns(&sampler->sources[i]);
 	*ret_runs = info.run_cnt;
 }
 
 size_t bpf_sampler_bytes(const struct bpf_sampler *sampler)
 {
-	size_t sum = walkers_bytes(&sampler->walkers) + source_bytes(&sampler->also) +
-		     sampler->rows.report.bytes;
+	size_t sum = walkers_bytes(&sampler->walkers) + sampler->rows.report.bytes;
 	struct bpf_program *program;
 	struct bpf_map *map;
 
+	for (size_t i = SOURCE_CLOCK + 1; i < sampler->nr_sources; i++)
+		sum += source_bytes(&sampler->sources[i]);
 	bpf_object__for_each_map(map, sampler->bpf->obj) sum += walkers_fd_bytes(bpf_map__fd(map));
 	bpf_object__for_each_program(program, sampler->bpf->obj) if (bpf_program__autoload(program))
 		sum += walkers_program_bytes(bpf_program__fd(program), NULL);

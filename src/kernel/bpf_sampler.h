@@ -8,6 +8,7 @@
 
 #include "abi/kernel_rows.h"
 #include "abi/sample.h"
+#include "abi/select.h"
 #include "abi/task.h"
 #include "kernel/source.h"
 #include "unwind/unwind_store.h"
@@ -18,12 +19,14 @@ struct bpf_sampler_options {
 	uint32_t ring_bytes; /* a power of two, at least a page */
 	bool targets_only;   /* sample only processes chosen by bpf_sampler_add_target(), and their
 				children */
+	bool select;	     /* sample only processes that bpf_sampler_select() says */
 	bool no_kernel, idle;
 	enum kernel_frames kernel_frames;
 	bool raw_too;		    /* tests: a raw record behind each full one */
 	char *const *walker_loader; /* argv of a program that is walkers_child_main(); NULL: fork */
 	bool measure;		    /* benchmarks: the map `times` tells how long samples take */
-	struct source_spec also;    /* tests: what is source 1 */
+	const struct source_spec *sources; /* 1 and on; what they point to is borrowed */
+	size_t nr_sources;		   /* below SAMPLE_SOURCES_MAX */
 };
 
 struct bpf_sampler;
@@ -40,6 +43,8 @@ static inline void bpf_sampler_free_p(struct bpf_sampler **sampler)
 struct unwind_store_maps bpf_sampler_maps(const struct bpf_sampler *sampler);
 /* Begins to sample on all CPUs, and follows them; `cpus` must outlive the stop. Logging. */
 int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus);
+/* While it samples: from now on so often, or as before, and the error. */
+int bpf_sampler_set_frequency(struct bpf_sampler *sampler, uint32_t frequency_hz);
 /* No further samples; those in the ring stay. */
 void bpf_sampler_stop(struct bpf_sampler *sampler);
 
@@ -63,6 +68,20 @@ void bpf_sampler_each_target(struct bpf_sampler *sampler, void (*each)(void *ctx
  * are to be chosen. */
 int bpf_sampler_read_spaces(struct bpf_sampler *sampler,
 			    void (*each)(void *ctx, const struct task_space *space), void *ctx);
+/* From now on these rules; their `which` and `epoch` are set. Before the first time: all. */
+int bpf_sampler_select(struct bpf_sampler *sampler, const struct select_rules *rules);
+/* What is to be known of a process for that. -ENOENT: the kernel has not asked, or has no room. */
+int bpf_sampler_get_facts(struct bpf_sampler *sampler, uint32_t pid, struct select_facts *ret);
+int bpf_sampler_set_facts(struct bpf_sampler *sampler, uint32_t pid,
+			  const struct select_facts *facts);
+void bpf_sampler_del_facts(struct bpf_sampler *sampler, uint32_t pid);
+/* Calls `each` for all of which something is known, or asked. */
+void bpf_sampler_each_facts(struct bpf_sampler *sampler, void (*each)(void *ctx, uint32_t pid),
+			    void *ctx);
+/* How many samples of each source were not taken since their processes are not selected. */
+void bpf_sampler_rejected(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX]);
+/* The same, since there were more than the source's rate. */
+void bpf_sampler_limited(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX]);
 int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
 			    const struct unwind_process *process);
 /* -ENOENT if the kernel does not know it. */
@@ -75,10 +94,10 @@ void bpf_sampler_each_process(struct bpf_sampler *sampler, void (*each)(void *ct
 void bpf_sampler_forget_stacks(struct bpf_sampler *sampler);
 
 /*
- * While held, samples that the kernel can't walk to the end come cut, with the reason, and not raw:
- * they take little room.
+ * What comes of samples that the kernel can't walk to the end: less takes less room. RAWS_NONE:
+ * they come cut, with the reason.
  */
-void bpf_sampler_hold_raws(struct bpf_sampler *sampler, bool hold);
+void bpf_sampler_send_raws(struct bpf_sampler *sampler, enum raws raws);
 /* Readable when a raw record waits; others are fetched by the clock. */
 int bpf_sampler_fd(const struct bpf_sampler *sampler);
 /* Calls `each` for every record in the ring, and every hit beside it; it is valid during the call.
@@ -86,11 +105,11 @@ int bpf_sampler_fd(const struct bpf_sampler *sampler);
 int bpf_sampler_drain(struct bpf_sampler *sampler,
 		      int (*each)(void *ctx, void *record, size_t size), void *ctx);
 
-/* Adds up over CPUs and sources: lost[0 .. LOST_KERNEL_MAX_), and LOST_MISSED. */
+/* Adds up over CPUs and sources: those that are LOST_IN_KERNEL(), and LOST_MISSED. */
 void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost);
 /* What came of walks by rows, of all CPUs. */
 void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret);
-/* Nanoseconds that sample_cpu ran since the start, and how often. */
+/* Nanoseconds that our programs ran since the start, and how often sample_cpu did. */
 void bpf_sampler_run_time(const struct bpf_sampler *sampler, uint64_t *ret_ns, uint64_t *ret_runs);
 /* Kernel memory of all maps and programs, as far as the kernel tells; the arena's segments not
  * included. */

@@ -25,7 +25,8 @@ static uint64_t symbol(const char *name)
 
 	/* No assertions: test_skip_reason() asks, too. */
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%llx %*c %255s", &at, its) == 2 && !strcmp(its, name))
+		if (strstr(line, name) && sscanf(line, "%llx %*c %255s", &at, its) == 2 &&
+		    !strcmp(its, name)) /* a machine that is emulated scans slowly */
 			return at;
 	return 0;
 }
@@ -62,7 +63,10 @@ static void check_range(const struct orc_tables *tables, const char *first, cons
 {
 	_cleanup_(kernel_table_free_p) struct kernel_table *table = NULL;
 	uint64_t start = symbol(first), end = symbol(last), at, next;
+	uint64_t wrong =
+		0; /* the first one: an assertion for each would take half a minute under qemu */
 	size_t i, nr = 0, nr_known = 0;
+	uint32_t rule;
 
 	ASSERT(start && end);
 	ASSERT_OK(kernel_table_new(tables, start, end, &table));
@@ -75,11 +79,14 @@ static void check_range(const struct orc_tables *tables, const char *first, cons
 		if (at < start || at >= end || at == next)
 			continue;
 		nr++;
-		nr_known += KERNEL_RULE_KIND(rule_at_entry(tables, i)) != KERNEL_HELPER;
-		ASSERT_EQ(kernel_table_rule(table, at), rule_at_entry(tables, i));
-		ASSERT_EQ(kernel_table_rule(table, next - 1), rule_at_entry(tables, i));
-		ASSERT_EQ(kernel_table_rule(table, at + (next - at) / 2), rule_at_entry(tables, i));
+		rule = rule_at_entry(tables, i);
+		nr_known += KERNEL_RULE_KIND(rule) != KERNEL_HELPER;
+		if (!wrong && (kernel_table_rule(table, at) != rule ||
+			       kernel_table_rule(table, next - 1) != rule ||
+			       kernel_table_rule(table, at + (next - at) / 2) != rule))
+			wrong = at;
 	}
+	ASSERT_EQ(wrong, 0);
 	ASSERT(nr > 100);
 	/* Of 483,663 on one 6.18 all but 604 are known. */
 	ASSERT(nr_known >= nr - nr / 50);

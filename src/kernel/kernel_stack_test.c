@@ -238,7 +238,7 @@ TEST(frames_by_rows_are_the_helpers)
 		return; /* this kernel has no tables, or hides them */
 	ASSERT_EQ(r, 1);
 	ASSERT_OK(cpu_set_open(&cpus));
-	bpf_sampler_hold_raws(sampler, true);
+	bpf_sampler_send_raws(sampler, RAWS_NONE);
 	start_loads(pids);
 	ASSERT_OK(bpf_sampler_start(sampler, cpus));
 	while (counts.equal_frames < enough() && !counts.differ) {

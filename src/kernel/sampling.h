@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sampling program hangs on: a perf event on the clock of each CPU, opened and closed as
- * CPUs come and go (util/cpus.h). Part of bpf_sampler; apart so that tests need no BPF.
+ * What the sampling program hangs on: a perf event on the clock of each CPU, or another one, opened
+ * and closed as CPUs come and go (util/cpus.h). Part of bpf_sampler; apart so that tests need no
+ * BPF.
  */
 #pragma once
 
@@ -13,13 +14,26 @@
 struct bpf_link;
 struct bpf_program;
 
+/* Another one than the clock: attr.type and config of perf_event_open(). */
+struct sampling_event {
+	uint32_t type; /* PERF_TYPE_* */
+	uint64_t config;
+	uint64_t period; /* a sample each so many; not 0 */
+};
+
 struct sampling {
 	struct bpf_program *program;
 	uint32_t frequency_hz;
 	bool idle;
+	struct sampling_event event;  /* period 0: the clock, at frequency_hz */
 	VEC(struct bpf_link *) links; /* by CPU number; NULL: none */
 };
 
 /* A cpu_change of a struct sampling. */
 int sampling_set_cpu(void *ctx, uint32_t cpu, bool online);
+/*
+ * From now on at this frequency, on all CPUs, or on none and the error is returned. Each CPU's
+ * event is opened before the one in its place is closed.
+ */
+int sampling_set_frequency(struct sampling *s, uint32_t frequency_hz);
 void sampling_fini(struct sampling *s);

@@ -86,6 +86,28 @@ TEST(what_the_kernel_refuses_is_an_error)
 	stop();
 }
 
+TEST(the_frequency_changes_on_all_cpus_or_on_none)
+{
+	int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+	start();
+	ASSERT_OK(cpu_set_listen(cpus, sampling_set_cpu, &sampling));
+	ASSERT_OK(sampling_set_frequency(&sampling, 199));
+	ASSERT_EQ(sampling.frequency_hz, 199);
+	ASSERT_EQ(nr_links, online);
+	nr_absent = 1;
+	error = EINVAL;
+	ASSERT_ERR(sampling_set_frequency(&sampling, 99), EINVAL);
+	ASSERT_EQ(sampling.frequency_hz, 199);
+	ASSERT_EQ(nr_links, online);
+	/* One that goes meanwhile is no error: it is told as gone. */
+	nr_absent = 1;
+	error = ENODEV;
+	ASSERT_OK(sampling_set_frequency(&sampling, 99));
+	ASSERT_EQ(nr_links, online - 1);
+	stop();
+}
+
 TEST(a_cpu_that_goes_is_left)
 {
 	start();

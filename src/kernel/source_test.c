@@ -2,6 +2,7 @@
 /* A second source: what it shares with the sampler, and what becomes of a sample whose memory is in
  * use. */
 #include "abi/kernel_rows.h"
+#include "abi/sample.h"
 
 #include "sonde.skel.h"
 
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -56,9 +58,10 @@ struct sources {
 	int nr_records;
 	/* The last raw one with that argument, and how many there were. */
 	uint64_t marked;
-	int nr_marked;
-	struct sample_header header;
+	int nr_marked, nr_interruptible;
+	struct sample_header header, last;
 	struct sample_raw raw;
+	uint64_t kernel; /* its innermost kernel frame */
 };
 
 static int count_record(void *ctx, void *record, size_t size)
@@ -69,17 +72,25 @@ static int count_record(void *ctx, void *record, size_t size)
 	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
 
 	s->nr_records++;
+	s->last = *h;
 	if (size < sizeof(*h) + sizeof(*raw) || h->type != SAMPLE_RAW ||
 	    raw->regs[ARGUMENT] != s->marked)
 		return 0;
+	s->nr_interruptible +=
+		h->flags >> SAMPLE_STATE_SHIFT == OFF_CPU_INTERRUPTIBLE && h->value > 1000000;
 	s->header = *h;
 	s->raw = *raw;
+	if (raw->nr_kernel)
+		memcpy(&s->kernel, raw + 1, sizeof(s->kernel));
 	s->nr_marked++;
 	return 0;
 }
 
+/* Of sleeps. */
+static uint64_t schedule_start, schedule_size;
+
 /* Of this process alone. */
-static void open_at(struct sources *s, const char *at, bool whole)
+static void open_source(struct sources *s, struct source_spec spec, bool whole)
 {
 	uint32_t pid = (uint32_t)getpid(), one = 1;
 	uint32_t nr_cpus = (uint32_t)libbpf_num_possible_cpus();
@@ -96,14 +107,38 @@ static void open_at(struct sources *s, const char *at, bool whole)
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.rule_caches, nr_cpus));
 	bpf->rodata->config_targets_only = second->rodata->config_targets_only = true;
 	second->rodata->config_source = 1;
-	second->rodata->config_value = VALUE_ARGUMENT;
+	second->rodata->config_value = spec.value;
+	second->rodata->config_filter = spec.filter;
+	if (spec.kind == SOURCE_SLEEPS)
+		ASSERT_OK(off_cpu_find_schedule(&schedule_start, &schedule_size));
+	second->rodata->config_schedule_start = schedule_start;
+	second->rodata->config_schedule_size = schedule_size;
+	second->rodata->config_kicked = spec.off_cpu.kick;
 	ASSERT_OK(sonde_bpf__load(bpf));
 	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(bpf->maps.targets), &pid, &one, BPF_ANY));
-	ASSERT_OK(source_open(&s->source, at, whole, bpf->obj, TAKE_PTR(*second->skeleton->obj),
-			      NULL));
+	ASSERT_OK(source_open(&s->source, &spec, whole, bpf->obj, NULL,
+			      TAKE_PTR(*second->skeleton->obj), NULL));
 	sonde_bpf__destroy(second);
 	s->ring = ring_buffer__new(bpf_map__fd(bpf->maps.samples), count_record, s, NULL);
 	ASSERT_PTR_NONNULL(s->ring);
+}
+
+static void open_at(struct sources *s, const char *name, bool whole)
+{
+	open_source(s, (struct source_spec){ .kind = SOURCE_RAW_TRACEPOINT, .name = name }, whole);
+}
+
+static void open_probe(struct sources *s, enum source_kind kind, const char *file, const char *name,
+		       bool whole)
+{
+	const struct source_spec spec = {
+		.kind = kind,
+		.value = kind == SOURCE_URETPROBE ? VALUE_RETURNED : VALUE_ARGUMENT,
+		.file = file,
+		.name = name,
+	};
+
+	open_source(s, spec, whole);
 }
 
 static void open_sources(struct sources *s)
@@ -237,7 +272,7 @@ static void check_task(bool whole)
 	struct sources s;
 
 	open_at(&s, "sys_enter", whole);
-	ASSERT_OK(source_attach(&s.source));
+	ASSERT_OK(source_attach(&s.source, NULL));
 	syscall(SYS_getppid, MARK);
 	source_detach(&s.source);
 	s.marked = MARK;
@@ -261,8 +296,8 @@ static void check_probe(bool whole)
 {
 	struct sources s;
 
-	open_at(&s, "uprobe:/proc/self/exe:source_test_probed", whole);
-	ASSERT_OK(source_attach(&s.source));
+	open_probe(&s, SOURCE_UPROBE, "/proc/self/exe", "source_test_probed", whole);
+	ASSERT_OK(source_attach(&s.source, NULL));
 	for (int i = 1; i <= 20; i++) {
 		s.marked = MARK + (uint64_t)i;
 		source_test_probed(MARK + i);
@@ -281,6 +316,22 @@ static void check_probe(bool whole)
 	close_sources(&s);
 }
 
+static void check_return(bool whole)
+{
+	struct sources s;
+
+	open_probe(&s, SOURCE_URETPROBE, "/proc/self/exe", "source_test_probed", whole);
+	ASSERT_OK(source_attach(&s.source, NULL));
+	for (int i = 1; i <= 3; i++) {
+		source_test_probed(i);
+		ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+		ASSERT_EQ(s.nr_records, i);
+		ASSERT_EQ(s.last.value, i + 1);
+		ASSERT_EQ(s.last.tid, (uint32_t)gettid());
+	}
+	close_sources(&s);
+}
+
 /* Both programs of a source are the same but for the runtimes' steps. */
 TEST(a_task_in_the_kernel_has_the_registers_of_its_entry)
 {
@@ -294,6 +345,152 @@ TEST(a_probe_has_the_registers_of_its_instruction)
 	if (!is_whole())
 		check_probe(false);
 	check_probe(true);
+}
+
+TEST(a_probe_where_a_function_returns_has_what_it_returns)
+{
+	if (!is_whole())
+		check_return(false);
+	check_return(true);
+}
+
+int source_test_named(const char *name);
+__attribute__((noinline)) int source_test_named(const char *name)
+{
+	__asm__ volatile("" : : "r"(name));
+	return *name;
+}
+
+/* How many samples there are of calls with these, and others. */
+static int nr_named(const char *wanted, size_t compared)
+{
+	struct source_spec spec = { .kind = SOURCE_UPROBE,
+				    .file = "/proc/self/exe",
+				    .name = "source_test_named",
+				    .filter = { .is_set = 1 } };
+	struct sources s;
+	int nr;
+
+#if defined(__x86_64__)
+	spec.filter.reg = 14; /* di */
+#endif
+	memcpy(spec.filter.text, wanted, compared);
+	memset(spec.filter.mask, 0xff, compared);
+	open_source(&s, spec, is_whole());
+	ASSERT_OK(source_attach(&s.source, NULL));
+	source_test_named("abc");
+	source_test_named("abcd");
+	source_test_named("ab");
+	source_test_named("xabc");
+	source_test_named("a text that is longer than what is looked at of it, by far and by more");
+	nr = ring_buffer__consume(s.ring);
+	close_sources(&s);
+	return nr;
+}
+
+TEST(a_probe_looks_at_its_argument)
+{
+	ASSERT_EQ(nr_named("abc", 4), 1);
+	ASSERT_EQ(nr_named("abc", 3), 2);
+	ASSERT_EQ(nr_named("a", 1), 4);
+	ASSERT_EQ(nr_named("abcde", 6), 0);
+}
+
+/* All but its configuration. */
+TEST(a_second_source_of_a_family_uses_what_the_first_one_has)
+{
+	const struct source_spec spec = { .kind = SOURCE_UPROBE,
+					  .file = "/proc/self/exe",
+					  .name = "source_test_probed" };
+	struct source second;
+	struct sonde_bpf *bpf;
+	struct sources s;
+
+	open_probe(&s, SOURCE_URETPROBE, "/proc/self/exe", "source_test_probed", is_whole());
+	bpf = sonde_bpf__open();
+	ASSERT_PTR_NONNULL(bpf);
+	bpf->rodata->config_source = 2;
+	ASSERT_OK(source_open(&second, &spec, is_whole(), s.sampler->obj, &s.source,
+			      TAKE_PTR(*bpf->skeleton->obj), NULL));
+	sonde_bpf__destroy(bpf);
+	ASSERT_EQ(id_of(s.source.object, "walks"), id_of(second.object, "walks"));
+	ASSERT_EQ(id_of(s.source.object, "walkers"), id_of(second.object, "walkers"));
+	ASSERT_EQ(id_of(s.sampler->obj, "known"), id_of(second.object, "known"));
+	ASSERT(source_bytes(&second) < source_bytes(&s.source) / 2);
+	ASSERT_OK(source_attach(&second, NULL));
+	source_test_probed(1);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+	ASSERT_EQ(s.last.source, 2);
+	source_close(&second);
+	close_sources(&s);
+}
+
+/* Whether it slept: on a busy machine the time may have passed before it came to that. */
+static bool sleep_20ms(uint64_t argument)
+{
+	struct timespec time = { .tv_nsec = 20000000 }; /* gets what is left of it */
+	struct rusage before, after;
+
+	getrusage(RUSAGE_THREAD, &before);
+	ASSERT_EQ(syscall(SYS_ppoll, argument, 0, &time, NULL, 0), 0);
+	getrusage(RUSAGE_THREAD, &after);
+	return after.ru_nvcsw > before.ru_nvcsw;
+}
+
+/* ... and those of one that has slept, with the kernel's stack that it slept in. */
+static void check_sleep(bool whole, struct off_cpu_options options)
+{
+	struct source_spec spec = { .kind = SOURCE_SLEEPS,
+				    .value = VALUE_SLEPT_NS,
+				    .off_cpu = options };
+	struct sources s;
+
+	spec.name = off_cpu_place(&spec.off_cpu.kick);
+	open_source(&s, spec, whole);
+	ASSERT_OK(source_attach(&s.source, NULL));
+	for (int i = 1; i <= 5;) {
+		s.marked = MARK + (uint64_t)i;
+		s.nr_marked = 0;
+		if (!sleep_20ms(s.marked))
+			continue;
+		i++;
+		source_drain(&s.source);
+		ASSERT(ring_buffer__consume(s.ring) >= 1);
+		ASSERT(s.nr_marked >= 1); /* it may have been preempted in there, too */
+		ASSERT_EQ(s.header.source, 1);
+		ASSERT_EQ(s.header.tid, (uint32_t)gettid());
+		ASSERT(s.raw.pc - (uintptr_t)syscall < 256);
+		ASSERT(s.raw.nr_kernel > 3);
+		ASSERT(s.kernel - schedule_start < schedule_size);
+	}
+	ASSERT(s.nr_interruptible);
+	source_detach(&s.source);
+	s.nr_marked = 0;
+	sleep_20ms(s.marked);
+	ASSERT(ring_buffer__consume(s.ring) >= 0);
+	ASSERT_EQ(s.nr_marked, 0);
+	close_sources(&s);
+}
+
+TEST(a_task_that_has_slept_has_the_registers_of_its_entry)
+{
+	if (!is_whole())
+		check_sleep(false, (struct off_cpu_options){ .chance = 1 });
+	check_sleep(true, (struct off_cpu_options){ .chance = 1 });
+}
+
+TEST(an_interrupt_finds_it_where_there_is_no_tracepoint)
+{
+	check_sleep(is_whole(), (struct off_cpu_options){ .chance = 1, .kick = true });
+}
+
+TEST(a_sleep_stands_for_no_less_than_its_weight)
+{
+	struct off_cpu_options options = { .chance = 1, .weight_ns = 1000000 };
+
+	check_sleep(is_whole(), options);
+	options.least_ns = 1000000;
+	check_sleep(is_whole(), options);
 }
 
 /* On one CPU: which stacks are known is each one's own. */
@@ -310,7 +507,8 @@ TEST(hits_go_round_the_ring_while_somebody_reads_them_and_there_is_room)
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	ASSERT_OK(sched_setaffinity(0, sizeof(one), &one));
-	s.sampler->bss->raws_held = 1; /* nobody knows this process: a stack that is cut there */
+	s.sampler->bss->raws_sent =
+		RAWS_NONE; /* nobody knows this process: a stack that is cut there */
 	for (i = 0; i < 20; i++)
 		sample(&s);
 	ASSERT_EQ(s.nr_records, 20);
@@ -371,7 +569,7 @@ TEST(samples_that_the_kernel_left_out_are_counted)
 		return;
 	open_sources(&s);
 	ASSERT_EQ(source_misses(&s.source), 0);
-	ASSERT_OK(source_attach(&s.source));
+	ASSERT_OK(source_attach(&s.source, NULL));
 	second = bpf_program__attach_raw_tracepoint(s.source.program, "hrtimer_expire_entry");
 	ASSERT_PTR_NONNULL(second);
 	while (!source_misses(&s.source) && now_ns() < end_ns)
@@ -386,18 +584,15 @@ TEST(what_is_nowhere_is_refused)
 	struct sources s;
 
 	open_sources(&s);
-	ASSERT_OK(source_attach(&s.source));
+	ASSERT_OK(source_attach(&s.source, NULL));
 	close_sources(&s);
 	open_at(&s, "sonde_has_no_such", is_whole());
-	ASSERT_ERR(source_attach(&s.source), ENOENT);
+	ASSERT_ERR(source_attach(&s.source, NULL), ENOENT);
 	close_sources(&s);
-	open_at(&s, "uprobe:/proc/self/exe:sonde_has_no_such", is_whole());
-	ASSERT_ERR(source_attach(&s.source), ENOENT);
+	open_probe(&s, SOURCE_UPROBE, "/proc/self/exe", "sonde_has_no_such", is_whole());
+	ASSERT_ERR(source_attach(&s.source, NULL), ENOENT);
 	close_sources(&s);
-	open_at(&s, "uprobe:/sonde/has/no/such:main", is_whole());
-	ASSERT_ERR(source_attach(&s.source), ENOENT);
-	close_sources(&s);
-	open_at(&s, "uprobe:nonsense", is_whole());
-	ASSERT_ERR(source_attach(&s.source), EINVAL);
+	open_probe(&s, SOURCE_UPROBE, "/sonde/has/no/such", "main", is_whole());
+	ASSERT_ERR(source_attach(&s.source, NULL), ENOENT);
 	close_sources(&s);
 }

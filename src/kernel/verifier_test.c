@@ -7,7 +7,9 @@
  * program to program load them.
  */
 #include "abi/kernel_rows.h"
+#include "abi/sample.h"
 
+#include "off_cpu.skel.h"
 #include "sonde.skel.h"
 #include "tasks.skel.h"
 
@@ -120,6 +122,9 @@ static void check_source(const char *name, enum bpf_prog_type type)
 			ASSERT_OK(bpf_program__set_autoload(program, false));
 	}
 	bpf->rodata->config_kernel_frames = KERNEL_FRAMES_COMPARE; /* the most there is */
+	bpf->rodata->config_select = true;
+	bpf->rodata->config_rate = 1;
+	bpf->rodata->config_filter.is_set = bpf->rodata->config_filter.indirect = 1;
 	ask_for_stats(bpf->obj, logs);
 	ASSERT_OK(sonde_bpf__load(bpf));
 	check_stats(bpf->obj, logs);
@@ -137,6 +142,11 @@ TEST(the_sampler_is_far_from_the_limit)
 	check_source("sample_cpu", BPF_PROG_TYPE_PERF_EVENT);
 }
 
+TEST(a_source_of_perf_events_is_far_from_the_limit)
+{
+	check_source("sample_event", BPF_PROG_TYPE_PERF_EVENT);
+}
+
 TEST(a_source_at_raw_tracepoints_is_far_from_the_limit)
 {
 	check_source("sample_task", BPF_PROG_TYPE_RAW_TRACEPOINT);
@@ -146,6 +156,27 @@ TEST(a_source_at_raw_tracepoints_is_far_from_the_limit)
 TEST(a_source_at_tracepoints_is_far_from_the_limit)
 {
 	check_source("sample_task", BPF_PROG_TYPE_TRACEPOINT);
+}
+
+TEST(a_source_of_sleeps_is_far_from_the_limit)
+{
+	check_source("sample_woken", BPF_PROG_TYPE_RAW_TRACEPOINT);
+}
+
+TEST(what_runs_at_each_switch_is_far_from_the_limit)
+{
+	struct off_cpu_bpf *bpf = off_cpu_bpf__open();
+	struct logs *logs = logs_new();
+
+	ASSERT_PTR_NONNULL(bpf);
+	bpf->rodata->config_kick = bpf->rodata->config_targets_only = true;
+	bpf->rodata->config_select = true;
+	bpf->rodata->config_chance = 1;
+	ask_for_stats(bpf->obj, logs);
+	ASSERT_OK(off_cpu_bpf__load(bpf));
+	check_stats(bpf->obj, logs);
+	off_cpu_bpf__destroy(bpf);
+	free(logs);
 }
 
 TEST(a_source_at_probes_is_far_from_the_limit)

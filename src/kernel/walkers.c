@@ -108,6 +108,14 @@ uint64_t walkers_program_misses(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.recursion_misses;
 }
 
+uint64_t walkers_program_run_ns(int fd)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.run_time_ns;
+}
+
 /* --- loading one ------------------------------------------------------------------------------ */
 
 /* Where libbpf's words go: the end of them is what the verifier does not like. */

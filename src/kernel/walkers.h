@@ -73,6 +73,8 @@ size_t walkers_program_bytes(int fd, uint32_t *verified);
 /* How often the kernel did not run a program since the CPU was in one already, as far as the kernel
  * tells. */
 uint64_t walkers_program_misses(int fd);
+/* Nanoseconds that it ran; 0: the kernel does not count. */
+uint64_t walkers_program_run_ns(int fd);
 
 /* The child's main(); with KERNEL_ROWS_ARGUMENT, of another child (kernel_rows.h). */
 int walkers_child_main(int argc, char **argv);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Walkers are loaded by children, into the sampler's map; what the kernel refuses is off. */
 #include "abi/kernel_rows.h"
+#include "abi/sample.h"
 
 #include "sonde.skel.h"
 

@@ -4,6 +4,7 @@
 #include "process/proc_stat.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/pairs.h"
 #include "util/read_file.h"
 
 #include <ctype.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROC_FILE_MAX = 64 << 10 };
+enum { PROC_FILE_MAX = 64 << 10, ENVIRON_MAX = 1 << 20 };
 
 /* The text behind "NAME:" of a line that begins so; NULL if it is another line. */
 static const char *value_of(const char *line, const char *end, const char *name)
@@ -89,6 +90,104 @@ void container_id_parse(const char *text, size_t size, char ret[static CONTAINER
 	}
 }
 
+/* 8-4-4-4-12 hexadecimal digits; a static pod's has no dashes. How long it is; 0: it is none. */
+static size_t uid_at(const char *text, size_t size, char ret[static POD_UID_LEN + 1])
+{
+	size_t dashes = 0, i;
+
+	for (i = 0; i < size && i < POD_UID_LEN; i++) {
+		bool dash = text[i] == '-' || text[i] == '_';
+
+		if (dash && i != 8 && i != 13 && i != 18 && i != 23)
+			break;
+		if (!dash && !isxdigit((unsigned char)text[i]))
+			break;
+		dashes += dash;
+		ret[i] = dash ? '-' : text[i];
+	}
+	ret[i] = '\0';
+	return (i == POD_UID_LEN && dashes == 4) || (i == 32 && !dashes) ? i : 0;
+}
+
+void pod_uid_parse(const char *text, size_t size, char ret[static POD_UID_LEN + 1])
+{
+	const char *end = text + size, *pods = memmem(text, size, "/kubepods", 9), *at = pods;
+	char uid[POD_UID_LEN + 1];
+
+	ret[0] = '\0';
+	while (at && (at = memmem(at, (size_t)(end - at), "pod", 3))) {
+		size_t len;
+
+		at += 3;
+		len = uid_at(at, (size_t)(end - at), uid);
+		/* The name of a group ends there. */
+		if (len && (at[-4] == '/' || at[-4] == '-') &&
+		    (at + len == end || strchr("/.\n", at[len])))
+			memcpy(ret, uid, len + 1);
+	}
+}
+
+/* If that entry is the variable, and its value shorter than `size`. */
+static void take_variable(const char *entry, const char *name, char *ret, size_t size)
+{
+	size_t len = strlen(name);
+
+	if (*ret || strncmp(entry, name, len) || entry[len] != '=' ||
+	    strlen(entry + len + 1) >= size)
+		return;
+	memcpy(ret, entry + len + 1, strlen(entry + len + 1) + 1);
+}
+
+/* Whether the list, with commas between names, has it. */
+static bool list_has(const char *list, const char *name, size_t len)
+{
+	for (const char *at = list; *at; at += strspn(at, ", ")) {
+		size_t n = strcspn(at, ", ");
+
+		if (n == len && !memcmp(at, name, len))
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+struct taken {
+	size_t len, nr;
+};
+
+/* What finds no room is left out. */
+static void take_wanted(const char *entry, size_t size, const char *wanted, struct taken *taken,
+			struct proc_identity *ret)
+{
+	const char *equals = memchr(entry, '=', size);
+	size_t name_len = equals ? (size_t)(equals - entry) : 0;
+	char name[256];
+	int n;
+
+	if (taken->nr == PAIRS_MAX || !name_len || !list_has(wanted, entry, name_len))
+		return;
+	n = snprintf(name, sizeof(name), "process.environment_variable.%.*s", (int)name_len, entry);
+	if (n < (int)sizeof(name) &&
+	    !pairs_append(ret->variables, sizeof(ret->variables), &taken->len, name, (size_t)n,
+			  equals + 1, size - name_len - 1))
+		taken->nr++;
+}
+
+void proc_environ_parse(const char *text, size_t size, const char *variables,
+			struct proc_identity *ret)
+{
+	const char *end = text + size, *next;
+	struct taken taken = { .len = strlen(ret->variables) };
+
+	for (; text < end && (next = memchr(text, '\0', (size_t)(end - text))); text = next + 1) {
+		take_variable(text, "OTEL_SERVICE_NAME", ret->service, sizeof(ret->service));
+		take_variable(text, "OTEL_RESOURCE_ATTRIBUTES", ret->attributes,
+			      sizeof(ret->attributes));
+		if (variables)
+			take_wanted(text, (size_t)(next - text), variables, &taken, ret);
+	}
+}
+
 static void read_path(int32_t pid, struct proc_identity *ret)
 {
 	static const char deleted[] = " (deleted)";
@@ -137,9 +236,9 @@ uint32_t proc_user(int32_t pid, uint32_t otherwise)
 	return line ? number_at(line + strlen("\nUid:\t"), status + size, 0) : otherwise;
 }
 
-int proc_identity_read(int32_t pid, struct proc_identity *ret)
+int proc_identity_read(int32_t pid, const char *variables, struct proc_identity *ret)
 {
-	_cleanup_free_ char *status = NULL, *cgroup = NULL;
+	_cleanup_free_ char *status = NULL, *cgroup = NULL, *environment = NULL;
 	struct proc_stat stat;
 	char path[32];
 	size_t size;
@@ -156,8 +255,13 @@ int proc_identity_read(int32_t pid, struct proc_identity *ret)
 	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &status, &size))
 		proc_status_parse(status, size, ret);
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &cgroup, &size))
+	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &cgroup, &size)) {
 		container_id_parse(cgroup, size, ret->container);
+		pod_uid_parse(cgroup, size, ret->pod);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	if (!read_file_at(AT_FDCWD, path, ENVIRON_MAX, &environment, &size))
+		proc_environ_parse(environment, size, variables, ret);
 	read_path(pid, ret);
 	return 0;
 }

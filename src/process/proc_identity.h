@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CONTAINER_ID_LEN = 64 };
+enum { CONTAINER_ID_LEN = 64, POD_UID_LEN = 36, SERVICE_SIZE = 256, ATTRIBUTES_SIZE = 4096 };
 
 /* What could not be read is 0 or "". */
 struct proc_identity {
@@ -19,10 +19,18 @@ struct proc_identity {
 	char path[4096];   /* of the executable, as the process sees it; " (deleted)" cut off */
 	char comm[64];	   /* of the main thread */
 	char container[CONTAINER_ID_LEN + 1];
+	char pod[POD_UID_LEN + 1]; /* of Kubernetes */
+	/* What its environment said when it was executed: OTEL_SERVICE_NAME, and
+	 * OTEL_RESOURCE_ATTRIBUTES (util/pairs.h, not checked); "" if it is longer than that. */
+	char service[SERVICE_SIZE], attributes[ATTRIBUTES_SIZE];
+	/* util/pairs.h; "process.environment_variable.NAME=VALUE" of those that were asked for, and
+	 * have room. */
+	char variables[ATTRIBUTES_SIZE];
 };
 
-/* -ESRCH if there is no such process. */
-int proc_identity_read(int32_t pid, struct proc_identity *ret);
+/* `variables`: names of variables, with commas between them; or NULL. -ESRCH if there is no such
+ * process. */
+int proc_identity_read(int32_t pid, const char *variables, struct proc_identity *ret);
 
 /* Whose process it is: its real user, whatever it runs as; `otherwise`, if it is gone. */
 uint32_t proc_user(int32_t pid, uint32_t otherwise);
@@ -37,3 +45,11 @@ void proc_status_parse(const char *text, size_t size, struct proc_identity *ret)
  * container's cgroup by, of the innermost one; "" if there are none.
  */
 void container_id_parse(const char *text, size_t size, char ret[static CONTAINER_ID_LEN + 1]);
+/*
+ * The same file: the UID of the Kubernetes pod, by the group below "kubepods" that the kubelet
+ * names "pod" and the UID, "-" written as "_" by systemd; "" if there is none.
+ */
+void pod_uid_parse(const char *text, size_t size, char ret[static POD_UID_LEN + 1]);
+/* /proc/PID/environ: service, attributes and variables of what it says. */
+void proc_environ_parse(const char *text, size_t size, const char *variables,
+			struct proc_identity *ret);

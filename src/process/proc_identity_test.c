@@ -34,6 +34,67 @@ TEST(a_container_is_named_by_its_cgroup)
 	assert_container("", "");
 }
 
+#define UID "1a2b3c4d-0000-1111-2222-0123456789ab"
+
+static void assert_pod(const char *text, const char *want)
+{
+	char uid[POD_UID_LEN + 1];
+
+	pod_uid_parse(text, strlen(text), uid);
+	ASSERT_STR(uid, want);
+	for (size_t cut = 0; cut < strlen(text); cut++)
+		pod_uid_parse(text, cut, uid);
+}
+
+TEST(a_pod_is_named_by_its_cgroup)
+{
+	assert_pod("0::/kubepods.slice/kubepods-burstable.slice/"
+		   "kubepods-burstable-pod1a2b3c4d_0000_1111_2222_0123456789ab.slice/"
+		   "cri-containerd-" ID ".scope\n",
+		   UID);
+	assert_pod("0::/kubepods/besteffort/pod" UID "/" ID "\n", UID);
+	assert_pod("0::/docker/" ID "/kubelet/kubepods/pod" UID, UID);
+	/* A static pod's. */
+	assert_pod("4:cpu:/kubepods/pod0123456789abcdef0123456789abcdef/" ID "\n",
+		   "0123456789abcdef0123456789abcdef");
+	assert_pod("0::/kubepods/besteffort/pod" UID "0/" ID "\n", "");
+	assert_pod("0::/kubepods/besteffort/xpod" UID "/" ID "\n", "");
+	assert_pod("0::/user.slice/pod" UID "\n", "");
+	assert_pod("0::/kubepods/pod1a2b3c4d/\n", "");
+	assert_pod("0::/machine.slice/libpod-" ID ".scope\n", "");
+	assert_pod("", "");
+}
+
+TEST(the_environment_names_service_and_attributes)
+{
+	static const char text[] = "A=b\0OTEL_SERVICE_NAMES=x\0OTEL_SERVICE_NAME=shop\0"
+				   "OTEL_SERVICE_NAME=second\0OTEL_RESOURCE_ATTRIBUTES=a=1,b=2\0Z";
+	static struct proc_identity id;
+	static char large[ATTRIBUTES_SIZE + 64] = "OTEL_RESOURCE_ATTRIBUTES=";
+
+	proc_environ_parse(text, sizeof(text), NULL, &id);
+	ASSERT_STR(id.service, "shop");
+	ASSERT_STR(id.attributes, "a=1,b=2");
+	memset(&id, 0, sizeof(id));
+	for (size_t cut = 0; cut < sizeof(text); cut++)
+		proc_environ_parse(text, cut, NULL, &id);
+	memset(&id, 0, sizeof(id));
+	memset(large + strlen(large), 'x', sizeof(large) - 1 - strlen(large));
+	proc_environ_parse(large, sizeof(large), NULL, &id);
+	ASSERT_STR(id.attributes, "");
+}
+
+TEST(variables_are_taken_that_were_asked_for)
+{
+	static const char text[] = "HOME=/root\0ZONE=a,b\0ZONE2=x\0EMPTY=\0=odd\0ODD\0TWO=l\nines";
+	struct proc_identity id = { 0 };
+
+	proc_environ_parse(text, sizeof(text), "ZONE, HOME,TWO,EMPTY", &id);
+	ASSERT_STR(id.variables, "process.environment_variable.HOME=/root,"
+				 "process.environment_variable.ZONE=a%2Cb,"
+				 "process.environment_variable.EMPTY=");
+}
+
 TEST(status_says_parent_user_and_inner_pid)
 {
 	static const char text[] = "Name:\tkworker/0:1\nUmask:\t0022\nState:\tS (sleeping)\n"
@@ -88,7 +149,7 @@ TEST(we_know_who_we_are)
 	ASSERT(n > 0);
 	exe[n] = '\0';
 	prctl(PR_SET_NAME, "who am i");
-	ASSERT_OK(proc_identity_read(getpid(), &id));
+	ASSERT_OK(proc_identity_read(getpid(), NULL, &id));
 	clock_gettime(CLOCK_REALTIME, &now);
 	ASSERT_STR(id.path, exe);
 	ASSERT_STR(id.comm, "who am i");
@@ -96,5 +157,5 @@ TEST(we_know_who_we_are)
 	ASSERT_EQ(id.parent_pid, getppid());
 	ASSERT(id.start_ns / 1000000000 <= (uint64_t)now.tv_sec + 1);
 	ASSERT(id.start_ns / 1000000000 + 3600 >= (uint64_t)now.tv_sec);
-	ASSERT_ERR(proc_identity_read(0x7ffffff0, &id), ESRCH);
+	ASSERT_ERR(proc_identity_read(0x7ffffff0, NULL, &id), ESRCH);
 }

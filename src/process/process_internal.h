@@ -6,6 +6,7 @@
 #include "process/maps.h"
 #include "process/mounts.h"
 #include "process/process.h"
+#include "util/patience.h"
 
 #include <sys/types.h>
 
@@ -54,7 +55,7 @@ struct slow_files {
 	VEC(struct wanted_copy) wanted;
 	size_t hand; /* which of them was looked at last */
 	VEC(struct silent_device) silent;
-	uint64_t patience_ns, patience_at_ns; /* that is left for waiting, and as of when */
+	struct patience patience;
 };
 
 struct process_table_private {

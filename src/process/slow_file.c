@@ -25,12 +25,10 @@ enum {
 	SILENT_MAX = 64,   /* file systems; of more it is not known that they do not answer */
 	MEANWHILE_MS = 10,
 	LOOKS_MAX = 32,
-	PATIENCE_PART = 4, /* of the time that goes by, so much may be waited */
 };
 
 #define PATIENCE_OF_FILE_NS 300000000ull
 #define PATIENCE_MAX_NS	    1000000000ull
-#define PATIENCE_OF_ROOT_NS 500000000ull
 #define PAUSE_FIRST_NS	    500000000ull
 #define PAUSE_LAST_NS	    10000000000ull
 #define NO_PLACE_NS	    200000000ull
@@ -40,8 +38,7 @@ enum {
 void slow_files_init(struct process_table *t)
 {
 	file_copier_init(&t->private->slow.copier);
-	t->private->slow.patience_ns = PATIENCE_MAX_NS;
-	t->private->slow.patience_at_ns = now_ns();
+	t->private->slow.patience = patience_new(PATIENCE_OF_FILE_NS, PATIENCE_MAX_NS, now_ns());
 }
 
 void slow_files_fini(struct process_table *t)
@@ -340,24 +337,11 @@ static bool keeps_waiting(const struct file_copier *c, const struct copy_job *jo
 	return false;
 }
 
-static uint64_t patience(struct slow_files *s, uint32_t owner)
-{
-	uint64_t now = now_ns(), left;
-
-	s->patience_ns += (now - s->patience_at_ns) / PATIENCE_PART;
-	s->patience_at_ns = now;
-	if (s->patience_ns > PATIENCE_MAX_NS)
-		s->patience_ns = PATIENCE_MAX_NS;
-	left = s->patience_ns;
-	if (!owner_is_trusted(owner))
-		left = left > PATIENCE_OF_ROOT_NS ? left - PATIENCE_OF_ROOT_NS : 0;
-	return left < PATIENCE_OF_FILE_NS ? left : PATIENCE_OF_FILE_NS;
-}
-
 static int wait_for(struct process_table *t, struct mapped_file *file, struct copy_job *job)
 {
 	struct slow_files *s = &t->private->slow;
-	uint64_t begin = now_ns(), waited = 0, most = patience(s, job->owner);
+	uint64_t begin = now_ns(), waited = 0;
+	uint64_t most = patience_for(&s->patience, job->owner, begin);
 	int r = -EINPROGRESS;
 
 	if (keeps_waiting(&s->copier, job))
@@ -370,7 +354,7 @@ static int wait_for(struct process_table *t, struct mapped_file *file, struct co
 			t->meanwhile(t->meanwhile_ctx);
 		waited = now_ns() - begin;
 	}
-	s->patience_ns -= waited < s->patience_ns ? waited : s->patience_ns;
+	patience_take(&s->patience, waited);
 	return r;
 }
 

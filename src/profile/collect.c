@@ -177,6 +177,10 @@ static int move_process(struct collection *c, uint32_t *id)
 		r = move_string(c, &process.name);
 		r = r ?: move_string(c, &process.path);
 		r = r ?: move_string(c, &process.container);
+		r = r ?: move_string(c, &process.pod);
+		r = r ?: move_string(c, &process.service);
+		r = r ?: move_string(c, &process.attributes);
+		r = r ?: move_string(c, &process.variables);
 		r = r ?: profile_add_process(&c->to, process.pid, process.key, to);
 		if (!r)
 			c->to.processes.items[*to] = process;
@@ -298,8 +302,9 @@ static int move_rest(struct collection *c)
 	to->cut.events_dropped = c->from->cut.events_dropped;
 	to->cut.start_ns = c->from->cut.start_ns;
 	to->cut.duration_ns = c->from->cut.duration_ns;
-	uint32_t *const strings[] = { &to->host.name, &to->host.id,   &to->host.arch,
-				      &to->host.os,   &to->unit.type, &to->unit.unit };
+	uint32_t *const strings[] = { &to->host.name,	 &to->host.id,	      &to->host.arch,
+				      &to->host.os,	 &to->unit.type,      &to->unit.unit,
+				      &to->host.service, &to->host.attributes };
 
 	for (size_t i = 0; i < sizeof(strings) / sizeof(*strings) && !r; i++)
 		r = move_string(c, strings[i]);

@@ -115,6 +115,11 @@ struct profile_process {
 	uint32_t name;	    /* strtab; its main thread's comm */
 	uint32_t path;	    /* strtab; of its executable */
 	uint32_t container; /* strtab; the container's id, by its cgroup */
+	uint32_t pod;	    /* strtab; its Kubernetes pod's UID, by its cgroup */
+	/* strtab; of its environment: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES (util/pairs.h,
+	 * not checked) */
+	uint32_t service, attributes;
+	uint32_t variables; /* strtab; of its environment, as attributes: the same form */
 	uint64_t key;	    /* tells processes with the same PID apart */
 	uint64_t start_ns, end_ns;
 };
@@ -174,6 +179,9 @@ struct profile_host {
 	uint32_t name, id; /* host name, machine-id */
 	uint32_t arch;	   /* "amd64", "arm64" */
 	uint32_t os;	   /* "Linux 6.1.0 ..." */
+	/* What its owner says of all processes that say nothing else of themselves: a service's
+	 * name, and further attributes (util/pairs.h). */
+	uint32_t service, attributes;
 };
 
 /* What was counted of one type, from one moment to another. */

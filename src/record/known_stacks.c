@@ -7,6 +7,7 @@ static void set_fini(struct known_set *s)
 {
 	map_fini(&s->by_hash);
 	vec_free(&s->items);
+	vec_free(&s->labels);
 }
 
 void known_stacks_fini(struct known_stacks *k)
@@ -15,32 +16,63 @@ void known_stacks_fini(struct known_stacks *k)
 	set_fini(&k->before);
 }
 
-static const struct known_stack *find(const struct known_set *s, uint64_t hash)
+static const struct known_stack *find(const struct known_set *s, uint64_t hash,
+				      const struct profile_label **labels)
 {
 	const uint64_t *found = map_get(&s->by_hash, hash);
 	const struct known_stack *stack = found ? &s->items.items[*found] : NULL;
 
-	return stack && stack->stack != PROFILE_GONE ? stack : NULL;
+	if (!stack || stack->stack == PROFILE_GONE)
+		return NULL;
+	*labels = stack->nr_labels ? &s->labels.items[stack->first_label] : NULL;
+	return stack;
 }
 
-const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash)
+const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
+					    const struct profile_label **labels)
 {
-	return find(&k->now, hash) ?: find(&k->before, hash);
+	return find(&k->now, hash, labels) ?: find(&k->before, hash, labels);
 }
 
-int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack)
+/* Where they are: equal words have equal labels, so in place of those that were there. */
+static int put_labels(struct known_set *s, const struct known_stack *old,
+		      const struct profile_label *labels, size_t nr, uint32_t *ret)
+{
+	size_t first = old && old->nr_labels == nr ? old->first_label : s->labels.nr;
+	int r;
+
+	if (first + nr > KNOWN_LABELS_MAX)
+		return -ENOSPC;
+	r = nr ? vec_reserve(&s->labels, first + nr) : 0;
+	if (r)
+		return r;
+	for (size_t i = 0; i < nr; i++)
+		s->labels.items[first + i] = labels[i];
+	if (s->labels.nr < first + nr)
+		s->labels.nr = first + nr;
+	*ret = (uint32_t)first;
+	return 0;
+}
+
+int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack,
+		     const struct profile_label *labels, size_t nr)
 {
 	struct known_set *s = &k->now;
 	uint64_t *found = map_get(&s->by_hash, hash);
+	struct known_stack *old = found ? &s->items.items[*found] : NULL, added = *stack;
 	int r;
 
-	if (found) {
-		s->items.items[*found] = *stack;
+	if (!old && s->items.nr >= KNOWN_STACKS_MAX)
+		return -ENOSPC;
+	r = put_labels(s, old, labels, nr, &added.first_label);
+	if (r)
+		return r;
+	added.nr_labels = (uint32_t)nr;
+	if (old) {
+		*old = added;
 		return 0;
 	}
-	if (s->items.nr >= KNOWN_STACKS_MAX)
-		return -ENOSPC;
-	r = vec_push(&s->items, *stack);
+	r = vec_push(&s->items, added);
 	if (r)
 		return r;
 	r = map_put(&s->by_hash, hash, s->items.nr - 1);
@@ -63,17 +95,31 @@ void known_stacks_tick(struct known_stacks *k, uint64_t now_ns)
 		set_fini(&k->before);
 }
 
+/* Numbers of strings; false: what they said must be asked for again. */
+static bool move_string(uint32_t *string, const struct profile_collected *c)
+{
+	if (*string)
+		*string = profile_moved(&c->strings, *string);
+	return *string != PROFILE_GONE;
+}
+
 static void move_set(struct known_set *s, const struct profile_collected *c)
 {
 	for (size_t i = 0; i < s->items.nr; i++) {
 		struct known_stack *stack = &s->items.items[i];
+		bool known = stack->stack != PROFILE_GONE;
 
-		stack->stack = profile_moved(&c->stacks, stack->stack);
-		if (!stack->thread_name)
+		if (!known)
 			continue;
-		stack->thread_name = profile_moved(&c->strings, stack->thread_name);
-		/* Whose it is must be asked for again. */
-		if (stack->thread_name == PROFILE_GONE)
+		stack->stack = profile_moved(&c->stacks, stack->stack);
+		known = move_string(&stack->thread_name, c);
+		for (uint32_t k = 0; k < stack->nr_labels; k++) {
+			struct profile_label *label = &s->labels.items[stack->first_label + k];
+
+			known &= move_string(&label->key, c);
+			known &= move_string(&label->text, c);
+		}
+		if (!known)
 			stack->stack = PROFILE_GONE;
 	}
 }

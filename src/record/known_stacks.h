@@ -11,11 +11,14 @@ struct known_stack {
 	uint32_t stack; /* of the profile */
 	uint32_t generation;
 	uint32_t thread_name; /* of the virtual thread whose it is: strtab; 0: of none */
+	/* private */
+	uint32_t first_label, nr_labels;
 };
 
 struct known_set {
 	struct map by_hash; /* -> index */
 	VEC(struct known_stack) items;
+	VEC(struct profile_label) labels;
 };
 
 /* Zeroes are an empty one. */
@@ -26,15 +29,18 @@ struct known_stacks {
 
 enum {
 	KNOWN_STACKS_MAX = 1 << 17,
+	KNOWN_LABELS_MAX = 1 << 18,
 	/* No hit is on its way for so long. */
 	KNOWN_STACKS_STAY_NS = 1000000000,
 };
 
 void known_stacks_fini(struct known_stacks *k);
-/* NULL: nobody knows of it. Valid until the next call. */
-const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash);
+/* NULL: nobody knows of it. Valid until the next call, as are its labels: (*labels)[0] and on. */
+const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
+					    const struct profile_label **labels);
 /* 0 or -ENOMEM; -ENOSPC: there are too many, the kernel must forget. */
-int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack);
+int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack,
+		     const struct profile_label *labels, size_t nr);
 /* The kernel was told to forget all of them. */
 void known_stacks_forget(struct known_stacks *k, uint64_t now_ns);
 /* Drops what no hit can come for any more. */

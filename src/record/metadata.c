@@ -71,14 +71,18 @@ static void describe(struct metadata *c, uint32_t process)
 	struct profile_process *known = &p->processes.items[process];
 	struct proc_identity id;
 
-	if (proc_identity_read(known->pid, &id))
+	if (proc_identity_read(known->pid, c->variables, &id))
 		return;
 	known->parent_pid = id.parent_pid;
 	known->vpid = id.vpid;
 	known->uid = id.uid;
 	known->start_ns = id.start_ns;
 	if (profile_string(p, id.path, &known->path) || profile_string(p, id.comm, &known->name) ||
-	    profile_string(p, id.container, &known->container))
+	    profile_string(p, id.container, &known->container) ||
+	    profile_string(p, id.pod, &known->pod) ||
+	    profile_string(p, id.service, &known->service) ||
+	    profile_string(p, id.attributes, &known->attributes) ||
+	    profile_string(p, id.variables, &known->variables))
 		log_debug("process %d is described in part: out of memory", known->pid);
 }
 
@@ -156,7 +160,7 @@ int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const 
  */
 static uint64_t wall_time(const struct side_event *event)
 {
-	return event->time_ns + (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+	return event->time_ns + wall_offset_ns();
 }
 
 static void end_thread(struct metadata *c, const struct side_event *event)

@@ -13,6 +13,7 @@
 
 struct metadata {
 	struct profile *profile; /* borrowed */
+	const char *variables;	 /* of environments, that are to be kept; or NULL, borrowed */
 	struct map by_pid;	 /* -> the profile's number of the process, and METADATA_* */
 	struct map by_tid;	 /* -> the profile's number of the thread; main ones not */
 	uint64_t last_key;

@@ -5,6 +5,7 @@
  */
 #include "record/metadata.h"
 #include "test.h"
+#include "util/clock.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -18,11 +19,17 @@ int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
 static time_t clock_set_by_s;
+/* Whoever looks at a clock for the so-many-th time from now is stopped just before that. */
+static int looks_before_stop = -1;
+static time_t stopped_for_s, stop_s;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
 	int r = __real_clock_gettime(clock, ret);
 
+	if (looks_before_stop >= 0 && !looks_before_stop--)
+		stopped_for_s += stop_s;
+	ret->tv_sec += stopped_for_s;
 	if (clock == CLOCK_REALTIME)
 		ret->tv_sec += clock_set_by_s;
 	return r;
@@ -36,14 +43,6 @@ static void *say_tid(void *arg)
 	ASSERT_EQ(write(tid_pipe[1], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
 	ASSERT_EQ(read(gate[0], &c, 1), 0);
 	return arg;
-}
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static struct profile_thread *thread_of(int32_t pid, int32_t tid, const char *comm)
@@ -65,7 +64,8 @@ static void tell_end(int32_t pid, int32_t tid, uint64_t time_ns)
 
 TEST(threads_have_their_begin_and_end)
 {
-	uint64_t before = now_ns(CLOCK_REALTIME), offset = before - now_ns(CLOCK_MONOTONIC), seen;
+	uint64_t before = clock_ns(CLOCK_REALTIME), offset = before - clock_ns(CLOCK_MONOTONIC),
+		 seen;
 	const uint64_t tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	int32_t tid, pid = getpid();
 	struct profile_thread *t;
@@ -79,7 +79,7 @@ TEST(threads_have_their_begin_and_end)
 	ASSERT_EQ(read(tid_pipe[0], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
 	t = thread_of(pid, tid, "worker");
 	ASSERT(t->start_ns + 2 * tick >= before);
-	ASSERT(t->start_ns <= now_ns(CLOCK_REALTIME) + tick);
+	ASSERT(t->start_ns <= clock_ns(CLOCK_REALTIME) + tick);
 	ASSERT_EQ(t->end_ns, 0);
 	/* Another process's of that number, in whose life no sample fell. */
 	thread_of(pid + 1, pid + 1, "other");
@@ -87,7 +87,7 @@ TEST(threads_have_their_begin_and_end)
 	ASSERT_EQ(thread_of(pid, tid, "worker")->end_ns, 0);
 	/* With another name it is another one; that one ends. */
 	ASSERT_EQ(thread_of(pid, tid, "renamed")->start_ns, 0);
-	seen = now_ns(CLOCK_MONOTONIC);
+	seen = clock_ns(CLOCK_MONOTONIC);
 	tell_end(pid, tid, seen);
 	ASSERT_EQ(thread_of(pid, tid, "worker")->end_ns, 0);
 	t = thread_of(pid, tid, "renamed");
@@ -112,8 +112,8 @@ TEST(times_follow_a_clock_that_is_set)
 	metadata_init(&metadata, &profile);
 	thread_of(pid, tid, "worker");
 	clock_set_by_s = 3600;
-	before = now_ns(CLOCK_REALTIME);
-	tell_end(pid, tid, now_ns(CLOCK_MONOTONIC));
+	before = clock_ns(CLOCK_REALTIME);
+	tell_end(pid, tid, clock_ns(CLOCK_MONOTONIC));
 	t = thread_of(pid, tid, "worker");
 	ASSERT(t->end_ns > before - 1800000000000 && t->end_ns < before + 1800000000000);
 	clock_set_by_s = 0;
@@ -171,4 +171,20 @@ TEST(the_machine_is_told)
 	if (!access("/etc/machine-id", R_OK) && p.host.id)
 		ASSERT_EQ(strlen(strtab_get(&p.strings, p.host.id)), 32);
 	profile_fini(&p);
+}
+
+TEST(a_stop_between_two_looks_at_clocks_is_no_time)
+{
+	uint64_t before = wall_offset_ns(), found;
+
+	stop_s = 5;
+	for (int look = 0; look < 3; look++) {
+		looks_before_stop = look;
+		found = wall_offset_ns();
+		ASSERT_MSG(found + 1000000000 > before && found < before + 1000000000,
+			   "stopped before look %d: %lld ns more", look,
+			   (long long)(found - before));
+		looks_before_stop = -1;
+	}
+	ASSERT_EQ(stopped_for_s, 3 * 5);
 }

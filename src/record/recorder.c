@@ -59,16 +59,32 @@ static void check_entry(void *ctx, uint32_t pid)
 		bpf_sampler_del_process(r->sampler, pid);
 }
 
-/* Each recovers from something that went wrong since the last tick. */
-static void mend(struct recorder *r)
+static void check_facts(void *ctx, uint32_t pid)
 {
-	if (r->forget_stacks)
+	struct recorder *r = ctx;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH)
+		bpf_sampler_del_facts(r->sampler, pid);
+}
+
+/* Each recovers from something that went wrong since the last tick. */
+static void mend(struct recorder *r, uint64_t now)
+{
+	/* While hits of what was known before are still on their way, forgetting once more would
+	 * lose them; and all that is sent anew could crowd out the rest. */
+	if (r->forget_stacks && now >= r->known.before_until_ns) {
 		recorder_forget_stacks(r);
+		r->forget_stacks = false;
+	}
 	if (r->events_lost && r->options.targets_only)
 		bpf_sampler_each_target(r->sampler, check_target, r);
 	if (r->events_lost)
 		bpf_sampler_each_process(r->sampler, check_entry, r);
-	r->forget_stacks = r->events_lost = false;
+	if (r->events_lost && r->options.may_select) {
+		bpf_sampler_each_facts(r->sampler, check_facts, r);
+		map_clear(&r->at_exec);
+	}
+	r->events_lost = false;
 }
 
 static void collect_now(struct recorder *r)
@@ -82,6 +98,7 @@ static void collect_now(struct recorder *r)
 	}
 	known_stacks_collected(&r->known, &c);
 	metadata_collected(&r->metadata, &c);
+	process_contexts_collected(&r->contexts, r->profile);
 	decoder_collected(&r->decoder, &c);
 	log_debug("%zu stacks were forgotten, %zu are left", c.stacks.nr - r->profile->stacks.nr,
 		  r->profile->stacks.nr);
@@ -142,7 +159,7 @@ static void tick(struct recorder *r)
 	jit_names_tick(&r->decoder.jit);
 	decoder_want_names(&r->decoder);
 	symbolizer_tick(&r->decoder.symbolizer);
-	mend(r);
+	mend(r, now);
 	collect(r, now);
 	follow_cpus(r);
 	pace_set_tick(r);
@@ -212,6 +229,7 @@ void recorder_step(struct recorder *r)
 static void update_stats(struct recorder *r)
 {
 	struct recorder_stats *s = &r->stats;
+	uint64_t rejected[SAMPLE_SOURCES_MAX], limited[SAMPLE_SOURCES_MAX];
 	struct kernel_walk_counts walks;
 
 	bpf_sampler_lost(r->sampler, s->lost);
@@ -219,9 +237,19 @@ static void update_stats(struct recorder *r)
 	bpf_sampler_kernel_walks(r->sampler, &walks);
 	for (int i = 0; i < KERNEL_WALK_ENDS_; i++)
 		s->kernel_walks[i] = walks.ends[i];
+	bpf_sampler_rejected(r->sampler, rejected);
+	s->rejected = r->rejected_here + rejected[SOURCE_CLOCK];
+	s->rejected_others = r->rejected_others_here;
+	bpf_sampler_limited(r->sampler, limited);
+	s->limited = 0;
+	for (int i = SOURCE_CLOCK + 1; i < SAMPLE_SOURCES_MAX; i++) {
+		s->rejected_others += rejected[i];
+		s->limited += limited[i];
+	}
 	s->bpf_ns = r->run_ns;
 	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
-	s->bpf_ns_per_sample = s->samples ? (double)r->run_ns / (double)s->samples : 0;
+	s->bpf_ns_per_sample =
+		s->samples ? (double)r->run_ns / (double)(s->samples + s->others) : 0;
 	s->lost[LOST_FILES_EVICTED] =
 		r->unwinder.store.nr_evicted + r->unwinder.publisher.nr_too_big;
 	s->lost[LOST_RULES_FULL] = r->unwinder.store.nr_rules_lost;
@@ -253,6 +281,7 @@ void recorder_name(struct recorder *r)
 
 	if (err)
 		log_debug("some frames get their names later: %s", strerror(-err));
+	process_contexts_look(&r->contexts, r->profile);
 	r->profile->cut.duration_ns = now_ns() - r->cut_ns;
 }
 
@@ -261,10 +290,43 @@ int recorder_name_all(struct recorder *r)
 	return decoder_name_all(&r->decoder);
 }
 
+int recorder_set_frequency(struct recorder *r, uint32_t frequency_hz)
+{
+	int err = bpf_sampler_set_frequency(r->sampler, frequency_hz);
+
+	if (err)
+		return err;
+	r->options.frequency_hz = frequency_hz;
+	r->profile->frequency_hz = frequency_hz;
+	pace_set_tick(r);
+	return 0;
+}
+
+int recorder_select(struct recorder *r, const struct selection *selection)
+{
+	struct selection next = { 0 };
+	int err;
+
+	if (!r->options.may_select)
+		return selection && !selection_is_empty(selection) ? -EINVAL : 0;
+	err = selection ? selection_copy(selection, &next) : 0;
+	if (!err)
+		err = bpf_sampler_select(r->sampler, &next.rules);
+	if (err) {
+		selection_fini(&next);
+		return err;
+	}
+	selection_fini(&r->selection);
+	r->selection = next;
+	map_clear(&r->at_exec);
+	r->decided_pid = 0;
+	return 0;
+}
+
 static void begin_cut(struct recorder *r)
 {
 	r->cut_ns = now_ns();
-	r->profile->cut.start_ns = clock_ns(CLOCK_REALTIME);
+	r->profile->cut.start_ns = r->cut_ns + wall_offset_ns();
 	r->keep_events = r->options.keep_events;
 }
 
@@ -397,6 +459,7 @@ static int set_up_names(struct recorder *r)
 	if (err)
 		return err;
 	metadata_init(&r->metadata, r->profile);
+	r->metadata.variables = r->options.variables;
 	return metadata_host(r->profile);
 }
 
@@ -429,6 +492,7 @@ static int set_up(struct recorder *r)
 		.max_frames = o->max_frames,
 		.ring_bytes = RECORDER_RING_BYTES,
 		.targets_only = o->targets_only,
+		.select = o->may_select,
 		.no_kernel = o->no_kernel,
 		.idle = o->idle,
 		.raw_too = o->observer != NULL,
@@ -436,7 +500,8 @@ static int set_up(struct recorder *r)
 		.measure = o->measure,
 		.kernel_frames = o->memory_limit < KERNEL_ROWS_LIMIT ? KERNEL_FRAMES_HELPER
 								     : o->kernel_frames,
-		.also = o->also,
+		.sources = o->sources,
+		.nr_sources = o->nr_sources,
 	};
 	int err;
 
@@ -449,9 +514,13 @@ static int set_up(struct recorder *r)
 	err = bpf_sampler_open(&sampler_options, &r->sampler);
 	if (err)
 		return err;
-	if (o->also.at)
-		err = profile_add_type(r->profile, source_type(o->also.value),
-				       source_unit(o->also.value), &r->types[SOURCE_CLOCK + 1]);
+	err = recorder_select(r, o->selection);
+	if (err)
+		return log_err(err, "cannot select processes");
+	for (size_t i = 0; i < o->nr_sources && !err; i++)
+		err = profile_add_type(r->profile, o->sources[i].type,
+				       source_unit(o->sources[i].value),
+				       &r->types[SOURCE_CLOCK + 1 + i]);
 	if (!err)
 		err = set_up_tables(r);
 	if (!err)
@@ -479,6 +548,7 @@ int recorder_open(const struct recorder_options *options, struct profile *profil
 		return -ENOMEM;
 	r->options = *options;
 	r->profile = profile;
+	r->options.may_select |= options->selection && !selection_is_empty(options->selection);
 	r->epoll_fd = r->timer_fd = r->soon_fd = r->due_fd = -1;
 	r->due_ns = UINT64_MAX;
 	err = set_up(r);
@@ -501,7 +571,10 @@ void recorder_free(struct recorder *r)
 	cpu_set_free(r->cpus);
 	known_stacks_fini(&r->known);
 	map_fini(&r->targets);
+	selection_fini(&r->selection);
+	map_fini(&r->at_exec);
 	metadata_fini(&r->metadata);
+	process_contexts_fini(&r->contexts);
 	map_fini(&r->refreshed);
 	batch_fini(&r->batch);
 	batch_fini(&r->next);
@@ -593,6 +666,7 @@ void recorder_stop(struct recorder *r)
 	recorder_turn(r);
 	recorder_turn(r);
 	r->profile->cut.duration_ns = now_ns() - r->cut_ns;
+	process_contexts_look(&r->contexts, r->profile);
 	r->stopped = true;
 	update_stats(r);
 	log_counts(r);

@@ -16,6 +16,7 @@
 
 #include "kernel/source.h"
 #include "profile/profile.h"
+#include "record/selection.h"
 #include "symbolize/symbolizer.h"
 #include "unwinder/walk_observer.h"
 
@@ -26,7 +27,11 @@ struct recorder_stats {
 	uint64_t lost[LOST_MAX_];      /* by enum lost_reason */
 	uint64_t frames;	       /* in all samples */
 	uint64_t others;	       /* delivered, of other sources; nothing above counts them */
+	uint64_t limited;	       /* of these sources, not taken: more than their rate */
 	uint64_t left_out; /* taken, but not wanted: of idle CPUs, of a command before its exec */
+	/* Of processes that are not selected: not taken; of these, those of other sources; taken,
+	 * but the process had ended before it was known who it is. */
+	uint64_t rejected, rejected_others, undecided;
 	uint64_t processes, files; /* in the profile; that are known */
 	double bpf_ns_per_sample;  /* of our programs, by the kernel's statistics; 0 if not known */
 	uint64_t bpf_ns, own_ns;   /* CPU time: of our programs in the kernel; of this process */
@@ -43,7 +48,8 @@ struct recorder_options {
 	uint32_t max_frames;
 	bool targets_only; /* sample the targets alone, else the whole system */
 	bool no_kernel;
-	bool idle;	  /* sample idle CPUs too */
+	bool idle;	       /* sample idle CPUs too */
+	const char *variables; /* of processes' environments, kept: names with commas; or NULL */
 	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	struct symbolizer_options symbolizer;
 	char *const *file_copier;   /* argv of a program that is file_copy_child_main(), or NULL */
@@ -52,7 +58,10 @@ struct recorder_options {
 	const struct sample_observer *observer; /* borrowed, or NULL; costs a raw record a sample */
 	enum kernel_frames kernel_frames;
 	bool measure; /* for benchmarks: BPF's map `times` tells how long each sample took */
-	struct source_spec also; /* for tests: see struct bpf_sampler_options */
+	const struct selection *selection; /* is copied; NULL or empty: all processes */
+	bool may_select;		   /* recorder_select() may bring one */
+	const struct source_spec *sources; /* see struct bpf_sampler_options */
+	size_t nr_sources;
 };
 
 struct recorder;
@@ -86,6 +95,16 @@ size_t recorder_nr_targets(const struct recorder *r);
  * without the rest. *ret_left: how many processes were not looked at. Logging.
  */
 int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size_t *ret_left);
+/*
+ * While it samples: from now on so often, or as before, and the error. A profile has one frequency:
+ * the caller reads the cut before, and begins the next one behind it.
+ */
+int recorder_set_frequency(struct recorder *r, uint32_t frequency_hz);
+/*
+ * From now on these processes. -EINVAL: there was no selection when it was opened, nor was it said
+ * that one might come (may_select).
+ */
+int recorder_select(struct recorder *r, const struct selection *selection);
 /* No further samples; those that were taken are in the profile. */
 void recorder_stop(struct recorder *r);
 

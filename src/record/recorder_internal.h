@@ -10,6 +10,7 @@
 #include "record/metadata.h"
 #include "kernel/bpf_sampler.h"
 #include "record/known_stacks.h"
+#include "record/process_contexts.h"
 #include "unwinder/raw_walk.h"
 #include "unwinder/unwinder.h"
 #include "record/recorder.h"
@@ -34,8 +35,17 @@ struct recorder {
 	struct unwinder unwinder;
 	struct decoder decoder;
 	struct metadata metadata;
+	struct process_contexts contexts;
 	struct walk *walk;
 	const struct sample_observer *observer; /* or NULL */
+	struct selection selection;
+	uint64_t rejected_here; /* since what they are was found out by us */
+	uint64_t rejected_others_here;
+	struct map at_exec; /* pid -> enum select_verdict, as of its last exec: if it has ended */
+	/* The process that was decided last, and in which turn; 0: none. */
+	uint32_t decided_pid;
+	enum select_verdict decided;
+	uint64_t decided_ns;
 	struct known_stacks known;
 	struct map targets;    /* live processes that are recorded, if there is a choice */
 	struct map refreshed;  /* pid -> when its maps were read again last */
@@ -84,8 +94,8 @@ void recorder_turn(struct recorder *r);
 void recorder_drain(void *ctx);
 /* The process is to be shown anew at the end of the turn. */
 void recorder_mark_changed(struct recorder *r, int32_t pid);
-/* While a table is waited for, within a turn. */
-void recorder_drain_meanwhile(void *ctx);
+/* While a table is waited for, within a turn; false: it must not be any longer. */
+bool recorder_drain_meanwhile(void *ctx);
 /* Takes one record of the ring into the profile, as of the process events that were applied so far.
  */
 void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);

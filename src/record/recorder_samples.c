@@ -9,6 +9,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum {
 	REFRESH_INTERVAL_NS = 100000000, /* between two looks at one process's /proc/PID/maps */
@@ -48,7 +49,108 @@ static int find_thread(struct recorder *r, const struct sample_header *h, uint32
 				       strtab_get(&r->profile->strings, name), ret);
 }
 
-static void count_sample(struct recorder *r, const struct sample_header *h, uint32_t name,
+/* What is known of a stack beside its frames. */
+struct said {
+	uint32_t
+		thread_name; /* of the virtual thread whose it is: the profile's strings; 0: none */
+	const struct profile_label *labels;
+	size_t nr_labels;
+};
+
+/* What a sample says of its thread's state, and its program of what it works for, as labels. */
+static int find_context(struct recorder *r, const struct sample_header *h, const struct said *said,
+			uint32_t *ret)
+{
+	const char *state = off_cpu_state_name(h->flags >> SAMPLE_STATE_SHIFT);
+	const struct profile_context context = { .first_label = 0 };
+	struct profile_label labels[PROFILE_LABELS_MAX] = { { .key = 0 } };
+	size_t nr = 0;
+	int err = 0;
+
+	*ret = 0;
+	if (state) {
+		err = profile_string(r->profile, "thread.state", &labels[0].key);
+		if (!err)
+			err = profile_string(r->profile, state, &labels[0].text);
+		nr = 1;
+	}
+	for (size_t i = 0; i < said->nr_labels && nr < PROFILE_LABELS_MAX; i++)
+		labels[nr++] = said->labels[i];
+	return err || !nr ? err : profile_add_context(r->profile, &context, labels, nr, ret);
+}
+
+/* The time of the next exec of the process that is known of, behind what was taken in; 0: none. */
+static uint64_t next_exec(const struct recorder *r, uint32_t pid)
+{
+	size_t i;
+
+	for (i = r->event_at; i < r->events.events.nr; i++)
+		if (r->events.events.items[i].type == SIDE_EXEC &&
+		    r->events.events.items[i].pid == (int32_t)pid)
+			return r->events.events.items[i].time_ns;
+	return 0;
+}
+
+/* Does a name that the kernel saw begin what /proc says now? There more may follow of kernel
+ * threads. */
+static bool is_called(const struct selection_process *p, const void *comm)
+{
+	return !strncmp(p->comm, comm, strnlen(comm, SAMPLE_COMM_LEN));
+}
+
+/*
+ * Is the sample's process selected? What the kernel asks for is what it saw then, and what is found
+ * out now may be of an image that has taken the process over since: that holds for no sample of
+ * before, and is void in the kernel by itself.
+ */
+static enum select_verdict decide(struct recorder *r, const struct sample_header *h)
+{
+	const uint64_t *at_exec = map_get(&r->at_exec, h->pid);
+	struct select_facts asked = { 0 };
+	struct selection_process found;
+	bool is_asked;
+	int err;
+
+	if (next_exec(r, h->pid))
+		return SELECT_UNDECIDED;
+	/* Several of one process come in a turn until the kernel has been told. */
+	if (r->decided_pid == h->pid && r->decided_ns == r->turn_ns)
+		return r->decided;
+	is_asked = !bpf_sampler_get_facts(r->sampler, h->pid, &asked);
+	err = selection_look(&r->selection, (int32_t)h->pid, &found);
+	if (err && at_exec)
+		return (enum select_verdict) * at_exec;
+	if (err || (is_asked && !is_called(&found, asked.comm)) ||
+	    (h->pid == h->tid && !is_called(&found, h->comm)))
+		return SELECT_UNDECIDED;
+	r->decided_pid = h->pid;
+	r->decided_ns = r->turn_ns;
+	r->decided = found.verdict;
+	asked.facts = found.facts;
+	if (is_asked && bpf_sampler_set_facts(r->sampler, h->pid, &asked))
+		log_debug("the kernel cannot be told what process %u is", h->pid);
+	return found.verdict;
+}
+
+/* True: the sample is not wanted, and counted so. */
+static bool is_rejected(struct recorder *r, const struct sample_header *h)
+{
+	enum select_verdict verdict = SELECT_TAKE;
+
+	if (h->flags & SAMPLE_UNDECIDED)
+		verdict = decide(r, h);
+	if (verdict == SELECT_TAKE)
+		return false;
+	if (verdict == SELECT_UNDECIDED)
+		r->stats.undecided++;
+	else if (h->source == SOURCE_CLOCK)
+		r->rejected_here++;
+	else
+		r->rejected_others_here++;
+	return true;
+}
+
+static void count_sample(struct recorder *r, const struct sample_header *h, const struct said *said,
 			 uint32_t stack)
 {
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
@@ -62,7 +164,12 @@ static void count_sample(struct recorder *r, const struct sample_header *h, uint
 		r->stats.left_out++;
 		return;
 	}
-	err = find_thread(r, h, name, &m.thread);
+	/* A raw one was asked before. */
+	if (h->type != SAMPLE_RAW && is_rejected(r, h))
+		return;
+	err = find_thread(r, h, said->thread_name, &m.thread);
+	if (!err)
+		err = find_context(r, h, said, &m.context);
 	if (!err)
 		err = profile_add_measured(r->profile, &m, &sample);
 	if (err) {
@@ -89,16 +196,19 @@ void recorder_forget_stacks(struct recorder *r)
 	known_stacks_forget(&r->known, now_ns());
 }
 
-/* Hits of this hash mean that stack, and that virtual thread. */
-static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack)
+/* Hits of this hash mean that stack, and what is said of it. */
+static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack,
+			  const struct said *said)
 {
-	const struct known_stack known = { stack, generation, r->decoder.thread_name };
-	int err = known_stacks_put(&r->known, hash, &known);
+	const struct known_stack known = { .stack = stack,
+					   .generation = generation,
+					   .thread_name = said->thread_name };
+	int err = known_stacks_put(&r->known, hash, &known, said->labels, said->nr_labels);
 
 	if (err != -ENOSPC)
 		return err;
 	recorder_forget_stacks(r);
-	return known_stacks_put(&r->known, hash, &known);
+	return known_stacks_put(&r->known, hash, &known, said->labels, said->nr_labels);
 }
 
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
@@ -106,17 +216,20 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 		      const struct decoder_stack *stack, uint64_t hash)
 {
 	uint32_t id, generation = stack->block ? stack->block->generation : 0;
+	struct said said;
 	int err;
 
 	err = decoder_add(&r->decoder, stack, &id);
+	said = (struct said){ r->decoder.thread_name, r->decoder.labels.items,
+			      r->decoder.labels.nr };
 	if (err == -ENOSPC && hash)
 		r->refused_until_ns = UINT64_MAX;
 	if (!err && hash)
-		err = remember_stack(r, hash, generation, id);
+		err = remember_stack(r, hash, generation, id, &said);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	else
-		count_sample(r, h, r->decoder.thread_name, id);
+		count_sample(r, h, &said, id);
 }
 
 /* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
@@ -293,9 +406,11 @@ static uint32_t true_part(struct recorder *r, const struct process *proc, const 
 
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
-	const struct known_stack *found = known_stacks_find(&r->known, h->hash);
+	const struct profile_label *labels;
+	const struct known_stack *found = known_stacks_find(&r->known, h->hash, &labels);
 	const struct process *proc;
 	const struct block *block;
+	struct said said;
 	uint32_t id;
 
 	/* One that was new when the profile was full: it is asked for when there is room. */
@@ -309,13 +424,14 @@ static void on_hit(struct recorder *r, const struct sample_header *h)
 		return;
 	}
 	id = found->stack;
+	said = (struct said){ found->thread_name, labels, found->nr_labels };
 	block = publisher_block(&r->unwinder.publisher, found->generation);
 	if (!block && found->generation)
 		take_back(r, h->pid, found->generation);
 	proc = block ? current(r, h->pid) : NULL;
 	if (block && (is_lost(proc) || is_stale(proc, block->generation)))
 		id = true_part(r, proc, block, id);
-	count_sample(r, h, found->thread_name, id);
+	count_sample(r, h, &said, id);
 }
 
 /*
@@ -371,18 +487,6 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	return stop;
 }
 
-/* The time of the next exec of the process that is known of, behind what was taken in; 0: none. */
-static uint64_t next_exec(const struct recorder *r, uint32_t pid)
-{
-	size_t i;
-
-	for (i = r->event_at; i < r->events.events.nr; i++)
-		if (r->events.events.items[i].type == SIDE_EXEC &&
-		    r->events.events.items[i].pid == (int32_t)pid)
-			return r->events.events.items[i].time_ns;
-	return 0;
-}
-
 /*
  * The process, with its mappings at the time of the sample; NULL if they can't be had. An exec is
  * in progress if its address space is not the one that we know, or news of it were lost. If the
@@ -433,6 +537,8 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	}
 	stack.kernel = (const __u64 *)bytes;
 	stack.nr_kernel = raw->nr_kernel;
+	if (!(h->flags & SAMPLE_ALSO_FULL) && is_rejected(r, h))
+		return;
 	r->nr_raw[h->stop & (STOP_MAX_ - 1)]++;
 	r->met_raw = true;
 	exec_ns = next_exec(r, h->pid);

@@ -17,6 +17,7 @@ enum {
 	CALM_NS = 50000000,	  /* after news were lost: others are read again no more often */
 	READ_AGAIN_PART = 10,	  /* of a CPU reading again takes one in so many, ... */
 	CALM_MORE_NS = 100000000, /* ... if the pause is not longer for that */
+	HITS_PART = 8,		  /* one in so many bytes of a batch is kept for hits */
 	DRAIN_EVERY = 32,	  /* samples, of up to 64 KiB and a walk each */
 	MEANWHILE_NS = 10000000,  /* for showing processes while something else is waited for */
 };
@@ -45,6 +46,33 @@ void recorder_mark_changed(struct recorder *r, int32_t pid)
 		log_debug("process %d is shown late: out of memory", pid);
 }
 
+/*
+ * Who has executed something is looked at as long as it is there: if its first sample comes at its
+ * end, nobody else can tell who it was.
+ */
+static void track_selection(struct recorder *r, const struct side_event *e)
+{
+	struct selection_process found;
+	const uint64_t *parent;
+
+	if (e->type == SIDE_EXIT) {
+		bpf_sampler_del_facts(r->sampler, (uint32_t)e->pid);
+		map_del(&r->at_exec, (uint32_t)e->pid);
+	} else if (e->type == SIDE_EXEC) {
+		if ((uint32_t)e->pid == r->decided_pid)
+			r->decided_pid = 0;
+		map_del(&r->at_exec, (uint32_t)e->pid);
+		if (!r->selection.facts.nr || selection_look(&r->selection, e->pid, &found))
+			return;
+		if (map_put(&r->at_exec, (uint32_t)e->pid, found.verdict))
+			log_debug("process %d is decided later: out of memory", e->pid);
+	} else if (e->type == SIDE_FORK) {
+		parent = map_get(&r->at_exec, (uint32_t)e->parent_pid);
+		if (parent && map_put(&r->at_exec, (uint32_t)e->pid, *parent))
+			log_debug("process %d is decided later: out of memory", e->pid);
+	}
+}
+
 static void on_event(struct recorder *r, const struct side_event *e)
 {
 	struct process *proc;
@@ -59,6 +87,8 @@ static void on_event(struct recorder *r, const struct side_event *e)
 		r->awaits_exec = 0;
 	if (e->type == SIDE_EXIT) /* the next process of that PID is another one */
 		map_del(&r->refreshed, (uint32_t)e->pid);
+	if (r->options.may_select)
+		track_selection(r, e);
 	if (r->options.targets_only)
 		track_targets(r, e);
 	if (process_table_apply(&r->unwinder.processes, e, r->events.text.items)) {
@@ -76,18 +106,29 @@ static void on_event(struct recorder *r, const struct side_event *e)
 
 /* --- one turn -------------------------------------------------------------------------------- */
 
+static bool is_half_full(const struct recorder *r)
+{
+	return batch_bytes(&r->next) > r->batch_bytes_max / 2;
+}
+
 static int keep_record(void *ctx, void *record, size_t size)
 {
 	struct recorder *r = ctx;
+	const struct sample_header *h = record;
+	bool is_hit = size >= sizeof(*h) && h->type == SAMPLE_HIT;
 	int err;
 
-	if (batch_bytes(&r->next) > r->batch_bytes_max / 2)
-		bpf_sampler_hold_raws(r->sampler, true);
-	err = batch_add(&r->next, record, size, r->batch_bytes_max);
+	if (is_half_full(r))
+		bpf_sampler_send_raws(r->sampler, batch_bytes(&r->next) > r->batch_bytes_max / 4 * 3
+							  ? RAWS_NONE
+							  : RAWS_SHORT);
+	/* Hits are small: one program's new stacks leave them the last of the room. */
+	err = batch_add(&r->next, record, size,
+			r->batch_bytes_max - (is_hit ? 0 : r->batch_bytes_max / HITS_PART));
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */
-	if (err && r->refused_until_ns != UINT64_MAX) {
+	if (err && !is_hit && r->refused_until_ns != UINT64_MAX) {
 		r->refused_until_ns = now_ns() + 2 * (uint64_t)KNOWN_STACKS_STAY_NS;
 		r->forget_stacks = true;
 	}
@@ -100,6 +141,9 @@ static void show_if_unknown(struct recorder *r, const uint8_t *record, size_t si
 	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
 	struct process *proc;
 
+	/* Perhaps it is not wanted. */
+	if (h->flags & SAMPLE_UNDECIDED)
+		return;
 	if (h->type != SAMPLE_RAW || h->stop != STOP_NO_PROCESS || size < sizeof(*h) + sizeof(*raw))
 		return;
 	if (!process_get_unknown(&r->unwinder.processes, (int32_t)h->pid, &proc) &&
@@ -119,9 +163,10 @@ void recorder_drain(void *ctx)
 /*
  * The ring must not overflow while a table is built either; and processes that began meanwhile are
  * shown, which may need nothing of what is waited for. Only those of which no event was taken in:
- * what the others map is not known before all that came earlier is done.
+ * what the others map is not known before all that came earlier is done. False: there is not much
+ * room left for what waits, and those that began would be lost.
  */
-void recorder_drain_meanwhile(void *ctx)
+bool recorder_drain_meanwhile(void *ctx)
 {
 	struct recorder *r = ctx;
 	uint64_t begin = now_ns();
@@ -132,6 +177,7 @@ void recorder_drain_meanwhile(void *ctx)
 
 		show_if_unknown(r, r->next.bytes.items + p->at, p->size);
 	}
+	return !is_half_full(r);
 }
 
 static int by_time(const void *a, const void *b)
@@ -197,7 +243,7 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 
 	r->event_at = 0;
 	while (s < nr_samples || r->event_at < r->events.events.nr) {
-		const struct pending *p = &b->pending.items[s];
+		const struct pending *p = s < nr_samples ? &b->pending.items[s] : NULL;
 
 		if (r->event_at == r->events.events.nr ||
 		    (s < nr_samples && p->time_ns < r->events.events.items[r->event_at].time_ns)) {
@@ -243,9 +289,10 @@ void recorder_turn(struct recorder *r)
 	r->next = b;
 	batch_clear(&r->next);
 	r->next_looked_at = 0;
-	bpf_sampler_hold_raws(r->sampler, false);
-	qsort(r->batch.pending.items, r->batch.pending.nr, sizeof(*r->batch.pending.items),
-	      by_time);
+	bpf_sampler_send_raws(r->sampler, RAWS_WHOLE);
+	if (r->batch.pending.nr)
+		qsort(r->batch.pending.items, r->batch.pending.nr, sizeof(*r->batch.pending.items),
+		      by_time);
 	r->met_raw = false;
 	r->nr_events += r->events.events.nr;
 	r->active |= r->batch.pending.nr || r->events.events.nr;

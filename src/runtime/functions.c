@@ -4,6 +4,7 @@
 #include "elf/elf_symbols.h"
 #include "util/cleanup.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -51,8 +52,27 @@ int runtime_find_functions(const struct elf_file *elf, const char *const *interp
 	return r ? r : dso->interpreter_functions.nr ? 0 : -ENOTSUP;
 }
 
+uint64_t runtime_find_key(const struct elf_file *elf, uint64_t function)
+{
+	uint8_t code[24];
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, function, code, sizeof(code)))
+		return 0;
+	/* mov N(%rip), %edi */
+	for (size_t at = 0; at + 6 <= sizeof(code); at++) {
+		int32_t off;
+
+		if (code[at] != 0x8b || code[at + 1] != 0x3d)
+			continue;
+		memcpy(&off, code + at + 2, sizeof(off));
+		return function + at + 6 + (uint64_t)(int64_t)off;
+	}
+	return 0;
+}
+
 void runtime_dso_fini(struct runtime_dso *dso)
 {
 	vec_free(&dso->interpreter_functions);
 	vec_free(&dso->hidden);
+	vec_free(&dso->functions);
 }

@@ -19,5 +19,10 @@ bool runtime_name_in(const char *name, const char *const *list);
  */
 int runtime_find_functions(const struct elf_file *elf, const char *const *interpreters,
 			   const char *const *hidden, struct runtime_dso *dso);
+/*
+ * Where the key (pthread_key_t) lies that the function at `function` asks pthread_getspecific() for
+ * first of all, in the file's address space. x86-64; 0: that is not to be seen.
+ */
+uint64_t runtime_find_key(const struct elf_file *elf, uint64_t function);
 /* Frees these lists. */
 void runtime_dso_fini(struct runtime_dso *dso);

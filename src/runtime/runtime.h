@@ -23,6 +23,7 @@
 #include "util/code_range.h"
 #include "util/vec.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,9 @@ struct runtime_dso {
 	 * native frames are left out unless somebody wants them (--interpreter-frames). Sorted, not
 	 * overlapping. */
 	VEC(struct code_range) hidden;
+	/* Functions without unwind information, all of which keep a frame pointer: where they begin
+	 * and end tells how, and is not told by their code. Sorted, not overlapping. */
+	VEC(struct code_range) functions;
 	/* Bit n: the step wants the register of slot n (X86_SLOT_RBX, ...: abi/unwind.h) to be
 	 * known behind native frames of this file. (Callee-saved registers are followed only where
 	 * some CFA hangs on them: that keeps tables small.) */
@@ -103,6 +107,12 @@ struct runtime_sink {
 	int (*thread)(void *ctx, const char *name);
 };
 
+/* What a stack works for, as its program says. */
+enum { RUNTIME_LABEL_SIZE = 96 };
+struct runtime_label {
+	char key[RUNTIME_LABEL_SIZE], text[RUNTIME_LABEL_SIZE]; /* UTF-8 */
+};
+
 struct runtime_ops {
 	const char *name; /* as in abi/runtimes.def */
 	enum runtime_id id;
@@ -123,10 +133,11 @@ struct runtime_ops {
 	int (*probe)(const struct elf_file *elf, const char *path, struct runtime_dso **ret);
 	void (*dso_free)(struct runtime_dso *dso);
 	/*
-	 * Optional: does the function of that name, inlined into another one of such a file, only
-	 * implement a script frame? (What runtime_dso.hidden says of whole functions.)
+	 * Optional: does the function of that name, inlined into another one of such a file, or
+	 * with another one inlined, only implement a script frame? (What runtime_dso.hidden says of
+	 * whole functions.) `source`: the path of its source; "" or NULL: not known.
 	 */
-	bool (*hides)(const char *name);
+	bool (*hides)(const char *name, const char *source);
 
 	/*
 	 * Reads what is needed of a process that maps the dso, checks that it makes sense, and
@@ -156,6 +167,11 @@ struct runtime_ops {
 	 */
 	int (*symbolize)(struct runtime_proc *rp, const uint64_t *words, size_t nr,
 			 const struct runtime_sink *sink);
+	/*
+	 * Optional: are these words, as symbolize() has them, no frame but a label of the stack's?
+	 * All of it is in them: the process may be gone.
+	 */
+	bool (*sample_label)(const uint64_t *words, size_t nr, struct runtime_label *ret);
 };
 
 /* The runtimes, by id; NULL: none of that id. One without probe() is never looked for (native). */
@@ -165,4 +181,14 @@ extern const struct runtime_ops *const runtimes[RUNTIME_MAX_];
 static inline int runtime_read(const struct runtime_target *t, uint64_t addr, void *to, size_t size)
 {
 	return t->memory.read(t->memory.ctx, addr, to, size);
+}
+
+/* What symbolize() says of memory that cannot be read: it is gone (-ENOENT), if the process is not.
+ */
+static inline int runtime_read_or_gone(const struct runtime_target *t, uint64_t addr, void *to,
+				       size_t size)
+{
+	int r = runtime_read(t, addr, to, size);
+
+	return !r || r == -ESRCH ? r : -ENOENT;
 }

@@ -378,6 +378,8 @@ static int read_file(struct builder *b, const struct elf_file *elf,
 		r = dwarf_read_units(debug_files_dwarf(files), builder_add_unit, b, ret_counts);
 	if (!r && ret_counts->bad_units)
 		complain_of_damage(files, &search);
+	if (!r && !b->has_go)
+		r = builder_add_go(b, elf, options->no_debug_info);
 	return r;
 }
 

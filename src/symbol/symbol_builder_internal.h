@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the builder share: symbol_builder.c (the file's symbols, the whole),
- * symbol_units.c (what debug information says of a unit, packed into spans), symbol_merge.c (the
- * spans of all units and symbols, one answer an address).
+ * symbol_units.c (what debug information says of a unit, packed into spans), symbol_go.c (what Go's
+ * table of functions says, as units), symbol_merge.c (the spans of all units and symbols, one
+ * answer an address).
  *
  * All addresses are offsets from `base`, the lowest address of code.
  */
@@ -60,6 +61,7 @@ struct builder {
 	VEC(struct symbol_span) symbols; /* sorted, apart */
 	struct span_list ranges, lines;
 	uint32_t nr_units;
+	bool has_go; /* debug information of Go's compiler was among it */
 };
 
 /* Frees all that it holds; the builder itself is the caller's. */
@@ -80,5 +82,10 @@ int span_end(struct span_list *list, const struct image_row *last, const struct 
 
 /* Takes in a unit: what dwarf_read_units() calls, `ctx` is the builder. */
 int builder_add_unit(void *ctx, const struct dwarf_unit *unit);
+/*
+ * Takes in what Go's own table says (elf/go_table.h): nothing if there is none. `names_only`: no
+ * inlined calls and lines.
+ */
+int builder_add_go(struct builder *b, const struct elf_file *elf, bool names_only);
 /* Writes all ranges, then all lines. The lists are empty afterwards. */
 int builder_merge(struct builder *b);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_cache.h"
-#include "symbol/symbol_image.h"
 #include "util/cleanup.h"
 #include "util/vec.h"
 
@@ -15,6 +14,11 @@
 #include <time.h>
 
 enum {
+	/*
+	 * Goes up with IMAGE_VERSION, and with each source that tables are made of beside those of
+	 * before (3: Go's own table): what is in the cache lacks it.
+	 */
+	CACHE_VERSION = 3,
 	CLAIM_TRIES = 16,
 	ANCESTORS_MAX = 64,
 	/* A table used again so soon keeps its time: a hit need not write to the disk. */
@@ -23,7 +27,7 @@ enum {
 
 static void table_name(const char *key, const char *ending, char ret[static SYMBOL_CACHE_NAME_MAX])
 {
-	snprintf(ret, SYMBOL_CACHE_NAME_MAX, "%s.%d.%s", key, IMAGE_VERSION, ending);
+	snprintf(ret, SYMBOL_CACHE_NAME_MAX, "%s.%d.%s", key, CACHE_VERSION, ending);
 }
 
 /* --- the folder ------------------------------------------------------------------------------- */

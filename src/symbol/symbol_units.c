@@ -558,6 +558,7 @@ int builder_add_unit(void *ctx, const struct dwarf_unit *unit)
 				 .language = language_of(unit->language) };
 	int r = read_unit(&u);
 
+	b->has_go |= u.language == SYMBOL_LANGUAGE_GO;
 	reader_fini(&u);
 	return r;
 }

@@ -39,6 +39,7 @@ void decoder_fini(struct decoder *r)
 	jit_names_fini(&r->jit);
 	vec_free(&r->wanted);
 	vec_free(&r->levels);
+	vec_free(&r->labels);
 	kernel_image_fini(&r->kernel);
 	vec_free(&r->kernel_files);
 }
@@ -313,6 +314,19 @@ static int runtime_frame(struct decoder *r, struct runtime_instance *in, const u
 	return err ? err : map_put(&in->frames, hash, *ret);
 }
 
+static int add_label(struct decoder *r, const struct runtime_label *from)
+{
+	struct profile_label label = { .key = 0 };
+	int err = profile_string(r->profile, from->key, &label.key);
+
+	/* One without a text would be a number. */
+	if (!*from->text)
+		return 0;
+	if (!err)
+		err = profile_string(r->profile, from->text, &label.text);
+	return err ? err : vec_push(&r->labels, label);
+}
+
 /* What is said once in place of frames that follow each other, if nothing else is shown between. */
 static bool is_said(const struct decoder *r, uint64_t note, uint32_t frame)
 {
@@ -326,11 +340,15 @@ static int add_runtime(struct decoder *r, struct process *proc, const struct pro
 	uint32_t id = FRAME_RUNTIME(words[0]), frame;
 	size_t nr = 1 + FRAME_EXTRA(words[0]);
 	struct runtime_instance *in;
+	struct runtime_label label;
 	uint64_t copy[16], named;
 	int err;
 
 	if (id >= RUNTIME_MAX_ || !runtimes[id] || nr > left)
 		return -EINVAL;
+	memcpy(copy, words, nr * sizeof(*words));
+	if (runtimes[id]->sample_label && runtimes[id]->sample_label(copy, nr, &label))
+		return add_label(r, &label);
 	in = runtimes_find(list, id);
 	if (FRAME_IS_NOTE(words[0])) {
 		err = note_frame(r, id, (uint32_t)FRAME_DATA(words[0]), &frame);
@@ -339,7 +357,6 @@ static int add_runtime(struct decoder *r, struct process *proc, const struct pro
 		if (!err && is_said(r, FRAME_DATA(words[0]), frame))
 			return 0;
 	} else if (in) {
-		memcpy(copy, words, nr * sizeof(*words));
 		err = runtime_frame(r, in, copy, nr, &named);
 		frame = (uint32_t)named;
 		if (!err && named & NAMES_THREAD) {
@@ -381,7 +398,7 @@ int decoder_add(struct decoder *r, const struct decoder_stack *stack, uint32_t *
 	size_t i;
 	int err = 0;
 
-	r->scratch.nr = 0;
+	r->scratch.nr = r->labels.nr = 0;
 	r->thread_name = 0;
 	for (i = 0; i < stack->nr_kernel && !err; i++)
 		/* Callers are return addresses; a call may be its function's last instruction. */

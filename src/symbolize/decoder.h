@@ -32,8 +32,9 @@ struct decoder {
 	VEC(struct profile_line) levels; /* of the runtime's frame that is being named */
 	uint32_t named_thread; /* by the runtime, in place of that frame's levels; strtab */
 	uint32_t thread_name;  /* of the virtual thread whose stack it is, strtab; 0: none */
-	size_t nr_named;       /* frames that runtimes named, remembered */
-	uint32_t epoch;	       /* moves when what runtimes named is forgotten */
+	VEC(struct profile_label) labels; /* of that stack */
+	size_t nr_named;		  /* frames that runtimes named, remembered */
+	uint32_t epoch;			  /* moves when what runtimes named is forgotten */
 	VEC(struct wanted_file) wanted;
 };
 
@@ -56,7 +57,7 @@ struct decoder_stack {
 /*
  * Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM.
  * Whose it is, if it is a virtual thread's and that is wanted, is in r->thread_name: in the
- * profile's strings, 0: the operating system's thread's.
+ * profile's strings, 0: the operating system's thread's. What it works for is in r->labels.
  */
 int decoder_add(struct decoder *r, const struct decoder_stack *stack, uint32_t *ret);
 

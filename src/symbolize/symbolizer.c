@@ -129,7 +129,7 @@ static void note_ids(struct symbolizer *n, uint32_t index, const struct symbol_f
 }
 
 int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_file *symbols,
-		    bool (*hides)(const char *name))
+		    bool (*hides)(const char *name, const char *source))
 {
 	struct symbolizer_file *known;
 	int r;
@@ -219,10 +219,9 @@ static int find_function(struct symbolizer *n, uint32_t table, const struct symb
 }
 
 /* Is it a function that was inlined into the next one, and only implements a script frame? */
-static bool is_hidden(const struct symbolizer_file *file, const struct symbol_frame *frame,
-		      bool last)
+static bool is_hidden(const struct symbolizer_file *file, const struct symbol_frame *frame)
 {
-	return !last && file->hides && frame->name && file->hides(frame->name);
+	return file->hides && frame->name && file->hides(frame->name, frame->file);
 }
 
 static int name_native(struct symbolizer *n, uint32_t frame, const struct symbolizer_file *file)
@@ -237,7 +236,8 @@ static int name_native(struct symbolizer *n, uint32_t frame, const struct symbol
 		nr = symbol_table_find(t, n->profile->frames.items[frame].address,
 				       !n->options.no_inlines, found, SYMBOL_FRAMES_MAX);
 	for (size_t i = 0; i < nr && !r; i++) {
-		if (is_hidden(file, &found[i], i + 1 == nr))
+		/* Something is shown: what is to be left out whole was before it came here. */
+		if ((i + 1 < nr || kept) && is_hidden(file, &found[i]))
 			continue;
 		lines[kept] =
 			(struct profile_line){ .line = found[i].line, .column = found[i].column };

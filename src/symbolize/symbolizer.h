@@ -59,7 +59,8 @@ struct symbolizer_frames {
 struct symbolizer_file {
 	struct symbolizer_frames waiting; /* for their names */
 	uint32_t table; /* of the store; UINT32_MAX: not asked for, or it cannot be had */
-	bool (*hides)(const char *name); /* runtime_ops.hides of the runtime that it is, or NULL */
+	/* runtime_ops.hides of the runtime that it is, or NULL */
+	bool (*hides)(const char *name, const char *source);
 };
 
 struct symbolizer {
@@ -83,7 +84,7 @@ void symbolizer_fini(struct symbolizer *n);
  * of these names are left out, unless interpreter_frames.
  */
 int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_file *symbols,
-		    bool (*hides)(const char *name));
+		    bool (*hides)(const char *name, const char *source));
 /* Takes in tables that are finished. Cheap; call it now and then. */
 void symbolizer_tick(struct symbolizer *n);
 /* Are there tables that are not finished? */

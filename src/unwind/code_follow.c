@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "unwind/go_code.h"
+#include "elf/go_table.h"
 #include "util/cleanup.h"
 
 enum {
@@ -31,12 +31,27 @@ struct follower {
 	uint64_t start, end; /* of `code` */
 	uint64_t addr;	     /* in question */
 	uint8_t *seen;	     /* by byte of `code`: find_return() has been there */
+	bool only_returns;   /* nothing counts but what leads to a return */
+	bool is_known;	     /* `code` is one function */
+	bool of_caller;	     /* the address is a call's */
+};
+
+/* Behind push %rbp; mov %rsp, %rbp. */
+static const struct scan_state standard_state = {
+	.fp_known = 1, .fp_off = 16, .slots = { -2 }, .ra = RA_AT_CFA, .ra_off = -1
 };
 
 static void follower_fini(struct follower *f)
 {
 	free(f->code);
 	free(f->seen);
+}
+
+static int room_for_code(struct follower *f)
+{
+	f->code = malloc(f->end - f->start);
+	f->seen = calloc(1, f->end - f->start);
+	return f->code && f->seen ? 0 : -ENOMEM;
 }
 
 static int read_code(const struct elf_file *elf, uint64_t addr, uint64_t around, struct follower *f)
@@ -52,9 +67,7 @@ static int read_code(const struct elf_file *elf, uint64_t addr, uint64_t around,
 			f->start = f->start < s->vaddr ? s->vaddr : f->start;
 			f->end = s->vaddr + s->filesz - addr > around ? addr + around
 								      : s->vaddr + s->filesz;
-			f->code = malloc(f->end - f->start);
-			f->seen = calloc(1, f->end - f->start);
-			if (!f->code || !f->seen)
+			if (room_for_code(f))
 				return -ENOMEM;
 			return elf_file_read_vaddr(elf, f->start, f->code, f->end - f->start);
 		}
@@ -139,6 +152,8 @@ static int try_begin(const struct follower *f, uint64_t at, enum evidence eviden
 	state = scan_state_at(scan, f->addr);
 	if (evidence == FRAME_POINTER)
 		believed = is_standard(f, state);
+	else if (f->only_returns)
+		believed = !v.bad && v.good;
 	else /* Behind traps it needs no end at all: there are functions that never return. */
 		believed =
 			!v.bad && (v.good || (evidence == LOOKS && (v.tails || are_traps(f, at))));
@@ -205,7 +220,8 @@ static void walk_branch(struct follower *f, struct branch b, struct branch *bran
 			return;
 		}
 		/* Jumps to other functions stand right behind the last pop. */
-		ends->tail = popped && (insn.flow == FLOW_INDIRECT || insn.flow == FLOW_JUMP);
+		ends->tail = popped && !f->only_returns &&
+			     (insn.flow == FLOW_INDIRECT || insn.flow == FLOW_JUMP);
 		if (insn.flow == FLOW_RETURN || ends->tail) {
 			ends->returns = true;
 			ends->sp_off = FAR - b.state.sp_off + f->arch.entry.sp_off;
@@ -274,11 +290,6 @@ static int try_distance(const struct follower *f, int64_t sp_off, bool tail, str
 /* x86-64 only: what returns there leaves the stack pointer at the return address. */
 static int from_here(struct follower *f, struct scan **ret)
 {
-	const struct scan_state standard = { .fp_known = 1,
-					     .fp_off = 16,
-					     .slots = { -2 },
-					     .ra = RA_AT_CFA,
-					     .ra_off = f->arch.entry.ra_off };
 	struct ends ends;
 	int r = 0;
 
@@ -288,7 +299,7 @@ static int from_here(struct follower *f, struct scan **ret)
 	if (ends.returns && ends.sp_off >= f->arch.entry.sp_off && ends.sp_off < FAR)
 		r = try_distance(f, ends.sp_off, ends.tail, ret);
 	if (!r && !*ret && ends.by_fp)
-		r = try_state(f, &standard, true, ret);
+		r = try_state(f, &standard_state, true, ret);
 	return r;
 }
 
@@ -331,8 +342,17 @@ static struct unwind_rule rule_of(const struct follower *f, const struct scan_st
 	return rule.rule;
 }
 
-/* Of `standard`, only where the frame is one by the frame pointer. */
-static int add_all(const struct follower *f, const struct scan *scan, bool standard,
+/* Which states count: all that are there, or only those by the frame pointer, or also those where
+ * the stack pointer is. */
+enum which { ALL, STANDARD, FOLLOWED };
+
+static bool counts(const struct scan_state *s, const struct follower *f, enum which which)
+{
+	return s && (which == ALL || is_standard(f, s) ||
+		     (which == FOLLOWED && s->kind == SCAN_FOLLOWED && s->sp == SP_KNOWN));
+}
+
+static int add_all(const struct follower *f, const struct scan *scan, enum which which,
 		   struct code_rows *rows)
 {
 	uint64_t at, end;
@@ -341,7 +361,7 @@ static int add_all(const struct follower *f, const struct scan *scan, bool stand
 	scan_extent(scan, &at, &end);
 	while (!r && at < end && rows->rows.nr < CODE_ROWS_MAX) {
 		const struct scan_state *s = scan_state_at(scan, at);
-		bool known = s && (!standard || is_standard(f, s));
+		bool known = counts(s, f, which);
 		struct unwind_rule rule;
 
 		if (known)
@@ -373,21 +393,70 @@ int code_give_up(uint64_t addr, struct code_rows *ret)
 static int follow(struct follower *f, struct code_rows *ret, bool *ret_known)
 {
 	_cleanup_(scan_free_p) struct scan *begin = NULL, *here = NULL;
-	bool standard = false;
+	enum which which = ALL;
 	int r = from_begin(f, LOOKS, &begin);
 
 	if (!r && !begin)
 		r = from_begin(f, ENDS, &begin);
 	if (!r)
 		r = from_here(f, &here);
-	if (!r && !begin && !here) {
+	if (!r && !begin && !here && !f->only_returns) {
 		r = from_begin(f, FRAME_POINTER, &begin);
-		standard = begin;
+		which = begin ? STANDARD : ALL;
 	}
 	*ret_known = (begin || here) &&
 		     (!begin || !here ||
 		      agree(scan_state_at(begin, f->addr), scan_state_at(here, f->addr)));
-	return r || !*ret_known ? r : add_all(f, begin ? begin : here, standard, ret);
+	return r || !*ret_known ? r : add_all(f, begin ? begin : here, which, ret);
+}
+
+/* Where the frame pointer is set up, if nothing but what runs straight on is before that; 0: it is
+ * not, or not so. */
+static uint64_t behind_prologue(const struct follower *f, uint64_t at)
+{
+	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp,%rbp */
+	struct code_insn insn;
+
+	for (; at + sizeof(frame) <= f->end; at += insn.len) {
+		if (!memcmp(f->code + (at - f->start), frame, sizeof(frame)))
+			return at + sizeof(frame);
+		if (!decode(f, at, &insn, NULL) || insn.flow != FLOW_NEXT)
+			return 0;
+	}
+	return 0;
+}
+
+static int follow_from(const struct follower *f, uint64_t at, const struct scan_state *state,
+		       enum which which, struct code_rows *ret, bool *ret_known)
+{
+	_cleanup_(scan_free_p) struct scan *scan = NULL;
+	const struct scan_state *found;
+	struct scan_verdict v = { 0 };
+	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+
+	if (!r)
+		r = scan_one(scan, at, state, &v);
+	if (r)
+		return r;
+	/* Callees take their arguments off the stack: behind calls only the frame pointer tells. */
+	if (f->of_caller && (v.bad || !v.good))
+		which = STANDARD;
+	found = scan_state_at(scan, f->addr);
+	*ret_known = counts(found, f, which);
+	return *ret_known ? add_all(f, scan, which, ret) : 0;
+}
+
+/* From the begin of the function, which is all that was read, and is known to be one. */
+static int follow_known(struct follower *f, struct code_rows *ret, bool *ret_known)
+{
+	uint64_t at;
+	int r = follow_from(f, f->start, &f->arch.entry, FOLLOWED, ret, ret_known);
+
+	if (r || *ret_known || f->cfi.machine != EM_X86_64)
+		return r;
+	at = behind_prologue(f, f->start);
+	return at && at <= f->addr ? follow_from(f, at, &standard_state, STANDARD, ret, ret_known)
+				   : 0;
 }
 
 /*
@@ -406,8 +475,19 @@ static int follow_caller(struct follower *f, struct code_rows *ret, bool *ret_kn
 		if (!decode(f, f->addr, &insn, NULL) || insn.len != len || !code_calls(&insn))
 			continue;
 		memset(f->seen, 0, f->end - f->start);
-		r = follow(f, ret, ret_known);
+		r = f->is_known ? follow_known(f, ret, ret_known) : follow(f, ret, ret_known);
 	}
+	return r;
+}
+
+static int follower_init(struct follower *f, uint16_t machine)
+{
+	int r = cfi_arch_init(&f->cfi, machine, 0);
+
+	if (!r && machine == EM_X86_64)
+		scan_arch_x86(&f->cfi, &f->arch);
+	else if (!r)
+		scan_arch_a64(&f->cfi, &f->arch);
 	return r;
 }
 
@@ -415,27 +495,55 @@ static int follow_within(const struct elf_file *elf, uint64_t addr, bool is_call
 			 struct code_rows *ret, bool *ret_known)
 {
 	_cleanup_(follower_fini) struct follower f = { .addr = addr + is_caller };
-	int r = cfi_arch_init(&f.cfi, elf->machine, 0);
+	int r = follower_init(&f, elf->machine);
 
 	if (!r)
 		r = read_code(elf, addr, around, &f);
 	if (r < 0)
 		return r;
-	if (elf->machine == EM_X86_64)
-		scan_arch_x86(&f.cfi, &f.arch);
-	else
-		scan_arch_a64(&f.cfi, &f.arch);
-	f.arch.of_go = go_made(elf);
+	f.arch.of_go = elf->machine == EM_X86_64 && go_made(elf);
 	return is_caller ? follow_caller(&f, ret, ret_known) : follow(&f, ret, ret_known);
 }
 
-static bool says(const struct code_rows *rows, uint64_t addr)
+static const struct unwind_rule *rule_at(const struct code_rows *rows, uint64_t addr)
 {
-	bool known = false;
+	const struct code_row *row = NULL;
 
 	for (size_t i = 0; i < rows->rows.nr && rows->rows.items[i].addr <= addr; i++)
-		known = rows->rows.items[i].known;
-	return known;
+		row = &rows->rows.items[i];
+	return row && row->known ? &row->rule : NULL;
+}
+
+static int read_function(const struct elf_file *elf, const struct code_range *function,
+			 struct follower *f)
+{
+	f->start = function->start;
+	f->end = function->end;
+	f->is_known = true;
+	if (f->end - f->start > SCAN_BYTES_MAX)
+		return -ENOTSUP;
+	return room_for_code(f) ? -ENOMEM
+				: elf_file_read_vaddr(elf, f->start, f->code, f->end - f->start);
+}
+
+int code_follow_function(const struct elf_file *elf, const struct code_range *function,
+			 uint64_t addr, bool is_caller, struct code_rows *ret)
+{
+	_cleanup_(follower_fini) struct follower f = { .addr = addr + is_caller,
+						       .of_caller = is_caller };
+	bool known = false;
+	int r = follower_init(&f, elf->machine);
+
+	*ret = (struct code_rows){ 0 };
+	if (!r)
+		r = read_function(elf, function, &f);
+	if (!r)
+		r = is_caller ? follow_caller(&f, ret, &known) : follow_known(&f, ret, &known);
+	if (!r && known && rule_at(ret, addr))
+		return 0;
+	code_rows_fini(ret);
+	*ret = (struct code_rows){ 0 };
+	return r ? r : add_undecided(addr, addr + 1, ret);
 }
 
 int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struct code_rows *ret)
@@ -448,7 +556,7 @@ int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struc
 	if (!r && !known)
 		r = follow_within(elf, addr, is_caller, LARGER * AROUND, ret, &known);
 	/* Too many rows before it, of code that no compiler makes. */
-	if (!r && known && !says(ret, addr)) {
+	if (!r && known && !rule_at(ret, addr)) {
 		code_rows_fini(ret);
 		known = false;
 	}
@@ -457,6 +565,41 @@ int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struc
 	if (r)
 		code_rows_fini(ret);
 	return r;
+}
+
+int code_follow_bytes(const struct code_bytes *code, uint64_t addr, bool is_caller,
+		      struct unwind_rule *ret)
+{
+	_cleanup_(follower_fini) struct follower f = { .addr = addr + is_caller,
+						       .start = code->addr,
+						       .end = code->addr + code->size,
+						       .only_returns = true };
+	_cleanup_(code_rows_fini) struct code_rows rows = { 0 };
+	const struct unwind_rule *rule;
+	bool known = false;
+	int r;
+
+	if (addr - code->addr >= code->size)
+		return -EFAULT;
+	r = follower_init(&f, code->machine);
+	if (!r)
+		r = room_for_code(&f);
+	if (r)
+		return r;
+	memcpy(f.code, code->bytes, code->size);
+	r = is_caller ? follow_caller(&f, &rows, &known) : follow(&f, &rows, &known);
+	if (r)
+		return r;
+	rule = known ? rule_at(&rows, addr) : NULL;
+	if (!rule || rule->cfa != CFA_REG || RULE_RA(rule) != RA_AT_CFA)
+		return -ENOENT;
+	*ret = *rule;
+	/* The way to a return tells of the frame pointer only, of other registers not that the
+	 * caller's were not saved before. */
+	for (int i = 1; i < UNWIND_CFA_OFF2_SLOT; i++)
+		if (ret->slot_off[i] == SLOT_SAME)
+			ret->slot_off[i] = SLOT_LOST;
+	return 0;
 }
 
 void code_rows_fini(struct code_rows *rows)

@@ -12,6 +12,7 @@
 
 #include "elf/elf_file.h"
 #include "unwind/code_scan.h"
+#include "util/code_range.h"
 #include "util/vec.h"
 
 /* From `addr` on, up to the next one's. */
@@ -34,6 +35,28 @@ enum { CODE_ROWS_MAX = 4096 };
  * is always known, if only as CODE_UNDECIDED. 0, -EFAULT (no code of the file), -ENOMEM, -ENOTSUP.
  */
 int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struct code_rows *ret);
+/*
+ * The same, where it is known where the function begins and ends: nothing is guessed of that, and
+ * how it returns does not matter. It keeps a frame pointer: one that does something else before it
+ * sets that up (taking its return address from the stack, say) has it from there on. What that does
+ * not tell is CODE_UNDECIDED.
+ */
+int code_follow_function(const struct elf_file *elf, const struct code_range *function,
+			 uint64_t addr, bool is_caller, struct code_rows *ret);
+
+struct code_bytes {
+	uint16_t machine;
+	uint64_t addr;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/*
+ * The rule at `addr` of code that is in no file, and may be made by anybody: only what a return
+ * proves. 0, -ENOENT (it tells nothing), -EFAULT (not among these bytes), -ENOMEM.
+ */
+int code_follow_bytes(const struct code_bytes *code, uint64_t addr, bool is_caller,
+		      struct unwind_rule *ret);
 /* Rows for code that can't be read now, around `addr`: CODE_UNDECIDED. 0 or -ENOMEM. */
 int code_give_up(uint64_t addr, struct code_rows *ret);
 void code_rows_fini(struct code_rows *rows);

@@ -19,7 +19,7 @@
 enum { PLACES = 600, STEPS = 32, RESYNC = 16 };
 
 /* Sanitizers add ends that never return, after which little can be told. */
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef WITH_SANITIZERS
 enum { UNDECIDED_PART = 4 };
 #else
 enum { UNDECIDED_PART = 8 };
@@ -137,8 +137,12 @@ static struct {
 	uint8_t code[CODE_SIZE];
 } image;
 
-static struct unwind_rule rule_in(const char *code, size_t size, size_t at, bool is_caller)
+/* `known`: it is told where the function begins and ends. */
+static struct unwind_rule rule_of(const char *code, size_t size, size_t at, bool is_caller,
+				  bool known)
 {
+	const struct code_range function = { CODE_ADDR + CODE_BEFORE,
+					     CODE_ADDR + CODE_BEFORE + size };
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct unwind_rule rule = { 0 };
 	struct code_rows rows;
@@ -163,11 +167,20 @@ static struct unwind_rule rule_in(const char *code, size_t size, size_t at, bool
 	memset(image.code, 0xcc, CODE_SIZE);
 	memcpy(image.code + CODE_BEFORE, code, size);
 	ASSERT_OK(elf_file_open_memory(&image, sizeof(image), &elf));
-	ASSERT_OK(code_follow(elf, CODE_ADDR + CODE_BEFORE + at, is_caller, &rows));
+	if (known)
+		ASSERT_OK(code_follow_function(elf, &function, function.start + at, is_caller,
+					       &rows));
+	else
+		ASSERT_OK(code_follow(elf, function.start + at, is_caller, &rows));
 	if (rule_at(&rows, CODE_ADDR + CODE_BEFORE + at))
 		rule = *rule_at(&rows, CODE_ADDR + CODE_BEFORE + at);
 	code_rows_fini(&rows);
 	return rule;
+}
+
+static struct unwind_rule rule_in(const char *code, size_t size, size_t at, bool is_caller)
+{
+	return rule_of(code, size, at, is_caller, false);
 }
 
 TEST(where_the_frame_is_at_each_instruction_of_a_function)
@@ -237,6 +250,37 @@ TEST(how_a_function_with_a_frame_pointer_ends_does_not_count)
 	ASSERT_EQ(rule_in(code, sizeof(code) - 1, 11, false).cfa, CFA_FRAME_POINTER);
 }
 
+/* As V8's builtins are. */
+TEST(where_a_function_begins_is_believed)
+{
+	/* 0: push %rbp; 1: mov %rsp,%rbp; 4: sub $0x58,%rsp; 8: jmp 32; 10: call, which does not
+	 * return; 15: int3, twice, which looks like another's end; 17: nop; 32: call; 37: leave;
+	 * ret */
+	static const char inner[] = "\x55\x48\x89\xe5\x48\x83\xec\x58\xeb\x16"
+				    "\xe8\x00\x01\x00\x00\xcc\x90\x90\x90\x90\x90\x90\x90\x90"
+				    "\x90\x90\x90\x90\x90\x90\xcc\xcc\xe8\x00\x01\x00\x00\xc9\xc3";
+	/* 0: pop %rax; 1: push %r10; 3: push %rax; 4: push %rbp; 5: mov %rsp,%rbp; 8: call;
+	 * 13: leave; 14: pop %rcx; 15: add $8,%rsp; 19: push %rcx; 20: ret */
+	static const char popped[] = "\x58\x41\x52\x50\x55\x48\x89\xe5\xe8\x00\x01\x00\x00\xc9\x59"
+				     "\x48\x83\xc4\x08\x51\xc3";
+	/* 0: call, without a frame; 5: lea 8(%rsp),%rsp; who knows what the callee took. */
+	static const char frameless[] = "\xe8\x00\x01\x00\x00\x48\x8d\x64\x24\x08\xc3";
+	struct unwind_rule rule = rule_of(inner, sizeof(inner) - 1, 36, true, true);
+
+	ASSERT_EQ(rule.cfa, CFA_REG);
+	ASSERT_EQ(rule.cfa_reg, X86_RBP);
+	ASSERT_EQ(rule.cfa_off, 16);
+	rule = rule_of(popped, sizeof(popped) - 1, 12, true, true);
+	ASSERT_EQ(rule.cfa, CFA_REG);
+	ASSERT_EQ(rule.cfa_reg, X86_RBP);
+	ASSERT_EQ(rule.cfa_off, 16);
+	ASSERT_EQ(rule.slot_off[0], -2);
+	/* Interrupted before that, the return address is in a register. */
+	rule = rule_of(popped, sizeof(popped) - 1, 1, false, true);
+	ASSERT_EQ(RULE_RA(&rule), RA_IN_REG);
+	ASSERT_EQ(rule_of(frameless, sizeof(frameless) - 1, 4, true, true).cfa, CFA_FRAME_POINTER);
+}
+
 TEST(what_does_not_tell_is_undecided)
 {
 	/* A jump to itself, to which nothing leads. */
@@ -245,6 +289,63 @@ TEST(what_does_not_tell_is_undecided)
 
 	ASSERT_EQ(rule.cfa, CFA_FRAME_POINTER);
 	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
+}
+
+/* Code of no file, in the middle of a page; -ENOENT: CFA_STOP. */
+static struct unwind_rule rule_in_bytes(const char *code, size_t size, uint64_t at, bool is_caller)
+{
+	const struct code_bytes bytes = { EM_X86_64, 0x7f0000000123, (const uint8_t *)code, size };
+	struct unwind_rule rule = { .cfa = CFA_STOP };
+	int r = code_follow_bytes(&bytes, bytes.addr + at, is_caller, &rule);
+
+	ASSERT(r == 0 || r == -ENOENT);
+	ASSERT_EQ(code_follow_bytes(&bytes, bytes.addr + size, is_caller, &rule), -EFAULT);
+	return rule;
+}
+
+TEST(a_return_proves_a_frame_in_code_of_no_file)
+{
+	/* 0: push %rbx; 1: push %rbp; 2: mov %rdi,%rbp; 5: sub $16,%rsp; 9: cmp $1,%rdi; 13: je 20;
+	 * 15: call; 20: add $16,%rsp; 24: pop %rbp; 25: pop %rbx; 26: ret. */
+	static const char code[] = "\x53\x55\x48\x89\xfd\x48\x83\xec\x10\x48\x83\xff\x01\x74\x05"
+				   "\xe8\x00\x01\x00\x00\x48\x83\xc4\x10\x5d\x5b\xc3";
+	static const struct {
+		uint8_t at;
+		bool is_caller;
+		int16_t fp;
+		int32_t cfa_off;
+	} cases[] = {
+		{ 0, false, SLOT_SAME, 8 }, { 2, false, -3, 24 },  { 9, false, -3, 40 },
+		{ 19, true, -3, 40 },	    { 24, false, -3, 24 }, { 26, false, SLOT_SAME, 8 }
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct unwind_rule rule =
+			rule_in_bytes(code, sizeof(code) - 1, cases[i].at, cases[i].is_caller);
+
+		ASSERT_EQ(rule.cfa, CFA_REG);
+		ASSERT_EQ(rule.cfa_reg, X86_RSP);
+		ASSERT_EQ(rule.cfa_off, cases[i].cfa_off);
+		ASSERT_EQ(rule.ra_off, -1);
+		ASSERT_EQ(rule.slot_off[0], cases[i].fp);
+		ASSERT_EQ(rule.slot_off[1], SLOT_LOST);
+	}
+}
+
+TEST(code_of_no_file_without_a_return_tells_nothing)
+{
+	/* 0: push %rbp; 1: mov %rsp,%rbp; 4: nop; 5: pop %rbp; 6: jmp *%rax */
+	static const char tail[] = "\x55\x48\x89\xe5\x90\x5d\xff\xe0";
+	/* What was called pops where it returns to, and goes back over it: 0: pop (%rsp); 3: nop;
+	 * 4: mov (%rsp),%rax; 8: push %rax; 9: ret. */
+	static const char fast[] = "\x8f\x04\x24\x90\x48\x8b\x04\x24\x50\xc3";
+	/* 0: push %rax; 1: nop; 2: ret: a jump. */
+	static const char jump[] = "\x50\x90\xc3";
+
+	ASSERT_EQ(rule_in_bytes(tail, sizeof(tail) - 1, 4, false).cfa, CFA_STOP);
+	ASSERT_EQ(rule_in_bytes(fast, sizeof(fast) - 1, 3, false).cfa, CFA_STOP);
+	ASSERT_EQ(rule_in_bytes(jump, sizeof(jump) - 1, 0, false).cfa, CFA_STOP);
+	ASSERT_EQ(rule_in_bytes(jump, sizeof(jump) - 1, 1, true).cfa, CFA_STOP);
 }
 
 TEST(an_address_outside_of_the_code_is_refused)

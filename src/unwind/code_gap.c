@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/sample.h"
 #include "elf/x86_insn.h"
 #include "unwind/ghc_code.h"
 #include "util/cleanup.h"
@@ -150,7 +151,7 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 		scan_arch_a64(arch, &gaps->arch);
 	code_gaps_reset(gaps);
 	find_context_start(gaps);
-	if (go_made(elf)) {
+	if (elf->machine == EM_X86_64 && go_made(elf)) {
 		int r = go_code_init(elf, &gaps->go);
 
 		if (r < 0)
@@ -164,6 +165,7 @@ void code_gaps_fini(struct code_gaps *gaps)
 {
 	free(gaps->sections);
 	go_code_fini(&gaps->go);
+	go_table_fini(&gaps->go_table);
 	elf_symbols_fini(&gaps->symbols);
 	*gaps = (struct code_gaps){ 0 };
 }
@@ -172,6 +174,7 @@ void code_gaps_reset(struct code_gaps *gaps)
 {
 	gaps->budget = SCAN_BYTES_MAX;
 	gaps->nr_restorers = 0;
+	gaps->goexit_passed = false;
 	gaps->error = 0;
 }
 
@@ -321,9 +324,34 @@ uint64_t code_gaps_behind_pop(const struct code_gaps *gaps, uint64_t start, uint
 
 /* --- other code ------------------------------------------------------------------------------ */
 
+bool code_gaps_goexit(struct code_gaps *gaps, uint64_t start)
+{
+	if (!gaps->go.goexit || start != gaps->go.goexit)
+		return false;
+	add(gaps, start, (struct unwind_rule){ .cfa = CFA_END });
+	gaps->goexit_passed = true;
+	return true;
+}
+
+/* Rows of what was scanned, which knows nothing of goexit. */
 static void emit(void *arg, uint64_t addr, const union cfi_rule *rule)
 {
-	table_writer_add(arg, addr, rule);
+	struct code_gaps *gaps = arg;
+	uint64_t end = gaps->go.goexit + GO_EXIT_SIZE;
+
+	if (gaps->go.goexit && !gaps->goexit_passed && addr >= gaps->go.goexit) {
+		gaps->goexit_passed = addr >= end;
+		if (gaps->goexit_passed) {
+			add(gaps, gaps->go.goexit, (struct unwind_rule){ .cfa = CFA_END });
+			if (addr > end)
+				table_writer_add(gaps->writer, end, &gaps->rule);
+		}
+		gaps->rule = *rule;
+		if (!gaps->goexit_passed)
+			return;
+	}
+	gaps->rule = *rule;
+	table_writer_add(gaps->writer, addr, rule);
 }
 
 static bool is_padding(const struct code_gaps *gaps, const uint8_t *code, size_t size,
@@ -400,7 +428,7 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	r = scan_run(scan);
 	if (r < 0)
 		return r;
-	scan_emit(scan, emit, gaps->writer);
+	scan_emit(scan, emit, gaps);
 	return 0;
 }
 
@@ -425,7 +453,7 @@ bool code_gaps_switch(struct code_gaps *gaps, uint64_t start, uint64_t end)
 		gaps->error = r == -ENOMEM ? r : gaps->error;
 		return false;
 	}
-	scan_emit(scan, emit, gaps->writer);
+	scan_emit(scan, emit, gaps);
 	return true;
 }
 
@@ -493,6 +521,70 @@ static void cover_large(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	}
 }
 
+/* --- Go's table ------------------------------------------------------------------------------- */
+
+static void read_go_table(struct code_gaps *gaps)
+{
+	int r;
+
+	if (gaps->go_table_read)
+		return;
+	gaps->go_table_read = true;
+	r = gaps->arch.of_go ? go_table_read(gaps->elf, &gaps->go_table) : -ENOENT;
+	if (r == -ENOMEM)
+		gaps->error = r;
+}
+
+/*
+ * How far the stack pointer is from the frame's upper end, as the runtime walks its own stacks, and
+ * as the linker makes .debug_frame of it (cmd/link/internal/ld/dwarf.go: writeframes).
+ */
+static void cover_go_function(struct code_gaps *gaps, const struct go_function *f)
+{
+	union cfi_rule restorer;
+	struct go_values values;
+	struct go_step step;
+
+	if (code_gaps_restorer(gaps, false, f->start, f->end, &restorer)) {
+		/* The walker looks for callers a byte before where they return to. */
+		add(gaps, f->start - 1, restorer.rule);
+		add(gaps, f->start, restorer.rule);
+		return;
+	}
+	if (code_gaps_goexit(gaps, f->start) || code_gaps_switch(gaps, f->start, f->end))
+		return;
+	go_values_begin(&gaps->go_table, f, GO_STACK_SIZE, &values);
+	while (go_values_next(&values, &step)) {
+		struct unwind_rule rule = rsp_rule(step.value + 8);
+
+		if (step.value < 0 || step.value > INT32_MAX - 8)
+			rule = (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_BAD_CFI };
+		else if (step.value >= 8)
+			rule.slot_off[X86_SLOT_RBP] = -2;
+		add(gaps, f->start + step.begin, rule);
+	}
+}
+
+/* Covers [start, end) as far as Go's table knows it, to where that ends. */
+static uint64_t cover_go(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	const struct go_table *t = &gaps->go_table;
+	uint64_t at = start;
+
+	read_go_table(gaps);
+	for (uint32_t i = 0; i < t->nr_functions && at < end; i++) {
+		struct go_function f;
+
+		if (go_table_function(t, i, &f) || f.start < at || f.end > end)
+			continue;
+		if (f.start > at)
+			cover_large(gaps, at, f.start);
+		cover_go_function(gaps, &f);
+		at = f.end;
+	}
+	return at;
+}
+
 static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 {
 	bool has_entry = contains(start, end, gaps->elf->entry);
@@ -518,7 +610,9 @@ static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 			gaps->error = r;
 		return;
 	}
-	cover_large(gaps, start, end);
+	start = cover_go(gaps, start, end);
+	if (start < end)
+		cover_large(gaps, start, end);
 }
 
 /* The first section that ends behind `addr`. */

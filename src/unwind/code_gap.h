@@ -7,6 +7,7 @@
 
 #include "elf/elf_file.h"
 #include "elf/elf_symbols.h"
+#include "elf/go_table.h"
 #include "unwind/code_scan.h"
 #include "unwind/go_code.h"
 #include "unwind/table_writer.h"
@@ -17,9 +18,13 @@ struct code_gaps {
 	struct scan_arch arch;
 	const struct elf_section **sections; /* executable ones, by address */
 	size_t nr_sections;
-	uint64_t context_start;	   /* glibc's __start_context, 0: none */
-	bool by_ghc;		   /* ghc_code.h */
-	struct go_code go;	   /* of what Go's linker made, else empty */
+	uint64_t context_start; /* glibc's __start_context, 0: none */
+	bool by_ghc;		/* ghc_code.h */
+	struct go_code go;	/* of what Go's linker made, else empty */
+	bool goexit_passed;
+	union cfi_rule rule; /* of the row that was added last, as far as goexit is concerned */
+	struct go_table go_table; /* of code of Go's that is too large to be scanned */
+	bool go_table_read;
 	bool is_small_program;	   /* each of its functions can be looked at */
 	size_t budget;		   /* bytes that may still be scanned */
 	unsigned int nr_restorers; /* found in what could not be */
@@ -34,6 +39,8 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 void code_gaps_fini(struct code_gaps *gaps);
 /* Forgets what was scanned, for another pass over the file. */
 void code_gaps_reset(struct code_gaps *gaps);
+/* Adds the row of runtime.goexit, if `start` is its address. */
+bool code_gaps_goexit(struct code_gaps *gaps, uint64_t start);
 /*
  * Whether the function in [start, end), which CFI says is a signal's frame, is a trampoline, by its
  * code; then *ret is its rule.

@@ -9,18 +9,13 @@
 
 enum {
 	PIECE = 256 << 10, /* of code, read at once */
-	LOAD_SIZE = 3,	   /* bytes that tell one */
-	LOADS_MAX = 1024,  /* the runtime has 20; what looks like one is elsewhere, too */
+	OVERLAP = 16,
+	LOAD_SIZE = 3,	  /* bytes that tell one */
+	LOADS_MAX = 1024, /* the runtime has 20; what looks like one is elsewhere, too */
 	/* As instructions have them. */
 	RSP = 4,
 	RBP = 5,
 };
-
-bool go_made(const struct elf_file *elf)
-{
-	return elf->machine == EM_X86_64 &&
-	       (elf_file_section(elf, ".note.go.buildid") || elf_file_section(elf, ".gopclntab"));
-}
 
 /* mov to rsp, from what is neither the stack nor the frame pointer; and $imm,%rsp. */
 static bool is_load(const uint8_t *p)
@@ -35,20 +30,40 @@ static bool is_load(const uint8_t *p)
 	       (reg != RBP || rex == 0x4c);
 }
 
+bool go_code_is_goexit(const uint8_t *code, size_t size)
+{
+	enum { NOP = 0x90, CALL = 0xe8 };
+
+	return size >= GO_EXIT_SIZE && code[0] == NOP && code[1] == CALL &&
+	       code[GO_EXIT_SIZE - 1] == NOP;
+}
+
+/* Functions are aligned, and what is between them is filled with int3. */
+static bool is_goexit_at(uint64_t addr, const uint8_t *code, size_t size)
+{
+	enum { INT3 = 0xcc, ALIGN = 16 };
+
+	return addr % ALIGN == 0 && size > GO_EXIT_SIZE && code[GO_EXIT_SIZE] == INT3 &&
+	       go_code_is_goexit(code, size);
+}
+
 static int find_loads(const struct elf_file *elf, const struct elf_segment *s, uint8_t *code,
 		      struct go_code *go)
 {
 	size_t size;
 	int r = 0;
 
-	for (uint64_t at = 0; at + LOAD_SIZE <= s->filesz; at += size - LOAD_SIZE + 1) {
+	for (uint64_t at = 0; at < s->filesz; at += PIECE - OVERLAP) {
 		size = s->filesz - at < PIECE ? s->filesz - at : PIECE;
 		if (elf_file_read(elf, s->offset + at, code, size) < 0)
 			return 0;
+		for (size_t i = -(s->vaddr + at) & 15; !go->goexit && i < size; i += 16)
+			if (is_goexit_at(s->vaddr + at + i, code + i, size - i))
+				go->goexit = s->vaddr + at + i;
 		for (size_t i = 0; !r && i + LOAD_SIZE <= size && go->loads.nr < LOADS_MAX; i++)
 			if (is_load(code + i))
 				r = vec_push(&go->loads, s->vaddr + at + i);
-		if (r)
+		if (r || size < PIECE)
 			return r;
 	}
 	return 0;

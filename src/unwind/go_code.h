@@ -14,10 +14,17 @@
 /* Where instructions may be that load the stack pointer, or align it, by address. */
 struct go_code {
 	VEC(uint64_t) loads;
+	uint64_t goexit; /* see go_code_is_goexit(); 0: none */
 };
 
-/* Whether Go's linker made the file. */
-bool go_made(const struct elf_file *elf);
+enum { GO_EXIT_SIZE = 7 };
+/*
+ * runtime.goexit, to which a goroutine's first function returns, and which nobody called: behind it
+ * on the stack lies what was there before, and up to Go 1.16 arguments. nop; call goexit1; nop
+ * (asm_amd64.s). Its CFI takes that for a return address.
+ */
+bool go_code_is_goexit(const uint8_t *code, size_t size);
+
 /* Finds them in a file that Go's linker made. 0 or -ENOMEM. */
 int go_code_init(const struct elf_file *elf, struct go_code *ret);
 void go_code_fini(struct go_code *go);

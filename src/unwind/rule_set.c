@@ -123,7 +123,7 @@ int rule_set_init(struct rule_set *s, struct unwind_rule *rules)
 {
 	static const struct unwind_rule fixed[] = {
 		[RULE_NONE] = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE },
-		[RULE_FRAME_POINTER] = { .cfa = CFA_FRAME_POINTER },
+		[RULE_FRAME_POINTER] = { .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_ANON },
 		[RULE_TABLE_EVICTED] = { .cfa = CFA_STOP, .cfa_off = STOP_TABLE_EVICTED },
 	};
 	struct unwind_rule runtime = { .cfa = CFA_RUNTIME };

@@ -20,8 +20,8 @@ static void add(struct marking *m, uint64_t addr)
 {
 	union cfi_rule rule = m->rule;
 
-	/* Where a walk ends anyway there is no caller to be found behind the runtime's frames. */
-	if (m->at & 1 && rule.rule.cfa != CFA_STOP && rule.rule.cfa != CFA_END)
+	/* Where a walk is cut, nothing is known of what was before. */
+	if (m->at & 1 && rule.rule.cfa != CFA_STOP)
 		rule.rule.ra |= (uint8_t)(m->runtime << RULE_RUNTIME_SHIFT);
 	table_writer_add(&m->writer, addr, &rule);
 }

@@ -11,7 +11,8 @@ enum { RUNTIME = 5 };
 static const union cfi_rule
 	small = { .rule = { .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8 } },
 	large = { .rule = { .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 96 } },
-	none = { .rule = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE } };
+	none = { .rule = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE } },
+	end = { .rule = { .cfa = CFA_END } };
 
 /* [0x1000, 0x1400): small, from 0x1110 on large, from 0x1300 on none. */
 static struct unwind_table *table(void)
@@ -76,7 +77,23 @@ TEST(ranges_that_touch_rows_and_each_other)
 	unwind_table_free(t);
 }
 
-TEST(where_walks_end_nothing_is_marked)
+TEST(first_frames_are_marked)
+{
+	const struct code_range ranges[] = { { 0x1000, 0x1010 } };
+	struct unwind_table *t = calloc(1, sizeof(*t));
+	struct table_writer w;
+
+	ASSERT_OK(table_writer_init(&w, 0x1000, 0x1400, 1));
+	table_writer_add(&w, 0x1000, &end);
+	ASSERT_OK(table_writer_finish(&w, t));
+	table_writer_fini(&w);
+	ASSERT_OK(unwind_table_mark(t, ranges, 1, RUNTIME));
+	expect(t, 0x100f, &end, RUNTIME);
+	expect(t, 0x1010, &end, 0);
+	unwind_table_free(t);
+}
+
+TEST(where_walks_are_cut_nothing_is_marked)
 {
 	const struct code_range ranges[] = { { 0x1200, 0x1380 } };
 	struct unwind_table *t = table();

@@ -16,6 +16,7 @@
 #include "abi/sample.h"
 #include "dwarf/cfi.h"
 #include "elf/elf_symbols.h"
+#include "elf/go_table.h"
 #include "unwind/cfi_source.h"
 #include "unwind/code_gap.h"
 #include "unwind/table_writer.h"
@@ -177,7 +178,7 @@ static void cover_fde(struct build *b, struct cfi_source *source, const struct c
 		return;
 	}
 	if (fde->start == start && !source->section.eh_frame &&
-	    code_gaps_switch(&b->gaps, start, end))
+	    (code_gaps_goexit(&b->gaps, start) || code_gaps_switch(&b->gaps, start, end)))
 		return;
 	if (r >= 0) {
 		cfi_rows_begin(&b->rows, &b->arch, &source->section, &slot->cie, fde);
@@ -376,8 +377,10 @@ uint64_t unwind_table_cost(const struct elf_file *elf)
 	if (b.nr_ranges)
 		span = b.ranges[b.nr_ranges - 1].end - b.ranges[0].start;
 	/* Symbols are read where code has no call frame information. */
-	return cfi_source_bytes(elf) + (span >> BUCKET_SHIFT) * sizeof(uint32_t) +
-	       (code_bytes(elf) >> CODE_SHIFT) + (elf_symbols_bytes(elf) >> SYMBOLS_SHIFT);
+	return cfi_source_bytes(elf) +
+	       (elf_file_section(elf, ".debug_frame") ? 0 : go_table_bytes(elf)) +
+	       (span >> BUCKET_SHIFT) * sizeof(uint32_t) + (code_bytes(elf) >> CODE_SHIFT) +
+	       (elf_symbols_bytes(elf) >> SYMBOLS_SHIFT);
 }
 
 int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)

@@ -803,7 +803,7 @@ enum { BOMB = 100 << 20 };
 /* Address space is what is watched: a sanitizer has its own use for it. */
 static void forbid_memory(size_t bytes)
 {
-#if !defined(__SANITIZE_ADDRESS__)
+#ifndef WITH_SANITIZERS
 	struct rlimit limit = { 0 };
 	unsigned long pages = 0;
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -837,7 +837,7 @@ static size_t peak_bytes(void)
 {
 	struct rusage usage = { 0 };
 
-#if !defined(__SANITIZE_ADDRESS__)
+#ifndef WITH_SANITIZERS
 	ASSERT_OK(getrusage(RUSAGE_SELF, &usage));
 #endif
 	return (size_t)usage.ru_maxrss * 1024;

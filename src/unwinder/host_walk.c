@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/host_walk.h"
+#include "unwinder/anon_code.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum { ASKED_MAX = 64 }; /* functions of one stack that are followed at once */
+
+/* What a walk has asked for, and was told. */
+struct answers {
+	struct walk_known_rule known[ASKED_MAX];
+	uint32_t nr_known, nr_asked;
+};
+
+/* Follows what the walk has stopped at: whether it may go further with that. */
+static bool answer(struct publisher *p, const struct block *b, const struct walk_memory *memory,
+		   uint16_t machine, const struct walk *state, struct answers *answers)
+{
+	int r;
+
+	if (answers->nr_asked++ == ASKED_MAX)
+		return false;
+	r = anon_code_rule(p, b, machine, memory, state, &answers->known[answers->nr_known]);
+	if (r != -ENOTSUP) {
+		answers->nr_known += !r;
+		return !r;
+	}
+	return !publisher_follow(p, b, state->mapping_file, state->pc - state->mapping_bias,
+				 !state->interrupted);
+}
 
 int host_walk(struct publisher *p, const struct walk_memory *memory, const struct walk_input *input,
 	      struct walk *state)
@@ -19,16 +43,17 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 	};
 	struct walk_input in = *input;
 	const struct block *block = publisher_block(p, input->process.generation);
-	int stop, nr_asked = 0;
+	struct answers answers = { .nr_asked = 0 };
+	int stop;
 
+	p->nr_anon = p->nr_anon_silent = 0;
+	in.known = answers.known;
 	/* Each turn loads one file's table, or follows what one frame is in, so that this ends. */
 	for (in.may_ask = true;;) {
+		in.nr_known = answers.nr_known;
 		stop = walk_host(&tables, memory, &in, state);
 		if (stop == STOP_CODE_PENDING)
-			in.may_ask = ++nr_asked < ASKED_MAX &&
-				     !publisher_follow(p, block, state->mapping_file,
-						       state->pc - state->mapping_bias,
-						       !state->interrupted);
+			in.may_ask = answer(p, block, memory, in.machine, state, &answers);
 		else if (stop != STOP_FILE_PENDING ||
 			 publisher_load(p, block, state->mapping_file) != FILE_STATE_LOADED)
 			return stop;

@@ -37,16 +37,14 @@ enum {
 #define PATIENCE_OF_FILE_NS 1000000000ull
 #define PATIENCE_MAX_NS	    3000000000ull
 #define PATIENCE_MIN_NS	    10000000ull
-enum { PATIENCE_PART = 4 };
-/* What is left is for root's files. */
-#define PATIENCE_OF_ROOT_NS 1500000000ull
 
 /* Wall time: a file server may be dead. */
 #define GIVE_UP_NS 60000000000ull
 
 void loader_init(struct loader *l)
 {
-	*l = (struct loader){ .patience_ns = PATIENCE_MAX_NS, .patience_at_ns = now_ns() };
+	*l = (struct loader){ .patience = patience_new(PATIENCE_OF_FILE_NS, PATIENCE_MAX_NS,
+						       now_ns()) };
 	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++)
 		l->background[i] = (struct loader_build){ .child = CHILD_NONE, .out_fd = -1 };
 }
@@ -165,24 +163,10 @@ static bool has_place(const struct loader *l, uint32_t owner)
 	return nr_free > (owner_is_trusted(owner) ? 0 : 1);
 }
 
-static uint64_t patience(struct loader *l, uint32_t owner)
-{
-	uint64_t now = now_ns(), left;
-
-	l->patience_ns += (now - l->patience_at_ns) / PATIENCE_PART;
-	l->patience_at_ns = now;
-	if (l->patience_ns > PATIENCE_MAX_NS)
-		l->patience_ns = PATIENCE_MAX_NS;
-	left = l->patience_ns;
-	if (!owner_is_trusted(owner))
-		left = left > PATIENCE_OF_ROOT_NS ? left - PATIENCE_OF_ROOT_NS : 0;
-	return left < PATIENCE_OF_FILE_NS ? left : PATIENCE_OF_FILE_NS;
-}
-
 /* True: it has ended. */
 static bool wait_for(struct loader *l, const struct loader_build *b)
 {
-	uint64_t begin = now_ns(), waited = 0, most = patience(l, b->owner);
+	uint64_t begin = now_ns(), waited = 0, most = patience_for(&l->patience, b->owner, begin);
 	bool ended = false;
 
 	if (!l->wait.meanwhile)
@@ -191,17 +175,17 @@ static bool wait_for(struct loader *l, const struct loader_build *b)
 		return false;
 	while (!ended && waited < most) {
 		ended = has_ended(b, MEANWHILE_MS);
-		if (!ended)
-			l->wait.meanwhile(l->wait.ctx);
+		if (!ended && !l->wait.meanwhile(l->wait.ctx))
+			most = 0;
 		waited = now_ns() - begin;
 	}
-	l->patience_ns -= waited < l->patience_ns ? waited : l->patience_ns;
+	patience_take(&l->patience, waited);
 	return ended;
 }
 
 static int go_on_in_background(struct loader *l, struct loader_build *b)
 {
-	uint64_t begin = now_ns(), took;
+	uint64_t begin = now_ns();
 
 	for (int i = 0; l->wait.meanwhile && i < LOADER_BACKGROUND_MAX; i++) {
 		if (l->background[i].child.pid)
@@ -211,24 +195,25 @@ static int go_on_in_background(struct loader *l, struct loader_build *b)
 	}
 	build_drop(b);
 	/* On a busy machine what was killed takes long to end. */
-	took = now_ns() - begin;
-	l->patience_ns -= took < l->patience_ns ? took : l->patience_ns;
+	patience_take(&l->patience, now_ns() - begin);
 	return l->wait.meanwhile ? -EAGAIN : -EFBIG;
 }
 
 static int build_beside(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
 {
 	struct loader_build b = { .child = CHILD_NONE, .out_fd = -1 };
+	bool may_wait = !l->wait.meanwhile || l->wait.meanwhile(l->wait.ctx);
 	int r;
 
 	/* One that would be ended soon need not begin. */
 	if (l->wait.meanwhile && !has_place(l, job->owner) &&
-	    (!owner_is_trusted(job->owner) || patience(l, job->owner) < PATIENCE_OF_FILE_NS))
+	    (!owner_is_trusted(job->owner) || !may_wait ||
+	     patience_for(&l->patience, job->owner, now_ns()) < PATIENCE_OF_FILE_NS))
 		return -EAGAIN;
 	r = start(l, job, &b);
 	if (r)
 		return r;
-	return wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
+	return may_wait && wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
 }
 
 static int build_here(const struct loader_job *job, struct unwind_table **ret)

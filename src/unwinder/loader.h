@@ -9,6 +9,7 @@
 
 #include "unwind/unwind_table.h"
 #include "util/child.h"
+#include "util/patience.h"
 
 enum {
 	/* Children that are not waited for; more files wait for these. One is for root's files, and
@@ -17,7 +18,11 @@ enum {
 };
 
 struct loader_wait {
-	void (*meanwhile)(void *ctx); /* NULL: a child is waited for until it ends */
+	/*
+	 * Called again and again while a child is waited for; false: no longer, since what waits
+	 * for us takes too much room. NULL: a child is waited for until it ends.
+	 */
+	bool (*meanwhile)(void *ctx);
 	void *ctx;
 };
 
@@ -43,7 +48,7 @@ struct loader {
 	char *const *builder; /* argv of a program that is loader_child_main(); NULL: fork */
 	struct loader_wait wait;
 	struct loader_build background[LOADER_BACKGROUND_MAX];
-	uint64_t patience_ns, patience_at_ns; /* that is left for waiting, and as of when */
+	struct patience patience;
 };
 
 void loader_init(struct loader *l);

@@ -242,10 +242,18 @@ TEST(what_a_child_that_fails_leaves_is_not_used)
 
 static int nr_meanwhile, nr_done, last_result;
 
-static void count_meanwhile(void *ctx)
+static bool count_meanwhile(void *ctx)
+{
+	const bool *may_wait = ctx;
+
+	nr_meanwhile++;
+	return !may_wait || *may_wait;
+}
+
+static bool false_at_the_third(void *ctx)
 {
 	(void)ctx;
-	nr_meanwhile++;
+	return ++nr_meanwhile < 3;
 }
 
 static void count_done(void *ctx, uint32_t file, int result, struct unwind_table *table)
@@ -271,7 +279,7 @@ TEST(an_owner_has_one_child_in_the_background)
 	loader_init(&l);
 	l.builder = sleeper;
 	l.wait.meanwhile = count_meanwhile;
-	l.patience_ns = 0;
+	l.patience.left_ns = 0;
 	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
 	job.file++;
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
@@ -282,6 +290,24 @@ TEST(an_owner_has_one_child_in_the_background)
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
 	job.owner = 0;
 	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	loader_fini(&l);
+}
+
+TEST(none_is_waited_for_once_what_waits_takes_too_much_room)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
+	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
+	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
+	struct unwind_table *built;
+	struct loader l;
+
+	loader_init(&l);
+	l.builder = sleeper;
+	l.wait.meanwhile = false_at_the_third;
+	nr_meanwhile = 0;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	ASSERT_EQ(nr_meanwhile, 3);
+	ASSERT(l.patience.left_ns > 0);
 	loader_fini(&l);
 }
 
@@ -301,7 +327,7 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 	ASSERT(!loader_is_busy(&l));
 	l.builder = sleeper;
 	l.wait.meanwhile = count_meanwhile;
-	l.patience_ns = 20000000;
+	l.patience.left_ns = 20000000;
 	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
 	ASSERT(nr_meanwhile > 0);
 	ASSERT(loader_is_building(&l, WAITED_FILE));
@@ -316,11 +342,14 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 	 */
 	job.file = 1000;
 	l.builder = too_many_args;
-	l.patience_ns = 500000000;
-	l.patience_at_ns = now_ns();
+	l.patience.left_ns = 500000000;
+	l.patience.at_ns = now_ns();
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
-	l.patience_ns = 1000000000;
+	l.patience.left_ns = 1000000000;
 	ASSERT_ERR(loader_build(&l, &job, &built), E2BIG);
+	/* Nor while those that wait for us take all the room that there is. */
+	l.wait.ctx = &(bool){ false };
+	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
 	loader_tick(&l, count_done, NULL);
 	ASSERT_EQ(nr_done, 0);
 	ASSERT_OK(kill(l.background[0].child.pid, SIGXCPU));

@@ -277,6 +277,7 @@ void publisher_fini(struct publisher *p)
 	vec_free(&p->free_numbers);
 	map_fini(&p->nr_of_owner);
 	map_fini(&p->follow_failed);
+	free(p->anon_rules);
 	time_shares_fini(&p->follow_time);
 	time_shares_fini(&p->look_time);
 	runtimes_fini(&p->runtimes);
@@ -483,7 +484,8 @@ int publisher_tell_kernel(struct publisher *p, const struct process *proc)
 		return 0;
 	entry = publisher_entry(v->block, v->mm);
 	entry.flags = (v->final ? PROCESS_MAPPINGS_FINAL : 0) |
-		      (v->asks_held_until_ns ? PROCESS_ASKS_HELD : 0);
+		      (v->asks_held_until_ns ? PROCESS_ASKS_HELD : 0) |
+		      (publisher_is_anon_silent(v) ? PROCESS_ANON_SILENT : 0);
 	r = bpf_sampler_set_process(p->sampler, (uint32_t)proc->pid, &entry);
 	if (r == -E2BIG && p->store->now_ns >= p->no_place_until_ns) {
 		p->no_place_until_ns = p->store->now_ns + NO_ROOM_PAUSE_NS;

@@ -41,7 +41,9 @@ struct view {
 			     place */
 	uint64_t asks_held_until_ns; /* the kernel does not ask for it (PROCESS_ASKS_HELD); 0: it
 					may */
-	bool final;		     /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
+	uint32_t nr_anon, nr_anon_silent; /* frames in code of no file that was followed, and where
+					     that told nothing */
+	bool final; /* these mappings are all there are: PROCESS_MAPPINGS_FINAL */
 	struct process_runtimes *runtimes; /* NULL: none, or not looked for */
 	bool look; /* a forked child's that its parent has: not looked for yet */
 };
@@ -87,8 +89,12 @@ struct publisher {
 	uint64_t nr_too_big;	/* files whose tables nobody could build */
 	uint64_t nr_followed;	/* functions, for walks that asked */
 	struct time_shares follow_time; /* each user's, for following code */
-	struct map follow_failed;	/* user -> until when no code is followed for him */
-	uint64_t asks_held_until_ns;	/* the first of all processes'; 0: none's */
+	/* Of the last host_walk(): frames in code of no file that was followed, and how many of
+	 * them it told nothing of. */
+	uint32_t nr_anon, nr_anon_silent;
+	struct anon_rule *anon_rules; /* a cache: anon_code.c; NULL: none yet */
+	struct map follow_failed;     /* user -> until when no code is followed for him */
+	uint64_t asks_held_until_ns;  /* the first of all processes'; 0: none's */
 };
 /* Following code takes a fifth of a CPU at most. */
 enum { FOLLOW_PART = 5 };
@@ -144,9 +150,18 @@ struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
  */
 int publisher_follow(struct publisher *p, const struct block *b, uint32_t number, uint64_t addr,
 		     bool is_caller);
+/*
+ * Code of no file was followed for a process with that block, and that took so long: `result` is 0
+ * if it told where the caller is.
+ */
+void publisher_followed_anon(struct publisher *p, const struct block *b, int result,
+			     uint64_t took_ns);
 /* Would code be followed now for a process with that block? */
 bool publisher_may_follow(const struct publisher *p, const struct block *b);
-/* A walk of the process asked: if that is for nothing, the kernel does not ask for a while. */
+/*
+ * A walk of the process asked: if that is for nothing, the kernel does not ask for a while; nor
+ * ever of code in no file that mostly tells nothing.
+ */
 void publisher_hold_asks(struct publisher *p, struct process *proc);
 /* Loads what stacks of a process with runtimes are likely to need, before it is sampled: walked
  * late, those have no frames of the runtime. */

@@ -13,6 +13,8 @@
 
 enum {
 	HELD_NS = 200000000, /* what failed, or what there was no time for */
+	ANON_SILENT_MAX = 8, /* frames of a process that its code of no file may tell nothing of,
+				beside as many as it tells of */
 	ASK_NS = 100000,     /* beside following it costs a copy of the stack and a walk here */
 };
 
@@ -33,15 +35,40 @@ bool publisher_may_follow(const struct publisher *p, const struct block *b)
 	return !has_failed(p, user_of(b)) && time_shares_may(&p->follow_time, user_of(b), now_ns());
 }
 
+/* Which function of a runtime that is, if its file has told. */
+static const struct code_range *known_function(const struct publisher *p, uint32_t number,
+					       uint64_t addr)
+{
+	const struct runtime_dso *dso =
+		runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
+	size_t lo = 0, n = dso ? dso->functions.nr : 0;
+
+	while (n) {
+		size_t half = n / 2;
+
+		if (dso->functions.items[lo + half].end <= addr) {
+			lo += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return dso && lo < dso->functions.nr && dso->functions.items[lo].start <= addr
+		       ? &dso->functions.items[lo]
+		       : NULL;
+}
+
 /* Code that cannot be read, or not any more, is not asked for again. */
 static int follow(struct publisher *p, uint32_t number, uint64_t addr, bool is_caller,
 		  struct code_rows *ret)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct code_range *function = known_function(p, number, addr);
 	int r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
 
 	if (!r)
-		r = code_follow(elf, addr, is_caller, ret);
+		r = function ? code_follow_function(elf, function, addr, is_caller, ret)
+			     : code_follow(elf, addr, is_caller, ret);
 	return r && r != -ENOMEM ? code_give_up(addr, ret) : r;
 }
 
@@ -83,6 +110,14 @@ int publisher_follow(struct publisher *p, const struct block *b, uint32_t number
 	return r;
 }
 
+void publisher_followed_anon(struct publisher *p, const struct block *b, int result,
+			     uint64_t took_ns)
+{
+	p->nr_anon++;
+	p->nr_anon_silent += result != 0;
+	time_shares_take(&p->follow_time, user_of(b), now_ns(), ASK_NS + took_ns);
+}
+
 /* --- the kernel's asks ----------------------------------------------------------------------- */
 
 static void set_held(struct publisher *p, struct view *v, uint64_t until_ns)
@@ -110,10 +145,29 @@ static void tell_held(struct publisher *p, struct process *proc, uint64_t until_
 		log_debug("cannot tell the kernel of process %d", proc->pid);
 }
 
+bool publisher_is_anon_silent(const struct view *v)
+{
+	return v->nr_anon_silent > ANON_SILENT_MAX + (v->nr_anon - v->nr_anon_silent);
+}
+
+/* What the last walk learned of its code in no file. */
+static void count_anon(struct publisher *p, struct process *proc)
+{
+	struct view *v = proc->user;
+	bool before = publisher_is_anon_silent(v);
+
+	v->nr_anon += p->nr_anon;
+	v->nr_anon_silent += p->nr_anon_silent;
+	if (publisher_is_anon_silent(v) != before && publisher_tell_kernel(p, proc))
+		log_debug("cannot tell the kernel of process %d", proc->pid);
+}
+
 void publisher_hold_asks(struct publisher *p, struct process *proc)
 {
 	struct view *v = proc->user;
 
+	if (v && p->nr_anon)
+		count_anon(p, proc);
 	if (v && !v->asks_held_until_ns && !publisher_may_follow(p, v->block))
 		tell_held(p, proc, p->store->now_ns + HELD_NS);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* For whom code is followed: this very program's, for users who are made up. */
 #include "unwinder/publisher.h"
+#include "unwinder/publisher_internal.h"
 #include "test.h"
 #include "util/clock.h"
 
@@ -91,5 +92,30 @@ TEST(the_kernel_asks_no_more_for_a_process_in_vain)
 	publisher_tick(&publisher, v->asks_held_until_ns);
 	ASSERT_EQ(v->asks_held_until_ns, 0);
 	ASSERT_EQ(publisher.asks_held_until_ns, 0);
+	tear_down();
+}
+
+TEST(code_of_no_file_that_tells_nothing_is_not_asked_for_again)
+{
+	struct view *v;
+	int nr;
+
+	set_up();
+	v = proc->user;
+	for (nr = 0; !publisher_is_anon_silent(v); nr++) {
+		ASSERT(nr < 100);
+		publisher.nr_anon = publisher.nr_anon_silent = 0;
+		publisher_followed_anon(&publisher, v->block, -ENOENT, 0);
+		publisher_hold_asks(&publisher, proc);
+	}
+	/* It told more often than not. */
+	for (v->nr_anon = v->nr_anon_silent = nr = 0; nr < 100; nr++) {
+		publisher.nr_anon = publisher.nr_anon_silent = 0;
+		publisher_followed_anon(&publisher, v->block, nr % 2 ? -ENOENT : 0, 0);
+		publisher_hold_asks(&publisher, proc);
+		ASSERT(!publisher_is_anon_silent(v));
+	}
+	ASSERT_EQ(v->nr_anon, 100);
+	ASSERT_EQ(v->nr_anon_silent, 50);
 	tear_down();
 }

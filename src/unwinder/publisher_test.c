@@ -3,67 +3,12 @@
  * made up. */
 #include "unwinder/publisher.h"
 #include "test.h"
+#include "test_fake_runtime.h"
 #include "util/clock.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { GREEDY = 4000000001, OTHER = 4000000002 };
-
-static int nr_looks;
-
-static int fake_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
-{
-	(void)elf;
-	(void)path;
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
-}
-
-static void fake_dso_free(struct runtime_dso *dso)
-{
-	free(dso);
-}
-
-static int fake_attach(const struct runtime_dso *dso, const struct runtime_target *target,
-		       void *record, struct runtime_proc **ret)
-{
-	(void)dso;
-	(void)target;
-	(void)record;
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
-}
-
-static int fake_refresh(struct runtime_proc *rp, void *record)
-{
-	(void)rp;
-	(void)record;
-	nr_looks++;
-	return 0;
-}
-
-static void fake_detach(struct runtime_proc *rp)
-{
-	free(rp);
-}
-
-static const struct runtime_ops fake_runtime = {
-	.name = "fake",
-	.id = 2,
-	.label = "fake",
-	.language = "Fake",
-	.record_size = 8,
-	.probe = fake_probe,
-	.dso_free = fake_dso_free,
-	.attach = fake_attach,
-	.refresh = fake_refresh,
-	.detach = fake_detach,
-};
-
-/* In place of the library's own list. */
-const struct runtime_ops *const runtimes[RUNTIME_MAX_] = { [2] = &fake_runtime };
 
 static struct process_table processes;
 static struct unwind_store store;
@@ -94,13 +39,13 @@ static void tear_down(void)
 /* How many looks it takes, if the process is that user's, and they are due. */
 static int looks_for(uint32_t user)
 {
-	int before = nr_looks;
+	int before = fake.nr_refreshes;
 
 	view->block->user = user;
 	runtimes_want_refresh(view->runtimes);
 	publisher.runtimes_due_ns = 0;
 	publisher_update_runtimes(&publisher);
-	return nr_looks - before;
+	return fake.nr_refreshes - before;
 }
 
 TEST(who_has_had_his_share_of_looks_waits_and_others_do_not)

@@ -23,7 +23,8 @@ int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
 	u->publisher.drain_ctx = o->drain_ctx;
 	u->publisher.loader.wait = o->wait;
 	u->publisher.loader.builder = o->table_builder;
-	u->publisher.runtimes.machine = o->machine;
+	if (o->machine)
+		u->publisher.runtimes.machine = o->machine;
 	u->publisher.runtimes.memory = o->memory;
 	return 0;
 }

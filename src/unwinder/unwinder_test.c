@@ -3,6 +3,7 @@
 #include "unwinder/unwinder.h"
 #include "test.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -38,4 +39,20 @@ TEST(it_is_set_up_and_torn_down_again_and_again)
 		unwinder_fini(&u);
 		unwinder_fini(&u);
 	}
+}
+
+TEST(live_processes_are_of_this_machine_and_a_cores_of_its)
+{
+	struct unwinder_options options = { .arena_bytes = 16 << 20 };
+	struct unwinder u;
+	uint16_t here;
+
+	ASSERT_OK(unwinder_init(&u, &options));
+	here = u.publisher.runtimes.machine;
+	ASSERT(here == EM_X86_64 || here == EM_AARCH64);
+	unwinder_fini(&u);
+	options.machine = here == EM_X86_64 ? EM_AARCH64 : EM_X86_64;
+	ASSERT_OK(unwinder_init(&u, &options));
+	ASSERT_EQ(u.publisher.runtimes.machine, options.machine);
+	unwinder_fini(&u);
 }

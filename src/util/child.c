@@ -284,7 +284,7 @@ void child_restrict(uint64_t file_bytes, uint64_t cpu_s, uint64_t memory)
 	child_limit(RLIMIT_CORE, 0, 0);
 	child_limit(RLIMIT_FSIZE, file_bytes, 0);
 	child_limit(RLIMIT_CPU, cpu_s, CPU_GRACE_S);
-#ifndef __SANITIZE_ADDRESS__
+#ifndef WITH_SANITIZERS
 	child_limit(RLIMIT_AS, memory, 0);
 #else
 	(void)memory;

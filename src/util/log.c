@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/log.h"
 
+#include "util/clock.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,21 +21,156 @@ enum log_level log_get_level(void)
 	return max_level;
 }
 
-/* One write a line, so that lines of several threads do not mix. */
-static void print_line(const char *fmt, va_list ap, int r)
+/* --- so many and no more ---------------------------------------------------------------------- */
+
+enum { PLACES = 128 };
+
+#define MINUTE_NS UINT64_C(60000000000)
+
+/* Where messages come from, by their format. Two may share a place: then the later one has it. */
+static struct place {
+	const char *fmt;
+	uint64_t begin_ns;
+	unsigned said, unsaid;
+} places[PLACES];
+
+static atomic_flag places_taken = ATOMIC_FLAG_INIT;
+static _Atomic unsigned limit;
+static _Atomic uint64_t nr_unsaid;
+
+void log_set_limit(unsigned per_minute)
 {
-	char line[1024];
+	limit = per_minute;
+}
+
+uint64_t log_unsaid(void)
+{
+	return nr_unsaid;
+}
+
+/* *ret_unsaid: how many were not said before this one. */
+static bool count(struct place *place, const char *fmt, unsigned *ret_unsaid)
+{
+	uint64_t now = now_ns();
+
+	if (place->fmt != fmt || now - place->begin_ns >= MINUTE_NS) {
+		*ret_unsaid = place->fmt == fmt ? place->unsaid : 0;
+		*place = (struct place){ .fmt = fmt, .begin_ns = now };
+	}
+	if (place->said >= limit) {
+		place->unsaid++;
+		return false;
+	}
+	place->said++;
+	return true;
+}
+
+/* Threads are few, and wait for some instructions only. */
+static bool may_say(enum log_level level, const char *fmt, unsigned *ret_unsaid)
+{
+	struct place *place = &places[((uintptr_t)fmt * UINT64_C(0x9e3779b97f4a7c15)) >> 57];
+	bool may;
+
+	*ret_unsaid = 0;
+	if (!limit || level > LOG_LEVEL_WARNING)
+		return true;
+	while (atomic_flag_test_and_set_explicit(&places_taken, memory_order_acquire))
+		;
+	may = count(place, fmt, ret_unsaid);
+	atomic_flag_clear_explicit(&places_taken, memory_order_release);
+	if (!may)
+		nr_unsaid++;
+	return may;
+}
+
+_Static_assert(PLACES == 1 << (64 - 57), "so many bits choose a place");
+
+/* --- a line ----------------------------------------------------------------------------------- */
+
+enum { MESSAGE_SIZE = 1016, ESCAPED_MAX = 6 };
+
+static _Atomic bool in_json;
+
+void log_set_json(bool json)
+{
+	in_json = json;
+}
+
+/* Bytes of the character of UTF-8 at `s`; 0: it is none. */
+static size_t utf8_len(const unsigned char *s)
+{
+	size_t len = *s < 0x80	 ? 1
+		     : *s < 0xc2 ? 0
+		     : *s < 0xe0 ? 2
+		     : *s < 0xf0 ? 3
+		     : *s < 0xf5 ? 4
+				 : 0;
+
+	for (size_t i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* Not the shortest form, surrogates, beyond the last one. */
+	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
+	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+/* As JSON has strings; what is no UTF-8 becomes U+FFFD. */
+static char *append_escaped(char *to, const char *text)
+{
+	for (const unsigned char *s = (const unsigned char *)text; *s;) {
+		size_t len = utf8_len(s);
+
+		if (!len || *s < ' ' || *s == 127) {
+			to += snprintf(to, ESCAPED_MAX + 1, "\\u%04x", len ? *s : 0xfffdu);
+			s++;
+			continue;
+		}
+		if (*s == '"' || *s == '\\')
+			*to++ = '\\';
+		memcpy(to, s, len);
+		to += len;
+		s += len;
+	}
+	return to;
+}
+
+static size_t make_json(enum log_level level, const char *message, char *line, size_t size)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+	struct timespec now;
+	struct tm tm;
 	size_t len;
 
-	len = (size_t)snprintf(line, sizeof(line), "sonde: ");
-	vsnprintf(line + len, sizeof(line) - len, fmt, ap);
-	len = strlen(line);
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	len = strftime(line, size, "{\"time\":\"%Y-%m-%dT%H:%M:%S", &tm);
+	len += (size_t)snprintf(line + len, size - len, ".%03ldZ\",\"level\":\"%s\",\"message\":\"",
+				now.tv_nsec / 1000000, names[level]);
+	len = (size_t)(append_escaped(line + len, message) - line);
+	memcpy(line + len, "\"}\n", 3);
+	return len + 3;
+}
+
+/* One write a line, so that lines of several threads do not mix. */
+static void print_line(enum log_level level, const char *fmt, va_list ap, int r)
+{
+	char message[MESSAGE_SIZE], line[MESSAGE_SIZE * ESCAPED_MAX + 128];
+	unsigned unsaid;
+	size_t len;
+
+	if (!may_say(level, fmt, &unsaid))
+		return;
+	vsnprintf(message, sizeof(message), fmt, ap);
+	len = strlen(message);
 	if (r < 0)
-		snprintf(line + len, sizeof(line) - len, ": %s", strerror(-r));
-	len = strlen(line);
-	if (len >= sizeof(line) - 1)
-		len = sizeof(line) - 2;
-	line[len++] = '\n';
+		len += (size_t)snprintf(message + len, sizeof(message) - len, ": %s", strerror(-r));
+	if (unsaid && len < sizeof(message))
+		snprintf(message + len, sizeof(message) - len, " (%u more like this were not said)",
+			 unsaid);
+	len = in_json ? make_json(level, message, line, sizeof(line))
+		      : (size_t)snprintf(line, sizeof(line), "sonde: %s\n", message);
 	if (write(STDERR_FILENO, line, len) < 0)
 		return; /* there is nobody left to tell */
 }
@@ -46,7 +183,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (level > max_level)
 		return;
 	va_start(ap, fmt);
-	print_line(fmt, ap, 0);
+	print_line(level, fmt, ap, 0);
 	va_end(ap);
 	errno = saved;
 }
@@ -56,7 +193,7 @@ int log_err(int r, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	print_line(fmt, ap, r);
+	print_line(LOG_LEVEL_ERROR, fmt, ap, r);
 	va_end(ap);
 	return r;
 }

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 enum log_level {
 	LOG_LEVEL_ERROR,
@@ -18,6 +20,17 @@ enum log_level {
 
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
+
+/* Each line an object: {"time":"2026-01-31T12:00:00.123Z","level":"warning","message":"..."} */
+void log_set_json(bool json);
+/*
+ * Of a daemon: at most so many errors and warnings a minute that come from one place (one format);
+ * the next one that is said tells how many were not. What is asked for (INFO, DEBUG) is not
+ * limited. 0: there is no limit.
+ */
+void log_set_limit(unsigned per_minute);
+/* How many were not said. */
+uint64_t log_unsaid(void);
 
 __attribute__((format(printf, 2, 3))) void log_print(enum log_level level, const char *fmt, ...);
 

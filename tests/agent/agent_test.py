@@ -6,74 +6,22 @@
 What it writes is read by the OpenTelemetry collector's library, which checks every rule that binds a producer (tests/formats/go).
 Nothing here sleeps: a test waits for what the agent says.
 """
-import contextlib
 import gzip
 import json
 import os
 import re
 import signal
 import shutil
+import socket
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
-import profcheck_program
-import tap
 from command import run
+from running import PROFCHECK, SONDE, TIMEOUT, agent, places, resources, run_tests, workload
 from tap import check
-
-SONDE, BUILD = (os.path.abspath(arg) for arg in sys.argv[1:3])
-PROFCHECK = profcheck_program.path(BUILD)
-TIMEOUT = 300  # seconds for what hangs
-
-
-class Agent:
-    """One that runs; what it says is read line by line."""
-
-    def __init__(self, *args):
-        self.process = subprocess.Popen([SONDE, "agent", *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
-        self.lines = []
-
-    def wait_for(self, pattern, times=1):
-        """Until it has said that so often from now on; the last match."""
-        while times:
-            line = self.process.stderr.readline()
-            check(line, f"it ended before it said '{pattern}': {self.lines[-5:]}")
-            self.lines.append(line)
-            match = re.search(pattern, line)
-            times -= match is not None
-        return match
-
-    def send(self, number):
-        self.process.send_signal(number)
-
-    def end(self, number=signal.SIGTERM, status=0):
-        """All that it said."""
-        self.send(number)
-        self.lines += self.process.communicate(timeout=TIMEOUT)[1].splitlines(keepends=True)
-        check(self.process.returncode == status, f"status {self.process.returncode}: {self.lines[-5:]}")
-        return "".join(self.lines)
-
-
-@contextlib.contextmanager
-def agent(*args):
-    running = Agent(*args)
-    try:
-        yield running
-    finally:
-        guard.Guard(running.process).end()
-
-
-@contextlib.contextmanager
-def workload(*argv, **options):
-    process = subprocess.Popen([str(arg) for arg in argv], stdout=subprocess.DEVNULL, **options)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def reports(folder):
@@ -87,10 +35,6 @@ def reports(folder):
     return plain
 
 
-def resources(path):
-    return [json.loads(line) for line in run(PROFCHECK, "resources", path).stdout.splitlines()]
-
-
 def test_reports_keep_every_rule_and_lose_nothing():
     stacks = set()
     with agent("--output-dir", "out", "--reporter-interval", "0.5", "--samples-per-second", "97", "-v") as a:
@@ -102,7 +46,7 @@ def test_reports_keep_every_rule_and_lose_nothing():
                 stacks.update(run(PROFCHECK, "otlp", reports("out")[-1]).stdout.split("\n"))
         said = a.end()
     counts = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
-    written = re.search(r"state: (\d+) reports with (\d+) samples, \d+ kB, were written, 0 with 0 samples were not", said)
+    written = re.search(r"state: (\d+) reports with (\d+) samples, \d+ kB, were delivered, 0 with 0 samples were not, 0 with 0 were dropped; 0 of", said)
     check(written and written[2] == counts, said[-1000:])
     files = reports("out")
     check(len(files) == int(written[1]), f"{len(files)} files")
@@ -124,6 +68,78 @@ def test_reports_keep_every_rule_and_lose_nothing():
               attributes)
 
 
+def test_resources_say_what_processes_and_the_agent_were_told():
+    told = {"SHELF": "a=b, c", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=prod%20eu,process.pid=1,host.name=evil,service.name=other,zone=theirs",
+            "OTEL_SERVICE_NAME": "shop"}
+    ours = {"OTEL_RESOURCE_ATTRIBUTES": "host.id=node7,zone=ours,k8s.cluster.name=c", "OTEL_SERVICE_NAME": "all"}
+    found = {}
+    with workload(PROFCHECK, "burn", "600", env=dict(os.environ, **told)) as shop, \
+            workload(PROFCHECK, "burn", "600", env=dict(os.environ, OTEL_RESOURCE_ATTRIBUTES="service.name=kiosk,broken")) as broken, \
+            agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-env-vars", "SHELF,HOME,NONE", "-v",
+                  **ours) as a:
+        while not {shop.pid, broken.pid} <= set(found):
+            a.wait_for(r"report \d+: ")
+            run(PROFCHECK, "otlp", reports("out")[-1])
+            found.update((r["attributes"].get("process.pid"), r["attributes"]) for r in resources(reports("out")[-1]))
+        a.end()
+    for pid, wanted in ((shop.pid, {"service.name": "shop", "deployment.environment.name": "prod eu", "zone": "theirs",
+                                "process.environment_variable.SHELF": "a=b, c", "process.environment_variable.NONE": None}),
+                        (broken.pid, {"service.name": "all", "zone": "ours"})):
+        wanted |= {"k8s.cluster.name": "c", "host.id": "node7", "host.name": os.uname().nodename}
+        check({key: found[pid].get(key) for key in wanted} == wanted, found[pid])
+    check("deployment.environment.name" not in found[broken.pid], found[broken.pid])
+
+
+# OTEP 4719: a mapping called OTEL_CTX with a header that points to a message; another name for each line on standard input.
+PUBLISHER = """
+import ctypes, mmap, os, struct, sys, threading
+
+def field(number, data):
+    return bytes([number << 3 | 2, len(data)]) + data
+
+def pair(key, value):
+    return field(1, field(1, key) + field(2, field(1, value)))
+
+def spin():
+    while True:
+        pass
+
+fd = os.memfd_create("OTEL_CTX")
+os.ftruncate(fd, 4096)
+context = mmap.mmap(fd, 4096, flags=mmap.MAP_PRIVATE)
+at = 1
+threading.Thread(target=spin, daemon=True).start()
+for line in sys.stdin:
+    message = field(1, pair(b"service.name", line.strip().encode()) + pair(b"service.instance.id", b"i=7") + pair(b"process.pid", b"1"))
+    kept = ctypes.create_string_buffer(message)
+    context[16:24] = bytes(8)
+    context[:16] = b"OTEL_CTX" + struct.pack("=II", 2, len(message))
+    context[24:32] = struct.pack("=Q", ctypes.addressof(kept))
+    context[16:24] = struct.pack("=Q", at)
+    at += 1
+"""
+
+
+def test_what_a_process_publishes_of_itself_is_its_resource():
+    """It does so when it likes: after its first samples, and again."""
+    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "99", "-v") as a, \
+            workload(sys.executable, "-c", PUBLISHER, stdin=subprocess.PIPE, text=True,
+                     env=dict(os.environ, OTEL_SERVICE_NAME="environment", OTEL_RESOURCE_ATTRIBUTES="zone=theirs")) as publisher:
+        a.wait_for("the agent samples")
+        for name, zone, instance in (("environment", "theirs", None), ("shop \u00e4", None, "i=7"), ("kiosk", None, "i=7")):
+            if instance:
+                publisher.stdin.write(name + "\n")
+                publisher.stdin.flush()
+            seen = None
+            while seen != (name, zone, instance):
+                a.wait_for(r"report \d+: ")
+                run(PROFCHECK, "otlp", reports("out")[-1])
+                for r in resources(reports("out")[-1]):
+                    if r["attributes"]["process.pid"] == publisher.pid:
+                        seen = tuple(r["attributes"].get(key) for key in ("service.name", "zone", "service.instance.id"))
+        a.end()
+
+
 def test_cuts_follow_each_other():
     """What was on its way when a cut began makes it begin earlier; it never reaches into the one before that."""
     with agent("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "499", "-v") as a, \
@@ -134,12 +150,55 @@ def test_cuts_follow_each_other():
     check(starts == sorted(starts), starts)
 
 
+def test_a_stop_of_the_agent_is_one_long_interval():
+    """The kernel goes on meanwhile: what it took is in one report, which is as long as the stop, with its times in it."""
+    with agent("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "49", "-v") as a, \
+            workload(PROFCHECK, "burn", "600") as known:
+        a.wait_for(r"report \d+: ")
+        while not any(r["attributes"]["process.pid"] == known.pid for r in resources(reports("out")[-1])):
+            a.wait_for(r"report \d+: ")
+        a.send(signal.SIGSTOP)
+        begin = time.time()
+        # It ends when it has had so much of a CPU. The kernel knows nothing of it, and sends copies of its stack: some find no room.
+        run(PROFCHECK, "burn", "1.5")
+        end = time.time()
+        a.send(signal.SIGCONT)
+        a.wait_for(r"report \d+: ", times=3)
+        said = a.end()
+    counts = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
+    found = [r for path in reports("out") for r in resources(path)]
+    check(sum(r["samples"] for r in found) == int(counts), f"{counts} were taken")
+    longest = max((r for r in found if r["attributes"]["process.pid"] == known.pid), key=lambda r: r["duration"])
+    check(longest["duration"] / 1e9 > 0.8 * (end - begin) and longest["samples"] > 5, f"a stop of {end - begin} s: {longest}")
+    # Its own times, not only those that the report says it has; a part of a second for the signals.
+    first, last = (at / 1e9 for at in longest["times"])
+    middle = (begin + end) / 2
+    check(begin - 1 < first < middle < last < end + 1, f"[{first}, {last}] is not in [{begin}, {end}]")
+    for path in reports("out"):
+        run(PROFCHECK, "otlp", path)
+
+
+def test_sleeps_are_a_profile_of_their_own():
+    nanoseconds = 0
+    with agent("--output-dir", "out", "--reporter-interval", "0.5", "-off-cpu-threshold", "1", "-v") as a:
+        a.wait_for("the agent samples at ")
+        with workload("sh", "-c", "while :; do sleep 0.2; done"):
+            while nanoseconds < 190e6:
+                a.wait_for(r"report \d+: ", times=2)
+                path = reports("out")[-1]
+                run(PROFCHECK, "otlp", path)
+                folded = run(SONDE, "convert", path, "-", "-f", "folded", "--type", "off_cpu").stdout
+                found = re.findall(r"^sleep;.*nanosleep.*;__schedule[^;]*_\[k\] (\d+)$", folded, re.MULTILINE)
+                nanoseconds = sum(map(int, found))
+        a.end()
+
+
 def test_the_state_is_told_when_asked():
     with agent("--output-dir", "out", "--reporter-interval", "600") as a:
         a.wait_for("the agent samples at 20 Hz and reports every 600 s into 'out'")
         a.send(signal.SIGUSR1)
         a.wait_for(r"state: \d+ s, \d+ samples, [\d.]+ % complete, \d+ lost; CPU time")
-        a.wait_for(r"state: 0 reports with 0 samples, 0 kB, were written")
+        a.wait_for(r"state: 0 reports with 0 samples, 0 kB, were delivered")
         # What there was is written all the same.
         with workload(PROFCHECK, "burn", "600"):
             deadline = os.times()[4] + TIMEOUT
@@ -148,7 +207,85 @@ def test_the_state_is_told_when_asked():
                 if int(a.wait_for(r"state: \d+ s, (\d+) samples")[1]) > 10:
                     break
                 check(os.times()[4] < deadline, "no samples come")
-        check(re.search(r"1 reports with \d+ samples, .* 0 with 0 samples were not; 1 files", a.end(signal.SIGINT)), a.lines)
+        check(re.search(r"1 reports with \d+ samples, .* 0 with 0 samples were not, (.|\n)*: 1 files", a.end(signal.SIGINT)), a.lines)
+
+
+def test_the_service_manager_is_told():
+    """As systemd's Type=notify with a watchdog has it; by path and by abstract name."""
+    for name, address in ((os.path.abspath("notify"), os.path.abspath("notify")), (f"@sonde-{os.getpid()}", f"\0sonde-{os.getpid()}")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(address)
+            manager.settimeout(TIMEOUT)
+            with agent("--output-dir", "out", NOTIFY_SOCKET=name, WATCHDOG_USEC="200000") as a:
+                said = [manager.recv(100) for _ in range(3)]
+                check(said == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"], said)
+                check("the agent samples" in a.wait_for("the agent samples").string, "it is ready when it samples")
+                a.send(signal.SIGTERM)
+                while (last := manager.recv(100)) == b"WATCHDOG=1":
+                    pass
+                check(last == b"STOPPING=1", last)
+                a.end()
+    with agent("--output-dir", "out", NOTIFY_SOCKET="nowhere", WATCHDOG_USEC="1") as a:
+        a.wait_for("cannot tell the service manager at 'nowhere': Invalid argument")
+        a.wait_for("the agent samples")
+        a.end()
+
+
+def test_what_it_says_can_be_json():
+    with agent("--output-dir", "out", "--log-format", "json", "-v") as a:
+        a.wait_for('"message":"the agent samples at 20 Hz')
+        a.send(signal.SIGUSR1)
+        a.wait_for('"message":"state: ')
+        a.end()
+    lines = [json.loads(line) for line in a.lines]
+    check(all(set(line) == {"time", "level", "message"} for line in lines), lines)
+    check({"info", "debug"} <= {line["level"] for line in lines} <= {"error", "warning", "info", "debug"}, lines)
+    check(all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines), lines)
+    done = run(SONDE, "agent", "--log-format", "json", "--output-dir", "out", "--otlp-endpoint", "x", "--resource-attributes", 'a"', status=2)
+    check(json.loads(done.stderr)["level"] == "error", done)
+
+
+DAC_OVERRIDE, DAC_READ_SEARCH = 1, 2
+SYS_PTRACE, SYS_ADMIN, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE = 19, 21, 23, 34, 38, 39, 40
+
+
+def status_of(path):
+    with open(f"{path}/status", encoding="utf-8", errors="replace") as file:
+        fields = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    held = {name: {bit for bit in range(64) if int(fields[name], 16) >> bit & 1} for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")}
+    return held, fields["NoNewPrivs"], fields["Seccomp"]
+
+
+def test_it_gives_up_what_it_does_not_need():
+    """And sees what it needs that for: a runtime, and an executable without a name, that come later."""
+    needed = {DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE}
+    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v") as a:
+        a.wait_for("the agent samples")
+        a.wait_for(r"report \d+: ")
+        threads = os.listdir(f"/proc/{a.process.pid}/task")
+        check(len(threads) == 2, threads)
+        for tid in threads:
+            held, no_new, seccomp = status_of(f"/proc/{a.process.pid}/task/{tid}")
+            check(no_new == "1" and seccomp == "2", (no_new, seccomp))
+            check(not held["CapInh"] and not held["CapAmb"], held)
+            allowed = needed if int(tid) == a.process.pid else {DAC_OVERRIDE, DAC_READ_SEARCH}
+            for name in ("CapEff", "CapPrm", "CapBnd"):
+                check(held[name] <= allowed, f"thread {tid} has {name} {held[name] - allowed}")
+        shutil.copy(PROFCHECK, "gone")
+        with workload("./gone", "burn", "600") as gone, workload(sys.executable, "-c", "def later():\n  while True: pass\nlater()") as python:
+            os.unlink("gone")
+            wanted = {(gone.pid, "main.spin"), (python.pid, "later")}
+            seen = set()
+            while not wanted <= seen:
+                a.wait_for(r"report \d+: ")
+                seen |= {(r["attributes"]["process.pid"], name) for r in places(reports("out")[-1]) for name in r["functions"]}
+        a.end()
+    with agent("--output-dir", "out", "--no-sandbox") as a:
+        a.wait_for("the agent samples")
+        held, no_new, seccomp = status_of(f"/proc/{a.process.pid}")
+        before = status_of("/proc/self")
+        check((held, no_new, seccomp) == before, f"{held} {no_new} {seccomp}, not {before}")
+        a.end()
 
 
 def test_it_ends_in_order_while_it_begins():
@@ -169,7 +306,7 @@ def test_what_cannot_be_written_is_said_once_and_counted():
             lost = 1
             while lost < 4:
                 a.send(signal.SIGUSR1)
-                lost = int(a.wait_for(r"were written, (\d+) with \d+ samples were not")[1])
+                lost = int(a.wait_for(r"were delivered, (\d+) with \d+ samples were not")[1])
             run("mount", "-o", "remount,size=64m", "out")
             a.wait_for("reports can be written into 'out' again")
             said = a.end()
@@ -203,28 +340,16 @@ def test_mistakes_are_said():
     for args, status, words in (
             ([], 2, "--output-dir DIR"),
             (["--output-dir", "out", "more"], 2, "takes no arguments"),
-            (["-collection-agent", "127.0.0.1:11000"], 2, "unknown or ambiguous option '-collection-agent'"),
             (["--config", "/dev/null"], 2, "--output-dir DIR"),
             (["--config", "missing"], 2, "cannot read the configuration 'missing'"),
             (["--output-dir", "file"], 1, "cannot write into 'file'"),
             (["--output-dir", "no/such"], 1, "cannot write into 'no/such'"),
             (["--output-dir", "out", "--samples-per-second", "0"], 2, "--samples-per-second takes a whole number"),
+            (["--output-dir", "out", "--resource-attributes", "a"], 2, "--resource-attributes is not NAME=VALUE,...: a part of it is not name=value"),
             (["--output-dir", "out", "--output-dir-size", "1k"], 2, "--output-dir-size takes")):
         done = run(SONDE, "agent", *args, status=status)
         check(words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
 
 
-def main():
-    tests = {name[5:]: value for name, value in globals().items() if name.startswith("test_")}
-    wanted = sys.argv[3:] or list(tests)
-    if os.geteuid():
-        return tap.skip_all("needs root")
-    try:
-        profcheck_program.build(BUILD)
-    except tap.Skip as reason:
-        return tap.skip_all(reason)
-    return tap.run((name, tap.in_own_folder(tests[name], "sonde-agent-")) for name in wanted)
-
-
 if __name__ == "__main__":
-    sys.exit(guard.run(main))
+    sys.exit(guard.run(lambda: run_tests(globals(), "sonde-agent-")))

@@ -4,7 +4,7 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about half an hour. Parts: yardstick, kernel, table, symbols, ordinary, idle, first, short, perf, slowdown,
+Needs root. Takes about half an hour. Parts: yardstick, kernel, redis, table, symbols, ordinary, idle, first, short, perf, slowdown,
 runtimes, runtimes_slowdown.
 """
 import argparse
@@ -19,6 +19,7 @@ import traceback
 import agent_cost
 import bench_symbols
 import kernel_cost
+import kernel_frames
 import perf_cost
 import runtime_cost
 import yardstick
@@ -27,6 +28,7 @@ from run import Setup
 PARTS = {
     "yardstick": yardstick.rows,
     "kernel": kernel_cost.rows,
+    "redis": kernel_frames.rows,
     "table": agent_cost.table_rows,
     "symbols": bench_symbols.rows,
     "ordinary": agent_cost.ordinary_rows,

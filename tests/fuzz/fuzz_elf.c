@@ -3,6 +3,7 @@
 #include "elf/elf_dynamic.h"
 #include "elf/elf_file.h"
 #include "elf/file_id.h"
+#include "elf/usdt_notes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,6 +61,20 @@ static void ask_dynamic(const struct elf_file *elf)
 	(void)elf_dynamic_find(&dynamic, "main", &addr);
 }
 
+static void ask_usdt(const struct elf_file *elf)
+{
+	struct usdt_notes notes;
+
+	if (usdt_notes_read(elf, &notes))
+		return;
+	for (size_t i = 0; i < notes.nr; i++)
+		if (strlen(notes.items[i].provider) + strlen(notes.items[i].name) +
+			    strlen(notes.items[i].arguments) >
+		    USDT_SECTION_MAX)
+			abort();
+	usdt_notes_fini(&notes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
@@ -77,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask_sections(elf);
 	ask_addresses(elf);
 	ask_dynamic(elf);
+	ask_usdt(elf);
 	r = elf_file_build_id(elf, id);
 	if (r > ELF_BUILD_ID_MAX || !r)
 		abort();

@@ -35,8 +35,10 @@ def attack_lost_fork(arena):
     The fork of a victim is not heard of, as the rings are full (sonde stands still, so that they are for certain). The child never
     executes a program: it is walked by what the kernel copied from its parent, until that is given up; and then?
     """
+    fork_unseen = arena.program("fork_unseen")
+    arena.program("event_storm")
     recorder = arena.record("64M")
-    parent = arena.start([arena.program("fork_unseen"), "1"], VICTIM, stdout=subprocess.PIPE)
+    parent = arena.start([fork_unseen, "1"], VICTIM, stdout=subprocess.PIPE)
     burnt(parent.pid, 0.2)
     recorder.process.send_signal(signal.SIGSTOP)
     storm = arena.attack("event_storm", until_line=True)
@@ -75,6 +77,7 @@ def attack_storm(arena):
     The kernel drops news again and again (sonde stands still, so that it must). Nothing has changed for those that run on: they
     are looked at, and the kernel goes on walking them by what it has.
     """
+    arena.program("event_storm")
     recorder = arena.record("64M")
     victims = [arena.start_victim(seconds=600).process, arena.start_python_victim(seconds=600).process]
     storm = arena.attack("event_storm", until_line=True)
@@ -103,6 +106,7 @@ def attack_storm(arena):
 
 def attack_children(arena):
     """One program that is sampled has more children that sleep than the kernel's table of processes has places. The victims begin later."""
+    arena.program("many_children")
     recorder = arena.record("64M")
     attacker = arena.attack("many_children", 10000)
     arena.wait_until_burnt(attacker, 0.2)

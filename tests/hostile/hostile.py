@@ -4,6 +4,7 @@
 An attack is a function attack_NAME(arena) of any file here; hostile_test.py finds it. The common form is
 
     def attack_name(arena):
+        arena.program("name")               # compiled now: the compiler must not be recorded
         arena.record("32M")                 # sonde record --memory-limit 32M, which has begun when this returns
         arena.attack("name", "1000")        # tests/hostile/name.c 1000, as nobody, until the end
         arena.run_victim(seconds=1)         # the known answer: outer, middle, leaf (run_python_victim: a Python one)
@@ -35,6 +36,7 @@ FREQUENCY, PATIENCE = sonde.FREQUENCY, sonde.PATIENCE
 NOBODY, VICTIM = 65534, 1  # whose the attackers are, and the victims: neither is root
 MEGABYTE = 1 << 20
 FLAGS = ["-O2", "-g0", "-std=gnu17", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-w", "-pthread"]
+CHAIN = os.path.join(WORKLOADS, "chain.c")  # the victim
 PYTHON = ["/usr/bin/python3", "-S", "-E", os.path.join(HERE, "victim_of_python.py")]
 PYTHON_CHAIN = ("<module>", "main", "outer", "middle", "leaf")
 
@@ -131,6 +133,7 @@ class Arena:
         self.setup, self.name = setup, name
         self.folder = os.path.join(setup.scratch, name)  # the attackers' own
         self.recorder = self.watch = self.limit = None
+        self.is_recording = False
         self.victims, self._guards = [], []
         os.mkdir(self.folder)
         os.chown(self.folder, NOBODY, NOBODY)
@@ -154,6 +157,8 @@ class Arena:
             os.makedirs(folder, 0o755, exist_ok=True)
         out = os.path.join(folder, os.path.basename(path).rpartition(".")[0])
         if not os.path.exists(out) or flags:
+            # Its compiler would be recorded, which takes more memory and time than many an attack.
+            assert not self.is_recording, "%s is to be compiled before the recording begins" % source
             subprocess.run(["gcc", *FLAGS, "-I", WORKLOADS, path, "-o", out, *flags], check=True)
         return out
 
@@ -173,11 +178,13 @@ class Arena:
     def record(self, limit, *options, whole_machine=False, also=(), frequency=FREQUENCY, before=()):
         """Starts `sonde record`, which has begun when this returns. `before`: a command that runs it; `also`: processes
         that run already."""
+        self.program(CHAIN)
         who = [] if whole_machine else ["-p", ",".join(map(str, [os.getpid(), *also]))]
         self.limit = megabytes(limit)
         self.recorder = Recorder(self.setup, ["--no-inlines", "--memory-limit", limit, *who, *options], frequency=frequency, before=before)
         self._guards.append(Guard(self.recorder.process))
         recording_began(self.recorder)
+        self.is_recording = True
         self.watch = Watch(self.recorder.process.pid)
         self.watch.start()
         return self.recorder
@@ -193,7 +200,7 @@ class Arena:
 
     def start_victim(self, seconds=1, comm="victim"):
         """The known answer in C: outer, middle, leaf."""
-        argv = [self.program(os.path.join(WORKLOADS, "chain.c")), seconds, comm]
+        argv = [self.program(CHAIN), seconds, comm]
         victim = Victim(comm, self.start(argv, VICTIM), self._judge_c)
         self.victims.append(victim)
         return victim
@@ -234,6 +241,7 @@ class Arena:
         self.watch.look()
         self.recorder.process.send_signal(2)
         recording = self.recorder.wait()
+        self.is_recording = False
         self.watch.stop()
         recording.expect_status(0)
         return recording

@@ -25,8 +25,9 @@ def tests(_setup, _args):
         if topic in NOT_TOPICS:
             continue
         for key, function in vars(importlib.import_module(topic)).items():
+            name = topic + "-" + key[7:].replace("_", "-")
             if key.startswith("attack_"):
-                yield topic + "-" + key[7:].replace("_", "-"), lambda setup, f=function, n=topic + key[6:]: run(f, n, setup)
+                yield name, lambda setup, f=function, n=topic + key[6:]: run(f, n, setup)
 
 
 def run(attack, name, setup):

@@ -46,6 +46,7 @@ def attack_forged_build_id(arena):
 
 def attack_perf_maps(arena):
     """Maps of JITs that are larger than sonde may ever be, and have no name for the code that runs."""
+    arena.program("jit")
     arena.record("32M")
     attackers = [arena.attack("jit", "16") for _ in range(2)]
     try:
@@ -62,6 +63,7 @@ def attack_perf_maps(arena):
 def attack_jits(arena):
     """One user's six JITs run at thousands of addresses, each with a name of a kilobyte. Another user's has names, too."""
     program = arena.program(os.path.join(WORKLOADS, "jit.c"))
+    arena.program("jit_names")
     arena.record("64M", frequency=4999)
     attacker, maps = arena.attack("jit_names", 6, until_line=True), []
     try:
@@ -174,8 +176,9 @@ def attack_roots(arena):
     Programs that end soon, each a file of its own in a root of its own. On a busy machine their symbols are read much later: what is
     kept open of them until then is bounded.
     """
+    program = arena.program("many_roots", "-static")
     arena.record("64M", before=["prlimit", "--nofile=%d" % min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1])])
-    attacker = arena.attack(arena.program("many_roots", "-static"), "200", until_line=True)
+    attacker = arena.attack(program, "200", until_line=True)
     arena.run_victim(seconds=0.5)
     recording = arena.end()
     problems, note = arena.judge(recording=recording, descriptors=350)

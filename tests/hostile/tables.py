@@ -13,6 +13,7 @@ MEGABYTE = 1 << 20
 
 def attack_rules(arena):
     """One program has more distinct rules than there is room for. The victim starts later."""
+    arena.program("many_rules")
     arena.record("64M")
     arena.wait_until_burnt(arena.attack("many_rules"), 0.3)
     arena.run_victim(seconds=1)
@@ -53,6 +54,7 @@ def attack_bomb(arena):
 
 def attack_files(arena):
     """Processes that map 20,000 files, more than there are numbers for, and are sampled. The victim starts later, and its files are read."""
+    arena.program("many_files")
     arena.record("64M")
     arena.attack("many_files", 5, 4000, until_line=True)
     arena.run_victim(seconds=0.5)
@@ -94,6 +96,19 @@ def attack_builders(arena):
     return arena.judge(child_memory=512)
 
 
+def attack_waiting(arena):
+    """Samples that wait for such tables, each with 60 KB of stack that are new each time, take the room of the victim's, which begins then."""
+    slow = arena.program("slow_table", "-no-pie", "-DSTACK=61440")
+    make_slow(slow)
+    slow = copies(arena, slow, 3, hostile.NOBODY)
+    arena.record("32M")
+    for copy in slow:
+        last = arena.attack(copy)
+    arena.wait_until_burnt(last, 0.05)
+    arena.run_victim(seconds=0.5)
+    return arena.judge(child_memory=512)
+
+
 def attack_symbols(arena):
     """A Python with 128 MB of names of functions, holes of the file, which are looked through for its loop."""
     program = os.path.join(arena.folder, "python")
@@ -131,6 +146,7 @@ def take_the_arena(arena, owner):
     later = shutil.copy(victim, victim + "-later")
     for path in (victim, later):
         os.chown(path, hostile.VICTIM, hostile.VICTIM)
+    arena.program("many_tables")
     arena.record("64M")
     first = arena.start_victim(6, "first")
     arena.wait_until_burnt(first.process, 3)
@@ -157,6 +173,7 @@ def attack_shares_of_root(arena):
 
 def attack_headers(arena):
     """Files of 65,534 program headers, and of 4,096, the most that are read: loaded segments, or notes of 23 MB each."""
+    arena.program("many_headers")
     arena.record("64M")
     attacker = arena.attack("many_headers", 20, until_line=True)
     arena.wait_until_burnt(attacker, 1)

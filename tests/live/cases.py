@@ -3,6 +3,7 @@
 import collections
 import copy
 import os
+import platform
 
 WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workloads")
 
@@ -105,7 +106,11 @@ def known_answers():
     yield Case("bare")
     yield Case("jit")
     yield Case("jit-nomap", "jit", ["nomap"], expect="jit_nomap")
+    yield Case("jit-register", "jit", ["register"], expect="jit_register")
     yield Case("jit-memfd", "jit", ["memfd"], expect="jit_memfd")
+    if platform.machine() == "x86_64":
+        yield Case("jit-returns", "jit", ["returns"], expect="jit_returns")
+        yield Case("jit-pcre", "jit_pcre", optional="pcre2-config")
     yield Case("memfd_exec", "chain", ["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"])
     yield Case("deleted", "chain", ["deleted", "unlink"], comm="deleted", copied=True, **chain)
     yield Case("namespace", "chain.static", [], "chain", "static", before=["in_namespace"])

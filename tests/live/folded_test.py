@@ -127,11 +127,14 @@ def files():
     flavours["chain"] |= {"musl", "musl_dyn"}
     for entry in static_list():
         flavours[entry.expect].add(entry.flavour)
+    suffixes = set()  # patterns that these can be matched by
     for name, flavour in sorted((n, f) for n in flavours for f in flavours[n]):
         e = expectation(name, flavour=flavour)
         # Every pattern is one that suffixes can be matched by, and accepts no nonsense.
-        for p in e.need + e.may:
-            SuffixMatcher(p[3])
+        new = {p[3] for p in e.need + e.may} - suffixes
+        for pattern in new:
+            SuffixMatcher(pattern)
+        suffixes |= new
         stacks = (START + ";_ZN4work4leafEv", START + ";_RNvC4work4leaf", "main", "nonsense", "_start;main;main", "[truncated]", "outer;outer")
         yield "%s.expect, %s" % (name, flavour), not any(e.match(t) is not None for t in stacks)
 

@@ -4,7 +4,7 @@
 
     live_test.py GROUP... [--sonde PROGRAM] [--workloads DIR] [--only REGEX] [--keep]
 
-Groups: known-answers, modes, hotplug, short, perf, sources. See docs/testing.md. Needs root, BPF and the built workloads.
+Groups: known-answers, modes, hotplug, short, perf, sources, off-cpu, selection. See docs/testing.md. Needs root, BPF and the built workloads.
 """
 import argparse
 import os
@@ -16,6 +16,8 @@ import tempfile
 import against_perf
 import known_answers
 import modes
+import off_cpu
+import selection
 import short_processes
 import sources
 import guard
@@ -29,6 +31,8 @@ GROUPS = {
     "short": short_processes.tests,
     "perf": against_perf.tests,
     "sources": sources.tests,
+    "off-cpu": off_cpu.tests,
+    "selection": selection.tests,
 }
 
 

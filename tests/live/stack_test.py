@@ -274,8 +274,8 @@ STANDS = ["sleep", "read", "poll", "epoll", "select", "semaphore", "condition"]
 
 def check_standing(found, nr):
     """Thread number N of standing.c stands where it has to."""
-    # As they were made: numbers begin anew when all were used.
-    tids = sorted(found, key=lambda tid: (max(found) - tid < 1 << 14, tid))
+    # As they were made: numbers begin anew when all were used, and the low ones are the later ones then.
+    tids = sorted(found, key=lambda tid: (max(found) - tid >= 1 << 14, tid))
     check(len(tids) == nr + 1, f"{len(tids)} threads, not {nr + 1}")
     for i, tid in enumerate(tids[1:]):
         which, chain = i % len(STANDS), names(found[tid])

@@ -23,14 +23,14 @@ class Shop:
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
-    def run(self, *argv):
+    def run(self, *argv, cgo="0"):
         if not shutil.which(argv[0]):
             raise Missing("no %s" % argv[0])
         # Debian's lld has its version in its name, and clang knows where else it is.
         for linker in [flag.split("=")[1] for flag in argv if flag.startswith("-fuse-ld=")]:
             if not shutil.which("ld." + linker) and not shutil.which("ld." + linker + "-14"):
                 raise Missing("no %s" % linker)
-        env = dict(os.environ, LC_ALL="C", CGO_ENABLED="0", GO111MODULE="off")
+        env = dict(os.environ, LC_ALL="C", CGO_ENABLED=cgo, GO111MODULE="off")
         done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, check=False, env=env)
         if done.returncode:
             raise RuntimeError("%s: %s" % (" ".join(argv), done.stderr[-3000:]))
@@ -61,11 +61,12 @@ class Build:
     root: debug files are looked for below the shop's "root".
     skip: marks that this build has otherwise.
     runner: what runs the program, if it is another machine's.
+    others: other tools know what we know.
     """
 
-    def __init__(self, name, sources, make, level="full", root=False, skip=(), runner=None):
+    def __init__(self, name, sources, make, level="full", root=False, skip=(), runner=None, others=True):
         self.name, self.sources, self.make, self.level, self.root = name, sources, make, level, root
-        self.skip, self.runner = set(skip), runner
+        self.skip, self.runner, self.others = set(skip), runner, others
 
 
 def plain(compiler, sources, *flags, link=(), opt="-O2"):
@@ -208,10 +209,10 @@ def rust(*flags):
     return make
 
 
-def go(*flags):
+def go(*flags, cgo="0"):
     def make(shop):
         shutil.copy(os.path.join(HERE, "calls.go"), shop.folder)
-        shop.run("go", "build", *flags, "-o", "program", "calls.go")
+        shop.run("go", "build", *flags, "-o", "program", "calls.go", cgo=cgo)
         return shop.path("program")
     return make
 
@@ -324,7 +325,12 @@ def languages():
     yield Build("rust-packed", ("calls.rs",), rust("-g", "-Csplit-debuginfo=packed"))
     yield Build("go", ("calls.go",), go())
     yield Build("go-uncompressed", ("calls.go",), go("-ldflags=-compressdwarf=false"))
-    yield Build("go-symbols", ("calls.go",), go("-ldflags=-w"), level="names")
+    # Without debug information, by Go's own table.
+    yield Build("go-symbols", ("calls.go",), go("-ldflags=-w"), others=False)
+    yield Build("go-stripped", ("calls.go",), go("-ldflags=-w -s"), others=False)
+    yield Build("go-stripped-pie", ("calls.go",), go("-buildmode=pie", "-ldflags=-w -s"), others=False)
+    by_gcc = go("-buildmode=pie", "-ldflags=-w -s -linkmode=external", cgo="1")
+    yield Build("go-stripped-linker", ("calls.go",), by_gcc, others=False)
     yield Build("gdc", ("calls.d",), dlang("gdc", "-g", "-O2"))
     yield Build("ldc", ("calls.d",), dlang("ldc2", "-g", "-O2"))
 

@@ -85,7 +85,7 @@ def marks_of(program, runner):
 
 def against_others(build, judge, program, options, ours, addresses):
     """Complaints where both other tools say the same and we don't."""
-    if build.level != "full" or build.root or build.runner:
+    if build.level != "full" or build.root or build.runner or not build.others:
         return
     rng = random.Random(build.name)
     more = [a + rng.randrange(-40, 120) for a in rng.choices(addresses, k=BETWEEN)]

@@ -269,6 +269,12 @@ class ElfCode:
         extent = self.extent(vaddr)
         return bool(extent) and self.name(extent[0]).startswith("_Unwind_")
 
+    def may_be_called_anywhere(self, vaddr):
+        """Go's asyncPreempt, which begins by saving the flags: its signal handler makes an interrupted goroutine call it."""
+        before = self.bytes_at(vaddr - 1024, 1024)
+        begin = before.rfind(b"\xcc\x55\x48\x89\xe5\x9c")  # the gap between functions; push, mov, pushfq
+        return begin >= 0 and b"\xcc" * 2 not in before[begin + 1:]
+
     def is_trampoline(self, vaddr):
         # A handler's return address is its first byte; an interrupted pc may be between the two instructions.
         return any(self.bytes_at(vaddr - d, 9) == TRAMPOLINE for d in (0, 7)) or \
@@ -299,7 +305,7 @@ class ElfCode:
                     elif reloc == R_RELATIVE:
                         self.slots[where] = ("address", addend & (1 << 64) - 1)
                     elif reloc == R_IRELATIVE:
-                        self.slots[where] = ("ifunc",)
+                        self.slots[where] = ("ifunc", addend & (1 << 64) - 1)
             elif kind == SHT_RELR:
                 self._read_relr(offset, size)
 
@@ -323,8 +329,8 @@ class ElfCode:
 
     def slot(self, vaddr):
         """
-        ("name", text, value), ("address", vaddr), ("ifunc",), or None: it is not known, or may change while the
-        program runs.
+        ("name", text, value), ("address", vaddr), ("ifunc", resolver's vaddr), or None: it is not known, or may
+        change while the program runs.
         """
         if self.slots is None:
             self._read_slots()
@@ -570,7 +576,8 @@ class ElfCode:
     def _scan(self):
         if self.slots is None:
             self._read_slots()
-        taken = {x[1] for x in self.slots.values() if x[0] == "address"}
+        # The loader calls the resolver of an ifunc through a pointer, too.
+        taken = {x[1] for x in self.slots.values() if x[0] in ("address", "ifunc")}
         taken.update(x[2] for x in self.slots.values() if x[0] == "name")
         taken.update(v for values in self.exports.values() for v, _ in values)
         taken.add(self.entry)

@@ -99,6 +99,8 @@ class Judge:
         calls = below.calls_before(caller.address + 1)
         if not calls and below.is_first_by_hand(caller.address):
             return PLAUSIBLE, "a goroutine's begin"
+        if above and above.may_be_called_anywhere(callee.address):
+            return PLAUSIBLE, "preempted"
         if not calls:
             return WRONG, "no call before the return address"
         if not above:

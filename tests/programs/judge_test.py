@@ -114,12 +114,32 @@ def cut():
     tap.check(s.frames[0].path == "/usr/bin/a (b)" and s.frames[0].address == 0x1197, s)
 
 
+def resolver():
+    """The loader calls an ifunc's resolver through a pointer that no instruction of the program takes."""
+    Path("chosen.c").write_text("""
+static int slow(int x) { return x + 1; }
+static __attribute__((noinline)) int direct(int x) { return x * 3; }
+__attribute__((used)) static int (*choose(void))(int) { return slow; }
+static int chosen(int x) __attribute__((ifunc("choose")));
+int main(int argc, char **argv) { return chosen(argc) + direct(argc); }
+""", encoding="ascii")
+    import elf_code  # pylint: disable=import-outside-toplevel
+    for flags in (), ("-no-pie",):
+        subprocess.run(["gcc", "-O1", "-fpie", "-pie", *flags, "-o", "chosen", "chosen.c"], check=True)
+        code = elf_code.ElfCode(str(Path("chosen").resolve()))
+        starts = {name: int(start, 16) for start, _, name in (
+            line.split() for line in subprocess.run(["nm", "chosen"], capture_output=True, text=True, check=True).stdout.splitlines()
+            if len(line.split()) == 3)}
+        tap.check(code.reached_otherwise(starts["choose"]), "the resolver is only called directly: %s" % (flags,))
+        tap.check(not code.reached_otherwise(starts["direct"]), "direct() is called otherwise: %s" % (flags,))
+
+
 def main():
     reason = python_packages()
     if reason:
         return tap.skip_all(reason)
     tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
-             ("wrong stacks", wrong), ("a cut stack", cut)]
+             ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver)]
     return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
 
 

@@ -44,7 +44,7 @@ def wrong_ones():
 def before_the_method():
     """Threads that start: JavaCalls has not called it yet."""
     calls = "clone3;start_thread;JavaCalls::call_virtual(JavaValue*);JavaCalls::call_helper(JavaValue*);"
-    for text in ("JavaCallWrapper::JavaCallWrapper(JavaThread*);malloc", "LinkResolver::resolve()"):
+    for text in ("JavaCallWrapper::JavaCallWrapper(JavaThread*);malloc", "LinkResolver::resolve()", "StubRoutines::call_stub"):
         tap.check(wrong(calls + text, starts=True) is None, text)
         tap.check(wrong(calls + text), "the thread was there before: " + text)
     for text in ("StubRoutines::call_stub;[libjvm.so+0x99]", "JVM_GetTime"):

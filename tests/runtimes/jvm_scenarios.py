@@ -37,6 +37,8 @@ MODES = {
     "shenandoah": ["-XX:+UseShenandoahGC"],
     "compact-headers": ["-XX:+UseCompactObjectHeaders"],
 }
+# What is made under each JDK that is there; all else under the newest alone, since older ones differ in what these are about.
+OF_ALL_JDKS = {"c2", "tiered", "parallel-one-cache", "deopt", "jni", "churn", "from-start", "in-python-now"}
 SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
 GC_THREADS = {
     "tiered": r"GC_Thread#|G1_|Gang_worker",

@@ -5,7 +5,8 @@
     jvm_test.py [--sonde PROGRAM] [--jdk HOME...] [--only REGEX] [--results FILE]
 
 A JDK is the folder that has bin/java; one inside of a root that tests/zoo made runs there by chroot. Without --jdk: the
-environment's SONDE_JDKS (colons between them), else all in /usr/lib/jvm.
+environment's SONDE_JDKS (colons between them), else all in /usr/lib/jvm. All tests under the newest of them, under the others those
+of OF_ALL_JDKS; SONDE_ALL=1: all under each.
 """
 import collections
 import contextlib
@@ -22,7 +23,7 @@ from runtimes import FrameRecorder, Program, Recorder, main, stack_of, tally
 from jvm_judge import EARLY, JDK, Chains, Frame, JavaTally
 from jvm_record import (BUSY_CPUS, chains_of, judge_all, record, recorded_for, recorded_from_before, shares, start, threads_of,
                         warmed_up)
-from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, SCENARIOS, SINCE
+from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, OF_ALL_JDKS, SCENARIOS, SINCE
 from jvm_toolchain import CLASSES, EXACT, SMALL, SOURCES, TELLING, jdks
 from modes import wait_until
 import tap
@@ -470,21 +471,28 @@ def tests(setup, args):
     found = jdks(args)
     if not found:
         yield "jvm", no_jdk
+    newest = max((jdk.release for jdk in found), default=0)
     for jdk in found:
         name = jdk.version + ("" if sum(j.version == jdk.version for j in found) == 1 else "-" + os.path.basename(jdk.home))
-        for mode in MODES if args.part != "others" else ():
-            yield "jdk-%s-%s" % (name, mode), functools.partial(calls, jdk, mode)
-        if args.part == "modes":
-            continue
-        for scenario in ("deep", "below", "pinned"):
-            yield "jdk-%s-virtual-%s" % (name, scenario), functools.partial(virtual, jdk, scenario, False)
-        yield "jdk-%s-virtual-deep-zgc" % name, functools.partial(virtual, jdk, "deep", True)
-        for scenario in ("unpinned", "pinned", "wakes", "moved"):
-            yield "jdk-%s-threads-%s" % (name, scenario), functools.partial(virtual_names, jdk, scenario)
-        for when in ("now", "later", "fork"):
-            yield "jdk-%s-in-python-%s" % (name, when), functools.partial(embedded, jdk, when)
-        for test in (collectors, deopt, jni, churn, from_start, from_exec):
-            yield "jdk-%s-%s" % (name, test.__name__.replace("_", "-")), functools.partial(test, jdk)
+        for test, function in tests_of(jdk, args.part):
+            if jdk.release == newest or test in OF_ALL_JDKS or os.environ.get("SONDE_ALL"):
+                yield "jdk-%s-%s" % (name, test), function
+
+
+def tests_of(jdk, part):
+    for mode in MODES if part != "others" else ():
+        yield mode, functools.partial(calls, jdk, mode)
+    if part == "modes":
+        return
+    for scenario in ("deep", "below", "pinned"):
+        yield "virtual-" + scenario, functools.partial(virtual, jdk, scenario, False)
+    yield "virtual-deep-zgc", functools.partial(virtual, jdk, "deep", True)
+    for scenario in ("unpinned", "pinned", "wakes", "moved"):
+        yield "threads-" + scenario, functools.partial(virtual_names, jdk, scenario)
+    for when in ("now", "later", "fork"):
+        yield "in-python-" + when, functools.partial(embedded, jdk, when)
+    for test in (collectors, deopt, jni, churn, from_start, from_exec):
+        yield test.__name__.replace("_", "-"), functools.partial(test, jdk)
 
 
 def no_jdk(_setup):

@@ -149,7 +149,7 @@ class FrameText:
             runtime = self.sources.get(file, "native")
             if file == "[kernel.kallsyms]" or line.split()[0].startswith("ffff"):
                 runtime = "kernel"
-            elif re.fullmatch(r"\[[a-z]+\]", file) and file not in ("[vdso]", "[unknown]"):
+            elif re.fullmatch(r"\[[a-z][a-z0-9]+\]", file) and file not in ("[vdso]", "[unknown]"):
                 runtime = file[1:-1]
             self.frames[line] = Frame(m.group(1) if m else name, int(m.group(2)) if m else 0, file, runtime,
                                       file == "inlined")

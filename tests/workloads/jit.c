@@ -2,10 +2,14 @@
 /*
  * A toy JIT: three functions with frame pointers, made at run time.
  * jit [SECONDS [MODE]]: map (anonymous memory and /tmp/perf-PID.map, the default), nomap (no perf
- * map), memfd (the code is a mapping of a memfd, with a perf map).
+ * map), memfd (the code is a mapping of a memfd, with a perf map), register (no perf map; the outer
+ * one has something else in the frame pointer's register: 0, or where zeroes are, by turns, and it
+ * does not return, but jumps), returns (so, on x86-64 with a return, which proves where its caller
+ * is).
  */
 #include "workload.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,6 +43,19 @@ static void emit(uint8_t *code)
 	emit_caller(code, MIDDLE, LEAF);
 	memcpy(code + LEAF, leaf, sizeof(leaf));
 }
+
+static void emit_register(uint8_t *code, bool returns)
+{
+	/* push %rbp; mov %rdi,%rbp; call LEAF; pop %rbp; */
+	static const uint8_t outer[] = { 0x55,		0x48, 0x89, 0xfd, 0xe8, LEAF - 9 & 0xff,
+					 LEAF - 9 >> 8, 0,    0,    0x5d };
+	/* pop %rcx; jmp *%rcx */
+	static const uint8_t jump[] = { 0x59, 0xff, 0xe1 }, ret[] = { 0xc3 };
+
+	memcpy(code + OUTER, outer, sizeof(outer));
+	memcpy(code + OUTER + sizeof(outer), returns ? ret : jump,
+	       returns ? sizeof(ret) : sizeof(jump));
+}
 #elif defined(__aarch64__)
 static void emit_caller(uint8_t *code, uint32_t at, uint32_t callee)
 {
@@ -62,6 +79,16 @@ static void emit(uint8_t *code)
 	emit_caller(code, MIDDLE, LEAF);
 	memcpy(code + LEAF, leaf, sizeof(leaf));
 }
+
+static void emit_register(uint8_t *code, bool returns)
+{
+	/* stp x29,x30,[sp,#-16]!; mov x29,x0; bl LEAF; ldp x29,x30,[sp],#16; ret */
+	static const uint32_t outer[] = { 0xa9bf7bfd, 0xaa0003fd, 0x94000000 | (LEAF - 8) / 4,
+					  0xa8c17bfd, 0xd65f03c0 };
+
+	(void)returns;
+	memcpy(code + OUTER, outer, sizeof(outer));
+}
 #endif
 
 static int write_map(const uint8_t *code)
@@ -79,15 +106,20 @@ static int write_map(const uint8_t *code)
 	return fclose(f);
 }
 
-KNOWN void run_jit(void (*f)(void))
+KNOWN void run_jit(void (*f)(const void *))
 {
-	f();
+	static int turn;
+	volatile uint64_t zeroes[4] = { 0 };
+
+	f(turn++ % 2 ? (const void *)zeroes : NULL);
 	sink++;
 }
 
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[2] : "map";
+	bool returns = !strcmp(mode, "returns"), is_register = returns || !strcmp(mode, "register");
+	bool has_map = strcmp(mode, "nomap") && !is_register;
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	uint8_t *code, *writable;
 
@@ -102,6 +134,8 @@ int main(int argc, char **argv)
 	if (writable == MAP_FAILED)
 		_exit(1);
 	emit(writable);
+	if (is_register)
+		emit_register(writable, returns);
 	code = writable;
 	if (fd >= 0)
 		code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_EXEC, flags, fd, 0);
@@ -109,10 +143,10 @@ int main(int argc, char **argv)
 		_exit(1);
 	if (code != MAP_FAILED)
 		__builtin___clear_cache((char *)code, (char *)code + CODE_SIZE);
-	if (code == MAP_FAILED || (strcmp(mode, "nomap") && write_map(code)))
+	if (code == MAP_FAILED || (has_map && write_map(code)))
 		_exit(1);
 	while (work_left())
-		run_jit((void (*)(void))(uintptr_t)code);
+		run_jit((void (*)(const void *))(uintptr_t)code);
 	/* The perf map stays: it is read when the recording ends. The test removes it. */
 	_exit(0);
 }

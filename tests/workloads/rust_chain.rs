@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plain chain in Rust, through a trait object and a generic, and a caught panic where panics
-//! unwind. Built with panic=unwind and with panic=abort.
-use std::hint::black_box;
+//! unwind. Built with panic=unwind and with panic=abort, and by compilers back to Rust 1.48 (Debian 11).
+use std::os::raw::{c_int, c_long};
 
 #[repr(C)]
 struct Timespec {
-    seconds: std::ffi::c_long,
-    nanoseconds: std::ffi::c_long,
+    seconds: c_long,
+    nanoseconds: c_long,
 }
 
 extern "C" {
-    fn clock_gettime(clock: std::ffi::c_int, to: *mut Timespec) -> std::ffi::c_int;
+    fn clock_gettime(clock: c_int, to: *mut Timespec) -> c_int;
 }
 
-const PROCESS_CPU_TIME: std::ffi::c_int = 2;
+const PROCESS_CPU_TIME: c_int = 2;
+
+// What std::hint::black_box is since 1.66: the compiler cannot see through it.
+#[inline(always)]
+fn black_box<T: Copy>(x: T) -> T {
+    unsafe { std::ptr::read_volatile(&x) }
+}
 
 #[inline(never)]
 fn leaf(n: u64) -> u64 {

@@ -52,6 +52,43 @@ catalogue() {
 		jdk 26 debian sid
 		jdk 27 debian sid
 		jdk 28 debian sid
+		ruby 2.7 debian bullseye
+		ruby 3.1 machine
+		ruby 3.1 debian bookworm
+		ruby 3.3 debian trixie
+		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
+		php 7.4 debian bullseye
+		php 8.2 machine
+		php 8.2 debian bookworm
+		php 8.2-zts source bookworm --enable-zts --enable-opcache
+		php 8.4 debian trixie
+		perl 5.32 debian bullseye
+		perl 5.36 machine
+		perl 5.36 debian bookworm
+		perl 5.40 debian trixie
+		perl 5.40-unthreaded source trixie
+		perl 5.42 debian sid
+		go 1.16 module 1.16.15
+		go 1.17 module 1.17.13
+		go 1.18 module 1.18.10
+		go 1.19 module 1.19.13
+		go 1.20 module 1.20.14
+		go 1.21 module 1.21.13
+		go 1.22 module 1.22.12
+		go 1.23 module 1.23.12
+		go 1.24 module 1.24.6
+		go 1.25 module 1.25.1
+		go 1.26 machine
+		node 12 npm
+		node 14 npm
+		node 16 npm
+		node 18 npm
+		node 20 machine
+		node 20 npm
+		node 22 npm
+		node 24 npm
+		node 25 npm
+		node 26 npm
 	LIST
 }
 
@@ -83,6 +120,91 @@ python_debian() {
 	echo "$SONDE_ZOO/bin/python$version"
 }
 
+go_machine() {
+	local found
+	found=$(command -v go) || unavailable "there is none here"
+	[[ $(GOTOOLCHAIN=local "$found" version) = "go version go$version."* ]] || unavailable "this machine has another one"
+	echo "$found"
+}
+
+# The toolchains that go itself fetches as modules; of what it does not run itself the programs are not marked as such.
+go_module() {
+	local modules=$SONDE_ZOO/go module root
+	module=golang.org/toolchain@v0.0.1-go$1.linux-$(go env GOARCH)
+	root=$modules/$module
+	if [ ! -x "$root/bin/go" ]; then
+		mkdir -p "$SONDE_ZOO/log"
+		(cd / && GOMODCACHE=$modules GOFLAGS=-modcacherw GOTOOLCHAIN=local go mod download "$module") >"$SONDE_ZOO/log/go-$version.log" 2>&1 ||
+			unavailable "it cannot be fetched: see $SONDE_ZOO/log/go-$version.log"
+		find "$root/pkg/tool" -type f -exec chmod +x {} +
+		chmod +x "$root"/bin/*
+	fi
+	echo "$root/bin/go"
+}
+
+node_machine() {
+	local found
+	found=$(command -v node) || unavailable "there is none here"
+	[[ $("$found" --version) = "v$version."* ]] || unavailable "this machine has another one"
+	echo "$found"
+}
+
+node_npm() {
+	local prefix=$SONDE_ZOO/node-$version
+	local program=$prefix/node_modules/node/bin/node
+	if [ ! -x "$program" ]; then
+		mkdir -p "$prefix" "$SONDE_ZOO/log"
+		npm install --silent --no-audit --no-fund --prefix "$prefix" "node@$version" >"$SONDE_ZOO/log/node-$version.log" 2>&1 ||
+			unavailable "npm has none, or cannot be reached: see $SONDE_ZOO/log/node-$version.log"
+	fi
+	echo "$program"
+}
+
+# Unpacks the sources of Debian $1's source package $2 to $3, with the root $4 and the log $5.
+unpack_source() {
+	local suite=$1 package=$2 build=$3 root=$4 log=$5
+	mkdir -p "$build" "$root/src"
+	sed -n 's/^deb /deb-src /p' "$root/etc/apt/sources.list" >"$root/etc/apt/sources.list.d/source.list"
+	chroot "$root" sh -c "apt-get -qq update && cd /src && apt-get -qq source --download-only $package" \
+		>"$log" 2>&1 </dev/null || unavailable "$(grep '^E:' "$log" | head -n 1)"
+	rm -rf "$build"
+	mkdir "$build"
+	tar -x -C "$build" --strip-components 1 -f "$root/src/$package"_*.orig.tar.*[xz2]
+}
+
+# Builds such sources with other options than Debian's, by this machine's compilers: package, program; "CONFIGURE MAKE" are run in a shell.
+build_source() {
+	local suite=$1 package=$2 program=$3 commands=$4 name=$kind-$version
+	local prefix=$SONDE_ZOO/$name log=$SONDE_ZOO/log/$name.log build=$SONDE_ZOO/build/$name root
+	shift 4
+	if [ ! -x "$prefix/$program" ]; then
+		root=$("$here/debian.sh" "$suite") || exit
+		unpack_source "$suite" "$package" "$build" "$root" "$log"
+		(cd "$build" && prefix=$prefix nice -n 10 /bin/sh -ec "$commands" - "$@") >>"$log" 2>&1 </dev/null ||
+			unavailable "$(tail -n 1 "$log")"
+		rm -rf "$build"
+	fi
+	echo "$prefix/$program"
+}
+
+ruby_source() {
+	local suite=$1
+	shift
+	command -v rustc >/dev/null || unavailable "no rustc"
+	build_source "$suite" "ruby${version%%-*}" bin/ruby \
+		'./configure --prefix="$prefix" --disable-install-doc "$@" && make -j2 && make install-nodoc' "$@"
+}
+
+php_source() {
+	local suite=$1
+	shift
+	build_source "$suite" "php${version%%-*}" bin/php './configure --prefix="$prefix" --disable-all --enable-pcntl "$@" && make -j2 && make install' "$@"
+}
+
+perl_source() {
+	build_source "$1" perl bin/perl 'sh Configure -des -Dprefix="$prefix" -Dman1dir=none -Dman3dir=none && make -j2 && make install.perl'
+}
+
 # Of Debian's source package, with other options than Debian's; with `in:PACKAGES` built by these compilers of that release, and run in it.
 python_source() {
 	local suite=$1 number=${version%%[t-]*} name=python-$version packages='' root made
@@ -103,13 +225,7 @@ python_source() {
 		made=$prefix/bin/python3
 	fi
 	if [ ! -x "$made" ]; then
-		mkdir -p "$build" "$root/src"
-		sed -n 's/^deb /deb-src /p' "$root/etc/apt/sources.list" >"$root/etc/apt/sources.list.d/source.list"
-		chroot "$root" sh -c "apt-get -qq update && cd /src && apt-get -qq source --download-only python$number" \
-			>"$log" 2>&1 </dev/null || unavailable "$(grep '^E:' "$log" | head -n 1)"
-		rm -rf "$build"
-		mkdir "$build"
-		tar -x -C "$build" --strip-components 1 -f "$root/src/python$number"_*.orig.tar.*[xz]
+		unpack_source "$suite" "python$number" "$build" "$root" "$log"
 		# shellcheck disable=SC2016
 		"${run[@]}" /bin/sh -c 'cd "$1" && prefix=$2 && shift 2 &&
 			./configure --prefix="$prefix" "$@" && nice -n 10 make -j2 && make install' - "${build#"${packages:+$root}"}" "$prefix" "$@" \
@@ -149,6 +265,46 @@ jdk_debian() {
 	echo "$home"
 }
 
+perl_machine() {
+	perl -e 'exit "$^V" !~ /^v\Q$ARGV[0]\E\./' "$version" 2>/dev/null || unavailable "not on this machine"
+	command -v perl
+}
+
+perl_debian() {
+	local root
+	root=$("$here/debian.sh" "$1" perl) || exit
+	[ -e "$root/usr/bin/perl$version".* ] || unavailable "Debian $1 has another one"
+	wrapper "$root" /usr/bin/perl "$SONDE_ZOO/bin/perl$version"
+	echo "$SONDE_ZOO/bin/perl$version"
+}
+
+ruby_machine() {
+	[[ $(ruby -e 'puts RUBY_VERSION' 2>/dev/null) = "$version".* ]] || unavailable "not on this machine"
+	command -v ruby
+}
+
+php_machine() {
+	[[ $(php -r 'echo PHP_VERSION;' 2>/dev/null) = "$version".* ]] || unavailable "not on this machine"
+	command -v php
+}
+
+# An interpreter that has its version in its name: /usr/bin/ruby3.3 of the package ruby3.3.
+versioned_debian() {
+	local root suite=$1
+	shift
+	root=$("$here/debian.sh" "$suite" "$@") || exit
+	wrapper "$root" "/usr/bin/$kind$version" "$SONDE_ZOO/bin/$kind$version"
+	echo "$SONDE_ZOO/bin/$kind$version"
+}
+
+ruby_debian() {
+	versioned_debian "$1" "ruby$version"
+}
+
+php_debian() {
+	versioned_debian "$1" "php$version-cli" "php$version-opcache"
+}
+
 make_one() {
 	local k v way rest found=
 	while read -r k v way rest; do
@@ -173,7 +329,7 @@ all)
 		fi
 	done
 	;;
-python | jdk)
+python | jdk | ruby | php | perl | node | go)
 	kind=$1
 	version=${2:?usage: zoo.sh $1 VERSION}
 	make_one

@@ -14,6 +14,8 @@ static _Thread_local struct {
 	struct cached_rule no_cache, no_caller, *callers, *rules;
 	__u32 walkers_off;
 	const struct walk_kernel *kernel;
+	const struct walk_known_rule *known;
+	__u32 nr_known;
 } current;
 
 int walk_user_x86_64(void);
@@ -32,6 +34,9 @@ const struct unwind_file *file_at(__u32 index)
 
 const struct unwind_rule *rule_at(__u32 index)
 {
+	for (__u32 i = 0; index == RULE_FRAME_POINTER && i < current.nr_known; i++)
+		if (current.known[i].pc == current.walk->pc)
+			return &current.known[i].rule;
 	return index < current.tables->nr_rules ? &current.tables->rules[index] : NULL;
 }
 
@@ -119,6 +124,8 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	current.no_cache = current.no_caller = (struct cached_rule){ 0 };
 	current.callers = input->callers;
 	current.rules = input->rules;
+	current.known = input->known;
+	current.nr_known = input->nr_known;
 	current.walkers_off = input->walkers_off;
 	current.walk = w;
 	current.tables = tables;

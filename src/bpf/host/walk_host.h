@@ -20,6 +20,12 @@ struct walk_tables {
 	__u32 nr_segments;
 };
 
+/* The rule of one frame in code that is in no file: where it runs, or its return address - 1. */
+struct walk_known_rule {
+	__u64 pc;
+	struct unwind_rule rule;
+};
+
 /* Reads all of `size` bytes of the process's memory at `addr`, or fails with a negative errno. */
 struct walk_memory {
 	int (*read)(void *ctx, __u64 addr, void *to, __u32 size);
@@ -45,6 +51,9 @@ struct walk_input {
 	struct cached_rule *callers;
 	/* RULE_CACHE_ENTRIES, likewise; NULL: nothing. */
 	struct cached_rule *rules;
+	/* Instead of RULE_FRAME_POINTER, of this walk alone: not with `callers` or `rules`. */
+	const struct walk_known_rule *known;
+	__u32 nr_known;
 };
 
 /*

@@ -30,6 +30,7 @@ static struct {
 	__u64 unreadable_from, no_code_from, no_code_to;
 	__u32 max_frames;
 	bool may_ask;
+	struct walk_known_rule known;
 	__u32 walkers_off;
 	__u64 hole; /* a page that is not there; 0: none */
 	struct walk walk;
@@ -74,7 +75,8 @@ static void set_up(void)
 					   .state = FILE_STATE_LOADED };
 	t.files[2] = (struct unwind_file){ .state = FILE_STATE_PENDING };
 	t.rules[0] = (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE };
-	t.rules[RULE_FRAME_POINTER] = (struct unwind_rule){ .cfa = CFA_FRAME_POINTER };
+	t.rules[RULE_FRAME_POINTER] =
+		(struct unwind_rule){ .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_ANON };
 	t.nr_rules = 2;
 	for (__u32 i = 0; i < CODE_SIZE / 256; i++) {
 		t.segments[1]->cells[i] = BUCKET(i, 1);
@@ -110,6 +112,8 @@ static int walk(__u16 machine, __u64 pc)
 		.max_frames = t.max_frames,
 		.may_ask = t.may_ask,
 		.walkers_off = t.walkers_off,
+		.known = &t.known,
+		.nr_known = t.known.pc != 0,
 	};
 
 	return walk_host(&tables, &memory, &input, &t.walk);
@@ -526,6 +530,37 @@ TEST(a_caller_in_code_that_can_be_followed_is_asked_for_or_in_doubt)
 	}
 }
 
+TEST(code_of_no_file_is_asked_for_where_its_frame_pointer_leads_nowhere)
+{
+	const __u64 data[] = { 0, 1, CODE + CODE_SIZE, STACK };
+
+	for (size_t i = 0; i < sizeof(data) / sizeof(*data); i++) {
+		set_up();
+		rule_in_bucket(3, end);
+		t.regs[X86_RSP] = SP(10);
+		t.regs[X86_RBP] = SP(20);
+		t.stack[12] = AT(3, 1);
+		t.stack[21] = data[i];
+		ASSERT_EQ(walk(EM_X86_64, 0x1100), STOP_FRAME_POINTER);
+		ASSERT_FRAMES(0x1100);
+		t.may_ask = true;
+		ASSERT_EQ(walk(EM_X86_64, 0x1100), STOP_CODE_PENDING);
+		t.regs[X86_RBP] = 0;
+		ASSERT_EQ(walk(EM_X86_64, 0x1100), STOP_CODE_PENDING);
+		/* It was followed. */
+		t.known = (struct walk_known_rule){
+			0x1100, { .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 24, .ra_off = -1 }
+		};
+		ASSERT_EQ(walk(EM_X86_64, 0x1100), STOP_COMPLETE);
+		ASSERT_FRAMES(0x1100, AT(3, 0));
+		/* Of another frame that says nothing. */
+		ASSERT_EQ(walk(EM_X86_64, 0x1104), STOP_CODE_PENDING);
+		t.may_ask = false;
+		ASSERT_EQ(walk(EM_X86_64, 0x1104), STOP_FRAME_POINTER);
+		tear_down();
+	}
+}
+
 TEST(a_function_that_went_over_to_another_stack)
 {
 	struct unwind_rule by_fp = {
@@ -574,6 +609,33 @@ TEST(a_frame_pointer_of_0_is_the_first_frame)
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_FRAME_POINTER);
 	ASSERT_FRAMES(AT(1, 0x40));
 	tear_down();
+}
+
+TEST(no_thread_begins_in_code_made_at_run_time)
+{
+	enum { ANON = 0x1000 };
+
+	for (int machine = 0; machine < 2; machine++) {
+		__u16 m = machine ? EM_AARCH64 : EM_X86_64;
+		int fp = machine ? A64_FP : X86_RBP;
+
+		set_up();
+		rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER });
+		t.regs[machine ? A64_SP : X86_RSP] = SP(10);
+		t.regs[fp] = SP(20);
+		t.stack[20] = 0;
+		t.stack[21] = ANON + 0x80;
+		ASSERT_EQ(walk(m, AT(1, 0x40)), STOP_FRAME_POINTER);
+		ASSERT_FRAMES(AT(1, 0x40), ANON + 0x80 - 1);
+		/* Nor does it where data is taken for a frame that returns to 0. */
+		t.stack[20] = SP(30);
+		ASSERT_EQ(walk(m, AT(1, 0x40)), STOP_FRAME_POINTER);
+		ASSERT_FRAMES(AT(1, 0x40), ANON + 0x80 - 1);
+		t.stack[31] = AT(1, 0x60);
+		ASSERT_EQ(walk(m, AT(1, 0x40)), STOP_COMPLETE);
+		ASSERT_FRAMES(AT(1, 0x40), ANON + 0x80 - 1, AT(1, 0x60) - 1);
+		tear_down();
+	}
 }
 
 TEST(a_frame_pointer_that_leads_nowhere_adds_no_frame)

@@ -37,6 +37,7 @@ static void check_leaf(const char *bytes, size_t size, size_t behind, __u32 code
 	leaf = add_blob("nmethod", 256, 6, complete, 77);
 	caller = add_blob("nmethod", 256, 4, 16, 78);
 	put(leaf + code_at, bytes, size);
+	put(caller + 0x40 - 5, "\xe8\0\0\0\0", 5);
 	t.regs[X86_RSP] = SP(100 + sp);
 	/* rbp is the caller's own until it is pushed; then it lies at 104. */
 	t.regs[X86_RBP] = 0xabcd;
@@ -70,6 +71,13 @@ TEST(compiled_code_that_builds_its_frame)
 	check_leaf(plain, 13, 0, 8, 24, 5);
 	check_leaf(plain, 13, 7, 8, 24, 0);
 	check_leaf(plain, 13, 12, 8, 24, 0);
+}
+
+TEST(compiled_code_that_has_pushed_a_word)
+{
+	/* vmovdqu (%rdi,%rax),%ymm0 in the loop of String.compareTo's intrinsic */
+	check_leaf("\xc5\xfe\x6f\x04\x07", 5, 0, 64, 16, -1);
+	check_leaf("\x90", 1, 0, 64, 16, 0);
 }
 
 TEST(compiled_code_that_takes_its_frame_down)

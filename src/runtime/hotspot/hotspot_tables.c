@@ -8,6 +8,7 @@
  * process: nothing here takes more than ENTRIES_MAX entries and PAGES_MAX reads.
  */
 #include "runtime/hotspot/hotspot_vm_internal.h"
+#include "runtime/words.h"
 #include "util/cleanup.h"
 
 #include <errno.h>
@@ -162,14 +163,6 @@ static int read_member_layout(struct pages *p, const struct hotspot_symbols *s, 
 	r = r ?: read_offset(p, s->struct_is_static, stride, 4, &ret->is_static);
 	r = r ?: read_offset(p, s->struct_offset, stride, 8, &ret->offset);
 	return r ?: read_offset(p, s->struct_address, stride, 8, &ret->address);
-}
-
-static uint64_t word_at(const uint8_t *entry, uint64_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, entry + offset, sizeof(word));
-	return word;
 }
 
 /* Takes over one entry whose type is wanted. */

@@ -26,6 +26,7 @@ enum {
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
 __noinline int WALK_NAME(hotspot_built)(__u32 size);
 __noinline int WALK_NAME(hotspot_banged)(void);
+__noinline int WALK_NAME(hotspot_called)(__u64 ra);
 __noinline int WALK_NAME(hotspot_saved_at)(__u32 i);
 __noinline int WALK_NAME(hotspot_scan_stub)(void);
 __noinline int WALK_NAME(hotspot_look_entry)(void);
@@ -248,6 +249,15 @@ static __always_inline bool behind_epilogue(const struct hotspot_scratch *s, __u
 	       (code_3(s, PC - 8) == 0xc48148 && code_4(s, PC - 5) + 16 == size);
 }
 
+/* Does a call in Java code, compiled or interpreted, return to `ra`? */
+static __always_inline bool may_return_to(struct walk *w, __u64 ra)
+{
+	const struct hotspot_record *r = hotspot_record(w);
+
+	return in_interpreter(r, ra) ||
+	       (in_code(r, ra) && WALK_NAME(hotspot_called)(ra) != CALLED_NOT);
+}
+
 __noinline int WALK_NAME(hotspot_look_compiled)(void)
 {
 	struct walk *w = current_walk();
@@ -316,6 +326,15 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 	}
 	if (read_stack(w, sp + size - 8, &ra) || read_stack(w, sp + size - 16, &fp))
 		return LOOK_FAILED;
+	/* An intrinsic may have pushed a word, as C2's String.compareTo does (string_compare() in
+	 * c2_MacroAssembler_x86.cpp) for as long as it compares. Then what stands there is the
+	 * saved frame pointer, which is no address of code. */
+	if (!in_code(hotspot_record(w), ra)) {
+		fp = ra;
+		if (read_stack(w, sp + size, &ra) || !may_return_to(w, ra))
+			return LOOK_FAILED;
+		size += 8;
+	}
 	return look_caller(s, sp + size, ra, fp);
 }
 

@@ -155,6 +155,7 @@ static inline void set_up(void)
 	memset(t.segmap, 0xff, sizeof(t.segmap));
 	t.files[1].state = FILE_STATE_UNREADABLE;
 	t.rules[RULE_FRAME_POINTER].cfa = CFA_FRAME_POINTER;
+	t.rules[RULE_FRAME_POINTER].cfa_off = CODE_ANON;
 	for (__u32 i = 0; i < RUNTIME_MAX_; i++)
 		t.rules[RULE_RUNTIMES + i] =
 			(struct unwind_rule){ .cfa = CFA_RUNTIME, .cfa_off = (__s32)i };

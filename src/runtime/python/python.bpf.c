@@ -805,7 +805,7 @@ static __always_inline int code_step(struct walk *w)
 		return stop;
 	/* As the native step does it where nobody claims the code. */
 	stop = push_frame(w, RUNTIME_NATIVE, w->pc);
-	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_BYTES);
+	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_ANON);
 }
 
 STEP(python)

@@ -2,20 +2,15 @@
 #include "runtime/python/python_code.h"
 
 #include "abi/unwind.h"
-#include "dwarf/cfi.h"
 #include "elf/x86_insn.h"
+#include "runtime/loop_code.h"
 #include "util/cleanup.h"
-#include "util/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
 
 enum {
-	CODE_MAX = 1 << 20, /* of a part of the loop; it has 40 to 90 KB */
-	FDES_MAX = 1 << 20,
-	EH_FRAME_MAX = 64 << 20,
-	JUMPS_IN_MIN = 2,   /* into a cold part; a stray byte pattern is no jump */
 	PROLOGUE_MAX = 512, /* bytes until the frame is linked */
 	BEGIN_MAX = 512,    /* so, at least: what does it again stands further behind */
 	UNLINK_MAX = 64,    /* from the end of f_executing to the store */
@@ -24,210 +19,15 @@ enum {
 				3.10: the first */
 };
 
-/* Code of one range. */
-struct code {
-	uint8_t *bytes;
-	size_t size;
-	uint64_t start;
-	bool arm;
-};
-
-static void code_fini(struct code *c)
-{
-	free(c->bytes);
-}
-
-static int read_code(const struct elf_file *elf, const struct code_range *range, struct code *ret)
-{
-	struct code c = { .start = range->start, .arm = elf->machine == EM_AARCH64 };
-	int r;
-
-	if (range->end <= range->start || range->end - range->start > CODE_MAX)
-		return -ENOENT;
-	c.size = range->end - range->start;
-	c.bytes = malloc(c.size);
-	if (!c.bytes)
-		return -ENOMEM;
-	r = elf_file_read_vaddr(elf, c.start, c.bytes, c.size);
-	if (r) {
-		code_fini(&c);
-		return r == -ENOMEM ? r : -ENOENT;
-	}
-	*ret = c;
-	return 0;
-}
-
-static uint32_t word_at(const struct code *c, size_t at)
-{
-	uint32_t word;
-
-	memcpy(&word, c->bytes + at, sizeof(word));
-	return word;
-}
-
-static int64_t sign_extend(uint32_t value, unsigned int bits)
-{
-	return (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
-}
-
-/* Where what looks like a jump at `at` leads to; 0: it is none. Bytes in the middle of another
- * instruction may look so. */
-static uint64_t jump_at(const struct code *c, size_t at)
-{
-	uint64_t pc = c->start + at;
-	uint32_t insn;
-	size_t op;
-
-	if (!c->arm) {
-		op = c->bytes[at] == 0x0f ? 1 : 0; /* jcc rel32; jmp rel32 */
-		if (at + op + 5 > c->size ||
-		    (op ? (c->bytes[at + 1] & 0xf0) != 0x80 : c->bytes[at] != 0xe9))
-			return 0;
-		return pc + op + 5 + (uint64_t)sign_extend(word_at(c, at + op + 1), 32);
-	}
-	if (at & 3 || at + 4 > c->size)
-		return 0;
-	insn = word_at(c, at);
-	if ((insn & 0xfc000000) == 0x14000000) /* b */
-		return pc + 4 * (uint64_t)sign_extend(insn & 0x3ffffff, 26);
-	if ((insn & 0xff000010) == 0x54000000 || (insn & 0x7e000000) == 0x34000000)
-		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x7ffff, 19); /* b.cond, cbz */
-	if ((insn & 0x7e000000) == 0x36000000)					/* tbz */
-		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x3fff, 14);
-	return 0;
-}
-
-/* --- the cold part --------------------------------------------------------------------------- */
-
-struct fde {
-	struct code_range range;
-	uint32_t jumps;
-};
-struct fdes {
-	VEC(struct fde) all;
-};
-
-static int compare_fdes(const void *a, const void *b)
-{
-	const struct fde *x = a, *y = b;
-
-	return x->range.start < y->range.start ? -1 : x->range.start > y->range.start;
-}
-
-static int add_fdes(const struct cfi_section *section, const struct cfi_arch *arch,
-		    struct fdes *fdes)
-{
-	struct cfi_entry entry, cie_entry;
-	struct cfi_cie cie = { .offset = UINT32_MAX };
-	struct cfi_fde fde;
-	int r = 0;
-
-	for (uint32_t at = 0; !r && cfi_entry_at(section, at, &entry) == 1; at = entry.next) {
-		if (entry.is_cie)
-			continue;
-		if (cie.offset != entry.cie && (cfi_entry_at(section, entry.cie, &cie_entry) != 1 ||
-						cfi_parse_cie(section, arch, &cie_entry, &cie))) {
-			cie.offset = UINT32_MAX;
-			continue;
-		}
-		cie.offset = entry.cie;
-		if (cfi_parse_fde(section, &entry, &cie, &fde) || fde.end <= fde.start)
-			continue;
-		if (fdes->all.nr >= FDES_MAX)
-			break;
-		r = vec_push(&fdes->all, (struct fde){ { fde.start, fde.end }, 0 });
-	}
-	return r;
-}
-
-static int read_fdes(const struct elf_file *elf, struct fdes *fdes)
-{
-	const struct elf_section *eh = elf_file_section(elf, ".eh_frame");
-	_cleanup_free_ uint8_t *bytes = NULL;
-	struct elf_data data;
-	struct cfi_arch arch;
-	int r;
-
-	if (!eh)
-		return -ENOENT;
-	r = cfi_arch_init(&arch, elf->machine, 0);
-	if (r)
-		return -ENOENT;
-	r = elf_file_section_data(elf, eh, EH_FRAME_MAX, &data);
-	if (r)
-		return r == -ENOMEM ? r : -ENOENT;
-	bytes = data.data;
-	r = add_fdes(&(struct cfi_section){ .data = data.data,
-					    .size = (uint32_t)data.size,
-					    .addr = eh->addr,
-					    .eh_frame = true },
-		     &arch, fdes);
-	if (!r && fdes->all.nr)
-		qsort(fdes->all.items, fdes->all.nr, sizeof(fdes->all.items[0]), compare_fdes);
-	return r;
-}
-
-static struct fde *fde_of(struct fdes *fdes, uint64_t addr)
-{
-	size_t low = sorted_before(fdes->all.nr, i, fdes->all.items[i].range.start <= addr);
-
-	return low && addr < fdes->all.items[low - 1].range.end ? &fdes->all.items[low - 1] : NULL;
-}
-
-/* Does the code at `range` jump into `hot`, elsewhere than to its begin? */
-static int jumps_back(const struct elf_file *elf, const struct code_range *range,
-		      const struct code_range *hot)
-{
-	_cleanup_(code_fini) struct code c = { 0 };
-	int r = read_code(elf, range, &c);
-
-	for (size_t at = 0; !r && at < c.size; at++) {
-		uint64_t to = jump_at(&c, at);
-
-		if (to > hot->start && to < hot->end)
-			return 1;
-	}
-	return r == -ENOMEM ? r : 0;
-}
-
-int python_find_cold(const struct elf_file *elf, const struct code_range *hot,
-		     struct code_range *ret)
-{
-	_cleanup_(code_fini) struct code c = { 0 };
-	struct fdes fdes = { 0 };
-	int r = read_fdes(elf, &fdes);
-
-	if (!r)
-		r = read_code(elf, hot, &c);
-	for (size_t at = 0; !r && at < c.size; at++) {
-		uint64_t to = jump_at(&c, at);
-		struct fde *f;
-
-		if (!to || (to >= hot->start && to < hot->end))
-			continue;
-		f = fde_of(&fdes, to);
-		if (!f || ++f->jumps != JUMPS_IN_MIN)
-			continue;
-		r = jumps_back(elf, &f->range, hot);
-		if (r == 1) {
-			*ret = f->range;
-			vec_free(&fdes.all);
-			return 0;
-		}
-	}
-	vec_free(&fdes.all);
-	return r ? r : -ENOENT;
-}
-
 /* --- where the frame is not linked ----------------------------------------------------------- */
 
 /* Behind a store of 64 bits at TSTATE_FRAME(register) that begins at `at`; 0: there is none. */
-static size_t behind_store(const struct code *c, size_t at)
+static size_t behind_store(const struct loop_code *c, size_t at)
 {
 	const uint8_t *p = c->bytes + at;
 
 	if (c->arm)
-		return at + 4 <= c->size && (word_at(c, at) & 0xfffffc00) ==
+		return at + 4 <= c->size && (loop_code_word(c, at) & 0xfffffc00) ==
 						    (0xf9000000 | (TSTATE_FRAME / 8) << 10)
 			       ? at + 4
 			       : 0;
@@ -240,12 +40,12 @@ static size_t behind_store(const struct code *c, size_t at)
 }
 
 /* Is there a store of a byte 0 at f_executing(register)? Not more than its end: 0 if not. */
-static size_t behind_end(const struct code *c, size_t at, unsigned int f_executing)
+static size_t behind_end(const struct loop_code *c, size_t at, unsigned int f_executing)
 {
 	const uint8_t *p = c->bytes + at;
 
 	if (c->arm)
-		return at + 4 <= c->size && (word_at(c, at) & 0xfffffc1f) ==
+		return at + 4 <= c->size && (loop_code_word(c, at) & 0xfffffc1f) ==
 						    (0x3900001f | f_executing << 10)
 			       ? at + 4
 			       : 0;
@@ -253,20 +53,20 @@ static size_t behind_end(const struct code *c, size_t at, unsigned int f_executi
 		return 0;
 	if ((p[1] & 0xf8) == 0x40 && p[1] != 0x44 && f_executing < 128) /* movb $0, 0x74(%r) */
 		return p[2] == f_executing && p[3] == 0 ? at + 4 : 0;
-	return (p[1] & 0xf8) == 0x80 && p[1] != 0x84 && word_at(c, at + 2) == f_executing &&
+	return (p[1] & 0xf8) == 0x80 && p[1] != 0x84 && loop_code_word(c, at + 2) == f_executing &&
 			       p[6] == 0
 		       ? at + 7
 		       : 0;
 }
 
 /* The end of the straight code from `at` on: behind a return or an unconditional jump. */
-static size_t straight_end(const struct code *c, size_t at)
+static size_t straight_end(const struct loop_code *c, size_t at)
 {
 	size_t limit = at + LEAVE_MAX < c->size ? at + LEAVE_MAX : c->size;
 
 	for (; at < limit; at++) {
 		if (c->arm) {
-			uint32_t insn = at + 4 <= limit ? word_at(c, at) : 0;
+			uint32_t insn = at + 4 <= limit ? loop_code_word(c, at) : 0;
 
 			if (insn == 0xd65f03c0 || (insn & 0xfc000000) == 0x14000000)
 				return at + 4;
@@ -285,13 +85,13 @@ static size_t straight_end(const struct code *c, size_t at)
 }
 
 /* Does the frame's memory on the stack go away here? add $N, %rsp; ldp x29, x30, [sp], #N */
-static bool is_epilogue(const struct code *c, size_t at)
+static bool is_epilogue(const struct loop_code *c, size_t at)
 {
 	enum { ADD = 7, POPS_MAX = 24 };
 	size_t left = c->size - at;
 
 	if (c->arm)
-		return left >= 4 && (word_at(c, at) & 0xffc07fff) == 0xa8c07bfd;
+		return left >= 4 && (loop_code_word(c, at) & 0xffc07fff) == 0xa8c07bfd;
 	if (left > ADD + POPS_MAX)
 		left = ADD + POPS_MAX;
 	return left > ADD && !memcmp(c->bytes + at, "\x48\x81\xc4", 3) &&
@@ -304,7 +104,7 @@ struct gaps {
 	uint64_t base;
 };
 
-static void add_gap(struct gaps *g, const struct code *c, size_t start, size_t end)
+static void add_gap(struct gaps *g, const struct loop_code *c, size_t start, size_t end)
 {
 	uint64_t offset = c->start - g->base;
 
@@ -313,7 +113,7 @@ static void add_gap(struct gaps *g, const struct code *c, size_t start, size_t e
 			(struct python_gap){ (uint32_t)(offset + start), (uint32_t)(offset + end) };
 }
 
-static void find_gaps(const struct code *c, int f_executing, bool entry, struct gaps *g)
+static void find_gaps(const struct loop_code *c, int f_executing, bool entry, struct gaps *g)
 {
 	size_t step = c->arm ? 4 : 1, end;
 
@@ -364,9 +164,10 @@ size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loo
 		if (loops[i].end - loops[i].start > largest)
 			largest = loops[i].end - loops[i].start;
 	for (size_t i = 0; i < nr; i++) {
-		_cleanup_(code_fini) struct code c = { 0 };
+		_cleanup_(loop_code_fini) struct loop_code c = { 0 };
 
-		if (loops[i].start - gaps.base > UINT32_MAX / 2 || read_code(elf, &loops[i], &c))
+		if (loops[i].start - gaps.base > UINT32_MAX / 2 ||
+		    loop_code_read(elf, &loops[i], &c))
 			continue;
 		/* The function itself is by far the larger part. */
 		find_gaps(&c, f_executing, c.size == largest, &gaps);
@@ -627,18 +428,18 @@ uint64_t python_stored_address(const uint8_t *code, size_t size, uint64_t start,
 int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct code_range *ret)
 {
 	enum { VECTORCALL = 136 }; /* struct PyFunctionObject */
-	_cleanup_(code_fini) struct code c = { 0 };
-	struct fdes fdes = { 0 };
-	struct fde *f;
+	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
+	struct loop_fdes fdes = { 0 };
+	struct loop_fde *f;
 	uint64_t found = 0;
-	int r = elf->machine == EM_X86_64 && maker ? read_fdes(elf, &fdes) : -ENOENT;
+	int r = elf->machine == EM_X86_64 && maker ? loop_fdes_read(elf, &fdes) : -ENOENT;
 
-	f = r ? NULL : fde_of(&fdes, maker);
+	f = r ? NULL : loop_fde_of(&fdes, maker);
 	if (f)
-		r = read_code(elf, &f->range, &c);
+		r = loop_code_read(elf, &f->range, &c);
 	if (f && !r)
 		found = python_stored_address(c.bytes, c.size, c.start, VECTORCALL);
-	f = found ? fde_of(&fdes, found) : NULL;
+	f = found ? loop_fde_of(&fdes, found) : NULL;
 	if (f && f->range.start == found)
 		*ret = f->range;
 	else

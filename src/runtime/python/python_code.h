@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the machine code of CPython's eval loop tells where symbols don't: the part of it that the
- * compiler put elsewhere, and where the loop runs while its frame is not, or no longer, what the
- * thread's state leads to. x86-64 and aarch64; by patterns, so that code of another form tells
- * nothing.
+ * What the machine code of CPython's eval loop tells where symbols don't: where the loop runs while
+ * its frame is not, or no longer, what the thread's state leads to. x86-64 and aarch64; by
+ * patterns, so that code of another form tells nothing. Its cold part: runtime/loop_code.h.
  */
 #pragma once
 
 #include "elf/elf_file.h"
 #include "runtime/python/python_abi.h"
 #include "runtime/runtime.h"
-
-/*
- * The cold part of the function at `hot` (-freorder-blocks-and-partition; stripped files do not
- * name it): what unwind information knows as another function, but `hot` jumps into it and it jumps
- * back. 0, or -ENOENT, -ENOMEM.
- */
-int python_find_cold(const struct elf_file *elf, const struct code_range *hot,
-		     struct code_range *ret);
 
 /*
  * 3.6 to 3.10: where a loop's frame is not linked: from its begin up to the store to tstate->frame,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_file.h"
 #include "runtime/functions.h"
+#include "runtime/loop_code.h"
 #include "runtime/python/python_code.h"
 #include "runtime/python/python_offsets.h"
 
@@ -209,47 +210,10 @@ static const char *const glue_names[] = {
 	NULL,
 };
 
-bool python_hides(const char *name)
+bool python_hides(const char *name, const char *source)
 {
+	(void)source;
 	return runtime_name_in(name, loop_names) || runtime_name_in(name, glue_names);
-}
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct code_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static bool is_hidden(const struct runtime_dso *dso, const struct code_range *range)
-{
-	for (size_t i = 0; i < dso->hidden.nr; i++)
-		if (range->start < dso->hidden.items[i].end &&
-		    dso->hidden.items[i].start < range->end)
-			return true;
-	return false;
-}
-
-/* The loop's cold part, where no symbol names it. */
-static int add_cold(const struct elf_file *elf, struct runtime_dso *dso)
-{
-	struct code_range cold;
-	int r;
-
-	if (dso->interpreter_functions.nr != 1)
-		return 0;
-	r = python_find_cold(elf, &dso->interpreter_functions.items[0], &cold);
-	if (r)
-		return r == -ENOMEM ? r : 0;
-	if (is_hidden(dso, &cold))
-		return 0;
-	r = vec_push(&dso->interpreter_functions, cold);
-	if (!r)
-		r = vec_push(&dso->hidden, cold);
-	qsort(dso->interpreter_functions.items, dso->interpreter_functions.nr, sizeof(cold),
-	      compare_ranges);
-	qsort(dso->hidden.items, dso->hidden.nr, sizeof(cold), compare_ranges);
-	return r;
 }
 
 /* 3.14 exports all that runs functions but this. */
@@ -260,11 +224,7 @@ static int add_vectorcall(const struct elf_file *elf, uint64_t maker, struct run
 
 	if (r)
 		return r == -ENOMEM ? r : 0;
-	if (is_hidden(dso, &range))
-		return 0;
-	r = vec_push(&dso->hidden, range);
-	qsort(dso->hidden.items, dso->hidden.nr, sizeof(range), compare_ranges);
-	return r;
+	return runtime_hide(dso, &range);
 }
 
 static void add_gaps(const struct elf_file *elf, struct python_dso *dso)
@@ -327,7 +287,7 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 	r = runtime_find_functions(elf, loop_names, glue_names, &dso->dso);
 	if (r)
 		return r;
-	r = add_cold(elf, &dso->dso);
+	r = runtime_add_cold(elf, &dso->dso);
 	if (!r && dso->minor == 14)
 		r = add_vectorcall(elf, f.at[FUNCTION_NEW], &dso->dso);
 	if (r)

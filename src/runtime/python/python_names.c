@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_names.h"
 #include "runtime/python/python_offsets.h"
+#include "runtime/words.h"
 
 #include "util/cleanup.h"
 #include "util/map.h"
@@ -77,14 +78,6 @@ void python_names_free(struct python_names *n)
 	free(n);
 }
 
-/* Whatever can't be read is gone, if the process is not. */
-static int read_or_gone(const struct python_names *n, uint64_t addr, void *to, size_t size)
-{
-	int r = runtime_read(n->target, addr, to, size);
-
-	return !r || r == -ESRCH ? r : -ENOENT;
-}
-
 /* `size` bytes from `addr` on, of which the first `have` are at hand. */
 static int read_text(const struct python_names *n, uint64_t addr, const uint8_t *at_hand,
 		     size_t have, uint8_t *to, size_t size)
@@ -92,7 +85,8 @@ static int read_text(const struct python_names *n, uint64_t addr, const uint8_t 
 	if (have > size)
 		have = size;
 	memcpy(to, at_hand, have);
-	return have < size ? read_or_gone(n, addr + have, to + have, size - have) : 0;
+	return have < size ? runtime_read_or_gone(n->target, addr + have, to + have, size - have)
+			   : 0;
 }
 
 /* Reads the begin of an object, up to the end of its page: `need` bytes at least. */
@@ -106,23 +100,7 @@ static int read_begin(const struct python_names *n, uint64_t addr, size_t need,
 	if (size < need)
 		size = need;
 	*ret = size;
-	return read_or_gone(n, addr, *to, size);
-}
-
-static uint64_t word_at(const uint8_t *p, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, p + offset, sizeof(word));
-	return word;
-}
-
-static uint32_t half_at(const uint8_t *p, size_t offset)
-{
-	uint32_t half;
-
-	memcpy(&half, p + offset, sizeof(half));
-	return half;
+	return runtime_read_or_gone(n->target, addr, *to, size);
 }
 
 struct str_state {
@@ -167,7 +145,7 @@ static int read_str(struct python_names *n, uint64_t addr, char *to, size_t *ret
 	text = addr + skip;
 	if (!state.compact) {
 		/* Of a class of its own: the text lies elsewhere, a pointer in place of it. */
-		r = read_or_gone(n, addr + l->str_compact, &text, sizeof(text));
+		r = runtime_read_or_gone(n->target, addr + l->str_compact, &text, sizeof(text));
 		if (r)
 			return r;
 		skip = have;
@@ -231,7 +209,7 @@ static int read_code(const struct python_names *n, uint64_t addr, uint32_t cooki
 		     uint8_t (*ret)[PYTHON_CODE_SIZE_MAX])
 {
 	uint32_t now;
-	int r = read_or_gone(n, addr, *ret, n->layout->code_size);
+	int r = runtime_read_or_gone(n->target, addr, *ret, n->layout->code_size);
 
 	if (!r && !is_alive(n->layout, *ret))
 		r = -ENOENT;

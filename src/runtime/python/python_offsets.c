@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_offsets.h"
+#include "runtime/words.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -292,22 +293,6 @@ int python_offsets_parse(const void *data, size_t size, struct python_record *re
 	*record = r;
 	*layout = l;
 	return 0;
-}
-
-static uint64_t word_at(const void *data, size_t at)
-{
-	uint64_t word;
-
-	memcpy(&word, (const char *)data + at, sizeof(word));
-	return word;
-}
-
-static uint32_t half_at(const void *data, size_t at)
-{
-	uint32_t half;
-
-	memcpy(&half, (const char *)data + at, sizeof(half));
-	return half;
 }
 
 /* Reads `size` bytes, or what of them lies in the first page. */

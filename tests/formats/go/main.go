@@ -6,10 +6,12 @@
 //	profcheck pprof FILE
 //	profcheck otlp FILE
 //	profcheck resources FILE  each resource of an OTLP request as a line of JSON
+//	profcheck places FILE     for each of them, which files, functions, threads and types its samples have
 //	profcheck foreign FILE    the stacks of a pprof profile that is not ours
 //	profcheck own CPU HEAP    writes what Go's runtime says of this program
 //	profcheck request FILE    writes a small request as the collector's library does
 //	profcheck old FILE        writes a small request of schema 1.9
+//	profcheck samples-of-old FILE  how many samples are in a request of schema 1.9 or 1.8, and how many profiles are deltas
 //	profcheck burn SECONDS    is something to record
 //	profcheck selftest    each rule of OTLP finds what is wrong with a request that breaks it
 package main
@@ -34,6 +36,8 @@ func main() {
 		err = checkOtlp(os.Args[2])
 	case os.Args[1] == "resources" && len(os.Args) == 3:
 		err = printResources(os.Args[2])
+	case os.Args[1] == "places" && len(os.Args) == 3:
+		err = printPlaces(os.Args[2])
 	case os.Args[1] == "foreign" && len(os.Args) == 3:
 		err = foldForeign(os.Args[2])
 	case os.Args[1] == "own" && len(os.Args) == 4:
@@ -42,6 +46,8 @@ func main() {
 		err = writeRequest(os.Args[2])
 	case os.Args[1] == "old" && len(os.Args) == 3:
 		err = writeOld(os.Args[2])
+	case os.Args[1] == "samples-of-old" && len(os.Args) == 3:
+		err = countOld(os.Args[2])
 	case os.Args[1] == "burn" && len(os.Args) == 3:
 		err = burn(os.Args[2])
 	case os.Args[1] == "selftest":

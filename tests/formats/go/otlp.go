@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sort"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -19,21 +20,93 @@ func readOtlp(path string) (pprofile.Profiles, error) {
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 }
 
-// {"attributes": {...}, "time": ..., "duration": ..., "samples": ...}: of the first profile.
+// The names of a resource's profiles' files, functions, threads and frame types.
+func placesOf(d pprofile.ProfilesDictionary, scopes pprofile.ScopeProfilesSlice) map[string]any {
+	sets := map[string]map[string]bool{"files": {}, "functions": {}, "threads": {}, "kinds": {}, "types": {}}
+	stacks := map[int32]bool{}
+	text := func(i int32) string { return d.StringTable().At(int(i)) }
+	for _, scope := range scopes.All() {
+		for _, p := range scope.Profiles().All() {
+			sets["types"][text(p.SampleType().TypeStrindex())] = true
+			for _, s := range p.Samples().All() {
+				stacks[s.StackIndex()] = true
+				sets["threads"][attribute(d, s.AttributeIndices(), "thread.name")] = true
+			}
+		}
+	}
+	for stack := range stacks {
+		for _, i := range d.StackTable().At(int(stack)).LocationIndices().All() {
+			l := d.LocationTable().At(int(i))
+			sets["files"][text(d.MappingTable().At(int(l.MappingIndex())).FilenameStrindex())] = true
+			sets["kinds"][attribute(d, l.AttributeIndices(), "profile.frame.type")] = true
+			for _, line := range l.Lines().All() {
+				sets["functions"][text(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())] = true
+			}
+		}
+	}
+	out := map[string]any{}
+	for name, set := range sets {
+		list := []string{}
+		for entry := range set {
+			list = append(list, entry)
+		}
+		sort.Strings(list)
+		out[name] = list
+	}
+	return out
+}
+
+// {"attributes": {...}, "files": [...], "functions": [...], "threads": [...], "kinds": [...], "types": [...]}: a line a resource.
+func printPlaces(path string) error {
+	request, err := readOtlp(path)
+	if err != nil {
+		return err
+	}
+	for _, resource := range request.ResourceProfiles().All() {
+		places := placesOf(request.Dictionary(), resource.ScopeProfiles())
+		places["attributes"] = resource.Resource().Attributes().AsRaw()
+		line, err := json.Marshal(places)
+		if err != nil {
+			return err
+		}
+		fmt.Println(string(line))
+	}
+	return nil
+}
+
+// The first and the last of the times, and this one.
+func extremes(times []uint64, t uint64) []uint64 {
+	if len(times) == 0 {
+		return []uint64{t, t}
+	}
+	return []uint64{min(times[0], t), max(times[1], t)}
+}
+
+// {"attributes": {...}, "time": ..., "duration": ..., "samples": ..., "times": [first, last], "period": ...}: of the first profile.
 func printResources(path string) error {
 	request, err := readOtlp(path)
 	if err != nil {
 		return err
 	}
 	for _, resource := range request.ResourceProfiles().All() {
-		p := resource.ScopeProfiles().At(0).Profiles().At(0)
+		profiles := resource.ScopeProfiles().At(0).Profiles()
+		p := profiles.At(0)
 		samples := 0
-		for _, s := range p.Samples().All() {
-			samples += s.TimestampsUnixNano().Len()
+		times := []uint64{}
+		for _, counted := range profiles.All() {
+			if request.Dictionary().StringTable().At(int(counted.SampleType().TypeStrindex())) != "samples" {
+				continue
+			}
+			for _, s := range counted.Samples().All() {
+				samples += s.TimestampsUnixNano().Len()
+				for _, t := range s.TimestampsUnixNano().All() {
+					times = extremes(times, t)
+				}
+			}
 		}
 		line, err := json.Marshal(map[string]any{
 			"attributes": resource.Resource().Attributes().AsRaw(),
-			"time":       p.Time(), "duration": p.DurationNano(), "samples": samples,
+			"time":       p.Time(), "duration": p.DurationNano(), "samples": samples, "period": p.Period(), "times": times,
 		})
 		if err != nil {
 			return err
@@ -44,6 +117,13 @@ func printResources(path string) error {
 }
 
 func checkOtlp(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := checkWire(data); err != nil {
+		return err
+	}
 	request, err := readOtlp(path)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/pprof"
@@ -174,4 +175,52 @@ func writeOld(path string) error {
 		return err
 	}
 	return os.WriteFile(path, data, 0o644)
+}
+
+// What the schema's own code, as it was then, finds in a request: how many samples, none of which
+// has what it does not know, and how many profiles say that they have what is new.
+func countOld(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	request := &v19.ProfilesData{}
+	if err := proto.Unmarshal(data, request); err != nil {
+		return err
+	}
+	d, total, deltas := request.Dictionary, 0, 0
+	for _, resource := range request.ResourceProfiles {
+		for _, scope := range resource.ScopeProfiles {
+			for _, p := range scope.Profiles {
+				counts := d.StringTable[p.SampleType.TypeStrindex] == "samples"
+				// Schema 1.8 had a field for it: 1, delta.
+				if bytes.Equal(p.SampleType.ProtoReflect().GetUnknown(), []byte{3 << 3, 1}) {
+					deltas++
+				}
+				for _, s := range p.Samples {
+					if len(s.ProtoReflect().GetUnknown()) > 0 || s.StackIndex <= 0 || int(s.StackIndex) >= len(d.StackTable) {
+						return fmt.Errorf("a sample is %v", s)
+					}
+					keys := map[string]bool{}
+					for _, i := range s.AttributeIndices {
+						if i <= 0 || int(i) >= len(d.AttributeTable) {
+							return fmt.Errorf("attribute %d", i)
+						}
+						keys[d.StringTable[d.AttributeTable[i].KeyStrindex]] = true
+					}
+					if !keys["thread.id"] || !keys["thread.name"] {
+						return fmt.Errorf("a sample has the attributes %v", keys)
+					}
+					if n := len(s.TimestampsUnixNano); len(s.Values) != n && (n > 0 && len(s.Values) > 0 || n == 0 && len(s.Values) != 1) {
+						return fmt.Errorf("%d values at %d times", len(s.Values), len(s.TimestampsUnixNano))
+					}
+					if counts {
+						total += len(s.TimestampsUnixNano)
+					}
+				}
+			}
+		}
+	}
+	fmt.Println(total, deltas)
+	return nil
 }

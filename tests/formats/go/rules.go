@@ -38,6 +38,11 @@ var rules = []rule{
 	{"inline-keys", checkInlineKeys},
 	{"no-code-attributes", checkCodeAttributes},
 	{"sample-type", checkSampleTypes},
+	{"period", checkPeriods},
+	{"attribute-types", checkAttributeTypes},
+	{"links", checkLinks},
+	{"payload", checkPayload},
+	{"one-resource-a-process", checkResources},
 	{"one-schema", checkSchema},
 	{"process-of-resource", checkProcess},
 	{"utf-8", checkStrings},
@@ -212,6 +217,17 @@ func checkOrphans(r pprofile.Profiles) error {
 	return nil
 }
 
+func checkKeys(what string, attributes pcommon.Map) error {
+	seen := map[string]bool{}
+	for key := range attributes.All() {
+		if seen[key] {
+			return fmt.Errorf("a %s has two attributes %s", what, key)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
 func checkUniqueKeys(r pprofile.Profiles) error {
 	d := r.Dictionary()
 	check := func(what string, indices pcommon.Int32Slice) error {
@@ -236,12 +252,18 @@ func checkUniqueKeys(r pprofile.Profiles) error {
 		}
 	}
 	for _, resource := range r.ResourceProfiles().All() {
-		seen := map[string]bool{}
-		for key := range resource.Resource().Attributes().All() {
-			if seen[key] {
-				return fmt.Errorf("a resource has two attributes %s", key)
+		if err := checkKeys("resource", resource.Resource().Attributes()); err != nil {
+			return err
+		}
+		for _, scope := range resource.ScopeProfiles().All() {
+			if err := checkKeys("scope", scope.Scope().Attributes()); err != nil {
+				return err
 			}
-			seen[key] = true
+		}
+	}
+	for _, p := range profilesOf(r) {
+		if err := check("profile", p.AttributeIndices()); err != nil {
+			return err
 		}
 	}
 	return allSamples(r, func(_ pprofile.Profile, s pprofile.Sample) error {
@@ -352,7 +374,8 @@ func checkBuildIDs(r pprofile.Profiles) error {
 }
 
 var frameTypes = map[string]bool{"native": true, "kernel": true, "go": true, "rust": true, "abort-marker": true,
-	"cpython": true, "jvm": true}
+	"cpython": true, "jvm": true,
+	"perl": true, "php": true, "ruby": true, "v8js": true, "dotnet": true, "beam": true, "luajit": true}
 
 func checkFrameTypes(r pprofile.Profiles) error {
 	d := r.Dictionary()
@@ -387,18 +410,94 @@ func checkCodeAttributes(r pprofile.Profiles) error {
 			return fmt.Errorf("%s must not be used in profiles", key)
 		}
 	}
+	for _, resource := range r.ResourceProfiles().All() {
+		for key := range resource.Resource().Attributes().All() {
+			if strings.HasPrefix(key, "code.") {
+				return fmt.Errorf("a resource has %s", key)
+			}
+		}
+	}
 	return nil
 }
 
 func checkSampleTypes(r pprofile.Profiles) error {
-	d := r.Dictionary()
 	for _, p := range profilesOf(r) {
 		if p.SampleType().TypeStrindex() == 0 || p.SampleType().UnitStrindex() == 0 {
 			return fmt.Errorf("a profile has no sample type")
 		}
-		if p.Period() != 0 && d.StringTable().At(int(p.PeriodType().UnitStrindex())) == "" {
-			return fmt.Errorf("a period has no type")
+	}
+	return nil
+}
+
+// Pyroscope multiplies samples by the period of "cpu" and takes another profile for what its period says: only samples have one.
+func checkPeriods(r pprofile.Profiles) error {
+	d := r.Dictionary()
+	text := func(i int32) string { return d.StringTable().At(int(i)) }
+	for _, p := range profilesOf(r) {
+		sampled := text(p.SampleType().TypeStrindex()) + "/" + text(p.SampleType().UnitStrindex())
+		period := text(p.PeriodType().TypeStrindex()) + "/" + text(p.PeriodType().UnitStrindex())
+		if p.Period() < 0 || (p.Period() == 0) != (period == "/") {
+			return fmt.Errorf("a period of %d is of the type %s", p.Period(), period)
 		}
+		if p.Period() != 0 && (sampled != "samples/count" || period != "cpu/nanoseconds") {
+			return fmt.Errorf("%s have the period %s", sampled, period)
+		}
+	}
+	return nil
+}
+
+var attributeTypes = map[string]pcommon.ValueType{
+	"thread.name": pcommon.ValueTypeStr, "thread.id": pcommon.ValueTypeInt, "thread.carrier.name": pcommon.ValueTypeStr,
+	"cpu.logical_number": pcommon.ValueTypeInt, "profile.frame.type": pcommon.ValueTypeStr,
+	"process.executable.build_id.gnu": pcommon.ValueTypeStr, "process.executable.build_id.go": pcommon.ValueTypeStr,
+	"process.executable.build_id.htlhash": pcommon.ValueTypeStr,
+	"pprof.mapping.has_functions":         pcommon.ValueTypeBool, "pprof.mapping.has_filenames": pcommon.ValueTypeBool,
+	"pprof.mapping.has_line_numbers": pcommon.ValueTypeBool, "pprof.mapping.has_inline_frames": pcommon.ValueTypeBool,
+}
+
+func checkAttributeTypes(r pprofile.Profiles) error {
+	d := r.Dictionary()
+	for _, a := range d.AttributeTable().All() {
+		key := d.StringTable().At(int(a.KeyStrindex()))
+		if want, known := attributeTypes[key]; known && a.Value().Type() != want {
+			return fmt.Errorf("%s is a %s", key, a.Value().Type())
+		}
+		if number := a.Value().Int(); key == "cpu.logical_number" && number < 0 || key == "thread.id" && number <= 0 {
+			return fmt.Errorf("%s is %d", key, number)
+		}
+	}
+	return nil
+}
+
+// 0 is no link; a trace has an id, a span of it may be unknown.
+func checkLinks(r pprofile.Profiles) error {
+	for i, l := range r.Dictionary().LinkTable().All() {
+		if i > 0 && l.TraceID().IsEmpty() {
+			return fmt.Errorf("link %d has no trace", i)
+		}
+	}
+	return nil
+}
+
+// Both or neither.
+func checkPayload(r pprofile.Profiles) error {
+	for _, p := range profilesOf(r) {
+		if (p.OriginalPayloadFormat() == "") != (p.OriginalPayload().Len() == 0) {
+			return fmt.Errorf("a payload of %d bytes is %q", p.OriginalPayload().Len(), p.OriginalPayloadFormat())
+		}
+	}
+	return nil
+}
+
+// Who reads it shall not have to add up.
+func checkResources(r pprofile.Profiles) error {
+	seen := map[string]bool{}
+	for _, resource := range r.ResourceProfiles().All() {
+		text := fmt.Sprint(resource.Resource().Attributes().AsRaw())
+		if seen[text] {
+			return fmt.Errorf("two resources are the same: %s", text)
+		}
+		seen[text] = true
 	}
 	return nil
 }

@@ -158,10 +158,43 @@ var broken = []struct {
 	{"no-code-attributes", func(_ pprofile.Profiles, d pprofile.ProfilesDictionary, _ pprofile.Profile) {
 		d.StringTable().SetAt(int(d.AttributeTable().At(3).KeyStrindex()), "code.function.name")
 	}},
+	{"no-code-attributes", func(r pprofile.Profiles, _ pprofile.ProfilesDictionary, _ pprofile.Profile) {
+		r.ResourceProfiles().At(0).Resource().Attributes().PutStr("code.file.path", "x.c")
+	}},
 	{"sample-type", func(_ pprofile.Profiles, d pprofile.ProfilesDictionary, p pprofile.Profile) {
 		d.MappingTable().At(1).SetFilenameStrindex(p.SampleType().UnitStrindex())
 		d.FunctionTable().At(1).SetFilenameStrindex(1)
 		p.SampleType().SetUnitStrindex(0)
+	}},
+	{"period", func(_ pprofile.Profiles, _ pprofile.ProfilesDictionary, p pprofile.Profile) {
+		p.SetPeriod(7)
+	}},
+	{"period", func(_ pprofile.Profiles, _ pprofile.ProfilesDictionary, p pprofile.Profile) {
+		p.SetPeriod(7)
+		p.SampleType().CopyTo(p.PeriodType())
+	}},
+	{"attribute-types", func(_ pprofile.Profiles, d pprofile.ProfilesDictionary, _ pprofile.Profile) {
+		d.AttributeTable().At(3).Value().SetInt(7)
+	}},
+	{"attribute-types", func(_ pprofile.Profiles, d pprofile.ProfilesDictionary, _ pprofile.Profile) {
+		d.StringTable().SetAt(int(d.AttributeTable().At(3).KeyStrindex()), "thread.id")
+		d.AttributeTable().At(3).Value().SetInt(0)
+	}},
+	{"links", func(_ pprofile.Profiles, d pprofile.ProfilesDictionary, p pprofile.Profile) {
+		d.LinkTable().AppendEmpty().SetSpanID([8]byte{1})
+		p.Samples().At(0).SetLinkIndex(1)
+	}},
+	{"payload", func(_ pprofile.Profiles, _ pprofile.ProfilesDictionary, p pprofile.Profile) {
+		p.SetOriginalPayloadFormat("pprof")
+	}},
+	{"one-resource-a-process", func(r pprofile.Profiles, _ pprofile.ProfilesDictionary, _ pprofile.Profile) {
+		r.ResourceProfiles().At(0).CopyTo(r.ResourceProfiles().AppendEmpty())
+	}},
+	{"unique-keys", func(_ pprofile.Profiles, d pprofile.ProfilesDictionary, p pprofile.Profile) {
+		a := d.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(d.AttributeTable().At(3).KeyStrindex())
+		a.Value().SetStr("y")
+		p.AttributeIndices().Append(3, int32(d.AttributeTable().Len()-1))
 	}},
 	{"one-schema", func(r pprofile.Profiles, _ pprofile.ProfilesDictionary, _ pprofile.Profile) {
 		r.ResourceProfiles().At(0).SetSchemaUrl("https://example.org/2")
@@ -213,6 +246,9 @@ func selfTest() error {
 			return fmt.Errorf("nothing shows that %s can fail", rule.name)
 		}
 	}
-	fmt.Printf("%d rules, %d requests that break them\n", len(rules), len(broken))
+	if err := selfTestWire(); err != nil {
+		return err
+	}
+	fmt.Printf("%d rules, %d requests that break them\n", len(rules)+1, len(broken)+len(brokenWire))
 	return nil
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the programs of off-CPU profiling tell each other (docs/off-cpu.md).
+ */
+#pragma once
+
+#include <linux/types.h>
+
+/* Why a thread left its CPU; the names are those of off_cpu_state_name(). */
+enum off_cpu_state {
+	OFF_CPU_NONE, /* it did not: the sample is another source's */
+	OFF_CPU_INTERRUPTIBLE,
+	OFF_CPU_UNINTERRUPTIBLE,
+	OFF_CPU_PREEMPTED, /* it could have gone on */
+	OFF_CPU_STOPPED,   /* by a signal, or a debugger */
+	OFF_CPU_STATES_,
+};
+
+/* A thread; map `sleepers`, by tid. */
+struct sleeper {
+	__u64 since_ns; /* 0: it runs, or its sleep is not to be taken */
+	__u32 state;
+	__u32 pad_;
+};
+
+/* The thread that this CPU has just gone over to, if its sleep is to be taken: map `woken`. */
+struct woken {
+	__u32 tid; /* 0: none */
+	__u32 state;
+	__u64 value; /* nanoseconds that the sample stands for */
+};

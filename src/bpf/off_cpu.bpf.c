@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How long threads were on no CPU: on_switch runs at each switch from one thread to another, and
+ * says in `woken` if the sleep that has just ended is to be taken. Who takes it is sample_woken
+ * (sample.bpf.c), a moment later: when the thread is current again, and the run queue's lock is
+ * free. An object of its own, since a sampler that takes no sleeps shall not have these maps; what
+ * both have is the sampler's. docs/off-cpu.md says why it is done so.
+ *
+ * Nothing in here waits, allocates, or takes more than the lock of one bucket: the run queue is
+ * locked.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/maps.bpf.h"
+#include "bpf/select.bpf.h"
+#include "abi/off_cpu.h"
+
+struct targets_map targets SEC(".maps");
+struct lost_map lost SEC(".maps");
+struct woken_map woken SEC(".maps");
+struct selection_map selection SEC(".maps");
+struct facts_map facts SEC(".maps");
+struct rejected_map rejected SEC(".maps");
+
+/* Allocated beforehand: to allocate under the run queue's lock may wake somebody, who wants it,
+ * too (task storage did so before Linux 6.4). The agent sets max_entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sleeper);
+} sleepers SEC(".maps");
+
+/*
+ * A ring a CPU. What goes in there is of no interest: that it does interrupts this CPU (irq_work,
+ * of which a ring has one: a CPU's own). The agent fills it in, if it is needed.
+ */
+struct kick_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct kick_ring);
+} kicks SEC(".maps");
+
+/* Set before loading. */
+const volatile bool config_targets_only = false;
+const volatile bool config_select = false;
+const volatile __u8 config_source = SOURCE_CLOCK + 1;
+/* Of 2^32 sleeps, so many are taken; ~0: all. */
+const volatile __u32 config_chance = ~0u;
+/* Shorter ones are taken with the probability slept / weight, and stand for that; 0: each stands
+ * for itself. Below 2^32. */
+const volatile __u64 config_weight_ns = 0;
+const volatile __u64 config_least_ns = 0;
+/* There is no tracepoint where a thread goes on: an interrupt of ours comes there. */
+const volatile bool config_kick = false;
+
+/* include/linux/sched.h */
+struct task_struct___switch {
+	unsigned int __state; /* since 5.14 */
+	volatile long state;  /* before */
+} __preserve;
+
+enum {
+	SWITCH_UNINTERRUPTIBLE = 0x2,
+	SWITCH_STOPPED = 0x4 | 0x8, /* traced, too */
+	SWITCH_PF_EXITING = 0x4,
+	SWITCH_PF_IO_WORKER =
+		0x10, /* since 5.12; before, nothing that threads of user space have */
+};
+
+static __always_inline void count(__u32 reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&lost, &reason);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+/*
+ * A thread that somebody wakes on another CPU at this very moment is TASK_WAKING already: most
+ * sleeps are interruptible.
+ */
+static __always_inline __u32 state_of(const struct task_struct *task, bool preempted)
+{
+	const struct task_struct___switch *t = (const void *)task;
+	__u32 state;
+
+	if (bpf_core_field_exists(t->__state))
+		state = t->__state;
+	else
+		state = (__u32)t->state;
+	if (preempted || !state)
+		return OFF_CPU_PREEMPTED;
+	if (state & SWITCH_UNINTERRUPTIBLE)
+		return OFF_CPU_UNINTERRUPTIBLE;
+	return state & SWITCH_STOPPED ? OFF_CPU_STOPPED : OFF_CPU_INTERRUPTIBLE;
+}
+
+/* What a sample of this sleep stands for; 0: it is not taken. */
+static __always_inline __u64 worth(__u64 slept_ns)
+{
+	if (slept_ns < config_least_ns)
+		return 0;
+	if (slept_ns >= config_weight_ns)
+		return slept_ns;
+	return (bpf_get_prandom_u32() * config_weight_ns) >> 32 < slept_ns ? config_weight_ns : 0;
+}
+
+/* Interrupts this CPU as soon as it takes interrupts: behind the switch. */
+static __always_inline bool kick(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&kicks, &cpu);
+	__u64 nothing = 0;
+
+	return ring && !bpf_ringbuf_output(ring, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline void wakes(const struct task_struct *next, __u64 now)
+{
+	__u32 tid = next->pid, zero = 0;
+	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &tid);
+	struct woken *w;
+	__u64 value;
+
+	if (!s || !s->since_ns)
+		return;
+	value = worth(now - s->since_ns);
+	s->since_ns = 0;
+	if (!value)
+		return;
+	w = bpf_map_lookup_elem(&woken, &zero);
+	if (!w)
+		return;
+	w->tid = tid;
+	w->state = s->state;
+	w->value = value;
+	if (config_kick && !kick()) {
+		w->tid = 0;
+		count(LOST_SLEEP_MISSED);
+	}
+}
+
+static __always_inline void sleeps(const struct task_struct *prev, bool preempted, __u64 now)
+{
+	__u32 tid = prev->pid, pid = prev->tgid;
+	struct sleeper *s, new = { .since_ns = now };
+
+	if (prev->flags & SWITCH_PF_EXITING) {
+		bpf_map_delete_elem(&sleepers, &tid);
+		return;
+	}
+	if (config_chance != ~0u && bpf_get_prandom_u32() >= config_chance)
+		return;
+	if (config_targets_only && !bpf_map_lookup_elem(&targets, &pid))
+		return;
+	/* The one that leaves is still current. */
+	if (config_select && select_now(config_source) == SELECT_REJECT)
+		return;
+	new.state = state_of(prev, preempted);
+	s = bpf_map_lookup_elem(&sleepers, &tid);
+	if (s) {
+		s->state = new.state;
+		s->since_ns = now;
+		return;
+	}
+	if (bpf_map_update_elem(&sleepers, &tid, &new, BPF_ANY))
+		count(LOST_SLEEPER_TABLE_FULL);
+}
+
+/* The last one did not come to its sample: what is said of it would be another one's. */
+static __always_inline void check_last(void)
+{
+	__u32 zero = 0;
+	struct woken *w = bpf_map_lookup_elem(&woken, &zero);
+
+	if (!w || !w->tid)
+		return;
+	w->tid = 0;
+	count(LOST_SLEEP_MISSED);
+}
+
+/* Arguments: bool preempt, struct task_struct *prev, *next. */
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
+{
+	const struct task_struct *prev = (const void *)ctx[1], *next = (const void *)ctx[2];
+	__u64 now = bpf_ktime_get_ns();
+
+	check_last();
+	/* The idle task's pid is 0. */
+	if (next->pid && !(next->flags & TASK_PF_KTHREAD))
+		wakes(next, now);
+	if (prev->pid && !(prev->flags & (TASK_PF_KTHREAD | SWITCH_PF_IO_WORKER)))
+		sleeps(prev, ctx[0], now);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

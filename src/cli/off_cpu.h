@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of off-CPU profiling: which sleeps of threads are taken (docs/off-cpu.md). */
+#pragma once
+
+#include "kernel/source.h"
+
+struct off_cpu_wanted {
+	const char *mode;  /* --off-cpu; NULL: none */
+	double threshold;  /* the same, as other profilers have it; 0: none */
+	const char *least; /* --off-cpu-min; NULL: 0 */
+	bool kick;
+};
+
+/* Of a table of options; `AT_` is its AT(), `off_cpu` the struct off_cpu_wanted there. */
+#define OFF_CPU_OPTIONS(AT_)                                                                       \
+	{ 0,                                                                                       \
+	  "off-cpu",                                                                               \
+	  "P|weighted=TIME",                                                                       \
+	  NULL,                                                                                    \
+	  "also take why threads were on no CPU, and for how long: each sleep with "               \
+	  "probability P (1: all), or one sample for each TIME that was slept (1ms), which "       \
+	  "leaves no longer sleep out",                                                            \
+	  OPTION_STRING,                                                                           \
+	  AT_(off_cpu.mode) },                                                                     \
+		{ 0,                                                                               \
+		  "off-cpu-threshold",                                                             \
+		  "P",                                                                             \
+		  NULL,                                                                            \
+		  "the same as --off-cpu P; 0: none",                                              \
+		  OPTION_FRACTION,                                                                 \
+		  AT_(off_cpu.threshold) },                                                        \
+		{ 0,                                                                               \
+		  "off-cpu-min",                                                                   \
+		  "TIME",                                                                          \
+		  NULL,                                                                            \
+		  "take no shorter sleeps (10us)",                                                 \
+		  OPTION_STRING,                                                                   \
+		  AT_(off_cpu.least) },                                                            \
+	{                                                                                          \
+		0, "off-cpu-kick", NULL, NULL, "for tests: as on kernels before 6.16",             \
+			OPTION_FLAG, AT_(off_cpu.kick), .hidden = true                             \
+	}
+
+/*
+ * Logging: -EINVAL after a line that says what is wrong; `command` is what help is asked for by.
+ * ret->kind is SOURCE_NONE if no sleeps are wanted.
+ */
+int off_cpu_source(const struct off_cpu_wanted *wanted, const char *command,
+		   struct source_spec *ret);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options that say which processes are sampled (docs/selection.md). */
+#pragma once
+
+#include "cli/options.h"
+#include "record/selection.h"
+
+struct select_wanted {
+	struct text_list include, exclude;
+};
+
+/* Of a table of options; `AT_` is its AT(), `sampling` the struct sampling_arguments there. */
+#define SELECT_OPTIONS(AT_)                                                                        \
+	{ 0,                                                                                       \
+	  "include",                                                                               \
+	  "KEY=VALUE[,...]",                                                                       \
+	  NULL,                                                                                    \
+	  "sample these processes only: pid, comm, exe, cgroup, container, uid or min-age; "       \
+	  "repeatable",                                                                            \
+	  OPTION_LIST,                                                                             \
+	  AT_(sampling.select.include) },                                                          \
+	{                                                                                          \
+		0, "exclude", "KEY=VALUE[,...]", NULL, "don't sample these processes; repeatable", \
+			OPTION_LIST, AT_(sampling.select.exclude)                                  \
+	}
+
+/*
+ * Logging: -EINVAL after a line that says what is wrong; `command` is what help is asked for by.
+ * *ret is the caller's.
+ */
+int select_parse(const struct select_wanted *wanted, const char *command, struct selection *ret);

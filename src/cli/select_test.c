@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/select.h"
+
+#include "test.h"
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static struct selection selection;
+
+static int parse(const char *include, const char *exclude)
+{
+	struct select_wanted wanted = { .include = { .nr = include != NULL },
+					.exclude = { .nr = exclude != NULL } };
+
+	if (include)
+		wanted.include.items[0] = (struct list_text){ include, strlen(include) };
+	if (exclude)
+		wanted.exclude.items[0] = (struct list_text){ exclude, strlen(exclude) };
+	selection_fini(&selection);
+	return select_parse(&wanted, "record", &selection);
+}
+
+TEST(nothing_selects_all)
+{
+	ASSERT_OK(parse(NULL, NULL));
+	ASSERT(selection_is_empty(&selection));
+}
+
+TEST(each_key_is_known)
+{
+	ASSERT_OK(
+		parse("pid=1,comm=a,exe=/b*,cgroup=/c,container=0123,uid=4,min-age=5s", "comm=x"));
+	ASSERT_EQ(selection.rules.nr, 2);
+	ASSERT_EQ(selection.rules.nr_includes, 1);
+	ASSERT_EQ(selection.facts.nr, 3);
+	ASSERT_EQ(selection.rules.terms[1].asks, SELECT_COMM);
+	ASSERT(selection.rules.terms[1].exclude && !selection.rules.terms[0].exclude);
+	ASSERT_EQ(selection.rules.terms[0].asks,
+		  SELECT_PID | SELECT_COMM | SELECT_UID | SELECT_AGE | SELECT_FACTS);
+	ASSERT_EQ(selection.rules.terms[0].min_age_ns, 5000000000);
+}
+
+/* What is said, by a process of its own. */
+static void expect_error(const char *include, const char *said)
+{
+	char text[512] = "";
+	int fds[2], err = dup(2);
+	ssize_t n;
+
+	ASSERT_OK(pipe(fds));
+	dup2(fds[1], 2);
+	ASSERT_ERR(parse(include, NULL), EINVAL);
+	dup2(err, 2);
+	n = read(fds[0], text, sizeof(text) - 1);
+	ASSERT(n > 0);
+	ASSERT_MSG(strstr(text, said), "'%s' has no '%s'", text, said);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST(mistakes_are_told)
+{
+	expect_error("nonsense", "takes KEY=VALUE, not 'nonsense'");
+	expect_error("com=a", "no key 'com' (did you mean 'comm'?)");
+	expect_error("pid=1,contaner=a", "did you mean 'container'?");
+	expect_error("zzzzzz=a", "there are pid, comm, exe");
+	expect_error("pid=x", "pid takes the number of a process, not 'x'");
+	expect_error("cgroup=system", "begins with '/'");
+	expect_error("min-age=1y", "min-age takes");
+	expect_error("pid=1,,uid=0", "takes KEY=VALUE, not ''");
+}
+
+TEST(two_of_what_a_process_has_one_of_are_two_terms)
+{
+	ASSERT_ERR(parse("pid=1,pid=2", NULL), EEXIST);
+}

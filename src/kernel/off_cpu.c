@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/off_cpu.h"
+#include "kernel/tracepoints.h"
+#include "kernel/walkers.h"
+#include "util/cleanup.h"
+
+#include "off_cpu.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	SLEEPERS_MIN = 8192, /* 88 bytes each */
+	SLEEPERS_MAX = 262144,
+	KICKS_BYTES = 64 << 10, /* of a CPU; 16 bytes each, taken out five times a second */
+	SCHEDULE_MAX = 64 << 10,
+};
+
+const char *off_cpu_state_name(enum off_cpu_state state)
+{
+	static const char *const names[OFF_CPU_STATES_] = {
+		[OFF_CPU_INTERRUPTIBLE] = "interruptible",
+		[OFF_CPU_UNINTERRUPTIBLE] = "uninterruptible",
+		[OFF_CPU_PREEMPTED] = "preempted",
+		[OFF_CPU_STOPPED] = "stopped",
+	};
+
+	return state < OFF_CPU_STATES_ ? names[state] : NULL;
+}
+
+/* "__schedule", as compilers name it; not its part that is hardly ever run. */
+static bool is_schedule(const char *name)
+{
+	static const char schedule[] = "__schedule";
+	size_t len = strlen(schedule);
+
+	return !strncmp(name, schedule, len) && (!name[len] || !strncmp(name + len, ".isra", 5) ||
+						 !strncmp(name + len, ".constprop", 10));
+}
+
+/* The kernel lists its own functions in the order of their addresses. */
+int off_cpu_find_schedule(uint64_t *ret_start, uint64_t *ret_size)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	uint64_t start = 0, address;
+	char line[512], name[256], type;
+
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) != 3)
+			continue;
+		if (!start && (type == 't' || type == 'T') && is_schedule(name))
+			start = address;
+		if (!start || address <= start)
+			continue;
+		if (address - start > SCHEDULE_MAX)
+			break;
+		*ret_start = start;
+		*ret_size = address - start;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+const char *off_cpu_place(bool *kick)
+{
+	static const char exit[] = "sched_exit_tp";
+
+	*kick = *kick || !tracepoint_is_raw(exit);
+	if (!*kick)
+		return exit;
+#if defined(__x86_64__)
+	return "irq_work_entry";
+#else
+	return "ipi_entry";
+#endif
+}
+
+/* Of the machine: the fourth field of /proc/loadavg is "running/all". */
+static uint32_t nr_threads(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/loadavg", "re");
+	uint32_t n;
+
+	return f && fscanf(f, "%*s %*s %*s %*u/%u", &n) == 1 ? n : 0;
+}
+
+/* Each thread that sleeps, with room for four times as many as there are. */
+static uint32_t nr_sleepers(void)
+{
+	uint32_t n = nr_threads();
+
+	if (n > SLEEPERS_MAX / 4)
+		return SLEEPERS_MAX;
+	return 4 * n < SLEEPERS_MIN ? SLEEPERS_MIN : 4 * n;
+}
+
+static int on_kick(void *ctx, void *record, size_t size)
+{
+	(void)ctx;
+	(void)record;
+	(void)size;
+	return 0;
+}
+
+static int set_up_kicks(struct off_cpu *o)
+{
+	uint32_t nr_cpus = bpf_map__max_entries(o->bpf->maps.kicks);
+	int r = 0;
+
+	for (uint32_t cpu = 0; cpu < nr_cpus && !r; cpu++) {
+		_cleanup_close_ int fd =
+			bpf_map_create(BPF_MAP_TYPE_RINGBUF, "kick_ring", 0, 0, KICKS_BYTES, NULL);
+
+		if (fd < 0)
+			return fd;
+		r = bpf_map_update_elem(bpf_map__fd(o->bpf->maps.kicks), &cpu, &fd, BPF_ANY);
+		if (r)
+			return r;
+		if (o->kicks)
+			r = ring_buffer__add(o->kicks, fd, on_kick, NULL);
+		else
+			o->kicks = ring_buffer__new(fd, on_kick, NULL, NULL);
+		if (!o->kicks)
+			return -errno;
+		o->kick_bytes += walkers_fd_bytes(fd);
+	}
+	return r;
+}
+
+int off_cpu_open(struct off_cpu *o, const struct off_cpu_options *options,
+		 const struct bpf_object *sampler)
+{
+	static const char *const shared[] = { "targets",   "lost",  "woken",
+					      "selection", "facts", "rejected" };
+	int r = 0;
+
+	*o = (struct off_cpu){ .bpf = off_cpu_bpf__open() };
+	if (!o->bpf)
+		return -errno;
+	o->bpf->rodata->config_targets_only = options->targets_only;
+	o->bpf->rodata->config_select = options->select;
+	o->bpf->rodata->config_source = options->source;
+	o->bpf->rodata->config_weight_ns = options->weight_ns;
+	o->bpf->rodata->config_least_ns = options->least_ns;
+	o->bpf->rodata->config_kick = options->kick;
+	if (options->chance < 1)
+		o->bpf->rodata->config_chance = (uint32_t)(options->chance * UINT32_MAX);
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !r; i++)
+		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(o->bpf->obj, shared[i]),
+				      bpf_object__find_map_fd_by_name(sampler, shared[i]));
+	if (!r)
+		r = bpf_map__set_max_entries(o->bpf->maps.sleepers, nr_sleepers());
+	if (!r && options->kick)
+		r = bpf_map__set_max_entries(o->bpf->maps.kicks,
+					     (uint32_t)libbpf_num_possible_cpus());
+	if (!r)
+		r = off_cpu_bpf__load(o->bpf);
+	if (!r && options->kick)
+		r = set_up_kicks(o);
+	if (r)
+		off_cpu_close(o);
+	return r;
+}
+
+int off_cpu_attach(struct off_cpu *o)
+{
+	o->link = bpf_program__attach(o->bpf->progs.on_switch);
+	return o->link ? 0 : -errno;
+}
+
+void off_cpu_detach(struct off_cpu *o)
+{
+	bpf_link__destroy(o->link);
+	o->link = NULL;
+}
+
+void off_cpu_close(struct off_cpu *o)
+{
+	off_cpu_detach(o);
+	ring_buffer__free(o->kicks);
+	off_cpu_bpf__destroy(o->bpf);
+	*o = (struct off_cpu){ .bpf = NULL };
+}
+
+void off_cpu_drain(struct off_cpu *o)
+{
+	if (o->kicks)
+		ring_buffer__consume(o->kicks);
+}
+
+size_t off_cpu_bytes(const struct off_cpu *o)
+{
+	if (!o->bpf)
+		return 0;
+	return walkers_fd_bytes(bpf_map__fd(o->bpf->maps.sleepers)) + o->kick_bytes +
+	       walkers_program_bytes(bpf_program__fd(o->bpf->progs.on_switch), NULL);
+}
+
+uint64_t off_cpu_run_ns(const struct off_cpu *o)
+{
+	return o->bpf ? walkers_program_run_ns(bpf_program__fd(o->bpf->progs.on_switch)) : 0;
+}

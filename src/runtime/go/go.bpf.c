@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The step of Go. Its code is native and walked as such; at the first frame of a stack (goexit, the
+ * scheduler's), and where C calls Go, it says whose stack that is: the goroutine's labels
+ * (runtime/pprof), and with --async, which function has started it.
+ *
+ * A thread runs on the stack of its goroutine (m.curg), or on one of its own (m.g0, m.gsignal),
+ * for the same goroutine mostly; `g` is the one whose stack it is. As Go's profiler has it
+ * (runtime/proc.go: sigprof), labels are those of m.curg, whichever stack it is. A stack that ends
+ * within the stack of m.curg is that goroutine's; one that ends elsewhere, while g is m.curg, is
+ * of the few instructions in which one goroutine takes another one's place, and gets none.
+ *
+ * systemstack() and asmcgocall() (which calls C) go over to the thread's own stack. What they have
+ * in the frame pointer, and C keeps, leads back, but not if the goroutine's stack was moved
+ * meanwhile, as it is when it grows in what C calls: what was there is anybody's by then.
+ * asmcgocall() has g and how far it was from the stack's upper end on the thread's stack;
+ * systemstack() has its stack pointer in g.sched, which goes along when the stack is moved.
+ *
+ * Facts: Go's asm_amd64.s (systemstack, asmcgocall), runtime2.go (g, m), proc.go (newproc1: gopc),
+ * pprof/label.go (labelMap), map.go (hmap, bmap) at go1.16 to go1.26; traceback.go: goroutine 1 has
+ * no creator to speak of.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/frames.bpf.h"
+#include "runtime/go/go_abi.h"
+
+/* Of runtime_state(). */
+enum {
+	S_STAGE,
+	S_CURG,
+	S_AT,	 /* labels: the list, or the map's buckets */
+	S_INDEX, /* the next one */
+	S_NR,	 /* how many there may be */
+	S_MAX_,
+};
+_Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
+enum {
+	STAGE_LOOKED = 1 << 0,
+	STAGE_CREATED = 1 << 1, /* created_by was said */
+	STAGE_DONE = 1 << 2,
+};
+
+enum {
+	GO_REG = 28, /* aarch64's */
+	/* map.go: hmap.B, hmap.buckets; bmap has 8 pairs: bytes that tell which are used, keys,
+	 * values, the next one. */
+	HMAP_SIZE = 24,
+	HMAP_B_SHIFT = 8, /* in the word at 8 */
+	PAIRS = 8,
+	STRING = 16,
+	BUCKET_SIZE = 8 + 2 * PAIRS * STRING + 8,
+	BUCKET_VALUES = 8 + PAIRS * STRING,
+	USED_MIN = 5, /* minTopHash */
+	MAP_B_MAX = 2,
+	PAIR_SIZE = 2 * STRING,
+	G_SCHED_SP = 56,
+	/* Where asmcgocall has its two words: up to Go 1.22 or so 40, then 0. */
+	DEPTH_OLD = 40,
+	/* Words of walk->scratch; a string's room is a power of two. */
+	PAIR_AT = 0,
+	KEY_AT = 8,
+	KEY_ROOM = 64,
+	TEXT_AT = KEY_AT + KEY_ROOM / 8,
+	TEXT_ROOM = 128,
+	END_AT = TEXT_AT + TEXT_ROOM / 8,
+};
+_Static_assert(END_AT <= SCRATCH_SIZE / 8 && (int)GO_KEY_SIZE < (int)KEY_ROOM &&
+		       (int)GO_TEXT_SIZE < (int)TEXT_ROOM,
+	       "scratch");
+
+__noinline int WALK_NAME(go_find)(void);
+__noinline int WALK_NAME(go_label)(void);
+__noinline int WALK_NAME(go_creator)(void);
+__noinline int WALK_NAME(go_cross)(void);
+
+static __always_inline const struct go_record *go_record_of(const struct walk *w)
+{
+	return (const struct go_record *)w->record;
+}
+
+static __always_inline __u64 *go_state(struct walk *w)
+{
+	return w->state[RUNTIME_GO];
+}
+
+/* Where the labels at `labels` are, and how many there may be. */
+static __always_inline void find_labels(struct walk *w, __u64 labels, __u32 kind, __u64 *s)
+{
+	__u64 words[HMAP_SIZE / 8] = { 0 };
+	__u32 b;
+
+	if (kind == GO_LABELS_LIST) {
+		if (read_memory(labels, words, 16))
+			return;
+		s[S_AT] = words[0];
+		s[S_NR] = words[1] < GO_LABELS_MAX ? words[1] : GO_LABELS_MAX;
+	} else if (kind == GO_LABELS_MAP) {
+		if (read_word(labels, &labels) || read_memory(labels, words, HMAP_SIZE))
+			return;
+		b = words[1] >> HMAP_B_SHIFT & 255;
+		s[S_AT] = words[2];
+		s[S_NR] = !words[0] || !words[2] ? 0
+			  : b > MAP_B_MAX	 ? PAIRS << MAP_B_MAX
+						 : PAIRS << b;
+	}
+}
+
+/* Does the stack end in that goroutine's? */
+static __always_inline bool is_stack_of(struct walk *w, __u64 g)
+{
+	__u64 stack[2];
+
+	return !read_memory(g, stack, sizeof(stack)) && w->loop_sp >= stack[0] &&
+	       w->loop_sp <= stack[1];
+}
+
+/* The goroutine that the thread runs, if that m and its g say so of each other; 0: none. */
+static __always_inline __u64 find_curg(const struct go_record *r, __u64 g, bool *is_own)
+{
+	__u64 m, curg, back;
+
+	if (!g || g & 7 || read_word(g + r->g_m, &m) || !m || m & 7 ||
+	    read_word(m + r->m_curg, &curg) || !curg || curg & 7 ||
+	    read_word(curg + r->g_m, &back) || back != m)
+		return 0;
+	*is_own = g == curg;
+	return curg;
+}
+
+/* Which goroutine is it? 0, or -1: none that is known. */
+__noinline int WALK_NAME(go_find)(void)
+{
+	struct walk *w = current_walk();
+	const struct go_record *r;
+	__u64 *s, g = 0, curg = 0, tp, labels;
+	bool is_own = false;
+
+	if (!w)
+		return -1;
+	r = go_record_of(w);
+	s = go_state(w);
+	tp = r->flags & GO_TLS ? walk_thread_pointer(w) : 0;
+	if (tp && !read_word(tp + (__u64)r->tls, &g))
+		curg = find_curg(r, g, &is_own);
+	if (!curg && r->flags & GO_REGISTER && w->valid & 1u << GO_REG)
+		curg = find_curg(r, w->regs[GO_REG], &is_own);
+	if (!curg)
+		return -1;
+	s[S_CURG] = curg;
+	if (w->entry == ENTRY_END && is_own && !is_stack_of(w, curg))
+		return -1;
+	if (r->labels && !read_word(curg + r->g_labels, &labels) && labels)
+		find_labels(w, labels, r->labels, s);
+	return 0;
+}
+
+/* The pair of strings number `i`, to PAIR_AT; 0, or -1: there is none. */
+static __always_inline int read_pair(struct walk *w, const struct go_record *r, const __u64 *s,
+				     __u32 i)
+{
+	__u64 at = s[S_AT], used;
+
+	if (r->labels == GO_LABELS_LIST)
+		return read_memory(at + (__u64)i * PAIR_SIZE, &w->scratch[PAIR_AT], PAIR_SIZE);
+	at += (__u64)(i / PAIRS) * BUCKET_SIZE;
+	i %= PAIRS;
+	if (read_word(at, &used) || (used >> 8 * i & 255) < USED_MIN)
+		return -1;
+	at += 8 + i * STRING;
+	if (read_memory(at, &w->scratch[PAIR_AT], STRING))
+		return -1;
+	return read_memory(at + BUCKET_VALUES - 8, &w->scratch[PAIR_AT + STRING / 8], STRING);
+}
+
+/* Pushes the next label. */
+__noinline int WALK_NAME(go_label)(void)
+{
+	struct walk *w = current_walk();
+	__u64 *s, *to, word, key, text;
+	__u32 i, key_size, text_size;
+
+	if (!w)
+		return STOP_INTERNAL;
+	s = go_state(w);
+	w->work++;
+	if (read_pair(w, go_record_of(w), s, (__u32)s[S_INDEX]++ & 31))
+		return STOP_NONE;
+	UNROLL
+	for (i = KEY_AT; i < END_AT; i++)
+		w->scratch[i] = 0;
+	key = w->scratch[PAIR_AT + 1];
+	text = w->scratch[PAIR_AT + 3];
+	key_size = key < GO_KEY_SIZE ? (__u32)key : GO_KEY_SIZE;
+	text_size = text < GO_TEXT_SIZE ? (__u32)text : GO_TEXT_SIZE;
+	barrier_var(key_size);
+	barrier_var(text_size);
+	if (!key ||
+	    read_memory(w->scratch[PAIR_AT], &w->scratch[KEY_AT], key_size & (KEY_ROOM - 1)) ||
+	    (text && read_memory(w->scratch[PAIR_AT + 2], &w->scratch[TEXT_AT],
+				 text_size & (TEXT_ROOM - 1))))
+		return STOP_NONE;
+	to = frame_room(w, 1 + GO_LABEL_WORDS);
+	if (!to)
+		return STOP_MAX_FRAMES;
+	key = key < GO_KEY_LENGTH_MAX ? key : GO_KEY_LENGTH_MAX;
+	text = text < GO_TEXT_LENGTH_MAX ? text : GO_TEXT_LENGTH_MAX;
+	word = FRAME(RUNTIME_GO, GO_LABEL_WORDS, GO_LABEL(key, text));
+	*to++ = word;
+	hash_word(w, word);
+	UNROLL
+	for (i = 0; i < GO_LABEL_WORDS; i++) {
+		word = w->scratch[i < GO_KEY_SIZE / 8 ? KEY_AT + i : TEXT_AT + i - GO_KEY_SIZE / 8];
+		to[i] = word;
+		hash_word(w, word);
+	}
+	return STOP_NONE;
+}
+
+/* Where the goroutine's stack pointer was when asmcgocall() left it; 0: not known. */
+static __always_inline __u64 depth_to_sp(struct walk *w, __u64 curg, __u64 hi)
+{
+	__u64 words[2];
+
+	if (!read_memory(w->loop_sp, words, sizeof(words)) && words[1] == curg)
+		return hi - words[0];
+	if (!read_memory(w->loop_sp + DEPTH_OLD, words, sizeof(words)) && words[1] == curg)
+		return hi - words[0];
+	return 0;
+}
+
+static __always_inline bool is_in(const struct go_switch *s, __u64 pc)
+{
+	return pc >= s->start && pc < s->end;
+}
+
+/*
+ * Behind a function that went over to the thread's own stack: goes on where it came from. 1: it
+ * does; else the walk is where it was.
+ */
+__noinline int WALK_NAME(go_cross)(void)
+{
+	struct walk *w = current_walk();
+	const struct go_record *r;
+	__u64 curg, stack[2], sp = 0, ra, fp = 0;
+	__u32 pushed;
+
+	if (!w)
+		return 0;
+	r = go_record_of(w);
+	curg = go_state(w)[S_CURG];
+	if (!curg || read_memory(curg, stack, sizeof(stack)))
+		return 0;
+	if (is_in(&r->asmcgocall, w->loop_pc))
+		sp = depth_to_sp(w, curg, stack[1]);
+	else if (w->entry == ENTRY_LOOP && w->regs[ARCH_SP] - stack[0] <= stack[1] - stack[0])
+		return 0; /* as it should be */
+	else if (read_word(curg + G_SCHED_SP, &sp))
+		return 0;
+	pushed = r->flags & GO_PUSHES ? 8 : 0;
+	if (sp < stack[0] || sp >= stack[1] || sp & 7 || read_word(sp + pushed, &ra) || !ra ||
+	    (pushed && read_word(sp, &fp)))
+		return 0;
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	if (walk_to_caller(w, sp + 8 + pushed, ra))
+		return 0;
+	w->regs[ARCH_FP] = fp;
+	w->valid = 1u << ARCH_SP | (pushed ? 1u << ARCH_FP : 0);
+	return 1;
+}
+
+/* Says that somebody has started the goroutine, then where: a note, a frame; then nothing. */
+__noinline int WALK_NAME(go_creator)(void)
+{
+	struct walk *w = current_walk();
+	const struct go_record *r;
+	__u64 *s, pc, id;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = go_record_of(w);
+	s = go_state(w);
+	if ((!(s[S_STAGE] & STAGE_CREATED) && !is_stack_of(w, s[S_CURG])) ||
+	    read_word(s[S_CURG] + r->g_gopc, &pc) || pc < 2 ||
+	    read_word(s[S_CURG] + r->g_goid, &id) || id == 1)
+		goto done;
+	w->pc = pc - 1;
+	if (WALK_NAME(find_mapping)())
+		goto done;
+	if (!(s[S_STAGE] & STAGE_CREATED)) {
+		s[S_STAGE] |= STAGE_CREATED;
+		return push_note(w, RUNTIME_GO, FRAME_NOTE_CREATED_BY);
+	}
+	s[S_STAGE] |= STAGE_DONE;
+	return push_frame(w, RUNTIME_NATIVE, pc - 1);
+done:
+	s[S_STAGE] |= STAGE_DONE;
+	return STOP_NONE;
+}
+
+/* Nothing leads back from the thread's own stack. */
+static __always_inline int leave(struct walk *w)
+{
+	int stop = STOP_NONE;
+
+	if (w->entry == ENTRY_SWITCHED)
+		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
+	return stop ? stop : walk_native(w);
+}
+
+STEP(go)
+{
+	struct walk *w = current_walk();
+	const struct go_record *r;
+	__u64 *s;
+
+	if (!w)
+		return STOP_INTERNAL;
+	if (w->entry == ENTRY_CODE)
+		return STOP_RUNTIME_UNKNOWN;
+	r = runtime_record(w, RUNTIME_GO, struct go_record);
+	/* In a copy of the stack's top the goroutine may be another one's by now. */
+	if (!r || w->late)
+		return leave(w);
+	s = runtime_state(w, RUNTIME_GO);
+	if (!(s[S_STAGE] & STAGE_LOOKED)) {
+		s[S_STAGE] |= STAGE_LOOKED;
+		if (WALK_NAME(go_find)())
+			s[S_STAGE] |= STAGE_DONE;
+	}
+	if (s[S_INDEX] < s[S_NR])
+		return WALK_NAME(go_label)();
+	if (is_in(&r->asmcgocall, w->loop_pc) || is_in(&r->systemstack, w->loop_pc))
+		return WALK_NAME(go_cross)() ? walk_native(w) : leave(w);
+	/* The goroutine has left for good: mcall, morestack. */
+	if (w->entry == ENTRY_SWITCHED)
+		return STOP_COMPLETE;
+	if (w->entry == ENTRY_END && r->flags & GO_ASYNC && !(s[S_STAGE] & STAGE_DONE))
+		return WALK_NAME(go_creator)();
+	return walk_native(w);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/loop_code.h"
+
+#include "dwarf/cfi.h"
+#include "util/cleanup.h"
+#include "util/sorted.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CODE_MAX = 1 << 20, /* of a part of the loop; it has 40 to 90 KB */
+	FDES_MAX = 1 << 20,
+	EH_FRAME_MAX = 64 << 20,
+	JUMPS_IN_MIN = 2, /* into a cold part; a stray byte pattern is no jump */
+};
+
+void loop_code_fini(struct loop_code *c)
+{
+	free(c->bytes);
+}
+
+int loop_code_read(const struct elf_file *elf, const struct code_range *range,
+		   struct loop_code *ret)
+{
+	struct loop_code c = { .start = range->start, .arm = elf->machine == EM_AARCH64 };
+	int r;
+
+	if (range->end <= range->start || range->end - range->start > CODE_MAX)
+		return -ENOENT;
+	c.size = range->end - range->start;
+	c.bytes = malloc(c.size);
+	if (!c.bytes)
+		return -ENOMEM;
+	r = elf_file_read_vaddr(elf, c.start, c.bytes, c.size);
+	if (r) {
+		loop_code_fini(&c);
+		return r == -ENOMEM ? r : -ENOENT;
+	}
+	*ret = c;
+	return 0;
+}
+
+uint32_t loop_code_word(const struct loop_code *c, size_t at)
+{
+	uint32_t word;
+
+	memcpy(&word, c->bytes + at, sizeof(word));
+	return word;
+}
+
+static int64_t sign_extend(uint32_t value, unsigned int bits)
+{
+	return (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
+}
+
+/* Where what looks like a jump at `at` leads to; 0: it is none. Bytes in the middle of another
+ * instruction may look so. */
+static uint64_t jump_at(const struct loop_code *c, size_t at)
+{
+	uint64_t pc = c->start + at;
+	uint32_t insn;
+	size_t op;
+
+	if (!c->arm) {
+		op = c->bytes[at] == 0x0f ? 1 : 0; /* jcc rel32; jmp rel32 */
+		if (at + op + 5 > c->size ||
+		    (op ? (c->bytes[at + 1] & 0xf0) != 0x80 : c->bytes[at] != 0xe9))
+			return 0;
+		return pc + op + 5 + (uint64_t)sign_extend(loop_code_word(c, at + op + 1), 32);
+	}
+	if (at & 3 || at + 4 > c->size)
+		return 0;
+	insn = loop_code_word(c, at);
+	if ((insn & 0xfc000000) == 0x14000000) /* b */
+		return pc + 4 * (uint64_t)sign_extend(insn & 0x3ffffff, 26);
+	if ((insn & 0xff000010) == 0x54000000 || (insn & 0x7e000000) == 0x34000000)
+		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x7ffff, 19); /* b.cond, cbz */
+	if ((insn & 0x7e000000) == 0x36000000)					/* tbz */
+		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x3fff, 14);
+	return 0;
+}
+
+/* --- the cold part --------------------------------------------------------------------------- */
+
+static int compare_fdes(const void *a, const void *b)
+{
+	const struct loop_fde *x = a, *y = b;
+
+	return x->range.start < y->range.start ? -1 : x->range.start > y->range.start;
+}
+
+static int add_fdes(const struct cfi_section *section, const struct cfi_arch *arch,
+		    struct loop_fdes *fdes)
+{
+	struct cfi_entry entry, cie_entry;
+	struct cfi_cie cie = { .offset = UINT32_MAX };
+	struct cfi_fde fde;
+	int r = 0;
+
+	for (uint32_t at = 0; !r && cfi_entry_at(section, at, &entry) == 1; at = entry.next) {
+		if (entry.is_cie)
+			continue;
+		if (cie.offset != entry.cie && (cfi_entry_at(section, entry.cie, &cie_entry) != 1 ||
+						cfi_parse_cie(section, arch, &cie_entry, &cie))) {
+			cie.offset = UINT32_MAX;
+			continue;
+		}
+		cie.offset = entry.cie;
+		if (cfi_parse_fde(section, &entry, &cie, &fde) || fde.end <= fde.start)
+			continue;
+		if (fdes->all.nr >= FDES_MAX)
+			break;
+		r = vec_push(&fdes->all, (struct loop_fde){ { fde.start, fde.end }, 0 });
+	}
+	return r;
+}
+
+int loop_fdes_read(const struct elf_file *elf, struct loop_fdes *fdes)
+{
+	const struct elf_section *eh = elf_file_section(elf, ".eh_frame");
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct elf_data data;
+	struct cfi_arch arch;
+	int r;
+
+	if (!eh)
+		return -ENOENT;
+	r = cfi_arch_init(&arch, elf->machine, 0);
+	if (r)
+		return -ENOENT;
+	r = elf_file_section_data(elf, eh, EH_FRAME_MAX, &data);
+	if (r)
+		return r == -ENOMEM ? r : -ENOENT;
+	bytes = data.data;
+	r = add_fdes(&(struct cfi_section){ .data = data.data,
+					    .size = (uint32_t)data.size,
+					    .addr = eh->addr,
+					    .eh_frame = true },
+		     &arch, fdes);
+	if (!r && fdes->all.nr)
+		qsort(fdes->all.items, fdes->all.nr, sizeof(fdes->all.items[0]), compare_fdes);
+	return r;
+}
+
+struct loop_fde *loop_fde_of(struct loop_fdes *fdes, uint64_t addr)
+{
+	size_t low = sorted_before(fdes->all.nr, i, fdes->all.items[i].range.start <= addr);
+
+	return low && addr < fdes->all.items[low - 1].range.end ? &fdes->all.items[low - 1] : NULL;
+}
+
+/* Does the code at `range` jump into `hot`, elsewhere than to its begin? */
+static int jumps_back(const struct elf_file *elf, const struct code_range *range,
+		      const struct code_range *hot)
+{
+	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
+	int r = loop_code_read(elf, range, &c);
+
+	for (size_t at = 0; !r && at < c.size; at++) {
+		uint64_t to = jump_at(&c, at);
+
+		if (to > hot->start && to < hot->end)
+			return 1;
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+int runtime_find_cold(const struct elf_file *elf, const struct code_range *hot,
+		      struct code_range *ret)
+{
+	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
+	struct loop_fdes fdes = { 0 };
+	int r = loop_fdes_read(elf, &fdes);
+
+	if (!r)
+		r = loop_code_read(elf, hot, &c);
+	for (size_t at = 0; !r && at < c.size; at++) {
+		uint64_t to = jump_at(&c, at);
+		struct loop_fde *f;
+
+		if (!to || (to >= hot->start && to < hot->end))
+			continue;
+		f = loop_fde_of(&fdes, to);
+		if (!f || ++f->jumps != JUMPS_IN_MIN)
+			continue;
+		r = jumps_back(elf, &f->range, hot);
+		if (r == 1) {
+			*ret = f->range;
+			vec_free(&fdes.all);
+			return 0;
+		}
+	}
+	vec_free(&fdes.all);
+	return r ? r : -ENOENT;
+}
+
+static bool is_hidden(const struct runtime_dso *dso, const struct code_range *range)
+{
+	for (size_t i = 0; i < dso->hidden.nr; i++)
+		if (range->start < dso->hidden.items[i].end &&
+		    dso->hidden.items[i].start < range->end)
+			return true;
+	return false;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct code_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int runtime_hide(struct runtime_dso *dso, const struct code_range *range)
+{
+	int r;
+
+	if (is_hidden(dso, range))
+		return 0;
+	r = vec_push(&dso->hidden, *range);
+	if (r)
+		return r;
+	qsort(dso->hidden.items, dso->hidden.nr, sizeof(*range), compare_ranges);
+	return 0;
+}
+
+int runtime_add_cold(const struct elf_file *elf, struct runtime_dso *dso)
+{
+	struct code_range cold;
+	int r;
+
+	if (dso->interpreter_functions.nr != 1)
+		return 0;
+	r = runtime_find_cold(elf, &dso->interpreter_functions.items[0], &cold);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	if (is_hidden(dso, &cold))
+		return 0;
+	r = vec_push(&dso->interpreter_functions, cold);
+	if (r)
+		return r;
+	qsort(dso->interpreter_functions.items, dso->interpreter_functions.nr, sizeof(cold),
+	      compare_ranges);
+	return runtime_hide(dso, &cold);
+}

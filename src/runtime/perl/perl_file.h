@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a perl or a libperl tells of itself: which version, built with threads or not, where its
+ * variables are, who calls its loop.
+ */
+#pragma once
+
+#include "runtime/perl/perl_abi.h"
+#include "runtime/runtime.h"
+
+struct perl_dso {
+	struct runtime_dso base;
+	unsigned int version; /* 36: 5.36 */
+	bool threaded;
+	/* In the file's own address space; without threads. */
+	uint64_t op, curcop, curstackinfo, comppad, compiling;
+	/* With threads. */
+	uint64_t thr_key, curinterp;
+	int64_t tls; /* of PL_current_context, from the thread pointer on; 0: not known */
+	uint16_t interp_size;
+	uint64_t block_type; /* names of the types of contexts */
+	uint64_t nextstate, dbstate, entersub, goto_, leaves[PERL_LEAVES], enters[PERL_ENTERS];
+	struct perl_range main, run, catcher, calls[PERL_CALLS_MAX];
+};
+
+/* 0; -ENOENT: it is no Perl; -ENOTSUP: of a version or a build that is not known; or -ENOMEM. */
+int perl_file_read(const struct elf_file *elf, struct perl_dso **ret);
+void perl_file_free(struct perl_dso *dso);

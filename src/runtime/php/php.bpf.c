@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The step of PHP: the frames that a call of execute_ex() runs, found from
+ * EG(current_execute_data) on.
+ *
+ * A thread has one chain of frames (zend_execute_data), those of functions written in C among them.
+ * execute_ex() runs many of them: a call of a PHP function within PHP code stays in the same loop.
+ * It begins with a frame that has ZEND_CALL_TOP and belongs to PHP code, and ends with it; so the
+ * chain is divided among the loops on the stack. (Frames of C functions may have that flag, too:
+ * whoever calls one by zend_call_function().) A frame without a function is a placeholder: it
+ * stands before its caller, or for generators that wait for the one that runs (yield from).
+ *
+ * The chain's begin is not always the innermost loop's own: zend_call_function() and
+ * zend_generator_resume() put a frame there before the loop that is to run it has begun, and a loop
+ * takes its last frame off before it frees that one's variables, which may run destructors. Where
+ * GCC has built PHP, the loop keeps its frame in a register, for all of its time: what lies before
+ * that in the chain is not the loop's.
+ *
+ * A fiber has a native stack of its own. Its chain ends with a frame of a function without a name,
+ * and goes on with who resumed it, whose native frames are on another stack.
+ *
+ * Facts: PHP's Zend/zend_vm_def.h (zend_leave_helper, ZEND_DO_FCALL), Zend/zend_execute_API.c
+ * (zend_call_function), Zend/zend_generators.c (zend_generator_resume,
+ * zend_generator_check_placeholder_frame), Zend/zend_fibers.c (zend_fiber_execute),
+ * Zend/zend_compile.h.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/frames.bpf.h"
+#include "runtime/php/php_abi.h"
+
+/* Of runtime_state(). */
+enum {
+	S_FLAGS,
+	S_NEXT,	 /* the next loop's first frame; 0: none */
+	S_FRAME, /* the next frame of this loop; 0: none */
+	S_OP,	 /* where the loop is, if its register tells; for the innermost PHP frame only */
+	S_OWN,	 /* the frame in this loop's register */
+	S_FILE,	 /* the last file name that was looked at, and its hash: most of a stack have one */
+	S_FILE_HASH,
+	S_GENERATOR, /* whose delegates are pushed, outermost; 0: none */
+	S_DEPTH,     /* how many of them are left */
+	S_STALE,     /* a frame that runs code of the JIT's: its own place is an old one */
+	S_MAX_,
+};
+_Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
+enum {
+	FLAG_BEGUN = 1 << 0,
+	FLAG_LOOP = 1 << 1,  /* within a loop */
+	FLAG_OTHER = 1 << 2, /* what is left of the chain is on another native stack */
+	FLAG_JIT = 1 << 3,   /* the loop runs code of the JIT's */
+};
+
+/* Words of walk->scratch. */
+enum {
+	FRAME_AT = 0,
+	FUNCTION_AT = 8,
+	OP_AT = FUNCTION_AT + PHP_FUNCTION_SIZE / 8,
+};
+enum {
+	BEFORE_OWN_MAX = 8, /* frames that may lie before the loop's own */
+	DELEGATES_MAX = 16,
+};
+
+__noinline int WALK_NAME(php_enter)(void);
+__noinline int WALK_NAME(php_push)(void);
+__noinline int WALK_NAME(php_leave)(void);
+__noinline int WALK_NAME(php_code)(__u64 previous);
+__noinline int WALK_NAME(php_delegates)(__u64 frame);
+__noinline __u64 WALK_NAME(php_delegate)(void);
+__noinline int WALK_NAME(php_jit)(void);
+
+/* The step has seen to it that it is there. */
+static __always_inline const struct php_record *php_record_of(const struct walk *w)
+{
+	return (const struct php_record *)w->record;
+}
+
+static __always_inline __u64 *php_state(struct walk *w)
+{
+	return w->state[RUNTIME_PHP];
+}
+
+/* Reads a frame. */
+static __always_inline int read_frame(struct walk *w, __u64 frame)
+{
+	return read_memory(frame, &w->scratch[FRAME_AT], PHP_FRAME_SIZE);
+}
+
+static __always_inline __u64 frame_word(const struct walk *w, __u32 offset)
+{
+	return w->scratch[FRAME_AT + offset / 8];
+}
+
+/* A word of the function, at an offset of struct php_layout; of 32 bits. */
+static __always_inline __u64 function_word(const struct walk *w, __u32 offset)
+{
+	const __u8 *words = (const __u8 *)&w->scratch[FUNCTION_AT];
+
+	return *(const __u64 *)(words + (offset & 248));
+}
+
+static __always_inline __u32 function_half(const struct walk *w, __u32 offset)
+{
+	return (__u32)(function_word(w, offset) >> 8 * (offset & 4));
+}
+
+/* A register that was followed up to the loop; 0: it is not known. */
+static __always_inline __u64 loop_register(const struct walk *w, __u32 reg)
+{
+	reg &= UNWIND_REGS_MAX - 1;
+	return reg && w->valid & 1u << reg ? w->regs[reg] : 0;
+}
+
+/* Does the loop run where its registers are its caller's? */
+static __always_inline bool in_gap(const struct walk *w, const struct php_record *r, bool *ret_end)
+{
+	__u64 at = w->loop_pc - r->loop_start;
+	__u32 i;
+
+	for (i = 0; i < PHP_GAPS_MAX; i++) {
+		if (i < r->nr_gaps && at >= r->gaps[i].start && at < r->gaps[i].end) {
+			*ret_end = i > 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* EG(current_execute_data); 0, or what is to be said. */
+static __always_inline int find_current(struct walk *w, const struct php_record *r, __u64 *ret)
+{
+	__u64 base, tp;
+
+	if (!r->key.near && !r->key.far)
+		return read_word(r->current, ret) ? FRAME_NOTE_UNREADABLE : 0;
+	tp = walk_thread_pointer(w);
+	if (!tp)
+		return FRAME_NOTE_NO_THREAD_STATE;
+	if (r->key.near && !read_word(tp + r->key.near, &base) && base &&
+	    !read_word(base + r->current, ret))
+		return 0;
+	if (r->key.far && !read_word(tp + r->key.far, &base) && base &&
+	    !read_word(base + r->key.far_at, &base) && base && !read_word(base + r->current, ret))
+		return 0;
+	return FRAME_NOTE_NO_THREAD_STATE;
+}
+
+/* Enters the loop whose native frame was just left: 0, or what is to be said. */
+__noinline int WALK_NAME(php_enter)(void)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 *s, own, at, first, func;
+	bool end = false;
+	__u32 i;
+	int note;
+
+	if (!w)
+		return FRAME_NOTE_UNREADABLE;
+	r = php_record_of(w);
+	s = php_state(w);
+	if (!(s[S_FLAGS] & FLAG_BEGUN)) {
+		s[S_FLAGS] |= FLAG_BEGUN;
+		note = find_current(w, r, &s[S_NEXT]);
+		if (note)
+			return note;
+		s[S_STALE] = s[S_FLAGS] & FLAG_JIT ? s[S_NEXT] : 0;
+	}
+	s[S_FLAGS] |= FLAG_LOOP;
+	first = s[S_NEXT];
+	s[S_FRAME] = first;
+	s[S_OP] = s[S_OWN] = 0;
+	if (in_gap(w, r, &end)) {
+		if (end)
+			s[S_FRAME] = 0;
+		return 0;
+	}
+	own = loop_register(w, r->frame_reg);
+	if (!own || !first)
+		return 0;
+	/* The JIT uses that one for other things, too. */
+	s[S_OP] = s[S_FLAGS] & FLAG_JIT ? 0 : loop_register(w, r->op_reg);
+	s[S_OWN] = own;
+	if (own == first)
+		return 0;
+	/* What of PHP code lies before the loop's own frame is not the loop's. */
+	at = first;
+	for (i = 0; i < BEFORE_OWN_MAX; i++) {
+		if (at == own) {
+			s[S_FRAME] = first;
+			return 0;
+		}
+		if (!at || read_frame(w, at))
+			break;
+		at = frame_word(w, PHP_FRAME_PREVIOUS);
+		func = frame_word(w, PHP_FRAME_FUNC);
+		if (func) {
+			if (read_word(func, &func))
+				break;
+			if ((__u8)func != PHP_INTERNAL_FUNCTION)
+				first = at;
+		}
+	}
+	/* The loop is about to leave its frame, or to enter it. */
+	s[S_OWN] = 0;
+	if (read_frame(w, own))
+		return 0;
+	at = frame_word(w, PHP_FRAME_PREVIOUS);
+	if (at != s[S_NEXT])
+		return 0;
+	if (w->scratch[FRAME_AT + PHP_FRAME_CALL_INFO / 8] & PHP_CALL_TOP)
+		s[S_FRAME] = 0;
+	return 0;
+}
+
+/* Is that frame the begin of a fiber? zend_fiber_function has no name. */
+static __always_inline bool begins_fiber(struct walk *w, __u64 frame)
+{
+	__u64 func, words[2]; /* with the type, name */
+
+	return frame && !read_word(frame + PHP_FRAME_FUNC, &func) && func &&
+	       !read_memory(func, words, sizeof(words)) &&
+	       (__u8)words[0] == PHP_INTERNAL_FUNCTION && !words[1];
+}
+
+/* The loop's frames end here: its caller's registers. */
+__noinline int WALK_NAME(php_leave)(void)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 *s, value;
+	bool end;
+	__u32 reg;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = php_record_of(w);
+	s = php_state(w);
+	if (s[S_FLAGS] & FLAG_OTHER)
+		return STOP_COMPLETE;
+	if (begins_fiber(w, s[S_NEXT])) {
+		s[S_FRAME] = s[S_NEXT];
+		return STOP_NONE;
+	}
+	s[S_FLAGS] &= ~(__u64)(FLAG_LOOP | FLAG_JIT);
+	s[S_FRAME] = 0;
+	if (r->frame_reg && !in_gap(w, r, &end)) {
+		reg = r->frame_reg & (UNWIND_REGS_MAX - 1);
+		w->valid &= ~(1u << reg);
+		if (!read_stack(w, w->loop_sp + r->frame_saved, &value)) {
+			w->regs[reg] = value;
+			w->valid |= 1u << reg;
+		}
+		reg = r->op_reg & (UNWIND_REGS_MAX - 1);
+		w->valid &= ~(1u << reg);
+		if (!read_stack(w, w->loop_sp + r->op_saved, &value)) {
+			w->regs[reg] = value;
+			w->valid |= 1u << reg;
+		}
+	}
+	return walk_native(w);
+}
+
+/* What runs the code of a frame that is no function's: enum php_code, by what its caller does. */
+__noinline int WALK_NAME(php_code)(__u64 previous)
+{
+	struct walk *w = current_walk();
+	__u64 op;
+
+	if (!w || !previous || read_word(previous + PHP_FRAME_OPLINE, &op) ||
+	    read_memory(op + PHP_OP_TAIL, &w->scratch[OP_AT], PHP_OP_SIZE - PHP_OP_TAIL))
+		return PHP_CODE_MAIN;
+	if ((__u8)(w->scratch[OP_AT + 1] >> 32) != PHP_OP_INCLUDE_OR_EVAL)
+		return PHP_CODE_MAIN;
+	switch (w->scratch[OP_AT] >> 32) {
+	case 1:
+		return PHP_CODE_EVAL;
+	case 2:
+		return PHP_CODE_INCLUDE;
+	case 4:
+		return PHP_CODE_INCLUDE_ONCE;
+	case 8:
+		return PHP_CODE_REQUIRE;
+	case 16:
+		return PHP_CODE_REQUIRE_ONCE;
+	}
+	return PHP_CODE_MAIN;
+}
+
+/*
+ * A placeholder: is it the one in a generator, the outermost of some of which each waits for the
+ * next one, and the innermost runs? They are the next frames then. Their number; 0: it isn't.
+ */
+__noinline int WALK_NAME(php_delegates)(__u64 frame)
+{
+	struct walk *w = current_walk();
+	__u64 at, parent, parent_at, *s;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	s = php_state(w);
+	parent_at = php_record_of(w)->layout.generator_parent;
+	s[S_GENERATOR] = s[S_DEPTH] = 0;
+	w->work += DELEGATES_MAX;
+	at = w->scratch[FRAME_AT + PHP_FRAME_THIS / 8];
+	if (frame - at != php_record_of(w)->layout.generator_placeholder)
+		return 0;
+	s[S_GENERATOR] = at;
+	for (i = 0; i < DELEGATES_MAX; i++) {
+		if (read_word(at + parent_at, &parent) || !parent)
+			break;
+		at = parent;
+	}
+	s[S_DEPTH] = i;
+	return (int)i;
+}
+
+/* The frame of the next one: those nearer to the one that runs come first. */
+__noinline __u64 WALK_NAME(php_delegate)(void)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 at, frame, *s;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	r = php_record_of(w);
+	s = php_state(w);
+	w->work += (__u32)s[S_DEPTH]--;
+	at = s[S_GENERATOR];
+	for (i = 0; i < DELEGATES_MAX && i < s[S_DEPTH]; i++)
+		if (read_word(at + r->layout.generator_parent, &at))
+			return 0;
+	return read_word(at + r->layout.generator_frame, &frame) ? 0 : frame;
+}
+
+/* The number of the instruction at `op` in the function that was read; PHP_NO_OP: it isn't in it.
+ */
+static __always_inline __u32 op_number(const struct walk *w, const struct php_record *r, __u64 op)
+{
+	__u64 number = (op - function_word(w, r->layout.opcodes)) / PHP_OP_SIZE;
+
+	return number < function_half(w, r->layout.last) ? (__u32)number : PHP_NO_OP;
+}
+
+/* The hash that a string carries; 0: there is none. */
+static __always_inline __u64 string_hash(__u64 string)
+{
+	__u64 hash;
+
+	return string && !read_word(string + PHP_STRING_HASH, &hash) ? hash : 0;
+}
+
+/* Pushes the frame S_FRAME, and goes on to the one that called it. */
+__noinline int WALK_NAME(php_push)(void)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 *s, frame, func, op, previous, name, file, file_hash = 0, code = 0;
+	__u32 number = PHP_NO_OP, identity, call_info;
+	bool delegate;
+	__u8 type;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = php_record_of(w);
+	s = php_state(w);
+	if (w->work > WALK_WORK_MAX)
+		return STOP_TOO_MUCH_WORK;
+	delegate = s[S_DEPTH] != 0;
+	frame = delegate ? WALK_NAME(php_delegate)() : s[S_FRAME];
+	if (read_frame(w, frame))
+		goto unreadable;
+	func = frame_word(w, PHP_FRAME_FUNC);
+	previous = frame_word(w, PHP_FRAME_PREVIOUS);
+	op = frame_word(w, PHP_FRAME_OPLINE);
+	call_info = (__u32)frame_word(w, PHP_FRAME_CALL_INFO);
+	if (!delegate)
+		s[S_FRAME] = s[S_NEXT] = previous;
+	if (!func) {
+		w->work++;
+		if (WALK_NAME(php_delegates)(frame) == DELEGATES_MAX)
+			return push_note(w, RUNTIME_PHP, FRAME_NOTE_AWAITER_UNKNOWN);
+		return STOP_NONE;
+	}
+	if (read_to_page_end(func, &w->scratch[FUNCTION_AT], PHP_FUNCTION_SIZE))
+		goto unreadable;
+	type = (__u8)w->scratch[FUNCTION_AT];
+	name = function_word(w, PHP_FUNCTION_NAME);
+	if (type == PHP_INTERNAL_FUNCTION && !name) {
+		s[S_FLAGS] |= FLAG_OTHER;
+		return push_note(w, RUNTIME_PHP, FRAME_NOTE_OTHER_STACK);
+	}
+	if (type == PHP_INTERNAL_FUNCTION) {
+		identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE), 0, 0,
+					string_hash(name), 0);
+		return push_place(w, RUNTIME_PHP, func, identity, PHP_NO_OP);
+	}
+	if (call_info & PHP_CALL_TOP && !delegate && !(s[S_FLAGS] & FLAG_OTHER))
+		s[S_FRAME] = 0;
+	/* Code of a file or of eval() is freed before its frame is left. */
+	if (type != PHP_USER_FUNCTION && type != PHP_EVAL_CODE)
+		return push_note(w, RUNTIME_PHP, FRAME_NOTE_MISMATCH);
+	if (frame == s[S_OWN])
+		number = op_number(w, r, s[S_OP]);
+	if (number == PHP_NO_OP && frame != s[S_STALE])
+		number = op_number(w, r, op);
+	file = function_word(w, r->layout.filename);
+	if (file == s[S_FILE]) {
+		file_hash = s[S_FILE_HASH];
+	} else {
+		file_hash = string_hash(file);
+		s[S_FILE] = file;
+		s[S_FILE_HASH] = file_hash;
+	}
+	identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE),
+				function_word(w, r->layout.opcodes),
+				function_word(w, r->layout.lines), string_hash(name), file_hash);
+	if (!name)
+		code = (__u64)WALK_NAME(php_code)(previous);
+	return push_place(w, RUNTIME_PHP, func | code << PHP_CODE_SHIFT, identity, number);
+unreadable:
+	s[S_FRAME] = s[S_NEXT] = s[S_DEPTH] = 0;
+	return push_note(w, RUNTIME_PHP, FRAME_NOTE_UNREADABLE);
+}
+
+/* --- code that opcache's JIT has made ----------------------------------------------------------
+ */
+
+/*
+ * It is entered by a jump from the loop, and leaves by one: its frame is the loop's, and what it
+ * takes of the stack is below that. (ext/opcache/jit/zend_jit_x86.dasc, zend_jit_prologue(); so it
+ * tells gdb.) The stack protector's word is in the loop's frame, and nowhere below it but in
+ * functions that were called: the first one above the stack pointer.
+ */
+enum { JIT_WORDS = 32 };
+
+/* Moves to the loop's caller, as if the loop itself were left: 0 or a stop reason; -1: it is not
+ * so. */
+__noinline int WALK_NAME(php_jit)(void)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 at, canary, value, ra, code, *s;
+	__u32 i, reg;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = php_record_of(w);
+	/* x86-64: only there is jit_frame known. */
+	at = walk_thread_pointer(w);
+	if (!at || read_word(at + 0x28, &canary))
+		return -1;
+	at = w->regs[ARCH_SP];
+	for (i = 0; i < JIT_WORDS; i++) {
+		if (read_stack(w, at + r->canary, &value))
+			return -1;
+		if (value == canary)
+			break;
+		at += 8;
+	}
+	if (i == JIT_WORDS || read_stack(w, at + r->jit_frame - 8, &ra) ||
+	    ra - r->text >= r->text_size || read_word(ra - sizeof(code), &code) ||
+	    !arch_is_call(code))
+		return -1;
+	w->loop_sp = at;
+	w->loop_pc = 0;
+	at += r->jit_frame - 8;
+	for (i = 0; i < PHP_PUSHED_MAX; i++) {
+		if (i >= r->nr_pushed)
+			break;
+		stop = read_stack(w, at - 8 - 8 * (__u64)i, &value);
+		if (stop)
+			return stop;
+		reg = r->pushed[i] & (UNWIND_REGS_MAX - 1);
+		w->regs[reg] = value;
+		w->valid |= 1u << (reg & 31);
+	}
+	s = runtime_state(w, RUNTIME_PHP);
+	s[S_FLAGS] |= FLAG_JIT;
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	return walk_to_caller(w, at + 8, ra);
+}
+
+static __always_inline int code_step(struct walk *w)
+{
+	const struct php_record *r = runtime_record(w, RUNTIME_PHP, struct php_record);
+	int stop = -1;
+
+	if (r && r->jit_frame)
+		stop = WALK_NAME(php_jit)();
+	if (stop >= 0)
+		return stop;
+	/* As the native step does it where nobody claims the code. */
+	w->runtime = RUNTIME_NATIVE;
+	stop = push_frame(w, RUNTIME_NATIVE, w->pc);
+	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_ANON);
+}
+
+/* One frame a call. */
+STEP(php)
+{
+	const struct php_record *r;
+	struct walk *w = current_walk();
+	__u64 *s;
+	int note = 0, stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	if (w->entry == ENTRY_CODE)
+		return code_step(w);
+	r = runtime_record(w, RUNTIME_PHP, struct php_record);
+	s = runtime_state(w, RUNTIME_PHP);
+	if (!r || w->late)
+		note = FRAME_NOTE_NOT_READY;
+	else if (!(s[S_FLAGS] & FLAG_LOOP))
+		note = WALK_NAME(php_enter)();
+	if (note) {
+		stop = push_note(w, RUNTIME_PHP, note);
+		return stop ? stop : walk_native(w);
+	}
+	if (s[S_FRAME] || s[S_DEPTH])
+		return WALK_NAME(php_push)();
+	return WALK_NAME(php_leave)();
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * PHP: the runtime's operations. What a file tells is in php_file.c, names in php_names.c, the
+ * walker's step is php.bpf.c. docs/php.md
+ */
+#include "runtime/php/php_file.h"
+#include "runtime/php/php_jit.h"
+#include "runtime/php/php_names.h"
+
+#include "util/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int php_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+{
+	const char *why;
+	struct php_dso *dso;
+	int r = php_file_read(elf, &dso, &why);
+
+	if (r == -ENOTSUP)
+		log_warn("%s: a PHP that is not supported (%s): its frames are shown as native "
+			 "ones",
+			 path, why);
+	if (r)
+		return r;
+	dso->base.ops = runtimes[RUNTIME_PHP];
+	*ret = &dso->base;
+	return 0;
+}
+
+static void php_dso_free(struct runtime_dso *dso)
+{
+	php_file_free((struct php_dso *)dso);
+}
+
+struct php_proc {
+	struct runtime_proc rp;
+	struct php_record record;
+	struct php_jit jit;
+};
+
+/* 1: the JIT's code is elsewhere now. */
+static int find_code(struct php_proc *p)
+{
+	const struct php_dso *dso = (const struct php_dso *)p->rp.dso;
+	struct code_range found = { 0 };
+	bool was = p->rp.code.nr;
+
+	if (!p->jit.begin && php_jit_find(p->rp.target, dso, &p->jit))
+		return 0;
+	if (php_jit_buffer(p->rp.target, &p->jit, &found))
+		return 0;
+	if (was ? found.start == p->rp.code.items[0].start && found.end == p->rp.code.items[0].end
+		: !found.start)
+		return 0;
+	p->rp.code.nr = 0;
+	if (found.start && vec_push(&p->rp.code, found))
+		return was;
+	log_debug("process %d: PHP's JIT has its code at 0x%llx, %llu bytes", p->rp.target->pid,
+		  (unsigned long long)found.start, (unsigned long long)(found.end - found.start));
+	return 1;
+}
+
+static int php_refresh(struct runtime_proc *rp, void *record)
+{
+	struct php_proc *p = (struct php_proc *)rp;
+
+	if (!find_code(p))
+		return 0;
+	memcpy(record, &p->record, sizeof(p->record));
+	return 1;
+}
+
+/* -EAGAIN: they have yet to be made. */
+static int find_thread_globals(const struct php_dso *dso, const struct runtime_target *t,
+			       struct thread_key *ret_key, uint64_t *ret_offset)
+{
+	uint64_t offset;
+	uint32_t key;
+	int r = runtime_read(t, dso->globals_offset + t->bias, &offset, sizeof(offset));
+
+	if (!r)
+		r = runtime_read(t, dso->key + t->bias, &key, sizeof(key));
+	if (r)
+		return r;
+	if (!offset)
+		return -EAGAIN;
+	if (key >= THREAD_KEYS_MAX || offset > UINT32_MAX)
+		return -EBADMSG;
+	*ret_key = thread_key_of(key);
+	*ret_offset = offset;
+	return 0;
+}
+
+static int php_attach(const struct runtime_dso *base, const struct runtime_target *t, void *record,
+		      struct runtime_proc **ret)
+{
+	const struct php_dso *dso = (const struct php_dso *)base;
+	uint64_t globals = dso->globals + t->bias;
+	struct thread_key key = { 0 };
+	struct php_proc *p;
+	struct php_record *to;
+	int r;
+
+	if (dso->key) {
+		r = find_thread_globals(dso, t, &key, &globals);
+		if (r)
+			return r;
+	} else if (dso->globals_slot) {
+		r = runtime_read(t, dso->globals_slot + t->bias, &globals, sizeof(globals));
+		if (r)
+			return r;
+		/* ld.so has yet to write it, or has only the file's own address there. */
+		if (!globals || globals == dso->globals)
+			return -EAGAIN;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->rp = (struct runtime_proc){ .ops = base->ops, .dso = base, .target = t };
+	to = &p->record;
+	*to = dso->record;
+	to->key = key;
+	to->current = globals + dso->current;
+	to->loop_start += t->bias;
+	to->text += t->bias;
+	(void)find_code(p);
+	memcpy(record, to, sizeof(*to));
+	*ret = &p->rp;
+	return 0;
+}
+
+static void php_detach(struct runtime_proc *rp)
+{
+	vec_free(&rp->code);
+	free(rp);
+}
+
+static int php_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t nr,
+			 const struct runtime_sink *sink)
+{
+	const struct php_dso *dso = (const struct php_dso *)rp->dso;
+
+	return php_names_symbolize(rp->target, &dso->record.layout, words, nr, sink);
+}
+
+const struct runtime_ops php_runtime = {
+	.name = "php",
+	.id = RUNTIME_PHP,
+	.label = "php",
+	.language = "PHP",
+	.library = "libphp",
+	.record_size = sizeof(struct php_record),
+	.probe = php_probe,
+	.dso_free = php_dso_free,
+	.hides = php_hides,
+	.attach = php_attach,
+	.refresh = php_refresh,
+	.detach = php_detach,
+	.symbolize = php_symbolize,
+};

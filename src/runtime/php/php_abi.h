@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What attach() tells the step of a process that runs PHP, what the step's frames are made of, and
+ * what tells one function from another.
+ *
+ * Words of a frame: data = address of the zend_function | enum php_code << 48; word 1 = identity
+ * << 32 | number of the instruction in its op_array (~0: not known, or none). Read first:
+ * php.bpf.c.
+ */
+#pragma once
+
+#include "runtime/thread_key.h"
+
+#include <linux/types.h>
+
+/* Code that is no function's: what runs it. */
+enum php_code {
+	PHP_CODE_MAIN, /* or it is a function */
+	PHP_CODE_EVAL,
+	PHP_CODE_INCLUDE,
+	PHP_CODE_INCLUDE_ONCE,
+	PHP_CODE_REQUIRE,
+	PHP_CODE_REQUIRE_ONCE,
+};
+enum { PHP_CODE_SHIFT = 48 };
+
+/* PHP's Zend/zend_compile.h; the same from 7.3 to 8.5. Bytes. */
+enum {
+	PHP_FRAME_SIZE = 56, /* of zend_execute_data, as much as is read */
+	PHP_FRAME_OPLINE = 0,
+	PHP_FRAME_FUNC = 24,
+	PHP_FRAME_THIS = 32,
+	PHP_FRAME_CALL_INFO = 40,
+	PHP_FRAME_PREVIOUS = 48,
+	PHP_CALL_TOP = 1 << 17,
+	PHP_INTERNAL_FUNCTION = 1,
+	PHP_USER_FUNCTION = 2,
+	PHP_EVAL_CODE = 4,
+	PHP_FUNCTION_SIZE = 192, /* of zend_function, as much as is read */
+	PHP_FUNCTION_NAME = 8,
+	PHP_FUNCTION_SCOPE = 16,
+	PHP_OP_SIZE = 32,
+	PHP_OP_TAIL = 16, /* where the half of it begins that is read: */
+	PHP_OP_EXTENDED = 20,
+	PHP_OP_LINE = 24,
+	PHP_OP_CODE = 28,
+	PHP_OP_INCLUDE_OR_EVAL = 73,
+	PHP_STRING_HASH = 8,
+	PHP_STRING_LENGTH = 16,
+	PHP_STRING_TEXT = 24,
+	PHP_CLASS_NAME = 8,
+	PHP_GAPS_MAX = 8,
+	PHP_PUSHED_MAX = 6,
+};
+#define PHP_NO_OP (~(__u32)0)
+
+/* Where a zend_op_array has what differs by version; bytes, multiples of 4 or 8. */
+struct php_layout {
+	__u16 last; /* 32 bits: the number of its instructions */
+	__u16 opcodes;
+	__u16 filename;
+	__u16 lines; /* 32 bits: the first; behind it, the last */
+	/* Likewise in struct _zend_generator: execute_data, node.parent, execute_fake. */
+	__u16 generator_frame, generator_parent, generator_placeholder;
+	__u16 pad_;
+};
+
+/* Code of the loop, relative to loop_start, where its registers are not, or no longer, its own. */
+struct php_gap {
+	__u32 start, end;
+};
+
+struct php_record {
+	/* The address of EG(current_execute_data); of a thread-safe build, how far that is behind
+	 * the value of `key`. */
+	__u64 current;
+	struct thread_key key; /* zeros: not a thread-safe build */
+	__u64 loop_start;
+	struct php_layout layout;
+	/* The loop keeps its frame in this register and its instruction in that, and its caller's
+	 * values of them so far above its stack pointer. Number 0: it doesn't. */
+	__u8 frame_reg, op_reg;
+	__u16 frame_saved, op_saved;
+	__u16 nr_gaps;
+	struct php_gap gaps[PHP_GAPS_MAX];
+	/*
+	 * Code that opcache's JIT has made runs on the loop's frame: jit_frame is how far the
+	 * loop's CFA is above its stack pointer (0: such code can't be walked), canary where the
+	 * loop keeps the stack protector's word, above that pointer, too. It has pushed these
+	 * registers, the first one right below its return address. Who calls the loop is in `text`.
+	 */
+	__u16 jit_frame, canary;
+	__u8 pushed[PHP_PUSHED_MAX];
+	__u8 nr_pushed;
+	__u8 pad_[5];
+	__u64 text, text_size;
+};
+_Static_assert(sizeof(struct php_record) == 160, "php_record is read from the arena");
+
+#define PHP_MULTIPLIER 0x9e3779b97f4a7c15ull
+
+static inline __attribute__((always_inline)) __u64 php_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * PHP_MULTIPLIER;
+	return hash ^ (hash >> 29);
+}
+
+/*
+ * Tells functions apart that lie at the same address one after the other. `words`: of an op_array
+ * or an internal function, which has no opcodes, lines and file (0). `name` and `file` are the
+ * hashes that these strings carry: what another request compiles may lie where the last one's lay.
+ */
+static inline __attribute__((always_inline)) __u32
+php_identity(__u64 function_name, __u64 scope, __u64 opcodes, __u64 lines, __u64 name, __u64 file)
+{
+	__u64 hash = php_mix(php_mix(php_mix(function_name, scope), opcodes), lines);
+
+	return (__u32)(php_mix(php_mix(hash, name), file) >> 32);
+}

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/php/php_file.h"
+
+#include "abi/unwind.h"
+#include "elf/elf_dynamic.h"
+#include "runtime/functions.h"
+#include "runtime/loop_code.h"
+#include "util/cleanup.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+	RODATA_MAX = 64 << 20,
+	RELOCATIONS_MAX = 32 << 20,
+	FUNCTION_MAX = 512, /* bytes of a small function that are looked at */
+	LOOP_MAX = 1 << 20,
+	PROLOGUE_MAX = 96,
+	EPILOGUE_MAX = 64,
+	FRAME_MAX = 4096, /* bytes of the loop's frame */
+};
+
+/* --- versions -------------------------------------------------------------------------------- */
+
+/*
+ * struct _zend_op_array of Zend/zend_compile.h: last, opcodes, filename, line_start; struct
+ * _zend_generator of Zend/zend_generators.h. The same with and without ZTS. Only what was tried on
+ * a PHP of that version is here.
+ */
+static const struct {
+	uint8_t major, minor;
+	uint16_t current; /* of current_execute_data in zend_executor_globals */
+	struct php_layout layout;
+} versions[] = {
+	{ 7, 4, 488, { 60, 64, 136, 144, 64, 160, 200, 0 } },
+	{ 8, 2, 488, { 80, 88, 152, 160, 56, 152, 184, 0 } },
+	{ 8, 4, 488, { 96, 104, 168, 176, 56, 152, 184, 0 } },
+};
+
+const struct php_layout *php_layout_of(unsigned int major, unsigned int minor)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+		if (versions[i].major == major && versions[i].minor == minor)
+			return &versions[i].layout;
+	return NULL;
+}
+
+static unsigned int read_number(const char **text, const char *end)
+{
+	unsigned int n = 0;
+
+	while (*text < end && **text >= '0' && **text <= '9' && n < 1000)
+		n = 10 * n + (unsigned int)(*(*text)++ - '0');
+	return n;
+}
+
+/* main/SAPI.h: SAPI_PHP_VERSION_HEADER, which php_request_startup() sends. */
+static int read_version(const struct elf_file *elf, struct php_dso *dso)
+{
+	static const char header[] = "X-Powered-By: PHP/";
+	const struct elf_section *section = elf_file_section(elf, ".rodata");
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct elf_data data;
+	const char *at, *end;
+	int r;
+
+	if (!section)
+		return -ENOENT;
+	r = elf_file_section_data(elf, section, RODATA_MAX, &data);
+	if (r)
+		return r == -ENOMEM ? r : -ENOENT;
+	bytes = data.data;
+	at = memmem(data.data, data.size, header, sizeof(header) - 1);
+	if (!at)
+		return -ENOENT;
+	at += sizeof(header) - 1;
+	end = (const char *)data.data + data.size;
+	dso->major = read_number(&at, end);
+	if (at == end || *at++ != '.')
+		return -ENOENT;
+	dso->minor = read_number(&at, end);
+	return 0;
+}
+
+/* --- code ------------------------------------------------------------------------------------ */
+
+/* As much of the code at `addr` as there is, up to `size` bytes. */
+static size_t read_code(const struct elf_file *elf, uint64_t addr, uint8_t *to, size_t size)
+{
+	while (size && elf_file_read_vaddr(elf, addr, to, size))
+		size /= 2;
+	return size;
+}
+
+static uint32_t word_at(const uint8_t *p)
+{
+	uint32_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+/* Does the code load 64 bits at `offset` from some register? */
+static bool loads(const struct elf_file *elf, uint64_t function, uint32_t offset)
+{
+	uint8_t code[FUNCTION_MAX];
+	size_t size = read_code(elf, function, code, sizeof(code));
+
+	for (size_t at = 0; at + 8 <= size; at++) {
+		const uint8_t *p = code + at;
+
+		if (elf->machine == EM_AARCH64) {
+			if (!(at & 3) &&
+			    (word_at(p) & 0xfffffc00) == (0xf9400000 | (offset / 8) << 10))
+				return true;
+			continue;
+		}
+		/* mov offset(%r64), %r64 */
+		if ((p[0] & 0xf8) != 0x48 || p[1] != 0x8b || (p[2] & 7) == 4)
+			continue;
+		if ((p[2] & 0xc0) == 0x40 ? p[3] == offset
+					  : (p[2] & 0xc0) == 0x80 && word_at(p + 3) == offset)
+			return true;
+	}
+	return false;
+}
+
+/* Is it laid out as its version is? By the code of functions that answer from it. */
+static bool layout_confirmed(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			     const struct php_layout *l)
+{
+	uint64_t line, file, destroy;
+
+	return !elf_dynamic_find(dynamic, "zend_get_executed_lineno", &line) &&
+	       !elf_dynamic_find(dynamic, "zend_get_executed_filename_ex", &file) &&
+	       !elf_dynamic_find(dynamic, "destroy_op_array", &destroy) &&
+	       loads(elf, line, PHP_FRAME_FUNC) && loads(elf, line, PHP_FRAME_PREVIOUS) &&
+	       loads(elf, destroy, l->opcodes) && loads(elf, file, l->filename);
+}
+
+static void add_gap(struct php_record *r, size_t start, size_t end)
+{
+	if (r->nr_gaps < PHP_GAPS_MAX)
+		r->gaps[r->nr_gaps++] = (struct php_gap){ (uint32_t)start, (uint32_t)end };
+}
+
+/*
+ * mov %REG, N(%rsp): 4c 89 {34,74,b4} 24 N, or N(%rbp): 4c 89 {75,b5} N, where %rbp is `frame`
+ * bytes above %rsp (0: it is not); the other way: 8b. Its length; 0: it isn't. *ret: how far above
+ * %rsp.
+ */
+static size_t stack_move(const uint8_t *p, uint8_t opcode, unsigned int reg, uint32_t frame,
+			 uint32_t *ret)
+{
+	enum { SP = 4, BP = 5 };
+	uint8_t base = p[2] & 7, mode = p[2] >> 6;
+	size_t at = base == SP ? 4 : 3;
+	uint32_t off = 0;
+
+	if (p[0] != 0x4c || p[1] != opcode || (p[2] >> 3 & 7) != (reg & 7) || mode == 3 ||
+	    (base == SP ? p[3] != 0x24 : base != BP || !mode || !frame))
+		return 0;
+	if (mode == 1)
+		off = (uint32_t)(int32_t)(int8_t)p[at];
+	else if (mode == 2)
+		off = word_at(p + at);
+	off += base == BP ? frame : 0;
+	*ret = off;
+	return off < 1 << 15 ? at + (mode == 2 ? 4 : mode) : 0;
+}
+
+/* How far the loop's %rbp is above its %rsp: after push %rbp; mov %rsp, %rbp it pushes more, and
+ * subtracts. 0: it is another kind of loop. */
+static uint32_t frame_size(const uint8_t *code, size_t limit)
+{
+	static const uint8_t begins[] = { 0x55, 0x48, 0x89, 0xe5 };
+	const uint8_t *p = memmem(code, limit < 16 ? limit : 16, begins, sizeof(begins));
+	uint32_t size = 0;
+
+	if (!p)
+		return 0;
+	for (p += sizeof(begins); p + 7 <= code + limit; size += 8) {
+		if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xec)
+			return size + p[3];
+		if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xec)
+			return size + word_at(p + 3);
+		if (p[0] == 0x41)
+			p++;
+		if ((*p++ & 0xf8) != 0x50)
+			return 0;
+	}
+	return 0;
+}
+
+/*
+ * GCC's global register variables (Zend/zend_execute.c, ZEND_VM_FP_GLOBAL_REG): r14 has the frame
+ * and r15 the instruction. The loop saves its caller's in vm_stack_data, which unwind information
+ * does not tell, and takes them back before it returns.
+ */
+static void find_registers(const uint8_t *code, size_t size, struct php_record *r)
+{
+	static const uint8_t begins[] = { 0x49, 0x89, 0xfe }; /* mov %rdi, %r14 */
+	const uint32_t unknown = UINT32_MAX;
+	uint32_t frame_saved = unknown, op_saved = unknown, off, frame;
+	size_t limit = size < PROLOGUE_MAX ? size : PROLOGUE_MAX, at, begin = 0;
+
+	frame = frame_size(code, limit);
+	for (at = 0; at + 8 <= limit; at++) {
+		if (frame_saved == unknown && stack_move(code + at, 0x89, X86_R14, frame, &off))
+			frame_saved = off;
+		if (op_saved == unknown && stack_move(code + at, 0x89, X86_R15, frame, &off))
+			op_saved = off;
+		if (!begin && frame_saved != unknown && !memcmp(code + at, begins, sizeof(begins)))
+			begin = at + sizeof(begins);
+	}
+	if (!begin || op_saved == unknown)
+		return;
+	r->frame_reg = X86_R14;
+	r->op_reg = X86_R15;
+	r->frame_saved = (uint16_t)frame_saved;
+	r->op_saved = (uint16_t)op_saved;
+	add_gap(r, 0, begin);
+	for (at = begin; at + EPILOGUE_MAX <= size; at++) {
+		size_t len = stack_move(code + at, 0x8b, X86_R14, frame, &off), end;
+
+		if (!len || off != frame_saved)
+			continue;
+		for (end = at + len; end < at + EPILOGUE_MAX && code[end] != 0xc3; end++)
+			;
+		if (end < at + EPILOGUE_MAX)
+			add_gap(r, at + len, end + 1);
+	}
+}
+
+/* DWARF's numbers of the registers that instructions have as 0 to 7. */
+static const uint8_t dwarf_of_low[] = { X86_RAX, X86_RCX, X86_RDX, X86_RBX,
+					X86_RSP, X86_RBP, X86_RSI, X86_RDI };
+
+/* What the loop pushes when it begins, and subtracts: CFA - stack pointer; 0: it is not so. */
+static uint32_t read_pushes(const uint8_t *code, size_t limit, struct php_record *r)
+{
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, sets_bp[] = { 0x48, 0x89, 0xe5 };
+	size_t at = !memcmp(code, endbr, sizeof(endbr)) ? sizeof(endbr) : 0;
+	uint32_t size = 8;
+
+	for (r->nr_pushed = 0; at + 7 <= limit && r->nr_pushed < PHP_PUSHED_MAX;) {
+		const uint8_t *p = code + at;
+		bool high = p[0] == 0x41;
+
+		if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xec)
+			return size + p[3];
+		if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xec)
+			return size + word_at(p + 3);
+		if (!memcmp(p, sets_bp, sizeof(sets_bp))) {
+			at += sizeof(sets_bp);
+			continue;
+		}
+		if ((p[high] & 0xf8) != 0x50)
+			return 0;
+		/* Registers have the numbers that instructions have for them, but for these four.
+		 */
+		r->pushed[r->nr_pushed++] =
+			(uint8_t)(high ? 8 + (p[1] & 7) : dwarf_of_low[p[0] & 7]);
+		size += 8;
+		at += 1 + high;
+	}
+	return 0;
+}
+
+/* mov %fs:0x28, %rax; mov %rax, N(%rsp) or N(%rbp): how far above %rsp; 0: there is none. */
+static uint32_t find_canary(const uint8_t *code, size_t limit, uint32_t frame)
+{
+	static const uint8_t reads[] = { 0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0, 0x48, 0x89 };
+	const uint8_t *p = memmem(code, limit, reads, sizeof(reads));
+
+	if (!p || p + sizeof(reads) + 6 > code + limit)
+		return 0;
+	p += sizeof(reads);
+	if (p[0] == 0x44 && p[1] == 0x24)
+		return p[2];
+	if (p[0] == 0x84 && p[1] == 0x24)
+		return word_at(p + 2);
+	if (p[0] == 0x45 && frame)
+		return frame + (uint32_t)(int32_t)(int8_t)p[1];
+	return 0;
+}
+
+/* What the JIT's code has of the loop's frame. */
+static void find_frame(const struct elf_file *elf, const uint8_t *code, size_t size,
+		       struct php_record *r)
+{
+	const struct elf_section *text = elf_file_section(elf, ".text");
+	size_t limit = size < PROLOGUE_MAX ? size : PROLOGUE_MAX;
+	uint32_t frame = read_pushes(code, limit, r);
+	uint32_t canary = find_canary(code, limit, frame_size(code, limit));
+
+	if (!text || !frame || frame > FRAME_MAX || !canary || canary >= frame || canary & 7)
+		return;
+	r->jit_frame = (uint16_t)frame;
+	r->canary = (uint16_t)canary;
+	r->text = text->addr;
+	r->text_size = text->size;
+}
+
+static int read_loop(const struct elf_file *elf, struct php_dso *dso)
+{
+	const struct code_range *loop = &dso->base.interpreter_functions.items[0];
+	_cleanup_free_ uint8_t *code = NULL;
+	size_t size = loop->end - loop->start;
+
+	dso->record.loop_start = loop->start;
+	if (elf->machine != EM_X86_64 || size > LOOP_MAX)
+		return 0;
+	code = malloc(size);
+	if (!code)
+		return -ENOMEM;
+	if (elf_file_read_vaddr(elf, loop->start, code, size))
+		return 0;
+	find_registers(code, size, &dso->record);
+	if (dso->record.frame_reg) {
+		dso->base.follow = 1u << X86_SLOT_R14 | 1u << X86_SLOT_R15;
+		find_frame(elf, code, size, &dso->record);
+	}
+	return 0;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+static const char *const loop_names[] = { "execute_ex", NULL };
+static const char *const glue_names[] = {
+	"zend_execute",
+	"zend_call_function",
+	"zend_call_known_function",
+	"zend_call_known_fcc",
+	"zend_call_known_instance_method_with_2_params",
+	"zend_call_method",
+	"_call_user_function_ex",
+	"_call_user_function_impl",
+	"zend_generator_resume",
+	NULL,
+};
+
+bool php_hides(const char *name, const char *source)
+{
+	(void)source;
+	return runtime_name_in(name, loop_names) || runtime_name_in(name, glue_names);
+}
+
+void php_file_free(struct php_dso *dso)
+{
+	if (!dso)
+		return;
+	runtime_dso_fini(&dso->base);
+	free(dso);
+}
+
+static void php_file_free_p(struct php_dso **dso)
+{
+	php_file_free(*dso);
+}
+
+/* Is the symbol of that number named `name`? */
+static bool is_symbol(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+		      uint32_t number, const char *name)
+{
+	char text[32];
+	size_t size = strlen(name) + 1;
+	Elf64_Sym sym;
+
+	return size <= sizeof(text) &&
+	       !elf_file_read_vaddr(elf, dynamic->symbols + number * sizeof(sym), &sym,
+				    sizeof(sym)) &&
+	       !elf_file_read_vaddr(elf, dynamic->strings + sym.st_name, text, size) &&
+	       !memcmp(text, name, size);
+}
+
+/* Where ld.so writes the address of the variable `name`; 0: nowhere. */
+static uint64_t find_slot(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			  const char *name)
+{
+	const struct elf_section *section = elf_file_section(elf, ".rela.dyn");
+	bool arm = elf->machine == EM_AARCH64;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	uint32_t number = 0;
+	struct elf_data data;
+
+	if (!section || elf_file_section_data(elf, section, RELOCATIONS_MAX, &data))
+		return 0;
+	bytes = data.data;
+	for (size_t at = 0; at + sizeof(Elf64_Rela) <= data.size; at += sizeof(Elf64_Rela)) {
+		Elf64_Rela rela;
+		uint32_t type;
+
+		memcpy(&rela, bytes + at, sizeof(rela));
+		type = (uint32_t)ELF64_R_TYPE(rela.r_info);
+		if (rela.r_addend || (type != (arm ? R_AARCH64_GLOB_DAT : R_X86_64_GLOB_DAT) &&
+				      type != (arm ? R_AARCH64_ABS64 : R_X86_64_64)))
+			continue;
+		/* Each symbol is looked at once. */
+		if (ELF64_R_SYM(rela.r_info) == number)
+			continue;
+		number = (uint32_t)ELF64_R_SYM(rela.r_info);
+		if (is_symbol(elf, dynamic, number, name))
+			return rela.r_offset;
+	}
+	return 0;
+}
+
+static int read_globals(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			struct php_dso *dso)
+{
+	uint64_t cache;
+
+	if (!elf_dynamic_find(dynamic, "executor_globals_offset", &dso->globals_offset) &&
+	    !elf_dynamic_find(dynamic, "tsrm_get_ls_cache", &cache)) {
+		dso->key = runtime_find_key(elf, cache);
+		if (!dso->key)
+			return -ENOTSUP;
+	} else {
+		if (elf_dynamic_find(dynamic, "executor_globals", &dso->globals))
+			return -ENOTSUP;
+		dso->globals_slot = find_slot(elf, dynamic, "executor_globals");
+	}
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+		if (versions[i].major == dso->major && versions[i].minor == dso->minor)
+			dso->current = versions[i].current;
+	return 0;
+}
+
+int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char **why)
+{
+	_cleanup_(php_file_free_p) struct php_dso *dso = NULL;
+	const struct php_layout *layout;
+	struct elf_dynamic dynamic;
+	uint64_t loop;
+	int r;
+
+	*why = "its version is not known";
+	if (elf_dynamic_read(elf, &dynamic) || elf_dynamic_find(&dynamic, "execute_ex", &loop) ||
+	    elf_dynamic_find(&dynamic, "zend_execute_ex", &loop))
+		return -ENOENT;
+	dso = calloc(1, sizeof(*dso));
+	if (!dso)
+		return -ENOMEM;
+	r = read_version(elf, dso);
+	layout = r ? NULL : php_layout_of(dso->major, dso->minor);
+	if (!layout || (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
+		return r == -ENOMEM ? r : -ENOTSUP;
+	*why = "its structures are not as this version has them";
+	if (!layout_confirmed(elf, &dynamic, layout))
+		return -ENOTSUP;
+	dso->record.layout = *layout;
+	*why = "its globals are not where they are expected";
+	r = read_globals(elf, &dynamic, dso);
+	if (r)
+		return r;
+	if (elf_dynamic_find(&dynamic, "zend_extensions", &dso->extensions))
+		dso->extensions = 0;
+	if (elf_dynamic_find(&dynamic, "zend_jit_status", &dso->jit_status))
+		dso->jit_status = 0;
+	*why = "its loop is not to be seen";
+	r = runtime_find_functions(elf, loop_names, glue_names, &dso->base);
+	if (!r)
+		r = read_loop(elf, dso);
+	if (!r)
+		r = runtime_add_cold(elf, &dso->base);
+	if (r)
+		return r;
+	*ret = TAKE_PTR(dso);
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one file tells of the PHP that is in it. */
+#pragma once
+
+#include "elf/elf_file.h"
+#include "runtime/php/php_abi.h"
+#include "runtime/runtime.h"
+
+struct php_dso {
+	struct runtime_dso base;
+	unsigned int major, minor;
+	uint64_t globals; /* executor_globals, in the file's address space */
+	/* Of a library: where ld.so writes that address; a program may have a copy of its own, and
+	 * then it is that one's. 0: nowhere. */
+	uint64_t globals_slot;
+	/* Of a thread-safe build: the key of a thread's globals, and the variable that says how far
+	 * behind those `globals` are. 0: it is not such a one. */
+	uint64_t key, globals_offset;
+	uint64_t extensions;	  /* zend_extensions; 0: not exported */
+	uint64_t jit_status;	  /* zend_jit_status(), if opcache is a part of PHP, else 0 */
+	uint32_t current;	  /* of current_execute_data in it */
+	struct php_record record; /* what processes have in common; loop_start is the file's */
+};
+
+/* 0; -ENOENT: there is no PHP in it; -ENOTSUP: one that can't be walked, *why says why. */
+int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char **why);
+void php_file_free(struct php_dso *dso);
+/* The layout of a version; NULL: it is not known. */
+const struct php_layout *php_layout_of(unsigned int major, unsigned int minor);
+/* Implements PHP's calls, and nothing else. */
+bool php_hides(const char *name, const char *source);

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The step of CRuby: the control frames that a call of rb_vm_exec() runs.
+ *
+ * A thread's frames lie side by side, the innermost one lowest, from ec->cfp to the end of its VM
+ * stack. What a call of rb_vm_exec() runs ends with a frame that has RUBY_FRAME_FINISH. Frames of
+ * methods written in C are among them: whoever called such a method pushed its frame, so it stands
+ * before the native frames of that function, which it belongs to, and after who called.
+ *
+ * Facts: CRuby's vm_core.h, vm_insnhelper.c (vm_push_frame(), rb_vm_frame_method_entry()),
+ * vm_backtrace.c.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/frames.bpf.h"
+#include "runtime/ruby/ruby_abi.h"
+
+/* Of runtime_state(). */
+enum {
+	S_STAGE,
+	S_CFP,	/* the next frame; 0: the thread's are not known */
+	S_END,	/* of the frames */
+	S_EC,	/* the execution context */
+	S_PATH, /* the last file name that was read, and its text's hash: most of a stack have */
+	S_PATH_TEXT, /* one */
+	S_JIT_CFP, /* STAGE_JIT, and that code itself was interrupted: the frame in its register */
+	S_MAX_,
+};
+_Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
+enum {
+	STAGE_FOUND = 1 << 0, /* the thread's frames were looked for */
+	STAGE_FIRST = 1 << 1, /* the innermost loop's first frame comes next */
+	STAGE_EARLY = 1 << 2, /* whether the first one is filled was looked at */
+	STAGE_JIT = 1 << 3,   /* the innermost loop runs code of YJIT's */
+};
+
+enum {
+	LOOP_FRAMES = 2,
+	CALLS_C_FRAMES = 4,
+	FRAMES_AT_ONCE = 7,
+	METHOD_STEPS = 12,
+	VM_STACK_WORDS_MAX = 1 << 27
+};
+
+/* Words of walk->scratch. */
+enum {
+	CFP_AT = 0,
+	EP_AT = CFP_AT + FRAMES_AT_ONCE * RUBY_CFP_SIZE_MAX / 8,
+	OBJECT_AT = EP_AT + 4,
+	BODY_AT = OBJECT_AT + 4,
+	METHOD_AT = BODY_AT + RUBY_BODY_WORDS,
+	DEFINITION_AT = METHOD_AT + 8,
+	STRING_AT = DEFINITION_AT + 8,
+	TEXT_AT = STRING_AT + 8,
+	IDENTITY_AT = TEXT_AT + RUBY_TEXT_WORDS,
+	SCRATCH_END = IDENTITY_AT + sizeof(struct ruby_identity) / 8,
+};
+_Static_assert(SCRATCH_END <= SCRATCH_SIZE / 8, "scratch");
+
+enum {
+	GOES_ON = -1,
+	LAST = -2,
+	NONSENSE = -3,
+	NONE_LEFT = -4,
+	NOT_ITS_OWN = -5,
+	NOT_BEGUN = -6,
+	NOT_MARKED = -7
+};
+
+__noinline int WALK_NAME(ruby_find)(void);
+__noinline __u64 WALK_NAME(ruby_method)(__u64 ep);
+__noinline __u64 WALK_NAME(ruby_string)(__u64 addr);
+__noinline int WALK_NAME(ruby_push)(__u32 at);
+__noinline int WALK_NAME(ruby_frames)(void);
+__noinline int WALK_NAME(ruby_jit)(void);
+
+/* The step has seen to it that both are there. */
+static __always_inline const struct ruby_record *ruby_record_of(const struct walk *w)
+{
+	return (const struct ruby_record *)w->record;
+}
+
+static __always_inline __u64 *ruby_state(struct walk *w)
+{
+	return w->state[RUNTIME_RUBY];
+}
+
+/* Of an iseq's body. */
+static __always_inline __u64 body_word(const struct walk *w, __u32 off)
+{
+	return w->scratch[BODY_AT + (off / 8 & (RUBY_BODY_WORDS - 1))];
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* What the thread at `thread` runs; false: that is no thread. */
+static __always_inline bool take_thread(const struct ruby_record *r, __u64 thread, __u64 *ret)
+{
+	__u64 back;
+
+	return thread && !read_word(thread + r->ec, ret) && *ret &&
+	       !read_word(*ret + r->ec_thread, &back) && back == thread;
+}
+
+/* The address of what the thread runs; 0: it never ran Ruby, or that is not known. */
+static __always_inline __u64 find_ec(struct walk *w, const struct ruby_record *r)
+{
+	__u64 tp = walk_thread_pointer(w), at, ec;
+
+	if (!tp)
+		return 0;
+	if (r->how == RUBY_EC_KEY) {
+		if (r->key.near && !read_word(tp + r->key.near, &at) && take_thread(r, at, &ec))
+			return ec;
+		if (r->key.far && !read_word(tp + r->key.far, &at) && at &&
+		    !read_word(at + r->key.far_at, &at) && take_thread(r, at, &ec))
+			return ec;
+		return 0;
+	}
+	at = tp;
+	if (r->how == RUBY_EC_DTV) {
+		/* glibc: pairs, of which the first one has no module. -1: none is there yet. */
+		if (read_word(tp + (__s64)r->dtv, &at) || read_word(at + 16 * r->ec_module, &at) ||
+		    at == ~0ull)
+			return 0;
+	}
+	return at && !read_word(at + r->ec, &ec) ? ec : 0;
+}
+
+/* Finds the frames of the thread: 1. */
+__noinline int WALK_NAME(ruby_find)(void)
+{
+	struct walk *w = current_walk();
+	__u64 *s, ec, end;
+
+	if (!w)
+		return 0;
+	s = ruby_state(w);
+	ec = find_ec(w, ruby_record_of(w));
+	/* vm_stack, vm_stack_size, cfp */
+	if (!ec || read_memory(ec, &w->scratch[CFP_AT], 24) ||
+	    w->scratch[CFP_AT + 1] > VM_STACK_WORDS_MAX)
+		return 0;
+	end = w->scratch[CFP_AT] + 8 * w->scratch[CFP_AT + 1];
+	if (w->scratch[CFP_AT + 2] < w->scratch[CFP_AT] || w->scratch[CFP_AT + 2] >= end)
+		return 0;
+	s[S_CFP] = w->scratch[CFP_AT + 2];
+	s[S_END] = end;
+	s[S_EC] = ec;
+	return 1;
+}
+
+/* --- a frame ---------------------------------------------------------------------------------- */
+
+/* The method entry of a frame, by the environment that was read to EP_AT, whose address is `ep`;
+ * 0: there is none. */
+__noinline __u64 WALK_NAME(ruby_method)(__u64 ep)
+{
+	struct walk *w = current_walk();
+	__u64 object;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	for (i = 0; i < METHOD_STEPS; i++) {
+		/* [-2]: method or lexical scope; [-1]: the outer environment; [0]: flags */
+		bool local = w->scratch[EP_AT + 2] & RUBY_ENV_LOCAL;
+
+		object = w->scratch[EP_AT];
+		if (object > 4096 && !(object & 7)) {
+			if (read_memory(object, &w->scratch[OBJECT_AT], 16))
+				return 0;
+			if (local && ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_SVAR)) {
+				object = w->scratch[OBJECT_AT + 1];
+				if (object <= 4096 || object & 7 ||
+				    read_memory(object, &w->scratch[OBJECT_AT], 16))
+					return 0;
+			}
+			if (ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_METHOD))
+				return object;
+		}
+		if (local)
+			return 0;
+		ep = w->scratch[EP_AT + 1] & ~3ull;
+		if (!ep || read_memory(ep - 16, &w->scratch[EP_AT], 24))
+			return 0;
+	}
+	return 0;
+}
+
+/* Hash of the text of the string at `addr`, or of the first one of the array there; 0: it can't be
+ * read. */
+__noinline __u64 WALK_NAME(ruby_string)(__u64 addr)
+{
+	struct walk *w = current_walk();
+	const struct ruby_record *r;
+	__u64 *s, length, at;
+
+	if (!w)
+		return 0;
+	r = ruby_record_of(w);
+	s = &w->scratch[STRING_AT];
+	if (read_memory(addr, s, 8 * RUBY_STRING_WORDS))
+		return 0;
+	if ((s[0] & RUBY_TYPE) == RUBY_T_ARRAY) {
+		addr = s[2];
+		if ((!(s[0] & RUBY_ARRAY_WITHIN) && read_word(s[4], &addr)) ||
+		    read_memory(addr, s, 8 * RUBY_STRING_WORDS))
+			return 0;
+	}
+	if ((s[0] & RUBY_TYPE) != RUBY_T_STRING)
+		return 0;
+	at = ruby_text_at(r, s, addr, &length);
+	if (length > 8 * RUBY_TEXT_WORDS)
+		at += length - 8 * RUBY_TEXT_WORDS;
+	if (read_to_page_end(at, &w->scratch[TEXT_AT], 8 * RUBY_TEXT_WORDS))
+		return 0;
+	return ruby_text(length, &w->scratch[TEXT_AT]);
+}
+
+/* A frame of three words. */
+static __always_inline int push_ruby(struct walk *w, __u64 data, __u64 word1, __u64 word2)
+{
+	const __u64 words[3] = { FRAME(RUNTIME_RUBY, 2, data), word1, word2 };
+	__u64 *to = frame_room(w, 3);
+	__u32 i;
+
+	if (!to)
+		return STOP_MAX_FRAMES;
+	hash_name(w, words[0] ^ RUBY_COOKIE(word1));
+	hash_name(w, word2);
+	UNROLL
+	for (i = 0; i < 3; i++) {
+		to[i] = words[i];
+		hash_word(w, words[i]);
+	}
+	return STOP_NONE;
+}
+
+/* What tells the method at `entry` from others; false: it can't be read. */
+static __always_inline bool identify_method(struct walk *w, const struct ruby_record *r,
+					    struct ruby_identity *id, __u64 entry)
+{
+	if (read_memory(entry, &w->scratch[METHOD_AT], 8 * RUBY_METHOD_WORDS))
+		return false;
+	id->definition = w->scratch[METHOD_AT + 2];
+	id->owner = w->scratch[METHOD_AT + 4];
+	if (read_memory(id->definition, &w->scratch[DEFINITION_AT], 8 * RUBY_DEFINITION_WORDS))
+		return false;
+	id->name = w->scratch[DEFINITION_AT + 4];
+	id->serial = r->serial ? w->scratch[DEFINITION_AT + (r->serial / 8 & 7)] : 0;
+	return true;
+}
+
+static __always_inline bool identify_iseq(struct walk *w, const struct ruby_record *r,
+					  struct ruby_identity *id, __u64 iseq)
+{
+	__u64 *s = ruby_state(w);
+
+	if (read_memory(iseq, &w->scratch[OBJECT_AT], 24) ||
+	    !ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_ISEQ))
+		return false;
+	id->body = w->scratch[OBJECT_AT + 2];
+	if (read_memory(id->body, &w->scratch[BODY_AT], 8 * RUBY_BODY_WORDS))
+		return false;
+	id->code = body_word(w, 8);
+	id->path = body_word(w, r->path);
+	id->label = body_word(w, r->label);
+	id->line = body_word(w, r->first_line);
+	id->node = r->node ? (__u32)body_word(w, r->node) : 0;
+	id->lines = body_word(w, r->lines);
+	id->label_text = WALK_NAME(ruby_string)(id->label);
+	if (s[S_PATH] != id->path) {
+		s[S_PATH] = id->path;
+		s[S_PATH_TEXT] = WALK_NAME(ruby_string)(id->path);
+	}
+	id->path_text = s[S_PATH_TEXT];
+	return true;
+}
+
+/* Is something being thrown? */
+static __always_inline bool throws(struct walk *w, const struct ruby_record *r)
+{
+	__u64 error;
+
+	return read_word(ruby_state(w)[S_EC] + r->error, &error) || error != r->nil;
+}
+
+/* Is the one around the frame that was read to scratch[at] a method's in C? */
+static __always_inline bool is_called_by_c(struct walk *w, const struct ruby_record *r, __u32 at)
+{
+	const __u64 *s = ruby_state(w);
+	__u64 flags;
+
+	return s[S_END] - s[S_CFP] >= 2 * r->cfp_size &&
+	       !read_word(w->scratch[CFP_AT + ((at + r->cfp_size / 8 + 4) & 63)], &flags) &&
+	       flags & 1 && flags & RUBY_FRAME_NATIVE;
+}
+
+/*
+ * Up to 2.7, and in what YJIT of 3.1 makes, the innermost frame may be there before it is filled:
+ * its environment, which comes last, is an older frame's then. Is it so, as far as can be told?
+ */
+static __always_inline bool is_half_made(__u64 iseq, __u64 flags)
+{
+	__u32 magic = flags & RUBY_FRAME_MAGIC, type;
+	__u64 body;
+
+	if (flags & RUBY_FRAME_NATIVE)
+		return magic == RUBY_FRAME_CFUNC && iseq;
+	if (!iseq || read_word(iseq + 16, &body) || read_word(body, &body))
+		return true;
+	type = (__u32)body;
+	return (type == RUBY_ISEQ_METHOD && magic != RUBY_FRAME_METHOD) ||
+	       (type == RUBY_ISEQ_BLOCK && magic != RUBY_FRAME_BLOCK);
+}
+
+/*
+ * Pushes the frame that was read to scratch[at]: GOES_ON, LAST of the loop's, or a stop reason.
+ * NONSENSE: it is no frame. NOT_MARKED: C code has made it for a loop of its own, which it has yet
+ * to call, and not said so in the frame either (RUBY_FRAME_FINISH comes last).
+ */
+__noinline int WALK_NAME(ruby_push)(__u32 at)
+{
+	struct walk *w = current_walk();
+	const struct ruby_record *r;
+	struct ruby_identity *id;
+	__u64 pc, iseq, ep, flags, entry;
+	bool first, jit;
+	__u32 number;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = ruby_record_of(w);
+	first = ruby_state(w)[S_STAGE] & STAGE_FIRST;
+	jit = first && ruby_state(w)[S_STAGE] & STAGE_JIT;
+	at &= 63;
+	pc = w->scratch[CFP_AT + at];
+	iseq = w->scratch[CFP_AT + ((at + 2) & 63)];
+	ep = w->scratch[CFP_AT + ((at + 4) & 63)];
+	if (read_memory(ep - 16, &w->scratch[EP_AT], 24))
+		return NONSENSE;
+	flags = w->scratch[EP_AT + 2];
+	if (!(flags & 1) || flags >> 32)
+		return NONSENSE;
+	if ((flags & RUBY_FRAME_MAGIC) == RUBY_FRAME_DUMMY)
+		return NONE_LEFT;
+	if (first && r->early && !(ruby_state(w)[S_STAGE] & STAGE_EARLY)) {
+		ruby_state(w)[S_STAGE] |= STAGE_EARLY;
+		if (is_half_made(iseq, flags))
+			return GOES_ON;
+	}
+	/*
+	 * rb_vm_exec(), and vm_exec_core() below it, run no frame of a method in C: who calls such
+	 * a one pushes it. If nothing else runs, the loop has taken its last frame away and is
+	 * about to return there. Or something was thrown in that method, whose native frames are
+	 * gone, and its own is about to go.
+	 */
+	if (jit && ruby_state(w)[S_JIT_CFP] == ruby_state(w)[S_CFP] && flags & RUBY_FRAME_NATIVE)
+		return NOT_ITS_OWN;
+	if (first && !jit && w->nr_frames <= LOOP_FRAMES && flags & RUBY_FRAME_NATIVE)
+		return throws(w, r) ? NOT_BEGUN : NOT_ITS_OWN;
+	ruby_state(w)[S_STAGE] &= ~(__u64)STAGE_FIRST;
+	if (first && w->nr_frames > LOOP_FRAMES && !(flags & RUBY_FRAME_FINISH) &&
+	    !(flags & RUBY_FRAME_NATIVE) &&
+	    ((flags & RUBY_FRAME_BMETHOD && !r->bmethods) || is_called_by_c(w, r, at)))
+		return NOT_MARKED;
+	id = (struct ruby_identity *)&w->scratch[IDENTITY_AT];
+	__builtin_memset(id, 0, sizeof(*id));
+	stop = STOP_NONE;
+	if ((flags & RUBY_FRAME_MAGIC) == RUBY_FRAME_CFUNC) {
+		entry = WALK_NAME(ruby_method)(ep);
+		if (!entry || !identify_method(w, r, id, entry))
+			return NONSENSE;
+		stop = push_ruby(w, RUBY_CFUNC | (entry & RUBY_ADDRESS),
+				 RUBY_WORD1(ruby_cookie(id), 0), 0);
+	} else if (!(flags & RUBY_FRAME_NATIVE) && iseq && (pc || jit)) {
+		entry = WALK_NAME(ruby_method)(ep);
+		if (!identify_iseq(w, r, id, iseq) || (entry && !identify_method(w, r, id, entry)))
+			return NONSENSE;
+		/*
+		 * It is made before its loop is called, which may have yet to be done: then it is
+		 * none of the loop that the walk is at. (Or it began with an instruction that
+		 * calls something.)
+		 */
+		if (first && flags & RUBY_FRAME_FINISH && pc == id->code &&
+		    w->nr_frames > CALLS_C_FRAMES)
+			return NOT_BEGUN;
+		/* Code of YJIT's has its place in the frame only where others want to know it. */
+		number = jit ? RUBY_NO_PC : (__u32)((pc - id->code) / 8);
+		stop = push_ruby(w, iseq & RUBY_ADDRESS, RUBY_WORD1(ruby_cookie(id), number),
+				 entry);
+	}
+	if (stop)
+		return stop;
+	return flags & RUBY_FRAME_FINISH ? LAST : GOES_ON;
+}
+
+/* --- a loop ----------------------------------------------------------------------------------- */
+
+static __always_inline int leave_note(struct walk *w, enum frame_note note)
+{
+	int stop = push_note(w, RUNTIME_RUBY, note);
+
+	return stop ? stop : walk_native(w);
+}
+
+/* The next frames of the loop. */
+__noinline int WALK_NAME(ruby_frames)(void)
+{
+	struct walk *w = current_walk();
+	const struct ruby_record *r;
+	__u64 *s, left;
+	__u32 size, step, i;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = ruby_record_of(w);
+	s = ruby_state(w);
+	if (!s[S_CFP])
+		return leave_note(w, FRAME_NOTE_NO_THREAD_STATE);
+	step = r->cfp_size;
+	left = s[S_END] - s[S_CFP];
+	if (s[S_CFP] >= s[S_END] || left < step)
+		return leave_note(w, FRAME_NOTE_MISMATCH);
+	size = FRAMES_AT_ONCE * step;
+	if (left < size)
+		size = (__u32)left;
+	size &= 511;
+	barrier_var(size);
+	if (read_memory(s[S_CFP], &w->scratch[CFP_AT], size & 511))
+		return leave_note(w, FRAME_NOTE_UNREADABLE);
+	for (i = 0; i < FRAMES_AT_ONCE; i++) {
+		if ((i + 1) * step > size)
+			break;
+		stop = WALK_NAME(ruby_push)(i * step / 8);
+		if (stop >= 0 && stop != STOP_NONE)
+			return stop;
+		if (stop == NONSENSE || stop == NOT_BEGUN) {
+			s[S_CFP] = 0;
+			return leave_note(w, stop == NONSENSE ? FRAME_NOTE_UNREADABLE
+							      : FRAME_NOTE_MISMATCH);
+		}
+		if (stop == NONE_LEFT)
+			return leave_note(w, FRAME_NOTE_MISMATCH);
+		if (stop == NOT_ITS_OWN) {
+			s[S_STAGE] &= ~(__u64)STAGE_FIRST;
+			return walk_native(w);
+		}
+		s[S_CFP] += step;
+		if (stop == LAST)
+			return walk_native(w);
+	}
+	return STOP_NONE; /* the step is called again */
+}
+
+/* --- code that YJIT has made -------------------------------------------------------------------
+ */
+
+/*
+ * It runs frames of the loop that called it, by what a register has. What it saves
+ * when it is entered are three registers; more on the stack it has only around some calls. A call
+ * of a Ruby method is a jump. With --yjit-perf there is a frame pointer, in two words above the
+ * three. (yjit/src/codegen.rs: gen_entry_prologue(), gen_leave_exit(); backend/x86_64/mod.rs:
+ * FrameSetup)
+ */
+enum { JIT_WORDS = 12, JIT_SAVED = 3 };
+
+#if defined(__TARGET_ARCH_x86)
+/* Is `ra` where Ruby's own code goes on behind a call of what is in a register? */
+static __always_inline bool jit_called(const struct ruby_record *r, __u64 ra)
+{
+	__u64 code;
+
+	return ra - r->text < r->text_size && !read_word(ra - sizeof(code), &code) &&
+	       (code >> 48 & 0xf8ff) == 0xd0ff;
+}
+#endif
+
+/* Moves to who called the code: 0 or a stop reason; LAST: it is none of YJIT's. */
+__noinline int WALK_NAME(ruby_jit)(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	static const __u8 regs[JIT_SAVED] = { X86_R13, X86_R12, X86_RBX };
+	struct walk *w = current_walk();
+	const struct ruby_record *r;
+	__u64 *s, at, below, ra, value;
+	__u32 i, saved;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = ruby_record_of(w);
+	at = w->regs[ARCH_SP];
+	for (i = 0; i < JIT_WORDS; i++) {
+		if (read_stack(w, at, &ra))
+			return LAST;
+		if (jit_called(r, ra))
+			break;
+		at += 8;
+	}
+	if (i == JIT_WORDS)
+		return LAST;
+	s = runtime_state(w, RUNTIME_RUBY);
+	if (!(s[S_STAGE] & STAGE_FOUND)) {
+		s[S_STAGE] |= STAGE_JIT;
+		s[S_JIT_CFP] = w->interrupted ? w->regs[X86_R13] : 0;
+	}
+	saved = i;
+	below = at;
+	if (i >= 2 && !read_stack(w, at - 16, &value) && value == at - 8) {
+		if (read_stack(w, at - 8, &value))
+			return STOP_STACK_UNREADABLE;
+		w->regs[ARCH_FP] = value;
+		w->valid |= 1u << ARCH_FP;
+		below -= 16;
+		saved -= 2;
+	}
+	for (i = 0; i < JIT_SAVED && i < saved; i++) {
+		below -= 8;
+		if (read_stack(w, below, &value))
+			return STOP_STACK_UNREADABLE;
+		w->regs[regs[i] & (UNWIND_REGS_MAX - 1)] = value;
+		w->valid |= 1u << (regs[i] & 31);
+	}
+	w->by_frame_pointer = 0;
+	return walk_to_caller(w, at + 8, ra);
+#else
+	return LAST;
+#endif
+}
+
+static __always_inline int code_step(struct walk *w)
+{
+	const struct ruby_record *r = runtime_record(w, RUNTIME_RUBY, struct ruby_record);
+	int stop = LAST;
+
+	w->runtime = RUNTIME_NATIVE;
+	if (r && r->text_size)
+		stop = WALK_NAME(ruby_jit)();
+	if (stop != LAST)
+		return stop;
+	/* As the native step does it where nobody claims the code. */
+	stop = push_frame(w, RUNTIME_NATIVE, w->pc);
+	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_ANON);
+}
+
+STEP(ruby)
+{
+	struct walk *w = current_walk();
+	__u64 *s;
+
+	if (!w)
+		return STOP_INTERNAL;
+	if (w->entry == ENTRY_CODE)
+		return code_step(w);
+	s = runtime_state(w, RUNTIME_RUBY);
+	/* Of a copied stack, where the thread is by now would be told. */
+	if (w->late || !runtime_record(w, RUNTIME_RUBY, struct ruby_record))
+		return leave_note(w, FRAME_NOTE_NOT_READY);
+	if (!(s[S_STAGE] & STAGE_FOUND)) {
+		s[S_STAGE] |= STAGE_FOUND | STAGE_FIRST;
+		if (!WALK_NAME(ruby_find)())
+			s[S_CFP] = 0;
+	}
+	return WALK_NAME(ruby_frames)();
+}

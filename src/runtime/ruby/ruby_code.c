@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Facts: CRuby's vm_exec.c (vm_exec_core(), insns_address_table), vm.c (rb_vm_exec(),
+ * rb_vm_get_insns_address_table()), eval.c (rb_errinfo()) at v2.7.4, v3.1.2 and
+ * v3.3.8, and what GCC makes of them.
+ */
+#include "runtime/ruby/ruby_code.h"
+#include "runtime/loop_code.h"
+
+#include "util/cleanup.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	/* Of instructions; there are 202 or more. The next table in length is that of regular
+	 * expressions (98). */
+	TABLE_MIN = 150,
+	POINTERS_MAX = 64 << 20,
+	RELOCATIONS_MAX = 64 << 20,
+	TEXT_MAX = 64 << 20,
+	ACCESSOR_MAX = 48, /* bytes of a function that returns one thing */
+};
+
+static void free_fdes(struct loop_fdes *fdes)
+{
+	vec_free(&fdes->all);
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+/* The words of a section as ld.so will have made them, but for where the file lies in memory. */
+static int read_pointers(const struct elf_file *elf, const struct elf_section *section,
+			 uint64_t **ret, size_t *ret_nr)
+{
+	const struct elf_section *rela = elf_file_section(elf, ".rela.dyn");
+	uint32_t relative = elf->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
+	_cleanup_free_ uint64_t *words = NULL;
+	_cleanup_free_ uint8_t *items = NULL;
+	struct elf_data data, relocations;
+	int r = elf_file_section_data(elf, section, POINTERS_MAX, &data);
+
+	if (r)
+		return r;
+	words = (uint64_t *)data.data;
+	if (rela) {
+		r = elf_file_section_data(elf, rela, RELOCATIONS_MAX, &relocations);
+		if (r)
+			return r;
+		items = relocations.data;
+		for (size_t at = 0; at + sizeof(Elf64_Rela) <= relocations.size;
+		     at += sizeof(Elf64_Rela)) {
+			Elf64_Rela item;
+
+			memcpy(&item, items + at, sizeof(item));
+			if (ELF64_R_TYPE(item.r_info) == relative &&
+			    item.r_offset >= section->addr &&
+			    (item.r_offset - section->addr) / 8 < data.size / 8)
+				words[(item.r_offset - section->addr) / 8] =
+					(uint64_t)item.r_addend;
+		}
+	}
+	*ret = TAKE_PTR(words);
+	*ret_nr = data.size / 8;
+	return 0;
+}
+
+/* vm_exec_core(): the function that the most words one behind the other point into. */
+static int find_core(const struct elf_file *elf, struct loop_fdes *fdes, struct code_range *ret)
+{
+	const struct elf_section *section = elf_file_section(elf, ".data.rel.ro");
+	const struct loop_fde *last = NULL, *best = NULL;
+	_cleanup_free_ uint64_t *words = NULL;
+	size_t nr, run = 0, longest = TABLE_MIN - 1;
+	int r;
+
+	if (!section && elf->type == ET_EXEC)
+		section = elf_file_section(elf, ".rodata");
+	if (!section)
+		return -ENOENT;
+	r = read_pointers(elf, section, &words, &nr);
+	if (r)
+		return r == -ENOMEM ? r : -ENOENT;
+	for (size_t i = 0; i < nr; i++) {
+		const struct loop_fde *f = words[i] ? loop_fde_of(fdes, words[i]) : NULL;
+
+		run = !f || words[i] == f->range.start ? 0 : f == last ? run + 1 : 1;
+		last = run ? f : NULL;
+		if (run > longest) {
+			longest = run;
+			best = f;
+		}
+	}
+	if (!best)
+		return -ENOENT;
+	*ret = best->range;
+	return 0;
+}
+
+/* Where a call at `at` leads to; 0: it looks like none. */
+static uint64_t call_at(const struct elf_file *elf, const uint8_t *code, uint64_t pc)
+{
+	uint32_t word;
+
+	memcpy(&word, code + (elf->machine != EM_AARCH64), sizeof(word));
+	if (elf->machine == EM_AARCH64)
+		return (word & 0xfc000000) == 0x94000000
+			       ? pc + ((uint64_t)((int64_t)((uint64_t)word << 38) >> 38) << 2)
+			       : 0;
+	return *code == 0xe8 ? pc + 5 + (uint64_t)(int64_t)(int32_t)word : 0;
+}
+
+/* rb_vm_exec(): the one that calls vm_exec_core(). (What returns its table jumps there.) */
+static int find_exec(const struct elf_file *elf, struct loop_fdes *fdes,
+		     const struct code_range *core, struct code_range *ret)
+{
+	const struct elf_section *section = elf_file_section(elf, ".text");
+	const struct loop_fde *found = NULL;
+	_cleanup_free_ uint8_t *code = NULL;
+	struct elf_data data;
+	int r = section ? elf_file_section_data(elf, section, TEXT_MAX, &data) : -ENOENT;
+
+	if (r)
+		return r == -ENOMEM ? r : -ENOENT;
+	code = data.data;
+	for (size_t at = 0; at + 5 <= data.size; at += elf->machine == EM_AARCH64 ? 4 : 1) {
+		const struct loop_fde *f;
+
+		if (call_at(elf, code + at, section->addr + at) != core->start)
+			continue;
+		f = loop_fde_of(fdes, section->addr + at);
+		if (f && found && f != found)
+			return -ENOENT;
+		if (f)
+			found = f;
+	}
+	if (!found)
+		return -ENOENT;
+	*ret = found->range;
+	return 0;
+}
+
+bool ruby_has_yjit(const struct elf_file *elf)
+{
+	/* version.c: ruby_show_version() */
+	static const char mark[] = " +YJIT";
+	const struct elf_section *section = elf_file_section(elf, ".rodata");
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct elf_data data;
+
+	if (!section || elf_file_section_data(elf, section, POINTERS_MAX, &data))
+		return false;
+	bytes = data.data;
+	return memmem(data.data, data.size, mark, sizeof(mark) - 1) != NULL;
+}
+
+int ruby_add_loop(const struct elf_file *elf, struct runtime_dso *dso)
+{
+	bool named = dso->interpreter_functions.nr;
+	_cleanup_(free_fdes) struct loop_fdes fdes = { 0 };
+	struct code_range core, exec, cold;
+	int r;
+
+	if (named && elf_file_section(elf, ".symtab"))
+		return 0;
+	r = loop_fdes_read(elf, &fdes);
+	if (!r)
+		r = find_core(elf, &fdes, &core);
+	if (!r && !named) {
+		r = find_exec(elf, &fdes, &core, &exec);
+		if (!r)
+			r = vec_push(&dso->interpreter_functions, exec);
+		if (!r)
+			r = runtime_hide(dso, &exec);
+	}
+	if (r)
+		return r == -ENOMEM ? r : named ? 0 : -ENOTSUP;
+	r = runtime_hide(dso, &core);
+	if (!r && !runtime_find_cold(elf, &core, &cold))
+		r = runtime_hide(dso, &cold);
+	return r ? r : runtime_add_cold(elf, dso);
+}
+
+/* --- a thread's things ----------------------------------------------------------------------- */
+
+/* mov N(%rax), %rax */
+static bool loads(const uint8_t *code, size_t size, uint8_t offset)
+{
+	const uint8_t insn[] = { 0x48, 0x8b, 0x40, offset };
+
+	return memmem(code, size, insn, sizeof(insn)) != NULL;
+}
+
+uint64_t ruby_ec_slot(const struct elf_file *elf, uint64_t function, uint8_t error)
+{
+	uint8_t code[ACCESSOR_MAX];
+	int32_t off;
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, function, code, sizeof(code)) ||
+	    !loads(code, sizeof(code), error))
+		return 0;
+	/* lea N(%rip), %rdi or %rax; mov N(%rip), %rax */
+	for (size_t at = 0; at + 7 <= sizeof(code); at++) {
+		const uint8_t *p = code + at;
+
+		if (p[0] != 0x48 || (p[1] != 0x8d && p[1] != 0x8b) ||
+		    (p[2] != 0x3d && p[2] != 0x05))
+			continue;
+		memcpy(&off, p + 3, sizeof(off));
+		return function + at + 7 + (uint64_t)(int64_t)off;
+	}
+	return 0;
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * V8's step: names the frames of JavaScript. All code that V8 makes keeps a frame pointer, and so
+ * do its builtins, which lie in its file: where their callers are is the native step's to find.
+ *
+ * Frames of the interpreter are those of one builtin, InterpreterEntryTrampoline, which calls the
+ * handlers of bytecodes: ENTRY_LOOP comes behind it. Code of functions (Sparkplug's, Maglev's,
+ * TurboFan's) lies in anonymous memory: ENTRY_CODE. Both have the function (JSFunction) below their
+ * frame pointer, and above that the context, where frames that are no function's have a small
+ * integer, which tells what they are (frame-constants.h: StandardFrameConstants,
+ * TypedFrameConstants).
+ *
+ * Read v8_abi.h first.
+ */
+#include "bpf/prelude.bpf.h"
+#include "bpf/frames.bpf.h"
+#include "runtime/v8/v8_abi.h"
+
+#define v8_record(w) runtime_record(w, RUNTIME_V8, struct v8_record)
+
+enum {
+/* On entry: JSFunctionRegister; InterpreterBytecodeOffsetRegister; kRootRegister. */
+#if defined(__TARGET_ARCH_x86)
+	REG_FUNCTION = X86_RDI,
+	REG_ROOT = X86_R13,
+	REG_OFFSET = 9,	       /* r9 */
+	POPPED_FUNCTION = -24, /* from sp, where a function is about to return */
+#else
+	REG_FUNCTION = 1,
+	REG_ROOT = 26,
+	REG_OFFSET = 19,
+	POPPED_FUNCTION = -32,
+#endif
+	TAG_MASK = 3,
+	TAG = 1, /* of a pointer to an object */
+	/* JSDispatchEntry: where the Code's address is in it, above the number of parameters. */
+	ENTRY_SIZE = 16,
+	ENTRY_CODE_AT = 8,
+	ENTRY_CODE_SHIFT = 16,
+	/* What v8_is_function() says, and bytes within which code has set up its frame. */
+	IS_FUNCTION = 1,
+	IS_INSIDE = 2,
+	PROLOGUE_MAX = 128,
+};
+
+__noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place);
+__noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc);
+__noinline int WALK_NAME(v8_interpreted)(void);
+__noinline int WALK_NAME(v8_code)(void);
+
+static __always_inline bool is_object(__u64 value)
+{
+	return (value & TAG_MASK) == TAG;
+}
+
+static __always_inline __u16 field_2(const struct walk *w, __u32 offset)
+{
+	return (__u16)(w->scratch[V8_WORD(offset)] >> 8 * (offset & 7));
+}
+
+static __always_inline __u32 field_4(const struct walk *w, __u32 offset)
+{
+	return (__u32)(w->scratch[V8_WORD(offset)] >> 8 * (offset & 7));
+}
+
+static __always_inline __u64 field_8(const struct walk *w, __u32 offset)
+{
+	return w->scratch[V8_WORD(offset)];
+}
+
+/* Pushes a frame of `function`, a tagged pointer: what tells it apart is read now. */
+__noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place)
+{
+	struct walk *w = current_walk();
+	const struct v8_record *r;
+	__u64 shared, script, id, literal, *to;
+	__u16 token;
+	__u32 i;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = v8_record(w);
+	if (!r || !is_object(function) || read_word(function - TAG + r->function_shared, &shared) ||
+	    !is_object(shared) || read_to_page_end(shared - TAG, w->scratch, V8_OBJECT_SIZE / 2))
+		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+	script = field_8(w, r->shared_script);
+	token = field_2(w, r->shared_token);
+	literal = field_4(w, r->shared_literal);
+	if (!is_object(script) || read_word(script - TAG + r->script_id, &id))
+		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+	to = frame_room(w, 3);
+	if (!to)
+		return STOP_MAX_FRAMES;
+	to[0] = FRAME(RUNTIME_V8, 2, V8_FRAME(kind, shared - TAG));
+	to[1] = (id >> 32) << 32 | literal;
+	to[2] = V8_PLACE_WORD(token, place);
+	UNROLL
+	for (i = 0; i < 3; i++) {
+		hash_word(w, to[i]);
+		hash_name(w, to[i]);
+	}
+	return STOP_NONE;
+}
+
+/* The Code of that entry of the table that functions are called by: the root register leads there,
+ * which all code of V8's keeps. */
+static __always_inline __u64 dispatched_code(struct walk *w, const struct v8_record *r, __u32 entry)
+{
+	__u64 table, code;
+
+	if (read_word(w->regs[REG_ROOT] + r->dispatch, &table) ||
+	    read_word(table + (__u64)entry * ENTRY_SIZE + ENTRY_CODE_AT, &code))
+		return 0;
+	return code >> ENTRY_CODE_SHIFT | TAG; /* the tag's place says whether it is in use */
+}
+
+/* Whether that is a JSFunction; and if `pc`, which was interrupted, is not 0, one whose code has
+ * it.
+ */
+__noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc)
+{
+	struct walk *w = current_walk();
+	const struct v8_record *r;
+	__u64 map, code = 0, start;
+	__u16 type;
+
+	if (!w)
+		return 0;
+	r = v8_record(w);
+	if (!r || !is_object(function) ||
+	    read_to_page_end(function - TAG, w->scratch, V8_OBJECT_SIZE / 2))
+		return 0;
+	map = w->scratch[0];
+	/* It is being moved: this is where to (MapWord). */
+	if (!(map & TAG)) {
+		if (read_to_page_end(map, w->scratch, V8_OBJECT_SIZE / 2))
+			return 0;
+		map = w->scratch[0];
+	}
+	code = r->dispatch ? field_4(w, r->function_code) : field_8(w, r->function_code);
+	if (!is_object(map) || read_memory(map - TAG + r->map_type, &type, sizeof(type)) ||
+	    type < r->function_first || type > r->function_last)
+		return 0;
+	if (!pc)
+		return IS_FUNCTION;
+	if (r->dispatch)
+		code = dispatched_code(w, r, (__u32)code);
+	if (!is_object(code) || read_to_page_end(code - TAG, w->scratch, V8_OBJECT_SIZE / 2))
+		return 0;
+	start = r->code_inline ? code - TAG + r->code_inline : field_8(w, r->code_start);
+	if (pc - start >= field_4(w, r->code_size))
+		return 0;
+	return pc - start < PROLOGUE_MAX ? IS_FUNCTION : IS_INSIDE;
+}
+
+/* --- the interpreter ------------------------------------------------------------------------- */
+
+/*
+ * Which bytecode it is: the frame has it, up to date as of the last call of a handler (they save it
+ * before). What a handler that was interrupted itself is about is in registers, if they are still
+ * what they were when it began.
+ */
+static __always_inline __u64 bytecode_at(struct walk *w, const struct v8_record *r, __u64 fp)
+{
+	__u64 array, at, header = r->bytecodes - TAG, first = 0;
+	/* V8 may map its builtins a second time, near the code that it makes. */
+	__u64 moved = (w->loop_pc - r->entry_start) & ~(PAGE - 1ull);
+
+	if (read_stack(w, fp + (__s64)r->fp_bytecode_array, &array) ||
+	    read_stack(w, fp + (__s64)r->fp_bytecode_offset, &at) || (__u32)at)
+		return V8_NO_PLACE;
+	at >>= 32;
+	if (w->nr_frames == 1) /* on the way in or out */
+		return V8_NO_PLACE;
+	if (w->nr_frames == 2) {
+		const __u64 *words = walk_words(w);
+
+		first = words ? FRAME_DATA(words[w->full.nr_kernel & (SAMPLE_MAX_KERNEL_FRAMES)])
+			      : 0;
+	}
+	if (first - moved - r->handlers_start < r->handlers_end - r->handlers_start) {
+		if (w->regs[r->bytecodes_register & (UNWIND_REGS_MAX - 1)] != array)
+			return V8_NO_PLACE;
+		at = w->regs[REG_OFFSET];
+	}
+	return at - header < V8_BYTECODES_MAX ? at - header : V8_NO_PLACE;
+}
+
+__noinline int WALK_NAME(v8_interpreted)(void)
+{
+	struct walk *w = current_walk();
+	const struct v8_record *r;
+	__u64 fp, low, marker = 0, function = 0;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = v8_record(w);
+	if (!r || w->late)
+		return push_note(w, RUNTIME_V8, FRAME_NOTE_NOT_READY);
+	if (!(w->valid & 1u << ARCH_SP))
+		return push_note(w, RUNTIME_V8, FRAME_NOTE_MISMATCH);
+	fp = w->regs[ARCH_SP] - 16;
+	low = w->loop_sp;
+	if (fp + (__s64)r->fp_function >= low) {
+		stop = read_stack(w, fp + (__s64)r->fp_context, &marker);
+		if (!stop)
+			stop = read_stack(w, fp + (__s64)r->fp_function, &function);
+		if (stop)
+			return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+		/* Not the function's frame: it is being compiled, say. */
+		if (!(marker & 1))
+			return STOP_NONE;
+		return WALK_NAME(v8_push)(function, V8_INTERPRETED, bytecode_at(w, r, fp));
+	}
+	/* It was interrupted before it had made its frame, or after. */
+	if (((w->loop_pc - r->entry_start) & (PAGE - 1)) < r->entry_pushed - r->entry_start) {
+		function = w->regs[REG_FUNCTION];
+		if (WALK_NAME(v8_is_function)(function, 0))
+			return WALK_NAME(v8_push)(function, V8_INTERPRETED, V8_NO_PLACE);
+	}
+	return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+}
+
+/* --- code --------------------------------------------------------------------------------------
+ */
+
+enum frame {
+	LIKELY,	 /* the frame pointer is the function's */
+	CERTAIN, /* so, whatever lies at the stack pointer */
+	UNBUILT, /* it is the caller's: the frame is not there yet, or no more */
+};
+
+/* The function whose code was interrupted; 0: none that is certain. */
+static __always_inline __u64 interrupted_function(struct walk *w, const struct v8_record *r,
+						  enum frame *ret_frame)
+{
+	__u64 sp = w->regs[ARCH_SP], fp = w->regs[ARCH_FP], function = 0, marker = 0, popped = 0;
+	int is;
+
+	if (fp - sp < 1 << 20 && !(fp & 7) && !read_stack(w, fp + (__s64)r->fp_context, &marker) &&
+	    !read_stack(w, fp + (__s64)r->fp_function, &function) && marker & 1 &&
+	    fp + (__s64)r->fp_function >= sp) {
+		is = WALK_NAME(v8_is_function)(function, w->pc);
+		/* A function that calls itself may be at its end, where this is its caller's. */
+		if (is == IS_INSIDE && !read_word(sp + (__s64)POPPED_FUNCTION, &popped) &&
+		    popped != function)
+			*ret_frame = CERTAIN;
+		if (is)
+			return function;
+	}
+	*ret_frame = UNBUILT;
+	/* On the way in. */
+	function = w->regs[REG_FUNCTION];
+	if (WALK_NAME(v8_is_function)(function, w->pc))
+		return function;
+	/* On the way out. */
+	if (!read_word(sp + (__s64)POPPED_FUNCTION, &function) &&
+	    WALK_NAME(v8_is_function)(function, w->pc))
+		return function;
+	*ret_frame = LIKELY;
+	return 0;
+}
+
+/*
+ * To the caller of code whose frame is not built: what lies at the stack pointer, if a call returns
+ * to that. Within a prologue or an epilogue, where it lies elsewhere, the frame pointer leads to
+ * the caller's caller, or to the caller; that is said.
+ */
+static __always_inline int leave_unbuilt(struct walk *w)
+{
+	__u64 sp = w->regs[ARCH_SP], ra, code[2] = { 0 };
+	int stop;
+
+	/* It has just begun to be: a caller's has the context and the function at least. */
+	if (w->regs[ARCH_FP] - sp < 24 ||
+	    (!read_memory(w->pc - 8, code, sizeof(code)) &&
+	     arch_look_at_code(code[0], code[1]) == ARCH_FRAME_PUSHED))
+		return WALK_NAME(native_frame_pointer)(CODE_BYTES);
+	if (WALK_NAME(native_returns_to)(sp) && !read_stack(w, sp, &ra)) {
+		w->by_frame_pointer = 1;
+		return walk_to_caller(w, sp + 8, ra);
+	}
+	stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0);
+	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_BYTES);
+}
+
+/*
+ * To the caller of code that was interrupted behind its prologue, unless it is leaving: what lies
+ * at the stack pointer may be a return address of earlier, and means nothing.
+ */
+static __always_inline int leave_built(struct walk *w)
+{
+	__u64 fp = w->regs[ARCH_FP], saved, ra, code[2] = { 0 };
+	int stop;
+
+	if (read_memory(w->pc - 8, code, sizeof(code)) ||
+	    arch_look_at_code(code[0], code[1]) != ARCH_FRAME_UNKNOWN ||
+	    read_stack(w, fp + 8, &ra) || read_stack(w, fp, &saved))
+		return WALK_NAME(native_frame_pointer)(CODE_BYTES);
+	w->by_frame_pointer = 1;
+	w->regs[ARCH_FP] = saved;
+	stop = walk_to_caller(w, fp + 16, ra);
+	if (!ARCH_RECORD_ON_TOP)
+		w->valid &= ~(1u << ARCH_SP); /* it is there or above */
+	return stop;
+}
+
+/*
+ * The function of a frame whose frame pointer is its own: what was interrupted is code that the
+ * function no longer has, or that was made for a loop of it.
+ */
+static __always_inline __u64 framed_function(struct walk *w, const struct v8_record *r)
+{
+	__u64 fp = w->regs[ARCH_FP], function, marker, code[2] = { 0 };
+
+	if (read_stack(w, fp + (__s64)r->fp_context, &marker) || !(marker & 1) ||
+	    read_stack(w, fp + (__s64)r->fp_function, &function) ||
+	    !WALK_NAME(v8_is_function)(function, 0))
+		return 0;
+	if (w->interrupted) {
+		enum arch_frame frame;
+
+		if (fp + (__s64)r->fp_function < w->regs[ARCH_SP] ||
+		    read_memory(w->pc - 8, code, sizeof(code)))
+			return 0;
+		frame = arch_look_at_code(code[0], code[1]);
+		if (frame == ARCH_FRAME_NONE || frame == ARCH_FRAME_PUSHED ||
+		    (frame == ARCH_FRAME_UNKNOWN && WALK_NAME(native_returns_to)(w->regs[ARCH_SP])))
+			return 0;
+	}
+	return function;
+}
+
+/* Code in anonymous memory; the native step's rules find its caller. */
+__noinline int WALK_NAME(v8_code)(void)
+{
+	struct walk *w = current_walk();
+	const struct v8_record *r;
+	enum frame frame = LIKELY;
+	__u64 function = 0;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	w->runtime = RUNTIME_NATIVE;
+	r = v8_record(w);
+	if (r && w->late) {
+		stop = push_note(w, RUNTIME_V8, FRAME_NOTE_NOT_READY);
+	} else {
+		if (r && w->interrupted)
+			function = interrupted_function(w, r, &frame);
+		if (r && !function && w->valid & 1u << ARCH_FP)
+			function = framed_function(w, r);
+		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc)
+				: push_frame(w, RUNTIME_NATIVE, w->pc);
+	}
+	if (!stop && frame == UNBUILT)
+		return leave_unbuilt(w);
+	if (!stop && frame == CERTAIN)
+		return leave_built(w);
+	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_BYTES);
+}
+
+STEP(v8)
+{
+	struct walk *w = current_walk();
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	if (w->entry == ENTRY_CODE)
+		return WALK_NAME(v8_code)();
+	stop = WALK_NAME(v8_interpreted)();
+	return stop ? stop : walk_native(w);
+}

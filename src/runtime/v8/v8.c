@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent's side of V8: an executable or library that exports V8's version and its v8dbg_*
+ * variables, as Node.js does. Its builtins are functions of the file, Builtins_NAME. What it knows
+ * of objects is v8_layout.h's; v8_names.c and v8_code.c read them.
+ */
+#include "runtime/runtime.h"
+
+#include "elf/elf_symbols.h"
+#include "runtime/functions.h"
+#include "runtime/v8/v8_code.h"
+#include "runtime/v8/v8_layout.h"
+#include "runtime/v8/v8_names.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TAG = 1,
+	SYMBOL_BYTES_MAX = 64 << 20,
+	ENTRY_CODE_MAX = 512, /* of the interpreter's entry, to where it has made its frame */
+	ENTRY_MAX = 4096, /* the whole of it, so that the step can tell by the address in a page */
+	CALL_CODE_MAX = 1024,
+	LOAD_SIZE = 7,	    /* bytes of an instruction */
+	LOAD_TO_SHIFT = 32, /* from its end */
+};
+
+struct v8_dso {
+	struct runtime_dso base;
+	struct v8_layout layout; /* addresses are the file's */
+	struct v8_bytecode_sizes sizes;
+};
+
+struct v8_proc {
+	struct runtime_proc base;
+	struct v8_heap heap;
+	struct v8_codes codes;
+	struct v8_lines lines;
+};
+
+/* --- files -------------------------------------------------------------------------------------
+ */
+
+static void v8_dso_free(struct runtime_dso *base)
+{
+	struct v8_dso *dso = (struct v8_dso *)base;
+
+	if (!dso)
+		return;
+	runtime_dso_fini(&dso->base);
+	free(dso);
+}
+
+static void v8_dso_free_p(struct v8_dso **dso)
+{
+	if (*dso)
+		v8_dso_free(&(*dso)->base);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t len = strlen(name), n = strlen(end);
+
+	return len > n && !strcmp(name + len - n, end);
+}
+
+/*
+ * Up to where the interpreter's entry has the function in its register: behind push %rbp; mov
+ * %rsp, %rbp; push %rsi comes push %rdi (Builtins::Generate_InterpreterEntryTrampoline).
+ */
+static uint64_t find_pushed(const struct elf_file *elf, const struct code_range *entry)
+{
+	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5, 0x56, 0x57 };
+	uint8_t code[ENTRY_CODE_MAX];
+	uint64_t room = entry->end - entry->start;
+	size_t size = room < sizeof(code) ? (size_t)room : sizeof(code);
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, entry->start, code, size))
+		return entry->start;
+	for (size_t i = 0; i + sizeof(frame) <= size; i++)
+		if (!memcmp(code + i, frame, sizeof(frame)))
+			return entry->start + i + sizeof(frame);
+	return entry->start;
+}
+
+/*
+ * How far behind the root register (r13) the address of the table is that functions are called by:
+ * a builtin that calls one has mov N(%r13), %r10, and soon shl $4 of the entry's number
+ * (MacroAssembler::LoadEntrypointFromJSDispatchTable). 0: it is not found.
+ */
+static uint16_t find_dispatch(const struct elf_file *elf, const struct elf_symbol *call)
+{
+	static const uint8_t load[] = { 0x4d, 0x8b, 0x95 };
+	uint8_t code[CALL_CODE_MAX];
+	size_t size = call->size < sizeof(code) ? call->size : sizeof(code);
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, call->addr, code, size))
+		return 0;
+	for (size_t i = 0; i + LOAD_SIZE + LOAD_TO_SHIFT <= size; i++) {
+		const uint8_t *behind = code + i + LOAD_SIZE;
+		uint32_t offset;
+
+		if (memcmp(code + i, load, sizeof(load)))
+			continue;
+		memcpy(&offset, code + i + sizeof(load), sizeof(offset));
+		for (size_t k = 0; k + 3 <= LOAD_TO_SHIFT; k++) {
+			if (!memcmp(behind + k, load, sizeof(load)))
+				break; /* the next one */
+			if (behind[k] == 0xc1 && behind[k + 1] >> 3 == 0x1c && behind[k + 2] == 4)
+				return offset <= INT16_MAX ? (uint16_t)offset : 0;
+		}
+	}
+	return 0;
+}
+
+/* The interpreter's entry runs frames, and handlers of bytecodes only implement them. */
+static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
+{
+	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
+	struct v8_record *record = &dso->layout.record;
+	int r;
+
+	if (elf_symbols_bytes(elf) > SYMBOL_BYTES_MAX)
+		return -ENOTSUP;
+	r = elf_symbols_read(elf, &symbols);
+	for (size_t i = 0; !r && i < symbols.nr; i++) {
+		const struct elf_symbol *s = &symbols.items[i];
+		struct code_range range = { s->addr, s->addr + s->size };
+		bool entry, handler;
+
+		if (strncmp(s->name, "Builtins_", 9))
+			continue;
+		/* Those of V8 7.8 have no size. */
+		if (!s->size && i + 1 < symbols.nr)
+			range.end = symbols.items[i + 1].addr;
+		if (dso->layout.dispatched &&
+		    !strcmp(s->name, "Builtins_CallFunction_ReceiverIsAny"))
+			record->dispatch = find_dispatch(elf, s);
+		if (range.end <= range.start ||
+		    (dso->base.functions.nr &&
+		     dso->base.functions.items[dso->base.functions.nr - 1].end > range.start))
+			continue;
+		r = vec_push(&dso->base.functions, range);
+		entry = !strcmp(s->name, "Builtins_InterpreterEntryTrampoline");
+		handler = ends_with(s->name, "Handler");
+		if (entry && range.end - range.start > ENTRY_MAX)
+			return -ENOTSUP;
+		/* Up to 8.8: makes room for arguments that a caller did not give. */
+		if (!r && !entry && !handler &&
+		    strcmp(s->name, "Builtins_ArgumentsAdaptorTrampoline"))
+			continue;
+		if (!r)
+			r = vec_push(&dso->base.hidden, range);
+		if (!r && entry) {
+			r = vec_push(&dso->base.interpreter_functions, range);
+			record->entry_start = range.start;
+			record->entry_pushed = find_pushed(elf, &range);
+		}
+		if (handler && !record->handlers_start)
+			record->handlers_start = s->addr;
+		if (handler)
+			record->handlers_end = range.end;
+	}
+	if (r)
+		return r;
+	if (dso->layout.dispatched && !record->dispatch)
+		return -ENOTSUP;
+	return dso->base.interpreter_functions.nr && record->handlers_start ? 0 : -ENOTSUP;
+}
+
+static void read_sizes(const struct elf_file *elf, struct v8_dso *dso)
+{
+	uint16_t nr = dso->layout.nr_bytecodes;
+	uint8_t sizes[V8_SCALES * V8_BYTECODES];
+
+	if (!nr || nr > V8_BYTECODES || !dso->layout.bytecode_sizes ||
+	    elf_file_read_vaddr(elf, dso->layout.bytecode_sizes, sizes, (size_t)V8_SCALES * nr))
+		return;
+	for (size_t i = 0; i < V8_SCALES; i++)
+		memcpy(dso->sizes.sizes[i], sizes + i * nr, nr);
+	dso->sizes.nr = nr;
+}
+
+static int v8_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+{
+	_cleanup_(v8_dso_free_p) struct v8_dso *dso = NULL;
+	struct v8_layout layout;
+	uint16_t version = 0;
+	int r = v8_layout_read(elf, &layout, &version);
+
+	if (r == -ENOENT)
+		return r;
+	if (!r) {
+		dso = calloc(1, sizeof(*dso));
+		if (!dso)
+			return -ENOMEM;
+		dso->layout = layout;
+		r = find_builtins(elf, dso);
+	}
+	if (r == -ENOTSUP && !version)
+		log_warn("%s: a JavaScript engine (it exports Node-API) that does not say what it "
+			 "is: "
+			 "its native frames are shown",
+			 path);
+	else if (r == -ENOTSUP)
+		log_warn("%s: V8 %d.%d, of a version or build that is not known, or without "
+			 "symbols: its "
+			 "native frames are shown",
+			 path, version / 100, version % 100);
+	if (r)
+		return r;
+	dso->base.ops = runtimes[RUNTIME_V8];
+	read_sizes(elf, dso);
+	*ret = &TAKE_PTR(dso)->base;
+	return 0;
+}
+
+/* --- processes ---------------------------------------------------------------------------------
+ */
+
+static int v8_attach(const struct runtime_dso *base, const struct runtime_target *target,
+		     void *record, struct runtime_proc **ret)
+{
+	const struct v8_dso *dso = (const struct v8_dso *)base;
+	struct v8_record *to = record;
+	struct v8_proc *rp = calloc(1, sizeof(*rp));
+
+	if (!rp)
+		return -ENOMEM;
+	rp->base = (struct runtime_proc){
+		.ops = runtimes[RUNTIME_V8],
+		.dso = base,
+		.target = target,
+		.anonymous_code = true,
+	};
+	rp->heap = (struct v8_heap){ .target = target, .layout = &dso->layout };
+	*to = dso->layout.record;
+	to->entry_start += target->bias;
+	to->entry_pushed += target->bias;
+	to->handlers_start += target->bias;
+	to->handlers_end += target->bias;
+	*ret = &rp->base;
+	return 0;
+}
+
+static void v8_detach(struct runtime_proc *base)
+{
+	struct v8_proc *rp = (struct v8_proc *)base;
+
+	v8_codes_fini(&rp->codes);
+	v8_lines_fini(&rp->lines);
+	free(rp);
+}
+
+/* --- names -------------------------------------------------------------------------------------
+ */
+
+/* Whether it is still the function that the step saw. */
+static bool is_same(const struct v8_heap *h, const struct v8_function *f, const uint64_t *words)
+{
+	const struct v8_record *r = &h->layout->record;
+
+	return f->has_script &&
+	       (uint32_t)v8_small(v8_field(&f->script, r->script_id)) == words[1] >> 32 &&
+	       v8_field_4(&f->shared, r->shared_literal) == (uint32_t)words[1] &&
+	       (uint16_t)v8_field_4(&f->shared, r->shared_token) == words[2] >> 48;
+}
+
+static int add_level(struct v8_proc *rp, const struct v8_function *f, int32_t offset,
+		     const struct runtime_sink *sink)
+{
+	return sink->add(
+		sink->ctx,
+		&(struct runtime_level){ .name = f->name,
+					 .source = f->source[0] ? f->source : NULL,
+					 .start_line = v8_line(&rp->heap, &rp->lines, f, f->start),
+					 .line = v8_line(&rp->heap, &rp->lines, f, offset) });
+}
+
+/* Where the function is; what is not known has no line. */
+static int find_places(struct v8_proc *rp, const struct v8_function *f, const uint64_t *words,
+		       struct v8_place places[V8_INLINED_MAX])
+{
+	const struct v8_dso *dso = (const struct v8_dso *)rp->base.dso;
+	uint64_t at = words[2] & V8_ADDRESS_MASK;
+	struct v8_object code;
+	int nr;
+
+	places[0] = (struct v8_place){ 0, -1 };
+	if (V8_FRAME_KIND(FRAME_DATA(words[0])) == V8_INTERPRETED) {
+		if (at != V8_NO_PLACE)
+			places[0].offset = v8_bytecode_place(&rp->heap, &f->shared, (uint32_t)at);
+		return 1;
+	}
+	nr = v8_code_find(&rp->heap, &rp->codes, at, &code);
+	if (!nr)
+		nr = v8_code_places(&rp->heap, &code, &f->shared, &dso->sizes, at, places);
+	if (nr == -ENOENT) {
+		places[0] = (struct v8_place){ 0, -1 };
+		nr = 1;
+	}
+	return nr;
+}
+
+static int v8_symbolize(struct runtime_proc *base, const uint64_t *words, size_t nr,
+			const struct runtime_sink *sink)
+{
+	struct v8_proc *rp = (struct v8_proc *)base;
+	struct v8_place places[V8_INLINED_MAX];
+	struct v8_function own, inlined;
+	uint64_t shared;
+	int nr_places, r;
+
+	if (nr != 3)
+		return -EINVAL;
+	shared = V8_FRAME_ADDRESS(FRAME_DATA(words[0])) + TAG;
+	r = v8_function_read(&rp->heap, shared, &own);
+	if (r)
+		return r;
+	if (!is_same(&rp->heap, &own, words))
+		return -ENOENT;
+	nr_places = find_places(rp, &own, words, places);
+	if (nr_places < 0)
+		return nr_places;
+	for (int i = 0; i < nr_places && !r; i++) {
+		if (!places[i].shared) {
+			r = add_level(rp, &own, places[i].offset, sink);
+			continue;
+		}
+		r = v8_function_read(&rp->heap, places[i].shared, &inlined);
+		if (!r)
+			r = add_level(rp, &inlined, places[i].offset, sink);
+	}
+	return r;
+}
+
+const struct runtime_ops v8_runtime = {
+	.name = "v8",
+	.id = RUNTIME_V8,
+	.label = "v8js",
+	.language = "JavaScript",
+	.record_size = sizeof(struct v8_record),
+	.probe = v8_probe,
+	.dso_free = v8_dso_free,
+	.attach = v8_attach,
+	.detach = v8_detach,
+	.symbolize = v8_symbolize,
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What V8's step in the walker and its agent exchange: where things are in V8's objects and frames,
+ * and the words of a frame.
+ *
+ * A frame of JavaScript is FRAME(RUNTIME_V8, 2, V8_FRAME(kind, SharedFunctionInfo)) and two words:
+ * the script's id << 32 | the function's literal id in that script, and
+ * V8_PLACE_WORD(where the name begins, place). A script's id is given once in an isolate, so these
+ * two tell functions apart; the address only tells where names are read.
+ *
+ * Place: of V8_INTERPRETED the offset of the bytecode, or V8_NO_PLACE; of V8_CODE the address in
+ * the code that V8 made: the pc of an interrupted frame, else the return address - 1.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+enum v8_kind {
+	V8_INTERPRETED = 1,
+	V8_CODE = 2,
+};
+
+#define V8_ADDRESS_MASK		 ((1ull << 48) - 1)
+#define V8_FRAME(kind, address)	 (((__u64)(kind) << 48) | ((address)&V8_ADDRESS_MASK))
+#define V8_FRAME_KIND(data)	 ((__u32)((data) >> 48) & 15)
+#define V8_FRAME_ADDRESS(data)	 ((data)&V8_ADDRESS_MASK)
+#define V8_PLACE_WORD(token, at) ((__u64)(__u16)(token) << 48 | ((at)&V8_ADDRESS_MASK))
+#define V8_NO_PLACE		 V8_ADDRESS_MASK
+
+enum {
+	/* How much of an object is read at once; the offsets below lie in it. */
+	V8_OBJECT_SIZE = 128,
+	V8_BYTECODES_MAX = 1 << 28,
+};
+/* The word of what was read; the verifier wants to see that it is one. */
+#define V8_WORD(offset) ((offset) / 8 & (V8_OBJECT_SIZE / 8 - 1))
+
+/*
+ * Offsets in bytes from an object's first one (pointers to it are 1 more). In frames: from the
+ * frame pointer.
+ */
+struct v8_record {
+	/* Builtins_InterpreterEntryTrampoline, and up to where in it the function is in its
+	 * register still, and not yet in its frame. */
+	__u64 entry_start, entry_pushed;
+	__u64 handlers_start, handlers_end;  /* bytecode handlers, which lie side by side */
+	__u16 map_type;			     /* Map::instance_type, 2 bytes */
+	__u16 function_first, function_last; /* types of JSFunctions */
+	__u16 function_shared;
+	/* Its Code; or, if dispatch is not 0, 4 bytes: which entry of the table that is, whose
+	 * address is so far behind the root register. */
+	__u16 function_code;
+	__u16 shared_script, shared_token, shared_literal; /* 8, 2, 4 bytes */
+	__u16 script_id;
+	__u16 code_start, code_size; /* 8 and 4 bytes */
+	/* Not 0: a Code holds its instructions itself, so far behind its begin; no code_start. */
+	__u16 code_inline;
+	__u16 bytecodes;	  /* where they begin in a BytecodeArray */
+	__u16 bytecodes_register; /* which one of a handler's has the BytecodeArray */
+	__u16 dispatch;
+	__s16 fp_context, fp_function, fp_bytecode_array, fp_bytecode_offset;
+};
+_Static_assert(sizeof(struct v8_record) == 72, "v8_record is read from the arena");

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects in V8's heap, read out of a process: of what type they are, and strings. A garbage
+ * collection may move them meanwhile; then the first word leads to where an object is now.
+ *
+ * Pointers are untagged here (the object's first byte); what stands in memory is tagged.
+ */
+#pragma once
+
+#include "runtime/runtime.h"
+#include "runtime/v8/v8_layout.h"
+
+#include <stdbool.h>
+
+enum { V8_TEXT_MAX = 1024 }; /* bytes of a string */
+
+struct v8_heap {
+	const struct runtime_target *target;
+	const struct v8_layout *layout;
+};
+
+struct v8_object {
+	uint64_t at; /* where it is now */
+	uint64_t words[V8_OBJECT_SIZE / 8];
+	uint16_t type;
+};
+
+static inline bool v8_is_object(uint64_t tagged)
+{
+	return (tagged & 3) == 1;
+}
+
+static inline bool v8_is_small(uint64_t tagged)
+{
+	return !(uint32_t)tagged;
+}
+
+static inline int32_t v8_small(uint64_t tagged)
+{
+	return (int32_t)(tagged >> 32);
+}
+
+/* `offset` is less than V8_OBJECT_SIZE and aligned. */
+static inline uint64_t v8_field(const struct v8_object *o, uint16_t offset)
+{
+	return o->words[offset / 8 % (V8_OBJECT_SIZE / 8)];
+}
+
+static inline uint32_t v8_field_4(const struct v8_object *o, uint16_t offset)
+{
+	return (uint32_t)(v8_field(o, offset) >> 8 * (offset & 7));
+}
+
+/* The object behind a tagged pointer. -ENOENT: there is none; -ESRCH: the process is gone. */
+int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret);
+/* So, and it must be of that type, else -ENOENT. */
+int v8_read_as(const struct v8_heap *h, uint64_t tagged, uint16_t type, struct v8_object *ret);
+/* Bytes of memory; errors as above. */
+int v8_read_bytes(const struct v8_heap *h, uint64_t at, void *to, size_t size);
+bool v8_is_string(const struct v8_heap *h, const struct v8_object *o);
+/* How many UTF-16 units it has. */
+uint32_t v8_string_length(const struct v8_heap *h, const struct v8_object *o);
+/* A string as UTF-8, cut to what fits: at most V8_TEXT_MAX bytes and a NUL. */
+int v8_read_string(const struct v8_heap *h, const struct v8_object *string,
+		   char ret[V8_TEXT_MAX + 1]);
+/*
+ * Up to `nr` UTF-16 units of a string from `from` on, which lie side by side; *ret_wide: each has
+ * two bytes, else one. Those of a string that is put together of others (rare, of sources) are
+ * -ENOTSUP.
+ */
+int v8_read_units(const struct v8_heap *h, const struct v8_object *string, uint32_t from,
+		  uint32_t nr, void *to, bool *ret_wide);

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/v8/v8_layout.h"
+
+#include "abi/unwind.h"
+#include "elf/elf_dynamic.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SMI = 8, /* bytes of a small integer, and of a pointer */
+	NAME_SIZE = 128,
+	SYMTAB_MAX = 64 << 20, /* bytes of a table of symbols, or of its names */
+	A64_BYTECODES = 20,    /* kInterpreterBytecodeArrayRegister */
+};
+
+#define AT(member) offsetof(struct v8_layout, member)
+
+static const char sizes_name[] = "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE";
+
+/* What every version has; as 16 bits of struct v8_layout. */
+static const struct {
+	const char *name;
+	size_t at;
+} exported[] = {
+	{ "off_fp_context", AT(record.fp_context) },
+	{ "off_fp_function", AT(record.fp_function) },
+	{ "class_Map__instance_type__uint16_t", AT(record.map_type) },
+	{ "class_JSFunction__shared__SharedFunctionInfo", AT(record.function_shared) },
+	{ "type_JSFunction__JS_FUNCTION_TYPE", AT(record.function_first) },
+	{ "class_SharedFunctionInfo__raw_function_token_offset__int16_t", AT(record.shared_token) },
+	{ "class_SharedFunctionInfo__name_or_scope_info__Object|"
+	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_|"
+	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_",
+	  AT(shared_name) },
+	{ "class_Script__name__Object", AT(script_name) },
+	{ "class_Script__line_ends__Object", AT(script_line_ends) },
+	{ "class_FixedArrayBase__length__SMI", AT(array_length) },
+	{ "class_FixedArray__data__uintptr_t", AT(array_data) },
+	{ "class_String__length__int32_t", AT(string_length) },
+	{ "class_SeqOneByteString__chars__char", AT(string_chars) },
+	{ "class_ConsString__first__String", AT(cons_first) },
+	{ "class_ConsString__second__String", AT(cons_second) },
+	{ "class_ThinString__actual__String", AT(thin_actual) },
+	{ "class_SlicedString__parent__String", AT(sliced_parent) },
+	{ "class_SlicedString__offset__SMI", AT(sliced_offset) },
+	{ "class_ExternalString__resource__Object", AT(external_data) },
+	{ "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", AT(type_shared) },
+	{ "type_Script__SCRIPT_TYPE", AT(type_script) },
+	{ "type_ScopeInfo__SCOPE_INFO_TYPE", AT(type_scope) },
+	{ "type_ByteArray__BYTE_ARRAY_TYPE", AT(type_byte_array) },
+	{ "type_BytecodeArray__BYTECODE_ARRAY_TYPE", AT(type_bytecode_array) },
+	{ "type_FixedArray__FIXED_ARRAY_TYPE", AT(type_fixed_array) },
+	{ "type_Code__CODE_TYPE", AT(type_code) },
+	{ "FirstNonstringType", AT(first_nonstring) },
+	{ "StringRepresentationMask", AT(string_representation) },
+	{ "OneByteStringTag", AT(string_one_byte) },
+	{ "ConsStringTag", AT(string_cons) },
+	{ "ExternalStringTag", AT(string_external) },
+	{ "SlicedStringTag", AT(string_sliced) },
+	{ "ThinStringTag", AT(string_thin) },
+};
+
+static int read_int(const struct elf_dynamic *d, const char *symbol, int32_t *ret)
+{
+	uint64_t at;
+
+	if (elf_dynamic_find(d, symbol, &at))
+		return -ENOENT;
+	return elf_file_read_vaddr(d->elf, at, ret, sizeof(*ret)) ? -ENOENT : 0;
+}
+
+/* Of v8dbg_NAME; `names`: what it is called in one version or another, with `|` between these. */
+static int32_t constant(const struct elf_dynamic *d, const char *names, int32_t fallback)
+{
+	char symbol[NAME_SIZE];
+	int32_t value;
+
+	while (*names) {
+		size_t n = strcspn(names, "|");
+
+		snprintf(symbol, sizeof(symbol), "v8dbg_%.*s", (int)n, names);
+		if (!read_int(d, symbol, &value))
+			return value;
+		names += n + (names[n] == '|');
+	}
+	return fallback;
+}
+
+/* One that is never 0, or 0. */
+static uint16_t number(const struct elf_dynamic *d, const char *names)
+{
+	int32_t value = constant(d, names, 0);
+
+	return value > 0 && value <= INT16_MAX ? (uint16_t)value : 0;
+}
+
+static int read_exported(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	for (size_t i = 0; i < sizeof(exported) / sizeof(*exported); i++) {
+		int32_t value = constant(d, exported[i].name, INT32_MIN);
+		uint16_t narrow = (uint16_t)value;
+
+		if (value == INT32_MIN || value > UINT16_MAX || value < INT16_MIN)
+			return -ENOTSUP;
+		memcpy((char *)l + exported[i].at, &narrow, sizeof(narrow));
+	}
+	return 0;
+}
+
+/*
+ * What did not change from one of these versions to the next. nr_bytecodes: how many there are in
+ * BYTECODE_LIST (src/interpreter/bytecodes.h).
+ */
+static void read_common(struct v8_layout *l, uint16_t nr_bytecodes)
+{
+	l->nr_bytecodes = nr_bytecodes;
+	l->positions.first = -1;
+	l->interpreter_data_bytecodes = SMI;
+	/* src/objects/scope-info.tq */
+	l->scope_flags = SMI;
+	l->scope_locals = 3 * SMI;
+	l->scope_parts = 4 * SMI;
+	l->scope_module = 3;
+	l->scope_locals_max = 75;
+	l->scope_saved_class = 1 << 10;
+	l->scope_function_shift = 12;
+	l->scope_inferred = 1 << 14;
+	l->type_table = l->type_byte_array;
+	l->type_deopt = l->type_fixed_array;
+	l->record.function_last = l->record.function_first + 24;
+}
+
+/* What V8 exports for frames and kinds of code since 10.2. */
+static int read_kinds(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	l->record.fp_bytecode_array = (int16_t)constant(d, "off_fp_bytecode_array", 0);
+	l->record.fp_bytecode_offset = (int16_t)constant(d, "off_fp_bytecode_offset", 0);
+	l->code_kind_mask = number(d, "CodeKindFieldMask");
+	l->kind_baseline = number(d, "CodeKindBaseline");
+	return l->record.fp_bytecode_array && l->record.fp_bytecode_offset && l->code_kind_mask &&
+			       l->kind_baseline
+		       ? 0
+		       : -ENOTSUP;
+}
+
+/*
+ * Up to V8 10.2: src/objects/{code,bytecode-array,deoptimization-data}.h: a Code has its
+ * instructions behind its header, and is what lies in executable memory.
+ */
+static int read_inline(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	l->record.function_code =
+		number(d, "class_JSFunction__raw_feedback_cell__FeedbackCell") + SMI;
+	l->record.code_inline = number(d, "class_Code__instruction_start__uintptr_t");
+	l->record.code_size = number(d, "class_Code__instruction_size__int");
+	l->stream_header = l->record.code_inline;
+	l->type_stream = l->type_code;
+	l->code_deopt = 2 * SMI;
+	l->code_positions = 3 * SMI;
+	l->deopt_literals = 2;
+	l->deopt_shared = 6;
+	l->deopt_inlining = 7;
+	l->bytecode_positions = 4 * SMI;
+	return l->record.code_inline && l->record.code_size ? 0 : -ENOTSUP;
+}
+
+/*
+ * V8 7.8, 8.4, 9.4 (Node.js 12, 14, 16): src/execution/frame-constants.h, src/objects/code.h,
+ * src/objects/scope-info.{h,tq}. There is no baseline code before 9.1.
+ */
+static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	read_common(l, 0);
+	l->record.bytecodes = 54;
+	l->record.fp_bytecode_array = -3 * SMI;
+	l->record.fp_bytecode_offset = -4 * SMI;
+	l->record.bytecodes_register = X86_R14;
+	l->record.function_last = l->record.function_first;
+	l->code_kind_mask = 31;
+	l->kind_baseline = V8_NO_TYPE;
+	l->scope_receiver = true;
+	l->scope_module = V8_NO_TYPE;
+	l->scope_locals_max = V8_NO_TYPE;
+	if (l->version == 904) {
+		l->nr_bytecodes = 197;
+		/* Frames have the number of arguments, too. */
+		l->record.fp_bytecode_array = -4 * SMI;
+		l->record.fp_bytecode_offset = -5 * SMI;
+		l->record.bytecodes_register = X86_R12;
+		/* Classes, and four kinds of built-in constructors, of which one has 11. */
+		l->record.function_last += 15;
+		l->code_kind_mask = 15;
+		l->kind_baseline = 11;
+		l->baseline_data_code = SMI;
+		l->baseline_data_bytecodes = 2 * SMI;
+	} else {
+		/* A ScopeInfo is a FixedArray. */
+		l->scope_flags += SMI;
+		l->scope_locals += SMI;
+		l->scope_parts += SMI;
+	}
+	if (l->version == 708) {
+		l->scope_saved_class = 0;
+		l->scope_function_shift = 11;
+		l->scope_inferred = 1 << 13;
+		l->positions_inside = SMI;
+		l->positions.first = 0;
+	}
+	if (read_inline(d, l))
+		return -ENOTSUP;
+	l->code_flags = l->record.code_size + (l->version == 904 ? 8 : 4);
+	return 0;
+}
+
+/* V8 10.2 (Node.js 18). */
+static int read_10(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	read_common(l, 198);
+	if (read_kinds(d, l) || read_inline(d, l))
+		return -ENOTSUP;
+	l->record.function_code = number(d, "class_JSFunction__code__CodeT");
+	l->code_flags = number(d, "class_Code__flags__uint32_t");
+	return l->record.function_code && l->code_flags ? 0 : -ENOTSUP;
+}
+
+/* Of what deoptimization needs, and of code that lies apart from what describes it. */
+static int read_apart(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	l->deopt_literals = number(d, "DeoptimizationDataLiteralArrayIndex");
+	l->deopt_shared = number(d, "DeoptimizationDataSharedFunctionInfoIndex|"
+				    "DeoptimizationDataWrappedSharedFunctionInfoIndex");
+	l->deopt_inlining = number(d, "DeoptimizationDataInliningPositionsIndex");
+	l->stream_header = number(d, "class_InstructionStream__instruction_start__uintptr_t");
+	l->stream_code = SMI;
+	l->type_stream = number(d, "type_InstructionStream__INSTRUCTION_STREAM_TYPE");
+	return l->deopt_literals && l->deopt_shared && l->deopt_inlining && l->stream_header &&
+			       l->type_stream
+		       ? read_kinds(d, l)
+		       : -ENOTSUP;
+}
+
+/*
+ * V8 11.3 (Node.js 20): src/objects/{code,script,shared-function-info,bytecode-array}.h and *.tq:
+ * Code has its instructions' address behind the InstructionStream's, and two words of flags before
+ * the size of these.
+ */
+static int read_11(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	read_common(l, 198);
+	l->code_deopt = number(d, "class_Code__deoptimization_data__FixedArray");
+	l->code_positions = number(d, "class_Code__source_position_table__ByteArray");
+	l->record.function_code =
+		number(d, "class_JSFunction__raw_feedback_cell__FeedbackCell") + SMI;
+	l->record.code_start = l->code_positions + 2 * SMI;
+	l->code_flags = l->code_positions + 3 * SMI;
+	l->record.code_size = l->code_positions + 4 * SMI;
+	l->bytecode_positions = 4 * SMI;
+	return l->code_deopt && l->code_positions ? read_apart(d, l) : -ENOTSUP;
+}
+
+/*
+ * V8 12.4 (Node.js 22): src/objects/{code,bytecode-array,deoptimization-data,
+ * js-function}.h: what describes code is trusted objects. Those have a wrapper: Code behind what
+ * deoptimization needs and the positions, a BytecodeArray before these.
+ */
+static int read_trusted(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	uint16_t wrapper = number(d, "class_Code__wrapper__Tagged_CodeWrapper_");
+	uint16_t of_bytecodes = number(d, "class_BytecodeArray__wrapper__Tagged_BytecodeWrapper_");
+
+	l->code_deopt = wrapper - 2 * SMI;
+	l->code_positions = wrapper - SMI;
+	l->record.code_start = number(d, "class_Code__instruction_start__Address");
+	l->record.code_size = number(d, "class_Code__instruction_size__int");
+	l->code_flags = number(d, "class_Code__flags__uint32_t");
+	l->type_table = number(d, "type_TrustedByteArray__TRUSTED_BYTE_ARRAY_TYPE");
+	l->bytecode_positions = of_bytecodes + SMI;
+	return wrapper && of_bytecodes && l->record.code_start && l->record.code_size &&
+			       l->code_flags && l->type_table
+		       ? read_apart(d, l)
+		       : -ENOTSUP;
+}
+
+static int read_12(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	read_common(l, 203);
+	l->record.function_code = number(d, "class_JSFunction__code__Tagged_Code_");
+	l->type_deopt = number(d, "type_TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE");
+	return l->type_deopt ? read_trusted(d, l) : -ENOTSUP;
+}
+
+/*
+ * V8 13.6, 14.1, 14.6 (Node.js 24, 25, 26): src/objects/{js-function,scope-info}.tq,
+ * src/objects/deoptimization-data.h, src/sandbox/js-dispatch-table.h: functions have an entry of
+ * the JSDispatchTable, ScopeInfos plain flags, and where the function is before the names.
+ */
+static int read_dispatched(const struct elf_dynamic *d, struct v8_layout *l, uint16_t nr_bytecodes)
+{
+	int32_t last = constant(d, "LastJSFunctionType", 0);
+
+	read_common(l, nr_bytecodes);
+	l->dispatched = true;
+	l->positions.flagged = l->version >= 1400;
+	l->record.function_code = l->record.function_shared - SMI;
+	l->record.function_last = (uint16_t)last;
+	l->scope_plain_flags = true;
+	l->scope_start = 4 * SMI;
+	l->scope_parts = 6 * SMI;
+	l->scope_module = 5;
+	l->type_deopt = number(d, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE");
+	l->type_wrapper =
+		number(d, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE");
+	l->wrapper_shared = number(
+		d, "class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_");
+	return last > l->record.function_first && last < l->record.function_first + 64 &&
+			       l->type_deopt && l->type_wrapper && l->wrapper_shared
+		       ? read_trusted(d, l)
+		       : -ENOTSUP;
+}
+
+static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8_layout *l)
+{
+	uint16_t flags = number(d, "class_SharedFunctionInfo__flags__int");
+
+	l->record.shared_literal = flags + 4;
+	/* 12.4 calls it trusted_function_data; the name follows. */
+	l->shared_data = SMI;
+	l->record.shared_script =
+		number(d, "class_SharedFunctionInfo__script__Tagged_HeapObject_|"
+			  "class_SharedFunctionInfo__script_or_debug_info__HeapObject|"
+			  "class_SharedFunctionInfo__script_or_debug_info__Object");
+	/* What each Script begins with; 9.4 exports all but this. */
+	l->script_source = (uint16_t)constant(d, "class_Script__source__Object", SMI);
+	l->record.bytecodes = number(d, "class_BytecodeArray__data__uintptr_t");
+	l->record.bytecodes_register = machine == EM_X86_64 ? X86_R12 : A64_BYTECODES;
+	l->type_interpreter_data = number(d, "type_InterpreterData__INTERPRETER_DATA_TYPE");
+	if (!flags || !l->record.shared_script || !l->type_interpreter_data)
+		return -ENOTSUP;
+	switch (l->version) {
+	case 708:
+	case 804:
+	case 904:
+		return machine == EM_X86_64 ? read_old(d, l) : -ENOTSUP;
+	case 1002:
+		return read_10(d, l);
+	case 1103:
+		return read_11(d, l);
+	case 1204:
+		return read_12(d, l);
+	case 1306:
+		return read_dispatched(d, l, 208);
+	case 1401:
+	case 1406:
+		return read_dispatched(d, l, 212);
+	default:
+		return -ENOTSUP;
+	}
+}
+
+/* Everything that is read of an object at once. */
+static int check(const struct v8_layout *l)
+{
+	const struct v8_record *r = &l->record;
+	const uint16_t half[] = { r->shared_script, r->function_shared, r->function_code,
+				  r->code_inline ? SMI : r->code_start };
+	const uint16_t short_half[] = { r->shared_token, r->shared_literal, r->code_size };
+	const uint16_t whole[] = {
+		l->shared_data,	       l->shared_name,	      l->script_source, l->script_name,
+		l->script_line_ends,   r->script_id,	      l->code_deopt,	l->code_positions,
+		l->code_flags,	       l->script_line_offset, l->array_length,	l->array_data,
+		l->string_length,      l->string_chars,	      l->cons_first,	l->cons_second,
+		l->thin_actual,	       l->sliced_parent,      l->sliced_offset, l->external_data,
+		l->bytecode_positions, l->scope_parts,	      l->scope_flags,	l->scope_locals,
+		r->bytecodes
+	};
+
+	for (size_t i = 0; i < sizeof(half) / sizeof(*half); i++)
+		if (half[i] > V8_OBJECT_SIZE / 2 - 8 || half[i] < 8)
+			return -ENOTSUP;
+	for (size_t i = 0; i < sizeof(short_half) / sizeof(*short_half); i++)
+		if (short_half[i] > V8_OBJECT_SIZE / 2 - 4 || short_half[i] < 8)
+			return -ENOTSUP;
+	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+		if (whole[i] > V8_OBJECT_SIZE - 8 || whole[i] < 8)
+			return -ENOTSUP;
+	if (l->scope_start > V8_OBJECT_SIZE - 8 || l->wrapper_shared > V8_OBJECT_SIZE - 8)
+		return -ENOTSUP;
+	if (l->stream_header < 2 * SMI || l->stream_header > V8_OBJECT_SIZE ||
+	    l->stream_header % SMI || l->stream_code > SMI)
+		return -ENOTSUP;
+	if (r->shared_script % 8 || r->function_shared % 8 || r->function_code % 8 ||
+	    r->script_id % 8 || r->code_start % 8 || r->shared_literal % 4 || r->shared_token % 2 ||
+	    r->code_size % 4)
+		return -ENOTSUP;
+	if (r->fp_function >= 0 || r->fp_function < -64 || r->fp_context >= 0 ||
+	    r->fp_context < -64 || r->fp_bytecode_array < -128 || r->fp_bytecode_offset < -128)
+		return -ENOTSUP;
+	return 0;
+}
+
+/* The address of a variable that is not exported; 0: none of that name. */
+static uint64_t find_local(const struct elf_file *elf, const char *name)
+{
+	const struct elf_section *section = elf_file_section(elf, ".symtab");
+	struct elf_data symbols = { 0 }, names = { 0 };
+	uint64_t found = 0;
+	Elf64_Sym sym;
+
+	if (section && section->link < elf->nr_sections &&
+	    !elf_file_section_data(elf, section, SYMTAB_MAX, &symbols))
+		(void)elf_file_section_data(elf, &elf->sections[section->link], SYMTAB_MAX, &names);
+	for (size_t at = 0; !found && at + sizeof(sym) <= symbols.size; at += sizeof(sym)) {
+		memcpy(&sym, symbols.data + at, sizeof(sym));
+		if (ELF64_ST_TYPE(sym.st_info) == STT_OBJECT && sym.st_name < names.size &&
+		    names.size - sym.st_name > strlen(name) &&
+		    !memcmp(names.data + sym.st_name, name, strlen(name) + 1))
+			found = sym.st_value;
+	}
+	free(symbols.data);
+	free(names.data);
+	return found;
+}
+
+int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *ret_version)
+{
+	struct v8_layout l = { 0 };
+	struct elf_dynamic dynamic;
+	int32_t major, minor;
+	uint64_t at;
+	int r;
+
+	*ret_version = 0;
+	if (elf_dynamic_read(elf, &dynamic))
+		return -ENOENT;
+	if (read_int(&dynamic, "_ZN2v88internal7Version6major_E", &major) ||
+	    read_int(&dynamic, "_ZN2v88internal7Version6minor_E", &minor))
+		return elf_dynamic_find(&dynamic, "napi_create_function", &at) ? -ENOENT : -ENOTSUP;
+	if (major < 0 || major > 600 || minor < 0 || minor > 99)
+		return -ENOENT;
+	l.version = *ret_version = (uint16_t)(100 * major + minor);
+	/* Compressed pointers are another layout altogether. */
+	if (constant(&dynamic, "TaggedSize", SMI) != SMI ||
+	    constant(&dynamic, "SmiShiftSize", 31) != 31 ||
+	    constant(&dynamic, "HeapObjectTag", 1) != 1)
+		return -ENOTSUP;
+	r = read_exported(&dynamic, &l);
+	if (!r)
+		r = read_version(&dynamic, elf->machine, &l);
+	if (r)
+		return r;
+	l.script_line_offset = l.script_name + SMI;
+	l.record.script_id = l.script_line_ends + SMI;
+	l.external_data += SMI; /* the characters, which the resource has */
+	if (elf_dynamic_find(&dynamic, sizes_name, &l.bytecode_sizes))
+		l.bytecode_sizes = find_local(elf, sizes_name);
+	r = check(&l);
+	if (!r)
+		*ret = l;
+	return r;
+}

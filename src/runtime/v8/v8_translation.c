@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/v8/v8_translation.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* --- safepoints --------------------------------------------------------------------------------
+ */
+
+enum {
+	/* MaglevSafepointTable's header: four words, of which the second and the third count. */
+	AT_LENGTH = 4,
+	AT_CONFIGURATION = 8,
+	HEADER_SIZE = 16,
+	HAS_DEOPT_DATA = 1,
+};
+
+static uint32_t word_at(const uint8_t *p)
+{
+	uint32_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+static int64_t number_at(const uint8_t *p, uint32_t bytes)
+{
+	int64_t number = 0;
+
+	for (uint32_t i = 0; i < bytes; i++)
+		number |= (int64_t)p[i] << 8 * i;
+	return number;
+}
+
+int64_t v8_safepoint_entry(const uint8_t *table, size_t size, uint32_t at)
+{
+	uint32_t length, configuration, registers, pc, deopt;
+	size_t entry;
+
+	if (size < HEADER_SIZE)
+		return -1;
+	length = word_at(table + AT_LENGTH);
+	configuration = word_at(table + AT_CONFIGURATION);
+	registers = configuration >> 1 & 7;
+	pc = configuration >> 4 & 7;
+	deopt = configuration >> 7 & 7;
+	if (!(configuration & HAS_DEOPT_DATA) || !pc || !deopt)
+		return -1;
+	/* The pc; which deoptimization and where its code is, each one more; a count; registers. */
+	entry = pc + deopt + pc + 1 + registers;
+	if (length > (size - HEADER_SIZE) / entry)
+		return -1;
+	for (uint32_t i = 0; i < length; i++) {
+		const uint8_t *p = table + HEADER_SIZE + i * entry;
+
+		if (number_at(p, pc) == at)
+			return number_at(p + pc, deopt) - 1;
+	}
+	return -1;
+}
+
+/* --- translations ------------------------------------------------------------------------------
+ */
+
+/* TRANSLATION_OPCODE_LIST: how many operands each has. */
+static const uint8_t nr_operands[] = {
+	6, 4, 3, 3,			 /* frames of JavaScript */
+	2, 1, 3, 4, 3, 3, 3,		 /* others */
+	1, 0, 0,			 /* arguments */
+	3, 3,				 /* BEGIN_* */
+	1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, /* values */
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, /* ... OPTIMIZED_OUT */
+	1, 1, 1, 1, 1,			 /* LITERAL ... */
+	2, 1,				 /* UPDATE_FEEDBACK, MATCH_PREVIOUS_TRANSLATION */
+};
+
+enum {
+	NR_OPCODES = sizeof(nr_operands),
+	INTERPRETED_FRAME = 1, /* and 0 */
+	BEGIN = 14,	       /* and 15 */
+	MATCH_PREVIOUS = NR_OPCODES - 1,
+	OPCODES_MAX = 1 << 16, /* of one translation */
+};
+
+/*
+ * A translation may say that its next operations are those of an earlier one, which has none of
+ * that kind: `earlier` goes along in that.
+ */
+struct reader {
+	const uint8_t *table;
+	size_t size, at, earlier;
+	uint64_t repeated; /* operations that are still to come from the earlier one */
+	uint64_t behind;   /* how many operations `earlier` is behind */
+};
+
+static bool take(const struct reader *r, size_t *at, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; *at < r->size && shift <= 28; shift += 7) {
+		uint8_t byte = r->table[(*at)++];
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_opcode(const struct reader *r, size_t *at, unsigned int *ret)
+{
+	if (*at >= r->size)
+		return false;
+	*ret = r->table[(*at)++];
+	return true;
+}
+
+static bool skip_operands(const struct reader *r, size_t *at, unsigned int opcode)
+{
+	uint64_t value;
+
+	for (unsigned int i = 0; i < nr_operands[opcode]; i++)
+		if (!take(r, at, &value))
+			return false;
+	return true;
+}
+
+/* The next operation; *ret_operands: where its operands are read. */
+static bool next(struct reader *r, unsigned int *ret, size_t **ret_operands)
+{
+	size_t lookback;
+	uint64_t value;
+
+	*ret_operands = &r->earlier;
+	if (r->repeated && --r->repeated)
+		return take_opcode(r, &r->earlier, ret) && *ret < MATCH_PREVIOUS;
+	*ret_operands = &r->at;
+	if (!take_opcode(r, &r->at, ret))
+		return false;
+	if (*ret >= NR_OPCODES) {
+		r->repeated = *ret - NR_OPCODES;
+		*ret = MATCH_PREVIOUS;
+	} else if (*ret == MATCH_PREVIOUS && !take(r, &r->at, &r->repeated)) {
+		return false;
+	}
+	if (*ret == BEGIN || *ret == BEGIN + 1) {
+		lookback = r->at;
+		if (!take(r, &lookback, &value) || value > r->at - 1)
+			return false;
+		if (value)
+			r->earlier = r->at - 1 - value;
+		r->behind = 1;
+		return true;
+	}
+	if (*ret != MATCH_PREVIOUS) {
+		r->behind++;
+		return true;
+	}
+	if (!r->repeated)
+		return false;
+	for (; r->behind; r->behind--)
+		if (!take_opcode(r, &r->earlier, ret) || *ret >= MATCH_PREVIOUS ||
+		    !skip_operands(r, &r->earlier, *ret))
+			return false;
+	*ret_operands = &r->earlier;
+	return take_opcode(r, &r->earlier, ret) && *ret < MATCH_PREVIOUS;
+}
+
+/* A signed one: its sign is in the lowest bit. */
+static bool take_signed(const struct reader *r, size_t *at, int32_t *ret)
+{
+	uint64_t value;
+
+	if (!take(r, at, &value))
+		return false;
+	*ret = value & 1 ? -(int32_t)(value >> 1 & INT32_MAX) : (int32_t)(value >> 1 & INT32_MAX);
+	return true;
+}
+
+int v8_translation(const uint8_t *table, size_t size, uint32_t begin, struct v8_translated *ret,
+		   int max)
+{
+	struct reader r = { .table = table, .size = size, .at = begin, .earlier = size };
+	int32_t nr_frames, nr_js;
+	unsigned int opcode;
+	size_t *operands;
+	uint64_t lookback;
+	int nr = 0;
+
+	if (!next(&r, &opcode, &operands) || (opcode != BEGIN && opcode != BEGIN + 1) ||
+	    operands != &r.at || !take(&r, operands, &lookback) ||
+	    !take_signed(&r, operands, &nr_frames) || !take_signed(&r, operands, &nr_js))
+		return -1;
+	for (int i = 0; i < OPCODES_MAX && nr_js > 0; i++) {
+		struct v8_translated found;
+		size_t at;
+
+		if (!next(&r, &opcode, &operands) || opcode == BEGIN || opcode == BEGIN + 1)
+			return -1;
+		at = *operands;
+		if (!skip_operands(&r, operands, opcode))
+			return -1;
+		if (opcode > INTERPRETED_FRAME + 2)
+			continue;
+		nr_js--;
+		if (opcode > INTERPRETED_FRAME)
+			continue; /* a builtin goes on */
+		if (nr == max || !take_signed(&r, &at, &found.bytecode) ||
+		    !take_signed(&r, &at, &found.literal))
+			return -1;
+		ret[nr++] = found;
+	}
+	return nr_js ? -1 : nr;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What V8 notes at calls that optimized code makes, so that it can leave that code there: which
+ * functions were inlined, and at what bytecodes each is. Maglev's code has exact places of calls
+ * there only (src/codegen/maglev-safepoint-table.h, src/deoptimizer/translation-opcode.h,
+ * src/objects/deoptimization-data.cc; the same in V8 13.6 to 14.6). Parsers of bytes that may be
+ * anything.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which of the code's deoptimization entries is that of the call which returns to the offset `at`,
+ * by Maglev's table of safepoints; -1: none. */
+int64_t v8_safepoint_entry(const uint8_t *table, size_t size, uint32_t at);
+
+struct v8_translated {
+	int32_t bytecode; /* offset in the function's */
+	int32_t literal;  /* its SharedFunctionInfo, among the code's literals */
+};
+
+/* The functions that the translation at `begin` tells of, the outermost one first: how many, at
+ * most `max`; -1: it makes no sense, or there are more. */
+int v8_translation(const uint8_t *table, size_t size, uint32_t begin, struct v8_translated *ret,
+		   int max);

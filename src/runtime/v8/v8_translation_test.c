@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tables as V8's builders write them (FrameTranslationBuilder, MaglevSafepointTableBuilder). */
+#include "runtime/v8/v8_translation.h"
+
+#include "test.h"
+
+enum {
+	FRAME = 1, /* INTERPRETED_FRAME_WITHOUT_RETURN: bytecode, function, bytecodes, height */
+	FRAME_WITH_RETURN = 0, /* and two more */
+	BUILTIN = 2,
+	BEGIN = 14,
+	SLOT = 40,
+	MATCH = 44,
+	SHORT_MATCH = 45, /* and how many operations */
+	SECOND = 20,
+	THIRD = 33,
+};
+/* A signed operand. */
+#define S(n) ((n) << 1)
+
+static const uint8_t table[] = {
+	/* Two functions, one inlined into the other; between them a value. */
+	BEGIN, 0, S(2), S(2), FRAME, S(10), S(3), S(4), 5, SLOT, S(2), FRAME_WITH_RETURN, S(7),
+	S(6), S(8), 5, S(0), S(1), SLOT, S(3),
+	/* The same but for where the inlined one is. */
+	BEGIN + 1, SECOND, S(2), S(2), SHORT_MATCH + 2, FRAME, 0x80 | (S(100) & 0x7f), S(100) >> 7,
+	S(6), S(8), 5, SLOT, S(3),
+	/* One that goes along with the first to its end, written the long way, with a builtin. */
+	BEGIN, THIRD, S(3), S(3), MATCH, 3, BUILTIN, S(1), S(2), S(0)
+};
+
+TEST(functions_of_translations)
+{
+	static const struct {
+		uint32_t at;
+		int nr;
+		struct v8_translated inlined;
+	} wants[] = { { 0, 2, { 7, 6 } }, { SECOND, 2, { 100, 6 } }, { THIRD, 2, { 7, 6 } } };
+
+	for (size_t i = 0; i < sizeof(wants) / sizeof(*wants); i++) {
+		struct v8_translated found[4] = { 0 };
+
+		ck_assert_int_eq(v8_translation(table, sizeof(table), wants[i].at, found, 4),
+				 wants[i].nr);
+		ck_assert_int_eq(found[0].bytecode, 10);
+		ck_assert_int_eq(found[0].literal, 3);
+		ck_assert_int_eq(found[1].bytecode, wants[i].inlined.bytecode);
+		ck_assert_int_eq(found[1].literal, wants[i].inlined.literal);
+		/* There is not room for all. */
+		ck_assert_int_eq(v8_translation(table, sizeof(table), wants[i].at, found, 1), -1);
+	}
+}
+
+TEST(translations_that_make_no_sense)
+{
+	static const uint8_t forward[] = { BEGIN, 9, S(1), S(1), SHORT_MATCH + 1 };
+	static const uint8_t nothing[] = { BEGIN, 0, S(1), S(1), SHORT_MATCH };
+	struct v8_translated found[4];
+
+	for (size_t size = 0; size < SECOND - 2; size++)
+		ck_assert_int_eq(v8_translation(table, size, 0, found, 4), -1);
+	/* What is there is no begin. */
+	ck_assert_int_eq(v8_translation(table, sizeof(table), 4, found, 4), -1);
+	ck_assert_int_eq(v8_translation(table, sizeof(table), 4000, found, 4), -1);
+	ck_assert_int_eq(v8_translation(forward, sizeof(forward), 0, found, 4), -1);
+	ck_assert_int_eq(v8_translation(nothing, sizeof(nothing), 0, found, 4), -1);
+}
+
+TEST(safepoints_of_calls)
+{
+	/* 3 of them, with a byte of registers, two of a pc, one of an entry: the second has none.
+	 */
+	static const uint8_t
+		safepoints[] = { 9,    0, 0, 0, 3,    0, 0, 0, 0xa3, 0, 0, 0,
+				 7,    0, 0, 0, 0x10, 0, 1, 0, 0x02, 0, 0, /* entry 0 at 0x10 */
+				 0x34, 1, 0, 0, 0,    0, 0,		   /* none at 0x134 */
+				 0x40, 1, 6, 8, 2,    1, 5 /* entry 5 at 0x140 */ };
+
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x10), 0);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x134), -1);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x140), 5);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x141), -1);
+	for (size_t size = 0; size < sizeof(safepoints); size++)
+		ck_assert_int_eq(v8_safepoint_entry(safepoints, size, 0x10), -1);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/anon_code.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "elf/code_flow.h"
+#include "unwind/code_follow.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+
+enum {
+	AROUND = 16 << 10, /* bytes before and behind the frame's pc that are looked at */
+	AT_PC = 8,	   /* bytes that were seen when the frame was interrupted */
+	CALL_MAX = 8,
+	FRAME_MAX = 64 << 10, /* bytes: no function that was made at run time has more */
+};
+
+/* What was learned of a place in these very bytes, of one process, which fools only itself. */
+struct anon_rule {
+	uint32_t generation, is_caller;
+	uint64_t pc, bytes;
+	int32_t result; /* what follows is no key */
+	struct unwind_rule rule;
+};
+
+enum { ANON_RULES = 1024 };
+
+struct anon_code {
+	const struct block *block;
+	const struct walk_memory *memory;
+	const struct walk *state;
+	const struct unwind_mapping *mapping;
+	uint16_t machine;
+};
+
+static int read_process(const struct anon_code *a, uint64_t addr, void *to, uint32_t size)
+{
+	return a->memory->read(a->memory->ctx, addr, to, size);
+}
+
+/* Reads what is around pc into *ret, whose bytes are the caller's to free. */
+static int read_around(const struct anon_code *a, struct code_bytes *ret)
+{
+	const struct unwind_mapping *m = a->mapping;
+	uint64_t pc = a->state->pc;
+	uint64_t start = pc - m->start > AROUND ? pc - AROUND : m->start;
+	uint64_t end = m->end - pc > AROUND ? pc + AROUND : m->end;
+	_cleanup_free_ uint8_t *bytes = malloc(end - start);
+	uint8_t seen[AT_PC];
+
+	if (!bytes)
+		return -ENOMEM;
+	if (read_process(a, start, bytes, (uint32_t)(end - start)))
+		return -ENOENT;
+	/* A sample brings these along: else it is other code by now. */
+	if (a->state->interrupted && (end - pc < AT_PC || read_process(a, pc, seen, AT_PC) ||
+				      memcmp(seen, bytes + (pc - start), AT_PC) != 0))
+		return -ENOENT;
+	*ret = (struct code_bytes){ a->machine, start, TAKE_PTR(bytes), end - start };
+	return 0;
+}
+
+/* Whether an instruction that calls ends at `addr`. */
+static bool is_returned_to(const struct anon_code *a, uint64_t addr)
+{
+	uint8_t code[CALL_MAX];
+	struct code_insn insn;
+	struct x86_insn x86;
+
+	if (read_process(a, addr - CALL_MAX, code, CALL_MAX))
+		return false;
+	for (size_t len = 2; len <= CALL_MAX; len++)
+		if (code_insn_x86(code + CALL_MAX - len, len, addr - len, &x86, &insn) &&
+		    insn.len == len && code_calls(&insn))
+			return true;
+	return false;
+}
+
+/* Whether the rule leads to a caller. */
+static bool leads_on(const struct publisher *p, const struct anon_code *a,
+		     const struct unwind_rule *rule)
+{
+	const struct walk *w = a->state;
+	uint32_t reg = rule->cfa_reg % UNWIND_REGS_MAX;
+	uint64_t cfa = w->regs[reg] + (uint64_t)(int64_t)rule->cfa_off, ra;
+
+	return w->valid & 1u << reg && cfa - w->regs[X86_RSP] - 1 < FRAME_MAX && !(cfa & 7) &&
+	       !read_process(a, cfa + 8 * (uint64_t)(int64_t)rule->ra_off, &ra, sizeof(ra)) &&
+	       publisher_mapping(p, a->block, ra - 1) && is_returned_to(a, ra);
+}
+
+/* code_follow_bytes(), remembered. */
+static int follow(struct publisher *p, const struct anon_code *a, const struct code_bytes *code,
+		  struct unwind_rule *ret)
+{
+	bool is_caller = !a->state->interrupted;
+	struct anon_rule key = { .generation = a->block->generation,
+				 .is_caller = is_caller,
+				 .pc = a->state->pc,
+				 .bytes = XXH3_64bits(code->bytes, code->size) };
+	struct anon_rule *cached;
+
+	if (!p->anon_rules)
+		p->anon_rules = calloc(ANON_RULES, sizeof(*p->anon_rules));
+	if (!p->anon_rules)
+		return -ENOMEM;
+	cached = &p->anon_rules[(key.pc ^ key.pc >> 10) % ANON_RULES];
+	if (memcmp(cached, &key, offsetof(struct anon_rule, result)) != 0) {
+		key.result = code_follow_bytes(code, key.pc, is_caller, &key.rule);
+		if (key.result == -ENOMEM)
+			return -ENOMEM;
+		*cached = key;
+	}
+	*ret = cached->rule;
+	return cached->result;
+}
+
+static int find_rule(struct publisher *p, const struct anon_code *a, struct unwind_rule *ret)
+{
+	struct code_bytes code = { 0 };
+	struct unwind_rule rule;
+	int r = read_around(a, &code);
+
+	if (r)
+		return r;
+	r = follow(p, a, &code, &rule);
+	free((void *)code.bytes);
+	if (r)
+		return r;
+	if (!leads_on(p, a, &rule))
+		return -ENOENT;
+	*ret = rule;
+	return 0;
+}
+
+int anon_code_rule(struct publisher *p, const struct block *b, uint16_t machine,
+		   const struct walk_memory *memory, const struct walk *state,
+		   struct walk_known_rule *ret)
+{
+	struct anon_code a = { b, memory, state, NULL, machine };
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r;
+
+	if (b)
+		a.mapping = publisher_mapping(p, b, state->pc);
+	if (!a.mapping || a.mapping->file != MAPPING_ANON)
+		return -ENOTSUP;
+	if (!publisher_may_follow(p, b))
+		return -EAGAIN;
+	/* On aarch64 code without frame pointers keeps its return address anywhere. */
+	r = machine == EM_X86_64 ? find_rule(p, &a, &ret->rule) : -ENOENT;
+	if (!r)
+		ret->pc = state->pc;
+	publisher_followed_anon(p, b, r, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	return r;
+}

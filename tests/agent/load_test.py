@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+What an agent has to bear: `load_test.py SONDE BUILD_FOLDER [TEST...]`, TAP. With SONDE_ALL (make test-all) in full: 2,000 processes,
+5,000 short ones a minute, 100,000 mappings, 20,000 threads, storms of forks and of executions; without it a part of that.
+
+Of each: --memory-limit holds, for memory and BPF maps together, whenever it is asked; what was taken, lost and delivered is what the
+machine's CPUs were busy; and whoever has samples is who he says he is.
+"""
+import contextlib
+import gzip
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
+import tap
+from running import BUILD, State, agent, places, resources, run_tests
+from tap import check
+
+ALL = bool(os.environ.get("SONDE_ALL"))
+CROWD = f"{BUILD}/tests/agent/crowd"
+HZ = 97
+LIMIT = 64 << 20
+# As tests/soak has it: what was just asked for and not yet given back.
+MEMORY_SLACK = 1.25
+REPORTS = 60 if ALL else 6  # of half a second
+
+
+def much(everything, part):
+    return everything if ALL else part
+
+
+@contextlib.contextmanager
+def crowd(kind, number):
+    """It works; `names`: of the processes that it told of by now."""
+    # Its threads are of another session: they have no more of the CPUs together than this test has.
+    process = subprocess.Popen(["nice", CROWD, kind, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process.names = {}
+    try:
+        for line in process.stdout:
+            if line == "ready\n":
+                break
+            pid, name = line.split()
+            process.names[int(pid)] = name
+        check(process.poll() is None, f"crowd {kind} {number} ended")
+        yield process
+    finally:
+        guard.Guard(process).end()
+
+
+def busy_seconds():
+    """Of all CPUs, but idle and waiting for disks."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, soft, steal = map(int, file.readline().split()[1:9])
+    return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+
+
+class Load:
+    """An agent that has seen REPORTS reports of it."""
+
+    def __init__(self, *args):
+        self.most = 0
+        with agent("--output-dir", "out", "--reporter-interval", "0.5", "--samples-per-second", HZ, "--memory-limit", "64M",
+                   "--metrics-listen", "127.0.0.1:0", "-v", *args) as a:
+            port = a.wait_for(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics")[1]
+            a.wait_for("the agent samples")
+            before = busy_seconds()
+            for _ in range(REPORTS):
+                a.wait_for(r"report \d+: ")
+                self.ask(port)
+            self.said = a.end()
+            self.busy = busy_seconds() - before
+        self.state = State(self.said)
+        self.lost = int(re.findall(r"state: \d+ s, \d+ samples, [\d.]+ % complete, (\d+) lost", self.said)[-1])
+        self.files = []
+        for name in sorted(os.listdir("out")):
+            with gzip.open(f"out/{name}") as packed, open(f"{name}.plain", "wb") as out:
+                out.write(packed.read())
+            self.files.append(f"{name}.plain")
+        self.check()
+
+    def ask(self, port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = answer.read().decode()
+        value = lambda name: int(float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1]))
+        self.most = max(self.most, value("sonde_resident_memory_bytes") + value("sonde_bpf_memory_bytes"))
+
+    def check(self):
+        s = self.state
+        print(f"# {s.samples} samples, {self.lost} lost, {self.busy:.1f} s of CPUs, at most {self.most / 1e6:.1f} MB")
+        s.check_sum()
+        check(s.delivered == s.samples, vars(s))
+        found = sum(resource["samples"] for path in self.files for resource in resources(path))
+        check(found == s.samples, f"{found} samples are in the reports, {s.samples} were taken")
+        check(self.most <= MEMORY_SLACK * LIMIT, f"{self.most / 1e6:.1f} MB")
+        # A clock that ticks while something runs: what is missing was not counted.
+        check(s.samples + self.lost > 0.5 * HZ * self.busy, f"{s.samples} and {self.lost} lost in {self.busy} s")
+
+    def places(self):
+        return [resource for path in self.files for resource in places(path)]
+
+    def check_names(self, names, least, also=("crowd",)):
+        """Each process of `names` has samples under its own name only; how many have any."""
+        seen = set()
+        for resource in self.places():
+            pid = resource["attributes"]["process.pid"]
+            if pid in names:
+                others = set(resource["threads"]) - {names[pid], *also}
+                check(not others, f"{pid} is {names[pid]}, and has samples of {others}")
+                check(resource["attributes"].get("process.executable.name", "crowd") == "crowd", resource["attributes"])
+                seen.add(pid)
+            else:
+                mine = [thread for thread in resource["threads"] if thread in names.values()]
+                check(not mine, f"{pid} is none of them, and has samples of {mine}")
+        check(len(seen) >= least, f"{len(seen)} of {len(names)} processes have samples")
+
+
+def test_many_processes():
+    number = much(2000, 200)
+    with crowd("processes", number) as c:
+        load = Load()
+        names = c.names
+    check(len(names) == number, f"{len(names)} processes")
+    load.check_names(names, number / 8)
+
+
+def test_short_processes():
+    with crowd("short", 5000) as c:
+        load = Load()
+        rest = c.communicate("")[0]
+    names = {int(pid): name for pid, name in (line.split() for line in rest.splitlines())}
+    load.check_names(names, len(names) / 8)
+
+
+@contextlib.contextmanager
+def system_setting(path, least):
+    """At least that, and afterwards what it was."""
+    with open(path, encoding="ascii") as file:
+        before = int(file.read())
+    try:
+        if before < least:
+            with open(path, "w", encoding="ascii") as file:
+                file.write(str(least))
+        yield
+    finally:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(str(before))
+
+
+def test_many_mappings():
+    number = much(100000, 10000)
+    with system_setting("/proc/sys/vm/max_map_count", 2 * number + 10000), crowd("mappings", number) as c:
+        load = Load()
+        pid = c.pid
+    mine = [resource for resource in load.places() if resource["attributes"]["process.pid"] == pid]
+    check(mine, "it has no samples")
+    functions = set().union(*(resource["functions"] for resource in mine))
+    check("crowd_work" in functions, functions)
+    check(set().union(*(resource["threads"] for resource in mine)) <= {"m-0"}, mine)
+
+
+def test_many_threads():
+    with open("/proc/sys/kernel/threads-max", encoding="ascii") as file:
+        number = min(much(20000, 2000), int(file.read()) // 2)
+    with system_setting("/proc/sys/kernel/pid_max", 65536), system_setting("/proc/sys/vm/max_map_count", 65530), \
+            crowd("threads", number) as c:
+        load = Load()
+        pid = c.pid
+    seen = set()
+    for resource in load.places():
+        threads = {name for name in resource["threads"] if re.fullmatch(r"t-\d+", name)}
+        check(not threads or resource["attributes"]["process.pid"] == pid, resource["attributes"])
+        seen |= threads
+    check(len(seen) > min(number, load.state.samples) / 20, f"{len(seen)} of {number} threads have samples")
+
+
+def test_storms():
+    with crowd("forks", 2), crowd("execs", 2):
+        load = Load()
+    for resource in load.places():
+        if resource["attributes"].get("process.executable.name") == "crowd":
+            check(set(resource["threads"]) <= {"crowd", ""}, resource)
+
+
+def main():
+    if not os.path.exists(CROWD):
+        return tap.skip_all("tests/agent/crowd is not built")
+    return run_tests(globals(), "sonde-load-")
+
+
+if __name__ == "__main__":
+    sys.exit(guard.run(main))

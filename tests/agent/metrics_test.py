@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+What `sonde agent --metrics-listen` answers, to Prometheus' own parser and to clients that nobody wishes for: `metrics_test.py SONDE BUILD_FOLDER [TEST...]`, TAP.
+
+By the system's python, of which the parser is a package.
+"""
+import http.client
+import os
+import re
+import socket
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import guard
+import tap
+from running import SONDE, TIMEOUT, agent, burn, run_tests, workload
+from command import run
+from tap import check
+
+try:
+    from prometheus_client.parser import text_string_to_metric_families
+except ImportError:
+    text_string_to_metric_families = None
+
+ARGS = ("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "199", "--metrics-listen", "127.0.0.1:0", "-v")
+
+
+def port_of(a):
+    return int(a.wait_for(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics")[1])
+
+
+def get(port, path, method="GET"):
+    """Status, headers, body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    finally:
+        connection.close()
+
+
+class Metrics:
+    def __init__(self, port):
+        status, headers, self.text = get(port, "/metrics")
+        check(status == 200 and headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8", (status, str(headers)))
+        self.types, self.values = {}, {}
+        for family in text_string_to_metric_families(self.text):
+            check(family.name.startswith("sonde_") and family.documentation and family.type in ("counter", "gauge"), family)
+            self.types[family.name] = family.type
+            for sample in family.samples:
+                key = (sample.name, *sorted(sample.labels.items()))
+                check(key not in self.values and sample.name.endswith("_total") == (family.type == "counter"), sample)
+                self.values[key] = sample.value
+
+    def __getitem__(self, name):
+        return self.values[(name,)]
+
+    def all(self, name):
+        """Of a family with labels: the values by the labels' values."""
+        return {tuple(value for _, value in key[1:]): found for key, found in self.values.items() if key[0] == name}
+
+    def check_not_less_than(self, before):
+        for key, value in before.values.items():
+            if key[0].endswith("_total"):
+                check(self.values[key] >= value, f"{key} went from {value} to {self.values[key]}")
+
+
+def test_metrics_are_read_by_prometheus_and_agree():
+    with agent(*ARGS) as a, burn(), workload(sys.executable, "-c", "while True: pass"):
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        m = Metrics(port)
+        while not (m.all("sonde_runtime_samples_total")[("python",)] and m.all("sonde_exports_total")[("delivered",)]):
+            a.wait_for(r"report \d+: ")
+            now = Metrics(port)
+            now.check_not_less_than(m)
+            m = now
+        check(get(port, "/metrics", "HEAD")[2] == "", "HEAD has no body")
+        said = a.end()
+    check(m["sonde_samples_total"] == m["sonde_samples_complete_total"] + sum(m.all("sonde_samples_truncated_total").values()), m.text)
+    check({reason for reason, _ in m.all("sonde_lost_total")} >= {"ring_full", "out_of_memory", "side_band"}, m.text)
+    kinds, frames = m.all("sonde_runtime_samples_total"), m.all("sonde_runtime_frames_total")
+    check(kinds[("native",)] > 0 and kinds[("python",)] <= frames[("python",)] and kinds.keys() == frames.keys(), m.text)
+    check(max(kinds.values()) <= m["sonde_samples_total"] and m.all("sonde_export_samples_total")[("delivered",)] <= m["sonde_samples_total"], m.text)
+    check(m["sonde_frequency_hertz"] == 199 and m["sonde_output_dir_files"] > 0 and m["sonde_export_bytes_total"] > 0, m.text)
+    for name in ("sonde_bpf_cpu_seconds_total", "sonde_bpf_runs_total", "sonde_cpu_seconds_total", "sonde_resident_memory_bytes",
+                 "sonde_bpf_memory_bytes", "sonde_profile_bytes", "sonde_sampling_seconds_total"):
+        check(m[name] > 0, m.text)
+    last = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
+    check(m["sonde_samples_total"] <= int(last), f"{last} samples at the end, {m['sonde_samples_total']} before")
+    check(m.all("sonde_http_requests_total")[("broken",)] == 0, m.text)
+
+
+def test_it_is_ready_when_it_samples():
+    with agent(*ARGS) as a:
+        port = port_of(a)
+        # Asked while it begins, it answers when it comes to that.
+        status, _, body = get(port, "/readyz")
+        check((status, body) in ((503, "Service Unavailable\n"), (200, "OK\n")), (status, body))
+        a.wait_for("the agent samples")
+        check(get(port, "/readyz")[0] == get(port, "/healthz")[0] == 200, "it samples")
+        check(get(port, "/")[0] == get(port, "/metrics/")[0] == 404, "there is nothing else")
+        check(get(port, "/metrics", "POST")[0] == 405, "nothing can be changed")
+        a.end()
+
+
+def exchange(port, data):
+    """All that comes for it."""
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT) as client:
+        client.sendall(data)
+        return b"".join(iter(lambda: client.recv(65536), b""))
+
+
+def test_bad_clients_stop_nobody():
+    request = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+    with agent(*ARGS) as a, burn():
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"\0" * 100, b"hello\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET /\n", os.urandom(64) + b"\n"):
+            check(exchange(port, garbage).startswith(b"HTTP/1.1 400 "), garbage)
+        check(exchange(port, b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 8192).startswith(b"HTTP/1.1 431 "), "large headers")
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT) as slow:
+            for i, byte in enumerate(request):
+                slow.sendall(bytes([byte]))
+                if i % 8 == 0:
+                    Metrics(port)
+            check(slow.recv(12) == b"HTTP/1.1 200", "a slow one is answered, too")
+        silent = [socket.create_connection(("127.0.0.1", port), TIMEOUT) for _ in range(50)]
+        half = [socket.create_connection(("127.0.0.1", port), TIMEOUT) for _ in range(50)]
+        for client in half:
+            client.sendall(request[:20])
+        m = Metrics(port)
+        check(m.all("sonde_http_requests_total")[("pushed_out",)] > 0, m.text)
+        check(len(os.listdir(f"/proc/{a.process.pid}/task")) <= 3, "no thread serves them")
+        # Reports go on meanwhile. Some that it has said by now were made before.
+        while Metrics(port).all("sonde_exports_total")[("delivered",)] <= m.all("sonde_exports_total")[("delivered",)]:
+            a.wait_for(r"report \d+: ")
+        for client in silent + half:
+            client.close()
+        a.end()
+
+
+def test_a_port_that_is_taken_is_said():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = "127.0.0.1:%d" % taken.getsockname()[1]
+        done = run(SONDE, "agent", "--output-dir", "out", "--metrics-listen", place, status=1)
+        check(done.stderr == f"sonde: cannot listen at '{place}': Address already in use\n", done)
+    done = run(SONDE, "agent", "--output-dir", "out", "--metrics-listen", "9464", status=1)
+    check("that is no address and port" in done.stderr and done.stderr.count("\n") == 1, done)
+
+
+if __name__ == "__main__":
+    if text_string_to_metric_families is None:
+        sys.exit(tap.skip_all("the system's python has no prometheus_client (package python3-prometheus-client)"))
+    sys.exit(guard.run(lambda: run_tests(globals(), "sonde-metrics-")))

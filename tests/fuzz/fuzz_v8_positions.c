@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * V8's tables of source positions and of baseline code. Two bytes of an offset, one that says how
+ * many bytes are bytecodes; these, then the table. Whatever they are, there is an end, and what is
+ * found lies in the bytecodes.
+ */
+#include "runtime/v8/v8_positions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct v8_bytecode_sizes sizes = { .nr = 200 };
+	uint32_t at;
+	size_t nr;
+	int64_t found;
+
+	if (size < 3)
+		return 0;
+	at = data[0] | (uint32_t)data[1] << 8;
+	nr = data[2] < size - 3 ? data[2] : size - 3;
+	data += 3;
+	size -= 3;
+	for (size_t i = 0; i < V8_BYTECODES; i++)
+		for (size_t scale = 0; scale < V8_SCALES; scale++)
+			sizes.sizes[scale][i] = (uint8_t)(i % 7 + scale);
+	found = v8_bytecode_of_code(data + nr, size - nr, data, nr, &sizes, at);
+	if (found < -1 || found >= (int64_t)nr)
+		abort();
+	for (int i = 0; i < 4; i++) {
+		const struct v8_position_format format = { .first = -(i & 1), .flagged = i >> 1 };
+
+		if (v8_position_at(data + nr, size - nr, &format, at).offset < -1)
+			abort();
+	}
+	return 0;
+}

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Off-CPU profiling: `record --off-cpu`. A workload whose threads sleep in every way, each in a function of its own, measures its
+own sleeps; what was recorded below each function is the same. docs/off-cpu.md.
+"""
+import collections
+import math
+import os
+import subprocess
+import sys
+
+from folded import parse_folded
+from sonde import Recorder
+
+PERCENT = 3
+LATE_MS = 4  # of a thread's preemption that the workload did not measure, or measured and was in no function of its
+SLEEPER = """
+import threading, time
+def inner(): time.sleep(0.02)
+def outer():
+    for _ in range(5): inner()
+def waits():
+    with condition: condition.wait()
+time.sleep(0.3)
+for _ in range(20): outer()
+condition = threading.Condition()
+other = threading.Thread(target=waits)
+other.start()
+time.sleep(1)
+with condition: condition.notify_all()
+other.join()
+"""
+
+Told = collections.namedtuple("Told", "ns nr")
+"""What the workload says of a function: how long it slept in it in all, how often."""
+
+
+def record(setup, mode, options, command):
+    """A recording, what the sleeps in it are, and the OTLP that both are out of."""
+    kept = setup.path(".otlp")
+    recording = Recorder(setup, ["--off-cpu", mode, *options], command, kept=kept).wait()
+    recording.expect_status(0)
+    done = subprocess.run([setup.program, "convert", kept, "-", "-f", "folded", "--type", "off_cpu"], check=False,
+                          capture_output=True, text=True)
+    with open(kept, "rb") as f:
+        otlp = f.read()
+    os.unlink(kept)
+    if done.returncode:
+        recording.problems.append(done.stderr)
+    for reason in recording.lost():
+        if reason != "raw_throttled":
+            recording.problems.append("lost: %s" % recording.lost())
+    return recording, parse_folded(done.stdout), otlp
+
+
+def sleeps(setup, mode, options=()):
+    """A recording of the workload, what it told, and by function what was recorded."""
+    path = setup.path(".told")
+    recording, stacks, otlp = record(setup, mode, options, [setup.workload("sleeps"), "0", path])
+    told, found = {}, collections.Counter()
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            name, ns, nr = line.split()
+            told[name] = Told(int(ns), int(nr))
+    if len(told) != 8:
+        recording.problems.append("the workload told of %d functions" % len(told))
+    for stack in stacks:
+        if stack.comm != "sleeps":
+            continue
+        names = [frame for frame in stack.user if frame in told]
+        found[names[0] if len(names) == 1 else ";".join(stack.user)] += stack.count
+        if stack.kernel and stack.kernel[-1].removesuffix("_[k]").split(".")[0] not in ("__schedule", "schedule"):
+            recording.problems.append("%d ns of a sleep outside of the scheduler: %s" % (stack.count, stack.kernel[-1]))
+    return recording, told, found, otlp
+
+
+def note_of(told, found):
+    return ", ".join("%s %.1f of %.1f ms" % (name, found[name] / 1e6, told[name].ns / 1e6) for name in sorted(told))
+
+
+def check(problems, what, found_ns, told_ns, deviation=0.0):
+    """`deviation`: of the estimate by chance, one sigma; five are far enough."""
+    allowed = told_ns * PERCENT / 100 + LATE_MS * 1e6 + 5 * deviation
+    if abs(found_ns - told_ns) > allowed:
+        problems.append("%s: %.2f ms recorded, %.2f ms slept" % (what, found_ns / 1e6, told_ns / 1e6))
+
+
+def every_sleep(setup, options=()):
+    """All are taken: each way to sleep, also of threads that go on on another CPU, is there with its time."""
+    recording, told, found, otlp = sleeps(setup, "1", options)
+    for name, t in told.items():
+        check(recording.problems, name, found[name], t.ns)
+    for word in (b"process.context.label.thread.state", b"interruptible", b"preempted", b"off_cpu"):
+        if word not in otlp:
+            recording.problems.append("no %s in the OTLP" % word)
+    return recording.problems, note_of(told, found)
+
+
+def by_interrupt(setup):
+    """As on kernels that have no tracepoint where a thread goes on."""
+    return every_sleep(setup, ["--off-cpu-kick"])
+
+
+def by_chance(setup):
+    """Three of four sleeps are taken, so what is there is three quarters of the sum."""
+    chance = 0.75
+    recording, told, found, _ = sleeps(setup, str(chance))
+    for name, t in told.items():
+        # Those of one function are about as long as each other.
+        each = t.ns / t.nr
+        deviation = each * math.sqrt(t.nr * (1 - chance) / chance)
+        if t.nr >= 50:
+            check(recording.problems, name, found[name] / chance, t.ns, deviation)
+    naps = told["naps"]
+    if abs(found["naps"] / chance - naps.ns) > naps.ns * PERCENT / 100:
+        recording.problems.append("of %d short sleeps %.2f ms, slept %.2f ms" % (naps.nr, found["naps"] / chance / 1e6,
+                                                                             naps.ns / 1e6))
+    return recording.problems, note_of(told, found)
+
+
+def weighted(setup):
+    """One sample for 2 ms of sleep: sums are right, what is longer is always there, and with its own time."""
+    weight = 2e6
+    recording, told, found, _ = sleeps(setup, "weighted=2ms")
+    for name, t in told.items():
+        chance = min(t.ns / t.nr / weight, 1)
+        check(recording.problems, name, found[name], t.ns, weight * math.sqrt(t.nr * chance * (1 - chance)))
+    check(recording.problems, "all", sum(found[name] for name in told), sum(t.ns for t in told.values()))
+    return recording.problems, note_of(told, found)
+
+
+def no_short_ones(setup):
+    """--off-cpu-min: what sleeps for a millisecond is not there, what sleeps for two seconds is."""
+    recording, told, found, _ = sleeps(setup, "1", ["--off-cpu-min", "500ms"])
+    check(recording.problems, "hibernates", found["hibernates"], told["hibernates"].ns)
+    # On a machine where each of them waits half a second for a CPU it would be wrong to find none.
+    if found["naps"] > 0.5 * told["naps"].ns:
+        recording.problems.append("%.1f ms of short sleeps" % (found["naps"] / 1e6))
+    return recording.problems, note_of(told, found)
+
+
+def python(setup):
+    """A sleeping thread has its script's frames, whether it sleeps or waits for another."""
+    script = os.path.join(setup.scratch, "off_cpu.py")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(SLEEPER)
+    recording, stacks, _ = record(setup, "1", (), [sys.executable, script])
+    slept = sum(s.count for s in stacks if [f for f in s.user if f in ("<module>", "outer", "inner")] ==
+                ["<module>", "outer", "inner"])
+    waited = sum(s.count for s in stacks if "waits" in s.user and any(f.endswith(".wait") or f == "wait" for f in s.user))
+    if slept < 1.9e9:
+        recording.problems.append("%.1f ms of 2000 ms with all functions" % (slept / 1e6))
+    if not 0.9e9 < waited < 1e10:
+        recording.problems.append("%.1f ms of a second in Condition.wait" % (waited / 1e6))
+    return recording.problems, "%.1f ms asleep, %.1f ms waiting" % (slept / 1e6, waited / 1e6)
+
+
+def tests(_setup):
+    yield "every-sleep", every_sleep
+    yield "by-interrupt", by_interrupt
+    yield "by-chance", by_chance
+    yield "weighted", weighted
+    yield "no-short-ones", no_short_ones
+    yield "python", python

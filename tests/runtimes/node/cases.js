@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of JavaScript that say in what chain of functions they are: runtimes.py says how. The argument is the case, and
+// what its process is called.
+'use strict';
+const fs = require('fs');
+const vm = require('vm');
+const worker = require('worker_threads');
+
+Error.stackTraceLimit = Infinity;
+
+const name = worker.isMainThread ? process.argv[2] : worker.workerData;
+const buffer = Buffer.alloc(1);
+let told = false;
+
+// What V8 itself says of the calls that are not builtins' own, outermost first.
+function tell(low, high) {
+  const prepare = Error.prepareStackTrace;
+  Error.prepareStackTrace = (_, sites) => sites;
+  const sites = new Error().stack.slice(1);
+  Error.prepareStackTrace = prepare;
+  const isOurs = (s) => !s.isNative() && !s.isAsync() && !s.isPromiseAll() && s.getLineNumber() !== null;
+  const chain = sites.filter(isOurs).map((s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()]).reverse();
+  fs.writeSync(1, JSON.stringify({comm: process.title, chain, lines: [low, high]}) + '\n');
+  fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
+  while (fs.readSync(0, buffer, 0, 1) > 0);
+}
+
+function leaf() {
+  let x = 0;
+  if (!told) {
+    told = true;
+    tell(29, 45);
+  }
+  for (;;) {
+    x = (x + 3) % 1000;
+    if (x % 7 === 3)
+      x += Math.sqrt(x) | 0;
+    if (x === 11)
+      x = [x, 2, 5].length + 12;
+    if (x === 15)
+      x = ('' + x).length + 20;
+    // A line that is longer
+    x = x | 0;
+  }
+}
+
+// Called again and again, and so compiled, with what it calls.
+function short(n) {
+  let x = 0;
+  if (!told) {
+    told = true;
+    tell(49, 60);
+  }
+  for (let i = 0; i < n; i++) {
+    x = (x + i * 3) % 1000;
+    if (i % 7 === 3)
+      x += Math.sqrt(i);
+  }
+  return x;
+}
+
+class Thing {
+  constructor(next) {
+    this.next = next;
+    if (next === 0)
+      leaf();
+  }
+
+  method(n) {
+    return this.inner(n);
+  }
+
+  inner(n) {
+    return Thing.fixed(n);
+  }
+
+  static fixed(n) {
+    return new Thing(n).value;
+  }
+
+  get value() {
+    return this.next;
+  }
+}
+
+class Other extends Thing {
+  constructor() {
+    super(1);
+    this.number = this.value;
+  }
+
+  get value() {
+    return leaf();
+  }
+}
+
+function hotInner(n) {
+  return short(n) + 1;
+}
+
+const hotArrow = (n) =>
+  hotInner(n + 1);
+
+class Hot {
+  call(n) {
+    return [n].map((v) => hotArrow(v))[0];
+  }
+}
+
+function hot() {
+  const h = new Hot();
+  for (;;)
+    h.call(2000);
+}
+
+function recursion(n) {
+  if (n === 0)
+    return leaf();
+  return recursion(n - 1) + 1;
+}
+
+function* generator() {
+  yield 1;
+  yield leaf();
+}
+
+async function later() {
+  await null;
+  await inner();
+}
+
+async function inner() {
+  await new Promise((resolve) => setImmediate(resolve));
+  leaf();
+}
+
+// What it allocates makes the collector move the functions that are at work: they are as young as their first call.
+function allocating() {
+  let kept = [];
+  if (!told) {
+    told = true;
+    tell(139, 149);
+  }
+  for (let i = 0;; i++) {
+    kept.push({at: i, text: 'number ' + i, next: kept[i - 1]});
+    if (kept.length > 50000)
+      kept = [];
+  }
+}
+
+function moving(depth) {
+  const young = (n) =>
+    n === 0 ? allocating() : moving(n - 1);
+  return young(depth);
+}
+
+// Functions that are made, compiled, called and dropped: whoever is below b17 is a17.
+function churn() {
+  for (let i = 0;; i++) {
+    const made = new Function('short', `return function a${i}() {
+  return (function b${i}() { return short(300) + ${i}; })();
+}`);
+    const a = made(short);
+    for (let k = 0; k < 20; k++)
+      a(k);
+  }
+}
+
+const cases = {
+  plain: () => leaf(),
+  hot: () => hot(),
+  recursion: () => recursion(300),
+  methods: () => new Thing(1).method(0),
+  getters: () => new Other(),
+  sort: () => [3, 1, 2].sort((a, b) => leaf() || a - b),
+  replace: () => 'abc'.replace(/b/, function replaced() {
+    return leaf();
+  }),
+  json: () => JSON.parse('{"a": [1]}', function reviver() {
+    return leaf();
+  }),
+  proxied: () => new Proxy({}, {get: function trap() {
+    return leaf();
+  }}).anything,
+  generator: () => {
+    for (const x of generator())
+      told = told || x > 2;
+  },
+  evaluated: () => {
+    globalThis.leaf = leaf;
+    (0, eval)('function inEval() {\n  return leaf();\n}\ninEval();');
+  },
+  script: () => {
+    globalThis.leaf = leaf;
+    vm.runInThisContext('\nfunction grüße() {\n  leaf();\n}\n\ngrüße();', {filename: '/nowhere/größe.js', lineOffset: 10});
+  },
+  applied: () => Reflect.apply(function bound() {
+    leaf();
+  }.bind(null), null, [1, 2, 3]),
+  timer: () => setTimeout(function ticked() {
+    leaf();
+  }, 1),
+  async: () => later(),
+  worker: () => leaf(),
+  // Not in all versions: `secret` is syntax that old ones do not know.
+  secret: () => new (require('./secret.js').Secret)().call(leaf),
+  module: () => {
+    globalThis.leaf = leaf;
+    import('./chain.mjs');
+  },
+  locals: () => {
+    globalThis.leaf = leaf;
+    const all = Array.from({length: 80}, (_, i) => 'v' + i);
+    vm.runInThisContext(`function manyLocals() {
+  let ${all.join(' = 1, ')} = 2;
+  return (function inner() { return leaf() + ${all.join(' + ')}; })();
+}
+manyLocals();`, {filename: '/nowhere/locals.js'});
+  },
+  moving: () => moving(20),
+  churn: () => churn(),
+  // C that JavaScript calls, and that calls it back.
+  native: () => require(process.env.CASES_ADDON).callBack(function calledBack() {
+    return leaf();
+  }),
+};
+
+if (name === 'worker' && worker.isMainThread) {
+  process.title = 'js-worker';
+  new worker.Worker(__filename, {workerData: name});
+} else {
+  if (worker.isMainThread)
+    process.title = 'js-' + (process.argv[3] || name);
+  cases[name]();
+}

@@ -1,0 +1,342 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""JavaScript programs that know their chains (node/cases.js), under this machine's Node.js: exact names, files and lines,
+interpreted, compiled and inlined, in the right order with the native frames around them.
+
+    node_test.py [--node PROGRAM | --zoo VERSION] [--sonde PROGRAM] [--only REGEX]
+
+docs/v8.md says what is shown.
+"""
+import contextlib
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import runtimes
+from modes import burnt, cpu_seconds, recording_began, wait_until
+from runtimes import FrameRecorder, Program, Tally, stack_of
+from folded import shorten
+from tap import Skip
+
+CASES = os.path.join(runtimes.HERE, "node", "cases.js")
+SECONDS = 3  # of CPU, of all programs of a recording
+EACH = 0.08  # of each
+UNSURE_PERCENT = 4  # docs/v8.md
+SAID = ("[native: caller_unsure]", "[v8: unreadable]")
+KNOWN = ("7.8", "8.4", "9.4", "10.2", "11.3", "12.4", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
+TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
+            " module locals native").split()
+MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
+         "maglev": ["--maglev", "--no-turbofan"], "optimized": []}
+# What only implements JavaScript's frames.
+FOLDED = re.compile(r"Builtins_(InterpreterEntryTrampoline|\w+Handler)")
+ENTRY = re.compile(r"Builtins_JS\w*Entry")
+# What the leaf calls when it has told its chain.
+TELLING = ("tell", "readSync", "writeSync")
+
+
+class Node:
+    def __init__(self, path):
+        self.path = path
+        said = subprocess.run([path, "-p", "process.versions.v8 + ' ' + process.version"], capture_output=True, text=True, check=True)
+        self.v8, self.version = said.stdout.split()
+        self.number = int(self.version[1:].split(".", maxsplit=1)[0])
+        said = subprocess.run([path, "--v8-options"], capture_output=True, text=True, check=True)
+        self.options = set(re.findall(r"^ +--([a-z-]+) ", said.stdout, re.M))
+        if not any(self.v8.startswith(v + ".") for v in KNOWN):
+            raise Skip("%s has V8 %s, which is not known" % (path, self.v8))
+
+
+    def modes(self):
+        """Of MODES, those that this version has; --no-X of what it does not have says nothing."""
+        for mode, options in MODES.items():
+            known = [o for o in options if re.sub("^--(no-)?", "", o) in self.options]
+            # Node.js 22 has Maglev, but neither lines nor inlined calls of its code are known.
+            if all(o in known or o.startswith("--no-") for o in options) and (mode != "maglev" or self.number >= 24):
+                yield mode, known
+
+
+class NodeTally(Tally):
+    """Until a process is shown to the kernel, its samples are walked later, and say so."""
+
+    def take(self, stack, judge_stack):
+        if any(f.name == "[v8: not_ready]" for f in stack.user) or stack.reason in ("no_process", "file_pending"):
+            return
+        super().take(stack, judge_stack)
+
+
+def chain_text(chain):
+    return " ; ".join("%s (%s:%s)" % tuple(c[:3]) for c in chain)
+
+
+def is_function(found, want, with_line=True):
+    """Whether a frame is the one that V8 told of; getters are called "get NAME" by it, or by their name."""
+    name, file, line = want
+    # What a property says, V8's own account prefers to the function's name; and it calls the code of an eval() "eval".
+    own = name is None or (name.startswith("[") or name == "eval") and found[0] == "(anonymous)"
+    return ((own or found[0] == name or re.sub("^[gs]et ", "", name) == found[0]) and (file is None or found[1] in (file, "inlined"))
+            and (not with_line or found[2] == line))
+
+
+def wrong_chain(truth, found, hot):
+    """What is wrong with frames of JavaScript (name, file, line), outermost first, or None."""
+    want = truth["chain"]
+    low, high = truth["lines"]
+    inside, beyond = found[:len(want)], [f[0] for f in found[len(want):]]
+    least = len(want) - 6 if hot else len(want)  # it is on its way into the chain, or out
+    if len(inside) >= least and all(map(is_function, inside[:-1], want)) and is_function(inside[-1], want[len(inside) - 1], False):
+        line = inside[-1][2]
+        if beyond[0] in TELLING if beyond else not line or len(inside) < len(want) or low <= line <= high:
+            return None
+    return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
+
+
+def wrong_natives(names, js):
+    """What is wrong with native frames around, from the outermost on."""
+    folded = [n for n, is_one in zip(names, js) if not is_one and FOLDED.fullmatch(n)]
+    if folded:
+        return "the interpreter's own: %s" % " ".join(folded)
+    first = js.index(True)
+    entries = [i for i, n in enumerate(names[:first]) if ENTRY.fullmatch(n)]
+    if not entries or not any("::Invoke" in n for n in names[:entries[0]]):
+        return "no way into JavaScript: %s" % " ; ".join(names[:first])
+    if not re.fullmatch(r"_start|__clone3?|clone3?|start_thread|thread_start", names[0]):
+        return "it begins with %s" % names[0]
+    return None
+
+
+def which_are_js(frames):
+    """Of frames, outermost first: inlined functions have no file in perf's text, and follow the one that they are in."""
+    found, inside = [], False
+    for f in frames:
+        inside = f.runtime == "v8" or f.inlined and inside
+        found.append(inside)
+    return found
+
+
+def judge(truth, hot, stack):
+    js = which_are_js(stack.user)
+    found = [(f.name, f.file, f.line) for f, is_one in zip(stack.user, js) if is_one]
+    if not found:
+        # Threads that compile or collect have a name of their own, or none of JavaScript.
+        return None if not any(ENTRY.fullmatch(f.name) for f in stack.user) else "no JavaScript"
+    # It says itself that a caller may be missing, or which function is being entered or left; tally_truths() counts these.
+    if any(f.name in SAID for f in stack.user):
+        return None
+    wrong = wrong_chain(truth, found, hot) or wrong_natives([f.name for f in stack.user], js)
+    if wrong:
+        wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
+    return wrong
+
+
+def tally_truths(recording, programs, least=10, whole_percent=80):
+    problems, notes = list(recording.problems), []
+    for program in programs:
+        truth = program.truths[0]
+        hot = truth["comm"].startswith("js-hot")
+        t = NodeTally(truth["comm"])
+        whole = with_line = of_js = unsure = 0
+        for stack in recording.stacks or []:
+            if stack.tid not in program.threads:
+                continue
+            t.take(stack, functools.partial(judge, truth, hot))
+            frames = [f for f, is_one in zip(stack.user, which_are_js(stack.user)) if is_one]
+            if frames and not stack.reason and frames[-1].name not in TELLING and "[v8: not_ready]" not in [f.name for f in frames]:
+                of_js += stack.count
+                whole += stack.count * (len(frames) >= len(truth["chain"]))
+                with_line += stack.count * (frames[-1].line > 0)
+                unsure += stack.count * any(f.name.startswith("[") for f in stack.user)
+        problems += t.problems(least)
+        if of_js * whole_percent > whole * 100:
+            problems.append("%s: %d of %d samples have the whole chain" % (t.name, whole, of_js))
+        if unsure > max(2, of_js * UNSURE_PERCENT / 100):
+            problems.append("%s: %d of %d samples have a note" % (t.name, unsure, of_js))
+        if of_js * 75 > with_line * 100:
+            problems.append("%s: %d of %d samples have the leaf's line" % (t.name, with_line, of_js))
+        notes.append("%s, lines %d%s" % (t.summary(), with_line, ", unsure %d" % unsure if unsure else ""))
+    return problems, "; ".join(notes)
+
+
+def recorded(setup, programs, seconds, options=()):
+    """A recording of programs that were there before; it ends when they have had so much CPU time, and each some."""
+    recorder = FrameRecorder(setup, ["-p", ",".join(str(p.pid) for p in programs), *options])
+    recording_began(recorder)
+    before = [cpu_seconds(p.pid) for p in programs]
+    for program in programs:
+        program.go()
+
+    def all_ran():
+        used = [cpu_seconds(p.pid) - b for p, b in zip(programs, before)]
+        return sum(used) >= seconds and min(used) >= EACH
+    wait_until("%g s of CPU" % seconds, all_ran, 900)
+    recorder.process.send_signal(signal.SIGINT)
+    for program in programs:
+        program.pause()
+        program.threads = js_threads(program)
+    return recorder.wait(300)
+
+
+def js_threads(program):
+    """The TIDs of those that run its JavaScript: the first one, or a worker (which some versions name "WorkerThread", others not)."""
+    names = {}
+    for tid in os.listdir("/proc/%d/task" % program.pid):
+        with contextlib.suppress(OSError), open("/proc/%d/task/%s/comm" % (program.pid, tid), encoding="utf-8") as f:
+            names[int(tid)] = f.read().rstrip("\n")
+    if program.truths[0]["comm"] != "js-worker":
+        return {program.pid}
+    named = {t for t, name in names.items() if name == "WorkerThread"}
+    return named or {t for t in names if t != program.pid}
+
+
+def started(stack, argvs, env=None):
+    programs = [stack.enter_context(Program(argv, nice=5, env=env)) for argv in argvs]
+    return [p.until_ready() for p in programs]
+
+
+def make_addon(setup):
+    addon = setup.file("addon.node")
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", addon, os.path.join(runtimes.HERE, "node", "addon.c")], check=True)
+    return {"CASES_ADDON": addon}
+
+
+def test_chains(node, setup):
+    """All cases at once; sonde comes long after they began."""
+    env = make_addon(setup)
+    with contextlib.ExitStack() as stack:
+        cases = [c for c in TOGETHER if c != "secret" or node.number > 12]
+        programs = started(stack, [[node.path, CASES, c] for c in cases], env)
+        return tally_truths(recorded(setup, programs, SECONDS), programs)
+
+
+def test_tiers(node, setup):
+    """One program by each way to run JavaScript: interpreted, compiled without optimization and with inlined calls."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[node.path, *options, CASES, case, "%s-%s" % (case, mode[:5])] for mode, options in node.modes()
+                                   for case in ("plain", "hot")])
+        return tally_truths(recorded(setup, programs, SECONDS), programs)
+
+
+def test_collected(node, setup):
+    """Functions that the collector moves while they are at work, and others that it drops."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[node.path, "--max-semi-space-size=1", CASES, "moving"], [node.path, CASES, "churn"]])
+        recording = recorded(setup, programs, SECONDS / 2)
+        problems, notes = tally_truths(recording, programs[:1])
+        t = NodeTally("js-churn")
+        for s in recording.stacks or []:
+            if s.tid in programs[1].threads:
+                t.take(s, judge_churn)
+        return problems + t.problems(20), "%s; %s" % (notes, t.summary())
+
+
+def judge_churn(stack):
+    """Each function of a17 and b17 is below or above the other of that number."""
+    if any(f.name in SAID for f in stack.user):
+        return None
+    names = " ".join(f.name for f, is_one in zip(stack.user, which_are_js(stack.user)) if is_one)
+    numbers = set(re.findall(r"\b[ab](\d+)\b", names))
+    if len(numbers) > 1 or not re.search(r"\bchurn( Function| \(anonymous\)| a\d+( b\d+( short)?)?)?$", names) and "churn" in names:
+        return names
+    return None
+
+
+def test_command(node, setup):
+    """Started by sonde, and so met before it runs JavaScript."""
+    program = Program([setup.program, "record", "-F", "997", "-f", "perf", "--lines", "-o", setup.file("command.perf"), "--",
+                       node.path, CASES, "plain"])
+    with program:
+        program.until_ready()
+        before = cpu_seconds(program.pid)
+        program.go()
+        wait_until("1 s of CPU", lambda: cpu_seconds(program.pid) - before >= 1, 300)
+        os.kill(program.pid, signal.SIGTERM)
+        program.process.wait(300)
+    with open(setup.file("command.perf"), encoding="utf-8") as f:
+        stacks = runtimes.FrameText(f.read()).stacks
+    t = NodeTally("command")
+    for s in stacks:
+        if s.comm in ("js-plain", "node") and "leaf" in [f.name for f in s.user]:
+            t.take(s, functools.partial(judge, program.truths[0], False))
+    return t.problems(100), t.summary()
+
+
+def wrong_stack(threads, truth):
+    """What is wrong with the threads that run JavaScript, as `sonde stack --json` and `sonde core --json` have them, or None."""
+    threads = [t for t in threads if any(f["kind"] == "v8" for f in t["frames"])]
+    if len(threads) != 1:
+        return "%d threads with JavaScript" % len(threads)
+    found = [(f["function"], f["file"] or "[v8]", f["line"] or 0) for f in threads[0]["frames"][::-1] if f["kind"] == "v8"]
+    return wrong_chain(truth, found, False)
+
+
+def test_core(node, setup):
+    """`sonde core`."""
+    with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as f:
+        if f.read().strip() != "core":
+            raise Skip("the kernel writes cores elsewhere")
+    folder = setup.file("core-of-node")
+    os.mkdir(folder)
+    with Program(["sh", "-c", 'ulimit -c unlimited; exec "$@"', "-", node.path, CASES, "methods"], cwd=folder) as program:
+        truth = program.until_ready().truths[0]
+        program.go()
+        burnt(program.pid, 0.2)
+        os.kill(program.pid, signal.SIGABRT)
+        program.process.wait(300)
+    cores = [os.path.join(folder, f) for f in os.listdir(folder)]
+    if len(cores) != 1:
+        raise Skip("no core was written: %s" % cores)
+    done = subprocess.run([setup.program, "core", "--json", cores[0]], capture_output=True, text=True, timeout=300, check=True)
+    os.unlink(cores[0])
+    wrong = wrong_stack(json.loads(done.stdout)["threads"], truth)
+    return [shorten(wrong, 1500)] if wrong else [], "methods"
+
+
+def test_stack(node, setup):
+    """`sonde stack`."""
+    problems = []
+    with contextlib.ExitStack() as stack:
+        for program in started(stack, [[node.path, CASES, c] for c in ("plain", "methods", "worker")]):
+            truth = program.truths[0]
+            program.go()
+            burnt(program.pid, 0.1)
+            wrong = wrong_stack(stack_of(setup, program.pid).values(), truth)
+            problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
+    return problems, "3 programs"
+
+
+def test_renamed(node, setup):
+    """Under another name."""
+    path = setup.file("worker-bee")
+    shutil.copy(os.path.realpath(node.path), path)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[path, CASES, "plain"]])
+        return tally_truths(recorded(setup, programs, 0.5), programs)
+
+
+TESTS = (("chains", test_chains), ("tiers", test_tiers), ("collected", test_collected), ("command", test_command), ("stack", test_stack), ("core", test_core),
+         ("renamed", test_renamed))
+
+
+def arguments(parser):
+    parser.add_argument("--node", default=os.environ.get("SONDE_NODE") or shutil.which("node"), help="the executable ($SONDE_NODE)")
+    parser.add_argument("--zoo", metavar="VERSION", help="one of tests/zoo instead of this machine's")
+
+
+def tests(_setup, args):
+    if not args.node and not args.zoo:
+        raise Skip("no node here")
+    node = Node(runtimes.from_zoo("node", args.zoo) if args.zoo else args.node)
+    for name, test in TESTS:
+        # Cores are some hundred megabytes.
+        if test == test_core and not os.environ.get("SONDE_ALL"):
+            continue
+        yield "%s-%s" % (node.version, name), functools.partial(test, node)
+
+
+if __name__ == "__main__":
+    sys.exit(runtimes.main(__doc__, tests, arguments))

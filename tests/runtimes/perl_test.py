@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Perl programs that know their chains by caller() (perl/cases.pl): exact names, files and lines, in the right order, with
+the native frames between them.
+
+    perl_test.py [--zoo 5.36] [--sonde PROGRAM] [--only REGEX]
+
+SONDE_PERLS, paths with colons between, restricts the perls. docs/perl.md says what is shown.
+"""
+import contextlib
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import runtimes
+from python_test import PythonTally as EarlyTally
+from python_test import is_first, recorded, settled_stacks, started
+from runtimes import stack_of
+from folded import shorten
+from tap import Skip
+
+CASES = os.path.join(runtimes.HERE, "perl", "cases.pl")
+SECONDS = 3  # of CPU, of all programs of a recording
+
+# What the programs of one recording do at the same time.
+TOGETHER = ("plain trying recursion deep method closure eval_block eval_text sort_block sort_sub sort_call sort_eval sort_in_sort block block_eval tied tied_eval "
+            "destroy destroy_end overloaded overloaded_text autoload signal warning dying going umlaut lexical pattern pattern_code "
+            "map_grep lvalues frozen dumped compiled required hooked used forked line_file threads").split()
+
+# Functions that only implement a Perl call: their frames are left out.
+FOLDED = re.compile(r"Perl_runops_\w+|(S|Perl)_docatch")
+# Blocks that caller() does not tell: what is in them is in the sub around them.
+BLOCKS = ("(sort block)", "(pattern block)")
+
+
+class Perl:
+    """An interpreter: where it is, which one."""
+
+    def __init__(self, path):
+        self.path = path
+        text = subprocess.run([path, "-MConfig", "-e", "print \"$] \", $Config{usethreads} ? 1 : 0"], capture_output=True, text=True,
+                              check=True).stdout.split()
+        self.minor = int(text[0].split(".")[1][:3])
+        self.threaded = text[1] == "1"
+        self.name = "perl-5.%d%s" % (self.minor, "" if self.threaded else "-unthreaded")
+
+    def cases(self, names):
+        return [c for c in names if (self.threaded or c != "threads") and (self.minor >= 34 or c != "trying")]
+
+
+def perls(paths=None):
+    paths = paths or (os.environ.get("SONDE_PERLS") or "/usr/bin/perl").split(":")
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError, ValueError, IndexError):
+            found.append(Perl(path))
+    return found
+
+
+# --- what a stack must be ---
+
+
+def chain_text(chain):
+    return " ; ".join("%s (%s:%s)" % tuple(c) for c in chain)
+
+
+def without_blocks(found):
+    """As caller() has it: a sub is where its block is."""
+    chain = []
+    for name, file, line in found:
+        if name in BLOCKS and chain:
+            chain[-1] = (chain[-1][0], file, line)
+        else:
+            chain.append((name, file, line))
+    return chain
+
+
+def wrong_chain(truth, found):
+    """What is wrong with Perl frames (name, file, line), outermost first, or None."""
+    want, (low, high) = [tuple(c) for c in truth["chain"]], truth["lines"]
+    inside = without_blocks(found)
+    if len(inside) >= len(want) and inside[:len(want) - 1] == want[:-1] and inside[len(want) - 1][:2] == want[-1][:2]:
+        # Telling it, the leaf calls others; back from that, it is in the line of that call for a moment.
+        line, beyond = inside[len(want) - 1][2], [f[0] for f in inside[len(want):]]
+        if beyond[0] in ("main::say_truth", "main::ready") if beyond else low - 1 <= line <= high or line == want[-1][2]:
+            return None
+    return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
+
+
+def wrong_natives(truth, frames, name, is_perl):
+    """What is wrong with native frames around and between: `name` and `is_perl` of a frame."""
+    folded = [name(f) for f in frames if not is_perl(f) and FOLDED.fullmatch(name(f))]
+    if folded:
+        return "interpreter frames: %s" % " ".join(folded)
+    if not is_first(frames[0], name(frames[0])):
+        return "it begins with %s" % name(frames[0])
+    for inner, pattern in truth["natives"].items():
+        at = max((i for i, f in enumerate(frames) if is_perl(f) and name(f) == inner), default=None)
+        if at is None:
+            return "no frame %s" % inner
+        between = []
+        while at and not is_perl(frames[at - 1]):
+            at -= 1
+            between.append(name(frames[at]))
+        if not any(re.search(pattern, n) for n in between):
+            return "no %s before %s, but %s" % (pattern, inner, between)
+    return None
+
+
+def judge(truth, stack):
+    is_perl = lambda f: f.runtime == "perl"
+    found = [(f.name, f.file, f.line) for f in stack.user if is_perl(f)]
+    wrong = wrong_chain(truth, found) or wrong_natives(truth, stack.user, lambda f: f.name, is_perl)
+    if wrong:
+        wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
+    return wrong
+
+
+def tally_truths(recording, programs, least=10):
+    """Problems and a note of a recording of programs."""
+    problems, notes = list(recording.problems), []
+    for truth in (t for p in programs for t in p.truths):
+        t = EarlyTally(truth["comm"])
+        for stack in recording.stacks or []:
+            if stack.comm == truth["comm"]:
+                t.take(stack, functools.partial(judge, truth))
+        problems += t.problems(least)
+        notes.append(t.summary())
+    return problems, ", ".join(notes)
+
+
+# --- tests ---
+
+
+def test_chains(perl, setup):
+    """All cases at once; sonde comes long after they began."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[perl.path, CASES, c] for c in perl.cases(TOGETHER)])
+        return tally_truths(recorded(setup, programs, SECONDS), programs)
+
+
+def test_stack(perl, setup):
+    """`sonde stack` of the same."""
+    problems, nr = [], 0
+    is_perl = lambda f: f["kind"] == "perl"
+    with contextlib.ExitStack() as stack:
+        for program in started(stack, [[perl.path, CASES, c] for c in perl.cases(["plain", "deep", "sort_in_sort", "tied_eval"])]):
+            threads = stack_of(setup, program.pid)
+            for truth in program.truths:
+                mine = [t for t in threads.values() if t["name"] == truth["comm"]]
+                if len(mine) != 1 or not mine[0]["complete"]:
+                    problems.append("%s: %s" % (truth["comm"], shorten(str(mine), 500)))
+                    continue
+                frames = [f for f in mine[0]["frames"][::-1] if f["kind"] != "kernel"]
+                found = [(f["function"], f["file"] or "[perl]", f["line"] or 0) for f in frames if is_perl(f)]
+                wrong = wrong_chain(truth, found) or wrong_natives(truth, frames, lambda f: f["function"] or "", is_perl)
+                problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
+                nr += len(found)
+    return problems, "%d frames" % nr
+
+
+# Of perl/busy.pl: who calls a sub, and native functions that are between the two, if there are any.
+BUSY = {
+    "main::round": (("(main)",), None),
+    "main::fib": (("main::round", "main::fib"), None),
+    "main::sorts": (("main::round",), None),
+    "main::finds": (("main::round",), None),
+    "main::ties": (("main::round",), None),
+    "main::objects": (("main::round",), None),
+    "main::evals": (("main::round",), None),
+    "main::patterns": (("main::round",), None),
+    "main::by_number": (("main::sorts",), "Perl_sortsv_flags"),
+    "main::by_small": (("main::sorts",), "Perl_sortsv_flags"),
+    "(sort block)": (("main::sorts",), "Perl_sortsv_flags"),
+    "(pattern block)": (("main::patterns",), "Perl_regexec_flags"),
+    "main::__ANON__": (("main::finds",), "."),
+    "Tie::TIESCALAR": (("main::ties",), "Perl_call_sv"),
+    "Tie::FETCH": (("main::ties",), "Perl_call_sv"),
+    "Adds::plus": (("main::objects",), "Perl_amagic_call"),
+    "Dies::DESTROY": (("(eval)",), None),
+    "(eval)": (("main::evals", "main::objects"), None),
+    "main::small": (("main::by_small", "(sort block)", "(pattern block)", "main::__ANON__", "Tie::FETCH", "Adds::plus", "Dies::DESTROY",
+                     "(eval)"), None),
+}
+
+
+# So, of perl/leaving.pl.
+LEAVING = {
+    **{"main::" + name: (("main::round",), None)
+       for name in "divides loops jumps target catches fetches cleanups texts autos replaces hooks lvalues nested dies".split()},
+    "main::round": (("(main)",), None),
+    "main::even": (("main::round", "main::odd"), None),
+    "main::odd": (("main::even",), None),
+    "main::deep": (("main::round", "(eval)"), None),
+    "main::quotient": (("(eval)",), None),
+    "main::gone": (("(eval)", "main::gone"), None),
+    "main::hook": (("(eval)",), "Perl_call_sv"),
+    "main::twice": (("main::replaces",), None),
+    "main::held": (("main::lvalues",), None),
+    "main::__ANON__": (("main::catches", "(eval)"), "."),
+    "(sort block)": (("main::nested", "(sort block)"), "Perl_sortsv_flags"),
+    "(eval)": (("main::divides", "main::catches", "main::fetches", "main::cleanups", "main::hooks", "main::deep", "main::dies"), None),
+    "Throws::TIESCALAR": (("main::fetches",), "Perl_call_sv"),
+    "Throws::FETCH": (("(eval)",), "Perl_call_sv"),
+    "Fails::DESTROY": (("(eval)",), None),
+    "Text::text": (("main::texts",), "Perl_amagic_call"),
+    "Auto::AUTOLOAD": (("main::autos",), None),
+    "main::leaf": (("main::loops", "main::target", "main::__ANON__", "(sort block)", "main::deep"), None),
+}
+
+# Program, its subs, where blocks without a name are.
+BUSY_PROGRAMS = {
+    "busy": (BUSY, {"(sort block)": "sorts", "(pattern block)": "patterns", "main::__ANON__": "finds"}),
+    "leaving": (LEAVING, {"(sort block)": "nested", "main::__ANON__": "catches"}),
+}
+
+
+def busy_path(program):
+    return os.path.join(runtimes.HERE, "perl", program + ".pl")
+
+
+def busy_lines(program):
+    """Sub -> its lines in such a program: each is in one."""
+    with open(busy_path(program), encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    found = {}
+    for number, line in enumerate(lines, 1):
+        package = re.match(r"package (\w+) ", line)
+        for name in re.findall(r"sub (\w+) ", line):
+            found["%s::%s" % (package[1] if package else "main", name)] = number
+    found["(main)"] = len(lines) - 1
+    for block, around in BUSY_PROGRAMS[program][1].items():
+        found[block] = found["main::" + around]
+    return found
+
+
+def busy_wrong(subs, lines, no_line, stack):
+    """What is wrong with a stack of such a program, at whatever instruction."""
+    frames = stack.user
+    at = [i for i, f in enumerate(frames) if f.runtime == "perl"]
+    text = "\n     all: " + " ; ".join("%s:%d" % (f.name, f.line) for f in frames)
+    if not at:
+        return None if not any(f.name == "perl_run" for f in frames) else "no Perl frame" + text
+    if frames[at[0]].name != "(main)":
+        return "it begins with %s%s" % (frames[at[0]].name, text)
+    for caller, i in zip(at, at[1:]):
+        callers, native = subs.get(frames[i].name, ((), None))
+        if frames[caller].name not in callers:
+            return "%s called by %s%s" % (frames[i].name, frames[caller].name, text)
+        between = [f.name for f in frames[caller + 1:i]]
+        if native and not any(re.search(native, n) for n in between):
+            return "no %s before %s%s" % (native, frames[i].name, text)
+        if not native and between and frames[i].name not in ("(eval)", "Dies::DESTROY", "Fails::DESTROY"):
+            return "%s before %s%s" % (between, frames[i].name, text)
+    for i in at:
+        want = lines.get(frames[i].name)
+        if want is None:  # an eval: where it is called
+            want = lines[frames[at[at.index(i) - 1]].name]
+        # The innermost one may have no line yet, or no more.
+        if not frames[i].line and i == at[-1]:
+            no_line[0] += stack.count
+        elif frames[i].line != want:
+            return "%s in line %d%s" % (frames[i].name, frames[i].line, text)
+    return None
+
+
+def test_busy(program, perl, setup):
+    """Subs that are entered and left all the time: right at every instruction, or marked."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[perl.path, busy_path(program)]])
+        recording = recorded(setup, programs, 2, 4999)
+    t, lines, no_line, marked = EarlyTally(program), busy_lines(program), [0], 0
+    for s in recording.stacks or []:
+        if any(f.name in ("[perl: mismatch]", "[perl: unreadable]") for f in s.user):
+            marked += s.count
+        else:
+            t.take(s, functools.partial(busy_wrong, BUSY_PROGRAMS[program][0], lines, no_line))
+    wrong = sum(t.wrong.values())
+    problems = list(recording.problems)
+    # Before 5.32 nothing tells contexts that are being made: docs/perl.md.
+    if perl.minor < 32 and wrong <= t.samples / 200:
+        t.wrong.clear()
+    # Some single instruction of another compiler's order.
+    if wrong <= t.samples / 2000:
+        t.wrong.clear()
+    if marked > t.samples / 100:
+        problems.append("%d samples of %d are marked" % (marked, t.samples))
+    return problems + t.problems(1000), "%s, %d wrong, %d marked, %d without a line" % (t.summary(), wrong, marked, no_line[0])
+
+
+def test_renamed(perl, setup):
+    """A copy under another name."""
+    with open(perl.path, "rb") as f:
+        if f.read(4) != b"\x7fELF":
+            raise Skip("it runs in a root of its own")
+    program = setup.file("worker-bee")
+    shutil.copy(os.path.realpath(perl.path), program)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, CASES, c] for c in ("plain", "sort_block", "block_eval")])
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
+TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("stack", test_stack), ("renamed", test_renamed))
+
+
+def arguments(parser):
+    parser.add_argument("--zoo", metavar="VERSION", help="one of tests/zoo instead of this machine's")
+
+
+def tests(_setup, args):
+    for perl in perls([runtimes.from_zoo("perl", args.zoo)] if args.zoo else None):
+        for name, test in TESTS:
+            yield "%s-%s" % (perl.name, name), functools.partial(test, perl)
+
+
+if __name__ == "__main__":
+    sys.exit(runtimes.main(__doc__, tests, arguments))

@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""PHP programs that know their chains (php/cases.php): exact names, files and lines, in the right order.
+
+    php_test.py [--php PROGRAM | --zoo VERSION] [--sonde PROGRAM] [--only REGEX]
+
+SONDE_PHPS, paths with colons between, restricts the PHPs. docs/php.md says what is shown.
+"""
+import contextlib
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import runtimes
+from folded import shorten
+from python_test import PythonTally, chain_text, is_first, recorded, started, settled_stacks
+from runtimes import Tally
+from tap import Skip
+
+CASES = os.path.join(runtimes.HERE, "php", "cases.php")
+SECONDS = 3  # of CPU, of all programs of a recording
+
+ALL = ("plain methods recursion closures callbacks generator send_generator yield_from interfaces destructor top_destructor "
+       "unset_destructor exceptions in_handler included autoload in_shutdown anonymous forked fiber").split()
+JIT_CASES = "jit plain methods recursion closures generator yield_from callbacks destructor exceptions fiber".split()
+SINCE = {"fiber": (8, 1)}
+NEEDS = {"forked": "pcntl_fork"}
+# What the leaf itself calls, beyond where the chain was told.
+OF_LEAF = {"tell", "primes", "strlen", "str_repeat", "abs"}
+HIDDEN = re.compile(r"execute_ex|zend_execute|zend_call_function|zend_generator_resume")
+
+
+class Php:
+    """An interpreter: where it is, which one."""
+
+    def __init__(self, path, options=()):
+        self.path, self.options = path, list(options)
+        told = self.run("echo PHP_MAJOR_VERSION, ' ', PHP_MINOR_VERSION, ' ', (int)PHP_ZTS;")
+        major, minor, zts = map(int, told.split())
+        self.version, self.zts = (major, minor), bool(zts)
+        self.name = "%d.%d%s" % (major, minor, "-zts" if zts else "")
+
+    def run(self, code):
+        return subprocess.run([self.path, *self.options, "-r", code], capture_output=True, text=True, check=True).stdout
+
+    def cases(self, names):
+        have = self.run("foreach (%s as $f) if (function_exists($f)) echo $f, ' ';"
+                        % ("['" + "', '".join(NEEDS.values()) + "']")).split()
+        return [n for n in names if self.version >= SINCE.get(n, (0, 0)) and NEEDS.get(n, have and have[0]) in have + [None]]
+
+    def argv(self, case, setup):
+        return [self.path, *self.options, CASES, case, setup.scratch]
+
+
+def is_php(frame):
+    return frame.runtime == "php"
+
+
+def wrong_chain(truth, found):
+    """What is wrong with PHP frames (name, file, line), outermost first, or None."""
+    want, (low, high) = truth["chain"], truth["lines"]
+    inside, beyond = found[:len(want)], [f[0] for f in found[len(want):]]
+    if len(inside) == len(want) and [list(f) for f in inside[:-1]] == want[:-1] and list(inside[-1][:2]) == want[-1][:2]:
+        line = inside[-1][2]
+        if truth.get("jit") and not line:
+            line = low  # code of the JIT's does not keep it
+        if (set(beyond[:1]) <= OF_LEAF) and (low <= line <= high or line == want[-1][2]):
+            return None
+    return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
+
+
+def judge(truth, stack):
+    found = [(f.name, f.file, f.line) for f in stack.user if is_php(f)]
+    wrong = wrong_chain(truth, found)
+    if not wrong and any(HIDDEN.fullmatch(f.name) for f in stack.user if not is_php(f)):
+        wrong = "frames of the interpreter"
+    if not wrong and "in_fiber" not in truth and not is_first(stack.user[0], stack.user[0].name):
+        wrong = "it begins with %s" % stack.user[0].name
+    if wrong:
+        wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
+    return wrong
+
+
+def truths_of(program):
+    """A fiber's stack is its own: who resumed it is on another one."""
+    for truth in program.truths:
+        if truth["comm"] == "php-fiber":
+            at = [c[0] for c in truth["chain"]].index("Fiber::resume") + 1
+            truth["chain"].insert(at, ["[php: other_stack]", "[php]", 0])
+            truth["in_fiber"] = True
+    return program.truths
+
+
+def tally_truths(recording, programs, least=20):
+    problems, notes = list(recording.problems), []
+    for program in programs:
+        for truth in truths_of(program):
+            t = PythonTally(truth["comm"])
+            for stack in recording.stacks or []:
+                if stack.comm == truth["comm"]:
+                    t.take(stack, functools.partial(judge, truth))
+            problems += t.problems(least)
+            notes.append(t.summary())
+    return problems, ", ".join(notes)
+
+
+def test_chains(php, setup):
+    """All cases at once; sonde comes after they began."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [php.argv(c, setup) for c in php.cases(ALL)])
+        return tally_truths(recorded(setup, programs, SECONDS), programs)
+
+
+def test_stack(php, setup):
+    """`sonde stack` of programs that work."""
+    problems, nr = [], 0
+    with contextlib.ExitStack() as stack:
+        for program in started(stack, [php.argv(c, setup) for c in ("methods", "callbacks")]):
+            threads = settled_stacks(setup, program)
+            truth = program.truths[0]
+            mine = [t for t in threads.values() if t["name"] == truth["comm"]]
+            found = [(f["function"], f["file"] or "[php]", f["line"] or 0) for t in mine for f in t["frames"][::-1]
+                     if f["kind"] == "php"]
+            wrong = wrong_chain(truth, found) if len(mine) == 1 and mine[0]["complete"] else shorten(str(mine), 500)
+            problems += ["%s: %s" % (truth["comm"], wrong)] if wrong else []
+            nr += len(found)
+    return problems, "%d frames" % nr
+
+
+def churn_wrong(stack):
+    """A caller's class was made in one eval() and the leaf in another one: their numbers are the same."""
+    frames = [f for f in stack.user if is_php(f)]
+    names = [f.name for f in frames]
+    if not frames or any("unknown" in n or n.startswith("[php:") for n in names):
+        return None  # said to be unknown: no wrong name, and counted by the test
+    callers = [n for n in names if n.startswith("class@anonymous::caller_")]
+    if names[:1] != ["{main}"] or len(callers) > 1 or (callers and names[1:3] != ["churn", callers[0]]):
+        return "%s\n     all: %s" % ([tuple(f[:3]) for f in frames], " ; ".join(f.name for f in stack.user))
+    return None
+
+
+def test_churn(php, setup):
+    """Functions made and dropped all the time, at a high frequency: no wrong name."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [php.argv("churn", setup)])
+        recording = recorded(setup, programs, 1, 4999)
+    t = PythonTally("churn")
+    unknown = named = 0
+    for s in recording.stacks or []:
+        t.take(s, churn_wrong)
+        unknown += s.count * any("unknown" in f.name for f in s.user)
+        named += s.count * any("::caller_" in f.name for f in s.user)
+    problems = recording.problems + t.problems(200)
+    if named < 50:
+        problems.append("%d samples in generated methods with names" % named)
+    return problems, "%d samples, %d in generated methods with names, %d unknown" % (t.samples, named, unknown)
+
+
+def test_embedded(php, setup):
+    """A C program that is linked to libphp, and has executor_globals in itself (a copy relocation)."""
+    if php.zts or php.version != (8, 2) or not shutil.which("php-config8.2") or not os.path.exists("/usr/lib/libphp8.2.so"):
+        raise Skip("no libphp")
+    program = setup.file("embed")
+    flags = subprocess.run(["php-config8.2", "--includes"], capture_output=True, text=True, check=True).stdout.split()
+    subprocess.run(["gcc", "-w", *flags, os.path.join(runtimes.HERE, "php", "embed.c"), "-o", program, "-lphp8.2"], check=True)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, CASES, c, setup.scratch] for c in ("plain", "callbacks")])
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
+def test_renamed(php, setup):
+    """The interpreter under another name."""
+    with open(php.path, "rb") as f:
+        if f.read(4) != b"\x7fELF":
+            raise Skip("it runs in a root of its own")
+    program = setup.file("worker-bee")
+    shutil.copy(os.path.realpath(php.path), program)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, CASES, c, setup.scratch] for c in ("plain", "callbacks")])
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
+def test_jit(php, setup):
+    """Code that opcache's JIT made, in functions and in traces: chains are right, and native frames around them."""
+    options = ("-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d")
+    if "on" not in Php(php.path, [*options, "opcache.jit=tracing"]).run(
+            "if (function_exists('opcache_get_status') && (opcache_get_status()['jit']['on'] ?? false)) echo 'on';"):
+        raise Skip("no opcache with a JIT")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [Php(php.path, [*options, "opcache.jit=" + mode]).argv(case, setup)
+                                   for mode in ("tracing", "function") for case in JIT_CASES if php.version >= SINCE.get(case, (0, 0))])
+        for program in programs:
+            for truth in program.truths:
+                truth["jit"] = True
+        return tally_truths(recorded(setup, programs, SECONDS), programs)
+
+
+TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed), ("embedded", test_embedded),
+         ("jit", test_jit))
+
+
+def arguments(parser):
+    parser.add_argument("--php", default="php", help="the interpreter")
+    parser.add_argument("--zoo", metavar="VERSION", help="one of tests/zoo instead of this machine's")
+
+
+def tests(_setup, args):
+    paths = [runtimes.from_zoo("php", args.zoo)] if args.zoo else (os.environ.get("SONDE_PHPS") or shutil.which(args.php) or "").split(":")
+    if not paths[0]:
+        raise Skip("no PHP here")
+    for php in map(Php, paths):
+        for name, test in TESTS:
+            yield "php-%s-%s" % (php.name, name), functools.partial(test, php)
+
+
+if __name__ == "__main__":
+    sys.exit(runtimes.main(__doc__, tests, arguments))

@@ -1,0 +1,352 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ruby programs that know their chains (ruby/cases.rb): exact names, files and lines, in the right order, with native
+frames between them where there are any.
+
+    ruby_test.py [--ruby PATH | --zoo VERSION] [--sonde PROGRAM] [--only REGEX]
+
+SONDE_RUBIES, paths with colons between, restricts the rubies. docs/ruby.md says what is shown.
+"""
+import contextlib
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import runtimes
+from modes import cpu_seconds, recording_began, wait_until
+from python_test import is_first
+from runtimes import FrameRecorder, Program, Tally, stack_of
+from folded import shorten
+from tap import Skip
+
+CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
+SECONDS = 3  # of CPU, of all programs of a recording
+EACH = 0.05  # of each
+
+TOGETHER = ("plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
+            "loaded umläute traced refined kernel_loop fibers threads forked compacting").split()
+
+OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start|.*coroutine.*|fiber_entry")
+
+# What must stand right below a method that is written in C: (method, function).
+BETWEEN = {"rb-blocks": [("Array#each", "rb_ary_each")]}
+
+
+class Ruby:
+    def __init__(self, path):
+        self.path = path
+        done = subprocess.run([path, "-e", "puts RUBY_VERSION"], capture_output=True, text=True, check=True)
+        self.version = tuple(map(int, done.stdout.split(".")[:2]))
+
+    def argv(self, case):
+        return [self.path, "-Ku", CASES, case]
+
+
+def unqualified(name):
+    """As Ruby has it before 3.4: without the class."""
+    return re.sub(r"(?:(?<=^)|(?<= in ))[\w:]+[#.](?=[^.])", "", name)
+
+
+def same(truth, frame, qualified):
+    """Does a frame say what Ruby says? Of a method in C Ruby tells the caller's line."""
+    label, path, line = truth
+    if frame.name == "[unknown]":
+        return True  # gone or moved before it was read: no wrong name, and counted
+    name = frame.name if qualified else unqualified(frame.name)
+    in_c = not frame.line and frame.file == "[ruby]"
+    return name == label and (in_c or (frame.file == path and frame.line == line))
+
+
+def judge(truth, qualified, stack):
+    """What is wrong with a stack; None: nothing."""
+    frames = [f for f in stack.user if f.runtime == "ruby"]
+    chain, lines = list(truth["chain"]), truth.get("lines")
+    if not frames:
+        return "no Ruby frame\n     all: " + " ; ".join(f.name for f in stack.user)
+    # What the leaf itself calls is a frame of its own.
+    while frames and len(frames) > len(chain) and frames[-1].name in ("Integer#*", "Integer#%", "Integer#+"):
+        frames.pop()
+    wrong = None
+    if len(frames) != len(chain):
+        wrong = "%d frames, not %d" % (len(frames), len(chain))
+    else:
+        for t, f in zip(chain[:-1], frames[:-1]):
+            if not same(t, f, qualified):
+                wrong = "%s is %s" % (t, tuple(f[:3]))
+        leaf = frames[-1]
+        if lines and leaf.name != "[unknown]" and not (same([chain[-1][0], leaf.file, leaf.line], leaf, qualified) and leaf.file == chain[-1][1]
+                          and lines[0] <= leaf.line <= lines[1]):
+            wrong = "the leaf is %s, not in %s" % (tuple(leaf[:3]), lines)
+    names = truth.get("names")
+    if names and not wrong and [f.name for f in frames][-len(names):] != names:
+        wrong = "names are %s" % [f.name for f in frames]
+    all_names = [f.name for f in stack.user]
+    if not wrong and not OUTERMOST.fullmatch(all_names[0]) and not is_first(stack.user[0], all_names[0]) and "fiber" not in truth["comm"] and "external" not in truth["comm"]:
+        wrong = "it begins with " + all_names[0]
+    for method, function in BETWEEN.get(truth["comm"], ()):
+        if not wrong and (method not in all_names or function not in all_names[all_names.index(method):][:6]):
+            wrong = "%s does not follow %s" % (function, method)
+    return wrong and "%s\n     all: %s" % (wrong, " ; ".join(f.name for f in stack.user))
+
+
+def started(stack, argvs, env=None):
+    """Programs that have all said where they are; they end with the ExitStack."""
+    programs = [stack.enter_context(Program(argv, {"LANG": "C.UTF-8", **(env or {})}, nice=5)) for argv in argvs]
+    return [p.until_ready() for p in programs]
+
+
+def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=()):
+    """A recording of programs that were there before; they begin to work when it does. It ends when they have had so much
+    CPU time together, and each of them some."""
+    pids = {p.process.pid for p in programs} | {p.pid for p in programs if p.pid}
+    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), *options], frequency=frequency)
+    recording_began(recorder)
+    before = [cpu_seconds(p.pid) for p in programs]
+    for program in programs:
+        program.go()
+
+    def all_ran():
+        used = [cpu_seconds(p.pid) - b for p, b in zip(programs, before)]
+        return sum(used) >= seconds and min(used) >= EACH
+    wait_until("%g s of CPU" % seconds, all_ran, 900)
+    recorder.process.send_signal(signal.SIGINT)
+    for program in programs:
+        program.pause()
+    return recorder.wait(300)
+
+
+def begun(stack):
+    """Not still telling where it is, or leaving that."""
+    return not any(re.search(r"#(tell|wait_for_go|rename)$", f.name) for f in stack.user)
+
+
+def tally_truths(ruby, recording, programs, least=10):
+    problems, notes = list(recording.problems), []
+    for program in programs:
+        for truth in program.truths:
+            t = Tally(truth["comm"])
+            t.unknown = 0
+            for stack in recording.stacks or []:
+                if stack.comm == truth["comm"] and begun(stack):
+                    t.take(stack, functools.partial(judge, truth, ruby.version >= (3, 4)))
+                    t.unknown += stack.count * any(f.name == "[unknown]" and f.runtime == "ruby" for f in stack.user)
+            if t.unknown > max(2, t.samples / 20):
+                problems.append("%s: %d of %d samples have frames without names" % (t.name, t.unknown, t.samples))
+            # Threads share the lock of the interpreter: it is Ruby's to say whose turn it is.
+            problems += t.problems(least if len(program.truths) == 1 else 0)
+            notes.append(t.summary())
+    return problems, ", ".join(notes)
+
+
+def test_chains(ruby, setup):
+    """All cases at once; sonde comes long after they began."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [ruby.argv(c) + [setup.scratch] for c in TOGETHER])
+        return tally_truths(ruby, recorded(setup, programs, SECONDS), programs)
+
+
+def churn_wrong(stack):
+    """The leaf says which function must have called it."""
+    frames = [f for f in stack.user if f.runtime == "ruby"]
+    if any("unknown" in f.name for f in frames):
+        return None
+    for f in frames:
+        m = re.fullmatch(r"(?:caller|leaf)_(\d+)", unqualified(f.name))
+        if m and (f.file != "/churn/%s.rb" % m[1] or not 1 <= f.line <= 9):
+            return "%s\n     all: %s" % (tuple(f[:3]), " ; ".join(f.name for f in stack.user))
+    numbers = {m[1] for f in frames for m in [re.fullmatch(r".*(?:caller|leaf)_(\d+)", f.name)] if m}
+    return "several at once: %s" % [f.name for f in frames] if len(numbers) > 1 else None
+
+
+def test_churn(ruby, setup):
+    """Methods made and dropped all the time, at a high frequency: no wrong name."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [ruby.argv("churn")] * 2)
+        recording = recorded(setup, programs, 1, 4999)
+    t = Tally("churn")
+    unknown = named = 0
+    for s in recording.stacks or []:
+        t.take(s, churn_wrong)
+        unknown += s.count * any("unknown" in f.name for f in s.user if f.runtime == "ruby")
+        named += s.count * any(re.search(r"leaf_\d+$", f.name) for f in s.user)
+    problems = recording.problems + t.problems(500)
+    if named < 100:
+        problems.append("%d samples in generated methods with names" % named)
+    return problems, "%d samples, %d in named generated methods, %d with unknown ones" % (t.samples, named, unknown)
+
+
+# Of ruby/busy.rb: who calls a method or a block, and whether native frames are between the two, those of a method in C.
+ROUND = ("plain blocks maps times sorts compares adds strings yields misses sends lambdas procs rescues ensures throws breaks returns evals execs taps "
+         "hashes injects symbols gsubs loops defined_by enums fibers").split()
+BUSY = {
+    **{"Object#" + name: (("Object#round",), False) for name in ROUND},
+    **{"block in Object#" + name: ((method,), True) for name, method in (
+        ("blocks", "Array#each"), ("maps", "Array#map"), ("times", "Integer#times"), ("sorts", "Array#sort"), ("breaks", "Array#each"),
+        ("returns", "Array#each"), ("evals", "BasicObject#instance_eval"), ("execs", "BasicObject#instance_exec"), ("hashes", "Hash#each"),
+        ("injects", "Array#each"), ("gsubs", "String#gsub"), ("loops", "Kernel#loop"), ("throws", "Kernel#catch"))},
+    "block in Object#maps": (("Array#map", "Array#each"), True),
+    "block in Object#yields": (("Num#each",), False),
+    "block in Object#lambdas": (("Object#lambdas",), False),
+    "block in Object#procs": (("Object#procs",), False),
+    "block in Object#taps": (("Kernel#tap",), False),
+    "block in <main>": (("Object#defined_by",), True),
+    "block (2 levels) in Object#throws": (("Array#each",), True),
+    "Object#round": (("<main>",), False),
+    "Object#fib": (("Object#plain", "Object#fib"), False),
+    "Object#even": (("Object#plain", "Object#odd"), False),
+    "Object#odd": (("Object#even",), False),
+    "Object#raises": (("Object#rescues", "Object#raises"), False),
+    "rescue in Object#rescues": (("Object#rescues",), False),
+    "Num#initialize": (("Class#new",), True),
+    "Num#<=>": (("Comparable#<",), True),
+    "Num#+": (("Object#adds",), False),
+    "Num#to_s": (("Object#strings",), False),
+    "Num#each": (("Object#yields",), False),
+    "Num#method_missing": (("Object#misses",), False),
+    "Array#each": (("Object#blocks", "Object#breaks", "Object#returns", "Object#enums", "block in Object#throws", "Enumerable#inject",
+                    "Enumerable#sort_by"), None),
+    "Kernel#throw": (("block (2 levels) in Object#throws",), False),
+    "Object#small": (("Object#plain", "Object#sends", "Object#ensures", "rescue in Object#rescues", "Num#<=>", "Num#to_s", "Num#method_missing",
+                      "block in <main>", "block in Object#fibers", "block (2 levels) in Object#throws", "Method#call",
+                      *("block in Object#" + n for n in ROUND if n != "throws")), False),
+}
+# What is written in C before that version, in Ruby since then; or called by C.
+IN_RUBY_SINCE = {"block in Object#times": (3, 3), "block in Object#taps": (3, 0), "block in Object#loops": (3, 2), "block in <main>": (3, 3)}
+BUSY_RB = os.path.join(runtimes.HERE, "ruby", "busy.rb")
+
+
+def busy_lines():
+    """Method or block -> its line in busy.rb: each is in one."""
+    with open(BUSY_RB, encoding="utf-8") as f:
+        lines = f.read().rstrip("\n").split("\n")
+    found, inside = {"<main>": len(lines)}, "Object"
+    for number, line in enumerate(lines, 1):
+        if line.startswith("class Num"):
+            inside = "Num"
+        for name in re.findall(r"def ([^\s(;]+)", line):
+            for block in ("", "block in ", "block (2 levels) in ", "rescue in "):
+                found["%s%s#%s" % (block, inside, name)] = number
+        if line == "end":
+            inside = "Object"
+        if line.startswith("define_method"):
+            found["block in <main>"] = number
+    return found
+
+
+def busy_of(version):
+    """BUSY as such a Ruby has it."""
+    return {name: (callers, version < IN_RUBY_SINCE[name] if name in IN_RUBY_SINCE else native)
+            for name, (callers, native) in BUSY.items()}
+
+
+def busy_wrong(busy, lines, jit, stack):
+    """What is wrong with a stack of busy.rb, at whatever instruction."""
+    frames = stack.user
+    at = [i for i, f in enumerate(frames) if f.runtime == "ruby"]
+    text = "\n     all: " + " ; ".join("%s:%d" % (f.name, f.line) for f in frames)
+    if not at:
+        return "no Ruby frame" + text if any(f.name == "ruby_run_node" for f in frames) else None  # a fiber of C code
+    if frames[at[0]].name not in ("<main>", "block in Object#fibers"):
+        return "it begins with %s%s" % (frames[at[0]].name, text)
+    for caller, i in zip(at, at[1:]):
+        name = frames[i].name
+        if name not in busy:
+            continue
+        callers, native = busy[name]
+        if frames[caller].name not in callers:
+            return "%s called by %s%s" % (name, frames[caller].name, text)
+        if frames[caller].name == "Method#call":
+            native = True
+        if native is not None and native != (i > caller + 1):
+            return "%s frames before %s%s" % ("native" if not native else "no native", name, text)
+    for f in (frames[i] for i in at):
+        if jit and not f.line and f is frames[at[-1]]:
+            continue  # code of YJIT's does not keep it
+        if f.name in lines and f.line != lines[f.name]:
+            return "%s in line %d%s" % (f.name, f.line, text)
+    return None
+
+
+def test_yjit(ruby, setup):
+    """The same, compiled."""
+    code = "exit defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?"
+    if subprocess.run([ruby.path, "--yjit", "-e", code], capture_output=True, check=False).returncode:
+        raise Skip("no YJIT")
+    return test_busy(ruby, setup, ["--yjit"])
+
+
+def test_busy(ruby, setup, options=()):
+    """Methods and blocks that are entered and left all the time: right at every instruction, or marked."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[ruby.path, *options, BUSY_RB]])
+        recording = recorded(setup, programs, 2, 4999)
+    t, lines, marked = Tally("busy"), busy_lines(), 0
+    for s in recording.stacks or []:
+        if any(re.fullmatch(r"\[ruby: \w+\]", f.name) for f in s.user):
+            marked += s.count
+        else:
+            t.take(s, functools.partial(busy_wrong, busy_of(ruby.version), lines, bool(options)))
+    wrong = sum(t.wrong.values())
+    # Some single instruction of another compiler's order; up to 2.7, and in YJIT of 3.1, frames that are not filled yet: docs/ruby.md.
+    if wrong <= t.samples / (500 if ruby.version < (3, 0) or (options and ruby.version < (3, 2)) else 2000):
+        t.wrong.clear()
+    problems = recording.problems + t.problems(1000)
+    if marked > t.samples / 20:
+        problems.append("%d samples are marked, of %d" % (marked, t.samples))
+    return problems, "%s, %d wrong, %d marked" % (t.summary(), wrong, marked)
+
+
+def test_stack(ruby, setup):
+    """`sonde stack` of threads that wait."""
+    problems, nr = [], 0
+    with contextlib.ExitStack() as stack:
+        program, = started(stack, [ruby.argv("waiting")])
+        threads = stack_of(setup, program.pid)
+        for truth in program.truths:
+            mine = [t for t in threads.values() if t["name"] == truth["comm"]]
+            if len(mine) != 1 or not mine[0]["complete"]:
+                problems.append("%s: %s" % (truth["comm"], shorten(str(mine), 500)))
+                continue
+            names = [unqualified(f["function"]) for f in mine[0]["frames"] if f["kind"] == "ruby"][::-1]
+            want = [unqualified(c[0]) for c in truth["chain"]]
+            nr += len(names)
+            if names[:len(want)] != want:
+                problems.append("%s: %s is not %s" % (truth["comm"], names, want))
+    return problems, "%d frames" % nr
+
+
+def test_command(ruby, setup):
+    """A command is recorded from its beginning; whatever is in the leaf is right."""
+    recorder = FrameRecorder(setup, [], ruby.argv("plain"), stdout=subprocess.PIPE, env={"CPU_SECONDS": "2", "LANG": "C.UTF-8"})
+    recording = recorder.wait(250, 128 + signal.SIGXCPU)
+    with_ruby = sum(s.count for s in recording.stacks or [] if any(f.name == "Object#leaf" for f in s.user))
+    notes = sum(s.count for s in recording.stacks or [] if any(re.fullmatch(r"\[ruby: \w+\]", f.name) for f in s.user))
+    problems = list(recording.problems)
+    if with_ruby < 50:
+        problems.append("%d samples in the leaf" % with_ruby)
+    return problems, "%d samples in the leaf, %d with notes" % (with_ruby, notes)
+
+
+TESTS = (("chains", test_chains), ("churn", test_churn), ("busy", test_busy), ("yjit", test_yjit), ("stack", test_stack), ("command", test_command))
+
+
+def arguments(parser):
+    parser.add_argument("--ruby", default=shutil.which("ruby"), help="another one than the machine's")
+    parser.add_argument("--zoo", metavar="VERSION", help="one of tests/zoo instead of this machine's")
+
+
+def tests(_setup, args):
+    paths = [runtimes.from_zoo("ruby", args.zoo)] if args.zoo else (os.environ.get("SONDE_RUBIES") or args.ruby or "").split(":")
+    if not paths[0]:
+        raise Skip("no ruby")
+    for ruby in map(Ruby, paths):
+        for name, test in TESTS:
+            yield "ruby-%d.%d-%s" % (*ruby.version, name), functools.partial(test, ruby)
+
+
+if __name__ == "__main__":
+    sys.exit(runtimes.main(__doc__, tests, arguments))
