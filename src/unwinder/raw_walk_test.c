@@ -16,7 +16,7 @@
 static struct {
 	struct sample_raw raw;
 	uint8_t stack[RAW_STACK_MAX];
-	uint64_t array; /* the innermost of with_arrays() */
+	uint64_t array, frame; /* the innermost of with_arrays(), and where it keeps its caller */
 	void *trace[512];
 	int nr_trace;
 } seen;
@@ -76,6 +76,7 @@ __attribute__((noinline)) static int with_arrays(int n, void *top)
 	volatile char array[ARRAY_PAGES * RAW_PAGE];
 
 	seen.array = (uint64_t)array;
+	seen.frame = (uint64_t)__builtin_frame_address(0);
 	array[0] = 0;
 	return (n > 1 ? with_arrays(n - 1, top) : middle(3, top)) + array[0];
 }
@@ -224,15 +225,13 @@ TEST(what_is_needed_of_a_hole_ends_the_walk)
 {
 	struct walk *walk = calloc(1, sizeof(*walk));
 	struct stack_copy copy;
-	uint64_t end;
 	int whole;
 
 	set_up();
 	with_arrays(2, stack_top());
 	ASSERT_EQ(walk_seen(walk), STOP_COMPLETE);
 	whole = walk->full.nr_words;
-	end = seen.array + ARRAY_PAGES * RAW_PAGE;
-	copy = without(end, end + 256); /* the frame that the array is of */
+	copy = without(seen.frame, seen.frame + 16);
 	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk),
 		  STOP_STACK_UNREADABLE);
 	ASSERT(walk->full.nr_words < whole);
