@@ -27,7 +27,7 @@ enum {
 	 * without its mappings nothing of a process is known. */
 	PART_FOR_MAPPINGS = 8,
 	/* The part that is for tables of users who have no more than a share (table_shares.h). */
-	PART_FOR_OTHERS = 8,
+	PART_FOR_OTHERS = 6,
 	/* Of all rules: ordinary files have some hundreds, the largest 1,000. */
 	RULES_OF_FILE_MAX = UNWIND_RULES_MAX / 8,
 	RULES_PART = 4,			      /* of the free ones is what a file may take */
@@ -709,7 +709,7 @@ size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind
 
 	nr += ((uint64_t)s->nr_segments << ARENA_SEGMENT_SHIFT) -
 	      (nr_free(s) - ((uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT));
-	nr += nr / 3 + 2 * SPARE_CELLS; /* PART_FOR_MAPPINGS and PART_FOR_OTHERS: a quarter */
+	nr += nr * 7 / 17 + 2 * SPARE_CELLS; /* PART_FOR_MAPPINGS and PART_FOR_OTHERS: 7/24 */
 	return nr * sizeof(uint32_t);
 }
 
