@@ -265,9 +265,11 @@ static void update_walkers(struct recorder *r)
 	bpf_sampler_update_walkers(r->sampler, 0, 0);
 	bpf_sampler_update_rows(r->sampler, 0);
 	bytes = bpf_sampler_walker_bytes(r->sampler);
-	if (bytes == r->walker_bytes)
+	if (bytes <= r->walker_bytes)
 		return;
+	log_debug("memory: walkers take %zu kB more", (bytes - r->walker_bytes) / 1024);
 	unwind_store_give_up(&r->unwinder.store, bytes - r->walker_bytes);
+	r->unwinder.publisher.fixed_bytes += bytes - r->walker_bytes;
 	r->walker_bytes = bytes;
 }
 
