@@ -6,11 +6,13 @@ own sleeps; what was recorded below each function is the same. docs/off-cpu.md.
 import collections
 import math
 import os
+import shutil
 import subprocess
 import sys
 
 from folded import parse_folded
 from sonde import Recorder
+from tap import Skip
 
 PERCENT = 3
 LATE_MS = 4  # of a thread's preemption that the workload did not measure, or measured and was in no function of its
@@ -29,6 +31,39 @@ other.start()
 time.sleep(1)
 with condition: condition.notify_all()
 other.join()
+"""
+# The same in Java.
+JAVA_SLEEPER = """
+public class Sleeper {
+    static boolean done;
+    static void inner() throws InterruptedException { Thread.sleep(20); }
+    static void outer() throws InterruptedException {
+        for (int i = 0; i < 5; i++)
+            inner();
+    }
+    static synchronized void waits() {
+        try {
+            while (!done)
+                Sleeper.class.wait();
+        } catch (InterruptedException e) {
+            return;
+        }
+    }
+    static synchronized void ends() {
+        done = true;
+        Sleeper.class.notifyAll();
+    }
+    public static void main(String[] args) throws InterruptedException {
+        Thread.sleep(300);
+        for (int i = 0; i < 20; i++)
+            outer();
+        Thread other = new Thread(Sleeper::waits);
+        other.start();
+        Thread.sleep(1000);
+        ends();
+        other.join();
+    }
+}
 """
 
 Told = collections.namedtuple("Told", "ns nr")
@@ -144,14 +179,30 @@ def python(setup):
     script = os.path.join(setup.scratch, "off_cpu.py")
     with open(script, "w", encoding="utf-8") as f:
         f.write(SLEEPER)
-    recording, stacks, _ = record(setup, "1", (), [sys.executable, script])
-    slept = sum(s.count for s in stacks if [f for f in s.user if f in ("<module>", "outer", "inner")] ==
-                ["<module>", "outer", "inner"])
-    waited = sum(s.count for s in stacks if "waits" in s.user and any(f.endswith(".wait") or f == "wait" for f in s.user))
+    return script_frames(setup, [sys.executable, script], ["<module>", "outer", "inner"], "waits")
+
+
+def java(setup):
+    """Nor is Java different."""
+    if not shutil.which("javac"):
+        raise Skip("no JDK on this machine")
+    source = os.path.join(setup.scratch, "Sleeper.java")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(JAVA_SLEEPER)
+    subprocess.run(["javac", "-d", setup.scratch, source], check=True)
+    return script_frames(setup, ["java", "-cp", setup.scratch, "Sleeper"], ["Sleeper.main", "Sleeper.outer", "Sleeper.inner"],
+                         "Sleeper.waits")
+
+
+def script_frames(setup, command, chain, waits):
+    """Of a program that sleeps for two seconds below `chain`, and for one in a wait() below `waits`."""
+    recording, stacks, _ = record(setup, "1", (), command)
+    slept = sum(s.count for s in stacks if [f for f in s.user if f in chain] == chain)
+    waited = sum(s.count for s in stacks if waits in s.user and any(f.endswith(".wait") or f == "wait" for f in s.user))
     if slept < 1.9e9:
         recording.problems.append("%.1f ms of 2000 ms with all functions" % (slept / 1e6))
     if not 0.9e9 < waited < 1e10:
-        recording.problems.append("%.1f ms of a second in Condition.wait" % (waited / 1e6))
+        recording.problems.append("%.1f ms of a second of waiting" % (waited / 1e6))
     return recording.problems, "%.1f ms asleep, %.1f ms waiting" % (slept / 1e6, waited / 1e6)
 
 
@@ -162,3 +213,4 @@ def tests(_setup):
     yield "weighted", weighted
     yield "no-short-ones", no_short_ones
     yield "python", python
+    yield "java", java
