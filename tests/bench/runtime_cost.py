@@ -36,9 +36,9 @@ COPY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 C2 = ["-XX:-TieredCompilation", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::*"]
 INTERPRETER = ["-Xint"]
 
-# The other runtimes: name, program, that prints its version, and its load.
-OTHERS = (("Ruby", "ruby", "-v", "chain.rb"), ("PHP", "php", "-v", "chain.php"), ("Perl", "perl", "-v", "chain.pl"),
-          ("Node.js", "node", "--version", "chain.js"))
+# The other runtimes: name, program, what prints its version, its options, and its load.
+OTHERS = (("Ruby", "ruby", "-v", (), "chain.rb"), ("PHP", "php", "-v", (), "chain.php"), ("Perl", "perl", "-v", (), "chain.pl"),
+          ("Node.js", "node", "--version", ("--no-turbo-inlining",), "chain.js"))
 
 # kind: "python", "java", or "other". argv: a tuple, without the file for the progress, which comes last. home: of the JDK.
 Load = collections.namedtuple("Load", "name kind argv home")
@@ -80,10 +80,10 @@ def compile_java(homes, folder):
 
 def other_loads(setup, table):
     """Of the versions that this machine has."""
-    for name, program, option, source in OTHERS:
+    for name, program, option, flags, source in OTHERS:
         version = re.search(r"\d+\.\d+", answers([program, option]))
         if version:
-            yield Load("%s %s" % (name, version.group()), "other", (program, os.path.join(HERE, source)), None)
+            yield Load("%s %s" % (name, version.group()), "other", (program, *flags, os.path.join(HERE, source)), None)
         else:
             table.add(name, "not measured", "", None, "it is not on this machine")
     program = os.path.join(setup.scratch, "chain")
