@@ -224,7 +224,7 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 		stop = read_stack(w, fp, &cfa);
 	if (stop)
 		return stop == STOP_STACK_COPY_END ? stop : STOP_FRAME_POINTER;
-	if (known == CODE_ANON && !w->guessed && !is_code(w, ra))
+	if (known == CODE_ANON && !w->guessed && !is_code(w, arch_strip_pac(w, ra)))
 		return STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;
 	stop = unsure ? append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0) : STOP_NONE;

@@ -923,6 +923,22 @@ TEST(a64_a_signal_frame)
 	tear_down();
 }
 
+TEST(a64_signed_return_addresses_in_code_of_no_file)
+{
+	set_up();
+	rule_in_bucket(3, end);
+	t.regs[A64_SP] = SP(10);
+	t.regs[A64_FP] = SP(20);
+	t.stack[20] = 0;
+	t.stack[21] = AT(3, 0x10) | 0x45ull << 48;
+	ASSERT_EQ(walk(EM_AARCH64, 0x1100), STOP_COMPLETE);
+	/* Between them stands that a caller may be missing: the code is not there to be looked at.
+	 */
+	ASSERT_EQ(t.walk.full.nr_words, 4);
+	ASSERT_EQ(FRAME_DATA(t.walk.words[3]), AT(3, 0x0f));
+	tear_down();
+}
+
 TEST(a64_frame_pointers_with_prologue_and_epilogue)
 {
 	static const struct {
