@@ -23,7 +23,7 @@ enum lost_reason {
 /* Whether it is counted in BPF. */
 #define LOST_IN_KERNEL(reason)                                                                     \
 	((reason) < LOST_SIDE_BAND || (reason) == LOST_SLEEPER_TABLE_FULL ||                       \
-	 (reason) == LOST_SLEEP_MISSED)
+	 (reason) == LOST_SLEEP_MISSED || (reason) == LOST_ARGUMENT_UNREADABLE)
 
 #define RUNTIME(name, NAME, id) RUNTIME_##NAME = id,
 enum runtime_id {

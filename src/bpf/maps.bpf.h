@@ -213,6 +213,12 @@ extern const volatile __u64 config_address_mask;
 extern const volatile bool config_targets_only;
 /* There is a selection, or may be one day. */
 extern const volatile bool config_select;
+/*
+ * It may interrupt anything, and so must put nothing into a hash: before Linux 5.11 (20b6cc34ea74,
+ * "bpf: Avoid hashtab deadlock with map_locked") it would wait for ever for the bucket's lock, if
+ * that is what it has interrupted.
+ */
+extern const volatile bool config_nmi;
 extern const volatile bool config_kernel;
 /* enum kernel_frames */
 extern const volatile __u32 config_kernel_frames;

@@ -48,6 +48,7 @@ struct {
 /* Set before loading. */
 const volatile bool config_targets_only = false;
 const volatile bool config_select = false;
+const volatile bool config_nmi = false;
 const volatile __u8 config_source = SOURCE_CLOCK + 1;
 /* Of 2^32 sleeps, so many are taken; ~0: all. */
 const volatile __u32 config_chance = ~0u;
@@ -70,7 +71,24 @@ enum {
 	SWITCH_PF_EXITING = 0x4,
 	SWITCH_PF_IO_WORKER =
 		0x10, /* since 5.12; before, nothing that threads of user space have */
+	/* Since 6.4 (54e6842d0775, "fork/vm: Move common PF_IO_WORKER behavior to new flag"):
+	 * vhost's workers, too. Before, whoever loads modules may have it. */
+	SWITCH_PF_USER_WORKER = 0x4000,
 };
+
+struct kernel_clone_args___worker {
+	int user_worker;
+} __preserve;
+
+/* Does the kernel's own work in a process of user space? */
+static __always_inline bool is_worker(const struct task_struct *task)
+{
+	__u32 flags = TASK_PF_KTHREAD | SWITCH_PF_IO_WORKER;
+
+	if (bpf_core_field_exists(((struct kernel_clone_args___worker *)0)->user_worker))
+		flags |= SWITCH_PF_USER_WORKER;
+	return task->flags & flags;
+}
 
 static __always_inline void count(__u32 reason)
 {
@@ -129,7 +147,8 @@ static __always_inline void wakes(const struct task_struct *next, __u64 now)
 
 	if (!s || !s->since_ns)
 		return;
-	value = worth(now - s->since_ns);
+	/* The clock that may be read here may be behind the other CPU's, where the sleep began. */
+	value = (__s64)(now - s->since_ns) > 0 ? worth(now - s->since_ns) : 0;
 	s->since_ns = 0;
 	if (!value)
 		return;
@@ -195,7 +214,7 @@ int on_switch(__u64 *ctx)
 	/* The idle task's pid is 0. */
 	if (next->pid && !(next->flags & TASK_PF_KTHREAD))
 		wakes(next, now);
-	if (prev->pid && !(prev->flags & (TASK_PF_KTHREAD | SWITCH_PF_IO_WORKER)))
+	if (prev->pid && !is_worker(prev))
 		sleeps(prev, ctx[0], now);
 	return 0;
 }

@@ -259,7 +259,8 @@ static __always_inline bool is_within_rate(void)
 
 	if (!r)
 		return true;
-	if (now - *(volatile __u64 *)&r->window_ns >= config_rate_ns) {
+	/* Another CPU's clock may be ahead. */
+	if ((__s64)(now - *(volatile __u64 *)&r->window_ns) >= (__s64)config_rate_ns) {
 		*(volatile __u64 *)&r->window_ns = now;
 		*(volatile __u64 *)&r->taken = 0;
 	}
@@ -358,28 +359,43 @@ SOURCE(event, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &c
 /* The current task at a raw tracepoint: where it enters the kernel, waits, is switched out. */
 SOURCE(task, "raw_tp", struct bpf_raw_tracepoint_args, task_regs(ctx), NULL,
        config_value == VALUE_RAN_NS ? ran_ns() : 1)
-/* Is the text that an argument points to the one that is wanted? */
-static __always_inline bool passes_filter(void *ctx)
+/* Is the text that an argument points to the one that is wanted? Negative: it cannot be read, since
+ * its page has yet to be touched, say. */
+static __always_inline int passes_filter(void *ctx)
 {
 	__u64 text[FILTER_TEXT_WORDS] = { 0 }, at = 0, differ = 0;
 
 	if (bpf_probe_read_kernel(&at, sizeof(at), ctx + (config_filter.reg & 63) * 8))
-		return false;
+		return -1;
 	at += config_filter.offset;
 	if (config_filter.indirect && bpf_probe_read_user(&at, sizeof(at), (void *)at))
-		return false;
+		return -1;
 	if (bpf_probe_read_user_str(text, sizeof(text), (void *)at) < 0)
-		return false;
+		return -1;
 	UNROLL for (int i = 0; i < FILTER_TEXT_WORDS; i++) differ |=
 		(text[i] ^ config_filter.text[i]) & config_filter.mask[i];
 	return !differ;
 }
 
+/* A sample that is wanted, for all that is known without its text. */
+static __always_inline void count_unread(void)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (config_targets_only && !bpf_map_lookup_elem(&targets, &pid))
+		return;
+	if (!config_select || select_current() != SELECT_REJECT)
+		count_lost(LOST_ARGUMENT_UNREADABLE);
+}
+
 static __always_inline int sample_at_probe(user_regs_t *ctx, bool whole)
 {
 	__u64 value = 1;
+	int passes = config_filter.is_set ? passes_filter(ctx) : 1;
 
-	if (config_filter.is_set && !passes_filter(ctx))
+	if (passes < 0)
+		count_unread();
+	if (passes <= 0)
 		return 0;
 	if (config_value == VALUE_ARGUMENT)
 		value = REGS_ARGUMENT(ctx);

@@ -21,7 +21,8 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 
 	if (!f) {
 		/* No room: each of its samples is decided by user space. */
-		bpf_map_update_elem(&facts, &pid, now, BPF_ANY);
+		if (!config_nmi)
+			bpf_map_update_elem(&facts, &pid, now, BPF_ANY);
 		return;
 	}
 	if (f->space == now->space && f->cgroup == now->cgroup && f->comm[0] == now->comm[0] &&

@@ -18,6 +18,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
@@ -155,23 +156,20 @@ static int find_sleeps(struct source_spec *spec, struct sonde_bpf__rodata *rodat
 	return 0;
 }
 
-/* Of a fast one a tenth of a second's, so that they are not all at each second's begin. */
-static void set_rate(struct sonde_bpf__rodata *rodata, uint32_t rate)
-{
-	bool fast = rate >= 10;
-
-	rodata->config_rate = fast ? (rate + 9) / 10 : rate;
-	rodata->config_rate_ns = fast ? 100000000 : 1000000000;
-}
-
 static int configure_source(struct bpf_sampler *sampler, struct source_spec *spec,
 			    struct sonde_bpf__rodata *rodata)
 {
+	uint64_t samples, window_ns;
+
 	memcpy(rodata, sampler->bpf->rodata, sizeof(*rodata));
 	rodata->config_source = (uint8_t)sampler->nr_sources;
 	rodata->config_value = spec->value;
-	set_rate(rodata, spec->rate);
+	source_rate_window(spec->rate, &samples, &window_ns);
+	rodata->config_rate = samples;
+	rodata->config_rate_ns = window_ns;
 	rodata->config_filter = spec->filter;
+	/* A processor's counters interrupt with an NMI, or what is like one. */
+	rodata->config_nmi = spec->kind == SOURCE_EVENT && spec->event.type != PERF_TYPE_SOFTWARE;
 	spec->off_cpu.targets_only = sampler->options.targets_only;
 	spec->off_cpu.select = sampler->options.select;
 	spec->off_cpu.source = rodata->config_source;

@@ -36,6 +36,14 @@ const char *source_unit(enum sample_value value)
 	return units[value];
 }
 
+void source_rate_window(uint32_t rate, uint64_t *samples_ret, uint64_t *ns_ret)
+{
+	uint64_t samples = rate < 10 ? rate : rate / 10;
+
+	*samples_ret = samples;
+	*ns_ret = rate < 10 ? 1000000000 : (samples * 1000000000 + rate - 1) / rate;
+}
+
 bool source_same_family(enum source_kind a, enum source_kind b)
 {
 	return kinds[a].family == kinds[b].family;

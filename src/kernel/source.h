@@ -66,6 +66,9 @@ struct source {
 
 /* The unit of its samples: "count". */
 const char *source_unit(enum sample_value value);
+/* How many samples are taken in each window of that length for `rate` a second: a fast one's
+ * windows are some tenth of a second, so that they are not all at each second's begin. */
+void source_rate_window(uint32_t rate, uint64_t *samples_ret, uint64_t *ns_ret);
 /* Do both share walkers and scratch memory? */
 bool source_same_family(enum source_kind a, enum source_kind b);
 /*

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -176,9 +177,8 @@ static void sample(struct sources *s)
 	ASSERT(ring_buffer__consume(s->ring) >= 0);
 }
 
-static uint64_t nr_lost(const struct sources *s)
+static uint64_t nr_lost(const struct sources *s, uint32_t reason)
 {
-	uint32_t reason = LOST_NO_SCRATCH;
 	uint64_t values[4096] = { 0 }, sum = 0;
 
 	ASSERT(libbpf_num_possible_cpus() <= 4096);
@@ -240,7 +240,7 @@ TEST(a_sample_that_finds_its_memory_in_use_is_counted_and_leaves_it_alone)
 	mark(s.source.object, 1);
 	sample(&s);
 	ASSERT_EQ(s.nr_records, 0);
-	ASSERT_EQ(nr_lost(&s), 1);
+	ASSERT_EQ(nr_lost(&s, LOST_NO_SCRATCH), 1);
 	ASSERT_EQ(mark(s.source.object, 0), nr_cpus);
 	/* Each walk frees it for the next one. */
 	for (int i = 1; i <= 3; i++) {
@@ -248,7 +248,7 @@ TEST(a_sample_that_finds_its_memory_in_use_is_counted_and_leaves_it_alone)
 		ASSERT_EQ(s.nr_records, i);
 		ASSERT_EQ(mark(s.source.object, 0), 0);
 	}
-	ASSERT_EQ(nr_lost(&s), 1);
+	ASSERT_EQ(nr_lost(&s, LOST_NO_SCRATCH), 1);
 	close_sources(&s);
 }
 
@@ -261,7 +261,7 @@ TEST(a_source_minds_no_other_ones_walk)
 	mark(s.sampler->obj, 1);
 	sample(&s);
 	ASSERT_EQ(s.nr_records, 1);
-	ASSERT_EQ(nr_lost(&s), 0);
+	ASSERT_EQ(nr_lost(&s, LOST_NO_SCRATCH), 0);
 	ASSERT_EQ(mark(s.sampler->obj, 0), nr_cpus);
 	close_sources(&s);
 }
@@ -361,31 +361,58 @@ __attribute__((noinline)) int source_test_named(const char *name)
 	return *name;
 }
 
-/* How many samples there are of calls with these, and others. */
-static int nr_named(const char *wanted, size_t compared)
+/* Takes samples of calls with this. */
+static void open_named(struct sources *s, const char *wanted, size_t compared)
 {
 	struct source_spec spec = { .kind = SOURCE_UPROBE,
 				    .file = "/proc/self/exe",
 				    .name = "source_test_named",
 				    .filter = { .is_set = 1 } };
-	struct sources s;
-	int nr;
 
 #if defined(__x86_64__)
 	spec.filter.reg = 14; /* di */
 #endif
 	memcpy(spec.filter.text, wanted, compared);
 	memset(spec.filter.mask, 0xff, compared);
-	open_source(&s, spec, is_whole());
-	ASSERT_OK(source_attach(&s.source, NULL));
+	open_source(s, spec, is_whole());
+	ASSERT_OK(source_attach(&s->source, NULL));
+}
+
+/* How many samples there are of calls with these, and others. */
+static int nr_named(const char *wanted, size_t compared)
+{
+	struct sources s;
+	int nr;
+
+	open_named(&s, wanted, compared);
 	source_test_named("abc");
 	source_test_named("abcd");
 	source_test_named("ab");
 	source_test_named("xabc");
 	source_test_named("a text that is longer than what is looked at of it, by far and by more");
 	nr = ring_buffer__consume(s.ring);
+	ASSERT_EQ(nr_lost(&s, LOST_ARGUMENT_UNREADABLE), 0);
 	close_sources(&s);
 	return nr;
+}
+
+TEST(an_argument_that_is_not_in_memory_is_counted)
+{
+	char *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sources s;
+
+	ASSERT(page != MAP_FAILED);
+	open_named(&s, "abc", 4);
+	source_test_named(page);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 0);
+	ASSERT_EQ(nr_lost(&s, LOST_ARGUMENT_UNREADABLE), 1);
+	/* The call has touched it. */
+	memcpy(page, "abc", 4);
+	source_test_named(page);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+	ASSERT_EQ(nr_lost(&s, LOST_ARGUMENT_UNREADABLE), 1);
+	close_sources(&s);
 }
 
 TEST(a_probe_looks_at_its_argument)
@@ -577,6 +604,18 @@ TEST(samples_that_the_kernel_left_out_are_counted)
 	ASSERT(source_misses(&s.source));
 	bpf_link__destroy(second);
 	close_sources(&s);
+}
+
+TEST(a_rate_is_what_was_asked_for)
+{
+	for (uint32_t rate = 1; rate < 100000; rate = rate < 2000 ? rate + 1 : rate * 3 / 2) {
+		uint64_t samples, ns;
+
+		source_rate_window(rate, &samples, &ns);
+		ASSERT(samples * 1000000000 <= rate * ns);
+		ASSERT(samples * 1001000000 >= rate * ns);
+		ASSERT(ns <= 1000000000);
+	}
 }
 
 TEST(what_is_nowhere_is_refused)
