@@ -481,8 +481,9 @@ static int set_up_tables(struct recorder *r)
 
 	r->profile_bytes_max = budget.profile;
 	r->batch_bytes_max = budget.batch;
-	log_debug("memory: %zu kB are taken; %zu kB for tables and mappings, %zu kB for the profile",
-		  fixed / 1024, budget.arena / 1024, budget.profile / 1024);
+	log_debug(
+		"memory: %zu kB are taken; %zu kB for tables and mappings, %zu kB for the profile",
+		fixed / 1024, budget.arena / 1024, budget.profile / 1024);
 	return unwinder_init(&r->unwinder, &options);
 }
 
