@@ -17,6 +17,11 @@ enum {
 	ALIGN = 8, /* of the table, and of moduledata */
 	/* Functions whose records are looked at before a table is believed. */
 	CHECKED = 64,
+	RECORD_MIN = 40, /* bytes of a function's record, at least: Go 1.2's */
+	/* A search ends after so many tables and modules that are none. */
+	CANDIDATES_MAX = 8,
+	MODULES_MAX = 64,
+	MODULE_BYTES_MAX = 64 << 20, /* of writable data: the largest programs have a third */
 	/* moduledata, in words: pcHeader, names, ..., text; go:func.* of 1.18 and of 1.20. */
 	MODULE_NAMES = 1,
 	MODULE_TEXT = 22,
@@ -38,6 +43,14 @@ static const struct elf_section *find_section(const struct elf_file *elf)
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]) && !s; i++)
 		s = elf_file_section(elf, sections[i]);
 	return s;
+}
+
+/* That can be read as it is, and need not be searched for. */
+static const struct elf_section *table_section(const struct elf_file *elf)
+{
+	const struct elf_section *s = find_section(elf);
+
+	return s && s->type != SHT_NOBITS && !(s->flags & SHF_COMPRESSED) ? s : NULL;
 }
 
 bool go_made(const struct elf_file *elf)
@@ -102,37 +115,78 @@ static uint64_t record_of(const struct go_table *t, uint32_t i)
 	return at < t->size ? t->functions + at : t->size;
 }
 
-static int read_header(struct go_table *t)
+/* A number of the header, which alone is there yet. */
+static uint64_t header_word(const uint8_t header[static HEADER_SIZE], size_t at)
 {
-	uint64_t offsets = t->layout >= GO_TABLE_1_18 ? 32 : 24, nr = get(t, 8, WORD);
+	uint64_t n;
 
-	t->quantum = (uint8_t)get(t, 6, 1);
-	if (t->layout == GO_TABLE_1_2) {
-		t->functions = 16;
-	} else {
-		t->names = get(t, offsets, WORD);
-		t->units = get(t, offsets + WORD, WORD);
-		t->files = get(t, offsets + 2 * WORD, WORD);
-		t->values = get(t, offsets + 3 * WORD, WORD);
-		t->functions = get(t, offsets + 4 * WORD, WORD);
+	memcpy(&n, header + at, WORD);
+	return n;
+}
+
+/*
+ * 0; -ENOENT: no table of t->size bytes begins so. Each function has a record of its own: a table
+ * is not more work than its size tells.
+ */
+static int read_header(const uint8_t header[static HEADER_SIZE], struct go_table *t)
+{
+	uint64_t nr = header_word(header, 8), offsets[5] = { 0 }, room;
+	size_t at;
+
+	if (t->size < HEADER_SIZE || !is_magic(header, &t->layout))
+		return -ENOENT;
+	at = t->layout >= GO_TABLE_1_18 ? 32 : 24;
+	t->quantum = header[6];
+	for (size_t i = 0; i < 5; i++) {
+		offsets[i] = t->layout == GO_TABLE_1_2 ? 0 : header_word(header, at + WORD * i);
+		if (offsets[i] > t->size)
+			return -ENOENT;
 	}
-	if (t->names > t->size || t->units > t->size || t->files > t->size || t->values > t->size ||
-	    t->functions > t->size || !nr ||
-	    nr > (t->size - t->functions) / (2 * entry_size(t)) - 1)
+	t->names = offsets[0];
+	t->units = offsets[1];
+	t->files = offsets[2];
+	t->values = offsets[3];
+	t->functions = t->layout == GO_TABLE_1_2 ? 16 : offsets[4];
+	if (t->layout >= GO_TABLE_1_18)
+		t->text = header_word(header, 24);
+	/* Behind the last function stands where it ends. */
+	room = t->size - t->functions;
+	room = room < entry_size(t) ? 0 : (room - entry_size(t)) / (2 * entry_size(t) + RECORD_MIN);
+	if (!nr || nr > room)
 		return -ENOENT;
 	t->nr_functions = (uint32_t)nr;
+	return 0;
+}
+
+/* 1.2 has its files behind the functions. */
+static int find_files(struct go_table *t)
+{
 	if (t->layout == GO_TABLE_1_2)
-		t->files = get32(t, t->functions + (nr * 2 + 1) * WORD);
-	else if (t->layout >= GO_TABLE_1_18)
-		t->text = get(t, 24, WORD);
+		t->files = get32(t, t->functions + ((uint64_t)t->nr_functions * 2 + 1) * WORD);
 	return t->files > t->size ? -ENOENT : 0;
 }
 
-/* Do functions ascend, all of them, and do records say where they belong? */
+/* Code that the file has: a size that it only claims would bound nothing. */
+static bool is_code(const struct elf_file *elf, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type == PT_LOAD && s->flags & PF_X && s->offset <= elf->size &&
+		    s->filesz <= elf->size - s->offset && start >= s->vaddr && end > start &&
+		    end - s->vaddr <= s->filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Do functions ascend, all of them, within code, and do records say where they belong? */
 static int check_functions(const struct go_table *t)
 {
 	size_t size = entry_size(t);
 
+	if (!is_code(t->elf, code_address(t, 0), code_address(t, t->nr_functions)))
+		return -ENOENT;
 	for (uint32_t i = 0; i < t->nr_functions; i++) {
 		if (code_address(t, i) > code_address(t, i + 1))
 			return -ENOENT;
@@ -140,18 +194,6 @@ static int check_functions(const struct go_table *t)
 			return -ENOENT;
 	}
 	return 0;
-}
-
-static bool is_code(const struct elf_file *elf, uint64_t start, uint64_t end)
-{
-	for (size_t i = 0; i < elf->nr_segments; i++) {
-		const struct elf_segment *s = &elf->segments[i];
-
-		if (s->type == PT_LOAD && s->flags & PF_X && start >= s->vaddr && end > start &&
-		    end - s->vaddr <= s->filesz)
-			return true;
-	}
-	return false;
 }
 
 /* --- moduledata ------------------------------------------------------------------------------- */
@@ -173,18 +215,41 @@ static bool take_module(struct go_table *t, uint64_t addr)
 	return true;
 }
 
-static bool search_module(struct go_table *t, const struct elf_segment *s, uint8_t *piece)
+/* What a search may still do. */
+struct search {
+	uint64_t bytes;
+	unsigned int candidates;
+};
+static const struct search all_modules = { MODULE_BYTES_MAX, MODULES_MAX };
+
+/* Is that a part of the table? In position-independent programs it can be written. */
+static bool in_table(const struct go_table *t, uint64_t addr, uint64_t size)
+{
+	return table_section(t->elf) && addr >= t->addr && addr - t->addr <= t->size &&
+	       size <= t->size - (addr - t->addr);
+}
+
+static bool search_module(struct go_table *t, const struct elf_segment *s, uint8_t *piece,
+			  struct search *left)
 {
 	uint64_t word;
 
-	for (uint64_t at = -s->vaddr & (ALIGN - 1); at + WORD <= s->filesz; at += PIECE) {
+	for (uint64_t at = -s->vaddr & (ALIGN - 1); at < s->filesz && left->bytes; at += PIECE) {
 		uint64_t size = s->filesz - at < PIECE ? s->filesz - at : PIECE;
 
+		if (in_table(t, s->vaddr + at, size))
+			continue;
 		if (elf_file_read(t->elf, s->offset + at, piece, size) < 0)
 			return false;
+		left->bytes -= size < left->bytes ? size : left->bytes;
 		for (uint64_t i = 0; i + WORD <= size; i += ALIGN) {
 			memcpy(&word, piece + i, WORD);
-			if (word == t->addr && take_module(t, s->vaddr + at + i))
+			if (word != t->addr)
+				continue;
+			if (!left->candidates)
+				return false;
+			left->candidates--;
+			if (take_module(t, s->vaddr + at + i))
 				return true;
 		}
 	}
@@ -195,20 +260,24 @@ static bool search_module(struct go_table *t, const struct elf_segment *s, uint8
  * It has a section since 1.26, where the table itself no longer says where code begins. Without it
  * there are no inlined calls.
  */
-static int find_module(struct go_table *t)
+static int find_module(struct go_table *t, struct search *left)
 {
 	const struct elf_section *section = elf_file_section(t->elf, ".go.module");
 	_cleanup_free_ uint8_t *piece = NULL;
 
-	if (t->layout < GO_TABLE_1_18 || (section && take_module(t, section->addr)))
+	if (t->layout < GO_TABLE_1_18)
 		return 0;
+	if (section) {
+		take_module(t, section->addr);
+		return 0;
+	}
 	piece = malloc(PIECE);
 	if (!piece)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->elf->nr_segments; i++) {
 		const struct elf_segment *s = &t->elf->segments[i];
 
-		if (s->type == PT_LOAD && s->flags & PF_W && search_module(t, s, piece))
+		if (s->type == PT_LOAD && s->flags & PF_W && search_module(t, s, piece, left))
 			return 0;
 	}
 	return 0;
@@ -216,28 +285,20 @@ static int find_module(struct go_table *t)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static int take_table(const struct elf_file *elf, uint64_t addr, uint64_t offset, uint64_t size,
+/* `t` has what the header says. */
+static int take_table(struct go_table t, uint64_t offset, struct search *modules,
 		      struct go_table *ret)
 {
-	struct go_table t = { .elf = elf, .addr = addr, .size = size };
 	int r;
 
-	if (size < HEADER_SIZE || size > GO_TABLE_MAX || offset > elf->size ||
-	    size > elf->size - offset)
-		return -ENOENT;
-	t.data = malloc(size);
+	t.data = malloc(t.size);
 	if (!t.data)
 		return -ENOMEM;
-	r = elf_file_read(elf, offset, t.data, size) < 0 || !is_magic(t.data, &t.layout) ? -ENOENT
-											 : 0;
+	r = elf_file_read(t.elf, offset, t.data, t.size) < 0 ? -ENOENT : find_files(&t);
 	if (!r)
-		r = read_header(&t);
-	if (!r)
-		r = find_module(&t);
+		r = find_module(&t, modules);
 	if (!r)
 		r = check_functions(&t);
-	if (!r && !is_code(elf, code_address(&t, 0), code_address(&t, t.nr_functions)))
-		r = -ENOENT;
 	if (r)
 		go_table_fini(&t);
 	else
@@ -245,49 +306,120 @@ static int take_table(const struct elf_file *elf, uint64_t addr, uint64_t offset
 	return r;
 }
 
-static int search_segment(const struct elf_file *elf, const struct elf_segment *s, uint8_t *piece,
-			  struct go_table *ret)
+/* By what stands at the begin of `size` bytes: all of the header, or, `known` bytes of it. */
+static int look_at_header(const struct elf_file *elf, uint64_t offset, const uint8_t *begin,
+			  uint64_t known, struct go_table *t)
+{
+	uint8_t header[HEADER_SIZE];
+
+	if (t->size < HEADER_SIZE || t->size > GO_TABLE_MAX || offset > elf->size ||
+	    t->size > elf->size - offset)
+		return -ENOENT;
+	if (known >= HEADER_SIZE)
+		memcpy(header, begin, HEADER_SIZE);
+	else if (elf_file_read(elf, offset, header, HEADER_SIZE) < 0)
+		return -ENOENT;
+	return read_header(header, t);
+}
+
+struct searches {
+	struct search tables, modules;
+};
+
+/* All of `size` bytes of a segment, at `at` in it. */
+static int search_piece(const struct elf_file *elf, const struct elf_segment *s, uint64_t at,
+			const uint8_t *piece, uint64_t size, struct searches *left,
+			struct go_table *ret)
 {
 	enum go_table_layout layout;
 	int r = -ENOENT;
 
-	for (uint64_t at = -s->vaddr & (ALIGN - 1); at + WORD <= s->filesz; at += PIECE) {
-		uint64_t size = s->filesz - at < PIECE ? s->filesz - at : PIECE;
+	for (uint64_t i = 0; i + WORD <= size && r == -ENOENT; i += ALIGN) {
+		struct go_table t = { .elf = elf,
+				      .addr = s->vaddr + at + i,
+				      .size = s->filesz - at - i };
 
-		if (elf_file_read(elf, s->offset + at, piece, size) < 0)
+		if (piece[i + 1] != 0xff || !is_magic(piece + i, &layout) ||
+		    look_at_header(elf, s->offset + at + i, piece + i, size - i, &t))
+			continue;
+		if (!left->tables.candidates || t.size > left->tables.bytes) {
+			left->tables.bytes = 0;
 			return -ENOENT;
-		for (uint64_t i = 0; i + WORD <= size && r == -ENOENT; i += ALIGN)
-			if (piece[i + 1] == 0xff && is_magic(piece + i, &layout))
-				r = take_table(elf, s->vaddr + at + i, s->offset + at + i,
-					       s->filesz - at - i, ret);
-		if (r != -ENOENT)
-			return r;
+		}
+		left->tables.candidates--;
+		left->tables.bytes -= t.size;
+		r = take_table(t, s->offset + at + i, &left->modules, ret);
 	}
 	return r;
 }
 
-/* gcc's linker merges it with others in position-independent programs. */
+static int search_segment(const struct elf_file *elf, const struct elf_segment *s, uint8_t *piece,
+			  struct searches *left, struct go_table *ret)
+{
+	int r = -ENOENT;
+
+	for (uint64_t at = -s->vaddr & (ALIGN - 1); at < s->filesz && r == -ENOENT; at += PIECE) {
+		uint64_t size = s->filesz - at < PIECE ? s->filesz - at : PIECE;
+
+		if (size > left->tables.bytes ||
+		    elf_file_read(elf, s->offset + at, piece, size) < 0)
+			return -ENOENT;
+		left->tables.bytes -= size;
+		r = search_piece(elf, s, at, piece, size, left, ret);
+	}
+	return r;
+}
+
+/* What is no code, or can be written. */
+static uint64_t segments_bytes(const struct elf_file *elf, bool is_written)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type == PT_LOAD && (is_written ? s->flags & PF_W : !(s->flags & PF_X)) &&
+		    __builtin_add_overflow(sum, s->filesz, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
+/*
+ * gcc's linker merges it with others in position-independent programs. All is read once to find it,
+ * and, in all, twice more as what may be one: it is the rest of its segment.
+ */
 static int search(const struct elf_file *elf, struct go_table *ret)
 {
+	uint64_t bytes = segments_bytes(elf, false);
+	struct searches left = {
+		{ 3 * (bytes < GO_TABLE_MAX ? bytes : GO_TABLE_MAX), CANDIDATES_MAX }, all_modules
+	};
 	_cleanup_free_ uint8_t *piece = malloc(PIECE);
 	int r = piece ? -ENOENT : -ENOMEM;
 
 	for (size_t i = 0; i < elf->nr_segments && r == -ENOENT; i++)
 		if (elf->segments[i].type == PT_LOAD && !(elf->segments[i].flags & PF_X))
-			r = search_segment(elf, &elf->segments[i], piece, ret);
+			r = search_segment(elf, &elf->segments[i], piece, &left, ret);
 	return r;
 }
 
 int go_table_read(const struct elf_file *elf, struct go_table *ret)
 {
 	const struct elf_section *s;
+	struct go_table t = { .elf = elf };
+	struct search modules = all_modules;
 
 	if (!go_made(elf))
 		return -ENOENT;
-	s = find_section(elf);
-	if (s && s->type != SHT_NOBITS && !(s->flags & SHF_COMPRESSED))
-		return take_table(elf, s->addr, s->offset, s->size, ret);
-	return search(elf, ret);
+	s = table_section(elf);
+	if (!s)
+		return search(elf, ret);
+	t.addr = s->addr;
+	t.size = s->size;
+	if (look_at_header(elf, s->offset, NULL, 0, &t))
+		return -ENOENT;
+	return take_table(t, s->offset, &modules, ret);
 }
 
 void go_table_fini(struct go_table *t)
@@ -299,15 +431,19 @@ void go_table_fini(struct go_table *t)
 
 uint64_t go_table_bytes(const struct elf_file *elf)
 {
-	const struct elf_section *s = find_section(elf);
-	uint64_t sum = 0;
+	const struct elf_section *s;
+	uint64_t sum, module = 0;
 
-	if (s || !go_made(elf))
-		return s ? s->size : 0;
-	for (size_t i = 0; i < elf->nr_segments; i++)
-		if (elf->segments[i].type == PT_LOAD && !(elf->segments[i].flags & PF_X))
-			sum += elf->segments[i].filesz;
-	return sum;
+	if (!go_made(elf))
+		return 0;
+	s = table_section(elf);
+	sum = s ? s->size : segments_bytes(elf, false);
+	if (!elf_file_section(elf, ".go.module"))
+		module = segments_bytes(elf, true);
+	if (s && s->flags & SHF_WRITE && s->size <= module)
+		module -= s->size; /* in_table() */
+	module = module < MODULE_BYTES_MAX ? module : MODULE_BYTES_MAX;
+	return __builtin_add_overflow(sum, module, &sum) ? UINT64_MAX : sum;
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -336,8 +472,9 @@ int go_table_function(const struct go_table *t, uint32_t i, struct go_function *
 	uint64_t at = record_of(t, i), tail;
 	struct go_function f = { .start = code_address(t, i), .end = code_address(t, i + 1) };
 
+	/* That it is code is known of all of them: check_functions(). */
 	if (i >= t->nr_functions || f.end <= f.start || f.end - f.start > UINT32_MAX ||
-	    !is_code(t->elf, f.start, f.end) || at > t->size || t->size - at < 48)
+	    at > t->size || t->size - at < 48)
 		return -ENOENT;
 	at += entry_size(t);
 	f.name = get32(t, at);

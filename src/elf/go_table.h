@@ -78,7 +78,7 @@ bool go_made(const struct elf_file *elf);
  */
 int go_table_read(const struct elf_file *elf, struct go_table *ret);
 void go_table_fini(struct go_table *table);
-/* How many bytes that reads, as far as headers tell. */
+/* How many bytes that reads, as far as headers tell, with those that are searched. */
 uint64_t go_table_bytes(const struct elf_file *elf);
 
 /* Function `i`, in the order of addresses. 0, or -ENOENT if its record makes no sense. */

@@ -20,6 +20,7 @@ enum {
 	TABLE = 0x2000,
 	MODULE = 0x3000,
 	TREE = 0x4000,
+	FAR = 0x5000,
 	SIZE = 0x400,
 	NAMES = 0x80,
 	UNITS = 0xc0,
@@ -27,6 +28,8 @@ enum {
 	VALUES = 0xe0,
 	FUNCTIONS = 0x100,
 	RECORD = 0x60,
+	HEADER = 72,
+	MODULE_BYTES = 64 << 20, /* that are searched */
 };
 
 static const char names[] = "\0main.outer\0main.leaf\0main.other";
@@ -122,14 +125,35 @@ static void make_table(uint8_t *table, enum go_table_layout layout)
 	memcpy(table + FILES, "a.go", 5);
 }
 
-static struct elf_file *open_image(const uint8_t *table, size_t size, const char *section,
-				   enum go_table_layout layout, void **ret_image)
+/* moduledata may stand at the end of `far_size` bytes, behind `nr_false` that only begin alike. */
+struct module_place {
+	const char *section;
+	size_t far_size, nr_false;
+};
+
+static unsigned int put_far(struct elf_writer *w, const uint64_t *module, size_t size,
+			    const struct module_place *place)
+{
+	_cleanup_free_ uint8_t *bytes = calloc(1, place->far_size);
+	uint64_t table = TABLE;
+
+	ck_assert(bytes && size + place->nr_false * 8 <= place->far_size);
+	for (size_t i = 0; i < place->nr_false; i++)
+		memcpy(bytes + 8 * i, &table, 8);
+	memcpy(bytes + place->far_size - size, module, size);
+	return elf_writer_section(w, place->section, SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, FAR,
+				  bytes, place->far_size);
+}
+
+static struct elf_file *open_placed(const uint8_t *table, size_t size, const char *section,
+				    enum go_table_layout layout, const struct module_place *place,
+				    void **ret_image)
 {
 	static const uint8_t code[TEXT_SIZE];
 	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
 	uint32_t tree[8] = { 0, LEAF, 4, 3, 0, 0, 0, 0 };
 	uint64_t module[64] = { TABLE, TABLE + NAMES, 8, 8 };
-	unsigned int text, data, tree_section;
+	unsigned int text, data, last;
 	struct elf_file *elf = NULL;
 	size_t image_size;
 
@@ -143,13 +167,21 @@ static struct elf_file *open_image(const uint8_t *table, size_t size, const char
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, text, text);
 	elf_writer_segment(w, PT_LOAD, PF_R, data, data);
 	data = elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, MODULE,
-				  module, sizeof(module));
-	tree_section = elf_writer_section(w, ".tree", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, TREE,
-					  tree, sizeof(tree));
-	elf_writer_segment(w, PT_LOAD, PF_R | PF_W, data, tree_section);
+				  place ? NULL : module, sizeof(module));
+	last = elf_writer_section(w, ".tree", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, TREE, tree,
+				  sizeof(tree));
+	if (place)
+		last = put_far(w, module, sizeof(module), place);
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_W, data, last);
 	*ret_image = elf_writer_finish(w, &image_size);
 	ASSERT_OK(elf_file_open_memory(*ret_image, image_size, &elf));
 	return elf;
+}
+
+static struct elf_file *open_image(const uint8_t *table, size_t size, const char *section,
+				   enum go_table_layout layout, void **ret_image)
+{
+	return open_placed(table, size, section, layout, NULL, ret_image);
 }
 
 static void expect_steps(const struct go_table *t, const struct go_function *f,
@@ -285,4 +317,187 @@ TEST(functions_that_overlap)
 	put(bytes, FUNCTIONS + 16, 0x20, 4);
 	elf = open_image(bytes, SIZE, ".gopclntab", GO_TABLE_1_20, &image);
 	ck_assert_int_eq(go_table_read(elf, &t), -ENOENT);
+}
+
+/* The array of functions has no room in what is left of the table: there are none, whatever it
+ * says. */
+TEST(more_functions_than_there_is_room_for)
+{
+	for (int i = 0; i < 6; i++) {
+		enum go_table_layout layout = i % 2 ? GO_TABLE_1_20 : GO_TABLE_1_16;
+		_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+		_cleanup_free_ void *image = NULL;
+		uint8_t bytes[SIZE];
+		struct go_table t;
+
+		make_table(bytes, layout);
+		put(bytes, 8, i < 2 ? UINT32_MAX : UINT64_MAX - 1, 8);
+		put(bytes, layout == GO_TABLE_1_20 ? 64 : 56, SIZE - (i < 4 ? 0 : 4), 8);
+		elf = open_image(bytes, SIZE, ".gopclntab", layout, &image);
+		ck_assert_int_eq(go_table_read(elf, &t), -ENOENT);
+	}
+}
+
+/* Records that functions share would make few bytes much work. */
+TEST(each_function_has_a_record)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	uint8_t bytes[SIZE];
+	struct go_table t;
+
+	make_table(bytes, GO_TABLE_1_20);
+	put(bytes, 8, 60, 8);
+	for (uint64_t i = 1; i <= 60; i++) {
+		put(bytes, FUNCTIONS + 8 * i, TEXT_SIZE, 4);
+		put(bytes, FUNCTIONS + 8 * i + 4, 0x200, 4);
+	}
+	put(bytes, FUNCTIONS + 4, 0x220, 4);
+	put(bytes, FUNCTIONS + 0x200, TEXT_SIZE, 4);
+	elf = open_image(bytes, SIZE, ".gopclntab", GO_TABLE_1_20, &image);
+	ck_assert_int_eq(go_table_read(elf, &t), -ENOENT);
+}
+
+/* Code that the file claims to have, and has not. */
+TEST(code_beyond_the_end)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	uint8_t bytes[SIZE];
+	struct go_table t;
+
+	make_table(bytes, GO_TABLE_1_20);
+	put(bytes, FUNCTIONS + 16, UINT32_MAX, 4);
+	elf = open_image(bytes, SIZE, ".gopclntab", GO_TABLE_1_20, &image);
+	ck_assert_int_eq(go_table_read(elf, &t), -ENOENT);
+	elf->segments[0].filesz = 1ull << 40;
+	ck_assert_int_eq(go_table_read(elf, &t), -ENOENT);
+}
+
+/* A segment of `size` bytes that has, `from` its begin on, `nr` headers of tables that are none;
+ * the true table is at its end. */
+static int read_behind(size_t size, size_t from, size_t nr, bool are_sane)
+{
+	_cleanup_free_ uint8_t *bytes = calloc(1, size);
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	struct go_table t;
+	int r;
+
+	ck_assert(bytes && from + nr * HEADER <= size - SIZE);
+	make_table(bytes + size - SIZE, GO_TABLE_1_16);
+	for (size_t i = 0; i < nr; i++) {
+		uint8_t *at = bytes + from + HEADER * i;
+
+		memcpy(at, bytes + size - SIZE, HEADER);
+		if (!are_sane)
+			memset(at + 8, 0xff, 8);
+	}
+	elf = open_image(bytes, size, ".data.rel.ro", GO_TABLE_1_16, &image);
+	r = go_table_read(elf, &t);
+	if (!r)
+		go_table_fini(&t);
+	return r;
+}
+
+/*
+ * What only looks like a table costs a look at its header. Where that is sane all of the rest is
+ * read: neither many times nor, where that is all of a large segment, again and again.
+ */
+TEST(search_has_an_end)
+{
+	enum { SEGMENT = MODULE - TABLE, NEAR = SEGMENT - SIZE - 8 * HEADER };
+
+	ASSERT_OK(read_behind(SEGMENT, 0, 40, false));
+	ASSERT_OK(read_behind(SEGMENT, 0, 1, true));
+	ASSERT_OK(read_behind(SEGMENT, NEAR, 7, true));
+	ck_assert_int_eq(read_behind(SEGMENT, NEAR, 8, true), -ENOENT);
+	ck_assert_int_eq(read_behind(SEGMENT, 0, 7, true), -ENOENT);
+}
+
+/* The header lies on the border of what is read at once. */
+TEST(search_over_pieces)
+{
+	enum { PIECE = 256 << 10 };
+
+	for (size_t i = 8; i <= HEADER; i += 8) {
+		size_t size = PIECE - i + SIZE;
+		_cleanup_free_ uint8_t *bytes = calloc(1, size);
+		_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+		struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+		_cleanup_free_ void *image = NULL;
+		static const uint8_t code[TEXT_SIZE];
+		unsigned int section;
+		struct go_table t;
+		size_t image_size;
+
+		ck_assert_ptr_nonnull(bytes);
+		make_table(bytes + size - SIZE, GO_TABLE_1_16);
+		section = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					     TEXT, code, sizeof(code));
+		elf_writer_segment(w, PT_LOAD, PF_R | PF_X, section, section);
+		section = elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC, TABLE,
+					     bytes, size);
+		elf_writer_segment(w, PT_LOAD, PF_R, section, section);
+		image = elf_writer_finish(w, &image_size);
+		ASSERT_OK(elf_file_open_memory(image, image_size, &elf));
+		ASSERT_OK(go_table_read(elf, &t));
+		ck_assert_uint_eq(t.nr_functions, 2);
+		go_table_fini(&t);
+	}
+}
+
+/* A section that says nothing of what is read instead does not hide how much that is. */
+TEST(bytes_of_a_section_without_bytes)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	uint8_t bytes[SIZE];
+
+	make_table(bytes, GO_TABLE_1_20);
+	elf = open_image(bytes, SIZE, ".gopclntab", GO_TABLE_1_20, &image);
+	for (size_t i = 0; i < elf->nr_sections; i++) {
+		if (strcmp(elf->sections[i].name, ".gopclntab"))
+			continue;
+		elf->sections[i].type = SHT_NOBITS;
+		elf->sections[i].size = 0;
+	}
+	ck_assert_uint_ge(go_table_bytes(elf), SIZE);
+}
+
+static bool finds_module(const char *section, size_t far_size, size_t nr_false)
+{
+	const struct module_place place = { section, far_size, nr_false };
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	struct go_inlined call;
+	struct go_function f;
+	uint8_t bytes[SIZE];
+	struct go_table t;
+	bool found;
+
+	make_table(bytes, GO_TABLE_1_20);
+	put(bytes, 24, TEXT, 8);
+	elf = open_placed(bytes, SIZE, ".gopclntab", GO_TABLE_1_20, &place, &image);
+	if (strcmp(section, ".go.module"))
+		ck_assert_uint_ge(go_table_bytes(elf),
+				  SIZE + (far_size < MODULE_BYTES ? far_size : MODULE_BYTES));
+	ASSERT_OK(go_table_read(elf, &t));
+	ASSERT_OK(go_table_function(&t, 0, &f));
+	found = !go_table_inlined(&t, &f, 0, &call);
+	go_table_fini(&t);
+	return found;
+}
+
+/* Without moduledata, which tells of inlined calls, the table is there all the same. */
+TEST(search_for_the_module_has_an_end)
+{
+	ck_assert(finds_module(".noptrdata", 0x1000, 0));
+	ck_assert(finds_module(".noptrdata", 0x1000, 63));
+	ck_assert(!finds_module(".noptrdata", 0x1000, 64));
+	ck_assert(finds_module(".noptrdata", MODULE_BYTES - 0x10000, 0));
+	ck_assert(!finds_module(".noptrdata", MODULE_BYTES + 0x1000, 0));
+	/* Where there is a section for it, nothing is searched, nor counted. */
+	ck_assert(finds_module(".go.module", 64 * 8, 0));
+	ck_assert(!finds_module(".go.module", 0x1000, 0));
 }
