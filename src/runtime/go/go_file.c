@@ -15,6 +15,10 @@
 enum {
 	TABLE_MAX = 96 << 20, /* read in the recorder: some ten milliseconds */
 	CODE_MAX = 128,	      /* of a function that loads g */
+	/* Of wrappers' code, 16 bytes each: the largest programs have some tens of thousands. */
+	HIDDEN_MAX = 1 << 18,
+	/* That tell what is inlined into wrappers, of all of a file: functions may share them. */
+	STEPS_MAX = 1 << 22,
 	REGS = 8,
 };
 
@@ -66,11 +70,16 @@ static uint8_t wrapper_id(const struct go_table *t)
 
 static int add_range(struct runtime_dso *dso, uint64_t start, uint64_t end)
 {
-	return start < end ? vec_push(&dso->hidden, (struct code_range){ start, end }) : 0;
+	if (start >= end)
+		return 0;
+	if (dso->hidden.nr == HIDDEN_MAX)
+		return -E2BIG;
+	return vec_push(&dso->hidden, (struct code_range){ start, end });
 }
 
 /* Its own code only: what is inlined into it is shown, and go_hides() takes it off there. */
-static int hide(const struct go_table *t, const struct go_function *f, struct runtime_dso *dso)
+static int hide(const struct go_table *t, const struct go_function *f, uint32_t *steps_left,
+		struct runtime_dso *dso)
 {
 	struct go_values values;
 	struct go_step step;
@@ -79,6 +88,9 @@ static int hide(const struct go_table *t, const struct go_function *f, struct ru
 
 	go_values_begin(t, f, GO_INLINED, &values);
 	while (!r && go_values_next(&values, &step)) {
+		if (!*steps_left)
+			return -E2BIG;
+		(*steps_left)--;
 		if (step.value < 0)
 			continue;
 		r = add_range(dso, at, f->start + step.begin);
@@ -232,6 +244,7 @@ bool go_layout(unsigned int minor, struct go_record *record)
 static int look_at(const struct elf_file *elf, const struct go_table *t, struct go_dso *dso)
 {
 	uint8_t wrapper = wrapper_id(t);
+	uint32_t steps_left = STEPS_MAX;
 	struct go_function f;
 	int r = 0;
 
@@ -241,7 +254,7 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 		if (go_table_function(t, i, &f))
 			continue;
 		if (f.id && f.id == wrapper) {
-			r = hide(t, &f, &dso->base);
+			r = hide(t, &f, &steps_left, &dso->base);
 			continue;
 		}
 		name = go_table_function_name(t, &f);

@@ -28,7 +28,10 @@ struct go_dso {
 	uint64_t build_info; /* address in the file's space; 0: there is none */
 };
 
-/* 0; -ENOENT: Go's linker did not make it, or it is too large to be looked at; -ENOMEM. */
+/*
+ * 0; -ENOENT: Go's linker did not make it, or it is too large to be looked at; -E2BIG: it says more
+ * of its wrappers than any program has; -ENOMEM.
+ */
 int go_file_read(const struct elf_file *elf, struct go_dso **ret);
 void go_file_free(struct go_dso *dso);
 /* runtime_ops.hides: methods' and closures' wrappers. */

@@ -2,9 +2,14 @@
 #include "runtime/go/go_file.h"
 #include "runtime/go/go_text.h"
 
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "elf_writer.h"
 #include "test.h"
+#include "util/cleanup.h"
 
 enum { ADDR = 0x401000, SIZE = 64 };
 
@@ -87,4 +92,104 @@ TEST(texts)
 	ASSERT_STR(text_of("abc\xe2\x82", 5, 9), "abc...");
 	ASSERT_STR(text_of("abc\xe2\x82", 5, 5), "abc??");
 	ASSERT_STR(text_of("abc\xe2\x82\xac", 6, 9), "abc\u20ac...");
+}
+
+/* --- a file of wrappers ------------------------------------------------------------------------
+ */
+
+/* Its table, of Go 1.20: all functions have the same record, but for where they are. */
+enum {
+	TEXT = 0x1000,
+	NAMES = 80,
+	VALUES = 96,
+	RECORD = 4 + 40 + 4 * (3 + 4),
+};
+
+static void put(uint8_t *table, size_t at, uint64_t value, size_t size)
+{
+	memcpy(table + at, &value, size);
+}
+
+/*
+ * `nr` wrappers, of `size` bytes each, of which every instruction of a byte is inlined from
+ * elsewhere or, if `is_between`, every other one.
+ */
+static int read_wrappers(uint32_t nr, uint32_t size, bool is_between, struct go_dso **ret)
+{
+	size_t functions = (VALUES + 1 + 2 * (size_t)size + 8) & ~7ul;
+	size_t records = 8 * (size_t)nr + 8, total = functions + records + RECORD * (size_t)nr;
+	uint64_t text = TEXT + (((size_t)nr * size + 0xfff) & ~0xffful);
+	_cleanup_free_ uint8_t *table = calloc(1, total);
+	struct elf_writer *w = elf_writer_new(ET_EXEC, EM_X86_64);
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	const uint64_t offsets[] = { NAMES, NAMES, NAMES, VALUES, functions };
+	unsigned int section;
+	size_t image_size;
+
+	ck_assert_ptr_nonnull(table);
+	memcpy(table, "\xf1\xff\xff\xff\0\0\1\x08", 8);
+	put(table, 8, nr, 8);
+	put(table, 24, TEXT, 8);
+	for (size_t i = 0; i < 5; i++)
+		put(table, 32 + 8 * i, offsets[i], 8);
+	memcpy(table + NAMES + 1, "main.w", 7);
+	for (uint32_t i = 0; i < size; i++) {
+		table[VALUES + 1 + 2 * i] = i % 2 ? 1 : 2;
+		table[VALUES + 2 + 2 * i] = 1;
+	}
+	/* From -1 on: 0, -1, 0, ...; or 0, 1, 0, ... */
+	if (!is_between && size > 1)
+		for (uint32_t i = 1; i < size; i++)
+			table[VALUES + 1 + 2 * i] = i % 2 ? 2 : 1;
+	for (uint32_t i = 0; i < nr; i++) {
+		size_t at = functions + records + (size_t)RECORD * i;
+
+		put(table, functions + 8 * (size_t)i, (uint64_t)i * size, 4);
+		put(table, functions + 8 * (size_t)i + 4, at - functions, 4);
+		put(table, at, (uint64_t)i * size, 4);
+		put(table, at + 4, 1, 4);
+		put(table, at + 4 + 24, 3, 4);
+		table[at + 4 + 36] = 22;
+		table[at + 4 + 39] = 4;
+		put(table, at + 4 + 40 + 8, 1, 4);
+	}
+	put(table, functions + 8 * (size_t)nr, (uint64_t)nr * size, 4);
+	section = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT,
+				     NULL, (size_t)nr * size);
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, section, section);
+	section = elf_writer_section(w, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, text, table, total);
+	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
+	image = elf_writer_finish(w, &image_size);
+	ASSERT_OK(elf_file_open_memory(image, image_size, &elf));
+	return go_file_read(elf, ret);
+}
+
+TEST(what_is_hidden)
+{
+	struct go_dso *dso = NULL;
+
+	/* Of each: its second byte, its fourth. */
+	ASSERT_OK(read_wrappers(3, 4, true, &dso));
+	ASSERT_EQ(dso->base.hidden.nr, 6);
+	for (size_t i = 0; i < 6; i++) {
+		ASSERT_EQ(dso->base.hidden.items[i].start, TEXT + 1 + 2 * i);
+		ASSERT_EQ(dso->base.hidden.items[i].end, TEXT + 2 + 2 * i);
+	}
+	go_file_free(dso);
+}
+
+/* The file chooses how many these are, and how often what few bytes say is read. */
+TEST(what_is_hidden_has_an_end)
+{
+	struct go_dso *dso = NULL;
+
+	ASSERT_OK(read_wrappers(1, 1 << 18, true, &dso));
+	ASSERT_EQ(dso->base.hidden.nr, 1 << 17);
+	go_file_free(dso);
+	ASSERT_EQ(read_wrappers(1, (1 << 19) + 2, true, &dso), -E2BIG);
+	ASSERT_OK(read_wrappers(60, 1 << 16, false, &dso));
+	ASSERT_EQ(dso->base.hidden.nr, 0);
+	go_file_free(dso);
+	ASSERT_EQ(read_wrappers(65, 1 << 16, false, &dso), -E2BIG);
 }
