@@ -57,7 +57,9 @@ def read_samples(path):
                     frames.append(frame)
     return samples
 # Where Go's scheduler begins on a stack of its own.
-STACKS_OF_GO = re.compile(r"^runtime\.(mcall|morestack|mstart|rt0_go)(\.abi0)?$")
+STACKS_OF_GO = re.compile(r"^runtime\.(mcall|mstart|rt0_go)(\.abi0)?$")
+# Begins one, too, but goes back to the goroutine, unless the scheduler has taken that off.
+GROWTH_OF_GO = re.compile(r"^runtime\.morestack(\.abi0)?$")
 
 
 class Judge:
@@ -236,6 +238,10 @@ def _judge_root(judge, s, v):
     last = s.frames[-1]
     code = judge.code(last.path)
     if code and STACKS_OF_GO.match(last.name):
+        return
+    if code and GROWTH_OF_GO.match(last.name):
+        if not any(f.name == "runtime.schedule" for f in s.frames):
+            v.roots[place(last)] += 1
         return
     if code and not code.is_outermost(last.address) and not code.is_first_by_hand(last.address) and not code.begins_stack(last.address):
         v.roots[place(last)] += 1

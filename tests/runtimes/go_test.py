@@ -128,7 +128,9 @@ class Judge:
     def __call__(self, stack):
         names = [plain_name(f.name) for f in stack.user]
         # The scheduler, on the thread's own stack: it has taken the goroutine off, and begins there.
-        if names[0] in ("runtime.mcall", "runtime.morestack", "runtime.mstart", "runtime.rt0_go") or "runtime.mstart" in names[:8]:
+        if names[0] in ("runtime.mcall", "runtime.mstart", "runtime.rt0_go") or "runtime.mstart" in names[:8]:
+            return None
+        if names[0] == "runtime.morestack" and "runtime.schedule" in names:
             return None
         skipped = 0
         if self.creator and CREATED_BY in names:
@@ -251,6 +253,59 @@ def labelled(setup, name):
     return problems[:5], "%s, %d requests" % (dict(counts), len(requests))
 
 
+OTHER_STACK = "[native: other_stack]"
+
+
+def is_whole(chain):
+    """Is that, outermost first, a goroutine of go/grow.go that has called what has too small a stack?"""
+    if chain[:1] == ["main.grown"]:
+        while chain[1:] and chain[1] == "main.descend":
+            chain = chain[1:]
+        return all(n.startswith("runtime.") for n in chain[1:])
+    main = ["runtime.main", "main.main", "main.run", "main.grow"]
+    return bool(chain) and (chain[:4] == main or all(n.startswith("runtime.") for n in chain))
+
+
+def wrong_growth(names):
+    """What is wrong with the stack (outermost first) of a sample in newstack(); None: nothing, or it is cut and says so."""
+    below = names[:names.index("runtime.newstack")]
+    if "runtime.schedule" in names:  # the goroutine was taken off, and another one may be its thread's
+        right = below == ["runtime.morestack"]
+    elif OTHER_STACK in names:  # it is about to be, or its stack is just the new one, and where it is in that is not said yet
+        right = below == [OTHER_STACK, "runtime.morestack"]
+    else:
+        right = below[-1] == "runtime.morestack" and is_whole(below[:-1])
+    return None if right else ";".join(names)
+
+
+def growing(setup, name):
+    """Where a stack grows, which is on the thread's own stack, and does not return, the goroutine's functions are below."""
+    with Program(build(setup, name) + ["grow"], env={"GOGC": "off", "GODEBUG": "asyncpreemptoff=1"}) as running:
+        running.until_ready()
+        recorder = FrameRecorder(setup, ["-p", str(running.pid)])
+        recording_began(recorder)
+        burnt(running.pid, SECONDS)
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait()
+    problems, counts = list(recording.problems), collections.Counter()
+    for stack in recording.stacks:
+        names = [plain_name(f.name) for f in stack.user]
+        if stack.reason or "runtime.newstack" not in names:
+            counts["cut" if stack.reason else "others"] += stack.count
+            continue
+        counts["newstack"] += stack.count
+        counts["copystack"] += stack.count * ("runtime.copystack" in names and "main.descend" in names)
+        counts["unknown"] += stack.count * (OTHER_STACK in names)
+        wrong = wrong_growth(names)
+        if wrong:
+            problems.append(wrong)
+    if counts["copystack"] < 20:
+        problems.append("%d samples in copystack" % counts["copystack"])
+    if counts["unknown"] > max(5, counts["newstack"] / 20):
+        problems.append("the goroutine is not known in %(unknown)d samples of %(newstack)d" % counts)
+    return problems[:5], str(dict(counts))
+
+
 def arguments(parser):
     parser.add_argument("--all", action="store_true", help="also what takes long to build")
 
@@ -264,6 +319,8 @@ def tests(_setup, args):
         yield "known-" + name, lambda setup, name=name: known(setup, name)
         if "large" not in name and "plugin" not in name and (everything or name in ("plain", "cgo-stripped")):
             yield "labels-" + name, lambda setup, name=name: labelled(setup, name)
+        if name in ("plain", "large-stripped") or (everything and name == "cgo"):
+            yield "growing-" + name, lambda setup, name=name: growing(setup, name)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,14 @@
  * asmcgocall() has g and how far it was from the stack's upper end on the thread's stack;
  * systemstack() has its stack pointer in g.sched, which goes along when the stack is moved.
  *
- * Facts: Go's asm_amd64.s (systemstack, asmcgocall), runtime2.go (g, m), proc.go (newproc1: gopc),
+ * morestack() makes room on its way into a function, and never comes back: newstack(), on the
+ * thread's own stack, goes on there by g.sched, which has that function's stack pointer and pc.
+ * That is where it came from (traceback.go: resolveInternal), unless the goroutine was taken off
+ * meanwhile: then m.curg is none (dropg), and, within schedule(), another one. mcall() takes it off
+ * for good, as Go's own profiles have it.
+ *
+ * Facts: Go's asm_amd64.s (systemstack, asmcgocall, morestack), runtime2.go (g, m, gobuf), stack.go
+ * (newstack, copystack), proc.go (newproc1: gopc; goschedImpl, preemptPark, execute),
  * pprof/label.go (labelMap), map.go (hmap, bmap) at go1.16 to go1.26; traceback.go: goroutine 1 has
  * no creator to speak of.
  */
@@ -38,6 +45,7 @@ enum {
 	STAGE_LOOKED = 1 << 0,
 	STAGE_CREATED = 1 << 1, /* created_by was said */
 	STAGE_DONE = 1 << 2,
+	STAGE_LEFT = 1 << 3, /* within schedule(): the goroutine was taken off */
 };
 
 enum {
@@ -53,7 +61,7 @@ enum {
 	USED_MIN = 5, /* minTopHash */
 	MAP_B_MAX = 2,
 	PAIR_SIZE = 2 * STRING,
-	G_SCHED_SP = 56,
+	G_SCHED_SP = 56, /* behind it g.sched.pc */
 	/* Where asmcgocall has its two words: up to Go 1.22 or so 40, then 0. */
 	DEPTH_OLD = 40,
 	/* Words of walk->scratch; a string's room is a power of two. */
@@ -72,6 +80,7 @@ __noinline int WALK_NAME(go_find)(void);
 __noinline int WALK_NAME(go_label)(void);
 __noinline int WALK_NAME(go_creator)(void);
 __noinline int WALK_NAME(go_cross)(void);
+__noinline int WALK_NAME(go_growth)(void);
 
 static __always_inline const struct go_record *go_record_of(const struct walk *w)
 {
@@ -269,6 +278,32 @@ __noinline int WALK_NAME(go_cross)(void)
 	return 1;
 }
 
+/* Behind morestack(): goes on in the function that needs a larger stack. As above. */
+__noinline int WALK_NAME(go_growth)(void)
+{
+	struct walk *w = current_walk();
+	__u64 curg, stack[2], sched[2];
+
+	/* Where that has its return address in a register, that is not known. */
+	if (!w || ARCH_LINK_REGISTER != 0)
+		return 0;
+	curg = go_state(w)[S_CURG];
+	if (!curg || read_memory(curg, stack, sizeof(stack)) ||
+	    read_memory(curg + G_SCHED_SP, sched, sizeof(sched)))
+		return 0;
+	if (w->loop_sp - stack[0] <= stack[1] - stack[0]) /* it is not there yet */
+		return 0;
+	if (sched[0] < stack[0] || sched[0] >= stack[1] || sched[0] & 7 || !sched[1])
+		return 0;
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	if (walk_to_caller(w, sched[0], sched[1]))
+		return 0;
+	w->valid = 1u << ARCH_SP;
+	w->kept = 0; /* what is in registers is not that function's */
+	return 1;
+}
+
 /* Says that somebody has started the goroutine, then where: a note, a frame; then nothing. */
 __noinline int WALK_NAME(go_creator)(void)
 {
@@ -298,12 +333,19 @@ done:
 	return STOP_NONE;
 }
 
+/* Is it the thread's own stack, where morestack() began it for a goroutine? */
+static __always_inline bool is_growth(const struct walk *w, const struct go_record *r,
+				      const __u64 *s)
+{
+	return is_in(&r->morestack, w->loop_pc) && !(s[S_STAGE] & STAGE_LEFT);
+}
+
 /* Nothing leads back from the thread's own stack. */
-static __always_inline int leave(struct walk *w)
+static __always_inline int leave(struct walk *w, bool growth)
 {
 	int stop = STOP_NONE;
 
-	if (w->entry == ENTRY_SWITCHED)
+	if (w->entry == ENTRY_SWITCHED || (growth && w->entry == ENTRY_END))
 		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
 	return stop ? stop : walk_native(w);
 }
@@ -319,10 +361,16 @@ STEP(go)
 	if (w->entry == ENTRY_CODE)
 		return STOP_RUNTIME_UNKNOWN;
 	r = runtime_record(w, RUNTIME_GO, struct go_record);
-	/* In a copy of the stack's top the goroutine may be another one's by now. */
-	if (!r || w->late)
-		return leave(w);
+	if (!r)
+		return leave(w, false);
 	s = runtime_state(w, RUNTIME_GO);
+	if (is_in(&r->schedule, w->loop_pc)) {
+		s[S_STAGE] |= STAGE_LEFT;
+		return walk_native(w);
+	}
+	/* In a copy of the stack's top the goroutine may be another one's by now. */
+	if (w->late)
+		return leave(w, is_growth(w, r, s));
 	if (!(s[S_STAGE] & STAGE_LOOKED)) {
 		s[S_STAGE] |= STAGE_LOOKED;
 		if (WALK_NAME(go_find)())
@@ -331,8 +379,10 @@ STEP(go)
 	if (s[S_INDEX] < s[S_NR])
 		return WALK_NAME(go_label)();
 	if (is_in(&r->asmcgocall, w->loop_pc) || is_in(&r->systemstack, w->loop_pc))
-		return WALK_NAME(go_cross)() ? walk_native(w) : leave(w);
-	/* The goroutine has left for good: mcall, morestack. */
+		return WALK_NAME(go_cross)() ? walk_native(w) : leave(w, false);
+	if (is_growth(w, r, s))
+		return WALK_NAME(go_growth)() ? walk_native(w) : leave(w, true);
+	/* The goroutine has left for good: mcall. */
 	if (w->entry == ENTRY_SWITCHED)
 		return STOP_COMPLETE;
 	if (w->entry == ENTRY_END && r->flags & GO_ASYNC && !(s[S_STAGE] & STAGE_DONE))

@@ -122,6 +122,8 @@ static struct go_switch in_memory(struct go_switch s, uint64_t bias)
 static void set_switches(const struct go_dso *dso, const struct runtime_target *t,
 			 struct go_record *to)
 {
+	to->morestack = in_memory(dso->morestack, t->bias);
+	to->schedule = in_memory(dso->schedule, t->bias);
 	/* aarch64's keep what leads back elsewhere. */
 	if (t->machine != EM_X86_64)
 		return;

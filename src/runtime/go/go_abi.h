@@ -39,14 +39,14 @@ enum go_flags {
 	GO_PUSHES = 1 << 3,   /* these two keep the caller's frame pointer on the stack */
 };
 
-/* A function that goes over from a goroutine's stack to the thread's own. */
+/* A function that goes over from a goroutine's stack to the thread's own; or leaves one there. */
 struct go_switch {
 	__u64 start, end;
 };
 
 struct go_record {
 	__s64 tls;
-	struct go_switch systemstack, asmcgocall;
+	struct go_switch systemstack, asmcgocall, morestack, schedule;
 	__u8 flags;  /* enum go_flags */
 	__u8 labels; /* enum go_labels */
 	/* Offsets in g and m. */
@@ -54,4 +54,4 @@ struct go_record {
 	__u16 g_labels, g_goid, g_gopc;
 	__u32 pad_;
 };
-_Static_assert(sizeof(struct go_record) == 56, "go_record is read from the arena");
+_Static_assert(sizeof(struct go_record) == 88, "go_record is read from the arena");

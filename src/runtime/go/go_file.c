@@ -22,12 +22,15 @@ enum {
 	REGS = 8,
 };
 
-/* Where a stack begins, where C calls Go, and where goroutines leave theirs. */
+/* Where a stack begins, where C calls Go, and where goroutines leave theirs, for good (schedule).
+ */
 static const char *const ends[] = {
-	"goexit", "mcall",	 "morestack",	       "mstart",      "rt0_go",
-	"clone",  "cgocallback", "cgocallback_gofunc", "systemstack", "asmcgocall",
+	"goexit",      "mcall",	     "morestack",   "mstart",
+	"rt0_go",      "clone",	     "cgocallback", "cgocallback_gofunc",
+	"systemstack", "asmcgocall", "schedule",
 };
 static const char *const systemstack[] = { "systemstack" }, *const asmcgocall[] = { "asmcgocall" };
+static const char *const morestack[] = { "morestack" }, *const schedule[] = { "schedule" };
 /* In assembly, with the way to g of code that may run without it in a register. */
 static const char *const loads[] = { "systemstack", "asmcgocall", "cgocallback" };
 
@@ -192,6 +195,10 @@ static void find_switches(const struct elf_file *elf, const char *name, const st
 
 	if (is_of(name, asmcgocall, 1))
 		dso->asmcgocall = (struct go_switch){ f->start, f->end };
+	if (is_of(name, morestack, 1))
+		dso->morestack = (struct go_switch){ f->start, f->end };
+	if (is_of(name, schedule, 1))
+		dso->schedule = (struct go_switch){ f->start, f->end };
 	if (!is_of(name, systemstack, 1))
 		return;
 	dso->systemstack = (struct go_switch){ f->start, f->end };

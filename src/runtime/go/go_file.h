@@ -23,8 +23,9 @@ enum { GO_VERSION_MAX = 64, GO_MINOR_MAX = 26 };
 struct go_dso {
 	struct runtime_dso base;
 	struct go_tls tls;
-	struct go_switch systemstack, asmcgocall; /* in the file's space; {0, 0}: not there */
-	bool pushes;				  /* as GO_PUSHES */
+	/* In the file's space; {0, 0}: not there. */
+	struct go_switch systemstack, asmcgocall, morestack, schedule;
+	bool pushes;	     /* as GO_PUSHES */
 	uint64_t build_info; /* address in the file's space; 0: there is none */
 };
 

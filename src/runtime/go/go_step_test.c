@@ -36,6 +36,7 @@ enum {
 	RULES = 16,
 	GO_REG = 28,
 	/* Offsets, of no version. */
+	SCHED_SP = 56,
 	G_M = 48,
 	G_GOID = 160,
 	G_GOPC = 288,
@@ -51,7 +52,7 @@ static struct {
 	struct arena_segment *segment;
 	uint8_t stack[SIZE], heap[SIZE];
 	struct go_record record;
-	bool late, no_record, callback_marked;
+	bool late, no_record, callback_marked, ends_switched;
 	uint64_t reg;
 	uint32_t max_frames;
 	struct walk walk;
@@ -171,6 +172,10 @@ static int walk(void)
 	memcpy(header + 1, &t.record, sizeof(t.record));
 	if (t.callback_marked)
 		t.rules[FIRST_RULE + 1].ra |= RUNTIME_GO << RULE_RUNTIME_SHIFT;
+	if (t.ends_switched) {
+		t.rules[FIRST_RULE + 3].cfa = CFA_FRAME_POINTER;
+		t.rules[FIRST_RULE + 3].cfa_off = CODE_SWITCHED;
+	}
 	regs[t.machine == EM_AARCH64 ? A64_SP : X86_RSP] = LEAF_SP;
 	if (t.machine == EM_AARCH64)
 		regs[GO_REG] = t.reg;
@@ -335,4 +340,74 @@ TEST(there_are_only_so_many)
 	ASSERT_EQ(t.walk.full.nr_words, 4 + GO_LABELS_MAX * (1 + GO_LABEL_WORDS));
 	t.max_frames = 6;
 	ASSERT_EQ(walk(), STOP_MAX_FRAMES);
+}
+
+/* c3 is morestack(), on the thread's own stack; the goroutine's has c1 and goexit, c2. */
+static void set_up_growth(uint16_t machine)
+{
+	enum { OWN = STACK + 0x8000 };
+
+	set_up(machine);
+	put(THREAD - 8, G0);
+	t.reg = G0;
+	put(CURG, OWN);
+	put(CURG + 8, OWN + 0x1000);
+	put(CURG + SCHED_SP, OWN + 0x800);
+	put(CURG + SCHED_SP + 8, CODE + 0x122);
+	put(OWN + 0x800 + FRAME_SIZE - 8, CODE + 0x222);
+	put(OWN + 0x800 + 2 * FRAME_SIZE - 8, 0);
+	t.record.morestack = (struct go_switch){ CODE + 0x300, CODE + 0x400 };
+}
+
+TEST(where_a_stack_grows)
+{
+	for (int i = 0; i < 4; i++) {
+		bool arm = i & 1;
+
+		/* Go's own code says that it is the first frame, or nothing (before 1.23). */
+		set_up_growth(machines[i & 1]);
+		put_list(1);
+		t.ends_switched = i >= 2;
+		/* aarch64's function has where it returns to in a register. */
+		expect(arm ? " c0 c1 c2 c3 user=alice (11)" : " c0 c1 c2 c3 user=alice c1 c2");
+		/* No goroutine, its stack is being changed, or what was there is a copy. */
+		put(CURG + SCHED_SP, STACK + 0x100);
+		expect(" c0 c1 c2 c3 user=alice (11)");
+		put(CURG + SCHED_SP, STACK + 0x8801);
+		expect(" c0 c1 c2 c3 user=alice (11)");
+		put(CURG + SCHED_SP, STACK + 0x8800);
+		put(CURG + SCHED_SP + 8, 0);
+		expect(" c0 c1 c2 c3 user=alice (11)");
+		put(CURG + SCHED_SP + 8, CODE + 0x122);
+		put(M + M_CURG, 0);
+		expect(" c0 c1 c2 c3 (11)");
+		put(M + M_CURG, CURG);
+		t.late = true;
+		expect(" c0 c1 c2 c3 (11)");
+	}
+}
+
+/* It was taken off from there, and the thread has another one. */
+TEST(where_a_stack_was_to_grow_and_is_left)
+{
+	for (int i = 0; i < 8; i++) {
+		set_up_growth(machines[i & 1]);
+		t.ends_switched = i & 2;
+		t.late = i & 4;
+		t.callback_marked = true;
+		t.record.schedule = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+		expect(t.late && t.ends_switched ? " c0 c1 c2 c3 (11)" : " c0 c1 c2 c3");
+	}
+}
+
+/* Not yet on the thread's own stack: it is called as any function is. */
+TEST(where_a_stack_is_about_to_grow)
+{
+	for (int i = 0; i < 2; i++) {
+		set_up_growth(machines[i]);
+		put(CURG, STACK);
+		t.callback_marked = true;
+		t.record.morestack = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+		expect(" c0 c1 c2 c3");
+	}
 }

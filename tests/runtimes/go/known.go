@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of Go functions that say of themselves what they are: see ../runtimes.py. Each case runs on a
-// thread of its own, which has its name, and stays in its leaf. With the argument "labels": see labels.go.
+// thread of its own, which has its name, and stays in its leaf. With the argument "labels" or "grow": see labels.go, grow.go.
 package main
 
 import (
@@ -155,6 +155,9 @@ func main() { run() }
 func run() {
 	if os.Args[len(os.Args)-1] == "labels" {
 		labels()
+	}
+	if os.Args[len(os.Args)-1] == "grow" {
+		grow()
 	}
 	all := cases()
 	for comm, f := range more {
