@@ -31,6 +31,9 @@ __noinline int WALK_NAME(walk_change)(void)
 		if (w->entry == ENTRY_CODE)
 			return STOP_RUNTIME_OFF;
 		stop = push_note(w, w->runtime, FRAME_NOTE_OFF);
+		/* Its step would have known where that stack was left, or that there is none. */
+		if (!stop && w->entry == ENTRY_SWITCHED)
+			stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
 		return stop ? stop : walk_native(w);
 	}
 	if (w->nr_changes == CHANGES_MAX)

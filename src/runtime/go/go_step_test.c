@@ -52,7 +52,7 @@ static struct {
 	struct arena_segment *segment;
 	uint8_t stack[SIZE], heap[SIZE];
 	struct go_record record;
-	bool late, no_record, callback_marked, ends_switched;
+	bool late, no_record, callback_marked, ends_switched, walker_off;
 	uint64_t reg;
 	uint32_t max_frames;
 	struct walk walk;
@@ -166,6 +166,7 @@ static int walk(void)
 		.max_frames = t.max_frames,
 		.thread_pointer = THREAD,
 		.late = t.late,
+		.walkers_off = t.walker_off ? 1u << RUNTIME_GO : 0,
 	};
 
 	*header = (struct runtime_record){ .runtime = RUNTIME_GO, .size = sizeof(t.record) };
@@ -409,5 +410,17 @@ TEST(where_a_stack_is_about_to_grow)
 		t.callback_marked = true;
 		t.record.morestack = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
 		expect(" c0 c1 c2 c3");
+	}
+}
+
+/* Nothing else knows what leads back. */
+TEST(without_its_walker)
+{
+	for (int i = 0; i < 2; i++) {
+		set_up(machines[i]);
+		t.walker_off = true;
+		expect(" c0 c1 c2 c3 (10)");
+		t.ends_switched = true;
+		expect(" c0 c1 c2 c3 (10) (11)");
 	}
 }
