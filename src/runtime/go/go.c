@@ -45,18 +45,21 @@ static int parse_info(const uint8_t info[static INFO_SIZE], char ret[static GO_V
 	return 1;
 }
 
-static void say_if_new(const struct elf_file *elf, const struct go_dso *dso, const char *path)
+/* A later Go, an older one, or somebody's own. Up to 1.17 only the process tells. */
+static void say_if_not_known(const struct elf_file *elf, const struct go_dso *dso, const char *path)
 {
-	char version[GO_VERSION_MAX + 1];
+	char version[GO_VERSION_MAX + 1], text[GO_TEXT_ROOM];
+	struct go_record record;
 	uint8_t info[INFO_SIZE];
 	uint64_t at;
 
 	if (!dso->build_info || elf_file_read_vaddr(elf, dso->build_info, info, sizeof(info)) ||
-	    !parse_info(info, version, &at) || go_minor(version) <= GO_MINOR_MAX)
+	    !parse_info(info, version, &at) || go_layout(go_minor(version), &record))
 		return;
+	go_text((const uint8_t *)version, strlen(version), strlen(version), text);
 	log_warn("%s: made by %s, which is not known: labels of its goroutines are not shown, nor "
 		 "who has started them",
-		 path, version);
+		 path, *text ? text : "a Go that does not say which");
 }
 
 static int go_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
@@ -66,7 +69,7 @@ static int go_probe(const struct elf_file *elf, const char *path, struct runtime
 
 	if (r)
 		return r;
-	say_if_new(elf, dso, path);
+	say_if_not_known(elf, dso, path);
 	dso->base.ops = runtimes[RUNTIME_GO];
 	*ret = &dso->base;
 	return 0;

@@ -4,8 +4,11 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "elf_writer.h"
 #include "test.h"
@@ -114,15 +117,16 @@ static void put(uint8_t *table, size_t at, uint64_t value, size_t size)
  * `nr` wrappers, of `size` bytes each, of which every instruction of a byte is inlined from
  * elsewhere or, if `is_between`, every other one.
  */
-static int read_wrappers(uint32_t nr, uint32_t size, bool is_between, struct go_dso **ret)
+static struct elf_file *open_wrappers(uint32_t nr, uint32_t size, bool is_between,
+				      const char *version, void **ret_image)
 {
 	size_t functions = (VALUES + 1 + 2 * (size_t)size + 8) & ~7ul;
 	size_t records = 8 * (size_t)nr + 8, total = functions + records + RECORD * (size_t)nr;
 	uint64_t text = TEXT + (((size_t)nr * size + 0xfff) & ~0xffful);
 	_cleanup_free_ uint8_t *table = calloc(1, total);
 	struct elf_writer *w = elf_writer_new(ET_EXEC, EM_X86_64);
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	_cleanup_free_ void *image = NULL;
+	uint8_t info[128] = "\xff Go buildinf:\x08\x02";
+	struct elf_file *elf = NULL;
 	const uint64_t offsets[] = { NAMES, NAMES, NAMES, VALUES, functions };
 	unsigned int section;
 	size_t image_size;
@@ -160,8 +164,22 @@ static int read_wrappers(uint32_t nr, uint32_t size, bool is_between, struct go_
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, section, section);
 	section = elf_writer_section(w, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, text, table, total);
 	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
-	image = elf_writer_finish(w, &image_size);
-	ASSERT_OK(elf_file_open_memory(image, image_size, &elf));
+	info[32] = (uint8_t)strlen(version);
+	memcpy(info + 33, version, strlen(version));
+	section = elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC,
+				     (text + total + 0xfff) & ~0xffful, info, sizeof(info));
+	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
+	*ret_image = elf_writer_finish(w, &image_size);
+	ASSERT_OK(elf_file_open_memory(*ret_image, image_size, &elf));
+	return elf;
+}
+
+static int read_wrappers(uint32_t nr, uint32_t size, bool is_between, struct go_dso **ret)
+{
+	_cleanup_free_ void *image = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf =
+		open_wrappers(nr, size, is_between, "go1.26", &image);
+
 	return go_file_read(elf, ret);
 }
 
@@ -192,4 +210,54 @@ TEST(what_is_hidden_has_an_end)
 	ASSERT_EQ(dso->base.hidden.nr, 0);
 	go_file_free(dso);
 	ASSERT_EQ(read_wrappers(65, 1 << 16, false, &dso), -E2BIG);
+}
+
+/* What is said of a file that a Go of that version made. */
+static const char *said_of(const char *version)
+{
+	_cleanup_free_ void *image = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf =
+		open_wrappers(1, 4, true, version, &image);
+	_cleanup_close_ int fd = memfd_create("log", MFD_CLOEXEC), old = dup(STDERR_FILENO);
+	struct runtime_dso *dso = NULL;
+	static char text[1024];
+	ssize_t n;
+
+	ASSERT(fd >= 0 && old >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	ASSERT_OK(runtimes[RUNTIME_GO]->probe(elf, "file", &dso));
+	ASSERT(dup2(old, STDERR_FILENO) >= 0);
+	runtimes[RUNTIME_GO]->dso_free(dso);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	ASSERT(n >= 0);
+	text[n] = '\0';
+	return text;
+}
+
+/* Labels are not missing without a word; and the file has none of its own in it. */
+TEST(what_is_not_known_is_said)
+{
+	static const char rest[] = "which is not known: labels of its goroutines are not shown, "
+				   "nor who has started them\n";
+	static const struct {
+		const char *version, *said;
+	} cases[] = {
+		{ "go1.26.8", NULL },
+		{ "go1.16", NULL },
+		{ "devel go1.23-abcdef Thu", NULL },
+		{ "go1.27", "go1.27" },
+		{ "go1.15.3", "go1.15.3" },
+		{ "devel +0123abc Thu", "devel +0123abc Thu" },
+		{ "corp-2024", "corp-2024" },
+		{ "", "a Go that does not say which" },
+		{ "go1.99\x1b[2J\n", "go1.99?[2J?" },
+	};
+	char wanted[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		wanted[0] = '\0';
+		if (cases[i].said)
+			snprintf(wanted, sizeof(wanted), "sonde: file: made by %s, %s",
+				 cases[i].said, rest);
+		ASSERT_STR(said_of(cases[i].version), wanted);
+	}
 }
