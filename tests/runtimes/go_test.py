@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 
 import runtimes
 import pprof_file
@@ -52,6 +53,7 @@ EARLY = ("no_process", "file_pending", "stack_unreadable", "stack_copy_end")
 # C's part, from Go's last function to its next one. Without symbols most of it has no names.
 C_PART = re.compile(r"runtime\.asmcgocall|_cgo_\w+|in_c|c_leaf|back|crosscall2|\[unknown\]")
 CREATED_BY = "[go: created_by]"
+Shown = collections.namedtuple("Shown", "name line")  # a frame of sonde stack
 
 
 def go_command():
@@ -202,6 +204,23 @@ def known(setup, name):
     return problems, ", ".join(t.summary() for t in tallies)
 
 
+def stacks(setup, name):
+    """`sonde stack` of threads that work, each once."""
+    problems = []
+    with Program(build(setup, name), env={"GOGC": "off"}) as running:
+        running.until_ready()
+        threads = runtimes.stack_of(setup, running.pid).values()
+        for truth in running.truths:
+            mine = [t for t in threads if t["name"] == truth["comm"]]
+            if len(mine) != 1 or not mine[0]["complete"]:
+                problems.append("%s: %s" % (truth["comm"], str(mine)[:500]))
+                continue
+            frames = [Shown(f["function"] or "[unknown]", f["line"] or 0) for f in mine[0]["frames"][::-1] if f["kind"] != "kernel"]
+            wrong = Judge(truth, True, False)(types.SimpleNamespace(user=frames, count=1))
+            problems += ["%s: %s" % (truth["comm"], wrong)] if wrong else []
+    return problems[:5], "%d threads" % len(running.truths)
+
+
 MANY = {"key%d" % i: "x" * i * 20 if i <= 4 else "x" * 80 + "..." for i in range(1, 7)}
 
 
@@ -319,6 +338,8 @@ def tests(_setup, args):
         yield "known-" + name, lambda setup, name=name: known(setup, name)
         if "large" not in name and "plugin" not in name and (everything or name in ("plain", "cgo-stripped")):
             yield "labels-" + name, lambda setup, name=name: labelled(setup, name)
+        if name == "cgo":  # no case has the name that the program's other threads have
+            yield "stack-" + name, lambda setup, name=name: stacks(setup, name)
         if name in ("plain", "large-stripped") or (everything and name == "cgo"):
             yield "growing-" + name, lambda setup, name=name: growing(setup, name)
 
