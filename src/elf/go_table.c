@@ -497,6 +497,21 @@ int go_table_function(const struct go_table *t, uint32_t i, struct go_function *
 	return 0;
 }
 
+uint32_t go_table_first(const struct go_table *t, uint64_t addr)
+{
+	uint32_t low = 0, high = t->nr_functions;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (code_address(t, middle) < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static const char *text_at(const struct go_table *t, uint64_t at)
 {
 	uint64_t max;

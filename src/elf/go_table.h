@@ -83,6 +83,8 @@ uint64_t go_table_bytes(const struct elf_file *elf);
 
 /* Function `i`, in the order of addresses. 0, or -ENOENT if its record makes no sense. */
 int go_table_function(const struct go_table *table, uint32_t i, struct go_function *ret);
+/* The first one that begins at `addr` or behind it; nr_functions: there is none. */
+uint32_t go_table_first(const struct go_table *table, uint64_t addr);
 /* Strings live as long as the table; NULL: none, or too long. */
 const char *go_table_name(const struct go_table *table, uint32_t name);
 const char *go_table_function_name(const struct go_table *table, const struct go_function *f);

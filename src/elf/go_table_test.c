@@ -252,6 +252,12 @@ TEST(layouts)
 		ASSERT_OK(go_table_function(&t, 1, &f));
 		ASSERT_STR(go_table_function_name(&t, &f), "main.other");
 		ck_assert_int_eq(go_table_function(&t, 2, &f), -ENOENT);
+		ck_assert_uint_eq(go_table_first(&t, 0), 0);
+		ck_assert_uint_eq(go_table_first(&t, TEXT), 0);
+		ck_assert_uint_eq(go_table_first(&t, TEXT + 1), 1);
+		ck_assert_uint_eq(go_table_first(&t, TEXT + 0x40), 1);
+		ck_assert_uint_eq(go_table_first(&t, TEXT + 0x41), 2);
+		ck_assert_uint_eq(go_table_first(&t, UINT64_MAX), 2);
 		go_table_fini(&t);
 	}
 }

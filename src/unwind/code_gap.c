@@ -523,6 +523,10 @@ static void cover_large(struct code_gaps *gaps, uint64_t start, uint64_t end)
 
 /* --- Go's table ------------------------------------------------------------------------------- */
 
+/*
+ * Only of programs whose .debug_frame was taken away, which has the same of all of Go's functions:
+ * what is counted (unwind_table_cost()).
+ */
 static void read_go_table(struct code_gaps *gaps)
 {
 	int r;
@@ -530,7 +534,9 @@ static void read_go_table(struct code_gaps *gaps)
 	if (gaps->go_table_read)
 		return;
 	gaps->go_table_read = true;
-	r = gaps->arch.of_go ? go_table_read(gaps->elf, &gaps->go_table) : -ENOENT;
+	if (!gaps->arch.of_go || elf_file_section(gaps->elf, ".debug_frame"))
+		return;
+	r = go_table_read(gaps->elf, &gaps->go_table);
 	if (r == -ENOMEM)
 		gaps->error = r;
 }
@@ -572,10 +578,14 @@ static uint64_t cover_go(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	uint64_t at = start;
 
 	read_go_table(gaps);
-	for (uint32_t i = 0; i < t->nr_functions && at < end; i++) {
+	for (uint32_t i = go_table_first(t, start); i < t->nr_functions && at < end; i++) {
 		struct go_function f;
 
-		if (go_table_function(t, i, &f) || f.start < at || f.end > end)
+		if (go_table_function(t, i, &f))
+			continue;
+		if (f.start >= end)
+			break;
+		if (f.start < at || f.end > end)
 			continue;
 		if (f.start > at)
 			cover_large(gaps, at, f.start);

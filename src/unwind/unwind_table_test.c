@@ -677,6 +677,54 @@ static void build_plt(uint16_t machine, const void *plt, size_t plt_size)
 	build(image, size);
 }
 
+/* A program with more code than is scanned, in which Go's table knows one function with 32 bytes.
+ */
+static void build_go(bool has_debug_frame)
+{
+	enum { LARGE = 2 << 20, TABLE = TEXT + LARGE + 0x1000, VALUES = 80, FUNCTIONS = 96 };
+	static uint8_t code[LARGE], go[256] = "\xf1\xff\xff\xff\0\0\1\x08";
+	const struct {
+		uint32_t at, value;
+	} words[] = {
+		{ 8, 1 },
+		{ 24, TEXT },
+		{ 32, VALUES },
+		{ 40, VALUES },
+		{ 48, VALUES },
+		{ 56, VALUES },
+		{ 64, FUNCTIONS },
+		{ FUNCTIONS + 4, 16 },
+		{ FUNCTIONS + 8, LARGE },
+		{ FUNCTIONS + 32, 1 },
+	};
+	/* From -1 to 24, for 2 MiB. */
+	static const uint8_t values[] = { 0, 50, 0x80, 0x80, 0x80, 1, 0 };
+	struct elf_writer *w = elf_writer_new(ET_EXEC, EM_X86_64);
+	size_t size;
+	void *image;
+	unsigned int s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					    TEXT, code, sizeof(code));
+
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		memcpy(go + words[i].at, &words[i].value, 4);
+	memcpy(go + VALUES, values, sizeof(values));
+	elf_writer_section(w, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, TABLE, go, sizeof(go));
+	if (has_debug_frame)
+		elf_writer_section(w, ".debug_frame", SHT_PROGBITS, 0, 0, NULL, 8);
+	image = elf_writer_finish(w, &size);
+	build(image, size);
+}
+
+/* Where it is not counted (unwind_table_cost()), it is not read. */
+TEST(go_table_of_stripped_programs)
+{
+	build_go(false);
+	expect(TEXT + 0x1000, CFA_REG, X86_RSP, 32);
+	build_go(true);
+	expect(TEXT + 0x1000, CFA_FRAME_POINTER, 0, CODE_UNFOLLOWED);
+}
+
 TEST(plt_sections_without_cfi)
 {
 	static const uint8_t plt[48] = {
