@@ -276,8 +276,9 @@ class ElfCode:
         return begin >= 0 and b"\xcc" * 2 not in before[begin + 1:]
 
     def is_trampoline(self, vaddr):
-        # A handler's return address is its first byte; an interrupted pc may be between the two instructions.
-        return any(self.bytes_at(vaddr - d, 9) == TRAMPOLINE for d in (0, 7)) or \
+        # A handler's return address is its first byte; an interrupted pc may be between the two instructions, or, in the system call,
+        # behind them.
+        return any(self.bytes_at(vaddr - d, 9) == TRAMPOLINE for d in (0, 7, 9)) or \
             self.bytes_at(vaddr + 1, 9) == TRAMPOLINE
 
     # --- PLTs and the GOT ---

@@ -134,12 +134,28 @@ int main(int argc, char **argv) { return chosen(argc) + direct(argc); }
         tap.check(not code.reached_otherwise(starts["direct"]), "direct() is called otherwise: %s" % (flags,))
 
 
+def trampoline():
+    """Where samples are in a signal trampoline: where the handler returns to, between its instructions, in its system call."""
+    Path("back.c").write_text("""
+asm(".globl back\\n.type back, @function\\nback: mov $15, %rax\\nsyscall\\nint3\\n.size back, . - back\\n");
+int main(void) { return 0; }
+""", encoding="ascii")
+    import elf_code  # pylint: disable=import-outside-toplevel
+    subprocess.run(["gcc", "-O1", "-no-pie", "-o", "back", "back.c"], check=True)
+    code = elf_code.ElfCode(str(Path("back").resolve()))
+    nm = subprocess.run(["nm", "back"], capture_output=True, text=True, check=True).stdout
+    start = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" back"))
+    found = [at for at in range(-3, 13) if code.is_trampoline(start + at)]
+    tap.check(found == [-1, 0, 7, 9], found)
+
+
 def main():
     reason = python_packages()
     if reason:
         return tap.skip_all(reason)
     tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
-             ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver)]
+             ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver),
+             ("a signal trampoline", trampoline)]
     return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
 
 
