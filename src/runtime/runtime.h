@@ -20,6 +20,7 @@
 
 #include "abi/sample.h"
 #include "elf/elf_file.h"
+#include "runtime/kept.h"
 #include "util/code_range.h"
 #include "util/vec.h"
 
@@ -73,6 +74,7 @@ struct runtime_target {
 	struct runtime_memory memory;
 	uint64_t bias; /* address in memory - address in the dso's file */
 	struct runtime_options options;
+	struct runtime_keeper *keeper; /* borrowed: what is kept of all processes (kept.h) */
 };
 
 /* What one process adds. Embedded in the runtime's own struct; made by attach(). */

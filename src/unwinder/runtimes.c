@@ -197,7 +197,7 @@ void process_runtimes_free(struct process_runtimes *list)
 }
 
 /* A runtime of the file that is mapped so; NULL without memory. */
-static struct runtime_instance *new_instance(const struct runtimes *r, const struct process *proc,
+static struct runtime_instance *new_instance(struct runtimes *r, const struct process *proc,
 					     const struct mapping *m, uint64_t bias)
 {
 	struct runtime_instance *i = calloc(1, sizeof(*i));
@@ -215,6 +215,7 @@ static struct runtime_instance *new_instance(const struct runtimes *r, const str
 		.memory = r->memory,
 		.bias = bias,
 		.options = r->options,
+		.keeper = &r->keeper,
 	};
 	if (!i->target.memory.read)
 		i->target.memory = (struct runtime_memory){ read_live, &i->pid };

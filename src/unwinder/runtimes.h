@@ -40,6 +40,7 @@ struct process_runtimes {
 struct runtimes {
 	struct process_table *processes; /* borrowed */
 	struct runtime_options options;
+	struct runtime_keeper keeper; /* of what is kept of processes; those go before this */
 	/* A core's: its machine, how to read its memory. Without: this one, live processes. */
 	uint16_t machine;
 	struct runtime_memory memory;
