@@ -2,15 +2,13 @@
 /*
  * The agent's side of V8: an executable or library that exports V8's version and its v8dbg_*
  * variables, as Node.js does. Its builtins are functions of the file, Builtins_NAME. What it knows
- * of objects is v8_layout.h's; v8_names.c and v8_code.c read them.
+ * of objects is v8_layout.h's; v8_frame.c names frames.
  */
 #include "runtime/runtime.h"
 
 #include "elf/elf_symbols.h"
 #include "runtime/functions.h"
-#include "runtime/v8/v8_code.h"
-#include "runtime/v8/v8_layout.h"
-#include "runtime/v8/v8_names.h"
+#include "runtime/v8/v8_frame.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -37,9 +35,7 @@ struct v8_dso {
 
 struct v8_proc {
 	struct runtime_proc base;
-	struct v8_heap heap;
-	struct v8_codes codes;
-	struct v8_lines lines;
+	struct v8_frames frames;
 };
 
 /* --- files -------------------------------------------------------------------------------------
@@ -237,7 +233,9 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 		.target = target,
 		.anonymous_code = true,
 	};
-	rp->heap = (struct v8_heap){ .target = target, .layout = &dso->layout };
+	rp->frames = (struct v8_frames){ .target = target,
+					 .layout = &dso->layout,
+					 .sizes = &dso->sizes };
 	*to = dso->layout.record;
 	to->entry_start += target->bias;
 	to->entry_pushed += target->bias;
@@ -251,91 +249,19 @@ static void v8_detach(struct runtime_proc *base)
 {
 	struct v8_proc *rp = (struct v8_proc *)base;
 
-	v8_codes_fini(&rp->codes);
-	v8_lines_fini(&rp->lines);
+	v8_frames_fini(&rp->frames);
 	free(rp);
 }
 
 /* --- names -------------------------------------------------------------------------------------
  */
 
-/* Whether it is still the function that the step saw. */
-static bool is_same(const struct v8_heap *h, const struct v8_function *f, const uint64_t *words)
-{
-	const struct v8_record *r = &h->layout->record;
-
-	return f->has_script &&
-	       (uint32_t)v8_small(v8_field(&f->script, r->script_id)) == words[1] >> 32 &&
-	       v8_field_4(&f->shared, r->shared_literal) == (uint32_t)words[1] &&
-	       (uint16_t)v8_field_4(&f->shared, r->shared_token) == words[2] >> 48;
-}
-
-static int add_level(struct v8_proc *rp, const struct v8_function *f, int32_t offset,
-		     const struct runtime_sink *sink)
-{
-	return sink->add(
-		sink->ctx,
-		&(struct runtime_level){ .name = f->name,
-					 .source = f->source[0] ? f->source : NULL,
-					 .start_line = v8_line(&rp->heap, &rp->lines, f, f->start),
-					 .line = v8_line(&rp->heap, &rp->lines, f, offset) });
-}
-
-/* Where the function is; what is not known has no line. */
-static int find_places(struct v8_proc *rp, const struct v8_function *f, const uint64_t *words,
-		       struct v8_place places[V8_INLINED_MAX])
-{
-	const struct v8_dso *dso = (const struct v8_dso *)rp->base.dso;
-	uint64_t at = words[2] & V8_ADDRESS_MASK;
-	struct v8_object code;
-	int nr;
-
-	places[0] = (struct v8_place){ 0, -1 };
-	if (V8_FRAME_KIND(FRAME_DATA(words[0])) == V8_INTERPRETED) {
-		if (at != V8_NO_PLACE)
-			places[0].offset = v8_bytecode_place(&rp->heap, &f->shared, (uint32_t)at);
-		return 1;
-	}
-	nr = v8_code_find(&rp->heap, &rp->codes, at, &code);
-	if (!nr)
-		nr = v8_code_places(&rp->heap, &code, &f->shared, &dso->sizes, at, places);
-	if (nr == -ENOENT) {
-		places[0] = (struct v8_place){ 0, -1 };
-		nr = 1;
-	}
-	return nr;
-}
-
 static int v8_symbolize(struct runtime_proc *base, const uint64_t *words, size_t nr,
 			const struct runtime_sink *sink)
 {
 	struct v8_proc *rp = (struct v8_proc *)base;
-	struct v8_place places[V8_INLINED_MAX];
-	struct v8_function own, inlined;
-	uint64_t shared;
-	int nr_places, r;
 
-	if (nr != 3)
-		return -EINVAL;
-	shared = V8_FRAME_ADDRESS(FRAME_DATA(words[0])) + TAG;
-	r = v8_function_read(&rp->heap, shared, &own);
-	if (r)
-		return r;
-	if (!is_same(&rp->heap, &own, words))
-		return -ENOENT;
-	nr_places = find_places(rp, &own, words, places);
-	if (nr_places < 0)
-		return nr_places;
-	for (int i = 0; i < nr_places && !r; i++) {
-		if (!places[i].shared) {
-			r = add_level(rp, &own, places[i].offset, sink);
-			continue;
-		}
-		r = v8_function_read(&rp->heap, places[i].shared, &inlined);
-		if (!r)
-			r = add_level(rp, &inlined, places[i].offset, sink);
-	}
-	return r;
+	return nr == 3 ? v8_frame_name(&rp->frames, words, sink) : -EINVAL;
 }
 
 const struct runtime_ops v8_runtime = {

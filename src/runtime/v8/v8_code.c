@@ -14,6 +14,9 @@ enum {
 	PIECE = 4096, /* read at once when looking for where code begins: a page, the one before it
 			may be a guard */
 	LOOK_BACK = 1 << 20,
+	/* What looks like the begin of code and is none: its map is read, and more. There is hardly
+	 * any, unless somebody puts it there. */
+	CANDIDATES_MAX = 1024,
 	TABLE_MAX = 4 << 20, /* bytes of a table */
 	INLINING_SIZE = 16,  /* of an InliningPosition */
 	/* DeoptimizationData, from the index of inlining positions on: how many entries of both
@@ -48,18 +51,20 @@ static bool has(const struct v8_heap *h, const struct v8_object *code, uint64_t 
 	return pc - code_start_of(h, code) < v8_field_4(code, r->code_size);
 }
 
-/* Of what `stream` begins, which is at `at`, if its map is one of an InstructionStream: its Code,
- * if that has pc. */
-static int code_of_stream(const struct v8_heap *h, struct v8_codes *codes, uint64_t at,
-			  const uint64_t *stream, uint64_t pc, struct v8_object *ret)
+/* Whether it may be a map's. */
+static bool is_address(uint64_t tagged)
+{
+	return (tagged & 7) == TAG && tagged <= V8_ADDRESS_MASK;
+}
+
+/* If `map` is one of an InstructionStream: the Code that it leads to, if that has pc. */
+static int code_of_stream(const struct v8_heap *h, struct v8_codes *codes, uint64_t map,
+			  uint64_t code, uint64_t pc, struct v8_object *ret)
 {
 	const struct v8_layout *l = h->layout;
-	uint64_t map = stream[0], code = l->stream_code ? stream[l->stream_code / 8] : at + TAG;
 	uint16_t type;
 	int r;
 
-	if (!v8_is_object(map) || !v8_is_object(code))
-		return -ENOENT;
 	if (map != codes->stream_map) {
 		r = v8_read_bytes(h, map - TAG + l->record.map_type, &type, sizeof(type));
 		if (r || type != l->type_stream)
@@ -81,6 +86,7 @@ static int look_back(const struct v8_heap *h, struct v8_codes *codes, uint64_t p
 	const struct v8_layout *l = h->layout;
 	_cleanup_free_ uint8_t *piece = malloc(PIECE + V8_OBJECT_SIZE);
 	uint64_t begin = pc & ~(uint64_t)(PIECE - 1), end = pc + 1;
+	int nr_candidates = 0;
 
 	if (!piece)
 		return -ENOMEM;
@@ -98,10 +104,16 @@ static int look_back(const struct v8_heap *h, struct v8_codes *codes, uint64_t p
 			return r;
 		for (uint64_t at = last; at >= from + l->stream_header && at >= begin;
 		     at -= ALIGNMENT) {
-			uint64_t stream[2];
+			uint64_t stream[2], code = at - l->stream_header + TAG;
 
 			memcpy(stream, piece + (at - l->stream_header - from), sizeof(stream));
-			r = code_of_stream(h, codes, at - l->stream_header, stream, pc, ret);
+			if (l->stream_code)
+				code = stream[l->stream_code / 8];
+			if (!is_address(stream[0]) || !is_address(code))
+				continue;
+			if (++nr_candidates > CANDIDATES_MAX)
+				return -ENOENT;
+			r = code_of_stream(h, codes, stream[0], code, pc, ret);
 			if (r != -ENOENT)
 				return r;
 		}
@@ -320,7 +332,9 @@ static int translated(const struct optimized *o, const uint8_t *table, size_t si
 		return -1;
 	at = deopt_number(o, l->deopt_inlining + DEOPT_FIRST + DEOPT_ENTRY * (uint32_t)entry +
 				     DEOPT_ENTRY_TRANSLATION);
-	return at < 0 ? -1 : v8_translation(table, size, (uint32_t)at, ret, V8_INLINED_MAX);
+	return at < 0 ? -1
+		      : v8_translation(table, size, (uint32_t)at, &o->heap->work->operations, ret,
+				       V8_INLINED_MAX);
 }
 
 /* Of a call that Maglev's code makes, which returns to `at`; -ENOENT: there is nothing of it. */
@@ -405,6 +419,9 @@ static int mend_callers(const struct optimized *o, const int32_t *ids, struct v8
 		memcpy(found, frames, sizeof(found));
 		any = true;
 	}
+	/* Those that were not looked at may disagree. */
+	if (!o->heap->work->operations || !o->heap->work->reads)
+		return 0;
 	for (int i = 1; i < nr && any && same; i++) {
 		struct v8_object function;
 

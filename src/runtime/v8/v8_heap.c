@@ -14,9 +14,13 @@ enum {
 
 int v8_read_bytes(const struct v8_heap *h, uint64_t at, void *to, size_t size)
 {
-	int r = runtime_read(h->target, at, to, size);
+	struct v8_work *work = h->work;
 
-	return !r || r == -ESRCH ? r : -ENOENT;
+	if (!work->reads || work->bytes < size)
+		return -ENOENT;
+	work->reads--;
+	work->bytes -= size;
+	return runtime_read_or_gone(h->target, at, to, size);
 }
 
 static int read_object(const struct v8_heap *h, uint64_t at, struct v8_object *ret)

@@ -14,9 +14,20 @@
 
 enum { V8_TEXT_MAX = 1024 }; /* bytes of a string */
 
+/*
+ * How much may still be done for what is asked: a process can make up objects that never end.
+ * Where it is used up, memory cannot be read (-ENOENT).
+ */
+struct v8_work {
+	uint32_t reads;
+	uint64_t bytes;	     /* of these */
+	uint32_t operations; /* of translations (v8_translation.h) */
+};
+
 struct v8_heap {
 	const struct runtime_target *target;
 	const struct v8_layout *layout;
+	struct v8_work *work;
 };
 
 struct v8_object {

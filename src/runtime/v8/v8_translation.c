@@ -79,7 +79,6 @@ enum {
 	INTERPRETED_FRAME = 1, /* and 0 */
 	BEGIN = 14,	       /* and 15 */
 	MATCH_PREVIOUS = NR_OPCODES - 1,
-	OPCODES_MAX = 1 << 16, /* of one translation */
 };
 
 /*
@@ -91,6 +90,7 @@ struct reader {
 	size_t size, at, earlier;
 	uint64_t repeated; /* operations that are still to come from the earlier one */
 	uint64_t behind;   /* how many operations `earlier` is behind */
+	uint32_t *left;	   /* how many may be looked at */
 };
 
 static bool take(const struct reader *r, size_t *at, uint64_t *ret)
@@ -111,8 +111,9 @@ static bool take(const struct reader *r, size_t *at, uint64_t *ret)
 
 static bool take_opcode(const struct reader *r, size_t *at, unsigned int *ret)
 {
-	if (*at >= r->size)
+	if (*at >= r->size || !*r->left)
 		return false;
+	--*r->left;
 	*ret = r->table[(*at)++];
 	return true;
 }
@@ -179,10 +180,12 @@ static bool take_signed(const struct reader *r, size_t *at, int32_t *ret)
 	return true;
 }
 
-int v8_translation(const uint8_t *table, size_t size, uint32_t begin, struct v8_translated *ret,
-		   int max)
+int v8_translation(const uint8_t *table, size_t size, uint32_t begin, uint32_t *operations,
+		   struct v8_translated *ret, int max)
 {
-	struct reader r = { .table = table, .size = size, .at = begin, .earlier = size };
+	struct reader r = {
+		.table = table, .size = size, .at = begin, .earlier = size, .left = operations
+	};
 	int32_t nr_frames, nr_js;
 	unsigned int opcode;
 	size_t *operands;
@@ -193,7 +196,7 @@ int v8_translation(const uint8_t *table, size_t size, uint32_t begin, struct v8_
 	    operands != &r.at || !take(&r, operands, &lookback) ||
 	    !take_signed(&r, operands, &nr_frames) || !take_signed(&r, operands, &nr_js))
 		return -1;
-	for (int i = 0; i < OPCODES_MAX && nr_js > 0; i++) {
+	while (nr_js > 0) {
 		struct v8_translated found;
 		size_t at;
 

@@ -21,6 +21,7 @@ struct v8_translated {
 };
 
 /* The functions that the translation at `begin` tells of, the outermost one first: how many, at
- * most `max`; -1: it makes no sense, or there are more. */
-int v8_translation(const uint8_t *table, size_t size, uint32_t begin, struct v8_translated *ret,
-		   int max);
+ * most `max`; -1: it makes no sense, or there are more. `operations`: how many may be looked at,
+ * less those that were. */
+int v8_translation(const uint8_t *table, size_t size, uint32_t begin, uint32_t *operations,
+		   struct v8_translated *ret, int max);

@@ -39,15 +39,19 @@ TEST(functions_of_translations)
 
 	for (size_t i = 0; i < sizeof(wants) / sizeof(*wants); i++) {
 		struct v8_translated found[4] = { 0 };
+		uint32_t operations = 1000;
 
-		ck_assert_int_eq(v8_translation(table, sizeof(table), wants[i].at, found, 4),
-				 wants[i].nr);
+		ck_assert_int_eq(
+			v8_translation(table, sizeof(table), wants[i].at, &operations, found, 4),
+			wants[i].nr);
 		ck_assert_int_eq(found[0].bytecode, 10);
 		ck_assert_int_eq(found[0].literal, 3);
 		ck_assert_int_eq(found[1].bytecode, wants[i].inlined.bytecode);
 		ck_assert_int_eq(found[1].literal, wants[i].inlined.literal);
 		/* There is not room for all. */
-		ck_assert_int_eq(v8_translation(table, sizeof(table), wants[i].at, found, 1), -1);
+		ck_assert_int_eq(
+			v8_translation(table, sizeof(table), wants[i].at, &operations, found, 1),
+			-1);
 	}
 }
 
@@ -56,14 +60,15 @@ TEST(translations_that_make_no_sense)
 	static const uint8_t forward[] = { BEGIN, 9, S(1), S(1), SHORT_MATCH + 1 };
 	static const uint8_t nothing[] = { BEGIN, 0, S(1), S(1), SHORT_MATCH };
 	struct v8_translated found[4];
+	uint32_t operations = 1000;
 
 	for (size_t size = 0; size < SECOND - 2; size++)
-		ck_assert_int_eq(v8_translation(table, size, 0, found, 4), -1);
+		ck_assert_int_eq(v8_translation(table, size, 0, &operations, found, 4), -1);
 	/* What is there is no begin. */
-	ck_assert_int_eq(v8_translation(table, sizeof(table), 4, found, 4), -1);
-	ck_assert_int_eq(v8_translation(table, sizeof(table), 4000, found, 4), -1);
-	ck_assert_int_eq(v8_translation(forward, sizeof(forward), 0, found, 4), -1);
-	ck_assert_int_eq(v8_translation(nothing, sizeof(nothing), 0, found, 4), -1);
+	ck_assert_int_eq(v8_translation(table, sizeof(table), 4, &operations, found, 4), -1);
+	ck_assert_int_eq(v8_translation(table, sizeof(table), 4000, &operations, found, 4), -1);
+	ck_assert_int_eq(v8_translation(forward, sizeof(forward), 0, &operations, found, 4), -1);
+	ck_assert_int_eq(v8_translation(nothing, sizeof(nothing), 0, &operations, found, 4), -1);
 }
 
 TEST(safepoints_of_calls)
@@ -82,4 +87,26 @@ TEST(safepoints_of_calls)
 	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x141), -1);
 	for (size_t size = 0; size < sizeof(safepoints); size++)
 		ck_assert_int_eq(v8_safepoint_entry(safepoints, size, 0x10), -1);
+}
+
+TEST(translations_that_are_too_long)
+{
+	uint8_t values[4096] = { BEGIN, 0, S(1), S(1) };
+	struct v8_translated found[4];
+	uint32_t operations = 3000;
+
+	for (size_t i = 4; i + 1 < sizeof(values); i += 2)
+		values[i] = SLOT;
+	/* Two thousand values come first, then the frame. */
+	values[4090] = FRAME;
+	values[4091] = S(10);
+	values[4092] = S(3);
+	values[4093] = S(4);
+	values[4094] = 5;
+	ck_assert_int_eq(v8_translation(values, sizeof(values), 0, &operations, found, 4), 1);
+	ck_assert_int_eq(found[0].bytecode, 10);
+	ck_assert_uint_eq(operations, 3000 - 2045);
+	/* The second time, they do not suffice. */
+	ck_assert_int_eq(v8_translation(values, sizeof(values), 0, &operations, found, 4), -1);
+	ck_assert_uint_eq(operations, 0);
 }

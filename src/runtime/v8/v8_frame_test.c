@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Frames of a made-up heap: their names, also if objects move while they are read and another
+ * function takes their place; how much is read, and how much is kept, whatever is there.
+ */
+#include "runtime/v8/v8_frame.h"
+
+#include "runtime/v8/test_v8_layout.h"
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BASE = 0x10000,
+	SIZE = 64 << 10,
+	TAG = 1,
+	/* Where maps are: their instance type is behind 8 bytes. */
+	MAPS = BASE,
+	LITERAL = 3,
+	TOKEN = 5,
+	SCRIPT = 7,
+	KIND_OPTIMIZED = 13,
+	ONE_BYTE = 8, /* a string's type: its characters are within it */
+	EXTERNAL = 8 | 2,
+	LINES = 1 << 19, /* of a made-up source, which lies elsewhere: every second unit ends one */
+};
+#define ELSEWHERE UINT64_C(0x100000000)
+#define SMALL(n)  ((uint64_t)(n) << 32)
+
+struct image {
+	uint8_t bytes[SIZE], then[SIZE];
+	size_t used;
+	int change_at; /* when `then` takes the place of `bytes`; -1: never */
+	int nr_reads;
+	uint64_t bytes_read;
+};
+
+struct heap {
+	struct image *image;
+	struct v8_layout layout;
+	struct v8_bytecode_sizes sizes;
+	struct runtime_keeper keeper;
+	struct runtime_target target;
+	struct v8_frames frames;
+};
+
+static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
+{
+	struct image *i = ctx;
+
+	if (i->nr_reads++ == i->change_at)
+		memcpy(i->bytes, i->then, SIZE);
+	i->bytes_read += size;
+	if (addr >= ELSEWHERE && addr < 2 * ELSEWHERE) {
+		for (size_t k = 0; k < size; k++)
+			((char *)to)[k] = (addr + k) % 2 ? '\n' : 'x';
+		return 0;
+	}
+	if (addr < BASE || addr - BASE > SIZE || size > SIZE - (addr - BASE))
+		return -EFAULT;
+	memcpy(to, i->bytes + (addr - BASE), size);
+	return 0;
+}
+
+static struct heap *heap_new(void)
+{
+	struct heap *h = calloc(1, sizeof(*h));
+
+	ASSERT(h && (h->image = calloc(1, sizeof(*h->image))));
+	h->image->change_at = -1;
+	h->image->used = 4096;
+	h->layout = test_v8_layout(0);
+	h->target =
+		(struct runtime_target){ .memory = { read_image, h->image }, .keeper = &h->keeper };
+	h->frames = (struct v8_frames){ .target = &h->target,
+					.layout = &h->layout,
+					.sizes = &h->sizes };
+	return h;
+}
+
+static void heap_free(struct heap *h)
+{
+	v8_frames_fini(&h->frames);
+	free(h->image);
+	free(h);
+}
+
+static void put(struct image *i, uint64_t at, const void *from, size_t size)
+{
+	ASSERT(at >= BASE && at - BASE + size <= SIZE);
+	memcpy(i->bytes + (at - BASE), from, size);
+}
+
+static void put_8(struct image *i, uint64_t at, uint64_t value)
+{
+	put(i, at, &value, sizeof(value));
+}
+
+static void put_4(struct image *i, uint64_t at, uint32_t value)
+{
+	put(i, at, &value, sizeof(value));
+}
+
+static void put_2(struct image *i, uint64_t at, uint16_t value)
+{
+	put(i, at, &value, sizeof(value));
+}
+
+/* A new object of that type, its first byte; each type has its map. */
+static uint64_t put_object(struct image *i, uint16_t type, size_t size)
+{
+	uint64_t at = BASE + i->used, map = MAPS + 16ull * type;
+
+	ASSERT(type < 255);
+	i->used += (size + 63) & ~63ull;
+	put_2(i, map + 8, type);
+	put_8(i, at, map + TAG);
+	return at;
+}
+
+static uint64_t put_string(struct image *i, const char *text)
+{
+	uint64_t at = put_object(i, ONE_BYTE, 16 + strlen(text));
+
+	put_4(i, at + 12, (uint32_t)strlen(text));
+	put(i, at + 16, text, strlen(text));
+	return at + TAG;
+}
+
+/* An array of that many words, or of that many bytes. */
+static uint64_t put_array(struct heap *h, uint16_t type, const void *from, uint32_t length)
+{
+	size_t size = length * (type == h->layout.type_byte_array ? 1ull : 8ull);
+	uint64_t at = put_object(h->image, type, 16 + size);
+
+	put_8(h->image, at + 8, SMALL(length));
+	if (size)
+		put(h->image, at + 16, from, size);
+	return at + TAG;
+}
+
+static uint64_t put_script(struct heap *h, uint32_t id, uint64_t source)
+{
+	uint64_t at = put_object(h->image, h->layout.type_script, 64);
+
+	put_8(h->image, at + h->layout.script_source, source);
+	put_8(h->image, at + h->layout.script_name, put_string(h->image, "file.js"));
+	put_8(h->image, at + h->layout.script_line_offset, 0);
+	put_8(h->image, at + h->layout.record.script_id, SMALL(id));
+	return at + TAG;
+}
+
+static void fill_shared(struct heap *h, uint64_t at, uint64_t script, uint16_t token,
+			uint32_t literal, const char *name)
+{
+	put_8(h->image, at + h->layout.shared_name, put_string(h->image, name));
+	put_8(h->image, at + h->layout.record.shared_script, script);
+	put_2(h->image, at + h->layout.record.shared_token, token);
+	put_4(h->image, at + h->layout.record.shared_literal, literal);
+}
+
+static uint64_t put_shared(struct heap *h, uint64_t script, uint16_t token, uint32_t literal,
+			   const char *name)
+{
+	uint64_t at = put_object(h->image, h->layout.type_shared, 64);
+
+	fill_shared(h, at, script, token, literal, name);
+	return at;
+}
+
+/* A function that another one replaces, whose name lies where its own did. */
+static void replace_shared(struct heap *h, uint64_t at)
+{
+	uint64_t script = put_script(h, SCRIPT + 1, put_string(h->image, "\n\n\n\n\n\n\n")), string;
+
+	memcpy(&string, h->image->bytes + (at + h->layout.shared_name - BASE), sizeof(string));
+	put(h->image, string - TAG + h->layout.string_chars, "thief", strlen("thief"));
+	fill_shared(h, at, script, TOKEN + 1, LITERAL + 1, "thief");
+}
+
+struct answer {
+	int nr;
+	char names[4][32];
+	uint32_t lines[4], start_lines[4];
+};
+
+static int take(void *ctx, const struct runtime_level *level)
+{
+	struct answer *a = ctx;
+
+	ASSERT(a->nr < 4);
+	snprintf(a->names[a->nr], sizeof(*a->names), "%s", level->name);
+	a->start_lines[a->nr] = level->start_line;
+	a->lines[a->nr++] = level->line;
+	return 0;
+}
+
+static int name(struct heap *h, uint32_t kind, uint64_t shared, uint32_t script, uint64_t place,
+		struct answer *ret)
+{
+	const struct runtime_sink sink = { .add = take, .ctx = ret };
+	const uint64_t words[] = { FRAME(RUNTIME_V8, 2, V8_FRAME(kind, shared)),
+				   (uint64_t)script << 32 | LITERAL, V8_PLACE_WORD(TOKEN, place) };
+
+	*ret = (struct answer){ 0 };
+	return v8_frame_name(&h->frames, words, &sink);
+}
+
+/* `right`, whose bytecode 4 is at the offset 6 of its source. */
+static uint64_t put_interpreted(struct heap *h)
+{
+	/* From -1 on, five further, six further (those of expressions are negated). */
+	static const uint8_t positions[] = { 5 << 1, (6 + 1) << 2 };
+	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")),
+		 shared = put_shared(h, script, TOKEN, LITERAL, "right"), bytecodes;
+
+	bytecodes = put_object(h->image, h->layout.type_bytecode_array, 64);
+	put_8(h->image, bytecodes + h->layout.array_length, SMALL(16));
+	put_8(h->image, bytecodes + h->layout.bytecode_positions,
+	      put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
+	put_8(h->image, shared + h->layout.shared_data, bytecodes + TAG);
+	return shared;
+}
+
+TEST(functions_that_another_one_replaces_while_they_are_read)
+{
+	struct answer a;
+	int named = 0, gone = 0;
+
+	for (int at = 0; at < 1000; at++) {
+		struct heap *h = heap_new();
+		uint64_t shared = put_interpreted(h);
+		uint8_t before[SIZE];
+		int r;
+
+		/* The same words, another function. */
+		memcpy(before, h->image->bytes, SIZE);
+		replace_shared(h, shared);
+		memcpy(h->image->then, h->image->bytes, SIZE);
+		memcpy(h->image->bytes, before, SIZE);
+		h->image->change_at = at;
+		r = name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a);
+		if (!r) {
+			ASSERT_EQ(a.nr, 1);
+			ASSERT_STR(a.names[0], "right");
+			ASSERT_EQ(a.lines[0], 4);
+			named++;
+		} else {
+			ASSERT_EQ(r, -ENOENT);
+			ASSERT_EQ(a.nr, 0);
+			gone++;
+		}
+		r = h->image->nr_reads <= at;
+		heap_free(h);
+		if (r)
+			break;
+	}
+	ASSERT(named && gone);
+}
+
+struct code {
+	uint64_t shared, literals, pc;
+};
+
+/* Optimized code of `right`, into which `inner` is inlined, at `inner_at`. */
+static struct code put_optimized(struct heap *h, uint64_t *inner_at)
+{
+	/* At the offset 7: the place 2, in the inlined call 0, which is at the place 6. */
+	uint64_t inner_position = (2 + 1) << 1 | 1ull << 31, zigzag = inner_position << 1;
+	uint8_t positions[16] = { 8 << 1 }, inlining[16] = { 0 };
+	const struct v8_layout *l = &h->layout;
+	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")), code,
+		 stream, position = (6 + 1) << 1, deopt[4] = { 0 };
+	struct code c = { .shared = put_shared(h, script, TOKEN, LITERAL, "right") };
+	uint32_t size = 1;
+
+	for (; zigzag >= 0x80; zigzag >>= 7)
+		positions[size++] = (uint8_t)(zigzag | 0x80);
+	positions[size++] = (uint8_t)zigzag;
+	*inner_at = put_shared(h, script, TOKEN + 2, LITERAL + 2, "inner");
+	memcpy(inlining, &position, sizeof(position));
+	c.literals = put_array(h, l->type_fixed_array, (uint64_t[]){ *inner_at + TAG }, 1);
+	deopt[l->deopt_shared] = c.shared + TAG;
+	deopt[l->deopt_inlining] = put_array(h, l->type_byte_array, inlining, sizeof(inlining));
+	deopt[l->deopt_literals] = c.literals;
+	code = put_object(h->image, l->type_code, 64);
+	stream = put_object(h->image, l->type_stream, 256);
+	ASSERT(!(stream % 32));
+	/* Instructions begin where they are aligned. */
+	h->layout.stream_header = 32;
+	put_8(h->image, stream + l->stream_code, code + TAG);
+	put_8(h->image, code + l->code_deopt, put_array(h, l->type_deopt, deopt, 4));
+	put_8(h->image, code + l->code_positions,
+	      put_array(h, l->type_byte_array, positions, size));
+	put_8(h->image, code + l->record.code_start, stream + l->stream_header);
+	put_4(h->image, code + l->code_flags, KIND_OPTIMIZED);
+	put_4(h->image, code + l->record.code_size, 200);
+	c.pc = stream + l->stream_header + 7;
+	return c;
+}
+
+TEST(inlined_functions_that_move_while_they_are_read)
+{
+	struct answer a;
+	int named = 0;
+
+	for (int at = 0; at < 1000; at++) {
+		struct heap *h = heap_new();
+		uint64_t inner, moved;
+		struct code c = put_optimized(h, &inner);
+		uint8_t before[SIZE];
+		int r;
+
+		/* `inner` goes elsewhere, and its place is used again. */
+		memcpy(before, h->image->bytes, SIZE);
+		moved = put_object(h->image, h->layout.type_shared, 64);
+		put(h->image, moved, before + (inner - BASE), 64);
+		put_8(h->image, moved + h->layout.shared_name, put_string(h->image, "inner"));
+		put_8(h->image, c.literals - TAG + h->layout.array_data, moved + TAG);
+		replace_shared(h, inner);
+		memcpy(h->image->then, h->image->bytes, SIZE);
+		memcpy(h->image->bytes, before, SIZE);
+		h->image->change_at = at;
+		r = name(h, V8_CODE, c.shared, SCRIPT, c.pc, &a);
+		if (!r) {
+			ASSERT_EQ(a.nr, 2);
+			ASSERT_STR(a.names[0], "inner");
+			ASSERT_STR(a.names[1], "right");
+			ASSERT_EQ(a.lines[0], 2);
+			ASSERT_EQ(a.lines[1], 4);
+			named++;
+		} else {
+			ASSERT_EQ(r, -ENOENT);
+			ASSERT_EQ(a.nr, 0);
+		}
+		r = h->image->nr_reads <= at;
+		heap_free(h);
+		if (r)
+			break;
+	}
+	ASSERT(named > 10);
+}
+
+/* A string whose characters are elsewhere. */
+static uint64_t put_external(struct heap *h, uint32_t length)
+{
+	uint64_t at = put_object(h->image, EXTERNAL, 64);
+
+	put_4(h->image, at + 12, length);
+	put_8(h->image, at + h->layout.external_data, ELSEWHERE);
+	return at + TAG;
+}
+
+/* A function of that script, at the begin of line 3 of its own. */
+static uint64_t put_lines(struct heap *h, uint32_t script, uint64_t source)
+{
+	static const uint8_t positions[] = { 5 << 1, (4 + 1) << 2 };
+	uint64_t shared = put_shared(h, put_script(h, script, source), TOKEN, LITERAL, "long"),
+		 bytecodes = put_object(h->image, h->layout.type_bytecode_array, 64);
+
+	put_8(h->image, bytecodes + h->layout.array_length, SMALL(16));
+	put_8(h->image, bytecodes + h->layout.bytecode_positions,
+	      put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
+	put_8(h->image, shared + h->layout.shared_data, bytecodes + TAG);
+	return shared;
+}
+
+TEST(lines_of_all_processes_have_one_budget)
+{
+	enum { PROCESSES = 3, SCRIPTS = 4 };
+	struct heap *heaps[PROCESSES];
+	uint64_t functions[PROCESSES][SCRIPTS];
+	struct answer a;
+
+	for (int p = 0; p < PROCESSES; p++) {
+		heaps[p] = heap_new();
+		heaps[p]->target.keeper = &heaps[0]->keeper;
+		/* One source for all of them. */
+		for (uint32_t s = 0, source = 0; s < SCRIPTS; s++) {
+			if (!source)
+				source = (uint32_t)put_external(heaps[p], 2 * LINES);
+			functions[p][s] = put_lines(heaps[p], s + 1, source);
+		}
+	}
+	for (int p = 0; p < PROCESSES; p++)
+		for (uint32_t s = 0; s < SCRIPTS; s++) {
+			ASSERT_OK(name(heaps[p], V8_INTERPRETED, functions[p][s], s + 1, 4, &a));
+			ASSERT_EQ(a.lines[0], 3);
+			ASSERT(heaps[0]->keeper.bytes >= LINES * sizeof(uint32_t));
+			ASSERT(heaps[0]->keeper.bytes <= RUNTIME_KEPT_MAX);
+		}
+	ASSERT(heaps[0]->keeper.nr_dropped);
+	/* What was read last is there. */
+	heaps[PROCESSES - 1]->image->bytes_read = 0;
+	ASSERT_OK(name(heaps[PROCESSES - 1], V8_INTERPRETED, functions[PROCESSES - 1][SCRIPTS - 1],
+		       SCRIPTS, 4, &a));
+	ASSERT(heaps[PROCESSES - 1]->image->bytes_read < LINES);
+	for (int p = PROCESSES - 1; p >= 0; p--) {
+		if (!p)
+			ASSERT(heaps[0]->keeper.bytes <= RUNTIME_KEPT_MAX);
+		v8_frames_fini(&heaps[p]->frames);
+		heaps[p]->frames = (struct v8_frames){ .target = &heaps[p]->target };
+	}
+	ASSERT(!heaps[0]->keeper.bytes && !heaps[0]->keeper.oldest);
+	for (int p = PROCESSES - 1; p >= 0; p--)
+		heap_free(heaps[p]);
+}
+
+TEST(sources_without_lines_are_read_once)
+{
+	const uint32_t lengths[] = { 2 * V8_LINES_MAX + 2, V8_SOURCE_MAX + 1 };
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		struct heap *h = heap_new();
+		uint64_t shared = put_lines(h, SCRIPT, put_external(h, lengths[i]));
+		struct answer a;
+
+		ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+		ASSERT_STR(a.names[0], "long");
+		ASSERT_EQ(a.lines[0], 0);
+		ASSERT_EQ(h->keeper.bytes, 0);
+		ASSERT(h->image->bytes_read < 3ull * V8_LINES_MAX);
+		h->image->bytes_read = 0;
+		ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+		ASSERT_EQ(a.lines[0], 0);
+		ASSERT(h->image->bytes_read < 65536);
+		heap_free(h);
+	}
+}
+
+TEST(memory_full_of_what_code_begins_with)
+{
+	struct heap *h = heap_new();
+	uint64_t shared = put_interpreted(h), code = put_object(h->image, h->layout.type_code, 64);
+	uint64_t map;
+	struct answer a;
+
+	/* All of these lead to code that lies elsewhere. */
+	map = put_object(h->image, h->layout.type_stream, 64);
+	memcpy(&map, h->image->bytes + (map - BASE), sizeof(map));
+	for (uint64_t at = BASE + h->image->used; at < BASE + SIZE; at += 16) {
+		put_8(h->image, at, map);
+		put_8(h->image, at + 8, code + TAG);
+	}
+	h->layout.stream_header = 32;
+	ASSERT_OK(name(h, V8_CODE, shared, SCRIPT, BASE + SIZE - 100, &a));
+	ASSERT_STR(a.names[0], "right");
+	ASSERT_EQ(a.lines[0], 0);
+	ASSERT(h->image->nr_reads < 4 * 1024 + 512);
+	heap_free(h);
+}
