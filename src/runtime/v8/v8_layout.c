@@ -125,7 +125,7 @@ static void read_common(struct v8_layout *l, uint16_t nr_bytecodes)
 	l->scope_flags = SMI;
 	l->scope_locals = 3 * SMI;
 	l->scope_parts = 4 * SMI;
-	l->scope_module = 3;
+	l->scope_module = V8_NO_TYPE;
 	l->scope_locals_max = 75;
 	l->scope_saved_class = 1 << 10;
 	l->scope_function_shift = 12;
@@ -184,7 +184,6 @@ static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
 	l->code_kind_mask = 31;
 	l->kind_baseline = V8_NO_TYPE;
 	l->scope_receiver = true;
-	l->scope_module = V8_NO_TYPE;
 	l->scope_locals_max = V8_NO_TYPE;
 	if (l->version == 904) {
 		l->nr_bytecodes = 197;
@@ -289,6 +288,7 @@ static int read_trusted(const struct elf_dynamic *d, struct v8_layout *l)
 static int read_12(const struct elf_dynamic *d, struct v8_layout *l)
 {
 	read_common(l, 203);
+	l->scope_module = 3;
 	l->record.function_code = number(d, "class_JSFunction__code__Tagged_Code_");
 	l->type_deopt = number(d, "type_TrustedFixedArray__TRUSTED_FIXED_ARRAY_TYPE");
 	return l->type_deopt ? read_trusted(d, l) : -ENOTSUP;
