@@ -83,8 +83,10 @@ catalogue() {
 		node 14 npm
 		node 16 npm
 		node 18 npm
+		node 19 npm
 		node 20 machine
 		node 20 npm
+		node 21 npm
 		node 22 npm
 		node 24 npm
 		node 25 npm

@@ -216,13 +216,15 @@ static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
 	return 0;
 }
 
-/* V8 10.2 (Node.js 18). */
+/* V8 10.2, 10.8 (Node.js 18, 19): the same files; in 10.8 a function's Code is behind what
+ * read_inline() says (src/objects/js-function.tq). */
 static int read_10(const struct elf_dynamic *d, struct v8_layout *l)
 {
 	read_common(l, 198);
 	if (read_kinds(d, l) || read_inline(d, l))
 		return -ENOTSUP;
-	l->record.function_code = number(d, "class_JSFunction__code__CodeT");
+	if (l->version == 1002)
+		l->record.function_code = number(d, "class_JSFunction__code__CodeT");
 	l->code_flags = number(d, "class_Code__flags__uint32_t");
 	return l->record.function_code && l->code_flags ? 0 : -ENOTSUP;
 }
@@ -260,6 +262,29 @@ static int read_11(const struct elf_dynamic *d, struct v8_layout *l)
 	l->record.code_size = l->code_positions + 4 * SMI;
 	l->bytecode_positions = 4 * SMI;
 	return l->code_deopt && l->code_positions ? read_apart(d, l) : -ENOTSUP;
+}
+
+/*
+ * V8 11.8 (Node.js 21): the same files: functions have their Code before the SharedFunctionInfo
+ * (js-function.tq), and the size of instructions is right behind the flags.
+ */
+static int read_11_8(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	int32_t last = constant(d, "LastJSFunctionType", 0);
+
+	read_common(l, 199);
+	l->record.function_last = (uint16_t)last;
+	l->code_deopt = number(d, "class_Code__deoptimization_data__Tagged_FixedArray_");
+	l->code_positions = number(d, "class_Code__source_position_table__Tagged_ByteArray_");
+	l->record.function_code = l->record.function_shared - SMI;
+	l->record.code_start = l->code_positions + 2 * SMI;
+	l->code_flags = l->code_positions + 3 * SMI;
+	l->record.code_size = l->code_flags + 4;
+	l->bytecode_positions = 4 * SMI;
+	return last > l->record.function_first && last < l->record.function_first + 64 &&
+			       l->code_deopt && l->code_positions
+		       ? read_apart(d, l)
+		       : -ENOTSUP;
 }
 
 /*
@@ -347,9 +372,12 @@ static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8
 	case 904:
 		return machine == EM_X86_64 ? read_old(d, l) : -ENOTSUP;
 	case 1002:
+	case 1008:
 		return read_10(d, l);
 	case 1103:
 		return read_11(d, l);
+	case 1108:
+		return read_11_8(d, l);
 	case 1204:
 		return read_12(d, l);
 	case 1306:
