@@ -296,9 +296,6 @@ static int settle(struct process_table *t, struct mapped_file *file, const struc
 	/* A server says what it likes of its files' owners. */
 	if (!owner_is_trusted(job->owner))
 		copy->owner = job->owner;
-	/* Those who look at the copy are to see it, too. */
-	if (fchown(fd, copy->owner, (gid_t)-1) && !geteuid())
-		copy->owner = FILE_OWNER_NONE;
 	r = file_copier_keep(&s->copier, copy->owner, copy->size);
 	if (r) {
 		close(fd);

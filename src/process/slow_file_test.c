@@ -6,6 +6,7 @@
 #include "process/process_internal.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,5 +149,35 @@ TEST(a_copy_is_not_the_next_file_systems)
 	ASSERT_EQ(next->key.dev_minor, file->key.dev_minor);
 	ASSERT(next != file);
 	end_user(first);
+	stop();
+}
+
+static void drop_chown(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	ASSERT_OK(syscall(SYS_capget, &header, data));
+	data[0].effective &= ~(1u << CAP_CHOWN);
+	data[0].permitted &= ~(1u << CAP_CHOWN);
+	ASSERT_OK(syscall(SYS_capset, &header, data));
+}
+
+/* An agent may give nothing away, and its list of system calls has none that does. */
+TEST(a_users_copy_is_the_users)
+{
+	enum { SOMEBODY = 12345 };
+	char path[64];
+	pid_t pid;
+
+	start();
+	mount_program("/usr/bin/cat", 0);
+	in_dir(path);
+	ASSERT_OK(chown(path, SOMEBODY, SOMEBODY));
+	pid = start_user();
+	ASSERT_OK(umount2(dir, MNT_DETACH));
+	drop_chown();
+	ASSERT_EQ(open_program(pid)->owner, SOMEBODY);
+	end_user(pid);
 	stop();
 }

@@ -162,7 +162,9 @@ static bool is_owners(const struct debug_files *files, int fd, bool others_root)
 		return false;
 	if (owner_is_trusted(st.st_uid))
 		return !others_root;
-	return (files->elf->fd >= 0 && !fstat(files->elf->fd, &own) && st.st_uid == own.st_uid);
+	if (files->search.owner)
+		return st.st_uid == *files->search.owner;
+	return files->elf->fd >= 0 && !fstat(files->elf->fd, &own) && st.st_uid == own.st_uid;
 }
 
 static bool is_others_root(const struct debug_search *search, int root_fd)

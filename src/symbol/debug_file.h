@@ -30,6 +30,7 @@ struct debug_search {
 	 * that is root's may be of a disk image that a user has mounted. */
 	size_t nr_others_roots;
 	const char *path; /* of the ELF file below these roots, for debug links and .dwp; NULL */
+	const uint32_t *owner; /* of the ELF file; NULL: its descriptor's */
 	/*
 	 * Something is there and can't be used ("/usr/lib/debug/x.debug: build-id differs, not
 	 * used"). May be NULL. The text lives until it returns. Each thing is said once, and no

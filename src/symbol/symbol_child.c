@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	ARGS_MAX = 7,
+	ARGS_MAX = 8,
 	ARG_SIZE = 64,
 	IMAGE_SIZE_MAX = 1 << 30,
 };
@@ -56,6 +56,8 @@ static int make_arguments(const struct symbol_child_spec *spec, struct arguments
 	if (!r)
 		r = add_number(a, "others-roots", spec->nr_others_roots);
 	if (!r)
+		r = add_number(a, "owner", spec->owner);
+	if (!r)
 		r = add_number(a, "memory", spec->memory);
 	if (!r)
 		r = add_number(a, "debug-info", !spec->no_debug_info);
@@ -95,6 +97,7 @@ int symbol_child_start(const struct symbol_child_spec *spec, struct child *ret)
 
 struct task {
 	struct symbol_builder_options options;
+	uint32_t owner;
 	uint64_t memory, cache_size;
 	const char *key; /* in the cache; NULL: the image stays in CHILD_OUT_FD */
 	int cache_dir;
@@ -121,6 +124,8 @@ static int parse(int argc, char **argv, struct task *task)
 			search->nr_roots = strtoul(value, NULL, 10);
 		else if (value_of(argv[i], "others-roots", &value))
 			search->nr_others_roots = strtoul(value, NULL, 10);
+		else if (value_of(argv[i], "owner", &value))
+			task->owner = (uint32_t)strtoul(value, NULL, 10);
 		else if (value_of(argv[i], "memory", &value))
 			task->memory = strtoull(value, NULL, 10);
 		else if (value_of(argv[i], "debug-info", &value))
@@ -139,6 +144,7 @@ static int parse(int argc, char **argv, struct task *task)
 	for (size_t i = 0; i < search->nr_roots; i++)
 		roots[i] = CHILD_MORE_FD + (int)i;
 	search->roots = roots;
+	search->owner = &task->owner;
 	task->cache_dir = CHILD_MORE_FD + (int)search->nr_roots;
 	if (!task->memory)
 		task->memory = BUILDER_MEMORY_DEFAULT;

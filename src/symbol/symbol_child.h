@@ -32,6 +32,7 @@ struct symbol_child_spec {
 	int elf_fd, out_fd;
 	int roots[SYMBOL_CHILD_ROOTS_MAX];
 	uint32_t nr_roots, nr_others_roots;
+	uint32_t owner; /* of the file; its descriptor may be of a copy, which is ours */
 	const char *path;
 	uint64_t memory;
 	bool no_debug_info;

@@ -271,8 +271,8 @@ static size_t nr_open_files(void)
 }
 
 /* Debug files are looked for in the mount namespace (here: below the root) of the process. */
-static void look_in_another_root(uid_t owner, uid_t owner_of_debug, int namespaces,
-				 const char *expected)
+static void look_in_another_root_for(uid_t owner, const uint32_t *owner_of_copy,
+				     uid_t owner_of_debug, int namespaces, const char *expected)
 {
 	static const char code[0x100];
 	static const uint8_t link[] = "x.debug\0\0\0\0", id[20] = { 6 };
@@ -281,7 +281,7 @@ static void look_in_another_root(uid_t owner, uid_t owner_of_debug, int namespac
 	_cleanup_free_ void *image = NULL, *debug = NULL;
 	_cleanup_close_ int debug_fd = -1, fd = -1;
 	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
-	struct symbol_file file = { .fd = -1, .path = "/bin/x" };
+	struct symbol_file file = { .fd = -1, .path = "/bin/x", .owner = owner_of_copy };
 	struct complaints c = { 0 };
 	const struct symbol_store_options options = { .cache_dir = "",
 						      .complain = take_complaint,
@@ -342,6 +342,12 @@ static void look_in_another_root(uid_t owner, uid_t owner_of_debug, int namespac
 	}
 }
 
+static void look_in_another_root(uid_t owner, uid_t owner_of_debug, int namespaces,
+				 const char *expected)
+{
+	look_in_another_root_for(owner, NULL, owner_of_debug, namespaces, expected);
+}
+
 TEST(debug_files_of_another_root)
 {
 	if (!geteuid()) /* chroot() is root's */
@@ -366,4 +372,15 @@ TEST(a_users_debug_files_below_a_users_root)
 {
 	if (!geteuid())
 		look_in_another_root(12345, 12345, CLONE_NEWUSER, "in_its_root");
+}
+
+/* Its descriptor, a memfd, is ours, whoever's the file is. */
+TEST(a_copy_is_its_files_owners)
+{
+	const uint32_t owner = 12345, another = 12346;
+
+	if (geteuid())
+		return;
+	look_in_another_root_for(0, &owner, owner, CLONE_NEWUSER, "in_its_root");
+	look_in_another_root_for(owner, &another, owner, 0, NULL);
 }

@@ -321,7 +321,9 @@ static int keep_file(struct symbol_store *s, struct entry *e, const struct symbo
 	struct stat st = { .st_uid = geteuid() };
 	int r;
 
-	if (file->fd >= 0 && fstat(file->fd, &st))
+	if (file->owner)
+		st.st_uid = *file->owner;
+	else if (file->fd >= 0 && fstat(file->fd, &st))
 		return -errno;
 	if (!may_wait(s, st.st_uid))
 		return -EDQUOT;

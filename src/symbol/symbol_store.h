@@ -67,6 +67,7 @@ struct symbol_file {
 	int fd;			    /* behind it; -1: in memory, then image and size */
 	const void *image;
 	size_t size;
+	const uint32_t *owner; /* of a copy: whose the file is; NULL: whose the descriptor is */
 	struct file_identity identity; /* what its table is known by */
 	const char *path;	       /* as its process sees it */
 	int root_pid; /* a process in whose mount namespace `path` is; 0: our own */

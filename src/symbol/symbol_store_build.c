@@ -242,6 +242,7 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 		.builder = s->options.builder,
 		.elf_fd = e->elf_fd,
 		.path = e->path,
+		.owner = e->owner,
 		.memory = s->options.builder_memory,
 		.no_debug_info = build == e->quick,
 		.idle = !s->hurry,

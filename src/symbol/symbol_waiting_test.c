@@ -47,13 +47,14 @@ static struct symbol_store *open_store(size_t max_waiting, struct complaints *c)
 	return s;
 }
 
-/* Asks for a file that nobody else has; is it among those that wait then? */
-static bool waits(struct symbol_store *s, uid_t owner, uint64_t number, uint32_t *ret_id)
+/* Asks for a file that nobody else has, or a copy; is it among those that wait then? */
+static bool waits_as(struct symbol_store *s, uid_t owner, const uint32_t *owner_of_copy,
+		     uint64_t number, uint32_t *ret_id)
 {
 	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_free_ void *image = NULL;
-	struct symbol_file file = { .path = "/made/up" };
+	struct symbol_file file = { .path = "/made/up", .owner = owner_of_copy };
 	_cleanup_close_ int fd = -1;
 	size_t size;
 
@@ -67,6 +68,11 @@ static bool waits(struct symbol_store *s, uid_t owner, uint64_t number, uint32_t
 	file.fd = fd;
 	ASSERT_OK(symbol_store_want(s, &file, ret_id));
 	return symbol_store_state(s, *ret_id) == SYMBOL_STATE_BUILDING;
+}
+
+static bool waits(struct symbol_store *s, uid_t owner, uint64_t number, uint32_t *ret_id)
+{
+	return waits_as(s, owner, NULL, number, ret_id);
 }
 
 TEST(who_has_many_files_leaves_room_for_others)
@@ -88,6 +94,23 @@ TEST(who_has_many_files_leaves_room_for_others)
 	for (uint32_t i = 1; i <= MOST; i++)
 		ASSERT(waits(s, 0, MANY + i, &id));
 	ASSERT(!waits(s, ANOTHER, 2 * MANY, &id));
+}
+
+/* Copies are in descriptors of ours. */
+TEST(who_has_many_copied_files_leaves_room_for_others)
+{
+	enum { MOST = 32, SHARE = 8, MANY = 100 };
+	const uint32_t one = 1234, root = 0;
+	struct complaints c = { 0 };
+	_cleanup_(symbol_store_free_p) struct symbol_store *s = open_store(MOST, &c);
+	uint32_t id;
+	int nr = 0;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		nr += waits_as(s, geteuid(), &one, i, &id);
+	ASSERT_EQ(nr, SHARE);
+	for (uint32_t i = 1; i <= MOST; i++)
+		ASSERT(waits_as(s, geteuid(), &root, MANY + i, &id));
 }
 
 TEST(what_nobody_needs_any_more_leaves_its_place)

@@ -57,8 +57,9 @@ static void want_names(struct decoder *r, const struct wanted_file *w)
 
 	if (file->state != FILE_OPEN || !file->is_elf)
 		return;
-	/* What lies beside it is behind its server, too. */
+	/* What lies beside it is behind its server, too; the memfd is ours. */
 	if (file->is_copy) {
+		symbols.owner = &file->owner;
 		symbols.path = "";
 		symbols.root_pid = 0;
 	}

@@ -6,6 +6,7 @@
 What it writes is read by the OpenTelemetry collector's library, which checks every rule that binds a producer (tests/formats/go).
 Nothing here sleeps: a test waits for what the agent says.
 """
+import contextlib
 import gzip
 import json
 import os
@@ -257,7 +258,7 @@ def status_of(path):
 
 
 def test_it_gives_up_what_it_does_not_need():
-    """And sees what it needs that for: a runtime, and an executable without a name, that come later."""
+    """And sees what it needs that for: a runtime, an executable without a name, and one that a child has to copy, that come later."""
     needed = {DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE}
     with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v") as a:
         a.wait_for("the agent samples")
@@ -272,9 +273,19 @@ def test_it_gives_up_what_it_does_not_need():
             for name in ("CapEff", "CapPrm", "CapBnd"):
                 check(held[name] <= allowed, f"thread {tid} has {name} {held[name] - allowed}")
         shutil.copy(PROFCHECK, "gone")
-        with workload("./gone", "burn", "600") as gone, workload(sys.executable, "-c", "def later():\n  while True: pass\nlater()") as python:
+        # Of a file system that is mounted nowhere any more nobody knows whether it has a server (docs/processes.md).
+        os.mkdir("away")
+        run("mount", "-t", "tmpfs", "none", "away")
+        with contextlib.ExitStack() as stack:
+            try:
+                shutil.copy(PROFCHECK, "away")
+                away = stack.enter_context(workload("./away/profcheck", "burn", "600"))
+            finally:
+                run("umount", "-l", "away")
+            gone = stack.enter_context(workload("./gone", "burn", "600"))
+            python = stack.enter_context(workload(sys.executable, "-c", "def later():\n  while True: pass\nlater()"))
             os.unlink("gone")
-            wanted = {(gone.pid, "main.spin"), (python.pid, "later")}
+            wanted = {(gone.pid, "main.spin"), (away.pid, "main.spin"), (python.pid, "later")}
             seen = set()
             while not wanted <= seen:
                 a.wait_for(r"report \d+: ")
