@@ -35,6 +35,7 @@ struct waiting {
 	struct report report;
 	struct spool_file file; /* number 0: not in the spool */
 	bool held;		/* it is just being written into the spool: nobody drops it */
+	bool unspoolable;	/* it is larger than the spool may be */
 };
 
 struct said {
@@ -65,7 +66,7 @@ struct sender {
 	uint64_t next_ns;  /* not before that */
 	bool told_to_wait; /* by the server: else the end tries once more at once */
 	bool hurries;
-	struct said said_failure, said_refusal, said_partial, said_spool, said_corrupt;
+	struct said said_failure, said_refusal, said_partial, said_spool, said_large, said_corrupt;
 
 	pthread_mutex_t lock; /* of all below */
 	struct way *next_way; /* or NULL */
@@ -106,15 +107,24 @@ static uint64_t cost_of(const struct waiting *w)
 	return w->report.size + REPORT_OVERHEAD;
 }
 
+/* `before`: NULL if it is the first. */
+static void take_out(struct sender *s, struct waiting *before, struct waiting *w)
+{
+	if (before)
+		before->next = w->next;
+	else
+		s->first = w->next;
+	if (s->last == w)
+		s->last = before;
+}
+
 static struct waiting *take_first(struct sender *s)
 {
 	struct waiting *w = s->first;
 
 	if (!w)
 		return NULL;
-	s->first = w->next;
-	if (!s->first)
-		s->last = NULL;
+	take_out(s, NULL, w);
 	return w;
 }
 
@@ -154,12 +164,7 @@ static bool drop_oldest(struct sender *s)
 		before = w;
 	if (!w)
 		return false;
-	if (before)
-		before->next = w->next;
-	else
-		s->first = w->next;
-	if (s->last == w)
-		s->last = before;
+	take_out(s, before, w);
 	drop(s, w);
 	return true;
 }
@@ -290,18 +295,20 @@ static int add_found(void *ctx, const struct spool_file *file)
 	return 0;
 }
 
-/* The oldest, if it is in the spool, and there is no room for so much more. */
+/* The oldest in the spool, if there is no room for so much more. */
 static struct waiting *take_too_much(struct sender *s, uint64_t bytes, uint64_t files)
 {
 	const struct sender_spool_stats *stats = &s->stats.spool;
-	struct waiting *w = NULL;
+	struct waiting *before = NULL, *w = NULL;
 
 	pthread_mutex_lock(&s->lock);
-	/* What is in the spool comes before what is not. */
-	if (s->first && s->first->file.number &&
-	    (stats->bytes + bytes > s->way->options->spool_bytes ||
-	     stats->files + files > SPOOL_FILES_MAX))
-		w = take_first(s);
+	if (stats->bytes + bytes > s->way->options->spool_bytes ||
+	    stats->files + files > SPOOL_FILES_MAX) {
+		for (w = s->first; w && !w->file.number; w = w->next)
+			before = w;
+		if (w)
+			take_out(s, before, w);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return w;
 }
@@ -324,7 +331,7 @@ static struct waiting *hold_unspooled(struct sender *s)
 	struct waiting *w;
 
 	pthread_mutex_lock(&s->lock);
-	for (w = s->first; w && w->file.number; w = w->next)
+	for (w = s->first; w && (w->file.number || w->unspoolable); w = w->next)
 		;
 	if (w)
 		w->held = true;
@@ -338,11 +345,14 @@ static int put_into_spool(struct sender *s, struct waiting *w)
 	struct spool_file file;
 	int r = -EFBIG;
 
-	make_room_in_spool(s, spool_bytes(w->report.size), 1);
-	if (spool_bytes(w->report.size) <= s->way->options->spool_bytes)
+	/* Else all the others would go, and it had no room all the same. */
+	if (spool_bytes(w->report.size) <= s->way->options->spool_bytes) {
+		make_room_in_spool(s, spool_bytes(w->report.size), 1);
 		r = spool_put(s->spool, w->report.data, w->report.size, w->report.samples, &file);
+	}
 	pthread_mutex_lock(&s->lock);
 	w->held = false;
+	w->unspoolable = r == -EFBIG;
 	if (r) {
 		s->stats.spool.failed_writes++;
 		if (drop_what_is_too_much(s))
@@ -359,7 +369,10 @@ static int put_into_spool(struct sender *s, struct waiting *w)
 	return r;
 }
 
-/* All that is only in memory; what cannot be written stays there, and is tried again. */
+/*
+ * All that is only in memory; what cannot be written stays there, and is tried again, unless it is
+ * too large.
+ */
 static void spool_all(struct sender *s)
 {
 	const char *path = s->way->options->spool_dir;
@@ -368,6 +381,13 @@ static void spool_all(struct sender *s)
 
 	while (s->spool && (w = hold_unspooled(s))) {
 		r = put_into_spool(s, w);
+		if (r == -EFBIG) {
+			if (may_say(&s->said_large))
+				log_warn("a report is larger than the spool '%s' may be; it waits "
+					 "in memory",
+					 path);
+			continue;
+		}
 		if (r && may_say(&s->said_spool))
 			log_err(r, "cannot write into the spool '%s', reports wait in memory",
 				path);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What waits for a collector that is away: what is kept, and what is counted as lost. */
+#include "agent/sender.h"
+#include "agent/spool.h"
+#include "test.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SPOOL_BYTES = 64 << 10, SMALL = 5000, LARGE = 3 * SPOOL_BYTES };
+
+static char folder[] = "/tmp/sonde_sender_test_XXXXXX";
+static uint64_t nr_found, found_samples;
+
+/* Nobody listens there: port 1 is below those that are given to anybody. */
+static struct sender_options to_nobody(void)
+{
+	return (struct sender_options){
+		.collector = { .protocol = NET_GRPC,
+			       .endpoint = { .host = "127.0.0.1", .port = 1, .path = "/" },
+			       .content_type = "application/grpc",
+			       .user_agent = "sonde" },
+		.place = "nobody",
+		.spool_dir = folder,
+		.spool_bytes = SPOOL_BYTES,
+		.queue_bytes = 1 << 20,
+		.timeout_s = 10,
+		.retry_s = 100,
+		.keep_privileges = true,
+	};
+}
+
+static void set_up(void)
+{
+	ASSERT(mkdtemp(folder));
+	log_set_level(LOG_LEVEL_ERROR);
+}
+
+static void tear_down(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ASSERT_EQ(system(command), 0);
+}
+
+static void put(struct sender *s, size_t size, uint64_t samples)
+{
+	struct report report = { .data = calloc(1, size), .size = size, .samples = samples };
+
+	ASSERT_PTR_NONNULL(report.data);
+	sender_put(s, &report);
+}
+
+static int on_found(void *ctx, const struct spool_file *file)
+{
+	(void)ctx;
+	nr_found++;
+	found_samples += file->samples;
+	return 0;
+}
+
+static void look_into_spool(void)
+{
+	_cleanup_(spool_free_p) struct spool *s = NULL;
+	uint64_t corrupt;
+
+	ASSERT_OK(spool_open(folder, on_found, NULL, &corrupt, &s));
+	ASSERT_EQ(corrupt, 0);
+}
+
+TEST(what_no_spool_can_have_leaves_the_others_there)
+{
+	struct sender_options options = to_nobody();
+	struct sender *s = NULL;
+	struct sender_stats stats;
+
+	set_up();
+	ASSERT_OK(sender_open(&options, &s));
+	put(s, SMALL, 1);
+	put(s, SMALL, 2);
+	put(s, LARGE, 100);
+	put(s, SMALL, 3);
+	ASSERT_EQ(sender_end(s), -ENOBUFS);
+	stats = sender_stats(s);
+	sender_free(s);
+	look_into_spool();
+	tear_down();
+	ASSERT_EQ(nr_found, 3);
+	ASSERT_EQ(found_samples, 1 + 2 + 3);
+	ASSERT_EQ(stats.dropped_reports, 1);
+	ASSERT_EQ(stats.dropped_samples, 100);
+	ASSERT_EQ(stats.spool.failed_writes, 1);
+}
+
+/* One that waits in memory stands before them. */
+TEST(the_oldest_in_a_full_spool_go)
+{
+	enum { MORE = SPOOL_BYTES / 8192 };
+	struct sender_options options = to_nobody();
+	struct sender *s = NULL;
+	struct sender_stats stats;
+
+	set_up();
+	ASSERT_OK(sender_open(&options, &s));
+	put(s, LARGE, 1000);
+	for (uint64_t i = 0; i < MORE + 2; i++)
+		put(s, SMALL, 1);
+	ASSERT_EQ(sender_end(s), -ENOBUFS);
+	stats = sender_stats(s);
+	sender_free(s);
+	look_into_spool();
+	tear_down();
+	ASSERT_EQ(nr_found, MORE);
+	ASSERT_EQ(stats.dropped_reports, 3);
+	ASSERT_EQ(stats.dropped_samples, 1000 + 2);
+	ASSERT_EQ(stats.spool.bytes, SPOOL_BYTES);
+}
