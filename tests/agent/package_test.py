@@ -31,6 +31,11 @@ def capabilities():
     return {name.removeprefix("CAP_").lower() for name in line.split()}
 
 
+def symbol_cache():
+    """Root's, as the agent has it by default."""
+    return re.search(r'"(/var/cache/[^"]+)"', (SOURCE / "src/symbol/symbol_cache.c").read_text())[1]
+
+
 def dpkg(*args):
     return run("dpkg", f"--root={os.getcwd()}/root", "--force-script-chrootless", "--force-depends", "--force-unsafe-io", *args)
 
@@ -82,8 +87,12 @@ def test_the_package_is_installed_runs_and_goes():
         a.end()
     dpkg("-r", "sonde")
     check(files("root") == {"etc/sonde/agent.conf"}, files("root"))
+    # Reports, and tables of symbols.
+    for folder in "root/var/lib/sonde/out", f"root{symbol_cache()}":
+        os.makedirs(folder)
+        Path(folder, "left").touch()
     dpkg("-P", "sonde")
-    check(not files("root"), files("root"))
+    check(not files("root") and not {"lib/sonde", "cache/sonde"} & {str(path.relative_to("root/var")) for path in Path("root/var").rglob("*")}, files("root"))
 
 
 def test_systemd_takes_the_unit():
@@ -105,6 +114,9 @@ def test_the_daemonset_says_what_the_agent_knows():
     check({name.lower() for name in container["securityContext"]["capabilities"]["add"]} == capabilities(), "the unit has other capabilities")
     volumes, mounts = {volume["name"]: volume for volume in pod["volumes"]}, {mount["name"]: mount for mount in container["volumeMounts"]}
     check(volumes.keys() == mounts.keys(), (volumes, mounts))
+    # Its root is read-only: only there symbols are kept, over restarts too. An emptyDir would be anybody's to write into.
+    check(container["securityContext"]["readOnlyRootFilesystem"] is True and Path(mounts["cache"]["mountPath"]) in Path(symbol_cache()).parents, mounts)
+    check(volumes["cache"]["hostPath"] == {"path": mounts["cache"]["mountPath"], "type": "DirectoryOrCreate"}, volumes)
     config = documents["ConfigMap"]
     check(volumes["config"]["configMap"]["name"] == config["metadata"]["name"], volumes)
     check({document["metadata"].get("namespace") for document in documents.values()} == {None, documents["Namespace"]["metadata"]["name"]}, "namespaces")
