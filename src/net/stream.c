@@ -3,6 +3,7 @@
 
 #include "net/client_internal.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <arpa/inet.h>
@@ -198,6 +199,16 @@ static int connect_to(const struct net_options *o, const struct addrinfo *addres
 	return 0;
 }
 
+/* What one address may take of the time, so that those behind it have their part, too. */
+static uint64_t part_until(uint64_t deadline_ns, const struct addrinfo *address)
+{
+	uint64_t now = now_ns(), nr = 0;
+
+	for (; address; address = address->ai_next)
+		nr++;
+	return now < deadline_ns ? now + (deadline_ns - now) / nr : deadline_ns;
+}
+
 static int connect_by_name(const struct net_options *o, uint64_t deadline_ns, int *ret,
 			   char problem[NET_PROBLEM_SIZE])
 {
@@ -212,8 +223,8 @@ static int connect_by_name(const struct net_options *o, uint64_t deadline_ns, in
 		return say(problem, o->endpoint.host, gai_strerror(r));
 	r = -EHOSTUNREACH;
 	for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
-		r = connect_to(o, a, deadline_ns, ret);
-		if (!r || r == -ETIMEDOUT)
+		r = connect_to(o, a, part_until(deadline_ns, a), ret);
+		if (!r || !net_time_left(o, deadline_ns))
 			break;
 	}
 	freeaddrinfo(addresses);

@@ -14,7 +14,8 @@ void stream_tls_free(struct stream_tls *tls);
 
 struct stream;
 /*
- * Waits until it stands, or until deadline_ns: -ETIMEDOUT. Other failures have words in `problem`.
+ * Waits until it stands, or until deadline_ns: -ETIMEDOUT. Each address of the host has its part of
+ * that time. Other failures have words in `problem`.
  * The name of the host is looked up for as long as the system's resolver takes.
  */
 int stream_open(const struct net_options *options, struct stream_tls *tls, uint64_t deadline_ns,
