@@ -46,6 +46,7 @@ struct grpc {
 	struct grpc_answer reading;
 	size_t header_bytes, received;
 	bool closed, heard, too_much; /* heard: anything of an answer */
+	bool over;		      /* on both sides */
 };
 
 /* --- what the session tells ------------------------------------------------------------------- */
@@ -87,15 +88,23 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	return 0;
 }
 
+static void end_answer(struct grpc *g, uint32_t error)
+{
+	if (g->closed)
+		return;
+	g->closed = true;
+	grpc_answer_end(&g->reading, error);
+}
+
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *ctx)
 {
 	struct grpc *g = ctx;
 
 	(void)session;
-	if (id != g->id || g->closed)
+	if (id != g->id)
 		return 0;
-	g->closed = true;
-	grpc_answer_end(&g->reading, error);
+	g->over = true;
+	end_answer(g, error);
 	return 0;
 }
 
@@ -106,6 +115,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	(void)session;
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		g->going_away = true;
+	/* A status counts, whether or not the server wants the rest of the call (RFC 9113, 8.1). */
+	if (frame->hd.stream_id == g->id && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
+	    (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+	    g->reading.has_status)
+		end_answer(g, 0);
 	return 0;
 }
 
@@ -273,7 +287,10 @@ static int call(struct grpc *g, bool gzip, uint64_t deadline_ns)
 
 	while (!r && !g->closed) {
 		r = write_some(g);
-		if (!r)
+		/* Who answers in the middle of it and hangs up has answered all the same. */
+		if (r == -EIO)
+			(void)read_some(g);
+		else if (!r)
 			r = read_some(g);
 		if (r || g->closed)
 			break;
@@ -282,7 +299,12 @@ static int call(struct grpc *g, bool gzip, uint64_t deadline_ns)
 		if (r > 0)
 			r = 0;
 	}
-	return g->closed ? 0 : r;
+	if (!g->closed)
+		return r;
+	/* What the session has not sent of it is not there any more when it would. */
+	if (r || !g->over)
+		disconnect(g);
+	return 0;
 }
 
 static void begin_call(struct grpc *g, const void *data, size_t size, bool gzip,
@@ -295,7 +317,7 @@ static void begin_call(struct grpc *g, const void *data, size_t size, bool gzip,
 		g->prefix[1 + i] = (uint8_t)(size >> (24 - 8 * i));
 	g->size = size + PREFIX_SIZE;
 	g->sent = g->header_bytes = g->received = 0;
-	g->closed = g->heard = g->too_much = false;
+	g->closed = g->heard = g->too_much = g->over = false;
 	g->reading = (struct grpc_answer){ .answer = answer };
 }
 
