@@ -147,18 +147,30 @@ static int read_folder(struct output_dir *d)
 	return r;
 }
 
-/* Also when somebody has removed it meanwhile. */
-static int open_folder(struct output_dir *d)
+static void close_folder(struct output_dir *d)
 {
 	close_p(&d->fd);
+	d->fd = -1;
 	d->files.nr = d->first = 0;
 	d->bytes = 0;
+}
+
+/* Also when somebody has removed it meanwhile. If it fails there is none, until the next time. */
+static int open_folder(struct output_dir *d)
+{
+	int r = 0;
+
+	close_folder(d);
 	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->fd < 0 && errno == ENOENT && !mkdir(d->path, 0777))
 		d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->fd < 0 || flock(d->fd, LOCK_EX | LOCK_NB))
-		return -errno;
-	return read_folder(d);
+		r = -errno;
+	if (!r)
+		r = read_folder(d);
+	if (r)
+		close_folder(d);
+	return r;
 }
 
 int output_dir_open(const char *path, uint64_t max_bytes, struct output_dir **ret)
@@ -271,7 +283,7 @@ static int write_file(const struct output_dir *d, const char *name, const void *
 	return r;
 }
 
-int output_dir_put(struct output_dir *d, const void *data, size_t size)
+static int put(struct output_dir *d, const void *data, size_t size)
 {
 	struct report_file file = {
 		.number = d->last_number + 1,
@@ -288,17 +300,20 @@ int output_dir_put(struct output_dir *d, const void *data, size_t size)
 		return r;
 	format_name(&file, name);
 	r = write_file(d, name, data, size);
-	if (r == -ENOENT) {
-		r = open_folder(d);
-		if (!r)
-			r = vec_reserve(&d->files, d->files.nr + 1);
-		if (!r)
-			r = write_file(d, name, data, size);
-	}
 	if (r)
 		return r;
 	d->last_number = file.number;
 	d->bytes += file.bytes;
 	d->files.items[d->files.nr++] = file;
 	return 0;
+}
+
+int output_dir_put(struct output_dir *d, const void *data, size_t size)
+{
+	int r = d->fd < 0 ? -ENOENT : put(d, data, size);
+
+	if (r != -ENOENT)
+		return r;
+	r = open_folder(d);
+	return r ? r : put(d, data, size);
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -232,6 +233,39 @@ TEST(files_may_be_taken_out)
 	ASSERT_EQ(list(), 1);
 	ASSERT_EQ(output_dir_stats(d).files, 1);
 	ASSERT_EQ(atoll(names[0]), 5);
+	output_dir_free(d);
+	tear_down();
+}
+
+/* Its folder is gone, and what is in its place cannot be had for a while. */
+TEST(what_is_in_the_way_may_go_again)
+{
+	struct output_dir *d;
+	int fd;
+
+	set_up();
+	d = open_dir();
+	put(d, 10);
+	tear_down();
+	fd = open(folder, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	ASSERT(fd >= 0);
+	close(fd);
+	ASSERT_ERR(output_dir_put(d, "x", 1), ENOTDIR);
+	ASSERT_ERR(output_dir_put(d, "x", 1), ENOTDIR);
+	ASSERT_OK(unlink(folder));
+	/* Another agent has been quicker, and has written more. */
+	ASSERT_OK(mkdir(folder, 0700));
+	make_file("000000000017-20240102T030405Z.otlp.gz", 1);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ASSERT_OK(flock(fd, LOCK_EX));
+	ASSERT_ERR(output_dir_put(d, "x", 1), EWOULDBLOCK);
+	ASSERT_ERR(output_dir_put(d, "x", 1), EWOULDBLOCK);
+	ASSERT_EQ(list(), 1);
+	close(fd);
+	put(d, 10);
+	ASSERT_EQ(list(), 2);
+	ASSERT_EQ(atoll(names[1]), 18);
+	ASSERT_EQ(output_dir_stats(d).files, 2);
 	output_dir_free(d);
 	tear_down();
 }
