@@ -671,10 +671,15 @@ static void *sender_main(void *ctx)
 static int open_spool(struct sender *s)
 {
 	struct sender_spool_stats *stats = &s->stats.spool;
-	int r = spool_open(s->way->options->spool_dir, add_found, s, &stats->corrupt, &s->spool);
+	struct spool_problems problems;
+	int r = spool_open(s->way->options->spool_dir, add_found, s, &problems, &s->spool);
 
 	if (r)
 		return r;
+	stats->corrupt = problems.corrupt;
+	if (problems.unread)
+		log_warn("%" PRIu64 " files in the spool '%s' cannot be read, and are left there",
+			 problems.unread, s->way->options->spool_dir);
 	if (stats->corrupt)
 		log_warn("%" PRIu64 " files in the spool '%s' were no reports, and are removed",
 			 stats->corrupt, s->way->options->spool_dir);

@@ -65,10 +65,10 @@ static int on_found(void *ctx, const struct spool_file *file)
 static void look_into_spool(void)
 {
 	_cleanup_(spool_free_p) struct spool *s = NULL;
-	uint64_t corrupt;
+	struct spool_problems problems;
 
-	ASSERT_OK(spool_open(folder, on_found, NULL, &corrupt, &s));
-	ASSERT_EQ(corrupt, 0);
+	ASSERT_OK(spool_open(folder, on_found, NULL, &problems, &s));
+	ASSERT_EQ(problems.corrupt, 0);
 }
 
 TEST(what_no_spool_can_have_leaves_the_others_there)

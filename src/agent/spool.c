@@ -44,7 +44,7 @@ struct spool {
 
 struct opening {
 	VEC(struct spool_file) files;
-	uint64_t corrupt;
+	struct spool_problems problems;
 };
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -164,13 +164,17 @@ static int take_in(struct spool *s, struct opening *o, const char *name)
 	if (file.number > s->last_number)
 		s->last_number = file.number;
 	r = open_file(s, file.number, &h, &fd);
-	if (r == -EBADMSG) {
-		o->corrupt++;
+	/* What one file is like keeps nobody from sending the others. */
+	if (r == -EBADMSG || r == -EIO) {
+		o->problems.corrupt++;
 		spool_remove(s, file.number);
 		return 0;
 	}
-	if (r)
-		return r;
+	if (r) {
+		o->problems.unread++;
+		log_debug("cannot read '%s' in the spool: %s", name, strerror(-r));
+		return 0;
+	}
 	file.samples = h.samples;
 	file.bytes = spool_bytes(h.size);
 	return vec_push(&o->files, file);
@@ -220,8 +224,8 @@ static int open_folder(struct spool *s)
 	return 0;
 }
 
-int spool_open(const char *path, spool_found_fn *found, void *ctx, uint64_t *corrupt_ret,
-	       struct spool **ret)
+int spool_open(const char *path, spool_found_fn *found, void *ctx,
+	       struct spool_problems *problems_ret, struct spool **ret)
 {
 	_cleanup_(spool_free_p) struct spool *s = calloc(1, sizeof(*s));
 	struct opening o = { 0 };
@@ -240,7 +244,7 @@ int spool_open(const char *path, spool_found_fn *found, void *ctx, uint64_t *cor
 	vec_free(&o.files);
 	if (r)
 		return log_err(r, "cannot read the spool '%s'", path);
-	*corrupt_ret = o.corrupt;
+	*problems_ret = o.problems;
 	*ret = TAKE_PTR(s);
 	return 0;
 }

@@ -20,17 +20,22 @@ struct spool_file {
 	uint64_t samples;
 };
 
+/* Files that are not told of. */
+struct spool_problems {
+	uint64_t corrupt; /* their beginning is none of ours, or the disk has lost it: removed */
+	uint64_t unread;  /* they cannot be read now: left there */
+};
+
 /* Of a file that is there already, in the order of their numbers. 0, or what spool_open() returns.
  */
 typedef int spool_found_fn(void *ctx, const struct spool_file *file);
 
 /*
  * Creates the folder if it is missing, removes what a killed predecessor did not finish, and tells
- * of the rest. Files whose beginning is none of ours are removed and counted in *corrupt_ret.
- * `path` is borrowed. Logging.
+ * of the rest, but for *problems_ret. `path` is borrowed. Logging.
  */
-int spool_open(const char *path, spool_found_fn *found, void *ctx, uint64_t *corrupt_ret,
-	       struct spool **ret);
+int spool_open(const char *path, spool_found_fn *found, void *ctx,
+	       struct spool_problems *problems_ret, struct spool **ret);
 void spool_free(struct spool *s);
 static inline void spool_free_p(struct spool **s)
 {

@@ -6,18 +6,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/sonde_spool_test_XXXXXX";
 static struct spool_file found[16];
 static size_t nr_found;
-static uint64_t corrupt;
+static struct spool_problems problems;
 
 static void set_up(void)
 {
@@ -55,7 +59,7 @@ static struct spool *open_spool(void)
 	struct spool *s = NULL;
 
 	nr_found = 0;
-	ASSERT_OK(spool_open(folder, on_found, NULL, &corrupt, &s));
+	ASSERT_OK(spool_open(folder, on_found, NULL, &problems, &s));
 	return s;
 }
 
@@ -95,7 +99,7 @@ TEST(what_was_put_is_there_for_the_next)
 	spool_free(s);
 	run_in_folder("touch 000000000000.spool mine 4.spool && echo > .000000000004.tmp");
 	s = open_spool();
-	ASSERT_EQ(corrupt, 0);
+	ASSERT_EQ(problems.corrupt, 0);
 	ASSERT_EQ(nr_found, 2);
 	ASSERT_EQ(found[0].number, 1);
 	ASSERT_EQ(found[0].samples, 10);
@@ -138,7 +142,7 @@ TEST(what_is_not_whole_is_none)
 		ASSERT(has(s, 2, "another report"));
 		spool_free(s);
 		s = open_spool();
-		ASSERT_EQ(corrupt, 1);
+		ASSERT_EQ(problems.corrupt, 1);
 		ASSERT_EQ(nr_found, 1);
 		ASSERT_EQ(found[0].number, 2);
 		/* A number that was somebody's is nobody else's. */
@@ -146,6 +150,57 @@ TEST(what_is_not_whole_is_none)
 		spool_free(s);
 		tear_down();
 	}
+}
+
+/* Reading a process's memory where it has none is an I/O error, as of a disk that fails. */
+static void make_failing(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	ASSERT_OK(unshare(CLONE_NEWNS));
+	ASSERT_OK(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	ASSERT_OK(mount("/proc/self/mem", path, NULL, MS_BIND, NULL));
+}
+
+/* open() says ENXIO. */
+static void make_socket(const char *name)
+{
+	struct sockaddr_un place = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(place.sun_path, sizeof(place.sun_path), "%s/%s", folder, name);
+	ASSERT_OK(bind(fd, (struct sockaddr *)&place, sizeof(place)));
+	close(fd);
+}
+
+TEST(a_file_that_cannot_be_read_costs_nothing_but_itself)
+{
+	struct spool *s;
+
+	set_up();
+	s = open_spool();
+	put(s, "a report", 10);
+	put(s, "another report", 20);
+	spool_free(s);
+	make_socket("000000000007.spool");
+	s = open_spool();
+	ASSERT_EQ(problems.corrupt, 0);
+	ASSERT_EQ(problems.unread, 1);
+	ASSERT_EQ(nr_found, 2);
+	ASSERT_EQ(put(s, "one more", 1), 8);
+	spool_free(s);
+	if (!geteuid()) {
+		make_failing("000000000001.spool");
+		s = open_spool();
+		ASSERT_EQ(problems.corrupt, 1);
+		ASSERT_EQ(problems.unread, 1);
+		ASSERT_EQ(nr_found, 2);
+		ASSERT_EQ(found[0].number, 2);
+		spool_free(s);
+		run_in_folder("umount 000000000001.spool");
+	}
+	tear_down();
 }
 
 TEST(data_that_changed_is_found_when_it_is_read)
@@ -188,14 +243,14 @@ TEST(only_a_folder_of_ours_will_do)
 
 	set_up();
 	s = open_spool();
-	ASSERT_EQ(spool_open(folder, on_found, NULL, &corrupt, &other), -EBUSY);
+	ASSERT_EQ(spool_open(folder, on_found, NULL, &problems, &other), -EBUSY);
 	spool_free(s);
 	ASSERT_OK(chmod(folder, 0770));
-	ASSERT_EQ(spool_open(folder, on_found, NULL, &corrupt, &other), -EPERM);
+	ASSERT_EQ(spool_open(folder, on_found, NULL, &problems, &other), -EPERM);
 	ASSERT_OK(chmod(folder, 0755));
 	spool_free(open_spool());
-	ASSERT_EQ(spool_open("/dev/null", on_found, NULL, &corrupt, &other), -ENOTDIR);
-	ASSERT_EQ(spool_open("/tmp/no/such/folder", on_found, NULL, &corrupt, &other), -ENOENT);
+	ASSERT_EQ(spool_open("/dev/null", on_found, NULL, &problems, &other), -ENOTDIR);
+	ASSERT_EQ(spool_open("/tmp/no/such/folder", on_found, NULL, &problems, &other), -ENOENT);
 	ASSERT(!other);
 	tear_down();
 }
