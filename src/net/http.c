@@ -15,6 +15,8 @@
 
 /* Macros of that name would stand in the way of pointers to the functions. */
 #define CURL_DISABLE_TYPECHECK
+/* What is older than its successor is there for libraries that do not have that. */
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -185,17 +187,38 @@ static int set_tls(struct http *h)
 	return 0;
 }
 
+/* Nothing but HTTP, wherever a server sends us. */
+static int set_protocols(struct http *h)
+{
+	const CURLoption protocols_str = (CURLoption)(CURLOPTTYPE_OBJECTPOINT + 318); /* 7.85 */
+
+	if (h->curl.easy_setopt(h->easy, protocols_str, "http,https"))
+		SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+	return 0;
+}
+
+/* A server of names that does not answer is not waited for at the end, if the library can do so. */
+static void set_quick_exit(struct http *h)
+{
+	const CURLoption quick_exit = (CURLoption)(CURLOPTTYPE_LONG + 322); /* 7.87 */
+
+	if (h->curl.easy_setopt(h->easy, quick_exit, 1L))
+		log_debug("this libcurl may wait for a server of names at the end");
+}
+
 static int set_options(struct http *h, const char *url)
 {
+	int r = set_protocols(h);
+
+	if (r)
+		return r;
+	set_quick_exit(h);
 	SET(CURLOPT_URL, url);
 	SET(CURLOPT_POST, 1L);
 	SET(CURLOPT_USERAGENT, h->options->user_agent);
-	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	SET(CURLOPT_NOSIGNAL, 1L);
-	/* A server of names that does not answer is not waited for at the end. */
-	SET(CURLOPT_QUICK_EXIT, 1L);
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(CURLOPT_ERRORBUFFER, h->error);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
