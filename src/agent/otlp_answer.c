@@ -186,5 +186,8 @@ void otlp_answer_read(enum net_protocol protocol, const struct net_answer *answe
 		read_grpc(answer, &a);
 	else
 		read_http(answer, &a);
+	/* "Again, after no time" says that it may be sent again, and leaves the pause to us. */
+	if (!a.wait_ns)
+		a.has_wait = false;
 	*ret = a;
 }

@@ -75,6 +75,19 @@ TEST(retry_info)
 	ASSERT(a.has_wait && a.wait_ns == UINT64_C(3000000000));
 }
 
+/* No time is no word of when: else a server that says it is asked without a pause, for ever. */
+TEST(retry_info_of_no_time)
+{
+	static const char at_once[] =
+		"\x08\x08\x1a\x30\x0a\x28"
+		"type.googleapis.com/google.rpc.RetryInfo\x12\x04\x0a\x02\x08\0";
+	struct otlp_answer a = grpc(8, at_once, sizeof(at_once) - 1);
+
+	ASSERT(a.verdict == OTLP_AGAIN && !a.has_wait);
+	a = grpc(14, at_once, sizeof(at_once) - 1);
+	ASSERT(a.verdict == OTLP_AGAIN && !a.has_wait);
+}
+
 TEST(retry_after)
 {
 	struct otlp_answer a;
