@@ -25,6 +25,7 @@ enum {
 	RETRY_TIMES_MAX = 30,
 	REPORT_OVERHEAD = 128,
 	SPOOL_FILES_MAX = 20000, /* each is REPORT_OVERHEAD here, and an inode there */
+	PLACE_SIZE = 512,
 };
 
 #define RETRY_JITTER 0.5
@@ -99,6 +100,12 @@ static void way_free(struct way *w)
 }
 
 DEFINE_CLEANUP(struct way *, way_free)
+
+/* Under the lock: the thread may change the way as soon as it is given back. */
+static void copy_place(const struct sender *s, char buf[PLACE_SIZE])
+{
+	snprintf(buf, PLACE_SIZE, "%s", s->way->options->place);
+}
 
 /* --- the queue, under its lock ---------------------------------------------------------------- */
 
@@ -178,13 +185,27 @@ static bool drop_what_is_too_much(struct sender *s)
 	return dropped;
 }
 
-static void say_dropped(struct sender *s)
+/* What is to be said when the lock is given back: who reads it may take his time. */
+struct drop_message {
+	bool due;
+	uint64_t reports, samples;
+	char place[PLACE_SIZE];
+};
+
+static void note_dropped(struct sender *s, struct drop_message *ret)
 {
-	if (may_say(&s->said_drop))
+	ret->due = may_say(&s->said_drop);
+	ret->reports = s->stats.dropped_reports;
+	ret->samples = s->stats.dropped_samples;
+	copy_place(s, ret->place);
+}
+
+static void say_dropped(const struct drop_message *m)
+{
+	if (m->due)
 		log_warn("the queue to %s is full: %" PRIu64
 			 " reports dropped so far, with %" PRIu64 " samples",
-			 s->way->options->place, s->stats.dropped_reports,
-			 s->stats.dropped_samples);
+			 m->place, m->reports, m->samples);
 }
 
 static void wake(struct sender *s)
@@ -198,6 +219,7 @@ static void wake(struct sender *s)
 void sender_put(struct sender *s, struct report *report)
 {
 	struct waiting *w = calloc(1, sizeof(*w));
+	struct drop_message message = { 0 };
 	bool dropped;
 
 	pthread_mutex_lock(&s->lock);
@@ -218,9 +240,10 @@ void sender_put(struct sender *s, struct report *report)
 		s->last = w;
 	}
 	if (dropped)
-		say_dropped(s);
+		note_dropped(s, &message);
 	pthread_mutex_unlock(&s->lock);
 	wake(s);
+	say_dropped(&message);
 }
 
 struct sender_stats sender_stats(struct sender *s)
@@ -248,16 +271,18 @@ static void leave_spool(struct sender *s, const struct waiting *w)
 
 static void on_delivered(struct sender *s, struct waiting *w)
 {
+	uint64_t samples = w->report.samples, number;
+	size_t size = w->report.size;
+
 	leave_spool(s, w);
 	pthread_mutex_lock(&s->lock);
-	s->stats.reports++;
-	s->stats.bytes += w->report.size;
-	s->stats.samples += w->report.samples;
-	log_debug("report %" PRIu64 ": %" PRIu64 " samples, %zu bytes", s->stats.reports,
-		  w->report.samples, w->report.size);
+	number = ++s->stats.reports;
+	s->stats.bytes += size;
+	s->stats.samples += samples;
 	s->said_drop.ns = 0;
 	forget(s, w);
 	pthread_mutex_unlock(&s->lock);
+	log_debug("report %" PRIu64 ": %" PRIu64 " samples, %zu bytes", number, samples, size);
 }
 
 static void on_lost(struct sender *s, struct waiting *w, int error)
@@ -315,14 +340,16 @@ static struct waiting *take_too_much(struct sender *s, uint64_t bytes, uint64_t 
 
 static void make_room_in_spool(struct sender *s, uint64_t bytes, uint64_t files)
 {
+	struct drop_message message;
 	struct waiting *w;
 
 	while ((w = take_too_much(s, bytes, files))) {
 		spool_remove(s->spool, w->file.number);
 		pthread_mutex_lock(&s->lock);
 		drop(s, w);
-		say_dropped(s);
+		note_dropped(s, &message);
 		pthread_mutex_unlock(&s->lock);
+		say_dropped(&message);
 	}
 }
 
@@ -342,6 +369,7 @@ static struct waiting *hold_unspooled(struct sender *s)
 /* *w is in the queue and held. */
 static int put_into_spool(struct sender *s, struct waiting *w)
 {
+	struct drop_message message = { 0 };
 	struct spool_file file;
 	int r = -EFBIG;
 
@@ -356,7 +384,7 @@ static int put_into_spool(struct sender *s, struct waiting *w)
 	if (r) {
 		s->stats.spool.failed_writes++;
 		if (drop_what_is_too_much(s))
-			say_dropped(s);
+			note_dropped(s, &message);
 	} else {
 		s->bytes -= cost_of(w);
 		w->file = file;
@@ -366,6 +394,7 @@ static int put_into_spool(struct sender *s, struct waiting *w)
 		s->stats.spool.bytes += file.bytes;
 	}
 	pthread_mutex_unlock(&s->lock);
+	say_dropped(&message);
 	return r;
 }
 
@@ -448,6 +477,7 @@ static const char *status_name(const struct sender *s)
 
 static void again_later(struct sender *s, struct waiting *w, const struct otlp_answer *a)
 {
+	struct drop_message message = { 0 };
 	char status[32] = "";
 
 	s->next_ns = now_ns() + pause_ns(s, a);
@@ -465,8 +495,9 @@ static void again_later(struct sender *s, struct waiting *w, const struct otlp_a
 		s->last = w;
 	/* What came meanwhile may have filled the queue. */
 	if (drop_what_is_too_much(s))
-		say_dropped(s);
+		note_dropped(s, &message);
 	pthread_mutex_unlock(&s->lock);
+	say_dropped(&message);
 	if (!s->answer->error)
 		snprintf(status, sizeof(status), "%s %u%s", status_name(s), s->answer->status,
 			 *a->words ? ": " : "");
@@ -781,15 +812,16 @@ static bool join(struct sender *s, uint64_t ns)
 
 int sender_end(struct sender *s)
 {
+	char place[PLACE_SIZE];
 	uint64_t none = 0;
 
 	atomic_compare_exchange_strong(&s->stop_ns, &none, now_ns() + SENDER_END_NS);
 	wake(s);
 	if (!join(s, SENDER_END_NS + 300000000)) {
 		pthread_mutex_lock(&s->lock);
-		log_error("the end does not wait for %s, which does not answer",
-			  s->way->options->place);
+		copy_place(s, place);
 		pthread_mutex_unlock(&s->lock);
+		log_error("the end does not wait for %s, which does not answer", place);
 		return -ETIMEDOUT;
 	}
 	/* What is in the spool is the next agent's. */

@@ -6,8 +6,11 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SPOOL_BYTES = 64 << 10, SMALL = 5000, LARGE = 3 * SPOOL_BYTES };
 
@@ -117,4 +120,40 @@ TEST(the_oldest_in_a_full_spool_go)
 	ASSERT_EQ(stats.dropped_reports, 3);
 	ASSERT_EQ(stats.dropped_samples, 1000 + 2);
 	ASSERT_EQ(stats.spool.bytes, SPOOL_BYTES);
+}
+
+/* Who reads what is said may take his time: nobody else waits for it. */
+TEST(a_message_that_nobody_reads_holds_nobody)
+{
+	static const char text[4096];
+	struct sender_options options = { .output_dir = folder,
+					  .output_dir_bytes = 1 << 20,
+					  .place = folder,
+					  .queue_bytes = 1 << 20,
+					  .keep_privileges = true };
+	struct sender *s = NULL;
+	int said[2], err = dup(STDERR_FILENO);
+
+	set_up();
+	signal(SIGPIPE, SIG_IGN);
+	alarm(20);
+	ASSERT_OK(pipe(said));
+	ASSERT_OK(fcntl(said[1], F_SETFL, O_NONBLOCK));
+	while (write(said[1], text, sizeof(text)) > 0)
+		;
+	ASSERT_OK(fcntl(said[1], F_SETFL, 0));
+	ASSERT_OK(sender_open(&options, &s));
+	log_set_level(LOG_LEVEL_DEBUG);
+	ASSERT(dup2(said[1], STDERR_FILENO) >= 0);
+	put(s, SMALL, 1);
+	while (!sender_stats(s).reports)
+		usleep(1000);
+	put(s, SMALL, 2);
+	/* The thread's word breaks off. */
+	close(said[0]);
+	ASSERT_OK(sender_end(s));
+	ASSERT(dup2(err, STDERR_FILENO) >= 0);
+	ASSERT_EQ(sender_stats(s).samples, 3);
+	sender_free(s);
+	tear_down();
 }
