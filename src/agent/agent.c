@@ -32,13 +32,14 @@ struct agent {
 	int clock_fd;  /* one that never expires: whether somebody has set the wall clock; or -1 */
 	int error;     /* of making the last report */
 	bool started, stopping, reload;
+	bool *ret_in_use;
 };
 
 static void agent_fini(struct agent *a)
 {
 	recorder_free(a->recorder);
 	profile_fini(&a->profile);
-	sender_free(a->sender);
+	*a->ret_in_use = !sender_free(a->sender);
 	http_server_free(a->http);
 	notify_close(&a->manager);
 	close_p(&a->epoll_fd);
@@ -419,11 +420,14 @@ static int begin(struct agent *a)
 	return 0;
 }
 
-int agent_run(const struct agent_options *options)
+int agent_run(const struct agent_options *options, bool *ret_in_use)
 {
-	_cleanup_(agent_fini) struct agent a = {
-		.options = options, .epoll_fd = -1, .signal_fd = -1, .report_fd = -1, .clock_fd = -1
-	};
+	_cleanup_(agent_fini) struct agent a = { .options = options,
+						 .epoll_fd = -1,
+						 .signal_fd = -1,
+						 .report_fd = -1,
+						 .clock_fd = -1,
+						 .ret_in_use = ret_in_use };
 	int r, sent;
 
 	notify_open(&a.manager);

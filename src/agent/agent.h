@@ -45,5 +45,8 @@ struct agent_options {
 	void (*tell)(const struct recorder_stats *stats, const struct agent_stats *agent);
 };
 
-/* Logging. 0, or negative errno if it cannot begin or the last report is lost. */
-int agent_run(const struct agent_options *options);
+/*
+ * Logging. 0, or negative errno if it cannot begin or the last report is lost. *ret_in_use: a
+ * thread hangs, and uses *options, and what `reload` gave, until the process ends.
+ */
+int agent_run(const struct agent_options *options, bool *ret_in_use);

@@ -72,8 +72,12 @@ struct sender {
 	pthread_mutex_t lock; /* of all below */
 	struct way *next_way; /* or NULL */
 	struct waiting *first, *last;
-	uint64_t bytes; /* in memory, with what is on its way */
-	bool on_its_way;
+	uint64_t bytes;		    /* in memory, with what is on its way */
+	struct waiting *on_its_way; /* out of the queue, and nothing has become of it yet */
+	/* The thread is in the transport with it, and touches nothing else here before it is out.
+	 */
+	struct waiting *in_call;
+	bool abandoned; /* then it is to touch nothing at all */
 	struct sender_stats stats;
 	struct said said_drop;
 	int end_error; /* why something was lost since the end was asked for */
@@ -144,6 +148,8 @@ static void forget(struct sender *s, struct waiting *w)
 	} else {
 		s->bytes -= cost_of(w);
 	}
+	if (s->on_its_way == w)
+		s->on_its_way = NULL;
 	report_fini(&w->report);
 	free(w);
 }
@@ -253,7 +259,7 @@ struct sender_stats sender_stats(struct sender *s)
 	pthread_mutex_lock(&s->lock);
 	stats = s->stats;
 	stats.waiting_bytes = s->bytes + s->stats.spool.bytes;
-	stats.waiting_reports = s->on_its_way;
+	stats.waiting_reports = s->on_its_way != NULL;
 	for (const struct waiting *w = s->first; w; w = w->next)
 		stats.waiting_reports++;
 	pthread_mutex_unlock(&s->lock);
@@ -489,6 +495,7 @@ static void again_later(struct sender *s, struct waiting *w, const struct otlp_a
 	}
 	pthread_mutex_lock(&s->lock);
 	s->stats.retries++;
+	s->on_its_way = NULL;
 	w->next = s->first;
 	s->first = w;
 	if (!s->last)
@@ -574,12 +581,30 @@ static void on_answer(struct sender *s, struct waiting *w, const struct otlp_ans
 	on_delivered(s, w);
 }
 
-static void send_report(struct sender *s, struct waiting *w)
+/* False: it took so long that the end has not waited for it. */
+static bool call(struct sender *s, struct waiting *w, const void *data, size_t size, bool gzip)
 {
 	uint64_t deadline_ns = now_ns() + (uint64_t)(s->way->options->timeout_s * 1e9);
+	bool abandoned;
+
+	pthread_mutex_lock(&s->lock);
+	s->in_call = w;
+	pthread_mutex_unlock(&s->lock);
+	net_client_send(s->way->client, data, size, gzip, deadline_ns, s->answer);
+	pthread_mutex_lock(&s->lock);
+	s->in_call = NULL;
+	abandoned = s->abandoned;
+	pthread_mutex_unlock(&s->lock);
+	return !abandoned;
+}
+
+/* False: the thread is to end. */
+static bool send_report(struct sender *s, struct waiting *w)
+{
 	_cleanup_free_ uint8_t *plain = NULL;
 	struct otlp_answer a;
 	size_t size;
+	bool went_on;
 	int r = 0;
 
 	if (s->way->options->no_gzip)
@@ -587,15 +612,19 @@ static void send_report(struct sender *s, struct waiting *w)
 	if (r) {
 		log_err(r, "cannot unpack a report");
 		on_lost(s, w, r);
-		return;
+		return true;
 	}
-	if (plain)
-		net_client_send(s->way->client, plain, size, false, deadline_ns, s->answer);
-	else
-		net_client_send(s->way->client, w->report.data, w->report.size, true, deadline_ns,
-				s->answer);
+	went_on = plain ? call(s, w, plain, size, false)
+			: call(s, w, w->report.data, w->report.size, true);
+	if (!went_on) {
+		/* The end has a copy of its own. */
+		report_fini(&w->report);
+		free(w);
+		return false;
+	}
 	otlp_answer_read(s->way->net.protocol, s->answer, &a);
 	on_answer(s, w, &a);
+	return true;
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -687,11 +716,8 @@ static void *sender_main(void *ctx)
 		w = take(s);
 		if (w && s->output)
 			write_report(s, w);
-		else if (w && fetch(s, w))
-			send_report(s, w);
-		pthread_mutex_lock(&s->lock);
-		s->on_its_way = false;
-		pthread_mutex_unlock(&s->lock);
+		else if (w && fetch(s, w) && !send_report(s, w))
+			return NULL;
 	}
 	spool_all(s);
 	return NULL;
@@ -810,38 +836,103 @@ static bool join(struct sender *s, uint64_t ns)
 	return true;
 }
 
-int sender_end(struct sender *s)
+/* What is being sent, back into the queue: what the thread has of it stays the thread's. */
+static void take_back(struct sender *s)
+{
+	const struct waiting *w = s->in_call;
+	struct waiting *copy = calloc(1, sizeof(*copy));
+
+	s->on_its_way = NULL;
+	if (copy && !w->file.number)
+		copy->report.data = malloc(w->report.size);
+	if (!copy || (!w->file.number && !copy->report.data)) {
+		count_dropped(s, &w->report, -ENOMEM);
+		free(copy);
+		return;
+	}
+	if (copy->report.data)
+		memcpy(copy->report.data, w->report.data, w->report.size);
+	copy->report.size = w->report.size;
+	copy->report.samples = w->report.samples;
+	copy->file = w->file;
+	copy->unspoolable = w->unspoolable;
+	copy->next = s->first;
+	s->first = copy;
+	if (!s->last)
+		s->last = copy;
+}
+
+/* From here on the spool is ours. False: the thread is not in a call, but hangs elsewhere. */
+static bool abandon(struct sender *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->abandoned = s->in_call;
+	if (s->abandoned)
+		take_back(s);
+	pthread_mutex_unlock(&s->lock);
+	return s->abandoned;
+}
+
+/* What a thread that hangs at a disk has in its hands: it is not freed, but it is lost. */
+static void count_held(struct sender *s)
+{
+	for (const struct waiting *w = s->first; w; w = w->next)
+		if (!w->file.number)
+			count_dropped(s, &w->report, -ETIMEDOUT);
+	if (s->on_its_way && !s->on_its_way->file.number)
+		count_dropped(s, &s->on_its_way->report, -ETIMEDOUT);
+	s->end_error = s->end_error ? s->end_error : -ETIMEDOUT;
+}
+
+/* Does the thread hang? Then what it had is seen to. */
+static bool end_thread(struct sender *s)
 {
 	char place[PLACE_SIZE];
+
+	if (join(s, SENDER_END_NS + 300000000))
+		return false;
+	/* It may have come out of a call just now. */
+	if (!abandon(s) && join(s, 300000000))
+		return false;
+	pthread_mutex_lock(&s->lock);
+	copy_place(s, place);
+	pthread_mutex_unlock(&s->lock);
+	log_error("the end does not wait for %s, which does not answer", place);
+	if (s->abandoned)
+		spool_all(s);
+	return true;
+}
+
+int sender_end(struct sender *s)
+{
 	uint64_t none = 0;
+	bool hangs;
+	int error;
 
 	atomic_compare_exchange_strong(&s->stop_ns, &none, now_ns() + SENDER_END_NS);
 	wake(s);
-	if (!join(s, SENDER_END_NS + 300000000)) {
-		pthread_mutex_lock(&s->lock);
-		copy_place(s, place);
-		pthread_mutex_unlock(&s->lock);
-		log_error("the end does not wait for %s, which does not answer", place);
-		return -ETIMEDOUT;
-	}
+	hangs = end_thread(s);
 	/* What is in the spool is the next agent's. */
 	pthread_mutex_lock(&s->lock);
 	while (drop_oldest(s))
 		;
+	if (hangs && !s->abandoned)
+		count_held(s);
+	error = s->end_error;
 	pthread_mutex_unlock(&s->lock);
-	return s->end_error;
+	return error;
 }
 
-void sender_free(struct sender *s)
+bool sender_free(struct sender *s)
 {
 	if (!s)
-		return;
+		return true;
 	atomic_store(&s->stop_ns, 1);
 	if (s->wake_fd >= 0)
 		wake(s);
 	/* A thread that hangs ends with the process, and has all that it needs until then. */
 	if (!join(s, 100000000))
-		return;
+		return false;
 	while (s->first)
 		forget(s, take_first(s));
 	way_free(s->way);
@@ -852,4 +943,5 @@ void sender_free(struct sender *s)
 	close_p(&s->wake_fd);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
+	return true;
 }

@@ -65,11 +65,15 @@ void sender_put(struct sender *s, struct report *report);
 struct sender_stats sender_stats(struct sender *s);
 /*
  * Delivers what waits, in SENDER_END_NS at most; nothing can be put after that. 0, or why something
- * of it was lost; what stays in the spool is not. Logging.
+ * of it was lost; what stays in the spool is not. A thread that hangs (the system's resolver has no
+ * limit) is not waited for: what it had goes into the spool, or is counted. Logging.
  */
 int sender_end(struct sender *s);
-/* After sender_end(), or without it: then what waits is lost. */
-void sender_free(struct sender *s);
+/*
+ * After sender_end(), or without it: then what waits is lost. False: its thread hangs, and uses
+ * the options until the process ends.
+ */
+bool sender_free(struct sender *s);
 static inline void sender_free_p(struct sender **s)
 {
 	sender_free(*s);

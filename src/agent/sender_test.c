@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What waits for a collector that is away: what is kept, and what is counted as lost. */
+/*
+ * What waits for a collector that is away: what is kept, and what is counted as lost. The system's
+ * resolver is this file's.
+ */
 #include "agent/sender.h"
 #include "agent/spool.h"
 #include "test.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +23,36 @@ enum { SPOOL_BYTES = 64 << 10, SMALL = 5000, LARGE = 3 * SPOOL_BYTES };
 
 static char folder[] = "/tmp/sonde_sender_test_XXXXXX";
 static uint64_t nr_found, found_samples;
+
+static bool resolver_hangs;
+static sem_t resolver_was_asked;
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		struct addrinfo **ret)
+{
+	static struct sockaddr_in place;
+	static struct addrinfo answer = { .ai_family = AF_INET,
+					  .ai_socktype = SOCK_STREAM,
+					  .ai_addr = (struct sockaddr *)&place,
+					  .ai_addrlen = sizeof(place) };
+
+	(void)hints;
+	ASSERT_STR(host, "127.0.0.1");
+	place.sin_family = AF_INET;
+	place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	place.sin_port = htons((uint16_t)strtoul(port, NULL, 10));
+	if (resolver_hangs) {
+		sem_post(&resolver_was_asked);
+		pause();
+	}
+	*ret = &answer;
+	return 0;
+}
+
+void freeaddrinfo(struct addrinfo *addresses)
+{
+	(void)addresses;
+}
 
 /* Nobody listens there: port 1 is below those that are given to anybody. */
 static struct sender_options to_nobody(void)
@@ -154,6 +191,46 @@ TEST(a_message_that_nobody_reads_holds_nobody)
 	ASSERT_OK(sender_end(s));
 	ASSERT(dup2(err, STDERR_FILENO) >= 0);
 	ASSERT_EQ(sender_stats(s).samples, 3);
-	sender_free(s);
+	ASSERT(sender_free(s));
+	tear_down();
+}
+
+static int count_spooled(void)
+{
+	_cleanup_(closedir_p) DIR *dir = opendir(folder);
+	struct dirent *entry;
+	int nr = 0;
+
+	ASSERT_PTR_NONNULL(dir);
+	while ((entry = readdir(dir)))
+		nr += entry->d_name[0] != '.';
+	return nr;
+}
+
+TEST(a_resolver_that_hangs_loses_nothing_that_the_spool_can_have)
+{
+	struct sender_options options = to_nobody();
+	struct sender *s = NULL;
+	struct sender_stats stats;
+
+	set_up();
+	resolver_hangs = true;
+	ASSERT_OK(sem_init(&resolver_was_asked, 0, 0));
+	ASSERT_OK(sender_open(&options, &s));
+	put(s, LARGE, 100);
+	ASSERT_OK(sem_wait(&resolver_was_asked));
+	put(s, SMALL, 1);
+	put(s, SMALL, 2);
+	put(s, LARGE, 200);
+	put(s, SMALL, 3);
+	ASSERT_EQ(sender_end(s), -ENOBUFS);
+	stats = sender_stats(s);
+	ASSERT_EQ(count_spooled(), 3);
+	ASSERT_EQ(stats.spool.files, 3);
+	ASSERT_EQ(stats.waiting_reports, 3);
+	ASSERT_EQ(stats.dropped_reports, 2);
+	ASSERT_EQ(stats.dropped_samples, 300);
+	/* The thread has all that it needs until the process ends. */
+	ASSERT(!sender_free(s));
 	tear_down();
 }

@@ -413,7 +413,7 @@ static int reload_setup(const struct agent_options *now, const struct agent_opti
 	return 0;
 }
 
-static int run_agent(struct setup *s)
+static int run_agent(struct setup *s, bool *ret_in_use)
 {
 	int r = target_check_frequency(s->args.sampling.frequency_hz);
 
@@ -421,13 +421,14 @@ static int run_agent(struct setup *s)
 		r = target_check_requirements("sample");
 	if (!r)
 		r = probes_find(&s->probes);
-	return r ? r : agent_run(&s->options);
+	return r ? r : agent_run(&s->options, ret_in_use);
 }
 
 static int agent_main(int argc, char **argv)
 {
 	_cleanup_(setup_free_p) struct setup *s = NULL;
 	int r = read_setup(argc, argv, &s);
+	bool in_use = false;
 
 	if (r < 0)
 		return EXIT_USAGE;
@@ -445,7 +446,10 @@ static int agent_main(int argc, char **argv)
 	log_set_limit(MESSAGES_A_MINUTE);
 	if (s->args.verbose)
 		log_set_level(LOG_LEVEL_DEBUG);
-	return run_agent(s) < 0 ? EXIT_ERROR : EXIT_OK;
+	r = run_agent(s, &in_use);
+	if (in_use)
+		TAKE_PTR(s);
+	return r < 0 ? EXIT_ERROR : EXIT_OK;
 }
 
 const struct command command_agent = {
