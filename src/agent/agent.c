@@ -366,7 +366,7 @@ static int loop(struct agent *a)
 	struct epoll_event events[8];
 
 	while (!a->stopping) {
-		int n = epoll_wait(a->epoll_fd, events, 8, -1), r = 0;
+		int n = epoll_wait(a->epoll_fd, events, 8, notify_wait_ms(&a->manager)), r = 0;
 
 		if (n < 0 && errno != EINTR)
 			return -errno;

@@ -6,6 +6,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,4 +85,16 @@ void notify_alive(struct notify *n)
 		return;
 	n->last_ns = now;
 	notify_send(n, "WATCHDOG=1");
+}
+
+int notify_wait_ms(const struct notify *n)
+{
+	uint64_t due = n->last_ns + n->watchdog_ns / 2, now = now_ns(), ms;
+
+	if (!n->watchdog_ns)
+		return -1;
+	if (now >= due)
+		return 0;
+	ms = (due - now) / 1000000 + 1;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
 }

@@ -18,5 +18,7 @@ void notify_open(struct notify *n);
 void notify_close(struct notify *n);
 /* "READY=1", "STOPPING=1": lines of sd_notify(3). */
 void notify_send(const struct notify *n, const char *state);
-/* We are alive; called at least once a second, tells it as often as it is wanted. */
+/* We are alive; tells it as often as it is wanted. */
 void notify_alive(struct notify *n);
+/* How long the caller may wait for other things before he calls that again; -1: for ever. */
+int notify_wait_ms(const struct notify *n);
