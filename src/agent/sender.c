@@ -67,7 +67,8 @@ struct sender {
 	uint64_t next_ns;  /* not before that */
 	bool told_to_wait; /* by the server: else the end tries once more at once */
 	bool hurries;
-	struct said said_failure, said_refusal, said_partial, said_spool, said_large, said_corrupt;
+	struct said said_failure, said_refusal, said_partial, said_spool, said_large, said_corrupt,
+		said_remove;
 
 	pthread_mutex_t lock; /* of all below */
 	struct way *next_way; /* or NULL */
@@ -268,11 +269,26 @@ struct sender_stats sender_stats(struct sender *s)
 
 /* --- what has become of a report -------------------------------------------------------------- */
 
+/* What stays there although we are done with it is sent again by the next agent. */
+static void remove_from_spool(struct sender *s, const struct waiting *w)
+{
+	int r = spool_remove(s->spool, w->file.number);
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->stats.spool.failed_removes++;
+	pthread_mutex_unlock(&s->lock);
+	if (may_say(&s->said_remove))
+		log_err(r, "cannot remove a report from the spool '%s'; it will be sent again",
+			s->way->options->spool_dir);
+}
+
 /* First of all: an agent that is killed after this does not send it again. */
 static void leave_spool(struct sender *s, const struct waiting *w)
 {
 	if (w->file.number)
-		spool_remove(s->spool, w->file.number);
+		remove_from_spool(s, w);
 }
 
 static void on_delivered(struct sender *s, struct waiting *w)
@@ -350,7 +366,7 @@ static void make_room_in_spool(struct sender *s, uint64_t bytes, uint64_t files)
 	struct waiting *w;
 
 	while ((w = take_too_much(s, bytes, files))) {
-		spool_remove(s->spool, w->file.number);
+		remove_from_spool(s, w);
 		pthread_mutex_lock(&s->lock);
 		drop(s, w);
 		note_dropped(s, &message);
@@ -601,6 +617,7 @@ static bool call(struct sender *s, struct waiting *w, const void *data, size_t s
 /* False: the thread is to end. */
 static bool send_report(struct sender *s, struct waiting *w)
 {
+	static const struct otlp_answer no_memory = { .words = "there is no memory" };
 	_cleanup_free_ uint8_t *plain = NULL;
 	struct otlp_answer a;
 	size_t size;
@@ -609,6 +626,12 @@ static bool send_report(struct sender *s, struct waiting *w)
 
 	if (s->way->options->no_gzip)
 		r = gzip_read(w->report.data, w->report.size, &plain, &size);
+	if (r == -ENOMEM) {
+		/* It is whole, and there may be more memory then. */
+		s->answer->error = r;
+		again_later(s, w, &no_memory);
+		return true;
+	}
 	if (r) {
 		log_err(r, "cannot unpack a report");
 		on_lost(s, w, r);

@@ -34,6 +34,7 @@ struct sender_spool_stats {
 	uint64_t found_reports, found_samples; /* of an agent before this one */
 	uint64_t corrupt;		       /* files that were no reports */
 	uint64_t failed_writes;
+	uint64_t failed_removes; /* of what is delivered, and may be sent again by the next agent */
 };
 
 struct sender_stats {

@@ -5,6 +5,7 @@
  */
 #include "agent/sender.h"
 #include "agent/spool.h"
+#include "export/proto/gzip.h"
 #include "test.h"
 #include "util/cleanup.h"
 #include "util/log.h"
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { SPOOL_BYTES = 64 << 10, SMALL = 5000, LARGE = 3 * SPOOL_BYTES };
@@ -234,3 +236,61 @@ TEST(a_resolver_that_hangs_loses_nothing_that_the_spool_can_have)
 	ASSERT(!sender_free(s));
 	tear_down();
 }
+
+#ifndef WITH_SANITIZERS /* which take all addresses for themselves */
+
+enum { PLAIN = 48 << 20, MEMORY_LEFT = 24 << 20 };
+
+static struct report make_packed(void)
+{
+	_cleanup_(gzip_writer_free_p) struct gzip_writer *w = NULL;
+	_cleanup_free_ void *plain = calloc(1, PLAIN);
+	struct report report = { .samples = 1 };
+	FILE *out = open_memstream(&report.data, &report.size);
+
+	ASSERT_PTR_NONNULL(plain);
+	ASSERT_OK(gzip_writer_new(out, &w));
+	ASSERT_OK(gzip_write(w, plain, PLAIN));
+	ASSERT_OK(gzip_finish(w));
+	ASSERT_OK(fclose(out));
+	return report;
+}
+
+/* Of all addresses that this process has, and a few more. */
+static void limit_memory(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long pages;
+	struct rlimit limit;
+
+	ASSERT_PTR_NONNULL(f);
+	ASSERT_EQ(fscanf(f, "%lu", &pages), 1);
+	ASSERT_OK(getrlimit(RLIMIT_AS, &limit));
+	limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_LEFT;
+	ASSERT_OK(setrlimit(RLIMIT_AS, &limit));
+}
+
+TEST(what_there_is_no_memory_for_now_is_sent_later)
+{
+	struct sender_options options = to_nobody();
+	struct sender *s = NULL;
+	struct sender_stats stats;
+	struct report report;
+
+	options.spool_dir = NULL;
+	options.no_gzip = true;
+	log_set_level(LOG_LEVEL_ERROR);
+	ASSERT_OK(sender_open(&options, &s));
+	report = make_packed();
+	limit_memory();
+	sender_put(s, &report);
+	do {
+		usleep(1000);
+		stats = sender_stats(s);
+	} while (!stats.retries && !stats.failed_reports);
+	ASSERT_EQ(stats.failed_reports, 0);
+	ASSERT_EQ(stats.waiting_reports, 1);
+	sender_free(s);
+}
+
+#endif

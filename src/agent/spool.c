@@ -276,6 +276,20 @@ static int write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
+/* What a failed attempt could not remove either is in nobody's way. */
+static int create_temporary(const struct spool *s, const char *name)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		int fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST || unlinkat(s->fd, name, 0))
+			return -errno;
+	}
+	return -EEXIST;
+}
+
 static int write_file(const struct spool *s, const struct header *h, const void *data,
 		      uint64_t number)
 {
@@ -284,9 +298,9 @@ static int write_file(const struct spool *s, const struct header *h, const void 
 
 	format_temporary(number, temporary);
 	format_name(number, name);
-	fd = openat(s->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = create_temporary(s, temporary);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = write_all(fd, h, sizeof(*h));
 	if (!r)
 		r = write_all(fd, data, h->size);
@@ -322,11 +336,10 @@ int spool_put(struct spool *s, const void *data, size_t size, uint64_t samples,
 	return 0;
 }
 
-void spool_remove(struct spool *s, uint64_t number)
+int spool_remove(struct spool *s, uint64_t number)
 {
 	char name[NAME_SIZE];
 
 	format_name(number, name);
-	if (unlinkat(s->fd, name, 0) && errno != ENOENT)
-		log_debug("cannot remove '%s' out of the spool", name);
+	return unlinkat(s->fd, name, 0) && errno != ENOENT ? -errno : 0;
 }

@@ -51,4 +51,5 @@ int spool_put(struct spool *s, const void *data, size_t size, uint64_t samples,
  * errors may go away.
  */
 int spool_get(const struct spool *s, uint64_t number, char **ret, size_t *ret_size);
-void spool_remove(struct spool *s, uint64_t number);
+/* 0: it is not there any more. */
+int spool_remove(struct spool *s, uint64_t number);

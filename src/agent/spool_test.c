@@ -237,6 +237,37 @@ TEST(nothing_is_left_of_what_could_not_be_written)
 	tear_down();
 }
 
+/* What an attempt that failed could not remove either. */
+TEST(what_is_left_of_an_attempt_is_in_nobodys_way)
+{
+	struct spool *s;
+
+	set_up();
+	s = open_spool();
+	run_in_folder("echo half > .000000000001.tmp");
+	ASSERT_EQ(put(s, "a report", 1), 1);
+	ASSERT(has(s, 1, "a report"));
+	run_in_folder("test ! -e .000000000001.tmp && mkdir .000000000002.tmp");
+	ASSERT(spool_put(s, "x", 1, 1, &found[0]) < 0);
+	spool_free(s);
+	tear_down();
+}
+
+TEST(what_cannot_be_removed_is_told)
+{
+	struct spool *s;
+
+	set_up();
+	s = open_spool();
+	put(s, "a report", 1);
+	ASSERT_OK(spool_remove(s, 1));
+	ASSERT_OK(spool_remove(s, 1));
+	run_in_folder("mkdir 000000000001.spool");
+	ASSERT(spool_remove(s, 1) < 0);
+	spool_free(s);
+	tear_down();
+}
+
 TEST(only_a_folder_of_ours_will_do)
 {
 	struct spool *s, *other = NULL;

@@ -151,9 +151,10 @@ static void tell_spool(const struct sender_spool_stats *s)
 	if (s->is_there)
 		log_info("state: the spool has %" PRIu64 " reports of %" PRIu64 " kB; %" PRIu64
 			 " with %" PRIu64 " samples were there before, %" PRIu64
-			 " files were corrupt, %" PRIu64 " times it could not be written",
+			 " files were corrupt, %" PRIu64 " times it could not be written, %" PRIu64
+			 " reports could not be removed",
 			 s->files, s->bytes / 1024, s->found_reports, s->found_samples, s->corrupt,
-			 s->failed_writes);
+			 s->failed_writes, s->failed_removes);
 }
 
 static void tell_state(const struct recorder_stats *stats, const struct agent_stats *agent)
