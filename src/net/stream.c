@@ -84,6 +84,8 @@ int stream_tls_new(const struct net_options *options, struct stream_tls **ret)
 		return log_err(-ENOMEM, "cannot set up TLS");
 	}
 	SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+	/* HTTP/2 forbids it (RFC 9113, 9.2.1), and a server could have us at it for ever. */
+	SSL_CTX_set_options(tls->ctx, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(tls->ctx,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	r = load_files(options, tls->ctx);
