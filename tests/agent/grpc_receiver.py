@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A collector of OTLP over gRPC, grpc_server.py, as tests see it."""
+import contextlib
 import json
 import os
+import queue
 import subprocess
 import tempfile
+import threading
 
 from command import run
-from running import samples_of
+from running import TIMEOUT, samples_of
 from tap import check
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,6 +32,10 @@ class Server:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
         self.all = []
+        self.told = queue.Queue()
+        # It is read all the time: a pipe that is full would stop the server.
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
 
     def __enter__(self):
         return self
@@ -37,21 +44,31 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def read(self):
+        # The last line of one that is killed may break off.
+        with contextlib.suppress(ValueError):
+            for line in self.process.stdout:
+                told = json.loads(line)
+                self.all.append(told)
+                self.told.put(told)
+        self.told.put(None)
+
     def wait(self, times=1):
+        """The last of so many more requests."""
         for _ in range(times):
-            line = self.process.stdout.readline()
-            check(line, "the server ended")
-            self.all.append(json.loads(line))
-        return self.all[-1]
+            told = self.told.get(timeout=TIMEOUT)
+            check(told, "the server ended")
+        return told
 
     def listen_anew(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
     def close(self):
-        """It ends; all that it told."""
+        """It ends; all that it told is there."""
         self.process.stdin.close()
-        self.all += [json.loads(line) for line in self.process.stdout]
+        self.reader.join(TIMEOUT)
+        check(not self.reader.is_alive(), "the server does not end")
 
     def bodies(self, wanted=lambda answer: answer is None or "rejected" in answer):
         for number, told in enumerate(self.all):

@@ -29,6 +29,8 @@ class Receiver:
         self.requests = queue.Queue()
         self.all = []
         self.connections = []
+        self.open = 0
+        self.changed = threading.Condition()
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -37,6 +39,13 @@ class Receiver:
             def setup(self):
                 super().setup()
                 receiver.connections.append(self.connection)
+                receiver.count(1)
+
+            def finish(self):
+                try:
+                    super().finish()
+                finally:
+                    receiver.count(-1)
 
             def do_POST(self):
                 receiver.handle(self)
@@ -90,6 +99,17 @@ class Receiver:
                 self.all.remove(request)
         finally:
             self.requests.put(request)
+
+    def count(self, connections):
+        with self.changed:
+            self.open += connections
+            self.changed.notify_all()
+
+    def wait_for_ends(self, timeout=300):
+        """Until nobody is connected any more, and all that came is there."""
+        with self.changed:
+            if not self.changed.wait_for(lambda: not self.open, timeout):
+                raise TimeoutError("somebody stays connected")
 
     def wait(self, times=1, timeout=300):
         """The last of so many more requests, which have been answered."""

@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import queue
 import re
 import signal
 import subprocess
 import sys
+import threading
 
 import guard
 import profcheck_program
@@ -23,18 +25,28 @@ STATE = re.compile(r"state: \d+ s, (\d+) samples, (?:.|\n)*?state: (\d+) reports
 
 
 class Agent:
-    """One that runs; what it says is read line by line."""
+    """One that runs; what it says is read all the time, since a pipe that is full would stop it, and told line by line."""
 
     def __init__(self, *args, **variables):
         # A system call that the filter does not allow ends it, and the test.
         self.process = subprocess.Popen([SONDE, "agent", *map(str, args)], env=dict(os.environ, SONDE_SANDBOX_KILL="true", **variables), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
         self.lines = []
+        self.said = queue.Queue()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.said.put(line)
+        self.said.put(None)
 
     def wait_for(self, pattern, times=1):
-        """Until it has said that so often from now on; the last match."""
+        """Until it has said that so often from what was told before on; the last match."""
         while times:
-            line = self.process.stderr.readline()
+            line = self.said.get()
+            if line is None:
+                self.said.put(None)
             check(line, f"it ended before it said '{pattern}': {self.lines[-5:]}")
             self.lines.append(line)
             match = re.search(pattern, line)
@@ -44,10 +56,18 @@ class Agent:
     def send(self, number):
         self.process.send_signal(number)
 
+    def rest(self):
+        """What it said from what was told before on, once it has ended; `lines` has that, too."""
+        self.process.wait(TIMEOUT)
+        before = len(self.lines)
+        self.lines += iter(lambda: self.said.get(timeout=TIMEOUT), None)
+        self.said.put(None)
+        return "".join(self.lines[before:])
+
     def end(self, number=signal.SIGTERM, status=0):
         """All that it said."""
         self.send(number)
-        self.lines += self.process.communicate(timeout=TIMEOUT)[1].splitlines(keepends=True)
+        self.rest()
         check(self.process.returncode == status, f"status {self.process.returncode}: {self.lines[-5:]}")
         return "".join(self.lines)
 
