@@ -23,7 +23,7 @@ import receiver
 import tap
 from command import run
 from grpc_receiver import Server
-from running import FAST, SONDE, State, agent, burn, run_tests, samples_of, slack
+from running import FAST, SONDE, State, agent, burn, run_tests, samples_of
 from tap import check
 
 def code(number, **more):
@@ -157,10 +157,9 @@ def test_deadlines():
     check(server.all[0]["left"] <= 0.7 and state.delivered == state.samples == server.samples(), vars(state))
     with Server(["never"] * 50) as server, sending(server.port, *PLAIN, "--otlp-timeout", "60") as a, burn():
         server.wait()
-        start = time.monotonic()
-        state = State(a.end(status=1))
-        took = time.monotonic() - start
-    check(3 < took < 5 + slack() and state.dropped and not state.delivered, f"{took} s: {vars(state)}")
+        said = a.end(status=1)
+        state = State(said)
+    check("it took too long for an end in order" in said and state.dropped and not state.delivered, said[-1000:])
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ import guard
 import receiver
 from command import run
 from receiver import Receiver, replying
-from running import FAST, PROFCHECK, SONDE, State, agent, burn, resources, run_tests, samples_of, slack
+from running import FAST, PROFCHECK, SONDE, State, agent, burn, resources, run_tests, samples_of
 from tap import check
 
 # Of a tenth of a second each: two minutes in make test-all.
@@ -210,18 +210,15 @@ def test_the_end_does_not_wait_for_long():
         while len(r.all) < 1:
             a.send(signal.SIGUSR1)
             a.wait_for("were dropped")
-        start = time.monotonic()
-        state = State(a.end(status=1))
-        took = time.monotonic() - start
-    check(3 < took < 5 + slack(), f"{took} s")
+        said = a.end(status=1)
+        state = State(said)
+    check("it took too long for an end in order" in said, said[-1000:])
     check(state.dropped and not state.delivered and not state.waiting, vars(state))
     # A server that says to come later than that is not waited for at all.
     with Receiver([replying(503, headers=[("Retry-After", "60")])] * 50) as r, sending(r.port) as a, burn():
         a.wait_for("reports wait")
-        start = time.monotonic()
         state = State(a.end(status=1))
-        check(time.monotonic() - start < 4 + slack(), "it waited")
-    check(len(r.all) == 1 and state.dropped == state.samples, vars(state))
+    check(len(r.all) == state.retries == 1 and state.dropped == state.samples, vars(state))
 
 
 def test_tls():

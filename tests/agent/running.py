@@ -128,11 +128,6 @@ def samples_of(bodies, ours=True):
     return total
 
 
-def slack():
-    """Seconds that a machine with much to do takes more."""
-    return os.getloadavg()[0] * 0.3
-
-
 def run_tests(tests, prefix):
     tests = {name[5:]: value for name, value in tests.items() if name.startswith("test_")}
     wanted = sys.argv[3:] or list(tests)
