@@ -17,13 +17,21 @@ enum {
 	JUMPS_IN_MIN = 2, /* into a cold part; a stray byte pattern is no jump */
 };
 
+int loop_work_add(struct loop_work *work, uint64_t amount)
+{
+	if (amount > LOOP_WORK_MAX - work->done)
+		return -ENOTSUP;
+	work->done += amount;
+	return 0;
+}
+
 void loop_code_fini(struct loop_code *c)
 {
 	free(c->bytes);
 }
 
 int loop_code_read(const struct elf_file *elf, const struct code_range *range,
-		   struct loop_code *ret)
+		   struct loop_work *work, struct loop_code *ret)
 {
 	struct loop_code c = { .start = range->start, .arm = elf->machine == EM_AARCH64 };
 	int r;
@@ -31,6 +39,9 @@ int loop_code_read(const struct elf_file *elf, const struct code_range *range,
 	if (range->end <= range->start || range->end - range->start > CODE_MAX)
 		return -ENOENT;
 	c.size = range->end - range->start;
+	r = loop_work_add(work, c.size);
+	if (r)
+		return r;
 	c.bytes = malloc(c.size);
 	if (!c.bytes)
 		return -ENOMEM;
@@ -92,8 +103,13 @@ static int compare_fdes(const void *a, const void *b)
 	return x->range.start < y->range.start ? -1 : x->range.start > y->range.start;
 }
 
+void loop_fdes_fini(struct loop_fdes *fdes)
+{
+	vec_free(&fdes->all);
+}
+
 static int add_fdes(const struct cfi_section *section, const struct cfi_arch *arch,
-		    struct loop_fdes *fdes)
+		    struct loop_work *work, struct loop_fdes *fdes)
 {
 	struct cfi_entry entry, cie_entry;
 	struct cfi_cie cie = { .offset = UINT32_MAX };
@@ -101,7 +117,8 @@ static int add_fdes(const struct cfi_section *section, const struct cfi_arch *ar
 	int r = 0;
 
 	for (uint32_t at = 0; !r && cfi_entry_at(section, at, &entry) == 1; at = entry.next) {
-		if (entry.is_cie)
+		r = loop_work_add(work, LOOP_WORK_ENTRY);
+		if (r || entry.is_cie)
 			continue;
 		if (cie.offset != entry.cie && (cfi_entry_at(section, entry.cie, &cie_entry) != 1 ||
 						cfi_parse_cie(section, arch, &cie_entry, &cie))) {
@@ -118,7 +135,7 @@ static int add_fdes(const struct cfi_section *section, const struct cfi_arch *ar
 	return r;
 }
 
-int loop_fdes_read(const struct elf_file *elf, struct loop_fdes *fdes)
+int loop_fdes_read(const struct elf_file *elf, struct loop_work *work, struct loop_fdes *fdes)
 {
 	const struct elf_section *eh = elf_file_section(elf, ".eh_frame");
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -139,7 +156,7 @@ int loop_fdes_read(const struct elf_file *elf, struct loop_fdes *fdes)
 					    .size = (uint32_t)data.size,
 					    .addr = eh->addr,
 					    .eh_frame = true },
-		     &arch, fdes);
+		     &arch, work, fdes);
 	if (!r && fdes->all.nr)
 		qsort(fdes->all.items, fdes->all.nr, sizeof(fdes->all.items[0]), compare_fdes);
 	return r;
@@ -152,12 +169,13 @@ struct loop_fde *loop_fde_of(struct loop_fdes *fdes, uint64_t addr)
 	return low && addr < fdes->all.items[low - 1].range.end ? &fdes->all.items[low - 1] : NULL;
 }
 
-/* Does the code at `range` jump into `hot`, elsewhere than to its begin? */
+/* Does the code at `range` jump into `hot`, elsewhere than to its begin? 1, 0, -ENOTSUP, -ENOMEM.
+ */
 static int jumps_back(const struct elf_file *elf, const struct code_range *range,
-		      const struct code_range *hot)
+		      const struct code_range *hot, struct loop_work *work)
 {
 	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
-	int r = loop_code_read(elf, range, &c);
+	int r = loop_code_read(elf, range, work, &c);
 
 	for (size_t at = 0; !r && at < c.size; at++) {
 		uint64_t to = jump_at(&c, at);
@@ -165,35 +183,33 @@ static int jumps_back(const struct elf_file *elf, const struct code_range *range
 		if (to > hot->start && to < hot->end)
 			return 1;
 	}
-	return r == -ENOMEM ? r : 0;
+	return r == -ENOENT ? 0 : r;
 }
 
-int runtime_find_cold(const struct elf_file *elf, const struct code_range *hot,
-		      struct code_range *ret)
+int runtime_find_cold(const struct elf_file *elf, struct loop_fdes *fdes,
+		      const struct code_range *hot, struct loop_work *work, struct code_range *ret)
 {
 	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
-	struct loop_fdes fdes = { 0 };
-	int r = loop_fdes_read(elf, &fdes);
+	int r = loop_code_read(elf, hot, work, &c);
 
-	if (!r)
-		r = loop_code_read(elf, hot, &c);
+	for (size_t i = 0; i < fdes->all.nr; i++)
+		fdes->all.items[i].jumps = 0;
 	for (size_t at = 0; !r && at < c.size; at++) {
 		uint64_t to = jump_at(&c, at);
 		struct loop_fde *f;
 
 		if (!to || (to >= hot->start && to < hot->end))
 			continue;
-		f = loop_fde_of(&fdes, to);
+		r = loop_work_add(work, LOOP_WORK_SEARCH);
+		f = r ? NULL : loop_fde_of(fdes, to);
 		if (!f || ++f->jumps != JUMPS_IN_MIN)
 			continue;
-		r = jumps_back(elf, &f->range, hot);
+		r = jumps_back(elf, &f->range, hot, work);
 		if (r == 1) {
 			*ret = f->range;
-			vec_free(&fdes.all);
 			return 0;
 		}
 	}
-	vec_free(&fdes.all);
 	return r ? r : -ENOENT;
 }
 
@@ -226,16 +242,14 @@ int runtime_hide(struct runtime_dso *dso, const struct code_range *range)
 	return 0;
 }
 
-int runtime_add_cold(const struct elf_file *elf, struct runtime_dso *dso)
+static int add_cold(const struct elf_file *elf, struct loop_fdes *fdes, struct loop_work *work,
+		    struct runtime_dso *dso)
 {
 	struct code_range cold;
-	int r;
+	int r = runtime_find_cold(elf, fdes, &dso->interpreter_functions.items[0], work, &cold);
 
-	if (dso->interpreter_functions.nr != 1)
-		return 0;
-	r = runtime_find_cold(elf, &dso->interpreter_functions.items[0], &cold);
 	if (r)
-		return r == -ENOMEM ? r : 0;
+		return r == -ENOENT ? 0 : r;
 	if (is_hidden(dso, &cold))
 		return 0;
 	r = vec_push(&dso->interpreter_functions, cold);
@@ -244,4 +258,21 @@ int runtime_add_cold(const struct elf_file *elf, struct runtime_dso *dso)
 	qsort(dso->interpreter_functions.items, dso->interpreter_functions.nr, sizeof(cold),
 	      compare_ranges);
 	return runtime_hide(dso, &cold);
+}
+
+int runtime_add_cold(const struct elf_file *elf, struct loop_fdes *fdes, struct loop_work *work,
+		     struct runtime_dso *dso)
+{
+	_cleanup_(loop_fdes_fini) struct loop_fdes own = { 0 };
+	int r = 0;
+
+	if (dso->interpreter_functions.nr != 1)
+		return 0;
+	if (!fdes) {
+		r = loop_fdes_read(elf, work, &own);
+		fdes = &own;
+	}
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	return add_cold(elf, fdes, work, dso);
 }

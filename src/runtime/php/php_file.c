@@ -464,7 +464,7 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char *
 	if (!r)
 		r = read_loop(elf, dso);
 	if (!r)
-		r = runtime_add_cold(elf, &dso->base);
+		r = runtime_add_cold(elf, NULL, &(struct loop_work){ 0 }, &dso->base);
 	if (r)
 		return r;
 	*ret = TAKE_PTR(dso);

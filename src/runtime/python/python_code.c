@@ -154,8 +154,9 @@ size_t python_find_begin(const struct code_range *loops, size_t nr,
 	return 1;
 }
 
-size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
-			int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX])
+int python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
+		     int f_executing, struct loop_work *work,
+		     struct python_gap ret[static PYTHON_GAPS_MAX])
 {
 	struct gaps gaps = { .items = ret, .base = nr ? loops[0].start : 0 };
 	uint64_t largest = 0;
@@ -165,14 +166,19 @@ size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loo
 			largest = loops[i].end - loops[i].start;
 	for (size_t i = 0; i < nr; i++) {
 		_cleanup_(loop_code_fini) struct loop_code c = { 0 };
+		int r;
 
-		if (loops[i].start - gaps.base > UINT32_MAX / 2 ||
-		    loop_code_read(elf, &loops[i], &c))
+		if (loops[i].start - gaps.base > UINT32_MAX / 2)
 			continue;
+		r = loop_code_read(elf, &loops[i], work, &c);
+		if (r == -ENOENT)
+			continue;
+		if (r)
+			return r;
 		/* The function itself is by far the larger part. */
 		find_gaps(&c, f_executing, c.size == largest, &gaps);
 	}
-	return gaps.nr;
+	return (int)gaps.nr;
 }
 
 /* --- its frame ------------------------------------------------------------------------------- */
@@ -425,18 +431,19 @@ uint64_t python_stored_address(const uint8_t *code, size_t size, uint64_t start,
 	return 0;
 }
 
-int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct code_range *ret)
+int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct loop_work *work,
+			   struct code_range *ret)
 {
 	enum { VECTORCALL = 136 }; /* struct PyFunctionObject */
 	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
-	struct loop_fdes fdes = { 0 };
+	_cleanup_(loop_fdes_fini) struct loop_fdes fdes = { 0 };
 	struct loop_fde *f;
 	uint64_t found = 0;
-	int r = elf->machine == EM_X86_64 && maker ? loop_fdes_read(elf, &fdes) : -ENOENT;
+	int r = elf->machine == EM_X86_64 && maker ? loop_fdes_read(elf, work, &fdes) : -ENOENT;
 
 	f = r ? NULL : loop_fde_of(&fdes, maker);
 	if (f)
-		r = loop_code_read(elf, &f->range, &c);
+		r = loop_code_read(elf, &f->range, work, &c);
 	if (f && !r)
 		found = python_stored_address(c.bytes, c.size, c.start, VECTORCALL);
 	f = found ? loop_fde_of(&fdes, found) : NULL;
@@ -444,6 +451,5 @@ int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct co
 		*ret = f->range;
 	else
 		r = r ? r : -ENOENT;
-	vec_free(&fdes.all);
 	return r;
 }

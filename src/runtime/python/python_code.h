@@ -7,6 +7,7 @@
 #pragma once
 
 #include "elf/elf_file.h"
+#include "runtime/loop_code.h"
 #include "runtime/python/python_abi.h"
 #include "runtime/runtime.h"
 
@@ -14,10 +15,12 @@
  * 3.6 to 3.10: where a loop's frame is not linked: from its begin up to the store to tstate->frame,
  * and from where tstate->frame is f_back again up to the return; that only if there is a byte
  * f_executing (negative: there is none), which is cleared before. Writes them relative to
- * loops[0].start, at most PYTHON_GAPS_MAX; returns how many.
+ * loops[0].start, at most PYTHON_GAPS_MAX; returns how many, or -ENOTSUP: too
+ * much work, or -ENOMEM.
  */
-size_t python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
-			int f_executing, struct python_gap ret[static PYTHON_GAPS_MAX]);
+int python_find_gaps(const struct elf_file *elf, const struct code_range *loops, size_t nr,
+		     int f_executing, struct loop_work *work,
+		     struct python_gap ret[static PYTHON_GAPS_MAX]);
 
 /*
  * 3.12: where a loop's CFrame may be linked and not be filled in, which is near its function's
@@ -45,9 +48,10 @@ uint64_t python_codes_in(const uint8_t *code, size_t size, uint64_t start, bool 
 /*
  * _PyFunction_Vectorcall() of 3.14, where no symbol names it: the code whose address the function
  * at `maker`, PyFunction_NewWithQualName(), stores in what it makes. x86-64. 0, or -ENOENT,
- * -ENOMEM.
+ * -ENOTSUP (too much work), -ENOMEM.
  */
-int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct code_range *ret);
+int python_find_vectorcall(const struct elf_file *elf, uint64_t maker, struct loop_work *work,
+			   struct code_range *ret);
 /*
  * The address that `size` bytes of code, which lie at `start`, store as 64 bits at `offset` from a
  * register, as a number or out of the register that it was loaded to (lea); 0: none.

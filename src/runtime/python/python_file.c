@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_file.h"
 #include "runtime/functions.h"
-#include "runtime/loop_code.h"
 #include "runtime/python/python_code.h"
 #include "runtime/python/python_offsets.h"
 
@@ -217,30 +216,36 @@ bool python_hides(const char *name, const char *source)
 }
 
 /* 3.14 exports all that runs functions but this. */
-static int add_vectorcall(const struct elf_file *elf, uint64_t maker, struct runtime_dso *dso)
+static int add_vectorcall(const struct elf_file *elf, uint64_t maker, struct loop_work *work,
+			  struct runtime_dso *dso)
 {
 	struct code_range range;
-	int r = python_find_vectorcall(elf, maker, &range);
+	int r = python_find_vectorcall(elf, maker, work, &range);
 
 	if (r)
-		return r == -ENOMEM ? r : 0;
+		return r == -ENOENT ? 0 : r;
 	return runtime_hide(dso, &range);
 }
 
-static void add_gaps(const struct elf_file *elf, struct python_dso *dso)
+static int add_gaps(const struct elf_file *elf, struct loop_work *work, struct python_dso *dso)
 {
 	struct python_layout layout;
 	struct python_record record;
+	int r = 0;
 
 	/* 3.10's end is told by f_state: python.bpf.c, pass_ended(). */
 	if (dso->minor <= 10 && !python_offsets_of(dso->minor, &record, &layout))
-		dso->nr_gaps = python_find_gaps(elf, dso->dso.interpreter_functions.items,
-						dso->dso.interpreter_functions.nr,
-						dso->minor <= 9 ? record.f_owner : -1, dso->gaps);
+		r = python_find_gaps(elf, dso->dso.interpreter_functions.items,
+				     dso->dso.interpreter_functions.nr,
+				     dso->minor <= 9 ? record.f_owner : -1, work, dso->gaps);
+	if (r < 0)
+		return r;
+	dso->nr_gaps = (size_t)r;
 	/* 3.11's loops end with a CFrame that leads to their callers' frames. */
 	if (dso->minor == 12)
 		dso->nr_gaps = python_find_begin(dso->dso.interpreter_functions.items,
 						 dso->dso.interpreter_functions.nr, dso->gaps);
+	return 0;
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
@@ -261,6 +266,7 @@ static void python_file_free_p(struct python_dso **dso)
 int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 {
 	_cleanup_(python_file_free_p) struct python_dso *dso = NULL;
+	struct loop_work work = { 0 };
 	struct found f = { 0 };
 	int r = find_names(elf, &f);
 
@@ -287,12 +293,13 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 	r = runtime_find_functions(elf, loop_names, glue_names, &dso->dso);
 	if (r)
 		return r;
-	r = runtime_add_cold(elf, &dso->dso);
+	r = runtime_add_cold(elf, NULL, &work, &dso->dso);
 	if (!r && dso->minor == 14)
-		r = add_vectorcall(elf, f.at[FUNCTION_NEW], &dso->dso);
+		r = add_vectorcall(elf, f.at[FUNCTION_NEW], &work, &dso->dso);
+	if (!r)
+		r = add_gaps(elf, &work, dso);
 	if (r)
 		return r;
-	add_gaps(elf, dso);
 	if (dso->minor >= 13)
 		dso->loop_frame = python_loop_frame(elf, f.at[EVAL_FRAME_DEFAULT]);
 	if (dso->minor == 12 || dso->minor == 13)

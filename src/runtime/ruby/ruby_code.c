@@ -5,7 +5,6 @@
  * v3.3.8, and what GCC makes of them.
  */
 #include "runtime/ruby/ruby_code.h"
-#include "runtime/loop_code.h"
 
 #include "util/cleanup.h"
 
@@ -24,16 +23,11 @@ enum {
 	ACCESSOR_MAX = 48, /* bytes of a function that returns one thing */
 };
 
-static void free_fdes(struct loop_fdes *fdes)
-{
-	vec_free(&fdes->all);
-}
-
 /* --- the loop -------------------------------------------------------------------------------- */
 
 /* The words of a section as ld.so will have made them, but for where the file lies in memory. */
 static int read_pointers(const struct elf_file *elf, const struct elf_section *section,
-			 uint64_t **ret, size_t *ret_nr)
+			 struct loop_work *work, uint64_t **ret, size_t *ret_nr)
 {
 	const struct elf_section *rela = elf_file_section(elf, ".rela.dyn");
 	uint32_t relative = elf->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
@@ -50,6 +44,9 @@ static int read_pointers(const struct elf_file *elf, const struct elf_section *s
 		if (r)
 			return r;
 		items = relocations.data;
+		r = loop_work_add(work, relocations.size / sizeof(Elf64_Rela) * LOOP_WORK_ENTRY);
+		if (r)
+			return r;
 		for (size_t at = 0; at + sizeof(Elf64_Rela) <= relocations.size;
 		     at += sizeof(Elf64_Rela)) {
 			Elf64_Rela item;
@@ -68,7 +65,8 @@ static int read_pointers(const struct elf_file *elf, const struct elf_section *s
 }
 
 /* vm_exec_core(): the function that the most words one behind the other point into. */
-static int find_core(const struct elf_file *elf, struct loop_fdes *fdes, struct code_range *ret)
+static int find_core(const struct elf_file *elf, struct loop_fdes *fdes, struct loop_work *work,
+		     struct code_range *ret)
 {
 	const struct elf_section *section = elf_file_section(elf, ".data.rel.ro");
 	const struct loop_fde *last = NULL, *best = NULL;
@@ -80,12 +78,16 @@ static int find_core(const struct elf_file *elf, struct loop_fdes *fdes, struct 
 		section = elf_file_section(elf, ".rodata");
 	if (!section)
 		return -ENOENT;
-	r = read_pointers(elf, section, &words, &nr);
+	r = read_pointers(elf, section, work, &words, &nr);
 	if (r)
-		return r == -ENOMEM ? r : -ENOENT;
+		return r == -ENOMEM || r == -ENOTSUP ? r : -ENOENT;
 	for (size_t i = 0; i < nr; i++) {
-		const struct loop_fde *f = words[i] ? loop_fde_of(fdes, words[i]) : NULL;
+		const struct loop_fde *f = NULL;
 
+		if (words[i] && loop_work_add(work, LOOP_WORK_SEARCH))
+			return -ENOTSUP;
+		if (words[i])
+			f = loop_fde_of(fdes, words[i]);
 		run = !f || words[i] == f->range.start ? 0 : f == last ? run + 1 : 1;
 		last = run ? f : NULL;
 		if (run > longest) {
@@ -114,7 +116,7 @@ static uint64_t call_at(const struct elf_file *elf, const uint8_t *code, uint64_
 
 /* rb_vm_exec(): the one that calls vm_exec_core(). (What returns its table jumps there.) */
 static int find_exec(const struct elf_file *elf, struct loop_fdes *fdes,
-		     const struct code_range *core, struct code_range *ret)
+		     const struct code_range *core, struct loop_work *work, struct code_range *ret)
 {
 	const struct elf_section *section = elf_file_section(elf, ".text");
 	const struct loop_fde *found = NULL;
@@ -125,11 +127,17 @@ static int find_exec(const struct elf_file *elf, struct loop_fdes *fdes,
 	if (r)
 		return r == -ENOMEM ? r : -ENOENT;
 	code = data.data;
+	r = loop_work_add(work, data.size);
+	if (r)
+		return r;
 	for (size_t at = 0; at + 5 <= data.size; at += elf->machine == EM_AARCH64 ? 4 : 1) {
 		const struct loop_fde *f;
 
 		if (call_at(elf, code + at, section->addr + at) != core->start)
 			continue;
+		r = loop_work_add(work, LOOP_WORK_SEARCH);
+		if (r)
+			return r;
 		f = loop_fde_of(fdes, section->addr + at);
 		if (f && found && f != found)
 			return -ENOENT;
@@ -156,31 +164,35 @@ bool ruby_has_yjit(const struct elf_file *elf)
 	return memmem(data.data, data.size, mark, sizeof(mark) - 1) != NULL;
 }
 
-int ruby_add_loop(const struct elf_file *elf, struct runtime_dso *dso)
+int ruby_add_loop(const struct elf_file *elf, struct loop_work *work, struct runtime_dso *dso)
 {
 	bool named = dso->interpreter_functions.nr;
-	_cleanup_(free_fdes) struct loop_fdes fdes = { 0 };
+	_cleanup_(loop_fdes_fini) struct loop_fdes fdes = { 0 };
 	struct code_range core, exec, cold;
 	int r;
 
 	if (named && elf_file_section(elf, ".symtab"))
 		return 0;
-	r = loop_fdes_read(elf, &fdes);
+	r = loop_fdes_read(elf, work, &fdes);
 	if (!r)
-		r = find_core(elf, &fdes, &core);
+		r = find_core(elf, &fdes, work, &core);
 	if (!r && !named) {
-		r = find_exec(elf, &fdes, &core, &exec);
+		r = find_exec(elf, &fdes, &core, work, &exec);
 		if (!r)
 			r = vec_push(&dso->interpreter_functions, exec);
 		if (!r)
 			r = runtime_hide(dso, &exec);
 	}
 	if (r)
-		return r == -ENOMEM ? r : named ? 0 : -ENOTSUP;
+		return r != -ENOENT ? r : named ? 0 : -ENOTSUP;
 	r = runtime_hide(dso, &core);
-	if (!r && !runtime_find_cold(elf, &core, &cold))
-		r = runtime_hide(dso, &cold);
-	return r ? r : runtime_add_cold(elf, dso);
+	if (r)
+		return r;
+	r = runtime_find_cold(elf, &fdes, &core, work, &cold);
+	if (r && r != -ENOENT)
+		return r;
+	r = r ? 0 : runtime_hide(dso, &cold);
+	return r ? r : runtime_add_cold(elf, &fdes, work, dso);
 }
 
 /* --- a thread's things ----------------------------------------------------------------------- */

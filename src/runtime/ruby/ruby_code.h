@@ -6,14 +6,16 @@
 #pragma once
 
 #include "elf/elf_file.h"
+#include "runtime/loop_code.h"
 #include "runtime/runtime.h"
 
 /*
  * Adds rb_vm_exec() to dso->interpreter_functions if that has nothing yet, and vm_exec_core(),
  * which it calls, to dso->hidden: 3.3 exports neither. vm_exec_core() is found by the table of its
- * instructions' addresses. 0; -ENOTSUP: there is no loop to be seen; -ENOMEM.
+ * instructions' addresses. 0; -ENOTSUP: there is no loop to be seen, or too much work to be done;
+ * -ENOMEM.
  */
-int ruby_add_loop(const struct elf_file *elf, struct runtime_dso *dso);
+int ruby_add_loop(const struct elf_file *elf, struct loop_work *work, struct runtime_dso *dso);
 /* Was it built with YJIT? */
 bool ruby_has_yjit(const struct elf_file *elf);
 /*

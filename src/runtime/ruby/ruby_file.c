@@ -105,13 +105,16 @@ static int64_t own_tls(const struct elf_file *elf)
 	return -(int64_t)((tls->memsz + align - 1) & ~(align - 1));
 }
 
-static int read_symtab(const struct elf_file *elf, struct ruby_dso *dso)
+static int read_symtab(const struct elf_file *elf, struct loop_work *work, struct ruby_dso *dso)
 {
 	_cleanup_(table_free) struct table t = { 0 };
 	int r = table_read(elf, elf_file_section(elf, ".symtab"), &t);
 
 	if (r)
 		return r == -ENOMEM ? r : 0;
+	r = loop_work_add(work, t.nr * LOOP_WORK_ENTRY);
+	if (r)
+		return r;
 	for (size_t i = 0; i < t.nr; i++) {
 		Elf64_Sym sym = { 0 };
 		const char *name = table_entry(&t, i, &sym);
@@ -151,7 +154,8 @@ static void take_relocation(const struct elf_file *elf, struct ruby_dso *dso, ui
 }
 
 /* By the variable's name, or if that is not to be seen, by where its code looks: `slot`. */
-static int read_relocations(const struct elf_file *elf, uint64_t slot, struct ruby_dso *dso)
+static int read_relocations(const struct elf_file *elf, uint64_t slot, struct loop_work *work,
+			    struct ruby_dso *dso)
 {
 	_cleanup_(table_free) struct table t = { 0 };
 	int r = table_read(elf, elf_file_section(elf, ".dynsym"), &t);
@@ -163,6 +167,10 @@ static int read_relocations(const struct elf_file *elf, uint64_t slot, struct ru
 
 		if (s->type != SHT_RELA)
 			continue;
+		/* Of a compressed one as much as it says. */
+		if (loop_work_add(work, (elf_file_section_size(elf, s) / sizeof(Elf64_Rela) + 1) *
+						LOOP_WORK_ENTRY))
+			return -ENOTSUP;
 		r = elf_file_section_data(elf, s, TABLE_MAX, &data);
 		if (r)
 			break;
@@ -185,7 +193,7 @@ static int read_relocations(const struct elf_file *elf, uint64_t slot, struct ru
 
 /* Where a thread has what it runs; dso->how stays 0 if that is not to be seen. */
 static int find_ec(const struct elf_file *elf, const struct elf_dynamic *dynamic,
-		   struct ruby_dso *dso)
+		   struct loop_work *work, struct ruby_dso *dso)
 {
 	uint64_t function, at;
 
@@ -199,8 +207,8 @@ static int find_ec(const struct elf_file *elf, const struct elf_dynamic *dynamic
 	}
 	if (!elf_dynamic_find(dynamic, ec_name, &at) ||
 	    elf_dynamic_find(dynamic, "rb_errinfo", &function))
-		return read_relocations(elf, 0, dso);
-	return read_relocations(elf, ruby_ec_slot(elf, function, dso->layout->error), dso);
+		return read_relocations(elf, 0, work, dso);
+	return read_relocations(elf, ruby_ec_slot(elf, function, dso->layout->error), work, dso);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -247,6 +255,7 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 {
 	_cleanup_(ruby_file_free_p) struct ruby_dso *dso = NULL;
 	const struct elf_section *data;
+	struct loop_work work = { 0 };
 	struct elf_dynamic dynamic;
 	unsigned int version;
 	int r;
@@ -263,11 +272,11 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 	memcpy(dso->version, ret_version, sizeof(dso->version));
 	r = runtime_find_functions(elf, loop_names, glue_names, &dso->dso);
 	if (!r || r == -ENOTSUP)
-		r = ruby_add_loop(elf, &dso->dso);
+		r = ruby_add_loop(elf, &work, &dso->dso);
 	if (!r)
-		r = find_ec(elf, &dynamic, dso);
+		r = find_ec(elf, &dynamic, &work, dso);
 	if (!r)
-		r = read_symtab(elf, dso);
+		r = read_symtab(elf, &work, dso);
 	if (r)
 		return r;
 	if (!dso->how)
