@@ -14,7 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODULES_MAX = 1 << 16 };
+enum {
+	MODULES_MAX = 1 << 16,
+	/* Variables that look like the table of symbols, which takes several reads each. In a
+	 * libruby it is among the first five. */
+	CANDIDATES_MAX = 4096,
+};
 
 struct ruby_proc {
 	struct runtime_proc rp;
@@ -64,33 +69,47 @@ static int find_ec(const struct ruby_dso *dso, const struct runtime_target *t,
 	return words[0] && words[0] < MODULES_MAX ? 0 : -EAGAIN;
 }
 
-static int find_symbols(const struct ruby_dso *dso, const struct runtime_target *t,
-			const struct ruby_record *rec, uint64_t *ret)
+/* -EBADMSG: there are none, or what looks like them is too much. */
+static int search_symbols(const struct ruby_dso *dso, const struct runtime_target *t,
+			  const struct ruby_record *rec, uint64_t *ret)
 {
 	_cleanup_free_ uint64_t *data = NULL;
 	uint64_t start = dso->data.start + t->bias, size = dso->data.end - dso->data.start;
+	unsigned int nr = 0;
 	int r;
 
-	if (dso->symbols) {
-		*ret = dso->symbols + t->bias;
-		return ruby_is_symbols(t, dso->layout, rec, *ret) ? 0 : -EAGAIN;
-	}
 	data = malloc(size + 8);
 	if (!data)
 		return -ENOMEM;
 	r = runtime_read(t, start, data, size);
 	if (r)
 		return r;
-	for (size_t i = 0; i + 2 < size / 8; i++) {
+	for (size_t i = 0; i + 2 < size / 8 && nr < CANDIDATES_MAX; i++) {
 		/* A number, and two pointers. */
 		if (!data[i] || data[i] > UINT32_MAX || data[i + 1] <= UINT32_MAX ||
 		    data[i + 2] <= UINT32_MAX)
 			continue;
+		nr++;
 		*ret = start + 8 * i;
 		if (ruby_is_symbols(t, dso->layout, rec, *ret))
 			return 0;
 	}
-	return -EAGAIN;
+	return -EBADMSG;
+}
+
+/* -EAGAIN: Ruby has yet to begin, which may be much later than it is mapped. */
+static int find_symbols(const struct ruby_dso *dso, const struct runtime_target *t,
+			const struct ruby_record *rec, uint64_t *ret)
+{
+	uint64_t begun = 1;
+	int r = dso->begun ? runtime_read(t, dso->begun + t->bias, &begun, sizeof(begun)) : 0;
+
+	if (r || !begun)
+		return r ? r : -EAGAIN;
+	if (!dso->symbols)
+		return search_symbols(dso, t, rec, ret);
+	*ret = dso->symbols + t->bias;
+	return ruby_is_symbols(t, dso->layout, rec, *ret) ? 0 : -EBADMSG;
 }
 
 static void ruby_detach(struct runtime_proc *rp)

@@ -285,6 +285,11 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 	data = elf_file_section(elf, ".data");
 	if (data && data->size <= DATA_MAX)
 		dso->data = (struct code_range){ data->addr, data->addr + data->size };
+	if (!dso->symbols && !dso->data.end)
+		return -ENOTSUP;
+	/* inits.c: Init_sym() comes before Init_Object() */
+	if (elf_dynamic_find(&dynamic, "rb_cObject", &dso->begun))
+		dso->begun = 0;
 	*ret = TAKE_PTR(dso);
 	return 0;
 }
