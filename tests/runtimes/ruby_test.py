@@ -61,9 +61,22 @@ def same(truth, frame, qualified):
     return name == label and (in_c or (frame.file == path and frame.line == line))
 
 
+def merged(frames):
+    """As Ruby has it since 3.4: a method that rescues or ensures is one frame, where that is."""
+    ret = []
+    for f in frames:
+        name = re.sub(r"^((rescue|ensure) in )+", "", f.name)
+        if name != f.name and ret:
+            ret.pop()
+        ret.append(f._replace(name=name))
+    return ret
+
+
 def judge(truth, qualified, stack):
     """What is wrong with a stack; None: nothing."""
     frames = [f for f in stack.user if f.runtime == "ruby"]
+    if qualified:
+        frames = merged(frames)
     chain, lines = list(truth["chain"]), truth.get("lines")
     if not frames:
         return "no Ruby frame\n     all: " + " ; ".join(f.name for f in stack.user)

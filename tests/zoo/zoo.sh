@@ -56,6 +56,7 @@ catalogue() {
 		ruby 3.1 machine
 		ruby 3.1 debian bookworm
 		ruby 3.3 debian trixie
+		ruby 3.4 debian experimental
 		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
 		php 7.4 debian bullseye
 		php 8.2 machine

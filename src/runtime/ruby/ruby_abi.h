@@ -74,7 +74,7 @@ enum {
 };
 
 /* Types of iseqs: vm_core.h, iseq_type. */
-enum { RUBY_ISEQ_METHOD = 1, RUBY_ISEQ_BLOCK = 2 };
+enum { RUBY_ISEQ_METHOD = 1, RUBY_ISEQ_BLOCK = 2, RUBY_ISEQ_EVAL = 6 };
 
 /* Objects' flags: the type, of an internal one its kind. */
 enum {

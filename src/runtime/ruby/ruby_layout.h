@@ -23,6 +23,7 @@ struct ruby_layout {
 	 */
 	uint8_t base_label, nr_lines, positions;
 	uint8_t line_size; /* of such an entry */
+	uint8_t parent;	   /* likewise: what an eval's is called by; 0: its label has that */
 	/* In a class: its extension, or a pointer to it. */
 	uint8_t class_ext;
 	bool class_ext_within;

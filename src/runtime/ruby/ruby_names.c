@@ -25,6 +25,7 @@ enum {
 	VARIABLE_SIZE = 24,    /* st.c: struct st_table_entry */
 	LINES_MAX = 1 << 20,
 	LINELESS_MAX = 4, /* entries one behind the other */
+	EVALS_MAX = 16,	  /* in each other */
 	METHOD_ISEQ = 0,  /* method.h: VM_METHOD_TYPE_ISEQ */
 	METHOD_TYPE = 15,
 };
@@ -409,15 +410,59 @@ static int name_cfunc(const struct ruby_names *n, const struct function *f, stru
 	return r;
 }
 
+/* The body of what an eval's is in, 3.4's is called "<compiled>" itself: vm_backtrace.c,
+ * calculate_iseq_label(). */
+static int eval_parent(const struct ruby_names *n, uint64_t body, uint64_t *ret)
+{
+	uint64_t iseq, words[3], type;
+	int r = 0;
+
+	for (unsigned int i = 0; !r && i < EVALS_MAX; i++) {
+		r = get_word(n, body, &type);
+		if (r || (uint32_t)type != RUBY_ISEQ_EVAL) {
+			*ret = body;
+			return r;
+		}
+		r = get_word(n, body + n->layout->parent, &iseq);
+		if (!r)
+			r = is_object(iseq) ? get(n, iseq, words, sizeof(words)) : -ENOENT;
+		if (!r && !ruby_is_imemo(words[0], RUBY_IMEMO_ISEQ))
+			r = -ENOENT;
+		body = words[2];
+	}
+	return r ? r : -ENOENT;
+}
+
+/* Label and base label. */
+static int get_labels(const struct ruby_names *n, const struct function *f, struct names *names)
+{
+	const struct ruby_layout *l = n->layout;
+	uint64_t label = f->id.label, base = f->body[l->base_label / 8], body, again;
+	bool other = l->parent && (uint32_t)f->body[0] == RUBY_ISEQ_EVAL;
+	int r = other ? eval_parent(n, f->id.body, &body) : 0;
+
+	if (!r && other)
+		r = get_word(n, body + l->label, &label);
+	if (!r && other)
+		r = get_word(n, body + l->base_label, &base);
+	if (!r)
+		r = get_text(n, label, names->label.text, RUBY_NAME_MAX);
+	if (!r)
+		r = get_text(n, base, names->base.text, RUBY_NAME_MAX);
+	/* Both may be moved; the function's own are compared with what the walker saw. */
+	if (!r && other)
+		r = get_word(n, body + l->label, &again);
+	if (!r && other && again != label)
+		r = -ENOENT;
+	return r;
+}
+
 /* "block in method" and a method's class become "block in Class#method". */
 static int name_iseq(const struct ruby_names *n, const struct function *f, struct names *names)
 {
-	const struct ruby_layout *l = n->layout;
 	size_t length, base;
-	int r = get_text(n, f->id.label, names->label.text, RUBY_NAME_MAX);
+	int r = get_labels(n, f, names);
 
-	if (!r)
-		r = get_text(n, f->body[l->base_label / 8], names->base.text, RUBY_NAME_MAX);
 	if (!r)
 		r = get_text(n, f->id.path, names->source, RUBY_SOURCE_MAX);
 	if (r)
