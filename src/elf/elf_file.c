@@ -122,6 +122,7 @@ static int read_segments(struct elf_file *elf, const Elf64_Ehdr *header, uint64_
 			.vaddr = from->p_vaddr,
 			.filesz = from->p_filesz,
 			.memsz = from->p_memsz,
+			.align = from->p_align,
 		};
 	}
 	elf->segments = TAKE_PTR(segments);

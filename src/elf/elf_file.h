@@ -30,7 +30,7 @@ struct elf_section {
 struct elf_segment {
 	uint32_t type;	/* PT_* */
 	uint32_t flags; /* PF_* */
-	uint64_t offset, vaddr, filesz, memsz;
+	uint64_t offset, vaddr, filesz, memsz, align;
 };
 
 struct elf_file {

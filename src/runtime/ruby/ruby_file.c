@@ -91,24 +91,35 @@ static const char *table_entry(const struct table *t, size_t i, Elf64_Sym *ret)
 	return ret->st_name < t->size ? (const char *)t->names + ret->st_name : "";
 }
 
+static uint64_t align_up(uint64_t value, uint64_t align)
+{
+	return align & (align - 1) || !align ? value : (value + align - 1) & ~(align - 1);
+}
+
 /* How far from the thread pointer a program's own thread-local variables begin: x86-64 has them
  * below it, aarch64 above its first two words. */
 static int64_t own_tls(const struct elf_file *elf)
 {
 	const struct elf_segment *tls = elf_file_segment(elf, PT_TLS);
-	uint64_t align = 64;
 
 	if (!tls)
 		return 0;
 	if (elf->machine == EM_AARCH64)
-		return 16;
-	return -(int64_t)((tls->memsz + align - 1) & ~(align - 1));
+		return (int64_t)align_up(16, tls->align);
+	return (int64_t)(tls->vaddr - align_up(tls->vaddr + tls->memsz, tls->align));
+}
+
+/* Or it is a library, whose thread-local variables are somewhere else in each process. */
+static bool is_program(const struct elf_file *elf)
+{
+	return elf->type == ET_EXEC || elf_file_segment(elf, PT_INTERP);
 }
 
 static int read_symtab(const struct elf_file *elf, struct loop_work *work, struct ruby_dso *dso)
 {
 	_cleanup_(table_free) struct table t = { 0 };
 	int r = table_read(elf, elf_file_section(elf, ".symtab"), &t);
+	bool program = is_program(elf);
 
 	if (r)
 		return r == -ENOMEM ? r : 0;
@@ -123,7 +134,7 @@ static int read_symtab(const struct elf_file *elf, struct loop_work *work, struc
 			continue;
 		if (!strcmp(name, symbols_name))
 			dso->symbols = sym.st_value;
-		if (elf->type == ET_EXEC && !strcmp(name, ec_name) && !dso->how &&
+		if (program && !strcmp(name, ec_name) && !dso->how &&
 		    ELF64_ST_TYPE(sym.st_info) == STT_TLS) {
 			dso->how = RUBY_EC_TLS;
 			dso->ec_offset = own_tls(elf) + (int64_t)sym.st_value;

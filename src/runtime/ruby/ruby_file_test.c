@@ -63,6 +63,73 @@ TEST(versions_and_where_a_thread_has_what_it_runs)
 	check_made("33", 303, RUBY_EC_DTV);
 }
 
+enum { EC_VALUE = 0x30 };
+
+/* The made file as a program that has Ruby in itself: no relocation leads to its variables. */
+static int read_program(uint16_t type, uint32_t interp, const Elf64_Phdr *tls, int64_t *ret_offset)
+{
+	size_t size;
+	uint8_t *data = read_made("31", 0, &size);
+	Elf64_Ehdr *header = (Elf64_Ehdr *)data;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(data + header->e_shoff);
+	Elf64_Phdr *segments = (Elf64_Phdr *)(data + header->e_phoff);
+	struct ruby_dso *dso = NULL;
+	int r;
+
+	header->e_type = type;
+	for (size_t i = 0; i < header->e_phnum; i++) {
+		if (segments[i].p_type == PT_TLS)
+			segments[i] = *tls;
+		else if (segments[i].p_type != PT_LOAD && segments[i].p_type != PT_DYNAMIC)
+			segments[i].p_type = interp;
+	}
+	for (size_t i = 0; i < header->e_shnum; i++) {
+		Elf64_Sym *symbols = (Elf64_Sym *)(data + sections[i].sh_offset);
+
+		if (sections[i].sh_type == SHT_RELA)
+			sections[i].sh_type = SHT_PROGBITS;
+		for (size_t k = 0; sections[i].sh_type == SHT_SYMTAB &&
+				   k < sections[i].sh_size / sizeof(*symbols);
+		     k++)
+			if (ELF64_ST_TYPE(symbols[k].st_info) == STT_TLS)
+				symbols[k].st_value = EC_VALUE;
+	}
+	r = read_memory(data, size, &dso);
+	if (!r) {
+		ASSERT_EQ(dso->how, RUBY_EC_TLS);
+		ASSERT(!dso->ec_slot);
+		*ret_offset = dso->ec_offset;
+	}
+	ruby_file_free(dso);
+	free(data);
+	return r;
+}
+
+/* The linker puts the end of a program's thread-local variables at the thread pointer, at a
+ * multiple of their alignment. */
+TEST(programs_that_have_ruby_in_themselves)
+{
+	static const Elf64_Phdr
+		small = { .p_type = PT_TLS, .p_vaddr = 0x2560, .p_memsz = 0x50, .p_align = 0x20 },
+		large = { .p_type = PT_TLS, .p_vaddr = 0x2500, .p_memsz = 0x50, .p_align = 0x100 },
+		odd = { .p_type = PT_TLS, .p_vaddr = 0x2568, .p_memsz = 0x50, .p_align = 0x20 },
+		none = { .p_type = PT_TLS, .p_vaddr = 0x2560, .p_memsz = 0x50 };
+	int64_t offset;
+
+	ASSERT_OK(read_program(ET_EXEC, PT_NULL, &small, &offset));
+	ASSERT_EQ(offset, -0x60 + EC_VALUE);
+	ASSERT_OK(read_program(ET_EXEC, PT_NULL, &large, &offset));
+	ASSERT_EQ(offset, -0x100 + EC_VALUE);
+	ASSERT_OK(read_program(ET_EXEC, PT_NULL, &odd, &offset));
+	ASSERT_EQ(offset, -0x58 + EC_VALUE);
+	ASSERT_OK(read_program(ET_EXEC, PT_NULL, &none, &offset));
+	ASSERT_EQ(offset, -0x50 + EC_VALUE);
+	/* Position-independent; a library's are elsewhere in each process. */
+	ASSERT_OK(read_program(ET_DYN, PT_INTERP, &small, &offset));
+	ASSERT_EQ(offset, -0x60 + EC_VALUE);
+	ASSERT_ERR(read_program(ET_DYN, PT_NULL, &small, &offset), ENOTSUP);
+}
+
 enum { MEGABYTE = 1 << 20 };
 
 /* The made file with `nr` more tables of relocations, a megabyte each and all of them the same one,
