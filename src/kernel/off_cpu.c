@@ -3,6 +3,7 @@
 #include "kernel/tracepoints.h"
 #include "kernel/walkers.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 #include "off_cpu.skel.h"
 
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -19,7 +21,10 @@ enum {
 	SLEEPERS_MAX = 262144,
 	KICKS_BYTES = 64 << 10, /* of a CPU; 16 bytes each, taken out five times a second */
 	SCHEDULE_MAX = 64 << 10,
+	SWEEP_THREADS = 128, /* a second: a system call each, a microsecond or less */
 };
+
+#define SWEEP_INTERVAL_NS 1000000000ull
 
 const char *off_cpu_state_name(enum off_cpu_state state)
 {
@@ -189,10 +194,33 @@ void off_cpu_close(struct off_cpu *o)
 	*o = (struct off_cpu){ .bpf = NULL };
 }
 
+/* By buckets, so that it gets on whatever is put in and taken out meanwhile. */
+void off_cpu_sweep(struct off_cpu *o)
+{
+	int fd = bpf_map__fd(o->bpf->maps.sleepers), r;
+	struct sleeper sleepers[SWEEP_THREADS];
+	uint32_t tids[SWEEP_THREADS], nr = SWEEP_THREADS;
+
+	r = bpf_map_lookup_batch(fd, o->sweep_goes_on ? &o->sweep_at : NULL, &o->sweep_at, tids,
+				 sleepers, &nr, NULL);
+	o->sweep_goes_on = !r;
+	if (r && r != -ENOENT) /* -ENOENT: these are the last ones */
+		return;
+	for (uint32_t i = 0; i < nr && i < SWEEP_THREADS; i++)
+		if (syscall(SYS_tkill, tids[i], 0) && errno == ESRCH)
+			bpf_map_delete_elem(fd, &tids[i]);
+}
+
 void off_cpu_drain(struct off_cpu *o)
 {
+	uint64_t now = now_ns();
+
 	if (o->kicks)
 		ring_buffer__consume(o->kicks);
+	if (!o->bpf || now < o->sweep_ns)
+		return;
+	o->sweep_ns = now + SWEEP_INTERVAL_NS;
+	off_cpu_sweep(o);
 }
 
 size_t off_cpu_bytes(const struct off_cpu *o)

@@ -30,6 +30,9 @@ struct off_cpu {
 	struct bpf_link *link;
 	struct ring_buffer *kicks; /* NULL: none are needed */
 	size_t kick_bytes;
+	uint64_t sweep_ns;  /* when the next part of the table is due */
+	uint32_t sweep_at;  /* the kernel's word for where it begins */
+	bool sweep_goes_on; /* not at the table's begin */
 };
 
 /* "interruptible"; NULL of OFF_CPU_NONE. */
@@ -50,8 +53,14 @@ int off_cpu_open(struct off_cpu *o, const struct off_cpu_options *options,
 int off_cpu_attach(struct off_cpu *o);
 void off_cpu_detach(struct off_cpu *o);
 void off_cpu_close(struct off_cpu *o);
-/* Makes room for further kicks. */
+/* Makes room for further kicks, and sweeps now and then. */
 void off_cpu_drain(struct off_cpu *o);
+/*
+ * Takes out threads that are gone, of the next part of the table: one that executes something in
+ * place of its process's first thread goes on under that one's number, and never exits under its
+ * own.
+ */
+void off_cpu_sweep(struct off_cpu *o);
 /* Of program and maps. */
 size_t off_cpu_bytes(const struct off_cpu *o);
 /* Nanoseconds that the program ran; 0: not known. */

@@ -4,6 +4,7 @@
 #include "abi/kernel_rows.h"
 #include "abi/sample.h"
 
+#include "off_cpu.skel.h"
 #include "sonde.skel.h"
 
 #include "bpf/walk.bpf.h"
@@ -17,15 +18,19 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -518,6 +523,102 @@ TEST(a_sleep_stands_for_no_less_than_its_weight)
 	check_sleep(is_whole(), options);
 	options.least_ns = 1000000;
 	check_sleep(is_whole(), options);
+}
+
+#define EXECUTED "SOURCE_TEST_EXECUTED"
+
+/* What a_thread_that_executes() executes: this program. */
+__attribute__((constructor)) static void executed(void)
+{
+	if (getenv(EXECUTED))
+		for (;;)
+			pause();
+}
+
+static void *execute(void *tell)
+{
+	const struct timespec time = { .tv_nsec = 1000000 };
+	pid_t tid = gettid();
+
+	nanosleep(&time, NULL);
+	if (write(*(int *)tell, &tid, sizeof(tid)) == sizeof(tid))
+		execl("/proc/self/exe", "executed", (char *)NULL);
+	_exit(1);
+}
+
+/* A process whose second thread executes something once `go` can be read, and tells its number. */
+static pid_t start_executing(int go, int tell)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+	char byte;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setenv(EXECUTED, "1", 1);
+	if (read(go, &byte, 1) == 1 && !pthread_create(&thread, NULL, execute, &tell))
+		pthread_join(thread, NULL);
+	_exit(1);
+}
+
+static bool has_entry(const struct sources *s, pid_t tid)
+{
+	struct sleeper sleeper;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(s->source.off_cpu.bpf->maps.sleepers), &tid,
+				    &sleeper);
+}
+
+TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
+{
+	struct source_spec spec = { .kind = SOURCE_SLEEPS, .off_cpu = { .chance = 1 } };
+	int go[2], told[2], fd;
+	uint32_t one = 1;
+	struct sources s;
+	pid_t pid, tid;
+
+	spec.name = off_cpu_place(&spec.off_cpu.kick);
+	open_source(&s, spec, is_whole());
+	ASSERT_OK(source_attach(&s.source, NULL));
+	ASSERT_OK(pipe(go));
+	ASSERT_OK(pipe(told));
+	pid = start_executing(go[0], told[1]);
+	ASSERT(pid > 0);
+	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(s.sampler->maps.targets), &pid, &one, BPF_ANY));
+	ASSERT_EQ(write(go[1], "", 1), 1);
+	ASSERT_EQ(read(told[0], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
+	/* Until it waits under the first thread's number. */
+	while (!syscall(SYS_tkill, tid, 0) || !has_entry(&s, pid)) {
+		ASSERT_EQ(waitpid(pid, NULL, WNOHANG), 0);
+		usleep(1000);
+	}
+	ASSERT(has_entry(&s, tid));
+	fd = bpf_map__fd(s.source.off_cpu.bpf->maps.sleepers);
+	for (int i = 0; i < 8; i++)
+		off_cpu_sweep(&s.source.off_cpu);
+	ASSERT(!has_entry(&s, tid));
+	ASSERT(has_entry(&s, pid));
+	ASSERT(has_entry(&s, gettid()));
+	/* All others: in several parts, while those before are taken out. */
+	for (uint32_t n = 0; n < 1000; n++) {
+		struct sleeper sleeper = { .since_ns = 1 };
+		uint32_t nobody = 0x7fff0000 + n;
+
+		ASSERT_OK(bpf_map_update_elem(fd, &nobody, &sleeper, BPF_ANY));
+	}
+	for (int i = 0; i < 32; i++)
+		off_cpu_sweep(&s.source.off_cpu);
+	for (uint32_t n = 0; n < 1000; n++)
+		ASSERT(!has_entry(&s, (pid_t)(0x7fff0000 + n)));
+	ASSERT(has_entry(&s, pid));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(go[0]);
+	close(go[1]);
+	close(told[0]);
+	close(told[1]);
+	close_sources(&s);
 }
 
 /* On one CPU: which stacks are known is each one's own. */
