@@ -11,7 +11,7 @@
 enum {
 	SELECT_TERMS_MAX = 32,
 	SELECT_FACTS_MAX = 64, /* conditions that user space decides, of all terms */
-	/* Of processes that were decided; of others each sample is, by user space. 112 bytes each.
+	/* Of processes that were decided; of others each sample is, by user space. 120 bytes each.
 	 */
 	SELECT_PROCESSES_MAX = 8192,
 };
@@ -58,7 +58,8 @@ struct select_facts {
 	__u64 space;  /* mm_token() */
 	__u64 cgroup; /* number of the task's, in the hierarchy of version 2 */
 	__u64 comm[SAMPLE_COMM_LEN / 8];
-	__u64 facts; /* bit N: condition N holds */
+	__u64 facts;  /* bit N: condition N holds */
+	__u64 met_ns; /* when it was first seen so: a sample of before is of something else */
 	__u32 epoch;
 	__u32 known;
 };
@@ -67,4 +68,4 @@ enum select_verdict { SELECT_TAKE, SELECT_REJECT, SELECT_UNDECIDED };
 
 _Static_assert(sizeof(struct select_term) == 72, "no hidden padding");
 _Static_assert(sizeof(struct select_rules) == 24 + 72 * SELECT_TERMS_MAX, "no hidden padding");
-_Static_assert(sizeof(struct select_facts) == 48, "no hidden padding");
+_Static_assert(sizeof(struct select_facts) == 56, "no hidden padding");

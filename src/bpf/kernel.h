@@ -104,4 +104,10 @@ enum bpf_map_type_ours {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
-enum { BPF_ANY = 0, BPF_F_MMAPABLE = 1 << 10, BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_MMAPABLE = 1 << 10,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2
+};

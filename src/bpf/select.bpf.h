@@ -18,15 +18,17 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 {
 	__u32 pid = t->pid;
 	struct select_facts *f = bpf_map_lookup_elem(&facts, &pid);
+	bool same;
 
 	if (!f) {
 		/* No room: each of its samples is decided by user space. */
 		if (!config_nmi)
-			bpf_map_update_elem(&facts, &pid, now, BPF_ANY);
+			bpf_map_update_elem(&facts, &pid, now, BPF_NOEXIST);
 		return;
 	}
-	if (f->space == now->space && f->cgroup == now->cgroup && f->comm[0] == now->comm[0] &&
-	    f->comm[1] == now->comm[1] && f->epoch == now->epoch) {
+	same = f->space == now->space && f->cgroup == now->cgroup && f->comm[0] == now->comm[0] &&
+	       f->comm[1] == now->comm[1];
+	if (same && f->epoch == now->epoch) {
 		t->facts = f->facts;
 		t->known = *(volatile __u32 *)&f->known & 1;
 		return;
@@ -38,6 +40,8 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 	f->comm[0] = now->comm[0];
 	f->comm[1] = now->comm[1];
 	f->epoch = now->epoch;
+	if (!same)
+		f->met_ns = now->met_ns;
 }
 
 static __always_inline int select_by(const struct select_rules *rules)
@@ -52,7 +56,8 @@ static __always_inline int select_by(const struct select_rules *rules)
 	if (asks & (SELECT_COMM | SELECT_AGE | SELECT_FACTS)) {
 		leader = BPF_CORE_READ(task, group_leader);
 		bpf_core_read(t.comm, sizeof(t.comm), &leader->comm);
-		t.age_ns = bpf_ktime_get_ns() - BPF_CORE_READ(leader, start_time);
+		now.met_ns = bpf_ktime_get_ns();
+		t.age_ns = now.met_ns - BPF_CORE_READ(leader, start_time);
 	}
 	if (asks & SELECT_FACTS) {
 		now.space =

@@ -46,6 +46,7 @@ struct recorder {
 	uint32_t decided_pid;
 	enum select_verdict decided;
 	uint64_t decided_ns;
+	uint64_t decided_met_ns; /* it was somebody else before; 0: not known */
 	struct known_stacks known;
 	struct map targets;    /* live processes that are recorded, if there is a choice */
 	struct map refreshed;  /* pid -> when its maps were read again last */

@@ -91,13 +91,6 @@ static uint64_t next_exec(const struct recorder *r, uint32_t pid)
 	return 0;
 }
 
-/* Does a name that the kernel saw begin what /proc says now? There more may follow of kernel
- * threads. */
-static bool is_called(const struct selection_process *p, const void *comm)
-{
-	return !strncmp(p->comm, comm, strnlen(comm, SAMPLE_COMM_LEN));
-}
-
 /*
  * Is the sample's process selected? What the kernel asks for is what it saw then, and what is found
  * out now may be of an image that has taken the process over since: that holds for no sample of
@@ -115,17 +108,17 @@ static enum select_verdict decide(struct recorder *r, const struct sample_header
 		return SELECT_UNDECIDED;
 	/* Several of one process come in a turn until the kernel has been told. */
 	if (r->decided_pid == h->pid && r->decided_ns == r->turn_ns)
-		return r->decided;
+		return h->time_ns < r->decided_met_ns ? SELECT_UNDECIDED : r->decided;
 	is_asked = !bpf_sampler_get_facts(r->sampler, h->pid, &asked);
 	err = selection_look(&r->selection, (int32_t)h->pid, &found);
 	if (err && at_exec)
 		return (enum select_verdict) * at_exec;
-	if (err || (is_asked && !is_called(&found, asked.comm)) ||
-	    (h->pid == h->tid && !is_called(&found, h->comm)))
+	if (err || !selection_holds_for(&found, is_asked ? &asked : NULL, h))
 		return SELECT_UNDECIDED;
 	r->decided_pid = h->pid;
 	r->decided_ns = r->turn_ns;
 	r->decided = found.verdict;
+	r->decided_met_ns = asked.met_ns;
 	asked.facts = found.facts;
 	if (is_asked && bpf_sampler_set_facts(r->sampler, h->pid, &asked))
 		log_debug("the kernel cannot be told what process %u is", h->pid);

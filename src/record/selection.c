@@ -354,3 +354,19 @@ int selection_look(const struct selection *s, int32_t pid, struct selection_proc
 	snprintf(ret->comm, sizeof(ret->comm), "%s", f.comm);
 	return 0;
 }
+
+/* Does a name that the kernel saw begin what /proc says? There more may follow of kernel threads.
+ */
+static bool is_called(const struct selection_process *p, const void *comm)
+{
+	return !strncmp(p->comm, comm, strnlen(comm, SAMPLE_COMM_LEN));
+}
+
+bool selection_holds_for(const struct selection_process *p, const struct select_facts *asked,
+			 const struct sample_header *sample)
+{
+	/* An image that a thread other than the first was sampled in may be called as the next. */
+	if (asked && (sample->time_ns < asked->met_ns || !is_called(p, asked->comm)))
+		return false;
+	return sample->pid != sample->tid || is_called(p, sample->comm);
+}

@@ -65,6 +65,13 @@ struct selection_process {
 /* Looks at a process now. -ESRCH: it is gone. */
 int selection_look(const struct selection *s, int32_t pid, struct selection_process *ret);
 
+/*
+ * Does what /proc tells of a process now hold for a sample of it? `asked`: what the kernel saw when
+ * it asked, and since when; NULL: it had no room to say so.
+ */
+bool selection_holds_for(const struct selection_process *p, const struct select_facts *asked,
+			 const struct sample_header *sample);
+
 /* Of /proc/PID/cgroup: is the process in this cgroup of any hierarchy, or below it? */
 bool selection_cgroup_matches(const char *pattern, const char *text);
 bool selection_exe_matches(const char *pattern, const char *path);

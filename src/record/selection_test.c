@@ -197,3 +197,25 @@ TEST(a_copy_stands_alone)
 	ASSERT_STR(copy.facts.items[0].pattern, "/bin/a");
 	selection_fini(&copy);
 }
+
+TEST(what_proc_tells_now_holds_for_no_sample_of_another_image)
+{
+	const struct selection_process p = { .comm = "worker" };
+	struct sample_header h = { .pid = 7, .tid = 8, .time_ns = 100, .comm = "thread" };
+	struct select_facts asked = { .met_ns = 100 };
+
+	memcpy(asked.comm, "worker", 7);
+	ASSERT(selection_holds_for(&p, &asked, &h));
+	/* An image of the same name was there before. */
+	h.time_ns = 99;
+	ASSERT(!selection_holds_for(&p, &asked, &h));
+	ASSERT(selection_holds_for(&p, NULL, &h));
+	h.time_ns = 101;
+	memcpy(asked.comm, "master", 7);
+	ASSERT(!selection_holds_for(&p, &asked, &h));
+	/* The first thread's name is the process's. */
+	h.tid = 7;
+	ASSERT(!selection_holds_for(&p, NULL, &h));
+	memcpy(h.comm, "worker", 7);
+	ASSERT(selection_holds_for(&p, NULL, &h));
+}
