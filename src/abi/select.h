@@ -61,7 +61,7 @@ struct select_facts {
 	__u64 facts;  /* bit N: condition N holds */
 	__u64 met_ns; /* when it was first seen so: a sample of before is of something else */
 	__u32 epoch;
-	__u32 known;
+	__u32 known; /* select_seal() of all this and the tgid; else it is not known */
 };
 
 enum select_verdict { SELECT_TAKE, SELECT_REJECT, SELECT_UNDECIDED };

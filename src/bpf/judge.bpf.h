@@ -17,6 +17,30 @@ struct select_task {
 	__u32 pad_;
 };
 
+static inline __attribute__((always_inline)) __u64 select_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
+
+/*
+ * Says that `f` is known of this process, and is whole. The kernel gives an entry's memory to
+ * another process at once while a program may still read it: what is of two processes, or of a
+ * moment before and one behind, has not this seal. Never 0.
+ */
+static inline __attribute__((always_inline)) __u32 select_seal(__u32 pid,
+							       const struct select_facts *f)
+{
+	__u64 hash = select_mix(pid, f->space);
+
+	hash = select_mix(hash, f->cgroup);
+	hash = select_mix(hash, f->comm[0]);
+	hash = select_mix(hash, f->comm[1]);
+	hash = select_mix(hash, f->facts);
+	hash = select_mix(hash, f->epoch);
+	return (__u32)hash | 1;
+}
+
 /*
  * enum select_verdict. One path through each term, whatever it holds: the verifier would follow
  * each other one into the next term.

@@ -455,12 +455,15 @@ static __always_inline void inherit_facts(__u32 parent_tgid, __u32 tgid, __u64 p
 {
 	struct select_facts *f = bpf_map_lookup_elem(&facts, &parent_tgid), copy;
 
-	if (!f || f->space != parent || !f->known) {
+	if (f)
+		copy = *f;
+	barrier();
+	if (!f || copy.space != parent || copy.known != select_seal(parent_tgid, &copy)) {
 		bpf_map_delete_elem(&facts, &tgid);
 		return;
 	}
-	copy = *f;
 	copy.space = child;
+	copy.known = select_seal(tgid, &copy);
 	bpf_map_update_elem(&facts, &tgid, &copy, BPF_ANY);
 }
 

@@ -18,6 +18,7 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 {
 	__u32 pid = t->pid;
 	struct select_facts *f = bpf_map_lookup_elem(&facts, &pid);
+	struct select_facts seen;
 	bool same;
 
 	if (!f) {
@@ -26,11 +27,14 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 			bpf_map_update_elem(&facts, &pid, now, BPF_NOEXIST);
 		return;
 	}
-	same = f->space == now->space && f->cgroup == now->cgroup && f->comm[0] == now->comm[0] &&
-	       f->comm[1] == now->comm[1];
-	if (same && f->epoch == now->epoch) {
-		t->facts = f->facts;
-		t->known = *(volatile __u32 *)&f->known & 1;
+	/* It may change meanwhile, and become another process's. */
+	seen = *f;
+	barrier();
+	same = seen.space == now->space && seen.cgroup == now->cgroup &&
+	       seen.comm[0] == now->comm[0] && seen.comm[1] == now->comm[1];
+	if (same && seen.epoch == now->epoch) {
+		t->facts = seen.facts;
+		t->known = seen.known == select_seal(pid, &seen);
 		return;
 	}
 	*(volatile __u32 *)&f->known = 0;

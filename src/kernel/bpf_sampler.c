@@ -7,6 +7,7 @@
 #include "kernel/sampling.h"
 #include "kernel/source.h"
 #include "kernel/walkers.h"
+#include "bpf/judge.bpf.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -495,9 +496,10 @@ int bpf_sampler_set_facts(struct bpf_sampler *sampler, uint32_t pid,
 {
 	struct select_facts known = *facts;
 
-	known.known = 1;
 	known.epoch = sampler->rules.epoch;
-	return bpf_map_update_elem(bpf_map__fd(sampler->bpf->maps.facts), &pid, &known, BPF_ANY);
+	known.known = select_seal(pid, &known);
+	/* If it has ended since, there is nobody to take it out again. */
+	return bpf_map_update_elem(bpf_map__fd(sampler->bpf->maps.facts), &pid, &known, BPF_EXIST);
 }
 
 void bpf_sampler_del_facts(struct bpf_sampler *sampler, uint32_t pid)

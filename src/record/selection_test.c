@@ -219,3 +219,34 @@ TEST(what_proc_tells_now_holds_for_no_sample_of_another_image)
 	memcpy(h.comm, "worker", 7);
 	ASSERT(selection_holds_for(&p, NULL, &h));
 }
+
+TEST(what_is_of_two_processes_is_not_sealed)
+{
+	const struct select_facts a = { .space = 1 | 2ull << 48,
+					.cgroup = 3,
+					.comm = { 4, 5 },
+					.facts = 6,
+					.met_ns = 7,
+					.epoch = 8 },
+				  b = { .space = 9 | 2ull << 48,
+					.cgroup = 10,
+					.comm = { 11, 12 },
+					.facts = 13,
+					.met_ns = 14,
+					.epoch = 15 };
+	struct select_facts mixed[6] = { a, a, a, a, a, a };
+	uint32_t seal = select_seal(100, &a);
+
+	mixed[0].space = b.space;
+	mixed[1].cgroup = b.cgroup;
+	mixed[2].comm[0] = b.comm[0];
+	mixed[3].comm[1] = b.comm[1];
+	mixed[4].facts = b.facts;
+	mixed[5].epoch = b.epoch;
+	for (size_t i = 0; i < sizeof(mixed) / sizeof(mixed[0]); i++)
+		ASSERT(select_seal(100, &mixed[i]) != seal);
+	ASSERT(select_seal(101, &a) != seal);
+	ASSERT_EQ(select_seal(100, &a), seal);
+	for (uint32_t pid = 0; pid < 1000; pid++)
+		ASSERT(select_seal(pid, &a) != 0);
+}
