@@ -291,6 +291,32 @@ def test_busy(program, perl, setup):
     return problems + t.problems(1000), "%s, %d wrong, %d marked, %d without a line" % (t.summary(), wrong, marked, no_line[0])
 
 
+def deferred_wrong(stack):
+    """A block of defer runs in the middle of the C code that leaves its scope: what is around it must not be shown inside of that."""
+    names = [f.name for f in stack.user]
+    if "main::work" in names and "main::outer" in names[names.index("Perl_leave_scope") + 1 if "Perl_leave_scope" in names else 0:]:
+        return " ; ".join(names)
+    if "main::work" in names and "[perl: mismatch]" not in names:
+        return "not marked: " + " ; ".join(names)
+    return None
+
+
+def test_deferred(perl, setup):
+    """What runs in a block of defer is there, and that its callers are not is marked."""
+    if perl.minor < 36:
+        raise Skip("it has no defer")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[perl.path, os.path.join(os.path.dirname(CASES), "deferred.pl")]])
+        recording = recorded(setup, programs, 1)
+    t = EarlyTally("deferred")
+    for s in recording.stacks or []:
+        t.take(s, deferred_wrong)
+    problems = recording.problems + t.problems(300)
+    if not any(f.name == "main::work" for s in recording.stacks or [] for f in s.user):
+        problems.append("main::work was not seen")
+    return problems, t.summary()
+
+
 def test_renamed(perl, setup):
     """A copy under another name."""
     with open(perl.path, "rb") as f:
@@ -303,7 +329,8 @@ def test_renamed(perl, setup):
         return tally_truths(recorded(setup, programs, 1), programs)
 
 
-TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("stack", test_stack), ("renamed", test_renamed))
+TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("deferred", test_deferred), ("stack", test_stack),
+         ("renamed", test_renamed))
 
 
 def arguments(parser):

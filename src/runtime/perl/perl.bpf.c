@@ -672,6 +672,10 @@ __noinline int WALK_NAME(perl_context)(void)
 		return pass_eval(w, r, s, (__u32)at, type);
 	if (kind == r->cx_sub || kind == r->cx_format)
 		return pass_sub(w, r, s, (__u32)at, type);
+	/* Its loop is started where a scope is left, by code that is not told from sort's and
+	 * others': what is around it is another loop's. */
+	if (r->cx_defer && kind == r->cx_defer && s[S_KIND] == LOOP_BLOCK)
+		return MISMATCH;
 	/* That is 0 as well where a context is not filled yet: a sort's is the first one. */
 	return kind == CX_NULL && (__s64)s[S_INDEX] < 0 && s[S_TYPE] == SI_SORT
 		       ? pass_sort(w, s, (__u32)at)

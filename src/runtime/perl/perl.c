@@ -56,14 +56,17 @@ static void set_layout(const struct perl_dso *dso, struct perl_record *r)
 static int read_types(const struct perl_dso *dso, const struct runtime_target *t,
 		      struct perl_record *r)
 {
-	uint64_t names[BLOCK_TYPES];
-	int error =
-		runtime_read(t, dso->block_type + t->bias, names, sizeof(names) - sizeof(names[0]));
+	uint64_t names[BLOCK_TYPES] = { 0 }, at = dso->block_type + t->bias;
+	int error = runtime_read(t, at, names, sizeof(names) - sizeof(names[0]));
 
 	if (error)
 		return error;
-	r->cx_sub = r->cx_format = r->cx_eval = 0;
-	for (uint8_t i = 0; i < BLOCK_TYPES - 1; i++) {
+	/* Before 5.36 there is one less, and something else behind them. */
+	if (runtime_read(t, at + sizeof(names) - sizeof(names[0]), &names[BLOCK_TYPES - 1],
+			 sizeof(names[0])))
+		names[BLOCK_TYPES - 1] = 0;
+	r->cx_sub = r->cx_format = r->cx_eval = r->cx_defer = 0;
+	for (uint8_t i = 0; i < BLOCK_TYPES; i++) {
 		char name[BLOCK_NAME];
 
 		if (!names[i] || runtime_read(t, names[i], name, sizeof(name)))
@@ -74,6 +77,8 @@ static int read_types(const struct perl_dso *dso, const struct runtime_target *t
 			r->cx_format = i;
 		else if (!memcmp(name, "EVAL", 5))
 			r->cx_eval = i;
+		else if (!memcmp(name, "DEFER", 6))
+			r->cx_defer = i;
 	}
 	return r->cx_sub && r->cx_format && r->cx_eval ? 0 : -EBADMSG;
 }

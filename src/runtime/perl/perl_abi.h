@@ -109,7 +109,7 @@ struct perl_record {
 	__u16 si_type, compiling_size;
 	/* Types of contexts. */
 	__u8 cx_sub, cx_format, cx_eval;
-	__u8 pad_;
+	__u8 cx_defer; /* of defer {} and finally {}; 0: there is none, before 5.36 */
 };
 _Static_assert(sizeof(struct perl_record) ==
 		       104 + 8 * (PERL_LEAVES + PERL_ENTERS) + 16 * (3 + PERL_CALLS_MAX) + 16,
