@@ -11,6 +11,7 @@
 #include "cli/probe.h"
 #include "cli/sampling.h"
 #include "cli/stats.h"
+#include "cli/tracers.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "util/pairs.h"
@@ -26,12 +27,12 @@ struct agent_arguments {
 	double interval_s, jitter;
 	struct collector_arguments collector;
 	const char *output_dir, *spool_dir, *config, *schema;
-	const char *service, *attributes, *variables, *metrics_listen;
+	const char *service, *attributes, *variables, *metrics_listen, *tracers;
 	double timeout_s, retry_s;
 	uint64_t queue_bytes, request_bytes;
 	uint64_t output_dir_bytes, spool_bytes;
 	bool no_sandbox, sandbox_kill;
-	bool log_json, verbose, print_config, version, help;
+	bool log_json, verbose, print_config, version, copyright, help;
 };
 
 #define AT(member) .offset = offsetof(struct agent_arguments, member)
@@ -89,7 +90,14 @@ static const struct option_spec agent_specs[] = {
 	  "give or take this part of the interval, so that hosts do not report together",
 	  OPTION_FRACTION, AT(jitter) },
 	SAMPLING_OPTIONS(AT),
+	{ 0, "tracers", "LIST", "all",
+	  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and labels "
+	  "(of goroutines); native ones are always there",
+	  OPTION_STRING, AT(tracers) },
 	SELECT_OPTIONS(AT),
+	{ 0, "filter-min-process-age", "TIME", "0",
+	  "no samples of processes that are younger than this", OPTION_SECONDS,
+	  AT(sampling.select.min_age_s), .max = 86400ul * 365, .or_none = true },
 	OFF_CPU_OPTIONS(AT),
 	PROBE_OPTIONS(AT),
 	{ 0, "send-idle-frames", NULL, NULL, "sample idle CPUs too", OPTION_FLAG,
@@ -109,6 +117,7 @@ static const struct option_spec agent_specs[] = {
 	  "print all options and where their values came from, as such a file, and end",
 	  OPTION_FLAG, AT(print_config) },
 	{ 0, "version", NULL, NULL, "print which version this is", OPTION_FLAG, AT(version) },
+	{ .name = "copyright", .type = OPTION_FLAG, AT(copyright), .hidden = true },
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
 	IGNORED("bpf-log-level", "LEVEL"),
@@ -118,7 +127,11 @@ static const struct option_spec agent_specs[] = {
 	IGNORED("map-scale-factor", "N"),
 	IGNORED("monitor-interval", "TIME"),
 	IGNORED("no-kernel-version-check", NULL),
+	IGNORED("obi-process-ctx", NULL),
 	IGNORED("pprof", "ADDRESS"),
+	/* These need no letters: -t=LIST and -v=true are as good there. */
+	{ .name = "t", .arg = "LIST", .type = OPTION_STRING, AT(tracers), .hidden = true },
+	{ .name = "v", .type = OPTION_FLAG, AT(verbose), .hidden = true },
 	/* Its name of --probe. */
 	{ .name = "probe-link",
 	  .arg = "TYPE:TARGET[:SYMBOL]",
@@ -213,7 +226,7 @@ static const char *const changeable[] = {
 	"service-name",	     "samples-per-second",
 	"reporter-interval", "reporter-jitter",
 	"verbose",	     "include",
-	"exclude",
+	"exclude",	     "filter-min-process-age",
 };
 
 static void setup_free(struct setup *s)
@@ -305,6 +318,8 @@ static int fill_options(struct setup *s)
 	s->options.recorder.may_select = args->config != NULL;
 	s->options.recorder.selection = &s->selection;
 	if (read_schema(args->schema, &s->options.schema) ||
+	    tracers_parse(args->tracers, "agent",
+			  &s->options.recorder.symbolizer.runtimes.runtime) ||
 	    select_parse(&args->sampling.select, "agent", &s->selection))
 		return -EINVAL;
 	return fill_sources(s);
@@ -346,8 +361,8 @@ static int read_setup(int argc, char **argv, struct setup **ret)
 		return log_err(-ENOMEM, "cannot read the configuration");
 	s->argc = argc;
 	s->argv = argv;
-	r = config_read(agent_specs, collector_variables, "agent", argc, argv, &s->args,
-			sizeof(s->args), &s->args.config, &s->config);
+	r = config_read(agent_specs, collector_variables, "OTEL_PROFILING_AGENT_", "agent", argc,
+			argv, &s->args, sizeof(s->args), &s->args.config, &s->config);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);
@@ -437,9 +452,12 @@ static int agent_main(int argc, char **argv)
 		help_print_command(&command_agent, stdout);
 	else if (s->args.version)
 		puts("sonde " SONDE_VERSION);
+	else if (s->args.copyright)
+		puts("The Sonde developers; Apache-2.0, what is loaded into the kernel "
+		     "GPL-2.0-only OR BSD-2-Clause.");
 	else if (s->args.print_config)
 		config_print(&s->config, stdout);
-	if (s->args.help || s->args.version || s->args.print_config)
+	if (s->args.help || s->args.version || s->args.copyright || s->args.print_config)
 		return EXIT_OK;
 	log_set_json(s->args.log_json);
 	if (check_setup(s))

@@ -26,7 +26,8 @@ static void set_source(struct config *c, const struct option_spec *spec,
 /* What only makes sense on the command line. */
 static bool is_setting(const struct option_spec *spec)
 {
-	static const char *const others[] = { "config", "print-config", "help", "version" };
+	static const char *const others[] = { "config", "print-config", "help", "version",
+					      "copyright" };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		if (!strcmp(spec->name, others[i]))
@@ -36,12 +37,12 @@ static bool is_setting(const struct option_spec *spec)
 
 /* --- the environment -------------------------------------------------------------------------- */
 
-/* "SONDE_OUTPUT_DIR=x": "output-dir". False: it is none of ours. */
-static bool name_of_variable(const char *variable, char ret[NAME_SIZE])
+/* "SONDE_OUTPUT_DIR=x": "output-dir". False: it does not begin with this prefix. */
+static bool name_of_variable(const char *variable, const char *prefix, char ret[NAME_SIZE])
 {
-	size_t len = strcspn(variable, "="), skip = strlen(PREFIX);
+	size_t len = strcspn(variable, "="), skip = strlen(prefix);
 
-	if (strncmp(variable, PREFIX, skip) || len - skip >= NAME_SIZE || !variable[len])
+	if (strncmp(variable, prefix, skip) || len - skip >= NAME_SIZE || !variable[len])
 		return false;
 	for (size_t i = skip; i < len; i++)
 		ret[i - skip] =
@@ -51,16 +52,17 @@ static bool name_of_variable(const char *variable, char ret[NAME_SIZE])
 }
 
 /* Variables may be for other programs: what is not known is an error of nobody's, perhaps. */
-static int read_variable(struct config *c, const char *variable, void *values)
+static int read_variable(struct config *c, const char *variable, const char *prefix, void *values)
 {
 	struct config_value value = { .source = CONFIG_ENVIRONMENT };
-	char name[NAME_SIZE], what[NAME_SIZE + 8], meant[80];
+	char name[NAME_SIZE], what[NAME_SIZE + 32], meant[80];
 	const struct option_spec *spec;
 	int r;
 
-	if (!name_of_variable(variable, name))
+	if (!name_of_variable(variable, prefix, name))
 		return 0;
 	value.text = strchr(variable, '=') + 1;
+	value.variable = variable;
 	snprintf(what, sizeof(what), "%.*s", (int)strcspn(variable, "="), variable);
 	spec = option_find(c->specs, name);
 	if (!spec || !is_setting(spec)) {
@@ -101,8 +103,10 @@ static int read_environment(struct config *c, const struct config_variable *vari
 
 	for (; variables && variables->variable && !r; variables++)
 		r = read_others_variable(c, variables, values);
+	for (char **variable = environ; c->others_prefix && *variable && !r; variable++)
+		r = read_variable(c, *variable, c->others_prefix, values);
 	for (char **variable = environ; *variable && !r; variable++)
-		r = read_variable(c, *variable, values);
+		r = read_variable(c, *variable, PREFIX, values);
 	return r;
 }
 
@@ -144,20 +148,32 @@ static int read_pair(struct config *c, const char *name, const char *text, unsig
 	return r;
 }
 
+/* "key = value", or "key value" as the OpenTelemetry profiler has it; a flag alone is true there.
+ */
 static int read_line(struct config *c, char *text, unsigned line, void *values)
 {
-	char *equals;
+	const struct option_spec *spec;
+	char *end, *value;
 
 	text = trim(text);
 	if (!*text || *text == '#')
 		return 0;
-	equals = strchr(text, '=');
-	if (!equals) {
+	end = text + strcspn(text, "= \t");
+	value = end + strspn(end, " \t");
+	if (*value == '=') {
+		*end = '\0';
+		return read_pair(c, text, trim(value + 1), line, values);
+	}
+	if (*end) {
+		*end = '\0';
+		return read_pair(c, text, value, line, values);
+	}
+	spec = option_find(c->specs, text);
+	if (spec && spec->arg) {
 		log_error("%s:%u: '%s' is not 'key = value'", c->path, line, text);
 		return -EINVAL;
 	}
-	*equals = '\0';
-	return read_pair(c, trim(text), trim(equals + 1), line, values);
+	return read_pair(c, text, "true", line, values);
 }
 
 static int read_file(struct config *c, void *values)
@@ -237,10 +253,11 @@ static void tell_ignored(const struct config *c)
 }
 
 int config_read(const struct option_spec *specs, const struct config_variable *variables,
-		const char *command, int argc, char **argv, void *values, size_t size,
-		const char *const *config_path, struct config *ret)
+		const char *others_prefix, const char *command, int argc, char **argv, void *values,
+		size_t size, const char *const *config_path, struct config *ret)
 {
 	_cleanup_(config_fini) struct config c = { .specs = specs,
+						   .others_prefix = others_prefix,
 						   .command = command,
 						   .options = values };
 	bool given[CONFIG_OPTIONS_MAX] = { false };
@@ -282,15 +299,10 @@ static void print_source(const struct config *c, size_t i, FILE *out)
 		fprintf(out, "%s:%u", c->path, value->line);
 	else if (value->source == CONFIG_COMMAND_LINE)
 		fprintf(out, "--%s", c->specs[i].name);
-	else if (value->variable)
-		fputs(value->variable, out);
-	else if (value->source == CONFIG_ENVIRONMENT) {
-		fputs(PREFIX, out);
-		for (const char *s = c->specs[i].name; *s; s++)
-			fputc(*s == '-' ? '_' : toupper((unsigned char)*s), out);
-	} else {
+	else if (value->source == CONFIG_ENVIRONMENT)
+		fprintf(out, "%.*s", (int)strcspn(value->variable, "="), value->variable);
+	else
 		fputs(value->source == CONFIG_DEFAULT ? "default" : "not set", out);
-	}
 }
 
 /* As a comment: what is printed can be read, and does not contain what it must not. */

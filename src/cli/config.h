@@ -4,15 +4,16 @@
  * that before a file, that before the defaults.
  *
  * "samples-per-second" is --samples-per-second or -samples-per-second, SONDE_SAMPLES_PER_SECOND,
- * and in a file a line "samples-per-second = 20"; '#' begins a line of comment. A flag's value is
- * true or false. The table has options "config" (a string) and "print-config", "help", "version",
- * whichever it wants: those are of the command line only.
+ * and in a file a line "samples-per-second = 20", or the same without '='; '#' begins a line of
+ * comment. A flag's value is true or false. The table has options "config" (a string) and
+ * "print-config", "help", "version", "copyright", whichever it wants: those are of the command line
+ * only.
  */
 #pragma once
 
 #include "cli/options.h"
 
-enum { CONFIG_OPTIONS_MAX = 96 };
+enum { CONFIG_OPTIONS_MAX = OPTIONS_MAX };
 
 /* A variable of another name than ours, which others set for programs like this one. */
 struct config_variable {
@@ -31,6 +32,7 @@ enum config_source {
 /* Where each option's value came from. */
 struct config {
 	const struct option_spec *specs;
+	const char *others_prefix; /* of variables, beside ours; NULL: none */
 	const char *command;
 	const char *path;    /* of the file; NULL: none */
 	char *file;	     /* its text, which values point into */
@@ -40,7 +42,7 @@ struct config {
 		const char *text;
 		const char *unit; /* behind it; NULL: none */
 		unsigned line;
-		const char *variable; /* NULL: the option's own */
+		const char *variable; /* its name, of the environment; a '=' ends it */
 	} values[CONFIG_OPTIONS_MAX];
 };
 
@@ -50,11 +52,12 @@ struct config {
  * wrong and where. Logging: options that are ignored, all in one line. Arguments are refused.
  *
  * `variables` (NULL: none) ends with an empty one. Of those that are set and not empty the last
- * counts, the option's own variable before them.
+ * counts, the option's own variable before them. `others_prefix` (or NULL) is another program's
+ * with the same options: OTHERS_SAMPLES_PER_SECOND counts, but behind ours.
  */
 int config_read(const struct option_spec *specs, const struct config_variable *variables,
-		const char *command, int argc, char **argv, void *values, size_t size,
-		const char *const *config_path, struct config *ret);
+		const char *others_prefix, const char *command, int argc, char **argv, void *values,
+		size_t size, const char *const *config_path, struct config *ret);
 void config_fini(struct config *config);
 /* The values and where they came from, in the form of a file. */
 void config_print(const struct config *config, FILE *out);

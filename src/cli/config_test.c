@@ -61,8 +61,8 @@ static int read_config(struct values *values, struct config *config, const char 
 	while (argv[argc])
 		argc++;
 	*values = (struct values){ 0 };
-	return config_read(specs, variables, "test", argc, (char **)argv, values, sizeof(*values),
-			   &values->config, config);
+	return config_read(specs, variables, "OTHER_PROGRAM_", "test", argc, (char **)argv, values,
+			   sizeof(*values), &values->config, config);
 }
 
 #define READ(values, config, ...)                                                                  \
@@ -103,6 +103,18 @@ static void assert_error(const char *want, const char *file, const char *const *
 #define ERROR_OF(want, file, ...)                                                                  \
 	assert_error((want), (file),                                                               \
 		     (const char *const[]){ "test", __VA_ARGS__ __VA_OPT__(, ) NULL })
+
+static char *print(const struct config *c)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	ASSERT(out);
+	config_print(c, out);
+	ASSERT_EQ(fclose(out), 0);
+	return text;
+}
 
 TEST(defaults)
 {
@@ -183,13 +195,56 @@ TEST(a_file_has_comments_and_spaces)
 	unlink(path);
 }
 
+TEST(a_file_does_without_equals_signs)
+{
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("number 17\n some-text \t a = b  \na-flag\nsize=2M\npart 1\nold-flag\n", path);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_EQ(v.number, 17);
+	ASSERT_STR(v.string, "a = b");
+	ASSERT(v.flag && v.part == 1);
+	ASSERT_EQ(v.size, 2 << 20);
+	config_fini(&c);
+	unlink(path);
+}
+
+TEST(variables_of_another_program_count_behind_ours)
+{
+	_cleanup_free_ char *text = NULL;
+	struct config c;
+	struct values v;
+
+	ASSERT_EQ(setenv("OTHER_PROGRAM_NUMBER", "3", 1), 0);
+	ASSERT_EQ(setenv("OTHER_PROGRAM_SOME_TEXT", "theirs", 1), 0);
+	ASSERT_EQ(setenv("OTHER_PROGRAM_A_FLAG", "true", 1), 0);
+	ASSERT_EQ(setenv("SONDE_SOME_TEXT", "ours", 1), 0);
+	ASSERT_OK(READ(&v, &c, "-a-flag=false"));
+	ASSERT_EQ(v.number, 3);
+	ASSERT_STR(v.string, "ours");
+	ASSERT(!v.flag);
+	text = print(&c);
+	ASSERT_PTR_NONNULL(strstr(text, "# OTHER_PROGRAM_NUMBER\n"
+					"number = 3\n"));
+	ASSERT_PTR_NONNULL(strstr(text, "# SONDE_SOME_TEXT\nsome-text = ours\n"));
+	config_fini(&c);
+	ASSERT_EQ(setenv("OTHER_PROGRAM_NUMBER", "0", 1), 0);
+	ERROR_OF("OTHER_PROGRAM_NUMBER takes a whole number", NULL);
+}
+
 TEST(mistakes_are_said_with_their_place)
 {
 	ERROR_OF(":2: unknown option 'numbre'; did you mean 'number'?", "\nnumbre = 3\n");
 	ERROR_OF(":1: unknown option 'config'", "config = x\n");
 	ERROR_OF(":3: 'number' is in line 1, too", "number = 1\n\n"
 						   "number = 2\n");
-	ERROR_OF(":1: 'number 3' is not 'key = value'", "number 3\n");
+	ERROR_OF(":1: 'number' is not 'key = value'", "number\n");
+	ERROR_OF(":1: unknown option 'numbre'; did you mean 'number'?", "numbre 3\n");
+	ERROR_OF(":1: number takes a whole number from 1 to 1000, not '3 4'", "number 3 4\n");
+	ERROR_OF(":1: a-flag takes 'true' or 'false', not 'no'", "a-flag no\n");
+	ERROR_OF(":1: unknown option ''", "= 3\n");
 	ERROR_OF(":1: number takes a whole number from 1 to 1000, not 'x'", "number = x\n");
 	ERROR_OF(":1: a-flag takes 'true' or 'false', not 'yes'", "a-flag = yes\n");
 	ERROR_OF("--part takes a number from 0 to 1, not '1.1'", NULL, "-part", "1.1");
@@ -268,18 +323,6 @@ TEST(what_is_ignored_is_accepted)
 	ASSERT_OK(READ(&v, &c, "-old-thing", "5", "-old-flag", "-number=3"));
 	ASSERT_EQ(v.number, 3);
 	config_fini(&c);
-}
-
-static char *print(const struct config *c)
-{
-	char *text;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	ASSERT(out);
-	config_print(c, out);
-	ASSERT_EQ(fclose(out), 0);
-	return text;
 }
 
 TEST(a_list_is_that_of_the_nearest_place)

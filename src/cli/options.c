@@ -18,7 +18,6 @@
 #include <string.h>
 
 enum {
-	SPECS_MAX = 96,
 	LONG_ONLY = 256, /* getopt's value for spec i is LONG_ONLY + i */
 	PID_MAX_LIMIT =
 		INT_MAX, /* more than any kernel gives; whether there is one is asked later */
@@ -115,7 +114,8 @@ static int set_seconds(const struct parser *p, const struct option_spec *spec, c
 {
 	double seconds = parse_seconds(text);
 
-	if (!(seconds >= 0.001) || seconds > (double)spec->max)
+	if ((!(seconds >= 0.001) && !(spec->or_none && seconds == 0)) ||
+	    seconds > (double)spec->max)
 		return complain(p, spec, text, "seconds from 0.001 to %" PRIu64, spec->max);
 	*(double *)(p->values + spec->offset) = seconds;
 	return 0;
@@ -267,7 +267,7 @@ static int build_getopt(const struct option_spec *specs, struct option *longs, c
 
 	*letters++ = '+'; /* stop at COMMAND: what follows is its */
 	*letters++ = ':'; /* tell a missing argument from an unknown option */
-	for (nr = 0; specs[nr].name && nr < SPECS_MAX; nr++) {
+	for (nr = 0; specs[nr].name && nr < OPTIONS_MAX; nr++) {
 		longs[nr] = (struct option){
 			.name = specs[nr].name,
 			.has_arg = specs[nr].arg ? required_argument : flag_arg,
@@ -343,8 +343,8 @@ typedef int getopt_fn(int argc, char *const *argv, const char *letters, const st
 static int parse_all(struct parser *p, int argc, char **argv, bool as_daemons, int *ret_first)
 {
 	getopt_fn *next = as_daemons ? getopt_long_only : getopt_long;
-	struct option longs[SPECS_MAX + 1];
-	char letters[3 + 2 * SPECS_MAX];
+	struct option longs[OPTIONS_MAX + 1];
+	char letters[3 + 2 * OPTIONS_MAX];
 	int nr = build_getopt(p->specs, longs, letters,
 			      as_daemons ? optional_argument : no_argument);
 	int c, r;

@@ -23,7 +23,7 @@ enum option_type {
 	OPTION_IGNORED,	 /* what another program has, and Sonde has no need of */
 };
 
-enum { PIDS_MAX = 256 };
+enum { PIDS_MAX = 256, OPTIONS_MAX = 128 /* in a table */ };
 
 struct pid_list {
 	int32_t pids[PIDS_MAX];
@@ -51,6 +51,7 @@ struct option_spec {
 	size_t offset; /* of the value in the command's options struct */
 	uint64_t min, max;
 	const char *max_name; /* what bounds it, if that is not `max` but the machine */
+	bool or_none;	      /* a time may be 0, too */
 	bool hidden;	      /* for tests: works, but is not in the help */
 	bool secret;	      /* nothing prints its value */
 	bool endpoint;	      /* nothing prints a value that may have a secret in it */

@@ -76,7 +76,29 @@ static int parse_condition(const struct term_text *t, char *text, struct selecti
 	return r;
 }
 
-static int parse_term(const struct term_text *t, bool exclude, struct selection *s)
+static void want_age(struct select_term *term, double seconds)
+{
+	uint64_t ns = (uint64_t)(seconds * 1e9);
+
+	if (!ns)
+		return;
+	term->asks |= SELECT_AGE;
+	if (term->min_age_ns < ns)
+		term->min_age_ns = ns;
+}
+
+static int add_term(const struct select_term *term, bool exclude, struct selection *s)
+{
+	int r = selection_add_term(s, term, exclude);
+
+	if (r)
+		log_error("there are more than %d terms of --include and --exclude together",
+			  SELECT_TERMS_MAX);
+	return r;
+}
+
+static int parse_term(const struct term_text *t, bool exclude, double min_age_s,
+		      struct selection *s)
 {
 	_cleanup_free_ char *text = strdup(t->text);
 	struct select_term term = { .asks = 0 };
@@ -85,26 +107,24 @@ static int parse_term(const struct term_text *t, bool exclude, struct selection 
 
 	while (!r && (condition = strsep(&rest, ",")))
 		r = parse_condition(t, condition, s, &term);
-	if (!r)
-		r = selection_add_term(s, &term, exclude);
-	else
-		return r;
 	if (r)
-		log_error("there are more than %d terms of --include and --exclude together",
-			  SELECT_TERMS_MAX);
-	return r;
+		return r;
+	if (!exclude)
+		want_age(&term, min_age_s);
+	return add_term(&term, exclude, s);
 }
 
-static int parse_list(const struct text_list *list, bool exclude, const char *command,
+static int parse_list(const struct select_wanted *wanted, bool exclude, const char *command,
 		      struct selection *s)
 {
+	const struct text_list *list = exclude ? &wanted->exclude : &wanted->include;
 	int r = 0;
 
 	for (size_t i = 0; i < list->nr && !r; i++) {
 		_cleanup_free_ char *text = strndup(list->items[i].text, list->items[i].len);
 		struct term_text t = { exclude ? "exclude" : "include", command, text };
 
-		r = text ? parse_term(&t, exclude, s) : -ENOMEM;
+		r = text ? parse_term(&t, exclude, wanted->min_age_s, s) : -ENOMEM;
 	}
 	return r;
 }
@@ -112,10 +132,14 @@ static int parse_list(const struct text_list *list, bool exclude, const char *co
 int select_parse(const struct select_wanted *wanted, const char *command, struct selection *ret)
 {
 	struct selection s = { 0 };
-	int r = parse_list(&wanted->include, false, command, &s);
+	struct select_term of_age = { .asks = 0 };
+	int r = parse_list(wanted, false, command, &s);
 
+	want_age(&of_age, wanted->min_age_s);
+	if (!r && !wanted->include.nr && of_age.asks)
+		r = add_term(&of_age, false, &s);
 	if (!r)
-		r = parse_list(&wanted->exclude, true, command, &s);
+		r = parse_list(wanted, true, command, &s);
 	if (r) {
 		selection_fini(&s);
 		return r == -ENOMEM ? log_err(r, "cannot read the selection") : r;

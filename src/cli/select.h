@@ -7,6 +7,7 @@
 
 struct select_wanted {
 	struct text_list include, exclude;
+	double min_age_s; /* of all; 0: any */
 };
 
 /* Of a table of options; `AT_` is its AT(), `sampling` the struct sampling_arguments there. */

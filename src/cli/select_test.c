@@ -77,3 +77,30 @@ TEST(two_of_what_a_process_has_one_of_are_two_terms)
 {
 	ASSERT_ERR(parse("pid=1,pid=2", NULL), EEXIST);
 }
+
+TEST(an_age_for_all_is_in_each_including_term)
+{
+	struct select_wanted wanted = { .min_age_s = 1.5 };
+	const struct select_term *terms = selection.rules.terms;
+
+	selection_fini(&selection);
+	ASSERT_OK(select_parse(&wanted, "agent", &selection));
+	ASSERT_EQ(selection.rules.nr_includes, 1);
+	ASSERT_EQ(selection.rules.asks, SELECT_AGE);
+	ASSERT_EQ(terms[0].min_age_ns, 1500000000);
+	selection_fini(&selection);
+	wanted.include.items[0] = (struct list_text){ "uid=0", 5 };
+	wanted.include.items[1] = (struct list_text){ "uid=1,min-age=10s", 17 };
+	wanted.include.items[2] = (struct list_text){ "min-age=1", 9 };
+	wanted.include.nr = 3;
+	wanted.exclude.items[0] = (struct list_text){ "comm=x", 6 };
+	wanted.exclude.nr = 1;
+	ASSERT_OK(select_parse(&wanted, "agent", &selection));
+	ASSERT_EQ(selection.rules.nr, 4);
+	ASSERT_EQ(terms[0].asks, SELECT_UID | SELECT_AGE);
+	ASSERT_EQ(terms[0].min_age_ns, 1500000000);
+	ASSERT_EQ(terms[1].min_age_ns, 10000000000);
+	ASSERT_EQ(terms[2].min_age_ns, 1500000000);
+	ASSERT_EQ(terms[3].asks, SELECT_COMM);
+	selection_fini(&selection);
+}

@@ -642,7 +642,8 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 	pace_set_tick(r);
 	err = bpf_sampler_start(r->sampler, r->cpus);
 	if (!err)
-		bpf_sampler_want_walkers(r->sampler, ~0u, false);
+		bpf_sampler_want_walkers(r->sampler, ~r->options.symbolizer.runtimes.runtime.off,
+					 false);
 	return err;
 }
 

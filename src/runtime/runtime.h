@@ -42,6 +42,8 @@ struct runtime_options {
 	bool tiers;	      /* tell compiled code of different tiers apart (--tiers) */
 	bool async;	      /* continue stacks of tasks with those that wait for them (--async) */
 	bool virtual_threads; /* say whose frames those of a virtual thread are (--threads) */
+	bool no_labels;	      /* none of those that a program gives its goroutines (--tracers) */
+	uint32_t off;	      /* bit N: files are not offered to runtime N (--tracers) */
 };
 
 struct runtime_ops;

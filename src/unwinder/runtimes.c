@@ -58,12 +58,13 @@ void runtimes_forget_file(struct runtimes *r, uint32_t index)
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static int probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static int probe(const struct elf_file *elf, const char *path, uint32_t off,
+		 struct runtime_dso **ret)
 {
 	int r;
 
 	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
-		if (!runtimes[id] || !runtimes[id]->probe)
+		if (!runtimes[id] || !runtimes[id]->probe || off & 1u << id)
 			continue;
 		r = runtimes[id]->probe(elf, path, ret);
 		if (!r)
@@ -88,7 +89,7 @@ void runtimes_look_at(struct runtimes *r, uint32_t index)
 		return;
 	err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
 	if (!err)
-		err = probe(elf, file->path, &dso);
+		err = probe(elf, file->path, r->options.off, &dso);
 	/* No descriptor or memory was to be had: the next process's turn to try. */
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
 		return;
@@ -142,7 +143,7 @@ uint32_t runtimes_of_program(const char *path)
 	if (fd < 0 || elf_file_open_fd(fd, &elf))
 		return 0;
 	log_set_level(LOG_LEVEL_ERROR); /* what is to be said is said when it runs */
-	if (probe(elf, path, &dso)) {
+	if (probe(elf, path, 0, &dso)) {
 		log_set_level(level);
 		return runtimes_it_leads_to(elf);
 	}

@@ -76,6 +76,18 @@ static uint64_t until_due(struct bed *b)
 	return waited;
 }
 
+TEST(off)
+{
+	struct bed b;
+
+	begin(&b, 0);
+	b.runtimes.options.off = 1u << fake_runtime.id;
+	update(&b);
+	ASSERT_EQ(fake.nr_probes, 0);
+	ASSERT(!b.list && !runtimes_any(&b.runtimes, b.proc));
+	end(&b);
+}
+
 TEST(asks_again)
 {
 	struct bed b;

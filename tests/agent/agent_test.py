@@ -346,6 +346,56 @@ def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
         a.end()
 
 
+# Each flag of the OpenTelemetry profiler, as its unit files may have it, and what becomes of it here: a line, or what is said of it.
+THEIR_FLAGS = (
+    ("-bpf-log-level=0", None), ("-bpffs-root=/sys/fs/bpf/", None), ("-clock-sync-interval=3m", None),
+    ("-collection-agent=127.0.0.1:11000", "collection-agent = 127.0.0.1:11000"), ("-disable-tls", "disable-tls = true"),
+    ("-env-vars=A,B", "env-vars = A,B"), ("-filter-min-process-age=1m30s", "filter-min-process-age = 1m30s"), ("-frame-cache-size=16384", None),
+    ("-map-scale-factor=0", None), ("-monitor-interval=5s", None), ("-no-kernel-version-check", None), ("-obi-process-ctx", None),
+    ("-off-cpu-threshold=0.5", "off-cpu-threshold = 0.5"), ("-pprof=127.0.0.1:6060", None),
+    ("-probe-link=uprobe:/bin/true:main", "probe-link = uprobe:/bin/true:main"), ("-reporter-interval=5s", "reporter-interval = 5s"),
+    ("-reporter-jitter=0.2", "reporter-jitter = 0.2"), ("-samples-per-second=20", "samples-per-second = 20"), ("-send-error-frames", None),
+    ("-send-idle-frames", "send-idle-frames = true"), ("-tracers=all", "tracers = all"), ("-t=perl,php", "t = perl,php"), ("-verbose", "verbose = true"),
+    ("-v=true", "v = true"))
+
+
+def test_each_flag_of_the_opentelemetry_profiler_is_known():
+    ignored = ", ".join(sorted(flag[1:].split("=")[0] for flag, line in THEIR_FLAGS if line is None))
+    pairs = [flag[1:].partition("=")[::2] for flag, _ in THEIR_FLAGS]
+    with open("theirs", "w", encoding="ascii") as file:
+        file.writelines(f"{name} {value}\n" if value else f"{name}\n" for name, value in pairs)
+    variables = {f"OTEL_PROFILING_AGENT_{name.upper().replace('-', '_')}": value or "true" for name, value in pairs}
+    for args, env, source in (([flag for flag, _ in THEIR_FLAGS], {}, "--{}"),
+                              ([arg for flag, _ in THEIR_FLAGS for arg in f"-{flag}".split("=") if arg != "true"], {}, "--{}"),
+                              (["-config", "theirs"], {}, "theirs:"), ([], variables, "OTEL_PROFILING_AGENT_")):
+        done = run(SONDE, "agent", *args, "-print-config", env=dict(os.environ, **env))
+        said = re.fullmatch("sonde: ignored, since there is no need of it here: (.*)\n", done.stderr)
+        check(said and ", ".join(sorted(said[1].split(", "))) == ignored, done.stderr)
+        for name, line in ((flag[1:].split("=")[0], line) for flag, line in THEIR_FLAGS):
+            found = re.search(f"^# (.*)\n{re.escape(line)}$", done.stdout, re.MULTILINE) if line else True
+            check(found and (not line or found[1].startswith(source.format(name))), f"{name} from {source}: {done.stdout}")
+    for flag, words in (("-version", "sonde "), ("-copyright", "Apache-2.0")):
+        check(words in run(SONDE, "agent", flag).stdout, flag)
+
+
+def test_runtimes_are_switched_off_by_name():
+    """Of a process of each there are native frames alone, of others all."""
+    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "99", "-t", "dotnet,perl", "-v") as a, \
+            workload(sys.executable, "-c", "def spin():\n  while True: pass\nspin()") as python, \
+            workload("perl", "-e", "sub spin { while (1) {} } spin();") as perl:
+        a.wait_for("ignored in --tracers, since there are no frames of it here: dotnet")
+        a.wait_for("the agent samples")
+        kinds = {python.pid: set(), perl.pid: set()}
+        while "perl" not in kinds[perl.pid] or "native" not in kinds[python.pid]:
+            a.wait_for(r"report \d+: ")
+            for r in places(reports("out")[-1]):
+                kinds.get(r["attributes"]["process.pid"], set()).update(r["kinds"])
+        a.end()
+    check("cpython" not in kinds[python.pid], kinds)
+    done = run(SONDE, "agent", "--output-dir", "out", "--tracers", "pythonn", status=2)
+    check("--tracers knows no 'pythonn' (did you mean 'python'?)" in done.stderr and done.stderr.count("\n") == 1, done)
+
+
 def test_mistakes_are_said():
     os.symlink("/dev/null", "file")
     for args, status, words in (

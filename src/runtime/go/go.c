@@ -151,6 +151,8 @@ static int go_attach(const struct runtime_dso *base, const struct runtime_target
 		return r;
 	if (t->options.async)
 		to->flags |= GO_ASYNC;
+	if (t->options.no_labels)
+		to->labels = 0;
 	rp = calloc(1, sizeof(*rp));
 	if (!rp)
 		return -ENOMEM;
