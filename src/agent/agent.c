@@ -27,8 +27,10 @@ struct agent {
 	struct notify manager;
 	struct http_server *http; /* or NULL */
 	struct agent_stats stats;
+	struct probability probability;
 	int epoll_fd, signal_fd;
 	int report_fd; /* a timer: the next report */
+	int draw_fd;   /* another: the next interval, of which is drawn if it is profiled; or -1 */
 	int clock_fd;  /* one that never expires: whether somebody has set the wall clock; or -1 */
 	int error;     /* of making the last report */
 	bool started, stopping, reload;
@@ -45,6 +47,7 @@ static void agent_fini(struct agent *a)
 	close_p(&a->epoll_fd);
 	close_p(&a->signal_fd);
 	close_p(&a->report_fd);
+	close_p(&a->draw_fd);
 	close_p(&a->clock_fd);
 }
 
@@ -158,6 +161,96 @@ static int on_report_time(struct agent *a)
 	recorder_next_cut(a->recorder);
 	return set_report_timer(a);
 }
+
+/* --- probabilistic profiling ------------------------------------------------------------------ */
+
+/* Whether this interval is profiled. */
+static bool draw(struct agent *a)
+{
+	uint32_t number = probability_draw(&a->probability);
+	bool chosen = probability_chooses(&a->probability, number);
+
+	a->stats.intervals[chosen]++;
+	log_debug("probabilistic profiling: %u was drawn, the threshold is %u", number,
+		  a->probability.options.threshold);
+	return chosen;
+}
+
+static void tell_profiling(const struct agent *a)
+{
+	log_info("probabilistic profiling: the CPUs are %ssampled from now on",
+		 a->stats.profiling ? "" : "not ");
+}
+
+/* A report is of intervals that were chosen, or of others: it ends where that changes. */
+static void set_profiling(struct agent *a, bool on)
+{
+	uint64_t before = clock_ns(CLOCK_REALTIME);
+	int r;
+
+	if (on) {
+		report_cut(a);
+		recorder_next_cut(a->recorder);
+		before = clock_ns(CLOCK_REALTIME);
+	}
+	r = recorder_pause(a->recorder, !on);
+	if (!on) {
+		recorder_step(a->recorder);
+		report_cut(a);
+		recorder_next_cut(a->recorder);
+	}
+	if (r)
+		log_warn("not all CPUs' clocks could be switched %s: %s", on ? "on" : "off",
+			 strerror(-r));
+	a->stats.profiling = on;
+	tell_profiling(a);
+	log_debug("the clocks were switched %s from %" PRIu64 " to %" PRIu64 " ns",
+		  on ? "on" : "off", before, clock_ns(CLOCK_REALTIME));
+}
+
+static int set_draw_timer(struct agent *a)
+{
+	return loop_set_timer(a->draw_fd, 0, (uint64_t)(a->probability.options.interval_s * 1e9));
+}
+
+static int on_draw_time(struct agent *a)
+{
+	uint64_t expirations;
+	bool on;
+
+	if (read(a->draw_fd, &expirations, sizeof(expirations)) < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	on = draw(a);
+	if (on != a->stats.profiling)
+		set_profiling(a, on);
+	return set_draw_timer(a);
+}
+
+/* Before the first sample. */
+static int begin_probability(struct agent *a)
+{
+	const struct probability_options *o = &a->options->probability;
+	int r;
+
+	a->stats.profiling = true;
+	if (o->threshold >= PROBABILITY_ALWAYS)
+		return 0;
+	probability_init(&a->probability, o);
+	a->draw_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (a->draw_fd < 0)
+		return -errno;
+	r = loop_watch(a->epoll_fd, a->draw_fd);
+	if (!r)
+		r = set_draw_timer(a);
+	a->stats.profiling = draw(a);
+	if (!r && !a->stats.profiling)
+		r = recorder_pause(a->recorder, true);
+	if (!r)
+		tell_profiling(a);
+	return r;
+}
+
+/* --- the wall clock --------------------------------------------------------------------------- */
 
 /*
  * A report has one wall clock, so it ends where somebody sets that, or where the machine wakes up:
@@ -378,6 +471,8 @@ static int loop(struct agent *a)
 				on_signals(a);
 			else if (events[i].data.fd == a->report_fd)
 				r = on_report_time(a);
+			else if (events[i].data.fd == a->draw_fd)
+				r = on_draw_time(a);
 			else if (events[i].data.fd == a->clock_fd)
 				r = on_clock_set(a);
 			else if (a->http && events[i].data.fd == http_server_fd(a->http))
@@ -404,6 +499,8 @@ static int begin(struct agent *a)
 	r = tell_attributes(a);
 	if (!r)
 		r = set_up_loop(a);
+	if (!r)
+		r = begin_probability(a);
 	if (r)
 		return log_err(r, "cannot set up the event loop");
 	r = recorder_start(a->recorder, go_on, a, &left);
@@ -426,6 +523,7 @@ int agent_run(const struct agent_options *options, bool *ret_in_use)
 						 .epoll_fd = -1,
 						 .signal_fd = -1,
 						 .report_fd = -1,
+						 .draw_fd = -1,
 						 .clock_fd = -1,
 						 .ret_in_use = ret_in_use };
 	int r, sent;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "agent/probability.h"
 #include "agent/sandbox.h"
 #include "agent/sender.h"
 #include "record/recorder.h"
@@ -17,6 +18,8 @@ struct agent_stats {
 	uint64_t oversized;    /* requests: of one time or value whose stack alone is too large */
 	uint64_t cuts;	       /* that were reported */
 	uint64_t untimed_cuts; /* of these, without room for the times of samples */
+	bool profiling;	       /* 0: this interval was not chosen */
+	uint64_t intervals[2]; /* that were drawn: not chosen, chosen */
 	/* By enum frame_kind: samples of the clock in these with such a frame; these frames. */
 	uint64_t kind_samples[FRAME_KIND_MAX_], kind_frames[FRAME_KIND_MAX_];
 };
@@ -25,6 +28,7 @@ struct agent_options {
 	struct recorder_options recorder; /* keep_events is set */
 	double interval_s;		  /* between two reports ... */
 	double jitter; /* ... give or take this part of it, so that hosts do not report together */
+	struct probability_options probability; /* as it was at the start */
 	/* Of all processes that say nothing else of themselves; NULL: none. */
 	const char *service, *attributes; /* util/pairs.h */
 	enum otlp_schema schema;	  /* of requests */

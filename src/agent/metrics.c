@@ -228,6 +228,14 @@ int metrics_write(const struct metrics *m, char **ret, size_t *ret_size)
 	labelled(out, "sonde_build_info", "version", SONDE_VERSION, 1);
 	gauge(out, "sonde_frequency_hertz", "Samples a second on each CPU.",
 	      m->recorder->frequency_hz);
+	gauge(out, "sonde_probabilistic_profiling_enabled",
+	      "1: the CPUs are sampled; 0: not in this interval.", m->agent->profiling);
+	begin_family(out, "sonde_probabilistic_intervals_total", "counter",
+		     "Intervals of which was drawn whether they are profiled, by what came of it.");
+	labelled(out, "sonde_probabilistic_intervals_total", "profiled", "no",
+		 m->agent->intervals[0]);
+	labelled(out, "sonde_probabilistic_intervals_total", "profiled", "yes",
+		 m->agent->intervals[1]);
 	seconds(out, "sonde_sampling_seconds_total", "How long it has sampled.",
 		(uint64_t)(m->recorder->duration_s * 1e9));
 	write_samples(out, m->recorder);

@@ -13,21 +13,24 @@
 #include "cli/stats.h"
 #include "cli/tracers.h"
 #include "util/cleanup.h"
+#include "util/cpus.h"
 #include "util/log.h"
 #include "util/pairs.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 struct agent_arguments {
 	struct sampling_arguments sampling;
 	struct off_cpu_wanted off_cpu;
 	struct probes_wanted probes;
 	double interval_s, jitter;
+	struct probability_options probability;
 	struct collector_arguments collector;
 	const char *output_dir, *spool_dir, *config, *schema;
-	const char *service, *attributes, *variables, *metrics_listen, *tracers;
+	const char *service, *attributes, *variables, *metrics_listen, *tracers, *pin_cpus;
 	double timeout_s, retry_s;
 	uint64_t queue_bytes, request_bytes;
 	uint64_t output_dir_bytes, spool_bytes;
@@ -89,6 +92,15 @@ static const struct option_spec agent_specs[] = {
 	{ 0, "reporter-jitter", "PART", "0.2",
 	  "give or take this part of the interval, so that hosts do not report together",
 	  OPTION_FRACTION, AT(jitter) },
+	{ 0, "pin-cpu-ids", "LIST", NULL, "sample these CPUs only: 0-15,20", OPTION_STRING,
+	  AT(pin_cpus) },
+	{ 0, "probabilistic-threshold", "PERCENT", "100",
+	  "the CPUs are sampled in so many of all intervals, chosen at random", OPTION_NUMBER,
+	  AT(probability.threshold), .max = PROBABILITY_ALWAYS },
+	{ 0, "probabilistic-interval", "TIME", "1m", "how long such an interval is", OPTION_SECONDS,
+	  AT(probability.interval_s), .max = 86400 },
+	{ 0, "probabilistic-seed", "N", NULL, "", OPTION_NUMBER, AT(probability.seed),
+	  .max = UINT32_MAX, .hidden = true },
 	SAMPLING_OPTIONS(AT),
 	{ 0, "tracers", "LIST", "all",
 	  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and labels "
@@ -204,6 +216,7 @@ struct setup {
 	struct collector collector;
 	struct selection selection;
 	struct probes probes;
+	uint64_t only_cpus[CPUS_MAX / 64];
 	const struct setup
 		*first; /* what cannot change has its values from there; NULL: this is it */
 	int argc;
@@ -281,6 +294,25 @@ static int fill_sources(struct setup *s)
 	return r;
 }
 
+static int pin_cpus(struct setup *s)
+{
+	const char *text = s->args.pin_cpus;
+	long nr = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (!text)
+		return 0;
+	if (cpu_list_parse(text, s->only_cpus)) {
+		log_error("--pin-cpu-ids takes numbers of CPUs such as 0-15,20, not '%s'", text);
+		return -EINVAL;
+	}
+	s->options.recorder.only_cpus = s->only_cpus;
+	for (long cpu = 0; cpu < nr && cpu < CPUS_MAX; cpu++)
+		if (s->only_cpus[cpu / 64] & UINT64_C(1) << cpu % 64)
+			return 0;
+	log_error("--pin-cpu-ids: this machine has none of the CPUs %s", text);
+	return -EINVAL;
+}
+
 static int fill_options(struct setup *s)
 {
 	const struct agent_arguments *args = &s->args;
@@ -289,6 +321,7 @@ static int fill_options(struct setup *s)
 		.recorder = sampling_recorder_options(&args->sampling),
 		.interval_s = args->interval_s,
 		.jitter = args->jitter,
+		.probability = args->probability,
 		.service = args->service,
 		.attributes = args->attributes,
 		/* A file may be as large as it likes. */
@@ -317,7 +350,7 @@ static int fill_options(struct setup *s)
 	/* SIGHUP may bring one. */
 	s->options.recorder.may_select = args->config != NULL;
 	s->options.recorder.selection = &s->selection;
-	if (read_schema(args->schema, &s->options.schema) ||
+	if (read_schema(args->schema, &s->options.schema) || pin_cpus(s) ||
 	    tracers_parse(args->tracers, "agent",
 			  &s->options.recorder.symbolizer.runtimes.runtime) ||
 	    select_parse(&args->sampling.select, "agent", &s->selection))

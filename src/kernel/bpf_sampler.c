@@ -298,6 +298,8 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 
 	for_each_source(s, sampler)
 	{
+		s->sampling.paused = sampler->sampling.paused;
+		s->sampling.only_cpus = sampler->options.only_cpus;
 		r = source_attach(s, cpus);
 		if (r)
 			return log_err(r, "cannot sample at %s", s->spec.at);
@@ -306,6 +308,8 @@ int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus)
 		.program = sampler->sample,
 		.frequency_hz = sampler->options.frequency_hz,
 		.idle = sampler->options.idle,
+		.paused = sampler->sampling.paused,
+		.only_cpus = sampler->options.only_cpus,
 	};
 	sampler->cpus = cpus;
 	r = cpu_set_listen(cpus, sampling_set_cpu, &sampler->sampling);
@@ -326,6 +330,19 @@ int bpf_sampler_set_frequency(struct bpf_sampler *sampler, uint32_t frequency_hz
 
 	if (!r)
 		sampler->options.frequency_hz = frequency_hz;
+	return r;
+}
+
+int bpf_sampler_pause(struct bpf_sampler *sampler, bool paused)
+{
+	int r = sampling_pause(&sampler->sampling, paused);
+
+	for_each_source(s, sampler)
+	{
+		int err = sampling_pause(&s->sampling, paused);
+
+		r = r ? r : err;
+	}
 	return r;
 }
 

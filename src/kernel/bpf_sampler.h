@@ -21,6 +21,7 @@ struct bpf_sampler_options {
 				children */
 	bool select;	     /* sample only processes that bpf_sampler_select() says */
 	bool no_kernel, idle;
+	const uint64_t *only_cpus; /* clocks and events: bits, CPUS_MAX of them; NULL: all */
 	enum kernel_frames kernel_frames;
 	bool raw_too;		    /* tests: a raw record behind each full one */
 	char *const *walker_loader; /* argv of a program that is walkers_child_main(); NULL: fork */
@@ -45,6 +46,9 @@ struct unwind_store_maps bpf_sampler_maps(const struct bpf_sampler *sampler);
 int bpf_sampler_start(struct bpf_sampler *sampler, struct cpu_set *cpus);
 /* While it samples: from now on so often, or as before, and the error. */
 int bpf_sampler_set_frequency(struct bpf_sampler *sampler, uint32_t frequency_hz);
+/* Clocks and events take no samples until it is called again; also before the start. The first
+ * error: of some CPUs it is not so. */
+int bpf_sampler_pause(struct bpf_sampler *sampler, bool paused);
 /* No further samples; those in the ring stay. */
 void bpf_sampler_stop(struct bpf_sampler *sampler);
 

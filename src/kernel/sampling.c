@@ -4,10 +4,11 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int open_event(const struct sampling *s, uint32_t cpu, struct bpf_link **ret)
+static int open_event(const struct sampling *s, uint32_t cpu, struct sampling_cpu *ret)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -36,24 +37,33 @@ static int open_event(const struct sampling *s, uint32_t cpu, struct bpf_link **
 		close(fd);
 		return r;
 	}
-	*ret = link;
+	*ret = (struct sampling_cpu){ .link = link, .fd = fd, .online = true };
 	return 0;
+}
+
+static bool is_wanted(const struct sampling *s, uint32_t cpu)
+{
+	return !s->only_cpus || s->only_cpus[cpu / 64] & UINT64_C(1) << cpu % 64;
 }
 
 int sampling_set_cpu(void *ctx, uint32_t cpu, bool online)
 {
 	struct sampling *s = ctx;
 
-	while (s->links.nr <= cpu) {
-		int r = vec_push(&s->links, NULL);
+	while (s->cpus.nr <= cpu) {
+		int r = vec_push(&s->cpus, (struct sampling_cpu){ 0 });
 
 		if (r)
 			return r;
 	}
+	if (online && (s->paused || !is_wanted(s, cpu))) {
+		s->cpus.items[cpu].online = true;
+		return 0;
+	}
 	if (online)
-		return open_event(s, cpu, &s->links.items[cpu]);
-	bpf_link__destroy(s->links.items[cpu]); /* closes the event too */
-	s->links.items[cpu] = NULL;
+		return open_event(s, cpu, &s->cpus.items[cpu]);
+	bpf_link__destroy(s->cpus.items[cpu].link); /* closes the event too */
+	s->cpus.items[cpu] = (struct sampling_cpu){ 0 };
 	return 0;
 }
 
@@ -63,19 +73,20 @@ int sampling_set_frequency(struct sampling *s, uint32_t frequency_hz)
 	int r = 0;
 
 	next.frequency_hz = frequency_hz;
-	next.links = (typeof(next.links)){ 0 };
-	for (uint32_t cpu = 0; cpu < s->links.nr && !r; cpu++) {
-		struct bpf_link *link = NULL;
+	next.cpus = (typeof(next.cpus)){ 0 };
+	for (uint32_t cpu = 0; cpu < s->cpus.nr && !r; cpu++) {
+		struct sampling_cpu now = { .online = s->cpus.items[cpu].online };
 
-		if (s->links.items[cpu])
-			r = open_event(&next, cpu, &link);
+		/* While it is paused, those with the old frequency are closed: none is needed. */
+		if (s->cpus.items[cpu].link && !s->paused)
+			r = open_event(&next, cpu, &now);
 		/* It goes just now, which is told as any CPU's going. */
 		if (r == -ENODEV)
 			r = 0;
 		if (!r)
-			r = vec_push(&next.links, link);
+			r = vec_push(&next.cpus, now);
 		if (r)
-			bpf_link__destroy(link);
+			bpf_link__destroy(now.link);
 	}
 	if (r) {
 		sampling_fini(&next);
@@ -86,9 +97,41 @@ int sampling_set_frequency(struct sampling *s, uint32_t frequency_hz)
 	return 0;
 }
 
+/* Those that came, or got another frequency, meanwhile were never opened. */
+static int resume_cpu(const struct sampling *s, uint32_t cpu, struct sampling_cpu *c)
+{
+	int r;
+
+	if (c->link)
+		return ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
+	if (!c->online || !is_wanted(s, cpu))
+		return 0;
+	r = open_event(s, cpu, c);
+	/* It goes just now, which is told as any CPU's going. */
+	return r == -ENODEV ? 0 : r;
+}
+
+int sampling_pause(struct sampling *s, bool paused)
+{
+	int r = 0;
+
+	s->paused = paused;
+	for (uint32_t cpu = 0; cpu < s->cpus.nr; cpu++) {
+		struct sampling_cpu *c = &s->cpus.items[cpu];
+		int err = 0;
+
+		if (!paused)
+			err = resume_cpu(s, cpu, c);
+		else if (c->link && ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0) < 0)
+			err = -errno;
+		r = r ? r : err;
+	}
+	return r;
+}
+
 void sampling_fini(struct sampling *s)
 {
-	for (size_t i = 0; i < s->links.nr; i++)
-		bpf_link__destroy(s->links.items[i]);
-	vec_free(&s->links);
+	for (size_t i = 0; i < s->cpus.nr; i++)
+		bpf_link__destroy(s->cpus.items[i].link);
+	vec_free(&s->cpus);
 }

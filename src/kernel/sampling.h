@@ -21,12 +21,21 @@ struct sampling_event {
 	uint64_t period; /* a sample each so many; not 0 */
 };
 
+/* By CPU number. */
+struct sampling_cpu {
+	struct bpf_link *link; /* NULL: none */
+	int fd;		       /* the event's, which the link owns */
+	bool online;
+};
+
 struct sampling {
 	struct bpf_program *program;
 	uint32_t frequency_hz;
 	bool idle;
-	struct sampling_event event;  /* period 0: the clock, at frequency_hz */
-	VEC(struct bpf_link *) links; /* by CPU number; NULL: none */
+	struct sampling_event event; /* period 0: the clock, at frequency_hz */
+	bool paused;
+	const uint64_t *only_cpus; /* bits, CPUS_MAX of them; NULL: all */
+	VEC(struct sampling_cpu) cpus;
 };
 
 /* A cpu_change of a struct sampling. */
@@ -36,4 +45,9 @@ int sampling_set_cpu(void *ctx, uint32_t cpu, bool online);
  * event is opened before the one in its place is closed.
  */
 int sampling_set_frequency(struct sampling *s, uint32_t frequency_hz);
+/*
+ * No samples until it is called again: events are switched off, or not opened if they come then.
+ * The first error; all CPUs were told nevertheless.
+ */
+int sampling_pause(struct sampling *s, bool paused);
 void sampling_fini(struct sampling *s);

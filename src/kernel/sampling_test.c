@@ -5,6 +5,8 @@
 #include "util/cpus.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { FD = 1000, PROGRAM = 1 };
@@ -37,6 +39,17 @@ int __wrap_bpf_link__destroy(struct bpf_link *link);
 int __wrap_bpf_link__destroy(struct bpf_link *link)
 {
 	nr_links -= !!link;
+	return 0;
+}
+
+static int nr_on; /* switched on less those that were switched off */
+
+int __wrap_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	ASSERT_EQ(fd, FD);
+	ASSERT(request == PERF_EVENT_IOC_ENABLE || request == PERF_EVENT_IOC_DISABLE);
+	nr_on += request == PERF_EVENT_IOC_ENABLE ? 1 : -1;
 	return 0;
 }
 
@@ -105,6 +118,72 @@ TEST(the_frequency_changes_on_all_cpus_or_on_none)
 	error = ENODEV;
 	ASSERT_OK(sampling_set_frequency(&sampling, 99));
 	ASSERT_EQ(nr_links, online - 1);
+	stop();
+}
+
+TEST(a_pause_switches_all_off)
+{
+	int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+	start();
+	ASSERT_OK(cpu_set_listen(cpus, sampling_set_cpu, &sampling));
+	ASSERT_OK(sampling_pause(&sampling, true));
+	ASSERT_EQ(nr_on, -online);
+	ASSERT_EQ(nr_links, online);
+	ASSERT_OK(sampling_pause(&sampling, false));
+	ASSERT_EQ(nr_on, 0);
+	/* One that goes and comes meanwhile is opened at the end. */
+	ASSERT_OK(sampling_pause(&sampling, true));
+	ASSERT_OK(sampling_set_cpu(&sampling, 0, false));
+	ASSERT_OK(sampling_set_cpu(&sampling, 0, true));
+	ASSERT_EQ(nr_links, online - 1);
+	ASSERT_OK(sampling_pause(&sampling, false));
+	ASSERT_EQ(nr_links, online);
+	ASSERT_EQ(nr_on, -1);
+	stop();
+	nr_on = 0;
+}
+
+TEST(nothing_is_opened_before_the_end_of_a_pause)
+{
+	int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+	start();
+	sampling.paused = true;
+	ASSERT_OK(cpu_set_listen(cpus, sampling_set_cpu, &sampling));
+	ASSERT_EQ(nr_links, 0);
+	ASSERT_OK(sampling_set_frequency(&sampling, 49));
+	ASSERT_EQ(nr_links, 0);
+	nr_absent = 1;
+	error = ENODEV;
+	ASSERT_OK(sampling_pause(&sampling, false));
+	ASSERT_EQ(nr_links, online - 1);
+	ASSERT_EQ(nr_on, 0);
+	/* Another frequency during a pause: those of the old one are closed. */
+	ASSERT_OK(sampling_pause(&sampling, true));
+	ASSERT_OK(sampling_set_frequency(&sampling, 99));
+	ASSERT_EQ(nr_links, 0);
+	nr_absent = 1;
+	error = EACCES;
+	ASSERT_ERR(sampling_pause(&sampling, false), EACCES);
+	ASSERT_EQ(nr_links, online - 1);
+	stop();
+	nr_on = 0;
+}
+
+TEST(others_than_those_that_are_wanted_are_not_opened)
+{
+	uint64_t only[CPUS_MAX / 64] = { 1 };
+
+	start();
+	sampling.only_cpus = only;
+	ASSERT_OK(cpu_set_listen(cpus, sampling_set_cpu, &sampling));
+	ASSERT_EQ(nr_links, 1);
+	ASSERT_OK(sampling_set_frequency(&sampling, 49));
+	ASSERT_EQ(nr_links, 1);
+	ASSERT_OK(sampling_pause(&sampling, true));
+	ASSERT_OK(sampling_pause(&sampling, false));
+	ASSERT_EQ(nr_links, 1);
 	stop();
 }
 

@@ -200,7 +200,10 @@ static int attach_tracepoint(struct source *s)
 
 static int attach_event(struct source *s, struct cpu_set *cpus)
 {
-	s->sampling = (struct sampling){ .program = s->program, .event = s->spec.event };
+	s->sampling = (struct sampling){ .program = s->program,
+					 .event = s->spec.event,
+					 .paused = s->sampling.paused,
+					 .only_cpus = s->sampling.only_cpus };
 	s->cpus = cpus;
 	return cpu_set_listen(cpus, sampling_set_cpu, &s->sampling);
 }

@@ -302,6 +302,11 @@ int recorder_set_frequency(struct recorder *r, uint32_t frequency_hz)
 	return 0;
 }
 
+int recorder_pause(struct recorder *r, bool paused)
+{
+	return bpf_sampler_pause(r->sampler, paused);
+}
+
 int recorder_select(struct recorder *r, const struct selection *selection)
 {
 	struct selection next = { 0 };
@@ -498,6 +503,7 @@ static int set_up(struct recorder *r)
 		.select = o->may_select,
 		.no_kernel = o->no_kernel,
 		.idle = o->idle,
+		.only_cpus = o->only_cpus,
 		.raw_too = o->observer != NULL,
 		.walker_loader = o->walker_loader,
 		.measure = o->measure,

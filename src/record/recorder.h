@@ -46,7 +46,8 @@ struct recorder_options {
 	uint32_t frequency_hz;
 	uint64_t memory_limit;
 	uint32_t max_frames;
-	bool targets_only; /* sample the targets alone, else the whole system */
+	bool targets_only;	   /* sample the targets alone, else the whole system */
+	const uint64_t *only_cpus; /* see struct bpf_sampler_options; borrowed */
 	bool no_kernel;
 	bool idle;	       /* sample idle CPUs too */
 	const char *variables; /* of processes' environments, kept: names with commas; or NULL */
@@ -100,6 +101,11 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
  * the caller reads the cut before, and begins the next one behind it.
  */
 int recorder_set_frequency(struct recorder *r, uint32_t frequency_hz);
+/*
+ * No samples of clocks and perf's events until it is called again with false; of probes,
+ * tracepoints and sleeps they go on. Also before the start. The first error: not so everywhere.
+ */
+int recorder_pause(struct recorder *r, bool paused);
 /*
  * From now on these processes. -EINVAL: there was no selection when it was opened, nor was it said
  * that one might come (may_select).

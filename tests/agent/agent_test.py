@@ -346,6 +346,86 @@ def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
         a.end()
 
 
+def test_pinned_cpus_alone_are_sampled():
+    """With a burning program on the first and one on the last."""
+    cpus = sorted(os.sched_getaffinity(0))
+    with agent("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "199", "-pin-cpu-ids", cpus[0], "-v") as a, \
+            workload("taskset", "-c", cpus[0], PROFCHECK, "burn", "600") as pinned, \
+            workload("taskset", "-c", cpus[-1], PROFCHECK, "burn", "600") as other:
+        seen = set()
+        a.wait_for("the agent samples")
+        while pinned.pid not in seen:
+            a.wait_for(r"report \d+: ")
+            seen.update(r["attributes"]["process.pid"] for r in resources(reports("out")[-1]))
+        a.end()
+    for path in reports("out"):
+        seen.update(r["attributes"]["process.pid"] for r in resources(path))
+    check(len(cpus) == 1 or other.pid not in seen, f"{other.pid} runs on CPU {cpus[-1]}")
+
+
+def drawn_of_seed(state):
+    """What src/agent/probability.c makes of a seed."""
+    while True:
+        state = (state * 1664525 + 1013904223) % 2**32
+        yield (state >> 16) % 100
+
+
+def profiling_changes(said):
+    return [(word == "on", int(begin), int(end))
+            for word, begin, end in re.findall(r"the clocks were switched (on|off) from (\d+) to (\d+) ns", said)]
+
+
+def test_probabilistic_profiling_is_on_in_chosen_intervals_alone():
+    seed, slack_ns = 7, 20_000_000  # for the difference of both clocks within a report
+    with agent("--output-dir", "out", "--reporter-interval", "0.1", "--samples-per-second", "199", "-probabilistic-threshold", "50",
+               "-probabilistic-interval", "250ms", "--probabilistic-seed", seed, "-v") as a, workload(PROFCHECK, "burn", "600"):
+        # It begins with one, so that all that was seen before the first change is in it.
+        a.wait_for("probabilistic profiling: the CPUs are sampled from now on")
+        a.wait_for("the agent samples")
+        for _ in range(3):
+            a.wait_for("the CPUs are not sampled")
+            a.wait_for("the CPUs are sampled")
+            a.wait_for(r"report \d+: ")
+        a.wait_for("the clocks were switched off")
+        # What comes after that is not judged: another interval may begin before it ends.
+        said = "".join(a.lines)
+        a.end()
+    numbers = [int(number) for number in re.findall(r"profiling: (\d+) was drawn, the threshold is 50", said)]
+    check(numbers == [number for number, _ in zip(drawn_of_seed(seed), numbers)], numbers)
+    chosen = [number < 50 for number in numbers]
+    check(chosen[0] and sum(a != b for a, b in zip(chosen, chosen[1:])) == len(profiling_changes(said)), said[-3000:])
+    begins, ends = [0], []
+    for on, begin, end in profiling_changes(said):
+        if on:
+            begins.append(begin - slack_ns)
+        else:
+            ends.append(end + slack_ns)
+    seen = set()
+    for path in reports("out"):
+        run(PROFCHECK, "otlp", path)
+        for r in resources(path):
+            first, last = r["times"]
+            if first > ends[-1]:
+                continue
+            where = [i for i, (begin, end) in enumerate(zip(begins, ends)) if begin <= first <= last <= end]
+            check(len(where) == 1, f"{path}: [{first}, {last}] is in none of {list(zip(begins, ends))}")
+            seen.update(where)
+    check(len(seen) > 1, f"samples are in {seen} of {len(begins)}")
+
+
+def test_a_threshold_of_zero_takes_nothing_and_a_hundred_all():
+    with agent("--output-dir", "out", "--reporter-interval", "0.1", "--samples-per-second", "199", "-probabilistic-threshold", "0",
+               "-probabilistic-interval", "100ms", "--event", "page-faults", "-v") as a, workload("sh", "-c", "while :; do /bin/true; done"):
+        a.wait_for("the agent samples")
+        a.wait_for(r"profiling: \d+ was drawn", times=4)
+        said = a.end()
+    check(not os.listdir("out") and re.search(r"state: \d+ s, 0 samples", said) and "state: 0 reports with 0 samples" in said, said[-2000:])
+    with agent("--output-dir", "out", "--reporter-interval", "0.1", "--samples-per-second", "199", "-probabilistic-threshold", "100", "-v") as a, \
+            workload(PROFCHECK, "burn", "600"):
+        a.wait_for(r"report \d+: ")
+        check("probabilistic" not in a.end(), a.lines)
+
+
 # Each flag of the OpenTelemetry profiler, as its unit files may have it, and what becomes of it here: a line, or what is said of it.
 THEIR_FLAGS = (
     ("-bpf-log-level=0", None), ("-bpffs-root=/sys/fs/bpf/", None), ("-clock-sync-interval=3m", None),
@@ -354,6 +434,7 @@ THEIR_FLAGS = (
     ("-map-scale-factor=0", None), ("-monitor-interval=5s", None), ("-no-kernel-version-check", None), ("-obi-process-ctx", None),
     ("-off-cpu-threshold=0.5", "off-cpu-threshold = 0.5"), ("-pprof=127.0.0.1:6060", None),
     ("-probe-link=uprobe:/bin/true:main", "probe-link = uprobe:/bin/true:main"), ("-reporter-interval=5s", "reporter-interval = 5s"),
+    ("-pin-cpu-ids=0-15,20", "pin-cpu-ids = 0-15,20"), ("-probabilistic-interval=1m0s", "probabilistic-interval = 1m0s"), ("-probabilistic-threshold=100", "probabilistic-threshold = 100"),
     ("-reporter-jitter=0.2", "reporter-jitter = 0.2"), ("-samples-per-second=20", "samples-per-second = 20"), ("-send-error-frames", None),
     ("-send-idle-frames", "send-idle-frames = true"), ("-tracers=all", "tracers = all"), ("-t=perl,php", "t = perl,php"), ("-verbose", "verbose = true"),
     ("-v=true", "v = true"))
@@ -407,6 +488,8 @@ def test_mistakes_are_said():
             (["--output-dir", "no/such"], 1, "cannot write into 'no/such'"),
             (["--output-dir", "out", "--samples-per-second", "0"], 2, "--samples-per-second takes a whole number"),
             (["--output-dir", "out", "--resource-attributes", "a"], 2, "--resource-attributes is not NAME=VALUE,...: a part of it is not name=value"),
+            (["--output-dir", "out", "--pin-cpu-ids", "0-x"], 2, "--pin-cpu-ids takes numbers of CPUs such as 0-15,20, not '0-x'"),
+            (["--output-dir", "out", "--pin-cpu-ids", "8000"], 2, "this machine has none of the CPUs 8000"),
             (["--output-dir", "out", "--output-dir-size", "1k"], 2, "--output-dir-size takes")):
         done = run(SONDE, "agent", *args, status=status)
         check(words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")

@@ -93,6 +93,19 @@ def test_metrics_are_read_by_prometheus_and_agree():
     check(m.all("sonde_http_requests_total")[("broken",)] == 0, m.text)
 
 
+def test_what_was_drawn_is_told():
+    for threshold, enabled in ((0, 0), (100, 1)):
+        with agent(*ARGS, "--probabilistic-threshold", threshold, "--probabilistic-interval", "100ms") as a, burn():
+            port = port_of(a)
+            a.wait_for("the agent samples")
+            a.wait_for(r"report \d+: " if enabled else r"profiling: \d+ was drawn", times=2)
+            m = Metrics(port)
+            drawn = m.all("sonde_probabilistic_intervals_total")
+            check(m["sonde_probabilistic_profiling_enabled"] == enabled and (m["sonde_samples_total"] > 0) == bool(enabled), m.text)
+            check(drawn[("yes",)] == 0 and (drawn[("no",)] > 0) == (not enabled), drawn)
+            a.end()
+
+
 def test_it_is_ready_when_it_samples():
     with agent(*ARGS) as a:
         port = port_of(a)
