@@ -157,6 +157,20 @@ static void write_reports(FILE *out, const struct agent_stats *a)
 		s->output.removed);
 }
 
+/* Without a spool all are 0. */
+static void write_spool(FILE *out, const struct sender_spool_stats *s)
+{
+	gauge(out, "sonde_spool_files", "Reports in --spool.", s->files);
+	gauge(out, "sonde_spool_bytes", "Bytes of these.", s->bytes);
+	counter(out, "sonde_spool_found_reports_total",
+		"Reports that another agent had left there.", s->found_reports);
+	counter(out, "sonde_spool_found_samples_total", "Samples in these.", s->found_samples);
+	counter(out, "sonde_spool_corrupt_total",
+		"Files there that were not whole or not ours, and were removed.", s->corrupt);
+	counter(out, "sonde_spool_failed_writes_total",
+		"How often a report could not be written there.", s->failed_writes);
+}
+
 static void write_cuts(FILE *out, const struct agent_stats *a)
 {
 	counter(out, "sonde_cuts_total", "Intervals that were reported.", a->cuts);
@@ -242,6 +256,7 @@ int metrics_write(const struct metrics *m, char **ret, size_t *ret_size)
 	write_lost(out, m->recorder);
 	write_cuts(out, m->agent);
 	write_reports(out, m->agent);
+	write_spool(out, &m->agent->sender.spool);
 	write_cost(out, m);
 	counter(out, "sonde_log_unsaid_total", "Messages that came too often, and were not said.",
 		log_unsaid());

@@ -106,6 +106,27 @@ def test_what_was_drawn_is_told():
             a.end()
 
 
+def test_the_spool_is_told():
+    """Nobody listens there: what an agent leaves, with a file that is cut, the next one finds."""
+    args = ("--collection-agent", "127.0.0.1:1", "--disable-tls", "--spool", "spool", "--reporter-interval", "0.1", "--samples-per-second", "199",
+            "--metrics-listen", "127.0.0.1:0", "-v")
+    with agent(*args) as a, burn():
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        while (m := Metrics(port))["sonde_spool_files"] < 3:
+            check(a.process.poll() is None, "it ended")
+        check(m["sonde_spool_bytes"] > 0 and not m["sonde_spool_found_reports_total"] and not m["sonde_spool_failed_writes_total"], m.text)
+        a.end()
+    names = sorted(name for name in os.listdir("spool") if not name.startswith("."))
+    os.truncate(f"spool/{names[0]}", os.path.getsize(f"spool/{names[0]}") - 1)
+    with agent(*args) as a:
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        m = Metrics(port)
+        a.end()
+    check(m["sonde_spool_found_reports_total"] >= 2 and m["sonde_spool_found_samples_total"] > 0 and m["sonde_spool_corrupt_total"] == 1, (names, m.text))
+
+
 def test_it_is_ready_when_it_samples():
     with agent(*ARGS) as a:
         port = port_of(a)
