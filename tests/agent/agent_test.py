@@ -194,6 +194,26 @@ def test_sleeps_are_a_profile_of_their_own():
         a.end()
 
 
+CALLS = 'import os; open("/proc/self/comm", "w").write("calls"); [os.getppid() for _ in range(50)]; x = bytearray(4096 * 300)'
+
+
+def test_probes_and_events_are_types_of_their_own():
+    """Each call of a function, each system call, and page faults (how many depends on the size of folios) are in the reports."""
+    types = {"uprobe:getppid": 0, "tracepoint:syscalls:sys_enter_getppid": 0, "page-faults": 0}
+    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--probe", "uprobe:libc.so.6:getppid", "--probe",
+               "tracepoint:syscalls:sys_enter_getppid", "--event", "page-faults", "-v") as a:
+        a.wait_for("the agent samples at ")
+        run("/usr/bin/python3", "-c", CALLS)
+        a.end()
+    for path in reports("out"):
+        run(PROFCHECK, "otlp", path)
+        found = {kind for r in places(path) for kind in r["types"]}
+        for kind in found & set(types):
+            folded = run(SONDE, "convert", path, "-", "-f", "folded", "--type", kind).stdout
+            types[kind] += sum(map(int, re.findall(r"^calls;.* (\d+)$", folded, re.MULTILINE)))
+    check(types["uprobe:getppid"] == types["tracepoint:syscalls:sys_enter_getppid"] == 50 and types["page-faults"] >= 20, types)
+
+
 def test_the_state_is_told_when_asked():
     with agent("--output-dir", "out", "--reporter-interval", "600") as a:
         a.wait_for("the agent samples at 20 Hz and reports every 600 s into 'out'")
