@@ -8,7 +8,8 @@ void cfi_writer_bytes(struct cfi_writer *w, const void *data, size_t size)
 {
 	if (size > sizeof(w->data) - w->size)
 		abort();
-	memcpy(w->data + w->size, data, size);
+	if (size)
+		memcpy(w->data + w->size, data, size);
 	w->size += size;
 }
 
