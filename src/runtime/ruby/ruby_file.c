@@ -299,7 +299,9 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 	if (!dso->symbols && !dso->data.end)
 		return -ENOTSUP;
 	/* inits.c: Init_sym() comes before Init_Object() */
-	if (elf_dynamic_find(&dynamic, "rb_cObject", &dso->begun))
+	/* It is set beside rb_cObject; but of that a program that names it has a copy, which
+	 * counts. */
+	if (elf_dynamic_find(&dynamic, "rb_cBasicObject", &dso->begun))
 		dso->begun = 0;
 	*ret = TAKE_PTR(dso);
 	return 0;
