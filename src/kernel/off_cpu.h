@@ -57,8 +57,8 @@ void off_cpu_close(struct off_cpu *o);
 void off_cpu_drain(struct off_cpu *o);
 /*
  * Takes out threads that are gone, of the next part of the table: one that executes something in
- * place of its process's first thread goes on under that one's number, and never exits under its
- * own.
+ * place of its process's first thread goes on under that one's number, and mostly does not exit
+ * under its own.
  */
 void off_cpu_sweep(struct off_cpu *o);
 /* Of program and maps. */
