@@ -13,8 +13,10 @@
 #include "util/cleanup.h"
 
 enum {
-	TABLE_MAX = 96 << 20, /* read in the recorder: some ten milliseconds */
-	CODE_MAX = 128,	      /* of a function that loads g */
+	/* Read in the recorder: a table of 96 MB, and what is looked through for it. Some tens of
+	 * milliseconds. */
+	TABLE_MAX = 160 << 20,
+	CODE_MAX = 128, /* of a function that loads g */
 	/* Of wrappers' code, 16 bytes each: the largest programs have some tens of thousands. */
 	HIDDEN_MAX = 1 << 18,
 	/* That tell what is inlined into wrappers, of all of a file: functions may share them. */
