@@ -28,6 +28,7 @@ struct agent {
 	struct http_server *http; /* or NULL */
 	struct agent_stats stats;
 	struct probability probability;
+	bool switch_again; /* not all clocks were switched as they should be */
 	int epoll_fd, signal_fd;
 	int report_fd; /* a timer: the next report */
 	int draw_fd;   /* another: the next interval, of which is drawn if it is profiled; or -1 */
@@ -203,6 +204,7 @@ static void set_profiling(struct agent *a, bool on)
 		log_warn("not all CPUs' clocks could be switched %s: %s", on ? "on" : "off",
 			 strerror(-r));
 	a->stats.profiling = on;
+	a->switch_again = r != 0;
 	tell_profiling(a);
 	log_debug("the clocks were switched %s from %" PRIu64 " to %" PRIu64 " ns",
 		  on ? "on" : "off", before, clock_ns(CLOCK_REALTIME));
@@ -223,6 +225,8 @@ static int on_draw_time(struct agent *a)
 	on = draw(a);
 	if (on != a->stats.profiling)
 		set_profiling(a, on);
+	else if (a->switch_again)
+		a->switch_again = recorder_pause(a->recorder, !on) != 0;
 	return set_draw_timer(a);
 }
 

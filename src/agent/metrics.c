@@ -169,6 +169,9 @@ static void write_spool(FILE *out, const struct sender_spool_stats *s)
 		"Files there that were not whole or not ours, and were removed.", s->corrupt);
 	counter(out, "sonde_spool_failed_writes_total",
 		"How often a report could not be written there.", s->failed_writes);
+	counter(out, "sonde_spool_failed_removes_total",
+		"How often one that was acknowledged could not be removed: it will be sent again.",
+		s->failed_removes);
 }
 
 static void write_cuts(FILE *out, const struct agent_stats *a)

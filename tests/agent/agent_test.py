@@ -369,15 +369,18 @@ def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
 def test_pinned_cpus_alone_are_sampled():
     """With a burning program on the first and one on the last."""
     cpus = sorted(os.sched_getaffinity(0))
-    with agent("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "199", "-pin-cpu-ids", cpus[0], "-v") as a, \
-            workload("taskset", "-c", cpus[0], PROFCHECK, "burn", "600") as pinned, \
+    with workload("taskset", "-c", cpus[0], PROFCHECK, "burn", "600") as pinned, \
             workload("taskset", "-c", cpus[-1], PROFCHECK, "burn", "600") as other:
-        seen = set()
-        a.wait_for("the agent samples")
-        while pinned.pid not in seen:
-            a.wait_for(r"report \d+: ")
-            seen.update(r["attributes"]["process.pid"] for r in resources(reports("out")[-1]))
-        a.end()
+        while os.sched_getaffinity(other.pid) != {cpus[-1]}:
+            time.sleep(0.01)
+        with agent("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "199", "-pin-cpu-ids", cpus[0],
+                   "-v") as a:
+            seen = set()
+            a.wait_for("the agent samples")
+            while pinned.pid not in seen:
+                a.wait_for(r"report \d+: ")
+                seen.update(r["attributes"]["process.pid"] for r in resources(reports("out")[-1]))
+            a.end()
     for path in reports("out"):
         seen.update(r["attributes"]["process.pid"] for r in resources(path))
     check(len(cpus) == 1 or other.pid not in seen, f"{other.pid} runs on CPU {cpus[-1]}")
