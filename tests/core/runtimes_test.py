@@ -180,7 +180,7 @@ def is_shorter(frames, whole):
     """A cut core's frames are the whole one's, without the outer ones; what a name was made of may be missing."""
     shown = lambda f: (f["kind"], f["function"], f["line"], f["inlined"])
     names = [shown(f) for f in whole]
-    return all(shown(f) in names or re.match(r"\[[a-z]+: [a-z_]+\]$", f["function"] or "") for f in frames)
+    return all(shown(f) in names or not f["function"] or re.match(r"\[[a-z]+: [a-z_]+\]$", f["function"]) for f in frames)
 
 
 def cut_off(setup, core):
