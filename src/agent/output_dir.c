@@ -5,6 +5,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/vec.h"
+#include "util/write_all.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -247,21 +248,6 @@ static int make_room(struct output_dir *d, uint64_t bytes)
 		d->first = 0;
 	}
 	return r ? r : vec_reserve(&d->files, d->files.nr + 1);
-}
-
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, data, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		data += n;
-		size -= (size_t)n;
-	}
-	return 0;
 }
 
 static int write_file(const struct output_dir *d, const char *name, const void *data, size_t size)

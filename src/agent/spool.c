@@ -5,6 +5,7 @@
 #include "util/log.h"
 #include "util/read_file.h"
 #include "util/vec.h"
+#include "util/write_all.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -258,23 +259,6 @@ void spool_free(struct spool *s)
 }
 
 /* --- one more, one less ----------------------------------------------------------------------- */
-
-static int write_all(int fd, const void *data, size_t size)
-{
-	const uint8_t *at = data;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		at += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
 
 /* What a failed attempt could not remove either is in nobody's way. */
 static int create_temporary(const struct spool *s, const char *name)

@@ -10,6 +10,7 @@
 #include "unwind/table_writer.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
+#include "util/write_all.h"
 
 /* The file: this, the rules, the buckets, the rows. */
 struct image_header {
@@ -23,23 +24,6 @@ struct image_header {
 static const char magic[8] = "SndTable";
 
 enum { PIECE = 16384 }; /* cells that are checked at a time */
-
-static int write_all(int fd, const void *data, size_t size)
-{
-	const char *at = data;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			at += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
-}
 
 int table_image_write(int fd, const struct unwind_table *table)
 {
