@@ -17,15 +17,13 @@ import subprocess
 import sys
 
 import runtimes
-from modes import cpu_seconds, recording_began, wait_until
-from python_test import is_first
+from python_test import is_first, recorded
 from runtimes import FrameRecorder, Program, Tally, stack_of
 from folded import shorten
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
 SECONDS = 3  # of CPU, of all programs of a recording
-EACH = 0.05  # of each
 
 TOGETHER = ("plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
             "loaded umläute traced refined kernel_loop fibers threads forked compacting").split()
@@ -110,26 +108,6 @@ def started(stack, argvs, env=None):
     """Programs that have all said where they are; they end with the ExitStack."""
     programs = [stack.enter_context(Program(argv, {"LANG": "C.UTF-8", **(env or {})}, nice=5)) for argv in argvs]
     return [p.until_ready() for p in programs]
-
-
-def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=()):
-    """A recording of programs that were there before; they begin to work when it does. It ends when they have had so much
-    CPU time together, and each of them some."""
-    pids = {p.process.pid for p in programs} | {p.pid for p in programs if p.pid}
-    recorder = FrameRecorder(setup, ["-p", ",".join(map(str, sorted(pids))), *options], frequency=frequency)
-    recording_began(recorder)
-    before = [cpu_seconds(p.pid) for p in programs]
-    for program in programs:
-        program.go()
-
-    def all_ran():
-        used = [cpu_seconds(p.pid) - b for p, b in zip(programs, before)]
-        return sum(used) >= seconds and min(used) >= EACH
-    wait_until("%g s of CPU" % seconds, all_ran, 900)
-    recorder.process.send_signal(signal.SIGINT)
-    for program in programs:
-        program.pause()
-    return recorder.wait(300)
 
 
 def begun(stack):
