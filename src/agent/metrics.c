@@ -76,6 +76,10 @@ static void write_samples(FILE *out, const struct recorder_stats *s)
 		"Samples of other sources, of sleeps for example.", s->others);
 	counter(out, "sonde_samples_limited_total",
 		"Samples of probes that were not taken: more than their rate.", s->limited);
+	counter(out, "sonde_memory_reads_given_up_total",
+		"Reads of a process's memory that waited for a file's server, which did not "
+		"answer.",
+		s->reads_given_up);
 	counter(out, "sonde_samples_left_out_total",
 		"Samples that were taken and not wanted, of idle CPUs for example.", s->left_out);
 	begin_family(out, "sonde_samples_rejected_total", "counter",

@@ -7,6 +7,7 @@
 
 #include "kernel/walkers.h"
 #include "process/file_copy.h"
+#include "process/memory.h"
 #include "unwinder/loader.h"
 #include "cli/names.h"
 #include "cli/suggest.h"
@@ -108,6 +109,8 @@ int main(int argc, char **argv)
 		return walkers_child_main(argc - 2, argv + 2);
 	if (name && !strcmp(name, names_file_copier[1]))
 		return file_copy_child_main(argc - 2, argv + 2);
+	if (name && !strcmp(name, names_memory_reader[1]))
+		return memory_child_main(argc - 2, argv + 2);
 	set_up_signals();
 	set_up_malloc();
 	if (!name) {

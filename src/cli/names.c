@@ -12,10 +12,11 @@
 /* Without const: exec's type. */
 static char builder_path[] = "/proc/self/exe", builder_command[] = "build-symbols";
 static char table_builder_command[] = "build-table", walker_loader_command[] = "load-walker";
-static char file_copier_command[] = "copy-file";
+static char file_copier_command[] = "copy-file", memory_reader_command[] = "read-memory";
 char *const names_builder[] = { builder_path, builder_command, NULL };
 char *const names_table_builder[] = { builder_path, table_builder_command, NULL };
 char *const names_file_copier[] = { builder_path, file_copier_command, NULL };
+char *const names_memory_reader[] = { builder_path, memory_reader_command, NULL };
 char *const names_walker_loader[] = { builder_path, walker_loader_command, NULL };
 
 int names_style(const char *value, bool *ret_short)

@@ -40,10 +40,12 @@ int names_style(const char *value, bool *ret_short);
 			"under its own name",                                                      \
 			OPTION_CHOICE, AT_(runtimes_.runtime.virtual_threads)                      \
 	}
-/* argv of the programs that build symbol tables and unwind tables, load walkers and copy files:
- * this one, with hidden commands. */
-extern char *const names_builder[],
-	*const names_table_builder[], *const names_walker_loader[], *const names_file_copier[];
+/* argv of the programs that build symbol tables and unwind tables, load walkers, copy files and
+ * read memory: this one, with hidden commands. */
+extern char *const names_builder[], *const names_table_builder[],
+					    *const names_walker_loader[],
+						    *const names_file_copier[],
+							    *const names_memory_reader[];
 /* What names_print_progress() prints into `columns` columns: less than that, at most size - 1. */
 void names_format_progress(const struct symbol_progress *progress, size_t columns, char *buf,
 			   size_t size);

@@ -15,6 +15,7 @@ struct recorder_options sampling_recorder_options(const struct sampling_argument
 				.builder = names_builder },
 		.table_builder = names_table_builder,
 		.file_copier = names_file_copier,
+		.memory_reader = names_memory_reader,
 		.walker_loader = names_walker_loader,
 	};
 }

@@ -107,6 +107,7 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 	fprintf(out, "\t\"frames\": %" PRIu64 ",\n", stats->frames);
 	fprintf(out, "\t\"others\": %" PRIu64 ",\n", stats->others);
 	fprintf(out, "\t\"limited\": %" PRIu64 ",\n", stats->limited);
+	fprintf(out, "\t\"reads_given_up\": %" PRIu64 ",\n", stats->reads_given_up);
 	fprintf(out, "\t\"rejected\": %" PRIu64 ",\n", stats->rejected);
 	fprintf(out, "\t\"rejected_others\": %" PRIu64 ",\n", stats->rejected_others);
 	fprintf(out, "\t\"undecided\": %" PRIu64 ",\n", stats->undecided);

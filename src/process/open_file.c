@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -294,22 +293,6 @@ static int find_own_vdso(void *ctx, const struct maps_entry *e)
 	m->start = e->start;
 	m->end = e->end;
 	return 1;
-}
-
-int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
-{
-	struct iovec local = { to, size }, remote = { (void *)(uintptr_t)addr, size };
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-	int32_t tid;
-
-	/* The first thread may have ended before the others: it has no memory then. */
-	if (n < 0 && errno == ESRCH) {
-		tid = proc_living_thread(pid);
-		errno = ESRCH;
-		if (tid != pid)
-			n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
-	}
-	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
 /*

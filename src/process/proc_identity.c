@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/proc_identity.h"
 
+#include "process/memory.h"
 #include "process/proc_stat.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROC_FILE_MAX = 64 << 10, ENVIRON_MAX = 1 << 20 };
+enum { PROC_FILE_MAX = 64 << 10 };
 
 /* The text behind "NAME:" of a line that begins so; NULL if it is another line. */
 static const char *value_of(const char *line, const char *end, const char *name)
@@ -259,8 +260,7 @@ int proc_identity_read(int32_t pid, const char *variables, struct proc_identity 
 		container_id_parse(cgroup, size, ret->container);
 		pod_uid_parse(cgroup, size, ret->pod);
 	}
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	if (!read_file_at(AT_FDCWD, path, ENVIRON_MAX, &environment, &size))
+	if (!process_read_environ(pid, &environment, &size))
 		proc_environ_parse(environment, size, variables, ret);
 	read_path(pid, ret);
 	return 0;

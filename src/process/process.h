@@ -233,9 +233,6 @@ static inline void process_let_file_go(struct mapped_file *file)
  */
 int mapped_file_elf(const struct process_table *t, const struct mapped_file *file,
 		    struct elf_file **ret);
-/* Reads memory of a live process, all of it or nothing. A negative errno: -ESRCH, -EPERM, -EFAULT.
- */
-int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size);
 /* Where the mapping ends that has `addr`, executable or not: 0 if there is none, or it can't be
  * told. Reads /proc/PID/maps. */
 uint64_t process_mapping_end(int32_t pid, uint64_t addr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/process_context.h"
 
+#include "process/memory.h"
 #include "process/process_internal.h"
 #include "util/cleanup.h"
 

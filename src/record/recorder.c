@@ -5,6 +5,7 @@
  */
 #include "record/recorder_internal.h"
 #include "record/startup_scan.h"
+#include "process/memory.h"
 #include "process/proc_stat.h"
 #include "unwinder/budget.h"
 #include "util/cleanup.h"
@@ -150,6 +151,19 @@ static void follow_cpus(struct recorder *r)
 	r->said_missing = missing_ns > SAY_AFTER_NS;
 }
 
+/* Once is enough: whoever can do it once can do it always. */
+static void say_given_up(struct recorder *r)
+{
+	int32_t pid;
+
+	if (r->said_given_up || !memory_guard_given_up(&pid))
+		return;
+	log_warn("process %d has memory that must come from a file's server, which does not "
+		 "answer: it is not waited for (further ones are counted)",
+		 pid);
+	r->said_given_up = true;
+}
+
 static void tick(struct recorder *r)
 {
 	uint64_t now = now_ns();
@@ -162,6 +176,7 @@ static void tick(struct recorder *r)
 	mend(r, now);
 	collect(r, now);
 	follow_cpus(r);
+	say_given_up(r);
 	pace_set_tick(r);
 }
 
@@ -242,6 +257,7 @@ static void update_stats(struct recorder *r)
 	s->rejected_others = r->rejected_others_here;
 	bpf_sampler_limited(r->sampler, limited);
 	s->limited = 0;
+	s->reads_given_up = memory_guard_given_up(NULL);
 	for (int i = SOURCE_CLOCK + 1; i < SAMPLE_SOURCES_MAX; i++) {
 		s->rejected_others += rejected[i];
 		s->limited += limited[i];
@@ -556,6 +572,7 @@ int recorder_open(const struct recorder_options *options, struct profile *profil
 	if (!r)
 		return -ENOMEM;
 	r->options = *options;
+	memory_guard_begin(MEMORY_GUARDED, options->memory_reader);
 	r->profile = profile;
 	r->options.may_select |= options->selection && !selection_is_empty(options->selection);
 	r->epoll_fd = r->timer_fd = r->soon_fd = r->due_fd = -1;
@@ -588,6 +605,7 @@ void recorder_free(struct recorder *r)
 	batch_fini(&r->batch);
 	batch_fini(&r->next);
 	vec_free(&r->changed);
+	memory_guard_end();
 	free(r->walk);
 	close_p(&r->epoll_fd);
 	close_p(&r->timer_fd);

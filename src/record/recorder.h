@@ -32,6 +32,7 @@ struct recorder_stats {
 	/* Of processes that are not selected: not taken; of these, those of other sources; taken,
 	 * but the process had ended before it was known who it is. */
 	uint64_t rejected, rejected_others, undecided;
+	uint64_t reads_given_up;   /* of processes' memory, which did not come (process/memory.h) */
 	uint64_t processes, files; /* in the profile; that are known */
 	double bpf_ns_per_sample;  /* of our programs, by the kernel's statistics; 0 if not known */
 	uint64_t bpf_ns, own_ns;   /* CPU time: of our programs in the kernel; of this process */
@@ -54,6 +55,7 @@ struct recorder_options {
 	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	struct symbolizer_options symbolizer;
 	char *const *file_copier;   /* argv of a program that is file_copy_child_main(), or NULL */
+	char *const *memory_reader; /* the same for memory_child_main(); NULL: fork */
 	char *const *table_builder; /* argv of a program that is loader_child_main(); NULL: fork */
 	char *const *walker_loader; /* the same for walkers_child_main() */
 	const struct sample_observer *observer; /* borrowed, or NULL; costs a raw record a sample */

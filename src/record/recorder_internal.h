@@ -85,6 +85,7 @@ struct recorder {
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
 	bool met_raw;	    /* in this turn */
 	bool said_missing;  /* that a CPU is not sampled */
+	bool said_given_up; /* that memory does not come */
 	bool events_lost;   /* exits of targets may have been among them */
 	bool stopped;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/replay_live.h"
+#include "process/memory.h"
 #include "replay/replay_names.h"
 #include "replay/replay_save.h"
 #include "replay/replay_thin.h"

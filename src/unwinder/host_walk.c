@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/host_walk.h"
+#include "process/memory.h"
 #include "unwinder/anon_code.h"
 
 #include <errno.h>

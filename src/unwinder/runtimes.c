@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/runtimes.h"
 #include "elf/elf_dynamic.h"
+#include "process/memory.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 

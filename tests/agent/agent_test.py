@@ -21,8 +21,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
 from command import run
-from running import PROFCHECK, SONDE, TIMEOUT, agent, places, resources, run_tests, workload
-from tap import check
+from running import PROFCHECK, SONDE, TIMEOUT, agent, burn, places, resources, run_tests, workload
+from tap import Skip, check
+
+HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile")
 
 
 def reports(folder):
@@ -139,6 +141,47 @@ def test_what_a_process_publishes_of_itself_is_its_resource():
                     if r["attributes"]["process.pid"] == publisher.pid:
                         seen = tuple(r["attributes"].get(key) for key in ("service.name", "zone", "service.instance.id"))
         a.end()
+
+
+@contextlib.contextmanager
+def hanging_process():
+    """A process whose context lies in a file of a server that does not answer any more."""
+    for name in ("file_server", "absent_page"):
+        run("gcc", "-O2", "-D_GNU_SOURCE", os.path.join(HOSTILE, name + ".c"), "-o", name)
+    os.chmod(".", 0o755)
+    for name in ("mount", "source"):
+        os.mkdir(name)
+    shutil.copy("absent_page", "source/file")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with contextlib.ExitStack() as ends:
+        server = subprocess.Popen(["./file_server", "mount", "source"], **pipes)
+        ends.callback(subprocess.run, ["umount", "-l", "mount"], check=False)
+        ends.callback(guard.Guard(server).end)
+        if server.stdout.readline() != "ok\n":
+            raise Skip("no FUSE here")
+        process = subprocess.Popen(["./absent_page", "mount/file"], user=65534, **pipes)
+        ends.callback(guard.Guard(process).end)
+        check(process.stdout.readline() == "mapped\n", "it is mapped")
+        server.stdin.write("h\n")
+        server.stdin.flush()
+        check(server.stdout.readline() == "ok\n", "it hangs")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        yield process, server
+
+
+def test_a_page_that_never_comes_holds_nobody_up():
+    """Whoever reads it waits until its server has gone, and not even SIGKILL ends that."""
+    with hanging_process() as (process, server), burn() as other:
+        with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v") as a:
+            a.wait_for("the agent samples")
+            check(server.stdout.readline() == "asked\n", "somebody asks for the page")
+            a.wait_for(f"process {process.pid} has memory that .* does not answer")
+            for _ in range(2):
+                a.wait_for(r"report \d+: ")
+                samples = {r["attributes"]["process.pid"]: r["samples"] for r in resources(reports("out")[-1])}
+                check(samples.get(other.pid, 0) > 0 and samples.get(process.pid, 0) > 0, samples)
+            a.end()
 
 
 def test_cuts_follow_each_other():

@@ -522,7 +522,7 @@ def test_summary_and_stats():
     stats = json.loads(read("s.json"))
     check(sorted(stats) == sorted([
         "samples", "complete", "truncated", "lost", "kernel_walks", "frames", "processes", "files",
-        "others", "limited", "rejected", "rejected_others", "undecided",
+        "others", "limited", "reads_given_up", "rejected", "rejected_others", "undecided",
         "bpf_ns_per_sample", "rss_kb", "map_bytes", "duration_s", "frequency_hz"]), stats)
     check(stats["samples"] > 20, stats)
     check(stats["samples"] == stats["complete"] + sum(stats["truncated"].values()), stats)

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/memory.h"
+
+#include "process/proc_identity.h"
+#include "process/process_internal.h"
+#include "process/server_watch.h"
+#include "util/child.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/owners.h"
+#include "util/read_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#define RESTART_NS UINT64_C(1000000000)
+/* What was given up is not tried again for so long, or until its child is over. */
+#define HOLD_NS UINT64_C(60000000000)
+
+enum {
+	BUFFER_SIZE = 1 << 20, /* of it there is what was used */
+	GIVEN_UP_MAX = 16,
+	RESERVED = 4,	  /* of these, for who is trusted */
+	CHILD_NICE = -19, /* it does a moment's work that we wait for */
+	CHILD_MEMORY = 64 << 20,
+	ANSWER_MS = 300, /* that a page may take, from a slow disk or far away */
+};
+
+enum kind { READ_MEMORY, READ_ENVIRON };
+
+struct request {
+	enum kind kind;
+	int32_t pid;
+	uint32_t size;
+	uint64_t addr;
+};
+
+/* --- a read ----------------------------------------------------------------------------------- */
+
+static int read_now(int32_t pid, uint64_t addr, void *to, size_t size)
+{
+	struct iovec local = { to, size }, remote = { (void *)(uintptr_t)addr, size };
+	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	int32_t tid;
+
+	/* The first thread may have ended before the others: it has no memory then. */
+	if (n < 0 && errno == ESRCH) {
+		tid = proc_living_thread(pid);
+		errno = ESRCH;
+		if (tid != pid)
+			n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	}
+	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
+}
+
+/* At most `size` bytes; their number. */
+static int read_environ_now(int32_t pid, void *to, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : (int)read_at(fd, 0, to, size);
+}
+
+/* --- the child's side ------------------------------------------------------------------------- */
+
+int memory_child_main(int argc, char **argv)
+{
+	struct request request;
+	uint8_t *buffer =
+		mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, CHILD_OUT_FD, 0);
+	int32_t answer;
+
+	(void)argc;
+	(void)argv;
+	prctl(PR_SET_NAME, "sonde-memory");
+	if (buffer == MAP_FAILED)
+		return CHILD_FAILED;
+	child_limit(RLIMIT_CORE, 0, 0);
+#ifndef WITH_SANITIZERS
+	child_limit(RLIMIT_AS, CHILD_MEMORY, 0);
+#endif
+	while (recv(CHILD_IN_FD, &request, sizeof(request), 0) == sizeof(request)) {
+		if (request.size > BUFFER_SIZE)
+			break;
+		answer = request.kind == READ_ENVIRON
+				 ? read_environ_now(request.pid, buffer, request.size)
+				 : read_now(request.pid, request.addr, buffer, request.size);
+		if (send(CHILD_IN_FD, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+			break;
+	}
+	return 0;
+}
+
+/* --- the guard -------------------------------------------------------------------------------- */
+
+struct given_up {
+	uint64_t until_ns;  /* 0: a free place */
+	struct child child; /* pid 0: it is over */
+	int32_t pid;
+	uint32_t owner;
+};
+
+static struct {
+	enum memory_guard guard;
+	unsigned int uses;
+	char *const *program;
+	struct server_watch servers;
+	struct child child; /* pid 0: none */
+	int socket;
+	uint8_t *buffer;   /* shared with the child */
+	uint64_t start_ns; /* not before */
+	struct given_up given_up[GIVEN_UP_MAX];
+	size_t nr_given_up;
+	struct map of_owner; /* how many of these */
+	uint64_t nr_reads_given_up;
+	int32_t last_pid;
+} guard = { .socket = -1 };
+
+void memory_guard_begin(enum memory_guard how, char *const *program)
+{
+	if (how == MEMORY_UNGUARDED || guard.uses++)
+		return;
+	guard.guard = how;
+	guard.program = program;
+	server_watch_init(&guard.servers);
+}
+
+/* A child that is of no use any more. */
+static void forget_child(void)
+{
+	if (guard.child.pid)
+		child_end(&guard.child, true, NULL);
+	guard.child = CHILD_NONE;
+	if (guard.socket >= 0)
+		close(guard.socket);
+	guard.socket = -1;
+	if (guard.buffer)
+		munmap(guard.buffer, BUFFER_SIZE);
+	guard.buffer = NULL;
+}
+
+void memory_guard_end(void)
+{
+	if (!guard.uses || --guard.uses)
+		return;
+	forget_child();
+	/* They have been killed; when that ends them nobody knows. */
+	for (size_t i = 0; i < GIVEN_UP_MAX; i++)
+		if (guard.given_up[i].child.pid)
+			child_leave(&guard.given_up[i].child);
+	memset(guard.given_up, 0, sizeof(guard.given_up));
+	guard.nr_given_up = 0;
+	map_fini(&guard.of_owner);
+	server_watch_fini(&guard.servers);
+	guard.guard = MEMORY_UNGUARDED;
+}
+
+uint64_t memory_guard_given_up(int32_t *ret_pid)
+{
+	if (ret_pid)
+		*ret_pid = guard.last_pid;
+	return guard.nr_reads_given_up;
+}
+
+static int start_child(void)
+{
+	struct timeval most = { .tv_usec = ANSWER_MS * 1000 };
+	_cleanup_close_ int memory = memfd_create("sonde-memory", MFD_CLOEXEC);
+	int ends[2], r;
+	struct child_spec spec = { .program = guard.program, .main = memory_child_main };
+
+	if (now_ns() < guard.start_ns)
+		return -EAGAIN;
+	guard.start_ns = now_ns() + RESTART_NS;
+	if (memory < 0 || ftruncate(memory, BUFFER_SIZE) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	guard.socket = ends[0];
+	spec.in_fd = ends[1];
+	spec.out_fd = memory;
+	guard.buffer = mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (guard.buffer == MAP_FAILED)
+		guard.buffer = NULL;
+	r = !guard.buffer || setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most))
+		    ? -errno
+		    : child_start(&spec, &guard.child);
+	close(ends[1]);
+	if (r) {
+		guard.child = CHILD_NONE;
+		forget_child();
+		return r;
+	}
+	/* On a busy machine each read would wait for a turn else. */
+	setpriority(PRIO_PROCESS, (id_t)guard.child.pid, CHILD_NICE);
+	return 0;
+}
+
+static bool child_is_over(const struct child *child)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid;
+}
+
+/* Children whose reads came to an end after all, or whose server has gone. */
+static void reap(void)
+{
+	uint64_t now = now_ns();
+
+	for (size_t i = 0; i < GIVEN_UP_MAX; i++) {
+		struct given_up *g = &guard.given_up[i];
+
+		if (g->child.pid && child_is_over(&g->child))
+			child_end(&g->child, false, NULL);
+		if (!g->until_ns || g->child.pid || now < g->until_ns)
+			continue;
+		owners_give_back(&guard.of_owner, g->owner);
+		g->until_ns = 0;
+		guard.nr_given_up--;
+	}
+}
+
+/* May a process's memory be read by a child that may be lost with it? */
+static bool may_try(int32_t pid)
+{
+	uint32_t owner;
+
+	if (!guard.nr_given_up)
+		return true;
+	reap();
+	for (size_t i = 0; i < GIVEN_UP_MAX; i++)
+		if (guard.given_up[i].until_ns && guard.given_up[i].pid == pid)
+			return false;
+	owner = proc_user(pid, UINT32_MAX);
+	return owner_is_trusted(owner)
+		       ? guard.nr_given_up < GIVEN_UP_MAX
+		       : owners_may_take(&guard.of_owner, owner, GIVEN_UP_MAX - guard.nr_given_up,
+					 RESERVED);
+}
+
+/* The child waits for a page that does not come: so it may, without us. */
+static void give_up(int32_t pid)
+{
+	uint32_t owner = proc_user(pid, UINT32_MAX);
+
+	guard.nr_reads_given_up++;
+	guard.last_pid = pid;
+	kill(guard.child.pid, SIGKILL);
+	for (size_t i = 0; i < GIVEN_UP_MAX; i++) {
+		struct given_up *g = &guard.given_up[i];
+
+		if (g->until_ns)
+			continue;
+		if (owners_take(&guard.of_owner, owner))
+			break;
+		*g = (struct given_up){ now_ns() + HOLD_NS, guard.child, pid, owner };
+		guard.nr_given_up++;
+		guard.child = CHILD_NONE;
+		break;
+	}
+	forget_child();
+	guard.start_ns = 0;
+	log_debug("memory of process %d does not come", pid);
+}
+
+static int ask_child(const struct request *request, int32_t *ret_answer)
+{
+	ssize_t n;
+
+	if (send(guard.socket, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
+		return -EPIPE;
+	do
+		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return -ETIMEDOUT;
+	return n == sizeof(*ret_answer) ? 0 : -EPIPE;
+}
+
+/* What the child answers is in guard.buffer then. */
+static int read_by_child(const struct request *request)
+{
+	int32_t answer = 0;
+	int r = guard.child.pid ? 0 : start_child();
+
+	if (r)
+		return r;
+	r = ask_child(request, &answer);
+	if (r == -ETIMEDOUT)
+		give_up(request->pid);
+	else if (r)
+		forget_child(); /* somebody killed it */
+	return r ? r : answer;
+}
+
+static bool is_guarded(int32_t pid)
+{
+	if (guard.guard == MEMORY_UNGUARDED || pid == getpid())
+		return false;
+	return guard.guard == MEMORY_GUARDED_ALWAYS || server_watch_may_hang(&guard.servers);
+}
+
+int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
+{
+	struct request request = { READ_MEMORY, .pid = pid };
+	size_t done = 0;
+	int r = 0;
+
+	if (!is_guarded(pid))
+		return read_now(pid, addr, to, size);
+	if (!may_try(pid))
+		return -ETIMEDOUT;
+	for (; done < size && !r; done += request.size) {
+		request.addr = addr + done;
+		request.size = (uint32_t)(size - done < BUFFER_SIZE ? size - done : BUFFER_SIZE);
+		r = read_by_child(&request);
+		if (!r)
+			memcpy((uint8_t *)to + done, guard.buffer, request.size);
+	}
+	return r;
+}
+
+int process_read_environ(int32_t pid, char **ret, size_t *ret_size)
+{
+	struct request request = { READ_ENVIRON, .pid = pid, .size = PROCESS_ENVIRON_MAX };
+	_cleanup_free_ char *text = malloc(PROCESS_ENVIRON_MAX);
+	bool guarded = is_guarded(pid);
+	char *fitting;
+	int n;
+
+	if (!text)
+		return -ENOMEM;
+	if (!guarded)
+		n = read_environ_now(pid, text, PROCESS_ENVIRON_MAX);
+	else
+		n = may_try(pid) ? read_by_child(&request) : -ETIMEDOUT;
+	if (n < 0)
+		return n;
+	if (guarded)
+		memcpy(text, guard.buffer, (size_t)n);
+	fitting = realloc(text, (size_t)n + 1);
+	if (!fitting)
+		return -ENOMEM;
+	fitting[n] = '\0';
+	text = NULL;
+	*ret = fitting;
+	*ret_size = (size_t)n;
+	return 0;
+}

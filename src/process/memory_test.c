@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Memory of processes, and pages of it that never come: userfaultfd's, which nobody serves.
+ */
+#include "process/memory.h"
+
+#include "process/server_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "util/clock.h"
+
+enum { PAGE = 4096, NOBODY = 65534, SOMEBODY = 65533, OF_ONE_USER_MAX = 4 };
+
+static char here[PAGE * 300] = "here";
+
+struct other {
+	pid_t pid;
+	uint64_t absent; /* a page of it that never comes */
+};
+
+static uint64_t make_absent_page(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	reg.range.start = (uintptr_t)page;
+	reg.range.len = PAGE;
+	if (fd < 0 || page == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) ||
+	    ioctl(fd, UFFDIO_REGISTER, &reg))
+		return 0;
+	return (uintptr_t)page;
+}
+
+/* A process of that user, which waits until it is killed. */
+static struct other start_other(uid_t user)
+{
+	struct other o = { 0 };
+	int fds[2];
+
+	ASSERT_OK(pipe(fds));
+	o.pid = fork();
+	if (!o.pid) {
+		o.absent = make_absent_page();
+		if (setresuid(user, user, user) || write(fds[1], &o.absent, sizeof(o.absent)) < 0)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(fds[1]);
+	ASSERT_EQ(read(fds[0], &o.absent, sizeof(o.absent)), (ssize_t)sizeof(o.absent));
+	close(fds[0]);
+	return o;
+}
+
+static void end_other(const struct other *o)
+{
+	kill(o->pid, SIGKILL);
+	waitpid(o->pid, NULL, 0);
+}
+
+static int read_here(pid_t pid)
+{
+	char text[5];
+	int r = process_read_memory(pid, (uintptr_t)here, text, sizeof(text));
+
+	if (!r)
+		ASSERT_STR(text, "here");
+	return r;
+}
+
+static int read_absent(const struct other *o)
+{
+	char byte;
+
+	return process_read_memory(o->pid, o->absent, &byte, 1);
+}
+
+TEST(reads_by_a_child_are_as_without_one)
+{
+	struct other o = start_other(0);
+	char *big = malloc(sizeof(here));
+
+	for (int guarded = 0; guarded < 2; guarded++) {
+		memory_guard_begin(guarded ? MEMORY_GUARDED_ALWAYS : MEMORY_UNGUARDED, NULL);
+		ASSERT_OK(read_here(o.pid));
+		ASSERT_OK(read_here(getpid()));
+		here[sizeof(here) - 1] = 0;
+		ASSERT_OK(process_read_memory(o.pid, (uintptr_t)here, big, sizeof(here)));
+		ASSERT_OK(memcmp(big, here, sizeof(here)));
+		ASSERT_EQ(process_read_memory(o.pid, 1, big, 8), -EFAULT);
+		ASSERT_EQ(process_read_memory(1 << 22, (uintptr_t)here, big, 8), -ESRCH);
+		if (guarded)
+			memory_guard_end();
+	}
+	free(big);
+	end_other(&o);
+	ASSERT_EQ(memory_guard_given_up(NULL), 0);
+}
+
+TEST(an_environment_is_that_of_the_process)
+{
+	char *text = NULL;
+	size_t size = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		execle("/bin/sleep", "sleep", "1000", NULL, (char *[]){ "A=1", "B=2", NULL });
+		_exit(1);
+	}
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	/* That of the process before exec is another one. */
+	while (!process_read_environ(pid, &text, &size) && size != 8)
+		free(text);
+	ASSERT_EQ(size, 8);
+	ASSERT_OK(memcmp(text, "A=1\0B=2", 8));
+	free(text);
+	memory_guard_end();
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+TEST(a_page_that_never_comes_holds_nobody_up)
+{
+	struct other hangs = start_other(NOBODY), good = start_other(SOMEBODY);
+	int32_t pid;
+
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	ASSERT_OK(read_here(hangs.pid));
+	ASSERT_EQ(read_absent(&hangs), -ETIMEDOUT);
+	ASSERT_EQ(memory_guard_given_up(&pid), 1);
+	ASSERT_EQ(pid, hangs.pid);
+	/* Once is enough. */
+	ASSERT_EQ(read_here(hangs.pid), -ETIMEDOUT);
+	ASSERT_EQ(memory_guard_given_up(NULL), 1);
+	ASSERT_OK(read_here(good.pid));
+	memory_guard_end();
+	end_other(&hangs);
+	end_other(&good);
+}
+
+TEST(one_user_has_a_few_of_these)
+{
+	struct other many[OF_ONE_USER_MAX + 4], good = start_other(SOMEBODY), root = start_other(0);
+	uint64_t before = memory_guard_given_up(NULL);
+
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	for (size_t i = 0; i < sizeof(many) / sizeof(*many); i++) {
+		many[i] = start_other(NOBODY);
+		ASSERT_EQ(read_absent(&many[i]), -ETIMEDOUT);
+	}
+	ASSERT(memory_guard_given_up(NULL) - before <= OF_ONE_USER_MAX);
+	ASSERT_OK(read_here(good.pid));
+	ASSERT_OK(read_here(root.pid));
+	memory_guard_end();
+	for (size_t i = 0; i < sizeof(many) / sizeof(*many); i++)
+		end_other(&many[i]);
+	end_other(&good);
+	end_other(&root);
+}
+
+TEST(a_child_that_was_killed_is_replaced)
+{
+	struct other o = start_other(0);
+	uint64_t end = now_ns() + UINT64_C(60000000000);
+	char path[64], pids[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	ASSERT_OK(read_here(o.pid));
+	f = fopen(path, "re");
+	ASSERT_PTR_NONNULL(f);
+	ASSERT_PTR_NONNULL(fgets(pids, sizeof(pids), f));
+	fclose(f);
+	for (char *at = pids, *next; strtol(at, &next, 10) > 0; at = next)
+		if (strtol(at, NULL, 10) != o.pid)
+			kill((pid_t)strtol(at, NULL, 10), SIGKILL);
+	while (read_here(o.pid) && now_ns() < end)
+		usleep(1000);
+	ASSERT_OK(read_here(o.pid));
+	memory_guard_end();
+	end_other(&o);
+}
+
+TEST(file_systems_that_the_kernel_answers_for)
+{
+	static const char *const local[] = { "8:0", "253:16", "btrfs-1", "overlay-3", "mtd-0" };
+	static const char *const others[] = { "0:39",	"0:41-fuse", "8:1-fuseblk", "9p-1",
+					      "ceph-4", "",	     "vboxsf-0.1" };
+
+	for (size_t i = 0; i < sizeof(local) / sizeof(*local); i++)
+		ASSERT(bdi_is_local(local[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		ASSERT(!bdi_is_local(others[i]));
+}
+
+const char *test_skip_reason(void)
+{
+	if (geteuid())
+		return "needs root: other users' processes";
+	return make_absent_page() ? NULL : "no userfaultfd here";
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Can a page of some process's memory be somebody's to fill, who may never do so? That is a page of
+ * a file behind a server (FUSE, NFS, ...), or one of userfaultfd, where users may use that. The
+ * kernel tells of each file system that it has a device for (bdi) before anybody can use it.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct server_watch {
+	int fd; /* netlink: devices that come and go; -1: nobody tells */
+	bool may_hang;
+	bool looked;
+};
+
+void server_watch_init(struct server_watch *w);
+void server_watch_fini(struct server_watch *w);
+/* 0.2 us, unless something has changed. True also if that cannot be told. */
+bool server_watch_may_hang(struct server_watch *w);
+
+/* Of a name in /sys/class/bdi: is the file system behind it nobody's to answer for but the
+ * kernel's? */
+bool bdi_is_local(const char *name);
