@@ -102,6 +102,7 @@ static const struct option_spec agent_specs[] = {
 	{ 0, "probabilistic-seed", "N", NULL, "", OPTION_NUMBER, AT(probability.seed),
 	  .max = UINT32_MAX, .hidden = true },
 	SAMPLING_OPTIONS(AT),
+	SYMBOLIZE_OPTIONS(AT),
 	{ 0, "tracers", "LIST", "all",
 	  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and labels "
 	  "(of goroutines); native ones are always there",

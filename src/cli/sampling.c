@@ -11,6 +11,7 @@ struct recorder_options sampling_recorder_options(const struct sampling_argument
 		.idle = arguments->idle,
 		.kernel_frames = KERNEL_FRAMES_ROWS,
 		.symbolizer = { .no_inlines = arguments->no_inlines,
+				.no_file_names = arguments->no_file_names,
 				.runtimes = arguments->runtimes,
 				.builder = names_builder },
 		.table_builder = names_table_builder,

@@ -14,7 +14,7 @@ struct sampling_arguments {
 	uint64_t memory_limit; /* bytes */
 	struct runtime_names_options runtimes;
 	struct select_wanted select;
-	bool no_kernel, no_inlines, idle;
+	bool no_kernel, no_inlines, no_file_names, idle;
 };
 
 /* Of a table of options; `AT_` is its AT(), `sampling` the struct sampling_arguments there. */
@@ -52,6 +52,14 @@ struct sampling_arguments {
 		  OPTION_FLAG,                                                                     \
 		  AT_(sampling.no_inlines) },                                                      \
 		NAMES_RUNTIME_OPTIONS(AT_, sampling.runtimes)
+
+#define SYMBOLIZE_OPTIONS(AT_)                                                                     \
+	{                                                                                          \
+		0, "symbolize", "host|none", "host",                                               \
+			"name functions of native code here, or leave it to who has the files: "   \
+			"their addresses and build ids are told in any case",                      \
+			OPTION_CHOICE, AT_(sampling.no_file_names)                                 \
+	}
 
 _Static_assert(SAMPLE_FRAMES_MAX == 8192, "--max-frames' help says so");
 

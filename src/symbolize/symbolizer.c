@@ -50,6 +50,8 @@ int symbolizer_init(struct symbolizer *n, struct profile *profile,
 	store.builder = n->options.builder;
 	store.root = n->options.root;
 	store.max_waiting = n->options.max_waiting;
+	if (n->options.no_file_names)
+		store.cache_dir = "";
 	return symbol_store_new(&store, &n->store);
 }
 
@@ -138,6 +140,8 @@ int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_fil
 	if (r || known->table != UINT32_MAX)
 		return r;
 	note_ids(n, file, symbols);
+	if (n->options.no_file_names)
+		return 0;
 	known->hides = n->options.runtimes.interpreter_frames ? NULL : hides;
 	return symbol_store_want(n->store, symbols, &known->table);
 }
@@ -322,7 +326,7 @@ int symbolizer_met(struct symbolizer *n, uint32_t frame)
 
 	if (f->kind == FRAME_KIND_KERNEL)
 		return vec_push(&n->waiting.items, frame);
-	if (f->kind != FRAME_KIND_NATIVE || f->file == PROFILE_NO_FILE)
+	if (f->kind != FRAME_KIND_NATIVE || f->file == PROFILE_NO_FILE || n->options.no_file_names)
 		return 0;
 	r = get_file(n, f->file, &file);
 	return r ? r : vec_push(&file->waiting.items, frame);

@@ -26,6 +26,8 @@ struct runtime_names_options {
 struct symbolizer_options {
 	bool no_inlines;
 	bool short_names; /* without parameters and template arguments */
+	/* Frames of files stay addresses: somebody else names them, by the files' ids. */
+	bool no_file_names;
 	struct runtime_names_options runtimes;
 	/*
 	 * The program that builds tables, as in symbol_store_options. NULL: a fork of this one,
@@ -80,8 +82,8 @@ int symbolizer_init(struct symbolizer *n, struct profile *profile,
 void symbolizer_fini(struct symbolizer *n);
 /*
  * Asks for the table of the profile's file `file`, and notes what identifies it (htlhash, Go build
- * id, where its code is). 0 also if it was asked for before. `hides` (or NULL): inlined functions
- * of these names are left out, unless interpreter_frames.
+ * id, where its code is): that alone with no_file_names. 0 also if it was asked for before. `hides`
+ * (or NULL): inlined functions of these names are left out, unless interpreter_frames.
  */
 int symbolizer_want(struct symbolizer *n, uint32_t file, const struct symbol_file *symbols,
 		    bool (*hides)(const char *name, const char *source));

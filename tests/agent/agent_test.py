@@ -6,6 +6,7 @@
 What it writes is read by the OpenTelemetry collector's library, which checks every rule that binds a producer (tests/formats/go).
 Nothing here sleeps: a test waits for what the agent says.
 """
+import bisect
 import contextlib
 import gzip
 import json
@@ -69,6 +70,35 @@ def test_reports_keep_every_rule_and_lose_nothing():
               attributes["process.executable.path"] == str(PROFCHECK) and
               attributes["service.name"] == "unknown_service:profcheck" and attributes["host.name"] == os.uname().nodename,
               attributes)
+
+
+SPINNER = """
+def spin_alone():
+    while True:
+        open("/proc/self/stat").read()
+
+spin_alone()
+"""
+
+
+def test_native_names_can_be_left_to_who_has_the_files():
+    """Such a frame is its address, in a file that has an id; names that only the host can make, of scripts and of the kernel, are there."""
+    symbols = sorted((int(address, 16), name) for address, kind, name in (line.split(maxsplit=2) for line in run("nm", PROFCHECK).stdout.splitlines()
+                                                                         if not line.startswith(" ")) if kind in "Tt")
+    stacks = set()
+    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "--symbolize", "none", "-v",
+               XDG_CACHE_HOME=os.path.abspath("cache")) as a, workload(PROFCHECK, "burn", "600"), workload("/usr/bin/python3", "-c", SPINNER):
+        while not (re.search(r"spin_alone;.*_\[k\]", "\n".join(stacks)) and any("[profcheck+0x" in stack for stack in stacks)):
+            a.wait_for(r"report \d+: ")
+            stacks.update(run(PROFCHECK, "otlp", reports("out")[-1]).stdout.split("\n"))
+        a.end()
+    of_go = [stack.rsplit(" ", 1)[0].split(";")[1:] for stack in stacks if stack.startswith("profcheck;")]
+    named = {frame for frames in of_go for frame in frames if not re.fullmatch(r"\[[^]]+\]|.*_\[k\]", frame)}
+    check(of_go and not named, named)
+    functions = {symbols[bisect.bisect(symbols, (int(address, 16), "\x7f")) - 1][1]
+                 for frames in of_go for frame in frames for address in re.findall(r"^\[profcheck\+0x([0-9a-f]+)\]$", frame)}
+    check("main.spin" in functions, functions)
+    check(not os.path.exists("cache"), "no symbols are kept")
 
 
 def test_resources_say_what_processes_and_the_agent_were_told():
