@@ -28,6 +28,7 @@ const volatile __u32 config_max_frames = SAMPLE_FRAMES_DEFAULT;
 const volatile __u64 config_address_mask = (1ull << 48) - 1;
 const volatile bool config_targets_only = false;
 const volatile bool config_select = false;
+const volatile bool config_kernel_threads = true;
 const volatile bool config_nmi = false;
 const volatile bool config_kernel = true;
 const volatile __u32 config_kernel_frames = KERNEL_FRAMES_HELPER;

@@ -213,6 +213,7 @@ extern const volatile __u64 config_address_mask;
 extern const volatile bool config_targets_only;
 /* There is a selection, or may be one day. */
 extern const volatile bool config_select;
+extern const volatile bool config_kernel_threads;
 /*
  * It may interrupt anything, and so must put nothing into a hash: before Linux 5.11 (20b6cc34ea74,
  * "bpf: Avoid hashtab deadlock with map_locked") it would wait for ever for the bucket's lock, if

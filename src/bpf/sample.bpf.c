@@ -292,6 +292,10 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	if (config_targets_only && !(w && is_last_process(w, pid)) &&
 	    !bpf_map_lookup_elem(&targets, &pid))
 		return 0;
+	if (!config_kernel_threads && is_kernel_thread(pid)) {
+		count_rejected(config_source);
+		return 0;
+	}
 	if (config_select) {
 		stop = select_current();
 		if (stop == SELECT_REJECT)

@@ -74,11 +74,33 @@ static __always_inline int select_by(const struct select_rules *rules)
 	return select_judge(rules, &t);
 }
 
+static __always_inline void count_rejected(__u32 source)
+{
+	__u64 *n = bpf_map_lookup_elem(&rejected, &source);
+
+	/* Another source of samples may interrupt here. */
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+/* Idle CPUs have tasks like it, all with the PID 0: they are another matter. */
+static __always_inline bool is_kernel_thread(__u32 pid)
+{
+	const struct task_struct *task;
+
+	if (!pid)
+		return false;
+	if (bpf_core_enum_value_exists(enum bpf_func_id___probe,
+				       BPF_FUNC_get_current_task_btf___probe))
+		return bpf_get_current_task_btf()->flags & TASK_PF_KTHREAD;
+	task = (const void *)bpf_get_current_task();
+	return BPF_CORE_READ(task, flags) & TASK_PF_KTHREAD;
+}
+
 static __always_inline int select_now(__u32 source)
 {
 	const struct select_rules *rules;
 	__u32 at = 0;
-	__u64 *n;
 	int verdict;
 
 	rules = bpf_map_lookup_elem(&selection, &at);
@@ -89,11 +111,7 @@ static __always_inline int select_now(__u32 source)
 	if (!rules || !rules->nr)
 		return SELECT_TAKE;
 	verdict = select_by(rules);
-	if (verdict != SELECT_REJECT)
-		return verdict;
-	n = bpf_map_lookup_elem(&rejected, &source);
-	/* Another source of samples may interrupt here. */
-	if (n)
-		__sync_fetch_and_add(n, 1);
+	if (verdict == SELECT_REJECT)
+		count_rejected(source);
 	return verdict;
 }

@@ -34,7 +34,7 @@ struct agent_arguments {
 	double timeout_s, retry_s;
 	uint64_t queue_bytes, request_bytes;
 	uint64_t output_dir_bytes, spool_bytes;
-	bool no_sandbox, sandbox_kill;
+	bool kernel_threads, no_sandbox, sandbox_kill;
 	bool log_json, verbose, print_config, version, copyright, help;
 };
 
@@ -113,6 +113,8 @@ static const struct option_spec agent_specs[] = {
 	  AT(sampling.select.min_age_s), .max = 86400ul * 365, .or_none = true },
 	OFF_CPU_OPTIONS(AT),
 	PROBE_OPTIONS(AT),
+	{ 0, "kernel-threads", NULL, NULL, "sample the kernel's own threads too", OPTION_FLAG,
+	  AT(kernel_threads) },
 	{ 0, "send-idle-frames", NULL, NULL, "sample idle CPUs too", OPTION_FLAG,
 	  AT(sampling.idle) },
 	{ 0, "log-format", "text|json", "text", "of what is said: a line each", OPTION_CHOICE,
@@ -348,6 +350,7 @@ static int fill_options(struct setup *s)
 		.tell = tell_state,
 	};
 	s->options.recorder.variables = args->variables;
+	s->options.recorder.no_kernel_threads = !args->kernel_threads;
 	/* SIGHUP may bring one. */
 	s->options.recorder.may_select = args->config != NULL;
 	s->options.recorder.selection = &s->selection;

@@ -100,6 +100,7 @@ static int load(struct bpf_sampler *sampler)
 	bpf->rodata->config_address_mask = address_mask();
 	bpf->rodata->config_targets_only = o->targets_only;
 	bpf->rodata->config_select = o->select;
+	bpf->rodata->config_kernel_threads = !o->no_kernel_threads;
 	bpf->rodata->config_kernel = !o->no_kernel;
 	bpf->rodata->config_kernel_frames = o->kernel_frames;
 	bpf->rodata->config_raw_too = o->raw_too;

@@ -20,7 +20,7 @@ struct bpf_sampler_options {
 	bool targets_only;   /* sample only processes chosen by bpf_sampler_add_target(), and their
 				children */
 	bool select;	     /* sample only processes that bpf_sampler_select() says */
-	bool no_kernel, idle;
+	bool no_kernel, idle, no_kernel_threads;
 	const uint64_t *only_cpus; /* clocks and events: bits, CPUS_MAX of them; NULL: all */
 	enum kernel_frames kernel_frames;
 	bool raw_too;		    /* tests: a raw record behind each full one */

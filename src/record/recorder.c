@@ -519,6 +519,7 @@ static int set_up(struct recorder *r)
 		.select = o->may_select,
 		.no_kernel = o->no_kernel,
 		.idle = o->idle,
+		.no_kernel_threads = o->no_kernel_threads,
 		.only_cpus = o->only_cpus,
 		.raw_too = o->observer != NULL,
 		.walker_loader = o->walker_loader,

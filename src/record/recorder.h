@@ -50,7 +50,8 @@ struct recorder_options {
 	bool targets_only;	   /* sample the targets alone, else the whole system */
 	const uint64_t *only_cpus; /* see struct bpf_sampler_options; borrowed */
 	bool no_kernel;
-	bool idle;	       /* sample idle CPUs too */
+	bool idle; /* sample idle CPUs too */
+	bool no_kernel_threads;
 	const char *variables; /* of processes' environments, kept: names with commas; or NULL */
 	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	struct symbolizer_options symbolizer;

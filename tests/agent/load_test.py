@@ -65,7 +65,7 @@ class Load:
     def __init__(self, *args):
         self.most = 0
         with agent("--output-dir", "out", "--reporter-interval", "0.5", "--samples-per-second", HZ, "--memory-limit", "64M",
-                   "--metrics-listen", "127.0.0.1:0", "-v", *args) as a:
+                   "--kernel-threads", "--metrics-listen", "127.0.0.1:0", "-v", *args) as a:
             port = a.wait_for(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics")[1]
             a.wait_for("the agent samples")
             before = busy_seconds()

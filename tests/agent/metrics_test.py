@@ -5,16 +5,18 @@ What `sonde agent --metrics-listen` answers, to Prometheus' own parser and to cl
 
 By the system's python, of which the parser is a package.
 """
+import gzip
 import http.client
 import os
 import re
+import shutil
 import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
 import tap
-from running import SONDE, TIMEOUT, agent, burn, run_tests, workload
+from running import SONDE, TIMEOUT, agent, burn, places, run_tests, workload
 from command import run
 from tap import check
 
@@ -91,6 +93,39 @@ def test_metrics_are_read_by_prometheus_and_agree():
     last = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
     check(m["sonde_samples_total"] <= int(last), f"{last} samples at the end, {m['sonde_samples_total']} before")
     check(m.all("sonde_http_requests_total")[("broken",)] == 0, m.text)
+
+
+def kernels_own(path):
+    """Threads of kthreadd, and it, in what is written there."""
+    with gzip.open(path) as packed, open("plain", "wb") as out:
+        shutil.copyfileobj(packed, out)
+    return {thread for r in places("plain") if 2 in (r["attributes"]["process.pid"], r["attributes"].get("process.parent_pid"))
+            for thread in r["threads"]}
+
+
+def test_kernel_threads_are_left_out_and_counted():
+    """A kernel thread takes network namespaces away."""
+    if run("unshare", "-n", "true", status=None).returncode:
+        raise tap.Skip("no network namespaces can be made here")
+    args = (*ARGS, "--samples-per-second", "999", "--probe", "tracepoint:workqueue:workqueue_execute_start,rate=100")
+    with workload("sh", "-c", "while :; do unshare -n true; done"):
+        with agent(*args) as a:
+            port = port_of(a)
+            a.wait_for("the agent samples")
+            while not all((m := Metrics(port)).all("sonde_samples_rejected_total").values()):
+                a.wait_for(r"report \d+: ")
+            a.end()
+        check(m["sonde_samples_total"] > 0, m.text)
+        for name in sorted(os.listdir("out")):
+            check(not kernels_own(f"out/{name}"), f"{name} has {kernels_own(f'out/{name}')}")
+        seen = set()
+        with agent(*args, "--kernel-threads") as a:
+            port = port_of(a)
+            while not any(thread.startswith("kworker/") for thread in seen):
+                a.wait_for(r"report \d+: ")
+                seen |= kernels_own(f"out/{sorted(os.listdir('out'))[-1]}")
+            check(not any(Metrics(port).all("sonde_samples_rejected_total").values()), "none is rejected")
+            a.end()
 
 
 def test_what_was_drawn_is_told():
