@@ -38,6 +38,9 @@ struct agent_arguments {
 	bool log_json, verbose, print_config, version, copyright, help;
 };
 
+/* With what sending takes, and rows of the kernel's code (record/recorder_internal.h). */
+#define AGENT_LIMIT_MIN (UINT64_C(48) << 20)
+
 #define AT(member) .offset = offsetof(struct agent_arguments, member)
 
 /* The OpenTelemetry profiler has it: its unit files shall do here, too. */
@@ -53,12 +56,15 @@ static const struct option_spec agent_specs[] = {
 	{ 0, "retry-delay", "SECONDS", "1",
 	  "before a request is sent again; it doubles each time, up to 30 times of it",
 	  OPTION_SECONDS, AT(retry_s), .max = 600 },
-	{ 0, "otlp-request-size", "SIZE", "4M",
-	  "of one request, unpacked; a larger report is sent as several", OPTION_SIZE,
-	  AT(request_bytes), .min = UINT64_C(16) << 10, .max = UINT64_C(1) << 30 },
+	{ 0, "otlp-request-size", "SIZE", NULL,
+	  "of one request, unpacked; a larger report is several (default: 4M, or a 64th of "
+	  "--memory-limit if that is less)",
+	  OPTION_SIZE, AT(request_bytes), .min = UINT64_C(16) << 10, .max = UINT64_C(1) << 30 },
 	{ 0, "otlp-schema", "VERSION", "1.10", "1.8, 1.9 or 1.10: what the collector reads",
 	  OPTION_STRING, AT(schema) },
-	{ 0, "queue-size", "SIZE", "16M", "of reports that wait; the oldest are dropped first",
+	{ 0, "queue-size", "SIZE", NULL,
+	  "of reports that wait; the oldest are dropped first (default: an eighth of "
+	  "--memory-limit)",
 	  OPTION_SIZE, AT(queue_bytes), .min = UINT64_C(64) << 10, .max = UINT64_C(1) << 34 },
 	{ 0, "spool", "DIR", NULL,
 	  "what waits for the collector is kept in this folder, also when the agent ends",
@@ -101,7 +107,7 @@ static const struct option_spec agent_specs[] = {
 	  AT(probability.interval_s), .max = 86400 },
 	{ 0, "probabilistic-seed", "N", NULL, "", OPTION_NUMBER, AT(probability.seed),
 	  .max = UINT32_MAX, .hidden = true },
-	SAMPLING_OPTIONS(AT),
+	SAMPLING_OPTIONS(AT, "80M", AGENT_LIMIT_MIN),
 	SYMBOLIZE_OPTIONS(AT),
 	{ 0, "tracers", "LIST", "all",
 	  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and labels "
@@ -316,9 +322,45 @@ static int pin_cpus(struct setup *s)
 	return -EINVAL;
 }
 
+/*
+ * What sending takes is a part of --memory-limit. Making a request takes so many times of its size,
+ * if it has nothing but short names (otlp_parts_test.c).
+ */
+enum {
+	REQUEST_TIMES = 5,
+	REQUEST_DEFAULT = 4 << 20,
+	REQUEST_PART = 64, /* of the limit, by default */
+	QUEUE_PART = 8,
+};
+
+static int share_memory(struct setup *s, uint64_t *ret)
+{
+	struct agent_arguments *args = &s->args;
+	uint64_t limit = (s->first ? s->first : s)->args.sampling.memory_limit;
+
+	if (!args->queue_bytes)
+		args->queue_bytes = limit / QUEUE_PART;
+	if (!args->request_bytes) {
+		args->request_bytes = limit / REQUEST_PART;
+		if (args->request_bytes > REQUEST_DEFAULT)
+			args->request_bytes = REQUEST_DEFAULT;
+	}
+	*ret = args->queue_bytes + REQUEST_TIMES * args->request_bytes;
+	if (*ret <= limit / 2)
+		return 0;
+	log_error("--queue-size and %u times --otlp-request-size are %" PRIu64
+		  " kB, more than half of --memory-limit, which is %" PRIu64 " kB",
+		  REQUEST_TIMES, *ret / 1024, limit / 1024);
+	return -EINVAL;
+}
+
 static int fill_options(struct setup *s)
 {
 	const struct agent_arguments *args = &s->args;
+	uint64_t beside_bytes;
+
+	if (share_memory(s, &beside_bytes))
+		return -EINVAL;
 
 	s->options = (struct agent_options){
 		.recorder = sampling_recorder_options(&args->sampling),
@@ -327,8 +369,7 @@ static int fill_options(struct setup *s)
 		.probability = args->probability,
 		.service = args->service,
 		.attributes = args->attributes,
-		/* A file may be as large as it likes. */
-		.request_bytes = args->output_dir ? SIZE_MAX : args->request_bytes,
+		.request_bytes = args->request_bytes,
 		.sender = { .output_dir = args->output_dir,
 			    .output_dir_bytes = args->output_dir_bytes,
 			    .collector = s->collector.net,
@@ -349,6 +390,7 @@ static int fill_options(struct setup *s)
 		.release = release_setup,
 		.tell = tell_state,
 	};
+	s->options.recorder.beside_bytes = beside_bytes;
 	s->options.recorder.variables = args->variables;
 	s->options.recorder.no_kernel_threads = !args->kernel_threads;
 	/* SIGHUP may bring one. */
@@ -439,12 +481,18 @@ static int reload_setup(const struct agent_options *now, const struct agent_opti
 	char names[1024];
 	int r = read_setup(old->argc, old->argv, &next);
 
-	if (!r)
+	if (!r) {
+		next->first = first;
 		r = check_setup(next);
+	}
 	if (!r)
 		r = target_check_frequency(next->args.sampling.frequency_hz);
 	if (!r && !next->args.output_dir != !first->args.output_dir) {
 		log_error("from --output-dir to a collector or back takes a new start");
+		r = -EINVAL;
+	}
+	if (!r && next->options.recorder.beside_bytes > first->options.recorder.beside_bytes) {
+		log_error("a larger --queue-size or --otlp-request-size takes a new start");
 		r = -EINVAL;
 	}
 	if (r) {
@@ -455,7 +503,6 @@ static int reload_setup(const struct agent_options *now, const struct agent_opti
 		log_warn("these options change with a new start only: %s", names);
 	list_changes(old, next, true, names, sizeof(names));
 	log_info("the configuration was read again, changed: %s", *names ? names : "nothing");
-	next->first = first;
 	next->options.sender.spool_dir = first->options.sender.spool_dir;
 	next->options.sender.spool_bytes = first->options.sender.spool_bytes;
 	next->options.sender.output_dir = first->options.sender.output_dir;

@@ -70,7 +70,7 @@ static const struct option_spec record_specs[] = {
 	{ 0, "top", "N", NULL,
 	  "print the N functions with the most samples to standard output at the end",
 	  OPTION_NUMBER, AT(top), .min = 1, .max = 100000 },
-	SAMPLING_OPTIONS(AT),
+	SAMPLING_OPTIONS(AT, "64M", MEMORY_LIMIT_MIN),
 	SYMBOLIZE_OPTIONS(AT),
 	SELECT_OPTIONS(AT),
 	{ 0, "lines", NULL, NULL, "tell the lines of one function apart: name:line", OPTION_FLAG,

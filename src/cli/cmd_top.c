@@ -60,7 +60,7 @@ static const struct option_spec top_specs[] = {
 	{ 0, "names", "full|short", "short",
 	  "C++, Rust, D, Swift: with parameters and template arguments, or without", OPTION_STRING,
 	  AT(names) },
-	SAMPLING_OPTIONS(AT),
+	SAMPLING_OPTIONS(AT, "64M", MEMORY_LIMIT_MIN),
 	SELECT_OPTIONS(AT),
 	{ 'v', "verbose", NULL, NULL, "tell more on standard error", OPTION_FLAG, AT(verbose) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },

@@ -17,16 +17,19 @@ struct sampling_arguments {
 	bool no_kernel, no_inlines, no_file_names, idle;
 };
 
-/* Of a table of options; `AT_` is its AT(), `sampling` the struct sampling_arguments there. */
-#define SAMPLING_OPTIONS(AT_)                                                                      \
+/*
+ * Of a table of options; `AT_` is its AT(), `sampling` the struct sampling_arguments there,
+ * `limit_` the default of --memory-limit, `least_` the least that it may be.
+ */
+#define SAMPLING_OPTIONS(AT_, limit_, least_)                                                      \
 	{ 0,                                                                                       \
 	  "memory-limit",                                                                          \
 	  "SIZE",                                                                                  \
-	  "64M",                                                                                   \
+	  limit_,                                                                                  \
 	  "own memory and BPF maps together",                                                      \
 	  OPTION_SIZE,                                                                             \
 	  AT_(sampling.memory_limit),                                                              \
-	  .min = MEMORY_LIMIT_MIN,                                                                 \
+	  .min = least_,                                                                           \
 	  .max = MEMORY_LIMIT_MAX },                                                               \
 		{ 0,                                                                               \
 		  "max-frames",                                                                    \

@@ -14,6 +14,7 @@
 
 #include "otlp.pb-c.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -39,9 +40,10 @@ struct typed {
 struct writer {
 	const struct profile *p;
 	struct otlp_dictionary dictionary;
-	const struct otlp_window *window;
+	struct otlp_window *window; /* or NULL */
 	enum otlp_schema schema;
 	FILE *out;
+	size_t written;
 	uint64_t duration_ns;
 	struct typed types[PROFILE_TYPES_MAX], *at; /* the one at work */
 	uint32_t nr_types;
@@ -339,8 +341,23 @@ static int put_merged(struct writer *w, const uint32_t *items, size_t nr, size_t
 	return put_sample(w, &who, count > INT64_MAX ? INT64_MAX : (int64_t)count);
 }
 
+/* There is no way back: what is written and what waits for its turn only grows. */
+static int check_size(const struct writer *w)
+{
+	size_t size = w->written;
+
+	if (!w->window)
+		return 0;
+	for (uint32_t i = 0; i < w->nr_types; i++)
+		size += w->types[i].body.nr;
+	for (size_t i = 1; i < OTLP_TABLE_MAX_; i++)
+		size += w->dictionary.tables[i].bytes.nr;
+	return size > w->window->max_size ? -EFBIG : 0;
+}
+
 static int put_samples(struct writer *w, uint32_t *items, size_t nr)
 {
+	struct otlp_window none = { 0 }, *window = w->window ? w->window : &none;
 	size_t kept = 0, done;
 	int r = 0;
 
@@ -350,11 +367,19 @@ static int put_samples(struct writer *w, uint32_t *items, size_t nr)
 			continue;
 		items[kept++] = items[i];
 		r = look_up(w, sample_of(w, items[i]));
+		window->looked_up++;
+		if (!r)
+			r = check_size(w);
 	}
 	if (!r && kept)
 		qsort_r(items, kept, sizeof(*items), compare_items, w);
-	for (size_t i = 0; !r && i < kept; i += done)
+	for (size_t i = 0; !r && i < kept; i += done) {
 		r = put_merged(w, items + i, kept - i, &done);
+		if (r)
+			break;
+		window->told += (uint32_t)done;
+		r = check_size(w);
+	}
 	return r;
 }
 
@@ -613,6 +638,7 @@ static void write_pack(struct writer *w, const struct pack *pack)
 {
 	if (pack->nr)
 		fwrite(pack->items, 1, pack->nr, w->out);
+	w->written += pack->nr;
 }
 
 /* The packed profiles as the members of a scope, that as the one member of a resource. */
@@ -644,6 +670,7 @@ static int write_resource(struct writer *w, struct pack *resource, struct pack *
 		for (uint32_t i = 0; i < w->nr_types; i++) {
 			write_pack(w, &w->types[i].header);
 			write_pack(w, &w->types[i].body);
+			w->types[i].body.nr = 0;
 		}
 		write_pack(w, schema);
 		write_pack(w, schema);
@@ -785,8 +812,8 @@ static void writer_fini(struct writer *w)
 	vec_free(&w->values);
 }
 
-int otlp_write_window(const struct profile *p, const struct otlp_window *window,
-		      enum otlp_schema schema, FILE *out)
+int otlp_write_window(const struct profile *p, struct otlp_window *window, enum otlp_schema schema,
+		      FILE *out)
 {
 	_cleanup_(writer_fini) struct writer w = {
 		.p = p, .window = window, .schema = schema, .out = out

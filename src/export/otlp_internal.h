@@ -88,6 +88,9 @@ int otlp_stack(struct otlp_dictionary *d, uint32_t stack, uint32_t *ret);
 struct otlp_window {
 	uint32_t *places[PROFILE_TYPES_MAX];
 	uint32_t from, to;
+	size_t max_size; /* what is larger is given up as soon as that is clear */
+	/* What was written until then: stacks were looked up of so many items, and so many told. */
+	uint32_t looked_up, told;
 };
 
 /*
@@ -95,9 +98,9 @@ struct otlp_window {
  * tell all that was counted. *duration_ns grows to cover them then. 0 or -ENOMEM.
  */
 int otlp_choose_events(const struct profile *p, uint32_t type, uint64_t *duration_ns, bool *ret);
-/* One request; `window` NULL: of all. 0 or negative errno. */
-int otlp_write_window(const struct profile *p, const struct otlp_window *window,
-		      enum otlp_schema schema, FILE *out);
+/* One request; `window` NULL: of all. 0; -EFBIG: larger than it may be; or negative errno. */
+int otlp_write_window(const struct profile *p, struct otlp_window *window, enum otlp_schema schema,
+		      FILE *out);
 
 /* Of struct export_ops. */
 int otlp_read(const void *data, size_t size, struct profile *ret, char ret_problem[200]);

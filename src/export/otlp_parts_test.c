@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 struct collected {
 	size_t nr, largest, smallest;
@@ -151,3 +152,76 @@ TEST(nothing_is_one_request)
 	collected_fini(&c);
 	profile_fini(&p);
 }
+
+#ifndef WITH_SANITIZERS /* which take memory for themselves */
+enum { MIB = 1 << 20, STACKS = 60000 };
+
+static size_t data_size(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[256];
+	size_t kb = 0;
+
+	ASSERT(status);
+	while (fgets(line, sizeof(line), status))
+		if (!strncmp(line, "VmData:", 7))
+			kb = strtoull(line + 7, NULL, 10);
+	fclose(status);
+	ASSERT(kb);
+	return kb * 1024;
+}
+
+/* Each stack is of one function with a long name, and of a time of its own. */
+static void many_stacks(struct profile *p)
+{
+	uint32_t thread, frame, stack, sample;
+	char spec[200];
+
+	thread = test_thread(p, 100, 100, "many");
+	for (uint32_t i = 0; i < STACKS; i++) {
+		snprintf(spec, sizeof(spec), "function_%0150u@libmany.so", i);
+		frame = test_frame(p, spec, 0x1000 + i);
+		ASSERT_OK(profile_add_stack(p, &frame, 1, STOP_COMPLETE, &stack));
+		ASSERT_OK(profile_add_sample(p, thread, stack, 1, &sample));
+		ASSERT_OK(profile_add_event(p, sample, i, 0));
+	}
+	p->cut.duration_ns = STACKS;
+}
+
+struct sizes {
+	size_t nr, sum, largest;
+	uint64_t samples;
+};
+
+static int add_size(void *ctx, const void *request, size_t size, uint64_t samples)
+{
+	struct sizes *s = ctx;
+
+	(void)request;
+	s->nr++;
+	s->sum += size;
+	s->samples += samples;
+	s->largest = size > s->largest ? size : s->largest;
+	return 0;
+}
+
+/* Of a report that is much larger than a request may be. */
+TEST(a_request_takes_memory_by_its_own_size)
+{
+	struct sizes whole = { 0 }, parts = { 0 };
+	struct rlimit limit;
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	many_stacks(&p);
+	limit.rlim_cur = limit.rlim_max = data_size() + 9 * MIB;
+	ASSERT_OK(setrlimit(RLIMIT_DATA, &limit));
+	ASSERT_EQ(otlp_write_parts(&p, OTLP_SCHEMA_1_10, SIZE_MAX, add_size, &whole), -ENOMEM);
+	ASSERT_OK(otlp_write_parts(&p, OTLP_SCHEMA_1_10, MIB, add_size, &parts));
+	ASSERT(parts.sum > 10 * MIB && parts.largest <= MIB);
+	ASSERT_EQ(parts.samples, STACKS);
+	/* Each is filled, nearly. */
+	ASSERT(parts.nr < 2 * parts.sum / MIB);
+	profile_fini(&p);
+}
+#endif

@@ -486,7 +486,7 @@ static int set_up_names(struct recorder *r)
 
 static int set_up_tables(struct recorder *r)
 {
-	size_t fixed = budget_resident() + bpf_sampler_bytes(r->sampler);
+	size_t fixed = budget_resident() + bpf_sampler_bytes(r->sampler) + r->options.beside_bytes;
 	struct budget budget = budget_share(r->options.memory_limit, fixed);
 	const struct unwinder_options options = {
 		.sampler = r->sampler,

@@ -46,6 +46,7 @@ struct recorder_stats {
 struct recorder_options {
 	uint32_t frequency_hz;
 	uint64_t memory_limit;
+	uint64_t beside_bytes; /* of the limit: what the recorder's owner takes */
 	uint32_t max_frames;
 	bool targets_only;	   /* sample the targets alone, else the whole system */
 	const uint64_t *only_cpus; /* see struct bpf_sampler_options; borrowed */

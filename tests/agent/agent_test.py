@@ -224,6 +224,20 @@ def test_cuts_follow_each_other():
     check(starts == sorted(starts), starts)
 
 
+def test_a_large_report_is_several_files():
+    with agent("--output-dir", "out", "--reporter-interval", "0.5", "--otlp-request-size", "16k", "-v") as a, workload(PROFCHECK, "burn", "600"):
+        a.wait_for("the agent samples")
+        a.wait_for(r"report \d+: ", times=3)
+        said = a.end()
+    counts = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
+    found = [(path, r) for path in reports("out") for r in resources(path)]
+    check(sum(r["samples"] for _, r in found) == int(counts), f"{counts} samples were taken")
+    check(len({path for path, _ in found}) > len({r["time"] for _, r in found}), "no report is several files")
+    for path in {path for path, _ in found}:
+        run(PROFCHECK, "otlp", path)
+        check(os.path.getsize(path) <= 16384, f"{path} has {os.path.getsize(path)} bytes")
+
+
 def test_a_stop_of_the_agent_is_one_long_interval():
     """The kernel goes on meanwhile: what it took is in one report, which is as long as the stop, with its times in it."""
     with agent("--output-dir", "out", "--reporter-interval", "0.2", "--samples-per-second", "49", "-v") as a, \
@@ -430,7 +444,7 @@ def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
     check(done.stderr == "sonde: ignored, since there is no need of it here: map-scale-factor, monitor-interval, "
                          "no-kernel-version-check\n", done.stderr)
     for words in ("# conf:2\noutput-dir = out\n", "# SONDE_REPORTER_INTERVAL\nreporter-interval = 250ms\n",
-                  "# --samples-per-second\nsamples-per-second = 97\n", "# default\nmemory-limit = 64M\n"):
+                  "# --samples-per-second\nsamples-per-second = 97\n", "# default\nmemory-limit = 80M\n"):
         check(words in done.stdout, done.stdout)
     with open("printed", "w", encoding="utf-8") as file:
         file.write(done.stdout)
@@ -584,6 +598,8 @@ def test_mistakes_are_said():
             (["--output-dir", "no/such"], 1, "cannot write into 'no/such'"),
             (["--output-dir", "out", "--samples-per-second", "0"], 2, "--samples-per-second takes a whole number"),
             (["--output-dir", "out", "--resource-attributes", "a"], 2, "--resource-attributes is not NAME=VALUE,...: a part of it is not name=value"),
+            (["--output-dir", "out", "--memory-limit", "64M", "--queue-size", "28M"], 2,
+             "--queue-size and 5 times --otlp-request-size are 33792 kB, more than half of --memory-limit, which is 65536 kB"),
             (["--output-dir", "out", "--pin-cpu-ids", "0-x"], 2, "--pin-cpu-ids takes numbers of CPUs such as 0-15,20, not '0-x'"),
             (["--output-dir", "out", "--pin-cpu-ids", "8000"], 2, "this machine has none of the CPUs 8000"),
             (["--output-dir", "out", "--output-dir-size", "1k"], 2, "--output-dir-size takes")):

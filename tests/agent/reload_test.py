@@ -73,6 +73,7 @@ def test_what_is_wrong_changes_nothing():
                                  ({"samples_per_second": 4000000000}, "4000000000"),
                                  ({"otlp_endpoint": "ftp://x"}, "--otlp-endpoint cannot be "),
                                  ({"otlp_endpoint": "https://localhost:1", "otlp_protocol": "grpc", "otlp_certificate": "missing"}, "missing"),
+                                 ({"queue_size": "20M"}, "a larger --queue-size or --otlp-request-size takes a new start"),
                                  ({"exclude": "com=a"}, "did you mean 'comm'"),
                                  ({"resource_attributes": "a"}, "--resource-attributes is not NAME=VALUE")):
                 configure(**{**good, **change})
