@@ -65,7 +65,7 @@ static void put_report(void *ctx, struct report *report)
 
 	reporting->samples += report->samples;
 	reporting->agent->stats.oversized +=
-		report->plain_size > reporting->agent->options->request_bytes;
+		report->plain_size > reporting->agent->options->report.max_size;
 	sender_put(reporting->agent->sender, report);
 }
 
@@ -114,8 +114,7 @@ static void report_cut(struct agent *a)
 		return;
 	count_cut(a);
 	recorder_name(a->recorder);
-	a->error = report_make(&a->profile, a->options->schema, a->options->request_bytes,
-			       put_report, &reporting);
+	a->error = report_make(&a->profile, &a->options->report, put_report, &reporting);
 	if (!a->error)
 		return;
 	lost = profile_total(&a->profile) - reporting.samples;
@@ -496,7 +495,8 @@ static int begin(struct agent *a)
 	size_t left;
 	int r;
 
-	options.keep_events = true;
+	/* pprof has no place for them. */
+	options.keep_events = a->options->report.format == REPORT_OTLP;
 	r = recorder_open(&options, &a->profile, &a->recorder);
 	if (r)
 		return r;

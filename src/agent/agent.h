@@ -31,8 +31,7 @@ struct agent_options {
 	struct probability_options probability; /* as it was at the start */
 	/* Of all processes that say nothing else of themselves; NULL: none. */
 	const char *service, *attributes; /* util/pairs.h */
-	enum otlp_schema schema;	  /* of requests */
-	uint64_t request_bytes;		  /* unpacked; a larger report is several requests */
+	struct report_options report;
 	struct sender_options sender;
 	const char *metrics_listen; /* where /metrics is answered (net/http_server.h); NULL: not */
 	enum sandbox_mode sandbox;

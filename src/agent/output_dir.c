@@ -18,7 +18,7 @@
 
 enum {
 	BLOCK = 4096,	    /* what the smallest file takes */
-	FILES_MAX = 100000, /* folders with more are slow, and each is 24 bytes here */
+	FILES_MAX = 100000, /* folders with more are slow, and each is 32 bytes here */
 	NAME_SIZE = 64,
 };
 
@@ -28,10 +28,12 @@ struct report_file {
 	uint64_t number;
 	uint64_t bytes; /* that it takes on the disk */
 	time_t time;
+	enum report_format format;
 };
 
 struct output_dir {
 	const char *path;
+	enum report_format format; /* of new ones */
 	uint64_t max_bytes;
 	int fd;
 	/* By number; those before `first` are gone. */
@@ -44,6 +46,11 @@ struct output_dir {
 
 /* --- names ------------------------------------------------------------------------------------ */
 
+static const char *const suffixes[REPORT_FORMATS_] = {
+	[REPORT_OTLP] = ".otlp.gz",
+	[REPORT_PPROF] = ".pb.gz",
+};
+
 static void format_name(const struct report_file *file, char buf[NAME_SIZE])
 {
 	struct tm tm = { 0 };
@@ -52,7 +59,7 @@ static void format_name(const struct report_file *file, char buf[NAME_SIZE])
 	gmtime_r(&file->time, &tm);
 	len = (size_t)snprintf(buf, NAME_SIZE, "%012" PRIu64 "-", file->number);
 	len += strftime(buf + len, NAME_SIZE - len, "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(buf + len, NAME_SIZE - len, ".otlp.gz");
+	snprintf(buf + len, NAME_SIZE - len, "%s", suffixes[file->format]);
 }
 
 /* While it is written. */
@@ -72,9 +79,10 @@ static bool parse_name(const char *name, struct report_file *ret)
 	if (!isdigit((unsigned char)*name) || strlen(name) >= NAME_SIZE)
 		return false;
 	file.number = strtoull(name, &end, 10);
-	if (*end != '-' || !strptime(end + 1, "%Y%m%dT%H%M%SZ", &tm))
+	if (*end != '-' || !(end = strptime(end + 1, "%Y%m%dT%H%M%SZ", &tm)))
 		return false;
 	file.time = timegm(&tm);
+	file.format = strcmp(end, suffixes[REPORT_PPROF]) ? REPORT_OTLP : REPORT_PPROF;
 	format_name(&file, again);
 	if (strcmp(name, again) || file.number > NUMBER_MAX)
 		return false;
@@ -174,7 +182,8 @@ static int open_folder(struct output_dir *d)
 	return r;
 }
 
-int output_dir_open(const char *path, uint64_t max_bytes, struct output_dir **ret)
+int output_dir_open(const char *path, enum report_format format, uint64_t max_bytes,
+		    struct output_dir **ret)
 {
 	_cleanup_(output_dir_free_p) struct output_dir *d = calloc(1, sizeof(*d));
 	int r;
@@ -182,6 +191,7 @@ int output_dir_open(const char *path, uint64_t max_bytes, struct output_dir **re
 	if (!d)
 		return log_err(-ENOMEM, "cannot open '%s'", path);
 	d->path = path;
+	d->format = format;
 	d->max_bytes = max_bytes;
 	d->fd = -1;
 	r = open_folder(d);
@@ -274,6 +284,7 @@ static int put(struct output_dir *d, const void *data, size_t size)
 	struct report_file file = {
 		.number = d->last_number + 1,
 		.bytes = on_disk(size),
+		.format = d->format,
 		.time = (time_t)(clock_ns(CLOCK_REALTIME) / 1000000000),
 	};
 	char name[NAME_SIZE];

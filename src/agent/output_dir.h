@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder of reports: each is a file of its own, NUMBER-TIME.otlp.gz, in the order in which they
- * were made, and on over restarts. A name appears when its file is whole. All files together are
- * bounded: the oldest go first, and nothing goes that has another kind of name. One process writes
- * at a time; whoever takes files out, by moving or deleting them, may do so whenever he likes.
+ * A folder of reports: each is a file of its own, NUMBER-TIME.otlp.gz or .pb.gz, in the order in
+ * which they were made, and on over restarts, whatever format they had then. A name appears when
+ * its file is whole. All files together are bounded: the oldest go first, and nothing goes that has
+ * another kind of name. One process writes at a time; whoever takes files out, by moving or
+ * deleting them, may do so whenever he likes.
  */
 #pragma once
+
+#include "agent/report.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +24,8 @@ struct output_dir_stats {
  * Creates the folder if it is missing; removes what a killed predecessor did not finish. `path` is
  * borrowed. Logging.
  */
-int output_dir_open(const char *path, uint64_t max_bytes, struct output_dir **ret);
+int output_dir_open(const char *path, enum report_format format, uint64_t max_bytes,
+		    struct output_dir **ret);
 void output_dir_free(struct output_dir *d);
 static inline void output_dir_free_p(struct output_dir **d)
 {

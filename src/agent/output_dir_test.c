@@ -35,7 +35,7 @@ static struct output_dir *open_dir(void)
 {
 	struct output_dir *d;
 
-	ASSERT_OK(output_dir_open(folder, MAX, &d));
+	ASSERT_OK(output_dir_open(folder, REPORT_OTLP, MAX, &d));
 	return d;
 }
 
@@ -180,12 +180,43 @@ TEST(a_restart_goes_on_with_what_is_there)
 	tear_down();
 }
 
+/* It had another format before. */
+TEST(files_of_both_formats_are_ours)
+{
+	struct output_dir *d;
+
+	set_up();
+	d = open_dir();
+	put(d, 20000);
+	put(d, 20000);
+	output_dir_free(d);
+	make_file(".000000000003-20260101T000000Z.pb.gz.tmp", 500);
+	ASSERT_OK(output_dir_open(folder, REPORT_PPROF, MAX, &d));
+	ASSERT_EQ(output_dir_stats(d).files, 2);
+	for (int i = 0; i < 2; i++)
+		put(d, 20000);
+	ASSERT_EQ(list(), 3);
+	ASSERT_EQ(strncmp(names[0], "000000000002-2", 14), 0);
+	ASSERT_STR(names[0] + strlen(names[0]) - 9, "Z.otlp.gz");
+	ASSERT_EQ(strncmp(names[2], "000000000004-2", 14), 0);
+	ASSERT_STR(names[2] + strlen(names[2]) - 7, "Z.pb.gz");
+	output_dir_free(d);
+	d = open_dir();
+	put(d, MAX);
+	ASSERT_EQ(list(), 1);
+	ASSERT_EQ(atoll(names[0]), 5);
+	output_dir_free(d);
+	tear_down();
+}
+
 TEST(files_of_others_stay)
 {
 	static const char *const others[] = {
 		"notes.txt",
 		"1-20260101T000000Z.otlp.gz",
 		"000000000001-20260101T000000Z.otlp",
+		"000000000001-20260101T000000Z.pb",
+		"000000000001-20260101T000000Z.pb.gz.gz",
 		"000000000001-20260141T000000Z.otlp.gz",
 		"000000000001-20260101T000000Z.otlp.gz.gz",
 		"9000000000001-20260101T000000Z.otlp.gz",
@@ -300,7 +331,7 @@ TEST(one_process_writes)
 	set_up();
 	d = open_dir();
 	log_set_level(LOG_LEVEL_ERROR);
-	ASSERT_ERR(output_dir_open(folder, MAX, &second), EWOULDBLOCK);
+	ASSERT_ERR(output_dir_open(folder, REPORT_OTLP, MAX, &second), EWOULDBLOCK);
 	output_dir_free(d);
 	d = open_dir();
 	output_dir_free(d);
@@ -309,6 +340,6 @@ TEST(one_process_writes)
 	d = open_dir();
 	output_dir_free(d);
 	tear_down();
-	ASSERT_ERR(output_dir_open("/tmp/sonde_no_such_folder/x", MAX, &d), ENOENT);
-	ASSERT_ERR(output_dir_open("/etc/passwd", MAX, &d), ENOTDIR);
+	ASSERT_ERR(output_dir_open("/tmp/sonde_no_such_folder/x", REPORT_OTLP, MAX, &d), ENOENT);
+	ASSERT_ERR(output_dir_open("/etc/passwd", REPORT_OTLP, MAX, &d), ENOTDIR);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/report.h"
 
+#include "export/formats.h"
 #include "export/proto/gzip.h"
 #include "util/cleanup.h"
 
@@ -47,10 +48,32 @@ static int pack_request(void *ctx, const void *request, size_t size, uint64_t sa
 	return 0;
 }
 
-int report_make(const struct profile *p, enum otlp_schema schema, size_t max_size, report_fn *made,
+/* As a whole: it takes little beside the profile (docs/formats/pprof.md, "Memory"). */
+static int make_pprof(const struct profile *p, report_fn *made, void *ctx)
+{
+	struct report report = { .samples = profile_total(p) };
+	_cleanup_free_ char *data = NULL;
+	FILE *out = open_memstream(&data, &report.size);
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	r = export_pprof.write(p, &(struct export_options){ .lines = false }, out);
+	if (fclose(out) && !r)
+		r = -ENOMEM;
+	if (r)
+		return r;
+	report.data = TAKE_PTR(data);
+	made(ctx, &report);
+	return 0;
+}
+
+int report_make(const struct profile *p, const struct report_options *options, report_fn *made,
 		void *ctx)
 {
 	struct making making = { made, ctx };
 
-	return otlp_write_parts(p, schema, max_size, pack_request, &making);
+	if (options->format == REPORT_PPROF)
+		return make_pprof(p, made, ctx);
+	return otlp_write_parts(p, options->schema, options->max_size, pack_request, &making);
 }

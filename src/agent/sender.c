@@ -816,7 +816,8 @@ static int open_place(struct sender *s, const struct sender_options *o)
 	if (!s->answer)
 		return log_err(-ENOMEM, "cannot set up the sender of reports");
 	if (o->output_dir) {
-		r = output_dir_open(o->output_dir, o->output_dir_bytes, &s->output);
+		r = output_dir_open(o->output_dir, o->output_format, o->output_dir_bytes,
+				    &s->output);
 		if (r)
 			return r;
 		s->stats.output = output_dir_stats(s->output);

@@ -17,9 +17,10 @@
 struct sender_options {
 	const char *output_dir; /* or NULL: to the collector */
 	uint64_t output_dir_bytes;
-	struct net_options collector; /* wake_fd and stop_ns are the sender's */
-	bool no_gzip;		      /* requests to the collector go unpacked */
-	const char *spool_dir;	      /* or NULL: what waits is in memory only */
+	enum report_format output_format; /* of the reports there */
+	struct net_options collector;	  /* wake_fd and stop_ns are the sender's */
+	bool no_gzip;			  /* requests to the collector go unpacked */
+	const char *spool_dir;		  /* or NULL: what waits is in memory only */
 	uint64_t spool_bytes;
 	const char *place; /* how messages call it */
 	uint64_t queue_bytes;

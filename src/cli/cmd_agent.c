@@ -34,7 +34,7 @@ struct agent_arguments {
 	double timeout_s, retry_s;
 	uint64_t queue_bytes, request_bytes;
 	uint64_t output_dir_bytes, spool_bytes;
-	bool kernel_threads, no_sandbox, sandbox_kill;
+	bool pprof, kernel_threads, no_sandbox, sandbox_kill;
 	bool log_json, verbose, print_config, version, copyright, help;
 };
 
@@ -76,6 +76,9 @@ static const struct option_spec agent_specs[] = {
 	{ 0, "output-dir-size", "SIZE", "256M",
 	  "all files there together; the oldest are removed first", OPTION_SIZE,
 	  AT(output_dir_bytes), .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 40 },
+	{ 0, "output-format", "otlp|pprof", "otlp",
+	  "of files there: NUMBER-TIME.otlp.gz, or .pb.gz without the times of samples",
+	  OPTION_CHOICE, AT(pprof) },
 	{ 0, "resource-attributes", "LIST", NULL,
 	  "NAME=VALUE,...: of all processes that do not say otherwise of themselves", OPTION_STRING,
 	  AT(attributes) },
@@ -369,9 +372,11 @@ static int fill_options(struct setup *s)
 		.probability = args->probability,
 		.service = args->service,
 		.attributes = args->attributes,
-		.request_bytes = args->request_bytes,
+		.report = { .format = args->pprof ? REPORT_PPROF : REPORT_OTLP,
+			    .max_size = args->request_bytes },
 		.sender = { .output_dir = args->output_dir,
 			    .output_dir_bytes = args->output_dir_bytes,
+			    .output_format = args->pprof ? REPORT_PPROF : REPORT_OTLP,
 			    .collector = s->collector.net,
 			    .place = s->collector.is_set ? s->collector.place : args->output_dir,
 			    .spool_dir = args->spool_dir,
@@ -396,7 +401,7 @@ static int fill_options(struct setup *s)
 	/* SIGHUP may bring one. */
 	s->options.recorder.may_select = args->config != NULL;
 	s->options.recorder.selection = &s->selection;
-	if (read_schema(args->schema, &s->options.schema) || pin_cpus(s) ||
+	if (read_schema(args->schema, &s->options.report.schema) || pin_cpus(s) ||
 	    tracers_parse(args->tracers, "agent",
 			  &s->options.recorder.symbolizer.runtimes.runtime) ||
 	    select_parse(&args->sampling.select, "agent", &s->selection))
@@ -420,6 +425,11 @@ static int check_setup(struct setup *s)
 	if (!r && !args->output_dir == !s->collector.is_set) {
 		log_error("say where reports go: --collection-agent HOST:PORT or --output-dir "
 			  "DIR; see 'sonde help agent'");
+		return -EINVAL;
+	}
+	if (!r && args->pprof && !args->output_dir) {
+		log_error("--output-format pprof is for files of --output-dir: a collector takes "
+			  "OTLP");
 		return -EINVAL;
 	}
 	if (!r && args->spool_dir && args->output_dir) {
@@ -506,6 +516,7 @@ static int reload_setup(const struct agent_options *now, const struct agent_opti
 	next->options.sender.spool_dir = first->options.sender.spool_dir;
 	next->options.sender.spool_bytes = first->options.sender.spool_bytes;
 	next->options.sender.output_dir = first->options.sender.output_dir;
+	next->options.report.format = first->options.report.format;
 	if (first->options.sender.output_dir)
 		next->options.sender.place = first->options.sender.place;
 	*ret = &next->options;
@@ -560,12 +571,12 @@ const struct command command_agent = {
 	.summary = "the daemon: sample all the time, report every few seconds",
 	.usage = "--collection-agent HOST:PORT | --output-dir DIR [OPTIONS]",
 	.description =
-		"Samples the whole machine until it is told to end, and writes an OTLP profile (a "
-		"gzip\n"
-		"file, NUMBER-TIME.otlp.gz) into DIR every few seconds. 'sonde convert' and "
-		"whatever "
-		"reads\n"
-		"OTLP opens them. A name appears when its file is whole. SIGTERM: a last report, "
+		"Samples the whole machine until it is told to end, and sends an OTLP profile to "
+		"a collector\n"
+		"every few seconds, or writes it into DIR (a gzip file, NUMBER-TIME.otlp.gz, or a "
+		"pprof file).\n"
+		"'sonde convert' and whatever reads OTLP opens them. A name appears when its file "
+		"is whole. SIGTERM: a last report, "
 		"then the\n"
 		"end. SIGHUP: the file of --config is read again. SIGUSR1: the state is logged.\n"
 		"\n"

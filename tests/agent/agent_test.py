@@ -21,6 +21,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
+import pprof_file
 from command import run
 from running import PROFCHECK, SONDE, TIMEOUT, agent, burn, places, resources, run_tests, workload
 from tap import Skip, check
@@ -236,6 +237,31 @@ def test_a_large_report_is_several_files():
     for path in {path for path, _ in found}:
         run(PROFCHECK, "otlp", path)
         check(os.path.getsize(path) <= 16384, f"{path} has {os.path.getsize(path)} bytes")
+
+
+def test_reports_can_be_pprof_files():
+    """With all that the cuts had, of each source: read by ours and by Google's library."""
+    with workload(PROFCHECK, "burn", "600") as go, \
+            agent("--output-dir", "out", "--output-format", "pprof", "--reporter-interval", "0.3", "--samples-per-second", "97", "--include",
+                  f"pid={go.pid}", "--event", "context-switches", "-v") as a:
+        a.wait_for("the agent samples at 97 Hz")
+        functions = set()
+        while "main.spin" not in functions:
+            a.wait_for(r"report \d+: ")
+            last = sorted(name for name in os.listdir("out") if not name.startswith("."))[-1]
+            functions.update(name for sample in pprof_file.read(f"out/{last}") for name in sample.names)
+        said = a.end()
+    names = sorted(os.listdir("out"))
+    check(names and all(re.fullmatch(r"\d{12}-\d{8}T\d{6}Z\.pb\.gz", name) for name in names), names)
+    samples = [sample for name in names for sample in pprof_file.read(f"out/{name}")]
+    counts = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
+    check(sum(sample.values[0] for sample in samples) == int(counts), f"{counts} samples were taken")
+    check({sample.labels["pid"] for sample in samples} == {go.pid}, "others are in it")
+    check(any(sample.values[-1] for sample in samples), "no switch is in it")
+    for name in names:
+        run(PROFCHECK, "pprof", f"out/{name}")
+    done = run(SONDE, "agent", "--output-format", "pprof", "--collection-agent", "127.0.0.1:1", status=2)
+    check("--output-format pprof is for files of --output-dir" in done.stderr and done.stderr.count("\n") == 1, done)
 
 
 def test_a_stop_of_the_agent_is_one_long_interval():
