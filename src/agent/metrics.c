@@ -32,10 +32,24 @@ static void begin_family(FILE *out, const char *name, const char *type, const ch
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* No name or value here has anything to escape. */
+/* Of names of ours: they have nothing to escape. */
 static void labelled(FILE *out, const char *name, const char *label, const char *value, uint64_t nr)
 {
 	fprintf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, value, nr);
+}
+
+static void quoted(FILE *out, const char *value)
+{
+	fputc('"', out);
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			fputc('\\', out);
+		if (*value == '\n')
+			fputs("\\n", out);
+		else
+			fputc(*value, out);
+	}
+	fputc('"', out);
 }
 
 static void counter(FILE *out, const char *name, const char *help, uint64_t nr)
@@ -60,6 +74,38 @@ static void seconds(FILE *out, const char *name, const char *help, uint64_t ns)
 
 /* --- what there is to tell -------------------------------------------------------------------- */
 
+/* One source is the clocks, the others are called as the types of their samples. */
+static void by_source(FILE *out, const struct metrics *m, const char *name, size_t offset)
+{
+	for (uint32_t i = 0; i < profile_nr_types(m->profile); i++) {
+		const char *type = (const char *)&m->recorder->types[i];
+
+		fprintf(out, "%s{source=", name);
+		quoted(out, i ? profile_type_name(m->profile, i) : "clock");
+		fprintf(out, "} %" PRIu64 "\n", *(const uint64_t *)(type + offset));
+	}
+}
+
+static void write_sources(FILE *out, const struct metrics *m)
+{
+	static const char samples[] = "sonde_source_samples_total";
+
+	begin_family(out, samples, "counter", "Samples that were taken, by what they are of.");
+	by_source(out, m, samples, offsetof(struct recorder_type_stats, samples));
+	begin_family(out, "sonde_source_samples_complete_total", "counter",
+		     "Of these, with a complete stack.");
+	by_source(out, m, "sonde_source_samples_complete_total",
+		  offsetof(struct recorder_type_stats, complete));
+	begin_family(out, "sonde_samples_limited_total", "counter",
+		     "Samples of probes that were not taken: more than their rate.");
+	by_source(out, m, "sonde_samples_limited_total",
+		  offsetof(struct recorder_type_stats, limited));
+	begin_family(out, "sonde_samples_rejected_total", "counter",
+		     "Samples that were not taken: their processes are not selected.");
+	by_source(out, m, "sonde_samples_rejected_total",
+		  offsetof(struct recorder_type_stats, rejected));
+}
+
 static void write_samples(FILE *out, const struct recorder_stats *s)
 {
 	static const char truncated[] = "sonde_samples_truncated_total";
@@ -74,22 +120,28 @@ static void write_samples(FILE *out, const struct recorder_stats *s)
 			labelled(out, truncated, "reason", profile_stop_name(i), s->truncated[i]);
 	counter(out, "sonde_samples_other_total",
 		"Samples of other sources, of sleeps for example.", s->others);
-	counter(out, "sonde_samples_limited_total",
-		"Samples of probes that were not taken: more than their rate.", s->limited);
 	counter(out, "sonde_memory_reads_given_up_total",
 		"Reads of a process's memory that waited for a file's server, which did not "
 		"answer.",
 		s->reads_given_up);
 	counter(out, "sonde_samples_left_out_total",
 		"Samples that were taken and not wanted, of idle CPUs for example.", s->left_out);
-	begin_family(out, "sonde_samples_rejected_total", "counter",
-		     "Samples that were not taken: their processes are not selected.");
-	labelled(out, "sonde_samples_rejected_total", "source", "clock", s->rejected);
-	labelled(out, "sonde_samples_rejected_total", "source", "other", s->rejected_others);
 	counter(out, "sonde_samples_undecided_total",
 		"Samples of processes that ended before it was known if they are selected.",
 		s->undecided);
 	counter(out, "sonde_frames_total", "Frames of all samples.", s->frames);
+}
+
+/* Each costs some microseconds of ours, and a copy of a stack. */
+static void write_raw(FILE *out, const struct recorder_stats *s)
+{
+	static const char name[] = "sonde_raw_samples_total";
+
+	begin_family(out, name, "counter",
+		     "Samples that the agent walked, by why the kernel could not.");
+	for (int i = 0; i < STOP_MAX_; i++)
+		if (i != STOP_NONE && strcmp(profile_stop_name(i), "unknown"))
+			labelled(out, name, "reason", profile_stop_name(i), s->raw[i]);
 }
 
 /* "samples: the ring buffer was full": a counter of samples. */
@@ -260,6 +312,8 @@ int metrics_write(const struct metrics *m, char **ret, size_t *ret_size)
 	seconds(out, "sonde_sampling_seconds_total", "How long it has sampled.",
 		(uint64_t)(m->recorder->duration_s * 1e9));
 	write_samples(out, m->recorder);
+	write_sources(out, m);
+	write_raw(out, m->recorder);
 	write_lost(out, m->recorder);
 	write_cuts(out, m->agent);
 	write_reports(out, m->agent);

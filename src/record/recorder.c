@@ -241,10 +241,34 @@ void recorder_step(struct recorder *r)
 
 /* --- cuts and counts -------------------------------------------------------------------------- */
 
+/* What was not taken, by type and in all. */
+static void update_not_taken(struct recorder *r)
+{
+	uint64_t rejected[SAMPLE_SOURCES_MAX], limited[SAMPLE_SOURCES_MAX];
+	struct recorder_stats *s = &r->stats;
+
+	bpf_sampler_rejected(r->sampler, rejected);
+	bpf_sampler_limited(r->sampler, limited);
+	s->rejected = s->rejected_others = s->limited = 0;
+	for (size_t i = 0; i < PROFILE_TYPES_MAX; i++)
+		s->types[i].rejected = s->types[i].limited = 0;
+	for (size_t i = SOURCE_CLOCK; i <= r->options.nr_sources; i++) {
+		struct recorder_type_stats *type = &s->types[r->types[i]];
+
+		rejected[i] += r->rejected_here[i];
+		type->rejected += rejected[i];
+		type->limited += limited[i];
+		s->limited += limited[i];
+		if (i == SOURCE_CLOCK)
+			s->rejected = rejected[i];
+		else
+			s->rejected_others += rejected[i];
+	}
+}
+
 static void update_stats(struct recorder *r)
 {
 	struct recorder_stats *s = &r->stats;
-	uint64_t rejected[SAMPLE_SOURCES_MAX], limited[SAMPLE_SOURCES_MAX];
 	struct kernel_walk_counts walks;
 
 	bpf_sampler_lost(r->sampler, s->lost);
@@ -252,16 +276,8 @@ static void update_stats(struct recorder *r)
 	bpf_sampler_kernel_walks(r->sampler, &walks);
 	for (int i = 0; i < KERNEL_WALK_ENDS_; i++)
 		s->kernel_walks[i] = walks.ends[i];
-	bpf_sampler_rejected(r->sampler, rejected);
-	s->rejected = r->rejected_here + rejected[SOURCE_CLOCK];
-	s->rejected_others = r->rejected_others_here;
-	bpf_sampler_limited(r->sampler, limited);
-	s->limited = 0;
+	update_not_taken(r);
 	s->reads_given_up = memory_guard_given_up(NULL);
-	for (int i = SOURCE_CLOCK + 1; i < SAMPLE_SOURCES_MAX; i++) {
-		s->rejected_others += rejected[i];
-		s->limited += limited[i];
-	}
 	s->bpf_ns = r->run_ns;
 	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
 	s->bpf_ns_per_sample =
@@ -677,9 +693,9 @@ static void log_counts(struct recorder *r)
 	struct kernel_walk_counts walks;
 
 	for (int i = 0; i < STOP_MAX_; i++)
-		if (r->nr_raw[i])
+		if (r->stats.raw[i])
 			log_debug("%lu samples were walked by the agent: %s",
-				  (unsigned long)r->nr_raw[i], profile_stop_name(i));
+				  (unsigned long)r->stats.raw[i], profile_stop_name(i));
 	if (r->options.kernel_frames != KERNEL_FRAMES_COMPARE)
 		return;
 	bpf_sampler_kernel_walks(r->sampler, &walks);

@@ -20,6 +20,13 @@
 #include "symbolize/symbolizer.h"
 #include "unwinder/walk_observer.h"
 
+/* What came of samples of one type of the profile. */
+struct recorder_type_stats {
+	uint64_t samples; /* delivered */
+	uint64_t complete;
+	uint64_t limited, rejected; /* not taken: more than the rate; of processes not selected */
+};
+
 struct recorder_stats {
 	uint64_t samples;	       /* delivered, of the clock */
 	uint64_t complete;	       /* of these, with a complete stack */
@@ -38,7 +45,9 @@ struct recorder_stats {
 	uint64_t bpf_ns, own_ns;   /* CPU time: of our programs in the kernel; of this process */
 	uint64_t bpf_runs;	   /* of the sampling program; 0 if not known */
 	uint64_t rss_kb, map_bytes;
-	uint64_t kernel_walks[KERNEL_WALK_ENDS_]; /* by enum kernel_walk_end */
+	uint64_t kernel_walks[KERNEL_WALK_ENDS_];	     /* by enum kernel_walk_end */
+	struct recorder_type_stats types[PROFILE_TYPES_MAX]; /* type 0 is the clocks' */
+	uint64_t raw[STOP_MAX_]; /* walked by us, by why the kernel could not */
 	double duration_s;
 	uint32_t frequency_hz;
 };

@@ -39,8 +39,8 @@ struct recorder {
 	struct walk *walk;
 	const struct sample_observer *observer; /* or NULL */
 	struct selection selection;
-	uint64_t rejected_here; /* since what they are was found out by us */
-	uint64_t rejected_others_here;
+	/* By source: since what they are was found out by us. */
+	uint64_t rejected_here[SAMPLE_SOURCES_MAX];
 	struct map at_exec; /* pid -> enum select_verdict, as of its last exec: if it has ended */
 	/* The process that was decided last, and in which turn; 0: none. */
 	uint32_t decided_pid;
@@ -79,7 +79,6 @@ struct recorder {
 	bool ticks_slowly;
 	int due_fd; /* a timer: runtimes are to be looked at, at due_ns */
 	uint64_t due_ns;
-	uint64_t nr_raw[STOP_MAX_]; /* by why the kernel could not walk them */
 	uint32_t expected_runtimes; /* recorder_expect_runtimes() */
 	int32_t awaits_exec;	    /* a target that counts from its exec on: 0: none */
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */

@@ -136,10 +136,8 @@ static bool is_rejected(struct recorder *r, const struct sample_header *h)
 		return false;
 	if (verdict == SELECT_UNDECIDED)
 		r->stats.undecided++;
-	else if (h->source == SOURCE_CLOCK)
-		r->rejected_here++;
 	else
-		r->rejected_others_here++;
+		r->rejected_here[h->source]++;
 	return true;
 }
 
@@ -150,6 +148,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	struct profile_measured m = { .type = r->types[h->source],
 				      .stack = stack,
 				      .value = h->value };
+	struct recorder_type_stats *type;
 	uint32_t sample;
 	int err;
 
@@ -169,6 +168,9 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 		r->stats.lost[LOST_OUT_OF_MEMORY]++;
 		return;
 	}
+	type = &r->stats.types[m.type];
+	type->samples++;
+	type->complete += s->stop == STOP_COMPLETE;
 	if (h->source != SOURCE_CLOCK) {
 		r->stats.others++;
 		return;
@@ -532,7 +534,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	stack.nr_kernel = raw->nr_kernel;
 	if (!(h->flags & SAMPLE_ALSO_FULL) && is_rejected(r, h))
 		return;
-	r->nr_raw[h->stop & (STOP_MAX_ - 1)]++;
+	r->stats.raw[h->stop & (STOP_MAX_ - 1)]++;
 	r->met_raw = true;
 	exec_ns = next_exec(r, h->pid);
 	proc = process_of_raw(r, h, raw, exec_ns);

@@ -95,6 +95,39 @@ def test_metrics_are_read_by_prometheus_and_agree():
     check(m.all("sonde_http_requests_total")[("broken",)] == 0, m.text)
 
 
+CALLS = """
+import os
+for name, times in (("others", 30), ("calls", 50)):
+    with open("/proc/self/comm", "w") as comm:
+        comm.write(name)
+    for _ in range(times):
+        os.getppid()
+"""
+
+
+def test_each_source_has_its_counts():
+    """Of a process that is selected while it calls itself so: what probes took of it and what not."""
+    probes = ("uprobe:libc.so.6:getppid", "tracepoint:syscalls:sys_enter_getppid", "uprobe:libc.so.6:getpid,rate=1")
+    with agent(*ARGS, "--include", "comm=calls", *(arg for probe in probes for arg in ("--probe", probe))) as a:
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        run("/usr/bin/python3", "-c", CALLS)
+        run("/usr/bin/python3", "-c", CALLS.replace("os.getppid()", "ctypes.CDLL(None).getpid()").replace("import os", "import ctypes"))
+        while (m := Metrics(port)).all("sonde_source_samples_total")[("uprobe:getppid",)] < 50 or not m.all("sonde_samples_limited_total")[("uprobe:getpid",)]:
+            pass
+        a.end()
+    samples, complete = m.all("sonde_source_samples_total"), m.all("sonde_source_samples_complete_total")
+    rejected, limited = m.all("sonde_samples_rejected_total"), m.all("sonde_samples_limited_total")
+    sources = {("clock",), ("uprobe:getppid",), ("tracepoint:syscalls:sys_enter_getppid",), ("uprobe:getpid",)}
+    check(samples.keys() == complete.keys() == rejected.keys() == limited.keys() == sources, samples)
+    check(samples[("uprobe:getppid",)] == samples[("tracepoint:syscalls:sys_enter_getppid",)] == 50, samples)
+    check(samples[("clock",)] == m["sonde_samples_total"] and complete[("clock",)] == m["sonde_samples_complete_total"], m.text)
+    check(sum(samples.values()) - samples[("clock",)] == m["sonde_samples_other_total"], m.text)
+    check(all(0 <= complete[source] <= samples[source] for source in sources), complete)
+    check(rejected[("uprobe:getppid",)] >= 30 and rejected[("tracepoint:syscalls:sys_enter_getppid",)] >= 30 and rejected[("clock",)] > 0, rejected)
+    check(samples[("uprobe:getpid",)] + limited[("uprobe:getpid",)] == 50 and limited[("clock",)] == 0, (samples, limited))
+
+
 def kernels_own(path):
     """Threads of kthreadd, and it, in what is written there."""
     with gzip.open(path) as packed, open("plain", "wb") as out:
