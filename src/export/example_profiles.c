@@ -260,6 +260,8 @@ static void describe_processes(struct example *e)
 		if (process->key == 4)
 			continue;
 		process->path = process->key < 3 ? app : process->key == 3 ? sh : python;
+		process->command = process->key < 3 ? string(e, "./app") : 0;
+		process->owner = process->key == 3 ? string(e, "root") : 0;
 		process->parent_pid = 1;
 		process->uid = process->key == 3 ? 0 : 1001;
 		process->container = process->key == 3 ? container : 0;

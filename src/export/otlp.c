@@ -574,6 +574,10 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 	if (!r)
 		r = add_text(to, "process.executable.name", exe);
 	if (!r)
+		r = add_string(w, to, "process.command", process->command);
+	if (!r)
+		r = add_string(w, to, "process.owner", process->owner);
+	if (!r)
 		r = add_string(w, to, "process.title", process->name);
 	if (!r)
 		r = add_string(w, to, "container.id", process->container);

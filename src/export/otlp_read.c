@@ -330,6 +330,12 @@ static void set_process(struct otlp_reader *r, struct profile_process *process, 
 		if (strncmp(text, "unknown_service", strlen("unknown_service")))
 			process->service = names->service = a->text;
 		break;
+	case OTLP_KEY_COMMAND:
+		process->command = a->text;
+		break;
+	case OTLP_KEY_OWNER:
+		process->owner = a->text;
+		break;
 	case OTLP_KEY_POD:
 		process->pod = a->text;
 		break;

@@ -33,6 +33,8 @@ static const struct {
 	{ "process.executable.name", OTLP_KEY_EXE_NAME },
 	{ "process.executable.path", OTLP_KEY_EXE_PATH },
 	{ "process.title", OTLP_KEY_TITLE },
+	{ "process.command", OTLP_KEY_COMMAND },
+	{ "process.owner", OTLP_KEY_OWNER },
 	{ "process.creation.time", OTLP_KEY_CREATION },
 	{ "process.exit.time", OTLP_KEY_EXIT },
 	{ "container.id", OTLP_KEY_CONTAINER },

@@ -151,6 +151,8 @@ static void assert_process(const struct profile *a, const struct profile_process
 	ASSERT_EQ(pb->end_ns, pa->end_ns);
 	ASSERT_STR(strtab_get(&b->strings, pb->name), strtab_get(&a->strings, pa->name));
 	ASSERT_STR(strtab_get(&b->strings, pb->path), strtab_get(&a->strings, pa->path));
+	ASSERT_STR(strtab_get(&b->strings, pb->command), strtab_get(&a->strings, pa->command));
+	ASSERT_STR(strtab_get(&b->strings, pb->owner), strtab_get(&a->strings, pa->owner));
 	ASSERT_STR(strtab_get(&b->strings, pb->container), strtab_get(&a->strings, pa->container));
 	ASSERT_STR(strtab_get(&b->strings, pb->pod), strtab_get(&a->strings, pa->pod));
 	ASSERT_STR(strtab_get(&b->strings, pb->service), strtab_get(&a->strings, pa->service));

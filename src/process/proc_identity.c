@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PROC_FILE_MAX = 64 << 10 };
@@ -204,6 +205,29 @@ static void read_path(int32_t pid, struct proc_identity *ret)
 		ret->path[n - (ssize_t)(sizeof(deleted) - 1)] = '\0';
 }
 
+static void read_command(int32_t pid, struct proc_identity *ret)
+{
+	_cleanup_close_ int fd = -1;
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, ret->command, sizeof(ret->command));
+	if (n <= 0 || !memchr(ret->command, '\0', (size_t)n))
+		ret->command[0] = '\0';
+}
+
+static void compare_roots(int32_t pid, struct proc_identity *ret)
+{
+	struct stat ours, its;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root/", pid);
+	ret->in_our_root = !stat("/", &ours) && !stat(path, &its) && ours.st_dev == its.st_dev &&
+			   ours.st_ino == its.st_ino;
+}
+
 /* /proc gives the start in ticks since boot, suspended time included. */
 static uint64_t wall_time(uint64_t ticks)
 {
@@ -263,5 +287,7 @@ int proc_identity_read(int32_t pid, const char *variables, struct proc_identity 
 	if (!process_read_environ(pid, &environment, &size))
 		proc_environ_parse(environment, size, variables, ret);
 	read_path(pid, ret);
+	read_command(pid, ret);
+	compare_roots(pid, ret);
 	return 0;
 }

@@ -5,10 +5,17 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CONTAINER_ID_LEN = 64, POD_UID_LEN = 36, SERVICE_SIZE = 256, ATTRIBUTES_SIZE = 4096 };
+enum {
+	CONTAINER_ID_LEN = 64,
+	POD_UID_LEN = 36,
+	SERVICE_SIZE = 256,
+	ATTRIBUTES_SIZE = 4096,
+	COMMAND_SIZE = 1024,
+};
 
 /* What could not be read is 0 or "". */
 struct proc_identity {
@@ -18,6 +25,8 @@ struct proc_identity {
 	uint64_t start_ns; /* CLOCK_REALTIME */
 	char path[4096];   /* of the executable, as the process sees it; " (deleted)" cut off */
 	char comm[64];	   /* of the main thread */
+	char command[COMMAND_SIZE]; /* argv[0]; "" if it is longer than that */
+	bool in_our_root;	    /* its "/" is ours: so are its users */
 	char container[CONTAINER_ID_LEN + 1];
 	char pod[POD_UID_LEN + 1]; /* of Kubernetes */
 	/* What its environment said when it was executed: OTEL_SERVICE_NAME, and

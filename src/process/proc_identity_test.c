@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -108,6 +110,70 @@ TEST(status_says_parent_user_and_inner_pid)
 	ASSERT_EQ(id.vpid, 3);
 	for (size_t cut = 0; cut < sizeof(text); cut++)
 		proc_status_parse(text, cut, &id);
+}
+
+static void assert_command(const char *argv0, bool is_there)
+{
+	struct proc_identity id;
+	int go[2], started[2];
+	char c = 0;
+	pid_t pid;
+
+	ASSERT_OK(pipe2(go, O_CLOEXEC));
+	ASSERT_OK(pipe2(started, O_CLOEXEC));
+	pid = fork();
+	if (!pid) {
+		dup2(go[0], 0);
+		execl("/bin/cat", argv0, (char *)NULL);
+		_exit(1);
+	}
+	close(started[1]);
+	ASSERT_EQ(read(started[0], &c, 1), 0); /* it has executed */
+	ASSERT_OK(proc_identity_read(pid, NULL, &id));
+	ASSERT_STR(id.command, is_there ? argv0 : "");
+	ASSERT(id.in_our_root);
+	close(go[1]);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	close(go[0]);
+	close(started[0]);
+}
+
+TEST(a_command_is_what_it_was_called_as)
+{
+	static char largest[COMMAND_SIZE], longer[COMMAND_SIZE + 1];
+
+	assert_command("a b", true);
+	assert_command("", true);
+	memset(largest, 'x', sizeof(largest) - 1);
+	assert_command(largest, true);
+	memset(longer, 'x', sizeof(longer) - 1);
+	assert_command(longer, false);
+}
+
+TEST(users_of_another_root_are_others)
+{
+	struct proc_identity id;
+	int started[2];
+	char c = 0;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	ASSERT_OK(pipe(started));
+	pid = fork();
+	if (!pid) {
+		if (chroot("/proc") || write(started[1], &c, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ASSERT_EQ(read(started[0], &c, 1), 1);
+	ASSERT_OK(proc_identity_read(pid, NULL, &id));
+	ASSERT(!id.in_our_root);
+	kill(pid, SIGKILL);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	close(started[0]);
+	close(started[1]);
 }
 
 TEST(whose_process_it_is_does_not_hang_on_what_it_runs_as)

@@ -176,6 +176,8 @@ static int move_process(struct collection *c, uint32_t *id)
 		process = c->from->processes.items[*id];
 		r = move_string(c, &process.name);
 		r = r ?: move_string(c, &process.path);
+		r = r ?: move_string(c, &process.command);
+		r = r ?: move_string(c, &process.owner);
 		r = r ?: move_string(c, &process.container);
 		r = r ?: move_string(c, &process.pod);
 		r = r ?: move_string(c, &process.service);

@@ -114,6 +114,8 @@ struct profile_process {
 	uint32_t uid;	    /* effective; UINT32_MAX: not known */
 	uint32_t name;	    /* strtab; its main thread's comm */
 	uint32_t path;	    /* strtab; of its executable */
+	uint32_t command;   /* strtab; argv[0] */
+	uint32_t owner;	    /* strtab; what the user `uid` is called */
 	uint32_t container; /* strtab; the container's id, by its cgroup */
 	uint32_t pod;	    /* strtab; its Kubernetes pod's UID, by its cgroup */
 	/* strtab; of its environment: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES (util/pairs.h,

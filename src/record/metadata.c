@@ -24,6 +24,7 @@ void metadata_fini(struct metadata *c)
 {
 	map_fini(&c->by_pid);
 	map_fini(&c->by_tid);
+	user_names_fini(&c->users);
 }
 
 /* As OTLP and Go call it. */
@@ -70,6 +71,7 @@ static void describe(struct metadata *c, uint32_t process)
 	struct profile *p = c->profile;
 	struct profile_process *known = &p->processes.items[process];
 	struct proc_identity id;
+	const char *owner = "";
 
 	if (proc_identity_read(known->pid, c->variables, &id))
 		return;
@@ -77,7 +79,11 @@ static void describe(struct metadata *c, uint32_t process)
 	known->vpid = id.vpid;
 	known->uid = id.uid;
 	known->start_ns = id.start_ns;
-	if (profile_string(p, id.path, &known->path) || profile_string(p, id.comm, &known->name) ||
+	if (id.in_our_root)
+		owner = user_names_find(&c->users, id.uid);
+	if (profile_string(p, id.path, &known->path) ||
+	    profile_string(p, id.command, &known->command) ||
+	    profile_string(p, owner, &known->owner) || profile_string(p, id.comm, &known->name) ||
 	    profile_string(p, id.container, &known->container) ||
 	    profile_string(p, id.pod, &known->pod) ||
 	    profile_string(p, id.service, &known->service) ||

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "process/side_band.h"
+#include "process/user_names.h"
 #include "profile/collect.h"
 #include "util/map.h"
 
@@ -16,6 +17,7 @@ struct metadata {
 	const char *variables;	 /* of environments, that are to be kept; or NULL, borrowed */
 	struct map by_pid;	 /* -> the profile's number of the process, and METADATA_* */
 	struct map by_tid;	 /* -> the profile's number of the thread; main ones not */
+	struct user_names users;
 	uint64_t last_key;
 };
 

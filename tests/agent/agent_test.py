@@ -9,15 +9,19 @@ Nothing here sleeps: a test waits for what the agent says.
 import bisect
 import contextlib
 import gzip
+import itertools
 import json
 import os
+import pwd
 import re
+import secrets
 import signal
 import shutil
 import socket
 import subprocess
 import sys
 import time
+import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
@@ -213,6 +217,51 @@ def test_a_page_that_never_comes_holds_nobody_up():
                 samples = {r["attributes"]["process.pid"]: r["samples"] for r in resources(reports("out")[-1])}
                 check(samples.get(other.pid, 0) > 0 and samples.get(process.pid, 0) > 0, samples)
             a.end()
+
+
+@contextlib.contextmanager
+def cgroup(path):
+    """A cgroup of that path, in whichever hierarchy one can be made."""
+    with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        fields = [line.split() for line in mounts]
+    roots = [mount[1] for mount in fields if mount[2] == "cgroup2"] + [mount[1] for mount in fields if mount[2] == "cgroup" and
+                                                                       {"pids", "name=systemd"} & set(mount[3].split(","))]
+    with contextlib.ExitStack() as stack:
+        for root in roots:
+            try:
+                for part in itertools.accumulate(path.split("/"), os.path.join):
+                    if not os.path.isdir(made := f"{root}/{part}"):
+                        os.mkdir(made)
+                        stack.callback(os.rmdir, made)
+            except OSError:
+                stack.pop_all().close()
+                continue
+            yield made
+            return
+        raise Skip("no cgroup can be made")
+
+
+SPIN_THERE = 'echo $$ > "$0"/cgroup.procs && exec -a "./spin there" perl -e "while (1) {}"'
+
+
+def test_samples_say_in_which_container_thread_and_on_which_cpu():
+    pod, container = str(uuid.uuid4()), secrets.token_hex(32)
+    slices = f"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{pod.replace('-', '_')}.slice/cri-containerd-{container}.scope"
+    cpu = max(os.sched_getaffinity(0))
+    found = None
+    with cgroup(slices) as path, agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "99", "-v") as a:
+        a.wait_for("the agent samples")
+        with workload("taskset", "-c", cpu, "bash", "-c", SPIN_THERE, path) as process:
+            while not found:
+                a.wait_for(r"report \d+: ")
+                found = [r for r in places(reports("out")[-1]) if r["attributes"]["process.pid"] == process.pid and r["threads"] == ["perl"]]
+        a.end()
+    attributes = found[0]["attributes"]
+    wanted = {"container.id": container, "k8s.pod.uid": pod, "process.command": "./spin there", "process.owner": pwd.getpwuid(os.geteuid()).pw_name,
+              "process.user.id": os.geteuid(), "process.parent_pid": os.getpid()}
+    check({key: attributes.get(key) for key in wanted} == wanted, attributes)
+    check(not {"process.command_line", "process.command_args"} & set(attributes), "arguments have secrets in them")
+    check(found[0]["tids"] == [str(process.pid)] and found[0]["cpus"] == [str(cpu)], found[0])
 
 
 def test_cuts_follow_each_other():

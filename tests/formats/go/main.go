@@ -6,7 +6,7 @@
 //	profcheck pprof FILE
 //	profcheck otlp FILE
 //	profcheck resources FILE  each resource of an OTLP request as a line of JSON
-//	profcheck places FILE     for each of them, which files, functions, threads and types its samples have
+//	profcheck places FILE     for each of them, which files, functions, threads, types and CPUs its samples have
 //	profcheck foreign FILE    the stacks of a pprof profile that is not ours
 //	profcheck own CPU HEAP    writes what Go's runtime says of this program
 //	profcheck request FILE    writes a small request as the collector's library does

@@ -20,9 +20,9 @@ func readOtlp(path string) (pprofile.Profiles, error) {
 	return (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 }
 
-// The names of a resource's profiles' files, functions, threads and frame types.
+// The names of a resource's profiles' files, functions, threads and frame types, and the numbers of threads and CPUs.
 func placesOf(d pprofile.ProfilesDictionary, scopes pprofile.ScopeProfilesSlice) map[string]any {
-	sets := map[string]map[string]bool{"files": {}, "functions": {}, "threads": {}, "kinds": {}, "types": {}}
+	sets := map[string]map[string]bool{"files": {}, "functions": {}, "threads": {}, "kinds": {}, "types": {}, "tids": {}, "cpus": {}}
 	stacks := map[int32]bool{}
 	text := func(i int32) string { return d.StringTable().At(int(i)) }
 	for _, scope := range scopes.All() {
@@ -31,6 +31,8 @@ func placesOf(d pprofile.ProfilesDictionary, scopes pprofile.ScopeProfilesSlice)
 			for _, s := range p.Samples().All() {
 				stacks[s.StackIndex()] = true
 				sets["threads"][attribute(d, s.AttributeIndices(), "thread.name")] = true
+				sets["tids"][attribute(d, s.AttributeIndices(), "thread.id")] = true
+				sets["cpus"][attribute(d, s.AttributeIndices(), "cpu.logical_number")] = true
 			}
 		}
 	}
@@ -56,7 +58,7 @@ func placesOf(d pprofile.ProfilesDictionary, scopes pprofile.ScopeProfilesSlice)
 	return out
 }
 
-// {"attributes": {...}, "files": [...], "functions": [...], "threads": [...], "kinds": [...], "types": [...]}: a line a resource.
+// {"attributes": {...}, "files": [...], "functions": [...], "threads": [...], "kinds": [...], "types": [...], "tids": [...], "cpus": [...]}: a line a resource.
 func printPlaces(path string) error {
 	request, err := readOtlp(path)
 	if err != nil {
