@@ -16,9 +16,15 @@ enum off_cpu_state {
 	OFF_CPU_STATES_,
 };
 
+/* Who has woken a thread: so, or the hash of a stack that is known. */
+#define WAKER_UNKNOWN	0ull
+#define WAKER_INTERRUPT 1ull
+
 /* A thread; map `sleepers`, by tid. */
 struct sleeper {
 	__u64 since_ns; /* 0: it runs, or its sleep is not to be taken */
+	__u64 needs_ns; /* it is taken if it is at least so long */
+	__u64 waker;
 	__u32 state;
 	__u32 pad_;
 };
@@ -28,4 +34,5 @@ struct woken {
 	__u32 tid; /* 0: none */
 	__u32 state;
 	__u64 value; /* nanoseconds that the sample stands for */
+	__u64 waker;
 };

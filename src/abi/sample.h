@@ -46,6 +46,9 @@ enum {
 	SAMPLE_ALSO_FULL = 1 << 0, /* of a RAW: the same sample follows in full (tests) */
 	/* The process is not known to be selected: who reads this decides (abi/select.h). */
 	SAMPLE_UNDECIDED = 1 << 1,
+	/* No sample: of a thread that wakes another, whose sample says so by this one's hash. It is
+	 * sent in full only, or raw without a stack: for the agent to learn of its process. */
+	SAMPLE_WAKER = 1 << 2,
 	/* The bits from here on: enum off_cpu_state (abi/off_cpu.h). */
 	SAMPLE_STATE_SHIFT = 4,
 };
@@ -97,9 +100,10 @@ struct sample_header {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 hash;    /* of the whole stack with generation and stop reason; 0 in a RAW */
 	__u64 value;   /* enum sample_value of the source */
+	__u64 waker;   /* of a sleep: who ended it (abi/off_cpu.h) */
 	char comm[SAMPLE_COMM_LEN];
 };
-_Static_assert(sizeof(struct sample_header) == 56, "a hit costs 56 bytes");
+_Static_assert(sizeof(struct sample_header) == 64, "a hit is a cache line");
 
 /*
  * Hits of one CPU and one source of samples, which go round the ring. The CPU writes `head`, and
@@ -113,12 +117,8 @@ struct cpu_hits {
 	__u64 pad_[6];
 	__u64 may_write;
 	__u64 pad2_[7];
-	struct {
-		struct sample_header header;
-		__u64 pad_;
-	} hits[CPU_HITS];
+	struct sample_header hits[CPU_HITS];
 };
-_Static_assert(sizeof(((struct cpu_hits *)0)->hits[0]) == 64, "a hit is a cache line");
 
 /*
  * Frame words, innermost first: nr_kernel kernel addresses, then nr_words words of user frames. A

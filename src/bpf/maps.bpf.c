@@ -21,6 +21,7 @@ struct rates_map rates SEC(".maps");
 struct samples_map samples SEC(".maps");
 struct hits_map hits SEC(".maps");
 struct times_map times SEC(".maps");
+struct sleepers_map sleepers SEC(".maps");
 struct woken_map woken SEC(".maps");
 struct walkers_map walkers SEC(".maps");
 
@@ -41,6 +42,8 @@ const volatile struct argument_filter config_filter = { 0 };
 const volatile __u64 config_schedule_start = 0;
 const volatile __u64 config_schedule_size = 0;
 const volatile bool config_kicked = false;
+const volatile __u64 config_interrupts_start = 0;
+const volatile __u64 config_interrupts_size = 0;
 const volatile bool config_measure = false;
 
 __u64 known_epoch = 0;

@@ -189,6 +189,17 @@ struct times_map {
 };
 extern struct times_map times SEC(".maps");
 
+/* Since when threads sleep, and which (off_cpu.bpf.c). Allocated beforehand: to allocate under the
+ * run queue's lock may wake somebody, who wants it, too (task storage did so before Linux 6.4). The
+ * agent sets max_entries: one if no sleeps are taken. */
+struct sleepers_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sleeper);
+};
+extern struct sleepers_map sleepers SEC(".maps");
+
 /* Per CPU: see struct woken. */
 struct woken_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -233,11 +244,16 @@ extern const volatile __u64 config_rate;
 extern const volatile __u64 config_rate_ns;
 /* Of a source at probes. */
 extern const volatile struct argument_filter config_filter;
-/* Where __schedule() is, in which threads wait; 0: not known. */
+/* Where __schedule() is, in which threads wait; of who wakes others, try_to_wake_up(). 0: not
+ * known.
+ */
 extern const volatile __u64 config_schedule_start;
 extern const volatile __u64 config_schedule_size;
 /* An interrupt finds the thread that goes on, a moment later: it must still be in there. */
 extern const volatile bool config_kicked;
+/* Where the kernel's code is that interrupts begin with. */
+extern const volatile __u64 config_interrupts_start;
+extern const volatile __u64 config_interrupts_size;
 /* For the benchmarks: tell in `times` how long samples take. */
 extern const volatile bool config_measure;
 

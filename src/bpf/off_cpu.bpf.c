@@ -17,18 +17,10 @@
 struct targets_map targets SEC(".maps");
 struct lost_map lost SEC(".maps");
 struct woken_map woken SEC(".maps");
+struct sleepers_map sleepers SEC(".maps");
 struct selection_map selection SEC(".maps");
 struct facts_map facts SEC(".maps");
 struct rejected_map rejected SEC(".maps");
-
-/* Allocated beforehand: to allocate under the run queue's lock may wake somebody, who wants it,
- * too (task storage did so before Linux 6.4). The agent sets max_entries. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sleeper);
-} sleepers SEC(".maps");
 
 /*
  * A ring a CPU. What goes in there is of no interest: that it does interrupts this CPU (irq_work,
@@ -118,14 +110,17 @@ static __always_inline __u32 state_of(const struct task_struct *task, bool preem
 	return state & SWITCH_STOPPED ? OFF_CPU_STOPPED : OFF_CPU_INTERRUPTIBLE;
 }
 
-/* What a sample of this sleep stands for; 0: it is not taken. */
-static __always_inline __u64 worth(__u64 slept_ns)
+/*
+ * How long a sleep that begins must be to be taken. By weight, a random number from 1 on: one of t
+ * is taken with the probability t / weight. It is drawn now, so that who ends the sleep knows.
+ */
+static __always_inline __u64 needs(void)
 {
-	if (slept_ns < config_least_ns)
-		return 0;
-	if (slept_ns >= config_weight_ns)
-		return slept_ns;
-	return (bpf_get_prandom_u32() * config_weight_ns) >> 32 < slept_ns ? config_weight_ns : 0;
+	__u64 ns = 0;
+
+	if (config_weight_ns)
+		ns = 1 + ((bpf_get_prandom_u32() * config_weight_ns) >> 32);
+	return ns < config_least_ns ? config_least_ns : ns;
 }
 
 /* Interrupts this CPU as soon as it takes interrupts: behind the switch. */
@@ -143,21 +138,22 @@ static __always_inline void wakes(const struct task_struct *next, __u64 now)
 	__u32 tid = next->pid, zero = 0;
 	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &tid);
 	struct woken *w;
-	__u64 value;
+	__s64 slept;
 
 	if (!s || !s->since_ns)
 		return;
 	/* The clock that may be read here may be behind the other CPU's, where the sleep began. */
-	value = (__s64)(now - s->since_ns) > 0 ? worth(now - s->since_ns) : 0;
+	slept = (__s64)(now - s->since_ns);
 	s->since_ns = 0;
-	if (!value)
+	if (slept <= 0 || (__u64)slept < s->needs_ns)
 		return;
 	w = bpf_map_lookup_elem(&woken, &zero);
 	if (!w)
 		return;
 	w->tid = tid;
 	w->state = s->state;
-	w->value = value;
+	w->value = (__u64)slept < config_weight_ns ? config_weight_ns : (__u64)slept;
+	w->waker = s->waker;
 	if (config_kick && !kick()) {
 		w->tid = 0;
 		count(LOST_SLEEP_MISSED);
@@ -167,7 +163,7 @@ static __always_inline void wakes(const struct task_struct *next, __u64 now)
 static __always_inline void sleeps(const struct task_struct *prev, bool preempted, __u64 now)
 {
 	__u32 tid = prev->pid, pid = prev->tgid;
-	struct sleeper *s, new = { .since_ns = now };
+	struct sleeper *s, new = { .since_ns = now, .waker = WAKER_UNKNOWN };
 
 	if (prev->flags & SWITCH_PF_EXITING) {
 		bpf_map_delete_elem(&sleepers, &tid);
@@ -180,10 +176,13 @@ static __always_inline void sleeps(const struct task_struct *prev, bool preempte
 	/* The one that leaves is still current. */
 	if (config_select && select_now(config_source) == SELECT_REJECT)
 		return;
+	new.needs_ns = needs();
 	new.state = state_of(prev, preempted);
 	s = bpf_map_lookup_elem(&sleepers, &tid);
 	if (s) {
 		s->state = new.state;
+		s->needs_ns = new.needs_ns;
+		s->waker = WAKER_UNKNOWN;
 		s->since_ns = now;
 		return;
 	}

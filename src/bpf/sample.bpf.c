@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The programs that the kernel runs: sample_cpu at each tick of a CPU's clock, sample_task where a
- * task is in the kernel, sample_woken where one goes on that had left its CPU, sample_probe where
- * one comes to a probe, on_fork at each fork, and show_spaces when the agent asks which address
- * spaces there are.
+ * task is in the kernel, sample_woken where one goes on that had left its CPU, sample_waker where
+ * one wakes such a one, sample_probe where one comes to a probe, on_fork at each fork, and
+ * show_spaces when the agent asks which address spaces there are.
  *
  * A source of samples is a program of a line: it says where the user registers are (regs.bpf.h),
  * all else is sample(). That walks native code. At the first frame of a runtime it changes to that
@@ -16,7 +16,7 @@
 #include "bpf/send.bpf.h"
 #include "abi/task.h"
 
-enum { SCHEDULE_DEPTH_MAX = 24 }; /* __schedule() is no further out */
+enum { SCHEDULE_DEPTH_MAX = 24 }; /* __schedule(), try_to_wake_up() are no further out */
 
 /*
  * The thread's name, as two words: the helper takes ten times as long. Behind its end may be what
@@ -42,6 +42,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 val
 	w->header.flags = flags;
 	w->header.source = config_source;
 	w->header.value = value;
+	w->header.waker = WAKER_UNKNOWN;
 	w->header.cpu = w->cpu = bpf_get_smp_processor_id();
 	w->header.pid = pid_tgid >> 32;
 	w->header.tid = (__u32)pid_tgid;
@@ -151,9 +152,28 @@ static __always_inline bool in_schedule(__u64 pc)
 }
 
 /*
- * Of a thread that goes on: from __schedule() on, in which it waited. What is before that is how we
- * came to be called, mostly the same number of frames each time. False: it is not there, so the
- * thread has gone on already.
+ * The kernel's frames from __schedule() (try_to_wake_up()) on: how many; if it is not there, all.
+ * What is before that is how we came to be called, mostly `*skip` frames, as the last time.
+ */
+static __always_inline __u32 take_schedulers_stack(void *ctx, __u64 *words, __u32 *skip)
+{
+	__u32 i, n = take_helpers_stack(ctx, words, *skip);
+
+	if (n && in_schedule(words[0]))
+		return n;
+	n = take_helpers_stack(ctx, words, 0);
+	for (i = 0; i < SCHEDULE_DEPTH_MAX; i++)
+		if (i >= n || in_schedule(words[i]))
+			break;
+	if (i >= n || i >= SCHEDULE_DEPTH_MAX)
+		return n;
+	*skip = i;
+	return take_helpers_stack(ctx, words, i);
+}
+
+/*
+ * Of a thread that goes on: from __schedule() on, in which it waited. False: it is not there, so
+ * the thread has gone on already.
  */
 static __always_inline bool walk_sleeper(void *ctx, struct walk *w)
 {
@@ -162,24 +182,40 @@ static __always_inline bool walk_sleeper(void *ctx, struct walk *w)
 
 	if (!words)
 		return false;
-	n = take_helpers_stack(ctx, words, w->kernel_skip);
-	if (!n || !in_schedule(words[0])) {
-		n = take_helpers_stack(ctx, words, 0);
-		for (i = 0; i < SCHEDULE_DEPTH_MAX; i++)
-			if (i >= n || in_schedule(words[i]))
-				break;
-		if (i < n && i < SCHEDULE_DEPTH_MAX) {
-			w->kernel_skip = i;
-			n = take_helpers_stack(ctx, words, i);
-		} else if (config_kicked) {
-			return false;
-		}
-	}
+	n = take_schedulers_stack(ctx, words, &w->kernel_skip);
+	if (config_kicked && (!n || !in_schedule(words[0])))
+		return false;
 	if (!config_kernel)
 		return true;
 	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++)
 		hash_word(w, words[i]);
 	w->full.nr_kernel = n;
+	return true;
+}
+
+/*
+ * Of a thread that wakes another: from try_to_wake_up() on. False: it was interrupted, and what
+ * wakes is the interrupt.
+ */
+static __always_inline bool walk_waker(void *ctx, struct walk *w)
+{
+	__u64 *words = walk_words(w), at, interrupts = 0;
+	__u32 i, n;
+
+	if (!words)
+		return true;
+	n = take_schedulers_stack(ctx, words, &w->waker_skip);
+	/* One loop, and without a branch: the verifier would follow it at each frame. The sign says
+	 * if one is. */
+	for (i = 0; i < SAMPLE_MAX_KERNEL_FRAMES && i < n; i++) {
+		at = words[i] - config_interrupts_start;
+		interrupts |= (at - config_interrupts_size) & ~at;
+		hash_word(w, words[i]);
+	}
+	if ((__s64)interrupts < 0)
+		return false;
+	if (config_kernel)
+		w->full.nr_kernel = n;
 	return true;
 }
 
@@ -273,22 +309,50 @@ static __always_inline bool is_within_rate(void)
 }
 
 /*
+ * The user part of a walk that has the kernel's: its end, too, is there. `regs` as of sample().
+ */
+static __always_inline int walk_and_send(void *ctx, const user_regs_t *regs, struct walk *w,
+					 bool whole)
+{
+	enum user_part user = user_part_of_current(regs, w);
+	int stop;
+
+	if (user == USER_WALK) {
+		stop = walk_process(regs, w, whole);
+		if (stop == WALK_CHANGE || config_raw_too || needs_agent(w, stop))
+			keep_regs(regs, w);
+		/* Of the whole one not even the instruction may be there. */
+		if (!whole && stop == WALK_CHANGE) {
+			bpf_tail_call(ctx, &walkers, w->runtime);
+			stop = STOP_WALKER_PENDING;
+		}
+	} else {
+		if (user == USER_NONE && !config_kernel && !(w->header.flags & SAMPLE_WAKER)) {
+			free_walk(w);
+			return 0;
+		}
+		stop = user == USER_COMPAT ? STOP_COMPAT_TASK : STOP_COMPLETE;
+	}
+	send_sample((__u32)stop);
+	return 0;
+}
+
+/*
  * `regs`: the user registers that the source's context has; NULL: those saved on kernel entry.
  * `kernel`: the registers if it was the kernel that was interrupted; NULL: none are known.
  * `value`: what the sample measures, in the source's unit; `flags`: of struct sample_header.
+ * `sleep`: of a thread that goes on; NULL: it is none.
  */
 static __always_inline int sample(void *ctx, const user_regs_t *regs, const user_regs_t *kernel,
-				  __u64 value, __u8 flags, bool whole)
+				  __u64 value, const struct woken *sleep, bool whole)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
 	__u64 begin_ns = config_measure ? bpf_ktime_get_ns() : 0;
-	bool sleeper = flags;
-	enum user_part user;
-	struct walk *w;
+	__u8 flags = sleep ? sleep->state << SAMPLE_STATE_SHIFT : 0;
+	struct walk *w = current_walk();
 	int stop;
 
-	w = current_walk();
 	if (config_targets_only && !(w && is_last_process(w, pid)) &&
 	    !bpf_map_lookup_elem(&targets, &pid))
 		return 0;
@@ -311,7 +375,8 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	if (config_measure)
 		w->begin_ns = begin_ns;
 	start_walk(w, pid_tgid, value, flags);
-	if (sleeper) {
+	if (sleep) {
+		w->header.waker = sleep->waker;
 		if (!walk_sleeper(ctx, w)) {
 			count_lost(LOST_SLEEP_MISSED);
 			free_walk(w);
@@ -319,25 +384,7 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 		}
 	} else if (config_kernel && !regs)
 		walk_kernel(ctx, kernel, w);
-	user = user_part_of_current(regs, w);
-	if (user == USER_WALK) {
-		stop = walk_process(regs, w, whole);
-		if (stop == WALK_CHANGE || config_raw_too || needs_agent(w, stop))
-			keep_regs(regs, w);
-		/* Of the whole one not even the instruction may be there. */
-		if (!whole && stop == WALK_CHANGE) {
-			bpf_tail_call(ctx, &walkers, w->runtime);
-			stop = STOP_WALKER_PENDING;
-		}
-	} else {
-		if (user == USER_NONE && !config_kernel) {
-			free_walk(w);
-			return 0;
-		}
-		stop = user == USER_COMPAT ? STOP_COMPAT_TASK : STOP_COMPLETE;
-	}
-	send_sample((__u32)stop);
-	return 0;
+	return walk_and_send(ctx, regs, w, whole);
 }
 
 /*
@@ -348,12 +395,12 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	SEC(section)                                                                               \
 	int sample_##name(type *ctx)                                                               \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, value, 0, false);                                 \
+		return sample(ctx, regs, kernel, value, NULL, false);                              \
 	}                                                                                          \
 	SEC(section)                                                                               \
 	int sample_##name##_whole(type *ctx)                                                       \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, value, 0, true);                                  \
+		return sample(ctx, regs, kernel, value, NULL, true);                               \
 	}
 
 SOURCE(cpu, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs, 1)
@@ -405,7 +452,7 @@ static __always_inline int sample_at_probe(user_regs_t *ctx, bool whole)
 		value = REGS_ARGUMENT(ctx);
 	else if (config_value == VALUE_RETURNED)
 		value = REGS_RETURNED(ctx);
-	return sample(ctx, probe_regs(ctx), NULL, value, 0, whole);
+	return sample(ctx, probe_regs(ctx), NULL, value, NULL, whole);
 }
 
 /* The current task at a probe in its code (uprobe), or in the kernel's (kprobe). */
@@ -439,7 +486,7 @@ static __always_inline int sample_sleep(void *ctx, bool whole)
 		return 0;
 	}
 	w->tid = 0;
-	return sample(ctx, NULL, NULL, w->value, w->state << SAMPLE_STATE_SHIFT, whole);
+	return sample(ctx, NULL, NULL, w->value, w, whole);
 }
 
 SEC("raw_tp")
@@ -452,6 +499,83 @@ SEC("raw_tp")
 int sample_woken_whole(struct bpf_raw_tracepoint_args *ctx)
 {
 	return sample_sleep(ctx, true);
+}
+
+/*
+ * Is the current thread's stack wanted, if it wakes another? In the header, too: nobody knows. This
+ * is counted nowhere: it is no sample.
+ */
+static __always_inline bool shows_waker(struct walk *w)
+{
+	__u32 pid = bpf_get_current_pid_tgid() >> 32;
+	int verdict;
+
+	if (config_targets_only && !bpf_map_lookup_elem(&targets, &pid))
+		return false;
+	if (!config_select)
+		return true;
+	verdict = select_uncounted();
+	if (verdict != SELECT_TAKE)
+		w->header.flags |= SAMPLE_UNDECIDED;
+	return verdict != SELECT_REJECT;
+}
+
+/*
+ * The current thread wakes another, whose sleep will be a sample if it has been long enough by now.
+ * (One that gets long enough by waiting for a CPU from now on is not this thread's doing.) What is
+ * sent is known by a hash, which the other one's sample will have. It is locked (pi_lock): no copy
+ * of a stack is taken.
+ */
+static __always_inline int sample_wake_up(struct bpf_raw_tracepoint_args *ctx, bool whole)
+{
+	const struct task_struct *task = (const void *)ctx->args[0];
+	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	__u32 tid = BPF_CORE_READ(task, pid);
+	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &tid);
+	struct walk *w;
+
+	if (!s || !s->since_ns || s->state == OFF_CPU_PREEMPTED ||
+	    (__s64)(now - s->since_ns) < (__s64)s->needs_ns)
+		return 0;
+	w = current_walk();
+	/* In the idle task, or within sample_woken (which wakes nobody): an interrupt. */
+	if (!pid_tgid || !w || *(volatile __u32 *)&w->in_use) {
+		s->waker = WAKER_INTERRUPT;
+		return 0;
+	}
+	w = take_walk(w);
+	if (!w)
+		return 0;
+	start_walk(w, pid_tgid, 0, SAMPLE_WAKER);
+	w->wakes = tid;
+	w->wakes_since_ns = s->since_ns;
+	if (!walk_waker(ctx, w)) {
+		s->waker = WAKER_INTERRUPT;
+		free_walk(w);
+		return 0;
+	}
+	/* One hash is one thread's. */
+	hash_word(w, pid_tgid);
+	hash_word(w, *(__u64 *)&w->header.comm[0]);
+	hash_word(w, *(__u64 *)&w->header.comm[8]);
+	if (shows_waker(w))
+		return walk_and_send(ctx, NULL, w, whole);
+	w->full.nr_kernel = 0;
+	w->mm = 0;
+	send_sample(STOP_COMPLETE);
+	return 0;
+}
+
+SEC("raw_tp")
+int sample_waker(struct bpf_raw_tracepoint_args *ctx)
+{
+	return sample_wake_up(ctx, false);
+}
+
+SEC("raw_tp")
+int sample_waker_whole(struct bpf_raw_tracepoint_args *ctx)
+{
+	return sample_wake_up(ctx, true);
 }
 
 /* A child runs its parent's program in its parent's cgroup, unless it was forked into another. */

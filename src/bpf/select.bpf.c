@@ -7,3 +7,8 @@ __noinline int select_current(void)
 {
 	return select_now(config_source);
 }
+
+__noinline int select_uncounted(void)
+{
+	return select_now(SAMPLE_SOURCES_MAX);
+}

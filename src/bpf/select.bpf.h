@@ -12,6 +12,8 @@
 
 /* enum select_verdict, of the current task. Counts those that are rejected. */
 __noinline int select_current(void);
+/* The same for who is no sample. */
+__noinline int select_uncounted(void);
 
 /* What is known of the process; if nothing that holds any more, user space is asked. */
 static __always_inline void find_facts(struct select_task *t, const struct select_facts *now)

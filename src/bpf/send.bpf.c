@@ -107,6 +107,8 @@ static __noinline void copy_stack(struct walk *w, struct raw_scratch *raw)
 	raw->raw.nr_pages = 0;
 	raw->raw.stack_size = 0;
 	raw->raw.stack_start = start;
+	if (w->header.flags & SAMPLE_WAKER)
+		return;
 	raw->stack_end = stack_end(w, start);
 	if (w->raws != RAWS_WHOLE) {
 		copy_stack_pages(cpu, 0, RAW_PAGES_SHORT);
@@ -135,10 +137,12 @@ static __noinline int send_raw(struct walk *w, __u32 stop)
 	__u32 cpu = w->cpu, kernel = w->full.nr_kernel, size;
 	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
 	__u64 *words = walk_words(w), pc;
+	bool less;
 
 	if (!raw || !words)
 		return LOST_NO_SCRATCH + 1;
-	if (!take_token(raw, w->header.time_ns, stop == STOP_CODE_PENDING ? RAW_BURST / 2 : 0))
+	less = stop == STOP_CODE_PENDING || w->header.flags & SAMPLE_WAKER;
+	if (!take_token(raw, w->header.time_ns, less ? RAW_BURST / 2 : 0))
 		return LOST_RAW_THROTTLED + 1;
 	if (kernel > SAMPLE_MAX_KERNEL_FRAMES)
 		return LOST_NO_SCRATCH + 1;
@@ -208,10 +212,20 @@ static __always_inline bool put_hit(const struct walk *w)
 		if (head == h->allowed)
 			return false;
 	}
-	h->hits[head & (CPU_HITS - 1)].header = w->header;
+	h->hits[head & (CPU_HITS - 1)] = w->header;
 	barrier();
 	*(volatile __u64 *)&h->head = head + 1;
 	return true;
+}
+
+/* The thread that the current one wakes will say by whom it was. */
+static __always_inline void tell_sleeper(const struct walk *w)
+{
+	__u32 tid = w->wakes;
+	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &tid);
+
+	if (s && s->since_ns == w->wakes_since_ns)
+		s->waker = w->header.hash;
 }
 
 /*
@@ -236,6 +250,10 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	w->header.stop = stop;
 	slot = &k->hash[hash & (KNOWN_STACKS - 1)];
 	if (*slot == hash && !config_raw_too) {
+		if (w->header.flags & SAMPLE_WAKER) {
+			tell_sleeper(w);
+			return;
+		}
 		w->header.type = SAMPLE_HIT;
 		if (!put_hit(w) &&
 		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
@@ -253,12 +271,15 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	if (bpf_ringbuf_output(&samples, record,
 			       sizeof(record->header) + sizeof(record->full) + words * 8,
 			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
-		count_lost(LOST_RING_FULL);
+		if (!(w->header.flags & SAMPLE_WAKER))
+			count_lost(LOST_RING_FULL);
 		return;
 	}
 	if (asked)
 		*asked = names;
 	*slot = hash;
+	if (w->header.flags & SAMPLE_WAKER)
+		tell_sleeper(w);
 }
 
 static __always_inline void send(struct walk *w, __u32 stop)
@@ -267,7 +288,11 @@ static __always_inline void send(struct walk *w, __u32 stop)
 
 	if (!stop || stop >= STOP_MAX_)
 		stop = STOP_INTERNAL;
-	if (w->mm && (config_raw_too || needs_agent(w, stop))) {
+	if (w->header.flags & SAMPLE_WAKER) {
+		/* The agent shall know its process the next time; this time it is cut. */
+		if (w->mm && needs_agent(w, stop))
+			send_raw(w, stop);
+	} else if (w->mm && (config_raw_too || needs_agent(w, stop))) {
 		r = send_raw(w, stop);
 		if (!r && needs_agent(w, stop))
 			return;
@@ -301,7 +326,7 @@ __noinline int send_sample(__u32 stop)
 	if (!w)
 		return 0;
 	send(w, stop);
-	if (config_measure)
+	if (config_measure && !(w->header.flags & SAMPLE_WAKER))
 		count_time(w);
 	free_walk(w);
 	return 0;

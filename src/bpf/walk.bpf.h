@@ -141,8 +141,12 @@ struct walk {
 	__u64 record[RUNTIME_RECORD_MAX / 8];
 	/* The registers that the walk began with, if they were the context's: keep_regs(). */
 	__u64 first_regs[UNWIND_REGS_MAX], first_pc, first_kept;
-	__u64 begin_ns;	   /* config_measure */
-	__u32 kernel_skip; /* of the helper's frames, so many were before __schedule() */
+	__u64 begin_ns; /* config_measure */
+	/* Of the helper's frames, so many were before __schedule(), before try_to_wake_up(). */
+	__u32 kernel_skip, waker_skip;
+	/* SAMPLE_WAKER: the thread that is woken, and since when it has slept. */
+	__u32 wakes;
+	__u64 wakes_since_ns;
 	struct kernel_walk kernel;
 	WALK_WORDS /* the host's own; in the kernel they are more than a per-CPU value may have */
 };

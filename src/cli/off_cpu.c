@@ -57,7 +57,9 @@ static int parse_mode(const char *mode, struct off_cpu_options *ret)
 int off_cpu_source(const struct off_cpu_wanted *wanted, const char *command,
 		   struct source_spec *ret)
 {
-	struct off_cpu_options o = { .chance = wanted->threshold, .kick = wanted->kick };
+	struct off_cpu_options o = { .chance = wanted->threshold,
+				     .waker = wanted->waker,
+				     .kick = wanted->kick };
 
 	*ret = (struct source_spec){ .kind = SOURCE_NONE };
 	if (wanted->mode && wanted->threshold) {
@@ -77,11 +79,10 @@ int off_cpu_source(const struct off_cpu_wanted *wanted, const char *command,
 		return -EINVAL;
 	}
 	if (!o.chance) {
-		if (!wanted->least)
+		if (!wanted->least && !wanted->waker)
 			return 0;
-		log_error("--off-cpu-min is of --off-cpu, which was not given; see 'sonde help "
-			  "%s'",
-			  command);
+		log_error("--off-cpu-%s is of --off-cpu, which was not given; see 'sonde help %s'",
+			  wanted->least ? "min" : "waker", command);
 		return -EINVAL;
 	}
 	*ret = (struct source_spec){ .kind = SOURCE_SLEEPS,

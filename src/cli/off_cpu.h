@@ -8,6 +8,7 @@ struct off_cpu_wanted {
 	const char *mode;  /* --off-cpu; NULL: none */
 	double threshold;  /* the same, as other profilers have it; 0: none */
 	const char *least; /* --off-cpu-min; NULL: 0 */
+	bool waker;
 	bool kick;
 };
 
@@ -36,6 +37,13 @@ struct off_cpu_wanted {
 		  "take no shorter sleeps (10us)",                                                 \
 		  OPTION_STRING,                                                                   \
 		  AT_(off_cpu.least) },                                                            \
+		{ 0,                                                                               \
+		  "off-cpu-waker",                                                                 \
+		  NULL,                                                                            \
+		  NULL,                                                                            \
+		  "with each sleep, tell who has ended it, and where",                             \
+		  OPTION_FLAG,                                                                     \
+		  AT_(off_cpu.waker) },                                                            \
 	{                                                                                          \
 		0, "off-cpu-kick", NULL, NULL, "for tests: as on kernels before 6.16",             \
 			OPTION_FLAG, AT_(off_cpu.kick), .hidden = true                             \

@@ -73,3 +73,13 @@ TEST(what_makes_no_sense_is_refused)
 	ASSERT_ERR(parse("1", 0, "soon"), EINVAL);
 	ASSERT_ERR(parse(NULL, 0, "1ms"), EINVAL);
 }
+
+TEST(who_wakes_is_told_of_sleeps_alone)
+{
+	struct off_cpu_wanted wanted = { .mode = "1", .waker = true };
+
+	ASSERT_OK(off_cpu_source(&wanted, "record", &spec));
+	ASSERT(spec.off_cpu.waker);
+	wanted.mode = NULL;
+	ASSERT_ERR(off_cpu_source(&wanted, "record", &spec), EINVAL);
+}

@@ -83,6 +83,15 @@ static void choose_programs(struct bpf_sampler *sampler)
 				 program == bpf->progs.show_spaces);
 }
 
+static const struct source_spec *find_spec(const struct bpf_sampler_options *o,
+					   enum source_kind kind)
+{
+	for (size_t i = 0; i < o->nr_sources; i++)
+		if (o->sources[i].kind == kind)
+			return &o->sources[i];
+	return NULL;
+}
+
 static int load(struct bpf_sampler *sampler)
 {
 	const struct bpf_sampler_options *o = &sampler->options;
@@ -122,6 +131,8 @@ static int load(struct bpf_sampler *sampler)
 		r = bpf_map__set_max_entries(bpf->maps.hits, (uint32_t)nr_cpus);
 	if (!r && o->select)
 		r = bpf_map__set_max_entries(bpf->maps.facts, SELECT_PROCESSES_MAX);
+	if (!r && find_spec(o, SOURCE_SLEEPS))
+		r = bpf_map__set_max_entries(bpf->maps.sleepers, off_cpu_nr_sleepers());
 	if (!r)
 		r = bpf_map__set_max_entries(bpf->maps.samples, o->ring_bytes);
 	if (!r)
@@ -143,18 +154,39 @@ static int load(struct bpf_sampler *sampler)
 /* Where sleeps end, on this kernel. */
 static int find_sleeps(struct source_spec *spec, struct sonde_bpf__rodata *rodata)
 {
-	uint64_t start = 0, size = 0;
+	struct off_cpu_code schedule = { 0 };
 	int r;
 
 	spec->name = off_cpu_place(&spec->off_cpu.kick);
-	r = off_cpu_find_schedule(&start, &size);
+	r = off_cpu_find_schedule(&schedule);
 	/* An interrupt that comes too late must not be taken for the sleep. */
 	if (r && spec->off_cpu.kick)
 		return log_err(r, "off-CPU profiling needs the kernel's symbols here, but "
 				  "/proc/kallsyms doesn't tell them: see sonde doctor");
-	rodata->config_schedule_start = start;
-	rodata->config_schedule_size = size;
+	rodata->config_schedule_start = schedule.start;
+	rodata->config_schedule_size = schedule.size;
 	rodata->config_kicked = spec->off_cpu.kick;
+	return 0;
+}
+
+/* What threads do that wake others. */
+static int find_wakers(struct source_spec *spec, struct sonde_bpf__rodata *rodata)
+{
+	struct off_cpu_code waking = { 0 }, interrupts;
+	int r = off_cpu_find_interrupts(&interrupts);
+
+	if (r)
+		return log_err(r, "--off-cpu-waker needs the kernel's symbols to tell interrupts "
+				  "from threads, but /proc/kallsyms doesn't tell them: see sonde "
+				  "doctor");
+	/* Without it, a few frames of how we came to be called are there, too. */
+	if (off_cpu_find_waking(&waking))
+		log_debug("/proc/kallsyms doesn't tell where try_to_wake_up() is");
+	spec->name = "sched_waking";
+	rodata->config_schedule_start = waking.start;
+	rodata->config_schedule_size = waking.size;
+	rodata->config_interrupts_start = interrupts.start;
+	rodata->config_interrupts_size = interrupts.size;
 	return 0;
 }
 
@@ -175,7 +207,9 @@ static int configure_source(struct bpf_sampler *sampler, struct source_spec *spe
 	spec->off_cpu.targets_only = sampler->options.targets_only;
 	spec->off_cpu.select = sampler->options.select;
 	spec->off_cpu.source = rodata->config_source;
-	return spec->kind == SOURCE_SLEEPS ? find_sleeps(spec, rodata) : 0;
+	if (spec->kind == SOURCE_SLEEPS)
+		return find_sleeps(spec, rodata);
+	return spec->kind == SOURCE_WAKERS ? find_wakers(spec, rodata) : 0;
 }
 
 static const struct source *first_of_family(struct bpf_sampler *sampler, enum source_kind kind)
@@ -206,6 +240,22 @@ static int open_source(struct bpf_sampler *sampler, struct source_spec spec)
 		return log_err(r, "cannot load the program for %s", spec.at);
 	sampler->nr_sources++;
 	return 0;
+}
+
+/* Behind all others: who reads samples numbers those that were asked for. */
+static int open_wakers(struct bpf_sampler *sampler)
+{
+	const struct source_spec *sleeps = find_spec(&sampler->options, SOURCE_SLEEPS);
+	struct source_spec wakers = { .kind = SOURCE_WAKERS, .at = "wake-ups" };
+
+	if (!sleeps || !sleeps->off_cpu.waker)
+		return 0;
+	if (sampler->nr_sources == SAMPLE_SOURCES_MAX)
+		return log_err(-E2BIG,
+			       "with --off-cpu-waker there can be no more than %d probes "
+			       "and events",
+			       SAMPLE_SOURCES_MAX - 3);
+	return open_source(sampler, wakers);
 }
 
 /* Without them the helper's frames are taken, as at first in any case. */
@@ -241,6 +291,8 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 	sampler->nr_sources = SOURCE_CLOCK + 1;
 	for (size_t i = 0; i < options->nr_sources && !r; i++)
 		r = open_source(sampler, options->sources[i]);
+	if (!r)
+		r = open_wakers(sampler);
 	if (r)
 		return r;
 	sampler->ring =

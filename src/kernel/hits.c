@@ -76,7 +76,7 @@ int hits_take(struct hits_reader *h, int (*each)(void *ctx, void *record, size_t
 		if (h->taken[i] == h->seen[i])
 			continue;
 		while (!r && h->taken[i] != h->seen[i])
-			r = each(ctx, &c->hits[h->taken[i]++ & (CPU_HITS - 1)].header,
+			r = each(ctx, &c->hits[h->taken[i]++ & (CPU_HITS - 1)],
 				 sizeof(struct sample_header));
 		__atomic_store_n(&c->may_write, h->taken[i] + CPU_HITS, __ATOMIC_RELEASE);
 	}

@@ -58,8 +58,7 @@ static bool put(struct machine *m, int cpu, uint64_t hash)
 
 	if (c->head == c->may_write)
 		return false;
-	c->hits[c->head % CPU_HITS].header =
-		(struct sample_header){ .type = SAMPLE_HIT, .hash = hash };
+	c->hits[c->head % CPU_HITS] = (struct sample_header){ .type = SAMPLE_HIT, .hash = hash };
 	c->head++;
 	return true;
 }

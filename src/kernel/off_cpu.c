@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 enum {
-	SLEEPERS_MIN = 8192, /* 88 bytes each */
+	SLEEPERS_MIN = 8192, /* 104 bytes each */
 	SLEEPERS_MAX = 262144,
 	KICKS_BYTES = 64 << 10, /* of a CPU; 16 bytes each, taken out five times a second */
-	SCHEDULE_MAX = 64 << 10,
+	CODE_MAX = 64 << 10,
 	SWEEP_THREADS = 128, /* a second: a system call each, a microsecond or less */
 };
 
@@ -38,39 +38,73 @@ const char *off_cpu_state_name(enum off_cpu_state state)
 	return state < OFF_CPU_STATES_ ? names[state] : NULL;
 }
 
-/* "__schedule", as compilers name it; not its part that is hardly ever run. */
-static bool is_schedule(const char *name)
+/* `function`, as compilers name it; not its part that is hardly ever run. */
+static bool is_function(const char *name, const char *function)
 {
-	static const char schedule[] = "__schedule";
-	size_t len = strlen(schedule);
+	size_t len = strlen(function);
 
-	return !strncmp(name, schedule, len) && (!name[len] || !strncmp(name + len, ".isra", 5) ||
+	return !strncmp(name, function, len) && (!name[len] || !strncmp(name + len, ".isra", 5) ||
 						 !strncmp(name + len, ".constprop", 10));
 }
 
-/* The kernel lists its own functions in the order of their addresses. */
-int off_cpu_find_schedule(uint64_t *ret_start, uint64_t *ret_size)
+/*
+ * What interrupts begin with, not exceptions: those come where the thread is at work. x86 has one
+ * behind the other (asm/idtentry.h). aarch64 goes over to the interrupts' stack there: 6.1,
+ * arch/arm64/kernel/entry-common.c, do_interrupt_handler().
+ */
+static bool is_interrupt(const char *name, const char *unused)
+{
+	static const char sysvec[] = "asm_sysvec_";
+
+	(void)unused;
+	return is_function(name, "asm_common_interrupt") ||
+	       is_function(name, "asm_spurious_interrupt") ||
+	       !strncmp(name, sysvec, strlen(sysvec)) || is_function(name, "call_on_irq_stack");
+}
+
+/*
+ * The first ones in a row that `is` says of. The kernel lists its own functions in the order of
+ * their addresses.
+ */
+static int find_code(bool (*is)(const char *name, const char *function), const char *function,
+		     struct off_cpu_code *ret)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
 	uint64_t start = 0, address;
 	char line[512], name[256], type;
+	bool is_one;
 
 	if (!f)
 		return -errno;
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) != 3)
 			continue;
-		if (!start && (type == 't' || type == 'T') && is_schedule(name))
+		is_one = (type == 't' || type == 'T') && is(name, function);
+		if (!start && is_one)
 			start = address;
-		if (!start || address <= start)
+		if (!start || address <= start || is_one)
 			continue;
-		if (address - start > SCHEDULE_MAX)
+		if (address - start > CODE_MAX)
 			break;
-		*ret_start = start;
-		*ret_size = address - start;
+		*ret = (struct off_cpu_code){ start, address - start };
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int off_cpu_find_schedule(struct off_cpu_code *ret)
+{
+	return find_code(is_function, "__schedule", ret);
+}
+
+int off_cpu_find_waking(struct off_cpu_code *ret)
+{
+	return find_code(is_function, "try_to_wake_up", ret);
+}
+
+int off_cpu_find_interrupts(struct off_cpu_code *ret)
+{
+	return find_code(is_interrupt, NULL, ret);
 }
 
 const char *off_cpu_place(bool *kick)
@@ -97,7 +131,7 @@ static uint32_t nr_threads(void)
 }
 
 /* Each thread that sleeps, with room for four times as many as there are. */
-static uint32_t nr_sleepers(void)
+uint32_t off_cpu_nr_sleepers(void)
 {
 	uint32_t n = nr_threads();
 
@@ -142,7 +176,7 @@ static int set_up_kicks(struct off_cpu *o)
 int off_cpu_open(struct off_cpu *o, const struct off_cpu_options *options,
 		 const struct bpf_object *sampler)
 {
-	static const char *const shared[] = { "targets",   "lost",  "woken",
+	static const char *const shared[] = { "targets",   "lost",  "woken",   "sleepers",
 					      "selection", "facts", "rejected" };
 	int r = 0;
 
@@ -160,8 +194,6 @@ int off_cpu_open(struct off_cpu *o, const struct off_cpu_options *options,
 	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !r; i++)
 		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(o->bpf->obj, shared[i]),
 				      bpf_object__find_map_fd_by_name(sampler, shared[i]));
-	if (!r)
-		r = bpf_map__set_max_entries(o->bpf->maps.sleepers, nr_sleepers());
 	if (!r && options->kick)
 		r = bpf_map__set_max_entries(o->bpf->maps.kicks,
 					     (uint32_t)libbpf_num_possible_cpus());
@@ -227,7 +259,7 @@ size_t off_cpu_bytes(const struct off_cpu *o)
 {
 	if (!o->bpf)
 		return 0;
-	return walkers_fd_bytes(bpf_map__fd(o->bpf->maps.sleepers)) + o->kick_bytes +
+	return o->kick_bytes +
 	       walkers_program_bytes(bpf_program__fd(o->bpf->progs.on_switch), NULL);
 }
 

@@ -18,6 +18,7 @@ struct off_cpu_options {
 	bool targets_only;  /* sleeps of the sampler's targets alone */
 	bool select;	    /* of selected processes */
 	uint8_t source;	    /* that takes them */
+	bool waker;	    /* tell who has woken the thread, too */
 	bool kick;	    /* the place is an interrupt: off_cpu_place(); for tests: in any case */
 };
 
@@ -37,11 +38,20 @@ struct off_cpu {
 
 /* "interruptible"; NULL of OFF_CPU_NONE. */
 const char *off_cpu_state_name(enum off_cpu_state state);
+/* Code of the kernel. */
+struct off_cpu_code {
+	uint64_t start, size;
+};
+
 /*
- * Where __schedule() is, by /proc/kallsyms: [*ret_start, *ret_start + *ret_size). -ENOENT: it
- * doesn't say.
+ * Where __schedule() is, try_to_wake_up(), and what interrupts begin with, by /proc/kallsyms.
+ * -ENOENT: it doesn't say.
  */
-int off_cpu_find_schedule(uint64_t *ret_start, uint64_t *ret_size);
+int off_cpu_find_schedule(struct off_cpu_code *ret);
+int off_cpu_find_waking(struct off_cpu_code *ret);
+int off_cpu_find_interrupts(struct off_cpu_code *ret);
+/* How many threads may sleep at once, as far as is known of them: entries of the map `sleepers`. */
+uint32_t off_cpu_nr_sleepers(void);
 /*
  * The raw tracepoint at which a thread goes on. Since Linux 6.16 there is one in __schedule(); else
  * (or if `kick`, which it sets) that of an interrupt which the program sends its own CPU.

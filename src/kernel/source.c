@@ -14,6 +14,7 @@ static const struct {
 	unsigned family;
 } kinds[SOURCE_KINDS_] = {
 	[SOURCE_SLEEPS] = { "sample_woken", 0, 1 },
+	[SOURCE_WAKERS] = { "sample_waker", 0, 1 },
 	[SOURCE_RAW_TRACEPOINT] = { "sample_task", 0, 2 },
 	[SOURCE_TRACEPOINT] = { "sample_task", BPF_PROG_TYPE_TRACEPOINT, 3 },
 	[SOURCE_UPROBE] = { "sample_probe", 0, 4 },
@@ -214,6 +215,7 @@ int source_attach(struct source *s, struct cpu_set *cpus)
 
 	switch (s->spec.kind) {
 	case SOURCE_SLEEPS:
+	case SOURCE_WAKERS:
 	case SOURCE_RAW_TRACEPOINT:
 		r = add_link(s, bpf_program__attach_raw_tracepoint(s->program, s->spec.name));
 		break;

@@ -19,6 +19,7 @@
 enum source_kind {
 	SOURCE_NONE,
 	SOURCE_SLEEPS,
+	SOURCE_WAKERS, /* of these threads: no samples of its own */
 	SOURCE_RAW_TRACEPOINT,
 	SOURCE_TRACEPOINT, /* of a system call: by way of perf */
 	SOURCE_UPROBE,

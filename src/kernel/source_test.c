@@ -93,7 +93,7 @@ static int count_record(void *ctx, void *record, size_t size)
 }
 
 /* Of sleeps. */
-static uint64_t schedule_start, schedule_size;
+static struct off_cpu_code schedule;
 
 /* Of this process alone. */
 static void open_source(struct sources *s, struct source_spec spec, bool whole)
@@ -112,13 +112,15 @@ static void open_source(struct sources *s, struct source_spec spec, bool whole)
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.hits, nr_cpus));
 	ASSERT_OK(bpf_map__set_max_entries(bpf->maps.rule_caches, nr_cpus));
 	bpf->rodata->config_targets_only = second->rodata->config_targets_only = true;
+	if (spec.kind == SOURCE_SLEEPS)
+		ASSERT_OK(bpf_map__set_max_entries(bpf->maps.sleepers, off_cpu_nr_sleepers()));
 	second->rodata->config_source = 1;
 	second->rodata->config_value = spec.value;
 	second->rodata->config_filter = spec.filter;
 	if (spec.kind == SOURCE_SLEEPS)
-		ASSERT_OK(off_cpu_find_schedule(&schedule_start, &schedule_size));
-	second->rodata->config_schedule_start = schedule_start;
-	second->rodata->config_schedule_size = schedule_size;
+		ASSERT_OK(off_cpu_find_schedule(&schedule));
+	second->rodata->config_schedule_start = schedule.start;
+	second->rodata->config_schedule_size = schedule.size;
 	second->rodata->config_kicked = spec.off_cpu.kick;
 	ASSERT_OK(sonde_bpf__load(bpf));
 	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(bpf->maps.targets), &pid, &one, BPF_ANY));
@@ -493,7 +495,7 @@ static void check_sleep(bool whole, struct off_cpu_options options)
 		ASSERT_EQ(s.header.tid, (uint32_t)gettid());
 		ASSERT(s.raw.pc - (uintptr_t)syscall < 256);
 		ASSERT(s.raw.nr_kernel > 3);
-		ASSERT(s.kernel - schedule_start < schedule_size);
+		ASSERT(s.kernel - schedule.start < schedule.size);
 	}
 	ASSERT(s.nr_interruptible);
 	source_detach(&s.source);

@@ -29,7 +29,7 @@ enum {
 	VERIFIED_WHOLE_MAX = 600000,
 	LOG_STATS = 4, /* BPF_LOG_STATS of the kernel's include/linux/bpf_verifier.h; since 5.2 */
 	LOG_SIZE = 64 << 10,
-	PROGRAMS_MAX = 24,
+	PROGRAMS_MAX = 26,
 };
 
 struct logs {
@@ -124,6 +124,8 @@ static void check_source(const char *name, enum bpf_prog_type type)
 	bpf->rodata->config_kernel_frames = KERNEL_FRAMES_COMPARE; /* the most there is */
 	bpf->rodata->config_select = true;
 	bpf->rodata->config_rate = 1;
+	bpf->rodata->config_schedule_start = bpf->rodata->config_interrupts_start = 1ull << 63;
+	bpf->rodata->config_schedule_size = bpf->rodata->config_interrupts_size = 4096;
 	bpf->rodata->config_filter.is_set = bpf->rodata->config_filter.indirect = 1;
 	ask_for_stats(bpf->obj, logs);
 	ASSERT_OK(sonde_bpf__load(bpf));
@@ -161,6 +163,11 @@ TEST(a_source_at_tracepoints_is_far_from_the_limit)
 TEST(a_source_of_sleeps_is_far_from_the_limit)
 {
 	check_source("sample_woken", BPF_PROG_TYPE_RAW_TRACEPOINT);
+}
+
+TEST(what_tells_who_woke_a_thread_is_far_from_the_limit)
+{
+	check_source("sample_waker", BPF_PROG_TYPE_RAW_TRACEPOINT);
 }
 
 TEST(what_runs_at_each_switch_is_far_from_the_limit)

@@ -622,6 +622,7 @@ void recorder_free(struct recorder *r)
 	batch_fini(&r->batch);
 	batch_fini(&r->next);
 	vec_free(&r->changed);
+	vec_free(&r->waker_frames.frames);
 	memory_guard_end();
 	free(r->walk);
 	close_p(&r->epoll_fd);

@@ -14,10 +14,11 @@
 #include "unwinder/raw_walk.h"
 #include "unwinder/unwinder.h"
 #include "record/recorder.h"
+#include "record/waker.h"
 #include "symbolize/decoder.h"
 
 enum {
-	RECORDER_RING_BYTES = 4 << 20, /* 64 raw records of full size, or 80,000 hits */
+	RECORDER_RING_BYTES = 4 << 20, /* 64 raw records of full size, or 58,000 hits */
 	/* With less --memory-limit, 6 MB for rows of the kernel's code would be missing elsewhere.
 	 */
 	KERNEL_ROWS_LIMIT = 48 << 20,
@@ -48,6 +49,7 @@ struct recorder {
 	uint64_t decided_ns;
 	uint64_t decided_met_ns; /* it was somebody else before; 0: not known */
 	struct known_stacks known;
+	struct waker_frames waker_frames; /* where stacks are joined */
 	struct map targets;    /* live processes that are recorded, if there is a choice */
 	struct map refreshed;  /* pid -> when its maps were read again last */
 	struct batch batch;    /* the turn's samples */

@@ -57,9 +57,18 @@ struct said {
 	size_t nr_labels;
 };
 
-/* What a sample says of its thread's state, and its program of what it works for, as labels. */
+/* Who has ended a sleep. */
+struct ended {
+	struct profile_label labels[WAKER_LABELS];
+	size_t nr_labels; /* 0: nobody knows */
+};
+
+/*
+ * What a sample says of its thread's state and of who has woken it, and its program of what it
+ * works for, as labels.
+ */
 static int find_context(struct recorder *r, const struct sample_header *h, const struct said *said,
-			uint32_t *ret)
+			const struct ended *ended, uint32_t *ret)
 {
 	const char *state = off_cpu_state_name(h->flags >> SAMPLE_STATE_SHIFT);
 	const struct profile_context context = { .first_label = 0 };
@@ -74,6 +83,8 @@ static int find_context(struct recorder *r, const struct sample_header *h, const
 			err = profile_string(r->profile, state, &labels[0].text);
 		nr = 1;
 	}
+	for (size_t i = 0; i < ended->nr_labels; i++)
+		labels[nr++] = ended->labels[i];
 	for (size_t i = 0; i < said->nr_labels && nr < PROFILE_LABELS_MAX; i++)
 		labels[nr++] = said->labels[i];
 	return err || !nr ? err : profile_add_context(r->profile, &context, labels, nr, ret);
@@ -141,6 +152,36 @@ static bool is_rejected(struct recorder *r, const struct sample_header *h)
 	return true;
 }
 
+static uint32_t known_part(struct recorder *r, const struct known_stack *known, uint32_t pid);
+
+/* By whom a sleep was ended, and its stack with that of who did; as it is, if there is no room. */
+static uint32_t join_waker(struct recorder *r, const struct sample_header *h, uint32_t stack,
+			   struct ended *ret)
+{
+	const struct profile_label *labels = NULL;
+	const struct known_stack *known;
+	uint32_t waker = 0, joined;
+
+	if (h->waker == WAKER_INTERRUPT) {
+		if (waker_interrupt_label(r->profile, &ret->labels[0]))
+			return stack;
+		ret->nr_labels = 1;
+	} else {
+		known = known_stacks_find(&r->known, h->waker, &labels);
+		if (!known || known->nr_labels != WAKER_LABELS)
+			return stack;
+		memcpy(ret->labels, labels, sizeof(ret->labels));
+		ret->nr_labels = WAKER_LABELS;
+		waker = known_part(
+			r, known,
+			(uint32_t)waker_number(r->profile, labels, WAKER_LABELS, "waker.pid"));
+	}
+	if (waker_join(r->profile, stack, waker, ret->labels, ret->nr_labels, &r->waker_frames,
+		       &joined))
+		return stack;
+	return joined;
+}
+
 static void count_sample(struct recorder *r, const struct sample_header *h, const struct said *said,
 			 uint32_t stack)
 {
@@ -148,6 +189,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	struct profile_measured m = { .type = r->types[h->source],
 				      .stack = stack,
 				      .value = h->value };
+	struct ended ended = { .nr_labels = 0 };
 	struct recorder_type_stats *type;
 	uint32_t sample;
 	int err;
@@ -159,9 +201,11 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	/* A raw one was asked before. */
 	if (h->type != SAMPLE_RAW && is_rejected(r, h))
 		return;
+	if (h->waker != WAKER_UNKNOWN)
+		m.stack = join_waker(r, h, stack, &ended);
 	err = find_thread(r, h, said->thread_name, &m.thread);
 	if (!err)
-		err = find_context(r, h, said, &m.context);
+		err = find_context(r, h, said, &ended, &m.context);
 	if (!err)
 		err = profile_add_measured(r->profile, &m, &sample);
 	if (err) {
@@ -225,6 +269,33 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	else
 		count_sample(r, h, &said, id);
+}
+
+/*
+ * Of a thread that wakes others: what a sleep means that was ended so. Of a process that is not
+ * wanted who it is, alone.
+ */
+static void add_waker(struct recorder *r, const struct sample_header *h,
+		      const struct decoder_stack *stack)
+{
+	struct profile_label labels[WAKER_LABELS];
+	const struct said said = { .labels = labels, .nr_labels = WAKER_LABELS };
+	struct decoder_stack wanted = *stack;
+	uint32_t id;
+	int err;
+
+	if (h->flags & SAMPLE_UNDECIDED && decide(r, h) != SELECT_TAKE)
+		wanted = (struct decoder_stack){ .pid = h->pid, .stop = STOP_COMPLETE };
+	err = decoder_add(&r->decoder, &wanted, &id);
+	if (!err)
+		err = waker_labels(r->profile, h, labels);
+	if (err == -ENOSPC)
+		r->refused_until_ns = UINT64_MAX;
+	if (!err)
+		err = remember_stack(r, h->hash, wanted.block ? wanted.block->generation : 0, id,
+				     &said);
+	if (err)
+		log_debug("no room for who wakes others: %s", strerror(-err));
 }
 
 /* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
@@ -341,18 +412,21 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 	if (full->nr_words) {
 		stack.block = publisher_block(&r->unwinder.publisher, full->generation);
 		if (!stack.block) {
-			r->stats.lost[LOST_UNKNOWN_STACK]++;
+			r->stats.lost[LOST_UNKNOWN_STACK] += !(h->flags & SAMPLE_WAKER);
 			r->forget_stacks = true;
 			take_back(r, h->pid, full->generation);
 			return;
 		}
-		if (r->observer)
+		if (r->observer && !(h->flags & SAMPLE_WAKER))
 			r->observer->full(r->observer->ctx, h, full, stack.words);
 		stack.nr_words = true_words(r, h->pid, stack.block, stack.words, stack.nr_words);
 		if (stack.nr_words < full->nr_words)
 			stack.stop = STOP_STALE_MAPPING;
 	}
-	add_stack(r, h, &stack, hash);
+	if (h->flags & SAMPLE_WAKER)
+		add_waker(r, h, &stack);
+	else
+		add_stack(r, h, &stack, hash);
 }
 
 /* A file of the publisher's as the profile knows it. */
@@ -399,14 +473,25 @@ static uint32_t true_part(struct recorder *r, const struct process *proc, const 
 	return cut;
 }
 
+/* What is still true of a stack of that process. */
+static uint32_t known_part(struct recorder *r, const struct known_stack *known, uint32_t pid)
+{
+	const struct block *block = publisher_block(&r->unwinder.publisher, known->generation);
+	const struct process *proc;
+
+	if (!block && known->generation)
+		take_back(r, pid, known->generation);
+	proc = block ? current(r, pid) : NULL;
+	if (block && (is_lost(proc) || is_stale(proc, block->generation)))
+		return true_part(r, proc, block, known->stack);
+	return known->stack;
+}
+
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
 	const struct profile_label *labels;
 	const struct known_stack *found = known_stacks_find(&r->known, h->hash, &labels);
-	const struct process *proc;
-	const struct block *block;
 	struct said said;
-	uint32_t id;
 
 	/* One that was new when the profile was full: it is asked for when there is room. */
 	if (!found && r->refused_until_ns) {
@@ -418,15 +503,8 @@ static void on_hit(struct recorder *r, const struct sample_header *h)
 		r->forget_stacks = true;
 		return;
 	}
-	id = found->stack;
 	said = (struct said){ found->thread_name, labels, found->nr_labels };
-	block = publisher_block(&r->unwinder.publisher, found->generation);
-	if (!block && found->generation)
-		take_back(r, h->pid, found->generation);
-	proc = block ? current(r, h->pid) : NULL;
-	if (block && (is_lost(proc) || is_stale(proc, block->generation)))
-		id = true_part(r, proc, block, id);
-	count_sample(r, h, &said, id);
+	count_sample(r, h, &said, known_part(r, found, h->pid));
 }
 
 /*
@@ -532,8 +610,12 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	}
 	stack.kernel = (const __u64 *)bytes;
 	stack.nr_kernel = raw->nr_kernel;
-	if (!(h->flags & SAMPLE_ALSO_FULL) && is_rejected(r, h))
+	if (h->flags & SAMPLE_WAKER) {
+		if (h->flags & SAMPLE_UNDECIDED && decide(r, h) != SELECT_TAKE)
+			return;
+	} else if (!(h->flags & SAMPLE_ALSO_FULL) && is_rejected(r, h)) {
 		return;
+	}
 	r->stats.raw[h->stop & (STOP_MAX_ - 1)]++;
 	r->met_raw = true;
 	exec_ns = next_exec(r, h->pid);
@@ -546,6 +628,8 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 			stack.nr_words = r->walk->full.nr_words;
 		}
 	}
+	if (h->flags & SAMPLE_WAKER)
+		return; /* there is no stack, but its process is known now */
 	if (in_exec(&stack)) {
 		stack.nr_words = 0;
 		stack.stop = STOP_COMPLETE;

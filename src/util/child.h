@@ -23,7 +23,7 @@ enum {
 	CHILD_MESSAGES_FD = 5,
 	CHILD_LIFELINE_FD = 6,
 	CHILD_MORE_FD = 7,
-	CHILD_MORE_MAX = 24,
+	CHILD_MORE_MAX = 32,
 };
 
 struct child_spec {

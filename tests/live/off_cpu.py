@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import folded_text
 from folded import parse_folded
 from sonde import Recorder
 from tap import Skip
@@ -32,7 +33,21 @@ time.sleep(1)
 with condition: condition.notify_all()
 other.join()
 """
-# The same in Java.
+WAKER = """
+import threading, time
+def waits():
+    for _ in range(20):
+        with condition: condition.wait()
+def rings():
+    with condition: condition.notify()
+condition = threading.Condition()
+other = threading.Thread(target=waits)
+other.start()
+while other.is_alive():
+    time.sleep(0.02)
+    rings()
+"""
+# The first one in Java.
 JAVA_SLEEPER = """
 public class Sleeper {
     static boolean done;
@@ -71,7 +86,7 @@ Told = collections.namedtuple("Told", "ns nr")
 
 
 def record(setup, mode, options, command):
-    """A recording, what the sleeps in it are, and the OTLP that both are out of."""
+    """A recording, the sleeps in it as folded text, and the OTLP that both are out of."""
     kept = setup.path(".otlp")
     recording = Recorder(setup, ["--off-cpu", mode, *options], command, kept=kept).wait()
     recording.expect_status(0)
@@ -85,21 +100,28 @@ def record(setup, mode, options, command):
     for reason in recording.lost():
         if reason != "raw_throttled":
             recording.problems.append("lost: %s" % recording.lost())
-    return recording, parse_folded(done.stdout), otlp
+    return recording, done.stdout, otlp
 
 
-def sleeps(setup, mode, options=()):
-    """A recording of the workload, what it told, and by function what was recorded."""
+def of_sleeps(setup, mode, options):
+    """A recording of the workload, its folded stacks, what it told, and the OTLP."""
     path = setup.path(".told")
-    recording, stacks, otlp = record(setup, mode, options, [setup.workload("sleeps"), "0", path])
-    told, found = {}, collections.Counter()
+    recording, text, otlp = record(setup, mode, options, [setup.workload("sleeps"), "0", path])
+    told = {}
     with open(path, encoding="utf-8") as f:
         for line in f:
             name, ns, nr = line.split()
             told[name] = Told(int(ns), int(nr))
     if len(told) != 8:
         recording.problems.append("the workload told of %d functions" % len(told))
-    for stack in stacks:
+    return recording, text, told, otlp
+
+
+def sleeps(setup, mode, options=()):
+    """A recording of the workload, what it told, and by function what was recorded."""
+    recording, text, told, otlp = of_sleeps(setup, mode, options)
+    found = collections.Counter()
+    for stack in parse_folded(text):
         if stack.comm != "sleeps":
             continue
         names = [frame for frame in stack.user if frame in told]
@@ -196,7 +218,8 @@ def java(setup):
 
 def script_frames(setup, command, chain, waits):
     """Of a program that sleeps for two seconds below `chain`, and for one in a wait() below `waits`."""
-    recording, stacks, _ = record(setup, "1", (), command)
+    recording, text, _ = record(setup, "1", (), command)
+    stacks = parse_folded(text)
     slept = sum(s.count for s in stacks if [f for f in s.user if f in chain] == chain)
     waited = sum(s.count for s in stacks if waits in s.user and any(f.endswith(".wait") or f == "wait" for f in s.user))
     if slept < 1.9e9:
@@ -206,11 +229,73 @@ def script_frames(setup, command, chain, waits):
     return recording.problems, "%.1f ms asleep, %.1f ms waiting" % (slept / 1e6, waited / 1e6)
 
 
+def wakers(text, function):
+    """Of what was slept in that function: nanoseconds by the frames behind it from who woke on, outermost last."""
+    by = collections.Counter()
+    for line in text.splitlines():
+        _, frames, ns = folded_text.parse_line(line)
+        at = [i for i, frame in enumerate(frames) if frame.startswith("[woken by")]
+        if function in frames[:at[0] if at else None]:
+            by[tuple(frame.removesuffix("_[k]") for frame in frames[at[0]:]) if at else ()] += ns
+    return by
+
+
+def check_wakers(recording, text, told, wanted):
+    """`wanted`: by function the marker, and functions of who wakes, in the order from the waking one."""
+    for function, (marker, *chain) in wanted.items():
+        by = wakers(text, function)
+        right = sum(ns for frames, ns in by.items() if frames[:1] == (marker,) and [f for f in frames if f in chain] == chain)
+        # Nobody has woken a thread that waited for its CPU only.
+        if right < 0.95 * (sum(by.values()) - by[()]) or right < 0.5 * told[function].ns:
+            recording.problems.append("%s: %.1f of %.1f ms by %s, but also by %s" % (
+                function, right / 1e6, told[function].ns / 1e6, [marker, *chain],
+                [(";".join(frames), ns) for frames, ns in by.most_common(3)]))
+
+
+def who_woke(setup):
+    """--off-cpu-waker: timers, a thread that writes into a pipe, one that unlocks a mutex; with its stack, and as labels."""
+    recording, text, told, otlp = of_sleeps(setup, "1", ["--off-cpu-waker"])
+    wakes = ["try_to_wake_up"]
+    check_wakers(recording, text, told, {
+        "naps": ["[woken by an interrupt]"],
+        "dozes": ["[woken by an interrupt]"],
+        "hibernates": ["[woken by an interrupt]"],
+        "polls": ["[woken by an interrupt]"],
+        "travels": ["[woken by an interrupt]"],
+        "reads": ["[woken by] sleeps", *wakes, "write", "writes", "start_thread"],
+    })
+    unlocked = sum(ns for frames, ns in wakers(text, "locks").items()
+                   if frames[:2] == ("[woken by] sleeps", "try_to_wake_up") and "holds" in frames)
+    if unlocked < 0.3 * told["locks"].ns:
+        recording.problems.append("locks: %.1f of %.1f ms by who holds the mutex" % (unlocked / 1e6, told["locks"].ns / 1e6))
+    for word in (b"waker", b"interrupt", b"thread", b"waker.comm", b"waker.pid", b"waker.tid"):
+        if word not in otlp:
+            recording.problems.append("no %s in the OTLP" % word)
+    return recording.problems, "%.1f ms of %.1f unlocked" % (unlocked / 1e6, told["locks"].ns / 1e6)
+
+
+def python_woke(setup):
+    """Who wakes a thread has its script's frames, too."""
+    script = os.path.join(setup.scratch, "waker.py")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(WAKER)
+    recording, text, _ = record(setup, "1", ["--off-cpu-waker"], [sys.executable, script])
+    chain = ["notify", "rings", "<module>"] # with or without the class before it
+    by = wakers(text, "waits")
+    right = sum(ns for frames, ns in by.items() if [f.split(".")[-1] for f in frames if f.split(".")[-1] in chain] == chain)
+    if right < 0.5 * sum(by.values()) or right < 0.2e9:
+        recording.problems.append("%.1f of %.1f ms below a wait ended by %s, but by %s" % (
+            right / 1e6, sum(by.values()) / 1e6, chain, by.most_common(3)))
+    return recording.problems, "%.1f of %.1f ms" % (right / 1e6, sum(by.values()) / 1e6)
+
+
 def tests(_setup):
     yield "every-sleep", every_sleep
     yield "by-interrupt", by_interrupt
     yield "by-chance", by_chance
     yield "weighted", weighted
     yield "no-short-ones", no_short_ones
+    yield "who-woke", who_woke
     yield "python", python
     yield "java", java
+    yield "python-woke", python_woke
