@@ -107,6 +107,22 @@ int off_cpu_find_interrupts(struct off_cpu_code *ret)
 	return find_code(is_interrupt, NULL, ret);
 }
 
+uint32_t off_cpu_chance(const struct off_cpu_options *options)
+{
+	double of_all = options->chance * 0x1p32;
+
+	if (of_all >= UINT32_MAX)
+		return UINT32_MAX;
+	return of_all > 1 ? (uint32_t)of_all : 1;
+}
+
+double off_cpu_scale(const struct off_cpu_options *options)
+{
+	uint32_t chance = off_cpu_chance(options);
+
+	return chance == UINT32_MAX ? 1 : 0x1p32 / chance;
+}
+
 const char *off_cpu_place(bool *kick)
 {
 	static const char exit[] = "sched_exit_tp";
@@ -189,8 +205,7 @@ int off_cpu_open(struct off_cpu *o, const struct off_cpu_options *options,
 	o->bpf->rodata->config_weight_ns = options->weight_ns;
 	o->bpf->rodata->config_least_ns = options->least_ns;
 	o->bpf->rodata->config_kick = options->kick;
-	if (options->chance < 1)
-		o->bpf->rodata->config_chance = (uint32_t)(options->chance * UINT32_MAX);
+	o->bpf->rodata->config_chance = off_cpu_chance(options);
 	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !r; i++)
 		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(o->bpf->obj, shared[i]),
 				      bpf_object__find_map_fd_by_name(sampler, shared[i]));

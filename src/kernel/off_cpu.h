@@ -36,6 +36,12 @@ struct off_cpu {
 	bool sweep_goes_on; /* not at the table's begin */
 };
 
+/*
+ * Of 2^32 sleeps, so many are taken; UINT32_MAX: all. For how many times its time each of them
+ * stands, so that sums are what was slept: the exact inverse of that chance.
+ */
+uint32_t off_cpu_chance(const struct off_cpu_options *options);
+double off_cpu_scale(const struct off_cpu_options *options);
 /* "interruptible"; NULL of OFF_CPU_NONE. */
 const char *off_cpu_state_name(enum off_cpu_state state);
 /* Code of the kernel. */

@@ -711,6 +711,21 @@ TEST(samples_that_the_kernel_left_out_are_counted)
 	close_sources(&s);
 }
 
+TEST(each_sleep_that_is_taken_stands_for_those_that_are_not)
+{
+	struct off_cpu_options o = { .chance = 1 };
+
+	ASSERT_EQ(off_cpu_chance(&o), UINT32_MAX);
+	ASSERT(off_cpu_scale(&o) == 1);
+	o.chance = 0.25;
+	ASSERT_EQ(off_cpu_chance(&o), 1u << 30);
+	ASSERT(off_cpu_scale(&o) == 4);
+	/* Less than the kernel's numbers can tell. */
+	o.chance = 1e-11;
+	ASSERT_EQ(off_cpu_chance(&o), 1);
+	ASSERT(off_cpu_scale(&o) == 0x1p32);
+}
+
 TEST(a_rate_is_what_was_asked_for)
 {
 	for (uint32_t rate = 1; rate < 100000; rate = rate < 2000 ? rate + 1 : rate * 3 / 2) {

@@ -559,10 +559,13 @@ static int set_up(struct recorder *r)
 	err = recorder_select(r, o->selection);
 	if (err)
 		return log_err(err, "cannot select processes");
-	for (size_t i = 0; i < o->nr_sources && !err; i++)
+	for (size_t i = 0; i < o->nr_sources && !err; i++) {
 		err = profile_add_type(r->profile, o->sources[i].type,
 				       source_unit(o->sources[i].value),
 				       &r->types[SOURCE_CLOCK + 1 + i]);
+		if (o->sources[i].kind == SOURCE_SLEEPS)
+			r->sleep_scale = off_cpu_scale(&o->sources[i].off_cpu);
+	}
 	if (!err)
 		err = set_up_tables(r);
 	if (!err)

@@ -29,6 +29,7 @@ struct recorder {
 	struct recorder_stats stats;
 	struct profile *profile;
 	uint32_t types[SAMPLE_SOURCES_MAX]; /* the profile's, of each source's samples */
+	double sleep_scale;		    /* for how many times its time each sleep stands */
 	struct bpf_sampler *sampler;
 	struct cpu_set *cpus;
 	struct side_band *side_band;

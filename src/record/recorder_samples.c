@@ -136,6 +136,17 @@ static enum select_verdict decide(struct recorder *r, const struct sample_header
 	return found.verdict;
 }
 
+/* In the unit of its source. */
+static uint64_t value_of(const struct recorder *r, const struct sample_header *h)
+{
+	double value;
+
+	if (!(h->flags >> SAMPLE_STATE_SHIFT) || r->sleep_scale == 1)
+		return h->value;
+	value = (double)h->value * r->sleep_scale + 0.5;
+	return value < 0x1p62 ? (uint64_t)value : 1ull << 62;
+}
+
 /* True: the sample is not wanted, and counted so. */
 static bool is_rejected(struct recorder *r, const struct sample_header *h)
 {
@@ -188,7 +199,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	const struct profile_stack *s = &r->profile->stacks.items[stack];
 	struct profile_measured m = { .type = r->types[h->source],
 				      .stack = stack,
-				      .value = h->value };
+				      .value = value_of(r, h) };
 	struct ended ended = { .nr_labels = 0 };
 	struct recorder_type_stats *type;
 	uint32_t sample;

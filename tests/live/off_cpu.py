@@ -159,7 +159,7 @@ def by_interrupt(setup):
 
 
 def by_chance(setup):
-    """Three of four sleeps are taken, so what is there is three quarters of the sum."""
+    """Three of four sleeps are taken, and each stands for one and a third: sums are what was slept."""
     chance = 0.75
     recording, told, found, _ = sleeps(setup, str(chance))
     for name, t in told.items():
@@ -167,11 +167,10 @@ def by_chance(setup):
         each = t.ns / t.nr
         deviation = each * math.sqrt(t.nr * (1 - chance) / chance)
         if t.nr >= 50:
-            check(recording.problems, name, found[name] / chance, t.ns, deviation)
+            check(recording.problems, name, found[name], t.ns, deviation)
     naps = told["naps"]
-    if abs(found["naps"] / chance - naps.ns) > naps.ns * PERCENT / 100:
-        recording.problems.append("of %d short sleeps %.2f ms, slept %.2f ms" % (naps.nr, found["naps"] / chance / 1e6,
-                                                                             naps.ns / 1e6))
+    if abs(found["naps"] - naps.ns) > naps.ns * PERCENT / 100:
+        recording.problems.append("of %d short sleeps %.2f ms, slept %.2f ms" % (naps.nr, found["naps"] / 1e6, naps.ns / 1e6))
     return recording.problems, note_of(told, found)
 
 
