@@ -10,6 +10,7 @@ enum {
 	ARCH_SP = A64_SP,
 	ARCH_FP = A64_FP,
 	ARCH_LINK_REGISTER = A64_LR,
+	ARCH_FIRST_SAVED = A64_X19, /* see arch_x86.bpf.h */
 	ARCH_REGS = 32,
 	/* Those that have slots, and sp: of others no table says who saved them. lr is known in the
 	   interrupted frame only. */

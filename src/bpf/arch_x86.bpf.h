@@ -10,6 +10,9 @@ enum {
 	ARCH_SP = X86_RSP,
 	ARCH_FP = X86_RBP,
 	ARCH_LINK_REGISTER = 0, /* none: calls push the return address */
+	/* The callee-saved register that compilers take first: what a function's argument is kept
+	 * in across calls. */
+	ARCH_FIRST_SAVED = X86_RBX,
 	ARCH_REGS = 16,
 	/* What a caller can still have in registers: the callee-saved ones, and r10 of realigned
 	 * frames, which are saved like these. */

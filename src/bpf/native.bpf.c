@@ -491,6 +491,7 @@ STEP(native)
 		w->entry = ENTRY_LOOP;
 		w->loop_pc = w->pc;
 		w->loop_sp = w->regs[ARCH_SP];
+		w->loop_saved = w->valid & 1u << ARCH_FIRST_SAVED ? w->regs[ARCH_FIRST_SAVED] : 0;
 	}
 	switch (r->cfa) {
 	case CFA_STOP:

@@ -34,7 +34,7 @@ enum {
 	CALLER_CACHE_ENTRIES = 4096,
 	KERNEL_CACHE_ENTRIES = 1024,
 	KNOWN_STACKS = 4096,
-	RUNTIME_STATE_WORDS = 14,
+	RUNTIME_STATE_WORDS = 20,
 	SCRATCH_SIZE = 2048,
 	SAMPLE_TIMES = 1024, /* steps of 32 ns */
 	SAMPLE_TIMES_SHIFT = 5,
@@ -130,7 +130,8 @@ struct walk {
 	__u32 mapping_file;
 	__u32 mapping_runtime;
 	__u64 loop_pc, loop_sp; /* ENTRY_LOOP, ENTRY_END: of that native frame: its pc, its stack
-				   pointer */
+				   pointer, */
+	__u64 loop_saved; /* and its ARCH_FIRST_SAVED, which its rule takes back; 0: not known */
 	/* Whose record is in `record`, of which process; size 0: it has none. */
 	__u32 record_runtime, record_cell, record_generation, record_size;
 	__u64 regs[UNWIND_REGS_MAX];

@@ -317,6 +317,50 @@ def test_deferred(perl, setup):
     return problems, t.summary()
 
 
+def test_cloning(perl, setup):
+    """CLONE methods of a thread that is being created, and who creates it: two interpreters."""
+    if not perl.threaded:
+        raise Skip("no threads")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[perl.path, CASES, "cloning"]])
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
+# Who makes an interpreter, and takes it down: both run Perl code of that one, in the middle of their caller's. It may be gone
+# before the names of its subs are read.
+MAKERS = ("perl_clone", "perl_destruct")
+MADE = ("Cloned::CLONE", "main::small", "(eval)", "Cloned::DESTROY", "[unknown]")
+
+
+def creating_wrong(stack):
+    """What is wrong with a stack of perl/cloning.pl: what makes or ends an interpreter is called by its sub, and calls the new one's."""
+    makers = [i for i, f in enumerate(stack.user) if f.name in MAKERS]
+    if not makers or not any(f.name == "perl_run" for f in stack.user):
+        return None
+    around = [f.name for f in stack.user[:makers[0]] if f.runtime == "perl"]
+    inside = [f.name for f in stack.user[makers[0]:] if f.runtime == "perl"]
+    if around == ["(main)", "main::outer", "main::creates"] and not set(inside) - set(MADE):
+        return None
+    return " ; ".join(f.name for f in stack.user)
+
+
+def test_creating(perl, setup):
+    """Threads created and joined all the time: nothing is missing while an interpreter is made or taken down."""
+    if not perl.threaded:
+        raise Skip("no threads")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[perl.path, busy_path("cloning")]])
+        recording = recorded(setup, programs, 1, 4999)
+    t, inside = EarlyTally("cloning"), 0
+    for s in recording.stacks or []:
+        t.take(s, creating_wrong)
+        inside += s.count * any(f.name in MADE[:2] for f in s.user)
+    problems = list(recording.problems) + t.problems(100)
+    if not inside:
+        problems.append("no CLONE method was seen")
+    return problems, "%s, %d in CLONE methods" % (t.summary(), inside)
+
+
 def test_renamed(perl, setup):
     """A copy under another name."""
     with open(perl.path, "rb") as f:
@@ -329,8 +373,8 @@ def test_renamed(perl, setup):
         return tally_truths(recorded(setup, programs, 1), programs)
 
 
-TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("deferred", test_deferred), ("stack", test_stack),
-         ("renamed", test_renamed))
+TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("deferred", test_deferred),
+         ("cloning", test_cloning), ("creating", test_creating), ("stack", test_stack), ("renamed", test_renamed))
 
 
 def arguments(parser):

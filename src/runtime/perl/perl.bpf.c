@@ -18,6 +18,10 @@
  *    around the eval when that has ended: its frames are pushed with those of the loop around.
  *  - perl_run()'s loop has what is left.
  *
+ * With threads each loop keeps the interpreter whose ops it runs in a register. Several may have
+ * loops on one native stack (perl_clone() makes another one, and has it run CLONE methods): each
+ * loop is shown with its own's contexts.
+ *
  * Facts: Perl's cop.h, perl.c (call_sv), pp_ctl.c (docatch), pp_sort.c, run.c at v5.28.0 to
  * v5.42.0.
  */
@@ -31,16 +35,23 @@ enum {
 	S_LOOP, /* stack pointer of the loop that is walked */
 	S_SI,	/* the stack of contexts, its first one, */
 	S_CXSTACK,
-	S_INDEX, /* and the next one, as __s64; below 0: none is left */
-	S_PREV,	 /* the next stack; 0: this is the last one */
-	S_COP,	 /* where the next frame is */
-	S_OP,	 /* PL_op */
-	S_KIND,	 /* enum loop_kind */
-	S_COMPILING,
-	S_TYPE, /* of the stack */
-	S_PAD,	/* PL_comppad */
-	S_NEXT, /* PL_op->op_next */
-	S_SUBS, /* the last one of the stack's contexts of subs, formats, evals, as __s64 */
+	S_INDEX,     /* and the next one, as __s64; below 0: none is left */
+	S_PREV,	     /* the next stack; 0: this is the last one */
+	S_COP,	     /* where the next frame is */
+	S_OP,	     /* PL_op */
+	S_KIND,	     /* enum loop_kind */
+	S_COMPILING, /* what a COP in it is PL_compiling of; with threads, the interpreter */
+	S_TYPE,	     /* of the stack */
+	S_PAD,	     /* PL_comppad */
+	S_NEXT,	     /* PL_op->op_next */
+	S_SUBS,	     /* the last one of the stack's contexts of subs, formats, evals, as __s64 */
+	/* Of another interpreter with loops on this native stack, how far it was walked; 0: none.
+	 */
+	S_OTHER,
+	S_OTHER_SI,
+	S_OTHER_INDEX,
+	S_OTHER_COP,
+	S_OTHER_STAGE,
 	S_MAX_,
 };
 _Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
@@ -58,6 +69,7 @@ enum {
 	STAGE_LEAVING = 1 << 10, /* or leaves one, or an eval, */
 	STAGE_PUSHING = 1 << 11, /* or makes another context, */
 	STAGE_GOTO = 1 << 12,	 /* or puts a sub in place of another one */
+	STAGE_LOST = 1 << 13,	 /* of a third interpreter nothing is kept */
 };
 enum loop_kind {
 	LOOP_MAIN,  /* the program, or what is not known */
@@ -97,6 +109,7 @@ enum {
 };
 
 __noinline int WALK_NAME(perl_find)(void);
+__noinline int WALK_NAME(perl_change)(void);
 __noinline int WALK_NAME(perl_take_si)(__u64 si);
 __noinline int WALK_NAME(perl_entered)(__u32 at);
 __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at);
@@ -184,12 +197,94 @@ static __always_inline int take_interpreter(struct walk *w, const struct perl_re
 	return WALK_NAME(perl_take_si)(si);
 }
 
+/* The statement at `cop`, to COP_AT; false: it is none that is known. */
+static __always_inline bool read_cop(struct walk *w, __u64 cop)
+{
+	return cop && !(cop & 7) && !read_memory(cop, &w->scratch[COP_AT], PERL_COP_SIZE);
+}
+
+static __always_inline bool is_statement(const struct walk *w, const struct perl_record *r)
+{
+	__u64 ppaddr = scratch_word(w, COP_AT, PERL_OP_PPADDR);
+
+	return ppaddr && (ppaddr == r->nextstate || ppaddr == r->dbstate);
+}
+
+/* The interpreter whose ops the loop runs, by its register; 0: it has no known one. */
+static __always_inline __u64 loop_interpreter(const struct walk *w, const struct perl_record *r)
+{
+	return in_range(&r->held[0], w->loop_pc) || in_range(&r->held[1], w->loop_pc)
+		       ? w->loop_saved
+		       : 0;
+}
+
+/*
+ * Goes on with the interpreter that a loop has in its register; -1: that is none. A frame without
+ * unwind information may have left something else there: it has to be in some statement.
+ */
+static __always_inline int take_loops_interpreter(struct walk *w, const struct perl_record *r,
+						  __u64 *s, __u64 interp)
+{
+	if (take_interpreter(w, r, s, interp))
+		return -1;
+	if (s[S_COP] - interp < r->compiling_size)
+		return 0;
+	return read_cop(w, s[S_COP]) && is_statement(w, r) ? 0 : -1;
+}
+
+/*
+ * The loop that was just left may be another interpreter's: goes on with that one, where it was
+ * left if it had loops further in. 0; -1: which one's is not known, or how far that was walked.
+ */
+__noinline int WALK_NAME(perl_change)(void)
+{
+	struct walk *w = current_walk();
+	const struct perl_record *r;
+	__u64 *s, interp, at, si, index, cop, stage;
+
+	if (!w)
+		return -1;
+	r = perl_record_of(w);
+	s = perl_state(w);
+	interp = loop_interpreter(w, r);
+	/* As it begins and ends, the interrupted loop has its caller's value in that register. */
+	if (interp == s[S_COMPILING] || w->nr_frames == 1)
+		return 0;
+	if (!in_range(&r->held[0], w->loop_pc) && !in_range(&r->held[1], w->loop_pc))
+		return 0;
+	stage = s[S_STAGE];
+	if (interp != s[S_OTHER] && stage & STAGE_LOST)
+		return -1;
+	si = s[S_SI];
+	index = s[S_INDEX];
+	cop = s[S_COP];
+	at = s[S_COMPILING];
+	if (interp != s[S_OTHER]) {
+		s[S_STAGE] = STAGE_LOOKED | STAGE_FOUND | (s[S_OTHER] ? STAGE_LOST : 0);
+		if (take_loops_interpreter(w, r, s, interp))
+			return -1;
+	} else {
+		if (WALK_NAME(perl_take_si)(s[S_OTHER_SI]))
+			return -1;
+		s[S_COMPILING] = interp;
+		s[S_INDEX] = s[S_OTHER_INDEX];
+		s[S_COP] = s[S_OTHER_COP];
+		s[S_STAGE] = s[S_OTHER_STAGE] | (stage & STAGE_LOST);
+	}
+	s[S_OTHER] = at;
+	s[S_OTHER_SI] = si;
+	s[S_OTHER_INDEX] = index;
+	s[S_OTHER_COP] = cop;
+	s[S_OTHER_STAGE] = stage;
+	return 0;
+}
+
 /* Finds what the thread's interpreter runs: 0, or -1. */
 __noinline int WALK_NAME(perl_find)(void)
 {
 	struct walk *w = current_walk();
 	const struct perl_record *r;
-	__u64 *s, tp, at, interp;
+	__u64 *s, tp, at, interp, own;
 
 	if (!w)
 		return -1;
@@ -202,11 +297,13 @@ __noinline int WALK_NAME(perl_find)(void)
 		s[S_COMPILING] = r->compiling;
 		return WALK_NAME(perl_take_si)(at);
 	}
+	/* While an interpreter is made, or taken down, the thread's pointer leads to that one. */
+	own = loop_interpreter(w, r);
+	if (own && w->nr_frames > 1 && !take_loops_interpreter(w, r, s, own))
+		return 0;
 	tp = walk_thread_pointer(w);
 	if (!tp)
 		return -1;
-	if (r->tls && !read_word(tp + r->tls, &interp) && !take_interpreter(w, r, s, interp))
-		return 0;
 	if (r->key.near && !read_word(tp + r->key.near, &interp) &&
 	    !take_interpreter(w, r, s, interp))
 		return 0;
@@ -358,19 +455,6 @@ static __always_inline int enter_loop(struct walk *w, const struct perl_record *
 			return 0;
 	}
 	return s[S_KIND] != LOOP_CATCH;
-}
-
-/* The statement at `cop`, to COP_AT; false: it is none that is known. */
-static __always_inline bool read_cop(struct walk *w, __u64 cop)
-{
-	return cop && !(cop & 7) && !read_memory(cop, &w->scratch[COP_AT], PERL_COP_SIZE);
-}
-
-static __always_inline bool is_statement(const struct walk *w, const struct perl_record *r)
-{
-	__u64 ppaddr = scratch_word(w, COP_AT, PERL_OP_PPADDR);
-
-	return ppaddr && (ppaddr == r->nextstate || ppaddr == r->dbstate);
 }
 
 /* A sub's first statement, if its first op is one. */
@@ -709,8 +793,12 @@ STEP(perl)
 	}
 	if (!(s[S_STAGE] & STAGE_FOUND))
 		return walk_native(w);
-	if (s[S_LOOP] != w->loop_sp && !enter_loop(w, r, s))
-		return walk_native(w);
+	if (s[S_LOOP] != w->loop_sp) {
+		if (r->flags & PERL_THREADED && WALK_NAME(perl_change)())
+			return give_up(w, s, FRAME_NOTE_MISMATCH);
+		if (!enter_loop(w, r, s))
+			return walk_native(w);
+	}
 	for (i = 0; i < CONTEXTS_AT_ONCE; i++) {
 		stop = WALK_NAME(perl_context)();
 		if (stop == LOOP_ENDS)

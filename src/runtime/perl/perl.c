@@ -90,9 +90,8 @@ static int find_key(const struct perl_dso *dso, const struct runtime_target *t,
 	uint32_t key;
 	int error;
 
-	r->tls = (uint64_t)dso->tls;
 	if (t->machine == EM_AARCH64)
-		return r->tls ? 0 : -ENOTSUP;
+		return -ENOTSUP;
 	error = runtime_read(t, dso->thr_key + t->bias, &key, sizeof(key));
 	if (error)
 		return error;
@@ -156,6 +155,8 @@ static int perl_attach(const struct runtime_dso *base, const struct runtime_targ
 	r->catcher = in_memory(dso->catcher, t->bias);
 	for (size_t i = 0; i < PERL_CALLS_MAX; i++)
 		r->calls[i] = in_memory(dso->calls[i], t->bias);
+	for (size_t i = 0; i < PERL_LOOPS; i++)
+		r->held[i] = in_memory(dso->held[i], t->bias);
 	log_debug("process %d: Perl 5.%u%s: docatch() at 0x%llx", t->pid, dso->version,
 		  dso->threaded ? ", with threads" : "", (unsigned long long)r->catcher.start);
 	*ret = &p->base;

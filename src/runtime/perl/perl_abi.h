@@ -82,6 +82,7 @@ struct perl_range {
 enum {
 	PERL_CALLS_MAX = 6, /* ranges of functions that call a loop for a sub */
 	PERL_LEAVES = 6,    /* ops that leave a sub or an eval */
+	PERL_LOOPS = 2,	    /* Perl_runops_standard(), Perl_runops_debug() */
 	PERL_ENTERS = 6,    /* ops that make a context, but for entersub */
 	PERL_LOCALS = 1024, /* of a C function that calls a loop: where its locals are, at most */
 	PERL_PENDING = 1 << 18,
@@ -94,9 +95,7 @@ struct perl_record {
 	__u64 op, curcop, curstackinfo, comppad;
 	/* Where a COP is PL_compiling: addresses from here on, with threads in the interpreter. */
 	__u64 compiling;
-	/* How a thread gets at its interpreter: from its thread pointer on. 0: not so. */
-	__u64 tls; /* a thread-local variable */
-	struct thread_key key;
+	struct thread_key key;	  /* how a thread gets at its interpreter */
 	__u64 nextstate, dbstate; /* addresses of pp_nextstate(), pp_dbstate(), */
 	__u64 entersub, goto_;	  /* and so on */
 	__u64 leaves[PERL_LEAVES], enters[PERL_ENTERS];
@@ -104,6 +103,8 @@ struct perl_record {
 	struct perl_range run;	   /* perl_run() */
 	struct perl_range catcher; /* docatch() */
 	struct perl_range calls[PERL_CALLS_MAX];
+	/* With threads, loops that keep the interpreter in ARCH_FIRST_SAVED. */
+	struct perl_range held[PERL_LOOPS];
 	__u32 flags;
 	__u16 cx_size, cx_cv;
 	__u16 si_type, compiling_size;
@@ -111,8 +112,8 @@ struct perl_record {
 	__u8 cx_sub, cx_format, cx_eval;
 	__u8 cx_defer; /* of defer {} and finally {}; 0: there is none, before 5.36 */
 };
-_Static_assert(sizeof(struct perl_record) ==
-		       104 + 8 * (PERL_LEAVES + PERL_ENTERS) + 16 * (3 + PERL_CALLS_MAX) + 16,
+_Static_assert(sizeof(struct perl_record) == 96 + 8 * (PERL_LEAVES + PERL_ENTERS) +
+						     16 * (3 + PERL_CALLS_MAX + PERL_LOOPS) + 16,
 	       "perl_record is read from the arena");
 
 static inline __u64 perl_mix(__u64 a, __u64 b)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/perl/perl_file.h"
 #include "runtime/functions.h"
+#include "runtime/loop_code.h"
 
 #include "elf/elf_dynamic.h"
 #include "elf/elf_symbols.h"
@@ -281,6 +282,53 @@ static int find_callers(const struct elf_file *elf, const uint64_t ops[OP_MAX_],
 	return r;
 }
 
+/* --- loops ----------------------------------------------------------------------------------- */
+
+/* Is that sequence in the code? */
+static bool has_code(const struct loop_code *c, const void *code, size_t size)
+{
+	return memmem(c->bytes, c->size, code, size) != NULL;
+}
+
+/*
+ * Does the loop keep the interpreter, its argument, in ARCH_FIRST_SAVED? It stores there, to PL_op,
+ * what each op's function returns.
+ */
+static bool holds_interpreter(const struct loop_code *c)
+{
+	static const uint8_t x86_move[] = { 0x48, 0x89, 0xfb };	       /* mov %rdi, %rbx */
+	static const uint8_t x86_store[] = { 0x48, 0x89, 0x43, 0x08 }; /* mov %rax, 8(%rbx) */
+	static const uint8_t arm_move[] = { 0xf3, 0x03, 0x00, 0xaa };  /* mov x19, x0 */
+	static const uint8_t arm_store[] = { 0x60, 0x06, 0x00, 0xf9 }; /* str x0, [x19, 8] */
+
+	return c->arm ? has_code(c, arm_move, sizeof(arm_move)) &&
+				has_code(c, arm_store, sizeof(arm_store))
+		      : has_code(c, x86_move, sizeof(x86_move)) &&
+				has_code(c, x86_store, sizeof(x86_store));
+}
+
+/* Of those that were found so far. */
+static int find_held(const struct elf_file *elf, struct perl_dso *dso)
+{
+	struct loop_work work = { 0 };
+	size_t nr = 0;
+
+	for (size_t i = 0; i < dso->base.interpreter_functions.nr && nr < PERL_LOOPS; i++) {
+		const struct code_range *range = &dso->base.interpreter_functions.items[i];
+		_cleanup_(loop_code_fini) struct loop_code c = { 0 };
+		int r = loop_code_read(elf, range, &work, &c);
+
+		if (r == -ENOMEM)
+			return r;
+		if (!r && holds_interpreter(&c))
+			dso->held[nr++] = (struct perl_range){ range->start, range->end };
+	}
+	/* rbx, x19 */
+	if (nr)
+		dso->base.follow = 1u << X86_SLOT_RBX;
+	return 0;
+}
+
 /* --- all of it ------------------------------------------------------------------------------- */
 
 void perl_file_free(struct perl_dso *dso)
@@ -353,6 +401,8 @@ int perl_file_read(const struct elf_file *elf, struct perl_dso **ret)
 		r = find_ops(elf, &dynamic, ops);
 	if (!r)
 		r = runtime_find_functions(elf, loop_names, glue_names, &dso->base);
+	if (!r && dso->threaded)
+		r = find_held(elf, dso);
 	if (!r)
 		r = find_callers(elf, ops, dso);
 	if (r)

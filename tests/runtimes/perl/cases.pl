@@ -12,16 +12,21 @@ my ($case, $natives) = ($ARGV[0], {});
 
 sub text { my $s = shift; utf8::encode($s); $s =~ s/(["\\])/\\$1/g; return "\"$s\"" }
 
-# Says what caller() says of the leaf that called this, and where that is.
-sub say_truth {
-    my ($low, $high) = @_;
+# What caller() says of whoever called what calls this, and where that is.
+sub chain {
     my ($level, @chain) = (1);
-    my (undef, $file, $here) = caller(0);
+    my (undef, $file, $here) = caller($level++);
     while (my @c = caller($level++)) {
         unshift @chain, [$c[3], $file, $here];
         ($file, $here) = @c[1, 2];
     }
-    unshift @chain, ["(main)", $file, $here] unless $main::thread;
+    unshift @chain, @main::around ? @main::around : ["(main)", $file, $here] unless $main::thread;
+    return @chain;
+}
+
+sub say_truth {
+    my ($low, $high) = @_;
+    my @chain = chain();
     my $comm = "pl-" . substr($case, 0, 12) . ($main::thread // "");
     $0 = $comm;
     print "{\"comm\": \"$comm\", \"lines\": [$low, $high], \"chain\": [",
@@ -60,6 +65,10 @@ package Adds { use overload "+" => sub { main::leaf(); 1 }, "\"\"" => \&as_text;
 package Auto { our $AUTOLOAD; sub AUTOLOAD { return if $AUTOLOAD =~ /DESTROY/; main::leaf(); return } }
 package Hooks { sub STORABLE_freeze { main::leaf(); return } }
 sub grün { leaf(); return }
+our @around;
+sub here { return chain() }
+# The sub is run by the interpreter that is being made, its caller by another one.
+sub creates { @around = here(); threads->create(sub { })->join; return }
 sub goes { goto &plain_inner }
 sub lvalue :lvalue { leaf(); my $x }
 my %cases = (
@@ -104,6 +113,7 @@ my %cases = (
     hooked => sub { unshift @INC, sub { leaf() }; eval { require Made } },
     used => sub { $INC{"Imports.pm"} = 1; no warnings "once"; *Imports::import = sub { leaf() }; eval "\nuse Imports;\n1" or die $@ },
     forked => sub { my $pid = fork // die; if ($pid) { waitpid $pid, 0 } else { plain_inner() } },
+    cloning => sub { require threads; no warnings "once"; *Cloned::CLONE = sub { leaf() }; creates() },
     line_file => sub {
 # line 4711 "elsewhere.tt"
         plain_inner() },
