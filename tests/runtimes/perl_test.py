@@ -361,6 +361,37 @@ def test_creating(perl, setup):
     return problems, "%s, %d in CLONE methods" % (t.summary(), inside)
 
 
+def test_churn(perl, setup):
+    """Subs and evals made and dropped all the time: no stale name."""
+    t, named, unknown = EarlyTally("churn"), 0, 0
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[perl.path, busy_path("churn")]])
+        recording = recorded(setup, programs, 1, 4999)
+    for s in recording.stacks or []:
+        t.take(s, churn_wrong)
+        unknown += s.count * any("unknown" in f.name for f in s.user if f.runtime == "perl")
+        named += s.count * any(re.search(r"leaf_\d+$", f.name) for f in s.user)
+    problems = list(recording.problems) + t.problems(500)
+    if not named:
+        problems.append("no sample in a generated sub has its name")
+    return problems, "%d samples, %d in named generated subs, %d with unknown ones" % (t.samples, named, unknown)
+
+
+def churn_wrong(stack):
+    """What is wrong with a stack of perl/churn.pl: subs of one turn are of one number, in the file and line that tell it."""
+    found = [f for f in stack.user if f.runtime == "perl"]
+    turns = set()
+    for f in found:
+        m = re.fullmatch(r"(?:Made(\d+)|__ANON__)::(middle|leaf)_(\d+)", f.name)
+        if m:
+            turns |= {m[1] or m[3], m[3]}
+            if f.line and (f.file, f.line) != ("made-%s" % m[3], 1 + int(m[3]) % 97 + (m[2] == "middle")):
+                turns.add("%s:%d" % (f.file, f.line))
+        elif f.name not in ("(main)", "(eval)", "main::turn", "main::small", "[unknown]", "[perl: unknown]", "[perl: mismatch]", "[perl: unreadable]"):
+            turns |= {f.name, "?"}
+    return None if len(turns) <= 1 else "%s\n     all: %s" % (turns, " ; ".join("%s:%s:%d" % (f.name, f.file, f.line) for f in stack.user))
+
+
 def test_renamed(perl, setup):
     """A copy under another name."""
     with open(perl.path, "rb") as f:
@@ -374,7 +405,7 @@ def test_renamed(perl, setup):
 
 
 TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("deferred", test_deferred),
-         ("cloning", test_cloning), ("creating", test_creating), ("stack", test_stack), ("renamed", test_renamed))
+         ("churn", test_churn), ("cloning", test_cloning), ("creating", test_creating), ("stack", test_stack), ("renamed", test_renamed))
 
 
 def arguments(parser):
