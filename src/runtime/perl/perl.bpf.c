@@ -70,12 +70,16 @@ enum {
 	STAGE_PUSHING = 1 << 11, /* or makes another context, */
 	STAGE_GOTO = 1 << 12,	 /* or puts a sub in place of another one */
 	STAGE_LOST = 1 << 13,	 /* of a third interpreter nothing is kept */
+	STAGE_DEFERS = 1 << 14,	 /* of this stack, the context of a defer {} was met, */
+	STAGE_BELOW = 1 << 15,	 /* and is the last one that was */
 };
 enum loop_kind {
 	LOOP_MAIN,  /* the program, or what is not known */
 	LOOP_CALL,  /* one sub, or a text */
 	LOOP_CATCH, /* goes on with what the next loop has begun */
+	/* What C code runs that is not a call's: */
 	LOOP_BLOCK, /* of a MULTICALL */
+	LOOP_DEFER, /* of defer {}, finally {} */
 };
 
 /* Words of walk->scratch. */
@@ -95,6 +99,7 @@ enum {
 	CX_TYPE_MASK = 0xf,
 	CX_NULL = 0, /* the block of a sort */
 	CX_MULTICALL = 0x10,
+	CX_FINALLY = 0x20,
 	CX_FAKE = 0x90, /* of a sub: code in a pattern, the sub around it once more */
 	CX_EVAL_BLOCK = 0x40,
 	CX_EVAL_TRY = 0x80, /* try {}, which is no frame */
@@ -113,6 +118,7 @@ __noinline int WALK_NAME(perl_change)(void);
 __noinline int WALK_NAME(perl_take_si)(__u64 si);
 __noinline int WALK_NAME(perl_entered)(__u32 at);
 __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at);
+__noinline int WALK_NAME(perl_defer)(__u32 at);
 __noinline int WALK_NAME(perl_context)(void);
 
 static __always_inline const struct perl_record *perl_record_of(const struct walk *w)
@@ -171,6 +177,7 @@ __noinline int WALK_NAME(perl_take_si)(__u64 si)
 	if (cxix < -1 || cxix > CXIX_MAX || type + 1 > SI_TYPE_MAX ||
 	    !scratch_word(w, SI_AT, PERL_SI_CXSTACK))
 		return -1;
+	s[S_STAGE] &= ~(__u64)(STAGE_DEFERS | STAGE_BELOW);
 	s[S_SI] = si;
 	s[S_CXSTACK] = scratch_word(w, SI_AT, PERL_SI_CXSTACK);
 	s[S_INDEX] = (__u64)(__s64)cxix;
@@ -345,6 +352,9 @@ static __always_inline enum loop_kind kind_of(const struct perl_record *r, __u64
 	for (i = 0; i < PERL_CALLS_MAX; i++)
 		if (in_range(&r->calls[i], pc))
 			return LOOP_CALL;
+	for (i = 0; i < PERL_DEFERS; i++)
+		if (in_range(&r->defers[i], pc))
+			return LOOP_DEFER;
 	return LOOP_BLOCK;
 }
 
@@ -438,13 +448,13 @@ static __always_inline int enter_loop(struct walk *w, const struct perl_record *
 		/* An op that C code made on its stack, further in than this loop. */
 		s[S_STAGE] |= STAGE_PENDING;
 	} else if (op >= w->loop_sp && op - w->regs[ARCH_SP] < PERL_LOCALS) {
-		/* Its own caller's: the sub is only looked up. */
-		if ((__s64)s[S_INDEX] < 0)
-			return 0;
-		at = next_context(w, r, s);
+		/* Its own caller's: the sub is only looked up, or about to be entered. */
+		at = (__s64)s[S_INDEX] < 0 ? -1 : next_context(w, r, s);
 		if (at < 0 || !is_new_call(w, r, s, (__u32)at) ||
-		    !WALK_NAME(perl_entered)((__u32)at))
+		    !WALK_NAME(perl_entered)((__u32)at)) {
+			s[S_STAGE] |= STAGE_PENDING;
 			return 0;
+		}
 		s[S_STAGE] |= STAGE_ENTERING;
 	} else if (!read_memory(op, &w->scratch[OP_AT], PERL_OP_SIZE)) {
 		s[S_NEXT] = scratch_word(w, OP_AT, PERL_OP_NEXT);
@@ -525,6 +535,8 @@ __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
 		if (!(s[S_STAGE] & STAGE_PUSHED) && cop == cx_word(w, at, PERL_CX_OLDCOP))
 			cop = first_cop(w, r, s, cv, retop);
 	}
+	if (kind == PERL_FRAME_DEFER)
+		cv = !!(cx_word(w, at, 0) & CX_FINALLY);
 	s[S_STAGE] |= STAGE_PUSHED;
 	if (!read_cop(w, cop)) {
 		cop = 0;
@@ -561,7 +573,8 @@ enum { GO_ON = STOP_MAX_ + 1, LOOP_ENDS, UNREADABLE, MISMATCH };
 /* A block that C code calls again and again: does it not run now, as the loop is a caller's? */
 static __always_inline bool is_callers(const __u64 *s)
 {
-	return s[S_KIND] == LOOP_MAIN || s[S_KIND] == LOOP_CALL || s[S_STAGE] & STAGE_BETWEEN;
+	return s[S_KIND] == LOOP_MAIN || s[S_KIND] == LOOP_CALL || s[S_KIND] == LOOP_DEFER ||
+	       s[S_STAGE] & STAGE_BETWEEN;
 }
 
 /* A sub or a format, at walk->frames[at]. */
@@ -582,7 +595,8 @@ static __always_inline int pass_sub(struct walk *w, const struct perl_record *r,
 	} else if (!retop) {
 		end = s[S_KIND] == LOOP_CALL;
 		hidden = s[S_KIND] == LOOP_MAIN ||
-			 (s[S_STAGE] & STAGE_PENDING && is_new_call(w, r, s, at));
+			 ((s[S_STAGE] & STAGE_PENDING || s[S_KIND] >= LOOP_BLOCK) &&
+			  is_new_call(w, r, s, at));
 	}
 	s[S_STAGE] &= ~(__u64)STAGE_PENDING;
 	if (!hidden) {
@@ -613,7 +627,7 @@ static __always_inline bool is_outside(const struct walk *w, const struct perl_r
 	__u64 catcher = r->cx_size == 96 ? cx_word(w, at, 88) : cx_word(w, at, 96);
 	__u64 inside = s[S_LOOP] + PERL_LOCALS;
 
-	return (s[S_KIND] == LOOP_CALL || s[S_KIND] == LOOP_BLOCK) &&
+	return (s[S_KIND] == LOOP_CALL || s[S_KIND] == LOOP_BLOCK || s[S_KIND] == LOOP_DEFER) &&
 	       !(s[S_STAGE] & (STAGE_END | STAGE_PENDING)) && catcher > inside &&
 	       catcher - inside < STACK_MAX;
 }
@@ -662,6 +676,45 @@ static __always_inline int pass_sort(struct walk *w, __u64 *s, __u32 at)
 	return stop ? stop : GO_ON;
 }
 
+/*
+ * A defer {}'s, or a finally {}'s, at walk->frames[at]. It is there from before its loop until its
+ * things were cleaned up after it, which may call subs and further such blocks.
+ */
+__noinline int WALK_NAME(perl_defer)(__u32 at)
+{
+	struct walk *w = current_walk();
+	const struct perl_record *r;
+	__u64 *s, caller, stage;
+	int stop;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = perl_record_of(w);
+	s = perl_state(w);
+	caller = cx_word(w, at, PERL_CX_OLDCOP);
+	stage = s[S_STAGE];
+	/* Who calls its loop is not known. */
+	if (s[S_KIND] == LOOP_BLOCK && !r->defers[0].start)
+		return MISMATCH;
+	/* The one in it is run as its own loop has ended. */
+	if (s[S_KIND] == LOOP_DEFER && !(stage & STAGE_BELOW)) {
+		/* No statement was run yet. */
+		if (!(stage & STAGE_PUSHED) && s[S_COP] == caller)
+			s[S_COP] = 0;
+		stop = WALK_NAME(perl_push)(PERL_FRAME_DEFER, at);
+		s[S_STAGE] |= STAGE_DEFERS | STAGE_BELOW;
+		s[S_COP] = caller;
+		return stop ? stop : LOOP_ENDS;
+	}
+	/* Which of them a loop met before has run is not told. */
+	if (stage & STAGE_DEFERS && !(stage & STAGE_BELOW))
+		return MISMATCH;
+	/* The innermost one's type may be an older one's still. */
+	s[S_COP] = stage & STAGE_TOP && s[S_COP] != caller ? 0 : caller;
+	s[S_STAGE] &= ~(__u64)(STAGE_TOP | STAGE_BETWEEN | STAGE_PENDING);
+	return GO_ON;
+}
+
 /* Behind the last context of a stack. */
 static __always_inline int pass_end(struct walk *w, __u64 *s)
 {
@@ -673,7 +726,7 @@ static __always_inline int pass_end(struct walk *w, __u64 *s)
 		return WALK_NAME(perl_take_si)(s[S_PREV]) ? UNREADABLE : GO_ON;
 	if (s[S_STAGE] & STAGE_OVER)
 		return LOOP_ENDS;
-	if (s[S_KIND] == LOOP_CALL)
+	if (s[S_KIND] == LOOP_CALL || s[S_KIND] == LOOP_DEFER)
 		return MISMATCH;
 	s[S_STAGE] |= STAGE_OVER;
 	stop = WALK_NAME(perl_push)(PERL_FRAME_MAIN, 0);
@@ -689,7 +742,10 @@ static __always_inline int pass_unfilled(const struct walk *w, __u64 *s, __u32 a
 	__u64 caller = cx_word(w, at, PERL_CX_OLDCOP);
 
 	if (s[S_STAGE] & STAGE_LEAVING) {
-		s[S_COP] = caller;
+		/* What the op has called may be making one, of a defer {}. */
+		s[S_COP] = perl_record_of(w)->cx_defer && w->nr_frames > 2 && caller != s[S_COP]
+				   ? 0
+				   : caller;
 		if (is_sub && s[S_KIND] == LOOP_CALL && !cx_word(w, at, PERL_CX_RETOP))
 			return LOOP_ENDS;
 	} else if (!(s[S_STAGE] & (STAGE_ENTERING | STAGE_PUSHING | STAGE_PENDING)) &&
@@ -739,6 +795,9 @@ __noinline int WALK_NAME(perl_context)(void)
 	if (s[S_STAGE] & STAGE_END && !(kind == r->cx_eval && is_catching(w, (__u32)at)))
 		return LOOP_ENDS;
 	s[S_INDEX]--;
+	if (r->cx_defer && kind == r->cx_defer)
+		return WALK_NAME(perl_defer)((__u32)at);
+	s[S_STAGE] &= ~(__u64)STAGE_BELOW;
 	if (is_unfilled(r, s, kind, type))
 		return pass_unfilled(w, s, (__u32)at, kind == r->cx_sub);
 	if (s[S_STAGE] & STAGE_TOP) {
@@ -756,10 +815,6 @@ __noinline int WALK_NAME(perl_context)(void)
 		return pass_eval(w, r, s, (__u32)at, type);
 	if (kind == r->cx_sub || kind == r->cx_format)
 		return pass_sub(w, r, s, (__u32)at, type);
-	/* Its loop is started where a scope is left, by code that is not told from sort's and
-	 * others': what is around it is another loop's. */
-	if (r->cx_defer && kind == r->cx_defer && s[S_KIND] == LOOP_BLOCK)
-		return MISMATCH;
 	/* That is 0 as well where a context is not filled yet: a sort's is the first one. */
 	return kind == CX_NULL && (__s64)s[S_INDEX] < 0 && s[S_TYPE] == SI_SORT
 		       ? pass_sort(w, s, (__u32)at)

@@ -155,6 +155,8 @@ static int perl_attach(const struct runtime_dso *base, const struct runtime_targ
 	r->catcher = in_memory(dso->catcher, t->bias);
 	for (size_t i = 0; i < PERL_CALLS_MAX; i++)
 		r->calls[i] = in_memory(dso->calls[i], t->bias);
+	for (size_t i = 0; i < PERL_DEFERS; i++)
+		r->defers[i] = in_memory(dso->defers[i], t->bias);
 	for (size_t i = 0; i < PERL_LOOPS; i++)
 		r->held[i] = in_memory(dso->held[i], t->bias);
 	log_debug("process %d: Perl 5.%u%s: docatch() at 0x%llx", t->pid, dso->version,

@@ -20,6 +20,7 @@ enum perl_frame {
 	PERL_FRAME_SORT,    /* the block of a sort */
 	PERL_FRAME_PATTERN, /* code in a pattern */
 	PERL_FRAME_MAIN,    /* the program itself */
+	PERL_FRAME_DEFER,   /* defer {}; with 1 in place of the CV, finally {} */
 	PERL_FRAME_MAX_,
 	/* Beside it: the COP is PL_compiling, one for whatever is being compiled. */
 	PERL_FRAME_COMPILING = 8,
@@ -82,6 +83,7 @@ struct perl_range {
 enum {
 	PERL_CALLS_MAX = 6, /* ranges of functions that call a loop for a sub */
 	PERL_LEAVES = 6,    /* ops that leave a sub or an eval */
+	PERL_DEFERS = 4,
 	PERL_LOOPS = 2,	    /* Perl_runops_standard(), Perl_runops_debug() */
 	PERL_ENTERS = 6,    /* ops that make a context, but for entersub */
 	PERL_LOCALS = 1024, /* of a C function that calls a loop: where its locals are, at most */
@@ -103,6 +105,7 @@ struct perl_record {
 	struct perl_range run;	   /* perl_run() */
 	struct perl_range catcher; /* docatch() */
 	struct perl_range calls[PERL_CALLS_MAX];
+	struct perl_range defers[PERL_DEFERS]; /* who calls a loop for defer {}, finally {} */
 	/* With threads, loops that keep the interpreter in ARCH_FIRST_SAVED. */
 	struct perl_range held[PERL_LOOPS];
 	__u32 flags;
@@ -112,8 +115,9 @@ struct perl_record {
 	__u8 cx_sub, cx_format, cx_eval;
 	__u8 cx_defer; /* of defer {} and finally {}; 0: there is none, before 5.36 */
 };
-_Static_assert(sizeof(struct perl_record) == 96 + 8 * (PERL_LEAVES + PERL_ENTERS) +
-						     16 * (3 + PERL_CALLS_MAX + PERL_LOOPS) + 16,
+_Static_assert(sizeof(struct perl_record) ==
+		       96 + 8 * (PERL_LEAVES + PERL_ENTERS) +
+			       16 * (3 + PERL_CALLS_MAX + PERL_LOOPS + PERL_DEFERS) + 16,
 	       "perl_record is read from the arena");
 
 static inline __u64 perl_mix(__u64 a, __u64 b)

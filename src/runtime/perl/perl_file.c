@@ -20,9 +20,11 @@ enum {
 	JUMPS_MAX = 512,	/* in one */
 	EH_HDR_MAX = 1 << 20,
 	SYMBOL_BYTES_MAX = 16 << 20,
-	OPS_MAX = 384,
+	OPS_MAX = 512,	   /* 5.42 has 426 */
+	OPS_AT_ONCE = 384, /* 5.32 has 400 */
 	OP_NAME = 16,
 	RELOCATIONS_MAX = 8 << 20,
+	PUSHDEFER_MAX = 512,
 };
 
 static const char *const loop_names[] = { "Perl_runops_standard", "Perl_runops_debug", NULL };
@@ -110,12 +112,14 @@ enum op {
 	OP_ENTERTRY = OP_ENTERS,
 	OP_ENTEREVAL,
 	OP_REQUIRE,
-	OP_MAX_ = OP_ENTERS + PERL_ENTERS,
+	OP_REQUIRED_ = OP_ENTERS + PERL_ENTERS,
+	OP_PUSHDEFER = OP_REQUIRED_, /* since 5.36 */
+	OP_MAX_,
 };
 static const char *const op_names[OP_MAX_] = {
-	"nextstate", "dbstate",	 "entersub",  "goto",	   "leavesub", "leavesublv",
-	"return",    "leavetry", "leaveeval", "die",	   "entertry", "entereval",
-	"require",   "enter",	 "enterloop", "enteriter",
+	"nextstate", "dbstate",	 "entersub",  "goto",	   "leavesub",	"leavesublv",
+	"return",    "leavetry", "leaveeval", "die",	   "entertry",	"entereval",
+	"require",   "enter",	 "enterloop", "enteriter", "pushdefer",
 };
 
 /* The pointers of a table of the file, which ld.so will relocate; 0: not known. */
@@ -126,8 +130,13 @@ static int read_pointers(const struct elf_file *elf, uint64_t table, uint64_t to
 	struct elf_data data;
 	int r;
 
-	if (elf_file_read_vaddr(elf, table, to, OPS_MAX * sizeof(to[0])))
+	memset(to, 0, OPS_MAX * sizeof(to[0]));
+	if (elf_file_read_vaddr(elf, table, to, OPS_AT_ONCE * sizeof(to[0])))
 		return -ENOTSUP;
+	/* Its segment may end soon behind it. */
+	for (size_t i = OPS_AT_ONCE; i < OPS_MAX; i++)
+		if (elf_file_read_vaddr(elf, table + i * sizeof(to[0]), &to[i], sizeof(to[0])))
+			break;
 	if (!section)
 		return 0;
 	r = elf_file_section_data(elf, section, RELOCATIONS_MAX, &data);
@@ -146,6 +155,14 @@ static int read_pointers(const struct elf_file *elf, uint64_t table, uint64_t to
 	return 0;
 }
 
+static bool has_ops(const uint64_t ops[OP_MAX_])
+{
+	for (int op = 0; op < OP_REQUIRED_; op++)
+		if (!ops[op])
+			return false;
+	return true;
+}
+
 /* The functions of ops: 5.38 and later do not export them, but a table of names and one of them. */
 static int find_ops(const struct elf_file *elf, const struct elf_dynamic *dynamic,
 		    uint64_t ops[OP_MAX_])
@@ -158,9 +175,10 @@ static int find_ops(const struct elf_file *elf, const struct elf_dynamic *dynami
 		char name[OP_NAME + 8];
 
 		snprintf(name, sizeof(name), "Perl_pp_%s", op_names[op]);
-		found += !elf_dynamic_find(dynamic, name, &ops[op]);
+		if (elf_dynamic_find(dynamic, name, &ops[op]))
+			ops[op] = 0;
 	}
-	if (found == OP_MAX_)
+	if (has_ops(ops))
 		return 0;
 	if (elf_dynamic_find(dynamic, "PL_op_name", &at[0]) ||
 	    elf_dynamic_find(dynamic, "PL_ppaddr", &at[1]))
@@ -170,20 +188,21 @@ static int find_ops(const struct elf_file *elf, const struct elf_dynamic *dynami
 		r = read_pointers(elf, at[1], functions);
 	if (r)
 		return r;
-	found = 0;
 	for (size_t i = 0; i < OPS_MAX && found < OP_MAX_; i++) {
 		char name[OP_NAME];
 
 		if (!names[i] || elf_file_read_vaddr(elf, names[i], name, sizeof(name)))
 			continue;
 		name[sizeof(name) - 1] = '\0';
+		if (!strcmp(name, "freed")) /* the last one, of no op */
+			break;
 		for (int op = 0; op < OP_MAX_; op++)
-			if (!strcmp(name, op_names[op]) && functions[i]) {
+			if (!strcmp(name, op_names[op]) && functions[i] && !ops[op]) {
 				ops[op] = functions[i];
 				found++;
 			}
 	}
-	return found == OP_MAX_ ? 0 : -ENOTSUP;
+	return has_ops(ops) ? 0 : -ENOTSUP;
 }
 
 /*
@@ -219,6 +238,64 @@ static int find_catcher(const struct elf_file *elf, const struct elf_symbols *sy
 			continue;
 		ret->start = jumps[0].to[i];
 		return 0;
+	}
+	return 0;
+}
+
+static void add_defer(const struct elf_file *elf, uint64_t start, struct perl_dso *dso)
+{
+	uint64_t end = function_end(elf, start);
+
+	for (size_t i = 0; end && i < PERL_DEFERS && dso->defers[i].start != start; i++)
+		if (!dso->defers[i].start) {
+			dso->defers[i] = (struct perl_range){ start, end };
+			return;
+		}
+}
+
+/*
+ * Who starts a loop for defer {} and finally {}: static functions. pp_pushdefer() takes their
+ * addresses, and they may go on in one that they have in common. (pp.c at v5.36.0.)
+ */
+static int find_defers(const struct elf_file *elf, const struct elf_symbols *symbols,
+		       uint64_t pushdefer, struct perl_dso *dso)
+{
+	uint64_t end = pushdefer ? function_end(elf, pushdefer) : 0;
+	_cleanup_free_ struct jumps *jumps = NULL;
+	uint8_t code[PUSHDEFER_MAX];
+	size_t size = end - pushdefer, direct = 0;
+
+	if (elf->machine != EM_X86_64 || end <= pushdefer)
+		return 0;
+	if (size > sizeof(code))
+		size = sizeof(code);
+	if (elf_file_read_vaddr(elf, pushdefer, code, size))
+		return 0;
+	for (size_t at = 0; at + 7 <= size; at++) {
+		int32_t offset;
+
+		/* lea offset(%rip), a register */
+		if ((code[at] | 4) != 0x4c || code[at + 1] != 0x8d || (code[at + 2] & 0xc7) != 5)
+			continue;
+		memcpy(&offset, code + at + 3, sizeof(offset));
+		add_defer(elf, pushdefer + at + 7 + (uint64_t)(int64_t)offset, dso);
+	}
+	jumps = malloc(sizeof(*jumps));
+	if (!jumps)
+		return -ENOMEM;
+	while (direct < PERL_DEFERS && dso->defers[direct].start)
+		direct++;
+	for (size_t i = 0; i < direct; i++) {
+		int r = find_jumps(elf, dso->defers[i].start, dso->defers[i].end, jumps);
+
+		if (r)
+			return r;
+		for (size_t k = 0; k < jumps->nr; k++) {
+			const struct elf_symbol *s = elf_symbols_find(symbols, jumps->to[k]);
+
+			if (!s || s->addr != jumps->to[k] || strstr(s->name, "invoke_defer"))
+				add_defer(elf, jumps->to[k], dso);
+		}
 	}
 	return 0;
 }
@@ -261,6 +338,9 @@ static int find_callers(const struct elf_file *elf, const uint64_t ops[OP_MAX_],
 			 nr < PERL_CALLS_MAX)
 			dso->calls[nr++] = to;
 	}
+	r = find_defers(elf, &symbols, ops[OP_PUSHDEFER], dso);
+	if (r)
+		return r;
 	/* When something has died that loop was left, and perl_run() is about to begin it anew: the
 	 * program's frames are there all the time. (It is shown, unlike a loop.) */
 	range = (struct code_range){ dso->run.start, dso->run.end };

@@ -20,7 +20,8 @@ struct perl_dso {
 	uint64_t block_type; /* names of the types of contexts */
 	uint64_t nextstate, dbstate, entersub, goto_, leaves[PERL_LEAVES], enters[PERL_ENTERS];
 	struct perl_range main, run, catcher, calls[PERL_CALLS_MAX];
-	struct perl_range held[PERL_LOOPS]; /* with threads; see perl_record */
+	struct perl_range defers[PERL_DEFERS]; /* none: not known */
+	struct perl_range held[PERL_LOOPS];    /* with threads; see perl_record */
 };
 
 /* 0; -ENOENT: it is no Perl; -ENOTSUP: of a version or a build that is not known; or -ENOMEM. */

@@ -109,3 +109,22 @@ TEST(where_a_loop_keeps_the_interpreter_is_told_by_its_code)
 	ASSERT(!dso->held[0].start);
 	perl_file_free(dso);
 }
+
+TEST(who_starts_loops_for_defer_blocks_is_found_behind_pushdefer)
+{
+	struct perl_dso *dso;
+
+	/* Two functions whose addresses it takes, and one that both jump to. */
+	ASSERT_OK(read_with("540", NULL, &dso));
+	for (size_t i = 0; i < 3; i++) {
+		ASSERT(dso->defers[i].start && dso->defers[i].end > dso->defers[i].start);
+		for (size_t k = 0; k < i; k++)
+			ASSERT(dso->defers[i].start != dso->defers[k].start);
+	}
+	ASSERT(!dso->defers[3].start);
+	perl_file_free(dso);
+	/* Before 5.36 there are no such blocks. */
+	ASSERT_OK(read_with("528", NULL, &dso));
+	ASSERT(!dso->defers[0].start);
+	perl_file_free(dso);
+}

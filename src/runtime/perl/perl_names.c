@@ -302,6 +302,12 @@ static int read_frame(const struct perl_names *n, const uint64_t *words, struct 
 	case PERL_FRAME_PATTERN:
 		append(name, "(pattern block)", strlen("(pattern block)"));
 		return 0;
+	case PERL_FRAME_DEFER:
+		if (FRAME_DATA(words[0]) & 1)
+			append(name, "(finally block)", strlen("(finally block)"));
+		else
+			append(name, "(defer block)", strlen("(defer block)"));
+		return 0;
 	case PERL_FRAME_MAIN:
 		append(name, "(main)", strlen("(main)"));
 		return 0;

@@ -113,6 +113,10 @@ my %cases = (
     hooked => sub { unshift @INC, sub { leaf() }; eval { require Made } },
     used => sub { $INC{"Imports.pm"} = 1; no warnings "once"; *Imports::import = sub { leaf() }; eval "\nuse Imports;\n1" or die $@ },
     forked => sub { my $pid = fork // die; if ($pid) { waitpid $pid, 0 } else { plain_inner() } },
+    deferred => sub { $natives->{"(defer block)"} = "Perl_leave_scope"; eval "use feature 'defer'; no warnings;\nsub defers {\ndefer {\nplain_inner();\n}\nreturn }\ndefers();"; die $@ if $@ },
+    defer_sort => sub { eval "use feature 'defer'; no warnings;\nmy \@s = sort {\ndefer {\nplain_inner();\n}\n1 } 1, 2;"; die $@ if $@ },
+    defer_nested => sub { eval "use feature 'defer'; no warnings;\nsub defers {\ndefer {\ndefer {\nplain_inner();\n}\n}\nreturn }\ndefers();"; die $@ if $@ },
+    finally => sub { $natives->{"(finally block)"} = "Perl_leave_scope"; eval "use feature 'try'; no warnings;\nsub tries { try {\n1;\n} catch (\$e) {} finally {\nplain_inner();\n} }\ntries();"; die $@ if $@ },
     cloning => sub { require threads; no warnings "once"; *Cloned::CLONE = sub { leaf() }; creates() },
     line_file => sub {
 # line 4711 "elsewhere.tt"
