@@ -183,23 +183,56 @@ def test_renamed(php, setup):
         return tally_truths(recorded(setup, programs, 1), programs)
 
 
+def with_jit(php, mode, *more):
+    """The same PHP with opcache's JIT; Skip: it has none."""
+    options = [o for setting in ("opcache.enable_cli=1", "opcache.jit_buffer_size=64M", "opcache.jit=" + mode, *more) for o in ("-d", setting)]
+    made = Php(php.path, options)
+    if "on" not in made.run("if (function_exists('opcache_get_status') && (opcache_get_status()['jit']['on'] ?? false)) echo 'on';"):
+        raise Skip("no opcache with a JIT")
+    return made
+
+
 def test_jit(php, setup):
     """Code that opcache's JIT made, in functions and in traces: chains are right, and native frames around them."""
-    options = ("-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d")
-    if "on" not in Php(php.path, [*options, "opcache.jit=tracing"]).run(
-            "if (function_exists('opcache_get_status') && (opcache_get_status()['jit']['on'] ?? false)) echo 'on';"):
-        raise Skip("no opcache with a JIT")
+    modes = [with_jit(php, mode) for mode in ("tracing", "function")]
     with contextlib.ExitStack() as stack:
-        programs = started(stack, [Php(php.path, [*options, "opcache.jit=" + mode]).argv(case, setup)
-                                   for mode in ("tracing", "function") for case in JIT_CASES if php.version >= SINCE.get(case, (0, 0))])
+        programs = started(stack, [made.argv(case, setup) for made in modes for case in JIT_CASES if php.version >= SINCE.get(case, (0, 0))])
         for program in programs:
             for truth in program.truths:
                 truth["jit"] = True
         return tally_truths(recorded(setup, programs, SECONDS), programs)
 
 
+def exits_wrong(stack):
+    """Code that the JIT made is on the stack, and what runs it, or there is a mark. (What has begun anew has no names to read.)"""
+    names = [f.name for f in stack.user if is_php(f)]
+    if not names and not any(os.path.basename(f.file) == "anon" for f in stack.user):
+        return None  # PHP begins, or ends
+    if any(n.startswith("[php: ") for n in names) or (names and set(names[:1]) <= {"{main}", "[unknown]"} and set(names[1:2]) <= {"exits", "[unknown]"}):
+        return None
+    return " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
+
+
+def test_jit_exits(php, setup):
+    """The JIT makes code of traces and of the ways out of them, at all times: no frames are lost without a mark, and few with one."""
+    made = with_jit(php, "tracing", "opcache.jit_hot_side_exit=1", "opcache.jit_hot_loop=2", "opcache.jit_hot_func=2")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [made.argv("exits", setup)])
+        recording = recorded(setup, programs, 1, 4999)
+    t = PythonTally("exits")
+    marked = found = 0
+    for s in recording.stacks or []:
+        t.take(s, exits_wrong)
+        marked += s.count * any(f.name.startswith("[php: ") for f in s.user)
+        found += s.count * any(f.name == "exits" for f in s.user)
+    problems = recording.problems + t.problems(200)
+    if found < 200 or marked > t.samples / 10:
+        problems.append("%d samples of %d in the program, %d marked" % (found, t.samples, marked))
+    return problems, "%d samples, %d of them in the program, %d marked" % (t.samples, found, marked)
+
+
 TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed), ("embedded", test_embedded),
-         ("jit", test_jit))
+         ("jit", test_jit), ("jit-exits", test_jit_exits))
 
 
 def arguments(parser):

@@ -48,6 +48,7 @@ enum {
 	FLAG_LOOP = 1 << 1,  /* within a loop */
 	FLAG_OTHER = 1 << 2, /* what is left of the chain is on another native stack */
 	FLAG_JIT = 1 << 3,   /* the loop runs code of the JIT's */
+	FLAG_LOST = 1 << 4,  /* a loop was skipped: which frames of the chain are whose? */
 };
 
 /* Words of walk->scratch. */
@@ -433,9 +434,34 @@ unreadable:
  * It is entered by a jump from the loop, and leaves by one: its frame is the loop's, and what it
  * takes of the stack is below that. (ext/opcache/jit/zend_jit_x86.dasc, zend_jit_prologue(); so it
  * tells gdb.) The stack protector's word is in the loop's frame, and nowhere below it but in
- * functions that were called: the first one above the stack pointer.
+ * functions that were called: the first one above the stack pointer. A loop that has a frame
+ * pointer, as all have from 8.3 on, is found by that, since the JIT never writes to it
+ * (zend_jit_ir.c, jit_init(): "prevent %rbp usage").
  */
-enum { JIT_WORDS = 32 };
+enum {
+	/* That the stack pointer may be below the loop's: the code that is run when a trace is left
+	 * saves 32 registers there (zend_jit_trace_exit_stub(), ir_x86.dasc's IR_EXITCALL). */
+	JIT_WORDS = 64,
+	JIT_FRAME_MAX = 64 << 10, /* bytes */
+};
+
+/* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */
+static __always_inline __u64 jit_loop(struct walk *w, const struct php_record *r, __u64 canary)
+{
+	__u64 at = w->regs[ARCH_SP], own = w->regs[ARCH_FP] - r->frame_pointer, value;
+	__u32 i;
+
+	if (r->frame_pointer && w->valid & 1u << ARCH_FP && own - at < JIT_FRAME_MAX &&
+	    !read_stack(w, own + r->canary, &value) && value == canary)
+		return own;
+	for (i = 0; i < JIT_WORDS; i++, at += 8) {
+		if (read_stack(w, at + r->canary, &value))
+			break;
+		if (value == canary)
+			return at;
+	}
+	return 0;
+}
 
 /* Moves to the loop's caller, as if the loop itself were left: 0 or a stop reason; -1: it is not
  * so. */
@@ -454,17 +480,9 @@ __noinline int WALK_NAME(php_jit)(void)
 	at = walk_thread_pointer(w);
 	if (!at || read_word(at + 0x28, &canary))
 		return -1;
-	at = w->regs[ARCH_SP];
-	for (i = 0; i < JIT_WORDS; i++) {
-		if (read_stack(w, at + r->canary, &value))
-			return -1;
-		if (value == canary)
-			break;
-		at += 8;
-	}
-	if (i == JIT_WORDS || read_stack(w, at + r->jit_frame - 8, &ra) ||
-	    ra - r->text >= r->text_size || read_word(ra - sizeof(code), &code) ||
-	    !arch_is_call(code))
+	at = jit_loop(w, r, canary);
+	if (!at || read_stack(w, at + r->jit_frame - 8, &ra) || ra - r->text >= r->text_size ||
+	    read_word(ra - sizeof(code), &code) || !arch_is_call(code))
 		return -1;
 	w->loop_sp = at;
 	w->loop_pc = 0;
@@ -486,6 +504,12 @@ __noinline int WALK_NAME(php_jit)(void)
 	return walk_to_caller(w, at + 8, ra);
 }
 
+/*
+ * Where the loop is not found, such code is left as the native step does it where nobody claims the
+ * code: by what is in the frame pointer's register. That may be the loop's own, which leads past
+ * the loop: so it is said that its frames may be missing, and all further ones of the chain are no
+ * longer known to belong to who is found next.
+ */
 static __always_inline int code_step(struct walk *w)
 {
 	const struct php_record *r = runtime_record(w, RUNTIME_PHP, struct php_record);
@@ -495,10 +519,14 @@ static __always_inline int code_step(struct walk *w)
 		stop = WALK_NAME(php_jit)();
 	if (stop >= 0)
 		return stop;
-	/* As the native step does it where nobody claims the code. */
 	w->runtime = RUNTIME_NATIVE;
 	stop = push_frame(w, RUNTIME_NATIVE, w->pc);
-	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_ANON);
+	if (!stop)
+		stop = WALK_NAME(native_frame_pointer)(CODE_ANON);
+	if (stop)
+		return stop;
+	runtime_state(w, RUNTIME_PHP)[S_FLAGS] |= FLAG_LOST;
+	return push_note(w, RUNTIME_PHP, FRAME_NOTE_CALLER_UNSURE);
 }
 
 /* One frame a call. */
@@ -517,6 +545,8 @@ STEP(php)
 	s = runtime_state(w, RUNTIME_PHP);
 	if (!r || w->late)
 		note = FRAME_NOTE_NOT_READY;
+	else if (s[S_FLAGS] & FLAG_LOST)
+		note = FRAME_NOTE_MISMATCH;
 	else if (!(s[S_FLAGS] & FLAG_LOOP))
 		note = WALK_NAME(php_enter)();
 	if (note) {

@@ -86,13 +86,14 @@ struct php_record {
 	/*
 	 * Code that opcache's JIT has made runs on the loop's frame: jit_frame is how far the
 	 * loop's CFA is above its stack pointer (0: such code can't be walked), canary where the
-	 * loop keeps the stack protector's word, above that pointer, too. It has pushed these
+	 * loop keeps the stack protector's word, above that pointer, too, and frame_pointer how far
+	 * its frame pointer is (0: it has none), which that code leaves alone. It has pushed these
 	 * registers, the first one right below its return address. Who calls the loop is in `text`.
 	 */
-	__u16 jit_frame, canary;
+	__u16 jit_frame, canary, frame_pointer;
 	__u8 pushed[PHP_PUSHED_MAX];
 	__u8 nr_pushed;
-	__u8 pad_[5];
+	__u8 pad_[3];
 	__u64 text, text_size;
 };
 _Static_assert(sizeof(struct php_record) == 160, "php_record is read from the arena");

@@ -292,13 +292,15 @@ static void find_frame(const struct elf_file *elf, const uint8_t *code, size_t s
 {
 	const struct elf_section *text = elf_file_section(elf, ".text");
 	size_t limit = size < PROLOGUE_MAX ? size : PROLOGUE_MAX;
-	uint32_t frame = read_pushes(code, limit, r);
-	uint32_t canary = find_canary(code, limit, frame_size(code, limit));
+	uint32_t frame = read_pushes(code, limit, r), pointer = frame_size(code, limit);
+	uint32_t canary = find_canary(code, limit, pointer);
 
-	if (!text || !frame || frame > FRAME_MAX || !canary || canary >= frame || canary & 7)
+	if (!text || !frame || frame > FRAME_MAX || !canary || canary >= frame || canary & 7 ||
+	    pointer >= frame)
 		return;
 	r->jit_frame = (uint16_t)frame;
 	r->canary = (uint16_t)canary;
+	r->frame_pointer = (uint16_t)pointer;
 	r->text = text->addr;
 	r->text_size = text->size;
 }

@@ -149,7 +149,7 @@ int php_jit_find(const struct runtime_target *t, const struct php_dso *dso, stru
 	char text[sizeof(name)];
 	int r;
 
-	if (t->machine != EM_X86_64 || !dso->record.jit_frame)
+	if (t->machine != EM_X86_64)
 		return -ENOENT;
 	if (dso->jit_status)
 		return decode_status(t, dso->jit_status + t->bias, ret);

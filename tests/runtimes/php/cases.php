@@ -373,6 +373,29 @@ function churn()
     }
 }
 
+/* Functions whose loops take another way time and again: the JIT makes code all the time, where traces begin and where they are
+   left; see php_test.py. Begins anew before it has made all that it may. */
+function exits()
+{
+    $file = $GLOBALS['argv'][2] . '/exits.inc';
+    $text = "<?php\n";
+    for ($i = 0; $i < 200; $i++) {
+        $text .= "function exit_$i(\$n) { \$s = 0; for (\$k = 0; \$k < 40; \$k++) { \$x = \$k * \$n % 7; if (\$x == 1) \$s += \$k; "
+            . "elseif (\$x == 2) \$s = \$s * 3 % 1001; elseif (\$x == 3) \$s ^= \$k; elseif (\$x == 4) \$s = 0.5 + (int)\$s; "
+            . "elseif (\$x == 5) \$s = (int)\$s + $i; else \$s = (int)\$s - \$x; } return \$s; }\n";
+    }
+    file_put_contents($file, $text);
+    include $file;
+    tell('exits');
+    for ($i = 0; $i < 200; $i++) {
+        for ($k = 0; $k < 30; $k++) {
+            ("exit_" . $i)($k);
+        }
+    }
+    $argv = explode("\0", file_get_contents('/proc/self/cmdline'));
+    pcntl_exec(PHP_BINARY, array_slice($argv, 1, -1));
+}
+
 /* What opcache's JIT makes code of, called from C and calling that. */
 function primes($end)
 {
