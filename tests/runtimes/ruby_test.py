@@ -206,7 +206,7 @@ BUSY = {
                       *("block in Object#" + n for n in ROUND if n != "throws")), False),
 }
 # What is written in C before that version, in Ruby since then; or called by C.
-IN_RUBY_SINCE = {"block in Object#times": (3, 3), "block in Object#taps": (3, 0), "block in Object#loops": (3, 2), "block in <main>": (3, 3)}
+IN_RUBY_SINCE = {"block in Object#times": (3, 3), "block in Object#taps": (3, 0), "block in Object#loops": (3, 3), "block in <main>": (3, 3)}
 BUSY_RB = os.path.join(runtimes.HERE, "ruby", "busy.rb")
 
 

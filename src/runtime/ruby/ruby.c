@@ -153,6 +153,7 @@ static int ruby_attach(const struct runtime_dso *base, const struct runtime_targ
 	p->names.target = t;
 	p->names.record = &p->record;
 	p->names.layout = dso->layout;
+	p->names.vm = dso->vm + t->bias;
 	if (dso->text.start) {
 		p->record.text = dso->text.start + t->bias;
 		p->record.text_size = dso->text.end - dso->text.start;

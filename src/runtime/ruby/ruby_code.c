@@ -225,3 +225,37 @@ uint64_t ruby_ec_slot(const struct elf_file *elf, uint64_t function, uint8_t err
 	}
 	return 0;
 }
+
+bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error,
+		    int64_t *ret_offset)
+{
+	const uint8_t load[] = { 0x48, 0x8b, 0x40, error }, /* mov N(%rax), %rax */
+		through[] = { 0x64, 0x48, 0x8b, 0x00, 0x48, 0x8b, 0x40, error }; /* %fs:(%rax) */
+	static const uint8_t constant[] = { 0x48, 0xc7, 0xc0 },			 /* mov $N, %rax */
+		direct[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 }; /* mov %fs:N, %rax */
+	uint8_t code[ACCESSOR_MAX];
+	int32_t off;
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, function, code, sizeof(code)))
+		return false;
+	/* Behind an endbr64, or what a frame pointer needs. */
+	for (size_t at = 0; at < ACCESSOR_MAX / 3; at++) {
+		const uint8_t *p = code + at, *n;
+
+		if (!memcmp(p, direct, sizeof(direct))) {
+			n = p + sizeof(direct);
+			if (memcmp(n + sizeof(off), load, sizeof(load)) != 0)
+				continue;
+		} else if (!memcmp(p, constant, sizeof(constant))) {
+			n = p + sizeof(constant);
+			if (memcmp(n + sizeof(off), through, sizeof(through)) != 0)
+				continue;
+		} else {
+			continue;
+		}
+		memcpy(&off, n, sizeof(off));
+		*ret_offset = off;
+		return true;
+	}
+	return false;
+}

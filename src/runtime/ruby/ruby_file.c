@@ -222,6 +222,19 @@ static int find_ec(const struct elf_file *elf, const struct elf_dynamic *dynamic
 	return read_relocations(elf, ruby_ec_slot(elf, function, dso->layout->error), work, dso);
 }
 
+/* Of a program that has Ruby in itself and says nowhere where ruby_current_ec is, neither by a
+ * relocation nor by a symbol. */
+static void find_ec_in_code(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			    struct ruby_dso *dso)
+{
+	uint64_t function;
+
+	if (!dso->how && !dso->layout->thread_ec && is_program(elf) &&
+	    !elf_dynamic_find(dynamic, "rb_errinfo", &function) &&
+	    ruby_ec_offset(elf, function, dso->layout->error, &dso->ec_offset))
+		dso->how = RUBY_EC_TLS;
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 void ruby_file_free(struct ruby_dso *dso)
@@ -290,7 +303,10 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 		r = read_symtab(elf, &work, dso);
 	if (r)
 		return r;
+	find_ec_in_code(elf, &dynamic, dso);
 	if (!dso->how)
+		return -ENOTSUP;
+	if (dso->layout->shapes && elf_dynamic_find(&dynamic, "ruby_current_vm_ptr", &dso->vm))
 		return -ENOTSUP;
 	set_jit(elf, dso);
 	data = elf_file_section(elf, ".data");

@@ -26,6 +26,7 @@ struct ruby_dso {
 	int64_t ec_offset;
 	struct code_range text; /* what calls the code that YJIT makes; 0: it makes none */
 	uint64_t begun;	  /* rb_cBasicObject: a word that is 0 until there are symbols; or 0 */
+	uint64_t vm;	  /* ruby_current_vm_ptr, of versions whose layout needs it */
 	uint64_t symbols; /* ruby_global_symbols; 0: somewhere in `data` */
 	struct code_range data; /* initialized variables */
 };

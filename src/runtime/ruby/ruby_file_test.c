@@ -130,6 +130,64 @@ TEST(programs_that_have_ruby_in_themselves)
 	ASSERT_ERR(read_program(ET_DYN, PT_NULL, &small, &offset), ENOTSUP);
 }
 
+/* The file "33", which says by a relocation that has no name where ruby_current_ec is, as such a
+ * program: the code of its rb_errinfo() is this. */
+static int read_stripped(const uint8_t *code, size_t code_size, uint32_t interp,
+			 int64_t *ret_offset)
+{
+	size_t size;
+	uint8_t *data = read_made("33", 0, &size);
+	Elf64_Ehdr *header = (Elf64_Ehdr *)data;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(data + header->e_shoff);
+	Elf64_Phdr *segments = (Elf64_Phdr *)(data + header->e_phoff);
+	struct ruby_dso *dso = NULL;
+	int r;
+
+	for (size_t i = 0; i < header->e_phnum; i++)
+		if (segments[i].p_type != PT_LOAD && segments[i].p_type != PT_DYNAMIC)
+			segments[i].p_type = interp;
+	for (size_t i = 0; i < header->e_shnum; i++) {
+		Elf64_Sym *symbols = (Elf64_Sym *)(data + sections[i].sh_offset);
+		const char *names = (char *)data + sections[sections[i].sh_link].sh_offset;
+
+		if (sections[i].sh_type == SHT_RELA)
+			sections[i].sh_type = SHT_PROGBITS;
+		for (size_t k = 0; sections[i].sh_type == SHT_DYNSYM &&
+				   k < sections[i].sh_size / sizeof(*symbols);
+		     k++)
+			if (!strcmp(names + symbols[k].st_name, "rb_errinfo"))
+				memcpy(data + symbols[k].st_value, code, code_size);
+	}
+	r = read_memory(data, size, &dso);
+	if (!r) {
+		ASSERT_EQ(dso->how, RUBY_EC_TLS);
+		ASSERT(!dso->ec_slot);
+		*ret_offset = dso->ec_offset;
+	}
+	ruby_file_free(dso);
+	free(data);
+	return r;
+}
+
+TEST(stripped_programs_that_have_ruby_in_themselves)
+{
+	static const uint8_t constant[] = { 0x48, 0xc7, 0xc0, 0xf8, 0xff, 0xff, 0xff, 0x64,
+					    0x48, 0x8b, 0x00, 0x48, 0x8b, 0x40, 0x78, 0xc3 },
+			     direct[] = { 0x64, 0x48, 0x8b, 0x04, 0x25, 0xe8, 0xff,
+					  0xff, 0xff, 0x48, 0x8b, 0x40, 0x78, 0xc3 },
+			     other[] = { 0x64, 0x48, 0x8b, 0x04, 0x25, 0xe8, 0xff,
+					 0xff, 0xff, 0x48, 0x8b, 0x40, 0x70, 0xc3 };
+	int64_t offset;
+
+	ASSERT_OK(read_stripped(constant, sizeof(constant), PT_INTERP, &offset));
+	ASSERT_EQ(offset, -8);
+	ASSERT_OK(read_stripped(direct, sizeof(direct), PT_INTERP, &offset));
+	ASSERT_EQ(offset, -24);
+	/* It reads another field than the layout has; it is a library's. */
+	ASSERT_ERR(read_stripped(other, sizeof(other), PT_INTERP, &offset), ENOTSUP);
+	ASSERT_ERR(read_stripped(direct, sizeof(direct), PT_NULL, &offset), ENOTSUP);
+}
+
 enum { MEGABYTE = 1 << 20 };
 
 /* The made file with `nr` more tables of relocations, a megabyte each and all of them the same one,

@@ -27,8 +27,10 @@ struct ruby_layout {
 	/* In a class: its extension, or a pointer to it. */
 	uint8_t class_ext;
 	bool class_ext_within;
-	/* In that: a table of instance variables with its name, or the name. */
+	/* In that: a table of instance variables with its name, or the name; neither: its first
+	 * word leads to the variables, and its shape says which is which. */
 	uint8_t variables, classpath;
+	uint16_t shapes;    /* in struct rb_vm_struct: where shapes are; 0: there are none */
 	uint8_t permanent;  /* of the name: a bool */
 	uint8_t attached;   /* what a singleton class is of; 0: in `variables` */
 	uint32_t singleton; /* the flag of such a class */

@@ -28,7 +28,9 @@ enum {
 	EVALS_MAX = 16,	  /* in each other */
 	METHOD_ISEQ = 0,  /* method.h: VM_METHOD_TYPE_ISEQ */
 	METHOD_TYPE = 15,
+	SHAPE_VARIABLE = 1, /* shape.h: SHAPE_IVAR */
 };
+#define NO_SHAPE UINT32_MAX
 
 struct text {
 	char text[RUBY_NAME_MAX + 1];
@@ -165,7 +167,9 @@ static int id_text(const struct ruby_names *n, uint64_t id, struct text *ret)
 bool ruby_is_symbols(const struct runtime_target *target, const struct ruby_layout *layout,
 		     const struct ruby_record *record, uint64_t addr)
 {
-	const struct ruby_names n = { target, record, layout, addr };
+	const struct ruby_names n = {
+		.target = target, .record = record, .layout = layout, .symbols = addr
+	};
 	uint64_t words[3];
 	struct text text;
 
@@ -179,15 +183,49 @@ bool ruby_is_symbols(const struct runtime_target *target, const struct ruby_layo
 
 /* --- classes ---------------------------------------------------------------------------------- */
 
-/* A class's variable that has no name in Ruby: "__classpath__". */
-static int class_variable(const struct ruby_names *n, uint64_t ext, const char *name, uint64_t *ret)
+/* What of 3.2's struct rb_shape is looked at (shape.h). */
+struct shape {
+	uint64_t edges, id; /* of the variable that it adds to those of its parent */
+	uint32_t nr, capacity;
+	uint8_t type, pool, pad_[2];
+	uint32_t parent;
+};
+
+/* Of an object of this shape whose variables are at `values`: one of them. */
+static int shape_variable(const struct ruby_names *n, uint32_t shape, uint64_t values,
+			  const char *name, uint64_t *ret)
+{
+	uint64_t vm, list;
+	struct text text;
+	struct shape s;
+	int r = get_word(n, n->vm, &vm);
+
+	if (!r)
+		r = get_word(n, vm + n->layout->shapes, &list);
+	for (unsigned int i = 0; !r && i < VARIABLES_MAX && shape != NO_SHAPE; i++) {
+		r = get(n, list + (uint64_t)shape * sizeof(s), &s, sizeof(s));
+		if (!r && s.type == SHAPE_VARIABLE && s.nr && !id_text(n, s.id, &text) &&
+		    !strcmp(text.text, name))
+			return get_word(n, values + 8 * (uint64_t)(s.nr - 1), ret);
+		shape = s.parent;
+	}
+	return r ? r : -ENOENT;
+}
+
+/* A variable of a class that has no name in Ruby: "__classpath__". `ext` is the class's. */
+static int class_variable(const struct ruby_names *n, uint64_t class, uint64_t ext,
+			  const char *name, uint64_t *ret)
 {
 	/* st.c, struct st_table: two numbers, their type, ... entries_start, entries_bound, entries
 	 */
-	uint64_t table, t[7];
+	uint64_t table, flags, t[7];
 	struct text text;
 	int r = get_word(n, ext + n->layout->variables, &table);
 
+	if (!r && n->layout->shapes) {
+		r = get_word(n, class, &flags);
+		return r ? r : shape_variable(n, (uint32_t)(flags >> 32), table, name, ret);
+	}
 	if (!r)
 		r = is_object(table) ? get(n, table, t, sizeof(t)) : -ENOENT;
 	for (uint64_t i = 0; !r && i < VARIABLES_MAX && i < t[5]; i++) {
@@ -218,7 +256,7 @@ static int class_name(const struct ruby_names *n, uint64_t class, struct text *r
 	int r = class_ext(n, class, &ext);
 
 	if (!r && !l->classpath) {
-		r = class_variable(n, ext, "__classpath__", &path);
+		r = class_variable(n, class, ext, "__classpath__", &path);
 	} else if (!r) {
 		r = get_word(n, ext + l->classpath, &path);
 		if (!r)
@@ -241,8 +279,9 @@ static int class_prefix(const struct ruby_names *n, uint64_t class, struct text 
 		mark = '.';
 		r = class_ext(n, class, &ext);
 		if (!r)
-			r = n->layout->attached ? get_word(n, ext + n->layout->attached, &class)
-						: class_variable(n, ext, "__attached__", &class);
+			r = n->layout->attached
+				    ? get_word(n, ext + n->layout->attached, &class)
+				    : class_variable(n, class, ext, "__attached__", &class);
 		if (!r)
 			r = is_object(class) ? get_word(n, class, &flags) : -ENOENT;
 	}

@@ -15,6 +15,7 @@ struct ruby_names {
 	const struct ruby_record *record;
 	const struct ruby_layout *layout;
 	uint64_t symbols; /* ruby_global_symbols */
+	uint64_t vm;	  /* ruby_current_vm_ptr; 0 where nothing is read there */
 };
 
 /* Is there a table of symbols at `addr` of the process? */

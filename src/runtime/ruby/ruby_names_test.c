@@ -17,6 +17,14 @@ enum {
 	EVAL = BASE + 0x700,
 	INNER = BASE + 0xa00,
 	BODY = 0x40,
+	ENTRY = BASE + 0xd00, /* of a method; its definition behind it */
+	DEFINITION = ENTRY + 0x40,
+	CLASS = BASE + 0x1000,
+	VALUES = BASE + 0x1100,
+	IDS = BASE + 0x1200,
+	PART = BASE + 0x1280,
+	SHAPES = BASE + 0x1800,
+	VM = BASE + 0x1c00,
 	CODE = BASE + 0x2000,
 	STRINGS = BASE + 0x3000,
 };
@@ -113,7 +121,7 @@ static int add_name(void *ctx, const struct runtime_level *level)
 	return 0;
 }
 
-static int name(uint64_t iseq)
+static int name_in(uint64_t iseq, uint64_t entry)
 {
 	const struct ruby_layout *l = t.names.layout;
 	uint64_t body = iseq + BODY;
@@ -125,12 +133,23 @@ static int name(uint64_t iseq)
 	struct runtime_sink sink = { .add = add_name };
 	uint64_t words[3];
 
+	if (entry) {
+		id.definition = get_word(entry + 16);
+		id.owner = get_word(entry + 32);
+		id.name = get_word(id.definition + 32);
+		id.serial = get_word(id.definition + l->serial);
+	}
 	id.path_text = hash_of(id.path);
 	id.label_text = hash_of(id.label);
 	words[0] = FRAME(RUNTIME_RUBY, 2, iseq);
 	words[1] = RUBY_WORD1(ruby_cookie(&id), 0);
-	words[2] = 0;
+	words[2] = entry;
 	return ruby_names_symbolize(&t.names, words, 3, &sink);
+}
+
+static int name(uint64_t iseq)
+{
+	return name_in(iseq, 0);
 }
 
 TEST(evaluated_code_is_called_as_what_evaluates)
@@ -162,4 +181,84 @@ TEST(evaluated_code_in_itself_or_in_nothing)
 	ASSERT_ERR(name(INNER), ENOENT);
 	put(EVAL + BODY + t.names.layout->parent, STRINGS);
 	ASSERT_ERR(name(INNER), ENOENT);
+}
+
+static void put_symbol(unsigned int serial, const char *text)
+{
+	put(PART + 16 + 16 * serial, put_string(text));
+}
+
+/* A shape of 3.2's: of `nr` variables. */
+static void put_shape(uint32_t id, uint32_t parent, uint8_t type, unsigned int serial, uint32_t nr)
+{
+	uint64_t addr = SHAPES + 32 * id;
+
+	put(addr + 8, (uint64_t)serial << 4);
+	put(addr + 16, nr);
+	put(addr + 24, type | (uint64_t)parent << 32);
+}
+
+enum { CLASSPATH = 20, ATTACHED = 21, OTHER = 22 };
+
+/* A method of a class whose variables are told by its shape. */
+static void set_up_shapes(void)
+{
+	const uint64_t within = RUBY_T_ARRAY | RUBY_ARRAY_WITHIN | 64 << RUBY_ARRAY_LENGTH_SHIFT;
+
+	set_up(302);
+	t.names.symbols = BASE;
+	t.names.vm = VM;
+	put(BASE + 16, IDS);
+	put(IDS, within);
+	put(IDS + 16, PART);
+	put(PART, within);
+	put_symbol(CLASSPATH, "__classpath__");
+	put_symbol(ATTACHED, "__attached__");
+	put_symbol(OTHER, "@other");
+	put(VM, VM + 8);
+	put(VM + 8 + t.names.layout->shapes, SHAPES);
+	put(ENTRY, RUBY_T_IMEMO | RUBY_IMEMO_METHOD << RUBY_IMEMO_SHIFT);
+	put(ENTRY + 16, DEFINITION);
+	put(ENTRY + 32, CLASS);
+	put(CLASS, RUBY_T_CLASS | 7ull << 32);
+	put(CLASS + t.names.layout->class_ext, VALUES);
+	put(VALUES, put_string("not it"));
+	put(VALUES + 8, put_string("A::B"));
+	put_shape(0, UINT32_MAX, 0, 0, 0);
+	put_shape(3, 0, 1, OTHER, 1);
+	put_shape(5, 3, 1, CLASSPATH, 2);
+	put_shape(7, 5, 2, 0, 2); /* frozen */
+}
+
+TEST(classes_whose_shape_says_where_their_name_is)
+{
+	set_up_shapes();
+	ASSERT_OK(name_in(METHOD, ENTRY));
+	ASSERT_STR(t.name, "A::B#calls /a.rb");
+	/* It has none. */
+	put(CLASS, RUBY_T_CLASS | 3ull << 32);
+	ASSERT_OK(name_in(METHOD, ENTRY));
+	ASSERT_STR(t.name, "calls /a.rb");
+	/* Shapes in a circle, and one that is nowhere. */
+	put(CLASS, RUBY_T_CLASS | 7ull << 32);
+	put_shape(5, 7, 1, OTHER, 2);
+	ASSERT_OK(name_in(METHOD, ENTRY));
+	ASSERT_STR(t.name, "calls /a.rb");
+	put(CLASS, RUBY_T_CLASS | 0xfffffull << 32);
+	ASSERT_OK(name_in(METHOD, ENTRY));
+	ASSERT_STR(t.name, "calls /a.rb");
+}
+
+TEST(singleton_classes_with_shapes)
+{
+	const uint64_t single = BASE + 0x1080, values = BASE + 0x1180;
+
+	set_up_shapes();
+	put(ENTRY + 32, single);
+	put(single, RUBY_T_CLASS | t.names.layout->singleton | 8ull << 32);
+	put(single + t.names.layout->class_ext, values);
+	put(values, CLASS);
+	put_shape(8, 0, 1, ATTACHED, 1);
+	ASSERT_OK(name_in(METHOD, ENTRY));
+	ASSERT_STR(t.name, "A::B.calls /a.rb");
 }
