@@ -49,13 +49,13 @@ def unqualified(name):
     return re.sub(r"(?:(?<=^)|(?<= in ))[\w:]+[#.](?=[^.])", "", name)
 
 
-def same(truth, frame, qualified):
-    """Does a frame say what Ruby says? Of a method in C Ruby tells the caller's line."""
+def same(truth, frame, version):
+    """Does a frame say what Ruby says? Of a method in C Ruby tells the caller's line, since 4.0 also of its own ones that are written in Ruby."""
     label, path, line = truth
     if frame.name == "[unknown]":
         return True  # gone or moved before it was read: no wrong name, and counted
-    name = frame.name if qualified else unqualified(frame.name)
-    in_c = not frame.line and frame.file == "[ruby]"
+    name = frame.name if version >= (3, 4) else unqualified(frame.name)
+    in_c = (not frame.line and frame.file == "[ruby]") or (version >= (4, 0) and frame.file.startswith("<internal:"))
     return name == label and (in_c or (frame.file == path and frame.line == line))
 
 
@@ -70,10 +70,10 @@ def merged(frames):
     return ret
 
 
-def judge(truth, qualified, stack):
+def judge(truth, version, stack):
     """What is wrong with a stack; None: nothing."""
     frames = [f for f in stack.user if f.runtime == "ruby"]
-    if qualified:
+    if version >= (3, 4):
         frames = merged(frames)
     chain, lines = list(truth["chain"]), truth.get("lines")
     if not frames:
@@ -86,10 +86,10 @@ def judge(truth, qualified, stack):
         wrong = "%d frames, not %d" % (len(frames), len(chain))
     else:
         for t, f in zip(chain[:-1], frames[:-1]):
-            if not same(t, f, qualified):
+            if not same(t, f, version):
                 wrong = "%s is %s" % (t, tuple(f[:3]))
         leaf = frames[-1]
-        if lines and leaf.name != "[unknown]" and not (same([chain[-1][0], leaf.file, leaf.line], leaf, qualified) and leaf.file == chain[-1][1]
+        if lines and leaf.name != "[unknown]" and not (same([chain[-1][0], leaf.file, leaf.line], leaf, version) and leaf.file == chain[-1][1]
                           and lines[0] <= leaf.line <= lines[1]):
             wrong = "the leaf is %s, not in %s" % (tuple(leaf[:3]), lines)
     names = truth.get("names")
@@ -123,7 +123,7 @@ def tally_truths(ruby, recording, programs, least=10):
             t.unknown = 0
             for stack in recording.stacks or []:
                 if stack.comm == truth["comm"] and begun(stack):
-                    t.take(stack, functools.partial(judge, truth, ruby.version >= (3, 4)))
+                    t.take(stack, functools.partial(judge, truth, ruby.version))
                     t.unknown += stack.count * any(f.name == "[unknown]" and f.runtime == "ruby" for f in stack.user)
             if t.unknown > max(2, t.samples / 20):
                 problems.append("%s: %d of %d samples have frames without names" % (t.name, t.unknown, t.samples))
@@ -228,20 +228,33 @@ def busy_lines():
     return found
 
 
-def busy_of(version):
+# Methods in C up to 3.3; then in Ruby where YJIT is at work.
+IN_RUBY_WITH_YJIT = ("Array#each", "Array#map")
+
+
+@functools.lru_cache
+def busy_of(version, jit):
     """BUSY as such a Ruby has it."""
-    return {name: (callers, version < IN_RUBY_SINCE[name] if name in IN_RUBY_SINCE else native)
-            for name, (callers, native) in BUSY.items()}
+    ret = {name: (callers, version < IN_RUBY_SINCE[name] if name in IN_RUBY_SINCE else native)
+           for name, (callers, native) in BUSY.items()}
+    if version >= (4, 0):  # Class#new is an instruction of its own
+        ret["Num#initialize"] = (("Class#new", "Num#+", *("Object#" + n for n in ("compares", "adds", "strings", "yields", "misses"))), None)
+    if jit and version >= (3, 4):
+        ret.update({name: (callers, None) for name, (callers, _) in ret.items() if set(callers) & set(IN_RUBY_WITH_YJIT)})
+    return ret
 
 
-def busy_wrong(busy, lines, jit, stack):
+def busy_wrong(version, lines, jit, stack):
     """What is wrong with a stack of busy.rb, at whatever instruction."""
-    frames = stack.user
+    frames, busy = stack.user, busy_of(version, jit)
     at = [i for i, f in enumerate(frames) if f.runtime == "ruby"]
     text = "\n     all: " + " ; ".join("%s:%d" % (f.name, f.line) for f in frames)
     if not at:
         return "no Ruby frame" + text if any(f.name == "ruby_run_node" for f in frames) else None  # a fiber of C code
-    if frames[at[0]].name not in ("<main>", "block in Object#fibers"):
+    first = {"<main>", "block in Object#fibers"}
+    if jit and version >= (3, 4):
+        first.add("Array#each")  # an enumerator's fiber
+    if frames[at[0]].name not in first:
         return "it begins with %s%s" % (frames[at[0]].name, text)
     for caller, i in zip(at, at[1:]):
         name = frames[i].name
@@ -280,7 +293,7 @@ def test_busy(ruby, setup, options=()):
         if any(re.fullmatch(r"\[ruby: \w+\]", f.name) for f in s.user):
             marked += s.count
         else:
-            t.take(s, functools.partial(busy_wrong, busy_of(ruby.version), lines, bool(options)))
+            t.take(s, functools.partial(busy_wrong, ruby.version, lines, bool(options)))
     wrong = sum(t.wrong.values())
     # Some single instruction of another compiler's order; up to 2.7, and in YJIT of 3.1, frames that are not filled yet: docs/ruby.md.
     if wrong <= t.samples / (500 if ruby.version < (3, 0) or (options and ruby.version < (3, 2)) else 2000):

@@ -60,6 +60,7 @@ catalogue() {
 		ruby 3.3-static bundle @pact-foundation/pact-cli-linux-x64@16.0.7
 		ruby 3.4 debian experimental
 		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
+		ruby 4.0 git v4.0.5 --enable-yjit
 		php 7.4 debian bullseye
 		php 8.2 machine
 		php 8.2 debian bookworm
@@ -233,6 +234,36 @@ ruby_bundle() {
 			unavailable "npm has none, or cannot be reached: see $log"
 	fi
 	ruby_bundled
+}
+
+# Of a clone of Ruby's sources, which nothing here can fetch: $SONDE_RUBY_GIT. The language only, without extensions.
+ruby_git() {
+	local tag=$1 prefix=$SONDE_ZOO/ruby-$version log=$SONDE_ZOO/log/ruby-$version.log build=$SONDE_ZOO/build/ruby-$version lib
+	shift
+	if [ ! -x "$prefix/bin/ruby" ]; then
+		[ -n "${SONDE_RUBY_GIT-}" ] || unavailable "\$SONDE_RUBY_GIT says where a clone of its sources is"
+		rm -rf "$build"
+		mkdir -p "$build" "$SONDE_ZOO/log"
+		git -C "$SONDE_RUBY_GIT" archive "$tag" 2>/dev/null | tar -x -C "$build" 2>/dev/null || unavailable "$SONDE_RUBY_GIT has no $tag"
+		# shellcheck disable=SC2016
+		(cd "$build" && prefix=$prefix nice -n 10 /bin/sh -ec 'autoreconf --install --force
+			cp /usr/share/misc/config.guess /usr/share/misc/config.sub tool
+			./configure --prefix="$prefix" --disable-install-doc --enable-shared "$@"
+			touch .unicode-tables.time
+			make -j2 ALWAYS_UPDATE_UNICODE=no ruby' - "$@") >"$log" 2>&1 </dev/null || unavailable "$(tail -n 1 "$log")"
+		lib=$prefix/lib/ruby/${version%%-*}.0
+		mkdir -p "$lib/x86_64-linux" "$prefix/bin"
+		cp -a "$build"/libruby.so* "$prefix/lib"
+		cp -r "$build/lib/." "$lib"
+		cp "$build/rbconfig.rb" "$lib/x86_64-linux"
+		cp "$build/ruby" "$prefix/bin"
+		rm -rf "$build"
+	fi
+	mkdir -p "$SONDE_ZOO/bin"
+	printf '#!/bin/sh\nexec %s/bin/ruby --disable-gems "$@"\n' "$prefix" >"$SONDE_ZOO/bin/ruby$version.new"
+	chmod 755 "$SONDE_ZOO/bin/ruby$version.new"
+	mv "$SONDE_ZOO/bin/ruby$version.new" "$SONDE_ZOO/bin/ruby$version"
+	echo "$SONDE_ZOO/bin/ruby$version"
 }
 
 php_source() {

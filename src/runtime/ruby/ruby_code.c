@@ -200,9 +200,11 @@ int ruby_add_loop(const struct elf_file *elf, struct loop_work *work, struct run
 /* mov N(%rax), %rax */
 static bool loads(const uint8_t *code, size_t size, uint8_t offset)
 {
-	const uint8_t insn[] = { 0x48, 0x8b, 0x40, offset };
+	const uint8_t near[] = { 0x48, 0x8b, 0x40, offset },
+		      far[] = { 0x48, 0x8b, 0x80, offset, 0, 0, 0 };
 
-	return memmem(code, size, insn, sizeof(insn)) != NULL;
+	return offset < 128 ? memmem(code, size, near, sizeof(near)) != NULL
+			    : memmem(code, size, far, sizeof(far)) != NULL;
 }
 
 uint64_t ruby_ec_slot(const struct elf_file *elf, uint64_t function, uint8_t error)
@@ -229,10 +231,9 @@ uint64_t ruby_ec_slot(const struct elf_file *elf, uint64_t function, uint8_t err
 bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error,
 		    int64_t *ret_offset)
 {
-	const uint8_t load[] = { 0x48, 0x8b, 0x40, error }, /* mov N(%rax), %rax */
-		through[] = { 0x64, 0x48, 0x8b, 0x00, 0x48, 0x8b, 0x40, error }; /* %fs:(%rax) */
-	static const uint8_t constant[] = { 0x48, 0xc7, 0xc0 },			 /* mov $N, %rax */
-		direct[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 }; /* mov %fs:N, %rax */
+	static const uint8_t constant[] = { 0x48, 0xc7, 0xc0 }, /* mov $N, %rax */
+		through[] = { 0x64, 0x48, 0x8b, 0x00 },		/* mov %fs:(%rax), %rax */
+		direct[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 };	/* mov %fs:N, %rax */
 	uint8_t code[ACCESSOR_MAX];
 	int32_t off;
 
@@ -240,19 +241,21 @@ bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error
 		return false;
 	/* Behind an endbr64, or what a frame pointer needs. */
 	for (size_t at = 0; at < ACCESSOR_MAX / 3; at++) {
-		const uint8_t *p = code + at, *n;
+		const uint8_t *p = code + at, *n, *then, *end;
 
 		if (!memcmp(p, direct, sizeof(direct))) {
 			n = p + sizeof(direct);
-			if (memcmp(n + sizeof(off), load, sizeof(load)) != 0)
-				continue;
-		} else if (!memcmp(p, constant, sizeof(constant))) {
+			then = n + sizeof(off);
+		} else if (!memcmp(p, constant, sizeof(constant)) &&
+			   !memcmp(p + sizeof(constant) + sizeof(off), through, sizeof(through))) {
 			n = p + sizeof(constant);
-			if (memcmp(n + sizeof(off), through, sizeof(through)) != 0)
-				continue;
+			then = n + sizeof(off) + sizeof(through);
 		} else {
 			continue;
 		}
+		end = memchr(then, 0xc3, (size_t)(code + sizeof(code) - then)); /* ret */
+		if (!end || !loads(then, (size_t)(end - then), error))
+			return false;
 		memcpy(&off, n, sizeof(off));
 		*ret_offset = off;
 		return true;

@@ -131,9 +131,9 @@ TEST(programs_that_have_ruby_in_themselves)
 }
 
 /* The file "33", which says by a relocation that has no name where ruby_current_ec is, as such a
- * program: the code of its rb_errinfo() is this. */
-static int read_stripped(const uint8_t *code, size_t code_size, uint32_t interp,
-			 int64_t *ret_offset)
+ * program of that version: the code of its rb_errinfo() is this. */
+static int read_stripped(const char *version, const uint8_t *code, size_t code_size,
+			 uint32_t interp, int64_t *ret_offset)
 {
 	size_t size;
 	uint8_t *data = read_made("33", 0, &size);
@@ -157,6 +157,8 @@ static int read_stripped(const uint8_t *code, size_t code_size, uint32_t interp,
 		     k++)
 			if (!strcmp(names + symbols[k].st_name, "rb_errinfo"))
 				memcpy(data + symbols[k].st_value, code, code_size);
+			else if (!strcmp(names + symbols[k].st_name, "ruby_version"))
+				memcpy(data + symbols[k].st_value, version, strlen(version));
 	}
 	r = read_memory(data, size, &dso);
 	if (!r) {
@@ -177,15 +179,19 @@ TEST(stripped_programs_that_have_ruby_in_themselves)
 					  0xff, 0xff, 0x48, 0x8b, 0x40, 0x78, 0xc3 },
 			     other[] = { 0x64, 0x48, 0x8b, 0x04, 0x25, 0xe8, 0xff,
 					 0xff, 0xff, 0x48, 0x8b, 0x40, 0x70, 0xc3 };
+	static const uint8_t far[] = { 0x64, 0x48, 0x8b, 0x04, 0x25, 0xe8, 0xff, 0xff, 0xff,
+				       0x48, 0x8b, 0x80, 0x80, 0x00, 0x00, 0x00, 0xc3 };
 	int64_t offset;
 
-	ASSERT_OK(read_stripped(constant, sizeof(constant), PT_INTERP, &offset));
+	ASSERT_OK(read_stripped("3.3", constant, sizeof(constant), PT_INTERP, &offset));
 	ASSERT_EQ(offset, -8);
-	ASSERT_OK(read_stripped(direct, sizeof(direct), PT_INTERP, &offset));
+	ASSERT_OK(read_stripped("3.3", direct, sizeof(direct), PT_INTERP, &offset));
+	ASSERT_EQ(offset, -24);
+	ASSERT_OK(read_stripped("4.0", far, sizeof(far), PT_INTERP, &offset));
 	ASSERT_EQ(offset, -24);
 	/* It reads another field than the layout has; it is a library's. */
-	ASSERT_ERR(read_stripped(other, sizeof(other), PT_INTERP, &offset), ENOTSUP);
-	ASSERT_ERR(read_stripped(direct, sizeof(direct), PT_NULL, &offset), ENOTSUP);
+	ASSERT_ERR(read_stripped("3.3", other, sizeof(other), PT_INTERP, &offset), ENOTSUP);
+	ASSERT_ERR(read_stripped("3.3", direct, sizeof(direct), PT_NULL, &offset), ENOTSUP);
 }
 
 enum { MEGABYTE = 1 << 20 };
