@@ -96,7 +96,7 @@ def judge(truth, version, stack):
     if names and not wrong and [f.name for f in frames][-len(names):] != names:
         wrong = "names are %s" % [f.name for f in frames]
     all_names = [f.name for f in stack.user]
-    if not wrong and not OUTERMOST.fullmatch(all_names[0]) and not is_first(stack.user[0], all_names[0]) and "fiber" not in truth["comm"] and "external" not in truth["comm"]:
+    if not wrong and not OUTERMOST.fullmatch(all_names[0]) and not is_first(stack.user[0], all_names[0]) and not re.search("fiber|external|ractor", truth["comm"]):
         wrong = "it begins with " + all_names[0]
     for method, function in BETWEEN.get(truth["comm"], ()):
         if not wrong and (method not in all_names or function not in all_names[all_names.index(method):][:6]):
@@ -136,7 +136,8 @@ def tally_truths(ruby, recording, programs, least=10):
 def test_chains(ruby, setup):
     """All cases at once; sonde comes long after they began."""
     with contextlib.ExitStack() as stack:
-        programs = started(stack, [ruby.argv(c) + [setup.scratch] for c in TOGETHER])
+        cases = TOGETHER + ["ractor"] * (ruby.version >= (3, 0))
+        programs = started(stack, [ruby.argv(c) + [setup.scratch] for c in cases])
         return tally_truths(ruby, recorded(setup, programs, SECONDS), programs)
 
 

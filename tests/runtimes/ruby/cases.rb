@@ -297,9 +297,30 @@ def in_thread(i)
   [i].each { |_| leaf(nil, comm: "rb-thread-#{i}") }
 end
 
+# What is to be said is said by the main one: no other may use global variables.
 def ractor
   $VERBOSE = nil
-  Ractor.new { Object.new.instance_eval { in_ractor } }.take
+  other = Ractor.new { [1].each { |_| in_ractor } }
+  puts json(Ractor.receive)
+  puts json(ready: $$)
+  wait_for_go
+  other.send(:go)
+  sleep
+end
+
+def in_ractor
+  first = __LINE__
+  rename("rb-ractor")
+  Ractor.main.send({ comm: "rb-ractor", chain: caller_locations(0).reverse.map { |l| [l.label, l.path, l.lineno] },
+                     names: ["block in Object#ractor", "Array#each", "block (2 levels) in Object#ractor", "Object#in_ractor"],
+                     lines: [first + 5, first + 10] })
+  Ractor.receive
+  x = 1
+  while true
+    x = x * 3 %
+        1000003
+    x += 1
+  end
 end
 
 def forked
