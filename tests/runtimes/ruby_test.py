@@ -26,7 +26,7 @@ CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
 SECONDS = 3  # of CPU, of all programs of a recording
 
 TOGETHER = ("plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
-            "loaded umläute traced refined kernel_loop fibers threads forked compacting").split()
+            "loaded umläute traced refined kernel_loop fibers threads forked").split()
 
 OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start|.*coroutine.*|fiber_entry")
 
@@ -139,6 +139,14 @@ def test_chains(ruby, setup):
         cases = TOGETHER + ["ractor"] * (ruby.version >= (3, 0))
         programs = started(stack, [ruby.argv(c) + [setup.scratch] for c in cases])
         return tally_truths(ruby, recorded(setup, programs, SECONDS), programs)
+
+
+def test_compacting(ruby, setup):
+    """Functions are moved in memory: none has another one's name. What is moved before its name is read has none, which happens when
+    compaction begins; later they are where they will stay. So it is a test of its own, long enough for that to be little."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [ruby.argv("compacting")])
+        return tally_truths(ruby, recorded(setup, programs, 2), programs)
 
 
 def churn_wrong(stack):
@@ -336,7 +344,8 @@ def test_command(ruby, setup):
     return problems, "%d samples in the leaf, %d with notes" % (with_ruby, notes)
 
 
-TESTS = (("chains", test_chains), ("churn", test_churn), ("busy", test_busy), ("yjit", test_yjit), ("stack", test_stack), ("command", test_command))
+TESTS = (("chains", test_chains), ("compacting", test_compacting), ("churn", test_churn), ("busy", test_busy),
+         ("yjit", test_yjit), ("stack", test_stack), ("command", test_command))
 
 
 def arguments(parser):
