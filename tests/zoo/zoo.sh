@@ -92,6 +92,7 @@ catalogue() {
 		node 20 npm
 		node 21 npm
 		node 22 npm
+		node 23 npm
 		node 24 npm
 		node 25 npm
 		node 26 npm

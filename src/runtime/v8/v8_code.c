@@ -333,8 +333,8 @@ static int translated(const struct optimized *o, const uint8_t *table, size_t si
 	at = deopt_number(o, l->deopt_inlining + DEOPT_FIRST + DEOPT_ENTRY * (uint32_t)entry +
 				     DEOPT_ENTRY_TRANSLATION);
 	return at < 0 ? -1
-		      : v8_translation(table, size, (uint32_t)at, &o->heap->work->operations, ret,
-				       V8_INLINED_MAX);
+		      : v8_translation(table, size, l->deopt_format, (uint32_t)at,
+				       &o->heap->work->operations, ret, V8_INLINED_MAX);
 }
 
 /* Of a call that Maglev's code makes, which returns to `at`; -ENOENT: there is nothing of it. */
@@ -361,7 +361,8 @@ static int call_places(const struct optimized *o, uint32_t at, struct v8_place *
 		r = read_table(o->heap, tagged, &table, &table_size);
 	if (r)
 		return r;
-	nr = translated(o, table, table_size, v8_safepoint_entry(safepoints, size, at), frames);
+	nr = translated(o, table, table_size,
+			v8_safepoint_entry(safepoints, size, l->deopt_format, at), frames);
 	if (nr <= 0)
 		return -ENOENT;
 	for (int i = 0; i < nr; i++) {
@@ -460,7 +461,7 @@ static int optimized_places(const struct v8_heap *h, const struct v8_object *cod
 	_cleanup_free_ uint8_t *inlining = NULL;
 	struct optimized o = { .heap = h, .code = code, .shared = shared };
 	uint32_t kind = v8_field_4(code, l->code_flags) & l->code_kind_mask;
-	bool maglev = l->dispatched && kind == l->kind_baseline + 1u;
+	bool maglev = l->deopt_format && kind == l->kind_baseline + 1u;
 	int32_t ids[V8_INLINED_MAX];
 	struct v8_position p;
 	uint64_t tagged;

@@ -234,6 +234,7 @@ static int read_apart(const struct elf_dynamic *d, struct v8_layout *l)
 {
 	l->deopt_literals = number(d, "DeoptimizationDataLiteralArrayIndex");
 	l->deopt_shared = number(d, "DeoptimizationDataSharedFunctionInfoIndex|"
+				    "DeoptimizationDataSharedFunctionInfoWrapperIndex|"
 				    "DeoptimizationDataWrappedSharedFunctionInfoIndex");
 	l->deopt_inlining = number(d, "DeoptimizationDataInliningPositionsIndex");
 	l->stream_header = number(d, "class_InstructionStream__instruction_start__uintptr_t");
@@ -310,6 +311,32 @@ static int read_trusted(const struct elf_dynamic *d, struct v8_layout *l)
 		       : -ENOTSUP;
 }
 
+/* Since 12.9: what deoptimization needs has the function in a wrapper. */
+static int read_wrapped(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	int32_t last = constant(d, "LastJSFunctionType", 0);
+
+	l->record.function_last = (uint16_t)last;
+	l->type_deopt = number(d, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE");
+	l->type_wrapper =
+		number(d, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE");
+	l->wrapper_shared = number(
+		d, "class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_");
+	return last > l->record.function_first && last < l->record.function_first + 64 &&
+			       l->type_deopt && l->type_wrapper && l->wrapper_shared
+		       ? 0
+		       : -ENOTSUP;
+}
+
+/* Since 12.9: ScopeInfos have plain flags, and where the function is before the names. */
+static void read_plain_scopes(struct v8_layout *l)
+{
+	l->scope_plain_flags = true;
+	l->scope_start = 4 * SMI;
+	l->scope_parts = 6 * SMI;
+	l->scope_module = 5;
+}
+
 static int read_12(const struct elf_dynamic *d, struct v8_layout *l)
 {
 	read_common(l, 203);
@@ -320,32 +347,33 @@ static int read_12(const struct elf_dynamic *d, struct v8_layout *l)
 }
 
 /*
+ * V8 12.9 (Node.js 23): src/objects/{scope-info,shared-function-info,js-function}.tq,
+ * src/objects/{code,deoptimization-data}.h, src/codegen/maglev-safepoint-table.h,
+ * src/deoptimizer/translation-opcode.h: as 12.4, but with 13.6's ScopeInfos and wrapped functions.
+ */
+static int read_12_9(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	read_common(l, 204);
+	read_plain_scopes(l);
+	l->record.function_code = number(d, "class_JSFunction__code__Tagged_Code_");
+	l->deopt_format = V8_DEOPT_12_9;
+	return read_wrapped(d, l) ? -ENOTSUP : read_trusted(d, l);
+}
+
+/*
  * V8 13.6, 14.1, 14.6 (Node.js 24, 25, 26): src/objects/{js-function,scope-info}.tq,
  * src/objects/deoptimization-data.h, src/sandbox/js-dispatch-table.h: functions have an entry of
  * the JSDispatchTable, ScopeInfos plain flags, and where the function is before the names.
  */
 static int read_dispatched(const struct elf_dynamic *d, struct v8_layout *l, uint16_t nr_bytecodes)
 {
-	int32_t last = constant(d, "LastJSFunctionType", 0);
-
 	read_common(l, nr_bytecodes);
 	l->dispatched = true;
+	l->deopt_format = V8_DEOPT_13_6;
 	l->positions.flagged = l->version >= 1400;
 	l->record.function_code = l->record.function_shared - SMI;
-	l->record.function_last = (uint16_t)last;
-	l->scope_plain_flags = true;
-	l->scope_start = 4 * SMI;
-	l->scope_parts = 6 * SMI;
-	l->scope_module = 5;
-	l->type_deopt = number(d, "type_ProtectedFixedArray__PROTECTED_FIXED_ARRAY_TYPE");
-	l->type_wrapper =
-		number(d, "type_SharedFunctionInfoWrapper__SHARED_FUNCTION_INFO_WRAPPER_TYPE");
-	l->wrapper_shared = number(
-		d, "class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_");
-	return last > l->record.function_first && last < l->record.function_first + 64 &&
-			       l->type_deopt && l->type_wrapper && l->wrapper_shared
-		       ? read_trusted(d, l)
-		       : -ENOTSUP;
+	read_plain_scopes(l);
+	return read_wrapped(d, l) ? -ENOTSUP : read_trusted(d, l);
 }
 
 static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8_layout *l)
@@ -380,6 +408,8 @@ static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8
 		return read_11_8(d, l);
 	case 1204:
 		return read_12(d, l);
+	case 1209:
+		return read_12_9(d, l);
 	case 1306:
 		return read_dispatched(d, l, 208);
 	case 1401:

@@ -9,6 +9,7 @@
 #include "elf/elf_file.h"
 #include "runtime/v8/v8_abi.h"
 #include "runtime/v8/v8_positions.h"
+#include "runtime/v8/v8_translation.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,6 +51,7 @@ struct v8_layout {
 	uint16_t stream_header; /* how far its instructions are behind its begin */
 	/* DeoptimizationData, in elements */
 	uint16_t deopt_literals, deopt_shared, deopt_inlining;
+	enum v8_deopt_format deopt_format; /* of what Maglev's code notes */
 	uint16_t wrapper_shared; /* SharedFunctionInfoWrapper, if deopt_shared is one; else 0 */
 
 	uint16_t type_shared, type_script, type_scope, type_byte_array, type_bytecode_array,

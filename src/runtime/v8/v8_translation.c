@@ -8,7 +8,8 @@
  */
 
 enum {
-	/* MaglevSafepointTable's header: four words, of which the second and the third count. */
+	/* MaglevSafepointTable's header: four words, of which the second and the third count; in
+	 * 12.9 the first and the second. */
 	AT_LENGTH = 4,
 	AT_CONFIGURATION = 8,
 	HEADER_SIZE = 16,
@@ -32,15 +33,17 @@ static int64_t number_at(const uint8_t *p, uint32_t bytes)
 	return number;
 }
 
-int64_t v8_safepoint_entry(const uint8_t *table, size_t size, uint32_t at)
+int64_t v8_safepoint_entry(const uint8_t *table, size_t size, enum v8_deopt_format format,
+			   uint32_t at)
 {
+	size_t before = format == V8_DEOPT_12_9 ? 4 : 0;
 	uint32_t length, configuration, registers, pc, deopt;
 	size_t entry;
 
 	if (size < HEADER_SIZE)
 		return -1;
-	length = word_at(table + AT_LENGTH);
-	configuration = word_at(table + AT_CONFIGURATION);
+	length = word_at(table + AT_LENGTH - before);
+	configuration = word_at(table + AT_CONFIGURATION - before);
 	registers = configuration >> 1 & 7;
 	pc = configuration >> 4 & 7;
 	deopt = configuration >> 7 & 7;
@@ -63,7 +66,7 @@ int64_t v8_safepoint_entry(const uint8_t *table, size_t size, uint32_t at)
  */
 
 /* TRANSLATION_OPCODE_LIST: how many operands each has. */
-static const uint8_t nr_operands[] = {
+static const uint8_t operands_13[] = {
 	6, 4, 3, 3,			 /* frames of JavaScript */
 	2, 1, 3, 4, 3, 3, 3,		 /* others */
 	1, 0, 0,			 /* arguments */
@@ -74,11 +77,15 @@ static const uint8_t nr_operands[] = {
 	2, 1,				 /* UPDATE_FEEDBACK, MATCH_PREVIOUS_TRANSLATION */
 };
 
+/* 12.9: frames without their bytecodes, and one value less. */
+static const uint8_t operands_12[] = {
+	5, 3, 3, 3, 2, 1, 3, 4, 3, 3, 2, 1, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 2, 1,
+};
+
 enum {
-	NR_OPCODES = sizeof(nr_operands),
 	INTERPRETED_FRAME = 1, /* and 0 */
 	BEGIN = 14,	       /* and 15 */
-	MATCH_PREVIOUS = NR_OPCODES - 1,
 };
 
 /*
@@ -86,6 +93,8 @@ enum {
  * that kind: `earlier` goes along in that.
  */
 struct reader {
+	const uint8_t *nr_operands;
+	unsigned int nr_opcodes; /* of which the last one says that */
 	const uint8_t *table;
 	size_t size, at, earlier;
 	uint64_t repeated; /* operations that are still to come from the earlier one */
@@ -122,7 +131,7 @@ static bool skip_operands(const struct reader *r, size_t *at, unsigned int opcod
 {
 	uint64_t value;
 
-	for (unsigned int i = 0; i < nr_operands[opcode]; i++)
+	for (unsigned int i = 0; i < r->nr_operands[opcode]; i++)
 		if (!take(r, at, &value))
 			return false;
 	return true;
@@ -131,19 +140,20 @@ static bool skip_operands(const struct reader *r, size_t *at, unsigned int opcod
 /* The next operation; *ret_operands: where its operands are read. */
 static bool next(struct reader *r, unsigned int *ret, size_t **ret_operands)
 {
+	const unsigned int match_previous = r->nr_opcodes - 1;
 	size_t lookback;
 	uint64_t value;
 
 	*ret_operands = &r->earlier;
 	if (r->repeated && --r->repeated)
-		return take_opcode(r, &r->earlier, ret) && *ret < MATCH_PREVIOUS;
+		return take_opcode(r, &r->earlier, ret) && *ret < match_previous;
 	*ret_operands = &r->at;
 	if (!take_opcode(r, &r->at, ret))
 		return false;
-	if (*ret >= NR_OPCODES) {
-		r->repeated = *ret - NR_OPCODES;
-		*ret = MATCH_PREVIOUS;
-	} else if (*ret == MATCH_PREVIOUS && !take(r, &r->at, &r->repeated)) {
+	if (*ret >= r->nr_opcodes) {
+		r->repeated = *ret - r->nr_opcodes;
+		*ret = match_previous;
+	} else if (*ret == match_previous && !take(r, &r->at, &r->repeated)) {
 		return false;
 	}
 	if (*ret == BEGIN || *ret == BEGIN + 1) {
@@ -155,18 +165,18 @@ static bool next(struct reader *r, unsigned int *ret, size_t **ret_operands)
 		r->behind = 1;
 		return true;
 	}
-	if (*ret != MATCH_PREVIOUS) {
+	if (*ret != match_previous) {
 		r->behind++;
 		return true;
 	}
 	if (!r->repeated)
 		return false;
 	for (; r->behind; r->behind--)
-		if (!take_opcode(r, &r->earlier, ret) || *ret >= MATCH_PREVIOUS ||
+		if (!take_opcode(r, &r->earlier, ret) || *ret >= match_previous ||
 		    !skip_operands(r, &r->earlier, *ret))
 			return false;
 	*ret_operands = &r->earlier;
-	return take_opcode(r, &r->earlier, ret) && *ret < MATCH_PREVIOUS;
+	return take_opcode(r, &r->earlier, ret) && *ret < match_previous;
 }
 
 /* A signed one: its sign is in the lowest bit. */
@@ -180,12 +190,17 @@ static bool take_signed(const struct reader *r, size_t *at, int32_t *ret)
 	return true;
 }
 
-int v8_translation(const uint8_t *table, size_t size, uint32_t begin, uint32_t *operations,
-		   struct v8_translated *ret, int max)
+int v8_translation(const uint8_t *table, size_t size, enum v8_deopt_format format, uint32_t begin,
+		   uint32_t *operations, struct v8_translated *ret, int max)
 {
-	struct reader r = {
-		.table = table, .size = size, .at = begin, .earlier = size, .left = operations
-	};
+	bool older = format == V8_DEOPT_12_9;
+	struct reader r = { .nr_operands = older ? operands_12 : operands_13,
+			    .nr_opcodes = older ? sizeof(operands_12) : sizeof(operands_13),
+			    .table = table,
+			    .size = size,
+			    .at = begin,
+			    .earlier = size,
+			    .left = operations };
 	int32_t nr_frames, nr_js;
 	unsigned int opcode;
 	size_t *operands;

@@ -41,17 +41,17 @@ TEST(functions_of_translations)
 		struct v8_translated found[4] = { 0 };
 		uint32_t operations = 1000;
 
-		ck_assert_int_eq(
-			v8_translation(table, sizeof(table), wants[i].at, &operations, found, 4),
-			wants[i].nr);
+		ck_assert_int_eq(v8_translation(table, sizeof(table), V8_DEOPT_13_6, wants[i].at,
+						&operations, found, 4),
+				 wants[i].nr);
 		ck_assert_int_eq(found[0].bytecode, 10);
 		ck_assert_int_eq(found[0].literal, 3);
 		ck_assert_int_eq(found[1].bytecode, wants[i].inlined.bytecode);
 		ck_assert_int_eq(found[1].literal, wants[i].inlined.literal);
 		/* There is not room for all. */
-		ck_assert_int_eq(
-			v8_translation(table, sizeof(table), wants[i].at, &operations, found, 1),
-			-1);
+		ck_assert_int_eq(v8_translation(table, sizeof(table), V8_DEOPT_13_6, wants[i].at,
+						&operations, found, 1),
+				 -1);
 	}
 }
 
@@ -63,12 +63,20 @@ TEST(translations_that_make_no_sense)
 	uint32_t operations = 1000;
 
 	for (size_t size = 0; size < SECOND - 2; size++)
-		ck_assert_int_eq(v8_translation(table, size, 0, &operations, found, 4), -1);
+		ck_assert_int_eq(
+			v8_translation(table, size, V8_DEOPT_13_6, 0, &operations, found, 4), -1);
 	/* What is there is no begin. */
-	ck_assert_int_eq(v8_translation(table, sizeof(table), 4, &operations, found, 4), -1);
-	ck_assert_int_eq(v8_translation(table, sizeof(table), 4000, &operations, found, 4), -1);
-	ck_assert_int_eq(v8_translation(forward, sizeof(forward), 0, &operations, found, 4), -1);
-	ck_assert_int_eq(v8_translation(nothing, sizeof(nothing), 0, &operations, found, 4), -1);
+	ck_assert_int_eq(
+		v8_translation(table, sizeof(table), V8_DEOPT_13_6, 4, &operations, found, 4), -1);
+	ck_assert_int_eq(
+		v8_translation(table, sizeof(table), V8_DEOPT_13_6, 4000, &operations, found, 4),
+		-1);
+	ck_assert_int_eq(
+		v8_translation(forward, sizeof(forward), V8_DEOPT_13_6, 0, &operations, found, 4),
+		-1);
+	ck_assert_int_eq(
+		v8_translation(nothing, sizeof(nothing), V8_DEOPT_13_6, 0, &operations, found, 4),
+		-1);
 }
 
 TEST(safepoints_of_calls)
@@ -81,12 +89,49 @@ TEST(safepoints_of_calls)
 				 0x34, 1, 0, 0, 0,    0, 0,		   /* none at 0x134 */
 				 0x40, 1, 6, 8, 2,    1, 5 /* entry 5 at 0x140 */ };
 
-	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x10), 0);
-	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x134), -1);
-	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x140), 5);
-	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), 0x141), -1);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_13_6, 0x10),
+			 0);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_13_6, 0x134),
+			 -1);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_13_6, 0x140),
+			 5);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_13_6, 0x141),
+			 -1);
 	for (size_t size = 0; size < sizeof(safepoints); size++)
-		ck_assert_int_eq(v8_safepoint_entry(safepoints, size, 0x10), -1);
+		ck_assert_int_eq(v8_safepoint_entry(safepoints, size, V8_DEOPT_13_6, 0x10), -1);
+}
+
+/* There frames have no bytecodes, and one value less comes before the last operation. */
+TEST(what_12_9_writes)
+{
+	static const uint8_t older[] = { BEGIN, 0, S(2), S(2), FRAME, S(10), S(3), 5, SLOT, S(2),
+					 FRAME_WITH_RETURN, S(7), S(6), 5, S(0), S(1),
+					 /* The same but for where the inlined one is. */
+					 BEGIN + 1, 16, S(2), S(2), SHORT_MATCH - 1 + 2, FRAME,
+					 S(9), S(6), 5 };
+	static const uint8_t safepoints[] = {
+		2, 0,	 0, 0, 0xa3, 0, 0, 0, 7,    0, 0, 0, 9, 0, 0,
+		0, 0x10, 0, 1, 0,    2, 0, 0, 0x40, 1, 6, 8, 2, 1, 5
+	};
+	struct v8_translated found[4];
+	uint32_t operations = 1000;
+
+	ck_assert_int_eq(
+		v8_translation(older, sizeof(older), V8_DEOPT_12_9, 0, &operations, found, 4), 2);
+	ck_assert_int_eq(found[0].bytecode, 10);
+	ck_assert_int_eq(found[0].literal, 3);
+	ck_assert_int_eq(found[1].bytecode, 7);
+	ck_assert_int_eq(found[1].literal, 6);
+	ck_assert_int_eq(
+		v8_translation(older, sizeof(older), V8_DEOPT_12_9, 16, &operations, found, 4), 2);
+	ck_assert_int_eq(found[0].bytecode, 10);
+	ck_assert_int_eq(found[1].bytecode, 9);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_12_9, 0x10),
+			 0);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_12_9, 0x140),
+			 5);
+	ck_assert_int_eq(v8_safepoint_entry(safepoints, sizeof(safepoints), V8_DEOPT_13_6, 0x10),
+			 -1);
 }
 
 TEST(translations_that_are_too_long)
@@ -103,10 +148,13 @@ TEST(translations_that_are_too_long)
 	values[4092] = S(3);
 	values[4093] = S(4);
 	values[4094] = 5;
-	ck_assert_int_eq(v8_translation(values, sizeof(values), 0, &operations, found, 4), 1);
+	ck_assert_int_eq(
+		v8_translation(values, sizeof(values), V8_DEOPT_13_6, 0, &operations, found, 4), 1);
 	ck_assert_int_eq(found[0].bytecode, 10);
 	ck_assert_uint_eq(operations, 3000 - 2045);
 	/* The second time, they do not suffice. */
-	ck_assert_int_eq(v8_translation(values, sizeof(values), 0, &operations, found, 4), -1);
+	ck_assert_int_eq(
+		v8_translation(values, sizeof(values), V8_DEOPT_13_6, 0, &operations, found, 4),
+		-1);
 	ck_assert_uint_eq(operations, 0);
 }
