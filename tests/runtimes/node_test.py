@@ -28,7 +28,7 @@ SECONDS = 3  # of CPU, of all programs of a recording
 EACH = 0.08  # of each
 UNSURE_PERCENT = 4  # docs/v8.md
 SAID = ("[native: caller_unsure]", "[v8: unreadable]")
-KNOWN = ("7.8", "8.4", "9.4", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
+KNOWN = ("7.8", "7.9", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
 TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
             " module locals native").split()
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
@@ -208,7 +208,7 @@ def test_chains(node, setup):
     """All cases at once; sonde comes long after they began."""
     env = make_addon(setup)
     with contextlib.ExitStack() as stack:
-        cases = [c for c in TOGETHER if c != "secret" or node.number > 12]
+        cases = [c for c in TOGETHER if c != "secret" or node.number > 13]
         programs = started(stack, [[node.path, CASES, c] for c in cases], env)
         return tally_truths(recorded(setup, programs, SECONDS), programs)
 

@@ -84,8 +84,11 @@ catalogue() {
 		go 1.25 module 1.25.1
 		go 1.26 machine
 		node 12 npm
+		node 13 npm
 		node 14 npm
+		node 15 npm
 		node 16 npm
+		node 17 npm
 		node 18 npm
 		node 19 npm
 		node 20 machine

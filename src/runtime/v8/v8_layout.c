@@ -43,11 +43,14 @@ static const struct {
 	{ "class_FixedArray__data__uintptr_t", AT(array_data) },
 	{ "class_String__length__int32_t", AT(string_length) },
 	{ "class_SeqOneByteString__chars__char", AT(string_chars) },
-	{ "class_ConsString__first__String", AT(cons_first) },
-	{ "class_ConsString__second__String", AT(cons_second) },
-	{ "class_ThinString__actual__String", AT(thin_actual) },
+	{ "class_ConsString__first__String|class_ConsString__first_offset__int", AT(cons_first) },
+	{ "class_ConsString__second__String|class_ConsString__second_offset__int",
+	  AT(cons_second) },
+	{ "class_ThinString__actual__String|class_ThinString__actual_offset__int",
+	  AT(thin_actual) },
 	{ "class_SlicedString__parent__String", AT(sliced_parent) },
-	{ "class_SlicedString__offset__SMI", AT(sliced_offset) },
+	{ "class_SlicedString__offset__SMI|class_SlicedString__offset_offset__int",
+	  AT(sliced_offset) },
 	{ "class_ExternalString__resource__Object", AT(external_data) },
 	{ "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", AT(type_shared) },
 	{ "type_Script__SCRIPT_TYPE", AT(type_script) },
@@ -170,8 +173,8 @@ static int read_inline(const struct elf_dynamic *d, struct v8_layout *l)
 }
 
 /*
- * V8 7.8, 8.4, 9.4 (Node.js 12, 14, 16): src/execution/frame-constants.h, src/objects/code.h,
- * src/objects/scope-info.{h,tq}. There is no baseline code before 9.1.
+ * V8 7.8, 7.9, 8.4, 8.6, 9.4 (Node.js 12 to 16): src/execution/frame-constants.h,
+ * src/objects/code.h, src/objects/scope-info.{h,tq}. There is no baseline code before 9.1.
  */
 static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
 {
@@ -203,7 +206,7 @@ static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
 		l->scope_locals += SMI;
 		l->scope_parts += SMI;
 	}
-	if (l->version == 708) {
+	if (l->version < 804) {
 		l->scope_saved_class = 0;
 		l->scope_function_shift = 11;
 		l->scope_inferred = 1 << 13;
@@ -216,15 +219,22 @@ static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
 	return 0;
 }
 
-/* V8 10.2, 10.8 (Node.js 18, 19): the same files; in 10.8 a function's Code is behind what
- * read_inline() says (src/objects/js-function.tq). */
+/*
+ * V8 9.6, 10.2, 10.8 (Node.js 17, 18, 19): the same files; in 10.8 a function's Code is behind what
+ * read_inline() says (src/objects/js-function.tq). 9.6 has the ScopeInfos of 9.4.
+ */
 static int read_10(const struct elf_dynamic *d, struct v8_layout *l)
 {
-	read_common(l, 198);
+	read_common(l, l->version == 906 ? 197 : 198);
 	if (read_kinds(d, l) || read_inline(d, l))
 		return -ENOTSUP;
-	if (l->version == 1002)
-		l->record.function_code = number(d, "class_JSFunction__code__CodeT");
+	if (l->version < 1008)
+		l->record.function_code = number(
+			d, "class_JSFunction__code__CodeT|class_JSFunction__raw_code__CodeT");
+	if (l->version == 906) {
+		l->scope_receiver = true;
+		l->scope_locals_max = V8_NO_TYPE;
+	}
 	l->code_flags = number(d, "class_Code__flags__uint32_t");
 	return l->record.function_code && l->code_flags ? 0 : -ENOTSUP;
 }
@@ -396,9 +406,12 @@ static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8
 		return -ENOTSUP;
 	switch (l->version) {
 	case 708:
+	case 709:
 	case 804:
+	case 806:
 	case 904:
 		return machine == EM_X86_64 ? read_old(d, l) : -ENOTSUP;
+	case 906:
 	case 1002:
 	case 1008:
 		return read_10(d, l);

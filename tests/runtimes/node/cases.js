@@ -49,7 +49,7 @@ function short(n) {
   let x = 0;
   if (!told) {
     told = true;
-    tell(49, 60);
+    tell(48, 60);
   }
   for (let i = 0; i < n; i++) {
     x = (x + i * 3) % 1000;
@@ -139,7 +139,7 @@ function allocating() {
   let kept = [];
   if (!told) {
     told = true;
-    tell(139, 149);
+    tell(138, 149);
   }
   for (let i = 0;; i++) {
     kept.push({at: i, text: 'number ' + i, next: kept[i - 1]});
