@@ -157,8 +157,8 @@ static int read_kinds(const struct elf_dynamic *d, struct v8_layout *l)
  */
 static int read_inline(const struct elf_dynamic *d, struct v8_layout *l)
 {
-	l->record.function_code =
-		number(d, "class_JSFunction__raw_feedback_cell__FeedbackCell") + SMI;
+	/* Behind the context and the feedback cell (js-function.tq), which 8.6 does not export. */
+	l->record.function_code = l->record.function_shared + 3 * SMI;
 	l->record.code_inline = number(d, "class_Code__instruction_start__uintptr_t");
 	l->record.code_size = number(d, "class_Code__instruction_size__int");
 	l->stream_header = l->record.code_inline;
