@@ -9,7 +9,7 @@
 
 enum {
 	TAG = 1,
-	READINGS = 3, /* two of which, one behind the other, must be the same */
+	READINGS = 4, /* two of which, one behind the other, must be the same */
 };
 
 /* Of one reading: to find where the frame is, and to name what is there. */
@@ -142,23 +142,25 @@ int v8_frame_name(struct v8_frames *frames, const uint64_t words[3],
 {
 	_cleanup_free_ struct reading *last = calloc(1, sizeof(*last));
 	_cleanup_free_ struct reading *now = calloc(1, sizeof(*now));
-	bool equal = false;
+	bool same = false;
 	int r;
 
 	if (!last || !now)
 		return -ENOMEM;
 	last->has_code = true;
 	r = read_frame(frames, words, last);
-	for (int i = 1; i < READINGS && !r && !equal; i++) {
+	/* One that failed may have met what was just moved: so must the next one. */
+	for (int i = 1; i < READINGS && (!r || r == -ENOENT) && !same; i++) {
 		struct reading *before = last;
+		int r_before = r;
 
 		now->has_code = last->has_code;
 		r = read_frame(frames, words, now);
-		equal = !r && readings_equal(now, last);
+		same = r == r_before && (r || readings_equal(now, last));
 		last = now;
 		now = before;
 	}
-	if (!r && !equal)
+	if (!r && !same)
 		r = -ENOENT;
 	for (int i = 0; i < last->nr && !r; i++) {
 		const struct level *l = &last->levels[i];
