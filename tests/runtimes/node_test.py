@@ -96,6 +96,19 @@ def wrong_chain(truth, found, hot):
     return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
 
 
+def wrong_through_addon(stack, js):
+    """What is wrong between functions that an addon calls and those that call it: each time its two functions, in node's own."""
+    called = [i for i, (f, is_one) in enumerate(zip(stack.user, js)) if is_one and f.name in ("calledBack", "calledAgain")]
+    if [stack.user[i].name for i in called] != ["calledBack", "calledAgain"]:
+        return "it is not called back twice"
+    for i in called:
+        before = max(k for k in range(i) if js[k])
+        inside = [f for f in stack.user[before + 1:i] if os.path.basename(f.file) == "addon.node"]
+        if [re.sub(r"\(.*", "", f.name) for f in inside] != ["napi_value__* addon::call_back<addon::Caller>", "addon::Caller::call"]:
+            return "the addon's frames are %s" % [f.name for f in inside]
+    return None
+
+
 def wrong_natives(names, js):
     """What is wrong with native frames around, from the outermost on."""
     folded = [n for n, is_one in zip(names, js) if not is_one and FOLDED.fullmatch(n)]
@@ -129,6 +142,8 @@ def judge(truth, hot, stack):
     if any(f.name in SAID for f in stack.user):
         return None
     wrong = wrong_chain(truth, found, hot) or wrong_natives([f.name for f in stack.user], js)
+    if truth["comm"] == "js-native" and not wrong:
+        wrong = wrong_through_addon(stack, js)
     if wrong:
         wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
     return wrong
@@ -200,7 +215,7 @@ def started(stack, argvs, env=None):
 
 def make_addon(setup):
     addon = setup.file("addon.node")
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", addon, os.path.join(runtimes.HERE, "node", "addon.c")], check=True)
+    subprocess.run(["c++", "-O2", "-shared", "-fPIC", "-fno-exceptions", "-o", addon, os.path.join(runtimes.HERE, "node", "addon.cc")], check=True)
     return {"CASES_ADDON": addon}
 
 

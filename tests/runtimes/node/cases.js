@@ -219,10 +219,15 @@ manyLocals();`, {filename: '/nowhere/locals.js'});
   },
   moving: () => moving(20),
   churn: () => churn(),
-  // C that JavaScript calls, and that calls it back.
-  native: () => require(process.env.CASES_ADDON).callBack(function calledBack() {
-    return leaf();
-  }),
+  // C++ that JavaScript calls, and that calls it back, twice.
+  native: () => {
+    const {callBack} = require(process.env.CASES_ADDON);
+    callBack(function calledBack() {
+      callBack(function calledAgain() {
+        return leaf();
+      });
+    });
+  },
 };
 
 if (name === 'worker' && worker.isMainThread) {
