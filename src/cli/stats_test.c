@@ -13,6 +13,7 @@ static struct recorder_stats example(void)
 		.frames = 80000,
 		.processes = 30,
 		.files = 120,
+		.reads_given_up = 6,
 		.bpf_ns_per_sample = 1234.5,
 		.bpf_ns = 4938000,
 		.own_ns = 102500000,
@@ -55,9 +56,10 @@ TEST(json_says_what_the_numbers_are)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 18);
+	ASSERT_EQ(cJSON_GetArraySize(root), 19);
 	ASSERT(number(root, "samples") == 4000);
 	ASSERT(number(root, "complete") == 3990);
+	ASSERT(number(root, "reads_given_up") == 6);
 	ASSERT(number(root, "frames") == 80000);
 	ASSERT(number(root, "processes") == 30);
 	ASSERT(number(root, "files") == 120);
@@ -93,7 +95,7 @@ TEST(json_of_nothing_is_whole)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 18);
+	ASSERT_EQ(cJSON_GetArraySize(root), 19);
 	ASSERT(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "lost")));
 	cJSON_Delete(root);
 	free(text);
