@@ -123,6 +123,14 @@ static char *trim(char *text)
 	return text;
 }
 
+/* As a file of another kind has it. */
+static bool is_quoted(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len >= 2 && (*text == '"' || *text == '\'') && text[len - 1] == *text;
+}
+
 static int read_pair(struct config *c, const char *name, const char *text, unsigned line,
 		     void *values)
 {
@@ -131,7 +139,11 @@ static int read_pair(struct config *c, const char *name, const char *text, unsig
 	char what[512], meant[80];
 	int r;
 
-	if (!spec || !is_setting(spec)) {
+	if (spec && !is_setting(spec)) {
+		log_error("%s:%u: '%s' is for the command line only", c->path, line, name);
+		return -EINVAL;
+	}
+	if (!spec) {
 		log_error("%s:%u: unknown option '%s'%s", c->path, line, name,
 			  option_suggestion(c->specs, name, "", meant, sizeof(meant)));
 		return -EINVAL;
@@ -142,10 +154,24 @@ static int read_pair(struct config *c, const char *name, const char *text, unsig
 		return -EINVAL;
 	}
 	snprintf(what, sizeof(what), "%s:%u: %s", c->path, line, name);
+	if (is_quoted(text)) {
+		log_error("%s stands without quotes here: they would be a part of it", what);
+		return -EINVAL;
+	}
 	r = option_set(spec, c->command, what, text, values);
 	if (!r)
 		set_source(c, spec, &value);
 	return r;
+}
+
+/* Where a comment begins: at a '#', in the line with a blank before it. */
+static char *find_comment(char *line)
+{
+	char *at = line;
+
+	while ((at = strchr(at, '#')) && at != line && at[-1] != ' ' && at[-1] != '\t')
+		at++;
+	return at;
 }
 
 /* "key = value", or "key value" as the OpenTelemetry profiler has it; a flag alone is true there.
@@ -153,10 +179,12 @@ static int read_pair(struct config *c, const char *name, const char *text, unsig
 static int read_line(struct config *c, char *text, unsigned line, void *values)
 {
 	const struct option_spec *spec;
-	char *end, *value;
+	char *end, *value, *comment = find_comment(text);
 
+	if (comment)
+		*comment = '\0';
 	text = trim(text);
-	if (!*text || *text == '#')
+	if (!*text)
 		return 0;
 	end = text + strcspn(text, "= \t");
 	value = end + strspn(end, " \t");
@@ -188,6 +216,9 @@ static int read_file(struct config *c, void *values)
 		log_error("the configuration '%s' is no text", c->path);
 		return -EINVAL;
 	}
+	/* What editors of another system begin a text with. */
+	if (!strncmp(line, "\xef\xbb\xbf", 3))
+		line += 3;
 	for (unsigned number = 1; line && !r; number++, line = next) {
 		next = strchr(line, '\n');
 		if (next)
@@ -313,6 +344,14 @@ static void print_secret(const struct config *c, size_t i, FILE *out)
 	fprintf(out, ", not shown\n# %s = ...\n", c->specs[i].name);
 }
 
+/* Would be read as something else. */
+static bool cannot_be_in_a_file(const char *text)
+{
+	return is_quoted(text) || strstr(text, " #") || strstr(text, "\t#") || *text == '#' ||
+	       strchr(text, '\n') || strchr(" \t", *text) ||
+	       strchr(" \t\r", text[strlen(text) - 1]);
+}
+
 /* On a line of a file all of it stands together. */
 static void print_list(const struct text_list *list, FILE *out)
 {
@@ -341,6 +380,11 @@ void config_print(const struct config *config, FILE *out)
 		if (text && spec->type == OPTION_LIST) {
 			fprintf(out, "\n%s = ", spec->name);
 			print_list((const void *)(config->options + spec->offset), out);
+			continue;
+		}
+		if (text && *text && cannot_be_in_a_file(text)) {
+			fprintf(out, ", which cannot be in a file\n# %s = %.*s...\n", spec->name,
+				(int)strcspn(text, "\n"), text);
 			continue;
 		}
 		fprintf(out, "\n%s%s = %s%s\n", text ? "" : "# ", spec->name, text ? text : "",

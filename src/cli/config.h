@@ -4,10 +4,10 @@
  * that before a file, that before the defaults.
  *
  * "samples-per-second" is --samples-per-second or -samples-per-second, SONDE_SAMPLES_PER_SECOND,
- * and in a file a line "samples-per-second = 20", or the same without '='; '#' begins a line of
- * comment. A flag's value is true or false. The table has options "config" (a string) and
- * "print-config", "help", "version", "copyright", whichever it wants: those are of the command line
- * only.
+ * and in a file a line "samples-per-second = 20", or the same without '='; '#' begins a
+ * comment, in a line behind a blank. A flag's value is true or false. The table has options
+ * "config" (a string) and "print-config", "help", "version", "copyright", whichever it wants: those
+ * are of the command line only.
  */
 #pragma once
 

@@ -185,12 +185,14 @@ TEST(a_file_has_comments_and_spaces)
 	struct config c;
 	struct values v;
 
-	write_file("# number = 1\n\n  number\t=  17 \r\n \t# x\nsome-text = a = b # c\na-flag=true",
+	write_file("\xef\xbb\xbf# number = 1\n\n  number\t=  17 \r\n \t# x\nsome-text = a = b#1\t# "
+		   "c#d\n"
+		   "part = 1 #\na-flag # 7",
 		   path);
 	ASSERT_OK(READ(&v, &c, "--config", path));
 	ASSERT_EQ(v.number, 17);
-	ASSERT_STR(v.string, "a = b # c");
-	ASSERT(v.flag);
+	ASSERT_STR(v.string, "a = b#1");
+	ASSERT(v.flag && v.part == 1);
 	config_fini(&c);
 	unlink(path);
 }
@@ -237,7 +239,10 @@ TEST(variables_of_another_program_count_behind_ours)
 TEST(mistakes_are_said_with_their_place)
 {
 	ERROR_OF(":2: unknown option 'numbre'; did you mean 'number'?", "\nnumbre = 3\n");
-	ERROR_OF(":1: unknown option 'config'", "config = x\n");
+	ERROR_OF(":1: 'config' is for the command line only", "config = x\n");
+	ERROR_OF(":1: some-text stands without quotes here", "some-text = \"x\" # y\n");
+	ERROR_OF(":1: some-text stands without quotes here", "some-text 'x y'\n");
+	ERROR_OF(":1: some-text takes TEXT, not ''", "some-text = # x\n");
 	ERROR_OF(":3: 'number' is in line 1, too", "number = 1\n\n"
 						   "number = 2\n");
 	ERROR_OF(":1: 'number' is not 'key = value'", "number\n");
@@ -348,6 +353,31 @@ TEST(a_list_is_that_of_the_nearest_place)
 	config_fini(&c);
 	ASSERT_EQ(unsetenv("SONDE_LIST"), 0);
 	unlink(path);
+}
+
+TEST(what_a_file_cannot_have_is_printed_as_a_comment)
+{
+	static const char *const texts[] = { "a #b", "#", "\"x\"", "x ",
+					     "x\n"
+					     "number = 3" };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		_cleanup_free_ char *text = NULL;
+		char path[64];
+		struct config c;
+		struct values v;
+
+		ASSERT_OK(READ(&v, &c, "--some-text", texts[i]));
+		text = print(&c);
+		ASSERT_PTR_NONNULL(
+			strstr(text, "# --some-text, which cannot be in a file\n# some-text = "));
+		config_fini(&c);
+		write_file(text, path);
+		ASSERT_OK(READ(&v, &c, "--config", path));
+		ASSERT(!v.string && v.number == 99);
+		config_fini(&c);
+		unlink(path);
+	}
 }
 
 TEST(what_is_printed_says_where_it_came_from_and_can_be_read)

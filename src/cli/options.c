@@ -143,15 +143,30 @@ static int set_flag(const struct parser *p, const struct option_spec *spec, cons
 	return 0;
 }
 
+/* As a person would type it. */
+static const char *format_size(uint64_t size, char buf[32])
+{
+	static const char units[] = { ' ', 'k', 'M', 'G' };
+	int unit = 0;
+
+	while (size && !(size & 1023) && unit < 3) {
+		size >>= 10;
+		unit++;
+	}
+	snprintf(buf, 32, "%" PRIu64 "%.*s", size, unit > 0, &units[unit]);
+	return buf;
+}
+
 static int set_size(const struct parser *p, const struct option_spec *spec, const char *text)
 {
+	char least[32], most[32];
 	uint64_t size;
 
 	if (parse_size(text, &size) < 0)
 		return complain(p, spec, text, "a size such as 64M or 1G");
 	if (size < spec->min || size > spec->max)
-		return complain(p, spec, text, "at least %" PRIu64 "M and at most %" PRIu64 "M",
-				spec->min >> 20, spec->max >> 20);
+		return complain(p, spec, text, "at least %s and at most %s",
+				format_size(spec->min, least), format_size(spec->max, most));
 	*(uint64_t *)(p->values + spec->offset) = size;
 	return 0;
 }
