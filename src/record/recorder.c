@@ -14,6 +14,7 @@
 #include "util/loop.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -692,9 +693,24 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 	return err;
 }
 
+/* What has become of each run of the clocks' program; tests/agent/load_test.py adds it up. */
+static void log_runs(const struct recorder_stats *s)
+{
+	uint64_t lost = s->lost[LOST_RING_FULL] + s->lost[LOST_NO_SCRATCH] +
+			s->lost[LOST_UNKNOWN_STACK] + s->lost[LOST_OUT_OF_MEMORY] +
+			s->lost[LOST_MALFORMED];
+
+	log_debug("of %" PRIu64 " runs of the sampling program %" PRIu64 " gave samples, %" PRIu64
+		  " were lost, %" PRIu64 " not selected, %" PRIu64 " not wanted, %" PRIu64
+		  " undecided",
+		  s->bpf_runs, s->samples, lost, s->rejected, s->left_out, s->undecided);
+}
+
 static void log_counts(struct recorder *r)
 {
 	struct kernel_walk_counts walks;
+
+	log_runs(&r->stats);
 
 	for (int i = 0; i < STOP_MAX_; i++)
 		if (r->stats.raw[i])
