@@ -4,7 +4,7 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about half an hour. Parts: yardstick, kernel, redis, table, symbols, ordinary, idle, first, short, perf, slowdown,
+Needs root. Takes about half an hour. Parts: yardstick, kernel, redis, table, symbols, ordinary, idle, agent, first, short, perf, slowdown,
 runtimes, runtimes_slowdown.
 """
 import argparse
@@ -18,6 +18,7 @@ import traceback
 
 import agent_cost
 import bench_symbols
+import daemon_cost
 import kernel_cost
 import kernel_frames
 import perf_cost
@@ -33,6 +34,7 @@ PARTS = {
     "symbols": bench_symbols.rows,
     "ordinary": agent_cost.ordinary_rows,
     "idle": agent_cost.idle_rows,
+    "agent": daemon_cost.rows,
     "first": agent_cost.first_stack_rows,
     "short": agent_cost.short_rows,
     "perf": perf_cost.total_rows,
