@@ -23,6 +23,7 @@ from tap import check
 
 REPORTS = int(os.environ.get("SONDE_SOAK_REPORTS", 240 if os.environ.get("SONDE_ALL") else 30))
 LONG = 2000  # reports, from which on everything has its size after the first tenth
+MEDIUM = 200  # from which on everything but the profile, which fills its share first, has it after the first half
 MIB = 1 << 20
 LIMIT = 64 * MIB
 CHURN = f"{BUILD}/tests/soak/soak_churn"
@@ -51,20 +52,25 @@ class Curves:
         self.agent, self.port, self.points = a, port, []
 
     def look(self):
+        """`rest`: of memory, without what is known of stacks and names."""
         m = metrics(self.port)
         proc = f"/proc/{self.agent.process.pid}"
         self.points.append({"rss": m["sonde_resident_memory_bytes"], "maps": m["sonde_bpf_memory_bytes"],
                             "fds": len(os.listdir(f"{proc}/fd")), "threads": len(os.listdir(f"{proc}/task")),
-                            "spool": m["sonde_queue_bytes"]})
+                            "spool": m["sonde_queue_bytes"], "rest": m["sonde_resident_memory_bytes"] - m["sonde_profile_bytes"]})
 
     def check(self):
         problems = []
-        tenth = max(len(self.points) // 10, 1)
-        for what, part, more in (("rss", 0.1, 2 * MIB), ("maps", 0.1, 2 * MIB), ("fds", 0.25, 20), ("threads", 0, 2), ("spool", 0.5, MIB)):
+        nr = len(self.points)
+        part = 10 if nr >= LONG else 8
+        begin = nr // part if nr >= LONG else nr // 2 - nr // part
+        for what, times, more in (("rss", 0.1, 2 * MIB), ("rest", 0.1, 2 * MIB), ("maps", 0.1, 2 * MIB), ("fds", 0.25, 20), ("threads", 0, 0),
+                                  ("spool", 0.5, MIB)):
             values = [point[what] for point in self.points]
-            before, after = statistics.median(values[tenth:2 * tenth]), statistics.median(values[-tenth:])
+            before, after = statistics.median(values[begin:begin + nr // part]), statistics.median(values[-(nr // part):])
             print(f"# {what}: {before:.0f} -> {after:.0f}, at most {max(values):.0f}")
-            if len(values) >= LONG and after > before * (1 + part) + more:
+            judged = nr >= LONG or (nr >= MEDIUM and what != "rss")
+            if judged and after > before * (1 + times) + more:
                 problems.append(f"{what} grew from {before} to {after}")
         most = max(point["rss"] + point["maps"] for point in self.points)
         if most > 1.25 * LIMIT:
