@@ -26,7 +26,7 @@ struct sleeper {
 	__u64 needs_ns; /* it is taken if it is at least so long */
 	__u64 waker;
 	__u32 state;
-	__u32 pad_;
+	__u32 switches; /* how often it had left a CPU, with this time */
 };
 
 /* The thread that this CPU has just gone over to, if its sleep is to be taken: map `woken`. */
