@@ -120,6 +120,14 @@ def judge(truth, stack):
     return wrong
 
 
+def wrong_thread(truth, thread):
+    """What is wrong with a thread of `sonde stack` or `sonde core`, or None; and its Perl frames."""
+    is_perl = lambda f: f["kind"] == "perl"
+    frames = [f for f in thread["frames"][::-1] if f["kind"] != "kernel"]
+    found = [(f["function"], f["file"] or "[perl]", f["line"] or 0) for f in frames if is_perl(f)]
+    return wrong_chain(truth, found) or wrong_natives(truth, frames, lambda f: f["function"] or "", is_perl), found
+
+
 def tally_truths(recording, programs, least=10):
     """Problems and a note of a recording of programs."""
     problems, notes = list(recording.problems), []
@@ -146,7 +154,6 @@ def test_chains(perl, setup):
 def test_stack(perl, setup):
     """`sonde stack` of the same."""
     problems, nr = [], 0
-    is_perl = lambda f: f["kind"] == "perl"
     with contextlib.ExitStack() as stack:
         for program in started(stack, [[perl.path, CASES, c] for c in perl.cases(["plain", "deep", "sort_in_sort", "tied_eval"])]):
             threads = stack_of(setup, program.pid)
@@ -155,9 +162,7 @@ def test_stack(perl, setup):
                 if len(mine) != 1 or not mine[0]["complete"]:
                     problems.append("%s: %s" % (truth["comm"], shorten(str(mine), 500)))
                     continue
-                frames = [f for f in mine[0]["frames"][::-1] if f["kind"] != "kernel"]
-                found = [(f["function"], f["file"] or "[perl]", f["line"] or 0) for f in frames if is_perl(f)]
-                wrong = wrong_chain(truth, found) or wrong_natives(truth, frames, lambda f: f["function"] or "", is_perl)
+                wrong, found = wrong_thread(truth, mine[0])
                 problems += ["%s: %s" % (truth["comm"], shorten(wrong, 1500))] if wrong else []
                 nr += len(found)
     return problems, "%d frames" % nr
