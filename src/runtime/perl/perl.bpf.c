@@ -309,15 +309,14 @@ __noinline int WALK_NAME(perl_find)(void)
 	if (own && w->nr_frames > 1 && !take_loops_interpreter(w, r, s, own))
 		return 0;
 	tp = walk_thread_pointer(w);
-	if (!tp)
-		return -1;
-	if (r->key.near && !read_word(tp + r->key.near, &interp) &&
+	if (tp && r->key.near && !read_word(tp + r->key.near, &interp) &&
 	    !take_interpreter(w, r, s, interp))
 		return 0;
-	if (r->key.far && !read_word(tp + r->key.far, &at) && at &&
+	if (tp && r->key.far && !read_word(tp + r->key.far, &at) && at &&
 	    !read_word(at + r->key.far_at, &interp) && !take_interpreter(w, r, s, interp))
 		return 0;
-	return -1;
+	/* A loop that was interrupted itself, where there is no key. */
+	return own && !take_loops_interpreter(w, r, s, own) ? 0 : -1;
 }
 
 /* --- one loop -------------------------------------------------------------------------------- */

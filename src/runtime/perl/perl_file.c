@@ -56,7 +56,7 @@ static int find_jumps(const struct elf_file *elf, uint64_t start, uint64_t end, 
 		return -ENOMEM;
 	if (elf_file_read_vaddr(elf, start, code, size))
 		return 0;
-	for (size_t at = 0; at + 5 <= size && ret->nr < JUMPS_MAX; at += arm ? 4 : 1) {
+	for (size_t at = 0; at + (arm ? 4 : 5) <= size && ret->nr < JUMPS_MAX; at += arm ? 4 : 1) {
 		uint64_t pc = start + at, target;
 		uint32_t word;
 
@@ -253,6 +253,35 @@ static void add_defer(const struct elf_file *elf, uint64_t start, struct perl_ds
 		}
 }
 
+/* The address that the instructions at code[at], of those at `start`, make; 0: they make none. */
+static uint64_t address_taken(const uint8_t *code, size_t at, size_t size, uint64_t start, bool arm)
+{
+	uint64_t pc = start + at;
+	uint32_t page, add;
+	int32_t offset;
+
+	if (arm) {
+		if (at + 8 > size)
+			return 0;
+		memcpy(&page, code + at, sizeof(page));
+		memcpy(&add, code + at + 4, sizeof(add));
+		/* adrp xN, page; add xN, xN, #offset */
+		if ((page & 0x9f000000) != 0x90000000 || (add & 0xffc00000) != 0x91000000 ||
+		    (page & 31) != (add & 31) || (page & 31) != (add >> 5 & 31))
+			return 0;
+		page = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3); /* of 21 bits, signed */
+		return (pc & ~0xfffull) +
+		       ((uint64_t)((int64_t)((uint64_t)page << 43) >> 43) << 12) +
+		       (add >> 10 & 0xfff);
+	}
+	/* lea offset(%rip), a register */
+	if (at + 7 > size || (code[at] | 4) != 0x4c || code[at + 1] != 0x8d ||
+	    (code[at + 2] & 0xc7) != 5)
+		return 0;
+	memcpy(&offset, code + at + 3, sizeof(offset));
+	return pc + 7 + (uint64_t)(int64_t)offset;
+}
+
 /*
  * Who starts a loop for defer {} and finally {}: static functions. pp_pushdefer() takes their
  * addresses, and they may go on in one that they have in common. (pp.c at v5.36.0.)
@@ -264,21 +293,19 @@ static int find_defers(const struct elf_file *elf, const struct elf_symbols *sym
 	_cleanup_free_ struct jumps *jumps = NULL;
 	uint8_t code[PUSHDEFER_MAX];
 	size_t size = end - pushdefer, direct = 0;
+	bool arm = elf->machine == EM_AARCH64;
 
-	if (elf->machine != EM_X86_64 || end <= pushdefer)
+	if (end <= pushdefer)
 		return 0;
 	if (size > sizeof(code))
 		size = sizeof(code);
 	if (elf_file_read_vaddr(elf, pushdefer, code, size))
 		return 0;
-	for (size_t at = 0; at + 7 <= size; at++) {
-		int32_t offset;
+	for (size_t at = 0; at < size; at += arm ? 4 : 1) {
+		uint64_t taken = address_taken(code, at, size, pushdefer, arm);
 
-		/* lea offset(%rip), a register */
-		if ((code[at] | 4) != 0x4c || code[at + 1] != 0x8d || (code[at + 2] & 0xc7) != 5)
-			continue;
-		memcpy(&offset, code + at + 3, sizeof(offset));
-		add_defer(elf, pushdefer + at + 7 + (uint64_t)(int64_t)offset, dso);
+		if (taken)
+			add_defer(elf, taken, dso);
 	}
 	jumps = malloc(sizeof(*jumps));
 	if (!jumps)

@@ -81,6 +81,7 @@ TEST(versions_and_whether_there_are_threads)
 	check_made("528", 28, false);
 	check_made("536", 36, true);
 	check_made("540", 40, true);
+	check_made("540-aarch64", 40, true);
 }
 
 TEST(a_version_that_is_not_known_is_refused)
@@ -104,6 +105,11 @@ TEST(where_a_loop_keeps_the_interpreter_is_told_by_its_code)
 	ASSERT(!dso->held[0].start);
 	ASSERT_EQ(dso->base.follow, 0u);
 	perl_file_free(dso);
+	/* aarch64's x19 */
+	ASSERT_OK(read_with("540-aarch64", NULL, &dso));
+	ASSERT(dso->held[0].start);
+	ASSERT_EQ(dso->base.follow, 1u << X86_SLOT_RBX);
+	perl_file_free(dso);
 	/* Without threads there is one interpreter. */
 	ASSERT_OK(read_with("528", held_loop, &dso));
 	ASSERT(!dso->held[0].start);
@@ -122,6 +128,10 @@ TEST(who_starts_loops_for_defer_blocks_is_found_behind_pushdefer)
 			ASSERT(dso->defers[i].start != dso->defers[k].start);
 	}
 	ASSERT(!dso->defers[3].start);
+	perl_file_free(dso);
+	/* So is it on aarch64, where two instructions make an address. */
+	ASSERT_OK(read_with("540-aarch64", NULL, &dso));
+	ASSERT(dso->defers[2].start && !dso->defers[3].start);
 	perl_file_free(dso);
 	/* Before 5.36 there are no such blocks. */
 	ASSERT_OK(read_with("528", NULL, &dso));
