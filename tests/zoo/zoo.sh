@@ -62,10 +62,16 @@ catalogue() {
 		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
 		ruby 4.0 git v4.0.5 --enable-yjit
 		php 7.4 debian bullseye
+		php 7.4-al2 npm amazon-linux-2-v74
+		php 8.1 npm amazon-linux-2-v81
 		php 8.2 machine
 		php 8.2 debian bookworm
 		php 8.2-zts source bookworm --enable-zts --enable-opcache
+		php 8.3 npm amazon-linux-2-v83
 		php 8.4 debian trixie
+		php 8.4-al2023 npm amazon-linux-2023-v84
+		php 8.5 debian experimental
+		php 8.5-alma9 npm almalinux-9-v85
 		perl 5.32 debian bullseye
 		perl 5.36 machine
 		perl 5.36 debian bookworm
@@ -377,7 +383,32 @@ ruby_debian() {
 }
 
 php_debian() {
-	versioned_debian "$1" "php$version-cli" "php$version-opcache"
+	local packages=("php$version-cli")
+	# From 8.5 on opcache is a part of PHP.
+	[ "$version" = 8.5 ] || packages+=("php$version-opcache")
+	versioned_debian "$1" "${packages[@]}"
+}
+
+# Builds for other distributions, which have their libraries with them, as packages for Node.js functions (@libphp/NAME).
+php_npm() {
+	local prefix=$SONDE_ZOO/php-$version log=$SONDE_ZOO/log/php-$version.log name
+	local native=$prefix/node_modules/@libphp/$1/native program=$SONDE_ZOO/bin/php$version
+	if [ ! -x "$native/php/php" ]; then
+		mkdir -p "$prefix" "$SONDE_ZOO/log"
+		npm install --silent --no-audit --no-fund --prefix "$prefix" "@libphp/$1" >"$log" 2>&1 ||
+			unavailable "npm has none, or cannot be reached: see $log"
+	fi
+	echo "extension_dir=$native/php/modules" >"$prefix/php.ini"
+	for name in json pcntl posix; do
+		[ ! -e "$native/php/modules/$name.so" ] || echo "extension=$name.so" >>"$prefix/php.ini"
+	done
+	[ ! -e "$native/php/modules/opcache.so" ] || echo "zend_extension=opcache.so" >>"$prefix/php.ini"
+	mkdir -p "$SONDE_ZOO/bin"
+	printf '#!/bin/sh\nLD_LIBRARY_PATH=%s PHPRC=%s PHP_INI_SCAN_DIR=%s exec %s "$@"\n' \
+		"$native/lib" "$prefix/php.ini" "" "$native/php/php" >"$program.new"
+	chmod 755 "$program.new"
+	mv "$program.new" "$program"
+	echo "$program"
 }
 
 make_one() {

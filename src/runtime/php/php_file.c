@@ -24,26 +24,41 @@ enum {
 /* --- versions -------------------------------------------------------------------------------- */
 
 /*
- * struct _zend_op_array of Zend/zend_compile.h: last, opcodes, filename, line_start; struct
- * _zend_generator of Zend/zend_generators.h. The same with and without ZTS. Only what was tried on
- * a PHP of that version is here.
+ * struct _zend_op_array of Zend/zend_compile.h: last, opcodes, filename, line_start. The same with
+ * and without ZTS. 7.3 and 8.0 are from their headers, the others were tried.
  */
 static const struct {
 	uint8_t major, minor;
 	uint16_t current; /* of current_execute_data in zend_executor_globals */
 	struct php_layout layout;
 } versions[] = {
-	{ 7, 4, 488, { 60, 64, 136, 144, 64, 160, 200, 0 } },
-	{ 8, 2, 488, { 80, 88, 152, 160, 56, 152, 184, 0 } },
-	{ 8, 4, 488, { 96, 104, 168, 176, 56, 152, 184, 0 } },
+	{ 7, 3, 488, { .last = 60, .opcodes = 64, .filename = 128, .lines = 136 } },
+	{ 7, 4, 488, { .last = 60, .opcodes = 64, .filename = 136, .lines = 144 } },
+	{ 8, 0, 488, { .last = 68, .opcodes = 72, .filename = 144, .lines = 152 } },
+	{ 8, 1, 488, { .last = 68, .opcodes = 72, .filename = 144, .lines = 152 } },
+	{ 8, 2, 488, { .last = 80, .opcodes = 88, .filename = 152, .lines = 160 } },
+	{ 8, 3, 488, { .last = 76, .opcodes = 80, .filename = 144, .lines = 152 } },
+	{ 8, 4, 488, { .last = 96, .opcodes = 104, .filename = 168, .lines = 176 } },
+	{ 8, 5, 512, { .last = 96, .opcodes = 104, .filename = 168, .lines = 176 } },
 };
 
-const struct php_layout *php_layout_of(unsigned int major, unsigned int minor)
+/* struct _zend_generator of Zend/zend_generators.h: execute_data, node.parent, execute_fake. First
+ * with an iterator in it, then (8.1 at the latest) without. */
+static const struct {
+	uint16_t frame, parent, placeholder;
+} generators[] = { { 64, 160, 200 }, { 56, 152, 184 } };
+
+bool php_layout_of(unsigned int major, unsigned int minor, struct php_layout *ret,
+		   uint32_t *ret_current)
 {
-	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
-		if (versions[i].major == major && versions[i].minor == minor)
-			return &versions[i].layout;
-	return NULL;
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+		if (versions[i].major != major || versions[i].minor != minor)
+			continue;
+		*ret = versions[i].layout;
+		*ret_current = versions[i].current;
+		return true;
+	}
+	return false;
 }
 
 static unsigned int read_number(const char **text, const char *end)
@@ -105,7 +120,7 @@ static uint32_t word_at(const uint8_t *p)
 static bool loads(const struct elf_file *elf, uint64_t function, uint32_t offset)
 {
 	uint8_t code[FUNCTION_MAX];
-	size_t size = read_code(elf, function, code, sizeof(code));
+	size_t size = read_code(elf, function, code, sizeof(code)), to;
 
 	for (size_t at = 0; at + 8 <= size; at++) {
 		const uint8_t *p = code + at;
@@ -116,27 +131,44 @@ static bool loads(const struct elf_file *elf, uint64_t function, uint32_t offset
 				return true;
 			continue;
 		}
-		/* mov offset(%r64), %r64 */
-		if ((p[0] & 0xf8) != 0x48 || p[1] != 0x8b || (p[2] & 7) == 4)
+		/* mov offset(%r64), %r64, or with an index beside that */
+		if ((p[0] & 0xf8) != 0x48 || p[1] != 0x8b)
 			continue;
-		if ((p[2] & 0xc0) == 0x40 ? p[3] == offset
-					  : (p[2] & 0xc0) == 0x80 && word_at(p + 3) == offset)
+		to = (p[2] & 7) == 4 ? 4 : 3;
+		if ((p[2] & 0xc0) == 0x40 ? p[to] == offset
+					  : (p[2] & 0xc0) == 0x80 && word_at(p + to) == offset)
 			return true;
 	}
 	return false;
 }
 
-/* Is it laid out as its version is? By the code of functions that answer from it. */
+/*
+ * Is it laid out as its version is? By the code of functions that answer from it. Which of the
+ * generators' layouts is its own, that code tells.
+ */
 static bool layout_confirmed(const struct elf_file *elf, const struct elf_dynamic *dynamic,
-			     const struct php_layout *l)
+			     uint32_t current, struct php_layout *l)
 {
-	uint64_t line, file, destroy;
+	uint64_t line, file, destroy, generator;
 
-	return !elf_dynamic_find(dynamic, "zend_get_executed_lineno", &line) &&
-	       !elf_dynamic_find(dynamic, "zend_get_executed_filename_ex", &file) &&
-	       !elf_dynamic_find(dynamic, "destroy_op_array", &destroy) &&
-	       loads(elf, line, PHP_FRAME_FUNC) && loads(elf, line, PHP_FRAME_PREVIOUS) &&
-	       loads(elf, destroy, l->opcodes) && loads(elf, file, l->filename);
+	if (elf_dynamic_find(dynamic, "zend_get_executed_lineno", &line) ||
+	    elf_dynamic_find(dynamic, "zend_get_executed_filename_ex", &file) ||
+	    elf_dynamic_find(dynamic, "destroy_op_array", &destroy) ||
+	    elf_dynamic_find(dynamic, "zend_generator_check_placeholder_frame", &generator) ||
+	    !loads(elf, line, current) || !loads(elf, line, PHP_FRAME_FUNC) ||
+	    !loads(elf, line, PHP_FRAME_PREVIOUS) || !loads(elf, destroy, l->opcodes) ||
+	    !loads(elf, file, l->filename))
+		return false;
+	for (size_t i = 0; i < sizeof(generators) / sizeof(*generators); i++) {
+		if (!loads(elf, generator, generators[i].frame) ||
+		    !loads(elf, generator, generators[i].parent))
+			continue;
+		l->generator_frame = generators[i].frame;
+		l->generator_parent = generators[i].parent;
+		l->generator_placeholder = generators[i].placeholder;
+		return true;
+	}
+	return false;
 }
 
 static void add_gap(struct php_record *r, size_t start, size_t end)
@@ -305,14 +337,19 @@ static void find_frame(const struct elf_file *elf, const uint8_t *code, size_t s
 	r->text_size = text->size;
 }
 
-static int read_loop(const struct elf_file *elf, struct php_dso *dso)
+/* The loop begins at `start`; what the compiler split off it may lie before. */
+static int read_loop(const struct elf_file *elf, uint64_t start, struct php_dso *dso)
 {
-	const struct code_range *loop = &dso->base.interpreter_functions.items[0];
 	_cleanup_free_ uint8_t *code = NULL;
-	size_t size = loop->end - loop->start;
+	const struct code_range *loop = NULL;
+	size_t size;
 
-	dso->record.loop_start = loop->start;
-	if (elf->machine != EM_X86_64 || size > LOOP_MAX)
+	for (size_t i = 0; i < dso->base.interpreter_functions.nr; i++)
+		if (dso->base.interpreter_functions.items[i].start == start)
+			loop = &dso->base.interpreter_functions.items[i];
+	dso->record.loop_start = start;
+	size = loop ? loop->end - start : 0;
+	if (elf->machine != EM_X86_64 || !size || size > LOOP_MAX)
 		return 0;
 	code = malloc(size);
 	if (!code)
@@ -424,35 +461,30 @@ static int read_globals(const struct elf_file *elf, const struct elf_dynamic *dy
 			return -ENOTSUP;
 		dso->globals_slot = find_slot(elf, dynamic, "executor_globals");
 	}
-	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
-		if (versions[i].major == dso->major && versions[i].minor == dso->minor)
-			dso->current = versions[i].current;
 	return 0;
 }
 
 int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char **why)
 {
 	_cleanup_(php_file_free_p) struct php_dso *dso = NULL;
-	const struct php_layout *layout;
 	struct elf_dynamic dynamic;
-	uint64_t loop;
+	uint64_t loop, hook;
 	int r;
 
 	*why = "its version is not known";
 	if (elf_dynamic_read(elf, &dynamic) || elf_dynamic_find(&dynamic, "execute_ex", &loop) ||
-	    elf_dynamic_find(&dynamic, "zend_execute_ex", &loop))
+	    elf_dynamic_find(&dynamic, "zend_execute_ex", &hook))
 		return -ENOENT;
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)
 		return -ENOMEM;
 	r = read_version(elf, dso);
-	layout = r ? NULL : php_layout_of(dso->major, dso->minor);
-	if (!layout || (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
+	if (r || !php_layout_of(dso->major, dso->minor, &dso->record.layout, &dso->current) ||
+	    (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
 		return r == -ENOMEM ? r : -ENOTSUP;
 	*why = "its structures are not as this version has them";
-	if (!layout_confirmed(elf, &dynamic, layout))
+	if (!layout_confirmed(elf, &dynamic, dso->current, &dso->record.layout))
 		return -ENOTSUP;
-	dso->record.layout = *layout;
 	*why = "its globals are not where they are expected";
 	r = read_globals(elf, &dynamic, dso);
 	if (r)
@@ -464,7 +496,7 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char *
 	*why = "its loop is not to be seen";
 	r = runtime_find_functions(elf, loop_names, glue_names, &dso->base);
 	if (!r)
-		r = read_loop(elf, dso);
+		r = read_loop(elf, loop, dso);
 	if (!r)
 		r = runtime_add_cold(elf, NULL, &(struct loop_work){ 0 }, &dso->base);
 	if (r)

@@ -25,7 +25,8 @@ struct php_dso {
 /* 0; -ENOENT: there is no PHP in it; -ENOTSUP: one that can't be walked, *why says why. */
 int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char **why);
 void php_file_free(struct php_dso *dso);
-/* The layout of a version; NULL: it is not known. */
-const struct php_layout *php_layout_of(unsigned int major, unsigned int minor);
+/* What a version has where, but for its generators; false: it is not known. */
+bool php_layout_of(unsigned int major, unsigned int minor, struct php_layout *ret,
+		   uint32_t *ret_current);
 /* Implements PHP's calls, and nothing else. */
 bool php_hides(const char *name, const char *source);

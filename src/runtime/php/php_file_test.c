@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What files tell: small made-up ones (the fuzzer's), with the code that real ones have where it is
+ * looked at.
+ */
+#include "runtime/php/php_file.h"
+
+#include "abi/unwind.h"
+#include "test.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* 0, and *ret is the caller's; else why not. */
+static int read_made(const char *name, struct php_dso **ret, const char **why)
+{
+	static uint8_t data[64 << 10];
+	char path[PATH_MAX];
+	struct elf_file *elf;
+	size_t size;
+	FILE *file;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/php_file/%s", test_source_root(), name);
+	file = fopen(path, "re");
+	ASSERT(file);
+	size = fread(data, 1, sizeof(data), file);
+	ASSERT(size && size < sizeof(data));
+	fclose(file);
+	ASSERT_OK(elf_file_open_memory(data, size, &elf));
+	r = php_file_read(elf, ret, why);
+	elf_file_free(elf);
+	return r;
+}
+
+TEST(each_version_has_its_layout)
+{
+	static const struct {
+		unsigned int major, minor, current, last, opcodes, filename, lines;
+	} want[] = {
+		{ 7, 3, 488, 60, 64, 128, 136 },  { 7, 4, 488, 60, 64, 136, 144 },
+		{ 8, 0, 488, 68, 72, 144, 152 },  { 8, 1, 488, 68, 72, 144, 152 },
+		{ 8, 2, 488, 80, 88, 152, 160 },  { 8, 3, 488, 76, 80, 144, 152 },
+		{ 8, 4, 488, 96, 104, 168, 176 }, { 8, 5, 512, 96, 104, 168, 176 },
+	};
+	struct php_layout layout;
+	uint32_t current;
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		ASSERT(php_layout_of(want[i].major, want[i].minor, &layout, &current));
+		ASSERT_EQ(current, want[i].current);
+		ASSERT_EQ(layout.last, want[i].last);
+		ASSERT_EQ(layout.opcodes, want[i].opcodes);
+		ASSERT_EQ(layout.filename, want[i].filename);
+		ASSERT_EQ(layout.lines, want[i].lines);
+		/* The step reads so much of a function. */
+		ASSERT(layout.lines + 8 <= PHP_FUNCTION_SIZE);
+	}
+	ASSERT(!php_layout_of(7, 2, &layout, &current));
+	ASSERT(!php_layout_of(8, 6, &layout, &current));
+}
+
+TEST(a_loop_without_a_frame_pointer)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_OK(read_made("74", &dso, &why));
+	ASSERT(dso->major == 7 && dso->minor == 4);
+	ASSERT(dso->globals && !dso->key);
+	ASSERT_EQ(dso->record.layout.generator_frame, 64);
+	ASSERT_EQ(dso->record.layout.generator_parent, 160);
+	ASSERT_EQ(dso->record.layout.generator_placeholder, 200);
+	ASSERT_EQ(dso->record.frame_reg, X86_R14);
+	ASSERT_EQ(dso->record.frame_saved, 0x48);
+	ASSERT_EQ(dso->record.op_saved, 0x40);
+	ASSERT_EQ(dso->record.jit_frame, 0x78 + 5 * 8);
+	ASSERT_EQ(dso->record.canary, 0x68);
+	ASSERT_EQ(dso->record.frame_pointer, 0);
+	ASSERT_EQ(dso->record.nr_pushed, 4);
+	ASSERT_EQ(dso->record.pushed[0], X86_R13);
+	ASSERT_EQ(dso->record.pushed[2], X86_RBP);
+	php_file_free(dso);
+}
+
+TEST(a_loop_with_a_frame_pointer)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_OK(read_made("84", &dso, &why));
+	ASSERT_EQ(dso->current, 488);
+	ASSERT_EQ(dso->record.layout.generator_parent, 152);
+	ASSERT_EQ(dso->record.frame_pointer, 0xa8 + 3 * 8);
+	ASSERT_EQ(dso->record.jit_frame, 0xa8 + 5 * 8);
+	ASSERT_EQ(dso->record.canary, dso->record.frame_pointer - 0x28);
+	ASSERT_EQ(dso->record.frame_saved, dso->record.frame_pointer - 0x38);
+	/* Its begin and its end. */
+	ASSERT_EQ(dso->record.nr_gaps, 2);
+	php_file_free(dso);
+	ASSERT_OK(read_made("85", &dso, &why));
+	ASSERT_EQ(dso->current, 512);
+	php_file_free(dso);
+	ASSERT_OK(read_made("82z", &dso, &why));
+	ASSERT(dso->key && dso->globals_offset && !dso->globals);
+	php_file_free(dso);
+}
+
+TEST(what_was_split_off_the_loop_may_lie_before_it)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_OK(read_made("83c", &dso, &why));
+	ASSERT_EQ(dso->base.interpreter_functions.nr, 2);
+	ASSERT_EQ(dso->record.loop_start, dso->base.interpreter_functions.items[1].start);
+	ASSERT(dso->record.jit_frame && dso->record.frame_reg);
+	php_file_free(dso);
+}
+
+TEST(what_is_not_as_its_version_has_it_is_not_walked)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_EQ(read_made("99", &dso, &why), -ENOTSUP);
+	ASSERT_STR(why, "its version is not known");
+	/* An 8.5 that has its globals as 8.4 has them. */
+	ASSERT_EQ(read_made("85x", &dso, &why), -ENOTSUP);
+	ASSERT_STR(why, "its structures are not as this version has them");
+}
