@@ -260,6 +260,9 @@ enum {
 	/* Its code in no file was followed in vain: the agent is not asked for that any more. */
 	PROCESS_ANON_SILENT = 1 << 2,
 	PROCESS_NO_ANON_ASKS = PROCESS_ASKS_HELD | PROCESS_ANON_SILENT,
+	/* Code in no file may be a runtime's that is not known to be: what runs it has a frame
+	   pointer that leads past its own frames. */
+	PROCESS_CODE_EXPECTED = 1 << 3,
 };
 
 /*

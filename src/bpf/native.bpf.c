@@ -227,6 +227,9 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	if (known == CODE_ANON && !w->guessed && !is_code(w, arch_strip_pac(w, ra)))
 		return STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;
+	if (known == CODE_ANON && w->runtime == RUNTIME_NATIVE &&
+	    w->process.flags & PROCESS_CODE_EXPECTED)
+		w->skipped = unsure = true;
 	stop = unsure ? append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0) : STOP_NONE;
 	if (!stop)
 		stop = walk_to_caller(w, fp + 16, ra);

@@ -61,6 +61,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 val
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->guessed = 0;
+	w->skipped = 0;
 	w->raws = *(volatile __u32 *)&raws_sent;
 	w->may_ask = w->raws == RAWS_WHOLE;
 	w->max_frames = config_max_frames;

@@ -118,8 +118,9 @@ struct walk {
 	/* Where a runtime's code was left for native code was not proved: the first frame is only
 	 * one of which unwind information says so. */
 	__u32 guessed;
-	__u32 work;   /* what frames took that cost more than others: see WALK_WORK_MAX */
-	__u32 in_use; /* a walk is under way: take_walk() */
+	__u32 skipped; /* frames that run a runtime's code may have been: PROCESS_CODE_EXPECTED */
+	__u32 work;    /* what frames took that cost more than others: see WALK_WORK_MAX */
+	__u32 in_use;  /* a walk is under way: take_walk() */
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
 	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */
 	struct unwind_process process;

@@ -91,6 +91,9 @@ struct runtime_proc {
 	/* Anonymous executable memory that no runtime has in such a range may be its own, too: its
 	 * step tells by what it finds there, and walks what is not its own by the frame pointer. */
 	bool anonymous_code;
+	/* It may have made code that is not in `code` yet. Where anonymous memory is left by the
+	 * frame pointer, frames may be skipped then, and that is said. */
+	bool code_expected;
 };
 
 /* One function at work, as it is shown. Strings are copied by whoever takes them; NULL: not known.

@@ -392,6 +392,8 @@ static int new_block(struct publisher *p, const struct process *proc,
 		return r;
 	b->nr = nr;
 	b->refs = 1;
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		b->expects_code |= list->items[i]->proc && list->items[i]->proc->code_expected;
 	if (p->sampler)
 		b->user =
 			proc_user(proc->pid, v && v->block ? v->block->user : UNWIND_USER_UNKNOWN);
@@ -415,6 +417,7 @@ struct unwind_process publisher_entry(const struct block *b, uint64_t mm)
 		.generation = b->generation,
 		.nr_mappings = b->nr,
 		.mappings = b->cell,
+		.flags = b->expects_code ? PROCESS_CODE_EXPECTED : 0,
 		.runtimes = b->nr_records ? b->records[b->nr_records - 1] : 0,
 	};
 }
@@ -483,9 +486,9 @@ int publisher_tell_kernel(struct publisher *p, const struct process *proc)
 	if (!p->sampler || !v->mm)
 		return 0;
 	entry = publisher_entry(v->block, v->mm);
-	entry.flags = (v->final ? PROCESS_MAPPINGS_FINAL : 0) |
-		      (v->asks_held_until_ns ? PROCESS_ASKS_HELD : 0) |
-		      (publisher_is_anon_silent(v) ? PROCESS_ANON_SILENT : 0);
+	entry.flags |= (v->final ? PROCESS_MAPPINGS_FINAL : 0) |
+		       (v->asks_held_until_ns ? PROCESS_ASKS_HELD : 0) |
+		       (publisher_is_anon_silent(v) ? PROCESS_ANON_SILENT : 0);
 	r = bpf_sampler_set_process(p->sampler, (uint32_t)proc->pid, &entry);
 	if (r == -E2BIG && p->store->now_ns >= p->no_place_until_ns) {
 		p->no_place_until_ns = p->store->now_ns + NO_ROOM_PAUSE_NS;

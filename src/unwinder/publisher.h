@@ -27,7 +27,8 @@ struct block {
 	uint64_t retired_ns;
 	uint32_t records[RUNTIMES_OF_PROCESS_MAX]; /* cells of its runtimes' records */
 	uint32_t nr_records;
-	bool is_short; /* of files that there was no number for */
+	bool is_short;	   /* of files that there was no number for */
+	bool expects_code; /* PROCESS_CODE_EXPECTED */
 };
 
 /* What the agent keeps of a process: process.user. */

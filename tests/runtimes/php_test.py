@@ -30,6 +30,7 @@ SINCE = {"fiber": (8, 1)}
 NEEDS = {"forked": "pcntl_fork"}
 # What the leaf itself calls, beyond where the chain was told.
 OF_LEAF = {"tell", "primes", "strlen", "str_repeat", "abs"}
+MARK = re.compile(r"\[\w+: \w+\]")
 HIDDEN = re.compile(r"execute_ex|zend_execute|zend_call_function|zend_generator_resume")
 
 
@@ -208,7 +209,7 @@ def exits_wrong(stack):
     names = [f.name for f in stack.user if is_php(f)]
     if not names and not any(os.path.basename(f.file) == "anon" for f in stack.user):
         return None  # PHP begins, or ends
-    if any(n.startswith("[php: ") for n in names) or (names and set(names[:1]) <= {"{main}", "[unknown]"} and set(names[1:2]) <= {"exits", "[unknown]"}):
+    if any(MARK.fullmatch(f.name) for f in stack.user) or (names and set(names[:1]) <= {"{main}", "[unknown]"} and set(names[1:2]) <= {"exits", "[unknown]"}):
         return None
     return " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
 
@@ -223,7 +224,7 @@ def test_jit_exits(php, setup):
     marked = found = 0
     for s in recording.stacks or []:
         t.take(s, exits_wrong)
-        marked += s.count * any(f.name.startswith("[php: ") for f in s.user)
+        marked += s.count * any(MARK.fullmatch(f.name) for f in s.user)
         found += s.count * any(f.name == "exits" for f in s.user)
     problems = recording.problems + t.problems(200)
     if found < 200 or marked > t.samples / 10:

@@ -30,6 +30,7 @@ static struct {
 	__u64 unreadable_from, no_code_from, no_code_to;
 	__u32 max_frames;
 	bool may_ask;
+	__u32 flags; /* of the process */
 	struct walk_known_rule known;
 	__u32 walkers_off;
 	__u64 hole; /* a page that is not there; 0: none */
@@ -108,7 +109,7 @@ static int walk(__u16 machine, __u64 pc)
 		.machine = machine,
 		.pc = pc,
 		.regs = t.regs,
-		.process = { .generation = 7, .nr_mappings = t.nr_mappings },
+		.process = { .generation = 7, .nr_mappings = t.nr_mappings, .flags = t.flags },
 		.max_frames = t.max_frames,
 		.may_ask = t.may_ask,
 		.walkers_off = t.walkers_off,
@@ -472,6 +473,25 @@ static int walk_known(const char *bytes, size_t size, size_t at, enum unwind_cod
 	rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER, .cfa_off = known });
 	rule_in_bucket(2, end);
 	return walk(EM_X86_64, AT(1, 0x20 + at));
+}
+
+TEST(a_caller_is_in_doubt_where_code_may_be_a_runtimes)
+{
+	static const char body[] = "\x48\x8b\x45\xf8";
+
+	set_up();
+	ASSERT_EQ(walk_known(body, 4, 0, CODE_ANON), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0x20), AT(2, 0x80));
+	t.flags = PROCESS_CODE_EXPECTED;
+	ASSERT_EQ(walk_known(body, 4, 0, CODE_ANON), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.words[1], unsure);
+	ASSERT_EQ(FRAME_DATA(t.walk.words[3]), AT(2, 0x80));
+	ASSERT(t.walk.skipped);
+	/* That of a file is not. */
+	ASSERT_EQ(walk_known(body, 4, 0, CODE_BYTES), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0x20), AT(2, 0x80));
+	ASSERT(!t.walk.skipped);
+	tear_down();
 }
 
 TEST(code_that_can_be_followed_is_asked_for_or_in_doubt)

@@ -68,6 +68,7 @@ __noinline int WALK_NAME(php_leave)(void);
 __noinline int WALK_NAME(php_code)(__u64 previous);
 __noinline int WALK_NAME(php_delegates)(__u64 frame);
 __noinline __u64 WALK_NAME(php_delegate)(void);
+__noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary);
 __noinline int WALK_NAME(php_jit)(void);
 
 /* The step has seen to it that it is there. */
@@ -433,10 +434,11 @@ unreadable:
 /*
  * It is entered by a jump from the loop, and leaves by one: its frame is the loop's, and what it
  * takes of the stack is below that. (ext/opcache/jit/zend_jit_x86.dasc, zend_jit_prologue(); so it
- * tells gdb.) The stack protector's word is in the loop's frame, and nowhere below it but in
- * functions that were called: the first one above the stack pointer. A loop that has a frame
- * pointer, as all have from 8.3 on, is found by that, since the JIT never writes to it
- * (zend_jit_ir.c, jit_init(): "prevent %rbp usage").
+ * tells gdb.) A loop that has a frame pointer, as all have from 8.3 on, is found by that, since the
+ * JIT never writes to it (zend_jit_ir.c, jit_init(): "prevent %rbp usage"). Else by the stack
+ * protector's word in its frame: the first one above the stack pointer behind which lies where a
+ * call returns to that may be the loop's. (Words of functions that have returned are there, too,
+ * between the registers that are saved.)
  */
 enum {
 	/* That the stack pointer may be below the loop's: the code that is run when a trace is left
@@ -445,19 +447,39 @@ enum {
 	JIT_FRAME_MAX = 64 << 10, /* bytes */
 };
 
-/* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */
-static __always_inline __u64 jit_loop(struct walk *w, const struct php_record *r, __u64 canary)
+/* Does the loop's frame begin at `at`? Where it returns to. */
+static __always_inline bool is_loop(struct walk *w, const struct php_record *r, __u64 at,
+				    __u64 canary, __u64 *ret_ra, __u64 *ret_call)
 {
-	__u64 at = w->regs[ARCH_SP], own = w->regs[ARCH_FP] - r->frame_pointer, value;
+	__u64 value;
+
+	return !read_stack(w, at + r->canary, &value) && value == canary &&
+	       !read_stack(w, at + r->jit_frame - 8, ret_ra) && *ret_ra - r->text < r->text_size &&
+	       !read_word(*ret_ra - sizeof(*ret_call), ret_call) && arch_is_call(*ret_call);
+}
+
+/* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */
+__noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 at, own, ra, call;
 	__u32 i;
 
+	if (!w)
+		return 0;
+	r = php_record_of(w);
+	at = w->regs[ARCH_SP];
+	own = w->regs[ARCH_FP] - r->frame_pointer;
 	if (r->frame_pointer && w->valid & 1u << ARCH_FP && own - at < JIT_FRAME_MAX &&
-	    !read_stack(w, own + r->canary, &value) && value == canary)
+	    is_loop(w, r, own, canary, &ra, &call))
 		return own;
 	for (i = 0; i < JIT_WORDS; i++, at += 8) {
-		if (read_stack(w, at + r->canary, &value))
-			break;
-		if (value == canary)
+		if (!is_loop(w, r, at, canary, &ra, &call))
+			continue;
+		/* What is called by its name is the loop itself. */
+		if ((call >> 24 & 0xff) != 0xe8 ||
+		    ra + (__u64)(__s64)(__s32)(call >> 32) == r->loop_start)
 			return at;
 	}
 	return 0;
@@ -469,7 +491,7 @@ __noinline int WALK_NAME(php_jit)(void)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 at, canary, value, ra, code, *s;
+	__u64 at, canary, value, ra, *s;
 	__u32 i, reg;
 	int stop;
 
@@ -480,9 +502,8 @@ __noinline int WALK_NAME(php_jit)(void)
 	at = walk_thread_pointer(w);
 	if (!at || read_word(at + 0x28, &canary))
 		return -1;
-	at = jit_loop(w, r, canary);
-	if (!at || read_stack(w, at + r->jit_frame - 8, &ra) || ra - r->text >= r->text_size ||
-	    read_word(ra - sizeof(code), &code) || !arch_is_call(code))
+	at = WALK_NAME(php_jit_loop)(canary);
+	if (!at || read_stack(w, at + r->jit_frame - 8, &ra))
 		return -1;
 	w->loop_sp = at;
 	w->loop_pc = 0;
@@ -545,7 +566,7 @@ STEP(php)
 	s = runtime_state(w, RUNTIME_PHP);
 	if (!r || w->late)
 		note = FRAME_NOTE_NOT_READY;
-	else if (s[S_FLAGS] & FLAG_LOST)
+	else if (s[S_FLAGS] & FLAG_LOST || w->skipped)
 		note = FRAME_NOTE_MISMATCH;
 	else if (!(s[S_FLAGS] & FLAG_LOOP))
 		note = WALK_NAME(php_enter)();

@@ -56,8 +56,10 @@ static int find_code(struct php_proc *p)
 		: !found.start)
 		return 0;
 	p->rp.code.nr = 0;
+	p->rp.code_expected = true;
 	if (found.start && vec_push(&p->rp.code, found))
 		return was;
+	p->rp.code_expected = !found.start;
 	log_debug("process %d: PHP's JIT has its code at 0x%llx, %llu bytes", p->rp.target->pid,
 		  (unsigned long long)found.start, (unsigned long long)(found.end - found.start));
 	return 1;
@@ -126,6 +128,7 @@ static int php_attach(const struct runtime_dso *base, const struct runtime_targe
 	to->current = globals + dso->current;
 	to->loop_start += t->bias;
 	to->text += t->bias;
+	p->rp.code_expected = dso->major >= 8; /* opcache has a JIT from there on */
 	(void)find_code(p);
 	memcpy(record, to, sizeof(*to));
 	*ret = &p->rp;

@@ -6,11 +6,9 @@
 #include "runtime/php/php_jit.h"
 
 #include "runtime/words.h"
-#include "util/cleanup.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -21,7 +19,7 @@ enum {
 	PAGES_MAX = 1024, /* of opcache; it has 300 */
 	DYNAMIC_MAX = 64,
 	SYMBOLS_MAX = 4096,
-	STRINGS_MAX = 1 << 20,
+	NAME_MAX_ = 32,
 	STATUS_SIZE = 320,		     /* of zend_jit_status() that is looked at */
 	BUFFER_MAX = (1u << 31) - (1 << 20), /* jit_buffer_size, in the reach of calls */
 };
@@ -48,34 +46,67 @@ static int decode_status(const struct runtime_target *t, uint64_t function, stru
 	return 0;
 }
 
-/* The function of that name that the library exports whose symbols and names are there. */
-static int find_export(const struct runtime_target *t, uint64_t base, uint64_t symbols,
-		       uint64_t strings, uint64_t strings_size, const char *name, uint64_t *ret)
-{
-	size_t nr = (strings - symbols) / sizeof(Elf64_Sym), len = strlen(name) + 1;
-	_cleanup_free_ Elf64_Sym *table = NULL;
-	_cleanup_free_ char *names = NULL;
-	int r;
+/* What a library's dynamic segment leads to, in memory. */
+struct exports {
+	uint64_t base, symbols, strings, hash; /* DT_GNU_HASH */
+};
 
-	/* Linkers put the names behind the symbols. */
-	if (strings <= symbols || nr > SYMBOLS_MAX || strings_size > STRINGS_MAX)
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t hash = 5381;
+
+	while (*name)
+		hash = hash * 33 + (uint8_t)*name++;
+	return hash;
+}
+
+/* The function `name`, if that is the symbol of that number: 0; -ENOENT: it isn't. */
+static int read_export(const struct runtime_target *t, const struct exports *e, uint32_t number,
+		       const char *name, uint64_t *ret)
+{
+	size_t size = strlen(name) + 1;
+	char text[NAME_MAX_];
+	Elf64_Sym sym;
+	int r = runtime_read(t, e->symbols + number * sizeof(sym), &sym, sizeof(sym));
+
+	if (r || size > sizeof(text))
+		return r ? r : -ENOENT;
+	r = runtime_read(t, e->strings + sym.st_name, text, size);
+	if (r)
+		return r;
+	*ret = e->base + sym.st_value;
+	return sym.st_value && !memcmp(text, name, size) ? 0 : -ENOENT;
+}
+
+/* The function of that name that the library exports, by the table that ld.so looks it up in. */
+static int find_export(const struct runtime_target *t, const struct exports *e, const char *name,
+		       uint64_t *ret)
+{
+	uint32_t header[4]; /* number of buckets, first symbol, words of the filter, a shift */
+	uint32_t hash = gnu_hash(name), number, word;
+	uint64_t buckets, chains;
+	int r = runtime_read(t, e->hash, header, sizeof(header));
+
+	if (r)
+		return r;
+	if (!header[0])
 		return -ENOENT;
-	table = calloc(nr + 1, sizeof(*table));
-	names = malloc(strings_size + 1);
-	if (!table || !names)
-		return -ENOMEM;
-	r = runtime_read(t, symbols, table, nr * sizeof(*table));
-	if (!r)
-		r = runtime_read(t, strings, names, strings_size);
-	for (size_t i = 0; !r && i < nr; i++) {
-		if (!table[i].st_value || table[i].st_name >= strings_size ||
-		    strings_size - table[i].st_name < len ||
-		    memcmp(names + table[i].st_name, name, len) != 0)
-			continue;
-		*ret = base + table[i].st_value;
-		return 0;
+	buckets = e->hash + sizeof(header) + 8 * (uint64_t)header[2];
+	chains = buckets + 4 * (uint64_t)header[0];
+	r = runtime_read(t, buckets + 4 * (uint64_t)(hash % header[0]), &number, sizeof(number));
+	if (r || number < header[1])
+		return r ? r : -ENOENT;
+	for (size_t i = 0; i < SYMBOLS_MAX; i++, number++) {
+		r = runtime_read(t, chains + 4 * (uint64_t)(number - header[1]), &word,
+				 sizeof(word));
+		if (!r && (word | 1) == (hash | 1))
+			r = read_export(t, e, number, name, ret);
+		else if (!r)
+			r = -ENOENT;
+		if (r != -ENOENT || word & 1)
+			return r;
 	}
-	return r ? r : -ENOENT;
+	return -ENOENT;
 }
 
 /* Where the library begins in memory that has `code`: its parts lie side by side. */
@@ -116,29 +147,32 @@ static int read_dynamic(const struct runtime_target *t, uint64_t base, const Elf
 /* In the library that has `code`. */
 static int look_in_library(const struct runtime_target *t, uint64_t code, struct php_jit *ret)
 {
-	uint64_t base, symbols = 0, strings = 0, size = 0, status;
 	Elf64_Dyn dynamic[DYNAMIC_MAX];
+	struct exports e = { 0 };
 	Elf64_Ehdr header;
-	int r = find_base(t, code, &header, &base);
+	uint64_t status;
+	int r = find_base(t, code, &header, &e.base);
 
 	if (!r)
-		r = read_dynamic(t, base, &header, dynamic);
+		r = read_dynamic(t, e.base, &header, dynamic);
 	if (r)
 		return r;
 	for (size_t i = 0; i < DYNAMIC_MAX && dynamic[i].d_tag != DT_NULL; i++) {
+		uint64_t addr = dynamic[i].d_un.d_ptr;
+
+		/* glibc has made addresses of them, musl has not. */
+		if (addr < e.base)
+			addr += e.base;
 		if (dynamic[i].d_tag == DT_SYMTAB)
-			symbols = dynamic[i].d_un.d_ptr;
+			e.symbols = addr;
 		else if (dynamic[i].d_tag == DT_STRTAB)
-			strings = dynamic[i].d_un.d_ptr;
-		else if (dynamic[i].d_tag == DT_STRSZ)
-			size = dynamic[i].d_un.d_val;
+			e.strings = addr;
+		else if (dynamic[i].d_tag == DT_GNU_HASH)
+			e.hash = addr;
 	}
-	/* glibc has made addresses of them, musl has not. */
-	if (symbols < base) {
-		symbols += base;
-		strings += base;
-	}
-	r = find_export(t, base, symbols, strings, size, "zend_jit_status", &status);
+	if (!e.symbols || !e.strings || !e.hash)
+		return -ENOENT;
+	r = find_export(t, &e, "zend_jit_status", &status);
 	return r ? r : decode_status(t, status, ret);
 }
 
