@@ -246,6 +246,8 @@ def busy_of(version, jit):
     """BUSY as such a Ruby has it."""
     ret = {name: (callers, version < IN_RUBY_SINCE[name] if name in IN_RUBY_SINCE else native)
            for name, (callers, native) in BUSY.items()}
+    if version < (3, 3):  # what calls it has no name where names were stripped, else it is hidden
+        ret["block in <main>"] = (BUSY["block in <main>"][0], None)
     if version >= (4, 0):  # Class#new is an instruction of its own
         ret["Num#initialize"] = (("Class#new", "Num#+", *("Object#" + n for n in ("compares", "adds", "strings", "yields", "misses"))), None)
     if jit and version >= (3, 4):
