@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde core` on real cores of Python and Java programs, which have said in what chains their threads are. TAP.
+"""`sonde core` on real cores of Python, Java, JavaScript and Go programs, which have said in what chains their threads are. TAP.
 
     runtimes_test.py [--sonde PROGRAM] [--only REGEX] [--keep]
 
@@ -23,10 +23,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "runtimes"), os.path.join(HERE, "..", "lib")]
+import go_test
 import jvm_judge
 import jvm_record
 import jvm_test
 import jvm_toolchain
+import node_test
 import python_test
 import runtimes
 from cpu_time import cpu_seconds
@@ -312,10 +314,55 @@ def java_tests():
         yield name + "-cut-off", functools.partial(java_cut, jdk)
 
 
+# --- JavaScript --------------------------------------------------------------------------------------------------------------
+
+
+def node_cores(node, way, setup):
+    """A chain in a core: on another thread, with C++ between."""
+    problems, env = [], node_test.make_addon(setup)
+    cases = ("worker", "native") if way == by_kernel else ("methods",)
+    for case in cases:
+        core = core_of(setup, [node.path, node_test.CASES, case], way, 0.2, env)
+        wrong = node_test.wrong_stack(sum(threads_of(setup, core).values(), []), core.truths[0])
+        problems += ["%s: %s" % (case, shorten(wrong, 1500))] if wrong else []
+        shutil.rmtree(os.path.dirname(core.path))
+    return problems, " ".join(cases)
+
+
+def node_tests():
+    path = os.environ.get("SONDE_NODE") or shutil.which("node")
+    if path:
+        node = node_test.Node(path)
+        yield "node-%s-working" % node.version, functools.partial(node_cores, node, by_kernel)
+        # gcore writes what V8 has only reserved, too: a gigabyte.
+        if os.environ.get("SONDE_ALL"):
+            yield "node-%s-gcore" % node.version, functools.partial(node_cores, node, by_gcore)
+
+
+# --- Go ----------------------------------------------------------------------------------------------------------------------
+
+
+def go_core(name, setup):
+    """Threads that work, by gcore: Go handles the signals that would make the kernel write one."""
+    core = core_of(setup, go_test.build(setup, name), by_gcore, env={"GOGC": "off"})
+    wrong = go_test.wrong_threads(core.truths, threads_of(setup, core), go_test.STRIPPED not in {**go_test.BUILDS, **go_test.MORE}[name][2])
+    shutil.rmtree(os.path.dirname(core.path))
+    return wrong, "%d threads" % len(core.truths)
+
+
+def go_tests():
+    if os.environ.get("SONDE_GO") or shutil.which("go"):
+        for name in ("cgo", "stripped-pie"):  # no case has the name that the program's other threads have
+            if name != "cgo" or shutil.which("gcc"):
+                yield "go-" + name, functools.partial(go_core, name)
+
+
 def tests(_setup, _args):
     with contextlib.suppress(OSError):
         yield from python_tests()
     yield from java_tests()
+    yield from node_tests()
+    yield from go_tests()
 
 
 if __name__ == "__main__":

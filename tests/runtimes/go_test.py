@@ -204,21 +204,28 @@ def known(setup, name):
     return problems, ", ".join(t.summary() for t in tallies)
 
 
+def wrong_threads(truths, threads, has_symbols=True):
+    """What is wrong with threads that work, comm -> list of what --json has; those of truths, each once."""
+    problems = []
+    for truth in truths:
+        mine = threads.get(truth["comm"], [])
+        if len(mine) != 1 or not mine[0]["complete"]:
+            problems.append("%s: %s" % (truth["comm"], str(mine)[:500]))
+            continue
+        frames = [Shown(f["function"] or "[unknown]", f["line"] or 0) for f in mine[0]["frames"][::-1] if f["kind"] != "kernel"]
+        wrong = Judge(truth, has_symbols, False)(types.SimpleNamespace(user=frames, count=1))
+        problems += ["%s: %s" % (truth["comm"], wrong)] if wrong else []
+    return problems[:5]
+
+
 def stacks(setup, name):
     """`sonde stack` of threads that work, each once."""
-    problems = []
     with Program(build(setup, name), env={"GOGC": "off"}) as running:
         running.until_ready()
-        threads = runtimes.stack_of(setup, running.pid).values()
-        for truth in running.truths:
-            mine = [t for t in threads if t["name"] == truth["comm"]]
-            if len(mine) != 1 or not mine[0]["complete"]:
-                problems.append("%s: %s" % (truth["comm"], str(mine)[:500]))
-                continue
-            frames = [Shown(f["function"] or "[unknown]", f["line"] or 0) for f in mine[0]["frames"][::-1] if f["kind"] != "kernel"]
-            wrong = Judge(truth, True, False)(types.SimpleNamespace(user=frames, count=1))
-            problems += ["%s: %s" % (truth["comm"], wrong)] if wrong else []
-    return problems[:5], "%d threads" % len(running.truths)
+        threads = {}
+        for thread in runtimes.stack_of(setup, running.pid).values():
+            threads.setdefault(thread["name"], []).append(thread)
+        return wrong_threads(running.truths, threads), "%d threads" % len(running.truths)
 
 
 MANY = {"key%d" % i: "x" * i * 20 if i <= 4 else "x" * 80 + "..." for i in range(1, 7)}
