@@ -50,7 +50,8 @@ struct pprof_reader {
 	uint32_t program; /* string: the first mapping's file */
 	/* Which of the values counts; and, if its sums are those of another one, that and how. */
 	size_t value, checked;
-	uint64_t factor; /* 0: nothing to check */
+	uint64_t factor;	    /* 0: nothing to check */
+	uint32_t others[TYPES_MAX]; /* the profile's number of each further type; 0: not taken */
 	VEC(uint32_t) frames;
 	VEC(struct profile_line) lines;
 };
@@ -540,13 +541,73 @@ static int add_thread(struct pprof_reader *r, const struct labels *l, uint32_t *
 					  strtab_get(&p->strings, carrier), ret);
 }
 
+/* Types beside the one that counts are types of the profile, as many as it has room for. */
+static int add_types(struct pprof_reader *r)
+{
+	struct profile *p = BASE(r)->p;
+	uint32_t type, unit;
+	int err = 0;
+
+	memset(r->others, 0, sizeof(r->others));
+	for (size_t i = 0; !err && i < r->type_messages.nr; i++) {
+		const struct value_type *t = &r->types[i];
+
+		if (i == r->value || (r->factor && i == r->checked) || !t->type.size ||
+		    !t->unit.size)
+			continue;
+		err = reader_intern_slice(BASE(r), t->type, &type);
+		if (!err)
+			err = reader_intern_slice(BASE(r), t->unit, &unit);
+		if (!err)
+			err = profile_add_type(p, strtab_get(&p->strings, type),
+					       strtab_get(&p->strings, unit), &r->others[i]);
+		if (err == -E2BIG)
+			return 0;
+	}
+	return err;
+}
+
+/* Whether the sample has anything that counts; a negative errno. */
+static int check_values(struct pprof_reader *r, const Pprof__Sample *m)
+{
+	uint64_t value = (uint64_t)m->value[r->value];
+	int err = 0, has_any = 0;
+
+	for (size_t i = 0; !err && i < m->n_value; i++) {
+		if (i != r->value && !r->others[i])
+			continue;
+		err = reader_count(BASE(r), m->value[i]);
+		has_any |= m->value[i] != 0;
+	}
+	if (!err && r->factor && (uint64_t)m->value[r->checked] != value * r->factor)
+		return -EAGAIN;
+	return err ? err : has_any;
+}
+
+static int add_values(struct pprof_reader *r, const int64_t *values, uint32_t thread,
+		      uint32_t stack)
+{
+	struct profile_measured measured = { .thread = thread, .stack = stack };
+	uint32_t sample;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < r->type_messages.nr; i++) {
+		if (!values[i] || (i != r->value && !r->others[i]))
+			continue;
+		measured.type = r->others[i];
+		measured.value = (uint64_t)values[i];
+		err = profile_add_measured(BASE(r)->p, &measured, &sample);
+	}
+	return err;
+}
+
 /* -EAGAIN: the samples are not what the checked values say. */
 static int read_sample(struct pprof_reader *r, struct slice message)
 {
 	struct labels labels = { 0 };
+	int64_t values[TYPES_MAX]; /* what is unpacked next takes the message's place */
 	uint32_t stack, thread;
 	Pprof__Sample *m;
-	int64_t value;
 	int err;
 
 	err = reader_unpack(BASE(r), "sample", &pprof__sample__descriptor, message, &m);
@@ -555,14 +616,10 @@ static int read_sample(struct pprof_reader *r, struct slice message)
 	if (m->n_value != r->type_messages.nr)
 		return reader_bad(BASE(r), "a sample has %zu values for %zu sample types",
 				  m->n_value, r->type_messages.nr);
-	value = m->value[r->value];
-	err = reader_count(BASE(r), value);
-	if (err)
+	err = check_values(r, m);
+	if (err <= 0)
 		return err;
-	if (r->factor && (uint64_t)m->value[r->checked] != (uint64_t)value * r->factor)
-		return -EAGAIN;
-	if (!value)
-		return 0;
+	memcpy(values, m->value, m->n_value * sizeof(*values));
 	err = read_labels(r, m, &labels);
 	if (!err)
 		err = read_stack(r, m);
@@ -571,7 +628,7 @@ static int read_sample(struct pprof_reader *r, struct slice message)
 	if (!err)
 		err = add_thread(r, &labels, &thread);
 	if (!err)
-		err = profile_add_sample(BASE(r)->p, thread, stack, (uint64_t)value, NULL);
+		err = add_values(r, values, thread, stack);
 	return err ? err : reader_check_size(BASE(r));
 }
 
@@ -581,6 +638,8 @@ static int read_samples(struct pprof_reader *r)
 	struct wire_field f;
 	int err = set_unit(r);
 
+	if (!err)
+		err = add_types(r);
 	while (!err && wire_next(&w, &f) > 0)
 		if (f.number == PPROF_SAMPLE)
 			err = read_sample(r, (struct slice){ f.data, f.size });

@@ -348,8 +348,8 @@ TEST(other_formats_are_not_taken_for_it)
 		ASSERT(!export_pprof.recognise(others[i], strlen(others[i])));
 }
 
-/* Other types, traces and labels stand beside them. */
-TEST(the_first_type_is_what_is_read)
+/* Traces and labels stand beside them. */
+TEST(all_types_are_read)
 {
 	_cleanup_free_ char *data = NULL;
 	struct profile a, b;
@@ -362,6 +362,16 @@ TEST(the_first_type_is_what_is_read)
 	test_read(&export_pprof, data, size, &b);
 	test_assert_same_folded(&a, &b);
 	ASSERT_EQ(profile_total(&b), profile_total(&a));
+	ASSERT(profile_nr_types(&a) > 1);
+	ASSERT_EQ(profile_nr_types(&b), profile_nr_types(&a));
+	for (uint32_t i = 1; i < profile_nr_types(&a); i++) {
+		ASSERT_STR(profile_type_unit(&b, i), profile_type_unit(&a, i));
+		ASSERT_OK(profile_show_type(&a, profile_type_name(&a, i)));
+		ASSERT_OK(profile_show_type(&b, profile_unit_type(&a)));
+		ASSERT(profile_total(&a) > 0);
+		ASSERT_EQ(profile_total(&b), profile_total(&a));
+		test_assert_same_folded(&a, &b);
+	}
 	profile_fini(&a);
 	profile_fini(&b);
 }

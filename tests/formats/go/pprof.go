@@ -126,7 +126,10 @@ func checkPprof(path string) error {
 		for _, l := range s.Location {
 			frames = append(frames, pprofFrames(l)...)
 		}
-		if len(s.Value) == 2 && s.Value[1] != s.Value[0]*p.Period {
+		if s.Value[0] == 0 {
+			continue // it is of another type
+		}
+		if len(s.Value) == 2 && p.SampleType[1].Type == "cpu" && s.Value[1] != s.Value[0]*p.Period {
 			return fmt.Errorf("%d samples are %d ns at a period of %d ns", s.Value[0], s.Value[1], p.Period)
 		}
 		comm := ""
