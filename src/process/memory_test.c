@@ -4,6 +4,7 @@
  */
 #include "process/memory.h"
 
+#include "process/proc_identity.h"
 #include "process/server_watch.h"
 
 #include <errno.h>
@@ -31,12 +32,14 @@ struct other {
 	uint64_t absent; /* a page of it that never comes */
 };
 
-static uint64_t make_absent_page(void)
+/* At `where`, in place of what is there; 0: anywhere. */
+static uint64_t make_absent_page(uint64_t where)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap((void *)(uintptr_t)where, PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
 
 	reg.range.start = (uintptr_t)page;
 	reg.range.len = PAGE;
@@ -46,8 +49,27 @@ static uint64_t make_absent_page(void)
 	return (uintptr_t)page;
 }
 
+/* Where this program's arguments are, far up in the stack. */
+static uint64_t page_of_arguments(void)
+{
+	char path[] = "/proc/self/stat", text[1024];
+	uint64_t at = 0;
+	FILE *f = fopen(path, "re");
+	char *field;
+
+	ASSERT(f && fgets(text, sizeof(text), f));
+	fclose(f);
+	field = strrchr(text, ')');
+	for (int i = 2; field && i < 48; i++)
+		field = strchr(field + 1, ' ');
+	ASSERT(field);
+	at = strtoull(field, NULL, 10) & -(uint64_t)PAGE;
+	ASSERT(at > (uintptr_t)__builtin_frame_address(0));
+	return at;
+}
+
 /* A process of that user, which waits until it is killed. */
-static struct other start_other(uid_t user)
+static struct other start_process(uid_t user, uint64_t absent)
 {
 	struct other o = { 0 };
 	int fds[2];
@@ -55,7 +77,7 @@ static struct other start_other(uid_t user)
 	ASSERT_OK(pipe(fds));
 	o.pid = fork();
 	if (!o.pid) {
-		o.absent = make_absent_page();
+		o.absent = make_absent_page(absent);
 		if (setresuid(user, user, user) || write(fds[1], &o.absent, sizeof(o.absent)) < 0)
 			_exit(1);
 		pause();
@@ -65,6 +87,11 @@ static struct other start_other(uid_t user)
 	ASSERT_EQ(read(fds[0], &o.absent, sizeof(o.absent)), (ssize_t)sizeof(o.absent));
 	close(fds[0]);
 	return o;
+}
+
+static struct other start_other(uid_t user)
+{
+	return start_process(user, 0);
 }
 
 static void end_other(const struct other *o)
@@ -153,6 +180,18 @@ TEST(a_page_that_never_comes_holds_nobody_up)
 	end_other(&good);
 }
 
+/* The kernel reads nothing but memory that it has at hand for /proc/PID/cmdline. */
+TEST(what_a_process_was_called_as_is_not_waited_for)
+{
+	struct other hangs = start_process(NOBODY, page_of_arguments());
+	static struct proc_identity id;
+
+	ASSERT_OK(proc_identity_read(hangs.pid, NULL, &id));
+	ASSERT_STR(id.command, "");
+	ASSERT_EQ(id.uid, NOBODY);
+	end_other(&hangs);
+}
+
 TEST(one_user_has_a_few_of_these)
 {
 	struct other many[OF_ONE_USER_MAX + 4], good = start_other(SOMEBODY), root = start_other(0);
@@ -213,5 +252,5 @@ const char *test_skip_reason(void)
 {
 	if (geteuid())
 		return "needs root: other users' processes";
-	return make_absent_page() ? NULL : "no userfaultfd here";
+	return make_absent_page(0) ? NULL : "no userfaultfd here";
 }

@@ -205,6 +205,11 @@ static void read_path(int32_t pid, struct proc_identity *ret)
 		ret->path[n - (ssize_t)(sizeof(deleted) - 1)] = '\0';
 }
 
+/*
+ * That is in the process's memory, but nobody waits for a page of it: the kernel reads it of
+ * anonymous memory only (7f7ccc2ccc2e, "proc: do not access cmdline nor environ from file-backed
+ * areas", 4.17), and asks no userfaultfd.
+ */
 static void read_command(int32_t pid, struct proc_identity *ret)
 {
 	_cleanup_close_ int fd = -1;
@@ -218,14 +223,23 @@ static void read_command(int32_t pid, struct proc_identity *ret)
 		ret->command[0] = '\0';
 }
 
+/* No server is asked, which may never answer: what the kernel has will do. */
+static int look_at_root(const char *path, struct statx *ret)
+{
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, ret))
+		return -errno;
+	return ret->stx_mask & STATX_INO ? 0 : -ENODATA;
+}
+
 static void compare_roots(int32_t pid, struct proc_identity *ret)
 {
-	struct stat ours, its;
+	struct statx ours, its;
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/root/", pid);
-	ret->in_our_root = !stat("/", &ours) && !stat(path, &its) && ours.st_dev == its.st_dev &&
-			   ours.st_ino == its.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	ret->in_our_root = !look_at_root("/", &ours) && !look_at_root(path, &its) &&
+			   ours.stx_dev_major == its.stx_dev_major &&
+			   ours.stx_dev_minor == its.stx_dev_minor && ours.stx_ino == its.stx_ino;
 }
 
 /* /proc gives the start in ticks since boot, suspended time included. */

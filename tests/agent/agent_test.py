@@ -179,8 +179,8 @@ def test_what_a_process_publishes_of_itself_is_its_resource():
 
 
 @contextlib.contextmanager
-def hanging_process():
-    """A process whose context lies in a file of a server that does not answer any more."""
+def process_of_a_server(program, *args, **options):
+    """One that lives by a file system in "mount" whose server does not answer any more."""
     for name in ("file_server", "absent_page"):
         run("gcc", "-O2", "-D_GNU_SOURCE", os.path.join(HOSTILE, name + ".c"), "-o", name)
     os.chmod(".", 0o755)
@@ -194,9 +194,9 @@ def hanging_process():
         ends.callback(guard.Guard(server).end)
         if server.stdout.readline() != "ok\n":
             raise Skip("no FUSE here")
-        process = subprocess.Popen(["./absent_page", "mount/file"], user=65534, **pipes)
+        process = subprocess.Popen([program, *args], **pipes, **options)
         ends.callback(guard.Guard(process).end)
-        check(process.stdout.readline() == "mapped\n", "it is mapped")
+        check(process.stdout.readline() == "mapped\n", "it is there")
         server.stdin.write("h\n")
         server.stdin.flush()
         check(server.stdout.readline() == "ok\n", "it hangs")
@@ -207,7 +207,7 @@ def hanging_process():
 
 def test_a_page_that_never_comes_holds_nobody_up():
     """Whoever reads it waits until its server has gone, and not even SIGKILL ends that."""
-    with hanging_process() as (process, server), burn() as other:
+    with process_of_a_server("./absent_page", "mount/file", user=65534) as (process, server), burn() as other:
         with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v") as a:
             a.wait_for("the agent samples")
             check(server.stdout.readline() == "asked\n", "somebody asks for the page")
@@ -217,6 +217,31 @@ def test_a_page_that_never_comes_holds_nobody_up():
                 samples = {r["attributes"]["process.pid"]: r["samples"] for r in resources(reports("out")[-1])}
                 check(samples.get(other.pid, 0) > 0 and samples.get(process.pid, 0) > 0, samples)
             a.end()
+
+
+IN_ITS_ROOT = """
+import os
+os.chroot("mount")
+print("mapped", flush=True)
+input()
+while True:
+    pass
+"""
+
+
+def test_a_root_that_never_answers_holds_nobody_up():
+    """Such as a container's whose server has gone: nobody asks it whose users these are."""
+    with process_of_a_server("/usr/bin/python3", "-c", IN_ITS_ROOT) as (process, _):
+        # What it said of its root before counts for a second. Debug files are looked for below that, which may well wait.
+        time.sleep(1.5)
+        with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "--symbolize", "none", "-v") as a:
+            a.wait_for("the agent samples")
+            seen = None
+            while not seen:
+                a.wait_for(r"report \d+: ")
+                seen = next((r["attributes"] for r in resources(reports("out")[-1]) if r["attributes"]["process.pid"] == process.pid), None)
+            a.end()
+    check("process.owner" not in seen and seen["process.command"] == "/usr/bin/python3", seen)
 
 
 @contextlib.contextmanager
