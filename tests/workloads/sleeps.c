@@ -10,8 +10,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 enum { CROWD = 12, SHORT = 1000, MIDDLE = 50, PAGES = 256, MS = 1000000 };
 
@@ -208,11 +210,52 @@ KNOWN void faults(int n)
 }
 MEASURED(faults, 10)
 
+/* Until its child has ended nothing but a fatal signal wakes it: that is no interruptible sleep. */
+static int rests(void *arg)
+{
+	(void)arg;
+	sleep_ns(10 * MS);
+	return 0;
+}
+
+KNOWN void blocks(int n)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t pid;
+
+	while (n--) {
+		pid = clone(rests, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+			_exit(1);
+	}
+	sink++;
+}
+MEASURED(blocks, MIDDLE)
+
+/* Two of them have one CPU. */
+KNOWN void competes(int n)
+{
+	long long until = ns_of(CLOCK_THREAD_CPUTIME_ID) + (long long)n * MS;
+	cpu_set_t all, one;
+	int cpu = 0;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	while (ns_of(CLOCK_THREAD_CPUTIME_ID) < until)
+		sink++;
+}
+MEASURED(competes, 50)
+
 int main(int argc, char **argv)
 {
 	static void *(*const others[])(void *) = {
-		measure_dozes, measure_hibernates, measure_polls,   measure_reads, writes,
-		holds,	       measure_locks,	   measure_travels, moves,	   measure_faults,
+		measure_dozes,	measure_hibernates, measure_polls,    measure_reads, writes,
+		holds,		measure_locks,	    measure_travels,  moves,	     measure_faults,
+		measure_blocks, measure_competes,   measure_competes,
 	};
 	enum { OTHERS = sizeof(others) / sizeof(others[0]) };
 	pthread_t threads[CROWD + OTHERS];
