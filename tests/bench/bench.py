@@ -4,7 +4,7 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about half an hour. Parts: yardstick, kernel, redis, table, symbols, ordinary, idle, agent, first, short, perf, slowdown,
+Needs root. Takes about half an hour. Parts: yardstick, kernel, switches, redis, table, symbols, ordinary, idle, agent, first, short, perf, slowdown,
 runtimes, runtimes_slowdown.
 """
 import argparse
@@ -23,12 +23,14 @@ import kernel_cost
 import kernel_frames
 import perf_cost
 import runtime_cost
+import switch_cost
 import yardstick
 from run import Setup
 
 PARTS = {
     "yardstick": yardstick.rows,
     "kernel": kernel_cost.rows,
+    "switches": switch_cost.rows,
     "redis": kernel_frames.rows,
     "table": agent_cost.table_rows,
     "symbols": bench_symbols.rows,
