@@ -196,7 +196,7 @@ static uint32_t join_waker(struct recorder *r, const struct sample_header *h, ui
 static void count_sample(struct recorder *r, const struct sample_header *h, const struct said *said,
 			 uint32_t stack)
 {
-	const struct profile_stack *s = &r->profile->stacks.items[stack];
+	const struct profile_stack s = r->profile->stacks.items[stack]; /* joining moves them */
 	struct profile_measured m = { .type = r->types[h->source],
 				      .stack = stack,
 				      .value = value_of(r, h) };
@@ -225,7 +225,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	}
 	type = &r->stats.types[m.type];
 	type->samples++;
-	type->complete += s->stop == STOP_COMPLETE;
+	type->complete += s.stop == STOP_COMPLETE;
 	if (h->source != SOURCE_CLOCK) {
 		r->stats.others++;
 		return;
@@ -233,11 +233,11 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	if (r->keep_events)
 		keep_event(r, h, sample);
 	r->stats.samples++;
-	r->stats.frames += s->nr;
-	if (s->stop == STOP_COMPLETE)
+	r->stats.frames += s.nr;
+	if (s.stop == STOP_COMPLETE)
 		r->stats.complete++;
 	else
-		r->stats.truncated[s->stop]++;
+		r->stats.truncated[s.stop]++;
 }
 
 void recorder_forget_stacks(struct recorder *r)
