@@ -381,6 +381,21 @@ def test_sleeps_are_a_profile_of_their_own():
         a.end()
 
 
+def test_sleeps_say_who_ended_them():
+    """A shell's wait is ended by its child, at that one's end; the child's sleep by a timer."""
+    wanted = {r"^sh;.*wait4.*;\[woken by\] sleep;try_to_wake_up_\[k\];.*do_exit", r"^sleep;.*nanosleep.*;\[woken by an interrupt\] "}
+    with agent("--output-dir", "out", "--reporter-interval", "0.5", "-off-cpu-threshold", "1", "--off-cpu-waker", "-v") as a:
+        a.wait_for("the agent samples at ")
+        with workload("sh", "-c", "while :; do sleep 0.2; done"):
+            while wanted:
+                a.wait_for(r"report \d+: ", times=2)
+                path = reports("out")[-1]
+                run(PROFCHECK, "otlp", path)
+                folded = run(SONDE, "convert", path, "-", "-f", "folded", "--type", "off_cpu").stdout
+                wanted = {pattern for pattern in wanted if not re.search(pattern, folded, re.MULTILINE)}
+        a.end()
+
+
 CALLS = 'import os; open("/proc/self/comm", "w").write("calls"); [os.getppid() for _ in range(50)]; x = bytearray(4096 * 300)'
 
 
