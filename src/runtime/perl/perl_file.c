@@ -254,13 +254,14 @@ static void add_defer(const struct elf_file *elf, uint64_t start, struct perl_ds
 }
 
 /* The address that the instructions at code[at], of those at `start`, make; 0: they make none. */
-static uint64_t address_taken(const uint8_t *code, size_t at, size_t size, uint64_t start, bool arm)
+static uint64_t address_taken(const struct elf_file *elf, const uint8_t *code, size_t at,
+			      size_t size, uint64_t start)
 {
 	uint64_t pc = start + at;
 	uint32_t page, add;
 	int32_t offset;
 
-	if (arm) {
+	if (elf->machine == EM_AARCH64) {
 		if (at + 8 > size)
 			return 0;
 		memcpy(&page, code + at, sizeof(page));
@@ -273,6 +274,11 @@ static uint64_t address_taken(const uint8_t *code, size_t at, size_t size, uint6
 		return (pc & ~0xfffull) +
 		       ((uint64_t)((int64_t)((uint64_t)page << 43) >> 43) << 12) +
 		       (add >> 10 & 0xfff);
+	}
+	/* mov $address, a register of 32 bits */
+	if (elf->type == ET_EXEC && at + 5 <= size && (code[at] & 0xf8) == 0xb8) {
+		memcpy(&add, code + at + 1, sizeof(add));
+		return add;
 	}
 	/* lea offset(%rip), a register */
 	if (at + 7 > size || (code[at] | 4) != 0x4c || code[at + 1] != 0x8d ||
@@ -302,7 +308,7 @@ static int find_defers(const struct elf_file *elf, const struct elf_symbols *sym
 	if (elf_file_read_vaddr(elf, pushdefer, code, size))
 		return 0;
 	for (size_t at = 0; at < size; at += arm ? 4 : 1) {
-		uint64_t taken = address_taken(code, at, size, pushdefer, arm);
+		uint64_t taken = address_taken(elf, code, at, size, pushdefer);
 
 		if (taken)
 			add_defer(elf, taken, dso);
