@@ -770,6 +770,17 @@ static __always_inline bool is_unfilled(const struct perl_record *r, const __u64
 	return (__s64)s[S_INDEX] + 1 > (__s64)s[S_SUBS];
 }
 
+/*
+ * Before 5.32 nothing tells an eval from a context that is being made in the place of an older
+ * one's, but that it is the op itself, or the function that makes it, that was interrupted.
+ */
+static __always_inline bool is_doubtful(const struct walk *w, const struct perl_record *r,
+					const __u64 *s)
+{
+	return r->si_type == 40 && ((s[S_STAGE] & STAGE_ENTERING && w->nr_frames == 2) ||
+				    (s[S_STAGE] & STAGE_PUSHING && w->nr_frames <= 3));
+}
+
 /* One context further: how the walk ends, or what follows. */
 __noinline int WALK_NAME(perl_context)(void)
 {
@@ -801,6 +812,8 @@ __noinline int WALK_NAME(perl_context)(void)
 		return pass_unfilled(w, s, (__u32)at, kind == r->cx_sub);
 	if (s[S_STAGE] & STAGE_TOP) {
 		s[S_STAGE] &= ~(__u64)STAGE_TOP;
+		if (kind == r->cx_eval && is_doubtful(w, r, s))
+			return MISMATCH;
 		if (kind == r->cx_sub &&
 		    s[S_STAGE] & (STAGE_PENDING | STAGE_ENTERING | STAGE_LEAVING) &&
 		    !WALK_NAME(perl_entered)((__u32)at))
