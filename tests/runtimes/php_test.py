@@ -172,6 +172,18 @@ def test_embedded(php, setup):
         return tally_truths(recorded(setup, programs, 1), programs)
 
 
+def test_fpm(php, setup):
+    """Workers of PHP-FPM, forked by its master, at work for a request."""
+    folder, name = os.path.split(php.path)
+    fpm = shutil.which("php-fpm%d.%d" % php.version) if name == "php" else os.path.join(folder, name.replace("php", "php-fpm", 1))
+    if not fpm or not os.path.exists(fpm):
+        raise Skip("no PHP-FPM")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[sys.executable, os.path.join(runtimes.HERE, "php", "fpm.py"), fpm, CASES, case, setup.scratch]
+                                   for case in php.cases(("plain", "methods", "callbacks", "included", "destructor", "fiber"))])
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
 def test_renamed(php, setup):
     """The interpreter under another name."""
     with open(php.path, "rb") as f:
@@ -233,6 +245,7 @@ def test_jit_exits(php, setup):
 
 
 TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed), ("embedded", test_embedded),
+         ("fpm", test_fpm),
          ("jit", test_jit), ("jit-exits", test_jit_exits))
 
 

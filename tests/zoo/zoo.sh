@@ -429,16 +429,17 @@ ruby_debian() {
 }
 
 php_debian() {
-	local packages=("php$version-cli")
+	local packages=("php$version-cli" "php$version-fpm")
 	# From 8.5 on opcache is a part of PHP.
 	[ "$version" = 8.5 ] || packages+=("php$version-opcache")
 	versioned_debian "$1" "${packages[@]}"
+	wrapper "$SONDE_ZOO/debian-$1" "/usr/sbin/php-fpm$version" "$SONDE_ZOO/bin/php-fpm$version"
 }
 
 # Builds for other distributions, which have their libraries with them, as packages for Node.js functions (@libphp/NAME).
 php_npm() {
 	local prefix=$SONDE_ZOO/php-$version log=$SONDE_ZOO/log/php-$version.log name
-	local native=$prefix/node_modules/@libphp/$1/native program=$SONDE_ZOO/bin/php$version
+	local native=$prefix/node_modules/@libphp/$1/native program one
 	if [ ! -x "$native/php/php" ]; then
 		mkdir -p "$prefix" "$SONDE_ZOO/log"
 		npm install --silent --no-audit --no-fund --prefix "$prefix" "@libphp/$1" >"$log" 2>&1 ||
@@ -450,11 +451,14 @@ php_npm() {
 	done
 	[ ! -e "$native/php/modules/opcache.so" ] || echo "zend_extension=opcache.so" >>"$prefix/php.ini"
 	mkdir -p "$SONDE_ZOO/bin"
-	printf '#!/bin/sh\nLD_LIBRARY_PATH=%s PHPRC=%s PHP_INI_SCAN_DIR=%s exec %s "$@"\n' \
-		"$native/lib" "$prefix/php.ini" "" "$native/php/php" >"$program.new"
-	chmod 755 "$program.new"
-	mv "$program.new" "$program"
-	echo "$program"
+	for one in php php-fpm; do
+		program=$SONDE_ZOO/bin/$one$version
+		printf '#!/bin/sh\nLD_LIBRARY_PATH=%s PHPRC=%s PHP_INI_SCAN_DIR= exec %s "$@"\n' \
+			"$native/lib" "$prefix/php.ini" "$native/php/$one" >"$program.new"
+		chmod 755 "$program.new"
+		mv "$program.new" "$program"
+	done
+	echo "$SONDE_ZOO/bin/php$version"
 }
 
 make_one() {

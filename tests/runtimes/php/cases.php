@@ -34,10 +34,14 @@ function tell($comm = null, $lines = [])
     $comm = substr($comm ?: 'php-' . $GLOBALS['argv'][1], 0, 15);
     file_put_contents('/proc/self/comm', $comm);
     $chain = chain_of(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS));
-    /* A program that embeds PHP has no STDIN and STDOUT. */
-    $out = fopen('php://stdout', 'w');
+    /* A program that embeds PHP has no STDIN and STDOUT; a server's page goes to who asked for it. */
+    $page = PHP_SAPI == 'fpm-fcgi';
+    $out = fopen($page ? 'php://output' : 'php://stdout', 'w');
     fwrite($out, json_encode(['comm' => $comm, 'chain' => $chain, 'lines' => $lines]) . "\n");
     fwrite($out, json_encode(['ready' => getmypid()]) . "\n");
+    if ($page) {
+        flush();
+    }
     $in = fopen('php://stdin', 'r');
     while (!feof($in)) {
         fread($in, 100);
@@ -418,4 +422,5 @@ function jit()
     }
 }
 
+$argv = $argv ?? explode('+', $_SERVER['QUERY_STRING']);
 $argv[1]();
