@@ -1,21 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde core` on real cores of Perl and Ruby programs, which have said in what chains their threads are. TAP.
+"""`sonde core` on real cores of Perl, Ruby and PHP programs, which have said in what chains their threads are. TAP.
 
     scripts_test.py [--sonde PROGRAM] [--only REGEX] [--keep]
 
 The programs and what is right are those of tests/runtimes. Cores are made here and now, by the kernel and by gcore.
-SONDE_PERLS and SONDE_RUBIES (colons between them) choose the versions. See docs/core.md.
+SONDE_PERLS, SONDE_RUBIES and SONDE_PHPS (colons between them) choose the versions. See docs/core.md.
 """
 import functools
 import os
 import shutil
 import subprocess
 import sys
+import types
 
 import runtimes_test
 from runtimes_test import by_gcore, by_kernel, core_of, threads_of
 import perl_test
+import php_test
 import ruby_test
 import runtimes
 from folded import shorten
@@ -26,6 +28,9 @@ PERL_CASES = "deep sort_in_sort block_eval tied_eval destroy pattern_code deferr
 PERL_BY_GCORE = ["threads", "cloning"]
 RUBY_CASES = "recursion blocks fibers threads".split()
 RUBY_BY_GCORE = ["plain", "threads"]
+PHP_CASES = "methods callbacks yield_from fiber".split()
+PHP_SMALL = ("opcache.jit_buffer_size=4M", "opcache.memory_consumption=16", "opcache.interned_strings_buffer=2")  # it is all in the core
+PHP_BY_GCORE = ["plain", "callbacks"]
 
 
 # --- what is wrong with a thread, and how many frames of the script's it has ---
@@ -37,10 +42,22 @@ def wrong_perl(_perl, truth, thread):
 
 
 def wrong_ruby(ruby, truth, thread):
-    frames = [runtimes.Frame(f["function"] or "[unknown]", f["line"] or 0, f["file"] or "[ruby]" if f["kind"] == "ruby" else f["object"], f["kind"], f["inlined"])
-              for f in thread["frames"][::-1] if f["kind"] != "kernel"]
-    stack = runtimes.FrameStack(truth["comm"], None, tuple(frames), (), 1, thread["tid"])
-    return ruby_test.judge(truth, ruby.version >= (3, 4), stack), sum(f.runtime == "ruby" for f in frames)
+    stack = runtimes.FrameStack(truth["comm"], None, frames_of(thread, "ruby"), (), 1, thread["tid"])
+    return ruby_test.judge(truth, ruby.version, stack), sum(f.runtime == "ruby" for f in stack.user)
+
+
+def frames_of(thread, runtime):
+    """As a recording has them."""
+    return tuple(runtimes.Frame(f["function"] or "[unknown]", f["line"] or 0,
+                                f["file"] or "[%s]" % runtime if f["kind"] == runtime else f["object"] or "", f["kind"], f["inlined"])
+                 for f in thread["frames"][::-1] if f["kind"] != "kernel")
+
+
+def wrong_php(jit, truth, thread):
+    truth["jit"] = jit
+    php_test.truths_of(types.SimpleNamespace(truths=[truth]))
+    stack = runtimes.FrameStack(truth["comm"], None, frames_of(thread, "php"), (), 1, thread["tid"])
+    return php_test.judge(truth, stack), sum(f.runtime == "php" for f in stack.user)
 
 
 # --- tests ---
@@ -92,9 +109,26 @@ def ruby_tests(setup):
         yield name + "-cut-off", functools.partial(cut_off, argvs["blocks"], env=env)
 
 
+def php_jit(php, setup):
+    """Code that opcache's JIT made, in functions and in traces."""
+    argvs = [php_test.with_jit(php, mode, *PHP_SMALL).argv(case, setup) for mode, case in (("function", "callbacks"), ("tracing", "methods"))]
+    return check(functools.partial(wrong_php, True), argvs, by_kernel, setup)
+
+
+def php_tests(setup):
+    for path in filter(None, (os.environ.get("SONDE_PHPS") or shutil.which("php") or "").split(":")):
+        php = php_test.Php(path)
+        name, judge = "php-" + php.name, functools.partial(wrong_php, False)
+        yield name + "-working", functools.partial(check, judge, [php.argv(c, setup) for c in php.cases(PHP_CASES)], by_kernel)
+        yield name + "-jit", functools.partial(php_jit, php)
+        yield name + "-gcore", functools.partial(check, judge, [php.argv(c, setup) for c in PHP_BY_GCORE], by_gcore)
+        yield name + "-cut-off", functools.partial(cut_off, php.argv("callbacks", setup))
+
+
 def tests(setup, _args):
     yield from perl_tests()
     yield from ruby_tests(setup)
+    yield from php_tests(setup)
 
 
 if __name__ == "__main__":
