@@ -23,6 +23,7 @@ enum {
 	S_PATH, /* the last file name that was read, and its text's hash: most of a stack have */
 	S_PATH_TEXT, /* one */
 	S_JIT_CFP, /* STAGE_JIT, and that code itself was interrupted: the frame in its register */
+	S_OBJECTS, /* whose objects there are since which collection: objects_of(). 0: not known */
 	S_MAX_,
 };
 _Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
@@ -38,7 +39,8 @@ enum {
 	CALLS_C_FRAMES = 4,
 	FRAMES_AT_ONCE = 7,
 	METHOD_STEPS = 12,
-	VM_STACK_WORDS_MAX = 1 << 27
+	VM_STACK_WORDS_MAX = 1 << 27,
+	VM_STACK_NEAR = 1 << 20
 };
 
 /* Words of walk->scratch. */
@@ -52,7 +54,10 @@ enum {
 	STRING_AT = DEFINITION_AT + 8,
 	TEXT_AT = STRING_AT + 8,
 	IDENTITY_AT = TEXT_AT + RUBY_TEXT_WORDS,
-	SCRATCH_END = IDENTITY_AT + sizeof(struct ruby_identity) / 8,
+	COOKIE_AT = IDENTITY_AT + sizeof(struct ruby_identity) / 8, /* ruby_identify() */
+	CODE_AT,
+	ENTRY_AT,
+	SCRATCH_END,
 };
 _Static_assert(SCRATCH_END <= SCRATCH_SIZE / 8, "scratch");
 
@@ -67,8 +72,10 @@ enum {
 };
 
 __noinline int WALK_NAME(ruby_find)(void);
-__noinline __u64 WALK_NAME(ruby_method)(__u64 ep);
+__noinline __u64 WALK_NAME(ruby_method_at)(__u64 object, __u32 local);
+__noinline __u64 WALK_NAME(ruby_method)(void);
 __noinline __u64 WALK_NAME(ruby_string)(__u64 addr);
+__noinline int WALK_NAME(ruby_identify)(__u64 iseq, __u64 entry);
 __noinline int WALK_NAME(ruby_push)(__u32 at);
 __noinline int WALK_NAME(ruby_frames)(void);
 __noinline int WALK_NAME(ruby_jit)(void);
@@ -88,6 +95,65 @@ static __always_inline __u64 *ruby_state(struct walk *w)
 static __always_inline __u64 body_word(const struct walk *w, __u32 off)
 {
 	return w->scratch[BODY_AT + (off / 8 & (RUBY_BODY_WORDS - 1))];
+}
+
+/* --- what was read before --------------------------------------------------------------------- */
+
+/*
+ * What is freed or moved is so by a collection, which counts itself first. So what was on the stack
+ * of a thread while none was at work is the same until that number changes: it was alive after the
+ * last one had marked what is, so no sweep of that one takes it. Which objects there are: a fork's
+ * child has its parent's number at first.
+ */
+static __always_inline __u64 objects_of(const struct walk *w, const struct ruby_record *r)
+{
+	__u64 number;
+
+	if (!r->collections || read_word(r->collections, &number))
+		return 0;
+	number = ruby_mix(ruby_mix(number, w->mm),
+			  (__u64)w->header.pid << 32 | w->process.generation);
+	return number ?: 1;
+}
+
+/* May what was just read be remembered? */
+static __always_inline bool objects_stay(const struct ruby_record *r, const __u64 *s)
+{
+	__u32 flags, mode;
+
+	if (!s[S_OBJECTS] || read_memory(r->collecting, &flags, sizeof(flags)))
+		return false;
+	mode = flags & RUBY_GC_MODE;
+	return !(flags & RUBY_GC_AT_WORK) && (mode == RUBY_GC_NONE || mode == RUBY_GC_SWEEPING);
+}
+
+/*
+ * A CPU's memory of functions and of what environments have in the place of a method. It lies among
+ * the rules of interrupted code, as nobody's address (as python.bpf.c has it).
+ * A function: own = s[S_OBJECTS], method entry, code; `generation` is its cookie.
+ * Such an object: own = s[S_OBJECTS], method entry or 0.
+ */
+enum { KEY_OBJECT = 1 }; /* objects lie at multiples of 8 */
+
+static __always_inline struct cached_rule *memory_of(const struct walk *w, __u64 key)
+{
+	return rule_cache_at(w, (__u32)((key >> 3) * WALK_HASH_MULTIPLIER >> 40));
+}
+
+static __always_inline bool is_known(const struct cached_rule *e, const __u64 *s, __u64 key)
+{
+	return s[S_OBJECTS] && e->pc == ~key && e->own[0] == s[S_OBJECTS];
+}
+
+static __always_inline void remember(struct cached_rule *e, const __u64 *s, __u64 key, __u64 entry,
+				     __u64 code, __u32 cookie)
+{
+	e->pc = ~key;
+	e->runtime = RUNTIME_RUBY;
+	e->generation = cookie;
+	e->own[0] = s[S_OBJECTS];
+	e->own[1] = entry;
+	e->own[2] = code;
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -146,45 +212,90 @@ __noinline int WALK_NAME(ruby_find)(void)
 	s[S_CFP] = w->scratch[CFP_AT + 2];
 	s[S_END] = end;
 	s[S_EC] = ec;
+	s[S_OBJECTS] = objects_of(w, ruby_record_of(w));
 	return 1;
 }
 
 /* --- a frame ---------------------------------------------------------------------------------- */
 
-/* The method entry of a frame, by the environment that was read to EP_AT, whose address is `ep`;
- * 0: there is none. */
-__noinline __u64 WALK_NAME(ruby_method)(__u64 ep)
+/*
+ * Reads a frame's environment to EP_AT; 0, or -1. It is mostly on the thread's VM stack, below the
+ * control frames: those of callers at lower addresses, close to each other.
+ */
+static __always_inline int read_env(struct walk *w, __u64 ep)
+{
+	int at;
+
+	if (ruby_state(w)[S_CFP] - ep > VM_STACK_NEAR)
+		return read_memory(ep - 16, &w->scratch[EP_AT], 24);
+	at = frame_words(w, ep - 16, 24);
+	if (at < 0)
+		return -1;
+	w->scratch[EP_AT] = w->frames[at & (FRAMES_WINDOW / 8 - 1)];
+	w->scratch[EP_AT + 1] = w->frames[(at + 1) & (FRAMES_WINDOW / 8 - 1)];
+	w->scratch[EP_AT + 2] = w->frames[(at + 2) & (FRAMES_WINDOW / 8 - 1)];
+	return 0;
+}
+
+/* The method entry at `object`, which an environment has in its place; 0: it is another thing.
+ * `local`: the environment is a method's. */
+__noinline __u64 WALK_NAME(ruby_method_at)(__u64 object, __u32 local)
 {
 	struct walk *w = current_walk();
-	__u64 object;
-	__u32 i;
+	struct cached_rule *e;
+	bool variable = false;
+	__u64 entry = object;
+	const __u64 *s;
 
 	if (!w)
 		return 0;
-	for (i = 0; i < METHOD_STEPS; i++) {
-		/* [-2]: method or lexical scope; [-1]: the outer environment; [0]: flags */
-		bool local = w->scratch[EP_AT + 2] & RUBY_ENV_LOCAL;
-
-		object = w->scratch[EP_AT];
-		if (object > 4096 && !(object & 7)) {
-			if (read_memory(object, &w->scratch[OBJECT_AT], 16))
-				return 0;
-			if (local && ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_SVAR)) {
-				object = w->scratch[OBJECT_AT + 1];
-				if (object <= 4096 || object & 7 ||
-				    read_memory(object, &w->scratch[OBJECT_AT], 16))
-					return 0;
-			}
-			if (ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_METHOD))
-				return object;
-		}
-		if (local)
-			return 0;
-		ep = w->scratch[EP_AT + 1] & ~3ull;
-		if (!ep || read_memory(ep - 16, &w->scratch[EP_AT], 24))
+	s = ruby_state(w);
+	e = memory_of(w, object | KEY_OBJECT);
+	if (!e)
+		return 0;
+	if (is_known(e, s, object | KEY_OBJECT))
+		return e->own[1];
+	if (read_memory(object, &w->scratch[OBJECT_AT], 16))
+		return 0;
+	if (local && ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_SVAR)) {
+		variable = true;
+		entry = w->scratch[OBJECT_AT + 1];
+		if (entry <= 4096 || entry & 7 || read_memory(entry, &w->scratch[OBJECT_AT], 16))
 			return 0;
 	}
-	return 0;
+	if (!ruby_is_imemo(w->scratch[OBJECT_AT], RUBY_IMEMO_METHOD))
+		return 0;
+	/* What stands in a variable may be another one later. */
+	if (!variable && objects_stay(ruby_record_of(w), s))
+		remember(e, s, object | KEY_OBJECT, entry, 0, 0);
+	return entry;
+}
+
+/* The method entry of a frame, by the environment that was read to EP_AT; 0: there is none. */
+__noinline __u64 WALK_NAME(ruby_method)(void)
+{
+	struct walk *w = current_walk();
+	__u64 object, entry = 0, ep;
+	__u32 i, local;
+
+	if (!w)
+		return 0;
+	for (i = 0; i < METHOD_STEPS;) {
+		/* [-2]: method or lexical scope; [-1]: the outer environment; [0]: flags */
+		local = w->scratch[EP_AT + 2] & RUBY_ENV_LOCAL;
+		object = w->scratch[EP_AT];
+		entry = object > 4096 && !(object & 7) ? WALK_NAME(ruby_method_at)(object, local)
+						       : 0;
+		if (entry || local)
+			break;
+		ep = w->scratch[EP_AT + 1] & ~3ull;
+		if (!ep || read_env(w, ep))
+			break;
+		/* Else clang goes on without a jump, and 5.10 and 6.1 know loops by those. */
+		i++;
+		barrier_var(i);
+	}
+	return entry;
 }
 
 /* Hash of the text of the string at `addr`, or of the first one of the array there; 0: it can't be
@@ -277,6 +388,66 @@ static __always_inline bool identify_iseq(struct walk *w, const struct ruby_reco
 	return true;
 }
 
+/* Was that function read before? Then what is asked for is at COOKIE_AT and CODE_AT. */
+static __always_inline bool is_known_function(struct walk *w, const __u64 *s, __u64 key,
+					      __u64 entry)
+{
+	const struct cached_rule *e = memory_of(w, key);
+
+	if (!e || !is_known(e, s, key) || e->own[1] != entry)
+		return false;
+	w->scratch[COOKIE_AT] = e->generation;
+	w->scratch[CODE_AT] = e->own[2];
+	return true;
+}
+
+/*
+ * Of a function its cookie to COOKIE_AT, and where its code is to CODE_AT; 0, or -1. `iseq` 0: of a
+ * method in C.
+ */
+__noinline int WALK_NAME(ruby_identify)(__u64 iseq, __u64 entry)
+{
+	struct walk *w = current_walk();
+	__u64 key = iseq ?: entry | RUBY_CFUNC;
+	const struct ruby_record *r;
+	struct ruby_identity *id;
+	struct cached_rule *e;
+	const __u64 *s;
+
+	if (!w)
+		return -1;
+	s = ruby_state(w);
+	if (is_known_function(w, s, key, entry))
+		return 0;
+	r = ruby_record_of(w);
+	id = (struct ruby_identity *)&w->scratch[IDENTITY_AT];
+	__builtin_memset(id, 0, sizeof(*id));
+	if ((iseq && !identify_iseq(w, r, id, iseq)) ||
+	    (entry && !identify_method(w, r, id, entry)))
+		return -1;
+	w->scratch[COOKIE_AT] = ruby_cookie(id);
+	w->scratch[CODE_AT] = id->code;
+	e = memory_of(w, key);
+	if (e && objects_stay(r, s))
+		remember(e, s, key, entry, id->code, (__u32)w->scratch[COOKIE_AT]);
+	return 0;
+}
+
+/* The same of a frame, whose environment was read to EP_AT; and its method entry to ENTRY_AT. */
+static __always_inline int identify_frame(struct walk *w, __u64 iseq)
+{
+	__u64 entry = w->scratch[EP_AT];
+
+	/* Most environments have the method entry itself in its place. */
+	if (!entry || !is_known_function(w, ruby_state(w), iseq ?: entry | RUBY_CFUNC, entry)) {
+		entry = WALK_NAME(ruby_method)();
+		if ((!iseq && !entry) || WALK_NAME(ruby_identify)(iseq, entry))
+			return -1;
+	}
+	w->scratch[ENTRY_AT] = entry;
+	return 0;
+}
+
 /* Is something being thrown? */
 static __always_inline bool throws(struct walk *w, const struct ruby_record *r)
 {
@@ -323,8 +494,7 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 {
 	struct walk *w = current_walk();
 	const struct ruby_record *r;
-	struct ruby_identity *id;
-	__u64 pc, iseq, ep, flags, entry;
+	__u64 pc, iseq, ep, flags, code;
 	bool first, jit;
 	__u32 number;
 	int stop;
@@ -338,7 +508,7 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 	pc = w->scratch[CFP_AT + at];
 	iseq = w->scratch[CFP_AT + ((at + 2) & 63)];
 	ep = w->scratch[CFP_AT + ((at + 4) & 63)];
-	if (read_memory(ep - 16, &w->scratch[EP_AT], 24))
+	if (read_env(w, ep))
 		return NONSENSE;
 	flags = w->scratch[EP_AT + 2];
 	if (!(flags & 1) || flags >> 32)
@@ -365,31 +535,28 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 	    !(flags & RUBY_FRAME_NATIVE) &&
 	    ((flags & RUBY_FRAME_BMETHOD && !r->bmethods) || is_called_by_c(w, r, at)))
 		return NOT_MARKED;
-	id = (struct ruby_identity *)&w->scratch[IDENTITY_AT];
-	__builtin_memset(id, 0, sizeof(*id));
 	stop = STOP_NONE;
 	if ((flags & RUBY_FRAME_MAGIC) == RUBY_FRAME_CFUNC) {
-		entry = WALK_NAME(ruby_method)(ep);
-		if (!entry || !identify_method(w, r, id, entry))
+		if (identify_frame(w, 0))
 			return NONSENSE;
-		stop = push_ruby(w, RUBY_CFUNC | (entry & RUBY_ADDRESS),
-				 RUBY_WORD1(ruby_cookie(id), 0), 0);
+		stop = push_ruby(w, RUBY_CFUNC | (w->scratch[ENTRY_AT] & RUBY_ADDRESS),
+				 RUBY_WORD1(w->scratch[COOKIE_AT], 0), 0);
 	} else if (!(flags & RUBY_FRAME_NATIVE) && iseq && (pc || jit)) {
-		entry = WALK_NAME(ruby_method)(ep);
-		if (!identify_iseq(w, r, id, iseq) || (entry && !identify_method(w, r, id, entry)))
+		if (identify_frame(w, iseq))
 			return NONSENSE;
+		code = w->scratch[CODE_AT];
 		/*
 		 * It is made before its loop is called, which may have yet to be done: then it is
 		 * none of the loop that the walk is at. (Or it began with an instruction that
 		 * calls something.)
 		 */
-		if (first && flags & RUBY_FRAME_FINISH && pc == id->code &&
+		if (first && flags & RUBY_FRAME_FINISH && pc == code &&
 		    w->nr_frames > CALLS_C_FRAMES)
 			return NOT_BEGUN;
 		/* Code of YJIT's has its place in the frame only where others want to know it. */
-		number = jit ? RUBY_NO_PC : (__u32)((pc - id->code) / 8);
-		stop = push_ruby(w, iseq & RUBY_ADDRESS, RUBY_WORD1(ruby_cookie(id), number),
-				 entry);
+		number = jit ? RUBY_NO_PC : (__u32)((pc - code) / 8);
+		stop = push_ruby(w, iseq & RUBY_ADDRESS, RUBY_WORD1(w->scratch[COOKIE_AT], number),
+				 w->scratch[ENTRY_AT]);
 	}
 	if (stop)
 		return stop;

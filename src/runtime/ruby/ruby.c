@@ -134,6 +134,20 @@ static void set_offsets(const struct ruby_layout *l, struct ruby_record *rec)
 	rec->serial = l->serial;
 }
 
+/* Where the process counts its collections; what can't be read is not used. */
+static void find_collections(const struct ruby_dso *dso, const struct runtime_target *t,
+			     struct ruby_record *rec)
+{
+	uint64_t at = dso->gc.vm + t->bias;
+
+	if (!dso->gc.count || (dso->gc.slot && runtime_read(t, at, &at, sizeof(at))) ||
+	    runtime_read(t, at, &at, sizeof(at)) || !at ||
+	    runtime_read(t, at + dso->gc.objspace, &at, sizeof(at)) || !at)
+		return;
+	rec->collections = at + dso->gc.count;
+	rec->collecting = at + dso->gc.flags;
+}
+
 static int ruby_attach(const struct runtime_dso *base, const struct runtime_target *t, void *record,
 		       struct runtime_proc **ret)
 {
@@ -159,13 +173,15 @@ static int ruby_attach(const struct runtime_dso *base, const struct runtime_targ
 		p->record.text_size = dso->text.end - dso->text.start;
 		p->rp.anonymous_code = true;
 	}
+	find_collections(dso, t, &p->record);
 	log_debug("process %d: Ruby %s: what a thread runs is at 0x%llx of %s %llu, symbols at "
-		  "0x%llx",
+		  "0x%llx, collections are counted at 0x%llx",
 		  t->pid, dso->version, (unsigned long long)p->record.ec,
 		  p->record.how == RUBY_EC_DTV	 ? "module"
 		  : p->record.how == RUBY_EC_KEY ? "what its key has, module"
 						 : "the thread pointer",
-		  (unsigned long long)p->record.ec_module, (unsigned long long)p->names.symbols);
+		  (unsigned long long)p->record.ec_module, (unsigned long long)p->names.symbols,
+		  (unsigned long long)p->record.collections);
 	memcpy(record, &p->record, sizeof(p->record));
 	*ret = &TAKE_PTR(p)->rp;
 	return 0;

@@ -57,8 +57,10 @@ struct ruby_record {
 	/* The code that calls what YJIT makes; size 0: it makes none, or none that can be walked.
 	 */
 	__u64 text, text_size;
+	/* Where the number of collections that began is; 0: not known. And what is going on. */
+	__u64 collections, collecting;
 };
-_Static_assert(sizeof(struct ruby_record) == 80, "ruby_record is read from the arena");
+_Static_assert(sizeof(struct ruby_record) == 96, "ruby_record is read from the arena");
 
 /* Frames: CRuby's vm_core.h, VM_FRAME_*, VM_ENV_*. */
 enum {
@@ -95,6 +97,15 @@ enum {
 	RUBY_ARRAY_LENGTH = 127, /* up to 3.1 at most 3, and the other bits are 0 */
 	RUBY_STRING_LENGTH_SHIFT = 14,
 	RUBY_STRING_LENGTH = 31,
+};
+
+/* gc.c, gc/default/default.c: objspace->flags, of all versions that have ruby_record.collections.
+ */
+enum {
+	RUBY_GC_MODE = 3, /* of these: */
+	RUBY_GC_NONE = 0,
+	RUBY_GC_SWEEPING = 2,
+	RUBY_GC_AT_WORK = 1 << 5, /* during_gc: a thread is in it */
 };
 
 #define RUBY_CFUNC	       (1ull << 51)

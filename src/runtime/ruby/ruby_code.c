@@ -262,3 +262,93 @@ bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error
 	}
 	return false;
 }
+
+/* --- collections of memory -------------------------------------------------------------------- */
+
+static uint32_t number_at(const uint8_t *p)
+{
+	uint32_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return value;
+}
+
+/* mov N(%rax), %rax, with a number of four bytes */
+static bool loads_far(const uint8_t *p)
+{
+	return p[0] == 0x48 && p[1] == 0x8b && p[2] == 0x80;
+}
+
+/*
+ * rb_during_gc(): where ruby_current_vm_ptr is, which may be 0 and is checked then; the objspace;
+ * a byte of its flags, of which bit 5 is asked for.
+ */
+static bool read_during_gc(const struct elf_file *elf, uint64_t function, struct ruby_gc *gc)
+{
+	static const uint8_t follow[] = { 0x48, 0x8b, 0x00 },	/* mov (%rax), %rax */
+		bit[] = { 0xc0, 0xe8, 0x05, 0x83, 0xe0, 0x01 }; /* shr $5, %al; and $1, %eax */
+	uint8_t code[ACCESSOR_MAX];
+	size_t at = 0;
+
+	if (elf_file_read_vaddr(elf, function, code, sizeof(code)))
+		return false;
+	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4)) /* endbr64 */
+		at += 4;
+	/* mov or lea N(%rip), %rax */
+	if (code[at] != 0x48 || (code[at + 1] != 0x8b && code[at + 1] != 0x8d) ||
+	    code[at + 2] != 0x05)
+		return false;
+	gc->vm = function + at + 7 + (uint64_t)(int64_t)(int32_t)number_at(code + at + 3);
+	gc->slot = false;
+	if (!memcmp(code + at + 7, follow, sizeof(follow)))
+		gc->slot = code[at + 1] == 0x8b; /* of the linker's: the variable is elsewhere */
+	else if (code[at + 1] == 0x8d)
+		return false;
+	for (at += 7; at + 17 <= sizeof(code); at++) {
+		const uint8_t *p = code + at;
+
+		/* movzbl N(%rax), %eax */
+		if (!loads_far(p) || p[7] != 0x0f || p[8] != 0xb6 || p[9] != 0x40 || p[10] & 3 ||
+		    memcmp(p + 11, bit, sizeof(bit)) != 0)
+			continue;
+		gc->objspace = number_at(p + 3);
+		gc->flags = p[10];
+		return true;
+	}
+	return false;
+}
+
+/* rb_gc_count(): a number in the objspace, which is looked for as before, or by a call. */
+static bool read_gc_count(const struct elf_file *elf, uint64_t function, struct ruby_gc *gc)
+{
+	static const uint8_t leave[] = { 0x48, 0x83, 0xc4, 0x08, 0xc3 }; /* add $8, %rsp; ret */
+	uint8_t code[ACCESSOR_MAX];
+
+	if (elf_file_read_vaddr(elf, function, code, sizeof(code)))
+		return false;
+	for (size_t at = 0; at + 17 <= sizeof(code) && code[at] != 0xc3; at++) {
+		const uint8_t *p = code + at;
+
+		if (loads_far(p) && number_at(p + 3) == gc->objspace && loads_far(p + 7) &&
+		    p[14] == 0xc3)
+			gc->count = number_at(p + 10);
+		else if (p[0] == 0xe8 && loads_far(p + 5) && !memcmp(p + 12, leave, sizeof(leave)))
+			gc->count = number_at(p + 8);
+		else
+			continue;
+		return true;
+	}
+	return false;
+}
+
+bool ruby_find_gc(const struct elf_file *elf, uint64_t during_gc, uint64_t gc_count,
+		  struct ruby_gc *ret)
+{
+	struct ruby_gc gc = { 0 };
+
+	if (elf->machine != EM_X86_64 || !read_during_gc(elf, during_gc, &gc) ||
+	    !read_gc_count(elf, gc_count, &gc))
+		return false;
+	*ret = gc;
+	return true;
+}

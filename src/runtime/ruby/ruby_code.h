@@ -27,3 +27,14 @@ uint64_t ruby_ec_slot(const struct elf_file *elf, uint64_t function, uint8_t err
  * is. False: its code does not say. */
 bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error,
 		    int64_t *ret_offset);
+
+/* Where collections of memory are counted. */
+struct ruby_gc {
+	uint64_t vm;	       /* ruby_current_vm_ptr, or where its address is */
+	bool slot;	       /* the latter */
+	uint32_t objspace;     /* in what it leads to: a pointer to what has these: */
+	uint32_t flags, count; /* 0: it was not found */
+};
+/* By the code of rb_during_gc() and rb_gc_count(); x86-64. False: it is not to be seen. */
+bool ruby_find_gc(const struct elf_file *elf, uint64_t during_gc, uint64_t gc_count,
+		  struct ruby_gc *ret);

@@ -275,6 +275,17 @@ static void set_jit(const struct elf_file *elf, struct ruby_dso *dso)
 		dso->text = (struct code_range){ text->addr, text->addr + text->size };
 }
 
+/* Since 3.0 memory is compacted by collections only. */
+static void find_gc(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+		    struct ruby_dso *dso)
+{
+	uint64_t during_gc, gc_count;
+
+	if (dso->layout->version >= 300 && !elf_dynamic_find(dynamic, "rb_during_gc", &during_gc) &&
+	    !elf_dynamic_find(dynamic, "rb_gc_count", &gc_count))
+		ruby_find_gc(elf, during_gc, gc_count, &dso->gc);
+}
+
 int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], struct ruby_dso **ret)
 {
 	_cleanup_(ruby_file_free_p) struct ruby_dso *dso = NULL;
@@ -309,6 +320,7 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 	if (dso->layout->shapes && elf_dynamic_find(&dynamic, "ruby_current_vm_ptr", &dso->vm))
 		return -ENOTSUP;
 	set_jit(elf, dso);
+	find_gc(elf, &dynamic, dso);
 	data = elf_file_section(elf, ".data");
 	if (data && data->size <= DATA_MAX)
 		dso->data = (struct code_range){ data->addr, data->addr + data->size };

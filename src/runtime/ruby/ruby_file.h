@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "runtime/ruby/ruby_code.h"
 #include "runtime/ruby/ruby_layout.h"
 #include "runtime/runtime.h"
 
@@ -24,6 +25,7 @@ struct ruby_dso {
 	uint64_t ec_slot;
 	bool descriptor;
 	int64_t ec_offset;
+	struct ruby_gc gc;	/* count 0: not known */
 	struct code_range text; /* what calls the code that YJIT makes; 0: it makes none */
 	uint64_t begun;	  /* rb_cBasicObject: a word that is 0 until there are symbols; or 0 */
 	uint64_t vm;	  /* ruby_current_vm_ptr, of versions whose layout needs it */

@@ -194,6 +194,87 @@ TEST(stripped_programs_that_have_ruby_in_themselves)
 	ASSERT_ERR(read_stripped("3.3", direct, sizeof(direct), PT_NULL, &offset), ENOTSUP);
 }
 
+/* What is read of these functions, at such addresses of a file. */
+enum { DURING_GC = 0x1210, GC_COUNT = 0x1260 };
+
+static bool find_gc(const void *during, size_t during_size, const void *count, size_t count_size,
+		    struct ruby_gc *ret)
+{
+	size_t size;
+	uint8_t *data = read_made("33", 0, &size);
+	struct elf_file *elf;
+	bool found;
+
+	memset(data + DURING_GC, 0x90, GC_COUNT + 0x40 - DURING_GC);
+	memcpy(data + DURING_GC, during, during_size);
+	memcpy(data + GC_COUNT, count, count_size);
+	ASSERT_OK(elf_file_open_memory(data, size, &elf));
+	found = ruby_find_gc(elf, DURING_GC, GC_COUNT, ret);
+	elf_file_free(elf);
+	free(data);
+	return found;
+}
+
+#define FIND_GC(during, count, ret) find_gc(during, sizeof(during), count, sizeof(count), ret)
+
+/* endbr64; mov, lea N(%rip), %rax; mov (%rax), %rax; what leaves if that is 0 */
+#define ENDBR	0xf3, 0x0f, 0x1e, 0xfa
+#define MOV_RIP 0x48, 0x8b, 0x05, 0x00, 0x10, 0x00, 0x00
+#define LEA_RIP 0x48, 0x8d, 0x05, 0x00, 0x10, 0x00, 0x00
+#define FOLLOW	0x48, 0x8b, 0x00
+#define IF_ZERO 0x48, 0x85, 0xc0, 0x74, 0x15
+#define LOAD(n) 0x48, 0x8b, 0x80, (n)&0xff, (n) >> 8, 0x00, 0x00
+#define BIT(n)	0x0f, 0xb6, 0x40, n, 0xc0, 0xe8, 0x05, 0x83, 0xe0, 0x01, 0xc3
+
+TEST(where_collections_are_counted)
+{
+	/* Debian's 3.1 and 3.4, and a program that has 3.3 in itself. */
+	static const uint8_t
+		during_31[] = { MOV_RIP, FOLLOW, LOAD(0x450), BIT(0x10) },
+		count_31[] = { MOV_RIP, FOLLOW, LOAD(0x450), LOAD(0x1b8), 0xc3 },
+		during_34[] = { ENDBR, LEA_RIP, FOLLOW, IF_ZERO, LOAD(0x510), BIT(0x14) },
+		count_34[] = { ENDBR, 0x48, 0x83,	 0xec, 0x08, 0xe8, 0x73, 0x10,
+			       0xf3,  0xff, LOAD(0x3f0), 0x48, 0x83, 0xc4, 0x08, 0xc3 },
+		during_static[] = { MOV_RIP, IF_ZERO, LOAD(0x518), BIT(0x10) },
+		count_static[] = { MOV_RIP, LOAD(0x518), LOAD(0x570), 0xc3 };
+	struct ruby_gc gc;
+
+	ASSERT(FIND_GC(during_31, count_31, &gc));
+	ASSERT_EQ(gc.vm, DURING_GC + 7 + 0x1000);
+	ASSERT(gc.slot);
+	ASSERT_EQ(gc.objspace, 0x450);
+	ASSERT_EQ(gc.flags, 0x10);
+	ASSERT_EQ(gc.count, 0x1b8);
+	ASSERT(FIND_GC(during_34, count_34, &gc));
+	ASSERT_EQ(gc.vm, DURING_GC + 4 + 7 + 0x1000);
+	ASSERT(!gc.slot);
+	ASSERT_EQ(gc.objspace, 0x510);
+	ASSERT_EQ(gc.flags, 0x14);
+	ASSERT_EQ(gc.count, 0x3f0);
+	ASSERT(FIND_GC(during_static, count_static, &gc));
+	ASSERT_EQ(gc.vm, DURING_GC + 7 + 0x1000);
+	ASSERT(!gc.slot);
+	ASSERT_EQ(gc.count, 0x570);
+	/* The two do not speak of the same thing. */
+	ASSERT(!FIND_GC(during_31, count_static, &gc));
+	ASSERT(!FIND_GC(count_31, count_31, &gc));
+}
+
+/* A collector of somebody else's is asked by a pointer to its function; and flags elsewhere. */
+TEST(collections_that_are_counted_elsewhere)
+{
+	static const uint8_t during[] = { MOV_RIP, FOLLOW, LOAD(0x450), BIT(0x10) },
+			     pointer[] = { 0x48, 0x8b, 0x05, 0x00, 0x10, 0x00, 0x00, 0xff, 0xe0 },
+			     odd[] = { MOV_RIP, FOLLOW, LOAD(0x450), BIT(0x11) },
+			     count[] = { MOV_RIP, FOLLOW, LOAD(0x450), LOAD(0x1b8), 0xc3 };
+	struct ruby_gc gc;
+
+	ASSERT(FIND_GC(during, count, &gc));
+	ASSERT(!FIND_GC(during, pointer, &gc));
+	ASSERT(!FIND_GC(pointer, count, &gc));
+	ASSERT(!FIND_GC(odd, count, &gc));
+}
+
 enum { MEGABYTE = 1 << 20 };
 
 /* The made file with `nr` more tables of relocations, a megabyte each and all of them the same one,

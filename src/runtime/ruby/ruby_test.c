@@ -131,6 +131,34 @@ TEST(symbols_that_have_a_name)
 	t.dso.dso.ops->detach(t.proc);
 }
 
+/* Those that cannot be found are done without. */
+TEST(collections_are_counted_there)
+{
+	set_up();
+	put_symbols(SYMBOLS);
+	ASSERT_OK(attach());
+	t.dso.dso.ops->detach(t.proc);
+	ASSERT_EQ(t.record.collections, 0);
+	t.dso.gc = (struct ruby_gc){
+		.vm = DATA + 0x900, .slot = true, .objspace = 0x450, .flags = 16, .count = 0x1b8
+	};
+	ASSERT_OK(attach());
+	t.dso.dso.ops->detach(t.proc);
+	ASSERT_EQ(t.record.collections, 0);
+	put(DATA + 0x900, DATA + 0x908);
+	put(DATA + 0x908, HEAP_BASE);
+	*heap_at(HEAP_BASE + 0x450) = HEAP_BASE + 0x600;
+	ASSERT_OK(attach());
+	t.dso.dso.ops->detach(t.proc);
+	ASSERT_EQ(t.record.collections, HEAP_BASE + 0x600 + 0x1b8);
+	ASSERT_EQ(t.record.collecting, HEAP_BASE + 0x600 + 16);
+	t.dso.gc.slot = false;
+	t.dso.gc.vm = DATA + 0x908;
+	ASSERT_OK(attach());
+	t.dso.dso.ops->detach(t.proc);
+	ASSERT_EQ(t.record.collections, HEAP_BASE + 0x600 + 0x1b8);
+}
+
 /* However long that takes: a program may have Ruby in itself and start it later. */
 TEST(what_has_not_begun_is_asked_again)
 {
