@@ -41,9 +41,14 @@ enum {
 	IS_FUNCTION = 1,
 	IS_INSIDE = 2,
 	PROLOGUE_MAX = 128,
+	/* What the frames of a stack have in common, and is read once in a walk (runtime_state()):
+	 * the map of most functions, a script and its id. */
+	STATE_MAP = 0,
+	STATE_SCRIPT = 1,
+	STATE_SCRIPT_ID = 2,
 };
 
-__noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place);
+__noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64 shared);
 __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc);
 __noinline int WALK_NAME(v8_interpreted)(void);
 __noinline int WALK_NAME(v8_code)(void);
@@ -68,31 +73,42 @@ static __always_inline __u64 field_8(const struct walk *w, __u32 offset)
 	return w->scratch[V8_WORD(offset)];
 }
 
-/* Pushes a frame of `function`, a tagged pointer: what tells it apart is read now. */
-__noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place)
+/*
+ * Pushes a frame of `function`, a tagged pointer: what tells it apart is read now. `shared`: its
+ * SharedFunctionInfo, if that is known already; else 0.
+ */
+__noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64 shared)
 {
 	struct walk *w = current_walk();
 	const struct v8_record *r;
-	__u64 shared, script, id, literal, *to;
+	__u64 script, literal, *to, *state;
 	__u16 token;
 	__u32 i;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = v8_record(w);
-	if (!r || !is_object(function) || read_word(function - TAG + r->function_shared, &shared) ||
+	if (!r || !is_object(function) ||
+	    (!shared && read_word(function - TAG + r->function_shared, &shared)) ||
 	    !is_object(shared) || read_to_page_end(shared - TAG, w->scratch, V8_OBJECT_SIZE / 2))
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 	script = field_8(w, r->shared_script);
 	token = field_2(w, r->shared_token);
 	literal = field_4(w, r->shared_literal);
-	if (!is_object(script) || read_word(script - TAG + r->script_id, &id))
+	state = runtime_state(w, RUNTIME_V8);
+	if (!is_object(script))
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+	if (script != state[STATE_SCRIPT]) {
+		state[STATE_SCRIPT] = 0;
+		if (read_word(script - TAG + r->script_id, &state[STATE_SCRIPT_ID]))
+			return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+		state[STATE_SCRIPT] = script;
+	}
 	to = frame_room(w, 3);
 	if (!to)
 		return STOP_MAX_FRAMES;
 	to[0] = FRAME(RUNTIME_V8, 2, V8_FRAME(kind, shared - TAG));
-	to[1] = (id >> 32) << 32 | literal;
+	to[1] = (state[STATE_SCRIPT_ID] >> 32) << 32 | literal;
 	to[2] = V8_PLACE_WORD(token, place);
 	UNROLL
 	for (i = 0; i < 3; i++) {
@@ -114,6 +130,23 @@ static __always_inline __u64 dispatched_code(struct walk *w, const struct v8_rec
 	return code >> ENTRY_CODE_SHIFT | TAG; /* the tag's place says whether it is in use */
 }
 
+/* Whether the objects that have that map are JSFunctions. */
+static __always_inline bool is_function_map(struct walk *w, const struct v8_record *r, __u64 map)
+{
+	__u64 *state = runtime_state(w, RUNTIME_V8);
+	__u16 type;
+
+	if (!is_object(map))
+		return false;
+	if (map == state[STATE_MAP])
+		return true;
+	if (read_memory(map - TAG + r->map_type, &type, sizeof(type)) || type < r->function_first ||
+	    type > r->function_last)
+		return false;
+	state[STATE_MAP] = map;
+	return true;
+}
+
 /* Whether that is a JSFunction; and if `pc`, which was interrupted, is not 0, one whose code has
  * it.
  */
@@ -122,7 +155,6 @@ __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc)
 	struct walk *w = current_walk();
 	const struct v8_record *r;
 	__u64 map, code = 0, start;
-	__u16 type;
 
 	if (!w)
 		return 0;
@@ -138,8 +170,7 @@ __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc)
 		map = w->scratch[0];
 	}
 	code = r->dispatch ? field_4(w, r->function_code) : field_8(w, r->function_code);
-	if (!is_object(map) || read_memory(map - TAG + r->map_type, &type, sizeof(type)) ||
-	    type < r->function_first || type > r->function_last)
+	if (!is_function_map(w, r, map))
 		return 0;
 	if (!pc)
 		return IS_FUNCTION;
@@ -211,13 +242,13 @@ __noinline int WALK_NAME(v8_interpreted)(void)
 		/* Not the function's frame: it is being compiled, say. */
 		if (!(marker & 1))
 			return STOP_NONE;
-		return WALK_NAME(v8_push)(function, V8_INTERPRETED, bytecode_at(w, r, fp));
+		return WALK_NAME(v8_push)(function, V8_INTERPRETED, bytecode_at(w, r, fp), 0);
 	}
 	/* It was interrupted before it had made its frame, or after. */
 	if (((w->loop_pc - r->entry_start) & (PAGE - 1)) < r->entry_pushed - r->entry_start) {
 		function = w->regs[REG_FUNCTION];
 		if (WALK_NAME(v8_is_function)(function, 0))
-			return WALK_NAME(v8_push)(function, V8_INTERPRETED, V8_NO_PLACE);
+			return WALK_NAME(v8_push)(function, V8_INTERPRETED, V8_NO_PLACE, 0);
 	}
 	return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 }
@@ -308,9 +339,10 @@ static __always_inline int leave_built(struct walk *w)
 
 /*
  * The function of a frame whose frame pointer is its own: what was interrupted is code that the
- * function no longer has, or that was made for a loop of it.
+ * function no longer has, or that was made for a loop of it. *ret_shared: its SharedFunctionInfo.
  */
-static __always_inline __u64 framed_function(struct walk *w, const struct v8_record *r)
+static __always_inline __u64 framed_function(struct walk *w, const struct v8_record *r,
+					     __u64 *ret_shared)
 {
 	__u64 fp = w->regs[ARCH_FP], function, marker, code[2] = { 0 };
 
@@ -318,6 +350,7 @@ static __always_inline __u64 framed_function(struct walk *w, const struct v8_rec
 	    read_stack(w, fp + (__s64)r->fp_function, &function) ||
 	    !WALK_NAME(v8_is_function)(function, 0))
 		return 0;
+	*ret_shared = field_8(w, r->function_shared);
 	if (w->interrupted) {
 		enum arch_frame frame;
 
@@ -338,7 +371,7 @@ __noinline int WALK_NAME(v8_code)(void)
 	struct walk *w = current_walk();
 	const struct v8_record *r;
 	enum frame frame = LIKELY;
-	__u64 function = 0;
+	__u64 function = 0, shared = 0;
 	int stop;
 
 	if (!w)
@@ -351,8 +384,8 @@ __noinline int WALK_NAME(v8_code)(void)
 		if (r && w->interrupted)
 			function = interrupted_function(w, r, &frame);
 		if (r && !function && w->valid & 1u << ARCH_FP)
-			function = framed_function(w, r);
-		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc)
+			function = framed_function(w, r, &shared);
+		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc, shared)
 				: push_frame(w, RUNTIME_NATIVE, w->pc);
 	}
 	if (!stop && frame == UNBUILT)
