@@ -44,6 +44,7 @@ static int attach(const struct replay_image *image, uint8_t *data, size_t size, 
 		.target = { .machine = machine,
 			    .memory = { read_kept, (void *)(uintptr_t)memory },
 			    .bias = image->bias,
+			    .keeper = &a->keeper,
 			    .options = { .tiers = image->options & REPLAY_IMAGE_TIERS,
 					 .async = image->options & REPLAY_IMAGE_ASYNC,
 					 .virtual_threads =
@@ -158,8 +159,14 @@ static int thin(struct making *m)
 	struct replay_thin t = { m->data, LAST_PIECE, is_enough, m, 0 };
 	int r = 0;
 
-	for (size_t at = 0; at < m->size && !r; at += FIRST_PIECE)
-		r = replay_thin(&t, at, m->size - at < FIRST_PIECE ? m->size : at + FIRST_PIECE);
+	/* From the end on: each try reads what is left of .symtab, which stands there, and of which
+	 * next to nothing is needed. */
+	for (size_t end = m->size; end && !r;) {
+		size_t at = (end - 1) & ~(size_t)(FIRST_PIECE - 1);
+
+		r = replay_thin(&t, at, end);
+		end = at;
+	}
 	log_debug("replay: %zu tries for a file of %s", t.nr_tries,
 		  runtimes[m->image->runtime]->name);
 	return r;

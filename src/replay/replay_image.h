@@ -35,6 +35,7 @@ struct replay_attached {
 	struct elf_file *elf;
 	struct runtime_dso *dso;
 	struct runtime_target target;
+	struct runtime_keeper keeper;
 	struct runtime_proc *proc;
 	uint64_t record[RUNTIME_RECORD_MAX / 8];
 };

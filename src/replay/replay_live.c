@@ -437,9 +437,9 @@ static void write_all(void *ctx, struct process *proc)
 		log_set_level(LOG_LEVEL_ERROR);
 	if (!r && l->any_runtimes)
 		r = thin_all(l, publisher_runtimes(l->publisher, proc), &memory);
-	log_set_level(level);
 	if (!r)
 		r = put_all(l, &memory, &data, &size);
+	log_set_level(level);
 	replay_memory_fini(&memory);
 	file_name(l->pid, name, sizeof(name));
 	if (!r && size)

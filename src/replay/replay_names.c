@@ -40,6 +40,22 @@ static int put_thread(void *ctx, const char *name)
 	return ferror(t->out) ? -ENOMEM : 0;
 }
 
+/* What a stack works for stands among its frames. */
+static bool put_label(const struct text *t, const struct runtime_ops *ops, const uint64_t *words,
+		      size_t nr)
+{
+	struct runtime_label label;
+
+	if (!ops->sample_label || !ops->sample_label(words, nr, &label))
+		return false;
+	fprintf(t->out, "%" PRIu32 " label ", t->frame);
+	put_string(t->out, label.key);
+	fputc('\t', t->out);
+	put_string(t->out, label.text);
+	fputc('\n', t->out);
+	return true;
+}
+
 static int name_all(struct text *t, struct runtime_proc *const procs[RUNTIME_MAX_],
 		    const __u64 *words, uint32_t nr_words)
 {
@@ -55,6 +71,8 @@ static int name_all(struct text *t, struct runtime_proc *const procs[RUNTIME_MAX
 			continue;
 		memcpy(copy, words + i, nr * sizeof(*words));
 		t->frame = i;
+		if (put_label(t, procs[id]->ops, copy, nr))
+			continue;
 		r = procs[id]->ops->symbolize(procs[id], copy, nr, &sink);
 		if (r == -ENOMEM)
 			return r;

@@ -2,7 +2,7 @@
 /*
  * The names that runtimes give to the frames of a replay case, as text: a line a level, "N name TAB
  * source TAB the function's line TAB line", N being the number of the frame's first word. A frame
- * that gets no name is "N" and the errno's number.
+ * that gets no name is "N" and the errno's number. A label is "N label key TAB text".
  */
 #pragma once
 

@@ -104,6 +104,7 @@ TEST(every_saved_case_gives_its_frames_and_names)
 	closedir(d);
 	ASSERT(nr_cases >= 60);
 	ASSERT(nr_wanted[RUNTIME_PYTHON] && nr_wanted[RUNTIME_HOTSPOT]);
+	ASSERT(nr_wanted[RUNTIME_V8] && nr_wanted[RUNTIME_GO]);
 	for (uint32_t id = 0; id < RUNTIME_MAX_; id++)
 		ck_assert_msg(!nr_wanted[id] || nr_named[id],
 			      "none of the frames of %s got its name " HINT, runtimes[id]->name);
