@@ -357,7 +357,7 @@ TEST(a_list_is_that_of_the_nearest_place)
 
 TEST(what_a_file_cannot_have_is_printed_as_a_comment)
 {
-	static const char *const texts[] = { "a #b", "#", "\"x\"", "x ", "x\nnumber = 3" };
+	static const char *const texts[] = { "a #b", "#", "\"x\"", "x ", "x\n number = 3" };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		_cleanup_free_ char *text = NULL;
