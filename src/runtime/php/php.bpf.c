@@ -82,10 +82,18 @@ static __always_inline __u64 *php_state(struct walk *w)
 	return w->state[RUNTIME_PHP];
 }
 
-/* Reads a frame. */
+/* Reads a frame. They lie side by side, callers below, but for those of generators. */
 static __always_inline int read_frame(struct walk *w, __u64 frame)
 {
-	return read_memory(frame, &w->scratch[FRAME_AT], PHP_FRAME_SIZE);
+	int at = frame_words(w, frame, PHP_FRAME_SIZE);
+	__u32 i;
+
+	if (at < 0)
+		return -1;
+	UNROLL
+	for (i = 0; i < PHP_FRAME_SIZE / 8; i++)
+		w->scratch[FRAME_AT + i] = w->frames[(at + i) & (FRAMES_WINDOW / 8 - 1)];
+	return 0;
 }
 
 static __always_inline __u64 frame_word(const struct walk *w, __u32 offset)
