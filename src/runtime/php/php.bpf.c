@@ -455,13 +455,13 @@ enum {
 	JIT_FRAME_MAX = 64 << 10, /* bytes */
 };
 
-/* Does the loop's frame begin at `at`? Where it returns to. */
+/* Does the loop's frame begin at `at`? Where it returns to. `canary` 0: it is not known. */
 static __always_inline bool is_loop(struct walk *w, const struct php_record *r, __u64 at,
 				    __u64 canary, __u64 *ret_ra, __u64 *ret_call)
 {
 	__u64 value;
 
-	return !read_stack(w, at + r->canary, &value) && value == canary &&
+	return (!canary || (!read_stack(w, at + r->canary, &value) && value == canary)) &&
 	       !read_stack(w, at + r->jit_frame - 8, ret_ra) && *ret_ra - r->text < r->text_size &&
 	       !read_word(*ret_ra - sizeof(*ret_call), ret_call) && arch_is_call(*ret_call);
 }
@@ -482,7 +482,7 @@ __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary)
 	if (r->frame_pointer && w->valid & 1u << ARCH_FP && own - at < JIT_FRAME_MAX &&
 	    is_loop(w, r, own, canary, &ra, &call))
 		return own;
-	for (i = 0; i < JIT_WORDS; i++, at += 8) {
+	for (i = 0; canary && i < JIT_WORDS; i++, at += 8) {
 		if (!is_loop(w, r, at, canary, &ra, &call))
 			continue;
 		/* What is called by its name is the loop itself. */
@@ -499,17 +499,18 @@ __noinline int WALK_NAME(php_jit)(void)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 at, canary, value, ra, *s;
+	__u64 at, canary = 0, value, ra, *s;
 	__u32 i, reg;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = php_record_of(w);
-	/* x86-64: only there is jit_frame known. */
+	/* x86-64: only there is jit_frame known. Of a copied stack, the thread pointer may not be.
+	 */
 	at = walk_thread_pointer(w);
-	if (!at || read_word(at + 0x28, &canary))
-		return -1;
+	if (r->canary && at && read_word(at + 0x28, &canary))
+		canary = 0;
 	at = WALK_NAME(php_jit_loop)(canary);
 	if (!at || read_stack(w, at + r->jit_frame - 8, &ra))
 		return -1;

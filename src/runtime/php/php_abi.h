@@ -86,9 +86,10 @@ struct php_record {
 	/*
 	 * Code that opcache's JIT has made runs on the loop's frame: jit_frame is how far the
 	 * loop's CFA is above its stack pointer (0: such code can't be walked), canary where the
-	 * loop keeps the stack protector's word, above that pointer, too, and frame_pointer how far
-	 * its frame pointer is (0: it has none), which that code leaves alone. It has pushed these
-	 * registers, the first one right below its return address. Who calls the loop is in `text`.
+	 * loop keeps the stack protector's word, above that pointer, too (0: it has none), and
+	 * frame_pointer how far its frame pointer is (0: it has none), which that code leaves
+	 * alone. It has pushed these registers, the first one right below its return address. Who
+	 * calls the loop is in `text`.
 	 */
 	__u16 jit_frame, canary, frame_pointer;
 	__u8 pushed[PHP_PUSHED_MAX];

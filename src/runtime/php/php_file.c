@@ -327,8 +327,8 @@ static void find_frame(const struct elf_file *elf, const uint8_t *code, size_t s
 	uint32_t frame = read_pushes(code, limit, r), pointer = frame_size(code, limit);
 	uint32_t canary = find_canary(code, limit, pointer);
 
-	if (!text || !frame || frame > FRAME_MAX || !canary || canary >= frame || canary & 7 ||
-	    pointer >= frame)
+	if (!text || !frame || frame > FRAME_MAX || canary >= frame || canary & 7 ||
+	    pointer >= frame || (!canary && !pointer))
 		return;
 	r->jit_frame = (uint16_t)frame;
 	r->canary = (uint16_t)canary;

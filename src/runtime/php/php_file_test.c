@@ -108,6 +108,21 @@ TEST(a_loop_with_a_frame_pointer)
 	php_file_free(dso);
 }
 
+TEST(a_loop_without_stack_protector_needs_a_frame_pointer)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_OK(read_made("83n", &dso, &why));
+	ASSERT_EQ(dso->record.canary, 0);
+	ASSERT_EQ(dso->record.frame_pointer, 0xa8 + 3 * 8);
+	ASSERT_EQ(dso->record.jit_frame, 0xa8 + 5 * 8);
+	php_file_free(dso);
+	ASSERT_OK(read_made("82n", &dso, &why));
+	ASSERT(dso->record.frame_reg && !dso->record.jit_frame);
+	php_file_free(dso);
+}
+
 TEST(what_was_split_off_the_loop_may_lie_before_it)
 {
 	struct php_dso *dso;
