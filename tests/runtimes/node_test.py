@@ -30,7 +30,7 @@ UNSURE_PERCENT = 4  # docs/v8.md
 SAID = ("[native: caller_unsure]", "[v8: unreadable]")
 KNOWN = ("7.8", "7.9", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
 TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
-            " module locals native").split()
+            " module locals native wasm").split()
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
          "maglev": ["--maglev", "--no-turbofan"], "optimized": []}
 # What only implements JavaScript's frames.
@@ -109,6 +109,27 @@ def wrong_through_addon(stack, js):
     return None
 
 
+def is_unnamed(f):
+    """Native code without a name, as a module's is."""
+    return f.name == "[unknown]" and f.runtime != "v8"
+
+
+def is_wasm_wrapper(f):
+    """Up to Node.js 15 the way into an exported function of a module is code of that, which V8 calls by its index, or by nothing."""
+    return f.runtime == "v8" and re.fullmatch(r"\d+|\[unknown\]", f.name)
+
+
+def wrong_through_wasm(stack):
+    """What is wrong between a function that calls a module and the one that this calls: two functions and ways in and out."""
+    names = [f.name for f in stack.user]
+    if "wasm" not in names or "imported" not in names:
+        return None
+    between = stack.user[names.index("wasm") + 1:names.index("imported")]
+    unnamed = [f for f in between if is_unnamed(f)]
+    others = [f.name for f in between if f not in unnamed and not is_wasm_wrapper(f) and "Wasm" not in f.name]
+    return "between them are %s" % [f.name for f in between] if others or not 2 <= len(unnamed) <= 3 else None
+
+
 def wrong_natives(names, js):
     """What is wrong with native frames around, from the outermost on."""
     folded = [n for n, is_one in zip(names, js) if not is_one and FOLDED.fullmatch(n)]
@@ -134,6 +155,8 @@ def which_are_js(frames):
 
 def judge(truth, hot, stack):
     js = which_are_js(stack.user)
+    if truth["comm"] == "js-wasm":
+        js = [is_one and not is_wasm_wrapper(f) for f, is_one in zip(stack.user, js)]
     found = [(f.name, f.file, f.line) for f, is_one in zip(stack.user, js) if is_one]
     if not found:
         # Threads that compile or collect have a name of their own, or none of JavaScript.
@@ -144,6 +167,8 @@ def judge(truth, hot, stack):
     wrong = wrong_chain(truth, found, hot) or wrong_natives([f.name for f in stack.user], js)
     if truth["comm"] == "js-native" and not wrong:
         wrong = wrong_through_addon(stack, js)
+    if truth["comm"] == "js-wasm" and not wrong:
+        wrong = wrong_through_wasm(stack)
     if wrong:
         wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
     return wrong
@@ -165,7 +190,9 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
                 of_js += stack.count
                 whole += stack.count * (len(frames) >= len(truth["chain"]))
                 with_line += stack.count * (frames[-1].line > 0)
-                unsure += stack.count * any(f.name.startswith("[") for f in stack.user)
+                through_wasm = truth["comm"] == "js-wasm"
+                unsure += stack.count * any(f.name.startswith("[") and not is_unnamed(f) and not (through_wasm and is_wasm_wrapper(f))
+                                            for f in stack.user)
         problems += t.problems(least)
         if of_js * whole_percent > whole * 100:
             problems.append("%s: %d of %d samples have the whole chain" % (t.name, whole, of_js))

@@ -18,7 +18,8 @@ function tell(low, high) {
   Error.prepareStackTrace = (_, sites) => sites;
   const sites = new Error().stack.slice(1);
   Error.prepareStackTrace = prepare;
-  const isOurs = (s) => !s.isNative() && !s.isAsync() && !s.isPromiseAll() && s.getLineNumber() !== null;
+  const isWasm = (s) => /wasm-function\[|wasm:/.test(String(s));
+  const isOurs = (s) => !s.isNative() && !isWasm(s) && !s.isAsync() && !s.isPromiseAll() && s.getLineNumber() !== null;
   const chain = sites.filter(isOurs).map((s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()]).reverse();
   fs.writeSync(1, JSON.stringify({comm: process.title, chain, lines: [low, high]}) + '\n');
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
@@ -29,7 +30,7 @@ function leaf() {
   let x = 0;
   if (!told) {
     told = true;
-    tell(29, 45);
+    tell(30, 46);
   }
   for (;;) {
     x = (x + 3) % 1000;
@@ -49,7 +50,7 @@ function short(n) {
   let x = 0;
   if (!told) {
     told = true;
-    tell(48, 60);
+    tell(49, 61);
   }
   for (let i = 0; i < n; i++) {
     x = (x + i * 3) % 1000;
@@ -139,7 +140,7 @@ function allocating() {
   let kept = [];
   if (!told) {
     told = true;
-    tell(138, 149);
+    tell(139, 150);
   }
   for (let i = 0;; i++) {
     kept.push({at: i, text: 'number ' + i, next: kept[i - 1]});
@@ -165,6 +166,11 @@ function churn() {
       a(k);
   }
 }
+
+// A module whose run() calls another function, and that what is imported as js.leaf.
+const twoOfWasm = Uint8Array.of(
+    0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 0, 1, 0x7f, 2, 11, 1, 2, 0x6a, 0x73, 4, 0x6c, 0x65, 0x61, 0x66, 0, 0,
+    3, 3, 2, 0, 0, 7, 7, 1, 3, 0x72, 0x75, 0x6e, 0, 2, 10, 11, 2, 4, 0, 0x10, 0, 0x0b, 4, 0, 0x10, 1, 0x0b);
 
 const cases = {
   plain: () => leaf(),
@@ -219,6 +225,15 @@ manyLocals();`, {filename: '/nowhere/locals.js'});
   },
   moving: () => moving(20),
   churn: () => churn(),
+  // Whose own frames have no names.
+  wasm: () => {
+    const module = new WebAssembly.Module(twoOfWasm);
+    const {run} = new WebAssembly.Instance(module, {js: {leaf: function imported() {
+      leaf();
+      return 1;
+    }}}).exports;
+    run();
+  },
   // C++ that JavaScript calls, and that calls it back, twice.
   native: () => {
     const {callBack} = require(process.env.CASES_ADDON);
