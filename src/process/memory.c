@@ -2,6 +2,7 @@
 #include "process/memory.h"
 
 #include "process/proc_identity.h"
+#include "process/proc_stat.h"
 #include "process/process_internal.h"
 #include "process/server_watch.h"
 #include "util/child.h"
@@ -34,7 +35,8 @@ enum {
 	RESERVED = 4,	  /* of these, for who is trusted */
 	CHILD_NICE = -19, /* it does a moment's work that we wait for */
 	CHILD_MEMORY = 64 << 20,
-	ANSWER_MS = 300, /* that a page may take, from a slow disk or far away */
+	ANSWER_TRIES = 16, /* of these, while it waits for a CPU */
+	ANSWER_MS = 300,   /* that a page may take, from a slow disk or far away */
 };
 
 enum kind { READ_MEMORY, READ_ENVIRON };
@@ -93,6 +95,10 @@ int memory_child_main(int argc, char **argv)
 #ifndef WITH_SANITIZERS
 	child_limit(RLIMIT_AS, CHILD_MEMORY, 0);
 #endif
+	/* Ready. */
+	answer = 0;
+	if (send(CHILD_IN_FD, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+		return CHILD_FAILED;
 	while (recv(CHILD_IN_FD, &request, sizeof(request), 0) == sizeof(request)) {
 		if (request.size > BUFFER_SIZE)
 			break;
@@ -176,10 +182,34 @@ uint64_t memory_guard_given_up(int32_t *ret_pid)
 	return guard.nr_reads_given_up;
 }
 
+/* It waits for a CPU, and for nobody else; or it is over. */
+static bool child_is_ready(void)
+{
+	struct proc_stat stat;
+
+	return proc_stat_read(guard.child.pid, &stat) || stat.state == 'R';
+}
+
+/* `patient`: whatever the child waits for. -ETIMEDOUT: it waits for somebody. */
+static int hear_child(int32_t *ret_answer, bool patient)
+{
+	ssize_t n = -1;
+
+	for (size_t i = 0; i < ANSWER_TRIES && n < 0; i++) {
+		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), 0);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -EPIPE;
+		if (n < 0 && errno == EAGAIN && !patient && !child_is_ready())
+			return -ETIMEDOUT;
+	}
+	return n == sizeof(*ret_answer) ? 0 : n < 0 ? -ETIMEDOUT : -EPIPE;
+}
+
 static int start_child(void)
 {
 	struct timeval most = { .tv_usec = ANSWER_MS * 1000 };
 	_cleanup_close_ int memory = memfd_create("sonde-memory", MFD_CLOEXEC);
+	int32_t ready;
 	int ends[2], r;
 	struct child_spec spec = { .program = guard.program, .main = memory_child_main };
 
@@ -206,7 +236,11 @@ static int start_child(void)
 	}
 	/* On a busy machine each read would wait for a turn else. */
 	setpriority(PRIO_PROCESS, (id_t)guard.child.pid, CHILD_NICE);
-	return 0;
+	/* Until it says so it reads its own program, from a slow disk perhaps. */
+	r = hear_child(&ready, true);
+	if (r)
+		forget_child();
+	return r;
 }
 
 static bool child_is_over(const struct child *child)
@@ -277,29 +311,18 @@ static void give_up(int32_t pid)
 	log_debug("memory of process %d does not come", pid);
 }
 
-static int ask_child(const struct request *request, int32_t *ret_answer)
-{
-	ssize_t n;
-
-	if (send(guard.socket, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
-		return -EPIPE;
-	do
-		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), 0);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		return -ETIMEDOUT;
-	return n == sizeof(*ret_answer) ? 0 : -EPIPE;
-}
-
 /* What the child answers is in guard.buffer then. */
 static int read_by_child(const struct request *request)
 {
-	int32_t answer = 0;
+	int32_t answer;
 	int r = guard.child.pid ? 0 : start_child();
 
 	if (r)
 		return r;
-	r = ask_child(request, &answer);
+	if (send(guard.socket, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
+		r = -EPIPE;
+	else
+		r = hear_child(&answer, false);
 	if (r == -ETIMEDOUT)
 		give_up(request->pid);
 	else if (r)
