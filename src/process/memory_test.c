@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,24 +33,28 @@ struct other {
 	uint64_t absent; /* a page of it that never comes */
 };
 
-/* At `where`, in place of what is there; 0: anywhere. */
-static uint64_t make_absent_page(uint64_t where)
+/* With all the privilege that this takes. */
+static int open_userfaultfd(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, UFFDIO_API, &api) ? -1 : fd;
+}
+
+/* At `where`, in place of what is there; 0: anywhere. */
+static uint64_t make_absent_page(int fd, uint64_t where)
+{
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	void *page = mmap((void *)(uintptr_t)where, PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
 
 	reg.range.start = (uintptr_t)page;
 	reg.range.len = PAGE;
-	if (fd < 0 || page == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) ||
-	    ioctl(fd, UFFDIO_REGISTER, &reg))
-		return 0;
-	return (uintptr_t)page;
+	return page == MAP_FAILED || ioctl(fd, UFFDIO_REGISTER, &reg) ? 0 : (uintptr_t)page;
 }
 
-/* Where this program's arguments are, far up in the stack. */
+/* Where this program's arguments are, above the stack. */
 static uint64_t page_of_arguments(void)
 {
 	char path[] = "/proc/self/stat", text[1024];
@@ -64,27 +69,45 @@ static uint64_t page_of_arguments(void)
 		field = strchr(field + 1, ' ');
 	ASSERT(field);
 	at = strtoull(field, NULL, 10) & -(uint64_t)PAGE;
-	ASSERT(at > (uintptr_t)__builtin_frame_address(0));
 	return at;
+}
+
+static struct {
+	int userfaultfd, pipe;
+	uint64_t where;
+} job; /* of the process that is started */
+
+/* On a stack of its own: the first thread's may be on the page that goes. */
+static void *do_job(void *arg)
+{
+	uint64_t absent = make_absent_page(job.userfaultfd, job.where);
+
+	if (write(job.pipe, &absent, sizeof(absent)) < 0)
+		_exit(1);
+	pause();
+	return arg;
 }
 
 /* A process of that user, which waits until it is killed. */
 static struct other start_process(uid_t user, uint64_t absent)
 {
 	struct other o = { 0 };
+	pthread_t thread;
 	int fds[2];
 
 	ASSERT_OK(pipe(fds));
 	o.pid = fork();
 	if (!o.pid) {
-		o.absent = make_absent_page(absent);
-		if (setresuid(user, user, user) || write(fds[1], &o.absent, sizeof(o.absent)) < 0)
-			_exit(1);
-		pause();
-		_exit(0);
+		job.userfaultfd = open_userfaultfd();
+		job.pipe = fds[1];
+		job.where = absent;
+		if (!setresuid(user, user, user) && !pthread_create(&thread, NULL, do_job, NULL))
+			pthread_join(thread, NULL);
+		_exit(1);
 	}
 	close(fds[1]);
 	ASSERT_EQ(read(fds[0], &o.absent, sizeof(o.absent)), (ssize_t)sizeof(o.absent));
+	ASSERT(o.absent);
 	close(fds[0]);
 	return o;
 }
@@ -252,5 +275,5 @@ const char *test_skip_reason(void)
 {
 	if (geteuid())
 		return "needs root: other users' processes";
-	return make_absent_page(0) ? NULL : "no userfaultfd here";
+	return open_userfaultfd() >= 0 ? NULL : "no userfaultfd here";
 }
