@@ -383,7 +383,7 @@ function exits()
 {
     $file = $GLOBALS['argv'][2] . '/exits.inc';
     $text = "<?php\n";
-    for ($i = 0; $i < 200; $i++) {
+    for ($i = 0; $i < 1000; $i++) {
         $text .= "function exit_$i(\$n) { \$s = 0; for (\$k = 0; \$k < 40; \$k++) { \$x = \$k * \$n % 7; if (\$x == 1) \$s += \$k; "
             . "elseif (\$x == 2) \$s = (int)\$s * 3 % 1001; elseif (\$x == 3) \$s = (int)\$s ^ \$k; elseif (\$x == 4) \$s = 0.5 + (int)\$s; "
             . "elseif (\$x == 5) \$s = (int)\$s + $i; else \$s = (int)\$s - \$x; } return \$s; }\n";
@@ -391,7 +391,7 @@ function exits()
     file_put_contents($file, $text);
     include $file;
     tell('exits');
-    for ($i = 0; $i < 200; $i++) {
+    for ($i = 0; $i < 1000; $i++) {
         for ($k = 0; $k < 30; $k++) {
             ("exit_" . $i)($k);
         }
