@@ -9,6 +9,7 @@
 #include "process/proc_stat.h"
 #include "process/process_internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -119,6 +120,27 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 			return;
 		}
 	root_add(t, proc_dir, &id, when_ns);
+}
+
+bool process_root_may_hang(const struct process_table *t, int32_t pid)
+{
+	struct root_id id;
+	char proc_dir[32];
+	int r;
+
+	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
+	r = identify(proc_dir, &id);
+	/* One that is gone has none. */
+	if (r)
+		return r != -ENOENT && r != -ESRCH;
+	if (is_same(&id, &t->private->own_root))
+		return false;
+	if (id.mount_ns == t->private->own_root.mount_ns)
+		return mounts_any_may_hang(&t->private->own_mounts);
+	for (size_t i = 0; i < t->private->roots.nr; i++)
+		if (is_same(&t->private->roots.items[i].id, &id))
+			return mounts_any_may_hang(&t->private->roots.items[i].mounts);
+	return true;
 }
 
 struct foreign_root *mount_ns_root(const struct process_table *t, uint64_t mount_ns, size_t *i)

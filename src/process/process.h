@@ -215,6 +215,11 @@ int process_open_file(struct process_table *t, const struct process *proc, const
 void process_table_tick(struct process_table *t);
 /* Is it to be called soon? */
 bool process_table_is_busy(const struct process_table *t);
+/*
+ * Is the process's root another one than ours, and below it a file system that may never answer?
+ * Then nothing is to be looked for there. True also if that cannot be told.
+ */
+bool process_root_may_hang(const struct process_table *t, int32_t pid);
 /* It stays, mapped or not, until it was let go as often. */
 static inline void process_hold_file(struct mapped_file *file)
 {

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -155,13 +156,16 @@ void symbol_store_free(struct symbol_store *s)
 
 static int identify_root(int dir, const char *ns_path, struct root *ret)
 {
-	struct stat root, ns;
+	struct statx root;
+	struct stat ns;
 
-	if (fstat(dir, &root) || stat(ns_path, &ns))
+	/* What the kernel has in mind: its server, if it has one, is not asked. */
+	if (statx(dir, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &root) ||
+	    stat(ns_path, &ns))
 		return -errno;
 	ret->mount_ns = ns.st_ino;
-	ret->dev = root.st_dev;
-	ret->ino = root.st_ino;
+	ret->dev = makedev(root.stx_dev_major, root.stx_dev_minor);
+	ret->ino = root.stx_ino;
 	return 0;
 }
 

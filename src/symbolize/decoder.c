@@ -62,6 +62,10 @@ static void want_names(struct decoder *r, const struct wanted_file *w)
 		symbols.owner = &file->owner;
 		symbols.path = "";
 		symbols.root_pid = 0;
+	} else if (!file->place && w->pid &&
+		   process_root_may_hang(r->publisher->processes, (int32_t)w->pid)) {
+		symbols.path = "";
+		symbols.root_pid = 0;
 	}
 	err = mapped_file_elf(r->publisher->processes, file, &elf);
 	if (!err) {

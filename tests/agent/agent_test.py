@@ -230,11 +230,12 @@ while True:
 
 
 def test_a_root_that_never_answers_holds_nobody_up():
-    """Such as a container's whose server has gone: nobody asks it whose users these are."""
+    """Such as a container's whose server has gone: nobody asks it whose users these are, nor for debug files."""
     with process_of_a_server("/usr/bin/python3", "-c", IN_ITS_ROOT) as (process, _):
-        # What it said of its root before counts for a second. Debug files are looked for below that, which may well wait.
+        # What it said of its root before counts for a second.
         time.sleep(1.5)
-        with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "--symbolize", "none", "-v") as a:
+        with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v",
+                   XDG_CACHE_HOME=os.path.abspath("cache")) as a:
             a.wait_for("the agent samples")
             seen = None
             while not seen:
