@@ -145,6 +145,13 @@ void memory_guard_begin(enum memory_guard how, char *const *program)
 	server_watch_init(&guard.servers);
 }
 
+static bool is_needed(void)
+{
+	if (guard.guard == MEMORY_UNGUARDED)
+		return false;
+	return guard.guard == MEMORY_GUARDED_ALWAYS || server_watch_may_hang(&guard.servers);
+}
+
 /* A child that is of no use any more. */
 static void forget_child(void)
 {
@@ -243,6 +250,12 @@ static int start_child(void)
 	return r;
 }
 
+void memory_guard_tick(void)
+{
+	if (!guard.child.pid && is_needed() && now_ns() >= guard.start_ns)
+		start_child();
+}
+
 static bool child_is_over(const struct child *child)
 {
 	siginfo_t info = { 0 };
@@ -332,9 +345,7 @@ static int read_by_child(const struct request *request)
 
 static bool is_guarded(int32_t pid)
 {
-	if (guard.guard == MEMORY_UNGUARDED || pid == getpid())
-		return false;
-	return guard.guard == MEMORY_GUARDED_ALWAYS || server_watch_may_hang(&guard.servers);
+	return pid != getpid() && is_needed();
 }
 
 int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)

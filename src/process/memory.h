@@ -36,6 +36,8 @@ enum memory_guard {
  */
 void memory_guard_begin(enum memory_guard guard, char *const *program);
 void memory_guard_end(void);
+/* Now and then: has the child ready before it is needed, since a process may soon be gone. */
+void memory_guard_tick(void);
 /* Reads that were given up so far; of which process the last one was, which may be NULL. */
 uint64_t memory_guard_given_up(int32_t *ret_pid);
 

@@ -177,6 +177,7 @@ static void tick(struct recorder *r)
 	mend(r, now);
 	collect(r, now);
 	follow_cpus(r);
+	memory_guard_tick();
 	say_given_up(r);
 	pace_set_tick(r);
 }
@@ -594,6 +595,7 @@ int recorder_open(const struct recorder_options *options, struct profile *profil
 		return -ENOMEM;
 	r->options = *options;
 	memory_guard_begin(MEMORY_GUARDED, options->memory_reader);
+	memory_guard_tick();
 	r->profile = profile;
 	r->options.may_select |= options->selection && !selection_is_empty(options->selection);
 	r->epoll_fd = r->timer_fd = r->soon_fd = r->due_fd = -1;
