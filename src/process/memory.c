@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,13 +65,18 @@ static int read_now(int32_t pid, uint64_t addr, void *to, size_t size)
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
+static void environ_path(int32_t pid, char ret[static 32])
+{
+	snprintf(ret, 32, "/proc/%d/environ", pid);
+}
+
 /* At most `size` bytes; their number. */
 static int read_environ_now(int32_t pid, void *to, size_t size)
 {
 	_cleanup_close_ int fd = -1;
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	environ_path(pid, path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : (int)read_at(fd, 0, to, size);
 }
@@ -91,10 +95,8 @@ int memory_child_main(int argc, char **argv)
 	prctl(PR_SET_NAME, "sonde-memory");
 	if (buffer == MAP_FAILED)
 		return CHILD_FAILED;
-	child_limit(RLIMIT_CORE, 0, 0);
-#ifndef WITH_SANITIZERS
-	child_limit(RLIMIT_AS, CHILD_MEMORY, 0);
-#endif
+	/* It works as long as we do. */
+	child_restrict(BUFFER_SIZE, UINT32_MAX, CHILD_MEMORY);
 	/* Ready. */
 	answer = 0;
 	if (send(CHILD_IN_FD, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
@@ -236,15 +238,12 @@ static int start_child(void)
 		    ? -errno
 		    : child_start(&spec, &guard.child);
 	close(ends[1]);
-	if (r) {
-		guard.child = CHILD_NONE;
-		forget_child();
-		return r;
+	if (!r) {
+		/* On a busy machine each read would wait for a turn else. */
+		setpriority(PRIO_PROCESS, (id_t)guard.child.pid, CHILD_NICE);
+		/* Until it says so it reads its own program, from a slow disk perhaps. */
+		r = hear_child(&ready, true);
 	}
-	/* On a busy machine each read would wait for a turn else. */
-	setpriority(PRIO_PROCESS, (id_t)guard.child.pid, CHILD_NICE);
-	/* Until it says so it reads its own program, from a slow disk perhaps. */
-	r = hear_child(&ready, true);
 	if (r)
 		forget_child();
 	return r;
@@ -252,7 +251,7 @@ static int start_child(void)
 
 void memory_guard_tick(void)
 {
-	if (!guard.child.pid && is_needed() && now_ns() >= guard.start_ns)
+	if (!guard.child.pid && is_needed())
 		start_child();
 }
 
@@ -371,27 +370,24 @@ int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
 int process_read_environ(int32_t pid, char **ret, size_t *ret_size)
 {
 	struct request request = { READ_ENVIRON, .pid = pid, .size = PROCESS_ENVIRON_MAX };
-	_cleanup_free_ char *text = malloc(PROCESS_ENVIRON_MAX);
-	bool guarded = is_guarded(pid);
-	char *fitting;
+	char path[32], *text;
 	int n;
 
-	if (!text)
-		return -ENOMEM;
-	if (!guarded)
-		n = read_environ_now(pid, text, PROCESS_ENVIRON_MAX);
-	else
-		n = may_try(pid) ? read_by_child(&request) : -ETIMEDOUT;
+	if (!is_guarded(pid)) {
+		environ_path(pid, path);
+		return read_file_at(AT_FDCWD, path, PROCESS_ENVIRON_MAX, ret, ret_size);
+	}
+	n = may_try(pid) ? read_by_child(&request) : -ETIMEDOUT;
 	if (n < 0)
 		return n;
-	if (guarded)
-		memcpy(text, guard.buffer, (size_t)n);
-	fitting = realloc(text, (size_t)n + 1);
-	if (!fitting)
+	if (n == PROCESS_ENVIRON_MAX)
+		return -EFBIG;
+	text = malloc((size_t)n + 1);
+	if (!text)
 		return -ENOMEM;
-	fitting[n] = '\0';
-	text = NULL;
-	*ret = fitting;
+	memcpy(text, guard.buffer, (size_t)n);
+	text[n] = '\0';
+	*ret = text;
 	*ret_size = (size_t)n;
 	return 0;
 }

@@ -17,7 +17,7 @@
  * -ETIMEDOUT: it waits for somebody, or its owner had that often enough. */
 int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size);
 
-/* The kernel gives of it what fits into so much. */
+/* A larger one is -EFBIG. */
 enum { PROCESS_ENVIRON_MAX = 1 << 20 };
 
 /* /proc/PID/environ, the caller's (free()), with a NUL behind it. */

@@ -58,12 +58,10 @@ static void want_names(struct decoder *r, const struct wanted_file *w)
 	if (file->state != FILE_OPEN || !file->is_elf)
 		return;
 	/* What lies beside it is behind its server, too; the memfd is ours. */
-	if (file->is_copy) {
+	if (file->is_copy)
 		symbols.owner = &file->owner;
-		symbols.path = "";
-		symbols.root_pid = 0;
-	} else if (!file->place && w->pid &&
-		   process_root_may_hang(r->publisher->processes, (int32_t)w->pid)) {
+	if (file->is_copy || (!file->place && w->pid &&
+			      process_root_may_hang(r->publisher->processes, (int32_t)w->pid))) {
 		symbols.path = "";
 		symbols.root_pid = 0;
 	}
