@@ -5,6 +5,7 @@
 #include "runtime/perl/perl_names.h"
 
 #include "abi/sample.h"
+#include "fake_memory.h"
 #include "test.h"
 
 #include <errno.h>
@@ -46,10 +47,7 @@ static struct {
 static int read_test(void *ctx, uint64_t addr, void *to, size_t size)
 {
 	(void)ctx;
-	if (addr < BASE || addr >= BASE + SIZE || size > BASE + SIZE - addr)
-		return -EFAULT;
-	memcpy(to, t.bytes + (addr - BASE), size);
-	return 0;
+	return fake_memory_read(t.bytes, BASE, SIZE, addr, to, size);
 }
 
 static void put(uint64_t addr, uint64_t value)

@@ -5,6 +5,7 @@
  */
 #include "runtime/perl/perl_file.h"
 
+#include "fake_memory.h"
 #include "test.h"
 
 #include <elf.h>
@@ -33,10 +34,7 @@ static struct {
 static int read_test(void *ctx, uint64_t addr, void *to, size_t size)
 {
 	(void)ctx;
-	if (addr < BASE || addr >= BASE + SIZE || size > BASE + SIZE - addr)
-		return -EFAULT;
-	memcpy(to, t.bytes + (addr - BASE), size);
-	return 0;
+	return fake_memory_read(t.bytes, BASE, SIZE, addr, to, size);
 }
 
 static void put(uint64_t at, uint64_t value)

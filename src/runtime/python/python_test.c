@@ -7,6 +7,7 @@
 #include "runtime/python/python_file.h"
 #include "runtime/python/python_offsets.h"
 
+#include "fake_memory.h"
 #include "test.h"
 
 #include <elf.h>
@@ -50,10 +51,7 @@ static int read_test(void *ctx, uint64_t addr, void *to, size_t size)
 	(void)ctx;
 	if (t.gone)
 		return -ESRCH;
-	if (addr < BASE || addr >= BASE + SIZE || size > BASE + SIZE - addr)
-		return -EFAULT;
-	memcpy(to, t.bytes + (addr - BASE), size);
-	return 0;
+	return fake_memory_read(t.bytes, BASE, SIZE, addr, to, size);
 }
 
 static void put_bytes(uint64_t addr, const void *from, size_t size)

@@ -65,6 +65,22 @@ TEST(versions_and_where_a_thread_has_what_it_runs)
 
 enum { EC_VALUE = 0x30 };
 
+/* Where a program has ruby_current_ec, from the thread pointer. Frees `data`. */
+static int read_offset(uint8_t *data, size_t size, int64_t *ret)
+{
+	struct ruby_dso *dso = NULL;
+	int r = read_memory(data, size, &dso);
+
+	if (!r) {
+		ASSERT_EQ(dso->how, RUBY_EC_TLS);
+		ASSERT(!dso->ec_slot);
+		*ret = dso->ec_offset;
+	}
+	ruby_file_free(dso);
+	free(data);
+	return r;
+}
+
 /* The made file as a program that has Ruby in itself: no relocation leads to its variables. */
 static int read_program(uint16_t type, uint32_t interp, const Elf64_Phdr *tls, int64_t *ret_offset)
 {
@@ -73,8 +89,6 @@ static int read_program(uint16_t type, uint32_t interp, const Elf64_Phdr *tls, i
 	Elf64_Ehdr *header = (Elf64_Ehdr *)data;
 	Elf64_Shdr *sections = (Elf64_Shdr *)(data + header->e_shoff);
 	Elf64_Phdr *segments = (Elf64_Phdr *)(data + header->e_phoff);
-	struct ruby_dso *dso = NULL;
-	int r;
 
 	header->e_type = type;
 	for (size_t i = 0; i < header->e_phnum; i++) {
@@ -94,15 +108,7 @@ static int read_program(uint16_t type, uint32_t interp, const Elf64_Phdr *tls, i
 			if (ELF64_ST_TYPE(symbols[k].st_info) == STT_TLS)
 				symbols[k].st_value = EC_VALUE;
 	}
-	r = read_memory(data, size, &dso);
-	if (!r) {
-		ASSERT_EQ(dso->how, RUBY_EC_TLS);
-		ASSERT(!dso->ec_slot);
-		*ret_offset = dso->ec_offset;
-	}
-	ruby_file_free(dso);
-	free(data);
-	return r;
+	return read_offset(data, size, ret_offset);
 }
 
 /* The linker puts the end of a program's thread-local variables at the thread pointer, at a
@@ -140,8 +146,6 @@ static int read_stripped(const char *version, const uint8_t *code, size_t code_s
 	Elf64_Ehdr *header = (Elf64_Ehdr *)data;
 	Elf64_Shdr *sections = (Elf64_Shdr *)(data + header->e_shoff);
 	Elf64_Phdr *segments = (Elf64_Phdr *)(data + header->e_phoff);
-	struct ruby_dso *dso = NULL;
-	int r;
 
 	for (size_t i = 0; i < header->e_phnum; i++)
 		if (segments[i].p_type != PT_LOAD && segments[i].p_type != PT_DYNAMIC)
@@ -160,15 +164,7 @@ static int read_stripped(const char *version, const uint8_t *code, size_t code_s
 			else if (!strcmp(names + symbols[k].st_name, "ruby_version"))
 				memcpy(data + symbols[k].st_value, version, strlen(version));
 	}
-	r = read_memory(data, size, &dso);
-	if (!r) {
-		ASSERT_EQ(dso->how, RUBY_EC_TLS);
-		ASSERT(!dso->ec_slot);
-		*ret_offset = dso->ec_offset;
-	}
-	ruby_file_free(dso);
-	free(data);
-	return r;
+	return read_offset(data, size, ret_offset);
 }
 
 TEST(stripped_programs_that_have_ruby_in_themselves)
