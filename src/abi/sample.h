@@ -49,6 +49,9 @@ enum {
 	/* No sample: of a thread that wakes another, whose sample says so by this one's hash. It is
 	 * sent in full only, or raw without a stack: for the agent to learn of its process. */
 	SAMPLE_WAKER = 1 << 2,
+	/* Undecided, and the first so: the agent is woken to find out, as it may not be so for
+	   long. */
+	SAMPLE_MET = 1 << 3,
 	/* The bits from here on: enum off_cpu_state (abi/off_cpu.h). */
 	SAMPLE_STATE_SHIFT = 4,
 };

@@ -64,7 +64,12 @@ struct select_facts {
 	__u32 known; /* select_seal() of all this and the tgid; else it is not known */
 };
 
-enum select_verdict { SELECT_TAKE, SELECT_REJECT, SELECT_UNDECIDED };
+enum select_verdict {
+	SELECT_TAKE,
+	SELECT_REJECT,
+	SELECT_UNDECIDED,
+	SELECT_MET, /* undecided, and the kernel has just begun to ask; of the kernel alone */
+};
 
 _Static_assert(sizeof(struct select_term) == 72, "no hidden padding");
 _Static_assert(sizeof(struct select_rules) == 24 + 72 * SELECT_TERMS_MAX, "no hidden padding");

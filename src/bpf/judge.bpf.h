@@ -12,8 +12,8 @@ struct select_task {
 	__u32 pid, uid;
 	__u64 age_ns;			 /* of the process */
 	__u64 comm[SAMPLE_COMM_LEN / 8]; /* of its main thread; 0 behind its end, or anything */
-	__u64 facts;
-	__u32 known; /* 1: `facts` are; else 0 */
+	__u64 facts;			 /* anything, if they are not known */
+	__u32 known;			 /* 1: `facts` are; else 0 */
 	__u32 pad_;
 };
 
@@ -55,7 +55,8 @@ static inline __attribute__((always_inline)) int select_judge(const struct selec
 
 	for (i = 0; i < SELECT_TERMS_MAX && i < nr; i++) {
 		const struct select_term *t = &rules->terms[i];
-		__u64 missing = t->facts & ~task->facts, no, unknown, exclude = t->exclude;
+		__u64 missing = t->facts & ~(task->facts & known), no, unknown;
+		__u64 exclude = t->exclude;
 
 		no = (t->pid ^ task->pid) & t->pid_mask;
 		no |= (t->uid ^ task->uid) & t->uid_mask;

@@ -367,6 +367,8 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 			return 0;
 		if (stop != SELECT_TAKE)
 			flags |= SAMPLE_UNDECIDED;
+		if (stop == SELECT_MET)
+			flags |= SAMPLE_MET;
 	}
 	if (config_rate && !is_within_rate())
 		return 0;

@@ -15,8 +15,11 @@ __noinline int select_current(void);
 /* The same for who is no sample. */
 __noinline int select_uncounted(void);
 
-/* What is known of the process; if nothing that holds any more, user space is asked. */
-static __always_inline void find_facts(struct select_task *t, const struct select_facts *now)
+/*
+ * What is known of the process; if nothing that holds any more, user space is asked. True: that was
+ * not so before.
+ */
+static __always_inline bool find_facts(struct select_task *t, const struct select_facts *now)
 {
 	__u32 pid = t->pid;
 	struct select_facts *f = bpf_map_lookup_elem(&facts, &pid);
@@ -25,9 +28,7 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 
 	if (!f) {
 		/* No room: each of its samples is decided by user space. */
-		if (!config_nmi)
-			bpf_map_update_elem(&facts, &pid, now, BPF_NOEXIST);
-		return;
+		return !config_nmi && !bpf_map_update_elem(&facts, &pid, now, BPF_NOEXIST);
 	}
 	/* It may change meanwhile, and become another process's. */
 	seen = *f;
@@ -37,7 +38,7 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 	if (same && seen.epoch == now->epoch) {
 		t->facts = seen.facts;
 		t->known = seen.known == select_seal(pid, &seen);
-		return;
+		return false;
 	}
 	*(volatile __u32 *)&f->known = 0;
 	barrier();
@@ -48,6 +49,7 @@ static __always_inline void find_facts(struct select_task *t, const struct selec
 	f->epoch = now->epoch;
 	if (!same)
 		f->met_ns = now->met_ns;
+	return true;
 }
 
 static __always_inline int select_by(const struct select_rules *rules)
@@ -56,6 +58,8 @@ static __always_inline int select_by(const struct select_rules *rules)
 	struct select_task t = { .pid = bpf_get_current_pid_tgid() >> 32 };
 	struct select_facts now = { .epoch = rules->epoch };
 	__u32 asks = rules->asks;
+	bool met = false;
+	int verdict;
 
 	if (asks & SELECT_UID)
 		t.uid = (__u32)bpf_get_current_uid_gid();
@@ -71,9 +75,10 @@ static __always_inline int select_by(const struct select_rules *rules)
 		now.cgroup = bpf_get_current_cgroup_id();
 		now.comm[0] = t.comm[0];
 		now.comm[1] = t.comm[1];
-		find_facts(&t, &now);
+		met = find_facts(&t, &now);
 	}
-	return select_judge(rules, &t);
+	verdict = select_judge(rules, &t);
+	return verdict == SELECT_UNDECIDED && met ? SELECT_MET : verdict;
 }
 
 static __always_inline void count_rejected(__u32 source)

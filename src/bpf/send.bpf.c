@@ -218,6 +218,12 @@ static __always_inline bool put_hit(const struct walk *w)
 	return true;
 }
 
+/* Is the agent to look at once? */
+static __always_inline __u64 wake_up(const struct walk *w)
+{
+	return w->header.flags & SAMPLE_MET ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 /* The thread that the current one wakes will say by whom it was. */
 static __always_inline void tell_sleeper(const struct walk *w)
 {
@@ -255,8 +261,8 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 			return;
 		}
 		w->header.type = SAMPLE_HIT;
-		if (!put_hit(w) &&
-		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), BPF_RB_NO_WAKEUP))
+		if ((w->header.flags & SAMPLE_MET || !put_hit(w)) &&
+		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), wake_up(w)))
 			count_lost(LOST_RING_FULL);
 		return;
 	}
@@ -270,7 +276,7 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	asked = names_slot(w, k, &names);
 	if (bpf_ringbuf_output(&samples, record,
 			       sizeof(record->header) + sizeof(record->full) + words * 8,
-			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : wake_up(w))) {
 		if (!(w->header.flags & SAMPLE_WAKER))
 			count_lost(LOST_RING_FULL);
 		return;

@@ -97,6 +97,9 @@ TEST(who_is_not_known_is_undecided_only_if_it_matters)
 	ASSERT_EQ(judge((struct select_task){ .pid = 5, .known = 1, .facts = 2 }), SELECT_REJECT);
 	ASSERT_EQ(judge((struct select_task){ .pid = 6, .known = 1 }), SELECT_REJECT);
 	ASSERT_EQ(judge((struct select_task){ .pid = 6, .known = 1, .facts = 1 }), SELECT_TAKE);
+	/* What was known before it changed is not. */
+	ASSERT_EQ(judge((struct select_task){ .pid = 6, .facts = 1 }), SELECT_UNDECIDED);
+	ASSERT_EQ(judge((struct select_task){ .pid = 6, .facts = 3 }), SELECT_UNDECIDED);
 	add(true, SELECTION_UID, "3");
 	ASSERT_EQ(judge((struct select_task){ .pid = 5, .uid = 3 }), SELECT_REJECT);
 }

@@ -181,8 +181,7 @@ def moved(setup, name, term):
         recording = recorder.wait()
     problems, note = judge(recording, [FIRST], [], spent[3])
     found = samples_by_name(recording)[FIRST]
-    # A move is noticed late: up to 0.15 s after each one were seen, here and before. To be mended in the product.
-    if found > 1.25 * inside * FREQUENCY + 20 + 0.4 * FREQUENCY:
+    if found > 1.05 * inside * FREQUENCY + 20:
         problems.append("%d samples in %.2f s" % (found, inside))
     return problems, note + " in %.2f s" % inside
 
