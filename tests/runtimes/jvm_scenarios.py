@@ -38,7 +38,9 @@ MODES = {
     "compact-headers": ["-XX:+UseCompactObjectHeaders"],
 }
 # What is made under each JDK that is there; all else under the newest alone, since older ones differ in what these are about.
-OF_ALL_JDKS = {"c2", "tiered", "parallel-one-cache", "deopt", "jni", "churn", "from-start", "in-python-now"}
+OF_ALL_JDKS = {"tiered", "deopt", "jni", "churn", "from-start", "in-python-now"}
+# With SONDE_ALL=1 (`make test-all`) alone: half a minute each.
+SLOW_MODES = {"c1", "parallel-one-cache", "serial-wide-oops", "shenandoah"}
 SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
 GC_THREADS = {
     "tiered": r"GC_Thread#|G1_|Gang_worker",

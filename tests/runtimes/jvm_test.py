@@ -23,7 +23,8 @@ from runtimes import FrameRecorder, Program, Recorder, main, stack_of, tally
 from jvm_judge import EARLY, JDK, Chains, Frame, JavaTally
 from jvm_record import (BUSY_CPUS, chains_of, judge_all, record, recorded_for, recorded_from_before, shares, start, threads_of,
                         warmed_up)
-from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, OF_ALL_JDKS, SCENARIOS, SINCE
+from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, OF_ALL_JDKS, SCENARIOS, SINCE, \
+    SLOW_MODES
 from jvm_toolchain import CLASSES, EXACT, SMALL, SOURCES, TELLING, jdks
 from modes import wait_until
 import tap
@@ -475,7 +476,7 @@ def tests(setup, args):
     for jdk in found:
         name = jdk.version + ("" if sum(j.version == jdk.version for j in found) == 1 else "-" + os.path.basename(jdk.home))
         for test, function in tests_of(jdk, args.part):
-            if jdk.release == newest or test in OF_ALL_JDKS or os.environ.get("SONDE_ALL"):
+            if os.environ.get("SONDE_ALL") or (test not in SLOW_MODES and (jdk.release == newest or test in OF_ALL_JDKS)):
                 yield "jdk-%s-%s" % (name, test), function
 
 
