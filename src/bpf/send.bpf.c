@@ -244,7 +244,7 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	__u32 zero = 0, words = w->full.nr_kernel + w->full.nr_words;
 	struct known_stacks *k = bpf_map_lookup_elem(&known, &zero);
 	struct walk_record *record = record_at(w);
-	__u64 hash, names = 0, *slot, *asked;
+	__u64 hash, names = 0, wake = wake_up(w), *slot, *asked;
 
 	if (!k || !record) {
 		count_lost(LOST_NO_SCRATCH);
@@ -262,7 +262,7 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 		}
 		w->header.type = SAMPLE_HIT;
 		if ((w->header.flags & SAMPLE_MET || !put_hit(w)) &&
-		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), wake_up(w)))
+		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), wake))
 			count_lost(LOST_RING_FULL);
 		return;
 	}
@@ -276,7 +276,7 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	asked = names_slot(w, k, &names);
 	if (bpf_ringbuf_output(&samples, record,
 			       sizeof(record->header) + sizeof(record->full) + words * 8,
-			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : wake_up(w))) {
+			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : wake)) {
 		if (!(w->header.flags & SAMPLE_WAKER))
 			count_lost(LOST_RING_FULL);
 		return;
