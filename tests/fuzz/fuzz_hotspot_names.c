@@ -125,7 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input;
 	struct image image = { 0 };
-	struct runtime_target target = { .memory = { read_image, &image } };
+	struct runtime_keeper keeper = { 0 };
+	struct runtime_target target = { .memory = { read_image, &image }, .keeper = &keeper };
 	struct hotspot_vm vm = { .target = &target,
 				 .fields = fields,
 				 .sizes = { .heap_block = 16,

@@ -75,7 +75,9 @@ static void name_twice(struct python_names *n, const uint64_t *words)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct image image = { .data = data + HEADER, .size = size - HEADER };
-	struct runtime_target target = { .memory = { .read = read_image, .ctx = &image } };
+	struct runtime_keeper keeper = { 0 };
+	struct runtime_target target = { .memory = { .read = read_image, .ctx = &image },
+					 .keeper = &keeper };
 	_cleanup_(python_names_free_p) struct python_names *n = NULL;
 	struct python_record record = { 0 };
 	struct python_layout layout = { 0 };

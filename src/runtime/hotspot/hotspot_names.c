@@ -9,6 +9,7 @@
 #include "util/map.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +17,8 @@ enum {
 	STRUCT_MAX = 1024,	    /* bytes of any structure that is copied: nmethods have 350 */
 	LINES_MAX = 256 << 10,	    /* of a line table: 64 KiB of bytecodes are below that */
 	NMETHOD_DATA_MAX = 1 << 20, /* of an nmethod's tables: large ones have 200 KiB */
-	/* nmethods that are kept: as many as are hot in a large program, and bytes of all of them.
-	 * What is dropped is read again. */
+	/* nmethods that are kept of a JVM: as many as are hot in a large program, and bytes of all
+	 * of them; of all processes, kept.h says. What is dropped is read again. */
 	NMETHODS_MAX = 512,
 	NMETHODS_SIZE_MAX = 8 << 20,
 	NAME_MAX_ = 2 * HOTSPOT_SYMBOL_MAX,
@@ -53,6 +54,8 @@ struct link {
 
 struct nmethod {
 	struct link link; /* comes first */
+	struct hotspot_names *names;
+	struct runtime_kept kept; /* once it was named: nothing goes while it is being read */
 	uint64_t addr;
 	struct nmethod_head head;
 	struct hotspot_debug_info info;
@@ -528,11 +531,19 @@ static void unlink_nmethod(struct nmethod *nm)
 
 static void drop_nmethod(struct hotspot_names *n, struct nmethod *nm)
 {
+	runtime_keep_no_more(n->vm->target->keeper, &nm->kept);
 	unlink_nmethod(nm);
 	n->nr_nmethods--;
 	n->size -= nm->size;
 	map_del(&n->by_addr, nm->addr);
 	nmethod_free(nm);
+}
+
+static void drop_kept(struct runtime_kept *kept)
+{
+	struct nmethod *nm = (struct nmethod *)((char *)kept - offsetof(struct nmethod, kept));
+
+	drop_nmethod(nm->names, nm);
 }
 
 static void use_nmethod(struct hotspot_names *n, struct nmethod *nm)
@@ -549,6 +560,17 @@ static void shrink(struct hotspot_names *n)
 	while (n->lru.prev != &n->lru &&
 	       (n->nr_nmethods > NMETHODS_MAX || n->size > NMETHODS_SIZE_MAX))
 		drop_nmethod(n, (struct nmethod *)n->lru.prev);
+}
+
+/* It was used, and has grown by the methods that were read now: even alone it may be too large. */
+static void keep_nmethod(struct hotspot_names *n, struct nmethod *nm)
+{
+	runtime_keep_no_more(n->vm->target->keeper, &nm->kept);
+	if (nm->size > NMETHODS_SIZE_MAX)
+		drop_nmethod(n, nm);
+	else
+		runtime_keep(n->vm->target->keeper, &nm->kept, nm->size);
+	shrink(n);
 }
 
 /* The nmethod at `addr`, as `head` has it: kept, or read now. */
@@ -572,6 +594,8 @@ static int get_nmethod(struct hotspot_names *n, uint64_t addr, const struct nmet
 			nmethod_free(nm);
 			return r;
 		}
+		nm->names = n;
+		nm->kept.drop = drop_kept;
 		n->nr_nmethods++;
 		n->size += nm->size;
 	}
@@ -662,8 +686,7 @@ static int name_compiled(struct hotspot_names *n, uint64_t data, uint64_t word,
 	}
 	for (int i = 0; r >= 0 && i < nr; i++)
 		r = add_level(n, methods[i], &scopes[i], i == nr - 1 ? tier(&head) : "", sink);
-	/* The methods that were read now count, too: even the nmethod itself may be too large. */
-	shrink(n);
+	keep_nmethod(n, nm);
 	return r < 0 ? r : 0;
 }
 

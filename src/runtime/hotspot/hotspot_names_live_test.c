@@ -66,6 +66,7 @@ struct jvm {
 	char dir[64], out[96];
 	pid_t pid;
 	int in; /* its standard input */
+	struct runtime_keeper keeper;
 	struct runtime_target target;
 	struct hotspot_vm vm;
 	struct hotspot_symbol_layout layout;
@@ -184,7 +185,8 @@ static void attach(struct jvm *j)
 
 	j->target = (struct runtime_target){ .pid = j->pid,
 					     .memory = { read_process, j },
-					     .options.tiers = true };
+					     .options.tiers = true,
+					     .keeper = &j->keeper };
 	j->target.bias = find_libjvm(j->pid, path);
 	find_symbols(path, &symbols);
 	ASSERT_OK(hotspot_vm_read(&j->target, &symbols, &j->vm));

@@ -78,6 +78,7 @@ static const struct hotspot_fields fields = {
 static struct {
 	uint8_t memory[SIZE];
 	struct runtime_target target;
+	struct runtime_keeper keeper;
 	struct hotspot_vm vm;
 	struct hotspot_names *names;
 	uint32_t symbols;	      /* where the next one comes */
@@ -243,7 +244,8 @@ static void make_nmethod(uint32_t at, uint32_t compile_id)
 static void make_jvm(uint32_t release)
 {
 	memset(&jvm, 0, sizeof(jvm));
-	jvm.target = (struct runtime_target){ .memory = { read_memory, NULL } };
+	jvm.target =
+		(struct runtime_target){ .memory = { read_memory, NULL }, .keeper = &jvm.keeper };
 	jvm.vm = (struct hotspot_vm){ .target = &jvm.target,
 				      .release = release,
 				      .minor = 1,
@@ -741,40 +743,78 @@ TEST(more_nmethods_than_are_kept)
 	hotspot_names_free(jvm.names);
 }
 
-/* Each method of it has a line table as large as any. */
-TEST(an_nmethod_that_is_more_than_is_kept)
-{
-	enum { NR = 64, LINES = 200 << 10, METADATA = NMETHOD + 0x1000, PC = 0x20 };
-	enum { SCOPES = METADATA + 8 * NR, PCS = SCOPES + 0x400, END = PCS + 16 * (NR + 2) };
+/* Each of its methods, some 64, has a line table of 200 KiB; method i is at LARGE_PC + i. */
+enum { LARGE_METHODS = 64, LARGE_LINES = 200 << 10, LARGE_PC = 0x20 };
 
-	make_jvm(17);
+static void make_large_nmethod(void)
+{
+	enum { METADATA = NMETHOD + 0x1000, SCOPES = METADATA + 8 * LARGE_METHODS };
+	enum { PCS = SCOPES + 0x400, END = PCS + 16 * (LARGE_METHODS + 2) };
+
 	make_nmethod(NMETHOD, 7);
-	put_field(INNER_CONST, fields.const_method_size, LINES / 8);
+	put_field(INNER_CONST, fields.const_method_size, LARGE_LINES / 8);
 	put_field(NMETHOD, fields.nmethod_metadata_offset, METADATA - NMETHOD);
 	put_field(NMETHOD, fields.nmethod_scopes_data_offset, SCOPES - NMETHOD);
 	put_field(NMETHOD, fields.nmethod_scopes_pcs_offset, PCS - NMETHOD);
 	put_field(NMETHOD, fields.nmethod_dependencies_offset, END - NMETHOD);
 	put(SCOPES, 0xff, 1);
 	put(PCS, (uint32_t)-1, 4);
-	put(PCS + 16 * (NR + 1), INT_MAX, 4);
-	for (uint32_t i = 0; i < NR; i++) {
-		/* Method i, at bytecode 2. */
+	put(PCS + 16 * (LARGE_METHODS + 1), INT_MAX, 4);
+	for (uint32_t i = 0; i < LARGE_METHODS; i++) {
+		/* At bytecode 2. */
 		put(METADATA + 8 * i, BASE + INNER, 8);
 		put(SCOPES + 1 + 3 * i, (i + 1) << 8 | 3 << 16, 3);
-		put(PCS + 16 * (i + 1), PC + i, 4);
+		put(PCS + 16 * (i + 1), LARGE_PC + i, 4);
 		put(PCS + 16 * (i + 1) + 4, 1 + 3 * i, 4);
 	}
-	for (uint32_t i = 0; i < NR; i++) {
-		ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, PC + i)));
-		ASSERT_STR(got.names, "a.b.Main.inner");
-		ASSERT(jvm.nr_reads > 2);
-	}
+}
+
+/* How many reads it took to name method i of it. */
+static uint32_t name_large(uint32_t i)
+{
+	ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, LARGE_PC + i)));
+	ASSERT_STR(got.names, "a.b.Main.inner");
+	return jvm.nr_reads;
+}
+
+TEST(an_nmethod_that_is_more_than_is_kept)
+{
+	make_jvm(17);
+	make_large_nmethod();
+	for (uint32_t i = 0; i < LARGE_METHODS; i++)
+		ASSERT(name_large(i) > 2);
 	/* What was named last is kept, what was first is not. */
-	ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, PC + NR - 1)));
-	ASSERT_EQ(jvm.nr_reads, 2);
-	ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, PC)));
-	ASSERT(jvm.nr_reads > 2);
+	ASSERT_EQ(name_large(LARGE_METHODS - 1), 2);
+	ASSERT(name_large(0) > 2);
 	hotspot_names_free(jvm.names);
+}
+
+/* Anybody may start many: all keep 16 MB together. */
+TEST(jvms_have_one_budget)
+{
+	enum { NR = 4, METHODS = 30 };
+	struct hotspot_names *names[NR];
+
+	make_jvm(17);
+	make_large_nmethod();
+	for (size_t i = 0; i < NR; i++) {
+		names[i] = i ? hotspot_names_new(&jvm.vm, &layout) : jvm.names;
+		ASSERT_PTR_NONNULL(names[i]);
+		jvm.names = names[i];
+		for (uint32_t k = 0; k < METHODS; k++)
+			ASSERT(name_large(k) > 2);
+		ASSERT(jvm.keeper.bytes >= METHODS * LARGE_LINES);
+		ASSERT(jvm.keeper.bytes <= RUNTIME_KEPT_MAX);
+	}
+	/* The last two are kept; who was there first is read again, and the others make room. */
+	for (size_t i = NR; i-- > 0;) {
+		jvm.names = names[i];
+		ASSERT_EQ(name_large(0) == 2, i >= NR - 2);
+	}
+	ASSERT(jvm.keeper.nr_dropped);
+	for (size_t i = 0; i < NR; i++)
+		hotspot_names_free(names[i]);
+	ASSERT(!jvm.keeper.bytes && !jvm.keeper.oldest);
 }
 
 /* ----- others ----- */
@@ -869,6 +909,19 @@ TEST(a_stub_that_is_being_made)
 	put(STUB_DESCS + 0x100 + 32, 0, 8);
 	check_stub(0x50, "StubRoutines (1)");
 	hotspot_names_free(jvm.names);
+}
+
+/* What they are called is within the budget of all processes, too. */
+TEST(a_list_that_was_dropped_is_read_again)
+{
+	make_stubs(17);
+	put_stub(0, 0, "call_stub", STUB + 0x40, STUB + 0x60);
+	check_stub(0x20, "StubRoutines::call_stub");
+	ASSERT(jvm.keeper.bytes > 0);
+	jvm.keeper.oldest->drop(jvm.keeper.oldest);
+	check_stub(0x20, "StubRoutines::call_stub");
+	hotspot_names_free(jvm.names);
+	ASSERT_EQ(jvm.keeper.bytes, 0);
 }
 
 TEST(stubs_that_are_listed)

@@ -29,13 +29,15 @@ struct stub {
 
 struct stub_list {
 	VEC(struct stub) stubs; /* sorted by start */
+	size_t size;		/* bytes held */
 	bool growing;		/* the JVM was writing the newest one's code */
 };
 
 struct hotspot_stubs {
+	struct runtime_kept kept; /* `list`; comes first */
 	const struct hotspot_vm *vm;
 	uint64_t head;	/* where the pointer to the first one is; 0: not found */
-	uint64_t first; /* what was there */
+	uint64_t first; /* what was there; 0: the list must be read again */
 	uint32_t misses, next_scan;
 	struct stub_list list;
 };
@@ -51,14 +53,25 @@ static void list_fini(struct stub_list *l)
 	for (size_t i = 0; i < l->stubs.nr; i++)
 		free(l->stubs.items[i].name);
 	vec_free(&l->stubs);
+	l->size = 0;
+}
+
+static void drop_list(struct runtime_kept *kept)
+{
+	struct hotspot_stubs *s = (struct hotspot_stubs *)kept;
+
+	list_fini(&s->list);
+	s->first = 0;
 }
 
 struct hotspot_stubs *hotspot_stubs_new(const struct hotspot_vm *vm)
 {
 	struct hotspot_stubs *s = calloc(1, sizeof(*s));
 
-	if (s)
-		s->vm = vm;
+	if (!s)
+		return NULL;
+	s->kept.drop = drop_list;
+	s->vm = vm;
 	return s;
 }
 
@@ -66,6 +79,7 @@ void hotspot_stubs_free(struct hotspot_stubs *s)
 {
 	if (!s)
 		return;
+	runtime_keep_no_more(s->vm->target->keeper, &s->kept);
 	list_fini(&s->list);
 	free(s);
 }
@@ -164,9 +178,11 @@ static int read_list(const struct hotspot_vm *vm, uint64_t addr, struct stub_lis
 			free(stub.name);
 			return r;
 		}
+		l.size += strlen(stub.name) + 1;
 	}
 	if (!routines)
 		return -EBADMSG;
+	l.size += l.stubs.cap * sizeof(*l.stubs.items);
 	qsort(l.stubs.items, l.stubs.nr, sizeof(*l.stubs.items), by_start);
 	list_fini(ret);
 	*ret = l;
@@ -255,21 +271,33 @@ static const char *find(const struct hotspot_stubs *s, uint64_t pc)
 	return low && pc < stubs[low - 1].end ? stubs[low - 1].name : NULL;
 }
 
+/* The list has been read. */
+static void keep(struct hotspot_stubs *s)
+{
+	runtime_keep_no_more(s->vm->target->keeper, &s->kept);
+	if (s->list.size)
+		runtime_keep(s->vm->target->keeper, &s->kept, s->list.size);
+}
+
 const char *hotspot_stubs_find(struct hotspot_stubs *s, uint64_t pc)
 {
 	const char *name = find(s, pc);
 	uint64_t first;
 
+	runtime_use_kept(s->vm->target->keeper, &s->kept);
 	if (name)
 		return name;
 	if (s->head) {
 		/* It grows while the JVM starts and compiles. */
 		if (!runtime_read(s->vm->target, s->head, &first, sizeof(first)) &&
-		    (first != s->first || s->list.growing) && !read_list(s->vm, first, &s->list))
+		    (first != s->first || s->list.growing) && !read_list(s->vm, first, &s->list)) {
 			s->first = first;
+			keep(s);
+		}
 	} else if (s->misses++ >= s->next_scan) {
 		s->next_scan = s->misses < SCANS_AT_START ? s->misses : s->misses * 2;
 		scan(s);
+		keep(s);
 	}
 	return find(s, pc);
 }

@@ -34,6 +34,7 @@ struct named_code {
 };
 
 struct python_names {
+	struct runtime_kept kept; /* `codes`; comes first */
 	const struct runtime_target *target;
 	const struct python_record *record;
 	const struct python_layout *layout;
@@ -45,20 +46,6 @@ struct python_names {
 	char name[PYTHON_NAME_MAX + 1], source[PYTHON_NAME_MAX + 1];
 };
 
-int python_names_new(const struct runtime_target *target, const struct python_record *record,
-		     const struct python_layout *layout, struct python_names **ret)
-{
-	struct python_names *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return -ENOMEM;
-	n->target = target;
-	n->record = record;
-	n->layout = layout;
-	*ret = n;
-	return 0;
-}
-
 static void forget_all(struct python_names *n)
 {
 	for (size_t i = 0; i < n->codes.nr; i++)
@@ -68,13 +55,36 @@ static void forget_all(struct python_names *n)
 	map_clear(&n->by_code);
 }
 
+static void drop_all(struct runtime_kept *kept)
+{
+	struct python_names *n = (struct python_names *)kept;
+
+	forget_all(n);
+	vec_free(&n->codes);
+	map_fini(&n->by_code);
+}
+
+int python_names_new(const struct runtime_target *target, const struct python_record *record,
+		     const struct python_layout *layout, struct python_names **ret)
+{
+	struct python_names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->kept.drop = drop_all;
+	n->target = target;
+	n->record = record;
+	n->layout = layout;
+	*ret = n;
+	return 0;
+}
+
 void python_names_free(struct python_names *n)
 {
 	if (!n)
 		return;
-	forget_all(n);
-	vec_free(&n->codes);
-	map_fini(&n->by_code);
+	runtime_keep_no_more(n->target->keeper, &n->kept);
+	drop_all(&n->kept);
 	free(n);
 }
 
@@ -269,6 +279,15 @@ static uint64_t key_of(uint64_t code, uint32_t cookie)
 	return code ^ (uint64_t)cookie << 32;
 }
 
+/* What was read last is at hand in any case: others go. */
+static void keep_all(struct python_names *n)
+{
+	runtime_keep_no_more(n->target->keeper, &n->kept);
+	runtime_keep(n->target->keeper, &n->kept,
+		     n->bytes + n->codes.cap * sizeof(*n->codes.items) +
+			     n->by_code.cap * sizeof(*n->by_code.slots));
+}
+
 static int remember(struct python_names *n, struct named_code *c, size_t size,
 		    struct named_code **ret)
 {
@@ -286,6 +305,7 @@ static int remember(struct python_names *n, struct named_code *c, size_t size,
 		return r;
 	}
 	n->bytes += size;
+	keep_all(n);
 	*ret = &n->codes.items[n->codes.nr - 1];
 	return 0;
 }
@@ -301,6 +321,7 @@ static int find_code(struct python_names *n, uint64_t code, uint32_t cookie,
 	if (index && n->codes.items[*index].code == code &&
 	    n->codes.items[*index].cookie == cookie) {
 		*ret = &n->codes.items[*index];
+		runtime_use_kept(n->target->keeper, &n->kept);
 		return 0;
 	}
 	r = read_named_code(n, &c, &size);

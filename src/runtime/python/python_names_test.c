@@ -28,6 +28,7 @@ struct python {
 	FILE *in, *out;
 	char *line; /* the last one that it said */
 	size_t room;
+	struct runtime_keeper keeper;
 	struct runtime_target target;
 	struct python_record record;
 	struct python_layout layout;
@@ -75,7 +76,8 @@ static void start(struct python *p, const char *path, const char *script)
 	p->out = fdopen(from[0], "r");
 	ASSERT(p->in && p->out);
 	p->target = (struct runtime_target){ .pid = p->pid,
-					     .memory = { .read = read_process, .ctx = p } };
+					     .memory = { .read = read_process, .ctx = p },
+					     .keeper = &p->keeper };
 }
 
 static void stop(struct python *p)

@@ -5,6 +5,7 @@
  */
 #include "runtime/python/python_debug_fixture.h"
 #include "runtime/python/python_file.h"
+#include "runtime/python/python_names.h"
 #include "runtime/python/python_offsets.h"
 
 #include "fake_memory.h"
@@ -37,8 +38,10 @@ enum {
 static struct {
 	uint8_t bytes[SIZE];
 	bool gone;
+	size_t nr_reads;
 	struct code_range loop;
 	struct python_dso dso;
+	struct runtime_keeper keeper;
 	struct runtime_target target;
 	struct python_record record; /* offsets alone */
 	struct python_layout layout;
@@ -49,6 +52,7 @@ static struct {
 static int read_test(void *ctx, uint64_t addr, void *to, size_t size)
 {
 	(void)ctx;
+	t.nr_reads++;
 	if (t.gone)
 		return -ESRCH;
 	return fake_memory_read(t.bytes, BASE, SIZE, addr, to, size);
@@ -87,9 +91,9 @@ static void set_up(unsigned int minor)
 	};
 	t.dso.dso.interpreter_functions.items = &t.loop;
 	t.dso.dso.interpreter_functions.nr = 1;
-	t.target = (struct runtime_target){ .pid = 1,
-					    .machine = EM_X86_64,
-					    .memory = { .read = read_test } };
+	t.target = (struct runtime_target){
+		.pid = 1, .machine = EM_X86_64, .memory = { .read = read_test }, .keeper = &t.keeper
+	};
 	if (minor == 13) {
 		memcpy(words, PYTHON_DEBUG_COOKIE, 8);
 		memcpy(words + 1, debug_fixtures[0].words, sizeof(debug_fixtures[0].words));
@@ -394,6 +398,51 @@ TEST(code_of_millions_of_functions_is_alive)
 		ASSERT_ERR(name_code(0), ENOENT);
 		ASSERT_ERR(name_code(0x7f1234567800), ENOENT);
 	}
+}
+
+static void name_kept(struct python_names *names, uint64_t code)
+{
+	unsigned int nr = 0;
+	const struct runtime_sink sink = { .add = take_level, .ctx = &nr };
+	uint64_t words[2] = { FRAME(RUNTIME_PYTHON, 1, code) };
+	uint32_t cookie;
+
+	ASSERT_OK(python_read_cookie(&t.target, &t.got, code, &cookie));
+	words[1] = PYTHON_WORD1(cookie, 0);
+	t.nr_reads = 0;
+	ASSERT_OK(python_names_symbolize(names, words, 2, &sink));
+	ASSERT_EQ(nr, 1);
+}
+
+/* Anybody may start many, each with a hundred code objects whose line tables are large. */
+TEST(processes_have_one_budget_of_names)
+{
+	enum { NR = 4, CODES = 100, CODE_AT = 0x100, LINES = 0xd000 };
+	struct python_names *names[NR];
+
+	set_up(12);
+	set_up_code();
+	put(NAME + t.layout.str_state, (1 | PYTHON_STR_COMPACT | PYTHON_STR_ASCII) << 2);
+	put(TABLE + t.layout.bytes_length, LINES);
+	put(CODE, 1);
+	for (uint64_t i = 0; i < CODES; i++)
+		put_bytes(COPIES + i * CODE_AT, t.bytes + (CODE - BASE), CODE_AT);
+	attach_and_detach();
+	for (size_t i = 0; i < NR; i++) {
+		ASSERT_OK(python_names_new(&t.target, &t.got, &t.layout, &names[i]));
+		for (uint64_t k = 0; k < CODES; k++)
+			name_kept(names[i], COPIES + k * CODE_AT);
+		ASSERT(t.keeper.bytes >= CODES * LINES);
+		ASSERT(t.keeper.bytes <= RUNTIME_KEPT_MAX);
+	}
+	/* Of the first one nothing is kept any more, of the last one all is. */
+	name_kept(names[NR - 1], COPIES);
+	ASSERT_EQ(t.nr_reads, 0);
+	name_kept(names[0], COPIES);
+	ASSERT(t.nr_reads > 0);
+	for (size_t i = 0; i < NR; i++)
+		python_names_free(names[i]);
+	ASSERT(!t.keeper.bytes && !t.keeper.oldest);
 }
 
 /* `interned` before a str's other flags has 2, 8 or 16 bits. */
