@@ -305,6 +305,8 @@ int process_table_apply(struct process_table *t, const struct side_event *event,
 		return 0;
 	case SIDE_COMM:
 	case SIDE_THREAD_EXIT:
+	case SIDE_CODE:
+	case SIDE_CODE_GONE:
 		return 0;
 	}
 	return -EINVAL;

@@ -75,6 +75,7 @@ static int ring_open(struct side_band *sb, uint32_t cpu, struct side_ring *ret)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.ksymbol = 1, /* since 5.1 */
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel's own news of processes: fork, exec, comm, exit and executable mappings, by dummy perf
- * events on each CPU (mmap2, comm, comm_exec, task, sample_id_all, CLOCK_MONOTONIC). Facts:
- * shared facts/walker-cost.md, "Facts checked".
+ * events on each CPU (mmap2, comm, comm_exec, task, ksymbol, sample_id_all, CLOCK_MONOTONIC).
+ * Facts: shared facts/walker-cost.md, "Facts checked".
  *
  * The reader follows CPU hotplug: it must be the first listener of its cpu_set. One thread.
  */
@@ -21,6 +21,8 @@ enum side_event_type {
 	SIDE_EXIT, /* the process is gone: its last thread has ended */
 	SIDE_MMAP, /* an executable mapping was made (or mprotected so) */
 	SIDE_THREAD_EXIT, /* tid, which is not the leader, has ended */
+	SIDE_CODE,	  /* of a BPF program is in the kernel, in [start, start + len) */
+	SIDE_CODE_GONE,	  /* it is no more */
 	SIDE_LOST,	  /* the kernel dropped `lost` records (0: perhaps some, of a CPU that
 			     came): rescan */
 };
@@ -30,7 +32,7 @@ struct side_event {
 	enum side_event_type type;
 	int32_t pid, tid;
 	int32_t parent_pid;
-	uint64_t start, len, offset; /* SIDE_MMAP */
+	uint64_t start, len, offset; /* SIDE_MMAP; of SIDE_CODE the first two */
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
 	uint64_t lost;

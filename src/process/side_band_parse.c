@@ -36,6 +36,13 @@ struct mmap2_body {
 	char filename[];
 };
 
+struct ksymbol_body {
+	uint64_t addr;
+	uint32_t len;
+	uint16_t type, flags;
+	char name[];
+};
+
 struct lost_body {
 	uint64_t id, lost;
 };
@@ -147,6 +154,23 @@ static int parse_mmap2(const struct record *rec, struct side_events *batch)
 				strnlen((const char *)rec->body + sizeof(body), max));
 }
 
+/* Of trampolines, too, which are named alike each time. */
+static int parse_ksymbol(const struct record *rec, struct side_events *batch)
+{
+	struct side_event event = { .time_ns = rec->time_ns };
+	struct ksymbol_body body;
+
+	if (rec->size <= sizeof(body))
+		return -EBADMSG;
+	memcpy(&body, rec->body, sizeof(body));
+	event.type = body.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER ? SIDE_CODE_GONE : SIDE_CODE;
+	event.start = body.addr;
+	event.len = body.len;
+	if (event.start + event.len < event.start)
+		return 0;
+	return side_events_push(batch, event, NULL, 0);
+}
+
 static int parse_lost(const struct record *rec, struct side_events *batch)
 {
 	struct side_event event = { .time_ns = rec->time_ns, .type = SIDE_LOST };
@@ -169,6 +193,8 @@ static int parse_record(const struct record *rec, struct side_events *batch)
 		return parse_comm(rec, batch);
 	case PERF_RECORD_MMAP2:
 		return parse_mmap2(rec, batch);
+	case PERF_RECORD_KSYMBOL:
+		return parse_ksymbol(rec, batch);
 	case PERF_RECORD_LOST:
 		return parse_lost(rec, batch);
 	default:

@@ -102,6 +102,17 @@ static void put_mmap(uint64_t time, uint32_t pid, uint64_t start, uint64_t len, 
 	end(at, time);
 }
 
+static void put_ksymbol(uint64_t time, uint64_t start, uint32_t len, uint16_t flags)
+{
+	size_t at = begin(PERF_RECORD_KSYMBOL, 0);
+
+	put_u64(start);
+	put_u32(len);
+	put_u32(PERF_RECORD_KSYMBOL_TYPE_BPF | (uint32_t)flags << 16);
+	put_text("bpf_prog_1234_name");
+	end(at, time);
+}
+
 static void put_lost(uint64_t time, uint64_t lost)
 {
 	size_t at = begin(PERF_RECORD_LOST, 0);
@@ -221,11 +232,28 @@ TEST(cut_records_are_refused)
 	side_events_fini(&batch);
 }
 
+TEST(code_of_bpf_programs_comes_and_goes)
+{
+	put_ksymbol(20, 0xffffffffc0001000, 0x80, 0);
+	put_ksymbol(21, 0xffffffffc0001000, 0x80, PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
+	put_ksymbol(22, UINT64_MAX - 8, 0x80, 0); /* round the end */
+	ASSERT_OK(parse(ring.nr));
+	ASSERT_EQ(batch.events.nr, 2);
+	ASSERT_EQ(batch.events.items[0].type, SIDE_CODE);
+	ASSERT_EQ(batch.events.items[0].time_ns, 20);
+	ASSERT_EQ(batch.events.items[0].start, 0xffffffffc0001000);
+	ASSERT_EQ(batch.events.items[0].len, 0x80);
+	ASSERT_EQ(batch.events.items[1].type, SIDE_CODE_GONE);
+	side_events_fini(&batch);
+}
+
 TEST(lying_sizes_are_refused)
 {
 	static const uint16_t sizes[] = { 0, 1, 7, 8, 16, 31, 32, 39, 65535 };
-	static const uint32_t types[] = { PERF_RECORD_FORK, PERF_RECORD_EXIT, PERF_RECORD_COMM,
-					  PERF_RECORD_MMAP2, PERF_RECORD_LOST };
+	static const uint32_t types[] = {
+		PERF_RECORD_FORK,  PERF_RECORD_EXIT,	PERF_RECORD_COMM,
+		PERF_RECORD_MMAP2, PERF_RECORD_KSYMBOL, PERF_RECORD_LOST
+	};
 
 	memset(ring.bytes, 0x01, sizeof(ring.bytes));
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)

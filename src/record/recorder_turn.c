@@ -77,6 +77,11 @@ static void on_event(struct recorder *r, const struct side_event *e)
 {
 	struct process *proc;
 
+	if (e->type == SIDE_CODE || e->type == SIDE_CODE_GONE) {
+		r->forget_stacks |= decoder_on_kernel_code(&r->decoder, e->start, e->len,
+							   e->type == SIDE_CODE_GONE);
+		return;
+	}
 	/* Processes are read again as they are sampled (recorder_samples.c, current()). */
 	if (e->type == SIDE_LOST) {
 		r->stats.lost[LOST_SIDE_BAND] += e->lost;
@@ -284,6 +289,7 @@ void recorder_turn(struct recorder *r)
 
 	r->turn_ns = now_ns();
 	update_walkers(r);
+	r->forget_stacks |= decoder_look_at_kernel(&r->decoder);
 	recorder_drain(r);
 	err = side_band_drain_until(r->side_band, r->turn_ns, &r->events);
 	b = r->batch;

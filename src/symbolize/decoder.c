@@ -26,6 +26,7 @@ int decoder_init(struct decoder *r, struct publisher *publisher, struct profile 
 	publisher->forget_file = forget_file;
 	publisher->ctx = r;
 	jit_names_init(&r->jit, profile, publisher->processes);
+	kernel_places_init(&r->kernel, profile);
 	if (options)
 		publisher->runtimes.options = options->runtimes.runtime;
 	return symbolizer_init(&r->symbolizer, profile, options);
@@ -40,8 +41,7 @@ void decoder_fini(struct decoder *r)
 	vec_free(&r->wanted);
 	vec_free(&r->levels);
 	vec_free(&r->labels);
-	kernel_image_fini(&r->kernel);
-	vec_free(&r->kernel_files);
+	kernel_places_fini(&r->kernel);
 }
 
 /* Has the symbols of a file made ready while it can be had. Without them it stays addresses. */
@@ -158,50 +158,38 @@ static int add_native(struct decoder *r, const struct decoder_stack *stack,
 	return err ? err : vec_push(&r->scratch, id);
 }
 
-/* The profile's number of the kernel, or of the module that has the address. */
-static int kernel_file_number(struct decoder *r, uint64_t addr, uint32_t *ret)
-{
-	const struct kernel_file *file;
-	uint32_t *number;
-	int err;
-
-	if (!r->kernel_known) {
-		err = kernel_image_read(&r->kernel);
-		if (err)
-			return err;
-		r->kernel_known = true;
-	}
-	file = kernel_image_find(&r->kernel, addr);
-	while (r->kernel_files.nr < r->kernel.nr) {
-		err = vec_push(&r->kernel_files, UINT32_MAX);
-		if (err)
-			return err;
-	}
-	number = &r->kernel_files.items[file - r->kernel.files];
-	if (*number == UINT32_MAX) {
-		err = profile_add_file(r->profile, file->name, file->build_id, file->build_id_len,
-				       number);
-		if (err)
-			return err;
-		r->profile->files.items[*number].start = file->start;
-		r->profile->files.items[*number].end = file->end;
-	}
-	*ret = *number;
-	return 0;
-}
-
 static int add_kernel(struct decoder *r, uint64_t addr)
 {
 	struct profile_frame frame = { .kind = FRAME_KIND_KERNEL, .address = addr };
 	size_t known = r->profile->frames.nr;
 	uint32_t id;
-	int err = kernel_file_number(r, addr, &frame.file);
+	int err = kernel_places_find(&r->kernel, addr, &frame.file, &frame.scope);
 
 	if (!err)
 		err = profile_add_frame(r->profile, &frame, &id);
 	if (!err && id >= known)
 		err = symbolizer_met(&r->symbolizer, id);
 	return err ? err : vec_push(&r->scratch, id);
+}
+
+bool decoder_look_at_kernel(struct decoder *r)
+{
+	enum kernel_change change;
+
+	symbolizer_kernel_text(&r->symbolizer, &r->kernel.text_start, &r->kernel.text_end);
+	change = kernel_places_look(&r->kernel);
+	/* Frames of a module that went have its file: they are no others' names. */
+	if (change != KERNEL_SAME)
+		symbolizer_kernel_changed(&r->symbolizer, 0, 0);
+	return change == KERNEL_LESS;
+}
+
+bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, bool is_gone)
+{
+	enum kernel_change change = kernel_places_code(&r->kernel, start, len, is_gone);
+
+	symbolizer_kernel_changed(&r->symbolizer, start, is_gone ? start + len : start);
+	return change == KERNEL_LESS;
 }
 
 /* --- frames of runtimes ----------------------------------------------------------------------- */
@@ -504,7 +492,7 @@ void decoder_collected(struct decoder *r, const struct profile_collected *c)
 {
 	_Static_assert(PROFILE_GONE == UINT32_MAX, "what is gone is as if it was never met");
 	move_numbers(r->profile_files.items, r->profile_files.nr, &c->files);
-	move_numbers(r->kernel_files.items, r->kernel_files.nr, &c->files);
+	kernel_places_collected(&r->kernel, c);
 	move_wanted(r, c);
 	move_all_named(r, c);
 	jit_names_collected(&r->jit, c);

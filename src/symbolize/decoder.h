@@ -6,10 +6,10 @@
 #pragma once
 
 #include "symbolize/jit_names.h"
+#include "symbolize/kernel_places.h"
 #include "symbolize/symbolizer.h"
 #include "unwinder/publisher.h"
 #include "profile/collect.h"
-#include "symbol/kernel_image.h"
 
 /* A file that was met, whose symbols are not asked for yet. */
 struct wanted_file {
@@ -24,9 +24,7 @@ struct decoder {
 	VEC(uint32_t) profile_files; /* by mapped file's index; UINT32_MAX: not met yet */
 	uint32_t nr_files;	     /* that were met */
 	struct symbolizer symbolizer;
-	struct kernel_image kernel;
-	bool kernel_known;	    /* `kernel` was read */
-	VEC(uint32_t) kernel_files; /* by file of `kernel`; UINT32_MAX: not met yet */
+	struct kernel_places kernel;
 	VEC(uint32_t) scratch;
 	struct jit_names jit;
 	VEC(struct profile_line) levels; /* of the runtime's frame that is being named */
@@ -72,5 +70,11 @@ void decoder_want_names(struct decoder *r);
  */
 int decoder_name_ready(struct decoder *r);
 int decoder_name_all(struct decoder *r);
+/*
+ * Looks whether modules came or went, a system call; what the kernel says of a BPF program's code.
+ * True: known stacks may have been through code that is gone, and must be sent once more.
+ */
+bool decoder_look_at_kernel(struct decoder *r);
+bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, bool is_gone);
 /* The profile was collected: everything that keeps numbers of it is told. */
 void decoder_collected(struct decoder *r, const struct profile_collected *c);

@@ -183,3 +183,34 @@ TEST(kernel_symbols_follow_what_is_loaded)
 	ASSERT(n->kernel_read_ns > long_ago);
 	tear_down();
 }
+
+/* Of a BPF program the kernel tells; whoever is at its place then is not called by its name. */
+TEST(kernel_code_that_goes_takes_its_frames_with_it)
+{
+	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
+				   "ffffffff82000000 T _etext\n"
+				   "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
+	const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
+	struct symbolizer *n = &t.decoder.symbolizer;
+	uint32_t first, other;
+
+	set_up();
+	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &n->kernel));
+	n->kernel_read_ns = UINT64_MAX / 2; /* not read by itself again */
+	first = add(&outside, 1, NULL, 0);
+	other = add(&inside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT(!decoder_on_kernel_code(&t.decoder, outside - 4, 64, false));
+	ASSERT_EQ(add(&outside, 1, NULL, 0), first);
+	ASSERT(decoder_on_kernel_code(&t.decoder, outside - 4, 64, true));
+	ASSERT(add(&outside, 1, NULL, 0) != first);
+	ASSERT_EQ(add(&inside, 1, NULL, 0), other);
+	/* That one goes before it has a name, and gets none: nobody asks who is there now. */
+	ASSERT_EQ(n->waiting.items.nr, 1);
+	ASSERT(decoder_on_kernel_code(&t.decoder, outside - 4, 64, true));
+	ASSERT_EQ(n->waiting.items.nr, 0);
+	add(&outside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT(n->kernel_read_ns < UINT64_MAX / 2);
+	tear_down();
+}

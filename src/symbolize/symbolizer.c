@@ -273,7 +273,8 @@ static void note_kernel_code(struct symbolizer *n, const struct profile_frame *f
 
 /*
  * Modules and BPF programs come and go: a place outside of the kernel's own code is looked for in
- * what is there now, or was not long ago. Reading it takes a tenth of a second.
+ * what is there now, or was not long ago if nothing was heard of a change. Reading it takes a tenth
+ * of a second.
  */
 static bool wants_kernel(const struct symbolizer *n, uint64_t address)
 {
@@ -281,7 +282,7 @@ static bool wants_kernel(const struct symbolizer *n, uint64_t address)
 
 	if (!n->kernel_read_ns)
 		return true;
-	if (!n->kernel || now_ns() < n->kernel_read_ns + KERNEL_STALE_NS)
+	if (!n->kernel || (!n->kernel_changed && now_ns() < n->kernel_read_ns + KERNEL_STALE_NS))
 		return false;
 	kallsyms_text(n->kernel, &start, &end);
 	return address < start || address >= end;
@@ -293,12 +294,34 @@ static void read_kernel(struct symbolizer *n)
 	int r = kallsyms_read(&kernel);
 
 	n->kernel_read_ns = now_ns();
+	n->kernel_changed = false;
 	if (r) {
 		log_debug("no kernel symbols: %s", strerror(-r));
 		return;
 	}
 	kallsyms_free(n->kernel);
 	n->kernel = kernel;
+}
+
+void symbolizer_kernel_changed(struct symbolizer *n, uint64_t start, uint64_t end)
+{
+	size_t kept = 0;
+
+	n->kernel_changed = true;
+	for (size_t i = 0; i < n->waiting.items.nr; i++) {
+		uint32_t frame = n->waiting.items.items[i];
+
+		if (n->profile->frames.items[frame].address - start >= end - start)
+			n->waiting.items.items[kept++] = frame;
+	}
+	n->waiting.items.nr = kept;
+}
+
+void symbolizer_kernel_text(const struct symbolizer *n, uint64_t *ret_start, uint64_t *ret_end)
+{
+	*ret_start = *ret_end = 0;
+	if (n->kernel)
+		kallsyms_text(n->kernel, ret_start, ret_end);
 }
 
 static void name_kernel(struct symbolizer *n, uint32_t frame)

@@ -75,6 +75,7 @@ struct symbolizer {
 	size_t long_bytes;    /* of long names and paths of these functions */
 	struct kallsyms *kernel;
 	uint64_t kernel_read_ns; /* when `kernel` was read, or could not be; 0: never */
+	bool kernel_changed;	 /* since */
 };
 
 int symbolizer_init(struct symbolizer *n, struct profile *profile,
@@ -97,5 +98,12 @@ void symbolizer_wait(struct symbolizer *n);
 int symbolizer_met(struct symbolizer *n, uint32_t frame);
 /* Names the frames that wait and whose tables are there; again when more are. 0 or -ENOMEM. */
 int symbolizer_apply(struct symbolizer *n);
+/*
+ * Modules or BPF programs came or went: what is outside of the kernel's own code is looked up anew.
+ * What was in [start, end) is gone: whoever is there now has other names than frames that wait.
+ */
+void symbolizer_kernel_changed(struct symbolizer *n, uint64_t start, uint64_t end);
+/* Where the kernel's own code is, if that was read: [*ret_start, *ret_end), else 0, 0. */
+void symbolizer_kernel_text(const struct symbolizer *n, uint64_t *ret_start, uint64_t *ret_end);
 /* The profile was collected. -ENOMEM: all files must be asked for again. */
 int symbolizer_collected(struct symbolizer *n, const struct profile_collected *c);
