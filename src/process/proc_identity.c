@@ -247,7 +247,7 @@ static uint64_t wall_time(uint64_t ticks)
 {
 	uint64_t since_boot = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 
-	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
+	return wall_offset_ns() - clock_ahead_ns(CLOCK_BOOTTIME) + since_boot;
 }
 
 int proc_start_read(int32_t tid, uint64_t *ret_ns)

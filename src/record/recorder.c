@@ -316,7 +316,7 @@ void recorder_name(struct recorder *r)
 	if (err)
 		log_debug("some frames get their names later: %s", strerror(-err));
 	process_contexts_look(&r->contexts, r->profile);
-	r->profile->cut.duration_ns = now_ns() - r->cut_ns;
+	r->profile->cut.duration_ns = cut_clock_since(&r->cut_clock, now_ns());
 }
 
 int recorder_name_all(struct recorder *r)
@@ -364,8 +364,8 @@ int recorder_select(struct recorder *r, const struct selection *selection)
 
 static void begin_cut(struct recorder *r)
 {
-	r->cut_ns = now_ns();
-	r->profile->cut.start_ns = r->cut_ns + wall_offset_ns();
+	cut_clock_begin(&r->cut_clock, now_ns(), clock_ahead_ns(CLOCK_BOOTTIME));
+	r->profile->cut.start_ns = r->cut_clock.begin_ns + wall_offset_ns();
 	r->keep_events = r->options.keep_events;
 }
 
@@ -685,7 +685,7 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 	r->start_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	r->profile->frequency_hz = r->options.frequency_hz;
 	begin_cut(r);
-	r->start_ns = r->cut_ns;
+	r->start_ns = r->cut_clock.begin_ns;
 	publisher_tick(&r->unwinder.publisher, r->start_ns);
 	pace_set_tick(r);
 	err = bpf_sampler_start(r->sampler, r->cpus);
@@ -732,7 +732,7 @@ void recorder_stop(struct recorder *r)
 	/* The second for what the first put back. */
 	recorder_turn(r);
 	recorder_turn(r);
-	r->profile->cut.duration_ns = now_ns() - r->cut_ns;
+	r->profile->cut.duration_ns = cut_clock_since(&r->cut_clock, now_ns());
 	process_contexts_look(&r->contexts, r->profile);
 	r->stopped = true;
 	update_stats(r);

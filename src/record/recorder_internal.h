@@ -7,6 +7,7 @@
 #pragma once
 
 #include "record/batch.h"
+#include "record/cut_clock.h"
 #include "record/metadata.h"
 #include "kernel/bpf_sampler.h"
 #include "record/known_stacks.h"
@@ -51,15 +52,15 @@ struct recorder {
 	uint64_t decided_met_ns; /* it was somebody else before; 0: not known */
 	struct known_stacks known;
 	struct waker_frames waker_frames; /* where stacks are joined */
-	struct map targets;    /* live processes that are recorded, if there is a choice */
-	struct map refreshed;  /* pid -> when its maps were read again last */
-	struct batch batch;    /* the turn's samples */
-	size_t event_at;       /* the next of the turn's events */
-	struct batch next;     /* those that came while a table was built */
-	size_t next_looked_at; /* so many of these */
-	VEC(int32_t) changed;  /* processes to show anew at the end of the turn */
-	uint64_t start_ns;     /* of the recording */
-	uint64_t cut_ns;       /* of the profile's cut */
+	struct map targets;	    /* live processes that are recorded, if there is a choice */
+	struct map refreshed;	    /* pid -> when its maps were read again last */
+	struct batch batch;	    /* the turn's samples */
+	size_t event_at;	    /* the next of the turn's events */
+	struct batch next;	    /* those that came while a table was built */
+	size_t next_looked_at;	    /* so many of these */
+	VEC(int32_t) changed;	    /* processes to show anew at the end of the turn */
+	uint64_t start_ns;	    /* of the recording */
+	struct cut_clock cut_clock; /* of the profile's cut */
 	uint64_t profile_bytes_max, batch_bytes_max;
 	bool keep_events; /* as long as there is room for them */
 	uint64_t run_ns, start_cpu_ns;

@@ -24,12 +24,13 @@ static void keep_event(struct recorder *r, const struct sample_header *h, uint32
 {
 	size_t bytes = r->profile->cut.events.nr * sizeof(struct profile_event);
 
-	if (h->time_ns < r->cut_ns) {
-		profile_begin_earlier(r->profile, r->cut_ns - h->time_ns);
-		r->cut_ns = h->time_ns;
+	if (h->time_ns < r->cut_clock.begin_ns) {
+		profile_begin_earlier(r->profile, r->cut_clock.begin_ns - h->time_ns);
+		cut_clock_begin_earlier(&r->cut_clock, h->time_ns);
 	}
 	if (bytes < r->profile_bytes_max / 2 &&
-	    !profile_add_event(r->profile, sample, h->time_ns - r->cut_ns, h->cpu))
+	    !profile_add_event(r->profile, sample, cut_clock_since(&r->cut_clock, h->time_ns),
+			       h->cpu))
 		return;
 	log_debug("no room for the times of samples: they are counted only");
 	profile_drop_events(r->profile);

@@ -288,6 +288,7 @@ void recorder_turn(struct recorder *r)
 	int err;
 
 	r->turn_ns = now_ns();
+	cut_clock_look(&r->cut_clock, r->turn_ns, clock_ahead_ns(CLOCK_BOOTTIME));
 	update_walkers(r);
 	r->forget_stacks |= decoder_look_at_kernel(&r->decoder);
 	recorder_drain(r);

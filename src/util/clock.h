@@ -20,25 +20,30 @@ static inline uint64_t now_ns(void)
 }
 
 /*
- * What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. Read in between two looks at the latter that are
- * close together: who is stopped, or gets no turn, between his look at the one and that at the
- * other would be wrong by all of that time.
+ * What `clock` is ahead of CLOCK_MONOTONIC: one set to the past is so by a negative number, as
+ * uint64_t has it. Read in between two looks at the latter that are close together: who is stopped,
+ * or gets no turn, between his look at the one and that at the other would be wrong by all of that
+ * time.
  */
-static inline uint64_t wall_offset_ns(void)
+static inline uint64_t clock_ahead_ns(clockid_t clock)
 {
 	enum { TRIES = 4, CLOSE_NS = 100000 };
 	uint64_t least = UINT64_MAX, ret = 0;
 
 	for (int i = 0; i < TRIES && least > CLOSE_NS; i++) {
-		uint64_t before = now_ns(), wall = clock_ns(CLOCK_REALTIME),
-			 took = now_ns() - before;
+		uint64_t before = now_ns(), at = clock_ns(clock), took = now_ns() - before;
 
 		if (took >= least)
 			continue;
 		least = took;
-		ret = wall - (before + took / 2);
+		ret = at - (before + took / 2);
 	}
 	return ret;
+}
+
+static inline uint64_t wall_offset_ns(void)
+{
+	return clock_ahead_ns(CLOCK_REALTIME);
 }
 
 static inline uint64_t now_ms(void)
