@@ -17,7 +17,7 @@ enum stop_reason {
 #define LOST(name, NAME, id, sentence) LOST_##NAME = id,
 enum lost_reason {
 #include "abi/lost_reasons.def"
-	LOST_MAX_ = 16,
+	LOST_MAX_ = 32,
 };
 #undef LOST
 /* Whether it is counted in BPF. */

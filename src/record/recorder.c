@@ -288,6 +288,7 @@ static void update_stats(struct recorder *r)
 		r->unwinder.store.nr_evicted + r->unwinder.publisher.nr_too_big;
 	s->lost[LOST_RULES_FULL] = r->unwinder.store.nr_rules_lost;
 	s->lost[LOST_MAPPINGS_CAPPED] = r->unwinder.processes.nr_mappings_capped;
+	s->lost[LOST_NAMES_THROTTLED] = r->decoder.nr_unnamed;
 	s->processes = (uint32_t)r->profile->processes.nr;
 	s->files = r->decoder.nr_files;
 	/* Not at every key and tick: it takes milliseconds. */
@@ -497,6 +498,7 @@ static int set_up_names(struct recorder *r)
 
 	if (err)
 		return err;
+	r->decoder.naming.part = DECODER_NAMING_PART;
 	metadata_init(&r->metadata, r->profile);
 	r->metadata.variables = r->options.variables;
 	return metadata_host(r->profile);

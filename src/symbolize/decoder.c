@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/decoder.h"
+#include "process/memory.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -42,6 +44,7 @@ void decoder_fini(struct decoder *r)
 	vec_free(&r->levels);
 	vec_free(&r->labels);
 	kernel_places_fini(&r->kernel);
+	time_shares_fini(&r->naming);
 }
 
 /* Has the symbols of a file made ready while it can be had. Without them it stays addresses. */
@@ -281,9 +284,47 @@ static int name_frame(struct decoder *r, struct runtime_instance *in, const uint
 
 enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
+/* Of ours, and of who is waited for: not that of others who have the CPU meanwhile. */
+static uint64_t time_spent(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + memory_guard_waited_ns();
+}
+
+/*
+ * name_frame() in that user's share of the time. -EAGAIN: he has had it. What his processes run is
+ * made up perhaps, new in each stack and long to read, while everybody's samples wait.
+ */
+static int name_in_time(struct decoder *r, struct runtime_instance *in, uint32_t user,
+			const uint64_t *words, size_t nr, uint64_t *ret)
+{
+	uint64_t begin;
+	int err;
+
+	if (!r->naming.part)
+		return name_frame(r, in, words, nr, ret);
+	if (!time_shares_may(&r->naming, user, now_ns()))
+		return -EAGAIN;
+	begin = time_spent();
+	err = name_frame(r, in, words, nr, ret);
+	time_shares_take(&r->naming, user, now_ns(), time_spent() - begin);
+	return err;
+}
+
+/* It is asked for again when another stack has it. */
+static int unnamed_frame(struct decoder *r, const struct runtime_instance *in, uint64_t *ret)
+{
+	uint32_t number;
+	int err = unknown_frame(r, in->dso->ops->id, &number);
+
+	r->nr_unnamed++;
+	if (!err)
+		*ret = number;
+	return err;
+}
+
 /* Names a runtime's frame from memory: equal words have equal names. */
-static int runtime_frame(struct decoder *r, struct runtime_instance *in, const uint64_t *words,
-			 size_t nr, uint64_t *ret)
+static int runtime_frame(struct decoder *r, struct runtime_instance *in, uint32_t user,
+			 const uint64_t *words, size_t nr, uint64_t *ret)
 {
 	uint64_t hash = XXH3_64bits(words, nr * sizeof(*words)), *found;
 	int err;
@@ -300,7 +341,9 @@ static int runtime_frame(struct decoder *r, struct runtime_instance *in, const u
 		*ret = *found;
 		return 0;
 	}
-	err = name_frame(r, in, words, nr, ret);
+	err = name_in_time(r, in, user, words, nr, ret);
+	if (err == -EAGAIN)
+		return unnamed_frame(r, in, ret);
 	r->nr_named++;
 	return err ? err : map_put(&in->frames, hash, *ret);
 }
@@ -326,7 +369,7 @@ static bool is_said(const struct decoder *r, uint64_t note, uint32_t frame)
 }
 
 static int add_runtime(struct decoder *r, struct process *proc, const struct process_runtimes *list,
-		       const __u64 *words, size_t left)
+		       uint32_t user, const __u64 *words, size_t left)
 {
 	uint32_t id = FRAME_RUNTIME(words[0]), frame;
 	size_t nr = 1 + FRAME_EXTRA(words[0]);
@@ -348,7 +391,7 @@ static int add_runtime(struct decoder *r, struct process *proc, const struct pro
 		if (!err && is_said(r, FRAME_DATA(words[0]), frame))
 			return 0;
 	} else if (in) {
-		err = runtime_frame(r, in, copy, nr, &named);
+		err = runtime_frame(r, in, user, copy, nr, &named);
 		frame = (uint32_t)named;
 		if (!err && named & NAMES_THREAD) {
 			r->thread_name = r->thread_name ?: frame;
@@ -379,7 +422,8 @@ static int add_user(struct decoder *r, const struct decoder_stack *stack)
 		if (FRAME_IS_NATIVE(stack->words[i]))
 			err = add_native(r, stack, proc, list, FRAME_DATA(stack->words[i]));
 		else
-			err = add_runtime(r, proc, list, stack->words + i, stack->nr_words - i);
+			err = add_runtime(r, proc, list, stack->block->user, stack->words + i,
+					  stack->nr_words - i);
 	}
 	return err;
 }

@@ -10,6 +10,11 @@
 #include "symbolize/symbolizer.h"
 #include "unwinder/publisher.h"
 #include "profile/collect.h"
+#include "util/time_shares.h"
+
+/* Who records everybody's processes reads names of runtimes' functions for half of a CPU at most.
+ */
+enum { DECODER_NAMING_PART = 2 };
 
 /* A file that was met, whose symbols are not asked for yet. */
 struct wanted_file {
@@ -33,6 +38,9 @@ struct decoder {
 	VEC(struct profile_label) labels; /* of that stack */
 	size_t nr_named;		  /* frames that runtimes named, remembered */
 	uint32_t epoch;			  /* moves when what runtimes named is forgotten */
+	/* For reading these names, by user; its part is 0: there is no limit. */
+	struct time_shares naming;
+	uint64_t nr_unnamed; /* frames that were met beyond it, or met again: they are unknown */
 	VEC(struct wanted_file) wanted;
 };
 

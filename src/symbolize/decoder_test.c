@@ -5,6 +5,8 @@
 
 #include "test.h"
 
+#include <errno.h>
+
 enum { PID = 4711, ELSEWHERE = 0x1000 };
 
 static struct {
@@ -14,6 +16,22 @@ static struct {
 	struct decoder decoder;
 	struct profile profile;
 } t;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+/* What clocks are ahead of the real ones. */
+static time_t ahead_ns;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = __real_clock_gettime(clock, ret);
+
+	ret->tv_nsec += ahead_ns;
+	ret->tv_sec += ret->tv_nsec / 1000000000;
+	ret->tv_nsec %= 1000000000;
+	return r;
+}
 
 static void set_up(void)
 {
@@ -212,5 +230,119 @@ TEST(kernel_code_that_goes_takes_its_frames_with_it)
 	add(&outside, 1, NULL, 0);
 	ASSERT_OK(decoder_name_ready(&t.decoder));
 	ASSERT(n->kernel_read_ns < UINT64_MAX / 2);
+	tear_down();
+}
+
+/* --- names that take long to read --------------------------------------------------------------
+ */
+
+enum { MS = 1000000, USER = 4000000001, OTHER = 4000000002, ROOT_PID = PID + 1, OTHER_PID };
+
+/* A millisecond each. */
+static int name_slowly(struct runtime_proc *rp, const uint64_t *words, size_t nr,
+		       const struct runtime_sink *sink)
+{
+	char name[32];
+
+	(void)rp;
+	ASSERT_EQ(nr, 2);
+	ahead_ns += MS;
+	snprintf(name, sizeof(name), "f%llu", (unsigned long long)words[1]);
+	return sink->add(sink->ctx, &(struct runtime_level){ .name = name });
+}
+
+static const struct runtime_ops slow_ops = { .name = "python",
+					     .id = RUNTIME_PYTHON,
+					     .symbolize = name_slowly };
+static const struct runtime_dso slow_dso = { .ops = &slow_ops };
+
+struct slow_process {
+	struct runtime_proc proc;
+	struct runtime_instance instance;
+	struct process_runtimes runtimes;
+	struct view view;
+	struct block block;
+};
+
+static void start_slow(struct slow_process *s, int32_t pid, uint32_t user)
+{
+	struct process *proc;
+
+	*s = (struct slow_process){ .block.user = user };
+	s->instance = (struct runtime_instance){ .proc = &s->proc, .dso = &slow_dso };
+	s->runtimes = (struct process_runtimes){ .items = { &s->instance }, .nr = 1 };
+	s->view = (struct view){ .block = &s->block, .runtimes = &s->runtimes };
+	ASSERT_OK(process_add(&t.processes, pid, &proc));
+	proc->user = &s->view;
+}
+
+static void end_slow(struct slow_process *s, int32_t pid)
+{
+	process_find(&t.processes, pid)->user = NULL;
+	map_fini(&s->instance.frames);
+}
+
+/* Was that function of the process named, in a stack of its own? */
+static bool is_named(const struct slow_process *s, uint32_t pid, uint64_t function)
+{
+	const __u64 words[] = { FRAME(RUNTIME_PYTHON, 1, 0), function };
+	const struct decoder_stack stack = {
+		.pid = pid, .block = &s->block, .words = words, .nr_words = 2, .stop = STOP_COMPLETE
+	};
+	char name[64], wanted[64];
+	uint32_t id;
+
+	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
+	ASSERT_EQ(t.decoder.scratch.nr, 1);
+	profile_frame_label(&t.profile, t.decoder.scratch.items[0], 0, false, name, sizeof(name));
+	snprintf(wanted, sizeof(wanted), "f%llu", (unsigned long long)function);
+	if (strcmp(name, wanted))
+		ASSERT_STR(name, "[python: unknown]");
+	return !strcmp(name, wanted);
+}
+
+/* Everybody's samples wait while a user's names are read: he has a share of that time. */
+TEST(names_are_read_in_a_users_share_of_the_time)
+{
+	enum { FUNCTIONS = 5000 };
+	struct slow_process his, others, roots;
+	uint64_t nr_named = 0, before;
+
+	set_up();
+	t.decoder.naming.part = DECODER_NAMING_PART;
+	start_slow(&his, PID, USER);
+	start_slow(&others, OTHER_PID, OTHER);
+	start_slow(&roots, ROOT_PID, 0);
+	before = t.decoder.nr_unnamed;
+	while (nr_named < FUNCTIONS && is_named(&his, PID, nr_named))
+		nr_named++;
+	/* What was saved: half of it. No time goes by here but that of reading. */
+	ASSERT(nr_named >= 200 && nr_named < 1000);
+	ASSERT_EQ(t.decoder.nr_unnamed, before + 1);
+	/* What he has had is remembered, nobody else is held up. */
+	ASSERT(is_named(&his, PID, 0));
+	ASSERT(is_named(&others, OTHER_PID, 1));
+	ASSERT(is_named(&roots, ROOT_PID, 1));
+	/* It is not unknown for good. */
+	ASSERT(!is_named(&his, PID, nr_named));
+	ahead_ns += 2000 * (time_t)MS;
+	ASSERT(is_named(&his, PID, nr_named));
+	end_slow(&his, PID);
+	end_slow(&others, OTHER_PID);
+	end_slow(&roots, ROOT_PID);
+	tear_down();
+}
+
+/* A command that was asked for one process's stacks reads all of its names. */
+TEST(names_of_one_process_take_as_long_as_they_take)
+{
+	struct slow_process his;
+
+	set_up();
+	start_slow(&his, PID, USER);
+	for (uint64_t i = 0; i < 2000; i++)
+		ASSERT(is_named(&his, PID, i));
+	ASSERT_EQ(t.decoder.nr_unnamed, 0);
+	end_slow(&his, PID);
 	tear_down();
 }

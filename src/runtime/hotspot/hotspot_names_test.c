@@ -312,64 +312,6 @@ static uint32_t cookie_of(uint32_t method)
 
 #define INTERPRETED(method, bci) HOTSPOT_INTERPRETED, method, HOTSPOT_WORD(cookie_of(method), bci)
 
-/* ----- names alone ----- */
-
-static void check_class(const char *in, const char *out)
-{
-	char name[100];
-
-	snprintf(name, sizeof(name), "%s", in);
-	ASSERT_EQ(hotspot_class_name(name), strlen(out));
-	ASSERT_STR(name, out);
-}
-
-TEST(names_of_classes)
-{
-	check_class("Main", "Main");
-	check_class("java/util/HashMap$Node", "java.util.HashMap$Node");
-	check_class("Main$$Lambda$14+0x0000000800c03000", "Main$$Lambda");
-	check_class("a/Main$$Lambda+0x00007f2b40001a28", "a.Main$$Lambda");
-	check_class("Main$$Lambda$1", "Main$$Lambda");
-	check_class("java/lang/invoke/LambdaForm$MH+0x0000000800c5400",
-		    "java.lang.invoke.LambdaForm$MH");
-	check_class("a/Hidden$1+0x1", "a.Hidden$1");
-	/* These are somebody's own. */
-	check_class("Main$$Lambda$Inner", "Main$$Lambda$Inner");
-	check_class("Main$$Lambda$", "Main$$Lambda$");
-	check_class("Main$$Lambda$14$2", "Main$$Lambda$14$2");
-	check_class("a/C+", "a.C+");
-	check_class("a/C+0x", "a.C+0x");
-	check_class("a/C+0xg", "a.C+0xg");
-	check_class("a/C+1", "a.C+1");
-	check_class("+0x1", "+0x1");
-	check_class("", "");
-}
-
-static void check_blob(const char *in, const char *out)
-{
-	char name[100], small[8];
-
-	ASSERT_EQ(hotspot_blob_name(in, name, sizeof(name)), strlen(out));
-	ASSERT_STR(name, out);
-	hotspot_blob_name(in, small, sizeof(small));
-	ASSERT(strlen(small) < sizeof(small) && !strncmp(small, out, strlen(small)));
-}
-
-TEST(names_of_blobs)
-{
-	check_blob("vtable chunks", "vtable stub");
-	check_blob("Interpreter", "Interpreter");
-	check_blob("I2C/C2I adapters", "I2C/C2I adapters");
-	check_blob("DeoptimizationBlob", "DeoptimizationBlob");
-	check_blob("StubRoutines (2)", "StubRoutines (2)");
-	check_blob("_new_array_Java", "RuntimeStub::_new_array_Java");
-	check_blob("resolve_static_call", "RuntimeStub::resolve_static_call");
-	check_blob("C2 Runtime new_array_blob", "RuntimeStub::C2 Runtime new_array_blob");
-	check_blob("native signature handlers", "native signature handlers");
-	check_blob("upcall_stub", "upcall_stub");
-	check_blob("", "");
-}
-
 /* ----- interpreter ----- */
 
 TEST(interpreted_methods)
@@ -908,6 +850,30 @@ TEST(a_stub_that_is_being_made)
 	put_stub(2, BASE + STUB_DESCS + 0x100, "late", STUB + 0x70, STUB + 0x80);
 	put(STUB_DESCS + 0x100 + 32, 0, 8);
 	check_stub(0x50, "StubRoutines (1)");
+	hotspot_names_free(jvm.names);
+}
+
+/* Its data are made up: each word leads to a list that is long, and none that is wanted. */
+TEST(lists_without_end_are_not_followed)
+{
+	enum { LIST = 0x10000, NR = 1000, DESC = 0x28, WORDS = 0x20000, READS_MAX = 1 << 18 };
+
+	make_stubs(17);
+	memcpy(jvm.memory + LIBJVM, "Others", 7);
+	for (uint32_t i = 0; i < NR; i++) {
+		put(LIST + i * DESC, i + 1 < NR ? BASE + LIST + (i + 1) * DESC : 0, 8);
+		put(LIST + i * DESC + 8, BASE + LIBJVM, 8);
+		put(LIST + i * DESC + 16, BASE + LIBJVM, 8);
+		put(LIST + i * DESC + 24, BASE + STUB + 0x40, 8);
+		put(LIST + i * DESC + 32, BASE + STUB + 0x60, 8);
+	}
+	for (uint32_t i = 0; i < 0x40000; i += 8)
+		put(WORDS + i, BASE + LIST + i / 8 % 2 * DESC, 8);
+	check_stub(0x20, "StubRoutines (1)");
+	ASSERT(jvm.nr_reads > NR && jvm.nr_reads < READS_MAX);
+	/* Nor is that looked for again. */
+	check_stub(0x20, "StubRoutines (1)");
+	ASSERT(jvm.nr_reads < NR);
 	hotspot_names_free(jvm.names);
 }
 

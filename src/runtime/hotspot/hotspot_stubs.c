@@ -19,6 +19,9 @@ enum {
 	/* A JVM that starts may have no list yet. One that never has is not asked again and again.
 	 */
 	SCANS_AT_START = 8,
+	/* Entries of what looks like a list that are read in one search: of a real one some 6,000.
+	 */
+	SCAN_ENTRIES_MAX = 1 << 16,
 	STUB_SIZE_MAX = 1 << 20,
 };
 
@@ -36,9 +39,10 @@ struct stub_list {
 struct hotspot_stubs {
 	struct runtime_kept kept; /* `list`; comes first */
 	const struct hotspot_vm *vm;
-	uint64_t head;	/* where the pointer to the first one is; 0: not found */
-	uint64_t first; /* what was there; 0: the list must be read again */
-	uint32_t misses, next_scan;
+	uint64_t head;		    /* where the pointer to the first one is; 0: not found */
+	uint64_t first;		    /* what was there; 0: the list must be read again */
+	uint32_t misses, next_scan; /* UINT32_MAX: no more */
+	uint32_t entries_left;	    /* that may be read in this search */
 	struct stub_list list;
 };
 
@@ -145,9 +149,10 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The list from `addr` on. -EBADMSG: it is none. */
-static int read_list(const struct hotspot_vm *vm, uint64_t addr, struct stub_list *ret)
+/* The list from `addr` on. -EBADMSG: it is none, or there were too many. */
+static int read_list(struct hotspot_stubs *s, uint64_t addr, struct stub_list *ret)
 {
+	const struct hotspot_vm *vm = s->vm;
 	_cleanup_(list_fini) struct stub_list l = { 0 };
 	char group[HOTSPOT_NAME_MAX], name[HOTSPOT_NAME_MAX];
 	struct stub_desc d = { .next = addr };
@@ -155,7 +160,12 @@ static int read_list(const struct hotspot_vm *vm, uint64_t addr, struct stub_lis
 
 	while (d.next) {
 		struct stub stub;
-		int r = l.stubs.nr < LIST_MAX ? read_desc(vm, d.next, &d) : -EBADMSG;
+		int r = -EBADMSG;
+
+		if (s->entries_left && l.stubs.nr < LIST_MAX) {
+			s->entries_left--;
+			r = read_desc(vm, d.next, &d);
+		}
 
 		if (!r)
 			r = read_word(vm, d.group, group, sizeof(group));
@@ -197,15 +207,18 @@ static void scan_words(struct hotspot_stubs *s, uint64_t addr, const uint64_t *w
 {
 	struct stub_desc d;
 
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < nr && s->entries_left; i++) {
 		struct stub_list l = { 0 };
 
 		/* A StubCodeDesc comes from malloc(), and leads to strings of the file. That leaves
 		 * some 6,000 words to follow. */
 		if (words[i] < 65536 || words[i] % 8 || words[i] >> 48 ||
 		    (words[i] >= low && words[i] < high) || (i && words[i] == words[i - 1]) ||
-		    hotspot_find_heap(s->vm, words[i]) || read_desc(s->vm, words[i], &d) ||
-		    d.group < low || d.group >= high || read_list(s->vm, words[i], &l))
+		    hotspot_find_heap(s->vm, words[i]))
+			continue;
+		s->entries_left--;
+		if (read_desc(s->vm, words[i], &d) || d.group < low || d.group >= high ||
+		    read_list(s, words[i], &l))
 			continue;
 		if (l.stubs.nr > s->list.stubs.nr) {
 			list_fini(&s->list);
@@ -287,10 +300,11 @@ const char *hotspot_stubs_find(struct hotspot_stubs *s, uint64_t pc)
 	runtime_use_kept(s->vm->target->keeper, &s->kept);
 	if (name)
 		return name;
+	s->entries_left = SCAN_ENTRIES_MAX;
 	if (s->head) {
 		/* It grows while the JVM starts and compiles. */
 		if (!runtime_read(s->vm->target, s->head, &first, sizeof(first)) &&
-		    (first != s->first || s->list.growing) && !read_list(s->vm, first, &s->list)) {
+		    (first != s->first || s->list.growing) && !read_list(s, first, &s->list)) {
 			s->first = first;
 			keep(s);
 		}
@@ -298,6 +312,8 @@ const char *hotspot_stubs_find(struct hotspot_stubs *s, uint64_t pc)
 		s->next_scan = s->misses < SCANS_AT_START ? s->misses : s->misses * 2;
 		scan(s);
 		keep(s);
+		if (!s->entries_left)
+			s->next_scan = UINT32_MAX;
 	}
 	return find(s, pc);
 }
