@@ -71,24 +71,66 @@ void proc_status_parse(const char *text, size_t size, struct proc_identity *ret)
 	}
 }
 
+/* Is what stands before the digits in a group's name (`len` bytes from `name`) what a runtime puts
+ * there? Anybody may call a group of his own something with 64 digits in it. */
+static bool is_runtimes(const char *name, size_t len)
+{
+	static const char *const runtimes[] = { "docker", "cri-containerd", "containerd", "crio",
+						"libpod", "nerdctl",	    "podman" };
+	const char *begin;
+
+	if (!len)
+		return true;
+	/* Behind colons: the slice comes first (kubelet's names without systemd). */
+	begin = name[len - 1] == ':' ? memrchr(name, ':', len - 1) : NULL;
+	if (begin) {
+		begin++;
+		len -= (size_t)(begin - name);
+		name = begin;
+	}
+	if (name[len - 1] != '-' && !begin)
+		return false;
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (strlen(runtimes[i]) == len - 1 && !memcmp(name, runtimes[i], len - 1))
+			return true;
+	return false;
+}
+
+/* The name of a group, `len` bytes. */
+static void take_container(const char *name, size_t len, char ret[static CONTAINER_ID_LEN + 1])
+{
+	static const char scope[] = ".scope";
+	size_t scope_len = sizeof(scope) - 1;
+	const char *id;
+
+	if (len > scope_len && !memcmp(name + len - scope_len, scope, scope_len))
+		len -= scope_len;
+	if (len < CONTAINER_ID_LEN)
+		return;
+	id = name + len - CONTAINER_ID_LEN;
+	for (size_t i = 0; i < CONTAINER_ID_LEN; i++)
+		if (!isdigit((unsigned char)id[i]) && (id[i] < 'a' || id[i] > 'f'))
+			return;
+	if (!is_runtimes(name, len - CONTAINER_ID_LEN))
+		return;
+	memcpy(ret, id, CONTAINER_ID_LEN);
+	ret[CONTAINER_ID_LEN] = '\0';
+}
+
 void container_id_parse(const char *text, size_t size, char ret[static CONTAINER_ID_LEN + 1])
 {
-	size_t run = 0;
+	const char *end = text + size, *line, *line_end, *name, *name_end;
 
 	ret[0] = '\0';
-	for (size_t i = 0; i <= size; i++) {
-		bool hex = i < size &&
-			   (isdigit((unsigned char)text[i]) || (text[i] >= 'a' && text[i] <= 'f'));
-
-		if (hex) {
-			run++;
-			continue;
+	for (line = text; line < end; line = line_end + 1) {
+		line_end = memchr(line, '\n', (size_t)(end - line)) ?: end;
+		/* HIERARCHY:CONTROLLERS:PATH */
+		name = memchr(line, '/', (size_t)(line_end - line));
+		for (; name && name < line_end; name = name_end) {
+			name++;
+			name_end = memchr(name, '/', (size_t)(line_end - name)) ?: line_end;
+			take_container(name, (size_t)(name_end - name), ret);
 		}
-		if (run == CONTAINER_ID_LEN) {
-			memcpy(ret, text + i - run, run);
-			ret[run] = '\0';
-		}
-		run = 0;
 	}
 }
 
@@ -289,6 +331,7 @@ int proc_identity_read(int32_t pid, const char *variables, struct proc_identity 
 	memset(ret, 0, sizeof(*ret));
 	ret->uid = UINT32_MAX;
 	ret->start_ns = wall_time(stat.start_time);
+	ret->start_ticks = stat.start_time;
 	ret->parent_pid = stat.parent_pid;
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &status, &size))

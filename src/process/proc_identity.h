@@ -20,11 +20,12 @@ enum {
 /* What could not be read is 0 or "". */
 struct proc_identity {
 	int32_t parent_pid;
-	int32_t vpid;	   /* in the innermost PID namespace */
-	uint32_t uid;	   /* effective; UINT32_MAX: not known */
-	uint64_t start_ns; /* CLOCK_REALTIME */
-	char path[4096];   /* of the executable, as the process sees it; " (deleted)" cut off */
-	char comm[64];	   /* of the main thread */
+	int32_t vpid;	      /* in the innermost PID namespace */
+	uint32_t uid;	      /* effective; UINT32_MAX: not known */
+	uint64_t start_ns;    /* CLOCK_REALTIME */
+	uint64_t start_ticks; /* of /proc, since boot: what tells it from others of its number */
+	char path[4096];      /* of the executable, as the process sees it; " (deleted)" cut off */
+	char comm[64];	      /* of the main thread */
 	char command[COMMAND_SIZE]; /* argv[0]; "" if it is longer than that */
 	bool in_our_root;	    /* its "/" is ours: so are its users */
 	char container[CONTAINER_ID_LEN + 1];
@@ -51,7 +52,8 @@ int proc_start_read(int32_t tid, uint64_t *ret_ns);
 void proc_status_parse(const char *text, size_t size, struct proc_identity *ret);
 /*
  * /proc/PID/cgroup: the 64 hexadecimal digits that Docker, containerd, CRI-O and Podman name a
- * container's cgroup by, of the innermost one; "" if there are none.
+ * container's cgroup by, of the innermost one; "" if there are none. They are all of a group's
+ * name, or stand behind the runtime's: "docker-ID.scope", "PARENT.slice:cri-containerd:ID".
  */
 void container_id_parse(const char *text, size_t size, char ret[static CONTAINER_ID_LEN + 1]);
 /*

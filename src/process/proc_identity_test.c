@@ -33,7 +33,42 @@ TEST(a_container_is_named_by_its_cgroup)
 	assert_container("0::/machine.slice/libpod-" ID ".scope/container\n", ID);
 	assert_container("0::/docker/" ID "/kubepods/" INNER "\n", INNER);
 	assert_container("0::/docker/" ID "0\n", "");
+	assert_container("5:cpu:/system.slice/containerd.service/"
+			 "kubepods-burstable-pod1a2b.slice:cri-containerd:" ID "\n",
+			 ID);
+	assert_container("0::/kubepods/besteffort/pod1a2b/" ID "\n", ID);
+	assert_container("0::/kubepods.slice/kubepods-pod1a2b.slice/crio-" ID ".scope/nested\n",
+			 ID);
+	assert_container("4:memory:/ecs/0123456789abcdef/" ID "\n", ID);
+	assert_container("0::/k8s.io/" ID "\n", ID);
+	assert_container("0::/libpod_parent/libpod-" ID "\n", ID);
+	assert_container("0::/machine.slice/libpod_pod_" INNER ".slice/libpod-" ID ".scope\n", ID);
+	assert_container("0::/user.slice/user-1000.slice/user@1000.service/user.slice/nerdctl-" ID
+			 ".scope\n",
+			 ID);
 	assert_container("", "");
+}
+
+/* Anybody may name a service or a group of his own. */
+TEST(other_groups_with_digits_are_no_containers)
+{
+	assert_container("0::/user.slice/user-1000.slice/user@1000.service/run-" ID ".service\n",
+			 "");
+	assert_container("0::/system.slice/build-" ID ".scope\n", "");
+	assert_container("0::/system.slice/docker-" ID ".service\n", "");
+	assert_container("0::/system.slice/mydocker-" ID ".scope\n", "");
+	assert_container("0::/machine.slice/libpod-conmon-" ID ".scope\n", "");
+	assert_container("0::/machine.slice/libpod_pod_" ID ".slice\n", "");
+	assert_container("0::/x" ID "\n", "");
+	assert_container("0::/a:b:" ID "\n", "");
+	assert_container("0::/-" ID "\n0::/:" ID "\n0::/::" ID "\n", "");
+	assert_container("1:name=" ID ":/\n", "");
+	for (size_t cut = 0; cut < CONTAINER_ID_LEN; cut++) {
+		char id[CONTAINER_ID_LEN + 1];
+
+		container_id_parse("0::/docker/" ID, strlen("0::/docker/") + cut, id);
+		ASSERT_STR(id, "");
+	}
 }
 
 #define UID "1a2b3c4d-0000-1111-2222-0123456789ab"

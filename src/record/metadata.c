@@ -2,6 +2,7 @@
 #include "record/metadata.h"
 
 #include "process/proc_identity.h"
+#include "process/proc_stat.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -12,8 +13,13 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* In a value of by_pid beside the process's number. */
-#define METADATA_NEW_IMAGE (UINT64_C(1) << 32)
+/*
+ * In a value of by_pid beside the process's number: it has another image; events were lost since it
+ * was looked at, so that it may be another process; when it began, in ticks, the low bits of that.
+ */
+#define METADATA_NEW_IMAGE   (UINT64_C(1) << 32)
+#define METADATA_DOUBTED     (UINT64_C(1) << 33)
+#define METADATA_START(time) ((uint64_t)(time) << 34)
 
 void metadata_init(struct metadata *c, struct profile *profile)
 {
@@ -65,8 +71,8 @@ int metadata_host(struct profile *profile)
 	return r ? r : set_machine_id(profile);
 }
 
-/* Writes what /proc says; a process that is gone stays without. */
-static void describe(struct metadata *c, uint32_t process)
+/* Writes what /proc says; a process that is gone stays without. Its METADATA_START(), 0: gone. */
+static uint64_t describe(struct metadata *c, uint32_t process)
 {
 	struct profile *p = c->profile;
 	struct profile_process *known = &p->processes.items[process];
@@ -74,7 +80,7 @@ static void describe(struct metadata *c, uint32_t process)
 	const char *owner = "";
 
 	if (proc_identity_read(known->pid, c->variables, &id))
-		return;
+		return 0;
 	known->parent_pid = id.parent_pid;
 	known->vpid = id.vpid;
 	known->uid = id.uid;
@@ -90,14 +96,50 @@ static void describe(struct metadata *c, uint32_t process)
 	    profile_string(p, id.attributes, &known->attributes) ||
 	    profile_string(p, id.variables, &known->variables))
 		log_debug("process %d is described in part: out of memory", known->pid);
+	return METADATA_START(id.start_ticks);
 }
 
-static int find_process(struct metadata *c, int32_t pid, const char *comm, uint32_t *ret)
+/*
+ * Is the process of that number the one that was known by it, after events were lost? Of one that
+ * is gone only its main thread's name tells, by a sample.
+ */
+static bool is_same_process(const struct metadata *c, uint64_t known, int32_t pid, int32_t tid,
+			    const char *comm)
 {
-	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
+	const struct profile_process *p = &c->profile->processes.items[(uint32_t)known];
+	struct proc_stat stat;
+
+	if (proc_stat_read(pid, &stat))
+		return pid != tid || !strcmp(strtab_get(&c->profile->strings, p->name), comm);
+	return METADATA_START(stat.start_time) == known >> 34 << 34;
+}
+
+/* Among what was lost may have been its end, with another one's beginning, or an exec. */
+static void look_again(struct metadata *c, uint64_t *known, int32_t pid, int32_t tid,
+		       const char *comm)
+{
+	const struct profile_process *p = &c->profile->processes.items[(uint32_t)*known];
+
+	if (!is_same_process(c, *known, pid, tid, comm)) {
+		map_del(&c->by_pid, (uint32_t)pid);
+		return;
+	}
+	*known &= ~METADATA_DOUBTED;
+	if (pid == tid && strcmp(strtab_get(&c->profile->strings, p->name), comm))
+		*known |= METADATA_NEW_IMAGE;
+}
+
+static int find_process(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
+			uint32_t *ret)
+{
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid), start;
 	struct profile_process *added;
 	int r;
 
+	if (found && *found & METADATA_DOUBTED) {
+		look_again(c, found, pid, tid, comm);
+		found = map_get(&c->by_pid, (uint32_t)pid);
+	}
 	if (found && !(*found & METADATA_NEW_IMAGE)) {
 		*ret = (uint32_t)*found;
 		return 0;
@@ -109,11 +151,12 @@ static int find_process(struct metadata *c, int32_t pid, const char *comm, uint3
 		return 0;
 	}
 	r = profile_add_process(c->profile, pid, ++c->last_key, ret);
-	if (!r)
-		r = map_put(&c->by_pid, (uint32_t)pid, *ret);
 	if (r)
 		return r;
-	describe(c, *ret);
+	start = describe(c, *ret);
+	r = map_put(&c->by_pid, (uint32_t)pid, start | *ret);
+	if (r)
+		return r;
 	added = &c->profile->processes.items[*ret];
 	return added->name ? 0 : profile_string(c->profile, comm, &added->name);
 }
@@ -140,7 +183,7 @@ int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *co
 {
 	uint32_t process;
 	size_t nr = c->profile->threads.nr;
-	int r = find_process(c, pid, comm, &process);
+	int r = find_process(c, pid, tid, comm, &process);
 
 	if (!r)
 		r = profile_add_thread(c->profile, process, tid, comm, ret);
@@ -154,7 +197,7 @@ int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const 
 			    const char *name, uint32_t *ret)
 {
 	uint32_t process;
-	int r = find_process(c, pid, comm, &process);
+	int r = find_process(c, pid, tid, comm, &process);
 
 	return r ? r : profile_add_carried_thread(c->profile, process, tid, name, comm, ret);
 }
@@ -179,10 +222,21 @@ static void end_thread(struct metadata *c, const struct side_event *event)
 		t->end_ns = wall_time(event);
 }
 
+static void doubt_all(struct metadata *c)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(&c->by_pid, &i)))
+		slot->value |= METADATA_DOUBTED;
+}
+
 void metadata_on_event(struct metadata *c, const struct side_event *event)
 {
 	uint64_t *found = map_get(&c->by_pid, (uint32_t)event->pid);
 
+	if (event->type == SIDE_LOST)
+		doubt_all(c);
 	if (!found)
 		return;
 	if (event->type == SIDE_THREAD_EXIT)
@@ -213,6 +267,6 @@ static void move_all(struct map *m, const struct profile_moves *moves, uint64_t 
 
 void metadata_collected(struct metadata *c, const struct profile_collected *collected)
 {
-	move_all(&c->by_pid, &collected->processes, METADATA_NEW_IMAGE);
+	move_all(&c->by_pid, &collected->processes, ~(uint64_t)UINT32_MAX);
 	move_all(&c->by_tid, &collected->threads, 0);
 }

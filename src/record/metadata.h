@@ -3,7 +3,7 @@
  * Process metadata, of who was sampled: turns PID, TID and comm of a sample into the profile's
  * thread, and keeps what is known of the processes (executable, user, container, lifetime) and
  * threads (lifetime). They are looked at in /proc once, when the first sample comes, and processes
- * again after an exec.
+ * again after an exec, and after lost events.
  */
 #pragma once
 
@@ -31,7 +31,8 @@ int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *co
 /* That of a virtual thread called `name`, which the thread `tid` carries. */
 int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
 			    const char *name, uint32_t *ret);
-/* A fork, exec or exit: the PID is another process, has another image, or it or a thread ended. */
+/* A fork, exec or exit: the PID is another process, has another image, or it or a thread ended. A
+ * loss of events: any of that. */
 void metadata_on_event(struct metadata *c, const struct side_event *event);
 /* The profile was collected: processes that it forgot are met anew. */
 void metadata_collected(struct metadata *c, const struct profile_collected *collected);

@@ -4,10 +4,14 @@
  * threads here are real; their ends are told as the kernel would tell them.
  */
 #include "record/metadata.h"
+#include "process/proc_stat.h"
 #include "test.h"
 #include "util/clock.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +36,22 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 	ret->tv_sec += stopped_for_s;
 	if (clock == CLOCK_REALTIME)
 		ret->tv_sec += clock_set_by_s;
+	return r;
+}
+
+int __real_proc_stat_read(int32_t pid, struct proc_stat *ret);
+int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret);
+
+/* By so many ticks processes began later, as far as anybody can tell. */
+static uint64_t later_ticks;
+static bool is_gone;
+
+int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret)
+{
+	int r = is_gone ? -ESRCH : __real_proc_stat_read(pid, ret);
+
+	if (!r)
+		ret->start_time += later_ticks;
 	return r;
 }
 
@@ -151,6 +171,77 @@ TEST(processes_that_the_profile_forgot_are_met_anew)
 							   .time_ns = 1 });
 	ASSERT(profile.processes.items[profile.threads.items[other].process].end_ns > 0);
 	profile_collected_fini(&collected);
+	metadata_fini(&metadata);
+	profile_fini(&profile);
+}
+
+static uint32_t process_of(int32_t pid, int32_t tid, const char *comm)
+{
+	return thread_of(pid, tid, comm)->process;
+}
+
+static void lose_events(void)
+{
+	metadata_on_event(&metadata, &(struct side_event){ .type = SIDE_LOST });
+}
+
+/* Its end, and the other one's beginning, may have been among the events that were lost. */
+TEST(a_number_that_came_again_unheard_of_is_another_process)
+{
+	int32_t pid = getpid();
+	char name[16];
+	uint32_t first, second;
+
+	ASSERT_OK(prctl(PR_GET_NAME, name));
+	ASSERT_OK(profile_init(&profile));
+	metadata_init(&metadata, &profile);
+	first = process_of(pid, pid, name);
+	lose_events();
+	ASSERT_EQ(process_of(pid, pid, name), first);
+	later_ticks = 300;
+	ASSERT_EQ(process_of(pid, pid, name), first);
+	lose_events();
+	second = process_of(pid, pid, name);
+	ASSERT(second != first);
+	ASSERT_EQ(profile.processes.items[second].pid, pid);
+	ASSERT(profile.processes.items[second].start_ns > profile.processes.items[first].start_ns);
+	lose_events();
+	ASSERT_EQ(process_of(pid, pid, name), second);
+	/* One that ended before it could be looked at: its main thread has another name. */
+	is_gone = true;
+	lose_events();
+	ASSERT_EQ(process_of(pid, pid + 1, "a thread"), second);
+	lose_events();
+	ASSERT_EQ(process_of(pid, pid, name), second);
+	lose_events();
+	ASSERT(process_of(pid, pid, "short-lived") != second);
+	is_gone = false;
+	later_ticks = 0;
+	metadata_fini(&metadata);
+	profile_fini(&profile);
+}
+
+/* So may have been an exec. */
+TEST(a_program_that_began_unheard_of_is_described_anew)
+{
+	int32_t pid = getpid();
+	struct profile_process *p;
+	char name[16];
+	uint32_t process;
+
+	ASSERT_OK(prctl(PR_GET_NAME, name));
+	ASSERT_OK(profile_init(&profile));
+	metadata_init(&metadata, &profile);
+	process = process_of(pid, pid, name);
+	ASSERT_OK(prctl(PR_SET_NAME, "executed"));
+	ASSERT_EQ(process_of(pid, pid, "executed"), process);
+	p = &profile.processes.items[process];
+	ASSERT_STR(strtab_get(&profile.strings, p->name), name);
+	lose_events();
+	ASSERT_EQ(process_of(pid, pid, "executed"), process);
+	p = &profile.processes.items[process];
+	ASSERT_STR(strtab_get(&profile.strings, p->name), "executed");
+	ASSERT_OK(prctl(PR_SET_NAME, name));
 	metadata_fini(&metadata);
 	profile_fini(&profile);
 }
