@@ -17,11 +17,22 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/read_file.h"
 
 enum {
 	/* Of dense container hosts it has a megabyte. */
 	MOUNTINFO_MAX = 16 << 20,
+	/* Of a namespace where anybody may mount, some ten thousand times. */
+	ANYBODYS_MAX = 1 << 20,
+	/* Who changes it all the time has it read for a part of the time, if that takes so long:
+	 * half of it, where few may mount. */
+	READ_TAKES_NS = 2000000,
+	READ_SHARE = 2,
+	READ_SHARE_ANYBODYS = 10,
+	/* Mount points that are looked at for layers of overlays: a thousand with twenty layers
+	 * each beside a hundred that have a server. */
+	LAYERS_WORK_MAX = 4 << 20,
 	TEXT_SIZE = 16 << 10,
 	FIELDS_BEFORE_TAGS = 6,
 };
@@ -36,6 +47,7 @@ static const char *const may_hang[] = {
 };
 
 struct line {
+	uint64_t id;
 	uint32_t dev_major, dev_minor;
 	const char *point, *type, *options;
 };
@@ -80,6 +92,7 @@ void mounts_close(struct mounts *m)
 	if (m->fd >= 0)
 		close(m->fd);
 	vec_free(&m->devices);
+	vec_free(&m->numbers);
 	*m = (struct mounts){ .fd = -1 };
 }
 
@@ -112,6 +125,7 @@ static bool parse_line(char *text, struct line *ret)
 	ret->type = field(&text);
 	field(&text);
 	ret->options = field(&text);
+	ret->id = strtoull(fields[0], NULL, 10);
 	return ret->type && sscanf(fields[2], "%u:%u", &ret->dev_major, &ret->dev_minor) == 2;
 }
 
@@ -126,30 +140,57 @@ static int compare(const void *a_, const void *b_)
 	return a->answer < b->answer ? 1 : a->answer > b->answer ? -1 : 0;
 }
 
-/* Is the mount point that `path` (up to `len`) lies below, the longest one, of what may hang? */
-static bool path_may_hang(const struct line *lines, size_t nr, const char *path, size_t len)
+static int compare_numbers(const void *a_, const void *b_)
 {
-	size_t best = 0;
+	const struct mount_number *a = a_, *b = b_;
+
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* The mount points of a namespace, and how many were looked at for layers. */
+struct points {
+	const struct line *lines;
+	size_t nr, work;
+	VEC(const char *) hanging; /* of what may hang */
+};
+
+/* How long the mount point is, if the path lies below it; -1: it does not. */
+static ssize_t below(const char *point, const char *path, size_t len)
+{
+	size_t n = strcmp(point, "/") ? strlen(point) : 0;
+
+	return n > len || memcmp(point, path, n) || (n < len && path[n] != '/') ? -1 : (ssize_t)n;
+}
+
+/* Is the mount point that `path` (up to `len`) lies below, the longest one, of what may hang? */
+static bool path_may_hang(struct points *p, const char *path, size_t len)
+{
+	ssize_t best = 0, n = -1;
 	bool hangs = false;
 
-	for (size_t i = 0; i < nr; i++) {
-		size_t n = strcmp(lines[i].point, "/") ? strlen(lines[i].point) : 0;
-
+	p->work += p->hanging.nr;
+	for (size_t i = 0; i < p->hanging.nr && n < 0; i++)
+		n = below(p->hanging.items[i], path, len);
+	if (n < 0)
+		return false;
+	p->work += p->nr;
+	for (size_t i = 0; i < p->nr; i++) {
+		n = below(p->lines[i].point, path, len);
 		/* The last mount at a point lies above the others. */
-		if (n < best || n > len || memcmp(lines[i].point, path, n) ||
-		    (n < len && path[n] != '/'))
+		if (n < best)
 			continue;
 		best = n;
-		hangs = type_may_hang(lines[i].type);
+		hangs = type_may_hang(p->lines[i].type);
 	}
 	return hangs;
 }
 
 /*
  * Does a layer of an overlay lie in what may hang? Its options have the paths that it was mounted
- * with: of relative ones, and others that nobody can tell, one that may hang is enough.
+ * with: of relative ones, and others that nobody can tell, one that may hang is enough. When too
+ * much was looked at, it may.
  */
-static bool layers_may_hang(const struct line *lines, size_t nr, const char *options)
+static bool layers_may_hang(struct points *p, const char *options)
 {
 	static const char *const names[] = { "lowerdir", "upperdir", "datadir" };
 	size_t len;
@@ -167,7 +208,8 @@ static bool layers_may_hang(const struct line *lines, size_t nr, const char *opt
 		}
 		while (value && value < o + len) {
 			n = strcspn(value, ":,");
-			if (n && (*value != '/' || path_may_hang(lines, nr, value, n)))
+			if (n && (*value != '/' || p->work > LAYERS_WORK_MAX ||
+				  path_may_hang(p, value, n)))
 				return true;
 			value += n + 1;
 		}
@@ -180,35 +222,48 @@ static bool is_overlay(const struct line *line)
 	return !strcmp(line->type, "overlay");
 }
 
-/* `any`: some of the namespace's file systems have a server. */
-static enum mounts_answer judge(const struct mounts *m, const struct line *lines, size_t nr,
-				const struct line *line, bool any)
+static enum mounts_answer judge(const struct mounts *m, struct points *p, const struct line *line)
 {
-	if (type_may_hang(line->type) ||
-	    (any && is_overlay(line) && layers_may_hang(lines, nr, line->options)))
+	if (type_may_hang(line->type))
 		return MOUNTS_MAY_HANG;
+	if (!is_overlay(line))
+		return MOUNTS_ANSWERS;
 	/* Options have links, and what was unmounted or mounted over since. */
-	return m->anybodys && is_overlay(line) ? MOUNTS_ANYBODYS : MOUNTS_ANSWERS;
+	if (m->anybodys)
+		return MOUNTS_ANYBODYS;
+	return p->hanging.nr && layers_may_hang(p, line->options) ? MOUNTS_MAY_HANG
+								  : MOUNTS_ANSWERS;
+}
+
+static int judge_all(struct mounts *m, struct points *p)
+{
+	for (size_t i = 0; i < p->nr; i++)
+		if (type_may_hang(p->lines[i].type) && vec_push(&p->hanging, p->lines[i].point))
+			return -ENOMEM;
+	for (size_t i = 0; i < p->nr; i++) {
+		const struct line *line = &p->lines[i];
+		enum mounts_answer answer = judge(m, p, line);
+		struct mount_device d = { line->dev_major, line->dev_minor, answer };
+		struct mount_number n = { line->id, answer };
+
+		m->any_may_hang |= answer != MOUNTS_ANSWERS;
+		if (vec_push(&m->devices, d) || vec_push(&m->numbers, n))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int keep(struct mounts *m, const struct line *lines, size_t nr)
 {
-	bool any = false;
+	struct points points = { .lines = lines, .nr = nr };
 	size_t kept = 0;
+	int r = judge_all(m, &points);
 
-	for (size_t i = 0; i < nr; i++)
-		any |= type_may_hang(lines[i].type);
-	m->any_may_hang = any;
-	for (size_t i = 0; i < nr; i++) {
-		struct mount_device d = { lines[i].dev_major, lines[i].dev_minor,
-					  judge(m, lines, nr, &lines[i], any) };
-
-		m->any_may_hang |= d.answer != MOUNTS_ANSWERS;
-		if (vec_push(&m->devices, d))
-			return -ENOMEM;
-	}
-	if (m->devices.nr)
-		qsort(m->devices.items, m->devices.nr, sizeof(*m->devices.items), compare);
+	vec_free(&points.hanging);
+	if (r || !nr)
+		return r;
+	qsort(m->numbers.items, m->numbers.nr, sizeof(*m->numbers.items), compare_numbers);
+	qsort(m->devices.items, m->devices.nr, sizeof(*m->devices.items), compare);
 	/* Of one that is listed twice the first is the worst. */
 	for (size_t i = 0; i < m->devices.nr; i++) {
 		const struct mount_device *d = &m->devices.items[i];
@@ -227,7 +282,7 @@ int mounts_parse(struct mounts *m, char *text)
 	char *line, *save = NULL;
 	int r = 0;
 
-	m->devices.nr = 0;
+	m->devices.nr = m->numbers.nr = 0;
 	m->any_may_hang = false;
 	for (line = strtok_r(text, "\n", &save); line && !r; line = strtok_r(NULL, "\n", &save)) {
 		struct line l;
@@ -244,9 +299,9 @@ int mounts_parse(struct mounts *m, char *text)
 /* --- asking ----------------------------------------------------------------------------------- */
 
 /* The descriptor goes on telling of its namespace when the process has ended. */
-static int read_text(int fd, char **ret)
+static int read_text(int fd, size_t max, char **ret)
 {
-	for (size_t size = TEXT_SIZE; size <= MOUNTINFO_MAX; size *= 4) {
+	for (size_t size = TEXT_SIZE; size <= max; size *= 4) {
 		_cleanup_free_ char *text = malloc(size);
 		ssize_t n = text ? read_at(fd, 0, text, size) : -ENOMEM;
 
@@ -263,10 +318,16 @@ static int read_text(int fd, char **ret)
 
 static void read_again(struct mounts *m)
 {
+	size_t max = m->anybodys ? ANYBODYS_MAX : MOUNTINFO_MAX;
 	_cleanup_free_ char *text = NULL;
+	uint64_t begin = now_ns(), took;
 
-	m->was_read = !read_text(m->fd, &text) && !mounts_parse(m, text);
+	m->was_read = !read_text(m->fd, max, &text) && !mounts_parse(m, text);
 	m->version++;
+	took = now_ns() - begin;
+	m->next_ns = begin + (m->anybodys ? READ_SHARE_ANYBODYS : READ_SHARE) * took;
+	if (took <= READ_TAKES_NS)
+		m->next_ns = 0;
 }
 
 /* What is known is what is so: false if nothing is. */
@@ -276,8 +337,10 @@ static bool look_again(struct mounts *m)
 
 	if (m->fd < 0)
 		return false;
-	/* A change after this is told by the next poll(). */
-	if ((poll(&p, 1, 0) > 0 && p.revents) || !m->was_read)
+	/* A change after this is told by the next poll(), and once. */
+	if (poll(&p, 1, 0) > 0 && p.revents)
+		m->was_read = false;
+	if (!m->was_read && (!m->next_ns || now_ns() >= m->next_ns))
 		read_again(m);
 	return m->was_read;
 }
@@ -304,12 +367,22 @@ static enum mounts_answer find(const struct mounts *m, uint32_t dev_major, uint3
 
 enum mounts_answer mounts_look(struct mounts *m, uint32_t dev_major, uint32_t dev_minor)
 {
-	enum mounts_answer answer = m->was_read ? find(m, dev_major, dev_minor) : MOUNTS_UNKNOWN;
-
 	/* A block device's number is its own; others are given to the next file system at once. */
-	if (dev_major && answer == MOUNTS_ANSWERS)
+	enum mounts_answer answer = dev_major ? find(m, dev_major, dev_minor) : MOUNTS_UNKNOWN;
+
+	if (answer == MOUNTS_ANSWERS)
 		return answer;
-	return look_again(m) ? find(m, dev_major, dev_minor) : MOUNTS_UNKNOWN;
+	return look_again(m) ? find(m, dev_major, dev_minor) : answer;
+}
+
+enum mounts_answer mounts_look_at(struct mounts *m, uint64_t mount_id)
+{
+	const struct mount_number key = { .id = mount_id }, *found = NULL;
+
+	if (look_again(m) && m->numbers.nr)
+		found = bsearch(&key, m->numbers.items, m->numbers.nr, sizeof(*m->numbers.items),
+				compare_numbers);
+	return found ? found->answer : MOUNTS_UNKNOWN;
 }
 
 uint32_t mounts_version(struct mounts *m)

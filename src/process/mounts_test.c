@@ -10,10 +10,24 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char fuse[] = "50 27 0:61 / /mnt/far rw - fuse.sshfs a:/ rw\n",
 		  tmpfs[] = "51 27 0:62 / /tmp rw shared:3 master:1 - tmpfs tmpfs rw\n";
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+/* By so much the clock moves whenever somebody looks. */
+static long step_ns, moved_ns;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	(void)clock;
+	moved_ns += step_ns;
+	*ret = (struct timespec){ 1000 + moved_ns / 1000000000, moved_ns % 1000000000 };
+	return 0;
+}
 
 static void parse(struct mounts *m, const char *a, const char *b, const char *c)
 {
@@ -80,6 +94,109 @@ TEST(an_overlay_of_another_user_namespace_is_not_believed)
 	parse(&m, tmpfs, "", "");
 	ASSERT(!m.any_may_hang);
 	mounts_close(&m);
+}
+
+TEST(a_mount_is_known_by_its_number)
+{
+	struct mounts m = { .fd = -1 };
+	char text[512];
+	FILE *f = tmpfile();
+
+	snprintf(text, sizeof(text), "%s%s%s", tmpfs, fuse,
+		 "7 27 0:70 / /o rw - overlay o rw,lowerdir=/mnt/far\n");
+	ASSERT(fputs(text, f) > 0 && !fflush(f));
+	m.fd = dup(fileno(f));
+	ASSERT_EQ(mounts_look_at(&m, 51), MOUNTS_ANSWERS);
+	ASSERT_EQ(mounts_look_at(&m, 50), MOUNTS_MAY_HANG);
+	ASSERT_EQ(mounts_look_at(&m, 7), MOUNTS_MAY_HANG);
+	ASSERT_EQ(mounts_look_at(&m, 8), MOUNTS_UNKNOWN);
+	ASSERT_EQ(mounts_look_at(&m, 0), MOUNTS_UNKNOWN);
+	mounts_close(&m);
+	fclose(f);
+}
+
+static void write_text(FILE *f, const char *a, const char *b)
+{
+	rewind(f);
+	ASSERT_OK(ftruncate(fileno(f), 0));
+	ASSERT(fprintf(f, "27 1 254:0 / / rw - ext4 /dev/vda rw\n%s%s", a, b) > 0 && !fflush(f));
+}
+
+/* Who has mounted a lot, and mounts on, is not read all the time. */
+TEST(what_takes_long_to_read_is_not_read_at_each_change)
+{
+	struct mounts m = { .fd = -1 };
+	FILE *f = tmpfile();
+
+	write_text(f, tmpfs, "");
+	m.fd = dup(fileno(f));
+	ASSERT_EQ(mounts_look(&m, 0, 62), MOUNTS_ANSWERS);
+	/* A change that is read fast. */
+	write_text(f, "", fuse);
+	m.was_read = false;
+	step_ns = 50000000;
+	ASSERT_EQ(mounts_look(&m, 0, 61), MOUNTS_MAY_HANG);
+	/* That took 50 ms. Meanwhile numbers may have become anybody's, but those of disks. */
+	step_ns = 0;
+	write_text(f, "50 27 0:62 / /mnt rw - nfs a:/ rw\n", "");
+	m.was_read = false;
+	ASSERT_EQ(mounts_look(&m, 0, 61), MOUNTS_UNKNOWN);
+	ASSERT_EQ(mounts_look(&m, 254, 0), MOUNTS_ANSWERS);
+	ASSERT_EQ(mounts_look_at(&m, 50), MOUNTS_UNKNOWN);
+	ASSERT_EQ(mounts_version(&m), 0);
+	ASSERT(mounts_any_may_hang(&m));
+	moved_ns += 500000000;
+	ASSERT_EQ(mounts_look(&m, 0, 62), MOUNTS_MAY_HANG);
+	ASSERT(mounts_version(&m) > 0);
+	mounts_close(&m);
+	fclose(f);
+}
+
+/* Where anybody may mount nobody goes through 16 MB, and an overlay's layers tell nothing. */
+TEST(what_anybody_mounts_is_read_up_to_a_size)
+{
+	struct mounts m = { .fd = -1 };
+	FILE *f = tmpfile();
+
+	write_text(f, tmpfs, fuse);
+	for (int i = 0; i < 40000; i++)
+		fprintf(f, "%d 27 0:62 / /tmp/%d rw - tmpfs tmpfs rw\n", 100 + i, i);
+	ASSERT_OK(fflush(f));
+	m.fd = dup(fileno(f));
+	ASSERT_EQ(mounts_look(&m, 0, 62), MOUNTS_ANSWERS);
+	m.was_read = false;
+	m.anybodys = true;
+	ASSERT_EQ(mounts_look(&m, 0, 62), MOUNTS_UNKNOWN);
+	ASSERT(mounts_any_may_hang(&m));
+	mounts_close(&m);
+	fclose(f);
+}
+
+/* Thousands of overlays, each with many layers, and one file system that has a server. */
+TEST(layers_are_looked_up_within_bounds)
+{
+	enum { OVERLAYS = 20000, LAYERS = 200, SIZE = 40 << 20 };
+	struct mounts m = { .fd = -1 };
+	char *text = malloc(SIZE), layers[LAYERS * 5 + 1] = "";
+	int len = snprintf(text, SIZE, "%s%s%s", tmpfs, fuse,
+			   "52 27 0:63 / /m rw - nfs a:/ rw\n53 52 0:64 / /m rw - tmpfs t rw\n");
+
+	ASSERT_PTR_NONNULL(text);
+	for (int i = 0; i < LAYERS; i++)
+		memcpy(layers + 5 * i, i ? ":/m/a" : "/m/ab", 6);
+	len += snprintf(text + len, (size_t)(SIZE - len),
+			"60 27 0:70 / /o rw - overlay o rw,lowerdir=/usr\n");
+	for (int i = 0; i < OVERLAYS; i++)
+		len += snprintf(text + len, (size_t)(SIZE - len),
+				"%d 27 0:%d / /o rw - overlay o rw,lowerdir=%s\n", 100 + i, 100 + i,
+				layers);
+	ASSERT(len < SIZE - 1);
+	/* 80 thousand million comparisons. */
+	ASSERT_OK(mounts_parse(&m, text));
+	ASSERT(!may_hang(&m, 70) && may_hang(&m, 61));
+	ASSERT(may_hang(&m, 100 + OVERLAYS - 1));
+	mounts_close(&m);
+	free(text);
 }
 
 static void in_child(int flags, bool anybodys)

@@ -18,7 +18,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "process/proc_identity.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/open_in_root.h"
 
 enum {
@@ -39,7 +41,8 @@ bool has_own_devices(int fd)
 /* What is known of it without asking the server. */
 static int look(int fd, struct statx *ret)
 {
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, ret))
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_MNT_ID,
+		  ret))
 		return -errno;
 	return S_ISREG(ret->stx_mode) ? 0 : -ESTALE;
 }
@@ -55,11 +58,25 @@ static bool is_known_to_hang(struct mounts *m, const struct statx *st)
 	return m && mounts_look(m, st->stx_dev_major, st->stx_dev_minor) == MOUNTS_MAY_HANG;
 }
 
-/* May has_own_devices() ask? */
+/*
+ * May has_own_devices() ask? Files of overlays have numbers of their own: the mount tells what they
+ * are of, since Linux 5.8. One of no namespace that is known is asked as long as there may not be
+ * one that is not.
+ */
 static bool may_ask(const struct servers *servers, const struct statx *st)
 {
-	return !servers ||
-	       (!is_known_to_hang(servers->own, st) && !is_known_to_hang(servers->others, st));
+	enum mounts_answer own = MOUNTS_UNKNOWN, others = MOUNTS_UNKNOWN;
+
+	if (!servers)
+		return true;
+	if (st->stx_mask & STATX_MNT_ID)
+		own = mounts_look_at(servers->own, st->stx_mnt_id);
+	if (own == MOUNTS_UNKNOWN && st->stx_mask & STATX_MNT_ID && servers->others)
+		others = mounts_look_at(servers->others, st->stx_mnt_id);
+	if (own == MOUNTS_UNKNOWN && others == MOUNTS_UNKNOWN)
+		return !servers->unknown && !is_known_to_hang(servers->own, st) &&
+		       !is_known_to_hang(servers->others, st);
+	return own == MOUNTS_ANSWERS || others == MOUNTS_ANSWERS;
 }
 
 struct own_mapping {
@@ -118,7 +135,7 @@ static int open_path(const struct servers *servers, int root_fd, const char *pat
 {
 	int r;
 
-	if (servers && (mounts_any_may_hang(servers->own) ||
+	if (servers && (servers->unknown || mounts_any_may_hang(servers->own) ||
 			(servers->others && mounts_any_may_hang(servers->others)))) {
 		r = open_in_root_cached(root_fd, path, O_PATH, ret);
 		if (r != -EINVAL)
@@ -190,19 +207,38 @@ static int try_entry(void *ctx, const struct maps_entry *e)
 	return open_map_file(search, e->start, e->end) ? 0 : -EEXIST;
 }
 
-static int open_in_process(const struct servers *servers, int32_t pid, const struct mapping *m,
-			   const struct mapped_file *file, int *ret)
+/*
+ * Our mapping may be several of the kernel's, joined, or a part of one. A process may have 65,000,
+ * and as many files that are gone: each user has his share of the time for that. 0: it was found.
+ */
+static int search_maps(struct process_table_private *p, int32_t pid, struct map_files *search)
+{
+	uint64_t begin;
+	uint32_t owner;
+	int r;
+
+	if (!p)
+		return proc_maps_read(pid, try_entry, search) == -EEXIST ? 0 : -ENOENT;
+	owner = proc_user(pid, FILE_OWNER_NONE);
+	if (!time_shares_may(&p->search_time, owner, now_ns()))
+		return -EAGAIN;
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	r = proc_maps_read(pid, try_entry, search);
+	time_shares_take(&p->search_time, owner, now_ns(),
+			 clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	return r == -EEXIST ? 0 : -ENOENT;
+}
+
+/* `p`: whose share of the time it takes; NULL: it may take as long as it likes. */
+static int open_in_process(struct process_table_private *p, const struct servers *servers,
+			   int32_t pid, const struct mapping *m, const struct mapped_file *file,
+			   int *ret)
 {
 	struct map_files search = { servers, proc_living_thread(pid), file, ret };
 	_cleanup_close_ int root_fd = -1;
 	char path[64];
-	int r;
 
-	if (!open_map_file(&search, m->start, m->end))
-		return 0;
-	/* Our mapping may be several of the kernel's, joined, or a part of one. */
-	r = proc_maps_read(pid, try_entry, &search);
-	if (r == -EEXIST)
+	if (!open_map_file(&search, m->start, m->end) || !search_maps(p, pid, &search))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root", search.tid);
 	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -235,7 +271,7 @@ static int open_in_others(const struct process_table *t, const struct servers *s
 		m = process_mapping_of(other, file->index);
 		if (!m)
 			continue;
-		if (!open_in_process(servers, other->pid, m, file, ret))
+		if (!open_in_process(t->private, servers, other->pid, m, file, ret))
 			return 0;
 		tried++;
 	}
@@ -260,8 +296,10 @@ static int open_anywhere(const struct process_table *t, const struct servers *se
 			 const struct mapped_file *file, int *ret)
 {
 	_cleanup_close_ int root_fd = -1;
-	int r = proc->exited ? -ESRCH : open_in_process(servers, proc->pid, m, file, ret);
+	int r = -ESRCH;
 
+	if (!proc->exited)
+		r = open_in_process(t->private, servers, proc->pid, m, file, ret);
 	if (!r || !open_in_roots(t, servers, proc->mount_ns, file, ret) ||
 	    !open_in_others(t, servers, proc, file, ret))
 		return 0;
@@ -274,7 +312,7 @@ static int open_anywhere(const struct process_table *t, const struct servers *se
 int open_file_patiently(int32_t pid, const struct mapping *m, const struct mapped_file *file,
 			const int *roots, size_t nr_roots, int *ret)
 {
-	int r = open_in_process(NULL, pid, m, file, ret);
+	int r = open_in_process(NULL, NULL, pid, m, file, ret);
 
 	for (size_t i = 0; r && i < nr_roots; i++)
 		if (!open_named(NULL, roots[i], file, ret))

@@ -16,7 +16,10 @@
 #include "util/clock.h"
 
 /* A fork of a fork of a fork ..., none of which ran a program of its own. */
-enum { FORK_DEPTH_MAX = 32 };
+enum {
+	FORK_DEPTH_MAX = 32,
+	SEARCH_PART = 10, /* of a CPU, for searching what processes map for files */
+};
 enum {
 	MAPPINGS_LEFT = 64, /* of so few nothing is taken away */
 	READ_TAKES_NS =
@@ -73,6 +76,7 @@ int process_table_init(struct process_table *t)
 	if (!t->private)
 		return -ENOMEM;
 	slow_files_init(t);
+	t->private->search_time.part = SEARCH_PART;
 	r = mount_ns_init(t);
 	if (!r)
 		r = files_init(t);
@@ -92,6 +96,7 @@ void process_table_fini(struct process_table *t)
 		process_free(t, (struct process *)(uintptr_t)slot->value);
 	map_fini(&t->by_pid);
 	slow_files_fini(t);
+	time_shares_fini(&t->private->search_time);
 	files_fini(t);
 	mount_ns_fini(t);
 	free(t->private);

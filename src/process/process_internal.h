@@ -7,6 +7,7 @@
 #include "process/mounts.h"
 #include "process/process.h"
 #include "util/patience.h"
+#include "util/time_shares.h"
 
 #include <sys/types.h>
 
@@ -34,6 +35,7 @@ struct foreign_root {
 /* File systems of which is known whether they are behind a server, when nobody may wait for one. */
 struct servers {
 	struct mounts *own, *others; /* NULL: there are no others */
+	bool unknown;		     /* there are, of which nothing is known */
 };
 
 /* A file of which there was no copy when it was asked for. */
@@ -76,8 +78,9 @@ struct process_table_private {
 	size_t path_bytes;
 	size_t forget_at; /* so much of the files' room is taken: files_taken() */
 	uint64_t forget_next_ns;
-	uint64_t seed;	 /* of hashes */
-	bool files_full; /* one found no room, since files_expire() */
+	uint64_t seed;			/* of hashes */
+	bool files_full;		/* one found no room, since files_expire() */
+	struct time_shares search_time; /* open_file.c */
 	/* mount_ns.c */
 	struct root_id own_root;
 	struct mounts own_mounts;

@@ -67,6 +67,8 @@ struct servers servers_of(const struct process_table *t, uint64_t mount_ns)
 		root = mount_ns_root(t, mount_ns, &i);
 	if (root && root->mounts.fd >= 0)
 		servers.others = &root->mounts;
+	else
+		servers.unknown = mount_ns && mount_ns != t->private->own_root.mount_ns;
 	return servers;
 }
 

@@ -745,7 +745,7 @@ static void on_file_came(void *ctx, struct mapped_file *file)
 {
 	struct publisher *p = ctx;
 	struct map_slot *slot;
-	size_t i = 0;
+	size_t i = 0, nr = 0;
 
 	if (file->shown)
 		unwind_store_set_state(p->store, file->shown, FILE_STATE_PENDING);
@@ -758,6 +758,9 @@ static void on_file_came(void *ctx, struct mapped_file *file)
 
 		if (!v || proc->exited || !process_mapping_of(proc, file->index))
 			continue;
+		/* Thousands of processes may map it. */
+		if (++nr % FILES_AT_ONCE == 0 && p->drain)
+			p->drain(p->drain_ctx);
 		update_runtimes(p, proc, &v->runtimes);
 		if (show_anew(p, proc) || publisher_tell_kernel(p, proc))
 			log_debug("cannot show the mappings of process %d", proc->pid);
