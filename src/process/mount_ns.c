@@ -122,6 +122,17 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 	root_add(t, proc_dir, &id, when_ns);
 }
 
+uint64_t mount_ns_of(const struct process_table *t, int32_t pid)
+{
+	const struct process *proc = process_find(t, pid);
+	struct root_id id = { .mount_ns = proc ? proc->mount_ns : 0 };
+	char proc_dir[32];
+
+	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
+	(void)identify(proc_dir, &id);
+	return id.mount_ns;
+}
+
 bool process_root_may_hang(const struct process_table *t, int32_t pid)
 {
 	struct root_id id;

@@ -79,6 +79,26 @@ static bool may_ask(const struct servers *servers, const struct statx *st)
 	return own == MOUNTS_ANSWERS || others == MOUNTS_ANSWERS;
 }
 
+bool process_may_ask(const struct process_table *t, int32_t pid, int path_fd)
+{
+	struct servers servers = servers_of(t, pid ? mount_ns_of(t, pid) : 0);
+	struct mounts not_held = { .fd = -1 };
+	struct statx st;
+	char proc_dir[32];
+	bool may;
+
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st))
+		return false;
+	if (servers.unknown) {
+		snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
+		servers.unknown = mounts_open(&not_held, proc_dir);
+		servers.others = &not_held;
+	}
+	may = may_ask(&servers, &st);
+	mounts_close(&not_held);
+	return may;
+}
+
 struct own_mapping {
 	uint64_t start;
 	const struct file_key *key;

@@ -110,6 +110,32 @@ TEST(what_may_not_answer_is_not_asked_what_it_is)
 	ASSERT_EQ(asked(NULL), 1);
 }
 
+/* Perf maps, say: an overlay at /tmp in a namespace of one's own. */
+TEST(what_was_found_below_a_root_is_asked_if_it_answers)
+{
+	int fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	struct process_table t;
+	struct statx st;
+
+	ASSERT_OK(statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st));
+	if (!(st.stx_mask & STATX_MNT_ID))
+		return;
+	ASSERT_OK(process_table_init(&t));
+	ASSERT(process_may_ask(&t, 0, fd));
+	ASSERT(process_may_ask(&t, getpid(), fd));
+	mounts_close(&t.private->own_mounts);
+	make_mounts(&t.private->own_mounts, st.stx_mnt_id, "fuse.x", false);
+	ASSERT(!process_may_ask(&t, 0, fd));
+	ASSERT(!process_may_ask(&t, getpid(), fd));
+	/* A namespace of which nothing is known is looked at. */
+	mounts_close(&t.private->own_mounts);
+	make_mounts(&t.private->own_mounts, st.stx_mnt_id + 1, "tmpfs", false);
+	t.private->own_root.mount_ns++;
+	ASSERT(process_may_ask(&t, getpid(), fd));
+	process_table_fini(&t);
+	close(fd);
+}
+
 /* --- where else it is mapped ------------------------------------------------------------------ */
 
 /* One more file that is gone, and was mapped where nothing is any more. */

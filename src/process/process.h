@@ -220,6 +220,9 @@ bool process_table_is_busy(const struct process_table *t);
  * Then nothing is to be looked for there. True also if that cannot be told.
  */
 bool process_root_may_hang(const struct process_table *t, int32_t pid);
+/* May the file system be asked anything of what an O_PATH descriptor found below the process's root
+ * (0: below ours)? */
+bool process_may_ask(const struct process_table *t, int32_t pid, int path_fd);
 /* It stays, mapped or not, until it was let go as often. */
 static inline void process_hold_file(struct mapped_file *file)
 {

@@ -164,6 +164,8 @@ int open_file_patiently(int32_t pid, const struct mapping *m, const struct mappe
 void slow_files_init(struct process_table *t);
 void slow_files_fini(struct process_table *t);
 /* Of a namespace's; 0: ours. */
+/* The inode of the process's mount namespace; 0: not known. */
+uint64_t mount_ns_of(const struct process_table *t, int32_t pid);
 struct servers servers_of(const struct process_table *t, uint64_t mount_ns);
 /* Is a file system with that number behind a server that may never answer, or may it be? */
 bool is_slow(const struct process_table *t, const struct servers *servers, uint32_t dev_major,

@@ -264,12 +264,17 @@ struct owner {
 	uid_t uid;
 };
 
-static int open_map(int root_fd, const char *path, int *ret)
+/* O_PATH: nothing is asked of it yet. */
+static int find_map(int root_fd, const char *path, bool cached, int *ret)
 {
-	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	int r = open_in_root(root_fd, path, flags, ret), fd;
+	const int flags = O_PATH | O_NOFOLLOW;
 	_cleanup_close_ int tmp_fd = -1;
+	int r = -EINVAL, fd;
 
+	if (cached)
+		r = open_in_root_cached(root_fd, path, flags, ret);
+	if (r == -EINVAL)
+		r = open_in_root(root_fd, path, flags, ret);
 	if (r != -ENOSYS && r != -EPERM)
 		return r;
 	/* An old sandbox: then without any link, also not one of /tmp itself. */
@@ -283,17 +288,29 @@ static int open_map(int root_fd, const char *path, int *ret)
 	return 0;
 }
 
-static int open_below_root(int root_fd, const struct owner *owner, int *ret)
+/* `pid`: by which we know the process, 0: ours is the root. */
+static int open_below_root(int root_fd, int pid, const struct owner *owner,
+			   const struct perf_map_guard *guard, int *ret)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int path_fd = -1, fd = -1;
+	struct statx type;
 	struct stat st;
 	char path[64];
 	int r;
 
 	snprintf(path, sizeof(path), "tmp/perf-%d.map", owner->pid);
-	r = open_map(root_fd, path, &fd);
+	r = find_map(root_fd, path, pid && guard->cached, &path_fd);
 	if (r)
 		return r == -ELOOP || r == -ENXIO || r == -ENOTDIR ? -ENOENT : r;
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &type))
+		return -errno;
+	if (!S_ISREG(type.stx_mode))
+		return -ENOENT;
+	if (!guard->may_open(guard, pid, path_fd))
+		return -EAGAIN;
+	r = open_found(path_fd, &fd);
+	if (r)
+		return r;
 	if (fstat(fd, &st))
 		return -errno;
 	/* A hard link would lend us somebody else's file. */
@@ -361,17 +378,17 @@ int perf_map_user(int pid, uint32_t *ret)
 }
 
 /* Of a process that is gone we know no user: only root's file and our own are believed. */
-int perf_map_open_gone(int pid, int *ret)
+int perf_map_open_gone(int pid, const struct perf_map_guard *guard, int *ret)
 {
 	const struct owner owner = { .pid = pid, .uid = geteuid() };
 	_cleanup_close_ int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	return open_below_root(fd, &owner, ret);
+	return open_below_root(fd, 0, &owner, guard, ret);
 }
 
-int perf_map_open(int pid, int *ret)
+int perf_map_open(int pid, const struct perf_map_guard *guard, int *ret)
 {
 	_cleanup_close_ int proc_fd = -1, root_fd = -1, own_root_fd = -1;
 	struct owner owner = { .pid = pid };
@@ -381,18 +398,20 @@ int perf_map_open(int pid, int *ret)
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc_fd < 0)
-		return errno == ENOENT ? perf_map_open_gone(pid, ret) : -errno;
+		return errno == ENOENT ? perf_map_open_gone(pid, guard, ret) : -errno;
 	r = read_owner(proc_fd, &owner);
 	if (r == -ESRCH)
-		return perf_map_open_gone(pid, ret);
+		return perf_map_open_gone(pid, guard, ret);
 	if (r)
 		return r;
 	root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd >= 0)
-		return open_below_root(root_fd, &owner, ret);
+		return open_below_root(root_fd, pid, &owner, guard, ret);
 	/* A zombie has no root any more; one of another namespace had another /tmp, most likely. */
 	if ((errno != ENOENT && errno != ESRCH) || owner.nested)
 		return errno == ESRCH ? -ENOENT : -errno;
 	own_root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return own_root_fd < 0 ? -errno : open_below_root(own_root_fd, &owner, ret);
+	if (own_root_fd < 0)
+		return -errno;
+	return open_below_root(own_root_fd, 0, &owner, guard, ret);
 }

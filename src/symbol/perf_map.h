@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,14 +19,21 @@ enum {
 	PERF_MAP_NAME_MAX = 1024,      /* a longer name is cut */
 };
 
+/* What keeps maps from being waited for whose file system has a server that does not answer. */
+struct perf_map_guard {
+	bool cached; /* the way to it may lead there: only what the kernel has in its memory */
+	/* Of what an O_PATH descriptor found: may it be opened and read? */
+	bool (*may_open)(const struct perf_map_guard *guard, int pid, int path_fd);
+};
+
 /*
  * Opens the map of process `pid` out of its own mount namespace, under the name that its own PID
  * namespace gives it; only a regular file of the process's own user (or root) is believed.
- * -ENOENT if it has none.
+ * -ENOENT if it has none, -EAGAIN if it may not be opened.
  */
-int perf_map_open(int pid, int *ret_fd);
+int perf_map_open(int pid, const struct perf_map_guard *guard, int *ret_fd);
 /* Of a process that is gone, whose number may be another's now: root's file or ours. */
-int perf_map_open_gone(int pid, int *ret_fd);
+int perf_map_open_gone(int pid, const struct perf_map_guard *guard, int *ret_fd);
 
 /* The process's user. 0, or -ESRCH if it is gone. */
 int perf_map_user(int pid, uint32_t *ret);

@@ -243,15 +243,29 @@ static void write_map(int pid, const char *text)
 	ASSERT_EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
+static bool may_be_opened = true;
+static unsigned int nr_questions;
+
+static bool may_open(const struct perf_map_guard *g, int pid, int path_fd)
+{
+	(void)g;
+	(void)pid;
+	nr_questions++;
+	ASSERT(fcntl(path_fd, F_GETFL) & O_PATH);
+	return may_be_opened;
+}
+
+static struct perf_map_guard guard = { .may_open = may_open };
+
 static void expect_map(int pid, const char *name)
 {
 	_cleanup_close_ int m = -1;
 
 	if (name) {
-		ASSERT_OK(perf_map_open(pid, &m));
+		ASSERT_OK(perf_map_open(pid, &guard, &m));
 		expect(m, 0x1000, name);
 	} else {
-		ASSERT_ERR(perf_map_open(pid, &m), ENOENT);
+		ASSERT_ERR(perf_map_open(pid, &guard, &m), ENOENT);
 		ASSERT_EQ(m, -1);
 	}
 }
@@ -313,6 +327,26 @@ TEST(of_a_process_that_has_ended)
 	expect_map(c.pid, "gone");
 	unlink(map_path(c.pid));
 	expect_map(c.pid, NULL);
+}
+
+/* What may never answer is found, and no more. */
+TEST(a_map_that_may_not_be_opened_is_not)
+{
+	int fd;
+
+	own_tmp();
+	write_map(getpid(), "1000 10 here\n");
+	may_be_opened = false;
+	nr_questions = 0;
+	ASSERT_ERR(perf_map_open(getpid(), &guard, &fd), EAGAIN);
+	ASSERT_EQ(nr_questions, 1);
+	may_be_opened = true;
+	expect_map(getpid(), "here");
+	/* It has just been opened: the kernel knows the way. */
+	guard.cached = true;
+	expect_map(getpid(), "here");
+	guard.cached = false;
+	unlink(map_path(getpid()));
 }
 
 TEST(only_regular_files_are_believed)

@@ -205,17 +205,29 @@ int jit_names_want(struct jit_names *j, uint32_t pid, uint32_t frame)
 
 /* --- looking for names ------------------------------------------------------------------------ */
 
+struct guard {
+	struct perf_map_guard guard; /* comes first */
+	const struct process_table *processes;
+};
+
+static bool may_open(const struct perf_map_guard *guard, int pid, int path_fd)
+{
+	return process_may_ask(((const struct guard *)guard)->processes, pid, path_fd);
+}
+
 static int open_map(const struct jit_names *j, struct jit_process *p, int *ret)
 {
 	const struct process *proc = process_find(j->processes, (int32_t)p->pid);
+	struct guard guard = { .guard.may_open = may_open, .processes = j->processes };
 
 	/* Without anything known of it, /proc tells: a map of another one has other addresses. */
 	if (p->image && (!proc || proc->image != p->image)) {
 		p->ended = true;
-		return perf_map_open_gone((int)p->pid, ret);
+		return perf_map_open_gone((int)p->pid, &guard.guard, ret);
 	}
 	p->ended = (proc && proc->exited) || (kill((pid_t)p->pid, 0) && errno == ESRCH);
-	return perf_map_open((int)p->pid, ret);
+	guard.guard.cached = process_root_may_hang(j->processes, (int32_t)p->pid);
+	return perf_map_open((int)p->pid, &guard.guard, ret);
 }
 
 static int begin_search(struct jit_names *j, struct jit_process *p, int fd)

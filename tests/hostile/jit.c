@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A "JIT" whose perf map has no end, and no name for its code: jit MEGABYTES. Says so when the map
- * is written, and works until it is ended.
+ * A "JIT" whose perf map has no end, and no name for its code: jit MEGABYTES; or is there already:
+ * jit
+ * -. Says so when the map is written, and works until it is ended.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -44,7 +45,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < PLACES; i++)
 		memcpy(code + i * PLACE, (void *)spin, PLACE / 2);
 	__builtin___clear_cache(code, code + PLACES * PLACE);
-	write_map((argc > 1 ? strtoul(argv[1], NULL, 10) : 1) << 20);
+	if (argc < 2 || strcmp(argv[1], "-"))
+		write_map((argc > 1 ? strtoul(argv[1], NULL, 10) : 1) << 20);
 	puts("written");
 	fflush(stdout);
 	for (int i = 0;; i = (i + 1) % PLACES) {

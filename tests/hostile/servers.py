@@ -74,6 +74,15 @@ class OwnServer(Server):
         return self.arena.start(["nsenter", "--target", self.process.pid, "--user", "--mount", "--preserve-credentials", *argv],
                                 hostile.NOBODY)
 
+    def start_jit(self):
+        """A JIT whose /tmp, in which its perf map is, is an overlay above the server."""
+        os.chmod(self.source, 0o777)
+        script = ": > %s/perf-$$.map; exec 3< %s; mount -t overlay -o lowerdir=%s:/usr overlay /tmp && exec /proc/self/fd/3 -"
+        script %= (self.source, self.arena.program("jit"), self.mount)
+        process = self.start_inside("unshare", "--mount", "sh", "-c", script)  # the server needs the other /tmp
+        self.arena.wait_until_burnt(process, 0.1)
+        return process
+
     def start_program(self, seconds=LONG, burn=0.1):
         link, other, overlay = (os.path.join(self.arena.folder, name) for name in ("link", "other", "overlay"))
         os.symlink(self.mount, link)
@@ -133,6 +142,18 @@ def attack_that_hangs(arena, kind=Server):
 def attack_below_an_overlay(arena):
     """One that does not answer, of whom an overlay's options say nothing."""
     return attack_that_hangs(arena, OwnServer)
+
+
+def attack_on_perf_maps(arena):
+    """One that does not answer, below an overlay where a JIT's names are looked for."""
+    with OwnServer(arena) as server:
+        program = server.start_jit()
+        server.tell(b"h")
+        arena.record("64M", also=[program.pid])
+        arena.run_victim(seconds=1)
+        arena.wait_until_burnt(program, 1)
+        arena.end_now(program)
+        return arena.judge(complete=99.5, recording=end(arena))
 
 
 def attack_that_hangs_later(arena):
