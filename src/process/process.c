@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "process/proc_identity.h"
 #include "process/proc_stat.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -40,6 +41,7 @@ void process_touch(struct process_table *t, struct process *proc, uint64_t when_
 
 void process_new_image(struct process_table *t, struct process *proc, uint64_t when_ns)
 {
+	proc->owner_known = false;
 	proc->image = ++t->private->last_image;
 	proc->image_ns = when_ns;
 	proc->parent_pid = 0;
@@ -551,20 +553,61 @@ static size_t shed_unwanted(struct process_table *t)
 	return nr;
 }
 
-/* Takes half of the mappings away from who has most, for good. How many. */
+static uint32_t owner_of(struct process *proc)
+{
+	if (!proc->owner_known)
+		proc->owner = proc_user(proc->pid, FILE_OWNER_NONE);
+	proc->owner_known = true;
+	return proc->owner;
+}
+
+/* Whose processes that have more than MAPPINGS_LEFT have most of all; false: nobody's do. */
+static bool find_greediest(const struct process_table *t, uint32_t *ret)
+{
+	struct map nr_of = { 0 };
+	struct map_slot *slot;
+	uint64_t most = 0;
+	size_t i = 0;
+
+	while ((slot = map_next(&t->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+		uint64_t *nr, sum = proc->mappings.nr;
+
+		if (proc->mappings.nr <= MAPPINGS_LEFT)
+			continue;
+		nr = map_get(&nr_of, owner_of(proc));
+		sum += nr ? *nr : 0;
+		/* Without memory he goes whom we know to have so many. */
+		if (sum > most)
+			*ret = owner_of(proc);
+		most = sum > most ? sum : most;
+		(void)map_put(&nr_of, owner_of(proc), sum);
+	}
+	map_fini(&nr_of);
+	return most;
+}
+
+/*
+ * Takes half of the mappings away from the longest process of the user who has most of all, for
+ * good. How many.
+ */
 static size_t halve_longest(struct process_table *t)
 {
 	struct process *longest = NULL;
 	struct map_slot *slot;
+	uint32_t owner = 0;
 	size_t i = 0, nr;
 
+	if (!find_greediest(t, &owner))
+		return 0;
 	while ((slot = map_next(&t->by_pid, &i))) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
 
-		if (!longest || proc->mappings.nr > longest->mappings.nr)
+		if (proc->mappings.nr > MAPPINGS_LEFT && owner_of(proc) == owner &&
+		    (!longest || proc->mappings.nr > longest->mappings.nr))
 			longest = proc;
 	}
-	if (!longest || longest->mappings.nr <= MAPPINGS_LEFT)
+	if (!longest)
 		return 0;
 	nr = longest->mappings.nr - longest->mappings.nr / 2;
 	longest->mappings.nr -= nr;

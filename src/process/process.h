@@ -122,6 +122,8 @@ struct process {
 	int32_t parent_pid; /* of which this is a fork without exec, or 0 */
 	uint64_t parent_image;
 	uint64_t mount_ns; /* inode of the mount namespace, 0 if never seen */
+	bool owner_known;
+	uint32_t owner; /* whose it is, looked at when there is no room; FILE_OWNER_NONE: gone */
 };
 
 struct process_table_private;

@@ -695,3 +695,41 @@ TEST(who_is_not_asked_for_keeps_little_when_room_is_short)
 	ASSERT(!proc->complete && proc->shed);
 	process_table_fini(&t);
 }
+
+/* A process of that user's that was sampled, with so many mappings of one page. */
+static struct process *add_mapped(struct process_table *table, int32_t pid, uint32_t owner,
+				  size_t nr)
+{
+	struct process *proc;
+
+	ASSERT_OK(process_add(table, pid, &proc));
+	proc->owner_known = true;
+	proc->owner = owner;
+	proc->user = proc; /* that is not wanted is given up before */
+	for (size_t i = 0; i < nr; i++) {
+		const struct mapping m = { .start = i << 13, .end = (i << 13) + 4096 };
+
+		ASSERT_OK(process_add_mapping(table, proc, &m));
+	}
+	return proc;
+}
+
+/* Room for mappings is taken from who has most of it, however many processes he has. */
+TEST(who_maps_most_in_all_gives_way)
+{
+	enum { USER = 4000000001, VICTIM, PROCESSES = 205, EACH = 2600, MOST = 4000 };
+	struct process_table table;
+	struct process *victim, *others[PROCESSES];
+	size_t nr = 0;
+
+	ASSERT_OK(process_table_init(&table));
+	victim = add_mapped(&table, 1000, VICTIM, MOST);
+	for (int i = 0; i < PROCESSES; i++)
+		others[i] = add_mapped(&table, 2000 + i, USER, EACH);
+	process_table_expire(&table, 0);
+	ASSERT_EQ(victim->mappings.nr, MOST);
+	for (int i = 0; i < PROCESSES; i++)
+		nr += others[i]->mappings.nr;
+	ASSERT(nr + MOST <= ALL_MAPPINGS_MAX && nr + MOST > ALL_MAPPINGS_MAX - EACH);
+	process_table_fini(&table);
+}
