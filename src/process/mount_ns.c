@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static void root_close(struct foreign_root *root)
@@ -25,34 +23,11 @@ static void root_close(struct foreign_root *root)
 	mounts_close(&root->mounts);
 }
 
-/* Which root that is, without asking a file server that may not answer. */
-static int identify(const char *proc_dir, struct root_id *ret)
-{
-	struct statx ns, root;
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/ns/mnt", proc_dir);
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &ns))
-		return -errno;
-	snprintf(path, sizeof(path), "%s/root", proc_dir);
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &root))
-		return -errno;
-	*ret = (struct root_id){ .mount_ns = ns.stx_ino,
-				 .dev = makedev(root.stx_dev_major, root.stx_dev_minor),
-				 .ino = root.stx_ino };
-	return 0;
-}
-
-static bool is_same(const struct root_id *a, const struct root_id *b)
-{
-	return a->mount_ns == b->mount_ns && a->dev == b->dev && a->ino == b->ino;
-}
-
 int mount_ns_init(struct process_table *t)
 {
 	/* Without it all is taken for what may hang. */
 	mounts_open(&t->private->own_mounts, "/proc/self");
-	return identify("/proc/self", &t->private->own_root);
+	return root_id_read("/proc/self", -1, &t->private->own_root);
 }
 
 void mount_ns_fini(struct process_table *t)
@@ -95,8 +70,9 @@ static void root_add(struct process_table *t, const char *proc_dir, const struct
 		mounts_open(&added.mounts, proc_dir);
 	}
 	/* The process may have moved on in between. */
-	if (added.root_fd < 0 || (other_ns && added.ns_fd < 0) || identify(proc_dir, &now) ||
-	    !is_same(&now, id) || vec_push(&t->private->roots, added))
+	if (added.root_fd < 0 || (other_ns && added.ns_fd < 0) ||
+	    root_id_read(proc_dir, -1, &now) || !root_id_equal(&now, id) ||
+	    vec_push(&t->private->roots, added))
 		root_close(&added);
 }
 
@@ -109,13 +85,13 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 	if (proc_is_gone(proc->pid))
 		return;
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", proc->pid);
-	if (identify(proc_dir, &id))
+	if (root_id_read(proc_dir, -1, &id))
 		return;
 	proc->mount_ns = id.mount_ns;
-	if (is_same(&id, &t->private->own_root))
+	if (root_id_equal(&id, &t->private->own_root))
 		return;
 	for (size_t i = 0; i < t->private->roots.nr; i++)
-		if (is_same(&t->private->roots.items[i].id, &id)) {
+		if (root_id_equal(&t->private->roots.items[i].id, &id)) {
 			t->private->roots.items[i].used_ns = when_ns;
 			return;
 		}
@@ -129,7 +105,7 @@ uint64_t mount_ns_of(const struct process_table *t, int32_t pid)
 	char proc_dir[32];
 
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
-	(void)identify(proc_dir, &id);
+	(void)root_id_read(proc_dir, -1, &id);
 	return id.mount_ns;
 }
 
@@ -140,16 +116,16 @@ bool process_root_may_hang(const struct process_table *t, int32_t pid)
 	int r;
 
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
-	r = identify(proc_dir, &id);
+	r = root_id_read(proc_dir, -1, &id);
 	/* One that is gone has none. */
 	if (r)
 		return r != -ENOENT && r != -ESRCH;
-	if (is_same(&id, &t->private->own_root))
+	if (root_id_equal(&id, &t->private->own_root))
 		return false;
 	if (id.mount_ns == t->private->own_root.mount_ns)
 		return mounts_any_may_hang(&t->private->own_mounts);
 	for (size_t i = 0; i < t->private->roots.nr; i++)
-		if (is_same(&t->private->roots.items[i].id, &id))
+		if (root_id_equal(&t->private->roots.items[i].id, &id))
 			return mounts_any_may_hang(&t->private->roots.items[i].mounts);
 	return true;
 }

@@ -7,6 +7,7 @@
 #include "process/mounts.h"
 #include "process/process.h"
 #include "util/patience.h"
+#include "util/root_id.h"
 #include "util/time_shares.h"
 
 #include <sys/types.h>
@@ -15,12 +16,6 @@ enum {
 	/* Namespaces (or chroots) other than ours that we hold open; a dense container host has
 	 * fewer that start new programs at one time. */
 	FOREIGN_ROOTS_MAX = 64,
-};
-
-struct root_id {
-	uint64_t mount_ns; /* the inodes of the namespace and of the directory */
-	dev_t dev;
-	ino_t ino;
 };
 
 /* The root directory of some processes that differs from ours. */

@@ -154,21 +154,6 @@ void symbol_store_free(struct symbol_store *s)
 	free(s);
 }
 
-static int identify_root(int dir, const char *ns_path, struct root *ret)
-{
-	struct statx root;
-	struct stat ns;
-
-	/* What the kernel has in mind: its server, if it has one, is not asked. */
-	if (statx(dir, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &root) ||
-	    stat(ns_path, &ns))
-		return -errno;
-	ret->mount_ns = ns.st_ino;
-	ret->dev = makedev(root.stx_dev_major, root.stx_dev_minor);
-	ret->ino = root.stx_ino;
-	return 0;
-}
-
 /* Number of the root, known or new; `fd` is taken over if it is new. */
 static int use_root(struct symbol_store *s, const struct root *new, int *fd, uint32_t *ret)
 {
@@ -180,8 +165,8 @@ static int use_root(struct symbol_store *s, const struct root *new, int *fd, uin
 
 		if (root->fd < 0) {
 			place = i;
-		} else if (root->mount_ns == new->mount_ns && root->dev == new->dev &&
-			   root->ino == new->ino && (!i || root->others == new->others)) {
+		} else if (root_id_equal(&root->id, &new->id) &&
+			   (!i || root->others == new->others)) {
 			root->users++;
 			*ret = i;
 			return 0;
@@ -202,7 +187,7 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat user, own_user;
-	struct root new, own;
+	struct root new;
 	char path[64];
 	int r;
 
@@ -215,18 +200,15 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	r = identify_root(fd, path, &new);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	r = root_id_read(path, fd, &new.id);
 	if (!r)
-		r = identify_root(s->roots.items[0].fd, "/proc/self/ns/mnt", &own);
+		r = root_id_read("/proc/self", s->roots.items[0].fd, &s->roots.items[0].id);
 	if (r)
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
 	new.others = stat(path, &user) || stat("/proc/self/ns/user", &own_user) ||
 		     user.st_ino != own_user.st_ino;
-	s->roots.items[0].mount_ns = own.mount_ns;
-	s->roots.items[0].dev = own.dev;
-	s->roots.items[0].ino = own.ino;
 	return use_root(s, &new, &fd, ret);
 }
 

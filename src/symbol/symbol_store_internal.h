@@ -13,6 +13,7 @@
 #include "symbol/symbol_child.h"
 #include "symbol/symbol_store.h"
 #include "util/map.h"
+#include "util/root_id.h"
 #include "util/vec.h"
 
 enum {
@@ -60,7 +61,7 @@ struct entry {
 
 /* The `/` of a mount namespace. */
 struct root {
-	uint64_t mount_ns, dev, ino;
+	struct root_id id;
 	bool others;	/* of another user namespace than ours: who has it need not be root */
 	int fd;		/* -1: nobody needs it, the place is free */
 	uint32_t users; /* entries */
