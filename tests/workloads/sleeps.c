@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sleeps SECONDS FILE: threads that sleep in several ways, each in a function of its own, and
- * measure it: what passed on the clock while they did not run. FILE gets a line a function: name,
- * nanoseconds, number of sleeps. (It takes some three seconds, whatever SECONDS says.)
+ * sleeps SECONDS FILE [once]: threads that sleep in several ways, each in a function of its own,
+ * and measure it: what passed on the clock while they did not run. FILE gets a line a function:
+ * name, nanoseconds, number of sleeps. (It takes some three seconds, whatever SECONDS says; with
+ * `once`, each sleeps once, for ten seconds.)
  */
 #include "workload.h"
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { CROWD = 12, SHORT = 1000, MIDDLE = 50, PAGES = 256, MS = 1000000 };
+enum { CROWD = 12, SHORT = 1000, MIDDLE = 50, PAGES = 256, MS = 1000000, LONG_MS = 10000 };
 
 static struct told {
 	const char *name;
@@ -250,26 +256,168 @@ KNOWN void competes(int n)
 }
 MEASURED(competes, 50)
 
-int main(int argc, char **argv)
+/* Pages that somebody else brings, when time has passed. */
+static int page_fd;
+static char *pages;
+
+KNOWN void lacks(int n)
+{
+	for (int i = 0; i < n; i++)
+		sink += (uint64_t) * (volatile char *)(pages + i * 4096);
+	sink++;
+}
+MEASURED(lacks, MIDDLE)
+
+static void *brings(void *ms)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	struct uffd_msg m;
+
+	while (read(page_fd, &m, sizeof(m)) == sizeof(m)) {
+		struct uffdio_copy copy = { .src = (uintptr_t)page, .len = sizeof(page) };
+
+		copy.dst = m.arg.pagefault.address & ~UINT64_C(4095);
+		sleep_ns((long)(uintptr_t)ms * MS);
+		ioctl(page_fd, UFFDIO_COPY, &copy);
+	}
+	return NULL;
+}
+
+/* Without it, as in some containers, nobody lacks any. */
+static void share_pages(long ms)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	pthread_t thread;
+
+	page_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	range.range.len = MIDDLE * 4096;
+	pages = mmap(NULL, range.range.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	range.range.start = (uintptr_t)pages;
+	if (page_fd < 0 || pages == MAP_FAILED)
+		return;
+	if (ioctl(page_fd, UFFDIO_API, &api) || ioctl(page_fd, UFFDIO_REGISTER, &range) ||
+	    pthread_create(&thread, NULL, brings, (void *)(uintptr_t)ms))
+		_exit(1);
+}
+
+/* --- once ------------------------------------------------------------------------------------- */
+
+KNOWN void naps_long(int n)
+{
+	sleep_ns(LONG_MS * (long)MS);
+	sink++;
+}
+MEASURED(naps_long, 1)
+
+KNOWN void polls_long(int n)
+{
+	poll(&(struct pollfd){ .fd = hold_fds[0], .events = POLLIN }, 1, LONG_MS);
+	sink++;
+}
+MEASURED(polls_long, 1)
+
+/* A futex. */
+KNOWN void waits_long(int n)
+{
+	pthread_mutex_lock(&held);
+	pthread_mutex_unlock(&held);
+	sink++;
+}
+MEASURED(waits_long, 1)
+
+KNOWN void reads_long(int n)
+{
+	char c;
+
+	sink += (uint64_t)read(pipes[0], &c, 1);
+	sink++;
+}
+MEASURED(reads_long, 1)
+
+KNOWN void lacks_long(int n)
+{
+	lacks(1);
+	sink++;
+}
+MEASURED(lacks_long, 1)
+
+/* Uninterruptible. */
+static int rests_long(void *arg)
+{
+	(void)arg;
+	sleep_ns(LONG_MS * (long)MS);
+	return 0;
+}
+
+KNOWN void blocks_long(int n)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t pid =
+		clone(rests_long, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		_exit(1);
+	sink++;
+}
+MEASURED(blocks_long, 1)
+
+static int sleep_once(void)
+{
+	static void *(*const all[])(void *) = {
+		measure_naps_long,  measure_polls_long,	 measure_waits_long,
+		measure_reads_long, measure_blocks_long, measure_lacks_long,
+	};
+	enum { ALL = sizeof(all) / sizeof(all[0]) };
+	pthread_t threads[ALL];
+	int nr = ALL - (page_fd < 0);
+
+	/* Until it lets go. */
+	pthread_mutex_lock(&held);
+	for (int i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, all[i], NULL))
+			return 1;
+	sleep_ns(LONG_MS * (long)MS);
+	pthread_mutex_unlock(&held);
+	if (write(pipes[1], "", 1) != 1)
+		return 1;
+	for (int i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+static int sleep_often(void)
 {
 	static void *(*const others[])(void *) = {
 		measure_dozes,	measure_hibernates, measure_polls,    measure_reads, writes,
 		holds,		measure_locks,	    measure_travels,  moves,	     measure_faults,
-		measure_blocks, measure_competes,   measure_competes,
+		measure_blocks, measure_competes,   measure_competes, measure_lacks,
 	};
 	enum { OTHERS = sizeof(others) / sizeof(others[0]) };
 	pthread_t threads[CROWD + OTHERS];
+	int nr = CROWD + OTHERS - (page_fd < 0);
+
+	for (int i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, i < CROWD ? measure_naps : others[i - CROWD],
+				   NULL))
+			return 1;
+	for (int i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	bool once = argc > 3 && !strcmp(argv[3], "once");
 	FILE *f;
 
 	if (argc < 3 || pipe(pipes) || pipe(hold_fds))
 		return 1;
 	snprintf(file_path, sizeof(file_path), "%s.pages", argv[2]);
-	for (int i = 0; i < CROWD + OTHERS; i++)
-		if (pthread_create(&threads[i], NULL, i < CROWD ? measure_naps : others[i - CROWD],
-				   NULL))
-			return 1;
-	for (int i = 0; i < CROWD + OTHERS; i++)
-		pthread_join(threads[i], NULL);
+	share_pages(once ? LONG_MS : 10);
+	if (once ? sleep_once() : sleep_often())
+		return 1;
 	f = fopen(argv[2], "w");
 	for (struct told *t = told; f && t->name; t++)
 		fprintf(f, "%s %lld %lld\n", t->name, t->ns, t->nr);
