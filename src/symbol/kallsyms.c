@@ -307,6 +307,14 @@ void kallsyms_free(struct kallsyms *k)
 	free(k);
 }
 
+/* Where kretprobes have functions return to, before Linux 5.18 and before 5.16. */
+static bool is_trampoline(const struct kallsyms *k, const struct symbol *s)
+{
+	const char *name = k->names + s->name;
+
+	return !strcmp(name, "__kretprobe_trampoline") || !strcmp(name, "kretprobe_trampoline");
+}
+
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **ret_module)
 {
 	size_t low;
@@ -314,10 +322,12 @@ const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **
 
 	/* The first one behind `addr`. */
 	low = sorted_before(k->nr, i, k->symbols[i].addr <= addr);
+	if (low < k->nr && k->symbols[low].addr == addr + 1 && is_trampoline(k, &k->symbols[low]))
+		low++;
 	if (!low)
 		return NULL;
 	s = &k->symbols[low - 1];
-	if (!s->name || addr - s->addr >= KALLSYMS_FUNCTION_MAX)
+	if (!s->name || (addr >= s->addr && addr - s->addr >= KALLSYMS_FUNCTION_MAX))
 		return NULL;
 	*ret_module = k->names + s->module;
 	return k->names + s->name;

@@ -127,6 +127,23 @@ TEST(one_choice_among_aliases)
 	}
 }
 
+/* A caller's address is its return address less 1. */
+TEST(what_returns_to_a_trampoline_of_kretprobes_was_not_called_by_what_lies_before_it)
+{
+	_cleanup_(kallsyms_free_p) struct kallsyms *k =
+		parse("ffffffff81000000 W elfcorehdr_read\n"
+		      "ffffffff81000010 T kretprobe_trampoline\n"
+		      "ffffffff81000080 t trampoline_handler\n"
+		      "ffffffff81000100 T __kretprobe_trampoline\n");
+
+	expect(k, 0xffffffff8100000e, "elfcorehdr_read", "");
+	expect(k, 0xffffffff8100000f, "kretprobe_trampoline", "");
+	expect(k, 0xffffffff81000010, "kretprobe_trampoline", "");
+	expect(k, 0xffffffff8100007f, "kretprobe_trampoline", "");
+	expect(k, 0xffffffff810000fe, "trampoline_handler", "");
+	expect(k, 0xffffffff810000ff, "__kretprobe_trampoline", "");
+}
+
 TEST(bad_lines_are_passed_over)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k =
