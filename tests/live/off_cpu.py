@@ -121,9 +121,13 @@ def finish(setup, recorder):
     return recording, done.stdout, otlp
 
 
+def parse_told(lines):
+    return {name: Told(int(ns), int(nr)) for name, ns, nr in map(str.split, lines)}
+
+
 def read_told(path):
     with open(path, encoding="utf-8") as f:
-        return {name: Told(int(ns), int(nr)) for name, ns, nr in map(str.split, f)}
+        return parse_told(f)
 
 
 def of_sleeps(setup, mode, options):
@@ -140,18 +144,18 @@ def of_sleeps(setup, mode, options):
 def sleeps(setup, mode, options=()):
     """A recording of the workload, what it told, and by function what was recorded."""
     recording, text, told, otlp = of_sleeps(setup, mode, options)
-    return recording, told, by_function(recording, text, told), otlp
+    return recording, told, by_function(recording.problems, text, told), otlp
 
 
-def by_function(recording, text, told):
+def by_function(problems, text, told, comm="sleeps"):
     found = collections.Counter()
     for stack in parse_folded(text):
-        if stack.comm != "sleeps":
+        if stack.comm != comm:
             continue
         names = [frame for frame in stack.user if frame in told]
         found[names[0] if len(names) == 1 else ";".join(stack.user)] += stack.count
         if stack.kernel and stack.kernel[-1].removesuffix("_[k]").split(".")[0] not in ("__schedule", "schedule"):
-            recording.problems.append("%d ns of a sleep outside of the scheduler: %s" % (stack.count, stack.kernel[-1]))
+            problems.append("%d ns of a sleep outside of the scheduler: %s" % (stack.count, stack.kernel[-1]))
     return found
 
 
@@ -240,7 +244,7 @@ def long_blocks(setup):
     for mode, path, recorder in runs:
         recording, text, _ = finish(setup, recorder)
         told = read_told(path)
-        found = by_function(recording, text, told)
+        found = by_function(recording.problems, text, told)
         if len(told) not in (5, 6):
             problems.append("the workload told of %s" % told)
         for name, t in told.items():

@@ -31,7 +31,7 @@ for _ in range(20):
 """
 
 
-Told = collections.namedtuple("Told", "switches calls amount cpu_ns")
+Told = collections.namedtuple("Told", "switches calls amount cpu_ns parents parents_sum")
 """What the workload says of itself."""
 
 
@@ -68,7 +68,7 @@ def passes(setup, place, seconds):
     verdict = Verdict(expected, recording.stacks or [], case.comm, 100)
     other = Verdict(expected, stacks, case.comm, 100)
     with open(told, encoding="utf-8") as f:
-        told = Told(*map(int, (f.read() or "0 0 0 0").split()))
+        told = Told(*map(int, (f.read() or "0 0 0 0 0 0").split()))
     return recording, stacks, recording.problems + verdict.problems + other.problems, told
 
 

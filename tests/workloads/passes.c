@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * passes SECONDS FILE: enters the kernel all the time, and waits there now and then, ten calls
- * deep. FILE gets how often it was switched out, how often
- * waits() was called and the sum of its arguments, and for how many ns it ran.
+ * deep. FILE gets how often it was switched out, how often waits() was called and the sum of its
+ * arguments, for how many ns it ran, how often it called getppid() and the sum of what that
+ * returned.
  */
 #include "workload.h"
 
@@ -10,13 +11,14 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-static long nr_waits, sum_waits;
+static long nr_waits, sum_waits, nr_parents, sum_parents;
 
 KNOWN void enters(void)
 {
 	for (int i = 0; i < 100; i++) {
 		SPIN(1000);
-		sink += syscall(SYS_getppid);
+		sum_parents += syscall(SYS_getppid);
+		nr_parents++;
 	}
 	sink++;
 }
@@ -50,8 +52,9 @@ static void tell(const char *path)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	getrusage(RUSAGE_SELF, &used);
 	if (!f ||
-	    fprintf(f, "%ld %ld %ld %lld\n", used.ru_nvcsw + used.ru_nivcsw, nr_waits, sum_waits,
-		    (long long)cpu.tv_sec * 1000000000 + cpu.tv_nsec) < 0 ||
+	    fprintf(f, "%ld %ld %ld %lld %ld %ld\n", used.ru_nvcsw + used.ru_nivcsw, nr_waits,
+		    sum_waits, (long long)cpu.tv_sec * 1000000000 + cpu.tv_nsec, nr_parents,
+		    sum_parents) < 0 ||
 	    fclose(f))
 		_exit(1);
 }
