@@ -174,7 +174,9 @@ static char *find_comment(char *line)
 	return at;
 }
 
-/* "key = value", or "key value" as the OpenTelemetry profiler has it; a flag alone is true there.
+/*
+ * "key = value", or "key value" as the OpenTelemetry profiler has it; a flag alone is true there,
+ * and what may stand alone on the command line may here.
  */
 static int read_line(struct config *c, char *text, unsigned line, void *values)
 {
@@ -197,11 +199,11 @@ static int read_line(struct config *c, char *text, unsigned line, void *values)
 		return read_pair(c, text, value, line, values);
 	}
 	spec = option_find(c->specs, text);
-	if (spec && spec->arg) {
+	if (spec && spec->arg && !spec->alone) {
 		log_error("%s:%u: '%s' is not 'key = value'", c->path, line, text);
 		return -EINVAL;
 	}
-	return read_pair(c, text, "true", line, values);
+	return read_pair(c, text, spec && spec->alone ? spec->alone : "true", line, values);
 }
 
 static int read_file(struct config *c, void *values)

@@ -12,17 +12,19 @@ struct off_cpu_wanted {
 	bool kick;
 };
 
+/* What --off-cpu is without a value: sums are right, and no more than a sample a ms of sleep. */
+#define OFF_CPU_ALONE "weighted=1ms"
+
 /* Of a table of options; `AT_` is its AT(), `off_cpu` the struct off_cpu_wanted there. */
 #define OFF_CPU_OPTIONS(AT_)                                                                       \
-	{ 0,                                                                                       \
-	  "off-cpu",                                                                               \
-	  "P|weighted=TIME",                                                                       \
-	  NULL,                                                                                    \
-	  "also take why threads were on no CPU, and for how long: each sleep with "               \
-	  "probability P (1: all), or one sample for each TIME that was slept (1ms), which "       \
-	  "leaves no longer sleep out",                                                            \
-	  OPTION_STRING,                                                                           \
-	  AT_(off_cpu.mode) },                                                                     \
+	{ .name = "off-cpu",                                                                       \
+	  .arg = "[P|weighted=TIME]",                                                              \
+	  .help = "also take why threads were on no CPU, and for how long: each sleep with "       \
+		  "probability P (1: all), or one sample for each TIME that was slept, which "     \
+		  "leaves no longer sleep out (alone: " OFF_CPU_ALONE ")",                         \
+	  .type = OPTION_STRING,                                                                   \
+	  AT_(off_cpu.mode),                                                                       \
+	  .alone = OFF_CPU_ALONE },                                                                \
 		{ 0,                                                                               \
 		  "off-cpu-threshold",                                                             \
 		  "P",                                                                             \

@@ -285,7 +285,9 @@ static int build_getopt(const struct option_spec *specs, struct option *longs, c
 	for (nr = 0; specs[nr].name && nr < OPTIONS_MAX; nr++) {
 		longs[nr] = (struct option){
 			.name = specs[nr].name,
-			.has_arg = specs[nr].arg ? required_argument : flag_arg,
+			.has_arg = specs[nr].alone ? optional_argument
+				   : specs[nr].arg ? required_argument
+						   : flag_arg,
 			.val = LONG_ONLY + nr,
 		};
 		if (!specs[nr].letter)
@@ -352,6 +354,24 @@ static int complain_getopt(const struct parser *p, int nr, int c, char **argv)
 	return -EINVAL;
 }
 
+/*
+ * Of an option that may stand alone: what stands behind it without '=', if that looks like a value.
+ * A daemon takes no arguments, so there everything does; elsewhere it may be the COMMAND.
+ */
+static const char *value_of(const struct option_spec *spec, int argc, char **argv, bool as_daemons)
+{
+	const char *next = optind < argc ? argv[optind] : NULL;
+
+	if (optarg || !spec->alone)
+		return optarg;
+	if (!next || *next == '-' ||
+	    !(as_daemons || isdigit((unsigned char)*next) || *next == '.' ||
+	      !strncmp(next, spec->alone, strcspn(spec->alone, "="))))
+		return spec->alone;
+	optind++;
+	return next;
+}
+
 typedef int getopt_fn(int argc, char *const *argv, const char *letters, const struct option *longs,
 		      int *index);
 
@@ -368,15 +388,17 @@ static int parse_all(struct parser *p, int argc, char **argv, bool as_daemons, i
 	optind = 0; /* glibc: start over, also in a second call */
 	while ((c = next(argc, argv, letters, longs, NULL)) != -1) {
 		const struct option_spec *spec;
+		const char *text;
 
 		if (c == '?' || c == ':')
 			return complain_getopt(p, nr, c, argv);
 		spec = &p->specs[find_spec(p->specs, nr, c)];
-		r = set_value(p, spec, optarg);
+		text = value_of(spec, argc, argv, as_daemons);
+		r = set_value(p, spec, text);
 		if (r < 0)
 			return r;
 		if (p->told)
-			p->told(p->ctx, spec, optarg);
+			p->told(p->ctx, spec, text);
 	}
 	*ret_first = optind;
 	return 0;

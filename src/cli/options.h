@@ -51,6 +51,7 @@ struct option_spec {
 	size_t offset; /* of the value in the command's options struct */
 	uint64_t min, max;
 	const char *max_name; /* what bounds it, if that is not `max` but the machine */
+	const char *alone;    /* its value if nothing stands behind it; NULL: something must */
 	bool or_none;	      /* a time may be 0, too */
 	bool hidden;	      /* for tests: works, but is not in the help */
 	bool secret;	      /* nothing prints its value */

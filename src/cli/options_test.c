@@ -11,7 +11,7 @@ struct values {
 	uint32_t number, rate;
 	double seconds;
 	uint64_t size;
-	const char *string;
+	const char *string, *mode;
 	struct pid_list pids;
 	struct text_list list;
 };
@@ -31,6 +31,12 @@ static const struct option_spec specs[] = {
 	{ 0, "list", "TEXT", NULL, "a list", OPTION_LIST, AT(list) },
 	{ 0, "choice", "one|two|three|more", NULL, "a long label", OPTION_STRING, AT(string) },
 	{ 0, "either", "one|other", "one", "a choice", OPTION_CHOICE, AT(second) },
+	{ .name = "mode",
+	  .arg = "[P|some=N]",
+	  .help = "a mode",
+	  .type = OPTION_STRING,
+	  AT(mode),
+	  .alone = "some=7" },
 	{ 0, "secret", NULL, NULL, "hidden", OPTION_FLAG, AT(flag), .hidden = true },
 	OPTIONS_END,
 };
@@ -84,6 +90,35 @@ TEST(defaults_come_from_the_table)
 	ASSERT(!v.flag);
 	ASSERT_PTR_NULL(v.string);
 	ASSERT_EQ(v.pids.nr, 0);
+}
+
+TEST(one_that_may_stand_alone_takes_what_looks_like_its_value)
+{
+	static const struct {
+		const char *next, *mode;
+		bool taken;
+	} cases[] = {
+		{ "0.5", "0.5", true },	      { ".5", ".5", true },
+		{ "some=1", "some=1", true }, { "some", "some", true },
+		{ "--", "some=7", false },    { "-n7", "some=7", false },
+		{ "other", "some=7", false }, { NULL, "some=7", false },
+	};
+	struct values v;
+	int first;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ASSERT_OK(PARSE(&v, &first, "--mode", cases[i].next));
+		ASSERT_STR(v.mode, cases[i].mode);
+		ASSERT_EQ(v.number,
+			  cases[i].next && *cases[i].next == '-' && cases[i].next[1] == 'n' ? 7
+											    : 99);
+		ASSERT_EQ(first, 2 + (cases[i].taken || (cases[i].next && *cases[i].next == '-')));
+	}
+	ASSERT_OK(PARSE(&v, &first, "--mode=x", "other"));
+	ASSERT_STR(v.mode, "x");
+	ASSERT_EQ(first, 2);
+	ASSERT_OK(PARSE(&v, &first, "-q"));
+	ASSERT_PTR_NULL(v.mode);
 }
 
 TEST(every_type_is_read)
