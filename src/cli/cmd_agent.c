@@ -206,14 +206,15 @@ static void tell_state(const struct recorder_stats *stats, const struct agent_st
 	tell_spool(&agent->sender.spool);
 }
 
-static int check_attributes(const char *text)
+static int check_attributes(const char *text, const struct config *config)
 {
 	_cleanup_(pairs_fini) struct pairs pairs = { 0 };
 	const char *problem = "there is no memory";
 	int r = text ? pairs_parse(text, &pairs, &problem) : 0;
 
 	if (r)
-		log_error("--resource-attributes is not NAME=VALUE,...: %s", problem);
+		log_error("%s is not NAME=VALUE,...: %s",
+			  config_label(config, "resource-attributes").text, problem);
 	return r;
 }
 
@@ -275,7 +276,7 @@ static void release_setup(const struct sender_options *options)
 
 static int reload_setup(const struct agent_options *now, const struct agent_options **ret);
 
-static int read_schema(const char *text, enum otlp_schema *ret)
+static int read_schema(const char *text, const struct config *config, enum otlp_schema *ret)
 {
 	static const char *const names[] = {
 		[OTLP_SCHEMA_1_10] = "1.10", [OTLP_SCHEMA_1_9] = "1.9", [OTLP_SCHEMA_1_8] = "1.8"
@@ -287,7 +288,8 @@ static int read_schema(const char *text, enum otlp_schema *ret)
 		*ret = (enum otlp_schema)i;
 		return 0;
 	}
-	log_error("--otlp-schema is 1.8, 1.9 or 1.10, not '%s'", text);
+	log_error("%s is 1.8, 1.9 or 1.10, not '%s'", config_label(config, "otlp-schema").text,
+		  text);
 	return -EINVAL;
 }
 
@@ -295,12 +297,12 @@ static int fill_sources(struct setup *s)
 {
 	struct recorder_options *o = &s->options.recorder;
 	struct source_spec off_cpu;
-	int r = off_cpu_source(&s->args.off_cpu, "agent", &off_cpu);
+	int r = off_cpu_source(&s->args.off_cpu, &s->config, "agent", &off_cpu);
 
 	if (!r)
 		r = probes_add(&s->probes, &off_cpu);
 	if (!r)
-		r = probes_parse(&s->args.probes, "agent", &s->probes);
+		r = probes_parse(&s->args.probes, &s->config, "agent", &s->probes);
 	o->sources = s->probes.sources;
 	o->nr_sources = s->probes.nr;
 	return r;
@@ -308,20 +310,21 @@ static int fill_sources(struct setup *s)
 
 static int pin_cpus(struct setup *s)
 {
+	const struct config_label name = config_label(&s->config, "pin-cpu-ids");
 	const char *text = s->args.pin_cpus;
 	long nr = sysconf(_SC_NPROCESSORS_CONF);
 
 	if (!text)
 		return 0;
 	if (cpu_list_parse(text, s->only_cpus)) {
-		log_error("--pin-cpu-ids takes numbers of CPUs such as 0-15,20, not '%s'", text);
+		log_error("%s takes numbers of CPUs such as 0-15,20, not '%s'", name.text, text);
 		return -EINVAL;
 	}
 	s->options.recorder.only_cpus = s->only_cpus;
 	for (long cpu = 0; cpu < nr && cpu < CPUS_MAX; cpu++)
 		if (s->only_cpus[cpu / 64] & UINT64_C(1) << cpu % 64)
 			return 0;
-	log_error("--pin-cpu-ids: this machine has none of the CPUs %s", text);
+	log_error("%s: this machine has none of the CPUs %s", name.text, text);
 	return -EINVAL;
 }
 
@@ -401,10 +404,10 @@ static int fill_options(struct setup *s)
 	/* SIGHUP may bring one. */
 	s->options.recorder.may_select = args->config != NULL;
 	s->options.recorder.selection = &s->selection;
-	if (read_schema(args->schema, &s->options.report.schema) || pin_cpus(s) ||
-	    tracers_parse(args->tracers, "agent",
+	if (read_schema(args->schema, &s->config, &s->options.report.schema) || pin_cpus(s) ||
+	    tracers_parse(args->tracers, &s->config, "agent",
 			  &s->options.recorder.symbolizer.runtimes.runtime) ||
-	    select_parse(&args->sampling.select, "agent", &s->selection))
+	    select_parse(&args->sampling.select, &s->config, "agent", &s->selection))
 		return -EINVAL;
 	return fill_sources(s);
 }
@@ -417,9 +420,9 @@ static int check_setup(struct setup *s)
 	/* What is set for all programs here does not contradict what was said to this one. */
 	if (args->output_dir)
 		args->collector.base_endpoint = args->collector.profiles_endpoint = NULL;
-	r = check_attributes(args->attributes);
+	r = check_attributes(args->attributes, &s->config);
 	if (!r)
-		r = collector_read(&args->collector, &s->collector);
+		r = collector_read(&args->collector, &s->config, &s->collector);
 	if (!r)
 		r = fill_options(s);
 	if (!r && !args->output_dir == !s->collector.is_set) {

@@ -184,12 +184,12 @@ static int choose_sources(struct recording *rec)
 {
 	const struct record_options *o = &rec->options;
 	struct source_spec off_cpu;
-	int r = off_cpu_source(&o->off_cpu, "record", &off_cpu);
+	int r = off_cpu_source(&o->off_cpu, NULL, "record", &off_cpu);
 
 	if (!r)
 		r = probes_add(&rec->probes, &off_cpu);
 	if (!r)
-		r = probes_parse(&o->probes, "record", &rec->probes);
+		r = probes_parse(&o->probes, NULL, "record", &rec->probes);
 	if (r)
 		return r;
 	if (!o->type || !strcmp(o->type, "samples") || probes_have_type(&rec->probes, o->type))
@@ -221,7 +221,7 @@ static int parse(int argc, char **argv, struct recording *rec)
 	rec->export_options.lines = o->lines;
 	r = choose_sources(rec);
 	if (!r)
-		r = select_parse(&o->sampling.select, "record", &rec->selection);
+		r = select_parse(&o->sampling.select, NULL, "record", &rec->selection);
 	if (!r)
 		r = names_style(o->names, &rec->short_names);
 	if (!r)

@@ -131,7 +131,7 @@ static int parse(int argc, char **argv, struct top *top)
 		return r;
 	top->plain_view.order = (enum top_order)r;
 	top->plain_view.filter = o->filter;
-	r = select_parse(&o->sampling.select, "top", &top->selection);
+	r = select_parse(&o->sampling.select, NULL, "top", &top->selection);
 	return r ? r : names_style(o->names, &top->short_names);
 }
 

@@ -44,7 +44,8 @@ static bool is_by_hand(const struct collector_arguments *args)
 	return args->agent || args->endpoint;
 }
 
-static int read_endpoint(const struct collector_arguments *args, struct collector *c)
+static int read_endpoint(const struct collector_arguments *args, const struct config *config,
+			 struct collector *c)
 {
 	const char *option = args->agent ? "collection-agent" : "otlp-endpoint";
 	const char *text = args->agent ? args->agent : args->endpoint, *problem = NULL;
@@ -59,15 +60,18 @@ static int read_endpoint(const struct collector_arguments *args, struct collecto
 	}
 	if (endpoint_parse(text, &c->net.endpoint, &problem)) {
 		if (endpoint_has_secret(text))
-			log_error("--%s is no endpoint: %s", option, problem);
+			log_error("%s is no endpoint: %s", config_label(config, option).text,
+				  problem);
 		else
-			log_error("--%s cannot be '%s': %s", option, text, problem);
+			log_error("%s cannot be '%s': %s", config_label(config, option).text, text,
+				  problem);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int choose_protocol(const struct collector_arguments *args, struct collector *c)
+static int choose_protocol(const struct collector_arguments *args, const struct config *config,
+			   struct collector *c)
 {
 	c->net.protocol = c->net.endpoint.has_scheme ? NET_HTTP : NET_GRPC;
 	if (!args->protocol)
@@ -77,7 +81,8 @@ static int choose_protocol(const struct collector_arguments *args, struct collec
 	} else if (!strcmp(args->protocol, "http/protobuf")) {
 		c->net.protocol = NET_HTTP;
 	} else {
-		log_error("--otlp-protocol is grpc or http/protobuf, not '%s'", args->protocol);
+		log_error("%s is grpc or http/protobuf, not '%s'",
+			  config_label(config, "otlp-protocol").text, args->protocol);
 		return -EINVAL;
 	}
 	return 0;
@@ -150,7 +155,8 @@ static int read_tls(const struct collector_arguments *args, struct collector *c)
 	return 0;
 }
 
-static int read_headers(const struct collector_arguments *args, struct collector *c)
+static int read_headers(const struct collector_arguments *args, const struct config *config,
+			struct collector *c)
 {
 	const char *problem = "there is no memory";
 	int r;
@@ -160,11 +166,13 @@ static int read_headers(const struct collector_arguments *args, struct collector
 	r = net_headers_parse(args->headers, &c->net.headers, &problem);
 	/* Not what they are: there may be secrets in them. */
 	if (r)
-		log_error("--otlp-headers is not NAME=VALUE,...: %s", problem);
+		log_error("%s is not NAME=VALUE,...: %s", config_label(config, "otlp-headers").text,
+			  problem);
 	return r;
 }
 
-int collector_read(const struct collector_arguments *args, struct collector *ret)
+int collector_read(const struct collector_arguments *args, const struct config *config,
+		   struct collector *ret)
 {
 	_cleanup_(collector_fini) struct collector c = {
 		.net = { .content_type = "application/x-protobuf", .user_agent = USER_AGENT },
@@ -175,15 +183,15 @@ int collector_read(const struct collector_arguments *args, struct collector *ret
 
 	c.is_set = is_by_hand(args) || args->profiles_endpoint || args->base_endpoint;
 	if (c.is_set) {
-		r = read_endpoint(args, &c);
+		r = read_endpoint(args, config, &c);
 		if (!r)
-			r = choose_protocol(args, &c);
+			r = choose_protocol(args, config, &c);
 		if (!r)
 			r = complete_endpoint(args, &c);
 		if (!r)
 			r = read_tls(args, &c);
 		if (!r)
-			r = read_headers(args, &c);
+			r = read_headers(args, config, &c);
 	}
 	if (r)
 		return r;

@@ -121,6 +121,10 @@ struct collector {
 	char place[COLLECTOR_PLACE_SIZE];
 };
 
-/* 0 and *ret, which collector_fini() takes back; -EINVAL, -ENOMEM. Logging. */
-int collector_read(const struct collector_arguments *args, struct collector *ret);
+/*
+ * 0 and *ret, which collector_fini() takes back; -EINVAL, -ENOMEM. Logging; `config` says where the
+ * arguments came from.
+ */
+int collector_read(const struct collector_arguments *args, const struct config *config,
+		   struct collector *ret);
 void collector_fini(struct collector *c);

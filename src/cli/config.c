@@ -324,6 +324,36 @@ void config_fini(struct config *config)
 	config->file = NULL;
 }
 
+/* Of those that set the same value the one that was said last: the nearest to the user. */
+static size_t find_source(const struct config *c, const struct option_spec *spec)
+{
+	size_t best = (size_t)(spec - c->specs);
+
+	for (size_t i = 0; c->specs[i].name; i++)
+		if (c->specs[i].offset == spec->offset && c->specs[i].type == spec->type &&
+		    c->values[i].source > c->values[best].source)
+			best = i;
+	return best;
+}
+
+struct config_label config_label(const struct config *config, const char *option)
+{
+	const struct option_spec *spec = config ? option_find(config->specs, option) : NULL;
+	size_t i = spec ? find_source(config, spec) : 0;
+	const struct config_value *value = spec ? &config->values[i] : NULL;
+	struct config_label label;
+
+	if (value && value->source == CONFIG_FILE)
+		snprintf(label.text, sizeof(label.text), "%s:%u: %s", config->path, value->line,
+			 config->specs[i].name);
+	else if (value && value->source == CONFIG_ENVIRONMENT)
+		snprintf(label.text, sizeof(label.text), "%.*s", (int)strcspn(value->variable, "="),
+			 value->variable);
+	else
+		snprintf(label.text, sizeof(label.text), "--%s", option);
+	return label;
+}
+
 static void print_source(const struct config *c, size_t i, FILE *out)
 {
 	const struct config_value *value = &c->values[i];

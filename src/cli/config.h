@@ -59,5 +59,16 @@ int config_read(const struct option_spec *specs, const struct config_variable *v
 		const char *others_prefix, const char *command, int argc, char **argv, void *values,
 		size_t size, const char *const *config_path, struct config *ret);
 void config_fini(struct config *config);
+
+struct config_label {
+	char text[512];
+};
+
+/*
+ * How a message calls that option: "agent.conf:3: include" or "SONDE_INCLUDE", if its value came
+ * from there; else "--include". `config`: NULL if the command has none. Options with other names of
+ * the same value count, too.
+ */
+struct config_label config_label(const struct config *config, const char *option);
 /* The values and where they came from, in the form of a file. */
 void config_print(const struct config *config, FILE *out);

@@ -13,7 +13,7 @@ struct values {
 	uint32_t number;
 	double seconds, part;
 	uint64_t size;
-	const char *string, *config;
+	const char *string, *config, *mode;
 	struct text_list list;
 };
 
@@ -27,6 +27,13 @@ static const struct option_spec specs[] = {
 	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .max = 1ul << 30 },
 	{ 0, "some-text", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
 	{ 0, "list", "ITEM", NULL, "a list", OPTION_LIST, AT(list) },
+	{ .name = "its-list", .arg = "ITEM", .type = OPTION_LIST, AT(list), .hidden = true },
+	{ .name = "mode",
+	  .arg = "[TEXT]",
+	  .type = OPTION_STRING,
+	  AT(mode),
+	  .hidden = true,
+	  .alone = "x=1" },
 	{ 0, "config", "FILE", NULL, "the file", OPTION_STRING, AT(config) },
 	{ 0, "print-config", NULL, NULL, "print", OPTION_FLAG, AT(print) },
 	{ 0, "help", NULL, NULL, "help", OPTION_FLAG, AT(help) },
@@ -261,6 +268,48 @@ TEST(mistakes_are_said_with_their_place)
 	ERROR_OF("'more': test takes no arguments", NULL, "more");
 	ASSERT_EQ(setenv("SONDE_NUMBER", "0", 1), 0);
 	ERROR_OF("SONDE_NUMBER takes a whole number", NULL);
+}
+
+/* What is found out later. */
+TEST(options_are_called_by_where_their_values_came_from)
+{
+	char path[64], want[96];
+	struct config c;
+	struct values v;
+
+	ASSERT_STR(config_label(NULL, "list").text, "--list");
+	write_file("number = 1\n\nits-list = a\n", path);
+	ASSERT_EQ(setenv("SONDE_SIZE", "2M", 1), 0);
+	ASSERT_EQ(setenv("OTHERS_TEXT", "x", 1), 0);
+	ASSERT_OK(READ(&v, &c, "--config", path, "-seconds", "1"));
+	snprintf(want, sizeof(want), "%s:3: its-list", path);
+	ASSERT_STR(config_label(&c, "list").text, want);
+	ASSERT_STR(config_label(&c, "size").text, "SONDE_SIZE");
+	ASSERT_STR(config_label(&c, "some-text").text, "OTHERS_TEXT");
+	ASSERT_STR(config_label(&c, "seconds").text, "--seconds");
+	ASSERT_STR(config_label(&c, "part").text, "--part");
+	config_fini(&c);
+	ASSERT_OK(READ(&v, &c, "--config", path, "-list", "b"));
+	ASSERT_STR(config_label(&c, "list").text, "--list");
+	config_fini(&c);
+	unlink(path);
+}
+
+TEST(what_may_stand_alone_may_in_a_file)
+{
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("mode\n", path);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_STR(v.mode, "x=1");
+	config_fini(&c);
+	/* There are no arguments here that it could be. */
+	ASSERT_OK(READ(&v, &c, "-mode", "abc", "--config", path));
+	ASSERT_STR(v.mode, "abc");
+	config_fini(&c);
+	unlink(path);
 }
 
 TEST(a_file_that_cannot_be_read_is_an_error)

@@ -54,8 +54,8 @@ static int parse_mode(const char *mode, struct off_cpu_options *ret)
 	return !r && !ret->weight_ns ? -EINVAL : r;
 }
 
-int off_cpu_source(const struct off_cpu_wanted *wanted, const char *command,
-		   struct source_spec *ret)
+int off_cpu_source(const struct off_cpu_wanted *wanted, const struct config *config,
+		   const char *command, struct source_spec *ret)
 {
 	struct off_cpu_options o = { .chance = wanted->threshold,
 				     .waker = wanted->waker,
@@ -68,14 +68,14 @@ int off_cpu_source(const struct off_cpu_wanted *wanted, const char *command,
 	}
 	if (wanted->mode && parse_mode(wanted->mode, &o)) {
 		log_error(
-			"--off-cpu takes a number from 0 to 1, or weighted=TIME with a TIME of at "
-			"most a second (1ms, 250us), not '%s'; see 'sonde help %s'",
-			wanted->mode, command);
+			"%s takes a number from 0 to 1, or weighted=TIME with a TIME of at most a "
+			"second (1ms, 250us), not '%s'; see 'sonde help %s'",
+			config_label(config, "off-cpu").text, wanted->mode, command);
 		return -EINVAL;
 	}
 	if (wanted->least && parse_time(wanted->least, UINT32_MAX * 1000000000ull, &o.least_ns)) {
-		log_error("--off-cpu-min takes a time (10us, 1ms), not '%s'; see 'sonde help %s'",
-			  wanted->least, command);
+		log_error("%s takes a time (10us, 1ms), not '%s'; see 'sonde help %s'",
+			  config_label(config, "off-cpu-min").text, wanted->least, command);
 		return -EINVAL;
 	}
 	if (!o.chance) {

@@ -2,6 +2,7 @@
 /* The options of off-CPU profiling: which sleeps of threads are taken (docs/off-cpu.md). */
 #pragma once
 
+#include "cli/config.h"
 #include "kernel/source.h"
 
 struct off_cpu_wanted {
@@ -52,8 +53,8 @@ struct off_cpu_wanted {
 	}
 
 /*
- * Logging: -EINVAL after a line that says what is wrong; `command` is what help is asked for by.
- * ret->kind is SOURCE_NONE if no sleeps are wanted.
+ * Logging: -EINVAL after a line that says what is wrong; `command` is what help is asked for by,
+ * `config` (or NULL) where the options came from. ret->kind is SOURCE_NONE if no sleeps are wanted.
  */
-int off_cpu_source(const struct off_cpu_wanted *wanted, const char *command,
-		   struct source_spec *ret);
+int off_cpu_source(const struct off_cpu_wanted *wanted, const struct config *config,
+		   const char *command, struct source_spec *ret);

@@ -11,7 +11,7 @@ static int parse(const char *mode, double threshold, const char *least)
 {
 	struct off_cpu_wanted wanted = { .mode = mode, .threshold = threshold, .least = least };
 
-	return off_cpu_source(&wanted, "record", &spec);
+	return off_cpu_source(&wanted, NULL, "record", &spec);
 }
 
 TEST(without_options_there_is_no_source)
@@ -78,8 +78,8 @@ TEST(who_wakes_is_told_of_sleeps_alone)
 {
 	struct off_cpu_wanted wanted = { .mode = "1", .waker = true };
 
-	ASSERT_OK(off_cpu_source(&wanted, "record", &spec));
+	ASSERT_OK(off_cpu_source(&wanted, NULL, "record", &spec));
 	ASSERT(spec.off_cpu.waker);
 	wanted.mode = NULL;
-	ASSERT_ERR(off_cpu_source(&wanted, "record", &spec), EINVAL);
+	ASSERT_ERR(off_cpu_source(&wanted, NULL, "record", &spec), EINVAL);
 }

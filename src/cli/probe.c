@@ -139,7 +139,8 @@ int probes_add(struct probes *p, const struct source_spec *source)
 
 static int complain(const struct probes *p, const char *at, const char *what)
 {
-	log_error("--probe '%s': %s; see 'sonde help %s'", at, what, p->command);
+	log_error("%s '%s': %s; see 'sonde help %s'", config_label(p->config, "probe").text, at,
+		  what, p->command);
 	return -EINVAL;
 }
 
@@ -338,11 +339,11 @@ static int complain_event(const struct probes *p, const char *name)
 			suggest(&s, events[i].other);
 	}
 	if (s.best)
-		log_error("--event: there is no event '%s'; did you mean '%s'? See 'sonde help %s'",
-			  name, s.best, p->command);
+		log_error("%s: there is no event '%s'; did you mean '%s'? See 'sonde help %s'",
+			  config_label(p->config, "event").text, name, s.best, p->command);
 	else
-		log_error("--event: there is no event '%s', but %s; see 'sonde help %s'", name,
-			  list, p->command);
+		log_error("%s: there is no event '%s', but %s; see 'sonde help %s'",
+			  config_label(p->config, "event").text, name, list, p->command);
 	return -EINVAL;
 }
 
@@ -354,9 +355,9 @@ static int parse_period(const struct probes *p, const char *text, uint64_t *ret)
 	*ret = strtoull(text, &end, 10);
 	if (isdigit((unsigned char)*text) && !*end && !errno && *ret && *ret <= INT64_MAX)
 		return 0;
-	log_error("--event takes NAME:PERIOD, a whole number of events from 1, not '%s'; see "
-		  "'sonde help %s'",
-		  text, p->command);
+	log_error("%s takes NAME:PERIOD, a whole number of events from 1, not '%s'; see 'sonde "
+		  "help %s'",
+		  config_label(p->config, "event").text, text, p->command);
 	return -EINVAL;
 }
 
@@ -382,14 +383,17 @@ static int parse_event(struct probes *p, const struct list_text *item)
 	return r ? r : add(p, &probe, &s);
 }
 
-int probes_parse(const struct probes_wanted *wanted, const char *command, struct probes *p)
+int probes_parse(const struct probes_wanted *wanted, const struct config *config,
+		 const char *command, struct probes *p)
 {
 	int r = 0;
 
 	p->command = command;
+	p->config = config;
 	for (size_t i = 0; i < wanted->probes.nr && !r; i++)
 		r = parse_probe(p, &wanted->probes.items[i]);
 	for (size_t i = 0; i < wanted->events.nr && !r; i++)
 		r = parse_event(p, &wanted->events.items[i]);
+	p->config = NULL;
 	return r;
 }

@@ -2,6 +2,7 @@
 /* The options of probes and events: what is sampled beside the CPUs' clocks (docs/probes.md). */
 #pragma once
 
+#include "cli/config.h"
 #include "cli/options.h"
 #include "kernel/source.h"
 
@@ -37,14 +38,19 @@ struct probes {
 	} items[SAMPLE_SOURCES_MAX];
 	struct source_spec sources[SAMPLE_SOURCES_MAX];
 	size_t nr;
-	const char *command; /* what help is asked for by */
+	const char *command;	     /* what help is asked for by */
+	const struct config *config; /* where they came from, or NULL; only while they are read */
 };
 
 void probes_fini(struct probes *p);
 /* A source that was found elsewhere; SOURCE_NONE is none. Logging. */
 int probes_add(struct probes *p, const struct source_spec *source);
-/* As far as can be told without a look at the machine. Logging: -EINVAL after a line. */
-int probes_parse(const struct probes_wanted *wanted, const char *command, struct probes *p);
+/*
+ * As far as can be told without a look at the machine. Logging: -EINVAL after a line. `config` (or
+ * NULL): where the options came from.
+ */
+int probes_parse(const struct probes_wanted *wanted, const struct config *config,
+		 const char *command, struct probes *p);
 /* Finds files, functions, tracepoints. Logging: -ENOENT and others after a line that says what is
  * wrong. */
 int probes_find(struct probes *p);

@@ -17,7 +17,7 @@ static int parse(const char *probe, const char *event)
 		wanted.probes.items[0] = (struct list_text){ probe, strlen(probe) };
 	if (event)
 		wanted.events.items[0] = (struct list_text){ event, strlen(event) };
-	return probes_parse(&wanted, "record", &probes);
+	return probes_parse(&wanted, NULL, "record", &probes);
 }
 
 static const struct source_spec *parsed(const char *probe)

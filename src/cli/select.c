@@ -10,8 +10,8 @@
 #include <string.h>
 
 struct term_text {
-	const char *option, *command;
-	const char *text; /* of the whole term */
+	const char *option, *command; /* `option` as messages call it */
+	const char *text;	      /* of the whole term */
 };
 
 static int complain_key(const struct term_text *t, const char *key)
@@ -23,7 +23,7 @@ static int complain_key(const struct term_text *t, const char *key)
 		suggest(&s, selection_key_name(k));
 	if (s.best)
 		snprintf(meant, sizeof(meant), " (did you mean '%s'?)", s.best);
-	log_error("--%s has no key '%s'%s; there are pid, comm, exe, cgroup, container, uid and "
+	log_error("%s has no key '%s'%s; there are pid, comm, exe, cgroup, container, uid and "
 		  "min-age: see 'sonde help %s'",
 		  t->option, key, meant, t->command);
 	return -EINVAL;
@@ -41,7 +41,7 @@ static int complain_value(const struct term_text *t, enum selection_key key, con
 		[SELECTION_MIN_AGE] = "a whole number of seconds, or such as 5m, 2h, 1d",
 	};
 
-	log_error("--%s %s takes %s, not '%s'; see 'sonde help %s'", t->option,
+	log_error("%s: %s takes %s, not '%s'; see 'sonde help %s'", t->option,
 		  selection_key_name(key), takes[key], value, t->command);
 	return -EINVAL;
 }
@@ -54,7 +54,7 @@ static int parse_condition(const struct term_text *t, char *text, struct selecti
 	int r;
 
 	if (!equals) {
-		log_error("--%s takes KEY=VALUE, not '%s'; see 'sonde help %s'", t->option, text,
+		log_error("%s takes KEY=VALUE, not '%s'; see 'sonde help %s'", t->option, text,
 			  t->command);
 		return -EINVAL;
 	}
@@ -67,9 +67,9 @@ static int parse_condition(const struct term_text *t, char *text, struct selecti
 	if (r == -EINVAL)
 		return complain_value(t, key, equals + 1);
 	if (r == -EEXIST)
-		log_error("--%s '%s' asks for two values of '%s', which no process has; give "
-			  "--%s twice",
-			  t->option, t->text, text, t->option);
+		log_error("%s '%s' asks for two values of '%s', which no process has; make "
+			  "two terms of it",
+			  t->option, t->text, text);
 	else if (r == -E2BIG)
 		log_error("there are more than %d conditions of paths, containers and patterns",
 			  SELECT_FACTS_MAX);
@@ -114,32 +114,34 @@ static int parse_term(const struct term_text *t, bool exclude, double min_age_s,
 	return add_term(&term, exclude, s);
 }
 
-static int parse_list(const struct select_wanted *wanted, bool exclude, const char *command,
-		      struct selection *s)
+static int parse_list(const struct select_wanted *wanted, bool exclude, const struct config *config,
+		      const char *command, struct selection *s)
 {
+	const struct config_label label = config_label(config, exclude ? "exclude" : "include");
 	const struct text_list *list = exclude ? &wanted->exclude : &wanted->include;
 	int r = 0;
 
 	for (size_t i = 0; i < list->nr && !r; i++) {
 		_cleanup_free_ char *text = strndup(list->items[i].text, list->items[i].len);
-		struct term_text t = { exclude ? "exclude" : "include", command, text };
+		struct term_text t = { label.text, command, text };
 
 		r = text ? parse_term(&t, exclude, wanted->min_age_s, s) : -ENOMEM;
 	}
 	return r;
 }
 
-int select_parse(const struct select_wanted *wanted, const char *command, struct selection *ret)
+int select_parse(const struct select_wanted *wanted, const struct config *config,
+		 const char *command, struct selection *ret)
 {
 	struct selection s = { 0 };
 	struct select_term of_age = { .asks = 0 };
-	int r = parse_list(wanted, false, command, &s);
+	int r = parse_list(wanted, false, config, command, &s);
 
 	want_age(&of_age, wanted->min_age_s);
 	if (!r && !wanted->include.nr && of_age.asks)
 		r = add_term(&of_age, false, &s);
 	if (!r)
-		r = parse_list(wanted, true, command, &s);
+		r = parse_list(wanted, true, config, command, &s);
 	if (r) {
 		selection_fini(&s);
 		return r == -ENOMEM ? log_err(r, "cannot read the selection") : r;

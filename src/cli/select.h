@@ -2,6 +2,7 @@
 /* The options that say which processes are sampled (docs/selection.md). */
 #pragma once
 
+#include "cli/config.h"
 #include "cli/options.h"
 #include "record/selection.h"
 
@@ -26,7 +27,8 @@ struct select_wanted {
 	}
 
 /*
- * Logging: -EINVAL after a line that says what is wrong; `command` is what help is asked for by.
- * *ret is the caller's.
+ * Logging: -EINVAL after a line that says what is wrong; `command` is what help is asked for by,
+ * `config` (or NULL) where the options came from. *ret is the caller's.
  */
-int select_parse(const struct select_wanted *wanted, const char *command, struct selection *ret);
+int select_parse(const struct select_wanted *wanted, const struct config *config,
+		 const char *command, struct selection *ret);

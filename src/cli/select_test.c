@@ -20,7 +20,7 @@ static int parse(const char *include, const char *exclude)
 	if (exclude)
 		wanted.exclude.items[0] = (struct list_text){ exclude, strlen(exclude) };
 	selection_fini(&selection);
-	return select_parse(&wanted, "record", &selection);
+	return select_parse(&wanted, NULL, "record", &selection);
 }
 
 TEST(nothing_selects_all)
@@ -84,7 +84,7 @@ TEST(an_age_for_all_is_in_each_including_term)
 	const struct select_term *terms = selection.rules.terms;
 
 	selection_fini(&selection);
-	ASSERT_OK(select_parse(&wanted, "agent", &selection));
+	ASSERT_OK(select_parse(&wanted, NULL, "agent", &selection));
 	ASSERT_EQ(selection.rules.nr_includes, 1);
 	ASSERT_EQ(selection.rules.asks, SELECT_AGE);
 	ASSERT_EQ(terms[0].min_age_ns, 1500000000);
@@ -95,7 +95,7 @@ TEST(an_age_for_all_is_in_each_including_term)
 	wanted.include.nr = 3;
 	wanted.exclude.items[0] = (struct list_text){ "comm=x", 6 };
 	wanted.exclude.nr = 1;
-	ASSERT_OK(select_parse(&wanted, "agent", &selection));
+	ASSERT_OK(select_parse(&wanted, NULL, "agent", &selection));
 	ASSERT_EQ(selection.rules.nr, 4);
 	ASSERT_EQ(terms[0].asks, SELECT_UID | SELECT_AGE);
 	ASSERT_EQ(terms[0].min_age_ns, 1500000000);

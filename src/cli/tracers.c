@@ -31,7 +31,7 @@ struct wanted {
 	char not_here[128]; /* their names, with ", " between */
 };
 
-static int complain(const char *name, size_t len, const char *command)
+static int complain(const char *name, size_t len, const struct config *config, const char *command)
 {
 	struct suggestion s = { .word = name, .len = len };
 	char list[256] = "", meant[64] = "";
@@ -44,19 +44,20 @@ static int complain(const char *name, size_t len, const char *command)
 	}
 	if (s.best)
 		snprintf(meant, sizeof(meant), " (did you mean '%s'?)", s.best);
-	log_error("--tracers knows no '%.*s'%s; there are %s: see 'sonde help %s'", (int)len, name,
-		  meant, list, command);
+	log_error("%s knows no '%.*s'%s; there are %s: see 'sonde help %s'",
+		  config_label(config, "tracers").text, (int)len, name, meant, list, command);
 	return -EINVAL;
 }
 
-static int take_name(const char *name, size_t len, const char *command, struct wanted *w)
+static int take_name(const char *name, size_t len, const struct config *config, const char *command,
+		     struct wanted *w)
 {
 	size_t i = 0, at = strlen(w->not_here);
 
 	while (i < NR_NAMES && (strlen(names[i].name) != len || memcmp(names[i].name, name, len)))
 		i++;
 	if (i == NR_NAMES)
-		return complain(name, len, command);
+		return complain(name, len, config, command);
 	if (names[i].what == NOT_HERE)
 		snprintf(w->not_here + at, sizeof(w->not_here) - at, "%s%s", at ? ", " : "",
 			 names[i].name);
@@ -69,7 +70,8 @@ static int take_name(const char *name, size_t len, const char *command, struct w
 	return 0;
 }
 
-int tracers_parse(const char *list, const char *command, struct runtime_options *ret)
+int tracers_parse(const char *list, const struct config *config, const char *command,
+		  struct runtime_options *ret)
 {
 	struct wanted w = { .ids = 1u << RUNTIME_NATIVE };
 
@@ -81,7 +83,7 @@ int tracers_parse(const char *list, const char *command, struct runtime_options 
 			begin++;
 		while (end > begin && isspace((unsigned char)name[end - 1]))
 			end--;
-		r = take_name(name + begin, end - begin, command, &w);
+		r = take_name(name + begin, end - begin, config, command, &w);
 		if (r)
 			return r;
 		name += len;
@@ -92,8 +94,8 @@ int tracers_parse(const char *list, const char *command, struct runtime_options 
 	if (w.labels)
 		w.ids |= 1u << RUNTIME_GO;
 	if (*w.not_here)
-		log_info("ignored in --tracers, since there are no frames of it here: %s",
-			 w.not_here);
+		log_info("ignored in %s, since there are no frames of it here: %s",
+			 config_label(config, "tracers").text, w.not_here);
 	ret->off = ~w.ids;
 	ret->no_labels = !w.labels;
 	return 0;

@@ -15,7 +15,7 @@ static void expect(const char *list, int r, uint32_t ids, bool labels, const cha
 
 	ASSERT_OK(pipe2(fds, O_CLOEXEC));
 	dup2(fds[1], STDERR_FILENO);
-	ASSERT_EQ(tracers_parse(list, "agent", &o), r);
+	ASSERT_EQ(tracers_parse(list, NULL, "agent", &o), r);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	close(fds[1]);

@@ -727,5 +727,27 @@ def test_mistakes_are_said():
         check(words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
 
 
+def test_mistakes_in_a_file_and_in_variables_say_where():
+    """Of each option with a text that is looked at when all are known."""
+    for name, value, words in (
+            ("include", "cmm=x", "has no key 'cmm'"), ("exclude", "pid=1; uid=x", "uid takes a user's number, not 'x'"),
+            ("tracers", "pythonn", "knows no 'pythonn'"), ("t", "pythonn", "knows no 'pythonn'"), ("off-cpu", "2", "takes a number from 0 to 1"),
+            ("probe", "uprob:x:y", "there is no type 'uprob'"), ("probe-link", "uprob:x:y", "there is no type 'uprob'"),
+            ("event", "page-fault", "there is no event 'page-fault'"), ("pin-cpu-ids", "a", "takes numbers of CPUs"),
+            ("otlp-schema", "1.7", "is 1.8, 1.9 or 1.10"), ("resource-attributes", "a", "is not NAME=VALUE,...")):
+        with open("conf", "w", encoding="ascii") as file:
+            file.write(f"output-dir = out\n\n{name} = {value}\n")
+        done = run(SONDE, "agent", "--config", "conf", status=2)
+        check(f"conf:3: {name}" in done.stderr and words in done.stderr and done.stderr.count("\n") == 1, done)
+        variable = "SONDE_" + name.upper().replace("-", "_")
+        done = run(SONDE, "agent", "--output-dir", "out", env=dict(os.environ, **{variable: value}), status=2)
+        check(variable in done.stderr and words in done.stderr and done.stderr.count("\n") == 1, done)
+    for name, value, words in (("collection-agent", "ftp://x", "cannot be 'ftp://x'"), ("otlp-protocol", "soap", "is grpc or http/protobuf")):
+        with open("conf", "w", encoding="ascii") as file:
+            file.write(f"{name} = {value}\n")
+        done = run(SONDE, "agent", "--config", "conf", *(["--otlp-endpoint", "http://x"] if name != "collection-agent" else []), status=2)
+        check(f"conf:1: {name}" in done.stderr and words in done.stderr, done)
+
+
 if __name__ == "__main__":
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-agent-")))

@@ -72,11 +72,11 @@ def test_what_is_wrong_changes_nothing():
             for change, said in (({"sample_rate": 1}, "conf:4: unknown option 'sample-rate'"),
                                  ({"samples_per_second": 0}, "conf:2: samples-per-second takes a whole number"),
                                  ({"samples_per_second": 4000000000}, "4000000000"),
-                                 ({"otlp_endpoint": "ftp://x"}, "--otlp-endpoint cannot be "),
+                                 ({"otlp_endpoint": "ftp://x"}, "conf:1: otlp-endpoint cannot be "),
                                  ({"otlp_endpoint": "https://localhost:1", "otlp_protocol": "grpc", "otlp_certificate": "missing"}, "missing"),
                                  ({"queue_size": "20M"}, "a larger --queue-size or --otlp-request-size takes a new start"),
-                                 ({"exclude": "com=a"}, "did you mean 'comm'"),
-                                 ({"resource_attributes": "a"}, "--resource-attributes is not NAME=VALUE")):
+                                 ({"exclude": "com=a"}, "conf:4: exclude has no key 'com' (did you mean 'comm'"),
+                                 ({"resource_attributes": "a"}, "conf:4: resource-attributes is not NAME=VALUE")):
                 configure(**{**good, **change})
                 a.send(signal.SIGHUP)
                 a.wait_for(re.escape(said))
