@@ -264,6 +264,11 @@ static void describe_processes(struct example *e)
 		process->owner = process->key == 3 ? string(e, "root") : 0;
 		process->parent_pid = 1;
 		process->uid = process->key == 3 ? 0 : 1001;
+		process->real_uid = process->key == 3 ? 1001 : UINT32_MAX;
+		process->saved_uid = process->key == 3 ? 1002 : UINT32_MAX;
+		process->group_pid = process->session_pid = process->key == 3 ? 1003 : 0;
+		process->has_terminal = process->key == 3;
+		process->cgroup = process->key == 3 ? string(e, "0::/user.slice") : 0;
 		process->container = process->key == 3 ? container : 0;
 		process->pod = process->key == 3 ? pod : 0;
 		process->service = process->key == 3 ? service : 0;

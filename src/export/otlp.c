@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RESOURCE_ATTRIBUTES_MAX = 20 + 3 * PAIRS_MAX, NO_CPU = UINT32_MAX };
+enum { RESOURCE_ATTRIBUTES_MAX = 26 + 3 * PAIRS_MAX, NO_CPU = UINT32_MAX };
 
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
@@ -483,6 +483,14 @@ static void add_number(struct resource *to, const char *key, int64_t number)
 	value->int_value = number;
 }
 
+static void add_truth(struct resource *to, const char *key, bool truth)
+{
+	Otlp__AnyValue *value = add_key(to, key);
+
+	value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+	value->bool_value = truth;
+}
+
 /* ISO 8601, UTC; nothing for 0. */
 static int add_time(struct resource *to, const char *key, uint64_t time_ns)
 {
@@ -551,6 +559,28 @@ static int add_service(struct writer *w, struct resource *to, const struct profi
 	return r;
 }
 
+static void add_leaders(struct resource *to, const struct profile_process *process)
+{
+	if (process->group_pid)
+		add_number(to, "process.group_leader.pid", process->group_pid);
+	if (process->session_pid)
+		add_number(to, "process.session_leader.pid", process->session_pid);
+	/* Who knows of a session knows whether it has one. */
+	if (process->session_pid)
+		add_truth(to, "process.interactive", process->has_terminal);
+}
+
+/* Mostly all three are one. */
+static void add_users(struct resource *to, const struct profile_process *process)
+{
+	if (process->uid != UINT32_MAX)
+		add_number(to, "process.user.id", process->uid);
+	if (process->real_uid != UINT32_MAX && process->real_uid != process->uid)
+		add_number(to, "process.real_user.id", process->real_uid);
+	if (process->saved_uid != UINT32_MAX && process->saved_uid != process->uid)
+		add_number(to, "process.saved_user.id", process->saved_uid);
+}
+
 static int add_process(struct writer *w, struct resource *to, const struct profile_process *process)
 {
 	const char *path = strtab_get(&w->p->strings, process->path), *exe = basename(path);
@@ -566,8 +596,8 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 		add_number(to, "process.parent_pid", process->parent_pid);
 	if (process->vpid)
 		add_number(to, "process.vpid", process->vpid);
-	if (process->uid != UINT32_MAX)
-		add_number(to, "process.user.id", process->uid);
+	add_leaders(to, process);
+	add_users(to, process);
 	r = add_service(w, to, process, exe);
 	if (!r)
 		r = add_text(to, "process.executable.path", path);
@@ -583,6 +613,8 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 		r = add_string(w, to, "container.id", process->container);
 	if (!r)
 		r = add_string(w, to, "k8s.pod.uid", process->pod);
+	if (!r)
+		r = add_string(w, to, "process.linux.cgroup", process->cgroup);
 	if (!r)
 		r = add_time(to, "process.creation.time", process->start_ns);
 	if (!r)

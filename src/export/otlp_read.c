@@ -298,6 +298,12 @@ static void set_host(struct profile_host *host, const struct otlp_attribute *a)
 		host->os = a->text;
 }
 
+static uint32_t to_uid(const struct otlp_attribute *a)
+{
+	return a->has_number && a->number >= 0 && a->number < UINT32_MAX ? (uint32_t)a->number
+									 : UINT32_MAX;
+}
+
 static void set_process(struct otlp_reader *r, struct profile_process *process, struct names *names,
 			const struct otlp_attribute *a)
 {
@@ -313,9 +319,26 @@ static void set_process(struct otlp_reader *r, struct profile_process *process, 
 	case OTLP_KEY_VPID:
 		process->vpid = to_pid(a);
 		break;
+	case OTLP_KEY_GROUP_PID:
+		process->group_pid = to_pid(a);
+		break;
+	case OTLP_KEY_SESSION_PID:
+		process->session_pid = to_pid(a);
+		break;
+	case OTLP_KEY_INTERACTIVE:
+		process->has_terminal = a->number != 0;
+		break;
+	case OTLP_KEY_CGROUP:
+		process->cgroup = a->text;
+		break;
 	case OTLP_KEY_USER_ID:
-		if (a->has_number && a->number >= 0 && a->number < UINT32_MAX)
-			process->uid = (uint32_t)a->number;
+		process->uid = to_uid(a);
+		break;
+	case OTLP_KEY_REAL_USER_ID:
+		process->real_uid = to_uid(a);
+		break;
+	case OTLP_KEY_SAVED_USER_ID:
+		process->saved_uid = to_uid(a);
 		break;
 	case OTLP_KEY_EXE_PATH:
 		process->path = a->text;
@@ -366,7 +389,10 @@ static int read_key_value(struct otlp_reader *r, const Otlp__KeyValue *m,
 
 static int read_resource(struct otlp_reader *r, struct slice resource)
 {
-	struct profile_process process = { .uid = UINT32_MAX }, *to;
+	struct profile_process process = { .uid = UINT32_MAX,
+					   .real_uid = UINT32_MAX,
+					   .saved_uid = UINT32_MAX },
+			       *to;
 	struct profile *p = OTLP_BASE(r)->p;
 	struct names names = { 0 };
 	Otlp__Resource *m;

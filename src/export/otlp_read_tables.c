@@ -29,7 +29,13 @@ static const struct {
 	{ "process.pid", OTLP_KEY_PID },
 	{ "process.parent_pid", OTLP_KEY_PARENT_PID },
 	{ "process.vpid", OTLP_KEY_VPID },
+	{ "process.group_leader.pid", OTLP_KEY_GROUP_PID },
+	{ "process.session_leader.pid", OTLP_KEY_SESSION_PID },
+	{ "process.interactive", OTLP_KEY_INTERACTIVE },
+	{ "process.linux.cgroup", OTLP_KEY_CGROUP },
 	{ "process.user.id", OTLP_KEY_USER_ID },
+	{ "process.real_user.id", OTLP_KEY_REAL_USER_ID },
+	{ "process.saved_user.id", OTLP_KEY_SAVED_USER_ID },
 	{ "process.executable.name", OTLP_KEY_EXE_NAME },
 	{ "process.executable.path", OTLP_KEY_EXE_PATH },
 	{ "process.title", OTLP_KEY_TITLE },
@@ -76,6 +82,9 @@ int otlp_read_attribute(struct otlp_reader *r, struct slice key, const void *val
 	if (v && v->value_case == OTLP__ANY_VALUE__VALUE_INT_VALUE) {
 		a.number = v->int_value;
 		a.has_number = true;
+	} else if (v && a.key == OTLP_KEY_INTERACTIVE &&
+		   v->value_case == OTLP__ANY_VALUE__VALUE_BOOL_VALUE) {
+		a.number = v->bool_value;
 	} else if (v && a.key && v->value_case == OTLP__ANY_VALUE__VALUE_STRING_VALUE) {
 		err = reader_intern_slice(
 			OTLP_BASE(r), (struct slice){ v->string_value.data, v->string_value.len },

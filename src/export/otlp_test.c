@@ -148,6 +148,10 @@ static void assert_process(const struct profile *a, const struct profile_process
 	ASSERT_EQ(pb->parent_pid, pa->parent_pid);
 	ASSERT_EQ(pb->vpid, pa->vpid);
 	ASSERT_EQ(pb->uid, pa->uid);
+	ASSERT(pb->real_uid == pa->real_uid && pb->saved_uid == pa->saved_uid);
+	ASSERT(pb->group_pid == pa->group_pid && pb->session_pid == pa->session_pid);
+	ASSERT_EQ(pb->has_terminal, pa->has_terminal);
+	ASSERT_STR(strtab_get(&b->strings, pb->cgroup), strtab_get(&a->strings, pa->cgroup));
 	ASSERT_EQ(pb->end_ns, pa->end_ns);
 	ASSERT_STR(strtab_get(&b->strings, pb->name), strtab_get(&a->strings, pa->name));
 	ASSERT_STR(strtab_get(&b->strings, pb->path), strtab_get(&a->strings, pa->path));

@@ -52,6 +52,13 @@ static uint32_t number_at(const char *p, const char *end, int column)
 	return column < 0 ? (uint32_t)value : 0;
 }
 
+static void read_users(const char *value, const char *end, struct proc_identity *ret)
+{
+	ret->real_uid = number_at(value, end, 0);
+	ret->uid = number_at(value, end, 1);
+	ret->saved_uid = number_at(value, end, 2);
+}
+
 void proc_status_parse(const char *text, size_t size, struct proc_identity *ret)
 {
 	const char *end = text + size, *line, *next, *value;
@@ -65,7 +72,7 @@ void proc_status_parse(const char *text, size_t size, struct proc_identity *ret)
 		else if ((value = value_of(line, next, "NSpid:")))
 			ret->vpid = (int32_t)number_at(value, next, -1);
 		else if ((value = value_of(line, next, "Uid:")))
-			ret->uid = number_at(value, next, 1);
+			read_users(value, next, ret);
 		else if ((value = value_of(line, next, "Name:")))
 			snprintf(ret->comm, sizeof(ret->comm), "%.*s", (int)(next - value), value);
 	}
@@ -168,6 +175,27 @@ void pod_uid_parse(const char *text, size_t size, char ret[static POD_UID_LEN + 
 		if (len && (at[-4] == '/' || at[-4] == '-') &&
 		    (at + len == end || strchr("/.\n", at[len])))
 			memcpy(ret, uid, len + 1);
+	}
+}
+
+void cgroup_line_parse(const char *text, size_t size, char ret[static CGROUP_SIZE])
+{
+	const char *end = text + size, *line, *next;
+
+	ret[0] = '\0';
+	for (line = text; line < end; line = next + 1) {
+		const char *name = memchr(line, ':', (size_t)(end - line));
+
+		next = memchr(line, '\n', (size_t)(end - line)) ?: end;
+		if (!name || name >= next || (size_t)(next - line) >= CGROUP_SIZE)
+			continue;
+		/* The unified one is the last of them. */
+		if ((name == line + 1 && *line == '0') ||
+		    ((size_t)(next - name) > strlen(":name=systemd:") &&
+		     !memcmp(name, ":name=systemd:", strlen(":name=systemd:")))) {
+			memcpy(ret, line, (size_t)(next - line));
+			ret[next - line] = '\0';
+		}
 	}
 }
 
@@ -329,10 +357,13 @@ int proc_identity_read(int32_t pid, const char *variables, struct proc_identity 
 	if (r)
 		return r;
 	memset(ret, 0, sizeof(*ret));
-	ret->uid = UINT32_MAX;
+	ret->uid = ret->real_uid = ret->saved_uid = UINT32_MAX;
 	ret->start_ns = wall_time(stat.start_time);
 	ret->start_ticks = stat.start_time;
 	ret->parent_pid = stat.parent_pid;
+	ret->group_pid = stat.group_pid;
+	ret->session_pid = stat.session_pid;
+	ret->has_terminal = stat.has_terminal;
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &status, &size))
 		proc_status_parse(status, size, ret);
@@ -340,6 +371,7 @@ int proc_identity_read(int32_t pid, const char *variables, struct proc_identity 
 	if (!read_file_at(AT_FDCWD, path, PROC_FILE_MAX, &cgroup, &size)) {
 		container_id_parse(cgroup, size, ret->container);
 		pod_uid_parse(cgroup, size, ret->pod);
+		cgroup_line_parse(cgroup, size, ret->cgroup);
 	}
 	if (!process_read_environ(pid, &environment, &size))
 		proc_environ_parse(environment, size, variables, ret);

@@ -15,13 +15,17 @@ enum {
 	SERVICE_SIZE = 256,
 	ATTRIBUTES_SIZE = 4096,
 	COMMAND_SIZE = 1024,
+	CGROUP_SIZE = 512,
 };
 
 /* What could not be read is 0 or "". */
 struct proc_identity {
 	int32_t parent_pid;
-	int32_t vpid;	      /* in the innermost PID namespace */
-	uint32_t uid;	      /* effective; UINT32_MAX: not known */
+	int32_t vpid;			/* in the innermost PID namespace */
+	int32_t group_pid, session_pid; /* their leaders; 0: of another PID namespace */
+	bool has_terminal;
+	uint32_t uid; /* effective; UINT32_MAX: not known */
+	uint32_t real_uid, saved_uid;
 	uint64_t start_ns;    /* CLOCK_REALTIME */
 	uint64_t start_ticks; /* of /proc, since boot: what tells it from others of its number */
 	char path[4096];      /* of the executable, as the process sees it; " (deleted)" cut off */
@@ -30,6 +34,7 @@ struct proc_identity {
 	bool in_our_root;	    /* its "/" is ours: so are its users */
 	char container[CONTAINER_ID_LEN + 1];
 	char pod[POD_UID_LEN + 1]; /* of Kubernetes */
+	char cgroup[CGROUP_SIZE];  /* "0::/path"; "" if it is longer than that */
 	/* What its environment said when it was executed: OTEL_SERVICE_NAME, and
 	 * OTEL_RESOURCE_ATTRIBUTES (util/pairs.h, not checked); "" if it is longer than that. */
 	char service[SERVICE_SIZE], attributes[ATTRIBUTES_SIZE];
@@ -61,6 +66,11 @@ void container_id_parse(const char *text, size_t size, char ret[static CONTAINER
  * names "pod" and the UID, "-" written as "_" by systemd; "" if there is none.
  */
 void pod_uid_parse(const char *text, size_t size, char ret[static POD_UID_LEN + 1]);
+/*
+ * The same file: the line of the unified hierarchy, or where there is none systemd's; "" if it does
+ * not fit.
+ */
+void cgroup_line_parse(const char *text, size_t size, char ret[static CGROUP_SIZE]);
 /* /proc/PID/environ: service, attributes and variables of what it says. */
 void proc_environ_parse(const char *text, size_t size, const char *variables,
 			struct proc_identity *ret);

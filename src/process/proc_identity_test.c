@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,6 +133,31 @@ TEST(variables_are_taken_that_were_asked_for)
 				 "process.environment_variable.EMPTY=");
 }
 
+static void assert_cgroup(const char *text, const char *want)
+{
+	char line[CGROUP_SIZE];
+
+	cgroup_line_parse(text, strlen(text), line);
+	ASSERT_STR(line, want);
+}
+
+TEST(one_line_tells_the_cgroup)
+{
+	char text[2 * CGROUP_SIZE];
+
+	assert_cgroup("0::/user.slice/x\n", "0::/user.slice/x");
+	assert_cgroup("12:cpu:/a\n1:name=systemd:/b\n0::/\n", "0::/");
+	assert_cgroup("12:cpu:/a\n1:name=systemd:/b\n", "1:name=systemd:/b");
+	assert_cgroup("10:cpu:/a\n", "");
+	assert_cgroup("", "");
+	assert_cgroup("0\n:\n\n", "");
+	snprintf(text, sizeof(text), "0::/%0*d\n", CGROUP_SIZE - 5, 7);
+	text[strlen(text) - 1] = '\0';
+	assert_cgroup(text, text);
+	snprintf(text, sizeof(text), "0::/%0*d\n", CGROUP_SIZE - 4, 7);
+	assert_cgroup(text, "");
+}
+
 TEST(status_says_parent_user_and_inner_pid)
 {
 	static const char text[] = "Name:\tkworker/0:1\nUmask:\t0022\nState:\tS (sleeping)\n"
@@ -142,6 +168,7 @@ TEST(status_says_parent_user_and_inner_pid)
 	ASSERT_STR(id.comm, "kworker/0:1");
 	ASSERT_EQ(id.parent_pid, 77);
 	ASSERT_EQ(id.uid, 1001);
+	ASSERT(id.real_uid == 1000 && id.saved_uid == 1002);
 	ASSERT_EQ(id.vpid, 3);
 	for (size_t cut = 0; cut < sizeof(text); cut++)
 		proc_status_parse(text, cut, &id);
@@ -256,6 +283,7 @@ TEST(we_know_who_we_are)
 	ASSERT_STR(id.comm, "who am i");
 	ASSERT_EQ(id.uid, geteuid());
 	ASSERT_EQ(id.parent_pid, getppid());
+	ASSERT(id.real_uid == getuid() && id.group_pid == getpgrp() && id.session_pid == getsid(0));
 	ASSERT(id.start_ns / 1000000000 <= (uint64_t)now.tv_sec + 1);
 	ASSERT(id.start_ns / 1000000000 + 3600 >= (uint64_t)now.tv_sec);
 	ASSERT_ERR(proc_identity_read(0x7ffffff0, NULL, &id), ESRCH);

@@ -18,6 +18,9 @@ enum {
 	/* Numbers of proc(5). */
 	FIELD_STATE = 3,
 	FIELD_PPID = 4,
+	FIELD_PGRP = 5,
+	FIELD_SESSION = 6,
+	FIELD_TTY_NR = 7,
 	FIELD_FLAGS = 9,
 	FIELD_NUM_THREADS = 20,
 	FIELD_STARTTIME = 22,
@@ -58,6 +61,12 @@ static bool take_field(struct proc_stat *s, int number, const char *field, size_
 		return false;
 	if (number == FIELD_PPID)
 		s->parent_pid = (int32_t)value;
+	else if (number == FIELD_PGRP)
+		s->group_pid = (int32_t)value;
+	else if (number == FIELD_SESSION)
+		s->session_pid = (int32_t)value;
+	else if (number == FIELD_TTY_NR)
+		s->has_terminal = value != 0;
 	else if (number == FIELD_FLAGS)
 		s->flags = (uint32_t)value;
 	else if (number == FIELD_NUM_THREADS)

@@ -9,6 +9,8 @@
 struct proc_stat {
 	char state; /* R S D T Z X ... */
 	int32_t parent_pid;
+	int32_t group_pid, session_pid; /* their leaders; 0: of another PID namespace */
+	bool has_terminal;
 	uint32_t flags; /* PF_* */
 	uint64_t nr_threads;
 	uint64_t start_time; /* clock ticks since boot */

@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-#define REST " 1 7 7 0 -1 4194560 175 0 0 0 0 0 0 0 20 -5 3 0 9223372036854775808 2461696 195"
+#define REST " 1 7 8 0 -1 4194560 175 0 0 0 0 0 0 0 20 -5 3 0 9223372036854775808 2461696 195"
 
 static int parse(const char *text, struct proc_stat *ret)
 {
@@ -21,9 +21,18 @@ TEST(reads_the_fields)
 	ASSERT_OK(parse("42 (cat) S" REST "\n", &s));
 	ASSERT_EQ(s.state, 'S');
 	ASSERT_EQ(s.parent_pid, 1);
+	ASSERT(s.group_pid == 7 && s.session_pid == 8 && !s.has_terminal);
 	ASSERT_EQ(s.flags, 4194560);
 	ASSERT_EQ(s.nr_threads, 3);
 	ASSERT_EQ(s.start_time, 1ull << 63);
+}
+
+TEST(a_terminal_has_a_number)
+{
+	struct proc_stat s;
+
+	ASSERT_OK(parse("42 (cat) S 1 7 7 34816 -1 0 0 0 0 0 0 0 0 0 20 -5 3 0 9 2461696", &s));
+	ASSERT(s.has_terminal);
 }
 
 TEST(a_comm_can_hold_anything)
@@ -59,6 +68,7 @@ TEST(tells_the_living_from_the_dead)
 	ASSERT_OK(proc_stat_read(getpid(), &s));
 	ASSERT(!proc_stat_is_over(&s) && !proc_stat_is_kernel_thread(&s));
 	ASSERT_EQ(s.parent_pid, getppid());
+	ASSERT(s.group_pid == getpgrp() && s.session_pid == getsid(0));
 	ASSERT_EQ(s.nr_threads, 1);
 	ASSERT(s.start_time > 0);
 	pid = fork();

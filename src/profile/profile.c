@@ -288,7 +288,11 @@ int profile_add_stack(struct profile *p, const uint32_t *frames, size_t nr, enum
 
 int profile_add_process(struct profile *p, int32_t pid, uint64_t key, uint32_t *ret)
 {
-	struct profile_process process = { .pid = pid, .key = key, .uid = UINT32_MAX };
+	struct profile_process process = { .pid = pid,
+					   .key = key,
+					   .uid = UINT32_MAX,
+					   .real_uid = UINT32_MAX,
+					   .saved_uid = UINT32_MAX };
 	uint64_t hash = XXH3_64bits_withSeed(&pid, sizeof(pid), key);
 	int64_t found =
 		intern_find(&p->process_ids, hash, id,

@@ -110,20 +110,24 @@ struct profile_stack {
 struct profile_process {
 	int32_t pid; /* in our PID namespace; 0: of no known process (folded text) */
 	int32_t parent_pid;
-	int32_t vpid;	    /* in its own PID namespace; 0: not known */
-	uint32_t uid;	    /* effective; UINT32_MAX: not known */
+	int32_t vpid;			/* in its own PID namespace; 0: not known */
+	int32_t group_pid, session_pid; /* their leaders; 0: not known */
+	uint32_t uid;			/* effective; UINT32_MAX: not known */
+	uint32_t real_uid, saved_uid;
 	uint32_t name;	    /* strtab; its main thread's comm */
 	uint32_t path;	    /* strtab; of its executable */
 	uint32_t command;   /* strtab; argv[0] */
 	uint32_t owner;	    /* strtab; what the user `uid` is called */
 	uint32_t container; /* strtab; the container's id, by its cgroup */
 	uint32_t pod;	    /* strtab; its Kubernetes pod's UID, by its cgroup */
+	uint32_t cgroup;    /* strtab; "0::/path", as in /proc/PID/cgroup */
 	/* strtab; of its environment: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES (util/pairs.h,
 	 * not checked) */
 	uint32_t service, attributes;
 	uint32_t variables; /* strtab; of its environment, as attributes: the same form */
 	uint64_t key;	    /* tells processes with the same PID apart */
 	uint64_t start_ns, end_ns;
+	bool has_terminal;
 };
 
 struct profile_thread {

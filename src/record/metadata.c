@@ -83,7 +83,12 @@ static uint64_t describe(struct metadata *c, uint32_t process)
 		return 0;
 	known->parent_pid = id.parent_pid;
 	known->vpid = id.vpid;
+	known->group_pid = id.group_pid;
+	known->session_pid = id.session_pid;
+	known->has_terminal = id.has_terminal;
 	known->uid = id.uid;
+	known->real_uid = id.real_uid;
+	known->saved_uid = id.saved_uid;
 	known->start_ns = id.start_ns;
 	if (id.in_our_root)
 		owner = user_names_find(&c->users, id.uid);
@@ -92,6 +97,7 @@ static uint64_t describe(struct metadata *c, uint32_t process)
 	    profile_string(p, owner, &known->owner) || profile_string(p, id.comm, &known->name) ||
 	    profile_string(p, id.container, &known->container) ||
 	    profile_string(p, id.pod, &known->pod) ||
+	    profile_string(p, id.cgroup, &known->cgroup) ||
 	    profile_string(p, id.service, &known->service) ||
 	    profile_string(p, id.attributes, &known->attributes) ||
 	    profile_string(p, id.variables, &known->variables))

@@ -70,10 +70,14 @@ def test_reports_keep_every_rule_and_lose_nothing():
     check(total == int(counts), f"{total} samples in the files, {counts} were taken")
     mine = [r["attributes"] for path in files for r in resources(path) if r["attributes"]["process.pid"] == go.pid]
     check(mine, "the Go program's resource is missing")
+    with open("/proc/self/stat", encoding="utf-8") as file:
+        terminal = file.read().rpartition(")")[2].split()[4] != "0"
     for attributes in mine:
         check(attributes["process.executable.name"] == "profcheck" and attributes["process.parent_pid"] == os.getpid() and
               attributes["process.executable.path"] == str(PROFCHECK) and
-              attributes["service.name"] == "unknown_service:profcheck" and attributes["host.name"] == os.uname().nodename,
+              attributes["process.group_leader.pid"] == os.getpgid(0) and attributes["process.session_leader.pid"] == os.getsid(0) and
+              attributes["process.interactive"] == terminal and attributes["process.linux.cgroup"].split(":", 2)[2].startswith("/") and
+              "process.real_user.id" not in attributes and attributes["service.name"] == "unknown_service:profcheck" and attributes["host.name"] == os.uname().nodename,
               attributes)
 
 
