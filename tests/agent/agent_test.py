@@ -359,15 +359,16 @@ def test_a_stop_of_the_agent_is_one_long_interval():
         a.send(signal.SIGCONT)
         a.wait_for(r"report \d+: ", times=3)
         said = a.end()
+        after = time.time()
     counts = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
     found = [r for path in reports("out") for r in resources(path)]
     check(sum(r["samples"] for r in found) == int(counts), f"{counts} were taken")
     longest = max((r for r in found if r["attributes"]["process.pid"] == known.pid), key=lambda r: r["duration"])
     check(longest["duration"] / 1e9 > 0.8 * (end - begin) and longest["samples"] > 5, f"a stop of {end - begin} s: {longest}")
-    # Its own times, not only those that the report says it has; a part of a second for the signals.
+    # Its own times, not only those that the report says it has. On a busy machine it is late to the stop's begin and from its end.
     first, last = (at / 1e9 for at in longest["times"])
     middle = (begin + end) / 2
-    check(begin - 1 < first < middle < last < end + 1, f"[{first}, {last}] is not in [{begin}, {end}]")
+    check(first < middle < last < after and last - first > 0.6 * (end - begin), f"[{first}, {last}] is not [{begin}, {end}]")
     for path in reports("out"):
         run(PROFCHECK, "otlp", path)
 
