@@ -271,7 +271,7 @@ static int compare_use(const void *a_, const void *b_)
 	return strcmp(a->name, b->name);
 }
 
-int symbol_cache_clean(int dir, uint64_t max)
+int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room)
 {
 	/* Its own position: `dir` may be shared with other processes. */
 	_cleanup_close_ int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -290,6 +290,8 @@ int symbol_cache_clean(int dir, uint64_t max)
 	for (size_t i = 0; i < files.items.nr && !r && files.sum > max; i++)
 		if (!unlinkat(dir, files.items.items[i].name, 0))
 			files.sum -= files.items.items[i].size;
+	if (ret_room)
+		*ret_room = files.sum < max ? max - files.sum : 0;
 	vec_free(&files.items);
 	return r;
 }

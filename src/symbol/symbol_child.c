@@ -197,8 +197,8 @@ static int build_and_publish(struct task *task)
 	/* A table that does not get its name still serves our parent, who has it open. */
 	if (r || symbol_cache_commit(task->cache_dir, task->key, CHILD_OUT_FD))
 		symbol_cache_abandon(task->cache_dir, task->key, CHILD_OUT_FD);
-	else
-		symbol_cache_clean(task->cache_dir, task->cache_size);
+	else if (task->cache_size)
+		symbol_cache_clean(task->cache_dir, task->cache_size, NULL);
 	return r;
 }
 

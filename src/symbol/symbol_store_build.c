@@ -17,6 +17,7 @@ enum {
 	FOREIGN_PATIENCE_MS = 1000,
 	/* A child whose priority can't be raised begins again, if it has not done much. */
 	RESTART_MS = 2000,
+	CLEAN_MS = 60000, /* between two looks at a cache that has room */
 	/* What the builder said, and something around that. */
 	COMPLAINTS_OF_TABLE_MAX = DEBUG_COMPLAINTS_MAX + 4,
 };
@@ -235,6 +236,20 @@ static int find_output(struct symbol_store *s, struct entry *e, struct build *bu
 	return build->out_fd < 0 ? -errno : 0;
 }
 
+/*
+ * Where there is room the cache is looked through now and then: a machine that builds programs has
+ * thousands of tables there, and each new one would cost a look at all of them.
+ */
+static bool wants_cleaning(struct symbol_store *s)
+{
+	uint64_t now = now_ms();
+
+	if (s->cache_has_room && now - s->cache_cleaned < CLEAN_MS)
+		return false;
+	s->cache_cleaned = now;
+	return true;
+}
+
 static int start(struct symbol_store *s, struct entry *e, struct build *build)
 {
 	struct debug_search search;
@@ -248,7 +263,6 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 		.idle = !s->hurry,
 		.cache_dir = -1,
 		.key = e->key,
-		.cache_size = s->options.cache_size,
 	};
 	int r = find_output(s, e, build);
 
@@ -260,6 +274,8 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 	spec.nr_others_roots = (uint32_t)search.nr_others_roots;
 	if (build->claimed)
 		spec.cache_dir = s->cache;
+	if (build->claimed && wants_cleaning(s))
+		spec.cache_size = s->options.cache_size;
 	r = symbol_child_start(&spec, &build->child);
 	if (r) {
 		drop_output(s, e, build);

@@ -84,6 +84,8 @@ struct symbol_store {
 	int cache; /* its folder, or -1 */
 	char *cache_path;
 	bool cache_opened, cache_failed;
+	bool cache_has_room;	/* for what a minute brings */
+	uint64_t cache_cleaned; /* ms */
 	uint32_t nr_children, max_children;
 	uint32_t first; /* entries before it are settled */
 	bool hurry;	/* somebody waits */
