@@ -374,7 +374,10 @@ static int write_results(struct recording *rec, const struct profile *profile,
 		log_info("few samples: the machine was idle (%.1f %% of its %ld CPU%s busy); "
 			 "'sonde record -- COMMAND' records a program from its start",
 			 stats_busy_percent(stats, nr_cpus), nr_cpus, nr_cpus == 1 ? "" : "s");
-	else if (!stats->samples)
+	else if (!stats->samples && stats->others && !rec->options.type)
+		log_warn("no samples of the clock: nothing of it ran on a CPU; --type shows those "
+			 "that there are of others");
+	else if (!stats->samples && !stats->others)
 		log_warn("no samples: nothing of it ran on a CPU; record longer, or with a higher "
 			 "-F");
 	if (!written)

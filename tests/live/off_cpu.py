@@ -253,6 +253,20 @@ def long_blocks(setup):
     return problems, note_of(told, found)
 
 
+def alone(setup):
+    """--off-cpu without a value, before an option and before a command: a sleep of 0.3 s is there, with a command that is no value."""
+    problems, found = [], []
+    for argv in (["--off-cpu", "--type", "off_cpu", "-f", "folded", "-o", "-", "--", "sleep", "0.3"],
+                 ["--type", "off_cpu", "-f", "folded", "-o", "-", "--off-cpu", "sleep", "0.3"]):
+        done = subprocess.run([setup.program, "record", *argv], check=False, capture_output=True, text=True)
+        slept = sum(s.count for s in parse_folded(done.stdout) if any("nanosleep" in frame for frame in (*s.user, *s.kernel)))
+        found.append("%.1f ms" % (slept / 1e6))
+        # Its end may be late, its begin cannot be early.
+        if done.returncode or not 0.3e9 <= slept < 30e9:
+            problems.append("%s: %.1f ms of 300: %s" % (argv, slept / 1e6, done.stderr))
+    return problems, ", ".join(found)
+
+
 def no_short_ones(setup):
     """--off-cpu-min: what sleeps for a millisecond is not there, what sleeps for two seconds is."""
     recording, told, found, _ = sleeps(setup, "1", ["--off-cpu-min", "500ms"])
@@ -371,6 +385,7 @@ def tests(_setup):
     yield "by-chance", by_chance
     yield "weighted", weighted
     yield "long-blocks", long_blocks
+    yield "alone", alone
     yield "no-short-ones", no_short_ones
     yield "who-woke", who_woke
     yield "python", python
