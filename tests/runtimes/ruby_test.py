@@ -321,7 +321,8 @@ def test_busy(ruby, setup, options=()):
             t.take(s, functools.partial(busy_wrong, ruby.version, lines, bool(options)))
     wrong = sum(t.wrong.values())
     # Some single instruction of another compiler's order; up to 2.7, and in YJIT of 3.1, frames that are not filled yet: docs/ruby.md.
-    if wrong <= t.samples / (500 if ruby.version < (3, 0) or (options and ruby.version < (3, 2)) else 2000):
+    least = 500 if ruby.version < (3, 0) or (options and ruby.version < (3, 2)) else 10000 if options else 2000
+    if wrong <= t.samples / least:
         t.wrong.clear()
     problems = recording.problems + t.problems(1000)
     if marked > t.samples / 20:

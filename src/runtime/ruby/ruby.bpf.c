@@ -22,7 +22,7 @@ enum {
 	S_EC,	/* the execution context */
 	S_PATH, /* the last file name that was read, and its text's hash: most of a stack have */
 	S_PATH_TEXT, /* one */
-	S_JIT_CFP, /* STAGE_JIT, and that code itself was interrupted: the frame in its register */
+	S_JIT_CFP,   /* STAGE_JIT: the frame in that code's register; 0: not known */
 	S_OBJECTS, /* whose objects there are since which collection: objects_of(). 0: not known */
 	S_MAX_,
 };
@@ -39,6 +39,7 @@ enum {
 	CALLS_C_FRAMES = 4,
 	FRAMES_AT_ONCE = 7,
 	METHOD_STEPS = 12,
+	JIT_CALLS_MAX = 256, /* frames of methods in C that call each other */
 	VM_STACK_WORDS_MAX = 1 << 27,
 	VM_STACK_NEAR = 1 << 20
 };
@@ -486,6 +487,22 @@ static __always_inline bool is_half_made(__u64 iseq, __u64 flags)
 }
 
 /*
+ * The frame is further in than what the innermost loop's JIT code runs, by its register: C code
+ * that it has called made it. If it is no frame of a method in C, its loop has yet to be called,
+ * whether it is marked as the last one or not.
+ */
+static __always_inline bool is_below_jit(const __u64 *s, const struct ruby_record *r)
+{
+	return s[S_JIT_CFP] && s[S_JIT_CFP] - s[S_CFP] - 1 < JIT_CALLS_MAX * r->cfp_size;
+}
+
+/* It is what that code runs, or who called that. */
+static __always_inline bool is_of_jit(const __u64 *s)
+{
+	return s[S_JIT_CFP] && s[S_JIT_CFP] <= s[S_CFP] && s[S_CFP] - s[S_JIT_CFP] < VM_STACK_NEAR;
+}
+
+/*
  * Pushes the frame that was read to scratch[at]: GOES_ON, LAST of the loop's, or a stop reason.
  * NONSENSE: it is no frame. NOT_MARKED: C code has made it for a loop of its own, which it has yet
  * to call, and not said so in the frame either (RUBY_FRAME_FINISH comes last).
@@ -495,7 +512,7 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 	struct walk *w = current_walk();
 	const struct ruby_record *r;
 	__u64 pc, iseq, ep, flags, code;
-	bool first, jit;
+	bool first, jit, unsure;
 	__u32 number;
 	int stop;
 
@@ -504,6 +521,7 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 	r = ruby_record_of(w);
 	first = ruby_state(w)[S_STAGE] & STAGE_FIRST;
 	jit = first && ruby_state(w)[S_STAGE] & STAGE_JIT;
+	unsure = first && !(jit && is_of_jit(ruby_state(w)));
 	at &= 63;
 	pc = w->scratch[CFP_AT + at];
 	iseq = w->scratch[CFP_AT + ((at + 2) & 63)];
@@ -530,8 +548,10 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 		return NOT_ITS_OWN;
 	if (first && !jit && w->nr_frames <= LOOP_FRAMES && flags & RUBY_FRAME_NATIVE)
 		return throws(w, r) ? NOT_BEGUN : NOT_ITS_OWN;
+	if (is_below_jit(ruby_state(w), r) && !(flags & RUBY_FRAME_NATIVE))
+		return NOT_MARKED;
 	ruby_state(w)[S_STAGE] &= ~(__u64)STAGE_FIRST;
-	if (first && w->nr_frames > LOOP_FRAMES && !(flags & RUBY_FRAME_FINISH) &&
+	if (unsure && w->nr_frames > LOOP_FRAMES && !(flags & RUBY_FRAME_FINISH) &&
 	    !(flags & RUBY_FRAME_NATIVE) &&
 	    ((flags & RUBY_FRAME_BMETHOD && !r->bmethods) || is_called_by_c(w, r, at)))
 		return NOT_MARKED;
@@ -550,8 +570,8 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 		 * none of the loop that the walk is at. (Or it began with an instruction that
 		 * calls something.)
 		 */
-		if (first && flags & RUBY_FRAME_FINISH && pc == code &&
-		    w->nr_frames > CALLS_C_FRAMES)
+		if (unsure && flags & RUBY_FRAME_FINISH && pc == code &&
+		    (jit || w->nr_frames > CALLS_C_FRAMES))
 			return NOT_BEGUN;
 		/* Code of YJIT's has its place in the frame only where others want to know it. */
 		number = jit ? RUBY_NO_PC : (__u32)((pc - code) / 8);
@@ -671,7 +691,7 @@ __noinline int WALK_NAME(ruby_jit)(void)
 	s = runtime_state(w, RUNTIME_RUBY);
 	if (!(s[S_STAGE] & STAGE_FOUND)) {
 		s[S_STAGE] |= STAGE_JIT;
-		s[S_JIT_CFP] = w->interrupted ? w->regs[X86_R13] : 0;
+		s[S_JIT_CFP] = w->valid & 1u << X86_R13 ? w->regs[X86_R13] : 0;
 	}
 	saved = i;
 	below = at;

@@ -3,6 +3,7 @@
 #include "runtime/ruby/ruby_code.h"
 #include "runtime/functions.h"
 
+#include "abi/unwind.h"
 #include "elf/elf_dynamic.h"
 #include "util/cleanup.h"
 
@@ -271,8 +272,11 @@ static void set_jit(const struct elf_file *elf, struct ruby_dso *dso)
 {
 	const struct elf_section *text = elf_file_section(elf, ".text");
 
-	if (elf->machine == EM_X86_64 && dso->layout->version >= 301 && text && ruby_has_yjit(elf))
-		dso->text = (struct code_range){ text->addr, text->addr + text->size };
+	if (elf->machine != EM_X86_64 || dso->layout->version < 301 || !text || !ruby_has_yjit(elf))
+		return;
+	dso->text = (struct code_range){ text->addr, text->addr + text->size };
+	/* What YJIT's code runs is in this register when it calls C code. */
+	dso->dso.follow = 1 << X86_SLOT_R13;
 }
 
 /* Since 3.0 memory is compacted by collections only. */
