@@ -30,9 +30,14 @@ UNSURE_PERCENT = 4  # docs/v8.md
 SAID = ("[native: caller_unsure]", "[v8: unreadable]")
 KNOWN = ("7.8", "7.9", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
 TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
-            " module locals native wasm").split()
+            " module locals native").split()
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
          "maglev": ["--maglev", "--no-turbofan"], "optimized": []}
+# Functions of WebAssembly: in the order of chance, by its first compiler, and by that which optimizes.
+WASM_MODES = {"any": [], "liftoff": ["--liftoff", "--no-wasm-tier-up"], "turbofan": ["--no-liftoff"]}
+# Where a module's code was interrupted itself, V8 does not tell which function it had put into another one.
+WASM_APART = ["--no-wasm-inlining", "--no-experimental-wasm-inlining"]
+WASM_CASES = ("wasm", "nameless", "spin", "spin-nameless", "hot-wasm")
 # What only implements JavaScript's frames.
 FOLDED = re.compile(r"Builtins_(InterpreterEntryTrampoline|\w+Handler)")
 ENTRY = re.compile(r"Builtins_JS\w*Entry")
@@ -52,10 +57,14 @@ class Node:
             raise Skip("%s has V8 %s, which is not known" % (path, self.v8))
 
 
+    def knows(self, options):
+        """Of options, those that this version has; --no-X of what it does not have says nothing."""
+        return [o for o in options if re.sub("^--(no-)?", "", o) in self.options]
+
     def modes(self):
-        """Of MODES, those that this version has; --no-X of what it does not have says nothing."""
+        """Of MODES, those that this version has."""
         for mode, options in MODES.items():
-            known = [o for o in options if re.sub("^--(no-)?", "", o) in self.options]
+            known = self.knows(options)
             # Node.js 22 has Maglev, but neither lines nor inlined calls of its code are known.
             if all(o in known or o.startswith("--no-") for o in options) and (mode != "maglev" or self.number >= 23):
                 yield mode, known
@@ -114,20 +123,35 @@ def is_unnamed(f):
     return f.name == "[unknown]" and f.runtime != "v8"
 
 
-def is_wasm_wrapper(f):
-    """Up to Node.js 15 the way into an exported function of a module is code of that, which V8 calls by its index, or by nothing."""
-    return f.runtime == "v8" and re.fullmatch(r"\d+|\[unknown\]", f.name)
+def is_wasm_wrapper(f, with_unknown=False):
+    """The way into an exported function of a module may be code of that, which V8 calls by its index; up to Node.js 15, or by nothing."""
+    return f.runtime == "v8" and (re.fullmatch(r"\d+", f.name) or with_unknown and f.name == "[unknown]")
 
 
-def wrong_through_wasm(stack):
-    """What is wrong between a function that calls a module and the one that this calls: two functions and ways in and out."""
+def through_wasm(truth):
+    return "wasm" in truth["comm"]
+
+
+def without_wrappers(truth, frames, js):
+    """Which frames are functions, where ways into modules have names."""
+    if not through_wasm(truth):
+        return js
+    return [is_one and not is_wasm_wrapper(f, not truth["wasm"]) for f, is_one in zip(frames, js)]
+
+
+def wrong_through_wasm(truth, stack, js):
+    """What is wrong between functions of JavaScript that call a module and those that it calls: ways in and out, without a name."""
     names = [f.name for f in stack.user]
-    if "wasm" not in names or "imported" not in names:
+    first = next((i for i, n in enumerate(names) if n in ("callsWasm", "hotWasm", "spinsInWasm")), None)
+    last = next((i for i, n in enumerate(names) if n in ("imported", "counting")), None)
+    if first is None or last is None:
         return None
-    between = stack.user[names.index("wasm") + 1:names.index("imported")]
-    unnamed = [f for f in between if is_unnamed(f)]
-    others = [f.name for f in between if f not in unnamed and not is_wasm_wrapper(f) and "Wasm" not in f.name]
-    return "between them are %s" % [f.name for f in between] if others or not 2 <= len(unnamed) <= 3 else None
+    others = [f for f, is_one in zip(stack.user[first + 1:last], js[first + 1:last]) if not is_one and not is_wasm_wrapper(f, not truth["wasm"])]
+    unnamed = [f for f in others if is_unnamed(f)]
+    odd = [f.name for f in others if f not in unnamed and "Wasm" not in f.name]
+    if odd or not truth["wasm"] and len(unnamed) < 3 or len(unnamed) > (2 if truth["wasm"] else 4):
+        return "between them are %s" % [f.name for f in others]
+    return None
 
 
 def wrong_natives(names, js):
@@ -154,9 +178,7 @@ def which_are_js(frames):
 
 
 def judge(truth, hot, stack):
-    js = which_are_js(stack.user)
-    if truth["comm"] == "js-wasm":
-        js = [is_one and not is_wasm_wrapper(f) for f, is_one in zip(stack.user, js)]
+    js = without_wrappers(truth, stack.user, which_are_js(stack.user))
     found = [(f.name, f.file, f.line) for f, is_one in zip(stack.user, js) if is_one]
     if not found:
         # Threads that compile or collect have a name of their own, or none of JavaScript.
@@ -167,14 +189,14 @@ def judge(truth, hot, stack):
     wrong = wrong_chain(truth, found, hot) or wrong_natives([f.name for f in stack.user], js)
     if truth["comm"] == "js-native" and not wrong:
         wrong = wrong_through_addon(stack, js)
-    if truth["comm"] == "js-wasm" and not wrong:
-        wrong = wrong_through_wasm(stack)
+    if through_wasm(truth) and not wrong:
+        wrong = wrong_through_wasm(truth, stack, js)
     if wrong:
         wrong += "\n     all: " + " ; ".join("%s(%s)" % (f.name, os.path.basename(f.file)) for f in stack.user)
     return wrong
 
 
-def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=()):
+def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=(), noted=()):
     problems, notes = list(recording.problems), []
     for program in programs:
         truth = program.truths[0]
@@ -190,13 +212,13 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
                 of_js += stack.count
                 whole += stack.count * (len(frames) >= len(truth["chain"]))
                 with_line += stack.count * (frames[-1].line > 0)
-                through_wasm = truth["comm"] == "js-wasm"
-                unsure += stack.count * any(f.name.startswith("[") and not is_unnamed(f) and not (through_wasm and is_wasm_wrapper(f))
+                wrappers = through_wasm(truth) and not truth["wasm"]
+                unsure += stack.count * any(f.name.startswith("[") and not is_unnamed(f) and not (wrappers and is_wasm_wrapper(f, True))
                                             for f in stack.user)
         problems += t.problems(least)
         if of_js * whole_percent > whole * 100:
             problems.append("%s: %d of %d samples have the whole chain" % (t.name, whole, of_js))
-        if unsure > max(2, of_js * UNSURE_PERCENT / 100):
+        if unsure > max(2, of_js * UNSURE_PERCENT / 100) and truth["comm"] not in noted:
             problems.append("%s: %d of %d samples have a note" % (t.name, unsure, of_js))
         if of_js * 75 > with_line * 100 and truth["comm"] not in without_lines:
             problems.append("%s: %d of %d samples have the leaf's line" % (t.name, with_line, of_js))
@@ -263,6 +285,24 @@ def test_tiers(node, setup):
         # Node.js 23 has Maglev, whose code has no source positions there: only calls that it makes have lines.
         without_lines = ("js-plain-magle", "js-hot-magle") if node.number == 23 else ()
         return tally_truths(recorded(setup, programs, SECONDS), programs, without_lines=without_lines)
+
+
+def test_wasm(node, setup):
+    """A module between functions of JavaScript, and one that works itself, by each way to run it."""
+    with contextlib.ExitStack() as stack:
+        argvs, spinning = [], []
+        for mode, options in WASM_MODES.items():
+            for case in WASM_CASES:
+                name = "%s-wasm-%s" % (case, mode)
+                spins = case.startswith("spin")
+                if spins and node.number < 16:
+                    continue  # functions of modules have no names
+                argvs.append([node.path, *node.knows(options + (WASM_APART if spins else [])), CASES, case, name])
+                spinning += ["js-" + name] if spins else []
+        programs = started(stack, argvs)
+        # What earlier calls left on the stack may look as if it were returned to, all of the time: it is said, and nothing is missing.
+        noted = [s for s in spinning if node.number in (16, 17)]
+        return tally_truths(recorded(setup, programs, SECONDS), programs, without_lines=spinning, noted=noted)
 
 
 def test_collected(node, setup):
@@ -362,7 +402,7 @@ def test_renamed(node, setup):
         return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
-TESTS = (("chains", test_chains), ("tiers", test_tiers), ("collected", test_collected), ("command", test_command), ("stack", test_stack), ("core", test_core),
+TESTS = (("chains", test_chains), ("tiers", test_tiers), ("wasm", test_wasm), ("collected", test_collected), ("command", test_command), ("stack", test_stack), ("core", test_core),
          ("renamed", test_renamed))
 
 

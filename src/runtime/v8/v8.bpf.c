@@ -41,6 +41,12 @@ enum {
 	IS_FUNCTION = 1,
 	IS_INSIDE = 2,
 	PROLOGUE_MAX = 128,
+	/* How WebAssembly's code begins. */
+	LIFTOFF_ALIGNMENT = 32,
+	LIFTOFF_LOAD = 0xbc41,
+	LIFTOFF_LOAD_SIZE = 6,
+	LIFTOFF_CALL = 0xe8,
+	LIFTOFF_CALL_SIZE = 5,
 	/* What the frames of a stack have in common, and is read once in a walk (runtime_state()):
 	 * the map of most functions, a script and its id. */
 	STATE_MAP = 0,
@@ -51,6 +57,7 @@ enum {
 __noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64 shared);
 __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc);
 __noinline int WALK_NAME(v8_interpreted)(void);
+__noinline int WALK_NAME(v8_wasm)(void);
 __noinline int WALK_NAME(v8_code)(void);
 
 static __always_inline bool is_object(__u64 value)
@@ -365,6 +372,61 @@ static __always_inline __u64 framed_function(struct walk *w, const struct v8_rec
 	return function;
 }
 
+/*
+ * Code that is no function's of JavaScript: WebAssembly's, if its frame says so, or if it was
+ * interrupted on its way in or out; else it has no name.
+ */
+__noinline int WALK_NAME(v8_wasm)(void)
+{
+	struct walk *w = current_walk();
+	const struct v8_record *r;
+	__u64 marker, line, *words, hash = 0;
+	__u32 i;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = v8_record(w);
+	if (!r || !r->wasm_marker || !(w->valid & 1u << ARCH_FP) ||
+	    read_stack(w, w->regs[ARCH_FP] + (__s64)r->fp_context, &marker) ||
+	    (marker != r->wasm_marker && !(w->interrupted && marker == r->to_wasm_marker)))
+		return push_frame(w, RUNTIME_NATIVE, w->pc);
+	words = w->scratch;
+	line = V8_LINE_OF(w->pc);
+	if (read_memory(line, words + V8_CODE_LINE / 8, V8_CODE_LINE))
+		return push_frame(w, RUNTIME_NATIVE, w->pc);
+	if (V8_LINE_IS_FIRST(line) || read_memory(line - V8_CODE_LINE, words, V8_CODE_LINE)) {
+		UNROLL
+		for (i = 0; i < V8_CODE_LINE / 8; i++)
+			words[i] = 0;
+	}
+	UNROLL
+	for (i = 0; i < V8_CODE_WORDS; i++)
+		hash = V8_CODE_MIX(hash, words[i]);
+	return push_frame_2(w, RUNTIME_V8, V8_FRAME(w->interrupted ? V8_WASM : V8_WASM_CALL, w->pc),
+			    hash);
+}
+
+/*
+ * Whether the frame of WebAssembly's code is not there yet: since V8 12.9 code of its first
+ * compiler begins with mov $N, %r12d; call of a builtin, which makes it; that is what was
+ * interrupted.
+ */
+static __always_inline bool is_before_frame(struct walk *w)
+{
+	__u64 start = w->pc, code;
+
+	if (w->interrupted)
+		start -= start & (LIFTOFF_ALIGNMENT - 1) ? LIFTOFF_LOAD_SIZE : 0;
+	else if (w->nr_frames == 2)
+		start -= LIFTOFF_LOAD_SIZE + LIFTOFF_CALL_SIZE - 1;
+	else
+		return false;
+	return !(start & (LIFTOFF_ALIGNMENT - 1)) && !read_memory(start, &code, sizeof(code)) &&
+	       (code & 0xffff) == LIFTOFF_LOAD &&
+	       (code >> 8 * LIFTOFF_LOAD_SIZE & 0xff) == LIFTOFF_CALL &&
+	       WALK_NAME(native_returns_to)(w->regs[ARCH_SP]);
+}
+
 /* Code in anonymous memory; the native step's rules find its caller. */
 __noinline int WALK_NAME(v8_code)(void)
 {
@@ -386,7 +448,10 @@ __noinline int WALK_NAME(v8_code)(void)
 		if (r && !function && w->valid & 1u << ARCH_FP)
 			function = framed_function(w, r, &shared);
 		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc, shared)
-				: push_frame(w, RUNTIME_NATIVE, w->pc);
+				: WALK_NAME(v8_wasm)();
+		if (r && r->wasm_marker && !function && w->valid & 1u << ARCH_SP &&
+		    is_before_frame(w))
+			frame = UNBUILT;
 	}
 	if (!stop && frame == UNBUILT)
 		return leave_unbuilt(w);

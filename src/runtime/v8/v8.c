@@ -9,6 +9,7 @@
 #include "elf/elf_symbols.h"
 #include "runtime/functions.h"
 #include "runtime/v8/v8_frame.h"
+#include "runtime/v8/v8_wasm.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -30,12 +31,14 @@ enum {
 struct v8_dso {
 	struct runtime_dso base;
 	struct v8_layout layout; /* addresses are the file's */
+	bool is_fixed;		 /* it lies where it says itself */
 	struct v8_bytecode_sizes sizes;
 };
 
 struct v8_proc {
 	struct runtime_proc base;
 	struct v8_frames frames;
+	struct v8_wasm wasm;
 };
 
 /* --- files -------------------------------------------------------------------------------------
@@ -113,6 +116,26 @@ static uint16_t find_dispatch(const struct elf_file *elf, const struct elf_symbo
 	return 0;
 }
 
+/*
+ * The address of the pointer that a function does nothing but read: mov N(%rip), %rax, behind what
+ * makes a frame if there is that; 0: it is not so.
+ */
+static uint64_t find_state(const struct elf_file *elf, const struct elf_symbol *getter)
+{
+	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5 }, load[] = { 0x48, 0x8b, 0x05 };
+	uint8_t code[sizeof(frame) + LOAD_SIZE];
+	size_t at;
+	int32_t offset;
+
+	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, getter->addr, code, sizeof(code)))
+		return 0;
+	at = memcmp(code, frame, sizeof(frame)) ? 0 : sizeof(frame);
+	if (memcmp(code + at, load, sizeof(load)))
+		return 0;
+	memcpy(&offset, code + at + sizeof(load), sizeof(offset));
+	return getter->addr + at + LOAD_SIZE + (uint64_t)(int64_t)offset;
+}
+
 /* The interpreter's entry runs frames, and handlers of bytecodes only implement them. */
 static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 {
@@ -128,6 +151,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		struct code_range range = { s->addr, s->addr + s->size };
 		bool entry, handler;
 
+		if (!strcmp(s->name, "_ZN2v88internal4wasm18GetWasmCodeManagerEv"))
+			dso->layout.wasm_state = find_state(elf, s);
 		if (strncmp(s->name, "Builtins_", 9))
 			continue;
 		/* Those of V8 7.8 have no size. */
@@ -163,6 +188,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 	}
 	if (r)
 		return r;
+	if (!dso->layout.wasm_state)
+		record->wasm_marker = 0;
 	if (dso->layout.dispatched && !record->dispatch)
 		return -ENOTSUP;
 	return dso->base.interpreter_functions.nr && record->handlers_start ? 0 : -ENOTSUP;
@@ -210,6 +237,7 @@ static int v8_probe(const struct elf_file *elf, const char *path, struct runtime
 	if (r)
 		return r;
 	dso->base.ops = runtimes[RUNTIME_V8];
+	dso->is_fixed = elf->type == ET_EXEC;
 	read_sizes(elf, dso);
 	*ret = &TAKE_PTR(dso)->base;
 	return 0;
@@ -223,8 +251,12 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 {
 	const struct v8_dso *dso = (const struct v8_dso *)base;
 	struct v8_record *to = record;
-	struct v8_proc *rp = calloc(1, sizeof(*rp));
+	struct v8_proc *rp;
 
+	/* Builtins that V8 mapped a second time, without the data: the first mapping has it. */
+	if (dso->is_fixed && target->bias)
+		return -ENOTSUP;
+	rp = calloc(1, sizeof(*rp));
 	if (!rp)
 		return -ENOMEM;
 	rp->base = (struct runtime_proc){
@@ -236,6 +268,9 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 	rp->frames = (struct v8_frames){ .target = target,
 					 .layout = &dso->layout,
 					 .sizes = &dso->sizes };
+	rp->wasm = (struct v8_wasm){ .target = target,
+				     .layout = &dso->layout,
+				     .state = dso->layout.wasm_state + target->bias };
 	*to = dso->layout.record;
 	to->entry_start += target->bias;
 	to->entry_pushed += target->bias;
@@ -261,6 +296,8 @@ static int v8_symbolize(struct runtime_proc *base, const uint64_t *words, size_t
 {
 	struct v8_proc *rp = (struct v8_proc *)base;
 
+	if (nr == 2)
+		return v8_wasm_name(&rp->wasm, words, sink);
 	return nr == 3 ? v8_frame_name(&rp->frames, words, sink) : -EINVAL;
 }
 

@@ -10,6 +10,10 @@
  *
  * Place: of V8_INTERPRETED the offset of the bytecode, or V8_NO_PLACE; of V8_CODE the address in
  * the code that V8 made: the pc of an interrupted frame, else the return address - 1.
+ *
+ * A frame of WebAssembly is FRAME(RUNTIME_V8, 1, V8_FRAME(kind, that address)) and what
+ * V8_CODE_MIX() makes of the words of code around it, from the first one on: code may go, and other
+ * code take its place.
  */
 #pragma once
 
@@ -18,6 +22,8 @@
 enum v8_kind {
 	V8_INTERPRETED = 1,
 	V8_CODE = 2,
+	V8_WASM = 3,	  /* interrupted itself */
+	V8_WASM_CALL = 4, /* where it calls something */
 };
 
 #define V8_ADDRESS_MASK		 ((1ull << 48) - 1)
@@ -32,6 +38,14 @@ enum {
 	V8_OBJECT_SIZE = 128,
 	V8_BYTECODES_MAX = 1 << 28,
 };
+/*
+ * Code around an address: V8_CODE_LINE bytes that have it, and those before these, if they are of
+ * the same page; else 0.
+ */
+enum { V8_CODE_LINE = 64, V8_CODE_WORDS = 2 * V8_CODE_LINE / 8 };
+#define V8_LINE_OF(pc)		((pc) & ~(__u64)(V8_CODE_LINE - 1))
+#define V8_LINE_IS_FIRST(line)	(!((line)&4095))
+#define V8_CODE_MIX(hash, word) (((hash) ^ (word)) * 0x9e3779b97f4a7c15ull)
 /* The word of what was read; the verifier wants to see that it is one. */
 #define V8_WORD(offset) ((offset) / 8 & (V8_OBJECT_SIZE / 8 - 1))
 
@@ -59,5 +73,8 @@ struct v8_record {
 	__u16 bytecodes_register; /* which one of a handler's has the BytecodeArray */
 	__u16 dispatch;
 	__s16 fp_context, fp_function, fp_bytecode_array, fp_bytecode_offset;
+	/* What frames of WebAssembly's functions, and of those that call these, have in place of
+	 * the context; 0: these functions are not named. */
+	__u16 wasm_marker, to_wasm_marker;
 };
-_Static_assert(sizeof(struct v8_record) == 72, "v8_record is read from the arena");
+_Static_assert(sizeof(struct v8_record) == 80, "v8_record is read from the arena");

@@ -386,6 +386,38 @@ static int read_dispatched(const struct elf_dynamic *d, struct v8_layout *l, uin
 	return read_wrapped(d, l) ? -ENOTSUP : read_trusted(d, l);
 }
 
+/*
+ * WebAssembly's objects, by version: src/wasm/wasm-code-manager.h (lookup_map_; owned_code_,
+ * new_owned_code_, wire_bytes_; instructions_size_, index_) says what there is, Node.js's builds
+ * where it lies.
+ */
+static void read_wasm(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	static const struct {
+		uint16_t first, last;
+		struct v8_wasm_layout layout;
+	} known[] = {
+		{ 904, 1002, { 0x50, 0x1a8, 0x1d0, 0x138, 0x20, 0x30, false } },
+		{ 1008, 1008, { 0x48, 0x1a8, 0x1d0, 0x138, 0x20, 0x30, false } },
+		{ 1103, 1108, { 0x48, 0x138, 0x160, 0xc8, 0x18, 0x2c, false } },
+		{ 1204, 1204, { 0x48, 0x190, 0x1b8, 0xc8, 0x18, 0x2c, true } },
+		{ 1209, 1209, { 0x48, 0x1b8, 0x1e0, 0xf0, 0x18, 0x30, true } },
+		{ 1306, 1401, { 0x28, 0x140, 0x168, 0xf0, 0x20, 0x38, true } },
+		{ 1406, 1406, { 0x28, 0x138, 0x160, 0xe8, 0x20, 0x38, true } },
+	};
+	uint16_t marker = number(d, "frametype_WasmFrame"),
+		 to_marker = number(d, "frametype_JsToWasmFrame");
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (l->version >= known[i].first && l->version <= known[i].last)
+			l->wasm = known[i].layout;
+	if (!l->wasm.code_size || !marker || !to_marker)
+		return;
+	/* StackFrame::TypeToMarker() */
+	l->record.wasm_marker = (uint16_t)(marker << 1);
+	l->record.to_wasm_marker = (uint16_t)(to_marker << 1);
+}
+
 static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8_layout *l)
 {
 	uint16_t flags = number(d, "class_SharedFunctionInfo__flags__int");
@@ -529,6 +561,7 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 	l.external_data += SMI; /* the characters, which the resource has */
 	if (elf_dynamic_find(&dynamic, sizes_name, &l.bytecode_sizes))
 		l.bytecode_sizes = find_local(elf, sizes_name);
+	read_wasm(&dynamic, &l);
 	r = check(&l);
 	if (!r)
 		*ret = l;

@@ -16,6 +16,18 @@
 
 enum { V8_NO_TYPE = UINT16_MAX };
 
+/*
+ * Where C++ objects of WebAssembly's have their members: the manager of code its map of modules by
+ * address, a module its map of code by address, the code that is not in that yet, and its bytes;
+ * code its size and its function's index. In bytes; all 0: not known.
+ */
+struct v8_wasm_layout {
+	uint16_t manager_modules;
+	uint16_t module_code, module_new_code, module_bytes;
+	uint16_t code_size, code_index;
+	bool inlines; /* code tells which functions were inlined into it */
+};
+
 struct v8_layout {
 	uint16_t version;	 /* of V8: 1103 is 11.3 */
 	struct v8_record record; /* without what only a process tells */
@@ -63,7 +75,9 @@ struct v8_layout {
 	struct v8_position_format positions; /* how tables of source positions are written */
 	uint16_t nr_bytecodes;		     /* 0: not known */
 	uint64_t bytecode_sizes; /* address in the file: how many bytes bytecodes have */
-	bool dispatched;	 /* functions have an entry of a table in place of their Code */
+	struct v8_wasm_layout wasm;
+	uint64_t wasm_state; /* address in the file: of a pointer to the manager; 0: not known */
+	bool dispatched;     /* functions have an entry of a table in place of their Code */
 };
 
 /* 0; -ENOENT: this is no V8; -ENOTSUP: it is, but of a version that we do not know (*ret_version

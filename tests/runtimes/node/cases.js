@@ -9,19 +9,22 @@ const worker = require('worker_threads');
 Error.stackTraceLimit = Infinity;
 
 const name = worker.isMainThread ? process.argv[2] : worker.workerData;
+const wasmIsKnown = parseInt(process.versions.node) >= 16;
 const buffer = Buffer.alloc(1);
 let told = false;
 
-// What V8 itself says of the calls that are not builtins' own, outermost first.
-function tell(low, high) {
+// What V8 itself says of the calls that are not builtins' own, outermost first; without `skipped` of the innermost ones.
+function tell(low, high, skipped = 0) {
   const prepare = Error.prepareStackTrace;
   Error.prepareStackTrace = (_, sites) => sites;
-  const sites = new Error().stack.slice(1);
+  const sites = new Error().stack.slice(1 + skipped);
   Error.prepareStackTrace = prepare;
   const isWasm = (s) => /wasm-function\[|wasm:/.test(String(s));
-  const isOurs = (s) => !s.isNative() && !isWasm(s) && !s.isAsync() && !s.isPromiseAll() && s.getLineNumber() !== null;
-  const chain = sites.filter(isOurs).map((s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()]).reverse();
-  fs.writeSync(1, JSON.stringify({comm: process.title, chain, lines: [low, high]}) + '\n');
+  const isOurs = (s) => !s.isNative() && (wasmIsKnown || !isWasm(s)) && !s.isAsync() && !s.isPromiseAll() && s.getLineNumber() !== null;
+  const ofWasm = (s) => [s.getFunctionName() || String(s).match(/wasm-function\[\d+\]/)[0], null, 0];
+  const ofScript = (s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()];
+  const chain = sites.filter(isOurs).map((s) => isWasm(s) ? ofWasm(s) : ofScript(s)).reverse();
+  fs.writeSync(1, JSON.stringify({comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown}) + '\n');
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
   while (fs.readSync(0, buffer, 0, 1) > 0);
 }
@@ -30,7 +33,7 @@ function leaf() {
   let x = 0;
   if (!told) {
     told = true;
-    tell(30, 46);
+    tell(32, 48);
   }
   for (;;) {
     x = (x + 3) % 1000;
@@ -50,7 +53,7 @@ function short(n) {
   let x = 0;
   if (!told) {
     told = true;
-    tell(49, 61);
+    tell(51, 63);
   }
   for (let i = 0; i < n; i++) {
     x = (x + i * 3) % 1000;
@@ -140,7 +143,7 @@ function allocating() {
   let kept = [];
   if (!told) {
     told = true;
-    tell(139, 150);
+    tell(141, 152);
   }
   for (let i = 0;; i++) {
     kept.push({at: i, text: 'number ' + i, next: kept[i - 1]});
@@ -167,10 +170,35 @@ function churn() {
   }
 }
 
-// A module whose run() calls another function, and that what is imported as js.leaf.
-const twoOfWasm = Uint8Array.of(
-    0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 5, 1, 0x60, 0, 1, 0x7f, 2, 11, 1, 2, 0x6a, 0x73, 4, 0x6c, 0x65, 0x61, 0x66, 0, 0,
-    3, 3, 2, 0, 0, 7, 7, 1, 3, 0x72, 0x75, 0x6e, 0, 2, 10, 11, 2, 4, 0, 0x10, 0, 0x0b, 4, 0, 0x10, 1, 0x0b);
+// Functions of a module of WebAssembly, which calls `leaf`.
+function wasm(named, leaf) {
+  const module = new WebAssembly.Module(require('./wasm.js').make(named));
+  return new WebAssembly.Instance(module, {js: {leaf}}).exports;
+}
+
+function imported() {
+  leaf();
+  return 1;
+}
+
+function callsWasm(named) {
+  return wasm(named, imported).run();
+}
+
+// Compiled with all that it calls, before it tells.
+function hotWasm() {
+  let calls = 0;
+  const {run} = wasm(true, function counting() {
+    return calls++ < 20000 ? 0 : short(2000);
+  });
+  for (;;)
+    run();
+}
+
+// What it calls goes on for ever in the module itself.
+function spinsInWasm(named) {
+  return wasm(named, () => tell(0, 0, 1)).spin();
+}
 
 const cases = {
   plain: () => leaf(),
@@ -225,15 +253,11 @@ manyLocals();`, {filename: '/nowhere/locals.js'});
   },
   moving: () => moving(20),
   churn: () => churn(),
-  // Whose own frames have no names.
-  wasm: () => {
-    const module = new WebAssembly.Module(twoOfWasm);
-    const {run} = new WebAssembly.Instance(module, {js: {leaf: function imported() {
-      leaf();
-      return 1;
-    }}}).exports;
-    run();
-  },
+  wasm: () => callsWasm(true),
+  nameless: () => callsWasm(false),
+  'hot-wasm': () => hotWasm(),
+  spin: () => spinsInWasm(true),
+  'spin-nameless': () => spinsInWasm(false),
   // C++ that JavaScript calls, and that calls it back, twice.
   native: () => {
     const {callBack} = require(process.env.CASES_ADDON);
