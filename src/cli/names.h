@@ -30,8 +30,9 @@ int names_style(const char *value, bool *ret_short);
 		  "async",                                                                         \
 		  NULL,                                                                            \
 		  NULL,                                                                            \
-		  "continue the stack of a task (Python) with those of the tasks that "            \
-		  "wait for it, that of a goroutine (Go) with what has started it",                \
+		  "continue the stack of a task (Python), of an async function (Node.js) "         \
+		  "with those that wait for it, that of a goroutine (Go) with what has "           \
+		  "started it",                                                                    \
 		  OPTION_FLAG,                                                                     \
 		  AT_(runtimes_.runtime.async) },                                                  \
 	{                                                                                          \

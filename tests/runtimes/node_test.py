@@ -38,6 +38,9 @@ WASM_MODES = {"any": [], "liftoff": ["--liftoff", "--no-wasm-tier-up"], "turbofa
 # Where a module's code was interrupted itself, V8 does not tell which function it had put into another one.
 WASM_APART = ["--no-wasm-inlining", "--no-experimental-wasm-inlining"]
 WASM_CASES = ("wasm", "nameless", "spin", "spin-nameless", "hot-wasm")
+# Of --async.
+AWAITS = ("plain deep arrow all settled any race then finally generator rejected returned several nobody settling").split()
+WAITED = "[v8: awaited_by]"
 # What only implements JavaScript's frames.
 FOLDED = re.compile(r"Builtins_(InterpreterEntryTrampoline|\w+Handler)")
 ENTRY = re.compile(r"Builtins_JS\w*Entry")
@@ -154,6 +157,29 @@ def wrong_through_wasm(truth, stack, js):
     return None
 
 
+def wrong_waiting(truth, names):
+    """What is wrong with where those begin that wait, and with what is said of them; `names`: JavaScript's, outermost first."""
+    said = [n for n in names if n.startswith("[v8: await")]
+    if truth["comm"].startswith("js-await-several"):
+        want = ["[v8: awaited_by_several]"]
+    else:
+        want = [WAITED] if truth["waiting"] else []
+    if said != want:
+        return "it says %s, not %s" % (said, want)
+    if said == [WAITED] and names.index(WAITED) < truth["waiting"]:
+        return "%d functions wait, not %d" % (names.index(WAITED), truth["waiting"])
+    return None
+
+
+def waiting_first(truth, names, found):
+    """Those that wait stand where the event loop goes on with what they wait for; V8's own account has them outside of all calls."""
+    if WAITED not in names or names.index(WAITED) < truth["waiting"]:
+        return found
+    end = names.index(WAITED)
+    begin = end - truth["waiting"]
+    return found[begin:end] + found[:begin] + found[end:]
+
+
 def wrong_natives(names, js):
     """What is wrong with native frames around, from the outermost on."""
     folded = [n for n, is_one in zip(names, js) if not is_one and FOLDED.fullmatch(n)]
@@ -179,6 +205,8 @@ def which_are_js(frames):
 
 def judge(truth, hot, stack):
     js = without_wrappers(truth, stack.user, which_are_js(stack.user))
+    names = [f.name for f, is_one in zip(stack.user, js) if is_one]
+    js = [is_one and not f.name.startswith("[v8: await") for f, is_one in zip(stack.user, js)]
     found = [(f.name, f.file, f.line) for f, is_one in zip(stack.user, js) if is_one]
     if not found:
         # Threads that compile or collect have a name of their own, or none of JavaScript.
@@ -186,7 +214,7 @@ def judge(truth, hot, stack):
     # It says itself that a caller may be missing, or which function is being entered or left; tally_truths() counts these.
     if any(f.name in SAID for f in stack.user):
         return None
-    wrong = wrong_chain(truth, found, hot) or wrong_natives([f.name for f in stack.user], js)
+    wrong = wrong_chain(truth, waiting_first(truth, names, found), hot) or wrong_natives([f.name for f in stack.user], js) or wrong_waiting(truth, names)
     if truth["comm"] == "js-native" and not wrong:
         wrong = wrong_through_addon(stack, js)
     if through_wasm(truth) and not wrong:
@@ -213,7 +241,7 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
                 whole += stack.count * (len(frames) >= len(truth["chain"]))
                 with_line += stack.count * (frames[-1].line > 0)
                 wrappers = through_wasm(truth) and not truth["wasm"]
-                unsure += stack.count * any(f.name.startswith("[") and not is_unnamed(f) and not (wrappers and is_wasm_wrapper(f, True))
+                unsure += stack.count * any(f.name.startswith("[") and not f.name.startswith("[v8: awaited_by") and not is_unnamed(f) and not (wrappers and is_wasm_wrapper(f, True))
                                             for f in stack.user)
         problems += t.problems(least)
         if of_js * whole_percent > whole * 100:
@@ -303,6 +331,17 @@ def test_wasm(node, setup):
         # What earlier calls left on the stack may look as if it were returned to, all of the time: it is said, and nothing is missing.
         noted = [s for s in spinning if node.number in (16, 17)]
         return tally_truths(recorded(setup, programs, SECONDS), programs, without_lines=spinning, noted=noted)
+
+
+def test_async(node, setup):
+    """Async functions and generators, with those that wait for them (--async)."""
+    if node.number < 14:
+        raise Skip("--async does not know its promises")
+    with contextlib.ExitStack() as stack:
+        # Up to V8 9.6 its own account does not go through allSettled().
+        cases = [c for c in AWAITS if node.number >= (18 if c == "settled" else 15 if c == "any" else 0)]
+        programs = started(stack, [[node.path, CASES, "await-" + c] for c in cases], {"CASES_ASYNC": "1"})
+        return tally_truths(recorded(setup, programs, SECONDS, ["--async"]), programs)
 
 
 def test_collected(node, setup):
@@ -402,7 +441,7 @@ def test_renamed(node, setup):
         return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
-TESTS = (("chains", test_chains), ("tiers", test_tiers), ("wasm", test_wasm), ("collected", test_collected), ("command", test_command), ("stack", test_stack), ("core", test_core),
+TESTS = (("chains", test_chains), ("tiers", test_tiers), ("wasm", test_wasm), ("async", test_async), ("collected", test_collected), ("command", test_command), ("stack", test_stack), ("core", test_core),
          ("renamed", test_renamed))
 
 

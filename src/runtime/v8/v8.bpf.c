@@ -52,10 +52,23 @@ enum {
 	STATE_MAP = 0,
 	STATE_SCRIPT = 1,
 	STATE_SCRIPT_ID = 2,
+	/* How far from where they belong the builtins are that ran, in whole pages. */
+	STATE_MOVED = 3,
+	/* --async: whose waiters are looked for, a promise or an async function's object; so many
+	 * are left to look at; and what was said. */
+	STATE_PROMISE = 4,
+	STATE_LEFT = 5,
+	STATE_SAID = 6,
 };
 
 __noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64 shared);
 __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc);
+__noinline int WALK_NAME(v8_object)(__u64 tagged);
+__noinline int WALK_NAME(v8_is_script)(__u64 function);
+__noinline __u64 WALK_NAME(v8_promise_of)(__u64 generator);
+__noinline int WALK_NAME(v8_goes_on)(__u64 handler);
+__noinline int WALK_NAME(v8_async_begin)(__u64 context);
+__noinline int WALK_NAME(v8_async)(void);
 __noinline int WALK_NAME(v8_interpreted)(void);
 __noinline int WALK_NAME(v8_wasm)(void);
 __noinline int WALK_NAME(v8_code)(void);
@@ -191,6 +204,8 @@ __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc)
 	return pc - start < PROLOGUE_MAX ? IS_FUNCTION : IS_INSIDE;
 }
 
+#include "runtime/v8/v8_async.bpf.h"
+
 /* --- the interpreter ------------------------------------------------------------------------- */
 
 /*
@@ -224,6 +239,28 @@ static __always_inline __u64 bytecode_at(struct walk *w, const struct v8_record 
 	return at - header < V8_BYTECODES_MAX ? at - header : V8_NO_PLACE;
 }
 
+/*
+ * Whether the native frame was one of InterpreterEntryTrampoline, not of what goes on with an async
+ * function. `function`: what the frame is of.
+ */
+static __always_inline bool is_entry(struct walk *w, const struct v8_record *r, __u64 function)
+{
+	__u64 at = w->loop_pc - r->entry_start, moved = at & ~(PAGE - 1ull);
+	__u64 *state = runtime_state(w, RUNTIME_V8);
+
+	if (!r->entry_size || at < r->entry_size)
+		return true;
+	if ((at & (PAGE - 1)) >= r->entry_size)
+		return false;
+	/* V8 may map its builtins a second time; both may have the same place in a page. */
+	if (moved == state[STATE_MOVED])
+		return true;
+	if (!WALK_NAME(v8_is_script)(function))
+		return false;
+	state[STATE_MOVED] = moved;
+	return true;
+}
+
 __noinline int WALK_NAME(v8_interpreted)(void)
 {
 	struct walk *w = current_walk();
@@ -249,14 +286,21 @@ __noinline int WALK_NAME(v8_interpreted)(void)
 		/* Not the function's frame: it is being compiled, say. */
 		if (!(marker & 1))
 			return STOP_NONE;
+		if (!is_entry(w, r, function))
+			return WALK_NAME(v8_async_begin)(marker);
 		return WALK_NAME(v8_push)(function, V8_INTERPRETED, bytecode_at(w, r, fp), 0);
 	}
 	/* It was interrupted before it had made its frame, or after. */
 	if (((w->loop_pc - r->entry_start) & (PAGE - 1)) < r->entry_pushed - r->entry_start) {
 		function = w->regs[REG_FUNCTION];
 		if (WALK_NAME(v8_is_function)(function, 0))
-			return WALK_NAME(v8_push)(function, V8_INTERPRETED, V8_NO_PLACE, 0);
+			return is_entry(w, r, function)
+				       ? WALK_NAME(v8_push)(function, V8_INTERPRETED, V8_NO_PLACE,
+							    0)
+				       : STOP_NONE;
 	}
+	if (r->entry_size && ((w->loop_pc - r->entry_start) & (PAGE - 1)) >= r->entry_size)
+		return STOP_NONE;
 	return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 }
 
@@ -463,12 +507,15 @@ __noinline int WALK_NAME(v8_code)(void)
 STEP(v8)
 {
 	struct walk *w = current_walk();
+	__u64 *state;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	if (w->entry == ENTRY_CODE)
 		return WALK_NAME(v8_code)();
-	stop = WALK_NAME(v8_interpreted)();
-	return stop ? stop : walk_native(w);
+	state = runtime_state(w, RUNTIME_V8);
+	stop = state[STATE_PROMISE] ? WALK_NAME(v8_async)() : WALK_NAME(v8_interpreted)();
+	/* A promise a call. */
+	return stop || state[STATE_PROMISE] ? stop : walk_native(w);
 }

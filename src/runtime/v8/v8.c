@@ -60,6 +60,22 @@ static void v8_dso_free_p(struct v8_dso **dso)
 		v8_dso_free(&(*dso)->base);
 }
 
+/* What goes on with an async function or an async generator where that awaited: for --async. */
+static bool goes_on(const char *name)
+{
+	static const char *const names[] = {
+		"Builtins_AsyncFunctionAwaitResolveClosure",
+		"Builtins_AsyncFunctionAwaitRejectClosure",
+		"Builtins_AsyncGeneratorAwaitResolveClosure",
+		"Builtins_AsyncGeneratorAwaitRejectClosure",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 static bool ends_with(const char *name, const char *end)
 {
 	size_t len = strlen(name), n = strlen(end);
@@ -170,6 +186,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		handler = ends_with(s->name, "Handler");
 		if (entry && range.end - range.start > ENTRY_MAX)
 			return -ENOTSUP;
+		if (!r && dso->layout.async.promise && goes_on(s->name))
+			r = vec_push(&dso->base.interpreter_functions, range);
 		/* Up to 8.8: makes room for arguments that a caller did not give. */
 		if (!r && !entry && !handler &&
 		    strcmp(s->name, "Builtins_ArgumentsAdaptorTrampoline"))
@@ -180,6 +198,7 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 			r = vec_push(&dso->base.interpreter_functions, range);
 			record->entry_start = range.start;
 			record->entry_pushed = find_pushed(elf, &range);
+			record->entry_size = (uint16_t)(range.end - range.start);
 		}
 		if (handler && !record->handlers_start)
 			record->handlers_start = s->addr;
@@ -192,7 +211,7 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		record->wasm_marker = 0;
 	if (dso->layout.dispatched && !record->dispatch)
 		return -ENOTSUP;
-	return dso->base.interpreter_functions.nr && record->handlers_start ? 0 : -ENOTSUP;
+	return record->entry_size && record->handlers_start ? 0 : -ENOTSUP;
 }
 
 static void read_sizes(const struct elf_file *elf, struct v8_dso *dso)
@@ -272,6 +291,12 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 				     .layout = &dso->layout,
 				     .state = dso->layout.wasm_state + target->bias };
 	*to = dso->layout.record;
+	if (target->options.async && dso->layout.async.promise)
+		to->async = dso->layout.async;
+	else if (target->options.async)
+		log_warn("process %d: V8 %d.%d: --async does not know its promises", target->pid,
+			 dso->layout.version / 100, dso->layout.version % 100);
+	to->async.script = dso->layout.type_script;
 	to->entry_start += target->bias;
 	to->entry_pushed += target->bias;
 	to->handlers_start += target->bias;

@@ -49,6 +49,14 @@ enum { V8_CODE_LINE = 64, V8_CODE_WORDS = 2 * V8_CODE_LINE / 8 };
 /* The word of what was read; the verifier wants to see that it is one. */
 #define V8_WORD(offset) ((offset) / 8 & (V8_OBJECT_SIZE / 8 - 1))
 
+/* --async: types, and offsets that versions differ in; all 0: off. */
+struct v8_async {
+	__u16 promise, reaction, capability, function, generator, request, script; /* types */
+	__u16 next, fulfill, chained; /* in a PromiseReaction */
+	__u16 function_context;
+	__u16 padding;
+};
+
 /*
  * Offsets in bytes from an object's first one (pointers to it are 1 more). In frames: from the
  * frame pointer.
@@ -76,5 +84,8 @@ struct v8_record {
 	/* What frames of WebAssembly's functions, and of those that call these, have in place of
 	 * the context; 0: these functions are not named. */
 	__u16 wasm_marker, to_wasm_marker;
+	__u16 entry_size; /* of InterpreterEntryTrampoline; 0: it is the only one that is marked */
+	struct v8_async async;
+	__u32 padding;
 };
-_Static_assert(sizeof(struct v8_record) == 80, "v8_record is read from the arena");
+_Static_assert(sizeof(struct v8_record) == 104, "v8_record is read from the arena");

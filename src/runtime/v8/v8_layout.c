@@ -418,6 +418,32 @@ static void read_wasm(const struct elf_dynamic *d, struct v8_layout *l)
 	l->record.to_wasm_marker = (uint16_t)(to_marker << 1);
 }
 
+/* Promises and those who wait for them: src/objects/{promise,js-generator}.tq; from 8.4 on. */
+static void read_async(const struct elf_dynamic *d, struct v8_layout *l)
+{
+	struct v8_async a = {
+		.promise = number(d, "type_JSPromise__JS_PROMISE_TYPE"),
+		.reaction = number(d, "type_PromiseReaction__PROMISE_REACTION_TYPE"),
+		.capability = number(d, "type_PromiseCapability__PROMISE_CAPABILITY_TYPE"),
+		.function = number(d, "type_JSAsyncFunctionObject__JS_ASYNC_FUNCTION_OBJECT_TYPE"),
+		.generator =
+			number(d, "type_JSAsyncGeneratorObject__JS_ASYNC_GENERATOR_OBJECT_TYPE"),
+		.request = number(d, "type_AsyncGeneratorRequest__ASYNC_GENERATOR_REQUEST_TYPE"),
+		.script = l->type_script,
+		/* Behind what an embedder wants to be kept, since 12. */
+		.next = l->version >= 1200 ? 2 * SMI : SMI,
+		.function_context = number(d, "class_JSFunction__context__Context|"
+					      "class_JSFunction__context__Tagged_Context_"),
+	};
+
+	a.fulfill = a.next + 2 * SMI;
+	a.chained = a.next + 3 * SMI;
+	if (l->version >= 804 && a.promise && a.reaction && a.capability && a.function &&
+	    a.generator && a.request && a.function_context &&
+	    a.function_context <= V8_OBJECT_SIZE / 2 - 8)
+		l->async = a;
+}
+
 static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8_layout *l)
 {
 	uint16_t flags = number(d, "class_SharedFunctionInfo__flags__int");
@@ -562,6 +588,7 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 	if (elf_dynamic_find(&dynamic, sizes_name, &l.bytecode_sizes))
 		l.bytecode_sizes = find_local(elf, sizes_name);
 	read_wasm(&dynamic, &l);
+	read_async(&dynamic, &l);
 	r = check(&l);
 	if (!r)
 		*ret = l;

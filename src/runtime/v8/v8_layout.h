@@ -75,6 +75,7 @@ struct v8_layout {
 	struct v8_position_format positions; /* how tables of source positions are written */
 	uint16_t nr_bytecodes;		     /* 0: not known */
 	uint64_t bytecode_sizes; /* address in the file: how many bytes bytecodes have */
+	struct v8_async async;	 /* for --async; all 0: not known */
 	struct v8_wasm_layout wasm;
 	uint64_t wasm_state; /* address in the file: of a pointer to the manager; 0: not known */
 	bool dispatched;     /* functions have an entry of a table in place of their Code */

@@ -10,6 +10,7 @@ Error.stackTraceLimit = Infinity;
 
 const name = worker.isMainThread ? process.argv[2] : worker.workerData;
 const wasmIsKnown = parseInt(process.versions.node) >= 16;
+const withAsync = process.env.CASES_ASYNC === '1';
 const buffer = Buffer.alloc(1);
 let told = false;
 
@@ -20,11 +21,12 @@ function tell(low, high, skipped = 0) {
   const sites = new Error().stack.slice(1 + skipped);
   Error.prepareStackTrace = prepare;
   const isWasm = (s) => /wasm-function\[|wasm:/.test(String(s));
-  const isOurs = (s) => !s.isNative() && (wasmIsKnown || !isWasm(s)) && !s.isAsync() && !s.isPromiseAll() && s.getLineNumber() !== null;
+  const isOurs = (s) => !s.isNative() && (wasmIsKnown || !isWasm(s)) && (withAsync || !s.isAsync()) && !s.isPromiseAll() && s.getLineNumber() !== null;
   const ofWasm = (s) => [s.getFunctionName() || String(s).match(/wasm-function\[\d+\]/)[0], null, 0];
   const ofScript = (s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()];
   const chain = sites.filter(isOurs).map((s) => isWasm(s) ? ofWasm(s) : ofScript(s)).reverse();
-  fs.writeSync(1, JSON.stringify({comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown}) + '\n');
+  const waiting = withAsync ? sites.filter((s) => isOurs(s) && s.isAsync()).length : 0;
+  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown}) + '\n');
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
   while (fs.readSync(0, buffer, 0, 1) > 0);
 }
@@ -33,7 +35,7 @@ function leaf() {
   let x = 0;
   if (!told) {
     told = true;
-    tell(32, 48);
+    tell(34, 50);
   }
   for (;;) {
     x = (x + 3) % 1000;
@@ -53,7 +55,7 @@ function short(n) {
   let x = 0;
   if (!told) {
     told = true;
-    tell(51, 63);
+    tell(53, 65);
   }
   for (let i = 0; i < n; i++) {
     x = (x + i * 3) % 1000;
@@ -143,7 +145,7 @@ function allocating() {
   let kept = [];
   if (!told) {
     told = true;
-    tell(141, 152);
+    tell(143, 154);
   }
   for (let i = 0;; i++) {
     kept.push({at: i, text: 'number ' + i, next: kept[i - 1]});
@@ -200,6 +202,88 @@ function spinsInWasm(named) {
   return wasm(named, () => tell(0, 0, 1)).spin();
 }
 
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+// Waits, and is at work then.
+async function works() {
+  await tick();
+  leaf();
+}
+
+class Waiting {
+  async method(what) {
+    try {
+      return await what();
+    } finally {
+      told = true;
+    }
+  }
+}
+
+async function waits(what) {
+  const waiting = new Waiting();
+  await waiting.method(what);
+  return 1;
+}
+
+async function* yields(what) {
+  yield 1;
+  await what();
+}
+
+async function iterates(what) {
+  for await (const x of yields(what))
+    told = told || x > 2;
+}
+
+async function catches() {
+  try {
+    await tick().then(() => {
+      throw new Error('caught');
+    });
+  } catch (e) {
+    leaf();
+  }
+}
+
+async function returnsPromise(what) {
+  return what();
+}
+
+// Who waits for a function, in each way: Error.stack has these as "at async NAME".
+const awaits = {
+  plain: () => waits(works),
+  deep: () => [...Array(30)].reduce((what) => async function again() {
+    await what();
+  }, works)(),
+  arrow: () => (async () => {
+    await waits(async () => {
+      await works();
+    });
+  })(),
+  all: () => waits(() => Promise.all([tick(), works()])),
+  settled: () => waits(() => Promise.allSettled([tick(), works()])),
+  any: () => waits(() => Promise.any([works(), works()])),
+  race: () => waits(() => Promise.race([works()])),
+  then: () => waits(() => works().then((x) => x)),
+  finally: () => waits(() => works().finally(() => 1)),
+  generator: () => iterates(works),
+  rejected: () => waits(catches),
+  returned: () => waits(() => returnsPromise(works)),
+  several: () => {
+    const p = works();
+    waits(() => p);
+    waits(() => p);
+  },
+  nobody: () => {
+    works();
+  },
+  settling: async () => {
+    await 1;
+    leaf();
+  },
+};
+
 const cases = {
   plain: () => leaf(),
   hot: () => hot(),
@@ -236,6 +320,7 @@ const cases = {
   }, 1),
   async: () => later(),
   worker: () => leaf(),
+  ...Object.fromEntries(Object.entries(awaits).map(([name, run]) => ['await-' + name, run])),
   // Not in all versions: `secret` is syntax that old ones do not know.
   secret: () => new (require('./secret.js').Secret)().call(leaf),
   module: () => {
