@@ -68,6 +68,40 @@ struct kernel_code {
 	__u32 buckets, more;
 };
 
+/*
+ * Code that comes and goes: of BPF programs and their trampolines, which keep frame pointers, and
+ * of modules, whose ORC entries are read where they lie. Who walks proves that an item is still
+ * what it was when it was listed: what is in the kernel's lists knows where it is in them, and what
+ * was taken out does not (list_del_rcu() poisons that).
+ */
+enum { KERNEL_MADE_MAX = 1024, KERNEL_PROOF_WORDS = 3 };
+enum kernel_made_kind { KERNEL_MADE_BPF = 0, KERNEL_MADE_MODULE = 1, KERNEL_MADE_KINDS_ = 2 };
+
+struct kernel_made {
+	__u64 start, end; /* of the code */
+	__u64 link;	/* the item's struct list_head, whose neighbour behind it says that again */
+	__u64 proof_at; /* so many words are there ... */
+	/* ... and say this. Of a BPF program where its code is; of a module how many ORC entries it
+	 * has, where their addresses are, where they are (struct mod_arch_specific). */
+	__u64 proof[KERNEL_PROOF_WORDS];
+	__u64 kind; /* enum kernel_made_kind */
+};
+_Static_assert(sizeof(struct kernel_made) == 64, "an item is a line of the cache");
+
+/* Where in the last 16 bits of an ORC entry these are; size 0: this kernel has none. */
+struct orc_layout {
+	__u8 type_shift, type_size;
+	__u8 signal_shift, signal_size; /* since 6.3 */
+	__u8 end_shift, end_size;	/* before 6.4 */
+};
+
+struct kernel_mades {
+	__u32 nr, reserved;
+	struct orc_layout orc;
+	__u8 padding[2];
+	struct kernel_made items[KERNEL_MADE_MAX]; /* by address */
+};
+
 /* Whose kernel frames a sample gets. */
 enum kernel_frames {
 	KERNEL_FRAMES_HELPER = 0,  /* bpf_get_stack()'s */
@@ -79,7 +113,7 @@ enum kernel_frames {
 enum kernel_walk_end {
 	KERNEL_WALK_GOES_ON = 0,
 	KERNEL_WALK_WHOLE = 1,
-	KERNEL_WALK_NO_CODE = 2,      /* a pc without rows: BPF programs, modules */
+	KERNEL_WALK_NO_CODE = 2,      /* a pc of which nothing is known, or not yet */
 	KERNEL_WALK_NO_RULE = 3,      /* a row that KERNEL_RULE() has no room for */
 	KERNEL_WALK_UNREADABLE = 4,   /* a stack that cannot be read */
 	KERNEL_WALK_OUT_OF_ORDER = 5, /* a caller's frame that is not above its callee's */
@@ -89,5 +123,6 @@ enum kernel_walk_end {
 /* Of one CPU. The last three only by KERNEL_FRAMES_COMPARE. */
 struct kernel_walk_counts {
 	__u64 ends[KERNEL_WALK_ENDS_];
+	__u64 made[KERNEL_MADE_KINDS_]; /* frames in such code */
 	__u64 equal, equal_frames, differ;
 };

@@ -89,6 +89,13 @@ static __always_inline struct kernel_cache *kernel_cache_of(const struct walk *w
 	return bpf_map_lookup_elem(&kernel_caches, &cpu);
 }
 
+static __always_inline const struct kernel_mades *kernel_mades(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&kernel_made, &zero);
+}
+
 static __always_inline long read_kernel_stack(void *to, __u32 size, __u64 from)
 {
 	return bpf_probe_read_kernel(to, size, (const void *)from);

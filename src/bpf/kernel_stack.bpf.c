@@ -91,8 +91,9 @@ __noinline int WALK_NAME(kernel_rule_missed)(void)
 		rule = (__u32)cache->entries[slot];
 	} else {
 		rule = WALK_NAME(kernel_row)(pc);
+		/* Nothing of what comes and goes is remembered. */
 		if (rule == KERNEL_RULE_NO_CODE)
-			return rule;
+			return WALK_NAME(kernel_made_rule)(pc);
 		cache->entries[slot] = pc << 32 | rule;
 	}
 	at = w->kernel.slot;

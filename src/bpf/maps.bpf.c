@@ -7,6 +7,7 @@ struct walks_map walks SEC(".maps");
 struct records_map records SEC(".maps");
 struct rule_caches_map rule_caches SEC(".maps");
 struct kernel_caches_map kernel_caches SEC(".maps");
+struct kernel_made_map kernel_made SEC(".maps");
 struct processes_map processes SEC(".maps");
 struct files_map files SEC(".maps");
 struct rules_map rules SEC(".maps");

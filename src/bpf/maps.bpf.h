@@ -47,6 +47,15 @@ struct kernel_caches_map {
 };
 extern struct kernel_caches_map kernel_caches SEC(".maps");
 
+/* The kernel's code that comes and goes, one value. */
+struct kernel_made_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kernel_mades);
+};
+extern struct kernel_made_map kernel_made SEC(".maps");
+
 /* Preallocated as 5.10 wants of perf_event programs. A full table costs raw samples, not lost ones;
  * the agent takes those out that were unused for longest. */
 struct processes_map {

@@ -219,6 +219,8 @@ __noinline int WALK_NAME(find_mapping)(void);
  * words: enum kernel_walk_end, never KERNEL_WALK_GOES_ON. How many: walk->kernel.nr.
  */
 __noinline int WALK_NAME(walk_kernel_rows)(void);
+/* KERNEL_RULE() of an address outside of the kernel's own code. */
+__noinline int WALK_NAME(kernel_made_rule)(__u64 pc);
 
 #define WALK_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/bpf_sampler.h"
 #include "kernel/hits.h"
+#include "kernel/kernel_code.h"
 #include "kernel/kernel_rows.h"
 #include "kernel/libbpf_log.h"
 #include "kernel/read_iter.h"
@@ -37,7 +38,8 @@ struct bpf_sampler {
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
 	struct kernel_rows rows;
-	struct select_rules rules;		   /* as they are in the kernel */
+	struct kernel_code_list *code; /* NULL: there are no rows, or it cannot be read */
+	struct select_rules rules;     /* as they are in the kernel */
 	struct source sources[SAMPLE_SOURCES_MAX]; /* from 1 on */
 	size_t nr_sources;			   /* the clock among them */
 	struct cpu_set *cpus;			   /* borrowed; NULL: not started */
@@ -324,6 +326,7 @@ void bpf_sampler_free(struct bpf_sampler *sampler)
 	while (sampler->nr_sources > SOURCE_CLOCK + 1)
 		source_close(&sampler->sources[--sampler->nr_sources]);
 	walkers_fini(&sampler->walkers);
+	kernel_code_list_free(sampler->code);
 	kernel_rows_fini(&sampler->rows);
 	bpf_link__destroy(sampler->fork_link);
 	ring_buffer__free(sampler->ring);
@@ -417,6 +420,38 @@ void bpf_sampler_want_walkers(struct bpf_sampler *sampler, uint32_t ids, bool ur
 	for_each_source(s, sampler) walkers_want(&s->walkers, ids, urgent);
 }
 
+/* What is only the helper's from here on costs time, no frame. */
+static void open_code_list(struct bpf_sampler *sampler)
+{
+	const struct kernel_rows_report *report = &sampler->rows.report;
+	int r = report->code_error;
+
+	if (!r)
+		r = kernel_code_list_new(&report->code, &sampler->code);
+	if (r)
+		log_debug("the kernel's code that comes and goes is not known: %s", strerror(-r));
+	else if (!report->code.modules)
+		log_debug("where the kernel's modules are is not known");
+	bpf_sampler_list_code(sampler);
+}
+
+void bpf_sampler_list_code(struct bpf_sampler *sampler)
+{
+	_cleanup_free_ struct kernel_mades *mades = NULL;
+	uint32_t zero = 0;
+
+	if (!sampler->code)
+		return;
+	mades = malloc(sizeof(*mades));
+	if (!mades)
+		return;
+	kernel_code_list_read(sampler->code, mades);
+	if (bpf_map_update_elem(bpf_map__fd(sampler->bpf->maps.kernel_made), &zero, mades, BPF_ANY))
+		log_debug("cannot list the kernel's code that comes and goes: %s", strerror(errno));
+	else
+		log_debug("the kernel has %u pieces of code that comes and goes", mades->nr);
+}
+
 int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
 {
 	const struct kernel_rows_report *report = &sampler->rows.report;
@@ -436,6 +471,7 @@ int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms)
 		codes[i].more = report->codes[i].more;
 		__atomic_store_n(&codes[i].size, report->codes[i].size, __ATOMIC_RELEASE);
 	}
+	open_code_list(sampler);
 	return 1;
 }
 

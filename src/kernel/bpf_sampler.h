@@ -60,6 +60,9 @@ uint32_t bpf_sampler_update_walkers(struct bpf_sampler *sampler, uint32_t ids, i
 /* Takes in the rows of the kernel's code: 1 if they have come, 0 if not within `wait_ms`, or what
  * keeps them from coming, once. */
 int bpf_sampler_update_rows(struct bpf_sampler *sampler, int wait_ms);
+/* Modules or BPF programs came or went: milliseconds. Frames in those that are not listed cost more
+ * time, that is all. */
+void bpf_sampler_list_code(struct bpf_sampler *sampler);
 /* Kernel memory of those that have come, and of the rows, as far as the kernel tells. */
 size_t bpf_sampler_walker_bytes(const struct bpf_sampler *sampler);
 

@@ -39,6 +39,15 @@ static int load_program(int map)
 		  .dst_reg = BPF_REG_2,
 		  .src_reg = BPF_REG_6,
 		  .off = offsetof(struct request, size) },
+		/* if (!r3) the current task, into r6->data, and return 0 */
+		{ .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_3, .off = 4 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_task },
+		{ .code = BPF_STX | BPF_MEM | BPF_DW,
+		  .dst_reg = BPF_REG_6,
+		  .src_reg = BPF_REG_0,
+		  .off = offsetof(struct request, data) },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
 		/* r0 = 1; if (r2 <= CHUNK) r0 = bpf_probe_read_kernel(r6->data, r2, r3) */
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
 		{ .code = BPF_JMP | BPF_JGT | BPF_K, .dst_reg = BPF_REG_2, .off = 3, .imm = CHUNK },
@@ -93,11 +102,29 @@ void kernel_memory_free(struct kernel_memory *m)
 	free(m);
 }
 
+int kernel_memory_task(struct kernel_memory *m, uint64_t *ret)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	m->request->address = 0;
+	if (bpf_prog_test_run_opts(m->program, &opts))
+		return -errno;
+	memcpy(ret, m->request->data, sizeof(*ret));
+	return *ret ? 0 : -ENOENT;
+}
+
+int kernel_memory_program(const struct kernel_memory *m)
+{
+	return m->program;
+}
+
 int kernel_memory_read(struct kernel_memory *m, uint64_t address, void *to, size_t size)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 	size_t done, n;
 
+	if (!address)
+		return -EFAULT;
 	for (done = 0; done < size; done += n) {
 		n = size - done < CHUNK ? size - done : CHUNK;
 		m->request->address = address + done;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the kernel's memory, by a BPF program that is run for that alone: /proc/kcore is not in
- * every kernel. What is read this way is what never changes: its unwind tables
- * (docs/kernel-stacks.md).
+ * every kernel. docs/kernel-stacks.md.
  */
 #pragma once
 
@@ -18,5 +17,8 @@ static inline void kernel_memory_free_p(struct kernel_memory **m)
 {
 	kernel_memory_free(*m);
 }
+/* Where the struct task_struct of who asks is; the descriptor of the program that reads. */
+int kernel_memory_task(struct kernel_memory *m, uint64_t *ret);
+int kernel_memory_program(const struct kernel_memory *m);
 /* All of it, or -EFAULT. What `to` holds then is unspecified. */
 int kernel_memory_read(struct kernel_memory *m, uint64_t address, void *to, size_t size);

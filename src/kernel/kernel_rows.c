@@ -32,6 +32,7 @@ enum symbol {
 	TEXT_END,
 	INIT_TEXT,
 	INIT_TEXT_END,
+	MODULES, /* with CONFIG_KALLSYMS_ALL: it is data */
 	/* Where functions return to that are traced: whom they were called from is known elsewhere.
 	 */
 	RETURNS_FROM,
@@ -47,6 +48,7 @@ static const char *const symbol_names[SYMBOLS] = {
 	[TEXT_END] = "_etext",
 	[INIT_TEXT] = "_sinittext",
 	[INIT_TEXT_END] = "_einittext",
+	[MODULES] = "modules",
 	[RETURNS_FROM] = "return_to_handler",
 	"arch_rethook_trampoline",
 	"__kretprobe_trampoline", /* before 5.18 */
@@ -86,7 +88,8 @@ static bool helper_cuts_more(void)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static int read_tables(const uint64_t *symbols, struct orc_tables *t, void **ips, void **entries)
+static int read_tables(const uint64_t *symbols, struct orc_tables *t, void **ips, void **entries,
+		       struct kernel_rows_report *report)
 {
 	_cleanup_(kernel_memory_free_p) struct kernel_memory *m = NULL;
 	uint64_t from = symbols[ORC_IPS], nr = (symbols[ORC_IPS_END] - from) / 4;
@@ -100,6 +103,8 @@ static int read_tables(const uint64_t *symbols, struct orc_tables *t, void **ips
 	if (!btf)
 		return -errno;
 	r = orc_layout_of(btf, &t->layout);
+	report->code_error = kernel_code_layout_of(btf, symbols[MODULES], &report->code);
+	report->code.orc = t->layout;
 	btf__free(btf);
 	if (r)
 		return r;
@@ -243,7 +248,7 @@ static int try(int segments_fd, struct kernel_rows_report *ret, const char **rea
 	if (helper_cuts_more())
 		return -E2BIG;
 	*reason = "the kernel's unwind tables cannot be read";
-	r = read_tables(symbols, &t, &ips, &entries);
+	r = read_tables(symbols, &t, &ips, &entries, ret);
 	if (r)
 		return r;
 	*reason = "the kernel's unwind tables cannot be used";

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "abi/kernel_rows.h"
+#include "kernel/kernel_code.h"
 #include "unwind/orc.h"
 #include "util/child.h"
 
@@ -17,6 +18,8 @@ struct kernel_rows_report {
 	uint32_t helper; /* of `entries`: rows that only bpf_get_stack() knows */
 	uint32_t entries;
 	struct kernel_code codes[KERNEL_CODES_MAX];
+	int32_t code_error; /* of `code`: 0, or why code that comes and goes is the helper's */
+	struct kernel_code_layout code;
 	char reason[128]; /* of an error: a sentence's second half */
 };
 

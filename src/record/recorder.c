@@ -78,6 +78,9 @@ static void mend(struct recorder *r, uint64_t now)
 		recorder_forget_stacks(r);
 		r->forget_stacks = false;
 	}
+	if (r->list_code)
+		bpf_sampler_list_code(r->sampler);
+	r->list_code = false;
 	if (r->events_lost && r->options.targets_only)
 		bpf_sampler_each_target(r->sampler, check_target, r);
 	if (r->events_lost)

@@ -80,6 +80,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	if (e->type == SIDE_CODE || e->type == SIDE_CODE_GONE) {
 		r->forget_stacks |= decoder_on_kernel_code(&r->decoder, e->start, e->len,
 							   e->type == SIDE_CODE_GONE);
+		r->list_code = true;
 		return;
 	}
 	/* Processes are read again as they are sampled (recorder_samples.c, current()). */
@@ -278,6 +279,14 @@ static void update_walkers(struct recorder *r)
 	r->walker_bytes = bytes;
 }
 
+static void look_at_kernel(struct recorder *r)
+{
+	enum kernel_change change = decoder_look_at_kernel(&r->decoder);
+
+	r->list_code |= change != KERNEL_SAME;
+	r->forget_stacks |= change == KERNEL_LESS;
+}
+
 /*
  * What fails costs what it was about: samples stay in the ring, and where events were lost all is
  * read again.
@@ -290,7 +299,7 @@ void recorder_turn(struct recorder *r)
 	r->turn_ns = now_ns();
 	cut_clock_look(&r->cut_clock, r->turn_ns, clock_ahead_ns(CLOCK_BOOTTIME));
 	update_walkers(r);
-	r->forget_stacks |= decoder_look_at_kernel(&r->decoder);
+	look_at_kernel(r);
 	recorder_drain(r);
 	err = side_band_drain_until(r->side_band, r->turn_ns, &r->events);
 	b = r->batch;

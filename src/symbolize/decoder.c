@@ -175,7 +175,7 @@ static int add_kernel(struct decoder *r, uint64_t addr)
 	return err ? err : vec_push(&r->scratch, id);
 }
 
-bool decoder_look_at_kernel(struct decoder *r)
+enum kernel_change decoder_look_at_kernel(struct decoder *r)
 {
 	enum kernel_change change;
 
@@ -184,7 +184,7 @@ bool decoder_look_at_kernel(struct decoder *r)
 	/* Frames of a module that went have its file: they are no others' names. */
 	if (change != KERNEL_SAME)
 		symbolizer_kernel_changed(&r->symbolizer, 0, 0);
-	return change == KERNEL_LESS;
+	return change;
 }
 
 bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, bool is_gone)

@@ -78,11 +78,12 @@ void decoder_want_names(struct decoder *r);
  */
 int decoder_name_ready(struct decoder *r);
 int decoder_name_all(struct decoder *r);
+/* Looks whether modules came or went: a system call. */
+enum kernel_change decoder_look_at_kernel(struct decoder *r);
 /*
- * Looks whether modules came or went, a system call; what the kernel says of a BPF program's code.
- * True: known stacks may have been through code that is gone, and must be sent once more.
+ * What the kernel says of a BPF program's code. True: known stacks may have been through code that
+ * is gone, and must be sent once more.
  */
-bool decoder_look_at_kernel(struct decoder *r);
 bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, bool is_gone);
 /* The profile was collected: everything that keeps numbers of it is told. */
 void decoder_collected(struct decoder *r, const struct profile_collected *c);

@@ -7,9 +7,19 @@
 
 enum { GONE_MAX = 1024 };
 
+/* A folder of sysfs has a link for each folder in it (fs/kernfs/inode.c, kernfs_refresh_inode()).
+ */
+static uint64_t count_modules(const struct kernel_places *k)
+{
+	struct stat st;
+
+	return stat(k->modules, &st) ? 0 : st.st_nlink;
+}
+
 void kernel_places_init(struct kernel_places *k, struct profile *profile)
 {
 	*k = (struct kernel_places){ .profile = profile, .modules = "/sys/module" };
+	k->nr_modules = count_modules(k);
 }
 
 void kernel_places_fini(struct kernel_places *k)
@@ -19,15 +29,6 @@ void kernel_places_fini(struct kernel_places *k)
 	vec_free(&k->files);
 	vec_free(&k->gone);
 	map_fini(&k->met);
-}
-
-/* A folder of sysfs has a link for each folder in it (fs/kernfs/inode.c, kernfs_refresh_inode()).
- */
-static uint64_t count_modules(const struct kernel_places *k)
-{
-	struct stat st;
-
-	return stat(k->modules, &st) ? 0 : st.st_nlink;
 }
 
 static int read_image(struct kernel_places *k)
@@ -140,8 +141,12 @@ enum kernel_change kernel_places_look(struct kernel_places *k)
 	int r;
 
 	kernel_image_fini(&k->before);
-	if (!k->known || count_modules(k) == k->nr_modules)
+	if (count_modules(k) == k->nr_modules)
 		return KERNEL_SAME;
+	if (!k->known) {
+		k->nr_modules = count_modules(k);
+		return KERNEL_MORE;
+	}
 	before = k->image;
 	k->image = (struct kernel_image){ 0 };
 	r = read_image(k);

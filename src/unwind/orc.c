@@ -9,34 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* arch/x86/include/asm/orc_types.h; the same numbers since 4.14. */
-enum orc_reg {
-	ORC_REG_UNDEFINED = 0,
-	ORC_REG_PREV_SP = 1,
-	ORC_REG_BP = 4,
-	ORC_REG_SP = 5,
-	ORC_REG_BP_INDIRECT = 8,
-	ORC_REG_SP_INDIRECT = 9,
-};
-
-/* Since fb799447ae29 ("x86,objtool: Split UNWIND_HINT_EMPTY in two", 6.4), with 3 bits. Before,
- * with 2 bits, the last three were 0 to 2, and an undefined register said what the first two say.
- */
-enum orc_type {
-	ORC_TYPE_UNDEFINED = 0,
-	ORC_TYPE_END_OF_STACK = 1,
-	ORC_TYPE_CALL = 2,
-	ORC_TYPE_REGS = 3,
-	ORC_TYPE_REGS_PARTIAL = 4,
-};
-
 enum {
-	FLAGS_OFFSET = 4, /* behind the distances of sp and bp */
 	CODE_MAX = 256 << 20,
 	MORE_MAX = (1 << 23) - 1, /* KERNEL_BUCKET_FIRST */
-	CFA_WORDS_MAX = KERNEL_RULE_CFA(~0u),
-	FP_WORDS_MAX = KERNEL_RULE_FP(~0u),
-	HELPER = KERNEL_RULE(KERNEL_HELPER, 0, 0, 0),
 };
 
 static void field_of(const struct btf *btf, const struct btf_type *type, const char *name,
@@ -52,9 +27,9 @@ static void field_of(const struct btf *btf, const struct btf_type *type, const c
 			continue;
 		at = btf_member_bit_offset(type, i);
 		size = btf_member_bitfield_size(type, i);
-		if (at < 8 * FLAGS_OFFSET || at + size > 8 * ORC_ENTRY_SIZE)
+		if (at < 8 * ORC_FLAGS_OFFSET || at + size > 8 * ORC_ENTRY_SIZE)
 			return;
-		*ret_shift = at - 8 * FLAGS_OFFSET;
+		*ret_shift = at - 8 * ORC_FLAGS_OFFSET;
 		*ret_size = size;
 	}
 }
@@ -86,71 +61,16 @@ int orc_layout_of(const struct btf *btf, struct orc_layout *ret)
 	return 0;
 }
 
-static uint32_t bits(uint16_t flags, uint8_t shift, uint8_t size)
-{
-	return flags >> shift & ((1u << size) - 1);
-}
-
-/* A distance as a number of words, if `room` can have it; else -1. */
-static int32_t words_of(int32_t distance, uint32_t room)
-{
-	return distance < 0 || distance & 7 || (uint32_t)distance / 8 > room ? -1 : distance / 8;
-}
-
-static uint32_t rule_of_call(const struct orc_layout *l, uint32_t sp_reg, int32_t cfa, int32_t fp,
-			     bool exact)
-{
-	switch (sp_reg) {
-	case ORC_REG_SP:
-		return KERNEL_RULE(KERNEL_CFA_SP, cfa, fp, exact);
-	case ORC_REG_BP:
-		return KERNEL_RULE(KERNEL_CFA_FP, cfa, fp, exact);
-	case ORC_REG_SP_INDIRECT:
-		/* Until aafeb14e9da2 ("x86/unwind/orc: Change REG_SP_INDIRECT", 5.12) the distance
-		 * was added before the pointer was followed: what may be that old counts without
-		 * one. */
-		if (l->type_size == 3 || !cfa)
-			return KERNEL_RULE(KERNEL_CFA_AT_SP, cfa, fp, exact);
-		return HELPER;
-	}
-	return HELPER;
-}
-
 uint32_t orc_rule(const struct orc_layout *l, const void *entry)
 {
 	const uint8_t *from = entry;
-	uint32_t sp_reg, bp_reg, type;
-	int32_t cfa, fp = 0;
 	int16_t sp, bp;
 	uint16_t flags;
-	bool exact;
 
 	memcpy(&sp, from, sizeof(sp));
 	memcpy(&bp, from + 2, sizeof(bp));
-	memcpy(&flags, from + FLAGS_OFFSET, sizeof(flags));
-	sp_reg = flags & 15;
-	bp_reg = flags >> 4 & 15;
-	type = bits(flags, l->type_shift, l->type_size);
-	if (l->type_size == 2)
-		type = sp_reg == ORC_REG_UNDEFINED ? ORC_TYPE_UNDEFINED : type + ORC_TYPE_CALL;
-	exact = l->signal_size ? bits(flags, l->signal_shift, 1) : type != ORC_TYPE_CALL;
-	/* The kernel's walk tells the two apart only in whether it calls itself reliable. */
-	if (type == ORC_TYPE_UNDEFINED || type == ORC_TYPE_END_OF_STACK)
-		return KERNEL_RULE(KERNEL_END, 0, 0, 0);
-	if (type == ORC_TYPE_CALL && sp_reg == ORC_REG_BP_INDIRECT && bp_reg == ORC_REG_BP && !bp) {
-		cfa = words_of(-sp, CFA_WORDS_MAX);
-		return cfa < 0 ? HELPER : KERNEL_RULE(KERNEL_CFA_AT_FP, cfa, 0, exact);
-	}
-	cfa = words_of(sp, CFA_WORDS_MAX);
-	if (bp_reg == ORC_REG_PREV_SP)
-		fp = bp ? words_of(-bp, FP_WORDS_MAX) : -1;
-	if (cfa < 0 || fp < 0 || (bp_reg != ORC_REG_PREV_SP && bp_reg != ORC_REG_UNDEFINED))
-		return HELPER;
-	if (type == ORC_TYPE_CALL)
-		return rule_of_call(l, sp_reg, cfa, fp, exact);
-	if (fp || sp_reg != ORC_REG_SP || !exact || type > ORC_TYPE_REGS_PARTIAL)
-		return HELPER;
-	return KERNEL_RULE(type == ORC_TYPE_REGS ? KERNEL_REGS : KERNEL_REGS_PARTIAL, cfa, 0, true);
+	memcpy(&flags, from + ORC_FLAGS_OFFSET, sizeof(flags));
+	return orc_entry_rule(l, sp, bp, flags);
 }
 
 static uint64_t address_of(const struct orc_tables *t, size_t i)
@@ -208,7 +128,7 @@ static int put_rows(struct kernel_table *t, size_t bucket, const struct rows *ro
 
 static int put_buckets(struct kernel_table *t, const struct orc_tables *from)
 {
-	uint32_t rule = HELPER;
+	uint32_t rule = ORC_HELPER;
 	uint64_t base, last = 0;
 	size_t b, i, room = 0;
 	int r;
@@ -278,7 +198,7 @@ int kernel_table_leave_out(struct kernel_table *t, uint64_t address)
 		return 0;
 	for (uint32_t low = 0; low < 1 << KERNEL_BUCKET_SHIFT && base + low < t->end; low++)
 		add_row(&rows, low,
-			base + low == address ? HELPER : kernel_table_rule(t, base + low));
+			base + low == address ? ORC_HELPER : kernel_table_rule(t, base + low));
 	return put_rows(t, bucket, &rows, &room);
 }
 
@@ -298,7 +218,7 @@ uint32_t kernel_table_rule(const struct kernel_table *t, uint64_t address)
 	uint32_t lo = 0, n, low;
 
 	if (address < t->start || address >= t->end)
-		return HELPER;
+		return ORC_HELPER;
 	b = &t->buckets[(address - t->start) >> KERNEL_BUCKET_SHIFT];
 	low = (address - t->start) & ((1 << KERNEL_BUCKET_SHIFT) - 1);
 	n = KERNEL_BUCKET_NR(b->head);

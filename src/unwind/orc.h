@@ -10,20 +10,12 @@
 #pragma once
 
 #include "abi/kernel_rows.h"
+#include "bpf/orc_entry.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct btf;
-
-enum { ORC_ENTRY_SIZE = 6 };
-
-/* Where in the last 16 bits of an entry these are; size 0: this kernel has none. */
-struct orc_layout {
-	uint8_t type_shift, type_size;
-	uint8_t signal_shift, signal_size; /* since 6.3 */
-	uint8_t end_shift, end_size;	   /* before 6.4 */
-};
 
 /* By struct orc_entry of the kernel's BTF; -ENOENT: it has none, -ENOTSUP: an unknown one. */
 int orc_layout_of(const struct btf *btf, struct orc_layout *ret);

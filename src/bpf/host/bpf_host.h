@@ -32,6 +32,7 @@ struct unwind_rule;
 struct cached_rule;
 struct kernel_cache;
 struct kernel_code;
+struct kernel_mades;
 
 /* The walk of this thread: see walk_host.c. */
 struct walk *current_walk(void);
@@ -49,4 +50,5 @@ long bpf_probe_read_user(void *to, __u32 size, const void *from);
 int kernel_cell(__u32 cell, __u32 *ret);
 const struct kernel_code *kernel_code_of(__u64 pc);
 struct kernel_cache *kernel_cache_of(const struct walk *w);
+const struct kernel_mades *kernel_mades(void);
 long read_kernel_stack(void *to, __u32 size, __u64 from);

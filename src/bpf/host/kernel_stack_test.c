@@ -38,9 +38,18 @@ enum {
 	INTERRUPTED /* as LEAF; before its first byte are MANY's rows */
 };
 
+/* A program, and a module, as the kernel's memory has what is known of them. */
+#define PROGRAM	   0xffffffffc0200000ull
+#define KSYM	   (STACK + 8 * 3000)
+#define MODULE_AT  (STACK + 8 * 3100)
+#define ENTRY_IPS  (MODULE + 0x10000) /* which are told from where they are */
+#define ENTRIES_AT (STACK + 8 * 3300)
+
 struct fixture {
 	__u32 cells[CELLS];
 	__u64 stack[STACK_WORDS];
+	__s32 ips[16];
+	struct kernel_mades mades;
 	struct kernel_cache cache;
 	struct walk_kernel kernel;
 	struct walk_memory memory;
@@ -51,6 +60,10 @@ static int read_stack(void *ctx, __u64 addr, void *to, __u32 size)
 {
 	const struct fixture *f = ctx;
 
+	if (addr - ENTRY_IPS <= sizeof(f->ips) - size) {
+		memcpy(to, (const char *)f->ips + (addr - ENTRY_IPS), size);
+		return 0;
+	}
 	if (addr - STACK >= sizeof(f->stack) || addr - STACK + size > sizeof(f->stack))
 		return -14;
 	memcpy(to, (const char *)f->stack + (addr - STACK), size);
@@ -87,6 +100,7 @@ static struct fixture *fixture_new(void)
 		.cells = f->cells,
 		.nr_cells = CELLS,
 		.cache = &f->cache,
+		.mades = &f->mades,
 	};
 	f->memory = (struct walk_memory){ .read = read_stack, .ctx = f };
 	return f;
@@ -220,6 +234,147 @@ TEST(code_without_rows)
 	/* Its low half is a known address's. */
 	f = fixture_new();
 	f->stack[0] = IN(LEAF) & 0xffffffff;
+	gives_up(f, IN(LEAF), 0, 0, KERNEL_WALK_NO_CODE);
+}
+
+/* What reads as `items` is linked to itself: a list of one. */
+static void put_list(struct fixture *f, __u64 link)
+{
+	f->stack[(link - STACK) / 8] = f->stack[(link - STACK) / 8 + 1] = link;
+}
+
+static void put_program(struct fixture *f, __u64 start, __u64 end)
+{
+	struct kernel_made *m = &f->mades.items[f->mades.nr++];
+
+	*m = (struct kernel_made){ .start = start,
+				   .end = end,
+				   .link = KSYM + 24,
+				   .proof_at = KSYM,
+				   .proof = { start, end, 0x1234 },
+				   .kind = KERNEL_MADE_BPF };
+	memcpy(&f->stack[(KSYM - STACK) / 8], m->proof, sizeof(m->proof));
+	put_list(f, m->link);
+}
+
+/* By the kernel's BTF since 6.4; entries of 6 bytes, `rows` of them 16 bytes apart. */
+static void put_module(struct fixture *f, __u64 start, __u64 end, const __u16 (*rows)[3], __u32 nr)
+{
+	struct kernel_made *m = &f->mades.items[f->mades.nr++];
+	__u8 *entries = (__u8 *)&f->stack[(ENTRIES_AT - STACK) / 8];
+
+	f->mades.orc = (struct orc_layout){ 8, 3, 11, 1, 0, 0 };
+	*m = (struct kernel_made){ .start = start,
+				   .end = end,
+				   .link = MODULE_AT,
+				   .proof_at = MODULE_AT + 16,
+				   .proof = { nr, ENTRY_IPS, ENTRIES_AT },
+				   .kind = KERNEL_MADE_MODULE };
+	memcpy(&f->stack[(m->proof_at - STACK) / 8], m->proof, sizeof(m->proof));
+	put_list(f, m->link);
+	for (__u32 i = 0; i < nr; i++) {
+		f->ips[i] = (__s32)(start + 16 * i - (ENTRY_IPS + 4 * i));
+		memcpy(entries + 6 * i, rows[i], 6);
+	}
+}
+
+/* LEAF called by a program, which has a frame pointer, called by FIRST. */
+static void call_by_program(struct fixture *f, __u64 ret)
+{
+	f->stack[0] = ret;
+	f->stack[5] = 0; /* the frame pointer before */
+	f->stack[6] = IN(FIRST);
+}
+
+TEST(bpf_programs_have_frame_pointers)
+{
+	struct fixture *f = fixture_new();
+	const __u64 words[] = { IN(LEAF), PROGRAM + 0x20, IN(FIRST) };
+
+	put_program(f, PROGRAM, PROGRAM + 0x80);
+	call_by_program(f, words[1]);
+	check(f, IN(LEAF), 0, WORD(5), KERNEL_WALK_WHOLE, words, 3);
+}
+
+TEST(a_program_among_many_is_found)
+{
+	struct fixture *f = fixture_new();
+	const __u64 words[] = { IN(LEAF), PROGRAM + 0x20, IN(FIRST) };
+
+	for (int i = 0; i < KERNEL_MADE_MAX / 2; i++)
+		put_program(f, PROGRAM - (KERNEL_MADE_MAX - i) * 0x80, 0);
+	put_program(f, PROGRAM, PROGRAM + 0x80);
+	while (f->mades.nr < KERNEL_MADE_MAX) {
+		f->mades.items[f->mades.nr].start = PROGRAM + 0x80 * f->mades.nr;
+		f->mades.nr++;
+	}
+	call_by_program(f, words[1]);
+	check(f, IN(LEAF), 0, WORD(5), KERNEL_WALK_WHOLE, words, 3);
+}
+
+/* Whoever is where a program was goes by rules of his own. */
+TEST(a_program_that_is_gone_is_the_helpers)
+{
+	struct fixture *f = fixture_new();
+
+	put_program(f, PROGRAM, PROGRAM + 0x80);
+	call_by_program(f, PROGRAM + 0x20);
+	f->stack[(KSYM - STACK) / 8 + 4] = 0xdead000000000122; /* LIST_POISON2 */
+	gives_up(f, IN(LEAF), 0, WORD(5), KERNEL_WALK_NO_CODE);
+	f = fixture_new();
+	put_program(f, PROGRAM, PROGRAM + 0x80);
+	call_by_program(f, PROGRAM + 0x20);
+	f->stack[(KSYM - STACK) / 8 + 2]++; /* another one's by now */
+	gives_up(f, IN(LEAF), 0, WORD(5), KERNEL_WALK_NO_CODE);
+	/* Behind its end, and before its begin. */
+	for (int i = 0; i < 2; i++) {
+		f = fixture_new();
+		put_program(f, PROGRAM, PROGRAM + 0x80);
+		call_by_program(f, i ? PROGRAM : PROGRAM + 0x80);
+		gives_up(f, IN(LEAF), 0, WORD(5), KERNEL_WALK_NO_CODE);
+	}
+}
+
+/* Registers by number as arch/x86/include/asm/orc_types.h has them: 5 sp, 1 the caller's sp. */
+#define ORC_CALL(sp_reg, bp_reg) ((__u16)((sp_reg) | (bp_reg) << 4 | 2 << 8))
+
+TEST(modules_have_entries_of_their_own)
+{
+	const __u16 rows[][3] = {
+		{ 800, 0, ORC_CALL(5, 0) }, /* where we are not */
+		{ 24, (__u16)-24, ORC_CALL(5, 1) },
+		{ 800, 0, ORC_CALL(5, 0) },
+	};
+	const __u64 words[] = { IN(LEAF), MODULE + 0x18, IN(PUSHES_FP), IN(FIRST) };
+	struct fixture *f = fixture_new();
+
+	put_module(f, MODULE, MODULE + 0x80, rows, 3);
+	f->stack[0] = words[1];
+	/* Its frame: the frame pointer at its CFA - 24. */
+	f->stack[1] = WORD(20);
+	f->stack[3] = words[2];
+	f->stack[20] = 0;
+	f->stack[21] = words[3];
+	check(f, IN(LEAF), 0, 0, KERNEL_WALK_WHOLE, words, 4);
+}
+
+TEST(modules_without_an_entry_are_the_helpers)
+{
+	const __u16 rows[][3] = { { 24, 0, ORC_CALL(10, 0) } };
+	struct fixture *f = fixture_new();
+
+	put_module(f, MODULE, MODULE + 0x80, rows, 1);
+	f->stack[0] = MODULE + 0x18;
+	gives_up(f, IN(LEAF), 0, 0, KERNEL_WALK_NO_RULE);
+	f = fixture_new();
+	put_module(f, MODULE, MODULE + 0x80, rows, 0);
+	f->stack[0] = MODULE + 0x18;
+	gives_up(f, IN(LEAF), 0, 0, KERNEL_WALK_NO_CODE);
+	/* It was loaded once more, elsewhere. */
+	f = fixture_new();
+	put_module(f, MODULE, MODULE + 0x80, rows, 1);
+	f->stack[(MODULE_AT - STACK) / 8 + 4]++;
+	f->stack[0] = MODULE + 0x18;
 	gives_up(f, IN(LEAF), 0, 0, KERNEL_WALK_NO_CODE);
 }
 

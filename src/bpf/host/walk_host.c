@@ -157,6 +157,11 @@ struct kernel_cache *kernel_cache_of(const struct walk *w)
 	return current.kernel->cache;
 }
 
+const struct kernel_mades *kernel_mades(void)
+{
+	return current.kernel->mades;
+}
+
 long read_kernel_stack(void *to, __u32 size, __u64 from)
 {
 	return current.memory->read(current.memory->ctx, from, to, size);

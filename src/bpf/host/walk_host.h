@@ -69,6 +69,7 @@ struct walk_kernel {
 	const __u32 *cells;
 	__u32 nr_cells;
 	struct kernel_cache *cache;
+	const struct kernel_mades *mades; /* NULL: there are none */
 };
 
 /*

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The kernel's own lists of code that comes and goes, as they are read out of its memory. */
+#include "kernel/kernel_code.h"
+#include "util/cleanup.h"
+#include "test.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *test_skip_reason(void)
+{
+	if (geteuid())
+		return "loading BPF programs needs root";
+#ifdef __x86_64__
+	return NULL;
+#else
+	return "kernel stacks are walked by the kernel here";
+#endif
+}
+
+static uint64_t symbol(const char *name)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], its[256], more[2];
+	unsigned long long at;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, name) && sscanf(line, "%llx %*c %255s %1s", &at, its, more) == 2 &&
+		    !strcmp(its, name))
+			return at;
+	return 0;
+}
+
+static struct kernel_mades mades;
+
+static void list(struct kernel_code_list *l)
+{
+	kernel_code_list_read(l, &mades);
+	printf("# %u pieces of code\n", mades.nr);
+	for (uint32_t i = 1; i < mades.nr; i++)
+		ASSERT(mades.items[i - 1].end <= mades.items[i].start);
+}
+
+static const struct kernel_made *made_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < mades.nr; i++)
+		if (address - mades.items[i].start < mades.items[i].end - mades.items[i].start)
+			return &mades.items[i];
+	return NULL;
+}
+
+static struct kernel_code_list *list_new(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	struct kernel_code_list *l;
+	struct kernel_code_layout layout;
+
+	ASSERT_PTR_NONNULL(btf);
+	ASSERT_OK(kernel_code_layout_of(btf, symbol("modules"), &layout));
+	btf__free(btf);
+	ASSERT_OK(kernel_code_list_new(&layout, &l));
+	return l;
+}
+
+static int load_program(uint64_t *ret_address)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "sonde_comes", "Dual BSD/GPL", insns, 2,
+			       NULL);
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	__u64 at = 0;
+
+	ASSERT(fd >= 0);
+	info.nr_jited_ksyms = 1;
+	info.jited_ksyms = (uintptr_t)&at;
+	ASSERT_OK(bpf_obj_get_info_by_fd(fd, &info, &len));
+	*ret_address = at;
+	return fd;
+}
+
+TEST(a_program_is_listed_as_long_as_it_is_there)
+{
+	_cleanup_(kernel_code_list_free_p) struct kernel_code_list *l = list_new();
+	const struct kernel_made *m;
+	uint64_t address;
+	int fd = load_program(&address);
+
+	list(l);
+	m = made_at(address);
+	if (!m) {
+		ASSERT_EQ(address, 0); /* interpreted */
+		return;
+	}
+	ASSERT_EQ(m->kind, KERNEL_MADE_BPF);
+	ASSERT(m->start <= address && address < m->end);
+	close(fd);
+	/* It is freed a little later: nothing tells when. */
+	for (int i = 0; i < 1000 && m; i++) {
+		usleep(10000);
+		list(l);
+		m = made_at(address);
+	}
+	ASSERT_PTR_NULL(m);
+}
