@@ -28,6 +28,7 @@ enum {
 	EXPIRE_NS = 1000000000, /* dead processes stay for samples that are on their way */
 	RSS_INTERVAL_NS = 1000000000,
 	SAY_AFTER_NS = 1000000000,
+	LIST_CODE_NS = 1000000000, /* between two looks at what the kernel has loaded */
 	WALKERS_POLL_MS = 5,
 	LARGE_BYTES = 256 << 10,
 	HEAP_KEPT_BYTES = 1 << 20, /* at its end */
@@ -78,9 +79,12 @@ static void mend(struct recorder *r, uint64_t now)
 		recorder_forget_stacks(r);
 		r->forget_stacks = false;
 	}
-	if (r->list_code)
+	/* A machine that loads programs all the time is not to be busy with that. */
+	if (r->list_code && now >= r->list_code_at_ns) {
 		bpf_sampler_list_code(r->sampler);
-	r->list_code = false;
+		r->list_code = false;
+		r->list_code_at_ns = now + LIST_CODE_NS;
+	}
 	if (r->events_lost && r->options.targets_only)
 		bpf_sampler_each_target(r->sampler, check_target, r);
 	if (r->events_lost)

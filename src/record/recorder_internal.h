@@ -62,8 +62,9 @@ struct recorder {
 	uint64_t start_ns;	    /* of the recording */
 	struct cut_clock cut_clock; /* of the profile's cut */
 	uint64_t profile_bytes_max, batch_bytes_max;
-	bool list_code;	  /* of the kernel: modules or BPF programs came or went */
-	bool keep_events; /* as long as there is room for them */
+	bool list_code;		  /* of the kernel: modules or BPF programs came or went */
+	uint64_t list_code_at_ns; /* not before */
+	bool keep_events;	  /* as long as there is room for them */
 	uint64_t run_ns, start_cpu_ns;
 	size_t kernel_map_bytes; /* when rss_at_ns was */
 	size_t walker_bytes;	 /* that were taken off the arena's room */
