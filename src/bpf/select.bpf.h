@@ -12,7 +12,7 @@
 
 /* enum select_verdict, of the current task. Counts those that are rejected. */
 __noinline int select_current(void);
-/* The same for who is no sample. */
+/* The verdict on who is no sample: nothing is counted. */
 __noinline int select_uncounted(void);
 
 /*

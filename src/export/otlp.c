@@ -254,7 +254,7 @@ static int add_context(struct writer *w, uint32_t number, Otlp__Sample *m)
 	return r;
 }
 
-/* The same fields have had other numbers. */
+/* These fields have had other numbers. */
 static int pack_sample(struct writer *w, const Otlp__Sample *m)
 {
 	Otlp__SampleV19 old = OTLP__SAMPLE_V19__INIT;

@@ -62,7 +62,7 @@ void proc_status_parse(const char *text, size_t size, struct proc_identity *ret)
  */
 void container_id_parse(const char *text, size_t size, char ret[static CONTAINER_ID_LEN + 1]);
 /*
- * The same file: the UID of the Kubernetes pod, by the group below "kubepods" that the kubelet
+ * /proc/PID/cgroup: the UID of the Kubernetes pod, by the group below "kubepods" that the kubelet
  * names "pod" and the UID, "-" written as "_" by systemd; "" if there is none.
  */
 void pod_uid_parse(const char *text, size_t size, char ret[static POD_UID_LEN + 1]);

@@ -2,7 +2,6 @@
 /*
  * The kernel's own news of processes: fork, exec, comm, exit and executable mappings, by dummy perf
  * events on each CPU (mmap2, comm, comm_exec, task, ksymbol, sample_id_all, CLOCK_MONOTONIC).
- * Facts: shared facts/walker-cost.md, "Facts checked".
  *
  * The reader follows CPU hotplug: it must be the first listener of its cpu_set. One thread.
  */

@@ -139,7 +139,7 @@ static bool is_native(const __u64 *words, size_t nr)
 	return true;
 }
 
-/* The same sample's, if its time and CPU are the last raw record's. */
+/* It is the raw record's sample, if its time and CPU are the last raw record's. */
 static void compare_full(void *ctx, const struct sample_header *h, const struct sample_full *full,
 			 const __u64 *words)
 {

@@ -347,7 +347,7 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
 	l.patience.left_ns = 1000000000;
 	ASSERT_ERR(loader_build(&l, &job, &built), E2BIG);
-	/* Nor while those that wait for us take all the room that there is. */
+	/* It is not built while those that wait for us take all the room that there is. */
 	l.wait.ctx = &(bool){ false };
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
 	loader_tick(&l, count_done, NULL);

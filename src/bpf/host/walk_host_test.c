@@ -647,7 +647,7 @@ TEST(no_thread_begins_in_code_made_at_run_time)
 		t.stack[21] = ANON + 0x80;
 		ASSERT_EQ(walk(m, AT(1, 0x40)), STOP_FRAME_POINTER);
 		ASSERT_FRAMES(AT(1, 0x40), ANON + 0x80 - 1);
-		/* Nor does it where data is taken for a frame that returns to 0. */
+		/* It does not either where data is taken for a frame that returns to 0. */
 		t.stack[20] = SP(30);
 		ASSERT_EQ(walk(m, AT(1, 0x40)), STOP_FRAME_POINTER);
 		ASSERT_FRAMES(AT(1, 0x40), ANON + 0x80 - 1);

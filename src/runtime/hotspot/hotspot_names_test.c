@@ -871,7 +871,7 @@ TEST(lists_without_end_are_not_followed)
 		put(WORDS + i, BASE + LIST + i / 8 % 2 * DESC, 8);
 	check_stub(0x20, "StubRoutines (1)");
 	ASSERT(jvm.nr_reads > NR && jvm.nr_reads < READS_MAX);
-	/* Nor is that looked for again. */
+	/* What is not there is not looked for again. */
 	check_stub(0x20, "StubRoutines (1)");
 	ASSERT(jvm.nr_reads < NR);
 	hotspot_names_free(jvm.names);

@@ -12,8 +12,8 @@
  * it.
  *  - Blocks that C code calls again and again (MULTICALL: sort, List::Util::first, code in
  *    patterns) have a context on a stack of its own, from before the first call until after the
- *    last. So it may be there while no loop runs it: other loops pass it over. What is called in
- *    the last op of such a block has no op to return to, either.
+ *    last. It may therefore be there while no loop runs it: other loops pass it over. What is
+ * called in the last op of such a block has no op to return to, either.
  *  - An eval in what C code called starts a loop (docatch()), which goes on with the function
  *    around the eval when that has ended: its frames are pushed with those of the loop around.
  *  - perl_run()'s loop has what is left.

@@ -18,7 +18,7 @@ enum { MADE_MAX = 64 << 10 };
 
 /* As compilers make it, of two instructions: the argument goes to rbx, what an op returns there. */
 static const uint8_t held_loop[] = { 0x48, 0x89, 0xfb, 0x48, 0x89, 0x43, 0x08 };
-/* The same in rbp. */
+/* That loop with its argument in rbp. */
 static const uint8_t other_loop[] = { 0x48, 0x89, 0xfd, 0x48, 0x89, 0x45, 0x08 };
 
 /* The made file in memory; free it. */

@@ -24,8 +24,8 @@ enum {
 /* --- versions -------------------------------------------------------------------------------- */
 
 /*
- * struct _zend_op_array of Zend/zend_compile.h: last, opcodes, filename, line_start. The same with
- * and without ZTS. 7.3 and 8.0 are from their headers, the others were tried.
+ * struct _zend_op_array of Zend/zend_compile.h: last, opcodes, filename, line_start; with and
+ * without ZTS. 7.3 and 8.0 are from their headers, the others were tried.
  */
 static const struct {
 	uint8_t major, minor;

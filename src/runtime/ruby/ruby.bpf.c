@@ -101,10 +101,10 @@ static __always_inline __u64 body_word(const struct walk *w, __u32 off)
 /* --- what was read before --------------------------------------------------------------------- */
 
 /*
- * What is freed or moved is so by a collection, which counts itself first. So what was on the stack
- * of a thread while none was at work is the same until that number changes: it was alive after the
- * last one had marked what is, so no sweep of that one takes it. Which objects there are: a fork's
- * child has its parent's number at first.
+ * What is freed or moved is so by a collection, which counts itself first. What was on the
+ * stack of a thread while none was at work is therefore unchanged until that number changes: it was
+ * alive after the last one had marked what is, so no sweep of that one takes it. Which objects
+ * there are: a fork's child has its parent's number at first.
  */
 static __always_inline __u64 objects_of(const struct walk *w, const struct ruby_record *r)
 {
@@ -434,7 +434,8 @@ __noinline int WALK_NAME(ruby_identify)(__u64 iseq, __u64 entry)
 	return 0;
 }
 
-/* The same of a frame, whose environment was read to EP_AT; and its method entry to ENTRY_AT. */
+/* Of a frame, whose environment was read to EP_AT: what ruby_identify() says, and its method entry
+ * to ENTRY_AT. */
 static __always_inline int identify_frame(struct walk *w, __u64 iseq)
 {
 	__u64 entry = w->scratch[EP_AT];

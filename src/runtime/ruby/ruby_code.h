@@ -23,7 +23,7 @@ bool ruby_has_yjit(const struct elf_file *elf);
  * word `error` bytes into what that points to. x86-64; 0: it doesn't.
  */
 uint64_t ruby_ec_slot(const struct elf_file *elf, uint64_t function, uint8_t error);
-/* The same of a program that has Ruby in itself: how far from the thread pointer ruby_current_ec
+/* Of a program that has Ruby in itself: how far from the thread pointer ruby_current_ec
  * is. False: its code does not say. */
 bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error,
 		    int64_t *ret_offset);

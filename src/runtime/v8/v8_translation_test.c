@@ -22,7 +22,7 @@ static const uint8_t table[] = {
 	/* Two functions, one inlined into the other; between them a value. */
 	BEGIN, 0, S(2), S(2), FRAME, S(10), S(3), S(4), 5, SLOT, S(2), FRAME_WITH_RETURN, S(7),
 	S(6), S(8), 5, S(0), S(1), SLOT, S(3),
-	/* The same but for where the inlined one is. */
+	/* As the first, but for where the inlined one is. */
 	BEGIN + 1, SECOND, S(2), S(2), SHORT_MATCH + 2, FRAME, 0x80 | (S(100) & 0x7f), S(100) >> 7,
 	S(6), S(8), 5, SLOT, S(3),
 	/* One that goes along with the first to its end, written the long way, with a builtin. */
@@ -106,7 +106,7 @@ TEST(what_12_9_writes)
 {
 	static const uint8_t older[] = { BEGIN, 0, S(2), S(2), FRAME, S(10), S(3), 5, SLOT, S(2),
 					 FRAME_WITH_RETURN, S(7), S(6), 5, S(0), S(1),
-					 /* The same but for where the inlined one is. */
+					 /* As the first, but for where the inlined one is. */
 					 BEGIN + 1, 16, S(2), S(2), SHORT_MATCH - 1 + 2, FRAME,
 					 S(9), S(6), 5 };
 	static const uint8_t safepoints[] = {
