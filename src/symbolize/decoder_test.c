@@ -346,3 +346,28 @@ TEST(names_of_one_process_take_as_long_as_they_take)
 	end_slow(&his, PID);
 	tear_down();
 }
+
+/* Whoever loads programs all the time has us read all of the kernel's symbols now and then only. */
+TEST(kernel_symbols_that_changed_are_waited_for)
+{
+	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
+				   "ffffffff82000000 T _etext\n"
+				   "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
+	const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
+	struct symbolizer *n = &t.decoder.symbolizer;
+
+	set_up();
+	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &n->kernel));
+	n->kernel_read_ns = 1;
+	n->kernel_next_ns = UINT64_MAX;
+	decoder_on_kernel_code(&t.decoder, UINT64_C(0xffffffffc1000000), 64, false);
+	add(&inside, 1, NULL, 0);
+	add(&outside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT_EQ(n->waiting.items.nr, 1);
+	ASSERT_EQ(n->kernel_read_ns, 1);
+	ASSERT_OK(decoder_name_all(&t.decoder));
+	ASSERT_EQ(n->waiting.items.nr, 0);
+	ASSERT(n->kernel_read_ns > 1);
+	tear_down();
+}

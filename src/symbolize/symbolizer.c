@@ -20,7 +20,8 @@ _Static_assert((int)FUNCTION_LANGUAGE_RUST == (int)SYMBOL_LANGUAGE_RUST &&
 	       "languages");
 
 /* Between two looks at what the kernel has loaded. */
-#define KERNEL_STALE_NS (UINT64_C(30) * 1000000000)
+#define KERNEL_AGAIN_PART 20 /* of the time */
+#define KERNEL_STALE_NS	  (UINT64_C(30) * 1000000000)
 
 enum {
 	/* Thousands of functions may have names of many kilobytes: what all long ones of files
@@ -165,6 +166,7 @@ void symbolizer_wait(struct symbolizer *n)
 
 	if (without)
 		log_debug("%zu files are without symbols", without);
+	n->kernel_next_ns = 0;
 }
 
 /* --- native frames ---------------------------------------------------------------------------- */
@@ -271,29 +273,37 @@ static void note_kernel_code(struct symbolizer *n, const struct profile_frame *f
 		file->end = frame->address + 1;
 }
 
-/*
- * Modules and BPF programs come and go: a place outside of the kernel's own code is looked for in
- * what is there now, or was not long ago if nothing was heard of a change. Reading it takes a tenth
- * of a second.
- */
-static bool wants_kernel(const struct symbolizer *n, uint64_t address)
+static bool in_kernel_text(const struct symbolizer *n, uint64_t address)
 {
 	uint64_t start, end;
 
+	kallsyms_text(n->kernel, &start, &end);
+	return address >= start && address < end;
+}
+
+/*
+ * Modules and BPF programs come and go: a place outside of the kernel's own code is looked for in
+ * what is there now, or was not long ago if nothing was heard of a change. Reading it takes a tenth
+ * of a second: where programs are loaded all the time, it is not done for most of the time.
+ */
+static bool wants_kernel(const struct symbolizer *n, uint64_t address)
+{
 	if (!n->kernel_read_ns)
 		return true;
-	if (!n->kernel || (!n->kernel_changed && now_ns() < n->kernel_read_ns + KERNEL_STALE_NS))
+	if (!n->kernel || in_kernel_text(n, address))
 		return false;
-	kallsyms_text(n->kernel, &start, &end);
-	return address < start || address >= end;
+	return now_ns() >=
+	       (n->kernel_changed ? n->kernel_next_ns : n->kernel_read_ns + KERNEL_STALE_NS);
 }
 
 static void read_kernel(struct symbolizer *n)
 {
+	uint64_t begin = now_ns();
 	struct kallsyms *kernel;
 	int r = kallsyms_read(&kernel);
 
 	n->kernel_read_ns = now_ns();
+	n->kernel_next_ns = n->kernel_read_ns + KERNEL_AGAIN_PART * (n->kernel_read_ns - begin);
 	n->kernel_changed = false;
 	if (r) {
 		log_debug("no kernel symbols: %s", strerror(-r));
@@ -324,7 +334,8 @@ void symbolizer_kernel_text(const struct symbolizer *n, uint64_t *ret_start, uin
 		kallsyms_text(n->kernel, ret_start, ret_end);
 }
 
-static void name_kernel(struct symbolizer *n, uint32_t frame)
+/* False: its name is to be read, but not yet. */
+static bool name_kernel(struct symbolizer *n, uint32_t frame)
 {
 	uint64_t address = n->profile->frames.items[frame].address;
 	const char *name, *module;
@@ -333,10 +344,13 @@ static void name_kernel(struct symbolizer *n, uint32_t frame)
 		read_kernel(n);
 	note_kernel_code(n, &n->profile->frames.items[frame]);
 	if (!n->kernel)
-		return;
+		return true;
+	if (n->kernel_changed && !in_kernel_text(n, address))
+		return false;
 	name = kallsyms_find(n->kernel, address, &module);
 	if (name)
 		profile_name_frame(n->profile, frame, name);
+	return true;
 }
 
 /* --- frames that wait ------------------------------------------------------------------------- */
@@ -376,11 +390,15 @@ static int apply_file(struct symbolizer *n, struct symbolizer_file *file)
 
 int symbolizer_apply(struct symbolizer *n)
 {
+	size_t kept = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < n->waiting.items.nr; i++)
-		name_kernel(n, n->waiting.items.items[i]);
-	vec_free(&n->waiting.items);
+		if (!name_kernel(n, n->waiting.items.items[i]))
+			n->waiting.items.items[kept++] = n->waiting.items.items[i];
+	n->waiting.items.nr = kept;
+	if (!kept)
+		vec_free(&n->waiting.items);
 	for (size_t i = 0; i < n->files.nr && !r; i++)
 		r = apply_file(n, &n->files.items[i]);
 	return r;

@@ -75,6 +75,7 @@ struct symbolizer {
 	size_t long_bytes;    /* of long names and paths of these functions */
 	struct kallsyms *kernel;
 	uint64_t kernel_read_ns; /* when `kernel` was read, or could not be; 0: never */
+	uint64_t kernel_next_ns; /* when it may be read again */
 	bool kernel_changed;	 /* since */
 };
 
