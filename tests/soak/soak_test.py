@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
@@ -44,14 +45,25 @@ def churn(program, folder):
     return [subprocess.Popen(command, stdin=subprocess.DEVNULL) for command in commands]
 
 
+def last_executable(folder):
+    """How many different ones have been made: each has its number, and is there while it runs."""
+    for _ in range(1000):
+        numbers = [int(name.split("-")[1]) for name in os.listdir(folder) if name.startswith("program-")]
+        if numbers:
+            return max(numbers)
+        time.sleep(0.01)
+    return 0
+
+
 def soak(options):
-    """The lines of the cuts, as dictionaries; the last line; and the exit status."""
+    """The lines of the cuts, as dictionaries; the last line; how many executables there were; and the exit status."""
     with tempfile.TemporaryDirectory(prefix="soak-") as folder, open(options.keep or os.path.join(folder, "lines"), "w+",
                                                                      encoding="utf-8") as kept:
         loads = churn(options.churn, folder)
         done = subprocess.run([options.soak, str(options.cuts), str(options.cut_ms), str(options.memory), "97"],
                               stdin=subprocess.DEVNULL, stdout=kept, stderr=subprocess.PIPE, text=True,
                               env=dict(os.environ, XDG_CACHE_HOME=folder))
+        executables = last_executable(folder)
         alive = [load.poll() is None for load in loads]
         for load in loads:
             load.kill()
@@ -60,7 +72,7 @@ def soak(options):
         lines = kept.read().splitlines()
     check(all(alive), "some of the churn ended by itself: %s" % alive)
     cuts = [{k: int(v) for k, v in re.findall(r"(\w+) (\d+)", line)} for line in lines if line.startswith("cut ")]
-    return cuts, [line for line in lines if not line.startswith("cut ")], done
+    return cuts, [line for line in lines if not line.startswith("cut ")], executables, done
 
 
 def growth(cuts, what):
@@ -70,14 +82,14 @@ def growth(cuts, what):
 
 
 def test_sums_and_curves(options):
-    cuts, rest, done = soak(options)
+    cuts, rest, executables, done = soak(options)
     check(done.returncode == 0, "%s\n%s" % ("\n".join(rest), done.stderr[-2000:]))
     check(len(cuts) == options.cuts, "%d cuts" % len(cuts))
     end = {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", rest[-1])}
     check(end["samples"] > len(cuts), "hardly a sample: %s" % rest[-1])
     # Where events are lost (each 97th look) a record that waited long may be of mappings that were given up since.
     check(end["unknown_stack"] <= end["runs"] / 50, "hits found no stack: %s" % rest[-1])
-    problems, notes = [], [rest[-1]]
+    problems, notes = [], [rest[-1], "%d executables" % executables]
     is_long = len(cuts) >= LONG
     for what, part, more in (("rss", 0.1, 2 * MIB), ("heap", 0.1, 2 * MIB), ("maps", 0.25, 20), ("fds", 0.25, 20),
                              ("children", 0, 4)):
