@@ -312,7 +312,7 @@ static void add_waker(struct recorder *r, const struct sample_header *h,
 
 /* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
 static bool mapping_still_there(struct recorder *r, const struct process *proc,
-				const struct block *block, uint64_t pc)
+				const struct mapping_snapshot *block, uint64_t pc)
 {
 	const struct unwind_mapping *then = publisher_mapping(&r->unwinder.publisher, block, pc);
 	const struct mapping *now = process_mapping(proc, pc);
@@ -327,7 +327,8 @@ static bool mapping_still_there(struct recorder *r, const struct process *proc,
 
 /* The words of a stack, walked in mappings of `block`, up to where a mapping has been replaced. */
 static size_t frames_still_true(struct recorder *r, const struct process *proc,
-				const struct block *block, const __u64 *words, size_t nr_words)
+				const struct mapping_snapshot *block, const __u64 *words,
+				size_t nr_words)
 {
 	size_t i;
 
@@ -375,13 +376,13 @@ static bool is_lost(const struct process *proc)
 
 static bool is_stale(const struct process *proc, uint32_t generation)
 {
-	const struct view *v = proc ? proc->user : NULL;
+	const struct published_process *v = proc ? proc->user : NULL;
 
 	return v && (v->block->generation != generation || v->version != proc->version);
 }
 
 /* How many of a stack's words are still true at the time of the sample. */
-static size_t true_words(struct recorder *r, uint32_t pid, const struct block *block,
+static size_t true_words(struct recorder *r, uint32_t pid, const struct mapping_snapshot *block,
 			 const __u64 *words, size_t nr_words)
 {
 	const struct process *proc = current(r, pid);
@@ -422,7 +423,7 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 	stack.words = stack.kernel + full->nr_kernel;
 	stack.nr_words = full->nr_words;
 	if (full->nr_words) {
-		stack.block = publisher_block(&r->unwinder.publisher, full->generation);
+		stack.block = publisher_snapshot(&r->unwinder.publisher, full->generation);
 		if (!stack.block) {
 			r->stats.lost[LOST_UNKNOWN_STACK] += !(h->flags & SAMPLE_WAKER);
 			r->forget_stacks = true;
@@ -455,8 +456,8 @@ static uint32_t profile_file_of(void *ctx, uint32_t mapping_file)
  * A stack that the kernel knew, sampled after the process's mappings changed and before the kernel
  * was told: the part of it that is still true. Its number, or the stack's own if all of it is.
  */
-static uint32_t true_part(struct recorder *r, const struct process *proc, const struct block *block,
-			  uint32_t id)
+static uint32_t true_part(struct recorder *r, const struct process *proc,
+			  const struct mapping_snapshot *block, uint32_t id)
 {
 	struct profile *p = r->profile;
 	const struct profile_stack *s = &p->stacks.items[id];
@@ -488,7 +489,8 @@ static uint32_t true_part(struct recorder *r, const struct process *proc, const 
 /* What is still true of a stack of that process. */
 static uint32_t known_part(struct recorder *r, const struct known_stack *known, uint32_t pid)
 {
-	const struct block *block = publisher_block(&r->unwinder.publisher, known->generation);
+	const struct mapping_snapshot *block =
+		publisher_snapshot(&r->unwinder.publisher, known->generation);
 	const struct process *proc;
 
 	if (!block && known->generation)
@@ -548,7 +550,7 @@ static bool refresh(struct recorder *r, struct process *proc, uint64_t mm)
 static int walk_raw(struct recorder *r, struct process *proc, const struct sample_header *h,
 		    const struct sample_raw *raw, const struct stack_copy *copy, bool gone)
 {
-	const struct view *v;
+	const struct published_process *v;
 	bool nowhere;
 	int stop;
 
@@ -582,7 +584,7 @@ static struct process *process_of_raw(struct recorder *r, const struct sample_he
 				      const struct sample_raw *raw, uint64_t exec_ns)
 {
 	struct process *proc = process_find(&r->unwinder.processes, (int32_t)h->pid);
-	const struct view *v = proc ? proc->user : NULL;
+	const struct published_process *v = proc ? proc->user : NULL;
 
 	if (v && v->mm && v->mm != raw->mm) {
 		publisher_hide(&r->unwinder.publisher, proc);
@@ -635,7 +637,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	if (proc) {
 		stack.stop = walk_raw(r, proc, h, raw, &copy, exec_ns);
 		if (proc->user) {
-			stack.block = ((struct view *)proc->user)->block;
+			stack.block = ((struct published_process *)proc->user)->block;
 			stack.words = r->walk->words;
 			stack.nr_words = r->walk->full.nr_words;
 		}

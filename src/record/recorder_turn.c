@@ -106,7 +106,8 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	}
 	metadata_on_event(&r->metadata, e);
 	proc = e->type == SIDE_MMAP ? process_find(&r->unwinder.processes, e->pid) : NULL;
-	if (proc && proc->user && ((struct view *)proc->user)->version != proc->version)
+	if (proc && proc->user &&
+	    ((struct published_process *)proc->user)->version != proc->version)
 		recorder_mark_changed(r, e->pid);
 }
 

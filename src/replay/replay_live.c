@@ -369,7 +369,7 @@ static int put_case(struct replay_live *l, const struct kept_walk *w, struct rep
 {
 	struct replay_capture capture = {
 		.publisher = l->publisher,
-		.block = publisher_block(l->publisher, w->input.process.generation),
+		.block = publisher_snapshot(l->publisher, w->input.process.generation),
 		.machine = w->input.machine,
 		.valid = w->input.valid,
 		.max_frames = w->input.max_frames,

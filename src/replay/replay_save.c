@@ -106,7 +106,7 @@ static void keep_raw(void *ctx, const struct sample_header *h, const struct samp
 	memcpy(s->words, walk->words, s->nr_words * sizeof(*s->words));
 }
 
-static void keep_case(struct replay_save *s, const struct block *block)
+static void keep_case(struct replay_save *s, const struct mapping_snapshot *block)
 {
 	const struct replay_capture capture = {
 		.publisher = s->publisher,
@@ -144,7 +144,7 @@ static void compare_full(void *ctx, const struct sample_header *h, const struct 
 			 const __u64 *words)
 {
 	struct replay_save *s = ctx;
-	const struct block *block = publisher_block(s->publisher, full->generation);
+	const struct mapping_snapshot *block = publisher_snapshot(s->publisher, full->generation);
 	uint64_t shape;
 
 	if (h->time_ns != s->header.time_ns || h->cpu != s->header.cpu || !block ||

@@ -50,7 +50,7 @@ struct wanted {
 /* A walk whose thread may have run meanwhile. */
 struct pending {
 	size_t wanted;
-	const struct block *block;
+	const struct mapping_snapshot *block;
 	size_t first_word, nr_words;
 	enum stop_reason stop;
 };

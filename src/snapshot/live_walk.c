@@ -44,7 +44,7 @@ static int show(struct live_walker *w)
 	}
 	r = publisher_show(&w->unwinder.publisher, w->process, 0);
 	if (!r)
-		w->block = ((const struct view *)w->process->user)->block;
+		w->block = ((const struct published_process *)w->process->user)->block;
 	return r;
 }
 
@@ -88,7 +88,7 @@ void live_walker_fini(struct live_walker *w)
 
 void live_walker_new_round(struct live_walker *w)
 {
-	const struct view *v;
+	const struct published_process *v;
 
 	w->refreshed = false;
 	/* A runtime may have become ready. */

@@ -16,8 +16,8 @@ struct live_walker {
 	struct unwinder unwinder;
 	struct decoder decoder;
 	struct process *process;
-	const struct block *block; /* its mappings; NULL: it has none */
-	struct walk *walk;	   /* walk->words[0 .. walk->full.nr_words) are the frames */
+	const struct mapping_snapshot *block; /* its mappings; NULL: it has none */
+	struct walk *walk; /* walk->words[0 .. walk->full.nr_words) are the frames */
 	uint32_t max_frames;
 	const struct thread_observer *observer; /* of the walks; NULL: nobody */
 	bool refreshed;				/* the mappings were read again for this round */

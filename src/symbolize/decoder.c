@@ -525,7 +525,7 @@ static void move_all_named(struct decoder *r, const struct profile_collected *c)
 	r->nr_named = 0;
 	while ((slot = map_next(&processes->by_pid, &i))) {
 		const struct process *proc = (struct process *)(uintptr_t)slot->value;
-		const struct view *v = proc->user;
+		const struct published_process *v = proc->user;
 
 		for (uint32_t k = 0; v && v->runtimes && k < v->runtimes->nr; k++)
 			move_named(r, v->runtimes->items[k], c);

@@ -57,7 +57,7 @@ static void tear_down(void)
 /* How many frames the profile's stack of these words has. */
 static size_t shown(const __u64 *words, size_t nr)
 {
-	static const struct block block;
+	static const struct mapping_snapshot block;
 	const struct decoder_stack stack = {
 		.pid = PID, .block = &block, .words = words, .nr_words = nr, .stop = STOP_COMPLETE
 	};
@@ -104,7 +104,7 @@ TEST(a_caller_that_may_be_missing_is_marked)
 
 static uint32_t add(const __u64 *kernel, size_t nr_kernel, const __u64 *words, size_t nr)
 {
-	static const struct block block;
+	static const struct mapping_snapshot block;
 	const struct decoder_stack stack = { .pid = PID,
 					     .block = &block,
 					     .kernel = kernel,
@@ -260,8 +260,8 @@ struct slow_process {
 	struct runtime_proc proc;
 	struct runtime_instance instance;
 	struct process_runtimes runtimes;
-	struct view view;
-	struct block block;
+	struct published_process view;
+	struct mapping_snapshot block;
 };
 
 static void start_slow(struct slow_process *s, int32_t pid, uint32_t user)
@@ -271,7 +271,7 @@ static void start_slow(struct slow_process *s, int32_t pid, uint32_t user)
 	*s = (struct slow_process){ .block.user = user };
 	s->instance = (struct runtime_instance){ .proc = &s->proc, .dso = &slow_dso };
 	s->runtimes = (struct process_runtimes){ .items = { &s->instance }, .nr = 1 };
-	s->view = (struct view){ .block = &s->block, .runtimes = &s->runtimes };
+	s->view = (struct published_process){ .block = &s->block, .runtimes = &s->runtimes };
 	ASSERT_OK(process_add(&t.processes, pid, &proc));
 	proc->user = &s->view;
 }

@@ -32,7 +32,7 @@ struct anon_rule {
 enum { ANON_RULES = 1024 };
 
 struct anon_code {
-	const struct block *block;
+	const struct mapping_snapshot *block;
 	const struct walk_memory *memory;
 	const struct walk *state;
 	const struct unwind_mapping *mapping;
@@ -139,7 +139,7 @@ static int find_rule(struct publisher *p, const struct anon_code *a, struct unwi
 	return 0;
 }
 
-int anon_code_rule(struct publisher *p, const struct block *b, uint16_t machine,
+int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16_t machine,
 		   const struct walk_memory *memory, const struct walk *state,
 		   struct walk_known_rule *ret)
 {

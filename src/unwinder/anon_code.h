@@ -14,6 +14,6 @@
  * code proves it, and what it leads to is a return address. -ENOTSUP: it is a file's; -ENOENT: it
  * tells nothing; -EAGAIN: not now; -ENOMEM. The publisher counts what was learned.
  */
-int anon_code_rule(struct publisher *p, const struct block *b, uint16_t machine,
+int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16_t machine,
 		   const struct walk_memory *memory, const struct walk *state,
 		   struct walk_known_rule *ret);

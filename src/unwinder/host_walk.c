@@ -15,8 +15,9 @@ struct answers {
 };
 
 /* Follows what the walk has stopped at: whether it may go further with that. */
-static bool answer(struct publisher *p, const struct block *b, const struct walk_memory *memory,
-		   uint16_t machine, const struct walk *state, struct answers *answers)
+static bool answer(struct publisher *p, const struct mapping_snapshot *b,
+		   const struct walk_memory *memory, uint16_t machine, const struct walk *state,
+		   struct answers *answers)
 {
 	int r;
 
@@ -43,7 +44,7 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
 	struct walk_input in = *input;
-	const struct block *block = publisher_block(p, input->process.generation);
+	const struct mapping_snapshot *block = publisher_snapshot(p, input->process.generation);
 	struct answers answers = { .nr_asked = 0 };
 	int stop;
 

@@ -43,7 +43,7 @@ enum {
 #define NUMBERS_KEPT_NS 60000000000ull
 #define MEND_SHORT_NS	1000000000ull
 
-static void unref(struct publisher *p, struct block *b)
+static void unref(struct publisher *p, struct mapping_snapshot *b)
 {
 	if (--b->refs)
 		return;
@@ -52,7 +52,7 @@ static void unref(struct publisher *p, struct block *b)
 		log_debug("a retired block of mappings stays: out of memory");
 }
 
-static void ref(struct publisher *p, struct block *b)
+static void ref(struct publisher *p, struct mapping_snapshot *b)
 {
 	size_t i;
 
@@ -139,7 +139,7 @@ static void take_numbers_back(struct publisher *p, uint64_t now)
 }
 
 /* A block begins or ceases to use the files of its mappings. */
-static void use_files(struct publisher *p, const struct block *b, bool begins)
+static void use_files(struct publisher *p, const struct mapping_snapshot *b, bool begins)
 {
 	const struct unwind_mapping *m = b->nr ? publisher_mappings(p, b) : NULL;
 
@@ -175,9 +175,9 @@ static void on_forget_file(void *ctx, const struct mapped_file *file)
 
 /* --- processes ------------------------------------------------------------------------------- */
 
-static void drop_view(struct publisher *p, struct process *proc)
+static void drop_published(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 
 	if (!v)
 		return;
@@ -191,7 +191,7 @@ void publisher_hide(struct publisher *p, struct process *proc)
 {
 	if (proc->user && p->sampler)
 		bpf_sampler_del_process(p->sampler, (uint32_t)proc->pid);
-	drop_view(p, proc);
+	drop_published(p, proc);
 }
 
 static void on_forget(void *ctx, struct process *proc)
@@ -208,31 +208,33 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 {
 	struct publisher *p = ctx;
 	struct unwind_process entry = { 0 };
-	struct block *b;
-	struct view *v;
+	struct mapping_snapshot *b;
+	struct published_process *v;
 	uint64_t *found;
 
 	if (!parent->user || !p->sampler || child->user)
 		return;
 	if (bpf_sampler_get_process(p->sampler, (uint32_t)child->pid, &entry))
-		entry.generation = ((struct view *)parent->user)->block->generation;
+		entry.generation = ((struct published_process *)parent->user)->block->generation;
 	found = map_get(&p->blocks, entry.generation);
 	v = found ? calloc(1, sizeof(*v)) : NULL;
 	if (!v) {
 		bpf_sampler_del_process(p->sampler, (uint32_t)child->pid);
 		return;
 	}
-	b = (struct block *)(uintptr_t)*found;
+	b = (struct mapping_snapshot *)(uintptr_t)*found;
 	ref(p, b);
-	*v = (struct view){ .block = b,
-			    .mm = entry.mm,
-			    .used_ns = p->store->now_ns,
-			    .look = ((struct view *)parent->user)->runtimes != NULL };
+	*v = (struct published_process){
+		.block = b,
+		.mm = entry.mm,
+		.used_ns = p->store->now_ns,
+		.look = ((struct published_process *)parent->user)->runtimes != NULL
+	};
 	publisher_hold_child(p, v, parent->user, entry.flags);
 	p->nr_told++;
 	/* The mappings that the parent's view shows, unless that has moved on meanwhile. */
-	if (b == ((struct view *)parent->user)->block &&
-	    ((struct view *)parent->user)->version == parent->version)
+	if (b == ((struct published_process *)parent->user)->block &&
+	    ((struct published_process *)parent->user)->version == parent->version)
 		v->version = child->version;
 	child->user = v;
 }
@@ -270,7 +272,7 @@ void publisher_fini(struct publisher *p)
 	loader_fini(&p->loader);
 	map_fini(&p->complained);
 	while ((slot = map_next(&p->blocks, &i)))
-		free((struct block *)(uintptr_t)slot->value);
+		free((struct mapping_snapshot *)(uintptr_t)slot->value);
 	map_fini(&p->blocks);
 	vec_free(&p->retired);
 	vec_free(&p->files);
@@ -283,7 +285,7 @@ void publisher_fini(struct publisher *p)
 	runtimes_fini(&p->runtimes);
 }
 
-static void free_cells(struct publisher *p, const struct block *b)
+static void free_cells(struct publisher *p, const struct mapping_snapshot *b)
 {
 	unwind_store_free_mappings(p->store, b->cell, b->nr);
 	for (uint32_t i = 0; i < b->nr_records; i++)
@@ -320,7 +322,8 @@ static struct unwind_mapping shown_mapping(struct publisher *p, const struct pro
 }
 
 /* Writes down what attach() found, for the walkers. */
-static int add_records(struct publisher *p, const struct process_runtimes *list, struct block *b)
+static int add_records(struct publisher *p, const struct process_runtimes *list,
+		       struct mapping_snapshot *b)
 {
 	uint32_t i, next = 0;
 	int r = 0;
@@ -357,14 +360,14 @@ static uint32_t next_generation(struct publisher *p)
 	return p->last_generation;
 }
 
-static int new_block(struct publisher *p, const struct process *proc,
-		     const struct process_runtimes *list, struct block **ret)
+static int new_snapshot(struct publisher *p, const struct process *proc,
+			const struct process_runtimes *list, struct mapping_snapshot **ret)
 {
 	/* A mapping may be parted where a runtime's code begins or ends. */
 	size_t max = proc->mappings.nr + 2 * nr_code_ranges(list);
 	_cleanup_free_ struct unwind_mapping *shown = NULL;
-	_cleanup_free_ struct block *b = calloc(1, sizeof(*b));
-	const struct view *v = proc->user;
+	_cleanup_free_ struct mapping_snapshot *b = calloc(1, sizeof(*b));
+	const struct published_process *v = proc->user;
 	uint32_t nr = 0;
 	int r;
 
@@ -410,7 +413,7 @@ static int new_block(struct publisher *p, const struct process *proc,
 	return 0;
 }
 
-struct unwind_process publisher_entry(const struct block *b, uint64_t mm)
+struct unwind_process publisher_entry(const struct mapping_snapshot *b, uint64_t mm)
 {
 	return (struct unwind_process){
 		.mm = mm,
@@ -436,7 +439,7 @@ static int compare_places(const void *a_, const void *b_)
 
 /* Children that were never sampled, the oldest first, then those that were not sampled for longest.
  */
-static uint64_t place_key(const struct view *v)
+static uint64_t place_key(const struct published_process *v)
 {
 	return v->sampled ? v->used_ns | UINT64_C(1) << 63 : v->used_ns;
 }
@@ -454,7 +457,7 @@ static void take_places_back(struct publisher *p, size_t max)
 	p->nr_told = 0;
 	while ((slot = map_next(&p->processes->by_pid, &i))) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
-		const struct view *v = proc->user;
+		const struct published_process *v = proc->user;
 
 		if (v && !v->taken_out && vec_push(&places, (struct place){ proc, place_key(v) }))
 			break;
@@ -462,7 +465,7 @@ static void take_places_back(struct publisher *p, size_t max)
 	if (places.nr > max) {
 		qsort(places.items, places.nr, sizeof(*places.items), compare_places);
 		for (i = 0; i < places.nr - PROCESSES_KEPT; i++) {
-			((struct view *)places.items[i].proc->user)->taken_out = true;
+			((struct published_process *)places.items[i].proc->user)->taken_out = true;
 			bpf_sampler_del_process(p->sampler, (uint32_t)places.items[i].proc->pid);
 		}
 		log_debug("the kernel's table of processes: %zu of %zu were taken out", i,
@@ -473,7 +476,7 @@ static void take_places_back(struct publisher *p, size_t max)
 
 int publisher_tell_kernel(struct publisher *p, const struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 	struct unwind_process entry;
 	int r;
 
@@ -522,7 +525,7 @@ static void open_files(struct publisher *p, const struct process *proc)
 /* Whose share of the time for that it takes. */
 static uint32_t looked_for(const struct process *proc)
 {
-	const struct view *v = proc->user;
+	const struct published_process *v = proc->user;
 
 	return v && v->block ? v->block->user : UNWIND_USER_UNKNOWN;
 }
@@ -543,11 +546,11 @@ static void update_runtimes(struct publisher *p, struct process *proc,
 /* A block with the process's present mappings and runtimes, for its view. */
 static int show_anew(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
-	struct block *b;
+	struct published_process *v = proc->user;
+	struct mapping_snapshot *b;
 	int r;
 
-	r = new_block(p, proc, v->runtimes, &b);
+	r = new_snapshot(p, proc, v->runtimes, &b);
 	if (r == -ENOSPC)
 		p->no_room_until_ns = now_ns() + NO_ROOM_PAUSE_NS;
 	if (r)
@@ -570,7 +573,7 @@ bool publisher_has_runtime(struct publisher *p, const struct process *proc)
 
 int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 	int r;
 
 	/* An exec that was not heard of. */
@@ -583,7 +586,7 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 	if (v && v->version == proc->version && (!mm || (mm == v->mm && !v->taken_out)))
 		return 0;
 	if (!v || v->version != proc->version) {
-		struct view *fresh = v ? NULL : calloc(1, sizeof(*fresh));
+		struct published_process *fresh = v ? NULL : calloc(1, sizeof(*fresh));
 
 		if (!v && !fresh)
 			return -ENOMEM;
@@ -616,7 +619,7 @@ int publisher_show(struct publisher *p, struct process *proc, uint64_t mm)
 
 struct process_runtimes *publisher_runtimes(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 
 	if (!v)
 		return NULL;
@@ -636,7 +639,7 @@ struct process_runtimes *publisher_runtimes(struct publisher *p, struct process 
 
 void publisher_runtime_missed(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 
 	uint64_t due = v ? runtimes_missed(v->runtimes) : UINT64_MAX;
 
@@ -647,7 +650,7 @@ void publisher_runtime_missed(struct publisher *p, struct process *proc)
 /* Shows the process anew if its runtimes have become ready, or moved. */
 static void update_shown(struct publisher *p, struct process *proc, uint64_t now)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 	uint64_t due = runtimes_due(v->runtimes);
 
 	if (due <= now && !time_shares_may(&p->look_time, looked_for(proc), now))
@@ -679,7 +682,7 @@ void publisher_update_runtimes(struct publisher *p)
 	/* Each once, from where the last turn had to stop. */
 	while (nr--) {
 		struct process *proc;
-		struct view *v;
+		struct published_process *v;
 
 		slot = map_next(&p->processes->by_pid, &p->runtimes_at);
 		if (!slot) {
@@ -726,7 +729,7 @@ static void mend_short(struct publisher *p, uint64_t now)
 	p->mend_short_ns = now + MEND_SHORT_NS;
 	while ((slot = map_next(&p->processes->by_pid, &i)) && now_ns() - begin < UPDATE_MAX_NS) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
-		const struct view *v = proc->user;
+		const struct published_process *v = proc->user;
 
 		if (!v || !v->block->is_short || proc->exited)
 			continue;
@@ -754,7 +757,7 @@ static void on_file_came(void *ctx, struct mapped_file *file)
 		p->forget_file(p->ctx, file->index);
 	while ((slot = map_next(&p->processes->by_pid, &i))) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
-		struct view *v = proc->user;
+		struct published_process *v = proc->user;
 
 		if (!v || proc->exited || !process_mapping_of(proc, file->index))
 			continue;
@@ -769,7 +772,7 @@ static void on_file_came(void *ctx, struct mapped_file *file)
 
 void publisher_set_final(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 
 	if (!v || v->final || v->version != proc->version)
 		return;
@@ -863,7 +866,8 @@ static void take_table(void *ctx, uint32_t number, int result, struct unwind_tab
 	unwind_table_free(table);
 }
 
-enum unwind_file_state publisher_load(struct publisher *p, const struct block *b, uint32_t number)
+enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_snapshot *b,
+				      uint32_t number)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct loader_job job = { .file = number };
@@ -908,7 +912,7 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	loader_tick(&p->loader, take_table, p);
 	publisher_let_ask(p, now);
 	for (i = 0; i < p->retired.nr; i++) {
-		struct block *b = p->retired.items[i];
+		struct mapping_snapshot *b = p->retired.items[i];
 
 		if (b->retired_ns + RETIRE_NS > now) {
 			p->retired.items[kept++] = b;
@@ -928,7 +932,7 @@ void publisher_tick(struct publisher *p, uint64_t now)
 
 void publisher_load_ahead(struct publisher *p, const struct process *proc)
 {
-	const struct view *v = proc->user;
+	const struct published_process *v = proc->user;
 	uint64_t begin;
 	uint32_t i;
 
@@ -951,22 +955,23 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 	}
 }
 
-const struct block *publisher_block(const struct publisher *p, uint32_t generation)
+const struct mapping_snapshot *publisher_snapshot(const struct publisher *p, uint32_t generation)
 {
 	uint64_t *found = map_get(&p->blocks, generation);
 
-	return found ? (const struct block *)(uintptr_t)*found : NULL;
+	return found ? (const struct mapping_snapshot *)(uintptr_t)*found : NULL;
 }
 
-const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b)
+const struct unwind_mapping *publisher_mappings(const struct publisher *p,
+						const struct mapping_snapshot *b)
 {
 	const struct arena_segment *segment = p->store->segments[b->cell >> ARENA_SEGMENT_SHIFT];
 
 	return (const struct unwind_mapping *)&segment->cells[b->cell & (ARENA_SEGMENT_CELLS - 1)];
 }
 
-const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
-					       uint64_t addr)
+const struct unwind_mapping *publisher_mapping(const struct publisher *p,
+					       const struct mapping_snapshot *b, uint64_t addr)
 {
 	const struct unwind_mapping *m;
 	uint32_t lo = 0, n = b->nr;

@@ -19,10 +19,11 @@
 #include "unwind/unwind_store.h"
 #include "util/time_shares.h"
 
-struct block {
+/* A process's mappings at some time, as they lie in the arena: a block of it. */
+struct mapping_snapshot {
 	uint32_t generation;
 	uint32_t cell, nr;
-	uint32_t refs; /* views */
+	uint32_t refs; /* published processes */
 	uint32_t user; /* whose process it was made for; root's, if there is no kernel to tell */
 	uint64_t retired_ns;
 	uint32_t records[RUNTIMES_OF_PROCESS_MAX]; /* cells of its runtimes' records */
@@ -32,8 +33,8 @@ struct block {
 };
 
 /* What the agent keeps of a process: process.user. */
-struct view {
-	struct block *block;
+struct published_process {
+	struct mapping_snapshot *block;
 	uint32_t version; /* of the process's mappings that the block shows */
 	uint64_t mm;	  /* 0: not in the kernel's table */
 	uint64_t used_ns; /* when it was last sampled, or a child that never was: forked */
@@ -67,8 +68,8 @@ struct publisher {
 	size_t runtimes_at;	      /* the next process's turn: map_next() */
 	struct time_shares look_time; /* each user's, for looking at runtimes */
 	uint64_t no_room_until_ns;    /* the arena is full: nothing more is shown until then */
-	struct map blocks;	      /* generation -> struct block * */
-	VEC(struct block *) retired;
+	struct map blocks;	      /* generation -> struct mapping_snapshot * */
+	VEC(struct mapping_snapshot *) retired;
 	uint32_t last_generation;
 	VEC(struct shown_file) files; /* by number */
 	VEC(uint32_t) free_numbers;
@@ -117,7 +118,7 @@ void publisher_set_final(struct publisher *p, struct process *proc);
 /* A sample of a process that is shown: it is among the last whose place others get. */
 static inline void publisher_sampled(const struct publisher *p, const struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 
 	if (!v)
 		return;
@@ -125,7 +126,7 @@ static inline void publisher_sampled(const struct publisher *p, const struct pro
 	v->sampled = true;
 }
 
-/* The kernel forgets the process, the view goes. */
+/* The kernel forgets the process; what was published of it goes. */
 void publisher_hide(struct publisher *p, struct process *proc);
 
 /* The runtimes of a process that is shown, looked for if that has not been done; NULL: none. */
@@ -141,7 +142,8 @@ void publisher_update_runtimes(struct publisher *p);
  * known), if that has not been done. The state it is in then: FILE_STATE_PENDING if that takes
  * longer.
  */
-enum unwind_file_state publisher_load(struct publisher *p, const struct block *b, uint32_t number);
+enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_snapshot *b,
+				      uint32_t number);
 /* The file that walkers know by that number; of a block, or of a walk by one. Never NULL. */
 struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
 /*
@@ -149,16 +151,16 @@ struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
  * which its table says CODE_UNFOLLOWED, for a process with that block: 0 if that says more now.
  * -EAGAIN: not now, since its user has had his share of the time; -ENOENT: nor soon, as it failed.
  */
-int publisher_follow(struct publisher *p, const struct block *b, uint32_t number, uint64_t addr,
-		     bool is_caller);
+int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint32_t number,
+		     uint64_t addr, bool is_caller);
 /*
  * Code of no file was followed for a process with that block, and that took so long: `result` is 0
  * if it told where the caller is.
  */
-void publisher_followed_anon(struct publisher *p, const struct block *b, int result,
+void publisher_followed_anon(struct publisher *p, const struct mapping_snapshot *b, int result,
 			     uint64_t took_ns);
 /* Would code be followed now for a process with that block? */
-bool publisher_may_follow(const struct publisher *p, const struct block *b);
+bool publisher_may_follow(const struct publisher *p, const struct mapping_snapshot *b);
 /*
  * A walk of the process asked: if that is for nothing, the kernel does not ask for a while; nor
  * ever of code in no file that mostly tells nothing.
@@ -168,12 +170,13 @@ void publisher_hold_asks(struct publisher *p, struct process *proc);
  * late, those have no frames of the runtime. */
 void publisher_load_ahead(struct publisher *p, const struct process *proc);
 /* A block's mappings, block->nr of them, sorted. */
-const struct unwind_mapping *publisher_mappings(const struct publisher *p, const struct block *b);
+const struct unwind_mapping *publisher_mappings(const struct publisher *p,
+						const struct mapping_snapshot *b);
 /* The block of that generation, or NULL; and the mapping of it that covers `addr`, or NULL. */
-const struct block *publisher_block(const struct publisher *p, uint32_t generation);
-const struct unwind_mapping *publisher_mapping(const struct publisher *p, const struct block *b,
-					       uint64_t addr);
+const struct mapping_snapshot *publisher_snapshot(const struct publisher *p, uint32_t generation);
+const struct unwind_mapping *publisher_mapping(const struct publisher *p,
+					       const struct mapping_snapshot *b, uint64_t addr);
 /* What the walkers are told of a process with that block. */
-struct unwind_process publisher_entry(const struct block *b, uint64_t mm);
+struct unwind_process publisher_entry(const struct mapping_snapshot *b, uint64_t mm);
 /* Frees blocks that were retired long enough ago; loads tables that were built meanwhile. */
 void publisher_tick(struct publisher *p, uint64_t now_ns);

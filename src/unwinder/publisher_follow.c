@@ -18,7 +18,7 @@ enum {
 	ASK_NS = 100000,     /* beside following it costs a copy of the stack and a walk here */
 };
 
-static uint32_t user_of(const struct block *b)
+static uint32_t user_of(const struct mapping_snapshot *b)
 {
 	return b ? b->user : UNWIND_USER_UNKNOWN;
 }
@@ -30,7 +30,7 @@ static bool has_failed(const struct publisher *p, uint32_t user)
 	return until && *until > p->store->now_ns;
 }
 
-bool publisher_may_follow(const struct publisher *p, const struct block *b)
+bool publisher_may_follow(const struct publisher *p, const struct mapping_snapshot *b)
 {
 	return !has_failed(p, user_of(b)) && time_shares_may(&p->follow_time, user_of(b), now_ns());
 }
@@ -85,8 +85,8 @@ static void fail(struct publisher *p, uint32_t user)
 	(void)map_put(&p->follow_failed, user, now + HELD_NS);
 }
 
-int publisher_follow(struct publisher *p, const struct block *b, uint32_t number, uint64_t addr,
-		     bool is_caller)
+int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint32_t number,
+		     uint64_t addr, bool is_caller)
 {
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct code_rows rows = { 0 };
@@ -110,7 +110,7 @@ int publisher_follow(struct publisher *p, const struct block *b, uint32_t number
 	return r;
 }
 
-void publisher_followed_anon(struct publisher *p, const struct block *b, int result,
+void publisher_followed_anon(struct publisher *p, const struct mapping_snapshot *b, int result,
 			     uint64_t took_ns)
 {
 	p->nr_anon++;
@@ -120,15 +120,15 @@ void publisher_followed_anon(struct publisher *p, const struct block *b, int res
 
 /* --- the kernel's asks ----------------------------------------------------------------------- */
 
-static void set_held(struct publisher *p, struct view *v, uint64_t until_ns)
+static void set_held(struct publisher *p, struct published_process *v, uint64_t until_ns)
 {
 	v->asks_held_until_ns = until_ns;
 	if (until_ns && (!p->asks_held_until_ns || until_ns < p->asks_held_until_ns))
 		p->asks_held_until_ns = until_ns;
 }
 
-void publisher_hold_child(struct publisher *p, struct view *child, const struct view *parent,
-			  uint32_t flags)
+void publisher_hold_child(struct publisher *p, struct published_process *child,
+			  const struct published_process *parent, uint32_t flags)
 {
 	uint64_t until = parent->asks_held_until_ns;
 
@@ -145,7 +145,7 @@ static void tell_held(struct publisher *p, struct process *proc, uint64_t until_
 		log_debug("cannot tell the kernel of process %d", proc->pid);
 }
 
-bool publisher_is_anon_silent(const struct view *v)
+bool publisher_is_anon_silent(const struct published_process *v)
 {
 	return v->nr_anon_silent > ANON_SILENT_MAX + (v->nr_anon - v->nr_anon_silent);
 }
@@ -153,7 +153,7 @@ bool publisher_is_anon_silent(const struct view *v)
 /* What the last walk learned of its code in no file. */
 static void count_anon(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 	bool before = publisher_is_anon_silent(v);
 
 	v->nr_anon += p->nr_anon;
@@ -164,7 +164,7 @@ static void count_anon(struct publisher *p, struct process *proc)
 
 void publisher_hold_asks(struct publisher *p, struct process *proc)
 {
-	struct view *v = proc->user;
+	struct published_process *v = proc->user;
 
 	if (v && p->nr_anon)
 		count_anon(p, proc);
@@ -182,7 +182,7 @@ void publisher_let_ask(struct publisher *p, uint64_t now)
 	p->asks_held_until_ns = 0;
 	while ((slot = map_next(&p->processes->by_pid, &i))) {
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
-		const struct view *v = proc->user;
+		const struct published_process *v = proc->user;
 
 		if (v && v->asks_held_until_ns)
 			tell_held(p, proc, v->asks_held_until_ns > now ? v->asks_held_until_ns : 0);

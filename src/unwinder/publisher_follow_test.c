@@ -14,7 +14,8 @@ static struct process_table processes;
 static struct unwind_store store;
 static struct publisher publisher;
 static struct process *proc;
-static const struct block greedy = { .user = 4000000001 }, other = { .user = 4000000002 };
+static const struct mapping_snapshot greedy = { .user = 4000000001 },
+				     other = { .user = 4000000002 };
 static uint32_t file;
 static uint64_t addr; /* some code of it, in its own address space */
 
@@ -22,14 +23,14 @@ static void set_up(void)
 {
 	static const struct unwind_store_maps no_maps = { -1, -1, -1 };
 	const struct unwind_mapping *m;
-	const struct block *b;
+	const struct mapping_snapshot *b;
 
 	ASSERT_OK(process_table_init(&processes));
 	ASSERT_OK(unwind_store_init(&store, &no_maps, 16 << 20));
 	publisher_init(&publisher, &processes, &store, NULL);
 	ASSERT_OK(process_get(&processes, getpid(), &proc));
 	ASSERT_OK(publisher_show(&publisher, proc, 1));
-	b = ((struct view *)proc->user)->block;
+	b = ((struct published_process *)proc->user)->block;
 	m = publisher_mapping(&publisher, b, (uint64_t)set_up);
 	ASSERT_PTR_NONNULL(m);
 	file = m->file;
@@ -79,7 +80,7 @@ TEST(who_has_used_up_his_time_leaves_others_theirs)
 
 TEST(the_kernel_asks_no_more_for_a_process_in_vain)
 {
-	struct view *v;
+	struct published_process *v;
 
 	set_up();
 	v = proc->user;
@@ -97,7 +98,7 @@ TEST(the_kernel_asks_no_more_for_a_process_in_vain)
 
 TEST(code_of_no_file_that_tells_nothing_is_not_asked_for_again)
 {
-	struct view *v;
+	struct published_process *v;
 	int nr;
 
 	set_up();

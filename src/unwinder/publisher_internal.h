@@ -7,9 +7,9 @@
 /* Writes what the process's view says into the kernel's table. */
 int publisher_tell_kernel(struct publisher *p, const struct process *proc);
 /* A forked child's asks are held as its parent's were: `flags` are those of its entry. */
-void publisher_hold_child(struct publisher *p, struct view *child, const struct view *parent,
-			  uint32_t flags);
+void publisher_hold_child(struct publisher *p, struct published_process *child,
+			  const struct published_process *parent, uint32_t flags);
 /* Does its code in no file mostly tell nothing? */
-bool publisher_is_anon_silent(const struct view *v);
+bool publisher_is_anon_silent(const struct published_process *v);
 /* Processes whose asks were held long enough may ask again. */
 void publisher_let_ask(struct publisher *p, uint64_t now_ns);

@@ -13,7 +13,7 @@ enum { GREEDY = 4000000001, OTHER = 4000000002 };
 static struct process_table processes;
 static struct unwind_store store;
 static struct publisher publisher;
-static struct view *view;
+static struct published_process *view;
 
 static void set_up(void)
 {

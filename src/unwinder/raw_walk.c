@@ -10,8 +10,9 @@ enum { HOST_MACHINE = EM_X86_64 };
 enum { HOST_MACHINE = EM_AARCH64 };
 #endif
 
-int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
-	     const struct stack_copy *stack, int32_t pid, uint32_t max_frames, struct walk *walk)
+int raw_walk(struct publisher *p, const struct mapping_snapshot *block,
+	     const struct sample_raw *raw, const struct stack_copy *stack, int32_t pid,
+	     uint32_t max_frames, struct walk *walk)
 {
 	struct copied_memory copied = {
 		.stack = *stack,

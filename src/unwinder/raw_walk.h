@@ -12,5 +12,6 @@
  * (enum stop_reason); walk->words[0 .. walk->full.nr_words) are the user frames. What a runtime's
  * step needs beside it is read from the live process `pid` (0: from none), for what code is.
  */
-int raw_walk(struct publisher *p, const struct block *block, const struct sample_raw *raw,
-	     const struct stack_copy *stack, int32_t pid, uint32_t max_frames, struct walk *walk);
+int raw_walk(struct publisher *p, const struct mapping_snapshot *block,
+	     const struct sample_raw *raw, const struct stack_copy *stack, int32_t pid,
+	     uint32_t max_frames, struct walk *walk);

@@ -119,9 +119,9 @@ static void tear_down(void)
 	unwind_store_fini(&store);
 }
 
-static const struct block *block_of(void)
+static const struct mapping_snapshot *snapshot_of(void)
 {
-	return ((struct view *)proc->user)->block;
+	return ((struct published_process *)proc->user)->block;
 }
 
 static int walk_seen(struct walk *walk)
@@ -130,7 +130,7 @@ static int walk_seen(struct walk *walk)
 					 .size = seen.raw.stack_size,
 					 .bytes = seen.stack };
 
-	return raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk);
+	return raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, 1024, walk);
 }
 
 /*
@@ -215,7 +215,8 @@ TEST(a_walk_goes_on_behind_a_hole)
 	first = (seen.array + RAW_PAGE) & -(uint64_t)RAW_PAGE;
 	copy = without(first, first + (ARRAY_PAGES - 2) * RAW_PAGE);
 	ASSERT(copy.nr_pages > 2);
-	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk), STOP_COMPLETE);
+	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, 1024, walk),
+		  STOP_COMPLETE);
 	assert_same_callers(walk, walk->full.nr_words);
 	tear_down();
 	free(walk);
@@ -232,7 +233,7 @@ TEST(what_is_needed_of_a_hole_ends_the_walk)
 	ASSERT_EQ(walk_seen(walk), STOP_COMPLETE);
 	whole = walk->full.nr_words;
 	copy = without(seen.frame, seen.frame + 16);
-	ASSERT_EQ(raw_walk(&publisher, block_of(), &seen.raw, &copy, 0, 1024, walk),
+	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, 1024, walk),
 		  STOP_STACK_UNREADABLE);
 	ASSERT(walk->full.nr_words < whole);
 	assert_same_callers(walk, whole);
@@ -318,21 +319,21 @@ TEST(a_new_view_has_a_new_generation_and_old_blocks_stay_for_a_while)
 	uint32_t old;
 
 	set_up();
-	old = block_of()->generation;
+	old = snapshot_of()->generation;
 	ASSERT_OK(publisher_show(&publisher, proc, 0));
-	ASSERT_EQ(block_of()->generation, old);
+	ASSERT_EQ(snapshot_of()->generation, old);
 	/* What a side band event would do. */
 	ASSERT(proc->mappings.nr > 0);
 	proc->mappings.items[0].start = more.start;
 	proc->version++;
 	ASSERT_OK(publisher_show(&publisher, proc, 0));
-	ASSERT(block_of()->generation > old);
-	ASSERT_PTR_NONNULL(publisher_block(&publisher, old));
+	ASSERT(snapshot_of()->generation > old);
+	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
 	publisher_tick(&publisher, RETIRE_NS - 1);
-	ASSERT_PTR_NONNULL(publisher_block(&publisher, old));
+	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
 	publisher_tick(&publisher, 2 * RETIRE_NS);
-	ASSERT_PTR_NULL(publisher_block(&publisher, old));
-	ASSERT_PTR_NONNULL(publisher_block(&publisher, block_of()->generation));
+	ASSERT_PTR_NULL(publisher_snapshot(&publisher, old));
+	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, snapshot_of()->generation));
 	tear_down();
 }
 
@@ -341,17 +342,17 @@ TEST(generations_come_round)
 	uint32_t old;
 
 	set_up();
-	old = block_of()->generation;
+	old = snapshot_of()->generation;
 	publisher.last_generation = UINT32_MAX;
 	proc->version++;
 	ASSERT_OK(publisher_show(&publisher, proc, 0));
-	ASSERT(block_of()->generation);
-	ASSERT(block_of()->generation != old);
-	ASSERT_EQ(publisher_block(&publisher, old)->generation, old);
-	publisher.last_generation = block_of()->generation - 1;
-	old = block_of()->generation;
+	ASSERT(snapshot_of()->generation);
+	ASSERT(snapshot_of()->generation != old);
+	ASSERT_EQ(publisher_snapshot(&publisher, old)->generation, old);
+	publisher.last_generation = snapshot_of()->generation - 1;
+	old = snapshot_of()->generation;
 	proc->version++;
 	ASSERT_OK(publisher_show(&publisher, proc, 0));
-	ASSERT(block_of()->generation != old);
+	ASSERT(snapshot_of()->generation != old);
 	tear_down();
 }
