@@ -21,6 +21,7 @@ struct kernel_code_list {
 	struct kernel_code_layout layout;
 	struct kernel_memory *memory;
 	uint64_t files; /* our descriptors: an array of struct file * */
+	struct kernel_mades last;
 };
 
 /* --- layout ----------------------------------------------------------------------------------- */
@@ -257,11 +258,21 @@ static int read_program(struct kernel_code_list *l, int fd, struct kernel_mades 
 	return r;
 }
 
-/* All that one may see. What cannot be read is the helper's. */
+/*
+ * All that one may see. What cannot be read is the helper's. Who has given up CAP_SYS_ADMIN may not
+ * ask any more: what he knew is still proved at each use.
+ */
 static void read_programs(struct kernel_code_list *l, struct kernel_mades *to)
 {
 	uint32_t id = 0;
 
+	if (bpf_prog_get_next_id(id, &id)) {
+		for (uint32_t i = 0; i < l->last.nr; i++)
+			if (l->last.items[i].kind == KERNEL_MADE_BPF)
+				keep(to, &l->last.items[i]);
+		return;
+	}
+	id = 0;
 	for (int i = 0; i < KERNEL_MADE_MAX && !bpf_prog_get_next_id(id, &id); i++) {
 		_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
 
@@ -324,4 +335,5 @@ void kernel_code_list_read(struct kernel_code_list *l, struct kernel_mades *ret)
 		read_modules(l, ret);
 	read_programs(l, ret);
 	qsort(ret->items, ret->nr, sizeof(ret->items[0]), by_start);
+	l->last = *ret;
 }
