@@ -58,10 +58,12 @@ enum {
 	PERL_CV_FIELDS = 32, /* xcv_stash */
 	PERL_CV_START = 40,
 	PERL_CV_ROOT = 48,
-	PERL_CV_GV = 56,    /* or the name, HEK * */
-	PERL_CV_FLAGS = 92, /* 4 bytes */
+	PERL_CV_GV = 56, /* or the name, HEK * */
+	PERL_CV_FILE = 64,
 	PERL_CV_PADLIST = 72,
-	PERL_CV_DEPTH = 96, /* 4 bytes */
+	PERL_CV_OUTSIDE_SEQ = 88, /* 4 bytes */
+	PERL_CV_FLAGS = 92,	  /* 4 bytes */
+	PERL_CV_DEPTH = 96,	  /* 4 bytes */
 	PERL_CV_SIZE = 104,
 	/* struct padlist */
 	PERL_PADLIST_PADS = 8,
