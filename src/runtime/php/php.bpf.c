@@ -40,6 +40,7 @@ enum {
 	S_GENERATOR, /* whose delegates are pushed, outermost; 0: none */
 	S_DEPTH,     /* how many of them are left */
 	S_STALE,     /* a frame that runs code of the JIT's: its own place is an old one */
+	S_MEMORY,    /* whose strings are remembered; 0: that was not asked yet */
 	S_MAX_,
 };
 _Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
@@ -355,12 +356,70 @@ static __always_inline __u32 op_number(const struct walk *w, const struct php_re
 	return number < function_half(w, r->layout.last) ? (__u32)number : PHP_NO_OP;
 }
 
-/* The hash that a string carries; 0: there is none. */
-static __always_inline __u64 string_hash(__u64 string)
-{
-	__u64 hash;
+enum { MEMORY_SHIFT = 30 /* ns: of a second */ };
 
-	return string && !read_word(string + PHP_STRING_HASH, &hash) ? hash : 0;
+/* Whose strings: a thread's, in an address space, within the same second. */
+static __always_inline __u64 memory_key(const struct walk *w, __u64 *s)
+{
+	if (!s[S_MEMORY])
+		s[S_MEMORY] =
+			php_mix(php_mix(w->mm, (__u64)w->header.tid << 32 | w->process.generation),
+				w->header.time_ns >> MEMORY_SHIFT)
+				?: 1;
+	return s[S_MEMORY];
+}
+
+/*
+ * Does that string stay what it is? What is interned does, for a request or for longer. Within one
+ * request the name of a function does, too, if the function is the same one (`proof`: its address,
+ * code, lines, file): those that have names of their own are freed at its end, and closures of one
+ * place have one name.
+ */
+static __always_inline bool stays(const struct php_record *r, __u64 type, __u64 proof)
+{
+	bool one = r->flags & PHP_ONE_REQUEST;
+
+	return type & PHP_STRING_INTERNED ? type & PHP_STRING_PERMANENT || one : one && proof;
+}
+
+/*
+ * The hash that a string carries; 0: there is none. Those of strings that stay are remembered,
+ * among the rules of interrupted code, as nobody's address (as ruby.bpf.c has it): own =
+ * memory_key(), the hash.
+ */
+static __always_inline __u64 string_hash(struct walk *w, const struct php_record *r, __u64 string,
+					 __u64 proof)
+{
+	struct cached_rule *e;
+	__u64 head[2], key;
+
+	if (!string)
+		return 0;
+	e = rule_cache_at(w, (__u32)((string >> 3) * WALK_HASH_MULTIPLIER >> 40));
+	key = memory_key(w, php_state(w)) ^ proof;
+	if (e && e->pc == ~string && e->own[0] == key && e->runtime == RUNTIME_PHP)
+		return e->own[1];
+	/* What was saved of a process (replay cases) may have the hash alone. */
+	if (read_memory(string, head, sizeof(head))) {
+		return read_word(string + PHP_STRING_HASH, &head[1]) ? 0 : head[1];
+	}
+	if (e && head[1] && stays(r, head[0] >> 32, proof)) {
+		e->pc = ~string;
+		e->runtime = RUNTIME_PHP;
+		e->own[0] = key;
+		e->own[1] = head[1];
+	}
+	return head[1];
+}
+
+/* What tells the function that was read from others, but for its name's text. */
+static __always_inline __u64 function_proof(const struct walk *w, const struct php_record *r,
+					    __u64 func, __u64 file_hash)
+{
+	__u64 proof = php_mix(php_mix(func, function_word(w, r->layout.opcodes)),
+			      function_word(w, r->layout.lines));
+
+	return php_mix(php_mix(proof, function_word(w, PHP_FUNCTION_SCOPE)), file_hash);
 }
 
 /* Pushes the frame S_FRAME, and goes on to the one that called it. */
@@ -405,7 +464,7 @@ __noinline int WALK_NAME(php_push)(void)
 	}
 	if (type == PHP_INTERNAL_FUNCTION) {
 		identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE), 0, 0,
-					string_hash(name), 0);
+					string_hash(w, r, name, 0), 0);
 		return push_place(w, RUNTIME_PHP, func, identity, PHP_NO_OP);
 	}
 	if (call_info & PHP_CALL_TOP && !delegate && !(s[S_FLAGS] & FLAG_OTHER))
@@ -421,13 +480,14 @@ __noinline int WALK_NAME(php_push)(void)
 	if (file == s[S_FILE]) {
 		file_hash = s[S_FILE_HASH];
 	} else {
-		file_hash = string_hash(file);
+		file_hash = string_hash(w, r, file, 0);
 		s[S_FILE] = file;
 		s[S_FILE_HASH] = file_hash;
 	}
-	identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE),
-				function_word(w, r->layout.opcodes),
-				function_word(w, r->layout.lines), string_hash(name), file_hash);
+	identity = php_identity(
+		name, function_word(w, PHP_FUNCTION_SCOPE), function_word(w, r->layout.opcodes),
+		function_word(w, r->layout.lines),
+		string_hash(w, r, name, function_proof(w, r, func, file_hash)), file_hash);
 	if (!name)
 		code = (__u64)WALK_NAME(php_code)(previous);
 	return push_place(w, RUNTIME_PHP, func | code << PHP_CODE_SHIFT, identity, number);

@@ -65,11 +65,28 @@ static int find_code(struct php_proc *p)
 	return 1;
 }
 
+/* Is it the interpreter of the command line, which has one request in its life? 1: that has just
+ * turned out. Its module has yet to be named as a program begins. */
+static int find_requests(struct php_proc *p)
+{
+	const struct php_dso *dso = (const struct php_dso *)p->rp.dso;
+	const struct runtime_target *t = p->rp.target;
+	char name[4] = "";
+	uint64_t at;
+
+	if (!dso->sapi || p->record.flags & PHP_ONE_REQUEST ||
+	    runtime_read(t, dso->sapi + t->bias, &at, sizeof(at)) || !at ||
+	    runtime_read(t, at, name, sizeof(name)) || memcmp(name, "cli", sizeof(name)))
+		return 0;
+	p->record.flags |= PHP_ONE_REQUEST;
+	return 1;
+}
+
 static int php_refresh(struct runtime_proc *rp, void *record)
 {
 	struct php_proc *p = (struct php_proc *)rp;
 
-	if (!find_code(p))
+	if (!(find_code(p) | find_requests(p)))
 		return 0;
 	memcpy(record, &p->record, sizeof(p->record));
 	return 1;
@@ -130,6 +147,7 @@ static int php_attach(const struct runtime_dso *base, const struct runtime_targe
 	to->text += t->bias;
 	p->rp.code_expected = dso->major >= 8; /* opcache has a JIT from there on */
 	(void)find_code(p);
+	(void)find_requests(p);
 	memcpy(record, to, sizeof(*to));
 	*ret = &p->rp;
 	return 0;

@@ -45,12 +45,18 @@ enum {
 	PHP_OP_LINE = 24,
 	PHP_OP_CODE = 28,
 	PHP_OP_INCLUDE_OR_EVAL = 73,
+	/* zend_string: in the flags of its type, which stand at 4 */
+	PHP_STRING_INTERNED = 1 << 6,  /* for a request, */
+	PHP_STRING_PERMANENT = 1 << 8, /* or for longer */
 	PHP_STRING_HASH = 8,
 	PHP_STRING_LENGTH = 16,
 	PHP_STRING_TEXT = 24,
 	PHP_CLASS_NAME = 8,
 	PHP_GAPS_MAX = 8,
 	PHP_PUSHED_MAX = 6,
+};
+enum php_flag {
+	PHP_ONE_REQUEST = 1 << 0, /* whatever is interned stays so */
 };
 #define PHP_NO_OP (~(__u32)0)
 
@@ -94,7 +100,8 @@ struct php_record {
 	__u16 jit_frame, canary, frame_pointer;
 	__u8 pushed[PHP_PUSHED_MAX];
 	__u8 nr_pushed;
-	__u8 pad_[3];
+	__u8 flags; /* enum php_flag */
+	__u8 pad_[2];
 	__u64 text, text_size;
 };
 _Static_assert(sizeof(struct php_record) == 160, "php_record is read from the arena");

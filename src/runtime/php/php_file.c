@@ -493,6 +493,8 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char *
 		dso->extensions = 0;
 	if (elf_dynamic_find(&dynamic, "zend_jit_status", &dso->jit_status))
 		dso->jit_status = 0;
+	if (dso->key || dso->globals_slot || elf_dynamic_find(&dynamic, "sapi_module", &dso->sapi))
+		dso->sapi = 0;
 	*why = "its loop is not to be seen";
 	r = runtime_find_functions(elf, loop_names, glue_names, &dso->base);
 	if (!r)

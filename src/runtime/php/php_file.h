@@ -17,6 +17,7 @@ struct php_dso {
 	 * behind those `globals` are. 0: it is not such a one. */
 	uint64_t key, globals_offset;
 	uint64_t extensions;	  /* zend_extensions; 0: not exported */
+	uint64_t sapi;		  /* sapi_module; 0: not exported, or not of a program's own */
 	uint64_t jit_status;	  /* zend_jit_status(), if opcache is a part of PHP, else 0 */
 	uint32_t current;	  /* of current_execute_data in it */
 	struct php_record record; /* what processes have in common; loop_start is the file's */

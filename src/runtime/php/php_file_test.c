@@ -104,7 +104,7 @@ TEST(a_loop_with_a_frame_pointer)
 	ASSERT_EQ(dso->current, 512);
 	php_file_free(dso);
 	ASSERT_OK(read_made("82z", &dso, &why));
-	ASSERT(dso->key && dso->globals_offset && !dso->globals);
+	ASSERT(dso->key && dso->globals_offset && !dso->globals && !dso->sapi);
 	php_file_free(dso);
 }
 
