@@ -135,7 +135,6 @@ static struct {
 	size_t nr_given_up;
 	struct map of_owner; /* how many of these */
 	uint64_t nr_reads_given_up;
-	uint64_t waited_ns;
 	int32_t last_pid;
 } guard = { .socket = -1 };
 
@@ -190,11 +189,6 @@ uint64_t memory_guard_given_up(int32_t *ret_pid)
 	if (ret_pid)
 		*ret_pid = guard.last_pid;
 	return guard.nr_reads_given_up;
-}
-
-uint64_t memory_guard_waited_ns(void)
-{
-	return guard.waited_ns;
 }
 
 /* It waits for a CPU, and for nobody else; or it is over. */
@@ -334,7 +328,6 @@ static int read_by_child(const struct request *request)
 {
 	int32_t answer;
 	int r = guard.child.pid ? 0 : start_child();
-	uint64_t begin = now_ns();
 
 	if (r)
 		return r;
@@ -342,7 +335,6 @@ static int read_by_child(const struct request *request)
 		r = -EPIPE;
 	else
 		r = hear_child(&answer, false);
-	guard.waited_ns += now_ns() - begin;
 	if (r == -ETIMEDOUT)
 		give_up(request->pid);
 	else if (r)

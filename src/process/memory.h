@@ -40,8 +40,6 @@ void memory_guard_end(void);
 void memory_guard_tick(void);
 /* Reads that were given up so far; of which process the last one was, which may be NULL. */
 uint64_t memory_guard_given_up(int32_t *ret_pid);
-/* How long the child was waited for so far. */
-uint64_t memory_guard_waited_ns(void);
 
 /* What the child does; argv of util/child.h. */
 int memory_child_main(int argc, char **argv);

@@ -284,10 +284,11 @@ static int name_frame(struct decoder *r, struct runtime_instance *in, const uint
 
 enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
-/* Of ours, and of who is waited for: not that of others who have the CPU meanwhile. */
+/* Of the CPU's: on a busy machine others have most of the clock's. What is waited for has a bound
+ * of its own (process/memory.h). */
 static uint64_t time_spent(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + memory_guard_waited_ns();
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /*
