@@ -30,8 +30,9 @@ TOGETHER = ("plain recursion dynamic singleton from_class blocks comparing enume
 
 OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start|.*coroutine.*|fiber_entry")
 
-# What must stand right below a method that is written in C: (method, function).
-BETWEEN = {"rb-blocks": [("Array#each", "rb_ary_each")]}
+# What must stand right below a method that is written in C, or what it calls: (method, function).
+BETWEEN = {"rb-blocks": [("Array#each", "rb_ary_each")],
+           "rb-fiddle": [("Fiddle::Function#call", "rb_nogvl"), ("rb_thread_call_with_gvl", "Fiddle::Closure::BlockCaller#call")]}
 
 
 class Ruby:
@@ -174,6 +175,15 @@ def churn_wrong(stack):
             return "%s\n     all: %s" % (tuple(f[:3]), " ; ".join(f.name for f in stack.user))
     numbers = {m[1] for f in frames for m in [re.fullmatch(r".*(?:caller|leaf)_(\d+)", f.name)] if m}
     return "several at once: %s" % [f.name for f in frames] if len(numbers) > 1 else None
+
+
+def test_fiddle(ruby, setup):
+    """C code of another library, called through libffi, calls back into Ruby."""
+    if subprocess.run([ruby.path, "-rfiddle", "-e", ""], capture_output=True, check=False).returncode:
+        raise Skip("no fiddle")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [ruby.argv("fiddle")])
+        return tally_truths(ruby, recorded(setup, programs, 1), programs)
 
 
 def test_churn(ruby, setup):
@@ -361,7 +371,7 @@ def test_command(ruby, setup):
     return problems, "%d samples in the leaf, %d with notes" % (with_ruby, notes)
 
 
-TESTS = (("chains", test_chains), ("compacting", test_compacting), ("churn", test_churn), ("busy", test_busy),
+TESTS = (("chains", test_chains), ("compacting", test_compacting), ("fiddle", test_fiddle), ("churn", test_churn), ("busy", test_busy),
          ("yjit", test_yjit), ("stack", test_stack), ("command", test_command))
 
 

@@ -268,6 +268,17 @@ def then_leaf
   leaf
 end
 
+# --- called by other C code ---
+
+# A function of libc's, which Ruby calls through libffi, calls Ruby back through libffi.
+def fiddle
+  require "fiddle"
+  compare = Fiddle::Closure::BlockCaller.new(Fiddle::TYPE_INT, [Fiddle::TYPE_VOIDP] * 2) { |_, _| then_leaf }
+  qsort = Fiddle::Function.new(Fiddle::Handle::DEFAULT["qsort"], [Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_VOIDP],
+                               Fiddle::TYPE_VOID)
+  qsort.call("2  1", 2, 2, compare)
+end
+
 # --- fibers, threads, processes ---
 
 def fibers
