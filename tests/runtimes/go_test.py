@@ -130,7 +130,8 @@ class Judge:
     def __call__(self, stack):
         names = [plain_name(f.name) for f in stack.user]
         # The scheduler, on the thread's own stack: it has taken the goroutine off, and begins there.
-        if names[0] in ("runtime.mcall", "runtime.mstart", "runtime.rt0_go") or "runtime.mstart" in names[:8]:
+        # (A new thread has the name of the one that has made it.)
+        if names[0] in ("runtime.mcall", "runtime.mstart", "runtime.rt0_go", "runtime.clone") or "runtime.mstart" in names[:8]:
             return None
         if names[0] == "runtime.morestack" and "runtime.schedule" in names:
             return None
@@ -184,6 +185,12 @@ class GoTally(Tally):
         return super().summary() + ("+%d" % self.early if self.early else "")
 
 
+def wrong_mcall(names):
+    """What is wrong with a stack, outermost first, that has mcall(): by the time that it calls something the goroutine is anybody's."""
+    at = next((i for i, n in enumerate(map(plain_name, names)) if n == "runtime.mcall"), 0)
+    return "mcall() was called: " + ";".join(names) if 0 < at < len(names) - 1 else None
+
+
 def known(setup, name):
     with Program(build(setup, name), env={"GOGC": "off"}) as running:
         running.until_ready()
@@ -194,6 +201,7 @@ def known(setup, name):
         recorder.process.send_signal(signal.SIGINT)
         recording = recorder.wait()
     problems = list(recording.problems)
+    problems += [w for s in recording.stacks or [] for w in [wrong_mcall([f.name for f in s.user])] if w and s.reason not in EARLY][:3]
     tallies = []
     for truth in running.truths:
         judge = Judge(truth, STRIPPED not in {**BUILDS, **MORE}[name][2], creators)
@@ -225,7 +233,11 @@ def stacks(setup, name):
         threads = {}
         for thread in runtimes.stack_of(setup, running.pid).values():
             threads.setdefault(thread["name"], []).append(thread)
-        return wrong_threads(running.truths, threads), "%d threads" % len(running.truths)
+        problems = wrong_threads(running.truths, threads)
+        # Those that wait for work stand in mcall().
+        every = [t for ts in threads.values() for t in ts]
+        problems += [w for t in every for w in [wrong_mcall([f["function"] or "[unknown]" for f in t["frames"][::-1] if f["kind"] != "kernel"])] if w][:3]
+        return problems, "%d threads of %d" % (len(running.truths), len(every))
 
 
 MANY = {"key%d" % i: "x" * i * 20 if i <= 4 else "x" * 80 + "..." for i in range(1, 7)}

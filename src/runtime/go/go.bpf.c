@@ -20,7 +20,8 @@
  * thread's own stack, goes on there by g.sched, which has that function's stack pointer and pc.
  * That is where it came from (traceback.go: resolveInternal), unless the goroutine was taken off
  * meanwhile: then m.curg is none (dropg), and, within schedule(), another one. mcall() takes it off
- * for good, as Go's own profiles have it.
+ * for good, as Go's own profiles have it: others may run it while this thread is still there. Up to
+ * 1.24 the frame pointer is left as it was, and leads to that goroutine.
  *
  * Facts: Go's asm_amd64.s (systemstack, asmcgocall, morestack), runtime2.go (g, m, gobuf), stack.go
  * (newstack, copystack), proc.go (newproc1: gopc; goschedImpl, preemptPark, execute),
@@ -64,6 +65,8 @@ enum {
 	G_SCHED_SP = 56, /* behind it g.sched.pc */
 	/* Where asmcgocall has its two words: up to Go 1.22 or so 40, then 0. */
 	DEPTH_OLD = 40,
+	/* mcall()'s frame while it is on the goroutine's stack: an address, a frame pointer. */
+	MCALL_FRAME_MAX = 64,
 	/* Words of walk->scratch; a string's room is a power of two. */
 	PAIR_AT = 0,
 	KEY_AT = 8,
@@ -333,6 +336,13 @@ done:
 	return STOP_NONE;
 }
 
+/* mcall() has gone over to the thread's own stack: it is as if nobody had called it. */
+static __always_inline bool has_left(const struct walk *w, const struct go_record *r)
+{
+	return w->entry == ENTRY_LOOP && is_in(&r->mcall, w->loop_pc) &&
+	       w->regs[ARCH_SP] - w->loop_sp > MCALL_FRAME_MAX;
+}
+
 /* Is it the thread's own stack, where morestack() began it for a goroutine? */
 static __always_inline bool is_growth(const struct walk *w, const struct go_record *r,
 				      const __u64 *s)
@@ -364,6 +374,8 @@ STEP(go)
 	if (!r)
 		return leave(w, false);
 	s = runtime_state(w, RUNTIME_GO);
+	if (has_left(w, r))
+		w->entry = ENTRY_END;
 	if (is_in(&r->schedule, w->loop_pc)) {
 		s[S_STAGE] |= STAGE_LEFT;
 		return walk_native(w);

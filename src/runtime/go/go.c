@@ -127,6 +127,7 @@ static void set_switches(const struct go_dso *dso, const struct runtime_target *
 {
 	to->morestack = in_memory(dso->morestack, t->bias);
 	to->schedule = in_memory(dso->schedule, t->bias);
+	to->mcall = in_memory(dso->mcall, t->bias);
 	/* aarch64's keep what leads back elsewhere. */
 	if (t->machine != EM_X86_64)
 		return;

@@ -46,7 +46,7 @@ struct go_switch {
 
 struct go_record {
 	__s64 tls;
-	struct go_switch systemstack, asmcgocall, morestack, schedule;
+	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
 	__u8 flags;  /* enum go_flags */
 	__u8 labels; /* enum go_labels */
 	/* Offsets in g and m. */
@@ -54,4 +54,4 @@ struct go_record {
 	__u16 g_labels, g_goid, g_gopc;
 	__u32 pad_;
 };
-_Static_assert(sizeof(struct go_record) == 88, "go_record is read from the arena");
+_Static_assert(sizeof(struct go_record) == 104, "go_record is read from the arena");

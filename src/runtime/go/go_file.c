@@ -33,6 +33,7 @@ static const char *const ends[] = {
 };
 static const char *const systemstack[] = { "systemstack" }, *const asmcgocall[] = { "asmcgocall" };
 static const char *const morestack[] = { "morestack" }, *const schedule[] = { "schedule" };
+static const char *const mcall[] = { "mcall" };
 /* In assembly, with the way to g of code that may run without it in a register. */
 static const char *const loads[] = { "systemstack", "asmcgocall", "cgocallback" };
 
@@ -199,6 +200,8 @@ static void find_switches(const struct elf_file *elf, const char *name, const st
 		dso->asmcgocall = (struct go_switch){ f->start, f->end };
 	if (is_of(name, morestack, 1))
 		dso->morestack = (struct go_switch){ f->start, f->end };
+	if (is_of(name, mcall, 1))
+		dso->mcall = (struct go_switch){ f->start, f->end };
 	if (is_of(name, schedule, 1))
 		dso->schedule = (struct go_switch){ f->start, f->end };
 	if (!is_of(name, systemstack, 1))

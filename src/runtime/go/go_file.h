@@ -24,7 +24,7 @@ struct go_dso {
 	struct runtime_dso base;
 	struct go_tls tls;
 	/* In the file's space; {0, 0}: not there. */
-	struct go_switch systemstack, asmcgocall, morestack, schedule;
+	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
 	bool pushes;	     /* as GO_PUSHES */
 	uint64_t build_info; /* address in the file's space; 0: there is none */
 };

@@ -53,7 +53,7 @@ static struct {
 	uint8_t stack[SIZE], heap[SIZE];
 	struct go_record record;
 	bool late, no_record, callback_marked, ends_switched, walker_off;
-	uint64_t reg;
+	uint64_t reg, fp;
 	uint32_t max_frames;
 	struct walk walk;
 } t;
@@ -178,6 +178,7 @@ static int walk(void)
 		t.rules[FIRST_RULE + 3].cfa_off = CODE_SWITCHED;
 	}
 	regs[t.machine == EM_AARCH64 ? A64_SP : X86_RSP] = LEAF_SP;
+	regs[t.machine == EM_AARCH64 ? A64_FP : X86_RBP] = t.fp;
 	if (t.machine == EM_AARCH64)
 		regs[GO_REG] = t.reg;
 	return walk_host(&tables, &memory, &input, &t.walk);
@@ -410,6 +411,35 @@ TEST(where_a_stack_is_about_to_grow)
 		t.callback_marked = true;
 		t.record.morestack = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
 		expect(" c0 c1 c2 c3");
+	}
+}
+
+/* c1 is mcall(), which leaves the frame pointer as the goroutine has it. */
+TEST(where_a_goroutine_was_taken_off)
+{
+	enum { OTHER = STACK + 0x8000 };
+
+	for (int i = 0; i < 2; i++) {
+		bool arm = machines[i] == EM_AARCH64;
+
+		set_up(machines[i]);
+		put_list(1);
+		t.record.mcall = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+		t.callback_marked = true;
+		/* It has yet to leave that one's stack. */
+		expect(" c0 c1 user=alice c2 c3");
+		put(THREAD - 8, G0);
+		t.reg = G0;
+		t.fp = OTHER;
+		t.rules[FIRST_RULE + 1] = (struct unwind_rule){ .cfa = CFA_REG,
+								.cfa_reg = arm ? A64_FP : X86_RBP,
+								.cfa_off = FRAME_SIZE,
+								.ra_off = -1,
+								.flags = RULE_OTHER_STACK };
+		put(OTHER + FRAME_SIZE - 8, CODE + 0x211);
+		put(OTHER + 2 * FRAME_SIZE - 8, CODE + 0x311);
+		put(M + M_CURG, 0);
+		expect(" c0 c1");
 	}
 }
 
