@@ -62,17 +62,19 @@ catalogue() {
 		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
 		ruby 3.0 git v3_0_4
 		ruby 4.0 git v4.0.5 --enable-yjit
+		php 7.3 npm now-php/lib-73 libphp/amazon-linux-2-v81
 		php 7.4 debian bullseye
-		php 7.4-al2 npm amazon-linux-2-v74
-		php 8.1 npm amazon-linux-2-v81
+		php 7.4-al2 npm libphp/amazon-linux-2-v74
+		php 8.0 npm libphp/amazon-linux-2-v80 libphp/amazon-linux-2-v81
+		php 8.1 npm libphp/amazon-linux-2-v81
 		php 8.2 machine
 		php 8.2 debian bookworm
 		php 8.2-zts source bookworm --enable-zts --enable-opcache
-		php 8.3 npm amazon-linux-2-v83
+		php 8.3 npm libphp/amazon-linux-2-v83
 		php 8.4 debian trixie
-		php 8.4-al2023 npm amazon-linux-2023-v84
+		php 8.4-al2023 npm libphp/amazon-linux-2023-v84
 		php 8.5 debian experimental
-		php 8.5-alma9 npm almalinux-9-v85
+		php 8.5-alma9 npm libphp/almalinux-9-v85
 		perl 5.28 git v5.28.3 -Dusethreads
 		perl 5.28-unthreaded git v5.28.3
 		perl 5.30 git v5.30.3 -Dusethreads
@@ -436,13 +438,15 @@ php_debian() {
 	wrapper "$SONDE_ZOO/debian-$1" "/usr/sbin/php-fpm$version" "$SONDE_ZOO/bin/php-fpm$version"
 }
 
-# Builds for other distributions, which have their libraries with them, as packages for Node.js functions (@libphp/NAME).
+# Builds for other distributions, which have their libraries with them, as packages for Node.js functions. Of the second
+# package come libraries of that distribution that the first one lacks.
 php_npm() {
-	local prefix=$SONDE_ZOO/php-$version log=$SONDE_ZOO/log/php-$version.log name
-	local native=$prefix/node_modules/@libphp/$1/native program one
-	if [ ! -x "$native/php/php" ]; then
+	local prefix=$SONDE_ZOO/php-$version log=$SONDE_ZOO/log/php-$version.log name libraries
+	local native=$prefix/node_modules/@$1/native program one
+	libraries=$native/lib${2:+:$prefix/node_modules/@$2/native/lib}
+	if [ ! -x "$native/php/php" ] || [ ! -d "${libraries##*:}" ]; then
 		mkdir -p "$prefix" "$SONDE_ZOO/log"
-		npm install --silent --no-audit --no-fund --prefix "$prefix" "@libphp/$1" >"$log" 2>&1 ||
+		npm install --silent --no-audit --no-fund --prefix "$prefix" "@$1" ${2:+"@$2"} >"$log" 2>&1 ||
 			unavailable "npm has none, or cannot be reached: see $log"
 	fi
 	echo "extension_dir=$native/php/modules" >"$prefix/php.ini"
@@ -454,9 +458,14 @@ php_npm() {
 	for one in php php-fpm; do
 		program=$SONDE_ZOO/bin/$one$version
 		printf '#!/bin/sh\nLD_LIBRARY_PATH=%s PHPRC=%s PHP_INI_SCAN_DIR= exec %s "$@"\n' \
-			"$native/lib" "$prefix/php.ini" "$native/php/$one" >"$program.new"
+			"$libraries" "$prefix/php.ini" "$native/php/$one" >"$program.new"
 		chmod 755 "$program.new"
-		mv "$program.new" "$program"
+		# Some of these libraries do not go together with this machine's.
+		if "$program.new" -v >/dev/null 2>&1; then
+			mv "$program.new" "$program"
+		else
+			rm -f "$program" "$program.new"
+		fi
 	done
 	echo "$SONDE_ZOO/bin/php$version"
 }

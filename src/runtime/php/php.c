@@ -131,8 +131,9 @@ static int php_attach(const struct runtime_dso *base, const struct runtime_targe
 		r = runtime_read(t, dso->globals_slot + t->bias, &globals, sizeof(globals));
 		if (r)
 			return r;
-		/* ld.so has yet to write it, or has only the file's own address there. */
-		if (!globals || globals == dso->globals)
+		/* ld.so has yet to write it, or has only the file's own address there: in a program
+		 * at a fixed address that is the one. */
+		if (!globals || (t->bias && globals == dso->globals))
 			return -EAGAIN;
 	}
 	p = calloc(1, sizeof(*p));

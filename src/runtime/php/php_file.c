@@ -25,28 +25,30 @@ enum {
 
 /*
  * struct _zend_op_array of Zend/zend_compile.h: last, opcodes, filename, line_start; with and
- * without ZTS. 7.3 and 8.0 are from their headers, the others were tried.
+ * without ZTS. The placeholder: execute_fake of struct _zend_generator, behind a node of 40
+ * bytes up to 8.0. All were tried.
  */
 static const struct {
 	uint8_t major, minor;
 	uint16_t current; /* of current_execute_data in zend_executor_globals */
+	uint16_t placeholder;
 	struct php_layout layout;
 } versions[] = {
-	{ 7, 3, 488, { .last = 60, .opcodes = 64, .filename = 128, .lines = 136 } },
-	{ 7, 4, 488, { .last = 60, .opcodes = 64, .filename = 136, .lines = 144 } },
-	{ 8, 0, 488, { .last = 68, .opcodes = 72, .filename = 144, .lines = 152 } },
-	{ 8, 1, 488, { .last = 68, .opcodes = 72, .filename = 144, .lines = 152 } },
-	{ 8, 2, 488, { .last = 80, .opcodes = 88, .filename = 152, .lines = 160 } },
-	{ 8, 3, 488, { .last = 76, .opcodes = 80, .filename = 144, .lines = 152 } },
-	{ 8, 4, 488, { .last = 96, .opcodes = 104, .filename = 168, .lines = 176 } },
-	{ 8, 5, 512, { .last = 96, .opcodes = 104, .filename = 168, .lines = 176 } },
+	{ 7, 3, 488, 200, { .last = 60, .opcodes = 64, .filename = 128, .lines = 136 } },
+	{ 7, 4, 488, 200, { .last = 60, .opcodes = 64, .filename = 136, .lines = 144 } },
+	{ 8, 0, 488, 192, { .last = 68, .opcodes = 72, .filename = 144, .lines = 152 } },
+	{ 8, 1, 488, 184, { .last = 68, .opcodes = 72, .filename = 144, .lines = 152 } },
+	{ 8, 2, 488, 184, { .last = 80, .opcodes = 88, .filename = 152, .lines = 160 } },
+	{ 8, 3, 488, 184, { .last = 76, .opcodes = 80, .filename = 144, .lines = 152 } },
+	{ 8, 4, 488, 184, { .last = 96, .opcodes = 104, .filename = 168, .lines = 176 } },
+	{ 8, 5, 512, 184, { .last = 96, .opcodes = 104, .filename = 168, .lines = 176 } },
 };
 
-/* struct _zend_generator of Zend/zend_generators.h: execute_data, node.parent, execute_fake. First
- * with an iterator in it, then (8.1 at the latest) without. */
+/* struct _zend_generator of Zend/zend_generators.h: execute_data, node.parent. First with an
+ * iterator in it, then (from 8.0 on) without. */
 static const struct {
-	uint16_t frame, parent, placeholder;
-} generators[] = { { 64, 160, 200 }, { 56, 152, 184 } };
+	uint16_t frame, parent;
+} generators[] = { { 64, 160 }, { 56, 152 } };
 
 bool php_layout_of(unsigned int major, unsigned int minor, struct php_layout *ret,
 		   uint32_t *ret_current)
@@ -55,6 +57,7 @@ bool php_layout_of(unsigned int major, unsigned int minor, struct php_layout *re
 		if (versions[i].major != major || versions[i].minor != minor)
 			continue;
 		*ret = versions[i].layout;
+		ret->generator_placeholder = versions[i].placeholder;
 		*ret_current = versions[i].current;
 		return true;
 	}
@@ -165,7 +168,6 @@ static bool layout_confirmed(const struct elf_file *elf, const struct elf_dynami
 			continue;
 		l->generator_frame = generators[i].frame;
 		l->generator_parent = generators[i].parent;
-		l->generator_placeholder = generators[i].placeholder;
 		return true;
 	}
 	return false;

@@ -411,7 +411,7 @@ function primes($end)
             }
         }
     }
-    return count(array_filter($is)) + count(array_map(fn ($x) => md5($x), range(1, 500)));
+    return count(array_filter($is)) + count(array_map(function ($x) { return md5($x); }, range(1, 500)));
 }
 
 function jit()
