@@ -326,12 +326,10 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 {
 	const struct v8_dso *dso = (const struct v8_dso *)base;
 	struct v8_record *to = record;
-	struct v8_proc *rp;
+	struct v8_proc *rp = calloc(1, sizeof(*rp));
+	/* V8 maps its builtins a second time, without the data. */
+	uint64_t data_bias = dso->is_fixed ? 0 : target->bias;
 
-	/* Builtins that V8 mapped a second time, without the data: the first mapping has it. */
-	if (dso->is_fixed && target->bias)
-		return -ENOTSUP;
-	rp = calloc(1, sizeof(*rp));
 	if (!rp)
 		return -ENOMEM;
 	rp->base = (struct runtime_proc){
@@ -345,7 +343,7 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 					 .sizes = &dso->sizes };
 	rp->wasm = (struct v8_wasm){ .target = target,
 				     .layout = &dso->layout,
-				     .state = dso->layout.wasm_state + target->bias };
+				     .state = dso->layout.wasm_state + data_bias };
 	*to = dso->layout.record;
 	if (target->options.async && dso->layout.async.promise)
 		to->async = dso->layout.async;
