@@ -844,6 +844,28 @@ TEST(aarch64_signal_trampoline)
 	expect(TEXT + 0x200, CFA_SIGNAL, A64_SP, 312);
 }
 
+/* Go's: str x30,[sp,#-48]!; stur x29,[sp,#-8]; sub x29,sp,#8; stp x19,x20,[sp,#32] (or a nop). */
+TEST(aarch64_handler_of_gos_signals_has_a_caller)
+{
+	static const uint8_t initial[] = { 0x0c, 31, 0, 0x08, 30 };
+	struct cfi_writer debug = { .data_align = -4, .ra = 30 };
+	size_t cie = cfi_writer_cie(&debug, initial, sizeof(initial));
+
+	put_words(TEXT + 0x100, WORDS(0xf81d0ffe, 0xf81f83fd, 0xd10023fd, 0xa90253f3));
+	put_words(TEXT + 0x200, WORDS(0xf81d0ffe, 0xf81f83fd, 0xd10023fd, 0xd503201f));
+	for (uint64_t at = 0x100; at <= 0x200; at += 0x100)
+		cfi_writer_fde(&debug, cie, TEXT + at, 0x40, CFI_BYTES(0x07, 30, 0x44, 0x0e, 48));
+	build_with(EM_AARCH64, ".debug_frame", &debug);
+	expect(TEXT + 0x100, CFA_REG, A64_SP, 0);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x100)->ra, RA_IN_REG);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x100)->ra_off, A64_LR);
+	expect(TEXT + 0x104, CFA_REG, A64_SP, 48);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x104)->ra, RA_AT_CFA);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x104)->ra_off, -6);
+	/* What Go's threads begin with. */
+	expect(TEXT + 0x204, CFA_END, 0, 0);
+}
+
 /* --- what unpacks to more than it is --------------------------------------------------------- */
 
 enum { BOMB = 100 << 20 };

@@ -360,11 +360,22 @@ static __always_inline int leave(struct walk *w, bool growth)
 	return stop ? stop : walk_native(w);
 }
 
+/*
+ * aarch64: between what a signal has made a function call and that function lies its link register,
+ * which nothing tells (signal_arm64.go: pushCall, preparePanic): its caller is looked for 16 bytes
+ * away from where it is. So all behind it is said to be unsure.
+ */
+static __always_inline bool is_injected(const struct walk *w, const struct go_record *r)
+{
+	return is_in(&r->injected[0], w->loop_pc) || is_in(&r->injected[1], w->loop_pc);
+}
+
 STEP(go)
 {
 	struct walk *w = current_walk();
 	const struct go_record *r;
 	__u64 *s;
+	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -379,6 +390,10 @@ STEP(go)
 	if (is_in(&r->schedule, w->loop_pc)) {
 		s[S_STAGE] |= STAGE_LEFT;
 		return walk_native(w);
+	}
+	if (is_injected(w, r) && w->entry == ENTRY_LOOP) {
+		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0);
+		return stop ? stop : walk_native(w);
 	}
 	/* In a copy of the stack's top the goroutine may be another one's by now. */
 	if (w->late)

@@ -128,6 +128,8 @@ static void set_switches(const struct go_dso *dso, const struct runtime_target *
 	to->morestack = in_memory(dso->morestack, t->bias);
 	to->schedule = in_memory(dso->schedule, t->bias);
 	to->mcall = in_memory(dso->mcall, t->bias);
+	for (size_t i = 0; i < GO_INJECTED; i++)
+		to->injected[i] = in_memory(dso->injected[i], t->bias);
 	/* aarch64's keep what leads back elsewhere. */
 	if (t->machine != EM_X86_64)
 		return;

@@ -44,14 +44,18 @@ struct go_switch {
 	__u64 start, end;
 };
 
+/* What a signal's handler makes a function call: runtime.asyncPreempt, runtime.sigpanic. */
+enum { GO_INJECTED = 2 };
+
 struct go_record {
 	__s64 tls;
 	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
-	__u8 flags;  /* enum go_flags */
-	__u8 labels; /* enum go_labels */
+	struct go_switch injected[GO_INJECTED]; /* aarch64's */
+	__u8 flags;				/* enum go_flags */
+	__u8 labels;				/* enum go_labels */
 	/* Offsets in g and m. */
 	__u16 g_m, m_curg;
 	__u16 g_labels, g_goid, g_gopc;
 	__u32 pad_;
 };
-_Static_assert(sizeof(struct go_record) == 104, "go_record is read from the arena");
+_Static_assert(sizeof(struct go_record) == 136, "go_record is read from the arena");

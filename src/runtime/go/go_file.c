@@ -34,6 +34,7 @@ static const char *const ends[] = {
 static const char *const systemstack[] = { "systemstack" }, *const asmcgocall[] = { "asmcgocall" };
 static const char *const morestack[] = { "morestack" }, *const schedule[] = { "schedule" };
 static const char *const mcall[] = { "mcall" };
+static const char *const injected[GO_INJECTED] = { "asyncPreempt", "sigpanic" };
 /* In assembly, with the way to g of code that may run without it in a register. */
 static const char *const loads[] = { "systemstack", "asmcgocall", "cgocallback" };
 
@@ -189,6 +190,11 @@ static void find_tls(const struct elf_file *elf, const struct go_function *f, st
 		dso->tls = go_tls_of_x86(code, sizeof(code), f->start);
 }
 
+static bool is_injected(const struct elf_file *elf, const char *name)
+{
+	return elf->machine == EM_AARCH64 && is_of(name, injected, GO_INJECTED);
+}
+
 /* Functions of assembly; what has the same name is a wrapper for another calling convention. */
 static void find_switches(const struct elf_file *elf, const char *name, const struct go_function *f,
 			  struct go_dso *dso)
@@ -204,6 +210,9 @@ static void find_switches(const struct elf_file *elf, const char *name, const st
 		dso->mcall = (struct go_switch){ f->start, f->end };
 	if (is_of(name, schedule, 1))
 		dso->schedule = (struct go_switch){ f->start, f->end };
+	for (size_t i = 0; i < GO_INJECTED; i++)
+		if (is_injected(elf, name) && is_of(name, &injected[i], 1))
+			dso->injected[i] = (struct go_switch){ f->start, f->end };
 	if (!is_of(name, systemstack, 1))
 		return;
 	dso->systemstack = (struct go_switch){ f->start, f->end };
@@ -272,7 +281,7 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 		name = go_table_function_name(t, &f);
 		if (!name)
 			continue;
-		if (is_of(name, ends, NR(ends)))
+		if (is_of(name, ends, NR(ends)) || is_injected(elf, name))
 			r = vec_push(&dso->base.interpreter_functions,
 				     (struct code_range){ f.start, f.end });
 		if (!r && is_of(name, ends, 1))

@@ -25,6 +25,7 @@ struct go_dso {
 	struct go_tls tls;
 	/* In the file's space; {0, 0}: not there. */
 	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
+	struct go_switch injected[GO_INJECTED];
 	bool pushes;	     /* as GO_PUSHES */
 	uint64_t build_info; /* address in the file's space; 0: there is none */
 };

@@ -443,6 +443,19 @@ TEST(where_a_goroutine_was_taken_off)
 	}
 }
 
+/* What a signal made a function call: who has called that function is not told. */
+TEST(behind_what_a_signal_has_put_in)
+{
+	for (int i = 0; i < 2; i++) {
+		set_up(machines[i]);
+		t.callback_marked = true;
+		t.record.injected[1] = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+		expect(" c0 c1 (9) c2 c3");
+		t.late = true;
+		expect(" c0 c1 (9) c2 c3");
+	}
+}
+
 /* Nothing else knows what leads back. */
 TEST(without_its_walker)
 {
