@@ -25,7 +25,7 @@ from tap import Skip
 CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
 SECONDS = 3  # of CPU, of all programs of a recording
 
-TOGETHER = ("plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
+TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
             "loaded umläute traced refined kernel_loop fibers threads forked").split()
 
 OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start|.*coroutine.*|fiber_entry")
@@ -150,7 +150,7 @@ def tally_truths(ruby, recording, programs, least=10, may_be_marked=False):
 def test_chains(ruby, setup):
     """All cases at once; sonde comes long after they began."""
     with contextlib.ExitStack() as stack:
-        cases = TOGETHER + ["ractor"] * (ruby.version >= (3, 0))
+        cases = TOGETHER + ["ractor"] * (ruby.version >= (3, 0) and "SONDE_SCENARIOS" not in os.environ)
         programs = started(stack, [ruby.argv(c) + [setup.scratch] for c in cases])
         return tally_truths(ruby, recorded(setup, programs, SECONDS), programs)
 
