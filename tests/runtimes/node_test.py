@@ -45,7 +45,7 @@ WAITED = "[v8: awaited_by]"
 FOLDED = re.compile(r"Builtins_(InterpreterEntryTrampoline|\w+Handler)")
 ENTRY = re.compile(r"Builtins_JS\w*Entry")
 # What the leaf calls when it has told its chain.
-TELLING = ("tell", "readSync", "writeSync")
+TELLING = ("telling", "tell", "readSync", "writeSync")
 
 
 class Node:

@@ -199,7 +199,7 @@ function hotWasm() {
 
 // What it calls goes on for ever in the module itself.
 function spinsInWasm(named) {
-  return wasm(named, () => tell(0, 0, 1)).spin();
+  return wasm(named, function telling() { tell(0, 0, 1); }).spin();
 }
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
