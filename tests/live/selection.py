@@ -149,7 +149,7 @@ def cgroup(name):
         yield path
     finally:
         wait_until("cgroup %s to be empty" % path, lambda: not read(path, "cgroup.procs"))
-        while os.path.basename(path).startswith("sonde-"):
+        for _ in name.split("/"):
             os.rmdir(path)
             path = os.path.dirname(path)
 
@@ -194,7 +194,7 @@ def by_cgroup(setup):
 def by_container(setup):
     digits = "%064x" % (os.getpid() * 0x9e3779b97f4a7c15 % (1 << 256))
     digits = "ab" + digits[2:]
-    return moved(setup, "sonde-" + digits, "container=" + digits[:12])
+    return moved(setup, "sonde-%d/docker-%s" % (os.getpid(), digits), "container=" + digits[:12])
 
 
 def sleeps(setup):
