@@ -347,7 +347,7 @@ def test_async(node, setup):
 def test_collected(node, setup):
     """Functions that the collector moves while they are at work, and others that it drops."""
     with contextlib.ExitStack() as stack:
-        programs = started(stack, [[node.path, "--max-semi-space-size=1", CASES, "moving"], [node.path, "--max-semi-space-size=1", CASES, "churn"]])
+        programs = started(stack, [[node.path, "--max-semi-space-size=1", CASES, "moving"], [node.path, CASES, "churn"]])
         recording = recorded(setup, programs, SECONDS / 2)
         problems, notes = tally_truths(recording, programs[:1])
         t = NodeTally("js-churn")

@@ -86,8 +86,6 @@ struct v8_record {
 	__u16 wasm_marker, to_wasm_marker;
 	__u16 entry_size; /* of InterpreterEntryTrampoline; 0: it is the only one that is marked */
 	struct v8_async async;
-	/* Where collections of garbage are counted, 4 bytes, behind the root register; 0: that is
-	 * not known. */
-	__u32 collections;
+	__u32 padding;
 };
 _Static_assert(sizeof(struct v8_record) == 104, "v8_record is read from the arena");
