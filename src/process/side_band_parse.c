@@ -202,6 +202,24 @@ static int parse_record(const struct record *rec, struct side_events *batch)
 	}
 }
 
+/*
+ * Where the sample_id is: at the end, but of PERF_RECORD_KSYMBOL, whose size grows by one with each
+ * event that hears of it: perf_event_ksymbol_output() (kernel/events/core.c at v6.18) does not set
+ * it back as perf_event_mmap_output() does. What is behind the id then nobody has written. `size`
+ * is at least that of the header and of the id.
+ */
+static size_t sample_id_at(uint32_t type, const uint8_t *record, size_t size)
+{
+	size_t last = size - sizeof(struct sample_id);
+	size_t name = sizeof(struct perf_event_header) + sizeof(struct ksymbol_body), at;
+
+	if (type != PERF_RECORD_KSYMBOL || name >= last)
+		return last;
+	at = name + strnlen((const char *)record + name, last - name) + 1;
+	at = (at + 7) & ~(size_t)7;
+	return at < last ? at : last;
+}
+
 int side_band_parse_until(const void *data, size_t size, uint64_t until_ns,
 			  struct side_events *batch, size_t *ret_used)
 {
@@ -213,20 +231,22 @@ int side_band_parse_until(const void *data, size_t size, uint64_t until_ns,
 		struct perf_event_header header;
 		struct sample_id id;
 		struct record rec;
+		size_t id_at;
 
 		memcpy(&header, bytes + used, sizeof(header));
 		if (header.size < sizeof(header) + sizeof(id) || header.size > size - used) {
 			r = -EBADMSG;
 			break;
 		}
-		memcpy(&id, bytes + used + header.size - sizeof(id), sizeof(id));
+		id_at = sample_id_at(header.type, bytes + used, header.size);
+		memcpy(&id, bytes + used + id_at, sizeof(id));
 		if (id.time > until_ns)
 			break;
 		rec = (struct record){ .type = header.type,
 				       .misc = header.misc,
 				       .time_ns = id.time,
 				       .body = bytes + used + sizeof(header),
-				       .size = header.size - sizeof(header) - sizeof(id) };
+				       .size = id_at - sizeof(header) };
 		r = parse_record(&rec, batch);
 		used += header.size;
 	}

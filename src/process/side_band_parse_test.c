@@ -247,6 +247,32 @@ TEST(code_of_bpf_programs_comes_and_goes)
 	side_events_fini(&batch);
 }
 
+/* Each further event that hears of it makes it larger by a sample_id that nobody writes. */
+TEST(kernel_code_is_told_at_its_time_whatever_stands_behind)
+{
+	static const uint64_t garbage[] = { 0, 1, UINT64_MAX };
+	size_t used;
+
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
+		struct perf_event_header header;
+		size_t at = ring.nr = 0;
+
+		put_ksymbol(20, 0xffffffffc0001000, 0x80, 0);
+		for (int k = 0; k < 6; k++)
+			put_u64(garbage[i]);
+		memcpy(&header, ring.bytes + at, sizeof(header));
+		header.size = (uint16_t)ring.nr;
+		memcpy(ring.bytes + at, &header, sizeof(header));
+		batch.events.nr = batch.text.nr = 0;
+		ASSERT_OK(side_band_parse_until(ring.bytes, ring.nr, 20, &batch, &used));
+		ASSERT_EQ(used, ring.nr);
+		ASSERT_EQ(batch.events.nr, 1);
+		ASSERT_EQ(batch.events.items[0].time_ns, 20);
+		ASSERT_EQ(batch.events.items[0].start, 0xffffffffc0001000);
+	}
+	side_events_fini(&batch);
+}
+
 TEST(lying_sizes_are_refused)
 {
 	static const uint16_t sizes[] = { 0, 1, 7, 8, 16, 31, 32, 39, 65535 };
