@@ -202,18 +202,20 @@ TEST(kernel_symbols_follow_what_is_loaded)
 	tear_down();
 }
 
+/* Of the kernel itself, and of a BPF program; an address in each. */
+static const char kernel_text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
+				  "ffffffff82000000 T _etext\n"
+				  "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
+static const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
+
 /* Of a BPF program the kernel tells; whoever is at its place then is not called by its name. */
 TEST(kernel_code_that_goes_takes_its_frames_with_it)
 {
-	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
-				   "ffffffff82000000 T _etext\n"
-				   "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
-	const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
 	struct symbolizer *n = &t.decoder.symbolizer;
 	uint32_t first, other;
 
 	set_up();
-	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &n->kernel));
+	ASSERT_OK(kallsyms_parse(kernel_text, sizeof(kernel_text) - 1, &n->kernel));
 	n->kernel_read_ns = UINT64_MAX / 2; /* not read by itself again */
 	first = add(&outside, 1, NULL, 0);
 	other = add(&inside, 1, NULL, 0);
@@ -350,14 +352,10 @@ TEST(names_of_one_process_take_as_long_as_they_take)
 /* Whoever loads programs all the time has us read all of the kernel's symbols now and then only. */
 TEST(kernel_symbols_that_changed_are_waited_for)
 {
-	static const char text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
-				   "ffffffff82000000 T _etext\n"
-				   "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
-	const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
 	struct symbolizer *n = &t.decoder.symbolizer;
 
 	set_up();
-	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &n->kernel));
+	ASSERT_OK(kallsyms_parse(kernel_text, sizeof(kernel_text) - 1, &n->kernel));
 	n->kernel_read_ns = 1;
 	n->kernel_next_ns = UINT64_MAX;
 	decoder_on_kernel_code(&t.decoder, UINT64_C(0xffffffffc1000000), 64, false);
