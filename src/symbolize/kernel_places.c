@@ -137,14 +137,15 @@ static bool has_all(const struct kernel_image *now, const struct kernel_image *b
 
 enum kernel_change kernel_places_look(struct kernel_places *k)
 {
+	uint64_t nr = count_modules(k);
 	struct kernel_image before;
 	int r;
 
 	kernel_image_fini(&k->before);
-	if (count_modules(k) == k->nr_modules)
+	if (nr == k->nr_modules)
 		return KERNEL_SAME;
 	if (!k->known) {
-		k->nr_modules = count_modules(k);
+		k->nr_modules = nr;
 		return KERNEL_MORE;
 	}
 	before = k->image;
