@@ -222,7 +222,12 @@ def recorded(setup, programs, seconds, frequency=runtimes.FREQUENCY, options=())
 
     def all_ran():
         used = [cpu_seconds(p.pid) - b for p, b in zip(programs, before)]
-        return sum(used) >= seconds and min(used) >= EACH
+        if sum(used) >= seconds and min(used) >= EACH:
+            return True
+        ended = [(u, p) for u, p in zip(used, programs) if p.process.poll() is not None]
+        if len(ended) == len(programs) or any(u < EACH for u, p in ended):
+            raise AssertionError("%s ended" % ", ".join(shorten(" ".join(p.argv)) for u, p in ended))
+        return False
     wait_until("%g s of CPU" % seconds, all_ran, 900)
     recorder.process.send_signal(signal.SIGINT)
     for program in programs:
