@@ -3,6 +3,7 @@
 
 #include "abi/unwind.h"
 #include "elf/elf_dynamic.h"
+#include "elf/x86_insn.h"
 #include "runtime/functions.h"
 #include "runtime/loop_code.h"
 #include "util/cleanup.h"
@@ -271,33 +272,52 @@ static void find_registers(const uint8_t *code, size_t size, struct php_record *
 static const uint8_t dwarf_of_low[] = { X86_RAX, X86_RCX, X86_RDX, X86_RBX,
 					X86_RSP, X86_RBP, X86_RSI, X86_RDI };
 
-/* What the loop pushes when it begins, and subtracts: CFA - stack pointer; 0: it is not so. */
+/* Is it an instruction that leaves the stack pointer alone, and goes on? Adds what registers it
+ * writes. */
+static bool leaves_stack(const struct x86_insn *insn, uint32_t *written)
+{
+	enum { POP = 0x8f, CALL_JUMP_PUSH = 0xff };
+
+	*written |= x86_insn_written(insn);
+	return insn->has_modrm && !(*written & 1u << X86_RSP) &&
+	       (insn->map != X86_MAP_ONE_BYTE ||
+		(insn->opcode != POP && insn->opcode != CALL_JUMP_PUSH));
+}
+
+/*
+ * What the loop pushes when it begins, and subtracts: CFA - stack pointer; 0: it is not so. Between
+ * these a compiler may have put what comes later, too.
+ */
 static uint32_t read_pushes(const uint8_t *code, size_t limit, struct php_record *r)
 {
-	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, sets_bp[] = { 0x48, 0x89, 0xe5 };
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	size_t at = !memcmp(code, endbr, sizeof(endbr)) ? sizeof(endbr) : 0;
-	uint32_t size = 8;
+	uint32_t size = 8, written = 0;
+	struct x86_insn insn;
 
-	for (r->nr_pushed = 0; at + 7 <= limit && r->nr_pushed < PHP_PUSHED_MAX;) {
+	for (r->nr_pushed = 0; at + 7 <= limit && r->nr_pushed < PHP_PUSHED_MAX; at += insn.len) {
 		const uint8_t *p = code + at;
 		bool high = p[0] == 0x41;
+		uint8_t reg;
 
 		if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xec)
 			return size + p[3];
 		if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xec)
 			return size + word_at(p + 3);
-		if (!memcmp(p, sets_bp, sizeof(sets_bp))) {
-			at += sizeof(sets_bp);
+		if (!x86_insn_decode(p, limit - at, &insn))
+			return 0;
+		if ((p[high] & 0xf8) != 0x50) {
+			if (!leaves_stack(&insn, &written))
+				return 0;
 			continue;
 		}
-		if ((p[high] & 0xf8) != 0x50)
-			return 0;
 		/* Registers have the numbers that instructions have for them, but for these four.
 		 */
-		r->pushed[r->nr_pushed++] =
-			(uint8_t)(high ? 8 + (p[1] & 7) : dwarf_of_low[p[0] & 7]);
+		reg = (uint8_t)(high ? 8 + (p[1] & 7) : dwarf_of_low[p[0] & 7]);
+		if (written & 1u << reg)
+			return 0;
+		r->pushed[r->nr_pushed++] = reg;
 		size += 8;
-		at += 1 + high;
 	}
 	return 0;
 }

@@ -86,6 +86,20 @@ TEST(a_loop_without_a_frame_pointer)
 	php_file_free(dso);
 }
 
+TEST(a_loop_does_other_things_between_its_pushes)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_OK(read_made("80", &dso, &why));
+	ASSERT(dso->major == 8 && dso->minor == 0);
+	ASSERT_EQ(dso->record.jit_frame, 0x78 + 5 * 8);
+	ASSERT_EQ(dso->record.canary, 0x68);
+	ASSERT_EQ(dso->record.nr_pushed, 4);
+	ASSERT_EQ(dso->record.pushed[3], X86_RBX);
+	php_file_free(dso);
+}
+
 TEST(a_loop_with_a_frame_pointer)
 {
 	struct php_dso *dso;
