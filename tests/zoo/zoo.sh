@@ -454,6 +454,8 @@ php_npm() {
 		[ ! -e "$native/php/modules/$name.so" ] || echo "extension=$name.so" >>"$prefix/php.ini"
 	done
 	[ ! -e "$native/php/modules/opcache.so" ] || echo "zend_extension=opcache.so" >>"$prefix/php.ini"
+	# FPM takes libsystemd from this machine, whose libgcrypt needs this machine's libgpg-error.
+	rm -f "$prefix"/node_modules/@*/*/native/lib/libgpg-error.so.0
 	mkdir -p "$SONDE_ZOO/bin"
 	for one in php php-fpm; do
 		program=$SONDE_ZOO/bin/$one$version
