@@ -17,9 +17,11 @@ static const struct v8_work places_work = { .reads = 16 << 10,
 					    .bytes = 16 << 20,
 					    .operations = 100000 };
 static const struct v8_work names_work = { .reads = 8 << 10, .bytes = 80 << 20 };
+static const struct v8_work alive_work = { .reads = 8 << 10, .bytes = 80 << 20 };
 
 /* One function at work, and what tells it apart. */
 struct level {
+	uint64_t script_at, shared_at;
 	uint32_t script, literal;
 	uint16_t token;
 	bool has_script;
@@ -85,6 +87,8 @@ static void tell(struct v8_frames *fs, const struct v8_heap *h, const struct v8_
 	const struct v8_record *r = &h->layout->record;
 
 	to->has_script = f->has_script;
+	to->script_at = f->script.at;
+	to->shared_at = f->shared.at;
 	to->script = f->has_script ? (uint32_t)v8_small(v8_field(&f->script, r->script_id)) : 0;
 	to->literal = v8_field_4(&f->shared, r->shared_literal);
 	to->token = (uint16_t)v8_field_4(&f->shared, r->shared_token);
@@ -137,6 +141,27 @@ static bool readings_equal(const struct reading *a, const struct reading *b)
 	return equal;
 }
 
+/* Whether the functions are alive, and what was read of them their own therefore; where that cannot
+ * be told, it is believed. */
+static int are_alive(struct v8_frames *fs, const struct reading *reading)
+{
+	struct v8_work work = alive_work;
+	const struct v8_heap h = { fs->target, fs->layout, &work };
+	int r = 0;
+
+	for (int i = 0; i < reading->nr && !r; i++) {
+		const struct level *l = &reading->levels[i];
+
+		if (l->has_script)
+			r = v8_is_alive(&h, &fs->scripts,
+					&(struct v8_identity){ .script = l->script_at,
+							       .shared = l->shared_at,
+							       .id = l->script,
+							       .literal = l->literal });
+	}
+	return r == -ENODATA ? 0 : r;
+}
+
 int v8_frame_name(struct v8_frames *frames, const uint64_t words[3],
 		  const struct runtime_sink *sink)
 {
@@ -157,6 +182,10 @@ int v8_frame_name(struct v8_frames *frames, const uint64_t words[3],
 		now->has_code = last->has_code;
 		r = read_frame(frames, words, now);
 		same = r == r_before && (r || readings_equal(now, last));
+		if (same && !r) {
+			r = are_alive(frames, now);
+			same = !r;
+		}
 		last = now;
 		now = before;
 	}

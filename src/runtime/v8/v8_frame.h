@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "runtime/v8/v8_alive.h"
 #include "runtime/v8/v8_code.h"
 #include "runtime/v8/v8_lines.h"
 
@@ -16,6 +17,7 @@ struct v8_frames {
 	const struct v8_bytecode_sizes *sizes;
 	struct v8_codes codes;
 	struct v8_lines lines;
+	struct v8_scripts scripts;
 };
 
 void v8_frames_fini(struct v8_frames *frames);

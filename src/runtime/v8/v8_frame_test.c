@@ -14,9 +14,10 @@
 #include <string.h>
 
 enum {
-	BASE = 0x10000,
+	BASE = 0x40000, /* a page of the heap begins there */
 	SIZE = 64 << 10,
 	TAG = 1,
+	WEAK = 3, /* of what is not held; by itself, it is gone */
 	/* Where maps are: their instance type is behind 8 bytes. */
 	MAPS = BASE,
 	LITERAL = 3,
@@ -25,6 +26,10 @@ enum {
 	KIND_OPTIMIZED = 13,
 	ONE_BYTE = 8, /* a string's type: its characters are within it */
 	EXTERNAL = 8 | 2,
+	/* Within the image: what the heap is found by, and its roots. */
+	CHUNK_HEAP = 8,
+	HEAP = BASE + 0xe000,
+	LIST = HEAP - 0x1238,
 	LINES = 1 << 19, /* of a made-up source, which lies elsewhere: every second unit ends one */
 };
 #define ELSEWHERE UINT64_C(0x100000000)
@@ -425,6 +430,140 @@ TEST(sources_without_lines_are_read_once)
 		ASSERT(h->image->bytes_read < 65536);
 		heap_free(h);
 	}
+}
+
+/* The list of weak references to all scripts, of which nothing else there is one. */
+static void put_scripts(struct heap *h, uint64_t script)
+{
+	uint64_t at = put_object(h->image, 200, 64), other = put_script(h, SCRIPT - 1, 0);
+	const uint64_t elements[] = { SMALL(8), SMALL(3), WEAK, script - TAG + WEAK,
+				      other - TAG + WEAK };
+
+	h->layout.chunk_heap = CHUNK_HEAP;
+	put_8(h->image, BASE + CHUNK_HEAP, HEAP);
+	put(h->image, at + 8, elements, sizeof(elements));
+	put_8(h->image, LIST, at + TAG);
+	put_8(h->image, LIST - 0x800, script); /* is none */
+}
+
+/* A script's list of its functions: `at` is the one of LITERAL. */
+static uint64_t put_functions(struct heap *h, uint64_t script, uint64_t at)
+{
+	uint64_t elements[LITERAL + 2] = { WEAK, WEAK, WEAK, at + WEAK, WEAK }, list;
+
+	h->layout.script_functions = 48;
+	list = put_array(h, 201, elements, LITERAL + 2);
+	put_8(h->image, script - TAG + h->layout.script_functions, list);
+	return list;
+}
+
+static uint64_t word_at(struct heap *h, uint64_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, h->image->bytes + (at - BASE), sizeof(word));
+	return word;
+}
+
+enum drop { DROP_FUNCTION, DROP_SCRIPT, DROPS };
+
+/* A collection takes a function out of where it is known, and then others take what had its name:
+ * it looks whole. */
+static void drop(struct heap *h, uint64_t shared, enum drop how)
+{
+	uint64_t script = word_at(h, shared + h->layout.record.shared_script),
+		 functions = word_at(h, script - TAG + h->layout.script_functions),
+		 list = word_at(h, LIST), name = word_at(h, shared + h->layout.shared_name);
+
+	if (how == DROP_FUNCTION)
+		put_8(h->image, functions - TAG + h->layout.array_data + 8 * LITERAL, WEAK);
+	else
+		put_8(h->image, list - TAG + 24 + 8, WEAK);
+	put(h->image, name - TAG + h->layout.string_chars, "thief", strlen("thief"));
+}
+
+TEST(functions_that_are_dropped_while_they_are_read)
+{
+	struct answer a;
+	int named = 0, gone = 0;
+
+	for (int at = 0, how = 0; how < DROPS; at++) {
+		struct heap *h = heap_new();
+		uint64_t shared = put_interpreted(h),
+			 script = word_at(h, shared + h->layout.record.shared_script);
+		uint8_t before[SIZE];
+		int r;
+
+		put_functions(h, script, shared);
+		put_scripts(h, script);
+		memcpy(before, h->image->bytes, SIZE);
+		drop(h, shared, how);
+		memcpy(h->image->then, h->image->bytes, SIZE);
+		memcpy(h->image->bytes, before, SIZE);
+		h->image->change_at = at;
+		/* Where the list is may be known from another function. */
+		if (at % 2)
+			h->frames.scripts.list = LIST - HEAP;
+		r = name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a);
+		if (!r) {
+			ASSERT_EQ(a.nr, 1);
+			ASSERT_STR(a.names[0], "right");
+			ASSERT_EQ(a.lines[0], 4);
+			ASSERT_EQ(h->frames.scripts.list, LIST - HEAP);
+			named++;
+		} else {
+			ASSERT_EQ(r, -ENOENT);
+			ASSERT_EQ(a.nr, 0);
+			gone++;
+		}
+		if (h->image->nr_reads <= at) {
+			at = -1;
+			how++;
+		}
+		heap_free(h);
+	}
+	ASSERT(named >= 2 * DROPS && gone >= 2 * DROPS);
+}
+
+TEST(functions_without_a_name_and_those_whose_name_is_gone)
+{
+	struct heap *h = heap_new();
+	uint64_t shared = put_interpreted(h), name_at = shared + h->layout.shared_name;
+	uint64_t others[] = { put_array(h, h->layout.type_fixed_array, NULL, 0), 0, 3 };
+	struct answer a;
+
+	put_8(h->image, name_at, 0);
+	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+	ASSERT_STR(a.names[0], "(anonymous)");
+	put_8(h->image, name_at, put_string(h->image, ""));
+	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+	ASSERT_STR(a.names[0], "(anonymous)");
+	others[1] = ELSEWHERE / 2 + TAG; /* where no memory is */
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		put_8(h->image, name_at, others[i]);
+		ASSERT_EQ(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a), -ENOENT);
+	}
+	heap_free(h);
+}
+
+TEST(lists_of_scripts_that_are_not_to_be_found)
+{
+	struct heap *h = heap_new();
+	uint64_t shared = put_interpreted(h),
+		 script = word_at(h, shared + h->layout.record.shared_script);
+	struct answer a;
+
+	put_functions(h, script, shared);
+	put_scripts(h, script);
+	put_8(h->image, LIST, 0);
+	/* Names are shown as they are read, and it is not looked for again and again. */
+	for (int i = 0; i < 20; i++) {
+		h->image->nr_reads = 0;
+		ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+		ASSERT_STR(a.names[0], "right");
+	}
+	ASSERT(h->image->nr_reads < 100);
+	heap_free(h);
 }
 
 TEST(memory_full_of_what_code_begins_with)

@@ -23,18 +23,23 @@ int v8_read_bytes(const struct v8_heap *h, uint64_t at, void *to, size_t size)
 	return runtime_read_or_gone(h->target, at, to, size);
 }
 
-static int read_object(const struct v8_heap *h, uint64_t at, struct v8_object *ret)
+int v8_read_up_to(const struct v8_heap *h, uint64_t at, void *to, size_t size, size_t least)
 {
 	size_t left = PAGE - at % PAGE;
 	int r;
 
-	memset(ret->words, 0, sizeof(ret->words));
-	ret->at = at;
-	r = v8_read_bytes(h, at, ret->words, sizeof(ret->words));
+	memset(to, 0, size);
+	r = v8_read_bytes(h, at, to, size);
 	/* The last one before memory that is not there. */
-	if (r == -ENOENT && left < sizeof(ret->words) && left >= MINIMAL)
-		r = v8_read_bytes(h, at, ret->words, left);
+	if (r == -ENOENT && left < size && left >= least)
+		r = v8_read_bytes(h, at, to, left);
 	return r;
+}
+
+static int read_object(const struct v8_heap *h, uint64_t at, struct v8_object *ret)
+{
+	ret->at = at;
+	return v8_read_up_to(h, at, ret->words, sizeof(ret->words), MINIMAL);
 }
 
 int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret)

@@ -68,6 +68,8 @@ int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret);
 int v8_read_as(const struct v8_heap *h, uint64_t tagged, uint16_t type, struct v8_object *ret);
 /* Bytes of memory; errors as above. */
 int v8_read_bytes(const struct v8_heap *h, uint64_t at, void *to, size_t size);
+/* So, of `size` at most: at least `least`, then zeros, where memory ends with the page. */
+int v8_read_up_to(const struct v8_heap *h, uint64_t at, void *to, size_t size, size_t least);
 bool v8_is_string(const struct v8_heap *h, const struct v8_object *o);
 /* How many UTF-16 units it has. */
 uint32_t v8_string_length(const struct v8_heap *h, const struct v8_object *o);

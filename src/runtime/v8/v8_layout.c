@@ -418,6 +418,19 @@ static void read_wasm(const struct elf_dynamic *d, struct v8_layout *l)
 	l->record.to_wasm_marker = (uint16_t)(to_marker << 1);
 }
 
+/* A heap's pages: src/heap/{spaces,basic-memory-chunk,memory-chunk-layout,memory-chunk-metadata}.h:
+ * what stands before the heap, also of classes that it is derived from. */
+static void read_chunk(struct v8_layout *l)
+{
+	l->chunk_metadata = l->version >= 1209 ? SMI : 0;
+	if (l->version >= 1209)
+		l->chunk_heap = 8 * SMI;
+	else if (l->version >= 1204 || l->version <= 804)
+		l->chunk_heap = 3 * SMI;
+	else
+		l->chunk_heap = 2 * SMI;
+}
+
 /* Promises and those who wait for them: src/objects/{promise,js-generator}.tq; from 8.4 on. */
 static void read_async(const struct elf_dynamic *d, struct v8_layout *l)
 {
@@ -505,7 +518,7 @@ static int check(const struct v8_layout *l)
 		l->string_length,      l->string_chars,	      l->cons_first,	l->cons_second,
 		l->thin_actual,	       l->sliced_parent,      l->sliced_offset, l->external_data,
 		l->bytecode_positions, l->scope_parts,	      l->scope_flags,	l->scope_locals,
-		r->bytecodes
+		r->bytecodes,	       l->script_functions
 	};
 
 	for (size_t i = 0; i < sizeof(half) / sizeof(*half); i++)
@@ -584,6 +597,8 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 		return r;
 	l.script_line_offset = l.script_name + SMI;
 	l.record.script_id = l.script_line_ends + SMI;
+	l.script_functions = l.record.script_id + 3 * SMI;
+	read_chunk(&l);
 	l.external_data += SMI; /* the characters, which the resource has */
 	if (elf_dynamic_find(&dynamic, sizes_name, &l.bytecode_sizes))
 		l.bytecode_sizes = find_local(elf, sizes_name);

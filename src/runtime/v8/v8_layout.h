@@ -34,6 +34,10 @@ struct v8_layout {
 
 	uint16_t shared_data, shared_name;
 	uint16_t script_source, script_name, script_line_offset, script_line_ends;
+	uint16_t script_functions; /* the list of its functions, by the literal's id */
+	/* A heap's page: the heap, in what the page leads to at chunk_metadata, if that is not 0;
+	 * both 0: not known. */
+	uint16_t chunk_heap, chunk_metadata;
 	/* ScopeInfo: flags, numbers of parameters and of locals in the context; then its parts.
 	 * scope_start: where the function begins, if that stands before them; else 0. */
 	uint16_t scope_flags, scope_locals, scope_start, scope_parts;

@@ -52,7 +52,7 @@ static int read_scope(const struct v8_heap *h, const struct v8_object *scope, st
 		at += SMI;
 	if (l->scope_receiver && (receiver == RECEIVER_STACK || receiver == RECEIVER_CONTEXT))
 		at += SMI;
-	r = v8_read_bytes(h, at, words, sizeof(words));
+	r = v8_read_up_to(h, at, words, sizeof(words), SMI);
 	if (r)
 		return r;
 	if (flags >> l->scope_function_shift & 3) {
@@ -84,7 +84,10 @@ int v8_function_read(const struct v8_heap *h, uint64_t shared, struct v8_functio
 		r = read_scope(h, &o, f);
 	else if (!r && v8_is_string(h, &o))
 		r = v8_read_string(h, &o, f->name);
-	if (r == -ESRCH)
+	else if (!r)
+		r = -ENOENT;
+	/* A small number has the place of a name that was never given. */
+	if (r && (r == -ESRCH || !v8_is_small(v8_field(&f->shared, l->shared_name))))
 		return r;
 	if (!f->name[0])
 		memcpy(f->name, anonymous, sizeof(anonymous));

@@ -160,9 +160,12 @@ function moving(depth) {
   return young(depth);
 }
 
-// Functions that are made, compiled, called and dropped: whoever is below b17 is a17.
+// Functions that are made, compiled, called and dropped: whoever is below b17 is a17. With --expose-gc they are collected often,
+// and others take their place.
 function churn() {
   for (let i = 0;; i++) {
+    if (i % 300 === 0 && globalThis.gc)
+      gc();
     const made = new Function('short', `return function a${i}() {
   return (function b${i}() { return short(300) + ${i}; })();
 }`);
