@@ -37,8 +37,9 @@ MODES = {
     "shenandoah": ["-XX:+UseShenandoahGC"],
     "compact-headers": ["-XX:+UseCompactObjectHeaders"],
 }
-# What is made under each JDK that is there; all else under the newest alone, since older ones differ in what these are about.
-OF_ALL_JDKS = {"tiered", "deopt", "jni", "churn", "from-start", "in-python-now"}
+# What is made under each JDK that is there: every way of calling, and a start. All else under the newest alone; older ones differ in
+# what some of that is about, too, for which there is SONDE_ALL=1.
+OF_ALL_JDKS = {"tiered", "from-start"}
 # With SONDE_ALL=1 (`make test-all`) alone: half a minute each.
 SLOW_MODES = {"c1", "parallel-one-cache", "serial-wide-oops", "shenandoah"}
 SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
