@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/memory.h"
 
+#include "process/at_hand.h"
 #include "process/proc_identity.h"
 #include "process/proc_stat.h"
 #include "process/process_internal.h"
@@ -27,6 +28,8 @@
 #define RESTART_NS UINT64_C(1000000000)
 /* What was given up is not tried again for so long, or until its child is over. */
 #define HOLD_NS UINT64_C(60000000000)
+/* An answer takes some 10 us if the child finds a CPU, as it does (CHILD_NICE). */
+#define AWAKE_NS UINT64_C(50000)
 
 enum {
 	BUFFER_SIZE = 1 << 20, /* of it there is what was used */
@@ -36,6 +39,7 @@ enum {
 	CHILD_MEMORY = 64 << 20,
 	ANSWER_TRIES = 16, /* of these, while it waits for a CPU */
 	ANSWER_MS = 300,   /* that a page may take, from a slow disk or far away */
+	SLEEPS = 16,	   /* at once, after an answer that did not come while we were awake */
 };
 
 enum kind { READ_MEMORY, READ_ENVIRON };
@@ -131,6 +135,7 @@ static struct {
 	int socket;
 	uint8_t *buffer;   /* shared with the child */
 	uint64_t start_ns; /* not before */
+	uint32_t nr_sleeps;
 	struct given_up given_up[GIVEN_UP_MAX];
 	size_t nr_given_up;
 	struct map of_owner; /* how many of these */
@@ -199,10 +204,32 @@ static bool child_is_ready(void)
 	return proc_stat_read(guard.child.pid, &stat) || stat.state == 'R';
 }
 
+/*
+ * The answer, if it comes at once. Who sleeps, if only for that, has to wait for a turn on a busy
+ * machine, at any priority: a hundred milliseconds now and then, and most of all samples are lost.
+ * Where the child has no CPU but ours it is no use.
+ */
+static ssize_t hear_awake(int32_t *ret_answer)
+{
+	uint64_t begin;
+	ssize_t n = -1;
+
+	if (guard.nr_sleeps) {
+		guard.nr_sleeps--;
+		return -1;
+	}
+	begin = now_ns();
+	while (n < 0 && now_ns() - begin < AWAKE_NS)
+		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
+	if (n < 0)
+		guard.nr_sleeps = SLEEPS;
+	return n;
+}
+
 /* `patient`: whatever the child waits for. -ETIMEDOUT: it waits for somebody. */
 static int hear_child(int32_t *ret_answer, bool patient)
 {
-	ssize_t n = -1;
+	ssize_t n = patient ? -1 : hear_awake(ret_answer);
 
 	for (size_t i = 0; i < ANSWER_TRIES && n < 0; i++) {
 		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), 0);
@@ -353,7 +380,7 @@ int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
 	size_t done = 0;
 	int r = 0;
 
-	if (!is_guarded(pid))
+	if (!is_guarded(pid) || memory_is_at_hand(pid, addr, size))
 		return read_now(pid, addr, to, size);
 	if (!may_try(pid))
 		return -ETIMEDOUT;

@@ -142,7 +142,7 @@ static int read_absent(const struct other *o)
 
 TEST(reads_by_a_child_are_as_without_one)
 {
-	struct other o = start_other(0);
+	struct other o = start_other(SOMEBODY);
 	char *big = malloc(sizeof(here));
 
 	for (int guarded = 0; guarded < 2; guarded++) {
@@ -235,23 +235,50 @@ TEST(one_user_has_a_few_of_these)
 	end_other(&root);
 }
 
-TEST(a_child_that_was_killed_is_replaced)
+/* To our children, but this one. */
+static void signal_readers(pid_t other, int signal)
 {
-	struct other o = start_other(0);
-	uint64_t end = now_ns() + UINT64_C(60000000000);
 	char path[64], pids[64] = "";
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
-	ASSERT_OK(read_here(o.pid));
 	f = fopen(path, "re");
 	ASSERT_PTR_NONNULL(f);
 	ASSERT_PTR_NONNULL(fgets(pids, sizeof(pids), f));
 	fclose(f);
 	for (char *at = pids, *next; strtol(at, &next, 10) > 0; at = next)
-		if (strtol(at, NULL, 10) != o.pid)
-			kill((pid_t)strtol(at, NULL, 10), SIGKILL);
+		if (strtol(at, NULL, 10) != other)
+			kill((pid_t)strtol(at, NULL, 10), signal);
+}
+
+/* With a child that does nothing: what is read is read without it. */
+static void read_with_stopped_child(uid_t user, int of_present)
+{
+	struct other o = start_other(user);
+
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	memory_guard_tick();
+	signal_readers(o.pid, SIGSTOP);
+	ASSERT_EQ(read_here(o.pid), of_present);
+	ASSERT_EQ(read_absent(&o), -ETIMEDOUT);
+	memory_guard_end();
+	end_other(&o);
+}
+
+TEST(what_is_at_hand_of_our_own_user_waits_for_no_child)
+{
+	read_with_stopped_child(0, 0);
+	read_with_stopped_child(NOBODY, -ETIMEDOUT);
+}
+
+TEST(a_child_that_was_killed_is_replaced)
+{
+	struct other o = start_other(SOMEBODY);
+	uint64_t end = now_ns() + UINT64_C(60000000000);
+
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	ASSERT_OK(read_here(o.pid));
+	signal_readers(o.pid, SIGKILL);
 	while (read_here(o.pid) && now_ns() < end)
 		usleep(1000);
 	ASSERT_OK(read_here(o.pid));
