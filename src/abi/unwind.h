@@ -250,6 +250,35 @@ struct unwind_mapping {
 };
 _Static_assert(sizeof(struct unwind_mapping) == 32, "unwind_mapping lies in the arena");
 
+/* --- functions in no file --------------------------------------------------------------------- */
+
+/*
+ * Functions without frame pointers that a process made at run time (patterns of PCRE's), as the
+ * agent has learned them: key: the address space and a page; value: those that lie in it. Memory is
+ * used again for other code and nobody tells. So such a function is believed only where it still
+ * begins with the same instructions, and returns to the very address that it returned to.
+ */
+enum { ANON_PAGE_SHIFT = 12, ANON_FUNCTIONS_MAX = 4, ANON_PAGES_MAX = 512 };
+
+struct anon_page_key {
+	__u64 mm, page;
+};
+
+struct anon_function {
+	__u64 start;   /* 0: none */
+	__u64 head[2]; /* how it begins: it pushes registers and makes room */
+	__u64 ra;
+	__u32 size;		      /* up to where another one may begin */
+	__u32 frame;		      /* bytes: CFA - stack pointer, behind its begin */
+	__s16 slot_off[UNWIND_SLOTS]; /* as in struct unwind_rule */
+	__u16 pad_;
+};
+_Static_assert(sizeof(struct anon_function) == 56, "anon_function is in a map's value");
+
+struct anon_page {
+	struct anon_function functions[ANON_FUNCTIONS_MAX];
+};
+
 enum {
 	/* The agent has looked: addresses outside these mappings lead nowhere. Do not send raw
 	   records. */

@@ -53,6 +53,14 @@ static __always_inline const struct unwind_file *file_at(__u32 index)
 	return bpf_map_lookup_elem(&files, &index);
 }
 
+/* What is known of the functions in no file around walk->pc; NULL: nothing. */
+static __always_inline const struct anon_page *anon_page_of(const struct walk *w)
+{
+	struct anon_page_key key = { w->mm, w->pc >> ANON_PAGE_SHIFT };
+
+	return bpf_map_lookup_elem(&anon_pages, &key);
+}
+
 static __always_inline const struct unwind_rule *rule_at(__u32 index)
 {
 	return bpf_map_lookup_elem(&rules, &index);

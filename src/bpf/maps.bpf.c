@@ -9,6 +9,7 @@ struct rule_caches_map rule_caches SEC(".maps");
 struct kernel_caches_map kernel_caches SEC(".maps");
 struct kernel_made_map kernel_made SEC(".maps");
 struct processes_map processes SEC(".maps");
+struct anon_pages_map anon_pages SEC(".maps");
 struct files_map files SEC(".maps");
 struct rules_map rules SEC(".maps");
 struct known_map known SEC(".maps");

@@ -66,6 +66,14 @@ struct processes_map {
 };
 extern struct processes_map processes SEC(".maps");
 
+struct anon_pages_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ANON_PAGES_MAX);
+	__type(key, struct anon_page_key);
+	__type(value, struct anon_page);
+};
+extern struct anon_pages_map anon_pages SEC(".maps");
+
 struct files_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -15,6 +15,7 @@ __noinline int WALK_NAME(native_signal)(__u64 block);
 __noinline int WALK_NAME(native_find)(void);
 __noinline int WALK_NAME(native_restore)(__u64 cfa);
 __noinline int WALK_NAME(native_kept)(__u32 reg);
+__noinline int WALK_NAME(native_anon)(void);
 
 /* Reads the window of the stack around `addr` anew; 0 or a stop reason. */
 __noinline int WALK_NAME(fill_window)(__u64 addr)
@@ -168,6 +169,74 @@ __noinline int WALK_NAME(native_returns_to)(__u64 sp)
 	       is_code(w, ra);
 }
 
+/* Where the innermost of the functions that may have walk->pc is in `page`; ANON_FUNCTIONS_MAX:
+ * there is none. */
+static __always_inline __u32 find_anon_function(const struct walk *w, const struct anon_page *page)
+{
+	__u32 i, found = ANON_FUNCTIONS_MAX;
+	__u64 start = 0;
+
+	UNROLL
+	for (i = 0; i < ANON_FUNCTIONS_MAX; i++) {
+		const struct anon_function *f = &page->functions[i];
+
+		if (f->start > start && w->pc - f->start < f->size) {
+			start = f->start;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/*
+ * Moves to the caller of a function in no file that was met before (struct anon_function): 0 or a
+ * stop reason; -1: there is none, or not any more. What it calls within itself finds one word more
+ * on the stack.
+ */
+__noinline int WALK_NAME(native_anon)(void)
+{
+	struct walk *w = current_walk();
+	const struct anon_function *f;
+	const struct anon_page *page;
+	__u64 head[2], cfa, ra, value;
+	__u32 i;
+	int stop;
+
+	page = w && w->valid & 1u << ARCH_SP ? anon_page_of(w) : NULL;
+	if (!page)
+		return -1;
+	i = find_anon_function(w, page);
+	if (i >= ANON_FUNCTIONS_MAX)
+		return -1;
+	barrier_var(i);
+	f = &page->functions[i & (ANON_FUNCTIONS_MAX - 1)];
+	if (read_memory(f->start, head, sizeof(head)) || head[0] != f->head[0] ||
+	    head[1] != f->head[1])
+		return -1;
+	cfa = w->regs[ARCH_SP] + f->frame;
+	if (read_stack(w, cfa - 8, &ra))
+		return -1;
+	if (ra != f->ra) {
+		cfa += 8;
+		if (read_stack(w, cfa - 8, &ra) || ra != f->ra)
+			return -1;
+	}
+	for (i = 0; i < UNWIND_SLOTS; i++) {
+		__u32 reg = arch_slot_regs[i] & (UNWIND_REGS_MAX - 1);
+		__s16 off = f->slot_off[i];
+
+		if (off == SLOT_SAME)
+			continue;
+		stop = read_stack(w, cfa + 8 * (__s64)off, &value);
+		if (stop)
+			return stop;
+		w->regs[reg] = value;
+		w->valid |= 1u << reg;
+	}
+	w->by_frame_pointer = 0;
+	return walk_to_caller(w, cfa, ra);
+}
+
 /* Code without unwind information; `known`: enum unwind_code. */
 __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 {
@@ -179,6 +248,9 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 
 	if (!w)
 		return STOP_INTERNAL;
+	stop = known == CODE_ANON ? WALK_NAME(native_anon)() : -1;
+	if (stop >= 0)
+		return stop;
 	sp = w->regs[ARCH_SP];
 	fp = w->regs[ARCH_FP];
 	if (w->interrupted) {

@@ -549,6 +549,17 @@ int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
 	return r;
 }
 
+void bpf_sampler_set_anon_page(struct bpf_sampler *sampler, const struct anon_page_key *key,
+			       const struct anon_page *page)
+{
+	int fd = bpf_map__fd(sampler->bpf->maps.anon_pages);
+
+	if (page)
+		bpf_map_update_elem(fd, key, page, BPF_ANY);
+	else
+		bpf_map_delete_elem(fd, key);
+}
+
 int bpf_sampler_get_process(struct bpf_sampler *sampler, uint32_t pid, struct unwind_process *ret)
 {
 	return bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.processes), &pid, ret);

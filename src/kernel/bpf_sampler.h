@@ -91,6 +91,9 @@ void bpf_sampler_rejected(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE
 void bpf_sampler_limited(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX]);
 int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
 			    const struct unwind_process *process);
+/* What is known of the functions in no file of that page; NULL: nothing any more. */
+void bpf_sampler_set_anon_page(struct bpf_sampler *sampler, const struct anon_page_key *key,
+			       const struct anon_page *page);
 /* -ENOENT if the kernel does not know it. */
 int bpf_sampler_get_process(struct bpf_sampler *sampler, uint32_t pid, struct unwind_process *ret);
 void bpf_sampler_del_process(struct bpf_sampler *sampler, uint32_t pid);

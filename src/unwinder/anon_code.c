@@ -82,17 +82,18 @@ static bool is_returned_to(const struct anon_code *a, uint64_t addr)
 	return false;
 }
 
-/* Whether the rule leads to a caller. */
+/* Whether the rule leads to a caller: where it returns to. */
 static bool leads_on(const struct publisher *p, const struct anon_code *a,
-		     const struct unwind_rule *rule)
+		     const struct unwind_rule *rule, uint64_t *ret_ra)
 {
 	const struct walk *w = a->state;
 	uint32_t reg = rule->cfa_reg % UNWIND_REGS_MAX;
-	uint64_t cfa = w->regs[reg] + (uint64_t)(int64_t)rule->cfa_off, ra;
+	uint64_t cfa = w->regs[reg] + (uint64_t)(int64_t)rule->cfa_off;
 
 	return w->valid & 1u << reg && cfa - w->regs[X86_RSP] - 1 < FRAME_MAX && !(cfa & 7) &&
-	       !read_process(a, cfa + 8 * (uint64_t)(int64_t)rule->ra_off, &ra, sizeof(ra)) &&
-	       publisher_mapping(p, a->block, ra - 1) && is_returned_to(a, ra);
+	       !read_process(a, cfa + 8 * (uint64_t)(int64_t)rule->ra_off, ret_ra,
+			     sizeof(*ret_ra)) &&
+	       publisher_mapping(p, a->block, *ret_ra - 1) && is_returned_to(a, *ret_ra);
 }
 
 /* code_follow_bytes(), remembered. */
@@ -121,22 +122,35 @@ static int follow(struct publisher *p, const struct anon_code *a, const struct c
 	return cached->result;
 }
 
+/* From now on the kernel's walker knows the function. */
+static int learn(struct publisher *p, const struct anon_code *a, const struct code_bytes *code,
+		 const struct unwind_rule *rule, uint64_t ra)
+{
+	uint64_t mm = a->state->process.mm;
+	struct anon_function function;
+
+	if (!p->sampler || !mm || rule->cfa_reg != X86_RSP || rule->ra_off != -1 ||
+	    !anon_function_find(code, a->state->pc, rule->cfa_off, &function))
+		return 0;
+	function.ra = ra;
+	return anon_functions_learn(&p->anon_functions, p->sampler, mm, &function);
+}
+
 static int find_rule(struct publisher *p, const struct anon_code *a, struct unwind_rule *ret)
 {
 	struct code_bytes code = { 0 };
-	struct unwind_rule rule;
+	uint64_t ra;
 	int r = read_around(a, &code);
 
 	if (r)
 		return r;
-	r = follow(p, a, &code, &rule);
+	r = follow(p, a, &code, ret);
+	if (!r && !leads_on(p, a, ret, &ra))
+		r = -ENOENT;
+	if (!r)
+		r = learn(p, a, &code, ret, ra);
 	free((void *)code.bytes);
-	if (r)
-		return r;
-	if (!leads_on(p, a, &rule))
-		return -ENOENT;
-	*ret = rule;
-	return 0;
+	return r;
 }
 
 int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16_t machine,

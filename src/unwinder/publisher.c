@@ -280,6 +280,7 @@ void publisher_fini(struct publisher *p)
 	map_fini(&p->nr_of_owner);
 	map_fini(&p->follow_failed);
 	free(p->anon_rules);
+	anon_functions_fini(&p->anon_functions);
 	time_shares_fini(&p->follow_time);
 	time_shares_fini(&p->look_time);
 	runtimes_fini(&p->runtimes);

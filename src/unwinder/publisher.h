@@ -13,6 +13,7 @@
 #pragma once
 
 #include "kernel/bpf_sampler.h"
+#include "unwinder/anon_function.h"
 #include "unwinder/loader.h"
 #include "unwinder/runtimes.h"
 #include "process/process.h"
@@ -95,8 +96,9 @@ struct publisher {
 	 * them it told nothing of. */
 	uint32_t nr_anon, nr_anon_silent;
 	struct anon_rule *anon_rules; /* a cache: anon_code.c; NULL: none yet */
-	struct map follow_failed;     /* user -> until when no code is followed for him */
-	uint64_t asks_held_until_ns;  /* the first of all processes'; 0: none's */
+	struct anon_functions anon_functions;
+	struct map follow_failed;    /* user -> until when no code is followed for him */
+	uint64_t asks_held_until_ns; /* the first of all processes'; 0: none's */
 };
 /* Following code takes a fifth of a CPU at most. */
 enum { FOLLOW_PART = 5 };

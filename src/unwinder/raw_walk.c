@@ -28,7 +28,7 @@ int raw_walk(struct publisher *p, const struct mapping_snapshot *block,
 		.machine = HOST_MACHINE,
 		.pc = raw->pc,
 		.regs = raw->regs,
-		.process = publisher_entry(block, 0),
+		.process = publisher_entry(block, raw->mm),
 		.max_frames = max_frames,
 		.late = true,
 	};

@@ -16,6 +16,7 @@ static _Thread_local struct {
 	const struct walk_kernel *kernel;
 	const struct walk_known_rule *known;
 	__u32 nr_known;
+	const struct anon_page *anon;
 } current;
 
 int walk_user_x86_64(void);
@@ -38,6 +39,12 @@ const struct unwind_rule *rule_at(__u32 index)
 		if (current.known[i].pc == current.walk->pc)
 			return &current.known[i].rule;
 	return index < current.tables->nr_rules ? &current.tables->rules[index] : NULL;
+}
+
+const struct anon_page *anon_page_of(const struct walk *w)
+{
+	(void)w;
+	return current.anon;
 }
 
 const struct arena_segment *arena_segment_of(__u32 cell)
@@ -126,6 +133,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	current.rules = input->rules;
 	current.known = input->known;
 	current.nr_known = input->nr_known;
+	current.anon = input->anon;
 	current.walkers_off = input->walkers_off;
 	current.walk = w;
 	current.tables = tables;

@@ -54,6 +54,8 @@ struct walk_input {
 	/* Instead of RULE_FRAME_POINTER, of this walk alone: not with `callers` or `rules`. */
 	const struct walk_known_rule *known;
 	__u32 nr_known;
+	/* What is known of functions in no file; NULL: nothing. */
+	const struct anon_page *anon;
 };
 
 /*

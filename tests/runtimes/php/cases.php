@@ -32,7 +32,7 @@ function full_name(array $call)
 function tell($comm = null, $lines = [])
 {
     $comm = substr($comm ?: 'php-' . $GLOBALS['argv'][1], 0, 15);
-    file_put_contents('/proc/self/comm', $comm);
+    file_put_contents('/proc/thread-self/comm', $comm);
     $chain = chain_of(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS));
     /* A program that embeds PHP has no STDIN and STDOUT; a server's page goes to who asked for it. */
     $page = PHP_SAPI == 'fpm-fcgi';
@@ -359,6 +359,21 @@ function fiber()
     });
     $fiber->start();
     $fiber->resume();
+}
+
+/* --- code in no file that is not PHP's: PCRE's JIT --- */
+
+function patterns()
+{
+    tell(null, [__LINE__ + 2, __LINE__ + 7]);
+    $text = str_repeat('123-abc 4567-defg some text here 89-x aaaa bbbb ', 100);
+    while (true) {
+        preg_match_all('/\b(\d+)-(\w+)\b/', $text);
+        preg_match('/(a+)+b|(\w+\s)*x$/', substr($text, 0, 200));
+        preg_replace_callback('/[a-d]{4}/', function ($m) {
+            return strlen($m[0]);
+        }, $text);
+    }
 }
 
 /* --- churn: functions made and dropped all the time; see php_test.py --- */
