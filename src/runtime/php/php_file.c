@@ -14,6 +14,7 @@
 
 enum {
 	RODATA_MAX = 64 << 20,
+	STATIC_RODATA_MAX = 16 << 20,
 	RELOCATIONS_MAX = 32 << 20,
 	FUNCTION_MAX = 512, /* bytes of a small function that are looked at */
 	LOOP_MAX = 1 << 20,
@@ -75,9 +76,12 @@ static unsigned int read_number(const char **text, const char *end)
 }
 
 /* main/SAPI.h: SAPI_PHP_VERSION_HEADER, which php_request_startup() sends. */
+static const char header[] = "X-Powered-By: PHP/";
+/* Zend/zend.c: what it says of itself. */
+static const char engine[] = "Zend Engine v";
+
 static int read_version(const struct elf_file *elf, struct php_dso *dso)
 {
-	static const char header[] = "X-Powered-By: PHP/";
 	const struct elf_section *section = elf_file_section(elf, ".rodata");
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct elf_data data;
@@ -100,6 +104,23 @@ static int read_version(const struct elf_file *elf, struct php_dso *dso)
 		return -ENOENT;
 	dso->minor = read_number(&at, end);
 	return 0;
+}
+
+/* Is it a PHP that exports nothing, as a program is that was linked with all of its libraries?
+ * Looked for in few files only: its constants are read. */
+static bool is_static(const struct elf_file *elf)
+{
+	const struct elf_section *section = elf_file_section(elf, ".rodata");
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct elf_data data;
+
+	if (!section || section->size > STATIC_RODATA_MAX || elf_file_section(elf, ".dynsym") ||
+	    elf_file_section(elf, ".gopclntab") ||
+	    elf_file_section_data(elf, section, STATIC_RODATA_MAX, &data))
+		return false;
+	bytes = data.data;
+	return memmem(data.data, data.size, header, sizeof(header) - 1) &&
+	       memmem(data.data, data.size, engine, sizeof(engine) - 1);
 }
 
 /* --- code ------------------------------------------------------------------------------------ */
@@ -493,10 +514,11 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char *
 	uint64_t loop, hook;
 	int r;
 
-	*why = "its version is not known";
+	*why = "it is linked statically, and exports nothing that is looked for by its name";
 	if (elf_dynamic_read(elf, &dynamic) || elf_dynamic_find(&dynamic, "execute_ex", &loop) ||
 	    elf_dynamic_find(&dynamic, "zend_execute_ex", &hook))
-		return -ENOENT;
+		return is_static(elf) ? -ENOTSUP : -ENOENT;
+	*why = "its version is not known";
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)
 		return -ENOMEM;
