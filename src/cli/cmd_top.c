@@ -7,6 +7,7 @@
 #include "cli/command.h"
 
 #include "record/recording.h"
+#include "cli/busy.h"
 #include "cli/sampling.h"
 #include "cli/stats.h"
 #include "cli/top.h"
@@ -75,9 +76,12 @@ struct top {
 	struct top_model model;
 	struct top_screen *screen; /* NULL with --batch */
 	uint64_t updated_ns;	   /* the model; 0: never */
+	struct busy_look looked;   /* at the machine, then */
+	uint64_t samples_then, lost_then;
 	/* What `r` counts from. */
 	uint64_t samples_before, complete_before, lost_before;
 	uint64_t shown_ns; /* the last update that --delay asked for; 0: none */
+	bool is_begun;
 	bool was_paused;
 	uint32_t nr_printed;
 	int error;
@@ -165,10 +169,10 @@ static void format_status(const struct top *top, const struct recorder_stats *st
 	snprintf(buf, size,
 		 "%u Hz, %.2f of %ld CPU%s busy, %" PRIu64 " process%s, %" PRIu64
 		 " sample%s,%s %" PRIu64 " lost",
-		 top->options.sampling.frequency_hz,
-		 top_model_cpus(&top->model, top->model.samples), nr_cpus, nr_cpus == 1 ? "" : "s",
-		 stats->processes, stats->processes == 1 ? "" : "es", samples,
-		 samples == 1 ? "" : "s", percent, stats_lost_samples(stats) - top->lost_before);
+		 top->options.sampling.frequency_hz, top_model_busy(&top->model), nr_cpus,
+		 nr_cpus == 1 ? "" : "s", stats->processes, stats->processes == 1 ? "" : "es",
+		 samples, samples == 1 ? "" : "s", percent,
+		 stats_lost_samples(stats) - top->lost_before);
 }
 
 /* A plain table; what faded is told by its time. */
@@ -189,14 +193,42 @@ static int print_plain(struct top *top, const struct recorder_stats *stats)
 	return r;
 }
 
+/* What is busy is counted from now on. */
+static void look(struct top *top, const struct recorder_stats *stats)
+{
+	if (!busy_look(&top->looked))
+		top->looked.at_ns = 0;
+	top->samples_then = stats->samples;
+	top->lost_then = stats_lost_samples(stats);
+}
+
+/* Since the last look: the kernel knows of the whole machine; of some of its processes what was
+ * sampled in these seconds tells, whether it came here or not. */
+static double busy_since(const struct top *top, const struct recorder_stats *stats, double seconds)
+{
+	uint64_t samples =
+		stats->samples - top->samples_then + stats_lost_samples(stats) - top->lost_then;
+	struct busy_look now;
+	double cpus = -1;
+
+	if (!top->options.pids.nr && selection_is_empty(&top->selection) &&
+	    !top->options.sampling.idle && busy_look(&now))
+		cpus = busy_cpus(&top->looked, &now);
+	if (cpus >= 0 || seconds <= 0)
+		return cpus < 0 ? 0 : cpus;
+	return (double)samples / seconds / top->options.sampling.frequency_hz;
+}
+
 static int update(struct top *top, const struct profile *p, const struct recorder_stats *stats)
 {
 	uint64_t now = now_ns();
 	double seconds =
 		top->updated_ns ? (double)(now - top->updated_ns) / 1e9 : stats->duration_s;
+	double cpus = busy_since(top, stats, seconds);
 
 	top->updated_ns = now;
-	return top_model_update(&top->model, p, seconds);
+	look(top, stats);
+	return top_model_update(&top->model, p, seconds, cpus);
 }
 
 static bool is_time(const struct top *top, const struct recorder_stats *stats)
@@ -219,6 +251,7 @@ static bool obey(struct top *top, enum top_action action, const struct recorder_
 	if (action != TOP_ACTION_RESET && !goes_on)
 		return false;
 	top->updated_ns = now_ns();
+	look(top, stats);
 	if (action != TOP_ACTION_RESET)
 		return true;
 	top->samples_before = stats->samples;
@@ -239,6 +272,10 @@ static enum recording_live on_live(void *ctx, const struct profile *p,
 	if (action == TOP_ACTION_QUIT)
 		return RECORDING_STOP;
 	cut = obey(top, action, stats);
+	/* Not what it took to begin, unless there was no time to look before the first update. */
+	if (!top->is_begun && !due && !busy_look(&top->looked))
+		top->looked.at_ns = 0;
+	top->is_begun = true;
 	if (!cut && due && !top->was_paused)
 		top->error = update(top, p, stats);
 	if (due)
@@ -285,6 +322,7 @@ static int show(struct top *top)
 				       "tables",
 				       getenv("TERM") ? getenv("TERM") : "");
 	}
+	look(top, &stats);
 	r = recording_run(&options, &profile, &stats, NULL);
 	top_screen_close(TAKE_PTR(top->screen));
 	if (!r && top->stdout_failed) {

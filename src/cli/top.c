@@ -49,7 +49,7 @@ int top_print_rows(const struct top_model *m, const struct top_view *view, const
 	_cleanup_free_ const struct top_row **rows = NULL;
 	bool colours = term_colours(out), by_self = view->order == TOP_ORDER_SELF;
 	double samples = m->samples > 0 ? m->samples : 1;
-	bool cpus = top_model_cpus(m, samples) > 0;
+	bool cpus = top_model_busy(m) > 0;
 	int width = term_width(out);
 	size_t nr_rows;
 	int r;
@@ -94,7 +94,7 @@ int top_print(const struct profile *p, uint32_t nr, FILE *out)
 
 	r = top_model_init(&m);
 	if (!r)
-		r = top_model_update(&m, p, 0);
+		r = top_model_update(&m, p, 0, 0);
 	for (size_t i = 0; i < 2 && !r && m.samples > 0; i++)
 		r = top_print_rows(&m, &(struct top_view){ .order = tables[i].order },
 				   tables[i].title, nr, out);

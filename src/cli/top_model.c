@@ -85,7 +85,7 @@ static int fade_rows(struct top_rows *rows, double factor)
 	return r;
 }
 
-static int fade(struct top_model *m, double seconds)
+static int fade(struct top_model *m, double seconds, double cpus)
 {
 	double factor = exp2(-seconds / TOP_HALF_LIFE_S);
 	int r = 0;
@@ -94,12 +94,18 @@ static int fade(struct top_model *m, double seconds)
 		r = fade_rows(&m->by[i], factor);
 	m->samples *= factor;
 	m->seconds = m->seconds * factor + seconds;
+	m->busy = m->busy * factor + cpus * seconds;
 	return r;
+}
+
+double top_model_busy(const struct top_model *m)
+{
+	return m->seconds > 0 ? m->busy / m->seconds : 0;
 }
 
 double top_model_cpus(const struct top_model *m, double samples)
 {
-	return m->seconds > 0 && m->frequency_hz ? samples / m->seconds / m->frequency_hz : 0;
+	return m->samples > 0 ? top_model_busy(m) * samples / m->samples : 0;
 }
 
 /* --- counting --------------------------------------------------------------------------------- */
@@ -240,10 +246,10 @@ void top_model_reset(struct top_model *m)
 		m->by[i].rows.nr = 0;
 		map_clear(&m->by[i].by_key);
 	}
-	m->samples = m->seconds = 0;
+	m->samples = m->seconds = m->busy = 0;
 }
 
-int top_model_update(struct top_model *m, const struct profile *p, double seconds)
+int top_model_update(struct top_model *m, const struct profile *p, double seconds, double cpus)
 {
 	_cleanup_(update_fini) struct update u = { .m = m, .p = p };
 	int r;
@@ -254,8 +260,7 @@ int top_model_update(struct top_model *m, const struct profile *p, double second
 		if (r)
 			return r;
 	}
-	m->frequency_hz = p->frequency_hz;
-	r = seconds > 0 ? fade(m, seconds) : 0;
+	r = seconds > 0 ? fade(m, seconds, cpus) : 0;
 	if (!r)
 		r = function_table_init(&u.functions, p, MERGE_INLINED_TOO, false);
 	if (r)

@@ -51,19 +51,22 @@ struct top_rows {
 struct top_model {
 	struct strtab strings;
 	struct top_rows by[TOP_BY_MAX_];
-	double samples;	       /* in all rows, faded */
-	double seconds;	       /* in which they came, faded as they are; 0: not known */
-	uint32_t frequency_hz; /* at which they came */
-	uint64_t nr_counted;   /* numbers samples over all updates */
+	double samples;	     /* in all rows, faded */
+	double seconds;	     /* in which they came, faded as they are; 0: not known */
+	double busy;	     /* of all CPUs, in these seconds */
+	uint64_t nr_counted; /* numbers samples over all updates */
 };
 
 int top_model_init(struct top_model *m);
 void top_model_fini(struct top_model *m);
 /*
- * Adds the profile's cut. The last update was `seconds` ago (0: nothing fades). 0 or -ENOMEM.
+ * Adds the profile's cut. The last update was `seconds` ago (0: nothing fades); so many CPUs were
+ * busy since with what is sampled, whether its samples are here by now, or lost. 0 or -ENOMEM.
  */
-int top_model_update(struct top_model *m, const struct profile *p, double seconds);
-/* How many CPUs so many of the model's samples kept busy; 0: not known. */
+int top_model_update(struct top_model *m, const struct profile *p, double seconds, double cpus);
+/* How many CPUs all that is sampled kept busy; 0: not known. */
+double top_model_busy(const struct top_model *m);
+/* So many of the model's samples: their part of it. */
 double top_model_cpus(const struct top_model *m, double samples);
 /* Begins anew, with no rows. */
 void top_model_reset(struct top_model *m);

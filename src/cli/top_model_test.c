@@ -61,10 +61,15 @@ static void sample(struct fixture *f, int thread, uint32_t stack, uint64_t count
 	ASSERT_OK(profile_add_sample(&f->p, f->threads[thread], stack, count, NULL));
 }
 
+static void update_busy(struct fixture *f, double seconds, double cpus)
+{
+	ASSERT_OK(top_model_update(&f->m, &f->p, seconds, cpus));
+	profile_next_cut(&f->p);
+}
+
 static void update(struct fixture *f, double seconds)
 {
-	ASSERT_OK(top_model_update(&f->m, &f->p, seconds));
-	profile_next_cut(&f->p);
+	update_busy(f, seconds, 0);
 }
 
 /* "name self total" a row, as the view shows them. */
@@ -234,24 +239,30 @@ TEST(functions_of_scripts_are_told_by_their_source)
 	fini(&f);
 }
 
-/* 99 samples a second are one CPU's at 99 Hz, however long ago it began. */
-TEST(busy_cpus_are_told_by_samples_and_time)
+static bool is_about(double a, double b)
+{
+	return a > 0.999 * b && a < 1.001 * b;
+}
+
+/* However few of the samples have come. */
+TEST(busy_cpus_are_what_was_busy_and_rows_have_their_part)
 {
 	struct fixture f = { 0 };
 
 	init(&f);
-	f.p.frequency_hz = 99;
-	ASSERT(top_model_cpus(&f.m, f.m.samples) == 0);
-	update(&f, 0);
+	ASSERT(top_model_busy(&f.m) == 0 && top_model_cpus(&f.m, 1) == 0);
+	update_busy(&f, 1, 1.5);
+	ASSERT(is_about(top_model_busy(&f.m), 1.5));
 	for (int i = 0; i < 20; i++) {
-		sample(&f, 0, f.first, 99);
-		update(&f, 1);
-		ASSERT(top_model_cpus(&f.m, f.m.samples) > 0.999 &&
-		       top_model_cpus(&f.m, f.m.samples) < 1.001);
+		sample(&f, 0, f.first, 1 + (uint64_t)i);
+		update_busy(&f, 1, 1.5);
+		ASSERT(is_about(top_model_busy(&f.m), 1.5));
+		ASSERT(is_about(top_model_cpus(&f.m, f.m.samples), 1.5));
+		ASSERT(is_about(top_model_cpus(&f.m, f.m.samples / 3), 0.5));
 	}
-	update(&f, 100);
-	ASSERT(top_model_cpus(&f.m, f.m.samples) < 0.001);
+	update_busy(&f, 100, 0);
+	ASSERT(top_model_busy(&f.m) < 0.001);
 	top_model_reset(&f.m);
-	ASSERT(top_model_cpus(&f.m, f.m.samples) == 0);
+	ASSERT(top_model_busy(&f.m) == 0);
 	fini(&f);
 }
