@@ -20,7 +20,6 @@
 
 #include "process/proc_identity.h"
 #include "util/cleanup.h"
-#include "util/clock.h"
 #include "util/open_in_root.h"
 
 enum {
@@ -240,12 +239,10 @@ static int search_maps(struct process_table_private *p, int32_t pid, struct map_
 	if (!p)
 		return proc_maps_read(pid, try_entry, search) == -EEXIST ? 0 : -ENOENT;
 	owner = proc_user(pid, FILE_OWNER_NONE);
-	if (!time_shares_may(&p->search_time, owner, now_ns()))
+	if (!time_shares_begin(&p->search_time, owner, &begin))
 		return -EAGAIN;
-	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	r = proc_maps_read(pid, try_entry, search);
-	time_shares_take(&p->search_time, owner, now_ns(),
-			 clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	time_shares_end(&p->search_time, owner, begin);
 	return r == -EEXIST ? 0 : -ENOENT;
 }
 

@@ -2,7 +2,6 @@
 #include "symbolize/decoder.h"
 #include "process/memory.h"
 #include "util/cleanup.h"
-#include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
@@ -284,13 +283,6 @@ static int name_frame(struct decoder *r, struct runtime_instance *in, const uint
 
 enum { NAMED_FRAMES_MAX = 1 << 18 }; /* of all processes; then they begin anew */
 
-/* Of the CPU's: on a busy machine others have most of the clock's. What is waited for has a bound
- * of its own (process/memory.h). */
-static uint64_t time_spent(void)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
 /*
  * name_frame() in that user's share of the time. -EAGAIN: he has had it. What his processes run is
  * made up perhaps, new in each stack and long to read, while everybody's samples wait.
@@ -303,11 +295,10 @@ static int name_in_time(struct decoder *r, struct runtime_instance *in, uint32_t
 
 	if (!r->naming.part)
 		return name_frame(r, in, words, nr, ret);
-	if (!time_shares_may(&r->naming, user, now_ns()))
+	if (!time_shares_begin(&r->naming, user, &begin))
 		return -EAGAIN;
-	begin = time_spent();
 	err = name_frame(r, in, words, nr, ret);
-	time_shares_take(&r->naming, user, now_ns(), time_spent() - begin);
+	time_shares_end(&r->naming, user, begin);
 	return err;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/time_shares.h"
+
+#include "util/clock.h"
 #include "util/owners.h"
 
 enum {
@@ -71,4 +73,17 @@ void time_shares_take(struct time_shares *s, uint32_t owner, uint64_t now_ns, ui
 	used = add(each ? *each : 0, now_ns, s->part * OWNERS_PART * took_ns);
 	/* Without memory it counts for all only. */
 	(void)map_put(&s->used_each, owner, used);
+}
+
+bool time_shares_begin(const struct time_shares *s, uint32_t owner, uint64_t *ret_begin_ns)
+{
+	if (!time_shares_may(s, owner, now_ns()))
+		return false;
+	*ret_begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return true;
+}
+
+void time_shares_end(struct time_shares *s, uint32_t owner, uint64_t begin_ns)
+{
+	time_shares_take(s, owner, now_ns(), clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }

@@ -24,3 +24,10 @@ void time_shares_fini(struct time_shares *s);
 bool time_shares_may(const struct time_shares *s, uint32_t owner, uint64_t now_ns);
 /* It was done, and took so long. */
 void time_shares_take(struct time_shares *s, uint32_t owner, uint64_t now_ns, uint64_t took_ns);
+/*
+ * What is done between the two is work for that owner, by this thread. It counts by the CPU's
+ * clock: on a busy machine others have most of the wall's, and what is waited for has bounds of its
+ * own. False: not now, and there is nothing to end.
+ */
+bool time_shares_begin(const struct time_shares *s, uint32_t owner, uint64_t *ret_begin_ns);
+void time_shares_end(struct time_shares *s, uint32_t owner, uint64_t begin_ns);
