@@ -2,6 +2,7 @@
 #include "kernel/kernel_code.h"
 #include "kernel/kernel_memory.h"
 #include "util/cleanup.h"
+#include "util/vec.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -17,11 +18,24 @@ enum {
 	MODULE_ENTRIES_MAX = 1 << 20, /* as far as the walker searches */
 };
 
+/* A function of the program of that id. */
+struct known_function {
+	uint32_t id;
+	struct kernel_made made;
+};
+
+struct known_functions {
+	struct known_function *items;
+	size_t nr, cap;
+};
+
 struct kernel_code_list {
 	struct kernel_code_layout layout;
 	struct kernel_memory *memory;
 	uint64_t files; /* our descriptors: an array of struct file * */
-	struct kernel_mades last;
+	/* Of programs that were there at the last look; at the one that goes on: by id. */
+	struct known_functions known, next;
+	uint64_t nr_read; /* programs, in all looks */
 };
 
 /* --- layout ----------------------------------------------------------------------------------- */
@@ -204,6 +218,8 @@ void kernel_code_list_free(struct kernel_code_list *l)
 	if (!l)
 		return;
 	kernel_memory_free(l->memory);
+	vec_free(&l->known);
+	vec_free(&l->next);
 	free(l);
 }
 
@@ -219,8 +235,8 @@ static void keep(struct kernel_mades *to, const struct kernel_made *m)
 		to->items[to->nr++] = *m;
 }
 
-/* A function, which has a struct bpf_prog_aux of its own. */
-static int read_function(struct kernel_code_list *l, uint64_t aux, struct kernel_mades *to)
+/* A function of program `id`, which has a struct bpf_prog_aux of its own. */
+static int read_function(struct kernel_code_list *l, uint32_t id, uint64_t aux)
 {
 	uint64_t ksym = aux + l->layout.aux_ksym;
 	struct kernel_made m = { .link = ksym + l->layout.ksym_link,
@@ -230,12 +246,14 @@ static int read_function(struct kernel_code_list *l, uint64_t aux, struct kernel
 
 	m.start = m.proof[0];
 	m.end = m.proof[1];
-	if (!r)
-		keep(to, &m);
+	if (!r && looks_like_code(&m))
+		r = l->next.nr < KERNEL_MADE_MAX
+			    ? vec_push(&l->next, ((struct known_function){ id, m }))
+			    : -ENOSPC;
 	return r;
 }
 
-static int read_program(struct kernel_code_list *l, int fd, struct kernel_mades *to)
+static int read_program(struct kernel_code_list *l, uint32_t id, int fd)
 {
 	uint64_t aux, functions, at;
 	uint32_t nr = 0;
@@ -245,7 +263,7 @@ static int read_program(struct kernel_code_list *l, int fd, struct kernel_mades 
 		r = kernel_memory_read(l->memory, aux + l->layout.aux_nr_functions, &nr,
 				       sizeof(nr));
 	if (!r && !nr)
-		return read_function(l, aux, to);
+		return read_function(l, id, aux);
 	if (!r)
 		r = read_word(l, aux + l->layout.aux_functions, &functions);
 	for (uint32_t i = 0; !r && i < nr && i < FUNCTIONS_MAX; i++) {
@@ -253,33 +271,60 @@ static int read_program(struct kernel_code_list *l, int fd, struct kernel_mades 
 		if (!r)
 			r = read_word(l, at + l->layout.prog_aux, &at);
 		if (!r)
-			r = read_function(l, at, to);
+			r = read_function(l, id, at);
 	}
 	return r;
 }
 
+/* Is program `id` known? *at: its place in `known`, where those of lower ids are done with. */
+static bool keep_known(struct kernel_code_list *l, uint32_t id, size_t *at)
+{
+	const struct known_functions *known = &l->known;
+	bool is_known = false;
+
+	for (; *at < known->nr && known->items[*at].id <= id; ++*at) {
+		if (known->items[*at].id < id)
+			continue;
+		is_known = true;
+		if (vec_push(&l->next, known->items[*at]))
+			break;
+	}
+	return is_known;
+}
+
+/* One that is not read as a whole is left out, and read again at the next look. */
+static void read_new_program(struct kernel_code_list *l, uint32_t id)
+{
+	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
+	size_t nr = l->next.nr;
+
+	l->nr_read++;
+	/* A descriptor of a number like that is new to our table. */
+	if (fd < 0 || find_files(l) || read_program(l, id, fd))
+		l->next.nr = nr;
+}
+
 /*
  * All that one may see. What cannot be read is the helper's. Who has given up CAP_SYS_ADMIN may not
- * ask any more: what he knew is still proved at each use.
+ * ask any more: what he knew is still proved at each use. A program that was listed before is not
+ * read again: ids come in their order, and none comes a second time (bpf_prog_alloc_id()) before
+ * two billions of others.
  */
-static void read_programs(struct kernel_code_list *l, struct kernel_mades *to)
+static void read_programs(struct kernel_code_list *l)
 {
+	struct known_functions before = l->known;
+	size_t at = 0;
 	uint32_t id = 0;
 
-	if (bpf_prog_get_next_id(id, &id)) {
-		for (uint32_t i = 0; i < l->last.nr; i++)
-			if (l->last.items[i].kind == KERNEL_MADE_BPF)
-				keep(to, &l->last.items[i]);
+	if (bpf_prog_get_next_id(id, &id))
 		return;
-	}
 	id = 0;
-	for (int i = 0; i < KERNEL_MADE_MAX && !bpf_prog_get_next_id(id, &id); i++) {
-		_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
-
-		/* A descriptor of a number like that is new to our table. */
-		if (fd >= 0 && !find_files(l))
-			read_program(l, fd, to);
-	}
+	l->next.nr = 0;
+	for (int i = 0; i < KERNEL_MADE_MAX && !bpf_prog_get_next_id(id, &id); i++)
+		if (!keep_known(l, id, &at))
+			read_new_program(l, id);
+	l->known = l->next;
+	l->next = before;
 }
 
 static int read_module(struct kernel_code_list *l, uint64_t link, struct kernel_made *ret)
@@ -333,7 +378,13 @@ void kernel_code_list_read(struct kernel_code_list *l, struct kernel_mades *ret)
 	ret->orc = l->layout.orc;
 	if (l->layout.modules)
 		read_modules(l, ret);
-	read_programs(l, ret);
+	read_programs(l);
+	for (size_t i = 0; i < l->known.nr; i++)
+		keep(ret, &l->known.items[i].made);
 	qsort(ret->items, ret->nr, sizeof(ret->items[0]), by_start);
-	l->last = *ret;
+}
+
+uint64_t kernel_code_list_nr_read(const struct kernel_code_list *l)
+{
+	return l->nr_read;
 }

@@ -40,3 +40,5 @@ static inline void kernel_code_list_free_p(struct kernel_code_list **l)
 }
 /* What there is now. What does not fit is left out, and so may be what changes meanwhile. */
 void kernel_code_list_read(struct kernel_code_list *l, struct kernel_mades *ret);
+/* How many programs were read for that: one that stays is read once. */
+uint64_t kernel_code_list_nr_read(const struct kernel_code_list *l);

@@ -114,6 +114,28 @@ TEST(a_program_is_listed_as_long_as_it_is_there)
 	ASSERT_PTR_NULL(m);
 }
 
+/* Others may load programs meanwhile, but not in each of so many looks. */
+TEST(a_program_that_stays_is_read_once)
+{
+	_cleanup_(kernel_code_list_free_p) struct kernel_code_list *l = list_new();
+	uint64_t address, before = 0, after = 1;
+	int fd = load_program(&address);
+
+	if (!address) /* interpreted */
+		return;
+	for (int i = 0; i < 1000 && before != after; i++) {
+		list(l);
+		before = kernel_code_list_nr_read(l);
+		ASSERT_PTR_NONNULL(made_at(address));
+		list(l);
+		after = kernel_code_list_nr_read(l);
+		ASSERT_PTR_NONNULL(made_at(address));
+		usleep(1000);
+	}
+	ASSERT_EQ(before, after);
+	close(fd);
+}
+
 /* As `sonde agent` does behind its start. */
 TEST(who_may_not_ask_keeps_what_was_listed)
 {
