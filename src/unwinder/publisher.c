@@ -182,6 +182,8 @@ static void drop_published(struct publisher *p, struct process *proc)
 	if (!v)
 		return;
 	unref(p, v->block);
+	if (v->runtimes)
+		map_del(&p->with_runtimes, (uint32_t)proc->pid);
 	process_runtimes_free(v->runtimes);
 	free(v);
 	proc->user = NULL;
@@ -271,6 +273,7 @@ void publisher_fini(struct publisher *p)
 
 	loader_fini(&p->loader);
 	map_fini(&p->complained);
+	map_fini(&p->with_runtimes);
 	while ((slot = map_next(&p->blocks, &i)))
 		free((struct mapping_snapshot *)(uintptr_t)slot->value);
 	map_fini(&p->blocks);
@@ -537,8 +540,12 @@ static void update_runtimes(struct publisher *p, struct process *proc,
 	uint64_t begin = now_ns(), due;
 
 	runtimes_update(&p->runtimes, proc, list, begin);
-	if (*list)
+	if (*list) {
 		time_shares_take(&p->look_time, looked_for(proc), begin, now_ns() - begin);
+		if (map_put(&p->with_runtimes, (uint32_t)proc->pid, 1))
+			log_debug("the runtimes of process %d are not followed: out of memory",
+				  proc->pid);
+	}
 	due = runtimes_due(*list);
 	if (due < p->runtimes_due_ns)
 		p->runtimes_due_ns = due;
@@ -674,7 +681,7 @@ static void update_shown(struct publisher *p, struct process *proc, uint64_t now
 void publisher_update_runtimes(struct publisher *p)
 {
 	uint64_t begin = now_ns();
-	size_t nr = p->processes->by_pid.nr;
+	size_t nr = p->with_runtimes.nr;
 	struct map_slot *slot;
 
 	if (begin < p->runtimes_due_ns)
@@ -685,17 +692,19 @@ void publisher_update_runtimes(struct publisher *p)
 		struct process *proc;
 		struct published_process *v;
 
-		slot = map_next(&p->processes->by_pid, &p->runtimes_at);
+		slot = map_next(&p->with_runtimes, &p->runtimes_at);
 		if (!slot) {
 			p->runtimes_at = 0;
-			slot = map_next(&p->processes->by_pid, &p->runtimes_at);
+			slot = map_next(&p->with_runtimes, &p->runtimes_at);
 		}
 		if (!slot)
 			return;
-		proc = (struct process *)(uintptr_t)slot->value;
-		v = proc->user;
+		proc = process_find(p->processes, (int32_t)slot->key);
+		v = proc ? proc->user : NULL;
 		if (v && v->runtimes)
 			update_shown(p, proc, begin);
+		else
+			map_del(&p->with_runtimes, slot->key);
 		/* The rings must not overflow meanwhile. */
 		if (now_ns() - begin > UPDATE_MAX_NS) {
 			p->runtimes_due_ns = begin;

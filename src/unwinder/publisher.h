@@ -66,7 +66,8 @@ struct publisher {
 	struct bpf_sampler *sampler; /* NULL: nothing is told to the kernel */
 	struct runtimes runtimes;
 	uint64_t runtimes_due_ns;     /* when some process's runtimes want to be looked at again */
-	size_t runtimes_at;	      /* the next process's turn: map_next() */
+	struct map with_runtimes;     /* the processes that have some, by pid */
+	size_t runtimes_at;	      /* the next one's turn: map_next() */
 	struct time_shares look_time; /* each user's, for looking at runtimes */
 	uint64_t no_room_until_ns;    /* the arena is full: nothing more is shown until then */
 	struct map blocks;	      /* generation -> struct mapping_snapshot * */
