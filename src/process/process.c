@@ -311,6 +311,7 @@ int process_table_apply(struct process_table *t, const struct side_event *event,
 		apply_lost(t);
 		return 0;
 	case SIDE_COMM:
+	case SIDE_THREAD:
 	case SIDE_THREAD_EXIT:
 	case SIDE_CODE:
 	case SIDE_CODE_GONE:

@@ -28,7 +28,8 @@
 enum {
 	/* Processes whose leader ended before its threads: rare. */
 	HALF_DEAD_MAX = 4096,
-	LOOKS_MAX = 64, /* at so many of them in a drain, in turn: each costs 20 us */
+	ALONE_MAX = 8192, /* the others are looked at when they end */
+	LOOKS_MAX = 64,	  /* at so many of them in a drain, in turn: each costs 20 us */
 };
 
 struct side_ring {
@@ -45,9 +46,11 @@ struct side_band {
 	int epoll_fd;
 	struct cpu_set *cpus; /* borrowed */
 	uint8_t *linear;      /* a ring's contents, if they wrap around */
+	struct map alone;     /* pids of processes that have one thread, for all that was heard */
 	struct map half_dead; /* pid -> the exit's time */
 	size_t half_dead_at;  /* the next of these to be looked at */
 	uint64_t lost;	      /* records that we had to drop */
+	bool crowded;	      /* some ring was so full that news may have been lost since */
 	bool unheard;	      /* a CPU came, and may have had news before its ring was there */
 };
 
@@ -187,6 +190,7 @@ void side_band_free(struct side_band *sb)
 		ring_close(sb, &sb->rings.items[i]);
 	}
 	vec_free(&sb->rings);
+	map_fini(&sb->alone);
 	map_fini(&sb->half_dead);
 	free(sb->linear);
 	if (sb->epoll_fd >= 0)
@@ -202,7 +206,7 @@ int side_band_fd(const struct side_band *sb)
 size_t side_band_bytes(const struct side_band *sb)
 {
 	return sizeof(*sb) + sb->rings.nr * (sb->page_size + sb->ring_size) +
-	       sb->rings.cap * sizeof(*sb->rings.items) +
+	       sb->rings.cap * sizeof(*sb->rings.items) + sb->alone.cap * sizeof(*sb->alone.slots) +
 	       sb->half_dead.cap * sizeof(*sb->half_dead.slots) + (sb->linear ? sb->ring_size : 0);
 }
 
@@ -235,6 +239,8 @@ static void drain_ring(struct side_band *sb, struct side_ring *ring, uint64_t un
 
 	if (!size)
 		return;
+	/* That something found no room the kernel tells later. */
+	sb->crowded |= size > sb->ring_size / 2;
 	bytes = size <= sb->ring_size ? ring_bytes(sb, ring, tail, size) : NULL;
 	r = bytes ? side_band_parse_until(bytes, size, until_ns, batch, &used) : -ENOMEM;
 	if (r) {
@@ -264,22 +270,50 @@ static bool is_over(int32_t pid)
 	return proc_is_gone(pid) || (looks_over(pid) && looks_over(pid));
 }
 
+/* Nothing that concerns these events was lost, as far as one can know. */
+static bool is_whole(const struct side_band *sb, const struct side_events *batch)
+{
+	for (size_t i = 0; i < batch->events.nr; i++)
+		if (batch->events.items[i].type == SIDE_LOST)
+			return false;
+	return !sb->crowded && !sb->lost && !sb->unheard;
+}
+
+/* Who was forked, or has executed something, has one thread, until there is news of another. */
+static void note_threads(struct side_band *sb, const struct side_event *event, bool is_whole)
+{
+	if (event->type == SIDE_THREAD)
+		map_del(&sb->alone, (uint32_t)event->pid);
+	if (event->type != SIDE_FORK && event->type != SIDE_EXEC)
+		return;
+	map_del(&sb->half_dead, (uint32_t)event->pid);
+	/* Without memory it is looked at. */
+	if (is_whole && sb->alone.nr < ALONE_MAX)
+		(void)map_put(&sb->alone, (uint32_t)event->pid, 1);
+}
+
 /*
- * The kernel reports the leader's exit, not the process's. Keeps those that were the end; the
- * others' processes are looked at again at each drain (of many: some of them). An exec by another
- * thread makes that one the leader, and a fork of the same pid means that the old process ended.
+ * The kernel reports the leader's exit, not the process's. Keeps those that were the end: of a
+ * process with one thread it was; others are looked at, and if they live again at each drain (of
+ * many: some of them). An exec by another thread makes that one the leader, and a fork of the same
+ * pid means that the old process ended.
  */
 static void settle_exits(struct side_band *sb, struct side_events *batch)
 {
+	bool whole = is_whole(sb, batch);
 	size_t kept = 0;
 
+	if (!whole)
+		map_clear(&sb->alone);
+	sb->crowded = false;
 	for (size_t i = 0; i < batch->events.nr; i++) {
 		struct side_event *event = &batch->events.items[i];
 
-		if (event->type == SIDE_FORK || event->type == SIDE_EXEC)
-			map_del(&sb->half_dead, (uint32_t)event->pid);
-		if (event->type == SIDE_EXIT && !is_over(event->pid) &&
-		    sb->half_dead.nr < HALF_DEAD_MAX &&
+		note_threads(sb, event, whole);
+		if (event->type == SIDE_THREAD)
+			continue;
+		if (event->type == SIDE_EXIT && !map_del(&sb->alone, (uint32_t)event->pid) &&
+		    !is_over(event->pid) && sb->half_dead.nr < HALF_DEAD_MAX &&
 		    !map_put(&sb->half_dead, (uint32_t)event->pid, event->time_ns))
 			continue;
 		batch->events.items[kept++] = *event;

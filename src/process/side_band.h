@@ -14,11 +14,12 @@
 #include <stdint.h>
 
 enum side_event_type {
-	SIDE_FORK, /* pid: the child; parent_pid. Threads (pid == parent_pid) are not reported */
-	SIDE_EXEC, /* pid has a new image; its SIDE_MMAPs follow */
-	SIDE_COMM, /* tid is called comm from now on (also at exec, after SIDE_EXEC) */
-	SIDE_EXIT, /* the process is gone: its last thread has ended */
-	SIDE_MMAP, /* an executable mapping was made (or mprotected so) */
+	SIDE_FORK,	  /* pid: the child; parent_pid */
+	SIDE_THREAD,	  /* pid has one more thread; a drain does not report it */
+	SIDE_EXEC,	  /* pid has a new image; its SIDE_MMAPs follow */
+	SIDE_COMM,	  /* tid is called comm from now on (also at exec, after SIDE_EXEC) */
+	SIDE_EXIT,	  /* the process is gone: its last thread has ended */
+	SIDE_MMAP,	  /* an executable mapping was made (or mprotected so) */
 	SIDE_THREAD_EXIT, /* tid, which is not the leader, has ended */
 	SIDE_CODE,	  /* of a BPF program is in the kernel, in [start, start + len) */
 	SIDE_CODE_GONE,	  /* it is no more */

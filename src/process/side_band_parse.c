@@ -88,10 +88,8 @@ static int parse_task(const struct record *rec, struct side_events *batch)
 	 */
 	if ((int32_t)body.pid <= 0)
 		return 0;
-	if (rec->type == PERF_RECORD_FORK && body.pid == body.ppid)
-		return 0;
 	if (rec->type == PERF_RECORD_FORK)
-		event.type = SIDE_FORK;
+		event.type = body.pid == body.ppid ? SIDE_THREAD : SIDE_FORK;
 	else
 		event.type = body.pid == body.tid ? SIDE_EXIT : SIDE_THREAD_EXIT;
 	event.pid = (int32_t)body.pid;

@@ -167,6 +167,18 @@ TEST(reads_each_kind)
 	side_events_fini(&batch);
 }
 
+TEST(a_thread_is_no_process)
+{
+	const struct side_event *e;
+
+	put_task(PERF_RECORD_FORK, 10, 100, 100, 101);
+	ASSERT_OK(parse(ring.nr));
+	e = batch.events.items;
+	ASSERT_EQ(batch.events.nr, 1);
+	ASSERT(e[0].type == SIDE_THREAD && e[0].pid == 100 && e[0].tid == 101);
+	side_events_fini(&batch);
+}
+
 TEST(ends_of_threads_are_not_those_of_processes)
 {
 	const struct side_event *e;
@@ -182,8 +194,7 @@ TEST(ends_of_threads_are_not_those_of_processes)
 
 TEST(leaves_out_what_is_no_news)
 {
-	put_task(PERF_RECORD_FORK, 10, 100, 100, 101); /* a thread */
-	put_task(PERF_RECORD_FORK, 12, 0, 1, 0);       /* another PID namespace's */
+	put_task(PERF_RECORD_FORK, 12, 0, 1, 0); /* another PID namespace's */
 	put_task(PERF_RECORD_EXIT, 13, UINT32_MAX, 1, UINT32_MAX);
 	put_mmap(14, UINT32_MAX, 0x1000, 0x1000, "[kernel]", PERF_RECORD_MISC_KERNEL);
 	put_mmap(15, 100, 0x1000, 0, "/empty", 0);

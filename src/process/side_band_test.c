@@ -98,6 +98,16 @@ static const struct side_event *nth(enum side_event_type type, pid_t pid, size_t
 	return NULL;
 }
 
+static uint64_t lost_in_batch(void)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < batch.events.nr; i++)
+		if (batch.events.items[i].type == SIDE_LOST)
+			lost += batch.events.items[i].lost;
+	return lost;
+}
+
 static const struct side_event *mmap_of(pid_t pid, const char *path)
 {
 	const struct side_event *event;
@@ -282,11 +292,13 @@ static void wait_for_state(pid_t pid, char state)
 int __real_proc_stat_read(int32_t pid, struct proc_stat *ret);
 int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret);
 
-static unsigned int nr_looks;
+static unsigned int nr_looks, nr_looks_at_it;
+static pid_t it;
 
 int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret)
 {
 	nr_looks++;
+	nr_looks_at_it += pid == it;
 	return __real_proc_stat_read(pid, ret);
 }
 
@@ -406,8 +418,11 @@ TEST(a_zombie_is_the_end)
 	if (!pid)
 		_exit(0);
 	ASSERT_OK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	it = pid;
 	ASSERT_OK(side_band_drain(sb, &batch));
 	ASSERT_PTR_NONNULL(nth(SIDE_EXIT, pid, 0));
+	/* It never had another thread. */
+	ASSERT(!nr_looks_at_it || lost_in_batch());
 	run(pid);
 	stop();
 }
@@ -427,16 +442,6 @@ TEST(the_fd_becomes_readable_with_an_event)
 	stop();
 }
 
-static uint64_t lost_in_batch(void)
-{
-	uint64_t lost = 0;
-
-	for (size_t i = 0; i < batch.events.nr; i++)
-		if (batch.events.items[i].type == SIDE_LOST)
-			lost += batch.events.items[i].lost;
-	return lost;
-}
-
 static bool stay_on(int cpu)
 {
 	cpu_set_t here;
@@ -444,6 +449,50 @@ static bool stay_on(int cpu)
 	CPU_ZERO(&here);
 	CPU_SET((unsigned int)cpu, &here);
 	return !sched_setaffinity(0, sizeof(here), &here);
+}
+
+/* A child that makes a thread while there is no room to tell of it, says so, and when it is told to
+ * lets that go on alone; on another CPU, if there is one: there nothing tells of a loss. */
+static pid_t fork_unheard(const int *to, const int *from, int cpu)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+	char c = 0;
+
+	if (pid)
+		return pid;
+	close(gate[1]);
+	for (int i = 0; i < 500; i++)
+		prctl(PR_SET_NAME, "flood");
+	if (pthread_create(&thread, NULL, wait_at_gate, NULL) || write(from[1], &c, 1) != 1 ||
+	    read(to[0], &c, 1) != 1)
+		_exit(1);
+	(void)(stay_on(cpu + 1) || stay_on(cpu - 1));
+	pthread_exit(NULL);
+}
+
+TEST(a_leader_whose_thread_was_not_heard_of_is_not_the_end)
+{
+	int to[2], from[2], cpu = sched_getcpu();
+	char c = 0;
+	pid_t pid;
+
+	ASSERT_OK(pipe2(gate, O_CLOEXEC) | pipe2(to, O_CLOEXEC) | pipe2(from, O_CLOEXEC));
+	ASSERT(stay_on(cpu));
+	ASSERT_OK(open_pages(1));
+	pid = fork_unheard(to, from, cpu);
+	close(gate[0]);
+	ASSERT_EQ(read(from[0], &c, 1), 1);
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_EQ(write(to[1], &c, 1), 1);
+	wait_for_state(pid, 'Z');
+	for (int i = 0; i < 3; i++) {
+		ASSERT_OK(side_band_drain(sb, &batch));
+		ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	}
+	close(gate[1]);
+	run(pid);
+	stop();
 }
 
 /* The ring wraps around many times, at all distances from its end. */
