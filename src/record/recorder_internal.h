@@ -81,6 +81,7 @@ struct recorder {
 	bool deaf;   /* process events do not wake us */
 	uint64_t pause_ms, pause_end_ns; /* for so long, until then */
 	uint64_t nr_events;		 /* since it began */
+	bool events_matter;		 /* some of these, or may: pace_events_ms() */
 	bool active;			 /* something was sampled or happened since the last tick */
 	bool ticks_slowly;
 	int due_fd; /* a timer: runtimes are to be looked at, at due_ns */
@@ -115,6 +116,11 @@ void pace_set_timer(int fd, int flags, uint64_t ns);
 void pace_wake_in(struct recorder *r, uint64_t ms);
 /* Sets the timer of the next tick. */
 void pace_set_tick(struct recorder *r);
+/*
+ * How long after a pause of `pause_ms`, in which so many process events came, the next turn for
+ * such events is to be; 0: with the first of them. `matter`: one was of something that is sampled.
+ */
+uint64_t pace_events_ms(uint64_t pause_ms, uint64_t nr_events, bool matter);
 /* Of a turn that took in process events: no more of them for a while. */
 void pace_after_turn(struct recorder *r);
 /* There shall be no turn for so long. */

@@ -17,10 +17,11 @@ enum {
 	 */
 	IDLE_TICK_MS = 3000,
 	FULL_BYTES = 1 << 10, /* more than most full records have */
-	/* Between two turns for process events alone; on a machine that starts programs all the
-	 * time, as long as EVENTS_A_TURN take: a twentieth of a ring if all are of one CPU. */
+	/* Between two turns for process events alone: as long as EVENTS_A_TURN take, a twentieth of
+	 * a ring if all are of one CPU. */
 	EVENTS_MIN_MS = 10,
 	EVENTS_MAX_MS = 40,
+	EVENTS_CALM_MS = 100, /* as long as none of them is of something that is sampled */
 	EVENTS_A_TURN = 128,
 	PAUSE_MAX_MS = 900,
 	EVENTS_FEW = 16, /* so few of them are waited for */
@@ -73,7 +74,9 @@ void pace_set_tick(struct recorder *r)
 /*
  * Changed mappings should reach the kernel at once, but a machine that starts programs all the time
  * must not keep us running: after a turn for events, the side band is not listened to for a while.
- * (What runs in a mapping that the kernel does not know yet wakes us by its raw sample.)
+ * (What runs in a mapping that the kernel does not know yet wakes us by its raw sample.) Who begins
+ * and ends, and is not sampled, can wait longer; not so where who they are decides whether they
+ * are, which nobody can tell any more when they have ended.
  */
 static void listen_to_events(struct recorder *r, bool listen)
 {
@@ -89,12 +92,28 @@ static void listen_to_events(struct recorder *r, bool listen)
 	r->deaf = !listen;
 }
 
+static void count_events_anew(struct recorder *r)
+{
+	r->nr_events = 0;
+	r->events_matter = r->options.may_select && r->selection.facts.nr;
+}
+
 static void pause_events(struct recorder *r, uint64_t ms)
 {
 	r->pause_ms = ms;
 	r->pause_end_ns = now_ns() + ms * 1000000;
-	r->nr_events = 0;
+	count_events_anew(r);
 	pace_wake_in(r, ms);
+}
+
+uint64_t pace_events_ms(uint64_t pause_ms, uint64_t nr_events, bool matter)
+{
+	uint64_t ms = pause_ms * EVENTS_A_TURN / (nr_events + 1);
+	uint64_t max = matter ? EVENTS_MAX_MS : EVENTS_CALM_MS;
+
+	if (nr_events < (matter ? EVENTS_FEW : 1))
+		return 0;
+	return ms < EVENTS_MIN_MS ? EVENTS_MIN_MS : ms > max ? max : ms;
 }
 
 void pace_pause(struct recorder *r, uint64_t ms)
@@ -113,7 +132,7 @@ void pace_after_turn(struct recorder *r)
 		pace_set_tick(r);
 	if (!r->deaf && r->events.events.nr) {
 		listen_to_events(r, false);
-		pause_events(r, EVENTS_MIN_MS);
+		pause_events(r, r->events_matter ? EVENTS_MIN_MS : EVENTS_CALM_MS);
 	}
 }
 
@@ -129,13 +148,12 @@ void pace_after_pause(struct recorder *r)
 		pace_wake_in(r, (r->pause_end_ns - now) / 1000000 + 1);
 		return;
 	}
-	if (r->nr_events < EVENTS_FEW) {
+	ms = pace_events_ms(r->pause_ms, r->nr_events, r->events_matter);
+	if (!ms) {
+		count_events_anew(r);
 		listen_to_events(r, true);
 		if (!r->deaf)
 			return;
 	}
-	ms = r->pause_ms * EVENTS_A_TURN / (r->nr_events + 1);
-	pause_events(r, ms < EVENTS_MIN_MS   ? EVENTS_MIN_MS
-			: ms > EVENTS_MAX_MS ? EVENTS_MAX_MS
-					     : ms);
+	pause_events(r, ms ?: EVENTS_MAX_MS);
 }

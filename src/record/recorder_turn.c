@@ -39,6 +39,7 @@ void recorder_mark_changed(struct recorder *r, int32_t pid)
 {
 	size_t i;
 
+	r->events_matter = true;
 	for (i = 0; i < r->changed.nr; i++)
 		if (r->changed.items[i] == pid)
 			return;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How long process events are waited for. */
+#include "record/recorder_internal.h"
+
+#include "test.h"
+
+TEST(what_is_of_nothing_sampled_waits_longer)
+{
+	ASSERT_EQ(pace_events_ms(10, 20, true), 40);
+	ASSERT_EQ(pace_events_ms(10, 1, false), 100);
+	ASSERT_EQ(pace_events_ms(100, 50, false), 100);
+}
+
+TEST(where_few_come_the_next_one_wakes_us)
+{
+	ASSERT_EQ(pace_events_ms(10, 0, true), 0);
+	ASSERT_EQ(pace_events_ms(10, 15, true), 0);
+	ASSERT_EQ(pace_events_ms(100, 0, false), 0);
+}
+
+TEST(many_are_taken_in_before_a_ring_is_full)
+{
+	/* A hundred thousand a second: the pause is as short as it gets. */
+	ASSERT_EQ(pace_events_ms(100, 10000, false), 10);
+	ASSERT_EQ(pace_events_ms(10, 1000, false), 10);
+	/* Five thousand a second: as long as 128 of them take. */
+	ASSERT_EQ(pace_events_ms(100, 500, false), 25);
+	ASSERT_EQ(pace_events_ms(40, 200, true), 25);
+}
