@@ -81,6 +81,7 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 	struct root_id id;
 	char proc_dir[32];
 
+	proc->root_due = proc->at_home = false;
 	/* Short-lived ones: /proc takes its time to say so. */
 	if (proc_is_gone(proc->pid))
 		return;
@@ -88,7 +89,8 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 	if (root_id_read(proc_dir, -1, &id))
 		return;
 	proc->mount_ns = id.mount_ns;
-	if (root_id_equal(&id, &t->private->own_root))
+	proc->at_home = root_id_equal(&id, &t->private->own_root);
+	if (proc->at_home)
 		return;
 	for (size_t i = 0; i < t->private->roots.nr; i++)
 		if (root_id_equal(&t->private->roots.items[i].id, &id)) {

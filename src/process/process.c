@@ -160,7 +160,7 @@ static struct process *parent_of_fork(struct process_table *t, const struct side
 	if (!parent &&
 	    (event->parent_pid <= 0 || process_new(t, event->parent_pid, event->time_ns, &parent)))
 		return NULL;
-	if (!parent->mount_ns)
+	if (!parent->mount_ns || parent->root_due)
 		mount_ns_note(t, parent, event->time_ns);
 	return parent;
 }
@@ -221,13 +221,14 @@ static int apply_exec(struct process_table *t, const struct side_event *event)
 		proc->stale = proc->crowded = proc->shed = false;
 		proc->complete = true;
 	}
-	mount_ns_note(t, proc, event->time_ns);
+	proc->root_due = true;
+	proc->at_home = false;
 	return 0;
 }
 
-/* As mapping_list_carve(). */
+/* As mapping_list_carve(). `ret`: the file. */
 static int add_mapping(struct process_table *t, struct mapping_list *list,
-		       const struct maps_entry *e)
+		       const struct maps_entry *e, uint32_t *ret)
 {
 	struct mapping m = { .start = e->start, .end = e->end, .offset = e->offset };
 	struct file_key key = { e->dev_major, e->dev_minor, e->inode };
@@ -235,6 +236,7 @@ static int add_mapping(struct process_table *t, struct mapping_list *list,
 
 	if (r)
 		return r;
+	*ret = m.file;
 	if (m.file == MAPPING_ANON)
 		m.offset = 0;
 	list->beyond |= m.file == MAPPED_BEYOND;
@@ -242,6 +244,22 @@ static int add_mapping(struct process_table *t, struct mapping_list *list,
 	if (r == -ENOSPC)
 		t->nr_mappings_capped++;
 	return r;
+}
+
+/*
+ * Where a program lives is looked at when it maps the first file that nobody was seen to map in our
+ * own root: what a shell runs all the time is found there, whoever runs it.
+ */
+static void look_for_root(struct process_table *t, struct process *proc, uint32_t file,
+			  uint64_t when_ns)
+{
+	struct mapped_file *mapped = t->files.items[file];
+
+	if (file == MAPPING_ANON || file == MAPPED_BEYOND || mapped->at_home)
+		return;
+	if (proc->root_due)
+		mount_ns_note(t, proc, when_ns);
+	mapped->at_home = proc->at_home;
 }
 
 static int apply_mmap(struct process_table *t, const struct side_event *event, const char *text)
@@ -254,13 +272,15 @@ static int apply_mmap(struct process_table *t, const struct side_event *event, c
 				.dev_minor = event->dev_minor,
 				.inode = event->inode,
 				.path = text };
+	uint32_t file = MAPPING_ANON;
 	int r;
 
 	if (!proc || proc->exited || proc->shed || proc->read_ns >= event->time_ns ||
 	    e.end <= e.start)
 		return 0;
 	files_expire(t);
-	r = add_mapping(t, &proc->mappings, &e);
+	r = add_mapping(t, &proc->mappings, &e, &file);
+	look_for_root(t, proc, file, event->time_ns);
 	if (r > 0)
 		process_touch(t, proc, event->time_ns);
 	if (r >= 0)
@@ -330,12 +350,13 @@ struct read_state {
 static int read_entry(void *ctx, const struct maps_entry *e)
 {
 	struct read_state *state = ctx;
+	uint32_t file;
 	int r;
 
 	/* The vsyscall page is emulated: no code runs there. */
 	if (!e->exec || e->start >> 63)
 		return 0;
-	r = add_mapping(state->t, &state->list, e);
+	r = add_mapping(state->t, &state->list, e, &file);
 	return r < 0 && r != -ENOSPC ? r : 0;
 }
 

@@ -74,6 +74,7 @@ struct mapped_file {
 		      */
 	/* private */
 	bool unused;		 /* when that was looked at last */
+	bool at_home;		 /* somebody mapped it whose root is ours */
 	bool own_devices;	 /* its file system's parts may have equal inodes */
 	uint64_t size, mtime_ns; /* of the contents that were read */
 	uint32_t mounts_version; /* of a copy: our mounts when it was made; 0: it is not of these */
@@ -122,6 +123,8 @@ struct process {
 	int32_t parent_pid; /* of which this is a fork without exec, or 0 */
 	uint64_t parent_image;
 	uint64_t mount_ns; /* inode of the mount namespace, 0 if never seen */
+	bool root_due;	   /* not looked at since it has executed something */
+	bool at_home;	   /* its root was ours then */
 	bool owner_known;
 	uint32_t owner; /* whose it is, looked at when there is no room; FILE_OWNER_NONE: gone */
 };
