@@ -2,26 +2,30 @@
 /*
  * "ADDRESS TYPE name[\t[module]]" a line, sorted within the kernel, unsorted behind it.
  *
- * The lines are first noted where they stand in the text, then sorted, and only the one choice of
- * each address gets its name copied: one block holds all of them. Symbols that are no functions
- * stay as ends, without a name, since kernel symbols have no sizes.
+ * Lines are taken in as they are read, since all of their text is several megabytes: one block has
+ * the names, and what has the address of the line before takes its place or is passed over. What is
+ * not sorted is sorted at the end. Symbols that are no functions stay as ends, without a name,
+ * since kernel symbols have no sizes.
  */
 #include "symbol/kallsyms.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/cleanup.h"
 #include "util/hex.h"
-#include "util/read_file.h"
-#include "util/vec.h"
 #include "util/sorted.h"
+#include "util/vec.h"
 
 enum {
 	/* The kernel's KSYM_NAME_LEN is 512. */
 	NAME_MAX_LEN = 1024,
+	READ_BYTES = 64 << 10,
+	NAMES_MAX = 1 << 29, /* symbol.name has so many bits */
 };
 
 /* In the order of preference among the names of one address. */
@@ -42,16 +46,18 @@ struct line {
 
 struct symbol {
 	uint64_t addr;
-	uint32_t name;	 /* in `names`; 0 is "", of an end */
+	uint32_t name : 29; /* in `names`; 0 is "", of an end */
+	uint32_t rank : 3;
 	uint32_t module; /* in `names` */
 };
 
 struct kallsyms {
-	struct symbol *symbols;
-	size_t nr;
+	VEC(struct symbol) symbols;
+	VEC(char) names;
 	bool hidden;		       /* there were functions, but without their addresses */
 	uint64_t text_start, text_end; /* of the kernel itself */
-	char *names;
+	uint32_t module;	       /* of the last symbol that has one */
+	size_t nr_sorted;	       /* symbols, up to the first that lies before another */
 };
 
 /* --- one line --------------------------------------------------------------------------------- */
@@ -127,97 +133,135 @@ static bool parse_line(const char *p, const char *end, struct line *ret)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static int compare_names(const struct line *a, const struct line *b)
+static int compare_names(const char *a, const char *b)
 {
-	size_t min = a->name_len < b->name_len ? a->name_len : b->name_len;
-	size_t a_score = 0, b_score = 0;
-	int r;
+	size_t a_len = strlen(a), b_len = strlen(b), a_score = strspn(a, "_");
+	size_t b_score = strspn(b, "_");
 
-	while (a_score < a->name_len && a->name[a_score] == '_')
-		a_score++;
-	while (b_score < b->name_len && b->name[b_score] == '_')
-		b_score++;
 	if (a_score != b_score)
 		return a_score < b_score ? -1 : 1;
-	if (a->name_len != b->name_len)
-		return a->name_len < b->name_len ? -1 : 1;
-	r = memcmp(a->name, b->name, min);
-	if (r)
-		return r;
-	if (a->module_len != b->module_len)
-		return a->module_len < b->module_len ? -1 : 1;
-	return memcmp(a->module, b->module, a->module_len);
+	if (a_len != b_len)
+		return a_len < b_len ? -1 : 1;
+	return memcmp(a, b, a_len);
 }
 
-static int compare_lines(const void *a_, const void *b_)
+static int compare_symbols(const void *a_, const void *b_, void *names_)
 {
-	const struct line *a = a_, *b = b_;
+	const struct symbol *a = a_, *b = b_;
+	const char *names = names_;
+	int r;
 
 	if (a->addr != b->addr)
 		return a->addr < b->addr ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	return compare_names(a, b);
+	r = compare_names(names + a->name, names + b->name);
+	return r ? r : strcmp(names + a->module, names + b->module);
 }
 
-/* Keeps the first line of each address, and of neighbouring ends only the first. */
-static size_t keep_choices(struct line *lines, size_t nr)
+static int add_name(struct kallsyms *k, const char *name, size_t len, uint32_t *ret)
+{
+	if (k->names.nr + len + 1 > NAMES_MAX || vec_reserve(&k->names, k->names.nr + len + 1))
+		return -ENOMEM;
+	*ret = (uint32_t)k->names.nr;
+	memcpy(k->names.items + k->names.nr, name, len);
+	k->names.nr += len;
+	k->names.items[k->names.nr++] = '\0';
+	return 0;
+}
+
+/* Kernels with padding have "__pfx_NAME" in front of each NAME: half of all symbols. */
+static int share_name(struct kallsyms *k, const struct symbol *last, const struct line *line,
+		      uint32_t *ret)
+{
+	size_t len = last ? strlen(k->names.items + last->name) : 0;
+	uint32_t at = len >= line->name_len ? last->name + (uint32_t)(len - line->name_len) : 0;
+
+	if (!at || memcmp(k->names.items + at, line->name, line->name_len))
+		return add_name(k, line->name, line->name_len, ret);
+	*ret = at;
+	return 0;
+}
+
+/* A module's functions stand together. */
+static int add_module(struct kallsyms *k, const struct line *line, uint32_t *ret)
+{
+	const char *last = k->names.items + k->module;
+	int r;
+
+	*ret = 0;
+	if (!line->module_len)
+		return 0;
+	if (strlen(last) != line->module_len || memcmp(last, line->module, line->module_len)) {
+		r = add_name(k, line->module, line->module_len, &k->module);
+		if (r)
+			return r;
+	}
+	*ret = k->module;
+	return 0;
+}
+
+/* Behind the last symbol, or in its place. */
+static int add_symbol(struct kallsyms *k, const struct line *line)
+{
+	struct symbol *last = k->symbols.nr ? &k->symbols.items[k->symbols.nr - 1] : NULL;
+	struct symbol s = { .addr = line->addr, .rank = line->rank };
+	size_t names_nr = k->names.nr;
+	uint32_t name = 0;
+	int r;
+
+	/* Where the kernel is sorted only the first end counts. */
+	if (last && !line->module_len && last->rank == RANK_END && line->rank == RANK_END &&
+	    line->addr >= last->addr && k->nr_sorted == k->symbols.nr)
+		return 0;
+	if (line->rank != RANK_END) {
+		r = add_module(k, line, &s.module);
+		if (!r)
+			r = share_name(k, last, line, &name);
+		if (r)
+			return r;
+		s.name = name;
+	}
+	if (!last || last->addr != s.addr) {
+		k->nr_sorted += k->nr_sorted == k->symbols.nr && (!last || last->addr < s.addr);
+		return vec_push(&k->symbols, s);
+	}
+	if (compare_symbols(last, &s, k->names.items) > 0)
+		*last = s;
+	else if (s.module == last->module)
+		k->names.nr = names_nr;
+	return 0;
+}
+
+/* Keeps the first symbol of each address, and of neighbouring ends only the first. */
+static void keep_choices(struct kallsyms *k)
 {
 	size_t i, kept = 0;
 
-	for (i = 0; i < nr; i++) {
-		const struct line *last = kept ? &lines[kept - 1] : NULL;
+	for (i = 0; i < k->symbols.nr; i++) {
+		const struct symbol *s = &k->symbols.items[i];
+		const struct symbol *last = kept ? &k->symbols.items[kept - 1] : NULL;
 
-		if (last && (last->addr == lines[i].addr ||
-			     (last->rank == RANK_END && lines[i].rank == RANK_END)))
+		if (last &&
+		    (last->addr == s->addr || (last->rank == RANK_END && s->rank == RANK_END)))
 			continue;
-		lines[kept++] = lines[i];
+		k->symbols.items[kept++] = *s;
 	}
-	return kept;
+	k->symbols.nr = kept;
 }
 
-static uint32_t add_name(struct kallsyms *k, size_t *used, const char *name, size_t len)
+/* Those that do not stand in order, which are usually all larger than the others. */
+static void sort(struct kallsyms *k)
 {
-	size_t at = *used;
+	size_t at = k->nr_sorted;
 
-	memcpy(k->names + at, name, len);
-	k->names[at + len] = '\0';
-	*used += len + 1;
-	return (uint32_t)at;
-}
-
-static int build(struct kallsyms *k, const struct line *lines, size_t nr)
-{
-	const struct line *module_of = NULL;
-	size_t size = 1, used = 1, i;
-	uint32_t module = 0;
-
-	for (i = 0; i < nr; i++)
-		size += lines[i].name_len + lines[i].module_len + 2U;
-	k->names = malloc(size);
-	k->symbols = calloc(nr ? nr : 1, sizeof(*k->symbols));
-	if (!k->names || !k->symbols)
-		return -ENOMEM;
-	k->names[0] = '\0';
-	for (i = 0; i < nr; i++) {
-		const struct line *l = &lines[i];
-		struct symbol *s = &k->symbols[k->nr++];
-
-		s->addr = l->addr;
-		if (l->rank == RANK_END)
-			continue;
-		s->name = add_name(k, &used, l->name, l->name_len);
-		if (!l->module_len)
-			continue;
-		/* A module's functions stand together. */
-		if (!module_of || module_of->module_len != l->module_len ||
-		    memcmp(module_of->module, l->module, l->module_len)) {
-			module = add_name(k, &used, l->module, l->module_len);
-			module_of = l;
-		}
-		s->module = module;
-	}
-	return 0;
+	for (size_t i = at; i < k->symbols.nr && at; i++)
+		if (k->symbols.items[i].addr <= k->symbols.items[at - 1].addr)
+			at = 0;
+	if (at < k->symbols.nr)
+		qsort_r(k->symbols.items + at, k->symbols.nr - at, sizeof(*k->symbols.items),
+			compare_symbols, k->names.items);
+	keep_choices(k);
 }
 
 static bool is_kernels(const struct line *line, const char *name)
@@ -242,20 +286,23 @@ void kallsyms_text(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_
 	*ret_end = known ? k->text_end : 0;
 }
 
-int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret)
+static int kallsyms_new(struct kallsyms **ret)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k = calloc(1, sizeof(*k));
-	const char *p = text, *end, *line_end;
-	_cleanup_free_ struct line *items = NULL;
-	VEC(struct line) lines = { 0 };
+
+	if (!k || vec_push(&k->names, '\0'))
+		return -ENOMEM;
+	*ret = TAKE_PTR(k);
+	return 0;
+}
+
+static int take_in(struct kallsyms *k, const char *text, size_t size)
+{
+	const char *p = text, *end = text + size, *line_end;
 	struct line line;
 	int r = 0;
 
-	if (!k)
-		return -ENOMEM;
-	if (size > KALLSYMS_SIZE_MAX)
-		size = KALLSYMS_SIZE_MAX;
-	for (end = text + size; p < end && !r; p = line_end + 1) {
+	for (; p < end && !r; p = line_end + 1) {
 		line_end = memchr(p, '\n', (size_t)(end - p));
 		if (!line_end)
 			line_end = end;
@@ -263,36 +310,73 @@ int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret)
 			continue;
 		note_text(k, &line);
 		if (line.addr)
-			r = vec_push(&lines, line);
+			r = add_symbol(k, &line);
 		else if (line.rank != RANK_END)
 			k->hidden = true;
 	}
-	items = lines.items;
+	return r;
+}
+
+int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret)
+{
+	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
+	int r = kallsyms_new(&k);
+
+	if (!r)
+		r = take_in(k, text, size < KALLSYMS_SIZE_MAX ? size : KALLSYMS_SIZE_MAX);
 	if (r)
 		return r;
-	if (lines.nr)
-		qsort(items, lines.nr, sizeof(*items), compare_lines);
-	r = build(k, items, keep_choices(items, lines.nr));
-	if (r)
-		return r;
+	sort(k);
 	*ret = TAKE_PTR(k);
 	return 0;
+}
+
+/* Up to the last whole line of what is read so far; a line as long as the buffer is none. */
+static int take_in_lines(struct kallsyms *k, char *text, size_t *used)
+{
+	const char *last = memrchr(text, '\n', *used);
+	size_t size = last ? (size_t)(last + 1 - text) : *used == READ_BYTES ? *used : 0;
+	int r = last ? take_in(k, text, size) : 0;
+
+	*used -= size;
+	memmove(text, text + size, *used);
+	return r;
+}
+
+static int read_all(struct kallsyms *k, int fd)
+{
+	_cleanup_free_ char *text = malloc(READ_BYTES);
+	size_t used = 0, total = 0;
+	ssize_t n;
+	int r = 0;
+
+	if (!text)
+		return -ENOMEM;
+	while (!r && total < KALLSYMS_SIZE_MAX && (n = read(fd, text + used, READ_BYTES - used))) {
+		if (n < 0)
+			return -errno;
+		used += (size_t)n;
+		total += (size_t)n;
+		r = take_in_lines(k, text, &used);
+	}
+	return r ? r : take_in(k, text, used);
 }
 
 int kallsyms_read(struct kallsyms **ret)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
+	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	int r;
 
-	r = read_file_at(AT_FDCWD, "/proc/kallsyms", KALLSYMS_SIZE_MAX, &text, &size);
+	if (fd < 0)
+		return -errno;
+	r = kallsyms_new(&k);
+	if (!r)
+		r = read_all(k, fd);
 	if (r)
 		return r;
-	r = kallsyms_parse(text, size, &k);
-	if (r)
-		return r;
-	if (!k->nr)
+	sort(k);
+	if (!k->symbols.nr)
 		return k->hidden ? -EPERM : -ENOENT;
 	*ret = TAKE_PTR(k);
 	return 0;
@@ -302,15 +386,15 @@ void kallsyms_free(struct kallsyms *k)
 {
 	if (!k)
 		return;
-	free(k->symbols);
-	free(k->names);
+	vec_free(&k->symbols);
+	vec_free(&k->names);
 	free(k);
 }
 
 /* Where kretprobes have functions return to, before Linux 5.18 and before 5.16. */
 static bool is_trampoline(const struct kallsyms *k, const struct symbol *s)
 {
-	const char *name = k->names + s->name;
+	const char *name = k->names.items + s->name;
 
 	return !strcmp(name, "__kretprobe_trampoline") || !strcmp(name, "kretprobe_trampoline");
 }
@@ -321,14 +405,15 @@ const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **
 	const struct symbol *s;
 
 	/* The first one behind `addr`. */
-	low = sorted_before(k->nr, i, k->symbols[i].addr <= addr);
-	if (low < k->nr && k->symbols[low].addr == addr + 1 && is_trampoline(k, &k->symbols[low]))
+	low = sorted_before(k->symbols.nr, i, k->symbols.items[i].addr <= addr);
+	if (low < k->symbols.nr && k->symbols.items[low].addr == addr + 1 &&
+	    is_trampoline(k, &k->symbols.items[low]))
 		low++;
 	if (!low)
 		return NULL;
-	s = &k->symbols[low - 1];
+	s = &k->symbols.items[low - 1];
 	if (!s->name || (addr >= s->addr && addr - s->addr >= KALLSYMS_FUNCTION_MAX))
 		return NULL;
-	*ret_module = k->names + s->module;
-	return k->names + s->name;
+	*ret_module = k->names.items + s->module;
+	return k->names.items + s->name;
 }

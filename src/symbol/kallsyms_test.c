@@ -144,6 +144,25 @@ TEST(what_returns_to_a_trampoline_of_kretprobes_was_not_called_by_what_lies_befo
 	expect(k, 0xffffffff810000ff, "__kretprobe_trampoline", "");
 }
 
+TEST(a_name_at_the_end_of_the_one_before_it)
+{
+	_cleanup_(kallsyms_free_p) struct kallsyms *k =
+		parse("ffffffff81000000 T __pfx_open\nffffffff81000010 T open\n"
+		      "ffffffff81000020 t en\nffffffff81000030 t __pfx_open\t[m]\n"
+		      "ffffffff81000040 t open\t[m]\nffffffff81000040 t pen\t[m]\n"
+		      "ffffffff81000050 D open\nffffffff81000060 t open\n"
+		      "ffffffff80000000 t n\n");
+
+	expect(k, 0xffffffff80000000, "n", "");
+	expect(k, 0xffffffff81000000, "__pfx_open", "");
+	expect(k, 0xffffffff81000010, "open", "");
+	expect(k, 0xffffffff81000020, "en", "");
+	expect(k, 0xffffffff81000030, "__pfx_open", "m");
+	expect(k, 0xffffffff81000040, "pen", "m");
+	expect(k, 0xffffffff81000050, NULL, NULL);
+	expect(k, 0xffffffff81000060, "open", "");
+}
+
 TEST(bad_lines_are_passed_over)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k =
