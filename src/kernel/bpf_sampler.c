@@ -5,6 +5,7 @@
 #include "kernel/kernel_rows.h"
 #include "kernel/libbpf_log.h"
 #include "kernel/read_iter.h"
+#include "kernel/sample_ring.h"
 #include "kernel/sampling.h"
 #include "kernel/source.h"
 #include "kernel/walkers.h"
@@ -13,6 +14,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/loop.h"
 #include "util/read_file.h"
 
 #include "sonde.skel.h"
@@ -30,10 +32,9 @@ struct bpf_sampler {
 	struct bpf_sampler_options options;
 	struct sonde_bpf *bpf;
 	struct bpf_link *fork_link;
-	struct ring_buffer *ring;
+	struct sample_ring ring;
+	int ring_fd; /* an epoll descriptor that has the ring */
 	struct hits_reader hits;
-	int (*each)(void *ctx, void *record, size_t size);
-	void *each_ctx;
 	struct bpf_program *sample; /* the one that samples, of those in `bpf` */
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
@@ -46,13 +47,6 @@ struct bpf_sampler {
 	struct sampling sampling;
 	int stats_fd;
 };
-
-static int on_record(void *ctx, void *record, size_t size)
-{
-	struct bpf_sampler *sampler = ctx;
-
-	return sampler->each(sampler->each_ctx, record, size);
-}
 
 /* Kernels before 5.11 charge maps against RLIMIT_MEMLOCK. */
 static void raise_memlock(void)
@@ -274,6 +268,18 @@ static void start_kernel_rows(struct bpf_sampler *sampler)
 		log_debug("no rows of the kernel: %s", strerror(-r));
 }
 
+static int open_ring(struct bpf_sampler *sampler)
+{
+	int fd = bpf_map__fd(sampler->bpf->maps.samples);
+	int r = sample_ring_open(&sampler->ring, fd,
+				 bpf_map__max_entries(sampler->bpf->maps.samples));
+
+	if (r)
+		return r;
+	sampler->ring_fd = epoll_create1(EPOLL_CLOEXEC);
+	return sampler->ring_fd < 0 ? -errno : loop_watch(sampler->ring_fd, fd);
+}
+
 int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampler **ret)
 {
 	_cleanup_(bpf_sampler_free_p) struct bpf_sampler *sampler = calloc(1, sizeof(*sampler));
@@ -282,7 +288,7 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 	if (!sampler)
 		return -ENOMEM;
 	sampler->options = *options;
-	sampler->stats_fd = -1;
+	sampler->stats_fd = sampler->ring_fd = -1;
 	kernel_rows_init(&sampler->rows);
 	walkers_init(&sampler->walkers, NULL, BPF_PROG_TYPE_UNSPEC, NULL);
 	r = load(sampler);
@@ -297,10 +303,9 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 		r = open_wakers(sampler);
 	if (r)
 		return r;
-	sampler->ring =
-		ring_buffer__new(bpf_map__fd(sampler->bpf->maps.samples), on_record, sampler, NULL);
-	if (!sampler->ring)
-		return log_err(-errno, "cannot map the ring of samples");
+	r = open_ring(sampler);
+	if (r)
+		return log_err(r, "cannot map the ring of samples");
 	r = hits_open(&sampler->hits, bpf_map__fd(sampler->bpf->maps.hits),
 		      bpf_map__max_entries(sampler->bpf->maps.hits),
 		      bpf_map__fd(sampler->bpf->maps.samples));
@@ -329,7 +334,8 @@ void bpf_sampler_free(struct bpf_sampler *sampler)
 	kernel_code_list_free(sampler->code);
 	kernel_rows_fini(&sampler->rows);
 	bpf_link__destroy(sampler->fork_link);
-	ring_buffer__free(sampler->ring);
+	sample_ring_close(&sampler->ring);
+	close_p(&sampler->ring_fd);
 	hits_close(&sampler->hits);
 	sonde_bpf__destroy(sampler->bpf);
 	if (sampler->stats_fd >= 0)
@@ -680,7 +686,7 @@ void bpf_sampler_send_raws(struct bpf_sampler *sampler, enum raws raws)
 
 int bpf_sampler_fd(const struct bpf_sampler *sampler)
 {
-	return ring_buffer__epoll_fd(sampler->ring);
+	return sampler->ring_fd;
 }
 
 int bpf_sampler_drain(struct bpf_sampler *sampler,
@@ -688,12 +694,10 @@ int bpf_sampler_drain(struct bpf_sampler *sampler,
 {
 	int r;
 
-	sampler->each = each;
-	sampler->each_ctx = ctx;
 	for_each_source(s, sampler) source_drain(s);
 	hits_look(&sampler->hits);
-	r = ring_buffer__consume(sampler->ring);
-	if (r < 0)
+	r = sample_ring_take(&sampler->ring, each, ctx);
+	if (r)
 		return r;
 	return hits_take(&sampler->hits, each, ctx);
 }
