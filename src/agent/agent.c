@@ -9,6 +9,7 @@
 #include "util/jitter.h"
 #include "util/log.h"
 #include "util/loop.h"
+#include "util/start_pages.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -497,6 +498,8 @@ static int begin(struct agent *a)
 
 	/* pprof has no place for them. */
 	options.keep_events = a->options->report.format == REPORT_OTLP;
+	/* Loading programs takes most memory of all. */
+	start_pages_drop();
 	r = recorder_open(&options, &a->profile, &a->recorder);
 	if (r)
 		return r;
@@ -517,6 +520,7 @@ static int begin(struct agent *a)
 	r = set_report_timer(a);
 	if (r)
 		return log_err(r, "cannot set a timer");
+	start_pages_drop();
 	notify_send(&a->manager, "READY=1");
 	return 0;
 }
