@@ -23,7 +23,7 @@ import receiver
 import tap
 from command import run
 from grpc_receiver import Server
-from running import FAST, SONDE, State, agent, burn, run_tests, samples_of
+from running import FAST, SONDE, State, agent, run_tests, samples_of, simmer
 from tap import check
 
 def code(number, **more):
@@ -40,7 +40,7 @@ AWAY_REPORTS = 1200 if os.environ.get("SONDE_ALL") else 8
 
 
 def test_requests_keep_every_rule_and_lose_nothing():
-    with Server() as server, sending(server.port, *PLAIN, "--otlp-headers", "Api-Key=s%3Dcret") as a, burn():
+    with Server() as server, sending(server.port, *PLAIN, "--otlp-headers", "Api-Key=s%3Dcret") as a, simmer():
         a.wait_for(r"the agent samples at 199 Hz and reports every 0.1 s to '127.0.0.1:\d+'")
         server.wait(8)
         state = State(a.end())
@@ -59,7 +59,7 @@ def test_codes_say_whether_a_request_is_sent_again():
     again = [code(1), code(4), code(10), code(11), code(14), code(15), code(8, delay=0), None]
     final = [code(number) for number in (2, 3, 5, 6, 7, 8, 9, 12, 13, 16)]
     said = code(3, message="bad\nrequest \u00fc")
-    with Server(again + final + [said]) as server, sending(server.port, *PLAIN) as a, burn():
+    with Server(again + final + [said]) as server, sending(server.port, *PLAIN) as a, simmer():
         server.wait(len(again) + len(final) + 3)
         state = State(a.end())
         server.close()
@@ -73,13 +73,13 @@ def test_codes_say_whether_a_request_is_sent_again():
 
 
 def test_a_status_is_told_without_its_control_characters():
-    with Server([code(3, message="bad\nrequest \u00fc 100% %4")]) as server, sending(server.port, *PLAIN) as a, burn():
+    with Server([code(3, message="bad\nrequest \u00fc 100% %4")]) as server, sending(server.port, *PLAIN) as a, simmer():
         a.wait_for(re.escape("(gRPC status 3: bad?request \u00fc 100% %4): 1 lost"))
         a.end()
 
 
 def test_the_server_says_when_to_come_again():
-    with Server([code(14, delay=2), code(8, delay=1)]) as server, sending(server.port, *PLAIN) as a, burn():
+    with Server([code(14, delay=2), code(8, delay=1)]) as server, sending(server.port, *PLAIN) as a, simmer():
         server.wait(3)
         State(a.end()).check_sum()
     first, second, third = (told["time"] for told in server.all[:3])
@@ -88,7 +88,7 @@ def test_the_server_says_when_to_come_again():
 
 def test_partial_success_is_told_and_not_sent_again():
     partial = {"rejected": 3, "message": "bad ones"}
-    with Server([partial, partial]) as server, sending(server.port, *PLAIN) as a, burn():
+    with Server([partial, partial]) as server, sending(server.port, *PLAIN) as a, simmer():
         a.wait_for("took a report and rejected 3 profiles of it: bad ones")
         server.wait(4)
         state = State(a.end())
@@ -99,7 +99,7 @@ def test_partial_success_is_told_and_not_sent_again():
 
 
 def test_a_server_that_begins_anew_costs_nothing():
-    with Server() as server, sending(server.port, *PLAIN) as a, burn():
+    with Server() as server, sending(server.port, *PLAIN) as a, simmer():
         for _ in range(3):
             server.wait(2)
             server.listen_anew()
@@ -112,7 +112,7 @@ def test_a_server_that_begins_anew_costs_nothing():
 
 
 def test_a_server_that_is_killed_in_the_middle_of_a_request_gets_it_again():
-    with Server([None, None, "never"]) as server, sending(server.port, *PLAIN) as a, burn():
+    with Server([None, None, "never"]) as server, sending(server.port, *PLAIN) as a, simmer():
         server.wait(3)
         server.process.kill()
         server.close()
@@ -132,7 +132,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_request_gets_it_again():
 def test_a_server_that_is_away_costs_nothing():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with sending(port, *PLAIN) as a, burn():
+    with sending(port, *PLAIN) as a, simmer():
         a.wait_for("cannot deliver to .*, reports wait: cannot connect: Connection refused")
         waiting = 0
         while waiting < AWAY_REPORTS:
@@ -148,14 +148,14 @@ def test_a_server_that_is_away_costs_nothing():
 
 
 def test_deadlines():
-    with Server(["never"]) as server, sending(server.port, *PLAIN, "--otlp-timeout", "0.7") as a, burn():
+    with Server(["never"]) as server, sending(server.port, *PLAIN, "--otlp-timeout", "0.7") as a, simmer():
         a.wait_for("cannot deliver to .*: (no answer in time|gRPC status 4)")
         server.wait(3)
         state = State(a.end())
         server.close()
     state.check_sum()
     check(server.all[0]["left"] <= 0.7 and state.delivered == state.samples == server.samples(), vars(state))
-    with Server(["never"] * 50) as server, sending(server.port, *PLAIN, "--otlp-timeout", "60") as a, burn():
+    with Server(["never"] * 50) as server, sending(server.port, *PLAIN, "--otlp-timeout", "60") as a, simmer():
         server.wait()
         said = a.end(status=1)
         state = State(said)
@@ -222,7 +222,7 @@ def test_what_is_no_server_of_grpc_is_left():
                           (frames(b"\0\0\x08\6\1\0\0\0\0" + b"x" * 8), over),
                           (data, over),
                           (drip, "no answer in time")):
-        with raw_server(answer) as (port, connections), sending(port, *PLAIN, "--otlp-timeout", "0.9") as a, burn():
+        with raw_server(answer) as (port, connections), sending(port, *PLAIN, "--otlp-timeout", "0.9") as a, simmer():
             a.wait_for(f"(cannot deliver to|refused a report).*{words}")
             check(connections, "it was never there")
 
@@ -234,7 +234,7 @@ def test_tls():
     certificates.make("named", "ca", "DNS:collector.example")
     certificates.make("client", "ca", "DNS:client")
     ours = ("--otlp-certificate", "ca.pem")
-    with Server(cert="server.pem", key="server.key") as server, burn():
+    with Server(cert="server.pem", key="server.key") as server, simmer():
         with sending(server.port, *ours) as a:
             server.wait(2)
             state = State(a.end())
@@ -246,7 +246,7 @@ def test_tls():
         server.close()
     state.check_sum()
     check(state.delivered == state.samples == server.samples(), vars(state))
-    with Server(cert="named.pem", key="named.key", client_ca="ca.pem") as server, burn():
+    with Server(cert="named.pem", key="named.key", client_ca="ca.pem") as server, simmer():
         named = (*ours, "--otlp-server-name", "collector.example")
         with sending(server.port, *named) as a:
             a.wait_for("cannot deliver to .*")
@@ -254,7 +254,7 @@ def test_tls():
             server.wait(2)
             State(a.end()).check_sum()
     # HTTP/1.1 behind TLS.
-    with receiver.Receiver(tls=receiver.server_tls("server.pem", "server.key")) as r, burn(), sending(r.port, *ours) as a:
+    with receiver.Receiver(tls=receiver.server_tls("server.pem", "server.key")) as r, simmer(), sending(r.port, *ours) as a:
         a.wait_for("cannot deliver to .*: the server does not speak HTTP/2 over TLS")
 
 

@@ -20,7 +20,7 @@ import guard
 import receiver
 from command import run
 from receiver import Receiver, replying
-from running import FAST, PROFCHECK, SONDE, State, agent, burn, resources, run_tests, samples_of
+from running import FAST, PROFCHECK, SONDE, State, agent, burn, resources, run_tests, samples_of, simmer
 from tap import check
 
 # Of a tenth of a second each: two minutes in make test-all.
@@ -32,7 +32,7 @@ def sending(port, *args, scheme="http"):
 
 
 def test_requests_keep_every_rule_and_lose_nothing():
-    with Receiver() as r, sending(r.port, "--otlp-headers", "Api-Key=s%3Dcret, x-scope-orgid = 7") as a, burn():
+    with Receiver() as r, sending(r.port, "--otlp-headers", "Api-Key=s%3Dcret, x-scope-orgid = 7") as a, simmer():
         a.wait_for(r"the agent samples at 199 Hz and reports every 0.1 s to 'http://127.0.0.1:\d+/v1development/profiles'")
         r.wait(8)
         state = State(a.end())
@@ -50,7 +50,7 @@ def test_requests_keep_every_rule_and_lose_nothing():
 def test_older_schemas():
     """Decoded by the code of schema 1.9, whose samples are those of 1.8; and by our own reader, which tells schemas apart."""
     for schema in ("1.9", "1.8", "1.10"):
-        with Receiver() as r, burn(), sending(r.port, "--otlp-schema", schema, "-off-cpu-threshold", "1") as a:
+        with Receiver() as r, simmer(), sending(r.port, "--otlp-schema", schema, "-off-cpu-threshold", "1") as a:
             r.wait(4)
             state = State(a.end())
         state.check_sum()
@@ -91,7 +91,7 @@ def test_codes_say_whether_a_request_is_sent_again():
     again = [429, 502, 503, 504, receiver.hang_up, 200]
     final = [400, 401, 403, 404, 405, 413, 415, 500, 501, 302]
     said = replying(400, b"\x08\x03\x12\x0bbad\nrequest")
-    with Receiver(again + final + [said]) as r, sending(r.port) as a, burn():
+    with Receiver(again + final + [said]) as r, sending(r.port) as a, simmer():
         r.wait(len(again) + len(final) + 3)
         state = State(a.end())
     state.check_sum()
@@ -113,14 +113,14 @@ def test_what_a_server_says_is_told_without_its_control_characters():
                                 (500, b"<html>\x1b[31m no</html>", "(HTTP 500: <html>?[31m no</html>): 1 lost"),
                                 (400, long, "(HTTP 400: " + "e" * 255 + "): 1 lost"),
                                 (200, b"<html>welcome</html>", "rejected 0 profiles of it: its answer is none of OTLP")):
-        with Receiver([replying(status, body)]) as r, sending(r.port) as a, burn():
+        with Receiver([replying(status, body)]) as r, sending(r.port) as a, simmer():
             a.wait_for(re.escape(words))
             a.end()
 
 
 def test_the_server_says_when_to_come_again():
     date = lambda handler: receiver.reply(handler, 429, headers=[("Retry-After", email.utils.formatdate(time.time() + 3, usegmt=True))])
-    with Receiver([replying(503, headers=[("Retry-After", "2")]), date]) as r, sending(r.port) as a, burn():
+    with Receiver([replying(503, headers=[("Retry-After", "2")]), date]) as r, sending(r.port) as a, simmer():
         r.wait(3)
         State(a.end()).check_sum()
     first, second, third = (request.time for request in r.all[:3])
@@ -130,7 +130,7 @@ def test_the_server_says_when_to_come_again():
 
 def test_partial_success_is_told_and_not_sent_again():
     partial = replying(200, b"\x0a\x0c\x08\x03\x12\x08bad ones")
-    with Receiver([partial, partial]) as r, sending(r.port) as a, burn():
+    with Receiver([partial, partial]) as r, sending(r.port) as a, simmer():
         a.wait_for("took a report and rejected 3 profiles of it: bad ones")
         r.wait(4)
         state = State(a.end())
@@ -143,7 +143,7 @@ def test_partial_success_is_told_and_not_sent_again():
 def test_a_collector_that_is_away_costs_nothing():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with sending(port) as a, burn():
+    with sending(port) as a, simmer():
         a.wait_for("cannot deliver to .*, reports wait: .*[Cc]onnect")
         waiting = 0
         while waiting < AWAY_REPORTS:
@@ -165,7 +165,7 @@ def test_a_collector_that_is_away_costs_nothing():
 
 
 def test_a_collector_that_dies_in_the_middle_of_a_request_gets_it_again():
-    with Receiver([200, receiver.die_midway, receiver.die_midway, 200, receiver.die_midway]) as r, sending(r.port) as a, burn():
+    with Receiver([200, receiver.die_midway, receiver.die_midway, 200, receiver.die_midway]) as r, sending(r.port) as a, simmer():
         r.wait(6)
         state = State(a.end())
     state.check_sum()
@@ -177,7 +177,7 @@ def test_a_collector_that_dies_in_the_middle_of_a_request_gets_it_again():
 def test_the_queue_is_bounded():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with sending(port, "--queue-size", "64k") as a, burn():
+    with sending(port, "--queue-size", "64k") as a, simmer():
         a.wait_for("the queue to http.* is full: 1 reports dropped so far, with")
         dropped = 0
         while dropped < 4:
@@ -194,7 +194,7 @@ def test_answers_are_bounded():
     ok = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
     # Who has said 200 has taken it, whatever else he says; who has said nothing has not.
     with Receiver([receiver.endless, receiver.endless_headers, receiver.slow(ok), receiver.slow(), 200]) as r, \
-            sending(r.port, "--otlp-timeout", "0.7") as a, burn():
+            sending(r.port, "--otlp-timeout", "0.7") as a, simmer():
         a.wait_for("its answer was not read to the end")
         a.wait_for("cannot deliver to .*: no answer in time")
         a.wait_for("answers again")
@@ -205,7 +205,7 @@ def test_answers_are_bounded():
 
 
 def test_the_end_does_not_wait_for_long():
-    with Receiver([receiver.slow()] * 50) as r, sending(r.port, "--otlp-timeout", "60") as a, burn():
+    with Receiver([receiver.slow()] * 50) as r, sending(r.port, "--otlp-timeout", "60") as a, simmer():
         a.wait_for("the agent samples")
         while len(r.all) < 1:
             a.send(signal.SIGUSR1)
@@ -215,7 +215,7 @@ def test_the_end_does_not_wait_for_long():
     check("it took too long for an end in order" in said, said[-1000:])
     check(state.dropped and not state.delivered and not state.waiting, vars(state))
     # A server that says to come later than that is not waited for at all.
-    with Receiver([replying(503, headers=[("Retry-After", "60")])] * 50) as r, sending(r.port) as a, burn():
+    with Receiver([replying(503, headers=[("Retry-After", "60")])] * 50) as r, sending(r.port) as a, simmer():
         a.wait_for("reports wait")
         state = State(a.end(status=1))
     check(len(r.all) == state.retries == 1 and state.dropped == state.samples, vars(state))
@@ -228,7 +228,7 @@ def test_tls():
     certificates.make("named", "ca", "DNS:collector.example")
     certificates.make("client", "ca", "DNS:client")
     ours = ("--otlp-certificate", "ca.pem")
-    with Receiver(tls=receiver.server_tls("server.pem", "server.key")) as r, burn():
+    with Receiver(tls=receiver.server_tls("server.pem", "server.key")) as r, simmer():
         with sending(r.port, *ours, scheme="https") as a:
             r.wait(2)
             state = State(a.end())
@@ -239,7 +239,7 @@ def test_tls():
             with sending(r.port, *args, scheme="https") as a:
                 a.wait_for("cannot deliver to .*: .*(certificate|SSL)")
         check(len(r.all) == taken, "nobody else got anything")
-    with Receiver(tls=receiver.server_tls("named.pem", "named.key", "ca.pem")) as r, burn():
+    with Receiver(tls=receiver.server_tls("named.pem", "named.key", "ca.pem")) as r, simmer():
         named = (*ours, "--otlp-server-name", "collector.example")
         with sending(r.port, *named, scheme="https") as a:
             a.wait_for("cannot deliver to .*: .*(certificate|SSL|alert)")
@@ -250,7 +250,7 @@ def test_tls():
 
 
 def test_opentelemetrys_variables():
-    with Receiver() as r, burn():
+    with Receiver() as r, simmer():
         otel = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in {
             "ENDPOINT": f"http://127.0.0.1:{r.port}/base/", "HEADERS": "a=1", "PROFILES_HEADERS": "b=2", "COMPRESSION": "none",
             "TIMEOUT": "7000", "PROFILES_CERTIFICATE": "of-no-use-here"}.items()}
@@ -305,7 +305,7 @@ def test_secrets_in_endpoints_are_not_shown():
         check("hunter2" not in done.stdout + done.stderr and ", not shown\n" in done.stdout, done)
     done = run(SONDE, "agent", "--otlp-endpoint", "http://user:hunter2@127.0.0.1:1/", status=2)
     check(done.stderr == "sonde: --otlp-endpoint is no endpoint: a user's name does not belong there\n", done)
-    with Receiver() as r, agent("--otlp-endpoint", f"http://127.0.0.1:{r.port}/v1?key=hunter2", *FAST) as a, burn():
+    with Receiver() as r, agent("--otlp-endpoint", f"http://127.0.0.1:{r.port}/v1?key=hunter2", *FAST) as a, simmer():
         check(r.wait().path == "/v1?key=hunter2", "the query is sent")
         check("hunter2" not in a.end(), a.lines)
 

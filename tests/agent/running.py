@@ -116,6 +116,11 @@ def burn():
     return workload(PROFCHECK, "burn", "600")
 
 
+def simmer():
+    """Something that is in each report, for who asks how reports travel: it need not take a whole CPU from the other tests."""
+    return workload(PROFCHECK, "simmer", "600")
+
+
 def samples_of(bodies, ours=True):
     """How many samples are in these requests, each of which keeps every rule, if it is as we sent it."""
     total = 0

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import guard
 from command import run
 from receiver import Receiver
-from running import FAST, SONDE, State, agent, burn, run_tests, samples_of
+from running import FAST, SONDE, State, agent, run_tests, samples_of, simmer
 from tap import check
 
 SPOOL = re.compile(r"state: the spool has (\d+) reports of (\d+) kB; (\d+) with (\d+) samples were there before, (\d+) files were corrupt, "
@@ -58,7 +58,7 @@ def wait_for_files(a, number):
 
 def fill(port, number):
     """A spool that an agent has left which was killed, and what was in it."""
-    with sending(port) as a, burn():
+    with sending(port) as a, simmer():
         wait_for_files(a, number)
         a.process.kill()
         a.process.wait()
@@ -72,7 +72,7 @@ def test_what_a_killed_agent_had_is_sent_by_the_next():
     # What it did not finish.
     with open("spool/.000000999999.tmp", "wb") as file:
         file.write(b"half")
-    with Receiver(port=port) as r, burn(), sending(port) as a:
+    with Receiver(port=port) as r, simmer(), sending(port) as a:
         found = a.wait_for(r"(\d+) reports with \d+ samples are in the spool 'spool' from before")
         r.wait(len(names) + 2)
         state = SpoolState(a.end())
@@ -85,7 +85,7 @@ def test_what_a_killed_agent_had_is_sent_by_the_next():
 
 def test_nothing_that_was_acknowledged_is_sent_again():
     known = set()
-    with Receiver() as r, burn():
+    with Receiver() as r, simmer():
         for _ in range(4):
             before = len(r.all)
             with sending(r.port) as a:
@@ -108,7 +108,7 @@ def test_nothing_that_was_acknowledged_is_sent_again():
 
 def test_an_end_leaves_what_waits_to_the_next():
     port = free_port()
-    with burn():
+    with simmer():
         with sending(port) as a:
             wait_for_files(a, 3)
             first = SpoolState(a.end())
@@ -133,7 +133,7 @@ def test_what_is_corrupt_is_left_out_and_counted():
         file.write(bytes([last ^ 1]))
     with open("spool/README", "w", encoding="ascii") as file:
         file.write("not ours")
-    with Receiver(port=port) as r, burn(), sending(port) as a:
+    with Receiver(port=port) as r, simmer(), sending(port) as a:
         a.wait_for("1 files in the spool 'spool' were no reports, and are removed")
         a.wait_for(r"a report of \d+ samples in the spool 'spool' is lost: Bad message")
         r.wait(len(names))
@@ -149,7 +149,7 @@ def test_a_full_disk_is_said_and_reports_wait_in_memory():
     os.mkdir("spool", 0o700)
     run("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", "spool")
     try:
-        with sending(port) as a, burn():
+        with sending(port) as a, simmer():
             a.wait_for("cannot write into the spool 'spool', reports wait in memory: No space left on device")
             waiting = files = 0
             while waiting < files + 5 or not files:
@@ -170,7 +170,7 @@ def test_a_full_disk_is_said_and_reports_wait_in_memory():
 
 def test_the_spool_is_bounded():
     port = free_port()
-    with sending(port, "--spool-size", "192k") as a, burn():
+    with sending(port, "--spool-size", "192k") as a, simmer():
         a.wait_for("the queue to .* is full: 1 reports dropped so far, with")
         dropped = 0
         while dropped < 4:

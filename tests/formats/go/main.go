@@ -13,6 +13,7 @@
 //	profcheck old FILE        writes a small request of schema 1.9
 //	profcheck samples-of-old FILE  how many samples are in a request of schema 1.9 or 1.8, and how many profiles are deltas
 //	profcheck burn SECONDS    is something to record
+//	profcheck simmer SECONDS  the same, which leaves the CPU to others most of the time
 //	profcheck selftest    each rule of OTLP finds what is wrong with a request that breaks it
 package main
 
@@ -50,6 +51,8 @@ func main() {
 		err = countOld(os.Args[2])
 	case os.Args[1] == "burn" && len(os.Args) == 3:
 		err = burn(os.Args[2])
+	case os.Args[1] == "simmer" && len(os.Args) == 3:
+		err = simmer(os.Args[2])
 	case os.Args[1] == "selftest":
 		err = selfTest()
 	default:

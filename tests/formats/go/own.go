@@ -72,6 +72,18 @@ func burn(seconds string) error {
 	return err
 }
 
+// A fifth of a CPU, in pieces that hold a sample each at 199 Hz, and three of them and more in a tenth of a second.
+func simmer(seconds string) error {
+	const work, rest = 6 * time.Millisecond, 24 * time.Millisecond
+	n, err := strconv.ParseFloat(seconds, 64)
+	if err == nil {
+		for until := cpuTime() + time.Duration(n*float64(time.Second)); cpuTime() < until; time.Sleep(rest) {
+			spin(work)
+		}
+	}
+	return err
+}
+
 // A CPU profile and a heap profile of this program, as Go's runtime writes them.
 func writeOwn(cpuPath, heapPath string) error {
 	var cpu bytes.Buffer
