@@ -193,6 +193,22 @@ static __always_inline __u64 find_ec(struct walk *w, const struct ruby_record *r
 	return at && !read_word(at + r->ec, &ec) ? ec : 0;
 }
 
+/*
+ * While a fiber is switched to, the thread has that one's frames for as long as it takes to change
+ * the native stack. Ruby itself runs on no other stack:
+ * its collections look for objects on that one.
+ */
+static __always_inline bool is_on_its_stack(struct walk *w, const struct ruby_record *r, __u64 ec)
+{
+	const __u64 *stack = &w->scratch[OBJECT_AT]; /* its end, and its size; 0: not known */
+	__u64 start;
+
+	if (read_memory(ec + r->stack, &w->scratch[OBJECT_AT], 24))
+		return false;
+	start = stack[0] - stack[2];
+	return !stack[2] || w->regs[ARCH_SP] - start <= stack[2];
+}
+
 /* Finds the frames of the thread: 1. */
 __noinline int WALK_NAME(ruby_find)(void)
 {
@@ -209,6 +225,8 @@ __noinline int WALK_NAME(ruby_find)(void)
 		return 0;
 	end = w->scratch[CFP_AT] + 8 * w->scratch[CFP_AT + 1];
 	if (w->scratch[CFP_AT + 2] < w->scratch[CFP_AT] || w->scratch[CFP_AT + 2] >= end)
+		return 0;
+	if (!is_on_its_stack(w, ruby_record_of(w), ec))
 		return 0;
 	s[S_CFP] = w->scratch[CFP_AT + 2];
 	s[S_END] = end;

@@ -124,6 +124,7 @@ static void set_offsets(const struct ruby_layout *l, struct ruby_record *rec)
 	rec->bmethods = l->version >= 303;
 	rec->error = l->error;
 	rec->nil = l->nil;
+	rec->stack = l->stack;
 	rec->string_text = l->string_text;
 	rec->string_length = l->string_length;
 	rec->path = l->path;

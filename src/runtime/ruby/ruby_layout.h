@@ -14,7 +14,7 @@ struct ruby_layout {
 	uint16_t version; /* 100 * major + minor */
 	/* For the step: see struct ruby_record. */
 	uint8_t cfp_size, string_text, string_length;
-	uint8_t path, label, first_line, node, lines, serial, error, nil;
+	uint8_t path, label, first_line, node, lines, serial, error, nil, stack;
 	/* Before 3.0: what a thread runs, in its struct rb_thread_struct; and that, in what it
 	 * runs. */
 	uint8_t thread_ec, ec_thread;
