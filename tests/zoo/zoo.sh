@@ -60,6 +60,8 @@ catalogue() {
 		ruby 3.3-static bundle @pact-foundation/pact-cli-linux-x64@16.0.7
 		ruby 3.4 debian experimental
 		ruby 3.3-yjit source trixie --enable-yjit --disable-shared
+		ruby 2.5 git v2_5_1
+		ruby 2.6 git v2_6_10
 		ruby 3.0 git v3_0_4
 		ruby 4.0 git v4.0.5 --enable-yjit
 		php 7.3 npm now-php/lib-73 libphp/amazon-linux-2-v81

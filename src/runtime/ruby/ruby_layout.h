@@ -19,10 +19,11 @@ struct ruby_layout {
 	 * runs. */
 	uint8_t thread_ec, ec_thread;
 	bool line_is_int; /* the first line: no object, and what numbers the iseq is behind it */
-	/* In an iseq's body: base label; how many entries `lines` has; where they lie in the code.
-	 */
+	/* In an iseq's body: base label; how many entries `lines` has; where they lie in the code
+	 * (0: each says so in its first word). */
 	uint8_t base_label, nr_lines, positions;
 	uint8_t line_size; /* of such an entry */
+	uint8_t line_at;   /* in such an entry */
 	uint8_t parent;	   /* likewise: what an eval's is called by; 0: its label has that */
 	/* In a class: its extension, or a pointer to it. */
 	uint8_t class_ext;

@@ -398,12 +398,36 @@ static int lines_before(const struct ruby_names *n, uint64_t table, uint32_t at,
 	return 0;
 }
 
+/* How many entries begin at word `at` of the code or before, by what they say: up to 2.5. */
+static int lines_by_position(const struct ruby_names *n, uint64_t entries, uint32_t nr, uint32_t at,
+			     uint32_t *ret)
+{
+	uint32_t low = 0, position;
+
+	/* The first one begins with the code. */
+	while (low < nr) {
+		uint32_t middle = low + (nr - low) / 2;
+		int r = get(n, entries + (uint64_t)middle * n->layout->line_size, &position,
+			    sizeof(position));
+
+		if (r)
+			return r;
+		if (position <= at)
+			low = middle + 1;
+		else
+			nr = middle;
+	}
+	*ret = low;
+	return 0;
+}
+
 /* The line of a frame whose pc has so many words of code before it; 0: not known. */
 static uint32_t line_of(const struct ruby_names *n, const struct function *f, uint32_t pc)
 {
 	const struct ruby_layout *l = n->layout;
-	uint64_t entries = f->id.lines, words[2];
-	uint32_t nr, i = 1, line = 0;
+	uint64_t entries = f->id.lines, words[2] = { 0 };
+	uint32_t nr, at = pc ? pc - 1 : 0, i = 1, line = 0;
+	int r;
 
 	if (pc == RUBY_NO_PC)
 		return 0;
@@ -411,19 +435,23 @@ static uint32_t line_of(const struct ruby_names *n, const struct function *f, ui
 	/* The number of entries, and behind it what they are found by: this may lie behind what
 	 * was read of the body. */
 	if (get_word(n, f->id.body + l->nr_lines, &words[0]) ||
-	    get_word(n, f->id.body + l->positions, &words[1]))
+	    (l->positions && get_word(n, f->id.body + l->positions, &words[1])))
 		return 0;
 	nr = (uint32_t)words[0];
 	if (!nr || nr > LINES_MAX)
 		return 0;
 	/* The pc of a caller, and of most instructions at work, is the next instruction's. */
-	if (nr > 1 && lines_before(n, words[1], pc ? pc - 1 : 0, &i))
+	r = nr < 2	   ? 0
+	    : l->positions ? lines_before(n, words[1], at, &i)
+			   : lines_by_position(n, entries, nr, at, &i);
+	if (r)
 		return 0;
 	if (i > nr)
 		return 0;
 	/* 2.7 has entries without a line: nop, behind a call with a block. */
 	for (uint32_t last = i; !line && i && last - i < LINELESS_MAX; i--)
-		if (get(n, entries + (uint64_t)(i - 1) * l->line_size, &line, sizeof(line)))
+		if (get(n, entries + (uint64_t)(i - 1) * l->line_size + l->line_at, &line,
+			sizeof(line)))
 			return 0;
 	return line <= INT32_MAX ? line : 0;
 }

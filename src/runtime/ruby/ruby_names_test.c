@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of made-up functions in memory: what 3.4 calls code that was evaluated.
+ * Names and lines of made-up functions in memory: what 3.4 calls code that was evaluated, how 2.5
+ * keeps its lines.
  */
 #include "runtime/ruby/ruby_names.h"
 
@@ -37,6 +38,7 @@ static struct {
 	struct ruby_names names;
 	struct runtime_target target;
 	char name[256];
+	uint32_t pc, line; /* of the frame to be named: asked for, and told */
 } t;
 
 static int read_test(void *ctx, uint64_t addr, void *to, size_t size)
@@ -64,9 +66,12 @@ static uint64_t put_string(const char *text)
 	uint64_t addr = t.strings;
 
 	t.strings += 128;
-	put(addr, RUBY_T_STRING);
-	put(addr + 16, strlen(text));
-	memcpy(t.bytes + (addr - BASE) + 24, text, strlen(text));
+	put(addr, RUBY_T_STRING | (t.record.string_length
+					   ? 0
+					   : (uint64_t)strlen(text) << RUBY_STRING_LENGTH_SHIFT));
+	if (t.record.string_length)
+		put(addr + 16, strlen(text));
+	memcpy(t.bytes + (addr - BASE) + t.record.string_text, text, strlen(text));
 	return addr;
 }
 
@@ -106,9 +111,11 @@ static void set_up(unsigned int version)
 /* As the step hashes a string's text. */
 static uint64_t hash_of(uint64_t string)
 {
-	uint64_t words[RUBY_TEXT_WORDS] = { 0 }, length = get_word(string + 16);
+	uint64_t words[RUBY_TEXT_WORDS] = { 0 }, s[RUBY_STRING_WORDS], length, at;
 
-	memcpy(words, t.bytes + (string - BASE) + 24, length);
+	memcpy(s, t.bytes + (string - BASE), sizeof(s));
+	at = ruby_text_at(&t.record, (const __u64 *)s, string, (__u64 *)&length);
+	memcpy(words, t.bytes + (at - BASE), length);
 	return ruby_text(length, (const __u64 *)words);
 }
 
@@ -116,6 +123,7 @@ static int add_name(void *ctx, const struct runtime_level *level)
 {
 	(void)ctx;
 	snprintf(t.name, sizeof(t.name), "%s %s", level->name, level->source);
+	t.line = level->line;
 	return 0;
 }
 
@@ -127,7 +135,9 @@ static int name_in(uint64_t iseq, uint64_t entry)
 				    .code = CODE,
 				    .path = get_word(body + l->path),
 				    .label = get_word(body + l->label),
-				    .line = get_word(body + l->first_line) };
+				    .line = get_word(body + l->first_line),
+				    .node = l->node ? (uint32_t)get_word(body + l->node) : 0,
+				    .lines = get_word(body + l->lines) };
 	struct runtime_sink sink = { .add = add_name };
 	uint64_t words[3];
 
@@ -140,7 +150,7 @@ static int name_in(uint64_t iseq, uint64_t entry)
 	id.path_text = hash_of(id.path);
 	id.label_text = hash_of(id.label);
 	words[0] = FRAME(RUNTIME_RUBY, 2, iseq);
-	words[1] = RUBY_WORD1(ruby_cookie(&id), 0);
+	words[1] = RUBY_WORD1(ruby_cookie(&id), t.pc);
 	words[2] = entry;
 	return ruby_names_symbolize(&t.names, words, 3, &sink);
 }
@@ -179,6 +189,47 @@ TEST(evaluated_code_in_itself_or_in_nothing)
 	ASSERT_ERR(name(INNER), ENOENT);
 	put(EVAL + BODY + t.names.layout->parent, STRINGS);
 	ASSERT_ERR(name(INNER), ENOENT);
+}
+
+static uint32_t line_at(uint32_t pc)
+{
+	t.pc = pc;
+	ASSERT_OK(name(METHOD));
+	return t.line;
+}
+
+/* Of 2.5: each entry has its place in the code before its line, the instruction before the pc
+ * counts. */
+TEST(lines_that_have_their_places)
+{
+	static const uint32_t places[] = { 0, 3, 4, 9 };
+	uint32_t nr = sizeof(places) / sizeof(places[0]);
+	uint64_t body = METHOD + BODY;
+
+	set_up(205);
+	put(body + t.names.layout->lines, CODE);
+	put(body + t.names.layout->nr_lines, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t entry[3] = { places[i], 70 + i, 0 };
+
+		memcpy(t.bytes + (CODE - BASE) + i * sizeof(entry), entry, sizeof(entry));
+	}
+	ASSERT_EQ(line_at(0), 70);
+	ASSERT_EQ(line_at(3), 70);
+	ASSERT_EQ(line_at(4), 71);
+	ASSERT_EQ(line_at(5), 72);
+	ASSERT_EQ(line_at(9), 72);
+	ASSERT_EQ(line_at(10), 73);
+	ASSERT_EQ(line_at(5000), 73);
+	ASSERT_STR(t.name, "calls /a.rb");
+	put(body + t.names.layout->nr_lines, 0);
+	ASSERT_EQ(line_at(5), 0);
+	put(body + t.names.layout->nr_lines, 1u << 30);
+	ASSERT_EQ(line_at(5), 0);
+	/* The table is not there. */
+	put(body + t.names.layout->nr_lines, 1u << 12);
+	put(body + t.names.layout->lines, 16);
+	ASSERT_EQ(line_at(5), 0);
 }
 
 static void put_symbol(unsigned int serial, const char *text)
