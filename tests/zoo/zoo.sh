@@ -63,6 +63,7 @@ catalogue() {
 		ruby 2.5 git v2_5_1
 		ruby 2.6 git v2_6_10
 		ruby 3.0 git v3_0_4
+		ruby 3.4-yjit git v3_4_9 --enable-yjit
 		ruby 4.0 git v4.0.5 --enable-yjit
 		php 7.3 npm now-php/lib-73 libphp/amazon-linux-2-v81
 		php 7.4 debian bullseye
