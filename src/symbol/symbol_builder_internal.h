@@ -61,7 +61,7 @@ struct builder {
 	VEC(struct symbol_span) symbols; /* sorted, apart */
 	struct span_list ranges, lines;
 	uint32_t nr_units;
-	bool has_go; /* debug information of Go's compiler was among it */
+	bool has_go; /* debug information of Go's compiler was among it, and counts */
 };
 
 /* Frees all that it holds; the builder itself is the caller's. */

@@ -411,8 +411,9 @@ struct small_unit {
 	struct dwarf_unit unit;
 };
 
-static void add_small_unit(struct builder *b, const char *name, uint64_t begin_addr,
-			   uint64_t end_addr, uint32_t line)
+static void add_small_unit_of(struct builder *b, const char *name, uint64_t begin_addr,
+			      uint64_t end_addr, uint32_t line, uint16_t language,
+			      const char *producer)
 {
 	struct small_unit u = {
 		.function = { .name = name, .file = 0, .line = line },
@@ -423,7 +424,8 @@ static void add_small_unit(struct builder *b, const char *name, uint64_t begin_a
 
 	u.lines =
 		(struct line_table){ .rows = u.rows, .nr_rows = 2, .files = files, .nr_files = 2 };
-	u.unit = (struct dwarf_unit){ .language = 2,
+	u.unit = (struct dwarf_unit){ .language = language,
+				      .producer = producer,
 				      .functions = &u.function,
 				      .nr_functions = 1,
 				      .scopes = &u.scope,
@@ -432,6 +434,43 @@ static void add_small_unit(struct builder *b, const char *name, uint64_t begin_a
 				      .nr_ranges = 1,
 				      .lines = &u.lines };
 	ASSERT_OK(builder_add_unit(b, &u.unit));
+}
+
+static void add_small_unit(struct builder *b, const char *name, uint64_t begin_addr,
+			   uint64_t end_addr, uint32_t line)
+{
+	add_small_unit_of(b, name, begin_addr, end_addr, line, 2, "");
+}
+
+/* Up to 1.17 Go's own table tells more: units of its compiler do not count, and it is read. */
+TEST(debug_information_of_an_old_go)
+{
+	static const struct {
+		const char *producer;
+		uint16_t language;
+		bool counts;
+	} cases[] = {
+		{ "Go cmd/compile go1.16.15", 0x16, false },
+		{ "Go cmd/compile go1.17; regabi", 0x16, false },
+		{ "Go cmd/compile go1.18.10; regabi", 0x16, true },
+		{ "Go cmd/compile go1.170", 0x16, true },
+		{ "GNU Go 12.2.0", 0x16, true },
+		{ "Go cmd/compile go1.16.15", 0x1d, true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;
+		struct builder b;
+		int fd;
+
+		begin(&b, &fd);
+		add_symbol(&b, "symbol", 0x1000, 0x1100, true);
+		add_small_unit_of(&b, "symbol", 0x1000, 0x1100, 7, cases[i].language,
+				  cases[i].producer);
+		ASSERT_EQ(b.has_go, cases[i].counts && cases[i].language == 0x16);
+		t = end(&b, fd);
+		ASSERT_STR(chain(t, 0x1010), cases[i].counts ? "symbol:7" : "symbol:0");
+	}
 }
 
 TEST(folded_code_is_the_symbols)

@@ -16,9 +16,10 @@
 enum {
 	/*
 	 * Goes up with IMAGE_VERSION, and with each source that tables are made of beside those of
-	 * before (3: Go's own table): what is in the cache lacks it.
+	 * before (3: Go's own table; 4: that of Go 1.16 and 1.17 rather than their debug
+	 * information): what is in the cache lacks it.
 	 */
-	CACHE_VERSION = 3,
+	CACHE_VERSION = 4,
 	CLAIM_TRIES = 16,
 	ANCESTORS_MAX = 64,
 	/* A table used again so soon keeps its time: a hit need not write to the disk. */
