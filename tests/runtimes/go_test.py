@@ -102,13 +102,14 @@ def plain_name(name):
 
 def wanted_of(truth):
     """(name, line), outermost first; a line that is not to be the same is None."""
-    # goexit is not shown; systemstack_switch: how the runtime calls the place where it went over to C.
-    found = [(name, line) for name, _, line in truth["chain"] if name not in ("runtime.goexit", "runtime.systemstack_switch")]
+    # goexit is not shown; systemstack_switch, and up to 1.16 asmcgocall: how the runtime calls the place where it went over
+    # to C, whose frames are looked at as ways through C.
+    not_asked = ("runtime.goexit", "runtime.systemstack_switch", "runtime.asmcgocall")
+    found = [(name, line) for name, _, line in truth["chain"] if name not in not_asked]
     if truth["comm"] == "go-c-leaf":
         found[-1] = (found[-1][0], None)
         found += [(found[-1][0].split(".")[0] + "._Cfunc_c_leaf", None), ("runtime.cgocall", None)]
-    # The last one has gone on; of where it went over to C the runtime (1.16) says where that was written down.
-    return [(name, line if name != "runtime.asmcgocall" else None) for name, line in found[:-1]] + [(found[-1][0], None)]
+    return found[:-1] + [(found[-1][0], None)]  # the last one has gone on
 
 
 def split_c(frames):
