@@ -7,7 +7,8 @@
  * What a cut holds is what the recorder counted, and what it counted is what the kernel took: at
  * each cut as far as samples on their way allow, and at the end exactly. Every FAIL_EVERY'th look
  *at the kernel's events fails (0: none does). A line a cut on standard output tells what this
- *process takes; soak_test.py judges whether that stays flat.
+ *process takes; soak_test.py judges whether that stays flat. While standard input is open and
+ *empty it goes on beyond CUTS, up to three times as many.
  */
 #include "record/recorder.h"
 #include "unwinder/budget.h"
@@ -172,6 +173,13 @@ static int close_cut(struct soak *s, uint64_t runs_before)
 	return r;
 }
 
+static bool goes_on(unsigned long cut, unsigned long nr_cuts)
+{
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return cut < nr_cuts || (cut < 3 * nr_cuts && !poll(&in, 1, 0));
+}
+
 static int run(struct soak *s, unsigned long nr_cuts, uint64_t cut_ns)
 {
 	struct pollfd fd = { .fd = recorder_fd(s->recorder), .events = POLLIN };
@@ -179,7 +187,7 @@ static int run(struct soak *s, unsigned long nr_cuts, uint64_t cut_ns)
 	struct taken newest = { 0 }, settled = { 0 };
 	int r = 0;
 
-	for (unsigned long cut = 0; cut < nr_cuts && !r; cut++, next += cut_ns) {
+	for (unsigned long cut = 0; goes_on(cut, nr_cuts) && !r; cut++, next += cut_ns) {
 		while ((now = now_ns()) < next) {
 			poll(&fd, 1, (int)((next - now) / 1000000) + 1);
 			recorder_step(s->recorder);
