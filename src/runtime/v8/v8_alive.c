@@ -156,8 +156,6 @@ static int script_is_alive(const struct v8_heap *h, struct v8_scripts *s, uint64
 	struct list list;
 	int r = find_heap(h, script, &heap);
 
-	if (!r && !s->list)
-		r = find_list(h, s, heap);
 	if (!r)
 		r = v8_read_bytes(h, heap + (uint64_t)s->list, &tagged, sizeof(tagged));
 	if (!r)
@@ -173,11 +171,18 @@ static int script_is_alive(const struct v8_heap *h, struct v8_scripts *s, uint64
 int v8_is_alive(const struct v8_heap *h, struct v8_scripts *scripts, const struct v8_identity *f)
 {
 	const struct v8_layout *l = h->layout;
-	uint64_t functions, words[2], element;
+	uint64_t functions, words[2], element, heap;
 	int r;
 
 	if (!l->chunk_heap)
 		return -ENODATA;
+	if (!scripts->list) {
+		r = find_heap(h, f->script, &heap);
+		if (!r)
+			r = find_list(h, scripts, heap);
+		if (r)
+			return r == -ESRCH ? r : -ENODATA;
+	}
 	if (f->literal <= INT32_MAX) {
 		r = v8_read_bytes(h, f->script + l->script_functions, &functions,
 				  sizeof(functions));
