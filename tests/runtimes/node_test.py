@@ -348,10 +348,11 @@ def test_collected(node, setup):
     """Functions that the collector moves while they are at work, and others that it drops, as many of them as there are."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[node.path, "--max-semi-space-size=1", CASES, "moving"], [node.path, CASES, "churn"],
-                                   [node.path, "--expose-gc", CASES, "churn", "dropped"]])
+                                   [node.path, "--expose-gc", CASES, "churn", "dropped"],
+                                   [node.path, "--max-semi-space-size=1", "--no-opt", *node.knows(["--no-maglev"]), CASES, "closures"]])
         recording = recorded(setup, programs, SECONDS / 2)
         problems, notes = tally_truths(recording, programs[:1])
-        for program, name in zip(programs[1:], ("js-churn", "js-dropped")):
+        for program, name in zip(programs[1:], ("js-churn", "js-dropped", "js-closures")):
             t, unknown = NodeTally(name), 0
             for s in recording.stacks or []:
                 if s.tid in program.threads:
@@ -370,7 +371,7 @@ def judge_churn(stack):
     # Before it says that it is ready.
     names = re.sub(r" short tell( \w+)*$", " short", names)
     numbers = set(re.findall(r"\b[ab](\d+)\b", names))
-    if len(numbers) > 1 or not re.search(r"\bchurn( Function| \(anonymous\)| a\d+( b\d+( short)?)?)?$", names) and "churn" in names:
+    if len(numbers) > 1 or not re.search(r"\b(churn|closures)( Function| \(anonymous\)| a\d+( b\d+( short)?)?)?$", names) and re.search("churn|closures", names):
         return names
     return None
 

@@ -41,6 +41,7 @@ enum {
 	IS_FUNCTION = 1,
 	IS_INSIDE = 2,
 	PROLOGUE_MAX = 128,
+	CHUNK = 256 << 10, /* pages of a heap begin at multiples of this */
 	/* How WebAssembly's code begins. */
 	LIFTOFF_ALIGNMENT = 32,
 	LIFTOFF_LOAD = 0xbc41,
@@ -48,7 +49,7 @@ enum {
 	LIFTOFF_CALL = 0xe8,
 	LIFTOFF_CALL_SIZE = 5,
 	/* What the frames of a stack have in common, and is read once in a walk (runtime_state()):
-	 * the map of most functions, a script and its id. */
+	 * the map of most functions, a script and its id; objects_of(), its flags. */
 	STATE_MAP = 0,
 	STATE_SCRIPT = 1,
 	STATE_SCRIPT_ID = 2,
@@ -59,6 +60,11 @@ enum {
 	STATE_PROMISE = 4,
 	STATE_LEFT = 5,
 	STATE_SAID = 6,
+	STATE_OBJECTS = 7,
+	STATE_FLAGS = 8,
+	STATE_HEAP = 9,	 /* whose these objects are */
+	FLAG_LOOKED = 1, /* for the objects */
+	FLAG_STAY = 2,	 /* JavaScript's code itself was interrupted, so no collection was */
 };
 
 __noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64 shared);
@@ -93,6 +99,85 @@ static __always_inline __u64 field_8(const struct walk *w, __u32 offset)
 	return w->scratch[V8_WORD(offset)];
 }
 
+/* --- what was read before ----------------------------------------------------------------------
+ */
+
+/*
+ * Objects are freed and moved by collections only, each of which counts itself before it does so
+ * (heap.cc: GarbageCollectionPrologueInSafepoint(), up to 8.4 GarbageCollectionPrologue(), which
+ * increment gc_count_). What is on a stack while none is under way is alive, and so it is the same
+ * until that number changes. Which objects these are: those of the heap (its address is in the root
+ * register) of a thread of an address space, since one that was taken down and one that was made
+ * may have equal numbers. 0: that is not known.
+ */
+static __always_inline __u64 objects_of(struct walk *w, const struct v8_record *r, __u64 *state)
+{
+	__u64 root = w->regs[REG_ROOT], hash;
+	__u32 number;
+
+	if (state[STATE_FLAGS] & FLAG_LOOKED)
+		return state[STATE_OBJECTS];
+	state[STATE_FLAGS] |= FLAG_LOOKED;
+	if (!r->collections || !(w->valid & 1u << REG_ROOT) ||
+	    read_memory(root + r->collections, &number, sizeof(number)))
+		return 0;
+	hash = (root ^ w->mm) * WALK_HASH_MULTIPLIER;
+	hash = (hash ^ hash >> 29 ^ w->header.tid) * WALK_HASH_MULTIPLIER;
+	hash ^= hash >> 29 ^ ((__u64)w->process.generation << 32 | number);
+	state[STATE_OBJECTS] = finish_hash(hash) ?: 1;
+	state[STATE_HEAP] = root + (__s64)r->heap;
+	return state[STATE_OBJECTS];
+}
+
+/*
+ * A CPU's memory of functions, among the rules of interrupted code, as no address of code
+ * (ruby.bpf.c has it so, too): own = objects_of(), the SharedFunctionInfo with the place of the
+ * name, script and literal. `generation` 1: that it is a JSFunction was proved.
+ */
+static __always_inline struct cached_rule *memory_of(const struct walk *w, __u64 function)
+{
+	return rule_cache_at(w, (__u32)((function >> 3) * WALK_HASH_MULTIPLIER >> 40));
+}
+
+static __always_inline bool is_known(const struct cached_rule *e, __u64 objects, __u64 function)
+{
+	return objects && e->pc == ~function && e->own[0] == objects && e->runtime == RUNTIME_V8;
+}
+
+/*
+ * Whether the heap is that of the root register, which is another one's where an isolate's
+ * functions call those of another isolate. What is remembered is asked for by the root register.
+ */
+static __always_inline bool is_of_heap(struct walk *w, const struct v8_record *r, __u64 function)
+{
+	__u64 at = function & ~(CHUNK - 1ull), heap;
+
+	if (r->chunk_metadata && read_word(at + r->chunk_metadata, &at))
+		return false;
+	return !read_word(at + r->chunk_heap, &heap) &&
+	       heap == runtime_state(w, RUNTIME_V8)[STATE_HEAP];
+}
+
+/* `of`: what is remembered of the function. */
+static __always_inline int push_function(struct walk *w, const __u64 *of, __u64 kind, __u64 place)
+{
+	__u64 words[3], *to = frame_room(w, 3);
+	__u32 i;
+
+	if (!to)
+		return STOP_MAX_FRAMES;
+	words[0] = FRAME(RUNTIME_V8, 2, V8_FRAME(kind, of[1]));
+	words[1] = of[2];
+	words[2] = V8_PLACE_WORD(of[1] >> 48, place);
+	UNROLL
+	for (i = 0; i < 3; i++) {
+		to[i] = words[i];
+		hash_word(w, words[i]);
+		hash_name(w, words[i]);
+	}
+	return STOP_NONE;
+}
+
 /*
  * Pushes a frame of `function`, a tagged pointer: what tells it apart is read now. `shared`: its
  * SharedFunctionInfo, if that is known already; else 0.
@@ -101,21 +186,27 @@ __noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64
 {
 	struct walk *w = current_walk();
 	const struct v8_record *r;
-	__u64 script, literal, *to, *state;
-	__u16 token;
-	__u32 i;
+	__u64 script, own[3], *state;
+	struct cached_rule *e;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = v8_record(w);
-	if (!r || !is_object(function) ||
-	    (!shared && read_word(function - TAG + r->function_shared, &shared)) ||
+	if (!r || !is_object(function))
+		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+	state = runtime_state(w, RUNTIME_V8);
+	own[0] = objects_of(w, r, state);
+	e = memory_of(w, function);
+	if (e && is_known(e, own[0], function)) {
+		e->generation |= kind == V8_CODE;
+		return push_function(w, e->own, kind, place);
+	}
+	if ((!shared && read_word(function - TAG + r->function_shared, &shared)) ||
 	    !is_object(shared) || read_to_page_end(shared - TAG, w->scratch, V8_OBJECT_SIZE / 2))
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 	script = field_8(w, r->shared_script);
-	token = field_2(w, r->shared_token);
-	literal = field_4(w, r->shared_literal);
-	state = runtime_state(w, RUNTIME_V8);
+	own[1] = V8_PLACE_WORD(field_2(w, r->shared_token), shared - TAG);
+	own[2] = field_4(w, r->shared_literal);
 	if (!is_object(script))
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 	if (script != state[STATE_SCRIPT]) {
@@ -124,18 +215,16 @@ __noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64
 			return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 		state[STATE_SCRIPT] = script;
 	}
-	to = frame_room(w, 3);
-	if (!to)
-		return STOP_MAX_FRAMES;
-	to[0] = FRAME(RUNTIME_V8, 2, V8_FRAME(kind, shared - TAG));
-	to[1] = (state[STATE_SCRIPT_ID] >> 32) << 32 | literal;
-	to[2] = V8_PLACE_WORD(token, place);
-	UNROLL
-	for (i = 0; i < 3; i++) {
-		hash_word(w, to[i]);
-		hash_name(w, to[i]);
+	own[2] |= (state[STATE_SCRIPT_ID] >> 32) << 32;
+	if (e && own[0] && state[STATE_FLAGS] & FLAG_STAY && is_of_heap(w, r, function)) {
+		e->pc = ~function;
+		e->generation = kind == V8_CODE;
+		e->runtime = RUNTIME_V8;
+		e->own[0] = own[0];
+		e->own[1] = own[1];
+		e->own[2] = own[2];
 	}
-	return STOP_NONE;
+	return push_function(w, own, kind, place);
 }
 
 /* The Code of that entry of the table that functions are called by: the root register leads there,
@@ -232,6 +321,7 @@ static __always_inline __u64 bytecode_at(struct walk *w, const struct v8_record 
 			      : 0;
 	}
 	if (first - moved - r->handlers_start < r->handlers_end - r->handlers_start) {
+		runtime_state(w, RUNTIME_V8)[STATE_FLAGS] |= FLAG_STAY;
 		if (w->regs[r->bytecodes_register & (UNWIND_REGS_MAX - 1)] != array)
 			return V8_NO_PLACE;
 		at = w->regs[REG_OFFSET];
@@ -396,12 +486,18 @@ static __always_inline __u64 framed_function(struct walk *w, const struct v8_rec
 					     __u64 *ret_shared)
 {
 	__u64 fp = w->regs[ARCH_FP], function, marker, code[2] = { 0 };
+	const struct cached_rule *e;
 
 	if (read_stack(w, fp + (__s64)r->fp_context, &marker) || !(marker & 1) ||
-	    read_stack(w, fp + (__s64)r->fp_function, &function) ||
-	    !WALK_NAME(v8_is_function)(function, 0))
+	    read_stack(w, fp + (__s64)r->fp_function, &function))
 		return 0;
-	*ret_shared = field_8(w, r->function_shared);
+	e = memory_of(w, function);
+	if (!e || !is_known(e, objects_of(w, r, runtime_state(w, RUNTIME_V8)), function) ||
+	    !e->generation) {
+		if (!WALK_NAME(v8_is_function)(function, 0))
+			return 0;
+		*ret_shared = field_8(w, r->function_shared);
+	}
 	if (w->interrupted) {
 		enum arch_frame frame;
 
@@ -491,6 +587,9 @@ __noinline int WALK_NAME(v8_code)(void)
 			function = interrupted_function(w, r, &frame);
 		if (r && !function && w->valid & 1u << ARCH_FP)
 			function = framed_function(w, r, &shared);
+		/* It is JavaScript's own code that runs, which keeps the root register. */
+		if (function && !w->nr_frames)
+			runtime_state(w, RUNTIME_V8)[STATE_FLAGS] |= FLAG_STAY;
 		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc, shared)
 				: WALK_NAME(v8_wasm)();
 		if (r && r->wasm_marker && !function && w->valid & 1u << ARCH_SP &&

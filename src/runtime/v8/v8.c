@@ -8,6 +8,7 @@
 
 #include "elf/elf_symbols.h"
 #include "runtime/functions.h"
+#include "runtime/v8/v8_collections.h"
 #include "runtime/v8/v8_frame.h"
 #include "runtime/v8/v8_wasm.h"
 #include "util/cleanup.h"
@@ -152,11 +153,68 @@ static uint64_t find_state(const struct elf_file *elf, const struct elf_symbol *
 	return getter->addr + at + LOAD_SIZE + (uint64_t)(int64_t)offset;
 }
 
+/* --- collections of garbage ---------------------------------------------------------------------
+ */
+
+/* What says where they are counted. */
+struct collections {
+	/* Of Heap::GarbageCollectionPrologueInSafepoint(), which increments Heap::gc_count_ (up to
+	 * 8.4, GarbageCollectionPrologue() does); Isolate::GetHeapStatistics(), which calculates
+	 * the heap's address first; and CEntry, which gives C++ functions the isolate's. */
+	const struct elf_symbol *prologue, *former, *statistics, *exit;
+};
+
+static void note_symbol(struct collections *c, const struct elf_symbol *s)
+{
+	static const char prologue[] =
+		"_ZN2v88internal4Heap36GarbageCollectionPrologueInSafepointE",
+			  former[] = "_ZN2v88internal4Heap25GarbageCollectionPrologueE",
+			  statistics[] = "_ZN2v87Isolate17GetHeapStatisticsEPNS_14HeapStatisticsE",
+			  exit[] = "Builtins_CEntry_Return1_";
+
+	if (strchr(s->name, '.')) /* foo.cold */
+		return;
+	if (!strncmp(s->name, prologue, sizeof(prologue) - 1))
+		c->prologue = s;
+	else if (!strncmp(s->name, former, sizeof(former) - 1))
+		c->former = s;
+	else if (!strcmp(s->name, statistics))
+		c->statistics = s;
+	else if (!strncmp(s->name, exit, sizeof(exit) - 1) && !c->exit)
+		c->exit = s;
+}
+
+static size_t read_code(const struct elf_file *elf, const struct elf_symbol *s, uint8_t *code,
+			size_t max)
+{
+	size_t size = s && s->size && s->size < max ? s->size : max;
+
+	return s && !elf_file_read_vaddr(elf, s->addr, code, size) ? size : 0;
+}
+
+/* How far behind the root register collections are counted, if that is to be seen. */
+static void find_collections(const struct elf_file *elf, const struct collections *c,
+			     const struct v8_layout *l, struct v8_record *record)
+{
+	uint8_t prologue[V8_PROLOGUE_CODE], statistics[V8_STATISTICS_CODE], exit[V8_EXIT_CODE];
+	size_t n = read_code(elf, c->prologue ?: c->former, prologue, sizeof(prologue));
+
+	if (elf->machine != EM_X86_64)
+		return;
+	record->chunk_heap = l->chunk_heap;
+	record->chunk_metadata = l->chunk_metadata;
+	record->collections = v8_find_collections(
+		prologue, n, statistics,
+		read_code(elf, c->statistics, statistics, sizeof(statistics)), exit,
+		read_code(elf, c->exit, exit, sizeof(exit)), &record->heap);
+}
+
 /* The interpreter's entry runs frames, and handlers of bytecodes only implement them. */
 static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 {
 	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
 	struct v8_record *record = &dso->layout.record;
+	struct collections collections = { 0 };
 	int r;
 
 	if (elf_symbols_bytes(elf) > SYMBOL_BYTES_MAX)
@@ -169,6 +227,7 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 
 		if (!strcmp(s->name, "_ZN2v88internal4wasm18GetWasmCodeManagerEv"))
 			dso->layout.wasm_state = find_state(elf, s);
+		note_symbol(&collections, s);
 		if (strncmp(s->name, "Builtins_", 9))
 			continue;
 		/* Those of V8 7.8 have no size. */
@@ -211,6 +270,7 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		record->wasm_marker = 0;
 	if (dso->layout.dispatched && !record->dispatch)
 		return -ENOTSUP;
+	find_collections(elf, &collections, &dso->layout, record);
 	return record->entry_size && record->handlers_start ? 0 : -ENOTSUP;
 }
 

@@ -86,6 +86,11 @@ struct v8_record {
 	__u16 wasm_marker, to_wasm_marker;
 	__u16 entry_size; /* of InterpreterEntryTrampoline; 0: it is the only one that is marked */
 	struct v8_async async;
-	__u32 padding;
+	/* Where collections of garbage are counted, 4 bytes, behind the root register; 0: that is
+	 * not known. */
+	__u32 collections;
+	/* Where the heap is behind it, and how a page leads to the heap (v8_layout.h). */
+	__s32 heap;
+	__u16 chunk_heap, chunk_metadata;
 };
-_Static_assert(sizeof(struct v8_record) == 104, "v8_record is read from the arena");
+_Static_assert(sizeof(struct v8_record) == 112, "v8_record is read from the arena");

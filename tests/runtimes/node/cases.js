@@ -175,6 +175,21 @@ function churn() {
   }
 }
 
+// Closures of eight pairs of functions that stay: whoever is below b7 is a7, and has the place in memory that another one had
+// before the last collection.
+function closures() {
+  const makers = [...Array(8)].map((_, i) => new Function('short', `return () => {
+  const inner = function b${i}() { return short(300) + ${i}; };
+  return function a${i}() { return inner() + 1; };
+}`)(short));
+  for (let x = 1;;) {
+    x = (x * 75 + new Array(2000).length) % 65537;
+    const a = makers[x % 8]();
+    for (let k = 0; k < 5; k++)
+      a();
+  }
+}
+
 // Functions of a module of WebAssembly, which calls `leaf`.
 function wasm(named, leaf) {
   const module = new WebAssembly.Module(require('./wasm.js').make(named));
@@ -341,6 +356,7 @@ manyLocals();`, {filename: '/nowhere/locals.js'});
   },
   moving: () => moving(20),
   churn: () => churn(),
+  closures: () => closures(),
   wasm: () => callsWasm(true),
   nameless: () => callsWasm(false),
   'hot-wasm': () => hotWasm(),
@@ -359,7 +375,7 @@ manyLocals();`, {filename: '/nowhere/locals.js'});
 
 if (name === 'worker' && worker.isMainThread) {
   process.title = 'js-worker';
-  new worker.Worker(__filename, {workerData: name});
+  new worker.Worker(__filename, {workerData: process.argv[3] || name});
 } else {
   if (worker.isMainThread)
     process.title = 'js-' + (process.argv[3] || name);
