@@ -66,28 +66,43 @@ static __always_inline const struct unwind_rule *rule_at(__u32 index)
 	return bpf_map_lookup_elem(&rules, &index);
 }
 
-static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
+static __always_inline struct rule_cache *rule_cache_of(const struct walk *w)
 {
 	__u32 cpu = w->cpu;
-	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
 
-	if (!cache)
-		return NULL;
+	return bpf_map_lookup_elem(&rule_caches, &cpu);
+}
+
+static __always_inline struct cached_rule *entry_in(struct rule_cache *cache, const struct walk *w,
+						    __u32 slot)
+{
+	(void)w;
 	/* Else clang adds before it checks. */
 	barrier_var(slot);
 	return &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)];
 }
 
 /* Of a frame that was not interrupted. */
-static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
+static __always_inline struct cached_rule *caller_in(struct rule_cache *cache, const struct walk *w)
 {
-	__u32 cpu = w->cpu, at = w->caller_slot;
-	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &cpu);
+	__u32 at = w->caller_slot;
 
-	if (!cache)
-		return NULL;
 	barrier_var(at);
 	return &cache->callers[at & (CALLER_CACHE_ENTRIES - 1)];
+}
+
+static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
+{
+	struct rule_cache *cache = rule_cache_of(w);
+
+	return cache ? entry_in(cache, w, slot) : NULL;
+}
+
+static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
+{
+	struct rule_cache *cache = rule_cache_of(w);
+
+	return cache ? caller_in(cache, w) : NULL;
 }
 
 static __always_inline struct kernel_cache *kernel_cache_of(const struct walk *w)

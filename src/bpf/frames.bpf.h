@@ -15,10 +15,9 @@
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
-/* Room for a frame of `n` words, appended; NULL: there is none left. */
-static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
+/* Room for a frame of `n` words, appended to the record's `words`; NULL: there is none left. */
+static __always_inline __u64 *frame_room_in(__u64 *words, struct walk *w, __u32 n)
 {
-	__u64 *words = walk_words(w);
 	__u32 at;
 
 	if (!words || w->nr_frames >= w->max_frames || w->full.nr_words + n > SAMPLE_WORDS_MAX)
@@ -32,6 +31,11 @@ static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
 	w->full.nr_words += n;
 	w->nr_frames++;
 	return words;
+}
+
+static __always_inline __u64 *frame_room(struct walk *w, __u32 n)
+{
+	return frame_room_in(walk_words(w), w, n);
 }
 
 /* Appends a frame of a header word, and if `n` is 1, a constant, of word1. */
@@ -102,10 +106,17 @@ static __always_inline __u32 address_slot(const struct walk *w)
 	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
 }
 
-/* Where the rule of the current frame is, or is expected. */
+/* Where the rule of the current frame is, or is expected, in the CPU's cache. */
+static __always_inline struct cached_rule *cached_rule_in(struct rule_cache *cache, struct walk *w)
+{
+	return w->interrupted ? entry_in(cache, w, address_slot(w)) : caller_in(cache, w);
+}
+
 static __always_inline struct cached_rule *cached_rule_of(struct walk *w)
 {
-	return w->interrupted ? rule_cache_at(w, address_slot(w)) : caller_cache_at(w);
+	struct rule_cache *cache = rule_cache_of(w);
+
+	return cache ? cached_rule_in(cache, w) : NULL;
 }
 
 /* Moves to the caller: `ra` is where the current frame returns to, `cfa` its stack pointer then. */

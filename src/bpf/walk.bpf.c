@@ -60,7 +60,7 @@ static __always_inline bool is_of_another(const struct walk *w)
 			return STOP_INTERNAL;                                                      \
 		for (i = 0; i < WALK_BATCH; i++) {                                                 \
 			if (w->runtime == RUNTIME_NATIVE)                                          \
-				stop = WALK_NAME(step_native)();                                   \
+				stop = WALK_NAME(native_steps)();                                  \
 			else if (w->runtime == RUNTIME_##NAME)                                     \
 				stop = WALK_NAME(step_##name)();                                   \
 			else                                                                       \

@@ -195,6 +195,8 @@ struct kernel_cache {
 #define RUNTIME(name, NAME, id) STEP(name);
 #include "abi/runtimes.def"
 #undef RUNTIME
+/* step_native(), several times. */
+__noinline int WALK_NAME(native_steps)(void);
 
 /*
  * Walkers. Each walks from the current frame on, pushing frames, and tells how that ended (never
