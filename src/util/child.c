@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <linux/ioprio.h>
 #include <poll.h>
 #include <sched.h>
@@ -107,47 +106,26 @@ static void hold_lifeline(void)
 		_exit(CHILD_FAILED);
 }
 
-/* CAP_SYS_ADMIN */
-static bool is_admin(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-
-	return !syscall(SYS_capget, &header, data) && data[0].effective & 1u << CAP_SYS_ADMIN;
-}
-
-/* Has somebody lowered that group? */
-static bool is_lowered(int fd)
-{
-	char text[64];
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-
-	if (n < 0)
-		return false;
-	text[n] = '\0';
-	return strstr(text, " nice 19") != NULL;
-}
-
 /*
  * Kernels with CONFIG_SCHED_AUTOGROUP share the CPUs out among sessions first: a process's policy
  * and nice value say something within its session only, and a child has one of its own. Its group's
  * nice value is for all others. Without CAP_SYS_ADMIN the kernel takes one such change in a tenth
- * of a second from all (proc_sched_autogroup_set_nice(), v6.12): then none is lowered, and one that
- * was, before it was given up, is tried again, since it would be late.
+ * of a second (proc_sched_autogroup_set_nice(), v6.12): one that stays idle for want of that would
+ * be late, so that is tried again.
  */
 static int set_group_idle(const char *path, bool idle)
 {
 	const struct timespec pause = { .tv_nsec = GROUP_NS };
 	const char *nice = idle ? "19" : "0";
-	int fd = idle && !is_admin() ? -1 : open(path, O_RDWR | O_CLOEXEC), r = 0;
+	int fd = open(path, O_WRONLY | O_CLOEXEC), r;
 
 	if (fd < 0)
 		return 0; /* there are no such groups, or they are not ours to change, either way */
-	if (idle || is_lowered(fd))
+	for (int i = 0;; i++) {
 		r = write(fd, nice, strlen(nice)) < 0 ? -errno : 0;
-	for (int i = 0; r == -EAGAIN && !idle && i < GROUP_TRIES; i++) {
+		if (r != -EAGAIN || idle || i == GROUP_TRIES)
+			break;
 		nanosleep(&pause, NULL);
-		r = write(fd, nice, strlen(nice)) < 0 ? -errno : 0;
 	}
 	close(fd);
 	return r;
@@ -319,20 +297,13 @@ static void wait_for_killed(pid_t pid)
 		poll(&ended, 1, KILL_MS);
 }
 
-static bool has_ended(pid_t pid)
-{
-	siginfo_t info = { 0 };
-
-	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == pid;
-}
-
 int child_end(struct child *child, bool kill_it, int *ret_status)
 {
 	pid_t pid = child->pid;
 	int status = 0, r;
 
 	reap_killed();
-	if (kill_it && !has_ended(pid)) {
+	if (kill_it) {
 		child_set_idle(child, false); /* to die, it needs a CPU */
 		kill(pid, SIGKILL);
 		wait_for_killed(pid);
