@@ -267,8 +267,10 @@ void walkers_init(struct walkers *w, const struct bpf_object *sampler, enum bpf_
 
 static void drop_child(struct walker *one)
 {
-	if (one->child.pid)
+	if (one->child.pid) {
+		child_set_idle(&one->child, false); /* to die, it needs a CPU */
 		child_end(&one->child, true, NULL);
+	}
 	if (one->report_fd >= 0)
 		close(one->report_fd);
 	one->report_fd = -1;

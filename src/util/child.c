@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
 	FDS_MAX = CHILD_MORE_FD - CHILD_IN_FD + CHILD_MORE_MAX,
@@ -25,8 +23,6 @@ enum {
 	KILL_MS = 500,	 /* that a killed child has to end */
 	KILLED_MAX = 64, /* that have not ended yet */
 	CPU_GRACE_S = 5, /* at the hard limit it would be SIGKILL, which anybody may have sent */
-	GROUP_TRIES = 15,
-	GROUP_NS = 10000000,
 };
 
 /* What the child is given; made before the fork, since between it and exec little is allowed. */
@@ -106,48 +102,6 @@ static void hold_lifeline(void)
 		_exit(CHILD_FAILED);
 }
 
-/*
- * Kernels with CONFIG_SCHED_AUTOGROUP share the CPUs out among sessions first: a process's policy
- * and nice value say something within its session only, and a child has one of its own. Its group's
- * nice value is for all others. Without CAP_SYS_ADMIN the kernel takes one such change in a tenth
- * of a second (proc_sched_autogroup_set_nice(), v6.12): one that stays idle for want of that would
- * be late, so that is tried again.
- */
-static int set_group_idle(const char *path, bool idle)
-{
-	const struct timespec pause = { .tv_nsec = GROUP_NS };
-	const char *nice = idle ? "19" : "0";
-	int fd = open(path, O_WRONLY | O_CLOEXEC), r;
-
-	if (fd < 0)
-		return 0; /* there are no such groups, or they are not ours to change, either way */
-	for (int i = 0;; i++) {
-		r = write(fd, nice, strlen(nice)) < 0 ? -errno : 0;
-		if (r != -EAGAIN || idle || i == GROUP_TRIES)
-			break;
-		nanosleep(&pause, NULL);
-	}
-	close(fd);
-	return r;
-}
-
-static bool is_idle(void)
-{
-	return sched_getscheduler(0) == SCHED_IDLE;
-}
-
-/*
- * In the child, which has just got its group. The parent, which sets the policy and then the group,
- * may be at that before or after: who comes last sees what the other has done.
- */
-static void join_group(void)
-{
-	static const char path[] = "/proc/self/autogroup";
-
-	if (is_idle() && !set_group_idle(path, true) && !is_idle())
-		set_group_idle(path, false);
-}
-
 /* In the child, before exec: nothing that is not async-signal-safe. */
 __attribute__((noreturn)) static void run_child(struct launch *l)
 {
@@ -156,7 +110,6 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 
 	/* Else the keys that end a recording would end it, too. */
 	setsid();
-	join_group();
 	sigemptyset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	for (i = 0; i < l->nr_fds; i++) {
@@ -244,8 +197,7 @@ int child_set_idle(const struct child *child, bool idle)
 	struct sched_param param = { 0 };
 	int io = idle ? IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)
 		      : IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 4);
-	char path[64];
-	int r = 0, err;
+	int r = 0;
 
 	/* Not from us: a recorder may have a real-time priority. */
 	if (sched_setscheduler(child->pid, idle ? SCHED_IDLE : SCHED_OTHER, &param))
@@ -253,12 +205,6 @@ int child_set_idle(const struct child *child, bool idle)
 	if (setpriority(PRIO_PROCESS, (id_t)child->pid, idle ? 19 : 0))
 		r = -errno;
 	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, child->pid, io);
-	/* Until it has a session of its own, its group is ours. */
-	if (getsid(child->pid) == child->pid) {
-		snprintf(path, sizeof(path), "/proc/%d/autogroup", (int)child->pid);
-		err = set_group_idle(path, idle);
-		r = idle || r ? r : err;
-	}
 	return r;
 }
 
@@ -304,7 +250,6 @@ int child_end(struct child *child, bool kill_it, int *ret_status)
 
 	reap_killed();
 	if (kill_it) {
-		child_set_idle(child, false); /* to die, it needs a CPU */
 		kill(pid, SIGKILL);
 		wait_for_killed(pid);
 	}
