@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 
 enum {
-	LOADING_MAX = 2, /* at a time: what is profiled has the CPUs */
+	LOADING_MAX = 2, /* at a time, and so many urgent ones: what is profiled has the CPUs */
 	LOG_SIZE = 64 << 10,
 	LOG_STATS = 4, /* BPF_LOG_STATS of the kernel's include/linux/bpf_verifier.h; since 5.2 */
 };
@@ -333,24 +333,35 @@ static int start(struct walkers *w, uint32_t id)
 	return r;
 }
 
-static void start_more(struct walkers *w)
+static int nr_loading(const struct walkers *w, bool urgent_only)
 {
 	int nr = 0;
 
 	for (uint32_t id = 0; id < RUNTIME_MAX_; id++)
-		nr += w->of[id].state == WALKER_LOADS;
-	for (uint32_t id = 0; id < RUNTIME_MAX_ && nr < LOADING_MAX; id++) {
+		nr += w->of[id].state == WALKER_LOADS && (w->of[id].urgent || !urgent_only);
+	return nr;
+}
+
+/* What is urgent does not wait for what is loaded when a CPU is idle. */
+static void start_those(struct walkers *w, bool urgent)
+{
+	for (uint32_t id = 0; id < RUNTIME_MAX_ && nr_loading(w, urgent) < LOADING_MAX; id++) {
 		struct walker *one = &w->of[id];
 
-		if (one->state != WALKER_WAITS)
+		if (one->state != WALKER_WAITS || one->urgent != urgent)
 			continue;
 		one->report.error = start(w, id);
 		if (one->report.error) {
 			drop_child(one);
 			settle(one, id);
 		}
-		nr += one->state == WALKER_LOADS;
 	}
+}
+
+static void start_more(struct walkers *w)
+{
+	start_those(w, true);
+	start_those(w, false);
 }
 
 void walkers_want(struct walkers *w, uint32_t ids, bool urgent)

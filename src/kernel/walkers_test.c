@@ -123,6 +123,25 @@ TEST(those_that_are_wanted_come)
 	sonde_bpf__destroy(bpf);
 }
 
+TEST(what_is_urgent_does_not_wait_for_what_loads_when_a_cpu_is_idle)
+{
+	static char shell[] = "/bin/sh", option[] = "-c", script[] = "exec sleep 1000";
+	char *const program[] = { shell, option, script, NULL };
+	struct sonde_bpf *bpf = make_maps(0);
+	struct walkers w;
+	uint32_t id = 0;
+
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, program);
+	walkers_want(&w, ~0u, false);
+	while (id < RUNTIME_MAX_ && w.of[id].state != WALKER_WAITS)
+		id++;
+	ASSERT(id < RUNTIME_MAX_); /* those before it never end */
+	walkers_want(&w, 1u << id, true);
+	ASSERT_EQ(w.of[id].state, WALKER_LOADS);
+	walkers_fini(&w);
+	sonde_bpf__destroy(bpf);
+}
+
 TEST(what_the_verifier_refuses_is_off_and_its_reason_is_kept)
 {
 	struct sonde_bpf *bpf = make_maps(64); /* no walk's fields lie in so little */
