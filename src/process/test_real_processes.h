@@ -13,11 +13,13 @@
 
 #include "test.h"
 #include "util/cleanup.h"
+#include "util/map.h"
 
 static struct process_table t;
 static struct cpu_set *cpus;
 static struct side_band *sb;
 static struct side_events batch;
+static struct map descendants; /* pids */
 enum { WHOLE = 1 << 30 };
 static char dir[] = "/tmp/sonde-processes-test-XXXXXX";
 
@@ -54,8 +56,19 @@ static inline void stop(void)
 	side_band_free(sb);
 	cpu_set_free(cpus);
 	side_events_fini(&batch);
+	map_fini(&descendants);
+	descendants = (struct map){ 0 };
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	ASSERT_EQ(system(command), 0);
+}
+
+/* Of a descendant of ours: other tests beside this one have namespaces, too. */
+static inline bool is_ours(const struct side_event *event)
+{
+	if (event->type == SIDE_FORK &&
+	    (event->parent_pid == getpid() || map_get(&descendants, (uint32_t)event->parent_pid)))
+		ASSERT_OK(map_put(&descendants, (uint32_t)event->pid, 1));
+	return map_get(&descendants, (uint32_t)event->pid);
 }
 
 static inline void pump(void)
@@ -65,6 +78,8 @@ static inline void pump(void)
 		const struct side_event *event = &batch.events.items[i];
 
 		ASSERT(event->type != SIDE_LOST);
+		if (!is_ours(event))
+			continue;
 		ASSERT_OK(process_table_apply(&t, event, batch.text.items));
 	}
 }
