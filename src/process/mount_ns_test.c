@@ -52,26 +52,42 @@ TEST(a_file_of_another_mount_namespace_after_the_end)
 	stop();
 }
 
+/* A shell in a mount namespace, which says so and runs cat when it is told to. */
+static struct test_child spawn_shell(void)
+{
+	char script[256], *const argv[] = { (char *)"sh", (char *)"-c", script, NULL };
+
+	snprintf(script, sizeof(script), "read x; echo a; read x; %s </dev/null; echo b; read x",
+		 in_dir("cat"));
+	return spawn(enter_namespace, "/bin/sh", argv);
+}
+
+/* Tells it; what it ran has ended, and is returned. */
+static pid_t run_cat(const struct test_child *sh)
+{
+	pid_t pid;
+	char c;
+
+	ASSERT_EQ(read(sh->out, &c, 1), 1);
+	ASSERT_EQ(write(sh->in, "\n", 1), 1);
+	ASSERT_EQ(read(sh->out, &c, 1), 1);
+	ASSERT_EQ(c, 'b');
+	pump();
+	pid = forked_by(sh->pid);
+	ASSERT(pid != 0);
+	return pid;
+}
+
 /* A short program in a container whose shell we know: gone before we hear of it. */
 TEST(a_short_program_in_a_known_namespace)
 {
-	char script[256], *const argv[] = { (char *)"sh", (char *)"-c", script, NULL };
 	struct test_child sh;
-	char c;
 	pid_t pid;
 
 	start();
-	snprintf(script, sizeof(script), "read x; echo a; read x; %s </dev/null; echo b; read x",
-		 in_dir("cat"));
-	sh = spawn(enter_namespace, "/bin/sh", argv);
+	sh = spawn_shell();
 	pump();
-	ASSERT_EQ(read(sh.out, &c, 1), 1);
-	ASSERT_EQ(write(sh.in, "\n", 1), 1);
-	ASSERT_EQ(read(sh.out, &c, 1), 1);
-	ASSERT_EQ(c, 'b');
-	pump();
-	pid = forked_by(sh.pid);
-	ASSERT(pid != 0);
+	pid = run_cat(&sh);
 	ASSERT(process_find(&t, pid)->exited);
 	assert_opens(pid, "/cat", "/usr/bin/cat");
 	end(&sh);
@@ -81,29 +97,17 @@ TEST(a_short_program_in_a_known_namespace)
 /* The shell's own files are known from elsewhere: nothing new makes anybody look where it lives. */
 TEST(a_short_program_in_a_namespace_with_our_shell)
 {
-	char script[256], *const argv[] = { (char *)"sh", (char *)"-c", script, NULL };
 	char *const waits[] = { (char *)"sh", (char *)"-c", (char *)"read x; echo a; read x",
 				NULL };
 	struct test_child ours, theirs;
-	char c;
-	pid_t pid;
 
 	start();
-	snprintf(script, sizeof(script), "read x; echo a; read x; %s </dev/null; echo b; read x",
-		 in_dir("cat"));
 	ours = spawn(NULL, "/bin/sh", waits);
 	pump();
-	theirs = spawn(enter_namespace, "/bin/sh", argv);
+	theirs = spawn_shell();
 	pump();
 	ASSERT(process_find(&t, theirs.pid)->root_due);
-	ASSERT_EQ(read(theirs.out, &c, 1), 1);
-	ASSERT_EQ(write(theirs.in, "\n", 1), 1);
-	ASSERT_EQ(read(theirs.out, &c, 1), 1);
-	ASSERT_EQ(c, 'b');
-	pump();
-	pid = forked_by(theirs.pid);
-	ASSERT(pid != 0);
-	assert_opens(pid, "/cat", "/usr/bin/cat");
+	assert_opens(run_cat(&theirs), "/cat", "/usr/bin/cat");
 	end(&ours);
 	end(&theirs);
 	stop();

@@ -17,7 +17,6 @@ static const struct v8_work places_work = { .reads = 16 << 10,
 					    .bytes = 16 << 20,
 					    .operations = 100000 };
 static const struct v8_work names_work = { .reads = 8 << 10, .bytes = 80 << 20 };
-static const struct v8_work alive_work = { .reads = 8 << 10, .bytes = 80 << 20 };
 
 /* One function at work, and what tells it apart. */
 struct level {
@@ -145,7 +144,7 @@ static bool readings_equal(const struct reading *a, const struct reading *b)
  * be told, it is believed. */
 static int are_alive(struct v8_frames *fs, const struct reading *reading)
 {
-	struct v8_work work = alive_work;
+	struct v8_work work = names_work;
 	const struct v8_heap h = { fs->target, fs->layout, &work };
 	int r = 0;
 
