@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/sandbox.h"
 
+#include "util/capabilities.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,32 +132,22 @@ static uint64_t needs_of_recorder(uint64_t has)
 
 static int set_capabilities(uint64_t keep)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
+	int r = capabilities_get(data);
 
-	if (syscall(SYS_capget, &header, data))
-		return -errno;
+	if (r)
+		return r;
 	for (int i = 0; i < 2; i++) {
 		data[i].effective &= (uint32_t)(keep >> 32 * i);
 		data[i].permitted &= (uint32_t)(keep >> 32 * i);
 		data[i].inheritable = 0;
 	}
-	return syscall(SYS_capset, &header, data) ? -errno : 0;
-}
-
-static uint64_t effective(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-
-	return syscall(SYS_capget, &header, data)
-		       ? 0
-		       : (uint64_t)data[1].effective << 32 | data[0].effective;
+	return capabilities_set(data);
 }
 
 int sandbox_drop_capabilities(enum sandbox_part part)
 {
-	uint64_t has = effective(), keep;
+	uint64_t has = capabilities_effective(), keep;
 
 	/* A folder may be anybody's, a key, too. */
 	keep = part == SANDBOX_SENDER ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH)

@@ -5,6 +5,7 @@
  */
 #include "kernel/requirements.h"
 
+#include "util/capabilities.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
 
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
@@ -103,16 +103,6 @@ static void probe_architecture(struct requirement_result *ret)
 
 /* --- who we are ------------------------------------------------------------------------------- */
 
-static uint64_t effective_capabilities(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return 0;
-	return (uint64_t)data[1].effective << 32 | data[0].effective;
-}
-
 struct capability {
 	const char *name;
 	int number;
@@ -122,7 +112,7 @@ struct capability {
 /* Those that are missing, as a list of names in `buf`; returns how many. */
 static int missing_capabilities(const struct capability *caps, size_t nr, char *buf, size_t size)
 {
-	uint64_t have = effective_capabilities();
+	uint64_t have = capabilities_effective();
 	int nr_missing = 0;
 
 	buf[0] = '\0';

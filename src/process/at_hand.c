@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/at_hand.h"
 
+#include "util/capabilities.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAY_KILL     (UINT32_C(1) << CAP_KILL)
@@ -16,27 +15,23 @@
 
 enum { PAGES_MAX = 32 };
 
-static int take_capability(struct __user_cap_data_struct *had)
+static int take_capability(struct __user_cap_data_struct had[static 2])
 {
-	struct __user_cap_header_struct self = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct less[2];
+	int r = capabilities_get(had);
 
-	if (syscall(SYS_capget, &self, had))
-		return -1;
-	if (!(had[0].effective & MAY_KILL))
-		return 0;
+	if (r || !(had[0].effective & MAY_KILL))
+		return r;
 	less[0] = had[0];
 	less[1] = had[1];
 	less[0].effective &= ~MAY_KILL;
-	return (int)syscall(SYS_capset, &self, less);
+	return capabilities_set(less);
 }
 
-static void give_capability_back(const struct __user_cap_data_struct *had)
+static void give_capability_back(const struct __user_cap_data_struct had[static 2])
 {
-	struct __user_cap_header_struct self = { .version = _LINUX_CAPABILITY_VERSION_3 };
-
 	if (had[0].effective & MAY_KILL)
-		syscall(SYS_capset, &self, had);
+		capabilities_set(had);
 }
 
 /*
