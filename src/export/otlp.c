@@ -10,13 +10,16 @@
 #include "export/formats.h"
 #include "export/otlp_internal.h"
 #include "util/cleanup.h"
+#include "util/intern.h"
 #include "util/pairs.h"
 
 #include "otlp.pb-c.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
+#include <xxhash.h>
 
 enum { RESOURCE_ATTRIBUTES_MAX = 26 + 3 * PAIRS_MAX, NO_CPU = UINT32_MAX };
 
@@ -47,6 +50,7 @@ struct writer {
 	uint64_t duration_ns;
 	struct typed types[PROFILE_TYPES_MAX], *at; /* the one at work */
 	uint32_t nr_types;
+	uint32_t *resources; /* by process: the first one of which the same is known */
 	uint32_t *processes; /* in the order in which they are written */
 	/* By thread: its attributes; OTLP_NOT_YET: none looked up, 0: it has none. */
 	uint32_t *thread_names, *thread_ids, *thread_carriers;
@@ -106,7 +110,44 @@ static const struct profile_sample *sample_of(const struct writer *w, uint32_t i
 
 static uint32_t process_of(const struct writer *w, uint32_t item)
 {
-	return w->p->threads.items[sample_of(w, item)->thread].process;
+	return w->resources[w->p->threads.items[sample_of(w, item)->thread].process];
+}
+
+static uint64_t hash_process(const struct profile_process *p)
+{
+	return XXH3_64bits(p, offsetof(struct profile_process, key));
+}
+
+static bool look_the_same(const struct profile_process *a, const struct profile_process *b)
+{
+	return !memcmp(a, b, offsetof(struct profile_process, key)) && a->start_ns == b->start_ns &&
+	       a->end_ns == b->end_ns && a->has_terminal == b->has_terminal;
+}
+
+/*
+ * A resource is its attributes. A process that executed two programs and was gone before anybody
+ * could ask about either is two here, of which the same is known: its PID and its name.
+ */
+static int share_resources(struct writer *w)
+{
+	const struct profile_process *processes = w->p->processes.items;
+	_cleanup_(map_fini) struct map firsts = { 0 };
+	uint64_t hash;
+	int64_t first;
+	int r = 0;
+
+	w->resources = calloc(w->p->processes.nr + 1, sizeof(*w->resources));
+	if (!w->resources)
+		return -ENOMEM;
+	for (uint32_t i = 0; !r && i < w->p->processes.nr; i++) {
+		hash = hash_process(&processes[i]);
+		first = intern_find(&firsts, hash, id,
+				    look_the_same(&processes[id], &processes[i]));
+		w->resources[i] = first < 0 ? i : (uint32_t)first;
+		if (first < 0)
+			r = map_put(&firsts, hash, i);
+	}
+	return r;
 }
 
 static int compare_processes(const void *a, const void *b, void *ctx)
@@ -815,10 +856,11 @@ static int put_types(struct writer *w)
 
 static int set_up_types(struct writer *w)
 {
-	int r = 0;
+	int r;
 
 	w->nr_types = profile_nr_types(w->p);
 	w->duration_ns = w->p->cut.duration_ns;
+	r = share_resources(w);
 	for (uint32_t i = 0; !r && i < w->nr_types; i++) {
 		w->at = &w->types[i];
 		w->at->cut = profile_cut_of(w->p, i);
@@ -840,6 +882,7 @@ static void writer_fini(struct writer *w)
 		pack_fini(&w->types[i].header);
 		pack_fini(&w->types[i].body);
 	}
+	free(w->resources);
 	free(w->processes);
 	free(w->thread_names);
 	free(w->thread_ids);

@@ -326,6 +326,33 @@ static struct wire field_of(struct wire w, uint32_t number)
 	return w;
 }
 
+/* One process that executed two programs, of which nobody could ask any more. */
+TEST(who_look_the_same_are_one_resource)
+{
+	_cleanup_free_ char *data = NULL;
+	uint32_t process, thread, id;
+	size_t size, resources;
+	struct profile p, b;
+
+	ASSERT_OK(profile_init(&p));
+	ASSERT_OK(example_profile(&p, 0));
+	data = test_write(&export_otlp, &p, &size);
+	resources = count_fields(wire_of(data, size), OTLP_RESOURCE_PROFILES);
+	free(data);
+	for (uint32_t key = 900; key < 902; key++) {
+		ASSERT_OK(profile_add_process(&p, 77, key, &process));
+		ASSERT_OK(profile_string(&p, "crowd", &p.processes.items[process].name));
+		ASSERT_OK(profile_add_thread(&p, process, 77, "crowd", &thread));
+		ASSERT_OK(profile_add_sample(&p, thread, p.cut.samples.items[0].stack, 5, &id));
+	}
+	data = test_write(&export_otlp, &p, &size);
+	ASSERT_EQ(count_fields(wire_of(data, size), OTLP_RESOURCE_PROFILES), resources + 1);
+	test_read(&export_otlp, data, size, &b);
+	ASSERT_EQ(profile_total(&b), profile_total(&p));
+	profile_fini(&p);
+	profile_fini(&b);
+}
+
 /* Many receivers don't resolve key_strindex (3) and string_value_strindex (8). */
 TEST(keys_and_values_are_inline)
 {
