@@ -315,17 +315,17 @@ def ractor
   puts json(Ractor.receive)
   puts json(ready: $$)
   wait_for_go
-  other.send(:go)
+  other.send("rb-ractor")
   sleep
 end
 
 def in_ractor
   first = __LINE__
-  rename("rb-ractor")
   Ractor.main.send({ comm: "rb-ractor", chain: caller_locations(0).reverse.map { |l| [l.label, l.path, l.lineno] },
                      names: ["block in Object#ractor", "Array#each", "block (2 levels) in Object#ractor", "Object#in_ractor"],
                      lines: [first + 5, first + 10] })
-  Ractor.receive
+  # Samples of its waiting, which have other frames, have another thread's name.
+  rename(Ractor.receive)
   x = 1
   while true
     x = x * 3 %
