@@ -19,6 +19,7 @@
 #include "elf/go_table.h"
 #include "unwind/cfi_source.h"
 #include "unwind/code_gap.h"
+#include "unwind/stack_bottom.h"
 #include "unwind/table_writer.h"
 #include "util/cleanup.h"
 
@@ -44,12 +45,14 @@ struct build {
 	struct table_writer writer;
 	struct code_gaps gaps;
 	struct cfi_rows rows;
+	uint64_t bottom; /* stack_bottom_find(); UINT64_MAX: there is none */
 	uint32_t nr_bad_fdes;
 	uint32_t nr_unsupported_expressions;
 	uint32_t nr_interpreted;
 };
 
 static const union cfi_rule rule_none = { .rule = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE } };
+static const union cfi_rule rule_end = { .rule = { .cfa = CFA_END } };
 static const union cfi_rule rule_bad = { .rule = { .cfa = CFA_STOP, .cfa_off = STOP_BAD_CFI } };
 
 static void build_free(struct build *b)
@@ -226,6 +229,10 @@ static void cover_fde(struct build *b, struct cfi_source *source, const struct c
 	if (fde->start == start && !source->section.eh_frame &&
 	    (code_gaps_goexit(&b->gaps, start) || code_gaps_switch(&b->gaps, start, end)))
 		return;
+	if (fde->start == b->bottom) {
+		table_writer_add(&b->writer, start, &rule_end);
+		return;
+	}
 	if (r >= 0) {
 		cfi_rows_begin(&b->rows, &b->arch, &source->section, &slot->cie, fde);
 		r = write_rows(b, start, end);
@@ -438,8 +445,11 @@ int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct u
 	if (!b || !table)
 		return -ENOMEM;
 	b->elf = elf;
+	b->bottom = UINT64_MAX;
 	r = cfi_arch_init(&b->arch, elf->machine, follow);
-	if (r < 0)
+	if (!r)
+		r = stack_bottom_find(elf, &b->bottom);
+	if (r < 0 && r != -ENOENT)
 		return r;
 	find_ranges(b);
 	r = find_sources(b);

@@ -34,11 +34,11 @@ EACH = 0.05  # of each
 
 # What the programs of one recording do at the same time; less on an emulated machine (tests/vm).
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
-            "executed with_strings umlaute imported finalizer in_signal ctypes_qsort threads no_gil forked "
+            "executed with_strings umlaute imported finalizer in_signal ctypes_qsort threads no_gil greenlets forked "
             "multiprocessing_fork reexec").split()
 
 # Modules that a small build may lack.
-NEEDS = {"ctypes_qsort": "ctypes", "no_gil": "zlib"}
+NEEDS = {"ctypes_qsort": "ctypes", "no_gil": "zlib", "greenlets": "greenlet"}
 
 # Of --async (python/awaits.py); some need a version.
 AWAITING = ("root nobody nested gather gather_in_gather wait_for wait shield several callback both no_longer deep async_generator "
@@ -162,7 +162,7 @@ def wrong_natives(truth, frames, name, is_python, minor):
     folded = [name(f) for f in frames if not is_python(f) and FOLDED.fullmatch(name(f))]
     if folded:
         return "interpreter frames: %s" % " ".join(folded)
-    if not is_first(frames[0], name(frames[0])):
+    if not (re.match(truth["outermost"], name(frames[0])) if "outermost" in truth else is_first(frames[0], name(frames[0]))):
         return "it begins with %s" % name(frames[0])
     for first, second, pattern in truth.get("between", []):
         at = [i for i, f in enumerate(frames) if is_python(f) and name(f).split(".")[-1] in (first, second)]

@@ -378,6 +378,32 @@ def no_gil():
     leaf("py-nogil-main")
 
 
+def greenlets():
+    """Of the three one is begun in another, and all are copied away from the stack and back: what lies above the first
+    function of a greenlet there did not call it."""
+    from greenlet import greenlet
+
+    def deep(n, switch):
+        return deep(n - 1, switch) if n else switch()
+
+    def third():
+        deep(40, first_one.switch)
+
+    def second():
+        greenlet(third).switch()
+
+    def first():
+        deep(20, greenlet(second).switch)
+        in_greenlet()
+
+    first_one = greenlet(first)
+    first_one.switch()
+
+
+def in_greenlet():
+    leaf(outermost=r"greenlet::UserGreenlet::inner_bootstrap\(")
+
+
 def waiting():
     """Threads that wait, for `sonde stack`."""
     global expected
