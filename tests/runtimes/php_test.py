@@ -135,8 +135,6 @@ def test_stack(php, setup):
 def test_patterns(php, setup):
     """PCRE's JIT code, in no file and without frame pointers: PHP's frames are around it, once the walker has learned its functions.
     What these call within themselves is cut until then, which takes as long as the agent waits for a CPU."""
-    if php.version == (7, 3):
-        raise Skip("its loop keeps its frame in no global register: docs/php.md")
     with contextlib.ExitStack() as stack:
         programs = started(stack, [php.argv("patterns", setup)])
         return tally_truths(recorded(setup, programs, 2), programs, 500, complete_percent=95)

@@ -12,9 +12,9 @@
  *
  * The chain's begin is not always the innermost loop's own: zend_call_function() and
  * zend_generator_resume() put a frame there before the loop that is to run it has begun, and a loop
- * takes its last frame off before it frees that one's variables, which may run destructors. Where
- * GCC has built PHP, the loop keeps its frame in a register, for all of its time: what lies before
- * that in the chain is not the loop's.
+ * takes its last frame off before it frees that one's variables, which may run destructors. The
+ * loop keeps its frame in a register, for all of its time: what lies before that in the chain is
+ * not the loop's.
  *
  * A fiber has a native stack of its own. Its chain ends with a frame of a function without a name,
  * and goes on with who resumed it, whose native frames are on another stack.
@@ -63,6 +63,7 @@ enum {
 	DELEGATES_MAX = 16,
 };
 
+__noinline int WALK_NAME(php_find_own)(void);
 __noinline int WALK_NAME(php_enter)(void);
 __noinline int WALK_NAME(php_push)(void);
 __noinline int WALK_NAME(php_leave)(void);
@@ -156,14 +157,67 @@ static __always_inline int find_current(struct walk *w, const struct php_record 
 	return FRAME_NOTE_NO_THREAD_STATE;
 }
 
+/* Of the function that the frame runs which was read; 0: there is none. */
+static __always_inline __u8 function_type(const struct walk *w)
+{
+	__u64 func = frame_word(w, PHP_FRAME_FUNC), type;
+
+	return func && !read_word(func, &type) ? (__u8)type : 0;
+}
+
+/*
+ * The chain does not begin with the loop's own frame (S_OWN). What of PHP code lies before that is
+ * not the loop's: it has yet to begin. A frame that the loop is about to leave is not in the chain
+ * any more, but its caller is; there may be destructors before that by now. Nor is the loop's own
+ * in the chain of a generator that is about to go on, whose caller is not written yet.
+ */
+__noinline int WALK_NAME(php_find_own)(void)
+{
+	struct walk *w = current_walk();
+	__u64 *s, own, at, first, previous;
+	__u8 type;
+	bool top;
+	__u32 i;
+
+	if (!w)
+		return FRAME_NOTE_UNREADABLE;
+	s = php_state(w);
+	own = s[S_OWN];
+	at = first = s[S_NEXT];
+	s[S_OWN] = 0;
+	if (read_frame(w, own))
+		return 0;
+	previous = frame_word(w, PHP_FRAME_PREVIOUS);
+	top = w->scratch[FRAME_AT + PHP_FRAME_CALL_INFO / 8] & PHP_CALL_TOP;
+	for (i = 0; i < BEFORE_OWN_MAX && at; i++) {
+		if (at == own || at == previous) {
+			s[S_OWN] = at == own ? own : 0;
+			s[S_NEXT] = first;
+			s[S_FRAME] = at == own || !top ? first : 0;
+			return 0;
+		}
+		if (read_frame(w, at))
+			return 0;
+		at = frame_word(w, PHP_FRAME_PREVIOUS);
+		type = function_type(w);
+		if (type && type != PHP_INTERNAL_FUNCTION)
+			first = at;
+	}
+	if (at || read_frame(w, own))
+		return 0;
+	type = function_type(w);
+	if (type == PHP_USER_FUNCTION || type == PHP_EVAL_CODE)
+		s[S_OWN] = s[S_FRAME] = s[S_NEXT] = own;
+	return 0;
+}
+
 /* Enters the loop whose native frame was just left: 0, or what is to be said. */
 __noinline int WALK_NAME(php_enter)(void)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 *s, own, at, first, func;
+	__u64 *s, own, first;
 	bool end = false;
-	__u32 i;
 	int note;
 
 	if (!w)
@@ -186,7 +240,7 @@ __noinline int WALK_NAME(php_enter)(void)
 			s[S_FRAME] = 0;
 		return 0;
 	}
-	own = loop_register(w, r->frame_reg);
+	own = r->frame_reg == ARCH_FIRST_SAVED ? w->loop_saved : loop_register(w, r->frame_reg);
 	if (!own || !first)
 		return 0;
 	/* The JIT uses that one for other things, too. */
@@ -194,34 +248,7 @@ __noinline int WALK_NAME(php_enter)(void)
 	s[S_OWN] = own;
 	if (own == first)
 		return 0;
-	/* What of PHP code lies before the loop's own frame is not the loop's. */
-	at = first;
-	for (i = 0; i < BEFORE_OWN_MAX; i++) {
-		if (at == own) {
-			s[S_FRAME] = first;
-			return 0;
-		}
-		if (!at || read_frame(w, at))
-			break;
-		at = frame_word(w, PHP_FRAME_PREVIOUS);
-		func = frame_word(w, PHP_FRAME_FUNC);
-		if (func) {
-			if (read_word(func, &func))
-				break;
-			if ((__u8)func != PHP_INTERNAL_FUNCTION)
-				first = at;
-		}
-	}
-	/* The loop is about to leave its frame, or to enter it. */
-	s[S_OWN] = 0;
-	if (read_frame(w, own))
-		return 0;
-	at = frame_word(w, PHP_FRAME_PREVIOUS);
-	if (at != s[S_NEXT])
-		return 0;
-	if (w->scratch[FRAME_AT + PHP_FRAME_CALL_INFO / 8] & PHP_CALL_TOP)
-		s[S_FRAME] = 0;
-	return 0;
+	return WALK_NAME(php_find_own)();
 }
 
 /* Is that frame the begin of a fiber? zend_fiber_function has no name. */
@@ -255,7 +282,8 @@ __noinline int WALK_NAME(php_leave)(void)
 	}
 	s[S_FLAGS] &= ~(__u64)(FLAG_LOOP | FLAG_JIT);
 	s[S_FRAME] = 0;
-	if (r->frame_reg && !in_gap(w, r, &end)) {
+	/* What is not pushed, its rule does not take back. */
+	if (r->frame_reg && r->frame_reg != ARCH_FIRST_SAVED && !in_gap(w, r, &end)) {
 		reg = r->frame_reg & (UNWIND_REGS_MAX - 1);
 		w->valid &= ~(1u << reg);
 		if (!read_stack(w, w->loop_sp + r->frame_saved, &value)) {

@@ -84,7 +84,8 @@ struct php_record {
 	__u64 loop_start;
 	struct php_layout layout;
 	/* The loop keeps its frame in this register and its instruction in that, and its caller's
-	 * values of them so far above its stack pointer. Number 0: it doesn't. */
+	 * values of them so far above its stack pointer. Number 0: it doesn't. ARCH_FIRST_SAVED: it
+	 * keeps its frame alone, and has pushed its caller's. */
 	__u8 frame_reg, op_reg;
 	__u16 frame_saved, op_saved;
 	__u16 nr_gaps;

@@ -21,6 +21,7 @@ enum {
 	PROLOGUE_MAX = 96,
 	EPILOGUE_MAX = 64,
 	FRAME_MAX = 4096, /* bytes of the loop's frame */
+	CALLING_LOOP_MAX = 256,
 };
 
 /* --- versions -------------------------------------------------------------------------------- */
@@ -289,6 +290,56 @@ static void find_registers(const uint8_t *code, size_t size, struct php_record *
 	}
 }
 
+/*
+ * A loop that calls a function for each instruction, as compilers other than GCC have it, and GCC
+ * without global registers (ZEND_VM_KIND_CALL). It keeps its frame in rbx, where its callers' is
+ * pushed: its argument first, then EG(current_execute_data), whenever such a function has changed
+ * that. Written by anything else, it is not such a loop.
+ */
+static void find_saved_register(const uint8_t *code, size_t size, uint32_t current,
+				struct php_record *r)
+{
+	static const uint8_t begins[] = { 0x48, 0x89, 0xfb }; /* mov %rdi, %rbx */
+	enum { POP_RBX = 0x5b, RET = 0xc3, LOAD = 0x8b, GROUP_5 = 0xff, CALL = 2 };
+	struct php_gap gaps[PHP_GAPS_MAX] = { 0 };
+	bool calls = false, loads = false, left = false;
+	uint16_t nr = 0;
+	size_t at = 0;
+
+	while (size <= CALLING_LOOP_MAX && at < size) {
+		struct x86_insn insn;
+		const uint8_t *p = code + at;
+		bool plain;
+
+		if (!x86_insn_decode(p, size - at, &insn))
+			return;
+		at += insn.len;
+		plain = insn.map == X86_MAP_ONE_BYTE;
+		calls |= plain && insn.opcode == GROUP_5 && insn.group == CALL;
+		if (plain && insn.opcode == RET && left) {
+			gaps[nr++].end = (uint32_t)at;
+			left = false;
+		}
+		if (!(x86_insn_written(&insn) & 1u << X86_RBX))
+			continue;
+		if (!plain || left || nr == PHP_GAPS_MAX)
+			return;
+		if (!nr && insn.len == sizeof(begins) && !memcmp(p, begins, sizeof(begins)))
+			gaps[nr++].end = (uint32_t)at;
+		else if (nr && insn.opcode == POP_RBX && insn.len == 1)
+			gaps[nr].start = (uint32_t)at, left = true;
+		else if (nr && insn.opcode == LOAD && insn.disp == (int32_t)current)
+			loads = true;
+		else
+			return;
+	}
+	if (!calls || !loads || left || nr < 2)
+		return;
+	r->frame_reg = X86_RBX;
+	r->nr_gaps = nr;
+	memcpy(r->gaps, gaps, nr * sizeof(gaps[0]));
+}
+
 /* DWARF's numbers of the registers that instructions have as 0 to 7. */
 static const uint8_t dwarf_of_low[] = { X86_RAX, X86_RCX, X86_RDX, X86_RBX,
 					X86_RSP, X86_RBP, X86_RSI, X86_RDI };
@@ -403,7 +454,11 @@ static int read_loop(const struct elf_file *elf, uint64_t start, struct php_dso 
 	if (dso->record.frame_reg) {
 		dso->base.follow = 1u << X86_SLOT_R14 | 1u << X86_SLOT_R15;
 		find_frame(elf, code, size, &dso->record);
+		return 0;
 	}
+	find_saved_register(code, size, dso->current, &dso->record);
+	if (dso->record.frame_reg)
+		dso->base.follow = 1u << X86_SLOT_RBX;
 	return 0;
 }
 

@@ -138,6 +138,30 @@ TEST(a_loop_without_stack_protector_needs_a_frame_pointer)
 	php_file_free(dso);
 }
 
+TEST(a_loop_that_calls_for_each_instruction)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	ASSERT_OK(read_made("73c", &dso, &why));
+	ASSERT_EQ(dso->record.frame_reg, X86_RBX);
+	ASSERT_EQ(dso->record.op_reg, 0);
+	ASSERT_EQ(dso->base.follow, 1u << X86_SLOT_RBX);
+	/* It takes its argument at 8, and its caller's register back at 0x48. */
+	ASSERT_EQ(dso->record.nr_gaps, 2);
+	ASSERT_EQ(dso->record.gaps[0].start, 0);
+	ASSERT_EQ(dso->record.gaps[0].end, 0xb);
+	ASSERT_EQ(dso->record.gaps[1].start, 0x49);
+	ASSERT_EQ(dso->record.gaps[1].end, 0x4a);
+	ASSERT_EQ(dso->record.jit_frame, 0);
+	php_file_free(dso);
+	/* One that has something else in that register, too. */
+	ASSERT_OK(read_made("73w", &dso, &why));
+	ASSERT_EQ(dso->record.frame_reg, 0);
+	ASSERT_EQ(dso->base.follow, 0);
+	php_file_free(dso);
+}
+
 TEST(what_was_split_off_the_loop_may_lie_before_it)
 {
 	struct php_dso *dso;
