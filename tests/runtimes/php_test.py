@@ -96,11 +96,20 @@ def truths_of(program):
     return program.truths
 
 
+class PhpTally(PythonTally):
+    """Memory that was not there for a moment (a kernel that takes cold pages away has that) is said where frames are missing."""
+
+    def take(self, stack, judge_stack):
+        if not stack.reason and any(f.name == "[php: unreadable]" for f in stack.user):
+            stack = stack._replace(reason="unreadable")
+        super().take(stack, judge_stack)
+
+
 def tally_truths(recording, programs, least=20, complete_percent=99.0):
     problems, notes = list(recording.problems), []
     for program in programs:
         for truth in truths_of(program):
-            t = PythonTally(truth["comm"])
+            t = PhpTally(truth["comm"])
             for stack in recording.stacks or []:
                 if stack.comm == truth["comm"]:
                     t.take(stack, functools.partial(judge, truth))
