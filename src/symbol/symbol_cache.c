@@ -255,7 +255,7 @@ static int look_at(int dir, const char *name, struct cached_files *files)
 	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
 		return 0;
 	file.used = st.st_mtim;
-	file.size = (uint64_t)st.st_blocks * 512;
+	file.size = symbol_cache_bytes(&st);
 	memcpy(file.name, name, strlen(name) + 1);
 	files->sum += file.size;
 	return vec_push(&files->items, file);
@@ -277,6 +277,7 @@ int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room)
 	/* Its own position: `dir` may be shared with other processes. */
 	_cleanup_close_ int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(closedir_p) DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	uint64_t most = max - symbol_cache_room(max);
 	struct cached_files files = { 0 };
 	const struct dirent *entry;
 	int r = 0;
@@ -286,9 +287,9 @@ int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room)
 	fd = -1;
 	while (!r && (entry = readdir(stream)))
 		r = look_at(dir, entry->d_name, &files);
-	if (!r && files.sum > max)
+	if (!r && files.sum > most)
 		qsort(files.items.items, files.items.nr, sizeof(*files.items.items), compare_use);
-	for (size_t i = 0; i < files.items.nr && !r && files.sum > max; i++)
+	for (size_t i = 0; i < files.items.nr && !r && files.sum > most; i++)
 		if (!unlinkat(dir, files.items.items[i].name, 0))
 			files.sum -= files.items.items[i].size;
 	if (ret_room)

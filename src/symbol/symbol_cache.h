@@ -11,6 +11,8 @@
 
 #include "symbol/symbol_table.h"
 
+#include <sys/stat.h>
+
 enum {
 	SYMBOL_CACHE_NAME_MAX = 256,
 	/* Files of a folder that are looked at. */
@@ -36,8 +38,19 @@ int symbol_cache_claim(int dir, const char *key, int *ret_fd);
 int symbol_cache_commit(int dir, const char *key, int fd);
 /* The claim was in vain; `fd` stays the caller's. */
 void symbol_cache_abandon(int dir, const char *key, int fd);
+/* What is free below `max` bytes when a folder has been cleaned, at least. */
+static inline uint64_t symbol_cache_room(uint64_t max)
+{
+	return max / 16;
+}
+/* What the file takes of the disk. */
+static inline uint64_t symbol_cache_bytes(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512;
+}
 /*
- * Removes what dead builders left, and tables unused for longest, down to `max` bytes. It looks at
- * each file: 20 ms for ten thousand. *ret_room (NULL: not asked for): how much is left below `max`.
+ * Removes what dead builders left, and tables unused for longest, until symbol_cache_room() of
+ * `max` bytes is free: a folder that is full would otherwise be so again with the next table. It
+ * looks at each file: 20 ms for ten thousand. *ret_room (NULL: not asked for): how much is free.
  */
 int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room);

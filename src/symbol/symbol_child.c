@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	ARGS_MAX = 8,
+	ARGS_MAX = 9,
 	ARG_SIZE = 64,
 	IMAGE_SIZE_MAX = 1 << 30,
 };
@@ -63,6 +63,8 @@ static int make_arguments(const struct symbol_child_spec *spec, struct arguments
 		r = add_number(a, "debug-info", !spec->no_debug_info);
 	if (!r)
 		r = add_number(a, "cache-size", spec->cache_size);
+	if (!r)
+		r = add_number(a, "cache-room", spec->cache_room);
 	if (!r && spec->path)
 		r = add_text(a, "path", spec->path);
 	if (!r && spec->cache_dir >= 0)
@@ -98,7 +100,7 @@ int symbol_child_start(const struct symbol_child_spec *spec, struct child *ret)
 struct task {
 	struct symbol_builder_options options;
 	uint32_t owner;
-	uint64_t memory, cache_size;
+	uint64_t memory, cache_size, cache_room;
 	const char *key; /* in the cache; NULL: the image stays in CHILD_OUT_FD */
 	int cache_dir;
 };
@@ -132,6 +134,8 @@ static int parse(int argc, char **argv, struct task *task)
 			task->options.no_debug_info = *value == '0';
 		else if (value_of(argv[i], "cache-size", &value))
 			task->cache_size = strtoull(value, NULL, 10);
+		else if (value_of(argv[i], "cache-room", &value))
+			task->cache_room = strtoull(value, NULL, 10);
 		else if (value_of(argv[i], "path", &value))
 			search->path = value;
 		else if (value_of(argv[i], "key", &value))
@@ -189,6 +193,7 @@ static int build_and_publish(struct task *task)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	int r = elf_file_open_fd(CHILD_IN_FD, &elf);
+	struct stat st;
 
 	if (!r)
 		r = build(task, elf);
@@ -197,7 +202,7 @@ static int build_and_publish(struct task *task)
 	/* A table that does not get its name still serves our parent, who has it open. */
 	if (r || symbol_cache_commit(task->cache_dir, task->key, CHILD_OUT_FD))
 		symbol_cache_abandon(task->cache_dir, task->key, CHILD_OUT_FD);
-	else if (task->cache_size)
+	else if (fstat(CHILD_OUT_FD, &st) || symbol_cache_bytes(&st) > task->cache_room)
 		symbol_cache_clean(task->cache_dir, task->cache_size, NULL);
 	return r;
 }

@@ -40,7 +40,8 @@ struct symbol_child_spec {
 	/* A claim (symbol_cache.h) that out_fd is of; cache_dir -1: the image stays in out_fd. */
 	int cache_dir;
 	const char *key;
-	uint64_t cache_size; /* 0: it need not be cleaned now */
+	uint64_t cache_size;
+	uint64_t cache_room; /* a table that takes no more needs no cleaning of the cache */
 };
 
 int symbol_child_start(const struct symbol_child_spec *spec, struct child *ret);

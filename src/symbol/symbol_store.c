@@ -22,9 +22,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Room of the cache: more than tables of a minute, mostly. */
-#define ROOM_ENOUGH (UINT64_C(64) << 20)
-
 enum {
 	COMPLAINTS_MAX = 1000, /* different ones */
 	CHILDREN_MAX = 16,
@@ -79,7 +76,6 @@ void store_cache_failed(struct symbol_store *s, int r)
 /* When the first file is wanted: a command that ends before has nothing to say about it. */
 static void open_cache(struct symbol_store *s)
 {
-	uint64_t room;
 	int r;
 
 	if (s->cache_opened || (s->options.cache_dir && !*s->options.cache_dir))
@@ -88,8 +84,8 @@ static void open_cache(struct symbol_store *s)
 	r = symbol_cache_open(s->options.cache_dir, &s->cache, &s->cache_path);
 	if (r)
 		store_cache_failed(s, r);
-	else if (!symbol_cache_clean(s->cache, s->options.cache_size, &room))
-		s->cache_has_room = room >= ROOM_ENOUGH;
+	else if (symbol_cache_clean(s->cache, s->options.cache_size, &s->cache_room))
+		s->cache_room = 0;
 	s->cache_cleaned = now_ms();
 }
 

@@ -17,7 +17,7 @@ enum {
 	FOREIGN_PATIENCE_MS = 1000,
 	/* A child whose priority can't be raised begins again, if it has not done much. */
 	RESTART_MS = 2000,
-	CLEAN_MS = 60000, /* between two looks at a cache that has room */
+	CLEAN_MS = 600000, /* between two looks at a cache that has room: others fill it, too */
 	/* What the builder said, and something around that. */
 	COMPLAINTS_OF_TABLE_MAX = DEBUG_COMPLAINTS_MAX + 4,
 };
@@ -237,17 +237,29 @@ static int find_output(struct symbol_store *s, struct entry *e, struct build *bu
 }
 
 /*
- * Where there is room the cache is looked through now and then: a machine that builds programs has
- * thousands of tables there, and each new one would cost a look at all of them.
+ * The cache is looked through when the room that the last look left is used up, and now and then: a
+ * machine that builds programs has thousands of tables there, and each new one would cost a look at
+ * all of them.
  */
-static bool wants_cleaning(struct symbol_store *s)
+static uint64_t room_for_next(struct symbol_store *s)
 {
 	uint64_t now = now_ms();
 
-	if (s->cache_has_room && now - s->cache_cleaned < CLEAN_MS)
-		return false;
+	if (now - s->cache_cleaned < CLEAN_MS)
+		return s->cache_room;
 	s->cache_cleaned = now;
-	return true;
+	return 0;
+}
+
+static void use_room(struct symbol_store *s, const struct build *build)
+{
+	struct stat st;
+	uint64_t size = fstat(build->out_fd, &st) ? 0 : symbol_cache_bytes(&st);
+
+	if (size > build->room)
+		s->cache_room = symbol_cache_room(s->options.cache_size);
+	else
+		s->cache_room -= size < s->cache_room ? size : s->cache_room;
 }
 
 static int start(struct symbol_store *s, struct entry *e, struct build *build)
@@ -274,8 +286,10 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 	spec.nr_others_roots = (uint32_t)search.nr_others_roots;
 	if (build->claimed)
 		spec.cache_dir = s->cache;
-	if (build->claimed && wants_cleaning(s))
+	if (build->claimed) {
 		spec.cache_size = s->options.cache_size;
+		spec.cache_room = build->room = room_for_next(s);
+	}
 	r = symbol_child_start(&spec, &build->child);
 	if (r) {
 		drop_output(s, e, build);
@@ -382,7 +396,9 @@ static void finish(struct symbol_store *s, struct entry *e, struct build *build)
 		take_failure(s, e, build, status);
 		return;
 	}
-	if (!build->claimed)
+	if (build->claimed)
+		use_room(s, build);
+	else
 		fcntl(build->out_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 	r = build->claimed || e->table ? 0 : store_hold(s, e, build->out_fd);
 	if (!r)

@@ -37,6 +37,7 @@ struct build {
 	bool was_killed;	       /* a child, through no fault of the file's */
 	uint64_t since;		       /* BUILD_FOREIGN or BUILD_RUNNING, by now_ms() */
 	uint64_t look_at;	       /* when to look after BUILD_FOREIGN again */
+	uint64_t room;		       /* of the cache, as the child was told */
 	char text[SYMBOL_MESSAGE_MAX]; /* a complaint that is not whole yet */
 	size_t len;
 };
@@ -84,7 +85,7 @@ struct symbol_store {
 	int cache; /* its folder, or -1 */
 	char *cache_path;
 	bool cache_opened, cache_failed;
-	bool cache_has_room;	/* for what a minute brings */
+	uint64_t cache_room;	/* bytes that may come before somebody has to look at all of it */
 	uint64_t cache_cleaned; /* ms */
 	uint32_t nr_children, max_children;
 	uint32_t first; /* entries before it are settled */

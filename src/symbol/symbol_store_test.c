@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_store.h"
-#include "symbol/test_complaints.h"
 #include "symbol/symbol_image.h"
+#include "symbol/test_complaints.h"
+#include "symbol/test_store.h"
 #include "test.h"
 
 #include <errno.h>
@@ -29,81 +30,6 @@
 #include "util/cleanup.h"
 
 /* --- files and stores ------------------------------------------------------------------------- */
-
-/* An ELF file with a build-id of bytes `id` and one function of that name. */
-static int make_file(uint8_t id, const char *function)
-{
-	static const char code[0x100];
-	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
-	unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
-					       0x1000, code, sizeof(code));
-	_cleanup_free_ void *image = NULL;
-	uint8_t build_id[20];
-	size_t size;
-
-	memset(build_id, id, sizeof(build_id));
-	elf_writer_build_id(w, build_id, sizeof(build_id));
-	if (function)
-		elf_writer_symbol(w, SHT_SYMTAB, function, STB_GLOBAL, STT_FUNC, text, 0x1000, 16);
-	image = elf_writer_finish(w, &size);
-	return elf_image_fd(image, size);
-}
-
-static uint32_t want_file(struct symbol_store *s, struct symbol_file file)
-{
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	uint32_t id = UINT32_MAX;
-
-	ASSERT_OK(elf_file_open_fd(dup(file.fd), &elf));
-	file.elf = elf;
-	ASSERT_OK(symbol_store_want(s, &file, &id));
-	return id;
-}
-
-/*
- * Files of the same contents are the same one, as if they had not been made anew. What they are
- * known by begins with two bytes of the build-id.
- */
-static uint32_t want_fd(struct symbol_store *s, int fd, const char *path)
-{
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct symbol_file file = { .fd = fd, .path = path };
-	uint8_t image[16384], build_id[ELF_BUILD_ID_MAX];
-	ssize_t size = pread(fd, image, sizeof(image), 0);
-
-	ASSERT(size > 0 && size < (ssize_t)sizeof(image));
-	ASSERT_OK(file_identity_of_memory(image, (size_t)size, &file.identity));
-	ASSERT_OK(elf_file_open_memory(image, (size_t)size, &elf));
-	if (elf_file_build_id(elf, build_id) >= 2)
-		memcpy(file.identity.hash, build_id, 2);
-	return want_file(s, file);
-}
-
-/* Asks for a made file, which is gone when this returns. */
-static uint32_t want(struct symbol_store *s, uint8_t id, const char *function)
-{
-	_cleanup_close_ int fd = make_file(id, function);
-
-	return want_fd(s, fd, "/made/up");
-}
-
-static struct symbol_store *open_store(struct symbol_store_options options)
-{
-	struct symbol_store *s = NULL;
-
-	ASSERT_OK(symbol_store_new(&options, &s));
-	return s;
-}
-
-static const char *name_at(const struct symbol_store *s, uint32_t id, uint64_t addr)
-{
-	const struct symbol_table *t = symbol_store_table(s, id);
-	struct symbol_frame frame;
-
-	if (!t)
-		return "(no table)";
-	return symbol_table_find(t, addr, true, &frame, 1) ? frame.name : "(nothing)";
-}
 
 static char *program(void)
 {
@@ -241,79 +167,6 @@ TEST(freed_while_building)
 }
 
 /* --- the cache -------------------------------------------------------------------------------- */
-
-static char folder[64];
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static void remove_folder(void)
-{
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static const char *make_folder(void)
-{
-	snprintf(folder, sizeof(folder), "/tmp/sonde-store-XXXXXX");
-	ASSERT_PTR_NONNULL(mkdtemp(folder));
-	atexit(remove_folder);
-	return folder;
-}
-
-static const char *in_folder(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return path;
-}
-
-/* How many names of the folder end so; the last one in `ret` (256 bytes), if wanted. */
-static int count_files(const char *ending, char *ret)
-{
-	_cleanup_(closedir_p) DIR *dir = opendir(folder);
-	const struct dirent *entry;
-	int nr = 0;
-
-	ASSERT_PTR_NONNULL(dir);
-	while ((entry = readdir(dir))) {
-		size_t len = strlen(entry->d_name), end = strlen(ending);
-
-		if (len < end || strcmp(entry->d_name + len - end, ending) ||
-		    entry->d_name[0] == '.')
-			continue;
-		nr++;
-		if (ret)
-			snprintf(ret, 256, "%s", entry->d_name);
-	}
-	return nr;
-}
-
-static char no_program[] = "/does/not/exist";
-static char *no_builder[] = { no_program, NULL };
-
-/* One that has to find everything in the cache. */
-static struct symbol_store *open_cached(void)
-{
-	return open_store(
-		(struct symbol_store_options){ .cache_dir = folder, .builder = no_builder });
-}
-
-static void build_into_cache(uint8_t id, const char *function)
-{
-	_cleanup_(symbol_store_free_p) struct symbol_store *s =
-		open_store((struct symbol_store_options){ .cache_dir = folder });
-	uint32_t number = want(s, id, function);
-
-	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-	if (function)
-		ASSERT_STR(name_at(s, number, 0x1000), function);
-}
 
 /* A file on disk, made once, with what the kernel says of it. */
 static uint32_t want_real(struct symbol_store *s, const char *name, uint8_t id,
@@ -497,82 +350,6 @@ TEST(changed_debug_files_are_noticed)
 			ASSERT_STR(name_at(s, id, 0x1000), expected[round]);
 		ASSERT_EQ(count_files(".sym", NULL), 1);
 	}
-}
-
-/* --- room ------------------------------------------------------------------------------------- */
-
-static void set_age(uint8_t id, time_t seconds)
-{
-	struct timespec times[2] = { { .tv_sec = time(NULL) - seconds },
-				     { .tv_sec = time(NULL) - seconds } };
-	_cleanup_(closedir_p) DIR *dir = opendir(folder);
-	const struct dirent *entry;
-	char start[8];
-
-	snprintf(start, sizeof(start), "%02x%02x", id, id);
-	while ((entry = readdir(dir)))
-		if (!strncmp(entry->d_name, start, 4))
-			ASSERT_OK(utimensat(dirfd(dir), entry->d_name, times, 0));
-}
-
-static bool is_cached(uint8_t id, const char *function)
-{
-	_cleanup_(symbol_store_free_p) struct symbol_store *s = open_cached();
-
-	return symbol_store_state(s, want(s, id, function)) == SYMBOL_STATE_READY;
-}
-
-TEST(those_unused_for_longest_go)
-{
-	struct symbol_store_options options = { .cache_dir = make_folder() };
-	struct symbol_store *s;
-
-	for (uint8_t id = 1; id <= 4; id++) {
-		build_into_cache(id, "f");
-		set_age(id, 1000 - id);
-	}
-	ASSERT(is_cached(1, "f")); /* used now */
-	/* Two of the smallest blocks there are. */
-	options.cache_size = 2 * 4096;
-	s = open_store(options);
-	want(s, 1, "f");
-	ASSERT_EQ(count_files(".sym", NULL), 2);
-	symbol_store_free(s);
-	ASSERT(is_cached(1, "f") && is_cached(4, "f"));
-	ASSERT(!is_cached(2, "f") && !is_cached(3, "f"));
-
-	/* A new one drives out the older of them, and is usable also if it is itself too big. */
-	set_age(1, 100);
-	set_age(4, 50);
-	s = open_store(options);
-	want(s, 5, "f");
-	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-	symbol_store_free(s);
-	ASSERT(is_cached(5, "f") && is_cached(4, "f") && !is_cached(1, "f"));
-	options.cache_size = 1;
-	s = open_store(options);
-	want(s, 6, "f");
-	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-	ASSERT_STR(name_at(s, 0, 0x1000), "f");
-	symbol_store_free(s);
-	ASSERT_EQ(count_files("", NULL), 0);
-}
-
-TEST(what_the_dead_left_is_removed)
-{
-	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
-	_cleanup_close_ int dead = -1, living = -1;
-
-	make_folder();
-	dead = open(in_folder("aa.1.tmp"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	living = open(in_folder("bb.1.tmp"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	ASSERT(dead >= 0 && living >= 0);
-	ASSERT_OK(flock(living, LOCK_EX));
-	s = open_store((struct symbol_store_options){ .cache_dir = folder });
-	want(s, 1, "f");
-	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-	ASSERT_EQ(count_files(".tmp", NULL), 1);
-	ASSERT_OK(access(in_folder("bb.1.tmp"), F_OK));
 }
 
 /* --- folders that can't be used --------------------------------------------------------------- */
