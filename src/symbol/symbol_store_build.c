@@ -284,9 +284,8 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 	store_search(s, e, spec.roots, &search);
 	spec.nr_roots = (uint32_t)search.nr_roots;
 	spec.nr_others_roots = (uint32_t)search.nr_others_roots;
-	if (build->claimed)
-		spec.cache_dir = s->cache;
 	if (build->claimed) {
+		spec.cache_dir = s->cache;
 		spec.cache_size = s->options.cache_size;
 		spec.cache_room = build->room = room_for_next(s);
 	}

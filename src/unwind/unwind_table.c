@@ -447,8 +447,9 @@ int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct u
 	b->elf = elf;
 	b->bottom = UINT64_MAX;
 	r = cfi_arch_init(&b->arch, elf->machine, follow);
-	if (!r)
-		r = stack_bottom_find(elf, &b->bottom);
+	if (r < 0)
+		return r;
+	r = stack_bottom_find(elf, &b->bottom);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	find_ranges(b);
