@@ -15,16 +15,18 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
 #include "util/cleanup.h"
 
-enum { WHOLE = 1 << 30, TRIES_MAX = 10000 };
+enum { WHOLE = 1 << 30, LOWER = 64, STACKED_MAX = 256, TRIES_MAX = 1000 };
 
 static struct process_table t;
 static char dir[] = "/tmp/sonde-slow-file-test-XXXXXX";
+static int nr_mounted; /* on `dir`, one above the other */
 
 const char *test_skip_reason(void)
 {
@@ -50,26 +52,69 @@ static void in_dir(char path[64])
 	snprintf(path, 64, "%s/prog", dir);
 }
 
-/* A file system with that device number (0: any) that has a copy of the program and nothing else.
- */
-static dev_t mount_program(const char *program, dev_t dev)
+static dev_t mount_empty(void)
+{
+	struct stat st;
+
+	ASSERT_OK(mount("none", dir, "tmpfs", 0, NULL));
+	ASSERT_OK(stat(dir, &st));
+	nr_mounted++;
+	return st.st_dev;
+}
+
+static void unmount_all(void)
+{
+	while (nr_mounted) {
+		ASSERT_OK(umount2(dir, 0));
+		nr_mounted--;
+	}
+}
+
+/* A file system in `dir` that has a copy of the program and nothing else. */
+static void put_program(const char *program)
 {
 	_cleanup_close_ int in = open(program, O_RDONLY | O_CLOEXEC), out = -1;
-	struct stat st;
 	char path[64];
 
-	for (int i = 0;; i++) {
-		ASSERT_OK(mount("none", dir, "tmpfs", 0, NULL));
-		ASSERT_OK(stat(dir, &st));
-		if (!dev || st.st_dev == dev)
-			break;
-		ASSERT_OK(umount2(dir, 0));
-		ASSERT(i < TRIES_MAX);
-	}
 	in_dir(path);
 	out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	ASSERT(sendfile(out, in, NULL, WHOLE) > 0);
-	return st.st_dev;
+}
+
+/*
+ * A new file system's number is the lowest that is free: while this one's is not wanted, lower ones
+ * are there for whoever else mounts something.
+ */
+static dev_t mount_program(const char *program)
+{
+	dev_t dev;
+
+	for (int i = 0; i < LOWER; i++)
+		mount_empty();
+	dev = mount_empty();
+	put_program(program);
+	return dev;
+}
+
+static void forget_program(void)
+{
+	ASSERT_OK(umount2(dir, MNT_DETACH));
+	nr_mounted--;
+	unmount_all();
+}
+
+/* The number is free some time after the last user of its file system has ended. */
+static void mount_program_again(const char *program, dev_t dev)
+{
+	for (int i = 0; i < TRIES_MAX; i++) {
+		while (nr_mounted < STACKED_MAX)
+			if (mount_empty() == dev) {
+				put_program(program);
+				return;
+			}
+		unmount_all();
+	}
+	FAIL("somebody has kept device %u:%u", major(dev), minor(dev));
 }
 
 /* A process that maps the program. */
@@ -133,17 +178,17 @@ TEST(a_copy_is_not_the_next_file_systems)
 	dev_t dev;
 
 	start();
-	dev = mount_program("/usr/bin/cat", 0);
+	dev = mount_program("/usr/bin/cat");
 	first = start_user();
 	second = start_user();
-	ASSERT_OK(umount2(dir, MNT_DETACH));
+	forget_program();
 	file = open_program(first);
 	ASSERT(open_program(second) == file);
 	end_user(first);
 	end_user(second);
-	mount_program("/usr/bin/ls", dev);
+	mount_program_again("/usr/bin/ls", dev);
 	first = start_user();
-	ASSERT_OK(umount2(dir, MNT_DETACH));
+	forget_program();
 	next = open_program(first);
 	ASSERT_EQ(next->key.inode, file->key.inode);
 	ASSERT_EQ(next->key.dev_minor, file->key.dev_minor);
@@ -171,11 +216,11 @@ TEST(a_users_copy_is_the_users)
 	pid_t pid;
 
 	start();
-	mount_program("/usr/bin/cat", 0);
+	mount_program("/usr/bin/cat");
 	in_dir(path);
 	ASSERT_OK(chown(path, SOMEBODY, SOMEBODY));
 	pid = start_user();
-	ASSERT_OK(umount2(dir, MNT_DETACH));
+	forget_program();
 	drop_chown();
 	ASSERT_EQ(open_program(pid)->owner, SOMEBODY);
 	end_user(pid);
