@@ -21,6 +21,10 @@ def static_list():
     return entries
 
 
+# Their names or what they begin with is what they are about.
+OWN = {"compat32", "execself", "untouched"}
+
+
 class Case:
     """One run of a workload: `binary SECONDS args`, perhaps through a launcher.
 
@@ -44,6 +48,8 @@ class Case:
         self.link = None
         self.least = least
         self.optional = optional
+        # It has a recording of its own.
+        self.own = bool(before) or copied or self.expect.startswith("jit") or name in OWN
 
     def alone(self):
         """This case under a name that no other process of the machine has, in a recording that has all of them."""
