@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import guard
 import pprof_file
 from command import run
-from running import PROFCHECK, SONDE, TIMEOUT, agent, burn, places, resources, run_tests, workload
+from running import EVERY_RUNTIME, PROFCHECK, SONDE, TIMEOUT, agent, burn, of_native_code, places, resources, run_tests, workload
 from tap import Skip, check
 
 HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile")
@@ -96,7 +96,7 @@ def test_native_names_can_be_left_to_who_has_the_files():
                                                                          if not line.startswith(" ")) if kind in "Tt")
     stacks = set()
     with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "--symbolize", "none", "-v",
-               XDG_CACHE_HOME=os.path.abspath("cache")) as a, workload(PROFCHECK, "burn", "600"), workload("/usr/bin/python3", "-c", SPINNER):
+               XDG_CACHE_HOME=os.path.abspath("cache"), **EVERY_RUNTIME) as a, workload(PROFCHECK, "burn", "600"), workload("/usr/bin/python3", "-c", SPINNER):
         while not (re.search(r"spin_alone;.*_\[k\]", "\n".join(stacks)) and any("[profcheck+0x" in stack for stack in stacks)):
             a.wait_for(r"report \d+: ")
             stacks.update(run(PROFCHECK, "otlp", reports("out")[-1]).stdout.split("\n"))
@@ -324,7 +324,7 @@ def test_reports_can_be_pprof_files():
     """With all that the cuts had, of each source: read by ours and by Google's library."""
     with workload("/usr/bin/python3", "-c", SPINNER) as spinner, \
             agent("--output-dir", "out", "--output-format", "pprof", "--reporter-interval", "0.3", "--samples-per-second", "97", "--include",
-                  f"pid={spinner.pid}", "--event", "context-switches", "-v") as a:
+                  f"pid={spinner.pid}", "--event", "context-switches", "-v", **EVERY_RUNTIME) as a:
         a.wait_for("the agent samples at 97 Hz")
         functions = set()
         # Its name needs no table that is built when the machine has time for that.
@@ -494,7 +494,7 @@ def status_of(path):
 def test_it_gives_up_what_it_does_not_need():
     """And sees what it needs that for: a runtime, an executable without a name, and one that a child has to copy, that come later."""
     needed = {DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN, SYS_NICE, SYSLOG, PERFMON, BPF, CHECKPOINT_RESTORE}
-    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v") as a:
+    with agent("--output-dir", "out", "--reporter-interval", "0.3", "--samples-per-second", "199", "-v", **EVERY_RUNTIME) as a:
         a.wait_for("the agent samples")
         a.wait_for(r"report \d+: ")
         threads = os.listdir(f"/proc/{a.process.pid}/task")
@@ -757,4 +757,5 @@ def test_mistakes_in_a_file_and_in_variables_say_where():
 
 
 if __name__ == "__main__":
+    of_native_code()
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-agent-")))

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import certificates
 import guard
 import tap
-from running import FAST, State, agent, burn, run_tests
+from running import FAST, State, agent, burn, of_native_code, run_tests
 from tap import check
 
 FOLDER = os.path.join(HERE, "grpc-js")
@@ -140,6 +140,7 @@ def main():
         install()
     except tap.Skip as reason:
         return tap.skip_all(reason)
+    of_native_code()
     return run_tests(globals(), "sonde-grpc-js-")
 
 

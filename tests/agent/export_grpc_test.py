@@ -23,7 +23,7 @@ import receiver
 import tap
 from command import run
 from grpc_receiver import Server
-from running import FAST, SONDE, State, agent, run_tests, samples_of, simmer
+from running import FAST, SONDE, State, agent, of_native_code, run_tests, samples_of, simmer
 from tap import check
 
 def code(number, **more):
@@ -272,6 +272,7 @@ def test_mistakes_are_said():
 def main():
     if not grpc_receiver.is_there():
         return tap.skip_all(grpc_receiver.MISSING)
+    of_native_code()
     return run_tests(globals(), "sonde-grpc-")
 
 

@@ -20,7 +20,7 @@ import guard
 import receiver
 from command import run
 from receiver import Receiver, replying
-from running import FAST, PROFCHECK, SONDE, State, agent, burn, resources, run_tests, samples_of, simmer
+from running import FAST, PROFCHECK, SONDE, State, agent, burn, of_native_code, resources, run_tests, samples_of, simmer
 from tap import check
 
 # Of a tenth of a second each: two minutes in make test-all.
@@ -311,4 +311,5 @@ def test_secrets_in_endpoints_are_not_shown():
 
 
 if __name__ == "__main__":
+    of_native_code()
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-export-")))

@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
 from receiver import Receiver
-from running import State, agent, burn, resources, run_tests, samples_of, workload
+from running import State, agent, burn, of_native_code, resources, run_tests, samples_of, workload
 from tap import check
 
 WHAT_IT_DOES = r"the agent samples at (\d+) Hz and reports every ([\d.]+) s (?:to|into) '(.*)'"
@@ -181,4 +181,5 @@ def test_without_a_file_it_is_the_end():
 
 
 if __name__ == "__main__":
+    of_native_code()
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-reload-")))

@@ -20,6 +20,8 @@ SONDE, BUILD = (os.path.abspath(arg) for arg in sys.argv[1:3])
 PROFCHECK = profcheck_program.path(BUILD)
 TIMEOUT = 300  # seconds for what hangs
 FAST = ("--reporter-interval", "0.1", "--samples-per-second", "199", "--retry-delay", "20ms", "-v")
+EVERY_RUNTIME = {"SONDE_TRACERS": "all"}
+DEFAULTS = {}  # of an agent's environment
 STATE = re.compile(r"state: \d+ s, (\d+) samples, (?:.|\n)*?state: (\d+) reports with (\d+) samples, \d+ kB, were delivered, (\d+) with "
                    r"(\d+) samples were not, (\d+) with (\d+) were dropped; (\d+) of \d+ kB wait; (\d+) tries failed, (\d+) profiles")
 
@@ -29,7 +31,8 @@ class Agent:
 
     def __init__(self, *args, **variables):
         # A system call that the filter does not allow ends it, and the test.
-        self.process = subprocess.Popen([SONDE, "agent", *map(str, args)], env=dict(os.environ, SONDE_SANDBOX_KILL="true", **variables), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        env = {**os.environ, "SONDE_SANDBOX_KILL": "true", **DEFAULTS, **variables}
+        self.process = subprocess.Popen([SONDE, "agent", *map(str, args)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
         self.lines = []
         self.said = queue.Queue()
@@ -110,6 +113,12 @@ class State:
 
     def check_sum(self):
         check(self.delivered + self.refused + self.dropped == self.samples and not self.waiting, vars(self))
+
+
+def of_native_code():
+    """For a file of tests that are not about runtimes: to load their programs is most of what an agent of some seconds costs. One that is
+    about them gives its agent EVERY_RUNTIME."""
+    DEFAULTS["SONDE_TRACERS"] = "native"
 
 
 def burn():

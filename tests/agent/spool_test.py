@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import guard
 from command import run
 from receiver import Receiver
-from running import FAST, SONDE, State, agent, run_tests, samples_of, simmer
+from running import FAST, SONDE, State, agent, of_native_code, run_tests, samples_of, simmer
 from tap import check
 
 SPOOL = re.compile(r"state: the spool has (\d+) reports of (\d+) kB; (\d+) with (\d+) samples were there before, (\d+) files were corrupt, "
@@ -209,4 +209,5 @@ def test_mistakes_are_said():
 
 
 if __name__ == "__main__":
+    of_native_code()
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-spool-")))
