@@ -30,6 +30,7 @@ from tap import Skip, check
 HERE = Path(__file__).resolve().parent
 SONDE, BUILD = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
 INFERNO = "0.12.8"
+ZOO = Path(os.environ.get("SONDE_ZOO", "/var/cache/sonde-zoo"))  # docs/zoo.md
 HZ = 997
 PERIOD_NS = 10**9 // HZ
 TOP = Path(tempfile.mkdtemp(prefix="sonde-formats-"))
@@ -302,11 +303,12 @@ def test_firefox_json_without_times_keeps_them_too():
 # --- other programs -------------------------------------------------------------------------------
 
 def inferno(program):
-    """Built once a build folder: half a minute, and twice that for a fast one."""
-    root = BUILD / "inferno"
+    """Built once on a machine: half a minute, and twice that for a fast one."""
+    root = ZOO / f"inferno-{INFERNO}"
     if not shutil.which("cargo"):
         raise Skip("no cargo")
-    with open(BUILD / "inferno.lock", "w", encoding="ascii") as lock:
+    ZOO.mkdir(parents=True, exist_ok=True)
+    with open(f"{root}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (root / "bin" / program).exists():
             done = subprocess.run(["nice", "cargo", "install", "--quiet", "--debug", "--locked", "inferno",

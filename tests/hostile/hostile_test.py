@@ -17,6 +17,8 @@ import hostile
 import runtimes
 
 NOT_TOPICS = {"hostile", "hostile_test", "victim_of_python"}
+# With SONDE_ALL=1 alone: what differs is whose files they are.
+SLOW = set() if os.environ.get("SONDE_ALL") else {"tables-shares-of-root"}
 
 
 def tests(_setup, _args):
@@ -26,7 +28,7 @@ def tests(_setup, _args):
             continue
         for key, function in vars(importlib.import_module(topic)).items():
             name = topic + "-" + key[7:].replace("_", "-")
-            if key.startswith("attack_"):
+            if key.startswith("attack_") and name not in SLOW:
                 yield name, lambda setup, f=function, n=topic + key[6:]: run(f, n, setup)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names: what one program does to those of another one's functions."""
+import itertools
 import os
 import re
 import resource
@@ -70,7 +71,7 @@ def attack_jits(arena):
         pids = attacker.line.split()
         maps = ["/tmp/perf-%s.map" % pid for pid in pids]
         for pid in pids:
-            arena.wait_until_burnt(types.SimpleNamespace(pid=int(pid)), 1)
+            arena.wait_until_burnt(types.SimpleNamespace(pid=int(pid)), 0.5)
         victim = arena.start([program, 0.5], hostile.VICTIM)
         maps.append("/tmp/perf-%d.map" % victim.pid)
         hostile.wait4(victim)
@@ -135,11 +136,16 @@ def attack_long_names(arena):
     """Two thousand functions that all run, each with a name of 64 KB of its own."""
     nr, program = 2000, os.path.join(arena.folder, "long_names")
     with open(program + ".S", "w", encoding="ascii") as f:
-        names = ["f%d%s" % (i, "y" * (64 << 10)) for i in range(nr)]
-        f.write(".globl main\nmain:\n push %rbp\n1:\n" + "".join(" call %s\n" % name for name in names) + " jmp 1b\n")
-        f.writelines(".type %s, @function\n%s: mov $20000, %%ecx\n2: dec %%ecx\n jnz 2b\n ret\n" % (name, name) for name in names)
+        f.write(".globl main, first\nmain: push %%rbp\n1:\n.set i, 0\n.rept %d\n call first + 16 * i\n.set i, i + 1\n.endr\n jmp 1b\n" % nr)
+        f.write(".p2align 4\nfirst:\n.rept %d\n mov $20000, %%ecx\n2: dec %%ecx\n jnz 2b\n ret\n.p2align 4\n.endr\n" % nr)
         f.write('.section .note.GNU-stack,"",@progbits\n')
     subprocess.run(["gcc", "-no-pie", "-o", program, program + ".S"], check=True)
+    start = hostile.address_of(program, "first")
+    subprocess.run(["strip", program], check=True)  # its only table is what is added
+    names = [b"f%d%s\0" % (i, b"y" * (64 << 10)) for i in range(nr)]
+    places = itertools.accumulate(map(len, names[:-1]), initial=1)
+    hostile.add_symbols(program, bytes(24) + b"".join(
+        struct.pack("<IBBHQQ", place, 0x12, 0, 1, start + 16 * i, 16) for i, place in enumerate(places)), b"\0" + b"".join(names))
     arena.record("64M")
     arena.wait_until_burnt(arena.attack(program), 3)
     arena.run_victim(seconds=0.5)

@@ -85,7 +85,7 @@ def attack_builders(arena):
     make_slow(slow)
     victim = arena.program(os.path.join(hostile.WORKLOADS, "chain.c"), os.path.join(hostile.HERE, "many_functions.S"))
     arena.record("64M")
-    for i in range(8):
+    for i in range(5):
         copy = os.path.join(arena.folder, "slow-%d" % i)
         shutil.copy(slow, copy)
         os.chown(copy, hostile.NOBODY, hostile.NOBODY)
@@ -148,11 +148,11 @@ def take_the_arena(arena, owner):
         os.chown(path, hostile.VICTIM, hostile.VICTIM)
     arena.program("many_tables")
     arena.record("64M")
-    first = arena.start_victim(6, "first")
-    arena.wait_until_burnt(first.process, 3)
+    first = arena.start_victim(3, "first")
+    arena.wait_until_burnt(first.process, 1)
     os.rename(later, victim)
-    arena.wait_until_burnt(arena.attack("many_tables", *files), 4)
-    arena.run_victim(seconds=2)
+    arena.wait_until_burnt(arena.attack("many_tables", *files), 3)
+    arena.run_victim(seconds=1)
     os.unlink(victim)  # of the other victims
     recording = arena.end()
     problems, note = arena.judge(recording=recording, descriptors=300)

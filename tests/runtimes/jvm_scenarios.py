@@ -37,11 +37,12 @@ MODES = {
     "shenandoah": ["-XX:+UseShenandoahGC"],
     "compact-headers": ["-XX:+UseCompactObjectHeaders"],
 }
-# What is made under each JDK that is there: every way of calling, and a start. All else under the newest alone; older ones differ in
+# What is made under each JDK that is there: every way of calling. All else under the newest alone; older ones differ in
 # what some of that is about, too, for which there is SONDE_ALL=1.
-OF_ALL_JDKS = {"tiered", "from-start"}
-# With SONDE_ALL=1 (`make test-all`) alone: half a minute each.
-SLOW_MODES = {"c1", "parallel-one-cache", "serial-wide-oops", "shenandoah"}
+OF_ALL_JDKS = {"tiered"}
+# With SONDE_ALL=1 (`make test-all`) alone: modes, and what differs from another test by how threads end up where they are.
+SLOW = {"c1", "parallel-one-cache", "serial-wide-oops", "shenandoah", "compact-headers", "virtual-below", "virtual-deep-zgc",
+        "threads-unpinned", "threads-wakes", "in-python-now"}
 SINCE = {"compact-headers": 24, "zgc": 11, "shenandoah": 11}
 GC_THREADS = {
     "tiered": r"GC_Thread#|G1_|Gang_worker",

@@ -24,7 +24,7 @@ from jvm_judge import EARLY, JDK, Chains, Frame, JavaTally
 from jvm_record import (BUSY_CPUS, chains_of, judge_all, record, recorded_for, recorded_from_before, shares, start, threads_of,
                         warmed_up)
 from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, OF_ALL_JDKS, SCENARIOS, SINCE, \
-    SLOW_MODES
+    SLOW
 from jvm_toolchain import CLASSES, EXACT, SMALL, SOURCES, TELLING, jdks
 from modes import wait_until
 import tap
@@ -476,7 +476,7 @@ def tests(setup, args):
     for jdk in found:
         name = jdk.version + ("" if sum(j.version == jdk.version for j in found) == 1 else "-" + os.path.basename(jdk.home))
         for test, function in tests_of(jdk, args.part):
-            if os.environ.get("SONDE_ALL") or (test not in SLOW_MODES and (jdk.release == newest or test in OF_ALL_JDKS)):
+            if os.environ.get("SONDE_ALL") or (test not in SLOW and (jdk.release == newest or test in OF_ALL_JDKS)):
                 yield "jdk-%s-%s" % (name, test), function
 
 
@@ -504,7 +504,7 @@ def arguments(parser):
     parser.add_argument("--jdk", action="append", help="a JDK's folder, perhaps in a root of tests/zoo")
     parser.add_argument("--seconds", type=float, default=2, help="of a recording (default 2)")
     parser.add_argument("--part", choices=("modes", "others"), help="every way of calling in each mode of the JVM; or all else")
-    parser.add_argument("--churn", type=int, default=int(os.environ.get("SONDE_CHURN", 20000)), help="samples of a program that loads and drops classes")
+    parser.add_argument("--churn", type=int, default=int(os.environ.get("SONDE_CHURN", 10000)), help="samples of a program that loads and drops classes")
 
 
 if __name__ == "__main__":

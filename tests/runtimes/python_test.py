@@ -525,8 +525,9 @@ def test_renamed(python, setup):
 
 TESTS = (("chains", test_chains), ("stack", test_stack), ("churn", test_churn), ("renamed", test_renamed),
          ("async", test_async), ("async-stack", test_async_stack), ("async-top", test_async_top), ("async-churn", test_async_churn))
-# Under the last Python of the first family and of the last one alone; the others have OF_EACH. SONDE_ALL=1: all under each.
+# Under the last Python of this machine's alone; the others have OF_EACH, one of tests/zoo more of it. SONDE_ALL=1: all under each.
 OF_EACH = {"chains", "stack", "async", "async-stack"}
+OF_ZOO = {"renamed", "churn", "async-churn"}
 MORE_TESTS = (("command", test_command), ("embedded", test_embedded), ("static", test_static), ("later", test_later))
 FAMILIES = ((6, 9), (10, 10), (11, 12), (13, 99))
 
@@ -540,12 +541,18 @@ def tests(_setup, args):
     low, high = map(int, args.family.split("-"))
     found = pythons([runtimes.from_zoo("python", args.zoo)] if args.zoo else None)
     found = [p for p in found if low <= p.minor <= high]
+    if not os.environ.get("SONDE_ALL") and not os.environ.get("SONDE_PYTHONS"):  # of two alike the system's
+        found = list({p.minor: p for p in sorted(found, key=lambda p: (p.minor, p.path.startswith("/usr/bin/")))}.values())
     for python in found:
         family = next(f for f in FAMILIES if f[0] <= python.minor <= f[1])
         others = [p for p in found if family[0] <= p.minor <= family[1] and p.include()]
-        has_all = (not others or python is others[-1]) and family in (FAMILIES[0], FAMILIES[-1])
+        wanted = set(OF_EACH)
+        if args.zoo and not os.environ.get("SONDE_ALL"):
+            wanted |= OF_ZOO
+        elif os.environ.get("SONDE_ALL") or family == FAMILIES[-1] and (not others or python is others[-1]):
+            wanted |= dict(TESTS + MORE_TESTS).keys()
         for name, test in TESTS + MORE_TESTS:
-            if not (has_all or name in OF_EACH or os.environ.get("SONDE_ALL")):
+            if name not in wanted:
                 continue
             yield "%s-%s" % (python.name, name), functools.partial(test, python)
 
