@@ -9,6 +9,7 @@
  */
 #include "elf/elf_symbols.h"
 #include "elf/elf_symbols_internal.h"
+#include "elf/v8_builtins.h"
 #include "util/cleanup.h"
 #include "util/sorted.h"
 
@@ -261,6 +262,29 @@ static int add_mini_debug(struct symbol_list *list, const struct elf_file *elf)
 	return symbol_list_add(list, inner, &source);
 }
 
+/* V8's builtins, as .symtab would have them. */
+static int add_v8_builtins(struct symbol_list *list, const struct elf_file *elf)
+{
+	_cleanup_(v8_builtins_fini) struct v8_builtins builtins = { 0 };
+	int r = v8_builtins_read(elf, &builtins);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	for (size_t i = 0; i < builtins.nr && list->items.nr < ELF_SYMBOLS_MAX && !r; i++) {
+		const struct v8_builtin *b = &builtins.items[i];
+
+		r = vec_push(&list->items, (struct elf_symbol){
+						   .addr = b->addr,
+						   .size = b->size | SYMBOL_LOCAL,
+						   .name = builtins.names + b->name,
+					   });
+	}
+	/* What was pushed keeps its names, also where that failed. */
+	list->priv->names[list->priv->nr_names++] =
+		(struct symbol_names){ TAKE_PTR(builtins.names), builtins.names_size, 0 };
+	return r;
+}
+
 static int add_tables(struct symbol_list *list, const struct elf_file *elf)
 {
 	struct symbol_source source;
@@ -278,7 +302,11 @@ static int add_tables(struct symbol_list *list, const struct elf_file *elf)
 	}
 	if (r && r != -ENOENT)
 		return r;
-	return full ? 0 : add_mini_debug(list, elf);
+	if (full)
+		return 0;
+	r = add_mini_debug(list, elf);
+	/* V8's do not make the list complete: other local functions have no names. */
+	return r || list->priv->complete ? r : add_v8_builtins(list, elf);
 }
 
 /* Of a file that claims nonsense, much. */

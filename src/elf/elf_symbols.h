@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The function symbols of one ELF file, sorted, one stable choice an address: out of .symtab,
- * .dynsym and MiniDebugInfo (.gnu_debugdata), or the dynamic segment if there are no sections.
- * Immutable once built.
+ * .dynsym and MiniDebugInfo (.gnu_debugdata), or the dynamic segment if there are no sections; and
+ * V8's builtins where local functions have no names (v8_builtins.h). Immutable once built.
  *
  * A function is what is typed so (STT_FUNC, STT_GNU_IFUNC), or has no type but stands in an
  * executable section, as hand-written assembly does.

@@ -7,11 +7,13 @@
 #include "util/vec.h"
 
 enum {
-	/* .symtab, .dynsym (or the dynamic segment), .gnu_debugdata */
-	SYMBOL_TABLES_MAX = 3,
+	/* .symtab, .dynsym (or the dynamic segment), .gnu_debugdata, V8's builtins */
+	SYMBOL_TABLES_MAX = 4,
 	/* While the list is built, the top byte of a symbol's size is its rank: less is better. */
 	SYMBOL_RANK_SHIFT = 56,
 };
+/* The rank of a local function with a size. */
+#define SYMBOL_LOCAL (2ULL << 3 << SYMBOL_RANK_SHIFT)
 
 /* A string table, or the part of it that is used. */
 struct symbol_names {

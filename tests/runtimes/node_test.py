@@ -126,6 +126,11 @@ def is_unnamed(f):
     return f.name == "[unknown]" and f.runtime != "v8"
 
 
+def is_unknown(f):
+    """A function of JavaScript that was dropped."""
+    return f.name == "[unknown]" and f.runtime == "v8"
+
+
 def is_wasm_wrapper(f, with_unknown=False):
     """The way into an exported function of a module may be code of that, which V8 calls by its index; up to Node.js 15, or by nothing."""
     return f.runtime == "v8" and (re.fullmatch(r"\d+", f.name) or with_unknown and f.name == "[unknown]")
@@ -180,16 +185,16 @@ def waiting_first(truth, names, found):
     return found[begin:end] + found[:begin] + found[end:]
 
 
-def wrong_natives(names, js):
-    """What is wrong with native frames around, from the outermost on."""
+def wrong_natives(names, js, stripped):
+    """What is wrong with native frames around, from the outermost on; `stripped`: local functions have no names, but V8's builtins."""
     folded = [n for n, is_one in zip(names, js) if not is_one and FOLDED.fullmatch(n)]
     if folded:
         return "the interpreter's own: %s" % " ".join(folded)
     first = js.index(True)
     entries = [i for i, n in enumerate(names[:first]) if ENTRY.fullmatch(n)]
-    if not entries or not any("::Invoke" in n for n in names[:entries[0]]):
+    if not entries or not any(("v8::internal::Execution::" if stripped else "::Invoke") in n for n in names[:entries[0]]):
         return "no way into JavaScript: %s" % " ; ".join(names[:first])
-    if not re.fullmatch(r"_start|__clone3?|clone3?|start_thread|thread_start", names[0]):
+    if not (re.fullmatch(r"_start|__clone3?|clone3?|start_thread|thread_start", names[0]) or stripped and names[0] == "[unknown]"):
         return "it begins with %s" % names[0]
     return None
 
@@ -214,7 +219,7 @@ def judge(truth, hot, stack):
     # It says itself that a caller may be missing, or which function is being entered or left; tally_truths() counts these.
     if any(f.name in SAID for f in stack.user):
         return None
-    wrong = wrong_chain(truth, waiting_first(truth, names, found), hot) or wrong_natives([f.name for f in stack.user], js) or wrong_waiting(truth, names)
+    wrong = wrong_chain(truth, waiting_first(truth, names, found), hot) or wrong_natives([f.name for f in stack.user], js, truth["stripped"]) or wrong_waiting(truth, names)
     if truth["comm"] == "js-native" and not wrong:
         wrong = wrong_through_addon(stack, js)
     if through_wasm(truth) and not wrong:
@@ -357,7 +362,7 @@ def test_collected(node, setup):
             for s in recording.stacks or []:
                 if s.tid in program.threads:
                     t.take(s, judge_churn)
-                    unknown += s.count * any(f.name == "[unknown]" for f in s.user)
+                    unknown += s.count * any(is_unknown(f) for f in s.user)
             problems += t.problems(20)
             notes += "; %s, %d unknown" % (t.summary(), unknown)
         return problems, notes
@@ -365,7 +370,7 @@ def test_collected(node, setup):
 
 def judge_churn(stack):
     """Each function of a17 and b17 is below or above the other of that number; neither is said to have no name."""
-    if any(f.name in SAID or f.name == "[unknown]" for f in stack.user):
+    if any(f.name in SAID or is_unknown(f) for f in stack.user):
         return None
     names = " ".join(f.name for f, is_one in zip(stack.user, which_are_js(stack.user)) if is_one)
     # Before it says that it is ready.

@@ -109,9 +109,11 @@ catalogue() {
 		node 16 npm
 		node 17 npm
 		node 18 npm
+		node 18-debian12 debian bookworm
 		node 19 npm
 		node 20 machine
 		node 20 npm
+		node 20-debian13 debian trixie
 		node 21 npm
 		node 22 npm
 		node 23 npm
@@ -176,6 +178,14 @@ node_machine() {
 	found=$(command -v node) || unavailable "there is none here"
 	[[ $("$found" --version) = "v$version."* ]] || unavailable "this machine has another one"
 	echo "$found"
+}
+
+# Its V8 is in a library, which is stripped.
+node_debian() {
+	local root
+	root=$("$here/debian.sh" "$1" nodejs) || exit
+	wrapper "$root" /usr/bin/node "$SONDE_ZOO/bin/node$version"
+	echo "$SONDE_ZOO/bin/node$version"
 }
 
 node_npm() {

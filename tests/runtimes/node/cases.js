@@ -26,7 +26,7 @@ function tell(low, high, skipped = 0) {
   const ofScript = (s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()];
   const chain = sites.filter(isOurs).map((s) => isWasm(s) ? ofWasm(s) : ofScript(s)).reverse();
   const waiting = withAsync ? sites.filter((s) => isOurs(s) && s.isAsync()).length : 0;
-  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown}) + '\n');
+  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown, stripped: process.config.variables.node_shared === true}) + '\n');
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
   while (fs.readSync(0, buffer, 0, 1) > 0);
 }
