@@ -51,8 +51,9 @@ TELLING = ("telling", "tell", "readSync", "writeSync")
 class Node:
     def __init__(self, path):
         self.path = path
-        said = subprocess.run([path, "-p", "process.versions.v8 + ' ' + process.version"], capture_output=True, text=True, check=True)
-        self.v8, self.version = said.stdout.split()
+        said = subprocess.run([path, "-p", "[process.versions.v8, process.version, process.config.variables.node_shared === true].join(' ')"], capture_output=True, text=True, check=True)
+        self.v8, self.version, shared = said.stdout.split()
+        self.is_stripped = shared == "true"  # V8 is in a library, as Debian has it
         self.number = int(self.version[1:].split(".", maxsplit=1)[0])
         said = subprocess.run([path, "--v8-options"], capture_output=True, text=True, check=True)
         self.options = set(re.findall(r"^ +--([a-z-]+) ", said.stdout, re.M))
@@ -249,6 +250,9 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
                 unsure += stack.count * any(f.name.startswith("[") and not f.name.startswith("[v8: awaited_by") and not is_unnamed(f) and not (wrappers and is_wasm_wrapper(f, True))
                                             for f in stack.user)
         problems += t.problems(least)
+        # What has neither JavaScript nor a way into it is right, too: so it would be if nothing was known.
+        if of_js * 2 < t.complete:
+            problems.append("%s: %d of %d samples have functions" % (t.name, of_js, t.complete))
         if of_js * whole_percent > whole * 100:
             problems.append("%s: %d of %d samples have the whole chain" % (t.name, whole, of_js))
         if unsure > max(2, of_js * UNSURE_PERCENT / 100) and truth["comm"] not in noted:
@@ -454,8 +458,25 @@ def test_renamed(node, setup):
         return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
+def test_stripped(node, setup):
+    """Without .symtab, as Debian has it: builtins are known by what V8 exports."""
+    if node.is_stripped:
+        raise Skip("it is already")
+    if not 16 <= node.number <= 23:
+        raise Skip("it does not export where its builtins are")
+    if not shutil.which("strip"):
+        raise Skip("no strip (binutils)")
+    path = setup.file("stripped-node")
+    subprocess.run(["strip", "-o", path, os.path.realpath(node.path)], check=True)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[path, CASES, case] for case in ("plain", "sort", "async", "hot")])
+        for program in programs:
+            program.truths[0]["stripped"] = True
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
 TESTS = (("chains", test_chains), ("tiers", test_tiers), ("wasm", test_wasm), ("async", test_async), ("collected", test_collected), ("command", test_command), ("stack", test_stack), ("core", test_core),
-         ("renamed", test_renamed))
+         ("renamed", test_renamed), ("stripped", test_stripped))
 
 
 def arguments(parser):
