@@ -6,6 +6,9 @@
  * the names, and what has the address of the line before takes its place or is passed over. What is
  * not sorted is sorted at the end. Symbols that are no functions stay as ends, without a name,
  * since kernel symbols have no sizes.
+ *
+ * The kernel's own symbols come first (kernel/kallsyms.c, update_iter()) and never change while it
+ * runs: to read again is to read what stands behind them.
  */
 #include "symbol/kallsyms.h"
 
@@ -51,9 +54,25 @@ struct symbol {
 	uint32_t module; /* in `names` */
 };
 
+/* The kernel's own part, where it is known to stand in order and in front of all others. */
+struct own {
+	size_t nr_symbols; /* 0: not known */
+	size_t nr_names;
+	uint64_t bytes; /* of text */
+	uint64_t last;	/* address of the last line, and that line's length */
+	size_t last_size;
+};
+
+/* What the next line is to be, if reading began behind the kernel's own part. */
+enum check { CHECK_NONE, CHECK_LAST, CHECK_OTHER };
+
 struct kallsyms {
 	VEC(struct symbol) symbols;
 	VEC(char) names;
+	struct own own;
+	enum check check;
+	uint64_t bytes, last; /* of the lines so far, and the last one's address and length */
+	size_t last_size;
 	bool hidden;		       /* there were functions, but without their addresses */
 	uint64_t text_start, text_end; /* of the kernel itself */
 	uint32_t module;	       /* of the last symbol that has one */
@@ -205,6 +224,7 @@ static int add_module(struct kallsyms *k, const struct line *line, uint32_t *ret
 static int add_symbol(struct kallsyms *k, const struct line *line)
 {
 	struct symbol *last = k->symbols.nr ? &k->symbols.items[k->symbols.nr - 1] : NULL;
+	bool is_first_other = k->own.nr_symbols && k->own.nr_symbols == k->symbols.nr;
 	struct symbol s = { .addr = line->addr, .rank = line->rank };
 	size_t names_nr = k->names.nr;
 	uint32_t name = 0;
@@ -222,7 +242,7 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 			return r;
 		s.name = name;
 	}
-	if (!last || last->addr != s.addr) {
+	if (!last || last->addr != s.addr || is_first_other) {
 		k->nr_sorted += k->nr_sorted == k->symbols.nr && (!last || last->addr < s.addr);
 		return vec_push(&k->symbols, s);
 	}
@@ -236,9 +256,9 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 /* Keeps the first symbol of each address, and of neighbouring ends only the first. */
 static void keep_choices(struct kallsyms *k)
 {
-	size_t i, kept = 0;
+	size_t i, kept = k->own.nr_symbols;
 
-	for (i = 0; i < k->symbols.nr; i++) {
+	for (i = kept; i < k->symbols.nr; i++) {
 		const struct symbol *s = &k->symbols.items[i];
 		const struct symbol *last = kept ? &k->symbols.items[kept - 1] : NULL;
 
@@ -250,14 +270,25 @@ static void keep_choices(struct kallsyms *k)
 	k->symbols.nr = kept;
 }
 
-/* Those that do not stand in order, which are usually all larger than the others. */
+static bool is_behind(const struct kallsyms *k, size_t nr)
+{
+	for (size_t i = nr; i < k->symbols.nr && nr; i++)
+		if (k->symbols.items[i].addr <= k->symbols.items[nr - 1].addr)
+			return false;
+	return true;
+}
+
+/* Those that do not stand in order, which are usually all larger than the kernel's own. */
 static void sort(struct kallsyms *k)
 {
 	size_t at = k->nr_sorted;
 
-	for (size_t i = at; i < k->symbols.nr && at; i++)
-		if (k->symbols.items[i].addr <= k->symbols.items[at - 1].addr)
-			at = 0;
+	if (!is_behind(k, at))
+		at = k->own.nr_symbols;
+	if (!is_behind(k, at)) {
+		k->own = (struct own){ 0 };
+		at = 0;
+	}
 	if (at < k->symbols.nr)
 		qsort_r(k->symbols.items + at, k->symbols.nr - at, sizeof(*k->symbols.items),
 			compare_symbols, k->names.items);
@@ -296,6 +327,45 @@ static int kallsyms_new(struct kallsyms **ret)
 	return 0;
 }
 
+/* The first line of a module ends the kernel's own part. */
+static void note_own(struct kallsyms *k, const struct line *line)
+{
+	if (!line->module_len || k->own.bytes || k->nr_sorted != k->symbols.nr)
+		return;
+	k->own = (struct own){ .nr_symbols = k->symbols.nr,
+			       .nr_names = k->names.nr,
+			       .bytes = k->bytes,
+			       .last = k->last,
+			       .last_size = k->last_size };
+}
+
+static bool is_as_before(const struct kallsyms *k, const struct line *line, size_t size)
+{
+	if (k->check == CHECK_OTHER)
+		return line->module_len;
+	return !line->module_len && line->addr == k->own.last && size == k->own.last_size;
+}
+
+static int take_in_line(struct kallsyms *k, const struct line *line, size_t size)
+{
+	if (k->check && !is_as_before(k, line, size))
+		return -ESTALE;
+	if (k->check) {
+		k->check = k->check == CHECK_LAST ? CHECK_OTHER : CHECK_NONE;
+		if (k->check)
+			return 0;
+	}
+	note_own(k, line);
+	k->last = line->addr;
+	k->last_size = size;
+	note_text(k, line);
+	if (line->addr)
+		return add_symbol(k, line);
+	if (line->rank != RANK_END)
+		k->hidden = true;
+	return 0;
+}
+
 static int take_in(struct kallsyms *k, const char *text, size_t size)
 {
 	const char *p = text, *end = text + size, *line_end;
@@ -306,13 +376,9 @@ static int take_in(struct kallsyms *k, const char *text, size_t size)
 		line_end = memchr(p, '\n', (size_t)(end - p));
 		if (!line_end)
 			line_end = end;
-		if (!parse_line(p, line_end, &line))
-			continue;
-		note_text(k, &line);
-		if (line.addr)
-			r = add_symbol(k, &line);
-		else if (line.rank != RANK_END)
-			k->hidden = true;
+		if (parse_line(p, line_end, &line))
+			r = take_in_line(k, &line, (size_t)(line_end + 1 - p));
+		k->bytes += (size_t)(line_end + 1 - p);
 	}
 	return r;
 }
@@ -362,15 +428,11 @@ static int read_all(struct kallsyms *k, int fd)
 	return r ? r : take_in(k, text, used);
 }
 
-int kallsyms_read(struct kallsyms **ret)
+int kallsyms_read_from(int fd, struct kallsyms **ret)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
-	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-	int r;
+	int r = kallsyms_new(&k);
 
-	if (fd < 0)
-		return -errno;
-	r = kallsyms_new(&k);
 	if (!r)
 		r = read_all(k, fd);
 	if (r)
@@ -380,6 +442,58 @@ int kallsyms_read(struct kallsyms **ret)
 		return k->hidden ? -EPERM : -ENOENT;
 	*ret = TAKE_PTR(k);
 	return 0;
+}
+
+/* A bad line between the last two lines of the kernel's own part would be found by the check. */
+static int read_others(struct kallsyms *k, int fd)
+{
+	int r;
+
+	if (!k->own.nr_symbols)
+		return -ENODATA;
+	if (lseek(fd, (off_t)(k->own.bytes - k->own.last_size), SEEK_SET) < 0)
+		return -errno;
+	k->symbols.nr = k->nr_sorted = k->own.nr_symbols;
+	k->names.nr = k->own.nr_names;
+	k->module = 0;
+	k->check = CHECK_LAST;
+	r = read_all(k, fd);
+	if (!r && k->check == CHECK_LAST)
+		r = -ESTALE;
+	k->check = CHECK_NONE;
+	sort(k);
+	return r;
+}
+
+int kallsyms_read_again_from(int fd, struct kallsyms **k)
+{
+	struct kallsyms *all;
+	int r = read_others(*k, fd);
+
+	if (!r)
+		return 0;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = kallsyms_read_from(fd, &all);
+	if (r)
+		return r;
+	kallsyms_free(*k);
+	*k = all;
+	return 0;
+}
+
+int kallsyms_read(struct kallsyms **ret)
+{
+	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : kallsyms_read_from(fd, ret);
+}
+
+int kallsyms_read_again(struct kallsyms **k)
+{
+	_cleanup_close_ int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : kallsyms_read_again_from(fd, k);
 }
 
 void kallsyms_free(struct kallsyms *k)

@@ -23,6 +23,15 @@ enum {
 int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret);
 /* Reads /proc/kallsyms. -EPERM if all addresses are hidden (kptr_restrict). */
 int kallsyms_read(struct kallsyms **ret);
+/*
+ * The same for *k, which was read before: of the kernel's own symbols, which stay, only the last
+ * is looked at, if they stand in order and in front of the others'. On failure *k may have lost
+ * symbols of modules and BPF programs.
+ */
+int kallsyms_read_again(struct kallsyms **k);
+/* Both, of a file that is like /proc/kallsyms. For tests. */
+int kallsyms_read_from(int fd, struct kallsyms **ret);
+int kallsyms_read_again_from(int fd, struct kallsyms **k);
 void kallsyms_free(struct kallsyms *k);
 static inline void kallsyms_free_p(struct kallsyms **k)
 {

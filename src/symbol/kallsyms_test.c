@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
@@ -187,6 +188,121 @@ TEST(hidden_addresses_are_no_symbols)
 	expect(empty, 0, NULL, NULL);
 }
 
+#define OWN_LINES                                                                                  \
+	"ffffffff81000000 T _stext\n"                                                              \
+	"ffffffff81000000 T first\n"                                                               \
+	"ffffffff81000100 t second\n"                                                              \
+	"ffffffff81000200 T _etext\n"                                                              \
+	"ffffffff82000000 D some_data\n"                                                           \
+	"ffffffff82000100 D more_data\n"
+
+static int file_of(const char *text)
+{
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	ASSERT(fd >= 0);
+	ASSERT_EQ(pwrite(fd, text, strlen(text), 0), (long)strlen(text));
+	return fd;
+}
+
+static void read_again(struct kallsyms **k, const char *text)
+{
+	_cleanup_close_ int fd = file_of(text);
+
+	ASSERT_OK(kallsyms_read_again_from(fd, k));
+}
+
+/* What replaces the kernel's own lines in a file of `text`, of the same length, is not looked at.
+ */
+static void read_again_behind_rubbish(struct kallsyms **k, const char *text)
+{
+	static const char last[] = "ffffffff82000100 D more_data\n";
+	_cleanup_free_ char *rest = strdup(text);
+
+	ASSERT(rest);
+	memset(rest, 'x', strlen(OWN_LINES) - strlen(last));
+	read_again(k, rest);
+}
+
+TEST(what_is_read_again_is_what_comes_and_goes)
+{
+	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
+	_cleanup_close_ int fd = file_of(OWN_LINES "ffffffffc0000100 t one\t[m]\n"
+						   "ffffffffc0000000 t zero\t[m]\n"
+						   "ffffffffc0000200 t bpf_prog_a\t[bpf]\n");
+
+	ASSERT_OK(kallsyms_read_from(fd, &k));
+	expect(k, 0xffffffffc0000000, "zero", "m");
+	expect(k, 0xffffffffc0000200, "bpf_prog_a", "bpf");
+	for (int i = 0; i < 2; i++) {
+		uint64_t start, end;
+
+		read_again_behind_rubbish(&k, OWN_LINES "ffffffffc0000300 t three\t[another]\n"
+							"ffffffffc0000200 t bpf_prog_b\t[bpf]\n");
+		expect(k, 0xffffffff81000000, "first", "");
+		expect(k, 0xffffffff810001ff, "second", "");
+		expect(k, 0xffffffff82000200, NULL, NULL);
+		expect(k, 0xffffffffc0000000, NULL, NULL);
+		expect(k, 0xffffffffc0000200, "bpf_prog_b", "bpf");
+		expect(k, 0xffffffffc0000300, "three", "another");
+		kallsyms_text(k, &start, &end);
+		ASSERT(start == 0xffffffff81000000 && end == 0xffffffff81000200);
+	}
+	read_again_behind_rubbish(&k, OWN_LINES);
+	expect(k, 0xffffffffc0000200, NULL, NULL);
+	read_again_behind_rubbish(&k, OWN_LINES "ffffffffc0000200 t bpf_prog_c\t[bpf]\n");
+	expect(k, 0xffffffff81000100, "second", "");
+	expect(k, 0xffffffffc0000200, "bpf_prog_c", "bpf");
+}
+
+TEST(all_is_read_again_where_the_kernels_own_symbols_are_not_known_to_be_the_same)
+{
+	static const char *const first[] = {
+		OWN_LINES "ffffffffc0000000 t one\t[m]\n",
+		/* Modules before the kernel, as on aarch64; out of order; no module. */
+		OWN_LINES "ffffffff80000000 t one\t[m]\n",
+		OWN_LINES "ffffffff82000100 t one\t[m]\n",
+		"ffffffff83000000 t late\n" OWN_LINES "ffffffffc0000000 t one\t[m]\n",
+		OWN_LINES,
+	};
+	static const char *const then[] = {
+		"ffffffff81000000 T other\nffffffffc0000000 t two\t[m]\n",
+		/* As long as before: the last one's address is another. */
+		"ffffffff81000000 T _stext\nffffffff81000000 T other\n"
+		"ffffffff81000100 t s_____\nffffffff81000200 T _etext\n"
+		"ffffffff82000000 D some_data\nffffffff82000108 D more_data\n"
+		"ffffffffc0000000 t two\t[m]\n",
+		"ffffffff81000000 T _stext\nffffffff81000000 T other\n" OWN_LINES
+		"ffffffffc0000000 t two\t[m]\n",
+	};
+
+	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
+		for (size_t j = 0; j < sizeof(then) / sizeof(*then); j++) {
+			_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
+			_cleanup_close_ int fd = file_of(first[i]);
+
+			ASSERT_OK(kallsyms_read_from(fd, &k));
+			read_again(&k, then[j]);
+			expect(k, 0xffffffff81000000, j == 2 ? "first" : "other", "");
+			expect(k, 0xffffffffc0000000, "two", "m");
+			expect(k, 0xffffffff80000000, NULL, NULL);
+		}
+}
+
+TEST(hidden_addresses_when_read_again)
+{
+	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
+	_cleanup_close_ int fd = file_of(OWN_LINES "ffffffffc0000000 t one\t[m]\n");
+	_cleanup_close_ int hidden = file_of("0000000000000000 T _stext\n"
+					     "0000000000000000 T first\n"
+					     "0000000000000000 t one\t[m]\n");
+
+	ASSERT_OK(kallsyms_read_from(fd, &k));
+	ASSERT_ERR(kallsyms_read_again_from(hidden, &k), EPERM);
+	expect(k, 0xffffffff81000000, "first", "");
+	expect(k, 0xffffffffc0000000, NULL, NULL);
+}
+
 /* False if the addresses are hidden. */
 static bool find_line(const char *want, uint64_t *ret)
 {
@@ -217,5 +333,7 @@ TEST(this_kernel)
 	expect(k, addr + 8, "schedule", "");
 	expect(k, 0x400000, NULL, NULL);
 	ASSERT(find_line("vfs_read", &addr));
+	expect(k, addr + 1, "vfs_read", "");
+	ASSERT_OK(kallsyms_read_again(&k));
 	expect(k, addr + 1, "vfs_read", "");
 }

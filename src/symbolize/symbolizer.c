@@ -299,18 +299,13 @@ static bool wants_kernel(const struct symbolizer *n, uint64_t address)
 static void read_kernel(struct symbolizer *n)
 {
 	uint64_t begin = now_ns();
-	struct kallsyms *kernel;
-	int r = kallsyms_read(&kernel);
+	int r = n->kernel ? kallsyms_read_again(&n->kernel) : kallsyms_read(&n->kernel);
 
 	n->kernel_read_ns = now_ns();
 	n->kernel_next_ns = n->kernel_read_ns + KERNEL_AGAIN_PART * (n->kernel_read_ns - begin);
 	n->kernel_changed = false;
-	if (r) {
+	if (r)
 		log_debug("no kernel symbols: %s", strerror(-r));
-		return;
-	}
-	kallsyms_free(n->kernel);
-	n->kernel = kernel;
 }
 
 void symbolizer_kernel_changed(struct symbolizer *n, uint64_t start, uint64_t end)
