@@ -345,11 +345,13 @@ static int nr_loading(const struct walkers *w, bool urgent_only)
 /* What is urgent does not wait for what is loaded when a CPU is idle. */
 static void start_those(struct walkers *w, bool urgent)
 {
-	for (uint32_t id = 0; id < RUNTIME_MAX_ && nr_loading(w, urgent) < LOADING_MAX; id++) {
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
 		struct walker *one = &w->of[id];
 
 		if (one->state != WALKER_WAITS || one->urgent != urgent)
 			continue;
+		if (nr_loading(w, urgent) >= LOADING_MAX)
+			return;
 		one->report.error = start(w, id);
 		if (one->report.error) {
 			drop_child(one);

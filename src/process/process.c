@@ -57,8 +57,6 @@ static void forget(struct process_table *t, struct process *proc)
 static void process_free(struct process_table *t, struct process *proc)
 {
 	forget(t, proc);
-	if (proc->exited)
-		t->private->nr_exited--;
 	vec_free(&proc->mappings);
 	free(proc);
 }
@@ -301,7 +299,6 @@ static void apply_exit(struct process_table *t, const struct side_event *event)
 		return;
 	proc->exited = true;
 	proc->exit_ns = event->time_ns;
-	t->private->nr_exited++;
 }
 
 static void apply_lost(struct process_table *t)
@@ -638,14 +635,31 @@ static size_t halve_longest(struct process_table *t)
 	return nr;
 }
 
-/* There is room for all that ordinary machines have; if not, those pay that took most of it. */
-static void make_room(struct process_table *t)
+/* Those that ended before that go, and the mappings of the others are counted. */
+static size_t drop_exited(struct process_table *t, uint64_t before_ns)
 {
-	size_t i = 0, nr = 0, wanted, got, n;
 	struct map_slot *slot;
+	size_t i = 0, nr = 0;
 
-	while ((slot = map_next(&t->by_pid, &i)))
-		nr += ((struct process *)(uintptr_t)slot->value)->mappings.nr;
+	while ((slot = map_next(&t->by_pid, &i))) {
+		struct process *proc = (struct process *)(uintptr_t)slot->value;
+
+		if (proc->exited && proc->exit_ns < before_ns)
+			drop(t, proc);
+		else
+			nr += proc->mappings.nr;
+	}
+	return nr;
+}
+
+/*
+ * There is room for all that ordinary machines have; if not, those pay that took most of it. `nr`
+ * mappings there are.
+ */
+static void make_room(struct process_table *t, size_t nr)
+{
+	size_t wanted, got, n;
+
 	t->private->nr_mappings = nr;
 	wanted = nr > ALL_MAPPINGS_MAX ? nr - ALL_MAPPINGS_MAX : 0;
 	if (t->private->files_full && wanted < MAPPINGS_MAX)
@@ -661,18 +675,12 @@ static void make_room(struct process_table *t)
 
 void process_table_expire(struct process_table *t, uint64_t before_ns)
 {
-	struct map_slot *slot;
-	size_t i = 0;
+	size_t nr;
 
 	if (t->private->lost)
 		find_exited(t);
-	while (t->private->nr_exited && (slot = map_next(&t->by_pid, &i))) {
-		struct process *proc = (struct process *)(uintptr_t)slot->value;
-
-		if (proc->exited && proc->exit_ns < before_ns)
-			drop(t, proc);
-	}
+	nr = drop_exited(t, before_ns);
 	mount_ns_expire(t, before_ns);
 	files_expire(t);
-	make_room(t);
+	make_room(t, nr);
 }

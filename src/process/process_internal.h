@@ -58,7 +58,6 @@ struct slow_files {
 struct process_table_private {
 	uint32_t last_version;
 	uint64_t last_image;
-	size_t nr_exited;
 	size_t nr_mappings; /* of all processes, when that was counted last, and of forks since */
 	size_t looked_at;   /* up to this slot, for lost exits */
 	bool lost_again;    /* while these were looked for */

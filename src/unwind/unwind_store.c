@@ -351,6 +351,13 @@ static void let_rows_go(struct unwind_store *s, const struct file_table *t)
 		let_rule_go(s, ROW_RULE(*cell(s, t->first + i)));
 }
 
+static void set_wish(struct unwind_store *s, uint32_t file, struct table_wish wish)
+{
+	s->nr_wanted -= s->wanted[file].cells != 0;
+	s->nr_wanted += wish.cells != 0;
+	s->wanted[file] = wish;
+}
+
 /* The file's table, and all that was added to it; how many cells these were. */
 static uint32_t drop_table(struct unwind_store *s, uint32_t file)
 {
@@ -372,7 +379,7 @@ static uint32_t drop_table(struct unwind_store *s, uint32_t file)
 	}
 	s->tables.nr = kept;
 	if (wish.cells)
-		s->wanted[file] = wish;
+		set_wish(s, file, wish);
 	return wish.cells;
 }
 
@@ -546,11 +553,11 @@ static void admit_again(struct unwind_store *s)
 {
 	uint32_t i;
 
-	for (i = 0; i < UNWIND_FILES_MAX; i++) {
+	for (i = 0; i < UNWIND_FILES_MAX && s->nr_wanted; i++) {
 		if (!s->wanted[i].cells || !has_room_for_rules(s, s->wanted[i].rules))
 			continue;
 		if (has_room(s, i, s->wanted[i].cells)) {
-			s->wanted[i] = (struct table_wish){ 0 };
+			set_wish(s, i, (struct table_wish){ 0 });
 			unwind_store_set_state(s, i, FILE_STATE_PENDING);
 			return;
 		}
@@ -676,9 +683,8 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 	f = &s->files[file];
 	drop_table(s, file);
 	r = has_room(s, file, t.nr) ? alloc_cells(s, t.nr, false, &t.first) : -ENOSPC;
-	s->wanted[file] = (struct table_wish){ 0 };
-	if (r == -ENOSPC)
-		s->wanted[file] = (struct table_wish){ t.nr, t.nr_rules };
+	set_wish(s, file,
+		 r == -ENOSPC ? (struct table_wish){ t.nr, t.nr_rules } : (struct table_wish){ 0 });
 	if (r == -ENOSPC)
 		make_room_for(s, file, t.nr);
 	if (!r) {
@@ -910,7 +916,7 @@ int unwind_store_add_rows(struct unwind_store *s, uint32_t file, const struct co
 void unwind_store_forget(struct unwind_store *s, uint32_t file)
 {
 	drop_table(s, file);
-	s->wanted[file] = (struct table_wish){ 0 };
+	set_wish(s, file, (struct table_wish){ 0 });
 	s->used_ns[file] = 0;
 	s->users[file] = (struct file_user){ 0 };
 	unwind_store_set_state(s, file, FILE_STATE_NONE);

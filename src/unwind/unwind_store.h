@@ -68,6 +68,7 @@ struct unwind_store {
 	VEC(struct file_table) tables;
 	uint64_t *used_ns;	   /* by file: last seen in a sample */
 	struct table_wish *wanted; /* by file */
+	uint32_t nr_wanted;	   /* of these that are none */
 	struct file_user *users;   /* by file */
 	uint64_t now_ns;
 	uint64_t nr_evicted;	/* tables given up for room */
