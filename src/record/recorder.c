@@ -607,6 +607,8 @@ int recorder_open(const struct recorder_options *options, struct profile *profil
 	memory_guard_tick();
 	r->profile = profile;
 	r->options.may_select |= options->selection && !selection_is_empty(options->selection);
+	r->batch = &r->batches[0];
+	r->next = &r->batches[1];
 	r->epoll_fd = r->timer_fd = r->soon_fd = r->due_fd = -1;
 	r->due_ns = UINT64_MAX;
 	err = set_up(r);
@@ -634,8 +636,8 @@ void recorder_free(struct recorder *r)
 	metadata_fini(&r->metadata);
 	process_contexts_fini(&r->contexts);
 	map_fini(&r->refreshed);
-	batch_fini(&r->batch);
-	batch_fini(&r->next);
+	batch_fini(&r->batches[0]);
+	batch_fini(&r->batches[1]);
 	vec_free(&r->changed);
 	vec_free(&r->waker_frames.frames);
 	memory_guard_end();

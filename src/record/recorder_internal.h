@@ -54,9 +54,10 @@ struct recorder {
 	struct waker_frames waker_frames; /* where stacks are joined */
 	struct map targets;	    /* live processes that are recorded, if there is a choice */
 	struct map refreshed;	    /* pid -> when its maps were read again last */
-	struct batch batch;	    /* the turn's samples */
+	struct batch batches[2];    /* each with 16 KB of places */
+	struct batch *batch;	    /* the turn's samples */
 	size_t event_at;	    /* the next of the turn's events */
-	struct batch next;	    /* those that came while a table was built */
+	struct batch *next;	    /* those that came while a table was built */
 	size_t next_looked_at;	    /* so many of these */
 	VEC(int32_t) changed;	    /* processes to show anew at the end of the turn */
 	uint64_t start_ns;	    /* of the recording */

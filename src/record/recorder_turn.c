@@ -116,7 +116,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 
 static bool is_half_full(const struct recorder *r)
 {
-	return batch_bytes(&r->next) > r->batch_bytes_max / 2;
+	return batch_bytes(r->next) > r->batch_bytes_max / 2;
 }
 
 static int keep_record(void *ctx, void *record, size_t size)
@@ -127,11 +127,11 @@ static int keep_record(void *ctx, void *record, size_t size)
 	int err;
 
 	if (is_half_full(r))
-		bpf_sampler_send_raws(r->sampler, batch_bytes(&r->next) > r->batch_bytes_max / 4 * 3
+		bpf_sampler_send_raws(r->sampler, batch_bytes(r->next) > r->batch_bytes_max / 4 * 3
 							  ? RAWS_NONE
 							  : RAWS_SHORT);
 	/* Hits are small: one program's new stacks leave them the last of the room. */
-	err = batch_add(&r->next, record, size,
+	err = batch_add(r->next, record, size,
 			r->batch_bytes_max - (is_hit ? 0 : r->batch_bytes_max / HITS_PART));
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
@@ -180,10 +180,10 @@ bool recorder_drain_meanwhile(void *ctx)
 	uint64_t begin = now_ns();
 
 	recorder_drain(r);
-	while (r->next_looked_at < r->next.pending.nr && now_ns() - begin < MEANWHILE_NS) {
-		const struct pending *p = &r->next.pending.items[r->next_looked_at++];
+	while (r->next_looked_at < r->next->pending.nr && now_ns() - begin < MEANWHILE_NS) {
+		const struct pending *p = &r->next->pending.items[r->next_looked_at++];
 
-		show_if_unknown(r, r->next.bytes.items + p->at, p->size);
+		show_if_unknown(r, r->next->bytes.items + p->at, p->size);
 	}
 	return !is_half_full(r);
 }
@@ -217,7 +217,7 @@ static void show_changed(struct recorder *r)
  */
 static size_t put_back(struct recorder *r, uint64_t until_ns)
 {
-	struct batch *b = &r->batch;
+	struct batch *b = r->batch;
 	size_t n = b->pending.nr, i, size;
 	const uint8_t *record;
 
@@ -238,7 +238,7 @@ static void apply_sample(struct recorder *r, const struct pending *p)
 	const uint8_t *record;
 	size_t size;
 
-	if (batch_get(&r->batch, p, &record, &size))
+	if (batch_get(r->batch, p, &record, &size))
 		r->stats.lost[LOST_OUT_OF_MEMORY]++;
 	else
 		recorder_on_sample(r, record, size);
@@ -246,7 +246,7 @@ static void apply_sample(struct recorder *r, const struct pending *p)
 
 static void apply_in_order(struct recorder *r, size_t nr_samples)
 {
-	const struct batch *b = &r->batch;
+	const struct batch *b = r->batch;
 	size_t s = 0;
 
 	r->event_at = 0;
@@ -295,7 +295,7 @@ static void look_at_kernel(struct recorder *r)
  */
 void recorder_turn(struct recorder *r)
 {
-	struct batch b;
+	struct batch *b;
 	int err;
 
 	r->turn_ns = now_ns();
@@ -307,15 +307,15 @@ void recorder_turn(struct recorder *r)
 	b = r->batch;
 	r->batch = r->next;
 	r->next = b;
-	batch_clear(&r->next);
+	batch_clear(r->next);
 	r->next_looked_at = 0;
 	bpf_sampler_send_raws(r->sampler, RAWS_WHOLE);
-	if (r->batch.pending.nr)
-		qsort(r->batch.pending.items, r->batch.pending.nr, sizeof(*r->batch.pending.items),
-		      by_time);
+	if (r->batch->pending.nr)
+		qsort(r->batch->pending.items, r->batch->pending.nr,
+		      sizeof(*r->batch->pending.items), by_time);
 	r->met_raw = false;
 	r->nr_events += r->events.events.nr;
-	r->active |= r->batch.pending.nr || r->events.events.nr;
+	r->active |= r->batch->pending.nr || r->events.events.nr;
 	r->read_again_ns = 0;
 	apply_in_order(r, put_back(r, r->turn_ns));
 	if (r->turn_next_ns > r->turn_ns)
