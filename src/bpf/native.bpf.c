@@ -265,11 +265,13 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	if (unsure && known == CODE_UNFOLLOWED && w->may_ask &&
 	    !(w->process.flags & PROCESS_ASKS_HELD))
 		return STOP_CODE_PENDING;
-	if (known == CODE_SWITCHED && !w->interrupted && w->runtime != RUNTIME_NATIVE) {
+	/* What runs there is no better off than a caller, unless its bytes tell: the frame pointer
+	 * is the other stack's. */
+	if (known == CODE_SWITCHED && unsure && w->runtime != RUNTIME_NATIVE) {
 		w->entry = ENTRY_SWITCHED;
 		return STOP_NONE;
 	}
-	if (known == CODE_SWITCHED && !w->interrupted) {
+	if (known == CODE_SWITCHED && unsure) {
 		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
 		return stop ? stop : STOP_COMPLETE;
 	}

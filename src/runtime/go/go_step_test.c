@@ -443,6 +443,36 @@ TEST(where_a_goroutine_was_taken_off)
 	}
 }
 
+/* c0, what runs, has just changed stacks (up to 1.20): it is as if it called something there. */
+TEST(what_runs_has_changed_stacks)
+{
+	enum { OTHER = STACK + 0x8000 };
+
+	for (int i = 0; i < 2; i++) {
+		set_up(machines[i]);
+		put_list(1);
+		t.rules[FIRST_RULE] =
+			(struct unwind_rule){ .cfa = CFA_FRAME_POINTER,
+					      .cfa_off = CODE_SWITCHED,
+					      .ra = RUNTIME_GO << RULE_RUNTIME_SHIFT };
+		put(THREAD - 8, G0);
+		t.reg = G0;
+		put(CURG, OTHER);
+		put(CURG + 8, OTHER + 0x1000);
+		put(CURG + SCHED_SP, OTHER + 0x800);
+		t.fp = OTHER + 0x900;
+		put(t.fp + 8, CODE + 0x311);
+		put(OTHER + 0x800, CODE + 0x222);
+		put(OTHER + 0x808 + FRAME_SIZE - 8, CODE + 0x311);
+		/* mcall() has taken the goroutine off, systemstack() will go back to it. */
+		t.record.mcall = (struct go_switch){ CODE, CODE + 0x100 };
+		expect(" c0 user=alice");
+		t.record.mcall = (struct go_switch){ 0 };
+		t.record.systemstack = (struct go_switch){ CODE, CODE + 0x100 };
+		expect(" c0 user=alice c2 c3");
+	}
+}
+
 /* What a signal made a function call: who has called that function is not told. */
 TEST(behind_what_a_signal_has_put_in)
 {
