@@ -147,7 +147,7 @@ static int go_attach(const struct runtime_dso *base, const struct runtime_target
 	struct runtime_proc *rp;
 	int r = read_version(dso, t, version);
 
-	if (!r && go_layout(go_minor(version), to))
+	if (!r && go_layout(dso->minor ? dso->minor : go_minor(version), to))
 		r = set_tls(dso, t, to);
 	set_switches(dso, t, to);
 	if (r)

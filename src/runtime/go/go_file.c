@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/elf_dynamic.h"
 #include "elf/go_table.h"
 #include "elf/x86_insn.h"
 #include "runtime/functions.h"
@@ -259,11 +260,43 @@ bool go_layout(unsigned int minor, struct go_record *record)
 	return false;
 }
 
+/*
+ * Plugins, and libraries of packages, say which Go has made them since 1.21 only: as the program
+ * that loads them they export a hash of each package (cmd/link/internal/ld: go.link at go1.16,
+ * go:link since 1.20). A table of 1.16 is also that of 1.17, which has functions of two calling
+ * conventions on amd64, and exports both.
+ */
+static unsigned int minor_of_old_library(const struct elf_file *elf, const struct go_table *t)
+{
+	static const char *const names[] = { "go:link.pkghash.runtime", "go.link.pkghash.runtime" };
+	struct elf_dynamic dynamic;
+	uint64_t addr;
+
+	if (!elf->nr_sections || elf_dynamic_read(elf, &dynamic) ||
+	    (elf_dynamic_find(&dynamic, names[0], &addr) &&
+	     elf_dynamic_find(&dynamic, names[1], &addr)))
+		return 0;
+	switch (t->layout) {
+	case GO_TABLE_1_20:
+		return 20;
+	case GO_TABLE_1_18:
+		return 18;
+	case GO_TABLE_1_16:
+		if (elf->machine != EM_X86_64)
+			return 0;
+		return elf_dynamic_find(&dynamic, "runtime.asmcgocall.abi0", &addr) ? 16 : 17;
+	case GO_TABLE_1_2:
+		break;
+	}
+	return 0;
+}
+
 /* --- the whole ---------------------------------------------------------------------------------
  */
 
 static int look_at(const struct elf_file *elf, const struct go_table *t, struct go_dso *dso)
 {
+	const struct elf_section *info = elf_file_section(elf, ".go.buildinfo");
 	uint8_t wrapper = wrapper_id(t);
 	uint32_t steps_left = STEPS_MAX;
 	struct go_function f;
@@ -290,12 +323,13 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 		if (!dso->tls.known && is_of(name, loads, NR(loads)))
 			find_tls(elf, &f, dso);
 	}
+	dso->build_info = info ? info->addr : 0;
+	dso->minor = info ? 0 : minor_of_old_library(elf, t);
 	return r;
 }
 
 int go_file_read(const struct elf_file *elf, struct go_dso **ret)
 {
-	const struct elf_section *info;
 	struct go_table table;
 	struct go_dso *dso;
 	int r;
@@ -312,8 +346,6 @@ int go_file_read(const struct elf_file *elf, struct go_dso **ret)
 		go_file_free(dso);
 		return r;
 	}
-	info = elf_file_section(elf, ".go.buildinfo");
-	dso->build_info = info ? info->addr : 0;
 	*ret = dso;
 	return 0;
 }

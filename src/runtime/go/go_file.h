@@ -28,6 +28,7 @@ struct go_dso {
 	struct go_switch injected[GO_INJECTED];
 	bool pushes;	     /* as GO_PUSHES */
 	uint64_t build_info; /* address in the file's space; 0: there is none */
+	unsigned int minor;  /* where there is none: the N of a go1.N with the same layout; or 0 */
 };
 
 /*

@@ -113,6 +113,52 @@ static void put(uint8_t *table, size_t at, uint64_t value, size_t size)
 	memcpy(table + at, &value, size);
 }
 
+/* A dynamic segment by which the file exports that name. */
+static void add_export(struct elf_writer *w, uint64_t addr, const char *name)
+{
+	struct {
+		Elf64_Dyn dynamic[5];
+		Elf64_Sym symbols[2];
+		uint32_t hash[6];
+		char strings[64];
+	} data = {
+		.dynamic = {
+			{ DT_SYMTAB, { addr + sizeof(data.dynamic) } },
+			{ DT_HASH, { addr + sizeof(data.dynamic) + sizeof(data.symbols) } },
+			{ DT_STRTAB, { addr + sizeof(data) - sizeof(data.strings) } },
+			{ DT_STRSZ, { sizeof(data.strings) } },
+		},
+		.symbols[1] = { .st_name = 1, .st_shndx = 1, .st_value = addr },
+		.hash = { 1, 2, 1 },
+	};
+	unsigned int section;
+
+	snprintf(data.strings + 1, sizeof(data.strings) - 1, "%s", name);
+	section = elf_writer_section(w, ".dynamic", SHT_PROGBITS, SHF_ALLOC, addr, &data,
+				     sizeof(data));
+	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
+	elf_writer_segment(w, PT_DYNAMIC, PF_R, section, section);
+}
+
+/* What open_wrappers() exports if it has no version. */
+static const char *exported;
+
+static void add_info(struct elf_writer *w, uint64_t addr, const char *version)
+{
+	uint8_t info[128] = "\xff Go buildinf:\x08\x02";
+	unsigned int section;
+
+	if (!version) {
+		add_export(w, addr, exported);
+		return;
+	}
+	info[32] = (uint8_t)strlen(version);
+	memcpy(info + 33, version, strlen(version));
+	section = elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC, addr, info,
+				     sizeof(info));
+	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
+}
+
 /*
  * `nr` wrappers, of `size` bytes each, of which every instruction of a byte is inlined from
  * elsewhere or, if `is_between`, every other one.
@@ -125,7 +171,6 @@ static struct elf_file *open_wrappers(uint32_t nr, uint32_t size, bool is_betwee
 	uint64_t text = TEXT + (((size_t)nr * size + 0xfff) & ~0xffful);
 	_cleanup_free_ uint8_t *table = calloc(1, total);
 	struct elf_writer *w = elf_writer_new(ET_EXEC, EM_X86_64);
-	uint8_t info[128] = "\xff Go buildinf:\x08\x02";
 	struct elf_file *elf = NULL;
 	const uint64_t offsets[] = { NAMES, NAMES, NAMES, VALUES, functions };
 	unsigned int section;
@@ -164,11 +209,7 @@ static struct elf_file *open_wrappers(uint32_t nr, uint32_t size, bool is_betwee
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, section, section);
 	section = elf_writer_section(w, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, text, table, total);
 	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
-	info[32] = (uint8_t)strlen(version);
-	memcpy(info + 33, version, strlen(version));
-	section = elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC,
-				     (text + total + 0xfff) & ~0xffful, info, sizeof(info));
-	elf_writer_segment(w, PT_LOAD, PF_R, section, section);
+	add_info(w, (text + total + 0xfff) & ~0xffful, version);
 	*ret_image = elf_writer_finish(w, &image_size);
 	ASSERT_OK(elf_file_open_memory(*ret_image, image_size, &elf));
 	return elf;
@@ -210,6 +251,30 @@ TEST(what_is_hidden_has_an_end)
 	ASSERT_EQ(dso->base.hidden.nr, 0);
 	go_file_free(dso);
 	ASSERT_EQ(read_wrappers(65, 1 << 16, false, &dso), -E2BIG);
+}
+
+static unsigned int minor_of(const char *version, const char *name)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	struct go_dso *dso = NULL;
+	unsigned int minor;
+
+	exported = name;
+	elf = open_wrappers(1, 4, true, version, &image);
+	ASSERT_OK(go_file_read(elf, &dso));
+	minor = dso->minor;
+	go_file_free(dso);
+	return minor;
+}
+
+/* The table is that of 1.20 to 1.26, of which the later ones say which they are. */
+TEST(what_says_no_version)
+{
+	ASSERT_EQ(minor_of(NULL, "go:link.pkghash.runtime"), 20);
+	ASSERT_EQ(minor_of(NULL, "go.link.pkghash.runtime"), 20);
+	ASSERT_EQ(minor_of(NULL, "go:link.pkghash.fmt"), 0);
+	ASSERT_EQ(minor_of("go1.26", NULL), 0);
 }
 
 /* What is said of a file that a Go of that version made. */
