@@ -352,20 +352,33 @@ static bool try_state(struct scan *scan, size_t at, const struct scan_state *sta
 	return false;
 }
 
-static bool take_trampoline(struct scan *scan, size_t at)
+static void take(struct scan *scan, size_t at, size_t len, uint8_t kind)
 {
-	size_t len = scan->arch->trampoline(scan->code + at, scan->size - at);
-	struct scan_state state = { .kind = SCAN_SIGNAL };
-	uint16_t number;
+	struct scan_state state = { .kind = kind };
+	uint16_t number = len ? state_number(scan, &state) : 0;
 
-	if (!len)
-		return false;
-	number = state_number(scan, &state);
 	for (size_t i = at; i < at + len; i++) {
 		scan->states[i] = number;
 		scan->lengths[i] = 1;
 	}
-	return true;
+}
+
+static bool take_trampoline(struct scan *scan, size_t at)
+{
+	size_t len = scan->arch->trampoline(scan->code + at, scan->size - at);
+
+	take(scan, at, len, SCAN_SIGNAL);
+	return len > 0;
+}
+
+/* Nothing but pointers leads there. */
+static size_t take_stack_begin(struct scan *scan, size_t at)
+{
+	const struct scan_arch *arch = scan->arch;
+	size_t len = arch->stack_begin ? arch->stack_begin(scan->code + at, scan->size - at) : 0;
+
+	take(scan, at, len, SCAN_END);
+	return len;
 }
 
 /* Whether what follows a call is another function, because the call never returns. */
@@ -516,8 +529,16 @@ static void find_the_rest(struct scan *scan)
 		uint64_t addr = scan->addr + at;
 
 		if (!scan->states[at]) {
-			bool valid = scan->arch->step(scan->arch->cfi, scan->code + at,
-						      scan->size - at, addr, &insn, NULL);
+			size_t len = take_stack_begin(scan, at);
+			bool valid;
+
+			if (len) {
+				at += len;
+				indirect = SIZE_MAX;
+				continue;
+			}
+			valid = scan->arch->step(scan->arch->cfi, scan->code + at, scan->size - at,
+						 addr, &insn, NULL);
 
 			/* Not an instruction, or one that isn't anybody's. */
 			if (!valid || insn.padding) {

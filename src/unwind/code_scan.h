@@ -78,6 +78,9 @@ struct scan_arch {
 	bool (*prologue)(const uint8_t *p, size_t left, uint64_t addr);
 	/* Whether a signal trampoline is at `p`, and its length. */
 	size_t (*trampoline)(const uint8_t *p, size_t left);
+	/* Whether what begins a stack of its own, and ends it, is at `p`, and its length; or NULL.
+	 */
+	size_t (*stack_begin)(const uint8_t *p, size_t left);
 	struct unwind_rule signal;
 	uint8_t min_insn; /* how far apart instructions begin */
 	bool of_go;	  /* the code is: go_code.h */

@@ -522,6 +522,33 @@ static size_t trampoline(const uint8_t *p, size_t left)
 	return 0;
 }
 
+/*
+ * What make_fcontext() of Boost.Context lets new stacks begin with (1.70 and later, src/asm/
+ * make_x86_64_sysv_elf_gas.S), and PHP's fibers (zend_make_fcontext): push %rbp; jmp *%rbx, where
+ * rbp is the address behind that jump, to which the stack's function returns; there, xor %rdi,%rdi;
+ * call _exit; hlt. In builds with -fcf-protection both parts begin with endbr64.
+ */
+static size_t stack_begin(const uint8_t *p, size_t left)
+{
+	static const uint8_t mark[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	static const uint8_t enter[] = { 0x55, 0xff, 0xe3 };
+	static const uint8_t leave[] = { 0x48, 0x31, 0xff, 0xe8 };
+	enum { CALL_LEFT = 4, HLT = 0xf4 };
+	size_t at = 0;
+
+	if (left >= sizeof(mark) && !memcmp(p, mark, sizeof(mark)))
+		at += sizeof(mark);
+	if (left - at < sizeof(enter) || memcmp(p + at, enter, sizeof(enter)) != 0)
+		return 0;
+	at += sizeof(enter);
+	if (left - at >= sizeof(mark) && !memcmp(p + at, mark, sizeof(mark)))
+		at += sizeof(mark);
+	if (left - at < sizeof(leave) + CALL_LEFT + 1 ||
+	    memcmp(p + at, leave, sizeof(leave)) != 0 || p[at + sizeof(leave) + CALL_LEFT] != HLT)
+		return 0;
+	return at + sizeof(leave) + CALL_LEFT + 1;
+}
+
 void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret)
 {
 	*ret = (struct scan_arch){
@@ -531,6 +558,7 @@ void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret)
 		.writes = writes,
 		.prologue = prologue,
 		.trampoline = trampoline,
+		.stack_begin = stack_begin,
 		/* rsp is at the ucontext, whose general registers begin with r8 at 40 */
 		.signal = { .cfa = CFA_SIGNAL, .cfa_reg = X86_RSP, .cfa_off = 40 },
 		.min_insn = 1,

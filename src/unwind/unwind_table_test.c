@@ -559,6 +559,25 @@ TEST(the_entry_point_is_the_first_frame)
 	expect(TEXT + 0x201, CFA_REG, X86_RSP, 16);
 }
 
+/* (PHP's fibers have the same.) Nothing is above. */
+TEST(a_stack_of_boost_context_ends_where_its_function_returns_to)
+{
+	/* [endbr64;] push %rbp; jmp *%rbx; [endbr64;] xor %rdi,%rdi; call; hlt */
+	put_code(TEXT + 0x100,
+		 CFI_BYTES(0x55, 0xff, 0xe3, 0x48, 0x31, 0xff, 0xe8, 0xf5, 0, 0, 0, 0xf4));
+	put_code(TEXT + 0x140, CFI_BYTES(0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0xff, 0xe3, 0xf3, 0x0f, 0x1e,
+					 0xfa, 0x48, 0x31, 0xff, 0xe8, 0xac, 0, 0, 0, 0xf4));
+	/* the next function: lea -0x38(%rsp),%rsp; jmp *%r8 */
+	put_code(TEXT + 0x110, CFI_BYTES(0x48, 0x8d, 0x64, 0x24, 0xc8, 0x41, 0xff, 0xe0));
+	build_with(EM_X86_64, NULL, NULL);
+	for (int i = 0; i < 12; i++)
+		expect(TEXT + 0x100 + i, CFA_END, 0, 0);
+	expect(TEXT + 0x110, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x115, CFA_REG, X86_RSP, 64);
+	for (int i = 0; i < 20; i++)
+		expect(TEXT + 0x140 + i, CFA_END, 0, 0);
+}
+
 TEST(signal_trampolines_without_cfi)
 {
 	put_code(TEXT + 0x100, CFI_BYTES(0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05));
