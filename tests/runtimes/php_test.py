@@ -178,6 +178,41 @@ def test_churn(php, setup):
     return problems, "%d samples, %d in generated methods with names, %d unknown" % (t.samples, named, unknown)
 
 
+def brief_wrong(chains, stack):
+    """A sample in the leaf is in one of the chains; those above it may be in any of their frames, in any line."""
+    frames = [f for f in stack.user if is_php(f)]
+    names = [f.name for f in frames]
+    chain = [[f.name, f.file, f.line] for f in frames]
+    at = names.index("brief_leaf") if "brief_leaf" in names else None
+    if names[2:3] == ["tell"] or any(n == "[unknown]" or n.startswith("[php:") for n in names):
+        return None  # it is being told to go on; or no name, and the test counts these
+    if at is not None:
+        # The chains were told from another line of the program.
+        right = any(names[:2] == [f[0] for f in c[:2]] and chain[2:at] == c[2:] for c in chains)
+    else:
+        known = {c[0] for whole in chains for c in whole} | {"Brief::make", "Closure::call", "strlen", "array_map"}
+        right = set(names) <= known
+    return None if right else "%s\n     all: %s" % (chain_text([tuple(c) for c in chain]), " ; ".join(f.name for f in stack.user))
+
+
+def test_brief(php, setup):
+    """Closures that are made, called and dropped at once: their names are what their declarations say, and there."""
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [php.argv("brief", setup)])
+        chains = programs[0].truths[0]["lines"]
+        recording = recorded(setup, programs, 1, 4999)
+    t = PhpTally("brief")
+    unknown = closures = 0
+    for s in recording.stacks or []:
+        t.take(s, functools.partial(brief_wrong, chains))
+        unknown += s.count * any(is_php(f) and (f.name == "[unknown]" or MARK.fullmatch(f.name)) for f in s.user)
+        closures += s.count * any("{closure" in f.name for f in s.user)
+    problems = recording.problems + t.problems(200)
+    if unknown > t.samples / 100 or closures < t.samples / 2:
+        problems.append("%d samples of %d in closures with names, %d unknown or marked" % (closures, t.samples, unknown))
+    return problems, "%d samples, %d in closures with names, %d unknown or marked" % (t.samples, closures, unknown)
+
+
 def test_embedded(php, setup):
     """A C program that is linked to libphp, and has executor_globals in itself (a copy relocation)."""
     if php.zts or php.version != (8, 2) or not shutil.which("php-config8.2") or not os.path.exists("/usr/lib/libphp8.2.so"):
@@ -297,7 +332,7 @@ def test_threads(php, setup):
         return tally_truths(recorded(setup, [program], 2), [program])
 
 
-TESTS = (("chains", test_chains), ("stack", test_stack), ("patterns", test_patterns), ("churn", test_churn), ("renamed", test_renamed), ("embedded", test_embedded),
+TESTS = (("chains", test_chains), ("stack", test_stack), ("patterns", test_patterns), ("churn", test_churn), ("brief", test_brief), ("renamed", test_renamed), ("embedded", test_embedded),
          ("fpm", test_fpm), ("threads", test_threads),
          ("jit", test_jit), ("jit-exits", test_jit_exits))
 

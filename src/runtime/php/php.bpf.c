@@ -59,6 +59,9 @@ enum {
 	OP_AT = FUNCTION_AT + PHP_FUNCTION_SIZE / 8,
 };
 enum {
+	/* Of zend_call_function() and its caller, between a loop's stack pointer and what that
+	 * caller has on the stack. */
+	CALLERS_MAX = 2048, /* bytes */
 	BEFORE_OWN_MAX = 8, /* frames that may lie before the loop's own */
 	DELEGATES_MAX = 16,
 };
@@ -66,6 +69,7 @@ enum {
 __noinline int WALK_NAME(php_find_own)(void);
 __noinline int WALK_NAME(php_enter)(void);
 __noinline int WALK_NAME(php_push)(void);
+__noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number);
 __noinline int WALK_NAME(php_leave)(void);
 __noinline int WALK_NAME(php_code)(__u64 previous);
 __noinline int WALK_NAME(php_delegates)(__u64 frame);
@@ -450,12 +454,92 @@ static __always_inline __u64 function_proof(const struct walk *w, const struct p
 	return php_mix(php_mix(proof, function_word(w, PHP_FUNCTION_SCOPE)), file_hash);
 }
 
+/*
+ * Is the function that was read the copy that a closure has? Closure::call() has one on the stack,
+ * without that flag. One that was made of a function with a name of its own counts only if that has
+ * a hash: else nothing tells it from another string, and the function is read where it is.
+ * (Zend/zend_closures.c: zend_create_closure_ex(), Closure::call().)
+ */
+static __always_inline bool is_copy(const struct walk *w, const struct php_record *r, __u64 func)
+{
+	__u32 flags = function_half(w, PHP_FUNCTION_FLAGS);
+
+	return flags >> (r->layout.closure_bit & 31) & 1 || func - w->loop_sp < CALLERS_MAX;
+}
+
+static __always_inline bool has_own_name(const struct walk *w, const struct php_record *r)
+{
+	return function_half(w, PHP_FUNCTION_FLAGS) >> (r->layout.named_bit & 31) & 1;
+}
+
+/* Pushes the frame of such a copy. */
+__noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 words[PHP_COPY_WORDS], scope, class_name = 0, class_hash = 0, *to;
+	__u32 i;
+
+	if (!w)
+		return STOP_INTERNAL;
+	r = php_record_of(w);
+	scope = function_word(w, PHP_FUNCTION_SCOPE);
+	if (scope && (read_word(scope + PHP_CLASS_NAME, &class_name) || !class_name))
+		return push_note(w, RUNTIME_PHP, FRAME_NOTE_UNREADABLE);
+	if (class_name)
+		class_hash = string_hash(w, r, class_name, 0);
+	words[PHP_WORD_HEADER] =
+		FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,
+		      function_word(w, r->layout.opcodes) | (__u64)PHP_CODE_COPY << PHP_CODE_SHIFT);
+	words[PHP_WORD_PLACE] = (__u64)php_copy_identity(name_hash, class_hash, file_hash) << 32;
+	words[PHP_WORD_NAME] = function_word(w, PHP_FUNCTION_NAME);
+	words[PHP_WORD_CLASS] = class_name;
+	words[PHP_WORD_FILE] = function_word(w, r->layout.filename);
+	words[PHP_WORD_LINES] = function_word(w, r->layout.lines);
+	to = frame_room(w, PHP_COPY_WORDS);
+	if (!to)
+		return STOP_MAX_FRAMES;
+	UNROLL
+	for (i = 0; i < PHP_COPY_WORDS; i++) {
+		hash_name(w, words[i]); /* wherever it is in it */
+		to[i] = words[i] | (i == PHP_WORD_PLACE ? number : 0);
+		hash_word(w, to[i]);
+	}
+	return STOP_NONE;
+}
+
+/* Pushes a frame of PHP code whose function was read, called by the frame `previous`. */
+static __always_inline int push_code(struct walk *w, __u64 func, __u64 previous, __u32 number)
+{
+	const struct php_record *r = php_record_of(w);
+	__u64 *s = php_state(w), name, name_hash, file, code = 0;
+	__u32 identity;
+	bool copy;
+
+	name = function_word(w, PHP_FUNCTION_NAME);
+	file = function_word(w, r->layout.filename);
+	if (file != s[S_FILE]) {
+		s[S_FILE_HASH] = string_hash(w, r, file, 0);
+		s[S_FILE] = file;
+	}
+	copy = name && is_copy(w, r, func);
+	name_hash = string_hash(w, r, name, function_proof(w, r, copy ? 0 : func, s[S_FILE_HASH]));
+	if (copy && (name_hash || !has_own_name(w, r)))
+		return WALK_NAME(php_push_copy)(name_hash, s[S_FILE_HASH], number);
+	identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE),
+				function_word(w, r->layout.opcodes),
+				function_word(w, r->layout.lines), name_hash, s[S_FILE_HASH]);
+	if (!name)
+		code = (__u64)WALK_NAME(php_code)(previous);
+	return push_place(w, RUNTIME_PHP, func | code << PHP_CODE_SHIFT, identity, number);
+}
+
 /* Pushes the frame S_FRAME, and goes on to the one that called it. */
 __noinline int WALK_NAME(php_push)(void)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 *s, frame, func, op, previous, name, file, file_hash = 0, code = 0;
+	__u64 *s, frame, func, op, previous, name;
 	__u32 number = PHP_NO_OP, identity, call_info;
 	bool delegate;
 	__u8 type;
@@ -504,21 +588,7 @@ __noinline int WALK_NAME(php_push)(void)
 		number = op_number(w, r, s[S_OP]);
 	if (number == PHP_NO_OP && frame != s[S_STALE])
 		number = op_number(w, r, op);
-	file = function_word(w, r->layout.filename);
-	if (file == s[S_FILE]) {
-		file_hash = s[S_FILE_HASH];
-	} else {
-		file_hash = string_hash(w, r, file, 0);
-		s[S_FILE] = file;
-		s[S_FILE_HASH] = file_hash;
-	}
-	identity = php_identity(
-		name, function_word(w, PHP_FUNCTION_SCOPE), function_word(w, r->layout.opcodes),
-		function_word(w, r->layout.lines),
-		string_hash(w, r, name, function_proof(w, r, func, file_hash)), file_hash);
-	if (!name)
-		code = (__u64)WALK_NAME(php_code)(previous);
-	return push_place(w, RUNTIME_PHP, func | code << PHP_CODE_SHIFT, identity, number);
+	return push_code(w, func, previous, number);
 unreadable:
 	s[S_FRAME] = s[S_NEXT] = s[S_DEPTH] = 0;
 	return push_note(w, RUNTIME_PHP, FRAME_NOTE_UNREADABLE);

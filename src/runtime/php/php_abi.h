@@ -4,7 +4,11 @@
  * what tells one function from another.
  *
  * Words of a frame: data = address of the zend_function | enum php_code << 48; word 1 = identity
- * << 32 | number of the instruction in its op_array (~0: not known, or none). Read first:
+ * << 32 | number of the instruction in its op_array (~0: not known, or none).
+ *
+ * A closure has a copy of its function, which goes with it, often before anybody could read it.
+ * What the copies of one declaration share stays as long as that: PHP_CODE_COPY, data = address of
+ * its instructions, words from PHP_WORD_NAME on = addresses of strings, and the lines. Read first:
  * php.bpf.c.
  */
 #pragma once
@@ -21,8 +25,21 @@ enum php_code {
 	PHP_CODE_INCLUDE_ONCE,
 	PHP_CODE_REQUIRE,
 	PHP_CODE_REQUIRE_ONCE,
+	PHP_CODE_COPY, /* a function, too */
 };
 enum { PHP_CODE_SHIFT = 48 };
+
+/* Words of a frame. */
+enum {
+	PHP_WORD_HEADER,
+	PHP_WORD_PLACE, /* identity, instruction */
+	PHP_FRAME_WORDS,
+	PHP_WORD_NAME = PHP_FRAME_WORDS,
+	PHP_WORD_CLASS, /* its name; 0: none */
+	PHP_WORD_FILE,
+	PHP_WORD_LINES, /* as in the op_array: the first; above it, the last */
+	PHP_COPY_WORDS,
+};
 
 /* PHP's Zend/zend_compile.h; the same from 7.3 to 8.5. Bytes. */
 enum {
@@ -37,6 +54,7 @@ enum {
 	PHP_USER_FUNCTION = 2,
 	PHP_EVAL_CODE = 4,
 	PHP_FUNCTION_SIZE = 192, /* of zend_function, as much as is read */
+	PHP_FUNCTION_FLAGS = 4,	 /* 32 bits */
 	PHP_FUNCTION_NAME = 8,
 	PHP_FUNCTION_SCOPE = 16,
 	PHP_OP_SIZE = 32,
@@ -68,7 +86,9 @@ struct php_layout {
 	__u16 lines; /* 32 bits: the first; behind it, the last */
 	/* Likewise in struct _zend_generator: execute_data, node.parent, execute_fake. */
 	__u16 generator_frame, generator_parent, generator_placeholder;
-	__u16 pad_;
+	/* Bits of a function's flags (PHP_FUNCTION_FLAGS): it is a closure's; that was made of a
+	 * function with a name of its own. */
+	__u8 closure_bit, named_bit;
 };
 
 /* Code of the loop, relative to loop_start, where its registers are not, or no longer, its own. */
@@ -126,4 +146,12 @@ php_identity(__u64 function_name, __u64 scope, __u64 opcodes, __u64 lines, __u64
 	__u64 hash = php_mix(php_mix(php_mix(function_name, scope), opcodes), lines);
 
 	return (__u32)(php_mix(php_mix(hash, name), file) >> 32);
+}
+
+/* Likewise, of a closure's copy: the hashes that the strings carry (0: no class; of a name, that it
+ * has none). The strings' addresses are in the frame's words. */
+static inline __attribute__((always_inline)) __u32 php_copy_identity(__u64 name, __u64 class_name,
+								     __u64 file)
+{
+	return (__u32)(php_mix(php_mix(name, class_name), file) >> 32);
 }

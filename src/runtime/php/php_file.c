@@ -61,6 +61,9 @@ bool php_layout_of(unsigned int major, unsigned int minor, struct php_layout *re
 			continue;
 		*ret = versions[i].layout;
 		ret->generator_placeholder = versions[i].placeholder;
+		/* ZEND_ACC_CLOSURE, ZEND_ACC_FAKE_CLOSURE */
+		ret->closure_bit = major < 8 ? 20 : 22;
+		ret->named_bit = major < 8 ? (minor < 4 ? 6 : 21) : 23;
 		*ret_current = versions[i].current;
 		return true;
 	}

@@ -59,6 +59,12 @@ TEST(each_version_has_its_layout)
 		/* The step reads so much of a function. */
 		ASSERT(layout.lines + 8 <= PHP_FUNCTION_SIZE);
 	}
+	ASSERT(php_layout_of(7, 3, &layout, &current));
+	ASSERT(layout.closure_bit == 20 && layout.named_bit == 6);
+	ASSERT(php_layout_of(7, 4, &layout, &current));
+	ASSERT(layout.closure_bit == 20 && layout.named_bit == 21);
+	ASSERT(php_layout_of(8, 0, &layout, &current));
+	ASSERT(layout.closure_bit == 22 && layout.named_bit == 23);
 	ASSERT(!php_layout_of(7, 2, &layout, &current));
 	ASSERT(!php_layout_of(8, 6, &layout, &current));
 }

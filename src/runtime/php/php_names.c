@@ -9,6 +9,7 @@
 enum {
 	PAGE = 4096,
 	TEXT_MAX = 1023,
+	WHOLE_MAX = 8191, /* of a string that is believed for its hash */
 };
 
 /* What of a zend_function tells its name. */
@@ -148,42 +149,151 @@ static int read_names(const struct runtime_target *t, const struct function *f, 
 	if (!r && f->opcodes && op < f->last)
 		r = runtime_read_or_gone(t, f->opcodes + (uint64_t)op * PHP_OP_SIZE + PHP_OP_LINE,
 					 &ret->line, sizeof(ret->line));
-	if (!r)
-		snprintf(ret->full, sizeof(ret->full), "%s%s%s", ret->scope,
-			 ret->scope[0] ? "::" : "", ret->function);
 	return r;
+}
+
+/* --- of closures ------------------------------------------------------------------------------ */
+
+/* Zend/zend_string.h: zend_inline_hash_func(). */
+static uint64_t hash_of(const char *text, size_t length)
+{
+	uint64_t hash = 5381;
+
+	for (size_t i = 0; i < length; i++)
+		hash = hash * 33 + (uint8_t)text[i];
+	return hash | 1ull << 63;
+}
+
+/*
+ * The name of a closure, of what begins in that line: "{closure}" behind a namespace; from 8.4 on
+ * "{closure:" where ":LINE}".
+ */
+static bool names_closure(const char *text, size_t length, uint32_t line)
+{
+	static const char any[] = "{closure}", with_place[] = "{closure:";
+	size_t nr = sizeof(any) - 1;
+	char end[16];
+	size_t nr_end = (size_t)snprintf(end, sizeof(end), ":%u}", line);
+
+	if (length >= nr && !memcmp(text + length - nr, any, nr))
+		return length == nr || text[length - nr - 1] == '\\';
+	return length > nr + nr_end && !memcmp(text + length - nr_end, end, nr_end) &&
+	       memmem(text, length, with_place, nr);
+}
+
+/*
+ * A string of a closure's, which may be gone: it is what it was if it has the hash that it carries,
+ * and that is what the step saw (the caller compares it). One without is believed if it is the name
+ * of a closure from that `line` on (0: it isn't).
+ */
+static int read_hashed(const struct runtime_target *t, uint64_t addr, uint32_t line,
+		       char text[TEXT_MAX + 1], uint64_t *ret_hash)
+{
+	uint64_t head[2]; /* hash, length */
+	char whole[WHOLE_MAX + 1];
+	int r = runtime_read_or_gone(t, addr + PHP_STRING_HASH, head, sizeof(head));
+	size_t length = r ? 0 : head[1];
+
+	if (r)
+		return r;
+	if (!length || length > WHOLE_MAX)
+		return -ENOENT;
+	r = runtime_read_or_gone(t, addr + PHP_STRING_TEXT, whole, length);
+	if (r)
+		return r;
+	if (head[0] ? head[0] != hash_of(whole, length)
+		    : !line || !names_closure(whole, length, line))
+		return -ENOENT;
+	if (length > TEXT_MAX)
+		length = TEXT_MAX;
+	memcpy(text, whole, length);
+	text[length] = '\0';
+	make_utf8(text);
+	*ret_hash = head[0];
+	return 0;
+}
+
+/* Where that instruction is; 0: it is not known, or not one of the function's any more. */
+static int read_line(const struct runtime_target *t, uint64_t opcodes, uint32_t op, uint64_t lines,
+		     uint32_t *ret)
+{
+	uint32_t line = 0;
+	int r = op == PHP_NO_OP
+			? 0
+			: runtime_read(t, opcodes + (uint64_t)op * PHP_OP_SIZE + PHP_OP_LINE, &line,
+				       sizeof(line));
+
+	*ret = !r && line >= (uint32_t)lines && line <= lines >> 32 ? line : 0;
+	return r == -ESRCH ? r : 0;
+}
+
+static int name_copy(const struct runtime_target *t, const uint64_t *words, uint64_t opcodes,
+		     struct names *names)
+{
+	uint64_t name, class_name = 0, file, lines = words[PHP_WORD_LINES];
+	int r = read_line(t, opcodes, (uint32_t)words[PHP_WORD_PLACE], lines, &names->line);
+
+	names->scope[0] = '\0';
+	if (!r)
+		r = read_hashed(t, words[PHP_WORD_FILE], 0, names->file, &file);
+	if (!r && words[PHP_WORD_CLASS])
+		r = read_hashed(t, words[PHP_WORD_CLASS], 0, names->scope, &class_name);
+	if (!r)
+		r = read_hashed(t, words[PHP_WORD_NAME], (uint32_t)lines, names->function, &name);
+	if (!r && php_copy_identity(name, class_name, file) != words[PHP_WORD_PLACE] >> 32)
+		r = -ENOENT;
+	return r;
+}
+
+/* --- of all ----------------------------------------------------------------------------------- */
+
+static int name_function(const struct runtime_target *t, const struct php_layout *layout,
+			 const uint64_t *words, uint64_t addr, unsigned int code,
+			 struct names *names, uint32_t *ret_line)
+{
+	uint32_t identity = (uint32_t)(words[PHP_WORD_PLACE] >> 32);
+	struct function f, again;
+	int r = read_function(t, layout, addr, &f), r2;
+
+	if (r)
+		return r;
+	if (f.identity != identity)
+		return -ENOENT;
+	r = read_names(t, &f, code, (uint32_t)words[PHP_WORD_PLACE], names);
+	/* What was read may be another function's, if it was made meanwhile. */
+	r2 = read_function(t, layout, addr, &again);
+	if (!r2 && again.identity != identity)
+		r2 = -ENOENT;
+	*ret_line = (uint32_t)f.lines;
+	return r2 ? r2 : r;
 }
 
 int php_names_symbolize(const struct runtime_target *t, const struct php_layout *layout,
 			const uint64_t *words, size_t nr, const struct runtime_sink *sink)
 {
-	struct function f, again;
+	uint64_t data = FRAME_DATA(words[PHP_WORD_HEADER]);
+	uint64_t addr = data & ((1ull << PHP_CODE_SHIFT) - 1);
+	unsigned int code = (unsigned int)(data >> PHP_CODE_SHIFT);
 	struct names names;
-	uint32_t identity;
-	uint64_t addr;
-	int r, r2;
+	uint32_t line;
+	int r;
 
-	if (nr != 2)
+	if (nr != (code == PHP_CODE_COPY ? PHP_COPY_WORDS : PHP_FRAME_WORDS))
 		return -EINVAL;
-	addr = FRAME_DATA(words[0]) & ((1ull << PHP_CODE_SHIFT) - 1);
-	identity = (uint32_t)(words[1] >> 32);
-	r = read_function(t, layout, addr, &f);
+	if (code == PHP_CODE_COPY) {
+		r = name_copy(t, words, addr, &names);
+		line = (uint32_t)words[PHP_WORD_LINES];
+	} else {
+		r = name_function(t, layout, words, addr, code, &names, &line);
+	}
 	if (r)
 		return r;
-	if (f.identity != identity)
-		return -ENOENT;
-	r = read_names(t, &f, (unsigned int)(FRAME_DATA(words[0]) >> PHP_CODE_SHIFT),
-		       (uint32_t)words[1], &names);
-	/* What was read may be another function's, if it was made meanwhile. */
-	r2 = read_function(t, layout, addr, &again);
-	if (!r2 && again.identity != identity)
-		r2 = -ENOENT;
-	if (r || r2)
-		return r2 ? r2 : r;
+	snprintf(names.full, sizeof(names.full), "%s%s%s", names.scope, names.scope[0] ? "::" : "",
+		 names.function);
 	return sink->add(sink->ctx, &(struct runtime_level){
 					    .name = names.full,
 					    .source = names.file[0] ? names.file : NULL,
-					    .start_line = (uint32_t)f.lines,
+					    .start_line = line,
 					    .line = names.line,
 				    });
 }

@@ -396,6 +396,71 @@ function churn()
     }
 }
 
+/* --- closures that are made, called and dropped all the time; see php_test.py --- */
+
+/* Works; the first time in each chain it keeps that. */
+function brief_leaf($chains, $n)
+{
+    if ($chains) {
+        $chains[] = chain_of(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS));
+    }
+    for ($x = $i = 0; $i < 100; $i++) {
+        $x += $i * $n;
+    }
+    return $x;
+}
+
+class Brief
+{
+    public $n = 0;
+
+    public function make($chains)
+    {
+        return function () use ($chains) {
+            return brief_leaf($chains, $this->n);
+        };
+    }
+
+    public static function of_class($chains)
+    {
+        array_map(static function ($n) use ($chains) {
+            return brief_leaf($chains, $n);
+        }, [1, 2]);
+    }
+
+    public function NamedHere($chains)
+    {
+        return brief_leaf($chains, 1);
+    }
+}
+
+function brief_turn($brief, $n, $chains = null)
+{
+    (function () use ($n, $chains) {
+        return brief_leaf($chains, $n);
+    })();
+    $brief->make($chains)();
+    Brief::of_class($chains);
+    (function () use ($chains) {
+        return brief_leaf($chains, $this->n);
+    })->call($brief);
+}
+
+/* The chains stand where other cases have lines. */
+function brief()
+{
+    $chains = new ArrayObject();
+    $brief = new Brief();
+    brief_turn($brief, 0, $chains);
+    $named = Closure::fromCallable([$brief, 'NamedHere']);
+    $named($chains);
+    tell('brief', $chains->getArrayCopy());
+    for ($n = 0;; $n++) {
+        brief_turn($brief, $n);
+        $named(null);
+    }
+}
+
 /* Functions whose loops take another way time and again: the JIT makes code all the time, where traces begin and where they are
    left; see php_test.py. Begins anew before it has made all that it may. */
 function exits()
