@@ -366,9 +366,15 @@ static void start_more(struct walkers *w)
 	start_those(w, false);
 }
 
+/* Whoever waits for others to be loaded is started when one of these is taken. */
 void walkers_want(struct walkers *w, uint32_t ids, bool urgent)
 {
-	for (uint32_t id = 0; w->sampler && id < RUNTIME_MAX_; id++) {
+	if (!w->sampler || !(ids & ~w->wanted[urgent]))
+		return;
+	w->wanted[0] |= ids;
+	if (urgent)
+		w->wanted[1] |= ids;
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
 		struct walker *one = &w->of[id];
 
 		if (!(ids & 1u << id) || !walkers_name(id))
@@ -381,8 +387,7 @@ void walkers_want(struct walkers *w, uint32_t ids, bool urgent)
 		if (one->state == WALKER_LOADS)
 			child_set_idle(&one->child, false);
 	}
-	if (w->sampler)
-		start_more(w);
+	start_more(w);
 }
 
 /* What a child that has ended has left. */

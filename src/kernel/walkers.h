@@ -38,6 +38,7 @@ struct walkers {
 	const struct bpf_object *sampler; /* whose maps they share */
 	enum bpf_prog_type type;	  /* the sampler's: no other can change to them */
 	char *const *loader;		  /* argv of walkers_child_main(); NULL: fork */
+	uint32_t wanted[2];		  /* bits so far, and those of them that were urgent */
 	struct walker of[RUNTIME_MAX_];	  /* by enum runtime_id */
 };
 
