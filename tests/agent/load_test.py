@@ -72,14 +72,16 @@ def check_runs(said):
 class Load:
     """An agent that has seen REPORTS reports of it."""
 
-    def __init__(self, *args):
-        """Without sources other than the clocks: their losses would be among these."""
+    def __init__(self, *storms):
+        """Without sources other than the clocks: their losses would be among these. `storms` begin when it samples: they take all CPUs."""
         self.most = 0
         with agent("--output-dir", "out", "--reporter-interval", "0.5", "--samples-per-second", HZ, "--memory-limit", "64M",
-                   "--kernel-threads", "--metrics-listen", "127.0.0.1:0", "-v", *args) as a:
+                   "--kernel-threads", "--metrics-listen", "127.0.0.1:0", "-v") as a, contextlib.ExitStack() as stack:
             port = a.wait_for(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics")[1]
             a.wait_for("the agent samples")
             before = busy_seconds()
+            for kind in storms:
+                stack.enter_context(crowd(kind, 2))
             for _ in range(REPORTS):
                 a.wait_for(r"report \d+: ")
                 self.ask(port)
@@ -202,8 +204,7 @@ def test_many_threads():
 
 
 def test_storms():
-    with crowd("forks", 2), crowd("execs", 2):
-        load = Load()
+    load = Load("forks", "execs")
     for resource in load.places():
         if resource["attributes"].get("process.executable.name") == "crowd":
             check(set(resource["threads"]) <= {"crowd", ""}, resource)
