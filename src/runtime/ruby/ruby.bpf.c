@@ -31,7 +31,7 @@ enum {
 	STAGE_FOUND = 1 << 0, /* the thread's frames were looked for */
 	STAGE_FIRST = 1 << 1, /* the innermost loop's first frame comes next */
 	STAGE_EARLY = 1 << 2, /* whether the first one is filled was looked at */
-	STAGE_JIT = 1 << 3,   /* the innermost loop runs code of YJIT's */
+	STAGE_JIT = 1 << 3,   /* the innermost loop runs code of YJIT's or RJIT's */
 };
 
 enum {
@@ -79,6 +79,9 @@ __noinline __u64 WALK_NAME(ruby_string)(__u64 addr);
 __noinline int WALK_NAME(ruby_identify)(__u64 iseq, __u64 entry);
 __noinline int WALK_NAME(ruby_push)(__u32 at);
 __noinline int WALK_NAME(ruby_frames)(void);
+__noinline int WALK_NAME(ruby_is_filling)(void);
+__noinline __u32 WALK_NAME(ruby_jit_call)(void);
+__noinline int WALK_NAME(ruby_in_jit)(void);
 __noinline int WALK_NAME(ruby_jit)(void);
 
 /* The step has seen to it that both are there. */
@@ -233,6 +236,15 @@ __noinline int WALK_NAME(ruby_find)(void)
 	s[S_EC] = ec;
 	s[S_OBJECTS] = objects_of(w, ruby_record_of(w));
 	return 1;
+}
+
+static __always_inline void find_frames(__u64 *s)
+{
+	if (s[S_STAGE] & STAGE_FOUND)
+		return;
+	s[S_STAGE] |= STAGE_FOUND | STAGE_FIRST;
+	if (!WALK_NAME(ruby_find)())
+		s[S_CFP] = 0;
 }
 
 /* --- a frame ---------------------------------------------------------------------------------- */
@@ -661,19 +673,45 @@ __noinline int WALK_NAME(ruby_frames)(void)
 	return STOP_NONE; /* the step is called again */
 }
 
-/* --- code that YJIT has made -------------------------------------------------------------------
- */
+/* --- code that YJIT or RJIT has made ---------------------------------------------------------- */
 
 /*
  * It runs frames of the loop that called it, by what a register has. What it saves
  * when it is entered are three registers; more on the stack it has only around some calls. A call
  * of a Ruby method is a jump. With --yjit-perf there is a frame pointer, in two words above the
  * three. (yjit/src/codegen.rs: gen_entry_prologue(), gen_leave_exit(); backend/x86_64/mod.rs:
- * FrameSetup)
+ * FrameSetup; lib/ruby_vm/rjit/compiler.rb: compile_prologue())
  */
-enum { JIT_WORDS = 12, JIT_SAVED = 3 };
+enum { JIT_WORDS = 12, JIT_SAVED = 3, HALF_MADE_BYTES = 48 };
 
 #if defined(__TARGET_ARCH_x86)
+/*
+ * YJIT of 3.1 says that a frame is there (mov [r12+0x10],r13), and fills it then; its iseq comes
+ * next to last (mov [r13+0x10],rax). Of the two, does the latter come first behind the pc?
+ * (yjit_codegen.c: gen_send_iseq())
+ */
+__noinline int WALK_NAME(ruby_is_filling)(void)
+{
+	struct walk *w = current_walk();
+	const __u64 *code;
+	__u32 i;
+
+	if (!w || read_memory(w->pc, &w->scratch[CFP_AT], HALF_MADE_BYTES + 8))
+		return 0;
+	code = &w->scratch[CFP_AT];
+	for (i = 0; i < HALF_MADE_BYTES; i++) {
+		__u64 at = code[i / 8 & 7] >> 8 * (i & 7);
+
+		if (i & 7)
+			at |= code[(i / 8 + 1) & 7] << (64 - 8 * (i & 7));
+		if ((at & 0xffffffffffull) == 0x10246c894dull)
+			return 0;
+		if ((__u32)at == 0x10458949)
+			return 1;
+	}
+	return 0;
+}
+
 /* Is `ra` where Ruby's own code goes on behind a call of what is in a register? */
 static __always_inline bool jit_called(const struct ruby_record *r, __u64 ra)
 {
@@ -682,35 +720,112 @@ static __always_inline bool jit_called(const struct ruby_record *r, __u64 ra)
 	return ra - r->text < r->text_size && !read_word(ra - sizeof(code), &code) &&
 	       (code >> 48 & 0xf8ff) == 0xd0ff;
 }
+
+/* The frame that the register `reg` has, which is as far in as ec->cfp, or one further (where that
+ * has yet to be told); 0: it has none. */
+static __always_inline __u64 frame_in(const struct walk *w, const struct ruby_record *r,
+				      const __u64 *s, __u32 reg)
+{
+	__u64 left = s[S_END] - w->regs[reg];
+
+	if (!(w->valid & 1u << reg) || !s[S_CFP] || !left || !r->cfp_size ||
+	    left > s[S_END] - s[S_CFP] + r->cfp_size || left % r->cfp_size)
+		return 0;
+	return w->regs[reg];
+}
+
+/* Has it its frame in r15, as RJIT's has, rather than in r13? The other one may have a frame, too,
+ * of the code that called: that was there before, and lies no further in. */
+static __always_inline bool is_rjit(const struct walk *w, const struct ruby_record *r,
+				    const __u64 *s)
+{
+	__u64 yjit = frame_in(w, r, s, X86_R13), rjit = frame_in(w, r, s, X86_R15);
+
+	return rjit && (!yjit || rjit < yjit);
+}
+
+/*
+ * Of the thread's frames, which one does the innermost loop's JIT code run? Where that code itself
+ * was interrupted, frames further in are about to be made or left: none of them runs anything.
+ */
+static __always_inline void find_in_jit(struct walk *w, const struct ruby_record *r, __u64 *s)
+{
+	__u64 below;
+
+	s[S_STAGE] |= STAGE_JIT;
+	s[S_JIT_CFP] = frame_in(w, r, s, is_rjit(w, r, s) ? X86_R15 : X86_R13);
+	if (!r->early || !w->interrupted || !s[S_JIT_CFP])
+		return;
+	below = s[S_JIT_CFP] - s[S_CFP];
+	if (!below && WALK_NAME(ruby_is_filling)()) {
+		s[S_JIT_CFP] += r->cfp_size;
+		s[S_CFP] = s[S_JIT_CFP];
+	} else if (below < JIT_CALLS_MAX * r->cfp_size) {
+		s[S_CFP] = s[S_JIT_CFP];
+	}
+}
+
+/* How many words above the stack pointer is the return address to Ruby's own code? JIT_WORDS: it is
+ * none of its JITs' code. */
+__noinline __u32 WALK_NAME(ruby_jit_call)(void)
+{
+	struct walk *w = current_walk();
+	__u64 at, ra;
+	__u32 i;
+
+	if (!w)
+		return JIT_WORDS;
+	at = w->regs[ARCH_SP];
+	for (i = 0; i < JIT_WORDS; i++) {
+		if (read_stack(w, at, &ra))
+			return JIT_WORDS;
+		if (jit_called(ruby_record_of(w), ra))
+			break;
+		at += 8;
+	}
+	return i;
+}
+
+/* The thread's frames are found, if it is the innermost loop. Is it code of RJIT's? */
+__noinline int WALK_NAME(ruby_in_jit)(void)
+{
+	struct walk *w = current_walk();
+	const struct ruby_record *r;
+	__u64 *s;
+
+	if (!w)
+		return 0;
+	r = ruby_record_of(w);
+	s = ruby_state(w);
+	if (!(s[S_STAGE] & STAGE_FOUND) && !w->late) {
+		find_frames(s);
+		find_in_jit(w, r, s);
+	}
+	return is_rjit(w, r, s);
+}
 #endif
 
 /* Moves to who called the code: 0 or a stop reason; LAST: it is none of YJIT's. */
 __noinline int WALK_NAME(ruby_jit)(void)
 {
 #if defined(__TARGET_ARCH_x86)
-	static const __u8 regs[JIT_SAVED] = { X86_R13, X86_R12, X86_RBX };
+	__u32 regs[JIT_SAVED] = { X86_R13, X86_R12, X86_RBX };
 	struct walk *w = current_walk();
-	const struct ruby_record *r;
-	__u64 *s, at, below, ra, value;
+	__u64 at, below, ra, value;
 	__u32 i, saved;
 
 	if (!w)
 		return STOP_INTERNAL;
-	r = ruby_record_of(w);
-	at = w->regs[ARCH_SP];
-	for (i = 0; i < JIT_WORDS; i++) {
-		if (read_stack(w, at, &ra))
-			return LAST;
-		if (jit_called(r, ra))
-			break;
-		at += 8;
-	}
-	if (i == JIT_WORDS)
+	i = WALK_NAME(ruby_jit_call)();
+	if (i >= JIT_WORDS)
 		return LAST;
-	s = runtime_state(w, RUNTIME_RUBY);
-	if (!(s[S_STAGE] & STAGE_FOUND)) {
-		s[S_STAGE] |= STAGE_JIT;
-		s[S_JIT_CFP] = w->valid & 1u << X86_R13 ? w->regs[X86_R13] : 0;
+	at = w->regs[ARCH_SP] + 8 * i;
+	if (read_stack(w, at, &ra))
+		return STOP_STACK_UNREADABLE;
+	runtime_state(w, RUNTIME_RUBY);
+	if (WALK_NAME(ruby_in_jit)()) {
+		regs[0] = X86_R15;
+		regs[1] = X86_R14;
 	}
 	saved = i;
 	below = at;
@@ -764,10 +879,6 @@ STEP(ruby)
 	/* Of a copied stack, where the thread is by now would be told. */
 	if (w->late || !runtime_record(w, RUNTIME_RUBY, struct ruby_record))
 		return leave_note(w, FRAME_NOTE_NOT_READY);
-	if (!(s[S_STAGE] & STAGE_FOUND)) {
-		s[S_STAGE] |= STAGE_FOUND | STAGE_FIRST;
-		if (!WALK_NAME(ruby_find)())
-			s[S_CFP] = 0;
-	}
+	find_frames(s);
 	return WALK_NAME(ruby_frames)();
 }

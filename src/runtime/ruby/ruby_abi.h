@@ -51,7 +51,7 @@ struct ruby_record {
 	__u8 error;		      /* in an execution context: what is being thrown, or */
 	__u8 nil;		      /* this: nothing is */
 	__u8 ec_thread;
-	__u8 early;    /* a frame is there before it is filled: up to 2.7 */
+	__u8 early;    /* a frame is there before it is filled: up to 2.7; YJIT of 3.1 */
 	__u8 bmethods; /* blocks that became methods may run in their caller's loop: since 3.3 */
 	__u8 stack;    /* in an execution context: where its native stack ends, and its size in
 			  the third word; see ruby.bpf.c, is_on_its_stack() */

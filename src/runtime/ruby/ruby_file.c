@@ -275,8 +275,11 @@ static void set_jit(const struct elf_file *elf, struct ruby_dso *dso)
 	if (elf->machine != EM_X86_64 || dso->layout->version < 301 || !text || !ruby_has_yjit(elf))
 		return;
 	dso->text = (struct code_range){ text->addr, text->addr + text->size };
-	/* What YJIT's code runs is in this register when it calls C code. */
+	/* What YJIT's code runs is in this register when it calls C code; what RJIT's does, in the
+	 * other one. */
 	dso->dso.follow = 1 << X86_SLOT_R13;
+	if (dso->layout->version == 303 || dso->layout->version == 304)
+		dso->dso.follow |= 1 << X86_SLOT_R15;
 }
 
 /* Since 3.0 memory is compacted by collections only. */
