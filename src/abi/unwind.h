@@ -109,7 +109,8 @@ enum unwind_code {
 	/* It was followed, and that did not tell either. */
 	CODE_UNDECIDED = 2,
 	/* It was: the stack pointer is another stack's there, from which nothing leads back. A
-	 * caller that is there is the first frame of that stack, and so is what runs there. */
+	 * caller that is there is the first frame of that stack. What runs there is a runtime's or
+	 * cut. */
 	CODE_SWITCHED = 3,
 	/* It is in no ELF file: made at run time. No thread's first frame is there, and a frame
 	 * pointer that says so is a register that this code uses for something else. Where the

@@ -273,7 +273,11 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	}
 	if (known == CODE_SWITCHED && unsure) {
 		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
-		return stop ? stop : STOP_COMPLETE;
+		if (stop)
+			return stop;
+		/* A call there is of a stack's first function. What runs may be about to go on where
+		 * that stack was left. */
+		return w->interrupted ? STOP_FRAME_POINTER : STOP_COMPLETE;
 	}
 	w->by_frame_pointer = 1;
 	if (frame == ARCH_FRAME_NONE) {

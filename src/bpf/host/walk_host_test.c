@@ -603,7 +603,7 @@ TEST(a_function_that_went_over_to_another_stack)
 		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), other ? STOP_COMPLETE : STOP_NO_PROGRESS);
 		if (other)
 			ASSERT_FRAMES(AT(1, 0), AT(2, 0), AT(3, 0));
-		/* From which nothing leads back: the first frame, also where it is what runs. */
+		/* From which nothing leads back: a caller is the first frame, what runs is cut. */
 		rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_FRAME_POINTER,
 							.cfa_off = CODE_SWITCHED });
 		t.regs[X86_RBP] = 0;
@@ -612,7 +612,7 @@ TEST(a_function_that_went_over_to_another_stack)
 		/* What it left in the frame pointer is the other stack's. */
 		t.regs[X86_RBP] = SP(1020);
 		t.stack[1021] = AT(3, 1);
-		ASSERT_EQ(walk(EM_X86_64, AT(2, 0)), STOP_COMPLETE);
+		ASSERT_EQ(walk(EM_X86_64, AT(2, 0)), STOP_FRAME_POINTER);
 		ASSERT_EQ(t.walk.full.nr_words, 3);
 		ASSERT_EQ(t.walk.words[1], FRAME(RUNTIME_NATIVE, 1, FRAME_NOTE_OTHER_STACK));
 		tear_down();
