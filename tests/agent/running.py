@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import guard
 import profcheck_program
@@ -46,8 +47,12 @@ class Agent:
 
     def wait_for(self, pattern, times=1):
         """Until it has said that so often from what was told before on; the last match."""
+        end = time.monotonic() + TIMEOUT
         while times:
-            line = self.said.get()
+            try:
+                line = self.said.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"in {TIMEOUT} s it has not said '{pattern}': {self.lines[-5:]}") from None
             if line is None:
                 self.said.put(None)
             check(line, f"it ended before it said '{pattern}': {self.lines[-5:]}")
