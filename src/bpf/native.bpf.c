@@ -275,8 +275,8 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_OTHER_STACK, 1, 0);
 		if (stop)
 			return stop;
-		/* A call there is of a stack's first function. What runs may be about to go on where
-		 * that stack was left. */
+		/* A call there is of a stack's first function. What runs may be about to go on
+		 * where that stack was left. */
 		return w->interrupted ? STOP_FRAME_POINTER : STOP_COMPLETE;
 	}
 	w->by_frame_pointer = 1;
