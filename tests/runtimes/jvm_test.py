@@ -452,7 +452,7 @@ def from_exec(jdk, setup):
     """A process that is recorded before it becomes a JVM."""
     CLASSES.ensure(setup)
     argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-cp", CLASSES.folder, "Calls", "plain", "recurse200")
-    for seconds in (0.5, 3):  # a machine that is busy with other things may take longer to know the JVM
+    for seconds in (0.5, 3, 10):  # a machine that is busy with other things may take longer to know the JVM
         with Program(["/bin/sh", "-c", 'read -r go; exec "$@"', "sh", *argv], env={"LC_ALL": "C.UTF-8"}) as program:
             recording = recorded_from_before(setup, program, seconds)
         problems, tallies = list(recording.problems), []
