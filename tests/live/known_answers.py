@@ -61,12 +61,18 @@ def path_of(case, setup):
     return binary
 
 
-def judge(expected, case, recording):
-    verdict = Verdict(expected, recording.stacks, case.comm, int(case.least * case.seconds * FREQUENCY))
+def judge(expected, comm, recording, least):
+    """Problems of the stacks of one program in a recording that has stacks, and how many there are."""
+    verdict = Verdict(expected, recording.stacks, comm, least)
     lost = recording.lost()
     if verdict.problems and lost:
         verdict.problems.append("  lost: %s" % lost)
     return verdict.problems, verdict.summary()
+
+
+def least_of(case):
+    """So many samples it has at least."""
+    return int(case.least * case.seconds * FREQUENCY)
 
 
 def run(case, setup):
@@ -85,7 +91,7 @@ def run(case, setup):
     recording.expect_status(0)
     if recording.stacks is None:
         return recording.problems, None
-    problems, summary = judge(expectation(setup, case), case, recording)
+    problems, summary = judge(expectation(setup, case), case.comm, recording, least_of(case))
     return recording.problems + problems, summary
 
 
@@ -144,7 +150,7 @@ class Together:
             self.record(setup)
         if self.recording.stacks is None:
             return ["there is no recording"], None
-        return judge(self.expected[case.name], case, self.recording)
+        return judge(self.expected[case.name], case.comm, self.recording, least_of(case))
 
 
 def tests(_setup):
