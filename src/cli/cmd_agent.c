@@ -30,7 +30,7 @@ struct agent_arguments {
 	struct probability_options probability;
 	struct collector_arguments collector;
 	const char *output_dir, *spool_dir, *config, *schema;
-	const char *service, *attributes, *variables, *metrics_listen, *tracers, *pin_cpus;
+	const char *service, *attributes, *variables, *metrics_listen, *pin_cpus;
 	double timeout_s, retry_s;
 	uint64_t queue_bytes, request_bytes;
 	uint64_t output_dir_bytes, spool_bytes;
@@ -112,10 +112,6 @@ static const struct option_spec agent_specs[] = {
 	  .max = UINT32_MAX, .hidden = true },
 	SAMPLING_OPTIONS(AT, "80M", AGENT_LIMIT_MIN),
 	SYMBOLIZE_OPTIONS(AT),
-	{ 0, "tracers", "LIST", "all",
-	  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and labels "
-	  "(of goroutines); native ones are always there",
-	  OPTION_STRING, AT(tracers) },
 	SELECT_OPTIONS(AT),
 	{ 0, "filter-min-process-age", "TIME", "0",
 	  "no samples of processes that are younger than this", OPTION_SECONDS,
@@ -154,7 +150,7 @@ static const struct option_spec agent_specs[] = {
 	IGNORED("obi-process-ctx", NULL),
 	IGNORED("pprof", "ADDRESS"),
 	/* These need no letters: -t=LIST and -v=true are as good there. */
-	{ .name = "t", .arg = "LIST", .type = OPTION_STRING, AT(tracers), .hidden = true },
+	{ .name = "t", .arg = "LIST", .type = OPTION_STRING, AT(sampling.tracers), .hidden = true },
 	{ .name = "v", .type = OPTION_FLAG, AT(verbose), .hidden = true },
 	/* Its name of --probe. */
 	{ .name = "probe-link",
@@ -405,7 +401,7 @@ static int fill_options(struct setup *s)
 	s->options.recorder.may_select = args->config != NULL;
 	s->options.recorder.selection = &s->selection;
 	if (read_schema(args->schema, &s->config, &s->options.report.schema) || pin_cpus(s) ||
-	    tracers_parse(args->tracers, &s->config, "agent",
+	    tracers_parse(args->sampling.tracers, &s->config, "agent",
 			  &s->options.recorder.symbolizer.runtimes.runtime) ||
 	    select_parse(&args->sampling.select, &s->config, "agent", &s->selection))
 		return -EINVAL;

@@ -15,6 +15,7 @@
 #include "cli/stats.h"
 #include "cli/term.h"
 #include "cli/top.h"
+#include "cli/tracers.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -222,6 +223,9 @@ static int parse(int argc, char **argv, struct recording *rec)
 	r = choose_sources(rec);
 	if (!r)
 		r = select_parse(&o->sampling.select, NULL, "record", &rec->selection);
+	if (!r)
+		r = tracers_parse(o->sampling.tracers, NULL, "record",
+				  &o->sampling.runtimes.runtime);
 	if (!r)
 		r = names_style(o->names, &rec->short_names);
 	if (!r)

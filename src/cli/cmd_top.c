@@ -12,6 +12,7 @@
 #include "cli/stats.h"
 #include "cli/top.h"
 #include "cli/top_screen.h"
+#include "cli/tracers.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -136,6 +137,8 @@ static int parse(int argc, char **argv, struct top *top)
 	top->plain_view.order = (enum top_order)r;
 	top->plain_view.filter = o->filter;
 	r = select_parse(&o->sampling.select, NULL, "top", &top->selection);
+	if (!r)
+		r = tracers_parse(o->sampling.tracers, NULL, "top", &o->sampling.runtimes.runtime);
 	return r ? r : names_style(o->names, &top->short_names);
 }
 

@@ -13,6 +13,7 @@ struct sampling_arguments {
 	uint32_t max_frames;
 	uint64_t memory_limit; /* bytes */
 	struct runtime_names_options runtimes;
+	const char *tracers; /* a list for tracers_parse() */
 	struct select_wanted select;
 	bool no_kernel, no_inlines, no_file_names, idle;
 };
@@ -54,6 +55,14 @@ struct sampling_arguments {
 		  "leave inlined functions out",                                                   \
 		  OPTION_FLAG,                                                                     \
 		  AT_(sampling.no_inlines) },                                                      \
+		{ 0,                                                                               \
+		  "tracers",                                                                       \
+		  "LIST",                                                                          \
+		  "all",                                                                           \
+		  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and " \
+		  "labels (of goroutines); native ones are always there",                          \
+		  OPTION_STRING,                                                                   \
+		  AT_(sampling.tracers) },                                                         \
 		NAMES_RUNTIME_OPTIONS(AT_, sampling.runtimes)
 
 #define SYMBOLIZE_OPTIONS(AT_)                                                                     \

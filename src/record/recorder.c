@@ -671,7 +671,8 @@ static bool go_on_showing(void *ctx)
 static void wait_for_walkers(struct showing *s)
 {
 	struct recorder *r = s->recorder;
-	uint32_t ids = r->unwinder.publisher.runtimes.met | r->expected_runtimes;
+	uint32_t ids = (r->unwinder.publisher.runtimes.met | r->expected_runtimes) &
+		       ~r->options.symbolizer.runtimes.runtime.off;
 	uint64_t until = now_ns() + WALKERS_NS;
 
 	bpf_sampler_want_walkers(r->sampler, ids, true);

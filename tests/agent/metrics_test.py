@@ -16,7 +16,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
 import tap
-from running import SONDE, TIMEOUT, agent, burn, places, run_tests, workload
+from running import EVERY_RUNTIME, SONDE, TIMEOUT, agent, burn, of_native_code, places, run_tests, workload
 from command import run
 from tap import check
 
@@ -70,7 +70,7 @@ class Metrics:
 
 
 def test_metrics_are_read_by_prometheus_and_agree():
-    with agent(*ARGS) as a, burn(), workload(sys.executable, "-c", "while True: pass"):
+    with agent(*ARGS, **EVERY_RUNTIME) as a, burn(), workload(sys.executable, "-c", "while True: pass"):
         port = port_of(a)
         a.wait_for("the agent samples")
         m = Metrics(port)
@@ -256,4 +256,5 @@ def test_a_port_that_is_taken_is_said():
 if __name__ == "__main__":
     if text_string_to_metric_families is None:
         sys.exit(tap.skip_all("the system's python has no prometheus_client (package python3-prometheus-client)"))
+    of_native_code()
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-metrics-")))

@@ -27,6 +27,7 @@ import termios
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
 import tap
+from command import of_native_code
 from cpu_time import cpu_seconds
 from tap import check
 
@@ -47,7 +48,12 @@ class Run:
         return f"status {self.status}\n--- stdout\n{self.out[-2000:]}\n--- stderr\n{self.err[-3000:]}"
 
 
-def sonde(*args, before=(), **more):
+def sonde(*args, **more):
+    """Runs `sonde ARGS`, without frames of runtimes, see run_sonde()."""
+    return run_sonde(*of_native_code(args), **more)
+
+
+def run_sonde(*args, before=(), **more):
     """Runs `sonde ARGS`, behind the words of `before` (setpriv ...)."""
     done = subprocess.run([*before, SONDE, *args], stdin=subprocess.DEVNULL, timeout=TIMEOUT,
                           capture_output=True, text=True, errors="replace", **more)
@@ -88,7 +94,7 @@ class OnTerminal:
 
     def __init__(self, *args):
         self.master, slave = pty.openpty()
-        self.process = subprocess.Popen([SONDE, *args], stdin=subprocess.DEVNULL, stderr=slave,
+        self.process = subprocess.Popen([SONDE, *of_native_code(args)], stdin=subprocess.DEVNULL, stderr=slave,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))
         os.close(slave)
@@ -509,7 +515,7 @@ def test_closed_pipe():
 
 
 def test_default_output():
-    run = check_ok(sonde("record", "-d", "0.5"))
+    run = check_ok(run_sonde("record", "-d", "0.5"))
     check(re.search(r"^sonde: wrote profile\.html \(html, \d+ kB\)$", run.err, re.M), run)
     check(read("profile.html").lstrip().lower().startswith("<!doctype html>"), "no page")
 
@@ -549,6 +555,19 @@ def test_stdout_has_only_folded_lines():
 def test_stats_on_stdout():
     run = check_ok(sonde("record", "-o", "x.folded", "--stats", "-", "--", "sh", "-c", BURN))
     check(json.loads(run.out)["samples"] > 10, run)
+
+
+def test_tracers():
+    """Frames of those runtimes alone that are asked for: of others, what their interpreters do."""
+    script = "def outer():\n  for _ in range(9000000): pass\nouter()"
+    for words, wanted in ([], True), (["--tracers", "ruby, python"], True), (["--tracers", "ruby"], False), (["--tracers", "native"], False):
+        run = check_ok(run_sonde("record", "-F", "499", "-o", "-", *words, "--", "python3", "-S", "-c", script))
+        stacks = parse_folded(run.out)
+        scripts = sum(count for _, frames, count in stacks if "outer" in frames)
+        everything = sum(count for _, _, count in stacks)
+        check(everything > 20 and (scripts > 0.5 * everything if wanted else not scripts), f"{words}: {run}")
+    for command in "record", "top":
+        check_error(sonde(command, "--tracers", "pythn"), 2, "--tracers knows no 'pythn' (did you mean 'python'?)", f"sonde help {command}")
 
 
 def test_top():

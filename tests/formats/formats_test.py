@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import guard
 import tap
-from command import run
+from command import of_native_code, run
 from folded_text import counts_of as folded
 from tap import Skip, check
 
@@ -39,7 +39,7 @@ WRITABLE = {**READABLE, "speedscope": "speedscope.json", "firefox": "firefox.jso
 
 
 def sonde(*args, **more):
-    return run(SONDE, *args, **more)
+    return run(SONDE, *of_native_code(args), **more)
 
 
 def check_refused(status, says, *args, stdin=None):
@@ -469,7 +469,7 @@ def record_script():
     if os.geteuid() != 0:
         raise Skip("recording needs root")
     Path("script.py").write_text(SCRIPT)
-    sonde("record", "-F", HZ, "-o", "script.otlp", "--", "/usr/bin/python3", "script.py")
+    sonde("record", "-F", HZ, "-o", "script.otlp", "--tracers", "python", "--", "/usr/bin/python3", "script.py")
     text = sonde("convert", "script.otlp", "-", "-f", "folded").stdout
     check(re.search(r";<module>;.*;compare;(A\.)?work", text), f"no Python among native frames:\n{text[-3000:]}")
     return folded(text)

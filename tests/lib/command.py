@@ -3,6 +3,13 @@
 import subprocess
 
 
+def of_native_code(args):
+    """The arguments of a sonde that samples, for a test that is not about runtimes: to load their programs takes a second of CPU. One
+    that wants them says which (--tracers)."""
+    args = [str(arg) for arg in args]
+    return [*args[:1], "--tracers", "native", *args[1:]] if args and args[0] in ("record", "top") and "--tracers" not in args else args
+
+
 def run(*argv, status=0, stdin=None, text=True, timeout=600, **options):
     """The subprocess.CompletedProcess, with what it said on both outputs. Its standard input is `stdin`, or empty. One that
     ends with another status raises AssertionError; None: any status will do."""

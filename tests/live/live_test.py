@@ -49,7 +49,7 @@ def main():
     if reason:
         return tap.skip_all(reason)
     scratch = tempfile.mkdtemp(prefix="sonde-live-")
-    setup = Setup(os.path.abspath(args.sonde), os.path.abspath(args.workloads), scratch)
+    setup = Setup(os.path.abspath(args.sonde), os.path.abspath(args.workloads), scratch, "native")
     tests = [t for g in args.groups or GROUPS for t in GROUPS[g](setup) if re.search(args.only, t[0])]
     status = tap.run((name, lambda test=test: test(setup)) for name, test in tests)
     if args.keep:

@@ -212,7 +212,7 @@ def main():
     scratch = tempfile.mkdtemp(prefix="memory-test-", dir=root if os.path.isdir(root) else None)
     failed = 0
     try:
-        setup = Setup(os.path.abspath(args.sonde), scratch, scratch)
+        setup = Setup(os.path.abspath(args.sonde), scratch, scratch, "native")
         programs = build_all(scratch)
         run = Run(setup, programs, args.limit)
         run.programs = programs

@@ -158,7 +158,8 @@ def system(setup):
     """The whole machine: processes that ran before, and one that starts meanwhile."""
     before, meanwhile = Case("threads", expect="threads_only").alone(), Case("chain.static", None, [], "chain", "static").alone()
     with Running(setup, before) as running:
-        recorder = Recorder(setup, SYSTEM)
+        # With all runtimes, as there may be of any beside us.
+        recorder = Recorder(setup, [*SYSTEM, "--tracers", "all"])
         recording_began(recorder)
         with Running(setup, meanwhile) as other:
             for pid in running.pid, other.pid:

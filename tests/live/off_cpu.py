@@ -247,8 +247,12 @@ def long_blocks(setup):
         found = by_function(recording.problems, text, told)
         if len(told) not in (5, 6):
             problems.append("the workload told of %s" % told)
+        missed = [name for name in told if not found[name]]
+        # Those that the kernel does not tell of are counted.
+        may_miss = len(missed) <= recording.lost().get("sleep_missed", 0)
         for name, t in told.items():
-            check(recording.problems, name, found[name], t.ns)
+            if name not in missed or not may_miss:
+                check(recording.problems, name, found[name], t.ns)
         problems += ["%s: %s" % (mode, problem) for problem in recording.problems]
     return problems, note_of(told, found)
 
@@ -299,7 +303,7 @@ def java(setup):
 
 def script_frames(setup, command, chain, waits):
     """Of a program that sleeps for two seconds below `chain`, and for one in a wait() below `waits`."""
-    recording, text, _ = record(setup, "1", (), command)
+    recording, text, _ = record(setup, "1", ["--tracers", "all"], command)
     stacks = parse_folded(text)
     slept = sum(s.count for s in stacks if [f for f in s.user if f in chain] == chain)
     waited = sum(s.count for s in stacks if waits in s.user and any(f.endswith(".wait") or f == "wait" for f in s.user))
@@ -368,7 +372,7 @@ def python_woke(setup):
     script = os.path.join(setup.scratch, "waker.py")
     with open(script, "w", encoding="utf-8") as f:
         f.write(WAKER)
-    recording, text, _ = record(setup, "1", ["--off-cpu-waker"], [sys.executable, script])
+    recording, text, _ = record(setup, "1", ["--off-cpu-waker", "--tracers", "python"], [sys.executable, script])
     chain = ["notify", "rings", "<module>"] # with or without the class before it
     by = wakers(text, "waits")
     right = sum(ns for frames, ns in by.items() if [f.split(".")[-1] for f in frames if f.split(".")[-1] in chain] == chain)

@@ -37,8 +37,8 @@ def samples_by_name(recording):
     return found
 
 
-def judge(recording, wanted, problems, seconds=SECONDS):
-    """`wanted`: names of who is recorded, and nobody else is."""
+def judge(recording, wanted, problems, seconds=SECONDS, rejected=1):
+    """`wanted`: names of who is recorded, and nobody else is; `rejected`: samples of others, at least."""
     recording.expect_status(0)
     found = samples_by_name(recording)
     if set(found) != set(wanted):
@@ -47,8 +47,8 @@ def judge(recording, wanted, problems, seconds=SECONDS):
         # A process may end before what its last samples need is known; on a busy machine ticks come late.
         if found[name] < 0.5 * seconds * FREQUENCY:
             problems.append("%d samples of %s in %.1f s" % (found[name], name, seconds))
-    if not (recording.stats or {}).get("rejected"):
-        problems.append("none was rejected: %s" % recording.stats)
+    if (recording.stats or {}).get("rejected", 0) < rejected:
+        problems.append("fewer than %d were rejected: %s" % (rejected, recording.stats))
     return problems + recording.problems, "%s, rejected %s, undecided %s" % (
         dict(found), *((recording.stats or {}).get(key) for key in ("rejected", "undecided")))
 
@@ -103,9 +103,10 @@ def by_uid(setup):
 def by_age(setup):
     """A process's first second is not recorded."""
     folder = copies(setup)
-    recording = Recorder(setup, ["--include", "min-age=1s"], ["/bin/sh", "-c", "exec %s/%s 2" % (folder, FIRST)]).wait()
+    # A child of the command: that one may be older than a second when its recording begins, and has some milliseconds of its own.
+    recording = Recorder(setup, ["--include", "min-age=1s", "--exclude", "comm=sh"], ["/bin/sh", "-c", "%s/%s 2; exit" % (folder, FIRST)]).wait()
     # How much of its CPU time was in that second depends on who else is here.
-    return judge(recording, [FIRST], [], 1)
+    return judge(recording, [FIRST], [], 1, rejected=20)
 
 
 @contextlib.contextmanager

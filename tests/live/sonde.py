@@ -28,12 +28,21 @@ HANGS = 900  # seconds: a recording of 3 s of CPU takes two minutes where forty 
 
 
 class Setup:
-    """Where things are: the program under test, the built workloads, a folder for files."""
+    """
+    Where things are: the program under test, the built workloads, a folder for files. `tracers`: whose frames recordings look for; a
+    second of CPU is spent on loading the programs of all runtimes, so that tests load those that they are about.
+    """
 
-    def __init__(self, program, workloads, scratch):
+    def __init__(self, program, workloads, scratch, tracers="all"):
+        self.tracers = tracers
         self.program = program
         self.workloads = workloads
         self.scratch = scratch
+
+    def record_argv(self, frequency, options):
+        """`sonde record` as all tests begin it; --tracers is the setup's unless the options have their own."""
+        tracers = [] if "--tracers" in options else ["--tracers", self.tracers]
+        return [self.program, "record", "-F", str(frequency), *tracers, *options]
 
     def path(self, suffix):
         fd, path = tempfile.mkstemp(suffix=suffix, dir=self.scratch)
@@ -55,9 +64,8 @@ class Recorder:
         self.kept = kept
         self.stats = setup.path(".json")
         self.errors = setup.path(".err")
-        self.argv = [setup.program, "record", "-F", str(frequency), "--no-inlines"]
-        self.argv += ["-f", "otlp", "-o", kept] if kept else ["-f", "folded", "-o", self.output]
-        self.argv += ["--stats", self.stats, *options]
+        written = ["-f", "otlp", "-o", kept] if kept else ["-f", "folded", "-o", self.output]
+        self.argv = setup.record_argv(frequency, ["--no-inlines", *written, "--stats", self.stats, *options])
         if command:
             self.argv += ["--", *command]
         self.frequency = frequency

@@ -54,8 +54,8 @@ def record_all(setup, options, types, command):
     return recording, found
 
 
-def record(setup, place, command):
-    recording, found = record_all(setup, ["--probe", place + ",name=it"], ["it"], command)
+def record(setup, place, command, options=()):
+    recording, found = record_all(setup, ["--probe", place + ",name=it", *options], ["it"], command)
     return recording, found["it"]
 
 
@@ -144,7 +144,7 @@ def python(setup):
     script = os.path.join(setup.scratch, "sleeper.py")
     with open(script, "w", encoding="utf-8") as f:
         f.write(SLEEPER)
-    recording, stacks = record(setup, "tracepoint:sched:sched_switch", [sys.executable, script])
+    recording, stacks = record(setup, "tracepoint:sched:sched_switch", [sys.executable, script], ["--tracers", "all"])
     problems, whole = list(recording.problems), 0
     for stack in stacks:
         names = [frame for frame in stack.user if frame in ("<module>", "outer", "inner")]
@@ -172,7 +172,8 @@ def counted(setup):
     libc = next(line.split()[-1] for line in open("/proc/self/maps", encoding="ascii") if "/libc.so" in line)
     types = ["uprobe:getppid", "uretprobe:getppid", "mine", "tracepoint:syscalls:sys_enter_getppid", "tracepoint:syscalls:sys_exit_umask"]
     options = ["--probe", "uprobe:%s:getppid" % libc, "--probe", "uretprobe:%s:getppid" % libc,
-               "--probe", "uprobe:%s:umask,name=mine,value=arg1" % libc, "--probe", "; ".join(types[3:]), "--include", "comm=python3*"]
+               "--probe", "uprobe:%s:umask,name=mine,value=arg1" % libc, "--probe", "; ".join(types[3:]), "--include", "comm=python3*",
+               "--tracers", "python"]
     recording, found = record_all(setup, options, types, ["/usr/bin/python3", "-c", COUNTED])
     problems = list(recording.problems)
     for type_, wanted in zip(types, (123, 123, 7 * 0o22, 123, 7)):
@@ -212,7 +213,7 @@ touches()
 
 def faults(setup):
     """An event of perf: each page that is touched is a fault, in the function that does so."""
-    recording, found = record_all(setup, ["--event", "page-faults", "--event", "cs:1"], ["page-faults", "context-switches"],
+    recording, found = record_all(setup, ["--event", "page-faults", "--event", "cs:1", "--tracers", "python"], ["page-faults", "context-switches"],
                                   ["/usr/bin/python3", "-c", FAULTS])
     at = sum(stack.count for stack in found["page-faults"] if "touches" in stack.user)
     # Of some of the first ones the interpreter may not be known yet.

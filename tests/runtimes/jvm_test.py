@@ -508,4 +508,4 @@ def arguments(parser):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, tests, arguments))
+    sys.exit(main(__doc__, tests, arguments, "hotspot"))

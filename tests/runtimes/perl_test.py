@@ -418,4 +418,4 @@ def tests(_setup, args):
 
 
 if __name__ == "__main__":
-    sys.exit(runtimes.main(__doc__, tests, arguments))
+    sys.exit(runtimes.main(__doc__, tests, arguments, "perl"))

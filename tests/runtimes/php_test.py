@@ -352,4 +352,4 @@ def tests(_setup, args):
 
 
 if __name__ == "__main__":
-    sys.exit(runtimes.main(__doc__, tests, arguments))
+    sys.exit(runtimes.main(__doc__, tests, arguments, "php"))

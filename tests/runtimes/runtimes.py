@@ -37,8 +37,8 @@ FREQUENCY = 997
 class Setup(sonde.Setup):
     """The program under test, a folder for files, and what the command line asks for."""
 
-    def __init__(self, program, scratch):
-        super().__init__(program, None, scratch)
+    def __init__(self, program, scratch, tracers):
+        super().__init__(program, None, scratch, tracers)
 
     def file(self, name):
         return os.path.join(self.scratch, name)
@@ -109,8 +109,8 @@ class Recorder(sonde.Recorder):
     def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, env=None, before=()):
         self.output, self.stats, self.errors = setup.path(".folded"), setup.path(".json"), setup.path(".err")
         self.frequency = frequency
-        self.argv = [*before, setup.program, "record", "-F", str(frequency), "-f", "folded", "-o", self.output,
-                     "--stats", self.stats, *options]
+        written = ["-f", "folded", "-o", self.output, "--stats", self.stats]
+        self.argv = [*before, *setup.record_argv(frequency, [*written, *options])]
         if command:
             self.argv += ["--", *map(str, command)]
         for path in (self.output, self.stats):
@@ -262,13 +262,13 @@ def from_zoo(kind, version):
     return done.stdout.strip().splitlines()[-1]
 
 
-def main(description, tests, arguments=None):
+def main(description, tests, arguments=None, tracers="all"):
     """The main() of a file of tests: `tests(setup, args)` yields pairs of a name and a function that takes the setup.
-    `arguments(parser)` adds options of its own."""
-    return guard.run(lambda: run_tests(description, tests, arguments))
+    `arguments(parser)` adds options of its own; `tracers` are those of its recordings."""
+    return guard.run(lambda: run_tests(description, tests, arguments, tracers))
 
 
-def run_tests(description, tests, arguments):
+def run_tests(description, tests, arguments, tracers):
     parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
     parser.add_argument("--sonde", default=os.path.join(os.environ.get("SONDE_BUILD_ROOT", "build"), "sonde"))
     parser.add_argument("--only", default="", help="run the tests whose name this matches")
@@ -282,7 +282,7 @@ def run_tests(description, tests, arguments):
     scratch = tempfile.mkdtemp(prefix="sonde-runtimes-")
     os.chmod(scratch, 0o755)
     try:
-        setup = Setup(os.path.abspath(args.sonde), scratch)
+        setup = Setup(os.path.abspath(args.sonde), scratch, tracers)
         try:
             chosen = [t for t in tests(setup, args) if re.search(args.only, t[0])]
         except tap.Skip as e:
