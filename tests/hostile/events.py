@@ -37,7 +37,7 @@ def attack_lost_fork(arena):
     """
     fork_unseen = arena.program("fork_unseen")
     arena.program("event_storm")
-    recorder = arena.record("64M")
+    recorder = arena.record("64M", "--tracers", "all")
     parent = arena.start([fork_unseen, "1"], VICTIM, stdout=subprocess.PIPE)
     burnt(parent.pid, 0.2)
     recorder.process.send_signal(signal.SIGSTOP)
@@ -78,7 +78,7 @@ def attack_storm(arena):
     are looked at, and the kernel goes on walking them by what it has.
     """
     arena.program("event_storm")
-    recorder = arena.record("64M")
+    recorder = arena.record("64M", "--tracers", "all")
     victims = [arena.start_victim(seconds=600).process, arena.start_python_victim(seconds=600).process]
     storm = arena.attack("event_storm", until_line=True)
     table, shown = table_of_processes(recorder), []
@@ -107,7 +107,7 @@ def attack_storm(arena):
 def attack_children(arena):
     """One program that is sampled has more children that sleep than the kernel's table of processes has places. The victims begin later."""
     arena.program("many_children")
-    recorder = arena.record("64M")
+    recorder = arena.record("64M", "--tracers", "all")
     attacker = arena.attack("many_children", 10000)
     arena.wait_until_burnt(attacker, 0.2)
     table = table_of_processes(recorder)

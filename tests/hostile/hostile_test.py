@@ -38,4 +38,4 @@ def run(attack, name, setup):
 
 
 if __name__ == "__main__":
-    sys.exit(runtimes.main(__doc__, tests))
+    sys.exit(runtimes.main(__doc__, tests, tracers="native"))

@@ -4,7 +4,7 @@
 
 def attack_none(arena):
     """Nobody attacks: the victims are judged as they should be."""
-    arena.record("32M")
+    arena.record("32M", "--tracers", "all")
     arena.start_victim(seconds=0.5)
     arena.run_python_victim(seconds=0.5)
     return arena.judge()
@@ -13,7 +13,7 @@ def attack_none(arena):
 def attack_endless(arena):
     """The profile is full in less than a second. The victim's stacks, which it has by then, go on counting."""
     arena.program("endless_stacks")  # compiled before the victim begins, which does not wait for that
-    arena.record("32M", frequency=4999)
+    arena.record("32M", "--tracers", "all", frequency=4999)
     # Until then it is alone: what it has not shown until then may be new when the profile is full.
     arena.wait_until_burnt(arena.start_victim(seconds=2).process, 0.5)
     arena.attack("endless_stacks", 2)
