@@ -170,19 +170,16 @@ static int move_process(struct collection *c, uint32_t *id)
 {
 	uint32_t *to = &c->moves.processes.to[*id];
 	struct profile_process process;
+	uint32_t *const texts[] = { &process.name,     &process.path,	   &process.command,
+				    &process.owner,    &process.container, &process.pod,
+				    &process.cgroup,   &process.service,   &process.attributes,
+				    &process.variables };
 	int r = 0;
 
 	if (*to == PROFILE_GONE) {
 		process = c->from->processes.items[*id];
-		r = move_string(c, &process.name);
-		r = r ?: move_string(c, &process.path);
-		r = r ?: move_string(c, &process.command);
-		r = r ?: move_string(c, &process.owner);
-		r = r ?: move_string(c, &process.container);
-		r = r ?: move_string(c, &process.pod);
-		r = r ?: move_string(c, &process.service);
-		r = r ?: move_string(c, &process.attributes);
-		r = r ?: move_string(c, &process.variables);
+		for (size_t i = 0; i < sizeof(texts) / sizeof(*texts) && !r; i++)
+			r = move_string(c, texts[i]);
 		r = r ?: profile_add_process(&c->to, process.pid, process.key, to);
 		if (!r)
 			c->to.processes.items[*to] = process;

@@ -152,6 +152,49 @@ TEST(what_was_not_used_is_collected_with_all_that_it_alone_needs)
 	profile_fini(&p);
 }
 
+enum { PROCESS_TEXTS = 10 };
+
+static void texts_of(struct profile_process *p, uint32_t *ret[static PROCESS_TEXTS])
+{
+	uint32_t *const texts[PROCESS_TEXTS] = { &p->name,     &p->path,      &p->command,
+						 &p->owner,    &p->container, &p->pod,
+						 &p->cgroup,   &p->service,   &p->attributes,
+						 &p->variables };
+
+	memcpy(ret, texts, sizeof(texts));
+}
+
+/* Whatever is collected before them, so that all strings have other numbers then. */
+TEST(processes_keep_what_is_said_of_them)
+{
+	struct profile_collected moved;
+	uint32_t *texts[PROCESS_TEXTS];
+	struct profile p;
+	char text[64];
+	struct seen s;
+
+	ASSERT_OK(profile_init(&p));
+	for (int i = 0; i < 50; i++)
+		see(&p, i);
+	profile_next_cut(&p);
+	s = see(&p, 50);
+	texts_of(&p.processes.items[p.threads.items[s.thread].process], texts);
+	for (int i = 0; i < PROCESS_TEXTS; i++) {
+		snprintf(text, sizeof(text), "text %d", i);
+		ASSERT_OK(profile_string(&p, text, texts[i]));
+	}
+	ASSERT_OK(profile_collect(&p, 1, &moved));
+	ASSERT_EQ(p.processes.nr, 1);
+	texts_of(&p.processes.items[0], texts);
+	for (int i = 0; i < PROCESS_TEXTS; i++) {
+		snprintf(text, sizeof(text), "text %d", i);
+		ASSERT(*texts[i] < p.strings.strings.nr);
+		ASSERT_STR(text_of(&p, *texts[i]), text);
+	}
+	profile_collected_fini(&moved);
+	profile_fini(&p);
+}
+
 /* Levels that came with a frame are part of what it is; those that came later are not. */
 TEST(frames_keep_what_they_are)
 {
