@@ -113,8 +113,8 @@ static void report_cut(struct agent *a)
 
 	if (!has_samples(&a->profile))
 		return;
-	count_cut(a);
 	recorder_name(a->recorder);
+	count_cut(a);
 	a->error = report_make(&a->profile, &a->options->report, put_report, &reporting);
 	if (!a->error)
 		return;
@@ -498,6 +498,8 @@ static int begin(struct agent *a)
 
 	/* pprof has no place for them. */
 	options.keep_events = a->options->report.format == REPORT_OTLP;
+	/* A resource is what a process was when its samples were taken. */
+	options.each_program = true;
 	/* Loading programs takes most memory of all. */
 	start_pages_drop();
 	r = recorder_open(&options, &a->profile, &a->recorder);

@@ -288,7 +288,8 @@ static void read_command(int32_t pid, struct proc_identity *ret)
 
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, ret->command, sizeof(ret->command));
+	n = fd < 0 ? -1 : read(fd, ret->command, sizeof(ret->command));
+	ret->is_executing = !n && *ret->path;
 	if (n <= 0 || !memchr(ret->command, '\0', (size_t)n))
 		ret->command[0] = '\0';
 }

@@ -31,7 +31,9 @@ struct proc_identity {
 	char path[4096];      /* of the executable, as the process sees it; " (deleted)" cut off */
 	char comm[64];	      /* of the main thread */
 	char command[COMMAND_SIZE]; /* argv[0]; "" if it is longer than that */
-	bool in_our_root;	    /* its "/" is ours: so are its users */
+	bool is_executing; /* it has a new program, but no command line yet: `path` is of that, and
+			    * the rest may be of the one before */
+	bool in_our_root;  /* its "/" is ours: so are its users */
 	char container[CONTAINER_ID_LEN + 1];
 	char pod[POD_UID_LEN + 1]; /* of Kubernetes */
 	char cgroup[CGROUP_SIZE];  /* "0::/path"; "" if it is longer than that */

@@ -128,6 +128,7 @@ struct profile_process {
 	uint64_t key;	    /* tells processes with the same PID apart */
 	uint64_t start_ns, end_ns;
 	bool has_terminal;
+	bool was_replaced; /* by the program that it executed, which is another process here */
 };
 
 struct profile_thread {

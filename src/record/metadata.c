@@ -30,6 +30,7 @@ void metadata_fini(struct metadata *c)
 {
 	map_fini(&c->by_pid);
 	map_fini(&c->by_tid);
+	vec_free(&c->readings);
 	user_names_fini(&c->users);
 }
 
@@ -71,11 +72,52 @@ int metadata_host(struct profile *profile)
 	return r ? r : set_machine_id(profile);
 }
 
+/* NULL: it was never read, or before there was memory for that. */
+static struct metadata_reading *reading_of(struct metadata *c, uint32_t process)
+{
+	return process < c->readings.nr ? &c->readings.items[process] : NULL;
+}
+
+static struct metadata_reading *add_reading(struct metadata *c, uint32_t process)
+{
+	while (c->readings.nr <= process)
+		if (vec_push(&c->readings, (struct metadata_reading){ 0 }))
+			return NULL;
+	return &c->readings.items[process];
+}
+
+/* What an exec may change is not known: what was read is of the program that came then. */
+static void forget_program(struct metadata *c, uint32_t process)
+{
+	struct profile_process *p = &c->profile->processes.items[process];
+	const struct metadata_reading *reading = reading_of(c, process);
+
+	p->name = reading ? reading->comm : 0;
+	p->path = p->command = p->owner = p->service = p->attributes = p->variables = 0;
+	p->uid = p->saved_uid = UINT32_MAX;
+}
+
+/* The kernel tells of an exec only when there is a new executable already: then it is nobody's. */
+static void note_reading(struct metadata *c, uint32_t process, uint64_t begin_ns,
+			 const struct proc_identity *id)
+{
+	struct metadata_reading *reading = c->each_program ? add_reading(c, process) : NULL;
+
+	if (!reading)
+		return;
+	reading->begin_ns = begin_ns;
+	reading->end_ns = c->read_ns = now_ns();
+	reading->is_unread = id->is_executing;
+	if (id->is_executing)
+		forget_program(c, process);
+}
+
 /* Writes what /proc says; a process that is gone stays without. Its METADATA_START(), 0: gone. */
 static uint64_t describe(struct metadata *c, uint32_t process)
 {
 	struct profile *p = c->profile;
 	struct profile_process *known = &p->processes.items[process];
+	uint64_t begin_ns = c->each_program ? now_ns() : 0;
 	struct proc_identity id;
 	const char *owner = "";
 
@@ -102,6 +144,7 @@ static uint64_t describe(struct metadata *c, uint32_t process)
 	    profile_string(p, id.attributes, &known->attributes) ||
 	    profile_string(p, id.variables, &known->variables))
 		log_debug("process %d is described in part: out of memory", known->pid);
+	note_reading(c, process, begin_ns, &id);
 	return METADATA_START(id.start_ticks);
 }
 
@@ -135,28 +178,21 @@ static void look_again(struct metadata *c, uint64_t *known, int32_t pid, int32_t
 		*known |= METADATA_NEW_IMAGE;
 }
 
-static int find_process(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
-			uint32_t *ret)
+/* Its main thread's name at the sample, if nobody knows a better one in the end. */
+static void keep_comm(struct metadata *c, uint32_t process, const char *comm)
 {
-	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid), start;
-	struct profile_process *added;
-	int r;
+	struct metadata_reading *reading = add_reading(c, process);
 
-	if (found && *found & METADATA_DOUBTED) {
-		look_again(c, found, pid, tid, comm);
-		found = map_get(&c->by_pid, (uint32_t)pid);
-	}
-	if (found && !(*found & METADATA_NEW_IMAGE)) {
-		*ret = (uint32_t)*found;
-		return 0;
-	}
-	if (found) {
-		*ret = (uint32_t)*found;
-		*found &= ~METADATA_NEW_IMAGE;
-		describe(c, *ret);
-		return 0;
-	}
-	r = profile_add_process(c->profile, pid, ++c->last_key, ret);
+	if (reading && !reading->comm && profile_string(c->profile, comm, &reading->comm))
+		log_debug("a process has no name: out of memory");
+}
+
+static int add_process(struct metadata *c, int32_t pid, const char *comm, uint32_t *ret)
+{
+	struct profile_process *added;
+	uint64_t start;
+	int r = profile_add_process(c->profile, pid, ++c->last_key, ret);
+
 	if (r)
 		return r;
 	start = describe(c, *ret);
@@ -165,6 +201,36 @@ static int find_process(struct metadata *c, int32_t pid, int32_t tid, const char
 		return r;
 	added = &c->profile->processes.items[*ret];
 	return added->name ? 0 : profile_string(c->profile, comm, &added->name);
+}
+
+static bool is_unread(struct metadata *c, uint32_t process)
+{
+	const struct metadata_reading *reading = reading_of(c, process);
+
+	return reading && reading->is_unread;
+}
+
+static int find_process(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
+			uint32_t *ret)
+{
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
+
+	if (found && *found & METADATA_DOUBTED) {
+		look_again(c, found, pid, tid, comm);
+		found = map_get(&c->by_pid, (uint32_t)pid);
+	}
+	if (found && *found & METADATA_NEW_IMAGE && c->each_program) {
+		c->profile->processes.items[(uint32_t)*found].was_replaced = true;
+		return add_process(c, pid, comm, ret);
+	}
+	if (!found)
+		return add_process(c, pid, comm, ret);
+	*ret = (uint32_t)*found;
+	if (*found & METADATA_NEW_IMAGE || is_unread(c, *ret)) {
+		*found &= ~METADATA_NEW_IMAGE;
+		describe(c, *ret);
+	}
+	return 0;
 }
 
 /*
@@ -191,6 +257,8 @@ int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *co
 	size_t nr = c->profile->threads.nr;
 	int r = find_process(c, pid, tid, comm, &process);
 
+	if (!r && c->each_program && pid == tid)
+		keep_comm(c, process, comm);
 	if (!r)
 		r = profile_add_thread(c->profile, process, tid, comm, ret);
 	if (!r && c->profile->threads.nr > nr)
@@ -237,6 +305,51 @@ static void doubt_all(struct metadata *c)
 		slot->value |= METADATA_DOUBTED;
 }
 
+/* What was read of the process is the new program's alone. */
+static bool hand_on(struct metadata *c, int32_t pid, uint64_t *known)
+{
+	const uint32_t before = (uint32_t)*known;
+	struct profile *p = c->profile;
+	struct metadata_reading *reading;
+	struct profile_process process;
+	uint32_t added;
+
+	if (profile_add_process(p, pid, ++c->last_key, &added))
+		return false;
+	reading = add_reading(c, added);
+	if (!reading)
+		return false;
+	process = p->processes.items[before];
+	process.key = c->last_key;
+	process.was_replaced = false;
+	p->processes.items[added] = process;
+	*reading = c->readings.items[before];
+	reading->comm = 0;
+	*known = (*known >> 32 << 32) | added;
+	return true;
+}
+
+/* The process has executed a program. */
+static void on_exec(struct metadata *c, uint64_t *known, const struct side_event *event)
+{
+	const uint32_t before = (uint32_t)*known;
+	const struct metadata_reading *reading = reading_of(c, before);
+	struct metadata_reading read = reading ? *reading : (struct metadata_reading){ 0 };
+	bool is_new = false;
+
+	if (*known & METADATA_NEW_IMAGE || !c->each_program) {
+		*known |= METADATA_NEW_IMAGE;
+		return;
+	}
+	if (read.begin_ns > event->time_ns)
+		is_new = hand_on(c, event->pid, known);
+	if (!is_new)
+		*known |= METADATA_NEW_IMAGE;
+	c->profile->processes.items[before].was_replaced = true;
+	if (read.end_ns >= event->time_ns)
+		forget_program(c, before);
+}
+
 void metadata_on_event(struct metadata *c, const struct side_event *event)
 {
 	uint64_t *found = map_get(&c->by_pid, (uint32_t)event->pid);
@@ -248,7 +361,7 @@ void metadata_on_event(struct metadata *c, const struct side_event *event)
 	if (event->type == SIDE_THREAD_EXIT)
 		end_thread(c, event);
 	else if (event->type == SIDE_EXEC)
-		*found |= METADATA_NEW_IMAGE;
+		on_exec(c, found, event);
 	else if (event->type == SIDE_EXIT)
 		c->profile->processes.items[(uint32_t)*found].end_ns = wall_time(event);
 	else if (event->type == SIDE_FORK)
@@ -271,8 +384,32 @@ static void move_all(struct map *m, const struct profile_moves *moves, uint64_t 
 	}
 }
 
+/* Out of memory: what was read is taken for read long ago. */
+static void move_readings(struct metadata *c, const struct profile_collected *collected)
+{
+	struct metadata moved = { 0 };
+	struct metadata_reading *to;
+
+	for (uint32_t i = 0; i < c->readings.nr; i++) {
+		uint32_t process = profile_moved(&collected->processes, i);
+
+		to = process == PROFILE_GONE ? NULL : add_reading(&moved, process);
+		if (!to)
+			continue;
+		*to = c->readings.items[i];
+		to->comm = profile_moved(&collected->strings, to->comm);
+		if (to->comm == PROFILE_GONE)
+			to->comm = 0;
+	}
+	vec_free(&c->readings);
+	c->readings.items = moved.readings.items;
+	c->readings.nr = moved.readings.nr;
+	c->readings.cap = moved.readings.cap;
+}
+
 void metadata_collected(struct metadata *c, const struct profile_collected *collected)
 {
+	move_readings(c, collected);
 	move_all(&c->by_pid, &collected->processes, ~(uint64_t)UINT32_MAX);
 	move_all(&c->by_tid, &collected->threads, 0);
 }

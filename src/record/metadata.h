@@ -4,6 +4,9 @@
  * thread, and keeps what is known of the processes (executable, user, container, lifetime) and
  * threads (lifetime). They are looked at in /proc once, when the first sample comes, and processes
  * again after an exec, and after lost events.
+ *
+ * What /proc says holds from the last exec before it was read to the next one. An exec is heard of
+ * later than that: then it is settled whose the description is that was read since.
  */
 #pragma once
 
@@ -11,14 +14,31 @@
 #include "process/user_names.h"
 #include "profile/collect.h"
 #include "util/map.h"
+#include "util/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* When /proc was read of a process, CLOCK_MONOTONIC; 0: never. */
+struct metadata_reading {
+	uint64_t begin_ns, end_ns;
+	uint32_t comm;	/* of its main thread when that was sampled first: the profile's strings */
+	bool is_unread; /* it was executing something just then: it is read again */
+};
 
 struct metadata {
 	struct profile *profile; /* borrowed */
-	const char *variables;	 /* of environments, that are to be kept; or NULL, borrowed */
-	struct map by_pid;	 /* -> the profile's number of the process, and METADATA_* */
-	struct map by_tid;	 /* -> the profile's number of the thread; main ones not */
+	/* A process that executes another program is another one in the profile from there on; else
+	 * it stays one, and is what it was last. */
+	bool each_program;
+	const char *variables; /* of environments, that are to be kept; or NULL, borrowed */
+	struct map by_pid;     /* -> the profile's number of the process, and METADATA_* */
+	struct map by_tid;     /* -> the profile's number of the thread; main ones not */
 	struct user_names users;
 	uint64_t last_key;
+	/* With each_program, by the profile's number of the process; may end before that. */
+	VEC(struct metadata_reading) readings;
+	uint64_t read_ns; /* the last one's end */
 };
 
 void metadata_init(struct metadata *c, struct profile *profile);

@@ -4,12 +4,14 @@
  * threads here are real; their ends are told as the kernel would tell them.
  */
 #include "record/metadata.h"
+#include "process/proc_identity.h"
 #include "process/proc_stat.h"
 #include "test.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -52,6 +54,24 @@ int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret)
 
 	if (!r)
 		ret->start_time += later_ticks;
+	return r;
+}
+
+int __real_proc_identity_read(int32_t pid, const char *variables, struct proc_identity *ret);
+int __wrap_proc_identity_read(int32_t pid, const char *variables, struct proc_identity *ret);
+
+/* What /proc says is a program at that path, "": what it is. */
+static char program[64];
+static bool is_executing;
+
+int __wrap_proc_identity_read(int32_t pid, const char *variables, struct proc_identity *ret)
+{
+	int r = __real_proc_identity_read(pid, variables, ret);
+
+	if (!r && *program)
+		snprintf(ret->path, sizeof(ret->path), "%s", program);
+	if (!r && is_executing)
+		ret->is_executing = true;
 	return r;
 }
 
@@ -244,6 +264,164 @@ TEST(a_program_that_began_unheard_of_is_described_anew)
 	ASSERT_OK(prctl(PR_SET_NAME, name));
 	metadata_fini(&metadata);
 	profile_fini(&profile);
+}
+
+static void tell_exec(int32_t pid, uint64_t time_ns)
+{
+	metadata_on_event(&metadata,
+			  &(struct side_event){
+				  .type = SIDE_EXEC, .pid = pid, .tid = pid, .time_ns = time_ns });
+}
+
+static void begin_with(const char *path)
+{
+	ASSERT_OK(profile_init(&profile));
+	metadata_init(&metadata, &profile);
+	metadata.each_program = true;
+	snprintf(program, sizeof(program), "%s", path);
+}
+
+static void end_with(void)
+{
+	program[0] = '\0';
+	metadata_fini(&metadata);
+	profile_fini(&profile);
+}
+
+static void assert_program(uint32_t process, const char *path)
+{
+	const struct profile_process *p = &profile.processes.items[process];
+
+	ASSERT_STR(strtab_get(&profile.strings, p->path), path);
+	ASSERT_EQ(p->command > 0, *path != '\0');
+	ASSERT_EQ(p->uid, *path ? geteuid() : UINT32_MAX);
+}
+
+TEST(an_exec_makes_another_process_of_it)
+{
+	int32_t pid = getpid();
+	uint32_t first, second;
+
+	begin_with("/bin/first");
+	first = process_of(pid, pid, "first");
+	tell_exec(pid, now_ns());
+	snprintf(program, sizeof(program), "/bin/second");
+	second = process_of(pid, pid, "second");
+	ASSERT(second != first);
+	ASSERT_EQ(process_of(pid, pid, "second"), second);
+	assert_program(first, "/bin/first");
+	assert_program(second, "/bin/second");
+	ASSERT(profile.processes.items[first].was_replaced);
+	ASSERT(!profile.processes.items[second].was_replaced);
+	end_with();
+}
+
+/* Of what `record` makes it is one process, whatever it executes. */
+TEST(a_process_may_be_one_whatever_it_executes)
+{
+	int32_t pid = getpid();
+	uint32_t first;
+
+	begin_with("/bin/first");
+	metadata.each_program = false;
+	first = process_of(pid, pid, "first");
+	tell_exec(pid, now_ns());
+	snprintf(program, sizeof(program), "/bin/second");
+	ASSERT_EQ(process_of(pid, pid, "second"), first);
+	assert_program(first, "/bin/second");
+	ASSERT_EQ(profile.processes.nr, 1);
+	end_with();
+}
+
+/* It came too late for the sample of before: that has what an exec does not change. */
+TEST(what_was_read_after_an_exec_is_the_new_programs)
+{
+	int32_t pid = getpid();
+	uint64_t before = now_ns();
+	uint32_t first, second;
+	struct profile_process *p;
+
+	begin_with("/bin/second");
+	first = process_of(pid, pid, "first");
+	tell_exec(pid, before);
+	assert_program(first, "");
+	p = &profile.processes.items[first];
+	ASSERT_STR(strtab_get(&profile.strings, p->name), "first");
+	ASSERT(p->start_ns && p->parent_pid == getppid());
+	/* Nobody need be there any more. */
+	is_gone = true;
+	second = process_of(pid, pid, "second");
+	ASSERT(second != first);
+	assert_program(second, "/bin/second");
+	/* Nor is it the second's, if there was a third one already. */
+	tell_exec(pid, before + 1);
+	assert_program(second, "");
+	is_gone = false;
+	assert_program(process_of(pid, pid, "third"), "/bin/second");
+	end_with();
+}
+
+/* Then it may be of both, and is nobody's. */
+TEST(what_was_read_during_an_exec_is_nobodys)
+{
+	int32_t pid = getpid();
+	uint32_t first, second;
+
+	begin_with("/bin/second");
+	first = process_of(pid, pid + 1, "a thread");
+	tell_exec(pid, metadata.readings.items[first].end_ns);
+	is_gone = true;
+	second = process_of(pid, pid, "second");
+	is_gone = false;
+	assert_program(first, "");
+	assert_program(second, "");
+	ASSERT_STR(strtab_get(&profile.strings, profile.processes.items[first].name), "");
+	end_with();
+}
+
+/* The kernel tells of it when there is another executable already. */
+TEST(what_is_just_being_executed_is_read_again)
+{
+	int32_t pid = getpid();
+	uint32_t first, second;
+
+	begin_with("/bin/second");
+	is_executing = true;
+	first = process_of(pid, pid, "first");
+	assert_program(first, "");
+	ASSERT_STR(strtab_get(&profile.strings, profile.processes.items[first].name), "first");
+	tell_exec(pid, now_ns());
+	second = process_of(pid, pid, "second");
+	assert_program(second, "");
+	is_executing = false;
+	ASSERT_EQ(process_of(pid, pid, "second"), second);
+	assert_program(second, "/bin/second");
+	assert_program(first, "");
+	end_with();
+}
+
+TEST(what_was_read_stays_known_when_the_profile_is_collected)
+{
+	struct profile_collected collected;
+	uint64_t before = now_ns();
+	int32_t pid = getpid();
+	uint32_t thread, stack, process;
+
+	begin_with("/bin/second");
+	process_of(pid + 1, pid + 1, "other");
+	profile_next_cut(&profile);
+	ASSERT_OK(profile_add_stack(&profile, NULL, 0, STOP_COMPLETE, &stack));
+	ASSERT_OK(metadata_thread(&metadata, pid, pid, "first", &thread));
+	ASSERT_OK(profile_add_sample(&profile, thread, stack, 1, NULL));
+	ASSERT_OK(profile_collect(&profile, 1, &collected));
+	metadata_collected(&metadata, &collected);
+	process = profile.threads.items[profile_moved(&collected.threads, thread)].process;
+	ASSERT_EQ(process, 0);
+	tell_exec(pid, before);
+	assert_program(process, "");
+	ASSERT_STR(strtab_get(&profile.strings, profile.processes.items[process].name), "first");
+	profile_collected_fini(&collected);
+	end_with();
 }
 
 TEST(the_machine_is_told)

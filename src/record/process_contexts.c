@@ -98,7 +98,7 @@ void process_contexts_look(struct process_contexts *c, struct profile *p)
 				&p->processes.items[p->threads.items[thread].process];
 			struct context_look *look;
 
-			if (process->pid <= 0 || process->end_ns)
+			if (process->pid <= 0 || process->end_ns || process->was_replaced)
 				continue;
 			look = look_of(c, process->key);
 			if (!look || look->next_ns > now)

@@ -30,6 +30,7 @@ enum {
 	SAY_AFTER_NS = 1000000000,
 	LIST_CODE_NS = 1000000000, /* between two looks at what the kernel has loaded */
 	WALKERS_POLL_MS = 5,
+	SETTLE_TURNS = 2,
 	LARGE_BYTES = 256 << 10,
 	HEAP_KEPT_BYTES = 1 << 20, /* at its end */
 };
@@ -317,10 +318,23 @@ const struct recorder_stats *recorder_stats(struct recorder *r)
 	return &r->stats;
 }
 
+/*
+ * What was read of a process since the last turn may be of a program that it has executed, of which
+ * the next turn hears. That may meet a process, too: then once more, and what it reads is believed.
+ */
+static void settle_metadata(struct recorder *r)
+{
+	for (int i = 0; i < SETTLE_TURNS && r->metadata.read_ns > r->turn_ns; i++)
+		if (now_ns() >= r->turn_next_ns)
+			recorder_turn(r);
+}
+
 void recorder_name(struct recorder *r)
 {
-	int err = decoder_name_ready(&r->decoder);
+	int err;
 
+	settle_metadata(r);
+	err = decoder_name_ready(&r->decoder);
 	if (err)
 		log_debug("some frames get their names later: %s", strerror(-err));
 	process_contexts_look(&r->contexts, r->profile);
@@ -508,6 +522,7 @@ static int set_up_names(struct recorder *r)
 	r->decoder.naming.part = DECODER_NAMING_PART;
 	metadata_init(&r->metadata, r->profile);
 	r->metadata.variables = r->options.variables;
+	r->metadata.each_program = r->options.each_program;
 	return metadata_host(r->profile);
 }
 
@@ -744,6 +759,7 @@ void recorder_stop(struct recorder *r)
 	/* The second for what the first put back. */
 	recorder_turn(r);
 	recorder_turn(r);
+	settle_metadata(r);
 	r->profile->cut.duration_ns = cut_clock_since(&r->cut_clock, now_ns());
 	process_contexts_look(&r->contexts, r->profile);
 	r->stopped = true;

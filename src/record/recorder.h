@@ -63,6 +63,7 @@ struct recorder_options {
 	bool idle; /* sample idle CPUs too */
 	bool no_kernel_threads;
 	const char *variables; /* of processes' environments, kept: names with commas; or NULL */
+	bool each_program;     /* see struct metadata */
 	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	struct symbolizer_options symbolizer;
 	char *const *file_copier;   /* argv of a program that is file_copy_child_main(), or NULL */
@@ -138,7 +139,10 @@ void recorder_step(struct recorder *r);
 /* Up to now. Valid until the next call. */
 const struct recorder_stats *recorder_stats(struct recorder *r);
 
-/* Names the frames whose symbols are there by now, and tells the cut how long it is. */
+/*
+ * Names the frames whose symbols are there by now, and tells the cut how long it is. With
+ * each_program there may be a turn first: the cut may have more samples afterwards.
+ */
 void recorder_name(struct recorder *r);
 /* Waits for what is missing (symbolizer_options.progress); 0 or -ENOMEM. */
 int recorder_name_all(struct recorder *r);

@@ -44,6 +44,9 @@ def reports(folder):
     return plain
 
 
+OF_A_PROGRAM = ("creation.time", "executable.path", "command", "title", "user.id", "exit.time")
+
+
 def test_reports_keep_every_rule_and_lose_nothing():
     stacks = set()
     with agent("--output-dir", "out", "--reporter-interval", "0.5", "--samples-per-second", "97", "-v") as a:
@@ -64,8 +67,8 @@ def test_reports_keep_every_rule_and_lose_nothing():
         run(PROFCHECK, "otlp", path)
         found = resources(path)
         total += sum(r["samples"] for r in found)
-        keys = [(r["attributes"]["process.pid"], r["attributes"].get("process.creation.time")) for r in found]
-        check(len(set(keys)) == len(keys), f"a process has two resources: {keys}")
+        keys = [(r["attributes"]["process.pid"], *(r["attributes"].get(f"process.{key}") for key in OF_A_PROGRAM)) for r in found]
+        check(len(set(keys)) == len(keys), f"a program of a process has two resources: {keys}")
         check(len({(r["time"], r["duration"]) for r in found}) == 1, "a request has one time")
     check(total == int(counts), f"{total} samples in the files, {counts} were taken")
     mine = [r["attributes"] for path in files for r in resources(path) if r["attributes"]["process.pid"] == go.pid]
@@ -88,6 +91,38 @@ def spin_alone():
 
 spin_alone()
 """
+
+
+EXECUTES = """
+import os, sys, time
+
+while time.process_time() < 0.1:
+    pass
+os.execv(sys.argv[1], ["burner", "burn", "0.1"])
+"""
+
+
+def test_what_a_process_executed_holds_for_no_sample_of_before():
+    """One that executes another program has two resources, of its own files each; also where /proc was asked too late."""
+    pids = {}
+    with agent("--output-dir", "out", "--reporter-interval", "0.5", "--samples-per-second", "199", "-v") as a:
+        a.wait_for("the agent samples")
+        with workload("sh", "-c", 'while "$@"; do :; done', "sh", "/usr/bin/python3", "-c", EXECUTES, PROFCHECK, start_new_session=True) as loop:
+            while sum(names == {"python3", "profcheck"} for names in pids.values()) < 2:
+                a.wait_for(r"report \d+: ")
+                for r in places(reports("out")[-1]):
+                    what = r["attributes"]
+                    path = what.get("process.executable.path")
+                    of_python, of_burner = any("python" in file for file in r["files"]), str(PROFCHECK) in r["files"]
+                    check(not (of_python and of_burner), r)
+                    check(not (of_python and path == str(PROFCHECK)) and not (of_burner and path not in (None, str(PROFCHECK))), r)
+                    if what.get("process.parent_pid") == loop.pid and path:
+                        check((path == str(PROFCHECK)) == (what.get("process.command") == "burner") == (what["process.title"] == "profcheck"), r)
+                        pids.setdefault(what["process.pid"], set()).update({"profcheck"} if of_burner else {"python3"} if of_python else ())
+            os.killpg(loop.pid, signal.SIGKILL)
+        a.end()
+    for path in reports("out"):
+        run(PROFCHECK, "otlp", path)
 
 
 def test_native_names_can_be_left_to_who_has_the_files():
