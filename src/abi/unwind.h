@@ -256,7 +256,7 @@ _Static_assert(sizeof(struct unwind_mapping) == 32, "unwind_mapping lies in the 
 /*
  * Functions without frame pointers that a process made at run time (patterns of PCRE's), as the
  * agent has learned them: key: the address space and a page; value: those that lie in it. Memory is
- * used again for other code and nobody tells. So such a function is believed only where it still
+ * used again for other code and nobody tells: such a function is believed only where it still
  * begins with the same instructions, and returns to the very address that it returned to.
  */
 enum { ANON_PAGE_SHIFT = 12, ANON_FUNCTIONS_MAX = 4, ANON_PAGES_MAX = 512 };

@@ -56,7 +56,7 @@ static int collect(void *ctx, const void *request, size_t size, uint64_t samples
 	return 0;
 }
 
-/* The same stacks in one, each once. */
+/* All stacks of a folded text in one, each once. */
 static char *summed(const char *folded, size_t size)
 {
 	struct profile p;

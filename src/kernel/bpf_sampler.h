@@ -87,7 +87,7 @@ void bpf_sampler_each_facts(struct bpf_sampler *sampler, void (*each)(void *ctx,
 			    void *ctx);
 /* How many samples of each source were not taken since their processes are not selected. */
 void bpf_sampler_rejected(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX]);
-/* The same, since there were more than the source's rate. */
+/* How many samples of each source were not taken since there were more than its rate. */
 void bpf_sampler_limited(const struct bpf_sampler *sampler, uint64_t ret[SAMPLE_SOURCES_MAX]);
 int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
 			    const struct unwind_process *process);

@@ -23,7 +23,7 @@ int stream_open(const struct net_options *options, struct stream_tls *tls, uint6
 void stream_close(struct stream *s);
 /* How many bytes; 0: the other side has ended it; -EAGAIN: wait; -EIO. Never wait. */
 ssize_t stream_read(struct stream *s, void *buf, size_t size);
-/* The same bytes must be written again after -EAGAIN. */
+/* Writes; after -EAGAIN these very bytes must be written again. */
 ssize_t stream_write(struct stream *s, const void *data, size_t size);
 /* Until the connection may have something for stream_read(), or take something if `writing`. */
 int stream_wait(struct stream *s, bool writing, uint64_t deadline_ns);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies of files that are behind a server (mounts.h), which may never answer: a child process asks
- * it, and copies the file into a memfd. Who does not answer in time costs a child, for a while. So
- * many are under way at a time, and copies take so many bytes: no owner has all of it.
+ * it, and copies the file into a memfd. Who does not answer in time costs a child, for a
+ * while. How many are under way at a time, and how many bytes copies take, is limited, and no owner
+ * has all of it.
  */
 #pragma once
 

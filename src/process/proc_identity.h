@@ -69,8 +69,8 @@ void container_id_parse(const char *text, size_t size, char ret[static CONTAINER
  */
 void pod_uid_parse(const char *text, size_t size, char ret[static POD_UID_LEN + 1]);
 /*
- * The same file: the line of the unified hierarchy, or where there is none systemd's; "" if it does
- * not fit.
+ * /proc/PID/cgroup, too: the line of the unified hierarchy, or where there is none systemd's; "" if
+ * it does not fit.
  */
 void cgroup_line_parse(const char *text, size_t size, char ret[static CGROUP_SIZE]);
 /* /proc/PID/environ: service, attributes and variables of what it says. */

@@ -241,7 +241,7 @@ TEST(a_number_that_came_again_unheard_of_is_another_process)
 	profile_fini(&profile);
 }
 
-/* So may have been an exec. */
+/* An exec may have been unheard of. */
 TEST(a_program_that_began_unheard_of_is_described_anew)
 {
 	int32_t pid = getpid();

@@ -23,7 +23,7 @@ enum {
 	LOOP_WORK_SEARCH = 8, /* loop_fde_of() */
 };
 
-/* So much is about to be done. 0, or -ENOTSUP: that is too much, it is not to be done. */
+/* `amount` of work is about to be done. 0, or -ENOTSUP: that is too much, it is not to be done. */
 int loop_work_add(struct loop_work *work, uint64_t amount);
 
 /* Code of one range. */

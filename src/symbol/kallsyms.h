@@ -24,9 +24,9 @@ int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret);
 /* Reads /proc/kallsyms. -EPERM if all addresses are hidden (kptr_restrict). */
 int kallsyms_read(struct kallsyms **ret);
 /*
- * The same for *k, which was read before: of the kernel's own symbols, which stay, only the last
- * is looked at, if they stand in order and in front of the others'. On failure *k may have lost
- * symbols of modules and BPF programs.
+ * Reads it anew into *k, which was read before: of the kernel's own symbols, which stay, only the
+ * last is looked at, if they stand in order and in front of the others'. On failure *k may have
+ * lost symbols of modules and BPF programs.
  */
 int kallsyms_read_again(struct kallsyms **k);
 /* Both, of a file that is like /proc/kallsyms. For tests. */

@@ -36,10 +36,10 @@ enum { CODE_ROWS_MAX = 4096 };
  */
 int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struct code_rows *ret);
 /*
- * The same, where it is known where the function begins and ends: nothing is guessed of that, and
- * how it returns does not matter. It keeps a frame pointer: one that does something else before it
- * sets that up (taking its return address from the stack, say) has it from there on. What that does
- * not tell is CODE_UNDECIDED.
+ * As code_follow(), where it is known where the function begins and ends: nothing is guessed of
+ * that, and how it returns does not matter. It keeps a frame pointer: one that does something else
+ * before it sets that up (taking its return address from the stack, say) has it from there on. What
+ * that does not tell is CODE_UNDECIDED.
  */
 int code_follow_function(const struct elf_file *elf, const struct code_range *function,
 			 uint64_t addr, bool is_caller, struct code_rows *ret);

@@ -4,7 +4,7 @@
 
 /* Of the arena is what a user may have of tables, if others want the room. */
 enum { PART_OF_USER = 4 };
-/* So long nobody else must have used what is to be one user's. */
+/* What is to be one user's must not have been used by anybody else for that long. */
 #define APART_NS 10000000000ull
 
 void table_shares_use(struct unwind_store *s, uint32_t file, uint32_t user)

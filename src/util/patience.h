@@ -38,7 +38,7 @@ static inline uint64_t patience_for(struct patience *p, uint32_t owner, uint64_t
 	return left < p->of_file_ns ? left : p->of_file_ns;
 }
 
-/* So long was waited. */
+/* Takes off what was waited. */
 static inline void patience_take(struct patience *p, uint64_t waited_ns)
 {
 	p->left_ns -= waited_ns < p->left_ns ? waited_ns : p->left_ns;

@@ -363,7 +363,7 @@ static __always_inline int leave(struct walk *w, bool growth)
 /*
  * aarch64: between what a signal has made a function call and that function lies its link register,
  * which nothing tells (signal_arm64.go: pushCall, preparePanic): its caller is looked for 16 bytes
- * away from where it is. So all behind it is said to be unsure.
+ * away from where it is, and all behind it is said to be unsure.
  */
 static __always_inline bool is_injected(const struct walk *w, const struct go_record *r)
 {

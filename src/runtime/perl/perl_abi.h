@@ -135,7 +135,7 @@ static inline __u64 perl_cop_cookie(__u64 file, __u32 seq)
 	return perl_mix(perl_mix(0x70657266, file), seq);
 }
 
-/* So, a sub; `start`: its first op. */
+/* What tells a sub from others; `start`: its first op. */
 static inline __u64 perl_sub_cookie(__u64 gv, __u64 start, __u32 seq)
 {
 	return perl_mix(perl_mix(perl_mix(0x70657267, gv), start), seq);

@@ -143,7 +143,7 @@ static int symbolize_as(uint64_t kind, uint64_t words[PERL_FRAME_WORDS])
 	return perl_names_symbolize(&t.names, words, PERL_FRAME_WORDS, &sink);
 }
 
-/* The same frame, looked at once more. */
+/* Looks once more at a frame that symbolize_as() has made. */
 static int symbolize_again(const uint64_t words[PERL_FRAME_WORDS])
 {
 	struct runtime_sink sink = { .add = add_level };

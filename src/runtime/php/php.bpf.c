@@ -172,8 +172,8 @@ static __always_inline __u8 function_type(const struct walk *w)
 /*
  * The chain does not begin with the loop's own frame (S_OWN). What of PHP code lies before that is
  * not the loop's: it has yet to begin. A frame that the loop is about to leave is not in the chain
- * any more, but its caller is; there may be destructors before that by now. Nor is the loop's own
- * in the chain of a generator that is about to go on, whose caller is not written yet.
+ * any more, but its caller is; there may be destructors before that by now. A generator that
+ * is about to go on has no frame of the loop's in its chain either: its caller is not written yet.
  */
 __noinline int WALK_NAME(php_find_own)(void)
 {

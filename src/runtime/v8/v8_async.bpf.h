@@ -8,7 +8,8 @@
  * settled. Of the one reaction, the handler is such a builtin, too, whose context has the object of
  * the function that waits; or one of Promise.all() and the like or of another promise, whose
  * context leads to the promise that waits; or what any program gave then(), which has a promise of
- * its own. So V8's own account goes (Isolate::CaptureAsyncStackTrace(), src/execution/isolate.cc).
+ * its own. This is how V8's own account goes (Isolate::CaptureAsyncStackTrace(),
+ * src/execution/isolate.cc).
  *
  * Offsets that no version has changed: src/objects/{js-promise,promise,js-generator,contexts}.tq;
  * the others are in the record.

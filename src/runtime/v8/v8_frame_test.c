@@ -241,7 +241,7 @@ TEST(functions_that_another_one_replaces_while_they_are_read)
 		uint8_t before[SIZE];
 		int r;
 
-		/* The same words, another function. */
+		/* Another function comes to have these words. */
 		memcpy(before, h->image->bytes, SIZE);
 		replace_shared(h, shared);
 		memcpy(h->image->then, h->image->bytes, SIZE);

@@ -64,11 +64,11 @@ static inline uint32_t v8_field_4(const struct v8_object *o, uint16_t offset)
 
 /* The object behind a tagged pointer. -ENOENT: there is none; -ESRCH: the process is gone. */
 int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret);
-/* So, and it must be of that type, else -ENOENT. */
+/* As v8_read(); an object of another type is -ENOENT. */
 int v8_read_as(const struct v8_heap *h, uint64_t tagged, uint16_t type, struct v8_object *ret);
 /* Bytes of memory; errors as above. */
 int v8_read_bytes(const struct v8_heap *h, uint64_t at, void *to, size_t size);
-/* So, of `size` at most: at least `least`, then zeros, where memory ends with the page. */
+/* `size` bytes, or at least `least`, then zeros, where memory ends with the page. */
 int v8_read_up_to(const struct v8_heap *h, uint64_t at, void *to, size_t size, size_t least);
 bool v8_is_string(const struct v8_heap *h, const struct v8_object *o);
 /* How many UTF-16 units it has. */
