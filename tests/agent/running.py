@@ -104,7 +104,7 @@ def resources(path):
 
 
 def places(path):
-    """The same, with the files, functions, threads, kinds and types of samples of each."""
+    """The resources of a report, with the files, functions, threads, kinds and types of samples of each."""
     return [json.loads(line) for line in run(PROFCHECK, "places", path).stdout.splitlines()]
 
 

@@ -290,7 +290,7 @@ def python(setup):
 
 
 def java(setup):
-    """Nor is Java different."""
+    """A thread of Java that sleeps has the frames of its methods."""
     if not shutil.which("javac"):
         raise Skip("no JDK on this machine")
     source = os.path.join(setup.scratch, "Sleeper.java")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Sources of samples beside the CPUs' clocks: `record --probe`, `--event`. The same walkers, as programs of other types, show where
+Sources of samples beside the CPUs' clocks: `record --probe`, `--event`. The walkers, as programs of other types, show where
 tasks are that pass a tracepoint or a probe; no source spoils another's walks, and what is known to come N times has N samples.
 docs/probes.md.
 """

@@ -193,7 +193,7 @@ BUSY = {
 }
 
 
-# So, of perl/leaving.pl.
+# Who may call whom in perl/leaving.pl.
 LEAVING = {
     **{"main::" + name: (("main::round",), None)
        for name in "divides loops jumps target catches fetches cleanups texts autos replaces hooks lvalues nested dies".split()},
@@ -217,7 +217,7 @@ LEAVING = {
     "main::leaf": (("main::loops", "main::target", "main::__ANON__", "(sort block)", "main::deep"), None),
 }
 
-# So, of perl/defers.pl.
+# Who may call whom in perl/defers.pl.
 DEFERRED = "deferred twice nested dies sorts finds compares objects evals".split()
 DEFERS = {
     **{"main::" + name: (("main::round",), None) for name in [*DEFERRED, "finals"]},

@@ -260,7 +260,7 @@ def test_renamed(php, setup):
 
 
 def with_jit(php, mode, *more):
-    """The same PHP with opcache's JIT; Skip: it has none."""
+    """That PHP with opcache's JIT; Skip: it has none."""
     options = [o for setting in ("opcache.enable_cli=1", "opcache.jit_buffer_size=64M", "opcache.jit=" + mode, *more) for o in ("-d", setting)]
     made = Php(php.path, options)
     if "on" not in made.run("if (function_exists('opcache_get_status') && (opcache_get_status()['jit']['on'] ?? false)) echo 'on';"):

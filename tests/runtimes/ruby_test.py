@@ -157,7 +157,7 @@ def test_chains(ruby, setup):
 
 def test_compacting(ruby, setup):
     """Functions are moved in memory: none has another one's name. What is moved before its name is read has none, which happens when
-    compaction begins; later they are where they will stay. So it is a test of its own, long enough for that to be little. A thread that is
+    compaction begins; later they are where they will stay. This is a test of its own, long enough for that to be little. A thread that is
     sampled while another one moves its functions is marked."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [ruby.argv("compacting")])
@@ -313,7 +313,7 @@ def busy_wrong(version, lines, jit, stack):
 
 
 def test_yjit(ruby, setup):
-    """The same, compiled."""
+    """test_busy(), compiled by YJIT."""
     code = "exit defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?"
     if subprocess.run([ruby.path, "--yjit", "-e", code], capture_output=True, check=False).returncode:
         raise Skip("no YJIT")
@@ -321,7 +321,7 @@ def test_yjit(ruby, setup):
 
 
 def test_rjit(ruby, setup):
-    """The same, compiled by RJIT, of 3.3 and 3.4. Where the program lies out of reach of its code, RJIT itself raises errors."""
+    """test_busy(), compiled by RJIT, of 3.3 and 3.4. Where the program lies out of reach of its code, RJIT itself raises errors."""
     code = "def more(n); n + 1; end; 1000.times { |i| more(i) }; exit defined?(RubyVM::RJIT::Compiler) && RubyVM::RJIT.enabled?"
     if subprocess.run([ruby.path, "--rjit", "-e", code], capture_output=True, check=False).returncode:
         raise Skip("no RJIT")
