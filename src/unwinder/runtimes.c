@@ -198,9 +198,35 @@ void process_runtimes_free(struct process_runtimes *list)
 	free(list);
 }
 
+static uint64_t bias_of(const struct runtimes *r, const struct mapping *m)
+{
+	return mapping_bias(r->processes->files.items[m->file], m);
+}
+
+/*
+ * Where the data of the file lie that is mapped so: with its first code. V8 has a copy of its
+ * builtins alone, which lie in the middle of the file; dlmopen() maps all of a file twice.
+ */
+static uint64_t data_bias_of(const struct runtimes *r, const struct process *proc,
+			     const struct mapping *m)
+{
+	uint64_t bias = bias_of(r, m);
+	const struct mapping *first = m;
+
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
+		const struct mapping *other = &proc->mappings.items[i];
+
+		if (other->file == m->file &&
+		    (other->offset < first->offset ||
+		     (other->offset == first->offset && bias_of(r, other) == bias)))
+			first = other;
+	}
+	return bias_of(r, first);
+}
+
 /* A runtime of the file that is mapped so; NULL without memory. */
 static struct runtime_instance *new_instance(struct runtimes *r, const struct process *proc,
-					     const struct mapping *m, uint64_t bias)
+					     const struct mapping *m)
 {
 	struct runtime_instance *i = calloc(1, sizeof(*i));
 
@@ -215,18 +241,14 @@ static struct runtime_instance *new_instance(struct runtimes *r, const struct pr
 		.pid = proc->pid,
 		.machine = r->machine,
 		.memory = r->memory,
-		.bias = bias,
+		.bias = bias_of(r, m),
+		.data_bias = data_bias_of(r, proc, m),
 		.options = r->options,
 		.keeper = &r->keeper,
 	};
 	if (!i->target.memory.read)
 		i->target.memory = (struct runtime_memory){ read_live, &i->pid };
 	return i;
-}
-
-static uint64_t bias_of(const struct runtimes *r, const struct mapping *m)
-{
-	return mapping_bias(r->processes->files.items[m->file], m);
 }
 
 /* Drops those whose file is not mapped there any more; true if there were some. */
@@ -273,7 +295,7 @@ static void find_new(struct runtimes *r, const struct process *proc, struct proc
 				 l->items[i]->target.bias == bias_of(r, m);
 		if (known || l->nr == RUNTIMES_OF_PROCESS_MAX)
 			continue;
-		l->items[l->nr] = new_instance(r, proc, m, bias_of(r, m));
+		l->items[l->nr] = new_instance(r, proc, m);
 		l->nr += l->items[l->nr] != NULL;
 	}
 }

@@ -307,6 +307,31 @@ TEST(twice)
 	ASSERT_EQ(fake.nr_probes, 1);
 	ck_assert_msg(b.list->items[0]->target.bias != b.list->items[1]->target.bias,
 		      "each has its own");
+	for (uint32_t i = 0; i < 2; i++)
+		ASSERT_EQ(b.list->items[i]->target.data_bias, b.list->items[i]->target.bias);
 	end(&b);
 	ASSERT_EQ(fake.nr_detaches, 2);
+}
+
+/* V8 has a copy of its builtins, whose data are where the others are: it comes behind or before. */
+TEST(copy_of_code)
+{
+	static const uint64_t at[] = { BASE + 0x100000, BASE - 0x100000 };
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		const struct runtime_target *copy;
+		struct mapping m = { .start = at[i], .end = at[i] + 0x1000 };
+		struct bed b;
+
+		begin(&b, 0);
+		m.file = b.proc->mappings.items[0].file;
+		m.offset = b.proc->mappings.items[0].offset + 0x10;
+		ASSERT_EQ(process_add_mapping(&b.table, b.proc, &m), 0);
+		update(&b);
+		ASSERT_EQ(b.list->nr, 2);
+		copy = &b.list->items[i ? 0 : 1]->target;
+		ASSERT_EQ(copy->bias + 0x10 - copy->data_bias, at[i] - BASE);
+		ASSERT_EQ(b.list->items[i]->target.data_bias, b.list->items[!i]->target.data_bias);
+		end(&b);
+	}
 }

@@ -32,7 +32,6 @@ enum {
 struct v8_dso {
 	struct runtime_dso base;
 	struct v8_layout layout; /* addresses are the file's */
-	bool is_fixed;		 /* it lies where it says itself */
 	struct v8_bytecode_sizes sizes;
 };
 
@@ -316,7 +315,6 @@ static int v8_probe(const struct elf_file *elf, const char *path, struct runtime
 	if (r)
 		return r;
 	dso->base.ops = runtimes[RUNTIME_V8];
-	dso->is_fixed = elf->type == ET_EXEC;
 	read_sizes(elf, dso);
 	*ret = &TAKE_PTR(dso)->base;
 	return 0;
@@ -331,8 +329,6 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 	const struct v8_dso *dso = (const struct v8_dso *)base;
 	struct v8_record *to = record;
 	struct v8_proc *rp = calloc(1, sizeof(*rp));
-	/* V8 maps its builtins a second time, without the data. */
-	uint64_t data_bias = dso->is_fixed ? 0 : target->bias;
 
 	if (!rp)
 		return -ENOMEM;
@@ -347,7 +343,7 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 					 .sizes = &dso->sizes };
 	rp->wasm = (struct v8_wasm){ .target = target,
 				     .layout = &dso->layout,
-				     .state = dso->layout.wasm_state + data_bias };
+				     .state = dso->layout.wasm_state + target->data_bias };
 	*to = dso->layout.record;
 	if (target->options.async && dso->layout.async.promise)
 		to->async = dso->layout.async;
