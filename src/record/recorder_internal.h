@@ -68,7 +68,7 @@ struct recorder {
 	bool keep_events;	  /* as long as there is room for them */
 	uint64_t run_ns, start_cpu_ns;
 	size_t kernel_map_bytes; /* when rss_at_ns was */
-	size_t walker_bytes;	 /* that were taken off the arena's room */
+	size_t walker_bytes;	 /* that were taken off what is shared out */
 	uint64_t turn_ns;	 /* when the last turn was */
 	uint64_t turn_next_ns;	 /* not before */
 	uint64_t read_again_ns;	 /* that it took since, since news were lost */

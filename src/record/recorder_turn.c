@@ -6,6 +6,7 @@
  * read.)
  */
 #include "record/recorder_internal.h"
+#include "unwinder/budget.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -264,9 +265,13 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 	}
 }
 
-/* Walkers that have come, and the kernel's rows, have their part of the memory limit. */
+/*
+ * Walkers that have come, and the kernel's rows, have their part of the memory limit: what is left
+ * is shared out as at the begin. The arena alone would lose a third of its room to them.
+ */
 static void update_walkers(struct recorder *r)
 {
+	struct budget budget;
 	size_t bytes;
 
 	bpf_sampler_want_walkers(r->sampler, r->unwinder.publisher.runtimes.met, true);
@@ -276,9 +281,12 @@ static void update_walkers(struct recorder *r)
 	if (bytes <= r->walker_bytes)
 		return;
 	log_debug("memory: walkers take %zu kB more", (bytes - r->walker_bytes) / 1024);
-	unwind_store_give_up(&r->unwinder.store, bytes - r->walker_bytes);
 	r->unwinder.publisher.fixed_bytes += bytes - r->walker_bytes;
 	r->walker_bytes = bytes;
+	budget = budget_share(r->options.memory_limit, r->unwinder.publisher.fixed_bytes);
+	unwind_store_shrink(&r->unwinder.store, budget.arena);
+	r->profile_bytes_max = budget.profile;
+	r->batch_bytes_max = budget.batch;
 }
 
 static void look_at_kernel(struct recorder *r)

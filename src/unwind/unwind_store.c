@@ -281,12 +281,12 @@ int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *ma
 	return r;
 }
 
-void unwind_store_give_up(struct unwind_store *s, size_t bytes)
+void unwind_store_shrink(struct unwind_store *s, size_t max_bytes)
 {
-	size_t nr = (bytes + sizeof(struct arena_segment) - 1) / sizeof(struct arena_segment);
-	uint32_t unused = s->max_segments - s->nr_segments;
+	size_t nr = max_bytes / sizeof(struct arena_segment);
 
-	s->max_segments -= nr < unused ? (uint32_t)nr : unused;
+	if (nr < s->max_segments)
+		s->max_segments = nr < s->nr_segments ? s->nr_segments : (uint32_t)nr;
 }
 
 void unwind_store_fini(struct unwind_store *s)

@@ -79,8 +79,8 @@ struct unwind_store {
 int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
 		      size_t max_bytes);
 void unwind_store_fini(struct unwind_store *s);
-/* `bytes` of its room that is not taken yet are needed elsewhere. */
-void unwind_store_give_up(struct unwind_store *s, size_t bytes);
+/* It may have so many bytes of arena from now on, or what it has taken already. */
+void unwind_store_shrink(struct unwind_store *s, size_t max_bytes);
 
 void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);
 /*

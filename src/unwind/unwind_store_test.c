@@ -265,11 +265,13 @@ TEST(room_that_is_needed_elsewhere_is_given_up_as_far_as_nobody_has_it)
 	struct unwind_store s;
 
 	ASSERT_OK(unwind_store_init(&s, &no_maps, 16 << 20));
-	unwind_store_give_up(&s, 1);
+	unwind_store_shrink(&s, (16 << 20) - 1);
 	ASSERT_EQ(s.max_segments, 63);
-	unwind_store_give_up(&s, 1 << 20);
-	ASSERT_EQ(s.max_segments, 59);
-	unwind_store_give_up(&s, 64 << 20);
+	unwind_store_shrink(&s, 17 << 20);
+	ASSERT_EQ(s.max_segments, 63);
+	unwind_store_shrink(&s, 14 << 20);
+	ASSERT_EQ(s.max_segments, 56);
+	unwind_store_shrink(&s, 0);
 	ASSERT_EQ(s.max_segments, s.nr_segments);
 	ASSERT(s.nr_segments > 0);
 	unwind_store_fini(&s);
