@@ -269,6 +269,10 @@ class ElfCode:
         extent = self.extent(vaddr)
         return bool(extent) and self.name(extent[0]).startswith("_Unwind_")
 
+    def goes_to_handler(self, vaddr):
+        """The jump by which libgcc goes on in an exception's handler, which has no call before it."""
+        return self.rewrites_itself(vaddr) and self.bytes_at(vaddr - 1, 3) == b"\x59\xff\xe1"  # pop %rcx; jmp *%rcx
+
     def may_be_called_anywhere(self, vaddr):
         """Go's asyncPreempt, which begins by saving the flags: its signal handler makes an interrupted goroutine call it."""
         before = self.bytes_at(vaddr - 1024, 1024)

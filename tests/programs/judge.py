@@ -103,6 +103,8 @@ class Judge:
             return PLAUSIBLE, "a goroutine's begin"
         if above and above.may_be_called_anywhere(callee.address):
             return PLAUSIBLE, "preempted"
+        if not calls and above and above.goes_to_handler(callee.address):
+            return PLAUSIBLE, "goes on in an exception's handler"
         if not calls:
             return WRONG, "no call before the return address"
         if not above:

@@ -149,13 +149,33 @@ int main(void) { return 0; }
     tap.check(found == [-1, 0, 7, 9], found)
 
 
+def handler():
+    """libgcc goes on in an exception's handler by a jump: no call is before that, and none is asked for just there."""
+    Path("handler.c").write_text("""
+asm(".globl _Unwind_RaiseException\\n.type _Unwind_RaiseException, @function\\n_Unwind_RaiseException:\\n"
+    "nop\\nmov %rcx, %rsp\\npop %rcx\\njmp *%rcx\\n.size _Unwind_RaiseException, . - _Unwind_RaiseException\\n"
+    ".globl other\\n.type other, @function\\nother: nop\\npop %rcx\\njmp *%rcx\\n.size other, . - other\\n");
+int main(void) { return 0; }
+""", encoding="ascii")
+    import judge  # pylint: disable=import-outside-toplevel
+    subprocess.run(["gcc", "-O1", "-no-pie", "-o", "handler", "handler.c"], check=True)
+    path = str(Path("handler").resolve())
+    nm = subprocess.run(["nm", "handler"], capture_output=True, text=True, check=True).stdout
+    starts = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines() if len(line.split()) == 3}
+    j = judge.Judge()
+    caller = judge.Frame(starts["main"], "main", path)
+    raising, other = starts["_Unwind_RaiseException"], starts["other"]
+    verdicts = [j.edge(caller, judge.Frame(at, "", path), {path}) for at in (raising, raising + 4, raising + 5, other + 2)]
+    tap.check(verdicts == [judge.WRONG, judge.WRONG, judge.PLAUSIBLE, judge.WRONG], verdicts)
+
+
 def main():
     reason = python_packages()
     if reason:
         return tap.skip_all(reason)
     tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
              ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver),
-             ("a signal trampoline", trampoline)]
+             ("a signal trampoline", trampoline), ("an exception's handler", handler)]
     return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
 
 
