@@ -123,7 +123,8 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus)
 {
 	double most = stats->duration_s * stats->frequency_hz * (double)nr_cpus;
-	double samples = (double)(stats->samples + stats_lost_samples(stats));
+	double samples = (double)(stats->samples + stats_lost_samples(stats) + stats->rejected +
+				  stats->undecided);
 
 	return most > 0 ? 100 * samples / most : 0;
 }

@@ -159,6 +159,10 @@ TEST(a_machine_is_idle_if_few_samples_come)
 	ASSERT(stats_busy_percent(&stats, 2) > 0.3 && stats_busy_percent(&stats, 2) < 0.31);
 	stats.lost[LOST_RING_FULL] = 984;
 	ASSERT(stats_busy_percent(&stats, 2) == 50);
+	/* Others, which are not to be recorded, keep it busy as well. */
+	stats.rejected = 300;
+	stats.undecided = 195;
+	ASSERT(stats_busy_percent(&stats, 2) == 75);
 	stats.duration_s = 0;
 	ASSERT(stats_busy_percent(&stats, 2) == 0);
 }
