@@ -126,7 +126,7 @@ static void keep_space(void *ctx, const struct task_space *space)
 		log_debug("process %u is shown later: too many threads", space->pid);
 }
 
-static int list_present(struct publisher *p, bool all, struct startup_scan_list *ret)
+static int list_running(struct publisher *p, bool all, struct startup_scan_list *ret)
 {
 	struct space_list spaces = { 0 };
 	int err = bpf_sampler_read_spaces(p->sampler, keep_space, &spaces);
@@ -171,7 +171,7 @@ static bool show_new(struct publisher *p, const struct startup_scan_options *o,
 	struct startup_scan_list list = { 0 };
 	bool some = false, enough = false;
 
-	if (list_present(p, o->all, &list)) {
+	if (list_running(p, o->all, &list)) {
 		log_debug("cannot read the address spaces of processes");
 		return false;
 	}
