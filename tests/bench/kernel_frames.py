@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that mostly is in the kernel: a sample with the kernel's own stack walk and with ours by rows, in turns."""
+"""
+A server that mostly is in the kernel: a sample with the kernel's own stack walk and with ours by rows, in turns.
+
+Inside the program, of the server's samples only: the kernel's statistics have the client's samples, which are not taken (`-p`), in their mean.
+"""
 import contextlib
 import shutil
 import socket
@@ -8,6 +12,7 @@ import subprocess
 import time
 
 from run import Sonde, alone
+from yardstick import STEP_NS, counts_of, in_words, map_of, percentiles
 
 SECONDS = {99: 8, 999: 3}
 WARM_UP = 1.5  # seconds: rows and tables are loaded
@@ -52,12 +57,16 @@ def kernel_share(sonde):
 
 
 def measure(setup, hz, way, pids):
-    sonde = Sonde(setup, hz, ["-p", str(pids[0]), "--kernel-frames", way])
+    """(times of the server's samples, which part of them ends in the kernel)."""
+    sonde = Sonde(setup, hz, ["--measure", "-p", str(pids[0]), "--kernel-frames", way])
+    times = map_of(sonde.pid, "times")
     sonde.span(WARM_UP)
     with alone(pids):
-        span = sonde.span(SECONDS[hz])
+        before = counts_of(times)
+        sonde.span(SECONDS[hz])
+        after = counts_of(times)
     sonde.stop()
-    return span.bpf_ns_per_run(), kernel_share(sonde)
+    return percentiles([b - a for a, b in zip(before, after)], STEP_NS), kernel_share(sonde)
 
 
 def rows(setup, table):
@@ -72,11 +81,12 @@ def rows(setup, table):
                 for way, values in results.items():
                     values.append(measure(setup, hz, way, pids))
             for way, values in results.items():
-                ns = statistics.median(v[0] for v in values)
+                values = [v for v in values if v[0].samples]
+                p50 = statistics.median(v[0].times[50] for v in values)
                 target = TARGET_NS.get(hz) if way == "1" else None
-                table.add("redis-server under redis-benchmark, %d Hz, kernel stacks by %s" % (hz, WAYS[way]),
-                          "median %.2f us, min %.2f us" % (ns / 1000, min(v[0] for v in values) / 1000),
-                          "at most %.0f us" % (target / 1000) if target else "", ns <= target if target else None,
-                          "rounds: %s; %.0f %% of the samples end in the kernel" % (
-                              " ".join("%.2f" % (v[0] / 1000) for v in values),
+                table.add("redis-server under redis-benchmark, %d Hz, kernel stacks by %s: p10 / p50 / p90" % (hz, WAYS[way]),
+                          in_words([v[0] for v in values]), "p50 at most %.0f us" % (target / 1000) if target else "",
+                          p50 <= target if target else None,
+                          "rounds' p50: %s; %d samples, %.0f %% of them end in the kernel" % (
+                              " ".join("%.2f" % (v[0].times[50] / 1000) for v in values), sum(v[0].samples for v in values),
                               100 * statistics.median(v[1] for v in values)))
