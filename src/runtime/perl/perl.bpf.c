@@ -517,7 +517,10 @@ static __always_inline __u64 first_cop(struct walk *w, const struct perl_record 
 
 	if (s[S_OP] == start || s[S_STAGE] & STAGE_GOTO)
 		return first_statement(w, r, start);
-	if (!(s[S_STAGE] & STAGE_ENTERING) || s[S_NEXT] != retop)
+	/* Its lexical subs are made before its first statement (introcv, clonecv). */
+	if (!(s[S_STAGE] & STAGE_ENTERING))
+		return first_statement(w, r, start) || is_recursive(w, r, s, cv) ? s[S_COP] : 0;
+	if (s[S_NEXT] != retop)
 		return s[S_COP];
 	return is_recursive(w, r, s, cv) ? 0 : first_statement(w, r, start);
 }
