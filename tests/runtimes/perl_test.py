@@ -234,11 +234,26 @@ DEFERS = {
     "main::small": (("(defer block)", "(finally block)", "main::twice", "main::finals", "(sort block)", "(eval)", "Object::DESTROY"), None),
 }
 
+# So, of perl/closures.pl.
+CLOSURES = {
+    "main::round": (("(main)",), None),
+    **{name: (("main::round",), None) for name in ("Each::each", "Made::make", "Deep::deep", "Sorts::sorts", "main::given", "main::inner")},
+    "main::__ANON__": (("Each::each",), None),
+    "Made::__ANON__": (("main::round",), None),
+    "Deep::__ANON__": (("Deep::deep", "Deep::__ANON__"), None),
+    "Sorts::__ANON__": (("Sorts::sorts",), "."),
+    "Given::name": (("main::given",), None),
+    "lexical": (("main::inner",), None),
+    "main::small": (("main::__ANON__", "Made::__ANON__", "Deep::__ANON__", "Sorts::__ANON__", "Given::name", "lexical"), None),
+}
+
 # Program, its subs, where blocks without a name are.
 BUSY_PROGRAMS = {
-    "busy": (BUSY, {"(sort block)": "sorts", "(pattern block)": "patterns", "main::__ANON__": "finds"}),
-    "leaving": (LEAVING, {"(sort block)": "nested", "main::__ANON__": "catches"}),
+    "busy": (BUSY, {"(sort block)": "main::sorts", "(pattern block)": "main::patterns", "main::__ANON__": "main::finds"}),
+    "leaving": (LEAVING, {"(sort block)": "main::nested", "main::__ANON__": "main::catches"}),
     "defers": (DEFERS, {}),
+    "closures": (CLOSURES, {"main::__ANON__": "main::round", "Made::__ANON__": "Made::make", "Deep::__ANON__": "Deep::deep", "Sorts::__ANON__": "Sorts::sorts",
+                            "Given::name": "main::given", "lexical": "main::inner"}),
 }
 
 
@@ -257,7 +272,7 @@ def busy_lines(program):
             found["%s::%s" % (package[1] if package else "main", name)] = number
     found["(main)"] = len(lines) - 1
     for block, around in BUSY_PROGRAMS[program][1].items():
-        found[block] = found["main::" + around]
+        found[block] = found[around]
     return found
 
 

@@ -525,116 +525,9 @@ static __always_inline __u64 first_cop(struct walk *w, const struct perl_record 
 	return is_recursive(w, r, s, cv) ? 0 : first_statement(w, r, start);
 }
 
-/* --- what was read before --------------------------------------------------------------------- */
-
-/*
- * A CPU's memory of subs and of statements in them, among the rules of interrupted code, as
- * nobody's address (as ruby.bpf.c has it): own = proof_of(), words 1 and 2 of the frame;
- * `generation` and `runtime` have where the CV's body is.
- *
- * What the body says is read each time. If that is what it was, the sub has the ops that it had,
- * and so its statements are the same ones: the number of what was compiled before it
- * (CvOUTSIDE_SEQ) grows with all that an interpreter compiles. Another interpreter has another
- * thread, or was made at another time.
- */
-enum { MEMORY_SHIFT = 30 /* ns: of a second */ };
-
-static __always_inline __u64 memory_key(const struct walk *w, __u64 *s)
-{
-	if (!s[S_MEMORY])
-		s[S_MEMORY] = perl_mix(perl_mix(w->mm,
-						(__u64)w->header.tid << 32 | w->process.generation),
-				       w->header.time_ns >> MEMORY_SHIFT)
-				      ?: 1;
-	return perl_mix(s[S_MEMORY], s[S_COMPILING]);
-}
-
-static __always_inline struct cached_rule *memory_of(const struct walk *w, __u64 cv, __u64 cop)
-{
-	return rule_cache_at(w, (__u32)((cv >> 3 ^ cop) * WALK_HASH_MULTIPLIER >> 40));
-}
-
-/* Of the body at CV_AT. */
-static __always_inline __u64 proof_of(struct walk *w, __u64 *s)
-{
-	__u64 proof = perl_mix(memory_key(w, s), scratch_word(w, CV_AT, PERL_CV_START));
-
-	proof = perl_mix(proof, scratch_word(w, CV_AT, PERL_CV_ROOT));
-	proof = perl_mix(proof, scratch_word(w, CV_AT, PERL_CV_GV));
-	proof = perl_mix(proof, scratch_word(w, CV_AT, PERL_CV_FILE));
-	return perl_mix(proof, scratch_half(w, CV_AT, PERL_CV_OUTSIDE_SEQ));
-}
-
-/* Is that what it was? Then own[1] and own[2] are the frame's. */
-static __always_inline bool is_known(struct walk *w, __u64 *s, const struct cached_rule *e,
-				     __u64 cv, __u64 cop)
-{
-	__u64 any = (__u64)(e->runtime >> 8) << 35 | (__u64)e->generation << 3;
-
-	return e->pc == ~cv && (e->runtime & 255) == RUNTIME_PERL &&
-	       e->own[1] >> PERL_COP_SHIFT == cop && !read_cv_fields(w, any) &&
-	       e->own[0] == proof_of(w, s);
-}
-
-static __always_inline void remember(struct walk *w, __u64 *s, struct cached_rule *e, __u64 cv,
-				     const __u64 *words)
-{
-	__u64 any = scratch_word(w, SV_AT, PERL_SV_ANY);
-
-	if (any & 7 || any >> 47)
-		return;
-	e->pc = ~cv;
-	e->generation = (__u32)(any >> 3);
-	e->runtime = (__u32)(any >> 35) << 8 | RUNTIME_PERL;
-	e->own[0] = proof_of(w, s);
-	e->own[1] = words[1];
-	e->own[2] = words[2];
-}
+#include "runtime/perl/perl_words.bpf.h"
 
 /* --- frames ----------------------------------------------------------------------------------- */
-
-static __always_inline int push_words(struct walk *w, __u64 kind, __u64 cv, __u64 word1,
-				      __u64 word2)
-{
-	const __u64 words[PERL_FRAME_WORDS] = {
-		FRAME(RUNTIME_PERL, 2, kind << PERL_KIND_SHIFT | cv), word1, word2
-	};
-	__u64 *to = frame_room(w, PERL_FRAME_WORDS);
-	__u32 i;
-
-	if (!to)
-		return STOP_MAX_FRAMES;
-	UNROLL
-	for (i = 0; i < PERL_FRAME_WORDS; i++) {
-		to[i] = words[i];
-		hash_word(w, words[i]);
-		hash_name(w, words[i]);
-	}
-	return STOP_NONE;
-}
-
-/* Of the frame at `cop`, words 1 and 2, but for the sub's cookie; true: the statement is
- * PL_compiling. *ret_seq: its number, as far as it is known. */
-static __always_inline bool statement_words(struct walk *w, const struct perl_record *r,
-					    const __u64 *s, __u64 cop, __u64 *ret, __u32 *ret_seq)
-{
-	__u32 line;
-	bool compiling;
-
-	if (!read_cop(w, cop)) {
-		ret[1] = ret[2] = 0;
-		*ret_seq = 0;
-		return false;
-	}
-	line = scratch_half(w, COP_AT, PERL_COP_LINE);
-	compiling = cop - s[S_COMPILING] < r->compiling_size;
-	*ret_seq = compiling ? 0 : scratch_half(w, COP_AT, PERL_COP_SEQ);
-	ret[1] = cop << PERL_COP_SHIFT |
-		 perl_cop_cookie(scratch_word(w, COP_AT, PERL_COP_FILE), *ret_seq) >>
-			 (64 - PERL_COP_SHIFT);
-	ret[2] = line <= PERL_LINE_MAX ? line : 0;
-	return compiling;
-}
 
 /* Pushes a frame, of the context that is at walk->frames[at] if it has one. */
 __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
@@ -642,8 +535,8 @@ __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
 	struct walk *w = current_walk();
 	struct cached_rule *e = NULL;
 	const struct perl_record *r;
-	__u64 *s, cop, cv = 0, gv, start, words[PERL_FRAME_WORDS];
-	bool is_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_FORMAT, compiling;
+	__u64 *s, cop, place = 0, words[PERL_FRAME_WORDS];
+	bool is_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_FORMAT, compiling, closure;
 	__u32 seq;
 
 	if (!w)
@@ -652,29 +545,30 @@ __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
 	s = perl_state(w);
 	cop = s[S_COP];
 	if (is_sub) {
-		cv = cv_of(w, r, at);
+		place = cv_of(w, r, at);
 		/* What the innermost one's statement is, is another question. */
-		if (s[S_STAGE] & STAGE_PUSHED && cop && cv)
-			e = memory_of(w, cv, cop);
-		if (e && is_known(w, s, e, cv, cop))
-			return push_words(w, kind, cv, e->own[1], e->own[2]);
-		if (read_cv(w, cv))
+		if (s[S_STAGE] & STAGE_PUSHED && cop && place)
+			e = memory_of(w, place, cop);
+		if (e && is_known(w, s, e, place, cop))
+			return push_words(w, kind, is_closure(w) ? closure_place(w) : place,
+					  e->own[1], e->own[2]);
+		if (read_cv(w, place))
 			return push_note(w, RUNTIME_PERL, FRAME_NOTE_UNREADABLE);
 		if (!(s[S_STAGE] & STAGE_PUSHED) && cop == cx_word(w, at, PERL_CX_OLDCOP))
-			cop = first_cop(w, r, s, cv, cx_word(w, at, PERL_CX_RETOP));
+			cop = first_cop(w, r, s, place, cx_word(w, at, PERL_CX_RETOP));
 	}
 	if (kind == PERL_FRAME_DEFER)
-		cv = !!(cx_word(w, at, 0) & CX_FINALLY);
+		place = !!(cx_word(w, at, 0) & CX_FINALLY);
 	s[S_STAGE] |= STAGE_PUSHED;
 	compiling = statement_words(w, r, s, cop, words, &seq);
-	if (is_sub) {
-		gv = scratch_word(w, CV_AT, PERL_CV_GV);
-		start = scratch_word(w, CV_AT, PERL_CV_START);
-		words[2] |= perl_sub_cookie(gv, start, seq) << PERL_COOKIE_SHIFT;
-	}
+	/* The statement is what shows that it is still that text's. */
+	closure = kind == PERL_FRAME_SUB && words[1] && !compiling && is_closure(w);
+	if (is_sub)
+		words[2] |= cookie_of(w, closure, seq) << PERL_COOKIE_SHIFT;
 	if (e && words[1] && !compiling)
-		remember(w, s, e, cv, words);
-	return push_words(w, kind | (compiling ? PERL_FRAME_COMPILING : 0), cv, words[1], words[2]);
+		remember(w, s, e, place, words);
+	return push_words(w, kind | (compiling ? PERL_FRAME_COMPILING : 0),
+			  closure ? closure_place(w) : place, words[1], words[2]);
 }
 
 /* --- contexts -------------------------------------------------------------------------------- */

@@ -31,6 +31,10 @@ enum {
 	PERL_COOKIE_SHIFT = 24,
 	PERL_LINE_MAX = (1 << 24) - 1, /* a line above it is shown as not known */
 	PERL_FRAME_WORDS = 3,
+	/* Beside the address, a multiple of 8, where it is no CV's. */
+	PERL_PLACE_GLOB = 1,
+	PERL_PLACE_TEXT = 2,
+	PERL_PLACES = 7,
 };
 
 /* flags */
@@ -55,7 +59,8 @@ enum {
 	PERL_SV_U = 16,
 	PERL_SV_SIZE = 24,
 	/* struct xpvcv: what is read begins with its own fields */
-	PERL_CV_FIELDS = 32, /* xcv_stash */
+	PERL_CV_FIELDS = 32,
+	PERL_CV_STASH = 32,
 	PERL_CV_START = 40,
 	PERL_CV_ROOT = 48,
 	PERL_CV_GV = 56, /* or the name, HEK * */
@@ -65,6 +70,10 @@ enum {
 	PERL_CV_FLAGS = 92,	  /* 4 bytes */
 	PERL_CV_DEPTH = 96,	  /* 4 bytes */
 	PERL_CV_SIZE = 104,
+	PERL_CV_CLONED = 0x40, /* of the flags */
+	PERL_CV_ANON = 0x80,
+	PERL_CV_NAMED = 0x8000,
+	PERL_CV_LEXICAL = 0x10000,
 	/* struct padlist */
 	PERL_PADLIST_PADS = 8,
 	/* PERL_SI */
@@ -139,4 +148,11 @@ static inline __u64 perl_cop_cookie(__u64 file, __u32 seq)
 static inline __u64 perl_sub_cookie(__u64 gv, __u64 start, __u32 seq)
 {
 	return perl_mix(perl_mix(perl_mix(0x70657267, gv), start), seq);
+}
+
+/* So, all that are made of one text. `proof`: of a glob, the package that it and the text are in;
+ * of a name, its first word, hash and length. */
+static inline __u64 perl_closure_cookie(__u64 name, __u64 proof, __u32 seq)
+{
+	return perl_mix(perl_mix(perl_mix(0x7065726b, name), proof), seq);
 }

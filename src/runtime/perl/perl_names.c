@@ -28,8 +28,6 @@ enum {
 	SV_TYPE_GV = 9,
 	SV_TYPE_HV = 12,
 	HV_HAS_AUX = 0x03000000, /* SVf_OOK, later a flag of its own */
-	CVF_NAMED = 0x8000,
-	CVF_LEXICAL = 0x10000,
 };
 
 /* Text of a process, in UTF-8. */
@@ -240,11 +238,16 @@ static int read_source(const struct perl_names *n, const struct statement *s, st
 
 /* --- subs ------------------------------------------------------------------------------------ */
 
+static uint64_t place_of(const uint64_t *words)
+{
+	return FRAME_DATA(words[0]) & ((1ull << PERL_KIND_SHIFT) - 1);
+}
+
 /* The body of a frame's CV; -ENOENT: it is not the one that the step saw. */
 static int read_cv(const struct perl_names *n, const uint64_t *words, const struct statement *s,
 		   uint8_t body[PERL_CV_SIZE])
 {
-	uint64_t cv = FRAME_DATA(words[0]) & ((1ull << PERL_KIND_SHIFT) - 1), at, cookie;
+	uint64_t cv = place_of(words), at, cookie;
 	int r = read_u64(n, cv + PERL_SV_ANY, &at);
 
 	if (!r)
@@ -264,15 +267,54 @@ static int read_sub_name(const struct perl_names *n, const uint8_t *cv, struct t
 	uint64_t name = word_at(cv, PERL_CV_GV);
 	int r = 0;
 
-	if (!(flags & CVF_NAMED)) {
+	if (!(flags & PERL_CV_NAMED)) {
 		if (name)
 			return append_glob(n, name, t);
 		append(t, "__ANON__", strlen("__ANON__"));
 		return 0;
 	}
-	if (!(flags & CVF_LEXICAL))
-		r = append_package(n, word_at(cv, PERL_CV_FIELDS), t);
+	if (!(flags & PERL_CV_LEXICAL))
+		r = append_package(n, word_at(cv, PERL_CV_STASH), t);
 	return r ? r : append_hek(n, name, 0, t);
+}
+
+static bool is_its_name(const uint64_t *words, const struct statement *s, uint64_t name,
+			uint64_t proof)
+{
+	return perl_closure_cookie(name, proof, s->seq) << PERL_COOKIE_SHIFT >> PERL_COOKIE_SHIFT ==
+	       words[2] >> PERL_COOKIE_SHIFT;
+}
+
+/*
+ * A closure, by its name. Whoever has its statement has that, too. A glob is one of its package,
+ * and is called as closures are: "__ANON__", with a place behind it in a debugger.
+ */
+static int read_closure_name(const struct perl_names *n, const uint64_t *words,
+			     const struct statement *s, struct text *t)
+{
+	uint64_t name = place_of(words) & ~(uint64_t)PERL_PLACES, body, own[2];
+	uint8_t head[PERL_SV_SIZE];
+	struct text text = { .len = 0 };
+	int r;
+
+	if (!s->known)
+		return -ENOENT;
+	if (place_of(words) & PERL_PLACE_TEXT) {
+		r = read_u64(n, name, &body);
+		if (!r && !is_its_name(words, s, name, body))
+			r = -ENOENT;
+		return r ? r : append_hek(n, name, 0, t);
+	}
+	r = read_sv(n, name, SV_TYPE_GV, head, &body);
+	if (!r)
+		r = runtime_read_or_gone(n->target, body + GV_NAME, own, sizeof(own));
+	if (!r)
+		r = append_hek(n, own[0], 0, &text);
+	if (r)
+		return r;
+	return is_its_name(words, s, name, own[1]) && !strncmp(text.chars, "__ANON__", 8)
+		       ? append_glob(n, name, t)
+		       : -ENOENT;
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
@@ -291,6 +333,8 @@ static int read_frame(const struct perl_names *n, const uint64_t *words, struct 
 	switch (FRAME_DATA(words[0]) >> PERL_KIND_SHIFT & ~(uint64_t)PERL_FRAME_COMPILING) {
 	case PERL_FRAME_SUB:
 	case PERL_FRAME_FORMAT:
+		if (place_of(words) & PERL_PLACES)
+			return read_closure_name(n, words, s, name);
 		r = read_cv(n, words, s, cv);
 		return r ? r : read_sub_name(n, cv, name);
 	case PERL_FRAME_EVAL:

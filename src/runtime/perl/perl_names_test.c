@@ -218,6 +218,82 @@ TEST(a_sub_without_a_glob_has_its_name_alone)
 	ASSERT_STR(t.name, "Package::inside");
 }
 
+/* A closure of Package, in line 17, whose CV the step saw; `gv`: the glob of its name. */
+static int symbolize_closure(uint64_t gv, uint64_t words[PERL_FRAME_WORDS])
+{
+	symbolize_as(PERL_FRAME_SUB, words);
+	words[0] = FRAME(RUNTIME_PERL, 2,
+			 (uint64_t)PERL_FRAME_SUB << PERL_KIND_SHIFT | gv | PERL_PLACE_GLOB);
+	words[2] = perl_closure_cookie(gv, STASH, SEQ) << PERL_COOKIE_SHIFT | LINE;
+	return symbolize_again(words);
+}
+
+static void set_up_closure(void)
+{
+	set_up(36, true);
+	put_gv(GV, "__ANON__", STASH);
+	put(CV, 0); /* its copy is gone */
+}
+
+TEST(a_closure_is_known_by_its_names_glob)
+{
+	uint64_t words[PERL_FRAME_WORDS];
+
+	set_up_closure();
+	ASSERT_OK(symbolize_closure(GV, words));
+	ASSERT_STR(t.name, "Package::__ANON__");
+	ASSERT_STR(t.source, "some/file.pl");
+	ASSERT_EQ(t.line, LINE);
+	/* In a debugger. */
+	put_gv(GV, "__ANON__[some/file.pl:17]", STASH);
+	ASSERT_OK(symbolize_again(words));
+	ASSERT_STR(t.name, "Package::__ANON__[some/file.pl:17]");
+}
+
+TEST(a_lexical_closure_is_known_by_its_text)
+{
+	uint64_t words[PERL_FRAME_WORDS], name, first;
+
+	set_up_closure();
+	symbolize_as(PERL_FRAME_SUB, words);
+	name = put_hek("inside", 0);
+	put_half(name, 0x1234567);
+	memcpy(&first, t.bytes + (name - BASE), sizeof(first));
+	words[0] = FRAME(RUNTIME_PERL, 2,
+			 (uint64_t)PERL_FRAME_SUB << PERL_KIND_SHIFT | name | PERL_PLACE_TEXT);
+	words[2] = perl_closure_cookie(name, first, SEQ) << PERL_COOKIE_SHIFT | LINE;
+	ASSERT_OK(symbolize_again(words));
+	ASSERT_STR(t.name, "inside");
+	ASSERT_EQ(t.line, LINE);
+	put_half(name, 0x1234568); /* another text's hash */
+	ASSERT_EQ(symbolize_again(words), -ENOENT);
+}
+
+TEST(what_is_not_its_glob_does_not_name_a_closure)
+{
+	uint64_t words[PERL_FRAME_WORDS];
+
+	set_up_closure();
+	put_gv(GV, "other", STASH);
+	ASSERT_EQ(symbolize_closure(GV, words), -ENOENT);
+	put_gv(GV, "__ANON__", OTHER_GV); /* another package's */
+	ASSERT_EQ(symbolize_again(words), -ENOENT);
+	put_half(GV + PERL_SV_FLAGS, 4);
+	ASSERT_EQ(symbolize_again(words), -ENOENT);
+	/* Another text's statement. */
+	set_up_closure();
+	ASSERT_OK(symbolize_closure(GV, words));
+	put_half(COP + PERL_COP_SEQ, SEQ + 1);
+	ASSERT_EQ(symbolize_again(words), -ENOENT);
+	/* Without a statement nothing shows whose it is. */
+	set_up_closure();
+	ASSERT_OK(symbolize_closure(GV, words));
+	words[1] = 0;
+	words[2] = perl_closure_cookie(GV, STASH, 0) << PERL_COOKIE_SHIFT;
+	ASSERT_EQ(symbolize_again(words), -ENOENT);
+	ASSERT_EQ(symbolize_closure(BASE + SIZE, words), -ENOENT);
+}
+
 TEST(frames_that_are_no_subs)
 {
 	static const struct {
