@@ -177,7 +177,7 @@ static void tick(struct recorder *r)
 {
 	uint64_t now = now_ns();
 
-	publisher_tick(&r->unwinder.publisher, now);
+	publisher_tick(&r->unwinder.publisher, now, r->turn_ns);
 	process_table_expire(&r->unwinder.processes, now - EXPIRE_NS);
 	jit_names_tick(&r->decoder.jit);
 	decoder_want_names(&r->decoder);
@@ -629,7 +629,7 @@ int recorder_open(const struct recorder_options *options, struct profile *profil
 	err = set_up(r);
 	if (err)
 		return err;
-	publisher_tick(&r->unwinder.publisher, now_ns());
+	publisher_tick(&r->unwinder.publisher, now_ns(), 0);
 	*ret = TAKE_PTR(r);
 	return 0;
 }
@@ -713,7 +713,7 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 	r->profile->frequency_hz = r->options.frequency_hz;
 	begin_cut(r);
 	r->start_ns = r->cut_clock.begin_ns;
-	publisher_tick(&r->unwinder.publisher, r->start_ns);
+	publisher_tick(&r->unwinder.publisher, r->start_ns, 0);
 	pace_set_tick(r);
 	err = bpf_sampler_start(r->sampler, r->cpus);
 	if (!err)

@@ -240,7 +240,7 @@ static int alloc_cells(struct unwind_store *s, uint32_t nr, bool one_segment, ui
 
 static void retire(struct unwind_store *s, uint32_t first, uint32_t nr)
 {
-	struct cell_range range = { first, nr, s->now_ns };
+	struct cell_range range = { first, nr, unwind_store_now(s) };
 
 	if (nr && vec_push(&s->retired, range))
 		return; /* without memory for the note, the cells stay unused */
@@ -340,7 +340,7 @@ static void hold_rule(struct unwind_store *s, uint32_t rule)
 
 static void let_rule_go(struct unwind_store *s, uint32_t rule)
 {
-	rule_set_unref(&s->rule_set, rule, s->now_ns);
+	rule_set_unref(&s->rule_set, rule, unwind_store_now(s));
 }
 
 static void let_rows_go(struct unwind_store *s, const struct file_table *t)

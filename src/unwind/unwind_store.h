@@ -14,6 +14,7 @@
 #include "unwind/code_follow.h"
 #include "unwind/rule_set.h"
 #include "unwind/unwind_table.h"
+#include "util/clock.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -111,6 +112,12 @@ void unwind_store_free_mappings(struct unwind_store *s, uint32_t cell, uint32_t 
 int unwind_store_add_record(struct unwind_store *s, uint32_t runtime, const void *record,
 			    uint32_t size, uint32_t next, uint32_t *ret_cell);
 void unwind_store_free_record(struct unwind_store *s, uint32_t cell);
+
+/* When something is freed: where kernels walk, time goes on between two ticks. */
+static inline uint64_t unwind_store_now(const struct unwind_store *s)
+{
+	return s->maps.arena_fd >= 0 ? now_ns() : s->now_ns;
+}
 
 /* Gives back what was freed RETIRE_NS ago or earlier. Monotonic time. */
 void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);

@@ -47,7 +47,7 @@ static void unref(struct publisher *p, struct mapping_snapshot *b)
 {
 	if (--b->refs)
 		return;
-	b->retired_ns = p->store->now_ns;
+	b->retired_ns = unwind_store_now(p->store);
 	if (vec_push(&p->retired, b))
 		log_debug("a retired block of mappings stays: out of memory");
 }
@@ -150,7 +150,7 @@ static void use_files(struct publisher *p, const struct mapping_snapshot *b, boo
 			continue;
 		shown = &p->files.items[m[i].file];
 		shown->refs += begins ? 1 : UINT32_MAX;
-		shown->unused_ns = p->store->now_ns;
+		shown->unused_ns = unwind_store_now(p->store);
 	}
 }
 
@@ -913,7 +913,7 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_
 	return p->store->files[number].state;
 }
 
-void publisher_tick(struct publisher *p, uint64_t now)
+void publisher_tick(struct publisher *p, uint64_t now, uint64_t seen)
 {
 	size_t i, kept = 0;
 
@@ -924,7 +924,7 @@ void publisher_tick(struct publisher *p, uint64_t now)
 	for (i = 0; i < p->retired.nr; i++) {
 		struct mapping_snapshot *b = p->retired.items[i];
 
-		if (b->retired_ns + RETIRE_NS > now) {
+		if (b->retired_ns + RETIRE_NS > seen) {
 			p->retired.items[kept++] = b;
 			continue;
 		}

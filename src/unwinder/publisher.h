@@ -181,5 +181,9 @@ const struct unwind_mapping *publisher_mapping(const struct publisher *p,
 					       const struct mapping_snapshot *b, uint64_t addr);
 /* What the walkers are told of a process with that block. */
 struct unwind_process publisher_entry(const struct mapping_snapshot *b, uint64_t mm);
-/* Frees blocks that were retired long enough ago; loads tables that were built meanwhile. */
-void publisher_tick(struct publisher *p, uint64_t now_ns);
+/*
+ * Frees blocks that were retired long enough ago; loads tables that were built meanwhile. Samples
+ * that are older than `seen_ns` have been taken in: a later one may still be of a block that was
+ * retired since, however long that is ago.
+ */
+void publisher_tick(struct publisher *p, uint64_t now_ns, uint64_t seen_ns);

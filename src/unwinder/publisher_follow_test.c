@@ -36,7 +36,7 @@ static void set_up(void)
 	file = m->file;
 	addr = (uint64_t)set_up - m->bias;
 	ASSERT_EQ(publisher_load(&publisher, b, file), FILE_STATE_LOADED);
-	publisher_tick(&publisher, now_ns());
+	publisher_tick(&publisher, now_ns(), 0);
 }
 
 static void tear_down(void)
@@ -61,7 +61,7 @@ TEST(what_failed_is_tried_again_later)
 {
 	set_up();
 	ASSERT(publisher_follow(&publisher, &greedy, NO_FILE, addr, false));
-	publisher_tick(&publisher, store.now_ns + 201000000);
+	publisher_tick(&publisher, store.now_ns + 201000000, 0);
 	ASSERT_OK(publisher_follow(&publisher, &greedy, file, addr, false));
 	tear_down();
 }
@@ -90,7 +90,7 @@ TEST(the_kernel_asks_no_more_for_a_process_in_vain)
 	publisher_hold_asks(&publisher, proc);
 	ASSERT(v->asks_held_until_ns > store.now_ns);
 	ASSERT_EQ(publisher.asks_held_until_ns, v->asks_held_until_ns);
-	publisher_tick(&publisher, v->asks_held_until_ns);
+	publisher_tick(&publisher, v->asks_held_until_ns, 0);
 	ASSERT_EQ(v->asks_held_until_ns, 0);
 	ASSERT_EQ(publisher.asks_held_until_ns, 0);
 	tear_down();

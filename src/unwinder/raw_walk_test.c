@@ -329,11 +329,29 @@ TEST(a_new_view_has_a_new_generation_and_old_blocks_stay_for_a_while)
 	ASSERT_OK(publisher_show(&publisher, proc, 0));
 	ASSERT(snapshot_of()->generation > old);
 	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
-	publisher_tick(&publisher, RETIRE_NS - 1);
+	publisher_tick(&publisher, RETIRE_NS - 1, RETIRE_NS - 1);
 	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
-	publisher_tick(&publisher, 2 * RETIRE_NS);
+	/* A turn takes long: what waits since before it may be of that block. */
+	publisher_tick(&publisher, 2 * RETIRE_NS, RETIRE_NS - 1);
+	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
+	publisher_tick(&publisher, 2 * RETIRE_NS, 2 * RETIRE_NS);
 	ASSERT_PTR_NULL(publisher_snapshot(&publisher, old));
 	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, snapshot_of()->generation));
+	tear_down();
+}
+
+TEST(what_is_retired_between_two_ticks_was_not_at_the_first)
+{
+	uint64_t begin = now_ns();
+
+	set_up();
+	proc->version++;
+	/* The kernel reads it: never touched here, since there is room for the new block. */
+	publisher.store->maps.arena_fd = 0;
+	ASSERT_OK(publisher_show(&publisher, proc, 0));
+	publisher.store->maps.arena_fd = -1;
+	ASSERT_EQ(publisher.retired.nr, 1);
+	ASSERT(publisher.retired.items[0]->retired_ns >= begin);
 	tear_down();
 }
 
