@@ -305,6 +305,7 @@ static void settle_exits(struct side_band *sb, struct side_events *batch)
 
 	if (!whole)
 		map_clear(&sb->alone);
+	batch->is_whole = whole;
 	sb->crowded = false;
 	for (size_t i = 0; i < batch->events.nr; i++) {
 		struct side_event *event = &batch->events.items[i];
@@ -361,6 +362,7 @@ int side_band_drain_until(struct side_band *sb, uint64_t until_ns, struct side_e
 	int r;
 
 	batch->events.nr = batch->text.nr = 0;
+	batch->is_whole = false;
 	for (size_t i = 0; i < sb->rings.nr; i++) {
 		struct side_ring *ring = &sb->rings.items[i];
 

@@ -43,6 +43,8 @@ struct side_event {
 struct side_events {
 	VEC(struct side_event) events;
 	VEC(char) text;
+	/* As far as one can know nothing is missing: what did not fit is told by a later drain. */
+	bool is_whole;
 };
 
 struct side_band;

@@ -112,6 +112,14 @@ static void note_reading(struct metadata *c, uint32_t process, uint64_t begin_ns
 		forget_program(c, process);
 }
 
+static void hold_reading(struct metadata *c, uint32_t process)
+{
+	struct metadata_reading *reading = add_reading(c, process);
+
+	if (reading)
+		reading->is_unread = true;
+}
+
 /* Writes what /proc says; a process that is gone stays without. Its METADATA_START(), 0: gone. */
 static uint64_t describe(struct metadata *c, uint32_t process)
 {
@@ -121,6 +129,10 @@ static uint64_t describe(struct metadata *c, uint32_t process)
 	struct proc_identity id;
 	const char *owner = "";
 
+	if (c->is_held) {
+		hold_reading(c, process);
+		return 0;
+	}
 	if (proc_identity_read(known->pid, c->variables, &id))
 		return 0;
 	known->parent_pid = id.parent_pid;
@@ -187,7 +199,40 @@ static void keep_comm(struct metadata *c, uint32_t process, const char *comm)
 		log_debug("a process has no name: out of memory");
 }
 
-static int add_process(struct metadata *c, int32_t pid, const char *comm, uint32_t *ret)
+static bool is_called(const struct metadata *c, uint32_t string, const char *comm)
+{
+	return !strcmp(strtab_get(&c->profile->strings, string), comm);
+}
+
+/* Is there that thread? No other one than the main thread is left by an exec. */
+static bool is_thread(int32_t pid, int32_t tid, const char *comm)
+{
+	_cleanup_free_ char *name = NULL;
+	char path[48];
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	if (read_file_at(AT_FDCWD, path, 64, &name, &size))
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	return !strcmp(name, comm);
+}
+
+/* describe() for a sample of that thread, which may have been before an exec that was not heard of.
+ */
+static uint64_t describe_for(struct metadata *c, uint32_t process, int32_t tid, const char *comm)
+{
+	uint64_t start = describe(c, process);
+	const struct profile_process *p = &c->profile->processes.items[process];
+
+	if (start && c->each_program && c->in_doubt &&
+	    !(tid == p->pid ? is_called(c, p->name, comm) : is_thread(p->pid, tid, comm)))
+		forget_program(c, process);
+	return start;
+}
+
+static int add_process(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
+		       uint32_t *ret)
 {
 	struct profile_process *added;
 	uint64_t start;
@@ -195,7 +240,7 @@ static int add_process(struct metadata *c, int32_t pid, const char *comm, uint32
 
 	if (r)
 		return r;
-	start = describe(c, *ret);
+	start = describe_for(c, *ret, tid, comm);
 	r = map_put(&c->by_pid, (uint32_t)pid, start | *ret);
 	if (r)
 		return r;
@@ -213,22 +258,27 @@ static bool is_unread(struct metadata *c, uint32_t process)
 static int find_process(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
 			uint32_t *ret)
 {
-	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid);
+	uint64_t *found = map_get(&c->by_pid, (uint32_t)pid), start;
 
 	if (found && *found & METADATA_DOUBTED) {
 		look_again(c, found, pid, tid, comm);
 		found = map_get(&c->by_pid, (uint32_t)pid);
 	}
+	if (found && c->each_program && c->in_doubt && pid == tid &&
+	    !is_called(c, c->profile->processes.items[(uint32_t)*found].name, comm))
+		*found |= METADATA_NEW_IMAGE;
 	if (found && *found & METADATA_NEW_IMAGE && c->each_program) {
 		c->profile->processes.items[(uint32_t)*found].was_replaced = true;
-		return add_process(c, pid, comm, ret);
+		return add_process(c, pid, tid, comm, ret);
 	}
 	if (!found)
-		return add_process(c, pid, comm, ret);
+		return add_process(c, pid, tid, comm, ret);
 	*ret = (uint32_t)*found;
 	if (*found & METADATA_NEW_IMAGE || is_unread(c, *ret)) {
 		*found &= ~METADATA_NEW_IMAGE;
-		describe(c, *ret);
+		start = describe_for(c, *ret, tid, comm);
+		if (start)
+			*found = (*found & (METADATA_START(1) - 1)) | start;
 	}
 	return 0;
 }
@@ -303,6 +353,32 @@ static void doubt_all(struct metadata *c)
 
 	while ((slot = map_next(&c->by_pid, &i)))
 		slot->value |= METADATA_DOUBTED;
+}
+
+/* What was read since the last turn may be of a program whose exec was lost. */
+static void forget_late_readings(struct metadata *c)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(&c->by_pid, &i))) {
+		const struct metadata_reading *reading = reading_of(c, (uint32_t)slot->value);
+		uint32_t name = c->profile->processes.items[(uint32_t)slot->value].name;
+
+		if (reading && reading->end_ns > c->turn_ns && reading->comm != name)
+			forget_program(c, (uint32_t)slot->value);
+	}
+}
+
+void metadata_begin_turn(struct metadata *c, uint64_t now, bool is_whole)
+{
+	/* Samples of the last one may have hidden what was executed behind them. */
+	if (c->each_program && c->in_doubt)
+		doubt_all(c);
+	if (c->each_program && !is_whole && c->read_ns > c->turn_ns)
+		forget_late_readings(c);
+	c->in_doubt = !is_whole;
+	c->turn_ns = now;
 }
 
 /* What was read of the process is the new program's alone. */

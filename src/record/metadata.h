@@ -6,7 +6,8 @@
  * again after an exec, and after lost events.
  *
  * What /proc says holds from the last exec before it was read to the next one. An exec is heard of
- * later than that: then it is settled whose the description is that was read since.
+ * later than that: then it is settled whose the description is that was read since. If it may have
+ * been lost, names tell: that of the thread when it was sampled, and what /proc calls it.
  */
 #pragma once
 
@@ -23,7 +24,7 @@
 struct metadata_reading {
 	uint64_t begin_ns, end_ns;
 	uint32_t comm;	/* of its main thread when that was sampled first: the profile's strings */
-	bool is_unread; /* it was executing something just then: it is read again */
+	bool is_unread; /* it was executing something just then, or is_held: it is read again */
 };
 
 struct metadata {
@@ -39,6 +40,10 @@ struct metadata {
 	/* With each_program, by the profile's number of the process; may end before that. */
 	VEC(struct metadata_reading) readings;
 	uint64_t read_ns; /* the last one's end */
+	uint64_t turn_ns; /* events up to here were read; some may be missing: in_doubt */
+	bool in_doubt;
+	/* Its owner's: nothing is read for now, but with the next sample behind that. */
+	bool is_held;
 };
 
 void metadata_init(struct metadata *c, struct profile *profile);
@@ -51,6 +56,9 @@ int metadata_thread(struct metadata *c, int32_t pid, int32_t tid, const char *co
 /* That of a virtual thread called `name`, which the thread `tid` carries. */
 int metadata_virtual_thread(struct metadata *c, int32_t pid, int32_t tid, const char *comm,
 			    const char *name, uint32_t *ret);
+/* Samples and events follow, of up to `now`; of the events some may be missing if not `is_whole`.
+ */
+void metadata_begin_turn(struct metadata *c, uint64_t now, bool is_whole);
 /* A fork, exec or exit: the PID is another process, has another image, or it or a thread ended. A
  * loss of events: any of that. */
 void metadata_on_event(struct metadata *c, const struct side_event *event);

@@ -400,6 +400,88 @@ TEST(what_is_just_being_executed_is_read_again)
 	end_with();
 }
 
+TEST(what_is_not_to_be_read_now_is_read_later)
+{
+	int32_t pid = getpid();
+	uint32_t first;
+	char name[16];
+
+	ASSERT_OK(prctl(PR_GET_NAME, name));
+	begin_with("/bin/first");
+	metadata.is_held = true;
+	first = process_of(pid, pid, name);
+	ASSERT_EQ(process_of(pid, pid, name), first);
+	assert_program(first, "");
+	ASSERT_STR(strtab_get(&profile.strings, profile.processes.items[first].name), name);
+	metadata.is_held = false;
+	ASSERT_EQ(process_of(pid, pid, name), first);
+	assert_program(first, "/bin/first");
+	/* Its start is known then, too. */
+	lose_events();
+	ASSERT_EQ(process_of(pid, pid, name), first);
+	end_with();
+}
+
+/* Names tell whether it was before or after, of threads also whether they are still there. */
+TEST(an_exec_may_have_been_lost)
+{
+	int32_t pid = getpid();
+	uint32_t first, second;
+	char name[16];
+
+	ASSERT_OK(prctl(PR_GET_NAME, name));
+	begin_with("/bin/second");
+	metadata_begin_turn(&metadata, now_ns(), false);
+	first = process_of(pid, pid, "first");
+	assert_program(first, "");
+	ASSERT_STR(strtab_get(&profile.strings, profile.processes.items[first].name), "first");
+	ASSERT_EQ(process_of(pid, pid, "first"), first);
+	second = process_of(pid, pid, name);
+	assert_program(second, "/bin/second");
+	assert_program(first, "");
+	end_with();
+	/* The kernel may tell that it was lost a turn later, or that may have been just before. */
+	for (int is_later = 0; is_later < 2; is_later++) {
+		begin_with("/bin/second");
+		metadata_begin_turn(&metadata, now_ns(), is_later);
+		first = process_of(pid, pid, "first");
+		metadata_begin_turn(&metadata, now_ns(), !is_later);
+		assert_program(first, "");
+		second = process_of(pid, pid, name);
+		ASSERT(second != first);
+		assert_program(second, "/bin/second");
+		end_with();
+	}
+	begin_with("/bin/second");
+	metadata_begin_turn(&metadata, now_ns(), false);
+	assert_program(process_of(pid, pid + 1, name), "");
+	end_with();
+}
+
+/* Who is called as it was sampled is who was sampled. */
+TEST(what_was_read_is_kept_where_nothing_says_otherwise)
+{
+	int32_t pid = getpid();
+	uint32_t first;
+	char name[16];
+
+	ASSERT_OK(prctl(PR_GET_NAME, name));
+	begin_with("/bin/first");
+	metadata_begin_turn(&metadata, now_ns(), true);
+	first = process_of(pid, pid, name);
+	for (int i = 0; i < 3; i++) {
+		metadata_begin_turn(&metadata, now_ns(), i);
+		ASSERT_EQ(process_of(pid, pid, name), first);
+		assert_program(first, "/bin/first");
+	}
+	end_with();
+	begin_with("/bin/first");
+	metadata_begin_turn(&metadata, now_ns(), false);
+	first = process_of(pid, pid, name);
+	assert_program(first, "/bin/first");
+	end_with();
+}
+
 TEST(what_was_read_stays_known_when_the_profile_is_collected)
 {
 	struct profile_collected collected;

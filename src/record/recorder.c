@@ -30,7 +30,7 @@ enum {
 	SAY_AFTER_NS = 1000000000,
 	LIST_CODE_NS = 1000000000, /* between two looks at what the kernel has loaded */
 	WALKERS_POLL_MS = 5,
-	SETTLE_TURNS = 2,
+	SETTLE_TURNS = 3,
 	LARGE_BYTES = 256 << 10,
 	HEAP_KEPT_BYTES = 1 << 20, /* at its end */
 };
@@ -320,13 +320,15 @@ const struct recorder_stats *recorder_stats(struct recorder *r)
 
 /*
  * What was read of a process since the last turn may be of a program that it has executed, of which
- * the next turn hears. That may meet a process, too: then once more, and what it reads is believed.
+ * the next turn hears. That may meet a process, too: in the end such a one has to wait.
  */
 static void settle_metadata(struct recorder *r)
 {
-	for (int i = 0; i < SETTLE_TURNS && r->metadata.read_ns > r->turn_ns; i++)
-		if (now_ns() >= r->turn_next_ns)
-			recorder_turn(r);
+	for (int i = 1; i <= SETTLE_TURNS && r->metadata.read_ns > r->turn_ns; i++) {
+		r->metadata.is_held = i == SETTLE_TURNS;
+		recorder_turn(r);
+	}
+	r->metadata.is_held = false;
 }
 
 void recorder_name(struct recorder *r)

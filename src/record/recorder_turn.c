@@ -325,6 +325,7 @@ void recorder_turn(struct recorder *r)
 	r->nr_events += r->events.events.nr;
 	r->active |= r->batch->pending.nr || r->events.events.nr;
 	r->read_again_ns = 0;
+	metadata_begin_turn(&r->metadata, r->turn_ns, !err && r->events.is_whole);
 	apply_in_order(r, put_back(r, r->turn_ns));
 	if (r->turn_next_ns > r->turn_ns)
 		r->turn_next_ns += r->read_again_ns < CALM_MORE_NS / READ_AGAIN_PART
