@@ -118,7 +118,7 @@ __noinline int WALK_NAME(find_rule)(void)
 }
 
 /* Here because the arena can be read in one object only. */
-__noinline int WALK_NAME(load_record)(__u32 id)
+__noinline int WALK_NAME(load_record)(__u32 id, __u32 nr)
 {
 	struct walk *w = current_walk();
 	const struct runtime_record *r = NULL;
@@ -137,7 +137,7 @@ __noinline int WALK_NAME(load_record)(__u32 id)
 		if (!s || at > ARENA_SEGMENT_CELLS - RUNTIME_RECORD_CELLS)
 			return STOP_INTERNAL;
 		r = (const struct runtime_record *)&s->cells[at];
-		if (r->runtime == id) {
+		if (r->runtime == id && !nr--) {
 			if (bpf_probe_read_kernel(w->record, sizeof(w->record), r + 1))
 				return STOP_INTERNAL;
 			w->record_size = r->size;

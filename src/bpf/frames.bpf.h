@@ -240,8 +240,8 @@ __noinline int WALK_NAME(native_returns_to)(__u64 sp);
 
 /* --- what the agent wrote for a runtime ------------------------------------------------------ */
 
-/* Gets the record of runtime `id` into walk->record; 0 if there is one. */
-__noinline int WALK_NAME(load_record)(__u32 id);
+/* Gets record number `nr` of those of runtime `id` into walk->record; 0 if there is one. */
+__noinline int WALK_NAME(load_record)(__u32 id, __u32 nr);
 
 /*
  * What the runtime's attach() wrote for the walked process, a `struct type`; NULL: nothing. It
@@ -252,7 +252,7 @@ static __always_inline const void *runtime_record_of(struct walk *w, __u32 id, _
 {
 	if ((w->record_runtime != id || w->record_cell != w->process.runtimes ||
 	     w->record_generation != w->process.generation) &&
-	    WALK_NAME(load_record)(id))
+	    WALK_NAME(load_record)(id, 0))
 		return NULL;
 	return size <= RUNTIME_RECORD_MAX && w->record_size == size ? w->record : NULL;
 }

@@ -299,6 +299,7 @@ def labelled(setup, name):
 
 
 OTHER_STACK = "[native: other_stack]"
+PLUGIN = r"^(_/.*/|plugin/unnamed-)[^./]*\."  # what the functions of a plugin's main have in its place
 
 
 def is_whole(chain):
@@ -334,18 +335,21 @@ def growing(setup, name):
         recording = recorder.wait()
     problems, counts = list(recording.problems), collections.Counter()
     for stack in recording.stacks:
-        names = [plain_name(f.name) for f in stack.user]
+        names = [re.sub(PLUGIN, "main.", plain_name(f.name)) for f in stack.user]
         if stack.reason or "runtime.newstack" not in names:
             counts["cut" if stack.reason else "others"] += stack.count
             continue
         counts["newstack"] += stack.count
         counts["copystack"] += stack.count * ("runtime.copystack" in names and "main.descend" in names)
         counts["unknown"] += stack.count * (OTHER_STACK in names)
+        counts["host"] += stack.count * any(f.name == "main.descend" for f in stack.user)
         wrong = wrong_growth(names)
         if wrong:
             problems.append(wrong)
     if counts["copystack"] < 20:
         problems.append("%d samples in copystack" % counts["copystack"])
+    if name.startswith("plugin") and counts["host"] < 20:
+        problems.append("%d samples of the plugin's host" % counts["host"])
     if counts["unknown"] > max(5, counts["newstack"] / 20):
         problems.append("the goroutine is not known in %(unknown)d samples of %(newstack)d" % counts)
     return problems[:5], str(dict(counts))
@@ -367,7 +371,7 @@ def tests(_setup, args):
             yield "labels-" + name, lambda setup, name=name: labelled(setup, name)
         if name == "cgo":  # no case has the name that the program's other threads have
             yield "stack-" + name, lambda setup, name=name: stacks(setup, name)
-        if name in ("plain", "large-stripped") or (everything and name == "cgo"):
+        if name in ("plain", "large-stripped") or (everything and name in ("cgo", "plugin", "plugin-stripped")):
             yield "growing-" + name, lambda setup, name=name: growing(setup, name)
 
 

@@ -39,6 +39,7 @@ enum {
 	S_AT,	 /* labels: the list, or the map's buckets */
 	S_INDEX, /* the next one */
 	S_NR,	 /* how many there may be */
+	S_TLS,	 /* by which the goroutine was found */
 	S_MAX_,
 };
 _Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
@@ -46,7 +47,8 @@ enum {
 	STAGE_LOOKED = 1 << 0,
 	STAGE_CREATED = 1 << 1, /* created_by was said */
 	STAGE_DONE = 1 << 2,
-	STAGE_LEFT = 1 << 3, /* within schedule(): the goroutine was taken off */
+	STAGE_LEFT = 1 << 3,  /* within schedule(): the goroutine was taken off */
+	STAGE_AGAIN = 1 << 4, /* another Go's goroutine was there before */
 };
 
 enum {
@@ -161,7 +163,8 @@ __noinline int WALK_NAME(go_find)(void)
 	s[S_CURG] = curg;
 	if (w->entry == ENTRY_END && is_own && !is_stack_of(w, curg))
 		return -1;
-	if (r->labels && !read_word(curg + r->g_labels, &labels) && labels)
+	if (r->labels && !(s[S_STAGE] & STAGE_AGAIN) && !read_word(curg + r->g_labels, &labels) &&
+	    labels)
 		find_labels(w, labels, r->labels, s);
 	return 0;
 }
@@ -370,6 +373,37 @@ static __always_inline bool is_injected(const struct walk *w, const struct go_re
 	return is_in(&r->injected[0], w->loop_pc) || is_in(&r->injected[1], w->loop_pc);
 }
 
+/*
+ * The record of the Go whose code has called the step. A program and its plugins, which have all of
+ * its runtime once more, and a library have one each; so have two libraries, and a goroutine each.
+ */
+static __always_inline const struct go_record *find_record(struct walk *w)
+{
+	const struct go_record *r = runtime_record(w, RUNTIME_GO, struct go_record);
+	__u32 i;
+
+	if (!r || is_in(&r->code, w->loop_pc))
+		return r;
+	for (i = 0; i < RUNTIMES_OF_PROCESS_MAX; i++) {
+		if (WALK_NAME(load_record)(RUNTIME_GO, i) || w->record_size != sizeof(*r))
+			break;
+		if (is_in(&go_record_of(w)->code, w->loop_pc))
+			return go_record_of(w);
+	}
+	w->record_runtime = RUNTIME_NATIVE; /* the next one looks again */
+	return NULL;
+}
+
+/* What another Go has found is another goroutine; the labels are the inner one's. */
+static __always_inline void look_anew(__u64 *s, const struct go_record *r)
+{
+	if (!(s[S_STAGE] & STAGE_LOOKED) || s[S_TLS] == (__u64)r->tls)
+		return;
+	s[S_STAGE] = (s[S_STAGE] & STAGE_LEFT) | STAGE_AGAIN;
+	s[S_CURG] = 0;
+	s[S_NR] = 0;
+}
+
 STEP(go)
 {
 	struct walk *w = current_walk();
@@ -381,10 +415,11 @@ STEP(go)
 		return STOP_INTERNAL;
 	if (w->entry == ENTRY_CODE)
 		return STOP_RUNTIME_UNKNOWN;
-	r = runtime_record(w, RUNTIME_GO, struct go_record);
+	r = find_record(w);
 	if (!r)
 		return leave(w, false);
 	s = runtime_state(w, RUNTIME_GO);
+	look_anew(s, r);
 	if (has_left(w, r))
 		w->entry = ENTRY_END;
 	if (is_in(&r->schedule, w->loop_pc)) {
@@ -400,6 +435,7 @@ STEP(go)
 		return leave(w, is_growth(w, r, s));
 	if (!(s[S_STAGE] & STAGE_LOOKED)) {
 		s[S_STAGE] |= STAGE_LOOKED;
+		s[S_TLS] = (__u64)r->tls;
 		if (WALK_NAME(go_find)())
 			s[S_STAGE] |= STAGE_DONE;
 	}

@@ -125,6 +125,7 @@ static struct go_switch in_memory(struct go_switch s, uint64_t bias)
 static void set_switches(const struct go_dso *dso, const struct runtime_target *t,
 			 struct go_record *to)
 {
+	to->code = in_memory(dso->code, t->bias);
 	to->morestack = in_memory(dso->morestack, t->bias);
 	to->schedule = in_memory(dso->schedule, t->bias);
 	to->mcall = in_memory(dso->mcall, t->bias);

@@ -48,6 +48,8 @@ struct go_switch {
 enum { GO_INJECTED = 2 };
 
 struct go_record {
+	struct go_switch
+		code; /* all of this copy's: a process has one for each program and library */
 	__s64 tls;
 	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
 	struct go_switch injected[GO_INJECTED]; /* aarch64's */
@@ -58,4 +60,4 @@ struct go_record {
 	__u16 g_labels, g_goid, g_gopc;
 	__u32 pad_;
 };
-_Static_assert(sizeof(struct go_record) == 136, "go_record is read from the arena");
+_Static_assert(sizeof(struct go_record) == 152, "go_record is read from the arena");

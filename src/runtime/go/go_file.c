@@ -294,6 +294,13 @@ static unsigned int minor_of_old_library(const struct elf_file *elf, const struc
 /* --- the whole ---------------------------------------------------------------------------------
  */
 
+/* Functions come in the order of addresses. */
+static void widen(struct go_switch *code, const struct go_function *f)
+{
+	code->start = code->end ? code->start : f->start;
+	code->end = f->end > code->end ? f->end : code->end;
+}
+
 static int look_at(const struct elf_file *elf, const struct go_table *t, struct go_dso *dso)
 {
 	const struct elf_section *info = elf_file_section(elf, ".go.buildinfo");
@@ -307,6 +314,7 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 
 		if (go_table_function(t, i, &f))
 			continue;
+		widen(&dso->code, &f);
 		if (f.id && f.id == wrapper) {
 			r = hide(t, &f, &steps_left, &dso->base);
 			continue;

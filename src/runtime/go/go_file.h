@@ -23,8 +23,8 @@ enum { GO_VERSION_MAX = 64, GO_MINOR_MAX = 26 };
 struct go_dso {
 	struct runtime_dso base;
 	struct go_tls tls;
-	/* In the file's space; {0, 0}: not there. */
-	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
+	/* In the file's space; {0, 0}: not there. `code`: all functions of its table. */
+	struct go_switch code, systemstack, asmcgocall, morestack, schedule, mcall;
 	struct go_switch injected[GO_INJECTED];
 	bool pushes;	     /* as GO_PUSHES */
 	uint64_t build_info; /* address in the file's space; 0: there is none */

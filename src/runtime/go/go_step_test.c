@@ -32,6 +32,7 @@ enum {
 	TEXTS = HEAP + 0x8000, /* 0x100 each */
 	BUCKETS = HEAP + 0x5000,
 	RECORD_CELL = 8192,
+	OTHER_CELL = RECORD_CELL + (RUNTIME_RECORD_CELLS + 7) / 8 * 8,
 	FIRST_RULE = 8,
 	RULES = 16,
 	GO_REG = 28,
@@ -51,7 +52,7 @@ static struct {
 	struct unwind_rule rules[RULES];
 	struct arena_segment *segment;
 	uint8_t stack[SIZE], heap[SIZE];
-	struct go_record record;
+	struct go_record record, other; /* other.tls 0: there is no other */
 	bool late, no_record, callback_marked, ends_switched, walker_off;
 	uint64_t reg, fp;
 	uint32_t max_frames;
@@ -119,7 +120,8 @@ static void set_up(uint16_t machine)
 	}
 	t.rules[FIRST_RULE + 3] =
 		(struct unwind_rule){ .cfa = CFA_END, .ra = RUNTIME_GO << RULE_RUNTIME_SHIFT };
-	t.record = (struct go_record){ .tls = -8,
+	t.record = (struct go_record){ .code = { CODE, CODE + 0x400 },
+				       .tls = -8,
 				       .flags = arm ? GO_REGISTER : GO_TLS,
 				       .labels = GO_LABELS_LIST,
 				       .g_m = G_M,
@@ -169,8 +171,13 @@ static int walk(void)
 		.walkers_off = t.walker_off ? 1u << RUNTIME_GO : 0,
 	};
 
-	*header = (struct runtime_record){ .runtime = RUNTIME_GO, .size = sizeof(t.record) };
+	*header = (struct runtime_record){ .runtime = RUNTIME_GO,
+					   .size = sizeof(t.record),
+					   .next = t.other.tls ? OTHER_CELL : 0 };
 	memcpy(header + 1, &t.record, sizeof(t.record));
+	header = (struct runtime_record *)&t.segment->cells[OTHER_CELL];
+	*header = (struct runtime_record){ .runtime = RUNTIME_GO, .size = sizeof(t.other) };
+	memcpy(header + 1, &t.other, sizeof(t.other));
 	if (t.callback_marked)
 		t.rules[FIRST_RULE + 1].ra |= RUNTIME_GO << RULE_RUNTIME_SHIFT;
 	if (t.ends_switched) {
@@ -484,6 +491,52 @@ TEST(behind_what_a_signal_has_put_in)
 		t.late = true;
 		expect(" c0 c1 (9) c2 c3");
 	}
+}
+
+/* c3, morestack(), is the program's; the first record is that of a plugin. */
+TEST(beside_a_plugin)
+{
+	for (int i = 0; i < 2; i++) {
+		set_up_growth(machines[i]);
+		put_list(1);
+		t.other = t.record;
+		t.record.code = (struct go_switch){ CODE + 0x4000, CODE + 0x8000 };
+		t.record.morestack = (struct go_switch){ CODE + 0x4000, CODE + 0x4100 };
+		expect(i ? " c0 c1 c2 c3 user=alice (11)" : " c0 c1 c2 c3 user=alice c1 c2");
+		/* There are more than are known. */
+		t.other.code = t.record.code;
+		t.ends_switched = true;
+		expect(" c0 c1 c2 c3 (11)");
+	}
+}
+
+/* Two libraries, whose goroutines are not the same: c3 is goexit() of that which calls the other.
+ */
+TEST(beside_another_go)
+{
+	enum { OTHERS = HEAP + 0x6000, OTHERS_M = HEAP + 0x6800 };
+
+	set_up(EM_X86_64);
+	t.record.flags |= GO_ASYNC;
+	t.other = t.record;
+	t.record.code = (struct go_switch){ CODE, CODE + 0x200 };
+	t.other.code = (struct go_switch){ CODE + 0x200, CODE + 0x400 };
+	t.other.tls = -16;
+	t.callback_marked = true;
+	put_list(1);
+	put(THREAD - 16, OTHERS);
+	put(OTHERS, STACK + 0x100);
+	put(OTHERS + 8, END_SP + 8);
+	put(OTHERS + G_M, OTHERS_M);
+	put(OTHERS_M + M_CURG, OTHERS);
+	put(OTHERS + G_GOID, 7);
+	put(OTHERS + G_GOPC, CODE + 0x322);
+	/* Labels are the inner one's, who has started it that one's who is the first. */
+	expect(" c0 c1 user=alice c2 c3 (12) c3");
+	put(OTHERS + G_LABELS, LABELS);
+	expect(" c0 c1 user=alice c2 c3 (12) c3");
+	put(THREAD - 16, 0);
+	expect(" c0 c1 user=alice c2 c3");
 }
 
 /* Nothing else knows what leads back. */
