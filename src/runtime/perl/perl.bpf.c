@@ -43,8 +43,8 @@ enum {
 	S_COMPILING, /* what a COP in it is PL_compiling of; with threads, the interpreter */
 	S_TYPE,	     /* of the stack */
 	S_PAD,	     /* PL_comppad */
-	S_NEXT,	     /* PL_op->op_next */
-	S_SUBS,	     /* the last one of the stack's contexts of subs, formats, evals, as __s64 */
+	S_NEXT, /* PL_op->op_next; once a sub was pushed, the last one's place in PL_savestack */
+	S_SUBS, /* the last one of the stack's contexts of subs, formats, evals, as __s64 */
 	/* Of another interpreter with loops on this native stack, how far it was walked; 0: none.
 	 */
 	S_OTHER,
@@ -285,6 +285,7 @@ __noinline int WALK_NAME(perl_change)(void)
 		s[S_COP] = s[S_OTHER_COP];
 		s[S_STAGE] = s[S_OTHER_STAGE] | (stage & STAGE_LOST);
 	}
+	s[S_NEXT] = 0;
 	s[S_OTHER] = at;
 	s[S_OTHER_SI] = si;
 	s[S_OTHER_INDEX] = index;
@@ -437,6 +438,23 @@ static __always_inline __u64 stage_of(const struct perl_record *r, __u64 ppaddr)
 	return 0;
 }
 
+/*
+ * call_sv()'s loop may run a function of C, which has no context: of a method, or one whose sub is
+ * that. If that calls Perl, the next call_sv() has kept PL_op, which was the outer one's own: an op
+ * on the C stack, among its locals. It lies in PL_savestack, below what the sub has there.
+ */
+static __always_inline bool has_no_sub(const struct walk *w, const struct perl_record *r,
+				       const __u64 *s)
+{
+	__u64 at = r->savestack, saved, op;
+
+	if (r->flags & PERL_THREADED)
+		at += s[S_COMPILING] - r->compiling;
+	return s[S_NEXT] >= 2 && s[S_NEXT] < PERL_SAVED_MAX && !read_word(at, &saved) &&
+	       !read_word(saved + (s[S_NEXT] - 2) * 8, &op) && op >= w->loop_sp &&
+	       op - w->regs[ARCH_SP] < PERL_LOCALS;
+}
+
 /* Begins a loop; 1: it has frames, or may have. */
 static __always_inline int enter_loop(struct walk *w, const struct perl_record *r, __u64 *s)
 {
@@ -446,6 +464,8 @@ static __always_inline int enter_loop(struct walk *w, const struct perl_record *
 	s[S_LOOP] = w->loop_sp;
 	s[S_KIND] = in_range(&r->run, w->loop_pc) ? LOOP_MAIN : kind_of(r, w->pc);
 	/* perl_run() has none but its loop's, or if that is not there. */
+	if (s[S_STAGE] & STAGE_LATER && s[S_KIND] == LOOP_CALL && has_no_sub(w, r, s))
+		return 0;
 	if (s[S_STAGE] & STAGE_LATER)
 		return s[S_KIND] != LOOP_CATCH && !in_range(&r->run, w->loop_pc);
 	s[S_STAGE] |= STAGE_LATER | STAGE_TOP;
@@ -588,6 +608,7 @@ static __always_inline int pass_sub(struct walk *w, const struct perl_record *r,
 				    __u32 type)
 {
 	__u64 retop = cx_word(w, at, PERL_CX_RETOP), caller = cx_word(w, at, PERL_CX_OLDCOP);
+	__u64 saved = cx_word(w, at, 0) >> 32; /* blk_oldsaveix */
 	bool is_sub = (type & CX_TYPE_MASK) == r->cx_sub, hidden = false, end = false;
 	int stop = STOP_NONE;
 
@@ -612,6 +633,7 @@ static __always_inline int pass_sub(struct walk *w, const struct perl_record *r,
 					    : (type & CX_FAKE) == CX_FAKE ? PERL_FRAME_PATTERN
 									  : PERL_FRAME_SUB,
 					    at);
+		s[S_NEXT] = end ? saved : 0;
 	}
 	s[S_COP] = caller;
 	return stop ? stop : GO_ON;

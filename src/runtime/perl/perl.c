@@ -49,6 +49,7 @@ static void set_layout(const struct perl_dso *dso, struct perl_record *r)
 	r->curcop = dso->version >= 33 ? 0xd0 : 0xe0;
 	r->curstackinfo = r->curcop + 16;
 	r->comppad = r->curcop + 80;
+	r->savestack = 40;
 	r->compiling_size = dso->interp_size;
 }
 
@@ -140,6 +141,7 @@ static int perl_attach(const struct runtime_dso *base, const struct runtime_targ
 		r->curcop = dso->curcop + t->bias;
 		r->curstackinfo = dso->curstackinfo + t->bias;
 		r->comppad = dso->comppad + t->bias;
+		r->savestack = dso->savestack ? dso->savestack + t->bias : 0;
 		r->compiling = dso->compiling + t->bias;
 		r->compiling_size = 1;
 	}

@@ -99,13 +99,15 @@ enum {
 	PERL_ENTERS = 6,    /* ops that make a context, but for entersub */
 	PERL_LOCALS = 1024, /* of a C function that calls a loop: where its locals are, at most */
 	PERL_PENDING = 1 << 18,
-	PERL_INTERP_SIZE = 512, /* of a struct interpreter, what is read */
+	PERL_SAVED_MAX = 1 << 28, /* words of PL_savestack */
+	PERL_INTERP_SIZE = 512,	  /* of a struct interpreter, what is read */
 };
 
 struct perl_record {
 	/* With threads, offsets in the interpreter, multiples of 8 below PERL_INTERP_SIZE; else
 	 * addresses. */
 	__u64 op, curcop, curstackinfo, comppad;
+	__u64 savestack; /* 0: not known */
 	/* Where a COP is PL_compiling: addresses from here on, with threads in the interpreter. */
 	__u64 compiling;
 	struct thread_key key;	  /* how a thread gets at its interpreter */
@@ -127,7 +129,7 @@ struct perl_record {
 	__u8 cx_defer; /* of defer {} and finally {}; 0: there is none, before 5.36 */
 };
 _Static_assert(sizeof(struct perl_record) ==
-		       96 + 8 * (PERL_LEAVES + PERL_ENTERS) +
+		       104 + 8 * (PERL_LEAVES + PERL_ENTERS) +
 			       16 * (3 + PERL_CALLS_MAX + PERL_LOOPS + PERL_DEFERS) + 16,
 	       "perl_record is read from the arena");
 

@@ -480,6 +480,9 @@ static int find_variables(const struct elf_dynamic *dynamic, struct perl_dso *ds
 				       elf_file_read_vaddr(dynamic->elf, at, &dso->interp_size, 2)
 			       ? -ENOTSUP
 			       : 0;
+	/* Every Perl has it; without, loops of methods in C are not told. */
+	if (elf_dynamic_find(dynamic, "PL_savestack", &dso->savestack))
+		dso->savestack = 0;
 	return elf_dynamic_find(dynamic, "PL_op", &dso->op) ||
 			       elf_dynamic_find(dynamic, "PL_curcop", &dso->curcop) ||
 			       elf_dynamic_find(dynamic, "PL_comppad", &dso->comppad) ||

@@ -13,7 +13,7 @@ struct perl_dso {
 	unsigned int version; /* 36: 5.36 */
 	bool threaded;
 	/* In the file's own address space; without threads. */
-	uint64_t op, curcop, curstackinfo, comppad, compiling;
+	uint64_t op, curcop, curstackinfo, comppad, savestack, compiling;
 	/* With threads. */
 	uint64_t thr_key, curinterp;
 	uint16_t interp_size;

@@ -70,6 +70,7 @@ static void set_up(unsigned int version, bool threaded)
 				   .op = 0x120,
 				   .curcop = 0x128,
 				   .comppad = 0x130,
+				   .savestack = 0x148,
 				   .compiling = 0x138,
 				   .curstackinfo = CURSTACKINFO,
 				   .interp_size = 0xf00,
@@ -113,6 +114,7 @@ TEST(layouts_are_those_of_the_version)
 		ASSERT_EQ(t.record.curcop, all[i].curcop);
 		ASSERT_EQ(t.record.curstackinfo, all[i].curcop + 16u);
 		ASSERT_EQ(t.record.comppad, all[i].curcop + 80u);
+		ASSERT_EQ(t.record.savestack, 40u);
 		ASSERT_EQ(t.record.cx_size, all[i].cx_size);
 		ASSERT_EQ(t.record.cx_cv, all[i].cx_cv);
 		ASSERT_EQ(t.record.si_type, all[i].si_type);
@@ -129,6 +131,7 @@ TEST(without_threads_addresses_are_the_files)
 	ASSERT_OK(attach());
 	ASSERT(!(t.record.flags & PERL_THREADED));
 	ASSERT_EQ(t.record.op, BIAS + 0x120u);
+	ASSERT_EQ(t.record.savestack, BIAS + 0x148u);
 	ASSERT_EQ(t.record.curcop, BIAS + 0x128u);
 	ASSERT_EQ(t.record.curstackinfo, BIAS + (unsigned int)CURSTACKINFO);
 	ASSERT_EQ(t.record.compiling_size, 1u);

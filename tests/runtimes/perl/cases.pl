@@ -63,6 +63,7 @@ sub Tie::STORE { leaf(); return }
 sub Dies::DESTROY { leaf(); return }
 package Adds { use overload "+" => sub { main::leaf(); 1 }, "\"\"" => \&as_text; sub as_text { main::leaf(); return "" } }
 package Auto { our $AUTOLOAD; sub AUTOLOAD { return if $AUTOLOAD =~ /DESTROY/; main::leaf(); return } }
+package Sums { no warnings "once"; use overload "+" => sub { main::leaf(); 1 }; *STORE = \&List::Util::sum; sub TIESCALAR { return bless [], shift } }
 package Hooks { sub STORABLE_freeze { main::leaf(); return } }
 sub grün { leaf(); return }
 our @around;
@@ -88,6 +89,7 @@ my %cases = (
     block => sub { $natives->{"main::__ANON__"} = "."; my $f = first { plain_inner(); 1 } 1, 2 },
     block_eval => sub { my $f = reduce { eval { eval { plain_inner() }; 1 } } 1, 2 },
     tied => sub { $natives->{"Tie::FETCH"} = "Perl_call_sv"; tie my $t, "Tie"; my $x = $t },
+    tied_xs => sub { $natives->{"Sums::__ANON__"} = "Perl_call_sv"; tie my $t, "Sums"; $t = 1 },
     tied_eval => sub { tie my $t, "Tie"; eval { $t = 1 } },
     destroy => sub { $natives->{"(eval)"} = "Perl_call_sv"; my $o = bless [], "Dies"; undef $o },
     destroy_end => sub { { my $o = bless [], "Dies"; } 1 },
