@@ -508,4 +508,4 @@ def arguments(parser):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, tests, arguments, "hotspot"))
+    sys.exit(main(__doc__, tests, arguments, "hotspot,python"))  # one is in a program of Python
