@@ -546,6 +546,39 @@ int code_follow_function(const struct elf_file *elf, const struct code_range *fu
 	return r ? r : add_undecided(addr, addr + 1, ret);
 }
 
+/* All that is reached from there; of which the stack pointer tells only where that is sure. */
+static int reach_from(const struct follower *f, uint64_t at, const struct scan_state *state,
+		      struct code_rows *ret)
+{
+	_cleanup_(scan_free_p) struct scan *scan = NULL;
+	struct scan_verdict v = { 0 };
+	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+
+	if (!r)
+		r = scan_one(scan, at, state, &v);
+	return r ? r : add_all(f, scan, v.bad || !v.good ? STANDARD : FOLLOWED, ret);
+}
+
+int code_follow_ahead(const struct elf_file *elf, const struct code_range *function,
+		      struct code_rows *ret)
+{
+	_cleanup_(follower_fini) struct follower f = { .addr = function->start };
+	uint64_t at;
+	int r = follower_init(&f, elf->machine);
+
+	*ret = (struct code_rows){ 0 };
+	if (!r)
+		r = read_function(elf, function, &f);
+	if (!r)
+		r = reach_from(&f, f.start, &f.arch.entry, ret);
+	at = !r && !ret->rows.nr && elf->machine == EM_X86_64 ? behind_prologue(&f, f.start) : 0;
+	if (at)
+		r = reach_from(&f, at, &standard_state, ret);
+	if (r)
+		code_rows_fini(ret);
+	return r;
+}
+
 int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struct code_rows *ret)
 {
 	bool known;

@@ -44,6 +44,14 @@ int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struc
 int code_follow_function(const struct elf_file *elf, const struct code_range *function,
 			 uint64_t addr, bool is_caller, struct code_rows *ret);
 
+/*
+ * What can be told of such a function before anybody is in it: where its frame pointer is set up,
+ * and, if it returns as functions do, where its stack pointer is. The rest of it is not known. 0,
+ * as above.
+ */
+int code_follow_ahead(const struct elf_file *elf, const struct code_range *function,
+		      struct code_rows *ret);
+
 struct code_bytes {
 	uint16_t machine;
 	uint64_t addr;

@@ -47,6 +47,13 @@ static inline void unwind_table_free_p(struct unwind_table **table)
  */
 int unwind_table_mark(struct unwind_table *table, const struct code_range *ranges, size_t nr,
 		      uint32_t runtime);
+/*
+ * Follows the code of functions that no CFI covers, which keep a frame pointer (code_follow.h): of
+ * what the table says is CODE_UNFOLLOWED. `functions` are sorted and do not overlap. 0, -EFBIG,
+ * -ENOMEM; `table` is as it was then.
+ */
+int unwind_table_follow(struct unwind_table *table, const struct elf_file *elf,
+			const struct code_range *functions, size_t nr);
 /* Memory that the table holds. */
 size_t unwind_table_bytes(const struct unwind_table *table);
 /* What the walker would find at `addr`; never NULL. */

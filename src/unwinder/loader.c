@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/loader.h"
+#include "runtime/runtime.h"
 #include "unwind/table_image.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -22,7 +23,7 @@ enum {
 	SMALL_COST_OF_OTHERS = 32 << 10, /* of owners that are not trusted */
 	MEANWHILE_MS = 10,
 	ARG_SIZE = 32,
-	ARGS = 2,
+	ARGS = 3,
 	CHILD_TOO_BIG = 4, /* exit status */
 	CHILD_CPU_S = 10,  /* the largest browsers take a fiftieth of it */
 	CHILD_MEMORY = 512 << 20,
@@ -40,6 +41,16 @@ enum {
 
 /* Wall time: a file server may be dead. */
 #define GIVE_UP_NS 60000000000ull
+
+void loader_job_of_runtime(struct loader_job *job, const struct runtime_dso *dso)
+{
+	job->follow = dso->follow;
+	job->runtime = dso->ops->id;
+	job->marked = dso->interpreter_functions.items;
+	job->nr_marked = dso->interpreter_functions.nr;
+	job->functions = dso->functions.items;
+	job->nr_functions = dso->functions.nr;
+}
 
 void loader_init(struct loader *l)
 {
@@ -82,10 +93,24 @@ bool loader_is_busy(const struct loader *l)
 
 /* --- a child ---------------------------------------------------------------------------------- */
 
+/* What is to be marked stands where the table will be, and functions to be followed behind it. */
+static int write_ranges(const struct loader_job *job, int fd)
+{
+	size_t marked = job->nr_marked * sizeof(*job->marked);
+	size_t functions = job->nr_functions * sizeof(*job->functions);
+
+	if (marked && pwrite(fd, job->marked, marked, 0) != (ssize_t)marked)
+		return -EIO;
+	return functions && pwrite(fd, job->functions, functions, (off_t)marked) !=
+				       (ssize_t)functions
+		       ? -EIO
+		       : 0;
+}
+
 static int start(const struct loader *l, const struct loader_job *job, struct loader_build *b)
 {
-	char follow[ARG_SIZE], runtime[ARG_SIZE], *args[ARGS] = { follow, runtime };
-	size_t size = job->nr_marked * sizeof(*job->marked);
+	char follow[ARG_SIZE], runtime[ARG_SIZE], marked[ARG_SIZE];
+	char *args[ARGS] = { follow, runtime, marked };
 	struct child_spec spec = {
 		.program = l->builder,
 		.main = loader_child_main,
@@ -97,6 +122,7 @@ static int start(const struct loader *l, const struct loader_job *job, struct lo
 
 	snprintf(follow, sizeof(follow), "follow=%u", job->follow);
 	snprintf(runtime, sizeof(runtime), "runtime=%u", job->runtime);
+	snprintf(marked, sizeof(marked), "marked=%zu", job->nr_marked);
 	b->out_fd = memfd_create("sonde-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (b->out_fd < 0)
 		return -errno;
@@ -105,8 +131,7 @@ static int start(const struct loader *l, const struct loader_job *job, struct lo
 	b->runtime = job->runtime;
 	b->give_up_ns = now_ns() + GIVE_UP_NS;
 	spec.out_fd = b->out_fd;
-	/* What is to be marked stands where the table will be. */
-	r = size && pwrite(b->out_fd, job->marked, size, 0) != (ssize_t)size ? -EIO : 0;
+	r = write_ranges(job, b->out_fd);
 	if (!r)
 		r = child_start(&spec, &b->child);
 	if (r)
@@ -222,6 +247,8 @@ static int build_here(const struct loader_job *job, struct unwind_table **ret)
 	int r = unwind_table_build(job->elf, job->follow, &table);
 
 	if (!r)
+		r = unwind_table_follow(table, job->elf, job->functions, job->nr_functions);
+	if (!r)
 		r = unwind_table_mark(table, job->marked, job->nr_marked, job->runtime);
 	if (!r)
 		*ret = TAKE_PTR(table);
@@ -266,21 +293,24 @@ void loader_tick(struct loader *l,
 
 struct task {
 	unsigned int follow, runtime;
-	struct code_range *marked;
-	size_t nr_marked;
+	size_t nr_marked; /* of the ranges; the others are functions to be followed */
+	struct code_range *ranges;
+	size_t nr;
 };
 
-static int read_marked(struct task *task)
+static int read_ranges(struct task *task)
 {
 	off_t size = lseek(CHILD_OUT_FD, 0, SEEK_END);
 
-	if (size < 0 || size > (off_t)(RANGES_MAX * sizeof(*task->marked)))
+	if (size < 0 || size > (off_t)(RANGES_MAX * sizeof(*task->ranges)))
 		return -EINVAL;
-	task->marked = malloc((size_t)size + 1);
-	if (!task->marked)
+	task->ranges = malloc((size_t)size + 1);
+	if (!task->ranges)
 		return -ENOMEM;
-	task->nr_marked = (size_t)size / sizeof(*task->marked);
-	if (pread(CHILD_OUT_FD, task->marked, (size_t)size, 0) != size ||
+	task->nr = (size_t)size / sizeof(*task->ranges);
+	if (task->nr_marked > task->nr)
+		return -EINVAL;
+	if (pread(CHILD_OUT_FD, task->ranges, (size_t)size, 0) != size ||
 	    ftruncate(CHILD_OUT_FD, 0) || lseek(CHILD_OUT_FD, 0, SEEK_SET))
 		return -EIO;
 	return 0;
@@ -291,12 +321,15 @@ static int run(struct task *task)
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct loader_job job = { .follow = task->follow, .runtime = task->runtime };
-	int r = read_marked(task);
+	int r = read_ranges(task);
 
-	job.marked = task->marked;
+	job.marked = task->ranges;
 	job.nr_marked = task->nr_marked;
-	if (!r)
+	if (!r) {
+		job.functions = task->ranges + task->nr_marked;
+		job.nr_functions = task->nr - task->nr_marked;
 		r = elf_file_open_fd(CHILD_IN_FD, &elf);
+	}
 	job.elf = elf;
 	if (!r)
 		r = build_here(&job, &table);
@@ -311,10 +344,11 @@ int loader_child_main(int argc, char **argv)
 	prctl(PR_SET_NAME, "sonde-tables");
 	child_restrict(IMAGE_SIZE_MAX, CHILD_CPU_S, CHILD_MEMORY);
 	for (int i = 0; i < argc; i++)
-		if (sscanf(argv[i], "follow=%u", &task.follow) != 1)
-			(void)sscanf(argv[i], "runtime=%u", &task.runtime);
+		if (sscanf(argv[i], "follow=%u", &task.follow) != 1 &&
+		    sscanf(argv[i], "runtime=%u", &task.runtime) != 1)
+			(void)sscanf(argv[i], "marked=%zu", &task.nr_marked);
 	r = run(&task);
-	free(task.marked);
+	free(task.ranges);
 	if (!r)
 		return 0;
 	return r == -ENOMEM || r == -EFBIG ? CHILD_TOO_BIG : CHILD_FAILED;

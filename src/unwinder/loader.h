@@ -17,6 +17,8 @@ enum {
 	LOADER_BACKGROUND_MAX = 3,
 };
 
+struct runtime_dso;
+
 struct loader_wait {
 	/*
 	 * Called again and again while a child is waited for; false: no longer, since what waits
@@ -33,7 +35,9 @@ struct loader_job {
 	unsigned int follow; /* unwind_table_build() */
 	const struct code_range *marked;
 	size_t nr_marked;
-	uint32_t runtime; /* of `marked`; unwind_table_mark() */
+	uint32_t runtime;		    /* of `marked`; unwind_table_mark() */
+	const struct code_range *functions; /* unwind_table_follow() */
+	size_t nr_functions;
 };
 
 struct loader_build {
@@ -51,13 +55,16 @@ struct loader {
 	struct patience patience;
 };
 
+/* What a runtime wants of its file's table, which borrows that. */
+void loader_job_of_runtime(struct loader_job *job, const struct runtime_dso *dso);
+
 void loader_init(struct loader *l);
 void loader_fini(struct loader *l);
 
 /*
- * The file's table, marked. 0; -EINPROGRESS: loader_tick() will tell; -EAGAIN: too many are built
- * already, come again; -EFBIG: it takes more memory or time than any file's should; else as
- * unwind_table_build(). job->elf is used by nobody else meanwhile.
+ * The file's table, followed and marked. 0; -EINPROGRESS: loader_tick() will tell; -EAGAIN: too
+ * many are built already, come again; -EFBIG: it takes more memory or time than any file's should;
+ * else as unwind_table_build(). job->elf is used by nobody else meanwhile.
  */
 int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret);
 /* Is it being built in the background? */

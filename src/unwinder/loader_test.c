@@ -86,16 +86,21 @@ static void assert_same(const struct unwind_table *a, const struct unwind_table 
 
 TEST(a_child_builds_the_same_table)
 {
-	static const struct code_range loops[] = { { TEXT + 64, TEXT + 128 } };
+	static const struct code_range loops[] = { { TEXT + 64, TEXT + 128 } },
+				       functions[] = { { TEXT, TEXT + 64 },
+						       { TEXT + 512, TEXT + 600 } };
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(LARGE);
 	_cleanup_(unwind_table_free_p) struct unwind_table *built = NULL, *expected = NULL;
 	struct loader_job job = { .elf = elf, .marked = loops, .nr_marked = 1, .runtime = 2 };
 	struct loader l;
 
+	job.functions = functions;
+	job.nr_functions = 2;
 	loader_init(&l);
 	ASSERT_OK(loader_build(&l, &job, &built));
 	ASSERT(built->image);
 	ASSERT_OK(unwind_table_build(elf, 0, &expected));
+	ASSERT_OK(unwind_table_follow(expected, elf, functions, 2));
 	ASSERT_OK(unwind_table_mark(expected, loops, 1, 2));
 	assert_same(built, expected);
 	loader_fini(&l);

@@ -897,12 +897,8 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_
 	if (loader_is_building(&p->loader, number))
 		return FILE_STATE_PENDING;
 	dso = runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
-	if (dso) {
-		job.follow = dso->follow;
-		job.marked = dso->interpreter_functions.items;
-		job.nr_marked = dso->interpreter_functions.nr;
-		job.runtime = dso->ops->id;
-	}
+	if (dso)
+		loader_job_of_runtime(&job, dso);
 	job.owner = publisher_file(p, number)->owner;
 	r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
 	job.elf = elf;
