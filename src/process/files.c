@@ -596,6 +596,26 @@ int mapped_file_elf(const struct process_table *t, const struct mapped_file *fil
 	return r;
 }
 
+bool process_has_code(const struct process_table *t, const struct process *proc, uint64_t addr,
+		      const uint8_t *bytes, size_t size)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct mapping *m = process_mapping(proc, addr);
+	uint8_t code[64];
+	size_t nr_others = 0;
+
+	if (!m || m->file == MAPPING_ANON || size > sizeof(code))
+		return true;
+	if (size > m->end - addr)
+		size = m->end - addr;
+	if (mapped_file_elf(t, t->files.items[m->file], &elf) ||
+	    elf_file_read(elf, m->offset + (addr - m->start), code, size))
+		return true;
+	for (size_t i = 0; i < size; i++)
+		nr_others += code[i] != bytes[i];
+	return nr_others <= size / 4;
+}
+
 uint64_t mapping_bias(const struct mapped_file *file, const struct mapping *m)
 {
 	uint64_t len = m->end - m->start;

@@ -246,6 +246,13 @@ static inline void process_let_file_go(struct mapped_file *file)
  */
 int mapped_file_elf(const struct process_table *t, const struct mapped_file *file,
 		    struct elf_file **ret);
+/*
+ * Are these bytes, which were met at `addr`, what the file has that the process maps there, but for
+ * a breakpoint or two? If not, it maps another than then. True as well if that cannot be told: it
+ * maps no file there, or none that can be read.
+ */
+bool process_has_code(const struct process_table *t, const struct process *proc, uint64_t addr,
+		      const uint8_t *bytes, size_t size);
 /* Where the mapping ends that has `addr`, executable or not: 0 if there is none, or it can't be
  * told. Reads /proc/PID/maps. */
 uint64_t process_mapping_end(int32_t pid, uint64_t addr);

@@ -317,6 +317,31 @@ TEST(reads_a_living_process)
 	process_table_fini(&t);
 }
 
+TEST(code_that_a_process_has_is_told_from_another_programs)
+{
+	uint8_t *here = (uint8_t *)(uintptr_t)process_find, code[16];
+	struct process *proc;
+	const struct mapping *m;
+	uint64_t addr = (uintptr_t)here;
+
+	start();
+	ASSERT_OK(process_get(&t, getpid(), &proc));
+	m = process_mapping(proc, addr);
+	ASSERT_PTR_NONNULL(m);
+	ASSERT_OK(process_open_file(&t, proc, m, t.files.items[m->file]));
+	memcpy(code, here, sizeof(code));
+	ASSERT(process_has_code(&t, proc, addr, code, sizeof(code)));
+	code[0] = 0xcc; /* somebody's breakpoint */
+	ASSERT(process_has_code(&t, proc, addr, code, sizeof(code)));
+	for (size_t i = 0; i < sizeof(code); i++)
+		code[i] = (uint8_t)~code[i];
+	ASSERT(!process_has_code(&t, proc, addr, code, sizeof(code)));
+	/* No file, or nothing at all. */
+	ASSERT(process_has_code(&t, proc, (uintptr_t)&code, code, sizeof(code)));
+	ASSERT(process_has_code(&t, proc, 16, code, sizeof(code)));
+	process_table_fini(&t);
+}
+
 TEST(refresh_takes_the_difference)
 {
 	struct process *proc;

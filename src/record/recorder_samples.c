@@ -545,6 +545,18 @@ static bool refresh(struct recorder *r, struct process *proc, uint64_t mm)
 	return !publisher_show(&r->unwinder.publisher, proc, mm);
 }
 
+/*
+ * Where events were lost the process may have executed another program between the sample and when
+ * its mappings were read: one that is at the same addresses, as those have that are not relocated.
+ */
+static bool is_its_image(const struct recorder *r, const struct process *proc,
+			 const struct sample_header *h, const struct sample_raw *raw)
+{
+	return r->events.is_whole || proc->read_ns <= h->time_ns ||
+	       process_has_code(&r->unwinder.processes, proc, raw->pc, raw->code + RAW_CODE_BEFORE,
+				RAW_CODE_AFTER);
+}
+
 /* `gone`: an exec has taken the process over since. The kernel need not know, and /proc does not.
  */
 static int walk_raw(struct recorder *r, struct process *proc, const struct sample_header *h,
@@ -556,6 +568,10 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 
 	if (publisher_show(&r->unwinder.publisher, proc, gone ? 0 : raw->mm))
 		return STOP_NO_PROCESS;
+	if (!is_its_image(r, proc, h, raw)) {
+		publisher_hide(&r->unwinder.publisher, proc);
+		return STOP_NO_PROCESS;
+	}
 	v = proc->user;
 	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
 	if (h->stop == STOP_FILE_PENDING)
