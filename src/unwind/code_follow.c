@@ -135,6 +135,16 @@ static bool is_standard(const struct follower *f, const struct scan_state *s)
 	       s->fp_off == 16 && s->slots[0] == -2;
 }
 
+/* What has `state` at `at`, followed as far as it goes. *ret is the caller's after an error, too.
+ */
+static int scan_from(const struct follower *f, uint64_t at, const struct scan_state *state,
+		     struct scan **ret, struct scan_verdict *ret_verdict)
+{
+	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, ret);
+
+	return r ? r : scan_one(*ret, at, state, ret_verdict);
+}
+
 /* The function's scan, if it begins at `at` and leads to the address and to good ends. */
 static int try_begin(const struct follower *f, uint64_t at, enum evidence evidence,
 		     struct scan **ret)
@@ -143,10 +153,8 @@ static int try_begin(const struct follower *f, uint64_t at, enum evidence eviden
 	const struct scan_state *state;
 	struct scan_verdict v = { 0 };
 	bool believed;
-	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+	int r = scan_from(f, at, &f->arch.entry, &scan, &v);
 
-	if (!r)
-		r = scan_one(scan, at, &f->arch.entry, &v);
 	if (r)
 		return r;
 	state = scan_state_at(scan, f->addr);
@@ -262,10 +270,8 @@ static int try_state(const struct follower *f, const struct scan_state *state, b
 {
 	_cleanup_(scan_free_p) struct scan *scan = NULL;
 	struct scan_verdict verdict = { 0 };
-	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+	int r = scan_from(f, f->addr, state, &scan, &verdict);
 
-	if (!r)
-		r = scan_one(scan, f->addr, state, &verdict);
 	if (!r && !verdict.bad && (verdict.good || (tail && verdict.tails)))
 		*ret = TAKE_PTR(scan);
 	return r;
@@ -432,10 +438,8 @@ static int follow_from(const struct follower *f, uint64_t at, const struct scan_
 	_cleanup_(scan_free_p) struct scan *scan = NULL;
 	const struct scan_state *found;
 	struct scan_verdict v = { 0 };
-	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+	int r = scan_from(f, at, state, &scan, &v);
 
-	if (!r)
-		r = scan_one(scan, at, state, &v);
 	if (r)
 		return r;
 	/* Callees take their arguments off the stack: behind calls only the frame pointer tells. */
@@ -552,10 +556,8 @@ static int reach_from(const struct follower *f, uint64_t at, const struct scan_s
 {
 	_cleanup_(scan_free_p) struct scan *scan = NULL;
 	struct scan_verdict v = { 0 };
-	int r = scan_new(&f->arch, f->code, f->end - f->start, f->start, &scan);
+	int r = scan_from(f, at, state, &scan, &v);
 
-	if (!r)
-		r = scan_one(scan, at, state, &v);
 	return r ? r : add_all(f, scan, v.bad || !v.good ? STANDARD : FOLLOWED, ret);
 }
 

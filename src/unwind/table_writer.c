@@ -234,3 +234,17 @@ int table_writer_finish(struct table_writer *w, struct unwind_table *table)
 	table->rules = trim(TAKE_PTR(w->rules), table->nr_rules * sizeof(*table->rules));
 	return 0;
 }
+
+int table_writer_replace(struct table_writer *w, struct unwind_table *table)
+{
+	struct unwind_table written = *table;
+	int r = table_writer_finish(w, &written);
+
+	if (r)
+		return r;
+	free(table->buckets);
+	free(table->rows);
+	free(table->rules);
+	*table = written;
+	return 0;
+}

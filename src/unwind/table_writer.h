@@ -66,3 +66,6 @@ static inline void table_writer_rewind(struct table_writer *w, struct table_mark
 
 /* Moves the arrays, trimmed, into `table`. 0 or the first error. */
 int table_writer_finish(struct table_writer *w, struct unwind_table *table);
+/* As table_writer_finish(), in place of the arrays that `table` has: they are freed, or, after an
+ * error, still its own. */
+int table_writer_replace(struct table_writer *w, struct unwind_table *table);

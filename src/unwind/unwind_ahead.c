@@ -2,9 +2,7 @@
 #include "unwind/code_follow.h"
 #include "unwind/table_writer.h"
 
-#include <stdlib.h>
-
-#include "abi/sample.h"
+#include <errno.h>
 
 struct following {
 	struct table_writer writer;
@@ -15,11 +13,6 @@ struct following {
 	bool is_followed;
 	int error;
 };
-
-static bool is_unfollowed(const struct unwind_rule *rule)
-{
-	return rule->cfa == CFA_FRAME_POINTER && rule->cfa_off == CODE_UNFOLLOWED;
-}
 
 static void next_function(struct following *f)
 {
@@ -68,7 +61,7 @@ static void add_range(struct following *f, uint64_t start, uint64_t end,
 {
 	if (start < end)
 		add(f, start, rule);
-	if (!is_unfollowed(rule))
+	if (!unwind_rule_is_unfollowed(rule))
 		return;
 	while (f->at < f->nr && f->functions[f->at].start < end) {
 		const struct code_range *function = &f->functions[f->at];
@@ -109,7 +102,6 @@ int unwind_table_follow(struct unwind_table *table, const struct elf_file *elf,
 			const struct code_range *functions, size_t nr)
 {
 	struct following f = { .elf = elf, .functions = functions, .nr = nr };
-	struct unwind_table followed = *table;
 	uint64_t end = table->start + ((uint64_t)table->nr_buckets << BUCKET_SHIFT);
 	int r;
 
@@ -120,13 +112,7 @@ int unwind_table_follow(struct unwind_table *table, const struct elf_file *elf,
 		return r;
 	sweep(&f, table);
 	code_rows_fini(&f.rows);
-	r = f.error ? f.error : table_writer_finish(&f.writer, &followed);
+	r = f.error ? f.error : table_writer_replace(&f.writer, table);
 	table_writer_fini(&f.writer);
-	if (r)
-		return r;
-	free(table->buckets);
-	free(table->rows);
-	free(table->rules);
-	*table = followed;
-	return 0;
+	return r;
 }

@@ -79,6 +79,15 @@ static struct unwind_table *table(void)
 	return t;
 }
 
+static struct unwind_table *followed(const struct code_range *ranges, size_t nr)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = code();
+	struct unwind_table *t = table();
+
+	ASSERT_OK(unwind_table_follow(t, elf, ranges, nr));
+	return t;
+}
+
 static void expect(const struct unwind_table *t, uint64_t at, int reg, int off)
 {
 	const struct unwind_rule *found = unwind_table_find(t, ADDR + at);
@@ -98,10 +107,8 @@ static void expect_unfollowed(const struct unwind_table *t, uint64_t at)
 
 TEST(each_function_is_followed_and_what_is_between_them_is_not)
 {
-	_cleanup_(elf_file_free_p) struct elf_file *elf = code();
-	_cleanup_(unwind_table_free_p) struct unwind_table *t = table();
+	_cleanup_(unwind_table_free_p) struct unwind_table *t = followed(functions, NR);
 
-	ASSERT_OK(unwind_table_follow(t, elf, functions, NR));
 	expect_unfollowed(t, 0);
 	expect_unfollowed(t, FRAMED - 1);
 	expect(t, FRAMED, X86_RSP, 8);
@@ -121,10 +128,8 @@ TEST(each_function_is_followed_and_what_is_between_them_is_not)
 /* Who takes its own return address away is not walked by where the stack pointer was. */
 TEST(a_function_that_does_something_else_first_has_its_frame_pointer_only)
 {
-	_cleanup_(elf_file_free_p) struct elf_file *elf = code();
-	_cleanup_(unwind_table_free_p) struct unwind_table *t = table();
+	_cleanup_(unwind_table_free_p) struct unwind_table *t = followed(functions, NR);
 
-	ASSERT_OK(unwind_table_follow(t, elf, functions, NR));
 	expect_unfollowed(t, ODD);
 	expect_unfollowed(t, ODD + 1);
 	expect(t, ODD + 5, X86_RBP, 16);
@@ -133,10 +138,8 @@ TEST(a_function_that_does_something_else_first_has_its_frame_pointer_only)
 
 TEST(what_cfi_covers_stays_as_it_is)
 {
-	_cleanup_(elf_file_free_p) struct elf_file *elf = code();
-	_cleanup_(unwind_table_free_p) struct unwind_table *t = table();
+	_cleanup_(unwind_table_free_p) struct unwind_table *t = followed(functions, NR);
 
-	ASSERT_OK(unwind_table_follow(t, elf, functions, NR));
 	expect(t, LAST, X86_RSP, 96);
 	expect(t, LAST + 1, X86_RSP, 96);
 	expect(t, SIZE - 1, X86_RSP, 96);
@@ -150,10 +153,9 @@ TEST(functions_outside_of_the_file_and_too_large_ones_are_left_out)
 		{ ADDR + 600, ADDR + 0x40000000 },
 		{ UINT64_MAX - 1, UINT64_MAX },
 	};
-	_cleanup_(elf_file_free_p) struct elf_file *elf = code();
-	_cleanup_(unwind_table_free_p) struct unwind_table *t = table();
+	_cleanup_(unwind_table_free_p) struct unwind_table *t =
+		followed(wrong, sizeof(wrong) / sizeof(*wrong));
 
-	ASSERT_OK(unwind_table_follow(t, elf, wrong, sizeof(wrong) / sizeof(*wrong)));
 	expect(t, FRAMED + 4, X86_RBP, 16);
 	expect_unfollowed(t, 600);
 	expect(t, LAST, X86_RSP, 96);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/table_writer.h"
 
-#include <stdlib.h>
-
 struct marking {
 	struct table_writer writer;
 	const struct code_range *ranges;
@@ -59,7 +57,6 @@ int unwind_table_mark(struct unwind_table *table, const struct code_range *range
 		      uint32_t runtime)
 {
 	struct marking m = { .ranges = ranges, .nr_ends = 2 * nr, .runtime = runtime };
-	struct unwind_table marked = *table;
 	uint64_t end = table->start + ((uint64_t)table->nr_buckets << BUCKET_SHIFT);
 	int r;
 
@@ -70,13 +67,7 @@ int unwind_table_mark(struct unwind_table *table, const struct code_range *range
 	if (r)
 		return r;
 	sweep(&m, table);
-	r = table_writer_finish(&m.writer, &marked);
+	r = table_writer_replace(&m.writer, table);
 	table_writer_fini(&m.writer);
-	if (r)
-		return r;
-	free(table->buckets);
-	free(table->rows);
-	free(table->rules);
-	*table = marked;
-	return 0;
+	return r;
 }

@@ -843,11 +843,6 @@ static int rule_instead(struct unwind_store *s, uint32_t file, const struct code
 	return r;
 }
 
-static bool is_unfollowed(const struct unwind_store *s, uint32_t rule)
-{
-	return s->rules[rule].cfa == CFA_FRAME_POINTER && s->rules[rule].cfa_off == CODE_UNFOLLOWED;
-}
-
 /* Rules instead of those in ids[]; in got[], those of them that have a reference for that. */
 static int change_ids(struct unwind_store *s, uint32_t file, uint64_t start,
 		      const struct code_rows *rows, size_t *row, uint32_t ids[BUCKET_BYTES],
@@ -864,7 +859,8 @@ static int change_ids(struct unwind_store *s, uint32_t file, uint64_t start,
 			++*row;
 			next++;
 		}
-		if (next->addr > start + at || !next->known || !is_unfollowed(s, ids[at]))
+		if (next->addr > start + at || !next->known ||
+		    !unwind_rule_is_unfollowed(&s->rules[ids[at]]))
 			continue;
 		if (last != *row || was != ids[at]) {
 			r = rule_instead(s, file, next, ids[at], &is);

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "abi/unwind.h"
 #include "elf/elf_file.h"
 #include "util/code_range.h"
@@ -25,6 +27,12 @@ struct unwind_table {
 	uint32_t nr_unsupported_expressions;
 	uint32_t nr_rows_before_merging; /* for statistics: how much was interpreted */
 };
+
+/* Nobody has looked at that code yet: code_follow.h may tell more. */
+static inline bool unwind_rule_is_unfollowed(const struct unwind_rule *rule)
+{
+	return rule->cfa == CFA_FRAME_POINTER && rule->cfa_off == CODE_UNFOLLOWED;
+}
 
 /*
  * Builds the table of `elf`. `follow`: bit n: of the callee-saved registers, which the walker has
