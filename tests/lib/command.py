@@ -3,11 +3,15 @@
 import subprocess
 
 
-def of_native_code(args):
-    """The arguments of a sonde that samples, for a test that is not about runtimes: to load their programs takes a second of CPU. One
-    that wants them says which (--tracers)."""
+def with_tracers(args, tracers):
+    """The arguments of a sonde; of one that samples with --tracers, if they do not have it."""
     args = [str(arg) for arg in args]
-    return [*args[:1], "--tracers", "native", *args[1:]] if args and args[0] in ("record", "top") and "--tracers" not in args else args
+    return [*args[:1], "--tracers", tracers, *args[1:]] if args and args[0] in ("record", "top") and "--tracers" not in args else args
+
+
+def of_native_code(args):
+    """with_tracers(), for a test that is not about runtimes: to load their programs takes a second of CPU."""
+    return with_tracers(args, "native")
 
 
 def run(*argv, status=0, stdin=None, text=True, timeout=600, **options):

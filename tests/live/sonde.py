@@ -3,8 +3,11 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from command import with_tracers
 from folded import parse_folded
 
 STATS_KEYS = {
@@ -41,8 +44,7 @@ class Setup:
 
     def record_argv(self, frequency, options):
         """`sonde record` as all tests begin it; --tracers is the setup's unless the options have their own."""
-        tracers = [] if "--tracers" in options else ["--tracers", self.tracers]
-        return [self.program, "record", "-F", str(frequency), *tracers, *options]
+        return [self.program, *with_tracers(["record", "-F", frequency, *options], self.tracers)]
 
     def path(self, suffix):
         fd, path = tempfile.mkstemp(suffix=suffix, dir=self.scratch)
