@@ -17,20 +17,20 @@ static struct {
 	struct profile profile;
 } t;
 
-int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* What clocks are ahead of the real ones. */
+/* All clocks stand still but where a test has time go by: a machine that has no time for the test
+ * would give shares of it back. */
 static time_t ahead_ns;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
-	int r = __real_clock_gettime(clock, ret);
+	enum { BEGIN_S = 1000, S_NS = 1000000000 };
 
-	ret->tv_nsec += ahead_ns;
-	ret->tv_sec += ret->tv_nsec / 1000000000;
-	ret->tv_nsec %= 1000000000;
-	return r;
+	(void)clock;
+	ret->tv_sec = BEGIN_S + ahead_ns / S_NS;
+	ret->tv_nsec = ahead_ns % S_NS;
+	return 0;
 }
 
 static void set_up(void)
