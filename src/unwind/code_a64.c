@@ -270,6 +270,19 @@ static size_t trampoline(const uint8_t *p, size_t left)
 	return left >= sizeof(code) && !memcmp(p, code, sizeof(code)) ? sizeof(code) : 0;
 }
 
+/* br x2 to x7 */
+static bool hands_on(const uint8_t *p, size_t left, uint64_t addr)
+{
+	uint32_t insn, reg;
+
+	(void)addr;
+	if (left < sizeof(insn))
+		return false;
+	memcpy(&insn, p, sizeof(insn));
+	reg = bits(insn, 5, 5);
+	return (insn & 0xfffffc1f) == 0xd61f0000 && reg >= 2 && reg <= 7;
+}
+
 void scan_arch_a64(const struct cfi_arch *cfi, struct scan_arch *ret)
 {
 	*ret = (struct scan_arch){
@@ -277,6 +290,7 @@ void scan_arch_a64(const struct cfi_arch *cfi, struct scan_arch *ret)
 		.entry = { .sp = SP_KNOWN, .ra = RA_IN_REG, .ra_off = A64_LR },
 		.step = step,
 		.prologue = prologue,
+		.hands_on = hands_on,
 		.trampoline = trampoline,
 		/* sp is at struct rt_sigframe: siginfo (128), ucontext, whose registers are at 184
 		 */

@@ -388,9 +388,12 @@ static bool is_next_function(struct scan *scan, size_t at, const struct scan_sta
 
 	if (prologue_at(scan, at))
 		return true;
-	return (scan->addr + at) % 16 == 0 && try_state(scan, at, state, false, &off_by) &&
-	       off_by && try_state(scan, at, &scan->arch->entry, false, &off_by_entry) &&
-	       !off_by_entry;
+	if ((scan->addr + at) % 16 || at >= scan->size)
+		return false;
+	if (scan->arch->hands_on(scan->code + at, scan->size - at, scan->addr + at))
+		return true;
+	return try_state(scan, at, state, false, &off_by) && off_by &&
+	       try_state(scan, at, &scan->arch->entry, false, &off_by_entry) && !off_by_entry;
 }
 
 /* The instruction behind another: whether to go on there. */

@@ -509,6 +509,37 @@ static bool prologue(const uint8_t *p, size_t left, uint64_t addr)
 	return (p[0] & 0xf8) == 0x50 || (p[0] == 0x41 && (p[1] & 0xf8) == 0x50);
 }
 
+/* musl's wrapper_cmp() (src/stdlib/qsort_nr.c at v1.2.3) is a jmp *%rdx and nothing else. */
+static bool hands_on(const uint8_t *p, size_t left, uint64_t addr)
+{
+	enum { INSNS = 8 };
+	/* What a call leaves in rax and rdx is used, but not as a function that is gone over to. */
+	const uint32_t results = 1u << X86_RAX | 1u << X86_RDX;
+	uint32_t arguments = 1u << X86_RDX | 1u << X86_RCX | 1u << X86_RSI | 1u << X86_RDI |
+			     1u << X86_R8 | 1u << X86_R9;
+	struct x86_insn insn;
+	struct code_insn code;
+	bool took = false;
+
+	for (int i = 0; i < INSNS && code_insn_x86(p, left, addr, &insn, &code); i++) {
+		bool jumps = code.flow == FLOW_INDIRECT;
+
+		if (code.flow != FLOW_NEXT && !jumps)
+			return false;
+		if (insn.has_modrm && !insn.rip_relative && insn.rm < 32 &&
+		    (insn.mod != 3 || jumps))
+			took |= (arguments & ~(jumps && insn.mod == 3 ? 0 : results)) >> insn.rm &
+				1;
+		if (jumps)
+			return took;
+		arguments &= ~x86_insn_written(&insn);
+		p += code.len;
+		left -= code.len;
+		addr += code.len;
+	}
+	return false;
+}
+
 /* mov $15,%rax or %eax; syscall */
 static size_t trampoline(const uint8_t *p, size_t left)
 {
@@ -557,6 +588,7 @@ void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret)
 		.step = step,
 		.writes = writes,
 		.prologue = prologue,
+		.hands_on = hands_on,
 		.trampoline = trampoline,
 		.stack_begin = stack_begin,
 		/* rsp is at the ucontext, whose general registers begin with r8 at 40 */

@@ -33,6 +33,14 @@ static void build(void *image, size_t size)
 	free(image);
 }
 
+static void build_finished(struct elf_writer *w)
+{
+	size_t size;
+	void *image = elf_writer_finish(w, &size);
+
+	build(image, size);
+}
+
 static struct elf_writer *writer_with_text(uint16_t machine)
 {
 	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
@@ -167,13 +175,12 @@ TEST(overlapping_frames_end_where_the_next_begins)
 TEST(stripped_sections_are_found_by_segment)
 {
 	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
-	size_t cie = cfi_writer_cie(&frames, X86_INITIAL), size;
+	size_t cie = cfi_writer_cie(&frames, X86_INITIAL);
 	/* version 1, eh_frame_ptr pcrel sdata4, no table */
 	uint8_t hdr[16] = { 1, 0x1b, 0xff, 0xff };
 	int32_t rel = FRAMES - (HDR + 4);
 	struct elf_writer *w = writer_with_text(EM_X86_64);
 	unsigned int h, f;
-	void *image;
 
 	memcpy(hdr + 4, &rel, 4);
 	cfi_writer_fde(&frames, cie, TEXT, 0x100, CFI_BYTES(0x0e, 16));
@@ -185,8 +192,7 @@ TEST(stripped_sections_are_found_by_segment)
 	elf_writer_segment(w, PT_LOAD, PF_R, h, f);
 	elf_writer_segment(w, PT_GNU_EH_FRAME, PF_R, h, h);
 	elf_writer_no_section_table(w);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_finished(w);
 	expect(TEXT + 0x80, CFA_REG, X86_RSP, 16);
 	ASSERT_EQ(table->nr_bad_fdes, 0);
 }
@@ -195,8 +201,7 @@ TEST(debug_frame_fills_what_eh_frame_leaves_open)
 {
 	struct cfi_writer eh = { .eh_frame = true, .addr = FRAMES }, debug = { 0 };
 	struct elf_writer *w = writer_with_text(EM_X86_64);
-	size_t size, cie = cfi_writer_cie(&eh, X86_INITIAL);
-	void *image;
+	size_t cie = cfi_writer_cie(&eh, X86_INITIAL);
 
 	cfi_writer_fde(&eh, cie, TEXT + 0x100, 0x100, CFI_BYTES(0x0e, 16));
 	cfi_writer_fde(&eh, cie, TEXT + 0x300, 0x100, CFI_BYTES(0x0e, 16));
@@ -205,8 +210,7 @@ TEST(debug_frame_fills_what_eh_frame_leaves_open)
 	cfi_writer_fde(&debug, cie, TEXT + 0x180, 0x200, CFI_BYTES(0x0e, 32));
 	elf_writer_section(w, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, FRAMES, eh.data, eh.size);
 	elf_writer_section(w, ".debug_frame", SHT_PROGBITS, 0, 0, debug.data, debug.size);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_finished(w);
 	expect(TEXT, CFA_REG, X86_RSP, 24);
 	expect(TEXT + 0x100, CFA_REG, X86_RSP, 16);
 	expect(TEXT + 0x1ff, CFA_REG, X86_RSP, 16);
@@ -222,8 +226,7 @@ TEST(compressed_debug_frame)
 	uint8_t packed[sizeof(Elf64_Chdr) + 4096];
 	Elf64_Chdr header = { .ch_type = ELFCOMPRESS_ZLIB, .ch_addralign = 1 };
 	uLongf packed_size = 4096;
-	size_t size, cie = cfi_writer_cie(&debug, X86_INITIAL);
-	void *image;
+	size_t cie = cfi_writer_cie(&debug, X86_INITIAL);
 
 	cfi_writer_fde(&debug, cie, TEXT, 0x100, CFI_BYTES(0x0e, 24));
 	header.ch_size = debug.size;
@@ -231,8 +234,7 @@ TEST(compressed_debug_frame)
 	ASSERT_EQ(compress(packed + sizeof(header), &packed_size, debug.data, debug.size), Z_OK);
 	elf_writer_section(w, ".debug_frame", SHT_PROGBITS, SHF_COMPRESSED, 0, packed,
 			   sizeof(header) + packed_size);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_finished(w);
 	expect(TEXT, CFA_REG, X86_RSP, 24);
 }
 
@@ -329,6 +331,22 @@ TEST(blocks_behind_a_return_keep_the_jumps_state)
 	expect(TEXT + 0x10b, CFA_REG, X86_RSP, 8);
 }
 
+TEST(a_function_that_hands_on_behind_a_call_that_never_returns)
+{
+	/* 0: sub $0x20,%rsp; je 11; add $0x20,%rsp; ret; 11: call; 16: jmp *%rdx */
+	put_code(TEXT + 0x100, CFI_BYTES(0x48, 0x83, 0xec, 0x20, 0x74, 5, 0x48, 0x83, 0xc4, 0x20,
+					 0xc3, 0xe8, 0xf0, 0, 0, 0, 0xff, 0xe2));
+	/* The same, but 16: movzbl (%rbx),%edx; jmp *(%rax,%rdx,8), which is a switch. */
+	put_code(TEXT + 0x300,
+		 CFI_BYTES(0x48, 0x83, 0xec, 0x20, 0x74, 5, 0x48, 0x83, 0xc4, 0x20, 0xc3, 0xe8,
+			   0xf0, 0xfe, 0xff, 0xff, 0x0f, 0xb6, 0x13, 0xff, 0x24, 0xd0));
+	put_code(TEXT + 0x200, CFI_BYTES(0xc3));
+	build_with(EM_X86_64, NULL, NULL);
+	expect(TEXT + 0x10f, CFA_REG, X86_RSP, 40);
+	expect(TEXT + 0x110, CFA_REG, X86_RSP, 8);
+	expect(TEXT + 0x310, CFA_REG, X86_RSP, 40);
+}
+
 TEST(functions_that_go_over_to_another_stack)
 {
 	/* push %rbp; mov %rsp,%rbp; jne 1f; mov 0x38(%rdx),%rsp; 1: call *%rdi; mov %rax,%rbp */
@@ -355,11 +373,10 @@ TEST(go_functions_keep_their_frame_pointer_and_change_stacks)
 {
 	static const uint8_t initial[] = { 0x0c, 7, 8, 0x90, 2 };
 	struct cfi_writer debug = { .data_align = -4 };
-	size_t size, cie = cfi_writer_cie(&debug, initial, sizeof(initial));
+	size_t cie = cfi_writer_cie(&debug, initial, sizeof(initial));
 
 	for (int go = 0; go < 2; go++) {
 		struct elf_writer *w;
-		void *image;
 
 		/* push %rbp; mov %rsp,%rbp; mov 0x38(%rdx),%rsp; call *%rdi; pop %rbp; ret */
 		put_code(TEXT + 0x100, CFI_BYTES(0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x62, 0x38,
@@ -376,8 +393,7 @@ TEST(go_functions_keep_their_frame_pointer_and_change_stacks)
 		if (go)
 			elf_writer_section(w, ".note.go.buildid", SHT_NOTE, SHF_ALLOC, FRAMES,
 					   initial, sizeof(initial));
-		image = elf_writer_finish(w, &size);
-		build(image, size);
+		build_finished(w);
 		ASSERT_EQ(unwind_table_find(table, TEXT)->slot_off[X86_SLOT_RBP], SLOT_SAME);
 		ASSERT_EQ(unwind_table_find(table, TEXT + 1)->slot_off[X86_SLOT_RBP],
 			  go ? -2 : SLOT_SAME);
@@ -542,18 +558,11 @@ TEST(realigned_functions_keep_the_old_stack_pointer_in_a_callee_saved_register)
 
 TEST(the_entry_point_is_the_first_frame)
 {
-	struct elf_writer *w;
-	size_t size;
-	void *image;
-
 	/* mov %rsp,%rdi; and $-16,%rsp; call f; hlt */
 	put_code(TEXT + 0x100,
 		 CFI_BYTES(0x48, 0x89, 0xe7, 0x48, 0x83, 0xe4, 0xf0, 0xe8, 0xf4, 0, 0, 0, 0xf4));
 	put_code(TEXT + 0x200, CFI_BYTES(0x53, 0x5b, 0xc3));
-	w = writer_with_text(EM_X86_64);
-	image = elf_writer_finish(w, &size);
-	elf_image_header(image)->e_entry = TEXT + 0x100;
-	build(image, size);
+	build_program(EM_X86_64, NULL, NULL, TEXT + 0x100);
 	expect(TEXT + 0x100, CFA_END, 0, 0);
 	expect(TEXT + 0x10b, CFA_END, 0, 0);
 	expect(TEXT + 0x201, CFA_REG, X86_RSP, 16);
@@ -688,12 +697,9 @@ static void build_plt(uint16_t machine, const void *plt, size_t plt_size)
 	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
 	unsigned int s = elf_writer_section(w, ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
 					    TEXT, plt, plt_size);
-	size_t size;
-	void *image;
 
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_finished(w);
 }
 
 /* A program with more code than is scanned, in which Go's table knows one function with 32 bytes.
@@ -719,8 +725,6 @@ static void build_go(bool has_debug_frame)
 	/* From -1 to 24, for 2 MiB. */
 	static const uint8_t values[] = { 0, 50, 0x80, 0x80, 0x80, 1, 0 };
 	struct elf_writer *w = elf_writer_new(ET_EXEC, EM_X86_64);
-	size_t size;
-	void *image;
 	unsigned int s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
 					    TEXT, code, sizeof(code));
 
@@ -731,8 +735,7 @@ static void build_go(bool has_debug_frame)
 	elf_writer_section(w, ".gopclntab", SHT_PROGBITS, SHF_ALLOC, TABLE, go, sizeof(go));
 	if (has_debug_frame)
 		elf_writer_section(w, ".debug_frame", SHT_PROGBITS, 0, 0, NULL, 8);
-	image = elf_writer_finish(w, &size);
-	build(image, size);
+	build_finished(w);
 }
 
 /* Where it is not counted (unwind_table_cost()), it is not read. */
