@@ -264,6 +264,20 @@ class ElfCode:
             start += jump + 5 + struct.unpack("<i", self.bytes_at(start + jump + 1, 4))[0]
         return 0 <= vaddr - start < 512
 
+    def never_returns(self, vaddr):
+        """
+        The first function of a stack of its own, as Ruby's fiber_entry(): its address is taken, it goes straight on
+        to its end, which is a call. Nobody is above that could ever be gone back to.
+        """
+        extent = self.extent(vaddr)
+        if not extent or not self.reached_otherwise(extent[0]):
+            return False
+        last = None
+        for last in self._instructions(*extent):
+            if last.group(capstone.CS_GRP_JUMP) or last.group(capstone.CS_GRP_RET):
+                return False
+        return last is not None and last.id == x86.X86_INS_CALL and last.address + last.size == extent[1]
+
     def rewrites_itself(self, vaddr):
         """Where libgcc puts the registers of an exception's handler over its own saved ones, return address included."""
         extent = self.extent(vaddr)

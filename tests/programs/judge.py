@@ -245,7 +245,9 @@ def _judge_root(judge, s, v):
         if not any(f.name == "runtime.schedule" for f in s.frames):
             v.roots[place(last)] += 1
         return
-    if code and not code.is_outermost(last.address) and not code.is_first_by_hand(last.address) and not code.begins_stack(last.address):
+    begins = code and (code.is_outermost(last.address) or code.is_first_by_hand(last.address) or code.begins_stack(last.address)
+                       or code.never_returns(last.address))
+    if code and not begins:
         v.roots[place(last)] += 1
 
 

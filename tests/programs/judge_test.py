@@ -169,13 +169,33 @@ int main(void) { return 0; }
     tap.check(verdicts == [judge.WRONG, judge.WRONG, judge.PLAUSIBLE, judge.WRONG], verdicts)
 
 
+def first():
+    """What begins a stack of its own never returns, and only pointers lead to it."""
+    Path("first.c").write_text("""
+#include <stdlib.h>
+__attribute__((noreturn, noinline)) static void start(void *x) { exit(x != 0); }
+__attribute__((noreturn, noinline)) static void entry(void *x) { *(volatile int *)x = 1; start(x); }
+__attribute__((noreturn, noinline)) static void called(void *x) { *(volatile int *)x = 2; start(x); }
+__attribute__((noinline)) static void returns(void *x) { *(volatile int *)x = 3; }
+void (*volatile pointers[])(void *) = { entry, returns };
+int main(int argc, char **argv) { if (argc > 9) called(argv[0]); pointers[argc & 1](argv[0]); return 0; }
+""", encoding="ascii")
+    import elf_code  # pylint: disable=import-outside-toplevel
+    subprocess.run(["gcc", "-O1", "-o", "first", "first.c"], check=True)
+    code = elf_code.ElfCode(str(Path("first").resolve()))
+    nm = subprocess.run(["nm", "first"], capture_output=True, text=True, check=True).stdout
+    starts = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines() if len(line.split()) == 3}
+    told = {name: code.never_returns(starts[name] + 4) for name in ("entry", "called", "returns")}
+    tap.check(told == {"entry": True, "called": False, "returns": False}, told)
+
+
 def main():
     reason = python_packages()
     if reason:
         return tap.skip_all(reason)
     tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
              ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver),
-             ("a signal trampoline", trampoline), ("an exception's handler", handler)]
+             ("a signal trampoline", trampoline), ("an exception's handler", handler), ("what begins a stack", first)]
     return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
 
 
