@@ -284,7 +284,7 @@ static void update_walkers(struct recorder *r)
 	r->unwinder.publisher.fixed_bytes += bytes - r->walker_bytes;
 	r->walker_bytes = bytes;
 	budget = budget_share(r->options.memory_limit, r->unwinder.publisher.fixed_bytes);
-	unwind_store_shrink(&r->unwinder.store, budget.arena);
+	arena_set_max(&r->unwinder.store.arena, budget.arena);
 	r->profile_bytes_max = budget.profile;
 	r->batch_bytes_max = budget.batch;
 }

@@ -34,8 +34,7 @@ static void maker_fini(struct maker *m)
 
 static const uint32_t *cell(const struct maker *m, uint32_t number)
 {
-	return &m->capture->publisher->store->segments[number >> ARENA_SEGMENT_SHIFT]
-			->cells[number & (ARENA_SEGMENT_CELLS - 1)];
+	return arena_cell(&m->capture->publisher->store->arena, number);
 }
 
 /* The case's number of a rule of the store. */

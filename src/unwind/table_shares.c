@@ -27,7 +27,7 @@ static uint32_t user_of(const struct unwind_store *s, uint32_t file)
 
 static uint64_t share_of_user(const struct unwind_store *s)
 {
-	return ((uint64_t)s->max_segments << ARENA_SEGMENT_SHIFT) / PART_OF_USER;
+	return ((uint64_t)s->arena.max_segments << ARENA_SEGMENT_SHIFT) / PART_OF_USER;
 }
 
 static uint64_t cells_of_user(const struct unwind_store *s, uint32_t user)

@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Cells are given out first-fit from a sorted list of free ranges; segments are added when nothing
- * fits. A table's cells may straddle segments, a process's mappings may not.
- */
+/* A table's cells may straddle segments of the arena, a process's mappings may not. */
 #include "unwind/unwind_store.h"
 #include "unwind/table_image.h"
 #include "unwind/table_shares.h"
 #include "bpf/host/walk_host.h"
 #include "util/cleanup.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum {
 	CELLS_PER_MAPPING = sizeof(struct unwind_mapping) / 4,
 	/* Whole mappings' worth, which keeps both aligned. */
 	RECORD_CELLS = (RUNTIME_RECORD_CELLS + CELLS_PER_MAPPING - 1) & -CELLS_PER_MAPPING,
-	/* Free at the arena's end whenever it can be, so that a process's first samples do not wait
-	 * for a new segment (see show_segments). */
-	SPARE_CELLS = ARENA_SEGMENT_CELLS,
 	/* The part of the arena that is not for tables: without a table some stacks are cut, but
 	 * without its mappings nothing of a process is known. */
 	PART_FOR_MAPPINGS = 8,
@@ -37,219 +29,14 @@ enum {
 	MORE_ROWS_MAX = 256,
 };
 
-static void *map_array(int fd, size_t size)
-{
-	void *p;
-
-	if (fd < 0)
-		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	else
-		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
-static void destroy_segment(struct unwind_store *s, uint32_t i)
-{
-	if (s->segments[i])
-		munmap(s->segments[i], sizeof(*s->segments[i]));
-	if (s->segment_fds[i] >= 0)
-		close(s->segment_fds[i]);
-	s->segments[i] = NULL;
-	s->segment_fds[i] = -1;
-}
-
-/* --- cells ----------------------------------------------------------------------------------- */
-
-static int free_range(struct unwind_store *s, uint32_t first, uint32_t nr)
-{
-	struct cell_range *f;
-	size_t i = 0;
-	int r;
-
-	while (i < s->free_ranges.nr && s->free_ranges.items[i].first < first)
-		i++;
-	if (i && s->free_ranges.items[i - 1].first + s->free_ranges.items[i - 1].nr == first) {
-		f = &s->free_ranges.items[--i];
-		f->nr += nr;
-	} else {
-		r = vec_push(&s->free_ranges, (struct cell_range){ 0 });
-		if (r)
-			return r; /* lost to the arena, but not in doubt */
-		f = &s->free_ranges.items[i];
-		memmove(f + 1, f, (s->free_ranges.nr - 1 - i) * sizeof(*f));
-		*f = (struct cell_range){ .first = first, .nr = nr };
-	}
-	if (i + 1 < s->free_ranges.nr && f->first + f->nr == f[1].first) {
-		f->nr += f[1].nr;
-		memmove(f + 1, f + 2, (s->free_ranges.nr - i - 2) * sizeof(*f));
-		s->free_ranges.nr--;
-	}
-	return 0;
-}
-
-/* Creates segment number `i`; not yet in the outer map. */
-static int create_segment(struct unwind_store *s, uint32_t i)
-{
-	struct bpf_map_create_opts opts = { .sz = sizeof(opts), .map_flags = BPF_F_MMAPABLE };
-	int fd = -1;
-
-	if (s->maps.arena_fd >= 0) {
-		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sonde_arena", 4, sizeof(*s->segments[i]),
-				    1, &opts);
-		if (fd < 0)
-			return fd;
-	}
-	s->segments[i] = map_array(fd, sizeof(*s->segments[i]));
-	s->segment_fds[i] = fd;
-	return s->segments[i] ? 0 : -ENOMEM;
-}
-
-/*
- * Puts segments into the outer map. Each update of a map of maps waits for the kernel's readers, 10
- * ms and more, so they go in one batch; kernels that have none for this map (before 5.15) take one
- * by one.
- */
-static int show_segments(struct unwind_store *s, uint32_t first, uint32_t nr)
-{
-	_cleanup_free_ uint32_t *keys = calloc(nr, sizeof(*keys));
-	uint32_t i, count = nr;
-	int r = 0;
-
-	if (!keys)
-		return -ENOMEM;
-	for (i = 0; i < nr; i++)
-		keys[i] = first + i;
-	if (!bpf_map_update_batch(s->maps.arena_fd, keys, &s->segment_fds[first], &count, NULL))
-		return 0;
-	for (i = 0; i < nr && !r; i++)
-		r = bpf_map_update_elem(s->maps.arena_fd, &keys[i], &s->segment_fds[first + i],
-					BPF_ANY);
-	return r;
-}
-
-/* Adds segments for at least `nr` cells. */
-static int add_segments(struct unwind_store *s, uint32_t nr)
-{
-	uint32_t first = s->nr_segments, i;
-	uint32_t n = (nr + ARENA_SEGMENT_CELLS - 1) >> ARENA_SEGMENT_SHIFT;
-	int r = 0;
-
-	if (n > s->max_segments - first)
-		return -ENOSPC;
-	for (i = first; i < first + n && !r; i++)
-		r = create_segment(s, i);
-	if (!r && s->maps.arena_fd >= 0)
-		r = show_segments(s, first, n);
-	if (!r)
-		r = free_range(s, first << ARENA_SEGMENT_SHIFT, n << ARENA_SEGMENT_SHIFT);
-	if (r) {
-		for (i = first; i < first + n; i++)
-			destroy_segment(s, i);
-		return r;
-	}
-	s->nr_segments += n;
-	return 0;
-}
-
-/* Takes `nr` cells out of free range number `i`, from `first` on. */
-static int take(struct unwind_store *s, size_t i, uint32_t first, uint32_t nr)
-{
-	struct cell_range old = s->free_ranges.items[i];
-	uint32_t behind = old.first + old.nr - (first + nr);
-	int r;
-
-	if (first > old.first) {
-		if (behind) {
-			/* May fail, so it comes first. */
-			r = vec_reserve(&s->free_ranges, s->free_ranges.nr + 1);
-			if (r)
-				return r;
-		}
-		s->free_ranges.items[i].nr = first - old.first;
-	} else {
-		memmove(&s->free_ranges.items[i], &s->free_ranges.items[i + 1],
-			(s->free_ranges.nr - i - 1) * sizeof(old));
-		s->free_ranges.nr--;
-	}
-	return behind ? free_range(s, first + nr, behind) : 0;
-}
-
-static bool find_free(const struct unwind_store *s, uint32_t nr, bool one_segment, size_t *ret_i,
-		      uint32_t *ret_first)
-{
-	size_t i;
-
-	for (i = 0; i < s->free_ranges.nr; i++) {
-		const struct cell_range *f = &s->free_ranges.items[i];
-		uint32_t first = one_segment
-					 ? (f->first + CELLS_PER_MAPPING - 1) & -CELLS_PER_MAPPING
-					 : f->first;
-
-		if (one_segment && nr &&
-		    first >> ARENA_SEGMENT_SHIFT != (first + nr - 1) >> ARENA_SEGMENT_SHIFT)
-			first = (first + nr - 1) & -(uint32_t)ARENA_SEGMENT_CELLS;
-		if (first + nr <= f->first + f->nr) {
-			*ret_i = i;
-			*ret_first = first;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Free cells at the arena's end. */
-static uint32_t spare_at_end(const struct unwind_store *s)
-{
-	const struct cell_range *last;
-
-	if (!s->free_ranges.nr)
-		return 0;
-	last = &s->free_ranges.items[s->free_ranges.nr - 1];
-	return last->first + last->nr == s->nr_segments << ARENA_SEGMENT_SHIFT ? last->nr : 0;
-}
-
-/* How many cells are missing for `nr` behind the free ones at the arena's end. */
-static uint32_t missing_at_end(const struct unwind_store *s, uint32_t nr)
-{
-	uint32_t spare = spare_at_end(s);
-
-	return spare < nr ? nr - spare : nr;
-}
-
-static int alloc_cells(struct unwind_store *s, uint32_t nr, bool one_segment, uint32_t *ret)
-{
-	uint32_t first;
-	size_t i;
-	int r;
-
-	if (!find_free(s, nr, one_segment, &i, &first)) {
-		/* What is free at the end counts, but a little more does no harm. */
-		r = add_segments(s, nr);
-		if (r == -ENOSPC && !one_segment)
-			r = add_segments(s, missing_at_end(s, nr));
-		if (r)
-			return r;
-		if (!find_free(s, nr, one_segment, &i, &first))
-			return -ENOSPC;
-	}
-	r = take(s, i, first, nr);
-	if (!r)
-		*ret = first;
-	return r;
-}
-
 static void retire(struct unwind_store *s, uint32_t first, uint32_t nr)
 {
-	struct cell_range range = { first, nr, unwind_store_now(s) };
-
-	if (nr && vec_push(&s->retired, range))
-		return; /* without memory for the note, the cells stay unused */
+	arena_retire(&s->arena, first, nr, unwind_store_now(s));
 }
 
 static uint32_t *cell(const struct unwind_store *s, uint32_t number)
 {
-	return &s->segments[number >> ARENA_SEGMENT_SHIFT]
-			->cells[number & (ARENA_SEGMENT_CELLS - 1)];
+	return arena_cell(&s->arena, number);
 }
 
 /* --- the store ------------------------------------------------------------------------------- */
@@ -257,51 +44,33 @@ static uint32_t *cell(const struct unwind_store *s, uint32_t number)
 int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
 		      size_t max_bytes)
 {
-	size_t max_segments = max_bytes / sizeof(struct arena_segment);
-	int r = -ENOMEM;
+	int r;
 
 	memset(s, 0, sizeof(*s));
 	s->maps = *maps;
-	if (!max_segments)
-		max_segments = 1;
-	s->max_segments =
-		max_segments < ARENA_SEGMENTS_MAX ? (uint32_t)max_segments : ARENA_SEGMENTS_MAX;
-	memset(s->segment_fds, -1, sizeof(s->segment_fds));
-	s->files = map_array(maps->files_fd, UNWIND_FILES_MAX * sizeof(*s->files));
-	s->rules = map_array(maps->rules_fd, UNWIND_RULES_MAX * sizeof(*s->rules));
+	r = arena_init(&s->arena, maps->arena_fd, max_bytes);
+	s->files = arena_map_array(maps->files_fd, UNWIND_FILES_MAX * sizeof(*s->files));
+	s->rules = arena_map_array(maps->rules_fd, UNWIND_RULES_MAX * sizeof(*s->rules));
 	s->used_ns = calloc(UNWIND_FILES_MAX, sizeof(*s->used_ns));
 	s->wanted = calloc(UNWIND_FILES_MAX, sizeof(*s->wanted));
 	s->users = calloc(UNWIND_FILES_MAX, sizeof(*s->users));
-	if (s->files && s->rules && s->used_ns && s->wanted && s->users)
-		r = rule_set_init(&s->rule_set, s->rules);
+	if (!s->files || !s->rules || !s->used_ns || !s->wanted || !s->users)
+		r = -ENOMEM;
 	if (!r)
-		r = add_segments(s, s->max_segments > 1 ? 2 * SPARE_CELLS : SPARE_CELLS);
+		r = rule_set_init(&s->rule_set, s->rules);
 	if (r)
 		unwind_store_fini(s);
 	return r;
 }
 
-void unwind_store_shrink(struct unwind_store *s, size_t max_bytes)
-{
-	size_t nr = max_bytes / sizeof(struct arena_segment);
-
-	if (nr < s->max_segments)
-		s->max_segments = nr < s->nr_segments ? s->nr_segments : (uint32_t)nr;
-}
-
 void unwind_store_fini(struct unwind_store *s)
 {
-	uint32_t i;
-
 	if (s->files)
 		munmap(s->files, UNWIND_FILES_MAX * sizeof(*s->files));
 	if (s->rules)
 		munmap(s->rules, UNWIND_RULES_MAX * sizeof(*s->rules));
-	for (i = 0; i < s->nr_segments; i++)
-		destroy_segment(s, i);
+	arena_fini(&s->arena);
 	rule_set_fini(&s->rule_set);
-	vec_free(&s->free_ranges);
-	vec_free(&s->retired);
 	vec_free(&s->tables);
 	free(s->used_ns);
 	free(s->wanted);
@@ -412,18 +181,9 @@ static bool evict_for(struct unwind_store *s, uint32_t nr)
 	return any;
 }
 
-static uint64_t nr_free(const struct unwind_store *s)
-{
-	uint64_t nr = (uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT;
-
-	for (size_t i = 0; i < s->free_ranges.nr; i++)
-		nr += s->free_ranges.items[i].nr;
-	return nr;
-}
-
 static uint64_t for_mappings(const struct unwind_store *s)
 {
-	return (uint64_t)(s->max_segments / PART_FOR_MAPPINGS) << ARENA_SEGMENT_SHIFT;
+	return (uint64_t)(s->arena.max_segments / PART_FOR_MAPPINGS) << ARENA_SEGMENT_SHIFT;
 }
 
 /* Makes room by giving up tables of users who have more than a share, whoever needs them. */
@@ -441,19 +201,10 @@ static void evict_greedy(struct unwind_store *s, uint64_t nr)
 
 /* --- room ------------------------------------------------------------------------------------ */
 
-static uint64_t nr_coming(const struct unwind_store *s)
-{
-	uint64_t nr = 0;
-
-	for (size_t i = 0; i < s->retired.nr; i++)
-		nr += s->retired.items[i].nr;
-	return nr;
-}
-
 /* Makes `nr` cells come back in time, without what is on its way already. */
 static void make_room(struct unwind_store *s, uint32_t nr)
 {
-	uint64_t coming = nr_coming(s);
+	uint64_t coming = arena_nr_coming(&s->arena);
 
 	if (coming < nr)
 		evict_for(s, nr - (uint32_t)coming);
@@ -461,7 +212,7 @@ static void make_room(struct unwind_store *s, uint32_t nr)
 
 static uint64_t for_others(const struct unwind_store *s)
 {
-	return (uint64_t)(s->max_segments / PART_FOR_OTHERS) << ARENA_SEGMENT_SHIFT;
+	return (uint64_t)(s->arena.max_segments / PART_FOR_OTHERS) << ARENA_SEGMENT_SHIFT;
 }
 
 /* Makes room for a file's table of `nr` cells, for which there was none. */
@@ -470,9 +221,9 @@ static void make_room_for(struct unwind_store *s, uint32_t file, uint32_t nr)
 	uint64_t wanted = nr + for_mappings(s) + for_others(s), coming;
 
 	make_room(s, nr);
-	if (wanted > (uint64_t)s->max_segments << ARENA_SEGMENT_SHIFT)
+	if (wanted > (uint64_t)s->arena.max_segments << ARENA_SEGMENT_SHIFT)
 		return;
-	coming = nr_coming(s) + nr_free(s);
+	coming = arena_nr_coming(&s->arena) + arena_nr_free(&s->arena);
 	if (coming < wanted && table_shares_allow(s, file, nr))
 		evict_greedy(s, wanted - coming);
 }
@@ -537,12 +288,9 @@ static void mend_tables(struct unwind_store *s)
 /* Is there room for so many cells of a file's table? */
 static bool has_room(const struct unwind_store *s, uint32_t file, uint32_t nr)
 {
-	uint32_t unused = (s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT, first;
 	uint64_t rest = for_mappings(s) + (table_shares_allow(s, file, nr) ? 0 : for_others(s));
-	size_t i;
 
-	return nr_free(s) >= nr + rest &&
-	       (find_free(s, nr, false, &i, &first) || missing_at_end(s, nr) <= unused);
+	return arena_nr_free(&s->arena) >= nr + rest && arena_has(&s->arena, nr);
 }
 
 /*
@@ -568,26 +316,16 @@ static void admit_again(struct unwind_store *s)
 
 void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 {
-	size_t i, kept = 0;
-
 	s->now_ns = now_ns;
-	for (i = 0; i < s->retired.nr; i++) {
-		const struct cell_range *range = &s->retired.items[i];
-
-		if (range->retired_ns + RETIRE_NS > now_ns ||
-		    free_range(s, range->first, range->nr))
-			s->retired.items[kept++] = *range;
-	}
-	s->retired.nr = kept;
-	if (nr_free(s) < for_mappings(s))
-		make_room(s, (uint32_t)(for_mappings(s) - nr_free(s)));
+	arena_tick(&s->arena, now_ns);
+	if (arena_nr_free(&s->arena) < for_mappings(s))
+		make_room(s, (uint32_t)(for_mappings(s) - arena_nr_free(&s->arena)));
 	if (now_ns >= RETIRE_NS)
 		rule_set_expire(&s->rule_set, now_ns - RETIRE_NS);
 	make_room_for_rules(s);
 	admit_again(s);
 	mend_tables(s);
-	if (spare_at_end(s) < SPARE_CELLS)
-		add_segments(s, SPARE_CELLS); /* or later, when there is no other way */
+	arena_keep_spare(&s->arena);
 }
 
 /* Numbers of the table's rules in the shared array, each with a reference. */
@@ -682,7 +420,7 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 		return -E2BIG;
 	f = &s->files[file];
 	drop_table(s, file);
-	r = has_room(s, file, t.nr) ? alloc_cells(s, t.nr, false, &t.first) : -ENOSPC;
+	r = has_room(s, file, t.nr) ? arena_alloc(&s->arena, t.nr, false, &t.first) : -ENOSPC;
 	set_wish(s, file,
 		 r == -ENOSPC ? (struct table_wish){ t.nr, t.nr_rules } : (struct table_wish){ 0 });
 	if (r == -ENOSPC)
@@ -713,9 +451,9 @@ size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind
 {
 	uint64_t nr = (uint64_t)table->nr_buckets + table->nr_rows;
 
-	nr += ((uint64_t)s->nr_segments << ARENA_SEGMENT_SHIFT) -
-	      (nr_free(s) - ((uint64_t)(s->max_segments - s->nr_segments) << ARENA_SEGMENT_SHIFT));
-	nr += nr * 7 / 17 + 2 * SPARE_CELLS; /* PART_FOR_MAPPINGS and PART_FOR_OTHERS: 7/24 */
+	nr += arena_nr_used(&s->arena);
+	nr += nr * 7 / 17 +
+	      2 * ARENA_SEGMENT_CELLS; /* PART_FOR_MAPPINGS and PART_FOR_OTHERS: 7/24 */
 	return nr * sizeof(uint32_t);
 }
 
@@ -723,24 +461,6 @@ size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind
 
 /* How far a file's rows may reach: BUCKET_FIRST() has so many bits. */
 enum { ROWS_REACH = 1 << 24, BUCKET_BYTES = 1 << BUCKET_SHIFT };
-
-/* Cells of the arena behind `from`, and not too far. */
-static int alloc_cells_behind(struct unwind_store *s, uint32_t nr, uint32_t from, uint32_t *ret)
-{
-	for (int turn = 0;; turn++) {
-		for (size_t i = 0; i < s->free_ranges.nr; i++) {
-			const struct cell_range *f = &s->free_ranges.items[i];
-			uint32_t first = f->first > from ? f->first : from;
-
-			if (first + nr > f->first + f->nr || first + nr - from > ROWS_REACH)
-				continue;
-			*ret = first;
-			return take(s, i, first, nr);
-		}
-		if (turn || add_segments(s, nr))
-			return -ENOSPC;
-	}
-}
 
 /* Room for `nr` further rows of a file; their first cell. */
 static int alloc_rows(struct unwind_store *s, uint32_t file, uint32_t nr, uint32_t *ret)
@@ -762,7 +482,8 @@ static int alloc_rows(struct unwind_store *s, uint32_t file, uint32_t nr, uint32
 		}
 	}
 	r = nr_more < MORE_ROWS_MAX && has_room(s, file, more.nr)
-		    ? alloc_cells_behind(s, more.nr, s->files[file].rows, &more.first)
+		    ? arena_alloc_behind(&s->arena, more.nr, s->files[file].rows, ROWS_REACH,
+					 &more.first)
 		    : -ENOSPC;
 	if (r == -ENOSPC)
 		make_room_for(s, file, more.nr);
@@ -940,7 +661,7 @@ int unwind_store_add_mappings(struct unwind_store *s, const struct unwind_mappin
 		*ret_cell = 0;
 		return 0;
 	}
-	r = alloc_cells(s, nr_cells, true, &first);
+	r = arena_alloc(&s->arena, nr_cells, true, &first);
 	if (r == -ENOSPC)
 		make_room(s, ARENA_SEGMENT_CELLS);
 	if (r)
@@ -964,9 +685,9 @@ int unwind_store_add_record(struct unwind_store *s, uint32_t runtime, const void
 
 	if (size > RUNTIME_RECORD_MAX)
 		return -E2BIG;
-	r = alloc_cells(s, nr_cells, true, &first);
+	r = arena_alloc(&s->arena, nr_cells, true, &first);
 	if (!r && !first) /* 0 means none: these cells stay unused */
-		r = alloc_cells(s, nr_cells, true, &first);
+		r = arena_alloc(&s->arena, nr_cells, true, &first);
 	if (r == -ENOSPC)
 		make_room(s, ARENA_SEGMENT_CELLS);
 	if (r)
@@ -986,10 +707,11 @@ void unwind_store_free_record(struct unwind_store *s, uint32_t cell)
 
 size_t unwind_store_bytes(const struct unwind_store *s)
 {
-	return (size_t)s->nr_segments * sizeof(struct arena_segment);
+	return arena_bytes(&s->arena);
 }
 
 bool unwind_store_is_half_full(const struct unwind_store *s)
 {
-	return nr_free(s) < (uint64_t)s->max_segments << (ARENA_SEGMENT_SHIFT - 1);
+	return arena_nr_free(&s->arena) < (uint64_t)s->arena.max_segments
+						  << (ARENA_SEGMENT_SHIFT - 1);
 }

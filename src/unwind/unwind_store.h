@@ -4,13 +4,13 @@
  * here (the recorder), or in plain memory (cores, tests). Holds the arena of buckets, rows and
  * mappings, the array of files and the array of distinct rules (abi/unwind.h).
  *
- * One thread. What is freed is used again only after unwind_store_tick() has seen RETIRE_NS pass,
- * so that a walk that runs meanwhile, or a child that inherited an entry, never reads foreign
- * cells.
+ * One thread. What is freed is used again only after unwind_store_tick() has seen RETIRE_NS pass
+ * (arena.h).
  */
 #pragma once
 
 #include "abi/unwind.h"
+#include "unwind/arena.h"
 #include "unwind/code_follow.h"
 #include "unwind/rule_set.h"
 #include "unwind/unwind_table.h"
@@ -20,17 +20,8 @@
 
 #include <stdbool.h>
 
-#define RETIRE_NS 3000000000ull
-
-struct arena_segment;
-
 struct unwind_store_maps {
 	int arena_fd, files_fd, rules_fd; /* BPF maps, borrowed; all -1: plain memory */
-};
-
-struct cell_range {
-	uint32_t first, nr;
-	uint64_t retired_ns; /* of retired ranges */
 };
 
 struct file_table {
@@ -61,11 +52,7 @@ struct unwind_store {
 	struct unwind_file *files; /* UNWIND_FILES_MAX */
 	struct unwind_rule *rules; /* UNWIND_RULES_MAX */
 	struct rule_set rule_set;
-	struct arena_segment *segments[ARENA_SEGMENTS_MAX];
-	int segment_fds[ARENA_SEGMENTS_MAX];
-	uint32_t nr_segments, max_segments;
-	VEC(struct cell_range) free_ranges; /* sorted by first, coalesced */
-	VEC(struct cell_range) retired;
+	struct arena arena;
 	VEC(struct file_table) tables;
 	uint64_t *used_ns;	   /* by file: last seen in a sample */
 	struct table_wish *wanted; /* by file */
@@ -80,8 +67,6 @@ struct unwind_store {
 int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *maps,
 		      size_t max_bytes);
 void unwind_store_fini(struct unwind_store *s);
-/* It may have so many bytes of arena from now on, or what it has taken already. */
-void unwind_store_shrink(struct unwind_store *s, size_t max_bytes);
 
 void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);
 /*

@@ -31,7 +31,8 @@ static struct unwind_table *table_of(uint32_t nr_buckets, int32_t cfa_off)
 
 static uint32_t cell_of(const struct unwind_store *s, uint32_t cell)
 {
-	return s->segments[cell >> ARENA_SEGMENT_SHIFT]->cells[cell & (ARENA_SEGMENT_CELLS - 1)];
+	return s->arena.segments[cell >> ARENA_SEGMENT_SHIFT]
+		->cells[cell & (ARENA_SEGMENT_CELLS - 1)];
 }
 
 TEST(a_loaded_table_is_found_with_the_shared_rules)
@@ -63,7 +64,7 @@ TEST(tables_may_straddle_segments_but_mappings_do_not)
 	memset(m, 0, sizeof(m));
 	ASSERT_OK(unwind_store_init(&s, &no_maps, 4 << 20));
 	ASSERT_OK(unwind_store_load(&s, 1, big));
-	ASSERT_EQ(s.nr_segments, 2);
+	ASSERT_EQ(s.arena.nr_segments, 2);
 	ASSERT_EQ(ROW_RULE(cell_of(&s, s.files[1].rows + 49999)), RULE_RUNTIMES + RUNTIME_MAX_);
 	for (int i = 0; i < 200; i++) {
 		m[0].start = (uint64_t)i;
@@ -98,7 +99,7 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	ASSERT_EQ(s.nr_evicted, 1);
 	unwind_store_tick(&s, 12 * RETIRE_NS);
 	ASSERT_OK(unwind_store_load(&s, 3, big));
-	ASSERT_EQ(s.nr_segments, 2);
+	ASSERT_EQ(s.arena.nr_segments, 2);
 	unwind_table_free(big);
 	unwind_store_fini(&s);
 }
@@ -260,20 +261,20 @@ TEST(users_who_are_not_known_are_one)
 	unwind_store_fini(&s);
 }
 
-TEST(room_that_is_needed_elsewhere_is_given_up_as_far_as_nobody_has_it)
+TEST(room_comes_and_goes_as_far_as_nobody_has_it)
 {
 	struct unwind_store s;
 
 	ASSERT_OK(unwind_store_init(&s, &no_maps, 16 << 20));
-	unwind_store_shrink(&s, (16 << 20) - 1);
-	ASSERT_EQ(s.max_segments, 63);
-	unwind_store_shrink(&s, 17 << 20);
-	ASSERT_EQ(s.max_segments, 63);
-	unwind_store_shrink(&s, 14 << 20);
-	ASSERT_EQ(s.max_segments, 56);
-	unwind_store_shrink(&s, 0);
-	ASSERT_EQ(s.max_segments, s.nr_segments);
-	ASSERT(s.nr_segments > 0);
+	arena_set_max(&s.arena, (16 << 20) - 1);
+	ASSERT_EQ(s.arena.max_segments, 63);
+	arena_set_max(&s.arena, 17 << 20);
+	ASSERT_EQ(s.arena.max_segments, 68);
+	arena_set_max(&s.arena, 14 << 20);
+	ASSERT_EQ(s.arena.max_segments, 56);
+	arena_set_max(&s.arena, 0);
+	ASSERT_EQ(s.arena.max_segments, s.arena.nr_segments);
+	ASSERT(s.arena.nr_segments > 0);
 	unwind_store_fini(&s);
 }
 
@@ -336,9 +337,9 @@ TEST(cells_come_back_whole)
 		unwind_store_tick(&s, (uint64_t)(round + 1) * 2 * RETIRE_NS);
 	}
 	/* One, and the spare one. */
-	ASSERT_EQ(s.nr_segments, 2);
-	ASSERT_EQ(s.free_ranges.nr, 1);
-	ASSERT_EQ(s.free_ranges.items[0].nr, 2 * ARENA_SEGMENT_CELLS);
+	ASSERT_EQ(s.arena.nr_segments, 2);
+	ASSERT_EQ(s.arena.free_ranges.nr, 1);
+	ASSERT_EQ(s.arena.free_ranges.items[0].nr, 2 * ARENA_SEGMENT_CELLS);
 	unwind_store_fini(&s);
 }
 
@@ -521,7 +522,7 @@ TEST(a_record_is_readable_as_a_whole_and_never_cell_0)
 	ASSERT_OK(unwind_store_add_record(&s, 3, facts, 8, cell, &other));
 	ASSERT(cell && other && cell != other);
 	ASSERT_EQ(cell % 8, 0);
-	r = (const struct runtime_record *)&s.segments[0]->cells[other];
+	r = (const struct runtime_record *)&s.arena.segments[0]->cells[other];
 	ASSERT_EQ(r->runtime, 3);
 	ASSERT_EQ(r->size, 8);
 	ASSERT_EQ(r->next, cell);

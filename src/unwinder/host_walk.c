@@ -40,7 +40,7 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.nr_files = UNWIND_FILES_MAX,
 		.rules = p->store->rules,
 		.nr_rules = UNWIND_RULES_MAX,
-		.segments = p->store->segments,
+		.segments = p->store->arena.segments,
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
 	struct walk_input in = *input;

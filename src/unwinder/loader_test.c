@@ -191,7 +191,7 @@ static int open_store(struct unwind_store *s, uint64_t limit, size_t later)
 	static const struct unwind_store_maps no_maps = { -1, -1, -1 };
 	int r = unwind_store_init(s, &no_maps, budget_share(limit, FIXED).arena);
 
-	unwind_store_shrink(s, budget_share(limit, FIXED + later).arena);
+	arena_set_max(&s->arena, budget_share(limit, FIXED + later).arena);
 	return r;
 }
 

@@ -971,9 +971,7 @@ const struct mapping_snapshot *publisher_snapshot(const struct publisher *p, uin
 const struct unwind_mapping *publisher_mappings(const struct publisher *p,
 						const struct mapping_snapshot *b)
 {
-	const struct arena_segment *segment = p->store->segments[b->cell >> ARENA_SEGMENT_SHIFT];
-
-	return (const struct unwind_mapping *)&segment->cells[b->cell & (ARENA_SEGMENT_CELLS - 1)];
+	return (const struct unwind_mapping *)arena_cell(&p->store->arena, b->cell);
 }
 
 const struct unwind_mapping *publisher_mapping(const struct publisher *p,
