@@ -6,11 +6,15 @@
 #pragma once
 
 #include "profile/collect.h"
+#include "symbolize/decoder.h"
 
 struct known_stack {
 	uint32_t stack; /* of the profile */
 	uint32_t generation;
 	uint32_t thread_name; /* of the virtual thread whose it is: strtab; 0: of none */
+	/* Whose tables it needs, numbers of the unwind store; perhaps not all. */
+	uint16_t files[DECODER_NEEDED_MAX];
+	uint16_t nr_files;
 	/* private */
 	uint32_t first_label, nr_labels;
 };

@@ -69,6 +69,7 @@ struct recorder {
 	uint64_t run_ns, start_cpu_ns;
 	size_t kernel_map_bytes; /* when rss_at_ns was */
 	size_t walker_bytes;	 /* that were taken off what is shared out */
+	bool has_lent;		 /* budget_lend() */
 	uint64_t turn_ns;	 /* when the last turn was */
 	uint64_t turn_next_ns;	 /* not before */
 	uint64_t read_again_ns;	 /* that it took since, since news were lost */

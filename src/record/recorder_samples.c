@@ -251,11 +251,14 @@ void recorder_forget_stacks(struct recorder *r)
 static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack,
 			  const struct said *said)
 {
-	const struct known_stack known = { .stack = stack,
-					   .generation = generation,
-					   .thread_name = said->thread_name };
-	int err = known_stacks_put(&r->known, hash, &known, said->labels, said->nr_labels);
+	struct known_stack known = { .stack = stack,
+				     .generation = generation,
+				     .thread_name = said->thread_name,
+				     .nr_files = (uint16_t)r->decoder.nr_needed };
+	int err;
 
+	memcpy(known.files, r->decoder.needed, sizeof(known.files));
+	err = known_stacks_put(&r->known, hash, &known, said->labels, said->nr_labels);
 	if (err != -ENOSPC)
 		return err;
 	recorder_forget_stacks(r);
@@ -501,6 +504,19 @@ static uint32_t known_part(struct recorder *r, const struct known_stack *known, 
 	return known->stack;
 }
 
+/* Where room for tables runs short, those that a stack needs that the kernel knows are in use. */
+static void touch_tables(struct recorder *r, const struct known_stack *known)
+{
+	const struct mapping_snapshot *block;
+
+	if (!known->nr_files || !unwind_store_is_half_full(&r->unwinder.store))
+		return;
+	block = publisher_snapshot(&r->unwinder.publisher, known->generation);
+	for (uint16_t i = 0; i < known->nr_files; i++)
+		unwind_store_touch(&r->unwinder.store, known->files[i],
+				   block ? block->user : UNWIND_USER_UNKNOWN);
+}
+
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
 	const struct profile_label *labels;
@@ -517,6 +533,7 @@ static void on_hit(struct recorder *r, const struct sample_header *h)
 		r->forget_stacks = true;
 		return;
 	}
+	touch_tables(r, found);
 	said = (struct said){ found->thread_name, labels, found->nr_labels };
 	count_sample(r, h, &said, known_part(r, found, h->pid));
 }

@@ -265,13 +265,38 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 	}
 }
 
+static void share_memory(struct recorder *r)
+{
+	struct budget b = budget_share(r->options.memory_limit, r->unwinder.publisher.fixed_bytes);
+
+	if (r->has_lent)
+		b = budget_lend(&b);
+	arena_set_max(&r->unwinder.store.arena, b.arena);
+	r->profile_bytes_max = b.profile;
+	r->batch_bytes_max = b.batch;
+}
+
+/*
+ * Tables for all that runs on a busy machine may need more than their part, while the profile is
+ * far from needing its own. What is lent is not given back: it is as if the limit were shared out
+ * otherwise from the begin.
+ */
+static void lend_memory(struct recorder *r)
+{
+	if (r->has_lent || !r->unwinder.store.is_short ||
+	    profile_bytes(r->profile) > r->profile_bytes_max / 4)
+		return;
+	r->has_lent = true;
+	share_memory(r);
+	log_debug("memory: unwind tables get more, of what samples and the profile have");
+}
+
 /*
  * Walkers that have come, and the kernel's rows, have their part of the memory limit: what is left
  * is shared out as at the begin. The arena alone would lose a third of its room to them.
  */
 static void update_walkers(struct recorder *r)
 {
-	struct budget budget;
 	size_t bytes;
 
 	bpf_sampler_want_walkers(r->sampler, r->unwinder.publisher.runtimes.met, true);
@@ -283,10 +308,7 @@ static void update_walkers(struct recorder *r)
 	log_debug("memory: walkers take %zu kB more", (bytes - r->walker_bytes) / 1024);
 	r->unwinder.publisher.fixed_bytes += bytes - r->walker_bytes;
 	r->walker_bytes = bytes;
-	budget = budget_share(r->options.memory_limit, r->unwinder.publisher.fixed_bytes);
-	arena_set_max(&r->unwinder.store.arena, budget.arena);
-	r->profile_bytes_max = budget.profile;
-	r->batch_bytes_max = budget.batch;
+	share_memory(r);
 }
 
 static void look_at_kernel(struct recorder *r)
@@ -309,6 +331,7 @@ void recorder_turn(struct recorder *r)
 	r->turn_ns = now_ns();
 	cut_clock_look(&r->cut_clock, r->turn_ns, clock_ahead_ns(CLOCK_BOOTTIME));
 	update_walkers(r);
+	lend_memory(r);
 	look_at_kernel(r);
 	recorder_drain(r);
 	err = side_band_drain_until(r->side_band, r->turn_ns, &r->events);

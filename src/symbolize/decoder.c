@@ -126,6 +126,18 @@ static uint32_t scope_of(const struct process *proc, uint32_t pid)
 	return proc ? (uint32_t)proc->image : pid | UINT32_C(1) << 31;
 }
 
+/* The file's table is needed, once for a stack. */
+static void need_table(struct decoder *r, uint32_t file, uint32_t user)
+{
+	_Static_assert(UNWIND_FILES_MAX <= UINT16_MAX + 1, "files' numbers");
+	for (uint32_t i = 0; i < r->nr_needed; i++)
+		if (r->needed[i] == file)
+			return;
+	if (r->nr_needed < DECODER_NEEDED_MAX)
+		r->needed[r->nr_needed++] = (uint16_t)file;
+	unwind_store_touch(r->publisher->store, file, user);
+}
+
 static int add_native(struct decoder *r, const struct decoder_stack *stack,
 		      const struct process *proc, const struct process_runtimes *list,
 		      uint64_t addr)
@@ -139,11 +151,11 @@ static int add_native(struct decoder *r, const struct decoder_stack *stack,
 	int err;
 
 	if (is_file) {
+		need_table(r, m->file, stack->block->user);
 		frame.address = addr - m->bias;
 		if (runtimes_hides(list, file->index, frame.address) &&
 		    !r->symbolizer.options.runtimes.interpreter_frames)
 			return 0;
-		unwind_store_touch(r->publisher->store, m->file, stack->block->user);
 	} else {
 		frame.scope = scope_of(proc, stack->pid);
 	}
@@ -426,7 +438,7 @@ int decoder_add(struct decoder *r, const struct decoder_stack *stack, uint32_t *
 	int err = 0;
 
 	r->scratch.nr = r->labels.nr = 0;
-	r->thread_name = 0;
+	r->thread_name = r->nr_needed = 0;
 	for (i = 0; i < stack->nr_kernel && !err; i++)
 		/* Callers are return addresses; a call may be its function's last instruction. */
 		err = add_kernel(r, stack->kernel[i] - (i > 0));

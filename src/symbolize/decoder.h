@@ -15,6 +15,8 @@
 /* Who records everybody's processes reads names of runtimes' functions for half of a CPU at most.
  */
 enum { DECODER_NAMING_PART = 2 };
+/* Files whose tables a stack needs, as many as are told; nearly all stacks are in fewer. */
+enum { DECODER_NEEDED_MAX = 6 };
 
 /* A file that was met, whose symbols are not asked for yet. */
 struct wanted_file {
@@ -41,6 +43,10 @@ struct decoder {
 	/* For reading these names, by user; its part is 0: there is no limit. */
 	struct time_shares naming;
 	uint64_t nr_unnamed; /* frames that were met beyond it, or met again: they are unknown */
+	/* Of the stack that was added last: whose tables it needs, as far as there is room for
+	 * them. Numbers of the unwind store. */
+	uint16_t needed[DECODER_NEEDED_MAX];
+	uint32_t nr_needed;
 	VEC(struct wanted_file) wanted;
 };
 

@@ -118,6 +118,43 @@ static uint32_t add(const __u64 *kernel, size_t nr_kernel, const __u64 *words, s
 	return id;
 }
 
+/* The tables of all files that a stack is in were needed for it, each once. */
+TEST(whose_tables_a_stack_needs_is_known)
+{
+	enum { AT = 0x10000, SIZE = 0x1000, FILES = DECODER_NEEDED_MAX + 2 };
+	struct unwind_mapping m[FILES] = { 0 };
+	struct mapping_snapshot block = { .nr = FILES };
+	__u64 words[2 * FILES];
+	const struct decoder_stack stack = {
+		.pid = PID, .block = &block, .words = words, .nr_words = 4, .stop = STOP_COMPLETE
+	};
+	struct decoder_stack deep = stack;
+	uint32_t id;
+
+	set_up();
+	for (uint32_t i = 0; i < FILES; i++) {
+		m[i] = (struct unwind_mapping){ .start = AT + i * SIZE,
+						.end = AT + (i + 1) * SIZE,
+						.file = 10 + i };
+		words[2 * i] = FRAME(RUNTIME_NATIVE, 0, m[i].start + 8);
+		words[2 * i + 1] = FRAME(RUNTIME_NATIVE, 0, m[i].start + 16);
+	}
+	ASSERT_OK(unwind_store_add_mappings(&t.store, m, FILES, &block.cell));
+	unwind_store_tick(&t.store, 5000000000);
+	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
+	ASSERT_EQ(t.decoder.nr_needed, 2);
+	ASSERT_EQ(t.decoder.needed[0], 10);
+	ASSERT_EQ(t.decoder.needed[1], 11);
+	ASSERT_EQ(t.store.used_ns[11], 5000000000);
+	ASSERT_EQ(t.store.used_ns[12], 0);
+	/* More than are told were needed all the same. */
+	deep.nr_words = 2 * FILES;
+	ASSERT_OK(decoder_add(&t.decoder, &deep, &id));
+	ASSERT_EQ(t.decoder.nr_needed, DECODER_NEEDED_MAX);
+	ASSERT_EQ(t.store.used_ns[10 + FILES - 1], 5000000000);
+	tear_down();
+}
+
 /* What waits for a name is asked for once, whatever became of its number meanwhile. */
 TEST(frames_wait_for_their_names_over_a_collection)
 {

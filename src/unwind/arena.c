@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Cells are given out first-fit from a sorted list of free ranges; segments are added when nothing
- * fits.
+ * fits. Many tables are larger than a segment, and must be in a row: they begin with a segment of
+ * their own, and numbers of segments are many more than segments, so that those that nobody has any
+ * more can be put in a row wherever they were.
  */
 #include "unwind/arena.h"
 
@@ -109,30 +111,6 @@ static int show_segments(struct arena *a, uint32_t first, uint32_t nr)
 	return r;
 }
 
-/* Adds segments for at least `nr` cells. */
-static int add_segments(struct arena *a, uint32_t nr)
-{
-	uint32_t first = a->nr_segments, i;
-	uint32_t n = (nr + ARENA_SEGMENT_CELLS - 1) >> ARENA_SEGMENT_SHIFT;
-	int r = 0;
-
-	if (n > a->max_segments - first)
-		return -ENOSPC;
-	for (i = first; i < first + n && !r; i++)
-		r = create_segment(a, i);
-	if (!r && a->fd >= 0)
-		r = show_segments(a, first, n);
-	if (!r)
-		r = free_range(a, first << ARENA_SEGMENT_SHIFT, n << ARENA_SEGMENT_SHIFT);
-	if (r) {
-		for (i = first; i < first + n; i++)
-			destroy_segment(a, i);
-		return r;
-	}
-	a->nr_segments += n;
-	return 0;
-}
-
 /* Takes `nr` cells out of free range number `i`, from `first` on. */
 static int take(struct arena *a, size_t i, uint32_t first, uint32_t nr)
 {
@@ -156,46 +134,127 @@ static int take(struct arena *a, size_t i, uint32_t first, uint32_t nr)
 	return behind ? free_range(a, first + nr, behind) : 0;
 }
 
-static bool find_free(const struct arena *a, uint32_t nr, bool one_segment, size_t *ret_i,
-		      uint32_t *ret_first)
+static uint32_t segments_for(uint32_t nr)
 {
-	size_t i;
+	return (nr + ARENA_SEGMENT_CELLS - 1) >> ARENA_SEGMENT_SHIFT;
+}
 
-	for (i = 0; i < a->free_ranges.nr; i++) {
+/* Where `nr` cells could begin in a free range that begins at `first`. */
+static uint32_t aligned(uint32_t first, uint32_t nr, bool one_segment)
+{
+	if (nr >= ARENA_SEGMENT_CELLS)
+		return segments_for(first) << ARENA_SEGMENT_SHIFT;
+	if (!one_segment)
+		return first;
+	first = (first + CELLS_PER_MAPPING - 1) & -CELLS_PER_MAPPING;
+	if (nr && first >> ARENA_SEGMENT_SHIFT != (first + nr - 1) >> ARENA_SEGMENT_SHIFT)
+		first = (first + nr - 1) & -(uint32_t)ARENA_SEGMENT_CELLS;
+	return first;
+}
+
+static bool find_free(const struct arena *a, uint32_t nr, bool one_segment, uint32_t from,
+		      size_t *ret_i, uint32_t *ret_first)
+{
+	for (size_t i = 0; i < a->free_ranges.nr; i++) {
 		const struct cell_range *f = &a->free_ranges.items[i];
-		uint32_t first = one_segment
-					 ? (f->first + CELLS_PER_MAPPING - 1) & -CELLS_PER_MAPPING
-					 : f->first;
+		uint32_t first = aligned(f->first > from ? f->first : from, nr, one_segment);
 
-		if (one_segment && nr &&
-		    first >> ARENA_SEGMENT_SHIFT != (first + nr - 1) >> ARENA_SEGMENT_SHIFT)
-			first = (first + nr - 1) & -(uint32_t)ARENA_SEGMENT_CELLS;
-		if (first + nr <= f->first + f->nr) {
-			*ret_i = i;
-			*ret_first = first;
-			return true;
-		}
+		if (first + nr > f->first + f->nr)
+			continue;
+		*ret_i = i;
+		*ret_first = first;
+		return true;
 	}
 	return false;
 }
 
-/* Free cells at the arena's end. */
-static uint32_t spare_at_end(const struct arena *a)
-{
-	const struct cell_range *last;
+/* --- more segments ---------------------------------------------------------------------------- */
 
-	if (!a->free_ranges.nr)
-		return 0;
-	last = &a->free_ranges.items[a->free_ranges.nr - 1];
-	return last->first + last->nr == a->nr_segments << ARENA_SEGMENT_SHIFT ? last->nr : 0;
+/* Segments within a free range: how many, and the first. */
+static uint32_t whole_segments(const struct cell_range *f, uint32_t *ret_first)
+{
+	uint32_t first = segments_for(f->first);
+	uint32_t end = (f->first + f->nr) >> ARENA_SEGMENT_SHIFT;
+
+	*ret_first = first;
+	return end > first ? end - first : 0;
 }
 
-/* How many cells are missing for `nr` behind the free ones at the arena's end. */
-static uint32_t missing_at_end(const struct arena *a, uint32_t nr)
+static uint32_t nr_whole(const struct arena *a)
 {
-	uint32_t spare = spare_at_end(a);
+	uint32_t nr = 0, first;
 
-	return spare < nr ? nr - spare : nr;
+	for (size_t i = 0; i < a->free_ranges.nr; i++)
+		nr += whole_segments(&a->free_ranges.items[i], &first);
+	return nr;
+}
+
+/* The first of `nr` numbers in a row, from `from` on, that no segment has. */
+static uint32_t find_numbers(const struct arena *a, uint32_t nr, uint32_t from)
+{
+	for (uint32_t i = from, n = 0; i < ARENA_SEGMENTS_MAX; i++) {
+		n = a->segments[i] ? 0 : n + 1;
+		if (n == nr)
+			return i + 1 - nr;
+	}
+	return ARENA_SEGMENTS_MAX;
+}
+
+/*
+ * Gives a segment in which nothing is any more the number `to`. Walkers may still find it under the
+ * old one, too, where none of them looks for anything.
+ */
+static int move_segment(struct arena *a, uint32_t to)
+{
+	uint32_t first = 0;
+	size_t i = a->free_ranges.nr;
+	int r;
+
+	while (i && !whole_segments(&a->free_ranges.items[i - 1], &first))
+		i--;
+	if (!i)
+		return -ENOSPC;
+	r = take(a, i - 1, first << ARENA_SEGMENT_SHIFT, ARENA_SEGMENT_CELLS);
+	if (r)
+		return r;
+	a->segments[to] = a->segments[first];
+	a->segment_fds[to] = a->segment_fds[first];
+	a->segments[first] = NULL;
+	a->segment_fds[first] = -1;
+	return 0;
+}
+
+/*
+ * Adds segments for `nr` cells in a row, with numbers from `from` on: new ones, and when there may
+ * be no more of these, ones in which nothing is.
+ */
+static int add_segments(struct arena *a, uint32_t nr, uint32_t from)
+{
+	uint32_t n = segments_for(nr), first = find_numbers(a, n, from), i;
+	int r = 0;
+
+	if (first == ARENA_SEGMENTS_MAX || n > a->max_segments - a->nr_segments + nr_whole(a))
+		return -ENOSPC;
+	for (i = first; i < first + n && !r; i++) {
+		if (a->nr_segments >= a->max_segments) {
+			r = move_segment(a, i);
+			continue;
+		}
+		r = create_segment(a, i);
+		if (r)
+			destroy_segment(a, i);
+		else
+			a->nr_segments++;
+	}
+	if (!r && a->fd >= 0)
+		r = show_segments(a, first, n);
+	if (!r)
+		return free_range(a, first << ARENA_SEGMENT_SHIFT, n << ARENA_SEGMENT_SHIFT);
+	for (i = first; i < first + n && a->segments[i]; i++) {
+		destroy_segment(a, i);
+		a->nr_segments--;
+	}
+	return r;
 }
 
 int arena_alloc(struct arena *a, uint32_t nr, bool one_segment, uint32_t *ret)
@@ -204,14 +263,30 @@ int arena_alloc(struct arena *a, uint32_t nr, bool one_segment, uint32_t *ret)
 	size_t i;
 	int r;
 
-	if (!find_free(a, nr, one_segment, &i, &first)) {
-		/* What is free at the end counts, but a little more does no harm. */
-		r = add_segments(a, nr);
-		if (r == -ENOSPC && !one_segment)
-			r = add_segments(a, missing_at_end(a, nr));
+	if (!find_free(a, nr, one_segment, 0, &i, &first)) {
+		r = add_segments(a, nr, 0);
 		if (r)
 			return r;
-		if (!find_free(a, nr, one_segment, &i, &first))
+		if (!find_free(a, nr, one_segment, 0, &i, &first))
+			return -ENOSPC;
+	}
+	r = take(a, i, first, nr);
+	if (!r)
+		*ret = first;
+	return r;
+}
+
+int arena_alloc_behind(struct arena *a, uint32_t nr, uint32_t from, uint32_t reach, uint32_t *ret)
+{
+	uint32_t first = 0;
+	size_t i;
+	int r;
+
+	if (!find_free(a, nr, false, from, &i, &first) || first + nr - from > reach) {
+		r = add_segments(a, nr, segments_for(from));
+		if (r)
+			return r;
+		if (!find_free(a, nr, false, from, &i, &first) || first + nr - from > reach)
 			return -ENOSPC;
 	}
 	r = take(a, i, first, nr);
@@ -252,29 +327,12 @@ uint64_t arena_nr_coming(const struct arena *a)
 	return nr;
 }
 
-int arena_alloc_behind(struct arena *a, uint32_t nr, uint32_t from, uint32_t reach, uint32_t *ret)
-{
-	for (int turn = 0;; turn++) {
-		for (size_t i = 0; i < a->free_ranges.nr; i++) {
-			const struct cell_range *f = &a->free_ranges.items[i];
-			uint32_t first = f->first > from ? f->first : from;
-
-			if (first + nr > f->first + f->nr || first + nr - from > reach)
-				continue;
-			*ret = first;
-			return take(a, i, first, nr);
-		}
-		if (turn || add_segments(a, nr))
-			return -ENOSPC;
-	}
-}
-
 int arena_init(struct arena *a, int fd, size_t max_bytes)
 {
 	*a = (struct arena){ .fd = fd };
 	memset(a->segment_fds, -1, sizeof(a->segment_fds));
 	arena_set_max(a, max_bytes);
-	return add_segments(a, a->max_segments > 1 ? 2 * SPARE_CELLS : SPARE_CELLS);
+	return add_segments(a, a->max_segments > 1 ? 2 * SPARE_CELLS : SPARE_CELLS, 0);
 }
 
 void arena_set_max(struct arena *a, size_t max_bytes)
@@ -290,7 +348,7 @@ void arena_set_max(struct arena *a, size_t max_bytes)
 
 void arena_fini(struct arena *a)
 {
-	for (uint32_t i = 0; i < a->nr_segments; i++)
+	for (uint32_t i = 0; i < ARENA_SEGMENTS_MAX; i++)
 		destroy_segment(a, i);
 	vec_free(&a->free_ranges);
 	vec_free(&a->retired);
@@ -313,16 +371,30 @@ void arena_tick(struct arena *a, uint64_t now_ns)
 
 void arena_keep_spare(struct arena *a)
 {
-	if (spare_at_end(a) < SPARE_CELLS)
-		add_segments(a, SPARE_CELLS); /* or later, when there is no other way */
+	uint64_t unused = (uint64_t)(a->max_segments - a->nr_segments) << ARENA_SEGMENT_SHIFT;
+
+	if (unused && arena_nr_free(a) - unused < SPARE_CELLS)
+		add_segments(a, SPARE_CELLS, 0); /* or later, when there is no other way */
 }
 
 bool arena_has(const struct arena *a, uint32_t nr)
 {
-	uint32_t unused = (a->max_segments - a->nr_segments) << ARENA_SEGMENT_SHIFT, first;
+	uint32_t first, n = segments_for(nr);
 	size_t i;
 
-	return find_free(a, nr, false, &i, &first) || missing_at_end(a, nr) <= unused;
+	return find_free(a, nr, false, 0, &i, &first) ||
+	       (n <= a->max_segments - a->nr_segments + nr_whole(a) &&
+		find_numbers(a, n, 0) < ARENA_SEGMENTS_MAX);
+}
+
+uint64_t arena_nr_for(const struct arena *a, uint32_t nr)
+{
+	uint64_t free = arena_nr_free(a), whole;
+
+	if (nr < ARENA_SEGMENT_CELLS)
+		return free;
+	whole = (uint64_t)(a->max_segments - a->nr_segments + nr_whole(a)) << ARENA_SEGMENT_SHIFT;
+	return whole < free ? whole : free;
 }
 
 uint64_t arena_nr_used(const struct arena *a)

@@ -27,7 +27,7 @@ struct cell_range {
 
 struct arena {
 	int fd; /* the map of segments, borrowed; -1: plain memory */
-	struct arena_segment *segments[ARENA_SEGMENTS_MAX];
+	struct arena_segment *segments[ARENA_SEGMENTS_MAX]; /* by number; most are NULL */
 	int segment_fds[ARENA_SEGMENTS_MAX];
 	uint32_t nr_segments, max_segments;
 	VEC(struct cell_range) free_ranges; /* sorted by first, coalesced */
@@ -51,15 +51,18 @@ int arena_alloc_behind(struct arena *a, uint32_t nr, uint32_t from, uint32_t rea
 void arena_retire(struct arena *a, uint32_t first, uint32_t nr, uint64_t now_ns);
 /* Gives back what was retired RETIRE_NS ago or earlier. */
 void arena_tick(struct arena *a, uint64_t now_ns);
-/* Has so much free at its end whenever it can, so that a process's first samples do not wait for a
- * new segment. */
+/* Has a segment's worth of cells free whenever it can, so that a process's first samples do not
+ * wait for a new segment. */
 void arena_keep_spare(struct arena *a);
 
 /* Cells that are free, or could be added; and those that come back in time. */
 uint64_t arena_nr_free(const struct arena *a);
 uint64_t arena_nr_coming(const struct arena *a);
-/* Is there a place for so many? */
+/* Is there a place for so many in a row? */
 bool arena_has(const struct arena *a, uint32_t nr);
+/* Of the free ones those that count for so many: for what is larger than a segment only whole ones
+ * do. */
+uint64_t arena_nr_for(const struct arena *a, uint32_t nr);
 /* Cells that are neither free nor could be added. */
 uint64_t arena_nr_used(const struct arena *a);
 size_t arena_bytes(const struct arena *a);

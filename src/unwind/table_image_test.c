@@ -61,7 +61,8 @@ static int open_image(int fd, struct unwind_table **ret)
 
 static uint32_t cell_of(const struct unwind_store *s, uint32_t cell)
 {
-	return s->arena.segments[cell >> ARENA_SEGMENT_SHIFT]->cells[cell & (ARENA_SEGMENT_CELLS - 1)];
+	return s->arena.segments[cell >> ARENA_SEGMENT_SHIFT]
+		->cells[cell & (ARENA_SEGMENT_CELLS - 1)];
 }
 
 TEST(a_store_loads_it_as_the_table_itself)

@@ -47,6 +47,13 @@ bool table_shares_allow(const struct unwind_store *s, uint32_t file, uint64_t nr
 	return owner_is_trusted(user) || cells_of_user(s, user) + nr <= share_of_user(s);
 }
 
+bool table_shares_same(const struct unwind_store *s, uint32_t a, uint32_t b)
+{
+	uint32_t user = user_of(s, a), other = user_of(s, b);
+
+	return user == other || (owner_is_trusted(user) && owner_is_trusted(other));
+}
+
 const struct file_table *table_shares_greediest(const struct unwind_store *s)
 {
 	const struct file_table *found = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A table's cells may straddle segments of the arena, a process's mappings may not. */
 #include "unwind/unwind_store.h"
+#include "unwind/table_heat.h"
 #include "unwind/table_image.h"
 #include "unwind/table_shares.h"
 #include "bpf/host/walk_host.h"
@@ -27,6 +28,8 @@ enum {
 	/* Rows that are added to a file's: so many at a time, and so often (4 MiB). */
 	MORE_ROWS = 4096,
 	MORE_ROWS_MAX = 256,
+	/* Files whose tables may come again in one tick. */
+	ADMITTED_MAX = 16,
 };
 
 static void retire(struct unwind_store *s, uint32_t first, uint32_t nr)
@@ -54,7 +57,8 @@ int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *ma
 	s->used_ns = calloc(UNWIND_FILES_MAX, sizeof(*s->used_ns));
 	s->wanted = calloc(UNWIND_FILES_MAX, sizeof(*s->wanted));
 	s->users = calloc(UNWIND_FILES_MAX, sizeof(*s->users));
-	if (!s->files || !s->rules || !s->used_ns || !s->wanted || !s->users)
+	s->heat = calloc(UNWIND_FILES_MAX, sizeof(*s->heat));
+	if (!s->files || !s->rules || !s->used_ns || !s->wanted || !s->users || !s->heat)
 		r = -ENOMEM;
 	if (!r)
 		r = rule_set_init(&s->rule_set, s->rules);
@@ -75,6 +79,7 @@ void unwind_store_fini(struct unwind_store *s)
 	free(s->used_ns);
 	free(s->wanted);
 	free(s->users);
+	free(s->heat);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -199,6 +204,22 @@ static void evict_greedy(struct unwind_store *s, uint64_t nr)
 	}
 }
 
+/* Makes room for what is needed more by giving up what is needed less, if there is such. */
+static void evict_cooler(struct unwind_store *s, uint32_t file, uint64_t nr)
+{
+	uint32_t victims[TABLE_HEAT_VICTIMS];
+	size_t n = table_heat_cooler(s, file, nr, victims);
+
+	for (size_t i = 0; i < n; i++) {
+		drop_table(s, victims[i]);
+		s->nr_evicted++;
+	}
+}
+
+/* How long what was admitted again has its room before it is built. */
+#define ADMITTED_NS 2000000000ull
+#define SHORT_NS    2000000000ull
+
 /* --- room ------------------------------------------------------------------------------------ */
 
 /* Makes `nr` cells come back in time, without what is on its way already. */
@@ -215,17 +236,26 @@ static uint64_t for_others(const struct unwind_store *s)
 	return (uint64_t)(s->arena.max_segments / PART_FOR_OTHERS) << ARENA_SEGMENT_SHIFT;
 }
 
+/* What a file's table must leave free. */
+static uint64_t room_beside(const struct unwind_store *s, uint32_t file, uint32_t nr)
+{
+	return for_mappings(s) + (table_shares_allow(s, file, nr) ? 0 : for_others(s));
+}
+
 /* Makes room for a file's table of `nr` cells, for which there was none. */
 static void make_room_for(struct unwind_store *s, uint32_t file, uint32_t nr)
 {
+	uint64_t all = (uint64_t)s->arena.max_segments << ARENA_SEGMENT_SHIFT;
 	uint64_t wanted = nr + for_mappings(s) + for_others(s), coming;
 
 	make_room(s, nr);
-	if (wanted > (uint64_t)s->arena.max_segments << ARENA_SEGMENT_SHIFT)
-		return;
-	coming = arena_nr_coming(&s->arena) + arena_nr_free(&s->arena);
-	if (coming < wanted && table_shares_allow(s, file, nr))
+	coming = arena_nr_coming(&s->arena) + arena_nr_for(&s->arena, nr);
+	if (coming < wanted && wanted <= all && table_shares_allow(s, file, nr))
 		evict_greedy(s, wanted - coming);
+	wanted = nr + room_beside(s, file, nr);
+	coming = arena_nr_coming(&s->arena) + arena_nr_for(&s->arena, nr);
+	if (coming < wanted && wanted <= all)
+		evict_cooler(s, file, wanted - coming);
 }
 
 /*
@@ -288,29 +318,72 @@ static void mend_tables(struct unwind_store *s)
 /* Is there room for so many cells of a file's table? */
 static bool has_room(const struct unwind_store *s, uint32_t file, uint32_t nr)
 {
-	uint64_t rest = for_mappings(s) + (table_shares_allow(s, file, nr) ? 0 : for_others(s));
+	return arena_nr_free(&s->arena) >= nr + room_beside(s, file, nr) &&
+	       arena_has(&s->arena, nr);
+}
 
-	return arena_nr_free(&s->arena) >= nr + rest && arena_has(&s->arena, nr);
+static bool is_hot(const struct unwind_store *s, uint32_t file)
+{
+	return s->used_ns[file] + RETIRE_NS > s->now_ns;
 }
 
 /*
- * A file whose table was refused or given up may come again once there is room for it; for one that
- * samples are in, room is made. One at a time, the first come takes it.
+ * Of the files whose table was refused or given up the one that is needed most for its size of
+ * those that there is room for; UNWIND_FILES_MAX: none. For others that samples are in, room is
+ * made.
  */
+static uint32_t choose_wish(struct unwind_store *s, bool make)
+{
+	uint32_t found = UNWIND_FILES_MAX, nr = s->nr_wanted;
+
+	for (uint32_t i = 0; i < UNWIND_FILES_MAX && nr; i++) {
+		uint32_t cells = s->wanted[i].cells;
+
+		nr -= cells != 0;
+		if (!cells || !has_room_for_rules(s, s->wanted[i].rules))
+			continue;
+		if (!has_room(s, i, cells + s->nr_admitted)) {
+			if (make && is_hot(s, i))
+				make_room_for(s, i, cells);
+		} else if (found == UNWIND_FILES_MAX || table_heat_is_hotter(s, i, found)) {
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* Do samples need more than there is room for, and for so long that it is no passing state? */
+static void look_if_short(struct unwind_store *s)
+{
+	uint64_t wanted = for_mappings(s);
+
+	for (uint32_t i = 0, nr = s->nr_wanted; i < UNWIND_FILES_MAX && nr; i++) {
+		nr -= s->wanted[i].cells != 0;
+		if (s->wanted[i].cells && is_hot(s, i))
+			wanted += s->wanted[i].cells;
+	}
+	if (wanted <= for_mappings(s) ||
+	    wanted <= arena_nr_free(&s->arena) + arena_nr_coming(&s->arena))
+		s->enough_ns = s->now_ns;
+	s->is_short = s->enough_ns + SHORT_NS < s->now_ns;
+}
+
+/* These may come again. What samples are in has its room until it is built. */
 static void admit_again(struct unwind_store *s)
 {
-	uint32_t i;
+	if (s->admitted_ns + ADMITTED_NS < s->now_ns)
+		s->nr_admitted = 0;
+	for (int i = 0; i < ADMITTED_MAX; i++) {
+		uint32_t file = choose_wish(s, !i);
 
-	for (i = 0; i < UNWIND_FILES_MAX && s->nr_wanted; i++) {
-		if (!s->wanted[i].cells || !has_room_for_rules(s, s->wanted[i].rules))
-			continue;
-		if (has_room(s, i, s->wanted[i].cells)) {
-			set_wish(s, i, (struct table_wish){ 0 });
-			unwind_store_set_state(s, i, FILE_STATE_PENDING);
+		if (file == UNWIND_FILES_MAX)
 			return;
+		if (is_hot(s, file)) {
+			s->nr_admitted += s->wanted[file].cells;
+			s->admitted_ns = s->now_ns;
 		}
-		if (s->used_ns[i] + RETIRE_NS > s->now_ns)
-			make_room_for(s, i, s->wanted[i].cells);
+		set_wish(s, file, (struct table_wish){ 0 });
+		unwind_store_set_state(s, file, FILE_STATE_PENDING);
 	}
 }
 
@@ -323,7 +396,9 @@ void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 	if (now_ns >= RETIRE_NS)
 		rule_set_expire(&s->rule_set, now_ns - RETIRE_NS);
 	make_room_for_rules(s);
+	table_heat_cool(s);
 	admit_again(s);
+	look_if_short(s);
 	mend_tables(s);
 	arena_keep_spare(&s->arena);
 }
@@ -412,6 +487,7 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 		.nr_rows = table->nr_rows,
 		.nr_rules =
 			table->nr_rules < RULES_OF_FILE_MAX ? table->nr_rules : RULES_OF_FILE_MAX,
+		.since_ns = s->now_ns,
 	};
 	struct unwind_file *f;
 	int r;
@@ -451,7 +527,11 @@ size_t unwind_store_bytes_with(const struct unwind_store *s, const struct unwind
 {
 	uint64_t nr = (uint64_t)table->nr_buckets + table->nr_rows;
 
-	nr += arena_nr_used(&s->arena);
+	/* Large ones begin with a segment of their own. */
+	nr += arena_nr_used(&s->arena) + ARENA_SEGMENT_CELLS;
+	for (size_t i = 0; i < s->tables.nr; i++)
+		if (s->tables.items[i].nr >= ARENA_SEGMENT_CELLS)
+			nr += -s->tables.items[i].nr & (ARENA_SEGMENT_CELLS - 1);
 	nr += nr * 7 / 17 +
 	      2 * ARENA_SEGMENT_CELLS; /* PART_FOR_MAPPINGS and PART_FOR_OTHERS: 7/24 */
 	return nr * sizeof(uint32_t);
@@ -636,6 +716,7 @@ void unwind_store_forget(struct unwind_store *s, uint32_t file)
 	set_wish(s, file, (struct table_wish){ 0 });
 	s->used_ns[file] = 0;
 	s->users[file] = (struct file_user){ 0 };
+	s->heat[file] = 0;
 	unwind_store_set_state(s, file, FILE_STATE_NONE);
 }
 
@@ -644,6 +725,7 @@ void unwind_store_touch(struct unwind_store *s, uint32_t file, uint32_t user)
 	if (file >= UNWIND_FILES_MAX)
 		return;
 	s->used_ns[file] = s->now_ns;
+	table_heat_use(s, file);
 	table_shares_use(s, file, user);
 }
 

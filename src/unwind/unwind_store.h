@@ -31,6 +31,7 @@ struct file_table {
 	bool is_short;		  /* there were fewer, but there may be more */
 	bool is_more;		  /* room for rows that come later, */
 	uint32_t used;		  /* of which there are so many */
+	uint64_t since_ns;	  /* loaded */
 };
 
 /* What a file's table, refused or given up, asks for. */
@@ -58,6 +59,12 @@ struct unwind_store {
 	struct table_wish *wanted; /* by file */
 	uint32_t nr_wanted;	   /* of these that are none */
 	struct file_user *users;   /* by file */
+	uint32_t *heat;		   /* by file: table_heat.h */
+	uint64_t cooled_ns;
+	uint32_t nr_admitted; /* cells of files that were admitted again last */
+	uint64_t admitted_ns;
+	bool is_short; /* samples need more tables than there is room for */
+	uint64_t enough_ns;
 	uint64_t now_ns;
 	uint64_t nr_evicted;	/* tables given up for room */
 	uint64_t nr_rules_lost; /* rules that found no place: their rows say STOP_TABLE_EVICTED */

@@ -34,6 +34,15 @@ struct budget budget_share(uint64_t limit, size_t fixed)
 	return b;
 }
 
+struct budget budget_lend(const struct budget *b)
+{
+	return (struct budget){
+		.arena = b->arena + b->batch,
+		.profile = b->profile,
+		.batch = b->batch / 2,
+	};
+}
+
 uint64_t budget_limit_for_arena(size_t arena, size_t fixed)
 {
 	uint64_t limit = (uint64_t)arena * 2 + fixed + RESERVE;

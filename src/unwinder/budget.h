@@ -17,6 +17,8 @@ struct budget {
 /* `fixed` bytes are in use already, whatever comes: the program itself and its maps of fixed size.
  */
 struct budget budget_share(uint64_t limit, size_t fixed);
+/* The same, when tables need more than their part: half of what samples of a turn may take. */
+struct budget budget_lend(const struct budget *b);
 /* The limit, in steps that people would choose, that leaves so much for the arena. */
 uint64_t budget_limit_for_arena(size_t arena, size_t fixed);
 /* Resident memory of this process without pages of BPF maps, in bytes; 0 if it can't be read. */

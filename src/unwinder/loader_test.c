@@ -215,6 +215,18 @@ static uint32_t count_that_fit(const struct unwind_table *table, uint64_t limit,
 	return file - 1;
 }
 
+/* What is lent is taken from others: all together stays below the limit. */
+TEST(what_is_lent_stays_within_the_limit)
+{
+	for (uint64_t limit = 32 << 20; limit <= 256 << 20; limit *= 2) {
+		struct budget b = budget_share(limit, FIXED), lent = budget_lend(&b);
+
+		ASSERT(lent.arena > b.arena);
+		ASSERT_EQ(lent.arena + lent.profile + 2 * lent.batch,
+			  b.arena + b.profile + 2 * b.batch);
+	}
+}
+
 TEST(a_large_file_fits_into_the_default_limit)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(LARGE);
