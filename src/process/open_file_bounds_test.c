@@ -2,6 +2,7 @@
 /* What is asked, and for how long, when a file is looked for that is not where it was. */
 #include "process/process_internal.h"
 
+#include "still_clock.h"
 #include "test.h"
 
 #include <errno.h>
@@ -10,30 +11,16 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
-int __real_clock_gettime(clockid_t clock, struct timespec *ret);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 int __real_fstatfs64(int fd, struct statfs *ret);
 int __wrap_fstatfs64(int fd, struct statfs *ret);
 typedef int (*each_entry)(void *ctx, const struct maps_entry *entry);
 int __real_proc_maps_read(int32_t pid, each_entry each, void *ctx);
 int __wrap_proc_maps_read(int32_t pid, each_entry each, void *ctx);
 
-static long ahead_ms, read_takes_ms;
+static uint64_t read_takes_ms;
 static unsigned int nr_asked, nr_maps_read;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
-{
-	int r = __real_clock_gettime(clock, ret);
-
-	ret->tv_sec += ahead_ms / 1000;
-	ret->tv_nsec += ahead_ms % 1000 * 1000000;
-	ret->tv_sec += ret->tv_nsec / 1000000000;
-	ret->tv_nsec %= 1000000000;
-	return r;
-}
 
 int __wrap_fstatfs64(int fd, struct statfs *ret)
 {
@@ -44,7 +31,7 @@ int __wrap_fstatfs64(int fd, struct statfs *ret)
 int __wrap_proc_maps_read(int32_t pid, each_entry each, void *ctx)
 {
 	nr_maps_read++;
-	ahead_ms += read_takes_ms;
+	still_clock_ns += read_takes_ms * 1000000;
 	return __real_proc_maps_read(pid, each, ctx);
 }
 
@@ -169,7 +156,7 @@ TEST(what_a_process_maps_is_searched_within_its_users_share_of_the_time)
 		look_for_gone(&t, proc);
 	ASSERT(nr_maps_read > 0 && nr_maps_read < 10);
 	nr_maps_read = 0;
-	ahead_ms += 3000;
+	still_clock_ns += 3000000000;
 	look_for_gone(&t, proc);
 	ASSERT_EQ(nr_maps_read, 1);
 	process_table_fini(&t);

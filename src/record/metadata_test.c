@@ -104,8 +104,7 @@ static void tell_end(int32_t pid, int32_t tid, uint64_t time_ns)
 
 TEST(threads_have_their_begin_and_end)
 {
-	uint64_t before = clock_ns(CLOCK_REALTIME), offset = before - clock_ns(CLOCK_MONOTONIC),
-		 seen;
+	uint64_t before = clock_ns(CLOCK_REALTIME), offset = wall_offset_ns(), seen;
 	const uint64_t tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	int32_t tid, pid = getpid();
 	struct profile_thread *t;

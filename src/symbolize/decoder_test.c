@@ -3,6 +3,7 @@
 #include "symbolize/decoder.h"
 #include "symbol/kallsyms.h"
 
+#include "still_clock.h"
 #include "test.h"
 
 #include <errno.h>
@@ -16,22 +17,6 @@ static struct {
 	struct decoder decoder;
 	struct profile profile;
 } t;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
-
-/* All clocks stand still but where a test has time go by: a machine that has no time for the test
- * would give shares of it back. */
-static time_t ahead_ns;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
-{
-	enum { BEGIN_S = 1000, S_NS = 1000000000 };
-
-	(void)clock;
-	ret->tv_sec = BEGIN_S + ahead_ns / S_NS;
-	ret->tv_nsec = ahead_ns % S_NS;
-	return 0;
-}
 
 static void set_up(void)
 {
@@ -285,7 +270,7 @@ static int name_slowly(struct runtime_proc *rp, const uint64_t *words, size_t nr
 
 	(void)rp;
 	ASSERT_EQ(nr, 2);
-	ahead_ns += MS;
+	still_clock_ns += MS;
 	snprintf(name, sizeof(name), "f%llu", (unsigned long long)words[1]);
 	return sink->add(sink->ctx, &(struct runtime_level){ .name = name });
 }
@@ -364,7 +349,7 @@ TEST(names_are_read_in_a_users_share_of_the_time)
 	ASSERT(is_named(&roots, ROOT_PID, 1));
 	/* It is not unknown for good. */
 	ASSERT(!is_named(&his, PID, nr_named));
-	ahead_ns += 2000 * (time_t)MS;
+	still_clock_ns += 2000 * (uint64_t)MS;
 	ASSERT(is_named(&his, PID, nr_named));
 	end_slow(&his, PID);
 	end_slow(&others, OTHER_PID);

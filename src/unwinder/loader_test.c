@@ -15,7 +15,6 @@
 #include "elf_writer.h"
 #include "unwind/table_image.h"
 #include "util/cleanup.h"
-#include "util/clock.h"
 #include "unwind/unwind_store.h"
 
 enum {
@@ -375,7 +374,7 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 	job.file = 1000;
 	l.builder = too_many_args;
 	l.patience.left_ns = 500000000;
-	l.patience.at_ns = now_ns();
+	l.patience.at_ns = UINT64_MAX; /* no time goes by */
 	ASSERT_ERR(loader_build(&l, &job, &built), EAGAIN);
 	l.patience.left_ns = 1000000000;
 	ASSERT_ERR(loader_build(&l, &job, &built), E2BIG);

@@ -2,6 +2,7 @@
 /* For whom code is followed: this very program's, for users who are made up. */
 #include "unwinder/publisher.h"
 #include "unwinder/publisher_internal.h"
+#include "still_clock.h"
 #include "test.h"
 #include "util/clock.h"
 
@@ -71,7 +72,6 @@ TEST(who_has_used_up_his_time_leaves_others_theirs)
 	set_up();
 	time_shares_take(&publisher.follow_time, greedy.user, now_ns(), 3600000000000);
 	publisher.follow_time.used_ns = now_ns() - 400000000;
-	publisher.follow_time.part = 0; /* so much is left of all, however long this takes */
 	ASSERT(publisher_may_follow(&publisher, &other));
 	ASSERT_EQ(publisher_follow(&publisher, &greedy, file, addr, false), -EAGAIN);
 	ASSERT_OK(publisher_follow(&publisher, &other, file, addr, false));
