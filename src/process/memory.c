@@ -235,8 +235,11 @@ static int hear_child(int32_t *ret_answer, bool patient)
 		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), 0);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -EPIPE;
-		if (n < 0 && errno == EAGAIN && !patient && !child_is_ready())
-			return -ETIMEDOUT;
+		/* Nor may it have answered meanwhile, and wait for us. */
+		if (n < 0 && errno == EAGAIN && !patient && !child_is_ready()) {
+			n = recv(guard.socket, ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
+			break;
+		}
 	}
 	return n == sizeof(*ret_answer) ? 0 : n < 0 ? -ETIMEDOUT : -EPIPE;
 }

@@ -5,6 +5,7 @@
 #include "process/memory.h"
 
 #include "process/proc_identity.h"
+#include "process/proc_stat.h"
 #include "process/server_watch.h"
 
 #include <errno.h>
@@ -261,6 +262,43 @@ static void read_with_stopped_child(uid_t user, int of_present)
 	signal_readers(o.pid, SIGSTOP);
 	ASSERT_EQ(read_here(o.pid), of_present);
 	ASSERT_EQ(read_absent(&o), -ETIMEDOUT);
+	memory_guard_end();
+	end_other(&o);
+}
+
+int __real_proc_stat_read(int32_t pid, struct proc_stat *ret);
+int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret);
+
+static pid_t goes_on_when_looked_at;
+
+/* That one goes on just before, and waits for what comes next. */
+int __wrap_proc_stat_read(int32_t pid, struct proc_stat *ret)
+{
+	int r;
+
+	if (goes_on_when_looked_at) {
+		signal_readers(goes_on_when_looked_at, SIGCONT);
+		goes_on_when_looked_at = 0;
+		do
+			r = __real_proc_stat_read(pid, ret);
+		while (!r && ret->state != 'S' && !usleep(1000));
+		return r;
+	}
+	return __real_proc_stat_read(pid, ret);
+}
+
+/* On a busy machine: neither the child nor we had a CPU until then. */
+TEST(an_answer_that_comes_when_nobody_waits_for_it_any_more_is_heard)
+{
+	struct other o = start_other(NOBODY);
+
+	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
+	memory_guard_tick();
+	signal_readers(o.pid, SIGSTOP);
+	goes_on_when_looked_at = o.pid;
+	ASSERT_OK(read_here(o.pid));
+	ASSERT_EQ(goes_on_when_looked_at, 0);
+	ASSERT_EQ(memory_guard_given_up(NULL), 0);
 	memory_guard_end();
 	end_other(&o);
 }
