@@ -23,7 +23,7 @@ import receiver
 import tap
 from command import run
 from grpc_receiver import Server
-from running import FAST, SONDE, State, agent, of_native_code, run_tests, samples_of, simmer
+from running import ENDED_BEFORE_AN_ANSWER, FAST, SONDE, State, agent, of_native_code, run_tests, samples_of, simmer
 from tap import check
 
 def code(number, **more):
@@ -148,18 +148,18 @@ def test_a_server_that_is_away_costs_nothing():
 
 
 def test_deadlines():
-    with Server(["never"]) as server, sending(server.port, *PLAIN, "--otlp-timeout", "0.7") as a, simmer():
+    with Server(["never"]) as server, sending(server.port, *PLAIN, "--otlp-timeout", "2") as a, simmer():
         a.wait_for("cannot deliver to .*: (no answer in time|gRPC status 4)")
         server.wait(3)
         state = State(a.end())
         server.close()
     state.check_sum()
-    check(server.all[0]["left"] <= 0.7 and state.delivered == state.samples == server.samples(), vars(state))
+    check(server.all[0]["left"] <= 2 and state.delivered == state.samples == server.samples(), vars(state))
     with Server(["never"] * 50) as server, sending(server.port, *PLAIN, "--otlp-timeout", "60") as a, simmer():
         server.wait()
         said = a.end(status=1)
         state = State(said)
-    check("it took too long for an end in order" in said and state.dropped and not state.delivered, said[-1000:])
+    check(ENDED_BEFORE_AN_ANSWER.search(said) and state.dropped and not state.delivered, said[-1000:])
 
 
 @contextlib.contextmanager
@@ -222,7 +222,9 @@ def test_what_is_no_server_of_grpc_is_left():
                           (frames(b"\0\0\x08\6\1\0\0\0\0" + b"x" * 8), over),
                           (data, over),
                           (drip, "no answer in time")):
-        with raw_server(answer) as (port, connections), sending(port, *PLAIN, "--otlp-timeout", "0.9") as a, simmer():
+        # However late it comes to that; of the others the end of the time is an answer, too.
+        timeout = "60" if answer is hang_up else "0.9"
+        with raw_server(answer) as (port, connections), sending(port, *PLAIN, "--otlp-timeout", timeout) as a, simmer():
             a.wait_for(f"(cannot deliver to|refused a report).*{words}")
             check(connections, "it was never there")
 

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import gzip
 import http.server
+import itertools
 import queue
 import socket
 import ssl
@@ -162,11 +163,12 @@ def endless_headers(handler):
 
 
 def slow(*before):
-    """A byte a second, behind what is said at once."""
+    """A byte a second, behind what is said at once; of an answer's first line, which has no end, if that is nothing. What is none
+    would not be waited for."""
     def answer(handler):
         handler.wfile.write(b"".join(before))
-        while True:
-            handler.wfile.write(b"H" if not before else b"\0")
+        for byte in itertools.chain(() if before else b"HTTP/1.1 ", itertools.repeat(ord("2"))):
+            handler.wfile.write(bytes([byte]))
             time.sleep(1)
     return answer
 

@@ -23,6 +23,8 @@ TIMEOUT = 300  # seconds for what hangs
 FAST = ("--reporter-interval", "0.1", "--samples-per-second", "199", "--retry-delay", "20ms", "-v")
 EVERY_RUNTIME = {"SONDE_TRACERS": "all"}
 DEFAULTS = {}  # of an agent's environment
+# The call is given up at the end's own time; on a busy machine whoever waits for that may see no CPU until his time is over, too.
+ENDED_BEFORE_AN_ANSWER = re.compile("it took too long for an end in order|the end does not wait for .*, which does not answer")
 STATE = re.compile(r"state: \d+ s, (\d+) samples, (?:.|\n)*?state: (\d+) reports with (\d+) samples, \d+ kB, were delivered, (\d+) with "
                    r"(\d+) samples were not, (\d+) with (\d+) were dropped; (\d+) of \d+ kB wait; (\d+) tries failed, (\d+) profiles")
 
