@@ -19,6 +19,7 @@ from tap import Skip
 PERCENT = 3
 SLEEPS = 13000  # or more, of the workload's
 UNCOUNTED = ("faults", "competes")  # what these tell is no number of sleeps
+TRIES = 3  # until a single sleep is one that the kernel tells of
 LATE_MS = 4  # of a thread's preemption that the workload did not measure, or measured and was in no function of its
 SLEEPER = """
 import threading, time
@@ -273,7 +274,13 @@ def alone(setup):
 
 def no_short_ones(setup):
     """--off-cpu-min: what sleeps for a millisecond is not there, what sleeps for two seconds is."""
-    recording, told, found, _ = sleeps(setup, "1", ["--off-cpu-min", "500ms"])
+    for _ in range(TRIES):
+        recording, told, found, _ = sleeps(setup, "1", ["--off-cpu-min", "500ms"])
+        # It is a single sleep: one that the kernel did not tell of is counted, and says nothing.
+        if found["hibernates"] or recording.problems or not recording.lost().get("sleep_missed"):
+            break
+    if not found["hibernates"]:
+        recording.problems.append("lost: %s; found: %s" % (recording.lost(), found.most_common(12)))
     check(recording.problems, "hibernates", found["hibernates"], told["hibernates"].ns)
     # On a machine where each of them waits half a second for a CPU it would be wrong to find none.
     if found["naps"] > 0.5 * told["naps"].ns:
