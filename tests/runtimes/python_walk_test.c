@@ -18,7 +18,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { FRAMES_MAX = 1024, STOP_TRIES = 2000 };
+enum { FRAMES_MAX = 1024, STOP_TRIES = 60000 };
 
 struct said {
 	uint64_t code;
