@@ -22,6 +22,8 @@ enum {
 	HIDDEN_MAX = 1 << 18,
 	/* That tell what is inlined into wrappers, of all of a file: functions may share them. */
 	STEPS_MAX = 1 << 22,
+	/* Functions of the names below, of which code is read: there are some twenty. */
+	NAMED_MAX = 64,
 	REGS = 8,
 };
 
@@ -301,16 +303,43 @@ static void widen(struct go_switch *code, const struct go_function *f)
 	code->end = f->end > code->end ? f->end : code->end;
 }
 
+/* What a function's name tells. 0, -E2BIG or -ENOMEM. */
+static int look_at_name(const struct elf_file *elf, const char *name, const struct go_function *f,
+			struct go_dso *dso)
+{
+	bool is_end = is_of(name, ends, NR(ends));
+	int r = 0;
+
+	if (!is_end && !is_injected(elf, name))
+		return 0;
+	if (dso->base.interpreter_functions.nr == NAMED_MAX)
+		return -E2BIG;
+	r = vec_push(&dso->base.interpreter_functions, (struct code_range){ f->start, f->end });
+	if (!r && is_of(name, ends, 1))
+		r = add_range(&dso->base, f->start, f->end);
+	find_switches(elf, name, f, dso);
+	if (!dso->tls.known && is_of(name, loads, NR(loads)))
+		find_tls(elf, f, dso);
+	return r;
+}
+
 static int look_at(const struct elf_file *elf, const struct go_table *t, struct go_dso *dso)
 {
 	const struct elf_section *info = elf_file_section(elf, ".go.buildinfo");
-	uint8_t wrapper = wrapper_id(t);
+	/* Names do not overlap but in a table that is made to take long. */
+	uint64_t names_left = go_table_bytes(elf);
 	uint32_t steps_left = STEPS_MAX;
 	struct go_function f;
+	uint8_t wrapper;
 	int r = 0;
+
+	if (t->nr_functions > GO_FUNCTIONS_MAX)
+		return -E2BIG;
+	wrapper = wrapper_id(t);
 
 	for (uint32_t i = 0; i < t->nr_functions && !r; i++) {
 		const char *name;
+		size_t len;
 
 		if (go_table_function(t, i, &f))
 			continue;
@@ -322,14 +351,11 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 		name = go_table_function_name(t, &f);
 		if (!name)
 			continue;
-		if (is_of(name, ends, NR(ends)) || is_injected(elf, name))
-			r = vec_push(&dso->base.interpreter_functions,
-				     (struct code_range){ f.start, f.end });
-		if (!r && is_of(name, ends, 1))
-			r = add_range(&dso->base, f.start, f.end);
-		find_switches(elf, name, &f, dso);
-		if (!dso->tls.known && is_of(name, loads, NR(loads)))
-			find_tls(elf, &f, dso);
+		len = strlen(name) + 1;
+		if (len > names_left)
+			return -E2BIG;
+		names_left -= len;
+		r = look_at_name(elf, name, &f, dso);
 	}
 	dso->build_info = info ? info->addr : 0;
 	dso->minor = info ? 0 : minor_of_old_library(elf, t);

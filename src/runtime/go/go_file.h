@@ -31,9 +31,13 @@ struct go_dso {
 	unsigned int minor;  /* where there is none: the N of a go1.N with the same layout; or 0 */
 };
 
+/* Of one table: of 160 MB, the most that is looked at, real functions take 250 bytes each and more.
+ */
+enum { GO_FUNCTIONS_MAX = 1 << 20 };
+
 /*
- * 0; -ENOENT: Go's linker did not make it, or it is too large to be looked at; -E2BIG: it says more
- * of its wrappers than any program has; -ENOMEM.
+ * 0; -ENOENT: Go's linker did not make it, or it is too large to be looked at; -E2BIG: it has more
+ * functions, of its runtime's names too, or says more of its wrappers than any program; -ENOMEM.
  */
 int go_file_read(const struct elf_file *elf, struct go_dso **ret);
 void go_file_free(struct go_dso *dso);

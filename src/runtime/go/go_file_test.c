@@ -104,7 +104,6 @@ TEST(texts)
 enum {
 	TEXT = 0x1000,
 	NAMES = 80,
-	VALUES = 96,
 	RECORD = 4 + 40 + 4 * (3 + 4),
 };
 
@@ -140,8 +139,10 @@ static void add_export(struct elf_writer *w, uint64_t addr, const char *name)
 	elf_writer_segment(w, PT_DYNAMIC, PF_R, section, section);
 }
 
-/* What open_wrappers() exports if it has no version. */
+/* What open_wrappers() exports if it has no version; the name and the kind of its functions. */
 static const char *exported;
+static const char *function_name = "main.w";
+static uint8_t function_id = 22;
 
 static void add_info(struct elf_writer *w, uint64_t addr, const char *version)
 {
@@ -166,13 +167,15 @@ static void add_info(struct elf_writer *w, uint64_t addr, const char *version)
 static struct elf_file *open_wrappers(uint32_t nr, uint32_t size, bool is_between,
 				      const char *version, void **ret_image)
 {
-	size_t functions = (VALUES + 1 + 2 * (size_t)size + 8) & ~7ul;
+	size_t name_size = strlen(function_name) + 1;
+	size_t values = (NAMES + 1 + name_size + 15) & ~15ul;
+	size_t functions = (values + 1 + 2 * (size_t)size + 8) & ~7ul;
 	size_t records = 8 * (size_t)nr + 8, total = functions + records + RECORD * (size_t)nr;
 	uint64_t text = TEXT + (((size_t)nr * size + 0xfff) & ~0xffful);
 	_cleanup_free_ uint8_t *table = calloc(1, total);
 	struct elf_writer *w = elf_writer_new(ET_EXEC, EM_X86_64);
 	struct elf_file *elf = NULL;
-	const uint64_t offsets[] = { NAMES, NAMES, NAMES, VALUES, functions };
+	const uint64_t offsets[] = { NAMES, NAMES, NAMES, values, functions };
 	unsigned int section;
 	size_t image_size;
 
@@ -182,15 +185,15 @@ static struct elf_file *open_wrappers(uint32_t nr, uint32_t size, bool is_betwee
 	put(table, 24, TEXT, 8);
 	for (size_t i = 0; i < 5; i++)
 		put(table, 32 + 8 * i, offsets[i], 8);
-	memcpy(table + NAMES + 1, "main.w", 7);
+	memcpy(table + NAMES + 1, function_name, name_size);
 	for (uint32_t i = 0; i < size; i++) {
-		table[VALUES + 1 + 2 * i] = i % 2 ? 1 : 2;
-		table[VALUES + 2 + 2 * i] = 1;
+		table[values + 1 + 2 * i] = i % 2 ? 1 : 2;
+		table[values + 2 + 2 * i] = 1;
 	}
 	/* From -1 on: 0, -1, 0, ...; or 0, 1, 0, ... */
 	if (!is_between && size > 1)
 		for (uint32_t i = 1; i < size; i++)
-			table[VALUES + 1 + 2 * i] = i % 2 ? 2 : 1;
+			table[values + 1 + 2 * i] = i % 2 ? 2 : 1;
 	for (uint32_t i = 0; i < nr; i++) {
 		size_t at = functions + records + (size_t)RECORD * i;
 
@@ -199,7 +202,7 @@ static struct elf_file *open_wrappers(uint32_t nr, uint32_t size, bool is_betwee
 		put(table, at, (uint64_t)i * size, 4);
 		put(table, at + 4, 1, 4);
 		put(table, at + 4 + 24, 3, 4);
-		table[at + 4 + 36] = 22;
+		table[at + 4 + 36] = function_id;
 		table[at + 4 + 39] = 4;
 		put(table, at + 4 + 40 + 8, 1, 4);
 	}
@@ -251,6 +254,48 @@ TEST(what_is_hidden_has_an_end)
 	ASSERT_EQ(dso->base.hidden.nr, 0);
 	go_file_free(dso);
 	ASSERT_EQ(read_wrappers(65, 1 << 16, false, &dso), -E2BIG);
+}
+
+/* Of that name and kind; each is a byte of code. */
+static int read_named(uint32_t nr, const char *name, struct go_dso **ret)
+{
+	int r;
+
+	function_name = name;
+	function_id = 0;
+	r = read_wrappers(nr, 1, true, ret);
+	function_name = "main.w";
+	function_id = 22;
+	return r;
+}
+
+/*
+ * All functions may share a name: one that makes each of them dear, since code is read for it, or
+ * one that is as long as a name may be.
+ */
+TEST(what_is_read_for_names_has_an_end)
+{
+	struct go_dso *dso = NULL;
+	char name[8 << 10];
+
+	ASSERT_OK(read_named(64, "runtime.systemstack", &dso));
+	ASSERT_EQ(dso->base.interpreter_functions.nr, 64);
+	go_file_free(dso);
+	ASSERT_EQ(read_named(65, "runtime.systemstack", &dso), -E2BIG);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	ASSERT_OK(read_named(1, name, &dso));
+	go_file_free(dso);
+	ASSERT_EQ(read_named(1000, name, &dso), -E2BIG);
+}
+
+TEST(there_are_not_more_functions_than_any_program_has)
+{
+	struct go_dso *dso = NULL;
+
+	ASSERT_OK(read_named(1000, "main.f", &dso));
+	go_file_free(dso);
+	ASSERT_EQ(read_named(GO_FUNCTIONS_MAX + 1, "main.f", &dso), -E2BIG);
 }
 
 static unsigned int minor_of(const char *version, const char *name)
