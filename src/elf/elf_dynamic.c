@@ -13,7 +13,7 @@
 
 enum {
 	DYNAMIC_MAX = 512,  /* entries of a dynamic segment that are looked at */
-	CHAIN_MAX = 4096,   /* symbols of a bucket; real ones have a few */
+	CHAIN_MAX = 256,    /* symbols of a bucket; real ones have a few, and each is read */
 	NAME_SIZE_MAX = 256 /* of a name that is looked up */
 };
 

@@ -29,6 +29,10 @@ enum {
 	/* Between two looks, when walks could not read what they knew of. */
 	MISSED_PAUSE_NS = 50000000,
 	DYNAMIC_STRINGS_MAX = 1 << 20,
+	/* Of a file that is looked at: all are gone through, again and again. Real ones have some
+	 * tens of each. */
+	SEGMENTS_MAX = 128,
+	SECTIONS_MAX = 4096,
 	/* For so long what attach() finds may make no sense: it is being written. */
 	READY_NS = 3000000000u,
 };
@@ -64,6 +68,8 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 {
 	int r;
 
+	if (elf->nr_segments > SEGMENTS_MAX || elf->nr_sections > SECTIONS_MAX)
+		return -ENOENT;
 	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
 		if (!runtimes[id] || !runtimes[id]->probe || off & 1u << id)
 			continue;

@@ -73,8 +73,9 @@ static int find_jumps(const struct elf_file *elf, uint64_t start, uint64_t end, 
 	return 0;
 }
 
-/* The end of the function that begins there, by the table that unwinders look up; 0: none does. */
-static uint64_t function_end(const struct elf_file *elf, uint64_t start)
+/* The end of the function that begins there, by the table that unwinders look up; 0: none does, or
+ * too much was looked for. */
+static uint64_t function_end(const struct elf_file *elf, uint64_t start, struct loop_work *work)
 {
 	enum { VERSION = 1, SDATA4 = 0x0b, PCREL = 0x10, DATAREL = 0x30, HEAD = 12, ENTRY = 8 };
 	const struct elf_section *section = elf_file_section(elf, ".eh_frame_hdr");
@@ -82,7 +83,8 @@ static uint64_t function_end(const struct elf_file *elf, uint64_t start)
 	struct elf_data data;
 	uint32_t nr;
 
-	if (!section || elf_file_section_data(elf, section, EH_HDR_MAX, &data))
+	if (!section || loop_work_add(work, elf_file_section_size(elf, section) / 8) ||
+	    elf_file_section_data(elf, section, EH_HDR_MAX, &data))
 		return 0;
 	table = data.data;
 	if (data.size < HEAD || table[0] != VERSION || table[1] != (PCREL | SDATA4) ||
@@ -210,14 +212,14 @@ static int find_ops(const struct elf_file *elf, const struct elf_dynamic *dynami
  * pp_require() as well, and is no function that the file exports.
  */
 static int find_catcher(const struct elf_file *elf, const struct elf_symbols *symbols,
-			const uint64_t ops[OP_MAX_], struct perl_range *ret)
+			const uint64_t ops[OP_MAX_], struct loop_work *work, struct perl_range *ret)
 {
 	const uint64_t callers[] = { ops[OP_ENTERTRY], ops[OP_ENTEREVAL], ops[OP_REQUIRE] };
 	_cleanup_free_ struct jumps *jumps = calloc(3, sizeof(*jumps));
 	int r = jumps ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !r && i < 3; i++)
-		r = find_jumps(elf, callers[i], function_end(elf, callers[i]), &jumps[i]);
+		r = find_jumps(elf, callers[i], function_end(elf, callers[i], work), &jumps[i]);
 	if (r)
 		return r;
 	for (size_t i = 0; i < jumps[0].nr; i++) {
@@ -233,7 +235,7 @@ static int find_catcher(const struct elf_file *elf, const struct elf_symbols *sy
 		s = elf_symbols_find(symbols, jumps[0].to[i]);
 		if (found < 3 || (s && s->addr == jumps[0].to[i]))
 			continue;
-		ret->end = function_end(elf, jumps[0].to[i]);
+		ret->end = function_end(elf, jumps[0].to[i], work);
 		if (!ret->end)
 			continue;
 		ret->start = jumps[0].to[i];
@@ -242,9 +244,10 @@ static int find_catcher(const struct elf_file *elf, const struct elf_symbols *sy
 	return 0;
 }
 
-static void add_defer(const struct elf_file *elf, uint64_t start, struct perl_dso *dso)
+static void add_defer(const struct elf_file *elf, uint64_t start, struct loop_work *work,
+		      struct perl_dso *dso)
 {
-	uint64_t end = function_end(elf, start);
+	uint64_t end = function_end(elf, start, work);
 
 	for (size_t i = 0; end && i < PERL_DEFERS && dso->defers[i].start != start; i++)
 		if (!dso->defers[i].start) {
@@ -293,9 +296,9 @@ static uint64_t address_taken(const struct elf_file *elf, const uint8_t *code, s
  * addresses, and they may go on in one that they have in common. (pp.c at v5.36.0.)
  */
 static int find_defers(const struct elf_file *elf, const struct elf_symbols *symbols,
-		       uint64_t pushdefer, struct perl_dso *dso)
+		       uint64_t pushdefer, struct loop_work *work, struct perl_dso *dso)
 {
-	uint64_t end = pushdefer ? function_end(elf, pushdefer) : 0;
+	uint64_t end = pushdefer ? function_end(elf, pushdefer, work) : 0;
 	_cleanup_free_ struct jumps *jumps = NULL;
 	uint8_t code[PUSHDEFER_MAX];
 	size_t size = end - pushdefer, direct = 0;
@@ -311,7 +314,7 @@ static int find_defers(const struct elf_file *elf, const struct elf_symbols *sym
 		uint64_t taken = address_taken(elf, code, at, size, pushdefer);
 
 		if (taken)
-			add_defer(elf, taken, dso);
+			add_defer(elf, taken, work, dso);
 	}
 	jumps = malloc(sizeof(*jumps));
 	if (!jumps)
@@ -327,7 +330,7 @@ static int find_defers(const struct elf_file *elf, const struct elf_symbols *sym
 			const struct elf_symbol *s = elf_symbols_find(symbols, jumps->to[k]);
 
 			if (!s || s->addr != jumps->to[k] || strstr(s->name, "invoke_defer"))
-				add_defer(elf, jumps->to[k], dso);
+				add_defer(elf, jumps->to[k], work, dso);
 		}
 	}
 	return 0;
@@ -345,6 +348,7 @@ static int find_callers(const struct elf_file *elf, const uint64_t ops[OP_MAX_],
 			struct perl_dso *dso)
 {
 	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
+	struct loop_work work = { 0 };
 	struct code_range range;
 	size_t nr = 0;
 	int r;
@@ -371,7 +375,7 @@ static int find_callers(const struct elf_file *elf, const uint64_t ops[OP_MAX_],
 			 nr < PERL_CALLS_MAX)
 			dso->calls[nr++] = to;
 	}
-	r = find_defers(elf, &symbols, ops[OP_PUSHDEFER], dso);
+	r = find_defers(elf, &symbols, ops[OP_PUSHDEFER], &work, dso);
 	if (r)
 		return r;
 	/* When something has died that loop was left, and perl_run() is about to begin it anew: the
@@ -386,7 +390,7 @@ static int find_callers(const struct elf_file *elf, const uint64_t ops[OP_MAX_],
 	}
 	if (dso->catcher.start)
 		return 0;
-	r = find_catcher(elf, &symbols, ops, &dso->catcher);
+	r = find_catcher(elf, &symbols, ops, &work, &dso->catcher);
 	if (r || !dso->catcher.start)
 		return r ? r : -ENOTSUP;
 	range = (struct code_range){ dso->catcher.start, dso->catcher.end };

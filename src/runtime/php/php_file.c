@@ -15,8 +15,9 @@
 enum {
 	RODATA_MAX = 64 << 20,
 	STATIC_RODATA_MAX = 16 << 20,
-	RELOCATIONS_MAX = 32 << 20,
-	FUNCTION_MAX = 512, /* bytes of a small function that are looked at */
+	RELOCATIONS_MAX = 8 << 20, /* real ones have less than one */
+	SYMBOLS_MAX = 4096,	   /* that are read to find one; libraries have a thousand */
+	FUNCTION_MAX = 512,	   /* bytes of a small function that are looked at */
 	LOOP_MAX = 1 << 20,
 	PROLOGUE_MAX = 96,
 	EPILOGUE_MAX = 64,
@@ -522,7 +523,7 @@ static uint64_t find_slot(const struct elf_file *elf, const struct elf_dynamic *
 	const struct elf_section *section = elf_file_section(elf, ".rela.dyn");
 	bool arm = elf->machine == EM_AARCH64;
 	_cleanup_free_ uint8_t *bytes = NULL;
-	uint32_t number = 0;
+	uint32_t number = 0, left = SYMBOLS_MAX;
 	struct elf_data data;
 
 	if (!section || elf_file_section_data(elf, section, RELOCATIONS_MAX, &data))
@@ -541,6 +542,8 @@ static uint64_t find_slot(const struct elf_file *elf, const struct elf_dynamic *
 		if (ELF64_R_SYM(rela.r_info) == number)
 			continue;
 		number = (uint32_t)ELF64_R_SYM(rela.r_info);
+		if (!left--)
+			return 0;
 		if (is_symbol(elf, dynamic, number, name))
 			return rela.r_offset;
 	}

@@ -6,29 +6,40 @@
 #include "runtime/php/php_file.h"
 
 #include "abi/unwind.h"
+#include "elf_writer.h"
 #include "test.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* The made file of that name: its bytes, and how many. */
+static size_t read_bytes(const char *name, size_t max, uint8_t *ret)
+{
+	char path[PATH_MAX];
+	size_t size;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/php_file/%s", test_source_root(), name);
+	file = fopen(path, "re");
+	ASSERT(file);
+	size = fread(ret, 1, max, file);
+	ASSERT(size && size < max);
+	fclose(file);
+	return size;
+}
 
 /* 0, and *ret is the caller's; else why not. */
 static int read_made(const char *name, struct php_dso **ret, const char **why)
 {
 	static uint8_t data[64 << 10];
-	char path[PATH_MAX];
+	size_t size = read_bytes(name, sizeof(data), data);
 	struct elf_file *elf;
-	size_t size;
-	FILE *file;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/php_file/%s", test_source_root(), name);
-	file = fopen(path, "re");
-	ASSERT(file);
-	size = fread(data, 1, sizeof(data), file);
-	ASSERT(size && size < sizeof(data));
-	fclose(file);
 	ASSERT_OK(elf_file_open_memory(data, size, &elf));
 	r = php_file_read(elf, ret, why);
 	elf_file_free(elf);
@@ -193,4 +204,43 @@ TEST(what_is_not_as_its_version_has_it_is_not_walked)
 	/* An 8.5 that has its globals as 8.4 has them. */
 	ASSERT_EQ(read_made("85x", &dso, &why), -ENOTSUP);
 	ASSERT_STR(why, "its structures are not as this version has them");
+}
+
+/* Where ld.so writes where the globals are, if relocations of `nr` other symbols stand before that
+ * one's; 0: it was not found. */
+static uint64_t slot_behind(size_t nr)
+{
+	enum { GLOBALS = 7, SLOT = 0x1c68 }; /* its number among the file's symbols */
+	static uint8_t data[256 << 10];
+	size_t at = (read_bytes("74", sizeof(data), data) + 15) & ~15ul, end = at;
+	Elf64_Shdr *section = elf_image_section(data, elf_image_section_index(data, ".rela.dyn"));
+	struct elf_file *elf;
+	struct php_dso *dso;
+	const char *why;
+	uint64_t slot;
+
+	ASSERT(end + (nr + 1) * sizeof(Elf64_Rela) < sizeof(data));
+	for (size_t i = 0; i <= nr; i++, end += sizeof(Elf64_Rela)) {
+		const Elf64_Rela rela = {
+			SLOT, ELF64_R_INFO(i < nr ? 1 + i % 2 : GLOBALS, R_X86_64_GLOB_DAT), 0
+		};
+
+		memcpy(data + end, &rela, sizeof(rela));
+	}
+	section->sh_offset = at;
+	section->sh_size = end - at;
+	ASSERT_OK(elf_file_open_memory(data, end, &elf));
+	ASSERT_OK(php_file_read(elf, &dso, &why));
+	slot = dso->globals_slot;
+	php_file_free(dso);
+	elf_file_free(elf);
+	return slot;
+}
+
+/* Each is read: libraries have a thousand. */
+TEST(relocations_of_other_symbols_are_not_gone_through_for_ever)
+{
+	ASSERT(slot_behind(0));
+	ASSERT_EQ(slot_behind(2000), slot_behind(0));
+	ASSERT_EQ(slot_behind(5000), 0);
 }

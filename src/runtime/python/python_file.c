@@ -13,7 +13,8 @@
 
 enum {
 	MINOR_MIN = 6,
-	SYMTAB_MAX = 64 << 20,
+	/* Bytes of a table of symbols, or of its names: of more, functions are not looked for. */
+	SYMTAB_MAX = 16 << 20,
 	/* An executable's names are looked through for a static interpreter if they are so few. */
 	STRTAB_MAX = 8 << 20,
 };

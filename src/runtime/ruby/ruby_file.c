@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE_MAX = 64 << 20, DATA_MAX = 4 << 20 };
+/* Two or three tables of that size are read at once, in the recorder itself. */
+enum { TABLE_MAX = 16 << 20, DATA_MAX = 4 << 20 };
 
 static const char ec_name[] = "ruby_current_ec";
 static const char symbols_name[] = "ruby_global_symbols";

@@ -14,7 +14,7 @@
 enum {
 	SMI = 8, /* bytes of a small integer, and of a pointer */
 	NAME_SIZE = 128,
-	SYMTAB_MAX = 64 << 20, /* bytes of a table of symbols, or of its names */
+	SYMTAB_MAX = 24 << 20, /* bytes of a table of symbols, or of its names; Node.js has 8 MB */
 	A64_BYTECODES = 20,    /* kInterpreterBytecodeArrayRegister */
 };
 
