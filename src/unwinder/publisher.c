@@ -896,6 +896,9 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_
 	unwind_store_touch(p->store, number, b ? b->user : UNWIND_USER_UNKNOWN);
 	if (loader_is_building(&p->loader, number))
 		return FILE_STATE_PENDING;
+	/* What a runtime says of it belongs to its table. */
+	if (!runtimes_look_at(&p->runtimes, publisher_file(p, number)->index))
+		return FILE_STATE_PENDING;
 	dso = runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
 	if (dso)
 		loader_job_of_runtime(&job, dso);

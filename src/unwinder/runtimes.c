@@ -4,6 +4,7 @@
 #include "process/memory.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/owners.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -26,6 +27,8 @@ enum {
 	REFRESH_NS = 1000000000,
 	/* How many times sooner, RETRY_FIRST_NS and its doubles apart: over a second in all. */
 	SOON_TRIES = 8,
+	/* Until a file that was put off is looked at. */
+	PUT_OFF_NS = 50000000,
 	/* Between two looks, when walks could not read what they knew of. */
 	MISSED_PAUSE_NS = 50000000,
 	DYNAMIC_STRINGS_MAX = 1 << 20,
@@ -49,6 +52,7 @@ void runtimes_fini(struct runtimes *r)
 			r->dsos.items[i]->ops->dso_free(r->dsos.items[i]);
 	vec_free(&r->dsos);
 	vec_free(&r->looked_at);
+	time_shares_fini(&r->file_time);
 }
 
 void runtimes_forget_file(struct runtimes *r, uint32_t index)
@@ -82,32 +86,49 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 	return -ENOENT;
 }
 
-void runtimes_look_at(struct runtimes *r, uint32_t index)
+/* 0, and *ret is the runtime that the file is; else it is none, or (-ENOMEM, -EMFILE, -ENFILE) the
+ * next process's turn to try. */
+static int probe_file(const struct runtimes *r, const struct mapped_file *file,
+		      struct runtime_dso **ret)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	int err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
+
+	if (!err)
+		err = probe(elf, file->path, r->options.off, ret);
+	if (err && err != -ENOENT)
+		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
+	return err;
+}
+
+bool runtimes_look_at(struct runtimes *r, uint32_t index)
+{
 	const struct mapped_file *file = r->processes->files.items[index];
+	bool bounded = r->file_time.part && !owner_is_trusted(file->owner);
 	struct runtime_dso *dso = NULL;
+	uint64_t begin = 0;
 	int err;
 
 	while (r->looked_at.nr <= index)
 		if (vec_push(&r->dsos, NULL) || vec_push(&r->looked_at, 0))
-			return;
+			return true;
 	if (r->looked_at.items[index] || file->state != FILE_OPEN)
-		return;
-	err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
-	if (!err)
-		err = probe(elf, file->path, r->options.off, &dso);
-	/* No descriptor or memory was to be had: the next process's turn to try. */
+		return true;
+	if (bounded && !time_shares_begin(&r->file_time, file->owner, &begin))
+		return false;
+	err = probe_file(r, file, &dso);
+	if (bounded)
+		time_shares_end(&r->file_time, file->owner, begin);
+	/* No descriptor or memory was to be had. */
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
-		return;
+		return true;
 	r->looked_at.items[index] = 1;
-	if (!err) {
-		r->dsos.items[index] = dso;
-		r->met |= 1u << dso->ops->id;
-		log_debug("%s: %s", file->path, dso->ops->name);
-	} else if (err != -ENOENT) {
-		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
-	}
+	if (err)
+		return true;
+	r->dsos.items[index] = dso;
+	r->met |= 1u << dso->ops->id;
+	log_debug("%s: %s", file->path, dso->ops->name);
+	return true;
 }
 
 /* Does a string of the file's dynamic ones begin so? The names of libraries are among them. */
@@ -281,15 +302,18 @@ static bool drop_gone(const struct runtimes *r, const struct process *proc,
 	return dropped;
 }
 
-static void find_new(struct runtimes *r, const struct process *proc, struct process_runtimes **list)
+static void find_new(struct runtimes *r, const struct process *proc, struct process_runtimes **list,
+		     uint64_t now_ns)
 {
+	bool put_off = false;
+
 	for (size_t k = 0; k < proc->mappings.nr; k++) {
 		const struct mapping *m = &proc->mappings.items[k];
 		struct process_runtimes *l = *list;
 		bool known = m->file == MAPPING_ANON;
 
 		if (!known)
-			runtimes_look_at(r, m->file);
+			put_off |= !runtimes_look_at(r, m->file);
 		if (known || !runtimes_dso(r, m->file))
 			continue;
 		if (!l)
@@ -304,6 +328,10 @@ static void find_new(struct runtimes *r, const struct process *proc, struct proc
 		l->items[l->nr] = new_instance(r, proc, m);
 		l->nr += l->items[l->nr] != NULL;
 	}
+	if (put_off && !*list)
+		*list = calloc(1, sizeof(**list));
+	if (*list)
+		(*list)->look_ns = put_off ? now_ns + PUT_OFF_NS : 0;
 }
 
 bool runtimes_any(struct runtimes *r, const struct process *proc)
@@ -405,7 +433,7 @@ void runtimes_update(struct runtimes *r, const struct process *proc, struct proc
 {
 	bool changed = drop_gone(r, proc, *list);
 
-	find_new(r, proc, list);
+	find_new(r, proc, list, now_ns);
 	for (uint32_t i = 0; *list && i < (*list)->nr; i++) {
 		struct runtime_instance *in = (*list)->items[i];
 
@@ -459,7 +487,7 @@ uint64_t runtimes_missed(struct process_runtimes *list)
 
 uint64_t runtimes_due(const struct process_runtimes *list)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due = list && list->look_ns ? list->look_ns : UINT64_MAX;
 
 	for (uint32_t i = 0; list && i < list->nr; i++)
 		if (list->items[i]->again_ns < due)

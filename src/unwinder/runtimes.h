@@ -11,6 +11,7 @@
 #include "runtime/runtime.h"
 #include "unwind/unwind_store.h"
 #include "util/map.h"
+#include "util/time_shares.h"
 
 /* A runtime in a process. */
 struct runtime_instance {
@@ -33,8 +34,9 @@ struct runtime_instance {
 struct process_runtimes {
 	struct runtime_instance *items[RUNTIMES_OF_PROCESS_MAX];
 	uint32_t nr;
-	bool used;    /* by a stack, since they were looked at */
-	bool unshown; /* walkers must be shown something that came: a record, or code */
+	bool used;	  /* by a stack, since they were looked at */
+	bool unshown;	  /* walkers must be shown something that came: a record, or code */
+	uint64_t look_ns; /* when a file of it that was put off is looked at; 0: there is none */
 };
 
 struct runtimes {
@@ -45,8 +47,11 @@ struct runtimes {
 	uint16_t machine;
 	struct runtime_memory memory;
 	VEC(struct runtime_dso *) dsos; /* by mapped file; NULL: not looked at, or no runtime */
-	VEC(uint8_t) looked_at;		/* by mapped file */
-	uint32_t met;			/* bit N: some file is of runtime N */
+	VEC(uint8_t) looked_at;		/* by mapped file: private */
+	/* Of each owner of files, for looking at these, if he is not trusted: anybody can make
+	 * thousands that cost much. Of a part that is 0 there are no bounds. */
+	struct time_shares file_time;
+	uint32_t met; /* bit N: some file is of runtime N */
 };
 
 void runtimes_init(struct runtimes *r, struct process_table *processes);
@@ -63,8 +68,9 @@ void runtimes_forget_file(struct runtimes *r, uint32_t index);
 
 /* The runtime that a mapped file is, or NULL. */
 const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file);
-/* Is the file one? It must have been opened. */
-void runtimes_look_at(struct runtimes *r, uint32_t file);
+/* Is the file one? It must have been opened. False: it was put off, since its owner has had his
+ * share of the time for that; what marks its table is not known yet. */
+bool runtimes_look_at(struct runtimes *r, uint32_t file);
 /* Does the process map one? Looks at what no process mapped yet. Files must have been opened. */
 bool runtimes_any(struct runtimes *r, const struct process *proc);
 /*

@@ -2,10 +2,14 @@
 /* When the agent asks a runtime again, when it gives up, and when it lets go: a runtime that
  * answers what the test tells it to, in a made-up process that maps this very file. */
 #include "unwinder/runtimes.h"
+#include "elf_writer.h"
 #include "test.h"
 #include "test_fake_runtime.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/log.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,7 +37,8 @@ static void map_file(struct bed *b, uint64_t start, uint32_t file)
 	ASSERT_EQ(process_add_mapping(&b->table, b->proc, &m), 0);
 }
 
-static void begin(struct bed *b, int answer)
+/* That maps what is open at `fd`. */
+static void begin_with(struct bed *b, int fd, int answer)
 {
 	uint32_t file = 0;
 
@@ -44,11 +49,14 @@ static void begin(struct bed *b, int answer)
 	ASSERT_EQ(process_table_init(&b->table), 0);
 	ASSERT_EQ(process_add(&b->table, PID, &b->proc), 0);
 	b->proc->exited = false;
-	ASSERT_EQ(process_add_file(&b->table, "/fake", open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
-				   &file),
-		  0);
+	ASSERT_EQ(process_add_file(&b->table, "/fake", fd, &file), 0);
 	map_file(b, BASE, file);
 	runtimes_init(&b->runtimes, &b->table);
+}
+
+static void begin(struct bed *b, int answer)
+{
+	begin_with(b, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), answer);
 }
 
 static void end(struct bed *b)
@@ -334,4 +342,71 @@ TEST(copy_of_code)
 		ASSERT_EQ(b.list->items[i]->target.data_bias, b.list->items[!i]->target.data_bias);
 		end(&b);
 	}
+}
+
+/* A file of so many segments, and sections; how often it was offered to runtimes. */
+static int probes_of(unsigned int segments, unsigned int sections)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					       0x1000, NULL, 0x1000);
+	_cleanup_free_ void *image = NULL;
+	struct bed b;
+	size_t size;
+
+	for (unsigned int i = 0; i < segments; i++)
+		elf_writer_segment(w, PT_LOAD, PF_R | PF_X, text, text);
+	for (unsigned int i = 3; i < sections; i++) /* none, .text, .shstrtab */
+		elf_writer_section(w, "", SHT_PROGBITS, 0, 0, "", 1);
+	image = elf_writer_finish(w, &size);
+	begin_with(&b, elf_image_fd(image, size), 0);
+	update(&b);
+	end(&b);
+	return fake.nr_probes;
+}
+
+/* Everything that is looked for in a file goes through them. */
+TEST(what_has_more_headers_than_real_files_is_not_looked_at)
+{
+	ASSERT_EQ(probes_of(1, 3), 1);
+	ASSERT_EQ(probes_of(128, 4096), 1);
+	ASSERT_EQ(probes_of(129, 3), 0);
+	ASSERT_EQ(probes_of(1, 4097), 0);
+}
+
+/* Who maps thousands of files that cost much does not keep the recorder from others. */
+TEST(files_of_who_has_had_his_share_are_put_off)
+{
+	struct mapped_file *file;
+	struct bed b;
+
+	begin(&b, 0);
+	b.runtimes.file_time.part = 2;
+	b.runtimes.file_time.used_ns = now_ns() + 3600 * SECOND;
+	file = b.table.files.items[b.proc->mappings.items[0].file];
+	file->owner = 4711;
+	for (int i = 0; i < 3; i++) {
+		update(&b);
+		ASSERT_EQ(fake.nr_probes, 0);
+		ASSERT(!runtimes_any(&b.runtimes, b.proc) &&
+		       !runtimes_look_at(&b.runtimes, file->index));
+		ASSERT(until_due(&b) > 0);
+	}
+	b.runtimes.file_time.used_ns = 0;
+	update(&b);
+	ASSERT_EQ(fake.nr_probes, 1);
+	ASSERT_EQ(b.list->nr, 1);
+	ASSERT(runtimes_look_at(&b.runtimes, file->index) && b.list->unshown);
+	/* Nothing more but to look at what is attached. */
+	ASSERT_EQ(b.list->look_ns, 0);
+	end(&b);
+
+	/* Root's are looked at in any case. */
+	begin(&b, 0);
+	b.runtimes.file_time.part = 2;
+	b.runtimes.file_time.used_ns = now_ns() + 3600 * SECOND;
+	b.table.files.items[b.proc->mappings.items[0].file]->owner = 0;
+	update(&b);
+	ASSERT_EQ(fake.nr_probes, 1);
+	end(&b);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/unwinder.h"
 
+/* Of a CPU, for looking at what others' files are: half. */
+enum { FILES_PART = 2 };
+
 int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
 {
 	struct unwind_store_maps maps = { -1, -1, -1 };
@@ -23,6 +26,8 @@ int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
 	u->publisher.drain_ctx = o->drain_ctx;
 	u->publisher.loader.wait = o->wait;
 	u->publisher.loader.builder = o->table_builder;
+	/* Who asks once, for a snapshot or a core, waits for nobody's share. */
+	u->publisher.runtimes.file_time.part = o->sampler ? FILES_PART : 0;
 	if (o->machine)
 		u->publisher.runtimes.machine = o->machine;
 	u->publisher.runtimes.memory = o->memory;

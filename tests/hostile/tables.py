@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unwind tables: files made to take what all tables share, or what building one may take."""
+import array
 import os
 import shutil
 import struct
@@ -115,9 +116,46 @@ def attack_symbols(arena):
     shutil.copy(os.path.realpath("/usr/bin/python3"), program)
     hostile.add_symbols(program, bytes(24 * 512), 128 * MEGABYTE)
     os.chmod(program, 0o755)
-    arena.record("64M")
+    arena.record("64M", "--tracers", "all")
     arena.wait_until_burnt(arena.attack(program, "-S", "-E", "-c", "while True: pass"), 0.3)
     arena.run_victim(seconds=0.5)
+    return arena.judge()
+
+
+def make_go(path, nr, size):
+    """A library of Go's, of `size` bytes, with so many functions of a byte, of which all but the first have one record, and the same dear name."""
+    header, names, first = 4096, b"\0runtime.systemstack\0", 64
+    functions = header + 1024
+    records = 8 * nr + 16  # from the functions on
+    offsets = array.array("I", bytes(8 * nr + 16))
+    offsets[:2 * nr + 1:2] = array.array("I", range(nr + 1))
+    offsets[1:2 * nr:2] = array.array("I", [records + 64 * min(i, first) for i in range(nr)])
+    table = struct.pack("<I2xBBQQQQQQQQ", 0xFFFFFFF1, 1, 8, nr, 0, 0x1000, header, header, header, header, functions)
+    table = table.ljust(header, b"\0") + names.ljust(functions - header, b"\0") + offsets.tobytes()
+    table += b"".join(struct.pack("<Ii56x", i, 1) for i in range(first + 1))
+    at, strings = 4096, b"\0.gopclntab\0.shstrtab\0"
+    end = at + size
+    with open(path, "wb") as f:
+        f.write(struct.pack("<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 3, 62, 1, 0, 64, end + 64, 0, 64, 56, 1, 64, 3, 2))
+        f.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0x1000, 0x1000, end, end, 4096))  # PT_LOAD
+        f.seek(at)
+        f.write(table)
+        f.seek(end)
+        f.write(strings.ljust(64, b"\0") + bytes(64))
+        f.write(struct.pack("<IIQQQQIIQQ", 1, 1, 2, 0x80000000, at, size, 0, 0, 8, 0))
+        f.write(struct.pack("<IIQQQQIIQQ", 12, 3, 0, 0, end, len(strings), 0, 0, 1, 0))
+    os.chmod(path, 0o755)
+
+
+def attack_probes(arena):
+    """Libraries of Go's of which each takes seconds to be looked at, if everything that they have is. The victim starts later."""
+    first = os.path.join(arena.folder, "go")
+    make_go(first, 500000, 25 * MEGABYTE)
+    files = copies(arena, first, 8, hostile.NOBODY)
+    arena.program("map_files")
+    arena.record("64M", "--tracers", "all")
+    arena.wait_until_burnt(arena.attack("map_files", *files), 0.3)
+    arena.run_victim(seconds=1)
     return arena.judge()
 
 
