@@ -66,6 +66,7 @@ struct runtime_dso {
 	 * known behind native frames of this file. (Callee-saved registers are followed only where
 	 * some CFA hangs on them: that keeps tables small.) */
 	unsigned int follow;
+	uint32_t charged; /* the agent's: whose share of what is kept it takes; 0: nobody's */
 };
 
 /* Where and in what a runtime is found. Lives as long as the runtime_proc that attach() makes of

@@ -36,6 +36,10 @@ enum {
 	 * tens of each. */
 	SEGMENTS_MAX = 128,
 	SECTIONS_MAX = 4096,
+	/* Kept of files that are not root's: of a large program of Go's it is a third of a MB, and
+	 * an owner may have a third. */
+	DSO_BYTES_MAX = 24 << 20,
+	DSO_BYTES_EACH = 16 << 10, /* beside the lists of functions */
 	/* For so long what attach() finds may make no sense: it is being written. */
 	READY_NS = 3000000000u,
 };
@@ -53,14 +57,63 @@ void runtimes_fini(struct runtimes *r)
 	vec_free(&r->dsos);
 	vec_free(&r->looked_at);
 	time_shares_fini(&r->file_time);
+	map_fini(&r->dso_bytes);
+}
+
+static uint64_t kept_of(const struct runtimes *r, uint32_t owner)
+{
+	const uint64_t *bytes = map_get(&r->dso_bytes, owner);
+
+	return bytes ? *bytes : 0;
+}
+
+static uint64_t bytes_of(const struct runtime_dso *dso)
+{
+	return DSO_BYTES_EACH +
+	       (dso->interpreter_functions.cap + dso->hidden.cap + dso->functions.cap) *
+		       sizeof(struct code_range);
+}
+
+/* 0, or -ENOBUFS: that owner, or all, have too much already. */
+static int keep_dso(struct runtimes *r, uint32_t owner, struct runtime_dso *dso)
+{
+	uint64_t bytes = bytes_of(dso), all = kept_of(r, UINT32_MAX), each = kept_of(r, owner);
+
+	if (owner_is_trusted(owner))
+		return 0;
+	if (bytes > DSO_BYTES_MAX - all || bytes + each > DSO_BYTES_MAX / OWNERS_PART)
+		return -ENOBUFS;
+	if (map_put(&r->dso_bytes, UINT32_MAX, all + bytes))
+		return -ENOMEM;
+	if (map_put(&r->dso_bytes, owner, each + bytes)) {
+		(void)map_put(&r->dso_bytes, UINT32_MAX, all);
+		return -ENOMEM;
+	}
+	dso->charged = owner;
+	return 0;
+}
+
+static void give_back_dso(struct runtimes *r, const struct runtime_dso *dso)
+{
+	uint64_t bytes = bytes_of(dso), *each = map_get(&r->dso_bytes, dso->charged),
+		 *all = map_get(&r->dso_bytes, UINT32_MAX);
+
+	if (!dso->charged || !each || !all)
+		return;
+	*all -= bytes;
+	*each -= bytes;
+	if (!*each)
+		map_del(&r->dso_bytes, dso->charged);
 }
 
 void runtimes_forget_file(struct runtimes *r, uint32_t index)
 {
 	if (index >= r->looked_at.nr)
 		return;
-	if (r->dsos.items[index])
+	if (r->dsos.items[index]) {
+		give_back_dso(r, r->dsos.items[index]);
 		r->dsos.items[index]->ops->dso_free(r->dsos.items[index]);
+	}
 	r->dsos.items[index] = NULL;
 	r->looked_at.items[index] = 0;
 }
@@ -104,7 +157,7 @@ static int probe_file(const struct runtimes *r, const struct mapped_file *file,
 bool runtimes_look_at(struct runtimes *r, uint32_t index)
 {
 	const struct mapped_file *file = r->processes->files.items[index];
-	bool bounded = r->file_time.part && !owner_is_trusted(file->owner);
+	bool bounded = r->file_time.part && file->is_elf && !owner_is_trusted(file->owner);
 	struct runtime_dso *dso = NULL;
 	uint64_t begin = 0;
 	int err;
@@ -119,10 +172,16 @@ bool runtimes_look_at(struct runtimes *r, uint32_t index)
 	err = probe_file(r, file, &dso);
 	if (bounded)
 		time_shares_end(&r->file_time, file->owner, begin);
+	if (!err && r->file_time.part)
+		err = keep_dso(r, file->owner, dso);
+	if (err && dso)
+		dso->ops->dso_free(dso);
 	/* No descriptor or memory was to be had. */
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
 		return true;
 	r->looked_at.items[index] = 1;
+	if (err == -ENOBUFS)
+		log_debug("%s: too much is kept of files of user %u", file->path, file->owner);
 	if (err)
 		return true;
 	r->dsos.items[index] = dso;

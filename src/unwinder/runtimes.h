@@ -51,6 +51,8 @@ struct runtimes {
 	/* Of each owner of files, for looking at these, if he is not trusted: anybody can make
 	 * thousands that cost much. Of a part that is 0 there are no bounds. */
 	struct time_shares file_time;
+	/* Of each such owner, what is kept of his files; UINT32_MAX: all of it. */
+	struct map dso_bytes;
 	uint32_t met; /* bit N: some file is of runtime N */
 };
 

@@ -344,6 +344,48 @@ TEST(copy_of_code)
 	}
 }
 
+/* Adds a file of that owner's, which the process maps; is it a runtime? */
+static bool is_runtime(struct bed *b, uint32_t owner)
+{
+	static uint64_t at = BASE;
+	uint32_t file = 0;
+
+	ASSERT_EQ(process_add_file(&b->table, "/fake", open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+				   &file),
+		  0);
+	b->table.files.items[file]->owner = owner;
+	map_file(b, at += 0x100000, file);
+	ASSERT(runtimes_look_at(&b->runtimes, file));
+	return runtimes_dso(&b->runtimes, file);
+}
+
+/* What is kept of files, whose lists may be long: nobody's take all memory, nor all of the budget.
+ */
+TEST(who_has_many_files_that_tell_much)
+{
+	enum { GREEDY = 4711, OTHER };
+	struct bed b;
+	int nr = 0;
+
+	begin(&b, 0);
+	b.runtimes.file_time.part = 1;
+	fake.nr_hidden = 1 << 17;
+	for (; nr < 100; nr++) {
+		b.runtimes.file_time.used_ns = 0;
+		map_clear(&b.runtimes.file_time.used_each);
+		if (!is_runtime(&b, GREEDY))
+			break;
+	}
+	ck_assert_msg(nr > 1 && nr < 8, "%d files of 2 MB", nr);
+	ASSERT(is_runtime(&b, OTHER));
+	ASSERT(is_runtime(&b, 0));
+	/* Those that go make room. */
+	for (uint32_t i = 0; i < b.runtimes.dsos.nr; i++)
+		runtimes_forget_file(&b.runtimes, i);
+	ASSERT(is_runtime(&b, GREEDY));
+	end(&b);
+}
+
 /* A file of so many segments, and sections; how often it was offered to runtimes. */
 static int probes_of(unsigned int segments, unsigned int sections)
 {

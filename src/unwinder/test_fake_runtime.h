@@ -14,6 +14,7 @@ static struct {
 	int nr_probes, nr_attaches, nr_refreshes, nr_detaches, nr_freed;
 	uint64_t bias;
 	uint64_t first_word; /* of the record */
+	size_t nr_hidden;    /* of a file */
 } fake;
 
 static int fake_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
@@ -22,12 +23,13 @@ static int fake_probe(const struct elf_file *elf, const char *path, struct runti
 	(void)path;
 	fake.nr_probes++;
 	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
+	return *ret ? vec_reserve(&(*ret)->hidden, fake.nr_hidden) : -ENOMEM;
 }
 
 static void fake_dso_free(struct runtime_dso *dso)
 {
 	fake.nr_freed++;
+	vec_free(&dso->hidden);
 	free(dso);
 }
 
