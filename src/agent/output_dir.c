@@ -4,6 +4,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/owners.h"
 #include "util/vec.h"
 #include "util/write_all.h"
 
@@ -117,7 +118,9 @@ static int compare_numbers(const void *a, const void *b)
 	return fa->number < fb->number ? -1 : fa->number > fb->number;
 }
 
-static int take_in(struct output_dir *d, const char *name)
+/* Of others who may write there, a file is none of ours whatever it is called: the last number that
+ * there is would leave none for the next report, a large hole no room. */
+static int take_in(struct output_dir *d, uid_t owner, const char *name)
 {
 	struct report_file file;
 	struct stat st;
@@ -127,7 +130,7 @@ static int take_in(struct output_dir *d, const char *name)
 		return 0;
 	}
 	if (!parse_name(name, &file) || fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
-	    !S_ISREG(st.st_mode))
+	    !S_ISREG(st.st_mode) || (st.st_uid != owner && !owner_is_trusted(st.st_uid)))
 		return 0;
 	file.bytes = on_disk((uint64_t)st.st_size);
 	d->bytes += file.bytes;
@@ -141,14 +144,17 @@ static int read_folder(struct output_dir *d)
 	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	_cleanup_(closedir_p) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	struct stat st;
 
 	if (!dir) {
 		r = -errno;
 		close_p(&fd);
 		return r;
 	}
+	if (fstat(d->fd, &st))
+		return -errno;
 	while (!r && (errno = 0, entry = readdir(dir)))
-		r = take_in(d, entry->d_name);
+		r = take_in(d, st.st_uid, entry->d_name);
 	if (!r && errno)
 		r = -errno;
 	if (d->files.nr)

@@ -101,6 +101,34 @@ TEST(names_are_numbered_and_end_as_the_format_wants)
 	tear_down();
 }
 
+/* In a folder where anybody may write. */
+TEST(files_of_others_are_none_of_ours)
+{
+	static const char last[] = "999999999999-20260101T000000Z.otlp.gz";
+	struct output_dir *d;
+	char path[256];
+
+	if (geteuid()) {
+		printf("# skipped: needs root\n");
+		return;
+	}
+	set_up();
+	make_file(last, 1 << 30);
+	snprintf(path, sizeof(path), "%s/%s", folder, last);
+	ASSERT_OK(chown(path, 4711, 4711));
+	d = open_dir();
+	put(d, 100);
+	ASSERT_EQ(output_dir_stats(d).files, 1);
+	output_dir_free(d);
+	ASSERT(exists(last));
+	/* But whose folder it is, his files are. */
+	ASSERT_OK(chown(folder, 4711, 4711));
+	d = open_dir();
+	ASSERT_EQ(output_dir_stats(d).files, 2);
+	output_dir_free(d);
+	tear_down();
+}
+
 /* A file of ours is never created under its name, nor written there: it is moved. */
 TEST(a_name_appears_when_its_file_is_whole)
 {
