@@ -219,8 +219,6 @@ static void on_ready(struct recorder *r, int fd)
 		pace_after_pause(r);
 	} else if (fd == r->due_fd && read(fd, &expirations, sizeof(expirations)) > 0) {
 		r->due_ns = UINT64_MAX; /* it is not set any more */
-	} else if (fd == r->timer_fd) {
-		tick(r);
 	}
 }
 
@@ -246,6 +244,8 @@ void recorder_step(struct recorder *r)
 	pace_after_turn(r);
 	for (int i = 0; i < n; i++)
 		on_ready(r, events[i].data.fd);
+	if (pace_tick_is_due(now_ns(), r->tick_due_ns))
+		tick(r);
 	set_due(r);
 }
 

@@ -86,6 +86,7 @@ struct recorder {
 	bool events_matter;		 /* some of these, or may: pace_events_ms() */
 	bool active;			 /* something was sampled or happened since the last tick */
 	bool ticks_slowly;
+	uint64_t tick_due_ns; /* the next tick, by timer_fd */
 	int due_fd; /* a timer: runtimes are to be looked at, at due_ns */
 	uint64_t due_ns;
 	uint32_t expected_runtimes; /* recorder_expect_runtimes() */
@@ -118,6 +119,8 @@ void pace_set_timer(int fd, int flags, uint64_t ns);
 void pace_wake_in(struct recorder *r, uint64_t ms);
 /* Sets the timer of the next tick. */
 void pace_set_tick(struct recorder *r);
+/* Whether a turn at that time brings the tick with it that is to be at `due_ns`. */
+bool pace_tick_is_due(uint64_t now_ns, uint64_t due_ns);
 /*
  * How long after a pause of `pause_ms`, in which so many process events came, the next turn for
  * such events is to be; 0: with the first of them. `matter`: one was of something that is sampled.

@@ -2,7 +2,8 @@
 /*
  * When the recorder's loop runs. Raw samples, and full ones with names to be read, wake it at once.
  * Everything else waits: hits and full samples for the next tick (five a second, on an idle machine
- * one in three seconds), process events, where there are many, for the end of a pause.
+ * one in three seconds), process events, where there are many, for the end of a pause. A tick comes
+ * with a turn that is about as late: waking up alone, with cold caches, costs as much as a tick.
  */
 #include "record/recorder_internal.h"
 #include "util/clock.h"
@@ -21,10 +22,12 @@ enum {
 	 * a ring if all are of one CPU. */
 	EVENTS_MIN_MS = 10,
 	EVENTS_MAX_MS = 40,
-	EVENTS_CALM_MS = 100, /* as long as none of them is of something that is sampled */
+	/* As long as none of them is of something that is sampled: as its hits wait, too. */
+	EVENTS_CALM_MS = TICK_MS,
 	EVENTS_A_TURN = 128,
 	PAUSE_MAX_MS = 900,
 	EVENTS_FEW = 16, /* so few of them are waited for */
+	TICK_EARLY_MS = 50,
 };
 
 void pace_set_timer(int fd, int flags, uint64_t ns)
@@ -67,8 +70,14 @@ void pace_set_tick(struct recorder *r)
 	uint64_t ms = needs_ticks(r) ? TICK_MS : idle_tick_ms(r);
 
 	pace_set_timer(r->timer_fd, 0, ms * 1000000);
+	r->tick_due_ns = now_ns() + ms * 1000000;
 	r->ticks_slowly = ms > TICK_MS;
 	r->active = false;
+}
+
+bool pace_tick_is_due(uint64_t now_ns, uint64_t due_ns)
+{
+	return now_ns + (uint64_t)TICK_EARLY_MS * 1000000 >= due_ns;
 }
 
 /*

@@ -7,15 +7,15 @@
 TEST(what_is_of_nothing_sampled_waits_longer)
 {
 	ASSERT_EQ(pace_events_ms(10, 20, true), 40);
-	ASSERT_EQ(pace_events_ms(10, 1, false), 100);
-	ASSERT_EQ(pace_events_ms(100, 50, false), 100);
+	ASSERT_EQ(pace_events_ms(10, 1, false), 200);
+	ASSERT_EQ(pace_events_ms(200, 100, false), 200);
 }
 
 TEST(where_few_come_the_next_one_wakes_us)
 {
 	ASSERT_EQ(pace_events_ms(10, 0, true), 0);
 	ASSERT_EQ(pace_events_ms(10, 15, true), 0);
-	ASSERT_EQ(pace_events_ms(100, 0, false), 0);
+	ASSERT_EQ(pace_events_ms(200, 0, false), 0);
 }
 
 TEST(many_are_taken_in_before_a_ring_is_full)
@@ -26,4 +26,12 @@ TEST(many_are_taken_in_before_a_ring_is_full)
 	/* Five thousand a second: as long as 128 of them take. */
 	ASSERT_EQ(pace_events_ms(100, 500, false), 25);
 	ASSERT_EQ(pace_events_ms(40, 200, true), 25);
+}
+
+TEST(a_tick_comes_with_a_turn_that_is_nearly_as_late)
+{
+	ASSERT(!pace_tick_is_due(1000000000, 1200000000));
+	ASSERT(pace_tick_is_due(1150000000, 1200000000));
+	ASSERT(pace_tick_is_due(1200000000, 1200000000));
+	ASSERT(pace_tick_is_due(9000000000, 1200000000));
 }
