@@ -79,6 +79,18 @@ int map_put(struct map *m, uint64_t key, uint64_t value)
 	return 0;
 }
 
+/* What is deleted is passed over by whoever looks for what is behind it: nobody does where nothing
+ * is. Where keys come and go all the time the others would be searched for among these. */
+static void clean_behind(struct map *m, size_t i)
+{
+	if (m->slots[(i + 1) & (m->cap - 1)].used)
+		return;
+	for (; m->slots[i].used == 2; i = (i - 1) & (m->cap - 1)) {
+		m->slots[i].used = 0;
+		m->filled--;
+	}
+}
+
 bool map_del(struct map *m, uint64_t key)
 {
 	uint64_t *value = map_get(m, key);
@@ -89,6 +101,7 @@ bool map_del(struct map *m, uint64_t key)
 	slot = (struct map_slot *)((char *)value - offsetof(struct map_slot, value));
 	slot->used = 2;
 	m->nr--;
+	clean_behind(m, (size_t)(slot - m->slots));
 	return true;
 }
 

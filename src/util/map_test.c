@@ -29,6 +29,29 @@ TEST(deleted_keys_are_gone_and_their_place_is_used_again)
 	map_fini(&m);
 }
 
+/* In each order in which they may go, so that chains are cut in front, behind and between. */
+TEST(what_is_left_is_found_after_deletions)
+{
+	enum { KEYS = 5000 };
+	struct map m = { 0 };
+
+	for (uint64_t step = 1; step < 50; step += 2) {
+		for (uint64_t i = 0; i < KEYS; i++)
+			ASSERT_OK(map_put(&m, i * step, i));
+		for (uint64_t i = 0; i < KEYS; i++)
+			if (i % step % 3)
+				ASSERT(map_del(&m, i * step));
+		for (uint64_t i = 0; i < KEYS; i++)
+			ASSERT_EQ(map_get(&m, i * step) != NULL, !(i % step % 3));
+		for (uint64_t i = KEYS; i--;)
+			ASSERT_EQ(map_del(&m, i * step), !(i % step % 3));
+		ASSERT_EQ(m.nr, 0);
+		/* Nothing of what was deleted is in anybody's way. */
+		ASSERT_EQ(m.filled, 0);
+	}
+	map_fini(&m);
+}
+
 TEST(iterates_over_live_slots_only)
 {
 	struct map m = { 0 };
