@@ -42,6 +42,7 @@ struct side_event {
 /* A batch; reused from drain to drain. */
 struct side_events {
 	VEC(struct side_event) events;
+	VEC(struct side_event) merged; /* where they are put in order */
 	VEC(char) text;
 	/* As far as one can know nothing is missing: what did not fit is told by a later drain. */
 	bool is_whole;

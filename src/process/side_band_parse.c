@@ -269,18 +269,63 @@ static int compare(const void *va, const void *vb)
 	return a->text < b->text ? -1 : a->text > b->text;
 }
 
+/* Where what is in order from there on ends. */
+static size_t run_end(const struct side_events *batch, size_t from)
+{
+	const struct side_event *e = batch->events.items;
+	size_t i = from;
+
+	while (i < batch->events.nr && (i == from || compare(&e[i - 1], &e[i]) <= 0))
+		i++;
+	return i;
+}
+
+/* Two runs of `from`, that in front of `middle` and that behind it, to `to`. */
+static void merge(const struct side_event *from, size_t middle, size_t end, struct side_event *to)
+{
+	size_t a = 0, b = middle;
+
+	while (a < middle || b < end)
+		*to++ = b == end || (a < middle && compare(&from[a], &from[b]) <= 0) ? from[a++]
+										     : from[b++];
+}
+
+/* As many as there are CPUs, mostly: each ring is in order. */
+static void merge_runs(struct side_events *batch)
+{
+	size_t from = 0, middle, end;
+
+	while (from < batch->events.nr) {
+		middle = run_end(batch, from);
+		end = run_end(batch, middle);
+		merge(batch->events.items + from, middle - from, end - from,
+		      batch->merged.items + from);
+		from = end;
+	}
+}
+
 void side_events_sort(struct side_events *batch)
 {
-	for (size_t i = 1; i < batch->events.nr; i++)
-		if (compare(&batch->events.items[i - 1], &batch->events.items[i]) > 0) {
+	while (run_end(batch, 0) < batch->events.nr) {
+		struct side_event *items = batch->events.items;
+		size_t cap = batch->events.cap;
+
+		if (vec_reserve(&batch->merged, batch->events.nr)) {
 			qsort(batch->events.items, batch->events.nr, sizeof(*batch->events.items),
 			      compare);
 			return;
 		}
+		merge_runs(batch);
+		batch->events.items = batch->merged.items;
+		batch->events.cap = batch->merged.cap;
+		batch->merged.items = items;
+		batch->merged.cap = cap;
+	}
 }
 
 void side_events_fini(struct side_events *batch)
 {
 	vec_free(&batch->events);
+	vec_free(&batch->merged);
 	vec_free(&batch->text);
 }

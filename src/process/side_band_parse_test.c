@@ -333,6 +333,7 @@ TEST(sorting_is_stable)
 	}
 	ASSERT_OK(parse(ring.nr));
 	side_events_sort(&batch);
+	ASSERT_EQ(batch.events.nr, 1500);
 	for (size_t i = 1; i < batch.events.nr; i++) {
 		const struct side_event *a = &batch.events.items[i - 1], *b = a + 1;
 
