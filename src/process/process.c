@@ -27,6 +27,7 @@ enum {
 		2000000, /* no longer, or it is not read again at once when events were lost: */
 	READ_SHARE = 20, /* of a CPU that takes at most one part in so many */
 	LOOKS_MAX = 512, /* at processes whose exits may have been lost: each costs 10 us */
+	MANY_PROCESSES = PROCESSES_MAX / 16,
 };
 /* A process that goes on making mappings beyond MAPPINGS_MAX is read again at most that often. */
 #define CROWDED_INTERVAL_NS 1000000000ull
@@ -683,4 +684,10 @@ void process_table_expire(struct process_table *t, uint64_t before_ns)
 	mount_ns_expire(t, before_ns);
 	files_expire(t);
 	make_room(t, nr);
+}
+
+bool process_table_must_expire(const struct process_table *t)
+{
+	return t->private->lost || t->private->files_full || t->by_pid.nr > MANY_PROCESSES ||
+	       t->private->nr_mappings > ALL_MAPPINGS_MAX / 2;
 }

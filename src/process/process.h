@@ -199,6 +199,8 @@ const struct mapping *process_mapping(const struct process *proc, uint64_t addr)
  * What takes more room than there is is given up, of processes without `user` first.
  */
 void process_table_expire(struct process_table *t, uint64_t before_ns);
+/* That cannot wait: there is not much room left, or ends that were lost are looked for. */
+bool process_table_must_expire(const struct process_table *t);
 
 /*
  * Makes a file FILE_OPEN (0) or FILE_UNREADABLE (its error); does nothing if it is one already.

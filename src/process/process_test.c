@@ -559,7 +559,9 @@ TEST(after_a_loss_everything_is_looked_at_again)
 	ASSERT_EQ(seen.nr_forgotten, 0);
 	ASSERT(proc->image != image);
 	/* The exit of the one that isn't there was among them. */
+	ASSERT(process_table_must_expire(&t));
 	process_table_expire(&t, 0);
+	ASSERT(!process_table_must_expire(&t));
 	ASSERT(process_find(&t, NOBODY)->exited);
 	process_table_expire(&t, UINT64_MAX);
 	ASSERT_PTR_NULL(process_find(&t, NOBODY));
@@ -712,6 +714,7 @@ TEST(who_is_not_asked_for_keeps_little_when_room_is_short)
 		map_file(PARENT, i * 0x2000, i + 1);
 	for (int32_t i = 1; i <= 2 * ALL_MAPPINGS_MAX / MAPPINGS_MAX; i++)
 		do_fork(5000 + (uint64_t)i, PARENT, PARENT + 100 + i);
+	ASSERT(process_table_must_expire(&t));
 	process_table_expire(&t, 0);
 	ASSERT(process_table_bytes(&t) < (size_t)3 * ALL_MAPPINGS_MAX * sizeof(struct mapping));
 	ASSERT_EQ(proc->mappings.nr, MAPPINGS_MAX);

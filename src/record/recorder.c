@@ -25,7 +25,8 @@
 enum {
 	PRIORITY = -15,
 	SIDE_BAND_PAGES = 64,	/* 256 KiB a CPU: about 2,500 mappings */
-	EXPIRE_NS = 1000000000, /* dead processes stay for samples that are on their way */
+	EXPIRE_NS = 1000000000, /* dead processes stay for samples that are on their way ... */
+	EXPIRE_EVERY_NS = 1000000000, /* ... and are looked for among all so often */
 	RSS_INTERVAL_NS = 1000000000,
 	SAY_AFTER_NS = 1000000000,
 	LIST_CODE_NS = 1000000000, /* between two looks at what the kernel has loaded */
@@ -173,12 +174,20 @@ static void say_given_up(struct recorder *r)
 	r->said_given_up = true;
 }
 
+static void expire_processes(struct recorder *r, uint64_t now)
+{
+	if (now < r->expire_at_ns && !process_table_must_expire(&r->unwinder.processes))
+		return;
+	process_table_expire(&r->unwinder.processes, now - EXPIRE_NS);
+	r->expire_at_ns = now + EXPIRE_EVERY_NS;
+}
+
 static void tick(struct recorder *r)
 {
 	uint64_t now = now_ns();
 
 	publisher_tick(&r->unwinder.publisher, now, r->turn_ns);
-	process_table_expire(&r->unwinder.processes, now - EXPIRE_NS);
+	expire_processes(r, now);
 	jit_names_tick(&r->decoder.jit);
 	decoder_want_names(&r->decoder);
 	symbolizer_tick(&r->decoder.symbolizer);

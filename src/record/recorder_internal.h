@@ -87,6 +87,7 @@ struct recorder {
 	bool active;			 /* something was sampled or happened since the last tick */
 	bool ticks_slowly;
 	uint64_t tick_due_ns; /* the next tick, by timer_fd */
+	uint64_t expire_at_ns;
 	int due_fd; /* a timer: runtimes are to be looked at, at due_ns */
 	uint64_t due_ns;
 	uint32_t expected_runtimes; /* recorder_expect_runtimes() */
