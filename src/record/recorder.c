@@ -382,6 +382,7 @@ int recorder_select(struct recorder *r, const struct selection *selection)
 	if (!r->options.may_select)
 		return selection && !selection_is_empty(selection) ? -EINVAL : 0;
 	err = selection ? selection_copy(selection, &next) : 0;
+	r->had_facts |= next.facts.nr != 0;
 	if (!err)
 		err = bpf_sampler_select(r->sampler, &next.rules);
 	if (err) {

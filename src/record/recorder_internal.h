@@ -42,6 +42,7 @@ struct recorder {
 	struct walk *walk;
 	const struct sample_observer *observer; /* or NULL */
 	struct selection selection;
+	bool had_facts; /* some selection, so that the kernel may have facts of processes */
 	/* By source: since what they are was found out by us. */
 	uint64_t rejected_here[SAMPLE_SOURCES_MAX];
 	struct map at_exec; /* pid -> enum select_verdict, as of its last exec: if it has ended */

@@ -58,7 +58,9 @@ static void track_selection(struct recorder *r, const struct side_event *e)
 	const uint64_t *parent;
 
 	if (e->type == SIDE_EXIT) {
-		bpf_sampler_del_facts(r->sampler, (uint32_t)e->pid);
+		/* Nobody asked for any: the kernel has none. */
+		if (r->had_facts)
+			bpf_sampler_del_facts(r->sampler, (uint32_t)e->pid);
 		map_del(&r->at_exec, (uint32_t)e->pid);
 	} else if (e->type == SIDE_EXEC) {
 		if ((uint32_t)e->pid == r->decided_pid)
