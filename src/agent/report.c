@@ -13,10 +13,11 @@ void report_fini(struct report *report)
 	*report = (struct report){ 0 };
 }
 
+/* One every few seconds, as long as the agent runs: it is made with less effort than a file is. */
 static int compress(const void *data, size_t size, FILE *out)
 {
 	_cleanup_(gzip_writer_free_p) struct gzip_writer *w = NULL;
-	int r = gzip_writer_new(out, &w);
+	int r = gzip_writer_new(out, GZIP_QUICK, &w);
 
 	if (!r)
 		r = gzip_write(w, data, size);

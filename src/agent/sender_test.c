@@ -248,7 +248,7 @@ static struct report make_packed(void)
 	FILE *out = open_memstream(&report.data, &report.size);
 
 	ASSERT_PTR_NONNULL(plain);
-	ASSERT_OK(gzip_writer_new(out, &w));
+	ASSERT_OK(gzip_writer_new(out, GZIP_QUICK, &w));
 	ASSERT_OK(gzip_write(w, plain, PLAIN));
 	ASSERT_OK(gzip_finish(w));
 	ASSERT_OK(fclose(out));

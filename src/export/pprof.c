@@ -535,7 +535,7 @@ static int pprof_write(const struct profile *p, const struct export_options *opt
 	if (!r)
 		r = number_all(&w);
 	if (!r)
-		r = gzip_writer_new(out, &w.gzip);
+		r = gzip_writer_new(out, GZIP_SMALL, &w.gzip);
 	if (!r)
 		r = put_head(&w);
 	if (!r)

@@ -272,10 +272,10 @@ TEST(trailing_garbage_is_refused_and_members_are_joined)
 	FILE *out = open_memstream(&zipped, &zipped_size);
 	struct profile p;
 
-	ASSERT_OK(gzip_writer_new(out, &w1));
+	ASSERT_OK(gzip_writer_new(out, GZIP_SMALL, &w1));
 	ASSERT_OK(gzip_write(w1, data, 100));
 	ASSERT_OK(gzip_finish(w1));
-	ASSERT_OK(gzip_writer_new(out, &w2));
+	ASSERT_OK(gzip_writer_new(out, GZIP_SMALL, &w2));
 	ASSERT_OK(gzip_write(w2, data + 100, size - 100));
 	ASSERT_OK(gzip_finish(w2));
 	fflush(out);
@@ -297,7 +297,7 @@ TEST(a_bomb_is_refused)
 	FILE *out = open_memstream(&zipped, &size);
 	struct profile p;
 
-	ASSERT_OK(gzip_writer_new(out, &w));
+	ASSERT_OK(gzip_writer_new(out, GZIP_SMALL, &w));
 	for (int i = 0; i < 200; i++)
 		ASSERT_OK(gzip_write(w, zeros, 1 << 20));
 	ASSERT_OK(gzip_finish(w));

@@ -19,15 +19,15 @@ struct gzip_writer {
 	unsigned char chunk[64 * 1024];
 };
 
-int gzip_writer_new(FILE *out, struct gzip_writer **ret)
+int gzip_writer_new(FILE *out, enum gzip_effort effort, struct gzip_writer **ret)
 {
+	int level = effort == GZIP_QUICK ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;
 	struct gzip_writer *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -ENOMEM;
 	w->out = out;
-	if (deflateInit2(&w->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_BITS, 8,
-			 Z_DEFAULT_STRATEGY) != Z_OK) {
+	if (deflateInit2(&w->z, level, Z_DEFLATED, GZIP_BITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(w);
 		return -ENOMEM;
 	}
