@@ -50,8 +50,11 @@ struct writer {
 	uint64_t duration_ns;
 	struct typed types[PROFILE_TYPES_MAX], *at; /* the one at work */
 	uint32_t nr_types;
-	uint32_t *resources; /* by process: the first one of which the same is known */
-	uint32_t *processes; /* in the order in which they are written */
+	/* By process: the first one that has samples and of which the same is known; OTLP_NOT_YET:
+	 * it has none. */
+	uint32_t *resources;
+	uint32_t *processes; /* those with wanted items, in the order in which they are written */
+	size_t nr_processes;
 	/* By thread: its attributes; OTLP_NOT_YET: none looked up, 0: it has none. */
 	uint32_t *thread_names, *thread_ids, *thread_carriers;
 	uint32_t cpu, nanoseconds; /* strings */
@@ -124,6 +127,22 @@ static bool look_the_same(const struct profile_process *a, const struct profile_
 	       a->end_ns == b->end_ns && a->has_terminal == b->has_terminal;
 }
 
+/* An agent's profile has many processes of reports before this one. */
+static void find_sampled(struct writer *w)
+{
+	const struct profile_thread *threads = w->p->threads.items;
+
+	for (uint32_t type = 0; type < w->nr_types; type++) {
+		const struct profile_cut *cut = profile_cut_of(w->p, type);
+
+		for (size_t i = 0; i < cut->samples.nr; i++) {
+			uint32_t process = threads[cut->samples.items[i].thread].process;
+
+			w->resources[process] = process;
+		}
+	}
+}
+
 /*
  * A resource is its attributes. A process that executed two programs and was gone before anybody
  * could ask about either is two here, of which the same is known: its PID and its name.
@@ -136,10 +155,14 @@ static int share_resources(struct writer *w)
 	int64_t first;
 	int r = 0;
 
-	w->resources = calloc(w->p->processes.nr + 1, sizeof(*w->resources));
+	w->resources = malloc((w->p->processes.nr + 1) * sizeof(*w->resources));
 	if (!w->resources)
 		return -ENOMEM;
+	memset(w->resources, 0xff, (w->p->processes.nr + 1) * sizeof(*w->resources));
+	find_sampled(w);
 	for (uint32_t i = 0; !r && i < w->p->processes.nr; i++) {
+		if (w->resources[i] == OTLP_NOT_YET)
+			continue;
 		hash = hash_process(&processes[i]);
 		first = intern_find(&firsts, hash, id,
 				    look_the_same(&processes[id], &processes[i]));
@@ -196,17 +219,26 @@ static int group_items(struct writer *w)
 	return 0;
 }
 
+static bool was_seen(const struct writer *w, uint32_t process)
+{
+	for (uint32_t i = 0; i < w->nr_types; i++)
+		if (w->types[i].counts[process])
+			return true;
+	return false;
+}
+
 /* By what they were seen: viewers show the first one by default. */
 static int sort_processes(struct writer *w)
 {
 	size_t nr = w->p->processes.nr;
 
-	w->processes = calloc(nr + 1, sizeof(*w->processes));
+	w->processes = malloc((nr + 1) * sizeof(*w->processes));
 	if (!w->processes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++)
-		w->processes[i] = i;
-	qsort_r(w->processes, nr, sizeof(*w->processes), compare_processes, w);
+		if (was_seen(w, i))
+			w->processes[w->nr_processes++] = i;
+	qsort_r(w->processes, w->nr_processes, sizeof(*w->processes), compare_processes, w);
 	return 0;
 }
 
@@ -789,26 +821,13 @@ static int put_resource(struct writer *w, const struct profile_process *process)
 	return r ? r : write_resource(w, &resource, &scope, &schema);
 }
 
-static bool was_seen(const struct writer *w, uint32_t process)
-{
-	for (uint32_t i = 0; i < w->nr_types; i++)
-		if (w->types[i].counts[process])
-			return true;
-	return false;
-}
-
 static int put_resources(struct writer *w)
 {
-	bool any = false;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < w->p->processes.nr; i++) {
-		if (!was_seen(w, w->processes[i]))
-			continue;
-		any = true;
+	for (size_t i = 0; !r && i < w->nr_processes; i++)
 		r = put_resource(w, &w->p->processes.items[w->processes[i]]);
-	}
-	return r || any ? r : put_resource(w, NULL);
+	return r || w->nr_processes ? r : put_resource(w, NULL);
 }
 
 static int write_dictionary(struct writer *w)
