@@ -21,7 +21,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-enum { RESOURCE_ATTRIBUTES_MAX = 26 + 3 * PAIRS_MAX, NO_CPU = UINT32_MAX };
+enum { RESOURCE_ATTRIBUTES_MAX = 26 + 3 * PAIRS_MAX, NO_CPU = UINT32_MAX, CPUS_KEPT = 256 };
 
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
@@ -57,9 +57,11 @@ struct writer {
 	size_t nr_processes;
 	/* By thread: its attributes; OTLP_NOT_YET: none looked up, 0: it has none. */
 	uint32_t *thread_names, *thread_ids, *thread_carriers;
+	uint32_t cpus[CPUS_KEPT];  /* the attributes of the first ones; 0: not looked up */
 	uint32_t cpu, nanoseconds; /* strings */
 	VEC(uint64_t) times;
 	VEC(int64_t) values;
+	struct resource *resource; /* the one at work, whose memory the next one has */
 };
 
 /* --- which items, in which order -------------------------------------------------------------- */
@@ -345,6 +347,18 @@ static int pack_sample(struct writer *w, const Otlp__Sample *m)
 	return pack_message(&w->at->body, OTLP_SAMPLES, &old);
 }
 
+static int cpu_attribute(struct writer *w, uint32_t cpu, uint32_t *ret)
+{
+	uint32_t *kept = cpu < CPUS_KEPT ? &w->cpus[cpu] : ret;
+	int r = kept != ret && *kept
+			? 0
+			: otlp_number_attribute(&w->dictionary, "cpu.logical_number", cpu, kept);
+
+	if (!r)
+		*ret = *kept;
+	return r;
+}
+
 static int put_sample(struct writer *w, const struct identity *who, int64_t count)
 {
 	Otlp__Sample m = OTLP__SAMPLE__INIT;
@@ -361,7 +375,7 @@ static int put_sample(struct writer *w, const struct identity *who, int64_t coun
 	if (who->carrier)
 		indices[m.n_attribute_indices++] = (int32_t)who->carrier;
 	if (who->cpu != NO_CPU) {
-		r = otlp_number_attribute(&w->dictionary, "cpu.logical_number", who->cpu, &cpu);
+		r = cpu_attribute(w, who->cpu, &cpu);
 		indices[m.n_attribute_indices++] = (int32_t)cpu;
 	}
 	if (!r && who->context)
@@ -492,13 +506,22 @@ struct resource {
 	struct pairs process, host, variables;
 };
 
-static void resource_fini(struct resource *resource)
+static void resource_empty(struct resource *resource)
 {
-	for (size_t i = 0; i < RESOURCE_ATTRIBUTES_MAX; i++)
-		pack_text_fini(&resource->texts[i]);
+	resource->nr = 0;
 	pairs_fini(&resource->process);
 	pairs_fini(&resource->host);
 	pairs_fini(&resource->variables);
+}
+
+static void resource_free(struct resource *resource)
+{
+	if (!resource)
+		return;
+	for (size_t i = 0; i < RESOURCE_ATTRIBUTES_MAX; i++)
+		pack_text_fini(&resource->texts[i]);
+	resource_empty(resource);
+	free(resource);
 }
 
 static bool has_key(const struct resource *resource, const char *key)
@@ -715,18 +738,20 @@ static int add_host(struct writer *w, struct resource *to)
 
 static int pack_resource(struct writer *w, const struct profile_process *process, struct pack *to)
 {
-	_cleanup_(resource_fini) struct resource resource = { 0 };
+	struct resource *resource = w->resource;
 	Otlp__Resource m = OTLP__RESOURCE__INIT;
-	int r = parse_attributes(w, w->p->host.attributes, &resource.host);
+	int r;
 
+	resource_empty(resource);
+	r = parse_attributes(w, w->p->host.attributes, &resource->host);
 	if (!r && process)
-		r = add_process(w, &resource, process);
+		r = add_process(w, resource, process);
 	if (!r)
-		r = add_host(w, &resource);
+		r = add_host(w, resource);
 	if (r)
 		return r;
-	m.attributes = resource.pointers;
-	m.n_attributes = resource.nr;
+	m.attributes = resource->pointers;
+	m.n_attributes = resource->nr;
 	return pack_message(to, OTLP_GROUP_HEAD, &m);
 }
 
@@ -908,6 +933,7 @@ static void writer_fini(struct writer *w)
 	free(w->thread_carriers);
 	vec_free(&w->times);
 	vec_free(&w->values);
+	resource_free(w->resource);
 }
 
 int otlp_write_window(const struct profile *p, struct otlp_window *window, enum otlp_schema schema,
@@ -922,7 +948,8 @@ int otlp_write_window(const struct profile *p, struct otlp_window *window, enum 
 	w.thread_names = malloc(size);
 	w.thread_ids = malloc(size);
 	w.thread_carriers = malloc(size);
-	if (!w.thread_names || !w.thread_ids || !w.thread_carriers)
+	w.resource = calloc(1, sizeof(*w.resource));
+	if (!w.thread_names || !w.thread_ids || !w.thread_carriers || !w.resource)
 		return -ENOMEM;
 	memset(w.thread_names, 0xff, size);
 	memset(w.thread_ids, 0xff, size);

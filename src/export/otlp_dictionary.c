@@ -362,11 +362,27 @@ static int fill_lines(struct otlp_dictionary *d, const struct profile_frame *f, 
 	return r;
 }
 
+/* Each location has one of a few. */
+static int frame_type_attribute(struct otlp_dictionary *d, const char *type, uint32_t *ret)
+{
+	int r;
+
+	for (size_t i = 0; i < d->nr_frame_types; i++)
+		if (d->frame_types[i].type == type) {
+			*ret = d->frame_types[i].id;
+			return 0;
+		}
+	r = otlp_text_attribute(d, "profile.frame.type", type, ret);
+	if (!r && d->nr_frame_types < OTLP_FRAME_TYPES_MAX)
+		d->frame_types[d->nr_frame_types++] = (struct otlp_frame_type){ type, *ret };
+	return r;
+}
+
 static int location_attributes(struct otlp_dictionary *d, const struct profile_frame *f,
 			       Otlp__Location *m)
 {
 	uint32_t id;
-	int r = otlp_text_attribute(d, "profile.frame.type", frame_type(d->p, f), &id);
+	int r = frame_type_attribute(d, frame_type(d->p, f), &id);
 
 	if (r)
 		return r;

@@ -53,6 +53,15 @@ enum otlp_profile_field {
 
 #define OTLP_NOT_YET UINT32_MAX
 
+/* Values of profile.frame.type that are remembered: those of all runtimes, and native ones. */
+enum { OTLP_FRAME_TYPES_MAX = 32 };
+
+/* A string that stays, and its attribute. */
+struct otlp_frame_type {
+	const char *type;
+	uint32_t id;
+};
+
 struct otlp_dictionary {
 	const struct profile *p;
 	struct used used;
@@ -60,6 +69,8 @@ struct otlp_dictionary {
 	struct pack_text text;
 	/* By what the profile numbers: its index in the dictionary, or OTLP_NOT_YET. */
 	uint32_t *functions, *files, *frames, *stacks;
+	struct otlp_frame_type frame_types[OTLP_FRAME_TYPES_MAX];
+	size_t nr_frame_types;
 	char *name;
 	size_t name_size;
 	VEC(int32_t) indices;

@@ -87,6 +87,16 @@ static bool is_control(const unsigned char *s, size_t n)
 	return n == 1 ? s[0] < 0x20 || s[0] == 0x7f : s[0] == 0xc2 && s[1] < 0xa0;
 }
 
+/* As much as stays as it is and is ASCII: mostly all. */
+static size_t plain_len(const unsigned char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && s[n] >= 0x20 && s[n] < 0x7f && s[n] != ';')
+		n++;
+	return n;
+}
+
 size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size)
 {
 	const unsigned char *in = (const unsigned char *)s;
@@ -94,7 +104,9 @@ size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size)
 
 	if (!size)
 		return 0;
-	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+	out = plain_len(in, len < size ? len : size - 1);
+	memcpy(buf, s, out);
+	for (size_t i = out, n; i < len; i += n ? n : 1) {
 		n = utf8_len(in + i, len - i);
 		if (n && !is_control(in + i, n) && in[i] != ';') {
 			if (out + n >= size)
