@@ -594,9 +594,11 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	if (stop)
 		return stop;
 	/* Only the interrupted frame can have nothing on the stack (a leaf with its caller in a
-	 * register). */
+	 * register). A CFA that is saved on the stack may lie on any other one: OCaml 5 runs C code
+	 * on the thread's, and its own on those that it allocates (CFI of caml_c_call, 5.3). */
 	if ((cfa < w->regs[ARCH_SP] || (cfa == w->regs[ARCH_SP] && !w->interrupted)) &&
-	    !(r->cfa == CFA_REG && r->flags & RULE_OTHER_STACK))
+	    !(r->cfa == CFA_REG && r->flags & RULE_OTHER_STACK) &&
+	    !(r->cfa == CFA_DEREF && r->cfa_reg == ARCH_SP && !RULE_INDEX(r->flags)))
 		return STOP_NO_PROGRESS;
 	/* All that was saved is near the return address: with that in the window, the frame need
 	 * not be restored the general way. */

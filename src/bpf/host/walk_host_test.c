@@ -129,12 +129,14 @@ static int walk(__u16 machine, __u64 pc)
 	} while (0)
 
 static const struct unwind_rule end = { .cfa = CFA_END };
+static const struct unwind_rule by_sp = {
+	.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1
+};
 
 TEST(x86_frames_by_stack_pointer)
 {
 	set_up();
-	rule_in_bucket(1, (struct unwind_rule){
-				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(1, by_sp);
 	rule_in_bucket(2, (struct unwind_rule){ .cfa = CFA_REG,
 						.cfa_reg = X86_RSP,
 						.cfa_off = 32,
@@ -158,8 +160,7 @@ TEST(x86_frames_by_stack_pointer)
 TEST(x86_a_return_address_at_a_functions_end_belongs_to_the_caller)
 {
 	set_up();
-	rule_in_bucket(1, (struct unwind_rule){
-				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(1, by_sp);
 	rule_in_bucket(2, end); /* a noreturn call is its last instruction */
 	t.regs[X86_RSP] = SP(10);
 	t.stack[10] = AT(3, 0);
@@ -214,8 +215,7 @@ TEST(x86_a_signal_frame_gives_back_all_registers)
 				       0,
 				       1 };
 	set_up();
-	rule_in_bucket(1, (struct unwind_rule){
-				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(1, by_sp);
 	rule_in_bucket(
 		2, (struct unwind_rule){ .cfa = CFA_SIGNAL, .cfa_reg = X86_RSP, .cfa_off = 40 });
 	/* The interrupted code hangs on rax, which only an interrupted frame can have. */
@@ -253,8 +253,7 @@ TEST(x86_signal_frames_that_lead_to_themselves)
 static void set_up_kept(void)
 {
 	set_up();
-	rule_in_bucket(1, (struct unwind_rule){
-				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(1, by_sp);
 	rule_in_bucket(2, (struct unwind_rule){
 				  .cfa = CFA_REG, .cfa_reg = X86_RAX, .cfa_off = 8, .ra_off = -1 });
 	rule_in_bucket(3, end);
@@ -517,10 +516,6 @@ TEST(code_that_can_be_followed_is_asked_for_or_in_doubt)
 
 TEST(a_caller_in_code_that_can_be_followed_is_asked_for_or_in_doubt)
 {
-	static const struct unwind_rule by_sp = {
-		.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1
-	};
-
 	for (enum unwind_code known = CODE_BYTES; known <= CODE_UNDECIDED; known++) {
 		set_up();
 		rule_in_bucket(1, by_sp);
@@ -586,19 +581,23 @@ TEST(a_function_that_went_over_to_another_stack)
 	struct unwind_rule by_fp = {
 		.cfa = CFA_REG, .cfa_reg = X86_RBP, .cfa_off = 16, .ra_off = -1, .slot_off = { -2 }
 	};
+	/* OCaml 5's caml_c_call: C code runs on the thread's stack, its callers on another one. */
+	const struct unwind_rule saved = { .cfa = CFA_DEREF,
+					   .cfa_reg = X86_RSP,
+					   .cfa_off = 8,
+					   .ra_off = -1,
+					   .slot_off = { [UNWIND_CFA_OFF2_SLOT] = 8 } };
 
-	for (int other = 0; other < 2; other++) {
+	for (int other = 0; other < 3; other++) {
 		by_fp.flags = other ? RULE_OTHER_STACK : 0;
 		set_up();
-		rule_in_bucket(1, (struct unwind_rule){ .cfa = CFA_REG,
-							.cfa_reg = X86_RSP,
-							.cfa_off = 8,
-							.ra_off = -1 });
-		rule_in_bucket(2, by_fp);
+		rule_in_bucket(1, by_sp);
+		rule_in_bucket(2, other == 2 ? saved : by_fp);
 		rule_in_bucket(3, end);
 		t.regs[X86_RSP] = SP(1000);
 		t.regs[X86_RBP] = SP(20);
 		t.stack[1000] = AT(2, 1);
+		t.stack[1002] = SP(21);
 		t.stack[21] = AT(3, 1);
 		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), other ? STOP_COMPLETE : STOP_NO_PROGRESS);
 		if (other)
@@ -680,10 +679,6 @@ TEST(a_frame_pointer_that_leads_nowhere_adds_no_frame)
 
 TEST(every_other_way_to_end)
 {
-	const struct unwind_rule by_sp = {
-		.cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1
-	};
-
 	set_up();
 	t.regs[X86_RSP] = SP(10);
 	ASSERT_EQ(walk(EM_X86_64, AT(9, 0)), STOP_NO_RULE);
@@ -725,8 +720,7 @@ TEST(every_other_way_to_end)
 TEST(a_stack_is_read_up_to_its_last_byte)
 {
 	set_up();
-	rule_in_bucket(1, (struct unwind_rule){
-				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(1, by_sp);
 	rule_in_bucket(2, end);
 	/* The page ends behind the return address: a whole window can't be read. */
 	t.regs[X86_RSP] = SP(511);
@@ -769,8 +763,7 @@ TEST(a_stack_pointer_may_be_in_a_page_that_is_not_there)
 TEST(a_loop_ends_at_max_frames)
 {
 	set_up();
-	rule_in_bucket(1, (struct unwind_rule){
-				  .cfa = CFA_REG, .cfa_reg = X86_RSP, .cfa_off = 8, .ra_off = -1 });
+	rule_in_bucket(1, by_sp);
 	for (int i = 0; i < STACK_WORDS; i++)
 		t.stack[i] = AT(1, 1);
 	t.regs[X86_RSP] = SP(0);
