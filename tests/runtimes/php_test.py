@@ -213,13 +213,24 @@ def test_brief(php, setup):
     return problems, "%d samples, %d in closures with names, %d unknown or marked" % (t.samples, closures, unknown)
 
 
-def test_embedded(php, setup):
-    """A C program that is linked to libphp, and has executor_globals in itself (a copy relocation)."""
-    if php.zts or php.version != (8, 2) or not shutil.which("php-config8.2") or not os.path.exists("/usr/lib/libphp8.2.so"):
+def embedding(php, setup):
+    """embed.c, linked to that PHP's library, and the flags that its headers need."""
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(php.path)))
+    if not php.zts and php.version == (8, 2) and shutil.which("php-config8.2") and os.path.exists("/usr/lib/libphp8.2.so"):
+        flags = subprocess.run(["php-config8.2", "--includes"], capture_output=True, text=True, check=True).stdout.split() + ["-lphp8.2"]
+    elif php.zts and os.path.exists(os.path.join(prefix, "lib/libphp.so")):
+        flags = ["-I%s/include/php/%s" % (prefix, part) for part in ("", "main", "Zend", "TSRM")]
+        flags += ["-L%s/lib" % prefix, "-Wl,-rpath,%s/lib" % prefix, "-lphp"]
+    else:
         raise Skip("no libphp")
     program = setup.file("embed")
-    flags = subprocess.run(["php-config8.2", "--includes"], capture_output=True, text=True, check=True).stdout.split()
-    subprocess.run(["gcc", "-w", *flags, os.path.join(runtimes.HERE, "php", "embed.c"), "-o", program, "-lphp8.2"], check=True)
+    subprocess.run(["gcc", "-w", os.path.join(runtimes.HERE, "php", "embed.c"), "-o", program, *flags], check=True)
+    return program
+
+
+def test_embedded(php, setup):
+    """A C program that is linked to libphp, and has variables of that in itself (copy relocations): executor_globals; thread-safe, executor_globals_offset."""
+    program = embedding(php, setup)
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[program, CASES, c, setup.scratch] for c in ("plain", "callbacks")])
         return tally_truths(recorded(setup, programs, 1), programs)

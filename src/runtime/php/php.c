@@ -92,14 +92,40 @@ static int php_refresh(struct runtime_proc *rp, void *record)
 	return 1;
 }
 
+/*
+ * The address of that variable of the file: of a library's, as ld.so has written it. -EAGAIN: it
+ * has yet to do so, or there is only the file's own address there: in a program at a fixed address
+ * that is the one.
+ */
+static int find_variable(const struct php_dso *dso, const struct runtime_target *t,
+			 uint64_t variable, uint64_t *ret)
+{
+	uint64_t addr = 0;
+	int r;
+
+	if (!dso->globals_slot) {
+		*ret = variable + t->bias;
+		return 0;
+	}
+	r = runtime_read(t, dso->globals_slot + t->bias, &addr, sizeof(addr));
+	if (r)
+		return r;
+	if (!addr || (t->bias && addr == variable))
+		return -EAGAIN;
+	*ret = addr;
+	return 0;
+}
+
 /* -EAGAIN: they have yet to be made. */
 static int find_thread_globals(const struct php_dso *dso, const struct runtime_target *t,
 			       struct thread_key *ret_key, uint64_t *ret_offset)
 {
-	uint64_t offset;
+	uint64_t at, offset;
 	uint32_t key;
-	int r = runtime_read(t, dso->globals_offset + t->bias, &offset, sizeof(offset));
+	int r = find_variable(dso, t, dso->globals_offset, &at);
 
+	if (!r)
+		r = runtime_read(t, at, &offset, sizeof(offset));
 	if (!r)
 		r = runtime_read(t, dso->key + t->bias, &key, sizeof(key));
 	if (r)
@@ -117,25 +143,16 @@ static int php_attach(const struct runtime_dso *base, const struct runtime_targe
 		      struct runtime_proc **ret)
 {
 	const struct php_dso *dso = (const struct php_dso *)base;
-	uint64_t globals = dso->globals + t->bias;
 	struct thread_key key = { 0 };
 	struct php_proc *p;
 	struct php_record *to;
+	uint64_t globals;
 	int r;
 
-	if (dso->key) {
-		r = find_thread_globals(dso, t, &key, &globals);
-		if (r)
-			return r;
-	} else if (dso->globals_slot) {
-		r = runtime_read(t, dso->globals_slot + t->bias, &globals, sizeof(globals));
-		if (r)
-			return r;
-		/* ld.so has yet to write it, or has only the file's own address there: in a program
-		 * at a fixed address that is the one. */
-		if (!globals || (t->bias && globals == dso->globals))
-			return -EAGAIN;
-	}
+	r = dso->key ? find_thread_globals(dso, t, &key, &globals)
+		     : find_variable(dso, t, dso->globals, &globals);
+	if (r)
+		return r;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;

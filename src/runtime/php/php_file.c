@@ -560,6 +560,7 @@ static int read_globals(const struct elf_file *elf, const struct elf_dynamic *dy
 		dso->key = runtime_find_key(elf, cache);
 		if (!dso->key)
 			return -ENOTSUP;
+		dso->globals_slot = find_slot(elf, dynamic, "executor_globals_offset");
 	} else {
 		if (elf_dynamic_find(dynamic, "executor_globals", &dso->globals))
 			return -ENOTSUP;

@@ -10,12 +10,12 @@ struct php_dso {
 	struct runtime_dso base;
 	unsigned int major, minor;
 	uint64_t globals; /* executor_globals, in the file's address space */
-	/* Of a library: where ld.so writes that address; a program may have a copy of its own, and
-	 * then it is that one's. 0: nowhere. */
-	uint64_t globals_slot;
 	/* Of a thread-safe build: the key of a thread's globals, and the variable that says how far
 	 * behind those `globals` are. 0: it is not such a one. */
 	uint64_t key, globals_offset;
+	/* Of a library: where ld.so writes the address of the one or the other; a program may have
+	 * a copy of its own, and then it is that one's. 0: nowhere. */
+	uint64_t globals_slot;
 	uint64_t extensions;	  /* zend_extensions; 0: not exported */
 	uint64_t sapi;		  /* sapi_module; 0: not exported, or not of a program's own */
 	uint64_t jit_status;	  /* zend_jit_status(), if opcache is a part of PHP, else 0 */
