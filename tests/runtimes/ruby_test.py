@@ -261,6 +261,8 @@ def busy_lines():
     return found
 
 
+MJIT = ("--jit", "--mjit")
+
 # Methods in C up to 3.3; then in Ruby where YJIT is at work.
 IN_RUBY_WITH_YJIT = ("Array#each", "Array#map")
 
@@ -276,6 +278,8 @@ def busy_of(version, jit):
         ret["Num#initialize"] = (("Class#new", "Num#+", *("Object#" + n for n in ("compares", "adds", "strings", "yields", "misses"))), None)
     if jit and version >= (3, 4):
         ret.update({name: (callers, None) for name, (callers, _) in ret.items() if set(callers) & set(IN_RUBY_WITH_YJIT)})
+    if jit in MJIT:  # its functions are native code, which is between them where the caller is compiled
+        ret = {name: (callers, native or None) for name, (callers, native) in ret.items()}
     if jit == "--rjit":  # it calls a function for Proc#call (rjit_optimized_call())
         ret.update({name: (ret[name][0], None) for name in ("block in Object#lambdas", "block in Object#procs")})
     return ret
@@ -328,26 +332,38 @@ def test_rjit(ruby, setup):
     return test_busy(ruby, setup, ["--rjit"])
 
 
-def test_busy(ruby, setup, options=()):
+def test_mjit(ruby, setup):
+    """The same, compiled by a C compiler, of 2.6 to 3.2: functions of libraries that are made all the time."""
+    option = MJIT[ruby.version >= (3, 1)]
+    code = "def more(n); n + 1; end; 1000.times { |i| more(i) }; exit !Dir.glob(\"/tmp/_ruby_mjit_p#{$$}*\").empty?"
+    if subprocess.run([ruby.path, option, option + "-wait", option + "-save-temps", "-e", code], capture_output=True, check=False).returncode:
+        raise Skip("no MJIT")
+    return test_busy(ruby, setup, [option, option + "-wait", option + "-min-calls=100"], 120)
+
+
+def test_busy(ruby, setup, options=(), rounds=0):
     """Methods and blocks that are entered and left all the time: right at every instruction, or marked."""
     with contextlib.ExitStack() as stack:
-        programs = started(stack, [[ruby.path, *options, BUSY_RB]])
+        programs = started(stack, [[ruby.path, *options, BUSY_RB, str(rounds)]])
         recording = recorded(setup, programs, 2, 4999)
     t, lines, marked = Tally("busy"), busy_lines(), 0
     for s in recording.stacks or []:
         if is_marked(s):
             marked += s.count
         else:
-            t.take(s, functools.partial(busy_wrong, ruby.version, lines, "".join(options)))
+            t.take(s, functools.partial(busy_wrong, ruby.version, lines, (options or [""])[0]))
     wrong = sum(t.wrong.values())
     # Some single instruction of another compiler's order; up to 2.7 frames that are not filled yet: docs/ruby.md.
     least = 500 if ruby.version < (3, 0) else 10000 if "--yjit" in options else 2000  # RJIT's compiler is Ruby, too
     if wrong <= t.samples / least:
         t.wrong.clear()
     problems = recording.problems + t.problems(1000)
+    compiled = sum(s.count for s in recording.stacks or [] if any(re.match("_mjit\\d", f.name) for f in s.user))
     if marked > t.samples / 20:
         problems.append("%d samples are marked, of %d" % (marked, t.samples))
-    return problems, "%s, %d wrong, %d marked" % (t.summary(), wrong, marked)
+    if set(options) & set(MJIT) and compiled < t.samples / 2:
+        problems.append("%d samples of %d in code that MJIT made" % (compiled, t.samples))
+    return problems, "%s, %d wrong, %d marked, %d in MJIT's" % (t.summary(), wrong, marked, compiled)
 
 
 def test_stack(ruby, setup):
@@ -382,7 +398,7 @@ def test_command(ruby, setup):
 
 
 TESTS = (("chains", test_chains), ("compacting", test_compacting), ("fiddle", test_fiddle), ("churn", test_churn), ("busy", test_busy),
-         ("yjit", test_yjit), ("rjit", test_rjit), ("stack", test_stack), ("command", test_command))
+         ("yjit", test_yjit), ("rjit", test_rjit), ("mjit", test_mjit), ("stack", test_stack), ("command", test_command))
 
 
 def arguments(parser):
