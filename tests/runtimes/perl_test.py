@@ -26,7 +26,7 @@ CASES = os.path.join(runtimes.HERE, "perl", "cases.pl")
 SECONDS = int(os.environ.get("SONDE_SECONDS", "3"))  # of CPU, of all programs of a recording
 
 # What the programs of one recording do at the same time.
-TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain trying recursion deep method closure eval_block eval_text sort_block sort_sub sort_call sort_eval sort_in_sort block block_eval tied tied_xs tied_eval "
+TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain trying recursion deep method closure eval_block eval_text sort_block sort_sub sort_call sort_eval sort_in_sort block block_eval tied tied_xs tied_block tied_eval "
             "destroy destroy_end overloaded overloaded_text autoload signal warning dying going umlaut lexical pattern pattern_code "
             "map_grep lvalues frozen dumped compiled required hooked used forked line_file deferred defer_sort defer_nested finally threads").split()
 SINCE = {"trying": 34, "deferred": 36, "defer_sort": 36, "defer_nested": 36, "finally": 36}

@@ -633,7 +633,8 @@ static __always_inline int pass_sub(struct walk *w, const struct perl_record *r,
 					    : (type & CX_FAKE) == CX_FAKE ? PERL_FRAME_PATTERN
 									  : PERL_FRAME_SUB,
 					    at);
-		s[S_NEXT] = end ? saved : 0;
+		/* PUSH_MULTICALL() saves PL_op behind its context, call_sv() before its sub's. */
+		s[S_NEXT] = !end ? 0 : type & CX_MULTICALL ? saved + 2 : saved;
 	}
 	s[S_COP] = caller;
 	return stop ? stop : GO_ON;

@@ -64,6 +64,7 @@ sub Dies::DESTROY { leaf(); return }
 package Adds { use overload "+" => sub { main::leaf(); 1 }, "\"\"" => \&as_text; sub as_text { main::leaf(); return "" } }
 package Auto { our $AUTOLOAD; sub AUTOLOAD { return if $AUTOLOAD =~ /DESTROY/; main::leaf(); return } }
 package Sums { no warnings "once"; use overload "+" => sub { main::leaf(); 1 }; *STORE = \&List::Util::sum; sub TIESCALAR { return bless [], shift } }
+package Picks { no warnings "once"; *STORE = \&List::Util::first; sub TIESCALAR { return bless sub { main::leaf(); 1 }, shift } }
 package Hooks { sub STORABLE_freeze { main::leaf(); return } }
 sub grün { leaf(); return }
 our @around;
@@ -90,6 +91,7 @@ my %cases = (
     block_eval => sub { my $f = reduce { eval { eval { plain_inner() }; 1 } } 1, 2 },
     tied => sub { $natives->{"Tie::FETCH"} = "Perl_call_sv"; tie my $t, "Tie"; my $x = $t },
     tied_xs => sub { $natives->{"Sums::__ANON__"} = "Perl_call_sv"; tie my $t, "Sums"; $t = 1 },
+    tied_block => sub { tie my $t, "Picks"; $t = 1 },
     tied_eval => sub { tie my $t, "Tie"; eval { $t = 1 } },
     destroy => sub { $natives->{"(eval)"} = "Perl_call_sv"; my $o = bless [], "Dies"; undef $o },
     destroy_end => sub { { my $o = bless [], "Dies"; } 1 },
