@@ -80,6 +80,72 @@ TEST(compiled_code_that_has_pushed_a_word)
 	check_leaf("\x90", 1, 0, 64, 16, 0);
 }
 
+/*
+ * String.indexOf's intrinsic has pushed so many words below a frame of 6, the last of them the
+ * stack pointer that this has if `kept`; rcx has that, too. Where the return address would be if
+ * nothing had been pushed stands one of a call that was before.
+ */
+static void check_search(int words, bool kept, size_t behind)
+{
+	/* push %rax; push %rsi; push %rdi; push %rcx; mov %rdi,%rbx; vpcmpestri $13,(%rbx),%xmm0 */
+	static const char pushes[] = "\x50\x56\x57\x51\x48\x8b\xdf\xc4\xe3\x79\x61\x03\x0d";
+	__u64 leaf, caller, before;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 6, 16, 77);
+	caller = add_blob("nmethod", 256, 4, 16, 78);
+	before = add_blob("nmethod", 256, 4, 16, 79);
+	put(leaf + 64, pushes, sizeof(pushes) - 1);
+	put(caller + 0x40 - 5, "\xe8\0\0\0\0", 5);
+	put(before + 0x40 - 5, "\xe8\0\0\0\0", 5);
+	t.regs[X86_RSP] = SP(100 - words);
+	t.regs[X86_RCX] = SP(100);
+	t.stack[104] = 0xabcd;
+	t.stack[105 - words] = before + 0x40;
+	t.stack[105] = caller + 0x40;
+	if (kept)
+		t.stack[100 - words] = SP(100);
+	t.stack[109] = t.record.call_stub_return;
+	t.stack[108] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + 64 + behind), 4);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
+TEST(compiled_code_that_looks_for_a_string)
+{
+	check_search(0, false, 0);
+	check_search(1, false, 1);
+	check_search(2, false, 2);
+	check_search(3, false, 3);
+	check_search(4, true, 4);
+	check_search(4, true, 7);
+	/* One string, or both, were copied to the stack. */
+	check_search(6, true, 7);
+	check_search(8, true, 7);
+	/* A constant is looked for. */
+	check_search(1, true, 7);
+	check_search(3, true, 7);
+}
+
+/* What such a search has left, in a frame that does not search: the other place looks as good. */
+TEST(compiled_code_with_an_old_stack_pointer_in_its_frame)
+{
+	__u64 leaf, caller;
+
+	set_up();
+	leaf = add_blob("nmethod", 256, 6, 16, 77);
+	caller = add_blob("nmethod", 256, 4, 16, 78);
+	t.regs[X86_RSP] = SP(100);
+	t.stack[100] = SP(104);
+	t.stack[105] = caller + 0x40;
+	t.stack[109] = t.record.call_stub_return;
+	t.stack[108] = SP(200);
+	call_stub_at(200);
+	ASSERT_TO_NATIVE(walk(leaf + 0x60), 4);
+	ASSERT_BLOB(1, HOTSPOT_COMPILED, caller, 78, 0x40);
+}
+
 TEST(compiled_code_that_takes_its_frame_down)
 {
 	/* add $0x20,%rsp; pop %rbp; cmp 0x388(%r15),%rsp; ja; ret */

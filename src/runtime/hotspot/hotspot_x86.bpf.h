@@ -20,10 +20,12 @@ enum {
 	STUB_SCAN_WORDS = 24,
 	ADAPTER_ARGS = 256, /* words: 255 of arguments, and one to align */
 	UPCALL_HEAD = 240,  /* bytes of its code that are looked at */
+	SEARCH_WORDS = 14,  /* of code around the pc: 64 bytes before it, 48 behind */
 };
 #define NOT_SAVED ~0u
 
 __noinline int WALK_NAME(hotspot_tail)(__u32 at);
+__noinline int WALK_NAME(hotspot_searches)(void);
 __noinline int WALK_NAME(hotspot_built)(__u32 size);
 __noinline int WALK_NAME(hotspot_banged)(void);
 __noinline int WALK_NAME(hotspot_called)(__u64 ra);
@@ -258,13 +260,72 @@ static __always_inline bool may_return_to(struct walk *w, __u64 ra)
 	       (in_code(r, ra) && WALK_NAME(hotspot_called)(ra) != CALLED_NOT);
 }
 
+/* push %rax; push %rsi; push %rdi; push %rcx */
+#define PUSHES_OF_SEARCH 0x51575650u
+
+/* vpcmpestri $12 or $13, (%rbx) or (%rdi): its last three bytes. */
+static __always_inline bool compares(__u64 code)
+{
+	return (code & 0xfefbff) == 0x0c0361;
+}
+
+/* Does the instruction that String.indexOf searches by stand near the pc? It is never farther away.
+ */
+__noinline int WALK_NAME(hotspot_searches)(void)
+{
+	struct walk *w = current_walk();
+	const __u64 *code;
+	__u64 low, both;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	code = (const __u64 *)hotspot_scratch(w)->code;
+	for (i = 0; i < SEARCH_WORDS; i++) {
+		low = code[i];
+		both = low >> 48 | code[i + 1] << 16;
+		if (compares(low) || compares(low >> 8) || compares(low >> 16) ||
+		    compares(low >> 24) || compares(low >> 32) || compares(low >> 40) ||
+		    compares(both) || compares(both >> 8))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * How far below its frame C2's String.indexOf has the stack pointer while it searches
+ * (string_indexof() in c2_MacroAssembler_x86.cpp, as of jdk-25): rcx gets the stack pointer, what
+ * is near the end of a page is copied to the stack (16 bytes each), rax, rsi and rdi are pushed if
+ * what it looks for is no constant, and then rcx, which pop %rsp takes in the end. Where the return
+ * address should be stands what earlier calls have left. 0: it is not that. What looks like a
+ * pushed stack pointer may be left over, too: of a constant the alignment tells it, else the code.
+ */
+static __always_inline __u64 pushed_by_search(struct walk *w, const struct hotspot_scratch *s)
+{
+	__u64 sp = w->regs[ARCH_SP], own, pushed;
+
+	if (code_4(s, PC - 1) == PUSHES_OF_SEARCH || code_4(s, PC - 2) == PUSHES_OF_SEARCH ||
+	    code_4(s, PC - 3) == PUSHES_OF_SEARCH) {
+		pushed = w->regs[X86_RCX] - sp;
+		return pushed <= 56 ? pushed : 0;
+	}
+	if (read_stack(w, sp, &own) || own & 15)
+		return 0;
+	pushed = own - sp;
+	if (pushed == 8 || pushed == 24)
+		return pushed;
+	if (pushed != 32 && pushed != 48 && pushed != 64)
+		return 0;
+	return WALK_NAME(hotspot_searches)() ? pushed : 0;
+}
+
 __noinline int WALK_NAME(hotspot_look_compiled)(void)
 {
 	struct walk *w = current_walk();
 	struct hotspot_scratch *s;
 	struct hotspot_state *st;
 	__u32 size, three, tail;
-	__u64 ra, fp, sp;
+	__u64 ra, fp, sp, pushed;
 	__s32 complete;
 
 	if (!w)
@@ -324,6 +385,10 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 			return LOOK_FAILED;
 		return look_caller(s, sp + 8 + size, ra, fp);
 	}
+	pushed = pushed_by_search(w, s);
+	if (pushed && !read_stack(w, sp + pushed + size - 8, &ra) &&
+	    !read_stack(w, sp + pushed + size - 16, &fp) && in_code(hotspot_record(w), ra))
+		return look_caller(s, sp + pushed + size, ra, fp);
 	if (read_stack(w, sp + size - 8, &ra) || read_stack(w, sp + size - 16, &fp))
 		return LOOK_FAILED;
 	/* An intrinsic may have pushed a word, as C2's String.compareTo does (string_compare() in
