@@ -349,7 +349,8 @@ void arena_set_max(struct arena *a, size_t max_bytes)
 void arena_fini(struct arena *a)
 {
 	for (uint32_t i = 0; i < ARENA_SEGMENTS_MAX; i++)
-		destroy_segment(a, i);
+		if (a->segments[i])
+			destroy_segment(a, i);
 	vec_free(&a->free_ranges);
 	vec_free(&a->retired);
 	*a = (struct arena){ .fd = -1 };

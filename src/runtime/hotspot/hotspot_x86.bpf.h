@@ -385,7 +385,8 @@ __noinline int WALK_NAME(hotspot_look_compiled)(void)
 			return LOOK_FAILED;
 		return look_caller(s, sp + 8 + size, ra, fp);
 	}
-	pushed = pushed_by_search(w, s);
+	/* A native method's wrapper has its saved frame pointer there, and searches nothing. */
+	pushed = st->kind == BLOB_COMPILED ? pushed_by_search(w, s) : 0;
 	if (pushed && !read_stack(w, sp + pushed + size - 8, &ra) &&
 	    !read_stack(w, sp + pushed + size - 16, &fp) && in_code(hotspot_record(w), ra))
 		return look_caller(s, sp + pushed + size, ra, fp);
