@@ -19,6 +19,7 @@
 #include "elf/go_table.h"
 #include "unwind/cfi_source.h"
 #include "unwind/code_gap.h"
+#include "unwind/epilogues.h"
 #include "unwind/stack_bottom.h"
 #include "unwind/table_writer.h"
 #include "util/cleanup.h"
@@ -46,6 +47,7 @@ struct build {
 	struct code_gaps gaps;
 	struct cfi_rows rows;
 	uint64_t bottom; /* stack_bottom_find(); UINT64_MAX: there is none */
+	bool no_epilogues;
 	uint32_t nr_bad_fdes;
 	uint32_t nr_unsupported_expressions;
 	uint32_t nr_interpreted;
@@ -177,6 +179,11 @@ static size_t go_begin(const struct build *b, uint64_t start, uint32_t code[stat
 	return GO_BEGIN;
 }
 
+static bool hangs_on_rbp(const struct unwind_rule *rule)
+{
+	return rule->cfa == CFA_REG && rule->cfa_reg == X86_RBP && rule->cfa_off == 16;
+}
+
 static int write_rows(struct build *b, uint64_t start, uint64_t end)
 {
 	uint32_t code[GO_BEGIN];
@@ -202,6 +209,11 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 		save_fp(b, &rule.rule);
 		handler_returns(b, code, nr_code, &rule.rule);
 		at = b->rows.start > start ? b->rows.start : start;
+		if (b->no_epilogues && hangs_on_rbp(&rule.rule)) {
+			epilogues_add(b->elf, &b->writer, at, b->rows.end < end ? b->rows.end : end,
+				      &rule);
+			continue;
+		}
 		if (!(rule.rule.flags & RULE_SLOTS_AT_FP) || rule.rule.cfa != CFA_REG) {
 			popped = false;
 			table_writer_add(&b->writer, at, &rule);
@@ -389,6 +401,7 @@ static int make_rows(struct build *b, unsigned int follow)
 	r = table_writer_init(&b->writer, b->nr_ranges ? b->ranges[0].start : 0, end, hint);
 	if (r < 0)
 		return r;
+	b->no_epilogues = epilogues_are_missing(b->elf);
 	r = code_gaps_init(&b->gaps, b->elf, &b->arch, &b->writer);
 	if (r < 0)
 		return r;
