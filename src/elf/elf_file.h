@@ -44,6 +44,9 @@ struct elf_file {
 	int fd; /* the file behind it; -1: an image in memory */
 	const uint8_t *memory;
 	uint64_t size;
+	/* What reading it may take at a time, as far as who opened it cares; 0: he does not. For
+	 * what is large in some files. */
+	uint64_t memory_max;
 	char *names; /* private */
 };
 

@@ -40,6 +40,9 @@ enum {
 	 * an owner may have a third. */
 	DSO_BYTES_MAX = 24 << 20,
 	DSO_BYTES_EACH = 16 << 10, /* beside the lists of functions */
+	/* Read of one at a time, for some hundredths of a second, beside what --memory-limit is
+	 * for: 25 MB of a large program of Go's. Whoever limits our memory leaves so much. */
+	PROBE_BYTES_MAX = 48 << 20,
 	/* For so long what attach() finds may make no sense: it is being written. */
 	READY_NS = 3000000000u,
 };
@@ -141,14 +144,16 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 
 /* 0, and *ret is the runtime that the file is; else it is none, or (-ENOMEM, -EMFILE, -ENFILE) the
  * next process's turn to try. */
-static int probe_file(const struct runtimes *r, const struct mapped_file *file,
+static int probe_file(const struct runtimes *r, const struct mapped_file *file, bool bounded,
 		      struct runtime_dso **ret)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	int err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
 
-	if (!err)
+	if (!err) {
+		elf->memory_max = bounded ? PROBE_BYTES_MAX : 0;
 		err = probe(elf, file->path, r->options.off, ret);
+	}
 	if (err && err != -ENOENT)
 		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
 	return err;
@@ -169,7 +174,7 @@ bool runtimes_look_at(struct runtimes *r, uint32_t index)
 		return true;
 	if (bounded && !time_shares_begin(&r->file_time, file->owner, &begin))
 		return false;
-	err = probe_file(r, file, &dso);
+	err = probe_file(r, file, bounded, &dso);
 	if (bounded)
 		time_shares_end(&r->file_time, file->owner, begin);
 	if (!err && r->file_time.part)

@@ -437,6 +437,7 @@ TEST(files_of_who_has_had_his_share_are_put_off)
 	b.runtimes.file_time.used_ns = 0;
 	update(&b);
 	ASSERT_EQ(fake.nr_probes, 1);
+	ASSERT_EQ(fake.memory_max, 48 << 20);
 	ASSERT_EQ(b.list->nr, 1);
 	ASSERT(runtimes_look_at(&b.runtimes, file->index) && b.list->unshown);
 	/* Nothing more but to look at what is attached. */
@@ -450,5 +451,6 @@ TEST(files_of_who_has_had_his_share_are_put_off)
 	b.table.files.items[b.proc->mappings.items[0].file]->owner = 0;
 	update(&b);
 	ASSERT_EQ(fake.nr_probes, 1);
+	ASSERT_EQ(fake.memory_max, 0);
 	end(&b);
 }

@@ -364,11 +364,12 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 
 int go_file_read(const struct elf_file *elf, struct go_dso **ret)
 {
+	uint64_t bytes = go_table_bytes(elf);
 	struct go_table table;
 	struct go_dso *dso;
 	int r;
 
-	if (!go_made(elf) || go_table_bytes(elf) > TABLE_MAX)
+	if (!go_made(elf) || bytes > TABLE_MAX || (elf->memory_max && bytes > elf->memory_max))
 		return -ENOENT;
 	r = go_table_read(elf, &table);
 	if (r)

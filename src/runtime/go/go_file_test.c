@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "elf/go_table.h"
 #include "elf_writer.h"
 #include "test.h"
 #include "util/cleanup.h"
@@ -320,6 +321,21 @@ TEST(what_says_no_version)
 	ASSERT_EQ(minor_of(NULL, "go.link.pkghash.runtime"), 20);
 	ASSERT_EQ(minor_of(NULL, "go:link.pkghash.fmt"), 0);
 	ASSERT_EQ(minor_of("go1.26", NULL), 0);
+}
+
+/* A table is read as a whole: of a file of anybody's no more than the recorder can bear. */
+TEST(a_table_that_is_larger_than_may_be_read_is_not)
+{
+	_cleanup_free_ void *image = NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf =
+		open_wrappers(1, 4, true, "go1.26", &image);
+	struct go_dso *dso = NULL;
+
+	elf->memory_max = go_table_bytes(elf) - 1;
+	ASSERT_ERR(go_file_read(elf, &dso), ENOENT);
+	elf->memory_max++;
+	ASSERT_OK(go_file_read(elf, &dso));
+	go_file_free(dso);
 }
 
 /* What is said of a file that a Go of that version made. */
