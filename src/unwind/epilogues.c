@@ -88,3 +88,19 @@ void epilogues_add(const struct elf_file *elf, struct table_writer *writer, uint
 	if (popped)
 		add_popped(writer, popped, end, end, rule);
 }
+
+uint64_t epilogues_longjmp(const struct elf_file *elf, uint64_t start, uint64_t end)
+{
+	/* mov d8(%reg),%rsp; mov %reg,%rbp; jmp *%reg */
+	enum { LOAD = 4, SIZE = 9 };
+	uint8_t p[SIZE];
+
+	if (elf->machine != EM_X86_64 || end - start < SIZE ||
+	    elf_file_read_vaddr(elf, end - SIZE, p, SIZE) < 0)
+		return end;
+	if ((p[0] & 0xfe) != 0x48 || p[1] != 0x8b || (p[2] & 0xf8) != 0x60 ||
+	    (p[4] & 0xfb) != 0x48 || p[5] != 0x89 || (p[6] & 0xc7) != 0xc5 || p[7] != 0xff ||
+	    (p[8] & 0xf8) != 0xe0)
+		return end;
+	return end - SIZE + LOAD;
+}

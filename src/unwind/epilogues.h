@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions whose CFI says up to their end that the CFA hangs on the frame pointer, also behind the
- * instruction that has popped it: those that clang made before version 7, which has no CFI for
- * epilogues (LLVM's X86FrameLowering.cpp, emitEpilogue(), at llvmorg-6.0.0 and -7.0.0). Interrupted
- * at the return, their caller would be skipped. The code tells where that is.
+ * Ends of functions whose CFI goes on saying that the CFA hangs on the frame pointer where it does
+ * no more. The code tells where that is.
+ *
+ * Behind the instruction that has popped it, in what clang made before version 7, which has no CFI
+ * for epilogues (LLVM's X86FrameLowering.cpp, emitEpilogue(), at llvmorg-6.0.0 and -7.0.0):
+ * interrupted at the return, the caller would be skipped.
+ *
+ * Where gcc's __builtin_longjmp() has gone over to the stack of who called __builtin_setjmp()
+ * (expand_builtin_longjmp() of gcc/builtins.cc): whoever that is would be skipped. Ruby throws so.
  */
 #pragma once
 
@@ -18,3 +23,5 @@ bool epilogues_are_missing(const struct elf_file *elf);
  * each epilogue in there. */
 void epilogues_add(const struct elf_file *elf, struct table_writer *writer, uint64_t start,
 		   uint64_t end, const union cfi_rule *rule);
+/* Where in [start, end), up to a function's end, the stack is another frame's; `end`: nowhere. */
+uint64_t epilogues_longjmp(const struct elf_file *elf, uint64_t start, uint64_t end);

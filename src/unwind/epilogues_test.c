@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/sample.h"
 #include "cfi_writer.h"
 #include "elf_writer.h"
 #include "test.h"
@@ -17,8 +18,16 @@ static const uint8_t code[] = {
 	0x03, 0x5d, 0xc3, 0x90, 0xff, 0xd0, 0xc9, 0xc3,
 };
 
+/* Ruby 3.1's rb_ec_tag_jump(), as Debian has it: push %rbp; mov %esi,0x40(%rdi); mov %rsp,%rbp; 7:
+ * mov 0x18(%rdi),%rdx; mov 0x10(%rdi),%rcx; 15: mov 0x20(%rdi),%rsp; 19: mov %rcx,%rbp; jmp *%rdx
+ */
+static const uint8_t jumps[] = { 0x55, 0x89, 0x77, 0x40, 0x48, 0x89, 0xe5, 0x48,
+				 0x8b, 0x57, 0x18, 0x48, 0x8b, 0x4f, 0x10, 0x48,
+				 0x8b, 0x67, 0x20, 0x48, 0x89, 0xcd, 0xff, 0xe2 };
+
 /* The table of a function of which its CFI says nothing behind its prologue. */
-static struct unwind_table *build(const char *comment)
+static struct unwind_table *build_of(const uint8_t *text, size_t text_size, const uint8_t *cfi,
+				     size_t cfi_size, const char *comment)
 {
 	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
 	struct cfi_writer frames = { .eh_frame = true, .addr = FRAMES };
@@ -28,12 +37,10 @@ static struct unwind_table *build(const char *comment)
 	struct unwind_table *table = NULL;
 	unsigned int s;
 
-	s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, code,
-			       sizeof(code));
+	s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, text,
+			       text_size);
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
-	/* 1: CFA + 16, rbp at CFA - 16; 4: CFA = rbp + 16; rbx at CFA - 24 */
-	cfi_writer_fde(&frames, cie, TEXT, sizeof(code),
-		       CFI_BYTES(0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x41, 0x83, 3));
+	cfi_writer_fde(&frames, cie, TEXT, text_size, cfi, cfi_size);
 	elf_writer_section(w, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, FRAMES, frames.data,
 			   frames.size);
 	if (comment)
@@ -42,6 +49,13 @@ static struct unwind_table *build(const char *comment)
 	ASSERT_OK(elf_file_open_memory(image, size, &elf));
 	ASSERT_OK(unwind_table_build(elf, 0, &table));
 	return table;
+}
+
+static struct unwind_table *build(const char *comment)
+{
+	/* 1: CFA + 16, rbp at CFA - 16; 4: CFA = rbp + 16; 5: rbx at CFA - 24 */
+	return build_of(code, sizeof(code),
+			CFI_BYTES(0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x41, 0x83, 3), comment);
 }
 
 static void expect(const struct unwind_table *table, uint32_t at, int reg, int off, int fp)
@@ -87,4 +101,22 @@ TEST(others_say_it_themselves)
 		expect(table, POPPED, X86_RBP, 16, -2);
 		unwind_table_free(table);
 	}
+}
+
+TEST(behind_a_longjmp_it_is_the_stack_of_another_frame)
+{
+	/* 1: CFA + 16, rbp at CFA - 16; 7: CFA = rbp + 16 */
+	struct unwind_table *table = build_of(
+		jumps, sizeof(jumps), CFI_BYTES(0x41, 0x0e, 16, 0x86, 2, 0x46, 0x0d, 6), NULL);
+	const struct unwind_rule *rule;
+
+	expect(table, 6, X86_RSP, 16, -2);
+	expect(table, 7, X86_RBP, 16, -2);
+	expect(table, 18, X86_RBP, 16, -2);
+	for (uint32_t at = 19; at < sizeof(jumps); at++) {
+		rule = unwind_table_find(table, TEXT + at);
+		ASSERT_EQ(rule->cfa, CFA_STOP);
+		ASSERT_EQ(rule->cfa_off, STOP_BAD_CFI);
+	}
+	unwind_table_free(table);
 }

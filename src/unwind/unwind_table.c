@@ -209,6 +209,12 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 		save_fp(b, &rule.rule);
 		handler_returns(b, code, nr_code, &rule.rule);
 		at = b->rows.start > start ? b->rows.start : start;
+		if (b->rows.end >= end && hangs_on_rbp(&rule.rule) &&
+		    epilogues_longjmp(b->elf, at, end) < end) {
+			table_writer_add(&b->writer, at, &rule);
+			table_writer_add(&b->writer, epilogues_longjmp(b->elf, at, end), &rule_bad);
+			continue;
+		}
 		if (b->no_epilogues && hangs_on_rbp(&rule.rule)) {
 			epilogues_add(b->elf, &b->writer, at, b->rows.end < end ? b->rows.end : end,
 				      &rule);
