@@ -289,8 +289,9 @@ class ElfCode:
 
     def may_be_called_anywhere(self, vaddr):
         """Go's asyncPreempt, which begins by saving the flags: its signal handler makes an interrupted goroutine call it."""
-        before = self.bytes_at(vaddr - 1024, 1024)
-        begin = before.rfind(b"\xcc\x55\x48\x89\xe5\x9c")  # the gap between functions; push, mov, pushfq
+        begins = b"\xcc\x55\x48\x89\xe5\x9c"  # the gap between functions; push, mov, pushfq
+        before = self.bytes_at(vaddr - 1024, 1024 + len(begins) - 1)  # it may be interrupted before the first of these
+        begin = before.rfind(begins)
         return begin >= 0 and b"\xcc" * 2 not in before[begin + 1:]
 
     def is_trampoline(self, vaddr):
