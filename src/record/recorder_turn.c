@@ -279,8 +279,9 @@ static void share_memory(struct recorder *r)
 }
 
 /*
- * Tables for all that runs on a busy machine may need more than their part, while the profile is
- * far from needing its own. What is lent is not given back: it is as if the limit were shared out
+ * Tables for all that runs on a busy machine may need more than their part, while turns hardly ever
+ * have as many samples as there is room for. Not when the profile fills up: collecting takes what
+ * it keeps once more. What is lent is not given back: it is as if the limit were shared out
  * otherwise from the begin.
  */
 static void lend_memory(struct recorder *r)
@@ -290,7 +291,7 @@ static void lend_memory(struct recorder *r)
 		return;
 	r->has_lent = true;
 	share_memory(r);
-	log_debug("memory: unwind tables get more, of what samples and the profile have");
+	log_debug("memory: unwind tables get more, of what samples of a turn may take");
 }
 
 /*

@@ -189,6 +189,12 @@ static uint32_t nr_whole(const struct arena *a)
 	return nr;
 }
 
+/* Segments that could be added, new ones and such. */
+static uint32_t nr_to_be_had(const struct arena *a)
+{
+	return a->max_segments - a->nr_segments + nr_whole(a);
+}
+
 /* The first of `nr` numbers in a row, from `from` on, that no segment has. */
 static uint32_t find_numbers(const struct arena *a, uint32_t nr, uint32_t from)
 {
@@ -233,7 +239,7 @@ static int add_segments(struct arena *a, uint32_t nr, uint32_t from)
 	uint32_t n = segments_for(nr), first = find_numbers(a, n, from), i;
 	int r = 0;
 
-	if (first == ARENA_SEGMENTS_MAX || n > a->max_segments - a->nr_segments + nr_whole(a))
+	if (first == ARENA_SEGMENTS_MAX || n > nr_to_be_had(a))
 		return -ENOSPC;
 	for (i = first; i < first + n && !r; i++) {
 		if (a->nr_segments >= a->max_segments) {
@@ -384,8 +390,7 @@ bool arena_has(const struct arena *a, uint32_t nr)
 	size_t i;
 
 	return find_free(a, nr, false, 0, &i, &first) ||
-	       (n <= a->max_segments - a->nr_segments + nr_whole(a) &&
-		find_numbers(a, n, 0) < ARENA_SEGMENTS_MAX);
+	       (n <= nr_to_be_had(a) && find_numbers(a, n, 0) < ARENA_SEGMENTS_MAX);
 }
 
 uint64_t arena_nr_for(const struct arena *a, uint32_t nr)
@@ -394,7 +399,7 @@ uint64_t arena_nr_for(const struct arena *a, uint32_t nr)
 
 	if (nr < ARENA_SEGMENT_CELLS)
 		return free;
-	whole = (uint64_t)(a->max_segments - a->nr_segments + nr_whole(a)) << ARENA_SEGMENT_SHIFT;
+	whole = (uint64_t)nr_to_be_had(a) << ARENA_SEGMENT_SHIFT;
 	return whole < free ? whole : free;
 }
 

@@ -28,6 +28,14 @@ static uint32_t alloc(uint32_t nr)
 	return first;
 }
 
+/* A segment each. */
+static void set_up_full(uint32_t at[SEGMENTS])
+{
+	set_up();
+	for (int i = 0; i < SEGMENTS; i++)
+		at[i] = alloc(SEGMENT);
+}
+
 static void give_back(uint32_t first, uint32_t nr)
 {
 	arena_retire(&a, first, nr, now_ns);
@@ -46,9 +54,7 @@ TEST(what_is_in_a_row_fits_wherever_segments_are_free)
 {
 	uint32_t at[SEGMENTS], two, refused;
 
-	set_up();
-	for (int i = 0; i < SEGMENTS; i++)
-		at[i] = alloc(SEGMENT);
+	set_up_full(at);
 	ASSERT_ERR(arena_alloc(&a, 1, false, &refused), ENOSPC);
 	ASSERT(!arena_has(&a, 1));
 	give_back(at[1], SEGMENT);
@@ -80,9 +86,7 @@ TEST(a_segment_with_something_in_it_is_not_moved)
 {
 	uint32_t at[SEGMENTS], rest, cell;
 
-	set_up();
-	for (int i = 0; i < SEGMENTS; i++)
-		at[i] = alloc(SEGMENT);
+	set_up_full(at);
 	give_back(at[1], SEGMENT - 1);
 	give_back(at[3], SEGMENT);
 	ASSERT(!arena_has(&a, 2 * SEGMENT));
@@ -102,9 +106,7 @@ TEST(what_must_be_behind_something_gets_a_number_behind_it)
 {
 	uint32_t at[SEGMENTS], behind, refused;
 
-	set_up();
-	for (int i = 0; i < SEGMENTS; i++)
-		at[i] = alloc(SEGMENT);
+	set_up_full(at);
 	give_back(at[0], SEGMENT);
 	ASSERT_OK(arena_alloc_behind(&a, 100, at[5], 1 << 24, &behind));
 	ASSERT(behind >= at[5] + SEGMENT);

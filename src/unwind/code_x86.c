@@ -513,8 +513,8 @@ static bool prologue(const uint8_t *p, size_t left, uint64_t addr)
 static bool hands_on(const uint8_t *p, size_t left, uint64_t addr)
 {
 	enum { INSNS = 8 };
-	/* What a call leaves in rax and rdx is used, but not as a function that is gone over to. */
-	const uint32_t results = 1u << X86_RAX | 1u << X86_RDX;
+	/* What a call leaves in rdx is used, but not as a function that is gone over to. */
+	const uint32_t result = 1u << X86_RDX;
 	uint32_t arguments = 1u << X86_RDX | 1u << X86_RCX | 1u << X86_RSI | 1u << X86_RDI |
 			     1u << X86_R8 | 1u << X86_R9;
 	struct x86_insn insn;
@@ -528,8 +528,7 @@ static bool hands_on(const uint8_t *p, size_t left, uint64_t addr)
 			return false;
 		if (insn.has_modrm && !insn.rip_relative && insn.rm < 32 &&
 		    (insn.mod != 3 || jumps))
-			took |= (arguments & ~(jumps && insn.mod == 3 ? 0 : results)) >> insn.rm &
-				1;
+			took |= (arguments & ~(jumps && insn.mod == 3 ? 0 : result)) >> insn.rm & 1;
 		if (jumps)
 			return took;
 		arguments &= ~x86_insn_written(&insn);

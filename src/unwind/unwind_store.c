@@ -242,6 +242,12 @@ static uint64_t room_beside(const struct unwind_store *s, uint32_t file, uint32_
 	return for_mappings(s) + (table_shares_allow(s, file, nr) ? 0 : for_others(s));
 }
 
+/* What is free for a table of `nr` cells, or will be in time. */
+static uint64_t room_in_time(const struct unwind_store *s, uint32_t nr)
+{
+	return arena_nr_coming(&s->arena) + arena_nr_for(&s->arena, nr);
+}
+
 /* Makes room for a file's table of `nr` cells, for which there was none. */
 static void make_room_for(struct unwind_store *s, uint32_t file, uint32_t nr)
 {
@@ -249,11 +255,11 @@ static void make_room_for(struct unwind_store *s, uint32_t file, uint32_t nr)
 	uint64_t wanted = nr + for_mappings(s) + for_others(s), coming;
 
 	make_room(s, nr);
-	coming = arena_nr_coming(&s->arena) + arena_nr_for(&s->arena, nr);
+	coming = room_in_time(s, nr);
 	if (coming < wanted && wanted <= all && table_shares_allow(s, file, nr))
 		evict_greedy(s, wanted - coming);
 	wanted = nr + room_beside(s, file, nr);
-	coming = arena_nr_coming(&s->arena) + arena_nr_for(&s->arena, nr);
+	coming = room_in_time(s, nr);
 	if (coming < wanted && wanted <= all)
 		evict_cooler(s, file, wanted - coming);
 }

@@ -234,12 +234,18 @@ TEST(what_others_use_too_is_nobodys)
 	unwind_store_fini(&s);
 }
 
-/* A second goes by, and `nr` samples need the file's table. */
+/* So many samples need the file's table. */
 static void need(struct unwind_store *s, uint32_t file, uint32_t user, int nr)
 {
-	unwind_store_tick(s, s->now_ns + 1000000000);
 	for (int k = 0; k < nr; k++)
 		unwind_store_touch(s, file, user);
+}
+
+/* A second later. */
+static void need_later(struct unwind_store *s, uint32_t file, uint32_t user, int nr)
+{
+	unwind_store_tick(s, s->now_ns + 1000000000);
+	need(s, file, user, nr);
 }
 
 /* Of 48 segments 42 are for tables. */
@@ -251,38 +257,35 @@ TEST(what_more_samples_need_takes_the_place_of_what_fewer_do)
 	struct unwind_store s;
 
 	ASSERT_OK(unwind_store_init(&s, &no_maps, 12 << 20));
-	need(&s, COOL, 0, 2);
+	need_later(&s, COOL, 0, 2);
 	ASSERT_OK(unwind_store_load(&s, COOL, large));
 	/* No more than it: it stays. */
 	ASSERT_ERR(unwind_store_load(&s, HOT, most), ENOSPC);
 	for (int i = 0; i < 10; i++) {
-		need(&s, COOL, 0, 2);
-		unwind_store_touch(&s, HOT, 0);
-		unwind_store_touch(&s, HOT, 0);
+		need_later(&s, COOL, 0, 2);
+		need(&s, HOT, 0, 2);
 	}
 	ASSERT_EQ(s.files[COOL].state, FILE_STATE_LOADED);
 	/* Another user's, however many need it. */
 	s.users[HOT] = (struct file_user){ 0 };
 	for (int i = 0; i < 10; i++) {
-		need(&s, COOL, 0, 2);
-		for (int k = 0; k < 100; k++)
-			unwind_store_touch(&s, HOT, OTHER);
+		need_later(&s, COOL, 0, 2);
+		need(&s, HOT, OTHER, 100);
 	}
 	ASSERT_EQ(s.files[COOL].state, FILE_STATE_LOADED);
 	s.users[HOT] = (struct file_user){ 0 };
 	/* Clearly more: it goes, and that one comes when nobody can be reading any more. */
 	for (int i = 0; i < 10 && s.files[HOT].state != FILE_STATE_PENDING; i++) {
 		ASSERT(s.files[COOL].state == FILE_STATE_LOADED || s.nr_evicted == 1);
-		need(&s, COOL, 0, 2);
-		for (int k = 0; k < 10; k++)
-			unwind_store_touch(&s, HOT, 0);
+		need_later(&s, COOL, 0, 2);
+		need(&s, HOT, 0, 10);
 	}
 	ASSERT_EQ(s.files[COOL].state, FILE_STATE_EVICTED);
 	ASSERT_OK(unwind_store_load(&s, HOT, most));
 	/* What was built just now stays for a while, whoever is needed more by then. */
 	for (int i = 0; i < 5; i++) {
 		ASSERT_EQ(s.files[HOT].state, FILE_STATE_LOADED);
-		need(&s, COOL, 0, 1000);
+		need_later(&s, COOL, 0, 1000);
 		unwind_store_touch(&s, HOT, 0);
 	}
 	ASSERT_EQ(s.files[HOT].state, FILE_STATE_EVICTED);
@@ -301,12 +304,12 @@ TEST(many_small_tables_take_the_place_of_a_large_one)
 	struct unwind_store s;
 
 	ASSERT_OK(unwind_store_init(&s, &no_maps, 12 << 20));
-	need(&s, LARGE, 0, 4);
+	need_later(&s, LARGE, 0, 4);
 	ASSERT_OK(unwind_store_load(&s, LARGE, large));
 	for (uint32_t file = FIRST; file < END; file++)
 		unwind_store_load(&s, file, small);
 	for (int i = 0; i < 20; i++) {
-		need(&s, LARGE, 0, 4);
+		need_later(&s, LARGE, 0, 4);
 		for (uint32_t file = FIRST; file < END; file++) {
 			unwind_store_touch(&s, file, 0);
 			if (s.files[file].state == FILE_STATE_PENDING)

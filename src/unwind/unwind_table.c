@@ -190,7 +190,7 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 	size_t nr_code = go_begin(b, start, code);
 	union cfi_rule rule;
 	bool popped = false;
-	uint64_t at;
+	uint64_t at, gone;
 	int r;
 
 	while ((r = cfi_rows_next(&b->rows)) > 0) {
@@ -209,10 +209,12 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 		save_fp(b, &rule.rule);
 		handler_returns(b, code, nr_code, &rule.rule);
 		at = b->rows.start > start ? b->rows.start : start;
-		if (b->rows.end >= end && hangs_on_rbp(&rule.rule) &&
-		    epilogues_longjmp(b->elf, at, end) < end) {
+		gone = b->rows.end >= end && hangs_on_rbp(&rule.rule)
+			       ? epilogues_longjmp(b->elf, at, end)
+			       : end;
+		if (gone < end) {
 			table_writer_add(&b->writer, at, &rule);
-			table_writer_add(&b->writer, epilogues_longjmp(b->elf, at, end), &rule_bad);
+			table_writer_add(&b->writer, gone, &rule_bad);
 			continue;
 		}
 		if (b->no_epilogues && hangs_on_rbp(&rule.rule)) {
