@@ -109,5 +109,7 @@ enum {
 	BPF_NOEXIST = 1,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_RB_NO_WAKEUP = 1,
-	BPF_RB_FORCE_WAKEUP = 2
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0, /* bpf_ringbuf_query(): bytes that nobody has taken yet */
+	BPF_RB_RING_SIZE = 1
 };

@@ -17,6 +17,7 @@ enum {
 	RAW_BATCH = 32, /* pages in one bounded loop, which the verifier follows */
 	RAW_BATCHES = 16,
 	RAW_STACK_SPAN_MAX = 64 << 20, /* no stack's end is further up */
+	RING_KEPT = 8,		       /* one part in so many of the ring is not for raw records */
 };
 
 /* `keep`: how many are left for what is more important. */
@@ -131,6 +132,15 @@ static __noinline void copy_stack(struct walk *w, struct raw_scratch *raw)
 	copy_stack_pages(cpu, far, RAW_PAGES_MAX);
 }
 
+/* Raw records alone fill the ring while the agent is busy: what is sent in their place finds room.
+ */
+static __always_inline bool ring_has_room(__u32 bytes)
+{
+	__u64 size = bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE);
+
+	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + bytes < size - size / RING_KEPT;
+}
+
 /* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
 static __noinline int send_raw(struct walk *w, __u32 stop)
 {
@@ -171,9 +181,10 @@ static __noinline int send_raw(struct walk *w, __u32 stop)
 	if (size > sizeof(raw->bytes))
 		return LOST_NO_SCRATCH + 1;
 	/* Wake the agent: until it knows this code, every sample of it costs this much. */
-	if (bpf_ringbuf_output(&samples, &raw->header,
+	if (!ring_has_room(size) ||
+	    bpf_ringbuf_output(&samples, &raw->header,
 			       sizeof(raw->header) + sizeof(raw->raw) + size, BPF_RB_FORCE_WAKEUP))
-		return LOST_RING_FULL + 1;
+		return LOST_RAW_THROTTLED + 1;
 	return 0;
 }
 
@@ -304,8 +315,6 @@ static __always_inline void send(struct walk *w, __u32 stop)
 			return;
 		if (r)
 			count_lost(r - 1);
-		if (r == LOST_RING_FULL + 1)
-			return;
 	}
 	send_walked(w, stop);
 }

@@ -90,7 +90,7 @@ static int add_record(struct batch *b, const struct pending *p, const void *reco
 int batch_add(struct batch *b, const void *record, size_t size, size_t max)
 {
 	const struct sample_header *h = record;
-	size_t fixed = size, before = b->pages.nr, used = batch_bytes(b);
+	size_t fixed, before = b->pages.nr, used = batch_bytes(b);
 	struct pending p = { .at = (uint32_t)b->bytes.nr, .size = (uint32_t)size };
 	uint32_t places[RAW_PAGES_MAX];
 	struct stack_chunk page;
@@ -116,6 +116,29 @@ int batch_add(struct batch *b, const void *record, size_t size, size_t max)
 	if (r)
 		b->pages.nr = before;
 	return r;
+}
+
+int batch_add_without_stack(struct batch *b, const void *record, size_t size, size_t max)
+{
+	struct pending p = { .at = (uint32_t)b->bytes.nr };
+	struct stack_copy copy;
+	struct sample_raw *raw;
+	size_t fixed;
+	int r;
+
+	if (size < sizeof(struct sample_header) || !pages_of(record, size, &copy, &fixed))
+		return -EINVAL;
+	if (batch_bytes(b) + sizeof(p) + fixed + 8 > max)
+		return -ENOMEM;
+	p.time_ns = ((const struct sample_header *)record)->time_ns;
+	p.size = (uint32_t)fixed;
+	r = add_record(b, &p, record, fixed, NULL);
+	if (r)
+		return r;
+	raw = (struct sample_raw *)(b->bytes.items + p.at + sizeof(struct sample_header));
+	raw->nr_pages = 0;
+	raw->stack_size = 0;
+	return 0;
 }
 
 int batch_get(struct batch *b, const struct pending *p, const uint8_t **ret, size_t *ret_size)

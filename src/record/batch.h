@@ -40,6 +40,8 @@ void batch_clear(struct batch *b);
 size_t batch_bytes(const struct batch *b);
 /* Keeps a record; -ENOMEM: the batch would be larger than `max`; -EINVAL: it makes no sense. */
 int batch_add(struct batch *b, const void *record, size_t size, size_t max);
+/* A raw record, as if it had brought no stack along; -EINVAL, too: it has brought none. */
+int batch_add_without_stack(struct batch *b, const void *record, size_t size, size_t max);
 /*
  * The record as it came, aligned to 8 bytes; it is valid until the next call. 0 or -ENOMEM.
  */

@@ -3,6 +3,7 @@
 #include "record/batch.h"
 #include "abi/sample.h"
 #include "test.h"
+#include "unwinder/host_walk.h"
 
 #include <string.h>
 
@@ -118,6 +119,32 @@ TEST(a_full_batch_takes_nothing_and_loses_nothing)
 	ASSERT_OK(batch_add(&b, &record, size, MAX));
 	ASSERT_OK(batch_get(&b, &b.pending.items[0], &got, &got_size));
 	ASSERT(!memcmp(got, &record, size));
+	batch_fini(&b);
+}
+
+TEST(a_raw_record_may_be_kept_without_its_stack)
+{
+	struct batch b = { 0 };
+	struct sample_header hit = { .type = SAMPLE_HIT };
+	size_t size = make_record(4, 16), got_size;
+	const size_t fixed = size - record.raw.stack_size;
+	const struct sample_raw *raw;
+	struct stack_copy copy;
+	const uint8_t *got;
+
+	ASSERT_EQ(batch_add_without_stack(&b, &record, size, fixed), -ENOMEM);
+	ASSERT_EQ(batch_add_without_stack(&b, &record, size - 1, MAX), -EINVAL);
+	ASSERT_EQ(batch_add_without_stack(&b, &hit, sizeof(hit), MAX), -EINVAL);
+	ASSERT_EQ(batch_bytes(&b), 0);
+	ASSERT_OK(batch_add_without_stack(&b, &record, size, RAW_PAGE));
+	ASSERT_EQ(b.pending.items[0].time_ns, 4);
+	ASSERT_OK(batch_get(&b, &b.pending.items[0], &got, &got_size));
+	ASSERT_EQ(got_size, fixed);
+	raw = (const struct sample_raw *)(got + sizeof(struct sample_header));
+	ASSERT_EQ(raw->nr_kernel, 3);
+	ASSERT(!memcmp(raw + 1, record.kernel, sizeof(record.kernel)));
+	ASSERT(stack_copy_of_raw(raw, got + got_size, &copy));
+	ASSERT_EQ(copy.nr_pages, 0);
 	batch_fini(&b);
 }
 

@@ -18,7 +18,7 @@ enum {
 	CALM_NS = 50000000,	  /* after news were lost: others are read again no more often */
 	READ_AGAIN_PART = 10,	  /* of a CPU reading again takes one in so many, ... */
 	CALM_MORE_NS = 100000000, /* ... if the pause is not longer for that */
-	HITS_PART = 8,		  /* one in so many bytes of a batch is kept for hits */
+	BATCH_PARTS = 8,	  /* of its room; see put_into_batch() */
 	DRAIN_EVERY = 32,	  /* samples, of up to 64 KiB and a walk each */
 	MEANWHILE_NS = 10000000,  /* for showing processes while something else is waited for */
 };
@@ -122,6 +122,24 @@ static bool is_half_full(const struct recorder *r)
 	return batch_bytes(r->next) > r->batch_bytes_max / 2;
 }
 
+/* Hits are small, and full samples much smaller than stacks: none takes the others' last room. */
+static int put_into_batch(struct recorder *r, const void *record, size_t size)
+{
+	const struct sample_header *h = record;
+	size_t room = r->batch_bytes_max, part = room / BATCH_PARTS;
+	int err;
+
+	if (size < sizeof(*h) || h->type != SAMPLE_RAW)
+		return batch_add(r->next, record, size,
+				 size >= sizeof(*h) && h->type == SAMPLE_HIT ? room : room - part);
+	err = batch_add(r->next, record, size, room - 2 * part);
+	if (err == -ENOMEM && !batch_add_without_stack(r->next, record, size, room - part)) {
+		r->stats.lost[LOST_RAW_THROTTLED]++;
+		return 0;
+	}
+	return err;
+}
+
 static int keep_record(void *ctx, void *record, size_t size)
 {
 	struct recorder *r = ctx;
@@ -133,9 +151,7 @@ static int keep_record(void *ctx, void *record, size_t size)
 		bpf_sampler_send_raws(r->sampler, batch_bytes(r->next) > r->batch_bytes_max / 4 * 3
 							  ? RAWS_NONE
 							  : RAWS_SHORT);
-	/* Hits are small: one program's new stacks leave them the last of the room. */
-	err = batch_add(r->next, record, size,
-			r->batch_bytes_max - (is_hit ? 0 : r->batch_bytes_max / HITS_PART));
+	err = put_into_batch(r, record, size);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */

@@ -8,12 +8,14 @@ import collections
 import glob
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
 from cases import Case
 from folded import Verdict, parse_folded
 from known_answers import expectation
+from modes import recording_began
 from sonde import Recorder
 from tap import Skip
 
@@ -188,6 +190,38 @@ def counted(setup):
     return problems, ", ".join("%s %d" % (type_, total(found[type_])) for type_ in types)
 
 
+MANY = 3000
+CROWD = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+for i in range(%d):
+    libc.getppid()
+    if i %% 500 == 499: time.sleep(0.25)
+""" % MANY
+"""Calls of a program that nobody knows yet: each brings its stack along, if it is one of 500 in a quarter of a second."""
+
+
+def crowded(setup):
+    """A recorder that gets no turn: what finds no room with its stack is a sample without one."""
+    kept = setup.path(".otlp")
+    recorder = Recorder(setup, ["--probe", "uprobe:libc.so.6:getppid,name=it", "-p", str(os.getpid())], kept=kept)
+    recording_began(recorder)
+    recorder.process.send_signal(signal.SIGSTOP)
+    try:
+        subprocess.run(["/usr/bin/python3", "-c", CROWD], check=True)
+    finally:
+        recorder.process.send_signal(signal.SIGCONT)
+    recorder.process.send_signal(signal.SIGINT)
+    recording = recorder.wait()
+    recording.expect_status(0)
+    at, lost = total(convert(setup, kept, "it", recording.problems)), recording.lost()
+    os.unlink(kept)
+    problems = list(recording.problems)
+    if at != MANY or set(lost) - {"side_band"} != {"raw_throttled"}:
+        problems.append("%d samples of %d calls; lost: %s" % (at, MANY, lost))
+    return problems, "%d samples, %d of them without their user part" % (at, lost.get("raw_throttled", 0))
+
+
 def limited(setup):
     """So many a second, and how many more there were."""
     recording, found = record_all(setup, ["--probe", "tracepoint:raw_syscalls:sys_enter,rate=50,name=it"], ["it"],
@@ -353,6 +387,7 @@ def tests(_setup):
     yield "argument", argument
     yield "python", python
     yield "counted", counted
+    yield "crowded", crowded
     yield "limited", limited
     yield "faults", faults
     yield "usdt", usdt
