@@ -5,11 +5,16 @@ A test that raises has failed, with the exception as its diagnostics; the others
 skipped. One that returns something returns its problems (none: it passed) and a note for who reads the log, or None.
 """
 import os
+import signal
 import tempfile
 import time
 import traceback
 
 import guard
+
+
+LONGEST = 1500
+"""Seconds that no test takes, however busy the machine is: one that does hangs."""
 
 
 class Skip(Exception):
@@ -41,19 +46,26 @@ def skip_all(reason):
     return 0
 
 
+def hangs(*_):
+    raise TimeoutError("it has not ended within %d s" % LONGEST)
+
+
 def run(tests):
     """Runs pairs of a name and a function; the exit status."""
     tests = list(tests)
     print("1..%d" % len(tests), flush=True)
     failed = 0
+    signal.signal(signal.SIGALRM, hangs)
     for number, (name, test) in enumerate(tests, 1):
         begin, skip, others = time.monotonic(), "", set(guard.descendants(os.getpid()))
+        signal.alarm(LONGEST)
         try:
             problems, note = test() or ((), None)
         except Skip as e:
             problems, note, skip = (), None, " # SKIP %s" % e
         except Exception:  # whatever it was, the others still run
             problems, note = traceback.format_exc().splitlines(), None
+        signal.alarm(0)
         failed += bool(problems)
         if problems:  # what it leaves running would be in the others' way
             guard.kill(set(guard.descendants(os.getpid())) - others)
