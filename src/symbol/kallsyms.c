@@ -8,9 +8,10 @@
  * since kernel symbols have no sizes.
  *
  * The kernel's own symbols come first (kernel/kallsyms.c, update_iter()) and never change while it
- * runs: to read again is to read what stands behind them.
+ * runs: they are packed, and to read again is to read what stands behind them.
  */
 #include "symbol/kallsyms.h"
+#include "symbol/packed_symbols.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,8 @@ struct symbol {
 
 /* The kernel's own part, where it is known to stand in order and in front of all others. */
 struct own {
-	size_t nr_symbols; /* 0: not known */
+	struct packed_symbols *packed; /* NULL: they are among `symbols` */
+	size_t nr_symbols;	       /* of those in `symbols`; 0: not known */
 	size_t nr_names;
 	uint64_t bytes; /* of text */
 	uint64_t last;	/* address of the last line, and that line's length */
@@ -67,7 +69,7 @@ struct own {
 enum check { CHECK_NONE, CHECK_LAST, CHECK_OTHER };
 
 struct kallsyms {
-	VEC(struct symbol) symbols;
+	VEC(struct symbol) symbols; /* behind the packed ones */
 	VEC(char) names;
 	struct own own;
 	enum check check;
@@ -237,7 +239,7 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 	if (line->rank != RANK_END) {
 		r = add_module(k, line, &s.module);
 		if (!r)
-			r = share_name(k, last, line, &name);
+			r = share_name(k, is_first_other ? NULL : last, line, &name);
 		if (r)
 			return r;
 		s.name = name;
@@ -270,12 +272,18 @@ static void keep_choices(struct kallsyms *k)
 	k->symbols.nr = kept;
 }
 
-static bool is_behind(const struct kallsyms *k, size_t nr)
+/* Are all symbols from number `nr` on behind this address? */
+static bool are_behind(const struct kallsyms *k, size_t nr, uint64_t addr)
 {
-	for (size_t i = nr; i < k->symbols.nr && nr; i++)
-		if (k->symbols.items[i].addr <= k->symbols.items[nr - 1].addr)
+	for (size_t i = nr; i < k->symbols.nr; i++)
+		if (k->symbols.items[i].addr <= addr)
 			return false;
 	return true;
+}
+
+static bool is_behind(const struct kallsyms *k, size_t nr)
+{
+	return !nr || are_behind(k, nr, k->symbols.items[nr - 1].addr);
 }
 
 /* Those that do not stand in order, which are usually all larger than the kernel's own. */
@@ -317,6 +325,54 @@ void kallsyms_text(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_
 	*ret_end = known ? k->text_end : 0;
 }
 
+/* --- the kernel's own part -------------------------------------------------------------------- */
+
+static uint64_t own_addr(const void *k_, size_t i)
+{
+	const struct kallsyms *k = k_;
+
+	return k->symbols.items[i].addr;
+}
+
+static const char *own_name(const void *k_, size_t i)
+{
+	const struct kallsyms *k = k_;
+
+	return k->names.items + k->symbols.items[i].name;
+}
+
+/* What stands behind the kernel's own symbols and names comes to their place; that of "" stays. */
+static void keep_others(struct kallsyms *k)
+{
+	uint32_t less = (uint32_t)k->own.nr_names - 1;
+	size_t nr = k->symbols.nr - k->own.nr_symbols;
+
+	memmove(k->symbols.items, k->symbols.items + k->own.nr_symbols,
+		nr * sizeof(*k->symbols.items));
+	memmove(k->names.items + 1, k->names.items + k->own.nr_names,
+		k->names.nr - k->own.nr_names);
+	k->symbols.nr = nr;
+	k->names.nr -= less;
+	for (size_t i = 0; i < nr; i++) {
+		k->symbols.items[i].name -= k->symbols.items[i].name ? less : 0;
+		k->symbols.items[i].module -= k->symbols.items[i].module ? less : 0;
+	}
+	k->own.nr_symbols = 0;
+	k->own.nr_names = 1;
+	/* Growing for the kernel's own took most of it. */
+	vec_shrink(&k->symbols);
+	vec_shrink(&k->names);
+}
+
+/* Once the kernel's own part is known. Where it cannot be, it stays as it is. */
+static void pack_own(struct kallsyms *k)
+{
+	if (!k->own.nr_symbols)
+		return;
+	if (!packed_symbols_new(k->own.nr_symbols, own_addr, own_name, k, &k->own.packed))
+		keep_others(k);
+}
+
 static int kallsyms_new(struct kallsyms **ret)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k = calloc(1, sizeof(*k));
@@ -326,6 +382,9 @@ static int kallsyms_new(struct kallsyms **ret)
 	*ret = TAKE_PTR(k);
 	return 0;
 }
+
+/* Where there is none of a module: the end. */
+static const struct line no_line = { .module = "", .module_len = 1 };
 
 /* The first line of a module ends the kernel's own part. */
 static void note_own(struct kallsyms *k, const struct line *line)
@@ -392,7 +451,9 @@ int kallsyms_parse(const char *text, size_t size, struct kallsyms **ret)
 		r = take_in(k, text, size < KALLSYMS_SIZE_MAX ? size : KALLSYMS_SIZE_MAX);
 	if (r)
 		return r;
+	note_own(k, &no_line);
 	sort(k);
+	pack_own(k);
 	*ret = TAKE_PTR(k);
 	return 0;
 }
@@ -437,11 +498,18 @@ int kallsyms_read_from(int fd, struct kallsyms **ret)
 		r = read_all(k, fd);
 	if (r)
 		return r;
+	note_own(k, &no_line);
 	sort(k);
 	if (!k->symbols.nr)
 		return k->hidden ? -EPERM : -ENOENT;
+	pack_own(k);
 	*ret = TAKE_PTR(k);
 	return 0;
+}
+
+static uint64_t last_own(const struct kallsyms *k)
+{
+	return packed_symbols_addr(k->own.packed, packed_symbols_nr(k->own.packed) - 1);
 }
 
 /* A bad line between the last two lines of the kernel's own part would be found by the check. */
@@ -449,12 +517,12 @@ static int read_others(struct kallsyms *k, int fd)
 {
 	int r;
 
-	if (!k->own.nr_symbols)
+	if (!k->own.packed)
 		return -ENODATA;
 	if (lseek(fd, (off_t)(k->own.bytes - k->own.last_size), SEEK_SET) < 0)
 		return -errno;
-	k->symbols.nr = k->nr_sorted = k->own.nr_symbols;
-	k->names.nr = k->own.nr_names;
+	k->symbols.nr = k->nr_sorted = 0;
+	k->names.nr = 1;
 	k->module = 0;
 	k->check = CHECK_LAST;
 	r = read_all(k, fd);
@@ -462,6 +530,8 @@ static int read_others(struct kallsyms *k, int fd)
 		r = -ESTALE;
 	k->check = CHECK_NONE;
 	sort(k);
+	if (!r && !are_behind(k, 0, last_own(k)))
+		r = -ESTALE;
 	return r;
 }
 
@@ -500,34 +570,64 @@ void kallsyms_free(struct kallsyms *k)
 {
 	if (!k)
 		return;
+	packed_symbols_free(k->own.packed);
 	vec_free(&k->symbols);
 	vec_free(&k->names);
 	free(k);
 }
 
-/* Where kretprobes have functions return to, before Linux 5.18 and before 5.16. */
-static bool is_trampoline(const struct kallsyms *k, const struct symbol *s)
+void kallsyms_rest(struct kallsyms *k)
 {
-	const char *name = k->names.items + s->name;
+	if (k->own.packed)
+		packed_symbols_rest(k->own.packed);
+}
 
-	return !strcmp(name, "__kretprobe_trampoline") || !strcmp(name, "kretprobe_trampoline");
+/* --- looking up ------------------------------------------------------------------------------- */
+
+/* A symbol by its number, the packed ones first. */
+static uint64_t addr_of(const struct kallsyms *k, size_t nr_packed, size_t i)
+{
+	return i < nr_packed ? packed_symbols_addr(k->own.packed, i)
+			     : k->symbols.items[i - nr_packed].addr;
+}
+
+static const char *name_of(const struct kallsyms *k, size_t nr_packed, size_t i)
+{
+	const char *name = i < nr_packed ? packed_symbols_name(k->own.packed, i)
+					 : k->names.items + k->symbols.items[i - nr_packed].name;
+
+	return name && *name ? name : NULL;
+}
+
+/* Where kretprobes have functions return to, before Linux 5.18 and before 5.16. */
+static bool is_trampoline(const char *name)
+{
+	return name &&
+	       (!strcmp(name, "__kretprobe_trampoline") || !strcmp(name, "kretprobe_trampoline"));
 }
 
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **ret_module)
 {
+	const size_t nr_packed = k->own.packed ? packed_symbols_nr(k->own.packed) : 0;
+	const size_t nr = nr_packed + k->symbols.nr;
+	const char *name;
 	size_t low;
-	const struct symbol *s;
 
 	/* The first one behind `addr`. */
-	low = sorted_before(k->symbols.nr, i, k->symbols.items[i].addr <= addr);
-	if (low < k->symbols.nr && k->symbols.items[low].addr == addr + 1 &&
-	    is_trampoline(k, &k->symbols.items[low]))
+	low = sorted_before(nr, i, addr_of(k, nr_packed, i) <= addr);
+	if (low < nr && addr_of(k, nr_packed, low) == addr + 1 &&
+	    is_trampoline(name_of(k, nr_packed, low)))
 		low++;
 	if (!low)
 		return NULL;
-	s = &k->symbols.items[low - 1];
-	if (!s->name || (addr >= s->addr && addr - s->addr >= KALLSYMS_FUNCTION_MAX))
+	low--;
+	if (addr >= addr_of(k, nr_packed, low) &&
+	    addr - addr_of(k, nr_packed, low) >= KALLSYMS_FUNCTION_MAX)
 		return NULL;
-	*ret_module = k->names.items + s->module;
-	return k->names.items + s->name;
+	name = name_of(k, nr_packed, low);
+	if (name)
+		*ret_module = low < nr_packed
+				      ? ""
+				      : k->names.items + k->symbols.items[low - nr_packed].module;
+	return name;
 }

@@ -41,9 +41,12 @@ static inline void kallsyms_free_p(struct kallsyms **k)
 void kallsyms_text(const struct kallsyms *k, uint64_t *ret_start, uint64_t *ret_end);
 /*
  * The function that covers `addr`, a frame's (of a caller its return address less 1), NULL if none;
- * *ret_module is "" for the kernel itself, "bpf" for BPF programs. Both live as long as `k`.
+ * *ret_module is "" for the kernel itself, "bpf" for BPF programs. Both are valid until the next
+ * call.
  *
  * A kretprobe puts its trampoline in place of a return address, and before Linux 5.16 stacks show
  * that: nothing has called it, so the address less 1 is of whatever function lies before it.
  */
 const char *kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **ret_module);
+/* Gives back what looking up took, until the next time. */
+void kallsyms_rest(struct kallsyms *k);

@@ -164,6 +164,51 @@ TEST(a_name_at_the_end_of_the_one_before_it)
 	expect(k, 0xffffffff81000060, "open", "");
 }
 
+static int file_of(const char *text)
+{
+	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	ASSERT(fd >= 0);
+	ASSERT_EQ(pwrite(fd, text, strlen(text), 0), (long)strlen(text));
+	return fd;
+}
+
+/* More than are packed together; some addresses have two names, some are no functions. */
+TEST(many_symbols)
+{
+	enum { MANY = 1000 };
+	_cleanup_(kallsyms_free_p) struct kallsyms *k = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int fd = -1;
+	char name[32];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	ASSERT(f);
+	for (unsigned i = 0; i < MANY; i++) {
+		fprintf(f, "%x %c function_%u\n", 0x81000000 + i * 0x100, i % 7 ? 't' : 'D', i);
+		if (i % 10 == 1)
+			fprintf(f, "%x T also_%u\n", 0x81000000 + i * 0x100, i);
+	}
+	fprintf(f, "c0000000 t own\t[m]\nc0000100 t function_999\t[m]\n");
+	fclose(f);
+	fd = file_of(text);
+	ASSERT_OK(kallsyms_read_from(fd, &k));
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < MANY; i++) {
+			snprintf(name, sizeof(name), i % 10 == 1 ? "also_%u" : "function_%u", i);
+			expect(k, 0x81000000 + i * 0x100 + 0x42, i % 7 || i % 10 == 1 ? name : NULL,
+			       "");
+			if (i % 300 == 299)
+				kallsyms_rest(k);
+		}
+		expect(k, 0x80ffffff, NULL, NULL);
+		expect(k, 0xc0000001, "own", "m");
+		expect(k, 0xc0000101, "function_999", "m");
+		ASSERT_OK(kallsyms_read_again_from(fd, &k));
+	}
+}
+
 TEST(bad_lines_are_passed_over)
 {
 	_cleanup_(kallsyms_free_p) struct kallsyms *k =
@@ -195,15 +240,6 @@ TEST(hidden_addresses_are_no_symbols)
 	"ffffffff81000200 T _etext\n"                                                              \
 	"ffffffff82000000 D some_data\n"                                                           \
 	"ffffffff82000100 D more_data\n"
-
-static int file_of(const char *text)
-{
-	int fd = memfd_create("kallsyms", MFD_CLOEXEC);
-
-	ASSERT(fd >= 0);
-	ASSERT_EQ(pwrite(fd, text, strlen(text), 0), (long)strlen(text));
-	return fd;
-}
 
 static void read_again(struct kallsyms **k, const char *text)
 {

@@ -391,6 +391,8 @@ int symbolizer_apply(struct symbolizer *n)
 	for (size_t i = 0; i < n->waiting.items.nr; i++)
 		if (!name_kernel(n, n->waiting.items.items[i]))
 			n->waiting.items.items[kept++] = n->waiting.items.items[i];
+	if (n->kernel && n->waiting.items.nr)
+		kallsyms_rest(n->kernel);
 	n->waiting.items.nr = kept;
 	if (!kept)
 		vec_free(&n->waiting.items);

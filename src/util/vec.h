@@ -33,6 +33,17 @@ int vec_grow(void **items, size_t *cap, size_t item_size, size_t want);
 		vec_r_;                                                                            \
 	})
 
+/* Gives back the room behind its items, if there is memory to do so. */
+#define vec_shrink(v)                                                                              \
+	do {                                                                                       \
+		void *vec_less_ =                                                                  \
+			(v)->nr ? realloc((v)->items, (v)->nr * sizeof(*(v)->items)) : NULL;       \
+		if (vec_less_) {                                                                   \
+			(v)->items = vec_less_;                                                    \
+			(v)->cap = (v)->nr;                                                        \
+		}                                                                                  \
+	} while (0)
+
 #define vec_free(v)                                                                                \
 	do {                                                                                       \
 		free((v)->items);                                                                  \
