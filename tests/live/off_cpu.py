@@ -19,6 +19,7 @@ from tap import Skip
 PERCENT = 3
 SLEEPS = 13000  # or more, of the workload's
 UNCOUNTED = ("faults", "competes")  # what these tell is no number of sleeps
+EACH_TIME = {"locks": 2}  # sleeps, of different lengths
 TRIES = 3  # until a single sleep is one that the kernel tells of
 LATE_MS = 4  # of a thread's preemption that the workload did not measure, or measured and was in no function of its
 SLEEPER = """
@@ -223,15 +224,22 @@ def by_chance(setup):
     return recording.problems, note_of(told, found)
 
 
+def weighted_deviation(name, t, weight):
+    """Of the estimate of a function's time, one sigma: sleeps shorter than the weight stand for that, or for nothing."""
+    if name in UNCOUNTED:
+        return math.sqrt(weight * t.ns)  # the most that there can be
+    if name in EACH_TIME:  # their mean is no length of any: as if each had the one that is least certain
+        return weight / 2 * math.sqrt(t.nr * EACH_TIME[name])
+    chance = min(t.ns / t.nr / weight, 1)
+    return weight * math.sqrt(t.nr * chance * (1 - chance))
+
+
 def weighted(setup):
     """One sample for 2 ms of sleep: sums are right, what is longer is always there, and with its own time."""
     weight = 2e6
     recording, told, found, _ = sleeps(setup, "weighted=2ms")
     for name, t in told.items():
-        chance = min(t.ns / t.nr / weight, 1)
-        # The second one is the most that there can be.
-        deviation = weight * math.sqrt(t.nr * chance * (1 - chance)) if name not in UNCOUNTED else math.sqrt(weight * t.ns)
-        check(recording.problems, name, found[name], t.ns, deviation)
+        check(recording.problems, name, found[name], t.ns, weighted_deviation(name, t, weight))
     check(recording.problems, "all", sum(found[name] for name in told), sum(t.ns for t in told.values()))
     return recording.problems, note_of(told, found)
 
