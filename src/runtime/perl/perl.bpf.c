@@ -31,9 +31,9 @@
 
 /* Of runtime_state(). */
 enum {
-	S_STAGE,
-	S_LOOP, /* stack pointer of the loop that is walked */
-	S_SI,	/* the stack of contexts, its first one, */
+	S_STAGE, /* and above STAGE_BITS the mark of the op that S_COP is for */
+	S_LOOP,	 /* stack pointer of the loop that is walked */
+	S_SI,	 /* the stack of contexts, its first one, */
 	S_CXSTACK,
 	S_INDEX,     /* and the next one, as __s64; below 0: none is left */
 	S_PREV,	     /* the next stack; 0: this is the last one */
@@ -73,6 +73,7 @@ enum {
 	STAGE_LOST = 1 << 13,	 /* of a third interpreter nothing is kept */
 	STAGE_DEFERS = 1 << 14,	 /* of this stack, the context of a defer {} was met, */
 	STAGE_BELOW = 1 << 15,	 /* and is the last one that was */
+	STAGE_BITS = 32,
 };
 enum loop_kind {
 	LOOP_MAIN,  /* the program, or what is not known */
@@ -131,6 +132,13 @@ static __always_inline const struct perl_record *perl_record_of(const struct wal
 static __always_inline __u64 *perl_state(struct walk *w)
 {
 	return w->state[RUNTIME_PERL];
+}
+
+/* The next frame is in that statement, in the op of that mark. */
+static __always_inline void set_place(__u64 *s, __u64 cop, __u64 mark)
+{
+	s[S_COP] = cop;
+	s[S_STAGE] = (__u32)s[S_STAGE] | mark << STAGE_BITS;
 }
 
 /* The word `off` bytes, a constant, from the word `at` of the scratch on. */
@@ -204,7 +212,8 @@ static __always_inline int take_interpreter(struct walk *w, const struct perl_re
 	if (!interp || interp & 7 || read_memory(interp, &w->scratch[INTERP_AT], PERL_INTERP_SIZE))
 		return -1;
 	s[S_OP] = w->scratch[INTERP_AT + (r->op / 8 & (PERL_INTERP_SIZE / 8 - 1))];
-	s[S_COP] = w->scratch[INTERP_AT + (r->curcop / 8 & (PERL_INTERP_SIZE / 8 - 1))];
+	set_place(s, w->scratch[INTERP_AT + (r->curcop / 8 & (PERL_INTERP_SIZE / 8 - 1))],
+		  perl_op_mark(s[S_OP], false));
 	si = w->scratch[INTERP_AT + (r->curstackinfo / 8 & (PERL_INTERP_SIZE / 8 - 1))];
 	s[S_PAD] = w->scratch[INTERP_AT + (r->comppad / 8 & (PERL_INTERP_SIZE / 8 - 1))];
 	s[S_COMPILING] = interp + r->compiling;
@@ -309,6 +318,7 @@ __noinline int WALK_NAME(perl_find)(void)
 		if (read_word(r->op, &s[S_OP]) || read_word(r->curcop, &s[S_COP]) ||
 		    read_word(r->comppad, &s[S_PAD]) || read_word(r->curstackinfo, &at))
 			return -1;
+		set_place(s, s[S_COP], perl_op_mark(s[S_OP], false));
 		s[S_COMPILING] = r->compiling;
 		return WALK_NAME(perl_take_si)(at);
 	}
@@ -555,15 +565,15 @@ __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
 	struct walk *w = current_walk();
 	struct cached_rule *e = NULL;
 	const struct perl_record *r;
-	__u64 *s, cop, place = 0, words[PERL_FRAME_WORDS];
+	__u64 *s, cop, mark, statement, place = 0, words[PERL_FRAME_WORDS];
 	bool is_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_FORMAT, compiling, closure;
-	__u32 seq;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = perl_record_of(w);
 	s = perl_state(w);
 	cop = s[S_COP];
+	mark = s[S_STAGE] >> STAGE_BITS;
 	if (is_sub) {
 		place = cv_of(w, r, at);
 		/* What the innermost one's statement is, is another question. */
@@ -571,7 +581,7 @@ __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
 			e = memory_of(w, place, cop);
 		if (e && is_known(w, s, e, place, cop))
 			return push_words(w, kind, is_closure(w) ? closure_place(w) : place,
-					  e->own[1], e->own[2]);
+					  e->own[1], e->own[2] | mark);
 		if (read_cv(w, place))
 			return push_note(w, RUNTIME_PERL, FRAME_NOTE_UNREADABLE);
 		if (!(s[S_STAGE] & STAGE_PUSHED) && cop == cx_word(w, at, PERL_CX_OLDCOP))
@@ -580,13 +590,15 @@ __noinline int WALK_NAME(perl_push)(__u32 kind, __u32 at)
 	if (kind == PERL_FRAME_DEFER)
 		place = !!(cx_word(w, at, 0) & CX_FINALLY);
 	s[S_STAGE] |= STAGE_PUSHED;
-	compiling = statement_words(w, r, s, cop, words, &seq);
+	compiling = statement_words(w, r, s, cop, words, &statement);
 	/* The statement is what shows that it is still that text's. */
 	closure = kind == PERL_FRAME_SUB && words[1] && !compiling && is_closure(w);
-	if (is_sub)
-		words[2] |= cookie_of(w, closure, seq) << PERL_COOKIE_SHIFT;
+	words[2] |= (is_sub ? cookie_of(w, closure, statement) : perl_statement_cookie(statement))
+		    << PERL_COOKIE_SHIFT;
 	if (e && words[1] && !compiling)
 		remember(w, s, e, place, words);
+	if (words[1] && !compiling)
+		words[2] |= mark;
 	return push_words(w, kind | (compiling ? PERL_FRAME_COMPILING : 0),
 			  closure ? closure_place(w) : place, words[1], words[2]);
 }
@@ -636,7 +648,8 @@ static __always_inline int pass_sub(struct walk *w, const struct perl_record *r,
 		/* PUSH_MULTICALL() saves PL_op behind its context, call_sv() before its sub's. */
 		s[S_NEXT] = !end ? 0 : type & CX_MULTICALL ? saved + 2 : saved;
 	}
-	s[S_COP] = caller;
+	if (caller != s[S_COP] || !hidden)
+		set_place(s, caller, perl_op_mark(retop, true));
 	return stop ? stop : GO_ON;
 }
 
@@ -685,7 +698,7 @@ static __always_inline int pass_eval(struct walk *w, const struct perl_record *r
 		stop = WALK_NAME(perl_push)(PERL_FRAME_EVAL, at);
 	/* It may not be filled yet; and what is no frame is in the statement that is run in it. */
 	if (!hidden || !(type & CX_EVAL_TRY || s[S_STAGE] & STAGE_PENDING))
-		s[S_COP] = caller;
+		set_place(s, caller, perl_op_mark(retop, true));
 	return stop ? stop : end ? LOOP_ENDS : GO_ON;
 }
 
@@ -700,7 +713,7 @@ static __always_inline int pass_sort(struct walk *w, __u64 *s, __u32 at)
 	} else {
 		stop = WALK_NAME(perl_push)(PERL_FRAME_SORT, at);
 		s[S_STAGE] |= STAGE_END;
-		s[S_COP] = caller;
+		set_place(s, caller, 0);
 	}
 	return stop ? stop : GO_ON;
 }
@@ -732,14 +745,14 @@ __noinline int WALK_NAME(perl_defer)(__u32 at)
 			s[S_COP] = 0;
 		stop = WALK_NAME(perl_push)(PERL_FRAME_DEFER, at);
 		s[S_STAGE] |= STAGE_DEFERS | STAGE_BELOW;
-		s[S_COP] = caller;
+		set_place(s, caller, 0);
 		return stop ? stop : LOOP_ENDS;
 	}
 	/* Which of them a loop met before has run is not told. */
 	if (stage & STAGE_DEFERS && !(stage & STAGE_BELOW))
 		return MISMATCH;
 	/* The innermost one's type may be an older one's still. */
-	s[S_COP] = stage & STAGE_TOP && s[S_COP] != caller ? 0 : caller;
+	set_place(s, stage & STAGE_TOP && s[S_COP] != caller ? 0 : caller, 0);
 	s[S_STAGE] &= ~(__u64)(STAGE_TOP | STAGE_BETWEEN | STAGE_PENDING);
 	return GO_ON;
 }
@@ -772,9 +785,11 @@ static __always_inline int pass_unfilled(const struct walk *w, __u64 *s, __u32 a
 
 	if (s[S_STAGE] & STAGE_LEAVING) {
 		/* What the op has called may be making one, of a defer {}. */
-		s[S_COP] = perl_record_of(w)->cx_defer && w->nr_frames > 2 && caller != s[S_COP]
-				   ? 0
-				   : caller;
+		set_place(s,
+			  perl_record_of(w)->cx_defer && w->nr_frames > 2 && caller != s[S_COP]
+				  ? 0
+				  : caller,
+			  perl_op_mark(cx_word(w, at, PERL_CX_RETOP), true));
 		if (is_sub && s[S_KIND] == LOOP_CALL && !cx_word(w, at, PERL_CX_RETOP))
 			return LOOP_ENDS;
 	} else if (!(s[S_STAGE] & (STAGE_ENTERING | STAGE_PUSHING | STAGE_PENDING)) &&

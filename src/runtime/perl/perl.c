@@ -135,7 +135,8 @@ static int perl_attach(const struct runtime_dso *base, const struct runtime_targ
 	p->base = (struct runtime_proc){ .ops = base->ops, .dso = base, .target = t };
 	p->names = (struct perl_names){ .target = t,
 					.version = dso->version,
-					.threaded = dso->threaded };
+					.threaded = dso->threaded,
+					.dbstate = dso->dbstate + t->bias };
 	if (!dso->threaded) {
 		r->op = dso->op + t->bias;
 		r->curcop = dso->curcop + t->bias;

@@ -5,7 +5,7 @@
  *
  * Words of a frame: data = enum perl_frame << 48 | address of the CV (of a sub, a format); word 1 =
  * address of the COP << 16 | 16 bits of its cookie; word 2 = 40 bits of the function's cookie << 24
- * | line.
+ * | the mark of the op that is run in that statement (with PERL_FRAME_COMPILING, the line).
  */
 #pragma once
 
@@ -47,8 +47,12 @@ enum { PERL_THREADED = 1 << 0 /* what is PL_x elsewhere lies in a struct interpr
 enum {
 	/* struct op, and struct cop, which begins with one */
 	PERL_OP_NEXT = 0,
+	PERL_OP_SIBLING = 8, /* or its parent: op_sibparent */
 	PERL_OP_PPADDR = 16,
 	PERL_OP_SIZE = 24,  /* that is read */
+	PERL_OP_TARG = 24,  /* of a null op, the type that it had */
+	PERL_OP_TYPE = 32,  /* 4 bytes: 9 bits of it; */
+	PERL_OP_FIRST = 40, /* if it has kids */
 	PERL_COP_LINE = 36, /* 4 bytes */
 	PERL_COP_FILE = 48, /* char *; without threads GV * */
 	PERL_COP_SEQ = 60,  /* 4 bytes */
@@ -146,15 +150,30 @@ static inline __u64 perl_cop_cookie(__u64 file, __u32 seq)
 	return perl_mix(perl_mix(0x70657266, file), seq);
 }
 
-/* What tells a sub from others; `start`: its first op. */
-static inline __u64 perl_sub_cookie(__u64 gv, __u64 start, __u32 seq)
+/*
+ * What tells the op that a frame is in from the others of its statement, PERL_COOKIE_SHIFT bits: by
+ * its address, or by that of the op behind it (`next`), where a call returns to. 0: not known.
+ */
+static inline __u64 perl_op_mark(__u64 op, int next)
 {
-	return perl_mix(perl_mix(perl_mix(0x70657267, gv), start), seq);
+	return op ? (perl_mix(0x70657268, op) >> (65 - PERL_COOKIE_SHIFT)) << 1 | !!next : 0;
+}
+
+/* `statement`: line << 32 | number; 0: not known. */
+static inline __u64 perl_statement_cookie(__u64 statement)
+{
+	return perl_mix(0x70657269, statement);
+}
+
+/* What tells a sub from others; `start`: its first op. */
+static inline __u64 perl_sub_cookie(__u64 gv, __u64 start, __u64 statement)
+{
+	return perl_mix(perl_mix(perl_mix(0x70657267, gv), start), statement);
 }
 
 /* So, all that are made of one text. `proof`: of a glob, the package that it and the text are in;
  * of a name, its first word, hash and length. */
-static inline __u64 perl_closure_cookie(__u64 name, __u64 proof, __u32 seq)
+static inline __u64 perl_closure_cookie(__u64 name, __u64 proof, __u64 statement)
 {
-	return perl_mix(perl_mix(perl_mix(0x7065726b, name), proof), seq);
+	return perl_mix(perl_mix(perl_mix(0x7065726b, name), proof), statement);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/perl/perl_names.h"
+#include "runtime/perl/perl_line.h"
 #include "runtime/words.h"
 
 #include <errno.h>
@@ -191,7 +192,8 @@ static int append_glob(const struct perl_names *n, uint64_t gv, struct text *t)
 
 struct statement {
 	uint64_t file; /* as the COP has it */
-	uint32_t line, seq;
+	uint64_t id;   /* line << 32 | number, while they stay */
+	uint32_t line;
 	bool known; /* it is as it was */
 };
 
@@ -201,6 +203,7 @@ static int read_statement(const struct perl_names *n, const uint64_t *words, str
 	uint64_t cop = words[1] >> PERL_COP_SHIFT, cookie;
 	bool compiling = FRAME_DATA(words[0]) >> PERL_KIND_SHIFT & PERL_FRAME_COMPILING;
 	uint8_t bytes[PERL_COP_SIZE];
+	uint32_t seq;
 	int r;
 
 	*ret = (struct statement){ 0 };
@@ -210,13 +213,37 @@ static int read_statement(const struct perl_names *n, const uint64_t *words, str
 	if (r)
 		return r;
 	ret->file = word_at(bytes, PERL_COP_FILE);
-	ret->seq = compiling ? 0 : half_at(bytes, PERL_COP_SEQ);
+	ret->line = half_at(bytes, PERL_COP_LINE);
+	seq = compiling ? 0 : half_at(bytes, PERL_COP_SEQ);
+	cookie = perl_cop_cookie(ret->file, seq);
+	ret->known = cookie >> (64 - PERL_COP_SHIFT) == (words[1] & ((1u << PERL_COP_SHIFT) - 1));
+	if (!compiling) {
+		ret->id = (uint64_t)ret->line << 32 | seq;
+		return ret->known ? 0 : -ENOENT;
+	}
 	ret->line = (uint32_t)words[2] & PERL_LINE_MAX;
-	cookie = perl_cop_cookie(ret->file, ret->seq);
-	ret->known = cookie >> (64 - PERL_COP_SHIFT) == (words[1] & ((1u << PERL_COP_SHIFT) - 1)) &&
-		     (compiling || half_at(bytes, PERL_COP_LINE) == ret->line ||
-		      (!ret->line && half_at(bytes, PERL_COP_LINE) > PERL_LINE_MAX));
-	return ret->known || compiling ? 0 : -ENOENT;
+	return 0;
+}
+
+/* Whose words have no sub's cookie have that of the statement. */
+static bool is_its_statement(const uint64_t *words, const struct statement *s)
+{
+	return perl_statement_cookie(s->id) << PERL_COOKIE_SHIFT >> PERL_COOKIE_SHIFT ==
+	       words[2] >> PERL_COOKIE_SHIFT;
+}
+
+/* In which line of the statement the op is that the frame was in. */
+static int read_line(const struct perl_names *n, const uint64_t *words, struct statement *s)
+{
+	const uint64_t mark = words[2] & ((1u << PERL_COOKIE_SHIFT) - 1);
+	int r;
+
+	if (!s->known || !s->id || !mark)
+		return 0;
+	r = perl_line_read(n->target, words[1] >> PERL_COP_SHIFT, n->dbstate, mark, &s->line);
+	if (r == -ENOENT)
+		s->line = 0;
+	return r == -ENOENT ? 0 : r;
 }
 
 static int read_source(const struct perl_names *n, const struct statement *s, struct text *t)
@@ -255,7 +282,7 @@ static int read_cv(const struct perl_names *n, const uint64_t *words, const stru
 					 PERL_CV_SIZE - PERL_CV_FIELDS);
 	if (r)
 		return r;
-	cookie = perl_sub_cookie(word_at(body, PERL_CV_GV), word_at(body, PERL_CV_START), s->seq);
+	cookie = perl_sub_cookie(word_at(body, PERL_CV_GV), word_at(body, PERL_CV_START), s->id);
 	return cookie << PERL_COOKIE_SHIFT >> PERL_COOKIE_SHIFT == words[2] >> PERL_COOKIE_SHIFT
 		       ? 0
 		       : -ENOENT;
@@ -281,7 +308,7 @@ static int read_sub_name(const struct perl_names *n, const uint8_t *cv, struct t
 static bool is_its_name(const uint64_t *words, const struct statement *s, uint64_t name,
 			uint64_t proof)
 {
-	return perl_closure_cookie(name, proof, s->seq) << PERL_COOKIE_SHIFT >> PERL_COOKIE_SHIFT ==
+	return perl_closure_cookie(name, proof, s->id) << PERL_COOKIE_SHIFT >> PERL_COOKIE_SHIFT ==
 	       words[2] >> PERL_COOKIE_SHIFT;
 }
 
@@ -324,13 +351,19 @@ static int read_frame(const struct perl_names *n, const uint64_t *words, struct 
 		      struct text *source, struct statement *s)
 {
 	uint8_t cv[PERL_CV_SIZE];
+	uint64_t kind = FRAME_DATA(words[0]) >> PERL_KIND_SHIFT & ~(uint64_t)PERL_FRAME_COMPILING;
 	int r = read_statement(n, words, s);
 
+	if (!r && kind != PERL_FRAME_SUB && kind != PERL_FRAME_FORMAT && words[1] &&
+	    !is_its_statement(words, s))
+		r = -ENOENT;
+	if (!r)
+		r = read_line(n, words, s);
 	if (!r)
 		r = read_source(n, s, source);
 	if (r)
 		return r;
-	switch (FRAME_DATA(words[0]) >> PERL_KIND_SHIFT & ~(uint64_t)PERL_FRAME_COMPILING) {
+	switch (kind) {
 	case PERL_FRAME_SUB:
 	case PERL_FRAME_FORMAT:
 		if (place_of(words) & PERL_PLACES)
@@ -376,7 +409,7 @@ int perl_names_symbolize(const struct perl_names *n, const uint64_t *words, size
 	/* What was read may be another one's, if it was made meanwhile. */
 	again.len = 0;
 	r = read_frame(n, words, &again, &again, &now);
-	if (r || now.known != s.known)
+	if (r || now.known != s.known || now.line != s.line)
 		return r ? r : -ENOENT;
 	return sink->add(sink->ctx,
 			 &(struct runtime_level){ .name = name.chars,

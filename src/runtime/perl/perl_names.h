@@ -11,6 +11,7 @@ struct perl_names {
 	const struct runtime_target *target;
 	unsigned int version; /* 36: 5.36 */
 	bool threaded;
+	uint64_t dbstate; /* address of pp_dbstate() */
 };
 
 /* symbolize() of struct runtime_ops. */

@@ -35,6 +35,8 @@ enum {
 	UTF8 = 1,
 };
 
+static const uint64_t STATEMENT = (uint64_t)LINE << 32 | SEQ;
+
 static struct {
 	uint8_t bytes[SIZE];
 	uint64_t strings;
@@ -98,7 +100,9 @@ static void set_up(unsigned int version, bool threaded)
 	memset(&t, 0, sizeof(t));
 	t.strings = STRINGS;
 	t.target.memory = (struct runtime_memory){ read_test, NULL };
-	t.names = (struct perl_names){ &t.target, version, threaded };
+	t.names = (struct perl_names){ .target = &t.target,
+				       .version = version,
+				       .threaded = threaded };
 	put_sv(STASH, TYPE_HV | HAS_NAME, ARRAY);
 	put(STASH + BODY + 24, 7);
 	put(stash_name(), put_hek("Package", 0));
@@ -139,7 +143,11 @@ static int symbolize_as(uint64_t kind, uint64_t words[PERL_FRAME_WORDS])
 	words[0] = FRAME(RUNTIME_PERL, 2, kind << PERL_KIND_SHIFT | CV);
 	words[1] = (uint64_t)COP << PERL_COP_SHIFT |
 		   perl_cop_cookie(file, (uint32_t)seq) >> (64 - PERL_COP_SHIFT);
-	words[2] = perl_sub_cookie(GV, START, (uint32_t)seq) << PERL_COOKIE_SHIFT | LINE;
+	words[2] = kind == PERL_FRAME_SUB || kind == PERL_FRAME_FORMAT
+			   ? perl_sub_cookie(GV, START, STATEMENT) << PERL_COOKIE_SHIFT
+			   : perl_statement_cookie(STATEMENT) << PERL_COOKIE_SHIFT;
+	if (compiling)
+		words[2] = perl_statement_cookie(0) << PERL_COOKIE_SHIFT | LINE;
 	return perl_names_symbolize(&t.names, words, PERL_FRAME_WORDS, &sink);
 }
 
@@ -210,7 +218,7 @@ TEST(a_sub_without_a_glob_has_its_name_alone)
 	put(CV + BODY + PERL_CV_GV, name);
 	put_half(CV + BODY + PERL_CV_FLAGS, NAMED | LEXICAL);
 	ASSERT_EQ(symbolize_as(PERL_FRAME_SUB, words), -ENOENT);
-	words[2] = perl_sub_cookie(name, START, SEQ) << PERL_COOKIE_SHIFT | LINE;
+	words[2] = perl_sub_cookie(name, START, STATEMENT) << PERL_COOKIE_SHIFT;
 	ASSERT_OK(symbolize_again(words));
 	ASSERT_STR(t.name, "inside");
 	put_half(CV + BODY + PERL_CV_FLAGS, NAMED);
@@ -224,7 +232,7 @@ static int symbolize_closure(uint64_t gv, uint64_t words[PERL_FRAME_WORDS])
 	symbolize_as(PERL_FRAME_SUB, words);
 	words[0] = FRAME(RUNTIME_PERL, 2,
 			 (uint64_t)PERL_FRAME_SUB << PERL_KIND_SHIFT | gv | PERL_PLACE_GLOB);
-	words[2] = perl_closure_cookie(gv, STASH, SEQ) << PERL_COOKIE_SHIFT | LINE;
+	words[2] = perl_closure_cookie(gv, STASH, STATEMENT) << PERL_COOKIE_SHIFT;
 	return symbolize_again(words);
 }
 
@@ -261,7 +269,7 @@ TEST(a_lexical_closure_is_known_by_its_text)
 	memcpy(&first, t.bytes + (name - BASE), sizeof(first));
 	words[0] = FRAME(RUNTIME_PERL, 2,
 			 (uint64_t)PERL_FRAME_SUB << PERL_KIND_SHIFT | name | PERL_PLACE_TEXT);
-	words[2] = perl_closure_cookie(name, first, SEQ) << PERL_COOKIE_SHIFT | LINE;
+	words[2] = perl_closure_cookie(name, first, STATEMENT) << PERL_COOKIE_SHIFT;
 	ASSERT_OK(symbolize_again(words));
 	ASSERT_STR(t.name, "inside");
 	ASSERT_EQ(t.line, LINE);

@@ -93,26 +93,28 @@ static __always_inline int push_words(struct walk *w, __u64 kind, __u64 cv, __u6
 	return STOP_NONE;
 }
 
-/* Of the frame at `cop`, words 1 and 2, but for the sub's cookie; true: the statement is
- * PL_compiling. *ret_seq: its number, as far as it is known. */
+/* Of the frame at `cop`, words 1 and 2, but for the cookie and the op's mark; true: the statement
+ * is PL_compiling. *ret_statement: its line and number, as far as they stay. */
 static __always_inline bool statement_words(struct walk *w, const struct perl_record *r,
-					    const __u64 *s, __u64 cop, __u64 *ret, __u32 *ret_seq)
+					    const __u64 *s, __u64 cop, __u64 *ret,
+					    __u64 *ret_statement)
 {
-	__u32 line;
+	__u32 line, seq;
 	bool compiling;
 
 	if (!read_cop(w, cop)) {
 		ret[1] = ret[2] = 0;
-		*ret_seq = 0;
+		*ret_statement = 0;
 		return false;
 	}
 	line = scratch_half(w, COP_AT, PERL_COP_LINE);
 	compiling = cop - s[S_COMPILING] < r->compiling_size;
-	*ret_seq = compiling ? 0 : scratch_half(w, COP_AT, PERL_COP_SEQ);
+	seq = compiling ? 0 : scratch_half(w, COP_AT, PERL_COP_SEQ);
+	*ret_statement = compiling ? 0 : (__u64)line << 32 | seq;
 	ret[1] = cop << PERL_COP_SHIFT |
-		 perl_cop_cookie(scratch_word(w, COP_AT, PERL_COP_FILE), *ret_seq) >>
+		 perl_cop_cookie(scratch_word(w, COP_AT, PERL_COP_FILE), seq) >>
 			 (64 - PERL_COP_SHIFT);
-	ret[2] = line <= PERL_LINE_MAX ? line : 0;
+	ret[2] = compiling && line <= PERL_LINE_MAX ? line : 0;
 	return compiling;
 }
 
@@ -140,14 +142,14 @@ static __always_inline __u64 closure_place(const struct walk *w)
 }
 
 /* What tells the sub whose body is at CV_AT from others. */
-static __always_inline __u64 cookie_of(const struct walk *w, bool closure, __u32 seq)
+static __always_inline __u64 cookie_of(const struct walk *w, bool closure, __u64 statement)
 {
 	__u64 gv = scratch_word(w, CV_AT, PERL_CV_GV), proof;
 
 	if (!closure)
-		return perl_sub_cookie(gv, scratch_word(w, CV_AT, PERL_CV_START), seq);
+		return perl_sub_cookie(gv, scratch_word(w, CV_AT, PERL_CV_START), statement);
 	proof = scratch_word(w, CV_AT, PERL_CV_STASH);
 	if (scratch_half(w, CV_AT, PERL_CV_FLAGS) & PERL_CV_NAMED && read_word(gv, &proof))
 		proof = 0;
-	return perl_closure_cookie(gv, proof, seq);
+	return perl_closure_cookie(gv, proof, statement);
 }

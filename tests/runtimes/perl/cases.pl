@@ -52,6 +52,20 @@ sub ready {
     print "{\"ready\": $$}\n";
 }
 
+sub one_by_one { my $n = shift; for my $i (0, 1) { if ($i) {
+        $n = 1 + plain_inner($n);
+    } } }
+sub leaf_branch {
+    my ($n, $x) = (shift, 0);
+    say_truth(__LINE__ + 6, __LINE__ + 6); ready();
+    while (1) {
+        if ($n)
+        {
+
+            $x = join(",", 1 .. 10000);
+        }
+    }
+}
 sub plain_outer { plain_inner(1); return }
 sub plain_inner { my $n = shift; leaf($n); return }
 sub down { no warnings "recursion"; my $n = shift; return $n ? down($n - 1) + 1 : leaf() }
@@ -125,6 +139,19 @@ my %cases = (
     line_file => sub {
 # line 4711 "elsewhere.tt"
         plain_inner() },
+    # A block's only statement has no COP of its own; caller() has its line, if it goes on there.
+    branches => sub { my ($zero, $one) = (0, 1);
+        if ($zero) {
+            $one = leaf();
+        } elsif ($one) {
+            eval {
+                unless ($zero) {
+                    $one = one_by_one(1);
+                }
+            };
+        }
+        $one },
+    in_branch => sub { leaf_branch(1) },
     threads => sub { require threads; require threads::shared; &threads::shared::share(\$more); $more = 3;
         my @t = map { my $n = $_; threads->create(sub { $main::thread = "-$n"; eval { plain_inner() } }) } 1 .. 3; $_->join for @t },
 );
