@@ -122,6 +122,23 @@ static const char *code_name(unsigned int code)
 	return code < sizeof(all) / sizeof(*all) ? all[code] : NULL;
 }
 
+/*
+ * Where that instruction is; 0: it is not known, or not one of the function's any more. (A file's
+ * code is freed as soon as it has run, instructions first.)
+ */
+static int read_line(const struct runtime_target *t, uint64_t opcodes, uint32_t op, uint64_t lines,
+		     uint32_t *ret)
+{
+	uint32_t line = 0;
+	int r = op == PHP_NO_OP
+			? 0
+			: runtime_read(t, opcodes + (uint64_t)op * PHP_OP_SIZE + PHP_OP_LINE, &line,
+				       sizeof(line));
+
+	*ret = !r && line >= (uint32_t)lines && line <= lines >> 32 ? line : 0;
+	return r == -ESRCH ? r : 0;
+}
+
 static int read_names(const struct runtime_target *t, const struct function *f, unsigned int code,
 		      uint32_t op, struct names *ret)
 {
@@ -147,8 +164,7 @@ static int read_names(const struct runtime_target *t, const struct function *f, 
 	if (!r && f->filename)
 		r = read_string(t, f->filename, ret->file);
 	if (!r && f->opcodes && op < f->last)
-		r = runtime_read_or_gone(t, f->opcodes + (uint64_t)op * PHP_OP_SIZE + PHP_OP_LINE,
-					 &ret->line, sizeof(ret->line));
+		r = read_line(t, f->opcodes, op, f->lines, &ret->line);
 	return r;
 }
 
@@ -211,20 +227,6 @@ static int read_hashed(const struct runtime_target *t, uint64_t addr, uint32_t l
 	make_utf8(text);
 	*ret_hash = head[0];
 	return 0;
-}
-
-/* Where that instruction is; 0: it is not known, or not one of the function's any more. */
-static int read_line(const struct runtime_target *t, uint64_t opcodes, uint32_t op, uint64_t lines,
-		     uint32_t *ret)
-{
-	uint32_t line = 0;
-	int r = op == PHP_NO_OP
-			? 0
-			: runtime_read(t, opcodes + (uint64_t)op * PHP_OP_SIZE + PHP_OP_LINE, &line,
-				       sizeof(line));
-
-	*ret = !r && line >= (uint32_t)lines && line <= lines >> 32 ? line : 0;
-	return r == -ESRCH ? r : 0;
 }
 
 static int name_copy(const struct runtime_target *t, const uint64_t *words, uint64_t opcodes,

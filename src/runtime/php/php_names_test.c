@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names of closures whose own copies of their functions are gone, by what their declarations left
- * in memory; and what is not that any more.
+ * in memory; and what is not that any more. Lines of a file's code that was freed.
  */
 #include "runtime/php/php_names.h"
 
@@ -19,6 +19,7 @@ enum {
 	CLASS = BASE + 0x200,
 	SOURCE = BASE + 0x300,
 	OPCODES = BASE + 0x400,
+	FILE_CODE = BASE + 0x600, /* a zend_op_array without a name */
 	LONG_NAME = BASE + 0x1000,
 	FIRST_LINE = 12,
 	LAST_LINE = 15,
@@ -182,6 +183,43 @@ TEST(a_line_is_one_of_the_closures)
 	put_line(LAST_LINE);
 	ASSERT_OK(symbolize(NAME, name_hash, CLASS));
 	ASSERT_EQ(t.line, LAST_LINE);
+}
+
+/* What is said of a file's code that another one includes, in its instruction OP. */
+static int symbolize_file(void)
+{
+	struct runtime_sink sink = { .add = add_level };
+	const struct php_layout layout = {
+		.last = 96, .opcodes = 104, .filename = 152, .lines = 160
+	};
+	const uint64_t lines = 1 | (uint64_t)LAST_LINE << 32;
+	uint64_t words[PHP_FRAME_WORDS] = {
+		FRAME(RUNTIME_PHP, PHP_FRAME_WORDS - 1,
+		      FILE_CODE | (uint64_t)PHP_CODE_REQUIRE << PHP_CODE_SHIFT),
+		(uint64_t)php_identity(0, 0, OPCODES, lines, 0, hash("/some/file.php", 14)) << 32 |
+			OP,
+	};
+
+	t.bytes[FILE_CODE - BASE] = PHP_USER_FUNCTION;
+	put(FILE_CODE + layout.last, 20);
+	put(FILE_CODE + layout.opcodes, OPCODES);
+	put(FILE_CODE + layout.filename, SOURCE);
+	put(FILE_CODE + layout.lines, lines);
+	return php_names_symbolize(&t.target, &layout, words, PHP_FRAME_WORDS, &sink);
+}
+
+TEST(a_line_is_one_of_the_files)
+{
+	set_up("{closure}", 0);
+	ASSERT_OK(symbolize_file());
+	ASSERT_STR(t.name, "require");
+	ASSERT_STR(t.source, "/some/file.php");
+	ASSERT_EQ(t.line, 14);
+	/* Its instructions were freed first; they are a text now. */
+	put_line(1768843597);
+	ASSERT_OK(symbolize_file());
+	ASSERT_STR(t.name, "require");
+	ASSERT_EQ(t.line, 0);
 }
 
 TEST(long_names_are_cut_and_endless_ones_are_none)
