@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """JDKs, their options, and the test programs (jvm/*.java) compiled."""
+import fcntl
 import glob
+import hashlib
 import json
 import os
 import re
 import subprocess
+import tempfile
 
 from runtimes import HERE
 from jvm_judge import LINES
@@ -57,8 +60,8 @@ def jdks(args):
 
 
 class Classes:
-    """The programs, compiled once, by the newest javac of this machine, and what lines each method has. Where that was done
-    elsewhere (tests/vm), the environment's SONDE_CLASSES is the folder."""
+    """The programs, compiled by the newest javac of this machine, and what lines each method has. Compiling takes six seconds of CPU: the
+    tests of a build folder do so once, together. Where that was done elsewhere (tests/vm), the environment's SONDE_CLASSES is the folder."""
 
     def __init__(self):
         self.folder = None
@@ -73,24 +76,42 @@ class Classes:
         compilers = sorted((release_of(p), p) for p in glob.glob("/usr/lib/jvm/*/bin/javac"))
         if not compilers:
             raise tap.Skip("no javac")
-        (release, _), javac = compilers[-1]
-        folder = setup.file("classes")
-        os.makedirs(folder, exist_ok=True)
+        (release, version), javac = compilers[-1]
+        root = os.environ.get("SONDE_BUILD_ROOT")
+        folder = os.path.join(root, "tests/java", self._key(version)) if root else setup.file("classes")
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        with open(folder + ".lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.exists(folder):
+                with tempfile.TemporaryDirectory(prefix=".new-", dir=os.path.dirname(folder)) as new:
+                    self._make(javac, release, os.path.join(new, "classes"))
+                    os.rename(os.path.join(new, "classes"), folder)
+        self._use(folder)
+
+    @staticmethod
+    def _key(version):
+        """Of all that the classes are made of."""
+        sources = sorted(glob.glob(os.path.join(SOURCES, "*.[jc]*")))
+        digest = hashlib.sha256(version.encode())
+        for path in (*sources, __file__):
+            with open(path, "rb") as f:
+                digest.update(f.read())
+        return digest.hexdigest()[:16]
+
+    def _make(self, javac, release, folder):
+        os.makedirs(folder)
         sources = [os.path.join(SOURCES, name + ".java") for name in ("Truth", "Calls", "Churn", "Deopt", "Embedded", "Jni")]
         self._compile(javac, folder, "8", sources)
         if release >= 21:
             self._compile(javac, folder, "21", [os.path.join(SOURCES, n + ".java") for n in ("Virtual", "VirtualNames")])
-            self.virtual = True
         include = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(javac))), "include")
         if os.path.exists(os.path.join(include, "jni.h")):
             subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                             "-I" + include, "-I" + os.path.join(include, "linux"), "-o",
                             os.path.join(folder, "libknown.so"), os.path.join(SOURCES, "jni.c")], check=True)
-            self.library = True
-        self._read_lines(javac, folder)
+        lines = self._read_lines(javac, folder)
         with open(os.path.join(folder, LINES_FILE), "w", encoding="utf-8") as f:
-            json.dump({name: sorted(lines) for name, lines in LINES.items()}, f)
-        self.folder = folder
+            json.dump({name: sorted(numbers) for name, numbers in lines.items()}, f)
 
     def _use(self, folder):
         with open(os.path.join(folder, LINES_FILE), encoding="utf-8") as f:
@@ -104,13 +125,14 @@ class Classes:
         subprocess.run([javac, "-encoding", "UTF-8", "-g", "-Xlint:-options", "--release", release, "-cp", folder, "-d",
                         folder, *sources], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
 
-    def _read_lines(self, javac, folder):
+    @staticmethod
+    def _read_lines(javac, folder):
         """Lines of each "Class.method", out of the class files."""
         names = [os.path.basename(p)[:-len(".class")] for p in glob.glob(os.path.join(folder, "*.class"))]
         out = subprocess.run([javac.replace("javac", "javap"), "-J-Dstdout.encoding=UTF-8", "-J-Dfile.encoding=UTF-8", "-l", "-c",
                               "-p", "-cp", folder, *names], check=True,
                              capture_output=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode("utf-8")
-        cls = method = None
+        found, cls, method = {}, None, None
         for line in out.splitlines():
             m = re.match(r"^(?:public |abstract |final |static )*(?:class|interface) (\S+)", line)
             if m:
@@ -122,7 +144,8 @@ class Classes:
                 method = "<clinit>"
             m = re.match(r"^\s+line (\d+): \d+$", line)
             if m:
-                LINES.setdefault("%s.%s" % (cls, method), set()).add(int(m.group(1)))
+                found.setdefault("%s.%s" % (cls, method), set()).add(int(m.group(1)))
+        return found
 
 
 CLASSES = Classes()
