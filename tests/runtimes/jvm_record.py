@@ -100,8 +100,18 @@ def recorded_from_before(setup, program, seconds):
     program.go()
     program.until_ready(600)
     warmed_up(program, seconds)
+    return ended(recorder, program)
+
+
+def ended(recorder, *programs):
+    """What was recorded; meanwhile its programs rest."""
     recorder.process.send_signal(signal.SIGTERM)
-    return recorder.wait()
+    for program in programs:
+        program.pause()
+    recording = recorder.wait()
+    for program in programs:
+        program.resume()
+    return recording
 
 
 def recorded_for(setup, program, seconds, options=(), kind=Recorder, **more):
@@ -109,8 +119,7 @@ def recorded_for(setup, program, seconds, options=(), kind=Recorder, **more):
     recorder = kind(setup, ["-p", str(program.pid), *options], **more)
     recording_began(recorder)
     burnt(program.pid, seconds)
-    recorder.process.send_signal(signal.SIGTERM)
-    recording = recorder.wait()
+    recording = ended(recorder, program)
     recording.expect_status(0)
     return recording
 
@@ -126,13 +135,8 @@ def record(setup, programs, *options):
             program.go()
         end = cpu_of(pids) + seconds * BUSY_CPUS
         wait_until("%g s of CPU" % (seconds * BUSY_CPUS), lambda pids=pids, end=end: cpu_of(pids) >= end, 900)
-        recorder.process.send_signal(signal.SIGTERM)
-        for program in programs:
-            program.pause()
-        recording = recorder.wait()
+        recording = ended(recorder, *programs)
         recording.expect_status(0)
-        for program in programs:
-            program.resume()
         counts = collections.Counter()
         for s in recording.stacks or []:
             counts[s.reason in EARLY] += s.count
