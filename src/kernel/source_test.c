@@ -613,6 +613,7 @@ TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
 	ASSERT_OK(pipe(told));
 	pid = start_executing(go[0], told[1]);
 	ASSERT(pid > 0);
+	close(told[1]);
 	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(s.sampler->maps.targets), &pid, &one, BPF_ANY));
 	ASSERT_EQ(write(go[1], "", 1), 1);
 	ASSERT_EQ(read(told[0], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
@@ -647,7 +648,6 @@ TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
 	close(go[0]);
 	close(go[1]);
 	close(told[0]);
-	close(told[1]);
 	close_sources(&s);
 }
 

@@ -213,6 +213,7 @@ static void in_child(int flags, bool anybodys)
 			pause();
 		_exit(1);
 	}
+	close(told[1]);
 	ASSERT_EQ(read(told[0], &c, 1), 1);
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
 	/* Who may not make one has nothing to tell. */
@@ -224,7 +225,6 @@ static void in_child(int flags, bool anybodys)
 	ASSERT_OK(kill(pid, SIGKILL));
 	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
 	close(told[0]);
-	close(told[1]);
 }
 
 TEST(whose_a_mount_namespace_is_is_told)

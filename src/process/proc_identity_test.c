@@ -229,13 +229,13 @@ TEST(users_of_another_root_are_others)
 		for (;;)
 			pause();
 	}
+	close(started[1]);
 	ASSERT_EQ(read(started[0], &c, 1), 1);
 	ASSERT_OK(proc_identity_read(pid, NULL, &id));
 	ASSERT(!id.in_our_root);
 	kill(pid, SIGKILL);
 	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
 	close(started[0]);
-	close(started[1]);
 }
 
 TEST(whose_process_it_is_does_not_hang_on_what_it_runs_as)

@@ -488,6 +488,7 @@ TEST(a_leader_whose_thread_was_not_heard_of_is_not_the_end)
 	ASSERT_OK(open_pages(1));
 	pid = fork_unheard(to, from, cpu);
 	close(gate[0]);
+	close(from[1]);
 	ASSERT_EQ(read(from[0], &c, 1), 1);
 	ASSERT_OK(side_band_drain(sb, &batch));
 	ASSERT_EQ(write(to[1], &c, 1), 1);

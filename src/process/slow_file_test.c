@@ -136,9 +136,9 @@ static pid_t start_user(void)
 			pause();
 		_exit(1);
 	}
+	close(told[1]);
 	ASSERT_EQ(read(told[0], &c, 1), 1);
 	close(told[0]);
-	close(told[1]);
 	return pid;
 }
 

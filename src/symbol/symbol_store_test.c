@@ -721,11 +721,10 @@ TEST(builders_end_with_their_store)
 {
 	int fds[2], status;
 	pid_t pid, sleeper;
-	char c;
 
 	make_folder();
 	ASSERT_OK(prctl(PR_SET_CHILD_SUBREAPER, 1));
-	ASSERT_OK(pipe(fds));
+	ASSERT_OK(pipe2(fds, O_CLOEXEC));
 	pid = fork();
 	ASSERT(pid >= 0);
 	if (!pid) {
@@ -738,14 +737,13 @@ TEST(builders_end_with_their_store)
 			_exit(1);
 		pause();
 	}
+	close(fds[1]);
 	ASSERT_EQ(read(fds[0], &sleeper, sizeof(sleeper)), sizeof(sleeper));
 	ASSERT_OK(kill(pid, SIGKILL));
 	ASSERT_EQ(waitpid(pid, &status, 0), pid);
 	ASSERT_EQ(waitpid(sleeper, &status, 0), sleeper);
 	ASSERT(WIFSIGNALED(status));
 	close(fds[0]);
-	close(fds[1]);
-	(void)c;
 	ASSERT_EQ(count_files(".tmp", NULL), 1);
 	build_into_cache(1, "f");
 	ASSERT_EQ(count_files(".tmp", NULL), 0);
