@@ -116,7 +116,7 @@ def attack_children(arena):
     attacker.stdout.readline()
     victims = [arena.start_victim(seconds=600), arena.start_python_victim(seconds=600)]
     for victim in victims:
-        wait_until("an entry of %s" % victim.comm, lambda v=victim: entry(table, v.process.pid), 60)
+        wait_until("an entry of %s" % victim.comm, lambda v=victim: entry(table, v.process.pid))
     for victim in victims:
         arena.wait_until_burnt(victim.process, 1)
         victim.process.kill()

@@ -452,7 +452,7 @@ def from_exec(jdk, setup):
     """A process that is recorded before it becomes a JVM."""
     CLASSES.ensure(setup)
     argv = jdk.argv(*SMALL, *TELLING, *EXACT, "-cp", CLASSES.folder, "Calls", "plain", "recurse200")
-    for seconds in (0.5, 3, 10):  # a machine that is busy with other things may take longer to know the JVM
+    for seconds in (0.5, 3, 10):  # on a machine that is busy more is cut until the JVM is known, but then nothing is
         with Program(["/bin/sh", "-c", 'read -r go; exec "$@"', "sh", *argv], env={"LC_ALL": "C.UTF-8"}) as program:
             recording = recorded_from_before(setup, program, seconds)
         problems, tallies = list(recording.problems), []
@@ -461,7 +461,7 @@ def from_exec(jdk, setup):
             chains.starts = True
             tallies.append(tally(recording, comm, comm, chains.judge, JavaTally))
             problems += tallies[-1].problems(20, LEAST.complete_of_start_percent)
-        if any(t.wrong for t in tallies) or all(t.samples >= 20 for t in tallies):
+        if not problems or recording.problems or any(t.wrong for t in tallies):
             break
     return problems, ", ".join(t.summary() for t in tallies)
 
