@@ -375,9 +375,7 @@ static int write_results(struct recording *rec, const struct profile *profile,
 	fflush(stdout);
 	stats_print_summary(stats, stderr);
 	if (is_whole_machine(rec) && stats_busy_percent(stats, nr_cpus) < IDLE_PERCENT)
-		log_info("few samples: the machine was idle (%.1f %% of its %ld CPU%s busy); "
-			 "'sonde record -- COMMAND' records a program from its start",
-			 stats_busy_percent(stats, nr_cpus), nr_cpus, nr_cpus == 1 ? "" : "s");
+		stats_print_idle(stats, nr_cpus, stderr);
 	else if (!stats->samples && stats->others && !rec->options.type)
 		log_warn("no samples of the clock: nothing of it ran on a CPU; --type shows those "
 			 "that there are of others");

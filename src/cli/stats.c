@@ -104,6 +104,7 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 	write_reasons(out, "lost", stats->lost, LOST_MAX_, lost_reason_name);
 	write_reasons(out, "kernel_walks", stats->kernel_walks, KERNEL_WALK_ENDS_,
 		      kernel_walk_name);
+	fprintf(out, "\t\"own\": %" PRIu64 ",\n", stats->own);
 	fprintf(out, "\t\"frames\": %" PRIu64 ",\n", stats->frames);
 	fprintf(out, "\t\"others\": %" PRIu64 ",\n", stats->others);
 	fprintf(out, "\t\"limited\": %" PRIu64 ",\n", stats->limited);
@@ -123,8 +124,8 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus)
 {
 	double most = stats->duration_s * stats->frequency_hz * (double)nr_cpus;
-	double samples = (double)(stats->samples + stats_lost_samples(stats) + stats->rejected +
-				  stats->undecided);
+	double samples = (double)(stats->samples - stats->own + stats_lost_samples(stats) +
+				  stats->rejected + stats->undecided);
 
 	return most > 0 ? 100 * samples / most : 0;
 }
@@ -153,6 +154,21 @@ static void print_rejected(const struct recorder_stats *stats, FILE *out)
 			stats->undecided);
 }
 
+void stats_print_idle(const struct recorder_stats *stats, long nr_cpus, FILE *out)
+{
+	uint64_t others = stats->samples - stats->own;
+
+	fprintf(out,
+		"sonde: the machine was idle: %.1f %% of its %ld CPU%s busy, %" PRIu64 " sample%s",
+		stats_busy_percent(stats, nr_cpus), nr_cpus, nr_cpus == 1 ? "" : "s", others,
+		others == 1 ? "" : "s");
+	if (stats->own)
+		fprintf(out,
+			" beside %" PRIu64 " of sonde's own work (getting ready, reading names)",
+			stats->own);
+	fputs("; 'sonde record -- COMMAND' records a program from its start\n", out);
+}
+
 void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 {
 	uint64_t truncated[STOP_MAX_];
@@ -170,7 +186,7 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 			(double)stats->bpf_ns / stats->duration_s / 1e7);
 	if (stats->own_ns > 0 && stats->duration_s > 0)
 		fprintf(out, "%.2f %% of one in sonde, ",
-			(double)stats->own_ns / stats->duration_s / 1e7);
+			(double)(stats->own_ns + stats->children_ns) / stats->duration_s / 1e7);
 	fprintf(out, "%.1f MB of memory, %.1f MB of BPF maps\n", (double)stats->rss_kb / 1024,
 		(double)stats->map_bytes / (1024 * 1024));
 	print_others(stats, out);

@@ -17,12 +17,15 @@ double stats_complete_percent(const struct recorder_stats *stats);
 
 /*
  * One JSON object and a newline. Keys: samples, complete, truncated, lost (objects by reason's
- * name; only reasons that occurred), frames, processes, files, bpf_ns_per_sample, rss_kb,
+ * name; only reasons that occurred), own, frames, processes, files, bpf_ns_per_sample, rss_kb,
  * map_bytes, duration_s, frequency_hz. The caller checks ferror().
  */
 void stats_write_json(const struct recorder_stats *stats, FILE *out);
-/* How busy the CPUs were, by the samples of a recording of the whole machine without idle CPUs. */
+/* How busy the CPUs were beside sonde itself, by the samples of a recording of the whole machine
+ * without idle CPUs. */
 double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus);
+/* The line that says so if there was not much: whose the samples are, and how to get others. */
+void stats_print_idle(const struct recorder_stats *stats, long nr_cpus, FILE *out);
 /* The summary: two lines, and one for each reason that occurred. */
 void stats_print_summary(const struct recorder_stats *stats, FILE *out);
 /* The progress line's text, no newline; as much as fits. */

@@ -10,13 +10,15 @@ static struct recorder_stats example(void)
 	struct recorder_stats stats = {
 		.samples = 4000,
 		.complete = 3990,
+		.own = 70,
 		.frames = 80000,
 		.processes = 30,
 		.files = 120,
 		.reads_given_up = 6,
 		.bpf_ns_per_sample = 1234.5,
 		.bpf_ns = 4938000,
-		.own_ns = 102500000,
+		.own_ns = 82500000,
+		.children_ns = 20000000,
 		.rss_kb = 2048,
 		.map_bytes = 5ull << 32,
 		.duration_s = 10.25,
@@ -56,10 +58,11 @@ TEST(json_says_what_the_numbers_are)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 19);
+	ASSERT_EQ(cJSON_GetArraySize(root), 20);
 	ASSERT(number(root, "samples") == 4000);
 	ASSERT(number(root, "complete") == 3990);
 	ASSERT(number(root, "reads_given_up") == 6);
+	ASSERT(number(root, "own") == 70);
 	ASSERT(number(root, "frames") == 80000);
 	ASSERT(number(root, "processes") == 30);
 	ASSERT(number(root, "files") == 120);
@@ -95,7 +98,7 @@ TEST(json_of_nothing_is_whole)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 19);
+	ASSERT_EQ(cJSON_GetArraySize(root), 20);
 	ASSERT(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "lost")));
 	cJSON_Delete(root);
 	free(text);
@@ -165,6 +168,30 @@ TEST(a_machine_is_idle_if_few_samples_come)
 	ASSERT(stats_busy_percent(&stats, 2) == 75);
 	stats.duration_s = 0;
 	ASSERT(stats_busy_percent(&stats, 2) == 0);
+}
+
+/* What a first user met: `make run` on a machine that did nothing. */
+TEST(what_sonde_itself_ran_does_not_make_a_machine_busy)
+{
+	struct recorder_stats stats = {
+		.samples = 122, .own = 105, .duration_s = 10, .frequency_hz = 99
+	};
+	char text[512];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	ASSERT(stats_busy_percent(&stats, 2) > 0.85 && stats_busy_percent(&stats, 2) < 0.87);
+	stats_print_idle(&stats, 2, out);
+	fclose(out);
+	ASSERT_STR(text, "sonde: the machine was idle: 0.9 % of its 2 CPUs busy, 17 samples beside "
+			 "105 of sonde's own work (getting ready, reading names); 'sonde record -- "
+			 "COMMAND' records a program from its start\n");
+	stats.samples = 1;
+	stats.own = 0;
+	out = fmemopen(text, sizeof(text), "w");
+	stats_print_idle(&stats, 1, out);
+	fclose(out);
+	ASSERT_STR(text, "sonde: the machine was idle: 0.1 % of its 1 CPU busy, 1 sample; 'sonde "
+			 "record -- COMMAND' records a program from its start\n");
 }
 
 TEST(nothing_recorded_divides_by_nothing)

@@ -8,6 +8,7 @@
 #include "process/memory.h"
 #include "process/proc_stat.h"
 #include "unwinder/budget.h"
+#include "util/child.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -299,6 +300,7 @@ static void update_stats(struct recorder *r)
 	s->reads_given_up = memory_guard_given_up(NULL);
 	s->bpf_ns = r->run_ns;
 	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
+	s->children_ns = child_cpu_ns() - r->start_children_ns;
 	s->bpf_ns_per_sample =
 		s->samples ? (double)r->run_ns / (double)(s->samples + s->others) : 0;
 	s->lost[LOST_FILES_EVICTED] =
@@ -612,6 +614,8 @@ static int set_up(struct recorder *r)
 		err = cpu_set_open(&r->cpus);
 	if (!err)
 		err = side_band_open(r->cpus, SIDE_BAND_PAGES, &r->side_band);
+	if (!err)
+		err = own_init(&r->own);
 	if (err)
 		return log_err(err, "cannot follow the processes' events");
 	err = set_up_step(r);
@@ -657,6 +661,7 @@ void recorder_free(struct recorder *r)
 	bpf_sampler_free(r->sampler);
 	cpu_set_free(r->cpus);
 	known_stacks_fini(&r->known);
+	own_fini(&r->own);
 	map_fini(&r->targets);
 	selection_fini(&r->selection);
 	map_fini(&r->at_exec);
@@ -722,6 +727,7 @@ int recorder_start(struct recorder *r, bool (*go_on)(void *ctx), void *ctx, size
 		*ret_left = startup_scan_show(&r->unwinder.publisher, &scan);
 	wait_for_walkers(&showing);
 	r->start_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	r->start_children_ns = child_cpu_ns();
 	r->profile->frequency_hz = r->options.frequency_hz;
 	begin_cut(r);
 	r->start_ns = r->cut_clock.begin_ns;

@@ -33,6 +33,7 @@ struct recorder_stats {
 	uint64_t truncated[STOP_MAX_]; /* by enum stop_reason */
 	uint64_t lost[LOST_MAX_];      /* by enum lost_reason */
 	uint64_t frames;	       /* in all samples */
+	uint64_t own;		       /* of samples: of sonde itself (record/own.h) */
 	uint64_t others;	       /* delivered, of other sources; nothing above counts them */
 	uint64_t limited;	       /* of these sources, not taken: more than their rate */
 	uint64_t left_out; /* taken, but not wanted: of idle CPUs, of a command before its exec */
@@ -42,8 +43,10 @@ struct recorder_stats {
 	uint64_t reads_given_up;   /* of processes' memory, which did not come (process/memory.h) */
 	uint64_t processes, files; /* in the profile; that are known */
 	double bpf_ns_per_sample;  /* of our programs, by the kernel's statistics; 0 if not known */
-	uint64_t bpf_ns, own_ns;   /* CPU time: of our programs in the kernel; of this process */
-	uint64_t bpf_runs;	   /* of the sampling program; 0 if not known */
+	/* CPU time: of our programs in the kernel; of this process; of its children (util/child.h)
+	 */
+	uint64_t bpf_ns, own_ns, children_ns;
+	uint64_t bpf_runs; /* of the sampling program; 0 if not known */
 	uint64_t rss_kb, map_bytes;
 	uint64_t kernel_walks[KERNEL_WALK_ENDS_];	     /* by enum kernel_walk_end */
 	struct recorder_type_stats types[PROFILE_TYPES_MAX]; /* type 0 is the clocks' */

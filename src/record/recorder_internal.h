@@ -14,6 +14,7 @@
 #include "record/process_contexts.h"
 #include "unwinder/raw_walk.h"
 #include "unwinder/unwinder.h"
+#include "record/own.h"
 #include "record/recorder.h"
 #include "record/waker.h"
 #include "symbolize/decoder.h"
@@ -53,6 +54,7 @@ struct recorder {
 	uint64_t decided_met_ns; /* it was somebody else before; 0: not known */
 	struct known_stacks known;
 	struct waker_frames waker_frames; /* where stacks are joined */
+	struct own own;
 	struct map targets;	    /* live processes that are recorded, if there is a choice */
 	struct map refreshed;	    /* pid -> when its maps were read again last */
 	struct batch batches[2];    /* each with 16 KB of places */
@@ -67,7 +69,7 @@ struct recorder {
 	bool list_code;		  /* of the kernel: modules or BPF programs came or went */
 	uint64_t list_code_at_ns; /* not before */
 	bool keep_events;	  /* as long as there is room for them */
-	uint64_t run_ns, start_cpu_ns;
+	uint64_t run_ns, start_cpu_ns, start_children_ns;
 	size_t kernel_map_bytes; /* when rss_at_ns was */
 	size_t walker_bytes;	 /* that were taken off what is shared out */
 	bool has_lent;		 /* budget_lend() */

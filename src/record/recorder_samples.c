@@ -234,6 +234,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	if (r->keep_events)
 		keep_event(r, h, sample);
 	r->stats.samples++;
+	r->stats.own += own_has(&r->own, h->pid);
 	r->stats.frames += s.nr;
 	if (s.stop == STOP_COMPLETE)
 		r->stats.complete++;

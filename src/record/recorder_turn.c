@@ -97,6 +97,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 		r->awaits_exec = 0;
 	if (e->type == SIDE_EXIT) /* the next process of that PID is another one */
 		map_del(&r->refreshed, (uint32_t)e->pid);
+	own_on_event(&r->own, e);
 	if (r->options.may_select)
 		track_selection(r, e);
 	if (r->options.targets_only)

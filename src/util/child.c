@@ -2,6 +2,7 @@
 #include "util/child.h"
 #include "util/cleanup.h"
 #include "util/log.h"
+#include "util/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum {
 	FDS_MAX = CHILD_MORE_FD - CHILD_IN_FD + CHILD_MORE_MAX,
@@ -134,6 +136,65 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 	_exit(CHILD_FAILED);
 }
 
+/* --- those that there are --------------------------------------------------------------------- */
+
+static struct {
+	VEC(pid_t) pids;
+	uint64_t ended_cpu_ns; /* of those that were waited for */
+	uint64_t told_ns;      /* it never becomes less: not when one is left, or cannot be asked */
+} known;
+
+static void remember(pid_t pid)
+{
+	if (vec_push(&known.pids, pid))
+		log_debug("child %d is not counted: out of memory", pid);
+}
+
+static void forget(pid_t pid)
+{
+	for (size_t i = 0; i < known.pids.nr; i++)
+		if (known.pids.items[i] == pid)
+			known.pids.items[i--] = known.pids.items[--known.pids.nr];
+	if (!known.pids.nr)
+		vec_free(&known.pids);
+}
+
+/* waitpid(), and what it cost. */
+static pid_t take(pid_t pid, int *status, int flags)
+{
+	struct rusage used;
+	pid_t r = wait4(pid, status, flags, &used);
+
+	if (r > 0)
+		known.ended_cpu_ns +=
+			(uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000 +
+			(uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
+	return r;
+}
+
+void child_each(void (*each)(void *ctx, pid_t pid), void *ctx)
+{
+	for (size_t i = 0; i < known.pids.nr; i++)
+		each(ctx, known.pids.items[i]);
+}
+
+uint64_t child_cpu_ns(void)
+{
+	uint64_t sum = known.ended_cpu_ns;
+	struct timespec ran;
+	clockid_t clock;
+
+	for (size_t i = 0; i < known.pids.nr; i++)
+		if (!clock_getcpuclockid(known.pids.items[i], &clock) &&
+		    !clock_gettime(clock, &ran))
+			sum += (uint64_t)ran.tv_sec * 1000000000 + (uint64_t)ran.tv_nsec;
+	if (sum > known.told_ns)
+		known.told_ns = sum;
+	return known.told_ns;
+}
+
+/* --- starting and ending them ----------------------------------------------------------------- */
+
 /*
  * Killed, waited for, and not over yet: they are taken away when another child is started or ends,
  * else left to init.
@@ -148,7 +209,7 @@ static void reap_killed(void)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < killed.nr; i++)
-		if (!waitpid(killed.pids[i], NULL, WNOHANG))
+		if (!take(killed.pids[i], NULL, WNOHANG))
 			killed.pids[kept++] = killed.pids[i];
 	killed.nr = kept;
 }
@@ -184,6 +245,7 @@ int child_start(const struct child_spec *spec, struct child *ret)
 		return -errno;
 	if (!child.pid)
 		run_child(&l);
+	remember(child.pid);
 	child_set_idle(&child, spec->idle);
 	child.messages = TAKE_FD(messages);
 	child.lifeline[0] = TAKE_FD(lifeline);
@@ -227,6 +289,7 @@ static void close_all(struct child *child)
 void child_leave(struct child *child)
 {
 	child_let_stay(child);
+	forget(child->pid);
 	close_all(child);
 }
 
@@ -254,8 +317,9 @@ int child_end(struct child *child, bool kill_it, int *ret_status)
 		wait_for_killed(pid);
 	}
 	do
-		r = waitpid(pid, &status, kill_it ? WNOHANG : 0);
+		r = take(pid, &status, kill_it ? WNOHANG : 0);
 	while (r < 0 && errno == EINTR);
+	forget(pid);
 	if (!r && killed.nr < KILLED_MAX)
 		killed.pids[killed.nr++] = pid;
 	r = r < 0 ? -errno : 0;

@@ -60,6 +60,10 @@ void child_leave(struct child *child);
  * not wait for long.
  */
 int child_end(struct child *child, bool kill_it, int *ret_status);
+/* Calls `each` for those that were started, and neither ended nor left. */
+void child_each(void (*each)(void *ctx, pid_t pid), void *ctx);
+/* CPU time of all so far, those that run included. */
+uint64_t child_cpu_ns(void);
 
 /* For the child itself: as prlimit() would; the hard limit is `grace` above `value`. */
 void child_limit(int resource, uint64_t value, uint64_t grace);

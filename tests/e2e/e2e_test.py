@@ -278,12 +278,19 @@ def test_kernel_locations_of_pprof_lie_in_their_mapping():
 
 
 def test_an_idle_machine_is_said_to_be_idle():
-    """It hardly is, while this runs: at 1 Hz few samples come."""
-    run = check_ok(sonde("record", "-F", "1", "-d", "0.3", "-o", "x.folded"))
-    samples, seconds = map(float, re.search(r"sonde: (\d+) samples? in ([\d.]+) s", run.err).groups())
-    busy = samples / (seconds * os.sysconf("SC_NPROCESSORS_ONLN"))
+    """It hardly is, while this runs: at 1 Hz few samples come. Sonde's own do not count."""
+    run = check_ok(sonde("record", "-F", "1", "-d", "0.3", "-o", "x.folded", "--stats", "s.json"))
+    stats = json.loads(read("s.json"))
+    busy = (stats["samples"] - stats["own"]) / (stats["duration_s"] * os.sysconf("SC_NPROCESSORS_ONLN"))
     if not 0.04 < busy < 0.06:
         check(("'sonde record -- COMMAND' records a program" in run.err) == (busy < 0.05), run)
+
+
+def test_own_samples_are_told():
+    check_ok(sonde("record", "-F", "1999", "-d", "1", "-o", "x.folded", "--stats", "s.json"))
+    stats = json.loads(read("s.json"))
+    named = sum(count for comm, _, count in parse_folded(read("x.folded")) if comm.startswith("sonde"))
+    check(0 < stats["own"] <= named, (stats, named))
 
 
 def test_full_stdout():
@@ -537,7 +544,7 @@ def test_summary_and_stats():
                          "-c", BURN))
     stats = json.loads(read("s.json"))
     check(sorted(stats) == sorted([
-        "samples", "complete", "truncated", "lost", "kernel_walks", "frames", "processes", "files",
+        "samples", "complete", "truncated", "lost", "kernel_walks", "own", "frames", "processes", "files",
         "others", "limited", "reads_given_up", "rejected", "rejected_others", "undecided",
         "bpf_ns_per_sample", "rss_kb", "map_bytes", "duration_s", "frequency_hz"]), stats)
     check(stats["samples"] > 20, stats)
