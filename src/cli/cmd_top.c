@@ -23,6 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* CPUs: less of sonde's own is not told. */
+static const double OWN_MIN = 0.005;
+
 enum {
 	LIVE_MS = 200, /* how late a change of the terminal's size may show */
 };
@@ -78,7 +81,7 @@ struct top {
 	struct top_screen *screen; /* NULL with --batch */
 	uint64_t updated_ns;	   /* the model; 0: never */
 	struct busy_look looked;   /* at the machine, then */
-	uint64_t samples_then, lost_then;
+	uint64_t samples_then, lost_then, own_then_ns;
 	/* What `r` counts from. */
 	uint64_t samples_before, complete_before, lost_before;
 	uint64_t shown_ns; /* the last update that --delay asked for; 0: none */
@@ -164,16 +167,18 @@ static void format_status(const struct top *top, const struct recorder_stats *st
 	uint64_t samples = stats->samples - top->samples_before;
 	uint64_t complete = stats->complete - top->complete_before;
 	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	char percent[32] = "";
+	char percent[32] = "", own[32] = "";
 
+	if (top_model_own(&top->model) >= OWN_MIN)
+		snprintf(own, sizeof(own), " (sonde: %.2f)", top_model_own(&top->model));
 	if (samples)
 		snprintf(percent, sizeof(percent), " %.1f %% complete,",
 			 100.0 * (double)complete / (double)samples);
 	snprintf(buf, size,
-		 "%u Hz, %.2f of %ld CPU%s busy, %" PRIu64 " process%s, %" PRIu64
+		 "%u Hz, %.2f of %ld CPU%s busy%s, %" PRIu64 " process%s, %" PRIu64
 		 " sample%s,%s %" PRIu64 " lost",
 		 top->options.sampling.frequency_hz, top_model_busy(&top->model), nr_cpus,
-		 nr_cpus == 1 ? "" : "s", stats->processes, stats->processes == 1 ? "" : "es",
+		 nr_cpus == 1 ? "" : "s", own, stats->processes, stats->processes == 1 ? "" : "es",
 		 samples, samples == 1 ? "" : "s", percent,
 		 stats_lost_samples(stats) - top->lost_before);
 }
@@ -203,6 +208,13 @@ static void look(struct top *top, const struct recorder_stats *stats)
 		top->looked.at_ns = 0;
 	top->samples_then = stats->samples;
 	top->lost_then = stats_lost_samples(stats);
+	top->own_then_ns = stats->own_ns + stats->children_ns;
+}
+
+static bool is_whole_machine(const struct top *top)
+{
+	return !top->options.pids.nr && selection_is_empty(&top->selection) &&
+	       !top->options.sampling.idle;
 }
 
 /* Since the last look: the kernel knows of the whole machine; of some of its processes what was
@@ -214,8 +226,7 @@ static double busy_since(const struct top *top, const struct recorder_stats *sta
 	struct busy_look now;
 	double cpus = -1;
 
-	if (!top->options.pids.nr && selection_is_empty(&top->selection) &&
-	    !top->options.sampling.idle && busy_look(&now))
+	if (is_whole_machine(top) && busy_look(&now))
 		cpus = busy_cpus(&top->looked, &now);
 	if (cpus >= 0 || seconds <= 0)
 		return cpus < 0 ? 0 : cpus;
@@ -227,11 +238,14 @@ static int update(struct top *top, const struct profile *p, const struct recorde
 	uint64_t now = now_ns();
 	double seconds =
 		top->updated_ns ? (double)(now - top->updated_ns) / 1e9 : stats->duration_s;
-	double cpus = busy_since(top, stats, seconds);
+	double cpus = busy_since(top, stats, seconds), own = 0;
 
+	if (is_whole_machine(top) && seconds > 0)
+		own = (double)(stats->own_ns + stats->children_ns - top->own_then_ns) / 1e9 /
+		      seconds;
 	top->updated_ns = now;
 	look(top, stats);
-	return top_model_update(&top->model, p, seconds, cpus);
+	return top_model_update(&top->model, p, seconds, cpus, own);
 }
 
 static bool is_time(const struct top *top, const struct recorder_stats *stats)

@@ -94,7 +94,7 @@ int top_print(const struct profile *p, uint32_t nr, FILE *out)
 
 	r = top_model_init(&m);
 	if (!r)
-		r = top_model_update(&m, p, 0, 0);
+		r = top_model_update(&m, p, 0, 0, 0);
 	for (size_t i = 0; i < 2 && !r && m.samples > 0; i++)
 		r = top_print_rows(&m, &(struct top_view){ .order = tables[i].order },
 				   tables[i].title, nr, out);

@@ -85,7 +85,7 @@ static int fade_rows(struct top_rows *rows, double factor)
 	return r;
 }
 
-static int fade(struct top_model *m, double seconds, double cpus)
+static int fade(struct top_model *m, double seconds, double cpus, double own)
 {
 	double factor = exp2(-seconds / TOP_HALF_LIFE_S);
 	int r = 0;
@@ -95,12 +95,21 @@ static int fade(struct top_model *m, double seconds, double cpus)
 	m->samples *= factor;
 	m->seconds = m->seconds * factor + seconds;
 	m->busy = m->busy * factor + cpus * seconds;
+	m->own = m->own * factor + own * seconds;
 	return r;
 }
 
 double top_model_busy(const struct top_model *m)
 {
 	return m->seconds > 0 ? m->busy / m->seconds : 0;
+}
+
+double top_model_own(const struct top_model *m)
+{
+	double own = m->seconds > 0 ? m->own / m->seconds : 0, busy = top_model_busy(m);
+
+	/* Two clocks tell. */
+	return own < busy ? own : busy;
 }
 
 double top_model_cpus(const struct top_model *m, double samples)
@@ -246,10 +255,11 @@ void top_model_reset(struct top_model *m)
 		m->by[i].rows.nr = 0;
 		map_clear(&m->by[i].by_key);
 	}
-	m->samples = m->seconds = m->busy = 0;
+	m->samples = m->seconds = m->busy = m->own = 0;
 }
 
-int top_model_update(struct top_model *m, const struct profile *p, double seconds, double cpus)
+int top_model_update(struct top_model *m, const struct profile *p, double seconds, double cpus,
+		     double own)
 {
 	_cleanup_(update_fini) struct update u = { .m = m, .p = p };
 	int r;
@@ -260,7 +270,7 @@ int top_model_update(struct top_model *m, const struct profile *p, double second
 		if (r)
 			return r;
 	}
-	r = seconds > 0 ? fade(m, seconds, cpus) : 0;
+	r = seconds > 0 ? fade(m, seconds, cpus, own) : 0;
 	if (!r)
 		r = function_table_init(&u.functions, p, MERGE_INLINED_TOO, false);
 	if (r)

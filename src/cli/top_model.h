@@ -54,6 +54,7 @@ struct top_model {
 	double samples;	     /* in all rows, faded */
 	double seconds;	     /* in which they came, faded as they are; 0: not known */
 	double busy;	     /* of all CPUs, in these seconds */
+	double own;	     /* of that: with sonde itself */
 	uint64_t nr_counted; /* numbers samples over all updates */
 };
 
@@ -61,11 +62,15 @@ int top_model_init(struct top_model *m);
 void top_model_fini(struct top_model *m);
 /*
  * Adds the profile's cut. The last update was `seconds` ago (0: nothing fades); so many CPUs were
- * busy since with what is sampled, whether its samples are here by now, or lost. 0 or -ENOMEM.
+ * busy since with what is sampled, whether its samples are here by now, or lost; `own` of them with
+ * sonde itself. 0 or -ENOMEM.
  */
-int top_model_update(struct top_model *m, const struct profile *p, double seconds, double cpus);
+int top_model_update(struct top_model *m, const struct profile *p, double seconds, double cpus,
+		     double own);
 /* How many CPUs all that is sampled kept busy; 0: not known. */
 double top_model_busy(const struct top_model *m);
+/* Of these, those that sonde itself did. */
+double top_model_own(const struct top_model *m);
 /* So many of the model's samples: their part of it. */
 double top_model_cpus(const struct top_model *m, double samples);
 /* Begins anew, with no rows. */

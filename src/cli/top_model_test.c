@@ -63,7 +63,7 @@ static void sample(struct fixture *f, int thread, uint32_t stack, uint64_t count
 
 static void update_busy(struct fixture *f, double seconds, double cpus)
 {
-	ASSERT_OK(top_model_update(&f->m, &f->p, seconds, cpus));
+	ASSERT_OK(top_model_update(&f->m, &f->p, seconds, cpus, cpus / 4));
 	profile_next_cut(&f->p);
 }
 
@@ -257,12 +257,16 @@ TEST(busy_cpus_are_what_was_busy_and_rows_have_their_part)
 		sample(&f, 0, f.first, 1 + (uint64_t)i);
 		update_busy(&f, 1, 1.5);
 		ASSERT(is_about(top_model_busy(&f.m), 1.5));
+		ASSERT(is_about(top_model_own(&f.m), 1.5 / 4));
 		ASSERT(is_about(top_model_cpus(&f.m, f.m.samples), 1.5));
 		ASSERT(is_about(top_model_cpus(&f.m, f.m.samples / 3), 0.5));
 	}
 	update_busy(&f, 100, 0);
 	ASSERT(top_model_busy(&f.m) < 0.001);
 	top_model_reset(&f.m);
-	ASSERT(top_model_busy(&f.m) == 0);
+	ASSERT(top_model_busy(&f.m) == 0 && top_model_own(&f.m) == 0);
+	/* Its clock may be ahead of what the machine's ticks have. */
+	ASSERT_OK(top_model_update(&f.m, &f.p, 1, 0.01, 0.02));
+	ASSERT(is_about(top_model_own(&f.m), 0.01));
 	fini(&f);
 }

@@ -391,6 +391,19 @@ def test_plain_tables():
         workload.close()
 
 
+def test_what_sonde_itself_takes_is_told():
+    """Of the whole machine; of some of its processes it is no part."""
+    text = run_plain("-b", "1", "-F", "1999").stdout
+    told = re.search(r"([\d.]+) of \d+ CPUs? busy \(sonde: ([\d.]+)\), ", text)
+    check(told and 0 < float(told[2]) <= float(told[1]), text)
+    workload = Workload()
+    try:
+        text = run_plain("-b", "1", "-F", "1999", "-p", str(workload.pid)).stdout
+    finally:
+        workload.close()
+    check("busy, " in text, text)
+
+
 def test_mistakes_are_said():
     for args, status, words in (
             ([], 1, "needs a terminal"),
