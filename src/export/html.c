@@ -96,8 +96,9 @@ static int make_meta(const struct profile *p, const struct function_table *funct
 
 		truncated[stop < STOP_MAX_ ? stop : STOP_MAX_] += p->cut.samples.items[i].count;
 	}
-	fprintf(f, "{\"samples\":%" PRIu64 ",\"complete\":%" PRIu64 ",\"duration_ns\":%" PRIu64,
-		profile_total(p), profile_complete(p), p->cut.duration_ns);
+	fprintf(f, "{\"samples\":%" PRIu64 ",\"complete\":%" PRIu64 ",\"own\":%" PRIu64,
+		profile_total(p), profile_complete(p), profile_own(p));
+	fprintf(f, ",\"duration_ns\":%" PRIu64, p->cut.duration_ns);
 	fprintf(f, ",\"frequency_hz\":%u,\"start_ms\":%" PRIu64 ",\"truncated\":{", p->frequency_hz,
 		p->cut.start_ns / 1000000);
 	for (unsigned i = 0; i <= STOP_MAX_; i++) {

@@ -130,8 +130,9 @@ TEST(an_empty_profile_is_a_page)
 
 	ASSERT_OK(profile_init(&p));
 	write_page(&p, &page);
-	assert_head(&page, "{\"samples\":0,\"complete\":0,\"duration_ns\":0,\"frequency_hz\":0,"
-			   "\"start_ms\":0,\"truncated\":{},\"runtimes\":{}}");
+	assert_head(&page,
+		    "{\"samples\":0,\"complete\":0,\"own\":0,\"duration_ns\":0,\"frequency_hz\":0,"
+		    "\"start_ms\":0,\"truncated\":{},\"runtimes\":{}}");
 	assert_varints(&page, 4, (const uint64_t[]){ 1, 0, 0, 0 });
 	free_page(&page);
 	profile_fini(&p);
@@ -153,11 +154,13 @@ TEST(the_tree_is_in_the_page)
 	sample(&p, (const uint32_t[]){ read_, run, main_ }, 3, STOP_COMPLETE, 300);
 	sample(&p, (const uint32_t[]){ main_ }, 1, STOP_COMPLETE, 2);
 	sample(&p, (const uint32_t[]){ run }, 1, STOP_NO_RULE, 1);
+	p.processes.items[0].is_own = true;
 	write_page(&p, &page);
-	assert_head(&page, "{\"samples\":303,\"complete\":302,\"duration_ns\":10000000000,"
-			   "\"frequency_hz\":99,\"start_ms\":1700000000123,\"truncated\":"
-			   "{\"no_rule\":{\"samples\":1,\"sentence\":"
-			   "\"the unwind table does not cover an address\"}},\"runtimes\":{}}");
+	assert_head(&page,
+		    "{\"samples\":303,\"complete\":302,\"own\":303,\"duration_ns\":10000000000,"
+		    "\"frequency_hz\":99,\"start_ms\":1700000000123,\"truncated\":"
+		    "{\"no_rule\":{\"samples\":1,\"sentence\":"
+		    "\"the unwind table does not cover an address\"}},\"runtimes\":{}}");
 	/* "", [truncated: no_rule], main, /bin/sh, read, [kernel], run, sh */
 	assert_varints(&page, 9, (const uint64_t[]){ 8, 0, 20, 4, 7, 4, 8, 3, 2 });
 	assert_bytes(&page, "[truncated: no_rule]main/bin/shread[kernel]runsh", 48);

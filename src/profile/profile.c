@@ -740,3 +740,16 @@ uint64_t profile_complete(const struct profile *p)
 			total += p->cut.samples.items[i].count;
 	return total;
 }
+
+uint64_t profile_own(const struct profile *p)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < p->cut.samples.nr; i++) {
+		const struct profile_sample *s = &p->cut.samples.items[i];
+
+		if (p->processes.items[p->threads.items[s->thread].process].is_own)
+			total += s->count;
+	}
+	return total;
+}

@@ -129,6 +129,7 @@ struct profile_process {
 	uint64_t start_ns, end_ns;
 	bool has_terminal;
 	bool was_replaced; /* by the program that it executed, which is another process here */
+	bool is_own;	   /* sonde itself, or a child of its, which recorded this */
 };
 
 struct profile_thread {
@@ -404,3 +405,5 @@ const char *profile_stop_sentence(enum stop_reason stop);
 /* Samples of type 0 in all, and those whose stack is complete. */
 uint64_t profile_total(const struct profile *p);
 uint64_t profile_complete(const struct profile *p);
+/* Those that are of sonde itself, as far as that was told. */
+uint64_t profile_own(const struct profile *p);

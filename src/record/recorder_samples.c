@@ -234,7 +234,11 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	if (r->keep_events)
 		keep_event(r, h, sample);
 	r->stats.samples++;
-	r->stats.own += own_has(&r->own, h->pid);
+	if (own_has(&r->own, h->pid)) {
+		r->stats.own++;
+		r->profile->processes.items[r->profile->threads.items[m.thread].process].is_own =
+			true;
+	}
 	r->stats.frames += s.nr;
 	if (s.stop == STOP_COMPLETE)
 		r->stats.complete++;

@@ -95,6 +95,7 @@ static void make_inlined(struct profile *p)
 	check(profile_add_stack(p, &id, 1, STOP_COMPLETE, &stack), "stack");
 	check(profile_add_comm_sample(p, "app", stack, 600), "sample");
 	add(p, "app", "main@/bin/app get@/bin/app", STOP_COMPLETE, 400);
+	p->processes.items[0].is_own = true;
 }
 
 /* Native code, Python, native code, Java; methods of one name in one file. */

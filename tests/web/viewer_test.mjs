@@ -170,12 +170,19 @@ test("the page opens and says what it shows", () =>
 		assert.match(meta, /99 Hz/);
 		assert.match(meta, /2026-11-2\d/);
 		assert.match(meta, /complete 94\.0 %/);
+		assert.doesNotMatch(meta, /sonde itself/);
 		assert.match(await page.title(), /^Sonde · 2026/);
 		assert.match(
 			await page.locator("#meta .warn").getAttribute("title"),
 			/6\.0 % no_rule: the unwind table does not cover an address/,
 		);
 		await assertBounded(page);
+	}));
+
+test("how much of a recording is sonde's own is said", () =>
+	open("inlined", {}, async (page) => {
+		const meta = (await text(page, "#meta")).replace(/\s+/g, " ");
+		assert.match(meta, /sonde itself 100 %/);
 	}));
 
 test("every frame is in the graph with its samples", () =>

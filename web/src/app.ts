@@ -252,6 +252,9 @@ export class App {
 				["Stacks that reach the thread's first frame.", ...why].join("\n"),
 				meta.complete < 0.95 * meta.samples,
 			);
+			const own = meta.own ?? 0;
+			if (own >= 0.05 * meta.samples)
+				add(percent(own, meta.samples), "sonde itself", "What the recording took of a machine that did little else.");
 		}
 		document.title = when ? `Sonde · ${when}` : "Sonde";
 	}

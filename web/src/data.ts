@@ -19,6 +19,8 @@ const VERSION = 2;
 export interface Meta {
 	samples: number;
 	complete: number;
+	/** samples of sonde itself, which recorded them; pages of before have none */
+	own?: number;
 	duration_ns: number;
 	frequency_hz: number;
 	start_ms: number;
