@@ -9,6 +9,7 @@
 #include "abi/sample.h"
 #include "elf/x86_insn.h"
 #include "unwind/ghc_code.h"
+#include "unwind/never_returns.h"
 #include "util/cleanup.h"
 
 enum {
@@ -161,12 +162,22 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 	return find_sections(gaps);
 }
 
+static void forget_text(struct code_gaps *gaps)
+{
+	never_returns_free(gaps->never);
+	free(gaps->text);
+	gaps->never = NULL;
+	gaps->text = NULL;
+	gaps->text_size = 0;
+}
+
 void code_gaps_fini(struct code_gaps *gaps)
 {
 	free(gaps->sections);
 	go_code_fini(&gaps->go);
 	go_table_fini(&gaps->go_table);
 	elf_symbols_fini(&gaps->symbols);
+	forget_text(gaps);
 	*gaps = (struct code_gaps){ 0 };
 }
 
@@ -401,6 +412,42 @@ static void name_functions(struct code_gaps *gaps, struct scan *scan, uint64_t s
 		scan_function(scan, symbols->items[low].addr);
 }
 
+/* All of the segment's code is read: functions that have no CFI call those that have. */
+static int read_text(struct code_gaps *gaps, const struct elf_segment *s)
+{
+	forget_text(gaps);
+	gaps->text = malloc(s->filesz);
+	if (!gaps->text)
+		return -ENOMEM;
+	if (elf_file_read(gaps->elf, s->offset, gaps->text, s->filesz) < 0) {
+		forget_text(gaps);
+		return 0;
+	}
+	gaps->text_start = s->vaddr;
+	gaps->text_size = s->filesz;
+	return never_returns_new(&gaps->arch, gaps->text, s->filesz, s->vaddr, &gaps->never);
+}
+
+/* Tells the scan of [start, end) which functions never return. 0 or -ENOMEM. */
+static int tell_never(struct code_gaps *gaps, struct scan *scan, uint64_t start, uint64_t end)
+{
+	int r = 0;
+
+	if (end - start < SYMBOLS_WORTH)
+		return 0;
+	for (size_t i = 0;
+	     !r && start - gaps->text_start >= gaps->text_size && i < gaps->elf->nr_segments; i++) {
+		const struct elf_segment *s = &gaps->elf->segments[i];
+
+		if (s->type == PT_LOAD && s->flags & PF_X && start - s->vaddr < s->filesz &&
+		    s->filesz <= SMALL_TEXT_MAX)
+			r = read_text(gaps, s);
+	}
+	if (!r && start - gaps->text_start < gaps->text_size)
+		scan_never_returns(scan, gaps->never);
+	return r;
+}
+
 static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 {
 	_cleanup_(scan_free_p) struct scan *scan = NULL;
@@ -425,6 +472,9 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	if (gaps->elf->entry >= start && gaps->elf->entry < end)
 		scan_entry_point(scan, gaps->elf->entry);
 	name_functions(gaps, scan, start, end);
+	r = tell_never(gaps, scan, start, end);
+	if (r < 0)
+		return r;
 	r = scan_run(scan);
 	if (r < 0)
 		return r;

@@ -30,6 +30,10 @@ struct code_gaps {
 	unsigned int nr_restorers; /* found in what could not be */
 	bool symbols_read;
 	struct elf_symbols symbols;
+	uint8_t *text; /* of the segment that was scanned last, which begins at: */
+	uint64_t text_start;
+	size_t text_size;
+	struct never_returns *never; /* of `text` */
 	int error;
 };
 

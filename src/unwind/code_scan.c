@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/never_returns.h"
 #include "util/cleanup.h"
 #include "util/vec.h"
 
@@ -14,6 +15,7 @@ enum {
 	TRIAL_STEPS = 200, /* instructions of one way, and of all ways twice as many */
 	TRIAL_WAYS = 16,   /* that are still to be tried */
 	TRIAL_SEEN = 256,  /* a hash */
+	CALL_ALIGN = 16,   /* of the stack where a function is called */
 	CALLEE_DEPTH = 8,
 	CALLEE_SIZE_MAX = 1 << 16, /* what is jumped to further on is another function */
 	KEPT_HASH = 64,
@@ -54,6 +56,7 @@ struct scan {
 	size_t steps;	     /* left */
 	size_t callee_steps; /* likewise, of function_keeps() */
 	struct kept kept[KEPT_HASH];
+	struct never_returns *never;
 	bool one;		/* calls lead elsewhere */
 	size_t lowest, highest; /* instruction, of that one */
 	struct scan_verdict verdict;
@@ -180,6 +183,11 @@ void scan_entry_point(struct scan *scan, uint64_t addr)
 	reach_function(scan, addr - scan->addr, &state);
 }
 
+void scan_never_returns(struct scan *scan, struct never_returns *never)
+{
+	scan->never = never;
+}
+
 static bool prologue_at(const struct scan *scan, size_t at)
 {
 	return at < scan->size &&
@@ -277,6 +285,12 @@ static bool step(struct scan *scan, size_t at, struct code_insn *insn, struct sc
 	return true;
 }
 
+/* A call of what never returns. What is behind it is reached otherwise, or is another function. */
+static bool comes_not_back(struct scan *scan, const struct code_insn *insn)
+{
+	return insn->flow == FLOW_CALL && scan->never && never_returns(scan->never, insn->target);
+}
+
 /* Ways through code that is tried: where they begin, with what, and where a way has been. */
 struct trial {
 	struct trial_way {
@@ -321,6 +335,8 @@ static bool try_way(struct scan *scan, struct trial *t, struct trial_way w, int6
 			return sp_followed(s);
 		}
 		if (insn.flow == FLOW_INDIRECT || insn.flow == FLOW_STOP)
+			return false;
+		if (comes_not_back(scan, &insn))
 			return false;
 		if (insn.flow == FLOW_COND && t->nr < TRIAL_WAYS)
 			t->ways[t->nr++] = (struct trial_way){ insn.target - scan->addr, *s };
@@ -379,6 +395,44 @@ static size_t take_stack_begin(struct scan *scan, size_t at)
 
 	take(scan, at, len, SCAN_END);
 	return len;
+}
+
+/* One way, up to the first call: how far the CFA is from the stack pointer there. */
+static bool call_on_way(struct scan *scan, struct trial *t, struct trial_way w, int64_t *ret_off)
+{
+	struct code_insn insn;
+
+	for (; t->steps && w.at < scan->size && sp_followed(&w.state); t->steps--) {
+		*ret_off = w.state.sp_off;
+		if (was_seen(t, w.at) || !step(scan, w.at, &insn, &w.state))
+			return false;
+		if (code_calls(&insn) && insn.target != scan->addr + w.at + insn.len)
+			return true;
+		if (insn.flow == FLOW_COND && t->nr < TRIAL_WAYS)
+			t->ways[t->nr++] = (struct trial_way){ insn.target - scan->addr, w.state };
+		if (insn.flow >= FLOW_INDIRECT)
+			return false;
+		w.at = insn.flow == FLOW_JUMP ? insn.target - scan->addr : w.at + insn.len;
+	}
+	return false;
+}
+
+/*
+ * Whether code without a known state is a function's begin, by the first call that it comes to:
+ * there the stack is aligned, as it is where `state` holds, and a function begins 8 bytes off.
+ */
+static bool is_aligned_as_entry(struct scan *scan, size_t at, const struct scan_state *state)
+{
+	const struct scan_state *entry = &scan->arch->entry;
+	struct trial t = { .ways = { { at, *entry } }, .nr = 1, .steps = TRIAL_STEPS };
+	int64_t off;
+
+	if (entry->sp_off % CALL_ALIGN == 0 || (sp_followed(state) && state->sp_off % CALL_ALIGN))
+		return false;
+	while (t.nr)
+		if (call_on_way(scan, &t, t.ways[--t.nr], &off))
+			return off % CALL_ALIGN == 0;
+	return false;
 }
 
 /* Whether what follows a call is another function, because the call never returns. */
@@ -471,6 +525,8 @@ static void follow(struct scan *scan, struct work work)
 			reach(scan, insn.target - scan->addr, &state, old);
 		if (insn.flow >= FLOW_INDIRECT || insn.flow == FLOW_JUMP)
 			return;
+		if (comes_not_back(scan, &insn))
+			return;
 		weakly = insn.flow == FLOW_CALL ||
 			 (insn.padding && scan->lengths[at] & REACHED_WEAKLY);
 		at += insn.len;
@@ -493,6 +549,24 @@ static void follow_all(struct scan *scan)
 		follow(scan, scan->work.items[--scan->work.nr]);
 }
 
+/* What holds where nobody jumps to: `state`, which may be another's, mended by what the code shows.
+ */
+static void guess_state(struct scan *scan, size_t at, struct scan_state *state)
+{
+	const struct scan_state *entry = &scan->arch->entry;
+	int64_t off_by = 0, off_by_entry = 0;
+
+	if (!try_state(scan, at, state, true, &off_by)) {
+		if (state->kind != SCAN_UNKNOWN && is_aligned_as_entry(scan, at, state))
+			*state = *entry;
+	} else if (off_by) {
+		if (try_state(scan, at, entry, true, &off_by_entry) && !off_by_entry)
+			*state = *entry;
+		else if (state->sp_off + off_by >= 0)
+			state->sp_off += off_by;
+	}
+}
+
 /*
  * What nobody jumps to directly: a switch's case if an indirect jump came before it in its
  * function, else a function of its own, which only pointers lead to.
@@ -500,17 +574,11 @@ static void follow_all(struct scan *scan)
 static void guess(struct scan *scan, size_t at, size_t indirect)
 {
 	struct scan_state state = scan->arch->entry;
-	int64_t off_by = 0;
 
 	if (!prologue_at(scan, at)) {
 		if (indirect < scan->size)
 			state = scan->table.items[scan->states[indirect] - 1];
-		if (try_state(scan, at, &state, true, &off_by) && off_by) {
-			if (try_state(scan, at, &scan->arch->entry, true, &off_by) && !off_by)
-				state = scan->arch->entry;
-			else if (state.sp_off + off_by >= 0)
-				state.sp_off += off_by;
-		}
+		guess_state(scan, at, &state);
 	}
 	reach(scan, at, &state, 0);
 	scan->lengths[at] |= REACHED_WEAKLY;

@@ -94,6 +94,7 @@ void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret);
 void scan_arch_a64(const struct cfi_arch *cfi, struct scan_arch *ret);
 
 struct scan;
+struct never_returns;
 
 /* `code` (at address `addr`, at most SCAN_BYTES_MAX) and `arch` are borrowed. */
 int scan_new(const struct scan_arch *arch, const uint8_t *code, size_t size, uint64_t addr,
@@ -107,6 +108,9 @@ static inline void scan_free_p(struct scan **scan)
 void scan_function(struct scan *scan, uint64_t addr);
 /* The program's very first instruction is at `addr`. */
 void scan_entry_point(struct scan *scan, uint64_t addr);
+/* `never` (borrowed) knows more than this code, which may call what is elsewhere. NULL: nobody
+ * does. */
+void scan_never_returns(struct scan *scan, struct never_returns *never);
 /* Follows the functions named, and those that it finds. 0 or -ENOMEM. */
 int scan_run(struct scan *scan);
 /* Calls `row` for each change of the rule, in order; padding has none of its own. */

@@ -487,6 +487,13 @@ EOF
 javac Tiny.java""")
 program("busybox", "forever /bin/busybox sh -c 'busybox seq 200000 | busybox sort -r | busybox gzip -9 | busybox gunzip | busybox sha256sum | busybox awk \"{ print toupper(\\$1) }\" >/dev/null'",
         "busybox-static")
+# Most of it is built with -Os and has no CFI; what its functions call last never returns.
+program("busybox-more", r"""b() { /bin/busybox "$@" >/dev/null 2>&1 || true; }
+one() { b sort -n lines; b md5sum lines; b sha1sum lines; b sha512sum lines; b sha3sum lines; b bzip2 -kc lines; b gzip -c lines; b xxd lines; b od lines; b uuencode lines x
+b sed 's/\([0-9]\)\([0-9]\)/\2\1/g' lines; b grep -E '(1|22)+3.*4$' lines; b tr 0-9 a-j <lines; b awk '{ s[$1 % 97] += $1; gsub(/1/, "x") } END { for (i in s) print s[i] }' lines
+b expr match 12345 '1.*5'; echo 'x = 1; for (i = 1; i < 300; i++) x *= i; x' | b bc; b factor 1000000016000000063; b diff lines other; b cut -c2- lines; b uniq -c lines; b hexdump -C lines
+b tar cf - lines other; b cksum lines; b base64 lines; b ash -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); x=${i%3}; done'; b printenv; b vi -c ':%s/1/2/g' -c ':q!' lines </dev/null; }
+export -f b one; forever bash -c one""", "busybox-static", "seq 1 40000 >lines; seq 3 7 200000 >other", short=False)
 program("musl", "./x $SECONDS_ >/dev/null", "musl-tools", ALL[[p.name for p in ALL].index("c++-no-cfi")].prepare.rsplit("gcc -O2", 1)[0] + "musl-gcc -O2 -o x x.c")
 program("musl-static", "./x $SECONDS_ >/dev/null", "musl-tools", ALL[[p.name for p in ALL].index("c++-no-cfi")].prepare.rsplit("gcc -O2", 1)[0] + "musl-gcc -O2 -static -s -o x x.c")
 program("d", "for_a_while ./x", "ldc", r"""cat >x.d <<'EOF'

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where functions without CFI end and begin: the rows of their code (see unwind_table_test.c). */
+#include "unwind/unwind_table.h"
+
+#include <stdlib.h>
+
+#include "abi/sample.h"
+#include "cfi_writer.h"
+#include "elf_writer.h"
+#include "test.h"
+#include "util/cleanup.h"
+
+enum { TEXT = 0x1000, TEXT_SIZE = 0x1000 };
+
+static uint8_t text[TEXT_SIZE];
+static struct unwind_table *table;
+
+static void put_code(uint64_t addr, const uint8_t *code, size_t size)
+{
+	memcpy(text + (addr - TEXT), code, size);
+}
+
+static void build(void)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	unsigned int s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					    TEXT, text, sizeof(text));
+	size_t size;
+	void *image;
+
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+	image = elf_writer_finish(w, &size);
+	unwind_table_free(table);
+	table = NULL;
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(unwind_table_build(elf, 0, &table));
+	free(image);
+	memset(text, 0, sizeof(text));
+}
+
+static void expect(uint64_t addr, int off)
+{
+	const struct unwind_rule *rule = unwind_table_find(table, addr);
+
+	ck_assert_msg(rule->cfa == CFA_REG && rule->cfa_reg == X86_RSP && rule->cfa_off == off,
+		      "%#lx: %d: %d + %d, not rsp + %d", (long)addr, rule->cfa, rule->cfa_reg,
+		      rule->cfa_off, off);
+}
+
+/*
+ * At TEXT + 0x100: 0: sub $0x28,%rsp; 4: je 11; 6: add $0x28,%rsp; 10: ret; 11: call TEXT + 0x200.
+ * At 16: push %rbx; 17: call TEXT + 0x300; 22: pop %rbx; 23: ret, which is a function that nobody
+ * calls, or goes on. Not aligned.
+ */
+static void put_callers(void)
+{
+	put_code(TEXT + 0x101,
+		 CFI_BYTES(0x48, 0x83, 0xec, 0x28, 0x74, 5, 0x48, 0x83, 0xc4, 0x28, 0xc3, 0xe8,
+			   0xef, 0, 0, 0, 0x53, 0xe8, 0xe9, 1, 0, 0, 0x5b, 0xc3));
+	put_code(TEXT + 0x300, CFI_BYTES(0xc3));
+}
+
+TEST(behind_a_call_of_what_traps_another_function_begins)
+{
+	/* hlt */
+	put_callers();
+	put_code(TEXT + 0x200, CFI_BYTES(0xf4));
+	build();
+	expect(TEXT + 0x110, 48);
+	expect(TEXT + 0x111, 8);
+	expect(TEXT + 0x112, 16);
+}
+
+/* As exit() and what calls it: bb_show_usage() of busybox. */
+TEST(calls_of_functions_that_never_return_never_return_either)
+{
+	/* 0: push %rax; je 5; nop; nop; 5: call TEXT + 0x220. There, 0: syscall; jne 0; jmp 0 */
+	put_callers();
+	put_code(TEXT + 0x200, CFI_BYTES(0x50, 0x74, 2, 0x90, 0x90, 0xe8, 0x16, 0, 0, 0));
+	put_code(TEXT + 0x220, CFI_BYTES(0x0f, 0x05, 0x75, 0xfc, 0xeb, 0xfa));
+	build();
+	expect(TEXT + 0x111, 8);
+	expect(TEXT + 0x112, 16);
+}
+
+TEST(what_may_return_is_not_taken_for_what_never_does)
+{
+	/* je 3; hlt; 3: ret */
+	static const uint8_t returns[] = { 0x74, 1, 0xf4, 0xc3 };
+	/* jmp *%rax */
+	static const uint8_t goes_anywhere[] = { 0xff, 0xe0 };
+	/* call TEXT + 0x200, as recursion; then zeros, which are nobody's code */
+	static const uint8_t falls_out[] = { 0xe8, 0xfb, 0xff, 0xff, 0xff };
+	static const struct {
+		const uint8_t *code;
+		size_t size;
+	} callees[] = {
+		{ returns, sizeof(returns) },
+		{ goes_anywhere, sizeof(goes_anywhere) },
+		{ falls_out, sizeof(falls_out) },
+	};
+
+	for (size_t i = 0; i < sizeof(callees) / sizeof(*callees); i++) {
+		put_callers();
+		put_code(TEXT + 0x200, callees[i].code, callees[i].size);
+		build();
+		expect(TEXT + 0x111, 48);
+		expect(TEXT + 0x112, 56);
+	}
+}
+
+/* A handler of busybox's getty, which ends in a call that never returns, behind a switch. */
+TEST(a_function_behind_a_switch_is_known_by_how_its_calls_are_aligned)
+{
+	/* 0: sub $0x28,%rsp; jmp *%rax; 6: push %rax; call TEXT + 0x300; call TEXT + 0x200 */
+	put_code(TEXT + 0x101, CFI_BYTES(0x48, 0x83, 0xec, 0x28, 0xff, 0xe0, 0x50, 0xe8, 0xf3, 1, 0,
+					 0, 0xe8, 0xee, 0, 0, 0));
+	put_code(TEXT + 0x200, CFI_BYTES(0xf4));
+	put_code(TEXT + 0x300, CFI_BYTES(0xc3));
+	build();
+	expect(TEXT + 0x105, 48);
+	expect(TEXT + 0x107, 8);
+	expect(TEXT + 0x108, 16);
+	expect(TEXT + 0x10d, 16);
+}
+
+TEST(a_case_of_a_switch_is_known_by_how_its_calls_are_aligned)
+{
+	/* Likewise, but without the push. */
+	put_code(TEXT + 0x101, CFI_BYTES(0x48, 0x83, 0xec, 0x28, 0xff, 0xe0, 0xe8, 0xf4, 1, 0, 0,
+					 0xe8, 0xef, 0, 0, 0));
+	put_code(TEXT + 0x200, CFI_BYTES(0xf4));
+	put_code(TEXT + 0x300, CFI_BYTES(0xc3));
+	build();
+	expect(TEXT + 0x107, 48);
+	expect(TEXT + 0x10c, 48);
+}
+
+/* dav1d's: a case of another function's switch than the one before it. */
+TEST(what_is_no_case_of_the_switch_before_it_is_as_what_it_jumps_to)
+{
+	/* 0: sub $0x10,%rsp; 4: add $0x10,%rsp; ret */
+	put_code(TEXT + 0x80, CFI_BYTES(0x48, 0x83, 0xec, 0x10, 0x48, 0x83, 0xc4, 0x10, 0xc3));
+	/* 0: sub $0x28,%rsp; jmp *%rax; 6: mov %eax,%eax; jmp TEXT + 0x84 */
+	put_code(TEXT + 0x101, CFI_BYTES(0x48, 0x83, 0xec, 0x28, 0xff, 0xe0, 0x89, 0xc0, 0xe9, 0x76,
+					 0xff, 0xff, 0xff));
+	build();
+	expect(TEXT + 0x84, 24);
+	expect(TEXT + 0x105, 48);
+	expect(TEXT + 0x107, 24);
+}
