@@ -27,6 +27,11 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 
 	if (!w)
 		return STOP_INTERNAL;
+	/* Frames far from each other, and saved registers far from their frames, need one each. */
+	if (++w->work > WALK_WORK_MAX) {
+		w->window_len = 0;
+		return STOP_TOO_MUCH_WORK;
+	}
 	/* The frame's registers are saved from a little below its stack pointer on: begin there,
 	 * but never in another page than the stack's, which may be missing. */
 	sp = w->regs[ARCH_SP] & ~7ull;
@@ -70,6 +75,9 @@ __noinline int WALK_NAME(read_frames)(__u64 addr, __u32 size)
 	__u32 len;
 
 	if (!w)
+		return -1;
+	w->frames_len = 0;
+	if (++w->work > WALK_WORK_MAX)
 		return -1;
 	size &= 255;
 	end = addr + size;
@@ -243,7 +251,8 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 {
 	struct walk *w = current_walk();
 	enum arch_frame frame = ARCH_FRAME_STANDARD;
-	__u64 sp, fp, cfa, ra;
+	/* clang copies them before they are set; the verifier minds. */
+	__u64 sp, fp, cfa = 0, ra = 0;
 	bool of_file = known != CODE_BYTES && known != CODE_ANON, unsure = false;
 	int stop;
 
@@ -302,7 +311,9 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	if (!stop)
 		stop = read_stack(w, fp, &cfa);
 	if (stop)
-		return stop == STOP_STACK_COPY_END ? stop : STOP_FRAME_POINTER;
+		return stop == STOP_STACK_COPY_END || stop == STOP_TOO_MUCH_WORK
+			       ? stop
+			       : STOP_FRAME_POINTER;
 	if (known == CODE_ANON && !w->guessed && !is_code(w, arch_strip_pac(w, ra)))
 		return STOP_FRAME_POINTER;
 	w->regs[ARCH_FP] = cfa;

@@ -246,6 +246,13 @@ TEST(x86_signal_frames_that_lead_to_themselves)
 	t.stack[11 + 5 + 15] = SP(11);	 /* rsp */
 	t.stack[11 + 5 + 16] = AT(2, 1); /* rip */
 	ASSERT_EQ(walk(EM_X86_64, AT(2, 1)), STOP_TOO_MUCH_WORK);
+	/* As dear: each saved register is far from the others. */
+	t.rules[2] = (struct unwind_rule){ CFA_DEREF, X86_RSP, .ra_off = 1,
+					   .slot_off = { 1, 200, 400, 600, 800 } };
+	t.max_frames = SAMPLE_FRAMES_MAX;
+	t.stack[11] = SP(11);
+	t.stack[12] = AT(2, 1);
+	ASSERT_EQ(walk(EM_X86_64, AT(2, 1)), STOP_TOO_MUCH_WORK);
 	tear_down();
 }
 
