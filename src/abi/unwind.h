@@ -153,6 +153,12 @@ enum {
 	 * stack pointer (Go: from a goroutine's to the thread's).
 	 */
 	RULE_OTHER_STACK = 1 << 3,
+	/*
+	 * Of CFA_REG: right behind the system call that made a thread with a stack of its own. The
+	 * new one is there too, with 0 in register 0 (rax, x0): it is its first frame, and the rule
+	 * is the other's.
+	 */
+	RULE_NEW_THREAD = 1 << 4,
 	/* Of CFA_DEREF: the register counted in words, or 0 for none: rax (x0) can't be it. */
 	RULE_INDEX_SHIFT = 3,
 };

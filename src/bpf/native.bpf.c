@@ -601,6 +601,8 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 		return WALK_NAME(native_signal)(w->regs[r->cfa_reg & (UNWIND_REGS_MAX - 1)] +
 						(__s64)r->cfa_off);
 	}
+	if (r->cfa == CFA_REG && r->flags & RULE_NEW_THREAD && w->interrupted && !w->regs[0])
+		return leave_to_runtime(w, STOP_COMPLETE);
 	stop = find_cfa(w, r, &cfa);
 	if (stop)
 		return stop;

@@ -150,3 +150,30 @@ TEST(what_is_no_case_of_the_switch_before_it_is_as_what_it_jumps_to)
 	expect(TEXT + 0x105, 48);
 	expect(TEXT + 0x107, 24);
 }
+
+static uint8_t flags_at(uint64_t addr)
+{
+	return unwind_table_find(table, addr)->flags;
+}
+
+/* clone() of glibc and of musl, and what only looks like it: fork(), whose stack is a copy. */
+TEST(where_a_new_thread_is_beside_the_one_that_made_it)
+{
+	/* 0: syscall; 2: test %rax,%rax; jl 13; 7: je 10; 9: ret; 10: xor %ebp,%ebp; hlt; 13: ret
+	 */
+	put_code(TEXT + 0x100, CFI_BYTES(0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c, 6, 0x74, 1, 0xc3, 0x31,
+					 0xed, 0xf4, 0xc3));
+	/* 0: syscall; 2: test %eax,%eax; 4: jne 8; 6: xor %ebp,%ebp; 8: ret */
+	put_code(TEXT + 0x200, CFI_BYTES(0x0f, 0x05, 0x85, 0xc0, 0x75, 2, 0x31, 0xed, 0xc3));
+	/* 0: syscall; 2: test %eax,%eax; 4: jne 8; 6: xor %eax,%eax; 8: ret */
+	put_code(TEXT + 0x300, CFI_BYTES(0x0f, 0x05, 0x85, 0xc0, 0x75, 2, 0x31, 0xc0, 0xc3));
+	build();
+	for (int i = 0; i < 16; i++) {
+		ASSERT_EQ(flags_at(TEXT + 0x100 + i), i >= 2 && i < 9 ? RULE_NEW_THREAD : 0);
+		ASSERT_EQ(flags_at(TEXT + 0x200 + i), i >= 2 && i < 6 ? RULE_NEW_THREAD : 0);
+		ASSERT_EQ(flags_at(TEXT + 0x300 + i), 0);
+	}
+	expect(TEXT + 0x102, 8);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10a)->cfa, CFA_REG);
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10c)->cfa, CFA_END);
+}

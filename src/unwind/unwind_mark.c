@@ -6,6 +6,7 @@ struct marking {
 	const struct code_range *ranges;
 	size_t nr_ends, at; /* both ends of all ranges, in order; how many of them are passed */
 	uint32_t runtime;
+	uint8_t flags;	     /* of rules by a register, or 0 */
 	union cfi_rule rule; /* in force, unmarked */
 };
 
@@ -21,6 +22,8 @@ static void add(struct marking *m, uint64_t addr)
 	/* Where a walk is cut, nothing is known of what was before. */
 	if (m->at & 1 && rule.rule.cfa != CFA_STOP)
 		rule.rule.ra |= (uint8_t)(m->runtime << RULE_RUNTIME_SHIFT);
+	if (m->at & 1 && rule.rule.cfa == CFA_REG)
+		rule.rule.flags |= m->flags;
 	table_writer_add(&m->writer, addr, &rule);
 }
 
@@ -53,21 +56,35 @@ static void sweep(struct marking *m, const struct unwind_table *t)
 	pass(m, t->start + ((uint64_t)t->nr_buckets << BUCKET_SHIFT));
 }
 
+static int mark(struct unwind_table *table, struct marking *m)
+{
+	uint64_t end = table->start + ((uint64_t)table->nr_buckets << BUCKET_SHIFT);
+	int r;
+
+	if (!m->nr_ends || !table->nr_buckets)
+		return 0;
+	m->rule.rule = table->rules[0];
+	r = table_writer_init(&m->writer, table->start, end, table->nr_rows + m->nr_ends);
+	if (r)
+		return r;
+	sweep(m, table);
+	r = table_writer_replace(&m->writer, table);
+	table_writer_fini(&m->writer);
+	return r;
+}
+
 int unwind_table_mark(struct unwind_table *table, const struct code_range *ranges, size_t nr,
 		      uint32_t runtime)
 {
 	struct marking m = { .ranges = ranges, .nr_ends = 2 * nr, .runtime = runtime };
-	uint64_t end = table->start + ((uint64_t)table->nr_buckets << BUCKET_SHIFT);
-	int r;
 
-	if (!nr || !table->nr_buckets)
-		return 0;
-	m.rule.rule = table->rules[0];
-	r = table_writer_init(&m.writer, table->start, end, table->nr_rows + 2 * nr);
-	if (r)
-		return r;
-	sweep(&m, table);
-	r = table_writer_replace(&m.writer, table);
-	table_writer_fini(&m.writer);
-	return r;
+	return mark(table, &m);
+}
+
+int unwind_table_mark_new_threads(struct unwind_table *table, const struct code_range *ranges,
+				  size_t nr)
+{
+	struct marking m = { .ranges = ranges, .nr_ends = 2 * nr, .flags = RULE_NEW_THREAD };
+
+	return mark(table, &m);
 }

@@ -20,6 +20,7 @@
 #include "unwind/cfi_source.h"
 #include "unwind/code_gap.h"
 #include "unwind/epilogues.h"
+#include "unwind/new_threads.h"
 #include "unwind/stack_bottom.h"
 #include "unwind/table_writer.h"
 #include "util/cleanup.h"
@@ -461,6 +462,7 @@ int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct u
 {
 	_cleanup_(build_free_p) struct build *b = calloc(1, sizeof(*b));
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = calloc(1, sizeof(*table));
+	struct code_range new_threads[NEW_THREADS_MAX];
 	int r;
 
 	if (!b || !table)
@@ -490,6 +492,11 @@ int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct u
 		table->nr_bad_fdes += b->sources[i].nr_bad_fdes;
 		table->nr_bad_cies += b->sources[i].nr_bad_cies;
 	}
+	r = new_threads_find(elf, new_threads);
+	if (r > 0)
+		r = unwind_table_mark_new_threads(table, new_threads, (size_t)r);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(table);
 	return 0;
 }

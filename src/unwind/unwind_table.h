@@ -55,6 +55,9 @@ static inline void unwind_table_free_p(struct unwind_table **table)
  */
 int unwind_table_mark(struct unwind_table *table, const struct code_range *ranges, size_t nr,
 		      uint32_t runtime);
+/* Marks where a new thread is beside the one that made it (RULE_NEW_THREAD); likewise. */
+int unwind_table_mark_new_threads(struct unwind_table *table, const struct code_range *ranges,
+				  size_t nr);
 /*
  * Follows the code of functions that no CFI covers, which keep a frame pointer (code_follow.h): of
  * what the table says is CODE_UNFOLLOWED. `functions` are sorted and do not overlap. 0, -EFBIG,

@@ -154,6 +154,13 @@ TEST(x86_frames_by_stack_pointer)
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_COMPLETE);
 	ASSERT_FRAMES(AT(1, 5), AT(2, 0x0f), AT(3, 0x1f), AT(4, 0x2f));
 	ASSERT_EQ(t.walk.full.generation, 7);
+	/* What the leaf returns to is what a new thread, whose rax is 0, will call. */
+	t.rules[2].flags = RULE_NEW_THREAD;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 5));
+	t.regs[X86_RAX] = 1234;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 5)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 5), AT(2, 0x0f), AT(3, 0x1f), AT(4, 0x2f));
 	tear_down();
 }
 
