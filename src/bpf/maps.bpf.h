@@ -110,6 +110,7 @@ extern struct known_map known SEC(".maps");
 struct raw_scratch {
 	__u64 tokens, refilled_ns;
 	__u64 stack_end; /* ~0: not known */
+	__u64 woken_ns;	 /* when the agent was woken for code that it is to follow */
 	struct sample_header header;
 	struct sample_raw raw;
 	__u8 bytes[SAMPLE_MAX_KERNEL_FRAMES * 8 + 8 + RAW_STACK_MAX + 4096];

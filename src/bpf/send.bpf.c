@@ -18,6 +18,7 @@ enum {
 	RAW_BATCHES = 16,
 	RAW_STACK_SPAN_MAX = 64 << 20, /* no stack's end is further up */
 	RING_KEPT = 8,		       /* one part in so many of the ring is not for raw records */
+	RAW_WAKE_NS = 20000000,
 };
 
 /* `keep`: how many are left for what is more important. */
@@ -141,6 +142,20 @@ static __always_inline bool ring_has_room(__u32 bytes)
 	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + bytes < size - size / RING_KEPT;
 }
 
+/*
+ * The agent is woken at once: until it knows this code, every sample of it costs this much. Code
+ * that only it can follow is never known: woken for each sample it would run right behind each, and
+ * what runs beside it would be sampled always, or never.
+ */
+static __always_inline __u64 wake_for_raw(struct raw_scratch *raw, __u64 now, bool less)
+{
+	if (less && now - raw->woken_ns < RAW_WAKE_NS)
+		return BPF_RB_NO_WAKEUP;
+	if (less)
+		raw->woken_ns = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 /* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
 static __noinline int send_raw(struct walk *w, __u32 stop)
 {
@@ -180,10 +195,10 @@ static __noinline int send_raw(struct walk *w, __u32 stop)
 	size += raw->raw.stack_size;
 	if (size > sizeof(raw->bytes))
 		return LOST_NO_SCRATCH + 1;
-	/* Wake the agent: until it knows this code, every sample of it costs this much. */
 	if (!ring_has_room(size) ||
 	    bpf_ringbuf_output(&samples, &raw->header,
-			       sizeof(raw->header) + sizeof(raw->raw) + size, BPF_RB_FORCE_WAKEUP))
+			       sizeof(raw->header) + sizeof(raw->raw) + size,
+			       wake_for_raw(raw, w->header.time_ns, less)))
 		return LOST_RAW_THROTTLED + 1;
 	return 0;
 }
