@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/metrics.h"
 
+#include "util/child.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #define LOST(name, NAME, id, sentence) [id] = { #name, sentence },
 static const struct {
@@ -246,10 +246,7 @@ static uint64_t children_ns(void)
 {
 	struct rusage u;
 
-	if (getrusage(RUSAGE_CHILDREN, &u))
-		return 0;
-	return ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000 +
-	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
+	return getrusage(RUSAGE_CHILDREN, &u) ? 0 : child_usage_ns(&u);
 }
 
 static void write_cost(FILE *out, const struct metrics *m)

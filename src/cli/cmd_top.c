@@ -208,7 +208,7 @@ static void look(struct top *top, const struct recorder_stats *stats)
 		top->looked.at_ns = 0;
 	top->samples_then = stats->samples;
 	top->lost_then = stats_lost_samples(stats);
-	top->own_then_ns = stats->own_ns + stats->children_ns;
+	top->own_then_ns = stats_own_ns(stats);
 }
 
 static bool is_whole_machine(const struct top *top)
@@ -241,8 +241,7 @@ static int update(struct top *top, const struct profile *p, const struct recorde
 	double cpus = busy_since(top, stats, seconds), own = 0;
 
 	if (is_whole_machine(top) && seconds > 0)
-		own = (double)(stats->own_ns + stats->children_ns - top->own_then_ns) / 1e9 /
-		      seconds;
+		own = (double)(stats_own_ns(stats) - top->own_then_ns) / 1e9 / seconds;
 	top->updated_ns = now;
 	look(top, stats);
 	return top_model_update(&top->model, p, seconds, cpus, own);

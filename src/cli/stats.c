@@ -186,7 +186,7 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 			(double)stats->bpf_ns / stats->duration_s / 1e7);
 	if (stats->own_ns > 0 && stats->duration_s > 0)
 		fprintf(out, "%.2f %% of one in sonde, ",
-			(double)(stats->own_ns + stats->children_ns) / stats->duration_s / 1e7);
+			(double)stats_own_ns(stats) / stats->duration_s / 1e7);
 	fprintf(out, "%.1f MB of memory, %.1f MB of BPF maps\n", (double)stats->rss_kb / 1024,
 		(double)stats->map_bytes / (1024 * 1024));
 	print_others(stats, out);

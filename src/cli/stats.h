@@ -24,6 +24,11 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out);
 /* How busy the CPUs were beside sonde itself, by the samples of a recording of the whole machine
  * without idle CPUs. */
 double stats_busy_percent(const struct recorder_stats *stats, long nr_cpus);
+/* CPU time of sonde itself, with its children. */
+static inline uint64_t stats_own_ns(const struct recorder_stats *stats)
+{
+	return stats->own_ns + stats->children_ns;
+}
 /* The line that says so if there was not much: whose the samples are, and how to get others. */
 void stats_print_idle(const struct recorder_stats *stats, long nr_cpus, FILE *out);
 /* The summary: two lines, and one for each reason that occurred. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * When the recorder's loop runs. Raw samples, and full ones with names to be read, wake it at once.
- * Everything else waits: hits and full samples for the next tick (five a second, on an idle machine
+ * When the recorder's loop runs. Raw samples, and full ones with names to be read, wake it at once
+ * (those of code that only we can follow every 20 ms: bpf/send.bpf.c, wake_for_raw()). Everything
+ * else waits: hits and full samples for the next tick (five a second, on an idle machine
  * one in three seconds), process events, where there are many, for the end of a pause. A tick comes
  * with a turn that is about as late: waking up alone, with cold caches, costs as much as a tick.
  */

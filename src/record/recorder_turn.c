@@ -124,15 +124,13 @@ static bool is_half_full(const struct recorder *r)
 }
 
 /* Hits are small, and full samples much smaller than stacks: none takes the others' last room. */
-static int put_into_batch(struct recorder *r, const void *record, size_t size)
+static int put_into_batch(struct recorder *r, const void *record, size_t size, uint32_t type)
 {
-	const struct sample_header *h = record;
 	size_t room = r->batch_bytes_max, part = room / BATCH_PARTS;
 	int err;
 
-	if (size < sizeof(*h) || h->type != SAMPLE_RAW)
-		return batch_add(r->next, record, size,
-				 size >= sizeof(*h) && h->type == SAMPLE_HIT ? room : room - part);
+	if (type != SAMPLE_RAW)
+		return batch_add(r->next, record, size, type == SAMPLE_HIT ? room : room - part);
 	err = batch_add(r->next, record, size, room - 2 * part);
 	if (err == -ENOMEM && !batch_add_without_stack(r->next, record, size, room - part)) {
 		r->stats.lost[LOST_RAW_THROTTLED]++;
@@ -145,18 +143,18 @@ static int keep_record(void *ctx, void *record, size_t size)
 {
 	struct recorder *r = ctx;
 	const struct sample_header *h = record;
-	bool is_hit = size >= sizeof(*h) && h->type == SAMPLE_HIT;
+	uint32_t type = size >= sizeof(*h) ? h->type : UINT32_MAX;
 	int err;
 
 	if (is_half_full(r))
 		bpf_sampler_send_raws(r->sampler, batch_bytes(r->next) > r->batch_bytes_max / 4 * 3
 							  ? RAWS_NONE
 							  : RAWS_SHORT);
-	err = put_into_batch(r, record, size);
+	err = put_into_batch(r, record, size, type);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */
-	if (err && !is_hit && r->refused_until_ns != UINT64_MAX) {
+	if (err && type != SAMPLE_HIT && r->refused_until_ns != UINT64_MAX) {
 		r->refused_until_ns = now_ns() + 2 * (uint64_t)KNOWN_STACKS_STAY_NS;
 		r->forget_stacks = true;
 	}

@@ -358,7 +358,6 @@ static void keep_others(struct kallsyms *k)
 		k->symbols.items[i].module -= k->symbols.items[i].module ? less : 0;
 	}
 	k->own.nr_symbols = 0;
-	k->own.nr_names = 1;
 	/* Growing for the kernel's own took most of it. */
 	vec_shrink(&k->symbols);
 	vec_shrink(&k->names);

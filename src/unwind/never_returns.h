@@ -19,9 +19,5 @@ struct never_returns;
 int never_returns_new(const struct scan_arch *arch, const uint8_t *code, size_t size, uint64_t addr,
 		      struct never_returns **ret);
 void never_returns_free(struct never_returns *n);
-static inline void never_returns_free_p(struct never_returns **n)
-{
-	never_returns_free(*n);
-}
 /* Whether the function that begins at `addr` never returns. */
 bool never_returns(struct never_returns *n, uint64_t addr);

@@ -166,9 +166,7 @@ static pid_t take(pid_t pid, int *status, int flags)
 	pid_t r = wait4(pid, status, flags, &used);
 
 	if (r > 0)
-		known.ended_cpu_ns +=
-			(uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000 +
-			(uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
+		known.ended_cpu_ns += child_usage_ns(&used);
 	return r;
 }
 

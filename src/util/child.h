@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 enum {
@@ -60,6 +61,12 @@ void child_leave(struct child *child);
  * not wait for long.
  */
 int child_end(struct child *child, bool kill_it, int *ret_status);
+/* The CPU time in it. */
+static inline uint64_t child_usage_ns(const struct rusage *used)
+{
+	return (uint64_t)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec) * 1000;
+}
 /* Calls `each` for those that were started, and neither ended nor left. */
 void child_each(void (*each)(void *ctx, pid_t pid), void *ctx);
 /* CPU time of all so far, those that run included. */
