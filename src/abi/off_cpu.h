@@ -27,7 +27,12 @@ struct sleeper {
 	__u64 waker;
 	__u32 state;
 	__u32 switches; /* how often it had left a CPU, with this time */
+	__u32 user;	/* whose share of the map it takes */
+	__u32 pad_;
 };
+
+/* Users whose numbers have the same low bits have one share. */
+enum { SLEEPER_OWNERS = 4096 };
 
 /* The thread that this CPU has just gone over to, if its sleep is to be taken: map `woken`. */
 struct woken {

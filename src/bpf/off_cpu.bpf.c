@@ -50,6 +50,12 @@ const volatile __u64 config_weight_ns = 0;
 const volatile __u64 config_least_ns = 0;
 /* There is no tracepoint where a thread goes on: an interrupt of ours comes there. */
 const volatile bool config_kick = false;
+/* How many entries `sleepers` has. */
+const volatile __s32 config_sleepers = 0;
+
+/* How many of them are taken, in all, and by whom. The agent counts those that it takes out. */
+__s32 nr_sleepers = 0;
+__s32 nr_sleepers_of[SLEEPER_OWNERS] = { 0 };
 
 /* include/linux/sched.h */
 struct task_struct___switch {
@@ -178,6 +184,39 @@ static __always_inline void wakes(const struct task_struct *next, __u64 now)
 	}
 }
 
+static __always_inline void count_sleeper(__u32 user, __s32 n)
+{
+	__sync_fetch_and_add(&nr_sleepers, n);
+	__sync_fetch_and_add(&nr_sleepers_of[user & (SLEEPER_OWNERS - 1)], n);
+}
+
+/*
+ * Another one of that user's threads? Root's have all; others no more than are left for everybody
+ * else, and an eighth is root's alone.
+ */
+static __always_inline bool may_sleep(__u32 user)
+{
+	__s32 left = config_sleepers - *(volatile __s32 *)&nr_sleepers;
+
+	return !user || *(volatile __s32 *)&nr_sleepers_of[user & (SLEEPER_OWNERS - 1)] <
+				left - (config_sleepers >> 3);
+}
+
+/* Its thread ends. */
+static __always_inline void forget_sleeper(__u32 tid)
+{
+	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &tid);
+	__u32 user;
+
+	if (!s)
+		return;
+	if (s->since_ns)
+		count(LOST_SLEEP_MISSED);
+	user = s->user;
+	if (!bpf_map_delete_elem(&sleepers, &tid))
+		count_sleeper(user, -1);
+}
+
 static __always_inline void sleeps(const struct task_struct *prev, bool preempted, __u64 now)
 {
 	__u32 tid = prev->pid, pid = prev->tgid;
@@ -185,10 +224,7 @@ static __always_inline void sleeps(const struct task_struct *prev, bool preempte
 
 	new.switches = switches_of(prev);
 	if (prev->flags & SWITCH_PF_EXITING) {
-		s = bpf_map_lookup_elem(&sleepers, &tid);
-		if (s && s->since_ns)
-			count(LOST_SLEEP_MISSED);
-		bpf_map_delete_elem(&sleepers, &tid);
+		forget_sleeper(tid);
 		return;
 	}
 	if (config_chance != ~0u && bpf_get_prandom_u32() >= config_chance)
@@ -212,8 +248,11 @@ static __always_inline void sleeps(const struct task_struct *prev, bool preempte
 		s->since_ns = now;
 		return;
 	}
-	if (bpf_map_update_elem(&sleepers, &tid, &new, BPF_ANY))
+	new.user = (__u32)bpf_get_current_uid_gid();
+	if (!may_sleep(new.user) || bpf_map_update_elem(&sleepers, &tid, &new, BPF_ANY))
 		count(LOST_SLEEPER_TABLE_FULL);
+	else
+		count_sleeper(new.user, 1);
 }
 
 /* The last one did not come to its sample: what is said of it would be another one's. */

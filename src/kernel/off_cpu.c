@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-	SLEEPERS_MIN = 8192, /* 104 bytes each */
+	SLEEPERS_MIN = 16384, /* 112 bytes each; a user alone has seven of sixteen */
 	SLEEPERS_MAX = 262144,
 	KICKS_BYTES = 64 << 10, /* of a CPU; 16 bytes each, taken out five times a second */
 	CODE_MAX = 64 << 10,
@@ -206,6 +206,8 @@ int off_cpu_open(struct off_cpu *o, const struct off_cpu_options *options,
 	o->bpf->rodata->config_least_ns = options->least_ns;
 	o->bpf->rodata->config_kick = options->kick;
 	o->bpf->rodata->config_chance = off_cpu_chance(options);
+	o->bpf->rodata->config_sleepers =
+		(int32_t)bpf_map__max_entries(bpf_object__find_map_by_name(sampler, "sleepers"));
 	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !r; i++)
 		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(o->bpf->obj, shared[i]),
 				      bpf_object__find_map_fd_by_name(sampler, shared[i]));
@@ -241,6 +243,13 @@ void off_cpu_close(struct off_cpu *o)
 	*o = (struct off_cpu){ .bpf = NULL };
 }
 
+static void count_out(struct off_cpu *o, uint32_t user)
+{
+	__atomic_sub_fetch(&o->bpf->bss->nr_sleepers, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&o->bpf->bss->nr_sleepers_of[user % SLEEPER_OWNERS], 1,
+			   __ATOMIC_RELAXED);
+}
+
 /* By buckets, so that it gets on whatever is put in and taken out meanwhile. */
 void off_cpu_sweep(struct off_cpu *o)
 {
@@ -254,8 +263,9 @@ void off_cpu_sweep(struct off_cpu *o)
 	if (r && r != -ENOENT) /* -ENOENT: these are the last ones */
 		return;
 	for (uint32_t i = 0; i < nr && i < SWEEP_THREADS; i++)
-		if (syscall(SYS_tkill, tids[i], 0) && errno == ESRCH)
-			bpf_map_delete_elem(fd, &tids[i]);
+		if (syscall(SYS_tkill, tids[i], 0) && errno == ESRCH &&
+		    !bpf_map_delete_elem(fd, &tids[i]))
+			count_out(o, sleepers[i].user);
 }
 
 void off_cpu_drain(struct off_cpu *o)

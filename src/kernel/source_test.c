@@ -651,6 +651,116 @@ TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
 	close_sources(&s);
 }
 
+static void *sleep_shortly(void *unused)
+{
+	const struct timespec time = { .tv_nsec = 100000 };
+
+	nanosleep(&time, NULL);
+	return unused;
+}
+
+static void open_sleeps(struct sources *s)
+{
+	struct source_spec spec = { .kind = SOURCE_SLEEPS, .off_cpu = { .chance = 1 } };
+
+	spec.name = off_cpu_place(&spec.off_cpu.kick);
+	open_source(s, spec, is_whole());
+	ASSERT_OK(source_attach(&s->source, NULL));
+}
+
+TEST(as_many_sleepers_are_counted_as_there_are)
+{
+	pthread_t threads[20];
+	struct sources s;
+	uint32_t key, nr = 0;
+	int fd;
+
+	open_sleeps(&s);
+	fd = bpf_map__fd(s.source.off_cpu.bpf->maps.sleepers);
+	for (int i = 0; i < 50; i++) {
+		for (int t = 0; t < 20; t++)
+			ASSERT_OK(pthread_create(&threads[t], NULL, sleep_shortly, NULL));
+		for (int t = 0; t < 20; t++)
+			ASSERT_OK(pthread_join(threads[t], NULL));
+		off_cpu_sweep(&s.source.off_cpu);
+	}
+	source_detach(&s.source);
+	for (bool more = !bpf_map_get_next_key(fd, NULL, &key); more;
+	     more = !bpf_map_get_next_key(fd, &key, &key))
+		nr++;
+	ASSERT_EQ(s.source.off_cpu.bpf->bss->nr_sleepers, (int32_t)nr);
+	ASSERT_EQ(s.source.off_cpu.bpf->bss->nr_sleepers_of[0], (int32_t)nr);
+	ASSERT(nr > 0 && nr < 1000);
+	close_sources(&s);
+}
+
+/* Of a user: it says what it is by a byte, and sleeps until it is told to end. */
+static pid_t start_sleeper(struct sources *s, uid_t user)
+{
+	const struct timespec time = { .tv_nsec = 1000000 };
+	uint32_t one = 1;
+	int go[2];
+	pid_t pid;
+
+	ASSERT_OK(pipe(go));
+	pid = fork();
+	ASSERT(pid >= 0);
+	if (!pid) {
+		char byte;
+
+		if (setuid(user) || prctl(PR_SET_PDEATHSIG, SIGKILL) || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		for (int i = 0; i < 100; i++)
+			nanosleep(&time, NULL);
+		kill(getpid(), SIGSTOP);
+		_exit(0);
+	}
+	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(s->sampler->maps.targets), &pid, &one, BPF_ANY));
+	ASSERT_EQ(write(go[1], "", 1), 1);
+	close(go[0]);
+	close(go[1]);
+	return pid;
+}
+
+/* Has it an entry once it has slept a hundred times? */
+static bool is_taken(struct sources *s, uid_t user)
+{
+	pid_t pid = start_sleeper(s, user);
+	bool ret;
+	int status;
+
+	ASSERT_EQ(waitpid(pid, &status, WUNTRACED), pid);
+	ASSERT(WIFSTOPPED(status));
+	ret = has_entry(s, pid);
+	kill(pid, SIGKILL);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	return ret;
+}
+
+TEST(no_user_has_more_sleepers_than_are_left_for_others)
+{
+	enum { USER = 12345, OTHER = 12346 };
+	struct off_cpu_bpf__bss *bss;
+	struct sources s;
+	int32_t nr, of_user;
+
+	open_sleeps(&s);
+	bss = s.source.off_cpu.bpf->bss;
+	nr = (int32_t)bpf_map__max_entries(s.source.off_cpu.bpf->maps.sleepers);
+	of_user = nr / 16 * 7;
+	ASSERT(is_taken(&s, USER));
+	bss->nr_sleepers_of[USER % SLEEPER_OWNERS] += of_user;
+	bss->nr_sleepers += of_user;
+	ASSERT(!is_taken(&s, USER));
+	ASSERT(is_taken(&s, OTHER));
+	/* What is left is root's. */
+	bss->nr_sleepers = nr - nr / 8;
+	ASSERT(!is_taken(&s, OTHER));
+	ASSERT(is_taken(&s, 0));
+	source_detach(&s.source);
+	close_sources(&s);
+}
+
 /* On one CPU: which stacks are known is each one's own. */
 TEST(hits_go_round_the_ring_while_somebody_reads_them_and_there_is_room)
 {

@@ -122,3 +122,23 @@ def attack_children(arena):
         victim.process.kill()
     arena.wait_for_victims()
     return arena.judge()
+
+
+def attack_sleepers(arena):
+    """More threads of one user sleep than there is room for. The sleeps of another one's, which begins then, are taken."""
+    with open("/proc/loadavg", encoding="ascii") as f:
+        nr = max(9000, 3 * int(f.read().split()[3].partition("/")[2]))
+    arena.program("many_sleepers")
+    arena.record("64M", "--off-cpu", "--type", "off_cpu")
+    attacker = arena.attack("many_sleepers", nr, until_line=True)
+    program = os.path.join(arena.folder, "sleeps-often")
+    os.symlink("/usr/bin/python3", program)
+    arena.start([program, "-S", "-E", "-c", "import time\nfor i in range(100): time.sleep(0.01)"], VICTIM).wait()
+    recording = arena.end()
+    victim_ns = sum(s.count for s in recording.stacks or [] if s.comm == "sleeps-often")
+    problems = []
+    if victim_ns < 0.9e9:
+        problems.append("of a second the victim slept %.3f s: lost %s" % (victim_ns / 1e9, recording.lost()))
+    if int(attacker.line) < nr or not recording.lost().get("sleeper_table_full"):
+        problems.append("the attack was none: %s threads, lost %s" % (attacker.line, recording.lost()))
+    return problems, "the victim slept %.3f s; lost %s" % (victim_ns / 1e9, recording.lost())
