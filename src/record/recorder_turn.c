@@ -166,14 +166,17 @@ static void show_if_unknown(struct recorder *r, const uint8_t *record, size_t si
 	const struct sample_header *h = (const struct sample_header *)record;
 	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
 	struct process *proc;
+	uint64_t mm;
 
 	/* Perhaps it is not wanted. */
 	if (h->flags & SAMPLE_UNDECIDED)
 		return;
 	if (h->type != SAMPLE_RAW || h->stop != STOP_NO_PROCESS || size < sizeof(*h) + sizeof(*raw))
 		return;
+	/* While it is read the batch may grow, and the record be elsewhere. */
+	mm = raw->mm;
 	if (!process_get_unknown(&r->unwinder.processes, (int32_t)h->pid, &proc) &&
-	    publisher_show(&r->unwinder.publisher, proc, raw->mm))
+	    publisher_show(&r->unwinder.publisher, proc, mm))
 		log_debug("cannot show the mappings of process %d", proc->pid);
 }
 
