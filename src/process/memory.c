@@ -26,8 +26,10 @@
 #include <sys/wait.h>
 
 #define RESTART_NS UINT64_C(1000000000)
-/* What was given up is not tried again for so long, or until its child is over. */
-#define HOLD_NS UINT64_C(60000000000)
+/* What was given up is not tried again for so long, or until its child is over. Who waits for the
+ * lock of mappings ends when it is killed. */
+#define HOLD_NS	     UINT64_C(60000000000)
+#define HOLD_LOCK_NS UINT64_C(5000000000)
 /* An answer takes some 10 us if the child finds a CPU, as it does (CHILD_NICE). */
 #define AWAKE_NS UINT64_C(50000)
 
@@ -37,18 +39,22 @@ enum {
 	RESERVED = 4,	  /* of these, for who is trusted */
 	CHILD_NICE = -19, /* it does a moment's work that we wait for */
 	CHILD_MEMORY = 64 << 20,
-	ANSWER_TRIES = 16, /* of these, while it waits for a CPU */
-	ANSWER_MS = 300,   /* that a page may take, from a slow disk or far away */
-	SLEEPS = 16,	   /* at once, after an answer that did not come while we were awake */
+	MEANWHILE_MS = 10,
+	ANSWER_MS = 300,      /* that a page may take, from a slow disk or far away */
+	LOCK_MS = 50,	      /* that the lock of mappings may take */
+	ANSWER_MAX_MS = 5000, /* while the child waits for a CPU */
+	SLEEPS = 16,	      /* at once, after an answer that did not come while we were awake */
 };
 
-enum kind { READ_MEMORY, READ_ENVIRON };
+/* READ_MAPS: the child has what was opened when it read from `addr` 0, as the file goes on there.
+ */
+enum kind { READ_MEMORY, READ_ENVIRON, READ_COMMAND, READ_MAPS, OPEN_MAP_FILE };
 
 struct request {
 	enum kind kind;
 	int32_t pid;
 	uint32_t size;
-	uint64_t addr;
+	uint64_t addr, end;
 };
 
 /* --- a read ----------------------------------------------------------------------------------- */
@@ -69,30 +75,124 @@ static int read_now(int32_t pid, uint64_t addr, void *to, size_t size)
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
-static void environ_path(int32_t pid, char ret[static 32])
+static int open_proc_file(int32_t pid, const char *name)
 {
-	snprintf(ret, 32, "/proc/%d/environ", pid);
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* At most `size` bytes; their number. */
-static int read_environ_now(int32_t pid, void *to, size_t size)
+static int read_proc_file_now(int32_t pid, const char *name, void *to, size_t size)
 {
-	_cleanup_close_ int fd = -1;
-	char path[32];
+	int fd = open_proc_file(pid, name), n;
 
-	environ_path(pid, path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : (int)read_at(fd, 0, to, size);
+	if (fd < 0)
+		return fd;
+	n = (int)read_at(fd, 0, to, size);
+	close(fd);
+	return n;
+}
+
+static int open_map_file_now(int32_t pid, uint64_t start, uint64_t end)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
+		 (unsigned long long)end);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* --- the child's side ------------------------------------------------------------------------- */
 
+/* The file of mappings that is being read. */
+struct open_maps {
+	int fd, pid;
+	uint64_t at;
+};
+
+static int read_open_maps(struct open_maps *m, const struct request *request, void *to)
+{
+	ssize_t n;
+
+	if (!request->addr) {
+		if (m->fd >= 0)
+			close(m->fd);
+		*m = (struct open_maps){ open_proc_file(request->pid, "maps"), request->pid, 0 };
+	}
+	if (m->fd < 0)
+		return m->fd;
+	if (m->pid != request->pid || m->at != request->addr)
+		return -ESTALE;
+	do
+		n = read(m->fd, to, request->size);
+	while (n < 0 && errno == EINTR);
+	m->at += n > 0 ? (uint64_t)n : 0;
+	return n < 0 ? -errno : (int)n;
+}
+
+/* An answer, and the descriptor that it is about; negative: none. */
+static bool send_answer(int32_t answer, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { .bytes = { 0 } };
+	struct iovec what = { &answer, sizeof(answer) };
+	struct msghdr message = { .msg_iov = &what, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+							     .cmsg_level = SOL_SOCKET,
+							     .cmsg_type = SCM_RIGHTS };
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &fd, sizeof(fd));
+	}
+	return sendmsg(CHILD_IN_FD, &message, MSG_NOSIGNAL) == sizeof(answer);
+}
+
+static bool answer_request(const struct request *request, struct open_maps *maps, void *buffer)
+{
+	int32_t answer = -EINVAL;
+	int fd = -1;
+	bool sent;
+
+	switch (request->kind) {
+	case READ_MEMORY:
+		answer = read_now(request->pid, request->addr, buffer, request->size);
+		break;
+	case READ_ENVIRON:
+		answer = read_proc_file_now(request->pid, "environ", buffer, request->size);
+		break;
+	case READ_COMMAND:
+		answer = read_proc_file_now(request->pid, "cmdline", buffer, request->size);
+		break;
+	case READ_MAPS:
+		answer = read_open_maps(maps, request, buffer);
+		break;
+	case OPEN_MAP_FILE:
+		fd = open_map_file_now(request->pid, request->addr, request->end);
+		answer = fd < 0 ? fd : 0;
+		break;
+	}
+	sent = send_answer(answer, fd);
+	if (fd >= 0)
+		close(fd);
+	return sent;
+}
+
 int memory_child_main(int argc, char **argv)
 {
+	struct open_maps maps = { .fd = -1 };
 	struct request request;
 	uint8_t *buffer =
 		mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, CHILD_OUT_FD, 0);
-	int32_t answer;
 
 	(void)argc;
 	(void)argv;
@@ -102,18 +202,11 @@ int memory_child_main(int argc, char **argv)
 	/* It works as long as we do. */
 	child_restrict(BUFFER_SIZE, UINT32_MAX, CHILD_MEMORY);
 	/* Ready. */
-	answer = 0;
-	if (send(CHILD_IN_FD, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+	if (!send_answer(0, -1))
 		return CHILD_FAILED;
-	while (recv(CHILD_IN_FD, &request, sizeof(request), 0) == sizeof(request)) {
-		if (request.size > BUFFER_SIZE)
+	while (recv(CHILD_IN_FD, &request, sizeof(request), 0) == sizeof(request))
+		if (request.size > BUFFER_SIZE || !answer_request(&request, &maps, buffer))
 			break;
-		answer = request.kind == READ_ENVIRON
-				 ? read_environ_now(request.pid, buffer, request.size)
-				 : read_now(request.pid, request.addr, buffer, request.size);
-		if (send(CHILD_IN_FD, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
-			break;
-	}
 	return 0;
 }
 
@@ -129,10 +222,12 @@ struct given_up {
 static struct {
 	enum memory_guard guard;
 	unsigned int uses;
+	pid_t own; /* whose guard it is: children that are forked have none */
 	char *const *program;
 	struct server_watch servers;
 	struct child child; /* pid 0: none */
 	int socket;
+	int heard_fd;	   /* what came with the answer; -1: nothing */
 	uint8_t *buffer;   /* shared with the child */
 	uint64_t start_ns; /* not before */
 	uint32_t nr_sleeps;
@@ -141,15 +236,24 @@ static struct {
 	struct map of_owner; /* how many of these */
 	uint64_t nr_reads_given_up;
 	int32_t last_pid;
-} guard = { .socket = -1 };
+	void (*meanwhile)(void *ctx); /* NULL: nothing is to be done */
+	void *meanwhile_ctx;
+} guard = { .socket = -1, .heard_fd = -1 };
 
 void memory_guard_begin(enum memory_guard how, char *const *program)
 {
 	if (how == MEMORY_UNGUARDED || guard.uses++)
 		return;
 	guard.guard = how;
+	guard.own = getpid();
 	guard.program = program;
 	server_watch_init(&guard.servers);
+}
+
+void memory_guard_meanwhile(void (*run)(void *ctx), void *ctx)
+{
+	guard.meanwhile = run;
+	guard.meanwhile_ctx = ctx;
 }
 
 static bool is_needed(void)
@@ -159,9 +263,17 @@ static bool is_needed(void)
 	return guard.guard == MEMORY_GUARDED_ALWAYS || server_watch_may_hang(&guard.servers);
 }
 
+static void forget_heard_fd(void)
+{
+	if (guard.heard_fd >= 0)
+		close(guard.heard_fd);
+	guard.heard_fd = -1;
+}
+
 /* A child that is of no use any more. */
 static void forget_child(void)
 {
+	forget_heard_fd();
 	if (guard.child.pid)
 		child_end(&guard.child, true, NULL);
 	guard.child = CHILD_NONE;
@@ -204,6 +316,28 @@ static bool child_is_ready(void)
 	return proc_stat_read(guard.child.pid, &stat) || stat.state == 'R';
 }
 
+/* As recv(). */
+static ssize_t hear(int32_t *ret_answer, int flags)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec what = { ret_answer, sizeof(*ret_answer) };
+	struct msghdr message = { .msg_iov = &what,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	ssize_t n = recvmsg(guard.socket, &message, flags | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *head = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+
+	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int))) {
+		forget_heard_fd();
+		memcpy(&guard.heard_fd, CMSG_DATA(head), sizeof(guard.heard_fd));
+	}
+	return n;
+}
+
 /*
  * The answer, if it comes at once. Who sleeps, if only for that, has to wait for a turn on a busy
  * machine, at any priority: a hundred milliseconds now and then, and most of all samples are lost.
@@ -220,24 +354,26 @@ static ssize_t hear_awake(int32_t *ret_answer)
 	}
 	begin = now_ns();
 	while (n < 0 && now_ns() - begin < AWAKE_NS)
-		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
+		n = hear(ret_answer, MSG_DONTWAIT);
 	if (n < 0)
 		guard.nr_sleeps = SLEEPS;
 	return n;
 }
 
-/* `patient`: whatever the child waits for. -ETIMEDOUT: it waits for somebody. */
-static int hear_child(int32_t *ret_answer, bool patient)
+/* `patience_ms`: 0: whatever the child waits for. -ETIMEDOUT: it waits for somebody. */
+static int hear_child(int32_t *ret_answer, int patience_ms)
 {
-	ssize_t n = patient ? -1 : hear_awake(ret_answer);
+	ssize_t n = patience_ms ? hear_awake(ret_answer) : -1;
 
-	for (size_t i = 0; i < ANSWER_TRIES && n < 0; i++) {
-		n = recv(guard.socket, ret_answer, sizeof(*ret_answer), 0);
+	for (int ms = MEANWHILE_MS; n < 0 && ms <= ANSWER_MAX_MS; ms += MEANWHILE_MS) {
+		n = hear(ret_answer, 0);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -EPIPE;
+		if (n < 0 && guard.meanwhile)
+			guard.meanwhile(guard.meanwhile_ctx);
 		/* Nor may it have answered meanwhile, and wait for us. */
-		if (n < 0 && errno == EAGAIN && !patient && !child_is_ready()) {
-			n = recv(guard.socket, ret_answer, sizeof(*ret_answer), MSG_DONTWAIT);
+		if (n < 0 && patience_ms && ms % patience_ms == 0 && !child_is_ready()) {
+			n = hear(ret_answer, MSG_DONTWAIT);
 			break;
 		}
 	}
@@ -246,7 +382,7 @@ static int hear_child(int32_t *ret_answer, bool patient)
 
 static int start_child(void)
 {
-	struct timeval most = { .tv_usec = ANSWER_MS * 1000 };
+	struct timeval most = { .tv_usec = MEANWHILE_MS * 1000 };
 	_cleanup_close_ int memory = memfd_create("sonde-memory", MFD_CLOEXEC);
 	int32_t ready;
 	int ends[2], r;
@@ -272,7 +408,7 @@ static int start_child(void)
 		/* On a busy machine each read would wait for a turn else. */
 		setpriority(PRIO_PROCESS, (id_t)guard.child.pid, CHILD_NICE);
 		/* Until it says so it reads its own program, from a slow disk perhaps. */
-		r = hear_child(&ready, true);
+		r = hear_child(&ready, 0);
 	}
 	if (r)
 		forget_child();
@@ -328,8 +464,8 @@ static bool may_try(int32_t pid)
 					 RESERVED);
 }
 
-/* The child waits for a page that does not come: so it may, without us. */
-static void give_up(int32_t pid)
+/* The child waits for a page that does not come, or for a lock: so it may, without us. */
+static void give_up(int32_t pid, uint64_t hold_ns)
 {
 	uint32_t owner = proc_user(pid, UINT32_MAX);
 
@@ -343,7 +479,7 @@ static void give_up(int32_t pid)
 			continue;
 		if (owners_take(&guard.of_owner, owner))
 			break;
-		*g = (struct given_up){ now_ns() + HOLD_NS, guard.child, pid, owner };
+		*g = (struct given_up){ now_ns() + hold_ns, guard.child, pid, owner };
 		guard.nr_given_up++;
 		guard.child = CHILD_NONE;
 		break;
@@ -356,6 +492,7 @@ static void give_up(int32_t pid)
 /* What the child answers is in guard.buffer then. */
 static int read_by_child(const struct request *request)
 {
+	bool locks = request->kind != READ_MEMORY;
 	int32_t answer;
 	int r = guard.child.pid ? 0 : start_child();
 
@@ -364,9 +501,9 @@ static int read_by_child(const struct request *request)
 	if (send(guard.socket, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
 		r = -EPIPE;
 	else
-		r = hear_child(&answer, false);
+		r = hear_child(&answer, locks ? LOCK_MS : ANSWER_MS);
 	if (r == -ETIMEDOUT)
-		give_up(request->pid);
+		give_up(request->pid, locks ? HOLD_LOCK_NS : HOLD_NS);
 	else if (r)
 		forget_child(); /* somebody killed it */
 	return r ? r : answer;
@@ -374,7 +511,9 @@ static int read_by_child(const struct request *request)
 
 static bool is_guarded(int32_t pid)
 {
-	return pid != getpid() && is_needed();
+	pid_t own = getpid();
+
+	return pid != own && own == guard.own && is_needed();
 }
 
 int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
@@ -397,6 +536,12 @@ int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)
 	return r;
 }
 
+/* What fills guard.buffer: the answer. */
+static int ask_child(const struct request *request)
+{
+	return may_try(request->pid) ? read_by_child(request) : -ETIMEDOUT;
+}
+
 int process_read_environ(int32_t pid, char **ret, size_t *ret_size)
 {
 	struct request request = { READ_ENVIRON, .pid = pid, .size = PROCESS_ENVIRON_MAX };
@@ -404,10 +549,10 @@ int process_read_environ(int32_t pid, char **ret, size_t *ret_size)
 	int n;
 
 	if (!is_guarded(pid)) {
-		environ_path(pid, path);
+		snprintf(path, sizeof(path), "/proc/%d/environ", pid);
 		return read_file_at(AT_FDCWD, path, PROCESS_ENVIRON_MAX, ret, ret_size);
 	}
-	n = may_try(pid) ? read_by_child(&request) : -ETIMEDOUT;
+	n = ask_child(&request);
 	if (n < 0)
 		return n;
 	if (n == PROCESS_ENVIRON_MAX)
@@ -419,5 +564,70 @@ int process_read_environ(int32_t pid, char **ret, size_t *ret_size)
 	text[n] = '\0';
 	*ret = text;
 	*ret_size = (size_t)n;
+	return 0;
+}
+
+int process_read_command(int32_t pid, void *to, size_t size)
+{
+	struct request request = { READ_COMMAND, .pid = pid, .size = (uint32_t)size };
+	int n;
+
+	if (!is_guarded(pid))
+		return read_proc_file_now(pid, "cmdline", to, size);
+	n = ask_child(&request);
+	if (n > 0)
+		memcpy(to, guard.buffer, (size_t)n);
+	return n;
+}
+
+int process_open_maps(int32_t pid, struct process_maps *ret)
+{
+	*ret = (struct process_maps){ .pid = pid, .fd = -1 };
+	if (is_guarded(pid))
+		return 0;
+	ret->fd = open_proc_file(pid, "maps");
+	return ret->fd < 0 ? ret->fd : 0;
+}
+
+int process_read_maps(struct process_maps *maps, void *to, size_t size)
+{
+	struct request request = { READ_MAPS, maps->pid, (uint32_t)size, .addr = maps->at };
+	ssize_t n;
+
+	if (maps->fd >= 0) {
+		do
+			n = read(maps->fd, to, size);
+		while (n < 0 && errno == EINTR);
+		return n < 0 ? -errno : (int)n;
+	}
+	n = ask_child(&request);
+	if (n > 0) {
+		memcpy(to, guard.buffer, (size_t)n);
+		maps->at += (uint64_t)n;
+	}
+	return (int)n;
+}
+
+void process_close_maps(struct process_maps *maps)
+{
+	if (maps->fd >= 0)
+		close(maps->fd);
+}
+
+int process_open_map_file(int32_t pid, uint64_t start, uint64_t end, int *ret)
+{
+	struct request request = { OPEN_MAP_FILE, .pid = pid, .addr = start, .end = end };
+	int r;
+
+	if (!is_guarded(pid)) {
+		r = open_map_file_now(pid, start, end);
+	} else {
+		r = ask_child(&request);
+		if (!r)
+			r = guard.heard_fd < 0 ? -EMFILE : TAKE_FD(guard.heard_fd);
+	}
+	if (r < 0)
+		return r;
+	*ret = r;
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -163,6 +164,68 @@ TEST(reads_by_a_child_are_as_without_one)
 	ASSERT_EQ(memory_guard_given_up(NULL), 0);
 }
 
+/* All of it, in small pieces. */
+static size_t read_all_maps(pid_t pid, char *to, size_t size)
+{
+	struct process_maps maps;
+	size_t nr = 0;
+	int n = 1;
+
+	ASSERT_OK(process_open_maps(pid, &maps));
+	for (; n > 0; nr += (size_t)n) {
+		n = process_read_maps(&maps, to + nr, size - nr < 500 ? size - nr : 500);
+		ASSERT(n >= 0 && nr + (size_t)n < size);
+	}
+	process_close_maps(&maps);
+	to[nr] = '\0';
+	return nr;
+}
+
+/* Of the file of its first mapping, this program. */
+static void check_map_file(pid_t pid, const char *maps)
+{
+	unsigned long long start, end;
+	struct stat st, own;
+	int fd = -1;
+
+	ASSERT_EQ(sscanf(maps, "%llx-%llx", &start, &end), 2);
+	ASSERT_EQ(process_open_map_file(pid, start, end + PAGE, &fd), -ENOENT);
+	ASSERT_OK(process_open_map_file(pid, start, end, &fd));
+	ASSERT_OK(fstat(fd, &st));
+	ASSERT_OK(stat("/proc/self/exe", &own));
+	ASSERT_EQ(st.st_ino, own.st_ino);
+	ASSERT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+}
+
+TEST(what_takes_the_lock_of_mappings_is_read_by_a_child_as_well)
+{
+	struct other o = start_other(SOMEBODY), hangs = start_other(NOBODY);
+	char *maps[2] = { malloc(1 << 20), malloc(1 << 20) }, command[2][4096];
+	size_t nr[2];
+	int n[2];
+
+	for (int guarded = 0; guarded < 2; guarded++) {
+		memory_guard_begin(guarded ? MEMORY_GUARDED_ALWAYS : MEMORY_UNGUARDED, NULL);
+		nr[guarded] = read_all_maps(o.pid, maps[guarded], 1 << 20);
+		n[guarded] = process_read_command(o.pid, command[guarded], sizeof(command[0]));
+		check_map_file(o.pid, maps[guarded]);
+	}
+	ASSERT(nr[0] > 500 && nr[0] == nr[1]);
+	ASSERT_OK(memcmp(maps[0], maps[1], nr[0]));
+	ASSERT(n[0] > 0 && n[0] == n[1]);
+	ASSERT_OK(memcmp(command[0], command[1], (size_t)n[0]));
+	ASSERT_EQ(process_read_command(1 << 22, command[0], 1), -ENOENT);
+	/* Who is not waited for any more is not asked for these, either. */
+	ASSERT_EQ(read_absent(&hangs), -ETIMEDOUT);
+	ASSERT_EQ(process_read_command(hangs.pid, command[0], 1), -ETIMEDOUT);
+	memory_guard_end();
+	free(maps[0]);
+	free(maps[1]);
+	end_other(&o);
+	end_other(&hangs);
+}
+
 TEST(an_environment_is_that_of_the_process)
 {
 	char *text = NULL;
@@ -185,14 +248,23 @@ TEST(an_environment_is_that_of_the_process)
 	waitpid(pid, NULL, 0);
 }
 
+static void count_turn(void *nr)
+{
+	++*(int *)nr;
+}
+
 TEST(a_page_that_never_comes_holds_nobody_up)
 {
+	int nr_turns = 0;
 	struct other hangs = start_other(NOBODY), good = start_other(SOMEBODY);
 	int32_t pid;
 
 	memory_guard_begin(MEMORY_GUARDED_ALWAYS, NULL);
 	ASSERT_OK(read_here(hangs.pid));
+	memory_guard_meanwhile(count_turn, &nr_turns);
 	ASSERT_EQ(read_absent(&hangs), -ETIMEDOUT);
+	memory_guard_meanwhile(NULL, NULL);
+	ASSERT(nr_turns > 10);
 	ASSERT_EQ(memory_guard_given_up(&pid), 1);
 	ASSERT_EQ(pid, hangs.pid);
 	/* Once is enough. */

@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "process/memory.h"
 #include "process/proc_identity.h"
 #include "util/cleanup.h"
 #include "util/open_in_root.h"
@@ -206,13 +207,10 @@ struct map_files {
 static int open_map_file(const struct map_files *search, uint64_t start, uint64_t end)
 {
 	_cleanup_close_ int fd = -1;
-	char path[96];
+	int r = process_open_map_file(search->tid, start, end, &fd);
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", search->tid,
-		 (unsigned long long)start, (unsigned long long)end);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
+	if (r)
+		return r;
 	return open_right(search->servers, fd, &search->file->key, search->ret);
 }
 

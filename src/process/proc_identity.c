@@ -275,20 +275,10 @@ static void read_path(int32_t pid, struct proc_identity *ret)
 		ret->path[n - (ssize_t)(sizeof(deleted) - 1)] = '\0';
 }
 
-/*
- * That is in the process's memory, but nobody waits for a page of it: the kernel reads it of
- * anonymous memory only (7f7ccc2ccc2e, "proc: do not access cmdline nor environ from file-backed
- * areas", 4.17), and asks no userfaultfd.
- */
 static void read_command(int32_t pid, struct proc_identity *ret)
 {
-	_cleanup_close_ int fd = -1;
-	char path[32];
-	ssize_t n;
+	int n = process_read_command(pid, ret->command, sizeof(ret->command));
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret->command, sizeof(ret->command));
 	ret->is_executing = !n && *ret->path;
 	if (n <= 0 || !memchr(ret->command, '\0', (size_t)n))
 		ret->command[0] = '\0';

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "process/memory.h"
 #include "process/proc_stat.h"
 #include "util/cleanup.h"
 
@@ -20,24 +21,20 @@ static const char *last_newline(const char *text, size_t size)
 	return memrchr(text, '\n', size);
 }
 
-static int stream(int fd, char *window, int (*each)(void *ctx, const struct maps_entry *entry),
-		  void *ctx)
+static int stream(struct process_maps *maps, char *window,
+		  int (*each)(void *ctx, const struct maps_entry *entry), void *ctx)
 {
 	size_t nr = 0, total = 0;
-	ssize_t n = 1;
+	int n = 1;
 
 	while (n > 0) {
 		const char *newline;
 		size_t whole;
 		int r;
 
-		n = read(fd, window + nr, WINDOW_SIZE - nr);
-		if (n < 0 && errno == EINTR) {
-			n = 1;
-			continue;
-		}
+		n = process_read_maps(maps, window + nr, WINDOW_SIZE - nr);
 		if (n < 0)
-			return -errno;
+			return n == -ENOENT ? -ESRCH : n;
 		nr += (size_t)n;
 		total += (size_t)n;
 		newline = n ? last_newline(window, nr) : NULL;
@@ -53,18 +50,18 @@ static int stream(int fd, char *window, int (*each)(void *ctx, const struct maps
 
 int proc_maps_read(int32_t pid, int (*each)(void *ctx, const struct maps_entry *entry), void *ctx)
 {
-	_cleanup_close_ int fd = -1;
-	_cleanup_free_ char *window = NULL;
-	char path[64];
+	_cleanup_free_ char *window = malloc(WINDOW_SIZE);
+	struct process_maps maps;
+	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", proc_living_thread(pid));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	window = malloc(WINDOW_SIZE);
 	if (!window)
 		return -ENOMEM;
-	return stream(fd, window, each, ctx);
+	r = process_open_maps(proc_living_thread(pid), &maps);
+	if (r)
+		return r == -ENOENT ? -ESRCH : r;
+	r = stream(&maps, window, each, ctx);
+	process_close_maps(&maps);
+	return r;
 }
 
 struct end_of {

@@ -16,7 +16,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "process/memory.h"
 #include "process/proc_identity.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/owners.h"
 
@@ -139,14 +141,12 @@ static bool maps_it(const struct process *proc, const struct mapped_file *file)
 	const struct mapping *m =
 		proc && !proc->exited ? process_mapping_of(proc, file->index) : NULL;
 	const struct file_key *key = &file->key;
+	_cleanup_close_ int fd = -1;
 	struct statx st;
-	char path[96];
 
-	if (!m)
+	if (!m || process_open_map_file(proc->pid, m->start, m->end, &fd))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", proc->pid,
-		 (unsigned long long)m->start, (unsigned long long)m->end);
-	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) &&
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) &&
 	       st.stx_ino == key->inode && st.stx_dev_major == key->dev_major &&
 	       st.stx_dev_minor == key->dev_minor;
 }

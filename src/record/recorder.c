@@ -556,6 +556,7 @@ static int set_up_tables(struct recorder *r)
 		.copy_bytes = r->options.memory_limit,
 	};
 
+	memory_guard_meanwhile(recorder_drain, r);
 	r->profile_bytes_max = budget.profile;
 	r->batch_bytes_max = budget.batch;
 	log_debug(
@@ -654,6 +655,7 @@ void recorder_free(struct recorder *r)
 {
 	if (!r)
 		return;
+	memory_guard_meanwhile(NULL, NULL);
 	side_band_free(r->side_band);
 	side_events_fini(&r->events);
 	decoder_fini(&r->decoder);

@@ -7,7 +7,8 @@
  * On standard input, a letter and a newline tell it what to do from then on: "h" hang (requests are
  * taken and not answered), "a" answer (those that were kept, too); it says "ok" when it does. While
  * it hangs it says "asked" for the first request that it keeps. Attributes and entries are
- * forgotten by the kernel at once: every fstat() asks.
+ * forgotten by the kernel at once: every fstat() asks. What is opened with O_SYNC has no cache
+ * (FOPEN_DIRECT_IO): who waits for that may have whoever reads /proc wait, too, so it ends soon.
  */
 #include <dirent.h>
 #include <err.h>
@@ -24,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NODES_MAX = 256, REQUEST_MAX = 1 << 17, KEPT_MAX = 256, WRITE_MAX = 4096 };
+enum { NODES_MAX = 256, REQUEST_MAX = 1 << 17, KEPT_MAX = 256, UNCACHED_S = 20, WRITE_MAX = 4096 };
 
 static char *nodes[NODES_MAX + 1]; /* paths by number, FUSE_ROOT_ID is 1 */
 static size_t nr_nodes = 1;
@@ -143,6 +144,10 @@ static void answer(const void *request)
 	case FUSE_OPEN:
 	case FUSE_OPENDIR:
 		opened.open_flags = FOPEN_KEEP_CACHE;
+		if (((const struct fuse_open_in *)body)->flags & O_SYNC) {
+			opened.open_flags = FOPEN_DIRECT_IO;
+			alarm(UNCACHED_S);
+		}
 		reply(in, 0, &opened, sizeof(opened));
 		break;
 	case FUSE_READ:

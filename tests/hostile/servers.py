@@ -70,9 +70,9 @@ class OwnServer(Server):
         return self.arena.start(["unshare", "--user", "--map-root-user", "--mount", program, self.mount, self.source, device],
                                 hostile.NOBODY, **popen)
 
-    def start_inside(self, *argv):
+    def start_inside(self, *argv, **popen):
         return self.arena.start(["nsenter", "--target", self.process.pid, "--user", "--mount", "--preserve-credentials", *argv],
-                                hostile.NOBODY)
+                                hostile.NOBODY, **popen)
 
     def start_jit(self):
         """A JIT whose /tmp, in which its perf map is, is an overlay above the server."""
@@ -154,6 +154,39 @@ def attack_on_perf_maps(arena):
         arena.wait_until_burnt(program, 1)
         arena.end_now(program)
         return arena.judge(complete=99.5, recording=end(arena))
+
+
+def attack_and_the_lock_of_mappings(arena):
+    """Threads that wait for one with the lock of their processes' mappings: whoever reads of these processes waits for that, too."""
+    holder = arena.program("lock_holder")
+    with OwnServer(arena) as server:
+        shutil.copy(holder, os.path.join(server.source, "data"))
+        # Who is known already is not looked at again: it shall not run before.
+        arena.record("64M")
+        program = server.start_inside(holder, os.path.join(server.mount, "data"), 6, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        def expect(line):
+            if program.stdout.readline() != line:
+                raise AssertionError("the attacker has ended")
+
+        def go_on():
+            program.stdin.write(b"g\n")
+            program.stdin.flush()
+
+        expect(b"opened\n")
+        server.tell(b"h")
+        go_on()
+        expect(b"reads.\n")
+        server.wait_until_asked()
+        go_on()
+        expect(b"burnt.\n")
+        arena.run_victim(seconds=1)
+        recording = end(arena)
+        problems, note = arena.judge(complete=99.5, recording=recording)
+        server.tell(b"a")
+    if "does not answer" not in recording.errors:
+        problems.append("the attack was none: %s" % recording.errors)
+    return problems, note
 
 
 def attack_that_hangs_later(arena):
