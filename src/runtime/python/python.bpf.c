@@ -689,6 +689,8 @@ static __always_inline int one_frame(struct walk *w, const struct python_record 
 
 	if (!frame)
 		return WALK_NAME(python_other)(1);
+	/* It may be taken back: what bounds the frames that are shown does not bound these. */
+	w->work++;
 	at = frame_words(w, frame, r->f_size);
 	if (at < 0)
 		return no_frame(w, r, s);

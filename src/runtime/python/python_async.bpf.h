@@ -174,6 +174,7 @@ __noinline int WALK_NAME(python_kind)(__u64 object)
 	if (!object || read_word(field(r, object, OBJECT_TYPE), &type))
 		return KIND_OTHER;
 	for (i = 0; i < BASES_MAX; i++) {
+		w->work++;
 		if (read_memory(field(r, type, TYPE_NAME), &w->scratch[TYPE_AT], 16) ||
 		    read_memory(w->scratch[TYPE_AT], &w->scratch[TYPE_AT + 2], 16))
 			return KIND_OTHER;

@@ -212,6 +212,42 @@ TEST(what_waits_for_itself_comes_to_an_end)
 	each_version_with_tasks(in_circles);
 }
 
+/*
+ * One task after the other has callbacks of a class that is made of itself: no frames come of
+ * them, and each takes 26 reads.
+ */
+static void endless_classes(void)
+{
+	enum { NR_CALLBACKS = 63 };
+
+	/* Before 3.11 a loop has one frame; from 3.14 on no callbacks are looked at. */
+	if (t.record.minor < 11 || t.record.minor > 13)
+		return;
+	put_object(OTHER, "nothing_we_know_of");
+	put(TYPE(OTHER) + 256, TYPE(OTHER));
+	put(OBJECT(RUNNING) + 40, OBJECT(LIST));
+	put(OBJECT(LIST) + 16, NR_CALLBACKS);
+	put(OBJECT(LIST) + 24, TRAMPOLINE);
+	for (unsigned int i = 0; i < NR_CALLBACKS; i++)
+		put(TRAMPOLINE + 8 * i, OBJECT(TUPLE));
+	put(OBJECT(TUPLE) + 24, OBJECT(OTHER));
+	put_awaiter(OBJECT(RUNNING), OBJECT(OTHER), 0);
+	put_frame(FRAME_OF(4), 2, FRAME_OF(2));
+	put(FRAME_OF(4) + t.record.async.f_locals, OBJECT(HANDLE));
+	put_frame(FRAME_OF(2), 2, FRAME_OF(4));
+	if (t.record.f_entry)
+		*memory_at(FRAME_OF(2) + t.record.f_entry, 1) = 0;
+	t.max_frames = SAMPLE_FRAMES_MAX;
+	t.nr_reads = 0;
+	ASSERT_EQ(walk(), STOP_TOO_MUCH_WORK);
+	ASSERT(t.nr_reads < 5 * WALK_WORK_MAX);
+}
+
+TEST(classes_without_end_cut_the_stack)
+{
+	each_version_with_tasks(endless_classes);
+}
+
 static void by_itself(void)
 {
 	/* Function 0 is a coroutine, and no Handle is below it. */

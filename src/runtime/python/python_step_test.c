@@ -413,6 +413,51 @@ static void endless_search(void)
 
 TEST_EACH(a_search_without_end_cuts_the_stack, endless_search)
 
+/*
+ * Loop after loop pushes 2,000 frames and takes them back, once for each state that another
+ * interpreter has of the thread: they end where no loop's do. They overlap, so that a window has
+ * some sixty of them, and each has another code object than the last one, without a version, so
+ * that its names are read.
+ */
+static void frames_taken_back(void)
+{
+	enum { NR_FRAMES = 2000, CODE_SIZE = 0x200, FRAMES_AT = TRAMPOLINE + 2 * CODE_SIZE };
+	const struct python_record *r = &t.record;
+	uint64_t id = t.machine == EM_AARCH64 ? THREAD - 0x700 : THREAD, last = HEAP + 0xf000;
+
+	/* Where it overlaps with the low half of an address, the owner is an entry frame's. */
+	if (r->frames != PYTHON_ENTRY || !(r->f_owner & 4))
+		return;
+	put(HEAD, OTHER_INTERP);
+	put(OTHER_INTERP + r->interp_next, INTERP);
+	put_thread(OTHER_TSTATE, OTHER_INTERP, id);
+	put(OTHER_TSTATE + r->ts_next, OTHER_TSTATE);
+	put_entry(last, 0);
+	for (unsigned int n = 0; n < 2; n++) {
+		memcpy(memory_at(TRAMPOLINE + CODE_SIZE * n, CODE_SIZE),
+		       memory_at(CODE_OF(n), CODE_SIZE), CODE_SIZE);
+		put(TRAMPOLINE + CODE_SIZE * n + r->co_filename, NAME_OF(n));
+		put_32(TRAMPOLINE + CODE_SIZE * n + r->co_version, 0);
+	}
+	for (unsigned int n = 0; n < NR_FRAMES; n++) {
+		put(FRAMES_AT + 16 * n + r->f_previous, last);
+		put(FRAMES_AT + 16 * n + r->f_code, TRAMPOLINE + CODE_SIZE * (n & 1));
+		last = FRAMES_AT + 16 * n;
+	}
+	t.record.tls = 0x318;
+	put(THREAD + 0x318, TSTATE);
+	put(TSTATE + r->ts_frame, last);
+	put(OTHER_TSTATE + r->ts_frame, last);
+	t.max_frames = SAMPLE_FRAMES_MAX;
+	for (uint64_t sp = INNER; sp + LOOP_SIZE <= STACK + SIZE; sp += LOOP_SIZE)
+		put(sp + LOOP_SIZE - 8, LOOP + 0x11);
+	t.nr_reads = 0;
+	ASSERT_EQ(walk(), STOP_TOO_MUCH_WORK);
+	ASSERT(t.nr_reads < 3 * WALK_WORK_MAX);
+}
+
+TEST_EACH(frames_that_are_taken_back_cut_the_stack, frames_taken_back)
+
 /* 3.11: the CFrame is linked, but still has what was on the stack before. */
 TEST(a_loop_that_has_not_set_its_frame_yet)
 {
