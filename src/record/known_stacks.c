@@ -34,6 +34,14 @@ const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64
 	return find(&k->now, hash, labels) ?: find(&k->before, hash, labels);
 }
 
+const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash,
+					       uint32_t pid, const struct profile_label **labels)
+{
+	const struct known_stack *stack = known_stacks_find(k, hash, labels);
+
+	return stack && stack->pid == pid ? stack : NULL;
+}
+
 /* Where they are: equal words have equal labels, so in place of those that were there. */
 static int put_labels(struct known_set *s, const struct known_stack *old,
 		      const struct profile_label *labels, size_t nr, uint32_t *ret)

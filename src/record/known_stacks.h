@@ -10,6 +10,7 @@
 
 struct known_stack {
 	uint32_t stack; /* of the profile */
+	uint32_t pid;	/* whose it is */
 	uint32_t generation;
 	uint32_t thread_name; /* of the virtual thread whose it is: strtab; 0: of none */
 	/* Whose tables it needs, numbers of the unwind store; perhaps not all. */
@@ -42,6 +43,10 @@ void known_stacks_fini(struct known_stacks *k);
 /* NULL: nobody knows of it. Valid until the next call, as are its labels: (*labels)[0] and on. */
 const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
 					    const struct profile_label **labels);
+/* The same, of process `pid` only: another's that has the same hash, by chance or on purpose, is
+ * not what a hit of it means. */
+const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash,
+					       uint32_t pid, const struct profile_label **labels);
 /* 0 or -ENOMEM; -ENOSPC: there are too many, the kernel must forget. */
 int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack,
 		     const struct profile_label *labels, size_t nr);

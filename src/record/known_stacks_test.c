@@ -38,6 +38,20 @@ TEST(hits_on_their_way_find_what_is_forgotten)
 	known_stacks_fini(&k);
 }
 
+TEST(a_hit_means_a_stack_of_its_own_process)
+{
+	const struct known_stack stack = { .stack = 10, .pid = 1000 };
+	const struct profile_label *labels;
+	struct known_stacks k = { 0 };
+
+	ASSERT_OK(known_stacks_put(&k, 1, &stack, NULL, 0));
+	ASSERT_EQ(known_stacks_find_of(&k, 1, 1000, &labels)->stack, 10);
+	ASSERT(!known_stacks_find_of(&k, 1, 1001, &labels));
+	known_stacks_forget(&k, 1);
+	ASSERT(!known_stacks_find_of(&k, 1, 1001, &labels));
+	known_stacks_fini(&k);
+}
+
 TEST(numbers_follow_a_collection)
 {
 	uint32_t stacks[] = { PROFILE_GONE, 0, 1, 2, 3 }, strings[] = { 0, PROFILE_GONE, 1 };

@@ -253,10 +253,11 @@ void recorder_forget_stacks(struct recorder *r)
 }
 
 /* Hits of this hash mean that stack, and what is said of it. */
-static int remember_stack(struct recorder *r, uint64_t hash, uint32_t generation, uint32_t stack,
-			  const struct said *said)
+static int remember_stack(struct recorder *r, const struct sample_header *h, uint64_t hash,
+			  uint32_t generation, uint32_t stack, const struct said *said)
 {
 	struct known_stack known = { .stack = stack,
+				     .pid = h->pid,
 				     .generation = generation,
 				     .thread_name = said->thread_name,
 				     .nr_files = (uint16_t)r->decoder.nr_needed };
@@ -284,7 +285,7 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 	if (err == -ENOSPC && hash)
 		r->refused_until_ns = UINT64_MAX;
 	if (!err && hash)
-		err = remember_stack(r, hash, generation, id, &said);
+		err = remember_stack(r, h, hash, generation, id, &said);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	else
@@ -312,7 +313,7 @@ static void add_waker(struct recorder *r, const struct sample_header *h,
 	if (err == -ENOSPC)
 		r->refused_until_ns = UINT64_MAX;
 	if (!err)
-		err = remember_stack(r, h->hash, wanted.block ? wanted.block->generation : 0, id,
+		err = remember_stack(r, h, h->hash, wanted.block ? wanted.block->generation : 0, id,
 				     &said);
 	if (err)
 		log_debug("no room for who wakes others: %s", strerror(-err));
@@ -525,7 +526,7 @@ static void touch_tables(struct recorder *r, const struct known_stack *known)
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
 	const struct profile_label *labels;
-	const struct known_stack *found = known_stacks_find(&r->known, h->hash, &labels);
+	const struct known_stack *found = known_stacks_find_of(&r->known, h->hash, h->pid, &labels);
 	struct said said;
 
 	/* One that was new when the profile was full: it is asked for when there is room. */
