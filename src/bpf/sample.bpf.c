@@ -37,6 +37,15 @@ static __always_inline void read_comm(struct walk *w)
 	to[1] = *(const __u64 *)&task->comm[8];
 }
 
+/*
+ * What the hash of a process's stacks begins with. The words of a stack are joined by xor, and who
+ * has a stack made chooses them: how two processes' hashes differ must be as secret as the epoch.
+ */
+static __always_inline __u64 start_hash(__u32 pid)
+{
+	return finish_hash(finish_hash(known_epoch + pid));
+}
+
 static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 value, __u8 flags)
 {
 	w->header.flags = flags;
@@ -66,7 +75,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 val
 	w->may_ask = w->raws == RAWS_WHOLE;
 	w->max_frames = config_max_frames;
 	w->address_mask = config_address_mask;
-	w->hash = known_epoch + w->header.pid;
+	w->hash = start_hash(w->header.pid);
 	w->names = 0;
 }
 

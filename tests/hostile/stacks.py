@@ -28,3 +28,25 @@ def attack_endless(arena):
     if "were new when --memory-limit was reached" not in recording.errors:
         problems.append("what was dropped is not said: %s" % recording.errors)
     return problems, "%s; lost %s" % (note, recording.lost())
+
+
+def attack_same_hash(arena):
+    """Stacks of one process would have the hash of another's, if that were no secret. If they have, they are not counted as that."""
+    arena.program("same_hash")
+    arena.record("64M", frequency=999)
+    arena.attack("same_hash", until_line=True)
+    arena.run_victim(seconds=0.5)
+    recording = arena.end()
+    problems, note = arena.judge(recording=recording)
+    wrong = samples = 0
+    for s in recording.stacks or []:
+        if s.comm == "same-child":
+            samples += s.count
+            wrong += s.count if "slot_0" in s.user else 0
+    if wrong:
+        problems.append("%d of %d samples of the child are shown where its parent was" % (wrong, samples))
+    if recording.lost().get("unknown_stack"):
+        problems.append("the kernel took stacks of the child for its parent's")
+    if samples < 600:  # of 1,200
+        problems.append("%d samples of the child: lost %s" % (samples, recording.lost()))
+    return problems, "%d samples of the child, lost %s; %s" % (samples, recording.lost(), note)
