@@ -26,7 +26,7 @@ CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
 SECONDS = 3  # of CPU, of all programs of a recording
 
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
-            "loaded umläute traced refined kernel_loop fibers threads forked").split()
+            "loaded extension umläute traced refined kernel_loop fibers threads forked").split()
 
 OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start|.*coroutine.*|fiber_entry")
 

@@ -611,6 +611,12 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 	}
 	if (stop)
 		return stop;
+	/*
+	 * Around an extension's Init function rb_vm_call_cfunc() pushes a frame that is marked, but
+	 * calls no loop: it has no place in its code.
+	 */
+	if (!pc && iseq && !(flags & RUBY_FRAME_NATIVE))
+		return GOES_ON;
 	return flags & RUBY_FRAME_FINISH ? LAST : GOES_ON;
 }
 

@@ -234,6 +234,14 @@ def loaded
   require path
 end
 
+# While an extension is initialized there is a frame marked as a loop's last, but no loop.
+def extension
+  def Object.inherited(_)
+    leaf
+  end
+  require "date_core"
+end
+
 def umläute
   größe
 end
