@@ -20,10 +20,10 @@ static void put_code(uint64_t addr, const uint8_t *code, size_t size)
 	memcpy(text + (addr - TEXT), code, size);
 }
 
-static void build(void)
+static void build_for(uint16_t machine)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
 	unsigned int s = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
 					    TEXT, text, sizeof(text));
 	size_t size;
@@ -37,6 +37,11 @@ static void build(void)
 	ASSERT_OK(unwind_table_build(elf, 0, &table));
 	free(image);
 	memset(text, 0, sizeof(text));
+}
+
+static void build(void)
+{
+	build_for(EM_X86_64);
 }
 
 static void expect(uint64_t addr, int off)
@@ -176,4 +181,33 @@ TEST(where_a_new_thread_is_beside_the_one_that_made_it)
 	expect(TEXT + 0x102, 8);
 	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10a)->cfa, CFA_REG);
 	ASSERT_EQ(unwind_table_find(table, TEXT + 0x10c)->cfa, CFA_END);
+}
+
+static void put_insns(uint64_t addr, const uint32_t *insns, size_t size)
+{
+	put_code(addr, (const uint8_t *)insns, size);
+}
+
+/* Likewise. */
+TEST(where_a_new_thread_is_on_aarch64)
+{
+	/* svc #0; cmp x0,#0; b.eq 24; b.lt 28; ret; nop; 24: mov x29,#0; 28: ret */
+	static const uint32_t glibc[] = { 0xd4000001, 0xf100001f, 0x54000080, 0x5400008b,
+					  0xd65f03c0, 0xd503201f, 0xd280001d, 0xd65f03c0 };
+	/* svc #0; cbz x0,12; ret; 12: ldp x1,x0,[sp],#16; blr x1 */
+	static const uint32_t musl[] = { 0xd4000001, 0xb4000040, 0xd65f03c0, 0xa8c103e1,
+					 0xd63f0020 };
+	/* fork: svc #0; cbz x0,12; ret; 12: mov x0,#0; ret */
+	static const uint32_t fork[] = { 0xd4000001, 0xb4000040, 0xd65f03c0, 0xd2800000,
+					 0xd65f03c0 };
+
+	put_insns(TEXT + 0x100, glibc, sizeof(glibc));
+	put_insns(TEXT + 0x200, musl, sizeof(musl));
+	put_insns(TEXT + 0x300, fork, sizeof(fork));
+	build_for(EM_AARCH64);
+	for (int i = 0; i < 32; i += 4) {
+		ASSERT_EQ(flags_at(TEXT + 0x100 + i), i >= 4 && i < 12 ? RULE_NEW_THREAD : 0);
+		ASSERT_EQ(flags_at(TEXT + 0x200 + i), i == 4 ? RULE_NEW_THREAD : 0);
+		ASSERT_EQ(flags_at(TEXT + 0x300 + i), 0);
+	}
 }

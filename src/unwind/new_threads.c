@@ -12,8 +12,22 @@
 enum {
 	TEXT_MAX = 4 << 20, /* a C library, or a static program of ordinary size */
 	INSNS_MAX = 4,
-	SYSCALL_SIZE = 2,
+	X86_CALL_SIZE = 2,
+	A64_SIZE = 4, /* of each instruction of aarch64 */
 };
+
+/* How such code looks on a machine. */
+struct machine {
+	uint8_t call[A64_SIZE]; /* the system call */
+	size_t call_size;
+	/*
+	 * Behind the system call at text[at]: how many bytes both threads run until a jump takes
+	 * them apart; 0: that makes no thread.
+	 */
+	size_t (*shared_size)(const uint8_t *text, size_t size, size_t at);
+};
+
+/* --- x86-64 ---------------------------------------------------------------------------------- */
 
 /* xor %ebp,%ebp or xor %rbp,%rbp: the ABI's mark of a first frame. */
 static bool begins_thread(const uint8_t *p, size_t left)
@@ -30,12 +44,11 @@ static bool tests_result(const struct x86_insn *insn)
 }
 
 /*
- * Behind the system call at `at`: test %rax,%rax; then jumps, one of which, or what is behind the
- * last, is where a thread begins. How many bytes both threads run there, or 0.
+ * test %rax,%rax; then jumps, one of which, or what is behind the last, is where a thread begins.
  */
-static size_t shared_size(const uint8_t *text, size_t size, size_t at)
+static size_t shared_size_x86(const uint8_t *text, size_t size, size_t at)
 {
-	size_t start = at + SYSCALL_SIZE, pos = start;
+	size_t start = at + X86_CALL_SIZE, pos = start;
 	struct code_insn flow;
 	struct x86_insn insn;
 
@@ -53,15 +66,58 @@ static size_t shared_size(const uint8_t *text, size_t size, size_t at)
 	return 0;
 }
 
-static int search(const uint8_t *text, size_t size, uint64_t addr, struct code_range *ret, int nr)
+static const struct machine x86_64 = { { 0x0f, 0x05 }, X86_CALL_SIZE, shared_size_x86 };
+
+/* --- aarch64 --------------------------------------------------------------------------------- */
+
+static uint32_t a64_insn(const uint8_t *text, size_t size, size_t at)
 {
-	static const uint8_t call[SYSCALL_SIZE] = { 0x0f, 0x05 };
+	uint32_t insn = 0;
+
+	if (at < size && size - at >= sizeof(insn))
+		memcpy(&insn, text + at, sizeof(insn));
+	return insn;
+}
+
+/* mov x29,#0 (glibc); or ldp x1,x0,[sp],#16 (musl, which leaves x29): the function and its argument
+ * from the new stack. */
+static bool begins_thread_a64(uint32_t insn)
+{
+	return insn == 0xd280001d || insn == 0xa8c103e1;
+}
+
+/* cmp x0,#0, if there is that (glibc); then jumps, one of which is to where a thread begins. */
+static size_t shared_size_a64(const uint8_t *text, size_t size, size_t at)
+{
+	size_t start = at + A64_SIZE, pos = start;
+	struct code_insn flow;
+
+	if (a64_insn(text, size, pos) == 0xf100001f)
+		pos += A64_SIZE;
+	for (int i = 0; i < INSNS_MAX; i++) {
+		if (pos >= size || !code_insn_a64(text + pos, size - pos, pos, &flow) ||
+		    flow.flow != FLOW_COND)
+			return 0;
+		pos += A64_SIZE;
+		if (begins_thread_a64(a64_insn(text, size, flow.target)))
+			return pos - start;
+	}
+	return 0;
+}
+
+static const struct machine aarch64 = { { 0x01, 0x00, 0x00, 0xd4 }, A64_SIZE, shared_size_a64 };
+
+/* --------------------------------------------------------------------------------------------- */
+
+static int search(const struct machine *m, const uint8_t *text, size_t size, uint64_t addr,
+		  struct code_range *ret, int nr)
+{
 	const uint8_t *p = text, *end = text + size;
 
-	for (; nr < NEW_THREADS_MAX && (p = memmem(p, (size_t)(end - p), call, sizeof(call)));
+	for (; nr < NEW_THREADS_MAX && (p = memmem(p, (size_t)(end - p), m->call, m->call_size));
 	     p++) {
-		size_t at = (size_t)(p - text), shared = shared_size(text, size, at);
-		uint64_t start = addr + at + SYSCALL_SIZE;
+		size_t at = (size_t)(p - text), shared = m->shared_size(text, size, at);
+		uint64_t start = addr + at + m->call_size;
 
 		if (shared)
 			ret[nr++] = (struct code_range){ start, start + shared };
@@ -71,9 +127,10 @@ static int search(const uint8_t *text, size_t size, uint64_t addr, struct code_r
 
 int new_threads_find(const struct elf_file *elf, struct code_range ret[static NEW_THREADS_MAX])
 {
+	const struct machine *m = elf->machine == EM_X86_64 ? &x86_64 : &aarch64;
 	int nr = 0;
 
-	if (elf->machine != EM_X86_64)
+	if (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64)
 		return 0;
 	for (size_t i = 0; i < elf->nr_segments && nr < NEW_THREADS_MAX; i++) {
 		const struct elf_segment *s = &elf->segments[i];
@@ -87,7 +144,7 @@ int new_threads_find(const struct elf_file *elf, struct code_range ret[static NE
 		if (elf_file_read(elf, s->offset, text, s->filesz) < 0)
 			continue;
 		if (!nr || ret[nr - 1].end <= s->vaddr)
-			nr = search(text, s->filesz, s->vaddr, ret, nr);
+			nr = search(m, text, s->filesz, s->vaddr, ret, nr);
 	}
 	return nr;
 }

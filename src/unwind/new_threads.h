@@ -12,5 +12,5 @@
 
 enum { NEW_THREADS_MAX = 8 };
 
-/* Fills `ret` with such ranges, by address; their number, or -ENOMEM. x86-64. */
+/* Fills `ret` with such ranges, by address; their number, or -ENOMEM. */
 int new_threads_find(const struct elf_file *elf, struct code_range ret[static NEW_THREADS_MAX]);

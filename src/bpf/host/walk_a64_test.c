@@ -30,6 +30,14 @@ TEST(a64_leaf_by_link_register_then_frame_records)
 	t.stack[21] = AT(4, 0x10);
 	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_COMPLETE);
 	ASSERT_FRAMES(AT(1, 0), AT(2, 0x0f), AT(3, 0x0f), AT(4, 0x0f));
+	/* A new thread, whose x0 is 0, has the link register of the one that made it. */
+	t.rules[2].flags |= RULE_NEW_THREAD;
+	t.regs[0] = 0;
+	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0));
+	t.regs[0] = 1234;
+	ASSERT_EQ(walk(EM_AARCH64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0x0f), AT(3, 0x0f), AT(4, 0x0f));
 	tear_down();
 }
 
