@@ -10,6 +10,7 @@ SONDE_PERLS, paths with colons between, restricts the perls. docs/perl.md says w
 import contextlib
 import functools
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ SECONDS = int(os.environ.get("SONDE_SECONDS", "3"))  # of CPU, of all programs o
 # What the programs of one recording do at the same time.
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain trying recursion deep method closure eval_block eval_text sort_block sort_sub sort_call sort_eval sort_in_sort block block_eval tied tied_xs tied_block tied_eval "
             "destroy destroy_end overloaded overloaded_text autoload signal warning dying going umlaut lexical pattern pattern_code "
-            "map_grep lvalues frozen dumped compiled required hooked used forked line_file deferred defer_sort defer_nested finally branches in_branch threads").split()
+            "map_grep lvalues frozen dumped compiled required hooked used forked line_file deferred defer_sort defer_nested finally branches in_branch threads " + "signal_late" * (platform.machine() == "x86_64")).split()
 SINCE = {"trying": 34, "deferred": 36, "defer_sort": 36, "defer_nested": 36, "finally": 36}
 
 # Functions that only implement a Perl call: their frames are left out.

@@ -113,7 +113,8 @@ enum {
 	CONTEXTS_MANY = 4,
 	CXIX_MAX = 1 << 24,
 	SI_TYPE_MAX = 63,
-	SI_SORT = 3
+	SI_SORT = 3,
+	SI_SIGNAL = 4
 };
 
 __noinline int WALK_NAME(perl_find)(void);
@@ -449,9 +450,29 @@ static __always_inline __u64 stage_of(const struct perl_record *r, __u64 ppaddr)
 }
 
 /*
+ * Has the loop called PL_signalhook, which it does when its last op is done? (PERL_ASYNC_CHECK().)
+ * That lies far from where a register points to, or has an address of its own: call *disp32(reg).
+ * Functions of ops lie near. aarch64's calls don't tell.
+ */
+static __always_inline bool runs_handlers(const struct walk *w)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 code;
+
+	if (read_word(w->loop_pc + 1 - sizeof(code), &code))
+		return false;
+	code = code >> 16 & 0xffff;
+	return (code & 0xf8ff) == 0x90ff || code == 0x15ff;
+#else
+	return false;
+#endif
+}
+
+/*
  * call_sv()'s loop may run a function of C, which has no context: of a method, or one whose sub is
  * that. If that calls Perl, the next call_sv() has kept PL_op, which was the outer one's own: an op
- * on the C stack, among its locals. It lies in PL_savestack, below what the sub has there.
+ * on the C stack, among its locals. It lies in PL_savestack, below what the sub has there. Or the
+ * loop has ended, then it is 0, and looks for signals, whose handlers are what was met.
  */
 static __always_inline bool has_no_sub(const struct walk *w, const struct perl_record *r,
 				       const __u64 *s)
@@ -461,8 +482,9 @@ static __always_inline bool has_no_sub(const struct walk *w, const struct perl_r
 	if (r->flags & PERL_THREADED)
 		at += s[S_COMPILING] - r->compiling;
 	return s[S_NEXT] >= 2 && s[S_NEXT] < PERL_SAVED_MAX && !read_word(at, &saved) &&
-	       !read_word(saved + (s[S_NEXT] - 2) * 8, &op) && op >= w->loop_sp &&
-	       op - w->regs[ARCH_SP] < PERL_LOCALS;
+	       !read_word(saved + (s[S_NEXT] - 2) * 8, &op) &&
+	       (op ? op >= w->loop_sp && op - w->regs[ARCH_SP] < PERL_LOCALS
+		   : s[S_TYPE] == SI_SIGNAL && runs_handlers(w));
 }
 
 /* Begins a loop; 1: it has frames, or may have. */

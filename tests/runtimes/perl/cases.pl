@@ -76,6 +76,7 @@ sub Tie::FETCH { leaf(); return 1 }
 sub Tie::STORE { leaf(); return }
 sub Dies::DESTROY { leaf(); return }
 package Adds { use overload "+" => sub { main::leaf(); 1 }, "\"\"" => \&as_text; sub as_text { main::leaf(); return "" } }
+package Raises { use overload "+" => sub { syscall(62, 0 + $$, 10) }, "-" => sub { my $x = $_[0] + 1; 1 } }
 package Auto { our $AUTOLOAD; sub AUTOLOAD { return if $AUTOLOAD =~ /DESTROY/; main::leaf(); return } }
 package Sums { no warnings "once"; use overload "+" => sub { main::leaf(); 1 }; *STORE = \&List::Util::sum; sub TIESCALAR { return bless [], shift } }
 package Picks { no warnings "once"; *STORE = \&List::Util::first; sub TIESCALAR { return bless sub { main::leaf(); 1 }, shift } }
@@ -113,6 +114,8 @@ my %cases = (
     overloaded_text => sub { my $o = bless [], "Adds"; my $x = eval { "$o" } },
     autoload => sub { Auto->whatever(1) },
     signal => sub { local $SIG{USR1} = sub { plain_inner() }; kill "USR1", $$; 1 while 1 },
+    # The handler is run at the end of a loop, whose sub has returned: kill() of x86-64, which Perl looks for no signals behind.
+    signal_late => sub { local $SIG{USR1} = sub { plain_inner() }; my $o = bless [], "Raises"; my $x = $o - 1 },
     warning => sub { local $SIG{__WARN__} = sub { leaf() }; warn "\n" },
     dying => sub { local $SIG{__DIE__} = sub { leaf() }; eval { die "\n" } },
     going => sub { goes(1) },
