@@ -88,6 +88,8 @@ int stream_tls_new(const struct net_options *options, struct stream_tls **ret)
 	SSL_CTX_set_options(tls->ctx, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(tls->ctx,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/* A server may send tickets and new keys without end: after each we look at the clock. */
+	SSL_CTX_clear_mode(tls->ctx, SSL_MODE_AUTO_RETRY);
 	r = load_files(options, tls->ctx);
 	if (r) {
 		stream_tls_free(tls);
