@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -32,12 +33,48 @@
 
 enum {
 	PROGRAM_MAX = 256, /* a jump goes 255 instructions far, to one of the last three */
-	NOT_BOUNDS = 7,	   /* instructions of a program that compare no number */
+	HEAD = 7,	   /* instructions before those that compare numbers with bounds */
+	NOT_BOUNDS = HEAD + 4,
 };
+
+/* Of clone(): a namespace of its own. CLONE_NEWTIME is clone3()'s alone. */
+#define CLONE_NAMESPACES                                                                           \
+	((uint32_t)(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |  \
+		    CLONE_NEWPID | CLONE_NEWNET))
 
 static int compare_numbers(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
+}
+
+enum verdict { ALLOW, DENY, UNKNOWN }; /* the last instructions of a program */
+
+/* How far it is from instruction `at` of a program with so many bounds. */
+static uint8_t jump_to(enum verdict verdict, size_t bounds, size_t at)
+{
+	return (uint8_t)(HEAD + bounds + 1 + verdict - at - 1);
+}
+
+/*
+ * What is decided by more than a number. A child in a user namespace of its own has all
+ * capabilities there. clone3() has its flags in memory, where no filter can look: the C library
+ * takes clone() if the kernel does not know it.
+ */
+static void put_head(struct sock_filter ret[HEAD], size_t bounds)
+{
+	const struct sock_filter head[HEAD] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_AUDIT_ARCH, 0, jump_to(DENY, bounds, 1)),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, jump_to(UNKNOWN, bounds, 3), 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, HEAD - 5),
+		/* The low half: both machines are little-endian. */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NAMESPACES, jump_to(DENY, bounds, 6),
+			 jump_to(ALLOW, bounds, 6)),
+	};
+
+	memcpy(ret, head, sizeof(head));
 }
 
 /*
@@ -46,7 +83,6 @@ static int compare_numbers(const void *a, const void *b)
  */
 int sandbox_program(struct sock_filter *ret, size_t max, uint32_t otherwise)
 {
-	enum { ALLOW, DENY, UNKNOWN }; /* the last instructions */
 	size_t nr, n = 0, bounds = 0;
 	const int *calls = sandbox_calls(&nr);
 	_cleanup_free_ int *sorted = malloc(nr * sizeof(*sorted));
@@ -68,16 +104,11 @@ int sandbox_program(struct sock_filter *ret, size_t max, uint32_t otherwise)
 	}
 	if (bounds + NOT_BOUNDS > (max < PROGRAM_MAX ? max : PROGRAM_MAX))
 		return -E2BIG;
-	ret[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-						offsetof(struct seccomp_data, arch));
-	ret[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_AUDIT_ARCH, 0,
-						(uint8_t)(bounds + 2 + DENY));
-	ret[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-						offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < bounds; i++, allowed = !allowed)
-		ret[n++] = (struct sock_filter)BPF_JUMP(
-			BPF_JMP | BPF_JGE | BPF_K, ends[i], 0,
-			(uint8_t)(bounds - i + (allowed ? ALLOW : DENY)));
+	put_head(ret, bounds);
+	n = HEAD;
+	for (size_t i = 0; i < bounds; i++, n++, allowed = !allowed)
+		ret[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, ends[i], 0,
+						      jump_to(allowed ? ALLOW : DENY, bounds, n));
 	ret[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JA, UNKNOWN, 0, 0);
 	ret[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	ret[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise);

@@ -181,8 +181,7 @@ static const int calls[] = {
 	SYS_recvmmsg,
 
 	/* Our own threads and children */
-	SYS_clone,
-	SYS_clone3,
+	SYS_clone, /* no namespaces, and no clone3: see put_head() */
 	SYS_execve,
 	SYS_execveat,
 	SYS_exit,

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,8 +24,8 @@
 enum { MAX = 256, DENIED = SECCOMP_RET_ERRNO | EPERM, UNKNOWN = SECCOMP_RET_ERRNO | ENOSYS };
 
 /* As the kernel runs it; what is none of the instructions that it has fails. */
-static uint32_t run_filter(const struct sock_filter *program, int nr, uint32_t arch,
-			   uint32_t number)
+static uint32_t run_filter_on(const struct sock_filter *program, int nr,
+			      const struct seccomp_data *call)
 {
 	uint32_t a = 0;
 
@@ -32,7 +33,9 @@ static uint32_t run_filter(const struct sock_filter *program, int nr, uint32_t a
 		const struct sock_filter *i = &program[pc];
 
 		if (i->code == (BPF_LD | BPF_W | BPF_ABS))
-			a = i->k == offsetof(struct seccomp_data, arch) ? arch : number;
+			memcpy(&a, (const char *)call + i->k, sizeof(a));
+		else if (i->code == (BPF_JMP | BPF_JSET | BPF_K))
+			pc += a & i->k ? i->jt : i->jf;
 		else if (i->code == (BPF_JMP | BPF_JEQ | BPF_K))
 			pc += a == i->k ? i->jt : i->jf;
 		else if (i->code == (BPF_JMP | BPF_JGE | BPF_K))
@@ -46,6 +49,13 @@ static uint32_t run_filter(const struct sock_filter *program, int nr, uint32_t a
 	}
 	FAIL("the program has no end");
 	return 0;
+}
+
+static uint32_t run_filter(const struct sock_filter *program, int nr, uint32_t arch,
+			   uint32_t number)
+{
+	return run_filter_on(program, nr,
+			     &(struct seccomp_data){ .nr = (int)number, .arch = arch });
 }
 
 static bool is_allowed(uint32_t number, uint32_t *newest)
@@ -70,9 +80,9 @@ TEST(the_program_says_what_the_list_says)
 
 	ASSERT_OK(nr);
 	for (uint32_t number = 0; number < 1000; number++) {
-		uint32_t want = is_allowed(number, &newest) ? SECCOMP_RET_ALLOW
-				: number > newest	    ? UNKNOWN
-							    : DENIED;
+		uint32_t want = is_allowed(number, &newest)		  ? SECCOMP_RET_ALLOW
+				: number > newest || number == SYS_clone3 ? UNKNOWN
+									  : DENIED;
 
 		ASSERT_MSG(run_filter(program, nr, ARCH, number) == want, "call %u", number);
 	}
@@ -82,6 +92,29 @@ TEST(the_program_says_what_the_list_says)
 	/* i386 on x86-64, where 11 is execve. */
 	ASSERT_EQ(run_filter(program, nr, AUDIT_ARCH_I386, 11), DENIED);
 	ASSERT_EQ(run_filter(program, nr, AUDIT_ARCH_ARM, SYS_read), DENIED);
+}
+
+/* Who has a user namespace of his own has all capabilities in it. */
+TEST(children_have_no_namespaces_of_their_own)
+{
+	static const uint64_t namespaces[] = { CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+					       CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
+					       CLONE_NEWNET };
+	struct seccomp_data call = { .nr = SYS_clone, .arch = ARCH };
+	struct sock_filter program[MAX];
+	int nr = sandbox_program(program, MAX, DENIED);
+
+	ASSERT_OK(nr);
+	for (size_t i = 0; i < sizeof(namespaces) / sizeof(*namespaces); i++) {
+		call.args[0] = namespaces[i] | SIGCHLD;
+		ASSERT_MSG(run_filter_on(program, nr, &call) == DENIED, "flag %#llx",
+			   (unsigned long long)namespaces[i]);
+	}
+	/* A thread's, and those of a child of posix_spawn(). */
+	call.args[0] = 0x3d0f00;
+	ASSERT_EQ(run_filter_on(program, nr, &call), SECCOMP_RET_ALLOW);
+	call.args[0] = CLONE_VM | CLONE_VFORK | SIGCHLD;
+	ASSERT_EQ(run_filter_on(program, nr, &call), SECCOMP_RET_ALLOW);
 }
 
 TEST(a_program_that_is_too_large_is_none)
@@ -137,6 +170,24 @@ static int try_calls(void)
 	return 0;
 }
 
+/* 0: there is a child with a user namespace of its own; else errno. */
+static int try_namespace(void)
+{
+	long child = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
+
+	if (!child)
+		_exit(0);
+	if (child < 0)
+		return errno;
+	waitpid((pid_t)child, NULL, 0);
+	return 0;
+}
+
+static int try_filtered_namespace(void)
+{
+	return sandbox_filter_calls(SANDBOX_ON) ? -1 : try_namespace();
+}
+
 static int try_forbidden(void)
 {
 	return sandbox_filter_calls(SANDBOX_KILL) ? 1 : unshare(0);
@@ -146,6 +197,9 @@ TEST(the_kernel_takes_it)
 {
 	ASSERT_EQ(in_child(try_calls), 0);
 	ASSERT_EQ(in_child(try_forbidden), -SIGSYS);
+	/* Where it would work without the filter. */
+	if (!in_child(try_namespace))
+		ASSERT_EQ(in_child(try_filtered_namespace), EPERM);
 }
 
 static uint64_t permitted(void)
