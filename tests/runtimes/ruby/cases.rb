@@ -47,7 +47,8 @@ end
 
 def leaf(names = nil, more = {})
   first = __LINE__
-  tell(caller_locations(0), more.merge(names: names, lines: [first + 2, first + 7]))
+  # It may be sampled when it has just come back from there.
+  tell(caller_locations(0), more.merge(names: names, lines: [first + 2, first + 8]))
   x = 1
   while true
     x = x * 3 %
