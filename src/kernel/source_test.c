@@ -598,17 +598,23 @@ static bool has_entry(const struct sources *s, pid_t tid)
 				    &sleeper);
 }
 
-TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
+static void open_sleeps(struct sources *s)
 {
 	struct source_spec spec = { .kind = SOURCE_SLEEPS, .off_cpu = { .chance = 1 } };
+
+	spec.name = off_cpu_place(&spec.off_cpu.kick);
+	open_source(s, spec, is_whole());
+	ASSERT_OK(source_attach(&s->source, NULL));
+}
+
+TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
+{
 	int go[2], told[2], fd;
 	uint32_t one = 1;
 	struct sources s;
 	pid_t pid, tid;
 
-	spec.name = off_cpu_place(&spec.off_cpu.kick);
-	open_source(&s, spec, is_whole());
-	ASSERT_OK(source_attach(&s.source, NULL));
+	open_sleeps(&s);
 	ASSERT_OK(pipe(go));
 	ASSERT_OK(pipe(told));
 	pid = start_executing(go[0], told[1]);
@@ -657,15 +663,6 @@ static void *sleep_shortly(void *unused)
 
 	nanosleep(&time, NULL);
 	return unused;
-}
-
-static void open_sleeps(struct sources *s)
-{
-	struct source_spec spec = { .kind = SOURCE_SLEEPS, .off_cpu = { .chance = 1 } };
-
-	spec.name = off_cpu_place(&spec.off_cpu.kick);
-	open_source(s, spec, is_whole());
-	ASSERT_OK(source_attach(&s->source, NULL));
 }
 
 TEST(as_many_sleepers_are_counted_as_there_are)

@@ -97,6 +97,17 @@ static int read_proc_file_now(int32_t pid, const char *name, void *to, size_t si
 	return n;
 }
 
+/* As read(), but a negative errno. */
+static int read_some(int fd, void *to, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, to, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : (int)n;
+}
+
 static int open_map_file_now(int32_t pid, uint64_t start, uint64_t end)
 {
 	char path[96];
@@ -118,7 +129,7 @@ struct open_maps {
 
 static int read_open_maps(struct open_maps *m, const struct request *request, void *to)
 {
-	ssize_t n;
+	int n;
 
 	if (!request->addr) {
 		if (m->fd >= 0)
@@ -129,11 +140,9 @@ static int read_open_maps(struct open_maps *m, const struct request *request, vo
 		return m->fd;
 	if (m->pid != request->pid || m->at != request->addr)
 		return -ESTALE;
-	do
-		n = read(m->fd, to, request->size);
-	while (n < 0 && errno == EINTR);
+	n = read_some(m->fd, to, request->size);
 	m->at += n > 0 ? (uint64_t)n : 0;
-	return n < 0 ? -errno : (int)n;
+	return n;
 }
 
 /* An answer, and the descriptor that it is about; negative: none. */
@@ -592,20 +601,16 @@ int process_open_maps(int32_t pid, struct process_maps *ret)
 int process_read_maps(struct process_maps *maps, void *to, size_t size)
 {
 	struct request request = { READ_MAPS, maps->pid, (uint32_t)size, .addr = maps->at };
-	ssize_t n;
+	int n;
 
-	if (maps->fd >= 0) {
-		do
-			n = read(maps->fd, to, size);
-		while (n < 0 && errno == EINTR);
-		return n < 0 ? -errno : (int)n;
-	}
+	if (maps->fd >= 0)
+		return read_some(maps->fd, to, size);
 	n = ask_child(&request);
 	if (n > 0) {
 		memcpy(to, guard.buffer, (size_t)n);
 		maps->at += (uint64_t)n;
 	}
-	return (int)n;
+	return n;
 }
 
 void process_close_maps(struct process_maps *maps)

@@ -43,8 +43,8 @@ void known_stacks_fini(struct known_stacks *k);
 /* NULL: nobody knows of it. Valid until the next call, as are its labels: (*labels)[0] and on. */
 const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
 					    const struct profile_label **labels);
-/* The same, of process `pid` only: another's that has the same hash, by chance or on purpose, is
- * not what a hit of it means. */
+/* NULL also if it is not a stack of process `pid`: another's may have that hash, by chance or on
+ * purpose, and is not what a hit means. */
 const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash,
 					       uint32_t pid, const struct profile_label **labels);
 /* 0 or -ENOMEM; -ENOSPC: there are too many, the kernel must forget. */
