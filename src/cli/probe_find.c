@@ -11,6 +11,7 @@
 #include "kernel/tracepoints.h"
 #include "util/cleanup.h"
 #include "util/find_executable.h"
+#include "util/kernel_symbols.h"
 #include "util/log.h"
 
 #include <elf.h>
@@ -419,11 +420,19 @@ static int find_usdt(struct probes *p, size_t index)
 
 /* --- the kernel ------------------------------------------------------------------------------- */
 
+static int look_at_kernel_function(void *ctx, const struct kernel_symbol *symbol)
+{
+	struct search *search = ctx;
+
+	if (strchr("tTwW", symbol->type))
+		look_at(search, symbol->name);
+	return search->found;
+}
+
 static int find_kernel_function(const struct source_spec *s)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
 	struct search search = search_for(s->name);
-	char line[1024], name[512], type, text[384];
+	char text[384];
 
 	if (access("/sys/bus/event_source/devices/kprobe/type", F_OK)) {
 		log_error("--probe '%s': this kernel has no kprobes (CONFIG_KPROBE_EVENTS); "
@@ -431,11 +440,8 @@ static int find_kernel_function(const struct source_spec *s)
 			  s->at);
 		return -ENOTSUP;
 	}
-	while (f && !search.found && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*x %c %511s", &type, name) == 2 && strchr("tTwW", type))
-			look_at(&search, name);
-	if (search.found || !f)
-		return 0;
+	if (kernel_symbols_walk(look_at_kernel_function, &search))
+		return 0; /* it is there, or the kernel is to say */
 	log_error("the kernel has no function '%s'%s", s->name,
 		  meant(&search, "", text, sizeof(text)));
 	return -ENOENT;

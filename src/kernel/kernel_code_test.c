@@ -2,6 +2,7 @@
 /* The kernel's own lists of code that comes and goes, as they are read out of its memory. */
 #include "kernel/kernel_code.h"
 #include "util/cleanup.h"
+#include "util/kernel_symbols.h"
 #include "test.h"
 
 #include <bpf/bpf.h>
@@ -25,17 +26,24 @@ const char *test_skip_reason(void)
 #endif
 }
 
+struct wanted {
+	const char *name;
+	uint64_t at;
+};
+
+static int look_at(void *ctx, const struct kernel_symbol *s)
+{
+	struct wanted *w = ctx;
+
+	w->at = s->is_modules || strcmp(s->name, w->name) ? 0 : s->address;
+	return w->at != 0;
+}
+
 static uint64_t symbol(const char *name)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], its[256], more[2];
-	unsigned long long at;
+	struct wanted w = { .name = name };
 
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, name) && sscanf(line, "%llx %*c %255s %1s", &at, its, more) == 2 &&
-		    !strcmp(its, name))
-			return at;
-	return 0;
+	return kernel_symbols_walk(look_at, &w) > 0 ? w.at : 0;
 }
 
 static struct kernel_mades mades;

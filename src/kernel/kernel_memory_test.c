@@ -6,6 +6,7 @@
 #include "kernel/kernel_memory.h"
 #include "unwind/orc.h"
 #include "util/cleanup.h"
+#include "util/kernel_symbols.h"
 #include "test.h"
 
 #include <bpf/btf.h>
@@ -17,18 +18,25 @@
 
 enum { ENTRIES_MIN = 10000 };
 
+struct wanted {
+	const char *name;
+	uint64_t at;
+};
+
+static int look_at(void *ctx, const struct kernel_symbol *s)
+{
+	struct wanted *w = ctx;
+
+	w->at = s->is_modules || strcmp(s->name, w->name) ? 0 : s->address;
+	return w->at != 0;
+}
+
 static uint64_t symbol(const char *name)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], its[256];
-	unsigned long long at;
+	struct wanted w = { .name = name };
 
 	/* No assertions: test_skip_reason() asks, too. */
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, name) && sscanf(line, "%llx %*c %255s", &at, its) == 2 &&
-		    !strcmp(its, name)) /* a machine that is emulated scans slowly */
-			return at;
-	return 0;
+	return kernel_symbols_walk(look_at, &w) > 0 ? w.at : 0;
 }
 
 const char *test_skip_reason(void)

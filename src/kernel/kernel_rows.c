@@ -4,6 +4,7 @@
 #include "abi/sample.h"
 #include "bpf/walk.bpf.h"
 #include "util/cleanup.h"
+#include "util/kernel_symbols.h"
 #include "util/log.h"
 
 #include <bpf/bpf.h>
@@ -55,26 +56,31 @@ static const char *const symbol_names[SYMBOLS] = {
 	"kretprobe_trampoline",	  /* before 5.16 */
 };
 
-static int read_symbols(uint64_t *ret)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], its[256], more[2];
-	unsigned long long at;
-	bool any = false;
+struct symbols {
+	uint64_t at[SYMBOLS];
+	bool any; /* has an address that is told */
+};
 
-	if (!f)
-		return -errno;
-	memset(ret, 0, SYMBOLS * sizeof(*ret));
-	while (fgets(line, sizeof(line), f)) {
-		/* Modules' symbols have their module's name behind. */
-		if (sscanf(line, "%llx %*c %255s %1s", &at, its, more) != 2)
-			continue;
-		any |= at != 0;
-		for (size_t i = 0; i < SYMBOLS; i++)
-			if (!strcmp(its, symbol_names[i]))
-				ret[i] = at;
-	}
-	return any ? 0 : -EPERM;
+static int look_at_symbol(void *ctx, const struct kernel_symbol *symbol)
+{
+	struct symbols *s = ctx;
+
+	if (symbol->is_modules)
+		return 0;
+	s->any |= symbol->address != 0;
+	for (size_t i = 0; i < SYMBOLS; i++)
+		if (!strcmp(symbol->name, symbol_names[i]))
+			s->at[i] = symbol->address;
+	return 0;
+}
+
+static int read_symbols(struct symbols *ret)
+{
+	int r;
+
+	*ret = (struct symbols){ .any = false };
+	r = kernel_symbols_walk(look_at_symbol, ret);
+	return r || ret->any ? r : -EPERM;
 }
 
 /* The helper cuts stacks where the administrator says; our walk at its own limit. */
@@ -234,11 +240,12 @@ static int try(int segments_fd, struct kernel_rows_report *ret, const char **rea
 	_cleanup_(kernel_table_free_p) struct kernel_table *text = NULL, *init = NULL;
 	struct kernel_table *tables[KERNEL_CODES_MAX];
 	struct orc_tables t = { 0 };
-	uint64_t symbols[SYMBOLS];
+	struct symbols found;
+	const uint64_t *symbols = found.at;
 	int r;
 
 	*reason = "/proc/kallsyms hides addresses";
-	r = read_symbols(symbols);
+	r = read_symbols(&found);
 	if (r)
 		return r;
 	*reason = "the kernel has no ORC unwind tables";

@@ -4,6 +4,7 @@
 #include "kernel/walkers.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/kernel_symbols.h"
 
 #include "off_cpu.skel.h"
 
@@ -66,30 +67,36 @@ static bool is_interrupt(const char *name, const char *unused)
  * The first ones in a row that `is` says of. The kernel lists its own functions in the order of
  * their addresses.
  */
+struct code_search {
+	bool (*is)(const char *name, const char *function);
+	const char *function;
+	struct off_cpu_code *ret;
+	uint64_t start;
+};
+
+/* 1: found. */
+static int look_at_code(void *ctx, const struct kernel_symbol *s)
+{
+	struct code_search *c = ctx;
+	bool is_one = (s->type == 't' || s->type == 'T') && c->is(s->name, c->function);
+
+	if (!c->start && is_one)
+		c->start = s->address;
+	if (!c->start || s->address <= c->start || is_one)
+		return 0;
+	if (s->address - c->start > CODE_MAX)
+		return -ENOENT;
+	*c->ret = (struct off_cpu_code){ c->start, s->address - c->start };
+	return 1;
+}
+
 static int find_code(bool (*is)(const char *name, const char *function), const char *function,
 		     struct off_cpu_code *ret)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	uint64_t start = 0, address;
-	char line[512], name[256], type;
-	bool is_one;
+	struct code_search search = { .is = is, .function = function, .ret = ret };
+	int r = kernel_symbols_walk(look_at_code, &search);
 
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) != 3)
-			continue;
-		is_one = (type == 't' || type == 'T') && is(name, function);
-		if (!start && is_one)
-			start = address;
-		if (!start || address <= start || is_one)
-			continue;
-		if (address - start > CODE_MAX)
-			break;
-		*ret = (struct off_cpu_code){ start, address - start };
-		return 0;
-	}
-	return -ENOENT;
+	return r > 0 ? 0 : r ? r : -ENOENT;
 }
 
 int off_cpu_find_schedule(struct off_cpu_code *ret)

@@ -7,6 +7,7 @@
 
 #include "util/capabilities.h"
 #include "util/cleanup.h"
+#include "util/kernel_symbols.h"
 #include "util/read_file.h"
 
 #include <ctype.h>
@@ -436,18 +437,17 @@ static void probe_max_rate(struct requirement_result *ret)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+static int has_address(void *unused, const struct kernel_symbol *symbol)
+{
+	(void)unused;
+	return symbol->address != 0; /* per-CPU symbols are at 0 */
+}
+
 static void probe_kallsyms(struct requirement_result *ret)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");
-	uint64_t address = 0;
-	char line[512];
+	int r = kernel_symbols_walk(has_address, NULL);
 
-	while (!address && file && fgets(line, sizeof(line), file))
-		address = strtoull(line, NULL, 16); /* per-CPU symbols are at 0 */
-	found(ret, address != 0, "%s",
-	      address ? "readable"
-	      : file  ? "all addresses are hidden"
-		      : strerror(errno));
+	found(ret, r > 0, "%s", r > 0 ? "readable" : r ? strerror(-r) : "all addresses are hidden");
 	fix(ret, "sysctl -w kernel.kptr_restrict=1 and run it as root; without, kernel functions "
 		 "have no names");
 }
