@@ -99,23 +99,31 @@ __noinline int copy_stack_pages(__u32 cpu, __u32 first, __u32 max)
 
 /*
  * Copies the stack from RAW_STACK_BELOW the stack pointer on, up to its end or as much as fits. Of
- * what lies between both ends of a deep stack much is mostly one function's array.
+ * what lies between both ends of a deep stack much is mostly one function's array. Like send_raw()
+ * it is global for the verifier, which follows it once, and not in each state of who calls it.
  */
-static __noinline void copy_stack(struct walk *w, struct raw_scratch *raw)
+__noinline int copy_stack(void)
 {
-	__u32 cpu = w->cpu, i, last, far;
-	__u64 start = raw->raw.regs[REGS_SP] - RAW_STACK_BELOW;
+	struct walk *w = current_walk();
+	struct raw_scratch *raw;
+	__u32 cpu, i, last, far;
+	__u64 start;
 
+	if (!w)
+		return 0;
+	cpu = w->cpu;
+	raw = bpf_map_lookup_elem(&raws, &cpu);
+	if (!raw)
+		return 0;
+	start = raw->raw.regs[REGS_SP] - RAW_STACK_BELOW;
 	raw->raw.nr_pages = 0;
 	raw->raw.stack_size = 0;
 	raw->raw.stack_start = start;
 	if (w->header.flags & SAMPLE_WAKER)
-		return;
+		return 0;
 	raw->stack_end = stack_end(w, start);
-	if (w->raws != RAWS_WHOLE) {
-		copy_stack_pages(cpu, 0, RAW_PAGES_SHORT);
-		return;
-	}
+	if (w->raws != RAWS_WHOLE)
+		return copy_stack_pages(cpu, 0, RAW_PAGES_SHORT);
 	for (i = 0; i < RAW_BATCHES; i++) {
 		if (copy_stack_pages(cpu, i * RAW_BATCH, RAW_PAGES_NEAR))
 			break;
@@ -124,13 +132,13 @@ static __noinline void copy_stack(struct walk *w, struct raw_scratch *raw)
 			break;
 	}
 	if (raw->raw.nr_pages != RAW_PAGES_NEAR || raw->stack_end == ~0ull)
-		return;
+		return 0;
 	last = raw->raw.pages[RAW_PAGES_NEAR - 1];
 	far = (raw->stack_end - (start & -(__u64)RAW_PAGE) + RAW_PAGE - 1) / RAW_PAGE;
 	far -= RAW_PAGES_MAX - RAW_PAGES_NEAR;
 	if ((__s32)far <= (__s32)last)
 		far = last + 1;
-	copy_stack_pages(cpu, far, RAW_PAGES_MAX);
+	return copy_stack_pages(cpu, far, RAW_PAGES_MAX);
 }
 
 /* Raw records alone fill the ring while the agent is busy: what is sent in their place finds room.
@@ -157,13 +165,20 @@ static __always_inline __u64 wake_for_raw(struct raw_scratch *raw, __u64 now, bo
 }
 
 /* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
-static __noinline int send_raw(struct walk *w, __u32 stop)
+__noinline int send_raw(__u32 stop)
 {
-	__u32 cpu = w->cpu, kernel = w->full.nr_kernel, size;
-	struct raw_scratch *raw = bpf_map_lookup_elem(&raws, &cpu);
-	__u64 *words = walk_words(w), pc;
+	struct walk *w = current_walk();
+	__u32 cpu, kernel, size;
+	struct raw_scratch *raw;
+	__u64 *words, pc;
 	bool less;
 
+	if (!w)
+		return LOST_NO_SCRATCH + 1;
+	cpu = w->cpu;
+	kernel = w->full.nr_kernel;
+	raw = bpf_map_lookup_elem(&raws, &cpu);
+	words = walk_words(w);
 	if (!raw || !words)
 		return LOST_NO_SCRATCH + 1;
 	less = stop == STOP_CODE_PENDING || w->header.flags & SAMPLE_WAKER;
@@ -191,7 +206,7 @@ static __noinline int send_raw(struct walk *w, __u32 stop)
 	size = (kernel & SAMPLE_MAX_KERNEL_FRAMES) * 8;
 	if (size)
 		bpf_probe_read_kernel(raw->bytes, size, words);
-	copy_stack(w, raw);
+	copy_stack();
 	size += raw->raw.stack_size;
 	if (size > sizeof(raw->bytes))
 		return LOST_NO_SCRATCH + 1;
@@ -323,9 +338,9 @@ static __always_inline void send(struct walk *w, __u32 stop)
 	if (w->header.flags & SAMPLE_WAKER) {
 		/* The agent shall know its process the next time; this time it is cut. */
 		if (w->mm && needs_agent(w, stop))
-			send_raw(w, stop);
+			send_raw(stop);
 	} else if (w->mm && (config_raw_too || needs_agent(w, stop))) {
-		r = send_raw(w, stop);
+		r = send_raw(stop);
 		if (!r && needs_agent(w, stop))
 			return;
 		if (r)

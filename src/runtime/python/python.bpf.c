@@ -82,6 +82,7 @@ _Static_assert(8 * CODE_AT + READ_MAX < 8 * IDENTITY_AT, "scratch");
 _Static_assert(8 * IDENTITY_AT + sizeof(struct python_identity) <= 8 * STR_AT, "scratch");
 
 __noinline int WALK_NAME(python_find)(int another);
+__noinline int WALK_NAME(python_look_at)(__u64 tstate);
 __noinline int WALK_NAME(python_knows)(__u64 frame);
 __noinline int WALK_NAME(python_trampoline)(void);
 __noinline int WALK_NAME(python_other)(__u32 linked);
@@ -240,6 +241,23 @@ static __always_inline bool may_be(struct walk *w, const struct python_record *r
 }
 
 /*
+ * Reads a thread's state to TSTATE_AT: is it this thread's? -1: it cannot be read. A function of
+ * its own, since the verifier would follow it once for each thread.
+ */
+__noinline int WALK_NAME(python_look_at)(__u64 tstate)
+{
+	struct walk *w = current_walk();
+	const struct python_record *r;
+
+	if (!w)
+		return -1;
+	r = python_record_of(w);
+	if (read_scratch(w, TSTATE_AT, tstate, r->ts_size))
+		return -1;
+	return is_thread(r, walk_thread_pointer(w), word_of(w, TSTATE_AT, r->ts_thread_id));
+}
+
+/*
  * Finds the state of the thread; `another`: the first, second ... one of other interpreters than
  * S_ORIGIN's that runs the current loop as far as can be told. 1: found.
  */
@@ -249,6 +267,7 @@ __noinline int WALK_NAME(python_find)(int another)
 	const struct python_record *r;
 	__u64 *s, tp, at, interp = 0, tstate = 0, not_interp = 0;
 	__u32 i;
+	int is;
 
 	if (!w)
 		return 0;
@@ -285,10 +304,10 @@ __noinline int WALK_NAME(python_find)(int another)
 				return 0;
 			continue;
 		}
-		if (read_scratch(w, TSTATE_AT, tstate, r->ts_size))
+		is = WALK_NAME(python_look_at)(tstate);
+		if (is < 0)
 			return 0;
-		if (is_thread(r, tp, word_of(w, TSTATE_AT, r->ts_thread_id)) &&
-		    (!another || (may_be(w, r) && another-- == 1))) {
+		if (is && (!another || (may_be(w, r) && another-- == 1))) {
 			take_tstate(w, r, s, tstate);
 			return 1;
 		}

@@ -29,13 +29,20 @@ enum {
 	JIT_END = JIT_BEHIND + 10,
 };
 __noinline int WALK_NAME(python_jit)(void);
+__noinline int WALK_NAME(python_jit_shim)(__u64 page);
+__noinline int WALK_NAME(python_jit_search)(__u32 i);
 
 /* Does a shim begin at `page`? */
-static __always_inline bool jit_shim_at(struct walk *w, __u64 page)
+__noinline int WALK_NAME(python_jit_shim)(__u64 page)
 {
-	const __u64 *words = &w->scratch[STR_AT];
-	const __u8 *code = (const __u8 *)words;
+	struct walk *w = current_walk();
+	const __u64 *words;
+	const __u8 *code;
 
+	if (!w)
+		return 0;
+	words = &w->scratch[STR_AT];
+	code = (const __u8 *)words;
 	return !read_memory(page, &w->scratch[STR_AT], 40) && words[0] == 0x5441554156415741ull &&
 	       code[8] == 0x53 && code[JIT_CALL] == 0xe8 && code[JIT_BEHIND] == 0x5b &&
 	       words[3] == 0x5f415e415d415c41ull && code[JIT_END - 1] == 0xc3;
@@ -111,27 +118,39 @@ static __always_inline int jit_leave(struct walk *w, __u64 at, __u32 saved, __u6
 	return jit_called(ra) ? walk_to_caller(w, at + 8, ra) : STOP_FRAME_POINTER;
 }
 
+/* Is word `i` of the stack behind the call of a shim? -1: it cannot be read. A function of its own,
+ * since the verifier would follow it once for each word. */
+__noinline int WALK_NAME(python_jit_search)(__u32 i)
+{
+	struct walk *w = current_walk();
+	__u64 word, page;
+
+	if (!w || read_stack(w, w->regs[ARCH_SP] + 8 * (__u64)i, &word))
+		return -1;
+	page = word - JIT_BEHIND;
+	return !(page & (JIT_PAGE - 1)) && !((word ^ w->pc) >> 40) &&
+	       WALK_NAME(python_jit_shim)(page);
+}
+
 /* 0 or a stop reason; SKIPPED: it is no code of the JIT's. */
 __noinline int WALK_NAME(python_jit)(void)
 {
 	struct walk *w = current_walk();
-	__u64 sp, word, page;
+	int found = 0;
+	__u64 sp;
 	__u32 i, at;
 
 	if (!w)
 		return STOP_INTERNAL;
 	sp = w->regs[ARCH_SP];
 	at = w->pc & (JIT_PAGE - 1);
-	if (w->interrupted && at < JIT_END && jit_shim_at(w, w->pc - at))
+	if (w->interrupted && at < JIT_END && WALK_NAME(python_jit_shim)(w->pc - at))
 		return jit_leave(w, sp + 8 * (__u64)jit_saved(at), jit_saved(at), 0);
-	for (i = 0; i < JIT_WORDS; i++) {
-		if (read_stack(w, sp + 8 * (__u64)i, &word))
-			return SKIPPED;
-		page = word - JIT_BEHIND;
-		if (page & (JIT_PAGE - 1) || (word ^ w->pc) >> 40 || !jit_shim_at(w, page))
-			continue;
-		sp += 8 * (__u64)i;
-		return jit_leave(w, sp + 8 + 8 * JIT_SAVED, JIT_SAVED, i ? sp - 8 : 0);
-	}
-	return SKIPPED;
+	for (i = 0; i < JIT_WORDS && !found; i++)
+		found = WALK_NAME(python_jit_search)(i);
+	if (found <= 0)
+		return SKIPPED;
+	i--;
+	sp += 8 * (__u64)i;
+	return jit_leave(w, sp + 8 + 8 * JIT_SAVED, JIT_SAVED, i ? sp - 8 : 0);
 }
