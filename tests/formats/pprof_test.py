@@ -87,7 +87,7 @@ def record(name, *options):
         raise Skip("recording needs root")
     path = TOP / f"recorded.{name}"
     if not path.exists():
-        run(SONDE, "record", "-f", name, "-o", path, "-F", "499", *options, "--", PROFCHECK, "burn", "1.5")
+        run(SONDE, "record", "-f", name, "-o", path, "-F", "499", "--tracers", "go,labels", *options, "--", PROFCHECK, "burn", "1.5")
     return path
 
 

@@ -301,7 +301,7 @@ def python(setup):
     script = os.path.join(setup.scratch, "off_cpu.py")
     with open(script, "w", encoding="utf-8") as f:
         f.write(SLEEPER)
-    return script_frames(setup, [sys.executable, script], ["<module>", "outer", "inner"], "waits")
+    return script_frames(setup, "python", [sys.executable, script], ["<module>", "outer", "inner"], "waits")
 
 
 def java(setup):
@@ -312,13 +312,13 @@ def java(setup):
     with open(source, "w", encoding="utf-8") as f:
         f.write(JAVA_SLEEPER)
     subprocess.run(["javac", "-d", setup.scratch, source], check=True)
-    return script_frames(setup, ["java", "-cp", setup.scratch, "Sleeper"], ["Sleeper.main", "Sleeper.outer", "Sleeper.inner"],
+    return script_frames(setup, "hotspot", ["java", "-cp", setup.scratch, "Sleeper"], ["Sleeper.main", "Sleeper.outer", "Sleeper.inner"],
                          "Sleeper.waits")
 
 
-def script_frames(setup, command, chain, waits):
+def script_frames(setup, tracer, command, chain, waits):
     """Of a program that sleeps for two seconds below `chain`, and for one in a wait() below `waits`."""
-    recording, text, _ = record(setup, "1", ["--tracers", "all"], command)
+    recording, text, _ = record(setup, "1", ["--tracers", tracer], command)
     stacks = parse_folded(text)
     slept = sum(s.count for s in stacks if [f for f in s.user if f in chain] == chain)
     waited = sum(s.count for s in stacks if waits in s.user and any(f.endswith(".wait") or f == "wait" for f in s.user))

@@ -146,7 +146,7 @@ def python(setup):
     script = os.path.join(setup.scratch, "sleeper.py")
     with open(script, "w", encoding="utf-8") as f:
         f.write(SLEEPER)
-    recording, stacks = record(setup, "tracepoint:sched:sched_switch", [sys.executable, script], ["--tracers", "all"])
+    recording, stacks = record(setup, "tracepoint:sched:sched_switch", [sys.executable, script], ["--tracers", "python"])
     problems, whole = list(recording.problems), 0
     for stack in stacks:
         names = [frame for frame in stack.user if frame in ("<module>", "outer", "inner")]

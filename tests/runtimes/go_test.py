@@ -23,7 +23,7 @@ from modes import burnt, recording_began
 from runtimes import FrameRecorder, Program, Tally
 from tap import Skip
 
-SECONDS = float(os.environ.get("SONDE_SECONDS", "0.8"))  # of CPU, of all cases of a program
+SECONDS = float(os.environ.get("SONDE_SECONDS", "0.4"))  # of CPU, of all cases of a program
 LEAST = 4
 
 STRIPPED = "-s -w"

@@ -140,7 +140,7 @@ def record(setup, programs, *options):
         counts = collections.Counter()
         for s in recording.stacks or []:
             counts[s.reason in EARLY] += s.count
-        if counts[False] > max(4 * counts[True], 300 * setup.seconds):
+        if counts[False] > max(4 * counts[True], 600 * setup.seconds):
             break
     return recording
 

@@ -439,7 +439,7 @@ def embedded(jdk, when, setup):
             program.until_ready(600)
             recording = record(setup, [program])
         else:
-            recording = recorded_from_before(setup, program, 2)
+            recording = recorded_from_before(setup, program, 1)
     around = Around(program.truths, when != "now")
     t = tally(recording, when, "in-python", around.judge, JavaTally)
     problems = recording.problems + t.problems(20, LEAST.complete_of_start_percent)
@@ -502,7 +502,7 @@ def no_jdk(_setup):
 
 def arguments(parser):
     parser.add_argument("--jdk", action="append", help="a JDK's folder, perhaps in a root of tests/zoo")
-    parser.add_argument("--seconds", type=float, default=2, help="of a recording (default 2)")
+    parser.add_argument("--seconds", type=float, default=1, help="of a recording (default 1)")
     parser.add_argument("--part", choices=("modes", "others"), help="every way of calling in each mode of the JVM; or all else")
     parser.add_argument("--churn", type=int, default=int(os.environ.get("SONDE_CHURN", 10000)), help="samples of a program that loads and drops classes")
 

@@ -99,7 +99,7 @@ def test_record(setup):
     """Samples."""
     with contextlib.ExitStack() as stack:
         programs = programs_of(setup, stack)
-        recording = recorded(setup, programs, 2)
+        recording = recorded(setup, programs, 1)
     problems, notes = list(recording.problems), []
     for program in programs:
         t = PythonTally(program.argv[-1])

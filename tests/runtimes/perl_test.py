@@ -24,7 +24,7 @@ from folded import shorten
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "perl", "cases.pl")
-SECONDS = int(os.environ.get("SONDE_SECONDS", "3"))  # of CPU, of all programs of a recording
+SECONDS = float(os.environ.get("SONDE_SECONDS", "1.5"))  # of CPU, of all programs of a recording
 
 # What the programs of one recording do at the same time.
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain trying recursion deep method closure eval_block eval_text sort_block sort_sub sort_call sort_eval sort_in_sort block block_eval tied tied_xs tied_block tied_eval "
@@ -339,7 +339,7 @@ def test_cloning(perl, setup):
         raise Skip("no threads")
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[perl.path, CASES, "cloning"]])
-        return tally_truths(recorded(setup, programs, 1), programs)
+        return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
 # Who makes an interpreter, and takes it down: both run Perl code of that one, in the middle of their caller's. It may be gone
@@ -417,7 +417,7 @@ def test_renamed(perl, setup):
     shutil.copy(os.path.realpath(perl.path), program)
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[program, CASES, c] for c in ("plain", "sort_block", "block_eval")])
-        return tally_truths(recorded(setup, programs, 1), programs)
+        return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
 TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("churn", test_churn), ("cloning", test_cloning), ("creating", test_creating), ("stack", test_stack), ("renamed", test_renamed))

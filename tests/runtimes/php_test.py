@@ -21,7 +21,7 @@ from runtimes import Tally
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "php", "cases.php")
-SECONDS = 3  # of CPU, of all programs of a recording
+SECONDS = 1.5  # of CPU, of all programs of a recording
 
 ALL = (os.environ.get("SONDE_SCENARIOS") or "plain methods recursion closures callbacks generator send_generator yield_from interfaces destructor top_destructor "
        "unset_destructor exceptions in_handler included autoload in_shutdown anonymous forked fiber").split()
@@ -146,7 +146,7 @@ def test_patterns(php, setup):
     What these call within themselves is cut until then, which takes as long as the agent waits for a CPU."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [php.argv("patterns", setup)])
-        return tally_truths(recorded(setup, programs, 2), programs, 500, complete_percent=95)
+        return tally_truths(recorded(setup, programs, 1), programs, 500, complete_percent=95)
 
 
 def churn_wrong(stack):
@@ -340,7 +340,7 @@ def test_threads(php, setup):
         for _ in range(nr):
             program.pid = None
             program.until_ready()
-        return tally_truths(recorded(setup, [program], 2), [program])
+        return tally_truths(recorded(setup, [program], 1), [program])
 
 
 TESTS = (("chains", test_chains), ("stack", test_stack), ("patterns", test_patterns), ("churn", test_churn), ("brief", test_brief), ("renamed", test_renamed), ("embedded", test_embedded),

@@ -29,8 +29,9 @@ PROGRAMS = os.path.join(runtimes.HERE, "python")
 CASES = os.path.join(PROGRAMS, "cases.py")
 AWAITS = os.path.join(PROGRAMS, "awaits.py")
 PATTERNS = ("/root/.pyenv/versions/3.*/bin/python3", "/usr/bin/python3")
-SECONDS = 2  # of CPU, of all programs of a recording
-EACH = 0.05  # of each
+SECONDS = 1  # of CPU, of all programs of a recording
+EACH = 0.025  # of each
+EARLY = 0.02  # of each, before sonde knows all that it needs
 
 # What the programs of one recording do at the same time; less on an emulated machine (tests/vm).
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion generator coroutine asyncio_task comprehension methods decorators callbacks exceptions "
@@ -121,7 +122,7 @@ class PythonTally(Tally):
 
     def problems(self, least=20, complete_percent=99.0):
         found = super().problems(least, complete_percent)
-        if self.early > max(20, (self.samples + self.early) / 10):
+        if self.early > max(EARLY * runtimes.FREQUENCY, (self.samples + self.early) / 10):
             found.append("%s: %d samples were early, and %d not: %s" % (self.name, self.early, self.samples, dict(self.why_early)))
         return found
 
@@ -451,7 +452,7 @@ def in_program(python, setup, program, truths=("plain", "threads", "methods"), e
     home = {"PYTHONHOME": python.prefix, **(env or {})}
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[program, CASES, c] for c in truths], home)
-        recording = recorded(setup, programs, 2)
+        recording = recorded(setup, programs, 1)
         problems, note = tally_truths(recording, programs, python.minor)
         inside = [s for s in recording.stacks or [] if s.comm.startswith("py-plain")]
         if not all(any(f.name == "run_it" for f in s.user) for s in inside if not s.reason):
@@ -519,7 +520,7 @@ def test_renamed(python, setup):
     with contextlib.ExitStack() as stack:
         programs = started(stack, [[program, CASES, c] for c in ("plain", "methods", "threads")],
                            {"PYTHONHOME": python.prefix})
-        recording = recorded(setup, programs, 2)
+        recording = recorded(setup, programs, 1)
         return tally_truths(recording, programs, python.minor)
 
 

@@ -23,7 +23,7 @@ from folded import shorten
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
-SECONDS = 3  # of CPU, of all programs of a recording
+SECONDS = 1.5  # of CPU, of all programs of a recording
 
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
             "loaded extension umläute traced refined kernel_loop fibers threads forked").split()
@@ -161,7 +161,7 @@ def test_compacting(ruby, setup):
     sampled while another one moves its functions is marked."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [ruby.argv("compacting")])
-        return tally_truths(ruby, recorded(setup, programs, 2), programs, may_be_marked=True)
+        return tally_truths(ruby, recorded(setup, programs, 1), programs, may_be_marked=True)
 
 
 def churn_wrong(stack):
@@ -183,7 +183,7 @@ def test_fiddle(ruby, setup):
         raise Skip("no fiddle")
     with contextlib.ExitStack() as stack:
         programs = started(stack, [ruby.argv("fiddle")])
-        return tally_truths(ruby, recorded(setup, programs, 1), programs)
+        return tally_truths(ruby, recorded(setup, programs, 0.5), programs)
 
 
 def test_churn(ruby, setup):

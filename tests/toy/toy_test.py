@@ -184,7 +184,7 @@ def record(machine, *options):
     """{(comm, [(function, line), ...] from run_thread() on): samples}, and what was said."""
     if os.geteuid():
         raise Skip("recording needs root")
-    recorder = Recorder("-p", machine.pid, "-F", 997, "--no-kernel", "--lines", "-f", "folded", "-o", "-", *options)
+    recorder = Recorder("-p", machine.pid, "-F", 997, "--no-kernel", "--lines", "-f", "folded", "-o", "-", "--tracers", ",".join(("toy", *MORE)), *options)
     recording_began(recorder)
     burnt(machine.pid, SECONDS)
     out, err = recorder.end()
