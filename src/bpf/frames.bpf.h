@@ -91,6 +91,16 @@ static __always_inline int push_note(struct walk *w, __u32 runtime, enum frame_n
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
+/*
+ * Counts `n` reads, or what takes as long, that nothing else bounds: each frame that is pushed
+ * takes some, which its words bound. True: that was more than any real stack takes.
+ */
+static __always_inline bool too_much_work(struct walk *w, __u32 n)
+{
+	w->work += n;
+	return w->work > WALK_WORK_MAX;
+}
+
 /* The native step is next, if there is a caller. */
 static __always_inline int walk_native(struct walk *w)
 {

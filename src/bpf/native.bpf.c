@@ -28,7 +28,7 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 	if (!w)
 		return STOP_INTERNAL;
 	/* Frames far from each other, and saved registers far from their frames, need one each. */
-	if (++w->work > WALK_WORK_MAX) {
+	if (too_much_work(w, 1)) {
 		w->window_len = 0;
 		return STOP_TOO_MUCH_WORK;
 	}
@@ -77,7 +77,7 @@ __noinline int WALK_NAME(read_frames)(__u64 addr, __u32 size)
 	if (!w)
 		return -1;
 	w->frames_len = 0;
-	if (++w->work > WALK_WORK_MAX)
+	if (too_much_work(w, 1))
 		return -1;
 	size &= 255;
 	end = addr + size;
@@ -111,8 +111,7 @@ __noinline int WALK_NAME(native_signal)(__u64 block)
 
 	if (!w)
 		return STOP_INTERNAL;
-	w->work += ARCH_SIGNAL_WORDS;
-	if (w->work > WALK_WORK_MAX)
+	if (too_much_work(w, ARCH_SIGNAL_WORDS))
 		return STOP_TOO_MUCH_WORK;
 	for (i = 0; i < ARCH_SIGNAL_WORDS; i++) {
 		__u32 reg = arch_signal_regs[i];

@@ -58,9 +58,9 @@ static __always_inline bool is_of_another(const struct walk *w)
                                                                                                    \
 		if (!w)                                                                            \
 			return STOP_INTERNAL;                                                      \
-		if (w->work > WALK_WORK_MAX)                                                       \
-			return STOP_TOO_MUCH_WORK;                                                 \
 		for (i = 0; i < WALK_BATCH; i++) {                                                 \
+			if (too_much_work(w, 0))                                                   \
+				return STOP_TOO_MUCH_WORK;                                         \
 			if (w->runtime == RUNTIME_NATIVE)                                          \
 				stop = WALK_NAME(native_steps)();                                  \
 			else if (w->runtime == RUNTIME_##NAME)                                     \
@@ -96,9 +96,9 @@ __noinline int WALK_NAME(walk_batch)(void)
 
 	if (!w)
 		return STOP_INTERNAL;
-	if (w->work > WALK_WORK_MAX)
-		return STOP_TOO_MUCH_WORK;
 	for (i = 0; i < WALK_BATCH; i++) {
+		if (too_much_work(w, 0))
+			return STOP_TOO_MUCH_WORK;
 		stop = is_of_another(w) ? WALK_NAME(walk_change)() : STOP_NONE;
 		if (stop && stop != WALK_CHANGE)
 			return stop;

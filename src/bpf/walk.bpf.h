@@ -39,8 +39,9 @@ enum {
 	SAMPLE_TIMES = 1024, /* steps of 32 ns */
 	SAMPLE_TIMES_SHIFT = 5,
 	CHANGES_MAX = 33, /* from program to program: the kernel allows no more tail calls */
-	/* Reads by frames that take many, of one walk: a millisecond or so, for which the CPU is
-	 * held. Nested signals take 17 or 33 each, a search for a Python thread up to 128. */
+	/* Reads of one walk, or what takes as long, that pushed frames do not bound: a millisecond
+	 * or so, for which the CPU is held. Nested signals take 17 or 33 each, a search for a
+	 * Python thread up to 128. See too_much_work(). */
 	WALK_WORK_MAX = 8192,
 	WALK_CHANGE = STOP_MAX_, /* of a walker: another runtime's goes on */
 };
@@ -119,7 +120,7 @@ struct walk {
 	 * one of which unwind information says so. */
 	__u32 guessed;
 	__u32 skipped; /* frames that run a runtime's code may have been: PROCESS_CODE_EXPECTED */
-	__u32 work;    /* what frames took that cost more than others: see WALK_WORK_MAX */
+	__u32 work;    /* see too_much_work() */
 	__u32 in_use;  /* a walk is under way: take_walk() */
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
 	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */

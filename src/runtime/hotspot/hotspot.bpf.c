@@ -23,6 +23,7 @@ enum {
 	SEGMENT_HOPS = 48, /* 254 segments each: a blob of 780 KB at least */
 	SEGMENT_FREE = 0xff,
 	EMPTY_CHUNKS = 6, /* in a row: a continuation keeps one to use it again */
+	CHUNK_WORK = 8,	  /* reads of one, or so: ZGC's references may take 30 */
 	/* frame_x86.hpp, frame_aarch64.hpp: interpreter_frame_*_offset, in bytes */
 	SLOT_METHOD = -24,
 	SLOT_SENDER_SP = -8,
@@ -209,6 +210,7 @@ __noinline int WALK_NAME(hotspot_find)(void)
 			return STOP_RUNTIME_UNREADABLE;
 		if (!back || back > segment)
 			break;
+		w->work += i > 0; /* most code is found by the first one */
 		segment -= back;
 		/* That is where it begins, if it has less than 255 segments: compiled code is known
 		 * by its name's address. */
@@ -703,6 +705,7 @@ __noinline int WALK_NAME(hotspot_chunk)(__u64 entry)
 		      follow_oop(r, s, continuation + r->continuation_tail, &next)))
 		return STOP_RUNTIME_UNREADABLE;
 	for (i = 0; i < EMPTY_CHUNKS; i++) {
+		w->work += CHUNK_WORK;
 		if ((i || st->chunk) && follow_oop(r, s, next + r->chunk_parent, &next))
 			return STOP_RUNTIME_UNREADABLE;
 		if (!next)

@@ -366,7 +366,10 @@ __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 	__u64 target, there[2];
 	__u32 code[4];
 
-	if (!w || ra < 4096 || ra & 3 || read_memory(ra - 16, code, sizeof(code)))
+	if (!w)
+		return CALLED_NOT;
+	w->work++; /* as on x86-64, where it is asked for each of many words */
+	if (ra < 4096 || ra & 3 || read_memory(ra - 16, code, sizeof(code)))
 		return CALLED_NOT;
 	if ((code[3] & 0xfffffc1f) == 0xd63f0000) { /* blr */
 		target = code[3] == 0xd63f0100 ? loaded_target(ra, code) : 0;

@@ -709,3 +709,51 @@ TEST(a_deoptimization_that_begins_has_not_its_caller_s_frame)
 		ASSERT_EQ(HOTSPOT_WORD_WHERE(frame(1)[1]), 0x40);
 	}
 }
+
+/* Two blobs that call each other, with frames of four words, until the stack's end. */
+static void call_each_other(__u64 a, __u64 b)
+{
+	t.max_frames = SAMPLE_FRAMES_MAX;
+	t.regs[X86_RSP] = SP(0);
+	for (__u32 word = 0, i = 0; word + 4 <= STACK_WORDS; word += 4, i++) {
+		t.stack[word + 2] = SP(0);
+		t.stack[word + 3] = i & 1 ? a : b;
+	}
+}
+
+/* The segment map leads one segment back at a time, of code that is compiled, says its name. */
+TEST(segments_without_end_cut_the_stack)
+{
+	enum { SEGMENTS = 47 };
+	__u64 blobs[2];
+
+	set_up();
+	for (__u32 i = 0; i < 2; i++) {
+		__u32 first = t.next_segment;
+
+		blobs[i] = add_blob("nmethod", SEGMENTS * SEGMENT, 4, 16, 77 + i);
+		for (__u32 j = 1; j < SEGMENTS; j++)
+			t.segmap[first + j] = 1;
+		blobs[i] += SEGMENTS * SEGMENT - 2 * SEGMENT;
+	}
+	call_each_other(blobs[0], blobs[1]);
+	ASSERT_EQ(walk(blobs[0] + 1), STOP_TOO_MUCH_WORK);
+	ASSERT(t.nr_reads < 2 * WALK_WORK_MAX);
+}
+
+/* Adapters without a frame call each other, each through code to be gone through up to a jump. */
+TEST(code_that_is_gone_through_for_each_frame_cuts_the_stack)
+{
+	enum { NOPS = 180 };
+	__u64 adapter;
+
+	set_up();
+	adapter = add_blob("I2C/C2I adapters", NOPS + 16, 0, 0, 0);
+	memset(at(adapter, NOPS), 0x90, NOPS);
+	put(adapter + NOPS, "\xe9\0\x10\0\0", 5);
+	t.max_frames = SAMPLE_FRAMES_MAX;
+	t.regs[X86_RSP] = SP(0);
+	for (__u32 i = 0; i < STACK_WORDS; i++)
+		t.stack[i] = adapter + 1;
+	ASSERT_EQ(walk(adapter + 1), STOP_TOO_MUCH_WORK);
+}

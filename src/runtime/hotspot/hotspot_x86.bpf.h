@@ -106,6 +106,7 @@ __noinline int WALK_NAME(hotspot_tail)(__u32 at)
 
 	if (!w)
 		return TAIL_NONE;
+	w->work++; /* it takes as long as a read, and may be asked for each of many bytes */
 	s = hotspot_scratch(w);
 	for (i = 0; i < TAIL_STEPS; i++) {
 		at &= CODE_SIZE - 1;
@@ -518,6 +519,7 @@ __noinline int WALK_NAME(hotspot_called)(__u64 ra)
 
 	if (!w)
 		return CALLED_NOT;
+	w->work++; /* it is asked for each of many words */
 	r = hotspot_record(w);
 	st = hotspot_state(w);
 	if (ra < 4096 || read_memory(ra - 16, code, sizeof(code)))

@@ -270,6 +270,7 @@ __noinline int WALK_NAME(hotspot_run_one)(void)
 
 	if (!w)
 		return RUN_UNKNOWN;
+	w->work++; /* as long as a read; any frame may be one of code that has none */
 	s = hotspot_scratch(w);
 	if (!in_blob(hotspot_state(w), s->run_pc))
 		return RUN_UNKNOWN;

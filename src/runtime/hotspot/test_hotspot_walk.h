@@ -62,6 +62,7 @@ static struct {
 	bool anonymous; /* native code has no unwind information */
 	__u64 missing;	/* a page of the process's that nobody has touched yet; 0: none */
 	__u32 nr_reads; /* of the walk, but for the stack */
+	__u32 max_frames;
 	struct cached_rule *callers;
 	struct walk walk;
 } t __attribute__((unused));
@@ -217,7 +218,7 @@ static inline int walk(__u64 pc)
 		.pc = pc,
 		.regs = t.regs,
 		.process = { .generation = 7, .nr_mappings = 2, .runtimes = RECORD_CELL },
-		.max_frames = 100,
+		.max_frames = t.max_frames ?: 100,
 		.late = t.late,
 		.callers = t.callers,
 	};

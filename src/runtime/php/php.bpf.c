@@ -548,8 +548,6 @@ __noinline int WALK_NAME(php_push)(void)
 		return STOP_INTERNAL;
 	r = php_record_of(w);
 	s = php_state(w);
-	if (w->work > WALK_WORK_MAX)
-		return STOP_TOO_MUCH_WORK;
 	delegate = s[S_DEPTH] != 0;
 	frame = delegate ? WALK_NAME(php_delegate)() : s[S_FRAME];
 	if (read_frame(w, frame))
@@ -619,9 +617,12 @@ static __always_inline bool is_loop(struct walk *w, const struct php_record *r, 
 {
 	__u64 value;
 
-	return (!canary || (!read_stack(w, at + r->canary, &value) && value == canary)) &&
-	       !read_stack(w, at + r->jit_frame - 8, ret_ra) && *ret_ra - r->text < r->text_size &&
-	       !read_word(*ret_ra - sizeof(*ret_call), ret_call) && arch_is_call(*ret_call);
+	if (canary && (read_stack(w, at + r->canary, &value) || value != canary))
+		return false;
+	if (read_stack(w, at + r->jit_frame - 8, ret_ra) || *ret_ra - r->text >= r->text_size)
+		return false;
+	w->work++; /* a stack can be made of such words */
+	return !read_word(*ret_ra - sizeof(*ret_call), ret_call) && arch_is_call(*ret_call);
 }
 
 /* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */

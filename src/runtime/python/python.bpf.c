@@ -420,8 +420,6 @@ __noinline int WALK_NAME(python_other)(__u32 linked)
 		s[S_ORIGIN] = s[S_TSTATE];
 	/* Where a loop has a CFrame, python_find() saw which one's it is. */
 	if (!tries || (tries < TRIES_MAX && r->frames == PYTHON_ENTRY)) {
-		if (w->work > WALK_WORK_MAX)
-			return STOP_TOO_MUCH_WORK;
 		s[S_TRIES] = ++tries;
 		if (WALK_NAME(python_find)((int)tries))
 			return STOP_NONE; /* it is entered again */

@@ -41,6 +41,7 @@ __noinline int WALK_NAME(python_jit_shim)(__u64 page)
 
 	if (!w)
 		return 0;
+	w->work++; /* a stack can be made of words that lead to pages */
 	words = &w->scratch[STR_AT];
 	code = (const __u8 *)words;
 	return !read_memory(page, &w->scratch[STR_AT], 40) && words[0] == 0x5441554156415741ull &&

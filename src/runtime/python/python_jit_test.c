@@ -19,6 +19,7 @@ enum {
 	TRACE = 0x500000,
 	STACK = 0x700000,
 	SIZE = 0x2000, /* of these two */
+	LARGE = 0x10000000,
 	BEHIND = 0x17, /* in the shim: where the trace returns to */
 	LOOP_SP = STACK + 0x800,
 	LOOP_FRAME = 0x2d0,
@@ -43,6 +44,9 @@ static struct {
 	struct python_record record;
 	__u64 regs[UNWIND_REGS_MAX];
 	uint64_t pc;
+	uint8_t *large_stack; /* at LARGE */
+	size_t large_size;
+	uint32_t max_frames, nr_reads; /* but for those of the stack */
 	struct walk walk;
 } t;
 
@@ -57,6 +61,8 @@ static uint8_t *memory_at(uint64_t addr, size_t size)
 		return t.code + (addr - CODE);
 	if (is_in(addr, size, TRACE, SIZE))
 		return t.trace + (addr - TRACE);
+	if (is_in(addr, size, LARGE, t.large_size))
+		return t.large_stack + (addr - LARGE);
 	return is_in(addr, size, STACK, SIZE) ? t.stack + (addr - STACK) : NULL;
 }
 
@@ -65,6 +71,7 @@ static int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 	const uint8_t *from = memory_at(addr, size);
 
 	(void)ctx;
+	t.nr_reads += addr < STACK;
 	if (!from)
 		return -EFAULT;
 	memcpy(to, from, size);
@@ -132,7 +139,7 @@ static int walk(void)
 		.pc = t.pc,
 		.regs = t.regs,
 		.process = { .generation = 7, .nr_mappings = 2, .runtimes = RECORD_CELL },
-		.max_frames = 100,
+		.max_frames = t.max_frames ?: 100,
 	};
 
 	*header = (struct runtime_record){ .runtime = RUNTIME_PYTHON, .size = sizeof(t.record) };
@@ -217,4 +224,32 @@ TEST(other_code_in_anonymous_memory_is_walked_by_its_frame_pointer)
 	ASSERT_EQ(t.walk.full.nr_words, 3);
 	ASSERT_EQ(FRAME_DATA(t.walk.words[0]), TRACE + 0x1100);
 	ASSERT_EQ(FRAME_DATA(t.walk.words[1]), CALL + 1);
+}
+
+/*
+ * All words of the stack lead to pages where no shim begins, but for one of each JIT_WORDS; nothing
+ * is shown of a trace, and each goes on in another one, by way of a call in the loop's code.
+ */
+TEST(words_that_may_be_shims_cut_the_stack)
+{
+	enum { WORDS = 48, SHIM = 40, ROUNDS = 8000, PAGES = TRACE + SIZE - 0x1000 };
+	static uint8_t stack[8 * WORDS * (ROUNDS + 1)];
+
+	set_up(false);
+	t.large_stack = stack;
+	t.large_size = sizeof(stack);
+	t.rules[8].cfa_off = 8;
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		uint64_t at = LARGE + 8 * WORDS * i;
+
+		for (uint64_t word = 0; word < WORDS; word++)
+			put(at + 8 * word, PAGES + BEHIND);
+		put(at + 8 * SHIM, TRACE + BEHIND);
+		put(at + 8 * (SHIM + 6), CALL + 2);
+		put(at + 8 * (SHIM + 7), TRACE + 0x1101);
+	}
+	t.max_frames = SAMPLE_FRAMES_MAX;
+	t.regs[X86_RSP] = LARGE;
+	ASSERT_EQ(walk(), STOP_TOO_MUCH_WORK);
+	ASSERT(t.nr_reads < 3 * WALK_WORK_MAX);
 }

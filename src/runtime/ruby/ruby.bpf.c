@@ -320,6 +320,7 @@ __noinline __u64 WALK_NAME(ruby_method)(void)
 		if (entry || local)
 			break;
 		ep = w->scratch[EP_AT + 1] & ~3ull;
+		w->work++;
 		if (!ep || read_env(w, ep))
 			break;
 		/* Else clang goes on without a jump, and 5.10 and 6.1 know loops by those. */
@@ -608,6 +609,8 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 		number = jit ? RUBY_NO_PC : (__u32)((pc - code) / 8);
 		stop = push_ruby(w, iseq & RUBY_ADDRESS, RUBY_WORD1(w->scratch[COOKIE_AT], number),
 				 w->scratch[ENTRY_AT]);
+	} else {
+		w->work++; /* nothing is pushed, so that bounds nothing */
 	}
 	if (stop)
 		return stop;
@@ -719,12 +722,14 @@ __noinline int WALK_NAME(ruby_is_filling)(void)
 }
 
 /* Is `ra` where Ruby's own code goes on behind a call of what is in a register? */
-static __always_inline bool jit_called(const struct ruby_record *r, __u64 ra)
+static __always_inline bool jit_called(struct walk *w, const struct ruby_record *r, __u64 ra)
 {
 	__u64 code;
 
-	return ra - r->text < r->text_size && !read_word(ra - sizeof(code), &code) &&
-	       (code >> 48 & 0xf8ff) == 0xd0ff;
+	if (ra - r->text >= r->text_size)
+		return false;
+	w->work++; /* no frame is pushed for such code */
+	return !read_word(ra - sizeof(code), &code) && (code >> 48 & 0xf8ff) == 0xd0ff;
 }
 
 /* The frame that the register `reg` has, which is as far in as ec->cfp, or one further (where that
@@ -785,7 +790,7 @@ __noinline __u32 WALK_NAME(ruby_jit_call)(void)
 	for (i = 0; i < JIT_WORDS; i++) {
 		if (read_stack(w, at, &ra))
 			return JIT_WORDS;
-		if (jit_called(ruby_record_of(w), ra))
+		if (jit_called(w, ruby_record_of(w), ra))
 			break;
 		at += 8;
 	}

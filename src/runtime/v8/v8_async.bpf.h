@@ -49,6 +49,7 @@ __noinline int WALK_NAME(v8_object)(__u64 tagged)
 
 	if (!w)
 		return -1;
+	w->work++; /* promises without end are followed by up to ten of these each */
 	r = v8_record(w);
 	to = &w->scratch[ASYNC_OBJECT_AT];
 	if (!r || !is_object(tagged) || read_to_page_end(tagged - TAG, to, V8_OBJECT_SIZE / 2))
