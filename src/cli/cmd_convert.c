@@ -15,8 +15,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/*
+ * Text has a function's name in each stack that it is in: a file of a kilobyte may be made to
+ * become gigabytes. Honest ones, of deep stacks of long names, become 50 times what they are in
+ * binary.
+ */
+enum { SIZE_LEAST = 256 << 20, RATIO_MAX = 200 };
+
 struct convert_options {
 	const char *output, *format, *from, *type;
+	uint64_t max_size;
 	bool lines, help;
 };
 
@@ -31,6 +39,9 @@ static const struct option_spec convert_specs[] = {
 	  OPTION_STRING, AT(from) },
 	{ 0, "type", "TYPE", NULL, "of which type OUT shows samples, if it shows one only",
 	  OPTION_STRING, AT(type) },
+	{ 0, "max-size", "SIZE", NULL,
+	  "give up if OUT would be larger (default: 256M, and 200 times what IN unpacks to)",
+	  OPTION_SIZE, AT(max_size), .min = 1, .max = UINT64_C(1) << 50 },
 	{ 0, "lines", NULL, NULL, "show the source line beside each function", OPTION_FLAG,
 	  AT(lines) },
 	{ 'h', "help", NULL, NULL, "print this", OPTION_FLAG, AT(help) },
@@ -195,6 +206,8 @@ static int read_profile(struct conversion *c, struct profile *profile)
 		r = settle_from(c, &input);
 	if (r)
 		return r;
+	c->output.max_size = c->options.max_size ? c->options.max_size
+						 : SIZE_LEAST + RATIO_MAX * (uint64_t)input.size;
 	r = profile_init(profile);
 	if (!r)
 		r = c->from->read(input.data, input.size, profile, problem);
@@ -221,6 +234,23 @@ static int choose_type(const struct conversion *c, struct profile *profile)
 	return -ENOENT;
 }
 
+static int write_profile(struct conversion *c, const struct profile *profile)
+{
+	const struct export_options options = { .lines = c->options.lines };
+	char name[INPUT_NAME_MAX];
+	int r;
+
+	c->output.is_copy = true;
+	r = output_write_profile(&c->output, c->to, profile, &options);
+	if (r == -EFBIG)
+		log_error("as %s, %s would have more than %" PRIu64
+			  " MB, the limit for its size: long names in many stacks; if it is to be "
+			  "trusted, give a larger --max-size, or a format that has each name once "
+			  "(pprof, otlp)",
+			  c->to->name, input_name(c->in, name), c->output.max_size >> 20);
+	return r;
+}
+
 static void tell_where(const struct conversion *c, const struct profile *profile)
 {
 	char name[INPUT_NAME_MAX];
@@ -237,7 +267,6 @@ static int convert_run(int argc, char **argv)
 {
 	_cleanup_(conversion_fini) struct conversion c = { 0 };
 	_cleanup_(profile_fini) struct profile profile = { 0 };
-	struct export_options options = { 0 };
 
 	if (parse(argc, argv, &c) < 0)
 		return EXIT_USAGE;
@@ -249,9 +278,7 @@ static int convert_run(int argc, char **argv)
 		return EXIT_ERROR;
 	if (choose_type(&c, &profile))
 		return EXIT_ERROR;
-	options.lines = c.options.lines;
-	c.output.is_copy = true;
-	if (output_write_profile(&c.output, c.to, &profile, &options) < 0)
+	if (write_profile(&c, &profile) < 0)
 		return EXIT_ERROR;
 	tell_where(&c, &profile);
 	return EXIT_OK;

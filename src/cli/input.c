@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/input.h"
 
+#include "export/proto/gzip.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 #include "util/vec.h"
@@ -26,9 +27,9 @@ struct buffer {
 	size_t nr, cap;
 };
 
-static int reserve_chunk(struct buffer *b)
+static int reserve_chunk(struct buffer *b, size_t max)
 {
-	if (b->nr >= INPUT_MAX)
+	if (b->nr >= max)
 		return -EFBIG;
 	return vec_reserve(b, b->nr + CHUNK);
 }
@@ -37,7 +38,7 @@ static int read_fd(int fd, struct buffer *b)
 {
 	for (;;) {
 		ssize_t n;
-		int r = reserve_chunk(b);
+		int r = reserve_chunk(b, INPUT_MAX);
 
 		if (r < 0)
 			return r;
@@ -68,10 +69,10 @@ static int read_path(const char *path, struct buffer *b)
 }
 
 /* Members follow one another, as gzip and pigz write them (RFC 1952, 2.2). */
-static int inflate_all(z_stream *z, struct buffer *ret)
+static int inflate_all(z_stream *z, size_t max, struct buffer *ret)
 {
 	for (;;) {
-		int r = reserve_chunk(ret), status;
+		int r = reserve_chunk(ret, max), status;
 		size_t room;
 
 		if (r < 0)
@@ -93,7 +94,8 @@ static int inflate_all(z_stream *z, struct buffer *ret)
 	}
 }
 
-static int unpack(struct buffer *b)
+/* -EFBIG: it is larger than *ret_max. */
+static int unpack(struct buffer *b, size_t *ret_max)
 {
 	const int gzip_only = 16 + MAX_WBITS;
 	struct buffer unpacked = { 0 };
@@ -104,7 +106,8 @@ static int unpack(struct buffer *b)
 		return 0;
 	if (inflateInit2(&z, gzip_only) != Z_OK)
 		return -ENOMEM;
-	r = inflate_all(&z, &unpacked);
+	*ret_max = gzip_read_max(b->nr, INPUT_MAX);
+	r = inflate_all(&z, *ret_max, &unpacked);
 	inflateEnd(&z);
 	if (r < 0) {
 		vec_free(&unpacked);
@@ -127,10 +130,11 @@ int input_read(const char *path, struct input *ret)
 {
 	char name[INPUT_NAME_MAX];
 	struct buffer b = { 0 };
+	size_t max = 0;
 	int r = read_path(path, &b);
 
 	if (!r)
-		r = unpack(&b);
+		r = unpack(&b, &max);
 	if (!r && !b.nr)
 		r = -ENODATA;
 	if (!r) {
@@ -142,6 +146,13 @@ int input_read(const char *path, struct input *ret)
 		log_error("%s is empty", input_name(path, name));
 	else if (r == -EBADMSG)
 		log_error("%s is packed by gzip, and damaged", input_name(path, name));
+	else if (r == -EFBIG && max)
+		log_error("%s unpacks to more than %zu MB, the limit for its size; if it is to be "
+			  "trusted, unpack it by gunzip, and convert that",
+			  input_name(path, name), max >> 20);
+	else if (r == -EFBIG)
+		log_error("%s has more than the %zu MB that can be read", input_name(path, name),
+			  INPUT_MAX >> 20);
 	else
 		log_err(r, "cannot read %s", input_name(path, name));
 	return r;

@@ -73,6 +73,8 @@ void output_fini(struct output *output)
 static volatile sig_atomic_t nr_interrupts;
 static const struct export_ops *arg_format;
 static const struct recorder_stats *arg_stats;
+static uint64_t arg_left; /* bytes that may be written */
+static bool is_too_large;
 
 static void on_interrupt(int number)
 {
@@ -88,6 +90,10 @@ static ssize_t watched_write(void *cookie, const char *buf, size_t size)
 {
 	if (nr_interrupts > 1)
 		return 0; /* stdio's "error" here */
+	is_too_large |= size > arg_left;
+	if (is_too_large)
+		return 0;
+	arg_left -= size;
 	return fwrite(buf, 1, size, cookie) == size ? (ssize_t)size : 0;
 }
 
@@ -102,7 +108,9 @@ static int write_watched(const struct profile *p, const struct export_options *o
 	r = arg_format->write(p, options, watched);
 	if (fclose(watched) && !r)
 		r = -EIO;
-	return nr_interrupts > 1 ? -EINTR : r;
+	if (nr_interrupts > 1)
+		return -EINTR;
+	return is_too_large ? -EFBIG : r;
 }
 
 int output_write_profile(struct output *output, const struct export_ops *format,
@@ -116,6 +124,8 @@ int output_write_profile(struct output *output, const struct export_ops *format,
 	int r;
 
 	arg_format = format;
+	arg_left = output->max_size ? output->max_size : UINT64_MAX;
+	is_too_large = false;
 	nr_interrupts = 0;
 	sigaction(SIGINT, &action, &old_int);
 	sigaction(SIGTERM, &action, &old_term);
@@ -128,7 +138,7 @@ int output_write_profile(struct output *output, const struct export_ops *format,
 	sigaction(SIGTERM, &old_term, NULL);
 	if (r == -EINTR)
 		log_error("gave up writing '%s'; it is as it was before", output->path);
-	else if (r < 0)
+	else if (r < 0 && !is_too_large)
 		log_err(r, "cannot write %s%s%s%s", quote(output->path), shown(output->path),
 			quote(output->path), output->is_copy ? "" : ", the recording is lost");
 	return r;

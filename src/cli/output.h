@@ -11,7 +11,8 @@
 struct output {
 	const char *path; /* NULL: not wanted; "-": stdout */
 	struct export_file *file;
-	bool is_copy; /* if it cannot be written, nothing is lost */
+	bool is_copy;	   /* if it cannot be written, nothing is lost */
+	uint64_t max_size; /* of a profile that is written, in bytes; 0: there is no limit */
 };
 
 /* 0 or negative errno. A `path` of NULL is no output: 0. */
@@ -21,7 +22,8 @@ bool output_is_folder(const char *path);
 void output_fini(struct output *output);
 /*
  * Writes the profile. SIGINT and SIGTERM meanwhile: the first gets a line that we are writing, the
- * second gives up (-EINTR, the file is what it was before), the third ends the process.
+ * second gives up (-EINTR, the file is what it was before), the third ends the process. -EFBIG,
+ * which the caller has to explain: it would be larger than max_size; the file is what it was, too.
  */
 int output_write_profile(struct output *output, const struct export_ops *format,
 			 const struct profile *profile, const struct export_options *options);

@@ -564,6 +564,49 @@ def test_the_content_counts_more_than_the_extension():
     check(sonde("convert", "script.txt", "-").stdout == "a;f 1\n", "perf text in .txt")
 
 
+def varint(number):
+    low, rest = number & 127, number >> 7
+    return bytes([low | 128]) + varint(rest) if rest else bytes([low])
+
+
+def field(number, data):
+    """A field of protobuf: bytes, or a number."""
+    if isinstance(data, int):
+        return varint(number << 3) + varint(data)
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def long_name_in_many_stacks(size, stacks):
+    """A pprof file of stacks of 1, 2, 3 ... frames, all of one function, whose name has `size` bytes."""
+    profile = field(1, field(1, 1) + field(2, 2))  # a sample type
+    for depth in range(1, stacks + 1):
+        profile += field(2, field(1, b"\1" * depth) + field(2, b"\1"))
+    profile += field(4, field(1, 1) + field(4, field(1, 1)))  # location 1: a line of
+    profile += field(5, field(1, 1) + field(2, 3))  # function 1: its name
+    for text in (b"", b"samples", b"count", b"f" * size):
+        profile += field(6, text)
+    return gzip.compress(profile)
+
+
+def test_bombs_are_refused():
+    Path("zeros.folded.gz").write_bytes(gzip.compress(bytes(200 << 20)))
+    check_refused(1, "'zeros.folded.gz' unpacks to more than 1", "zeros.folded.gz", "-")
+    bomb = long_name_in_many_stacks(1 << 20, 100)
+    check(len(bomb) < 3000, f"{len(bomb)} bytes")
+    Path("bomb.pb.gz").write_bytes(bomb)
+    Path("out.folded").write_text("old\n")
+    # 5 GB of text.
+    check_refused(1, "as folded, 'bomb.pb.gz' would have more than 457 MB, the limit for its size", "bomb.pb.gz", "/dev/null", "-f", "folded")
+    check_refused(1, "would have more than 8 MB", "bomb.pb.gz", "out.folded", "--max-size", "8M")
+    check(Path("out.folded").read_text() == "old\n", "it was overwritten")
+    # What has each name once is small; and a limit may be raised.
+    sonde("convert", "bomb.pb.gz", "out.otlp")
+    Path("less.pb.gz").write_bytes(long_name_in_many_stacks(1 << 20, 3))
+    check_refused(1, "would have more than 4 MB", "less.pb.gz", "out.folded", "--max-size", "4M")
+    sonde("convert", "less.pb.gz", "out.folded", "--max-size", "7M")
+    check(6 << 20 < Path("out.folded").stat().st_size < 7 << 20, "6 names of a megabyte")
+
+
 def test_a_failed_conversion_leaves_the_old_file():
     Path("bad.folded").write_text("no count\n")
     Path("out.perf").write_text("old\n")

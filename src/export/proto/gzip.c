@@ -154,15 +154,20 @@ static int read_members(const void *data, size_t size, struct output *out)
 	return r;
 }
 
+size_t gzip_read_max(size_t size, size_t max)
+{
+	const size_t least = (size_t)64 << 20;
+
+	return size < (max - least) / GZIP_RATIO_MAX ? least + GZIP_RATIO_MAX * size : max;
+}
+
 int gzip_read(const void *data, size_t size, uint8_t **ret, size_t *ret_size)
 {
-	struct output out = { .max = GZIP_READ_MAX };
+	struct output out = { .max = gzip_read_max(size, GZIP_READ_MAX) };
 	int r;
 
 	if (size > GZIP_READ_MAX)
 		return -E2BIG;
-	if (size < (GZIP_READ_MAX - ((size_t)64 << 20)) >> 8)
-		out.max = ((size_t)64 << 20) + (size << 8);
 	r = read_members(data, size, &out);
 	if (r) {
 		free(out.data);
