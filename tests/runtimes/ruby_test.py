@@ -30,8 +30,12 @@ TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion dynamic single
 
 OUTERMOST = re.compile(r"_start|__clone3?|clone3?|thread_start|.*coroutine.*|fiber_entry")
 
+# Of embed.c's program.
+EMBEDDED = [("run_ruby", "<main>"), ("Kernel#through_c", "call_back"), ("call_back", "Object#back"), ("Array#each", "rb_ary_each")]
 # What must stand right below a method that is written in C, or what it calls: (method, function).
 BETWEEN = {"rb-blocks": [("Array#each", "rb_ary_each")],
+           "rb-in-main": [("main", "run_ruby"), *EMBEDDED],
+           "rb-in-thread": [("start_thread", "in_thread"), ("in_thread", "run_ruby"), *EMBEDDED],
            "rb-fiddle": [("Fiddle::Function#call", "rb_nogvl"), ("rb_thread_call_with_gvl", "Fiddle::Closure::BlockCaller#call")]}
 
 
@@ -397,8 +401,54 @@ def test_command(ruby, setup):
     return problems, "%d samples in the leaf, %d with notes" % (with_ruby, notes)
 
 
+def libruby(ruby):
+    """Of a program of this machine: the name by which it needs libruby, and where that is; or two times None."""
+    with open(ruby.path, "rb") as f:
+        if f.read(4) != b"\x7fELF":
+            raise Skip("it runs in a root of its own")
+    ldd = subprocess.run(["ldd", ruby.path], capture_output=True, text=True, check=False).stdout
+    m = re.search(r"^\s*(libruby\S*) => (/\S+)", ldd, re.M)
+    return m.groups() if m else (None, None)
+
+
+def test_renamed(ruby, setup):
+    """Copies under other names, of the program and of its library."""
+    name, library = libruby(ruby)
+    program, other = setup.file("worker-bee"), "worker-bees-library"
+    with open(ruby.path, "rb") as f:
+        text = f.read()
+    if library:
+        other = other[:len(name)].ljust(len(name), "s")
+        text = text.replace(name.encode() + b"\0", other.encode() + b"\0")
+        shutil.copy(library, setup.file(other))
+    with open(program, "wb") as f:
+        f.write(text)
+    os.chmod(program, 0o755)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, "-Ku", CASES, c] for c in ("plain", "blocks")], {"LD_LIBRARY_PATH": setup.scratch})
+        if library:
+            with open("/proc/%d/maps" % programs[0].pid, encoding="utf-8") as f:
+                maps = f.read()
+            if "libruby" in maps or other not in maps:
+                raise AssertionError("libruby is what it maps: " + maps)
+        return tally_truths(ruby, recorded(setup, programs, 0.5), programs)
+
+
+def test_embedded(ruby, setup):
+    """A C program that is linked to libruby, which runs in its first thread, or in another one; from C to Ruby to C to Ruby."""
+    _, library = libruby(ruby)
+    if not library:
+        raise Skip("no libruby")
+    program = setup.file("embed")
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", os.path.join(runtimes.HERE, "ruby", "embed.c"), "-o", program, library], check=True)
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [[program, where, CASES, "embedded", where] for where in ("main", "thread")])
+        return tally_truths(ruby, recorded(setup, programs, 0.5), programs)
+
+
 TESTS = (("chains", test_chains), ("compacting", test_compacting), ("fiddle", test_fiddle), ("churn", test_churn), ("busy", test_busy),
-         ("yjit", test_yjit), ("rjit", test_rjit), ("mjit", test_mjit), ("stack", test_stack), ("command", test_command))
+         ("yjit", test_yjit), ("rjit", test_rjit), ("mjit", test_mjit), ("stack", test_stack), ("command", test_command),
+         ("renamed", test_renamed), ("embedded", test_embedded))
 
 
 def arguments(parser):

@@ -348,6 +348,16 @@ def forked
   Process.wait(pid)
 end
 
+# In embed.c's program, whose function through_c() calls back.
+def embedded
+  through_c(:back)
+end
+
+def back
+  names = ["Object#embedded", "Kernel#through_c", "Object#back", "Array#each", "block in Object#back", "Object#leaf"]
+  [1].each { |_| leaf(names, comm: "rb-in-" + ARGV[1]) }
+end
+
 def compacting
   $expected = 1
   Thread.new { wait_for_go; loop { Array.new(1000) { Object.new }; GC.compact; sleep 0.005 } } if GC.respond_to?(:compact)
