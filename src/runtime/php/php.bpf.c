@@ -75,6 +75,7 @@ __noinline int WALK_NAME(php_code)(__u64 previous);
 __noinline int WALK_NAME(php_delegates)(__u64 frame);
 __noinline __u64 WALK_NAME(php_delegate)(void);
 __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary);
+__noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call);
 __noinline int WALK_NAME(php_jit)(void);
 
 /* The step has seen to it that it is there. */
@@ -611,18 +612,29 @@ enum {
 	JIT_FRAME_MAX = 64 << 10, /* bytes */
 };
 
-/* Does the loop's frame begin at `at`? Where it returns to. `canary` 0: it is not known. */
-static __always_inline bool is_loop(struct walk *w, const struct php_record *r, __u64 at,
-				    __u64 canary, __u64 *ret_ra, __u64 *ret_call)
+/*
+ * Does the loop's frame begin at `at`? `canary` 0: it is not known. `by_call`: only if the call
+ * that it returns behind may be the loop's; what is called by its name is the loop itself. A
+ * function of its own, since the verifier would follow it once for each word of the stack.
+ */
+__noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call)
 {
-	__u64 value;
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 value, ra, call;
 
+	if (!w)
+		return 0;
+	r = php_record_of(w);
 	if (canary && (read_stack(w, at + r->canary, &value) || value != canary))
-		return false;
-	if (read_stack(w, at + r->jit_frame - 8, ret_ra) || *ret_ra - r->text >= r->text_size)
-		return false;
+		return 0;
+	if (read_stack(w, at + r->jit_frame - 8, &ra) || ra - r->text >= r->text_size)
+		return 0;
 	w->work++; /* a stack can be made of such words */
-	return !read_word(*ret_ra - sizeof(*ret_call), ret_call) && arch_is_call(*ret_call);
+	if (read_word(ra - sizeof(call), &call) || !arch_is_call(call))
+		return 0;
+	return !by_call || (call >> 24 & 0xff) != 0xe8 ||
+	       ra + (__u64)(__s64)(__s32)(call >> 32) == r->loop_start;
 }
 
 /* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */
@@ -630,7 +642,7 @@ __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 at, own, ra, call;
+	__u64 at, own;
 	__u32 i;
 
 	if (!w)
@@ -639,16 +651,11 @@ __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary)
 	at = w->regs[ARCH_SP];
 	own = w->regs[ARCH_FP] - r->frame_pointer;
 	if (r->frame_pointer && w->valid & 1u << ARCH_FP && own - at < JIT_FRAME_MAX &&
-	    is_loop(w, r, own, canary, &ra, &call))
+	    WALK_NAME(php_is_loop)(own, canary, false))
 		return own;
-	for (i = 0; canary && i < JIT_WORDS; i++, at += 8) {
-		if (!is_loop(w, r, at, canary, &ra, &call))
-			continue;
-		/* What is called by its name is the loop itself. */
-		if ((call >> 24 & 0xff) != 0xe8 ||
-		    ra + (__u64)(__s64)(__s32)(call >> 32) == r->loop_start)
+	for (i = 0; canary && i < JIT_WORDS; i++, at += 8)
+		if (WALK_NAME(php_is_loop)(at, canary, true))
 			return at;
-	}
 	return 0;
 }
 
