@@ -241,6 +241,18 @@ static void write_cuts(FILE *out, const struct agent_stats *a)
 		    a->kind_frames);
 }
 
+static void write_unknown(FILE *out, const struct recorder_stats *s)
+{
+	static const char name[] = "sonde_runtime_files_unknown_total";
+
+	begin_family(out, name, "counter",
+		     "Files of this runtime that were met, of a version that is not known.");
+	for (unsigned kind = 0; kind < FRAME_KIND_MAX_; kind++)
+		if (profile_runtime_name(kind))
+			labelled(out, name, "runtime", profile_runtime_name(kind),
+				 s->unknown_runtimes[kind]);
+}
+
 /* CPU time of what builds tables for us, as far as it has ended. */
 static uint64_t children_ns(void)
 {
@@ -313,6 +325,7 @@ int metrics_write(const struct metrics *m, char **ret, size_t *ret_size)
 	write_raw(out, m->recorder);
 	write_lost(out, m->recorder);
 	write_cuts(out, m->agent);
+	write_unknown(out, m->recorder);
 	write_reports(out, m->agent);
 	write_spool(out, &m->agent->sender.spool);
 	write_cost(out, m);

@@ -66,6 +66,11 @@ static const char *stop_reason_name(int reason)
 	return profile_stop_name((enum stop_reason)reason);
 }
 
+static const char *runtime_name(int kind)
+{
+	return profile_runtime_name((unsigned)kind);
+}
+
 static const char *lost_reason_name(int reason)
 {
 	return lost_name((enum lost_reason)reason);
@@ -104,6 +109,8 @@ void stats_write_json(const struct recorder_stats *stats, FILE *out)
 	write_reasons(out, "lost", stats->lost, LOST_MAX_, lost_reason_name);
 	write_reasons(out, "kernel_walks", stats->kernel_walks, KERNEL_WALK_ENDS_,
 		      kernel_walk_name);
+	write_reasons(out, "unknown_runtimes", stats->unknown_runtimes, FRAME_KIND_MAX_,
+		      runtime_name);
 	fprintf(out, "\t\"own\": %" PRIu64 ",\n", stats->own);
 	fprintf(out, "\t\"frames\": %" PRIu64 ",\n", stats->frames);
 	fprintf(out, "\t\"others\": %" PRIu64 ",\n", stats->others);
@@ -200,6 +207,13 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 		if (stats->lost[i])
 			fprintf(out, "sonde: lost: %" PRIu64 " %s (%s)\n", stats->lost[i],
 				lost_name(i), lost_sentence(i));
+	for (int i = 0; i < FRAME_KIND_MAX_; i++)
+		if (stats->unknown_runtimes[i])
+			fprintf(out,
+				"sonde: unknown: %" PRIu64 " file%s of %s (of a version or a build "
+				"that is not known: a message above says what is not shown)\n",
+				stats->unknown_runtimes[i],
+				stats->unknown_runtimes[i] == 1 ? "" : "s", runtime_name(i));
 }
 
 void stats_format_progress(const struct recorder_stats *stats, char *buf, size_t size)

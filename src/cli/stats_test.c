@@ -31,6 +31,8 @@ static struct recorder_stats example(void)
 	stats.lost[LOST_RING_FULL] = 5;
 	stats.lost[LOST_RAW_THROTTLED] = 2;
 	stats.lost[LOST_FILES_EVICTED] = 1;
+	stats.unknown_runtimes[FRAME_KIND_OF(RUNTIME_RUBY)] = 1;
+	stats.unknown_runtimes[FRAME_KIND_OF(RUNTIME_V8)] = 2;
 	stats.kernel_walks[KERNEL_WALK_WHOLE] = 900;
 	stats.kernel_walks[KERNEL_WALK_OUT_OF_ORDER] = 2;
 	return stats;
@@ -48,7 +50,7 @@ static double number(const cJSON *object, const char *key)
 TEST(json_says_what_the_numbers_are)
 {
 	struct recorder_stats stats = example();
-	const cJSON *truncated, *lost, *walks;
+	const cJSON *truncated, *lost, *unknown, *walks;
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -58,7 +60,7 @@ TEST(json_says_what_the_numbers_are)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 20);
+	ASSERT_EQ(cJSON_GetArraySize(root), 21);
 	ASSERT(number(root, "samples") == 4000);
 	ASSERT(number(root, "complete") == 3990);
 	ASSERT(number(root, "reads_given_up") == 6);
@@ -78,6 +80,10 @@ TEST(json_says_what_the_numbers_are)
 	lost = cJSON_GetObjectItemCaseSensitive(root, "lost");
 	ASSERT_EQ(cJSON_GetArraySize(lost), 3);
 	ASSERT(number(lost, "ring_full") == 5);
+	unknown = cJSON_GetObjectItemCaseSensitive(root, "unknown_runtimes");
+	ASSERT_EQ(cJSON_GetArraySize(unknown), 2);
+	ASSERT(number(unknown, "ruby") == 1);
+	ASSERT(number(unknown, "v8") == 2);
 	walks = cJSON_GetObjectItemCaseSensitive(root, "kernel_walks");
 	ASSERT_EQ(cJSON_GetArraySize(walks), 2);
 	ASSERT(number(walks, "whole") == 900);
@@ -98,7 +104,7 @@ TEST(json_of_nothing_is_whole)
 	fclose(out);
 	root = cJSON_Parse(text);
 	ASSERT_PTR_NONNULL(root);
-	ASSERT_EQ(cJSON_GetArraySize(root), 20);
+	ASSERT_EQ(cJSON_GetArraySize(root), 21);
 	ASSERT(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "lost")));
 	cJSON_Delete(root);
 	free(text);
@@ -147,11 +153,13 @@ TEST(every_reason_that_occurred_has_its_sentence)
 	fclose(out);
 	for (size_t i = 0; i < size; i++)
 		nr_lines += text[i] == '\n';
-	ASSERT_EQ(nr_lines, 2 + 2 + 3);
+	ASSERT_EQ(nr_lines, 2 + 2 + 3 + 2);
 	ASSERT(strstr(text, "sonde: cost: 0.05 % of a CPU in the kernel, 1.00 % of one in sonde, "
 			    "2.0 MB of memory, 20480.0 MB of BPF maps\n"));
 	ASSERT(strstr(text, "sonde: truncated: 7 no_mapping (an address lies in"));
 	ASSERT(strstr(text, "sonde: lost: 5 ring_full (samples: the ring buffer was full)\n"));
+	ASSERT(strstr(text, "sonde: unknown: 1 file of ruby (of a version"));
+	ASSERT(strstr(text, "sonde: unknown: 2 files of v8 (of a version"));
 	free(text);
 }
 

@@ -298,6 +298,10 @@ static void update_stats(struct recorder *r)
 		s->kernel_walks[i] = walks.ends[i];
 	update_not_taken(r);
 	s->reads_given_up = memory_guard_given_up(NULL);
+	for (unsigned id = 0; id < RUNTIME_MAX_; id++)
+		if (runtimes[id] && runtimes[id]->probe)
+			s->unknown_runtimes[FRAME_KIND_OF(id)] =
+				r->unwinder.publisher.runtimes.nr_unknown[id];
 	s->bpf_ns = r->run_ns;
 	s->own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->start_cpu_ns;
 	s->children_ns = child_cpu_ns() - r->start_children_ns;

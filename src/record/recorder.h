@@ -42,7 +42,9 @@ struct recorder_stats {
 	uint64_t rejected, rejected_others, undecided;
 	uint64_t reads_given_up;   /* of processes' memory, which did not come (process/memory.h) */
 	uint64_t processes, files; /* in the profile; that are known */
-	double bpf_ns_per_sample;  /* of our programs, by the kernel's statistics; 0 if not known */
+	/* By kind of frame: files of runtimes whose version or build is not known. */
+	uint64_t unknown_runtimes[FRAME_KIND_MAX_];
+	double bpf_ns_per_sample; /* of our programs, by the kernel's statistics; 0 if not known */
 	/* CPU time: of our programs in the kernel; of this process; of its children (util/child.h)
 	 */
 	uint64_t bpf_ns, own_ns, children_ns;

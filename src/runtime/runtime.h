@@ -67,6 +67,8 @@ struct runtime_dso {
 	 * some CFA hangs on them: that keeps tables small.) */
 	unsigned int follow;
 	uint32_t charged; /* the agent's: whose share of what is kept it takes; 0: nobody's */
+	/* Of a version that is not known, and shows less for it; probe() has said so. */
+	bool unknown;
 };
 
 /* Where and in what a runtime is found. Lives as long as the runtime_proc that attach() makes of

@@ -47,6 +47,8 @@ enum {
 	READY_NS = 3000000000u,
 };
 
+enum looked_at { NOT_LOOKED_AT, LOOKED_AT, LOOKED_AT_UNKNOWN /* counted in nr_unknown */ };
+
 void runtimes_init(struct runtimes *r, struct process_table *processes)
 {
 	*r = (struct runtimes){ .processes = processes, .machine = HOST_MACHINE };
@@ -118,13 +120,14 @@ void runtimes_forget_file(struct runtimes *r, uint32_t index)
 		r->dsos.items[index]->ops->dso_free(r->dsos.items[index]);
 	}
 	r->dsos.items[index] = NULL;
-	r->looked_at.items[index] = 0;
+	r->looked_at.items[index] = NOT_LOOKED_AT;
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
 
+/* -ENOTSUP: it is *ret_id, of a version that can't be walked. */
 static int probe(const struct elf_file *elf, const char *path, uint32_t off,
-		 struct runtime_dso **ret)
+		 struct runtime_dso **ret, uint32_t *ret_id)
 {
 	int r;
 
@@ -136,6 +139,7 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 		r = runtimes[id]->probe(elf, path, ret);
 		if (!r)
 			(*ret)->ops = runtimes[id];
+		*ret_id = id;
 		if (r != -ENOENT)
 			return r;
 	}
@@ -145,18 +149,24 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 /* 0, and *ret is the runtime that the file is; else it is none, or (-ENOMEM, -EMFILE, -ENFILE) the
  * next process's turn to try. */
 static int probe_file(const struct runtimes *r, const struct mapped_file *file, bool bounded,
-		      struct runtime_dso **ret)
+		      struct runtime_dso **ret, uint32_t *ret_id)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	int err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
 
 	if (!err) {
 		elf->memory_max = bounded ? PROBE_BYTES_MAX : 0;
-		err = probe(elf, file->path, r->options.off, ret);
+		err = probe(elf, file->path, r->options.off, ret, ret_id);
 	}
 	if (err && err != -ENOENT)
 		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
 	return err;
+}
+
+static void count_unknown(struct runtimes *r, uint32_t index, uint32_t id)
+{
+	r->nr_unknown[id] += r->looked_at.items[index] != LOOKED_AT_UNKNOWN;
+	r->looked_at.items[index] = LOOKED_AT_UNKNOWN;
 }
 
 bool runtimes_look_at(struct runtimes *r, uint32_t index)
@@ -164,17 +174,18 @@ bool runtimes_look_at(struct runtimes *r, uint32_t index)
 	const struct mapped_file *file = r->processes->files.items[index];
 	bool bounded = r->file_time.part && file->is_elf && !owner_is_trusted(file->owner);
 	struct runtime_dso *dso = NULL;
+	uint32_t id = RUNTIME_NATIVE;
 	uint64_t begin = 0;
 	int err;
 
 	while (r->looked_at.nr <= index)
-		if (vec_push(&r->dsos, NULL) || vec_push(&r->looked_at, 0))
+		if (vec_push(&r->dsos, NULL) || vec_push(&r->looked_at, NOT_LOOKED_AT))
 			return true;
 	if (r->looked_at.items[index] || file->state != FILE_OPEN)
 		return true;
 	if (bounded && !time_shares_begin(&r->file_time, file->owner, &begin))
 		return false;
-	err = probe_file(r, file, bounded, &dso);
+	err = probe_file(r, file, bounded, &dso, &id);
 	if (bounded)
 		time_shares_end(&r->file_time, file->owner, begin);
 	if (!err && r->file_time.part)
@@ -184,7 +195,9 @@ bool runtimes_look_at(struct runtimes *r, uint32_t index)
 	/* No descriptor or memory was to be had. */
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
 		return true;
-	r->looked_at.items[index] = 1;
+	r->looked_at.items[index] = LOOKED_AT;
+	if (id != RUNTIME_NATIVE && (err == -ENOTSUP || (!err && dso->unknown)))
+		count_unknown(r, index, id);
 	if (err == -ENOBUFS)
 		log_debug("%s: too much is kept of files of user %u", file->path, file->owner);
 	if (err)
@@ -230,17 +243,16 @@ uint32_t runtimes_of_program(const char *path)
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	enum log_level level = log_get_level();
 	struct runtime_dso *dso = NULL;
-	uint32_t id;
+	uint32_t id = RUNTIME_NATIVE;
 
 	if (fd < 0 || elf_file_open_fd(fd, &elf))
 		return 0;
 	log_set_level(LOG_LEVEL_ERROR); /* what is to be said is said when it runs */
-	if (probe(elf, path, 0, &dso)) {
+	if (probe(elf, path, 0, &dso, &id)) {
 		log_set_level(level);
 		return runtimes_it_leads_to(elf);
 	}
 	log_set_level(level);
-	id = dso->ops->id;
 	dso->ops->dso_free(dso);
 	return 1u << id;
 }
@@ -469,7 +481,7 @@ static bool gives_up(const struct runtimes *r, struct runtime_instance *i, int e
 	return true;
 }
 
-static bool attach(const struct runtimes *runtimes_, struct runtime_instance *i, uint64_t now_ns)
+static bool attach(struct runtimes *all, struct runtime_instance *i, uint64_t now_ns)
 {
 	const struct runtime_ops *ops = i->dso->ops;
 	uint64_t record[RUNTIME_RECORD_MAX / 8] = { 0 };
@@ -487,8 +499,10 @@ static bool attach(const struct runtimes *runtimes_, struct runtime_instance *i,
 	}
 	i->proc = NULL;
 	log_debug("process %d: %s: %s", i->pid, ops->name, strerror(-r));
-	i->again_ns = gives_up(runtimes_, i, r, now_ns) ? UINT64_MAX
-							: now_ns + pause_after(i->nr_tries++);
+	if (r == -ENOTSUP)
+		count_unknown(all, i->file, ops->id);
+	i->again_ns =
+		gives_up(all, i, r, now_ns) ? UINT64_MAX : now_ns + pause_after(i->nr_tries++);
 	return false;
 }
 

@@ -47,13 +47,15 @@ struct runtimes {
 	uint16_t machine;
 	struct runtime_memory memory;
 	VEC(struct runtime_dso *) dsos; /* by mapped file; NULL: not looked at, or no runtime */
-	VEC(uint8_t) looked_at;		/* by mapped file: private */
+	VEC(uint8_t) looked_at;		/* by mapped file: enum looked_at, private */
 	/* Of each owner of files, for looking at these, if he is not trusted: anybody can make
 	 * thousands that cost much. Of a part that is 0 there are no bounds. */
 	struct time_shares file_time;
 	/* Of each such owner, what is kept of his files; UINT32_MAX: all of it. */
 	struct map dso_bytes;
 	uint32_t met; /* bit N: some file is of runtime N */
+	/* Of each runtime: files of a version or a build that is not known. */
+	uint64_t nr_unknown[RUNTIME_MAX_];
 };
 
 void runtimes_init(struct runtimes *r, struct process_table *processes);

@@ -177,6 +177,41 @@ static int read_core(void *ctx, uint64_t addr, void *to, size_t size)
 	return 0;
 }
 
+/* Looked at again and again, it is one file; another process may find out what it is. */
+static void check_unknown(int probe, int attach, bool unknown, uint64_t nr)
+{
+	struct bed b;
+
+	begin(&b, attach);
+	fake.probe = probe;
+	fake.unknown = unknown;
+	for (int i = 0; i < 3; i++) {
+		update(&b);
+		runtimes_want_refresh(b.list);
+		b.now += SECOND;
+	}
+	ASSERT_EQ(b.runtimes.nr_unknown[fake_runtime.id], nr);
+	process_runtimes_free(b.list);
+	b.list = NULL;
+	update(&b);
+	ASSERT_EQ(b.runtimes.nr_unknown[fake_runtime.id], nr);
+	if (probe)
+		fake.nr_probes = 0; /* nothing is to be freed */
+	end(&b);
+}
+
+TEST(files_of_unknown_versions_are_counted_once)
+{
+	check_unknown(0, 0, false, 0);
+	check_unknown(-ENOENT, 0, false, 0);
+	check_unknown(-ENOMEM, 0, false, 0);
+	check_unknown(-ENOTSUP, 0, false, 1);
+	check_unknown(0, 0, true, 1);
+	check_unknown(0, -ENOTSUP, false, 1);
+	check_unknown(0, -ENOTSUP, true, 1);
+	check_unknown(0, -EAGAIN, false, 0);
+}
+
 TEST(core)
 {
 	struct bed b;

@@ -10,8 +10,9 @@
 #include <string.h>
 
 static struct {
-	int attach, refresh; /* what they answer */
-	uint64_t memory_max; /* of the file that was probed last */
+	int probe, attach, refresh; /* what they answer */
+	bool unknown;		    /* what files are: of a version that is not known */
+	uint64_t memory_max;	    /* of the file that was probed last */
 	int nr_probes, nr_attaches, nr_refreshes, nr_detaches, nr_freed;
 	uint64_t bias;
 	uint64_t first_word; /* of the record */
@@ -23,8 +24,13 @@ static int fake_probe(const struct elf_file *elf, const char *path, struct runti
 	(void)path;
 	fake.nr_probes++;
 	fake.memory_max = elf->memory_max;
+	if (fake.probe)
+		return fake.probe;
 	*ret = calloc(1, sizeof(**ret));
-	return *ret ? vec_reserve(&(*ret)->hidden, fake.nr_hidden) : -ENOMEM;
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->unknown = fake.unknown;
+	return vec_reserve(&(*ret)->hidden, fake.nr_hidden);
 }
 
 static void fake_dso_free(struct runtime_dso *dso)
