@@ -18,10 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_file *elf;
 	struct perl_dso *dso;
+	unsigned int version;
 
 	if (elf_file_open_memory(data, size, &elf))
 		return 0;
-	if (!perl_file_read(elf, &dso)) {
+	if (!perl_file_read(elf, &version, &dso)) {
 		if (dso->run.end < dso->run.start || !dso->catcher.start ||
 		    dso->catcher.end < dso->catcher.start)
 			abort();

@@ -16,13 +16,14 @@ static void check_ranges(const struct code_range *items, size_t nr)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct php_version version;
 	struct elf_file *elf;
 	const char *why;
 	struct php_dso *dso;
 
 	if (elf_file_open_memory(data, size, &elf))
 		return 0;
-	if (!php_file_read(elf, &dso, &why)) {
+	if (!php_file_read(elf, &dso, &version, &why)) {
 		if (dso->record.nr_gaps > PHP_GAPS_MAX)
 			abort();
 		if (!dso->base.interpreter_functions.nr)

@@ -45,21 +45,46 @@ static int parse_info(const uint8_t info[static INFO_SIZE], char ret[static GO_V
 	return 1;
 }
 
-/* A later Go, an older one, or somebody's own. Up to 1.17 only the process tells. */
-static void say_if_not_known(const struct elf_file *elf, const struct go_dso *dso, const char *path)
+/* What the file says of the Go that made it; false: up to 1.17 only the process tells. */
+static bool file_version(const struct elf_file *elf, char ret[static GO_VERSION_MAX + 1])
 {
-	char version[GO_VERSION_MAX + 1], text[GO_TEXT_ROOM];
-	struct go_record record;
+	const struct elf_section *section = elf_file_section(elf, ".go.buildinfo");
 	uint8_t info[INFO_SIZE];
 	uint64_t at;
 
-	if (!dso->build_info || elf_file_read_vaddr(elf, dso->build_info, info, sizeof(info)) ||
-	    !parse_info(info, version, &at) || go_layout(go_minor(version), &record))
-		return;
+	memset(ret, 0, GO_VERSION_MAX + 1);
+	return section && !elf_file_read_vaddr(elf, section->addr, info, sizeof(info)) &&
+	       parse_info(info, ret, &at);
+}
+
+static const char *to_show(const char *version, char text[static GO_TEXT_ROOM])
+{
 	go_text((const uint8_t *)version, strlen(version), strlen(version), text);
+	return *text ? text : "a Go that does not say which";
+}
+
+/* A later Go, an older one, or somebody's own. */
+static void say_if_not_known(const struct elf_file *elf, struct go_dso *dso, const char *path)
+{
+	char version[GO_VERSION_MAX + 1], text[GO_TEXT_ROOM];
+	struct go_record record;
+
+	if (!file_version(elf, version) || go_layout(go_minor(version), &record))
+		return;
+	dso->base.unknown = true;
 	log_warn("%s: made by %s, which is not known: labels of its goroutines are not shown, nor "
 		 "who has started them",
-		 path, *text ? text : "a Go that does not say which");
+		 path, to_show(version, text));
+}
+
+static void say_no_table(const struct elf_file *elf, const char *path)
+{
+	char version[GO_VERSION_MAX + 1], text[GO_TEXT_ROOM];
+
+	(void)file_version(elf, version);
+	log_warn("%s: made by %s, whose table of functions is not known: its functions have the "
+		 "names that its symbols give them, if it has any",
+		 path, to_show(version, text));
 }
 
 static int go_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
@@ -67,6 +92,8 @@ static int go_probe(const struct elf_file *elf, const char *path, struct runtime
 	struct go_dso *dso;
 	int r = go_file_read(elf, &dso);
 
+	if (r == -ENOTSUP)
+		say_no_table(elf, path);
 	if (r)
 		return r;
 	say_if_not_known(elf, dso, path);

@@ -373,7 +373,7 @@ int go_file_read(const struct elf_file *elf, struct go_dso **ret)
 		return -ENOENT;
 	r = go_table_read(elf, &table);
 	if (r)
-		return r;
+		return r == -ENOENT ? -ENOTSUP : r;
 	dso = calloc(1, sizeof(*dso));
 	r = dso ? look_at(elf, &table, dso) : -ENOMEM;
 	go_table_fini(&table);

@@ -36,8 +36,9 @@ struct go_dso {
 enum { GO_FUNCTIONS_MAX = 1 << 20 };
 
 /*
- * 0; -ENOENT: Go's linker did not make it, or it is too large to be looked at; -E2BIG: it has more
- * functions, of its runtime's names too, or says more of its wrappers than any program; -ENOMEM.
+ * 0; -ENOENT: Go's linker did not make it, or it is too large to be looked at; -ENOTSUP: it did,
+ * but the table of functions is none that is known; -E2BIG: it has more functions, of its runtime's
+ * names too, or says more of its wrappers than any program; -ENOMEM.
  */
 int go_file_read(const struct elf_file *elf, struct go_dso **ret);
 void go_file_free(struct go_dso *dso);

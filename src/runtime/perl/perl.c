@@ -182,12 +182,16 @@ static int perl_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t
 
 static int perl_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
+	unsigned int version = 0;
 	struct perl_dso *dso;
-	int r = perl_file_read(elf, &dso);
+	int r = perl_file_read(elf, &version, &dso);
 
-	if (r == -ENOTSUP)
-		log_warn("%s: a Perl of a version or a build that is not known: its frames are "
-			 "shown as native ones",
+	if (r == -ENOTSUP && version)
+		log_warn("%s: Perl 5.%u, a version or a build that is not supported: its frames "
+			 "are shown as native ones",
+			 path, version);
+	else if (r == -ENOTSUP)
+		log_warn("%s: a Perl that does not say which: its frames are shown as native ones",
 			 path);
 	if (r)
 		return r;

@@ -496,11 +496,11 @@ static int find_variables(const struct elf_dynamic *dynamic, struct perl_dso *ds
 		       : 0;
 }
 
-int perl_file_read(const struct elf_file *elf, struct perl_dso **ret)
+int perl_file_read(const struct elf_file *elf, unsigned int *ret_version, struct perl_dso **ret)
 {
 	_cleanup_(perl_file_free_p) struct perl_dso *dso = NULL;
 	struct elf_dynamic dynamic;
-	uint8_t revision, version;
+	uint8_t revision = 0, version = 0;
 	uint64_t loop, ops[OP_MAX_] = { 0 };
 	int r;
 
@@ -510,10 +510,11 @@ int perl_file_read(const struct elf_file *elf, struct perl_dso **ret)
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)
 		return -ENOMEM;
-	if ((elf->machine != EM_X86_64 && elf->machine != EM_AARCH64) ||
-	    read_byte(elf, &dynamic, "PL_revision", &revision) ||
-	    read_byte(elf, &dynamic, "PL_version", &version) || revision != 5 ||
-	    version < VERSION_MIN || version > VERSION_MAX)
+	if (!read_byte(elf, &dynamic, "PL_revision", &revision) && revision == 5)
+		(void)read_byte(elf, &dynamic, "PL_version", &version);
+	*ret_version = version;
+	if ((elf->machine != EM_X86_64 && elf->machine != EM_AARCH64) || version < VERSION_MIN ||
+	    version > VERSION_MAX)
 		return -ENOTSUP;
 	dso->version = version;
 	r = find_variables(&dynamic, dso);

@@ -38,6 +38,8 @@ static uint8_t *read_made(const char *name, size_t *ret_size)
 	return data;
 }
 
+static unsigned int said_version; /* by the file that was read last */
+
 /* Of a made file, with that code (its loop's 7 bytes) in place of its loop's, or NULL. */
 static int read_with(const char *name, const uint8_t *code, struct perl_dso **ret)
 {
@@ -58,7 +60,7 @@ static int read_with(const char *name, const uint8_t *code, struct perl_dso **re
 		memcpy(data + loop, code, sizeof(held_loop));
 	}
 	ASSERT_OK(elf_file_open_memory(data, size, &elf));
-	r = perl_file_read(elf, ret);
+	r = perl_file_read(elf, &said_version, ret);
 	elf_file_free(elf);
 	free(data);
 	return r;
@@ -91,6 +93,7 @@ TEST(a_version_that_is_not_known_is_refused)
 
 	ASSERT_EQ(read_with("99", NULL, &dso), -ENOTSUP);
 	ASSERT(!dso);
+	ASSERT_EQ(said_version, 99);
 }
 
 TEST(where_a_loop_keeps_the_interpreter_is_told_by_its_code)

@@ -15,11 +15,16 @@
 
 static int php_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
 {
+	struct php_version version;
 	const char *why;
 	struct php_dso *dso;
-	int r = php_file_read(elf, &dso, &why);
+	int r = php_file_read(elf, &dso, &version, &why);
 
-	if (r == -ENOTSUP)
+	if (r == -ENOTSUP && version.major)
+		log_warn("%s: PHP %u.%u, which is not supported (%s): its frames are shown as "
+			 "native ones",
+			 path, version.major, version.minor, why);
+	else if (r == -ENOTSUP)
 		log_warn("%s: a PHP that is not supported (%s): its frames are shown as native "
 			 "ones",
 			 path, why);

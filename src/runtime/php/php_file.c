@@ -85,10 +85,11 @@ static const char header[] = "X-Powered-By: PHP/";
 /* Zend/zend.c: what it says of itself. */
 static const char engine[] = "Zend Engine v";
 
-static int read_version(const struct elf_file *elf, struct php_dso *dso)
+static int read_version(const struct elf_file *elf, struct php_version *ret)
 {
 	const struct elf_section *section = elf_file_section(elf, ".rodata");
 	_cleanup_free_ uint8_t *bytes = NULL;
+	struct php_version version;
 	struct elf_data data;
 	const char *at, *end;
 	int r;
@@ -104,10 +105,11 @@ static int read_version(const struct elf_file *elf, struct php_dso *dso)
 		return -ENOENT;
 	at += sizeof(header) - 1;
 	end = (const char *)data.data + data.size;
-	dso->major = read_number(&at, end);
+	version.major = read_number(&at, end);
 	if (at == end || *at++ != '.')
 		return -ENOENT;
-	dso->minor = read_number(&at, end);
+	version.minor = read_number(&at, end);
+	*ret = version;
 	return 0;
 }
 
@@ -569,13 +571,15 @@ static int read_globals(const struct elf_file *elf, const struct elf_dynamic *dy
 	return 0;
 }
 
-int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char **why)
+int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_version *ret_version,
+		  const char **why)
 {
 	_cleanup_(php_file_free_p) struct php_dso *dso = NULL;
 	struct elf_dynamic dynamic;
 	uint64_t loop, hook;
 	int r;
 
+	*ret_version = (struct php_version){ 0 };
 	*why = "it is linked statically, and exports nothing that is looked for by its name";
 	if (elf_dynamic_read(elf, &dynamic) || elf_dynamic_find(&dynamic, "execute_ex", &loop) ||
 	    elf_dynamic_find(&dynamic, "zend_execute_ex", &hook))
@@ -584,7 +588,9 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char *
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)
 		return -ENOMEM;
-	r = read_version(elf, dso);
+	r = read_version(elf, ret_version);
+	dso->major = ret_version->major;
+	dso->minor = ret_version->minor;
 	if (r || !php_layout_of(dso->major, dso->minor, &dso->record.layout, &dso->current) ||
 	    (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
 		return r == -ENOMEM ? r : -ENOTSUP;

@@ -23,8 +23,13 @@ struct php_dso {
 	struct php_record record; /* what processes have in common; loop_start is the file's */
 };
 
+struct php_version {
+	unsigned int major, minor; /* 0, 0: not known */
+};
+
 /* 0; -ENOENT: there is no PHP in it; -ENOTSUP: one that can't be walked, *why says why. */
-int php_file_read(const struct elf_file *elf, struct php_dso **ret, const char **why);
+int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_version *ret_version,
+		  const char **why);
 void php_file_free(struct php_dso *dso);
 /* What a version has where, but for its generators; false: it is not known. */
 bool php_layout_of(unsigned int major, unsigned int minor, struct php_layout *ret,

@@ -32,6 +32,8 @@ static size_t read_bytes(const char *name, size_t max, uint8_t *ret)
 	return size;
 }
 
+static struct php_version version; /* of the one that was read last */
+
 /* 0, and *ret is the caller's; else why not. */
 static int read_made(const char *name, struct php_dso **ret, const char **why)
 {
@@ -41,7 +43,7 @@ static int read_made(const char *name, struct php_dso **ret, const char **why)
 	int r;
 
 	ASSERT_OK(elf_file_open_memory(data, size, &elf));
-	r = php_file_read(elf, ret, why);
+	r = php_file_read(elf, ret, &version, why);
 	elf_file_free(elf);
 	return r;
 }
@@ -198,9 +200,12 @@ TEST(what_is_not_as_its_version_has_it_is_not_walked)
 
 	ASSERT_EQ(read_made("99", &dso, &why), -ENOTSUP);
 	ASSERT_STR(why, "its version is not known");
+	ASSERT_EQ(version.major, 9);
+	ASSERT_EQ(version.minor, 9);
 	ASSERT_EQ(read_made("static", &dso, &why), -ENOTSUP);
 	ASSERT_STR(why,
 		   "it is linked statically, and exports nothing that is looked for by its name");
+	ASSERT_EQ(version.major, 0);
 	/* An 8.5 that has its globals as 8.4 has them. */
 	ASSERT_EQ(read_made("85x", &dso, &why), -ENOTSUP);
 	ASSERT_STR(why, "its structures are not as this version has them");
@@ -230,7 +235,7 @@ static uint64_t slot_behind(size_t nr)
 	section->sh_offset = at;
 	section->sh_size = end - at;
 	ASSERT_OK(elf_file_open_memory(data, end, &elf));
-	ASSERT_OK(php_file_read(elf, &dso, &why));
+	ASSERT_OK(php_file_read(elf, &dso, &version, &why));
 	slot = dso->globals_slot;
 	php_file_free(dso);
 	elf_file_free(elf);
