@@ -945,11 +945,14 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 	uint64_t begin;
 	uint32_t i;
 
-	if (!v || !v->runtimes)
+	if (!v || !runtimes_any(&p->runtimes, proc))
 		return;
-	for (i = 0; i < v->runtimes->nr; i++)
-		publisher_load(p, v->block,
-			       p->processes->files.items[v->runtimes->items[i]->file]->shown);
+	for (i = 0; i < proc->mappings.nr; i++) {
+		uint32_t file = proc->mappings.items[i].file;
+
+		if (runtimes_is_one(&p->runtimes, file))
+			publisher_load(p, v->block, p->processes->files.items[file]->shown);
+	}
 	begin = now_ns();
 	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
 	 * behind the small ones and the C library. */

@@ -170,7 +170,8 @@ bool publisher_may_follow(const struct publisher *p, const struct mapping_snapsh
  */
 void publisher_hold_asks(struct publisher *p, struct process *proc);
 /* Loads what stacks of a process with runtimes are likely to need, before it is sampled: walked
- * late, those have no frames of the runtime. */
+ * late, those have no frames of the runtime, and until their large files' tables are there, nor
+ * native ones. */
 void publisher_load_ahead(struct publisher *p, const struct process *proc);
 /* A block's mappings, block->nr of them, sorted. */
 const struct unwind_mapping *publisher_mappings(const struct publisher *p,

@@ -410,6 +410,12 @@ static void find_new(struct runtimes *r, const struct process *proc, struct proc
 		(*list)->look_ns = put_off ? now_ns + PUT_OFF_NS : 0;
 }
 
+bool runtimes_is_one(const struct runtimes *r, uint32_t file)
+{
+	return file < r->looked_at.nr &&
+	       (r->dsos.items[file] || r->looked_at.items[file] == LOOKED_AT_UNKNOWN);
+}
+
 bool runtimes_any(struct runtimes *r, const struct process *proc)
 {
 	for (size_t k = 0; k < proc->mappings.nr; k++) {
@@ -418,7 +424,7 @@ bool runtimes_any(struct runtimes *r, const struct process *proc)
 		if (file == MAPPING_ANON)
 			continue;
 		runtimes_look_at(r, file);
-		if (runtimes_dso(r, file))
+		if (runtimes_is_one(r, file))
 			return true;
 	}
 	return false;

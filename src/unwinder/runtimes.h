@@ -75,7 +75,10 @@ const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file);
 /* Is the file one? It must have been opened. False: it was put off, since its owner has had his
  * share of the time for that; what marks its table is not known yet. */
 bool runtimes_look_at(struct runtimes *r, uint32_t file);
-/* Does the process map one? Looks at what no process mapped yet. Files must have been opened. */
+/* Is it one, of a version that is not known, perhaps? It must have been looked at. */
+bool runtimes_is_one(const struct runtimes *r, uint32_t file);
+/* Does the process map one, of whatever version? Looks at what no process mapped yet. Files must
+ * have been opened. */
 bool runtimes_any(struct runtimes *r, const struct process *proc);
 /*
  * Looks for runtimes in what the process maps, attaches to those that are due, and looks at those

@@ -191,6 +191,7 @@ static void check_unknown(int probe, int attach, bool unknown, uint64_t nr)
 		b.now += SECOND;
 	}
 	ASSERT_EQ(b.runtimes.nr_unknown[fake_runtime.id], nr);
+	ASSERT_EQ(runtimes_any(&b.runtimes, b.proc), !probe || probe == -ENOTSUP);
 	process_runtimes_free(b.list);
 	b.list = NULL;
 	update(&b);
