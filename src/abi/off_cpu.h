@@ -16,9 +16,16 @@ enum off_cpu_state {
 	OFF_CPU_STATES_,
 };
 
-/* Who has woken a thread: so, or the hash of a stack that is known. */
-#define WAKER_UNKNOWN	0ull
-#define WAKER_INTERRUPT 1ull
+/*
+ * Who has woken a thread: so, or the hash of a stack that is known. That has the process in it,
+ * whose number has 22 bits (PID_MAX_LIMIT), as who slept does not tell it: another process's stack
+ * never has that hash, by chance or on purpose.
+ */
+#define WAKER_UNKNOWN	      0ull
+#define WAKER_INTERRUPT	      1ull
+#define WAKER_PID_SHIFT	      42
+#define WAKER_HASH(hash, pid) ((hash) >> 22 | (__u64)(pid) << WAKER_PID_SHIFT)
+#define WAKER_PID(waker)      ((__u32)((waker) >> WAKER_PID_SHIFT))
 
 /* A thread; map `sleepers`, by tid. */
 struct sleeper {

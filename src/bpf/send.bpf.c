@@ -293,6 +293,8 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	}
 	hash_word(w, (__u64)w->full.generation << 32 | w->full.nr_kernel << 8 | stop);
 	hash = finish_hash(w->hash);
+	if (w->header.flags & SAMPLE_WAKER)
+		hash = WAKER_HASH(hash, w->header.pid);
 	w->header.hash = hash;
 	w->header.stop = stop;
 	slot = &k->hash[hash & (KNOWN_STACKS - 1)];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/known_stacks.h"
 
+#include "abi/off_cpu.h"
+
 #include <errno.h>
 
 static void set_fini(struct known_set *s)
@@ -40,6 +42,12 @@ const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uin
 	const struct known_stack *stack = known_stacks_find(k, hash, labels);
 
 	return stack && stack->pid == pid ? stack : NULL;
+}
+
+const struct known_stack *known_stacks_find_waker(const struct known_stacks *k, uint64_t waker,
+						  const struct profile_label **labels)
+{
+	return known_stacks_find_of(k, waker, WAKER_PID(waker), labels);
 }
 
 /* Where they are: equal words have equal labels, so in place of those that were there. */

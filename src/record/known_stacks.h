@@ -47,6 +47,9 @@ const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64
  * purpose, and is not what a hit means. */
 const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash,
 					       uint32_t pid, const struct profile_label **labels);
+/* Likewise of a waker's, whose hash says which process's it is. */
+const struct known_stack *known_stacks_find_waker(const struct known_stacks *k, uint64_t waker,
+						  const struct profile_label **labels);
 /* 0 or -ENOMEM; -ENOSPC: there are too many, the kernel must forget. */
 int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack,
 		     const struct profile_label *labels, size_t nr);

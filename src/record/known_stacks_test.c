@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/known_stacks.h"
+#include "abi/off_cpu.h"
 #include "test.h"
 
 static void put(struct known_stacks *k, uint64_t hash, uint32_t stack, uint32_t name)
@@ -73,6 +74,26 @@ TEST(numbers_follow_a_collection)
 	ASSERT(!find(&k, 5));
 	put(&k, 2, 7, 0);
 	ASSERT_EQ(find(&k, 2)->stack, 7);
+	known_stacks_fini(&k);
+}
+
+/* Processes of which each has a stack with the same hash as the other's, but for the process in it.
+ */
+TEST(a_wakers_stack_is_its_processs_alone)
+{
+	const uint64_t hash = 0x0123456789abcdef;
+	const struct known_stack mine = { .stack = 10, .pid = 1000 },
+				 others = { .stack = 11, .pid = 4194303 };
+	const struct profile_label *labels;
+	struct known_stacks k = { 0 };
+
+	ASSERT_OK(known_stacks_put(&k, WAKER_HASH(hash, mine.pid), &mine, NULL, 0));
+	ASSERT_OK(known_stacks_put(&k, WAKER_HASH(hash, others.pid), &others, NULL, 0));
+	ASSERT_EQ(known_stacks_find_waker(&k, WAKER_HASH(hash, mine.pid), &labels)->stack, 10);
+	ASSERT_EQ(known_stacks_find_waker(&k, WAKER_HASH(hash, others.pid), &labels)->stack, 11);
+	/* What another one has put in that place is not taken for it. */
+	ASSERT_OK(known_stacks_put(&k, WAKER_HASH(hash, mine.pid), &others, NULL, 0));
+	ASSERT(!known_stacks_find_waker(&k, WAKER_HASH(hash, mine.pid), &labels));
 	known_stacks_fini(&k);
 }
 

@@ -179,7 +179,7 @@ static uint32_t join_waker(struct recorder *r, const struct sample_header *h, ui
 			return stack;
 		ret->nr_labels = 1;
 	} else {
-		known = known_stacks_find(&r->known, h->waker, &labels);
+		known = known_stacks_find_waker(&r->known, h->waker, &labels);
 		if (!known || known->nr_labels != WAKER_LABELS)
 			return stack;
 		memcpy(ret->labels, labels, sizeof(ret->labels));
