@@ -3,6 +3,7 @@
  * Copies of files of a file system that is mounted nowhere any more: nobody knows whether it has a
  * server. Its device number is the next one's as soon as nothing uses it.
  */
+#include "process/file_copy.h"
 #include "process/process_internal.h"
 
 #include <fcntl.h>
@@ -21,6 +22,7 @@
 
 #include "test.h"
 #include "util/cleanup.h"
+#include "util/test_child_status.h"
 
 enum { WHOLE = 1 << 30, LOWER = 64, STACKED_MAX = 256, TRIES_MAX = 1000 };
 
@@ -195,6 +197,25 @@ TEST(a_copy_is_not_the_next_file_systems)
 	ASSERT(next != file);
 	end_user(first);
 	stop();
+}
+
+/* What a server answers is not looked at with what was needed to find the file. */
+TEST(who_has_copied_has_no_capabilities)
+{
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int out = memfd_create("copy", MFD_CLOEXEC);
+	static char what[] = "1,0,0,0,0,0,1000,0", path[] = "/nowhere";
+	char *args[] = { what, path };
+	const struct child_spec spec = { .main = file_copy_child_main,
+					 .args = args,
+					 .nr_args = 2,
+					 .in_fd = root,
+					 .out_fd = out };
+	struct child child = CHILD_NONE;
+
+	ASSERT_OK(child_start(&spec, &child));
+	assert_child_had_only(child.pid, 0);
+	ASSERT_OK(child_end(&child, false, NULL));
 }
 
 static void drop_chown(void)

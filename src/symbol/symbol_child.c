@@ -6,6 +6,7 @@
 #include "util/cleanup.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,8 @@ int symbol_store_builder_main(int argc, char **argv)
 	if (r)
 		return SYMBOL_CHILD_FAILED;
 	child_restrict(IMAGE_SIZE_MAX, SYMBOL_CHILD_CPU_S, task.memory);
+	/* Debug files are looked for in folders, of containers, too, that may be anybody's. */
+	child_drop_capabilities(UINT64_C(1) << CAP_DAC_READ_SEARCH);
 	r = build_and_publish(&task);
 	if (!r)
 		return SYMBOL_CHILD_OK;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/test_child_status.h"
 
 static struct child start(char *const *builder)
 {
@@ -62,6 +63,21 @@ TEST(it_has_a_name)
 	ASSERT_STR(comm, SYMBOL_CHILD_NAME "\n");
 	ASSERT_OK(child_end(&child, false, &status));
 	ASSERT_EQ(status, 0);
+}
+
+/* It reads what others made: debug files in anybody's folders, and needs nothing else for that. */
+TEST(it_has_no_capabilities_but_to_read_files)
+{
+	const char *root = getenv("SONDE_BUILD_ROOT");
+	_cleanup_free_ char *program = NULL;
+	struct child child;
+	char *argv[2] = { NULL };
+
+	ASSERT(asprintf(&program, "%s/src/symbol/build_symbols", root ? root : ".") > 0);
+	argv[0] = program;
+	child = start(argv);
+	assert_child_had_only(child.pid, UINT64_C(1) << CAP_DAC_READ_SEARCH);
+	ASSERT_OK(child_end(&child, false, NULL));
 }
 
 static char self[] = "/proc/self/exe", say_name[] = "say-name";

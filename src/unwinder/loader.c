@@ -343,6 +343,7 @@ int loader_child_main(int argc, char **argv)
 
 	prctl(PR_SET_NAME, "sonde-tables");
 	child_restrict(IMAGE_SIZE_MAX, CHILD_CPU_S, CHILD_MEMORY);
+	child_drop_capabilities(0); /* all that it needs is open */
 	for (int i = 0; i < argc; i++)
 		if (sscanf(argv[i], "follow=%u", &task.follow) != 1 &&
 		    sscanf(argv[i], "runtime=%u", &task.runtime) != 1)

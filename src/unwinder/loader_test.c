@@ -10,11 +10,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cfi_writer.h"
 #include "elf_writer.h"
 #include "unwind/table_image.h"
 #include "util/cleanup.h"
+#include "util/test_child_status.h"
 #include "unwind/unwind_store.h"
 
 enum {
@@ -103,6 +105,20 @@ TEST(a_child_builds_the_same_table)
 	ASSERT_OK(unwind_table_mark(expected, loops, 1, 2));
 	assert_same(built, expected);
 	loader_fini(&l);
+}
+
+/* All that it needs is open. */
+TEST(a_child_has_no_capabilities)
+{
+	_cleanup_close_ int file = make_file(SMALL), out = memfd_create("out", MFD_CLOEXEC);
+	const struct child_spec spec = { .main = loader_child_main, .in_fd = file, .out_fd = out };
+	struct child child = CHILD_NONE;
+	int status;
+
+	ASSERT_OK(child_start(&spec, &child));
+	assert_child_had_only(child.pid, 0);
+	ASSERT_OK(child_end(&child, false, &status));
+	ASSERT_EQ(status, 0);
 }
 
 TEST(a_small_file_needs_no_child)

@@ -76,3 +76,8 @@ uint64_t child_cpu_ns(void);
 void child_limit(int resource, uint64_t value, uint64_t grace);
 /* No core file, at most so much of a file, so many seconds of CPU, so many bytes of memory. */
 void child_restrict(uint64_t file_bytes, uint64_t cpu_s, uint64_t memory);
+/*
+ * Gives up all capabilities but those of `keep`, a bit each, and that anything executed would have
+ * more. What was opened stays open. Where it is not ours to take them away, whoever started us has.
+ */
+void child_drop_capabilities(uint64_t keep);
