@@ -20,6 +20,9 @@
 /* For a request to /metrics to come, and for its answer to be taken. */
 #define HTTP_TIMEOUT_NS UINT64_C(10000000000)
 
+/* Between two messages of a kind. */
+#define SAY_AGAIN_NS UINT64_C(60000000000)
+
 struct agent {
 	const struct agent_options *options;
 	struct profile profile;
@@ -35,6 +38,7 @@ struct agent {
 	int draw_fd;   /* another: the next interval, of which is drawn if it is profiled; or -1 */
 	int clock_fd;  /* one that never expires: whether somebody has set the wall clock; or -1 */
 	int error;     /* of making the last report */
+	uint64_t said_nameless_ns; /* 0: never */
 	bool started, stopping, reload;
 	bool *ret_in_use;
 };
@@ -65,6 +69,8 @@ static void put_report(void *ctx, struct report *report)
 	struct reporting *reporting = ctx;
 
 	reporting->samples += report->samples;
+	if (report->nameless)
+		reporting->agent->stats.nameless += report->samples;
 	reporting->agent->stats.oversized +=
 		report->plain_size > reporting->agent->options->report.max_size;
 	sender_put(reporting->agent->sender, report);
@@ -105,17 +111,31 @@ static void count_cut(struct agent *a)
 	}
 }
 
+/* Once a minute: who makes them does so in each report. */
+static void tell_of_nameless(struct agent *a, uint64_t samples)
+{
+	uint64_t now = now_ns();
+
+	if (!samples || (a->said_nameless_ns && now < a->said_nameless_ns + SAY_AGAIN_NS))
+		return;
+	a->said_nameless_ns = now;
+	log_warn("%" PRIu64 " samples of a report have no names of functions: those of a user's "
+		 "processes take more than his share of it",
+		 samples);
+}
+
 /* A cut in which nothing ran has nothing to tell. */
 static void report_cut(struct agent *a)
 {
 	struct reporting reporting = { .agent = a };
-	uint64_t lost;
+	uint64_t lost, before = a->stats.nameless;
 
 	if (!has_samples(&a->profile))
 		return;
 	recorder_name(a->recorder);
 	count_cut(a);
 	a->error = report_make(&a->profile, &a->options->report, put_report, &reporting);
+	tell_of_nameless(a, a->stats.nameless - before);
 	if (!a->error)
 		return;
 	lost = profile_total(&a->profile) - reporting.samples;

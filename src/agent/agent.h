@@ -15,6 +15,7 @@
 struct agent_stats {
 	struct sender_stats sender;
 	uint64_t unmade_reports, unmade_samples; /* for want of memory */
+	uint64_t nameless;     /* samples in requests that have no names of functions */
 	uint64_t oversized;    /* requests: of one time or value whose stack alone is too large */
 	uint64_t cuts;	       /* that were reported */
 	uint64_t untimed_cuts; /* of these, without room for the times of samples */

@@ -194,6 +194,9 @@ static void write_reports(FILE *out, const struct agent_stats *a)
 	labelled(out, samples, "result", "failed", s->failed_samples);
 	labelled(out, samples, "result", "dropped", s->dropped_samples);
 	labelled(out, samples, "result", "unmade", a->unmade_samples);
+	counter(out, "sonde_export_nameless_samples_total",
+		"Samples in requests without names of functions: a user's had more than his share.",
+		a->nameless);
 	counter(out, "sonde_export_oversized_total",
 		"Requests larger than --otlp-request-size: a stack cannot be parted.",
 		a->oversized);

@@ -29,9 +29,9 @@ struct making {
 	void *ctx;
 };
 
-static int pack_request(void *ctx, const void *request, size_t size, uint64_t samples)
+static int pack_request(void *ctx, const void *request, size_t size, uint64_t samples, bool named)
 {
-	struct report report = { .plain_size = size, .samples = samples };
+	struct report report = { .plain_size = size, .samples = samples, .nameless = !named };
 	const struct making *making = ctx;
 	_cleanup_free_ char *data = NULL;
 	FILE *out = open_memstream(&data, &report.size);

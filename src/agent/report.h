@@ -25,6 +25,7 @@ struct report {
 	size_t size;
 	size_t plain_size; /* of a request, not compressed */
 	uint64_t samples;
+	bool nameless; /* names of functions are left out (export/otlp_parts.h) */
 };
 
 /* Takes what is in *report. */

@@ -680,6 +680,7 @@ static void add_users(struct resource *to, const struct profile_process *process
 static int add_process(struct writer *w, struct resource *to, const struct profile_process *process)
 {
 	const char *path = strtab_get(&w->p->strings, process->path), *exe = basename(path);
+	bool nameless = w->dictionary.nameless;
 	int r = parse_attributes(w, process->attributes, &to->process);
 
 	if (!r)
@@ -699,7 +700,7 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 		r = add_text(to, "process.executable.path", path);
 	if (!r)
 		r = add_text(to, "process.executable.name", exe);
-	if (!r)
+	if (!r && !nameless)
 		r = add_string(w, to, "process.command", process->command);
 	if (!r)
 		r = add_string(w, to, "process.owner", process->owner);
@@ -715,8 +716,9 @@ static int add_process(struct writer *w, struct resource *to, const struct profi
 		r = add_time(to, "process.creation.time", process->start_ns);
 	if (!r)
 		r = add_time(to, "process.exit.time", process->end_ns);
-	if (!r)
-		r = add_pairs(to, &to->variables, true);
+	if (r || nameless)
+		return r;
+	r = add_pairs(to, &to->variables, true);
 	return r ? r : add_pairs(to, &to->process, false);
 }
 
@@ -954,6 +956,7 @@ int otlp_write_window(const struct profile *p, struct otlp_window *window, enum 
 	memset(w.thread_names, 0xff, size);
 	memset(w.thread_ids, 0xff, size);
 	r = otlp_dictionary_init(&w.dictionary, p);
+	w.dictionary.nameless = window && window->nameless;
 	if (!r)
 		r = set_up_types(&w);
 	if (!r)

@@ -227,6 +227,13 @@ static int mapping_flags(struct otlp_dictionary *d, const struct used_file *used
 	return r;
 }
 
+static const char *file_path(const struct otlp_dictionary *d, const struct profile_file *f)
+{
+	const char *path = pack_path(strtab_get(&d->p->strings, f->path));
+
+	return d->nameless ? basename(path) : path;
+}
+
 static bool has_id(const struct profile_file *f)
 {
 	return f->build_id_len || f->go_build_id || f->has_file_id;
@@ -250,11 +257,11 @@ static int mapping(struct otlp_dictionary *d, uint32_t number, int32_t *ret)
 			m.memory_limit = f->end;
 			m.file_offset = f->offset;
 		}
-		r = otlp_string(d, pack_path(strtab_get(&d->p->strings, f->path)), &id);
+		r = otlp_string(d, file_path(d, f), &id);
 		m.filename_strindex = (int32_t)id;
 		if (!r)
 			r = mapping_ids(d, f, &m);
-		if (!r)
+		if (!r && !d->nameless)
 			r = mapping_flags(d, &d->used.files[number], &m);
 		if (!r)
 			r = pack_table_message(&d->tables[OTLP_MAPPING_TABLE], &m,
@@ -329,11 +336,19 @@ static const char *frame_type(const struct profile *p, const struct profile_fram
 	return "native";
 }
 
+/* Those of the kernel, and of what stands for frames, are nobody's who is not trusted. */
+static bool is_named(const struct otlp_dictionary *d, const struct profile_frame *f)
+{
+	return !d->nameless || f->kind == FRAME_KIND_KERNEL || f->kind == FRAME_KIND_TRUNCATED;
+}
+
 /* A name that nobody can make of the address later, since its file has no id. */
 static int label(struct otlp_dictionary *d, uint32_t frame, int32_t *ret)
 {
 	size_t size = profile_frame_label_size(d->p, frame, 0);
 
+	if (!is_named(d, &d->p->frames.items[frame]))
+		return named_function(d, OTLP_NAME_LEFT_OUT, ret);
 	if (size > d->name_size) {
 		char *p = realloc(d->name, size);
 
@@ -389,9 +404,8 @@ static int location_attributes(struct otlp_dictionary *d, const struct profile_f
 	m->attribute_indices[m->n_attribute_indices++] = (int32_t)id;
 	if (m->mapping_index || f->file >= d->p->files.nr)
 		return 0;
-	r = otlp_text_attribute(
-		d, OTLP_PATH_ATTRIBUTE,
-		pack_path(strtab_get(&d->p->strings, d->p->files.items[f->file].path)), &id);
+	r = otlp_text_attribute(d, OTLP_PATH_ATTRIBUTE, file_path(d, &d->p->files.items[f->file]),
+				&id);
 	m->attribute_indices[m->n_attribute_indices++] = (int32_t)id;
 	return r;
 }
@@ -399,7 +413,7 @@ static int location_attributes(struct otlp_dictionary *d, const struct profile_f
 static int build_location(struct otlp_dictionary *d, uint32_t frame, uint32_t *ret)
 {
 	const struct profile_frame *f = &d->p->frames.items[frame];
-	size_t nr = f->nr_lines ? f->nr_lines : 1;
+	size_t nr_lines = is_named(d, f) ? f->nr_lines : 0, nr = nr_lines ? nr_lines : 1;
 	_cleanup_free_ Otlp__Line *lines = calloc(nr, sizeof(*lines));
 	_cleanup_free_ Otlp__Line **pointers = calloc(nr, sizeof(Otlp__Line *));
 	Otlp__Location m = OTLP__LOCATION__INIT;
@@ -411,11 +425,11 @@ static int build_location(struct otlp_dictionary *d, uint32_t frame, uint32_t *r
 	m.address = f->address;
 	m.attribute_indices = indices;
 	m.lines = pointers;
-	m.n_lines = f->nr_lines;
+	m.n_lines = nr_lines;
 	r = f->file < d->p->files.nr ? mapping(d, f->file, &m.mapping_index) : 0;
-	if (!r)
+	if (!r && nr_lines)
 		r = fill_lines(d, f, lines, pointers);
-	if (!r && !f->nr_lines && !m.mapping_index) {
+	if (!r && !nr_lines && !m.mapping_index) {
 		otlp__line__init(&lines[0]);
 		pointers[0] = &lines[0];
 		m.n_lines = 1;

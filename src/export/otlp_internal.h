@@ -51,6 +51,9 @@ enum otlp_profile_field {
 /* In front of the key of a label, as the OpenTelemetry profiler calls Go's. */
 #define OTLP_LABEL_PREFIX "process.context.label."
 
+/* In place of a name that no address tells. */
+#define OTLP_NAME_LEFT_OUT "[name left out]"
+
 #define OTLP_NOT_YET UINT32_MAX
 
 /* Values of profile.frame.type that are remembered: those of all runtimes, and native ones. */
@@ -74,6 +77,7 @@ struct otlp_dictionary {
 	char *name;
 	size_t name_size;
 	VEC(int32_t) indices;
+	bool nameless; /* no names but the kernel's, of files only the last part of their paths */
 };
 
 int otlp_dictionary_init(struct otlp_dictionary *d, const struct profile *p);
@@ -100,6 +104,7 @@ struct otlp_window {
 	uint32_t *places[PROFILE_TYPES_MAX];
 	uint32_t from, to;
 	size_t max_size; /* what is larger is given up as soon as that is clear */
+	bool nameless;	 /* as of struct otlp_dictionary */
 	/* What was written until then: stacks were looked up of so many items, and so many told. */
 	uint32_t looked_up, told;
 };

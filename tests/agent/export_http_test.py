@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import certificates
@@ -20,8 +21,8 @@ import guard
 import receiver
 from command import run
 from receiver import Receiver, replying
-from running import (ENDED_BEFORE_AN_ANSWER, FAST, PROFCHECK, SONDE, State, agent, burn, of_native_code, resources, run_tests, samples_of,
-                     simmer)
+from running import (ENDED_BEFORE_AN_ANSWER, FAST, PROFCHECK, SONDE, State, agent, burn, of_native_code, places, resources, run_tests, samples_of,
+                     simmer, workload)
 from tap import check
 
 # Of a tenth of a second each: two minutes in make test-all.
@@ -86,6 +87,42 @@ def test_large_reports_are_several_requests():
     check(state.delivered == state.samples and state.reports == len(r.all), vars(state))
     check(samples_of(r.bodies()) == state.samples, vars(state))
     check(max(len(body) for body in r.bodies()) <= limit, [len(body) for body in r.bodies()])
+
+
+def program_of_long_names(path):
+    """The 400 names of a stack are 2.8 MB. Samples are at ever new addresses of the innermost function."""
+    names = [f"f{number}{'_long' * 1400}" for number in range(400)]
+    with open(path + ".c", "w") as file:
+        file.write(f"static volatile unsigned x; void {names[0]}(void) {{ for (;;) {{ {'x *= 3; ' * 50000} }} }}\n")
+        for callee, name in zip(names, names[1:]):
+            file.write(f"void {name}(void) {{ {callee}(); }}\n")
+        file.write(f"int main(void) {{ {names[-1]}(); }}\n")
+    run("gcc", "-O0", "-Wl,--build-id", "-o", path, path + ".c")
+
+
+def test_a_user_of_long_names_makes_no_large_requests():
+    """Each of his stacks would be one that is larger than a request may be."""
+    os.chmod(".", 0o755)
+    program_of_long_names("wide")
+    with Receiver() as r, simmer() as other, workload("./wide", user=65534, group=65534, extra_groups=[]) as wide, \
+            sending(r.port, "--otlp-request-size", "1M", "--metrics-listen", "127.0.0.1:0") as a:
+        port = a.wait_for(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics")[1]
+        first = int(a.wait_for(r"(\d+) samples of a report have no names of functions")[1])
+        r.wait(8)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as metrics:
+            counted = int(re.search(r"^sonde_export_nameless_samples_total (\d+)$", metrics.read().decode(), re.M)[1])
+        state = State(a.end())
+    state.check_sum()
+    check(0 < first <= counted <= state.samples, (first, counted, vars(state)))
+    check(state.delivered == state.samples == samples_of(r.bodies()), vars(state))
+    check(max(len(body) for body in r.bodies()) <= 1 << 20, [len(body) for body in r.bodies()])
+    files, functions = collections.defaultdict(set), collections.defaultdict(set)
+    for number in range(len(r.all)):
+        for place in places(f"request{number}"):
+            files[place["attributes"].get("process.pid")].update(place["files"])
+            functions[place["attributes"].get("process.pid")].update(place["functions"])
+    check("wide" in files[wide.pid] and not any("_long" in name for name in functions[wide.pid]), (files[wide.pid], functions[wide.pid]))
+    check(any("main" in name for name in functions[other.pid]), functions[other.pid])
 
 
 def test_codes_say_whether_a_request_is_sent_again():
