@@ -225,22 +225,32 @@ static bool is_shared_out(const struct parts *parts)
 	return !parts->window.nameless && (parts->owner != TRUSTED || !is_of_one_owner(parts));
 }
 
+static size_t free_bytes(const struct parts *parts)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = parts->window.from; i < parts->window.to; i++)
+		bytes += parts->units.items[i].type ? OTLP_FREE_BYTES_OF_OTHERS : OTLP_FREE_BYTES;
+	return bytes;
+}
+
 /* How large the range may be. */
 static size_t limit_of(const struct parts *parts, size_t max_size)
 {
-	size_t nr = parts->window.to - parts->window.from, limit = nr * OTLP_FREE_BYTES;
+	size_t limit;
 
 	if (!is_shared_out(parts))
-		return nr <= 1 ? SIZE_MAX : max_size;
-	limit += parts->owner_left + (is_of_one_owner(parts) ? 0 : parts->all_left);
+		return parts->window.to - parts->window.from <= 1 ? SIZE_MAX : max_size;
+	limit = free_bytes(parts) + parts->owner_left +
+		(is_of_one_owner(parts) ? 0 : parts->all_left);
 	return limit < max_size ? limit : max_size;
 }
 
 /* The range fits. If it is of several owners none of them has more to come. */
 static void charge(struct parts *parts, size_t size)
 {
-	size_t free_bytes = (size_t)(parts->window.to - parts->window.from) * OTLP_FREE_BYTES;
-	size_t bytes = size > free_bytes ? size - free_bytes : 0, *left = &parts->owner_left;
+	size_t is_free = free_bytes(parts), *left = &parts->owner_left;
+	size_t bytes = size > is_free ? size - is_free : 0;
 
 	if (!is_shared_out(parts))
 		return;

@@ -9,7 +9,10 @@
 #include "profile/profile.h"
 
 enum {
-	OTLP_FREE_BYTES = 4096, /* ordinary samples take a kilobyte, those of a large report less */
+	/* Of a sample of type 0: ordinary ones take a kilobyte, those of a large report less. Of
+	 * other types, sleeps say, a process can have as many as it likes, of a few bytes each. */
+	OTLP_FREE_BYTES = 4096,
+	OTLP_FREE_BYTES_OF_OTHERS = 64,
 	/* max_size: what users who are not trusted have beyond that. It is less than the agent's
 	 * queue takes by default (cli/cmd_agent.c). */
 	OTLP_REPORT_TIMES = 8,
@@ -31,7 +34,7 @@ typedef int otlp_part_fn(void *ctx, const void *request, size_t size, uint64_t s
 
 /*
  * Tells of at least one request. A user who is not trusted (util/owners.h) has a share of what
- * requests take beyond OTLP_FREE_BYTES a sample; behind it, and if one stack alone takes more than
+ * requests take beyond what is free; behind it, and if one stack alone takes more than
  * `max_size`, the others of his samples in this report have no names. A single time or value that
  * takes more all the same, or whose user is trusted, is a larger request. 0; -ENOMEM, -E2BIG, or
  * what `part` returned: those that were told of before stand.

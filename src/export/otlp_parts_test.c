@@ -211,7 +211,7 @@ static void wide_functions(struct profile *p, uint32_t frames[WIDE_FUNCTIONS])
 	}
 }
 
-/* Samples at as many addresses, each below `depth` functions of the process's 400, other ones. */
+/* Samples at as many addresses, each below `depth` of 400 functions, other ones than the last. */
 static void wide_stacks(struct profile *p, uint32_t uid, uint32_t nr, uint32_t depth)
 {
 	uint32_t thread = test_thread(p, (int32_t)uid, (int32_t)uid, "wide"), stack, sample;
@@ -224,7 +224,7 @@ static void wide_stacks(struct profile *p, uint32_t uid, uint32_t nr, uint32_t d
 	for (uint32_t i = 0; i < nr; i++) {
 		frames[0] = test_frame(p, "leaf@libwide.so", 0x100000 + i);
 		for (uint32_t at = 0; at < depth; at++)
-			frames[at + 1] = functions[(i * depth + at) % WIDE_FUNCTIONS];
+			frames[at + 1] = functions[((uid + i) * depth + at) % WIDE_FUNCTIONS];
 		ASSERT_OK(profile_add_stack(p, frames, depth + 1, STOP_COMPLETE, &stack));
 		ASSERT_OK(profile_add_sample(p, thread, stack, 1, &sample));
 	}
@@ -305,6 +305,38 @@ TEST(a_user_of_long_names_has_a_share_of_a_report)
 	/* What has no name says so. */
 	ASSERT_EQ(b.left_out, SOME / 2 * b.sizes.nameless);
 	ASSERT_EQ(b.scripts, 300 * SOME / 2);
+	profile_fini(&p);
+}
+
+/* Sleeps, say, of which a process has as many as it likes. */
+static void many_of_another_type(struct profile *p, uint32_t nr)
+{
+	struct profile_measured m = { .thread = (uint32_t)p->threads.nr - 1, .value = 1 };
+	uint32_t frame, sample;
+
+	ASSERT_OK(profile_add_type(p, "off_cpu", "nanoseconds", &m.type));
+	for (uint32_t i = 0; i < nr; i++) {
+		frame = test_frame(p, "sleep@libwide.so", 0x900000 + (uint64_t)p->stacks.nr);
+		ASSERT_OK(profile_add_stack(p, &frame, 1, STOP_COMPLETE, &m.stack));
+		ASSERT_OK(profile_add_measured(p, &m, &sample));
+	}
+}
+
+TEST(samples_of_other_types_make_no_room_for_names)
+{
+	struct sizes sizes = { 0 };
+	struct profile p;
+
+	ASSERT_OK(profile_init(&p));
+	for (uint32_t process = 1; process <= 100; process++) {
+		wide_stacks(&p, process, 1, SOME);
+		p.processes.items[p.processes.nr - 1].real_uid = 2000;
+		many_of_another_type(&p, 300);
+	}
+	ASSERT_OK(otlp_write_parts(&p, OTLP_SCHEMA_1_10, MIB, add_size, &sizes));
+	ASSERT_EQ(sizes.samples, 100);
+	ASSERT(sizes.nameless > 90);
+	ASSERT(sizes.nr < 20);
 	profile_fini(&p);
 }
 
