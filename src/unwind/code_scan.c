@@ -435,12 +435,22 @@ static bool is_aligned_as_entry(struct scan *scan, size_t at, const struct scan_
 	return false;
 }
 
+/*
+ * Whether a frame is set up at `at` where the frame pointer leads to one already. Functions that
+ * are compiled for size begin right behind each other.
+ */
+static bool sets_up_second_frame(const struct scan *scan, size_t at, const struct scan_state *state)
+{
+	return scan->arch->frame && at < scan->size && state->kind == SCAN_FOLLOWED &&
+	       state->fp_known && scan->arch->frame(scan->code + at, scan->size - at);
+}
+
 /* Whether what follows a call is another function, because the call never returns. */
 static bool is_next_function(struct scan *scan, size_t at, const struct scan_state *state)
 {
 	int64_t off_by, off_by_entry;
 
-	if (prologue_at(scan, at))
+	if (prologue_at(scan, at) || sets_up_second_frame(scan, at, state))
 		return true;
 	if ((scan->addr + at) % 16 || at >= scan->size)
 		return false;

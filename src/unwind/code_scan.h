@@ -76,6 +76,8 @@ struct scan_arch {
 	bool (*writes)(const uint8_t *p, const struct code_insn *insn, uint8_t reg);
 	/* Whether `p`, at `addr`, looks like the begin of a function that sets up a frame. */
 	bool (*prologue)(const uint8_t *p, size_t left, uint64_t addr);
+	/* Whether `p` saves the frame pointer and sets up its own, wherever it is; or NULL. */
+	bool (*frame)(const uint8_t *p, size_t left);
 	/* Whether `p` goes straight on to a jump that an argument leads to, which no call leaves
 	 * alone: a function that hands on to another one. */
 	bool (*hands_on)(const uint8_t *p, size_t left, uint64_t addr);

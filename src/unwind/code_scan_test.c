@@ -77,6 +77,24 @@ TEST(behind_a_call_of_what_traps_another_function_begins)
 	expect(TEXT + 0x112, 16);
 }
 
+/*
+ * operator new and operator new[] of Deno: 0: push %rbp; mov %rsp,%rbp; push %rbx; push %rax;
+ * 6: call; 11: je 20; 13: add $8,%rsp; pop %rbx; pop %rbp; ret; 20: call what throws. Behind that,
+ * 25: push %rbp; mov %rsp,%rbp; pop %rbp; jmp 0.
+ */
+TEST(functions_that_are_not_aligned_begin_behind_what_throws)
+{
+	put_code(TEXT + 0x100, CFI_BYTES(0x55, 0x48, 0x89, 0xe5, 0x53, 0x50, 0xe8, 0x00, 0x10, 0, 0,
+					 0x74, 7, 0x48, 0x83, 0xc4, 8, 0x5b, 0x5d, 0xc3, 0xe8, 0x00,
+					 0x10, 0, 0, 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xeb, 0xe0));
+	build();
+	expect(TEXT + 0x100, 8);
+	expect(TEXT + 0x10a, 32);
+	expect(TEXT + 0x119, 8);
+	expect(TEXT + 0x11a, 16);
+	expect(TEXT + 0x11e, 8);
+}
+
 /* As exit() and what calls it: bb_show_usage() of busybox. */
 TEST(calls_of_functions_that_never_return_never_return_either)
 {

@@ -509,6 +509,16 @@ static bool prologue(const uint8_t *p, size_t left, uint64_t addr)
 	return (p[0] & 0xf8) == 0x50 || (p[0] == 0x41 && (p[1] & 0xf8) == 0x50);
 }
 
+static bool frame(const uint8_t *p, size_t left)
+{
+	/* push %rbp; mov %rsp,%rbp, which has two encodings */
+	static const uint8_t by_store[] = { 0x55, 0x48, 0x89, 0xe5 };
+	static const uint8_t by_load[] = { 0x55, 0x48, 0x8b, 0xec };
+
+	return left >= sizeof(by_store) &&
+	       (!memcmp(p, by_store, sizeof(by_store)) || !memcmp(p, by_load, sizeof(by_load)));
+}
+
 /* musl's wrapper_cmp() (src/stdlib/qsort_nr.c at v1.2.3) is a jmp *%rdx and nothing else. */
 static bool hands_on(const uint8_t *p, size_t left, uint64_t addr)
 {
@@ -587,6 +597,7 @@ void scan_arch_x86(const struct cfi_arch *cfi, struct scan_arch *ret)
 		.step = step,
 		.writes = writes,
 		.prologue = prologue,
+		.frame = frame,
 		.hands_on = hands_on,
 		.trampoline = trampoline,
 		.stack_begin = stack_begin,
