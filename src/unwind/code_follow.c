@@ -432,6 +432,34 @@ static uint64_t behind_prologue(const struct follower *f, uint64_t at)
 	return 0;
 }
 
+/*
+ * Whether the function takes down a frame and sets up none: it was jumped to by the one that has
+ * set it up, and has its frame pointer from the first instruction on (V8's BaselineLeaveFrame).
+ */
+static bool takes_over_frame(const struct follower *f)
+{
+	static const uint8_t leaves[] = { 0x48, 0x8b, 0xe5, 0x5d }; /* mov %rbp,%rsp; pop %rbp */
+	struct code_insn insn;
+	bool found = false;
+
+	if (!f->is_known || !f->arch.frame)
+		return false;
+	for (uint64_t at = f->start; at < f->end && decode(f, at, &insn, NULL); at += insn.len) {
+		const uint8_t *p = f->code + (at - f->start);
+
+		if (f->arch.frame(p, f->end - at))
+			return false;
+		found = found ||
+			(f->end - at >= sizeof(leaves) && !memcmp(p, leaves, sizeof(leaves)));
+	}
+	return found;
+}
+
+static const struct scan_state *begin_state(const struct follower *f)
+{
+	return takes_over_frame(f) ? &standard_state : &f->arch.entry;
+}
+
 static int follow_from(const struct follower *f, uint64_t at, const struct scan_state *state,
 		       enum which which, struct code_rows *ret, bool *ret_known)
 {
@@ -454,7 +482,7 @@ static int follow_from(const struct follower *f, uint64_t at, const struct scan_
 static int follow_known(struct follower *f, struct code_rows *ret, bool *ret_known)
 {
 	uint64_t at;
-	int r = follow_from(f, f->start, &f->arch.entry, FOLLOWED, ret, ret_known);
+	int r = follow_from(f, f->start, begin_state(f), FOLLOWED, ret, ret_known);
 
 	if (r || *ret_known || f->cfi.machine != EM_X86_64)
 		return r;
@@ -572,7 +600,7 @@ int code_follow_ahead(const struct elf_file *elf, const struct code_range *funct
 	if (!r)
 		r = read_function(elf, function, &f);
 	if (!r)
-		r = reach_from(&f, f.start, &f.arch.entry, ret);
+		r = reach_from(&f, f.start, begin_state(&f), ret);
 	at = !r && !ret->rows.nr && elf->machine == EM_X86_64 ? behind_prologue(&f, f.start) : 0;
 	if (at)
 		r = reach_from(&f, at, &standard_state, ret);

@@ -281,6 +281,33 @@ TEST(where_a_function_begins_is_believed)
 	ASSERT_EQ(rule_of(frameless, sizeof(frameless) - 1, 4, true, true).cfa, CFA_FRAME_POINTER);
 }
 
+TEST(a_function_may_take_over_the_frame_of_the_one_that_jumped_to_it)
+{
+	/* BaselineLeaveFrame. 0: mov -16(%rbp),%r8; 4: jge 17; 6: push %rbx; 7: call; 12: pop %rbx;
+	 * 13: mov -24(%rbp),%r8; 17: mov %rbp,%rsp; 20: pop %rbp; 21: pop %r8;
+	 * 23: lea (%rsp,%rbx,8),%rsp; 27: push %r8; 29: ret */
+	static const char code[] = "\x4c\x8b\x45\xf0\x7d\x0b\x53\xe8\x00\x01\x00\x00\x5b"
+				   "\x4c\x8b\x45\xe8\x48\x8b\xe5\x5d\x41\x58\x48\x8d\x24\xdc"
+				   "\x41\x50\xc3";
+	static const struct {
+		uint8_t at;
+		bool is_caller;
+	} places[] = { { 0, false }, { 4, false }, { 11, true }, { 13, false }, { 17, false } };
+	struct unwind_rule rule;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		rule = rule_of(code, sizeof(code) - 1, places[i].at, places[i].is_caller, true);
+		ASSERT_EQ(rule.cfa, CFA_REG);
+		ASSERT_EQ(rule.cfa_reg, X86_RBP);
+		ASSERT_EQ(rule.cfa_off, 16);
+		ASSERT_EQ(rule.slot_off[0], -2);
+	}
+	/* The frame is gone, and how much lies on the stack is in a register. */
+	rule = rule_of(code, sizeof(code) - 1, 27, false, true);
+	ASSERT_EQ(rule.cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
+}
+
 TEST(what_does_not_tell_is_undecided)
 {
 	/* A jump to itself, to which nothing leads. */
