@@ -287,6 +287,10 @@ class ElfCode:
         """The jump by which libgcc goes on in an exception's handler, which has no call before it."""
         return self.rewrites_itself(vaddr) and self.bytes_at(vaddr - 1, 3) == b"\x59\xff\xe1"  # pop %rcx; jmp *%rcx
 
+    def deoptimized_goes_on(self, behind):
+        """The first byte of a builtin that V8 lets a frame return to of which it has taken the optimized code away."""
+        return re.fullmatch(r"Builtins_(BaselineOr)?InterpreterEnterAt(Next)?Bytecode", self.name(behind)) is not None
+
     def may_be_called_anywhere(self, vaddr):
         """Go's asyncPreempt, which begins by saving the flags: its signal handler makes an interrupted goroutine call it."""
         begins = b"\xcc\x55\x48\x89\xe5\x9c"  # the gap between functions; push, mov, pushfq

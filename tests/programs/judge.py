@@ -101,6 +101,8 @@ class Judge:
         calls = below.calls_before(caller.address + 1)
         if not calls and below.is_first_by_hand(caller.address):
             return PLAUSIBLE, "a goroutine's begin"
+        if not calls and below.deoptimized_goes_on(caller.address + 1):
+            return PLAUSIBLE, "its optimized code was taken away"
         if above and above.may_be_called_anywhere(callee.address):
             return PLAUSIBLE, "preempted"
         if not calls and above and above.goes_to_handler(callee.address):

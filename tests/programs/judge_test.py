@@ -169,6 +169,27 @@ int main(void) { return 0; }
     tap.check(verdicts == [judge.WRONG, judge.WRONG, judge.PLAUSIBLE, judge.WRONG], verdicts)
 
 
+def deoptimized():
+    """V8 puts the begin of a builtin of its own in place of a return address into optimized code."""
+    Path("deopt.c").write_text("""
+asm(".globl Builtins_InterpreterEnterAtNextBytecode\\n.type Builtins_InterpreterEnterAtNextBytecode, @function\\n"
+    ".balign 16, 0xcc\\nBuiltins_InterpreterEnterAtNextBytecode: mov -32(%rbp), %r12\\njmp *%rcx\\n"
+    ".size Builtins_InterpreterEnterAtNextBytecode, . - Builtins_InterpreterEnterAtNextBytecode\\n");
+__attribute__((noinline)) int called(int x) { return x * 3; }
+int main(int argc, char **argv) { return called(argc); }
+""", encoding="ascii")
+    import judge  # pylint: disable=import-outside-toplevel
+    subprocess.run(["gcc", "-O1", "-no-pie", "-o", "deopt", "deopt.c"], check=True)
+    path = str(Path("deopt").resolve())
+    nm = subprocess.run(["nm", "deopt"], capture_output=True, text=True, check=True).stdout
+    starts = {line.split()[2]: int(line.split()[0], 16) for line in nm.splitlines() if len(line.split()) == 3}
+    j = judge.Judge()
+    callee = judge.Frame(starts["called"], "called", path)
+    begin = starts["Builtins_InterpreterEnterAtNextBytecode"]
+    verdicts = [j.edge(judge.Frame(at - 1, "", path), callee, {path}) for at in (begin, begin + 4, starts["called"])]
+    tap.check(verdicts == [judge.PLAUSIBLE, judge.WRONG, judge.WRONG], verdicts)
+
+
 def first():
     """What begins a stack of its own never returns, and only pointers lead to it."""
     Path("first.c").write_text("""
@@ -195,7 +216,8 @@ def main():
         return tap.skip_all(reason)
     tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
              ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver),
-             ("a signal trampoline", trampoline), ("an exception's handler", handler), ("what begins a stack", first)]
+             ("a signal trampoline", trampoline), ("an exception's handler", handler), ("what V8 deoptimized", deoptimized),
+             ("what begins a stack", first)]
     return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
 
 
