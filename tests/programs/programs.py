@@ -552,3 +552,170 @@ contains
 end program
 EOF
 gfortran -O2 -fno-inline -o x x.f90""")
+
+# Applications of others on the runtimes, under load. What Debian has not comes from npm, in `prepare`.
+LOAD = "for_a_while ab -q -s 60 -c 4 -n 100000000 "  # of apache2-utils
+program(
+    "rails", "server puma -q -t 2:2 -b tcp://127.0.0.1:21331 config.ru\nwait_for curl -sf http://127.0.0.1:21331/posts\n"
+    + LOAD + "http://127.0.0.1:21331/posts >ab.log 2>&1", "ruby-railties ruby-actionpack ruby-activerecord ruby-sqlite3 puma apache2-utils curl",
+    r"""cat >config.ru <<'EOF'
+require 'action_controller/railtie'
+require 'active_record/railtie'
+class App < Rails::Application
+  config.root = __dir__
+  config.eager_load = true
+  config.secret_key_base = 'x' * 64
+  config.hosts.clear
+  config.logger = Logger.new('rails.log')
+  config.log_level = :info
+  routes.append { resources :posts, only: %i[index show] }
+end
+ENV['DATABASE_URL'] = 'sqlite3:posts.db'
+File.delete('posts.db') if File.exist?('posts.db')
+App.initialize!
+ActiveRecord::Schema.define do
+  create_table(:posts) { |t| t.string :title; t.text :body; t.timestamps }
+  create_table(:comments) { |t| t.references :post; t.string :text }
+end
+class Post < ActiveRecord::Base
+  has_many :comments
+  validates :title, presence: true
+  scope :recent, -> { order(created_at: :desc).limit(30) }
+end
+class Comment < ActiveRecord::Base
+  belongs_to :post
+end
+60.times { |i| Post.create!(title: "Post #{i}", body: 'word ' * 50).comments.create!(text: "first of #{i}") }
+class PostsController < ActionController::Base
+  before_action { response.headers['X-Before'] = 'yes' }
+  def index
+    @posts = Post.recent.includes(:comments).to_a
+    render inline: <<~'ERB'
+      <h1>Posts</h1><% @posts.each do |post| %><%= content_tag :h2, link_to(post.title, post_path(post)) %>
+      <p><%= truncate post.body, length: 80 %></p><% post.comments.each do |c| %><li><%= c.text %></li><% end %><% end %>
+    ERB
+  end
+  def show = render(json: Post.find(params[:id]).as_json(include: :comments))
+end
+run App
+EOF
+mkdir -p tmp log
+""")
+program(
+    "wordpress", r"""
+server mariadbd --no-defaults --user=root --datadir=$PWD/data --socket=$PWD/sock --skip-networking --log-error=$PWD/log
+wait_for mariadb-admin --no-defaults -uroot -S $PWD/sock ping
+server php-fpm8.2 -F -R -y fpm.conf -d opcache.jit_buffer_size=32M -d opcache.jit=tracing
+server nginx -p $PWD -c nginx.conf
+wait_for curl -sf http://127.0.0.1:21332/
+""" + LOAD + "http://127.0.0.1:21332/ >ab.log 2>&1", "wordpress php8.2-fpm php8.2-mysql mariadb-server nginx apache2-utils curl",
+    r"""
+rm -rf data site; cp -rL /usr/share/wordpress site; rm -f site/wp-config.php
+cat >site/wp-config.php <<EOF
+<?php
+define('DB_NAME', 'wp'); define('DB_USER', 'root'); define('DB_PASSWORD', ''); define('DB_HOST', 'localhost:$PWD/sock');
+define('DB_CHARSET', 'utf8mb4'); define('DB_COLLATE', ''); define('DISABLE_WP_CRON', true); define('WP_HTTP_BLOCK_EXTERNAL', true);
+\$table_prefix = 'wp_';
+defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');
+require_once ABSPATH . 'wp-settings.php';
+EOF
+cat >install.php <<'EOF'
+<?php
+define('WP_INSTALLING', true);
+$_SERVER += ['HTTP_HOST' => '127.0.0.1:21332', 'SERVER_PROTOCOL' => 'HTTP/1.1'];
+require __DIR__ . '/site/wp-load.php';
+require ABSPATH . 'wp-admin/includes/upgrade.php';
+function wp_mail() { return true; }
+wp_install('Site', 'admin', 'admin@example.com', true, '', 'password');
+for ($i = 0; $i < 30; $i++) wp_insert_post(['post_title' => "Post $i", 'post_content' => str_repeat("<p>word $i</p>\n", 30), 'post_status' => 'publish']);
+EOF
+cat >fpm.conf <<EOF
+[global]
+error_log = $PWD/fpm.log
+[www]
+user = root
+group = root
+listen = $PWD/fpm
+pm = static
+pm.max_children = 3
+EOF
+cat >nginx.conf <<EOF
+daemon off; pid $PWD/nginx.pid; error_log $PWD/nginx.log; user root; worker_processes 1;
+events { }
+http { access_log off; server { listen 127.0.0.1:21332; root $PWD/site; index index.php; location / { fastcgi_pass unix:$PWD/fpm; include /etc/nginx/fastcgi_params;
+  fastcgi_param SCRIPT_FILENAME $PWD/site\$fastcgi_script_name; } } }
+EOF
+mariadb-install-db --no-defaults --user=root --datadir=$PWD/data --auth-root-authentication-method=normal >/dev/null 2>&1
+server mariadbd --no-defaults --user=root --datadir=$PWD/data --socket=$PWD/sock --skip-networking --log-error=$PWD/log
+wait_for mariadb-admin --no-defaults -uroot -S $PWD/sock ping
+mariadb --no-defaults -uroot -S $PWD/sock -e 'create database wp'
+php install.php >install.log 2>&1
+""")
+program("mojolicious",
+        "server perl app.pl daemon -m production -l http://127.0.0.1:21333\nwait_for curl -sf http://127.0.0.1:21333/\n"
+        + LOAD + "http://127.0.0.1:21333/ >ab.log 2>&1", "libmojolicious-perl apache2-utils curl", r"""cat >app.pl <<'EOF'
+use Mojolicious::Lite -signatures;
+use Mojo::DOM;
+use Mojo::JSON qw(encode_json decode_json);
+helper rows => sub ($c) { map { { id => $_, name => "name $_", list => [1 .. 5] } } 1 .. 40 };
+get '/' => sub ($c) {
+	my $dom = Mojo::DOM->new('<ul>' . join('', map { "<li class=\"x$_\">$_</li>" } 1 .. 30) . '</ul>');
+	$c->stash(rows => decode_json(encode_json([$c->rows])), dom => $dom->find('li.x7, li:nth-child(odd)')->map('text')->join(','));
+	$c->render('index');
+};
+app->log->level('error');
+app->start;
+__DATA__
+@@ index.html.ep
+% layout 'page';
+% for my $row (@$rows) {
+<p id="<%= $row->{id} %>"><%= link_to $row->{name} => 'http://x' %> <%= join ' ', @{$row->{list}} %></p>
+% }
+<%= $dom %>
+@@ layouts/page.html.ep
+<!DOCTYPE html><html><body><%= content %></body></html>
+EOF
+""")
+program("hugo", "forever hugo --quiet --ignoreCache -d out", "hugo", r"""
+printf 'baseURL = "http://x/"\ntitle = "x"\n' >config.toml
+mkdir -p content/posts layouts/_default
+echo '<html><head><title>{{ .Title }}</title></head><body>{{ .Content }}{{ range first 20 .Site.RegularPages }}<a href="{{ .RelPermalink }}">{{ .Title }}</a>{{ end }}</body></html>' |
+	tee layouts/_default/single.html layouts/_default/list.html >layouts/index.html
+for i in $(seq 400); do
+	{ printf -- '---\ntitle: "Post %s"\ntags: [a%s, b%s]\n---\n# Head\n' $i $((i % 7)) $((i % 11)); for k in $(seq 20); do printf 'Some *text* of `%s` with [a link](http://x/%s).\n\n```go\nfunc f%s() int { return %s }\n```\n\n' $k $i $k $i; done; } >content/posts/$i.md
+done
+""")
+program("caddy", "export HOME=$PWD; server caddy run --config Caddyfile --adapter caddyfile 2>log\nwait_for curl -sf http://127.0.0.1:21334/page.html\n"
+        + LOAD + "-H 'Accept-Encoding: gzip' http://127.0.0.1:21334/page.html >ab.log 2>&1", "caddy apache2-utils curl", r"""
+printf '{\n\tadmin off\n}\nhttp://127.0.0.1:21334 {\n\troot * %s\n\tencode gzip\n\ttemplates\n\tfile_server\n}\n' "$PWD" >Caddyfile
+{ echo '<html><body>{{ range $i, $e := splitList "," "a,b,c,d,e,f" }}<p>{{ upper $e }} {{ $i }}</p>{{ end }}{{ now }}'; seq 3000; } >page.html
+""")
+program("prometheus", "server prometheus --config.file=config.yml --storage.tsdb.path=$PWD/data --web.listen-address=127.0.0.1:21335 2>log\n"
+        "wait_for curl -sf http://127.0.0.1:21335/-/ready\n" + LOAD +
+        "'http://127.0.0.1:21335/api/v1/query?query=sort(topk(50,rate({__name__=~%22.%2B_(bucket|total)%22}[5m])))' >ab.log 2>&1",
+        "prometheus apache2-utils curl",
+        "printf 'global:\\n  scrape_interval: 1s\\nscrape_configs:\\n- job_name: self\\n  static_configs:\\n  - targets: [\"127.0.0.1:21335\"]\\n' >config.yml\n")
+NPM = "npm init -y >/dev/null && npm install --no-audit --no-fund "
+program("tsc", "forever node --max-semi-space-size=16 node_modules/typescript/lib/tsc.js --noEmit --strict --target es2022 --lib es2022,dom x.ts", "nodejs",
+        NPM + "typescript@5.9.3\n" + r"""
+for i in $(seq 300); do
+	echo "export interface I$i<T extends keyof HTMLElementTagNameMap> { a: Partial<Pick<HTMLElementTagNameMap[T], 'id'>>; b: T extends 'a' ? string : number }"
+	echo "export async function f$i(x: I$i<'a'>[]) { const m = new Map(x.map((y, i) => [i, {...y, z: [y.b.length]}] as const)); return Promise.all([...m.values()].map(async v => v.z[0] + $i)); }"
+done >x.ts""", complete=98, why="where V8 makes a frame for baseline code, and installs optimized code meanwhile (docs/v8.md)")
+program("webpack", "forever npx webpack --mode production --no-cache -o out --entry ./x.js", "nodejs", NPM
+        + "webpack@5.112.2 webpack-cli react react-dom lodash\n"
+        "echo 'import React from \"react\"; import { createRoot } from \"react-dom/client\"; import _ from \"lodash\"; createRoot(document.body).render(React.createElement(\"p\", null, _.times(3)));' >x.js\n")
+program("next", "export NEXT_TELEMETRY_DISABLED=1; server npx next start -H 127.0.0.1 -p 21336 >log 2>&1\nwait_for curl -sf http://127.0.0.1:21336/\n"
+        + LOAD + "http://127.0.0.1:21336/ >ab.log 2>&1", "nodejs apache2-utils curl", NPM + "next@16.4.6 react react-dom\n" + r"""
+npm pkg set type=module
+mkdir -p app
+cat >app/layout.js <<'EOF'
+export default function Layout({ children }) { return <html><body>{children}</body></html>; }
+EOF
+cat >app/page.js <<'EOF'
+export const dynamic = 'force-dynamic';
+async function Row({ n }) { await null; return <li key={n}>{[...Array(10)].map((_, i) => <b key={i}>{n * i}</b>)}</li>; }
+export default async function Page() { return <ul>{[...Array(60)].map((_, n) => <Row key={n} n={n} />)}</ul>; }
+EOF
+NEXT_TELEMETRY_DISABLED=1 npx next build >build.log 2>&1
+""")
