@@ -30,6 +30,9 @@ enum {
 	HALF_DEAD_MAX = 4096,
 	ALONE_MAX = 8192, /* the others are looked at when they end */
 	LOOKS_MAX = 64,	  /* at so many of them in a drain, in turn: each costs 20 us */
+	NEWS_NS =
+		1000000000, /* how long after one of its threads has ended a process may be over */
+	AGAIN_NS = 1000000000, /* between two looks at all of them, whatever was heard */
 };
 
 struct side_ring {
@@ -47,8 +50,10 @@ struct side_band {
 	struct cpu_set *cpus; /* borrowed */
 	uint8_t *linear;      /* a ring's contents, if they wrap around */
 	struct map alone;     /* pids of processes that have one thread, for all that was heard */
-	struct map half_dead; /* pid -> the exit's time */
+	struct map half_dead; /* pid -> the time of its last thread's exit that was heard of */
 	size_t half_dead_at;  /* the next of these to be looked at */
+	size_t nr_again;      /* so many of these are looked at whatever was heard of them */
+	uint64_t again_ns;    /* when all of these are next */
 	uint64_t lost;	      /* records that we had to drop */
 	bool crowded;	      /* some ring was so full that news may have been lost since */
 	bool unheard;	      /* a CPU came, and may have had news before its ring was there */
@@ -282,8 +287,15 @@ static bool is_whole(const struct side_band *sb, const struct side_events *batch
 /* Who was forked, or has executed something, has one thread, until there is news of another. */
 static void note_threads(struct side_band *sb, const struct side_event *event, bool is_whole)
 {
+	uint64_t *heard_ns;
+
 	if (event->type == SIDE_THREAD)
 		map_del(&sb->alone, (uint32_t)event->pid);
+	if (event->type == SIDE_THREAD_EXIT && sb->half_dead.nr) {
+		heard_ns = map_get(&sb->half_dead, (uint32_t)event->pid);
+		if (heard_ns)
+			*heard_ns = event->time_ns;
+	}
 	if (event->type != SIDE_FORK && event->type != SIDE_EXEC)
 		return;
 	map_del(&sb->half_dead, (uint32_t)event->pid);
@@ -294,9 +306,9 @@ static void note_threads(struct side_band *sb, const struct side_event *event, b
 
 /*
  * The kernel reports the leader's exit, not the process's. Keeps those that were the end: of a
- * process with one thread it was; others are looked at, and if they live again at each drain (of
- * many: some of them). An exec by another thread makes that one the leader, and a fork of the same
- * pid means that the old process ended.
+ * process with one thread it was; others are looked at, and if they live again when a thread of
+ * theirs ends (report_half_dead()). An exec by another thread makes that one the leader, and a fork
+ * of the same pid means that the old process ended.
  */
 static void settle_exits(struct side_band *sb, struct side_events *batch)
 {
@@ -332,15 +344,27 @@ static struct map_slot *next_half_dead(struct side_band *sb)
 	return slot ?: map_next(&sb->half_dead, &sb->half_dead_at);
 }
 
+/*
+ * A process is over with its last thread, which the kernel tells a little before /proc does: those
+ * of which nothing was heard lately are looked at now and then only, since that may have been lost.
+ */
 static int report_half_dead(struct side_band *sb, uint64_t now, struct side_events *batch)
 {
-	size_t looks = sb->half_dead.nr < LOOKS_MAX ? sb->half_dead.nr : LOOKS_MAX;
+	size_t looks = LOOKS_MAX;
 
-	while (looks--) {
+	if (now >= sb->again_ns) {
+		sb->again_ns = now + AGAIN_NS;
+		sb->nr_again = sb->half_dead.nr;
+	}
+	for (size_t left = sb->half_dead.nr; left && looks; left--) {
 		struct map_slot *slot = next_half_dead(sb);
 		int32_t pid = (int32_t)slot->key;
 		struct side_event event = { now, SIDE_EXIT, .pid = pid, .tid = pid };
 
+		if (!sb->nr_again && now >= slot->value + NEWS_NS)
+			continue;
+		sb->nr_again -= sb->nr_again != 0;
+		looks--;
 		if (!is_over(pid))
 			continue;
 		if (side_events_push(batch, event, NULL, 0))

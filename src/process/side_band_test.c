@@ -2,6 +2,7 @@
 /* The side band against real processes. What a drain returns is complete, so nothing here waits. */
 #include "process/proc_stat.h"
 #include "process/side_band.h"
+#include "util/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -372,6 +373,37 @@ TEST(a_leader_that_ends_first_is_not_the_end)
 	ASSERT_PTR_NONNULL(nth(SIDE_EXIT, pid, 0));
 	ASSERT_OK(side_band_drain(sb, &batch));
 	ASSERT_PTR_NULL(nth(SIDE_EXIT, pid, 0));
+	stop();
+}
+
+TEST(a_leader_that_ended_first_is_looked_at_when_a_thread_ends)
+{
+	enum { DRAINS_MAX = 4096 / 64 + 1 }; /* that all of others' are looked at once */
+	const uint64_t second = 1000000000;
+	uint64_t later_ns;
+	pid_t pid;
+
+	ASSERT_OK(pipe2(gate, O_CLOEXEC));
+	start();
+	pid = pids_looked_for[0] = fork_half_dead();
+	close(gate[0]);
+	wait_for_state(pid, 'Z');
+	/* Nothing was heard of it for long. */
+	later_ns = now_ns() + 10 * second;
+	for (int i = 0; i < DRAINS_MAX; i++)
+		ASSERT_OK(side_band_drain_until(sb, later_ns, &batch));
+	nr_looks = 0;
+	for (int i = 0; i < DRAINS_MAX; i++)
+		ASSERT_OK(side_band_drain_until(sb, later_ns, &batch));
+	ASSERT_EQ(nr_looks, 0);
+	/* The news may have been lost. */
+	for (int i = 0; i < DRAINS_MAX && !nr_looks; i++)
+		ASSERT_OK(side_band_drain_until(sb, later_ns + second, &batch));
+	ASSERT_EQ(nr_looks, 1);
+	close(gate[1]);
+	run(pid);
+	ASSERT_OK(side_band_drain(sb, &batch));
+	ASSERT_PTR_NONNULL(nth(SIDE_EXIT, pid, 0));
 	stop();
 }
 
