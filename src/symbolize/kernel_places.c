@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/kernel_places.h"
+#include "util/cleanup.h"
 #include "util/log.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,17 +15,22 @@ static uint64_t count_modules(const struct kernel_places *k)
 {
 	struct stat st;
 
-	return stat(k->modules, &st) ? 0 : st.st_nlink;
+	return k->modules_fd < 0 || fstat(k->modules_fd, &st) ? 0 : st.st_nlink;
 }
 
 void kernel_places_init(struct kernel_places *k, struct profile *profile)
 {
-	*k = (struct kernel_places){ .profile = profile, .modules = "/sys/module" };
+	*k = (struct kernel_places){ .profile = profile };
+	/* Each turn looks: finding the folder would be most of that. */
+	k->modules_fd = open("/sys/module", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	k->nr_modules = count_modules(k);
 }
 
 void kernel_places_fini(struct kernel_places *k)
 {
+	/* One that was never begun has none. */
+	if (k->profile)
+		close_p(&k->modules_fd);
 	kernel_image_fini(&k->image);
 	kernel_image_fini(&k->before);
 	vec_free(&k->files);

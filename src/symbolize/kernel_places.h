@@ -20,7 +20,7 @@ struct kernel_places {
 	struct kernel_image image;
 	/* What the last look found to be no more: samples from before it are still to come. */
 	struct kernel_image before;
-	const char *modules;	       /* folder that has one for each module */
+	int modules_fd;		       /* folder that has one for each module; or -1 */
 	uint64_t nr_modules;	       /* links of that folder when `image` was read */
 	bool known;		       /* `image` was read */
 	VEC(uint32_t) files;	       /* by file of `image`; UINT32_MAX: not met yet */

@@ -4,7 +4,10 @@
 
 #include "test.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MODULE	UINT64_C(0xffffffffc0001000)
 #define PROGRAM UINT64_C(0xffffffffc0200040)
@@ -62,6 +65,27 @@ TEST(a_module_that_went_is_nobodys)
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
 	ASSERT_STR(file_of(MODULE), "[kernel]");
 	tear_down();
+}
+
+TEST(modules_are_counted_in_a_folder_that_is_found_once)
+{
+	struct stat st;
+
+	set_up();
+	ASSERT(k.modules_fd >= 0);
+	ASSERT_OK(stat("/sys/module", &st));
+	ASSERT_EQ(k.nr_modules, st.st_nlink);
+	ASSERT(k.nr_modules > 2);
+	tear_down();
+}
+
+TEST(what_was_never_begun_closes_nothing)
+{
+	struct kernel_places none = { 0 };
+
+	ASSERT(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+	kernel_places_fini(&none);
+	ASSERT(fcntl(STDIN_FILENO, F_GETFD) >= 0);
 }
 
 TEST(what_comes_takes_nothing_from_what_is_there)
