@@ -17,15 +17,15 @@ static void add(void *ctx, pid_t pid)
 static void look(struct own *own)
 {
 	map_clear(&own->pids);
-	add(own, getpid());
+	add(own, own->self);
 	child_each(add, own);
 }
 
 int own_init(struct own *own)
 {
-	*own = (struct own){ 0 };
+	*own = (struct own){ .self = getpid() };
 	look(own);
-	return own_has(own, (uint32_t)getpid()) ? 0 : -ENOMEM;
+	return own_has(own, (uint32_t)own->self) ? 0 : -ENOMEM;
 }
 
 void own_fini(struct own *own)
@@ -37,7 +37,7 @@ void own_on_event(struct own *own, const struct side_event *event)
 {
 	if (event->type == SIDE_FORK && own_has(own, (uint32_t)event->parent_pid))
 		add(own, event->pid);
-	else if (event->type == SIDE_EXIT && event->pid != getpid())
+	else if (event->type == SIDE_EXIT && event->pid != own->self)
 		map_del(&own->pids, (uint32_t)event->pid);
 	else if (event->type == SIDE_LOST) /* some's end, perhaps */
 		look(own);

@@ -10,8 +10,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct own {
+	pid_t self; /* asked once: it is a system call, and there are many events */
 	struct map pids;
 };
 

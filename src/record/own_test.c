@@ -101,6 +101,32 @@ TEST(whose_end_may_be_lost_is_our_own_no_longer)
 	own_fini(&own);
 }
 
+pid_t __real_getpid(void);
+pid_t __wrap_getpid(void);
+static unsigned int nr_asked; /* in this program, a system call each */
+
+pid_t __wrap_getpid(void)
+{
+	nr_asked++;
+	return __real_getpid();
+}
+
+TEST(events_ask_the_kernel_nothing)
+{
+	int32_t me = getpid();
+	struct own own;
+
+	ASSERT_OK(own_init(&own));
+	nr_asked = 0;
+	tell(&own, SIDE_EXIT, me, me);
+	tell(&own, SIDE_EXIT, me + 1, me);
+	tell(&own, SIDE_FORK, me + 1, me);
+	ASSERT_EQ(nr_asked, 0);
+	/* It reads this, so it has not ended. */
+	ASSERT(own_has(&own, (uint32_t)me));
+	own_fini(&own);
+}
+
 /* So long that no clock's steps matter. */
 static int burn(int argc, char **argv)
 {
