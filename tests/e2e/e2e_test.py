@@ -544,7 +544,7 @@ def test_summary_and_stats():
                          "-c", BURN))
     stats = json.loads(read("s.json"))
     check(sorted(stats) == sorted([
-        "samples", "complete", "truncated", "lost", "kernel_walks", "own", "frames", "processes", "files",
+        "samples", "complete", "truncated", "lost", "kernel_walks", "unknown_runtimes", "own", "frames", "processes", "files",
         "others", "limited", "reads_given_up", "rejected", "rejected_others", "undecided",
         "bpf_ns_per_sample", "rss_kb", "map_bytes", "duration_s", "frequency_hz"]), stats)
     check(stats["samples"] > 20, stats)
