@@ -27,6 +27,8 @@ STATS_KEYS = {
 FREQUENCY = 999
 # Limits of time that only what hangs should reach are so many times as long: an emulated machine (tests/vm) is slow.
 PATIENCE = float(os.environ.get("SONDE_PATIENCE", "1"))
+# Who is recorded is judged, and how soon sonde knows it: the other tests that run meanwhile are no part of that.
+AHEAD = ["nice", "-n", "-5"]
 HANGS = 900  # seconds: a recording of 3 s of CPU takes two minutes where forty processes want a CPU
 
 
@@ -44,7 +46,7 @@ class Setup:
 
     def record_argv(self, frequency, options):
         """`sonde record` as all tests begin it; --tracers is the setup's unless the options have their own."""
-        return [self.program, *with_tracers(["record", "-F", frequency, *options], self.tracers)]
+        return [*AHEAD, self.program, *with_tracers(["record", "-F", frequency, *options], self.tracers)]
 
     def path(self, suffix):
         fd, path = tempfile.mkstemp(suffix=suffix, dir=self.scratch)
