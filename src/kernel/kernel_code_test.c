@@ -2,8 +2,8 @@
 /* The kernel's own lists of code that comes and goes, as they are read out of its memory. */
 #include "kernel/kernel_code.h"
 #include "util/cleanup.h"
-#include "util/kernel_symbols.h"
 #include "test.h"
+#include "kernel/test_kernel_symbol.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -24,26 +24,6 @@ const char *test_skip_reason(void)
 #else
 	return "kernel stacks are walked by the kernel here";
 #endif
-}
-
-struct wanted {
-	const char *name;
-	uint64_t at;
-};
-
-static int look_at(void *ctx, const struct kernel_symbol *s)
-{
-	struct wanted *w = ctx;
-
-	w->at = s->is_modules || strcmp(s->name, w->name) ? 0 : s->address;
-	return w->at != 0;
-}
-
-static uint64_t symbol(const char *name)
-{
-	struct wanted w = { .name = name };
-
-	return kernel_symbols_walk(look_at, &w) > 0 ? w.at : 0;
 }
 
 static struct kernel_mades mades;
@@ -71,7 +51,7 @@ static struct kernel_code_list *list_new(void)
 	struct kernel_code_layout layout;
 
 	ASSERT_PTR_NONNULL(btf);
-	ASSERT_OK(kernel_code_layout_of(btf, symbol("modules"), &layout));
+	ASSERT_OK(kernel_code_layout_of(btf, test_kernel_symbol("modules"), &layout));
 	btf__free(btf);
 	ASSERT_OK(kernel_code_list_new(&layout, &l));
 	return l;

@@ -6,8 +6,8 @@
 #include "kernel/kernel_memory.h"
 #include "unwind/orc.h"
 #include "util/cleanup.h"
-#include "util/kernel_symbols.h"
 #include "test.h"
+#include "kernel/test_kernel_symbol.h"
 
 #include <bpf/btf.h>
 #include <errno.h>
@@ -18,32 +18,13 @@
 
 enum { ENTRIES_MIN = 10000 };
 
-struct wanted {
-	const char *name;
-	uint64_t at;
-};
-
-static int look_at(void *ctx, const struct kernel_symbol *s)
-{
-	struct wanted *w = ctx;
-
-	w->at = s->is_modules || strcmp(s->name, w->name) ? 0 : s->address;
-	return w->at != 0;
-}
-
-static uint64_t symbol(const char *name)
-{
-	struct wanted w = { .name = name };
-
-	/* No assertions: test_skip_reason() asks, too. */
-	return kernel_symbols_walk(look_at, &w) > 0 ? w.at : 0;
-}
-
 const char *test_skip_reason(void)
 {
 	if (geteuid())
 		return "loading BPF programs needs root";
-	return symbol("__start_orc_unwind") ? NULL : "the kernel has no ORC tables, or hides them";
+	return test_kernel_symbol("__start_orc_unwind")
+		       ? NULL
+		       : "the kernel has no ORC tables, or hides them";
 }
 
 TEST(what_is_not_there_is_refused)
@@ -70,7 +51,7 @@ static uint64_t address_at_entry(const struct orc_tables *t, size_t i)
 static void check_range(const struct orc_tables *tables, const char *first, const char *last)
 {
 	_cleanup_(kernel_table_free_p) struct kernel_table *table = NULL;
-	uint64_t start = symbol(first), end = symbol(last), at, next;
+	uint64_t start = test_kernel_symbol(first), end = test_kernel_symbol(last), at, next;
 	uint64_t wrong =
 		0; /* the first one: an assertion for each would take half a minute under qemu */
 	size_t i, nr = 0, nr_known = 0;
@@ -105,8 +86,10 @@ static void check_range(const struct orc_tables *tables, const char *first, cons
 TEST(every_entry_of_this_kernel)
 {
 	_cleanup_(kernel_memory_free_p) struct kernel_memory *m = NULL;
-	uint64_t ips = symbol("__start_orc_unwind_ip"), ips_end = symbol("__stop_orc_unwind_ip");
-	uint64_t entries = symbol("__start_orc_unwind"), entries_end = symbol("__stop_orc_unwind");
+	uint64_t ips = test_kernel_symbol("__start_orc_unwind_ip"),
+		 ips_end = test_kernel_symbol("__stop_orc_unwind_ip");
+	uint64_t entries = test_kernel_symbol("__start_orc_unwind"),
+		 entries_end = test_kernel_symbol("__stop_orc_unwind");
 	size_t nr = (ips_end - ips) / 4;
 	_cleanup_free_ void *ip = malloc(4 * nr), *entry = malloc(ORC_ENTRY_SIZE * nr);
 	struct orc_tables t = { .ips = ip, .ips_start = ips, .entries = entry, .nr = nr };

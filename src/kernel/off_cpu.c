@@ -63,10 +63,6 @@ static bool is_interrupt(const char *name, const char *unused)
 	       !strncmp(name, sysvec, strlen(sysvec)) || is_function(name, "call_on_irq_stack");
 }
 
-/*
- * The first ones in a row that `is` says of. The kernel lists its own functions in the order of
- * their addresses.
- */
 struct code_search {
 	bool (*is)(const char *name, const char *function);
 	const char *function;
@@ -90,6 +86,10 @@ static int look_at_code(void *ctx, const struct kernel_symbol *s)
 	return 1;
 }
 
+/*
+ * The first ones in a row that `is` says of. The kernel lists its own functions in the order of
+ * their addresses.
+ */
 static int find_code(bool (*is)(const char *name, const char *function), const char *function,
 		     struct off_cpu_code *ret)
 {
