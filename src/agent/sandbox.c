@@ -161,21 +161,6 @@ static uint64_t needs_of_recorder(uint64_t has)
 	return keep;
 }
 
-static int set_capabilities(uint64_t keep)
-{
-	struct __user_cap_data_struct data[2];
-	int r = capabilities_get(data);
-
-	if (r)
-		return r;
-	for (int i = 0; i < 2; i++) {
-		data[i].effective &= (uint32_t)(keep >> 32 * i);
-		data[i].permitted &= (uint32_t)(keep >> 32 * i);
-		data[i].inheritable = 0;
-	}
-	return capabilities_set(data);
-}
-
 int sandbox_drop_capabilities(enum sandbox_part part)
 {
 	uint64_t has = capabilities_effective(), keep;
@@ -183,11 +168,5 @@ int sandbox_drop_capabilities(enum sandbox_part part)
 	/* A folder may be anybody's, a key, too. */
 	keep = part == SANDBOX_SENDER ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH)
 				      : needs_of_recorder(has);
-	/* Whom root executes would have them back. Where it is not ours to take them away, whoever
-	 * started us has. */
-	for (int i = 0; i < 64 && has & BIT(CAP_SETPCAP); i++)
-		if (!(keep & BIT(i)))
-			prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return set_capabilities(keep);
+	return capabilities_keep(keep);
 }

@@ -357,22 +357,11 @@ void child_restrict(uint64_t file_bytes, uint64_t cpu_s, uint64_t memory)
 
 void child_drop_capabilities(uint64_t keep)
 {
-	struct __user_cap_data_struct data[2];
+	int r;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		log_debug("what a child executes may have new privileges: %s", strerror(errno));
-	if (capabilities_get(data))
-		return;
-	/* Whom root executes would have them back. */
-	for (int i = 0; i < 64 && data[0].effective & 1U << CAP_SETPCAP; i++)
-		if (!(keep >> i & 1))
-			prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	for (int i = 0; i < 2; i++) {
-		data[i].effective &= (uint32_t)(keep >> 32 * i);
-		data[i].permitted &= (uint32_t)(keep >> 32 * i);
-		data[i].inheritable = 0;
-	}
-	if (capabilities_set(data))
-		log_debug("a child has capabilities that it does not need: %s", strerror(errno));
+	r = capabilities_keep(keep);
+	if (r)
+		log_debug("a child has capabilities that it does not need: %s", strerror(-r));
 }
