@@ -272,7 +272,7 @@ static int compare_use(const void *a_, const void *b_)
 	return strcmp(a->name, b->name);
 }
 
-int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room)
+int symbol_cache_clean(int dir, uint64_t max)
 {
 	/* Its own position: `dir` may be shared with other processes. */
 	_cleanup_close_ int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -292,8 +292,6 @@ int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room)
 	for (size_t i = 0; i < files.items.nr && !r && files.sum > most; i++)
 		if (!unlinkat(dir, files.items.items[i].name, 0))
 			files.sum -= files.items.items[i].size;
-	if (ret_room)
-		*ret_room = files.sum < max ? max - files.sum : 0;
 	vec_free(&files.items);
 	return r;
 }

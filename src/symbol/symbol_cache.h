@@ -51,6 +51,6 @@ static inline uint64_t symbol_cache_bytes(const struct stat *st)
 /*
  * Removes what dead builders left, and tables unused for longest, until symbol_cache_room() of
  * `max` bytes is free: a folder that is full would otherwise be so again with the next table. It
- * looks at each file: 20 ms for ten thousand. *ret_room (NULL: not asked for): how much is free.
+ * looks at each file: 20 to 80 ms for ten thousand.
  */
-int symbol_cache_clean(int dir, uint64_t max, uint64_t *ret_room);
+int symbol_cache_clean(int dir, uint64_t max);

@@ -204,7 +204,7 @@ static int build_and_publish(struct task *task)
 	if (r || symbol_cache_commit(task->cache_dir, task->key, CHILD_OUT_FD))
 		symbol_cache_abandon(task->cache_dir, task->key, CHILD_OUT_FD);
 	else if (fstat(CHILD_OUT_FD, &st) || symbol_cache_bytes(&st) > task->cache_room)
-		symbol_cache_clean(task->cache_dir, task->cache_size, NULL);
+		symbol_cache_clean(task->cache_dir, task->cache_size);
 	return r;
 }
 

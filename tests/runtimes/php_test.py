@@ -165,8 +165,8 @@ def test_churn(php, setup):
     """Functions made and dropped all the time, at a high frequency: no wrong name."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [php.argv("churn", setup)])
-        # Longer than what comes before it is known: on a busy machine that was seen to be a tenth of a second.
-        recording = recorded(setup, programs, 2, 4999)
+        # Longer than what comes before it is known: on a busy machine that was seen to be two tenths of a second.
+        recording = recorded(setup, programs, 4, 4999)
     t = PythonTally("churn")
     unknown = named = 0
     for s in recording.stacks or []:
