@@ -691,29 +691,36 @@ TEST(as_many_sleepers_are_counted_as_there_are)
 	close_sources(&s);
 }
 
-/* Of a user: it says what it is by a byte, and sleeps until it is told to end. */
+/*
+ * Of a user: it sleeps a hundred times, then it stops. It is root's when it is forked: what it
+ * would be put to sleep for before it is the user's must not count.
+ */
 static pid_t start_sleeper(struct sources *s, uid_t user)
 {
 	const struct timespec time = { .tv_nsec = 1000000 };
 	uint32_t one = 1;
-	int go[2];
+	int ready[2], go[2];
+	char byte = 0;
 	pid_t pid;
 
+	ASSERT_OK(pipe(ready));
 	ASSERT_OK(pipe(go));
 	pid = fork();
 	ASSERT(pid >= 0);
 	if (!pid) {
-		char byte;
-
-		if (setuid(user) || prctl(PR_SET_PDEATHSIG, SIGKILL) || read(go[0], &byte, 1) != 1)
+		if (setuid(user) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+		    write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
 			_exit(1);
 		for (int i = 0; i < 100; i++)
 			nanosleep(&time, NULL);
 		kill(getpid(), SIGSTOP);
 		_exit(0);
 	}
+	close(ready[1]);
+	ASSERT_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
 	ASSERT_OK(bpf_map_update_elem(bpf_map__fd(s->sampler->maps.targets), &pid, &one, BPF_ANY));
-	ASSERT_EQ(write(go[1], "", 1), 1);
+	ASSERT_EQ(write(go[1], &byte, 1), 1);
 	close(go[0]);
 	close(go[1]);
 	return pid;

@@ -95,8 +95,8 @@ TEST(what_is_free_is_used_up_before_all_are_looked_at)
 	for (uint8_t id = 1; id <= 6; id++) {
 		want(s, id, "f");
 		ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-		/* The folder is looked through by the first that adds a table, and then by who finds no
-		 * room. */
+		/* The folder is looked through by the first that adds a table, and then by who
+		 * finds no room. */
 		if (id == 1)
 			dead = open(in_folder("dead.1.tmp"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		ASSERT_EQ(count_files(".sym", NULL), id < 6 ? 59 + id : 60);

@@ -74,9 +74,9 @@ void store_cache_failed(struct symbol_store *s, int r)
 /* --- a store ---------------------------------------------------------------------------------- */
 
 /*
- * When the first file is wanted: a command that ends before has nothing to say about it. Not cleaned
- * here: that looks at each of its files (16,000: 120 ms, while samples wait), and the first child
- * that adds one does it (room_for_next()).
+ * When the first file is wanted: a command that ends before has nothing to say about it. Not
+ * cleaned here: that looks at each of its files (16,000: 120 ms, while samples wait), and the first
+ * child that adds one does it (room_for_next()).
  */
 static void open_cache(struct symbol_store *s)
 {

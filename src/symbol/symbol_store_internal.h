@@ -85,7 +85,8 @@ struct symbol_store {
 	int cache; /* its folder, or -1 */
 	char *cache_path;
 	bool cache_opened, cache_failed;
-	uint64_t cache_room;	/* bytes that may come before somebody has to look at all of it; 0: at once */
+	uint64_t cache_room; /* bytes that may come before somebody has to look at all of it; 0: at
+				once */
 	uint64_t cache_cleaned; /* ms */
 	uint32_t nr_children, max_children;
 	uint32_t first; /* entries before it are settled */
