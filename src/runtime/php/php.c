@@ -168,7 +168,7 @@ static int php_attach(const struct runtime_dso *base, const struct runtime_targe
 	to->current = globals + dso->current;
 	to->loop_start += t->bias;
 	to->text += t->bias;
-	p->rp.code_expected = dso->major >= 8; /* opcache has a JIT from there on */
+	p->rp.code_expected = dso->version.major >= 8; /* opcache has a JIT from there on */
 	(void)find_code(p);
 	(void)find_requests(p);
 	memcpy(record, to, sizeof(*to));

@@ -589,9 +589,10 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_v
 	if (!dso)
 		return -ENOMEM;
 	r = read_version(elf, ret_version);
-	dso->major = ret_version->major;
-	dso->minor = ret_version->minor;
-	if (r || !php_layout_of(dso->major, dso->minor, &dso->record.layout, &dso->current) ||
+	dso->version = *ret_version;
+	if (r ||
+	    !php_layout_of(dso->version.major, dso->version.minor, &dso->record.layout,
+			   &dso->current) ||
 	    (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
 		return r == -ENOMEM ? r : -ENOTSUP;
 	*why = "its structures are not as this version has them";

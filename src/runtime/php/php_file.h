@@ -6,9 +6,13 @@
 #include "runtime/php/php_abi.h"
 #include "runtime/runtime.h"
 
+struct php_version {
+	unsigned int major, minor; /* 0, 0: not known */
+};
+
 struct php_dso {
 	struct runtime_dso base;
-	unsigned int major, minor;
+	struct php_version version;
 	uint64_t globals; /* executor_globals, in the file's address space */
 	/* Of a thread-safe build: the key of a thread's globals, and the variable that says how far
 	 * behind those `globals` are. 0: it is not such a one. */
@@ -21,10 +25,6 @@ struct php_dso {
 	uint64_t jit_status;	  /* zend_jit_status(), if opcache is a part of PHP, else 0 */
 	uint32_t current;	  /* of current_execute_data in it */
 	struct php_record record; /* what processes have in common; loop_start is the file's */
-};
-
-struct php_version {
-	unsigned int major, minor; /* 0, 0: not known */
 };
 
 /* 0; -ENOENT: there is no PHP in it; -ENOTSUP: one that can't be walked, *why says why. */

@@ -88,7 +88,7 @@ TEST(a_loop_without_a_frame_pointer)
 	const char *why;
 
 	ASSERT_OK(read_made("74", &dso, &why));
-	ASSERT(dso->major == 7 && dso->minor == 4);
+	ASSERT(dso->version.major == 7 && dso->version.minor == 4);
 	ASSERT(dso->globals && !dso->key);
 	ASSERT_EQ(dso->record.layout.generator_frame, 64);
 	ASSERT_EQ(dso->record.layout.generator_parent, 160);
@@ -111,7 +111,7 @@ TEST(a_loop_does_other_things_between_its_pushes)
 	const char *why;
 
 	ASSERT_OK(read_made("80", &dso, &why));
-	ASSERT(dso->major == 8 && dso->minor == 0);
+	ASSERT(dso->version.major == 8 && dso->version.minor == 0);
 	ASSERT_EQ(dso->record.jit_frame, 0x78 + 5 * 8);
 	ASSERT_EQ(dso->record.canary, 0x68);
 	ASSERT_EQ(dso->record.nr_pushed, 4);
