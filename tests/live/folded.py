@@ -74,14 +74,30 @@ def parse_folded(text):
 
 class SuffixMatcher:
     """Does a string match the end of some string that a regular expression matches? It must begin
-    at a frame: at the beginning or behind a ';'. The expression becomes a nondeterministic automaton; a suffix
-    may begin in the initial state or in any state that a ';' leads to."""
+    at a frame: at the beginning or behind a ';'. The expression becomes a nondeterministic automaton, when it is first asked: repeats
+    give it thousands of states. A suffix may begin in the initial state or in any state that a ';' leads to."""
 
     def __init__(self, pattern):
+        """Raises ValueError if the pattern uses what there are no states for."""
+        self.parsed = sre_parse.parse(pattern)
+        self._check(self.parsed)
         self.empty = collections.defaultdict(list)  # state -> states, consuming nothing
         self.moves = {}  # state -> (test, state)
         self.nr = 0
-        self.first, self.last = self._sequence(sre_parse.parse(pattern))
+        self.first = self.last = None
+
+    def _check(self, items):
+        for op, arg in items:
+            op = str(op)
+            if op == "SUBPATTERN":
+                self._check(arg[3])
+            elif op == "BRANCH":
+                for branch in arg[1]:
+                    self._check(branch)
+            elif op in ("MAX_REPEAT", "MIN_REPEAT"):
+                self._check(arg[2])
+            else:
+                self._test(op, arg)
 
     def _state(self):
         self.nr += 1
@@ -175,6 +191,8 @@ class SuffixMatcher:
         return seen
 
     def matches(self, suffix):
+        if self.first is None:
+            self.first, self.last = self._sequence(self.parsed)
         begin = {self.first} | {b for test, b in self.moves.values() if test(";")}
         states = self._closure(begin)
         for c in suffix:
