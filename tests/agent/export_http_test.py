@@ -93,7 +93,7 @@ def program_of_long_names(path):
     """The 400 names of a stack are 2.8 MB. Samples are at ever new addresses of the innermost function."""
     names = [f"f{number}{'_long' * 1400}" for number in range(400)]
     with open(path + ".c", "w") as file:
-        file.write(f"static volatile unsigned x; void {names[0]}(void) {{ for (;;) {{ {'x *= 3; ' * 50000} }} }}\n")
+        file.write(f"void {names[0]}(void) {{ for (;;) __asm__ volatile(\".rept 100000; nop; .endr\"); }}\n")
         for callee, name in zip(names, names[1:]):
             file.write(f"void {name}(void) {{ {callee}(); }}\n")
         file.write(f"int main(void) {{ {names[-1]}(); }}\n")
