@@ -642,7 +642,7 @@ EOF
 cat >nginx.conf <<EOF
 daemon off; pid $PWD/nginx.pid; error_log $PWD/nginx.log; user root; worker_processes 1;
 events { }
-http { access_log off; server { listen 127.0.0.1:21332; root $PWD/site; index index.php; location / { fastcgi_pass unix:$PWD/fpm; include /etc/nginx/fastcgi_params;
+http { access_log off; server { listen 127.0.0.1:21332; root $PWD/site; index index.php; location / { fastcgi_pass unix:$PWD/fpm; fastcgi_index index.php; include /etc/nginx/fastcgi_params;
   fastcgi_param SCRIPT_FILENAME $PWD/site\$fastcgi_script_name; } } }
 EOF
 mariadb-install-db --no-defaults --user=root --datadir=$PWD/data --auth-root-authentication-method=normal >/dev/null 2>&1
