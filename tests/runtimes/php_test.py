@@ -214,6 +214,28 @@ def test_brief(php, setup):
     return problems, "%d samples, %d in closures with names, %d unknown or marked" % (t.samples, closures, unknown)
 
 
+def test_brief_files(php, setup):
+    """Files that have run as soon as they are included: what opcache keeps of them says which they were, and where."""
+    options = [o for setting in ("opcache.enable_cli=1", "opcache.file_update_protection=0", "opcache.jit=off") for o in ("-d", setting)]
+    made = Php(php.path, options)
+    if "on" not in made.run("if (function_exists('opcache_get_status') && (opcache_get_status()['opcache_enabled'] ?? false)) echo 'on';"):
+        raise Skip("no opcache")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [made.argv("brief_files", setup)])
+        chains = programs[0].truths[0]["lines"]
+        recording = recorded(setup, programs, 1, 4999)
+    t = PhpTally("brief_files")
+    unknown = files = 0
+    for s in recording.stacks or []:
+        t.take(s, functools.partial(brief_wrong, chains))
+        unknown += s.count * any(is_php(f) and (f.name == "[unknown]" or MARK.fullmatch(f.name)) for f in s.user)
+        files += s.count * any(f.name in ("include", "require") for f in s.user)
+    problems = recording.problems + t.problems(200)
+    if unknown > t.samples / 100 or files < t.samples / 2:
+        problems.append("%d samples of %d in files with names, %d unknown or marked" % (files, t.samples, unknown))
+    return problems, "%d samples, %d in files with names, %d unknown or marked" % (t.samples, files, unknown)
+
+
 def embedding(php, setup):
     """embed.c, linked to that PHP's library, and the flags that its headers need."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(php.path)))
@@ -344,7 +366,7 @@ def test_threads(php, setup):
         return tally_truths(recorded(setup, [program], 1), [program])
 
 
-TESTS = (("chains", test_chains), ("stack", test_stack), ("patterns", test_patterns), ("churn", test_churn), ("brief", test_brief), ("renamed", test_renamed), ("embedded", test_embedded),
+TESTS = (("chains", test_chains), ("stack", test_stack), ("patterns", test_patterns), ("churn", test_churn), ("brief", test_brief), ("brief-files", test_brief_files), ("renamed", test_renamed), ("embedded", test_embedded),
          ("fpm", test_fpm), ("threads", test_threads),
          ("jit", test_jit), ("jit-exits", test_jit_exits))
 

@@ -69,7 +69,7 @@ enum {
 __noinline int WALK_NAME(php_find_own)(void);
 __noinline int WALK_NAME(php_enter)(void);
 __noinline int WALK_NAME(php_push)(void);
-__noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number);
+__noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number, __u64 code);
 __noinline int WALK_NAME(php_leave)(void);
 __noinline int WALK_NAME(php_code)(__u64 previous);
 __noinline int WALK_NAME(php_delegates)(__u64 frame);
@@ -473,27 +473,39 @@ static __always_inline bool has_own_name(const struct walk *w, const struct php_
 	return function_half(w, PHP_FUNCTION_FLAGS) >> (r->layout.named_bit & 31) & 1;
 }
 
-/* Pushes the frame of such a copy. */
-__noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number)
+/*
+ * Is the code of a file that was read a copy of what opcache keeps? It is freed when the file has
+ * run; instructions that nobody counts stay. (ext/opcache/zend_accelerator_util_funcs.c,
+ * zend_accel_load_script(); Zend/zend_opcode.c, destroy_op_array().)
+ */
+static __always_inline bool is_kept(const struct walk *w, const struct php_record *r)
+{
+	return r->refcount && !function_word(w, r->refcount);
+}
+
+/* Pushes the frame of such a copy; `code`: enum php_code of a file's. */
+__noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number, __u64 code)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 words[PHP_COPY_WORDS], scope, class_name = 0, class_hash = 0, *to;
+	__u64 words[PHP_COPY_WORDS], name, scope, class_name = 0, class_hash = 0, *to;
 	__u32 i;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = php_record_of(w);
-	scope = function_word(w, PHP_FUNCTION_SCOPE);
+	name = function_word(w, PHP_FUNCTION_NAME);
+	/* Code of a file has the scope of the method that includes it. */
+	scope = name ? function_word(w, PHP_FUNCTION_SCOPE) : 0;
 	if (scope && (read_word(scope + PHP_CLASS_NAME, &class_name) || !class_name))
 		return push_note(w, RUNTIME_PHP, FRAME_NOTE_UNREADABLE);
 	if (class_name)
 		class_hash = string_hash(w, r, class_name, 0);
-	words[PHP_WORD_HEADER] =
-		FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,
-		      function_word(w, r->layout.opcodes) | (__u64)PHP_CODE_COPY << PHP_CODE_SHIFT);
+	words[PHP_WORD_HEADER] = FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,
+				       function_word(w, r->layout.opcodes) |
+					       (code | PHP_CODE_COPY) << PHP_CODE_SHIFT);
 	words[PHP_WORD_PLACE] = (__u64)php_copy_identity(name_hash, class_hash, file_hash) << 32;
-	words[PHP_WORD_NAME] = function_word(w, PHP_FUNCTION_NAME);
+	words[PHP_WORD_NAME] = name;
 	words[PHP_WORD_CLASS] = class_name;
 	words[PHP_WORD_FILE] = function_word(w, r->layout.filename);
 	words[PHP_WORD_LINES] = function_word(w, r->layout.lines);
@@ -523,15 +535,15 @@ static __always_inline int push_code(struct walk *w, __u64 func, __u64 previous,
 		s[S_FILE_HASH] = string_hash(w, r, file, 0);
 		s[S_FILE] = file;
 	}
-	copy = name && is_copy(w, r, func);
+	if (!name)
+		code = (__u64)WALK_NAME(php_code)(previous);
+	copy = name ? is_copy(w, r, func) : s[S_FILE_HASH] && is_kept(w, r);
 	name_hash = string_hash(w, r, name, function_proof(w, r, copy ? 0 : func, s[S_FILE_HASH]));
-	if (copy && (name_hash || !has_own_name(w, r)))
-		return WALK_NAME(php_push_copy)(name_hash, s[S_FILE_HASH], number);
+	if (copy && (name_hash || !name || !has_own_name(w, r)))
+		return WALK_NAME(php_push_copy)(name_hash, s[S_FILE_HASH], number, code);
 	identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE),
 				function_word(w, r->layout.opcodes),
 				function_word(w, r->layout.lines), name_hash, s[S_FILE_HASH]);
-	if (!name)
-		code = (__u64)WALK_NAME(php_code)(previous);
 	return push_place(w, RUNTIME_PHP, func | code << PHP_CODE_SHIFT, identity, number);
 }
 

@@ -8,8 +8,8 @@
  *
  * A closure has a copy of its function, which goes with it, often before anybody could read it.
  * What the copies of one declaration share stays as long as that: PHP_CODE_COPY, data = address of
- * its instructions, words from PHP_WORD_NAME on = addresses of strings, and the lines. Read first:
- * php.bpf.c.
+ * its instructions, words from PHP_WORD_NAME on = addresses of strings, and the lines. Code of a
+ * file that opcache keeps is run as such a copy, too. Read first: php.bpf.c.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ enum php_code {
 	PHP_CODE_INCLUDE_ONCE,
 	PHP_CODE_REQUIRE,
 	PHP_CODE_REQUIRE_ONCE,
-	PHP_CODE_COPY, /* a function, too */
+	PHP_CODE_COPY = 8, /* a bit: of a closure, or of such code */
 };
 enum { PHP_CODE_SHIFT = 48 };
 
@@ -34,8 +34,8 @@ enum {
 	PHP_WORD_HEADER,
 	PHP_WORD_PLACE, /* identity, instruction */
 	PHP_FRAME_WORDS,
-	PHP_WORD_NAME = PHP_FRAME_WORDS,
-	PHP_WORD_CLASS, /* its name; 0: none */
+	PHP_WORD_NAME = PHP_FRAME_WORDS, /* 0: code of a file */
+	PHP_WORD_CLASS,			 /* its name; 0: none */
 	PHP_WORD_FILE,
 	PHP_WORD_LINES, /* as in the op_array: the first; above it, the last */
 	PHP_COPY_WORDS,
@@ -122,7 +122,8 @@ struct php_record {
 	__u8 pushed[PHP_PUSHED_MAX];
 	__u8 nr_pushed;
 	__u8 flags; /* enum php_flag */
-	__u8 pad_[2];
+	/* Of a function, a pointer; NULL: opcache keeps its instructions. 0: not known where. */
+	__u16 refcount;
 	__u64 text, text_size;
 };
 _Static_assert(sizeof(struct php_record) == 160, "php_record is read from the arena");

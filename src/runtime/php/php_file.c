@@ -23,6 +23,8 @@ enum {
 	EPILOGUE_MAX = 64,
 	FRAME_MAX = 4096, /* bytes of the loop's frame */
 	CALLING_LOOP_MAX = 256,
+	/* In all versions: refcount, two numbers, two pointers, filename. */
+	REFCOUNT_BEFORE_FILENAME = 32,
 };
 
 /* --- versions -------------------------------------------------------------------------------- */
@@ -200,6 +202,18 @@ static bool layout_confirmed(const struct elf_file *elf, const struct elf_dynami
 		return true;
 	}
 	return false;
+}
+
+/* Of a layout that is confirmed; 0: it is not where all versions have it. */
+static uint16_t find_refcount(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			      const struct php_layout *l)
+{
+	uint16_t at = l->filename - REFCOUNT_BEFORE_FILENAME;
+	uint64_t destroy;
+
+	return !elf_dynamic_find(dynamic, "destroy_op_array", &destroy) && loads(elf, destroy, at)
+		       ? at
+		       : 0;
 }
 
 static void add_gap(struct php_record *r, size_t start, size_t end)
@@ -598,6 +612,7 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_v
 	*why = "its structures are not as this version has them";
 	if (!layout_confirmed(elf, &dynamic, dso->current, &dso->record.layout))
 		return -ENOTSUP;
+	dso->record.refcount = find_refcount(elf, &dynamic, &dso->record.layout);
 	*why = "its globals are not where they are expected";
 	r = read_globals(elf, &dynamic, dso);
 	if (r)

@@ -110,7 +110,7 @@ struct names {
 	uint32_t line;
 };
 
-/* Of code that is no function's. */
+/* Of code that is no function's; NULL: there is none such. */
 static const char *code_name(unsigned int code)
 {
 	static const char *const all[] = {
@@ -139,6 +139,17 @@ static int read_line(const struct runtime_target *t, uint64_t opcodes, uint32_t 
 	return r == -ESRCH ? r : 0;
 }
 
+/* The name of code that is no function's. */
+static int name_code(unsigned int code, struct names *ret)
+{
+	const char *name = code_name(code);
+
+	if (!name)
+		return -EINVAL;
+	snprintf(ret->function, sizeof(ret->function), "%s", name);
+	return 0;
+}
+
 static int read_names(const struct runtime_target *t, const struct function *f, unsigned int code,
 		      uint32_t op, struct names *ret)
 {
@@ -155,11 +166,7 @@ static int read_names(const struct runtime_target *t, const struct function *f, 
 		if (!r && f->scope)
 			r = read_string(t, class_name, ret->scope);
 	} else {
-		const char *name = code_name(code);
-
-		if (!name)
-			return -EINVAL;
-		snprintf(ret->function, sizeof(ret->function), "%s", name);
+		r = name_code(code, ret);
 	}
 	if (!r && f->filename)
 		r = read_string(t, f->filename, ret->file);
@@ -168,7 +175,7 @@ static int read_names(const struct runtime_target *t, const struct function *f, 
 	return r;
 }
 
-/* --- of closures ------------------------------------------------------------------------------ */
+/* --- of copies ------------------------------------------------------------------------------- */
 
 /* Zend/zend_string.h: zend_inline_hash_func(). */
 static uint64_t hash_of(const char *text, size_t length)
@@ -230,9 +237,9 @@ static int read_hashed(const struct runtime_target *t, uint64_t addr, uint32_t l
 }
 
 static int name_copy(const struct runtime_target *t, const uint64_t *words, uint64_t opcodes,
-		     struct names *names)
+		     unsigned int code, struct names *names)
 {
-	uint64_t name, class_name = 0, file, lines = words[PHP_WORD_LINES];
+	uint64_t name = 0, class_name = 0, file, lines = words[PHP_WORD_LINES];
 	int r = read_line(t, opcodes, (uint32_t)words[PHP_WORD_PLACE], lines, &names->line);
 
 	names->scope[0] = '\0';
@@ -240,8 +247,10 @@ static int name_copy(const struct runtime_target *t, const uint64_t *words, uint
 		r = read_hashed(t, words[PHP_WORD_FILE], 0, names->file, &file);
 	if (!r && words[PHP_WORD_CLASS])
 		r = read_hashed(t, words[PHP_WORD_CLASS], 0, names->scope, &class_name);
-	if (!r)
+	if (!r && words[PHP_WORD_NAME])
 		r = read_hashed(t, words[PHP_WORD_NAME], (uint32_t)lines, names->function, &name);
+	else if (!r)
+		r = name_code(code, names);
 	if (!r && php_copy_identity(name, class_name, file) != words[PHP_WORD_PLACE] >> 32)
 		r = -ENOENT;
 	return r;
@@ -280,10 +289,10 @@ int php_names_symbolize(const struct runtime_target *t, const struct php_layout 
 	uint32_t line;
 	int r;
 
-	if (nr != (code == PHP_CODE_COPY ? PHP_COPY_WORDS : PHP_FRAME_WORDS))
+	if (nr != (code & PHP_CODE_COPY ? PHP_COPY_WORDS : PHP_FRAME_WORDS))
 		return -EINVAL;
-	if (code == PHP_CODE_COPY) {
-		r = name_copy(t, words, addr, &names);
+	if (code & PHP_CODE_COPY) {
+		r = name_copy(t, words, addr, code & ~(unsigned int)PHP_CODE_COPY, &names);
 		line = (uint32_t)words[PHP_WORD_LINES];
 	} else {
 		r = name_function(t, layout, words, addr, code, &names, &line);

@@ -222,6 +222,39 @@ TEST(a_line_is_one_of_the_files)
 	ASSERT_EQ(t.line, 0);
 }
 
+/* What is said of a file's code that opcache keeps, which another one includes. */
+static int symbolize_kept(unsigned int code)
+{
+	struct runtime_sink sink = { .add = add_level };
+	struct php_layout layout = { 0 };
+	uint64_t words[PHP_COPY_WORDS] = {
+		FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,
+		      OPCODES | (uint64_t)(PHP_CODE_COPY | code) << PHP_CODE_SHIFT),
+		(uint64_t)php_copy_identity(0, 0, hash("/some/file.php", 14)) << 32 | OP,
+		0, /* no name */
+		0,
+		SOURCE,
+		1 | (uint64_t)LAST_LINE << 32,
+	};
+
+	t.name[0] = t.source[0] = '\0';
+	return php_names_symbolize(&t.target, &layout, words, PHP_COPY_WORDS, &sink);
+}
+
+TEST(a_file_that_has_run_is_named_by_what_opcache_keeps)
+{
+	set_up("{closure}", 0);
+	ASSERT_OK(symbolize_kept(PHP_CODE_REQUIRE));
+	ASSERT_STR(t.name, "require");
+	ASSERT_STR(t.source, "/some/file.php");
+	ASSERT(t.start_line == 1 && t.line == 14);
+	ASSERT_OK(symbolize_kept(PHP_CODE_MAIN));
+	ASSERT_STR(t.name, "{main}");
+	ASSERT_EQ(symbolize_kept(PHP_CODE_REQUIRE_ONCE + 1), -EINVAL);
+	put_string(SOURCE, "/some/else.php", hash("/some/else.php", 14));
+	ASSERT_EQ(symbolize_kept(PHP_CODE_REQUIRE), -ENOENT);
+}
+
 TEST(long_names_are_cut_and_endless_ones_are_none)
 {
 	static char text[5000];

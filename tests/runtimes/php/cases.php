@@ -461,6 +461,41 @@ function brief()
     }
 }
 
+/* --- files that have run as soon as they are included, from a method; see php_test.py --- */
+
+class BriefFiles
+{
+    public $n = 0;
+
+    public function run($file, $chains)
+    {
+        return include $file;
+    }
+
+    public static function of_class($file, $chains)
+    {
+        return require $file;
+    }
+}
+
+function brief_files()
+{
+    $chains = new ArrayObject();
+    $brief = new BriefFiles();
+    $files = [];
+    for ($i = 0; $i < 4; $i++) {
+        $files[] = $file = $GLOBALS['argv'][2] . "/brief_$i.inc";
+        file_put_contents($file, "<?php\n" . str_repeat("\n", $i) . "return brief_leaf(\$chains, $i);\n");
+        $brief->run($file, $chains);
+        BriefFiles::of_class($file, $chains);
+    }
+    tell('brief_files', $chains->getArrayCopy());
+    for ($i = 0;; $i++) {
+        $brief->run($files[$i & 3], null);
+        BriefFiles::of_class($files[$i & 3], null);
+    }
+}
+
 /* Functions whose loops take another way time and again: the JIT makes code all the time, where traces begin and where they are
    left; see php_test.py. Begins anew before it has made all that it may. */
 function exits()
