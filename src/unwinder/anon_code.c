@@ -11,6 +11,7 @@
 
 #include "elf/code_flow.h"
 #include "unwind/code_follow.h"
+#include "unwinder/jit_code.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -136,19 +137,69 @@ static int learn(struct publisher *p, const struct anon_code *a, const struct co
 	return anon_functions_learn(&p->anon_functions, p->sampler, mm, &function);
 }
 
+static int followed(struct publisher *p, const struct anon_code *a, const struct code_bytes *code,
+		    struct unwind_rule *ret)
+{
+	uint64_t ra;
+	int r = follow(p, a, code, ret);
+
+	if (r)
+		return r;
+	return leads_on(p, a, ret, &ra) ? learn(p, a, code, ret, ra) : -ENOENT;
+}
+
+/* Of code that is all alike the kernel's walker knows what it needs. */
+static int learn_registered(struct publisher *p, const struct anon_code *a,
+			    const struct jit_code *code, uint64_t ra)
+{
+	const struct unwind_rule *rule = &code->rule;
+	struct anon_function function = { .start = code->start,
+					  .ra = ra,
+					  .size = (uint32_t)(code->end - code->start),
+					  .frame = (uint32_t)rule->cfa_off };
+	uint64_t mm = a->state->process.mm;
+
+	if (!p->sampler || !mm || !code->all || rule->cfa_reg != X86_RSP || rule->ra_off != -1 ||
+	    code->end - code->start > UINT32_MAX ||
+	    read_process(a, code->start, function.head, sizeof(function.head)))
+		return 0;
+	for (int i = 0; i < UNWIND_SLOTS; i++) {
+		if (rule->slot_off[i] == SLOT_LOST)
+			return 0;
+		function.slot_off[i] = rule->slot_off[i];
+	}
+	return anon_functions_learn_page(&p->anon_functions, p->sampler, mm, &function,
+					 a->state->pc);
+}
+
+/* What the process has told GDB, if it leads on: its authors may not mind each instruction. */
+static int registered(struct publisher *p, const struct anon_code *a, struct unwind_rule *ret)
+{
+	const struct jit_place place = {
+		a->block, a->state->process.mm, a->machine, { a->memory->read, a->memory->ctx }
+	};
+	struct jit_code code;
+	uint64_t ra;
+	int r = jit_code_find(p, &place, a->state->pc, &code);
+
+	if (r)
+		return r;
+	if (!leads_on(p, a, &code.rule, &ra))
+		return -ENOENT;
+	*ret = code.rule;
+	return learn_registered(p, a, &code, ra);
+}
+
 static int find_rule(struct publisher *p, const struct anon_code *a, struct unwind_rule *ret)
 {
 	struct code_bytes code = { 0 };
-	uint64_t ra;
 	int r = read_around(a, &code);
 
 	if (r)
 		return r;
-	r = follow(p, a, &code, ret);
-	if (!r && !leads_on(p, a, ret, &ra))
-		r = -ENOENT;
-	if (!r)
-		r = learn(p, a, &code, ret, ra);
+	r = registered(p, a, ret);
+	if (r && r != -ENOMEM)
+		r = followed(p, a, &code, ret);
 	free((void *)code.bytes);
 	return r;
 }
@@ -173,4 +224,11 @@ int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16
 		ret->pc = state->pc;
 	publisher_followed_anon(p, b, r, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 	return r;
+}
+
+void anon_code_fini(struct publisher *p)
+{
+	free(p->anon_rules);
+	anon_functions_fini(&p->anon_functions);
+	jit_code_free(p->jit_codes);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that is in no file and has no frame pointers (PCRE's patterns): followed in the process's
- * memory, for the one walk that is in it. What it is now says nothing of later: memory is used
- * again for other code, and nobody tells.
+ * Code that is in no file and has no frame pointers: told of by those who made it (jit_code.h), or
+ * followed in the process's memory (PCRE's patterns), for the one walk that is in it. What it is
+ * now says nothing of later: memory is used again for other code, and nobody tells.
  */
 #pragma once
 
@@ -17,3 +17,4 @@
 int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16_t machine,
 		   const struct walk_memory *memory, const struct walk *state,
 		   struct walk_known_rule *ret);
+void anon_code_fini(struct publisher *p);

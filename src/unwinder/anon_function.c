@@ -189,23 +189,30 @@ static bool put(struct anon_page *page, const struct anon_function *function)
 	return true;
 }
 
-int anon_functions_learn(struct anon_functions *a, struct bpf_sampler *sampler, uint64_t mm,
-			 const struct anon_function *function)
+int anon_functions_learn_page(struct anon_functions *a, struct bpf_sampler *sampler, uint64_t mm,
+			      const struct anon_function *function, uint64_t pc)
 {
-	uint64_t last = (function->start + function->size - 1) >> ANON_PAGE_SHIFT;
+	struct anon_functions_page *p;
 
 	if (!a->pages)
 		a->pages = calloc(ANON_PAGES_MAX, sizeof(*a->pages));
 	if (!a->pages)
 		return -ENOMEM;
-	for (uint64_t page = function->start >> ANON_PAGE_SHIFT; page <= last; page++) {
-		struct anon_functions_page *p =
-			page_of(a, sampler, &(struct anon_page_key){ mm, page });
-
-		if (put(&p->page, function))
-			bpf_sampler_set_anon_page(sampler, &p->key, &p->page);
-	}
+	p = page_of(a, sampler, &(struct anon_page_key){ mm, pc >> ANON_PAGE_SHIFT });
+	if (put(&p->page, function))
+		bpf_sampler_set_anon_page(sampler, &p->key, &p->page);
 	return 0;
+}
+
+int anon_functions_learn(struct anon_functions *a, struct bpf_sampler *sampler, uint64_t mm,
+			 const struct anon_function *function)
+{
+	uint64_t last = (function->start + function->size - 1) >> ANON_PAGE_SHIFT;
+	int r = 0;
+
+	for (uint64_t page = function->start >> ANON_PAGE_SHIFT; page <= last && !r; page++)
+		r = anon_functions_learn_page(a, sampler, mm, function, page << ANON_PAGE_SHIFT);
+	return r;
 }
 
 void anon_functions_fini(struct anon_functions *a)

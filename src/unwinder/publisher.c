@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/publisher.h"
 #include "unwinder/publisher_internal.h"
+#include "unwinder/anon_code.h"
 #include "unwinder/budget.h"
-#include "bpf/host/walk_host.h"
 #include "process/proc_identity.h"
 #include "profile/profile.h"
 #include "util/cleanup.h"
@@ -169,6 +169,7 @@ static void on_forget_file(void *ctx, const struct mapped_file *file)
 
 	runtimes_forget_file(&p->runtimes, file->index);
 	map_del(&p->complained, file->index);
+	jit_code_forget_file(p, file->index);
 	if (p->forget_file)
 		p->forget_file(p->ctx, file->index);
 }
@@ -282,8 +283,7 @@ void publisher_fini(struct publisher *p)
 	vec_free(&p->free_numbers);
 	map_fini(&p->nr_of_owner);
 	map_fini(&p->follow_failed);
-	free(p->anon_rules);
-	anon_functions_fini(&p->anon_functions);
+	anon_code_fini(p);
 	time_shares_fini(&p->follow_time);
 	time_shares_fini(&p->look_time);
 	runtimes_fini(&p->runtimes);

@@ -98,6 +98,7 @@ struct publisher {
 	uint32_t nr_anon, nr_anon_silent;
 	struct anon_rule *anon_rules; /* a cache: anon_code.c; NULL: none yet */
 	struct anon_functions anon_functions;
+	struct jit_codes *jit_codes; /* jit_code.c; NULL: none yet */
 	struct map follow_failed;    /* user -> until when no code is followed for him */
 	uint64_t asks_held_until_ns; /* the first of all processes'; 0: none's */
 };

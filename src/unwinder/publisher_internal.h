@@ -13,3 +13,5 @@ void publisher_hold_child(struct publisher *p, struct published_process *child,
 bool publisher_is_anon_silent(const struct published_process *v);
 /* Processes whose asks were held long enough may ask again. */
 void publisher_let_ask(struct publisher *p, uint64_t now_ns);
+/* jit_code.c: the file's index will be another's. */
+void jit_code_forget_file(struct publisher *p, uint32_t index);

@@ -122,6 +122,10 @@ def known_answers():
         # All of it waits for the agent; what comes before that knows the code is to be no large part on a busy machine, too.
         yield Case("jit-returns", "jit", ["returns"], expect="jit_returns", seconds=2)
         yield Case("jit-pcre", "jit_pcre", optional="pcre2-config")
+        yield Case("jit-gdb", "jit_gdb")
+        for how in ("loop", "nowhere", "huge", "unreadable"):
+            yield Case("jit-gdb-" + how, "jit_gdb", [how], expect="jit_gdb", seconds=1)
+        yield Case("jit-gdb-changes", "jit_gdb", ["changes"], expect="jit_gdb_changes", seconds=1)
     yield Case("memfd_exec", "chain", ["in_memfd"], expect="memfd_exec", comm="in_memfd", before=["memfd_exec"])
     yield Case("deleted", "chain", ["deleted", "unlink"], comm="deleted", copied=True, **chain)
     yield Case("namespace", "chain.static", [], "chain", "static", before=["in_namespace"])

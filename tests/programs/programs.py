@@ -476,8 +476,8 @@ update t set m = upper(m) || 'x' where i % 3 = 0;
 EOF
 """, short=True)
 program("gdb", "forever gdb -nx -batch -ex 'info functions json' -ex 'list main' -ex 'info types vec' -ex 'disassemble main' $SONDE >/dev/null 2>&1", "gdb")
-program("qemu-user", "for_a_while qemu-x86_64 /bin/busybox sh -c 'i=0; while :; do i=$((i+1)); x=${i%3}; done'", "qemu-user busybox-static", complete=0.1, why=JIT)
-program("qemu-system", "for_a_while qemu-system-x86_64 -machine pc -m 128 -display none -serial null -net none -no-reboot", "qemu-system-x86", complete=1, why=JIT)
+program("qemu-user", "for_a_while qemu-x86_64 /bin/busybox sh -c 'i=0; while :; do i=$((i+1)); x=${i%3}; done'", "qemu-user busybox-static")
+program("qemu-system", "for_a_while qemu-system-x86_64 -machine pc -m 128 -display none -serial null -net none -no-reboot", "qemu-system-x86")
 program("java-version", "forever java -version 2>/dev/null >&2", "default-jre-headless")
 program("java-tiny", "forever java -cp . Tiny >/dev/null", "default-jdk-headless", r"""cat >Tiny.java <<'EOF'
 import java.util.*;

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/jit_code.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/elf_dynamic.h"
+#include "unwinder/publisher_internal.h"
+#include "util/cleanup.h"
+
+enum {
+	LISTS_MAX = 16,		     /* of all processes that are remembered */
+	FILES_AT_ONCE = 64,	     /* are looked at for one walk */
+	SYMBOLS_BYTES_MAX = 4 << 20, /* of a .symtab, and of its names, that are searched */
+};
+
+static const char descriptor_name[] = "__jit_debug_descriptor";
+
+/* The list of one process at one place. */
+struct kept_list {
+	uint64_t mm;
+	uint32_t generation; /* 0: free */
+	uint64_t used;
+	struct jit_list list;
+};
+
+struct jit_codes {
+	struct map descriptors; /* file index -> the symbol's address, 0: it has none */
+	uint64_t clock;
+	struct kept_list lists[LISTS_MAX];
+};
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static int section_data(const struct elf_file *elf, const struct elf_section *s,
+			struct elf_data *ret)
+{
+	return s ? elf_file_section_data(elf, s, SYMBOLS_BYTES_MAX, ret) : -ENOENT;
+}
+
+/* An address of .symtab for a program that does not export it; 0: none. */
+static uint64_t find_symbol(const struct elf_data *symbols, const struct elf_data *names)
+{
+	const uint8_t *found =
+		memmem(names->data, names->size, descriptor_name, sizeof(descriptor_name));
+
+	for (size_t i = 0; found && i + sizeof(Elf64_Sym) <= symbols->size;
+	     i += sizeof(Elf64_Sym)) {
+		Elf64_Sym symbol;
+
+		memcpy(&symbol, symbols->data + i, sizeof(symbol));
+		if (symbol.st_name == found - names->data && symbol.st_shndx != SHN_UNDEF &&
+		    ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT)
+			return symbol.st_value;
+	}
+	return 0;
+}
+
+static uint64_t find_in_symtab(const struct elf_file *elf)
+{
+	const struct elf_section *section = elf_file_section(elf, ".symtab");
+	struct elf_data symbols = { 0 }, names = { 0 };
+	uint64_t addr = 0;
+
+	if (!section || section->link >= elf->nr_sections)
+		return 0;
+	if (!section_data(elf, &elf->sections[section->link], &names) &&
+	    !section_data(elf, section, &symbols))
+		addr = find_symbol(&symbols, &names);
+	free(symbols.data);
+	free(names.data);
+	return addr;
+}
+
+static uint64_t look_for_descriptor(const struct publisher *p, const struct mapped_file *file)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct elf_dynamic dynamic;
+	uint64_t addr;
+
+	if (file->state != FILE_OPEN || mapped_file_elf(p->processes, file, &elf))
+		return 0;
+	if (!elf_dynamic_read(elf, &dynamic) && !elf_dynamic_find(&dynamic, descriptor_name, &addr))
+		return addr;
+	return find_in_symtab(elf);
+}
+
+/* The file's descriptor; 0: it has none. Looks into `left` files that are not known, at most. */
+static int descriptor_of(const struct publisher *p, const struct mapped_file *file, uint32_t *left,
+			 uint64_t *ret)
+{
+	const uint64_t *known = map_get(&p->jit_codes->descriptors, file->index);
+
+	*ret = known ? *known : 0;
+	if (known)
+		return 0;
+	if (!*left)
+		return -EAGAIN;
+	--*left;
+	*ret = look_for_descriptor(p, file);
+	return map_put(&p->jit_codes->descriptors, file->index, *ret);
+}
+
+void jit_code_forget_file(struct publisher *p, uint32_t index)
+{
+	if (p->jit_codes)
+		map_del(&p->jit_codes->descriptors, index);
+}
+
+/* --- lists ----------------------------------------------------------------------------------- */
+
+/* In the place of the one that was not used for longest, if it is new. */
+static struct jit_list *list_at(struct jit_codes *codes, const struct jit_place *place,
+				uint64_t addr)
+{
+	struct kept_list *kept = &codes->lists[0];
+
+	for (size_t i = 0; i < LISTS_MAX; i++) {
+		struct kept_list *k = &codes->lists[i];
+
+		if (k->generation == place->block->generation && k->mm == place->mm &&
+		    k->list.addr == addr) {
+			k->used = ++codes->clock;
+			return &k->list;
+		}
+		if (k->used < kept->used)
+			kept = k;
+	}
+	jit_list_fini(&kept->list);
+	*kept = (struct kept_list){ .mm = place->mm,
+				    .generation = place->block->generation,
+				    .used = ++codes->clock,
+				    .list.addr = addr };
+	return &kept->list;
+}
+
+int jit_code_find(struct publisher *p, const struct jit_place *place, uint64_t pc,
+		  struct jit_code *ret)
+{
+	const struct unwind_mapping *m = publisher_mappings(p, place->block);
+	uint32_t left = FILES_AT_ONCE, last = MAPPING_ANON;
+	int r = -ENOENT;
+
+	if (!p->jit_codes)
+		p->jit_codes = calloc(1, sizeof(*p->jit_codes));
+	if (!p->jit_codes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < place->block->nr && r == -ENOENT; i++) {
+		uint64_t addr;
+
+		if (m[i].file == MAPPING_ANON || m[i].file == last)
+			continue;
+		last = m[i].file;
+		r = descriptor_of(p, publisher_file(p, m[i].file), &left, &addr);
+		if (!r)
+			r = addr ? jit_list_find(list_at(p->jit_codes, place, addr + m[i].bias),
+						 &place->memory, place->machine, pc, ret)
+				 : -ENOENT;
+	}
+	return r;
+}
+
+void jit_code_free(struct jit_codes *codes)
+{
+	if (!codes)
+		return;
+	for (size_t i = 0; i < LISTS_MAX; i++)
+		jit_list_fini(&codes->lists[i].list);
+	map_fini(&codes->descriptors);
+	free(codes);
+}
