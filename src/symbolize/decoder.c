@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/decoder.h"
 #include "process/memory.h"
+#include "unwinder/jit_code.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -138,6 +139,18 @@ static void need_table(struct decoder *r, uint32_t file, uint32_t user)
 	unwind_store_touch(r->publisher->store, file, user);
 }
 
+/* A new frame in code of no file. What its process has registered with GDB names it; a perf map, if
+ * there is one, may tell more. */
+static int name_code(struct decoder *r, const struct decoder_stack *stack, uint64_t addr,
+		     uint32_t id)
+{
+	char name[JIT_NAME_MAX];
+	int err = jit_code_name(r->publisher, stack->block, (int32_t)stack->pid, addr, name);
+
+	err = err ? 0 : profile_name_frame(r->profile, id, name);
+	return err ? err : jit_names_want(&r->jit, stack->pid, id);
+}
+
 static int add_native(struct decoder *r, const struct decoder_stack *stack,
 		      const struct process *proc, const struct process_runtimes *list,
 		      uint64_t addr)
@@ -167,7 +180,7 @@ static int add_native(struct decoder *r, const struct decoder_stack *stack,
 	if (!err)
 		err = profile_add_frame(r->profile, &frame, &id);
 	if (!err && id >= known)
-		err = m && !is_file ? jit_names_want(&r->jit, stack->pid, id)
+		err = m && !is_file ? name_code(r, stack, addr, id)
 				    : symbolizer_met(&r->symbolizer, id);
 	return err ? err : vec_push(&r->scratch, id);
 }

@@ -3,10 +3,12 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "dwarf/cfi.h"
 #include "elf/elf_file.h"
+#include "elf/elf_symbols.h"
 #include "util/cleanup.h"
 
 enum {
@@ -176,6 +178,30 @@ int jit_image_find(const struct jit_image *image, uint16_t machine, uint64_t pc,
 	int r = search_image(image, machine, &s);
 
 	return r == 1 ? 0 : r ? r : -ENOENT;
+}
+
+int jit_image_name(const struct jit_image *image, uint16_t machine, uint64_t pc,
+		   char ret[static JIT_NAME_MAX])
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	const struct elf_symbol *found;
+	struct elf_symbols symbols;
+	int r = elf_file_open_memory(image->bytes, image->size, &elf);
+
+	if (r || elf->machine != machine || elf->type == ET_REL)
+		return r == -ENOMEM ? r : -ENOENT;
+	if (elf_symbols_bytes(elf) > SECTION_MAX)
+		return -ENOENT;
+	r = elf_symbols_read(elf, &symbols);
+	if (r)
+		return r;
+	found = elf_symbols_find(&symbols, pc);
+	if (found && found->name[0])
+		snprintf(ret, JIT_NAME_MAX, "%s", found->name);
+	else
+		r = -ENOENT;
+	elf_symbols_fini(&symbols);
+	return r;
 }
 
 int jit_image_range(const struct jit_image *image, uint16_t machine, uint64_t *ret_start,

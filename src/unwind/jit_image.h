@@ -20,6 +20,8 @@ struct jit_image {
 	size_t *left; /* bytes of sections that may be read yet */
 };
 
+enum { JIT_NAME_MAX = 1024 }; /* a longer name is cut */
+
 /* What is said of an address: by an entry for the code [start, end). */
 struct jit_code {
 	uint64_t start, end;
@@ -33,6 +35,12 @@ struct jit_code {
  */
 int jit_image_find(const struct jit_image *image, uint16_t machine, uint64_t pc,
 		   struct jit_code *ret);
+/*
+ * The name of the function that has `pc`: 0 or -ENOENT. Object files' symbols are not read: what
+ * addresses they have once loaded is not in them.
+ */
+int jit_image_name(const struct jit_image *image, uint16_t machine, uint64_t pc,
+		   char ret[static JIT_NAME_MAX]);
 /* From the lowest to the highest address that it has entries for: 0 or -ENOENT. */
 int jit_image_range(const struct jit_image *image, uint16_t machine, uint64_t *ret_start,
 		    uint64_t *ret_end);

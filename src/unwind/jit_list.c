@@ -75,6 +75,14 @@ static int read_list(struct jit_list *l, const struct jit_memory *m, uint16_t ma
 	return 0;
 }
 
+/* What is looked for at an address. */
+struct question {
+	uint16_t machine;
+	uint64_t pc;
+	struct jit_code *code; /* NULL: its name */
+	char *name;
+};
+
 /* Is the entry still as it was, and in the list? */
 static bool is_linked(const struct jit_list *l, const struct jit_memory *m,
 		      const struct jit_known *known)
@@ -88,8 +96,8 @@ static bool is_linked(const struct jit_list *l, const struct jit_memory *m,
 	return !read_at(m, now.prev, &prev, sizeof(prev)) && prev.next == known->at;
 }
 
-static int find_in(const struct jit_memory *m, const struct jit_known *known, uint16_t machine,
-		   uint64_t pc, struct jit_code *ret)
+static int find_in(const struct jit_memory *m, const struct jit_known *known,
+		   const struct question *q)
 {
 	size_t left = JIT_IMAGES_BYTES;
 	struct jit_image image;
@@ -97,55 +105,77 @@ static int find_in(const struct jit_memory *m, const struct jit_known *known, ui
 
 	if (r)
 		return r;
-	r = jit_image_find(&image, machine, pc, ret);
+	if (q->code)
+		r = jit_image_find(&image, q->machine, q->pc, q->code);
+	else
+		r = jit_image_name(&image, q->machine, q->pc, q->name);
 	free((void *)image.bytes);
 	return r;
 }
 
 /* -ESTALE: the list is another one by now. */
-static int find_known(const struct jit_list *l, const struct jit_memory *m, uint16_t machine,
-		      uint64_t pc, struct jit_code *ret)
+static int find_known(const struct jit_list *l, const struct jit_memory *m,
+		      const struct question *q)
 {
 	int r = -ENOENT, tried = 0;
 
 	for (size_t i = 0; i < l->known.nr && r == -ENOENT; i++) {
 		const struct jit_known *known = &l->known.items[i];
 
-		if (pc < known->start || pc >= known->end)
+		if (q->pc < known->start || q->pc >= known->end)
 			continue;
 		if (tried++ == TRIED_MAX)
 			break;
-		r = is_linked(l, m, known) ? find_in(m, known, machine, pc, ret) : -ESTALE;
+		r = is_linked(l, m, known) ? find_in(m, known, q) : -ESTALE;
 	}
 	return r;
 }
 
-int jit_list_find(struct jit_list *l, const struct jit_memory *m, uint16_t machine, uint64_t pc,
-		  struct jit_code *ret)
+static int ask(struct jit_list *l, const struct jit_memory *m, const struct question *q)
 {
 	struct jit_descriptor now;
-	struct jit_code found;
 	int r = read_at(m, l->addr, &now, sizeof(now));
 
 	if (r || now.version != VERSION || !now.first)
 		return -ENOENT;
 	if (l->read && !memcmp(&now, &l->descriptor, sizeof(now)))
-		r = find_known(l, m, machine, pc, &found);
+		r = find_known(l, m, q);
 	else
 		r = -ESTALE;
 	if (r == -ESTALE) {
 		l->descriptor = now;
-		r = read_list(l, m, machine);
+		r = read_list(l, m, q->machine);
 		if (!r)
-			r = find_known(l, m, machine, pc, &found);
+			r = find_known(l, m, q);
 	}
-	if (r == -ESTALE || read_at(m, l->addr, &now, sizeof(now)) ||
-	    memcmp(&now, &l->descriptor, sizeof(now))) {
-		l->read = false;
-		return -EAGAIN;
-	}
+	if (r != -ESTALE && !read_at(m, l->addr, &now, sizeof(now)) &&
+	    !memcmp(&now, &l->descriptor, sizeof(now)))
+		return r;
+	l->read = false;
+	return -EAGAIN;
+}
+
+int jit_list_find(struct jit_list *l, const struct jit_memory *m, uint16_t machine, uint64_t pc,
+		  struct jit_code *ret)
+{
+	struct jit_code code;
+	const struct question q = { machine, pc, .code = &code };
+	int r = ask(l, m, &q);
+
 	if (!r)
-		*ret = found;
+		*ret = code;
+	return r;
+}
+
+int jit_list_name(struct jit_list *l, const struct jit_memory *m, uint16_t machine, uint64_t pc,
+		  char ret[static JIT_NAME_MAX])
+{
+	char name[JIT_NAME_MAX];
+	const struct question q = { machine, pc, .name = name };
+	int r = ask(l, m, &q);
+
+	if (!r)
+		memcpy(ret, name, sizeof(name));
 	return r;
 }
 

@@ -51,4 +51,7 @@ struct jit_list {
  */
 int jit_list_find(struct jit_list *list, const struct jit_memory *memory, uint16_t machine,
 		  uint64_t pc, struct jit_code *ret);
+/* Likewise the name of what is there. */
+int jit_list_name(struct jit_list *list, const struct jit_memory *memory, uint16_t machine,
+		  uint64_t pc, char ret[static JIT_NAME_MAX]);
 void jit_list_fini(struct jit_list *list);

@@ -70,6 +70,10 @@ static void *make_image(uint64_t start, uint8_t cfa, bool moves, size_t *ret_siz
 	else
 		cfi_writer_fde(&frame, cie, start, CODE_SIZE, CFI_BYTES(0x0e, cfa, 0x86, 2));
 	elf_writer_section(w, ".debug_frame", SHT_PROGBITS, 0, 0, frame.data, frame.size);
+	elf_writer_symbol(w, SHT_SYMTAB, "made", STB_GLOBAL, STT_FUNC,
+			  elf_writer_section(w, ".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR,
+					     start, NULL, CODE_SIZE),
+			  start, 32);
 	return elf_writer_finish(w, ret_size);
 }
 
@@ -131,6 +135,19 @@ TEST(code_has_the_rule_of_its_image)
 	t.nr_read = 0;
 	ASSERT_EQ(find(CODE - 1), -ENOENT);
 	ASSERT_EQ(t.nr_read, 2 * sizeof(struct jit_descriptor));
+}
+
+TEST(code_has_the_name_of_its_image)
+{
+	const struct jit_memory memory = { read_test, NULL };
+	char name[JIT_NAME_MAX];
+
+	set_up();
+	add_code(0, CODE, 64, false);
+	ASSERT_OK(jit_list_name(&t.list, &memory, EM_X86_64, CODE + 31, name));
+	ASSERT_STR(name, "made");
+	ASSERT_EQ(jit_list_name(&t.list, &memory, EM_X86_64, CODE + 32, name), -ENOENT);
+	ASSERT_EQ(jit_list_name(&t.list, &memory, EM_X86_64, CODE - 1, name), -ENOENT);
 }
 
 TEST(what_went_or_changed_is_noticed)

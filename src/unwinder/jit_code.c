@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "elf/elf_dynamic.h"
+#include "process/memory.h"
 #include "unwinder/publisher_internal.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 enum {
 	LISTS_MAX = 16,		     /* of all processes that are remembered */
@@ -136,8 +138,9 @@ static struct jit_list *list_at(struct jit_codes *codes, const struct jit_place 
 	return &kept->list;
 }
 
-int jit_code_find(struct publisher *p, const struct jit_place *place, uint64_t pc,
-		  struct jit_code *ret)
+/* The code, or its name, whichever is not NULL. */
+static int find(struct publisher *p, const struct jit_place *place, uint64_t pc,
+		struct jit_code *code, char *name)
 {
 	const struct unwind_mapping *m = publisher_mappings(p, place->block);
 	uint32_t left = FILES_AT_ONCE, last = MAPPING_ANON;
@@ -148,17 +151,58 @@ int jit_code_find(struct publisher *p, const struct jit_place *place, uint64_t p
 	if (!p->jit_codes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < place->block->nr && r == -ENOENT; i++) {
+		struct jit_list *list;
 		uint64_t addr;
 
 		if (m[i].file == MAPPING_ANON || m[i].file == last)
 			continue;
 		last = m[i].file;
 		r = descriptor_of(p, publisher_file(p, m[i].file), &left, &addr);
-		if (!r)
-			r = addr ? jit_list_find(list_at(p->jit_codes, place, addr + m[i].bias),
-						 &place->memory, place->machine, pc, ret)
-				 : -ENOENT;
+		if (r)
+			return r;
+		r = -ENOENT;
+		if (!addr)
+			continue;
+		list = list_at(p->jit_codes, place, addr + m[i].bias);
+		r = code ? jit_list_find(list, &place->memory, place->machine, pc, code)
+			 : jit_list_name(list, &place->memory, place->machine, pc, name);
 	}
+	return r;
+}
+
+int jit_code_find(struct publisher *p, const struct jit_place *place, uint64_t pc,
+		  struct jit_code *ret)
+{
+	return find(p, place, pc, ret, NULL);
+}
+
+/* --- names ----------------------------------------------------------------------------------- */
+
+struct reader {
+	const struct runtime_memory *memory;
+	int32_t pid;
+};
+
+static int read_process(void *ctx, __u64 addr, void *to, __u32 size)
+{
+	const struct reader *r = ctx;
+
+	return r->memory->read ? r->memory->read(r->memory->ctx, addr, to, size)
+			       : process_read_memory(r->pid, addr, to, size);
+}
+
+int jit_code_name(struct publisher *p, const struct mapping_snapshot *b, int32_t pid, uint64_t addr,
+		  char ret[static JIT_NAME_MAX])
+{
+	struct reader reader = { &p->runtimes.memory, pid };
+	const struct jit_place place = { b, 0, EM_X86_64, { read_process, &reader } };
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r;
+
+	if (!publisher_may_follow(p, b))
+		return -EAGAIN;
+	r = find(p, &place, addr, NULL, ret);
+	publisher_took(p, b, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 	return r;
 }
 

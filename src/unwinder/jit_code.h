@@ -19,4 +19,10 @@ struct jit_place {
 /* What is said of `pc`: 0, -ENOENT, -EAGAIN or -ENOMEM, as jit_list_find(). */
 int jit_code_find(struct publisher *p, const struct jit_place *place, uint64_t pc,
 		  struct jit_code *ret);
+/*
+ * The name of the code at `addr` of a process with that block, as it is now: 0; -EAGAIN: not now,
+ * since its user has had his share of the time for following code; else as above.
+ */
+int jit_code_name(struct publisher *p, const struct mapping_snapshot *b, int32_t pid, uint64_t addr,
+		  char ret[static JIT_NAME_MAX]);
 void jit_code_free(struct jit_codes *codes);

@@ -118,6 +118,11 @@ void publisher_followed_anon(struct publisher *p, const struct mapping_snapshot 
 	time_shares_take(&p->follow_time, user_of(b), now_ns(), ASK_NS + took_ns);
 }
 
+void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns)
+{
+	time_shares_take(&p->follow_time, user_of(b), now_ns(), took_ns);
+}
+
 /* --- the kernel's asks ----------------------------------------------------------------------- */
 
 static void set_held(struct publisher *p, struct published_process *v, uint64_t until_ns)

@@ -43,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct jit_list list = { .addr = BASE };
 	struct input in = { .size = 0 };
 	const struct jit_memory memory = { read_input, &in };
+	char name[JIT_NAME_MAX];
 	uint64_t pc;
 
 	if (size <= 2)
@@ -64,6 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		if (!r && (pc < code.start || pc >= code.end || code.rule.cfa != CFA_REG ||
 			   code.rule.ra != RA_AT_CFA || code.rule.flags))
+			abort();
+		if (!jit_list_name(&list, &memory, EM_X86_64, pc, name) &&
+		    (!name[0] || strnlen(name, sizeof(name)) == sizeof(name)))
 			abort();
 	}
 	jit_list_fini(&list);
