@@ -22,6 +22,11 @@ enum {
 	PROCESSES_RESERVED = JIT_PROCESSES_MAX / 4,
 };
 
+/* Between two looks at a process whose map is not there, or has none of the names: the first pause
+ * is shorter than that between two ticks, each is twice the one before. */
+#define PAUSE_MIN_NS UINT64_C(100000000)
+#define PAUSE_MAX_NS UINT64_C(2000000000)
+
 void jit_names_init(struct jit_names *j, struct profile *profile,
 		    const struct process_table *processes)
 {
@@ -185,6 +190,11 @@ static bool take_from_largest(struct jit_names *j, const struct jit_process *p)
 	return true;
 }
 
+static void end_pause(struct jit_process *p)
+{
+	p->next_ns = p->pause_ns = 0;
+}
+
 int jit_names_want(struct jit_names *j, uint32_t pid, uint32_t frame)
 {
 	struct jit_process *p;
@@ -199,6 +209,9 @@ int jit_names_want(struct jit_names *j, uint32_t pid, uint32_t frame)
 	if (r)
 		return r;
 	p->looked = false;
+	/* A map that is there may have grown. */
+	if (!p->no_map)
+		end_pause(p);
 	j->nr_frames++;
 	return 0;
 }
@@ -328,8 +341,18 @@ static int look_further(struct jit_names *j, struct jit_process *p)
 	return 0;
 }
 
+/* Most processes that have no names for us never will. */
+static void pause_process(struct jit_process *p)
+{
+	p->pause_ns = p->pause_ns ? 2 * p->pause_ns : PAUSE_MIN_NS;
+	if (p->pause_ns > PAUSE_MAX_NS)
+		p->pause_ns = PAUSE_MAX_NS;
+	p->next_ns = now_ns() + p->pause_ns;
+}
+
 static void look(struct jit_names *j, struct jit_process *p)
 {
+	size_t nr = nr_of(p);
 	int r = look_further(j, p);
 
 	if (r) {
@@ -337,20 +360,40 @@ static void look(struct jit_names *j, struct jit_process *p)
 		if (r != -ENOENT)
 			log_debug("perf map of process %u: %s", p->pid, strerror(-r));
 	}
+	if (nr_of(p) < nr)
+		end_pause(p);
+	else if (p->looked)
+		pause_process(p);
 	if (!p->search && (p->ended ? p->looked : !nr_of(p)))
 		drop_process(j, p);
 }
 
-/* Each process at most once; `unlooked`: only those that have not been looked at. */
+/* What has ended may take its map along. */
+static bool is_due(const struct jit_names *j, const struct jit_process *p, uint64_t now)
+{
+	const struct process *proc;
+
+	if (now >= p->next_ns)
+		return true;
+	proc = process_find(j->processes, (int32_t)p->pid);
+	return p->image ? !proc || proc->exited || proc->image != p->image : proc && proc->exited;
+}
+
+/* Each process at most once; `unlooked`: all that have not been looked at, and no others. */
 static void look_around(struct jit_names *j, uint64_t until_ns, clockid_t clock, bool unlooked)
 {
-	for (size_t i = j->waiting.nr; i-- && j->waiting.nr && clock_ns(clock) < until_ns;) {
+	uint64_t now = now_ns();
+
+	for (size_t i = j->waiting.nr; i-- && j->waiting.nr;) {
 		struct jit_process *p;
 
 		j->next = (j->next + 1) % j->waiting.nr;
 		p = &j->waiting.items[j->next];
-		if (!unlooked || !p->looked)
-			look(j, p);
+		if (unlooked ? p->looked : !is_due(j, p, now))
+			continue;
+		if (clock_ns(clock) >= until_ns)
+			return;
+		look(j, p);
 	}
 }
 

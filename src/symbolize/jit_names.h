@@ -39,10 +39,12 @@ struct jit_process {
 	struct jit_frames waiting;
 	struct jit_frames searched; /* by `search`, or none */
 	struct perf_search *search;
-	bool ended;  /* nothing more will come into its map */
-	bool no_map; /* it had none at the last look */
-	bool looked; /* for all that wait */
-	bool holds;  /* `search` goes on: its map is open */
+	bool ended;	   /* nothing more will come into its map */
+	bool no_map;	   /* it had none at the last look */
+	bool looked;	   /* for all that wait */
+	bool holds;	   /* `search` goes on: its map is open */
+	uint64_t next_ns;  /* CLOCK_MONOTONIC: not looked at before, while it runs */
+	uint64_t pause_ns; /* after the last look; 0: that found names */
 	size_t name_bytes;
 };
 
@@ -65,7 +67,10 @@ void jit_names_fini(struct jit_names *j);
 void jit_names_collected(struct jit_names *j, const struct profile_collected *c);
 /* A frame of the profile, new, that wants a name. 0 or -ENOMEM. */
 int jit_names_want(struct jit_names *j, uint32_t pid, uint32_t frame);
-/* Goes on for some milliseconds, seldom enough: call it often, while the processes live. */
+/*
+ * Goes on for some milliseconds, seldom enough: call it often, while the processes live. A process
+ * without a map, or whose map has none of the names, is looked at ever more seldom.
+ */
 void jit_names_tick(struct jit_names *j);
 /* Looks once for all that wait, for `max_ns` at most. How many frames were not looked for. */
 size_t jit_names_finish(struct jit_names *j, uint64_t max_ns);

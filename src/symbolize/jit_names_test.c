@@ -112,11 +112,19 @@ static FILE *make_map(pid_t pid)
 	return f;
 }
 
-/* A turn, whatever the last one took. */
-static void turn(void)
+/* A turn as the recorder makes one, whatever the last one took. */
+static void early_turn(void)
 {
 	j.at_ns = 0;
 	jit_names_tick(&j);
+}
+
+/* One after all pauses. */
+static void turn(void)
+{
+	for (size_t i = 0; i < j.waiting.nr; i++)
+		j.waiting.items[i].next_ns = 0;
+	early_turn();
 }
 
 /* At all of the few that wait: one look may take all of a turn, however little there is to see. */
@@ -151,6 +159,45 @@ TEST(names_come_late)
 	tick();
 	ASSERT_STR(name_of(late), "late");
 	ASSERT_EQ(j.waiting.nr, 0);
+	end_process(pid);
+	tear_down();
+}
+
+TEST(who_has_no_names_is_looked_at_ever_more_seldom)
+{
+	uint64_t last = 0;
+	uint32_t frame;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	set_up();
+	pid = start_process();
+	frame = want(pid, 0x1000);
+	for (int i = 0; i < 8; i++) {
+		turn();
+		ASSERT(j.waiting.items[0].pause_ns > last ||
+		       j.waiting.items[0].pause_ns == 2000000000);
+		last = j.waiting.items[0].pause_ns;
+	}
+	ASSERT_EQ(last, 2000000000);
+	fclose(make_map(pid));
+	early_turn();
+	ASSERT(j.waiting.items[0].no_map);
+	/* What is new waits as well; where there is a map, it may have come with that. */
+	want(pid, 0x2000);
+	early_turn();
+	ASSERT(j.waiting.items[0].no_map);
+	turn();
+	ASSERT(!j.waiting.items[0].no_map);
+	fprintf(make_map(pid), "1000 10 late\n");
+	fflush(NULL);
+	early_turn();
+	ASSERT_STR(name_of(frame), "(nothing)");
+	want(pid, 0x3000);
+	early_turn();
+	ASSERT_STR(name_of(frame), "late");
+	ASSERT_EQ(j.waiting.items[0].pause_ns, 0);
 	end_process(pid);
 	tear_down();
 }
