@@ -12,15 +12,22 @@ PATIENCE = 10  # seconds for a test that is told to end: it has things to put ba
 
 
 class Guard:
-    """Ends a Popen before the test does, and its group if it has one of its own (start_new_session=True)."""
+    """Ends a Popen before the test does, its group if it has one of its own (start_new_session=True), and those of its descendants
+    that have left that, as what could be a server does."""
 
     def __init__(self, process):
         self.process = process
 
+    def send(self, number):
+        """A signal to all of them."""
+        outside = descendants(self.process.pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+        send(outside, number)
+
     def end(self):
         """Kills them, and waits for the first process."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self.send(signal.SIGKILL)
         self.process.kill()
         self.process.wait()
 
@@ -40,17 +47,17 @@ def descendants(pid):
     return found
 
 
-def kill(pids):
+def send(pids, number):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 def end_all():
     """Kills whatever is below us, and waits for it."""
     with contextlib.suppress(ChildProcessError):
         while True:
-            kill(descendants(os.getpid()))
+            send(descendants(os.getpid()), signal.SIGKILL)
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
             time.sleep(0.01)  # nothing tells when a grandchild has become our child

@@ -11,6 +11,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import guard
 import tap
 from tap import check
 
@@ -80,6 +81,18 @@ def test_of_one_that_is_killed():
     process, started = start(HANG)
     os.killpg(process.pid, signal.SIGKILL)
     check_all_end(process, started, -signal.SIGKILL)
+
+
+def test_of_a_process_with_a_session_below_it():
+    """What left its group ends, too, and before the test does."""
+    shell = subprocess.Popen(["sh", "-c", "setsid sleep 1000 & wait"], start_new_session=True)
+    while not (below := guard.descendants(shell.pid)) or os.getsid(below[0]) == shell.pid:
+        time.sleep(0.01)
+    guard.Guard(shell).end()
+    end = time.monotonic() + 60
+    while is_there(below[0]):
+        check(time.monotonic() < end, "it is still there")
+        time.sleep(0.01)
 
 
 def test_of_a_subtest():

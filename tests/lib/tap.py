@@ -68,7 +68,7 @@ def run(tests):
         signal.alarm(0)
         failed += bool(problems)
         if problems:  # what it leaves running would be in the others' way
-            guard.kill(set(guard.descendants(os.getpid())) - others)
+            guard.send(set(guard.descendants(os.getpid())) - others, signal.SIGKILL)
         print("%s %d - %s%s" % ("not ok" if problems else "ok", number, name, skip))
         for line in problems:
             print("#   %s" % str(line)[:2000].replace("\n", "\n#   "))

@@ -71,8 +71,7 @@ class Program:
 
     def pause(self, number=signal.SIGSTOP):
         """It is there still, for who wants to read it, but takes no CPU from what goes on now."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
+        self.guard.send(number)
 
     def resume(self):
         self.pause(signal.SIGCONT)
