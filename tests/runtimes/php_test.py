@@ -201,7 +201,7 @@ def test_brief(php, setup):
     with contextlib.ExitStack() as stack:
         programs = started(stack, [php.argv("brief", setup)])
         chains = programs[0].truths[0]["lines"]
-        recording = recorded(setup, programs, 1, 4999)
+        recording = recorded(setup, programs, 2, 4999)
     t = PhpTally("brief")
     unknown = closures = 0
     for s in recording.stacks or []:
@@ -223,7 +223,7 @@ def test_brief_files(php, setup):
     with contextlib.ExitStack() as stack:
         programs = started(stack, [made.argv("brief_files", setup)])
         chains = programs[0].truths[0]["lines"]
-        recording = recorded(setup, programs, 1, 4999)
+        recording = recorded(setup, programs, 2, 4999)
     t = PhpTally("brief_files")
     unknown = files = 0
     for s in recording.stacks or []:

@@ -503,7 +503,8 @@ __noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 
 		class_hash = string_hash(w, r, class_name, 0);
 	words[PHP_WORD_HEADER] = FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,
 				       function_word(w, r->layout.opcodes) |
-					       (code | PHP_CODE_COPY) << PHP_CODE_SHIFT);
+					       (name ? (__u64)PHP_CODE_COPY : code | PHP_CODE_KEPT)
+						       << PHP_CODE_SHIFT);
 	words[PHP_WORD_PLACE] = (__u64)php_copy_identity(name_hash, class_hash, file_hash) << 32;
 	words[PHP_WORD_NAME] = name;
 	words[PHP_WORD_CLASS] = class_name;

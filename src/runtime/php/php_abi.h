@@ -9,7 +9,7 @@
  * A closure has a copy of its function, which goes with it, often before anybody could read it.
  * What the copies of one declaration share stays as long as that: PHP_CODE_COPY, data = address of
  * its instructions, words from PHP_WORD_NAME on = addresses of strings, and the lines. Code of a
- * file that opcache keeps is run as such a copy, too. Read first: php.bpf.c.
+ * file that opcache keeps is run as such a copy, too: PHP_CODE_KEPT. Read first: php.bpf.c.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ enum php_code {
 	PHP_CODE_INCLUDE_ONCE,
 	PHP_CODE_REQUIRE,
 	PHP_CODE_REQUIRE_ONCE,
-	PHP_CODE_COPY = 8, /* a bit: of a closure, or of such code */
+	PHP_CODE_COPY,	   /* a function, too */
+	PHP_CODE_KEPT = 8, /* a bit: such code */
 };
 enum { PHP_CODE_SHIFT = 48 };
 

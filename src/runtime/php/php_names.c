@@ -285,14 +285,15 @@ int php_names_symbolize(const struct runtime_target *t, const struct php_layout 
 	uint64_t data = FRAME_DATA(words[PHP_WORD_HEADER]);
 	uint64_t addr = data & ((1ull << PHP_CODE_SHIFT) - 1);
 	unsigned int code = (unsigned int)(data >> PHP_CODE_SHIFT);
+	bool is_copy = code == PHP_CODE_COPY || code & PHP_CODE_KEPT;
 	struct names names;
 	uint32_t line;
 	int r;
 
-	if (nr != (code & PHP_CODE_COPY ? PHP_COPY_WORDS : PHP_FRAME_WORDS))
+	if (nr != (is_copy ? PHP_COPY_WORDS : PHP_FRAME_WORDS))
 		return -EINVAL;
-	if (code & PHP_CODE_COPY) {
-		r = name_copy(t, words, addr, code & ~(unsigned int)PHP_CODE_COPY, &names);
+	if (is_copy) {
+		r = name_copy(t, words, addr, code & ~(unsigned int)PHP_CODE_KEPT, &names);
 		line = (uint32_t)words[PHP_WORD_LINES];
 	} else {
 		r = name_function(t, layout, words, addr, code, &names, &line);

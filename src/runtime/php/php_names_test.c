@@ -229,7 +229,7 @@ static int symbolize_kept(unsigned int code)
 	struct php_layout layout = { 0 };
 	uint64_t words[PHP_COPY_WORDS] = {
 		FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,
-		      OPCODES | (uint64_t)(PHP_CODE_COPY | code) << PHP_CODE_SHIFT),
+		      OPCODES | (uint64_t)(PHP_CODE_KEPT | code) << PHP_CODE_SHIFT),
 		(uint64_t)php_copy_identity(0, 0, hash("/some/file.php", 14)) << 32 | OP,
 		0, /* no name */
 		0,
