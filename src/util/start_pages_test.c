@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,15 +29,20 @@ static int find(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
+/* Of the mapping that they are in: the process's counts are of what each CPU has told so far. */
 static size_t resident_kb(void)
 {
-	char line[256];
+	unsigned long start, end, at = (unsigned long)large;
+	bool is_it = false;
+	char line[512];
 	size_t kb = 0;
-	FILE *f = fopen("/proc/self/status", "re");
+	FILE *f = fopen("/proc/self/smaps", "re");
 
 	ASSERT_PTR_NONNULL(f);
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "RssFile: %zu kB", &kb) == 1)
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			is_it = at >= start && at < end;
+		else if (is_it && sscanf(line, "Rss: %zu kB", &kb) == 1)
 			break;
 	fclose(f);
 	return kb;
@@ -54,12 +60,15 @@ static size_t count_zeroes(void)
 
 TEST(constants_are_not_resident_and_come_back)
 {
-	size_t zeroes = count_zeroes(), before = resident_kb(), after;
+	size_t zeroes;
 
+	/* A machine that is short of memory may take them away by itself. */
+	do
+		zeroes = count_zeroes();
+	while (resident_kb() <= SIZE / 1024 / 2);
 	start_pages_drop();
-	after = resident_kb();
 	if (dl_iterate_phdr(find, NULL) == 1)
-		ASSERT(after + SIZE / 1024 / 2 < before);
+		ASSERT(resident_kb() < SIZE / 1024 / 2);
 	ASSERT_STR(large, "constant");
 	ASSERT_EQ(count_zeroes(), zeroes);
 }
