@@ -349,8 +349,8 @@ def test_max_frames(setup):
 # --- threads at work ---
 
 
-def check_busy(found, nr_spin, nr_nap):
-    tids = sorted(found)
+def check_busy(pid, found, nr_spin, nr_nap):
+    tids = sorted(found, key=lambda tid: (tid < pid, tid))  # in the order in which they began, also where numbers begin anew
     check(len(tids) == 1 + nr_spin + nr_nap, f"{len(tids)} threads")
     for i, tid in enumerate(tids[1:]):
         chain = names(found[tid])
@@ -374,7 +374,7 @@ def test_threads_at_work(setup):
     with Process(busy(setup), 3, 2) as p:
         for way in WAYS:
             try:
-                check_busy(setup.stacks(p.pid, *way), 3, 2)
+                check_busy(p.pid, setup.stacks(p.pid, *way), 3, 2)
             except AssertionError as e:
                 raise AssertionError(f"{way}: {e}") from None
             check(not set(p.states()) & set("Tt"), "it was left stopped")
@@ -382,7 +382,7 @@ def test_threads_at_work(setup):
 
 def test_more_threads_at_work_than_cpus(setup):
     with Process(busy(setup), 30, 10) as p:
-        check_busy(setup.stacks(p.pid), 30, 10)
+        check_busy(p.pid, setup.stacks(p.pid), 30, 10)
 
 
 def test_threads_at_work_under_another_tracer(setup):
@@ -395,7 +395,7 @@ def test_threads_at_work_under_another_tracer(setup):
             while any("TracerPid:\t0\n" in Path(f"/proc/{p.pid}/task/{tid}/status").read_text() for tid in p.tids()):
                 check(tracer.poll() is None, "strace ended")
             for way in WAYS[:2]:
-                check_busy(setup.stacks(p.pid, *way), 2, 0)
+                check_busy(p.pid, setup.stacks(p.pid, *way), 2, 0)
         finally:
             tracer.terminate()
             tracer.wait()
@@ -449,7 +449,7 @@ def check_as_user(setup, user):
             p.undisturbed()
         check("no kernel frames" in setup.run(p.pid, before=user).stdout, "it does not say what is missing")
     with Process(*user, busy(setup), 3, 2) as p:
-        check_busy(setup.stacks(p.pid, before=user), 3, 2)
+        check_busy(p.pid, setup.stacks(p.pid, before=user), 3, 2)
     setup.error(os.getpid(), says=["no permission", str(os.getpid()), "root"], before=user)
     setup.error(2, says=["thread of the kernel", "root"], before=user)
 
