@@ -430,12 +430,16 @@ static int read_text(struct code_gaps *gaps, const struct elf_segment *s)
 	return never_returns_new(&gaps->arch, gaps->text, s->filesz, s->vaddr, &gaps->never);
 }
 
-/* Tells the scan of [start, end) which functions never return. 0 or -ENOMEM. */
+/*
+ * Tells the scan of [start, end) which functions never return. 0 or -ENOMEM. Not of Go's: the code
+ * of mcall() ends in a trap, as nothing that it calls comes back to it; who called it is gone on
+ * with all the same, by what it left in g.sched.
+ */
 static int tell_never(struct code_gaps *gaps, struct scan *scan, uint64_t start, uint64_t end)
 {
 	int r = 0;
 
-	if (end - start < SYMBOLS_WORTH)
+	if (gaps->arch.of_go || end - start < SYMBOLS_WORTH)
 		return 0;
 	for (size_t i = 0;
 	     !r && start - gaps->text_start >= gaps->text_size && i < gaps->elf->nr_segments; i++) {

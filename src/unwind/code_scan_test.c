@@ -20,7 +20,7 @@ static void put_code(uint64_t addr, const uint8_t *code, size_t size)
 	memcpy(text + (addr - TEXT), code, size);
 }
 
-static void build_for(uint16_t machine)
+static void build_for(uint16_t machine, bool of_go)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
@@ -30,6 +30,8 @@ static void build_for(uint16_t machine)
 	void *image;
 
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, s, s);
+	if (of_go)
+		elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, 0, 0, NULL, 8);
 	image = elf_writer_finish(w, &size);
 	unwind_table_free(table);
 	table = NULL;
@@ -41,7 +43,7 @@ static void build_for(uint16_t machine)
 
 static void build(void)
 {
-	build_for(EM_X86_64);
+	build_for(EM_X86_64, false);
 }
 
 static void expect(uint64_t addr, int off)
@@ -93,6 +95,19 @@ TEST(functions_that_are_not_aligned_begin_behind_what_throws)
 	expect(TEXT + 0x119, 8);
 	expect(TEXT + 0x11a, 16);
 	expect(TEXT + 0x11e, 8);
+}
+
+/*
+ * runtime.mcall() ends in a trap, and asyncPreempt() calls what calls it: 136 bytes of registers
+ * lay behind that call, and its caller was missing when a preempted goroutine had gone on.
+ */
+TEST(code_of_gos_that_traps_may_come_back_all_the_same)
+{
+	put_callers();
+	put_code(TEXT + 0x200, CFI_BYTES(0xf4));
+	build_for(EM_X86_64, true);
+	expect(TEXT + 0x111, 48);
+	expect(TEXT + 0x112, 56);
 }
 
 /* As exit() and what calls it: bb_show_usage() of busybox. */
@@ -222,7 +237,7 @@ TEST(where_a_new_thread_is_on_aarch64)
 	put_insns(TEXT + 0x100, glibc, sizeof(glibc));
 	put_insns(TEXT + 0x200, musl, sizeof(musl));
 	put_insns(TEXT + 0x300, fork, sizeof(fork));
-	build_for(EM_AARCH64);
+	build_for(EM_AARCH64, false);
 	for (int i = 0; i < 32; i += 4) {
 		ASSERT_EQ(flags_at(TEXT + 0x100 + i), i >= 4 && i < 12 ? RULE_NEW_THREAD : 0);
 		ASSERT_EQ(flags_at(TEXT + 0x200 + i), i == 4 ? RULE_NEW_THREAD : 0);
