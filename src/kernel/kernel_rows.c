@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,10 +342,11 @@ int kernel_rows_start(struct kernel_rows *k, int segments_fd, char *const *loade
 
 bool kernel_rows_update(struct kernel_rows *k, int wait_ms)
 {
+	struct pollfd fd = { .fd = k->child.messages };
 	struct kernel_rows_report report = { 0 };
 	int status = 0, r;
 
-	if (!k->child.pid || !child_has_ended(&k->child, wait_ms))
+	if (!k->child.pid || poll(&fd, 1, wait_ms) <= 0)
 		return false;
 	r = child_end(&k->child, true, &status);
 	if (!r && (!WIFEXITED(status) || WEXITSTATUS(status) ||

@@ -416,7 +416,7 @@ void walkers_update(struct walkers *w, int wait_ms)
 		if (w->of[id].state != WALKER_LOADS)
 			continue;
 		ids[nr] = id;
-		fds[nr++] = child_end_event(&w->of[id].child);
+		fds[nr++] = (struct pollfd){ .fd = w->of[id].child.messages };
 	}
 	if (!nr || poll(fds, nr, wait_ms) <= 0)
 		return;

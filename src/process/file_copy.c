@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +32,8 @@ enum {
 #define GIVE_UP_NS	  3000000000ull
 #define BYTES_MAX_DEFAULT (UINT64_C(256) << 20)
 
-static const struct copy_job no_job = {
-	.child = { .messages = -1, .lifeline = { -1, -1 }, .ended = -1 }, .out_fd = -1
-};
+static const struct copy_job no_job = { .child = { .messages = -1, .lifeline = { -1, -1 } },
+					.out_fd = -1 };
 
 void file_copier_init(struct file_copier *c)
 {
@@ -217,10 +217,12 @@ static int result_of(struct copy_job *job, struct file_copy *ret)
 int file_copier_take(struct file_copier *c, struct copy_job *job, int wait_ms, int *ret_fd,
 		     struct file_copy *ret)
 {
+	struct pollfd p = { .fd = job->child.messages };
 	uint64_t most = room_for(c, job->owner, 0, 0), bytes = job->bytes;
 	int r, status = 0;
 
-	if (!child_has_ended(&job->child, wait_ms)) {
+	/* Its end of the pipe is closed: it has ended. */
+	if (poll(&p, 1, wait_ms) <= 0 || !(p.revents & POLLHUP)) {
 		if (now_ns() < job->give_up_ns)
 			return -EINPROGRESS;
 		file_copier_drop(c, job);

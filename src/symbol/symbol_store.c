@@ -541,13 +541,6 @@ static void count(const struct symbol_store *s, struct symbol_progress *ret)
 	}
 }
 
-static struct pollfd what_is_next(const struct build *build)
-{
-	if (build->has_said_all)
-		return child_end_event(&build->child);
-	return (struct pollfd){ .fd = build->child.messages, .events = POLLIN };
-}
-
 /* Sleeps until a child says something or ends. -EINTR: a signal came. */
 static int wait_for_children(struct symbol_store *s, uint64_t timeout_ms)
 {
@@ -559,7 +552,8 @@ static int wait_for_children(struct symbol_store *s, uint64_t timeout_ms)
 
 		for (size_t j = 0; j < 2 && nr < 2 * CHILDREN_MAX; j++) {
 			if (build_is_running(builds[j]))
-				fds[nr++] = what_is_next(builds[j]);
+				fds[nr++] = (struct pollfd){ .fd = builds[j]->child.messages,
+							     .events = POLLIN };
 			else if (builds[j] && builds[j]->state == BUILD_FOREIGN &&
 				 timeout_ms > FOREIGN_MS)
 				timeout_ms = FOREIGN_MS;

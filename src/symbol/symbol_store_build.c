@@ -295,7 +295,6 @@ static int start(struct symbol_store *s, struct entry *e, struct build *build)
 		return r;
 	}
 	build->state = BUILD_RUNNING;
-	build->has_said_all = false;
 	build->since = now_ms();
 	s->nr_children++;
 	return 0;
@@ -415,11 +414,7 @@ static void finish(struct symbol_store *s, struct entry *e, struct build *build)
 
 void build_look_after(struct symbol_store *s, struct entry *e, struct build *build)
 {
-	if (!build_is_running(build))
-		return;
-	if (!build->has_said_all)
-		build->has_said_all = !read_messages(s, build);
-	if (build->has_said_all && child_has_ended(&build->child, 0))
+	if (build_is_running(build) && !read_messages(s, build))
 		finish(s, e, build);
 }
 

@@ -34,7 +34,6 @@ struct build {
 	int out_fd;
 	bool claimed;		       /* out_fd is the cache's */
 	bool stays;		       /* the child may outlive us */
-	bool has_said_all;	       /* the child has closed its messages */
 	bool was_killed;	       /* a child, through no fault of the file's */
 	uint64_t since;		       /* BUILD_FOREIGN or BUILD_RUNNING, by now_ms() */
 	uint64_t look_at;	       /* when to look after BUILD_FOREIGN again */

@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #include "elf_writer.h"
-#include "util/child.h"
 #include "util/cleanup.h"
 
 /* --- files and stores ------------------------------------------------------------------------- */
@@ -594,45 +593,6 @@ static bool stop_at_once(void *ctx, const struct symbol_progress *progress)
 
 	*last = *progress;
 	return false;
-}
-
-enum { WAITED_TOO_LONG_S = 60 };
-
-/*
- * On a busy machine the end of a child of the lowest priority takes its time after it has closed
- * its messages: up to 86 ms were seen, in which a recorder did nothing else.
- */
-TEST(one_that_has_said_all_is_not_waited_for)
-{
-	static char shell[] = "/bin/sh", option[] = "-c", command[512], said[128], end[128];
-	static char *builder[] = { shell, option, command, shell, NULL };
-	_cleanup_(symbol_store_free_p) struct symbol_store *s = NULL;
-	const char *place = make_folder();
-	int said_fd, end_fd;
-	uint32_t id;
-	char c;
-
-	snprintf(said, sizeof(said), "%s/said", place);
-	snprintf(end, sizeof(end), "%s/end", place);
-	ASSERT_OK(mkfifo(said, 0600));
-	ASSERT_OK(mkfifo(end, 0600));
-	said_fd = open(said, O_RDWR | O_CLOEXEC);
-	end_fd = open(end, O_RDWR | O_CLOEXEC);
-	snprintf(command, sizeof(command), "exec %d>&-; echo > %s; read line < %s; exit 1",
-		 CHILD_MESSAGES_FD, said, end);
-	s = open_store((struct symbol_store_options){ .cache_dir = "", .builder = builder });
-	id = want(s, 1, "f");
-	ASSERT_EQ(read(said_fd, &c, 1), 1);
-	alarm(WAITED_TOO_LONG_S);
-	symbol_store_tick(s);
-	alarm(0);
-	ASSERT_EQ(symbol_store_state(s, id), SYMBOL_STATE_BUILDING);
-	/* It, and the second one, for symbols alone. */
-	ASSERT_EQ(write(end_fd, "\n\n", 2), 2);
-	ASSERT_EQ(symbol_store_wait(s, 0, NULL, NULL), 0);
-	ASSERT_EQ(symbol_store_state(s, id), SYMBOL_STATE_FAILED);
-	close(said_fd);
-	close(end_fd);
 }
 
 /* Once is somebody's mistake: it begins again. */

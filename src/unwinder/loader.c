@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,10 +141,18 @@ static int start(const struct loader *l, const struct loader_job *job, struct lo
 	return r;
 }
 
+/* Has it ended (or pretends to)? Waits for that, at most so long. */
+static bool has_ended(const struct loader_build *b, int wait_ms)
+{
+	struct pollfd p = { .fd = b->child.messages };
+
+	return poll(&p, 1, wait_ms) > 0;
+}
+
 /* The result of a child that has ended. */
 static int take(struct loader_build *b, struct unwind_table **ret)
 {
-	/* Where that cannot be asked, it may only have closed its descriptors. */
+	/* One that only closed its descriptors must not be waited for. */
 	int status = 0, r = child_end(&b->child, true, &status);
 
 	if (!r && WIFSIGNALED(status))
@@ -188,11 +197,11 @@ static bool wait_for(struct loader *l, const struct loader_build *b)
 	bool ended = false;
 
 	if (!l->wait.meanwhile)
-		return child_has_ended(&b->child, (int)(GIVE_UP_NS / 1000000));
+		return has_ended(b, (int)(GIVE_UP_NS / 1000000));
 	if (most < PATIENCE_MIN_NS)
 		return false;
 	while (!ended && waited < most) {
-		ended = child_has_ended(&b->child, MEANWHILE_MS);
+		ended = has_ended(b, MEANWHILE_MS);
 		if (!ended && !l->wait.meanwhile(l->wait.ctx))
 			most = 0;
 		waited = now_ns() - begin;
@@ -292,7 +301,7 @@ void loader_tick(struct loader *l,
 
 		if (!b->child.pid)
 			continue;
-		if (child_has_ended(&b->child, 0)) {
+		if (has_ended(b, 0)) {
 			r = take(b, &table);
 		} else if (now_ns() > b->give_up_ns) {
 			build_drop(b);

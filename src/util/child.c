@@ -247,7 +247,6 @@ int child_start(const struct child_spec *spec, struct child *ret)
 		run_child(&l);
 	remember(child.pid);
 	child_set_idle(&child, spec->idle);
-	child.ended = (int)syscall(SYS_pidfd_open, child.pid, 0);
 	child.messages = TAKE_FD(messages);
 	child.lifeline[0] = TAKE_FD(lifeline);
 	child.lifeline[1] = TAKE_FD(our_end);
@@ -279,7 +278,7 @@ void child_let_stay(const struct child *child)
 
 static void close_all(struct child *child)
 {
-	const int fds[] = { child->messages, child->lifeline[0], child->lifeline[1], child->ended };
+	const int fds[] = { child->messages, child->lifeline[0], child->lifeline[1] };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
@@ -294,29 +293,17 @@ void child_leave(struct child *child)
 	close_all(child);
 }
 
-struct pollfd child_end_event(const struct child *child)
-{
-	/* Its end closes that, too. */
-	if (child->ended < 0)
-		return (struct pollfd){ .fd = child->messages };
-	return (struct pollfd){ .fd = child->ended, .events = POLLIN };
-}
-
-bool child_has_ended(const struct child *child, int wait_ms)
-{
-	struct pollfd event = child_end_event(child);
-
-	return poll(&event, 1, wait_ms) > 0;
-}
-
 /*
  * A child that was killed ends when it gets a CPU, which takes its time on a busy machine, and if a
  * dead file server or a debugger holds it, for ever: nobody waits for that.
  */
-static void wait_for_killed(const struct child *child)
+static void wait_for_killed(pid_t pid)
 {
-	if (child->ended >= 0)
-		child_has_ended(child, KILL_MS);
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
+
+	if (fd >= 0)
+		poll(&ended, 1, KILL_MS);
 }
 
 int child_end(struct child *child, bool kill_it, int *ret_status)
@@ -327,7 +314,7 @@ int child_end(struct child *child, bool kill_it, int *ret_status)
 	reap_killed();
 	if (kill_it) {
 		kill(pid, SIGKILL);
-		wait_for_killed(child);
+		wait_for_killed(pid);
 	}
 	do
 		r = take(pid, &status, kill_it ? WNOHANG : 0);

@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,10 +42,9 @@ struct child {
 	pid_t pid;    /* 0: none */
 	int messages; /* what it writes to 5; the end of that is the child's */
 	int lifeline[2];
-	int ended; /* a pidfd, -1 where there is none to be had */
 };
 
-#define CHILD_NONE ((struct child){ .messages = -1, .lifeline = { -1, -1 }, .ended = -1 })
+#define CHILD_NONE ((struct child){ .messages = -1, .lifeline = { -1, -1 } })
 
 /* What a child ends with that could not even begin. */
 enum { CHILD_FAILED = 1 };
@@ -58,13 +56,6 @@ int child_set_idle(const struct child *child, bool idle);
 void child_let_stay(const struct child *child);
 /* Lets it stay, and forgets it. */
 void child_leave(struct child *child);
-/*
- * Has it ended, so that child_end() need not wait? Waits for that, at most so long. That all it had
- * open is closed says less: on a busy machine tens of milliseconds pass until the last of it.
- */
-bool child_has_ended(const struct child *child, int wait_ms);
-/* What poll() is asked for that. */
-struct pollfd child_end_event(const struct child *child);
 /*
  * Takes its status (of waitpid()); -ECHILD if another took it. `kill_it`: kills it first, and does
  * not wait for long.
