@@ -144,7 +144,6 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 {
 	*gaps = (struct code_gaps){ .elf = elf,
 				    .writer = writer,
-				    .max_scanned = SIZE_MAX,
 				    .by_ghc = ghc_made(elf),
 				    .is_small_program = elf->entry && has_little_code(elf) };
 	if (arch->machine == EM_X86_64)
@@ -185,7 +184,6 @@ void code_gaps_fini(struct code_gaps *gaps)
 void code_gaps_reset(struct code_gaps *gaps)
 {
 	gaps->budget = SCAN_BYTES_MAX;
-	gaps->nr_scanned = 0;
 	gaps->nr_restorers = 0;
 	gaps->goexit_passed = false;
 	gaps->error = 0;
@@ -461,8 +459,6 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	size_t size = end - start;
 	int r;
 
-	if (size > gaps->max_scanned - gaps->nr_scanned)
-		return -E2BIG;
 	code = malloc(size);
 	if (!code)
 		return -ENOMEM;
@@ -474,7 +470,6 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	if (is_padding(gaps, code, size, start))
 		return 0;
 	gaps->budget -= size;
-	gaps->nr_scanned += size;
 	r = scan_new(&gaps->arch, code, size, start, &scan);
 	if (r < 0)
 		return r;

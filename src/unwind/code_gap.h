@@ -25,10 +25,8 @@ struct code_gaps {
 	union cfi_rule rule; /* of the row that was added last, as far as goexit is concerned */
 	struct go_table go_table; /* of code of Go's that is too large to be scanned */
 	bool go_table_read;
-	bool is_small_program; /* each of its functions can be looked at */
-	size_t budget;	       /* bytes that may still be scanned */
-	size_t max_scanned;    /* so many, or -E2BIG */
-	size_t nr_scanned;
+	bool is_small_program;	   /* each of its functions can be looked at */
+	size_t budget;		   /* bytes that may still be scanned */
 	unsigned int nr_restorers; /* found in what could not be */
 	bool symbols_read;
 	struct elf_symbols symbols;

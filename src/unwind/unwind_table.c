@@ -47,7 +47,6 @@ struct build {
 	struct table_writer writer;
 	struct code_gaps gaps;
 	struct cfi_rows rows;
-	size_t max_scanned;
 	uint64_t bottom; /* stack_bottom_find(); UINT64_MAX: there is none */
 	bool no_epilogues;
 	uint32_t nr_bad_fdes;
@@ -415,7 +414,6 @@ static int make_rows(struct build *b, unsigned int follow)
 	r = code_gaps_init(&b->gaps, b->elf, &b->arch, &b->writer);
 	if (r < 0)
 		return r;
-	b->gaps.max_scanned = b->max_scanned;
 	r = sweep(b);
 	if (r < 0)
 		return r;
@@ -460,8 +458,7 @@ uint64_t unwind_table_cost(const struct elf_file *elf)
 	       (elf_symbols_bytes(elf) >> SYMBOLS_SHIFT);
 }
 
-int unwind_table_build_within(const struct elf_file *elf, unsigned int follow, size_t max_scanned,
-			      struct unwind_table **ret)
+int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)
 {
 	_cleanup_(build_free_p) struct build *b = calloc(1, sizeof(*b));
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = calloc(1, sizeof(*table));
@@ -471,7 +468,6 @@ int unwind_table_build_within(const struct elf_file *elf, unsigned int follow, s
 	if (!b || !table)
 		return -ENOMEM;
 	b->elf = elf;
-	b->max_scanned = max_scanned;
 	b->bottom = UINT64_MAX;
 	r = cfi_arch_init(&b->arch, elf->machine, follow);
 	if (r < 0)
@@ -503,11 +499,6 @@ int unwind_table_build_within(const struct elf_file *elf, unsigned int follow, s
 		return r;
 	*ret = TAKE_PTR(table);
 	return 0;
-}
-
-int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret)
-{
-	return unwind_table_build_within(elf, follow, SIZE_MAX, ret);
 }
 
 void unwind_table_free(struct unwind_table *table)

@@ -42,13 +42,6 @@ static inline bool unwind_rule_is_unfollowed(const struct unwind_rule *rule)
  * all executable code.
  */
 int unwind_table_build(const struct elf_file *elf, unsigned int follow, struct unwind_table **ret);
-/*
- * The same, but -E2BIG where more than `max_scanned` bytes of code have no call frame information:
- * those are decoded one instruction after the other, 60 ns a byte. How many they are is not known
- * before all call frame information has been read.
- */
-int unwind_table_build_within(const struct elf_file *elf, unsigned int follow, size_t max_scanned,
-			      struct unwind_table **ret);
 /* About how many bytes of `elf` that reads, and how many it fills for its code alone. */
 uint64_t unwind_table_cost(const struct elf_file *elf);
 void unwind_table_free(struct unwind_table *table);

@@ -21,8 +21,6 @@ enum {
 	/* Bytes (unwind_table_cost()): about 2 ms, what a child takes. */
 	SMALL_COST = 256 << 10,
 	SMALL_COST_OF_OTHERS = 32 << 10, /* of owners that are not trusted */
-	/* Bytes of code without call frame information, which that does not count: 2 ms again. */
-	SMALL_SCAN = 32 << 10,
 	MEANWHILE_MS = 10,
 	ARG_SIZE = 32,
 	ARGS = 3,
@@ -243,10 +241,10 @@ static int build_beside(struct loader *l, const struct loader_job *job, struct u
 	return may_wait && wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
 }
 
-static int build_here(const struct loader_job *job, size_t max_scanned, struct unwind_table **ret)
+static int build_here(const struct loader_job *job, struct unwind_table **ret)
 {
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
-	int r = unwind_table_build_within(job->elf, job->follow, max_scanned, &table);
+	int r = unwind_table_build(job->elf, job->follow, &table);
 
 	if (!r)
 		r = unwind_table_follow(table, job->elf, job->functions, job->nr_functions);
@@ -257,36 +255,14 @@ static int build_here(const struct loader_job *job, size_t max_scanned, struct u
 	return r;
 }
 
-static bool was_too_much(const struct loader *l, uint32_t file)
-{
-	for (uint32_t i = 0; i < l->nr_scanned && i < LOADER_SCANNED_MAX; i++)
-		if (l->scanned[i] == file)
-			return true;
-	return false;
-}
-
-/* -E2BIG: a child should. That is kept, since -EAGAIN may make somebody ask again and again. */
-static int try_here(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
-{
-	uint64_t small = owner_is_trusted(job->owner) ? SMALL_COST : SMALL_COST_OF_OTHERS;
-	int r;
-
-	/* An image in memory is the vDSO's. */
-	if (job->elf->fd < 0)
-		return build_here(job, SIZE_MAX, ret);
-	if (unwind_table_cost(job->elf) > small || was_too_much(l, job->file))
-		return -E2BIG;
-	r = build_here(job, SMALL_SCAN, ret);
-	if (r == -E2BIG)
-		l->scanned[l->nr_scanned++ % LOADER_SCANNED_MAX] = job->file;
-	return r;
-}
-
 int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
 {
-	int r = try_here(l, job, ret);
+	uint64_t small = owner_is_trusted(job->owner) ? SMALL_COST : SMALL_COST_OF_OTHERS;
 
-	return r == -E2BIG ? build_beside(l, job, ret) : r;
+	/* An image in memory is the vDSO's. */
+	if (job->elf->fd < 0 || unwind_table_cost(job->elf) <= small)
+		return build_here(job, ret);
+	return build_beside(l, job, ret);
 }
 
 void loader_tick(struct loader *l,
@@ -356,7 +332,7 @@ static int run(struct task *task)
 	}
 	job.elf = elf;
 	if (!r)
-		r = build_here(&job, SIZE_MAX, &table);
+		r = build_here(&job, &table);
 	return r ? r : table_image_write(CHILD_OUT_FD, table);
 }
 

@@ -15,7 +15,6 @@ enum {
 	/* Children that are not waited for; more files wait for these. One is for root's files, and
 	 * the files of any other owner have one at most. */
 	LOADER_BACKGROUND_MAX = 3,
-	LOADER_SCANNED_MAX = 8,
 };
 
 struct runtime_dso;
@@ -54,10 +53,6 @@ struct loader {
 	struct loader_wait wait;
 	struct loader_build background[LOADER_BACKGROUND_MAX];
 	struct patience patience;
-	/* Files whose tables were begun here, and take too long: by their numbers, the last ones.
-	 */
-	uint32_t scanned[LOADER_SCANNED_MAX];
-	uint32_t nr_scanned;
 };
 
 /* What a runtime wants of its file's table, which borrows that. */

@@ -27,8 +27,6 @@ enum {
 	LARGE = 400000, /* 9.6 MB of .eh_frame; half of that was too much for 64 MB of memory */
 	MIDDLE = 20000,
 	WAITED_FILE = 17,
-	LITTLE_BARE = 16 << 10,
-	MUCH_BARE = 512 << 10,
 };
 
 /* A file of `nr` functions that push a register. */
@@ -133,49 +131,6 @@ TEST(a_small_file_needs_no_child)
 	loader_init(&l);
 	ASSERT_OK(loader_build(&l, &job, &built));
 	ASSERT(!built->image);
-	loader_fini(&l);
-}
-
-/*
- * Code without call frame information, as assembler has it: decoding it took 67 ms for the megabyte
- * of a video decoder, whose table is small otherwise.
- */
-static struct elf_file *open_bare_code(size_t size)
-{
-	struct elf_writer *e = elf_writer_new(ET_DYN, EM_X86_64);
-	_cleanup_free_ uint8_t *text = malloc(size);
-	_cleanup_free_ void *image = NULL;
-	struct elf_file *elf;
-	unsigned int s;
-	size_t len;
-
-	for (size_t i = 0; i < size; i++)
-		text[i] = i % FUNCTION < FUNCTION - 1 ? 0x50 + (i & 7) : 0xc3; /* push, ret */
-	s = elf_writer_section(e, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, text,
-			       size);
-	elf_writer_segment(e, PT_LOAD, PF_R | PF_X, s, s);
-	image = elf_writer_finish(e, &len);
-	ASSERT_OK(elf_file_open_fd(elf_image_fd(image, len), &elf));
-	return elf;
-}
-
-TEST(a_file_with_much_bare_code_needs_a_child)
-{
-	_cleanup_(elf_file_free_p) struct elf_file *little = open_bare_code(LITTLE_BARE);
-	_cleanup_(elf_file_free_p) struct elf_file *much = open_bare_code(MUCH_BARE);
-	_cleanup_(unwind_table_free_p) struct unwind_table *here = NULL, *beside = NULL;
-	_cleanup_(unwind_table_free_p) struct unwind_table *expected = NULL;
-	struct loader_job job = { .elf = little };
-	struct loader l;
-
-	loader_init(&l);
-	ASSERT_OK(loader_build(&l, &job, &here));
-	ASSERT(!here->image);
-	job.elf = much;
-	ASSERT_OK(loader_build(&l, &job, &beside));
-	ASSERT(beside->image);
-	ASSERT_OK(unwind_table_build(much, 0, &expected));
-	assert_same(beside, expected);
 	loader_fini(&l);
 }
 
