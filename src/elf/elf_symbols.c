@@ -384,3 +384,29 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *symbols, uin
 	/* A label inside of a function ends with it. */
 	return covering(symbols, low - 1, nearest->addr) ? NULL : nearest;
 }
+
+uint64_t elf_symtab_object(const struct elf_file *elf, const char *name, size_t max)
+{
+	const struct elf_section *section = elf_file_section(elf, ".symtab");
+	struct elf_data names = { 0 }, symbols = { 0 };
+	size_t len = strlen(name) + 1;
+	uint64_t found = 0;
+	Elf64_Sym sym;
+
+	if (!section || section->link >= elf->nr_sections ||
+	    elf_file_section_data(elf, &elf->sections[section->link], max, &names))
+		return 0;
+	/* Most files have no such name. */
+	if (memmem(names.data, names.size, name, len))
+		(void)elf_file_section_data(elf, section, max, &symbols);
+	for (size_t at = 0; !found && at + sizeof(sym) <= symbols.size; at += sizeof(sym)) {
+		memcpy(&sym, symbols.data + at, sizeof(sym));
+		if (ELF64_ST_TYPE(sym.st_info) == STT_OBJECT && sym.st_shndx != SHN_UNDEF &&
+		    sym.st_name < names.size && names.size - sym.st_name >= len &&
+		    !memcmp(names.data + sym.st_name, name, len))
+			found = sym.st_value;
+	}
+	free(symbols.data);
+	free(names.data);
+	return found;
+}

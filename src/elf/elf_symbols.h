@@ -58,3 +58,8 @@ int elf_symbols_end(struct elf_symbols *symbols, const struct elf_file *elf);
  * none, one of size 0 up to the next symbol or its section's end. NULL if none does.
  */
 const struct elf_symbol *elf_symbols_find(const struct elf_symbols *symbols, uint64_t addr);
+/*
+ * The address of a variable (STT_OBJECT) that .symtab has, as one that is not exported; 0: there is
+ * none of that name, or the table, or its names, take more than `max` bytes.
+ */
+uint64_t elf_symtab_object(const struct elf_file *elf, const char *name, size_t max);

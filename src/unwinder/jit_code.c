@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "elf/elf_dynamic.h"
+#include "elf/elf_symbols.h"
 #include "process/memory.h"
 #include "unwinder/publisher_internal.h"
 #include "util/cleanup.h"
@@ -36,46 +37,6 @@ struct jit_codes {
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static int section_data(const struct elf_file *elf, const struct elf_section *s,
-			struct elf_data *ret)
-{
-	return s ? elf_file_section_data(elf, s, SYMBOLS_BYTES_MAX, ret) : -ENOENT;
-}
-
-/* An address of .symtab for a program that does not export it; 0: none. */
-static uint64_t find_symbol(const struct elf_data *symbols, const struct elf_data *names)
-{
-	const uint8_t *found =
-		memmem(names->data, names->size, descriptor_name, sizeof(descriptor_name));
-
-	for (size_t i = 0; found && i + sizeof(Elf64_Sym) <= symbols->size;
-	     i += sizeof(Elf64_Sym)) {
-		Elf64_Sym symbol;
-
-		memcpy(&symbol, symbols->data + i, sizeof(symbol));
-		if (symbol.st_name == found - names->data && symbol.st_shndx != SHN_UNDEF &&
-		    ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT)
-			return symbol.st_value;
-	}
-	return 0;
-}
-
-static uint64_t find_in_symtab(const struct elf_file *elf)
-{
-	const struct elf_section *section = elf_file_section(elf, ".symtab");
-	struct elf_data symbols = { 0 }, names = { 0 };
-	uint64_t addr = 0;
-
-	if (!section || section->link >= elf->nr_sections)
-		return 0;
-	if (!section_data(elf, &elf->sections[section->link], &names) &&
-	    !section_data(elf, section, &symbols))
-		addr = find_symbol(&symbols, &names);
-	free(symbols.data);
-	free(names.data);
-	return addr;
-}
-
 static uint64_t look_for_descriptor(const struct publisher *p, const struct mapped_file *file)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
@@ -86,7 +47,8 @@ static uint64_t look_for_descriptor(const struct publisher *p, const struct mapp
 		return 0;
 	if (!elf_dynamic_read(elf, &dynamic) && !elf_dynamic_find(&dynamic, descriptor_name, &addr))
 		return addr;
-	return find_in_symtab(elf);
+	/* A program need not export it. */
+	return elf_symtab_object(elf, descriptor_name, SYMBOLS_BYTES_MAX);
 }
 
 /* The file's descriptor; 0: it has none. Looks into `left` files that are not known, at most. */

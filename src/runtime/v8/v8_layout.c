@@ -3,6 +3,7 @@
 
 #include "abi/unwind.h"
 #include "elf/elf_dynamic.h"
+#include "elf/elf_symbols.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -545,29 +546,6 @@ static int check(const struct v8_layout *l)
 	return 0;
 }
 
-/* The address of a variable that is not exported; 0: none of that name. */
-static uint64_t find_local(const struct elf_file *elf, const char *name)
-{
-	const struct elf_section *section = elf_file_section(elf, ".symtab");
-	struct elf_data symbols = { 0 }, names = { 0 };
-	uint64_t found = 0;
-	Elf64_Sym sym;
-
-	if (section && section->link < elf->nr_sections &&
-	    !elf_file_section_data(elf, section, SYMTAB_MAX, &symbols))
-		(void)elf_file_section_data(elf, &elf->sections[section->link], SYMTAB_MAX, &names);
-	for (size_t at = 0; !found && at + sizeof(sym) <= symbols.size; at += sizeof(sym)) {
-		memcpy(&sym, symbols.data + at, sizeof(sym));
-		if (ELF64_ST_TYPE(sym.st_info) == STT_OBJECT && sym.st_name < names.size &&
-		    names.size - sym.st_name > strlen(name) &&
-		    !memcmp(names.data + sym.st_name, name, strlen(name) + 1))
-			found = sym.st_value;
-	}
-	free(symbols.data);
-	free(names.data);
-	return found;
-}
-
 int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *ret_version)
 {
 	struct v8_layout l = { 0 };
@@ -601,7 +579,7 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 	read_chunk(&l);
 	l.external_data += SMI; /* the characters, which the resource has */
 	if (elf_dynamic_find(&dynamic, sizes_name, &l.bytecode_sizes))
-		l.bytecode_sizes = find_local(elf, sizes_name);
+		l.bytecode_sizes = elf_symtab_object(elf, sizes_name, SYMTAB_MAX);
 	read_wasm(&dynamic, &l);
 	read_async(&dynamic, &l);
 	r = check(&l);
