@@ -196,22 +196,28 @@ def brief_wrong(chains, stack):
     return None if right else "%s\n     all: %s" % (chain_text([tuple(c) for c in chain]), " ; ".join(f.name for f in stack.user))
 
 
-def test_brief(php, setup):
-    """Closures that are made, called and dropped at once: their names are what their declarations say, and there."""
+def judge_brief(php, setup, case, what, is_it):
+    """A case whose chains are gone as soon as they were run: at most a percent of its samples lacks a name, half have `what`."""
     with contextlib.ExitStack() as stack:
-        programs = started(stack, [php.argv("brief", setup)])
+        programs = started(stack, [php.argv(case, setup)])
         chains = programs[0].truths[0]["lines"]
         recording = recorded(setup, programs, 2, 4999)
-    t = PhpTally("brief")
-    unknown = closures = 0
+    t = PhpTally(case)
+    unknown = named = 0
     for s in recording.stacks or []:
         t.take(s, functools.partial(brief_wrong, chains))
         unknown += s.count * any(is_php(f) and (f.name == "[unknown]" or MARK.fullmatch(f.name)) for f in s.user)
-        closures += s.count * any("{closure" in f.name for f in s.user)
+        named += s.count * any(is_it(f.name) for f in s.user)
+    note = "%d samples, %d in %s with names, %d unknown or marked" % (t.samples, named, what, unknown)
     problems = recording.problems + t.problems(200)
-    if unknown > t.samples / 100 or closures < t.samples / 2:
-        problems.append("%d samples of %d in closures with names, %d unknown or marked" % (closures, t.samples, unknown))
-    return problems, "%d samples, %d in closures with names, %d unknown or marked" % (t.samples, closures, unknown)
+    if unknown > t.samples / 100 or named < t.samples / 2:
+        problems.append(note)
+    return problems, note
+
+
+def test_brief(php, setup):
+    """Closures that are made, called and dropped at once: their names are what their declarations say, and there."""
+    return judge_brief(php, setup, "brief", "closures", lambda name: "{closure" in name)
 
 
 def test_brief_files(php, setup):
@@ -220,20 +226,7 @@ def test_brief_files(php, setup):
     made = Php(php.path, options)
     if "on" not in made.run("if (function_exists('opcache_get_status') && (opcache_get_status()['opcache_enabled'] ?? false)) echo 'on';"):
         raise Skip("no opcache")
-    with contextlib.ExitStack() as stack:
-        programs = started(stack, [made.argv("brief_files", setup)])
-        chains = programs[0].truths[0]["lines"]
-        recording = recorded(setup, programs, 2, 4999)
-    t = PhpTally("brief_files")
-    unknown = files = 0
-    for s in recording.stacks or []:
-        t.take(s, functools.partial(brief_wrong, chains))
-        unknown += s.count * any(is_php(f) and (f.name == "[unknown]" or MARK.fullmatch(f.name)) for f in s.user)
-        files += s.count * any(f.name in ("include", "require") for f in s.user)
-    problems = recording.problems + t.problems(200)
-    if unknown > t.samples / 100 or files < t.samples / 2:
-        problems.append("%d samples of %d in files with names, %d unknown or marked" % (files, t.samples, unknown))
-    return problems, "%d samples, %d in files with names, %d unknown or marked" % (t.samples, files, unknown)
+    return judge_brief(made, setup, "brief_files", "files", lambda name: name in ("include", "require"))
 
 
 def embedding(php, setup):
