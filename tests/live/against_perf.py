@@ -35,8 +35,11 @@ PENDING = 5
 TOP = 20
 # Bytes of stack that perf copies: more than these programs use below main.
 DUMP = 16384
-# The least share of the samples. perf writes 16 MB a second, and drops what it can't write in time.
-USABLE = {"sonde": 0.9, "perf": 0.3}
+# The least share of the samples of that CPU time: what fewer say is not compared. perf writes 16 MB a second, and drops what it
+# can't write in time; and a machine whose own host is busy has fewer ticks than CPU time, for both.
+USABLE = 0.3
+# Percent of sonde's samples that it may drop.
+LOST = 10
 
 RECURSIVE_QUERY = (
     "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) "
@@ -268,13 +271,16 @@ def run(name, setup):
     dropped = sum(theirs.values()) - sum(finished.values())
     problems = recording.problems
     for who, stacks in (("sonde", ours), ("perf", finished)):
-        if sum(stacks.values()) < USABLE[who] * SECONDS * SONDE_HZ:
-            problems.append("%s has only %d usable samples" % (who, sum(stacks.values())))
+        if sum(stacks.values()) < USABLE * SECONDS * SONDE_HZ:
+            problems.append("%s has only %d usable samples: %s, lost %s" % (
+                who, sum(stacks.values()), recording.stats["truncated"], recording.lost()))
             return problems, None
     pending = recording.stats["truncated"].get("file_pending", 0)
-    for what, n, percent in (("wait for a table", pending, PENDING), ("are truncated", truncated - pending, TRUNCATED)):
+    lost = sum(recording.lost().values())
+    for what, n, percent in (("wait for a table", pending, PENDING), ("are truncated", truncated - pending, TRUNCATED),
+                             ("are lost", lost, LOST)):
         if n * 100 > percent * sum(ours.values()):
-            problems.append("%d of sonde's stacks %s: %s" % (n, what, recording.stats["truncated"]))
+            problems.append("%d of sonde's stacks %s: %s, lost %s" % (n, what, recording.stats["truncated"], recording.lost()))
             problems += ["  %s" % s for s in recording.stacks if s.reason][:20]
     lines, worst = compare(ours, finished)
     note = "sonde %d samples (%d truncated), perf %d (%d unfinished), largest difference %.2f points" % (
