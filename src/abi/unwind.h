@@ -226,6 +226,8 @@ enum unwind_file_state {
 	FILE_STATE_LOADED = 2,
 	FILE_STATE_UNREADABLE = 3, /* STOP_FILE_UNREADABLE */
 	FILE_STATE_EVICTED = 4,	   /* STOP_TABLE_EVICTED */
+	FILE_STATE_SPILLED = 5,	   /* there is no room, but the agent can read it elsewhere:
+				      STOP_FILE_PENDING in the kernel */
 };
 
 /* One ELF file (or vDSO) with executable code. */

@@ -61,6 +61,14 @@ static __always_inline const struct anon_page *anon_page_of(const struct walk *w
 	return bpf_map_lookup_elem(&anon_pages, &key);
 }
 
+/* The rule of an address of a file whose table is not loaded: a number, or a negative stop. */
+static __always_inline int row_elsewhere(__u32 file, __u64 addr)
+{
+	(void)file;
+	(void)addr;
+	return -STOP_FILE_PENDING;
+}
+
 static __always_inline const struct unwind_rule *rule_at(__u32 index)
 {
 	return bpf_map_lookup_elem(&rules, &index);

@@ -68,7 +68,7 @@ __noinline int WALK_NAME(find_row)(__u32 file, __u64 addr)
 	case FILE_STATE_EVICTED:
 		return -STOP_TABLE_EVICTED;
 	default:
-		return -STOP_FILE_PENDING;
+		return row_elsewhere(file, addr);
 	}
 	number = (addr - f->start) >> BUCKET_SHIFT;
 	if (addr < f->start || number >= f->nr_buckets)

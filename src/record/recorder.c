@@ -544,6 +544,14 @@ static int set_up_names(struct recorder *r)
 	return metadata_host(r->profile);
 }
 
+/* Where the symbol cache is. */
+static int spill_folder(void *ctx)
+{
+	struct recorder *r = ctx;
+
+	return symbol_store_folder(r->decoder.symbolizer.store);
+}
+
 static int set_up_tables(struct recorder *r)
 {
 	size_t fixed = budget_resident() + bpf_sampler_bytes(r->sampler) + r->options.beside_bytes;
@@ -554,6 +562,7 @@ static int set_up_tables(struct recorder *r)
 		.fixed_bytes = fixed,
 		.wait = { recorder_drain_meanwhile, r },
 		.drain = recorder_drain,
+		.spill_folder = spill_folder,
 		.drain_ctx = r,
 		.table_builder = r->options.table_builder,
 		.file_copier = r->options.file_copier,

@@ -271,6 +271,20 @@ static int remember_stack(struct recorder *r, const struct sample_header *h, uin
 	return known_stacks_put(&r->known, hash, &known, said->labels, said->nr_labels);
 }
 
+/* Where room for tables runs short, those that a stack needs are in use. */
+static void touch_tables(struct recorder *r, uint32_t generation, const uint16_t *files,
+			 uint16_t nr)
+{
+	const struct mapping_snapshot *block;
+
+	if (!nr || !unwind_store_is_half_full(&r->unwinder.store))
+		return;
+	block = publisher_snapshot(&r->unwinder.publisher, generation);
+	for (uint16_t i = 0; i < nr; i++)
+		unwind_store_touch(&r->unwinder.store, files[i],
+				   block ? block->user : UNWIND_USER_UNKNOWN);
+}
+
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
 static void add_stack(struct recorder *r, const struct sample_header *h,
 		      const struct decoder_stack *stack, uint64_t hash)
@@ -286,6 +300,8 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 		r->refused_until_ns = UINT64_MAX;
 	if (!err && hash)
 		err = remember_stack(r, h, hash, generation, id, &said);
+	else if (!err)
+		touch_tables(r, generation, r->decoder.needed, (uint16_t)r->decoder.nr_needed);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	else
@@ -510,19 +526,6 @@ static uint32_t known_part(struct recorder *r, const struct known_stack *known, 
 	return known->stack;
 }
 
-/* Where room for tables runs short, those that a stack needs that the kernel knows are in use. */
-static void touch_tables(struct recorder *r, const struct known_stack *known)
-{
-	const struct mapping_snapshot *block;
-
-	if (!known->nr_files || !unwind_store_is_half_full(&r->unwinder.store))
-		return;
-	block = publisher_snapshot(&r->unwinder.publisher, known->generation);
-	for (uint16_t i = 0; i < known->nr_files; i++)
-		unwind_store_touch(&r->unwinder.store, known->files[i],
-				   block ? block->user : UNWIND_USER_UNKNOWN);
-}
-
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
 	const struct profile_label *labels;
@@ -539,7 +542,7 @@ static void on_hit(struct recorder *r, const struct sample_header *h)
 		r->forget_stacks = true;
 		return;
 	}
-	touch_tables(r, found);
+	touch_tables(r, found->generation, found->files, found->nr_files);
 	said = (struct said){ found->thread_name, labels, found->nr_labels };
 	count_sample(r, h, &said, known_part(r, found, h->pid));
 }
@@ -670,7 +673,10 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 		return;
 	}
 	r->stats.raw[h->stop & (STOP_MAX_ - 1)]++;
-	r->met_raw = true;
+	/* Where there is no room for a table all samples come so: nothing is about to get better.
+	 */
+	r->met_raw |= h->stop != STOP_FILE_PENDING ||
+		      !publisher_has_spilled(&r->unwinder.publisher, raw->file);
 	exec_ns = next_exec(r, h->pid);
 	proc = process_of_raw(r, h, raw, exec_ns);
 	if (proc) {

@@ -90,6 +90,12 @@ static void open_cache(struct symbol_store *s)
 		store_cache_failed(s, r);
 }
 
+int symbol_store_folder(struct symbol_store *s)
+{
+	open_cache(s);
+	return s->cache;
+}
+
 static int keep_root(struct symbol_store *s, const char *path)
 {
 	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), r;

@@ -124,6 +124,8 @@ struct symbol_progress {
 size_t symbol_store_wait(struct symbol_store *s, uint32_t patience_ms,
 			 bool (*progress)(void *ctx, const struct symbol_progress *progress),
 			 void *ctx);
+/* The folder of the cache, for what else wants to be on a disk; -1: there is none. The store's. */
+int symbol_store_folder(struct symbol_store *s);
 /* Bytes that tables and the store itself take (mapped files count as far as they are resident). */
 size_t symbol_store_bytes(const struct symbol_store *s);
 

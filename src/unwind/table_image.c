@@ -211,3 +211,79 @@ int table_image_open(int fd, uint32_t runtime, struct unwind_table **ret)
 	*ret = TAKE_PTR(table);
 	return 0;
 }
+
+/* --- without reading all of it ---------------------------------------------------------------- */
+
+int table_image_copy(int fd, const struct unwind_table *table)
+{
+	_cleanup_free_ uint8_t *piece = NULL;
+	uint64_t at = 0, end;
+	int r = 0;
+
+	if (!table->image)
+		return table_image_write(fd, table);
+	piece = malloc(PIECE);
+	if (!piece)
+		return -ENOMEM;
+	end = cells_at(table->nr_rules) +
+	      ((uint64_t)table->nr_buckets + table->nr_rows) * sizeof(uint32_t);
+	while (!r && at < end) {
+		size_t n = end - at < PIECE ? end - at : PIECE;
+
+		r = read_all_at(table->image, at, piece, n);
+		if (!r)
+			r = write_all(fd, piece, n);
+		at += n;
+	}
+	return r;
+}
+
+int table_image_read_rules(struct unwind_table *table)
+{
+	size_t size = table->nr_rules * sizeof(*table->rules);
+
+	free(table->rules);
+	table->rules = malloc(size);
+	return table->rules
+		       ? read_all_at(table->image, sizeof(struct image_header), table->rules, size)
+		       : -ENOMEM;
+}
+
+/* The row that counts at `addr`: its rule's number; 0: there is none. Or a negative errno. */
+static int find_row(const struct unwind_table *table, uint64_t addr)
+{
+	/* Those of a bucket, and the one before. */
+	uint32_t rows[BUCKET_ROWS_MAX + 1], bucket, first, nr, before, i;
+	uint64_t at = addr - table->start;
+	int r;
+
+	if (addr < table->start || at >> BUCKET_SHIFT >= table->nr_buckets)
+		return 0;
+	r = table_image_read(table, (uint32_t)(at >> BUCKET_SHIFT), &bucket, 1);
+	if (r)
+		return r;
+	first = BUCKET_FIRST(bucket);
+	nr = BUCKET_NR(bucket);
+	before = first > 0;
+	if (nr > BUCKET_ROWS_MAX || first > table->nr_rows || nr > table->nr_rows - first)
+		return -EBADMSG;
+	r = table_image_read(table, table->nr_buckets + first - before, rows, nr + before);
+	if (r)
+		return r;
+	for (i = before; i < nr + before && rows[i] <= ROW(at & 255, 0xffffff); i++)
+		;
+	return i ? (int)ROW_RULE(rows[i - 1]) : 0;
+}
+
+int table_image_find(const struct unwind_table *table, uint64_t addr, struct unwind_rule *ret)
+{
+	int number = find_row(table, addr);
+
+	if (number < 0)
+		return number;
+	if ((uint32_t)number >= table->nr_rules)
+		return -EBADMSG;
+	return read_all_at(table->image,
+			   sizeof(struct image_header) + (uint64_t)number * sizeof(*ret), ret,
+			   sizeof(*ret));
+}

@@ -21,6 +21,13 @@ int table_image_write(int fd, const struct unwind_table *table);
  * with. 0, -EBADMSG (it is not what table_image_write() made), -ENOMEM, -EIO ...
  */
 int table_image_open(int fd, uint32_t runtime, struct unwind_table **ret);
+/* Writes the table into an empty file, as table_image_write() does, whether it lies in memory or in
+ * an image that was opened. 0 or negative errno. */
+int table_image_copy(int fd, const struct unwind_table *table);
+/* What unwind_table_find() would find, out of the image alone. 0 or negative errno. */
+int table_image_find(const struct unwind_table *table, uint64_t addr, struct unwind_rule *ret);
+/* Reads the rules of an image that was checked before and has let them go. */
+int table_image_read_rules(struct unwind_table *table);
 /* Cells (4 bytes) of the table, from number `first` on, buckets before rows. 0 or negative errno.
  */
 int table_image_read(const struct unwind_table *table, uint32_t first, uint32_t *to, uint32_t nr);

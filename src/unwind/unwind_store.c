@@ -91,6 +91,23 @@ void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_f
 		__atomic_store_n(&s->files[file].state, state, __ATOMIC_RELEASE);
 }
 
+void unwind_store_refuse(struct unwind_store *s, uint32_t file)
+{
+	unwind_store_set_state(s, file, s->spills ? FILE_STATE_SPILLED : FILE_STATE_EVICTED);
+}
+
+void unwind_store_set_spills(struct unwind_store *s, bool spills)
+{
+	enum unwind_file_state was = s->spills ? FILE_STATE_SPILLED : FILE_STATE_EVICTED;
+
+	if (s->spills == spills)
+		return;
+	s->spills = spills;
+	for (uint32_t i = 0; i < UNWIND_FILES_MAX; i++)
+		if (s->files[i].state == was && (!spills || s->wanted[i].cells))
+			unwind_store_refuse(s, i);
+}
+
 /* Calls `each` for each rule that the table's rows have, once. */
 static void each_rule(struct unwind_store *s, const struct file_table *t,
 		      void (*each)(struct unwind_store *s, uint32_t rule))
@@ -145,7 +162,7 @@ static uint32_t drop_table(struct unwind_store *s, uint32_t file)
 			s->tables.items[kept++] = *t;
 			continue;
 		}
-		unwind_store_set_state(s, file, FILE_STATE_EVICTED);
+		unwind_store_refuse(s, file);
 		let_rows_go(s, t);
 		retire(s, t->first, t->nr);
 		wish.cells += t->nr;
@@ -517,7 +534,7 @@ int unwind_store_load(struct unwind_store *s, uint32_t file, const struct unwind
 			s->tables.items[s->tables.nr++] = t;
 	}
 	if (r) {
-		unwind_store_set_state(s, file, FILE_STATE_EVICTED);
+		unwind_store_refuse(s, file);
 		return r;
 	}
 	f->start = table->start;

@@ -64,6 +64,7 @@ struct unwind_store {
 	uint32_t nr_admitted; /* cells of files that were admitted again last */
 	uint64_t admitted_ns;
 	bool is_short; /* samples need more tables than there is room for */
+	bool spills;   /* those that there is no room for can be read elsewhere */
 	uint64_t enough_ns;
 	uint64_t now_ns;
 	uint64_t nr_evicted;	/* tables given up for room */
@@ -76,6 +77,11 @@ int unwind_store_init(struct unwind_store *s, const struct unwind_store_maps *ma
 void unwind_store_fini(struct unwind_store *s);
 
 void unwind_store_set_state(struct unwind_store *s, uint32_t file, enum unwind_file_state state);
+/* There is no room for the file's table: FILE_STATE_EVICTED or, if it can be read elsewhere,
+ * FILE_STATE_SPILLED. */
+void unwind_store_refuse(struct unwind_store *s, uint32_t file);
+/* Can tables that there is no room for be read elsewhere now? Of those that there are, too. */
+void unwind_store_set_spills(struct unwind_store *s, bool spills);
 /*
  * Loads a file's table. -ENOSPC if it does not fit (the file's state is FILE_STATE_EVICTED then):
  * those are given up that were unused for longest, and, if its user has no more than a share, some

@@ -104,6 +104,30 @@ TEST(a_full_arena_gives_up_what_was_unused_for_longest)
 	unwind_store_fini(&s);
 }
 
+TEST(what_there_is_no_room_for_may_be_elsewhere)
+{
+	struct unwind_table *big = table_of(30000, 8);
+	struct unwind_store s;
+
+	ASSERT_OK(unwind_store_init(&s, &no_maps, 512 << 10));
+	unwind_store_tick(&s, RETIRE_NS);
+	ASSERT_OK(unwind_store_load(&s, 1, big));
+	ASSERT_OK(unwind_store_load(&s, 2, big));
+	ASSERT_ERR(unwind_store_load(&s, 3, big), ENOSPC);
+	unwind_store_set_state(&s, 4, FILE_STATE_EVICTED); /* it has no table */
+	unwind_store_set_spills(&s, true);
+	ASSERT_EQ(s.files[3].state, FILE_STATE_SPILLED);
+	ASSERT_EQ(s.files[4].state, FILE_STATE_EVICTED);
+	ASSERT_ERR(unwind_store_load(&s, 5, big), ENOSPC);
+	ASSERT_EQ(s.files[5].state, FILE_STATE_SPILLED);
+	unwind_store_set_spills(&s, false);
+	ASSERT_EQ(s.files[3].state, FILE_STATE_EVICTED);
+	ASSERT_EQ(s.files[5].state, FILE_STATE_EVICTED);
+	ASSERT_EQ(s.files[1].state, FILE_STATE_LOADED);
+	unwind_table_free(big);
+	unwind_store_fini(&s);
+}
+
 /* Loads tables of files that a user uses from number `file` on until one is refused; the next
  * number. */
 static uint32_t load_all(struct unwind_store *s, uint32_t file, uint32_t user,

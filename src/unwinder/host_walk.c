@@ -2,11 +2,42 @@
 #include "unwinder/host_walk.h"
 #include "process/memory.h"
 #include "unwinder/anon_code.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { ASKED_MAX = 64 }; /* functions of one stack that are followed at once */
+enum {
+	ASKED_MAX = 64, /* functions of one stack that are followed at once */
+	KEPT_MAX = 64,	/* files of one stack whose tables are kept on the disk for it */
+};
+
+/* The tables that there is no room for. */
+struct spilled {
+	struct publisher *publisher;
+	uint32_t nr_found; /* rules */
+	uint32_t nr_kept;  /* files */
+};
+
+/* walk_input.elsewhere */
+static int find_spilled(void *ctx, __u32 file, __u64 addr, struct unwind_rule *ret)
+{
+	struct spilled *s = ctx;
+	int r = publisher_has_spilled(s->publisher, file)
+			? table_spill_find(&s->publisher->spill, file, addr, ret)
+			: -ENOENT;
+
+	s->nr_found += !r;
+	return r;
+}
+
+/* The walk is in a file whose table is not loaded: may it go on? */
+static bool get_table(struct spilled *s, const struct mapping_snapshot *b, const struct walk *state)
+{
+	struct publisher *p = s->publisher;
+
+	return s->nr_kept++ < KEPT_MAX && publisher_get_table(p, b, state->mapping_file);
+}
 
 /* What a walk has asked for, and was told. */
 struct answers {
@@ -28,13 +59,16 @@ static bool answer(struct publisher *p, const struct mapping_snapshot *b,
 		answers->nr_known += !r;
 		return !r;
 	}
-	return !publisher_follow(p, b, state->mapping_file, state->pc - state->mapping_bias,
+	/* There would be nowhere to write down what is learned. */
+	return !publisher_has_spilled(p, state->mapping_file) &&
+	       !publisher_follow(p, b, state->mapping_file, state->pc - state->mapping_bias,
 				 !state->interrupted);
 }
 
 int host_walk(struct publisher *p, const struct walk_memory *memory, const struct walk_input *input,
 	      struct walk *state)
 {
+	struct spilled spilled = { .publisher = p };
 	const struct walk_tables tables = {
 		.files = p->store->files,
 		.nr_files = UNWIND_FILES_MAX,
@@ -43,6 +77,7 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.segments = p->store->arena.segments,
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
+	uint64_t begin = p->store->spills ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	struct walk_input in = *input;
 	const struct mapping_snapshot *block = publisher_snapshot(p, input->process.generation);
 	struct answers answers = { .nr_asked = 0 };
@@ -50,16 +85,23 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 
 	p->nr_anon = p->nr_anon_silent = 0;
 	in.known = answers.known;
-	/* Each turn loads one file's table, or follows what one frame is in, so that this ends. */
+	in.elsewhere = find_spilled;
+	in.elsewhere_ctx = &spilled;
+	/* Each turn gets one file's table, or follows what one frame is in, so that this ends. */
 	for (in.may_ask = true;;) {
 		in.nr_known = answers.nr_known;
 		stop = walk_host(&tables, memory, &in, state);
 		if (stop == STOP_CODE_PENDING)
 			in.may_ask = answer(p, block, memory, in.machine, state, &answers);
-		else if (stop != STOP_FILE_PENDING ||
-			 publisher_load(p, block, state->mapping_file) != FILE_STATE_LOADED)
-			return stop;
+		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, block, state))
+			break;
 	}
+	if (begin && spilled.nr_found)
+		publisher_spent_on_spilled(p, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	return stop == STOP_FILE_PENDING &&
+			       p->store->files[state->mapping_file].state == FILE_STATE_EVICTED
+		       ? STOP_TABLE_EVICTED
+		       : stop;
 }
 
 /* Further up than that is no stack's address. */

@@ -2,7 +2,6 @@
 #include "unwinder/publisher.h"
 #include "unwinder/publisher_internal.h"
 #include "unwinder/anon_code.h"
-#include "unwinder/budget.h"
 #include "process/proc_identity.h"
 #include "profile/profile.h"
 #include "util/cleanup.h"
@@ -20,12 +19,8 @@ enum {
 	NO_ROOM_PAUSE_NS =
 		200000000, /* until it is tried again to show something where there is no room */
 	UPDATE_MAX_NS = 10000000, /* for looking at runtimes in one turn */
-	LARGE_CODE = 2 << 20,
-	FILES_AT_ONCE = 64,	   /* are opened before the ring is emptied */
-	FILES_OF_SHOW = 512,	   /* are opened when a process is shown; most have some dozens */
-	LOAD_AHEAD_NS = 100000000, /* a process, for files that are no runtime's */
-	PATH_SHOWN_MAX = 512,
-	COMPLAINTS_MAX = 32, /* about tables: somebody may have files without number */
+	FILES_AT_ONCE = 64,	  /* are opened before the ring is emptied */
+	FILES_OF_SHOW = 512,	  /* are opened when a process is shown; most have some dozens */
 	/* Looking at runtimes of processes that are shown already takes half of a CPU at most. */
 	LOOK_PART = 2,
 	LOOK_PAUSE_NS = 50000000, /* of an owner who has had his share */
@@ -115,6 +110,7 @@ static void take_number_back(struct publisher *p, uint32_t number)
 
 	owners_give_back(&p->nr_of_owner, shown->owner);
 	unwind_store_forget(p->store, number);
+	table_spill_drop(&p->spill, number);
 	shown->file->shown = 0;
 	process_let_file_go(shown->file);
 	*shown = (struct shown_file){ 0 };
@@ -243,7 +239,6 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 }
 
 static void on_file_came(void *ctx, struct mapped_file *file);
-static void on_file_too_large(void *ctx, const struct mapped_file *file, uint64_t bytes);
 
 void publisher_init(struct publisher *p, struct process_table *processes,
 		    struct unwind_store *store, struct bpf_sampler *sampler)
@@ -257,12 +252,13 @@ void publisher_init(struct publisher *p, struct process_table *processes,
 		.look_time.part = LOOK_PART,
 	};
 	loader_init(&p->loader);
+	table_spill_init(&p->spill);
 	runtimes_init(&p->runtimes, processes);
 	processes->forget = on_forget;
 	processes->forked = on_forked;
 	processes->forget_file = on_forget_file;
 	processes->file_came = on_file_came;
-	processes->file_too_large = on_file_too_large;
+	processes->file_too_large = publisher_file_too_large;
 	processes->ctx = p;
 	unwind_store_set_state(store, FILE_BEYOND, FILE_STATE_UNREADABLE);
 }
@@ -273,6 +269,7 @@ void publisher_fini(struct publisher *p)
 	size_t i = 0;
 
 	loader_fini(&p->loader);
+	table_spill_fini(&p->spill);
 	map_fini(&p->complained);
 	map_fini(&p->with_runtimes);
 	while ((slot = map_next(&p->blocks, &i)))
@@ -760,8 +757,10 @@ static void on_file_came(void *ctx, struct mapped_file *file)
 	struct map_slot *slot;
 	size_t i = 0, nr = 0;
 
-	if (file->shown)
+	if (file->shown) {
+		table_spill_drop(&p->spill, file->shown);
 		unwind_store_set_state(p->store, file->shown, FILE_STATE_PENDING);
+	}
 	/* What was met of it had neither an identity nor addresses of its own. */
 	if (p->forget_file)
 		p->forget_file(p->ctx, file->index);
@@ -791,126 +790,8 @@ void publisher_set_final(struct publisher *p, struct process *proc)
 		log_debug("cannot tell the kernel of process %d", proc->pid);
 }
 
-/* --- tables ---------------------------------------------------------------------------------- */
-
-/* True: not said before, and not too much. */
-static bool say_once(struct publisher *p, const struct mapped_file *file)
-{
-	if (p->nr_complaints > COMPLAINTS_MAX || map_get(&p->complained, file->index) ||
-	    map_put(&p->complained, file->index, 1))
-		return false;
-	if (p->nr_complaints++ < COMPLAINTS_MAX)
-		return true;
-	log_warn("the unwind tables of further files found no room: they are counted");
-	return false;
-}
-
-/* A file's name as it may be printed: it may be called anything. */
-static const char *printable(const struct mapped_file *file, char *buf, size_t size)
-{
-	profile_clean_text(file->path, strlen(file->path), buf, size);
-	return buf;
-}
-
-static void say_no_room(struct publisher *p, const struct mapped_file *file,
-			const struct unwind_table *table)
-{
-	size_t bytes = ((size_t)table->nr_buckets + table->nr_rows) * sizeof(uint32_t);
-	uint64_t limit =
-		budget_limit_for_arena(unwind_store_bytes_with(p->store, table), p->fixed_bytes);
-	char path[PATH_SHOWN_MAX];
-
-	if (!p->fixed_bytes || !say_once(p, file))
-		return;
-	log_warn("%s: no room for its unwind table (%.1f MB), stacks through it are cut; "
-		 "--memory-limit %lluM would do",
-		 printable(file, path, sizeof(path)), (double)bytes / 1e6,
-		 (unsigned long long)(limit >> 20));
-}
-
-static void on_file_too_large(void *ctx, const struct mapped_file *file, uint64_t bytes)
-{
-	struct publisher *p = ctx;
-	char path[PATH_SHOWN_MAX];
-
-	if (say_once(p, file))
-		log_warn("%s: too large to be copied from its server (more than %llu MB): stacks "
-			 "through it are cut",
-			 printable(file, path, sizeof(path)), (unsigned long long)(bytes >> 20));
-}
-
-static void table_failed(struct publisher *p, uint32_t number, int r)
-{
-	const struct mapped_file *file = publisher_file(p, number);
-	char path[PATH_SHOWN_MAX];
-
-	if (r != -EFBIG) {
-		log_debug("no unwind table of %s: %s", file->path, strerror(-r));
-		unwind_store_set_state(p->store, number, FILE_STATE_UNREADABLE);
-		return;
-	}
-	p->nr_too_big++;
-	unwind_store_set_state(p->store, number, FILE_STATE_EVICTED);
-	if (say_once(p, file))
-		log_warn("%s: its unwind information is larger than any that can be used: stacks "
-			 "through it are cut",
-			 printable(file, path, sizeof(path)));
-}
-
-/* What came of building a file's table. */
-static void take_table(void *ctx, uint32_t number, int result, struct unwind_table *table)
-{
-	struct publisher *p = ctx;
-	const struct mapped_file *file = publisher_file(p, number);
-	int r;
-
-	if (result) {
-		table_failed(p, number, result);
-		return;
-	}
-	r = unwind_store_load(p->store, number, table);
-	if (r == -ENOSPC)
-		say_no_room(p, file, table);
-	log_debug("%s: %u rows, %u rules, %u bad FDEs%s", file->path, table->nr_rows,
-		  table->nr_rules, table->nr_bad_fdes, r ? ": no room" : "");
-	unwind_table_free(table);
-}
-
-enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_snapshot *b,
-				      uint32_t number)
-{
-	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct loader_job job = { .file = number };
-	struct unwind_table *table = NULL;
-	const struct runtime_dso *dso;
-	int r;
-
-	if (number >= p->files.nr)
-		return FILE_STATE_UNREADABLE;
-	/* What was built meanwhile need not wait for the end of a long turn, nor keep others from
-	 * it. */
-	if (loader_is_busy(&p->loader))
-		loader_tick(&p->loader, take_table, p);
-	if (p->store->files[number].state != FILE_STATE_PENDING)
-		return p->store->files[number].state;
-	unwind_store_touch(p->store, number, b ? b->user : UNWIND_USER_UNKNOWN);
-	if (loader_is_building(&p->loader, number))
-		return FILE_STATE_PENDING;
-	/* What a runtime says of it belongs to its table. */
-	if (!runtimes_look_at(&p->runtimes, publisher_file(p, number)->index))
-		return FILE_STATE_PENDING;
-	dso = runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
-	if (dso)
-		loader_job_of_runtime(&job, dso);
-	job.owner = publisher_file(p, number)->owner;
-	r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
-	job.elf = elf;
-	if (!r)
-		r = loader_build(&p->loader, &job, &table);
-	if (r != -EINPROGRESS && r != -EAGAIN)
-		take_table(p, number, r, table);
-	return p->store->files[number].state;
-}
+/* --- time, and what is there -------------------------------------------------------------------
+ */
 
 void publisher_tick(struct publisher *p, uint64_t now, uint64_t seen)
 {
@@ -918,7 +799,7 @@ void publisher_tick(struct publisher *p, uint64_t now, uint64_t seen)
 
 	unwind_store_tick(p->store, now);
 	process_table_tick(p->processes);
-	loader_tick(&p->loader, take_table, p);
+	publisher_take_tables(p, now);
 	publisher_let_ask(p, now);
 	for (i = 0; i < p->retired.nr; i++) {
 		struct mapping_snapshot *b = p->retired.items[i];
@@ -937,34 +818,6 @@ void publisher_tick(struct publisher *p, uint64_t now, uint64_t seen)
 	if (p->sampler && p->nr_told > UNWIND_PROCESSES_MAX - PROCESSES_MANY)
 		take_places_back(p, PROCESSES_MANY);
 	mend_short(p, now);
-}
-
-void publisher_load_ahead(struct publisher *p, const struct process *proc)
-{
-	const struct published_process *v = proc->user;
-	uint64_t begin;
-	uint32_t i;
-
-	if (!v || !runtimes_any(&p->runtimes, proc))
-		return;
-	for (i = 0; i < proc->mappings.nr; i++) {
-		uint32_t file = proc->mappings.items[i].file;
-
-		if (runtimes_is_one(&p->runtimes, file))
-			publisher_load(p, v->block, p->processes->files.items[file]->shown);
-	}
-	begin = now_ns();
-	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
-	 * behind the small ones and the C library. */
-	for (i = 0; i < 2 * proc->mappings.nr; i++) {
-		const struct mapping *m = &proc->mappings.items[i % proc->mappings.nr];
-
-		if (now_ns() - begin > LOAD_AHEAD_NS || unwind_store_is_half_full(p->store))
-			break;
-		if (m->file != MAPPING_ANON &&
-		    (m->end - m->start > LARGE_CODE) == (i >= proc->mappings.nr))
-			publisher_load(p, v->block, p->processes->files.items[m->file]->shown);
-	}
 }
 
 const struct mapping_snapshot *publisher_snapshot(const struct publisher *p, uint32_t generation)

@@ -17,6 +17,7 @@
 #include "unwinder/loader.h"
 #include "unwinder/runtimes.h"
 #include "process/process.h"
+#include "unwind/table_spill.h"
 #include "unwind/unwind_store.h"
 #include "util/time_shares.h"
 
@@ -86,12 +87,19 @@ struct publisher {
 	struct loader loader; /* its program and what it does meanwhile are the recorder's to set */
 	size_t fixed_bytes;   /* budget_share()'s, for advice; 0: there is no limit to raise */
 	void (*drain)(void *ctx); /* keeps the ring of samples from running over; may be NULL */
-	void *drain_ctx;
-	struct map complained;	/* files of which it was said that they do not fit, by index */
-	uint32_t nr_complaints; /* that were made, in all */
-	uint64_t nr_refused;	/* mappings shown without a file, for it was one too many */
-	uint64_t nr_too_big;	/* files whose tables nobody could build */
-	uint64_t nr_followed;	/* functions, for walks that asked */
+	/* A folder on a disk, for tables that there is no room for; -1: none. May be NULL. It is
+	 * asked when there is no room. */
+	int (*spill_folder)(void *ctx);
+	void *drain_ctx; /* of both */
+	struct table_spill spill;
+	uint64_t spill_from_ns;	  /* not before then: it failed, or took its part of the time */
+	uint64_t spill_second_ns; /* of which */
+	uint64_t spill_spent_ns;  /* so much was taken */
+	struct map complained;	  /* files of which it was said that they do not fit, by index */
+	uint32_t nr_complaints;	  /* that were made, in all */
+	uint64_t nr_refused;	  /* mappings shown without a file, for it was one too many */
+	uint64_t nr_too_big;	  /* files whose tables nobody could build */
+	uint64_t nr_followed;	  /* functions, for walks that asked */
 	struct time_shares follow_time; /* each user's, for following code */
 	/* Of the last host_walk(): frames in code of no file that was followed, and how many of
 	 * them it told nothing of. */
@@ -148,6 +156,18 @@ void publisher_update_runtimes(struct publisher *p);
  */
 enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_snapshot *b,
 				      uint32_t number);
+/*
+ * The file's table as publisher_load() does it, or at least where walks on the host can read it: is
+ * it there now, and was not before?
+ */
+bool publisher_get_table(struct publisher *p, const struct mapping_snapshot *b, uint32_t number);
+/* Is there no room for the file's table, but walks on the host get through? */
+static inline bool publisher_has_spilled(const struct publisher *p, uint32_t number)
+{
+	return number < p->files.nr && p->store->files[number].state == FILE_STATE_SPILLED;
+}
+/* A walk on the host read such tables, and took so long of a CPU. */
+void publisher_spent_on_spilled(struct publisher *p, uint64_t ns);
 /* The file that walkers know by that number; of a block, or of a walk by one. Never NULL. */
 struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
 /*

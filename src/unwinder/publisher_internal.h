@@ -15,5 +15,9 @@ bool publisher_is_anon_silent(const struct published_process *v);
 void publisher_let_ask(struct publisher *p, uint64_t now_ns);
 /* Something was read of a process with that block, out of the time for following code. */
 void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns);
+/* publisher_tables.c: what was built meanwhile is loaded; tables that there is no room for. */
+void publisher_take_tables(struct publisher *p, uint64_t now_ns);
+/* process_table.file_too_large. */
+void publisher_file_too_large(void *ctx, const struct mapped_file *file, uint64_t bytes);
 /* jit_code.c: the file's index will be another's. */
 void jit_code_forget_file(struct publisher *p, uint32_t index);

@@ -7,6 +7,7 @@
 #include "test.h"
 
 #include <execinfo.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ucontext.h>
@@ -309,6 +310,53 @@ TEST(tables_are_loaded_as_the_walk_meets_their_files)
 	ASSERT_EQ(before, 0);
 	walk_seen(walk);
 	ASSERT(store.tables.nr >= 2);
+	tear_down();
+	free(walk);
+}
+
+static int build_folder(void *ctx)
+{
+	const char *root = getenv("SONDE_BUILD_ROOT");
+
+	(void)ctx;
+	return open(root ? root : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static uint32_t nr_spilled(void)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < publisher.files.nr; i++)
+		nr += publisher_has_spilled(&publisher, i);
+	return nr;
+}
+
+TEST(where_no_table_has_room_walks_are_whole_all_the_same)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	uint32_t first;
+
+	set_up();
+	middle(20, stack_top());
+	arena_set_max(&store.arena, 0);
+	for (uint32_t nr = ARENA_SEGMENT_CELLS; nr; nr /= 2)
+		while (!arena_alloc(&store.arena, nr, false, &first))
+			;
+	ASSERT_EQ(walk_seen(walk), STOP_TABLE_EVICTED);
+	publisher.spill_folder = build_folder;
+	publisher_tick(&publisher, now_ns(), 0);
+	ASSERT(nr_spilled() >= 1);
+	ASSERT_EQ(walk_seen(walk), STOP_COMPLETE);
+	ASSERT_EQ(store.tables.nr, 0);
+	ASSERT(nr_spilled() >= 2);
+	assert_same_callers(walk, walk->full.nr_words);
+	/* It has had its part of this second: these are cut, until it has another one. */
+	publisher_spent_on_spilled(&publisher, 1000000000);
+	ASSERT_EQ(nr_spilled(), 0);
+	ASSERT_EQ(walk_seen(walk), STOP_TABLE_EVICTED);
+	publisher_tick(&publisher, now_ns() + 1000000000, 0);
+	ASSERT_EQ(walk_seen(walk), STOP_COMPLETE);
+	close(publisher.spill.folder);
 	tear_down();
 	free(walk);
 }

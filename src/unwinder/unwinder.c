@@ -23,6 +23,7 @@ int unwinder_init(struct unwinder *u, const struct unwinder_options *o)
 	u->processes.meanwhile_ctx = o->drain_ctx;
 	u->publisher.fixed_bytes = o->fixed_bytes;
 	u->publisher.drain = o->drain;
+	u->publisher.spill_folder = o->spill_folder;
 	u->publisher.drain_ctx = o->drain_ctx;
 	u->publisher.loader.wait = o->wait;
 	u->publisher.loader.builder = o->table_builder;

@@ -14,10 +14,11 @@ struct unwinder_options {
 	size_t arena_bytes;	     /* for mappings and unwind tables, at most */
 	size_t fixed_bytes; /* budget_share()'s, for advice; 0: there is no limit to raise */
 	struct loader_wait wait;
-	void (*drain)(void *ctx); /* struct publisher */
-	void *drain_ctx;
-	char *const *table_builder; /* struct loader */
-	char *const *file_copier;   /* process_table_set_copier() */
+	void (*drain)(void *ctx);	/* struct publisher */
+	int (*spill_folder)(void *ctx); /* likewise */
+	void *drain_ctx;		/* of both */
+	char *const *table_builder;	/* struct loader */
+	char *const *file_copier;	/* process_table_set_copier() */
 	uint64_t copy_bytes;
 	/* Of processes of a core: its machine, how to read its memory. */
 	uint16_t machine;

@@ -6,7 +6,7 @@
 
 Each has 153,600 functions, whose unwind tables together are several times the limit. They run at the same time and then
 one by one. sonde's memory and BPF maps, watched from outside, stay inside the limit, no stack is wrong, and the summary
-says what was given up. Needs root, BPF and gcc. The files are sparse: 16 MB of disk each.
+says what was given up. Then a program whose tables are larger than all the room that there is. Needs root, BPF, gcc and clang. The files are sparse: 16 MB of disk each.
 """
 import argparse
 import os
@@ -191,7 +191,25 @@ def no_wrong_stack(run, setup, _limit):
     return problems[:20], "%d samples, %d complete" % (samples, complete)
 
 
-TESTS = [recorded, inside_limit, says_what_it_gave_up, samples_arrive, no_wrong_stack]
+def no_room_at_all(_run, setup, _limit):
+    """The tables of clang's libraries, 9 MB, where all there is are 2: they are read from the disk, and nothing is cut."""
+    folder = os.path.dirname(setup.path(".c"))
+    source = os.path.join(folder, "many.c")
+    with open(source, "w", encoding="utf-8") as f:
+        f.writelines("int f%d(int a, int *p) { for (int i = 0; i < a; i++) p[i] += p[a - i] * %d; return p[a]; }\n" % (i, i) for i in range(600))
+    recording = Recorder(setup, ["--memory-limit", "32M"], ["clang", "-O2", "-c", source, "-o", source + ".o"], frequency=499).wait()
+    recording.expect_status(0)
+    s = recording.stats
+    note = "%d of %d complete, truncated %s" % (s["complete"], s["samples"], s["truncated"])
+    problems = recording.problems
+    if s["samples"] < 250 or s["complete"] < 0.9 * s["samples"]:
+        problems.append(note)
+    if "no room for its unwind table" in recording.errors:
+        problems += recording.errors.splitlines()
+    return problems, note
+
+
+TESTS = [recorded, inside_limit, says_what_it_gave_up, samples_arrive, no_wrong_stack, no_room_at_all]
 
 
 def size(text):

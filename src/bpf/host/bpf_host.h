@@ -38,6 +38,7 @@ struct kernel_mades;
 /* The walk of this thread: see walk_host.c. */
 struct walk *current_walk(void);
 const struct unwind_file *file_at(__u32 index);
+int row_elsewhere(__u32 file, __u64 addr);
 const struct unwind_rule *rule_at(__u32 index);
 const struct anon_page *anon_page_of(const struct walk *w);
 const struct arena_segment *arena_segment_of(__u32 cell);

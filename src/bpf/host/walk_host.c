@@ -17,7 +17,12 @@ static _Thread_local struct {
 	const struct walk_known_rule *known;
 	__u32 nr_known;
 	const struct anon_page *anon;
+	const struct walk_input *input;
+	struct unwind_rule elsewhere; /* what walk_input.elsewhere said last */
 } current;
+
+/* Its number. */
+enum { RULE_ELSEWHERE = UNWIND_RULES_MAX };
 
 int walk_user_x86_64(void);
 int walk_user_aarch64(void);
@@ -33,8 +38,19 @@ const struct unwind_file *file_at(__u32 index)
 	return index < current.tables->nr_files ? &current.tables->files[index] : NULL;
 }
 
+int row_elsewhere(__u32 file, __u64 addr)
+{
+	const struct walk_input *in = current.input;
+
+	return in->elsewhere && !in->elsewhere(in->elsewhere_ctx, file, addr, &current.elsewhere)
+		       ? RULE_ELSEWHERE
+		       : -STOP_FILE_PENDING;
+}
+
 const struct unwind_rule *rule_at(__u32 index)
 {
+	if (index == RULE_ELSEWHERE)
+		return &current.elsewhere;
 	for (__u32 i = 0; index == RULE_FRAME_POINTER && i < current.nr_known; i++)
 		if (current.known[i].pc == current.walk->pc)
 			return &current.known[i].rule;
@@ -134,6 +150,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	current.known = input->known;
 	current.nr_known = input->nr_known;
 	current.anon = input->anon;
+	current.input = input;
 	current.walkers_off = input->walkers_off;
 	current.walk = w;
 	current.tables = tables;

@@ -56,6 +56,10 @@ struct walk_input {
 	__u32 nr_known;
 	/* What is known of functions in no file; NULL: nothing. */
 	const struct anon_page *anon;
+	/* The rule of an address of a file that is neither loaded nor given up, in its own address
+	 * space: 0; else the walk ends there. NULL: it does. */
+	int (*elsewhere)(void *ctx, __u32 file, __u64 addr, struct unwind_rule *ret);
+	void *elsewhere_ctx;
 };
 
 /*
