@@ -23,6 +23,7 @@ EXACT = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 SMALL = ["-Xmx256m", "-Xss4m"]
 # Nice values: what waits to be compiled would have to wait for all the threads that run it interpreted.
 COMPILERS_FIRST = ["-XX:ThreadPriorityPolicy=1", "-XX:CompilerThreadPriority=-15"]
+FOR_SHORT = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]  # a compiler that has ended before C2 would have paid
 LINES_FILE = "lines.json"  # LINES, beside the compiled programs
 
 
@@ -122,14 +123,14 @@ class Classes:
 
     @staticmethod
     def _compile(javac, folder, release, sources):
-        subprocess.run([javac, "-encoding", "UTF-8", "-g", "-Xlint:-options", "--release", release, "-cp", folder, "-d",
+        subprocess.run([javac, *FOR_SHORT, "-encoding", "UTF-8", "-g", "-Xlint:-options", "--release", release, "-cp", folder, "-d",
                         folder, *sources], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
 
     @staticmethod
     def _read_lines(javac, folder):
         """Lines of each "Class.method", out of the class files."""
         names = [os.path.basename(p)[:-len(".class")] for p in glob.glob(os.path.join(folder, "*.class"))]
-        out = subprocess.run([javac.replace("javac", "javap"), "-J-Dstdout.encoding=UTF-8", "-J-Dfile.encoding=UTF-8", "-l", "-c",
+        out = subprocess.run([javac.replace("javac", "javap"), *FOR_SHORT, "-J-Dstdout.encoding=UTF-8", "-J-Dfile.encoding=UTF-8", "-l", "-c",
                               "-p", "-cp", folder, *names], check=True,
                              capture_output=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode("utf-8")
         found, cls, method = {}, None, None
