@@ -61,15 +61,32 @@ def threads_of(pid):
     return found
 
 
-def warmed_up(program, seconds, limit=600):
+def until_warm(programs, seconds):
+    """Programs that were started with warm() are ready, and each thread has had its CPU time since all was told: what is hot is compiled
+    then, also where it had been compiled for telling. Threads that are warm rest until all are, and those that could not begin."""
+    for program in programs:
+        program.until_ready(600)
+    for program in programs:
+        warmed_up(program, seconds, resting=True)
+    for program in programs:
+        program.go()
+        program.said("running")
+
+
+def warm(seconds):
+    """The option for that."""
+    return "-Dwarm=%d" % (100 * seconds)
+
+
+def warmed_up(program, seconds, limit=600, resting=False):
     """Waits until every thread that told something has had so much CPU time since all was told, and the compilers nothing to
-    do: what is hot is compiled then, also where it had been compiled for telling."""
+    do: what is hot is compiled then, also where it had been compiled for telling. `resting`: a thread that sleeps has had its time."""
     comms, idle, end = {t["comm"][:15] for t in program.truths}, 0, time.monotonic() + limit * PATIENCE
     before = {t.tid: t.seconds for t in threads_of(program.pid)}
     while idle < 3 and time.monotonic() < end:
         threads = threads_of(program.pid)
         busy = any(not t.sleeps for t in threads if re.match("C[12] Comp", t.comm))
-        cold = any(t.seconds < before.get(t.tid, 0) + seconds for t in threads if t.comm in comms)
+        cold = any(t.seconds < before.get(t.tid, 0) + seconds and not (resting and t.sleeps) for t in threads if t.comm in comms)
         idle = 0 if busy or cold else idle + 1
         time.sleep(0.05)
 
@@ -126,13 +143,16 @@ def recorded_for(setup, program, seconds, options=(), kind=Recorder, **more):
 
 def record(setup, programs, *options):
     """A recording, until the programs have had their CPU time together; and a longer one if there is little in it: what is right
-    must be so in either. The programs' standard inputs end when it has begun."""
+    must be so in either. The programs rest until it has begun, when their standard inputs end."""
     for seconds in (setup.seconds, 3 * setup.seconds):
         pids = [p for program in programs for p in family(program.process.pid)]
+        for program in programs:
+            program.pause()
         recorder = Recorder(setup, ["-p", ",".join(pids), "--lines", *options])
         recording_began(recorder)
         for program in programs:
             program.go()
+            program.resume()
         end = cpu_of(pids) + seconds * BUSY_CPUS
         wait_until("%g s of CPU" % (seconds * BUSY_CPUS), lambda pids=pids, end=end: cpu_of(pids) >= end, 900)
         recording = ended(recorder, *programs)

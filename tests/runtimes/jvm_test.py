@@ -22,7 +22,7 @@ import sys
 from runtimes import FrameRecorder, Program, Recorder, main, stack_of, tally
 from jvm_judge import EARLY, JDK, Chains, Frame, JavaTally
 from jvm_record import (BUSY_CPUS, chains_of, judge_all, record, recorded_for, recorded_from_before, shares, start, threads_of,
-                        warmed_up)
+                        until_warm, warm)
 from jvm_scenarios import COLLECTORS, FEATURES, GC_THREADS, LEAST, MODES, MOST, NEEDS_SEGMENTS, OF_ALL_JDKS, SCENARIOS, SINCE, \
     SLOW
 from jvm_toolchain import CLASSES, EXACT, SMALL, SOURCES, TELLING, jdks
@@ -87,9 +87,9 @@ def calls(jdk, mode, setup):
     options = options_of(mode, jdk)
     if jdk.release < SINCE.get(mode, 0) or not jdk.has(options):
         raise tap.Skip("JDK %s has no such mode" % jdk.version)
-    with start(setup, jdk, options, "Calls", *SCENARIOS) as program:
-        program.until_ready(600)
-        warmed_up(program, 0.02 if mode == "interpreted" else 0.1)
+    seconds = 0.02 if mode == "interpreted" else 0.1
+    with start(setup, jdk, [*options, warm(seconds)], "Calls", *SCENARIOS) as program:
+        until_warm([program], seconds)
         collected = collectors_seconds(program, mode)
         recording = record(setup, [program], "--tiers")
         collected = collectors_seconds(program, mode) - collected
@@ -109,16 +109,14 @@ def collectors(jdk, setup):
     with contextlib.ExitStack() as stack:
         programs = []
         for name, options, first, last in COLLECTORS:
-            options = ["-XX:+UnlockExperimentalVMOptions", *options, "-Dprefix=%s-" % name]
+            options = ["-XX:+UnlockExperimentalVMOptions", *options, "-Dprefix=%s-" % name, warm(0.1)]
             if first <= jdk.release <= last and jdk.has(options):
                 # What allocates ends soon where nothing is collected, on a busy machine before it is sampled.
                 scenarios = ["plain"] + ["recurse200", "lambda", "virtual", "allocate"] * (name != "eps")
                 programs.append(stack.enter_context(start(setup, jdk, options, "Calls", *scenarios)))
         if not programs:
             raise tap.Skip("JDK %s has no other collectors" % jdk.version)
-        for program in programs:
-            program.until_ready(600)
-            warmed_up(program, 0.1)
+        until_warm(programs, 0.1)
         recording = record(setup, programs)
     problems, note = judge_all(recording, [t for p in programs for t in p.truths])
     missing = {t["comm"][:15] for p in programs for t in p.truths} - {s.comm for s in recording.stacks or []}

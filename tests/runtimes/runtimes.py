@@ -90,6 +90,12 @@ class Program:
         line, _, self._rest = self._rest.partition(b"\n")
         return json.loads(line.decode("utf-8"))
 
+    def said(self, word, seconds=600):
+        """Waits until it says no truth, but this."""
+        said = self.line(seconds)
+        if said is None or word not in said:
+            raise AssertionError("%s said %s, not '%s'" % (shorten(" ".join(self.argv)), said, word))
+
     def until_ready(self, seconds=300):
         """Reads truths until it says that it is ready; self.pid is the process that said so."""
         while self.pid is None:

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.io.File;
 import java.io.FileDescriptor;
+import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.PrintStream;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -29,6 +31,8 @@ public final class Truth {
 	static final int SPIN = Integer.getInteger("spin", 20000);
 	/** After so many turns nothing changes its shape any more: reflection inflates after 15, and method handles are customised after 127. */
 	static final int TURNS = Integer.getInteger("turns", 160);
+	/** So many hundredths of a second of CPU a thread has after all has been told; then it rests until standard input ends. 0: it does not rest. */
+	private static final int WARM = Integer.getInteger("warm", 0);
 	/** Of the names of all threads: it tells a program apart from others in the same recording. */
 	private static final String PREFIX = System.getProperty("prefix", "");
 	static volatile boolean telling = true;
@@ -42,6 +46,9 @@ public final class Truth {
 	private static final ThreadLocal<Boolean> news = ThreadLocal.withInitial(() -> false);
 	private static CountDownLatch told;
 	private static final List<Life> lives = new CopyOnWriteArrayList<>();
+	/** Of threads that rest: those that do not yet; those that have not gone on after that; what they wait for. */
+	private static CountDownLatch warm, running;
+	private static final CountDownLatch rested = new CountDownLatch(1);
 	/** Scenarios of a turn that never ends. */
 	private static final Set<Scenario> endless = new HashSet<>();
 
@@ -49,6 +56,37 @@ public final class Truth {
 	private static final class Life {
 		/** It does not tell any more, nor prepares to. */
 		volatile boolean silent;
+		/** What CPU time it had then, and when to look at it next: that takes as long as a turn. */
+		int ticks = -1;
+		long look;
+		/** It has not rested yet. */
+		boolean restless = WARM > 0;
+
+		/** Rests if it is warm. */
+		void rest() throws Exception {
+			long now = System.nanoTime();
+			if (ticks < 0) {
+				ticks = ticks();
+				look = now + WARM * 10_000_000L;
+			} else if (now - look > 0) {
+				look = now + 5_000_000;
+				if (ticks() - ticks < WARM)
+					return;
+				restless = false;
+				warm.countDown();
+				rested.await();
+				running.countDown();
+			}
+		}
+	}
+
+	/** CPU time of this thread, in hundredths of a second. */
+	private static int ticks() throws Exception {
+		byte[] stat = new byte[1024];
+		try (FileInputStream in = new FileInputStream("/proc/thread-self/stat")) {
+			String[] fields = new String(stat, 0, in.read(stat), "ISO-8859-1").split("\\) ")[1].split(" ");
+			return Integer.parseInt(fields[11]) + Integer.parseInt(fields[12]);
+		}
 	}
 
 	static {
@@ -124,6 +162,8 @@ public final class Truth {
 					news.set(false);
 				} else {
 					life.silent = true;
+					if (life.restless)
+						life.rest();
 				}
 				scenario.turn();
 				if (!done && i >= TURNS && tells && !news.get()) {
@@ -141,13 +181,31 @@ public final class Truth {
 	static void main(String[] names) throws Exception {
 		if (names.length > 0)
 			scenarios.keySet().retainAll(Arrays.asList(names));
-		expect(scenarios.size());
-		for (Map.Entry<String, Scenario> e : scenarios.entrySet()) {
-			Thread t = new Thread(() -> live(e.getValue()), PREFIX + e.getKey());
+		List<String> all = new ArrayList<>(scenarios.keySet());
+		if (WARM > 0) {
+			// What never returns cannot rest: it begins when the others do.
+			all.removeIf(name -> endless.contains(scenarios.get(name)));
+			warm = new CountDownLatch(all.size());
+			running = new CountDownLatch(all.size());
+			begin(all);
+			told.await();
+			silence();
+			warm.await();
+			telling = true;
+			all = new ArrayList<>(scenarios.keySet());
+			all.removeIf(name -> !endless.contains(scenarios.get(name)));
+		}
+		begin(all);
+		allTold();
+	}
+
+	private static void begin(List<String> names) {
+		expect(names.size());
+		for (String name : names) {
+			Thread t = new Thread(() -> live(scenarios.get(name)), PREFIX + name);
 			t.setDaemon(true);
 			t.start();
 		}
-		allTold();
 	}
 
 	/** So many threads will live(). */
@@ -167,16 +225,27 @@ public final class Truth {
 	}
 
 	/**
-	 * Everything has been told, and every thread has seen that: one that gets no CPU for a while would still be on its way to tell. It is killed
-	 * when it has been seen.
+	 * Everything has been told, and every thread has seen that: one that gets no CPU for a while would still be on its way to tell.
 	 */
-	static void ready() throws Exception {
+	private static void silence() throws Exception {
 		telling = false;
 		for (Life life : lives) {
 			while (!life.silent)
 				Thread.sleep(1);
 		}
+	}
+
+	/** All has been told: who reads it lets the resting ones go on, and kills all in the end. */
+	static void ready() throws Exception {
+		silence();
 		say("{\"ready\": " + new File("/proc/self").getCanonicalFile().getName() + "}");
+		if (WARM > 0) {
+			while (System.in.read() >= 0)
+				;
+			rested.countDown();
+			running.await();
+			say("{\"running\": true}");
+		}
 		Thread.sleep(600_000);
 		Runtime.getRuntime().halt(0);
 	}
