@@ -110,9 +110,9 @@ def cpu_of(pids):
     return used
 
 
-def recorded_from_before(setup, program, seconds):
+def recorded_from_before(setup, program, seconds, *options):
     """A recording that begins before the program has a JVM, and ends when each thread has had so much CPU time."""
-    recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines"])
+    recorder = Recorder(setup, ["-p", str(program.process.pid), "--lines", *options])
     recording_began(recorder)
     program.go()
     program.until_ready(600)

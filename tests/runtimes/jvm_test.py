@@ -395,6 +395,9 @@ def from_start(jdk, setup):
     return problems, "%d/%d" % (complete, samples)
 
 
+BOTH = ["--tracers", "hotspot,python"]
+
+
 class Around:
     """The judge of a Java chain that begins in a Python."""
 
@@ -435,9 +438,9 @@ def embedded(jdk, when, setup):
     with Program(argv, env={"LC_ALL": "C.UTF-8"}) as program:
         if when == "now":
             program.until_ready(600)
-            recording = record(setup, [program])
+            recording = record(setup, [program], *BOTH)
         else:
-            recording = recorded_from_before(setup, program, 1)
+            recording = recorded_from_before(setup, program, 1, *BOTH)
     around = Around(program.truths, when != "now")
     t = tally(recording, when, "in-python", around.judge, JavaTally)
     problems = recording.problems + t.problems(20, LEAST.complete_of_start_percent)
@@ -506,4 +509,4 @@ def arguments(parser):
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, tests, arguments, "hotspot,python"))  # one is in a program of Python
+    sys.exit(main(__doc__, tests, arguments, "hotspot"))
