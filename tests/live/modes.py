@@ -20,7 +20,9 @@ from tap import Skip
 
 CPU1 = "/sys/devices/system/cpu/cpu1/online"
 LONG = 100  # seconds of CPU: the test ends the workload
-ATTACHED_SECONDS = 1.2  # of CPU, recorded of each
+# Of processes that are known before their first sample: samples are what is judged, CPU time is what they cost.
+OFTEN = 2 * FREQUENCY
+ATTACHED_SECONDS = 0.6  # of CPU, recorded of each, that often
 # For recordings of the whole machine: what else runs here must not fill the memory that these tests' stacks need.
 SYSTEM = ["--memory-limit", "512M"]
 # Percent of complete stacks in these: all that runs here is new to sonde at once, and with more than it can take in (a machine
@@ -131,8 +133,9 @@ def judge(setup, recording, case, least, complete=None):
 def attach(cases, bystanders, setup):
     """-p PID,PID: the processes ran before."""
     with contextlib.ExitStack() as stack:
-        running = [stack.enter_context(Running(setup, case)) for case in cases + bystanders][:len(cases)]
-        recorder = Recorder(setup, ["-p", ",".join(str(r.pid) for r in running)])
+        # All begin at once: none need go on while the others begin.
+        running = [stack.enter_context(r) for r in [Running(setup, case) for case in cases + bystanders]][:len(cases)]
+        recorder = Recorder(setup, ["-p", ",".join(str(r.pid) for r in running)], frequency=OFTEN)
         recording_began(recorder)
         begun = [cpu_seconds(r.pid) for r in running]
         for r, begin in zip(running, begun):
@@ -148,7 +151,7 @@ def attach(cases, bystanders, setup):
     if others:
         problems.append("samples of processes that were not asked for: %s" % sorted(others))
     for case, seconds in zip(cases, used):
-        wrong, note = known_answers.judge(expectation(setup, case), case.comm, recording, int(0.8 * seconds * FREQUENCY))
+        wrong, note = known_answers.judge(expectation(setup, case), case.comm, recording, int(0.8 * seconds * OFTEN))
         problems += wrong
         notes.append("%s: %s" % (case.comm, note))
     return problems, "; ".join(notes)
@@ -176,13 +179,14 @@ def stop_by_signal(signo, options, setup):
     """A signal ends the recording, and what there is gets written."""
     case = Case("chain").alone()
     with Running(setup, case) as running:
-        recorder = Recorder(setup, ["-p", str(running.pid)] if options == "attach" else SYSTEM)
+        attached = options == "attach"
+        recorder = Recorder(setup, ["-p", str(running.pid)] if attached else SYSTEM, frequency=OFTEN if attached else FREQUENCY)
         recording_began(recorder)
-        burnt(running.pid, 1)
+        burnt(running.pid, 0.5 if attached else 1)
         recorder.process.send_signal(signo)
         recording = recorder.wait()
     recording.expect_status(0)
-    return judge(setup, recording, case, int(0.8 * FREQUENCY), None if options == "attach" else SYSTEM_COMPLETE)
+    return judge(setup, recording, case, int(0.8 * FREQUENCY), None if attached else SYSTEM_COMPLETE)
 
 
 def stop_command(setup):
@@ -334,9 +338,9 @@ def target_exits(setup):
     """The process that was asked for ends: the recording ends too, with what there is."""
     case = Case("chain")
     with Running(setup, case) as running:
-        recorder = Recorder(setup, ["-p", str(running.pid)])
+        recorder = Recorder(setup, ["-p", str(running.pid)], frequency=OFTEN)
         recording_began(recorder)
-        burnt(running.pid, 0.5)
+        burnt(running.pid, 0.25)
         running.process.kill()
         running.process.wait()
         recording = recorder.wait()
