@@ -41,7 +41,8 @@ int main(int argc, char **argv)
 		if (only && strcmp(only, e->name))
 			continue;
 		tcase = tcase_create(e->name);
-		tcase_set_timeout(tcase, 1200); /* meson has the time limit */
+		tcase_set_timeout(
+			tcase, 1200); /* meson has the time limit; times $CK_TIMEOUT_MULTIPLIER */
 		tcase_add_test(tcase, e->test);
 		suite_add_tcase(suite, tcase);
 	}
