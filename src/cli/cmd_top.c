@@ -167,26 +167,30 @@ static void format_status(const struct top *top, const struct recorder_stats *st
 	uint64_t samples = stats->samples - top->samples_before;
 	uint64_t complete = stats->complete - top->complete_before;
 	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	char percent[32] = "", own[32] = "";
+	char percent[32] = "", own[32] = "", unknown[48] = "";
+	uint64_t nr_unknown = stats_unknown_runtimes(stats);
 
 	if (top_model_own(&top->model) >= OWN_MIN)
 		snprintf(own, sizeof(own), " (sonde: %.2f)", top_model_own(&top->model));
 	if (samples)
 		snprintf(percent, sizeof(percent), " %.1f %% complete,",
 			 100.0 * (double)complete / (double)samples);
+	if (nr_unknown)
+		snprintf(unknown, sizeof(unknown), ", %" PRIu64 " runtime%s not supported",
+			 nr_unknown, nr_unknown == 1 ? "" : "s");
 	snprintf(buf, size,
 		 "%u Hz, %.2f of %ld CPU%s busy%s, %" PRIu64 " process%s, %" PRIu64
-		 " sample%s,%s %" PRIu64 " lost",
+		 " sample%s,%s %" PRIu64 " lost%s",
 		 top->options.sampling.frequency_hz, top_model_busy(&top->model), nr_cpus,
 		 nr_cpus == 1 ? "" : "s", own, stats->processes, stats->processes == 1 ? "" : "es",
 		 samples, samples == 1 ? "" : "s", percent,
-		 stats_lost_samples(stats) - top->lost_before);
+		 stats_lost_samples(stats) - top->lost_before, unknown);
 }
 
 /* A plain table; what faded is told by its time. */
 static int print_plain(struct top *top, const struct recorder_stats *stats)
 {
-	char status[160], title[200];
+	char status[200], title[240];
 	int r;
 
 	format_status(top, stats, status, sizeof(status));
@@ -283,7 +287,7 @@ static enum recording_live on_live(void *ctx, const struct profile *p,
 	struct top *top = ctx;
 	enum top_action action = top->screen ? top_screen_keys(top->screen) : TOP_ACTION_NONE;
 	bool due = is_time(top, stats), cut;
-	char status[160];
+	char status[200];
 
 	if (action == TOP_ACTION_QUIT)
 		return RECORDING_STOP;

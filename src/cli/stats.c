@@ -28,6 +28,15 @@ const char *lost_sentence(enum lost_reason reason)
 									  : "no known reason";
 }
 
+uint64_t stats_unknown_runtimes(const struct recorder_stats *stats)
+{
+	uint64_t nr = 0;
+
+	for (int i = 0; i < FRAME_KIND_MAX_; i++)
+		nr += stats->unknown_runtimes[i];
+	return nr;
+}
+
 uint64_t stats_lost_samples(const struct recorder_stats *stats)
 {
 	uint64_t nr = 0;

@@ -12,6 +12,8 @@ const char *lost_sentence(enum lost_reason reason);
 
 /* Samples that were taken and did not make it into the profile. */
 uint64_t stats_lost_samples(const struct recorder_stats *stats);
+/* Files of runtimes of a version or a build that is not known. */
+uint64_t stats_unknown_runtimes(const struct recorder_stats *stats);
 /* Percent of the samples that are complete; 100 if there are none. */
 double stats_complete_percent(const struct recorder_stats *stats);
 

@@ -55,7 +55,7 @@ static int attach(const struct replay_image *image, uint8_t *data, size_t size, 
 		return -EINVAL;
 	r = elf_file_open_memory(data, size, &a->elf);
 	if (!r)
-		r = ops->probe(a->elf, "a replay case", &a->dso);
+		r = ops->probe(a->elf, NULL, &a->dso);
 	if (r)
 		return r;
 	a->dso->ops = ops;

@@ -20,6 +20,7 @@
 
 #include "abi/sample.h"
 #include "elf/elf_file.h"
+#include "runtime/about.h"
 #include "runtime/kept.h"
 #include "util/code_range.h"
 #include "util/vec.h"
@@ -67,8 +68,9 @@ struct runtime_dso {
 	 * some CFA hangs on them: that keeps tables small.) */
 	unsigned int follow;
 	uint32_t charged; /* the agent's: whose share of what is kept it takes; 0: nobody's */
-	/* Of a version that is not known, and shows less for it; probe() has said so. */
+	/* Of a version that is not known, and shows less for it: `about` says what. */
 	bool unknown;
+	struct runtime_about about; /* as probe() told; not the runtime's to fill in */
 };
 
 /* Where and in what a runtime is found. Lives as long as the runtime_proc that attach() makes of
@@ -82,6 +84,8 @@ struct runtime_target {
 	uint64_t data_bias;
 	struct runtime_options options;
 	struct runtime_keeper *keeper; /* borrowed: what is kept of all processes (kept.h) */
+	/* What attach() tells beside what probe() told; NULL: nobody asks. */
+	struct runtime_about *about;
 };
 
 /* What one process adds. Embedded in the runtime's own struct; made by attach(). */
@@ -134,15 +138,23 @@ struct runtime_ops {
 	/* Optional: how the name of a library begins that programs need which load this runtime
 	 * when they run ("libjli"): so it is ready sooner. */
 	const char *library;
-	size_t record_size; /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
+	/* Are frames of that version shown, if a file is built as its version's are? By the tables
+	 * that probe() and attach() use. (A runtime whose releases have one number takes any
+	 * minor.) NULL: `sonde doctor` names docs/NAME.md. */
+	bool (*knows)(unsigned int major, unsigned int minor);
+	const char *product; /* whose versions these are: "CPython" */
+	size_t record_size;  /* what attach() writes for the step; at most RUNTIME_RECORD_MAX */
 
 	/*
 	 * Is `elf` this runtime? By its contents (symbols, notes, sections), not by its name;
 	 * called once for each executable file of a sampled process, so decide in microseconds if
 	 * it is not. 0: it is, and *ret is the caller's. -ENOENT: it is not. -ENOTSUP: it is, but
-	 * of a version that we cannot walk; say so with log_warn(), once a file.
+	 * of a version that we cannot walk. `about` (may be NULL) is told which version it is, and
+	 * why it is not supported, which counts only if it is not (about.h): the caller says so.
+	 * Non-logging.
 	 */
-	int (*probe)(const struct elf_file *elf, const char *path, struct runtime_dso **ret);
+	int (*probe)(const struct elf_file *elf, struct runtime_about *about,
+		     struct runtime_dso **ret);
 	void (*dso_free)(struct runtime_dso *dso);
 	/*
 	 * Optional: does the function of that name, inlined into another one of such a file, or
@@ -156,7 +168,8 @@ struct runtime_ops {
 	 * fills `record` (record_size bytes, zeroed) for the step. 0, and *ret is the caller's
 	 * (detach()). -EAGAIN: it has not begun yet, ask again later. -EBADMSG: what is there makes
 	 * no sense, perhaps it is being written; if that stays so for some seconds it is said and
-	 * given up. -ENOTSUP: never (log_warn() says why). Other errors: it cannot be read now.
+	 * given up. -ENOTSUP: never; target->about is told why. Other errors: it cannot be read
+	 * now.
 	 */
 	int (*attach)(const struct runtime_dso *dso, const struct runtime_target *target,
 		      void *record, struct runtime_proc **ret);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #if defined(__x86_64__)
 enum { HOST_MACHINE = EM_X86_64 };
@@ -45,9 +46,11 @@ enum {
 	PROBE_BYTES_MAX = 48 << 20,
 	/* For so long what attach() finds may make no sense: it is being written. */
 	READY_NS = 3000000000u,
+	/* Things that were said of files; then all are forgotten. */
+	SAID_MAX = 4096,
 };
 
-enum looked_at { NOT_LOOKED_AT, LOOKED_AT, LOOKED_AT_UNKNOWN /* counted in nr_unknown */ };
+enum looked_at { NOT_LOOKED_AT, LOOKED_AT, LOOKED_AT_UNKNOWN /* meet_unknown() */ };
 
 void runtimes_init(struct runtimes *r, struct process_table *processes)
 {
@@ -63,6 +66,7 @@ void runtimes_fini(struct runtimes *r)
 	vec_free(&r->looked_at);
 	time_shares_fini(&r->file_time);
 	map_fini(&r->dso_bytes);
+	map_fini(&r->said);
 }
 
 static uint64_t kept_of(const struct runtimes *r, uint32_t owner)
@@ -126,7 +130,7 @@ void runtimes_forget_file(struct runtimes *r, uint32_t index)
 /* --- files ----------------------------------------------------------------------------------- */
 
 /* -ENOTSUP: it is *ret_id, of a version that can't be walked. */
-static int probe(const struct elf_file *elf, const char *path, uint32_t off,
+static int probe(const struct elf_file *elf, uint32_t off, struct runtime_about *about,
 		 struct runtime_dso **ret, uint32_t *ret_id)
 {
 	int r;
@@ -136,9 +140,14 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
 		if (!runtimes[id] || !runtimes[id]->probe || off & 1u << id)
 			continue;
-		r = runtimes[id]->probe(elf, path, ret);
-		if (!r)
+		*about = (struct runtime_about){ 0 };
+		r = runtimes[id]->probe(elf, about, ret);
+		if (!r) {
 			(*ret)->ops = runtimes[id];
+			if (!(*ret)->unknown)
+				*about->why = '\0';
+			(*ret)->about = *about;
+		}
 		*ret_id = id;
 		if (r != -ENOENT)
 			return r;
@@ -149,30 +158,71 @@ static int probe(const struct elf_file *elf, const char *path, uint32_t off,
 /* 0, and *ret is the runtime that the file is; else it is none, or (-ENOMEM, -EMFILE, -ENFILE) the
  * next process's turn to try. */
 static int probe_file(const struct runtimes *r, const struct mapped_file *file, bool bounded,
-		      struct runtime_dso **ret, uint32_t *ret_id)
+		      struct runtime_about *about, struct runtime_dso **ret, uint32_t *ret_id)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	int err = file->is_elf ? mapped_file_elf(r->processes, file, &elf) : -ENOENT;
 
 	if (!err) {
 		elf->memory_max = bounded ? PROBE_BYTES_MAX : 0;
-		err = probe(elf, file->path, r->options.off, ret, ret_id);
+		err = probe(elf, r->options.off, about, ret, ret_id);
 	}
 	if (err && err != -ENOENT)
 		log_debug("%s: not looked for a runtime: %s", file->path, strerror(-err));
 	return err;
 }
 
-static void count_unknown(struct runtimes *r, uint32_t index, uint32_t id)
+/* Is that said of such a file for the first time? */
+static bool is_news(struct runtimes *r, const struct mapped_file *file, const char *text)
 {
-	r->nr_unknown[id] += r->looked_at.items[index] != LOOKED_AT_UNKNOWN;
+	const struct {
+		uint64_t inode, mtime_ns;
+		uint32_t dev_major, dev_minor;
+	} file_only = {
+		.inode = file->key.inode,
+		.mtime_ns = file->mtime_ns,
+		.dev_major = file->key.dev_major,
+		.dev_minor = file->key.dev_minor,
+	};
+	uint64_t key = XXH3_64bits(text, strlen(text));
+
+	/* Each container has its own copy of one image's file. */
+	key = file->build_id_len ? XXH3_64bits_withSeed(file->build_id, file->build_id_len, key)
+				 : XXH3_64bits_withSeed(&file_only, sizeof(file_only), key);
+	if (map_get(&r->said, key))
+		return false;
+	if (r->said.nr >= SAID_MAX)
+		map_clear(&r->said);
+	(void)map_put(&r->said, key, 1);
+	return true;
+}
+
+/* Of a version or a build that is not known. It is said and counted once, here, of all runtimes. */
+static void meet_unknown(struct runtimes *r, uint32_t index, uint32_t id,
+			 const struct runtime_about *about)
+{
+	const struct mapped_file *file = r->processes->files.items[index];
+	char text[384];
+
+	if (r->looked_at.items[index] == LOOKED_AT_UNKNOWN)
+		return;
 	r->looked_at.items[index] = LOOKED_AT_UNKNOWN;
+	if (r->tell) {
+		r->tell(r->tell_ctx, file, runtimes[id], about);
+		return;
+	}
+	runtime_about_unsupported(runtimes[id], about, text, sizeof(text));
+	if (!is_news(r, file, text))
+		return;
+	r->nr_unknown[id]++;
+	log_warn("%s: %s; 'sonde doctor' lists what is supported", file->path, text);
 }
 
 bool runtimes_look_at(struct runtimes *r, uint32_t index)
 {
 	const struct mapped_file *file = r->processes->files.items[index];
 	bool bounded = r->file_time.part && file->is_elf && !owner_is_trusted(file->owner);
+	struct runtime_about about = { 0 };
 	struct runtime_dso *dso = NULL;
 	uint32_t id = RUNTIME_NATIVE;
 	uint64_t begin = 0;
@@ -185,7 +235,7 @@ bool runtimes_look_at(struct runtimes *r, uint32_t index)
 		return true;
 	if (bounded && !time_shares_begin(&r->file_time, file->owner, &begin))
 		return false;
-	err = probe_file(r, file, bounded, &dso, &id);
+	err = probe_file(r, file, bounded, &about, &dso, &id);
 	if (bounded)
 		time_shares_end(&r->file_time, file->owner, begin);
 	if (!err && r->file_time.part)
@@ -197,7 +247,7 @@ bool runtimes_look_at(struct runtimes *r, uint32_t index)
 		return true;
 	r->looked_at.items[index] = LOOKED_AT;
 	if (id != RUNTIME_NATIVE && (err == -ENOTSUP || (!err && dso->unknown)))
-		count_unknown(r, index, id);
+		meet_unknown(r, index, id, &about);
 	if (err == -ENOBUFS)
 		log_debug("%s: too much is kept of files of user %u", file->path, file->owner);
 	if (err)
@@ -241,18 +291,15 @@ uint32_t runtimes_of_program(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	enum log_level level = log_get_level();
+	struct runtime_about about;
 	struct runtime_dso *dso = NULL;
 	uint32_t id = RUNTIME_NATIVE;
 
 	if (fd < 0 || elf_file_open_fd(fd, &elf))
 		return 0;
-	log_set_level(LOG_LEVEL_ERROR); /* what is to be said is said when it runs */
-	if (probe(elf, path, 0, &dso, &id)) {
-		log_set_level(level);
+	/* What is to be said is said when it runs. */
+	if (probe(elf, 0, &about, &dso, &id))
 		return runtimes_it_leads_to(elf);
-	}
-	log_set_level(level);
 	dso->ops->dso_free(dso);
 	return 1u << id;
 }
@@ -340,6 +387,7 @@ static struct runtime_instance *new_instance(struct runtimes *r, const struct pr
 	i->held = r->processes->files.items[m->file];
 	process_hold_file(i->held);
 	i->dso = runtimes_dso(r, m->file);
+	i->about = i->dso->about;
 	i->target = (struct runtime_target){
 		.pid = proc->pid,
 		.machine = r->machine,
@@ -348,6 +396,7 @@ static struct runtime_instance *new_instance(struct runtimes *r, const struct pr
 		.data_bias = data_bias_of(r, proc, m),
 		.options = r->options,
 		.keeper = &r->keeper,
+		.about = &i->about,
 	};
 	if (!i->target.memory.read)
 		i->target.memory = (struct runtime_memory){ read_live, &i->pid };
@@ -470,9 +519,22 @@ static bool refresh(struct runtime_instance *i, uint64_t now_ns)
 	return r > 0;
 }
 
+/* Of a file whose version is told: each process of it may be so. */
+static void say_nonsense(struct runtimes *r, const struct runtime_instance *i)
+{
+	static const char text[] = "what a process has makes no sense";
+	const char *version = *i->about.version ? i->about.version : i->dso->ops->language;
+
+	if (is_news(r, i->held, text))
+		log_warn("%s: %s: what process %d has of it makes no sense: only its native frames "
+			 "are shown",
+			 i->held->path, version, i->pid);
+	else
+		log_debug("process %d: what it has of %s makes no sense", i->pid, version);
+}
+
 /* Makes no sense, and will not: at once in a core, else when it had the time to begin. */
-static bool gives_up(const struct runtimes *r, struct runtime_instance *i, int error,
-		     uint64_t now_ns)
+static bool gives_up(struct runtimes *r, struct runtime_instance *i, int error, uint64_t now_ns)
 {
 	if (error != -EBADMSG)
 		i->nonsense_ns = 0;
@@ -482,8 +544,7 @@ static bool gives_up(const struct runtimes *r, struct runtime_instance *i, int e
 		return true;
 	if (error != -EBADMSG || (!r->memory.read && now_ns - i->nonsense_ns < READY_NS))
 		return false;
-	log_warn("process %d: what it has of %s makes no sense: only its native frames are shown",
-		 i->pid, i->dso->ops->label);
+	say_nonsense(r, i);
 	return true;
 }
 
@@ -493,6 +554,7 @@ static bool attach(struct runtimes *all, struct runtime_instance *i, uint64_t no
 	uint64_t record[RUNTIME_RECORD_MAX / 8] = { 0 };
 	int r = ops->attach(i->dso, &i->target, record, &i->proc);
 
+	i->error = r;
 	if (!r) {
 		i->proc->ops = ops;
 		i->proc->dso = i->dso;
@@ -500,13 +562,15 @@ static bool attach(struct runtimes *all, struct runtime_instance *i, uint64_t no
 		memcpy(i->record, record, sizeof(record));
 		i->nr_tries = 0;
 		i->again_ns = next_refresh(i, now_ns);
+		if (i->about.without && is_news(all, i->held, i->about.without))
+			log_warn("%s: %s: %s", i->held->path, i->about.version, i->about.without);
 		log_debug("process %d: attached to %s", i->pid, ops->name);
 		return true;
 	}
 	i->proc = NULL;
 	log_debug("process %d: %s: %s", i->pid, ops->name, strerror(-r));
 	if (r == -ENOTSUP)
-		count_unknown(all, i->file, ops->id);
+		meet_unknown(all, i->file, ops->id, &i->about);
 	i->again_ns =
 		gives_up(all, i, r, now_ns) ? UINT64_MAX : now_ns + pause_after(i->nr_tries++);
 	return false;

@@ -25,7 +25,9 @@ struct runtime_instance {
 	uint64_t done_ns;     /* when that was done last */
 	uint64_t nonsense_ns; /* since when what it has makes no sense; 0: it does */
 	uint32_t nr_tries;    /* to attach; to look again soon, since it was or something changed */
-	struct map frames;    /* hash of a frame's words -> the profile's frame; of `epoch` */
+	int error;	      /* what attach() said last */
+	struct runtime_about about;
+	struct map frames; /* hash of a frame's words -> the profile's frame; of `epoch` */
 	uint32_t epoch;
 	uint64_t record[RUNTIME_RECORD_MAX / 8];
 };
@@ -56,6 +58,12 @@ struct runtimes {
 	uint32_t met; /* bit N: some file is of runtime N */
 	/* Of each runtime: files of a version or a build that is not known. */
 	uint64_t nr_unknown[RUNTIME_MAX_];
+	/* What was said of files, by what they are: files come and go, and have copies. */
+	struct map said;
+	/* Is told of such a file in place of the log, and how `about` goes on. NULL: it is. */
+	void (*tell)(void *ctx, const struct mapped_file *file, const struct runtime_ops *ops,
+		     const struct runtime_about *about);
+	void *tell_ctx;
 };
 
 void runtimes_init(struct runtimes *r, struct process_table *processes);

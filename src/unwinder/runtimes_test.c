@@ -196,6 +196,12 @@ static void check_unknown(int probe, int attach, bool unknown, uint64_t nr)
 	b.list = NULL;
 	update(&b);
 	ASSERT_EQ(b.runtimes.nr_unknown[fake_runtime.id], nr);
+	/* Nor is it news when nobody has mapped it for a while. */
+	process_runtimes_free(b.list);
+	b.list = NULL;
+	runtimes_forget_file(&b.runtimes, b.proc->mappings.items[0].file);
+	update(&b);
+	ASSERT_EQ(b.runtimes.nr_unknown[fake_runtime.id], nr);
 	if (probe)
 		fake.nr_probes = 0; /* nothing is to be freed */
 	end(&b);
@@ -211,6 +217,35 @@ TEST(files_of_unknown_versions_are_counted_once)
 	check_unknown(0, -ENOTSUP, false, 1);
 	check_unknown(0, -ENOTSUP, true, 1);
 	check_unknown(0, -EAGAIN, false, 0);
+}
+
+static void tell(void *ctx, const struct mapped_file *file, const struct runtime_ops *ops,
+		 const struct runtime_about *about)
+{
+	char *text = ctx;
+
+	ASSERT_STR(file->path, "/fake");
+	ASSERT_EQ(ops, &fake_runtime);
+	snprintf(text + strlen(text), 64 - strlen(text), "%s", about->version);
+}
+
+/* Once a file, of whoever finds it out: that of another version is another. */
+TEST(what_is_unknown_is_told_once)
+{
+	char text[64] = ""; /* tell() */
+	struct bed b;
+
+	begin(&b, -ENOTSUP);
+	fake.version = 3;
+	b.runtimes.tell = tell;
+	b.runtimes.tell_ctx = text;
+	for (int i = 0; i < 3; i++) {
+		update(&b);
+		process_runtimes_free(b.list);
+		b.list = NULL;
+	}
+	ASSERT_STR(text, "Fake 3");
+	end(&b);
 }
 
 TEST(core)

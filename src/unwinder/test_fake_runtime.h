@@ -12,16 +12,18 @@
 static struct {
 	int probe, attach, refresh; /* what they answer */
 	bool unknown;		    /* what files are: of a version that is not known */
-	uint64_t memory_max;	    /* of the file that was probed last */
+	int version;
+	uint64_t memory_max; /* of the file that was probed last */
 	int nr_probes, nr_attaches, nr_refreshes, nr_detaches, nr_freed;
 	uint64_t bias;
 	uint64_t first_word; /* of the record */
 	size_t nr_hidden;    /* of a file */
 } fake;
 
-static int fake_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static int fake_probe(const struct elf_file *elf, struct runtime_about *about,
+		      struct runtime_dso **ret)
 {
-	(void)path;
+	runtime_is_version(about, "Fake %d", fake.version);
 	fake.nr_probes++;
 	fake.memory_max = elf->memory_max;
 	if (fake.probe)

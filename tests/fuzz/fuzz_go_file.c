@@ -73,11 +73,12 @@ static void read_runtime(struct elf_file *elf)
 	struct runtime_target target = { .machine = elf->machine,
 					 .memory = { read_process, elf },
 					 .options = { .async = true } };
+	struct runtime_about about = { 0 };
 	struct go_record record = { 0 };
 	struct runtime_proc *proc;
 	struct runtime_dso *dso;
 
-	if (ops->probe(elf, "fuzz", &dso))
+	if (ops->probe(elf, &about, &dso))
 		return;
 	for (size_t i = 0; i < dso->hidden.nr; i++)
 		if (dso->hidden.items[i].end <= dso->hidden.items[i].start ||
@@ -108,7 +109,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_file *elf;
 
-	log_set_level(LOG_LEVEL_ERROR); /* versions that are not known are told */
 	read_label(data, size);
 	if (elf_file_open_memory(data, size, &elf))
 		return 0;

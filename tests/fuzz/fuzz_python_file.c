@@ -24,7 +24,7 @@ static void read_file(const uint8_t *data, size_t size)
 
 	if (elf_file_open_memory(data, size, &elf))
 		return;
-	if (!python_file_read(elf, &dso)) {
+	if (!python_file_read(elf, NULL, &dso)) {
 		if (!dso->dso.interpreter_functions.nr || dso->minor < 6 ||
 		    dso->nr_gaps > PYTHON_GAPS_MAX)
 			abort();

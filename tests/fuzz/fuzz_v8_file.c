@@ -5,7 +5,6 @@
  */
 #include "runtime/runtime.h"
 #include "runtime/v8/v8_abi.h"
-#include "util/log.h"
 
 #include <stdlib.h>
 
@@ -33,15 +32,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct runtime_ops *ops = runtimes[RUNTIME_V8];
 	struct runtime_target target = { 0 };
+	struct runtime_about about = { 0 };
 	struct v8_record record = { 0 };
 	struct runtime_dso *dso;
 	struct runtime_proc *proc;
 	struct elf_file *elf;
 
-	log_set_level(LOG_LEVEL_ERROR); /* versions that are not known are told */
 	if (elf_file_open_memory(data, size, &elf))
 		return 0;
-	if (!ops->probe(elf, "fuzz", &dso)) {
+	if (!ops->probe(elf, &about, &dso)) {
 		if (!dso->interpreter_functions.nr)
 			abort();
 		check_ranges(dso->interpreter_functions.items, dso->interpreter_functions.nr);

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runtimes of versions that are not known: real ones, in copies whose version says another thing. One recording of two processes of
-each: it is said once a file, and counted, and all of their native frames are there, and nothing else.
+"""Runtimes of versions that are not known: real ones, in copies whose version says another thing. It is said once a file, however many
+processes there are, and counted, and all of their native frames are there, and nothing else.
 
     unknown_test.py [--sonde PROGRAM] [--only REGEX]
 """
+import argparse
 import collections
 import contextlib
 import functools
@@ -15,11 +16,15 @@ import shutil
 import struct
 import subprocess
 import sys
+import urllib.request
 
 import go_test
+import guard
 import runtimes
 from python_test import is_first, recorded, started
 from folded import shorten
+from jvm_toolchain import jdks
+from modes import cpu_seconds, wait_until
 from runtimes import Tally
 from sonde import PATIENCE
 from tap import Skip
@@ -27,6 +32,7 @@ from tap import Skip
 PROGRAMS = os.path.join(runtimes.HERE, "unknown")
 SECONDS = 0.3  # of CPU, of the programs of each
 NEWER = 99
+NATIVE = ": only its native frames are shown"
 GO_CHAIN = ["main.main", "main.middle", "main.leaf"]
 SYMTAB, RODATA, DYNSYM = 2, b".rodata", 11  # kinds of sections, a name of one
 
@@ -118,6 +124,16 @@ def newer_table(elf):
     elf.replace(at + found[0] + 2, b"\xf9")
 
 
+def newer_python(elf):
+    elf.replace(elf.variable(b"Py_Version") + 2, bytes([NEWER]))
+
+
+def other_jvm(elf):
+    """It tells of itself by names, whatever its version is: one of them is another."""
+    name = b"\0_frame_complete_offset\0"
+    elf.replace(elf.bytes.index(name), name.replace(b"offset", b"offzet"))
+
+
 # --- programs ---
 
 
@@ -153,25 +169,51 @@ def copied(setup, name, program, library, change):
 
 def ruby(setup):
     start, file, env = copied(setup, "ruby", "ruby", "libruby", newer_ruby)
-    return Unknown("ruby", [start, "--disable-gems", os.path.join(PROGRAMS, "spin.rb")], file, r"Ruby 9\.\S+ a version or a build that is not supported",
+    return Unknown("ruby", [start, "--disable-gems", os.path.join(PROGRAMS, "spin.rb")], file, r"Ruby 9\.\S+ is not supported \(its version is not known\)" + NATIVE,
                    ["ruby_run_node", "rb_vm_exec"], env)
+
+
+def python(setup):
+    start, file, env = copied(setup, "python", "/usr/bin/python3", "libpython", newer_python)
+    return Unknown("python", [start, os.path.join(PROGRAMS, "spin.py")], file, r"CPython 3\.99 is not supported \(its version is not known\)" + NATIVE,
+                   ["Py_RunMain", "PyEval_EvalCode", "_PyEval_EvalFrameDefault"], env)
+
+
+def hotspot(setup):
+    """A JDK of links, but for the program and its library."""
+    found = jdks(argparse.Namespace(jdk=None))
+    if not found:
+        raise Skip("no JDK")
+    home, folder = found[0].home, setup.file("u-hotspot-files")
+    start, library = os.path.join(folder, "bin/u-hotspot"), os.path.join(folder, "lib/server/libjvm.so")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(home, folder, copy_function=os.symlink)
+    shutil.copy(os.path.join(home, "bin/java"), start)
+    elf = Elf(os.path.join(home, "lib/server/libjvm.so"))
+    other_jvm(elf)
+    os.unlink(library)
+    with open(library, "wb") as f:
+        f.write(elf.bytes)
+    subprocess.run(["javac", "-d", folder, os.path.join(PROGRAMS, "Spin.java")], check=True)
+    said = r"HotSpot %d[.u]\S+ is not supported \(its vmStructs do not have what is needed of CodeBlob\)" % found[0].release + NATIVE
+    return Unknown("hotspot", [start, "-Xint", "-XX:+UseSerialGC", "-Xmx64m", "-cp", folder, "Spin"], library, said, ["JavaMain", "jni_CallStaticVoidMethod", r"JavaCalls::call_helper\(.*", r"(\[unknown\])?"])  # code without a file
 
 
 def perl(setup):
     start, file, env = copied(setup, "perl", "perl", "libperl", newer_perl)
-    return Unknown("perl", [start, os.path.join(PROGRAMS, "spin.pl")], file, r"Perl 5\.99, a version or a build that is not supported",
+    return Unknown("perl", [start, os.path.join(PROGRAMS, "spin.pl")], file, r"Perl 5\.99 is not supported \(its version is not known\)" + NATIVE,
                    ["perl_run", "Perl_runops_standard"], env)
 
 
 def php(setup):
     start, file, env = copied(setup, "php", "php", "libphp", newer_php)
-    return Unknown("php", [start, os.path.join(PROGRAMS, "spin.php")], file, r"PHP 9\.\d+, which is not supported \(its version is not known\)",
+    return Unknown("php", [start, os.path.join(PROGRAMS, "spin.php")], file, r"PHP 9\.\d+ is not supported \(its version is not known\)" + NATIVE,
                    ["php_execute_script", "zend_execute", r"execute_ex|\[unknown\]"], env)  # its cold part has no name
 
 
 def v8(setup):
     start, file, env = copied(setup, "v8", "node", "libnode", newer_v8)
-    return Unknown("v8", [start, os.path.join(PROGRAMS, "spin.js")], file, r"V8 99\.\d+, of a version or build that is not known",
+    return Unknown("v8", [start, os.path.join(PROGRAMS, "spin.js")], file, r"V8 99\.\d+ is not supported \(its version or build is not known, or it has no symbols\)" + NATIVE,
                    [r"node::Start\(int, char\*\*\)", r"v8::Function::Call\(.*", "Builtins_JSEntry", "Builtins_InterpreterEntryTrampoline"], env)
 
 
@@ -187,15 +229,15 @@ def go(setup, name, change, said, want):
 
 
 def go_of_another_version(setup):
-    return go(setup, "go", newer_go, r"made by go1\.99\.\d+, which is not known: labels", ["runtime.main", *GO_CHAIN])
+    return go(setup, "go", newer_go, r"go1\.99\.\d+ is not supported \(its version is not known\): labels of its goroutines .*", ["runtime.main", *GO_CHAIN])
 
 
 def go_of_another_table(setup):
-    return go(setup, "table", newer_table, r"made by go1\.99\.\d+, whose table of functions is not known",
+    return go(setup, "table", newer_table, r"go1\.99\.\d+ is not supported \(its table of functions is of another kind\): its functions have .*",
               [r"runtime\.goexit(\.abi0)?", "runtime.main", *GO_CHAIN])
 
 
-ALL = {"ruby": ruby, "perl": perl, "php": php, "v8": v8, "go": go_of_another_version, "go-table": go_of_another_table}
+ALL = {"python": python, "hotspot": hotspot, "ruby": ruby, "perl": perl, "php": php, "v8": v8, "go": go_of_another_version, "go-table": go_of_another_table}
 
 
 def made(setup):
@@ -217,7 +259,7 @@ def made(setup):
 def wrong_messages(unknown, text):
     """It is a line, of a warning's level (without -v), once; what else has the file's name in it is none of ours."""
     lines = [line for line in text.splitlines() if unknown.file in line]
-    want = "sonde: %s: %s.*" % (re.escape(unknown.file), unknown.said)
+    want = "sonde: %s: %s; 'sonde doctor' lists what is supported" % (re.escape(unknown.file), unknown.said)
     return [] if len(lines) == 1 and re.fullmatch(want, lines[0]) else ["%s: said is %s, not %s" % (unknown.file, lines, want)]
 
 
@@ -242,13 +284,19 @@ def judge(unknown, stack):
     return None
 
 
+def works(unknown, stack, pids):
+    """A goroutine wherever it is; not the first thread of a JVM, but of all others."""
+    if unknown.name == "go":
+        return any(f.name.startswith("main.") for f in stack.user)
+    return (stack.tid in pids) != (unknown.name == "hotspot")
+
+
 def tally_of(unknown, recording, pids):
-    """Of what works: the first thread, a goroutine wherever it is."""
     comm = os.path.basename(unknown.argv[0])
     t = Tally(comm)
     t.leaves = 0
     for stack in recording.stacks or []:
-        if stack.comm == comm and (any(f.name.startswith("main.") for f in stack.user) if unknown.name == "go" else stack.tid in pids):
+        if stack.comm == comm and works(unknown, stack, pids):
             t.take(stack, functools.partial(judge, unknown))
             t.leaves += stack.count * any(f.name == GO_CHAIN[-1] for f in stack.user)
     return t
@@ -294,16 +342,102 @@ def test_stack(setup):
             done = subprocess.run([setup.program, "stack", "--json", str(program.pid)], capture_output=True, text=True, check=False,
                                   timeout=300 * PATIENCE)
             problems += wrong_messages(unknown, done.stderr)
-            threads = [t for t in json.loads(done.stdout)["threads"] if t["tid"] == program.pid or unknown.name == "go"]
-            # Where it waits for its input.
-            working = unknown.want if unknown.name != "go" else unknown.want[:-2]
-            problems += [] if sum(fits(t, working) for t in threads) == 1 else ["%s: no thread has %s: %s" % (unknown.argv[0], working, shorten(str(threads), 3000))]
+            problems += wrong_threads(unknown, program, done.stdout)
+    return problems, ", ".join(missing)
+
+
+def wrong_threads(unknown, program, text):
+    """Of what `sonde stack` and `sonde core` say of one that waits for its input."""
+    threads = [t for t in json.loads(text)["threads"] if t["tid"] == program.pid or unknown.name in ("go", "hotspot")]
+    working = unknown.want[:-2] if unknown.name in ("go", "python") else unknown.want
+    if sum(fits(t, working) for t in threads) == 1:
+        return []
+    return ["%s: no thread has %s: %s" % (unknown.argv[0], working, shorten(str(threads), 3000))]
+
+
+def test_core(setup):
+    """`sonde core` says it, and shows what is native."""
+    if not shutil.which("gcore"):
+        raise Skip("no gcore")
+    found, missing = made(setup)
+    problems = []
+    with contextlib.ExitStack() as stack:
+        for unknown in found:
+            program, = started(stack, [unknown.argv], unknown.env)
+            core = setup.file("core") + ".%d" % program.pid
+            subprocess.run(["gcore", "-o", setup.file("core"), str(program.pid)], capture_output=True, check=True, timeout=300 * PATIENCE)
+            program.guard.end()
+            done = subprocess.run([setup.program, "core", "--json", core], capture_output=True, text=True, check=False, timeout=300 * PATIENCE)
+            os.unlink(core)
+            problems += wrong_messages(unknown, done.stderr)
+            problems += wrong_threads(unknown, program, done.stdout)
+    return problems, ", ".join(missing)
+
+
+def test_top(setup):
+    """`sonde top` says it, and how many there are in its first line."""
+    found, missing = made(setup)
+    with contextlib.ExitStack() as stack:
+        programs = [p for u in found for p in started(stack, [u.argv] * 2, u.env)]
+        for program in programs:
+            program.go()
+        done = subprocess.run([setup.program, *"top -b 2 --delay 1 -p".split(), ",".join(str(p.pid) for p in programs)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=300 * PATIENCE)
+    problems = [wrong for u in found for wrong in wrong_messages(u, done.stderr)]
+    status = [line for line in done.stdout.splitlines() if "% complete" in line]
+    counted = ", %d runtimes not supported" % len(found)
+    if len(status) != 2 or not status[-1].endswith(counted):
+        problems.append("%s is not what ends: %s" % (counted, status))
+    return problems, ", ".join(missing)
+
+
+class Metrics:
+    """Of an agent, by what its log says."""
+
+    def __init__(self, log):
+        self.address = re.search(r"http://127\.0\.0\.1:\d+/metrics", log)[0]
+
+    def get(self, name):
+        with urllib.request.urlopen(self.address, timeout=300 * PATIENCE) as answer:
+            text = answer.read().decode()
+        return int(re.search(r"^%s (\d+)$" % re.escape(name), text, re.M)[1])
+
+    def unknown(self, runtime):
+        return self.get('sonde_runtime_files_unknown_total{runtime="%s"}' % runtime)
+
+
+def test_agent(setup):
+    """The agent's log says it, and its metric counts it; what comes again is neither said nor counted again."""
+    found, missing = made(setup)
+    counts = collections.Counter(u.name for u in found)
+    log = setup.file("agent.log")
+    with contextlib.ExitStack() as stack, open(log, "w", encoding="utf-8") as to:
+        said = lambda: open(log, encoding="utf-8").read()
+        agent = guard.Guard(subprocess.Popen([setup.program, *"agent --reporter-interval 0.2 --tracers all --memory-limit 512M --metrics-listen 127.0.0.1:0 --include comm=u-* --output-dir".split(),
+                                              setup.file("out")], stdin=subprocess.DEVNULL, stderr=to, start_new_session=True))
+        stack.callback(agent.end)
+        wait_until("an agent", lambda: "/metrics\n" in said() and "the agent samples" in said(), 300)
+        metrics = Metrics(said())
+        for _ in range(2):
+            with contextlib.ExitStack() as both:
+                programs = [p for u in found for p in started(both, [u.argv] * 2, u.env)]
+                for program in programs:
+                    program.go()
+                wait_until("all to be at work", lambda p=programs: all(cpu_seconds(x.pid) > 0.3 for x in p), 300)
+                cuts = metrics.get("sonde_cuts_total")
+                wait_until("two reports", lambda c=cuts: metrics.get("sonde_cuts_total") >= c + 2, 300)
+        told = {n: metrics.unknown(n) for n in counts}
+    problems = [wrong for u in found for wrong in wrong_messages(u, said())]
+    problems += [] if told == counts else ["the metric says %s, not %s" % (told, dict(counts))]
     return problems, ", ".join(missing)
 
 
 def tests(_setup, _args):
     yield "record", test_record
     yield "stack", test_stack
+    yield "core", test_core
+    yield "top", test_top
+    yield "agent", test_agent
 
 
 if __name__ == "__main__":

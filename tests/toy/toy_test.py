@@ -361,7 +361,7 @@ def test_an_unknown_version_is_said_once_and_has_native_frames():
     compile_machine(other, "-DTOY_VERSION=2")
     with Machine("mixed", machine=other) as machine:
         stacks, said = record(machine)
-    check(said.count("toy machine of a version that is not known") == 1, said)
+    check(said.count("toyvm 2 is not supported (its version is not known)") == 1, said)
     names = {name for (comm, frames), _ in stacks.items() for name, _ in frames if comm == "mixed"}
     check({"toy_call", "toy_run", "native_burn"} <= names, names)
     check(not names & set(LINES) and not any(name.startswith("[toy") for name in names), names)

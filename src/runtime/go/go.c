@@ -57,46 +57,34 @@ static bool file_version(const struct elf_file *elf, char ret[static GO_VERSION_
 	       parse_info(info, ret, &at);
 }
 
-static const char *to_show(const char *version, char text[static GO_TEXT_ROOM])
+static bool go_knows(unsigned int major, unsigned int minor)
 {
-	go_text((const uint8_t *)version, strlen(version), strlen(version), text);
-	return *text ? text : "a Go that does not say which";
-}
-
-/* A later Go, an older one, or somebody's own. */
-static void say_if_not_known(const struct elf_file *elf, struct go_dso *dso, const char *path)
-{
-	char version[GO_VERSION_MAX + 1], text[GO_TEXT_ROOM];
 	struct go_record record;
 
-	if (!file_version(elf, version) || go_layout(go_minor(version), &record))
-		return;
-	dso->base.unknown = true;
-	log_warn("%s: made by %s, which is not known: labels of its goroutines are not shown, nor "
-		 "who has started them",
-		 path, to_show(version, text));
+	return major == 1 && go_layout(minor, &record);
 }
 
-static void say_no_table(const struct elf_file *elf, const char *path)
+static int go_probe(const struct elf_file *elf, struct runtime_about *about,
+		    struct runtime_dso **ret)
 {
-	char version[GO_VERSION_MAX + 1], text[GO_TEXT_ROOM];
-
-	(void)file_version(elf, version);
-	log_warn("%s: made by %s, whose table of functions is not known: its functions have the "
-		 "names that its symbols give them, if it has any",
-		 path, to_show(version, text));
-}
-
-static int go_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
-{
+	char version[GO_VERSION_MAX + 1];
 	struct go_dso *dso;
 	int r = go_file_read(elf, &dso);
+	bool told;
 
-	if (r == -ENOTSUP)
-		say_no_table(elf, path);
-	if (r)
+	if (r && r != -ENOTSUP)
 		return r;
-	say_if_not_known(elf, dso, path);
+	told = file_version(elf, version);
+	runtime_is_version(about, "%s", version);
+	if (about && r)
+		about->lost =
+			"its functions have the names that its symbols give them, if it has any";
+	if (r)
+		return runtime_not_supported(about, "its table of functions is of another kind");
+	/* A later Go, an older one, or somebody's own. */
+	dso->base.unknown = told && !go_knows(1, go_minor(version));
+	if (about && dso->base.unknown)
+		about->lost = "labels of its goroutines are not shown, nor who has started them";
 	dso->base.ops = runtimes[RUNTIME_GO];
 	*ret = &dso->base;
 	return 0;
@@ -188,6 +176,8 @@ static int go_attach(const struct runtime_dso *base, const struct runtime_target
 	if (!rp)
 		return -ENOMEM;
 	*rp = (struct runtime_proc){ .ops = base->ops, .dso = base, .target = t };
+	if (*version)
+		runtime_is_version(t->about, "%s", version);
 	log_debug("process %d: %s: g at %lld%s", t->pid, *version ? version : "Go",
 		  (long long)to->tls, to->flags & GO_TLS ? "" : ", not known");
 	*ret = rp;
@@ -228,6 +218,8 @@ const struct runtime_ops go_runtime = {
 	.label = "go",
 	.language = "Go",
 	.record_size = sizeof(struct go_record),
+	.knows = go_knows,
+	.product = "go",
 	.probe = go_probe,
 	.dso_free = go_dso_free,
 	.hides = go_hides,

@@ -49,7 +49,8 @@ static void find_symbols(const struct elf_dynamic *dynamic, struct hotspot_symbo
 #undef X
 }
 
-static int hotspot_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static int hotspot_probe(const struct elf_file *elf, struct runtime_about *about,
+			 struct runtime_dso **ret)
 {
 	struct hotspot_symbols symbols = { 0 };
 	struct elf_dynamic dynamic;
@@ -62,13 +63,12 @@ static int hotspot_probe(const struct elf_file *elf, const char *path, struct ru
 		/* OpenJ9's libj9vm, whatever its file is called. */
 		if (elf_dynamic_find(&dynamic, "J9_CreateJavaVM", &addr))
 			return -ENOENT;
-		log_warn("%s: OpenJ9's Java frames can't be walked, only its native ones", path);
-		return -ENOTSUP;
+		runtime_is_version(about, "OpenJ9");
+		return runtime_not_supported(about, "of all JVMs HotSpot alone is");
 	}
-	if (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64) {
-		log_warn("%s: a JVM for a machine that is not known", path);
-		return -ENOTSUP;
-	}
+	runtime_is_version(about, "HotSpot"); /* which is read in a process */
+	if (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64)
+		return runtime_not_supported(about, "its machine is not known");
 	find_symbols(&dynamic, &symbols);
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)
@@ -119,15 +119,27 @@ static int check(const struct hotspot_vm *vm)
 	return vm->call_stub_return >= start && vm->call_stub_return < end ? 0 : -EBADMSG;
 }
 
-static void say_why(const struct runtime_target *target, const struct hotspot_vm *vm)
+static void say_version(struct runtime_about *about, const struct hotspot_vm *vm)
 {
-	if (vm->release && vm->release < 8)
-		log_warn("process %d: JDK %u is too old: only its native frames are shown",
-			 target->pid, vm->release);
+	if (vm->release > 8)
+		runtime_is_version(about, "HotSpot %u.%u.%u+%u", vm->release, vm->minor,
+				   vm->security, vm->build);
+	else if (vm->release)
+		runtime_is_version(about, "HotSpot %uu%u", vm->release, vm->security);
+}
+
+static void say_why(struct runtime_about *about, const struct hotspot_vm *vm)
+{
+	char why[sizeof(about->why)];
+
+	if (!vm->release)
+		snprintf(why, sizeof(why), "it does not say its version");
+	else if (!hotspot_knows_release(vm->release, 0))
+		snprintf(why, sizeof(why), "it is too old");
 	else
-		log_warn("process %d: a JVM of a kind that is not known (JDK %u, %s): only its "
-			 "native frames are shown",
-			 target->pid, vm->release, hotspot_missing(vm) ?: "no version");
+		snprintf(why, sizeof(why), "its vmStructs do not have what is needed of %s",
+			 hotspot_missing(vm) ?: "its code");
+	(void)runtime_not_supported(about, why);
 }
 
 static void hotspot_detach(struct runtime_proc *rp)
@@ -157,8 +169,9 @@ static int hotspot_attach(const struct runtime_dso *dso, const struct runtime_ta
 		return -ENOMEM;
 	r = hotspot_vm_read(target, &((const struct hotspot_dso *)dso)->symbols, &hp->vm);
 	r = r ?: check(&hp->vm);
-	if (r == -ENOTSUP)
-		say_why(target, &hp->vm);
+	say_version(target->about, &hp->vm);
+	if (r == -ENOTSUP && target->about)
+		say_why(target->about, &hp->vm);
 	if (r)
 		return r;
 	r = set_code(hp);
@@ -209,6 +222,8 @@ const struct runtime_ops hotspot_runtime = {
 	.language = "Java",
 	.label = "jvm",
 	.library = "libjli", /* of every launcher */
+	.knows = hotspot_knows_release,
+	.product = "HotSpot",
 	.record_size = sizeof(struct hotspot_record),
 	.probe = hotspot_probe,
 	.dso_free = hotspot_dso_free,

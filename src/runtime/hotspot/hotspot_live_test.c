@@ -323,7 +323,7 @@ static int attach(struct jvm *jvm)
 		snprintf(path, sizeof(path), "/proc/%d/root%s", jvm->pid, jvm->lib);
 		if (elf_file_open(path, &elf))
 			ASSERT_OK(elf_file_open(jvm->lib, &elf));
-		ASSERT_OK(hotspot_runtime.probe(elf, jvm->lib, &jvm->dso));
+		ASSERT_OK(hotspot_runtime.probe(elf, NULL, &jvm->dso));
 		/* Its first segment begins at address 0. */
 		jvm->target = (struct runtime_target){
 			.pid = jvm->pid,

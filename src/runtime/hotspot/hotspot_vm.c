@@ -279,6 +279,12 @@ static void free_stubs(struct hotspot_vm *vm)
 	vec_free(&vm->stubs);
 }
 
+bool hotspot_knows_release(unsigned int release, unsigned int minor)
+{
+	(void)minor;
+	return release >= RELEASE_MIN;
+}
+
 int hotspot_vm_read(const struct runtime_target *target, const struct hotspot_symbols *symbols,
 		    struct hotspot_vm *ret)
 {
@@ -293,7 +299,7 @@ int hotspot_vm_read(const struct runtime_target *target, const struct hotspot_sy
 	r = read_version(ret);
 	if (r)
 		return r;
-	if (ret->release < RELEASE_MIN)
+	if (!hotspot_knows_release(ret->release, 0))
 		return -ENOTSUP;
 	ret->layout = find_layout(&ret->fields);
 	if (hotspot_missing(ret))

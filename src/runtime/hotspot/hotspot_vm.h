@@ -215,6 +215,8 @@ struct hotspot_vm {
 int hotspot_vm_read(const struct runtime_target *target, const struct hotspot_symbols *symbols,
 		    struct hotspot_vm *ret);
 void hotspot_vm_fini(struct hotspot_vm *vm);
+/* runtime_ops.knows() */
+bool hotspot_knows_release(unsigned int release, unsigned int minor);
 /* A type of the tables that has not the members that nothing works without; NULL: all have. */
 const char *hotspot_missing(const struct hotspot_vm *vm);
 /* Reads anew what changes. 1: something has; 0: nothing; a negative errno as above, vm untouched.

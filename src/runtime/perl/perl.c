@@ -124,9 +124,8 @@ static int perl_attach(const struct runtime_dso *base, const struct runtime_targ
 	if (!error && dso->threaded)
 		error = find_key(dso, t, r);
 	if (error == -ENOTSUP)
-		log_warn("process %d: Perl 5.%u: how its threads get at their interpreters is not "
-			 "known: its frames are not shown",
-			 t->pid, dso->version);
+		(void)runtime_not_supported(
+			t->about, "how its threads get at their interpreters is not known");
 	if (error)
 		return error;
 	p = calloc(1, sizeof(*p));
@@ -180,19 +179,22 @@ static int perl_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t
 	return perl_names_symbolize(&((struct perl_proc *)rp)->names, words, nr, sink);
 }
 
-static int perl_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static bool perl_knows(unsigned int major, unsigned int minor)
+{
+	return major == 5 && perl_version_known(minor);
+}
+
+static int perl_probe(const struct elf_file *elf, struct runtime_about *about,
+		      struct runtime_dso **ret)
 {
 	unsigned int version = 0;
 	struct perl_dso *dso;
 	int r = perl_file_read(elf, &version, &dso);
 
-	if (r == -ENOTSUP && version)
-		log_warn("%s: Perl 5.%u, a version or a build that is not supported: its frames "
-			 "are shown as native ones",
-			 path, version);
-	else if (r == -ENOTSUP)
-		log_warn("%s: a Perl that does not say which: its frames are shown as native ones",
-			 path);
+	if (version)
+		runtime_is_version(about, "Perl 5.%u", version);
+	if (r == -ENOTSUP && perl_version_known(version))
+		return runtime_not_supported(about, "its build is not as that version's are");
 	if (r)
 		return r;
 	dso->base.ops = runtimes[RUNTIME_PERL];
@@ -211,6 +213,8 @@ const struct runtime_ops perl_runtime = {
 	.label = "perl",
 	.language = "Perl",
 	.library = "libperl",
+	.knows = perl_knows,
+	.product = "Perl",
 	.record_size = sizeof(struct perl_record),
 	.probe = perl_probe,
 	.dso_free = perl_dso_free,

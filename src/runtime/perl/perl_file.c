@@ -496,6 +496,11 @@ static int find_variables(const struct elf_dynamic *dynamic, struct perl_dso *ds
 		       : 0;
 }
 
+bool perl_version_known(unsigned int version)
+{
+	return version >= VERSION_MIN && version <= VERSION_MAX;
+}
+
 int perl_file_read(const struct elf_file *elf, unsigned int *ret_version, struct perl_dso **ret)
 {
 	_cleanup_(perl_file_free_p) struct perl_dso *dso = NULL;
@@ -513,8 +518,8 @@ int perl_file_read(const struct elf_file *elf, unsigned int *ret_version, struct
 	if (!read_byte(elf, &dynamic, "PL_revision", &revision) && revision == 5)
 		(void)read_byte(elf, &dynamic, "PL_version", &version);
 	*ret_version = version;
-	if ((elf->machine != EM_X86_64 && elf->machine != EM_AARCH64) || version < VERSION_MIN ||
-	    version > VERSION_MAX)
+	if ((elf->machine != EM_X86_64 && elf->machine != EM_AARCH64) ||
+	    !perl_version_known(version))
 		return -ENOTSUP;
 	dso->version = version;
 	r = find_variables(&dynamic, dso);

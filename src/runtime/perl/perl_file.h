@@ -24,6 +24,8 @@ struct perl_dso {
 	struct perl_range held[PERL_LOOPS];    /* with threads; see perl_record */
 };
 
+/* Of Perl 5: are such files known? */
+bool perl_version_known(unsigned int version);
 /* 0; -ENOENT: it is no Perl; -ENOTSUP: of a version (*ret_version, of Perl 5; 0: it does not say)
  * or a build that is not known; or -ENOMEM. */
 int perl_file_read(const struct elf_file *elf, unsigned int *ret_version, struct perl_dso **ret);

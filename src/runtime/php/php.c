@@ -13,21 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int php_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static bool php_knows(unsigned int major, unsigned int minor)
+{
+	struct php_layout layout;
+	uint32_t current;
+
+	return php_layout_of(major, minor, &layout, &current);
+}
+
+static int php_probe(const struct elf_file *elf, struct runtime_about *about,
+		     struct runtime_dso **ret)
 {
 	struct php_version version;
 	const char *why;
 	struct php_dso *dso;
 	int r = php_file_read(elf, &dso, &version, &why);
 
-	if (r == -ENOTSUP && version.major)
-		log_warn("%s: PHP %u.%u, which is not supported (%s): its frames are shown as "
-			 "native ones",
-			 path, version.major, version.minor, why);
-	else if (r == -ENOTSUP)
-		log_warn("%s: a PHP that is not supported (%s): its frames are shown as native "
-			 "ones",
-			 path, why);
+	if (version.major)
+		runtime_is_version(about, "PHP %u.%u", version.major, version.minor);
+	if (r == -ENOTSUP)
+		return runtime_not_supported(about, why);
 	if (r)
 		return r;
 	dso->base.ops = runtimes[RUNTIME_PHP];
@@ -197,6 +202,8 @@ const struct runtime_ops php_runtime = {
 	.language = "PHP",
 	.library = "libphp",
 	.record_size = sizeof(struct php_record),
+	.knows = php_knows,
+	.product = "PHP",
 	.probe = php_probe,
 	.dso_free = php_dso_free,
 	.hides = php_hides,

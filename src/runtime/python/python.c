@@ -486,8 +486,8 @@ static void python_proc_free_p(struct python_proc **p)
 static int not_supported(const struct python_dso *dso, const struct runtime_target *t,
 			 const char *why)
 {
-	log_warn("process %d: CPython 3.%u: %s: its frames are not shown", t->pid, dso->minor, why);
-	return -ENOTSUP;
+	log_debug("process %d: CPython 3.%u: %s", t->pid, dso->minor, why);
+	return runtime_not_supported(t->about, why);
 }
 
 /* ld.so or the runtime itself may have yet to write it. */
@@ -547,9 +547,8 @@ static int python_attach(const struct runtime_dso *base, const struct runtime_ta
 	if (r)
 		return r;
 	find_tls(t, rec, tstate);
-	if (t->options.async && python_async_of(&p->layout, rec))
-		log_warn("process %d: CPython 3.%u%s: --async does not know its tasks", t->pid,
-			 rec->minor, p->layout.free_threaded ? ", free-threaded" : "");
+	if (t->options.async && python_async_of(&p->layout, rec) && t->about)
+		t->about->without = "--async does not know its tasks";
 	r = python_names_new(t, rec, &p->layout, &p->names);
 	if (r)
 		return r;
@@ -583,23 +582,19 @@ static int python_symbolize(struct runtime_proc *rp, const uint64_t *words, size
 
 /* --- probe ----------------------------------------------------------------------------------- */
 
-static int python_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static bool python_knows(unsigned int major, unsigned int minor)
+{
+	return major == 3 && python_offsets_known(minor);
+}
+
+static int python_probe(const struct elf_file *elf, struct runtime_about *about,
+			struct runtime_dso **ret)
 {
 	struct python_dso *dso;
-	int r = python_file_read(elf, &dso);
+	int r = python_file_read(elf, about, &dso);
 
-	if (r == -ENOTSUP)
-		log_warn("%s: a CPython of a build that is not supported: its frames are shown as "
-			 "native ones",
-			 path);
 	if (r)
 		return r;
-	if (!python_offsets_known(dso->minor)) {
-		log_warn("%s: CPython 3.%u is not supported: its frames are shown as native ones",
-			 path, dso->minor);
-		python_file_free(dso);
-		return -ENOTSUP;
-	}
 	dso->dso.ops = runtimes[RUNTIME_PYTHON];
 	*ret = &dso->dso;
 	return 0;
@@ -616,6 +611,8 @@ const struct runtime_ops python_runtime = {
 	.label = "cpython",
 	.language = "Python",
 	.library = "libpython",
+	.knows = python_knows,
+	.product = "CPython",
 	.record_size = sizeof(struct python_record),
 	.probe = python_probe,
 	.dso_free = python_dso_free,

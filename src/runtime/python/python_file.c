@@ -135,17 +135,23 @@ static int find_names(const struct elf_file *elf, struct found *f)
 
 /* --- version --------------------------------------------------------------------------------- */
 
-/* The minor version; -ENOTSUP: not 3.6 or later. */
-static int read_minor(const struct elf_file *elf, const struct found *f)
+/* The minor version; -ENOTSUP: it is none that is known. */
+static int read_minor(const struct elf_file *elf, const struct found *f,
+		      struct runtime_about *about)
 {
 	uint32_t version;
 
-	if (!f->at[EVAL_FRAME_DEFAULT])
-		return -ENOTSUP;
-	if (f->at[VERSION] && !elf_file_read_vaddr(elf, f->at[VERSION], &version, sizeof(version)))
-		return version >> 24 == 3 && (version >> 16 & 0xff) >= MINOR_MIN
-			       ? (int)(version >> 16 & 0xff)
-			       : -ENOTSUP;
+	if (!f->at[EVAL_FRAME_DEFAULT]) {
+		runtime_is_version(about, "a CPython before 3.6");
+		return runtime_not_supported(about, "it is too old");
+	}
+	if (f->at[VERSION] &&
+	    !elf_file_read_vaddr(elf, f->at[VERSION], &version, sizeof(version))) {
+		unsigned int major = version >> 24, minor = version >> 16 & 0xff;
+
+		runtime_is_version(about, "CPython %u.%u", major, minor);
+		return major == 3 && python_offsets_known(minor) ? (int)minor : -ENOTSUP;
+	}
 	if (!f->at[RUNTIME])
 		return 6;
 	if (!f->at[SINCE_3_8])
@@ -264,7 +270,8 @@ static void python_file_free_p(struct python_dso **dso)
 	python_file_free(*dso);
 }
 
-int python_file_read(const struct elf_file *elf, struct python_dso **ret)
+int python_file_read(const struct elf_file *elf, struct runtime_about *about,
+		     struct python_dso **ret)
 {
 	_cleanup_(python_file_free_p) struct python_dso *dso = NULL;
 	struct loop_work work = { 0 };
@@ -273,9 +280,12 @@ int python_file_read(const struct elf_file *elf, struct python_dso **ret)
 
 	if (r)
 		return r;
-	r = read_minor(elf, &f);
+	r = read_minor(elf, &f, about);
 	if (r < 0)
 		return r;
+	runtime_is_version(about, "CPython 3.%d", r);
+	/* Unless the rest is found. */
+	(void)runtime_not_supported(about, "its build is not as that version's are");
 	if (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64)
 		return -ENOTSUP;
 	dso = calloc(1, sizeof(*dso));

@@ -24,8 +24,9 @@ struct python_dso {
 	struct python_gap gaps[PYTHON_GAPS_MAX];
 };
 
-/* As runtime_ops.probe(), without messages: -ENOTSUP is a CPython of which nothing else is told. */
-int python_file_read(const struct elf_file *elf, struct python_dso **ret);
+/* As runtime_ops.probe(). */
+int python_file_read(const struct elf_file *elf, struct runtime_about *about,
+		     struct python_dso **ret);
 /* Does the C function of that name only implement a script frame? */
 bool python_hides(const char *name, const char *source);
 void python_file_free(struct python_dso *dso);

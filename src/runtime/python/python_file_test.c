@@ -20,7 +20,7 @@ static int read_made(const char *name, struct python_dso **ret)
 	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/python_file/%s", test_source_root(),
 		 name);
 	ASSERT_OK(elf_file_open(path, &elf));
-	r = python_file_read(elf, ret);
+	r = python_file_read(elf, NULL, ret);
 	elf_file_free(elf);
 	return r;
 }
@@ -74,7 +74,7 @@ static int read_changed(const char *name, const char *old, const void *new, size
 	memcpy(at, new, size);
 	memcpy(data + offsetof(Elf64_Ehdr, e_entry), &entry, sizeof(entry));
 	ASSERT_OK(elf_file_open_memory(data, len, &elf));
-	r = python_file_read(elf, &dso);
+	r = python_file_read(elf, NULL, &dso);
 	elf_file_free(elf);
 	python_file_free(dso);
 	return r;
@@ -174,7 +174,7 @@ static int read_path(const char *path, struct python_dso **ret)
 
 	if (r)
 		return r;
-	r = python_file_read(elf, ret);
+	r = python_file_read(elf, NULL, ret);
 	elf_file_free(elf);
 	return r;
 }

@@ -194,16 +194,24 @@ static int ruby_symbolize(struct runtime_proc *rp, const uint64_t *words, size_t
 	return ruby_names_symbolize(&((struct ruby_proc *)rp)->names, words, nr, sink);
 }
 
-static int ruby_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static bool ruby_knows(unsigned int major, unsigned int minor)
 {
+	return minor < 100 && ruby_layout_of(100 * major + minor);
+}
+
+static int ruby_probe(const struct elf_file *elf, struct runtime_about *about,
+		      struct runtime_dso **ret)
+{
+	unsigned int major, minor;
 	struct ruby_dso *dso;
 	char version[16];
 	int r = ruby_file_read(elf, version, &dso);
 
-	if (r == -ENOTSUP)
-		log_warn("%s: Ruby %s, a version or a build that is not supported: its frames are "
-			 "shown as native ones",
-			 path, version);
+	if (r && r != -ENOTSUP)
+		return r;
+	runtime_is_version(about, "Ruby %s", version);
+	if (r && sscanf(version, "%u.%u", &major, &minor) == 2 && ruby_knows(major, minor))
+		return runtime_not_supported(about, "its build is not as that version's are");
 	if (r)
 		return r;
 	dso->dso.ops = runtimes[RUNTIME_RUBY];
@@ -222,6 +230,8 @@ const struct runtime_ops ruby_runtime = {
 	.label = "ruby",
 	.language = "Ruby",
 	.library = "libruby",
+	.knows = ruby_knows,
+	.product = "Ruby",
 	.record_size = sizeof(struct ruby_record),
 	.probe = ruby_probe,
 	.dso_free = ruby_dso_free,

@@ -286,7 +286,8 @@ static void read_sizes(const struct elf_file *elf, struct v8_dso *dso)
 	dso->sizes.nr = nr;
 }
 
-static int v8_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static int v8_probe(const struct elf_file *elf, struct runtime_about *about,
+		    struct runtime_dso **ret)
 {
 	_cleanup_(v8_dso_free_p) struct v8_dso *dso = NULL;
 	struct v8_layout layout;
@@ -302,16 +303,13 @@ static int v8_probe(const struct elf_file *elf, const char *path, struct runtime
 		dso->layout = layout;
 		r = find_builtins(elf, dso);
 	}
+	if (version)
+		runtime_is_version(about, "V8 %d.%d", version / 100, version % 100);
 	if (r == -ENOTSUP && !version)
-		log_warn("%s: a JavaScript engine (it exports Node-API) that does not say what it "
-			 "is: "
-			 "its native frames are shown",
-			 path);
-	else if (r == -ENOTSUP)
-		log_warn("%s: V8 %d.%d, of a version or build that is not known, or without "
-			 "symbols: its "
-			 "native frames are shown",
-			 path, version / 100, version % 100);
+		return runtime_not_supported(about, "it exports Node-API, but not V8's version");
+	if (r == -ENOTSUP)
+		return runtime_not_supported(about, "its version or build is not known, or it has "
+						    "no symbols");
 	if (r)
 		return r;
 	dso->base.ops = runtimes[RUNTIME_V8];
@@ -347,9 +345,8 @@ static int v8_attach(const struct runtime_dso *base, const struct runtime_target
 	*to = dso->layout.record;
 	if (target->options.async && dso->layout.async.promise)
 		to->async = dso->layout.async;
-	else if (target->options.async)
-		log_warn("process %d: V8 %d.%d: --async does not know its promises", target->pid,
-			 dso->layout.version / 100, dso->layout.version % 100);
+	else if (target->options.async && target->about)
+		target->about->without = "--async does not know its promises";
 	to->async.script = dso->layout.type_script;
 	to->entry_start += target->bias;
 	to->entry_pushed += target->bias;

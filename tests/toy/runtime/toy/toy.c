@@ -66,7 +66,14 @@ static bool offsets_fit(const struct toy_offsets *o)
 static const char *const interpreter_functions[] = { "toy_run", NULL };
 static const char *const hidden[] = { "toy_call", NULL };
 
-static int toy_probe(const struct elf_file *elf, const char *path, struct runtime_dso **ret)
+static bool toy_knows(unsigned int major, unsigned int minor)
+{
+	(void)minor;
+	return major == 1;
+}
+
+static int toy_probe(const struct elf_file *elf, struct runtime_about *about,
+		     struct runtime_dso **ret)
 {
 	_cleanup_(toy_dso_free_p) struct toy_dso *dso = NULL;
 	struct elf_dynamic dynamic;
@@ -81,13 +88,12 @@ static int toy_probe(const struct elf_file *elf, const char *path, struct runtim
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)
 		return -ENOMEM;
-	if (offsets.version == 1 && offsets_fit(&offsets) &&
+	if (toy_knows(offsets.version, 0) && offsets_fit(&offsets) &&
 	    !elf_dynamic_find(&dynamic, "toy_threads", &threads))
 		r = runtime_find_functions(elf, interpreter_functions, hidden, &dso->base);
-	if (r == -ENOTSUP)
-		log_warn("%s: a toy machine of a version that is not known, or without symbols: "
-			 "its native frames are shown",
-			 path);
+	runtime_is_version(about, "toyvm %u", offsets.version);
+	if (r == -ENOTSUP && toy_knows(offsets.version, 0))
+		return runtime_not_supported(about, "it has no symbols");
 	if (r)
 		return r;
 	dso->base.ops = runtimes[RUNTIME_TOY];
@@ -224,6 +230,8 @@ const struct runtime_ops toy_runtime = {
 	.label = "toy",
 	.language = "Toy",
 	.record_size = sizeof(struct toy_record),
+	.knows = toy_knows,
+	.product = "toyvm",
 	.probe = toy_probe,
 	.dso_free = toy_dso_free,
 	.attach = toy_attach,
