@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/* `sonde doctor`: the table of requirements.h, with what this machine answers. */
+/* `sonde doctor`: the table of requirements.h, with what this machine answers; and which versions
+ * of runtimes are known, or processes have. */
 #include "cli/command.h"
 
 #include "kernel/kernel_rows.h"
 #include "kernel/requirements.h"
 #include "kernel/walkers.h"
+#include "cli/target.h"
 #include "cli/term.h"
+#include "process/process.h"
+#include "unwinder/runtimes.h"
+#include "util/clock.h"
 #include "util/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 struct doctor_options {
+	struct pid_list pids;
 	bool help;
 };
 
 static const struct option_spec doctor_specs[] = {
+	{ .letter = 'p',
+	  .name = "pid",
+	  .arg = "PID,...",
+	  .help = "tell which runtimes these processes have, and whether their frames are shown",
+	  .type = OPTION_PIDS,
+	  .offset = offsetof(struct doctor_options, pids) },
 	{ .letter = 'h',
 	  .name = "help",
 	  .help = "print this",
@@ -115,6 +128,122 @@ static void print_kernel_rows(bool colours)
 	print_requirement(&q, &result, colours);
 }
 
+/* --- runtimes --------------------------------------------------------------------------------- */
+
+static void print_known(void)
+{
+	puts("\nRuntimes whose frames are shown (of others native frames are), by version:");
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++) {
+		char text[256];
+
+		if (!runtimes[id] || !runtimes[id]->probe)
+			continue;
+		if (!runtimes[id]->knows) {
+			printf("     %-24s docs/%s.md says which\n", runtimes[id]->language,
+			       runtimes[id]->name);
+			continue;
+		}
+		runtime_known_versions(runtimes[id], text, sizeof(text));
+		printf("     %-24s %s %s\n", runtimes[id]->language, runtimes[id]->product, text);
+	}
+	puts("'sonde doctor -p PID' tells which ones a process has.");
+}
+
+struct look {
+	bool colours;
+	uint32_t nr, nr_unsupported;
+};
+
+/* `why`: it is not as it should be, and why; NULL: it is. */
+static void print_runtime(struct look *look, const struct runtime_ops *ops,
+			  const struct runtime_about *about, const char *path, const char *why)
+{
+	const char *colour = term_start(look->colours, why ? TERM_YELLOW : TERM_GREEN);
+
+	printf("%s%-4s%s %-24s %s, %s\n", colour, why ? "no" : "yes", term_reset(look->colours),
+	       ops->language, *about->version ? about->version : "of no known version", path);
+	if (why)
+		printf("%-29s %s\n", "", why);
+	look->nr++;
+	look->nr_unsupported += why != NULL;
+}
+
+static void print_unsupported(void *ctx, const struct mapped_file *file,
+			      const struct runtime_ops *ops, const struct runtime_about *about)
+{
+	char why[384];
+
+	runtime_about_unsupported(ops, about, why, sizeof(why));
+	print_runtime(ctx, ops, about, file->path, why);
+}
+
+static void print_instance(struct look *look, const struct runtime_instance *i)
+{
+	const char *why = NULL;
+
+	if (i->dso->unknown || i->error == -ENOTSUP)
+		return; /* print_unsupported() */
+	if (i->error == -EAGAIN)
+		why = "it has not begun yet";
+	else if (i->error == -EBADMSG)
+		why = "what the process has of it makes no sense: only native frames are shown";
+	else if (i->error)
+		why = strerror(-i->error);
+	print_runtime(look, i->dso->ops, &i->about, i->held->path, why);
+}
+
+/* Logging. */
+static int print_process(int32_t pid, struct process_table *table, struct look *look)
+{
+	struct runtimes r;
+	struct process_runtimes *list = NULL;
+	struct process *proc;
+	uint32_t before = look->nr;
+	int error = process_get(table, pid, &proc);
+
+	if (error)
+		return log_err(error, "cannot read what process %d maps", pid);
+	printf("process %d:\n", pid);
+	for (size_t i = 0; i < proc->mappings.nr; i++) {
+		const struct mapping *m = &proc->mappings.items[i];
+		struct mapped_file *file = table->files.items[m->file];
+
+		if (m->file == MAPPING_ANON || process_open_file(table, proc, m, file) >= 0)
+			continue;
+		printf("     cannot read %s: %s\n", file->path, strerror(-file->error));
+	}
+	runtimes_init(&r, table);
+	r.tell = print_unsupported;
+	r.tell_ctx = look;
+	runtimes_update(&r, proc, &list, now_ns());
+	for (uint32_t i = 0; list && i < list->nr; i++)
+		print_instance(look, list->items[i]);
+	if (look->nr == before)
+		puts("     no runtime: its frames are native ones");
+	process_runtimes_free(list);
+	runtimes_fini(&r);
+	return 0;
+}
+
+static int print_processes(struct pid_list *pids, bool colours)
+{
+	struct look look = { .colours = colours };
+	int failed = 0;
+
+	if (target_check_pids(pids))
+		return EXIT_ERROR;
+	for (size_t i = 0; i < pids->nr; i++) {
+		struct process_table table;
+		int r = process_table_init(&table);
+
+		if (r)
+			return log_err(r, "cannot begin"), EXIT_ERROR;
+		failed |= print_process(pids->pids[i], &table, &look);
+		process_table_fini(&table);
+	}
+	return failed || look.nr_unsupported ? EXIT_ERROR : EXIT_OK;
+}
+
 static int doctor_run(int argc, char **argv)
 {
 	struct doctor_options options = { 0 };
@@ -128,9 +257,13 @@ static int doctor_run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (first != argc) {
-		log_error("'%s': doctor takes no arguments; see 'sonde help doctor'", argv[first]);
+		log_error("'%s': doctor takes no arguments, processes are named by -p PID; see "
+			  "'sonde help doctor'",
+			  argv[first]);
 		return EXIT_USAGE;
 	}
+	if (options.pids.nr)
+		return print_processes(&options.pids, colours);
 	for (size_t i = 0; i < nr_requirements; i++) {
 		struct requirement_result result = { 0 };
 
@@ -140,12 +273,14 @@ static int doctor_run(int argc, char **argv)
 			nr_missing++;
 	}
 	if (nr_missing) {
+		print_known();
 		printf("\n%d of what 'sonde record' needs %s missing.\n", nr_missing,
 		       nr_missing == 1 ? "is" : "are");
 		return EXIT_ERROR;
 	}
 	print_programs(colours);
 	print_kernel_rows(colours);
+	print_known();
 	puts("\n'sonde record' can run here.");
 	return EXIT_OK;
 }
@@ -153,12 +288,17 @@ static int doctor_run(int argc, char **argv)
 const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "tell whether this machine can be profiled, and what to do if not",
-	.usage = "",
-	.description = "Tries each thing that 'sonde record' needs and prints yes or no, what it "
-		       "found, and how\n"
-		       "to put right what is missing. Exits with 0 if everything needed is there, "
-		       "else 1.\n"
-		       "Run it as the user who is to record: as root, usually.\n",
+	.usage = "[-p PID,...]",
+	.description =
+		"Tries each thing that 'sonde record' needs and prints yes or no, what it "
+		"found, and how\n"
+		"to put right what is missing. Exits with 0 if everything needed is there, "
+		"else 1.\n"
+		"Run it as the user who is to record: as root, usually.\n"
+		"Then it lists the languages whose frames are shown, by version. With -p it "
+		"tells that alone, of\n"
+		"what these processes have: which versions, in which files; and exits with 1 "
+		"if one is not supported.\n",
 	.options = doctor_specs,
 	.run = doctor_run,
 };

@@ -313,7 +313,22 @@ def test_doctor():
     run = check_ok(sonde("doctor"))
     for name in ["BTF", "ring buffers", "raw tracepoints", "memory-lock limit"]:
         check(re.search(rf"^yes +{name}", run.out, re.M), run)
-    check_error(sonde("doctor", "x"), 2, "no arguments")
+    # What is known, by the tables that the walkers have.
+    for row in ["Python +CPython 3.6 to 3", "Java +HotSpot 8 and later", "Ruby +Ruby 2.5 to 2.7, 3", "PHP +PHP 7.3, 7.4, 8", "Perl +Perl 5.28 to 5",
+                "JavaScript +docs/v8.md", "Go +go 1.16 to 1"]:
+        check(re.search(rf"^ +{row}", run.out, re.M), run)
+    check_error(sonde("doctor", "x"), 2, "no arguments", "-p PID")
+
+
+def test_doctor_of_a_process():
+    with subprocess.Popen(["sleep", "1000"]) as sleep:
+        try:
+            both = sonde("doctor", "-p", f"{sleep.pid},{os.getpid()}")
+        finally:
+            sleep.kill()
+    check(f"process {sleep.pid}:\n     no runtime: its frames are native ones\nprocess {os.getpid()}:\nyes  Python   " in both.out, both)
+    check(both.status == 0, both)
+    check_error(sonde("doctor", "-p", str(sleep.pid)), 1, "no process")
 
 
 def test_missing_capability():

@@ -432,8 +432,33 @@ def test_agent(setup):
     return problems, ", ".join(missing)
 
 
+def test_doctor(setup):
+    """`sonde doctor -p` tells what these processes have, and `sonde doctor` does not list it."""
+    found, missing = made(setup)
+    problems = []
+    with contextlib.ExitStack() as stack:
+        programs = {u: started(stack, [u.argv], u.env)[0] for u in found}
+        known, = started(stack, [["/usr/bin/python3", os.path.join(PROGRAMS, "spin.py")]])
+        for unknown, program in programs.items():
+            done = doctor(setup, program)
+            rows = re.findall(r"^no   (\S+) +(.+), (.+)\n {29} (.+)$", done.stdout, re.M)
+            said = re.compile(unknown.said)
+            problems += [] if len(rows) == 1 and rows[0][2] == unknown.file and said.fullmatch(rows[0][3]) and rows[0][1] in rows[0][3] and done.returncode == 1 \
+                else ["%s: doctor says: %s" % (unknown.name, shorten(done.stdout + done.stderr, 1000))]
+        done = doctor(setup, known)
+        version = subprocess.run(["/usr/bin/python3", "-V"], capture_output=True, text=True, check=True).stdout.split()[1].rpartition(".")[0]
+        want = "process %d:\nyes  Python                   CPython %s, %s\n" % (known.pid, version, os.path.realpath("/usr/bin/python3"))
+        problems += [] if done.stdout == want and done.returncode == 0 else ["said is %s, not %s" % (done, want)]
+    return problems, ", ".join(missing)
+
+
+def doctor(setup, program):
+    return subprocess.run([setup.program, "doctor", "-p", str(program.pid)], capture_output=True, text=True, check=False, timeout=300 * PATIENCE)
+
+
 def tests(_setup, _args):
     yield "record", test_record
+    yield "doctor", test_doctor
     yield "stack", test_stack
     yield "core", test_core
     yield "top", test_top
