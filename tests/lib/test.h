@@ -24,16 +24,25 @@ void test_register(struct test_entry *entry);
 const char *test_skip_reason(void);
 /* The source tree, for fixtures: $SONDE_SOURCE_ROOT, set by meson. */
 const char *test_source_root(void);
+/* Around a test: where sanitizers look for leaks, and there can be none, they need not. */
+void test_begins(void);
+void test_ends(void);
 
 #define TEST(name_)                                                                                \
-	static void name_##_body_(int _i);                                                         \
-	static const TTest name_##_ttest_ = { #name_, name_##_body_, __FILE__, __LINE__ };         \
+	static void name_##_body_(void);                                                           \
+	static void name_##_run_(int _i __attribute__((unused)))                                   \
+	{                                                                                          \
+		test_begins();                                                                     \
+		name_##_body_();                                                                   \
+		test_ends();                                                                       \
+	}                                                                                          \
+	static const TTest name_##_ttest_ = { #name_, name_##_run_, __FILE__, __LINE__ };          \
 	static struct test_entry name_##_entry_ = { #name_, &name_##_ttest_, NULL };               \
 	__attribute__((constructor)) static void name_##_register_(void)                           \
 	{                                                                                          \
 		test_register(&name_##_entry_);                                                    \
 	}                                                                                          \
-	static void name_##_body_(int _i __attribute__((unused)))
+	static void name_##_body_(void)
 
 /* As ck_assert_msg(), but check is told nothing of what holds: it would write each to a file, and
  * tests assert millions of times. */
