@@ -8,7 +8,7 @@
 #include "test.h"
 
 #if !defined(__x86_64__)
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return "no assembler for x86-64 here";
 }

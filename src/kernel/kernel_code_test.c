@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	if (geteuid())
 		return "loading BPF programs needs root";

@@ -18,7 +18,7 @@
 
 enum { ENTRIES_MIN = 10000 };
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	if (geteuid())
 		return "loading BPF programs needs root";

@@ -41,7 +41,7 @@ enum {
 	BIG = 4 << 20,
 };
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 

@@ -47,7 +47,7 @@ enum {
 #endif
 };
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	const char *reason = test_walkers_skip_reason();
 

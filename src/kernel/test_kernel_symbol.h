@@ -19,7 +19,7 @@ static inline int test_look_at_symbol(void *ctx, const struct kernel_symbol *s)
 	return w->at != 0;
 }
 
-/* 0: it has none, or hides it. No assertions: test_skip_reason() asks, too. */
+/* 0: it has none, or hides it. No assertions: TEST_SKIP_REASON() asks, too. */
 static inline uint64_t test_kernel_symbol(const char *name)
 {
 	struct test_wanted_symbol w = { .name = name };

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Of test_skip_reason(). */
+/* Of TEST_SKIP_REASON(). */
 static inline const char *test_walkers_skip_reason(void)
 {
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };

@@ -36,7 +36,7 @@ struct logs {
 	char text[PROGRAMS_MAX][LOG_SIZE];
 };
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return geteuid() ? "loading BPF programs needs root" : NULL;
 }

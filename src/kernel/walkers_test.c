@@ -20,7 +20,7 @@
 
 enum { WAIT_MS = 1000 };
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return test_walkers_skip_reason();
 }

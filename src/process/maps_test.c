@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/maps.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -176,7 +177,7 @@ static int find_self(void *ctx, const struct maps_entry *entry)
 	uint64_t addr = (uintptr_t)find_self;
 
 	*(int *)ctx += addr >= entry->start && addr < entry->end && entry->exec &&
-		       strstr(entry->path, "maps_test") && entry->inode;
+		       strstr(entry->path, program_invocation_short_name) && entry->inode;
 	return 0;
 }
 

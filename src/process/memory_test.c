@@ -413,7 +413,7 @@ TEST(file_systems_that_the_kernel_answers_for)
 		ASSERT(!bdi_is_local(others[i]));
 }
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	if (geteuid())
 		return "needs root: other users' processes";

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return why_not();
 }

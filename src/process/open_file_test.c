@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return why_not();
 }
@@ -526,6 +526,7 @@ TEST(a_file_written_to_is_another_file)
 
 TEST(a_process_that_exits_at_once)
 {
+	char name[256];
 	pid_t pid;
 
 	start();
@@ -536,7 +537,8 @@ TEST(a_process_that_exits_at_once)
 	pump();
 	ASSERT(process_find(&t, pid)->exited);
 	/* Its mappings are ours: we forked it. */
-	assert_opens(pid, "/open_file_test", "/proc/self/exe");
+	snprintf(name, sizeof(name), "/%s", program_invocation_short_name);
+	assert_opens(pid, name, "/proc/self/exe");
 	stop();
 }
 

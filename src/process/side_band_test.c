@@ -61,7 +61,7 @@ static void close_both(void)
 	cpu_set_free(cpus);
 }
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	if (open_pages(1))
 		return "perf_event_open() of all processes is not allowed here";

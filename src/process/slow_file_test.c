@@ -30,7 +30,7 @@ static struct process_table t;
 static char dir[] = "/tmp/sonde-slow-file-test-XXXXXX";
 static int nr_mounted; /* on `dir`, one above the other */
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return geteuid() ? "needs root: map_files and mounts" : NULL;
 }

@@ -169,7 +169,7 @@ TEST(a_process_is_looked_at)
 	pid_t pid;
 
 	prctl(PR_SET_NAME, "sel-ction test");
-	add(false, SELECTION_EXE, "selection_test");
+	add(false, SELECTION_EXE, program_invocation_short_name);
 	add(false, SELECTION_COMM, name);
 	add(false, SELECTION_COMM, "s*-ction t?st");
 	add(true, SELECTION_CGROUP, "/there-is-no-such");

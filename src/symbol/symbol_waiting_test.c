@@ -11,7 +11,7 @@
 #include "util/cleanup.h"
 
 /* What the test is about takes two users. */
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return geteuid() ? "needs root, to have files of others" : NULL;
 }

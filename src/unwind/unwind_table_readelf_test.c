@@ -198,7 +198,7 @@ static void check_file(const char *path, unsigned int rows_wanted)
 	ck_assert_msg(c.nr_checked >= rows_wanted, "%s: only %u rows", path, c.nr_checked);
 }
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return access("/usr/bin/readelf", X_OK) < 0 ? "no readelf (binutils)" : NULL;
 }

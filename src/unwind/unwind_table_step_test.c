@@ -23,7 +23,7 @@
 enum { CALLS_MAX = 256, FILES_MAX = 16, STEPS_MAX = 400000, STEPS_WANTED = 5000 };
 
 #if !defined(__x86_64__)
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	return "single-stepping is written for x86-64 only";
 }

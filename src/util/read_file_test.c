@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 TEST(sizes_have_units)
@@ -32,6 +33,7 @@ TEST(files_are_bounded)
 	char *text = NULL;
 	size_t size = 0;
 
+	ASSERT_OK(prctl(PR_SET_NAME, "read_file_test"));
 	ASSERT_OK(read_file_at(AT_FDCWD, "/proc/self/comm", 100, &text, &size));
 	ASSERT_STR(text, "read_file_test\n");
 	ASSERT_EQ(size, strlen(text));

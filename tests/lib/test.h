@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Thin macros over the check library. A test file is a list of TEST(name) { ... }: each runs in a
- * process of its own, main() is in test_main.c, and the results are TAP for meson.
+ * process of its own, main() is in test_main.c, and the results are TAP for meson. One executable
+ * has the files of a folder: linking takes longer than most tests.
  *
- * A test that needs what this machine may not have defines test_skip_reason(): non-NULL skips the
- * file, with that reason.
+ * A file that needs what this machine may not have has a TEST_SKIP_REASON() { ... }: the file is
+ * skipped with what that returns, if it isn't NULL.
  */
 #pragma once
 
@@ -14,14 +15,19 @@
 #include <string.h>
 
 struct test_entry {
-	const char *name;
+	const char *name, *file;
 	const TTest *test;
 	struct test_entry *next;
 };
 
+struct test_skip_entry {
+	const char *file;
+	const char *(*reason)(void);
+	struct test_skip_entry *next;
+};
+
 void test_register(struct test_entry *entry);
-/* Weak; return why this file can't run here, or NULL. */
-const char *test_skip_reason(void);
+void test_register_skip(struct test_skip_entry *entry);
 /* The source tree, for fixtures: $SONDE_SOURCE_ROOT, set by meson. */
 const char *test_source_root(void);
 /* Around a test: where sanitizers look for leaks, and there can be none, they need not. */
@@ -37,12 +43,23 @@ void test_ends(void);
 		test_ends();                                                                       \
 	}                                                                                          \
 	static const TTest name_##_ttest_ = { #name_, name_##_run_, __FILE__, __LINE__ };          \
-	static struct test_entry name_##_entry_ = { #name_, &name_##_ttest_, NULL };               \
+	static struct test_entry name_##_entry_ = { #name_, __BASE_FILE__, &name_##_ttest_,        \
+						    NULL };                                        \
 	__attribute__((constructor)) static void name_##_register_(void)                           \
 	{                                                                                          \
 		test_register(&name_##_entry_);                                                    \
 	}                                                                                          \
 	static void name_##_body_(void)
+
+#define TEST_SKIP_REASON()                                                                         \
+	static const char *test_skip_reason_(void);                                                \
+	static struct test_skip_entry test_skip_entry_ = { __BASE_FILE__, test_skip_reason_,       \
+							   NULL };                                 \
+	__attribute__((constructor)) static void test_skip_register_(void)                         \
+	{                                                                                          \
+		test_register_skip(&test_skip_entry_);                                             \
+	}                                                                                          \
+	static const char *test_skip_reason_(void)
 
 /* As ck_assert_msg(), but check is told nothing of what holds: it would write each to a file, and
  * tests assert millions of times. */

@@ -182,7 +182,7 @@ static const char *javac(void)
 	return path;
 }
 
-const char *test_skip_reason(void)
+TEST_SKIP_REASON()
 {
 	find_jdks();
 	if (!nr_jdks)
