@@ -3,14 +3,13 @@
  * .eh_frame and .debug_frame: any bytes, cut anywhere. The first byte chooses architecture and
  * kind; rows must come in order, inside their FDE, and say only what the walker knows.
  */
+#include "fuzz.h"
 #include "dwarf/cfi.h"
 
 #include <elf.h>
 #include <stdlib.h>
 
 enum { ADDR = 0x100000 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_rule(const struct unwind_rule *rule)
 {
@@ -39,7 +38,7 @@ static void interpret(const struct cfi_arch *arch, const struct cfi_section *sec
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct cfi_entry entry, cie_entry;
 	struct cfi_section section;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A core file out of any bytes: notes, segments, mappings; memory at and around what they name. */
+#include "fuzz.h"
 #include "elf/elf_core.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look(const struct elf_core *core, const struct elf_file *elf, uint64_t addr)
 {
@@ -42,7 +41,7 @@ static void check(const struct elf_core *core, const struct elf_file *elf)
 		look(core, elf, core->threads.items[i].pc);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct elf_core *core;
 	struct elf_file *elf;

@@ -3,12 +3,11 @@
  * What a core says of its files, out of any bytes: mappings, the dynamic linker's list, ELF headers
  * in memory. Files are looked for below a root that is not there, but for the executable: this one.
  */
+#include "fuzz.h"
 #include "coredump/core_files.h"
 #include "util/log.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct core_files *files)
 {
@@ -43,7 +42,7 @@ static void break_paths(struct elf_core *core)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	const struct core_search search = { .exe = "/proc/self/exe", .sysroot = "/nowhere" };
 	struct core_files files;

@@ -4,6 +4,7 @@
  * sections: a byte that names it (below), three bytes of size, its contents. What is handed over
  * must keep what debug_info.h promises.
  */
+#include "fuzz.h"
 #include "dwarf/debug_info.h"
 
 #include <errno.h>
@@ -18,8 +19,6 @@ enum {
 struct input {
 	struct dwarf_sections files[NR_FILES];
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 _Static_assert(sizeof(struct dwarf_sections) == NR_SECTIONS * sizeof(struct dwarf_span),
 	       "a section more: the corpus has to know");
@@ -92,7 +91,7 @@ static int check(void *ctx, const struct dwarf_unit *unit)
 	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct input input = { 0 };
 	struct dwarf_counts counts;

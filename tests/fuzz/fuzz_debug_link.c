@@ -5,6 +5,7 @@
  * paths made of them are short enough and say what they are made of. Or the bytes are an ELF file
  * whose sections are read, without any root to look for others.
  */
+#include "fuzz.h"
 #include "symbol/debug_file.h"
 #include "symbol/debug_file_internal.h"
 
@@ -13,8 +14,6 @@
 #include <string.h>
 
 enum { KINDS = 7, SECTIONS_MAX = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_inside(const void *p, size_t len, const uint8_t *data, size_t size)
 {
@@ -110,7 +109,7 @@ static void check_file(const uint8_t *data, size_t size)
 	elf_file_free(elf);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct debug_alt_link alt = { .path = NULL };
 	uint64_t id = 0;

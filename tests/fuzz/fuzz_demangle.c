@@ -4,6 +4,7 @@
  * that fits comes out, and soon. The D demangler's memory is lost if an allocation of it fails
  * (demangle.c says why): that is no leak to report.
  */
+#include "fuzz.h"
 #include "symbol/demangle.h"
 
 #include <stdint.h>
@@ -12,7 +13,6 @@
 
 enum { NAME_MAX_SIZE = 8192 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
@@ -35,7 +35,7 @@ static void check(const char *name, enum symbol_language language, enum demangle
 	free(buf);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	char *name;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tables of abbreviations: the first byte chooses the sizes of forms, the second where to begin. */
+#include "fuzz.h"
 #include "dwarf/dwarf_abbrev.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct dwarf_abbrevs *t, const struct dwarf_abbrev *abbrev)
 {
@@ -28,7 +27,7 @@ static void check(const struct dwarf_abbrevs *t, const struct dwarf_abbrev *abbr
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct dwarf_encoding encoding;
 	struct dwarf_abbrevs t;

@@ -3,6 +3,7 @@
  * Lists of ranges, DWARF 2 to 5. Three bytes choose the version and sizes, the form that refers to
  * the list, and where it begins; then 32 bytes of .debug_addr; the rest is the section of lists.
  */
+#include "fuzz.h"
 #include "dwarf/dwarf_ranges.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include "dwarf/dwarf_defs.h"
 
 enum { ADDR_SIZE = 32, BUDGET = 1 << 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct dwarf_ranges *ranges, int nr)
 {
@@ -25,7 +24,7 @@ static void check(const struct dwarf_ranges *ranges, int nr)
 			abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static const uint8_t forms[] = { DW_FORM_sec_offset, DW_FORM_rnglistx, DW_FORM_data4, 0 };
 	uint64_t budget = BUDGET;

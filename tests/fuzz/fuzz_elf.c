@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* All that can be asked of an ELF file, of any bytes. */
+#include "fuzz.h"
 #include "elf/elf_dynamic.h"
 #include "elf/elf_file.h"
 #include "elf/file_id.h"
@@ -10,8 +11,6 @@
 #include <string.h>
 
 enum { DATA_MAX = 1 << 20, SECTIONS_MAX = 64 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void ask_sections(const struct elf_file *elf)
 {
@@ -75,7 +74,7 @@ static void ask_usdt(const struct elf_file *elf)
 	usdt_notes_fini(&notes);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	uint8_t id[ELF_BUILD_ID_MAX];
 	char go_id[GO_BUILD_ID_MAX];

@@ -4,6 +4,7 @@
  * what its table of functions says has an end and lies where it must; what is hidden is told in
  * ranges that are sorted and apart; labels are texts.
  */
+#include "fuzz.h"
 #include "elf/go_table.h"
 #include "runtime/go/go_abi.h"
 #include "runtime/go/go_text.h"
@@ -12,8 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
 	FUNCTIONS_MAX = 200, /* that are looked at: all of them may be told by the same bytes */
@@ -105,7 +104,7 @@ static void read_label(const uint8_t *data, size_t size)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct elf_file *elf;
 

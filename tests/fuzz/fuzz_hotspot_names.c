@@ -5,6 +5,7 @@
  * they are hit. Whatever it is, there is an end, levels have names, and a frame that is not named
  * has none.
  */
+#include "fuzz.h"
 #include "runtime/hotspot/hotspot_names.h"
 
 #include <errno.h>
@@ -59,8 +60,6 @@ static const struct hotspot_fields fields = {
 	.block_used = F(8, 1),
 };
 static const struct hotspot_symbol_layout layout = { .mask = ~0xffffull, .length = 4, .body = 6 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
 {
@@ -121,7 +120,7 @@ static void name(struct hotspot_names *names, const struct hotspot_vm *vm, struc
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct input input;
 	struct image image = { 0 };

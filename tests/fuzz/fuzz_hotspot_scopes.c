@@ -5,13 +5,12 @@
  * the rest is the stream of scopes, and a line number table. Whatever they are, there is an end,
  * and nothing is written if there is none.
  */
+#include "fuzz.h"
 #include "runtime/hotspot/hotspot_lines.h"
 #include "runtime/hotspot/hotspot_scopes.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef int find_fn(const struct hotspot_debug_info *info, uint32_t offset,
 		    struct hotspot_scope ret[HOTSPOT_SCOPES_MAX]);
@@ -48,7 +47,7 @@ static void check_lines(const void *table, size_t size, bool no_zero, int32_t bc
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct hotspot_debug_info info = { 0 };
 	uint32_t offset;

@@ -4,6 +4,7 @@
  * src/runtime/hotspot/test_hotspot_image.h, which also says how the corpus is made). Whatever it
  * has, reading ends soon, and never reads a structure beyond its copy.
  */
+#include "fuzz.h"
 #include "runtime/hotspot/hotspot_class.h"
 #include "runtime/hotspot/hotspot_continuation.h"
 #include "runtime/hotspot/hotspot_record.h"
@@ -13,8 +14,6 @@
 #include <stdlib.h>
 
 enum { READS_MAX = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct image image;
 static size_t nr_reads;
@@ -68,7 +67,7 @@ static void parse(const uint8_t *data, size_t size)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct hotspot_found found = { 0 };
 	struct hotspot_record record;

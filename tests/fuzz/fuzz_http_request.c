@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What anybody may send to the agent's port: whole at some size, and then at any larger one. */
+#include "fuzz.h"
 #include "net/http_request.h"
 
 #include <assert.h>
@@ -7,9 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct http_request request;
 	int whole, part;

@@ -4,6 +4,7 @@
  * address is of code that has it, and says only what a walk can prove, and no more than so many
  * bytes are read for it. Byte 0: which address; byte 1: what memory does at each read.
  */
+#include "fuzz.h"
 #include "unwind/jit_list.h"
 
 #include <elf.h>
@@ -16,8 +17,6 @@ enum {
 	CODE = 0x7fa20400, /* what the corpus has code at, >> 16 */
 	READ_MAX = 4 * JIT_IMAGES_BYTES + 64 * JIT_ENTRIES_MAX,
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
 	uint8_t *bytes;
@@ -38,7 +37,7 @@ static int read_input(void *ctx, __u64 addr, void *to, __u32 size)
 	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct jit_list list = { .addr = BASE };
 	struct input in = { .size = 0 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* /proc/kallsyms: any text, cut anywhere. What is found must have stood in it. */
+#include "fuzz.h"
 #include "symbol/kallsyms.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_one(const struct kallsyms *k, const uint8_t *data, size_t size, uint64_t addr)
 {
@@ -16,7 +15,7 @@ static void check_one(const struct kallsyms *k, const uint8_t *data, size_t size
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct kallsyms *k;
 

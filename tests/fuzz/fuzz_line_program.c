@@ -4,14 +4,13 @@
  * are read one behind the other, as their lengths say. Rows must ascend, name files that there
  * are, and end.
  */
+#include "fuzz.h"
 #include "dwarf/line_program.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { UNITS_MAX = 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct line_table *table)
 {
@@ -35,7 +34,7 @@ static void check(const struct line_table *table)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	const struct line_source source = { data, data, data, size, size, size, data, size };
 	struct line_table table;

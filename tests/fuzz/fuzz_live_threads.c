@@ -3,12 +3,11 @@
  * What `sonde stack` takes from the kernel: the first byte chooses between the output of the
  * iterator over tasks and one sample of a perf event.
  */
+#include "fuzz.h"
 #include "snapshot/task_iter.h"
 #include "snapshot/thread_event.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void parse_tasks(const uint8_t *data, size_t size)
 {
@@ -38,7 +37,7 @@ static void parse_sample(const uint8_t *data, size_t size)
 	free(c.stack);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	if (!size)
 		return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs a fuzzer without libFuzzer, over the files of its corpus: `fuzz_foo FILE|FOLDER...`.
+ * Runs a fuzzer without libFuzzer, over the files of its corpus: `fuzzers NAME FILE|FOLDER...`.
  *
  * With TORTURE in the environment each input is run again and again, its n-th allocation failing,
  * n = 1, 2, 3, ... until a run needs fewer: so every path that handles -ENOMEM is taken. The linker
@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fuzz.h"
 #include "util/cleanup.h"
 #include "util/read_file.h"
 
@@ -28,7 +29,6 @@ enum {
 	FAILURES_MAX = 3000,
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t nr, size_t size);
 void *__real_realloc(void *p, size_t size);
@@ -36,11 +36,18 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t nr, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 
+static struct fuzzer *fuzzers;
 static size_t nr_allocations, failing; /* 0: none fails */
 
 static bool fails(void)
 {
 	return failing && ++nr_allocations == failing;
+}
+
+void fuzzer_register(struct fuzzer *fuzzer)
+{
+	fuzzer->next = fuzzers;
+	fuzzers = fuzzer;
 }
 
 void *__wrap_malloc(size_t size)
@@ -58,14 +65,14 @@ void *__wrap_realloc(void *p, size_t size)
 	return fails() ? NULL : __real_realloc(p, size);
 }
 
-static size_t torture(const uint8_t *data, size_t size)
+static size_t torture(const struct fuzzer *fuzzer, const uint8_t *data, size_t size)
 {
 	size_t n;
 
 	for (n = 1; n <= FAILURES_MAX; n++) {
 		nr_allocations = 0;
 		failing = n;
-		LLVMFuzzerTestOneInput(data, size);
+		fuzzer->run(data, size);
 		failing = 0;
 		if (nr_allocations < n)
 			break;
@@ -73,7 +80,7 @@ static size_t torture(const uint8_t *data, size_t size)
 	return n - 1;
 }
 
-static bool run_file(const char *path)
+static bool run_file(const struct fuzzer *fuzzer, const char *path)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ uint8_t *data = NULL;
@@ -91,24 +98,24 @@ static bool run_file(const char *path)
 	data = malloc(size);
 	if (size)
 		memcpy(data, text, size);
-	LLVMFuzzerTestOneInput(data, size);
+	fuzzer->run(data, size);
 	if (getenv("TORTURE")) {
-		failures = torture(data, size);
+		failures = torture(fuzzer, data, size);
 		printf("# %zu allocations failed\n", failures);
 	}
 	return true;
 }
 
-static void report(const char *path, size_t *nr)
+static void report(const struct fuzzer *fuzzer, const char *path, size_t *nr)
 {
 	const char *name = strrchr(path, '/');
-	bool ok = run_file(path);
+	bool ok = run_file(fuzzer, path);
 
 	++*nr;
 	printf("%sok %zu - %s\n", ok ? "" : "not ", *nr, name ? name + 1 : path);
 }
 
-static void run_folder(const char *path, size_t *nr)
+static void run_folder(const struct fuzzer *fuzzer, const char *path, size_t *nr)
 {
 	_cleanup_(closedir_p) DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -119,21 +126,36 @@ static void run_folder(const char *path, size_t *nr)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-		report(name, nr);
+		report(fuzzer, name, nr);
 	}
+}
+
+static const struct fuzzer *find_fuzzer(const char *name)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "/fuzz_%s.c", name);
+	for (const struct fuzzer *f = fuzzers; f; f = f->next) {
+		const char *slash = strrchr(f->file, '/');
+
+		if (slash && !strcmp(slash, file))
+			return f;
+	}
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
+	const struct fuzzer *fuzzer = argc > 1 ? find_fuzzer(argv[1]) : NULL;
 	size_t nr = 0;
 
-	for (int i = 1; i < argc; i++) {
+	for (int i = 2; fuzzer && i < argc; i++) {
 		struct stat st;
 
 		if (!stat(argv[i], &st) && S_ISDIR(st.st_mode))
-			run_folder(argv[i], &nr);
+			run_folder(fuzzer, argv[i], &nr);
 		else
-			report(argv[i], &nr);
+			report(fuzzer, argv[i], &nr);
 	}
 	printf("1..%zu\n", nr);
 	/* A corpus that is not where it should be must not pass as a good one. */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* /proc/PID/maps and /proc/PID/stat: any text, cut anywhere. */
+#include "fuzz.h"
 #include "process/maps.h"
 #include "process/proc_stat.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int each(void *ctx, const struct maps_entry *entry)
 {
@@ -18,7 +17,7 @@ static int each(void *ctx, const struct maps_entry *entry)
 	return ++*nr == 1000;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct proc_stat stat;
 	size_t nr = 0;

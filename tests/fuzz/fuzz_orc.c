@@ -4,6 +4,7 @@
  * only what is not sorted is refused. Byte 0: the layout; then entries of 10 bytes, how far each is
  * from the one before (4, signed) and itself.
  */
+#include "fuzz.h"
 #include "unwind/orc.h"
 
 #include <errno.h>
@@ -18,8 +19,6 @@ enum {
 	ENTRIES_MAX = 500,
 	ENTRY = 4 + ORC_ENTRY_SIZE
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
 	int32_t ips[ENTRIES_MAX];
@@ -65,7 +64,7 @@ static void check(const struct input *in, const struct kernel_table *t, uint64_t
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static struct input in;
 	struct kernel_table *t = NULL;

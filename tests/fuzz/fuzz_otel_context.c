@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a process publishes of itself; what is made of it must be a list that can be read. */
+#include "fuzz.h"
 #include "record/otel_context.h"
 #include "util/pairs.h"
 
@@ -7,9 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct otel_context c;
 	const char *problem = NULL;

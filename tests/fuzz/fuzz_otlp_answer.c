@@ -4,14 +4,13 @@
  * second its code. HTTP: the rest is the body. gRPC: pieces, each a byte that says which and a byte
  * of size: header values (in the last block or not) and data.
  */
+#include "fuzz.h"
 #include "agent/otlp_answer.h"
 #include "net/grpc_answer.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = { ":status", "grpc-status", "grpc-message",
 				     "grpc-status-details-bin", "content-type" };
@@ -35,7 +34,7 @@ static void read_pieces(struct net_answer *answer, const uint8_t *data, size_t s
 	grpc_answer_end(&a, error);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct net_answer *answer;
 	struct otlp_answer a;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A list of names and values, as a process's environment may have it. */
+#include "fuzz.h"
 #include "util/pairs.h"
 
 #include <assert.h>
@@ -8,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	char *text = malloc(size + 1);
 	const char *problem = NULL;

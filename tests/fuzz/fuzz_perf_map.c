@@ -3,6 +3,7 @@
  * A perf map of any bytes: at each address near the begin and the end of a line's code, the name
  * must be that of the last line that covers it, as a slow and simple reader finds it.
  */
+#include "fuzz.h"
 #include "symbol/perf_map.h"
 
 #include <errno.h>
@@ -19,8 +20,6 @@ struct line {
 	uint64_t start, size;
 	char name[64];
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool hex(const char **at, uint64_t *ret)
 {
@@ -125,7 +124,7 @@ static void compare_all(int fd, const char *text, size_t size)
 	compare(fd, lines, nr);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static const uint64_t ends[] = { UINT64_MAX, 0 };
 	int fd = memfd_create("fuzz_perf_map", MFD_CLOEXEC);

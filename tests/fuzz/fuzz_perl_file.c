@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A Perl of any bytes, as an ELF file: code is told in ranges that are sorted and apart. */
+#include "fuzz.h"
 #include "runtime/perl/perl_file.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_ranges(const struct code_range *items, size_t nr)
 {
@@ -14,7 +13,7 @@ static void check_ranges(const struct code_range *items, size_t nr)
 			abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct elf_file *elf;
 	struct perl_dso *dso;

@@ -3,6 +3,7 @@
  * pprof of any bytes. What can be read is written again, and reading that must give a profile with
  * the same sums, and as many samples at most.
  */
+#include "fuzz.h"
 #include "export/formats.h"
 
 #ifndef FUZZED
@@ -11,8 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char *written(const struct export_ops *ops, const struct profile *p, size_t *ret_size)
 {
@@ -64,7 +63,7 @@ static void round_trip(const struct export_ops *ops, const struct profile *p)
 	free(text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	char problem[200] = "";
 	struct profile p;

@@ -3,12 +3,11 @@
  * A CPython of any bytes: as an ELF file, and as the debug offsets of a process. Code is told in
  * ranges that are sorted and apart, and offsets are within what is read with them.
  */
+#include "fuzz.h"
 #include "runtime/python/python_file.h"
 #include "runtime/python/python_offsets.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_ranges(const struct code_range *items, size_t nr)
 {
@@ -36,7 +35,7 @@ static void read_file(const uint8_t *data, size_t size)
 	elf_file_free(elf);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct python_record r;
 	struct python_layout l;

@@ -4,6 +4,7 @@
  * the first line, then the table, which is a string as well. Lines are lines; neighbours in one
  * entry have the same; text is UTF-8, whole characters, within its room.
  */
+#include "fuzz.h"
 #include "runtime/python/python_lines.h"
 
 #include <stdbool.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 
 enum { OFFSETS_MAX = 600, TEXT_MAX = 64 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool ok)
 {
@@ -68,7 +67,7 @@ static void check_text(const uint8_t *chars, size_t nr, unsigned int width, size
 	check(len + 4 >= room || len >= nr);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	unsigned int width;
 	uint32_t first;

@@ -5,6 +5,7 @@
  * bounded length or an error, and nothing else is read than what is said to be readable. Equal
  * words have equal answers.
  */
+#include "fuzz.h"
 #include "runtime/python/python_names.h"
 #include "runtime/python/python_offsets.h"
 
@@ -26,8 +27,6 @@ struct answer {
 	unsigned int nr;
 	uint32_t line;
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool ok)
 {
@@ -72,7 +71,7 @@ static void name_twice(struct python_names *n, const uint64_t *words)
 	check(!r || r == -ENOENT || r == -EINVAL);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct image image = { .data = data + HEADER, .size = size - HEADER };
 	struct runtime_keeper keeper = { 0 };

@@ -6,14 +6,13 @@
  * and what memory holds. A walk must end, with no more frames than its budget; what is read must
  * fit where it is put.
  */
+#include "fuzz.h"
 #include "bpf/host/walk_host.h"
 #include "runtime/runtime.h"
 
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
 	CHOICES = 4, /* bytes at the begin */
@@ -201,7 +200,7 @@ static void check(int stop, uint32_t max_frames)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	static struct arena_segment *const segments[] = { &f.segments[0], &f.segments[1] };
 	const struct walk_tables tables = { f.files, 2, f.rules, NR_RULES, segments, NR_SEGMENTS };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* perf records of the side band, and the mappings that they make. */
+#include "fuzz.h"
 #include "process/process_internal.h"
 #include "process/side_band_internal.h"
 
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_event(const struct side_events *batch, size_t i)
 {
@@ -30,7 +29,7 @@ static void check_list(const struct mapping_list *list)
 			abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct side_events batch = { 0 };
 	struct mapping_list list = { 0 };

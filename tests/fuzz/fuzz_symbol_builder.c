@@ -3,6 +3,7 @@
  * An ELF file of any content, with any debug information: the table that is built of it is a good
  * one, or there is none.
  */
+#include "fuzz.h"
 #include "symbol/symbol_builder.h"
 #include "symbol/symbol_table.h"
 #include "util/cleanup.h"
@@ -12,8 +13,6 @@
 #include <sys/mman.h>
 
 enum { SECTIONS_MAX = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look_up(const struct symbol_table *t)
 {
@@ -28,7 +27,7 @@ static void look_up(const struct symbol_table *t)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
 	_cleanup_(symbol_table_free_p) struct symbol_table *t = NULL;

@@ -3,14 +3,13 @@
  * A symbol table's image of any content: no look-up leaves it. Images that the checksum refuses are
  * given the right one, since who can write to a cache can do that, too.
  */
+#include "fuzz.h"
 #include "symbol/symbol_image.h"
 #include "symbol/symbol_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(const struct symbol_frame *frames, size_t nr)
 {
@@ -37,7 +36,7 @@ static void look_up(const struct symbol_table *t, uint64_t base)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct image_header *h;
 	struct symbol_table *t;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The symbols of an ELF file of any bytes: sorted, and what covers an address is one of them. */
+#include "fuzz.h"
 #include "elf/elf_symbols.h"
 
 #include <errno.h>
@@ -7,8 +8,6 @@
 #include <string.h>
 
 enum { LOOKED_UP_MAX = 200 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look_up(const struct elf_symbols *symbols, uint64_t addr)
 {
@@ -35,7 +34,7 @@ static void check(const struct elf_symbols *symbols)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct elf_symbols symbols;
 	struct elf_file *elf;

@@ -3,6 +3,7 @@
  * A file of any code and any call frame information: the table that comes of it must be one that
  * the walker can search. Input: a byte of choices, the code's size (2 bytes), code, frames.
  */
+#include "fuzz.h"
 #include "unwind/code_follow.h"
 #include "unwind/unwind_table.h"
 
@@ -21,8 +22,6 @@ enum {
 	IS_PLT = 8,
 	IS_BOTH = 16
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void *make_image(const uint8_t *data, size_t size, size_t *ret_size)
 {
@@ -93,7 +92,7 @@ static void follow(const struct elf_file *elf, uint64_t addr, bool is_caller)
 	code_rows_fini(&rows);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct unwind_table *table;
 	struct elf_file *elf;

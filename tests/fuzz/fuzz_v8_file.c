@@ -3,12 +3,11 @@
  * A Node.js of any bytes, as an ELF file: code is told in ranges that are sorted and apart, and
  * what the step reads of objects lies in what is read of them.
  */
+#include "fuzz.h"
 #include "runtime/runtime.h"
 #include "runtime/v8/v8_abi.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_ranges(const struct code_range *items, size_t nr)
 {
@@ -28,7 +27,7 @@ static void check_record(const struct v8_record *r)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	const struct runtime_ops *ops = runtimes[RUNTIME_V8];
 	struct runtime_target target = { 0 };

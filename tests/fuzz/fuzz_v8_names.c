@@ -4,6 +4,7 @@
  * function, an offset in its source, an address in code; then what lies at a base address. Whatever
  * it is, there is an end, and what is found is a text, a line and places that can be shown.
  */
+#include "fuzz.h"
 #include "runtime/v8/v8_code.h"
 #include "runtime/v8/v8_lines.h"
 
@@ -33,8 +34,6 @@ struct input {
 	uint8_t offset[2], pc[2];
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
 {
 	struct image *i = ctx;
@@ -47,7 +46,7 @@ static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
 	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct v8_bytecode_sizes sizes = { .nr = 200 };
 	struct image image = { 0 };

@@ -4,14 +4,13 @@
  * many bytes are bytecodes; these, then the table. Whatever they are, there is an end, and what is
  * found lies in the bytecodes.
  */
+#include "fuzz.h"
 #include "runtime/v8/v8_positions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct v8_bytecode_sizes sizes = { .nr = 200 };
 	uint32_t at;

@@ -4,11 +4,10 @@
  * replay case out of any bytes. It must end, with no more frames than the budget, and read nothing
  * outside.
  */
+#include "fuzz.h"
 #include "replay/replay_case.h"
 
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CASES_MAX = 2 }; /* of an input */
 
@@ -25,7 +24,7 @@ static void walk(struct replay_case *c)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZER(data, size)
 {
 	struct replay_case *c;
 	uint8_t *plain;
