@@ -6,6 +6,7 @@
 #include "elf/v8_builtins.h"
 
 #include "elf/elf_dynamic.h"
+#include "elf/v8_unexported.h"
 #include "elf/x86_insn.h"
 #include "util/cleanup.h"
 
@@ -216,12 +217,8 @@ static int find_names(const struct source *s, uint64_t *ret)
 /* --- the tables --------------------------------------------------------------------------------
  */
 
-struct blob {
-	uint64_t code, code_size, data, data_size;
-};
-
 /* Is all of the blob's code in one segment of code? */
-static bool is_code(const struct elf_file *elf, const struct blob *blob)
+static bool is_code(const struct elf_file *elf, const struct v8_blob *blob)
 {
 	for (size_t i = 0; i < elf->nr_segments; i++) {
 		const struct elf_segment *s = &elf->segments[i];
@@ -234,7 +231,7 @@ static bool is_code(const struct elf_file *elf, const struct blob *blob)
 	return false;
 }
 
-static int find_blob(const struct source *s, struct blob *ret)
+static int find_blob(const struct source *s, struct v8_blob *ret)
 {
 	const struct {
 		const char *name;
@@ -260,7 +257,7 @@ static int find_blob(const struct source *s, struct blob *ret)
  * begins where the one before and a byte at least end, and the last one ends the code. 0: it is not
  * so.
  */
-static size_t fill(const struct blob *blob, const uint8_t *table, size_t size, size_t stride,
+static size_t fill(const struct v8_blob *blob, const uint8_t *table, size_t size, size_t stride,
 		   uint64_t alignment, struct v8_builtin *items)
 {
 	uint64_t next = 0;
@@ -281,7 +278,8 @@ static size_t fill(const struct blob *blob, const uint8_t *table, size_t size, s
 }
 
 /* The builtins' places. 0, -ENOENT or -ENOMEM. */
-static int read_places(const struct elf_file *elf, const struct blob *blob, struct v8_builtins *ret)
+static int read_places(const struct elf_file *elf, const struct v8_blob *blob,
+		       struct v8_builtins *ret)
 {
 	size_t size = BUILTINS_MAX * STRIDE_MAX;
 	_cleanup_free_ uint8_t *table = NULL;
@@ -340,17 +338,20 @@ static int read_names(const struct source *s, uint64_t table, struct v8_builtins
 
 static int read_tables(struct source *s, struct v8_builtins *ret)
 {
-	struct blob blob = { 0 };
-	uint64_t names;
-	int r = find_names(s, &names);
+	struct v8_blob blob = { 0 };
+	int r = find_names(s, &blob.names);
 
+	if (r)
+		r = v8_unexported_blob(&s->dynamic, &blob);
 	if (!r)
 		r = read_relocations(s);
-	if (!r)
+	if (!r && !blob.nr)
 		r = find_blob(s, &blob);
 	if (!r)
 		r = read_places(s->elf, &blob, ret);
-	return r ? r : read_names(s, names, ret);
+	if (!r && blob.nr && ret->nr != blob.nr)
+		r = -ENOENT;
+	return r ? r : read_names(s, blob.names, ret);
 }
 
 void v8_builtins_fini(struct v8_builtins *builtins)

@@ -3,7 +3,8 @@
  * The builtins of V8 in a file that has no names of local functions, as Debian's libnode: V8 itself
  * knows where each of them is (the embedded blob's table) and what it is called (for its logs), and
  * exports functions that lead there. Only what these tables say of each other makes them believed:
- * the builtins of one fill the code of the other without a gap, and all of them have names.
+ * the builtins of one fill the code of the other without a gap, and all of them have names. Where
+ * these functions are not exported either, v8_unexported.h finds the tables.
  *
  * src/snapshot/embedded/embedded-data.h (LayoutDescription), src/builtins/builtins.cc
  * (BuiltinMetadata) at 9.4 to 14.6; x86-64.
