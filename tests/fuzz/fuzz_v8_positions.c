@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * V8's tables of source positions and of baseline code. Two bytes of an offset, one that says how
- * many bytes are bytecodes; these, then the table. Whatever they are, there is an end, and what is
- * found lies in the bytecodes.
+ * V8's tables of source positions, of baseline code and of safepoints. Two bytes of an offset, one
+ * that says how many bytes are bytecodes; these, then the table. Whatever they are, there is an
+ * end, and what is found lies in the bytecodes.
  */
 #include "fuzz.h"
 #include "runtime/v8/v8_positions.h"
+#include "runtime/v8/v8_translation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,12 @@ FUZZER(data, size)
 	found = v8_bytecode_of_code(data + nr, size - nr, data, nr, &sizes, at);
 	if (found < -1 || found >= (int64_t)nr)
 		abort();
-	for (int i = 0; i < 4; i++) {
-		const struct v8_position_format format = { .first = -(i & 1), .flagged = i >> 1 };
+	if (v8_packed_safepoint_entry(data, size, at) < -1)
+		abort();
+	for (int i = 0; i < 6; i++) {
+		const struct v8_position_format format = { .first = -(i & 1),
+							   .flagged = i >> 1,
+							   .absolute = i >> 2 };
 
 		if (v8_position_at(data + nr, size - nr, &format, at).offset < -1)
 			abort();

@@ -120,6 +120,7 @@ catalogue() {
 		node 24 npm
 		node 25 npm
 		node 26 npm
+		deno 2.9.6 npm
 	LIST
 }
 
@@ -195,6 +196,19 @@ node_npm() {
 		mkdir -p "$prefix" "$SONDE_ZOO/log"
 		npm install --silent --no-audit --no-fund --prefix "$prefix" "node@$version" >"$SONDE_ZOO/log/node-$version.log" 2>&1 ||
 			unavailable "npm has none, or cannot be reached: see $SONDE_ZOO/log/node-$version.log"
+	fi
+	echo "$program"
+}
+
+# Only versions whose V8 is known are in the catalogue; what it is built for has a package of its own.
+deno_npm() {
+	local prefix=$SONDE_ZOO/deno-$version
+	local program=$prefix/node_modules/@deno/linux-x64-glibc/deno
+	if [ ! -x "$program" ]; then
+		mkdir -p "$prefix" "$SONDE_ZOO/log"
+		npm install --silent --no-audit --no-fund --prefix "$prefix" "@deno/linux-x64-glibc@$version" >"$SONDE_ZOO/log/deno-$version.log" 2>&1 ||
+			unavailable "npm has none, or cannot be reached: see $SONDE_ZOO/log/deno-$version.log"
+		chmod +x "$program"
 	fi
 	echo "$program"
 }
@@ -509,7 +523,7 @@ all)
 		fi
 	done
 	;;
-python | jdk | ruby | php | perl | node | go)
+python | jdk | ruby | php | perl | node | deno | go)
 	kind=$1
 	version=${2:?usage: zoo.sh $1 VERSION}
 	make_one

@@ -11,7 +11,8 @@ enum test_v8_kind {
 	TEST_V8_OLD = 2,
 	TEST_V8_INLINE = 4, /* a Code holds its instructions */
 	TEST_V8_DISPATCHED = 8,
-	TEST_V8_12_9 = 16, /* what Maglev's code notes is as there */
+	TEST_V8_12_9 = 16,  /* what Maglev's code notes is as there */
+	TEST_V8_CALLS = 32, /* positions of calls only */
 };
 
 static inline struct v8_layout test_v8_layout(uint8_t kind)
@@ -104,6 +105,7 @@ static inline struct v8_layout test_v8_layout(uint8_t kind)
 		l.deopt_format = V8_DEOPT_12_9;
 	else if (l.dispatched)
 		l.deopt_format = V8_DEOPT_13_6;
+	l.call_positions = kind & TEST_V8_CALLS;
 	if (kind & TEST_V8_INLINE) {
 		l.record.code_inline = l.stream_header = 64;
 		l.stream_code = 0;

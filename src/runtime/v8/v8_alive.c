@@ -2,7 +2,7 @@
 /*
  * Facts: V8's src/heap/factory.cc (Factory::NewScriptWithId() appends to the root script_list),
  * src/objects/script.tq (shared_function_infos, later infos), src/heap/mark-compact.cc
- * (ClearNonLiveReferences() is before anything is swept) at 7.8 to 14.6. The heap's roots lie in
+ * (ClearNonLiveReferences() is before anything is swept) at 7.8 to 15.0. The heap's roots lie in
  * its isolate, before the heap: where the list is among them, its content tells.
  */
 #include "runtime/v8/v8_alive.h"
@@ -17,10 +17,7 @@ enum {
 	PAGE = 4096,
 	ROOTS_PAGES = 16, /* before the heap, that have its roots */
 	TRIES = 8,
-	/* WeakArrayList: capacity, length, elements. */
-	LIST_CAPACITY = SMI,
-	LIST_LENGTH = 2 * SMI,
-	LIST_ELEMENTS = 3 * SMI,
+	LIST_HEADER = 3 * SMI, /* of a WeakArrayList */
 	LIST_MAX = 1 << 20,
 	LOOKED_AT = 8, /* elements, to see whether it is the list of scripts */
 	PIECE = 512,   /* elements */
@@ -43,9 +40,11 @@ static int find_heap(const struct v8_heap *h, uint64_t object, uint64_t *ret)
 	return r ? r : v8_read_bytes(h, at + l->chunk_heap, ret, sizeof(*ret));
 }
 
+/* WeakArrayList: capacity, length, elements. */
 static int read_list(const struct v8_heap *h, uint64_t tagged, struct list *ret)
 {
-	uint64_t words[LIST_ELEMENTS / SMI];
+	bool plain = h->layout->plain_lengths;
+	uint64_t words[LIST_HEADER / SMI], capacity, length;
 	int r;
 
 	if (!v8_is_object(tagged))
@@ -54,12 +53,12 @@ static int read_list(const struct v8_heap *h, uint64_t tagged, struct list *ret)
 	r = v8_read_bytes(h, tagged, words, sizeof(words));
 	if (r)
 		return r;
-	*ret = (struct list){ tagged + LIST_ELEMENTS,
-			      (uint32_t)v8_small(words[LIST_LENGTH / SMI]) };
-	return v8_is_object(words[0]) && v8_is_small(words[LIST_CAPACITY / SMI]) &&
-			       v8_is_small(words[LIST_LENGTH / SMI]) && ret->length &&
-			       ret->length <= LIST_MAX &&
-			       (uint32_t)v8_small(words[LIST_CAPACITY / SMI]) >= ret->length
+	capacity = plain ? words[1] & UINT32_MAX : words[1] >> 32;
+	length = plain ? words[1] >> 32 : words[2] >> 32;
+	*ret = (struct list){ tagged + (plain ? 2 : 3) * SMI, (uint32_t)length };
+	return v8_is_object(words[0]) &&
+			       (plain || (v8_is_small(words[1]) && v8_is_small(words[2]))) &&
+			       length && length <= LIST_MAX && capacity >= length
 		       ? 0
 		       : -ENOENT;
 }
@@ -190,7 +189,8 @@ int v8_is_alive(const struct v8_heap *h, struct v8_scripts *scripts, const struc
 			r = -ENOENT;
 		if (!r)
 			r = v8_read_bytes(h, functions - 1, words, sizeof(words));
-		if (!r && f->literal >= (uint32_t)v8_small(words[1]))
+		if (!r && f->literal >= (l->plain_lengths ? (uint32_t)words[1]
+							  : (uint32_t)v8_small(words[1])))
 			r = -ENOENT;
 		if (!r)
 			r = v8_read_bytes(

@@ -170,7 +170,7 @@ static int read_table(const struct v8_heap *h, uint64_t tagged, uint8_t **ret, s
 		return r;
 	if (array.type != l->type_byte_array && array.type != l->type_table)
 		return -ENOENT;
-	length = v8_small(v8_field(&array, l->array_length));
+	length = v8_array_length(h, &array);
 	if (length < 0 || length > TABLE_MAX)
 		return -ENOENT;
 	bytes = malloc((size_t)length + 1);
@@ -201,7 +201,7 @@ static int element(const struct v8_heap *h, const struct v8_object *array, uint3
 	const struct v8_layout *l = h->layout;
 	int r;
 
-	if ((int32_t)i < 0 || (int32_t)i >= v8_small(v8_field(array, l->array_length)))
+	if ((int32_t)i < 0 || (int32_t)i >= v8_array_length(h, array))
 		return -ENOENT;
 	r = v8_read_bytes(h, array->at + l->array_data + 8 * (uint64_t)i, ret, sizeof(*ret));
 	if (!r && *ret & TAG)
@@ -281,7 +281,7 @@ static int baseline_places(const struct v8_heap *h, const struct v8_object *code
 
 	if (baseline_bytecodes(h, code, shared, &bytecodes))
 		return -ENOENT;
-	ret[0] = (struct v8_place){ 0, -1 };
+	ret[0] = (struct v8_place){ .offset = -1 };
 	if (!sizes->nr || read_table(h, v8_field(code, l->code_positions), &table, &size))
 		return 1;
 	length = v8_small(v8_field(&bytecodes, l->array_length));
@@ -337,8 +337,8 @@ static int translated(const struct optimized *o, const uint8_t *table, size_t si
 				       &o->heap->work->operations, ret, V8_INLINED_MAX);
 }
 
-/* Of a call that Maglev's code makes, which returns to `at`; -ENOENT: there is nothing of it. */
-static int call_places(const struct optimized *o, uint32_t at, struct v8_place *ret)
+/* Of a call that optimized code makes, which returns to `at`; -ENOENT: there is nothing of it. */
+static int call_places(const struct optimized *o, bool maglev, uint32_t at, struct v8_place *ret)
 {
 	const struct v8_layout *l = o->heap->layout;
 	_cleanup_free_ uint8_t *safepoints = NULL, *table = NULL;
@@ -347,6 +347,7 @@ static int call_places(const struct optimized *o, uint32_t at, struct v8_place *
 	uint64_t tagged,
 		end = code_start_of(o->heap, o->code) + v8_field_4(o->code, l->record.code_size);
 	size_t table_size;
+	int64_t entry;
 	int nr, r;
 
 	if (size > TABLE_MAX)
@@ -361,14 +362,16 @@ static int call_places(const struct optimized *o, uint32_t at, struct v8_place *
 		r = read_table(o->heap, tagged, &table, &table_size);
 	if (r)
 		return r;
-	nr = translated(o, table, table_size,
-			v8_safepoint_entry(safepoints, size, l->deopt_format, at), frames);
+	entry = maglev ? v8_safepoint_entry(safepoints, size, l->deopt_format, at)
+		       : v8_packed_safepoint_entry(safepoints, size, at);
+	nr = translated(o, table, table_size, entry, frames);
 	if (nr <= 0)
 		return -ENOENT;
 	for (int i = 0; i < nr; i++) {
 		struct v8_place *to = &ret[nr - 1 - i];
 		struct v8_object function;
 
+		*to = (struct v8_place){ 0 };
 		if (element(o->heap, &o->literals, (uint32_t)frames[i].literal, &to->shared) ||
 		    v8_read_as(o->heap, to->shared, l->type_shared, &function))
 			return -ENOENT;
@@ -454,6 +457,25 @@ static int read_optimized(struct optimized *o)
 	return 0;
 }
 
+/* Where code has places of its calls only, and was interrupted itself: the function that it is of,
+ * and that others may be inlined there if there are any. */
+static int interrupted_places(const struct optimized *o, struct v8_place *ret)
+{
+	_cleanup_free_ uint8_t *inlining = NULL;
+	uint64_t tagged;
+	size_t size;
+	int r = element(o->heap, &o->deopt, o->heap->layout->deopt_inlining, &tagged), nr = 0;
+
+	if (!r)
+		r = read_table(o->heap, tagged, &inlining, &size);
+	if (r == -ENOMEM || r == -ESRCH)
+		return r;
+	if (r || size)
+		ret[nr++] = (struct v8_place){ .offset = -1, .unknown = true };
+	ret[nr++] = (struct v8_place){ .offset = -1 };
+	return nr;
+}
+
 static int optimized_places(const struct v8_heap *h, const struct v8_object *code,
 			    const struct v8_object *shared, uint32_t at, struct v8_place *ret)
 {
@@ -470,11 +492,13 @@ static int optimized_places(const struct v8_heap *h, const struct v8_object *cod
 
 	if (read_optimized(&o))
 		return -ENOENT;
-	if (maglev) {
-		r = call_places(&o, at + 1, ret);
+	if (maglev || l->call_positions) {
+		r = call_places(&o, maglev, at + 1, ret);
 		if (r != -ENOENT)
 			return r;
 	}
+	if (l->call_positions)
+		return interrupted_places(&o, ret);
 	p = position_at(h, v8_field(code, l->code_positions), at);
 	if (p.inlined >= 0 && (element(h, &o.deopt, l->deopt_inlining, &tagged) ||
 			       read_table(h, tagged, &inlining, &size)))
@@ -488,14 +512,14 @@ static int optimized_places(const struct v8_heap *h, const struct v8_object *cod
 		memcpy(&position, inlining + (size_t)p.inlined * INLINING_SIZE, sizeof(position));
 		memcpy(&function, inlining + (size_t)p.inlined * INLINING_SIZE + 8,
 		       sizeof(function));
-		ret[nr] = (struct v8_place){ shared->at + TAG, p.offset };
+		ret[nr] = (struct v8_place){ .shared = shared->at + TAG, .offset = p.offset };
 		/* A function that is inlined into itself has no number. */
 		if (function >= 0 && element(h, &o.literals, (uint32_t)function, &ret[nr].shared))
 			return -ENOENT;
 		ids[nr++] = function;
 		p = v8_position_of(position);
 	}
-	ret[nr++] = (struct v8_place){ 0, p.offset };
+	ret[nr++] = (struct v8_place){ .offset = p.offset };
 	if (maglev && nr > 1) {
 		r = mend_callers(&o, ids, ret, nr);
 		if (r)

@@ -32,6 +32,7 @@ void v8_codes_fini(struct v8_codes *codes);
 struct v8_place {
 	uint64_t shared; /* tagged; 0: the function itself that the code is of */
 	int32_t offset;	 /* in the source; -1: not known */
+	bool unknown;	 /* no function: what is inlined there, if anything, is not known */
 };
 
 /*

@@ -62,7 +62,7 @@ static int find_places(struct v8_frames *fs, const struct v8_heap *h, const stru
 	struct v8_object code;
 	int nr = -ENOENT;
 
-	places[0] = (struct v8_place){ 0, -1 };
+	places[0] = (struct v8_place){ .offset = -1 };
 	if (V8_FRAME_KIND(FRAME_DATA(words[0])) == V8_INTERPRETED) {
 		if (at != V8_NO_PLACE)
 			places[0].offset = v8_bytecode_place(h, &f->shared, (uint32_t)at);
@@ -74,10 +74,25 @@ static int find_places(struct v8_frames *fs, const struct v8_heap *h, const stru
 	if (!nr)
 		nr = v8_code_places(h, &code, &f->shared, fs->sizes, at, places);
 	if (nr == -ENOENT) {
-		places[0] = (struct v8_place){ 0, -1 };
+		places[0] = (struct v8_place){ .offset = -1 };
 		nr = 1;
 	}
 	return nr;
+}
+
+/* Whether the lines of V8's source are those of the file that it is called by. */
+static bool has_lines(const struct v8_layout *l, const char *source)
+{
+	static const char *const others[] = { ".ts", ".mts", ".cts", ".tsx", ".jsx" };
+	size_t length = strlen(source);
+
+	for (size_t i = 0; l->makes_sources && i < sizeof(others) / sizeof(*others); i++) {
+		size_t n = strlen(others[i]);
+
+		if (length >= n && !memcmp(source + length - n, others[i], n))
+			return false;
+	}
+	return true;
 }
 
 static void tell(struct v8_frames *fs, const struct v8_heap *h, const struct v8_function *f,
@@ -93,6 +108,9 @@ static void tell(struct v8_frames *fs, const struct v8_heap *h, const struct v8_
 	to->token = (uint16_t)v8_field_4(&f->shared, r->shared_token);
 	memcpy(to->name, f->name, strlen(f->name) + 1);
 	memcpy(to->source, f->source, strlen(f->source) + 1);
+	to->start_line = to->line = 0;
+	if (!has_lines(fs->layout, f->source))
+		return;
 	to->start_line = v8_line(h, &fs->lines, f, f->start);
 	to->line = v8_line(h, &fs->lines, f, offset);
 }
@@ -115,6 +133,10 @@ static int read_frame(struct v8_frames *fs, const uint64_t *words, struct readin
 		return nr;
 	work = names_work;
 	for (int i = 0; i < nr; i++) {
+		if (places[i].unknown) {
+			ret->levels[i] = (struct level){ .name = "[v8: inlined_unknown]" };
+			continue;
+		}
 		r = places[i].shared ? v8_function_read(&h, places[i].shared, &inlined) : 0;
 		if (r)
 			return r;

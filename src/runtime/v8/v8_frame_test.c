@@ -214,19 +214,25 @@ static int name(struct heap *h, uint32_t kind, uint64_t shared, uint32_t script,
 	return v8_frame_name(&h->frames, words, &sink);
 }
 
-/* `right`, whose bytecode 4 is at the offset 6 of its source. */
-static uint64_t put_interpreted(struct heap *h)
+/* The function's bytecodes, of which 4 is at the offset 6 of the source. */
+static void put_bytecodes(struct heap *h, uint64_t shared)
 {
 	/* From -1 on, five further, six further (those of expressions are negated). */
 	static const uint8_t positions[] = { 5 << 1, (6 + 1) << 2 };
-	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")),
-		 shared = put_shared(h, script, TOKEN, LITERAL, "right"), bytecodes;
+	uint64_t bytecodes = put_object(h->image, h->layout.type_bytecode_array, 64);
 
-	bytecodes = put_object(h->image, h->layout.type_bytecode_array, 64);
 	put_8(h->image, bytecodes + h->layout.array_length, SMALL(16));
 	put_8(h->image, bytecodes + h->layout.bytecode_positions,
 	      put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
 	put_8(h->image, shared + h->layout.shared_data, bytecodes + TAG);
+}
+
+static uint64_t put_interpreted(struct heap *h)
+{
+	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")),
+		 shared = put_shared(h, script, TOKEN, LITERAL, "right");
+
+	put_bytecodes(h, shared);
 	return shared;
 }
 
@@ -266,8 +272,39 @@ TEST(functions_that_another_one_replaces_while_they_are_read)
 	ASSERT(named && gone);
 }
 
+/* The line of a function in a file of that name. */
+static uint32_t line_in(const char *file, bool makes_sources)
+{
+	struct heap *h = heap_new();
+	uint64_t shared = put_interpreted(h), script;
+	struct answer a;
+
+	h->layout.makes_sources = makes_sources;
+	memcpy(&script, h->image->bytes + (shared + h->layout.record.shared_script - BASE),
+	       sizeof(script));
+	put_8(h->image, script - TAG + h->layout.script_name, put_string(h->image, file));
+	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+	ASSERT_EQ(a.nr, 1);
+	heap_free(h);
+	return a.lines[0];
+}
+
+TEST(sources_that_were_made_of_others_have_no_lines)
+{
+	static const char *const made[] = { "a.ts", ".mts", "file:///b/c.cts", "d.tsx", "e.jsx" };
+	static const char *const others[] = { "a.js", "ts", "a.ts.mjs", "" };
+
+	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+		ASSERT_EQ(line_in(made[i], true), 0);
+		ASSERT_EQ(line_in(made[i], false), 4);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		ASSERT_EQ(line_in(others[i], true), 4);
+}
+
 struct code {
 	uint64_t shared, literals, pc;
+	uint64_t inlining; /* tagged: where the inlined calls are */
 };
 
 /* Optimized code of `right`, into which `inner` is inlined, at `inner_at`. */
@@ -276,9 +313,15 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 	/* At the offset 7: the place 2, in the inlined call 0, which is at the place 6. */
 	uint64_t inner_position = (2 + 1) << 1 | 1ull << 31, zigzag = inner_position << 1;
 	uint8_t positions[16] = { 8 << 1 }, inlining[16] = { 0 };
+	/* A begin; two frames, both of JavaScript: of literal 1, and of 0 in it, at bytecode 4. */
+	static const uint8_t translation[] = { 14, 0, 2 << 1, 2 << 1, 1, 4 << 1, 1 << 1,
+					       0,  0, 1,      4 << 1, 0, 0,	 0 };
+	/* The call that returns to 0x20 has the first entry, and that to 0x30 none. */
+	static const uint8_t safepoints[] = { 0,    0, 0, 0, 16,   0, 0, 0x80,
+					      0x1f, 1, 0, 0, 0x10, 0, 0, 0 };
 	const struct v8_layout *l = &h->layout;
 	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")), code,
-		 stream, position = (6 + 1) << 1, deopt[4] = { 0 };
+		 stream, position = (6 + 1) << 1, deopt[8] = { 0 };
 	struct code c = { .shared = put_shared(h, script, TOKEN, LITERAL, "right") };
 	uint32_t size = 1;
 
@@ -287,9 +330,12 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 	positions[size++] = (uint8_t)zigzag;
 	*inner_at = put_shared(h, script, TOKEN + 2, LITERAL + 2, "inner");
 	memcpy(inlining, &position, sizeof(position));
-	c.literals = put_array(h, l->type_fixed_array, (uint64_t[]){ *inner_at + TAG }, 1);
+	c.literals = put_array(h, l->type_fixed_array,
+			       (uint64_t[]){ *inner_at + TAG, c.shared + TAG }, 2);
 	deopt[l->deopt_shared] = c.shared + TAG;
-	deopt[l->deopt_inlining] = put_array(h, l->type_byte_array, inlining, sizeof(inlining));
+	c.inlining = put_array(h, l->type_byte_array, inlining, sizeof(inlining));
+	deopt[0] = put_array(h, l->type_byte_array, translation, sizeof(translation));
+	deopt[l->deopt_inlining] = c.inlining;
 	deopt[l->deopt_literals] = c.literals;
 	code = put_object(h->image, l->type_code, 64);
 	stream = put_object(h->image, l->type_stream, 256);
@@ -297,14 +343,51 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 	/* Instructions begin where they are aligned. */
 	h->layout.stream_header = 32;
 	put_8(h->image, stream + l->stream_code, code + TAG);
-	put_8(h->image, code + l->code_deopt, put_array(h, l->type_deopt, deopt, 4));
+	put_8(h->image, code + l->code_deopt, put_array(h, l->type_deopt, deopt, 8));
 	put_8(h->image, code + l->code_positions,
 	      put_array(h, l->type_byte_array, positions, size));
 	put_8(h->image, code + l->record.code_start, stream + l->stream_header);
 	put_4(h->image, code + l->code_flags, KIND_OPTIMIZED);
 	put_4(h->image, code + l->record.code_size, 200);
+	put_4(h->image, code + l->record.code_size + 4, sizeof(safepoints));
+	put(h->image, stream + l->stream_header + 200, safepoints, sizeof(safepoints));
 	c.pc = stream + l->stream_header + 7;
 	return c;
+}
+
+/* What is at a place in code that has positions of its calls only: as told, innermost first. */
+static void check_calls_only(uint64_t offset, bool none_inlined, int nr, const char *first,
+			     uint32_t line)
+{
+	struct heap *h = heap_new();
+	uint64_t inner;
+	struct code c = put_optimized(h, &inner);
+	struct answer a;
+
+	h->layout = test_v8_layout(TEST_V8_CALLS);
+	h->layout.stream_header = 32;
+	put_bytecodes(h, inner);
+	put_bytecodes(h, c.shared);
+	if (none_inlined)
+		put_8(h->image, c.inlining - TAG + h->layout.array_length, 0);
+	ASSERT_OK(name(h, V8_CODE, c.shared, SCRIPT, c.pc - 7 + offset, &a));
+	ASSERT_EQ(a.nr, nr);
+	ASSERT_STR(a.names[0], first);
+	ASSERT_STR(a.names[nr - 1], "right");
+	ASSERT_EQ(a.lines[0], line);
+	ASSERT_EQ(a.lines[nr - 1], line);
+	heap_free(h);
+}
+
+TEST(code_that_has_positions_of_its_calls_only)
+{
+	check_calls_only(0x1f, false, 2, "inner", 4);
+	check_calls_only(0x1f, true, 2, "inner", 4);
+	/* Interrupted itself, and at a call of which nothing is known. */
+	check_calls_only(7, false, 2, "[v8: inlined_unknown]", 0);
+	check_calls_only(0x20, false, 2, "[v8: inlined_unknown]", 0);
+	check_calls_only(0x2f, false, 2, "[v8: inlined_unknown]", 0);
+	check_calls_only(7, true, 1, "right", 0);
 }
 
 TEST(inlined_functions_that_move_while_they_are_read)

@@ -62,6 +62,16 @@ static inline uint32_t v8_field_4(const struct v8_object *o, uint16_t offset)
 	return (uint32_t)(v8_field(o, offset) >> 8 * (offset & 7));
 }
 
+/* How many elements an array has that is no BytecodeArray; -1: more than arrays have. */
+static inline int32_t v8_array_length(const struct v8_heap *h, const struct v8_object *array)
+{
+	const struct v8_layout *l = h->layout;
+	int32_t length = l->plain_lengths ? (int32_t)v8_field_4(array, l->array_length)
+					  : v8_small(v8_field(array, l->array_length));
+
+	return length < 0 ? -1 : length;
+}
+
 /* The object behind a tagged pointer. -ENOENT: there is none; -ESRCH: the process is gone. */
 int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret);
 /* As v8_read(); an object of another type is -ENOENT. */

@@ -4,6 +4,8 @@
 #include "abi/unwind.h"
 #include "elf/elf_dynamic.h"
 #include "elf/elf_symbols.h"
+#include "elf/v8_unexported.h"
+#include "runtime/v8/v8_constants.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -69,17 +71,23 @@ static const struct {
 	{ "ThinStringTag", AT(string_thin) },
 };
 
-static int read_int(const struct elf_dynamic *d, const char *symbol, int32_t *ret)
+/* What says how a file's V8 is: what that exports, or else what is known of its version. */
+struct told {
+	struct elf_dynamic dynamic;
+	const struct v8_constant *known; /* up to one without a name */
+};
+
+static int read_int(const struct told *d, const char *symbol, int32_t *ret)
 {
 	uint64_t at;
 
-	if (elf_dynamic_find(d, symbol, &at))
+	if (elf_dynamic_find(&d->dynamic, symbol, &at))
 		return -ENOENT;
-	return elf_file_read_vaddr(d->elf, at, ret, sizeof(*ret)) ? -ENOENT : 0;
+	return elf_file_read_vaddr(d->dynamic.elf, at, ret, sizeof(*ret)) ? -ENOENT : 0;
 }
 
 /* Of v8dbg_NAME; `names`: what it is called in one version or another, with `|` between these. */
-static int32_t constant(const struct elf_dynamic *d, const char *names, int32_t fallback)
+static int32_t constant(const struct told *d, const char *names, int32_t fallback)
 {
 	char symbol[NAME_SIZE];
 	int32_t value;
@@ -87,6 +95,9 @@ static int32_t constant(const struct elf_dynamic *d, const char *names, int32_t 
 	while (*names) {
 		size_t n = strcspn(names, "|");
 
+		for (const struct v8_constant *k = d->known; k && k->name; k++)
+			if (strlen(k->name) == n && !memcmp(k->name, names, n))
+				return k->value;
 		snprintf(symbol, sizeof(symbol), "v8dbg_%.*s", (int)n, names);
 		if (!read_int(d, symbol, &value))
 			return value;
@@ -96,14 +107,14 @@ static int32_t constant(const struct elf_dynamic *d, const char *names, int32_t 
 }
 
 /* One that is never 0, or 0. */
-static uint16_t number(const struct elf_dynamic *d, const char *names)
+static uint16_t number(const struct told *d, const char *names)
 {
 	int32_t value = constant(d, names, 0);
 
 	return value > 0 && value <= INT16_MAX ? (uint16_t)value : 0;
 }
 
-static int read_exported(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_exported(const struct told *d, struct v8_layout *l)
 {
 	for (size_t i = 0; i < sizeof(exported) / sizeof(*exported); i++) {
 		int32_t value = constant(d, exported[i].name, INT32_MIN);
@@ -140,7 +151,7 @@ static void read_common(struct v8_layout *l, uint16_t nr_bytecodes)
 }
 
 /* What V8 exports for frames and kinds of code since 10.2. */
-static int read_kinds(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_kinds(const struct told *d, struct v8_layout *l)
 {
 	l->record.fp_bytecode_array = (int16_t)constant(d, "off_fp_bytecode_array", 0);
 	l->record.fp_bytecode_offset = (int16_t)constant(d, "off_fp_bytecode_offset", 0);
@@ -156,7 +167,7 @@ static int read_kinds(const struct elf_dynamic *d, struct v8_layout *l)
  * Up to V8 10.2: src/objects/{code,bytecode-array,deoptimization-data}.h: a Code has its
  * instructions behind its header, and is what lies in executable memory.
  */
-static int read_inline(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_inline(const struct told *d, struct v8_layout *l)
 {
 	/* Behind the context and the feedback cell (js-function.tq), which 8.6 does not export. */
 	l->record.function_code = l->record.function_shared + 3 * SMI;
@@ -177,7 +188,7 @@ static int read_inline(const struct elf_dynamic *d, struct v8_layout *l)
  * V8 7.8, 7.9, 8.4, 8.6, 9.4 (Node.js 12 to 16): src/execution/frame-constants.h,
  * src/objects/code.h, src/objects/scope-info.{h,tq}. There is no baseline code before 9.1.
  */
-static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_old(const struct told *d, struct v8_layout *l)
 {
 	read_common(l, 0);
 	l->record.bytecodes = 54;
@@ -224,7 +235,7 @@ static int read_old(const struct elf_dynamic *d, struct v8_layout *l)
  * V8 9.6, 10.2, 10.8 (Node.js 17, 18, 19): the same files; in 10.8 a function's Code is behind what
  * read_inline() says (src/objects/js-function.tq). 9.6 has the ScopeInfos of 9.4.
  */
-static int read_10(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_10(const struct told *d, struct v8_layout *l)
 {
 	read_common(l, l->version == 906 ? 197 : 198);
 	if (read_kinds(d, l) || read_inline(d, l))
@@ -241,7 +252,7 @@ static int read_10(const struct elf_dynamic *d, struct v8_layout *l)
 }
 
 /* Of what deoptimization needs, and of code that lies apart from what describes it. */
-static int read_apart(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_apart(const struct told *d, struct v8_layout *l)
 {
 	l->deopt_literals = number(d, "DeoptimizationDataLiteralArrayIndex");
 	l->deopt_shared = number(d, "DeoptimizationDataSharedFunctionInfoIndex|"
@@ -262,7 +273,7 @@ static int read_apart(const struct elf_dynamic *d, struct v8_layout *l)
  * Code has its instructions' address behind the InstructionStream's, and two words of flags before
  * the size of these.
  */
-static int read_11(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_11(const struct told *d, struct v8_layout *l)
 {
 	read_common(l, 198);
 	l->code_deopt = number(d, "class_Code__deoptimization_data__FixedArray");
@@ -280,7 +291,7 @@ static int read_11(const struct elf_dynamic *d, struct v8_layout *l)
  * V8 11.8 (Node.js 21): the same files: functions have their Code before the SharedFunctionInfo
  * (js-function.tq), and the size of instructions is right behind the flags.
  */
-static int read_11_8(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_11_8(const struct told *d, struct v8_layout *l)
 {
 	int32_t last = constant(d, "LastJSFunctionType", 0);
 
@@ -304,7 +315,7 @@ static int read_11_8(const struct elf_dynamic *d, struct v8_layout *l)
  * js-function}.h: what describes code is trusted objects. Those have a wrapper: Code behind what
  * deoptimization needs and the positions, a BytecodeArray before these.
  */
-static int read_trusted(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_trusted(const struct told *d, struct v8_layout *l)
 {
 	uint16_t wrapper = number(d, "class_Code__wrapper__Tagged_CodeWrapper_");
 	uint16_t of_bytecodes = number(d, "class_BytecodeArray__wrapper__Tagged_BytecodeWrapper_");
@@ -323,7 +334,7 @@ static int read_trusted(const struct elf_dynamic *d, struct v8_layout *l)
 }
 
 /* Since 12.9: what deoptimization needs has the function in a wrapper. */
-static int read_wrapped(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_wrapped(const struct told *d, struct v8_layout *l)
 {
 	int32_t last = constant(d, "LastJSFunctionType", 0);
 
@@ -348,7 +359,7 @@ static void read_plain_scopes(struct v8_layout *l)
 	l->scope_module = 5;
 }
 
-static int read_12(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_12(const struct told *d, struct v8_layout *l)
 {
 	read_common(l, 203);
 	l->scope_module = 3;
@@ -362,7 +373,7 @@ static int read_12(const struct elf_dynamic *d, struct v8_layout *l)
  * src/objects/{code,deoptimization-data}.h, src/codegen/maglev-safepoint-table.h,
  * src/deoptimizer/translation-opcode.h: as 12.4, but with 13.6's ScopeInfos and wrapped functions.
  */
-static int read_12_9(const struct elf_dynamic *d, struct v8_layout *l)
+static int read_12_9(const struct told *d, struct v8_layout *l)
 {
 	read_common(l, 204);
 	read_plain_scopes(l);
@@ -376,7 +387,7 @@ static int read_12_9(const struct elf_dynamic *d, struct v8_layout *l)
  * src/objects/deoptimization-data.h, src/sandbox/js-dispatch-table.h: functions have an entry of
  * the JSDispatchTable, ScopeInfos plain flags, and where the function is before the names.
  */
-static int read_dispatched(const struct elf_dynamic *d, struct v8_layout *l, uint16_t nr_bytecodes)
+static int read_dispatched(const struct told *d, struct v8_layout *l, uint16_t nr_bytecodes)
 {
 	read_common(l, nr_bytecodes);
 	l->dispatched = true;
@@ -384,6 +395,12 @@ static int read_dispatched(const struct elf_dynamic *d, struct v8_layout *l, uin
 	l->positions.flagged = l->version >= 1400;
 	l->record.function_code = l->record.function_shared - SMI;
 	read_plain_scopes(l);
+	if (l->version >= 1500) {
+		/* fixed-array.h, source-position-table.cc, scope-info.tq: ScopeType */
+		l->plain_lengths = l->positions.absolute = true;
+		l->call_positions = l->makes_sources = d->known;
+		l->scope_module = 3;
+	}
 	return read_wrapped(d, l) ? -ENOTSUP : read_trusted(d, l);
 }
 
@@ -392,7 +409,7 @@ static int read_dispatched(const struct elf_dynamic *d, struct v8_layout *l, uin
  * new_owned_code_, wire_bytes_; instructions_size_, index_) says what there is, Node.js's builds
  * where it lies.
  */
-static void read_wasm(const struct elf_dynamic *d, struct v8_layout *l)
+static void read_wasm(const struct told *d, struct v8_layout *l)
 {
 	static const struct {
 		uint16_t first, last;
@@ -433,7 +450,7 @@ static void read_chunk(struct v8_layout *l)
 }
 
 /* Promises and those who wait for them: src/objects/{promise,js-generator}.tq; from 8.4 on. */
-static void read_async(const struct elf_dynamic *d, struct v8_layout *l)
+static void read_async(const struct told *d, struct v8_layout *l)
 {
 	struct v8_async a = {
 		.promise = number(d, "type_JSPromise__JS_PROMISE_TYPE"),
@@ -458,7 +475,7 @@ static void read_async(const struct elf_dynamic *d, struct v8_layout *l)
 		l->async = a;
 }
 
-static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8_layout *l)
+static int read_version(const struct told *d, uint16_t machine, struct v8_layout *l)
 {
 	uint16_t flags = number(d, "class_SharedFunctionInfo__flags__int");
 
@@ -500,6 +517,8 @@ static int read_version(const struct elf_dynamic *d, uint16_t machine, struct v8
 	case 1401:
 	case 1406:
 		return read_dispatched(d, l, 212);
+	case 1500:
+		return read_dispatched(d, l, 214);
 	default:
 		return -ENOTSUP;
 	}
@@ -546,42 +565,71 @@ static int check(const struct v8_layout *l)
 	return 0;
 }
 
+/* What the version is. As v8_layout_read(). */
+static int find_version(struct told *d, uint16_t *ret)
+{
+	int32_t major, minor;
+
+	if (v8_is_unexported(&d->dynamic)) {
+		*ret = v8_unexported_version(d->dynamic.elf);
+		d->known = v8_constants_of(*ret);
+		return d->known ? 0 : -ENOTSUP;
+	}
+	if (read_int(d, "_ZN2v88internal7Version6major_E", &major) ||
+	    read_int(d, "_ZN2v88internal7Version6minor_E", &minor)) {
+		uint64_t at;
+
+		return elf_dynamic_find(&d->dynamic, "napi_create_function", &at) ? -ENOENT
+										  : -ENOTSUP;
+	}
+	if (major < 0 || major > 600 || minor < 0 || minor > 99)
+		return -ENOENT;
+	*ret = (uint16_t)(100 * major + minor);
+	return 0;
+}
+
+static uint64_t find_sizes(const struct told *d, const struct v8_layout *l)
+{
+	uint64_t at;
+
+	if (d->known)
+		return v8_unexported_bytecode_sizes(d->dynamic.elf, l->nr_bytecodes);
+	return elf_dynamic_find(&d->dynamic, sizes_name, &at)
+		       ? elf_symtab_object(d->dynamic.elf, sizes_name, SYMTAB_MAX)
+		       : at;
+}
+
 int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *ret_version)
 {
 	struct v8_layout l = { 0 };
-	struct elf_dynamic dynamic;
-	int32_t major, minor;
-	uint64_t at;
+	struct told told = { 0 };
 	int r;
 
 	*ret_version = 0;
-	if (elf_dynamic_read(elf, &dynamic))
+	if (elf_dynamic_read(elf, &told.dynamic))
 		return -ENOENT;
-	if (read_int(&dynamic, "_ZN2v88internal7Version6major_E", &major) ||
-	    read_int(&dynamic, "_ZN2v88internal7Version6minor_E", &minor))
-		return elf_dynamic_find(&dynamic, "napi_create_function", &at) ? -ENOENT : -ENOTSUP;
-	if (major < 0 || major > 600 || minor < 0 || minor > 99)
-		return -ENOENT;
-	l.version = *ret_version = (uint16_t)(100 * major + minor);
+	r = find_version(&told, ret_version);
+	if (r)
+		return r;
+	l.version = *ret_version;
 	/* Compressed pointers are another layout altogether. */
-	if (constant(&dynamic, "TaggedSize", SMI) != SMI ||
-	    constant(&dynamic, "SmiShiftSize", 31) != 31 ||
-	    constant(&dynamic, "HeapObjectTag", 1) != 1)
+	if (constant(&told, "TaggedSize", SMI) != SMI ||
+	    constant(&told, "SmiShiftSize", 31) != 31 || constant(&told, "HeapObjectTag", 1) != 1)
 		return -ENOTSUP;
-	r = read_exported(&dynamic, &l);
+	r = read_exported(&told, &l);
 	if (!r)
-		r = read_version(&dynamic, elf->machine, &l);
+		r = read_version(&told, elf->machine, &l);
 	if (r)
 		return r;
 	l.script_line_offset = l.script_name + SMI;
 	l.record.script_id = l.script_line_ends + SMI;
-	l.script_functions = l.record.script_id + 3 * SMI;
+	/* Since 15.0 there is also what an eval() was called in. */
+	l.script_functions = l.record.script_id + (l.version >= 1500 ? 4 : 3) * SMI;
 	read_chunk(&l);
 	l.external_data += SMI; /* the characters, which the resource has */
-	if (elf_dynamic_find(&dynamic, sizes_name, &l.bytecode_sizes))
-		l.bytecode_sizes = elf_symtab_object(elf, sizes_name, SYMTAB_MAX);
-	read_wasm(&dynamic, &l);
-	read_async(&dynamic, &l);
+	l.bytecode_sizes = find_sizes(&told, &l);
+	read_wasm(&told, &l);
+	read_async(&told, &l);
 	r = check(&l);
 	if (!r)
 		*ret = l;

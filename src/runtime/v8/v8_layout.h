@@ -2,7 +2,8 @@
 /*
  * Where V8 has its members, and how its types are numbered. Most of it the file exports itself, for
  * debuggers of cores: variables v8dbg_* of 4 bytes (gen-postmortem-metadata.py). What is not among
- * these stands in tables by version (v8_layout.c), each with the source that says so.
+ * these stands in tables by version (v8_layout.c), each with the source that says so; what a file
+ * would export that exports nothing, in v8_constants.h.
  */
 #pragma once
 
@@ -50,6 +51,15 @@ struct v8_layout {
 	uint16_t scope_saved_class, scope_inferred; /* flags */
 	uint16_t scope_function_shift;		    /* two of them */
 	uint16_t array_length, array_data;	    /* FixedArray, ByteArray */
+	/* V8 15: lengths of arrays have 4 bytes, and are no small integers (a BytecodeArray's is).
+	 */
+	bool plain_lengths;
+	/* Optimized code has positions of its calls only. Node.js asks V8 for all of them
+	 * (CpuProfiler::UseDetailedSourcePositionsForProfiling()), others do not. */
+	bool call_positions;
+	/* Sources that are no JavaScript are made into that, under the same name: with other lines.
+	 */
+	bool makes_sources;
 	uint16_t string_length, string_chars;
 	uint16_t cons_first, cons_second, thin_actual, sliced_parent, sliced_offset;
 	uint16_t external_data;

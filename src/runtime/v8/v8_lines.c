@@ -41,7 +41,7 @@ static int64_t line_of_table(const struct v8_heap *h, const struct v8_function *
 
 	if (v8_read_as(h, v8_field(&f->script, l->script_line_ends), l->type_fixed_array, &ends))
 		return -1;
-	high = v8_small(v8_field(&ends, l->array_length));
+	high = v8_array_length(h, &ends);
 	if (high <= 0)
 		return -1;
 	while (low < high) {

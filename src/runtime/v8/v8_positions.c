@@ -50,15 +50,20 @@ struct v8_position v8_position_of(int64_t raw)
 	};
 }
 
-/* How far it is to the next position. */
-static bool take_step(struct bytes *b, bool flagged, int64_t *ret)
+enum { FLAGS = 2, ABSOLUTE = 1 << FLAGS };
+
+/* How far it is to the next position, and whether that is no step from this one. */
+static bool take_step(struct bytes *b, const struct v8_position_format *format, int64_t *ret,
+		      bool *ret_absolute)
 {
 	uint64_t value;
 
-	if (flagged) {
+	*ret_absolute = false;
+	if (format->flagged) {
 		if (!take_unsigned(b, &value))
 			return false;
-		*ret = (int64_t)(value >> 2);
+		*ret_absolute = format->absolute && value & ABSOLUTE;
+		*ret = (int64_t)(value >> (format->absolute ? FLAGS + 1 : FLAGS));
 		return true;
 	}
 	if (!take_signed(b, ret))
@@ -75,15 +80,16 @@ struct v8_position v8_position_at(const uint8_t *table, size_t size,
 	int64_t step, step_raw, now = format->first;
 	uint64_t raw = 0;
 	struct bytes b;
+	bool absolute;
 
 	if (!size)
 		return found;
 	b = (struct bytes){ table, table + size };
-	while (take_step(&b, format->flagged, &step) && take_signed(&b, &step_raw)) {
+	while (take_step(&b, format, &step, &absolute) && take_signed(&b, &step_raw)) {
 		if (step > (int64_t)at - now)
 			break;
 		now += step;
-		raw += (uint64_t)step_raw;
+		raw = (absolute ? 0 : raw) + (uint64_t)step_raw;
 		found = v8_position_of((int64_t)raw);
 	}
 	return found;

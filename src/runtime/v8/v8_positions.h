@@ -33,6 +33,7 @@ struct v8_position v8_position_of(int64_t raw);
 struct v8_position_format {
 	int16_t first; /* what it counts from: -1 is a function's entry */
 	bool flagged;  /* V8 14: steps stand above two flags; else they are negated for one */
+	bool absolute; /* V8 15: and above a third: the position is no step from the one before */
 };
 /* The last position at or before `at` in such a table. */
 struct v8_position v8_position_at(const uint8_t *table, size_t size,

@@ -89,6 +89,26 @@ TEST(positions_with_flags)
 				 places[i].offset);
 }
 
+/* As V8 15.0 writes them: at 0 a statement at 10 of a script, at 5 a place in another file, which
+ * stands as it is, and at 9 one of the script again, also as a step from that. */
+TEST(positions_with_three_flags)
+{
+	static const uint8_t table[] = {
+		1 << 3 | 3, 20 << 1, 5 << 3 | 4, 41 << 1, 4 << 3 | 1, (25 << 1) - 1,
+	};
+	static const struct v8_position_format format = { .first = -1,
+							  .flagged = true,
+							  .absolute = true };
+	static const struct {
+		uint32_t at;
+		int32_t offset;
+	} places[] = { { 0, 9 }, { 4, 9 }, { 5, -1 }, { 8, -1 }, { 9, 7 }, { 99, 7 } };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		ck_assert_int_eq(v8_position_at(table, sizeof(table), &format, places[i].at).offset,
+				 places[i].offset);
+}
+
 TEST(bytecodes_of_baseline_code)
 {
 	/* function (a) { return a + 1; }: Ldar, AddSmi, Return */

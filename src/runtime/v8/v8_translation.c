@@ -16,6 +16,10 @@ enum {
 	HAS_DEOPT_DATA = 1,
 };
 
+/* Of SafepointTable's second word, above the length. */
+#define HAS_PACKED_REGISTERS  (1u << 30)
+#define HAS_PACKED_DEOPT_DATA (1u << 31)
+
 static uint32_t word_at(const uint8_t *p)
 {
 	uint32_t word;
@@ -58,6 +62,75 @@ int64_t v8_safepoint_entry(const uint8_t *table, size_t size, enum v8_deopt_form
 
 		if (number_at(p, pc) == at)
 			return number_at(p + pc, deopt) - 1;
+	}
+	return -1;
+}
+
+/* Groups of seven bits, the lowest first. */
+static bool take_packed(const uint8_t **at, const uint8_t *end, uint32_t *ret)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; *at < end && shift <= 28; shift += 7) {
+		uint8_t byte = *(*at)++;
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret = (uint32_t)value;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Which slots of the frame are pointers: so many bytes; or groups of seven bits, as many as there
+ * are, behind how many slots there is nothing to say of. */
+static bool skip_slots(const uint8_t **at, const uint8_t *end)
+{
+	uint32_t value;
+
+	if (*at == end)
+		return false;
+	if (!(**at & 1)) {
+		if (!take_packed(at, end, &value) || value / 2 > (size_t)(end - *at))
+			return false;
+		*at += value / 2;
+		return true;
+	}
+	if ((**at & 3) == 3 && !take_packed(at, end, &value))
+		return false;
+	while (*at < end)
+		if (!(*(*at)++ & 0x80))
+			return true;
+	return false;
+}
+
+int64_t v8_packed_safepoint_entry(const uint8_t *table, size_t size, uint32_t at)
+{
+	enum { HEADER = 8, LENGTH = HAS_PACKED_REGISTERS - 1 };
+	const uint8_t *p, *end;
+	uint32_t configuration, step, pc = 1, value;
+	int64_t deopt = -1;
+
+	if (size < HEADER)
+		return -1;
+	configuration = word_at(table + 4);
+	if ((configuration & LENGTH) > size || !(configuration & HAS_PACKED_DEOPT_DATA))
+		return -1;
+	p = table + HEADER;
+	end = table + (configuration & LENGTH);
+	while (p < end) {
+		if (!take_packed(&p, end, &step) || step > at || pc + step > at)
+			return -1;
+		pc += step;
+		if (!take_packed(&p, end, &step) || (step && !take_packed(&p, end, &value)))
+			return -1;
+		deopt += step;
+		if (pc == at)
+			return step ? deopt : -1;
+		if ((configuration & HAS_PACKED_REGISTERS && !take_packed(&p, end, &value)) ||
+		    !skip_slots(&p, end))
+			return -1;
 	}
 	return -1;
 }

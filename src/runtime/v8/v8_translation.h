@@ -2,7 +2,7 @@
 /*
  * What V8 notes at calls that optimized code makes, so that it can leave that code there: which
  * functions were inlined, and at what bytecodes each is. Maglev's code has exact places of calls
- * there only (src/codegen/maglev-safepoint-table.h, src/deoptimizer/translation-opcode.h,
+ * there only (src/codegen/{maglev-,}safepoint-table.h, src/deoptimizer/translation-opcode.h,
  * src/objects/deoptimization-data.cc). Parsers of bytes that may be anything.
  */
 #pragma once
@@ -14,13 +14,16 @@
 enum v8_deopt_format {
 	V8_DEOPT_UNKNOWN,
 	V8_DEOPT_12_9,
-	V8_DEOPT_13_6, /* to 14.6 */
+	V8_DEOPT_13_6, /* to 15.0 */
 };
 
 /* Which of the code's deoptimization entries is that of the call which returns to the offset `at`,
  * by Maglev's table of safepoints; -1: none. */
 int64_t v8_safepoint_entry(const uint8_t *table, size_t size, enum v8_deopt_format format,
 			   uint32_t at);
+
+/* As v8_safepoint_entry(), by the table that TurboFan's code has since V8 15. */
+int64_t v8_packed_safepoint_entry(const uint8_t *table, size_t size, uint32_t at);
 
 struct v8_translated {
 	int32_t bytecode; /* offset in the function's */

@@ -101,6 +101,52 @@ TEST(safepoints_of_calls)
 		ck_assert_int_eq(v8_safepoint_entry(safepoints, size, V8_DEOPT_13_6, 0x10), -1);
 }
 
+/* As Deno 2.9.6 has it for a function with a loop: of the calls that return to 0x5b0, 0x6f9 and
+ * 0x76d there is nothing. */
+TEST(packed_safepoints)
+{
+	static const uint8_t packed[] = {
+		0x16, 0,    0,	  0, 0x29, 0, 0,    0x80, 0xa0, 0x0b, 0x0e, 0x9b, 0x12, 0x0b,
+		0x45, 0x0f, 0,	  0, 0xcc, 1, 1,    4,	  0x91, 0x0e, 0x7d, 0,	  0,	0x74,
+		0,    0x21, 0xd6, 1, 1,	   4, 0xb1, 0x0e, 0x74, 1,    4,    0xa1, 0x0e, 0xcc,
+	};
+	static const struct {
+		uint32_t at;
+		int64_t entry;
+	} calls[] = {
+		{ 0, -1 },     { 1, -1 },     { 0x5a0, -1 }, { 0x5a1, 13 },	 { 0x5a2, -1 },
+		{ 0x5b0, -1 }, { 0x67c, 14 }, { 0x6f9, -1 }, { 0x76d, -1 },	 { 0x843, 15 },
+		{ 0x8b7, 16 }, { 0x8b8, -1 }, { 0x983, -1 }, { 0xffffffff, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), calls[i].at),
+				 calls[i].entry);
+	for (size_t size = 0; size < 0x29; size++)
+		ck_assert_int_eq(v8_packed_safepoint_entry(packed, size, 0x5a1), -1);
+}
+
+/* With registers, and with slots as bytes; and what has nothing of deoptimization, or ends within
+ * an entry. */
+TEST(packed_safepoints_of_other_forms)
+{
+	uint8_t packed[] = { 9, 0,	0, 0, 22, 0, 0, 0xc0, 0x0f, 1, 7, 0x81,
+			     1, 3 << 1, 1, 2, 3,  8, 2, 5,    3,    0, 0 };
+
+	ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), 0x10), 0);
+	ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), 0x18), 2);
+	/* More bytes than there are. */
+	packed[13] = 100;
+	ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), 0x18), -1);
+	packed[13] = 3 << 1;
+	packed[4] = 19;
+	ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), 0x10), 0);
+	ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), 0x18), -1);
+	packed[4] = 22;
+	packed[7] = 0x40;
+	ck_assert_int_eq(v8_packed_safepoint_entry(packed, sizeof(packed), 0x10), -1);
+}
+
 /* There frames have no bytecodes, and one value less comes before the last operation. */
 TEST(what_12_9_writes)
 {

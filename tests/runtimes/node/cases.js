@@ -9,7 +9,8 @@ const worker = require('worker_threads');
 Error.stackTraceLimit = Infinity;
 
 const name = worker.isMainThread ? process.argv[2] : worker.workerData;
-const wasmIsKnown = parseInt(process.versions.node) >= 16;
+const isDeno = process.versions.deno !== undefined;
+const wasmIsKnown = parseInt(process.versions.node) >= 16 && !isDeno;
 const withAsync = process.env.CASES_ASYNC === '1';
 const buffer = Buffer.alloc(1);
 let told = false;
@@ -26,7 +27,7 @@ function tell(low, high, skipped = 0) {
   const ofScript = (s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()];
   const chain = sites.filter(isOurs).map((s) => isWasm(s) ? ofWasm(s) : ofScript(s)).reverse();
   const waiting = withAsync ? sites.filter((s) => isOurs(s) && s.isAsync()).length : 0;
-  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown, stripped: process.config.variables.node_shared === true}) + '\n');
+  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown, worker: !worker.isMainThread, stripped: process.config.variables.node_shared === true, deno: isDeno}) + '\n');
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
   while (fs.readSync(0, buffer, 0, 1) > 0);
 }
@@ -35,7 +36,7 @@ function leaf() {
   let x = 0;
   if (!told) {
     told = true;
-    tell(34, 50);
+    tell(35, 51);
   }
   for (;;) {
     x = (x + 3) % 1000;
@@ -55,7 +56,7 @@ function short(n) {
   let x = 0;
   if (!told) {
     told = true;
-    tell(53, 65);
+    tell(54, 66);
   }
   for (let i = 0; i < n; i++) {
     x = (x + i * 3) % 1000;
@@ -119,6 +120,32 @@ function hot() {
     h.call(2000);
 }
 
+// Calls that compiled code makes within what it has inlined.
+const words = Array.from({length: 200}, (_, i) => ({word: 'word ' + i}));
+
+function textOf(n) {
+  if (!told) {
+    told = true;
+    tell(126, 131);
+  }
+  return JSON.stringify(words).length + n;
+}
+
+const textArrow = (n) =>
+  textOf(n) + 1;
+
+class Texts {
+  all(n) {
+    return [n].map((v) => textArrow(v))[0];
+  }
+}
+
+function hotCalls() {
+  const t = new Texts();
+  for (;;)
+    t.all(1);
+}
+
 function recursion(n) {
   if (n === 0)
     return leaf();
@@ -145,7 +172,7 @@ function allocating() {
   let kept = [];
   if (!told) {
     told = true;
-    tell(143, 154);
+    tell(171, 182);
   }
   for (let i = 0;; i++) {
     kept.push({at: i, text: 'number ' + i, next: kept[i - 1]});
@@ -305,6 +332,7 @@ const awaits = {
 const cases = {
   plain: () => leaf(),
   hot: () => hot(),
+  'hot-calls': () => hotCalls(),
   recursion: () => recursion(300),
   methods: () => new Thing(1).method(0),
   getters: () => new Other(),
