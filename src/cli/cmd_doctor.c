@@ -9,11 +9,13 @@
 #include "cli/target.h"
 #include "cli/term.h"
 #include "process/process.h"
+#include "profile/profile.h"
 #include "unwinder/runtimes.h"
 #include "util/clock.h"
 #include "util/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,9 +161,11 @@ static void print_runtime(struct look *look, const struct runtime_ops *ops,
 			  const struct runtime_about *about, const char *path, const char *why)
 {
 	const char *colour = term_start(look->colours, why ? TERM_YELLOW : TERM_GREEN);
+	char text[PATH_MAX];
 
+	profile_clean_text(path, strlen(path), text, sizeof(text));
 	printf("%s%-4s%s %-24s %s, %s\n", colour, why ? "no" : "yes", term_reset(look->colours),
-	       ops->language, *about->version ? about->version : "of no known version", path);
+	       ops->language, *about->version ? about->version : "of no known version", text);
 	if (why)
 		printf("%-29s %s\n", "", why);
 	look->nr++;
@@ -199,6 +203,7 @@ static int print_process(int32_t pid, struct process_table *table, struct look *
 	struct process_runtimes *list = NULL;
 	struct process *proc;
 	uint32_t before = look->nr;
+	char path[PATH_MAX];
 	int error = process_get(table, pid, &proc);
 
 	if (error)
@@ -210,7 +215,8 @@ static int print_process(int32_t pid, struct process_table *table, struct look *
 
 		if (m->file == MAPPING_ANON || process_open_file(table, proc, m, file) >= 0)
 			continue;
-		printf("     cannot read %s: %s\n", file->path, strerror(-file->error));
+		profile_clean_text(file->path, strlen(file->path), path, sizeof(path));
+		printf("     cannot read %s: %s\n", path, strerror(-file->error));
 	}
 	runtimes_init(&r, table);
 	r.tell = print_unsupported;

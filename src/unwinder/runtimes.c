@@ -215,7 +215,7 @@ static void meet_unknown(struct runtimes *r, uint32_t index, uint32_t id,
 	if (!is_news(r, file, text))
 		return;
 	r->nr_unknown[id]++;
-	log_warn("%s: %s; 'sonde doctor' lists what is supported", file->path, text);
+	log_warn("%.512s: %s; 'sonde doctor' lists what is supported", file->path, text);
 }
 
 bool runtimes_look_at(struct runtimes *r, uint32_t index)
@@ -526,7 +526,8 @@ static void say_nonsense(struct runtimes *r, const struct runtime_instance *i)
 	const char *version = *i->about.version ? i->about.version : i->dso->ops->language;
 
 	if (is_news(r, i->held, text))
-		log_warn("%s: %s: what process %d has of it makes no sense: only its native frames "
+		log_warn("%.512s: %s: what process %d has of it makes no sense: only its native "
+			 "frames "
 			 "are shown",
 			 i->held->path, version, i->pid);
 	else
@@ -563,7 +564,8 @@ static bool attach(struct runtimes *all, struct runtime_instance *i, uint64_t no
 		i->nr_tries = 0;
 		i->again_ns = next_refresh(i, now_ns);
 		if (i->about.without && is_news(all, i->held, i->about.without))
-			log_warn("%s: %s: %s", i->held->path, i->about.version, i->about.without);
+			log_warn("%.512s: %s: %s", i->held->path, i->about.version,
+				 i->about.without);
 		log_debug("process %d: attached to %s", i->pid, ops->name);
 		return true;
 	}

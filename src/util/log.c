@@ -116,6 +116,22 @@ static size_t utf8_len(const unsigned char *s)
 	return len;
 }
 
+/* A message is one line, whatever others called their files: it may be read on a terminal. */
+static void clean(char *message)
+{
+	unsigned char *s = (unsigned char *)message;
+
+	while (*s) {
+		size_t len = utf8_len(s);
+		bool is_control = *s < ' ' || *s == 127 || (*s == 0xc2 && s[1] < 0xa0);
+
+		if (!len || is_control)
+			*s++ = '?';
+		else
+			s += len;
+	}
+}
+
 /* As JSON has strings; what is no UTF-8 becomes U+FFFD. */
 static char *append_escaped(char *to, const char *text)
 {
@@ -169,8 +185,12 @@ static void print_line(enum log_level level, const char *fmt, va_list ap, int r)
 	if (unsaid && len < sizeof(message))
 		snprintf(message + len, sizeof(message) - len, " (%u more like this were not said)",
 			 unsaid);
-	len = in_json ? make_json(level, message, line, sizeof(line))
-		      : (size_t)snprintf(line, sizeof(line), "sonde: %s\n", message);
+	if (in_json) {
+		len = make_json(level, message, line, sizeof(line));
+	} else {
+		clean(message);
+		len = (size_t)snprintf(line, sizeof(line), "sonde: %s\n", message);
+	}
 	if (write(STDERR_FILENO, line, len) < 0)
 		return; /* there is nobody left to tell */
 }

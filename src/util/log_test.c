@@ -46,6 +46,10 @@ TEST(lines_are_text)
 	ASSERT_STR(said(), "sonde: b: No such file or directory\n");
 	log_print(LOG_LEVEL_DEBUG, "c");
 	ASSERT_STR(said(), "");
+	/* Names of others' files: no second line, nothing for a terminal to do. */
+	log_warn("/tmp/a\nsonde: b\x1b[2J \x7f \xc2\x9b"
+		 "1m \x9b \xc3\xa4");
+	ASSERT_STR(said(), "sonde: /tmp/a?sonde: b?[2J ? ??1m ? \xc3\xa4\n");
 }
 
 TEST(lines_are_json)
