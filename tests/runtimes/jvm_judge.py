@@ -164,8 +164,9 @@ class Chains:
             # What JavaCalls finds out before it enters the method is the JVM's own, too.
             entering = next((f.name for i, f in enumerate(frames)
                              if i and frames[i - 1].name.startswith("JavaCalls::") and not f.name.startswith("JavaCalls::")), "")
-            # The call stub, too, is entered and left without a Java frame.
+            # The call stub, too, is entered and left without a Java frame; and before it JavaCalls touches the new stack's pages.
             starts = self.starts and (entering.startswith(BEFORE_THE_METHOD) or frames[-1].name == "StubRoutines::call_stub"
+                                      or frames[-1].name.startswith("JavaCalls::call_helper(")
                                       or not any(f.name.startswith("JavaCalls::") for f in frames))
             return None if starts else "no Java frame"
         previous, between = None, []

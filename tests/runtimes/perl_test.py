@@ -87,7 +87,7 @@ def wrong_chain(truth, found):
     if len(inside) >= len(want) and inside[:len(want) - 1] == want[:-1] and inside[len(want) - 1][:2] == want[-1][:2]:
         # Telling it, the leaf calls others; back from that, it is in the line of that call for a moment.
         line, beyond = inside[len(want) - 1][2], [f[0] for f in inside[len(want):]]
-        if beyond[0] in ("main::say_truth", "main::ready") if beyond else low - 1 <= line <= high or line == want[-1][2]:
+        if beyond[0] in ("main::say_truth", "main::ready") if beyond else low - 1 <= line <= high or line in (want[-1][2], truth.get("condition")):
             return None
     return "%s\n     not %s in line %d to %d" % (chain_text(found), chain_text(want), low, high)
 
@@ -129,15 +129,24 @@ def wrong_thread(truth, thread):
     return wrong_chain(truth, found) or wrong_natives(truth, frames, lambda f: f["function"] or "", is_perl), found
 
 
+def in_condition(truth, stack):
+    """Is the leaf in the line of its condition?"""
+    perl = [f for f in stack.user if f.runtime == "perl"]
+    return bool(perl) and perl[-1].line == truth.get("condition")
+
+
 def tally_truths(recording, programs, least=10):
     """Problems and a note of a recording of programs."""
     problems, notes = list(recording.problems), []
     for truth in (t for p in programs for t in p.truths):
-        t = EarlyTally(truth["comm"])
+        t, nr = EarlyTally(truth["comm"]), 0
         for stack in recording.stacks or []:
             if stack.comm == truth["comm"]:
                 t.take(stack, functools.partial(judge, truth))
+                nr += stack.count * in_condition(truth, stack)
         problems += t.problems(least)
+        if nr > max(1, t.samples // 10):
+            problems.append("%s: %d of %d samples are in line %d, where they are wrong but for a moment" % (t.name, nr, t.samples, truth["condition"]))
         notes.append(t.summary())
     return problems, ", ".join(notes)
 

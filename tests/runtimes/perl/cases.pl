@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Chains of Perl code that know themselves by caller(): cases.pl CASE. tests/runtimes/runtimes.py says what a truth is; in
-# addition: "lines", of the leaf, and "natives", of each frame the functions of C that are between it and its caller, those
-# of which the case says so.
+# addition: "lines", of the leaf; "condition", a line of it that it is in for a moment only (null: none); "natives", of each
+# frame the functions of C that are between it and its caller, those of which the case says so.
 use strict;
 use warnings;
 use utf8;
@@ -25,11 +25,11 @@ sub chain {
 }
 
 sub say_truth {
-    my ($low, $high) = @_;
+    my ($low, $high, $condition) = (@_, "null");
     my @chain = chain();
     my $comm = "pl-" . substr($case, 0, 12) . ($main::thread // "");
     $0 = $comm;
-    print "{\"comm\": \"$comm\", \"lines\": [$low, $high], \"chain\": [",
+    print "{\"comm\": \"$comm\", \"lines\": [$low, $high], \"condition\": $condition, \"chain\": [",
         join(", ", map { "[" . text($_->[0]) . ", " . text($_->[1]) . ", $_->[2]]" } @chain),
         "], \"natives\": {", join(", ", map { text($_) . ": \"$natives->{$_}\"" } keys %$natives), "}}\n";
 }
@@ -57,7 +57,7 @@ sub one_by_one { my $n = shift; for my $i (0, 1) { if ($i) {
     } } }
 sub leaf_branch {
     my ($n, $x) = (shift, 0);
-    say_truth(__LINE__ + 6, __LINE__ + 6); ready();
+    say_truth(__LINE__ + 6, __LINE__ + 6, __LINE__ + 2); ready();
     while (1) {
         if ($n)
         {
