@@ -151,10 +151,10 @@ static int make_room(struct table_spill *s, uint32_t owner, uint64_t bytes)
 {
 	while (!owner_is_trusted(owner) && !is_within_part(s, owner, bytes))
 		if (!drop_oldest(s, &owner))
-			return -ENOSPC;
+			return -E2BIG;
 	while (s->bytes + bytes > SPILL_BYTES_MAX || s->tables.nr >= SPILL_FILES_MAX)
 		if (!drop_oldest(s, NULL))
-			return -ENOSPC;
+			return -E2BIG;
 	return 0;
 }
 

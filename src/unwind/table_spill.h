@@ -35,7 +35,7 @@ void table_spill_fini(struct table_spill *s);
  * which is what is short.
  */
 int table_spill_use(struct table_spill *s, int folder);
-/* Keeps a copy. 0, -ENOSPC (also: too large), what the system said. */
+/* Keeps a copy. 0, -E2BIG (it is more than all that its owner may have), what the system said. */
 int table_spill_put(struct table_spill *s, uint32_t file, uint32_t owner,
 		    const struct unwind_table *table);
 bool table_spill_has(const struct table_spill *s, uint32_t file);

@@ -15,6 +15,7 @@ enum {
 /* The tables that there is no room for. */
 struct spilled {
 	struct publisher *publisher;
+	bool may;	   /* its user has time left */
 	uint32_t nr_found; /* rules */
 	uint32_t nr_kept;  /* files */
 };
@@ -23,7 +24,7 @@ struct spilled {
 static int find_spilled(void *ctx, __u32 file, __u64 addr, struct unwind_rule *ret)
 {
 	struct spilled *s = ctx;
-	int r = publisher_has_spilled(s->publisher, file)
+	int r = s->may && publisher_has_spilled(s->publisher, file)
 			? table_spill_find(&s->publisher->spill, file, addr, ret)
 			: -ENOENT;
 
@@ -36,7 +37,8 @@ static bool get_table(struct spilled *s, const struct mapping_snapshot *b, const
 {
 	struct publisher *p = s->publisher;
 
-	return s->nr_kept++ < KEPT_MAX && publisher_get_table(p, b, state->mapping_file);
+	return (s->may || !publisher_has_spilled(p, state->mapping_file)) &&
+	       s->nr_kept++ < KEPT_MAX && publisher_get_table(p, b, state->mapping_file);
 }
 
 /* What a walk has asked for, and was told. */
@@ -65,6 +67,15 @@ static bool answer(struct publisher *p, const struct mapping_snapshot *b,
 				 !state->interrupted);
 }
 
+/* The walk ended in a file whose table is not loaded: is there no room for it, and can't it be
+ * read, or not now? */
+static bool is_given_up(const struct spilled *s, const struct walk *state)
+{
+	uint32_t file_state = s->publisher->store->files[state->mapping_file].state;
+
+	return file_state == FILE_STATE_EVICTED || (file_state == FILE_STATE_SPILLED && !s->may);
+}
+
 int host_walk(struct publisher *p, const struct walk_memory *memory, const struct walk_input *input,
 	      struct walk *state)
 {
@@ -77,12 +88,13 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.segments = p->store->arena.segments,
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
-	uint64_t begin = p->store->spills ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct walk_input in = *input;
 	const struct mapping_snapshot *block = publisher_snapshot(p, input->process.generation);
 	struct answers answers = { .nr_asked = 0 };
 	int stop;
 
+	spilled.may = publisher_may_read_spilled(p, block);
 	p->nr_anon = p->nr_anon_silent = 0;
 	in.known = answers.known;
 	in.elsewhere = find_spilled;
@@ -96,12 +108,10 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, block, state))
 			break;
 	}
-	if (begin && spilled.nr_found)
-		publisher_spent_on_spilled(p, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
-	return stop == STOP_FILE_PENDING &&
-			       p->store->files[state->mapping_file].state == FILE_STATE_EVICTED
-		       ? STOP_TABLE_EVICTED
-		       : stop;
+	if (spilled.nr_found)
+		publisher_read_spilled(p, block, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	return stop == STOP_FILE_PENDING && is_given_up(&spilled, state) ? STOP_TABLE_EVICTED
+									 : stop;
 }
 
 /* Further up than that is no stack's address. */

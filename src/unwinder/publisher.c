@@ -249,6 +249,7 @@ void publisher_init(struct publisher *p, struct process_table *processes,
 		.sampler = sampler,
 		.runtimes_due_ns = UINT64_MAX,
 		.follow_time.part = FOLLOW_PART,
+		.spill_time.part = SPILL_PART_OF_CPU,
 		.look_time.part = LOOK_PART,
 	};
 	loader_init(&p->loader);
@@ -282,6 +283,7 @@ void publisher_fini(struct publisher *p)
 	map_fini(&p->follow_failed);
 	anon_code_fini(p);
 	time_shares_fini(&p->follow_time);
+	time_shares_fini(&p->spill_time);
 	time_shares_fini(&p->look_time);
 	runtimes_fini(&p->runtimes);
 }

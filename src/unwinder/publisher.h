@@ -92,14 +92,13 @@ struct publisher {
 	int (*spill_folder)(void *ctx);
 	void *drain_ctx; /* of both */
 	struct table_spill spill;
-	uint64_t spill_from_ns;	  /* not before then: it failed, or took its part of the time */
-	uint64_t spill_second_ns; /* of which */
-	uint64_t spill_spent_ns;  /* so much was taken */
-	struct map complained;	  /* files of which it was said that they do not fit, by index */
-	uint32_t nr_complaints;	  /* that were made, in all */
-	uint64_t nr_refused;	  /* mappings shown without a file, for it was one too many */
-	uint64_t nr_too_big;	  /* files whose tables nobody could build */
-	uint64_t nr_followed;	  /* functions, for walks that asked */
+	uint64_t spill_from_ns;	       /* that failed: not before then */
+	struct time_shares spill_time; /* each user's, for walks that read such tables */
+	struct map complained;	/* files of which it was said that they do not fit, by index */
+	uint32_t nr_complaints; /* that were made, in all */
+	uint64_t nr_refused;	/* mappings shown without a file, for it was one too many */
+	uint64_t nr_too_big;	/* files whose tables nobody could build */
+	uint64_t nr_followed;	/* functions, for walks that asked */
 	struct time_shares follow_time; /* each user's, for following code */
 	/* Of the last host_walk(): frames in code of no file that was followed, and how many of
 	 * them it told nothing of. */
@@ -110,8 +109,8 @@ struct publisher {
 	struct map follow_failed;    /* user -> until when no code is followed for him */
 	uint64_t asks_held_until_ns; /* the first of all processes'; 0: none's */
 };
-/* Following code takes a fifth of a CPU at most. */
-enum { FOLLOW_PART = 5 };
+/* Following code takes a fifth of a CPU at most, and so do walks that read tables from the disk. */
+enum { FOLLOW_PART = 5, SPILL_PART_OF_CPU = 5 };
 
 /* Borrows all three; takes over process_table's callbacks. */
 void publisher_init(struct publisher *p, struct process_table *processes,
@@ -166,8 +165,10 @@ static inline bool publisher_has_spilled(const struct publisher *p, uint32_t num
 {
 	return number < p->files.nr && p->store->files[number].state == FILE_STATE_SPILLED;
 }
-/* A walk on the host read such tables, and took so long of a CPU. */
-void publisher_spent_on_spilled(struct publisher *p, uint64_t ns);
+/* May a walk of a process with that block read such tables? It did, and took so long of a CPU. */
+bool publisher_may_read_spilled(const struct publisher *p, const struct mapping_snapshot *b);
+void publisher_read_spilled(struct publisher *p, const struct mapping_snapshot *b,
+			    uint64_t took_ns);
 /* The file that walkers know by that number; of a block, or of a walk by one. Never NULL. */
 struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
 /*

@@ -3,7 +3,6 @@
 #include "unwinder/publisher.h"
 #include "unwinder/publisher_internal.h"
 #include "unwinder/budget.h"
-#include "profile/profile.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -14,8 +13,7 @@
 enum {
 	LARGE_CODE = 2 << 20,
 	LOAD_AHEAD_NS = 100000000, /* a process, for files that are no runtime's */
-	PATH_SHOWN_MAX = 512,
-	COMPLAINTS_MAX = 32, /* about tables: somebody may have files without number */
+	COMPLAINTS_MAX = 32,	   /* about tables: somebody may have files without number */
 };
 
 /* --- tables ---------------------------------------------------------------------------------- */
@@ -32,44 +30,34 @@ static bool say_once(struct publisher *p, const struct mapped_file *file)
 	return false;
 }
 
-/* A file's name as it may be printed: it may be called anything. */
-static const char *printable(const struct mapped_file *file, char *buf, size_t size)
-{
-	profile_clean_text(file->path, strlen(file->path), buf, size);
-	return buf;
-}
-
 static void say_no_room(struct publisher *p, const struct mapped_file *file,
 			const struct unwind_table *table)
 {
 	size_t bytes = ((size_t)table->nr_buckets + table->nr_rows) * sizeof(uint32_t);
 	uint64_t limit =
 		budget_limit_for_arena(unwind_store_bytes_with(p->store, table), p->fixed_bytes);
-	char path[PATH_SHOWN_MAX];
 
 	if (!p->fixed_bytes || !say_once(p, file))
 		return;
-	log_warn("%s: no room for its unwind table (%.1f MB), stacks through it are cut; "
+	log_warn("%.512s: no room for its unwind table (%.1f MB), stacks through it are cut; "
 		 "--memory-limit %lluM would do",
-		 printable(file, path, sizeof(path)), (double)bytes / 1e6,
-		 (unsigned long long)(limit >> 20));
+		 file->path, (double)bytes / 1e6, (unsigned long long)(limit >> 20));
 }
 
 void publisher_file_too_large(void *ctx, const struct mapped_file *file, uint64_t bytes)
 {
 	struct publisher *p = ctx;
-	char path[PATH_SHOWN_MAX];
 
 	if (say_once(p, file))
-		log_warn("%s: too large to be copied from its server (more than %llu MB): stacks "
+		log_warn("%.512s: too large to be copied from its server (more than %llu MB): "
+			 "stacks "
 			 "through it are cut",
-			 printable(file, path, sizeof(path)), (unsigned long long)(bytes >> 20));
+			 file->path, (unsigned long long)(bytes >> 20));
 }
 
 static void table_failed(struct publisher *p, uint32_t number, int r)
 {
 	const struct mapped_file *file = publisher_file(p, number);
-	char path[PATH_SHOWN_MAX];
 
 	if (r != -EFBIG) {
 		log_debug("no unwind table of %s: %s", file->path, strerror(-r));
@@ -79,26 +67,18 @@ static void table_failed(struct publisher *p, uint32_t number, int r)
 	p->nr_too_big++;
 	unwind_store_set_state(p->store, number, FILE_STATE_EVICTED);
 	if (say_once(p, file))
-		log_warn("%s: its unwind information is larger than any that can be used: stacks "
+		log_warn("%.512s: its unwind information is larger than any that can be used: "
+			 "stacks "
 			 "through it are cut",
-			 printable(file, path, sizeof(path)));
+			 file->path);
 }
 
 /* --- where there is no room ------------------------------------------------------------------ */
 
-/* What walks that read tables from the disk may take of each second, and how long it is not tried
- * again when that failed. */
-#define SPILL_PART_NS  200000000ull
+/* How long it is not tried again to keep tables when that failed. */
 #define SPILL_PAUSE_NS 10000000000ull
-#define SECOND_NS      1000000000ull
 /* Beside the walk itself: the copy of the stack, and its way here. */
 #define SPILL_SAMPLE_NS 50000ull
-
-static void hold_spilled(struct publisher *p, uint64_t until_ns)
-{
-	p->spill_from_ns = until_ns;
-	unwind_store_set_spills(p->store, false);
-}
 
 /* Some file's table has no room: from now on it is kept, if there is a disk for that. */
 static void begin_to_spill(struct publisher *p, uint64_t now)
@@ -136,21 +116,25 @@ static bool keep(struct publisher *p, uint32_t number, const struct unwind_table
 	if (!r)
 		return true;
 	log_debug("cannot keep the table of %s: %s", publisher_file(p, number)->path, strerror(-r));
-	hold_spilled(p, now + SPILL_PAUSE_NS);
+	if (r == -E2BIG) {
+		unwind_store_set_state(p->store, number, FILE_STATE_EVICTED);
+		return false;
+	}
+	/* The disk is full, or worse. */
+	p->spill_from_ns = now + SPILL_PAUSE_NS;
+	unwind_store_set_spills(p->store, false);
 	return false;
 }
 
-void publisher_spent_on_spilled(struct publisher *p, uint64_t ns)
+bool publisher_may_read_spilled(const struct publisher *p, const struct mapping_snapshot *b)
 {
-	uint64_t now = now_ns();
+	return time_shares_may(&p->spill_time, b ? b->user : UNWIND_USER_UNKNOWN, now_ns());
+}
 
-	if (now - p->spill_second_ns >= SECOND_NS) {
-		p->spill_second_ns = now;
-		p->spill_spent_ns = 0;
-	}
-	p->spill_spent_ns += ns + SPILL_SAMPLE_NS;
-	if (p->spill_spent_ns > SPILL_PART_NS)
-		hold_spilled(p, p->spill_second_ns + SECOND_NS);
+void publisher_read_spilled(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns)
+{
+	time_shares_take(&p->spill_time, b ? b->user : UNWIND_USER_UNKNOWN, now_ns(),
+			 SPILL_SAMPLE_NS + took_ns);
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
