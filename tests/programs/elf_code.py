@@ -252,7 +252,7 @@ class ElfCode:
 
     def begins_stack(self, vaddr):
         """Go's mcall and the like, which zero rbp on a stack that they went over to, and clone's child, which ends the thread."""
-        before, behind = self.bytes_at(vaddr - 40, 40), self.bytes_at(vaddr + 1, 24)
+        before, behind = self.bytes_at(vaddr - 40, 40), self.bytes_at(vaddr + 1, 32)
         if b"\x48\xc7\xc5\0\0\0\0" in before or b"\xb8\x3c\0\0\0\x0f\x05" in behind:
             return True
         # The entry point jumps to rt0_go, by way of another jump.
