@@ -457,8 +457,8 @@ static int read_optimized(struct optimized *o)
 	return 0;
 }
 
-/* Where code has places of its calls only, and was interrupted itself: the function that it is of,
- * and that others may be inlined there if there are any. */
+/* Where code has no positions, or of its calls only, and was interrupted itself: the function that
+ * it is of, and that others may be inlined there if there are any. */
 static int interrupted_places(const struct optimized *o, struct v8_place *ret)
 {
 	_cleanup_free_ uint8_t *inlining = NULL;
@@ -474,6 +474,17 @@ static int interrupted_places(const struct optimized *o, struct v8_place *ret)
 		ret[nr++] = (struct v8_place){ .offset = -1, .unknown = true };
 	ret[nr++] = (struct v8_place){ .offset = -1 };
 	return nr;
+}
+
+/* Maglev's code before V8 13. */
+static bool has_no_positions(const struct optimized *o)
+{
+	_cleanup_free_ uint8_t *table = NULL;
+	size_t size;
+
+	return !read_table(o->heap, v8_field(o->code, o->heap->layout->code_positions), &table,
+			   &size) &&
+	       !size;
 }
 
 static int optimized_places(const struct v8_heap *h, const struct v8_object *code,
@@ -497,7 +508,7 @@ static int optimized_places(const struct v8_heap *h, const struct v8_object *cod
 		if (r != -ENOENT)
 			return r;
 	}
-	if (l->call_positions)
+	if (l->call_positions || has_no_positions(&o))
 		return interrupted_places(&o, ret);
 	p = position_at(h, v8_field(code, l->code_positions), at);
 	if (p.inlined >= 0 && (element(h, &o.deopt, l->deopt_inlining, &tagged) ||

@@ -304,7 +304,8 @@ TEST(sources_that_were_made_of_others_have_no_lines)
 
 struct code {
 	uint64_t shared, literals, pc;
-	uint64_t inlining; /* tagged: where the inlined calls are */
+	uint64_t inlining;  /* tagged: where the inlined calls are */
+	uint64_t positions; /* likewise */
 };
 
 /* Optimized code of `right`, into which `inner` is inlined, at `inner_at`. */
@@ -344,8 +345,8 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 	h->layout.stream_header = 32;
 	put_8(h->image, stream + l->stream_code, code + TAG);
 	put_8(h->image, code + l->code_deopt, put_array(h, l->type_deopt, deopt, 8));
-	put_8(h->image, code + l->code_positions,
-	      put_array(h, l->type_byte_array, positions, size));
+	c.positions = put_array(h, l->type_byte_array, positions, size);
+	put_8(h->image, code + l->code_positions, c.positions);
 	put_8(h->image, code + l->record.code_start, stream + l->stream_header);
 	put_4(h->image, code + l->code_flags, KIND_OPTIMIZED);
 	put_4(h->image, code + l->record.code_size, 200);
@@ -388,6 +389,31 @@ TEST(code_that_has_positions_of_its_calls_only)
 	check_calls_only(0x20, false, 2, "[v8: inlined_unknown]", 0);
 	check_calls_only(0x2f, false, 2, "[v8: inlined_unknown]", 0);
 	check_calls_only(7, true, 1, "right", 0);
+}
+
+/* Maglev's code before V8 13, where it was interrupted. */
+static void check_no_positions(bool none_inlined, int nr, const char *first)
+{
+	struct heap *h = heap_new();
+	uint64_t inner;
+	struct code c = put_optimized(h, &inner);
+	struct answer a;
+
+	put_8(h->image, c.positions - TAG + h->layout.array_length, 0);
+	if (none_inlined)
+		put_8(h->image, c.inlining - TAG + h->layout.array_length, 0);
+	ASSERT_OK(name(h, V8_CODE, c.shared, SCRIPT, c.pc, &a));
+	ASSERT_EQ(a.nr, nr);
+	ASSERT_STR(a.names[0], first);
+	ASSERT_STR(a.names[nr - 1], "right");
+	ASSERT_EQ(a.lines[0], 0);
+	heap_free(h);
+}
+
+TEST(code_without_positions_does_not_tell_what_is_inlined)
+{
+	check_no_positions(false, 2, "[v8: inlined_unknown]");
+	check_no_positions(true, 1, "right");
 }
 
 TEST(inlined_functions_that_move_while_they_are_read)
