@@ -598,9 +598,10 @@ static bool has_entry(const struct sources *s, pid_t tid)
 				    &sleeper);
 }
 
-static void open_sleeps(struct sources *s)
+static void open_sleeps(struct sources *s, bool targets_only)
 {
-	struct source_spec spec = { .kind = SOURCE_SLEEPS, .off_cpu = { .chance = 1 } };
+	struct source_spec spec = { .kind = SOURCE_SLEEPS,
+				    .off_cpu = { .chance = 1, .targets_only = targets_only } };
 
 	spec.name = off_cpu_place(&spec.off_cpu.kick);
 	open_source(s, spec, is_whole());
@@ -614,7 +615,7 @@ TEST(what_is_left_of_a_thread_that_executes_something_is_swept)
 	struct sources s;
 	pid_t pid, tid;
 
-	open_sleeps(&s);
+	open_sleeps(&s, false);
 	ASSERT_OK(pipe(go));
 	ASSERT_OK(pipe(told));
 	pid = start_executing(go[0], told[1]);
@@ -672,7 +673,7 @@ TEST(as_many_sleepers_are_counted_as_there_are)
 	uint32_t key, nr = 0;
 	int fd;
 
-	open_sleeps(&s);
+	open_sleeps(&s, false);
 	fd = bpf_map__fd(s.source.off_cpu.bpf->maps.sleepers);
 	for (int i = 0; i < 50; i++) {
 		for (int t = 0; t < 20; t++)
@@ -748,7 +749,7 @@ TEST(no_user_has_more_sleepers_than_are_left_for_others)
 	struct sources s;
 	int32_t nr, of_user;
 
-	open_sleeps(&s);
+	open_sleeps(&s, true);
 	bss = s.source.off_cpu.bpf->bss;
 	nr = (int32_t)bpf_map__max_entries(s.source.off_cpu.bpf->maps.sleepers);
 	of_user = nr / 2;
