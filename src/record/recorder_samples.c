@@ -281,8 +281,7 @@ static void touch_tables(struct recorder *r, uint32_t generation, const uint16_t
 		return;
 	block = publisher_snapshot(&r->unwinder.publisher, generation);
 	for (uint16_t i = 0; i < nr; i++)
-		unwind_store_touch(&r->unwinder.store, files[i],
-				   block ? block->user : UNWIND_USER_UNKNOWN);
+		unwind_store_touch(&r->unwinder.store, files[i], snapshot_user(block));
 }
 
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */

@@ -83,7 +83,7 @@ void unwind_store_refuse(struct unwind_store *s, uint32_t file);
 /* Can tables that there is no room for be read elsewhere now? Of those that there are, too. */
 void unwind_store_set_spills(struct unwind_store *s, bool spills);
 /*
- * Loads a file's table. -ENOSPC if it does not fit (the file's state is FILE_STATE_EVICTED then):
+ * Loads a file's table. -ENOSPC if it does not fit (unwind_store_refuse()):
  * those are given up that were unused for longest, and, if its user has no more than a share, some
  * of a user's who has more (docs/unwind-tables.md); it may come again once their room is free.
  */

@@ -8,28 +8,28 @@
 #include <string.h>
 
 enum {
-	ASKED_MAX = 64, /* functions of one stack that are followed at once */
-	KEPT_MAX = 64,	/* files of one stack whose tables are kept on the disk for it */
+	ASKED_MAX = 64,	 /* functions of one stack that are followed at once */
+	TABLES_MAX = 64, /* files of one stack whose tables are got for it */
 };
 
 /* The tables that there is no room for. */
 struct spilled {
 	struct publisher *publisher;
 	bool may;	   /* its user has time left */
-	uint32_t nr_found; /* rules */
-	uint32_t nr_kept;  /* files */
+	uint64_t begin_ns; /* of a CPU, when the first rule was asked for; 0: none was */
+	uint32_t nr_tables;
 };
 
 /* walk_input.elsewhere */
 static int find_spilled(void *ctx, __u32 file, __u64 addr, struct unwind_rule *ret)
 {
 	struct spilled *s = ctx;
-	int r = s->may && publisher_has_spilled(s->publisher, file)
-			? table_spill_find(&s->publisher->spill, file, addr, ret)
-			: -ENOENT;
 
-	s->nr_found += !r;
-	return r;
+	if (!s->may || !publisher_has_spilled(s->publisher, file))
+		return -ENOENT;
+	if (!s->begin_ns)
+		s->begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return table_spill_find(&s->publisher->spill, file, addr, ret);
 }
 
 /* The walk is in a file whose table is not loaded: may it go on? */
@@ -38,7 +38,7 @@ static bool get_table(struct spilled *s, const struct mapping_snapshot *b, const
 	struct publisher *p = s->publisher;
 
 	return (s->may || !publisher_has_spilled(p, state->mapping_file)) &&
-	       s->nr_kept++ < KEPT_MAX && publisher_get_table(p, b, state->mapping_file);
+	       s->nr_tables++ < TABLES_MAX && publisher_get_table(p, b, state->mapping_file);
 }
 
 /* What a walk has asked for, and was told. */
@@ -88,7 +88,6 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.segments = p->store->arena.segments,
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct walk_input in = *input;
 	const struct mapping_snapshot *block = publisher_snapshot(p, input->process.generation);
 	struct answers answers = { .nr_asked = 0 };
@@ -108,8 +107,9 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, block, state))
 			break;
 	}
-	if (spilled.nr_found)
-		publisher_read_spilled(p, block, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	if (spilled.begin_ns)
+		publisher_read_spilled(p, block,
+				       clock_ns(CLOCK_THREAD_CPUTIME_ID) - spilled.begin_ns);
 	return stop == STOP_FILE_PENDING && is_given_up(&spilled, state) ? STOP_TABLE_EVICTED
 									 : stop;
 }

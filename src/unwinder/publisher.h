@@ -34,6 +34,12 @@ struct mapping_snapshot {
 	bool expects_code; /* PROCESS_CODE_EXPECTED */
 };
 
+/* Whose share it is of, what is done for a process with that block. */
+static inline uint32_t snapshot_user(const struct mapping_snapshot *b)
+{
+	return b ? b->user : UNWIND_USER_UNKNOWN;
+}
+
 /* What the agent keeps of a process: process.user. */
 struct published_process {
 	struct mapping_snapshot *block;

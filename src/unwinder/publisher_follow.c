@@ -18,11 +18,6 @@ enum {
 	ASK_NS = 100000,     /* beside following it costs a copy of the stack and a walk here */
 };
 
-static uint32_t user_of(const struct mapping_snapshot *b)
-{
-	return b ? b->user : UNWIND_USER_UNKNOWN;
-}
-
 static bool has_failed(const struct publisher *p, uint32_t user)
 {
 	const uint64_t *until = map_get(&p->follow_failed, user);
@@ -32,7 +27,8 @@ static bool has_failed(const struct publisher *p, uint32_t user)
 
 bool publisher_may_follow(const struct publisher *p, const struct mapping_snapshot *b)
 {
-	return !has_failed(p, user_of(b)) && time_shares_may(&p->follow_time, user_of(b), now_ns());
+	return !has_failed(p, snapshot_user(b)) &&
+	       time_shares_may(&p->follow_time, snapshot_user(b), now_ns());
 }
 
 /* Which function of a runtime that is, if its file has told. */
@@ -90,7 +86,7 @@ int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint
 {
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct code_rows rows = { 0 };
-	uint32_t user = user_of(b);
+	uint32_t user = snapshot_user(b);
 	int r;
 
 	if (number >= p->files.nr || has_failed(p, user))
@@ -115,12 +111,12 @@ void publisher_followed_anon(struct publisher *p, const struct mapping_snapshot 
 {
 	p->nr_anon++;
 	p->nr_anon_silent += result != 0;
-	time_shares_take(&p->follow_time, user_of(b), now_ns(), ASK_NS + took_ns);
+	time_shares_take(&p->follow_time, snapshot_user(b), now_ns(), ASK_NS + took_ns);
 }
 
 void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns)
 {
-	time_shares_take(&p->follow_time, user_of(b), now_ns(), took_ns);
+	time_shares_take(&p->follow_time, snapshot_user(b), now_ns(), took_ns);
 }
 
 /* --- the kernel's asks ----------------------------------------------------------------------- */

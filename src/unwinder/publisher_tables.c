@@ -128,13 +128,12 @@ static bool keep(struct publisher *p, uint32_t number, const struct unwind_table
 
 bool publisher_may_read_spilled(const struct publisher *p, const struct mapping_snapshot *b)
 {
-	return time_shares_may(&p->spill_time, b ? b->user : UNWIND_USER_UNKNOWN, now_ns());
+	return time_shares_may(&p->spill_time, snapshot_user(b), now_ns());
 }
 
 void publisher_read_spilled(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns)
 {
-	time_shares_take(&p->spill_time, b ? b->user : UNWIND_USER_UNKNOWN, now_ns(),
-			 SPILL_SAMPLE_NS + took_ns);
+	time_shares_take(&p->spill_time, snapshot_user(b), now_ns(), SPILL_SAMPLE_NS + took_ns);
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
@@ -177,7 +176,7 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_
 	if (p->store->files[number].state != FILE_STATE_PENDING &&
 	    (!publisher_has_spilled(p, number) || table_spill_has(&p->spill, number)))
 		return p->store->files[number].state;
-	unwind_store_touch(p->store, number, b ? b->user : UNWIND_USER_UNKNOWN);
+	unwind_store_touch(p->store, number, snapshot_user(b));
 	if (loader_is_building(&p->loader, number))
 		return FILE_STATE_PENDING;
 	if (!table_spill_open(&p->spill, number, &table)) {

@@ -196,7 +196,7 @@ def no_room_at_all(_run, setup, _limit):
     folder = os.path.dirname(setup.path(".c"))
     source = os.path.join(folder, "many.c")
     with open(source, "w", encoding="utf-8") as f:
-        f.writelines("int f%d(int a, int *p) { for (int i = 0; i < a; i++) p[i] += p[a - i] * %d; return p[a]; }\n" % (i, i) for i in range(600))
+        f.writelines("int f%d(int a, int *p) { for (int i = 0; i < a; i++) p[i] += p[a - i] * %d; return p[a]; }\n" % (i, i) for i in range(1500))
     recording = Recorder(setup, ["--memory-limit", "32M"], ["clang", "-O2", "-c", source, "-o", source + ".o"], frequency=499).wait()
     recording.expect_status(0)
     s = recording.stats
