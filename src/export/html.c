@@ -92,7 +92,7 @@ static int make_meta(const struct profile *p, const struct function_table *funct
 	if (!f)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->cut.samples.nr; i++) {
-		unsigned stop = p->stacks.items[p->cut.samples.items[i].stack].stop;
+		unsigned stop = profile_stack_stop(p, p->cut.samples.items[i].stack);
 
 		truncated[stop < STOP_MAX_ ? stop : STOP_MAX_] += p->cut.samples.items[i].count;
 	}

@@ -18,8 +18,10 @@ struct collection {
 	struct profile to;
 	struct profile_collected moves;
 	uint32_t since;
+	const uint32_t *depths; /* by stack: so many outermost frames stay; NULL: all */
 	VEC(uint32_t) frames;
 	VEC(struct profile_line) lines;
+	struct profile_moves samples[PROFILE_TYPES_MAX]; /* by type */
 };
 
 static int moves_init(struct profile_moves *m, size_t nr)
@@ -147,14 +149,39 @@ static int move_frame(struct collection *c, uint32_t *id)
 	return r;
 }
 
+/* In place of a stack's frames from `first` on inwards. The kernel calls no code but its own. */
+static int add_note(struct collection *c, const struct profile_stack *stack, uint32_t first,
+		    uint32_t *ret)
+{
+	const struct profile *p = c->from;
+	bool kernel = first < stack->nr &&
+		      p->frames.items[p->stack_frames.items[stack->first + first]].kind ==
+			      FRAME_KIND_KERNEL;
+	const struct profile_frame frame = { .kind = kernel ? FRAME_KIND_KERNEL : FRAME_KIND_NATIVE,
+					     .file = PROFILE_NO_FILE };
+	struct profile_function function = { 0 };
+	struct profile_line line = { 0 };
+	int r = profile_string(&c->to, kernel ? PROFILE_KERNEL_NOT_KEPT : PROFILE_NOT_KEPT,
+			       &function.name);
+
+	r = r ?: profile_add_function(&c->to, &function, &line.function);
+	return r ?: profile_add_named_frame(&c->to, &frame, &line, 1, ret);
+}
+
 static int move_stack(struct collection *c, uint32_t id)
 {
 	const struct profile_stack *stack = &c->from->stacks.items[id];
 	uint32_t *to = &c->moves.stacks.to[id];
+	uint32_t depth = c->depths ? c->depths[id] : UINT32_MAX, first = 0, note;
 	int r = 0;
 
 	c->frames.nr = 0;
-	for (uint32_t i = 0; i < stack->nr && !r; i++) {
+	if (depth < stack->nr) {
+		first = stack->nr - depth;
+		r = add_note(c, stack, first, &note);
+		r = r ?: vec_push(&c->frames, note);
+	}
+	for (uint32_t i = first; i < stack->nr && !r; i++) {
 		uint32_t frame = c->from->stack_frames.items[stack->first + i];
 
 		r = move_frame(c, &frame);
@@ -258,11 +285,11 @@ static int move_contexts(struct collection *c)
 	return r;
 }
 
-/* The samples of this cut keep their numbers, and so events theirs. */
+/* Samples of this cut keep their numbers, and so events theirs, unless stacks become one. */
 static int move_samples(struct collection *c, uint32_t type)
 {
 	const struct profile_cut *cut = profile_cut_of(c->from, type);
-	int r = 0;
+	int r = moves_init(&c->samples[type], cut->samples.nr);
 
 	for (uint32_t i = 0; i < cut->samples.nr && !r; i++) {
 		const struct profile_sample *s = &cut->samples.items[i];
@@ -272,14 +299,17 @@ static int move_samples(struct collection *c, uint32_t type)
 						    .context = profile_context_of(cut, i),
 						    .value = s->count };
 
-		r = profile_add_measured(&c->to, &m, NULL);
+		r = profile_add_measured(&c->to, &m, &c->samples[type].to[i]);
 	}
 	return r;
 }
 
-/* Nothing in them is numbered anew. */
-static void take_events(struct profile_cut *to, struct profile_cut *from)
+/* Where samples have become one, events are of that one. */
+static void take_events(struct profile_cut *to, struct profile_cut *from,
+			const struct profile_moves *samples)
 {
+	for (size_t i = 0; i < from->events.nr; i++)
+		from->events.items[i].sample = samples->to[from->events.items[i].sample];
 	to->events.items = from->events.items;
 	to->events.nr = from->events.nr;
 	to->events.cap = from->events.cap;
@@ -329,9 +359,17 @@ static int move_all(struct collection *c)
 	return r ?: move_rest(c);
 }
 
-int profile_collect(struct profile *p, uint32_t since, struct profile_collected *ret)
+static void take_all_events(struct collection *c, struct profile *p)
 {
-	struct collection c = { .from = p, .since = since < p->cut.number ? since : p->cut.number };
+	take_events(&c->to.cut, &p->cut, &c->samples[0]);
+	for (size_t i = 0; i < p->others.nr; i++)
+		take_events(&c->to.others.items[i], &p->others.items[i], &c->samples[i + 1]);
+}
+
+static int build_anew(struct profile *p, uint32_t since, const uint32_t *depths,
+		      struct profile_collected *ret)
+{
+	struct collection c = { .from = p, .since = since, .depths = depths };
 	int r = begin(&c);
 
 	r = r ?: move_all(&c);
@@ -340,16 +378,26 @@ int profile_collect(struct profile *p, uint32_t since, struct profile_collected 
 	if (r) {
 		profile_fini(&c.to);
 		profile_collected_fini(&c.moves);
-		return r;
+	} else {
+		take_all_events(&c, p);
+		c.to.full = p->full;
+		profile_fini(p);
+		*p = c.to;
+		*ret = c.moves;
 	}
-	take_events(&c.to.cut, &p->cut);
-	for (size_t i = 0; i < p->others.nr; i++)
-		take_events(&c.to.others.items[i], &p->others.items[i]);
-	c.to.full = p->full;
-	profile_fini(p);
-	*p = c.to;
-	*ret = c.moves;
-	return 0;
+	for (size_t i = 0; i < PROFILE_TYPES_MAX; i++)
+		free(c.samples[i].to);
+	return r;
+}
+
+int profile_collect(struct profile *p, uint32_t since, struct profile_collected *ret)
+{
+	return build_anew(p, since < p->cut.number ? since : p->cut.number, NULL, ret);
+}
+
+int profile_collect_to(struct profile *p, const uint32_t *depths, struct profile_collected *ret)
+{
+	return build_anew(p, 0, depths, ret);
 }
 
 static unsigned int age_of(const struct profile *p, const struct profile_stack *stack)

@@ -26,6 +26,11 @@ struct profile_collected {
  * and *ret is the caller's; -ENOMEM and nothing is changed. It takes room for what is kept.
  */
 int profile_collect(struct profile *p, uint32_t since, struct profile_collected *ret);
+/*
+ * Keeps all, but of stack n at most the depths[n] outermost frames, with the note PROFILE_NOT_KEPT
+ * in place of the others. Stacks become one by that, and samples. Otherwise as profile_collect().
+ */
+int profile_collect_to(struct profile *p, const uint32_t *depths, struct profile_collected *ret);
 void profile_collected_fini(struct profile_collected *c);
 
 /* The new number, or PROFILE_GONE. */

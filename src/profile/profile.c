@@ -731,12 +731,34 @@ uint64_t profile_total(const struct profile *p)
 	return total;
 }
 
+static bool is_not_kept(const struct profile *p, const struct profile_frame *frame)
+{
+	const char *name;
+
+	if (frame->file != PROFILE_NO_FILE || frame->nr_lines != 1)
+		return false;
+	name = strtab_get(&p->strings,
+			  p->functions.items[p->lines.items[frame->first_line].function].name);
+	return (frame->kind == FRAME_KIND_NATIVE && !strcmp(name, PROFILE_NOT_KEPT)) ||
+	       (frame->kind == FRAME_KIND_KERNEL && !strcmp(name, PROFILE_KERNEL_NOT_KEPT));
+}
+
+enum stop_reason profile_stack_stop(const struct profile *p, uint32_t stack)
+{
+	const struct profile_stack *s = &p->stacks.items[stack];
+
+	if (s->stop == STOP_COMPLETE && s->nr && p->stack_frames.items[s->first] < p->frames.nr &&
+	    is_not_kept(p, &p->frames.items[p->stack_frames.items[s->first]]))
+		return STOP_NOT_KEPT;
+	return (enum stop_reason)s->stop;
+}
+
 uint64_t profile_complete(const struct profile *p)
 {
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < p->cut.samples.nr; i++)
-		if (p->stacks.items[p->cut.samples.items[i].stack].stop == STOP_COMPLETE)
+		if (profile_stack_stop(p, p->cut.samples.items[i].stack) == STOP_COMPLETE)
 			total += p->cut.samples.items[i].count;
 	return total;
 }

@@ -48,6 +48,10 @@ enum function_language {
 
 #define PROFILE_NO_FILE UINT32_MAX
 
+/* The name of a frame that stands for a stack's innermost ones (profile/prune.h). */
+#define PROFILE_NOT_KEPT	"[native: not_kept]"
+#define PROFILE_KERNEL_NOT_KEPT "[kernel: not_kept]"
+
 enum { PROFILE_FILE_ID_SIZE = 16, PROFILE_TYPES_MAX = 16 };
 
 /* Where a frame's code comes from: an ELF file, the kernel, a module, or anonymous memory. */
@@ -402,6 +406,9 @@ static inline uint64_t profile_event_value(const struct profile_cut *cut, size_t
 /* "no_mapping" and its sentence; "unknown" for a number without an entry. */
 const char *profile_stop_name(enum stop_reason stop);
 const char *profile_stop_sentence(enum stop_reason stop);
+/* How the stack ended; STOP_NOT_KEPT of one that was complete until it lost its innermost frames.
+ */
+enum stop_reason profile_stack_stop(const struct profile *p, uint32_t stack);
 /* Samples of type 0 in all, and those whose stack is complete. */
 uint64_t profile_total(const struct profile *p);
 uint64_t profile_complete(const struct profile *p);

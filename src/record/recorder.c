@@ -99,56 +99,6 @@ static void mend(struct recorder *r, uint64_t now)
 	r->events_lost = false;
 }
 
-static void collect_now(struct recorder *r)
-{
-	struct profile_collected c;
-
-	r->collect_at_ns = 0;
-	if (profile_collect(r->profile, r->collect_since, &c)) {
-		log_debug("the profile cannot be collected: out of memory");
-		return;
-	}
-	known_stacks_collected(&r->known, &c);
-	metadata_collected(&r->metadata, &c);
-	process_contexts_collected(&r->contexts, r->profile);
-	decoder_collected(&r->decoder, &c);
-	log_debug("%zu stacks were forgotten, %zu are left", c.stacks.nr - r->profile->stacks.nr,
-		  r->profile->stacks.nr);
-	profile_collected_fini(&c);
-	malloc_trim(0); /* what was kept now lies between what is free */
-}
-
-/* There is room now for what was sent in vain. */
-static void ask_again(struct recorder *r, uint64_t now)
-{
-	recorder_forget_stacks(r);
-	r->refused_until_ns = now + KNOWN_STACKS_STAY_NS;
-}
-
-/*
- * Makes room in a profile that is nearly full. The kernel must not take for known what goes, nor
- * may a hit of it be on its way: it is told first, and what goes stays until hits have settled.
- */
-static void collect(struct recorder *r, uint64_t now)
-{
-	known_stacks_tick(&r->known, now);
-	if (now >= r->refused_until_ns)
-		r->refused_until_ns = 0;
-	if (r->collect_at_ns && now >= r->collect_at_ns)
-		collect_now(r);
-	if (r->collect_at_ns)
-		return;
-	if (profile_bytes(r->profile) < r->profile_bytes_max / 4 * 3) {
-		if (r->refused_until_ns == UINT64_MAX)
-			ask_again(r, now);
-		return;
-	}
-	if (!profile_choose_since(r->profile, &r->collect_since))
-		return;
-	recorder_forget_stacks(r);
-	r->collect_at_ns = now + KNOWN_STACKS_STAY_NS;
-}
-
 static void follow_cpus(struct recorder *r)
 {
 	uint32_t cpu;
@@ -193,7 +143,7 @@ static void tick(struct recorder *r)
 	decoder_want_names(&r->decoder);
 	symbolizer_tick(&r->decoder.symbolizer);
 	mend(r, now);
-	collect(r, now);
+	recorder_make_room(r, now);
 	follow_cpus(r);
 	memory_guard_tick();
 	say_given_up(r);
@@ -412,6 +362,7 @@ static void begin_cut(struct recorder *r)
 void recorder_next_cut(struct recorder *r)
 {
 	profile_next_cut(r->profile);
+	r->pruned_bytes = 0;
 	begin_cut(r);
 }
 

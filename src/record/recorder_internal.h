@@ -66,17 +66,23 @@ struct recorder {
 	uint64_t start_ns;	    /* of the recording */
 	struct cut_clock cut_clock; /* of the profile's cut */
 	uint64_t profile_bytes_max, batch_bytes_max;
+	uint64_t pruned_bytes;	  /* the profile's, when it was pruned in this cut; 0: it was not */
 	bool list_code;		  /* of the kernel: modules or BPF programs came or went */
 	uint64_t list_code_at_ns; /* not before */
 	bool keep_events;	  /* as long as there is room for them */
 	uint64_t run_ns, start_cpu_ns, start_children_ns;
 	size_t kernel_map_bytes; /* when rss_at_ns was */
 	size_t walker_bytes;	 /* that were taken off what is shared out */
-	bool has_lent;		 /* budget_lend() */
-	uint64_t turn_ns;	 /* when the last turn was */
-	uint64_t turn_next_ns;	 /* not before */
-	uint64_t read_again_ns;	 /* that it took since, since news were lost */
-	uint64_t rss_at_ns;	 /* when stats.rss_kb was read */
+	enum {
+		LENT_NOTHING,
+		LENT_TO_TABLES,	 /* budget_lend() */
+		LENT_TO_PROFILE, /* budget_lend_to_profile() of lent_arena_free */
+	} lent;
+	size_t lent_arena_free;
+	uint64_t turn_ns;	/* when the last turn was */
+	uint64_t turn_next_ns;	/* not before */
+	uint64_t read_again_ns; /* that it took since, since news were lost */
+	uint64_t rss_at_ns;	/* when stats.rss_kb was read */
 	int epoll_fd, timer_fd;
 	uint64_t collect_at_ns; /* when the profile is to be collected; 0: it is not ... */
 	uint32_t collect_since; /* ... from this cut on */
@@ -95,6 +101,7 @@ struct recorder {
 	uint64_t due_ns;
 	uint32_t expected_runtimes; /* recorder_expect_runtimes() */
 	int32_t awaits_exec;	    /* a target that counts from its exec on: 0: none */
+	bool has_pruned;	    /* since the kernel was last told to send each stack anew */
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
 	bool met_raw;	    /* in this turn */
 	bool said_missing;  /* that a CPU is not sampled */
@@ -114,6 +121,12 @@ bool recorder_drain_meanwhile(void *ctx);
 /* Takes one record of the ring into the profile, as of the process events that were applied so far.
  */
 void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);
+/* The profile may take more, of what others have left; false: of nothing, or it was done. */
+bool recorder_lend_to_profile(struct recorder *r);
+/* Of a tick: makes room in a profile that is nearly full. */
+void recorder_make_room(struct recorder *r, uint64_t now_ns);
+/* Between samples of a turn: only if the next tick may be too late. */
+void recorder_make_room_at_once(struct recorder *r);
 /* The kernel shall send each stack in full once more. */
 void recorder_forget_stacks(struct recorder *r);
 

@@ -248,6 +248,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 
 void recorder_forget_stacks(struct recorder *r)
 {
+	r->has_pruned = false;
 	bpf_sampler_forget_stacks(r->sampler);
 	known_stacks_forget(&r->known, now_ns());
 }

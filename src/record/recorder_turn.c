@@ -11,6 +11,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -277,8 +278,10 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 		if (r->event_at == r->events.events.nr ||
 		    (s < nr_samples && p->time_ns < r->events.events.items[r->event_at].time_ns)) {
 			apply_sample(r, p);
-			if (++s % DRAIN_EVERY == 0)
+			if (++s % DRAIN_EVERY == 0) {
 				recorder_drain(r);
+				recorder_make_room_at_once(r);
+			}
 		} else {
 			on_event(r, &r->events.events.items[r->event_at++]);
 		}
@@ -289,8 +292,10 @@ static void share_memory(struct recorder *r)
 {
 	struct budget b = budget_share(r->options.memory_limit, r->unwinder.publisher.fixed_bytes);
 
-	if (r->has_lent)
+	if (r->lent == LENT_TO_TABLES)
 		b = budget_lend(&b);
+	else if (r->lent == LENT_TO_PROFILE)
+		b = budget_lend_to_profile(&b, r->lent_arena_free);
 	arena_set_max(&r->unwinder.store.arena, b.arena);
 	r->profile_bytes_max = b.profile;
 	r->batch_bytes_max = b.batch;
@@ -304,12 +309,24 @@ static void share_memory(struct recorder *r)
  */
 static void lend_memory(struct recorder *r)
 {
-	if (r->has_lent || !r->unwinder.store.is_short ||
+	if (r->lent || !r->unwinder.store.is_short ||
 	    profile_bytes(r->profile) > r->profile_bytes_max / 4)
 		return;
-	r->has_lent = true;
+	r->lent = LENT_TO_TABLES;
 	share_memory(r);
 	log_debug("memory: unwind tables get more, of what samples of a turn may take");
+}
+
+bool recorder_lend_to_profile(struct recorder *r)
+{
+	if (r->lent || r->unwinder.store.is_short)
+		return false;
+	r->lent = LENT_TO_PROFILE;
+	r->lent_arena_free = arena_bytes_left(&r->unwinder.store.arena);
+	share_memory(r);
+	log_debug("memory: the profile gets more, %" PRIu64 " kB in all",
+		  r->profile_bytes_max / 1024);
+	return true;
 }
 
 /*

@@ -315,6 +315,13 @@ uint32_t *arena_cell(const struct arena *a, uint32_t number)
 			->cells[number & (ARENA_SEGMENT_CELLS - 1)];
 }
 
+size_t arena_bytes_left(const struct arena *a)
+{
+	return a->max_segments > a->nr_segments
+		       ? (a->max_segments - a->nr_segments) * sizeof(*a->segments[0])
+		       : 0;
+}
+
 uint64_t arena_nr_free(const struct arena *a)
 {
 	uint64_t nr = (uint64_t)(a->max_segments - a->nr_segments) << ARENA_SEGMENT_SHIFT;

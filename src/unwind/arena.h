@@ -55,6 +55,8 @@ void arena_tick(struct arena *a, uint64_t now_ns);
  * wait for a new segment. */
 void arena_keep_spare(struct arena *a);
 
+/* What segments that could be added would take. */
+size_t arena_bytes_left(const struct arena *a);
 /* Cells that are free, or could be added; and those that come back in time. */
 uint64_t arena_nr_free(const struct arena *a);
 uint64_t arena_nr_coming(const struct arena *a);

@@ -43,6 +43,17 @@ struct budget budget_lend(const struct budget *b)
 	};
 }
 
+struct budget budget_lend_to_profile(const struct budget *b, size_t arena_free)
+{
+	size_t of_arena = (arena_free < b->arena ? arena_free : b->arena) / 2;
+
+	return (struct budget){
+		.arena = b->arena - of_arena,
+		.profile = b->profile + of_arena,
+		.batch = b->batch,
+	};
+}
+
 uint64_t budget_limit_for_arena(size_t arena, size_t fixed)
 {
 	uint64_t limit = (uint64_t)arena * 2 + fixed + RESERVE;

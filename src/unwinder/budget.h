@@ -19,6 +19,8 @@ struct budget {
 struct budget budget_share(uint64_t limit, size_t fixed);
 /* The same, when tables need more than their part: half of what samples of a turn may take. */
 struct budget budget_lend(const struct budget *b);
+/* For a profile that is full, while tables have so many bytes of their part free: half of these. */
+struct budget budget_lend_to_profile(const struct budget *b, size_t arena_free);
 /* The limit, in steps that people would choose, that leaves so much for the arena. */
 uint64_t budget_limit_for_arena(size_t arena, size_t fixed);
 /* Resident memory of this process without pages of BPF maps, in bytes; 0 if it can't be read. */

@@ -239,6 +239,11 @@ TEST(what_is_lent_stays_within_the_limit)
 		ASSERT(lent.arena > b.arena);
 		ASSERT_EQ(lent.arena + lent.profile + 2 * lent.batch,
 			  b.arena + b.profile + 2 * b.batch);
+		lent = budget_lend_to_profile(&b, b.arena / 2);
+		ASSERT(lent.profile > b.profile);
+		ASSERT(lent.arena >= b.arena / 4 * 3);
+		ASSERT_EQ(lent.arena + lent.profile + 2 * lent.batch,
+			  b.arena + b.profile + 2 * b.batch);
 	}
 }
 

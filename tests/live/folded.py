@@ -28,6 +28,7 @@ except ImportError:  # before Python 3.11
     import sre_parse
 
 TRUNCATED = re.compile(r"^\[truncated: ([a-z_]+)\]$")
+NOT_KEPT = re.compile(r"^\[(native|kernel): not_kept\](_\[k\])?$")
 
 KERNEL_ONLY = -(1 << 30)
 """The match of a stack without user frames: a process in exec or exit has none."""
@@ -57,6 +58,8 @@ def parse_line(line):
         if m:
             reason = m.group(1)
             frames = frames[1:]
+    if frames and NOT_KEPT.match(frames[-1]):
+        reason = reason or "not_kept"
     nr_user = len(frames)
     while nr_user and frames[nr_user - 1].endswith("_[k]"):
         nr_user -= 1

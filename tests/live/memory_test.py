@@ -10,6 +10,7 @@ says what was given up. Then a program whose tables are larger than all the room
 """
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -209,7 +210,31 @@ def no_room_at_all(_run, setup, _limit):
     return problems, note
 
 
-TESTS = [recorded, inside_limit, says_what_it_gave_up, samples_arrive, no_wrong_stack, no_room_at_all]
+def what_comes_late(_run, setup, _limit):
+    """The profile is full of stacks that are met once each when another program begins: it is whole, and they are shorter."""
+    branches = os.path.join(os.environ.get("SONDE_BUILD_ROOT", "build"), "tests", "workloads", "branches")
+    recording = Recorder(setup, ["--memory-limit", "32M"], [branches, "5", "1"], frequency=4999).wait()
+    recording.expect_status(0)
+    s = recording.stats
+    problems = recording.problems
+    late = [x for x in recording.stacks if x.comm == "late"]
+    whole = sum(x.count for x in late if x.user[-2:] == ("main", "comes_late") and not x.reason)
+    note = "%d of %d samples not kept whole, late %d of %d, lost %s" % (
+        s["truncated"].get("not_kept", 0), s["samples"], whole, sum(x.count for x in late), s["lost"])
+    if s["truncated"].get("not_kept", 0) < 1000:
+        problems.append("the profile was not full")
+    if s["lost"].get("out_of_memory", 0) or whole < 0.95 * 4999 * 0.9:
+        problems.append("lost, or not there")
+    way = re.compile(r"main;(branches_on;goes_(left|right);)*(branches_on;)?(goes_(left|right);|arrives;)?$|main;work_left;")
+    for x in recording.stacks:
+        if x.comm == "branches" and x.reason == "not_kept" and x.user[-1] == "[native: not_kept]" and "main" in x.user:
+            text = ";".join(x.user[x.user.index("main"):-1]) + ";"
+            if not way.match(text):
+                problems.append("wrong: %s" % text)
+    return problems, note
+
+
+TESTS = [recorded, inside_limit, says_what_it_gave_up, samples_arrive, no_wrong_stack, no_room_at_all, what_comes_late]
 
 
 def size(text):
