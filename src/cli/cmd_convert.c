@@ -5,8 +5,10 @@
  */
 #include "cli/command.h"
 
+#include "cli/format.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/suggest.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -100,53 +102,18 @@ static int parse_words(int argc, char **argv, struct conversion *c)
 	return 0;
 }
 
-/* The names of all formats, or of those that can be read: "folded, html". */
-static const char *format_names(bool readable, char *buf, size_t size)
-{
-	buf[0] = '\0';
-	for (const struct export_ops *const *f = export_formats; *f; f++) {
-		size_t len = strlen(buf);
-
-		if (!readable || (*f)->read)
-			snprintf(buf + len, size - len, "%s%s", len ? ", " : "", (*f)->name);
-	}
-	return buf;
-}
-
-static int choose_to(struct conversion *c)
-{
-	const char *format = c->options.format;
-	char names[256];
-
-	c->to = format ? export_by_name(format) : export_by_path(c->out);
-	if (c->to)
-		return 0;
-	format_names(false, names, sizeof(names));
-	if (format)
-		log_error("unknown format '%s'; there are: %s", format, names);
-	else if (output_is_folder(c->out))
-		log_error("'%s' is a folder; name a file in it", c->out);
-	else
-		log_error("the extension of '%s' names no format; give -f and one of: %s", c->out,
-			  names);
-	return -EINVAL;
-}
-
 static int choose_from(struct conversion *c)
 {
 	const char *format = c->options.from;
-	char names[256];
+	char names[FORMAT_NAMES_MAX];
 
-	format_names(true, names, sizeof(names));
-	c->from = format ? export_by_name(format) : input_format_by_path(c->in);
-	if (format && !c->from) {
-		log_error("unknown format '%s'; those that can be read are: %s", format, names);
+	c->from = format ? format_by_name(format, true) : input_format_by_path(c->in);
+	if (format && !c->from)
 		return -EINVAL;
-	}
 	if (c->from && !c->from->read) {
 		log_error("'%s' is %s, a format that can only be written; those that can be read "
 			  "are: %s",
-			  c->in, c->from->name, names);
+			  c->in, c->from->name, format_names(true, names));
 		return -EINVAL;
 	}
 	return 0;
@@ -169,9 +136,8 @@ static int parse(int argc, char **argv, struct conversion *c)
 
 	if (r < 0 || c->options.help)
 		return r;
-	r = choose_to(c);
-	if (!r)
-		r = choose_from(c);
+	c->to = format_to_write(c->options.format, c->out);
+	r = c->to ? choose_from(c) : -EINVAL;
 	return r ? r : check_not_same(c);
 }
 
@@ -180,7 +146,7 @@ static int parse(int argc, char **argv, struct conversion *c)
 /* By the content where the name says nothing, or something that the content contradicts. */
 static int settle_from(struct conversion *c, const struct input *input)
 {
-	char names[256], name[INPUT_NAME_MAX];
+	char names[FORMAT_NAMES_MAX], name[INPUT_NAME_MAX];
 
 	if (c->options.from)
 		return 0;
@@ -192,7 +158,7 @@ static int settle_from(struct conversion *c, const struct input *input)
 	if (c->from)
 		return 0;
 	log_error("cannot tell the format of %s; give --from and one of: %s",
-		  input_name(c->in, name), format_names(true, names, sizeof(names)));
+		  input_name(c->in, name), format_names(true, names));
 	return -EBADMSG;
 }
 
@@ -221,16 +187,21 @@ static int read_profile(struct conversion *c, struct profile *profile)
 
 static int choose_type(const struct conversion *c, struct profile *profile)
 {
-	char name[INPUT_NAME_MAX], types[256];
+	struct suggestion s = { .word = c->options.type };
+	char name[INPUT_NAME_MAX], types[256], meant[SUGGESTION_MAX];
 	size_t len = 0;
 
 	if (!c->options.type || !profile_show_type(profile, c->options.type))
 		return 0;
-	for (uint32_t i = 0; i < profile_nr_types(profile) && len < sizeof(types); i++)
-		len += (size_t)snprintf(types + len, sizeof(types) - len, "%s%s", i ? ", " : "",
-					profile_type_name(profile, i));
-	log_error("%s has no samples of type '%s'; its types are: %s", input_name(c->in, name),
-		  c->options.type, types);
+	s.len = strlen(s.word);
+	for (uint32_t i = 0; i < profile_nr_types(profile); i++) {
+		suggest(&s, profile_type_name(profile, i));
+		if (len < sizeof(types))
+			len += (size_t)snprintf(types + len, sizeof(types) - len, "%s%s",
+						i ? ", " : "", profile_type_name(profile, i));
+	}
+	log_error("%s has no samples of type '%s'%s; its types are: %s", input_name(c->in, name),
+		  c->options.type, suggestion_text(&s, meant), types);
 	return -ENOENT;
 }
 

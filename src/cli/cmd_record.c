@@ -8,11 +8,13 @@
 
 #include "record/recording.h"
 #include "replay/replay_save.h"
+#include "cli/format.h"
 #include "cli/off_cpu.h"
 #include "cli/output.h"
 #include "cli/probe.h"
 #include "cli/sampling.h"
 #include "cli/stats.h"
+#include "cli/suggest.h"
 #include "cli/term.h"
 #include "cli/top.h"
 #include "cli/tracers.h"
@@ -127,34 +129,12 @@ static void recording_fini(struct recording *rec)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* "folded, html" */
-static const char *format_names(char *buf, size_t size)
-{
-	buf[0] = '\0';
-	for (const struct export_ops *const *f = export_formats; *f; f++) {
-		size_t len = strlen(buf);
-
-		snprintf(buf + len, size - len, "%s%s", len ? ", " : "", (*f)->name);
-	}
-	return buf;
-}
-
 /* The format by -f, or by the extension of -o; the path by -o, or by the format. */
 static int choose_format(struct recording *rec)
 {
 	struct record_options *o = &rec->options;
-	const char *path = o->output ? o->output : "profile.html";
-	char names[256];
 
-	rec->format = o->format ? export_by_name(o->format) : export_by_path(path);
-	if (!rec->format && o->format)
-		log_error("unknown format '%s'; there are: %s", o->format,
-			  format_names(names, sizeof(names)));
-	else if (!rec->format && output_is_folder(path))
-		log_error("'%s' is a folder; name a file in it", path);
-	else if (!rec->format)
-		log_error("the extension of '%s' names no format; give -f and one of: %s",
-			  o->output, format_names(names, sizeof(names)));
+	rec->format = format_to_write(o->format, o->output ? o->output : "profile.html");
 	if (!rec->format)
 		return -EINVAL;
 	if (!o->output) {
@@ -180,6 +160,30 @@ static int check_outputs(const struct record_options *o)
 	return -EINVAL;
 }
 
+static int complain_type(const struct probes *probes, const char *type)
+{
+	struct suggestion s = { .word = type, .len = strlen(type) };
+	char list[256] = "samples", meant[SUGGESTION_MAX];
+
+	suggest(&s, "samples");
+	suggest(&s, "off_cpu");
+	for (size_t i = 0; i < probes->nr; i++) {
+		size_t len = strlen(list);
+
+		suggest(&s, probes->sources[i].type);
+		snprintf(list + len, sizeof(list) - len, ", %s", probes->sources[i].type);
+	}
+	if (s.best && !strcmp(s.best, "off_cpu") && !probes_have_type(probes, "off_cpu"))
+		log_error("there are no samples of type '%s'%s without --off-cpu; see 'sonde help "
+			  "record'",
+			  type, s.distance ? suggestion_text(&s, meant) : "");
+	else
+		log_error("there are no samples of type '%s'%s, but of: %s; see 'sonde help "
+			  "record'",
+			  type, suggestion_text(&s, meant), list);
+	return -EINVAL;
+}
+
 /* What is recorded beside the CPUs' clocks, and which of all is shown. */
 static int choose_sources(struct recording *rec)
 {
@@ -195,8 +199,7 @@ static int choose_sources(struct recording *rec)
 		return r;
 	if (!o->type || !strcmp(o->type, "samples") || probes_have_type(&rec->probes, o->type))
 		return 0;
-	log_error("there are no samples of type '%s' here; see 'sonde help record'", o->type);
-	return -EINVAL;
+	return complain_type(&rec->probes, o->type);
 }
 
 /* The command line alone: what is wrong here is a usage error. */

@@ -10,6 +10,7 @@
 #include "cli/busy.h"
 #include "cli/sampling.h"
 #include "cli/stats.h"
+#include "cli/suggest.h"
 #include "cli/top.h"
 #include "cli/top_screen.h"
 #include "cli/tracers.h"
@@ -103,16 +104,19 @@ static void top_fini(struct top *top)
 
 static int choose(const char *option, const char *value, const char *const *words, int nr)
 {
-	char list[128] = "";
+	struct suggestion s = { .word = value, .len = strlen(value) };
+	char list[128] = "", meant[SUGGESTION_MAX];
 
 	for (int i = 0; i < nr; i++) {
 		size_t len = strlen(list);
 
 		if (!strcmp(value, words[i]))
 			return i;
+		suggest(&s, words[i]);
 		snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", words[i]);
 	}
-	log_error("--%s takes one of: %s; not '%s'", option, list, value);
+	log_error("--%s takes one of: %s; not '%s'%s", option, list, value,
+		  suggestion_text(&s, meant));
 	return -EINVAL;
 }
 

@@ -44,16 +44,21 @@ const struct command *command_find(const char *name)
 
 int command_unknown(const char *name)
 {
-	const char *word = name + strspn(name, "-");
+	const char *word = name + strspn(name, "-"), *kind = *name == '-' ? "option" : "command";
 	struct suggestion s = { .word = word, .len = strlen(word) };
+	bool is_option;
 
 	for (const struct command *const *c = commands; *c; c++)
 		suggest(&s, (*c)->name);
+	suggest(&s, "version");
+	is_option = s.best && (!strcmp(s.best, "version") ||
+			       (*name == '-' && !strcmp(s.best, command_help.name)));
 	if (s.best)
-		log_error("unknown command '%s'; did you mean '%s'? See 'sonde --help'", name,
-			  s.best);
+		log_error("unknown %s '%s'; did you mean '%s%s'? See 'sonde --help'", kind, name,
+			  is_option ? "--" : "", s.best);
 	else
-		log_error("unknown command '%s'; see 'sonde --help'", name);
+		log_error("unknown %s '%s'; see 'sonde --help'%s", kind, name,
+			  *name == '-' ? " (options of a command stand behind it)" : "");
 	return EXIT_USAGE;
 }
 

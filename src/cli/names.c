@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/names.h"
 
+#include "cli/suggest.h"
 #include "cli/term.h"
 #include "profile/profile.h"
 #include "util/log.h"
@@ -22,7 +23,13 @@ char *const names_walker_loader[] = { builder_path, walker_loader_command, NULL 
 int names_style(const char *value, bool *ret_short)
 {
 	if (strcmp(value, "full") && strcmp(value, "short")) {
-		log_error("--names takes 'full' or 'short', not '%s'", value);
+		struct suggestion s = { .word = value, .len = strlen(value) };
+		char meant[SUGGESTION_MAX];
+
+		suggest(&s, "full");
+		suggest(&s, "short");
+		log_error("--names takes 'full' or 'short', not '%s'%s", value,
+			  suggestion_text(&s, meant));
 		return -EINVAL;
 	}
 	*ret_short = !strcmp(value, "short");

@@ -325,14 +325,41 @@ const char *option_suggestion(const struct option_spec *specs, const char *name,
 	return buf;
 }
 
+/* "--no-kernel, --no-inlines": which options `name` is the beginning of; how many they are. */
+static int list_begun(const struct option_spec *specs, const char *name, char *buf, size_t size)
+{
+	size_t name_len = strcspn(name, "="), len = 0;
+	int nr = 0;
+
+	buf[0] = '\0';
+	for (; specs->name; specs++) {
+		if (specs->hidden || strncmp(specs->name, name, name_len))
+			continue;
+		nr++;
+		/* What finds no room is not half there. */
+		if (len + strlen(specs->name) + sizeof("--, ...") < size)
+			len += (size_t)snprintf(buf + len, size - len, "%s--%s", len ? ", " : "",
+						specs->name);
+		else if (strcmp(buf + len - 3, "..."))
+			len += (size_t)snprintf(buf + len, size - len, ", ...");
+	}
+	return nr;
+}
+
 /* "--frequenzy=99" */
 static int complain_unknown(const struct parser *p, const char *text)
 {
-	char meant[80];
+	const char *name = text + strspn(text, "-");
+	char meant[80], list[128];
 
-	option_suggestion(p->specs, text + strspn(text, "-"), "--", meant, sizeof(meant));
-	log_error("unknown or ambiguous option '%s'%s%s 'sonde help %s'", text, meant,
-		  *meant ? " See" : "; see", p->command);
+	if (*name && list_begun(p->specs, name, list, sizeof(list)) > 1) {
+		log_error("option '%s' may be any of %s; see 'sonde help %s'", text, list,
+			  p->command);
+		return -EINVAL;
+	}
+	option_suggestion(p->specs, name, "--", meant, sizeof(meant));
+	log_error("unknown option '%s'%s%s 'sonde help %s'", text, meant, *meant ? " See" : "; see",
+		  p->command);
 	return -EINVAL;
 }
 

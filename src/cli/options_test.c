@@ -236,7 +236,7 @@ static const struct {
 	{ { "test", "-p", "init" }, "process ids" },
 	{ { "test", "-z" }, "unknown option '-z'" },
 	{ { "test", "--nope" }, "option '--nope'" },
-	{ { "test", "--s" }, "ambiguous option '--s'" },
+	{ { "test", "--s" }, "option '--s' may be any of --seconds, --size, --string; see" },
 	{ { "test", "--flag=1" }, "--flag takes no argument" },
 };
 

@@ -17,15 +17,13 @@ struct term_text {
 static int complain_key(const struct term_text *t, const char *key)
 {
 	struct suggestion s = { .word = key, .len = strlen(key) };
-	char meant[64] = "";
+	char meant[SUGGESTION_MAX];
 
 	for (enum selection_key k = 0; k < SELECTION_KEYS_; k++)
 		suggest(&s, selection_key_name(k));
-	if (s.best)
-		snprintf(meant, sizeof(meant), " (did you mean '%s'?)", s.best);
 	log_error("%s has no key '%s'%s; there are pid, comm, exe, cgroup, container, uid and "
 		  "min-age: see 'sonde help %s'",
-		  t->option, key, meant, t->command);
+		  t->option, key, suggestion_text(&s, meant), t->command);
 	return -EINVAL;
 }
 

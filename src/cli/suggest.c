@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/suggest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WORD_MAX = 32 };
@@ -47,4 +48,12 @@ void suggest(struct suggestion *s, const char *candidate)
 		return;
 	s->best = candidate;
 	s->distance = d;
+}
+
+const char *suggestion_text(const struct suggestion *s, char buf[static SUGGESTION_MAX])
+{
+	buf[0] = '\0';
+	if (s->best)
+		snprintf(buf, SUGGESTION_MAX, " (did you mean '%s'?)", s->best);
+	return buf;
 }

@@ -14,3 +14,8 @@ struct suggestion {
 
 /* Call it with each word that could have been meant, `s` with word and length to begin with. */
 void suggest(struct suggestion *s, const char *candidate);
+
+enum { SUGGESTION_MAX = 64 };
+
+/* " (did you mean 'WORD'?)", or "" if nothing is close. */
+const char *suggestion_text(const struct suggestion *s, char buf[static SUGGESTION_MAX]);

@@ -28,6 +28,16 @@ TEST(a_slip_of_the_finger)
 	ASSERT_STR(meant("rec"), "record");
 }
 
+TEST(it_is_said_behind_the_word)
+{
+	struct suggestion s = { .word = "shrt", .len = 4 };
+	char buf[SUGGESTION_MAX];
+
+	ASSERT_STR(suggestion_text(&s, buf), "");
+	suggest(&s, "short");
+	ASSERT_STR(suggestion_text(&s, buf), " (did you mean 'short'?)");
+}
+
 TEST(what_is_like_nothing_gets_none)
 {
 	ASSERT_STR(meant(""), "");

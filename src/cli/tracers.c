@@ -34,7 +34,7 @@ struct wanted {
 static int complain(const char *name, size_t len, const struct config *config, const char *command)
 {
 	struct suggestion s = { .word = name, .len = len };
-	char list[256] = "", meant[64] = "";
+	char list[256] = "", meant[SUGGESTION_MAX];
 
 	for (size_t i = 0; i < NR_NAMES; i++) {
 		size_t at = strlen(list);
@@ -42,10 +42,9 @@ static int complain(const char *name, size_t len, const struct config *config, c
 		suggest(&s, names[i].name);
 		snprintf(list + at, sizeof(list) - at, "%s%s", i ? ", " : "", names[i].name);
 	}
-	if (s.best)
-		snprintf(meant, sizeof(meant), " (did you mean '%s'?)", s.best);
 	log_error("%s knows no '%.*s'%s; there are %s: see 'sonde help %s'",
-		  config_label(config, "tracers").text, (int)len, name, meant, list, command);
+		  config_label(config, "tracers").text, (int)len, name, suggestion_text(&s, meant),
+		  list, command);
 	return -EINVAL;
 }
 

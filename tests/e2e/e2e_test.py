@@ -238,6 +238,28 @@ def test_usage_errors():
         check_error(sonde(*args), 2, says)
 
 
+def test_what_was_meant():
+    for args, meant in [
+        (["--versoin"], "unknown option '--versoin'; did you mean '--version'?"),
+        (["version"], "unknown command 'version'; did you mean '--version'?"),
+        (["--hlep"], "unknown option '--hlep'; did you mean '--help'?"),
+        (["-d", "1"], "options of a command stand behind it"),
+        (["record", "-f", "htm"], "did you mean 'html'?"),
+        (["record", "-f", "foldd", "-o", "x"], "did you mean 'folded'?"),
+        (["convert", "--from", "prof", "a", "b.html"], "did you mean 'pprof'?"),
+        (["record", "--names", "shrt"], "did you mean 'short'?"),
+        (["top", "--by", "proc"], "did you mean 'process'?"),
+        (["top", "--sort", "totl"], "did you mean 'total'?"),
+        (["record", "--off-cpu", "1", "--type", "of_cpu"], "did you mean 'off_cpu'?"),
+        (["record", "--type", "of_cpu"], "'of_cpu' (did you mean 'off_cpu'?) without --off-cpu"),
+        (["record", "--type", "off_cpu"], "no samples of type 'off_cpu' without --off-cpu"),
+        (["record", "--event", "cs", "--type", "nope"], "'nope', but of: samples, context-switches"),
+        (["record", "--no"], "'--no' may be any of --no-kernel, --no-inlines"),
+        (["record", "--frobnicate"], "unknown option '--frobnicate'"),
+    ]:
+        check_error(sonde(*args), 2, meant)
+
+
 def test_unknown_format():
     check_error(sonde("record", "-f", "nope"), 2, "'nope'", "folded", "html")
     check_error(sonde("record", "-o", "x.nope"), 2, "x.nope", "folded", "html")
