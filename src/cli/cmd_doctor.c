@@ -8,6 +8,7 @@
 #include "kernel/walkers.h"
 #include "cli/target.h"
 #include "cli/term.h"
+#include "process/proc_stat.h"
 #include "process/process.h"
 #include "profile/profile.h"
 #include "unwinder/runtimes.h"
@@ -203,9 +204,18 @@ static int print_process(int32_t pid, struct process_table *table, struct look *
 	struct process_runtimes *list = NULL;
 	struct process *proc;
 	uint32_t before = look->nr;
+	struct proc_stat stat;
 	char path[PATH_MAX];
-	int error = process_get(table, pid, &proc);
+	int error;
 
+	if (!proc_stat_read(pid, &stat) && proc_stat_is_kernel_thread(&stat)) {
+		printf("process %d:\n     a thread of the kernel: its frames are the kernel's\n",
+		       pid);
+		return 0;
+	}
+	error = process_get(table, pid, &proc);
+	if (error == -EACCES || error == -EPERM)
+		return log_err(error, "cannot read process %d; run as root, or as its user", pid);
 	if (error)
 		return log_err(error, "cannot read what process %d maps", pid);
 	printf("process %d:\n", pid);

@@ -25,6 +25,7 @@
 enum { NAMES_PATIENCE_MS = 10000 };
 
 struct stack_options {
+	struct pid_list pids;
 	const char *names, *replay_dir;
 	uint32_t max_frames;
 	struct runtime_names_options runtimes;
@@ -38,6 +39,7 @@ struct stack_options {
 _Static_assert(SAMPLE_FRAMES_MAX == 8192, "--max-frames' help says so");
 
 static const struct option_spec stack_specs[] = {
+	{ 'p', "pid", "PID", NULL, "another way to name PID", OPTION_PIDS, AT(pids) },
 	{ 0, "json", NULL, NULL, "print JSON", OPTION_FLAG, AT(json) },
 	{ 0, "no-inlines", NULL, NULL, "leave inlined functions out", OPTION_FLAG, AT(no_inlines) },
 	{ 0, "names", "full|short", "full",
@@ -67,9 +69,26 @@ static int parse_pid(const char *text, int32_t *ret)
 
 	errno = 0;
 	pid = strtol(text, &end, 10);
-	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX)
+	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX) {
+		log_error("'%s' is no PID: give the number of one process ('pgrep NAME' tells "
+			  "those of a name); see 'sonde help stack'",
+			  text);
 		return -EINVAL;
+	}
 	*ret = (int32_t)pid;
+	return 0;
+}
+
+/* By -p, or as it is. Logging. */
+static int choose_pid(const struct stack_options *o, int argc, char **argv, int32_t *ret)
+{
+	if (o->pids.nr + (size_t)argc != 1) {
+		log_error("give one PID: 'sonde stack PID'; see 'sonde help stack'");
+		return -EINVAL;
+	}
+	if (argc)
+		return parse_pid(argv[0], ret);
+	*ret = o->pids.pids[0];
 	return 0;
 }
 
@@ -275,15 +294,8 @@ static int stack_run(int argc, char **argv)
 		log_set_level(LOG_LEVEL_DEBUG);
 	if (names_style(o.names, &short_names))
 		return EXIT_USAGE;
-	if (first + 1 != argc) {
-		log_error("give one PID: 'sonde stack PID'; see 'sonde help stack'");
+	if (choose_pid(&o, argc - first, argv + first, &pid))
 		return EXIT_USAGE;
-	}
-	if (parse_pid(argv[first], &pid)) {
-		log_error("'%s' is no PID: give the number of one process; see 'sonde help stack'",
-			  argv[first]);
-		return EXIT_USAGE;
-	}
 	if (check_process(pid, &is_kernel))
 		return EXIT_ERROR;
 	if (o.replay_dir) {

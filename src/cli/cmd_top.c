@@ -131,7 +131,9 @@ static int parse(int argc, char **argv, struct top *top)
 	if (r < 0 || o->help)
 		return r;
 	if (first < argc) {
-		log_error("'%s': top takes no arguments; see 'sonde help top'", argv[first]);
+		log_error("'%s': top takes no arguments, processes are named by -p PID; see "
+			  "'sonde help top'",
+			  argv[first]);
 		return -EINVAL;
 	}
 	r = choose("by", o->by, by, TOP_BY_MAX_);

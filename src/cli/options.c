@@ -183,12 +183,29 @@ static int set_choice(const struct parser *p, const struct option_spec *spec, co
 	return 0;
 }
 
+/* What names of programs are made of, for the most part. */
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
 static bool has_pid(const struct pid_list *list, long pid)
 {
 	for (size_t i = 0; i < list->nr; i++)
 		if (list->pids[i] == pid)
 			return true;
 	return false;
+}
+
+static int complain_pids(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	size_t len = strcspn(text, ","), digits = strspn(text, "0123456789,");
+
+	if (!text[digits] && strlen(text) >= sizeof("2147483647") - 1)
+		return complain(p, spec, text, "process ids, which are at most %d", PID_MAX_LIMIT);
+	if (isalpha((unsigned char)*text) && len == strspn(text, NAME_LETTERS))
+		return complain(p, spec, text,
+				"process ids with commas between them ('pgrep -d, %.*s' tells "
+				"those of a name)",
+				(int)len, text);
+	return complain(p, spec, text, "process ids with commas between them");
 }
 
 static int set_pids(const struct parser *p, const struct option_spec *spec, const char *text)
@@ -204,7 +221,7 @@ static int set_pids(const struct parser *p, const struct option_spec *spec, cons
 		pid = strtol(s, &end, 10);
 		if (!isdigit((unsigned char)*s) || errno || pid < 1 || pid > PID_MAX_LIMIT ||
 		    (*end && *end != ','))
-			return complain(p, spec, text, "process ids with commas between them");
+			return complain_pids(p, spec, text);
 		if (!has_pid(list, pid)) {
 			if (list->nr == PIDS_MAX)
 				return complain(p, spec, text, "at most %d processes", PIDS_MAX);

@@ -67,7 +67,7 @@ int target_check_pids(struct pid_list *pids)
 		       -ESRCH;
 	for (size_t i = 0; i < pids->nr; i++)
 		if (check_pid(pids->pids[i], wrong, sizeof(wrong)) == -ESRCH)
-			log_warn("%s; the others of -p are recorded", wrong);
+			log_warn("%s; -p goes on without it", wrong);
 	*pids = left;
 	return 0;
 }

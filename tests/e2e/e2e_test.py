@@ -23,6 +23,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -260,6 +261,27 @@ def test_what_was_meant():
         check_error(sonde(*args), 2, meant)
 
 
+def test_processes_that_are_none():
+    """What was given, what it takes, how to come by it."""
+    thread = threading.Thread(target=threading.Event().wait, daemon=True)
+    thread.start()
+    for command in "record", "top", "doctor", "stack":
+        more = {"record": ["-o", "x.folded"], "top": ["-b", "1"]}.get(command, [])
+        check_error(sonde(command, *more, "-p", "bash"), 2, "not 'bash'", "'pgrep -d, bash' tells")
+        check_error(sonde(command, *more, "-p", "9999999999"), 2, "at most 2147483647, not '9999999999'")
+        check_error(sonde(command, *more, "-p", str(ended_pid())), 1, "there is no process", "'ps -e' lists those that run")
+        check_error(sonde(command, *more, "-p", str(thread.native_id)), 1, f"{thread.native_id} is a thread of process {os.getpid()}")
+    check_error(sonde("stack", "bash"), 2, "'bash' is no PID", "pgrep")
+    check_error(sonde("stack", "-p", "1", "2"), 2, "give one PID")
+    check_error(sonde("top", "1234"), 2, "-p PID")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    for command in ["doctor", "-p"], ["stack"]:
+        check_error(sonde(*command, "1", before=nobody), 1, "process 1", "as root, or as its user")
+    if read("/proc/2/comm") == "kthreadd\n":  # not in a container
+        run = check_ok(sonde("doctor", "-p", "2"))
+        check(run.out == "process 2:\n     a thread of the kernel: its frames are the kernel's\n", run)
+
+
 def test_unknown_format():
     check_error(sonde("record", "-f", "nope"), 2, "'nope'", "folded", "html")
     check_error(sonde("record", "-o", "x.nope"), 2, "x.nope", "folded", "html")
@@ -456,7 +478,7 @@ def test_list_with_pids_that_have_ended():
         run = record_a_second(f"{gone},{burner.pid},{other}")
     check("burner;" in read("x.folded"), run)
     for pid in gone, other:
-        check(f"there is no process {pid}; the others of -p are recorded" in run.err, run)
+        check(f"there is no process {pid}; -p goes on without it" in run.err, run)
 
 
 def test_list_with_a_pid_that_exits_at_once():
