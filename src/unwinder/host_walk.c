@@ -188,7 +188,8 @@ int copied_memory_read_stack(void *ctx, __u64 addr, void *to, __u32 size)
 
 	while (done < size) {
 		if (!find_chunk(&m->stack, addr + done, &c, &left_out)) {
-			m->past_copy |= left_out && addr + done - m->stack.start < STACK_SIZE_MAX;
+			m->elsewhere = addr + done - m->stack.start >= STACK_SIZE_MAX;
+			m->past_copy |= left_out && !m->elsewhere;
 			return -EFAULT;
 		}
 		n = size - done < c.size ? size - done : c.size;
@@ -233,7 +234,7 @@ int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
 
 int copied_memory_stop(const struct copied_memory *copied, int stop)
 {
-	return copied->past_copy && (stop == STOP_STACK_UNREADABLE || stop == STOP_FRAME_POINTER)
-		       ? STOP_STACK_COPY_END
-		       : stop;
+	if (stop == STOP_STACK_UNREADABLE && (copied->past_copy || copied->elsewhere))
+		return STOP_STACK_COPY_END;
+	return stop == STOP_FRAME_POINTER && copied->past_copy ? STOP_STACK_COPY_END : stop;
 }

@@ -44,6 +44,7 @@ struct copied_memory {
 	int32_t pid;	     /* 0: nothing else may be read */
 	uint64_t stack_end;  /* of the stack's mapping, looked for when it matters; 0: not yet */
 	bool past_copy;	     /* result: a read met what was left out of the copy for lack of room */
+	bool elsewhere;	     /* result: the last read that failed was of no part of this stack */
 };
 
 /* A walk_memory's `read`, and `read_stack`: the copy alone; `ctx` is the copied_memory. */

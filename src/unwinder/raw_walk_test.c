@@ -299,6 +299,28 @@ TEST(what_had_no_room_in_the_copy_is_told_from_what_is_not_there)
 	ASSERT(copied.past_copy);
 }
 
+/* Go calls its runtime on the thread's stack, and goes back to the goroutine's. */
+TEST(another_stack_than_the_copied_one_is_told_from_what_is_not_there)
+{
+	const uint64_t goroutine = 0xc000104fc0;
+	struct sample_raw raw = { .stack_start = 0x7ff0000,
+				  .nr_pages = 2,
+				  .pages = { 0, 2 },
+				  .stack_size = 2 * RAW_PAGE };
+	struct copied_memory copied = { 0 };
+	uint64_t word;
+
+	ASSERT(stack_copy_of_raw(&raw, seen.stack, &copied.stack));
+	ASSERT(copied_memory_read_stack(&copied, goroutine, &word, 8));
+	ASSERT_EQ(copied_memory_stop(&copied, STOP_STACK_UNREADABLE), STOP_STACK_COPY_END);
+	ASSERT_EQ(copied_memory_stop(&copied, STOP_FRAME_POINTER), STOP_FRAME_POINTER);
+	ASSERT(copied_memory_read_stack(&copied, raw.stack_start - 8, &word, 8));
+	ASSERT_EQ(copied_memory_stop(&copied, STOP_STACK_UNREADABLE), STOP_STACK_COPY_END);
+	/* What ended the walk is a hole of this one. */
+	ASSERT(copied_memory_read_stack(&copied, raw.stack_start + RAW_PAGE, &word, 8));
+	ASSERT_EQ(copied_memory_stop(&copied, STOP_STACK_UNREADABLE), STOP_STACK_UNREADABLE);
+}
+
 TEST(tables_are_loaded_as_the_walk_meets_their_files)
 {
 	struct walk *walk = calloc(1, sizeof(*walk));
