@@ -37,14 +37,20 @@ uint64_t stats_unknown_runtimes(const struct recorder_stats *stats)
 	return nr;
 }
 
+/* What is lost for a reason; its sentence begins with that. */
+static const char *lost_kind(int reason)
+{
+	if (reason == LOST_RAW_THROTTLED) /* it is there, without its user part */
+		return "lost in part";
+	return strncmp(lost_sentence(reason), "samples:", 8) ? "lost beside samples" : "lost";
+}
+
 uint64_t stats_lost_samples(const struct recorder_stats *stats)
 {
 	uint64_t nr = 0;
 
-	/* The sentences begin with what is lost. A throttled raw sample only lacks its user part.
-	 */
 	for (int i = 0; i < LOST_MAX_; i++)
-		if (i != LOST_RAW_THROTTLED && !strncmp(lost_sentence(i), "samples:", 8))
+		if (!strcmp(lost_kind(i), "lost"))
 			nr += stats->lost[i];
 	return nr;
 }
@@ -214,8 +220,8 @@ void stats_print_summary(const struct recorder_stats *stats, FILE *out)
 				profile_stop_name(i), profile_stop_sentence(i));
 	for (int i = 0; i < LOST_MAX_; i++)
 		if (stats->lost[i])
-			fprintf(out, "sonde: lost: %" PRIu64 " %s (%s)\n", stats->lost[i],
-				lost_name(i), lost_sentence(i));
+			fprintf(out, "sonde: %s: %" PRIu64 " %s (%s)\n", lost_kind(i),
+				stats->lost[i], lost_name(i), lost_sentence(i));
 	for (int i = 0; i < FRAME_KIND_MAX_; i++)
 		if (stats->unknown_runtimes[i])
 			fprintf(out,

@@ -158,8 +158,34 @@ TEST(every_reason_that_occurred_has_its_sentence)
 			    "2.0 MB of memory, 20480.0 MB of BPF maps\n"));
 	ASSERT(strstr(text, "sonde: truncated: 7 no_mapping (an address lies in"));
 	ASSERT(strstr(text, "sonde: lost: 5 ring_full (samples: the ring buffer was full)\n"));
+	ASSERT(strstr(text, "sonde: lost in part: 2 raw_throttled (samples: "));
+	ASSERT(strstr(text, "sonde: lost beside samples: 1 files_evicted (unwind tables: "));
 	ASSERT(strstr(text, "sonde: unknown: 1 file of ruby (of a version"));
 	ASSERT(strstr(text, "sonde: unknown: 2 files of v8 (of a version"));
+	free(text);
+}
+
+/* What was not kept of tables, events and the like is no sample: "0 lost" stays true. */
+TEST(lines_of_lost_samples_add_up_to_what_the_first_line_says)
+{
+	struct recorder_stats stats = { .samples = 10, .complete = 10, .duration_s = 1 };
+	unsigned long long sum = 0, first = 0, n;
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (int i = 0; i < LOST_MAX_; i++)
+		stats.lost[i] = 1000 + (uint64_t)i;
+	stats_print_summary(&stats, out);
+	fclose(out);
+	ASSERT_EQ(sscanf(text, "sonde: 10 samples in 1.0 s at 0 Hz: 100.00 %% complete, %llu lost",
+			 &first),
+		  1);
+	for (const char *line = text; line && *line; line = strchr(line, '\n') + 1)
+		if (sscanf(line, "sonde: lost: %llu ", &n) == 1)
+			sum += n;
+	ASSERT(first > 1000);
+	ASSERT_EQ(sum, first);
 	free(text);
 }
 
