@@ -51,11 +51,25 @@ bool busy_look(struct busy_look *ret)
 	return true;
 }
 
-double busy_cpus(const struct busy_look *from, const struct busy_look *to)
+/* Ticks and samples are whole, the time between is not: a few too many may fall into it. */
+static double at_most(double cpus, long nr_cpus)
 {
+	return cpus > (double)nr_cpus ? (double)nr_cpus : cpus;
+}
+
+double busy_by_samples(uint64_t samples, double seconds, uint32_t hz, long nr_cpus)
+{
+	return seconds > 0 ? at_most((double)samples / seconds / hz, nr_cpus) : 0;
+}
+
+double busy_cpus(const struct busy_look *from, const struct busy_look *to, long nr_cpus)
+{
+	double busy_s, seconds;
+
 	/* A CPU that goes takes its ticks along. */
 	if (!from->at_ns || to->at_ns <= from->at_ns || to->ticks < from->ticks)
 		return -1;
-	return (double)(to->ticks - from->ticks) / (double)sysconf(_SC_CLK_TCK) /
-	       ((double)(to->at_ns - from->at_ns) / 1e9);
+	busy_s = (double)(to->ticks - from->ticks) / (double)sysconf(_SC_CLK_TCK);
+	seconds = (double)(to->at_ns - from->at_ns) / 1e9;
+	return at_most(busy_s / seconds, nr_cpus);
 }

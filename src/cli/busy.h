@@ -16,7 +16,9 @@ struct busy_look {
 
 /* Of /proc/stat; false: it does not tell. */
 bool busy_look(struct busy_look *ret);
-/* How many CPUs were busy between two looks; -1: not known. */
-double busy_cpus(const struct busy_look *from, const struct busy_look *to);
+/* How many of `nr_cpus` were busy between two looks; -1: not known. */
+double busy_cpus(const struct busy_look *from, const struct busy_look *to, long nr_cpus);
+/* By samples that were taken `hz` times a second of each. */
+double busy_by_samples(uint64_t samples, double seconds, uint32_t hz, long nr_cpus);
 /* The ticks out of the text of /proc/stat; -EINVAL. */
 int busy_parse(const char *text, uint64_t *ret_ticks);

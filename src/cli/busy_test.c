@@ -24,10 +24,22 @@ TEST(cpus_are_ticks_a_time)
 	struct busy_look from = { 1000000000, 500 };
 	struct busy_look to = { 3000000000, 500 + 3 * second }, none = { 0 };
 
-	ASSERT(busy_cpus(&from, &to) == 1.5);
-	ASSERT(busy_cpus(&none, &to) == -1);
-	ASSERT(busy_cpus(&to, &from) == -1);
-	ASSERT(busy_cpus(&from, &from) == -1);
+	ASSERT(busy_cpus(&from, &to, 2) == 1.5);
+	ASSERT(busy_cpus(&none, &to, 2) == -1);
+	ASSERT(busy_cpus(&to, &from, 2) == -1);
+	ASSERT(busy_cpus(&from, &from, 2) == -1);
+}
+
+TEST(no_more_are_busy_than_there_are)
+{
+	uint64_t second = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct busy_look from = { 1000000000, 500 };
+	struct busy_look to = { 2000000000, 500 + 2 * second + 2 };
+
+	ASSERT(busy_cpus(&from, &to, 2) == 2);
+	ASSERT(busy_by_samples(99, 1, 99, 2) == 1);
+	ASSERT(busy_by_samples(200, 1, 99, 2) == 2);
+	ASSERT(busy_by_samples(200, 0, 99, 2) == 0);
 }
 
 TEST(this_machine_tells)

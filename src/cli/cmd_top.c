@@ -233,14 +233,15 @@ static double busy_since(const struct top *top, const struct recorder_stats *sta
 {
 	uint64_t samples =
 		stats->samples - top->samples_then + stats_lost_samples(stats) - top->lost_then;
+	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct busy_look now;
 	double cpus = -1;
 
 	if (is_whole_machine(top) && busy_look(&now))
-		cpus = busy_cpus(&top->looked, &now);
-	if (cpus >= 0 || seconds <= 0)
-		return cpus < 0 ? 0 : cpus;
-	return (double)samples / seconds / top->options.sampling.frequency_hz;
+		cpus = busy_cpus(&top->looked, &now, nr_cpus);
+	return cpus >= 0 ? cpus
+			 : busy_by_samples(samples, seconds, top->options.sampling.frequency_hz,
+					   nr_cpus);
 }
 
 static int update(struct top *top, const struct profile *p, const struct recorder_stats *stats)
