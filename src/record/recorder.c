@@ -236,6 +236,15 @@ static void update_not_taken(struct recorder *r)
 	}
 }
 
+/* Not at every key and tick: it takes milliseconds, for each map's file in /proc and for smaps. */
+static bool is_memory_due(const struct recorder *r)
+{
+	if (r->stopped)
+		return true;
+	return !r->options.memory_at_end &&
+	       (!r->rss_at_ns || now_ns() - r->rss_at_ns >= RSS_INTERVAL_NS);
+}
+
 static void update_stats(struct recorder *r)
 {
 	struct recorder_stats *s = &r->stats;
@@ -264,8 +273,7 @@ static void update_stats(struct recorder *r)
 	s->lost[LOST_NAMES_THROTTLED] = r->decoder.nr_unnamed;
 	s->processes = (uint32_t)r->profile->processes.nr;
 	s->files = r->decoder.nr_files;
-	/* Not at every key and tick: it takes milliseconds. */
-	if (!r->rss_at_ns || r->stopped || now_ns() - r->rss_at_ns >= RSS_INTERVAL_NS) {
+	if (is_memory_due(r)) {
 		s->rss_kb = budget_resident() / 1024;
 		r->kernel_map_bytes = bpf_sampler_bytes(r->sampler);
 		r->rss_at_ns = now_ns();

@@ -69,6 +69,7 @@ struct recorder_options {
 	bool no_kernel_threads;
 	const char *variables; /* of processes' environments, kept: names with commas; or NULL */
 	bool each_program;     /* see struct metadata */
+	bool memory_at_end;    /* stats.rss_kb and map_bytes are told when it has stopped, only */
 	bool keep_events; /* profile.events: the time and CPU of each sample, while there is room */
 	struct symbolizer_options symbolizer;
 	char *const *file_copier;   /* argv of a program that is file_copy_child_main(), or NULL */

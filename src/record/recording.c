@@ -247,6 +247,7 @@ static int record(struct recording *s)
 	int err;
 
 	options.targets_only = o->nr_pids || o->command;
+	options.memory_at_end = true; /* nobody is shown it before */
 	options.symbolizer.progress = wait_for_names;
 	options.symbolizer.progress_ctx = s;
 	err = recorder_open(&options, s->profile, &s->recorder);

@@ -6,6 +6,7 @@
 Each test types into a tmux window of a given size and reads what it shows. Nothing here sleeps:
 tmux's control mode tells when the window's contents have changed, and then it is looked at again.
 """
+import collections
 import itertools
 import os
 import re
@@ -396,12 +397,23 @@ def test_what_sonde_itself_takes_is_told():
     text = run_plain("-b", "1", "-F", "1999").stdout
     told = re.search(r"([\d.]+) of \d+ CPUs? busy \(sonde: ([\d.]+)\), ", text)
     check(told and 0 < float(told[2]) <= float(told[1]), text)
+    check(float(told[1]) <= os.sysconf("SC_NPROCESSORS_ONLN"), text)
     workload = Workload()
     try:
         text = run_plain("-b", "1", "-F", "1999", "-p", str(workload.pid)).stdout
     finally:
         workload.close()
     check("busy, " in text, text)
+
+
+def test_its_memory_is_not_looked_at_while_it_runs():
+    """Each map has a file in /proc, and the kernel writes them anew for each look. Its start and its end look, tables don't."""
+    subprocess.run(["strace", "-f", "-qq", "-e", "trace=openat", "-o", "trace", *TOP.split(), "-b", "5", "--delay", "1"],
+                   stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=True)
+    with open("trace") as file:
+        opened = collections.Counter(re.findall(r'"(/proc/self/(?:fdinfo/\d+|smaps))"', file.read()))
+    check(opened, "nothing was looked at, not even at the end")
+    check(max(opened.values()) <= 2, opened.most_common(3))
 
 
 def test_mistakes_are_said():
