@@ -215,7 +215,7 @@ static int print_process(int32_t pid, struct process_table *table, struct look *
 	}
 	error = process_get(table, pid, &proc);
 	if (error == -EACCES || error == -EPERM)
-		return log_err(error, "cannot read process %d; run as root, or as its user", pid);
+		return target_tell_forbidden(pid), error;
 	if (error)
 		return log_err(error, "cannot read what process %d maps", pid);
 	printf("process %d:\n", pid);

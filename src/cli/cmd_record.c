@@ -267,7 +267,8 @@ static void show_progress(void *ctx, const struct recorder_stats *stats)
 	char text[80];
 
 	stats_format_progress(stats, text, sizeof(text));
-	fprintf(stderr, "%s\033[K\r", text);
+	/* A line that wraps would not be overwritten. */
+	fprintf(stderr, "%.*s\033[K\r", term_width(stderr) - 1, text);
 	fflush(stderr);
 	rec->progress_shown = true;
 }
@@ -358,6 +359,9 @@ static void tell_where(const struct recording *rec)
 
 enum { IDLE_PERCENT = 5 };
 
+/* Shorter ones say nothing of the machine: somebody has pressed Ctrl-C while it was looked at. */
+static const double SHORT_S = 0.05;
+
 static bool is_whole_machine(const struct recording *rec)
 {
 	return !rec->command && !rec->options.pids.nr && !rec->options.sampling.idle;
@@ -377,7 +381,9 @@ static int write_results(struct recording *rec, const struct profile *profile,
 		log_warn("not enough memory for --top");
 	fflush(stdout);
 	stats_print_summary(stats, stderr);
-	if (is_whole_machine(rec) && stats_busy_percent(stats, nr_cpus) < IDLE_PERCENT)
+	if (!stats->samples && stats->duration_s < SHORT_S)
+		log_warn("no samples: the recording was over before it had begun");
+	else if (is_whole_machine(rec) && stats_busy_percent(stats, nr_cpus) < IDLE_PERCENT)
 		stats_print_idle(stats, nr_cpus, stderr);
 	else if (!stats->samples && stats->others && !rec->options.type)
 		log_warn("no samples of the clock: nothing of it ran on a CPU; --type shows those "

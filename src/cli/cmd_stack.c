@@ -9,6 +9,7 @@
 #include "snapshot/task_iter.h"
 #include "replay/replay_live.h"
 #include "cli/names.h"
+#include "cli/target.h"
 #include "cli/term.h"
 #include "cli/thread_print.h"
 #include "process/proc_stat.h"
@@ -142,9 +143,7 @@ static int explain(int r, int32_t pid, bool is_kernel)
 	if (is_kernel && (r == -EPERM || r == -EACCES))
 		log_error("%d is a thread of the kernel: only root can see its stack", pid);
 	else if (r == -EPERM || r == -EACCES)
-		log_error("no permission to read process %d: run as root, or as its user (and see "
-			  "/proc/sys/kernel/yama/ptrace_scope)",
-			  pid);
+		target_tell_forbidden(pid);
 	else if (r == -ESRCH)
 		log_error("process %d ended while its stacks were read", pid);
 	else

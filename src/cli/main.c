@@ -91,12 +91,14 @@ static void set_up_malloc(void)
 	mallopt(M_TRIM_THRESHOLD, 64 << 10);
 }
 
-/* What was printed must have arrived: --help into a full disk is an error like any other. */
+/* What was printed must have arrived: --help into a full disk is an error like any other. Who has
+ * read enough of it (head, a pager) needs not be told. */
 static int flush_stdout(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	log_err(errno ? -errno : -EIO, "cannot write to standard output");
+	if (errno != EPIPE)
+		log_err(errno ? -errno : -EIO, "cannot write to standard output");
 	return status == EXIT_OK ? EXIT_ERROR : status;
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The value of a line "Name:\tvalue" of /proc/PID/status, NULL if absent. */
 static const char *status_field(const char *status, const char *name)
@@ -70,6 +71,18 @@ int target_check_pids(struct pid_list *pids)
 			log_warn("%s; -p goes on without it", wrong);
 	*pids = left;
 	return 0;
+}
+
+void target_tell_forbidden(int32_t pid)
+{
+	if (geteuid())
+		log_error("no permission to read process %d: run as root, or as its user (and see "
+			  "/proc/sys/kernel/yama/ptrace_scope)",
+			  pid);
+	else
+		log_error("no permission to read process %d, though we are root: without "
+			  "CAP_SYS_PTRACE, or a security module or a sandbox forbids it",
+			  pid);
 }
 
 int target_check_command(const char *name)

@@ -16,6 +16,8 @@
  * left, or one of them is a thread.
  */
 int target_check_pids(struct pid_list *pids);
+/* Says that a process may not be read, and who could. */
+void target_tell_forbidden(int32_t pid);
 /* 0, or -ENOENT, -EACCES after a line: `name` cannot be run (by PATH, as execvp() looks it up). */
 int target_check_command(const char *name);
 /*

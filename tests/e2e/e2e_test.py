@@ -94,8 +94,9 @@ def parse_folded(text):
 class OnTerminal:
     """A sonde with a terminal, in a session of its own: its progress line tells when samples arrive."""
 
-    def __init__(self, *args):
+    def __init__(self, *args, columns=80):
         self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen([SONDE, *of_native_code(args)], stdin=subprocess.DEVNULL, stderr=slave,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))
@@ -275,8 +276,15 @@ def test_processes_that_are_none():
     check_error(sonde("stack", "-p", "1", "2"), 2, "give one PID")
     check_error(sonde("top", "1234"), 2, "-p PID")
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    for command in ["doctor", "-p"], ["stack"]:
-        check_error(sonde(*command, "1", before=nobody), 1, "process 1", "as root, or as its user")
+    powerless = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    with subprocess.Popen([*nobody, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
+        cat.stdin.write(b"x")
+        cat.stdin.flush()
+        cat.stdout.read(1)  # it is nobody's by now
+        for command in ["doctor", "-p"], ["stack"]:
+            check_error(sonde(*command, "1", before=nobody), 1, "process 1", "as root, or as its user")
+        check_error(sonde("stack", str(cat.pid), before=powerless), 1, f"process {cat.pid}", "though we are root: without CAP_SYS_PTRACE")
+        cat.stdin.close()
     if read("/proc/2/comm") == "kthreadd\n":  # not in a container
         run = check_ok(sonde("doctor", "-p", "2"))
         check(run.out == "process 2:\n     a thread of the kernel: its frames are the kernel's\n", run)
@@ -328,6 +336,28 @@ def test_an_idle_machine_is_said_to_be_idle():
     busy = (stats["samples"] - stats["own"]) / (stats["duration_s"] * os.sysconf("SC_NPROCESSORS_ONLN"))
     if not 0.04 < busy < 0.06:
         check(("'sonde record -- COMMAND' records a program" in run.err) == (busy < 0.05), run)
+
+
+def test_a_recording_that_did_not_begin_does_not_call_the_machine_idle():
+    deadline = time.monotonic() + TIMEOUT
+    while True:  # a busy machine may let it go on for longer
+        run = check_ok(sonde("record", "-d", "0.001", "-F", "1", "-o", "x.folded", "--stats", "s.json"))
+        stats = json.loads(read("s.json"))
+        if not stats["samples"] and stats["duration_s"] < 0.05:
+            break
+        check(time.monotonic() < deadline, f"it never ends at once: {stats}")
+    check("idle" not in run.err and "over before it had begun" in run.err, run)
+
+
+def test_the_progress_line_fits_a_narrow_terminal():
+    """A line that wraps is not overwritten by the next one."""
+    with Burner() as burner:
+        recording = OnTerminal("record", "-p", str(burner.pid), "-o", "x.folded", columns=24)
+        recording.wait_for_samples_of(burner)
+        recording.type(b"\x03")
+        run = recording.finish()
+    lines = re.findall(r"([^\r\n]*)\x1b\[K\r", run.err.replace("^C", ""))
+    check(lines and max(map(len, lines)) == 23, lines)
 
 
 def test_own_samples_are_told():
@@ -584,6 +614,8 @@ def test_closed_pipe():
     check(status == 1 and "Broken pipe" in err, err)
     with open("x.folded", "w") as file:
         file.write("a;b 1\n")
+    # A pager that was left.
+    check(into_closed_pipe("help", "record") == (1, ""), "a pager is told that it was left")
     # Of ourselves: what else runs here may be more than there is room for, and that would be said, too.
     for words in ["convert", "x.folded", "-"], ["top", "-b", "2", "--delay", "0.1", "-p", str(os.getpid())]:
         status, err = into_closed_pipe(*words)
