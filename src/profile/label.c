@@ -8,6 +8,8 @@
  */
 #include "profile/profile.h"
 
+#include "util/utf8.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,59 +67,36 @@ uint16_t profile_runtime_kind(const char *name, size_t len)
 	return FRAME_KIND_NATIVE;
 }
 
-/* The length of the well-formed UTF-8 sequence at `s`, 0 if there is none (Unicode table 3-7). */
-static size_t utf8_len(const unsigned char *s, size_t len)
-{
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-	if (!n || s[0] > 0xf4 || n > len)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
-static bool is_control(const unsigned char *s, size_t n)
-{
-	/* C0, DEL; and C1 (U+0080 to U+009F), which terminals take for escape sequences too. */
-	return n == 1 ? s[0] < 0x20 || s[0] == 0x7f : s[0] == 0xc2 && s[1] < 0xa0;
-}
-
 /* As much as stays as it is and is ASCII: mostly all. */
-static size_t plain_len(const unsigned char *s, size_t len)
+static size_t plain_len(const char *s, size_t len)
 {
 	size_t n = 0;
 
-	while (n < len && s[n] >= 0x20 && s[n] < 0x7f && s[n] != ';')
+	while (n < len && s[n] >= ' ' && s[n] <= '~' && s[n] != ';')
 		n++;
 	return n;
 }
 
 size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size)
 {
-	const unsigned char *in = (const unsigned char *)s;
 	size_t out = 0;
 
 	if (!size)
 		return 0;
-	out = plain_len(in, len < size ? len : size - 1);
+	out = plain_len(s, len < size ? len : size - 1);
 	memcpy(buf, s, out);
 	for (size_t i = out, n; i < len; i += n ? n : 1) {
-		n = utf8_len(in + i, len - i);
-		if (n && !is_control(in + i, n) && in[i] != ';') {
+		n = utf8_len(s + i, len - i);
+		if (n && !utf8_is_control(s + i, n) && s[i] != ';') {
 			if (out + n >= size)
 				break;
-			memcpy(buf + out, in + i, n);
+			memcpy(buf + out, s + i, n);
 			out += n;
 			continue;
 		}
 		if (out + 1 >= size)
 			break;
-		buf[out++] = !n ? '?' : in[i] == ';' ? ':' : '_';
+		buf[out++] = !n ? '?' : s[i] == ';' ? ':' : '_';
 	}
 	buf[out] = '\0';
 	return out;

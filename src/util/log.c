@@ -2,6 +2,7 @@
 #include "util/log.h"
 
 #include "util/clock.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -96,36 +97,13 @@ void log_set_json(bool json)
 	in_json = json;
 }
 
-/* Bytes of the character of UTF-8 at `s`; 0: it is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t len = *s < 0x80	 ? 1
-		     : *s < 0xc2 ? 0
-		     : *s < 0xe0 ? 2
-		     : *s < 0xf0 ? 3
-		     : *s < 0xf5 ? 4
-				 : 0;
-
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* Not the shortest form, surrogates, beyond the last one. */
-	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
-	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return len;
-}
-
 /* A message is one line, whatever others called their files: it may be read on a terminal. */
 static void clean(char *message)
 {
-	unsigned char *s = (unsigned char *)message;
+	for (char *s = message; *s;) {
+		size_t len = utf8_len(s, SIZE_MAX);
 
-	while (*s) {
-		size_t len = utf8_len(s);
-		bool is_control = *s < ' ' || *s == 127 || (*s == 0xc2 && s[1] < 0xa0);
-
-		if (!len || is_control)
+		if (!len || utf8_is_control(s, len))
 			*s++ = '?';
 		else
 			s += len;
@@ -135,11 +113,12 @@ static void clean(char *message)
 /* As JSON has strings; what is no UTF-8 becomes U+FFFD. */
 static char *append_escaped(char *to, const char *text)
 {
-	for (const unsigned char *s = (const unsigned char *)text; *s;) {
-		size_t len = utf8_len(s);
+	for (const char *s = text; *s;) {
+		size_t len = utf8_len(s, SIZE_MAX);
 
-		if (!len || *s < ' ' || *s == 127) {
-			to += snprintf(to, ESCAPED_MAX + 1, "\\u%04x", len ? *s : 0xfffdu);
+		if (!len || (len == 1 && utf8_is_control(s, len))) {
+			to += snprintf(to, ESCAPED_MAX + 1, "\\u%04x",
+				       len ? (unsigned char)*s : 0xfffdu);
 			s++;
 			continue;
 		}
