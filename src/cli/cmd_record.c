@@ -218,6 +218,13 @@ static int parse(int argc, char **argv, struct recording *rec)
 		log_error("there is no COMMAND behind '--'; see 'sonde help record'");
 		return -EINVAL;
 	}
+	/* Its value may be left out: then what stands behind it is the COMMAND. */
+	if (rec->command && !strcmp(argv[first - 1], "--off-cpu") && strchr(argv[first], '=')) {
+		log_error("--off-cpu takes a number from 0 to 1, or weighted=TIME, not '%s'; see "
+			  "'sonde help record'",
+			  argv[first]);
+		return -EINVAL;
+	}
 	if (rec->command && o->pids.nr) {
 		log_error("give either -p or COMMAND ('%s'), not both", rec->command[0]);
 		return -EINVAL;
@@ -388,6 +395,9 @@ static int write_results(struct recording *rec, const struct profile *profile,
 	else if (!stats->samples && stats->others && !rec->options.type)
 		log_warn("no samples of the clock: nothing of it ran on a CPU; --type shows those "
 			 "that there are of others");
+	else if (!stats->samples && !stats->others && stats->rejected)
+		log_warn("no samples: nothing that --include and --exclude leave ran on a CPU; is "
+			 "the name right?");
 	else if (!stats->samples && !stats->others)
 		log_warn("no samples: nothing of it ran on a CPU; record longer, or with a higher "
 			 "-F");

@@ -252,6 +252,7 @@ def test_what_was_meant():
         (["record", "--names", "shrt"], "did you mean 'short'?"),
         (["top", "--by", "proc"], "did you mean 'process'?"),
         (["top", "--sort", "totl"], "did you mean 'total'?"),
+        (["record", "--off-cpu", "weight=1ms"], "--off-cpu takes a number from 0 to 1, or weighted=TIME, not 'weight=1ms'"),
         (["record", "--off-cpu", "1", "--type", "of_cpu"], "did you mean 'off_cpu'?"),
         (["record", "--type", "of_cpu"], "'of_cpu' (did you mean 'off_cpu'?) without --off-cpu"),
         (["record", "--type", "off_cpu"], "no samples of type 'off_cpu' without --off-cpu"),
@@ -358,6 +359,12 @@ def test_the_progress_line_fits_a_narrow_terminal():
         run = recording.finish()
     lines = re.findall(r"([^\r\n]*)\x1b\[K\r", run.err.replace("^C", ""))
     check(lines and max(map(len, lines)) == 23, lines)
+
+
+def test_a_selection_that_nothing_is_of_is_said():
+    with Burner():
+        run = check_ok(sonde("record", "--include", "comm=no-such-name", "-d", "0.5", "-o", "x.folded"))
+    check("no samples: nothing that --include and --exclude leave ran" in run.err, run)
 
 
 def test_own_samples_are_told():
