@@ -272,7 +272,7 @@ static int submit(struct grpc *g, bool gzip, uint64_t deadline_ns)
 	headers[nr++] = header("content-type", o->content_type);
 	if (gzip)
 		headers[nr++] = header("grpc-encoding", "gzip");
-	headers[nr++] = header("grpc-accept-encoding", "identity");
+	headers[nr++] = header("grpc-accept-encoding", "identity,gzip");
 	headers[nr++] = header("user-agent", o->user_agent);
 	for (size_t i = 0; i < o->headers.nr; i++)
 		headers[nr++] = header(o->headers.items[i].name, o->headers.items[i].value);

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/grpc_answer.h"
 
+#include "util/cleanup.h"
+
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 /* RFC 9113, 7 */
 enum { H2_NO_ERROR = 0, H2_REFUSED_STREAM = 7, H2_CANCEL = 8, H2_ENHANCE_YOUR_CALM = 11 };
+
+/* For inflateInit2(): the largest window, and gzip's head and tail. */
+enum { GZIP_BITS = 16 + MAX_WBITS };
 
 static bool is(const void *name, size_t size, const char *wanted)
 {
@@ -92,6 +99,8 @@ void grpc_answer_header(struct grpc_answer *a, const void *name, size_t name_siz
 {
 	if (is(name, name_size, ":status"))
 		a->http_status = read_number(value, value_size, 0);
+	if (is(name, name_size, "grpc-encoding"))
+		a->gzip = is(value, value_size, "gzip");
 	if (!last)
 		return;
 	if (is(name, name_size, "grpc-status")) {
@@ -157,7 +166,29 @@ static unsigned status_of_h2(uint32_t error)
 	}
 }
 
-/* The message, if it is there whole and not compressed (which we did not offer to read). */
+/* The body's first `size` bytes in place of themselves. False: they are damaged, or too many then.
+ */
+static bool unpack(struct net_answer *a, size_t size)
+{
+	_cleanup_free_ uint8_t *plain = malloc(NET_BODY_MAX);
+	z_stream z = { .next_in = a->body,
+		       .avail_in = (uInt)size,
+		       .next_out = plain,
+		       .avail_out = NET_BODY_MAX };
+	bool whole;
+
+	if (!plain || inflateInit2(&z, GZIP_BITS) != Z_OK)
+		return false;
+	whole = inflate(&z, Z_FINISH) == Z_STREAM_END;
+	inflateEnd(&z);
+	if (!whole)
+		return false;
+	a->body_size = NET_BODY_MAX - z.avail_out;
+	memcpy(a->body, plain, a->body_size);
+	return true;
+}
+
+/* The message, if it is there whole. Go's servers pack it as the call was, whatever we accept. */
 static void take_body(struct grpc_answer *a)
 {
 	size_t had = a->data_bytes, size;
@@ -168,8 +199,12 @@ static void take_body(struct grpc_answer *a)
 		return;
 	size = (size_t)a->prefix[1] << 24 | (size_t)a->prefix[2] << 16 | (size_t)a->prefix[3] << 8 |
 	       a->prefix[4];
-	if (a->prefix[0] || size > NET_BODY_MAX || size > had - sizeof(a->prefix))
+	if (size > NET_BODY_MAX || size > had - sizeof(a->prefix))
 		return;
+	if (a->prefix[0]) {
+		a->answer->whole = a->gzip && unpack(a->answer, size);
+		return;
+	}
 	a->answer->body_size = size;
 	a->answer->whole = true;
 }

@@ -20,9 +20,9 @@ enum {
 struct grpc_answer {
 	struct net_answer *answer; /* the caller's */
 	unsigned http_status;
-	bool has_status;
-	uint8_t prefix[5]; /* of the first message */
-	size_t data_bytes; /* of all messages, with prefixes */
+	bool has_status, gzip; /* gzip: how messages are packed whose prefix says that they are */
+	uint8_t prefix[5];     /* of the first message */
+	size_t data_bytes;     /* of all messages, with prefixes */
 };
 
 /* `last`: it is in the block that ends the stream; only there a status counts. */

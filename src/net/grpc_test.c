@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that a server answers before it has read all of them. */
+/* Calls that a server answers before it has read all of them, and answers that it packed. */
 #include "net/client.h"
 #include "net/grpc_answer.h"
 
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <zlib.h>
 
 /* More than the buffers of a connection take. */
 enum { BODY = 64 << 20 };
@@ -106,4 +107,85 @@ TEST(an_answer_without_a_reset_behind_it_ends_the_call)
 TEST(who_answers_and_hangs_up_has_answered)
 {
 	call(true);
+}
+
+static size_t pack(const void *data, size_t size, uint8_t *buf, size_t room)
+{
+	z_stream z = { .next_in = (uint8_t *)(uintptr_t)data,
+		       .avail_in = (uInt)size,
+		       .next_out = buf,
+		       .avail_out = (uInt)room };
+
+	ASSERT_EQ(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	ASSERT_EQ(deflate(&z, Z_FINISH), Z_STREAM_END);
+	ASSERT_OK(deflateEnd(&z));
+	return room - z.avail_out;
+}
+
+static void header_of(struct grpc_answer *a, const char *name, const char *value, bool last)
+{
+	grpc_answer_header(a, name, strlen(name), value, strlen(value), last);
+}
+
+/* Of a message that is called packed, in two pieces. */
+static void answer_packed(struct net_answer *answer, const char *encoding, const uint8_t *data,
+			  size_t size)
+{
+	struct grpc_answer a = { .answer = answer };
+	const uint8_t prefix[] = { 1, (uint8_t)(size >> 24), (uint8_t)(size >> 16),
+				   (uint8_t)(size >> 8), (uint8_t)size };
+
+	answer->body_size = 0;
+	header_of(&a, ":status", "200", false);
+	if (encoding)
+		header_of(&a, "grpc-encoding", encoding, false);
+	grpc_answer_data(&a, prefix, sizeof(prefix));
+	grpc_answer_data(&a, data, size / 2);
+	grpc_answer_data(&a, data + size / 2, size - size / 2);
+	header_of(&a, "grpc-status", "0", true);
+	grpc_answer_end(&a, 0);
+	ASSERT_EQ(answer->status, 0);
+}
+
+TEST(a_message_that_was_packed_is_read)
+{
+	static struct net_answer answer;
+	static uint8_t plain[NET_BODY_MAX], packed[NET_BODY_MAX];
+	size_t size = pack("\x0a\x00", 2, packed, sizeof(packed));
+
+	answer_packed(&answer, "gzip", packed, size);
+	ASSERT(answer.whole);
+	ASSERT_EQ(answer.body_size, 2);
+	ASSERT_OK(memcmp(answer.body, "\x0a\x00", 2));
+
+	memset(plain, 'x', sizeof(plain));
+	size = pack(plain, sizeof(plain), packed, sizeof(packed));
+	answer_packed(&answer, "gzip", packed, size);
+	ASSERT(answer.whole);
+	ASSERT_EQ(answer.body_size, sizeof(plain));
+	ASSERT_OK(memcmp(answer.body, plain, sizeof(plain)));
+}
+
+TEST(a_message_that_cannot_be_unpacked_is_not_whole)
+{
+	static struct net_answer answer;
+	static uint8_t plain[NET_BODY_MAX + 1], packed[NET_BODY_MAX];
+	size_t size = pack("\x0a\x00", 2, packed, sizeof(packed));
+	static const char *const encodings[] = { NULL, "zstd", "gzi" };
+
+	for (size_t i = 0; i < sizeof(encodings) / sizeof(*encodings); i++) {
+		answer_packed(&answer, encodings[i], packed, size);
+		ASSERT(!answer.whole && !answer.body_size);
+	}
+	/* Cut off, damaged, larger than a body may be. */
+	for (size_t part = 0; part < size; part++) {
+		answer_packed(&answer, "gzip", packed, part);
+		ASSERT(!answer.whole && !answer.body_size);
+	}
+	packed[size - 5] ^= 1;
+	answer_packed(&answer, "gzip", packed, size);
+	ASSERT(!answer.whole && !answer.body_size);
+	size = pack(plain, sizeof(plain), packed, sizeof(packed));
+	answer_packed(&answer, "gzip", packed, size);
+	ASSERT(!answer.whole && !answer.body_size);
 }

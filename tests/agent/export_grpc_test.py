@@ -87,9 +87,10 @@ def test_the_server_says_when_to_come_again():
 
 
 def test_partial_success_is_told_and_not_sent_again():
-    partial = {"rejected": 3, "message": "bad ones"}
-    with Server([partial, partial]) as server, sending(server.port, *PLAIN) as a, simmer():
-        a.wait_for("took a report and rejected 3 profiles of it: bad ones")
+    # The first one's answer is packed, as Go's servers do it with each: what is shorter than gzip's own head C-core leaves as it is.
+    partial = {"rejected": 3, "message": "bad ones" * 10}
+    with Server([dict(partial, packed=True), partial]) as server, sending(server.port, *PLAIN) as a, simmer():
+        a.wait_for(f"took a report and rejected 3 profiles of it: {'bad ones' * 10}")
         server.wait(4)
         state = State(a.end())
         server.close()

@@ -7,8 +7,8 @@ which has grpcio. FOLDER has request_pb2.py; OPTIONS is JSON: port, answers, cer
 Each request is decoded and kept as FOLDER/NUMBER; a line of JSON on stdout tells of it, the first line is the port. A line on
 stdin makes it end its connections in order and listen anew; the end of stdin ends it.
 
-An answer: null (taken), {"code", "message", "delay"} (a status, RetryInfo's seconds), {"rejected", "message"} (partial success) or
-"never".
+An answer: null (taken), {"code", "message", "delay"} (a status, RetryInfo's seconds), {"rejected", "message", "packed"} (partial
+success, in gzip or not) or "never".
 """
 import concurrent.futures
 import json
@@ -60,6 +60,8 @@ def export(data, context):
     if answer is None:
         return b""
     if "rejected" in answer:
+        if answer.get("packed"):
+            context.set_compression(grpc.Compression.Gzip)
         return field(1, b"\x08" + bytes([answer["rejected"]]) + field(2, answer["message"].encode()))
     if "delay" in answer:
         context.set_trailing_metadata((("grpc-status-details-bin", status_with_delay(answer["code"], answer["delay"])),))
