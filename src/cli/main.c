@@ -62,6 +62,29 @@ int command_unknown(const char *name)
 	return EXIT_USAGE;
 }
 
+/* A word that is an option of the agent's, and of nobody else's. */
+static bool is_agents_option(const char *word)
+{
+	const char *name = word + strspn(word, "-");
+	char option[64];
+
+	snprintf(option, sizeof(option), "%.*s", (int)strcspn(name, "="), name);
+	return name != word && option_find(command_agent.options, option) &&
+	       !option_find(command_record.options, option);
+}
+
+/*
+ * The OpenTelemetry profiler has no commands: options alone, as its unit files have them, are the
+ * agent's, if one of them can be nothing else.
+ */
+static bool is_agents_line(int argc, char **argv)
+{
+	for (int i = 1; *argv[1] == '-' && i < argc && strcmp(argv[i], "--"); i++)
+		if (is_agents_option(argv[i]))
+			return true;
+	return false;
+}
+
 static void ignore_signal(int signal)
 {
 	(void)signal;
@@ -133,6 +156,8 @@ int main(int argc, char **argv)
 		return flush_stdout(EXIT_OK);
 	}
 	command = command_find(name);
+	if (!command && is_agents_line(argc, argv))
+		return flush_stdout(command_agent.run(argc, argv));
 	if (!command)
 		return command_unknown(name);
 	return flush_stdout(command->run(argc - 1, argv + 1));

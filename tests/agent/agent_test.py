@@ -613,6 +613,12 @@ def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
     for words in ("# conf:2\noutput-dir = out\n", "# SONDE_REPORTER_INTERVAL\nreporter-interval = 250ms\n",
                   "# --samples-per-second\nsamples-per-second = 97\n", "# default\nmemory-limit = 80M\n"):
         check(words in done.stdout, done.stdout)
+    # With nothing but the program's name changed: it has no commands. What others have as well says nothing.
+    alone = ("-tracers=perl", "-config=conf", "-samples-per-second", "97", "-print-config")
+    check(run(SONDE, *alone).stdout == run(SONDE, "agent", *alone).stdout, "without 'agent' it is another program")
+    check(run(SONDE, "-version").stdout == run(SONDE, "--version").stdout, "-version")
+    for args in ("-tracers", "perl"), ("--memory-limit", "64M", "--", "-config"):
+        check("unknown command" in run(SONDE, *args, status=2).stderr, args)
     with open("printed", "w", encoding="utf-8") as file:
         file.write(done.stdout)
     with agent("-config", "printed") as a:
