@@ -331,19 +331,66 @@ def usdt(setup):
     return problems, "%s samples of %d calls" % (at, CALLS)
 
 
-def ruby(setup):
-    """A probe in a library, at several places, each with its arguments elsewhere."""
+def texts_of(setup, probe, wanted, command):
+    """`wanted`: how many calls each filter lets through."""
+    names = ["of%d" % i for i in range(len(wanted))]
+    options = ["%s,%s,name=%s" % (probe, text, name) for text, name in zip(wanted, names)]
+    recording, found = record_all(setup, ["--probe", ";".join(options)], names, command)
+    problems, at = list(recording.problems), {text: total(found[name]) for text, name in zip(wanted, names)}
+    if at != wanted:
+        problems.append("%s samples, wanted %s" % (at, wanted))
+    check_lost(recording, problems)
+    return problems, "%s samples" % at
+
+
+RUBY = """
+def called = 1
+def other = 2
+TracePoint.new(:call) {}.enable
+40.times { called }
+7.times { other }
+50.times { Dir.pwd }
+"""
+
+
+def ruby_probe(name):
     libraries = glob.glob("/usr/lib/*/libruby-3*.so.3.?")
     if not libraries or not shutil.which("ruby"):
         raise Skip("there is no ruby")
-    probe = "usdt:%s:ruby:cmethod__entry" % libraries[0]
-    recording, found = record_all(setup, ["--probe", probe + ",arg2=pwd,name=pwd; " + probe + ",arg2=pwdx,name=pwdx"], ["pwd", "pwdx"],
-                                  ["ruby", "-e", "50.times { Dir.pwd }"])
-    problems, at = list(recording.problems), [total(found[type_]) for type_ in ("pwd", "pwdx")]
-    if at != [50, 0]:
-        problems.append("%s samples of 50 calls and none" % at)
-    check_lost(recording, problems)
-    return problems, "%s samples of 50 calls and none" % at
+    return "usdt:%s:ruby:%s" % (libraries[0], name)
+
+
+def ruby(setup):
+    """A probe in a library, at several places, each with its arguments elsewhere."""
+    return texts_of(setup, ruby_probe("cmethod__entry"), {"arg2=pwd": 50, "arg2=pwdx": 0}, ["ruby", "-e", RUBY])
+
+
+def ruby_methods(setup):
+    """Ruby comes to this one where its own tracing is on."""
+    return texts_of(setup, ruby_probe("method__entry"), {"arg2=called": 40, "arg2=oth*": 7, "arg2=pwd": 0}, ["ruby", "-e", RUBY])
+
+
+PYTHON = """
+import sys
+def called(): pass
+def other(): pass
+sys.setprofile(lambda *_: None)
+for _ in range(40): called()
+for _ in range(7): other()
+sys.setprofile(None)
+"""
+
+
+def python_functions(setup):
+    """Python 3.11 does, too."""
+    program, script = os.path.realpath("/usr/bin/python3"), os.path.join(setup.scratch, "called.py")
+    with open(program, "rb") as f:
+        if b"function__entry" not in f.read():
+            raise Skip("%s has no such probe" % program)
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(PYTHON)
+    return texts_of(setup, "usdt:%s:python:function__entry" % program,
+                    {"arg2=called": 40, "arg2=oth*": 7, "arg1=%s*" % script[:40]: 47, "arg2=call": 0}, [program, script])
 
 
 TEXTS = """
@@ -392,6 +439,8 @@ def tests(_setup):
     yield "faults", faults
     yield "usdt", usdt
     yield "ruby", ruby
+    yield "ruby-methods", ruby_methods
+    yield "python-functions", python_functions
     yield "texts", texts
     yield "kernel-probed", kernel_probed
     yield "mistakes", mistakes
