@@ -3,7 +3,7 @@
 """
 An agent that runs for long, beside a collector that fails now and then, while executables, processes and code come and go:
 `soak_test.py SONDE BUILD_FOLDER [TEST...]`, TAP. SONDE_SOAK_REPORTS says for how many reports of half a second (`make soak`: 7200,
-an hour; make test-all: 240; else 30).
+an hour; else 240, two minutes).
 
 What it takes stays flat, memory, descriptors, threads; nothing is lost on the way.
 """
@@ -21,7 +21,7 @@ from receiver import Receiver
 from running import BUILD, State, agent, run_tests, samples_of, workload
 from tap import check
 
-REPORTS = int(os.environ.get("SONDE_SOAK_REPORTS", 240 if os.environ.get("SONDE_ALL") else 30))
+REPORTS = int(os.environ.get("SONDE_SOAK_REPORTS", 240))
 LONG = 2000  # reports, from which on everything has its size after the first tenth
 MEDIUM = 200  # from which on everything but the profile, which fills its share first, has it after the first half
 MIB = 1 << 20
