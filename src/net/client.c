@@ -114,6 +114,9 @@ void net_clean_text(const void *text, size_t size, char *buf, size_t buf_size)
 	const unsigned char *s = text;
 	size_t len = 0;
 
+	/* As programs end what they print. */
+	while (size && s[size - 1] <= ' ')
+		size--;
 	for (; len < size && len + 1 < buf_size; len++)
 		buf[len] = s[len] >= ' ' && s[len] != 127 ? (char)s[len] : '?';
 	buf[len] = '\0';

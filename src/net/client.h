@@ -63,5 +63,5 @@ void net_client_free(struct net_client *c);
 void net_client_send(struct net_client *c, const void *data, size_t size, bool gzip,
 		     uint64_t deadline_ns, struct net_answer *ret);
 
-/* Text of somebody else's, in a line of ours: cut, and without control characters. */
+/* Text of somebody else's, in a line of ours: cut, trimmed, and without control characters. */
 void net_clean_text(const void *text, size_t size, char *buf, size_t buf_size);

@@ -148,6 +148,7 @@ def test_codes_say_whether_a_request_is_sent_again():
 def test_what_a_server_says_is_told_without_its_control_characters():
     long = b"\x12\x80\x08" + b"e" * 1024
     for status, body, words in ((400, b"\x08\x03\x12\x0bbad\nrequest", "(HTTP 400: bad?request): 1 lost"),
+                                (404, b"404 page not found\r\n", "(HTTP 404: 404 page not found): 1 lost"),
                                 (500, b"<html>\x1b[31m no</html>", "(HTTP 500: <html>?[31m no</html>): 1 lost"),
                                 (400, long, "(HTTP 400: " + "e" * 255 + "): 1 lost"),
                                 (200, b"<html>welcome</html>", "rejected 0 profiles of it: its answer is none of OTLP")):
