@@ -256,14 +256,6 @@ static void write_unknown(FILE *out, const struct recorder_stats *s)
 				 s->unknown_runtimes[kind]);
 }
 
-/* CPU time of what builds tables for us, as far as it has ended. */
-static uint64_t children_ns(void)
-{
-	struct rusage u;
-
-	return getrusage(RUSAGE_CHILDREN, &u) ? 0 : child_usage_ns(&u);
-}
-
 static void write_cost(FILE *out, const struct metrics *m)
 {
 	const struct recorder_stats *s = m->recorder;
@@ -273,8 +265,8 @@ static void write_cost(FILE *out, const struct metrics *m)
 	counter(out, "sonde_bpf_runs_total", "How often the sampling program ran.", s->bpf_runs);
 	seconds(out, "sonde_cpu_seconds_total", "CPU time of this process.", s->own_ns);
 	seconds(out, "sonde_children_cpu_seconds_total",
-		"CPU time of its children, which build tables, once they have ended.",
-		children_ns());
+		"CPU time of its children, which build tables, read symbols and load walkers.",
+		child_cpu_ns());
 	gauge(out, "sonde_resident_memory_bytes", "Resident memory, without pages of BPF maps.",
 	      s->rss_kb * 1024);
 	gauge(out, "sonde_bpf_memory_bytes", "Kernel memory of BPF maps and programs.",

@@ -193,11 +193,12 @@ static void tell_spool(const struct sender_spool_stats *s)
 static void tell_state(const struct recorder_stats *stats, const struct agent_stats *agent)
 {
 	log_info("state: %.0f s, %" PRIu64 " samples, %.1f %% complete, %" PRIu64
-		 " lost; CPU time: %.2f s, in the kernel %.2f s; memory: %" PRIu64
-		 " kB, BPF maps %" PRIu64 " kB",
+		 " lost; CPU time: %.2f s, of children %.2f s, in the kernel %.2f s; memory: "
+		 "%" PRIu64 " kB, BPF maps %" PRIu64 " kB",
 		 stats->duration_s, stats->samples, stats_complete_percent(stats),
 		 stats_lost_samples(stats), (double)stats->own_ns / 1e9,
-		 (double)stats->bpf_ns / 1e9, stats->rss_kb, stats->map_bytes / 1024);
+		 (double)stats->children_ns / 1e9, (double)stats->bpf_ns / 1e9, stats->rss_kb,
+		 stats->map_bytes / 1024);
 	tell_delivery(agent);
 	tell_spool(&agent->sender.spool);
 }

@@ -5,11 +5,13 @@ What `sonde agent --metrics-listen` answers, to Prometheus' own parser and to cl
 
 By the system's python, of which the parser is a package.
 """
+import contextlib
 import gzip
 import http.client
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 
@@ -93,6 +95,42 @@ def test_metrics_are_read_by_prometheus_and_agree():
     last = re.findall(r"state: \d+ s, (\d+) samples, ", said)[-1]
     check(m["sonde_samples_total"] <= int(last), f"{last} samples at the end, {m['sonde_samples_total']} before")
     check(m.all("sonde_http_requests_total")[("broken",)] == 0, m.text)
+
+
+def ticks(pid):
+    """CPU time of this process, and of its children that ended."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+
+
+def stop_a_child(parent, least):
+    """The first one found that has had so many ticks of CPU time."""
+    while True:
+        with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
+            pids = [int(pid) for pid in file.read().split()]
+        for pid in pids:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if ticks(pid)[0] >= least:
+                    os.kill(pid, signal.SIGSTOP)
+                    return pid
+
+
+def test_children_that_run_count():
+    """They load walkers: one of them is stopped in the midst of it."""
+    with agent(*ARGS, **EVERY_RUNTIME) as a, workload(sys.executable, "-c", "while True: pass"):
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        child = stop_a_child(a.process.pid, 8)
+        try:
+            had, ended, before = ticks(child)[0], ticks(a.process.pid)[1], None
+            # Until none of the others ends meanwhile.
+            while ended != before:
+                told, before, ended = Metrics(port)["sonde_children_cpu_seconds_total"] * os.sysconf("SC_CLK_TCK"), ended, ticks(a.process.pid)[1]
+        finally:
+            os.kill(child, signal.SIGCONT)
+        a.end()
+    check(told >= ended + had - 1, f"{told} ticks are told, a child has had {had}, those that ended {ended}")
 
 
 CALLS = """
