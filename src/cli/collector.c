@@ -44,6 +44,12 @@ static bool is_by_hand(const struct collector_arguments *args)
 	return args->agent || args->endpoint;
 }
 
+/* Set by a variable that is for all programs which send OTLP. */
+static bool is_for_all(const struct config *config, const char *option)
+{
+	return !strncmp(config_label(config, option).text, OTEL, sizeof(OTEL) - 1);
+}
+
 static int read_endpoint(const struct collector_arguments *args, const struct config *config,
 			 struct collector *c)
 {
@@ -73,13 +79,19 @@ static int read_endpoint(const struct collector_arguments *args, const struct co
 static int choose_protocol(const struct collector_arguments *args, const struct config *config,
 			   struct collector *c)
 {
+	bool for_all = is_for_all(config, "otlp-protocol");
+
 	c->net.protocol = c->net.endpoint.has_scheme ? NET_HTTP : NET_GRPC;
-	if (!args->protocol)
+	/* The OpenTelemetry profiler's option means gRPC, whatever other programs have. */
+	if (!args->protocol || (for_all && args->agent))
 		return 0;
 	if (!strcmp(args->protocol, "grpc")) {
 		c->net.protocol = NET_GRPC;
 	} else if (!strcmp(args->protocol, "http/protobuf")) {
 		c->net.protocol = NET_HTTP;
+	} else if (for_all) {
+		log_warn("%s is left aside: '%s' is neither grpc nor http/protobuf",
+			 config_label(config, "otlp-protocol").text, args->protocol);
 	} else {
 		log_error("%s is grpc or http/protobuf, not '%s'",
 			  config_label(config, "otlp-protocol").text, args->protocol);
@@ -136,7 +148,16 @@ static int complete_endpoint(const struct collector_arguments *args, struct coll
 	return 0;
 }
 
-static int read_tls(const struct collector_arguments *args, struct collector *c)
+/* A certificate that was said to this program. */
+static bool has_certificate(const struct collector_arguments *args, const struct config *config)
+{
+	return (args->ca_file && !is_for_all(config, "otlp-certificate")) ||
+	       (args->cert_file && !is_for_all(config, "otlp-client-certificate")) ||
+	       args->server_name;
+}
+
+static int read_tls(const struct collector_arguments *args, const struct config *config,
+		    struct collector *c)
 {
 	c->net.ca_file = args->ca_file;
 	c->net.cert_file = args->cert_file;
@@ -146,8 +167,7 @@ static int read_tls(const struct collector_arguments *args, struct collector *c)
 		log_error("--otlp-client-certificate and --otlp-client-key go together");
 		return -EINVAL;
 	}
-	if (!c->net.endpoint.tls && is_by_hand(args) &&
-	    (args->ca_file || args->cert_file || args->server_name)) {
+	if (!c->net.endpoint.tls && is_by_hand(args) && has_certificate(args, config)) {
 		log_error("there are certificates, but no TLS: say https://, or take back "
 			  "--disable-tls");
 		return -EINVAL;
@@ -189,7 +209,7 @@ int collector_read(const struct collector_arguments *args, const struct config *
 		if (!r)
 			r = complete_endpoint(args, &c);
 		if (!r)
-			r = read_tls(args, &c);
+			r = read_tls(args, config, &c);
 		if (!r)
 			r = read_headers(args, config, &c);
 	}

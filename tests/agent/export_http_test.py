@@ -313,6 +313,16 @@ def test_opentelemetrys_variables():
             a.wait_for(r"report \d+: ")
             a.end()
         check({request.path for request in r.all} == {"/"}, "of profiles only it is taken as it is")
+        # What others have, and this one has not: OpenTelemetry's specification wants a warning.
+        with agent(*FAST, OTEL_EXPORTER_OTLP_PROTOCOL="http/json", **otel) as a:
+            a.wait_for("OTEL_EXPORTER_OTLP_PROTOCOL is left aside: 'http/json' is neither grpc nor http/protobuf")
+            a.wait_for(r"report \d+: ")
+            a.end()
+        # The OpenTelemetry profiler's option means gRPC, whatever is set for other programs; and certificates are, too.
+        with agent(*FAST, "-collection-agent", "127.0.0.1:1", "-disable-tls", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+                   OTEL_EXPORTER_OTLP_CERTIFICATE="of-no-use", **otel) as a:
+            a.wait_for("reports every 0.1 s to '127.0.0.1:1'")
+            a.process.kill()
 
 
 def test_mistakes_are_said():
