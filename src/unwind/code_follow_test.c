@@ -273,12 +273,46 @@ TEST(where_a_function_begins_is_believed)
 	rule = rule_of(popped, sizeof(popped) - 1, 12, true, true);
 	ASSERT_EQ(rule.cfa, CFA_REG);
 	ASSERT_EQ(rule.cfa_reg, X86_RBP);
-	ASSERT_EQ(rule.cfa_off, 16);
-	ASSERT_EQ(rule.slot_off[0], -2);
+	ASSERT_EQ(rule.cfa_off, 24);
+	ASSERT_EQ(rule.ra_off, -2);
+	ASSERT_EQ(rule.slot_off[0], -3);
 	/* Interrupted before that, the return address is in a register. */
 	rule = rule_of(popped, sizeof(popped) - 1, 1, false, true);
 	ASSERT_EQ(RULE_RA(&rule), RA_IN_REG);
 	ASSERT_EQ(rule_of(frameless, sizeof(frameless) - 1, 4, true, true).cfa, CFA_FRAME_POINTER);
+}
+
+/* V8's Builtins_CallApiCallback, as in Chromium, where nobody tells where it begins. */
+TEST(arguments_may_be_put_above_the_return_address)
+{
+	/* 0: mov %rsi,0xe0(%r13); 7: pop %rax; 8: push %rbx; 9: push %rsi; 10: push %rax; 11: mov
+	 * (%rbx),%rax; 14: test %rax,%rax; 17: je 20; 19: int3; 20: push %rbp; 21: mov %rsp,%rbp;
+	 * 24: push $0x24; 26: sub $8,%rsp; 30: and $-16,%rsp; 34: call *%rdx; 36: leave;
+	 * 37: pop %rcx; 38: lea 0x28(%rsp,%r15,8),%rsp; 43: push %rcx; 44: ret */
+	static const char code[] = "\x49\x89\xb5\xe0\x00\x00\x00\x58\x53\x56\x50\x48\x8b\x03"
+				   "\x48\x85\xc0\x74\x01\xcc\x55\x48\x89\xe5\x6a\x24"
+				   "\x48\x83\xec\x08\x48\x83\xe4\xf0\xff\xd2\xc9\x59"
+				   "\x4a\x8d\x64\xfc\x28\x51\xc3";
+	/* The same, but the return address is left above what the frame pointer leads to. */
+	static const char above[] = "\x49\x89\xb5\xe0\x00\x00\x00\x58\x50\x53\x56\x48\x8b\x03"
+				    "\x48\x85\xc0\x74\x01\xcc\x55\x48\x89\xe5\x6a\x24"
+				    "\x48\x83\xec\x08\x48\x83\xe4\xf0\xff\xd2\xc9\x59"
+				    "\x4a\x8d\x64\xfc\x28\x51\xc3";
+	struct unwind_rule rule = rule_in(code, sizeof(code) - 1, 35, true);
+
+	ASSERT_EQ(rule.cfa, CFA_REG);
+	ASSERT_EQ(rule.cfa_reg, X86_RBP);
+	ASSERT_EQ(rule.cfa_off, 32);
+	ASSERT_EQ(RULE_RA(&rule), RA_AT_CFA);
+	ASSERT_EQ(rule.ra_off, -3);
+	ASSERT_EQ(rule.slot_off[0], -4);
+	rule = rule_in(above, sizeof(above) - 1, 35, true);
+	ASSERT_EQ(rule.cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
+	/* Behind `leave` nothing tells what lies on the stack. */
+	rule = rule_in(code, sizeof(code) - 1, 37, false);
+	ASSERT_EQ(rule.cfa, CFA_FRAME_POINTER);
+	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
 }
 
 TEST(a_function_may_take_over_the_frame_of_the_one_that_jumped_to_it)

@@ -78,9 +78,10 @@ static void sp_move(struct scan_state *s, int64_t by)
 		old_move(s, by);
 	if (s->sp != SP_KNOWN)
 		return;
-	/* Nobody has gigabytes on the stack; above the CFA is the caller's. */
+	/* Nobody has gigabytes on the stack; above the CFA is the caller's, and nobody goes back
+	 * over his return address. */
 	if (by > 1 << 30 || by < -(1 << 30) || s->sp_off + by < 0 || s->sp_off + by > 1 << 30 ||
-	    (s->sp_off + by < 8 && s->ra == RA_AT_CFA))
+	    (s->ra == RA_AT_CFA && s->sp_off + by < -8 * s->ra_off))
 		lose_track(s);
 	else
 		s->sp_off += by;
@@ -162,14 +163,15 @@ static void old_loaded(const struct cfi_arch *cfi, struct scan_state *s, uint8_t
 
 static void push_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t reg)
 {
-	if (s->sp == SP_KNOWN && s->sp_off == 0 && s->ra == RA_IN_REG && s->ra_off == reg) {
-		/* the return address goes back to its place */
+	sp_move(s, 8);
+	if (s->sp == SP_KNOWN && s->ra == RA_IN_REG && s->ra_off == reg && s->sp_off % 8 == 0 &&
+	    s->sp_off / 8 <= -INT16_MIN) {
+		/* The return address goes back to its place, or below what was put there: V8's
+		 * builtins add arguments of a C function. */
 		s->ra = RA_AT_CFA;
-		s->ra_off = -1;
-		s->sp_off = 8;
+		s->ra_off = (int16_t) - (s->sp_off / 8);
 		return;
 	}
-	sp_move(s, 8);
 	if (s->kind != SCAN_FOLLOWED)
 		return;
 	if (s->sp == SP_KNOWN)
@@ -185,12 +187,13 @@ static void pop_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t re
 		sp_move(s, -8);
 		return;
 	}
-	if (s->sp == SP_KNOWN && s->sp_off == 8 && s->ra == RA_AT_CFA && reg != X86_RSP) {
+	if (s->sp == SP_KNOWN && s->ra == RA_AT_CFA && s->sp_off == -8 * s->ra_off &&
+	    reg != X86_RSP) {
 		/* Hand-written code takes its return address along in a register. */
 		clobber(cfi, s, reg);
 		s->ra = RA_IN_REG;
 		s->ra_off = reg;
-		s->sp_off = 0;
+		s->sp_off -= 8;
 		return;
 	}
 	if (s->sp == SP_KNOWN)
