@@ -106,11 +106,14 @@ static bool begins(const struct follower *f, uint64_t at)
 	static const uint8_t go[] = { 0x49, 0x3b, 0x66, 0x10 }; /* cmp 0x10(%r14),%rsp */
 	const uint8_t *p = f->code + (at - f->start);
 
-	if (at == f->start || !ends_before(f, at))
-		return false; /* what is before it was not read, or goes on here */
-	return f->arch.prologue(p, f->end - at, at) ||
-	       (f->cfi.machine == EM_X86_64 &&
-		(p[-1] == INT3 || (f->end - at > sizeof(go) && !memcmp(p, go, sizeof(go)))));
+	if (at == f->start)
+		return false; /* what is before it was not read */
+	if (!f->arch.prologue(p, f->end - at, at) &&
+	    !(f->cfi.machine == EM_X86_64 &&
+	      (p[-1] == INT3 || (f->end - at > sizeof(go) && !memcmp(p, go, sizeof(go))))))
+		return false;
+	/* Last, since it takes the longest: to read backwards is to try each length. */
+	return ends_before(f, at);
 }
 
 static bool are_traps(const struct follower *f, uint64_t end)
