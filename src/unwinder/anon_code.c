@@ -13,7 +13,6 @@
 #include "unwind/code_follow.h"
 #include "unwinder/jit_code.h"
 #include "util/cleanup.h"
-#include "util/clock.h"
 
 enum {
 	AROUND = 16 << 10, /* bytes before and behind the frame's pc that are looked at */
@@ -209,7 +208,6 @@ int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16
 		   struct walk_known_rule *ret)
 {
 	struct anon_code a = { b, memory, state, NULL, machine };
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int r;
 
 	if (b)
@@ -222,7 +220,7 @@ int anon_code_rule(struct publisher *p, const struct mapping_snapshot *b, uint16
 	r = machine == EM_X86_64 ? find_rule(p, &a, &ret->rule) : -ENOENT;
 	if (!r)
 		ret->pc = state->pc;
-	publisher_followed_anon(p, b, r, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	publisher_followed_anon(p, r);
 	return r;
 }
 

@@ -32,20 +32,42 @@ static int find_spilled(void *ctx, __u32 file, __u64 addr, struct unwind_rule *r
 	return table_spill_find(&s->publisher->spill, file, addr, ret);
 }
 
-/* The walk is in a file whose table is not loaded: may it go on? */
-static bool get_table(struct spilled *s, const struct mapping_snapshot *b, const struct walk *state)
-{
-	struct publisher *p = s->publisher;
-
-	return (s->may || !publisher_has_spilled(p, state->mapping_file)) &&
-	       s->nr_tables++ < TABLES_MAX && publisher_get_table(p, b, state->mapping_file);
-}
-
 /* What a walk has asked for, and was told. */
 struct answers {
 	struct walk_known_rule known[ASKED_MAX];
 	uint32_t nr_known, nr_asked;
+	uint64_t since_ns; /* of a CPU: what was before that is counted; 0: nothing was asked */
 };
+
+/* An answer costs another walk, too, and of a deep stack a long one. The first walk is not
+ * counted, which each raw sample has. */
+static void count_time(struct publisher *p, const struct mapping_snapshot *b,
+		       struct answers *answers)
+{
+	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	publisher_took(p, b, answers->since_ns ? now - answers->since_ns : RAW_SAMPLE_NS);
+	answers->since_ns = now;
+}
+
+/* The walk is in a file whose table is not loaded: may it go on? */
+static bool get_table(struct spilled *s, const struct mapping_snapshot *b, const struct walk *state,
+		      struct answers *answers)
+{
+	struct publisher *p = s->publisher;
+	bool got;
+
+	if ((!s->may && publisher_has_spilled(p, state->mapping_file)) ||
+	    s->nr_tables++ >= TABLES_MAX)
+		return false;
+	if (answers->since_ns)
+		count_time(p, b, answers);
+	got = publisher_get_table(p, b, state->mapping_file);
+	/* That is not for the answers. */
+	if (answers->since_ns)
+		answers->since_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	return got;
+}
 
 /* Follows what the walk has stopped at: whether it may go further with that. */
 static bool answer(struct publisher *p, const struct mapping_snapshot *b,
@@ -56,6 +78,7 @@ static bool answer(struct publisher *p, const struct mapping_snapshot *b,
 
 	if (answers->nr_asked++ == ASKED_MAX)
 		return false;
+	count_time(p, b, answers);
 	r = anon_code_rule(p, b, machine, memory, state, &answers->known[answers->nr_known]);
 	if (r != -ENOTSUP) {
 		answers->nr_known += !r;
@@ -104,9 +127,11 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		stop = walk_host(&tables, memory, &in, state);
 		if (stop == STOP_CODE_PENDING)
 			in.may_ask = answer(p, block, memory, in.machine, state, &answers);
-		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, block, state))
+		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, block, state, &answers))
 			break;
 	}
+	if (answers.since_ns)
+		count_time(p, block, &answers);
 	if (spilled.begin_ns)
 		publisher_read_spilled(p, block,
 				       clock_ns(CLOCK_THREAD_CPUTIME_ID) - spilled.begin_ns);

@@ -117,6 +117,8 @@ struct publisher {
 };
 /* Following code takes a fifth of a CPU at most, and so do walks that read tables from the disk. */
 enum { FOLLOW_PART = 5, SPILL_PART_OF_CPU = 5 };
+/* What a raw sample costs beside its walk: the copy of the stack, and its way here. */
+enum { RAW_SAMPLE_NS = 50000 };
 
 /* Borrows all three; takes over process_table's callbacks. */
 void publisher_init(struct publisher *p, struct process_table *processes,
@@ -184,12 +186,10 @@ struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
  */
 int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint32_t number,
 		     uint64_t addr, bool is_caller);
-/*
- * Code of no file was followed for a process with that block, and that took so long: `result` is 0
- * if it told where the caller is.
- */
-void publisher_followed_anon(struct publisher *p, const struct mapping_snapshot *b, int result,
-			     uint64_t took_ns);
+/* Code of no file was followed: `result` is 0 if it told where the caller is. */
+void publisher_followed_anon(struct publisher *p, int result);
+/* Code was followed for a process with that block, or read, and that took so long of a CPU. */
+void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns);
 /* Would code be followed now for a process with that block? */
 bool publisher_may_follow(const struct publisher *p, const struct mapping_snapshot *b);
 /*

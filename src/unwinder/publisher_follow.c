@@ -15,7 +15,6 @@ enum {
 	HELD_NS = 200000000, /* what failed, or what there was no time for */
 	ANON_SILENT_MAX = 8, /* frames of a process that its code of no file may tell nothing of,
 				beside as many as it tells of */
-	ASK_NS = 100000,     /* beside following it costs a copy of the stack and a walk here */
 };
 
 static bool has_failed(const struct publisher *p, uint32_t user)
@@ -84,7 +83,6 @@ static void fail(struct publisher *p, uint32_t user)
 int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint32_t number,
 		     uint64_t addr, bool is_caller)
 {
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct code_rows rows = { 0 };
 	uint32_t user = snapshot_user(b);
 	int r;
@@ -101,17 +99,13 @@ int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint
 		fail(p, user);
 	else
 		p->nr_followed++;
-	time_shares_take(&p->follow_time, user, now_ns(),
-			 ASK_NS + clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 	return r;
 }
 
-void publisher_followed_anon(struct publisher *p, const struct mapping_snapshot *b, int result,
-			     uint64_t took_ns)
+void publisher_followed_anon(struct publisher *p, int result)
 {
 	p->nr_anon++;
 	p->nr_anon_silent += result != 0;
-	time_shares_take(&p->follow_time, snapshot_user(b), now_ns(), ASK_NS + took_ns);
 }
 
 void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns)

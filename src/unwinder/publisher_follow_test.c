@@ -4,9 +4,12 @@
 #include "unwinder/publisher_internal.h"
 #include "still_clock.h"
 #include "test.h"
+#include "unwinder/host_walk.h"
 #include "util/clock.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { NO_FILE = 0 };
@@ -78,6 +81,105 @@ TEST(who_has_used_up_his_time_leaves_others_theirs)
 	tear_down();
 }
 
+#if defined(__x86_64__)
+/* Two functions without CFI; in the inner one nothing near `place` tells how its frame is. */
+__asm__(".balign 16, 0xcc\n"
+	".fill 16, 1, 0xcc\n"
+	"inner: push %rbx\n"
+	"mov %rdi, %rbx\n"
+	".fill 8, 1, 0x90\n"
+	"place: .fill 8, 1, 0x90\n"
+	"pop %rbx\n"
+	"ret\n"
+	".balign 16, 0xcc\n"
+	".fill 16, 1, 0xcc\n"
+	"outer: push %rbx\n"
+	"call inner\n"
+	"behind: pop %rbx\n"
+	"ret\n"
+	".balign 16, 0xcc\n");
+extern const uint8_t place[], behind[];
+
+enum { STACK_WORDS = 512, READ_NS = 1000, STACK_AT = 0x7f0000000000 };
+
+/* The stack as it is at `place`; each read takes its time. */
+static int read_slowly(void *ctx, __u64 from, void *to, __u32 size)
+{
+	uint64_t stack[STACK_WORDS] = { 1, (uint64_t)behind, 2, 0 };
+
+	if (from - (uint64_t)place + 64 < 128) {
+		memcpy(to, (const void *)from, size);
+		return 0;
+	}
+	if (from - STACK_AT > sizeof(stack) - size)
+		return -EFAULT;
+	memcpy(to, (const uint8_t *)stack + (from - STACK_AT), size);
+	still_clock_ns += READ_NS;
+	++*(uint64_t *)ctx;
+	return 0;
+}
+
+/* All of this program's code is as if nobody had looked at it. */
+static void unfollow(void)
+{
+	uint32_t nr = store.files[file].nr_buckets, rows[] = { ROW(0, 0), ROW(0, 1) };
+	struct unwind_rule rules[] = {
+		{ .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE },
+		{ .cfa = CFA_FRAME_POINTER, .cfa_off = CODE_UNFOLLOWED },
+	};
+	struct unwind_table table = { .start = store.files[file].start,
+				      .nr_buckets = nr,
+				      .nr_rows = 2,
+				      .nr_rules = 2,
+				      .buckets = calloc(nr, sizeof(uint32_t)),
+				      .rows = rows,
+				      .rules = rules };
+
+	for (uint32_t i = 0; i < nr; i++)
+		table.buckets[i] = BUCKET(2, 0);
+	ASSERT_OK(unwind_store_load(&store, file, &table));
+	free(table.buckets);
+}
+
+TEST(a_walk_pays_for_what_its_answers_took)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	const __u64 regs[UNWIND_REGS_MAX] = { [X86_RSP] = STACK_AT };
+	uint64_t nr_reads = 0, first_reads;
+	const struct walk_memory memory = { .read = read_slowly, .ctx = &nr_reads };
+	const struct mapping_snapshot *b;
+	uint64_t used;
+
+	set_up();
+	unfollow();
+	b = ((struct published_process *)proc->user)->block;
+	const struct walk_input input = { .machine = EM_X86_64,
+					  .pc = (uint64_t)place,
+					  .regs = regs,
+					  .process = publisher_entry(b, 1),
+					  .max_frames = 8 };
+
+	/* Both are followed for the first walk. */
+	publisher.follow_time.used_ns = used = now_ns() - 900000000;
+	host_walk(&publisher, &memory, &input, walk);
+	ASSERT_EQ(publisher.nr_followed, 2);
+	ASSERT(walk->full.nr_words >= 2);
+	ASSERT_EQ(FRAME_DATA(walk->words[1]), (uint64_t)behind - 1);
+	used = publisher.follow_time.used_ns - used;
+	first_reads = nr_reads;
+	/* The next one asks for nothing, and pays nothing. */
+	nr_reads = 0;
+	host_walk(&publisher, &memory, &input, walk);
+	ASSERT_EQ(publisher.nr_followed, 2);
+	ASSERT(nr_reads);
+	/* One copy of a stack, and the walks behind the first answer, which was asked for before
+	 * anything was read. */
+	ASSERT_EQ(used, FOLLOW_PART * (RAW_SAMPLE_NS + READ_NS * first_reads));
+	tear_down();
+	free(walk);
+}
+#endif
+
 TEST(the_kernel_asks_no_more_for_a_process_in_vain)
 {
 	struct published_process *v;
@@ -106,13 +208,13 @@ TEST(code_of_no_file_that_tells_nothing_is_not_asked_for_again)
 	for (nr = 0; !publisher_is_anon_silent(v); nr++) {
 		ASSERT(nr < 100);
 		publisher.nr_anon = publisher.nr_anon_silent = 0;
-		publisher_followed_anon(&publisher, v->block, -ENOENT, 0);
+		publisher_followed_anon(&publisher, -ENOENT);
 		publisher_hold_asks(&publisher, proc);
 	}
 	/* It told more often than not. */
 	for (v->nr_anon = v->nr_anon_silent = nr = 0; nr < 100; nr++) {
 		publisher.nr_anon = publisher.nr_anon_silent = 0;
-		publisher_followed_anon(&publisher, v->block, nr % 2 ? -ENOENT : 0, 0);
+		publisher_followed_anon(&publisher, nr % 2 ? -ENOENT : 0);
 		publisher_hold_asks(&publisher, proc);
 		ASSERT(!publisher_is_anon_silent(v));
 	}

@@ -13,8 +13,6 @@ void publisher_hold_child(struct publisher *p, struct published_process *child,
 bool publisher_is_anon_silent(const struct published_process *v);
 /* Processes whose asks were held long enough may ask again. */
 void publisher_let_ask(struct publisher *p, uint64_t now_ns);
-/* Something was read of a process with that block, out of the time for following code. */
-void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns);
 /* publisher_tables.c: what was built meanwhile is loaded; tables that there is no room for. */
 void publisher_take_tables(struct publisher *p, uint64_t now_ns);
 /* process_table.file_too_large. */

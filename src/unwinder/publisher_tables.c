@@ -77,8 +77,6 @@ static void table_failed(struct publisher *p, uint32_t number, int r)
 
 /* How long it is not tried again to keep tables when that failed. */
 #define SPILL_PAUSE_NS 10000000000ull
-/* Beside the walk itself: the copy of the stack, and its way here. */
-#define SPILL_SAMPLE_NS 50000ull
 
 /* Some file's table has no room: from now on it is kept, if there is a disk for that. */
 static void begin_to_spill(struct publisher *p, uint64_t now)
@@ -133,7 +131,7 @@ bool publisher_may_read_spilled(const struct publisher *p, const struct mapping_
 
 void publisher_read_spilled(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns)
 {
-	time_shares_take(&p->spill_time, snapshot_user(b), now_ns(), SPILL_SAMPLE_NS + took_ns);
+	time_shares_take(&p->spill_time, snapshot_user(b), now_ns(), RAW_SAMPLE_NS + took_ns);
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
