@@ -162,7 +162,8 @@ static int keep_record(void *ctx, void *record, size_t size)
 	return 0;
 }
 
-static void show_if_unknown(struct recorder *r, const uint8_t *record, size_t size)
+/* What a sample that waits will need: its process is shown, the table of its file begun. */
+static void prepare(struct recorder *r, const uint8_t *record, size_t size)
 {
 	const struct sample_header *h = (const struct sample_header *)record;
 	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
@@ -172,7 +173,11 @@ static void show_if_unknown(struct recorder *r, const uint8_t *record, size_t si
 	/* Perhaps it is not wanted. */
 	if (h->flags & SAMPLE_UNDECIDED)
 		return;
-	if (h->type != SAMPLE_RAW || h->stop != STOP_NO_PROCESS || size < sizeof(*h) + sizeof(*raw))
+	if (h->type != SAMPLE_RAW || size < sizeof(*h) + sizeof(*raw))
+		return;
+	if (h->stop == STOP_FILE_PENDING)
+		publisher_begin_table(&r->unwinder.publisher, raw->file);
+	if (h->stop != STOP_NO_PROCESS)
 		return;
 	/* While it is read the batch may grow, and the record be elsewhere. */
 	mm = raw->mm;
@@ -192,9 +197,9 @@ void recorder_drain(void *ctx)
 
 /*
  * The ring must not overflow while a table is built either; and processes that began meanwhile are
- * shown, which may need nothing of what is waited for. Only those of which no event was taken in:
- * what the others map is not known before all that came earlier is done. False: there is not much
- * room left for what waits, and those that began would be lost.
+ * shown, which may need nothing of what is waited for, or another table, which is begun. Only those
+ * of which no event was taken in: what the others map is not known before all that came earlier is
+ * done. False: there is not much room left for what waits, and those that began would be lost.
  */
 bool recorder_drain_meanwhile(void *ctx)
 {
@@ -205,7 +210,7 @@ bool recorder_drain_meanwhile(void *ctx)
 	while (r->next_looked_at < r->next->pending.nr && now_ns() - begin < MEANWHILE_NS) {
 		const struct pending *p = &r->next->pending.items[r->next_looked_at++];
 
-		show_if_unknown(r, r->next->bytes.items + p->at, p->size);
+		prepare(r, r->next->bytes.items + p->at, p->size);
 	}
 	return !is_half_full(r);
 }

@@ -75,12 +75,24 @@ void loader_fini(struct loader *l)
 		build_drop(&l->background[i]);
 }
 
-bool loader_is_building(const struct loader *l, uint32_t file)
+static struct loader_build *find_build(const struct loader *l, uint32_t file)
 {
 	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++)
 		if (l->background[i].child.pid && l->background[i].file == file)
-			return true;
-	return false;
+			return (struct loader_build *)&l->background[i];
+	return NULL;
+}
+
+bool loader_is_building(const struct loader *l, uint32_t file)
+{
+	return (file && l->waited_file == file) || find_build(l, file);
+}
+
+bool loader_is_ahead(const struct loader *l, uint32_t file)
+{
+	const struct loader_build *b = find_build(l, file);
+
+	return b && b->ahead;
 }
 
 bool loader_is_busy(const struct loader *l)
@@ -241,6 +253,17 @@ static int build_beside(struct loader *l, const struct loader_job *job, struct u
 	return may_wait && wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
 }
 
+/* What loader_begin() has begun. */
+static int wait_for_begun(struct loader *l, struct loader_build *begun, struct unwind_table **ret)
+{
+	bool may_wait = !l->wait.meanwhile || l->wait.meanwhile(l->wait.ctx);
+	struct loader_build b = *begun;
+
+	*begun = (struct loader_build){ .child = CHILD_NONE, .out_fd = -1 };
+	b.ahead = false;
+	return may_wait && wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
+}
+
 static int build_here(const struct loader_job *job, struct unwind_table **ret)
 {
 	_cleanup_(unwind_table_free_p) struct unwind_table *table = NULL;
@@ -255,14 +278,46 @@ static int build_here(const struct loader_job *job, struct unwind_table **ret)
 	return r;
 }
 
-int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
+static bool is_small(const struct loader_job *job)
 {
 	uint64_t small = owner_is_trusted(job->owner) ? SMALL_COST : SMALL_COST_OF_OTHERS;
 
 	/* An image in memory is the vDSO's. */
-	if (job->elf->fd < 0 || unwind_table_cost(job->elf) <= small)
-		return build_here(job, ret);
-	return build_beside(l, job, ret);
+	return job->elf->fd < 0 || unwind_table_cost(job->elf) <= small;
+}
+
+int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
+{
+	struct loader_build *begun = find_build(l, job->file);
+	int r;
+
+	l->waited_file = job->file;
+	if (begun && begun->ahead)
+		r = wait_for_begun(l, begun, ret);
+	else
+		r = is_small(job) ? build_here(job, ret) : build_beside(l, job, ret);
+	l->waited_file = 0;
+	return r;
+}
+
+int loader_begin(struct loader *l, const struct loader_job *job)
+{
+	struct loader_build *place = NULL;
+	int nr_free = 0, r;
+
+	if (!owner_is_trusted(job->owner) || is_small(job))
+		return -ENOTSUP;
+	for (int i = 0; i < LOADER_BACKGROUND_MAX; i++) {
+		if (l->background[i].child.pid)
+			continue;
+		place = &l->background[i];
+		nr_free++;
+	}
+	if (nr_free < 2)
+		return -EAGAIN;
+	r = start(l, job, place);
+	place->ahead = !r;
+	return r;
 }
 
 void loader_tick(struct loader *l,

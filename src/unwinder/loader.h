@@ -46,12 +46,14 @@ struct loader_build {
 	uint32_t runtime;
 	int out_fd;
 	uint64_t give_up_ns;
+	bool ahead; /* loader_begin(), and nobody has waited for it */
 };
 
 struct loader {
 	char *const *builder; /* argv of a program that is loader_child_main(); NULL: fork */
 	struct loader_wait wait;
 	struct loader_build background[LOADER_BACKGROUND_MAX];
+	uint32_t waited_file; /* that loader_build() builds now; 0: none */
 	struct patience patience;
 };
 
@@ -67,8 +69,15 @@ void loader_fini(struct loader *l);
  * else as unwind_table_build(). job->elf is used by nobody else meanwhile.
  */
 int loader_build(struct loader *l, const struct loader_job *job, struct unwind_table **ret);
-/* Is it being built in the background? */
+/*
+ * While another file's table is waited for, something came that needs this one: a child begins with
+ * it, for which loader_build() will wait as if it had begun then. 0; -EAGAIN: there is no place,
+ * and one must stay free for what is waited for; -ENOTSUP: it needs no child, or is not trusted.
+ */
+int loader_begin(struct loader *l, const struct loader_job *job);
+/* Is it being built, in the background or in loader_build()? And has nobody waited for it yet? */
 bool loader_is_building(const struct loader *l, uint32_t file);
+bool loader_is_ahead(const struct loader *l, uint32_t file);
 /* Is anything? Then loader_tick() is to be called. */
 bool loader_is_busy(const struct loader *l);
 /* Calls `done` for what has been built in the background; `table` is its own, NULL with an error.

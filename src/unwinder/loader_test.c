@@ -363,6 +363,101 @@ TEST(none_is_waited_for_once_what_waits_takes_too_much_room)
 	loader_fini(&l);
 }
 
+/* Two large libraries of one program: the second's samples have come while the first was waited
+ * for.
+ */
+TEST(what_was_begun_ahead_is_waited_for)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE),
+						   *small = open_file(SMALL);
+	_cleanup_(unwind_table_free_p) struct unwind_table *built = NULL, *expected = NULL;
+	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
+	struct loader l;
+
+	loader_init(&l);
+	l.wait.meanwhile = count_meanwhile;
+	ASSERT_OK(loader_begin(&l, &job));
+	ASSERT(loader_is_building(&l, WAITED_FILE));
+	ASSERT(loader_is_ahead(&l, WAITED_FILE));
+	ASSERT_OK(loader_build(&l, &job, &built));
+	ASSERT(!loader_is_building(&l, WAITED_FILE));
+	ASSERT(!loader_is_busy(&l));
+	ASSERT_OK(unwind_table_build(elf, 0, &expected));
+	assert_same(built, expected);
+	job.elf = small;
+	ASSERT_ERR(loader_begin(&l, &job), ENOTSUP);
+	job.elf = elf;
+	job.owner = 100000;
+	ASSERT_ERR(loader_begin(&l, &job), ENOTSUP);
+	loader_fini(&l);
+}
+
+TEST(what_was_begun_ahead_is_waited_for_once_and_leaves_a_place)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
+	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
+	struct loader_job job = { .elf = elf };
+	struct unwind_table *built;
+	struct loader l;
+
+	loader_init(&l);
+	l.builder = sleeper;
+	l.wait.meanwhile = false_at_the_third;
+	for (job.file = WAITED_FILE; job.file < WAITED_FILE + LOADER_BACKGROUND_MAX - 1; job.file++)
+		ASSERT_OK(loader_begin(&l, &job));
+	ASSERT_ERR(loader_begin(&l, &job), EAGAIN);
+	/* It goes on in the background, as any that takes long. */
+	job.file = WAITED_FILE;
+	nr_meanwhile = 0;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	ASSERT_EQ(nr_meanwhile, 3);
+	ASSERT(loader_is_building(&l, WAITED_FILE));
+	ASSERT(!loader_is_ahead(&l, WAITED_FILE));
+	ASSERT(loader_is_ahead(&l, WAITED_FILE + 1));
+	/* And one that nobody has begun has a place, too. */
+	job.file = WAITED_FILE + LOADER_BACKGROUND_MAX;
+	nr_meanwhile = 0;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	loader_fini(&l);
+}
+
+static struct loader *begun_while_waiting;
+static struct loader_job other_job;
+static int result_of_begin;
+
+static bool begin_other(void *ctx)
+{
+	(void)ctx;
+	if (!nr_meanwhile++)
+		return true;
+	/* What is waited for is not built twice. */
+	ASSERT(loader_is_building(begun_while_waiting, WAITED_FILE));
+	result_of_begin = loader_begin(begun_while_waiting, &other_job);
+	return false;
+}
+
+TEST(another_is_begun_while_one_is_waited_for)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
+	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
+	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
+	struct unwind_table *built;
+	struct loader l;
+
+	loader_init(&l);
+	l.builder = sleeper;
+	l.wait.meanwhile = begin_other;
+	begun_while_waiting = &l;
+	other_job = (struct loader_job){ .elf = elf, .file = WAITED_FILE + 1 };
+	nr_meanwhile = 0;
+	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
+	ASSERT_OK(result_of_begin);
+	ASSERT(loader_is_building(&l, WAITED_FILE));
+	ASSERT(!loader_is_ahead(&l, WAITED_FILE));
+	ASSERT(loader_is_ahead(&l, WAITED_FILE + 1));
+	loader_fini(&l);
+}
+
 /* The rest waits for what takes long neither for ever nor again and again. */
 TEST(one_that_takes_long_goes_on_in_the_background)
 {

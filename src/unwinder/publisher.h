@@ -90,6 +90,7 @@ struct publisher {
 	/* Called when a file's index in the table of files will be another's. */
 	void (*forget_file)(void *ctx, uint32_t index);
 	void *ctx;
+	uint32_t begun_last;  /* by publisher_begin_table() */
 	struct loader loader; /* its program and what it does meanwhile are the recorder's to set */
 	size_t fixed_bytes;   /* budget_share()'s, for advice; 0: there is no limit to raise */
 	void (*drain)(void *ctx); /* keeps the ring of samples from running over; may be NULL */
@@ -163,6 +164,9 @@ void publisher_update_runtimes(struct publisher *p);
  */
 enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_snapshot *b,
 				      uint32_t number);
+/* While another file's table is waited for, one came that needs this one's: it is begun, if it is
+ * one of those that take long. */
+void publisher_begin_table(struct publisher *p, uint32_t number);
 /*
  * The file's table as publisher_load() does it, or at least where walks on the host can read it: is
  * it there now, and was not before?

@@ -156,13 +156,45 @@ static void take_table(void *ctx, uint32_t number, int result, struct unwind_tab
 	unwind_table_free(table);
 }
 
+/* What is to be built for a file; *ret_elf is the caller's. -EAGAIN: not now. */
+static int make_job(struct publisher *p, uint32_t number, struct loader_job *job,
+		    struct elf_file **ret_elf)
+{
+	const struct mapped_file *file = publisher_file(p, number);
+	const struct runtime_dso *dso;
+	int r;
+
+	/* What a runtime says of it belongs to its table. */
+	if (!runtimes_look_at(&p->runtimes, file->index))
+		return -EAGAIN;
+	*job = (struct loader_job){ .file = number, .owner = file->owner };
+	dso = runtimes_dso(&p->runtimes, file->index);
+	if (dso)
+		loader_job_of_runtime(job, dso);
+	r = mapped_file_elf(p->processes, file, ret_elf);
+	job->elf = *ret_elf;
+	return r;
+}
+
+void publisher_begin_table(struct publisher *p, uint32_t number)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct loader_job job;
+
+	if (number >= p->files.nr || p->store->files[number].state != FILE_STATE_PENDING ||
+	    loader_is_building(&p->loader, number) || p->begun_last == number)
+		return;
+	p->begun_last = number;
+	if (!make_job(p, number, &job, &elf) && !loader_begin(&p->loader, &job))
+		log_debug("%s: its table is begun ahead", publisher_file(p, number)->path);
+}
+
 enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_snapshot *b,
 				      uint32_t number)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
-	struct loader_job job = { .file = number };
 	struct unwind_table *table = NULL;
-	const struct runtime_dso *dso;
+	struct loader_job job;
 	int r;
 
 	if (number >= p->files.nr)
@@ -175,21 +207,13 @@ enum unwind_file_state publisher_load(struct publisher *p, const struct mapping_
 	    (!publisher_has_spilled(p, number) || table_spill_has(&p->spill, number)))
 		return p->store->files[number].state;
 	unwind_store_touch(p->store, number, snapshot_user(b));
-	if (loader_is_building(&p->loader, number))
+	if (loader_is_building(&p->loader, number) && !loader_is_ahead(&p->loader, number))
 		return FILE_STATE_PENDING;
 	if (!table_spill_open(&p->spill, number, &table)) {
 		take_table(p, number, 0, table);
 		return p->store->files[number].state;
 	}
-	/* What a runtime says of it belongs to its table. */
-	if (!runtimes_look_at(&p->runtimes, publisher_file(p, number)->index))
-		return FILE_STATE_PENDING;
-	dso = runtimes_dso(&p->runtimes, publisher_file(p, number)->index);
-	if (dso)
-		loader_job_of_runtime(&job, dso);
-	job.owner = publisher_file(p, number)->owner;
-	r = mapped_file_elf(p->processes, publisher_file(p, number), &elf);
-	job.elf = elf;
+	r = make_job(p, number, &job, &elf);
 	if (!r)
 		r = loader_build(&p->loader, &job, &table);
 	if (r != -EINPROGRESS && r != -EAGAIN)

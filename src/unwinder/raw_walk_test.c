@@ -336,6 +336,31 @@ TEST(tables_are_loaded_as_the_walk_meets_their_files)
 	free(walk);
 }
 
+TEST(a_table_that_was_begun_is_loaded_when_it_is_needed)
+{
+	const struct unwind_mapping *m;
+	const struct mapping_snapshot *b;
+	uint32_t nr_begun = 0;
+
+	set_up();
+	b = snapshot_of();
+	m = publisher_mappings(&publisher, b);
+	for (uint32_t i = 0; i < b->nr; i++) {
+		if (m[i].file == MAPPING_ANON)
+			continue;
+		publisher_begin_table(&publisher, m[i].file);
+		nr_begun += loader_is_ahead(&publisher.loader, m[i].file);
+	}
+	ASSERT(nr_begun);
+	ASSERT_EQ(store.tables.nr, 0);
+	for (uint32_t i = 0; i < b->nr; i++)
+		if (loader_is_ahead(&publisher.loader, m[i].file))
+			ASSERT_EQ(publisher_load(&publisher, b, m[i].file), FILE_STATE_LOADED);
+	ASSERT(!loader_is_busy(&publisher.loader));
+	ASSERT(store.tables.nr >= nr_begun);
+	tear_down();
+}
+
 static int build_folder(void *ctx)
 {
 	const char *root = getenv("SONDE_BUILD_ROOT");
