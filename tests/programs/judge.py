@@ -56,6 +56,8 @@ def read_samples(path):
                 else:
                     frames.append(frame)
     return samples
+# Says that the caller of what stands above it, which stands below it, may not be the next one.
+NOTE = "[native: caller_unsure]"
 # Where Go's scheduler begins on a stack of its own.
 STACKS_OF_GO = re.compile(r"^runtime\.(mcall|mstart|rt0_go)(\.abi0)?$")
 # Begins one, too, but goes back to the goroutine, unless the scheduler has taken that off.
@@ -200,6 +202,7 @@ class Verdicts:
         self.samples = self.complete = 0
         self.edges = collections.Counter()
         self.innermost = collections.Counter()
+        self.noted = collections.Counter()  # edges with a note between the two, which are not among the others
         self.wrong = collections.Counter()  # (callee, caller, why) -> samples
         self.reasons = collections.Counter()
         self.places = collections.Counter()  # (reason, place) -> samples
@@ -226,6 +229,8 @@ def judge_samples(judge, samples):
             _judge_root(judge, s, v)
         for i in range(len(s.frames) - 1):
             callee, caller = s.frames[i], s.frames[i + 1]
+            if caller.name == NOTE and i + 2 < len(s.frames):
+                v.noted[judge.edge(s.frames[i + 2], callee, family[s.pid])] += 1
             verdict = judge.edge(caller, callee, family[s.pid])
             v.edges[verdict] += 1
             if not i:

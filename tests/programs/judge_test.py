@@ -104,6 +104,24 @@ def wrong():
     tap.check(j.edge(frames[1], frames[2], family) == s.judge.WRONG, "callee and caller change places")
 
 
+def noted():
+    """What stands behind a note is judged, and told apart: the stack says itself that it may be wrong."""
+    s = Stacks()
+    j = s.judge.Judge()
+    frames = s.samples[0].frames
+    note = s.judge.Frame(0, s.judge.NOTE, "[unknown]")
+
+    def verdicts(*stack):
+        v = s.judge.judge_samples(j, [s.samples[0]._replace(frames=stack)])
+        tap.check(not v.wrong, v.wrong)
+        return dict(v.noted)
+
+    tap.check(verdicts(*frames) == {}, "no note")
+    tap.check(verdicts(frames[0], frames[1], note, *frames[2:]) == {s.judge.PROVED: 1}, "a caller that is one")
+    tap.check(verdicts(frames[0], note, *frames[2:]) == {s.judge.WRONG: 1}, "a caller that was left out")
+    tap.check(verdicts(frames[0], frames[1], note) == {}, "nothing behind it")
+
+
 def cut():
     text = ("# ====\nwork 1/2 [001] 0.5:    5025125 cpu-clock: \n\tffffffff81407e3d read ([kernel.kallsyms])\n"
             "\t            1197 f(int, char (*)[3]) (/usr/bin/a (b))\n\t               0 [truncated: no_rule] ([unknown])\n\n")
@@ -215,7 +233,7 @@ def main():
     if reason:
         return tap.skip_all(reason)
     tests = [("right stacks", right), ("right stacks of an unoptimised program", lambda: right("-O0")),
-             ("wrong stacks", wrong), ("a cut stack", cut), ("an ifunc's resolver", resolver),
+             ("wrong stacks", wrong), ("notes", noted), ("a cut stack", cut), ("an ifunc's resolver", resolver),
              ("a signal trampoline", trampoline), ("an exception's handler", handler), ("what V8 deoptimized", deoptimized),
              ("what begins a stack", first)]
     return tap.run((name, tap.in_own_folder(test, "sonde-judge-")) for name, test in tests)
