@@ -17,14 +17,19 @@
 #include <string.h>
 
 enum {
-	BUILTINS_MAX = 8192,	   /* three times as many as there are */
-	CODE_MAX = 64 << 20,	   /* bytes of all builtins, which have 2 MB */
-	RELOCATIONS_MAX = 8 << 20, /* bytes; libnode has 1.5 MB of them */
-	GETTER_MAX = 48,	   /* bytes of a function that only tells where something is */
+	BUILTINS_MAX = 8192,	    /* three times as many as there are */
+	CODE_MAX = 64 << 20,	    /* bytes of all builtins, which have 2 MB */
+	RELOCATIONS_MAX = 16 << 20, /* bytes; libnode has 1.5 MB of them, Electron 11 MB */
+	GETTER_MAX = 48,	    /* bytes of a function that only tells where something is */
 	/* The table of places: behind three hashes, of a builtin the place and the size, and more.
 	 */
 	HASHES = 24,
 	STRIDE_MAX = 32,
+	/* Up to 8.4 it and the code are one: behind two hashes, of a builtin the place and the
+	 * size, and the code, which begins at a multiple of this. */
+	ONE_HASHES = 16,
+	ONE_STRIDE = 8,
+	ONE_ALIGNMENT = 32,
 	/* That of names: of a builtin the name's address, and two words more. */
 	NAME_WORDS = 3,
 	NAME_SIZE = 128,
@@ -32,6 +37,10 @@ enum {
 };
 #define INTERNAL(name)	   "_ZN2v88internal" name
 #define INTERPRETERS_ENTRY "Builtins_InterpreterEntryTrampoline"
+
+/* Up to 8.4 these variables tell where all of it is. */
+static const char one_blob[] = "v8_Default_embedded_blob_",
+		  one_blob_size[] = "v8_Default_embedded_blob_size_";
 
 /* Bytes of a builtin's entry in the table of places: from 11.8 on; 9.4 and 9.6; 10.2; 10.8 and
  * 11.3. */
@@ -252,6 +261,25 @@ static int find_blob(const struct source *s, struct v8_blob *ret)
 		       : -ENOENT;
 }
 
+/* Up to V8 8.4, where the names tell how many builtins there are. 0 or -ENOENT. */
+static int find_one_blob(const struct source *s, struct v8_blob *ret)
+{
+	uint64_t variable, size_variable, data, size, code;
+
+	if (elf_dynamic_find(&s->dynamic, one_blob, &variable) ||
+	    elf_dynamic_find(&s->dynamic, one_blob_size, &size_variable) ||
+	    load(s, variable, true, &data) || load(s, size_variable, false, &size))
+		return -ENOENT;
+	code = (ONE_HASHES + ret->nr * ONE_STRIDE + ONE_ALIGNMENT) & ~(uint64_t)(ONE_ALIGNMENT - 1);
+	if (size <= code || size > CODE_MAX)
+		return -ENOENT;
+	ret->data = data;
+	ret->data_size = code;
+	ret->code = data + code;
+	ret->code_size = size - code;
+	return is_code(s->elf, ret) ? 0 : -ENOENT;
+}
+
 /*
  * How many builtins there are if entries of the table have that size, and code that alignment: each
  * begins where the one before and a byte at least end, and the last one ends the code. 0: it is not
@@ -277,24 +305,36 @@ static size_t fill(const struct v8_blob *blob, const uint8_t *table, size_t size
 	return 0;
 }
 
+/* Of a table in one of the forms that there are. */
+static size_t fill_any(const struct v8_blob *blob, const uint8_t *table, size_t size,
+		       struct v8_builtin *items)
+{
+	size_t nr = 0;
+
+	if (blob->is_one)
+		return fill(blob, table, size, ONE_STRIDE, ONE_ALIGNMENT, items);
+	for (size_t i = 0; !nr && i < sizeof(strides); i++)
+		for (size_t k = 0; !nr && k < sizeof(alignments); k++)
+			nr = fill(blob, table, size, strides[i], alignments[k], items);
+	return nr;
+}
+
 /* The builtins' places. 0, -ENOENT or -ENOMEM. */
 static int read_places(const struct elf_file *elf, const struct v8_blob *blob,
 		       struct v8_builtins *ret)
 {
-	size_t size = BUILTINS_MAX * STRIDE_MAX;
+	size_t hashes = blob->is_one ? ONE_HASHES : HASHES, size = BUILTINS_MAX * STRIDE_MAX;
 	_cleanup_free_ uint8_t *table = NULL;
 
-	if (size > blob->data_size - HASHES)
-		size = blob->data_size - HASHES;
+	if (size > blob->data_size - hashes)
+		size = blob->data_size - hashes;
 	table = malloc(size);
 	ret->items = calloc(BUILTINS_MAX, sizeof(*ret->items));
 	if (!table || !ret->items)
 		return -ENOMEM;
-	if (elf_file_read_vaddr(elf, blob->data + HASHES, table, size))
+	if (elf_file_read_vaddr(elf, blob->data + hashes, table, size))
 		return -ENOENT;
-	for (size_t i = 0; !ret->nr && i < sizeof(strides); i++)
-		for (size_t k = 0; !ret->nr && k < sizeof(alignments); k++)
-			ret->nr = fill(blob, table, size, strides[i], alignments[k], ret->items);
+	ret->nr = fill_any(blob, table, size, ret->items);
 	return ret->nr ? 0 : -ENOENT;
 }
 
@@ -336,17 +376,32 @@ static int read_names(const struct source *s, uint64_t table, struct v8_builtins
 	return entries == 1 ? 0 : -ENOENT;
 }
 
+/* What of V8's leads there differs by version. 0, -ENOENT or -ENOMEM. */
+static int find_tables(struct source *s, struct v8_blob *ret)
+{
+	uint64_t at;
+	int r = find_names(s, &ret->names);
+
+	if (r)
+		r = v8_unexported_blob(&s->dynamic, ret);
+	if (!r)
+		r = read_relocations(s);
+	if (!r && !ret->nr)
+		r = find_blob(s, ret);
+	if (r != -ENOENT || elf_dynamic_find(&s->dynamic, one_blob, &at))
+		return r;
+	*ret = (struct v8_blob){ .is_one = true };
+	r = v8_unexported_names(s->elf, ret);
+	if (!r && !s->relocations.data)
+		r = read_relocations(s);
+	return r ? r : find_one_blob(s, ret);
+}
+
 static int read_tables(struct source *s, struct v8_builtins *ret)
 {
 	struct v8_blob blob = { 0 };
-	int r = find_names(s, &blob.names);
+	int r = find_tables(s, &blob);
 
-	if (r)
-		r = v8_unexported_blob(&s->dynamic, &blob);
-	if (!r)
-		r = read_relocations(s);
-	if (!r && !blob.nr)
-		r = find_blob(s, &blob);
 	if (!r)
 		r = read_places(s->elf, &blob, ret);
 	if (!r && blob.nr && ret->nr != blob.nr)

@@ -3,11 +3,12 @@
  * The builtins of V8 in a file that has no names of local functions, as Debian's libnode: V8 itself
  * knows where each of them is (the embedded blob's table) and what it is called (for its logs), and
  * exports functions that lead there. Only what these tables say of each other makes them believed:
- * the builtins of one fill the code of the other without a gap, and all of them have names. Where
- * these functions are not exported either, v8_unexported.h finds the tables.
+ * the builtins of one fill the code of the other without a gap, and all of them have names. Up to
+ * 8.4 exported variables lead to both in one; names are found as v8_unexported.h does it, which
+ * also finds the tables where nothing is exported.
  *
  * src/snapshot/embedded/embedded-data.h (LayoutDescription), src/builtins/builtins.cc
- * (BuiltinMetadata) at 9.4 to 14.6; x86-64.
+ * (BuiltinMetadata) at 7.8 to 14.6; x86-64.
  */
 #pragma once
 

@@ -23,8 +23,15 @@ enum {
 	NR = 3,
 	HASHES = 24,
 	TABLE_SIZE = 160,
+	/* Up to V8 8.4: two hashes, the table, and the code, at a multiple of 32. */
+	ONE_HASHES = 16,
+	ONE_CODE = 64,
 };
 enum getter { CODE_IS, CODE_SIZE_IS, DATA_IS, DATA_SIZE_IS, NAME_IS, GETTERS_ };
+
+/* Up to V8 8.4: variables. */
+static const char *const exported_of_one[] = { "v8_Default_embedded_blob_",
+					       "v8_Default_embedded_blob_size_" };
 
 static const char *const exported[GETTERS_] = {
 	"_ZN2v88internal23DefaultEmbeddedBlobCodeEv",
@@ -43,7 +50,7 @@ struct data {
 	char strings[320];
 	uint8_t table[TABLE_SIZE]; /* where builtins are */
 	uint32_t code_size, data_size;
-	uint64_t code, places; /* pointers to the blob's two parts */
+	uint64_t code, places; /* pointers to the blob's two parts; is_one: `code` to all of it */
 	uint64_t names[NR][3];
 	char name[NR][128];
 };
@@ -52,6 +59,7 @@ struct data {
 struct made {
 	uint32_t stride, alignment;
 	bool by_pointer, fixed, with_frame; /* how its functions tell */
+	bool is_one;			    /* the table lies before the code; variables tell */
 };
 
 /* What of it is wrong. */
@@ -156,35 +164,42 @@ static void put_getter(const struct made *m, enum getter getter, uint8_t *text)
 	put(&code, "\xc3", 1);
 }
 
-static void fill_symbols(struct data *d)
+static void fill_symbols(const struct made *m, struct data *d)
 {
-	size_t at = 1;
+	const uint64_t variables[] = { data_at(offsetof(struct data, code)),
+				       data_at(offsetof(struct data, code_size)) };
+	size_t nr = m->is_one ? 2 : GETTERS_, at = 1;
 
 	d->hash[0] = 1;
-	d->hash[1] = GETTERS_ + 1;
+	d->hash[1] = (uint32_t)nr + 1;
 	d->hash[2] = 1;
-	for (size_t i = 0; i < GETTERS_; i++) {
-		d->symbols[i + 1] = (Elf64_Sym){ .st_name = (uint32_t)at,
-						 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-						 .st_shndx = 1,
-						 .st_value = GETTERS + i * GETTER,
-						 .st_size = GETTER };
-		d->hash[3 + i + 1] = i + 1 < GETTERS_ ? (uint32_t)i + 2 : 0;
-		memcpy(d->strings + at, exported[i], strlen(exported[i]));
-		at += strlen(exported[i]) + 1;
+	for (size_t i = 0; i < nr; i++) {
+		const char *name = m->is_one ? exported_of_one[i] : exported[i];
+
+		d->symbols[i + 1] =
+			(Elf64_Sym){ .st_name = (uint32_t)at,
+				     .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				     .st_shndx = 1,
+				     .st_value = m->is_one ? variables[i] : GETTERS + i * GETTER,
+				     .st_size = GETTER };
+		d->hash[3 + i + 1] = i + 1 < nr ? (uint32_t)i + 2 : 0;
+		memcpy(d->strings + at, name, strlen(name));
+		at += strlen(name) + 1;
 	}
 	ASSERT(at <= sizeof(d->strings));
 }
 
-static void fill_tables(const struct made *m, const struct wrong *w, struct data *d)
+static void fill_tables(const struct made *m, const struct wrong *w, struct data *d, uint8_t *text)
 {
+	uint8_t *table = m->is_one ? text + ONE_HASHES : d->table + HASHES;
+
 	for (size_t i = 0; i < NR; i++) {
 		uint32_t entry[] = { place(m, i), sizes[i] };
 		const char *name = builtins[i];
 
 		entry[0] += i == 1 ? w->place : 0;
 		entry[1] += i == 1 ? w->size : 0;
-		memcpy(d->table + HASHES + i * m->stride, entry, sizeof(entry));
+		memcpy(table + i * m->stride, entry, sizeof(entry));
 		if (i == 2 && w->nothing)
 			name = "";
 		else if (!i && w->name)
@@ -193,7 +208,7 @@ static void fill_tables(const struct made *m, const struct wrong *w, struct data
 		if (m->fixed)
 			d->names[i][0] = data_at(offsetof(struct data, name[i]));
 	}
-	d->code_size = place(m, NR) + w->code_size;
+	d->code_size = (m->is_one ? ONE_CODE : 0) + place(m, NR) + w->code_size;
 	d->data_size = HASHES + NR * m->stride;
 	if (m->fixed)
 		return;
@@ -235,12 +250,12 @@ static uint8_t *make(const struct made *m, const struct wrong *w, size_t *size)
 	unsigned int s;
 
 	memset(text, 0xcc, sizeof(text));
-	for (enum getter g = CODE_IS; g < GETTERS_; g++)
+	for (enum getter g = CODE_IS; g < GETTERS_ && !m->is_one; g++)
 		put_getter(m, g, text);
 	if (w->code)
 		memcpy(text + (GETTERS - TEXT), w->code, strlen(w->code));
-	fill_symbols(&d);
-	fill_tables(m, w, &d);
+	fill_symbols(m, &d);
+	fill_tables(m, w, &d, text);
 	s = elf_writer_section(writer, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, text,
 			       sizeof(text));
 	elf_writer_segment(writer, PT_LOAD, w->is_data ? PF_R : PF_R | PF_X, s, s);
@@ -264,6 +279,7 @@ static int read_image(const void *image, size_t size, struct v8_builtins *ret)
 }
 
 static const struct made library = { .stride = 28, .alignment = 64, .by_pointer = true };
+static const struct made of_one = { .stride = 8, .alignment = 32, .is_one = true };
 
 static int read_wrong(const struct made *m, struct wrong w)
 {
@@ -287,7 +303,7 @@ static void check_found(const struct made *m)
 	for (size_t i = 0; i < NR; i++) {
 		const char *name = found.names + found.items[i].name;
 
-		ASSERT_EQ(found.items[i].addr, CODE + place(m, i));
+		ASSERT_EQ(found.items[i].addr, CODE + (m->is_one ? ONE_CODE : 0) + place(m, i));
 		ASSERT_EQ(found.items[i].size, sizes[i]);
 		ASSERT(!strncmp(name, "Builtins_", 9));
 		ASSERT_STR(name + 9, builtins[i]);
@@ -308,6 +324,7 @@ TEST(builtins_of_each_form_of_the_tables_are_found)
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
 		check_found(&forms[i]);
+	check_found(&of_one);
 }
 
 TEST(builtins_are_symbols_of_a_stripped_file)
@@ -347,6 +364,20 @@ TEST(tables_that_contradict_each_other_are_not_believed)
 	ASSERT_ERR(read_wrong(&library, (struct wrong){ .relocation = R_X86_64_64 }), ENOENT);
 }
 
+TEST(a_table_and_code_in_one_that_contradict_each_other_are_not_believed)
+{
+	ASSERT_OK(read_wrong(&of_one, (struct wrong){ 0 }));
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .place = 32 }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .size = 128 }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .code_size = 32 }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .code_size = -32 }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .code_size = 1 << 20 }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .is_data = true }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .name = builtins[1] }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .name = "Record Write" }), ENOENT);
+	ASSERT_ERR(read_wrong(&of_one, (struct wrong){ .relocation = R_X86_64_64 }), ENOENT);
+}
+
 TEST(names_that_are_none_are_not_believed)
 {
 	char longest[128];
@@ -384,10 +415,10 @@ static void read_copy(const uint8_t *image, size_t size)
 	free(copy);
 }
 
-TEST(every_truncation_and_every_changed_word)
+static void change_each_word(const struct made *m)
 {
 	size_t size;
-	_cleanup_free_ uint8_t *image = make(&library, &(struct wrong){ 0 }, &size);
+	_cleanup_free_ uint8_t *image = make(m, &(struct wrong){ 0 }, &size);
 
 	for (size_t i = 64; i < size; i += 3)
 		read_copy(image, i);
@@ -402,4 +433,10 @@ TEST(every_truncation_and_every_changed_word)
 		for (size_t k = 0; k < 4; k++)
 			image[i + k] ^= 0xff;
 	}
+}
+
+TEST(every_truncation_and_every_changed_word)
+{
+	change_each_word(&library);
+	change_each_word(&of_one);
 }

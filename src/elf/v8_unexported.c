@@ -189,7 +189,7 @@ static int count_names(const struct elf_file *elf, const struct elf_data *reloca
 	return high > BUILTINS_MAX && ret->nr <= BUILTINS_MAX ? 0 : -ENOENT;
 }
 
-static int find_names(const struct elf_file *elf, struct v8_blob *ret)
+int v8_unexported_names(const struct elf_file *elf, struct v8_blob *ret)
 {
 	static const char name[] = "\0InterpreterEntryTrampoline";
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -340,7 +340,7 @@ int v8_unexported_blob(const struct elf_dynamic *dynamic, struct v8_blob *ret)
 	if (!places)
 		return -ENOMEM;
 	if (v8_is_unexported(dynamic))
-		r = find_names(dynamic->elf, &blob);
+		r = v8_unexported_names(dynamic->elf, &blob);
 	if (!r)
 		r = look_through(dynamic->elf, PF_R | PF_X, &lea, sizeof(lea), try_pair, &search);
 	if (r || search.nr != 1)

@@ -19,10 +19,13 @@ struct v8_blob {
 	uint64_t code, code_size, data, data_size;
 	uint64_t names; /* the first entry of the table of names */
 	size_t nr;	/* builtins */
+	bool is_one;	/* data and code are one, as up to 8.4 */
 };
 
 /* Whether the file exports Node-API, but not V8's version. */
 bool v8_is_unexported(const struct elf_dynamic *dynamic);
+/* The table of names alone, in any file; fills names and nr. As v8_unexported_blob(). */
+int v8_unexported_names(const struct elf_file *elf, struct v8_blob *ret);
 /* 0; -ENOENT: there is none, or it is not certain; -ENOMEM. */
 int v8_unexported_blob(const struct elf_dynamic *dynamic, struct v8_blob *ret);
 /* 100 * major + minor; 0: none of those that are known (15.0). */

@@ -18,9 +18,9 @@ enum {
 	 * Goes up with IMAGE_VERSION, and with each source that tables are made of beside those of
 	 * before (3: Go's own table; 4: that of Go 1.16 and 1.17 rather than their debug
 	 * information; 5: V8's builtins without .symtab; 6: and in a file that exports nothing of
-	 * V8's): what is in the cache lacks it.
+	 * V8's; 7: and up to V8 8.4): what is in the cache lacks it.
 	 */
-	CACHE_VERSION = 6,
+	CACHE_VERSION = 7,
 	CLAIM_TRIES = 16,
 	ANCESTORS_MAX = 64,
 	/* A table used again so soon keeps its time: a hit need not write to the disk. */

@@ -103,6 +103,7 @@ catalogue() {
 		go 1.25 module 1.25.1
 		go 1.26 machine
 		node 12 npm
+		node 12-debian11 debian bullseye
 		node 13 npm
 		node 14 npm
 		node 15 npm
