@@ -31,32 +31,32 @@ static const char *string_or_null(const struct profile *p, uint32_t string)
 }
 
 /* A function at a frame's address; the strings are the profile's. */
-struct level {
+struct inline_frame {
 	uint32_t frame;
 	size_t nr;
 	const char *name;    /* NULL: not known */
 	const char *linkage; /* NULL: not known, or the same */
 	const char *source;  /* NULL: not known */
 	uint32_t line;	     /* 0: not known */
-	bool inlined;	     /* into the next level */
+	bool inlined;	     /* into the next inline frame */
 };
 
-static struct level level_of(const struct profile *p, uint32_t frame, size_t nr)
+static struct inline_frame inline_frame_of(const struct profile *p, uint32_t frame, size_t nr)
 {
 	const struct profile_line *line = profile_frame_line(p, frame, nr);
-	struct level level = { .frame = frame,
-			       .nr = nr,
-			       .inlined = profile_level_is_inlined(p, frame, nr) };
+	struct inline_frame inline_frame = { .frame = frame,
+					     .nr = nr,
+					     .inlined = profile_is_inlined(p, frame, nr) };
 
 	if (line && line->function < p->functions.nr) {
 		const struct profile_function *f = &p->functions.items[line->function];
 
-		level.name = string_or_null(p, f->name);
-		level.linkage = string_or_null(p, f->linkage_name);
-		level.source = string_or_null(p, f->source);
-		level.line = line->line;
+		inline_frame.name = string_or_null(p, f->name);
+		inline_frame.linkage = string_or_null(p, f->linkage_name);
+		inline_frame.source = string_or_null(p, f->source);
+		inline_frame.line = line->line;
 	}
-	return level;
+	return inline_frame;
 }
 
 /*
@@ -102,14 +102,14 @@ static void coloured(struct printer *p, enum term_colour colour, const char *tex
 	fprintf(p->out, "%s%s%s", term_start(p->colours, colour), text, term_reset(p->colours));
 }
 
-static void print_function(struct printer *p, const struct level *level)
+static void print_function(struct printer *p, const struct inline_frame *inline_frame)
 {
 	char address[512];
 
-	if (level->name)
-		coloured(p, TERM_BOLD, clean(p, level->name));
+	if (inline_frame->name)
+		coloured(p, TERM_BOLD, clean(p, inline_frame->name));
 	else
-		fputs(profile_frame_name(p->profile, level->frame, level->nr, address,
+		fputs(profile_frame_name(p->profile, inline_frame->frame, inline_frame->nr, address,
 					 sizeof(address)),
 		      p->out);
 }
@@ -124,38 +124,39 @@ static const char *kernel_part(struct printer *p, const struct profile_file *fil
 
 /* " (app.py:12)"; " (python)" where that is not known and the name does not say it. */
 static void print_script_place(struct printer *p, const struct profile_frame *frame,
-			       const struct level *level)
+			       const struct inline_frame *inline_frame)
 {
-	if (level->source && level->line)
-		fprintf(p->out, " (%s:%" PRIu32 ")", clean(p, level->source), level->line);
-	else if (level->source)
-		fprintf(p->out, " (%s)", clean(p, level->source));
-	else if (level->name && *level->name != '[')
+	if (inline_frame->source && inline_frame->line)
+		fprintf(p->out, " (%s:%" PRIu32 ")", clean(p, inline_frame->source),
+			inline_frame->line);
+	else if (inline_frame->source)
+		fprintf(p->out, " (%s)", clean(p, inline_frame->source));
+	else if (inline_frame->name && *inline_frame->name != '[')
 		fprintf(p->out, " (%s)", profile_runtime_name(frame->kind));
 }
 
 /* " (inlined) at file:line", " (kernel)", " in libc.so.6". */
 static void print_place(struct printer *p, const struct profile_frame *frame,
-			const struct level *level)
+			const struct inline_frame *inline_frame)
 {
 	const struct profile_file *file = file_of(p->profile, frame);
 	bool is_kernel = frame->kind == FRAME_KIND_KERNEL;
 
 	fputs(term_start(p->colours, TERM_DIM), p->out);
-	if (level->inlined)
+	if (inline_frame->inlined)
 		fputs(" (inlined)", p->out);
 	if (profile_runtime_name(frame->kind)) {
-		print_script_place(p, frame, level);
+		print_script_place(p, frame, inline_frame);
 		fputs(term_reset(p->colours), p->out);
 		return;
 	}
 	if (is_kernel)
 		fprintf(p->out, " (%s)", kernel_part(p, file));
-	if (level->source)
-		fprintf(p->out, " at %s", clean(p, level->source));
-	if (level->source && level->line)
-		fprintf(p->out, ":%" PRIu32, level->line);
-	if (!level->source && level->name && !is_kernel && file)
+	if (inline_frame->source)
+		fprintf(p->out, " at %s", clean(p, inline_frame->source));
+	if (inline_frame->source && inline_frame->line)
+		fprintf(p->out, ":%" PRIu32, inline_frame->line);
+	if (!inline_frame->source && inline_frame->name && !is_kernel && file)
 		fprintf(p->out, " in %s", clean(p, strtab_get(&p->profile->strings, file->name)));
 	fputs(term_reset(p->colours), p->out);
 }
@@ -167,15 +168,15 @@ static void print_stack(struct printer *p, const struct profile_stack *stack)
 	for (uint32_t i = 0; i < stack->nr; i++) {
 		uint32_t id = p->profile->stack_frames.items[stack->first + i];
 		const struct profile_frame *frame = &p->profile->frames.items[id];
-		size_t nr = profile_frame_levels(p->profile, id);
+		size_t nr = profile_nr_inline_frames(p->profile, id);
 
 		for (size_t j = 0; j < nr; j++, number++) {
-			struct level level = level_of(p->profile, id, j);
+			struct inline_frame inline_frame = inline_frame_of(p->profile, id, j);
 
 			/* "#0   main", "#10  main": aligned up to "#999". */
 			fprintf(p->out, "  #%-3" PRIu32 " ", number);
-			print_function(p, &level);
-			print_place(p, frame, &level);
+			print_function(p, &inline_frame);
+			print_place(p, frame, &inline_frame);
 			fputc('\n', p->out);
 		}
 	}
@@ -281,17 +282,18 @@ static const char *kind_name(unsigned kind)
 	return runtime ? runtime : kind == FRAME_KIND_KERNEL ? "kernel" : "native";
 }
 
-static void json_level(struct printer *p, const struct profile_frame *frame,
-		       const struct level *level)
+static void json_inline_frame(struct printer *p, const struct profile_frame *frame,
+			      const struct inline_frame *inline_frame)
 {
 	fputs("{\"function\":", p->out);
-	json_string(p, level->name);
-	json_member(p, "linkage_name", level->linkage ? level->linkage : level->name);
+	json_string(p, inline_frame->name);
+	json_member(p, "linkage_name",
+		    inline_frame->linkage ? inline_frame->linkage : inline_frame->name);
 	json_member(p, "kind", kind_name(frame->kind));
-	fprintf(p->out, ",\"inlined\":%s", level->inlined ? "true" : "false");
-	json_member(p, "file", level->source);
-	if (level->line)
-		fprintf(p->out, ",\"line\":%" PRIu32, level->line);
+	fprintf(p->out, ",\"inlined\":%s", inline_frame->inlined ? "true" : "false");
+	json_member(p, "file", inline_frame->source);
+	if (inline_frame->line)
+		fprintf(p->out, ",\"line\":%" PRIu32, inline_frame->line);
 	else
 		fputs(",\"line\":null", p->out);
 	json_object_file(p, file_of(p->profile, frame));
@@ -306,13 +308,13 @@ static void json_frames(struct printer *p, const struct profile_stack *stack)
 	for (uint32_t i = 0; i < stack->nr; i++) {
 		uint32_t id = p->profile->stack_frames.items[stack->first + i];
 		const struct profile_frame *frame = &p->profile->frames.items[id];
-		size_t nr = profile_frame_levels(p->profile, id);
+		size_t nr = profile_nr_inline_frames(p->profile, id);
 
 		for (size_t j = 0; j < nr; j++, first = false) {
-			struct level level = level_of(p->profile, id, j);
+			struct inline_frame inline_frame = inline_frame_of(p->profile, id, j);
 
 			fputs(first ? "\n   " : ",\n   ", p->out);
-			json_level(p, frame, &level);
+			json_inline_frame(p, frame, &inline_frame);
 		}
 	}
 }

@@ -77,7 +77,7 @@ static void expect(const struct thread_entry *threads, size_t nr, const struct p
 	free(text);
 }
 
-TEST(text_shows_every_level_its_place_and_why_a_stack_is_cut)
+TEST(text_shows_every_inline_frame_its_place_and_why_a_stack_is_cut)
 {
 	const char *const headlines[] = { "process 12 (app), 2 threads" };
 	struct profile p;

@@ -191,9 +191,9 @@ static int count_functions(struct update *u, const struct profile_stack *stack, 
 	for (uint32_t i = 0; i < stack->nr; i++) {
 		uint32_t frame = u->p->stack_frames.items[stack->first + i];
 
-		for (uint32_t l = t->first_level[frame]; l < t->first_level[frame + 1]; l++) {
+		for (uint32_t l = t->first_inline[frame]; l < t->first_inline[frame + 1]; l++) {
 			struct top_row *row;
-			int r = row_of_function(u, t->of_level[l], &row);
+			int r = row_of_function(u, t->of_inline[l], &row);
 
 			if (r)
 				return r;

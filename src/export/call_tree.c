@@ -62,9 +62,9 @@ static void write_paths(struct paths *paths, const struct profile *p,
 		if (stack->stop < STOP_MAX_ && f->truncated[stack->stop] != UINT32_MAX)
 			*out++ = f->truncated[stack->stop];
 		for (uint32_t k = stack->nr; k > 0; k--)
-			for (uint32_t level = f->first_level[frames[k - 1] + 1];
-			     level > f->first_level[frames[k - 1]]; level--)
-				*out++ = f->of_level[level - 1];
+			for (uint32_t inline_frame = f->first_inline[frames[k - 1] + 1];
+			     inline_frame > f->first_inline[frames[k - 1]]; inline_frame--)
+				*out++ = f->of_inline[inline_frame - 1];
 		paths->by_stack[i].nr = (uint32_t)(out - paths->by_stack[i].functions);
 	}
 }
@@ -186,7 +186,7 @@ static size_t count_elements(const struct profile *p, const struct function_tabl
 	for (size_t i = 0; i < p->stack_frames.nr; i++) {
 		uint32_t frame = p->stack_frames.items[i];
 
-		nr += f->first_level[frame + 1] - f->first_level[frame];
+		nr += f->first_inline[frame + 1] - f->first_inline[frame];
 	}
 	return nr;
 }

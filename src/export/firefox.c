@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The Firefox Profiler's processed format, version 60, which each later viewer upgrades by itself.
- * Tables are columns; a stack is a chain of (frame, prefix), a frame is a level of one of ours, a
- * func is a place. See docs/formats/firefox.md.
+ * Tables are columns; a stack is a chain of (frame, prefix), a frame is an inline frame of one of
+ * ours, a func is a place. See docs/formats/firefox.md.
  */
 #include "export/formats.h"
 #include "export/json_out.h"
@@ -82,7 +82,7 @@ struct writer {
 	uint32_t *name_of_place; /* in strings */
 	int64_t *source_of_place;
 	int64_t *symbol_of_place;
-	VEC(struct frame) frames; /* those of the profile's levels, then the markers */
+	VEC(struct frame) frames; /* those of the profile's inline frames, then the markers */
 	uint32_t frame_of_stop[STOP_MAX_];
 	VEC(struct native_symbol) symbols;
 	VEC(struct stack_node) nodes;
@@ -168,19 +168,19 @@ static int add_symbol(struct writer *w, uint32_t place_id, int64_t address, int6
 static int add_frame(struct writer *w, uint32_t id)
 {
 	const struct profile_frame *f = &w->p->frames.items[id];
-	size_t nr = profile_frame_levels(w->p, id);
-	const uint32_t *places = w->places.of_level + w->places.first_level[id];
+	size_t nr = profile_nr_inline_frames(w->p, id);
+	const uint32_t *places = w->places.of_inline + w->places.first_inline[id];
 	struct frame frame = { .address = -1 };
 	int r;
 
 	if (f->file < w->p->files.nr && f->address <= EXACT_MAX)
 		frame.address = (int64_t)f->address;
 	r = add_symbol(w, places[nr - 1], frame.address, &frame.native_symbol);
-	for (size_t level = 0; level < nr && !r; level++) {
-		const struct profile_line *line = profile_frame_line(w->p, id, level);
+	for (size_t inline_frame = 0; inline_frame < nr && !r; inline_frame++) {
+		const struct profile_line *line = profile_frame_line(w->p, id, inline_frame);
 
-		frame.place = places[level];
-		frame.inline_depth = (uint32_t)(nr - 1 - level);
+		frame.place = places[inline_frame];
+		frame.inline_depth = (uint32_t)(nr - 1 - inline_frame);
 		frame.line = line ? line->line : 0;
 		frame.column = line ? line->column : 0;
 		r = vec_push(&w->frames, frame);
@@ -234,8 +234,8 @@ static int add_stack(struct writer *w, const struct profile_stack *stack, int64_
 	if (stack->stop < STOP_MAX_ && w->places.truncated[stack->stop] != UINT32_MAX)
 		r = add_node(w, w->frame_of_stop[stack->stop], &at);
 	for (uint32_t k = stack->nr; k > 0; k--) {
-		uint32_t first = w->places.first_level[frames[k - 1]];
-		uint32_t end = w->places.first_level[frames[k - 1] + 1];
+		uint32_t first = w->places.first_inline[frames[k - 1]];
+		uint32_t end = w->places.first_inline[frames[k - 1] + 1];
 
 		for (; end > first && !r; end--)
 			r = add_node(w, end - 1, &at);

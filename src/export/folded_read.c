@@ -187,20 +187,20 @@ static int add_element(struct reader *reader, struct text name)
 	bool kernel = !inlined && take_suffix(&name, "_[k]");
 	uint16_t kind = kernel ? FRAME_KIND_KERNEL : FRAME_KIND_NATIVE;
 	uint32_t file = PROFILE_NO_FILE;
-	bool named = inlined || reader->stack.levels.nr;
+	bool named = inlined || reader->stack.inline_frames.nr;
 	bool runtime_named = true;
 	uint64_t address = 0;
 	struct text path;
 	int r = 0;
 
 	if (!named && !kernel && parse_runtime(name, &kind, &runtime_named))
-		r = runtime_named ? read_stack_add_level(&reader->stack, name, 0) : 0;
+		r = runtime_named ? read_stack_add_inline_frame(&reader->stack, name, 0) : 0;
 	else if (!named && name.len < INT32_MAX && parse_unnamed(name, &path, &address))
 		r = add_file(reader, path, kernel, &file);
 	else if (!named && text_equals(name, "[anon]"))
 		r = add_file(reader, (struct text){ "anon", 4 }, false, &file);
 	else
-		r = read_stack_add_level(&reader->stack, name, 0);
+		r = read_stack_add_inline_frame(&reader->stack, name, 0);
 	if (r || inlined)
 		return r;
 	return read_stack_close_frame(&reader->stack, kind, file, address);

@@ -2,7 +2,7 @@
 /*
  * Merging of frames into functions: every frame, comm and stop reason is turned into (label, kind,
  * file, source), interned, and at last numbered anew by sorting. Memory: 44 bytes a function and
- * its label, 4 bytes a frame, a level of one, and a thread of the profile.
+ * its label, 4 bytes a frame, an inline frame of one, and a thread of the profile.
  */
 #include "export/functions.h"
 
@@ -72,10 +72,10 @@ static int reserve_buf(struct builder *b, size_t size)
 	return 0;
 }
 
-static uint16_t kind_of(const struct builder *b, uint32_t frame, size_t level)
+static uint16_t kind_of(const struct builder *b, uint32_t frame, size_t inline_frame)
 {
 	bool inlined =
-		b->merge != MERGE_INLINED_TOO && profile_level_is_inlined(b->p, frame, level);
+		b->merge != MERGE_INLINED_TOO && profile_is_inlined(b->p, frame, inline_frame);
 	uint16_t kind = b->p->frames.items[frame].kind;
 
 	if (!profile_runtime_name(kind))
@@ -85,18 +85,18 @@ static uint16_t kind_of(const struct builder *b, uint32_t frame, size_t level)
 	return inlined ? FUNCTION_KIND_INLINED_OF + kind : kind;
 }
 
-static int add_level(struct builder *b, uint32_t frame, size_t level, uint32_t *ret)
+static int add_inline_frame(struct builder *b, uint32_t frame, size_t inline_frame, uint32_t *ret)
 {
 	const struct profile_frame *f = &b->p->frames.items[frame];
-	const struct profile_line *line = profile_frame_line(b->p, frame, level);
-	struct function function = { .file = f->file, .kind = kind_of(b, frame, level) };
+	const struct profile_line *line = profile_frame_line(b->p, frame, inline_frame);
+	struct function function = { .file = f->file, .kind = kind_of(b, frame, inline_frame) };
 	size_t len;
 	int r;
 
-	r = reserve_buf(b, profile_frame_label_size(b->p, frame, level));
+	r = reserve_buf(b, profile_frame_label_size(b->p, frame, inline_frame));
 	if (r)
 		return r;
-	profile_frame_name(b->p, frame, level, b->buf, b->buf_size);
+	profile_frame_name(b->p, frame, inline_frame, b->buf, b->buf_size);
 	len = strlen(b->buf);
 	if (b->lines && line && line->line)
 		snprintf(b->buf + len, b->buf_size - len, ":%u", line->line);
@@ -113,17 +113,17 @@ static int add_frames(struct builder *b)
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < b->p->frames.nr; i++) {
-		size_t nr = profile_frame_levels(b->p, i);
+		size_t nr = profile_nr_inline_frames(b->p, i);
 
-		b->t->first_level[i] = at;
-		for (size_t level = 0; level < nr; level++) {
-			int r = add_level(b, i, level, &b->t->of_level[at++]);
+		b->t->first_inline[i] = at;
+		for (size_t inline_frame = 0; inline_frame < nr; inline_frame++) {
+			int r = add_inline_frame(b, i, inline_frame, &b->t->of_inline[at++]);
 
 			if (r)
 				return r;
 		}
 	}
-	b->t->first_level[b->p->frames.nr] = at;
+	b->t->first_inline[b->p->frames.nr] = at;
 	return 0;
 }
 
@@ -225,7 +225,7 @@ static int sort_functions(struct builder *b)
 	}
 	if (nr)
 		memcpy(b->t->functions.items, sorted, nr * sizeof(*sorted));
-	renumber(b->t->of_level, b->t->first_level[b->p->frames.nr], rank);
+	renumber(b->t->of_inline, b->t->first_inline[b->p->frames.nr], rank);
 	renumber(b->t->of_thread, b->p->threads.nr, rank);
 	renumber(b->t->truncated, STOP_MAX_, rank);
 	return 0;
@@ -233,17 +233,17 @@ static int sort_functions(struct builder *b)
 
 static int build(struct builder *b)
 {
-	size_t nr_levels = 0;
+	size_t nr_inline_frames = 0;
 	int r;
 
 	for (uint32_t i = 0; i < b->p->frames.nr; i++)
-		nr_levels += profile_frame_levels(b->p, i);
-	if (nr_levels > UINT32_MAX)
+		nr_inline_frames += profile_nr_inline_frames(b->p, i);
+	if (nr_inline_frames > UINT32_MAX)
 		return -EOVERFLOW;
-	b->t->first_level = calloc(b->p->frames.nr + 1, sizeof(uint32_t));
-	b->t->of_level = calloc(nr_levels + 1, sizeof(uint32_t));
+	b->t->first_inline = calloc(b->p->frames.nr + 1, sizeof(uint32_t));
+	b->t->of_inline = calloc(nr_inline_frames + 1, sizeof(uint32_t));
 	b->t->of_thread = calloc(b->p->threads.nr + 1, sizeof(uint32_t));
-	if (!b->t->first_level || !b->t->of_level || !b->t->of_thread)
+	if (!b->t->first_inline || !b->t->of_inline || !b->t->of_thread)
 		return -ENOMEM;
 	memset(b->t->truncated, 0xff, sizeof(b->t->truncated));
 	r = strtab_init(&b->t->labels);
@@ -276,8 +276,8 @@ void function_table_fini(struct function_table *t)
 {
 	strtab_fini(&t->labels);
 	vec_free(&t->functions);
-	free(t->first_level);
-	free(t->of_level);
+	free(t->first_inline);
+	free(t->of_inline);
 	free(t->of_thread);
 	*t = (struct function_table){ 0 };
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of a profile: levels of frames merged by what they are called. Frames of one
+ * The functions of a profile: inline frames of frames merged by what they are called. Frames of one
  * function differ by address only; a frame without a name is a function of its own; an inlined call
  * of a function is another one than the function itself.
  *
@@ -39,8 +39,8 @@ struct function {
 struct function_table {
 	struct strtab labels;
 	VEC(struct function) functions;
-	uint32_t *first_level;	       /* by frame of the profile, and one more: into of_level */
-	uint32_t *of_level;	       /* of each frame, the innermost level first */
+	uint32_t *first_inline;	       /* by frame of the profile, and one more: into of_inline */
+	uint32_t *of_inline;	       /* of each frame, the innermost inline frame first */
 	uint32_t *of_thread;	       /* by thread: its comm */
 	uint32_t truncated[STOP_MAX_]; /* by enum stop_reason; UINT32_MAX: does not occur */
 };

@@ -258,21 +258,21 @@ static int put_dso(struct writer *w, const struct profile_frame *f)
 static int put_frame(struct writer *w, uint32_t id)
 {
 	const struct profile_frame *f = &w->p->frames.items[id];
-	size_t nr = profile_frame_levels(w->p, id);
+	size_t nr = profile_nr_inline_frames(w->p, id);
 	int r = 0;
 
-	for (size_t level = 0; level < nr && !r; level++) {
-		const struct profile_line *line = profile_frame_line(w->p, id, level);
+	for (size_t inline_frame = 0; inline_frame < nr && !r; inline_frame++) {
+		const struct profile_line *line = profile_frame_line(w->p, id, inline_frame);
 
-		r = reserve(w, profile_frame_label_size(w->p, id, level));
+		r = reserve(w, profile_frame_label_size(w->p, id, inline_frame));
 		if (r)
 			return r;
-		profile_frame_name(w->p, id, level, w->buf, w->size);
+		profile_frame_name(w->p, id, inline_frame, w->buf, w->size);
 		fprintf(w->out, "\t%16" PRIx64 " %s", f->address,
 			line && *w->buf ? w->buf : "[unknown]");
 		if (line && line->line && w->lines)
 			fprintf(w->out, ":%u", line->line);
-		if (level + 1 < nr)
+		if (inline_frame + 1 < nr)
 			fputs(" (inlined)\n", w->out);
 		else
 			r = put_dso(w, f);

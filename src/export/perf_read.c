@@ -36,7 +36,7 @@ struct reader {
 	struct profile *p;
 	struct read_stack stack;
 	struct text event; /* of the first sample: the only one that is read */
-	uint64_t level_address;
+	uint64_t inline_address;
 	bool in_sample, skipped;
 	bool in_block;	/* a sample, read or skipped, whose empty line has not come yet */
 	bool needs_end; /* one has to come: perf prints it behind each call chain */
@@ -374,13 +374,13 @@ static int add_frame(struct reader *r, const struct frame_line *f)
 	int err = 0;
 
 	/* Inlined functions of another address: what they were inlined into is not there. */
-	if (r->stack.levels.nr && r->level_address != f->address)
+	if (r->stack.inline_frames.nr && r->inline_address != f->address)
 		err = read_stack_close_frame(&r->stack, FRAME_KIND_NATIVE, PROFILE_NO_FILE,
-					     r->level_address);
-	if (!err && (f->name.len || f->inlined || r->stack.levels.nr))
-		err = read_stack_add_level(
+					     r->inline_address);
+	if (!err && (f->name.len || f->inlined || r->stack.inline_frames.nr))
+		err = read_stack_add_inline_frame(
 			&r->stack, f->name.len ? f->name : (struct text){ "[unknown]", 9 }, source);
-	r->level_address = f->address;
+	r->inline_address = f->address;
 	if (err || f->inlined)
 		return err;
 	if (kind != FRAME_KIND_NATIVE)

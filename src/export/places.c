@@ -29,15 +29,16 @@ static int intern(struct place_table *t, const struct place *place, uint32_t *re
 	return 0;
 }
 
-static int add_levels(struct place_table *t, const struct profile *p, uint32_t frame, bool lines)
+static int add_inline_frames(struct place_table *t, const struct profile *p, uint32_t frame,
+			     bool lines)
 {
 	const struct profile_frame *f = &p->frames.items[frame];
-	uint32_t first = t->first_level[frame];
-	size_t nr = profile_frame_levels(p, frame);
+	uint32_t first = t->first_inline[frame];
+	size_t nr = profile_nr_inline_frames(p, frame);
 	int r = 0;
 
-	for (uint32_t level = 0; level < nr && !r; level++) {
-		const struct profile_line *line = profile_frame_line(p, frame, level);
+	for (uint32_t inline_frame = 0; inline_frame < nr && !r; inline_frame++) {
+		const struct profile_line *line = profile_frame_line(p, frame, inline_frame);
 		struct place place = { .function = line ? line->function : PLACE_NO_FUNCTION,
 				       .file = f->file,
 				       .line = line && lines ? line->line : 0,
@@ -45,9 +46,9 @@ static int add_levels(struct place_table *t, const struct profile *p, uint32_t f
 				       .address = line ? 0 : f->address,
 				       .scope = line ? 0 : f->scope,
 				       .frame = frame,
-				       .level = level };
+				       .inline_frame = inline_frame };
 
-		r = intern(t, &place, &t->of_level[first + level]);
+		r = intern(t, &place, &t->of_inline[first + inline_frame]);
 	}
 	return r;
 }
@@ -74,21 +75,21 @@ static int build(struct place_table *t, const struct profile *p, bool lines)
 	int r = 0;
 
 	memset(t->truncated, 0xff, sizeof(t->truncated));
-	t->first_level = calloc(nr + 1, sizeof(*t->first_level));
-	if (!t->first_level)
+	t->first_inline = calloc(nr + 1, sizeof(*t->first_inline));
+	if (!t->first_inline)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr; i++) {
-		t->first_level[i] = (uint32_t)at;
-		at += profile_frame_levels(p, i);
+		t->first_inline[i] = (uint32_t)at;
+		at += profile_nr_inline_frames(p, i);
 	}
 	if (at > UINT32_MAX - STOP_MAX_)
 		return -EOVERFLOW;
-	t->first_level[nr] = (uint32_t)at;
-	t->of_level = calloc(at + 1, sizeof(*t->of_level));
-	if (!t->of_level)
+	t->first_inline[nr] = (uint32_t)at;
+	t->of_inline = calloc(at + 1, sizeof(*t->of_inline));
+	if (!t->of_inline)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr && !r; i++)
-		r = add_levels(t, p, i, lines);
+		r = add_inline_frames(t, p, i, lines);
 	return r ? r : add_truncations(t, p);
 }
 
@@ -107,8 +108,8 @@ void place_table_fini(struct place_table *t)
 {
 	vec_free(&t->places);
 	map_fini(&t->ids);
-	free(t->first_level);
-	free(t->of_level);
+	free(t->first_inline);
+	free(t->of_inline);
 	*t = (struct place_table){ 0 };
 }
 
@@ -120,7 +121,7 @@ int place_name(const struct place_table *t, const struct profile *p, uint32_t pl
 	char *grown;
 
 	if (at->kind != FRAME_KIND_TRUNCATED)
-		need += profile_frame_label_size(p, at->frame, at->level);
+		need += profile_frame_label_size(p, at->frame, at->inline_frame);
 	if (need > *size) {
 		grown = realloc(*buf, need * 2);
 		if (!grown)
@@ -131,7 +132,7 @@ int place_name(const struct place_table *t, const struct profile *p, uint32_t pl
 	if (at->kind == FRAME_KIND_TRUNCATED)
 		truncation_name((enum stop_reason)at->function, *buf);
 	else
-		profile_frame_name(p, at->frame, at->level, *buf, *size);
+		profile_frame_name(p, at->frame, at->inline_frame, *buf, *size);
 	return 0;
 }
 

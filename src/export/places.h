@@ -17,15 +17,15 @@ struct place {
 	uint32_t file;	   /* of the profile, or PROFILE_NO_FILE */
 	uint32_t line;	   /* that runs, if lines count; else 0 */
 	uint32_t kind;	   /* enum frame_kind; FRAME_KIND_TRUNCATED for the markers */
-	uint32_t frame, level; /* one that is in it */
-	uint32_t scope;	       /* of an address without a name */
+	uint32_t frame, inline_frame; /* one that is in it */
+	uint32_t scope;		      /* of an address without a name */
 };
 
 struct place_table {
 	VEC(struct place) places;
 	struct map ids;
-	uint32_t *first_level;	       /* by frame of the profile, and one more: into of_level */
-	uint32_t *of_level;	       /* of each frame, the innermost level first */
+	uint32_t *first_inline;	       /* by frame of the profile, and one more: into of_inline */
+	uint32_t *of_inline;	       /* of each frame, the innermost inline frame first */
 	uint32_t truncated[STOP_MAX_]; /* by enum stop_reason; UINT32_MAX: does not occur */
 };
 

@@ -315,7 +315,7 @@ static int read_function(struct pprof_reader *r, uint64_t id, uint32_t *ret)
 	return err;
 }
 
-/* The levels of a location, whose message's memory is used again for its functions'. */
+/* The inline frames of a location, whose message's memory is used again for its functions'. */
 static int read_lines(struct pprof_reader *r, Pprof__Location *m)
 {
 	int err = 0;

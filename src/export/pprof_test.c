@@ -111,7 +111,7 @@ TEST(files_are_kept)
 	profile_fini(&b);
 }
 
-TEST(levels_and_lines_are_kept)
+TEST(inline_frames_and_lines_are_kept)
 {
 	struct profile a, b;
 	size_t found = 0;

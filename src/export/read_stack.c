@@ -98,7 +98,7 @@ bool text_looks_like_text(const void *data, size_t size)
 
 void read_stack_fini(struct read_stack *stack)
 {
-	vec_free(&stack->levels);
+	vec_free(&stack->inline_frames);
 	vec_free(&stack->frames);
 	free(stack->buf);
 	stack->buf = NULL;
@@ -107,7 +107,7 @@ void read_stack_fini(struct read_stack *stack)
 
 void read_stack_reset(struct read_stack *stack)
 {
-	stack->levels.nr = 0;
+	stack->inline_frames.nr = 0;
 	stack->frames.nr = 0;
 }
 
@@ -128,7 +128,7 @@ int read_stack_string(struct read_stack *stack, struct text text, const char **r
 	return 0;
 }
 
-int read_stack_add_level(struct read_stack *stack, struct text name, uint32_t source)
+int read_stack_add_inline_frame(struct read_stack *stack, struct text name, uint32_t source)
 {
 	struct profile_function function = { .source = source };
 	struct profile_line line = { 0 };
@@ -136,17 +136,17 @@ int read_stack_add_level(struct read_stack *stack, struct text name, uint32_t so
 
 	if (!r)
 		r = profile_add_function(stack->p, &function, &line.function);
-	return r ? r : vec_push(&stack->levels, line);
+	return r ? r : vec_push(&stack->inline_frames, line);
 }
 
 int read_stack_close_frame(struct read_stack *stack, uint16_t kind, uint32_t file, uint64_t address)
 {
 	struct profile_frame frame = { .kind = kind, .file = file, .address = address };
 	uint32_t id;
-	int r = profile_add_named_frame(stack->p, &frame, stack->levels.items, stack->levels.nr,
-					&id);
+	int r = profile_add_named_frame(stack->p, &frame, stack->inline_frames.items,
+					stack->inline_frames.nr, &id);
 
-	stack->levels.nr = 0;
+	stack->inline_frames.nr = 0;
 	return r ? r : vec_push(&stack->frames, id);
 }
 
@@ -154,7 +154,7 @@ int read_stack_finish(struct read_stack *stack, enum stop_reason stop, uint32_t 
 {
 	int r = 0;
 
-	if (stack->levels.nr)
+	if (stack->inline_frames.nr)
 		r = read_stack_close_frame(stack, FRAME_KIND_NATIVE, PROFILE_NO_FILE, 0);
 	return r ? r
 		 : profile_add_stack(stack->p, stack->frames.items, stack->frames.nr, stop, ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What readers of texts share: lines, numbers, and stacks that arrive as names. Levels are added
- * innermost first; a function that is not inlined closes its frame.
+ * What readers of texts share: lines, numbers, and stacks that arrive as names. Inline frames are
+ * added innermost first; a function that is not inlined closes its frame.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ struct text_lines {
 
 struct read_stack {
 	struct profile *p;
-	VEC(struct profile_line) levels; /* of the frame that is not closed yet */
-	VEC(uint32_t) frames;		 /* innermost first */
-	char *buf;			 /* for C strings */
+	VEC(struct profile_line) inline_frames; /* of the frame that is not closed yet */
+	VEC(uint32_t) frames;			/* innermost first */
+	char *buf;				/* for C strings */
 	size_t size;
 };
 
@@ -47,9 +47,10 @@ void read_stack_reset(struct read_stack *stack);
 /* A C string of it, valid until the next call; 0 or -ENOMEM. */
 int read_stack_string(struct read_stack *stack, struct text text, const char **ret);
 /* `source` is a string of the profile; 0: not known. */
-int read_stack_add_level(struct read_stack *stack, struct text name, uint32_t source);
-/* Closes the frame that the levels are of; without a level it is one without a name. */
+int read_stack_add_inline_frame(struct read_stack *stack, struct text name, uint32_t source);
+/* Closes the frame that the inline frames are of; without an inline frame it is one without a name.
+ */
 int read_stack_close_frame(struct read_stack *stack, uint16_t kind, uint32_t file,
 			   uint64_t address);
-/* Adds the stack to the profile. Levels whose frame was not closed are a native frame. */
+/* Adds the stack to the profile. Inline frames whose frame was not closed are a native frame. */
 int read_stack_finish(struct read_stack *stack, enum stop_reason stop, uint32_t *ret);

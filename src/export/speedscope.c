@@ -52,10 +52,11 @@ static int list_places(struct writer *w, uint32_t stack_id)
 	if (stack->stop < STOP_MAX_ && w->places.truncated[stack->stop] != UINT32_MAX)
 		r = vec_push(&w->wanted, w->places.truncated[stack->stop]);
 	for (uint32_t k = stack->nr; k > 0; k--) {
-		uint32_t first = w->places.first_level[frames[k - 1]];
+		uint32_t first = w->places.first_inline[frames[k - 1]];
 
-		for (uint32_t at = w->places.first_level[frames[k - 1] + 1]; at > first && !r; at--)
-			r = vec_push(&w->wanted, w->places.of_level[at - 1]);
+		for (uint32_t at = w->places.first_inline[frames[k - 1] + 1]; at > first && !r;
+		     at--)
+			r = vec_push(&w->wanted, w->places.of_inline[at - 1]);
 	}
 	return r;
 }

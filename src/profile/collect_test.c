@@ -195,7 +195,7 @@ TEST(processes_keep_what_is_said_of_them)
 	profile_fini(&p);
 }
 
-/* Levels that came with a frame are part of what it is; those that came later are not. */
+/* Inline frames that came with a frame are part of what it is; those that came later are not. */
 TEST(frames_keep_what_they_are)
 {
 	const struct profile_frame f = { .kind = FRAME_KIND_OF(RUNTIME_PYTHON),

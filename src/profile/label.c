@@ -143,24 +143,26 @@ static void unnamed(const struct profile *p, const struct profile_frame *f, char
 	append(buf, size, at, offset);
 }
 
-size_t profile_frame_levels(const struct profile *p, uint32_t frame)
+size_t profile_nr_inline_frames(const struct profile *p, uint32_t frame)
 {
 	size_t nr = frame < p->frames.nr ? p->frames.items[frame].nr_lines : 0;
 
 	return nr ? nr : 1;
 }
 
-const struct profile_line *profile_frame_line(const struct profile *p, uint32_t frame, size_t level)
+const struct profile_line *profile_frame_line(const struct profile *p, uint32_t frame,
+					      size_t inline_frame)
 {
 	const struct profile_frame *f = frame < p->frames.nr ? &p->frames.items[frame] : NULL;
 
-	return f && level < f->nr_lines ? &p->lines.items[f->first_line + level] : NULL;
+	return f && inline_frame < f->nr_lines ? &p->lines.items[f->first_line + inline_frame]
+					       : NULL;
 }
 
-const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t level, char *buf,
-			       size_t size)
+const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t inline_frame,
+			       char *buf, size_t size)
 {
-	const struct profile_line *line = profile_frame_line(p, frame, level);
+	const struct profile_line *line = profile_frame_line(p, frame, inline_frame);
 
 	if (!size)
 		return "";
@@ -174,28 +176,28 @@ const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t l
 	return buf;
 }
 
-const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t level, bool lines,
-				char *buf, size_t size)
+const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t inline_frame,
+				bool lines, char *buf, size_t size)
 {
-	const char *text = profile_frame_name(p, frame, level, buf, size);
-	const struct profile_line *line = profile_frame_line(p, frame, level);
+	const char *text = profile_frame_name(p, frame, inline_frame, buf, size);
+	const struct profile_line *line = profile_frame_line(p, frame, inline_frame);
 	char number[16];
 
 	if (lines && line && line->line) {
 		snprintf(number, sizeof(number), ":%" PRIu32, line->line);
 		append(buf, size, strlen(text), number);
 	}
-	if (profile_level_is_inlined(p, frame, level))
+	if (profile_is_inlined(p, frame, inline_frame))
 		append(buf, size, strlen(text), "_[i]");
 	else if (frame < p->frames.nr && p->frames.items[frame].kind == FRAME_KIND_KERNEL)
 		append(buf, size, strlen(text), "_[k]");
 	return text;
 }
 
-size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t level)
+size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t inline_frame)
 {
 	const struct profile_frame *f = frame < p->frames.nr ? &p->frames.items[frame] : NULL;
-	const struct profile_line *line = profile_frame_line(p, frame, level);
+	const struct profile_line *line = profile_frame_line(p, frame, inline_frame);
 	uint32_t string = 0;
 
 	if (line)

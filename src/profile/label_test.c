@@ -73,7 +73,7 @@ TEST(a_short_buffer_cuts_the_label)
 	profile_fini(&p);
 }
 
-TEST(a_level_has_its_function_its_line_and_its_mark)
+TEST(an_inline_frame_has_its_function_its_line_and_its_mark)
 {
 	struct profile_frame f = { .kind = FRAME_KIND_NATIVE, .file = PROFILE_NO_FILE };
 	struct profile_function function = { 0 };
@@ -88,10 +88,10 @@ TEST(a_level_has_its_function_its_line_and_its_mark)
 	ASSERT_OK(profile_string(&p, "outer", &function.name));
 	ASSERT_OK(profile_add_function(&p, &function, &lines[1].function));
 	ASSERT_OK(profile_add_frame(&p, &f, &id));
-	ASSERT_EQ(profile_frame_levels(&p, id), 1);
+	ASSERT_EQ(profile_nr_inline_frames(&p, id), 1);
 	ASSERT(!profile_frame_line(&p, id, 0));
 	ASSERT_OK(profile_set_lines(&p, id, lines, 2));
-	ASSERT_EQ(profile_frame_levels(&p, id), 2);
+	ASSERT_EQ(profile_nr_inline_frames(&p, id), 2);
 	ASSERT_STR(profile_frame_label(&p, id, 0, false, buf, sizeof(buf)), "inner_[i]");
 	ASSERT_STR(profile_frame_label(&p, id, 0, true, buf, sizeof(buf)), "inner:12_[i]");
 	ASSERT_STR(profile_frame_label(&p, id, 1, true, buf, sizeof(buf)), "outer");

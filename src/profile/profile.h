@@ -88,12 +88,13 @@ struct profile_line {
 };
 
 /*
- * One address of a stack. Its levels are lines[first_line .. first_line + nr_lines): the innermost
- * inlined function first, the real function last; none until it is named, or if nobody knows.
+ * One address of a stack. Its inline frames are lines[first_line .. first_line + nr_lines): the
+ * innermost inlined function first, the real function last; none until it is named, or if nobody
+ * knows.
  */
 struct profile_frame {
 	uint16_t kind;	     /* enum frame_kind */
-	uint16_t named_late; /* its levels came later: they are no part of the identity */
+	uint16_t named_late; /* its inline frames came later: they are no part of the identity */
 	uint32_t file;	     /* index into files; PROFILE_NO_FILE: none */
 	uint64_t address; /* in the file's own address space; in anonymous memory and the kernel: as
 			     is; of a caller: return address - 1 */
@@ -263,9 +264,9 @@ int profile_add_file(struct profile *p, const char *path, const uint8_t *build_i
 		     size_t build_id_len, uint32_t *ret);
 /* The function, new or known. */
 int profile_add_function(struct profile *p, const struct profile_function *function, uint32_t *ret);
-/* The frame without levels, new or known; what `frame` says of lines is ignored. */
+/* The frame without inline frames, new or known; what `frame` says of lines is ignored. */
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret);
-/* The frame with these levels, which are part of its identity, new or known. */
+/* The frame with these inline frames, which are part of its identity, new or known. */
 int profile_add_named_frame(struct profile *p, const struct profile_frame *frame,
 			    const struct profile_line *lines, size_t nr, uint32_t *ret);
 /*
@@ -341,37 +342,38 @@ void profile_next_cut(struct profile *p);
  */
 void profile_clear_samples(struct profile *p);
 
-/* Names a frame that was added without levels: one, of that name. -EEXIST if it was added with. */
+/* Names a frame that was added without inline frames: one, of that name. -EEXIST if it was added
+ * with. */
 int profile_name_frame(struct profile *p, uint32_t frame, const char *name);
-/* Names such a frame with all its levels. */
+/* Names such a frame with all its inline frames. */
 int profile_set_lines(struct profile *p, uint32_t frame, const struct profile_line *lines,
 		      size_t nr);
 
 /* How many functions a frame shows: 1, also without a name, and more if something is inlined. */
-size_t profile_frame_levels(const struct profile *p, uint32_t frame);
-/* Level `level` (0: the innermost); NULL if nothing is known of it. */
+size_t profile_nr_inline_frames(const struct profile *p, uint32_t frame);
+/* Inline frame `inline_frame` (0: the innermost); NULL if nothing is known of it. */
 const struct profile_line *profile_frame_line(const struct profile *p, uint32_t frame,
-					      size_t level);
-/* Inlined into the next level. */
-static inline bool profile_level_is_inlined(const struct profile *p, uint32_t frame, size_t level)
+					      size_t inline_frame);
+/* Inlined into the next inline frame. */
+static inline bool profile_is_inlined(const struct profile *p, uint32_t frame, size_t inline_frame)
 {
-	return level + 1 < profile_frame_levels(p, frame);
+	return inline_frame + 1 < profile_nr_inline_frames(p, frame);
 }
 /*
- * A level as text into `buf`, cut to `size`: its name; "[file+0xoffset]" where the name is not
- * known, "[anon]" in anonymous memory, "[python: unknown]" of a runtime. ';' becomes ':', control
- * characters '_', broken UTF-8 '?'.
+ * An inline frame as text into `buf`, cut to `size`: its name; "[file+0xoffset]" where the name is
+ * not known, "[anon]" in anonymous memory, "[python: unknown]" of a runtime. ';' becomes ':',
+ * control characters '_', broken UTF-8 '?'.
  */
-const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t level, char *buf,
-			       size_t size);
+const char *profile_frame_name(const struct profile *p, uint32_t frame, size_t inline_frame,
+			       char *buf, size_t size);
 /*
  * The name as folded stacks have it: ":line" behind it if `lines` and it is known, "_[k]" behind a
  * kernel frame, "_[i]" behind an inlined one.
  */
-const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t level, bool lines,
-				char *buf, size_t size);
+const char *profile_frame_label(const struct profile *p, uint32_t frame, size_t inline_frame,
+				bool lines, char *buf, size_t size);
 /* A `size` in which the two above cut nothing. */
-size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t level);
+size_t profile_frame_label_size(const struct profile *p, uint32_t frame, size_t inline_frame);
 /* Any text, made fit for output in that way. `len` bytes in, at most `size` - 1 out,
  * NUL-terminated. */
 size_t profile_clean_text(const char *s, size_t len, char *buf, size_t size);

@@ -18,15 +18,16 @@ static void put_string(FILE *out, const char *s)
 		fputc((unsigned char)*s < ' ' ? '?' : *s, out);
 }
 
-static int put_level(void *ctx, const struct runtime_level *level)
+static int put_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	const struct text *t = ctx;
 
 	fprintf(t->out, "%" PRIu32 " ", t->frame);
-	put_string(t->out, level->name);
+	put_string(t->out, inline_frame->name);
 	fputc('\t', t->out);
-	put_string(t->out, level->source);
-	fprintf(t->out, "\t%" PRIu32 "\t%" PRIu32 "\n", level->start_line, level->line);
+	put_string(t->out, inline_frame->source);
+	fprintf(t->out, "\t%" PRIu32 "\t%" PRIu32 "\n", inline_frame->start_line,
+		inline_frame->line);
 	return ferror(t->out) ? -ENOMEM : 0;
 }
 
@@ -59,7 +60,7 @@ static bool put_label(const struct text *t, const struct runtime_ops *ops, const
 static int name_all(struct text *t, struct runtime_proc *const procs[RUNTIME_MAX_],
 		    const __u64 *words, uint32_t nr_words)
 {
-	const struct runtime_sink sink = { put_level, t, put_thread };
+	const struct runtime_sink sink = { put_inline_frame, t, put_thread };
 	uint64_t copy[1 + 15];
 	int r;
 

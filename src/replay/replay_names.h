@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names that runtimes give to the frames of a replay case, as text: a line a level, "N name TAB
- * source TAB the function's line TAB line", N being the number of the frame's first word. A frame
- * that gets no name is "N" and the errno's number. A label is "N label key TAB text".
+ * The names that runtimes give to the frames of a replay case, as text: a line an inline frame, "N
+ * name TAB source TAB the function's line TAB line", N being the number of the frame's first word.
+ * A frame that gets no name is "N" and the errno's number. A label is "N label key TAB text".
  */
 #pragma once
 

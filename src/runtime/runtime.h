@@ -107,19 +107,19 @@ struct runtime_proc {
 
 /* One function at work, as it is shown. Strings are copied by whoever takes them; NULL: not known.
  */
-struct runtime_level {
+struct runtime_inline_frame {
 	const char *name;    /* UTF-8, as people of that language write it */
 	const char *source;  /* path of the source file */
 	uint32_t start_line; /* of the function; 0: not known */
 	uint32_t line;	     /* where it is; 0: not known */
 };
 
-/* Takes the levels of one frame: the innermost inlined function first, the real one last. */
+/* Takes the inline frames of one frame: the innermost inlined function first, the real one last. */
 struct runtime_sink {
-	int (*add)(void *ctx, const struct runtime_level *level); /* 0 or -ENOMEM */
+	int (*add)(void *ctx, const struct runtime_inline_frame *inline_frame); /* 0 or -ENOMEM */
 	void *ctx;
-	/* In place of levels: this is no frame, but says that the stack is a virtual thread's of
-	 * that name, which is copied. 0 or -ENOMEM. NULL: nobody wants to know. */
+	/* In place of inline frames: this is no frame, but says that the stack is a virtual
+	 * thread's of that name, which is copied. 0 or -ENOMEM. NULL: nobody wants to know. */
 	int (*thread)(void *ctx, const char *name);
 };
 

@@ -41,7 +41,7 @@ void decoder_fini(struct decoder *r)
 	vec_free(&r->scratch);
 	jit_names_fini(&r->jit);
 	vec_free(&r->wanted);
-	vec_free(&r->levels);
+	vec_free(&r->inline_frames);
 	vec_free(&r->labels);
 	kernel_places_fini(&r->kernel);
 	time_shares_fini(&r->naming);
@@ -221,19 +221,20 @@ bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, boo
 
 /* --- frames of runtimes ----------------------------------------------------------------------- */
 
-static int add_level(void *ctx, const struct runtime_level *level)
+static int add_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct decoder *r = ctx;
-	struct profile_function function = { .start_line = level->start_line };
-	struct profile_line line = { .line = level->line };
-	int err = profile_string(r->profile, level->name ? level->name : "", &function.name);
+	struct profile_function function = { .start_line = inline_frame->start_line };
+	struct profile_line line = { .line = inline_frame->line };
+	int err = profile_string(r->profile, inline_frame->name ? inline_frame->name : "",
+				 &function.name);
 
 	if (!err)
-		err = profile_string(r->profile, level->source ? level->source : "",
+		err = profile_string(r->profile, inline_frame->source ? inline_frame->source : "",
 				     &function.source);
 	if (!err)
 		err = profile_add_function(r->profile, &function, &line.function);
-	return err ? err : vec_push(&r->levels, line);
+	return err ? err : vec_push(&r->inline_frames, line);
 }
 
 static int take_thread(void *ctx, const char *name)
@@ -267,11 +268,11 @@ static int note_frame(struct decoder *r, uint32_t id, uint32_t note, uint32_t *r
 	if (note >= FRAME_NOTES || !notes[note])
 		return -EINVAL;
 	snprintf(name, sizeof(name), "[%s: %s]", runtimes[id]->name, notes[note]);
-	r->levels.nr = 0;
-	err = add_level(r, &(struct runtime_level){ .name = name });
+	r->inline_frames.nr = 0;
+	err = add_inline_frame(r, &(struct runtime_inline_frame){ .name = name });
 	if (!err)
-		err = profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr,
-					      ret);
+		err = profile_add_named_frame(r->profile, &frame, r->inline_frames.items,
+					      r->inline_frames.nr, ret);
 	return err;
 }
 
@@ -282,13 +283,13 @@ static int note_frame(struct decoder *r, uint32_t id, uint32_t note, uint32_t *r
 static int name_frame(struct decoder *r, struct runtime_instance *in, const uint64_t *words,
 		      size_t nr, uint64_t *ret)
 {
-	const struct runtime_sink sink = { add_level, r, take_thread };
+	const struct runtime_sink sink = { add_inline_frame, r, take_thread };
 	uint32_t id = in->dso->ops->id;
 	struct profile_frame frame = { .kind = FRAME_KIND_OF(id), .file = PROFILE_NO_FILE };
 	uint32_t number;
 	int err;
 
-	r->levels.nr = 0;
+	r->inline_frames.nr = 0;
 	r->named_thread = 0;
 	err = in->dso->ops->symbolize(in->proc, words, nr, &sink);
 	if (err == -ENOMEM)
@@ -297,11 +298,11 @@ static int name_frame(struct decoder *r, struct runtime_instance *in, const uint
 		*ret = NAMES_THREAD | r->named_thread;
 		return 0;
 	}
-	if (err || !r->levels.nr)
+	if (err || !r->inline_frames.nr)
 		err = unknown_frame(r, id, &number);
 	else
-		err = profile_add_named_frame(r->profile, &frame, r->levels.items, r->levels.nr,
-					      &number);
+		err = profile_add_named_frame(r->profile, &frame, r->inline_frames.items,
+					      r->inline_frames.nr, &number);
 	*ret = number;
 	return err;
 }

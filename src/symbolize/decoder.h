@@ -34,8 +34,8 @@ struct decoder {
 	struct kernel_places kernel;
 	VEC(uint32_t) scratch;
 	struct jit_names jit;
-	VEC(struct profile_line) levels; /* of the runtime's frame that is being named */
-	uint32_t named_thread; /* by the runtime, in place of that frame's levels; strtab */
+	VEC(struct profile_line) inline_frames; /* of the runtime's frame that is being named */
+	uint32_t named_thread; /* by the runtime, in place of that frame's inline frames; strtab */
 	uint32_t thread_name;  /* of the virtual thread whose stack it is, strtab; 0: none */
 	VEC(struct profile_label) labels; /* of that stack */
 	size_t nr_named;		  /* frames that runtimes named, remembered */

@@ -272,7 +272,7 @@ static int name_slowly(struct runtime_proc *rp, const uint64_t *words, size_t nr
 	ASSERT_EQ(nr, 2);
 	still_clock_ns += MS;
 	snprintf(name, sizeof(name), "f%llu", (unsigned long long)words[1]);
-	return sink->add(sink->ctx, &(struct runtime_level){ .name = name });
+	return sink->add(sink->ctx, &(struct runtime_inline_frame){ .name = name });
 }
 
 static const struct runtime_ops slow_ops = { .name = "python",

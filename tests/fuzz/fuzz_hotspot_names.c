@@ -2,8 +2,8 @@
 /*
  * Names of HotSpot's frames with arbitrary memory as the process: the release and the layout of
  * nmethods, four frames, and what lies at a base address. Structures are a few bytes large, so that
- * they are hit. Whatever it is, there is an end, levels have names, and a frame that is not named
- * has none.
+ * they are hit. Whatever it is, there is an end, inline frames have names, and a frame that is not
+ * named has none.
  */
 #include "fuzz.h"
 #include "runtime/hotspot/hotspot_names.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASE = 0x10000, PAGE = 4096, FRAMES = 4, LEVELS_MAX = 64 };
+enum { BASE = 0x10000, PAGE = 4096, FRAMES = 4, INLINE_FRAMES_MAX = 64 };
 
 struct image {
 	uint8_t page[PAGE]; /* zero behind the input */
@@ -72,13 +72,13 @@ static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
 	return 0;
 }
 
-static int take(void *ctx, const struct runtime_level *level)
+static int take(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	unsigned int *nr = ctx;
 
-	if (!level->name || ++*nr > LEVELS_MAX || level->line > 65535)
+	if (!inline_frame->name || ++*nr > INLINE_FRAMES_MAX || inline_frame->line > 65535)
 		abort();
-	if (strlen(level->name) > 3 * HOTSPOT_SYMBOL_MAX)
+	if (strlen(inline_frame->name) > 3 * HOTSPOT_SYMBOL_MAX)
 		abort();
 	return 0;
 }
@@ -115,7 +115,7 @@ static void name(struct hotspot_names *names, const struct hotspot_vm *vm, struc
 	r = hotspot_names_symbolize(names, words, 2, &sink);
 	if (r != -ENOMEM && (r ? nr != 0 : nr == 0))
 		abort();
-	/* 64 levels of some 15 reads; a search for stubs. */
+	/* 64 inline frames of some 15 reads; a search for stubs. */
 	if (image->nr_reads > 20000)
 		abort();
 }

@@ -45,15 +45,15 @@ static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
 	return 0;
 }
 
-static int take(void *ctx, const struct runtime_level *level)
+static int take(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct answer *a = ctx;
 
-	check(!level->name || strlen(level->name) <= PYTHON_NAME_MAX);
-	check(!level->source || strlen(level->source) <= PYTHON_NAME_MAX);
-	check(level->line <= INT32_MAX && level->start_line <= INT32_MAX);
+	check(!inline_frame->name || strlen(inline_frame->name) <= PYTHON_NAME_MAX);
+	check(!inline_frame->source || strlen(inline_frame->source) <= PYTHON_NAME_MAX);
+	check(inline_frame->line <= INT32_MAX && inline_frame->start_line <= INT32_MAX);
 	a->nr++;
-	a->line = level->line;
+	a->line = inline_frame->line;
 	return 0;
 }
 

@@ -329,23 +329,23 @@ static struct hotspot_line find_line(const struct hotspot_names *n, const struct
 }
 
 /* `suffix` is of options.tiers; "": none. */
-static int add_level(const struct hotspot_names *n, const struct java_method *m,
-		     const struct hotspot_scope *scope, const char *suffix,
-		     const struct runtime_sink *sink)
+static int add_inline_frame(const struct hotspot_names *n, const struct java_method *m,
+			    const struct hotspot_scope *scope, const char *suffix,
+			    const struct runtime_sink *sink)
 {
 	struct hotspot_line line = find_line(n, m, scope);
-	struct runtime_level level = { .name = m->name,
-				       .source = m->source,
-				       .line = line.line,
-				       .start_line = line.start_line };
+	struct runtime_inline_frame inline_frame = { .name = m->name,
+						     .source = m->source,
+						     .line = line.line,
+						     .start_line = line.start_line };
 	_cleanup_free_ char *name = NULL;
 
 	if (*suffix && n->vm->target->options.tiers) {
 		if (asprintf(&name, "%s%s", m->name, suffix) < 0)
 			return -ENOMEM;
-		level.name = name;
+		inline_frame.name = name;
 	}
-	return sink->add(sink->ctx, &level);
+	return sink->add(sink->ctx, &inline_frame);
 }
 
 static int name_interpreted(struct hotspot_names *n, uint64_t method, uint64_t word,
@@ -375,7 +375,7 @@ static int name_interpreted(struct hotspot_names *n, uint64_t method, uint64_t w
 	/* By the cookie: reference counts of Symbols go up and down. */
 	if (hotspot_cookie(&again, &n->layout) != HOTSPOT_WORD_CHECK(word))
 		return -ENOENT;
-	return add_level(n, m, &scope, "_[0]", sink);
+	return add_inline_frame(n, m, &scope, "_[0]", sink);
 }
 
 /* ----- nmethods ----- */
@@ -631,8 +631,9 @@ static int get_method(struct hotspot_names *n, struct nmethod *nm, uint32_t numb
 }
 
 /* The scopes of a frame, and their methods. Their number. */
-static int find_levels(struct hotspot_names *n, struct nmethod *nm, uint64_t data, uint32_t where,
-		       struct hotspot_scope *scopes, const struct java_method **methods)
+static int find_inline_frames(struct hotspot_names *n, struct nmethod *nm, uint64_t data,
+			      uint32_t where, struct hotspot_scope *scopes,
+			      const struct java_method **methods)
 {
 	int nr = 0;
 	int r;
@@ -678,14 +679,15 @@ static int name_compiled(struct hotspot_names *n, uint64_t data, uint64_t word,
 	r = get_nmethod(n, addr, &head, &nm);
 	if (r < 0)
 		return not_there(r);
-	nr = find_levels(n, nm, data, HOTSPOT_WORD_WHERE(word), scopes, methods);
+	nr = find_inline_frames(n, nm, data, HOTSPOT_WORD_WHERE(word), scopes, methods);
 	r = nr < 0 ? nr : read_head(n->vm, addr, &again);
 	if (r < 0 || !same_head(&head, &again)) {
 		drop_nmethod(n, nm);
 		return not_there(r);
 	}
 	for (int i = 0; r >= 0 && i < nr; i++)
-		r = add_level(n, methods[i], &scopes[i], i == nr - 1 ? tier(&head) : "", sink);
+		r = add_inline_frame(n, methods[i], &scopes[i], i == nr - 1 ? tier(&head) : "",
+				     sink);
 	keep_nmethod(n, nm);
 	return r < 0 ? r : 0;
 }
@@ -718,7 +720,7 @@ static int name_stub(struct hotspot_names *n, uint64_t data, uint64_t word,
 {
 	uint64_t blob = HOTSPOT_FRAME_ADDRESS(data), name, start, end, pc;
 	char blob_name[HOTSPOT_NAME_MAX], full[HOTSPOT_NAME_MAX + 64];
-	struct runtime_level level = { 0 };
+	struct runtime_inline_frame inline_frame = { 0 };
 	uint32_t check;
 	ssize_t len;
 	int r;
@@ -736,15 +738,15 @@ static int name_stub(struct hotspot_names *n, uint64_t data, uint64_t word,
 		return not_there(r);
 	pc = start + HOTSPOT_WORD_WHERE(word) - !HOTSPOT_FRAME_INTERRUPTED(data);
 	if (has_stubs(blob_name))
-		level.name = hotspot_stubs_find(n->stubs, pc);
-	if (!level.name) {
+		inline_frame.name = hotspot_stubs_find(n->stubs, pc);
+	if (!inline_frame.name) {
 		hotspot_blob_name(blob_name, full, sizeof(full));
-		level.name = full;
+		inline_frame.name = full;
 	}
 	r = read_stub_check(n->vm, blob, &name, &check);
 	if (r < 0 || check != HOTSPOT_WORD_CHECK(word))
 		return not_there(r);
-	return sink->add(sink->ctx, &level);
+	return sink->add(sink->ctx, &inline_frame);
 }
 
 /* ----- threads ----- */

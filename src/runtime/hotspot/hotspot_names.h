@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What HotSpot's frames are called. In: the words of a frame that the step pushed (hotspot_abi.h),
- * and the process's memory. Out: a level for each Java method that the frame stands for, the
- * innermost inlined one first:
+ * and the process's memory. Out: an inline frame for each Java method that the frame stands for,
+ * the innermost inlined one first:
  *
  *  - Java methods: "package.Class.method", source "package/Class.java" (of its SourceFile
  * attribute, below the class's package), line of the bytecode. What differs from run to run in the
@@ -10,7 +10,7 @@
  * method ends in "_[0]" (interpreted), "_[1]" (compiled by C1) or "_[j]" (by C2).
  *  - Native methods: the Java method, without a line.
  *  - Other code that the JVM made: what it is, in the JVM's own words: hotspot_blob_name().
- *  - No level, but a thread, for what says whose frames they are: hotspot_threads.h.
+ *  - No inline frame, but a thread, for what says whose frames they are: hotspot_threads.h.
  *
  * Everything is read from a live process: what was read counts only if the frame's identity is
  * still the same behind it.

@@ -80,7 +80,7 @@ struct chain {
 		char name[NAME_SIZE], source[NAME_SIZE];
 		int32_t bci;
 		uint32_t line, start_line;
-	} levels[CHAIN_MAX];
+	} inline_frames[CHAIN_MAX];
 };
 
 static int read_process(void *ctx, uint64_t addr, void *to, size_t size)
@@ -242,16 +242,17 @@ static void stop(struct jvm *j)
 	ASSERT_EQ(run(args), 0);
 }
 
-static int take_level(void *ctx, const struct runtime_level *level)
+static int take_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct chain *c = ctx;
 
 	ASSERT(c->nr < CHAIN_MAX);
-	ASSERT(level->name);
-	snprintf(c->levels[c->nr].name, NAME_SIZE, "%s", level->name);
-	snprintf(c->levels[c->nr].source, NAME_SIZE, "%s", level->source ? level->source : "");
-	c->levels[c->nr].line = level->line;
-	c->levels[c->nr].start_line = level->start_line;
+	ASSERT(inline_frame->name);
+	snprintf(c->inline_frames[c->nr].name, NAME_SIZE, "%s", inline_frame->name);
+	snprintf(c->inline_frames[c->nr].source, NAME_SIZE, "%s",
+		 inline_frame->source ? inline_frame->source : "");
+	c->inline_frames[c->nr].line = inline_frame->line;
+	c->inline_frames[c->nr].start_line = inline_frame->start_line;
 	c->nr++;
 	return 0;
 }
@@ -259,7 +260,7 @@ static int take_level(void *ctx, const struct runtime_level *level)
 static int name(struct jvm *j, uint32_t kind, uint64_t addr, uint64_t word, struct chain *ret)
 {
 	const uint64_t words[] = { FRAME(RUNTIME_HOTSPOT, 1, HOTSPOT_FRAME(kind, addr)), word };
-	const struct runtime_sink sink = { .add = take_level, .ctx = ret };
+	const struct runtime_sink sink = { .add = take_inline_frame, .ctx = ret };
 
 	ret->nr = 0;
 	return hotspot_names_symbolize(j->names, words, 2, &sink);
@@ -270,7 +271,7 @@ static int name(struct jvm *j, uint32_t kind, uint64_t addr, uint64_t word, stru
 struct printed {
 	uint64_t nmethod, code, code_end;
 	char method[NAME_SIZE]; /* whose nmethod it is; "" if it is none of the program's own */
-	uint32_t compile_id, level;
+	uint32_t compile_id, tier;
 	uint64_t pc;
 	bool oop_map; /* there is one at pc: so there is a PcDesc */
 	struct chain chain;
@@ -284,22 +285,22 @@ struct counts {
 static void parse_level(struct printed *p, const char *text)
 {
 	int i = p->chain.nr++;
-	char *name = p->chain.levels[i].name, method[NAME_SIZE], *at, *colons;
+	char *name = p->chain.inline_frames[i].name, method[NAME_SIZE], *at, *colons;
 	size_t len;
 
 	ASSERT(i < CHAIN_MAX);
 	if (!strncmp(text, "(reexecute) ", 12))
 		text += 12;
 	snprintf(name, NAME_SIZE, "%s", text);
-	p->chain.levels[i].line = 0;
+	p->chain.inline_frames[i].line = 0;
 	at = strstr(name, " (line ");
 	if (at) {
-		p->chain.levels[i].line = (uint32_t)strtoul(at + 7, NULL, 10);
+		p->chain.inline_frames[i].line = (uint32_t)strtoul(at + 7, NULL, 10);
 		*at = '\0';
 	}
 	at = strrchr(name, '@');
 	ASSERT(at);
-	p->chain.levels[i].bci = (int32_t)strtol(at + 1, NULL, 10);
+	p->chain.inline_frames[i].bci = (int32_t)strtol(at + 1, NULL, 10);
 	*at = '\0';
 	colons = strstr(name, "::");
 	ASSERT(colons);
@@ -318,7 +319,7 @@ static void check_interpreted(struct jvm *j, const struct printed *p, struct cou
 	struct hotspot_identity id;
 	const struct hotspot_fields *f = &j->vm.fields;
 	int last = p->chain.nr - 1;
-	int32_t bci = p->chain.levels[last].bci;
+	int32_t bci = p->chain.inline_frames[last].bci;
 	struct chain c;
 
 	if (bci < 0)
@@ -328,11 +329,11 @@ static void check_interpreted(struct jvm *j, const struct printed *p, struct cou
 	ASSERT_OK(name(j, HOTSPOT_INTERPRETED, method,
 		       HOTSPOT_WORD(hotspot_cookie(&id, &j->layout), bci), &c));
 	ASSERT_EQ(c.nr, 1);
-	ASSERT_EQ(strlen(c.levels[0].name), strlen(p->chain.levels[last].name) + 4);
-	ASSERT(!strncmp(c.levels[0].name, p->chain.levels[last].name,
-			strlen(c.levels[0].name) - 4));
-	ASSERT(!strcmp(c.levels[0].name + strlen(c.levels[0].name) - 4, "_[0]"));
-	ASSERT_EQ(c.levels[0].line, p->chain.levels[last].line);
+	ASSERT_EQ(strlen(c.inline_frames[0].name), strlen(p->chain.inline_frames[last].name) + 4);
+	ASSERT(!strncmp(c.inline_frames[0].name, p->chain.inline_frames[last].name,
+			strlen(c.inline_frames[0].name) - 4));
+	ASSERT(!strcmp(c.inline_frames[0].name + strlen(c.inline_frames[0].name) - 4, "_[0]"));
+	ASSERT_EQ(c.inline_frames[0].line, p->chain.inline_frames[last].line);
 	ASSERT_ERR(name(j, HOTSPOT_INTERPRETED, method,
 			HOTSPOT_WORD(hotspot_cookie(&id, &j->layout) + 1, bci), &c),
 		   ENOENT);
@@ -347,12 +348,12 @@ static bool same_chain(const struct printed *p, const struct chain *c)
 	for (int i = 0; i < p->chain.nr; i++) {
 		bool last = i == p->chain.nr - 1;
 
-		snprintf(wanted, sizeof(wanted), "%s%s", p->chain.levels[i].name,
-			 !last		 ? ""
-			 : p->level == 4 ? "_[j]"
-					 : "_[1]");
-		if (p->chain.nr != c->nr || strcmp(wanted, c->levels[i].name) ||
-		    p->chain.levels[i].line != c->levels[i].line)
+		snprintf(wanted, sizeof(wanted), "%s%s", p->chain.inline_frames[i].name,
+			 !last		? ""
+			 : p->tier == 4 ? "_[j]"
+					: "_[1]");
+		if (p->chain.nr != c->nr || strcmp(wanted, c->inline_frames[i].name) ||
+		    p->chain.inline_frames[i].line != c->inline_frames[i].line)
 			return false;
 	}
 	return true;
@@ -388,13 +389,13 @@ static void check_place(struct jvm *j, const struct printed *p, struct counts *c
 	ASSERT_OK(r);
 	if (!same || !same_chain(p, &c))
 		FAIL("compile id %u at %lx: %s:%u (1 of %d), not %s:%u (1 of %d)", p->compile_id,
-		     p->pc, c.levels[0].name, c.levels[0].line, c.nr, p->chain.levels[0].name,
-		     p->chain.levels[0].line, p->chain.nr);
+		     p->pc, c.inline_frames[0].name, c.inline_frames[0].line, c.nr,
+		     p->chain.inline_frames[0].name, p->chain.inline_frames[0].line, p->chain.nr);
 	check_interpreted(j, p, counts);
 	counts->places++;
 	counts->inlined += c.nr > 1;
-	counts->c1 += p->level < 4;
-	counts->c2 += p->level == 4;
+	counts->c1 += p->tier < 4;
+	counts->c2 += p->tier == 4;
 }
 
 /* What the program's own methods look like, by its text above. */
@@ -419,21 +420,25 @@ static void check_own_level(const struct chain *c, int i)
 	for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
 		size_t len = strlen(known[k].name);
 
-		if (strncmp(c->levels[i].name, known[k].name, len) ||
-		    (last && c->levels[i].name[len] != '_') || (!last && c->levels[i].name[len]))
+		if (strncmp(c->inline_frames[i].name, known[k].name, len) ||
+		    (last && c->inline_frames[i].name[len] != '_') ||
+		    (!last && c->inline_frames[i].name[len]))
 			continue;
-		ASSERT_STR(c->levels[i].source, "Names.java");
-		ASSERT_EQ(c->levels[i].start_line, known[k].start);
+		ASSERT_STR(c->inline_frames[i].source, "Names.java");
+		ASSERT_EQ(c->inline_frames[i].start_line, known[k].start);
 		/* Not all code has a line: between places that HotSpot describes, or behind them.
 		 */
-		if (!i && !c->levels[i].line)
+		if (!i && !c->inline_frames[i].line)
 			return;
-		if (c->levels[i].line < known[k].first || c->levels[i].line > known[k].last)
-			FAIL("%s is at line %u", c->levels[i].name, c->levels[i].line);
+		if (c->inline_frames[i].line < known[k].first ||
+		    c->inline_frames[i].line > known[k].last)
+			FAIL("%s is at line %u", c->inline_frames[i].name,
+			     c->inline_frames[i].line);
 		if (last || !known[k].caller || !strcmp(known[k].name, "Names.sum"))
 			return;
-		ASSERT(!strncmp(c->levels[i + 1].name, known[k].caller, strlen(known[k].caller)));
-		ASSERT_EQ(c->levels[i + 1].line, known[k].call);
+		ASSERT(!strncmp(c->inline_frames[i + 1].name, known[k].caller,
+				strlen(known[k].caller)));
+		ASSERT_EQ(c->inline_frames[i + 1].line, known[k].call);
 		return;
 	}
 }
@@ -453,7 +458,7 @@ static void check_own(struct jvm *j, const struct printed *p, struct counts *cou
 		if (r == -ENOENT)
 			return;
 		ASSERT_OK(r);
-		ASSERT(!strncmp(c.levels[c.nr - 1].name, p->method, strlen(p->method)));
+		ASSERT(!strncmp(c.inline_frames[c.nr - 1].name, p->method, strlen(p->method)));
 		for (int i = 0; i < c.nr; i++)
 			check_own_level(&c, i);
 		counts->own++;
@@ -465,7 +470,7 @@ static void parse_method(struct printed *p, char *line)
 {
 	char *colons = strstr(line, "::"), *name = colons;
 
-	p->level = strstr(line, "(c2)") ? 4 : 1;
+	p->tier = strstr(line, "(c2)") ? 4 : 1;
 	p->chain.nr = 0;
 	ASSERT(colons);
 	while (name[-1] != ' ')
@@ -531,7 +536,7 @@ static void check_stubs(struct jvm *j)
 	uint32_t check = hotspot_stub_check(name_addr, (uint32_t)size);
 	ASSERT_OK(name(j, HOTSPOT_STUB, blob, HOTSPOT_WORD(check, pc - start), &c));
 	ASSERT_EQ(c.nr, 1);
-	ASSERT_STR(c.levels[0].name, "StubRoutines::call_stub");
+	ASSERT_STR(c.inline_frames[0].name, "StubRoutines::call_stub");
 	ASSERT_ERR(name(j, HOTSPOT_STUB, blob, HOTSPOT_WORD(check + 1, pc - start), &c), ENOENT);
 }
 

@@ -108,15 +108,16 @@ static int read_memory(void *ctx, uint64_t addr, void *to, size_t size)
 	return 0;
 }
 
-static int take(void *ctx, const struct runtime_level *level)
+static int take(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	int *r = ctx;
 
 	snprintf(got.names + strlen(got.names), sizeof(got.names) - strlen(got.names), "%s%s",
-		 got.nr ? ";" : "", level->name);
-	snprintf(got.sources, sizeof(got.sources), "%s", level->source ? level->source : "-");
-	got.lines[got.nr] = level->line;
-	got.start_lines[got.nr++] = level->start_line;
+		 got.nr ? ";" : "", inline_frame->name);
+	snprintf(got.sources, sizeof(got.sources), "%s",
+		 inline_frame->source ? inline_frame->source : "-");
+	got.lines[got.nr] = inline_frame->line;
+	got.start_lines[got.nr++] = inline_frame->start_line;
 	return *r;
 }
 
@@ -341,8 +342,8 @@ TEST(tiers)
 	ASSERT_STR(got.names, "a.b.Main.outer_[0]");
 	ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, 0x40)));
 	ASSERT_STR(got.names, "a.b.Main.inner;a.b.Main.outer_[j]");
-	for (int level = 1; level <= 3; level++) {
-		put_field(NMETHOD, fields.nmethod_comp_level, level);
+	for (int tier = 1; tier <= 3; tier++) {
+		put_field(NMETHOD, fields.nmethod_comp_level, tier);
 		ASSERT_OK(name(HOTSPOT_COMPILED, NMETHOD, HOTSPOT_WORD(7, 0x40)));
 		ASSERT_STR(got.names, "a.b.Main.inner;a.b.Main.outer_[1]");
 	}

@@ -412,7 +412,7 @@ int perl_names_symbolize(const struct perl_names *n, const uint64_t *words, size
 	if (r || now.known != s.known || now.line != s.line)
 		return r ? r : -ENOENT;
 	return sink->add(sink->ctx,
-			 &(struct runtime_level){ .name = name.chars,
-						  .source = source.len ? source.chars : NULL,
-						  .line = s.known ? s.line : 0 });
+			 &(struct runtime_inline_frame){ .name = name.chars,
+							 .source = source.len ? source.chars : NULL,
+							 .line = s.known ? s.line : 0 });
 }

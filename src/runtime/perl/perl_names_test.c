@@ -122,19 +122,20 @@ static void set_up(unsigned int version, bool threaded)
 	}
 }
 
-static int add_level(void *ctx, const struct runtime_level *level)
+static int add_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	(void)ctx;
-	snprintf(t.name, sizeof(t.name), "%s", level->name);
-	snprintf(t.source, sizeof(t.source), "%s", level->source ? level->source : "");
-	t.line = level->line;
+	snprintf(t.name, sizeof(t.name), "%s", inline_frame->name);
+	snprintf(t.source, sizeof(t.source), "%s",
+		 inline_frame->source ? inline_frame->source : "");
+	t.line = inline_frame->line;
 	return 0;
 }
 
 /* What is said of a frame of that kind, which the step saw as it was made. */
 static int symbolize_as(uint64_t kind, uint64_t words[PERL_FRAME_WORDS])
 {
-	struct runtime_sink sink = { .add = add_level };
+	struct runtime_sink sink = { .add = add_inline_frame };
 	bool compiling = kind & PERL_FRAME_COMPILING;
 	uint64_t file, seq = compiling ? 0 : SEQ;
 
@@ -154,7 +155,7 @@ static int symbolize_as(uint64_t kind, uint64_t words[PERL_FRAME_WORDS])
 /* Looks once more at a frame that symbolize_as() has made. */
 static int symbolize_again(const uint64_t words[PERL_FRAME_WORDS])
 {
-	struct runtime_sink sink = { .add = add_level };
+	struct runtime_sink sink = { .add = add_inline_frame };
 
 	return perl_names_symbolize(&t.names, words, PERL_FRAME_WORDS, &sink);
 }
@@ -314,7 +315,7 @@ TEST(frames_that_are_no_subs)
 		{ PERL_FRAME_MAIN, "(main)" },
 		{ PERL_FRAME_DEFER, "(defer block)" },
 	};
-	struct runtime_sink sink = { .add = add_level };
+	struct runtime_sink sink = { .add = add_inline_frame };
 	uint64_t words[PERL_FRAME_WORDS];
 
 	set_up(36, true);

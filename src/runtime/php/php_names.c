@@ -302,7 +302,7 @@ int php_names_symbolize(const struct runtime_target *t, const struct php_layout 
 		return r;
 	snprintf(names.full, sizeof(names.full), "%s%s%s", names.scope, names.scope[0] ? "::" : "",
 		 names.function);
-	return sink->add(sink->ctx, &(struct runtime_level){
+	return sink->add(sink->ctx, &(struct runtime_inline_frame){
 					    .name = names.full,
 					    .source = names.file[0] ? names.file : NULL,
 					    .start_line = line,

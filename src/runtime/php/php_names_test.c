@@ -71,13 +71,14 @@ static uint64_t hash(const char *text, size_t length)
 	return sum | UINT64_C(0x8000000000000000);
 }
 
-static int add_level(void *ctx, const struct runtime_level *level)
+static int add_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	(void)ctx;
-	snprintf(t.name, sizeof(t.name), "%s", level->name);
-	snprintf(t.source, sizeof(t.source), "%s", level->source ? level->source : "");
-	t.start_line = level->start_line;
-	t.line = level->line;
+	snprintf(t.name, sizeof(t.name), "%s", inline_frame->name);
+	snprintf(t.source, sizeof(t.source), "%s",
+		 inline_frame->source ? inline_frame->source : "");
+	t.start_line = inline_frame->start_line;
+	t.line = inline_frame->line;
 	return 0;
 }
 
@@ -94,7 +95,7 @@ static void set_up(const char *name, uint64_t name_hash)
 /* What is said of the closure that the step saw with these hashes. */
 static int symbolize(uint64_t name_at, uint64_t name_hash, uint64_t class_at)
 {
-	struct runtime_sink sink = { .add = add_level };
+	struct runtime_sink sink = { .add = add_inline_frame };
 	struct php_layout layout = { 0 };
 	uint32_t identity = php_copy_identity(name_hash, class_at ? hash("Thing", 5) : 0,
 					      hash("/some/file.php", 14));
@@ -188,7 +189,7 @@ TEST(a_line_is_one_of_the_closures)
 /* What is said of a file's code that another one includes, in its instruction OP. */
 static int symbolize_file(void)
 {
-	struct runtime_sink sink = { .add = add_level };
+	struct runtime_sink sink = { .add = add_inline_frame };
 	const struct php_layout layout = {
 		.last = 96, .opcodes = 104, .filename = 152, .lines = 160
 	};
@@ -225,7 +226,7 @@ TEST(a_line_is_one_of_the_files)
 /* What is said of a file's code that opcache keeps, which another one includes. */
 static int symbolize_kept(unsigned int code)
 {
-	struct runtime_sink sink = { .add = add_level };
+	struct runtime_sink sink = { .add = add_inline_frame };
 	struct php_layout layout = { 0 };
 	uint64_t words[PHP_COPY_WORDS] = {
 		FRAME(RUNTIME_PHP, PHP_COPY_WORDS - 1,

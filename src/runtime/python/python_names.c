@@ -331,7 +331,7 @@ static int find_code(struct python_names *n, uint64_t code, uint32_t cookie,
 int python_names_symbolize(struct python_names *n, const uint64_t *words, size_t nr,
 			   const struct runtime_sink *sink)
 {
-	struct runtime_level level;
+	struct runtime_inline_frame inline_frame;
 	struct named_code *c;
 	int r;
 
@@ -340,12 +340,12 @@ int python_names_symbolize(struct python_names *n, const uint64_t *words, size_t
 	r = find_code(n, FRAME_DATA(words[0]), PYTHON_COOKIE(words[1]), &c);
 	if (r)
 		return r;
-	level = (struct runtime_level){
+	inline_frame = (struct runtime_inline_frame){
 		.name = *c->name ? c->name : NULL,
 		.source = *c->source ? c->source : NULL,
 		.start_line = c->first_line <= INT32_MAX ? c->first_line : 0,
 		.line = python_line(n->layout->minor, c->table, c->table_size, c->first_line,
 				    PYTHON_LASTI(words[1])),
 	};
-	return sink->add(sink->ctx, &level);
+	return sink->add(sink->ctx, &inline_frame);
 }

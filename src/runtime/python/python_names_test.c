@@ -118,21 +118,23 @@ struct answer {
 	unsigned int nr;
 };
 
-static int take_level(void *ctx, const struct runtime_level *level)
+static int take_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct answer *a = ctx;
 
 	a->nr++;
-	snprintf(a->name, sizeof(a->name), "%s", level->name ? level->name : "(none)");
-	snprintf(a->source, sizeof(a->source), "%s", level->source ? level->source : "(none)");
-	a->start_line = level->start_line;
-	a->line = level->line;
+	snprintf(a->name, sizeof(a->name), "%s",
+		 inline_frame->name ? inline_frame->name : "(none)");
+	snprintf(a->source, sizeof(a->source), "%s",
+		 inline_frame->source ? inline_frame->source : "(none)");
+	a->start_line = inline_frame->start_line;
+	a->line = inline_frame->line;
 	return 0;
 }
 
 static int name_it(struct python_names *n, const uint64_t *words, struct answer *ret)
 {
-	struct runtime_sink sink = { .add = take_level, .ctx = ret };
+	struct runtime_sink sink = { .add = take_inline_frame, .ctx = ret };
 
 	*ret = (struct answer){ 0 };
 	return python_names_symbolize(n, words, 2, &sink);

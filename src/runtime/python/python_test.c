@@ -347,9 +347,9 @@ TEST(an_arena_that_is_new_is_told)
 
 /* --- code objects ---------------------------------------------------------------------------- */
 
-static int take_level(void *ctx, const struct runtime_level *level)
+static int take_inline_frame(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
-	ASSERT_STR(level->name, "work");
+	ASSERT_STR(inline_frame->name, "work");
 	(*(unsigned int *)ctx)++;
 	return 0;
 }
@@ -357,7 +357,7 @@ static int take_level(void *ctx, const struct runtime_level *level)
 static int name_code(uint64_t references)
 {
 	unsigned int nr = 0;
-	const struct runtime_sink sink = { .add = take_level, .ctx = &nr };
+	const struct runtime_sink sink = { .add = take_inline_frame, .ctx = &nr };
 	uint64_t words[2] = { FRAME(RUNTIME_PYTHON, 1, CODE) };
 	uint32_t cookie;
 	int r;
@@ -403,7 +403,7 @@ TEST(code_of_millions_of_functions_is_alive)
 static void name_kept(struct python_names *names, uint64_t code)
 {
 	unsigned int nr = 0;
-	const struct runtime_sink sink = { .add = take_level, .ctx = &nr };
+	const struct runtime_sink sink = { .add = take_inline_frame, .ctx = &nr };
 	uint64_t words[2] = { FRAME(RUNTIME_PYTHON, 1, code) };
 	uint32_t cookie;
 

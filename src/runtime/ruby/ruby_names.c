@@ -552,7 +552,7 @@ int ruby_names_symbolize(const struct ruby_names *n, const uint64_t *words, size
 			 const struct runtime_sink *sink)
 {
 	_cleanup_free_ struct names *names = NULL;
-	struct runtime_level level = { 0 };
+	struct runtime_inline_frame inline_frame = { 0 };
 	struct function f, again;
 	int r;
 
@@ -568,14 +568,14 @@ int ruby_names_symbolize(const struct ruby_names *n, const uint64_t *words, size
 		r = name_iseq(n, &f, names);
 	if (r)
 		return r;
-	level.name = names->all;
+	inline_frame.name = names->all;
 	if (!(FRAME_DATA(words[0]) & RUBY_CFUNC)) {
-		level.source = names->source;
+		inline_frame.source = names->source;
 		/* Or a small integer of Ruby's. */
-		level.start_line = (uint32_t)(f.id.line >> !n->layout->line_is_int);
-		level.line = line_of(n, &f, RUBY_PC(words[1]));
+		inline_frame.start_line = (uint32_t)(f.id.line >> !n->layout->line_is_int);
+		inline_frame.line = line_of(n, &f, RUBY_PC(words[1]));
 	}
 	/* What was read may be another one's by now. */
 	r = identify(n, words, &again);
-	return r ? r : sink->add(sink->ctx, &level);
+	return r ? r : sink->add(sink->ctx, &inline_frame);
 }

@@ -119,11 +119,11 @@ static uint64_t hash_of(uint64_t string)
 	return ruby_text(length, (const __u64 *)words);
 }
 
-static int add_name(void *ctx, const struct runtime_level *level)
+static int add_name(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	(void)ctx;
-	snprintf(t.name, sizeof(t.name), "%s %s", level->name, level->source);
-	t.line = level->line;
+	snprintf(t.name, sizeof(t.name), "%s %s", inline_frame->name, inline_frame->source);
+	t.line = inline_frame->line;
 	return 0;
 }
 

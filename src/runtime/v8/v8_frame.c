@@ -19,7 +19,7 @@ static const struct v8_work places_work = { .reads = 16 << 10,
 static const struct v8_work names_work = { .reads = 8 << 10, .bytes = 80 << 20 };
 
 /* One function at work, and what tells it apart. */
-struct level {
+struct inline_frame {
 	uint64_t script_at, shared_at;
 	uint32_t script, literal;
 	uint16_t token;
@@ -31,7 +31,7 @@ struct level {
 struct reading {
 	bool has_code; /* it was found in which code the frame is */
 	int nr;
-	struct level levels[V8_INLINED_MAX];
+	struct inline_frame inline_frames[V8_INLINED_MAX];
 };
 
 void v8_frames_fini(struct v8_frames *frames)
@@ -96,7 +96,7 @@ static bool has_lines(const struct v8_layout *l, const char *source)
 }
 
 static void tell(struct v8_frames *fs, const struct v8_heap *h, const struct v8_function *f,
-		 int32_t offset, struct level *to)
+		 int32_t offset, struct inline_frame *to)
 {
 	const struct v8_record *r = &h->layout->record;
 
@@ -134,19 +134,21 @@ static int read_frame(struct v8_frames *fs, const uint64_t *words, struct readin
 	work = names_work;
 	for (int i = 0; i < nr; i++) {
 		if (places[i].unknown) {
-			ret->levels[i] = (struct level){ .name = "[v8: inlined_unknown]" };
+			ret->inline_frames[i] =
+				(struct inline_frame){ .name = "[v8: inlined_unknown]" };
 			continue;
 		}
 		r = places[i].shared ? v8_function_read(&h, places[i].shared, &inlined) : 0;
 		if (r)
 			return r;
-		tell(fs, &h, places[i].shared ? &inlined : &own, places[i].offset, &ret->levels[i]);
+		tell(fs, &h, places[i].shared ? &inlined : &own, places[i].offset,
+		     &ret->inline_frames[i]);
 	}
 	ret->nr = nr;
 	return 0;
 }
 
-static bool levels_equal(const struct level *a, const struct level *b)
+static bool inline_frames_equal(const struct inline_frame *a, const struct inline_frame *b)
 {
 	return a->has_script == b->has_script && a->script == b->script &&
 	       a->literal == b->literal && a->token == b->token && a->start_line == b->start_line &&
@@ -158,7 +160,7 @@ static bool readings_equal(const struct reading *a, const struct reading *b)
 	bool equal = a->nr == b->nr;
 
 	for (int i = 0; i < a->nr && equal; i++)
-		equal = levels_equal(&a->levels[i], &b->levels[i]);
+		equal = inline_frames_equal(&a->inline_frames[i], &b->inline_frames[i]);
 	return equal;
 }
 
@@ -171,7 +173,7 @@ static int are_alive(struct v8_frames *fs, const struct reading *reading)
 	int r = 0;
 
 	for (int i = 0; i < reading->nr && !r; i++) {
-		const struct level *l = &reading->levels[i];
+		const struct inline_frame *l = &reading->inline_frames[i];
 
 		if (l->has_script)
 			r = v8_is_alive(&h, &fs->scripts,
@@ -213,13 +215,13 @@ int v8_frame_name(struct v8_frames *frames, const uint64_t words[3],
 	if (!r && !same)
 		r = -ENOENT;
 	for (int i = 0; i < last->nr && !r; i++) {
-		const struct level *l = &last->levels[i];
+		const struct inline_frame *l = &last->inline_frames[i];
 
-		r = sink->add(sink->ctx,
-			      &(struct runtime_level){ .name = l->name,
-						       .source = l->source[0] ? l->source : NULL,
-						       .start_line = l->start_line,
-						       .line = l->line });
+		r = sink->add(sink->ctx, &(struct runtime_inline_frame){
+						 .name = l->name,
+						 .source = l->source[0] ? l->source : NULL,
+						 .start_line = l->start_line,
+						 .line = l->line });
 	}
 	return r;
 }

@@ -192,14 +192,14 @@ struct answer {
 	uint32_t lines[4], start_lines[4];
 };
 
-static int take(void *ctx, const struct runtime_level *level)
+static int take(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct answer *a = ctx;
 
 	ASSERT(a->nr < 4);
-	snprintf(a->names[a->nr], sizeof(*a->names), "%s", level->name);
-	a->start_lines[a->nr] = level->start_line;
-	a->lines[a->nr++] = level->line;
+	snprintf(a->names[a->nr], sizeof(*a->names), "%s", inline_frame->name);
+	a->start_lines[a->nr] = inline_frame->start_line;
+	a->lines[a->nr++] = inline_frame->line;
 	return 0;
 }
 

@@ -443,8 +443,8 @@ static int tell(const struct wasm_reading *from, const struct runtime_sink *sink
 		char number[32];
 
 		snprintf(number, sizeof(number), "wasm-function[%u]", f->index);
-		r = sink->add(sink->ctx,
-			      &(struct runtime_level){ .name = *f->name ? f->name : number });
+		r = sink->add(sink->ctx, &(struct runtime_inline_frame){
+						 .name = *f->name ? f->name : number });
 	}
 	return r;
 }

@@ -140,13 +140,13 @@ static struct image *image_new(void)
 	return i;
 }
 
-static int take(void *ctx, const struct runtime_level *level)
+static int take(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct answer *a = ctx;
 
 	ASSERT(a->nr < 4);
-	ASSERT(!level->source && !level->line);
-	snprintf(a->names[a->nr++], sizeof(*a->names), "%s", level->name);
+	ASSERT(!inline_frame->source && !inline_frame->line);
+	snprintf(a->names[a->nr++], sizeof(*a->names), "%s", inline_frame->name);
 	return 0;
 }
 

@@ -218,10 +218,10 @@ static int toy_symbolize(struct runtime_proc *base, const uint64_t *words, size_
 	again = check_serial(rp, function, (uint32_t)(words[1] >> 32));
 	if (r || again)
 		return again ? again : r;
-	return sink->add(sink->ctx, &(struct runtime_level){ .name = names.name,
-							     .source = names.source,
-							     .start_line = names.start_line,
-							     .line = names.line });
+	return sink->add(sink->ctx, &(struct runtime_inline_frame){ .name = names.name,
+								    .source = names.source,
+								    .start_line = names.start_line,
+								    .line = names.line });
 }
 
 const struct runtime_ops toy_runtime = {
