@@ -71,7 +71,7 @@ int top_model_update(struct top_model *m, const struct profile *p, double second
 double top_model_busy(const struct top_model *m);
 /* Of these, those that sonde itself did. */
 double top_model_own(const struct top_model *m);
-/* So many of the model's samples: their part of it. */
+/* How many CPUs `samples` of the model's kept busy: their part of that. */
 double top_model_cpus(const struct top_model *m, double samples);
 /* Begins anew, with no rows. */
 void top_model_reset(struct top_model *m);

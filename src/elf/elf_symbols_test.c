@@ -301,7 +301,7 @@ TEST(mini_debug_info_cut_or_corrupt_leaves_the_dynamic_symbols)
 
 enum { MEGABYTE = 1 << 20, BOMB_PACKED_MAX = 1 << 20 };
 
-/* So many megabytes of zeros. */
+/* Zeros, packed. */
 static uint8_t *mini_debug_bomb(size_t megabytes, size_t *ret_size)
 {
 	static uint8_t zeros[MEGABYTE];

@@ -6,8 +6,8 @@
  * once; what all of them take together is never in memory.
  *
  * A stack of long names can be a request by itself, and so can the next one: they would fill
- * everybody's queue. So items are in the order of owners first. Owners who are not trusted have a
- * share; behind it their items have no names, which are nearly all of a stack.
+ * everybody's queue. Items are therefore in the order of owners first. Owners who are not trusted
+ * have a share; behind it their items have no names, which are nearly all of a stack.
  */
 #include "export/otlp_parts.h"
 

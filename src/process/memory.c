@@ -380,7 +380,7 @@ static int hear_child(int32_t *ret_answer, int patience_ms)
 			return -EPIPE;
 		if (n < 0 && guard.meanwhile)
 			guard.meanwhile(guard.meanwhile_ctx);
-		/* Nor may it have answered meanwhile, and wait for us. */
+		/* It may have answered meanwhile, and wait for us: then it is not given up. */
 		if (n < 0 && patience_ms && ms % patience_ms == 0 && !child_is_ready()) {
 			n = hear(ret_answer, MSG_DONTWAIT);
 			break;

@@ -5,8 +5,8 @@
  * any does. Who records everybody's processes has that done by a child, wherever such a page is
  * possible (server_watch.h), and gives the child up when it does not answer.
  *
- * So it is with what takes the lock of a process's mappings: a thread of it may wait for such a
- * server in mmap(), with that lock (FUSE's FOPEN_DIRECT_IO, NFS).
+ * What takes the lock of a process's mappings may wait for ever, too: a thread of the process may
+ * wait for such a server in mmap(), with that lock (FUSE's FOPEN_DIRECT_IO, NFS).
  *
  * The guard is one for the program, since memory is read at any depth of the code of runtimes; all
  * reads are by one thread.

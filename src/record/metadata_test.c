@@ -352,7 +352,7 @@ TEST(what_was_read_after_an_exec_is_the_new_programs)
 	second = process_of(pid, pid, "second");
 	ASSERT(second != first);
 	assert_program(second, "/bin/second");
-	/* Nor is it the second's, if there was a third one already. */
+	/* It is not the second's, either, if there was a third one already. */
 	tell_exec(pid, before + 1);
 	assert_program(second, "");
 	is_gone = false;

@@ -127,7 +127,7 @@ TEST(events_ask_the_kernel_nothing)
 	own_fini(&own);
 }
 
-/* So long that no clock's steps matter. */
+/* Runs so long that no clock's steps matter. */
 static int burn(int argc, char **argv)
 {
 	(void)argc;

@@ -80,7 +80,7 @@ struct runtime_target {
 	uint16_t machine; /* EM_X86_64 or EM_AARCH64 */
 	struct runtime_memory memory;
 	uint64_t bias; /* address in memory - address in the dso's file */
-	/* The same of its data: what is mapped with another bias may be a copy of some code. */
+	/* As `bias`, of its data: `bias` may be that of a copy of some of the code. */
 	uint64_t data_bias;
 	struct runtime_options options;
 	struct runtime_keeper *keeper; /* borrowed: what is kept of all processes (kept.h) */

@@ -26,7 +26,7 @@ struct debug_search {
 	/* Open directories (O_PATH), tried in turn; borrowed. Typically "/" and /proc/PID/root. */
 	const int *roots;
 	size_t nr_roots;
-	/* So many of the first are of processes of other user namespaces than ours: a file there
+	/* How many of the first are of processes of other user namespaces than ours: a file there
 	 * that is root's may be of a disk image that a user has mounted. */
 	size_t nr_others_roots;
 	const char *path; /* of the ELF file below these roots, for debug links and .dwp; NULL */

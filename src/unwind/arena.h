@@ -46,7 +46,7 @@ uint32_t *arena_cell(const struct arena *a, uint32_t number);
  * straddle segments. -ENOSPC, or another negative errno.
  */
 int arena_alloc(struct arena *a, uint32_t nr, bool one_segment, uint32_t *ret);
-/* So, of cells that lie less than `reach` behind `from`. */
+/* As arena_alloc(), of cells that lie less than `reach` behind `from`. */
 int arena_alloc_behind(struct arena *a, uint32_t nr, uint32_t from, uint32_t reach, uint32_t *ret);
 void arena_retire(struct arena *a, uint32_t first, uint32_t nr, uint64_t now_ns);
 /* Gives back what was retired RETIRE_NS ago or earlier. */

@@ -258,7 +258,7 @@ TEST(what_others_use_too_is_nobodys)
 	unwind_store_fini(&s);
 }
 
-/* So many samples need the file's table. */
+/* `nr` samples need the file's table. */
 static void need(struct unwind_store *s, uint32_t file, uint32_t user, int nr)
 {
 	for (int k = 0; k < nr; k++)
@@ -505,7 +505,7 @@ TEST(one_file_does_not_take_the_rules_of_those_that_come_later)
 }
 
 /* All of them at work all the time, and nobody's share too large. */
-TEST(nor_do_many)
+TEST(many_files_do_not_take_them_either)
 {
 	struct unwind_table *hostile[20], *victim = table_of_rules(ORDINARY, 0);
 	struct unwind_store s;

@@ -29,7 +29,7 @@ struct anon_functions {
 /* Tells the kernel, unless it knows already. 0 or -ENOMEM. */
 int anon_functions_learn(struct anon_functions *a, struct bpf_sampler *sampler, uint64_t mm,
 			 const struct anon_function *function);
-/* The same of code that may be much larger, for the page of it that `pc` is in. */
+/* Tells it of code that may be much larger, for the page of it that `pc` is in. */
 int anon_functions_learn_page(struct anon_functions *a, struct bpf_sampler *sampler, uint64_t mm,
 			      const struct anon_function *function, uint64_t pc);
 void anon_functions_fini(struct anon_functions *a);

@@ -17,7 +17,7 @@ struct budget {
 /* `fixed` bytes are in use already, whatever comes: the program itself and its maps of fixed size.
  */
 struct budget budget_share(uint64_t limit, size_t fixed);
-/* The same, when tables need more than their part: half of what samples of a turn may take. */
+/* The shares when tables need more than their part: half of what samples of a turn may take. */
 struct budget budget_lend(const struct budget *b);
 /* For a profile that is full, while tables have so many bytes of their part free: half of these. */
 struct budget budget_lend_to_profile(const struct budget *b, size_t arena_free);

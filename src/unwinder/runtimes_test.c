@@ -196,7 +196,7 @@ static void check_unknown(int probe, int attach, bool unknown, uint64_t nr)
 	b.list = NULL;
 	update(&b);
 	ASSERT_EQ(b.runtimes.nr_unknown[fake_runtime.id], nr);
-	/* Nor is it news when nobody has mapped it for a while. */
+	/* It is no news, either, when nobody has mapped it for a while. */
 	process_runtimes_free(b.list);
 	b.list = NULL;
 	runtimes_forget_file(&b.runtimes, b.proc->mappings.items[0].file);

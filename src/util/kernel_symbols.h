@@ -22,5 +22,5 @@ typedef int (*kernel_symbol_fn)(void *ctx, const struct kernel_symbol *symbol);
 /* Calls `take` for each line, in their order; 0 at the end, -errno if they cannot be read. */
 int kernel_symbols_walk(kernel_symbol_fn take, void *ctx);
 
-/* The same of a file with such lines; what is no such line is passed over. */
+/* For each line of a file with such lines; what is no such line is passed over. */
 int kernel_symbols_walk_file(int fd, kernel_symbol_fn take, void *ctx);

@@ -124,7 +124,7 @@ class Load:
         return [resource for path in self.files for resource in places(path)]
 
     def check_many(self, seen, number, pids):
-        """So many of the crowd have samples. They work in turn, so that a few samples, as on a busy machine, are of as many of them."""
+        """An eighth of the crowd, at least, has samples. They work in turn, so that a few samples, as on a busy machine, are of as many of them."""
         samples = self.samples_of(pids)
         check(len(seen) > min(number, samples) / 8, f"{samples} samples are of {len(seen)} of {number}")
 

@@ -48,7 +48,7 @@ def spooled():
 
 
 def wait_for_files(a, number):
-    """So many wait in the spool."""
+    """Waits until the spool has that many files."""
     files = 0
     a.wait_for("the agent samples at")
     while files < number:

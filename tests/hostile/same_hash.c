@@ -53,7 +53,7 @@ static void on_timer(int unused)
 	siglongjmp(over, unused);
 }
 
-/* So much CPU time in that slot. */
+/* Spends `ms` of CPU time in that slot. */
 KNOWN void stand_still(int slot, int ms)
 {
 	void (*at)(void) = (void (*)(void))((uintptr_t)slot_0 + (uintptr_t)slot * BIT);

@@ -75,7 +75,7 @@ def judge(expected, comm, recording, least):
 
 
 def least_of(case):
-    """So many samples it has at least."""
+    """How many samples it has at least."""
     return int(case.least * case.seconds * FREQUENCY)
 
 

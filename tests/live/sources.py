@@ -223,7 +223,7 @@ def crowded(setup):
 
 
 def limited(setup):
-    """So many a second, and how many more there were."""
+    """No more than the rate a second, and how many more there were."""
     recording, found = record_all(setup, ["--probe", "tracepoint:raw_syscalls:sys_enter,rate=50,name=it"], ["it"],
                                   [setup.workload("passes"), "0.3"])
     at, seconds = total(found["it"]), recording.stats["duration_s"]

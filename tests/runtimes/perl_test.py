@@ -244,7 +244,7 @@ DEFERS = {
     "main::small": (("(defer block)", "(finally block)", "main::twice", "main::finals", "(sort block)", "(eval)", "Object::DESTROY"), None),
 }
 
-# So, of perl/closures.pl.
+# Who may call whom in perl/closures.pl.
 CLOSURES = {
     "main::round": (("(main)",), None),
     **{name: (("main::round",), None) for name in ("Each::each", "Made::make", "Deep::deep", "Sorts::sorts", "main::given", "main::inner")},

@@ -337,7 +337,7 @@ def test_rjit(ruby, setup):
 
 
 def test_mjit(ruby, setup):
-    """The same, compiled by a C compiler, of 2.6 to 3.2: functions of libraries that are made all the time."""
+    """test_busy(), compiled by a C compiler, of 2.6 to 3.2: functions of libraries that are made all the time."""
     option = MJIT[ruby.version >= (3, 1)]
     code = "def more(n); n + 1; end; 1000.times { |i| more(i) }; exit !Dir.glob(\"/tmp/_ruby_mjit_p#{$$}*\").empty?"
     if subprocess.run([ruby.path, option, option + "-wait", option + "-save-temps", "-e", code], capture_output=True, check=False).returncode:

@@ -10,7 +10,7 @@
 /* What is read may be so large uncompressed, and, beyond the first 64 MiB, 256 times the input. */
 #define GZIP_READ_MAX  ((size_t)1 << 30)
 #define GZIP_RATIO_MAX 256
-/* So for input of `size` bytes, with `max` in place of GZIP_READ_MAX. */
+/* That limit for input of `size` bytes, with `max` in place of GZIP_READ_MAX. */
 size_t gzip_read_max(size_t size, size_t max);
 
 enum gzip_effort {

@@ -171,8 +171,8 @@ static inline __u64 perl_sub_cookie(__u64 gv, __u64 start, __u64 statement)
 	return perl_mix(perl_mix(perl_mix(0x70657267, gv), start), statement);
 }
 
-/* So, all that are made of one text. `proof`: of a glob, the package that it and the text are in;
- * of a name, its first word, hash and length. */
+/* What tells all closures that are made of one text from others. `proof`: of a glob, the package
+ * that it and the text are in; of a name, its first word, hash and length. */
 static inline __u64 perl_closure_cookie(__u64 name, __u64 proof, __u64 statement)
 {
 	return perl_mix(perl_mix(perl_mix(0x7065726b, name), proof), statement);

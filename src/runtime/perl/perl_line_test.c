@@ -96,7 +96,7 @@ TEST(a_blocks_only_statement_has_its_line)
 	ASSERT_EQ(line_of(perl_op_mark(SET, false)), 12u);
 	/* By where a call returns to. */
 	ASSERT_EQ(line_of(perl_op_mark(SET, true)), 12u);
-	/* So does the whole statement: as caller() has it. */
+	/* Behind its last op it is the statement's own line, as caller() has it. */
 	ASSERT_EQ(line_of(perl_op_mark(BEHIND, true)), 10u);
 	/* In no op of it; a block's own next op does not count. */
 	ASSERT_EQ(line_of(perl_op_mark(BEHIND, false)), 10u);

@@ -31,7 +31,7 @@ public final class Truth {
 	static final int SPIN = Integer.getInteger("spin", 20000);
 	/** After so many turns nothing changes its shape any more: reflection inflates after 15, and method handles are customised after 127. */
 	static final int TURNS = Integer.getInteger("turns", 160);
-	/** So many hundredths of a second of CPU a thread has after all has been told; then it rests until standard input ends. 0: it does not rest. */
+	/** Hundredths of a second of CPU that a thread has after all has been told; then it rests until standard input ends. 0: it does not rest. */
 	private static final int WARM = Integer.getInteger("warm", 0);
 	/** Of the names of all threads: it tells a program apart from others in the same recording. */
 	private static final String PREFIX = System.getProperty("prefix", "");
@@ -208,7 +208,7 @@ public final class Truth {
 		}
 	}
 
-	/** So many threads will live(). */
+	/** How many threads will live(). */
 	static void expect(int nrThreads) {
 		told = new CountDownLatch(nrThreads);
 	}
