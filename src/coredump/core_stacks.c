@@ -367,15 +367,15 @@ static uint64_t caller_of_nothing(const struct core_stacks *s, const struct elf_
 static int walk_thread(struct core_stacks *s, const struct elf_core_thread *thread,
 		       uint32_t max_frames, struct walk *walk)
 {
-	const struct mapping_snapshot *block =
-		((const struct published_process *)s->proc->user)->block;
+	const struct mapping_snapshot *snapshot =
+		((const struct published_process *)s->proc->user)->snapshot;
 	__u64 regs[UNWIND_REGS_MAX];
 	uint64_t ra;
 	struct walk_input input = {
 		.machine = s->core->machine,
 		.pc = thread->pc,
 		.regs = thread->regs,
-		.process = publisher_entry(block, 0),
+		.process = publisher_entry(snapshot, 0),
 		.max_frames = max_frames,
 		.address_mask = thread->address_mask,
 		.thread_pointer = thread->thread_pointer,
@@ -478,7 +478,7 @@ static int add_thread(struct core_stacks *s, const struct elf_core_thread *from,
 		/* Not the core's: that number is another process's here, with its own perf map. */
 		.pid = 0,
 		.proc = s->proc,
-		.block = ((const struct published_process *)s->proc->user)->block,
+		.snapshot = ((const struct published_process *)s->proc->user)->snapshot,
 		.words = walk->words,
 		.nr_words = walk->full.nr_words,
 		.stop = zeros ? STOP_STACK_UNREADABLE : (enum stop_reason)stop,

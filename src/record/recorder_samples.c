@@ -276,20 +276,20 @@ static int remember_stack(struct recorder *r, const struct sample_header *h, uin
 static void touch_tables(struct recorder *r, uint32_t generation, const uint16_t *files,
 			 uint16_t nr)
 {
-	const struct mapping_snapshot *block;
+	const struct mapping_snapshot *snapshot;
 
 	if (!nr || !unwind_store_is_half_full(&r->unwinder.store))
 		return;
-	block = publisher_snapshot(&r->unwinder.publisher, generation);
+	snapshot = publisher_snapshot(&r->unwinder.publisher, generation);
 	for (uint16_t i = 0; i < nr; i++)
-		unwind_store_touch(&r->unwinder.store, files[i], snapshot_user(block));
+		unwind_store_touch(&r->unwinder.store, files[i], snapshot_user(snapshot));
 }
 
 /* Adds a stack and counts it; `hash` 0: no hits will refer to it. */
 static void add_stack(struct recorder *r, const struct sample_header *h,
 		      const struct decoder_stack *stack, uint64_t hash)
 {
-	uint32_t id, generation = stack->block ? stack->block->generation : 0;
+	uint32_t id, generation = stack->snapshot ? stack->snapshot->generation : 0;
 	struct said said;
 	int err;
 
@@ -329,17 +329,17 @@ static void add_waker(struct recorder *r, const struct sample_header *h,
 	if (err == -ENOSPC)
 		r->refused_until_ns = UINT64_MAX;
 	if (!err)
-		err = remember_stack(r, h, h->hash, wanted.block ? wanted.block->generation : 0, id,
-				     &said);
+		err = remember_stack(r, h, h->hash,
+				     wanted.snapshot ? wanted.snapshot->generation : 0, id, &said);
 	if (err)
 		log_debug("no room for who wakes others: %s", strerror(-err));
 }
 
 /* Has what lay at `pc` when the kernel walked not been replaced by the time of the sample? */
 static bool mapping_still_there(struct recorder *r, const struct process *proc,
-				const struct mapping_snapshot *block, uint64_t pc)
+				const struct mapping_snapshot *snapshot, uint64_t pc)
 {
-	const struct unwind_mapping *then = publisher_mapping(&r->unwinder.publisher, block, pc);
+	const struct unwind_mapping *then = publisher_mapping(&r->unwinder.publisher, snapshot, pc);
 	const struct mapping *now = process_mapping(proc, pc);
 
 	if (!then || !now || then->file == MAPPING_ANON)
@@ -350,16 +350,17 @@ static bool mapping_still_there(struct recorder *r, const struct process *proc,
 	       mapping_bias(r->unwinder.processes.files.items[now->file], now) == then->bias;
 }
 
-/* The words of a stack, walked in mappings of `block`, up to where a mapping has been replaced. */
+/* The words of a stack, walked in mappings of `snapshot`, up to where a mapping has been replaced.
+ */
 static size_t frames_still_true(struct recorder *r, const struct process *proc,
-				const struct mapping_snapshot *block, const __u64 *words,
+				const struct mapping_snapshot *snapshot, const __u64 *words,
 				size_t nr_words)
 {
 	size_t i;
 
 	for (i = 0; i < nr_words; i += 1 + FRAME_EXTRA(words[i]))
 		if (FRAME_IS_NATIVE(words[i]) &&
-		    !mapping_still_there(r, proc, block, FRAME_DATA(words[i])))
+		    !mapping_still_there(r, proc, snapshot, FRAME_DATA(words[i])))
 			return i;
 	return nr_words;
 }
@@ -403,20 +404,20 @@ static bool is_stale(const struct process *proc, uint32_t generation)
 {
 	const struct published_process *v = proc ? proc->user : NULL;
 
-	return v && (v->block->generation != generation || v->version != proc->version);
+	return v && (v->snapshot->generation != generation || v->version != proc->version);
 }
 
 /* How many of a stack's words are still true at the time of the sample. */
-static size_t true_words(struct recorder *r, uint32_t pid, const struct mapping_snapshot *block,
+static size_t true_words(struct recorder *r, uint32_t pid, const struct mapping_snapshot *snapshot,
 			 const __u64 *words, size_t nr_words)
 {
 	const struct process *proc = current(r, pid);
 
 	if (is_lost(proc))
 		return 0;
-	if (!is_stale(proc, block->generation))
+	if (!is_stale(proc, snapshot->generation))
 		return nr_words;
-	return frames_still_true(r, proc, block, words, nr_words);
+	return frames_still_true(r, proc, snapshot, words, nr_words);
 }
 
 /*
@@ -448,8 +449,8 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 	stack.words = stack.kernel + full->nr_kernel;
 	stack.nr_words = full->nr_words;
 	if (full->nr_words) {
-		stack.block = publisher_snapshot(&r->unwinder.publisher, full->generation);
-		if (!stack.block) {
+		stack.snapshot = publisher_snapshot(&r->unwinder.publisher, full->generation);
+		if (!stack.snapshot) {
 			r->stats.lost[LOST_UNKNOWN_STACK] += !(h->flags & SAMPLE_WAKER);
 			r->forget_stacks = true;
 			take_back(r, h->pid, full->generation);
@@ -457,7 +458,7 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 		}
 		if (r->observer && !(h->flags & SAMPLE_WAKER))
 			r->observer->full(r->observer->ctx, h, full, stack.words);
-		stack.nr_words = true_words(r, h->pid, stack.block, stack.words, stack.nr_words);
+		stack.nr_words = true_words(r, h->pid, stack.snapshot, stack.words, stack.nr_words);
 		if (stack.nr_words < full->nr_words)
 			stack.stop = STOP_STALE_MAPPING;
 	}
@@ -482,13 +483,13 @@ static uint32_t profile_file_of(void *ctx, uint32_t mapping_file)
  * was told: the part of it that is still true. Its number, or the stack's own if all of it is.
  */
 static uint32_t true_part(struct recorder *r, const struct process *proc,
-			  const struct mapping_snapshot *block, uint32_t id)
+			  const struct mapping_snapshot *snapshot, uint32_t id)
 {
 	struct profile *p = r->profile;
 	const struct profile_stack *s = &p->stacks.items[id];
 	struct frame_places places = {
-		.mappings = publisher_mappings(&r->unwinder.publisher, block),
-		.nr = block->nr,
+		.mappings = publisher_mappings(&r->unwinder.publisher, snapshot),
+		.nr = snapshot->nr,
 		.file_of = profile_file_of,
 		.ctx = r,
 	};
@@ -502,7 +503,7 @@ static uint32_t true_part(struct recorder *r, const struct process *proc,
 		if (f->kind != FRAME_KIND_NATIVE || f->file == PROFILE_NO_FILE)
 			continue;
 		pc = is_lost(proc) ? 0 : frame_places_find(&places, f->file, f->address);
-		if (!pc || !mapping_still_there(r, proc, block, pc))
+		if (!pc || !mapping_still_there(r, proc, snapshot, pc))
 			break;
 	}
 	if (i == s->nr ||
@@ -514,15 +515,15 @@ static uint32_t true_part(struct recorder *r, const struct process *proc,
 /* What is still true of a stack of that process. */
 static uint32_t known_part(struct recorder *r, const struct known_stack *known, uint32_t pid)
 {
-	const struct mapping_snapshot *block =
+	const struct mapping_snapshot *snapshot =
 		publisher_snapshot(&r->unwinder.publisher, known->generation);
 	const struct process *proc;
 
-	if (!block && known->generation)
+	if (!snapshot && known->generation)
 		take_back(r, pid, known->generation);
-	proc = block ? current(r, pid) : NULL;
-	if (block && (is_lost(proc) || is_stale(proc, block->generation)))
-		return true_part(r, proc, block, known->stack);
+	proc = snapshot ? current(r, pid) : NULL;
+	if (snapshot && (is_lost(proc) || is_stale(proc, snapshot->generation)))
+		return true_part(r, proc, snapshot, known->stack);
 	return known->stack;
 }
 
@@ -601,15 +602,15 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	v = proc->user;
 	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
 	if (h->stop == STOP_FILE_PENDING)
-		publisher_load(&r->unwinder.publisher, v->block, raw->file);
-	stop = raw_walk(&r->unwinder.publisher, v->block, raw, copy, proc->pid,
+		publisher_load(&r->unwinder.publisher, v->snapshot, raw->file);
+	stop = raw_walk(&r->unwinder.publisher, v->snapshot, raw, copy, proc->pid,
 			r->options.max_frames, r->walk);
 	/* The kernel may have met it further up, but only by the same mappings does that mean
 	 * anything. */
 	nowhere = stop == STOP_NO_MAPPING ||
-		  (h->stop == STOP_NO_MAPPING && raw->generation == v->block->generation);
+		  (h->stop == STOP_NO_MAPPING && raw->generation == v->snapshot->generation);
 	if (nowhere && !gone && refresh(r, proc, raw->mm))
-		stop = raw_walk(&r->unwinder.publisher, v->block, raw, copy, proc->pid,
+		stop = raw_walk(&r->unwinder.publisher, v->snapshot, raw, copy, proc->pid,
 				r->options.max_frames, r->walk);
 	if (h->stop == STOP_CODE_PENDING)
 		publisher_hold_asks(&r->unwinder.publisher, proc);
@@ -682,7 +683,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	if (proc) {
 		stack.stop = walk_raw(r, proc, h, raw, &copy, exec_ns);
 		if (proc->user) {
-			stack.block = ((struct published_process *)proc->user)->block;
+			stack.snapshot = ((struct published_process *)proc->user)->snapshot;
 			stack.words = r->walk->words;
 			stack.nr_words = r->walk->full.nr_words;
 		}
@@ -693,7 +694,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 		stack.nr_words = 0;
 		stack.stop = STOP_COMPLETE;
 	}
-	if (r->observer && stack.block)
+	if (r->observer && stack.snapshot)
 		r->observer->raw(r->observer->ctx, h, raw, &copy, r->walk, stack.stop);
 	/* Sent for comparison only: the kernel's own walk of it follows. */
 	if (!(h->flags & SAMPLE_ALSO_FULL))

@@ -18,7 +18,7 @@ struct replay_case;
 /* A walk, to be written as a case; all borrowed. */
 struct replay_capture {
 	const struct publisher *publisher;
-	const struct mapping_snapshot *block; /* the mappings that the frames were found in */
+	const struct mapping_snapshot *snapshot; /* the mappings that the frames were found in */
 	uint16_t machine;
 	uint32_t valid; /* of `regs`; 0: all */
 	uint32_t max_frames;

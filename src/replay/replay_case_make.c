@@ -91,7 +91,7 @@ static bool has_bucket(const struct maker *m, uint64_t addr)
 static int add_address(struct maker *m, uint64_t addr)
 {
 	const struct replay_capture *c = m->capture;
-	const struct unwind_mapping *map = publisher_mapping(c->publisher, c->block, addr);
+	const struct unwind_mapping *map = publisher_mapping(c->publisher, c->snapshot, addr);
 	const struct unwind_file *f = map ? &c->publisher->store->files[map->file] : NULL;
 	struct replay_bucket b = { 0 };
 	int r = 0;
@@ -134,10 +134,10 @@ static int add_frames(struct maker *m)
 static int add_runtime_code(struct maker *m)
 {
 	const struct replay_capture *c = m->capture;
-	const struct unwind_mapping *all = publisher_mappings(c->publisher, c->block);
+	const struct unwind_mapping *all = publisher_mappings(c->publisher, c->snapshot);
 	int r = 0;
 
-	for (uint32_t i = 0; i < c->block->nr && !r; i++) {
+	for (uint32_t i = 0; i < c->snapshot->nr && !r; i++) {
 		const struct replay_bucket b = { .start = all[i].start,
 						 .end = all[i].end,
 						 .runtime = all[i].runtime };

@@ -369,7 +369,7 @@ static int put_case(struct replay_live *l, const struct kept_walk *w, struct rep
 {
 	struct replay_capture capture = {
 		.publisher = l->publisher,
-		.block = publisher_snapshot(l->publisher, w->input.process.generation),
+		.snapshot = publisher_snapshot(l->publisher, w->input.process.generation),
 		.machine = w->input.machine,
 		.valid = w->input.valid,
 		.max_frames = w->input.max_frames,
@@ -398,7 +398,7 @@ static int put_case(struct replay_live *l, const struct kept_walk *w, struct rep
 		r = replay_images_name(l->images, l->nr_images, &wanted, &names);
 	capture.names = names;
 	if (!r)
-		r = capture.block ? replay_case_make(&capture, &data, &size) : -ESTALE;
+		r = capture.snapshot ? replay_case_make(&capture, &data, &size) : -ESTALE;
 	if (r) {
 		log_debug("replay: no case of thread %" PRId32 ": %s", w->tid, strerror(-r));
 		return 0;

@@ -106,11 +106,11 @@ static void keep_raw(void *ctx, const struct sample_header *h, const struct samp
 	memcpy(s->words, walk->words, s->nr_words * sizeof(*s->words));
 }
 
-static void keep_case(struct replay_save *s, const struct mapping_snapshot *block)
+static void keep_case(struct replay_save *s, const struct mapping_snapshot *snapshot)
 {
 	const struct replay_capture capture = {
 		.publisher = s->publisher,
-		.block = block,
+		.snapshot = snapshot,
 		.machine = HOST_MACHINE,
 		.max_frames = SAMPLE_FRAMES_DEFAULT,
 		.pc = s->raw.pc,
@@ -144,10 +144,11 @@ static void compare_full(void *ctx, const struct sample_header *h, const struct 
 			 const __u64 *words)
 {
 	struct replay_save *s = ctx;
-	const struct mapping_snapshot *block = publisher_snapshot(s->publisher, full->generation);
+	const struct mapping_snapshot *snapshot =
+		publisher_snapshot(s->publisher, full->generation);
 	uint64_t shape;
 
-	if (h->time_ns != s->header.time_ns || h->cpu != s->header.cpu || !block ||
+	if (h->time_ns != s->header.time_ns || h->cpu != s->header.cpu || !snapshot ||
 	    s->stop == STOP_STACK_COPY_END || !is_native(words, full->nr_words))
 		return;
 	s->nr_compared++;
@@ -162,7 +163,7 @@ static void compare_full(void *ctx, const struct sample_header *h, const struct 
 	/* One case a shape of leaf code and depth is enough. */
 	shape = s->nr_words ? (words[0] & 0xfff) ^ s->nr_words << 16 ^ (uint64_t)s->stop << 48 : 0;
 	if (s->nr_cases < s->max_cases && !map_get(&s->kept, shape) && !map_put(&s->kept, shape, 1))
-		keep_case(s, block);
+		keep_case(s, snapshot);
 }
 
 struct sample_observer replay_save_observer(struct replay_save *s)

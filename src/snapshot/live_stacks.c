@@ -50,7 +50,7 @@ struct wanted {
 /* A walk whose thread may have run meanwhile. */
 struct pending {
 	size_t wanted;
-	const struct mapping_snapshot *block;
+	const struct mapping_snapshot *snapshot;
 	size_t first_word, nr_words;
 	enum stop_reason stop;
 };
@@ -133,7 +133,7 @@ static bool wants_stop(const struct live_thread *thread, enum stop_reason stop)
 static int keep_still(struct taking *t, struct wanted *w, const struct live_thread *thread,
 		      const struct pending *p)
 {
-	struct decoder_stack stack = { .block = p->block,
+	struct decoder_stack stack = { .snapshot = p->snapshot,
 				       .nr_kernel = thread->nr_kernel,
 				       .words = (const __u64 *)t->words.items + p->first_word,
 				       .nr_words = p->nr_words,
@@ -165,7 +165,7 @@ static int keep_walk(struct taking *t, struct wanted *w, const struct caught_thr
 	int r;
 
 	if (!caught->is_compat) {
-		stack.block = walker->block;
+		stack.snapshot = walker->snapshot;
 		stack.words = walker->walk->words;
 		stack.nr_words = walker->walk->full.nr_words;
 	}
@@ -213,7 +213,7 @@ static int walk_still(struct taking *t, size_t i, const struct live_thread *thre
 		p.stop = STOP_COMPAT_TASK;
 	} else if (thread->flags & TASK_USER) {
 		p.stop = live_walker_still(walker, thread);
-		p.block = walker->block;
+		p.snapshot = walker->snapshot;
 		p.nr_words = walker->walk->full.nr_words;
 	}
 	r = vec_reserve(&t->words, t->words.nr + p.nr_words);

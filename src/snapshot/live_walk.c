@@ -39,12 +39,12 @@ static int show(struct live_walker *w)
 	int r;
 
 	if (!w->process->mappings.nr) {
-		w->block = NULL;
+		w->snapshot = NULL;
 		return 0;
 	}
 	r = publisher_show(&w->unwinder.publisher, w->process, 0);
 	if (!r)
-		w->block = ((const struct published_process *)w->process->user)->block;
+		w->snapshot = ((const struct published_process *)w->process->user)->snapshot;
 	return r;
 }
 
@@ -95,7 +95,7 @@ void live_walker_new_round(struct live_walker *w)
 	publisher_update_runtimes(&w->unwinder.publisher);
 	v = w->process->user;
 	if (v)
-		w->block = v->block;
+		w->snapshot = v->snapshot;
 }
 
 /* Once, loading the tables that the walk meets. */
@@ -105,7 +105,7 @@ static int walk_once(struct live_walker *w, struct walk_input *input,
 	const struct thread_observer *o = w->observer;
 	const struct walk_memory read = o ? o->tap(o->ctx, memory) : *memory;
 
-	input->process = publisher_entry(w->block, 0);
+	input->process = publisher_entry(w->snapshot, 0);
 	return host_walk(&w->unwinder.publisher, &read, input, w->walk);
 }
 
@@ -119,21 +119,21 @@ static int walk_from(struct live_walker *w, struct walk_input *input,
 	input->max_frames = w->max_frames;
 
 	w->walk->full.nr_words = 0;
-	if (!w->block)
+	if (!w->snapshot)
 		return STOP_NO_PROCESS;
 	stop = walk_once(w, input, memory);
 	if (stop != STOP_NO_MAPPING || w->refreshed)
 		return stop;
 	/* Something may have been loaded since the mappings were read. */
 	w->refreshed = true;
-	if (process_refresh(&w->unwinder.processes, w->process) || show(w) || !w->block)
+	if (process_refresh(&w->unwinder.processes, w->process) || show(w) || !w->snapshot)
 		return stop;
 	return walk_once(w, input, memory);
 }
 
 static void keep(struct live_walker *w, int32_t tid, const struct walk_input *input, int stop)
 {
-	if (w->observer && w->block)
+	if (w->observer && w->snapshot)
 		w->observer->walked(w->observer->ctx, tid, input, w->walk, stop);
 }
 

@@ -16,7 +16,7 @@ struct live_walker {
 	struct unwinder unwinder;
 	struct decoder decoder;
 	struct process *process;
-	const struct mapping_snapshot *block; /* its mappings; NULL: it has none */
+	const struct mapping_snapshot *snapshot; /* its mappings; NULL: it has none */
 	struct walk *walk; /* walk->words[0 .. walk->full.nr_words) are the frames */
 	uint32_t max_frames;
 	const struct thread_observer *observer; /* of the walks; NULL: nobody */
@@ -33,7 +33,7 @@ int live_walker_init(struct live_walker *w, int32_t pid, uint32_t max_frames,
 void live_walker_fini(struct live_walker *w);
 /* From here on mappings may have changed. */
 void live_walker_new_round(struct live_walker *w);
-/* How the walk ended; w->block is what its addresses were found in. */
+/* How the walk ended; w->snapshot is what its addresses were found in. */
 enum stop_reason live_walker_still(struct live_walker *w, const struct live_thread *thread);
 /* The thread runs on: only its copied stack is of that moment. */
 enum stop_reason live_walker_caught(struct live_walker *w, int32_t tid,

@@ -145,7 +145,7 @@ static int name_code(struct decoder *r, const struct decoder_stack *stack, uint6
 		     uint32_t id)
 {
 	char name[JIT_NAME_MAX];
-	int err = jit_code_name(r->publisher, stack->block, (int32_t)stack->pid, addr, name);
+	int err = jit_code_name(r->publisher, stack->snapshot, (int32_t)stack->pid, addr, name);
 
 	err = err ? 0 : profile_name_frame(r->profile, id, name);
 	return err ? err : jit_names_want(&r->jit, stack->pid, id);
@@ -155,7 +155,7 @@ static int add_native(struct decoder *r, const struct decoder_stack *stack,
 		      const struct process *proc, const struct process_runtimes *list,
 		      uint64_t addr)
 {
-	const struct unwind_mapping *m = publisher_mapping(r->publisher, stack->block, addr);
+	const struct unwind_mapping *m = publisher_mapping(r->publisher, stack->snapshot, addr);
 	struct profile_frame frame = { .kind = FRAME_KIND_NATIVE, .address = addr };
 	struct mapped_file *file = publisher_file(r->publisher, m ? m->file : MAPPING_ANON);
 	bool is_file = m && m->file != MAPPING_ANON;
@@ -164,7 +164,7 @@ static int add_native(struct decoder *r, const struct decoder_stack *stack,
 	int err;
 
 	if (is_file) {
-		need_table(r, m->file, stack->block->user);
+		need_table(r, m->file, stack->snapshot->user);
 		frame.address = addr - m->bias;
 		if (runtimes_hides(list, file->index, frame.address) &&
 		    !r->symbolizer.options.runtimes.interpreter_frames)
@@ -432,7 +432,7 @@ static int add_user(struct decoder *r, const struct decoder_stack *stack)
 	size_t i;
 	int err = 0;
 
-	if (stack->nr_words && !stack->block)
+	if (stack->nr_words && !stack->snapshot)
 		return -EINVAL;
 	if (proc && stack->stop == STOP_RUNTIME_UNREADABLE)
 		publisher_runtime_missed(r->publisher, proc);
@@ -440,7 +440,7 @@ static int add_user(struct decoder *r, const struct decoder_stack *stack)
 		if (FRAME_IS_NATIVE(stack->words[i]))
 			err = add_native(r, stack, proc, list, FRAME_DATA(stack->words[i]));
 		else
-			err = add_runtime(r, proc, list, stack->block->user, stack->words + i,
+			err = add_runtime(r, proc, list, stack->snapshot->user, stack->words + i,
 					  stack->nr_words - i);
 	}
 	return err;

@@ -58,7 +58,7 @@ void decoder_fini(struct decoder *r);
 struct decoder_stack {
 	uint32_t pid;
 	struct process *proc; /* that has that pid; NULL: the one of the table, if any */
-	const struct mapping_snapshot *block; /* NULL: no user frames */
+	const struct mapping_snapshot *snapshot; /* NULL: no user frames */
 	const __u64 *kernel;
 	size_t nr_kernel;
 	const __u64 *words;

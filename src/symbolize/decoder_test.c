@@ -42,10 +42,12 @@ static void tear_down(void)
 /* How many frames the profile's stack of these words has. */
 static size_t shown(const __u64 *words, size_t nr)
 {
-	static const struct mapping_snapshot block;
-	const struct decoder_stack stack = {
-		.pid = PID, .block = &block, .words = words, .nr_words = nr, .stop = STOP_COMPLETE
-	};
+	static const struct mapping_snapshot snapshot;
+	const struct decoder_stack stack = { .pid = PID,
+					     .snapshot = &snapshot,
+					     .words = words,
+					     .nr_words = nr,
+					     .stop = STOP_COMPLETE };
 	uint32_t id;
 
 	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
@@ -89,9 +91,9 @@ TEST(a_caller_that_may_be_missing_is_marked)
 
 static uint32_t add(const __u64 *kernel, size_t nr_kernel, const __u64 *words, size_t nr)
 {
-	static const struct mapping_snapshot block;
+	static const struct mapping_snapshot snapshot;
 	const struct decoder_stack stack = { .pid = PID,
-					     .block = &block,
+					     .snapshot = &snapshot,
 					     .kernel = kernel,
 					     .nr_kernel = nr_kernel,
 					     .words = words,
@@ -108,11 +110,13 @@ TEST(whose_tables_a_stack_needs_is_known)
 {
 	enum { AT = 0x10000, SIZE = 0x1000, FILES = DECODER_NEEDED_MAX + 2 };
 	struct unwind_mapping m[FILES] = { 0 };
-	struct mapping_snapshot block = { .nr = FILES };
+	struct mapping_snapshot snapshot = { .nr = FILES };
 	__u64 words[2 * FILES];
-	const struct decoder_stack stack = {
-		.pid = PID, .block = &block, .words = words, .nr_words = 4, .stop = STOP_COMPLETE
-	};
+	const struct decoder_stack stack = { .pid = PID,
+					     .snapshot = &snapshot,
+					     .words = words,
+					     .nr_words = 4,
+					     .stop = STOP_COMPLETE };
 	struct decoder_stack deep = stack;
 	uint32_t id;
 
@@ -124,7 +128,7 @@ TEST(whose_tables_a_stack_needs_is_known)
 		words[2 * i] = FRAME(RUNTIME_NATIVE, 0, m[i].start + 8);
 		words[2 * i + 1] = FRAME(RUNTIME_NATIVE, 0, m[i].start + 16);
 	}
-	ASSERT_OK(unwind_store_add_mappings(&t.store, m, FILES, &block.cell));
+	ASSERT_OK(unwind_store_add_mappings(&t.store, m, FILES, &snapshot.cell));
 	unwind_store_tick(&t.store, 5000000000);
 	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
 	ASSERT_EQ(t.decoder.nr_needed, 2);
@@ -284,20 +288,21 @@ struct slow_process {
 	struct runtime_proc proc;
 	struct runtime_instance instance;
 	struct process_runtimes runtimes;
-	struct published_process view;
-	struct mapping_snapshot block;
+	struct published_process published;
+	struct mapping_snapshot snapshot;
 };
 
 static void start_slow(struct slow_process *s, int32_t pid, uint32_t user)
 {
 	struct process *proc;
 
-	*s = (struct slow_process){ .block.user = user };
+	*s = (struct slow_process){ .snapshot.user = user };
 	s->instance = (struct runtime_instance){ .proc = &s->proc, .dso = &slow_dso };
 	s->runtimes = (struct process_runtimes){ .items = { &s->instance }, .nr = 1 };
-	s->view = (struct published_process){ .block = &s->block, .runtimes = &s->runtimes };
+	s->published =
+		(struct published_process){ .snapshot = &s->snapshot, .runtimes = &s->runtimes };
 	ASSERT_OK(process_add(&t.processes, pid, &proc));
-	proc->user = &s->view;
+	proc->user = &s->published;
 }
 
 static void end_slow(struct slow_process *s, int32_t pid)
@@ -310,9 +315,11 @@ static void end_slow(struct slow_process *s, int32_t pid)
 static bool is_named(const struct slow_process *s, uint32_t pid, uint64_t function)
 {
 	const __u64 words[] = { FRAME(RUNTIME_PYTHON, 1, 0), function };
-	const struct decoder_stack stack = {
-		.pid = pid, .block = &s->block, .words = words, .nr_words = 2, .stop = STOP_COMPLETE
-	};
+	const struct decoder_stack stack = { .pid = pid,
+					     .snapshot = &s->snapshot,
+					     .words = words,
+					     .nr_words = 2,
+					     .stop = STOP_COMPLETE };
 	char name[64], wanted[64];
 	uint32_t id;
 

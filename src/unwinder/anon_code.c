@@ -32,7 +32,7 @@ struct anon_rule {
 enum { ANON_RULES = 1024 };
 
 struct anon_code {
-	const struct mapping_snapshot *block;
+	const struct mapping_snapshot *snapshot;
 	const struct walk_memory *memory;
 	const struct walk *state;
 	const struct unwind_mapping *mapping;
@@ -93,7 +93,7 @@ static bool leads_on(const struct publisher *p, const struct anon_code *a,
 	return w->valid & 1u << reg && cfa - w->regs[X86_RSP] - 1 < FRAME_MAX && !(cfa & 7) &&
 	       !read_process(a, cfa + 8 * (uint64_t)(int64_t)rule->ra_off, ret_ra,
 			     sizeof(*ret_ra)) &&
-	       publisher_mapping(p, a->block, *ret_ra - 1) && is_returned_to(a, *ret_ra);
+	       publisher_mapping(p, a->snapshot, *ret_ra - 1) && is_returned_to(a, *ret_ra);
 }
 
 /* code_follow_bytes(), remembered. */
@@ -101,7 +101,7 @@ static int follow(struct publisher *p, const struct anon_code *a, const struct c
 		  struct unwind_rule *ret)
 {
 	bool is_caller = !a->state->interrupted;
-	struct anon_rule key = { .generation = a->block->generation,
+	struct anon_rule key = { .generation = a->snapshot->generation,
 				 .is_caller = is_caller,
 				 .pc = a->state->pc,
 				 .bytes = XXH3_64bits(code->bytes, code->size) };
@@ -175,7 +175,7 @@ static int learn_registered(struct publisher *p, const struct anon_code *a,
 static int registered(struct publisher *p, const struct anon_code *a, struct unwind_rule *ret)
 {
 	const struct jit_place place = {
-		a->block, a->state->process.mm, a->machine, { a->memory->read, a->memory->ctx }
+		a->snapshot, a->state->process.mm, a->machine, { a->memory->read, a->memory->ctx }
 	};
 	struct jit_code code;
 	uint64_t ra;

@@ -112,11 +112,11 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		.nr_segments = ARENA_SEGMENTS_MAX,
 	};
 	struct walk_input in = *input;
-	const struct mapping_snapshot *block = publisher_snapshot(p, input->process.generation);
+	const struct mapping_snapshot *snapshot = publisher_snapshot(p, input->process.generation);
 	struct answers answers = { .nr_asked = 0 };
 	int stop;
 
-	spilled.may = publisher_may_read_spilled(p, block);
+	spilled.may = publisher_may_read_spilled(p, snapshot);
 	p->nr_anon = p->nr_anon_silent = 0;
 	in.known = answers.known;
 	in.elsewhere = find_spilled;
@@ -126,14 +126,14 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		in.nr_known = answers.nr_known;
 		stop = walk_host(&tables, memory, &in, state);
 		if (stop == STOP_CODE_PENDING)
-			in.may_ask = answer(p, block, memory, in.machine, state, &answers);
-		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, block, state, &answers))
+			in.may_ask = answer(p, snapshot, memory, in.machine, state, &answers);
+		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, snapshot, state, &answers))
 			break;
 	}
 	if (answers.since_ns)
-		count_time(p, block, &answers);
+		count_time(p, snapshot, &answers);
 	if (spilled.begin_ns)
-		publisher_read_spilled(p, block,
+		publisher_read_spilled(p, snapshot,
 				       clock_ns(CLOCK_THREAD_CPUTIME_ID) - spilled.begin_ns);
 	return stop == STOP_FILE_PENDING && is_given_up(&spilled, state) ? STOP_TABLE_EVICTED
 									 : stop;

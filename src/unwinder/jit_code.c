@@ -84,7 +84,7 @@ static struct jit_list *list_at(struct jit_codes *codes, const struct jit_place 
 	for (size_t i = 0; i < LISTS_MAX; i++) {
 		struct kept_list *k = &codes->lists[i];
 
-		if (k->generation == place->block->generation && k->mm == place->mm &&
+		if (k->generation == place->snapshot->generation && k->mm == place->mm &&
 		    k->list.addr == addr) {
 			k->used = ++codes->clock;
 			return &k->list;
@@ -94,7 +94,7 @@ static struct jit_list *list_at(struct jit_codes *codes, const struct jit_place 
 	}
 	jit_list_fini(&kept->list);
 	*kept = (struct kept_list){ .mm = place->mm,
-				    .generation = place->block->generation,
+				    .generation = place->snapshot->generation,
 				    .used = ++codes->clock,
 				    .list.addr = addr };
 	return &kept->list;
@@ -104,7 +104,7 @@ static struct jit_list *list_at(struct jit_codes *codes, const struct jit_place 
 static int find(struct publisher *p, const struct jit_place *place, uint64_t pc,
 		struct jit_code *code, char *name)
 {
-	const struct unwind_mapping *m = publisher_mappings(p, place->block);
+	const struct unwind_mapping *m = publisher_mappings(p, place->snapshot);
 	uint32_t left = FILES_AT_ONCE, last = MAPPING_ANON;
 	int r = -ENOENT;
 
@@ -112,7 +112,7 @@ static int find(struct publisher *p, const struct jit_place *place, uint64_t pc,
 		p->jit_codes = calloc(1, sizeof(*p->jit_codes));
 	if (!p->jit_codes)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < place->block->nr && r == -ENOENT; i++) {
+	for (uint32_t i = 0; i < place->snapshot->nr && r == -ENOENT; i++) {
 		struct jit_list *list;
 		uint64_t addr;
 

@@ -8,10 +8,10 @@
 #include "unwind/jit_list.h"
 #include "unwinder/publisher.h"
 
-/* Where to look: a process by its block and, of those that share one, its address space. */
+/* Where to look: a process by its snapshot and, of those that share one, its address space. */
 struct jit_place {
-	const struct mapping_snapshot *block;
-	uint64_t mm; /* 0: the block is one process's */
+	const struct mapping_snapshot *snapshot;
+	uint64_t mm; /* 0: the snapshot is one process's */
 	uint16_t machine;
 	struct jit_memory memory;
 };
@@ -20,8 +20,8 @@ struct jit_place {
 int jit_code_find(struct publisher *p, const struct jit_place *place, uint64_t pc,
 		  struct jit_code *ret);
 /*
- * The name of the code at `addr` of a process with that block, as it is now: 0; -EAGAIN: not now,
- * since its user has had his share of the time for following code; else as above.
+ * The name of the code at `addr` of a process with that snapshot, as it is now: 0; -EAGAIN: not
+ * now, since its user has had his share of the time for following code; else as above.
  */
 int jit_code_name(struct publisher *p, const struct mapping_snapshot *b, int32_t pid, uint64_t addr,
 		  char ret[static JIT_NAME_MAX]);

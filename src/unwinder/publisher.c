@@ -44,7 +44,7 @@ static void unref(struct publisher *p, struct mapping_snapshot *b)
 		return;
 	b->retired_ns = unwind_store_now(p->store);
 	if (vec_push(&p->retired, b))
-		log_debug("a retired block of mappings stays: out of memory");
+		log_debug("a retired snapshot of mappings stays: out of memory");
 }
 
 static void ref(struct publisher *p, struct mapping_snapshot *b)
@@ -134,7 +134,7 @@ static void take_numbers_back(struct publisher *p, uint64_t now)
 	p->files_full = false;
 }
 
-/* A block begins or ceases to use the files of its mappings. */
+/* A snapshot begins or ceases to use the files of its mappings. */
 static void use_files(struct publisher *p, const struct mapping_snapshot *b, bool begins)
 {
 	const struct unwind_mapping *m = b->nr ? publisher_mappings(p, b) : NULL;
@@ -178,7 +178,7 @@ static void drop_published(struct publisher *p, struct process *proc)
 
 	if (!v)
 		return;
-	unref(p, v->block);
+	unref(p, v->snapshot);
 	if (v->runtimes)
 		map_del(&p->with_runtimes, (uint32_t)proc->pid);
 	process_runtimes_free(v->runtimes);
@@ -200,7 +200,7 @@ static void on_forget(void *ctx, struct process *proc)
 
 /*
  * The kernel gave the child its parent's entry at the fork; it may be an older one than the
- * parent's view of now, so look which. Or it is about to: the event comes before the tracepoint
+ * parent's snapshot of now, so look which. Or it is about to: the event comes before the tracepoint
  * (copy_process(), then trace_sched_process_fork() in kernel_clone()), and we may be between.
  */
 static void on_forked(void *ctx, struct process *parent, struct process *child)
@@ -214,8 +214,8 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	if (!parent->user || !p->sampler || child->user)
 		return;
 	if (bpf_sampler_get_process(p->sampler, (uint32_t)child->pid, &entry))
-		entry.generation = ((struct published_process *)parent->user)->block->generation;
-	found = map_get(&p->blocks, entry.generation);
+		entry.generation = ((struct published_process *)parent->user)->snapshot->generation;
+	found = map_get(&p->snapshots, entry.generation);
 	v = found ? calloc(1, sizeof(*v)) : NULL;
 	if (!v) {
 		bpf_sampler_del_process(p->sampler, (uint32_t)child->pid);
@@ -224,15 +224,15 @@ static void on_forked(void *ctx, struct process *parent, struct process *child)
 	b = (struct mapping_snapshot *)(uintptr_t)*found;
 	ref(p, b);
 	*v = (struct published_process){
-		.block = b,
+		.snapshot = b,
 		.mm = entry.mm,
 		.used_ns = p->store->now_ns,
 		.look = ((struct published_process *)parent->user)->runtimes != NULL
 	};
 	publisher_hold_child(p, v, parent->user, entry.flags);
 	p->nr_told++;
-	/* The mappings that the parent's view shows, unless that has moved on meanwhile. */
-	if (b == ((struct published_process *)parent->user)->block &&
+	/* The mappings that the parent is published with, unless that has moved on meanwhile. */
+	if (b == ((struct published_process *)parent->user)->snapshot &&
 	    ((struct published_process *)parent->user)->version == parent->version)
 		v->version = child->version;
 	child->user = v;
@@ -273,9 +273,9 @@ void publisher_fini(struct publisher *p)
 	table_spill_fini(&p->spill);
 	map_fini(&p->complained);
 	map_fini(&p->with_runtimes);
-	while ((slot = map_next(&p->blocks, &i)))
+	while ((slot = map_next(&p->snapshots, &i)))
 		free((struct mapping_snapshot *)(uintptr_t)slot->value);
-	map_fini(&p->blocks);
+	map_fini(&p->snapshots);
 	vec_free(&p->retired);
 	vec_free(&p->files);
 	vec_free(&p->free_numbers);
@@ -354,12 +354,12 @@ static size_t nr_code_ranges(const struct process_runtimes *list)
 	return nr;
 }
 
-/* One that no block has, though the numbers have come round; 0 is none. */
+/* One that no snapshot has, though the numbers have come round; 0 is none. */
 static uint32_t next_generation(struct publisher *p)
 {
 	do {
 		p->last_generation++;
-	} while (!p->last_generation || map_get(&p->blocks, p->last_generation));
+	} while (!p->last_generation || map_get(&p->snapshots, p->last_generation));
 	return p->last_generation;
 }
 
@@ -401,12 +401,12 @@ static int new_snapshot(struct publisher *p, const struct process *proc,
 	for (uint32_t i = 0; list && i < list->nr; i++)
 		b->expects_code |= list->items[i]->proc && list->items[i]->proc->code_expected;
 	if (p->sampler)
-		b->user =
-			proc_user(proc->pid, v && v->block ? v->block->user : UNWIND_USER_UNKNOWN);
+		b->user = proc_user(proc->pid,
+				    v && v->snapshot ? v->snapshot->user : UNWIND_USER_UNKNOWN);
 	b->generation = next_generation(p);
 	r = add_records(p, list, b);
 	if (!r)
-		r = map_put(&p->blocks, b->generation, (uintptr_t)b);
+		r = map_put(&p->snapshots, b->generation, (uintptr_t)b);
 	if (r) {
 		free_cells(p, b);
 		return r;
@@ -491,7 +491,7 @@ int publisher_tell_kernel(struct publisher *p, const struct process *proc)
 		v->mm = entry.mm;
 	if (!p->sampler || !v->mm)
 		return 0;
-	entry = publisher_entry(v->block, v->mm);
+	entry = publisher_entry(v->snapshot, v->mm);
 	entry.flags |= (v->final ? PROCESS_MAPPINGS_FINAL : 0) |
 		       (v->asks_held_until_ns ? PROCESS_ASKS_HELD : 0) |
 		       (publisher_is_anon_silent(v) ? PROCESS_ANON_SILENT : 0);
@@ -530,7 +530,7 @@ static uint32_t looked_for(const struct process *proc)
 {
 	const struct published_process *v = proc->user;
 
-	return v && v->block ? v->block->user : UNWIND_USER_UNKNOWN;
+	return v && v->snapshot ? v->snapshot->user : UNWIND_USER_UNKNOWN;
 }
 
 static void update_runtimes(struct publisher *p, struct process *proc,
@@ -550,7 +550,7 @@ static void update_runtimes(struct publisher *p, struct process *proc,
 		p->runtimes_due_ns = due;
 }
 
-/* A block with the process's present mappings and runtimes, for its view. */
+/* A snapshot with the process's present mappings and runtimes, for the published process. */
 static int show_anew(struct publisher *p, struct process *proc)
 {
 	struct published_process *v = proc->user;
@@ -562,9 +562,9 @@ static int show_anew(struct publisher *p, struct process *proc)
 		p->no_room_until_ns = now_ns() + NO_ROOM_PAUSE_NS;
 	if (r)
 		return r;
-	if (v->block)
-		unref(p, v->block);
-	v->block = b;
+	if (v->snapshot)
+		unref(p, v->snapshot);
+	v->snapshot = b;
 	v->final &= v->version == proc->version;
 	v->version = proc->version;
 	if (v->runtimes)
@@ -630,7 +630,7 @@ struct process_runtimes *publisher_runtimes(struct publisher *p, struct process 
 
 	if (!v)
 		return NULL;
-	/* A forked child is shown by its parent's block: who reads it is missing, and what the
+	/* A forked child is shown by its parent's snapshot: who reads it is missing, and what the
 	 * parent did not have when it forked. */
 	if (v->look) {
 		v->look = false;
@@ -740,7 +740,7 @@ static void mend_short(struct publisher *p, uint64_t now)
 		struct process *proc = (struct process *)(uintptr_t)slot->value;
 		const struct published_process *v = proc->user;
 
-		if (!v || !v->block->is_short || proc->exited)
+		if (!v || !v->snapshot->is_short || proc->exited)
 			continue;
 		if (proc->mappings.beyond && process_refresh(p->processes, proc))
 			continue;
@@ -810,7 +810,7 @@ void publisher_tick(struct publisher *p, uint64_t now, uint64_t seen)
 			p->retired.items[kept++] = b;
 			continue;
 		}
-		map_del(&p->blocks, b->generation);
+		map_del(&p->snapshots, b->generation);
 		use_files(p, b, false);
 		free_cells(p, b);
 		free(b);
@@ -824,7 +824,7 @@ void publisher_tick(struct publisher *p, uint64_t now, uint64_t seen)
 
 const struct mapping_snapshot *publisher_snapshot(const struct publisher *p, uint32_t generation)
 {
-	uint64_t *found = map_get(&p->blocks, generation);
+	uint64_t *found = map_get(&p->snapshots, generation);
 
 	return found ? (const struct mapping_snapshot *)(uintptr_t)*found : NULL;
 }

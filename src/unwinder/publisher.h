@@ -5,10 +5,10 @@
  *
  * A generation names one array of mappings for the whole run, so that an address out of a sample is
  * always resolved against the very mappings that the kernel walked with, even if they have changed
- * since. Blocks that nobody uses any more stay for RETIRE_NS.
+ * since. Snapshots that nobody uses any more stay for RETIRE_NS.
  *
- * A file has a number for the walkers (struct unwind_mapping, .file) as long as a block has it, and
- * for a while after. Files of processes that are not sampled have none.
+ * A file has a number for the walkers (struct unwind_mapping, .file) as long as a snapshot has it,
+ * and for a while after. Files of processes that are not sampled have none.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct mapping_snapshot {
 	bool expects_code; /* PROCESS_CODE_EXPECTED */
 };
 
-/* Whose share it is of, what is done for a process with that block. */
+/* Whose share it is of, what is done for a process with that snapshot. */
 static inline uint32_t snapshot_user(const struct mapping_snapshot *b)
 {
 	return b ? b->user : UNWIND_USER_UNKNOWN;
@@ -42,8 +42,8 @@ static inline uint32_t snapshot_user(const struct mapping_snapshot *b)
 
 /* What the agent keeps of a process: process.user. */
 struct published_process {
-	struct mapping_snapshot *block;
-	uint32_t version; /* of the process's mappings that the block shows */
+	struct mapping_snapshot *snapshot;
+	uint32_t version; /* of the process's mappings that the snapshot shows */
 	uint64_t mm;	  /* 0: not in the kernel's table */
 	uint64_t used_ns; /* when it was last sampled, or a child that never was: forked */
 	bool sampled;	  /* or was shown for that */
@@ -62,7 +62,7 @@ struct published_process {
 struct shown_file {
 	struct mapped_file *file; /* NULL: the number is free */
 	uint32_t owner;		  /* whose share it is of */
-	uint32_t refs;		  /* mappings of blocks */
+	uint32_t refs;		  /* mappings of snapshots */
 	uint64_t unused_ns;	  /* since when there are none */
 	bool unreadable;	  /* when it was shown last */
 };
@@ -77,14 +77,14 @@ struct publisher {
 	size_t runtimes_at;	      /* the next one's turn: map_next() */
 	struct time_shares look_time; /* each user's, for looking at runtimes */
 	uint64_t no_room_until_ns;    /* the arena is full: nothing more is shown until then */
-	struct map blocks;	      /* generation -> struct mapping_snapshot * */
+	struct map snapshots;	      /* generation -> struct mapping_snapshot * */
 	VEC(struct mapping_snapshot *) retired;
 	uint32_t last_generation;
 	VEC(struct shown_file) files; /* by number */
 	VEC(uint32_t) free_numbers;
 	struct map nr_of_owner; /* numbers, by owner */
 	bool files_full;	/* one was refused, since numbers were taken back */
-	uint64_t mend_short_ns; /* when blocks that are short of files are looked for again */
+	uint64_t mend_short_ns; /* when snapshots that are short of files are looked for again */
 	uint32_t nr_told; /* entries in the kernel's table of processes, since they were counted */
 	uint64_t no_place_until_ns; /* it was full: places are not looked for again until then */
 	/* Called when a file's index in the table of files will be another's. */
@@ -158,7 +158,7 @@ void publisher_runtime_missed(struct publisher *p, struct process *proc);
 void publisher_update_runtimes(struct publisher *p);
 
 /*
- * Builds and loads a file's unwind table, for a process with that block (NULL: one that is not
+ * Builds and loads a file's unwind table, for a process with that snapshot (NULL: one that is not
  * known), if that has not been done. The state it is in then: FILE_STATE_PENDING if that takes
  * longer.
  */
@@ -177,24 +177,25 @@ static inline bool publisher_has_spilled(const struct publisher *p, uint32_t num
 {
 	return number < p->files.nr && p->store->files[number].state == FILE_STATE_SPILLED;
 }
-/* May a walk of a process with that block read such tables? It did, and took so long of a CPU. */
+/* May a walk of a process with that snapshot read such tables? It did, and took so long of a CPU.
+ */
 bool publisher_may_read_spilled(const struct publisher *p, const struct mapping_snapshot *b);
 void publisher_read_spilled(struct publisher *p, const struct mapping_snapshot *b,
 			    uint64_t took_ns);
-/* The file that walkers know by that number; of a block, or of a walk by one. Never NULL. */
+/* The file that walkers know by that number; of a snapshot, or of a walk by one. Never NULL. */
 struct mapped_file *publisher_file(const struct publisher *p, uint32_t number);
 /*
  * Follows the code at `addr` of a file's own address space (a caller's: its return address - 1), of
- * which its table says CODE_UNFOLLOWED, for a process with that block: 0 if that says more now.
+ * which its table says CODE_UNFOLLOWED, for a process with that snapshot: 0 if that says more now.
  * -EAGAIN: not now, since its user has had his share of the time; -ENOENT: nor soon, as it failed.
  */
 int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint32_t number,
 		     uint64_t addr, bool is_caller);
 /* Code of no file was followed: `result` is 0 if it told where the caller is. */
 void publisher_followed_anon(struct publisher *p, int result);
-/* Code was followed for a process with that block, or read, and that took so long of a CPU. */
+/* Code was followed for a process with that snapshot, or read, and that took so long of a CPU. */
 void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns);
-/* Would code be followed now for a process with that block? */
+/* Would code be followed now for a process with that snapshot? */
 bool publisher_may_follow(const struct publisher *p, const struct mapping_snapshot *b);
 /*
  * A walk of the process asked: if that is for nothing, the kernel does not ask for a while; nor
@@ -205,18 +206,18 @@ void publisher_hold_asks(struct publisher *p, struct process *proc);
  * late, those have no frames of the runtime, and until their large files' tables are there, nor
  * native ones. */
 void publisher_load_ahead(struct publisher *p, const struct process *proc);
-/* A block's mappings, block->nr of them, sorted. */
+/* A snapshot's mappings, snapshot->nr of them, sorted. */
 const struct unwind_mapping *publisher_mappings(const struct publisher *p,
 						const struct mapping_snapshot *b);
-/* The block of that generation, or NULL; and the mapping of it that covers `addr`, or NULL. */
+/* The snapshot of that generation, or NULL; and the mapping of it that covers `addr`, or NULL. */
 const struct mapping_snapshot *publisher_snapshot(const struct publisher *p, uint32_t generation);
 const struct unwind_mapping *publisher_mapping(const struct publisher *p,
 					       const struct mapping_snapshot *b, uint64_t addr);
-/* What the walkers are told of a process with that block. */
+/* What the walkers are told of a process with that snapshot. */
 struct unwind_process publisher_entry(const struct mapping_snapshot *b, uint64_t mm);
 /*
- * Frees blocks that were retired long enough ago; loads tables that were built meanwhile. Samples
- * that are older than `seen_ns` have been taken in: a later one may still be of a block that was
- * retired since, however long that is ago.
+ * Frees snapshots that were retired long enough ago; loads tables that were built meanwhile.
+ * Samples that are older than `seen_ns` have been taken in: a later one may still be of a snapshot
+ * that was retired since, however long that is ago.
  */
 void publisher_tick(struct publisher *p, uint64_t now_ns, uint64_t seen_ns);

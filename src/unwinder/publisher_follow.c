@@ -163,7 +163,7 @@ void publisher_hold_asks(struct publisher *p, struct process *proc)
 
 	if (v && p->nr_anon)
 		count_anon(p, proc);
-	if (v && !v->asks_held_until_ns && !publisher_may_follow(p, v->block))
+	if (v && !v->asks_held_until_ns && !publisher_may_follow(p, v->snapshot))
 		tell_held(p, proc, p->store->now_ns + HELD_NS);
 }
 

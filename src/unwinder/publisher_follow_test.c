@@ -34,7 +34,7 @@ static void set_up(void)
 	publisher_init(&publisher, &processes, &store, NULL);
 	ASSERT_OK(process_get(&processes, getpid(), &proc));
 	ASSERT_OK(publisher_show(&publisher, proc, 1));
-	b = ((struct published_process *)proc->user)->block;
+	b = ((struct published_process *)proc->user)->snapshot;
 	m = publisher_mapping(&publisher, b, (uint64_t)set_up);
 	ASSERT_PTR_NONNULL(m);
 	file = m->file;
@@ -188,7 +188,7 @@ TEST(the_kernel_asks_no_more_for_a_process_in_vain)
 	v = proc->user;
 	publisher_hold_asks(&publisher, proc);
 	ASSERT_EQ(v->asks_held_until_ns, 0);
-	ASSERT(publisher_follow(&publisher, v->block, NO_FILE, addr, false));
+	ASSERT(publisher_follow(&publisher, v->snapshot, NO_FILE, addr, false));
 	publisher_hold_asks(&publisher, proc);
 	ASSERT(v->asks_held_until_ns > store.now_ns);
 	ASSERT_EQ(publisher.asks_held_until_ns, v->asks_held_until_ns);

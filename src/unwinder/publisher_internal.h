@@ -4,7 +4,7 @@
 
 #include "unwinder/publisher.h"
 
-/* Writes what the process's view says into the kernel's table. */
+/* Writes what the published process says into the kernel's table. */
 int publisher_tell_kernel(struct publisher *p, const struct process *proc);
 /* A forked child's asks are held as its parent's were: `flags` are those of its entry. */
 void publisher_hold_child(struct publisher *p, struct published_process *child,

@@ -254,7 +254,7 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 		uint32_t file = proc->mappings.items[i].file;
 
 		if (runtimes_is_one(&p->runtimes, file))
-			publisher_load(p, v->block, p->processes->files.items[file]->shown);
+			publisher_load(p, v->snapshot, p->processes->files.items[file]->shown);
 	}
 	begin = now_ns();
 	/* Of the others as many as that takes little time: the large ones, which few stacks are in,
@@ -266,6 +266,6 @@ void publisher_load_ahead(struct publisher *p, const struct process *proc)
 			break;
 		if (m->file != MAPPING_ANON &&
 		    (m->end - m->start > LARGE_CODE) == (i >= proc->mappings.nr))
-			publisher_load(p, v->block, p->processes->files.items[m->file]->shown);
+			publisher_load(p, v->snapshot, p->processes->files.items[m->file]->shown);
 	}
 }

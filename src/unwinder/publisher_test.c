@@ -14,7 +14,7 @@ enum { GREEDY = 4000000001, OTHER = 4000000002 };
 static struct process_table processes;
 static struct unwind_store store;
 static struct publisher publisher;
-static struct published_process *view;
+static struct published_process *published;
 
 static void set_up(void)
 {
@@ -26,8 +26,8 @@ static void set_up(void)
 	publisher_init(&publisher, &processes, &store, NULL);
 	ASSERT_OK(process_get(&processes, getpid(), &proc));
 	ASSERT_OK(publisher_show(&publisher, proc, 1));
-	view = proc->user;
-	ASSERT_PTR_NONNULL(view->runtimes);
+	published = proc->user;
+	ASSERT_PTR_NONNULL(published->runtimes);
 }
 
 static void tear_down(void)
@@ -42,8 +42,8 @@ static int looks_for(uint32_t user)
 {
 	int before = fake.nr_refreshes;
 
-	view->block->user = user;
-	runtimes_want_refresh(view->runtimes);
+	published->snapshot->user = user;
+	runtimes_want_refresh(published->runtimes);
 	publisher.runtimes_due_ns = 0;
 	publisher_update_runtimes(&publisher);
 	return fake.nr_refreshes - before;

@@ -10,7 +10,7 @@ enum { HOST_MACHINE = EM_X86_64 };
 enum { HOST_MACHINE = EM_AARCH64 };
 #endif
 
-int raw_walk(struct publisher *p, const struct mapping_snapshot *block,
+int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 	     const struct sample_raw *raw, const struct stack_copy *stack, int32_t pid,
 	     uint32_t max_frames, struct walk *walk)
 {
@@ -28,7 +28,7 @@ int raw_walk(struct publisher *p, const struct mapping_snapshot *block,
 		.machine = HOST_MACHINE,
 		.pc = raw->pc,
 		.regs = raw->regs,
-		.process = publisher_entry(block, raw->mm),
+		.process = publisher_entry(snapshot, raw->mm),
 		.max_frames = max_frames,
 		.late = true,
 	};

@@ -8,10 +8,11 @@
 #include "unwinder/host_walk.h"
 
 /*
- * Walks in the mappings of `block`, loading the unwind tables that it meets. Returns how it ended
- * (enum stop_reason); walk->words[0 .. walk->full.nr_words) are the user frames. What a runtime's
- * step needs beside it is read from the live process `pid` (0: from none), for what code is.
+ * Walks in the mappings of `snapshot`, loading the unwind tables that it meets. Returns how it
+ * ended (enum stop_reason); walk->words[0 .. walk->full.nr_words) are the user frames. What a
+ * runtime's step needs beside it is read from the live process `pid` (0: from none), for what code
+ * is.
  */
-int raw_walk(struct publisher *p, const struct mapping_snapshot *block,
+int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 	     const struct sample_raw *raw, const struct stack_copy *stack, int32_t pid,
 	     uint32_t max_frames, struct walk *walk);

@@ -122,7 +122,7 @@ static void tear_down(void)
 
 static const struct mapping_snapshot *snapshot_of(void)
 {
-	return ((struct published_process *)proc->user)->block;
+	return ((struct published_process *)proc->user)->snapshot;
 }
 
 static int walk_seen(struct walk *walk)
@@ -405,7 +405,7 @@ TEST(where_no_table_has_room_walks_are_whole_all_the_same)
 	free(walk);
 }
 
-TEST(a_new_view_has_a_new_generation_and_old_blocks_stay_for_a_while)
+TEST(a_new_snapshot_has_a_new_generation_and_old_ones_stay_for_a_while)
 {
 	struct mapping more = { .start = 0x10000, .end = 0x11000, .file = MAPPING_ANON };
 	uint32_t old;
@@ -423,7 +423,7 @@ TEST(a_new_view_has_a_new_generation_and_old_blocks_stay_for_a_while)
 	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
 	publisher_tick(&publisher, RETIRE_NS - 1, RETIRE_NS - 1);
 	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
-	/* A turn takes long: what waits since before it may be of that block. */
+	/* A turn takes long: what waits since before it may be of that snapshot. */
 	publisher_tick(&publisher, 2 * RETIRE_NS, RETIRE_NS - 1);
 	ASSERT_PTR_NONNULL(publisher_snapshot(&publisher, old));
 	publisher_tick(&publisher, 2 * RETIRE_NS, 2 * RETIRE_NS);
@@ -438,7 +438,7 @@ TEST(what_is_retired_between_two_ticks_was_not_at_the_first)
 
 	set_up();
 	proc->version++;
-	/* The kernel reads it: never touched here, since there is room for the new block. */
+	/* The kernel reads it: never touched here, since there is room for the new snapshot. */
 	publisher.store->maps.arena_fd = 0;
 	ASSERT_OK(publisher_show(&publisher, proc, 0));
 	publisher.store->maps.arena_fd = -1;
