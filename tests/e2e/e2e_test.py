@@ -31,6 +31,7 @@ import guard
 import tap
 from command import of_native_code
 from cpu_time import cpu_seconds
+from folded_text import stacks_of
 from tap import check
 
 SONDE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "sonde"
@@ -79,16 +80,6 @@ def check_ok(run):
 def read(path):
     with open(path, encoding="utf-8", errors="strict") as file:
         return file.read()
-
-
-def parse_folded(text):
-    """[(comm, [frames outermost first], count)]; every line must be one."""
-    stacks = []
-    for line in text.splitlines():
-        match = re.fullmatch(r"([^;]+)((?:;[^;]+)*) (\d+)", line)
-        check(match, f"no folded line: {line!r}")
-        stacks.append((match[1], match[2].split(";")[1:], int(match[3])))
-    return stacks
 
 
 class OnTerminal:
@@ -200,7 +191,7 @@ def record_inlines(*args, cache="cache"):
     env = dict(os.environ, XDG_CACHE_HOME=os.path.abspath(cache))
     run = check_ok(sonde("record", "-F", "499", "--no-kernel", "-o", "-", *args, "--", "./inlines",
                          "3000000", env=env))
-    return {";".join(frames): count for _, frames, count in parse_folded(run.out)}, run
+    return {";".join(frames): count for _, frames, count in stacks_of(run.out)}, run
 
 
 # --- help, and command lines that make no sense ---------------------------------------------------
@@ -370,7 +361,7 @@ def test_a_selection_that_nothing_is_of_is_said():
 def test_own_samples_are_told():
     check_ok(sonde("record", "-F", "1999", "-d", "1", "-o", "x.folded", "--stats", "s.json"))
     stats = json.loads(read("s.json"))
-    named = sum(count for comm, _, count in parse_folded(read("x.folded")) if comm.startswith("sonde"))
+    named = sum(count for comm, _, count in stacks_of(read("x.folded")) if comm.startswith("sonde"))
     check(0 < stats["own"] <= named, (stats, named))
 
 
@@ -651,7 +642,7 @@ def test_summary_and_stats():
     check(stats["frames"] >= stats["samples"] and stats["processes"] >= 1, stats)
     check(stats["bpf_ns_per_sample"] > 0 and stats["duration_s"] > 0, stats)
     check(0 < stats["rss_kb"] * 1024 + stats["map_bytes"] < 64 << 20, stats)
-    check(sum(count for _, _, count in parse_folded(read("x.folded"))) == stats["samples"], stats)
+    check(sum(count for _, _, count in stacks_of(read("x.folded"))) == stats["samples"], stats)
     lines = run.err.splitlines()
     check(re.fullmatch(rf"sonde: {stats['samples']} samples? in [\d.]+ s at 199 Hz: [\d.]+ % complete, "
                        r"\d+ lost; \d+ process(?:es)?, \d+ files?", lines[0]), run)
@@ -662,7 +653,7 @@ def test_summary_and_stats():
 
 def test_stdout_has_only_folded_lines():
     run = check_ok(sonde("record", "-o", "-", "--", "sh", "-c", BURN))
-    check(parse_folded(run.out), run)
+    check(stacks_of(run.out), run)
     check("wrote" not in run.err, run)
     check(os.listdir(".") == [], os.listdir("."))
 
@@ -677,7 +668,7 @@ def test_tracers():
     script = "def outer():\n  for _ in range(9000000): pass\nouter()"
     for words, wanted in ([], True), (["--tracers", "ruby, python"], True), (["--tracers", "ruby"], False), (["--tracers", "native"], False):
         run = check_ok(run_sonde("record", "-F", "499", "-o", "-", *words, "--", "python3", "-S", "-c", script))
-        stacks = parse_folded(run.out)
+        stacks = stacks_of(run.out)
         scripts = sum(count for _, frames, count in stacks if "outer" in frames)
         everything = sum(count for _, _, count in stacks)
         check(everything > 20 and (scripts > 0.5 * everything if wanted else not scripts), f"{words}: {run}")
@@ -711,14 +702,14 @@ def test_the_command_gets_a_clean_start():
 def test_only_the_command_and_its_descendants():
     with Burner("outsider"):
         check_ok(sonde("record", "-o", "x.folded", "--", "sh", "-c", f"sh -c '{BURN}'; {BURN}"))
-    comms = {comm for comm, _, _ in parse_folded(read("x.folded"))}
+    comms = {comm for comm, _, _ in stacks_of(read("x.folded"))}
     check("sh" in comms and comms <= {"sh", "sonde"}, comms)
 
 
 def test_only_the_given_process():
     with Burner("chosen") as chosen, Burner("other"):
         record_a_second(str(chosen.pid))
-    stacks = parse_folded(read("x.folded"))
+    stacks = stacks_of(read("x.folded"))
     check(stacks and {comm for comm, _, _ in stacks} == {"chosen"}, stacks)
 
 
@@ -729,7 +720,7 @@ def test_the_whole_machine():
             recording.wait_for_samples_of(burner)
         recording.process.send_signal(signal.SIGINT)
         check_ok(recording.finish())
-    comms = {comm for comm, _, _ in parse_folded(read("x.folded"))}
+    comms = {comm for comm, _, _ in stacks_of(read("x.folded"))}
     check({"one", "two"} <= comms, comms)
 
 
@@ -744,7 +735,7 @@ def test_no_kernel():
 def test_max_frames():
     check_ok(sonde("record", "--max-frames", "3", "--no-kernel", "-o", "x.folded", "--", "sh", "-c",
                    BURN))
-    stacks = parse_folded(read("x.folded"))
+    stacks = stacks_of(read("x.folded"))
     # A process in exec has no frames at all.
     check(any(frames[:1] == ["[truncated: max_frames]"] for _, frames, _ in stacks), stacks)
     for _, frames, _ in stacks:

@@ -18,10 +18,14 @@ def parse_line(line):
     return comm, frames, int(count)
 
 
+def stacks_of(text):
+    """[(comm, [frames, outermost first], count)]"""
+    return [parse_line(line) for line in text.splitlines()]
+
+
 def counts_of(text):
     """(comm, frames...) -> count"""
     counts = collections.Counter()
-    for line in text.splitlines():
-        comm, frames, count = parse_line(line)
+    for comm, frames, count in stacks_of(text):
         counts[(comm, *frames)] += count
     return counts

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 
 from cpu_time import cpu_seconds
+from folded_text import stacks_of
 from modes import burnt, recording_began, wait_until
 from sonde import FREQUENCY, Recorder
 from tap import Skip
@@ -211,8 +212,8 @@ def sleeps(setup):
     done = subprocess.run([setup.program, "convert", kept, "-", "-f", "folded", "--type", "off_cpu"], check=False,
                           capture_output=True, text=True)
     slept = collections.Counter()
-    for line in done.stdout.splitlines():
-        slept[line.split(";")[0]] += int(line.rsplit(" ", 1)[1])
+    for comm, _, ns in stacks_of(done.stdout):
+        slept[comm] += ns
     problems = list(recording.problems)
     if set(slept) != {FIRST} or slept[FIRST] < 1e9:
         problems.append("slept: %s" % dict(slept))
