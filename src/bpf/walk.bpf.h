@@ -27,7 +27,7 @@
 #include "abi/kernel_rows.h"
 
 enum {
-	WINDOW_SIZE = 1024,   /* of stack, read at once: facts/walker-cost.md compares sizes */
+	WINDOW_SIZE = 1024,   /* of stack, read at once: 256, 512 and 4,096 cost more */
 	FRAMES_WINDOW = 1024, /* of a runtime's frames that lie side by side */
 	WALK_BATCH = 32,      /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
