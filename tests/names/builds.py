@@ -30,7 +30,8 @@ class Shop:
         for linker in [flag.split("=")[1] for flag in argv if flag.startswith("-fuse-ld=")]:
             if not shutil.which("ld." + linker) and not shutil.which("ld." + linker + "-14"):
                 raise Missing("no %s" % linker)
-        env = dict(os.environ, LC_ALL="C", CGO_ENABLED=cgo, GO111MODULE="off")
+        # ccache may have the object of another folder, whose .dwo files are not where it says (with hash_dir = false).
+        env = dict(os.environ, LC_ALL="C", CGO_ENABLED=cgo, GO111MODULE="off", CCACHE_DISABLE="1")
         done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, check=False, env=env)
         if done.returncode:
             raise RuntimeError("%s: %s" % (" ".join(argv), done.stderr[-3000:]))
