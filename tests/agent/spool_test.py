@@ -147,7 +147,7 @@ def test_what_is_corrupt_is_left_out_and_counted():
 def test_a_full_disk_is_said_and_reports_wait_in_memory():
     port = free_port()
     os.mkdir("spool", 0o700)
-    run("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", "spool")
+    run("mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "none", "spool")
     try:
         with sending(port) as a, simmer():
             a.wait_for("cannot write into the spool 'spool', reports wait in memory: No space left on device")
