@@ -171,6 +171,18 @@ static int set_size(const struct parser *p, const struct option_spec *spec, cons
 	return 0;
 }
 
+static int complain_choice(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	struct suggestion s = { .word = text, .len = strlen(text) };
+	char one[32], meant[SUGGESTION_MAX];
+	const char *other = strchr(spec->arg, '|') + 1;
+
+	snprintf(one, sizeof(one), "%.*s", (int)(other - 1 - spec->arg), spec->arg);
+	suggest(&s, one);
+	suggest(&s, other);
+	return complain(p, spec, text, "'%s' or '%s'%s", one, other, suggestion_text(&s, meant));
+}
+
 static int set_choice(const struct parser *p, const struct option_spec *spec, const char *text)
 {
 	size_t first = strcspn(spec->arg, "|");
@@ -178,7 +190,7 @@ static int set_choice(const struct parser *p, const struct option_spec *spec, co
 	bool is_second = !strcmp(text, second);
 
 	if (!is_second && (strlen(text) != first || strncmp(text, spec->arg, first)))
-		return complain(p, spec, text, "'%.*s' or '%s'", (int)first, spec->arg, second);
+		return complain_choice(p, spec, text);
 	*(bool *)(p->values + spec->offset) = is_second;
 	return 0;
 }

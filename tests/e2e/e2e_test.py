@@ -243,6 +243,7 @@ def test_what_was_meant():
         (["record", "--names", "shrt"], "did you mean 'short'?"),
         (["top", "--by", "proc"], "did you mean 'process'?"),
         (["top", "--sort", "totl"], "did you mean 'total'?"),
+        (["record", "--threads", "virtul"], "(did you mean 'virtual'?), not 'virtul'"),
         (["record", "--off-cpu", "weight=1ms"], "--off-cpu takes a number from 0 to 1, or weighted=TIME, not 'weight=1ms'"),
         (["record", "--off-cpu", "1", "--type", "of_cpu"], "did you mean 'off_cpu'?"),
         (["record", "--type", "of_cpu"], "'of_cpu' (did you mean 'off_cpu'?) without --off-cpu"),
