@@ -127,7 +127,8 @@ int host_walk(struct publisher *p, const struct walk_memory *memory, const struc
 		stop = walk_host(&tables, memory, &in, state);
 		if (stop == STOP_CODE_PENDING)
 			in.may_ask = answer(p, snapshot, memory, in.machine, state, &answers);
-		else if (stop != STOP_FILE_PENDING || !get_table(&spilled, snapshot, state, &answers))
+		else if (stop != STOP_FILE_PENDING ||
+			 !get_table(&spilled, snapshot, state, &answers))
 			break;
 	}
 	if (answers.since_ns)

@@ -152,7 +152,7 @@ TEST(a_walk_pays_for_what_its_answers_took)
 
 	set_up();
 	unfollow();
-	b = ((struct published_process *)proc->user)->block;
+	b = ((struct published_process *)proc->user)->snapshot;
 	const struct walk_input input = { .machine = EM_X86_64,
 					  .pc = (uint64_t)place,
 					  .regs = regs,
