@@ -197,7 +197,8 @@ static uint32_t join_waker(struct recorder *r, const struct sample_header *h, ui
 static void count_sample(struct recorder *r, const struct sample_header *h, const struct said *said,
 			 uint32_t stack)
 {
-	const struct profile_stack s = r->profile->stacks.items[stack]; /* joining moves them */
+	const uint32_t nr_frames = r->profile->stacks.items[stack].nr; /* joining moves them */
+	const enum stop_reason stop = profile_stack_stop(r->profile, stack);
 	struct profile_measured m = { .type = r->types[h->source],
 				      .stack = stack,
 				      .value = value_of(r, h) };
@@ -226,7 +227,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	}
 	type = &r->stats.types[m.type];
 	type->samples++;
-	type->complete += s.stop == STOP_COMPLETE;
+	type->complete += stop == STOP_COMPLETE;
 	if (h->source != SOURCE_CLOCK) {
 		r->stats.others++;
 		return;
@@ -239,11 +240,11 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 		r->profile->processes.items[r->profile->threads.items[m.thread].process].is_own =
 			true;
 	}
-	r->stats.frames += s.nr;
-	if (s.stop == STOP_COMPLETE)
+	r->stats.frames += nr_frames;
+	if (stop == STOP_COMPLETE)
 		r->stats.complete++;
 	else
-		r->stats.truncated[s.stop]++;
+		r->stats.truncated[stop]++;
 }
 
 void recorder_forget_stacks(struct recorder *r)
