@@ -618,7 +618,7 @@ def test_a_unit_file_of_the_opentelemetry_profiler_will_do():
     check(run(SONDE, *alone).stdout == run(SONDE, "agent", *alone).stdout, "without 'agent' it is another program")
     check(run(SONDE, "-version").stdout == run(SONDE, "--version").stdout, "-version")
     for args in ("-tracers", "perl"), ("--memory-limit", "64M", "--", "-config"):
-        check("unknown command" in run(SONDE, *args, status=2).stderr, args)
+        check("sonde: unknown option" in run(SONDE, *args, status=2).stderr, args)
     with open("printed", "w", encoding="utf-8") as file:
         file.write(done.stdout)
     with agent("-config", "printed") as a:
