@@ -197,9 +197,8 @@ void files_fini(struct process_table *t)
 
 size_t files_bytes(const struct process_table *t)
 {
-	size_t bytes = t->files.cap * sizeof(*t->files.items) +
-		       (t->file_by_key.cap + t->private->file_by_inode.cap) *
-			       sizeof(*t->file_by_key.slots);
+	size_t bytes = t->files.cap * sizeof(*t->files.items) + map_bytes(&t->file_by_key) +
+		       map_bytes(&t->private->file_by_inode);
 
 	for (size_t i = 0; i < t->files.nr; i++) {
 		const struct mapped_file *file = t->files.items[i];

@@ -109,7 +109,7 @@ size_t process_table_bytes(const struct process_table *t)
 	size_t bytes = sizeof(*t) + sizeof(*t->private) + files_bytes(t), i = 0;
 	struct map_slot *slot;
 
-	bytes += t->by_pid.cap * sizeof(*t->by_pid.slots);
+	bytes += map_bytes(&t->by_pid);
 	while ((slot = map_next(&t->by_pid, &i))) {
 		const struct process *proc = (const struct process *)(uintptr_t)slot->value;
 

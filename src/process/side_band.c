@@ -211,8 +211,8 @@ int side_band_fd(const struct side_band *sb)
 size_t side_band_bytes(const struct side_band *sb)
 {
 	return sizeof(*sb) + sb->rings.nr * (sb->page_size + sb->ring_size) +
-	       sb->rings.cap * sizeof(*sb->rings.items) + sb->alone.cap * sizeof(*sb->alone.slots) +
-	       sb->half_dead.cap * sizeof(*sb->half_dead.slots) + (sb->linear ? sb->ring_size : 0);
+	       sb->rings.cap * sizeof(*sb->rings.items) + map_bytes(&sb->alone) +
+	       map_bytes(&sb->half_dead) + (sb->linear ? sb->ring_size : 0);
 }
 
 /* The bytes [tail, tail + size) of a ring as one piece. */

@@ -62,11 +62,6 @@ void profile_fini(struct profile *p)
 	map_fini(&p->thread_ids);
 }
 
-static size_t map_bytes(const struct map *m)
-{
-	return m->cap * sizeof(*m->slots);
-}
-
 #define VEC_BYTES(v) ((v)->cap * sizeof(*(v)->items))
 
 static size_t cut_bytes(const struct profile_cut *cut)

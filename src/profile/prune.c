@@ -17,6 +17,8 @@ enum {
 	FRAME_BYTES = sizeof(uint32_t),
 };
 
+#define THRESHOLD_STEP 1.1
+
 /* A sample's stack. */
 struct entry {
 	uint32_t user, program; /* uid; strtab, the path of the executable */
@@ -215,6 +217,25 @@ static int bytes_left(struct pruning *c, const struct program *program, double t
 	return r;
 }
 
+static double least_weight(const struct pruning *c)
+{
+	double least = (double)c->nodes.items[0].weight;
+
+	for (size_t i = 1; i < c->nodes.nr; i++)
+		if ((double)c->nodes.items[i].weight < least)
+			least = (double)c->nodes.items[i].weight;
+	return least;
+}
+
+/* Up to twice as heavy, by chance: no more of those that were met as often as others go than must.
+ */
+static void lift(struct pruning *c)
+{
+	for (size_t i = 1; i < c->nodes.nr; i++)
+		c->nodes.items[i].weight *=
+			1 + (float)((uint32_t)i * 2654435761u) / (float)UINT32_MAX;
+}
+
 static int prune_program(struct pruning *c, const struct program *program)
 {
 	struct entry *entries = c->entries.items + program->from;
@@ -222,8 +243,10 @@ static int prune_program(struct pruning *c, const struct program *program)
 	uint64_t bytes = program->bytes;
 	int r = make_tree(c, entries, program->nr);
 
+	if (!r && bytes > program->share)
+		lift(c);
 	while (!r && bytes > program->share && threshold < (double)c->nodes.items[0].weight) {
-		threshold = threshold > 0 ? 1.5 * threshold : 1;
+		threshold = threshold > 0 ? THRESHOLD_STEP * threshold : least_weight(c);
 		r = bytes_left(c, program, threshold, &bytes);
 	}
 	for (size_t i = 0; i < program->nr && !r; i++) {
@@ -308,7 +331,7 @@ static int find_shares(struct pruning *c)
 	all = add_up(c, 0, c->programs.nr, bytes);
 	for (size_t i = 0; i < c->programs.nr; i = end_of_user(c, i))
 		users[nr++] = add_up(c, i, end_of_user(c, i), bytes);
-	of_user = find_share(users, nr, all / 2);
+	of_user = find_share(users, nr, all / 4 * 3);
 	for (size_t i = 0, end; i < c->programs.nr; i = end) {
 		end = end_of_user(c, i);
 		all = add_up(c, i, end, bytes);

@@ -10,9 +10,9 @@
 #include "profile/collect.h"
 
 /*
- * About half of what stacks take goes. Users share what stays, and a user's programs his share: one
- * whose stacks take little keeps them all. 0, and *ret is the caller's, *ret_samples the number of
- * samples of type 0 that were complete until now; -ENOMEM and nothing is changed. It takes room for
- * what is kept.
+ * About a quarter of what stacks take goes. Users share what stays, and a user's programs his
+ * share: one whose stacks take little keeps them all. 0, and *ret is the caller's, *ret_samples the
+ * number of samples of type 0 that were complete until now; -ENOMEM and nothing is changed. It
+ * takes room for what is kept.
  */
 int profile_prune(struct profile *p, struct profile_collected *ret, uint64_t *ret_samples);

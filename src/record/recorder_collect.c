@@ -64,7 +64,7 @@ static int prune_once(struct recorder *r)
 	return 0;
 }
 
-/* Once more where it brought less than half, but brings something: frames were shared. */
+/* Once more where it brought less than it should, but brings something: frames were shared. */
 static void prune_now(struct recorder *r, uint64_t now)
 {
 	size_t before;
@@ -75,7 +75,7 @@ static void prune_now(struct recorder *r, uint64_t now)
 	do {
 		before = profile_bytes(r->profile);
 		err = prune_once(r);
-	} while (!err && --tries && r->pruned_bytes > r->profile_bytes_max / 2 &&
+	} while (!err && --tries && r->pruned_bytes > r->profile_bytes_max / 4 * 3 &&
 		 r->pruned_bytes < before - before / 16);
 	if (err)
 		log_debug("the profile cannot be pruned: %s", strerror(-err));
@@ -85,15 +85,16 @@ static void prune_now(struct recorder *r, uint64_t now)
 }
 
 /*
- * Is it full but for so much of it? Not if it was pruned, and has hardly grown since: then it is
- * full of what no pruning takes away.
+ * Not if it was pruned, and has hardly grown since: then it is full of what no pruning takes. What
+ * is to be collected soon may make room by itself.
  */
-static bool must_prune(const struct recorder *r, uint64_t free_bytes)
+void recorder_make_room_at_once(struct recorder *r)
 {
-	size_t bytes = profile_bytes(r->profile);
+	size_t bytes = profile_bytes(r->profile), max = r->profile_bytes_max;
+	size_t free_bytes = max / (r->collect_at_ns ? 32 : 8);
 
-	return bytes + free_bytes > r->profile_bytes_max &&
-	       bytes > r->pruned_bytes + r->profile_bytes_max / 16;
+	if (bytes + free_bytes > max && bytes > r->pruned_bytes + max / 16)
+		prune_now(r, now_ns());
 }
 
 /*
@@ -107,8 +108,7 @@ void recorder_make_room(struct recorder *r, uint64_t now)
 		r->refused_until_ns = 0;
 	if (r->collect_at_ns && now >= r->collect_at_ns)
 		collect_now(r);
-	if (must_prune(r, r->profile_bytes_max / 16))
-		prune_now(r, now);
+	recorder_make_room_at_once(r);
 	/* Not while hits of before the last time are on their way: they would mean nothing. */
 	if (r->has_pruned && now >= r->known.before_until_ns)
 		recorder_forget_stacks(r);
@@ -119,16 +119,8 @@ void recorder_make_room(struct recorder *r, uint64_t now)
 			ask_again(r, now);
 		return;
 	}
-	if (profile_choose_since(r->profile, &r->collect_since)) {
-		recorder_forget_stacks(r);
-		r->collect_at_ns = now + KNOWN_STACKS_STAY_NS;
-	} else if (must_prune(r, r->profile_bytes_max / 4)) {
-		prune_now(r, now);
-	}
-}
-
-void recorder_make_room_at_once(struct recorder *r)
-{
-	if (must_prune(r, r->profile_bytes_max / 8))
-		prune_now(r, now_ns());
+	if (!profile_choose_since(r->profile, &r->collect_since))
+		return;
+	recorder_forget_stacks(r);
+	r->collect_at_ns = now + KNOWN_STACKS_STAY_NS;
 }

@@ -125,7 +125,7 @@ void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size);
 bool recorder_lend_to_profile(struct recorder *r);
 /* Of a tick: makes room in a profile that is nearly full. */
 void recorder_make_room(struct recorder *r, uint64_t now_ns);
-/* Between samples of a turn: only if the next tick may be too late. */
+/* And between two samples of a turn, when it is full. */
 void recorder_make_room_at_once(struct recorder *r);
 /* The kernel shall send each stack in full once more. */
 void recorder_forget_stacks(struct recorder *r);

@@ -702,6 +702,15 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 		add_stack(r, h, &stack, 0);
 }
 
+/* Tables grow by leaps: there may have been room a sample ago. */
+static bool is_full(struct recorder *r)
+{
+	if (profile_bytes(r->profile) <= r->profile_bytes_max)
+		return false;
+	recorder_make_room_at_once(r);
+	return profile_bytes(r->profile) > r->profile_bytes_max;
+}
+
 void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
 {
 	const struct sample_header *h = (const struct sample_header *)record;
@@ -716,7 +725,7 @@ void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
 	}
 	/* A profile that is full counts on, but takes in nothing new: names alone are still to
 	 * come. */
-	r->profile->full = profile_bytes(r->profile) > r->profile_bytes_max;
+	r->profile->full = is_full(r);
 	switch (h->type) {
 	case SAMPLE_HIT:
 		on_hit(r, h);

@@ -283,10 +283,8 @@ static void apply_in_order(struct recorder *r, size_t nr_samples)
 		if (r->event_at == r->events.events.nr ||
 		    (s < nr_samples && p->time_ns < r->events.events.items[r->event_at].time_ns)) {
 			apply_sample(r, p);
-			if (++s % DRAIN_EVERY == 0) {
+			if (++s % DRAIN_EVERY == 0)
 				recorder_drain(r);
-				recorder_make_room_at_once(r);
-			}
 		} else {
 			on_event(r, &r->events.events.items[r->event_at++]);
 		}

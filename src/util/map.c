@@ -12,6 +12,11 @@ static size_t slot_of(const struct map *m, uint64_t key)
 	return (h ^ (h >> 32)) & (m->cap - 1);
 }
 
+size_t map_bytes(const struct map *m)
+{
+	return m->cap * (sizeof(*m->slots) + sizeof(*m->states));
+}
+
 void map_fini(struct map *m)
 {
 	free(m->slots);
@@ -24,8 +29,8 @@ uint64_t *map_get(const struct map *m, uint64_t key)
 
 	if (!m->cap)
 		return NULL;
-	for (i = slot_of(m, key); m->slots[i].used; i = (i + 1) & (m->cap - 1))
-		if (m->slots[i].used == 1 && m->slots[i].key == key)
+	for (i = slot_of(m, key); m->states[i]; i = (i + 1) & (m->cap - 1))
+		if (m->states[i] == 1 && m->slots[i].key == key)
 			return &m->slots[i].value;
 	return NULL;
 }
@@ -34,11 +39,12 @@ static void insert_new(struct map *m, uint64_t key, uint64_t value)
 {
 	size_t i = slot_of(m, key);
 
-	while (m->slots[i].used == 1)
+	while (m->states[i] == 1)
 		i = (i + 1) & (m->cap - 1);
-	if (!m->slots[i].used)
+	if (!m->states[i])
 		m->filled++;
-	m->slots[i] = (struct map_slot){ key, value, 1 };
+	m->slots[i] = (struct map_slot){ key, value };
+	m->states[i] = 1;
 	m->nr++;
 }
 
@@ -50,11 +56,12 @@ static int rehash(struct map *m)
 	bigger.cap = 16;
 	while (bigger.cap < m->nr * 2 + 2)
 		bigger.cap *= 2;
-	bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
+	bigger.slots = calloc(1, map_bytes(&bigger));
 	if (!bigger.slots)
 		return -ENOMEM;
+	bigger.states = (uint8_t *)(bigger.slots + bigger.cap);
 	for (i = 0; i < m->cap; i++)
-		if (m->slots[i].used == 1)
+		if (m->states[i] == 1)
 			insert_new(&bigger, m->slots[i].key, m->slots[i].value);
 	free(m->slots);
 	*m = bigger;
@@ -83,10 +90,10 @@ int map_put(struct map *m, uint64_t key, uint64_t value)
  * is. Where keys come and go all the time the others would be searched for among these. */
 static void clean_behind(struct map *m, size_t i)
 {
-	if (m->slots[(i + 1) & (m->cap - 1)].used)
+	if (m->states[(i + 1) & (m->cap - 1)])
 		return;
-	for (; m->slots[i].used == 2; i = (i - 1) & (m->cap - 1)) {
-		m->slots[i].used = 0;
+	for (; m->states[i] == 2; i = (i - 1) & (m->cap - 1)) {
+		m->states[i] = 0;
 		m->filled--;
 	}
 }
@@ -99,7 +106,7 @@ bool map_del(struct map *m, uint64_t key)
 	if (!value)
 		return false;
 	slot = (struct map_slot *)((char *)value - offsetof(struct map_slot, value));
-	slot->used = 2;
+	m->states[slot - m->slots] = 2;
 	m->nr--;
 	clean_behind(m, (size_t)(slot - m->slots));
 	return true;
@@ -108,14 +115,14 @@ bool map_del(struct map *m, uint64_t key)
 void map_clear(struct map *m)
 {
 	if (m->cap)
-		memset(m->slots, 0, m->cap * sizeof(*m->slots));
+		memset(m->states, 0, m->cap);
 	m->nr = m->filled = 0;
 }
 
 struct map_slot *map_next(const struct map *m, size_t *i)
 {
 	while (*i < m->cap)
-		if (m->slots[(*i)++].used == 1)
+		if (m->states[(*i)++] == 1)
 			return &m->slots[*i - 1];
 	return NULL;
 }

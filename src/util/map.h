@@ -12,17 +12,19 @@
 struct map_slot {
 	uint64_t key;
 	uint64_t value;
-	uint8_t used; /* 0 never, 1 live, 2 deleted */
 };
 
 struct map {
 	struct map_slot *slots;
-	size_t cap;    /* a power of two, or 0 */
-	size_t nr;     /* live */
-	size_t filled; /* live and deleted */
+	uint8_t *states; /* of each slot: 0 never used, 1 live, 2 deleted; behind the slots */
+	size_t cap;	 /* a power of two, or 0 */
+	size_t nr;	 /* live */
+	size_t filled;	 /* live and deleted */
 };
 
 void map_fini(struct map *m);
+/* What it takes. */
+size_t map_bytes(const struct map *m);
 /* The value's place, NULL if absent. Valid until the next map_put(). */
 uint64_t *map_get(const struct map *m, uint64_t key);
 /* Adds or replaces; 0 or -ENOMEM. */

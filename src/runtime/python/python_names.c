@@ -284,8 +284,7 @@ static void keep_all(struct python_names *n)
 {
 	runtime_keep_no_more(n->target->keeper, &n->kept);
 	runtime_keep(n->target->keeper, &n->kept,
-		     n->bytes + n->codes.cap * sizeof(*n->codes.items) +
-			     n->by_code.cap * sizeof(*n->by_code.slots));
+		     n->bytes + n->codes.cap * sizeof(*n->codes.items) + map_bytes(&n->by_code));
 }
 
 static int remember(struct python_names *n, struct named_code *c, size_t size,
