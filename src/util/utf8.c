@@ -23,6 +23,30 @@ size_t utf8_len(const char *text, size_t len)
 	return n;
 }
 
+size_t utf8_put(uint32_t c, char ret[static 4])
+{
+	if (c < 0x80) {
+		ret[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		ret[0] = (char)(0xc0 | c >> 6);
+		ret[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		ret[0] = (char)(0xe0 | c >> 12);
+		ret[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		ret[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	ret[0] = (char)(0xf0 | c >> 18);
+	ret[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	ret[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	ret[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
 bool utf8_is_control(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;

@@ -7,33 +7,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int encode(uint32_t c, char *to)
+TEST(characters_of_each_length)
 {
-	if (c < 0x80)
-		return to[0] = (char)c, 1;
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 63));
-		return 2;
+	static const struct {
+		uint32_t c;
+		const char *bytes;
+	} known[] = {
+		{ 'a', "a" },
+		{ 0x7f, "\x7f" },
+		{ 0x80, "\xc2\x80" },
+		{ 0xe9, "\xc3\xa9" },
+		{ 0x7ff, "\xdf\xbf" },
+		{ 0x800, "\xe0\xa0\x80" },
+		{ 0x20ac, "\xe2\x82\xac" },
+		{ 0xffff, "\xef\xbf\xbf" },
+		{ 0x10000, "\xf0\x90\x80\x80" },
+		{ 0x1f7e2, "\xf0\x9f\x9f\xa2" },
+		{ 0x10ffff, "\xf4\x8f\xbf\xbf" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		char s[5] = "";
+
+		ASSERT_EQ(utf8_put(known[i].c, s), strlen(known[i].bytes));
+		ASSERT_STR(s, known[i].bytes);
 	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 63));
-		to[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 63));
-	to[2] = (char)(0x80 | (c >> 6 & 63));
-	to[3] = (char)(0x80 | (c & 63));
-	return 4;
 }
 
 TEST(every_character_and_nothing_behind_the_last)
 {
 	for (uint32_t c = 0; c < 0x1fffff; c++) {
 		char s[5] = "";
-		size_t n = (size_t)encode(c, s);
+		size_t n = utf8_put(c, s);
 		bool is_one = c < 0xd800 || (c > 0xdfff && c < 0x110000);
 
 		if (utf8_len(s, n) != (is_one ? n : 0) || utf8_len(s, SIZE_MAX) != (is_one ? n : 0))

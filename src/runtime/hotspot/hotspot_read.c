@@ -2,6 +2,7 @@
 /* Members, strings and Symbols of a JVM. */
 #include "runtime/hotspot/hotspot_vm.h"
 #include "util/cleanup.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -120,37 +121,13 @@ static uint32_t next_character(const uint8_t *data, size_t len, size_t *pos)
 	return 0x10000 + (((uint32_t)high & 0x3ff) << 10 | ((uint32_t)low & 0x3ff));
 }
 
-static size_t put_utf8(uint32_t c, char out[static 4])
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 size_t hotspot_utf8(const void *data, size_t len, char *ret, size_t size)
 {
 	size_t pos = 0, done = 0;
 
 	while (pos < len) {
 		char out[4];
-		size_t n = put_utf8(next_character(data, len, &pos), out);
+		size_t n = utf8_put(next_character(data, len, &pos), out);
 
 		if (n >= size - done)
 			break;

@@ -2,6 +2,7 @@
 /* Names of virtual threads: classes of the JVM -> offsets for the step; its words -> UTF-8. */
 #include "runtime/hotspot/hotspot_threads.h"
 #include "runtime/hotspot/hotspot_class.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -122,30 +123,6 @@ void hotspot_fill_threads(const struct hotspot_vm *vm, const struct hotspot_thre
 
 /* ----- what they are called ----- */
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* A character of UTF-16, from units[*at] on; U+FFFD for half of one. */
 static uint32_t next_utf16(const uint16_t *units, size_t nr, size_t *at)
 {
@@ -186,7 +163,7 @@ int hotspot_thread_name(uint64_t data, const uint64_t words[static HOTSPOT_VIRTU
 			nr--;
 	}
 	for (size_t i = 0; i < nr;)
-		len += put_utf8(ret + len, next_utf16(units, nr, &i));
+		len += utf8_put(next_utf16(units, nr, &i), ret + len);
 	snprintf(ret + len, HOTSPOT_THREAD_NAME_SIZE - len, "%s",
 		 HOTSPOT_VIRTUAL_IS_CUT(data) ? "..." : "");
 	return 0;

@@ -2,6 +2,7 @@
 #include "runtime/perl/perl_names.h"
 #include "runtime/perl/perl_line.h"
 #include "runtime/words.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -54,13 +55,9 @@ static void append(struct text *t, const char *chars, size_t len)
 static void append_latin1(struct text *t, const uint8_t *chars, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		const char two[2] = { (char)(0xc0 | chars[i] >> 6),
-				      (char)(0x80 | (chars[i] & 0x3f)) };
+		char bytes[4];
 
-		if (chars[i] < 0x80)
-			append(t, (const char *)&chars[i], 1);
-		else
-			append(t, two, 2);
+		append(t, bytes, utf8_put(chars[i], bytes));
 	}
 }
 

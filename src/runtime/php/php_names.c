@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/php/php_names.h"
 #include "runtime/words.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,32 +59,15 @@ static int read_function(const struct runtime_target *t, const struct php_layout
 	return r;
 }
 
-/* How many bytes of UTF-8 begin at `p`, a NUL behind it; 0: none. */
-static size_t utf8_length(const uint8_t *p)
-{
-	size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : 4;
-
-	if (*p >= 0xf5 || (*p >= 0x80 && *p < 0xc2) || (*p == 0xe0 && p[1] < 0xa0) ||
-	    (*p == 0xed && p[1] >= 0xa0) || (*p == 0xf0 && p[1] < 0x90) ||
-	    (*p == 0xf4 && p[1] >= 0x90))
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
 /* PHP's names are bytes, mostly UTF-8: what is not becomes '?'. */
 static void make_utf8(char *text)
 {
-	uint8_t *p = (uint8_t *)text;
-
-	while (*p) {
-		size_t n = utf8_length(p);
+	while (*text) {
+		size_t n = utf8_len(text, SIZE_MAX);
 
 		if (!n)
-			*p = '?';
-		p += n ? n : 1;
+			*text = '?';
+		text += n ? n : 1;
 	}
 }
 

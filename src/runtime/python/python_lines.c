@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/python/python_lines.h"
+#include "util/utf8.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -120,43 +121,18 @@ static uint32_t char_at(const uint8_t *chars, size_t i, unsigned int width)
 	return c;
 }
 
-/* The bytes of one character; 1 to 4 of them. */
-static unsigned int encode(uint32_t c, uint8_t *to)
-{
-	if (c < 0x80) {
-		to[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (uint8_t)(0xc0 | c >> 6);
-		to[1] = (uint8_t)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (uint8_t)(0xe0 | c >> 12);
-		to[1] = (uint8_t)(0x80 | (c >> 6 & 63));
-		to[2] = (uint8_t)(0x80 | (c & 63));
-		return 3;
-	}
-	to[0] = (uint8_t)(0xf0 | c >> 18);
-	to[1] = (uint8_t)(0x80 | (c >> 12 & 63));
-	to[2] = (uint8_t)(0x80 | (c >> 6 & 63));
-	to[3] = (uint8_t)(0x80 | (c & 63));
-	return 4;
-}
-
 size_t python_utf8(const void *chars, size_t nr, unsigned int width, char *to, size_t room)
 {
 	size_t len = 0;
 
 	for (size_t i = 0; i < nr; i++) {
 		uint32_t c = char_at(chars, i, width);
-		uint8_t bytes[4];
-		unsigned int n;
+		char bytes[4];
+		size_t n;
 
 		if (!c || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 			c = 0xfffd;
-		n = encode(c, bytes);
+		n = utf8_put(c, bytes);
 		if (len + n >= room)
 			break;
 		memcpy(to + len, bytes, n);

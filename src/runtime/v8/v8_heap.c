@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/v8/v8_heap.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -139,20 +140,6 @@ int v8_read_units(const struct v8_heap *h, const struct v8_object *string, uint3
 	return v8_read_bytes(h, at + ((uint64_t)from << wide), to, (size_t)nr << wide);
 }
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-
-	if (n == 1) {
-		to[0] = (char)c;
-		return n;
-	}
-	for (size_t i = n - 1; i; i--, c >>= 6)
-		to[i] = (char)(0x80 | (c & 0x3f));
-	to[0] = (char)(0xf00 >> n | c);
-	return n;
-}
-
 /* Units as UTF-8, behind `len` bytes that are there; how many there are then. */
 static size_t append_units(char ret[V8_TEXT_MAX + 1], size_t len, const void *units, uint32_t nr,
 			   bool wide)
@@ -169,7 +156,7 @@ static size_t append_units(char ret[V8_TEXT_MAX + 1], size_t len, const void *un
 			c = 0xfffd;
 		else if (!c)
 			c = 0x2400; /* names have no end before their own */
-		len += put_utf8(ret + len, c);
+		len += utf8_put(c, ret + len);
 	}
 	return len;
 }

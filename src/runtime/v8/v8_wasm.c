@@ -5,6 +5,7 @@
 #include "runtime/v8/v8_heap.h"
 #include "runtime/v8/v8_positions.h"
 #include "util/cleanup.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -183,37 +184,14 @@ static uint32_t take_number(struct bytes *b)
 	return 0;
 }
 
-/* How many bytes the character there has; 0: that is no UTF-8. */
-static size_t character(const uint8_t *s, size_t room)
-{
-	size_t n = *s < 0x80   ? 1
-		   : *s < 0xc2 ? 0
-		   : *s < 0xe0 ? 2
-		   : *s < 0xf0 ? 3
-		   : *s < 0xf5 ? 4
-			       : 0;
-	uint32_t c = n > 1 ? *s & (0x7fu >> n) : *s;
-
-	if (n > room)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if ((n == 3 && (c < 0x800 || c >> 11 == 0x1b)) || (n == 4 && (c < 0x10000 || c > 0x10ffff)))
-		return 0;
-	return c ? n : 0;
-}
-
-/* Text that is UTF-8, else none; cut to what fits. */
+/* Text that is UTF-8 without a NUL, else none; cut to what fits. */
 static void take_text(const uint8_t *s, size_t size, char ret[V8_TEXT_MAX + 1])
 {
 	size_t kept = 0;
 
 	for (size_t at = 0, n; at < size; at += n) {
-		n = character(s + at, size - at);
-		if (!n) {
+		n = utf8_len((const char *)s + at, size - at);
+		if (!n || !s[at]) {
 			kept = 0;
 			break;
 		}

@@ -16,6 +16,7 @@
 
 #include "symbol/swift/swift_parse.h"
 #include "util/cleanup.h"
+#include "util/utf8.h"
 
 enum {
 	NAME_MAX_BYTES = 16 << 10,
@@ -257,30 +258,6 @@ static void add_words(struct swift_parser *p, const char *text, size_t len)
 	}
 }
 
-static size_t utf8(uint32_t c, char *to)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 63));
-		to[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | c >> 18);
-	to[1] = (char)(0x80 | (c >> 12 & 63));
-	to[2] = (char)(0x80 | (c >> 6 & 63));
-	to[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 /* RFC 3492, 6.1: how the bias follows. */
 static uint32_t puny_bias(uint32_t delta, uint32_t nr, bool first)
 {
@@ -344,7 +321,8 @@ static bool puny_decode(struct swift_parser *p, const char *text, size_t len)
 		char bytes[4];
 		uint32_t c = out[k] >= 0xd800 && out[k] < 0xd880 ? out[k] - 0xd800 : out[k];
 
-		if (c < 0x20 || (c >= 0xd800 && c < 0xe000) || !pool_add(p, bytes, utf8(c, bytes)))
+		if (c < 0x20 || (c >= 0xd800 && c < 0xe000) ||
+		    !pool_add(p, bytes, utf8_put(c, bytes)))
 			return false;
 	}
 	return true;
