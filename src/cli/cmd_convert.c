@@ -188,18 +188,13 @@ static int read_profile(struct conversion *c, struct profile *profile)
 static int choose_type(const struct conversion *c, struct profile *profile)
 {
 	struct suggestion s = { .word = c->options.type };
-	char name[INPUT_NAME_MAX], types[256], meant[SUGGESTION_MAX];
-	size_t len = 0;
+	char name[INPUT_NAME_MAX], types[256] = "", meant[SUGGESTION_MAX];
 
 	if (!c->options.type || !profile_show_type(profile, c->options.type))
 		return 0;
 	s.len = strlen(s.word);
-	for (uint32_t i = 0; i < profile_nr_types(profile); i++) {
-		suggest(&s, profile_type_name(profile, i));
-		if (len < sizeof(types))
-			len += (size_t)snprintf(types + len, sizeof(types) - len, "%s%s",
-						i ? ", " : "", profile_type_name(profile, i));
-	}
+	for (uint32_t i = 0; i < profile_nr_types(profile); i++)
+		suggest_listed(&s, profile_type_name(profile, i), types, sizeof(types));
 	log_error("%s has no samples of type '%s'%s; its types are: %s", input_name(c->in, name),
 		  c->options.type, suggestion_text(&s, meant), types);
 	return -ENOENT;

@@ -163,16 +163,12 @@ static int check_outputs(const struct record_options *o)
 static int complain_type(const struct probes *probes, const char *type)
 {
 	struct suggestion s = { .word = type, .len = strlen(type) };
-	char list[256] = "samples", meant[SUGGESTION_MAX];
+	char list[256] = "", meant[SUGGESTION_MAX];
 
-	suggest(&s, "samples");
+	suggest_listed(&s, "samples", list, sizeof(list));
 	suggest(&s, "off_cpu");
-	for (size_t i = 0; i < probes->nr; i++) {
-		size_t len = strlen(list);
-
-		suggest(&s, probes->sources[i].type);
-		snprintf(list + len, sizeof(list) - len, ", %s", probes->sources[i].type);
-	}
+	for (size_t i = 0; i < probes->nr; i++)
+		suggest_listed(&s, probes->sources[i].type, list, sizeof(list));
 	if (s.best && !strcmp(s.best, "off_cpu") && !probes_have_type(probes, "off_cpu"))
 		log_error("there are no samples of type '%s'%s without --off-cpu; see 'sonde help "
 			  "record'",

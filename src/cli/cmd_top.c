@@ -108,12 +108,9 @@ static int choose(const char *option, const char *value, const char *const *word
 	char list[128] = "", meant[SUGGESTION_MAX];
 
 	for (int i = 0; i < nr; i++) {
-		size_t len = strlen(list);
-
 		if (!strcmp(value, words[i]))
 			return i;
-		suggest(&s, words[i]);
-		snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", words[i]);
+		suggest_listed(&s, words[i], list, sizeof(list));
 	}
 	log_error("--%s takes one of: %s; not '%s'%s", option, list, value,
 		  suggestion_text(&s, meant));

@@ -331,10 +331,7 @@ static int complain_event(const struct probes *p, const char *name)
 	char list[256] = "";
 
 	for (size_t i = 0; i < EVENTS; i++) {
-		size_t len = strlen(list);
-
-		snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "", events[i].name);
-		suggest(&s, events[i].name);
+		suggest_listed(&s, events[i].name, list, sizeof(list));
 		if (events[i].other)
 			suggest(&s, events[i].other);
 	}

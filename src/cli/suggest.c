@@ -50,6 +50,14 @@ void suggest(struct suggestion *s, const char *candidate)
 	s->distance = d;
 }
 
+void suggest_listed(struct suggestion *s, const char *candidate, char *list, size_t size)
+{
+	size_t len = strlen(list);
+
+	suggest(s, candidate);
+	snprintf(list + len, size - len, "%s%s", len ? ", " : "", candidate);
+}
+
 const char *suggestion_text(const struct suggestion *s, char buf[static SUGGESTION_MAX])
 {
 	buf[0] = '\0';

@@ -15,6 +15,9 @@ struct suggestion {
 /* Call it with each word that could have been meant, `s` with word and length to begin with. */
 void suggest(struct suggestion *s, const char *candidate);
 
+/* suggest(), of a word that a list of them, "one, two", gets. */
+void suggest_listed(struct suggestion *s, const char *candidate, char *list, size_t size);
+
 enum { SUGGESTION_MAX = 64 };
 
 /* " (did you mean 'WORD'?)", or "" if nothing is close. */

@@ -36,12 +36,8 @@ static int complain(const char *name, size_t len, const struct config *config, c
 	struct suggestion s = { .word = name, .len = len };
 	char list[256] = "", meant[SUGGESTION_MAX];
 
-	for (size_t i = 0; i < NR_NAMES; i++) {
-		size_t at = strlen(list);
-
-		suggest(&s, names[i].name);
-		snprintf(list + at, sizeof(list) - at, "%s%s", i ? ", " : "", names[i].name);
-	}
+	for (size_t i = 0; i < NR_NAMES; i++)
+		suggest_listed(&s, names[i].name, list, sizeof(list));
 	log_error("%s knows no '%.*s'%s; there are %s: see 'sonde help %s'",
 		  config_label(config, "tracers").text, (int)len, name, suggestion_text(&s, meant),
 		  list, command);
