@@ -236,6 +236,13 @@ static int go_on_in_background(struct loader *l, struct loader_build *b)
 	return l->wait.meanwhile ? -EAGAIN : -EFBIG;
 }
 
+/* A build that runs: waits for it, if there is time, or leaves it to the background. */
+static int end_build(struct loader *l, struct loader_build *b, bool may_wait,
+		     struct unwind_table **ret)
+{
+	return may_wait && wait_for(l, b) ? take(b, ret) : go_on_in_background(l, b);
+}
+
 static int build_beside(struct loader *l, const struct loader_job *job, struct unwind_table **ret)
 {
 	struct loader_build b = { .child = CHILD_NONE, .out_fd = -1 };
@@ -250,7 +257,7 @@ static int build_beside(struct loader *l, const struct loader_job *job, struct u
 	r = start(l, job, &b);
 	if (r)
 		return r;
-	return may_wait && wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
+	return end_build(l, &b, may_wait, ret);
 }
 
 /* What loader_begin() has begun. */
@@ -261,7 +268,7 @@ static int wait_for_begun(struct loader *l, struct loader_build *begun, struct u
 
 	*begun = (struct loader_build){ .child = CHILD_NONE, .out_fd = -1 };
 	b.ahead = false;
-	return may_wait && wait_for(l, &b) ? take(&b, ret) : go_on_in_background(l, &b);
+	return end_build(l, &b, may_wait, ret);
 }
 
 static int build_here(const struct loader_job *job, struct unwind_table **ret)

@@ -267,6 +267,16 @@ static char shell[] = "/bin/sh", option[] = "-c", fail[] = "exit 1", too_big[] =
 static char killed[] = "kill -KILL $$";
 static char for_ever[] = "exec sleep 1000", nonsense[] = "exec head -c 100000 /dev/zero >&4";
 
+/* Its children take longer than anybody waits. */
+static void init_with_sleeper(struct loader *l, bool (*meanwhile)(void *ctx))
+{
+	static char *const sleeper[] = { shell, option, for_ever, shell, NULL };
+
+	loader_init(l);
+	l->builder = sleeper;
+	l->wait.meanwhile = meanwhile;
+}
+
 static int build_by(char *script)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
@@ -322,15 +332,12 @@ static void count_done(void *ctx, uint32_t file, int result, struct unwind_table
 TEST(an_owner_has_one_child_in_the_background)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
-	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
 	enum { SOMEBODY = 100000, OTHER, THIRD };
 	struct loader_job job = { .elf = elf, .file = WAITED_FILE, .owner = SOMEBODY };
 	struct unwind_table *built;
 	struct loader l;
 
-	loader_init(&l);
-	l.builder = sleeper;
-	l.wait.meanwhile = count_meanwhile;
+	init_with_sleeper(&l, count_meanwhile);
 	l.patience.left_ns = 0;
 	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
 	job.file++;
@@ -348,14 +355,11 @@ TEST(an_owner_has_one_child_in_the_background)
 TEST(none_is_waited_for_once_what_waits_takes_too_much_room)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
-	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
 	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
 	struct unwind_table *built;
 	struct loader l;
 
-	loader_init(&l);
-	l.builder = sleeper;
-	l.wait.meanwhile = false_at_the_third;
+	init_with_sleeper(&l, false_at_the_third);
 	nr_meanwhile = 0;
 	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
 	ASSERT_EQ(nr_meanwhile, 3);
@@ -395,14 +399,11 @@ TEST(what_was_begun_ahead_is_waited_for)
 TEST(what_was_begun_ahead_is_waited_for_once_and_leaves_a_place)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
-	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
 	struct loader_job job = { .elf = elf };
 	struct unwind_table *built;
 	struct loader l;
 
-	loader_init(&l);
-	l.builder = sleeper;
-	l.wait.meanwhile = false_at_the_third;
+	init_with_sleeper(&l, false_at_the_third);
 	for (job.file = WAITED_FILE; job.file < WAITED_FILE + LOADER_BACKGROUND_MAX - 1; job.file++)
 		ASSERT_OK(loader_begin(&l, &job));
 	ASSERT_ERR(loader_begin(&l, &job), EAGAIN);
@@ -439,14 +440,11 @@ static bool begin_other(void *ctx)
 TEST(another_is_begun_while_one_is_waited_for)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
-	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
 	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
 	struct unwind_table *built;
 	struct loader l;
 
-	loader_init(&l);
-	l.builder = sleeper;
-	l.wait.meanwhile = begin_other;
+	init_with_sleeper(&l, begin_other);
 	begun_while_waiting = &l;
 	other_job = (struct loader_job){ .elf = elf, .file = WAITED_FILE + 1 };
 	nr_meanwhile = 0;
@@ -462,7 +460,6 @@ TEST(another_is_begun_while_one_is_waited_for)
 TEST(one_that_takes_long_goes_on_in_the_background)
 {
 	_cleanup_(elf_file_free_p) struct elf_file *elf = open_file(MIDDLE);
-	char *const sleeper[] = { shell, option, for_ever, shell, NULL };
 	struct loader_job job = { .elf = elf, .file = WAITED_FILE };
 	char *too_many_args[64] = { shell };
 	struct unwind_table *built;
@@ -470,10 +467,8 @@ TEST(one_that_takes_long_goes_on_in_the_background)
 
 	for (size_t i = 1; i + 1 < sizeof(too_many_args) / sizeof(*too_many_args); i++)
 		too_many_args[i] = option;
-	loader_init(&l);
+	init_with_sleeper(&l, count_meanwhile);
 	ASSERT(!loader_is_busy(&l));
-	l.builder = sleeper;
-	l.wait.meanwhile = count_meanwhile;
 	l.patience.left_ns = 20000000;
 	ASSERT_ERR(loader_build(&l, &job, &built), EINPROGRESS);
 	ASSERT(nr_meanwhile > 0);
