@@ -317,9 +317,7 @@ uint32_t *arena_cell(const struct arena *a, uint32_t number)
 
 size_t arena_bytes_left(const struct arena *a)
 {
-	return a->max_segments > a->nr_segments
-		       ? (a->max_segments - a->nr_segments) * sizeof(*a->segments[0])
-		       : 0;
+	return (a->max_segments - a->nr_segments) * sizeof(*a->segments[0]);
 }
 
 uint64_t arena_nr_free(const struct arena *a)

@@ -12,11 +12,6 @@ static size_t slot_of(const struct map *m, uint64_t key)
 	return (h ^ (h >> 32)) & (m->cap - 1);
 }
 
-size_t map_bytes(const struct map *m)
-{
-	return m->cap * (sizeof(*m->slots) + sizeof(*m->states));
-}
-
 void map_fini(struct map *m)
 {
 	free(m->slots);

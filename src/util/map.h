@@ -24,7 +24,10 @@ struct map {
 
 void map_fini(struct map *m);
 /* What it takes. */
-size_t map_bytes(const struct map *m);
+static inline size_t map_bytes(const struct map *m)
+{
+	return m->cap * (sizeof(*m->slots) + sizeof(*m->states));
+}
 /* The value's place, NULL if absent. Valid until the next map_put(). */
 uint64_t *map_get(const struct map *m, uint64_t key);
 /* Adds or replaces; 0 or -ENOMEM. */
