@@ -420,17 +420,20 @@ static int follow(struct follower *f, struct code_rows *ret, bool *ret_known)
 	return r || !*ret_known ? r : add_all(f, begin ? begin : here, which, ret);
 }
 
-/* Where the frame pointer is set up, if nothing but what runs straight on is before that; 0: it is
- * not, or not so. */
+/*
+ * Where the frame pointer is set up, if nothing but what runs straight on is before that; 0: it is
+ * not, or not so, or the return address is not on the stack then.
+ */
 static uint64_t behind_prologue(const struct follower *f, uint64_t at)
 {
 	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp,%rbp */
+	struct scan_state s = f->arch.entry;
 	struct code_insn insn;
 
 	for (; at + sizeof(frame) <= f->end; at += insn.len) {
 		if (!memcmp(f->code + (at - f->start), frame, sizeof(frame)))
-			return at + sizeof(frame);
-		if (!decode(f, at, &insn, NULL) || insn.flow != FLOW_NEXT)
+			return s.ra == RA_IN_REG ? 0 : at + sizeof(frame);
+		if (!decode(f, at, &insn, &s) || insn.flow != FLOW_NEXT)
 			return 0;
 	}
 	return 0;

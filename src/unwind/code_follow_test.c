@@ -315,6 +315,36 @@ TEST(arguments_may_be_put_above_the_return_address)
 	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
 }
 
+/* V8's Builtins_WasmLiftoffFrameSetup: the frame that the frame pointer leads to is its caller's.
+ */
+TEST(a_function_may_leave_a_frame_to_its_caller)
+{
+	/* 0: pop %rdi; 1: push %rbp; 2: mov %rsp,%rbp; 5: push $8; 7: test $1,%r15b; 11: je 18;
+	 * 13: push %rsi; 14: push %r15; 16: push %rdi; 17: ret; 18: push %rdi; 19: push %rsi;
+	 * 20: call; 25: pop %rsi; 26: pop %rdi; 27: jmp 13 */
+	static const char code[] = "\x5f\x55\x48\x89\xe5\x6a\x08\x41\xf6\xc7\x01\x74\x05"
+				   "\x56\x41\x57\x57\xc3\x57\x56\xe8\x00\x01\x00\x00"
+				   "\x5e\x5f\xeb\xf0";
+	struct unwind_rule rule = rule_of(code, sizeof(code) - 1, 7, false, true);
+
+	ASSERT_EQ(rule.cfa, CFA_REG);
+	ASSERT_EQ(rule.cfa_reg, X86_RSP);
+	ASSERT_EQ(rule.cfa_off, 16);
+	ASSERT_EQ(RULE_RA(&rule), RA_IN_REG);
+	ASSERT_EQ(rule.ra_off, X86_RDI);
+	ASSERT_EQ(rule.slot_off[0], -1);
+	rule = rule_of(code, sizeof(code) - 1, 17, false, true);
+	ASSERT_EQ(rule.cfa_off, 40);
+	ASSERT_EQ(RULE_RA(&rule), RA_AT_CFA);
+	ASSERT_EQ(rule.ra_off, -5);
+	rule = rule_of(code, sizeof(code) - 1, 24, true, true);
+	ASSERT_EQ(rule.cfa_off, 32);
+	ASSERT_EQ(rule.ra_off, -3);
+	/* Were it not known how it ends, the frame pointer would still not tell who calls it. */
+	rule = rule_of(code, 16, 7, false, true);
+	ASSERT(rule.cfa_reg != X86_RBP);
+}
+
 TEST(a_function_may_take_over_the_frame_of_the_one_that_jumped_to_it)
 {
 	/* BaselineLeaveFrame. 0: mov -16(%rbp),%r8; 4: jge 17; 6: push %rbx; 7: call; 12: pop %rbx;

@@ -485,11 +485,15 @@ static void judge(struct scan *scan, uint8_t flow, const struct scan_state *stat
 	bool kept = sp_followed(state) && state->sp_off == entry->sp_off &&
 		    state->ra == entry->ra && state->ra_off == entry->ra_off &&
 		    state->slots[0] == SLOT_SAME;
+	/* It has put its return address below what it leaves there, and goes back to that: V8's
+	 * WasmLiftoffFrameSetup makes a frame for who calls it. */
+	bool leaves = sp_followed(state) && state->ra == RA_AT_CFA && entry->ra == RA_AT_CFA &&
+		      state->ra_off < entry->ra_off && state->sp_off == -8 * state->ra_off;
 
 	if (state->kind == SCAN_END || state->kind == SCAN_SIGNAL)
 		return;
 	if (flow == FLOW_RETURN)
-		++*(kept ? &scan->verdict.good : &scan->verdict.bad);
+		++*(kept || leaves ? &scan->verdict.good : &scan->verdict.bad);
 	else
 		scan->verdict.tails += kept;
 }

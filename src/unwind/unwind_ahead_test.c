@@ -8,7 +8,16 @@
 #include <elf.h>
 #include <string.h>
 
-enum { ADDR = 0x401000, SIZE = 1024, FRAMED = 128, LEAF = 400, ODD = 512, LAST = 960 };
+enum {
+	ADDR = 0x401000,
+	SIZE = 1024,
+	FRAMED = 128,
+	LEAF = 400,
+	ODD = 512,
+	GONE = 600,
+	LEAVES = 700,
+	LAST = 960
+};
 
 static struct {
 	Elf64_Ehdr ehdr;
@@ -25,13 +34,19 @@ static const union cfi_rule unfollowed = { .rule = { .cfa = CFA_FRAME_POINTER,
 static const uint8_t framed[] = { 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 1, 0, 0, 0x5d, 0xc3 };
 /* push %rbx; pop %rbx; ret. */
 static const uint8_t leaf[] = { 0x53, 0x5b, 0xc3 };
-/* pop %rax: the return address, nothing can be said; push %rbp; mov %rsp,%rbp; int3. */
-static const uint8_t odd[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0xcc };
+/* pop %rax: the return address; push %rdx; push %rax; push %rbp; mov %rsp,%rbp; int3. */
+static const uint8_t odd[] = { 0x58, 0x52, 0x50, 0x55, 0x48, 0x89, 0xe5, 0xcc };
+/* It stays in %rax: pop %rax; push %rbp; mov %rsp,%rbp; int3. */
+static const uint8_t gone[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0xcc };
+/* It stays there until a frame is made for the caller: ... nop; push %rax; ret. */
+static const uint8_t leaves[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x50, 0xc3 };
 
 static const struct code_range functions[] = {
 	{ ADDR + FRAMED, ADDR + FRAMED + sizeof(framed) },
 	{ ADDR + LEAF, ADDR + LEAF + sizeof(leaf) },
 	{ ADDR + ODD, ADDR + ODD + sizeof(odd) },
+	{ ADDR + GONE, ADDR + GONE + sizeof(gone) },
+	{ ADDR + LEAVES, ADDR + LEAVES + sizeof(leaves) },
 	{ ADDR + LAST, ADDR + LAST + sizeof(leaf) },
 };
 enum { NR = sizeof(functions) / sizeof(*functions) };
@@ -60,6 +75,8 @@ static struct elf_file *code(void)
 	memcpy(image.code + FRAMED, framed, sizeof(framed));
 	memcpy(image.code + LEAF, leaf, sizeof(leaf));
 	memcpy(image.code + ODD, odd, sizeof(odd));
+	memcpy(image.code + GONE, gone, sizeof(gone));
+	memcpy(image.code + LEAVES, leaves, sizeof(leaves));
 	memcpy(image.code + LAST, leaf, sizeof(leaf));
 	ASSERT_OK(elf_file_open_memory(&image, sizeof(image), &elf));
 	return elf;
@@ -132,8 +149,20 @@ TEST(a_function_that_does_something_else_first_has_its_frame_pointer_only)
 
 	expect_unfollowed(t, ODD);
 	expect_unfollowed(t, ODD + 1);
-	expect(t, ODD + 5, X86_RBP, 16);
+	expect(t, ODD + 7, X86_RBP, 24);
 	expect_unfollowed(t, ODD + sizeof(odd));
+}
+
+/* The frame pointer leads past the caller then. */
+TEST(a_function_whose_return_address_is_in_a_register_is_not_walked_by_the_frame_pointer)
+{
+	_cleanup_(unwind_table_free_p) struct unwind_table *t = followed(functions, NR);
+
+	expect_unfollowed(t, GONE + 5);
+	expect(t, LEAVES + 5, X86_RSP, 8);
+	ASSERT_EQ(RULE_RA(unwind_table_find(t, ADDR + LEAVES + 5)), RA_IN_REG);
+	expect(t, LEAVES + 7, X86_RSP, 16);
+	ASSERT_EQ(unwind_table_find(t, ADDR + LEAVES + 7)->ra_off, -2);
 }
 
 TEST(what_cfi_covers_stays_as_it_is)
@@ -150,14 +179,14 @@ TEST(functions_outside_of_the_file_and_too_large_ones_are_left_out)
 	static const struct code_range wrong[] = {
 		{ 0x1000, 0x2000 },
 		{ ADDR + FRAMED, ADDR + FRAMED + sizeof(framed) },
-		{ ADDR + 600, ADDR + 0x40000000 },
+		{ ADDR + 800, ADDR + 0x40000000 },
 		{ UINT64_MAX - 1, UINT64_MAX },
 	};
 	_cleanup_(unwind_table_free_p) struct unwind_table *t =
 		followed(wrong, sizeof(wrong) / sizeof(*wrong));
 
 	expect(t, FRAMED + 4, X86_RBP, 16);
-	expect_unfollowed(t, 600);
+	expect_unfollowed(t, 800);
 	expect(t, LAST, X86_RSP, 96);
 	expect(t, SIZE - 1, X86_RSP, 96);
 }
