@@ -36,10 +36,10 @@ TOGETHER = ("plain recursion methods getters sort replace json proxied generator
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
          "maglev": ["--maglev", "--no-turbofan"], "optimized": []}
 # Functions of WebAssembly: in the order of chance, by its first compiler, and by that which optimizes.
-WASM_MODES = {"any": [], "liftoff": ["--liftoff", "--no-wasm-tier-up"], "turbofan": ["--no-liftoff"]}
+WASM_MODES = {"any": [], "liftoff": ["--liftoff", "--no-wasm-tier-up", "--liftoff-only"], "turbofan": ["--no-liftoff"]}
 # Where a module's code was interrupted itself, V8 does not tell which function it had put into another one.
 WASM_APART = ["--no-wasm-inlining", "--no-experimental-wasm-inlining"]
-WASM_CASES = ("wasm", "nameless", "spin", "spin-nameless", "hot-wasm")
+WASM_CASES = ("wasm", "nameless", "spin", "spin-nameless", "hot-wasm", "busy-wasm")
 # Of --async.
 AWAITS = ("plain deep arrow all settled any race then finally generator rejected returned several nobody settling").split()
 WAITED = "[v8: awaited_by]"
@@ -47,6 +47,8 @@ INLINED_UNKNOWN = "[v8: inlined_unknown]"  # of optimized code that was interrup
 # What only implements JavaScript's frames.
 FOLDED = re.compile(r"Builtins_(InterpreterEntryTrampoline|\w+Handler)")
 ENTRY = re.compile(r"Builtins_JS\w*Entry")
+# Makes the frame of a function of WebAssembly.
+FRAME_SETUP = "Builtins_WasmLiftoffFrameSetup"
 # What the leaf calls when it has told its chain.
 TELLING = ("telling", "tell", "readSync", "writeSync")
 
@@ -180,8 +182,9 @@ def is_unknown(f):
 
 
 def is_wasm_wrapper(f, with_unknown=False):
-    """The way into an exported function of a module may be code of that, which V8 calls by its index; up to Node.js 15, or by nothing."""
-    return f.runtime == "v8" and (re.fullmatch(r"\d+", f.name) or with_unknown and f.name == "[unknown]")
+    """The way into an exported function of a module may be code of that, which V8 calls by its index; up to Node.js 15, or by nothing.
+    The way out has the name of what is imported, or none in V8."""
+    return f.runtime == "v8" and (re.fullmatch(r"\d+|wasm-stub", f.name) or (f.name, f.file) == ("leaf", "[v8]") or with_unknown and f.name == "[unknown]")
 
 
 def through_wasm(truth):
@@ -198,6 +201,9 @@ def without_wrappers(truth, frames, js):
 def wrong_through_wasm(truth, stack, js):
     """What is wrong between functions of JavaScript that call a module and those that it calls: ways in and out, without a name."""
     names = [f.name for f in stack.user]
+    functions = [name for name, file, _ in truth["chain"] if file is None]
+    if FRAME_SETUP in names[1:] and names[names.index(FRAME_SETUP) - 1] not in functions:
+        return "the function is missing whose frame is made"
     first = next((i for i, n in enumerate(names) if n in ("callsWasm", "hotWasm", "spinsInWasm")), None)
     last = next((i for i, n in enumerate(names) if n in ("imported", "counting")), None)
     if first is None or last is None:
@@ -302,11 +308,12 @@ def judge(truth, hot, stack):
     return judge_told(truth, hot, plain) if len(js) >= len(truth["chain"]) else None
 
 
-def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=(), noted=()):
+def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=(), noted=(), entering=()):
+    """`entering`: programs that hardly do anything but call and return."""
     problems, notes = list(recording.problems), []
     for program in programs:
         truth = program.truths[0]
-        hot = truth["comm"].startswith("js-hot")
+        hot = truth["comm"].startswith(("js-hot", "js-busy"))
         t = NodeTally(truth["comm"], truth["deno"])
         whole = with_line = of_js = unsure = 0
         for stack in recording.stacks or []:
@@ -326,13 +333,13 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
         # What has neither JavaScript nor a way into it is right, too: so it would be if nothing was known.
         if of_js * 2 < t.complete:
             problems.append("%s: %d of %d samples have functions" % (t.name, of_js, t.complete))
-        if of_js * whole_percent > whole * 100:
+        if of_js * whole_percent > whole * 100 and truth["comm"] not in entering:
             problems.append("%s: %d of %d samples have the whole chain" % (t.name, whole, of_js))
-        if unsure > max(2, of_js * UNSURE_PERCENT / 100) and truth["comm"] not in noted and not truth["deno"]:
+        if unsure > max(2, of_js * UNSURE_PERCENT / 100) and truth["comm"] not in (*noted, *entering) and not truth["deno"]:
             problems.append("%s: %d of %d samples have a note" % (t.name, unsure, of_js))
         # V8 keeps those of calls only, if an embedder does not ask for all of them.
         without = truth["deno"] and not truth["comm"].endswith(("-inter", "-basel", "calls-magle", "calls-optim"))
-        if of_js * 75 > with_line * 100 and truth["comm"] not in without_lines and not without:
+        if of_js * 75 > with_line * 100 and truth["comm"] not in (*without_lines, *entering) and not without:
             problems.append("%s: %d of %d samples have the leaf's line" % (t.name, with_line, of_js))
         notes.append("%s, lines %d%s" % (t.summary(), with_line, ", unsure %d" % unsure if unsure else ""))
     return problems, "; ".join(notes)
@@ -415,7 +422,8 @@ def test_wasm(node, setup):
         programs = started(stack, argvs)
         # What earlier calls left on the stack may look as if it were returned to, all of the time: it is said, and nothing is missing.
         noted = [s for s in spinning if node.number in (16, 17)]
-        return tally_truths(recorded(setup, programs, SECONDS), programs, without_lines=spinning, noted=noted)
+        return tally_truths(recorded(setup, programs, SECONDS), programs, without_lines=spinning, noted=noted,
+                            entering=["js-busy-wasm-wasm-" + mode for mode in WASM_MODES])
 
 
 def test_async(node, setup):

@@ -44,8 +44,10 @@ enum {
 	CHUNK = 256 << 10, /* pages of a heap begin at multiples of this */
 	/* How WebAssembly's code begins. */
 	LIFTOFF_ALIGNMENT = 32,
-	LIFTOFF_LOAD = 0xbc41,
+	LIFTOFF_LOAD = 0xbc41, /* mov $N, %r12d */
 	LIFTOFF_LOAD_SIZE = 6,
+	LIFTOFF_ZERO = 0xe43145, /* xor %r12d, %r12d: a module's first function */
+	LIFTOFF_ZERO_SIZE = 3,
 	LIFTOFF_CALL = 0xe8,
 	LIFTOFF_CALL_SIZE = 5,
 	/* What the frames of a stack have in common, and is read once in a walk (runtime_state()):
@@ -76,7 +78,7 @@ __noinline int WALK_NAME(v8_goes_on)(__u64 handler);
 __noinline int WALK_NAME(v8_async_begin)(__u64 context);
 __noinline int WALK_NAME(v8_async)(void);
 __noinline int WALK_NAME(v8_interpreted)(void);
-__noinline int WALK_NAME(v8_wasm)(void);
+__noinline int WALK_NAME(v8_wasm)(int unbuilt);
 __noinline int WALK_NAME(v8_code)(void);
 
 static __always_inline bool is_object(__u64 value)
@@ -514,9 +516,10 @@ static __always_inline __u64 framed_function(struct walk *w, const struct v8_rec
 
 /*
  * Code that is no function's of JavaScript: WebAssembly's, if its frame says so, or if it was
- * interrupted on its way in or out; else it has no name.
+ * interrupted on its way in or out, or its code that its frame is not there yet (`unbuilt`); else
+ * it has no name.
  */
-__noinline int WALK_NAME(v8_wasm)(void)
+__noinline int WALK_NAME(v8_wasm)(int unbuilt)
 {
 	struct walk *w = current_walk();
 	const struct v8_record *r;
@@ -526,9 +529,12 @@ __noinline int WALK_NAME(v8_wasm)(void)
 	if (!w)
 		return STOP_INTERNAL;
 	r = v8_record(w);
-	if (!r || !r->wasm_marker || !(w->valid & 1u << ARCH_FP) ||
-	    read_stack(w, w->regs[ARCH_FP] + (__s64)r->fp_context, &marker) ||
-	    (marker != r->wasm_marker && !(w->interrupted && marker == r->to_wasm_marker)))
+	if (!r || !r->wasm_marker)
+		return push_frame(w, RUNTIME_NATIVE, w->pc);
+	if (!unbuilt &&
+	    (!(w->valid & 1u << ARCH_FP) ||
+	     read_stack(w, w->regs[ARCH_FP] + (__s64)r->fp_context, &marker) ||
+	     (marker != r->wasm_marker && !(w->interrupted && marker == r->to_wasm_marker))))
 		return push_frame(w, RUNTIME_NATIVE, w->pc);
 	words = w->scratch;
 	line = V8_LINE_OF(w->pc);
@@ -548,22 +554,26 @@ __noinline int WALK_NAME(v8_wasm)(void)
 
 /*
  * Whether the frame of WebAssembly's code is not there yet: since V8 12.9 code of its first
- * compiler begins with mov $N, %r12d; call of a builtin, which makes it; that is what was
- * interrupted.
+ * compiler begins with its function's number in %r12d and the call of a builtin, which makes it;
+ * that is what was interrupted. The frame pointer is the caller's, perhaps JavaScript's.
  */
 static __always_inline bool is_before_frame(struct walk *w)
 {
-	__u64 start = w->pc, code;
+	__u64 code, load = LIFTOFF_LOAD_SIZE, into = w->pc & (LIFTOFF_ALIGNMENT - 1);
 
-	if (w->interrupted)
-		start -= start & (LIFTOFF_ALIGNMENT - 1) ? LIFTOFF_LOAD_SIZE : 0;
-	else if (w->nr_frames == 2)
-		start -= LIFTOFF_LOAD_SIZE + LIFTOFF_CALL_SIZE - 1;
-	else
+	if (!w->interrupted) {
+		if (w->nr_frames != 1 || into < LIFTOFF_ZERO_SIZE + LIFTOFF_CALL_SIZE - 1)
+			return false;
+		into -= LIFTOFF_CALL_SIZE - 1;
+	}
+	if ((into && into != LIFTOFF_ZERO_SIZE && into != LIFTOFF_LOAD_SIZE) ||
+	    read_memory(w->pc & ~(LIFTOFF_ALIGNMENT - 1ull), &code, sizeof(code)))
 		return false;
-	return !(start & (LIFTOFF_ALIGNMENT - 1)) && !read_memory(start, &code, sizeof(code)) &&
-	       (code & 0xffff) == LIFTOFF_LOAD &&
-	       (code >> 8 * LIFTOFF_LOAD_SIZE & 0xff) == LIFTOFF_CALL &&
+	if ((code & 0xffffff) == LIFTOFF_ZERO)
+		load = LIFTOFF_ZERO_SIZE;
+	else if ((code & 0xffff) != LIFTOFF_LOAD)
+		return false;
+	return (!into || into == load) && (code >> 8 * load & 0xff) == LIFTOFF_CALL &&
 	       WALK_NAME(native_returns_to)(w->regs[ARCH_SP]);
 }
 
@@ -574,14 +584,19 @@ __noinline int WALK_NAME(v8_code)(void)
 	const struct v8_record *r;
 	enum frame frame = LIKELY;
 	__u64 function = 0, shared = 0;
+	bool unbuilt;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	w->runtime = RUNTIME_NATIVE;
 	r = v8_record(w);
+	unbuilt = r && r->wasm_marker && w->valid & 1u << ARCH_SP && is_before_frame(w);
 	if (r && w->late) {
 		stop = push_note(w, RUNTIME_V8, FRAME_NOTE_NOT_READY);
+	} else if (unbuilt) {
+		stop = WALK_NAME(v8_wasm)(1);
+		frame = UNBUILT;
 	} else {
 		if (r && w->interrupted)
 			function = interrupted_function(w, r, &frame);
@@ -591,10 +606,7 @@ __noinline int WALK_NAME(v8_code)(void)
 		if (function && !w->nr_frames)
 			runtime_state(w, RUNTIME_V8)[STATE_FLAGS] |= FLAG_STAY;
 		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc, shared)
-				: WALK_NAME(v8_wasm)();
-		if (r && r->wasm_marker && !function && w->valid & 1u << ARCH_SP &&
-		    is_before_frame(w))
-			frame = UNBUILT;
+				: WALK_NAME(v8_wasm)(0);
 	}
 	if (!stop && frame == UNBUILT)
 		return leave_unbuilt(w);

@@ -47,6 +47,13 @@ enum {
 	READINGS = 4,	      /* two of which, one behind the other, must be the same */
 };
 
+/*
+ * What leads into functions and out of them, and is none: tables of jumps, which are a module's own
+ * and have no function's index, and, since V8 13, ways out that all modules share.
+ */
+#define STUB	    "wasm-stub"
+#define NO_FUNCTION UINT32_MAX
+
 static const struct v8_work lookup_work = { .reads = 1 << 12, .bytes = 32 << 20 };
 
 /* A function's code. */
@@ -77,7 +84,7 @@ static uint32_t word_4(const uint8_t *bytes, size_t at)
 /* --- which code it is --------------------------------------------------------------------------
  */
 
-/* The node of a map whose key is the last one at or before `key`. */
+/* The node of a map whose key is the last one at or before `key`; -ENODATA: there is none. */
 static int find_node(const struct v8_heap *h, uint64_t map, uint64_t key, uint64_t ret[NODE_WORDS])
 {
 	uint64_t at, node[NODE_WORDS];
@@ -94,7 +101,7 @@ static int find_node(const struct v8_heap *h, uint64_t map, uint64_t key, uint64
 		}
 		at = node[node[NODE_KEY] <= key ? NODE_RIGHT : NODE_LEFT];
 	}
-	return r ? r : found ? 0 : -ENOENT;
+	return r ? r : at ? -ENOENT : found ? 0 : -ENODATA;
 }
 
 /* The WasmCode there, if it has the pc. */
@@ -137,6 +144,7 @@ static int find_new_code(const struct v8_heap *h, const struct v8_wasm_layout *l
 	return r ? r : -ENOENT;
 }
 
+/* -ENODATA: no module has code there. */
 static int find_code(const struct v8_heap *h, const struct v8_wasm *w, uint64_t pc,
 		     struct wasm_code *ret)
 {
@@ -147,14 +155,14 @@ static int find_code(const struct v8_heap *h, const struct v8_wasm *w, uint64_t 
 	if (!r)
 		r = find_node(h, manager + l->manager_modules, pc, node);
 	if (!r && pc >= node[NODE_VALUE]) /* where its memory ends */
-		r = -ENOENT;
+		r = -ENODATA;
 	if (r)
 		return r;
 	module = node[NODE_VALUE + 1];
 	r = find_node(h, module + l->module_code, pc, node);
 	if (!r)
 		r = read_code(h, l, node[NODE_VALUE], module, pc, ret);
-	return r == -ENOENT ? find_new_code(h, l, module, pc, ret) : r;
+	return r == -ENOENT || r == -ENODATA ? find_new_code(h, l, module, pc, ret) : r;
 }
 
 /* --- names -------------------------------------------------------------------------------------
@@ -390,11 +398,14 @@ static int read_frame(const struct v8_wasm *w, const uint64_t *words, struct was
 	ret->nr = 0;
 	if (!r)
 		r = find_code(&h, w, pc, &code);
+	if (r == -ENODATA || (!r && code.index == NO_FUNCTION)) {
+		ret->functions[ret->nr++] = (struct wasm_function){ NO_FUNCTION, STUB };
+		return check_code(&h, pc, words[1]);
+	}
 	if (!r && calls && w->layout->wasm.inlines && code.inlined)
 		r = find_inlined(&h, w, &code, pc, ret);
 	ret->functions[ret->nr++].index = code.index;
 	for (int i = 0; !r && i < ret->nr; i++) {
-		/* Others are ways in and out, without an index. */
 		r = ret->functions[i].index < FUNCTIONS_MAX ? 0 : -ENOENT;
 		if (!r)
 			r = read_name(&h, w, code.module, &ret->functions[i]);

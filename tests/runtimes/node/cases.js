@@ -232,11 +232,11 @@ function callsWasm(named) {
   return wasm(named, imported).run();
 }
 
-// Compiled with all that it calls, before it tells.
-function hotWasm() {
+// Compiled with all that it calls, before it tells, when the innermost one begins to work so much.
+function hotWasm(work) {
   let calls = 0;
   const {run} = wasm(true, function counting() {
-    return calls++ < 20000 ? 0 : short(2000);
+    return calls++ < 20000 ? 0 : short(work);
   });
   for (;;)
     run();
@@ -387,7 +387,8 @@ manyLocals();`, {filename: '/nowhere/locals.js'});
   closures: () => closures(),
   wasm: () => callsWasm(true),
   nameless: () => callsWasm(false),
-  'hot-wasm': () => hotWasm(),
+  'hot-wasm': () => hotWasm(2000),
+  'busy-wasm': () => hotWasm(4),
   spin: () => spinsInWasm(true),
   'spin-nameless': () => spinsInWasm(false),
   // C++ that JavaScript calls, and that calls it back, twice.
