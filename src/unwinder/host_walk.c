@@ -240,12 +240,21 @@ static bool is_beside_copy(struct copied_memory *m, uint64_t addr)
 	return !m->stack_end || addr < m->stack_end;
 }
 
+static int read_of_process(struct copied_memory *m, uint64_t addr, void *to, uint32_t size)
+{
+	struct stack_chunk chunk;
+	bool left_out;
+
+	if (!m->pid || find_chunk(&m->stack, addr, &chunk, &left_out) || is_beside_copy(m, addr))
+		return copied_memory_read_stack(m, addr, to, size);
+	return process_read_memory(m->pid, addr, to, size);
+}
+
 int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
 {
 	struct copied_memory *m = ctx;
 	uint64_t in_code = addr - m->code_start;
-	struct stack_chunk chunk;
-	bool left_out;
+	int r;
 
 	if (in_code < m->code_size && size <= m->code_size - in_code) {
 		if (!m->code)
@@ -253,9 +262,9 @@ int copied_memory_read(void *ctx, __u64 addr, void *to, __u32 size)
 		memcpy(to, m->code + in_code, size);
 		return 0;
 	}
-	if (!m->pid || find_chunk(&m->stack, addr, &chunk, &left_out) || is_beside_copy(m, addr))
-		return copied_memory_read_stack(ctx, addr, to, size);
-	return process_read_memory(m->pid, addr, to, size);
+	r = read_of_process(m, addr, to, size);
+	return r && m->publisher ? publisher_read_code(m->publisher, m->snapshot, addr, to, size)
+				 : r;
 }
 
 int copied_memory_stop(const struct copied_memory *copied, int stop)

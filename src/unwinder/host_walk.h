@@ -34,17 +34,21 @@ bool stack_copy_of_raw(const struct sample_raw *raw, const uint8_t *bytes, struc
 
 /*
  * The stack as it was copied, and the code around pc. All else that the process has is of a later
- * moment (walk_input.late): it is read where a step needs it, to tell what code is.
+ * moment (walk_input.late): it is read where a step needs it, to tell what code is. The process may
+ * be over then; what it mapped is known, and the files are there.
  */
 struct copied_memory {
 	struct stack_copy stack;
 	uint64_t code_start;
 	uint32_t code_size;
 	const uint8_t *code; /* NULL: it is read from `pid` */
-	int32_t pid;	     /* 0: nothing else may be read */
-	uint64_t stack_end;  /* of the stack's mapping, looked for when it matters; 0: not yet */
-	bool past_copy;	     /* result: a read met what was left out of the copy for lack of room */
-	bool elsewhere;	     /* result: the last read that failed was of no part of this stack */
+	int32_t pid;	     /* 0: nothing else of it may be read */
+	/* Code of files is read from these where the process is gone; NULL: it is not. */
+	struct publisher *publisher;
+	const struct mapping_snapshot *snapshot;
+	uint64_t stack_end; /* of the stack's mapping, looked for when it matters; 0: not yet */
+	bool past_copy;	    /* result: a read met what was left out of the copy for lack of room */
+	bool elsewhere;	    /* result: the last read that failed was of no part of this stack */
 };
 
 /* A walk_memory's `read`, and `read_stack`: the copy alone; `ctx` is the copied_memory. */

@@ -195,6 +195,12 @@ int publisher_follow(struct publisher *p, const struct mapping_snapshot *b, uint
 void publisher_followed_anon(struct publisher *p, int result);
 /* Code was followed for a process with that snapshot, or read, and that took so long of a CPU. */
 void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint64_t took_ns);
+/*
+ * Code as the file has it that is mapped at `addr` there: 0, or negative errno. Who has its process
+ * need not ask the file. -EAGAIN: as publisher_follow().
+ */
+int publisher_read_code(struct publisher *p, const struct mapping_snapshot *b, uint64_t addr,
+			void *to, size_t size);
 /* Would code be followed now for a process with that snapshot? */
 bool publisher_may_follow(const struct publisher *p, const struct mapping_snapshot *b);
 /*

@@ -113,6 +113,25 @@ void publisher_took(struct publisher *p, const struct mapping_snapshot *b, uint6
 	time_shares_take(&p->follow_time, snapshot_user(b), now_ns(), took_ns);
 }
 
+int publisher_read_code(struct publisher *p, const struct mapping_snapshot *b, uint64_t addr,
+			void *to, size_t size)
+{
+	const struct unwind_mapping *m = b ? publisher_mapping(p, b, addr) : NULL;
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	uint64_t begin_ns;
+	int r;
+
+	if (!m || m->file == MAPPING_ANON)
+		return -EFAULT;
+	if (!time_shares_begin(&p->follow_time, snapshot_user(b), &begin_ns))
+		return -EAGAIN;
+	r = mapped_file_elf(p->processes, publisher_file(p, m->file), &elf);
+	if (!r)
+		r = elf_file_read_vaddr(elf, addr - m->bias, to, size);
+	time_shares_end(&p->follow_time, snapshot_user(b), begin_ns);
+	return r;
+}
+
 /* --- the kernel's asks ----------------------------------------------------------------------- */
 
 static void set_held(struct publisher *p, struct published_process *v, uint64_t until_ns)

@@ -20,6 +20,8 @@ int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 		.code_size = sizeof(raw->code),
 		.code = raw->code,
 		.pid = pid,
+		.publisher = p,
+		.snapshot = snapshot,
 	};
 	const struct walk_memory memory = { .read = copied_memory_read,
 					    .ctx = &copied,

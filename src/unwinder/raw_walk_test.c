@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ucontext.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -241,6 +242,84 @@ TEST(what_is_needed_of_a_hole_ends_the_walk)
 	tear_down();
 	free(walk);
 }
+
+#if defined(__x86_64__)
+/* A thread's first function calls one whose CFA hangs on rax while a helper runs that keeps it. */
+void kept_inner(void);
+extern const char kept_outer_goes_on[], kept_root_goes_on[];
+__asm__(".pushsection .text\n"
+	"kept_inner:\n"
+	"	.cfi_startproc\n"
+	"	nop\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.p2align 6\n" /* the calls are not in the copy of the code around kept_inner */
+	"kept_outer:\n"
+	"	.cfi_startproc\n"
+	"	mov %rsp, %rax\n"
+	"	.cfi_def_cfa_register %rax\n"
+	"	sub $0x48, %rsp\n"
+	"	call kept_inner\n"
+	"kept_outer_goes_on:\n"
+	"	mov %rax, %rsp\n"
+	"	.cfi_def_cfa_register %rsp\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.p2align 6\n"
+	"kept_root:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_undefined %rip\n"
+	"	call kept_outer\n"
+	"kept_root_goes_on:\n"
+	"	ud2\n"
+	"	.cfi_endproc\n"
+	"	.popsection\n");
+
+/* A process that is over, and was like this one. */
+static int32_t gone_process(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	ASSERT(pid > 0);
+	ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+TEST(code_that_called_is_known_though_the_process_is_gone)
+{
+	/* From 128 bytes below the stack pointer to a page's end, as the kernel copies. */
+	const uint64_t stack[64] = {
+		[16] = (uint64_t)kept_outer_goes_on, [26] = (uint64_t)kept_root_goes_on
+	};
+	const struct stack_copy copy = { .start = 0x7ff1000 - sizeof(stack),
+					 .size = sizeof(stack),
+					 .bytes = (const uint8_t *)stack };
+	const struct sample_raw raw = {
+		.pc = (uint64_t)kept_inner,
+		.regs = { [X86_RSP] = copy.start + 16 * sizeof(stack[0]),
+			  [X86_RAX] = copy.start + 26 * sizeof(stack[0]) },
+	};
+	struct walk *walk = calloc(1, sizeof(*walk));
+	const int32_t pids[] = { getpid(), gone_process() };
+
+	set_up();
+	for (size_t i = 0; i < 2; i++) {
+		ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &raw, &copy, pids[i], 1024, walk),
+			  STOP_COMPLETE);
+		ASSERT_EQ(walk->full.nr_words, 3);
+		ASSERT_EQ(FRAME_DATA(walk->words[2]) + 1, (uint64_t)kept_root_goes_on);
+	}
+	/* What is there is no call. */
+	seen.raw = raw;
+	seen.raw.regs[X86_RAX] += 8;
+	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, pids[1], 1024, walk),
+		  STOP_UNKNOWN_REGISTER);
+	tear_down();
+	free(walk);
+}
+#endif
 
 TEST(a_copy_that_makes_no_sense_is_refused)
 {
