@@ -21,7 +21,7 @@ from runtimes import Tally
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "php", "cases.php")
-SECONDS = 1.5  # of CPU, of all programs of a recording
+SECONDS = float(os.environ.get("SONDE_SECONDS", "1.5"))  # of CPU, of all programs of a recording
 
 ALL = (os.environ.get("SONDE_SCENARIOS") or "plain methods recursion closures callbacks generator send_generator yield_from interfaces destructor top_destructor "
        "unset_destructor exceptions in_handler included autoload in_shutdown anonymous forked fiber").split()

@@ -23,7 +23,7 @@ from folded import shorten
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "ruby", "cases.rb")
-SECONDS = 1.5  # of CPU, of all programs of a recording
+SECONDS = float(os.environ.get("SONDE_SECONDS", "1.5"))  # of CPU, of all programs of a recording
 
 TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion dynamic singleton from_class blocks comparing enumerating symbol_proc method_object evaluated rescued thrown "
             "loaded extension umläute traced refined kernel_loop fibers threads forked").split()
