@@ -535,6 +535,22 @@ static __always_inline bool is_of_jit(const __u64 *s)
 }
 
 /*
+ * Is it a function of MJIT's that the innermost loop has called, and that was interrupted itself?
+ * Such a one pushes frames of methods in C before it calls these, and takes its own last frame away
+ * before it returns to the loop: a method in C may be what it calls, or who called the loop.
+ */
+static __always_inline bool is_in_mjit(struct walk *w, const struct ruby_record *r)
+{
+	const __u64 *words = walk_words(w);
+	__u64 first;
+
+	if (!r->own_size || w->nr_frames != LOOP_FRAMES || !words)
+		return false;
+	first = FRAME_DATA(words[w->full.nr_kernel & (SAMPLE_MAX_KERNEL_FRAMES)]);
+	return first - r->own >= r->own_size;
+}
+
+/*
  * Pushes the frame that was read to scratch[at]: GOES_ON, LAST of the loop's, or a stop reason.
  * NONSENSE: it is no frame. NOT_MARKED: C code has made it for a loop of its own, which it has yet
  * to call, and not said so in the frame either (RUBY_FRAME_FINISH comes last).
@@ -579,7 +595,7 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 	if (jit && ruby_state(w)[S_JIT_CFP] == ruby_state(w)[S_CFP] && flags & RUBY_FRAME_NATIVE)
 		return NOT_ITS_OWN;
 	if (first && !jit && w->nr_frames <= LOOP_FRAMES && flags & RUBY_FRAME_NATIVE)
-		return throws(w, r) ? NOT_BEGUN : NOT_ITS_OWN;
+		return throws(w, r) || is_in_mjit(w, r) ? NOT_BEGUN : NOT_ITS_OWN;
 	if (is_below_jit(ruby_state(w), r) && !(flags & RUBY_FRAME_NATIVE))
 		return NOT_MARKED;
 	ruby_state(w)[S_STAGE] &= ~(__u64)STAGE_FIRST;

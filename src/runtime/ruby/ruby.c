@@ -174,6 +174,8 @@ static int ruby_attach(const struct runtime_dso *base, const struct runtime_targ
 		p->record.text_size = dso->text.end - dso->text.start;
 		p->rp.anonymous_code = true;
 	}
+	p->record.own = dso->own.start + t->bias;
+	p->record.own_size = dso->own.end - dso->own.start;
 	find_collections(dso, t, &p->record);
 	log_debug("process %d: Ruby %s: what a thread runs is at 0x%llx of %s %llu, symbols at "
 		  "0x%llx, collections are counted at 0x%llx",

@@ -58,10 +58,13 @@ struct ruby_record {
 	/* The code that calls what YJIT makes; size 0: it makes none, or none that can be walked.
 	 */
 	__u64 text, text_size;
+	/* Ruby's own code, of a version whose JIT (MJIT) makes libraries: what these run lies
+	 * elsewhere. Size 0: there is no such. */
+	__u64 own, own_size;
 	/* Where the number of collections that began is; 0: not known. And what is going on. */
 	__u64 collections, collecting;
 };
-_Static_assert(sizeof(struct ruby_record) == 96, "ruby_record is read from the arena");
+_Static_assert(sizeof(struct ruby_record) == 112, "ruby_record is read from the arena");
 
 /* Frames: CRuby's vm_core.h, VM_FRAME_*, VM_ENV_*. */
 enum {

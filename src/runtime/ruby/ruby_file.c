@@ -273,7 +273,11 @@ static void set_jit(const struct elf_file *elf, struct ruby_dso *dso)
 {
 	const struct elf_section *text = elf_file_section(elf, ".text");
 
-	if (elf->machine != EM_X86_64 || dso->layout->version < 301 || !text || !ruby_has_yjit(elf))
+	if (!text)
+		return;
+	if (dso->layout->version >= 206 && dso->layout->version <= 302)
+		dso->own = (struct code_range){ text->addr, text->addr + text->size };
+	if (elf->machine != EM_X86_64 || dso->layout->version < 301 || !ruby_has_yjit(elf))
 		return;
 	dso->text = (struct code_range){ text->addr, text->addr + text->size };
 	/* What YJIT's code runs is in this register when it calls C code; what RJIT's does, in the

@@ -27,6 +27,7 @@ struct ruby_dso {
 	int64_t ec_offset;
 	struct ruby_gc gc;	/* count 0: not known */
 	struct code_range text; /* what calls the code that YJIT makes; 0: it makes none */
+	struct code_range own;	/* all of its code, if it may have MJIT; else 0 */
 	uint64_t begun;	  /* rb_cBasicObject: a word that is 0 until there are symbols; or 0 */
 	uint64_t vm;	  /* ruby_current_vm_ptr, of versions whose layout needs it */
 	uint64_t symbols; /* ruby_global_symbols; 0: somewhere in `data` */

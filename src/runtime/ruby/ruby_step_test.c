@@ -88,3 +88,27 @@ TEST(words_that_may_have_called_cut_the_stack)
 	}
 	assert_cut(lie_walk(MADE + 0x10));
 }
+
+/*
+ * The innermost frame is a method's in C, and the innermost code the loop's own, which has taken
+ * its last frame away; or it is a library's that MJIT has made, which may have pushed that frame.
+ */
+TEST(a_method_in_c_at_code_of_mjits_is_not_known_to_be_the_callers)
+{
+	static const __u64 note = FRAME(RUNTIME_RUBY, 0, FRAME_NOTE_MISMATCH);
+	struct ruby_record mjit = record;
+
+	mjit.error = 32;
+	mjit.own_size = LOOP - LEAF;
+	for (int of_mjit = 0; of_mjit < 2; of_mjit++) {
+		mjit.own = of_mjit ? LOOP : LEAF;
+		lie_set_up(RUNTIME_RUBY, &mjit, sizeof(mjit));
+		put_frames(1, 0, 0, FAR);
+		lie_put(FAR, RUBY_FRAME_CFUNC | RUBY_FRAME_NATIVE);
+		lie_walk(LEAF + 5);
+		ASSERT_EQ(lie.walk.words[0], FRAME(RUNTIME_NATIVE, 0, LEAF + 5));
+		ASSERT_EQ(FRAME_DATA(lie.walk.words[1]), LOOP + 0x10);
+		ASSERT_EQ(lie.walk.words[2] == note, of_mjit);
+		lie_tear_down();
+	}
+}
