@@ -172,6 +172,104 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 	return STOP_NONE;
 }
 
+/* --- what the caller cache has of blobs ------------------------------------------------------ */
+
+/* What it has of the current frame, a caller; NULL: nothing. */
+static __always_inline const struct hotspot_known *known_caller(const struct walk *w)
+{
+	const struct cached_rule *e = caller_cache_at(w);
+
+	if (!e || e->runtime != RUNTIME_HOTSPOT || e->pc != w->pc ||
+	    e->generation != w->process.generation)
+		return NULL;
+	return (const struct hotspot_known *)e->own;
+}
+
+static __always_inline bool is_nmethod(__u32 kind)
+{
+	return kind == BLOB_COMPILED || kind == BLOB_NATIVE;
+}
+
+/* Reads what proves that a known blob is still there; false: its block is not used any more. */
+static __always_inline bool read_proof(const struct hotspot_record *r, struct hotspot_scratch *s,
+				       const struct hotspot_known *known)
+{
+	__u32 size = r->proof_size;
+
+	if (!size || size > HOTSPOT_HEADER_SIZE)
+		return false;
+	size &= 511;
+	barrier_var(size);
+	return !read_memory(known->blob - r->heaps[0].block_header, s->header, size & 511) &&
+	       ((const __u8 *)s->header)[r->proof_used & 511] == 1;
+}
+
+/* Is the nmethod still there that was at a known caller's address? Compile ids are not given
+ * twice. */
+static __always_inline bool is_still_there(const struct hotspot_record *r,
+					   struct hotspot_scratch *s,
+					   const struct hotspot_known *known)
+{
+	__u64 name;
+	__u32 id;
+
+	if (!read_proof(r, s, known))
+		return false;
+	name = s->header[r->proof_name / 8 & 63];
+	id = *(const __u32 *)((const __u8 *)s->header + (r->proof_id & 508));
+	return id == known->compile_id &&
+	       name == (known->kind == BLOB_COMPILED ? r->name_nmethod : r->name_native);
+}
+
+/*
+ * The current frame is a caller in a stub that was met before: into the state, as hotspot_find()
+ * would by many reads (stubs lie in large blobs, and are told by their names' text), if a blob of
+ * the same name and size is still there.
+ */
+static __always_inline bool find_known_stub(struct walk *w, const struct hotspot_record *r,
+					    struct hotspot_state *st)
+{
+	const struct hotspot_known *known = known_caller(w);
+	struct hotspot_scratch *s = hotspot_scratch(w);
+	__u32 size, at = r->heaps[0].block_header + r->blob_size.offset;
+
+	if (!known || is_nmethod(known->kind) || r->blob_size.size != 4 || at + 4 > r->proof_size ||
+	    !read_proof(r, s, known))
+		return false;
+	size = *(const __u32 *)((const __u8 *)s->header + (at & 508));
+	if (hotspot_stub_check(s->header[r->proof_name / 8 & 63], size) != known->compile_id)
+		return false;
+	st->blob = known->blob;
+	st->size = size;
+	st->code = known->code;
+	st->frame_size = (__s32)known->frame_size;
+	st->frame_complete = 0;
+	st->check = known->compile_id;
+	st->orig_pc = st->deopt = st->deopt_mh = 0;
+	st->kind = (__u8)known->kind;
+	return true;
+}
+
+/* The blob that has the current frame, a caller of which nothing is out of the ordinary, is known
+ * from now on. */
+static __always_inline void remember_caller(struct walk *w, const struct hotspot_state *st)
+{
+	struct cached_rule *e = caller_cache_at(w);
+	struct hotspot_known *known;
+
+	if (!e || !hotspot_record(w)->proof_size)
+		return;
+	e->pc = w->pc;
+	e->generation = w->process.generation;
+	e->runtime = RUNTIME_HOTSPOT;
+	known = (struct hotspot_known *)e->own;
+	known->blob = st->blob;
+	known->code = st->code;
+	known->frame_size = (__u32)st->frame_size;
+	known->compile_id = st->check;
+	known->kind = st->kind;
+}
+
 /* The CodeBlob of the block that begins with this segment. */
 static __always_inline __u64 block_at(const struct hotspot_code_heap *h, __u64 segment)
 {
@@ -195,7 +293,8 @@ __noinline int WALK_NAME(hotspot_find)(void)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
 	st = hotspot_state(w);
-	if (in_blob(st, w->pc))
+	if (in_blob(st, w->pc) ||
+	    (!w->interrupted && !st->chunk && !w->late && find_known_stub(w, r, st)))
 		return STOP_NONE;
 	for (i = 0; i < HOTSPOT_HEAPS; i++) {
 		h = &r->heaps[i];
@@ -433,28 +532,6 @@ static __always_inline int leave_sized(struct walk *w, const struct hotspot_stat
 	return WALK_NAME(hotspot_leave)(cfa, ra);
 }
 
-/* Is the nmethod still there that was at a known caller's address? Compile ids are not given
- * twice. */
-static __always_inline bool is_still_there(const struct hotspot_record *r,
-					   struct hotspot_scratch *s,
-					   const struct hotspot_known *known)
-{
-	const __u8 *header = (const __u8 *)s->header;
-	__u32 size = r->proof_size, id;
-	__u64 name;
-
-	if (!size || size > HOTSPOT_HEADER_SIZE)
-		return false;
-	size &= 511;
-	barrier_var(size);
-	if (read_memory(known->blob - r->heaps[0].block_header, s->header, size & 511))
-		return false;
-	name = s->header[r->proof_name / 8 & 63];
-	id = *(const __u32 *)(header + (r->proof_id & 508));
-	return header[r->proof_used & 511] == 1 && id == known->compile_id &&
-	       name == (known->kind == BLOB_COMPILED ? r->name_nmethod : r->name_native);
-}
-
 /*
  * Goes on over callers that are compiled code which the caller cache knows: one read each. 0: it
  * has moved on; -1: what the current frame is must be looked up.
@@ -464,7 +541,6 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 	struct walk *w = current_walk();
 	const struct hotspot_known *known;
 	const struct hotspot_record *r;
-	const struct cached_rule *e;
 	__u64 cfa, fp = 0, ra = 0;
 	__u32 i, kind;
 
@@ -472,12 +548,9 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
 	for (i = 0; i < CALLERS; i++) {
-		e = caller_cache_at(w);
-		if (!e || e->runtime != RUNTIME_HOTSPOT || e->pc != w->pc ||
-		    e->generation != w->process.generation)
-			return -1;
-		known = (const struct hotspot_known *)e->own;
-		if (!is_still_there(r, hotspot_scratch(w), known))
+		known = known_caller(w);
+		if (!known || !is_nmethod(known->kind) ||
+		    !is_still_there(r, hotspot_scratch(w), known))
 			return -1;
 		cfa = w->regs[ARCH_SP] + 8 * (__u64)known->frame_size;
 		if (read_stack(w, cfa - 8, &ra) || read_stack(w, cfa - 16, &fp))
@@ -495,25 +568,6 @@ __noinline int WALK_NAME(hotspot_callers)(void)
 		walk_to_caller(w, cfa, ra);
 	}
 	return STOP_NONE;
-}
-
-/* The current frame, a caller of which nothing is out of the ordinary, is known from now on. */
-static __always_inline void remember_caller(struct walk *w, const struct hotspot_state *st)
-{
-	struct cached_rule *e = caller_cache_at(w);
-	struct hotspot_known *known;
-
-	if (!e || !hotspot_record(w)->proof_size)
-		return;
-	e->pc = w->pc;
-	e->generation = w->process.generation;
-	e->runtime = RUNTIME_HOTSPOT;
-	known = (struct hotspot_known *)e->own;
-	known->blob = st->blob;
-	known->code = st->code;
-	known->frame_size = (__u32)st->frame_size;
-	known->compile_id = st->check;
-	known->kind = st->kind;
 }
 
 __noinline int WALK_NAME(hotspot_compiled)(void)
@@ -871,6 +925,8 @@ STEP(hotspot)
 	stop = WALK_NAME(hotspot_find)();
 	if (stop)
 		return stop;
+	if (!w->interrupted && !st->chunk && !w->late && !is_nmethod(st->kind))
+		remember_caller(w, st);
 	if (!st->heap)
 		st->in_native = !w->interrupted && st->kind == BLOB_NATIVE;
 	if (!st->heap)

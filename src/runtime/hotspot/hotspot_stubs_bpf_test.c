@@ -42,24 +42,36 @@ TEST(compiled_frames_take_two_reads)
 TEST(callers_that_are_known_take_one_read)
 {
 	struct cached_rule *callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*callers));
-	__u64 code[20], block;
+	__u64 code[20], block, stub;
 
 	ASSERT_PTR_NONNULL(callers);
 	set_up_chain(code);
+	stub = t.call_stub - HEADER;
 	t.record.proof_size = BLOCK_HEADER + 32;
 	t.record.proof_used = 8;
 	t.record.proof_name = BLOCK_HEADER;
 	t.record.proof_id = BLOCK_HEADER + 24;
 	for (__u32 i = 0; i < 20; i++)
 		put(code[i] - HEADER - BLOCK_HEADER + 8, "\1", 1);
+	put(stub - BLOCK_HEADER + 8, "\1", 1);
 	t.callers = callers;
 	for (__u32 round = 0; round < 3; round++) {
 		ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
 		for (__u32 i = 1; i < 20; i++)
 			ASSERT_BLOB(i, i % 2 ? HOTSPOT_COMPILED : HOTSPOT_NATIVE, code[i], 100 + i,
 				    0xa0);
-		ASSERT_EQ(t.nr_reads, (round ? 2 + 19 : 2 * 20) + 1 + 5);
+		ASSERT_EQ(t.nr_reads, (round ? 2 + 19 : 2 * 20) + 1 + (round ? 1 : 5));
 	}
+	/* The stub's blob became a larger one. */
+	put_4(stub + 8, HEADER + 260);
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	ASSERT_EQ(t.nr_reads, 2 + 19 + 1 + 1 + 5);
+	memcpy(&block, at(stub, 8), 8);
+	ASSERT_BLOB(20, HOTSPOT_STUB, t.call_stub, hotspot_stub_check(block, HEADER + 260), 0x80);
+	/* It is used no more. */
+	put(stub - BLOCK_HEADER + 8, "\0", 1);
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	ASSERT_EQ(t.nr_reads, 2 + 19 + 1 + 1 + 5);
 	/* Another nmethod at the same address, also one of the other kind. */
 	put_4(code[5] - HEADER + 24, 555);
 	put_8(code[6] - HEADER, t.record.name_nmethod);
