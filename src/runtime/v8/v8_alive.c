@@ -11,13 +11,13 @@
 #include <string.h>
 
 enum {
-	SMI = 8,
+	WORD = 8,
 	CHUNK = 256 << 10, /* pages of a heap begin at multiples of this */
 	WEAK = 3,	   /* how a pointer ends that does not hold what it leads to */
 	PAGE = 4096,
 	ROOTS_PAGES = 16, /* before the heap, that have its roots */
 	TRIES = 8,
-	LIST_HEADER = 3 * SMI, /* of a WeakArrayList */
+	LIST_HEADER = 3, /* fields, of a WeakArrayList */
 	LIST_MAX = 1 << 20,
 	LOOKED_AT = 8, /* elements, to see whether it is the list of scripts */
 	PIECE = 512,   /* elements */
@@ -43,24 +43,39 @@ static int find_heap(const struct v8_heap *h, uint64_t object, uint64_t *ret)
 /* WeakArrayList: capacity, length, elements. */
 static int read_list(const struct v8_heap *h, uint64_t tagged, struct list *ret)
 {
+	const uint64_t size = v8_tagged_size(h->layout);
 	bool plain = h->layout->plain_lengths;
-	uint64_t words[LIST_HEADER / SMI], capacity, length;
+	uint64_t capacity, length;
+	struct v8_object list;
 	int r;
 
 	if (!v8_is_object(tagged))
 		return -ENOENT;
-	tagged &= ~(uint64_t)WEAK;
-	r = v8_read_bytes(h, tagged, words, sizeof(words));
+	list.at = tagged & ~(uint64_t)WEAK;
+	r = v8_read_bytes(h, list.at, list.words, LIST_HEADER * size);
 	if (r)
 		return r;
-	capacity = plain ? words[1] & UINT32_MAX : words[1] >> 32;
-	length = plain ? words[1] >> 32 : words[2] >> 32;
-	*ret = (struct list){ tagged + (plain ? 2 : 3) * SMI, (uint32_t)length };
-	return v8_is_object(words[0]) &&
-			       (plain || (v8_is_small(words[1]) && v8_is_small(words[2]))) &&
-			       length && length <= LIST_MAX && capacity >= length
-		       ? 0
-		       : -ENOENT;
+	capacity = v8_tagged(h, &list, (uint16_t)size);
+	length = v8_tagged(h, &list, (uint16_t)(2 * size));
+	if (!v8_is_object(v8_tagged(h, &list, 0)) ||
+	    (!plain && (!v8_is_small(capacity) || !v8_is_small(length))))
+		return -ENOENT;
+	length = plain ? capacity >> 32 : length >> 32;
+	capacity = plain ? capacity & UINT32_MAX : capacity >> 32;
+	*ret = (struct list){ list.at + (plain ? 2 : 3) * size, (uint32_t)length };
+	return length && length <= LIST_MAX && capacity >= length ? 0 : -ENOENT;
+}
+
+/* Elements of an array, as v8_tagged_of(). */
+static int read_elements(const struct v8_heap *h, uint64_t at, uint32_t nr, uint64_t *ret)
+{
+	const size_t size = v8_tagged_size(h->layout);
+	int r = v8_read_bytes(h, at, ret, size * nr);
+
+	/* From the last one on: they become no smaller. */
+	for (uint32_t i = r ? 0 : nr; i-- > 0;)
+		ret[i] = v8_tagged_of(h->layout, at, (const char *)ret + size * i);
+	return r;
 }
 
 /* Whether that list has scripts that it does not hold, and nothing else. */
@@ -74,7 +89,7 @@ static bool has_scripts(const struct v8_heap *h, uint64_t tagged)
 	if (read_list(h, tagged, &list))
 		return false;
 	nr = list.length < LOOKED_AT ? list.length : LOOKED_AT;
-	if (v8_read_bytes(h, list.at, elements, SMI * nr))
+	if (read_elements(h, list.at, nr, elements))
 		return false;
 	for (uint32_t i = 0; i < nr; i++) {
 		if ((elements[i] & WEAK) != WEAK)
@@ -92,9 +107,9 @@ static bool has_scripts(const struct v8_heap *h, uint64_t tagged)
 /* Looks for the pointer to the list among the roots, which lie before the heap. */
 static int find_list(const struct v8_heap *of, struct v8_scripts *s, uint64_t heap)
 {
-	struct v8_work work = { .reads = 4 * ROOTS_PAGES * PAGE / SMI, .bytes = 1 << 20 };
+	struct v8_work work = { .reads = 4 * ROOTS_PAGES * PAGE / WORD, .bytes = 1 << 20 };
 	const struct v8_heap h = { of->target, of->layout, &work };
-	uint64_t words[PAGE / SMI];
+	uint64_t words[PAGE / WORD];
 
 	if (s->tries >= TRIES)
 		return -ENODATA;
@@ -102,9 +117,9 @@ static int find_list(const struct v8_heap *of, struct v8_scripts *s, uint64_t he
 	for (uint64_t page = 1; page <= ROOTS_PAGES; page++) {
 		if (v8_read_bytes(&h, heap - page * PAGE, words, sizeof(words)))
 			break;
-		for (size_t i = 0; i < PAGE / SMI; i++)
+		for (size_t i = 0; i < PAGE / WORD; i++)
 			if (v8_is_object(words[i]) && has_scripts(&h, words[i])) {
-				s->list = (int64_t)(SMI * i) - (int64_t)(page * PAGE);
+				s->list = (int64_t)(WORD * i) - (int64_t)(page * PAGE);
 				return 0;
 			}
 	}
@@ -115,7 +130,8 @@ static int look_at(const struct v8_heap *h, const struct list *list, uint32_t fr
 		   uint64_t element, uint32_t *ret)
 {
 	uint64_t piece[PIECE];
-	int r = v8_read_bytes(h, list->at + SMI * (uint64_t)from, piece, SMI * (size_t)nr);
+	uint64_t at = list->at + v8_tagged_size(h->layout) * (uint64_t)from;
+	int r = read_elements(h, at, nr, piece);
 
 	for (uint32_t i = 0; i < nr && !r; i++)
 		if (piece[i] == element) {
@@ -170,7 +186,7 @@ static int script_is_alive(const struct v8_heap *h, struct v8_scripts *s, uint64
 int v8_is_alive(const struct v8_heap *h, struct v8_scripts *scripts, const struct v8_identity *f)
 {
 	const struct v8_layout *l = h->layout;
-	uint64_t functions, words[2], element, heap;
+	uint64_t functions, length, element, heap;
 	int r;
 
 	if (!l->chunk_heap)
@@ -183,19 +199,19 @@ int v8_is_alive(const struct v8_heap *h, struct v8_scripts *scripts, const struc
 			return r == -ESRCH ? r : -ENODATA;
 	}
 	if (f->literal <= INT32_MAX) {
-		r = v8_read_bytes(h, f->script + l->script_functions, &functions,
-				  sizeof(functions));
+		r = v8_read_tagged(h, f->script + l->script_functions, &functions);
 		if (!r && !v8_is_object(functions))
 			r = -ENOENT;
 		if (!r)
-			r = v8_read_bytes(h, functions - 1, words, sizeof(words));
-		if (!r && f->literal >= (l->plain_lengths ? (uint32_t)words[1]
-							  : (uint32_t)v8_small(words[1])))
+			r = v8_read_tagged(h, functions - 1 + l->array_length, &length);
+		if (!r && f->literal >= (l->plain_lengths ? (uint32_t)length
+							  : (uint32_t)v8_small(length)))
 			r = -ENOENT;
 		if (!r)
-			r = v8_read_bytes(
-				h, functions - 1 + l->array_data + SMI * (uint64_t)f->literal,
-				&element, sizeof(element));
+			r = v8_read_tagged(h,
+					   functions - 1 + l->array_data +
+						   v8_tagged_size(l) * (uint64_t)f->literal,
+					   &element);
 		if (r)
 			return r;
 		if (element != f->shared + WEAK)

@@ -16,6 +16,8 @@
  */
 #pragma once
 
+/* Nothing of it is known where pointers are compressed, but is_of_script(), which does not need
+ * --async. */
 enum {
 	/* Words of walk->scratch, beyond those of the step. */
 	ASYNC_OBJECT_AT = 32,
@@ -39,12 +41,18 @@ static __always_inline __u64 object_field(const struct walk *w, __u32 offset)
 	return w->scratch[ASYNC_OBJECT_AT + (offset / 8 & 7)];
 }
 
+static __always_inline __u64 object_tagged(const struct walk *w, const struct v8_record *r,
+					   __u64 near, __u32 offset)
+{
+	return tagged_of(r, near, object_field(w, offset) >> 8 * (offset & 7));
+}
+
 /* Reads the first 64 bytes of an object, to where object_field() has them: its type, or -1. */
 __noinline int WALK_NAME(v8_object)(__u64 tagged)
 {
 	struct walk *w = current_walk();
 	const struct v8_record *r;
-	__u64 *to;
+	__u64 *to, map;
 	__u16 type;
 
 	if (!w)
@@ -54,20 +62,26 @@ __noinline int WALK_NAME(v8_object)(__u64 tagged)
 	to = &w->scratch[ASYNC_OBJECT_AT];
 	if (!r || !is_object(tagged) || read_to_page_end(tagged - TAG, to, V8_OBJECT_SIZE / 2))
 		return -1;
-	/* It is being moved: this is where to. */
-	if (!(to[0] & TAG) && read_to_page_end(to[0], to, V8_OBJECT_SIZE / 2))
-		return -1;
-	if (!is_object(to[0]) || read_memory(to[0] - TAG + r->map_type, &type, sizeof(type)))
+	map = map_word(r, tagged, to[0]);
+	if (!(map & TAG)) {
+		if (read_to_page_end(map, to, V8_OBJECT_SIZE / 2))
+			return -1;
+		map = map_word(r, tagged, to[0]);
+	}
+	if (!is_object(map) || read_memory(map - TAG + r->map_type, &type, sizeof(type)))
 		return -1;
 	return type;
 }
 
 /* Whether the function that was just read is one of a script; else it is a builtin. */
-static __always_inline bool is_of_script(struct walk *w, const struct v8_record *r)
+static __always_inline bool is_of_script(struct walk *w, const struct v8_record *r, __u64 function)
 {
-	if (WALK_NAME(v8_object)(object_field(w, r->function_shared)) < 0)
+	__u64 of = object_tagged(w, r, function, r->function_shared);
+
+	if (WALK_NAME(v8_object)(of) < 0)
 		return false;
-	return WALK_NAME(v8_object)(object_field(w, r->shared_script)) == r->async.script;
+	of = object_tagged(w, r, function, r->shared_script);
+	return WALK_NAME(v8_object)(of) == r->async.script;
 }
 
 __noinline int WALK_NAME(v8_is_script)(__u64 function)
@@ -80,7 +94,8 @@ __noinline int WALK_NAME(v8_is_script)(__u64 function)
 		return 0;
 	r = v8_record(w);
 	barrier_var(r);
-	return r && type >= r->function_first && type <= r->function_last && is_of_script(w, r);
+	return r && type >= r->function_first && type <= r->function_last &&
+	       is_of_script(w, r, function);
 }
 
 /* The promise of an async function's object, or of what was last asked of an async generator; 0. */
@@ -171,7 +186,7 @@ __noinline int WALK_NAME(v8_goes_on)(__u64 handler)
 	if (!r || type < r->function_first || type > r->function_last)
 		return -1;
 	context = object_field(w, r->async.function_context);
-	if (is_of_script(w, r) || WALK_NAME(v8_object)(context) < 0)
+	if (is_of_script(w, r, handler) || WALK_NAME(v8_object)(context) < 0)
 		return -1;
 	second = object_field(w, CONTEXT_SLOT_2);
 	third = object_field(w, CONTEXT_SLOT_3);

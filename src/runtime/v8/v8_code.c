@@ -23,7 +23,6 @@ enum {
 	 * kinds, and these, of which one is three elements. */
 	DEOPT_EAGER = 2,
 	DEOPT_LAZY = 3,
-	DEOPT_FIRST = 4,
 	DEOPT_ENTRY = 3,
 	DEOPT_ENTRY_TRANSLATION = 1,
 	ENTRIES_MAX = 4096,
@@ -51,10 +50,10 @@ static bool has(const struct v8_heap *h, const struct v8_object *code, uint64_t 
 	return pc - code_start_of(h, code) < v8_field_4(code, r->code_size);
 }
 
-/* Whether it may be a map's. */
-static bool is_address(uint64_t tagged)
+/* Whether it may be a map's: objects have the alignment of their fields. */
+static bool is_address(const struct v8_layout *l, uint64_t tagged)
 {
-	return (tagged & 7) == TAG && tagged <= V8_ADDRESS_MASK;
+	return (tagged & (v8_tagged_size(l) - 1)) == TAG && tagged <= V8_ADDRESS_MASK;
 }
 
 /* If `map` is one of an InstructionStream: the Code that it leads to, if that has pc. */
@@ -104,16 +103,17 @@ static int look_back(const struct v8_heap *h, struct v8_codes *codes, uint64_t p
 			return r;
 		for (uint64_t at = last; at >= from + l->stream_header && at >= begin;
 		     at -= ALIGNMENT) {
-			uint64_t stream[2], code = at - l->stream_header + TAG;
+			const uint8_t *stream = piece + (at - l->stream_header - from);
+			uint64_t map = v8_tagged_of(l, at, stream),
+				 code = l->stream_code
+						? v8_tagged_of(l, at, stream + l->stream_code)
+						: at - l->stream_header + TAG;
 
-			memcpy(stream, piece + (at - l->stream_header - from), sizeof(stream));
-			if (l->stream_code)
-				code = stream[l->stream_code / 8];
-			if (!is_address(stream[0]) || !is_address(code))
+			if (!is_address(l, map) || !is_address(l, code))
 				continue;
 			if (++nr_candidates > CANDIDATES_MAX)
 				return -ENOENT;
-			r = code_of_stream(h, codes, stream[0], code, pc, ret);
+			r = code_of_stream(h, codes, map, code, pc, ret);
 			if (r != -ENOENT)
 				return r;
 		}
@@ -165,7 +165,7 @@ static int read_table(const struct v8_heap *h, uint64_t tagged, uint8_t **ret, s
 	int r = v8_read(h, tagged, &array);
 
 	if (!r && l->positions_inside && array.type != l->type_byte_array)
-		r = v8_read(h, v8_field(&array, l->positions_inside), &array);
+		r = v8_read(h, v8_tagged(h, &array, l->positions_inside), &array);
 	if (r)
 		return r;
 	if (array.type != l->type_byte_array && array.type != l->type_table)
@@ -203,7 +203,7 @@ static int element(const struct v8_heap *h, const struct v8_object *array, uint3
 
 	if ((int32_t)i < 0 || (int32_t)i >= v8_array_length(h, array))
 		return -ENOENT;
-	r = v8_read_bytes(h, array->at + l->array_data + 8 * (uint64_t)i, ret, sizeof(*ret));
+	r = v8_read_tagged(h, array->at + l->array_data + v8_tagged_size(l) * (uint64_t)i, ret);
 	if (!r && *ret & TAG)
 		*ret &= ~2ull;
 	return r;
@@ -225,12 +225,12 @@ static int read_bytecodes(const struct v8_heap *h, uint64_t tagged, struct v8_ob
 		if (ret->type == l->type_bytecode_array)
 			return 0;
 		if (ret->type == l->type_interpreter_data)
-			tagged = v8_field(ret, l->interpreter_data_bytecodes);
+			tagged = v8_tagged(h, ret, l->interpreter_data_bytecodes);
 		else if (ret->type == l->type_code &&
 			 (v8_field_4(ret, l->code_flags) & l->code_kind_mask) == l->kind_baseline)
-			tagged = v8_field(ret, l->code_deopt);
+			tagged = v8_tagged(h, ret, l->code_deopt);
 		else if (l->baseline_data_bytecodes && !hops)
-			tagged = v8_field(ret, l->baseline_data_bytecodes);
+			tagged = v8_tagged(h, ret, l->baseline_data_bytecodes);
 		else
 			return -ENOENT;
 	}
@@ -242,17 +242,17 @@ static int baseline_bytecodes(const struct v8_heap *h, const struct v8_object *c
 			      const struct v8_object *shared, struct v8_object *ret)
 {
 	const struct v8_layout *l = h->layout;
-	uint64_t data = v8_field(shared, l->shared_data);
+	uint64_t data = v8_tagged(h, shared, l->shared_data);
 	struct v8_object own;
 
 	if (l->baseline_data_code) {
 		if (v8_read(h, data, &own) ||
-		    v8_field(&own, l->baseline_data_code) != code->at + TAG)
+		    v8_tagged(h, &own, l->baseline_data_code) != code->at + TAG)
 			return -ENOENT;
 		return read_bytecodes(h, data, ret);
 	}
 	if (read_bytecodes(h, data, &own) ||
-	    read_bytecodes(h, v8_field(code, l->code_deopt), ret) || own.at != ret->at)
+	    read_bytecodes(h, v8_tagged(h, code, l->code_deopt), ret) || own.at != ret->at)
 		return -ENOENT;
 	return 0;
 }
@@ -261,10 +261,10 @@ int32_t v8_bytecode_place(const struct v8_heap *h, const struct v8_object *share
 {
 	struct v8_object bytecodes;
 
-	if (read_bytecodes(h, v8_field(shared, h->layout->shared_data), &bytecodes) ||
-	    at >= (uint32_t)v8_small(v8_field(&bytecodes, h->layout->array_length)))
+	if (read_bytecodes(h, v8_tagged(h, shared, h->layout->shared_data), &bytecodes) ||
+	    at >= (uint32_t)v8_small(v8_tagged(h, &bytecodes, h->layout->array_length)))
 		return -1;
-	return position_at(h, v8_field(&bytecodes, h->layout->bytecode_positions), at).offset;
+	return position_at(h, v8_tagged(h, &bytecodes, h->layout->bytecode_positions), at).offset;
 }
 
 static int baseline_places(const struct v8_heap *h, const struct v8_object *code,
@@ -282,9 +282,9 @@ static int baseline_places(const struct v8_heap *h, const struct v8_object *code
 	if (baseline_bytecodes(h, code, shared, &bytecodes))
 		return -ENOENT;
 	ret[0] = (struct v8_place){ .offset = -1 };
-	if (!sizes->nr || read_table(h, v8_field(code, l->code_positions), &table, &size))
+	if (!sizes->nr || read_table(h, v8_tagged(h, code, l->code_positions), &table, &size))
 		return 1;
-	length = v8_small(v8_field(&bytecodes, l->array_length));
+	length = v8_small(v8_tagged(h, &bytecodes, l->array_length));
 	if (length <= 0 || length > TABLE_MAX)
 		return 1;
 	bytes = malloc((size_t)length);
@@ -295,7 +295,7 @@ static int baseline_places(const struct v8_heap *h, const struct v8_object *code
 		return r;
 	bytecode = v8_bytecode_of_code(table, size, bytes, (size_t)length, sizes, at);
 	if (bytecode >= 0)
-		ret[0].offset = position_at(h, v8_field(&bytecodes, l->bytecode_positions),
+		ret[0].offset = position_at(h, v8_tagged(h, &bytecodes, l->bytecode_positions),
 					    (uint32_t)bytecode)
 					.offset;
 	return 1;
@@ -330,11 +330,39 @@ static int translated(const struct optimized *o, const uint8_t *table, size_t si
 
 	if (entry < 0 || entry > ENTRIES_MAX)
 		return -1;
-	at = deopt_number(o, l->deopt_inlining + DEOPT_FIRST + DEOPT_ENTRY * (uint32_t)entry +
+	at = deopt_number(o, l->deopt_entries + DEOPT_ENTRY * (uint32_t)entry +
 				     DEOPT_ENTRY_TRANSLATION);
 	return at < 0 ? -1
 		      : v8_translation(table, size, l->deopt_format, (uint32_t)at,
 				       &o->heap->work->operations, ret, V8_INLINED_MAX);
+}
+
+/* The table of safepoints; the caller's to free. */
+static int read_safepoints(const struct optimized *o, uint8_t **ret, uint32_t *ret_size)
+{
+	const struct v8_layout *l = o->heap->layout;
+	uint32_t code_size = v8_field_4(o->code, l->record.code_size), at = code_size, size;
+	uint8_t *safepoints;
+	int r;
+
+	if (l->code_safepoints) {
+		at = v8_field_4(o->code, l->code_safepoints);
+		size = code_size - at;
+	} else {
+		size = v8_field_4(o->code, l->record.code_size + 4);
+	}
+	if (at > code_size || size > TABLE_MAX)
+		return -ENOENT;
+	safepoints = malloc(size + 1);
+	if (!safepoints)
+		return -ENOMEM;
+	r = v8_read_bytes(o->heap, code_start_of(o->heap, o->code) + at, safepoints, size);
+	if (r)
+		free(safepoints);
+	else
+		*ret = safepoints;
+	*ret_size = size;
+	return r;
 }
 
 /* Of a call that optimized code makes, which returns to `at`; -ENOENT: there is nothing of it. */
@@ -343,27 +371,21 @@ static int call_places(const struct optimized *o, bool maglev, uint32_t at, stru
 	const struct v8_layout *l = o->heap->layout;
 	_cleanup_free_ uint8_t *safepoints = NULL, *table = NULL;
 	struct v8_translated frames[V8_INLINED_MAX];
-	uint32_t size = v8_field_4(o->code, l->record.code_size + 4);
-	uint64_t tagged,
-		end = code_start_of(o->heap, o->code) + v8_field_4(o->code, l->record.code_size);
+	uint64_t tagged;
+	uint32_t size;
 	size_t table_size;
 	int64_t entry;
-	int nr, r;
+	int nr, r = read_safepoints(o, &safepoints, &size);
 
-	if (size > TABLE_MAX)
-		return -ENOENT;
-	safepoints = malloc(size + 1);
-	if (!safepoints)
-		return -ENOMEM;
-	r = v8_read_bytes(o->heap, end, safepoints, size);
 	if (!r)
 		r = element(o->heap, &o->deopt, 0, &tagged);
 	if (!r)
 		r = read_table(o->heap, tagged, &table, &table_size);
 	if (r)
 		return r;
-	entry = maglev ? v8_safepoint_entry(safepoints, size, l->deopt_format, at)
-		       : v8_packed_safepoint_entry(safepoints, size, at);
+	entry = l->code_safepoints ? v8_plain_safepoint_entry(safepoints, size, at)
+		: maglev	   ? v8_safepoint_entry(safepoints, size, l->deopt_format, at)
+				   : v8_packed_safepoint_entry(safepoints, size, at);
 	nr = translated(o, table, table_size, entry, frames);
 	if (nr <= 0)
 		return -ENOENT;
@@ -445,11 +467,12 @@ static int read_optimized(struct optimized *o)
 	struct v8_object own;
 	uint64_t tagged;
 
-	if (v8_read_as(o->heap, v8_field(o->code, l->code_deopt), l->type_deopt, &o->deopt) ||
+	if (v8_read_as(o->heap, v8_tagged(o->heap, o->code, l->code_deopt), l->type_deopt,
+		       &o->deopt) ||
 	    element(o->heap, &o->deopt, l->deopt_shared, &tagged) || v8_read(o->heap, tagged, &own))
 		return -ENOENT;
 	if (l->wrapper_shared && own.type == l->type_wrapper &&
-	    v8_read(o->heap, v8_field(&own, l->wrapper_shared), &own))
+	    v8_read(o->heap, v8_tagged(o->heap, &own, l->wrapper_shared), &own))
 		return -ENOENT;
 	if (own.at != o->shared->at || element(o->heap, &o->deopt, l->deopt_literals, &tagged) ||
 	    v8_read(o->heap, tagged, &o->literals))
@@ -482,8 +505,8 @@ static bool has_no_positions(const struct optimized *o)
 	_cleanup_free_ uint8_t *table = NULL;
 	size_t size;
 
-	return !read_table(o->heap, v8_field(o->code, o->heap->layout->code_positions), &table,
-			   &size) &&
+	return !read_table(o->heap, v8_tagged(o->heap, o->code, o->heap->layout->code_positions),
+			   &table, &size) &&
 	       !size;
 }
 
@@ -494,7 +517,7 @@ static int optimized_places(const struct v8_heap *h, const struct v8_object *cod
 	_cleanup_free_ uint8_t *inlining = NULL;
 	struct optimized o = { .heap = h, .code = code, .shared = shared };
 	uint32_t kind = v8_field_4(code, l->code_flags) & l->code_kind_mask;
-	bool maglev = l->deopt_format && kind == l->kind_baseline + 1u;
+	bool maglev = l->deopt_format >= V8_DEOPT_12_9 && kind == l->kind_baseline + 1u;
 	int32_t ids[V8_INLINED_MAX];
 	struct v8_position p;
 	uint64_t tagged;
@@ -510,7 +533,7 @@ static int optimized_places(const struct v8_heap *h, const struct v8_object *cod
 	}
 	if (l->call_positions || has_no_positions(&o))
 		return interrupted_places(&o, ret);
-	p = position_at(h, v8_field(code, l->code_positions), at);
+	p = position_at(h, v8_tagged(h, code, l->code_positions), at);
 	if (p.inlined >= 0 && (element(h, &o.deopt, l->deopt_inlining, &tagged) ||
 			       read_table(h, tagged, &inlining, &size)))
 		return -ENOENT;

@@ -77,7 +77,60 @@ static const struct v8_constant of_15_0[] = {
 	{ NULL, 0 },
 };
 
-const struct v8_constant *v8_constants_of(uint16_t version)
+/*
+ * V8 8.3.110 on x86-64 with compressed pointers, as Electron 9 has it. Types are those that Node.js
+ * 14.5 exports, which has the same V8 without compression, and those of objects in Electron 9.4.1.
+ * Members: from the classes (src/objects/{js-objects,shared-function-info,script,string,code}.tq,
+ * code.h) of 8.2.308 and 8.4.300, and seen in its memory.
+ */
+static const struct v8_constant of_8_3[] = {
+	{ "TaggedSize", 4 },
+	{ "SmiShiftSize", 0 },
+	{ "off_fp_context", -8 },
+	{ "off_fp_function", -16 },
+	{ "class_Map__instance_type__uint16_t", 8 },
+	{ "class_JSFunction__shared__SharedFunctionInfo", 12 },
+	{ "type_JSFunction__JS_FUNCTION_TYPE", 1092 },
+	{ "class_SharedFunctionInfo__raw_function_token_offset__int16_t", 24 },
+	{ "class_SharedFunctionInfo__name_or_scope_info__Object", 8 },
+	{ "class_Script__name__Object", 8 },
+	{ "class_Script__line_ends__Object", 28 },
+	{ "class_FixedArrayBase__length__SMI", 4 },
+	{ "class_FixedArray__data__uintptr_t", 8 },
+	{ "class_String__length__int32_t", 8 },
+	{ "class_SeqOneByteString__chars__char", 12 },
+	{ "class_ConsString__first__String", 12 },
+	{ "class_ConsString__second__String", 16 },
+	{ "class_ThinString__actual__String", 12 },
+	{ "class_SlicedString__parent__String", 12 },
+	{ "class_SlicedString__offset__SMI", 16 },
+	{ "class_ExternalString__resource__Object", 12 },
+	{ "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", 170 },
+	{ "type_Script__SCRIPT_TYPE", 104 },
+	{ "type_ScopeInfo__SCOPE_INFO_TYPE", 129 },
+	{ "type_ByteArray__BYTE_ARRAY_TYPE", 131 },
+	{ "type_BytecodeArray__BYTECODE_ARRAY_TYPE", 132 },
+	{ "type_FixedArray__FIXED_ARRAY_TYPE", 116 },
+	{ "type_Code__CODE_TYPE", 155 },
+	{ "FirstNonstringType", 64 },
+	{ "StringRepresentationMask", 7 },
+	{ "OneByteStringTag", 8 },
+	{ "ConsStringTag", 1 },
+	{ "ExternalStringTag", 2 },
+	{ "SlicedStringTag", 3 },
+	{ "ThinStringTag", 5 },
+	{ "class_Code__instruction_start__uintptr_t", 64 },
+	{ "class_Code__instruction_size__int", 20 },
+	{ "class_SharedFunctionInfo__flags__int", 28 },
+	{ "class_SharedFunctionInfo__script_or_debug_info__HeapObject", 16 },
+	{ "class_Script__source__Object", 4 },
+	{ "type_InterpreterData__INTERPRETER_DATA_TYPE", 99 },
+	{ NULL, 0 },
+};
+
+const struct v8_constant *v8_constants_of(uint16_t version, bool tells_version)
 {
+	if (tells_version)
+		return version == 803 ? of_8_3 : NULL;
 	return version == 1500 ? of_15_0 : NULL;
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct v8_constant {
@@ -11,5 +12,8 @@ struct v8_constant {
 	int32_t value;
 };
 
-/* Of version 100 * major + minor, up to one without a name; NULL: not known. */
-const struct v8_constant *v8_constants_of(uint16_t version);
+/*
+ * Of version 100 * major + minor, of files that export that and nothing else of it, or not even
+ * that: up to one without a name. NULL: not known.
+ */
+const struct v8_constant *v8_constants_of(uint16_t version, bool tells_version);

@@ -48,7 +48,7 @@ static bool is_same(const struct v8_heap *h, const struct v8_function *f, const 
 	const struct v8_record *r = &h->layout->record;
 
 	return f->has_script &&
-	       (uint32_t)v8_small(v8_field(&f->script, r->script_id)) == words[1] >> 32 &&
+	       (uint32_t)v8_small(v8_tagged(h, &f->script, r->script_id)) == words[1] >> 32 &&
 	       v8_field_4(&f->shared, r->shared_literal) == (uint32_t)words[1] &&
 	       (uint16_t)v8_field_4(&f->shared, r->shared_token) == words[2] >> 48;
 }
@@ -103,7 +103,7 @@ static void tell(struct v8_frames *fs, const struct v8_heap *h, const struct v8_
 	to->has_script = f->has_script;
 	to->script_at = f->script.at;
 	to->shared_at = f->shared.at;
-	to->script = f->has_script ? (uint32_t)v8_small(v8_field(&f->script, r->script_id)) : 0;
+	to->script = f->has_script ? (uint32_t)v8_small(v8_tagged(h, &f->script, r->script_id)) : 0;
 	to->literal = v8_field_4(&f->shared, r->shared_literal);
 	to->token = (uint16_t)v8_field_4(&f->shared, r->shared_token);
 	memcpy(to->name, f->name, strlen(f->name) + 1);

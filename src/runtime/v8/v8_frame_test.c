@@ -13,13 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BASE UINT64_C(0x700040000) /* a page of the heap begins there */
+
 enum {
-	BASE = 0x40000, /* a page of the heap begins there */
 	SIZE = 64 << 10,
 	TAG = 1,
 	WEAK = 3, /* of what is not held; by itself, it is gone */
-	/* Where maps are: their instance type is behind 8 bytes. */
-	MAPS = BASE,
 	LITERAL = 3,
 	TOKEN = 5,
 	SCRIPT = 7,
@@ -28,10 +27,11 @@ enum {
 	EXTERNAL = 8 | 2,
 	/* Within the image: what the heap is found by, and its roots. */
 	CHUNK_HEAP = 8,
-	HEAP = BASE + 0xe000,
-	LIST = HEAP - 0x1238,
 	LINES = 1 << 19, /* of a made-up source, which lies elsewhere: every second unit ends one */
 };
+#define MAPS	  BASE /* their instance type is behind 8 bytes */
+#define HEAP	  (BASE + 0xe000)
+#define LIST	  (HEAP - 0x1238)
 #define ELSEWHERE UINT64_C(0x100000000)
 #define SMALL(n)  ((uint64_t)(n) << 32)
 
@@ -70,20 +70,25 @@ static int read_image(void *ctx, uint64_t addr, void *to, size_t size)
 	return 0;
 }
 
-static struct heap *heap_new(void)
+static struct heap *heap_new_of(uint8_t kind)
 {
 	struct heap *h = calloc(1, sizeof(*h));
 
 	ASSERT(h && (h->image = calloc(1, sizeof(*h->image))));
 	h->image->change_at = -1;
 	h->image->used = 4096;
-	h->layout = test_v8_layout(0);
+	h->layout = test_v8_layout(kind);
 	h->target =
 		(struct runtime_target){ .memory = { read_image, h->image }, .keeper = &h->keeper };
 	h->frames = (struct v8_frames){ .target = &h->target,
 					.layout = &h->layout,
 					.sizes = &h->sizes };
 	return h;
+}
+
+static struct heap *heap_new(void)
+{
+	return heap_new_of(0);
 }
 
 static void heap_free(struct heap *h)
@@ -114,55 +119,73 @@ static void put_2(struct image *i, uint64_t at, uint16_t value)
 	put(i, at, &value, sizeof(value));
 }
 
-/* A new object of that type, its first byte; each type has its map. */
-static uint64_t put_object(struct image *i, uint16_t type, size_t size)
+/* A pointer with its tag, or SMALL(). */
+static void put_tagged(struct heap *h, uint64_t at, uint64_t value)
 {
+	if (!h->layout.record.compressed)
+		put_8(h->image, at, value);
+	else
+		put_4(h->image, at, (uint32_t)(value & TAG ? value : value >> 31));
+}
+
+static uint64_t tagged_at(const struct heap *h, uint64_t at)
+{
+	return v8_tagged_of(&h->layout, at, h->image->bytes + (at - BASE));
+}
+
+/* A new object of that type, its first byte; each type has its map. */
+static uint64_t put_object(struct heap *h, uint16_t type, size_t size)
+{
+	struct image *i = h->image;
 	uint64_t at = BASE + i->used, map = MAPS + 16ull * type;
 
 	ASSERT(type < 255);
 	i->used += (size + 63) & ~63ull;
 	put_2(i, map + 8, type);
-	put_8(i, at, map + TAG);
+	put_tagged(h, at, map + TAG);
 	return at;
 }
 
-static uint64_t put_string(struct image *i, const char *text)
+static uint64_t put_string(struct heap *h, const char *text)
 {
-	uint64_t at = put_object(i, ONE_BYTE, 16 + strlen(text));
+	uint64_t at = put_object(h, ONE_BYTE, 16 + strlen(text));
 
-	put_4(i, at + 12, (uint32_t)strlen(text));
-	put(i, at + 16, text, strlen(text));
+	put_4(h->image, at + h->layout.string_length, (uint32_t)strlen(text));
+	put(h->image, at + h->layout.string_chars, text, strlen(text));
 	return at + TAG;
 }
 
 /* An array of that many words, or of that many bytes. */
 static uint64_t put_array(struct heap *h, uint16_t type, const void *from, uint32_t length)
 {
-	size_t size = length * (type == h->layout.type_byte_array ? 1ull : 8ull);
-	uint64_t at = put_object(h->image, type, 16 + size);
+	bool bytes = type == h->layout.type_byte_array;
+	uint64_t at = put_object(h, type, 16 + length * (bytes ? 1ull : 8ull)),
+		 data = at + h->layout.array_data;
 
-	put_8(h->image, at + 8, SMALL(length));
-	if (size)
-		put(h->image, at + 16, from, size);
+	put_tagged(h, at + h->layout.array_length, SMALL(length));
+	if (bytes && length)
+		put(h->image, data, from, length);
+	for (uint32_t i = 0; !bytes && i < length; i++)
+		put_tagged(h, data + i * v8_tagged_size(&h->layout), ((const uint64_t *)from)[i]);
 	return at + TAG;
 }
 
 static uint64_t put_script(struct heap *h, uint32_t id, uint64_t source)
 {
-	uint64_t at = put_object(h->image, h->layout.type_script, 64);
+	uint64_t at = put_object(h, h->layout.type_script, 64);
 
-	put_8(h->image, at + h->layout.script_source, source);
-	put_8(h->image, at + h->layout.script_name, put_string(h->image, "file.js"));
-	put_8(h->image, at + h->layout.script_line_offset, 0);
-	put_8(h->image, at + h->layout.record.script_id, SMALL(id));
+	put_tagged(h, at + h->layout.script_source, source);
+	put_tagged(h, at + h->layout.script_name, put_string(h, "file.js"));
+	put_tagged(h, at + h->layout.script_line_offset, 0);
+	put_tagged(h, at + h->layout.record.script_id, SMALL(id));
 	return at + TAG;
 }
 
 static void fill_shared(struct heap *h, uint64_t at, uint64_t script, uint16_t token,
 			uint32_t literal, const char *name)
 {
-	put_8(h->image, at + h->layout.shared_name, put_string(h->image, name));
-	put_8(h->image, at + h->layout.record.shared_script, script);
+	put_tagged(h, at + h->layout.shared_name, put_string(h, name));
+	put_tagged(h, at + h->layout.record.shared_script, script);
 	put_2(h->image, at + h->layout.record.shared_token, token);
 	put_4(h->image, at + h->layout.record.shared_literal, literal);
 }
@@ -170,7 +193,7 @@ static void fill_shared(struct heap *h, uint64_t at, uint64_t script, uint16_t t
 static uint64_t put_shared(struct heap *h, uint64_t script, uint16_t token, uint32_t literal,
 			   const char *name)
 {
-	uint64_t at = put_object(h->image, h->layout.type_shared, 64);
+	uint64_t at = put_object(h, h->layout.type_shared, 64);
 
 	fill_shared(h, at, script, token, literal, name);
 	return at;
@@ -179,9 +202,9 @@ static uint64_t put_shared(struct heap *h, uint64_t script, uint16_t token, uint
 /* A function that another one replaces, whose name lies where its own did. */
 static void replace_shared(struct heap *h, uint64_t at)
 {
-	uint64_t script = put_script(h, SCRIPT + 1, put_string(h->image, "\n\n\n\n\n\n\n")), string;
+	uint64_t script = put_script(h, SCRIPT + 1, put_string(h, "\n\n\n\n\n\n\n")), string;
 
-	memcpy(&string, h->image->bytes + (at + h->layout.shared_name - BASE), sizeof(string));
+	string = tagged_at(h, at + h->layout.shared_name);
 	put(h->image, string - TAG + h->layout.string_chars, "thief", strlen("thief"));
 	fill_shared(h, at, script, TOKEN + 1, LITERAL + 1, "thief");
 }
@@ -219,30 +242,30 @@ static void put_bytecodes(struct heap *h, uint64_t shared)
 {
 	/* From -1 on, five further, six further (those of expressions are negated). */
 	static const uint8_t positions[] = { 5 << 1, (6 + 1) << 2 };
-	uint64_t bytecodes = put_object(h->image, h->layout.type_bytecode_array, 64);
+	uint64_t bytecodes = put_object(h, h->layout.type_bytecode_array, 64);
 
-	put_8(h->image, bytecodes + h->layout.array_length, SMALL(16));
-	put_8(h->image, bytecodes + h->layout.bytecode_positions,
-	      put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
-	put_8(h->image, shared + h->layout.shared_data, bytecodes + TAG);
+	put_tagged(h, bytecodes + h->layout.array_length, SMALL(16));
+	put_tagged(h, bytecodes + h->layout.bytecode_positions,
+		   put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
+	put_tagged(h, shared + h->layout.shared_data, bytecodes + TAG);
 }
 
 static uint64_t put_interpreted(struct heap *h)
 {
-	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")),
+	uint64_t script = put_script(h, SCRIPT, put_string(h, "0\n2\n4\n6\n8")),
 		 shared = put_shared(h, script, TOKEN, LITERAL, "right");
 
 	put_bytecodes(h, shared);
 	return shared;
 }
 
-TEST(functions_that_another_one_replaces_while_they_are_read)
+static void replace_while_read(uint8_t kind)
 {
 	struct answer a;
 	int named = 0, gone = 0;
 
 	for (int at = 0; at < 1000; at++) {
-		struct heap *h = heap_new();
+		struct heap *h = heap_new_of(kind);
 		uint64_t shared = put_interpreted(h);
 		uint8_t before[SIZE];
 		int r;
@@ -272,6 +295,12 @@ TEST(functions_that_another_one_replaces_while_they_are_read)
 	ASSERT(named && gone);
 }
 
+TEST(functions_that_another_one_replaces_while_they_are_read)
+{
+	replace_while_read(0);
+	replace_while_read(TEST_V8_COMPRESSED);
+}
+
 /* The line of a function in a file of that name. */
 static uint32_t line_in(const char *file, bool makes_sources)
 {
@@ -280,9 +309,8 @@ static uint32_t line_in(const char *file, bool makes_sources)
 	struct answer a;
 
 	h->layout.makes_sources = makes_sources;
-	memcpy(&script, h->image->bytes + (shared + h->layout.record.shared_script - BASE),
-	       sizeof(script));
-	put_8(h->image, script - TAG + h->layout.script_name, put_string(h->image, file));
+	script = tagged_at(h, shared + h->layout.record.shared_script);
+	put_tagged(h, script - TAG + h->layout.script_name, put_string(h, file));
 	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
 	ASSERT_EQ(a.nr, 1);
 	heap_free(h);
@@ -321,8 +349,8 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 	static const uint8_t safepoints[] = { 0,    0, 0, 0, 16,   0, 0, 0x80,
 					      0x1f, 1, 0, 0, 0x10, 0, 0, 0 };
 	const struct v8_layout *l = &h->layout;
-	uint64_t script = put_script(h, SCRIPT, put_string(h->image, "0\n2\n4\n6\n8")), code,
-		 stream, position = (6 + 1) << 1, deopt[8] = { 0 };
+	uint64_t script = put_script(h, SCRIPT, put_string(h, "0\n2\n4\n6\n8")), code, stream,
+		 position = (6 + 1) << 1, deopt[8] = { 0 };
 	struct code c = { .shared = put_shared(h, script, TOKEN, LITERAL, "right") };
 	uint32_t size = 1;
 
@@ -338,15 +366,15 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 	deopt[0] = put_array(h, l->type_byte_array, translation, sizeof(translation));
 	deopt[l->deopt_inlining] = c.inlining;
 	deopt[l->deopt_literals] = c.literals;
-	code = put_object(h->image, l->type_code, 64);
-	stream = put_object(h->image, l->type_stream, 256);
+	code = put_object(h, l->type_code, 64);
+	stream = put_object(h, l->type_stream, 256);
 	ASSERT(!(stream % 32));
 	/* Instructions begin where they are aligned. */
 	h->layout.stream_header = 32;
-	put_8(h->image, stream + l->stream_code, code + TAG);
-	put_8(h->image, code + l->code_deopt, put_array(h, l->type_deopt, deopt, 8));
+	put_tagged(h, stream + l->stream_code, code + TAG);
+	put_tagged(h, code + l->code_deopt, put_array(h, l->type_deopt, deopt, 8));
 	c.positions = put_array(h, l->type_byte_array, positions, size);
-	put_8(h->image, code + l->code_positions, c.positions);
+	put_tagged(h, code + l->code_positions, c.positions);
 	put_8(h->image, code + l->record.code_start, stream + l->stream_header);
 	put_4(h->image, code + l->code_flags, KIND_OPTIMIZED);
 	put_4(h->image, code + l->record.code_size, 200);
@@ -357,20 +385,20 @@ static struct code put_optimized(struct heap *h, uint64_t *inner_at)
 }
 
 /* What is at a place in code that has positions of its calls only: as told, innermost first. */
-static void check_calls_only(uint64_t offset, bool none_inlined, int nr, const char *first,
-			     uint32_t line)
+static void check_calls_only(uint8_t kind, uint64_t offset, bool none_inlined, int nr,
+			     const char *first, uint32_t line)
 {
-	struct heap *h = heap_new();
+	struct heap *h = heap_new_of(kind);
 	uint64_t inner;
 	struct code c = put_optimized(h, &inner);
 	struct answer a;
 
-	h->layout = test_v8_layout(TEST_V8_CALLS);
+	h->layout = test_v8_layout(kind | TEST_V8_CALLS);
 	h->layout.stream_header = 32;
 	put_bytecodes(h, inner);
 	put_bytecodes(h, c.shared);
 	if (none_inlined)
-		put_8(h->image, c.inlining - TAG + h->layout.array_length, 0);
+		put_tagged(h, c.inlining - TAG + h->layout.array_length, 0);
 	ASSERT_OK(name(h, V8_CODE, c.shared, SCRIPT, c.pc - 7 + offset, &a));
 	ASSERT_EQ(a.nr, nr);
 	ASSERT_STR(a.names[0], first);
@@ -380,15 +408,46 @@ static void check_calls_only(uint64_t offset, bool none_inlined, int nr, const c
 	heap_free(h);
 }
 
+static void check_calls(uint8_t kind)
+{
+	check_calls_only(kind, 0x1f, false, 2, "inner", 4);
+	check_calls_only(kind, 0x1f, true, 2, "inner", 4);
+	/* Interrupted itself, and at a call of which nothing is known. */
+	check_calls_only(kind, 7, false, 2, "[v8: inlined_unknown]", 0);
+	check_calls_only(kind, 0x20, false, 2, "[v8: inlined_unknown]", 0);
+	check_calls_only(kind, 0x2f, false, 2, "[v8: inlined_unknown]", 0);
+	check_calls_only(kind, 7, true, 1, "right", 0);
+}
+
 TEST(code_that_has_positions_of_its_calls_only)
 {
-	check_calls_only(0x1f, false, 2, "inner", 4);
-	check_calls_only(0x1f, true, 2, "inner", 4);
-	/* Interrupted itself, and at a call of which nothing is known. */
-	check_calls_only(7, false, 2, "[v8: inlined_unknown]", 0);
-	check_calls_only(0x20, false, 2, "[v8: inlined_unknown]", 0);
-	check_calls_only(0x2f, false, 2, "[v8: inlined_unknown]", 0);
-	check_calls_only(7, true, 1, "right", 0);
+	check_calls(0);
+	check_calls(TEST_V8_COMPRESSED);
+}
+
+/* A function whose first word says where it is now. */
+static void name_moved(uint8_t kind)
+{
+	struct heap *h = heap_new_of(kind);
+	uint64_t shared = put_interpreted(h), moved = put_object(h, h->layout.type_shared, 64);
+	struct answer a;
+
+	memcpy(h->image->bytes + (moved - BASE), h->image->bytes + (shared - BASE), 64);
+	memset(h->image->bytes + (shared - BASE), 0xff, 64);
+	if (kind & TEST_V8_COMPRESSED)
+		put_4(h->image, shared, (uint32_t)moved);
+	else
+		put_8(h->image, shared, moved);
+	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
+	ASSERT_STR(a.names[0], "right");
+	ASSERT_EQ(a.lines[0], 4);
+	heap_free(h);
+}
+
+TEST(functions_that_were_moved)
+{
+	name_moved(0);
+	name_moved(TEST_V8_COMPRESSED);
 }
 
 /* Maglev's code before V8 13, where it was interrupted. */
@@ -399,9 +458,9 @@ static void check_no_positions(bool none_inlined, int nr, const char *first)
 	struct code c = put_optimized(h, &inner);
 	struct answer a;
 
-	put_8(h->image, c.positions - TAG + h->layout.array_length, 0);
+	put_tagged(h, c.positions - TAG + h->layout.array_length, 0);
 	if (none_inlined)
-		put_8(h->image, c.inlining - TAG + h->layout.array_length, 0);
+		put_tagged(h, c.inlining - TAG + h->layout.array_length, 0);
 	ASSERT_OK(name(h, V8_CODE, c.shared, SCRIPT, c.pc, &a));
 	ASSERT_EQ(a.nr, nr);
 	ASSERT_STR(a.names[0], first);
@@ -416,13 +475,13 @@ TEST(code_without_positions_does_not_tell_what_is_inlined)
 	check_no_positions(true, 1, "right");
 }
 
-TEST(inlined_functions_that_move_while_they_are_read)
+static void move_while_read(uint8_t kind)
 {
 	struct answer a;
 	int named = 0;
 
 	for (int at = 0; at < 1000; at++) {
-		struct heap *h = heap_new();
+		struct heap *h = heap_new_of(kind);
 		uint64_t inner, moved;
 		struct code c = put_optimized(h, &inner);
 		uint8_t before[SIZE];
@@ -430,10 +489,10 @@ TEST(inlined_functions_that_move_while_they_are_read)
 
 		/* `inner` goes elsewhere, and its place is used again. */
 		memcpy(before, h->image->bytes, SIZE);
-		moved = put_object(h->image, h->layout.type_shared, 64);
+		moved = put_object(h, h->layout.type_shared, 64);
 		put(h->image, moved, before + (inner - BASE), 64);
-		put_8(h->image, moved + h->layout.shared_name, put_string(h->image, "inner"));
-		put_8(h->image, c.literals - TAG + h->layout.array_data, moved + TAG);
+		put_tagged(h, moved + h->layout.shared_name, put_string(h, "inner"));
+		put_tagged(h, c.literals - TAG + h->layout.array_data, moved + TAG);
 		replace_shared(h, inner);
 		memcpy(h->image->then, h->image->bytes, SIZE);
 		memcpy(h->image->bytes, before, SIZE);
@@ -454,12 +513,18 @@ TEST(inlined_functions_that_move_while_they_are_read)
 	ASSERT(named > 10);
 }
 
+TEST(inlined_functions_that_move_while_they_are_read)
+{
+	move_while_read(0);
+	move_while_read(TEST_V8_COMPRESSED);
+}
+
 /* A string whose characters are elsewhere. */
 static uint64_t put_external(struct heap *h, uint32_t length)
 {
-	uint64_t at = put_object(h->image, EXTERNAL, 64);
+	uint64_t at = put_object(h, EXTERNAL, 64);
 
-	put_4(h->image, at + 12, length);
+	put_4(h->image, at + h->layout.string_length, length);
 	put_8(h->image, at + h->layout.external_data, ELSEWHERE);
 	return at + TAG;
 }
@@ -469,12 +534,12 @@ static uint64_t put_lines(struct heap *h, uint32_t script, uint64_t source)
 {
 	static const uint8_t positions[] = { 5 << 1, (4 + 1) << 2 };
 	uint64_t shared = put_shared(h, put_script(h, script, source), TOKEN, LITERAL, "long"),
-		 bytecodes = put_object(h->image, h->layout.type_bytecode_array, 64);
+		 bytecodes = put_object(h, h->layout.type_bytecode_array, 64);
 
-	put_8(h->image, bytecodes + h->layout.array_length, SMALL(16));
-	put_8(h->image, bytecodes + h->layout.bytecode_positions,
-	      put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
-	put_8(h->image, shared + h->layout.shared_data, bytecodes + TAG);
+	put_tagged(h, bytecodes + h->layout.array_length, SMALL(16));
+	put_tagged(h, bytecodes + h->layout.bytecode_positions,
+		   put_array(h, h->layout.type_byte_array, positions, sizeof(positions)));
+	put_tagged(h, shared + h->layout.shared_data, bytecodes + TAG);
 	return shared;
 }
 
@@ -486,12 +551,14 @@ TEST(lines_of_all_processes_have_one_budget)
 	struct answer a;
 
 	for (int p = 0; p < PROCESSES; p++) {
+		uint64_t source = 0;
+
 		heaps[p] = heap_new();
 		heaps[p]->target.keeper = &heaps[0]->keeper;
 		/* One source for all of them. */
-		for (uint32_t s = 0, source = 0; s < SCRIPTS; s++) {
+		for (uint32_t s = 0; s < SCRIPTS; s++) {
 			if (!source)
-				source = (uint32_t)put_external(heaps[p], 2 * LINES);
+				source = put_external(heaps[p], 2 * LINES);
 			functions[p][s] = put_lines(heaps[p], s + 1, source);
 		}
 	}
@@ -544,13 +611,14 @@ TEST(sources_without_lines_are_read_once)
 /* The list of weak references to all scripts, of which nothing else there is one. */
 static void put_scripts(struct heap *h, uint64_t script)
 {
-	uint64_t at = put_object(h->image, 200, 64), other = put_script(h, SCRIPT - 1, 0);
+	uint64_t at = put_object(h, 200, 64), other = put_script(h, SCRIPT - 1, 0);
 	const uint64_t elements[] = { SMALL(8), SMALL(3), WEAK, script - TAG + WEAK,
 				      other - TAG + WEAK };
 
 	h->layout.chunk_heap = CHUNK_HEAP;
 	put_8(h->image, BASE + CHUNK_HEAP, HEAP);
-	put(h->image, at + 8, elements, sizeof(elements));
+	for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++)
+		put_tagged(h, at + (i + 1) * v8_tagged_size(&h->layout), elements[i]);
 	put_8(h->image, LIST, at + TAG);
 	put_8(h->image, LIST - 0x800, script); /* is none */
 }
@@ -562,16 +630,17 @@ static uint64_t put_functions(struct heap *h, uint64_t script, uint64_t at)
 
 	h->layout.script_functions = 48;
 	list = put_array(h, 201, elements, LITERAL + 2);
-	put_8(h->image, script - TAG + h->layout.script_functions, list);
+	put_tagged(h, script - TAG + h->layout.script_functions, list);
 	return list;
 }
 
-static uint64_t word_at(struct heap *h, uint64_t at)
+/* Roots are not compressed. */
+static uint64_t list_at(const struct heap *h)
 {
-	uint64_t word;
+	uint64_t list;
 
-	memcpy(&word, h->image->bytes + (at - BASE), sizeof(word));
-	return word;
+	memcpy(&list, h->image->bytes + (LIST - BASE), sizeof(list));
+	return list;
 }
 
 enum drop { DROP_FUNCTION, DROP_SCRIPT, DROPS };
@@ -580,26 +649,29 @@ enum drop { DROP_FUNCTION, DROP_SCRIPT, DROPS };
  * it looks whole. */
 static void drop(struct heap *h, uint64_t shared, enum drop how)
 {
-	uint64_t script = word_at(h, shared + h->layout.record.shared_script),
-		 functions = word_at(h, script - TAG + h->layout.script_functions),
-		 list = word_at(h, LIST), name = word_at(h, shared + h->layout.shared_name);
+	uint64_t script = tagged_at(h, shared + h->layout.record.shared_script),
+		 functions = tagged_at(h, script - TAG + h->layout.script_functions),
+		 list = list_at(h), name = tagged_at(h, shared + h->layout.shared_name);
 
 	if (how == DROP_FUNCTION)
-		put_8(h->image, functions - TAG + h->layout.array_data + 8 * LITERAL, WEAK);
+		put_tagged(h,
+			   functions - TAG + h->layout.array_data +
+				   v8_tagged_size(&h->layout) * LITERAL,
+			   WEAK);
 	else
-		put_8(h->image, list - TAG + 24 + 8, WEAK);
+		put_tagged(h, list - TAG + 4 * v8_tagged_size(&h->layout), WEAK);
 	put(h->image, name - TAG + h->layout.string_chars, "thief", strlen("thief"));
 }
 
-TEST(functions_that_are_dropped_while_they_are_read)
+static void drop_while_read(uint8_t kind)
 {
 	struct answer a;
 	int named = 0, gone = 0;
 
 	for (int at = 0, how = 0; how < DROPS; at++) {
-		struct heap *h = heap_new();
+		struct heap *h = heap_new_of(kind);
 		uint64_t shared = put_interpreted(h),
-			 script = word_at(h, shared + h->layout.record.shared_script);
+			 script = tagged_at(h, shared + h->layout.record.shared_script);
 		uint8_t before[SIZE];
 		int r;
 
@@ -634,6 +706,12 @@ TEST(functions_that_are_dropped_while_they_are_read)
 	ASSERT(named >= 2 * DROPS && gone >= 2 * DROPS);
 }
 
+TEST(functions_that_are_dropped_while_they_are_read)
+{
+	drop_while_read(0);
+	drop_while_read(TEST_V8_COMPRESSED);
+}
+
 TEST(functions_without_a_name_and_those_whose_name_is_gone)
 {
 	struct heap *h = heap_new();
@@ -641,15 +719,15 @@ TEST(functions_without_a_name_and_those_whose_name_is_gone)
 	uint64_t others[] = { put_array(h, h->layout.type_fixed_array, NULL, 0), 0, 3 };
 	struct answer a;
 
-	put_8(h->image, name_at, 0);
+	put_tagged(h, name_at, 0);
 	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
 	ASSERT_STR(a.names[0], "(anonymous)");
-	put_8(h->image, name_at, put_string(h->image, ""));
+	put_tagged(h, name_at, put_string(h, ""));
 	ASSERT_OK(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a));
 	ASSERT_STR(a.names[0], "(anonymous)");
 	others[1] = ELSEWHERE / 2 + TAG; /* where no memory is */
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-		put_8(h->image, name_at, others[i]);
+		put_tagged(h, name_at, others[i]);
 		ASSERT_EQ(name(h, V8_INTERPRETED, shared, SCRIPT, 4, &a), -ENOENT);
 	}
 	heap_free(h);
@@ -659,7 +737,7 @@ TEST(lists_of_scripts_that_are_not_to_be_found)
 {
 	struct heap *h = heap_new();
 	uint64_t shared = put_interpreted(h),
-		 script = word_at(h, shared + h->layout.record.shared_script);
+		 script = tagged_at(h, shared + h->layout.record.shared_script);
 	struct answer a;
 
 	put_functions(h, script, shared);
@@ -678,12 +756,12 @@ TEST(lists_of_scripts_that_are_not_to_be_found)
 TEST(memory_full_of_what_code_begins_with)
 {
 	struct heap *h = heap_new();
-	uint64_t shared = put_interpreted(h), code = put_object(h->image, h->layout.type_code, 64);
+	uint64_t shared = put_interpreted(h), code = put_object(h, h->layout.type_code, 64);
 	uint64_t map;
 	struct answer a;
 
 	/* All of these lead to code that lies elsewhere. */
-	map = put_object(h->image, h->layout.type_stream, 64);
+	map = put_object(h, h->layout.type_stream, 64);
 	memcpy(&map, h->image->bytes + (map - BASE), sizeof(map));
 	for (uint64_t at = BASE + h->image->used; at < BASE + SIZE; at += 16) {
 		put_8(h->image, at, map);

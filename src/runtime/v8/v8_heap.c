@@ -7,7 +7,7 @@
 
 enum {
 	TAG = 1,
-	MINIMAL = 24,	   /* bytes of a small object, read where a whole page's rest is missing */
+	MINIMAL = 3,	   /* fields of a small object, read where a whole page's rest is missing */
 	STRING_PARTS = 32, /* of a string that is put together */
 	STRING_HOPS = 8,
 	PAGE = 4096,
@@ -37,27 +37,49 @@ int v8_read_up_to(const struct v8_heap *h, uint64_t at, void *to, size_t size, s
 	return r;
 }
 
+int v8_read_tagged(const struct v8_heap *h, uint64_t at, uint64_t *ret)
+{
+	uint64_t bytes = 0;
+	int r = v8_read_bytes(h, at, &bytes, v8_tagged_size(h->layout));
+
+	if (!r)
+		*ret = v8_tagged_of(h->layout, at, &bytes);
+	return r;
+}
+
 static int read_object(const struct v8_heap *h, uint64_t at, struct v8_object *ret)
 {
 	ret->at = at;
-	return v8_read_up_to(h, at, ret->words, sizeof(ret->words), MINIMAL);
+	return v8_read_up_to(h, at, ret->words, sizeof(ret->words),
+			     MINIMAL * v8_tagged_size(h->layout));
+}
+
+/* What an object begins with: its map, or while it is moved where it is now (MapWord). */
+static uint64_t map_word(const struct v8_heap *h, const struct v8_object *o)
+{
+	if (!h->layout->record.compressed)
+		return o->words[0];
+	return (o->at & ~(uint64_t)UINT32_MAX) | (uint32_t)o->words[0];
 }
 
 int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret)
 {
+	uint64_t map;
 	int r;
 
 	if (!v8_is_object(tagged))
 		return -ENOENT;
 	r = read_object(h, tagged - TAG, ret);
-	/* While it is moved, its map's place has where it is now (MapWord). */
-	if (!r && !(ret->words[0] & TAG) && ret->words[0])
-		r = read_object(h, ret->words[0], ret);
+	map = map_word(h, ret);
+	if (!r && !(map & TAG) && map) {
+		r = read_object(h, map, ret);
+		map = map_word(h, ret);
+	}
 	if (r)
 		return r;
-	if (!v8_is_object(ret->words[0]))
+	if (!v8_is_object(map))
 		return -ENOENT;
-	return v8_read_bytes(h, ret->words[0] - TAG + h->layout->record.map_type, &ret->type,
+	return v8_read_bytes(h, map - TAG + h->layout->record.map_type, &ret->type,
 			     sizeof(ret->type));
 }
 
@@ -101,20 +123,20 @@ static int find_units(const struct v8_heap *h, struct v8_object *s, uint32_t *fr
 			return *ret ? 0 : -ENOENT;
 		}
 		if (kind == l->string_thin) {
-			next = v8_field(s, l->thin_actual);
+			next = v8_tagged(h, s, l->thin_actual);
 		} else if (kind == l->string_sliced) {
-			next = v8_field(s, l->sliced_parent);
-			*from += (uint32_t)v8_small(v8_field(s, l->sliced_offset));
+			next = v8_tagged(h, s, l->sliced_parent);
+			*from += (uint32_t)v8_small(v8_tagged(h, s, l->sliced_offset));
 		} else if (kind == l->string_cons) {
 			struct v8_object second;
 
 			/* Flattened, its second half is empty. */
-			r = v8_read(h, v8_field(s, l->cons_second), &second);
+			r = v8_read(h, v8_tagged(h, s, l->cons_second), &second);
 			if (r)
 				return r;
 			if (v8_string_length(h, &second))
 				return -ENOTSUP;
-			next = v8_field(s, l->cons_first);
+			next = v8_tagged(h, s, l->cons_first);
 		} else {
 			return -ENOENT;
 		}
@@ -189,9 +211,10 @@ int v8_read_string(const struct v8_heap *h, const struct v8_object *string,
 			if (nr_parts + 2 > STRING_PARTS ||
 			    (s.type & l->string_representation) != l->string_cons)
 				return -ENOENT;
-			r = v8_read(h, v8_field(&s, l->cons_second), &parts[nr_parts]);
+			r = v8_read(h, v8_tagged(h, &s, l->cons_second), &parts[nr_parts]);
 			if (!r)
-				r = v8_read(h, v8_field(&s, l->cons_first), &parts[nr_parts + 1]);
+				r = v8_read(h, v8_tagged(h, &s, l->cons_first),
+					    &parts[nr_parts + 1]);
 			nr_parts += 2;
 			if (r)
 				return r;

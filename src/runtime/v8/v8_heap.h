@@ -11,6 +11,7 @@
 #include "runtime/v8/v8_layout.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 enum { V8_TEXT_MAX = 1024 }; /* bytes of a string */
 
@@ -51,15 +52,48 @@ static inline int32_t v8_small(uint64_t tagged)
 	return (int32_t)(tagged >> 32);
 }
 
-/* `offset` is less than V8_OBJECT_SIZE and aligned. */
+/* 8 bytes that are no tagged field; behind what was read is nothing. */
 static inline uint64_t v8_field(const struct v8_object *o, uint16_t offset)
 {
-	return o->words[offset / 8 % (V8_OBJECT_SIZE / 8)];
+	uint64_t value = 0;
+
+	if (offset <= V8_OBJECT_SIZE - sizeof(value))
+		memcpy(&value, (const char *)o->words + offset, sizeof(value));
+	return value;
 }
 
 static inline uint32_t v8_field_4(const struct v8_object *o, uint16_t offset)
 {
-	return (uint32_t)(v8_field(o, offset) >> 8 * (offset & 7));
+	uint32_t value = 0;
+
+	if (offset <= V8_OBJECT_SIZE - sizeof(value))
+		memcpy(&value, (const char *)o->words + offset, sizeof(value));
+	return value;
+}
+
+/*
+ * What those bytes of a tagged field stand for, as v8_is_object(), v8_is_small() and others take
+ * it. All that has a tag lies in the same 4 GB if pointers are compressed: `near` is any of it.
+ */
+static inline uint64_t v8_tagged_of(const struct v8_layout *l, uint64_t near, const void *bytes)
+{
+	uint64_t value;
+	uint32_t low;
+
+	if (!l->record.compressed) {
+		memcpy(&value, bytes, sizeof(value));
+		return value;
+	}
+	memcpy(&low, bytes, sizeof(low));
+	return V8_DECOMPRESS(near, low);
+}
+
+static inline uint64_t v8_tagged(const struct v8_heap *h, const struct v8_object *o,
+				 uint16_t offset)
+{
+	if (offset > V8_OBJECT_SIZE - 8)
+		return 0;
+	return v8_tagged_of(h->layout, o->at, (const char *)o->words + offset);
 }
 
 /* How many elements an array has that is no BytecodeArray; -1: more than arrays have. */
@@ -67,7 +101,7 @@ static inline int32_t v8_array_length(const struct v8_heap *h, const struct v8_o
 {
 	const struct v8_layout *l = h->layout;
 	int32_t length = l->plain_lengths ? (int32_t)v8_field_4(array, l->array_length)
-					  : v8_small(v8_field(array, l->array_length));
+					  : v8_small(v8_tagged(h, array, l->array_length));
 
 	return length < 0 ? -1 : length;
 }
@@ -78,6 +112,8 @@ int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret);
 int v8_read_as(const struct v8_heap *h, uint64_t tagged, uint16_t type, struct v8_object *ret);
 /* Bytes of memory; errors as above. */
 int v8_read_bytes(const struct v8_heap *h, uint64_t at, void *to, size_t size);
+/* A tagged field of memory, as v8_tagged_of(). */
+int v8_read_tagged(const struct v8_heap *h, uint64_t at, uint64_t *ret);
 /* `size` bytes, or at least `least`, then zeros, where memory ends with the page. */
 int v8_read_up_to(const struct v8_heap *h, uint64_t at, void *to, size_t size, size_t least);
 bool v8_is_string(const struct v8_heap *h, const struct v8_object *o);

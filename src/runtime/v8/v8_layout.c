@@ -15,7 +15,9 @@
 #include <string.h>
 
 enum {
-	SMI = 8, /* bytes of a small integer, and of a pointer */
+	SMI = 8,	/* bytes of a small integer, and of a pointer; if it is not compressed */
+	COMPRESSED = 4, /* else */
+	WORD = 8,	/* of an address, and of a frame's slot */
 	NAME_SIZE = 128,
 	SYMTAB_MAX = 24 << 20, /* bytes of a table of symbols, or of its names; Node.js has 8 MB */
 	A64_BYTECODES = 20,    /* kInterpreterBytecodeArrayRegister */
@@ -133,13 +135,15 @@ static int read_exported(const struct told *d, struct v8_layout *l)
  */
 static void read_common(struct v8_layout *l, uint16_t nr_bytecodes)
 {
+	const uint16_t size = v8_tagged_size(l);
+
 	l->nr_bytecodes = nr_bytecodes;
 	l->positions.first = -1;
-	l->interpreter_data_bytecodes = SMI;
+	l->interpreter_data_bytecodes = size;
 	/* src/objects/scope-info.tq */
-	l->scope_flags = SMI;
-	l->scope_locals = 3 * SMI;
-	l->scope_parts = 4 * SMI;
+	l->scope_flags = size;
+	l->scope_locals = 3 * size;
+	l->scope_parts = 4 * size;
 	l->scope_module = V8_NO_TYPE;
 	l->scope_locals_max = 75;
 	l->scope_saved_class = 1 << 10;
@@ -169,31 +173,37 @@ static int read_kinds(const struct told *d, struct v8_layout *l)
  */
 static int read_inline(const struct told *d, struct v8_layout *l)
 {
+	const uint16_t size = v8_tagged_size(l);
+
 	/* Behind the context and the feedback cell (js-function.tq), which 8.6 does not export. */
-	l->record.function_code = l->record.function_shared + 3 * SMI;
+	l->record.function_code = l->record.function_shared + 3 * size;
 	l->record.code_inline = number(d, "class_Code__instruction_start__uintptr_t");
 	l->record.code_size = number(d, "class_Code__instruction_size__int");
 	l->stream_header = l->record.code_inline;
 	l->type_stream = l->type_code;
-	l->code_deopt = 2 * SMI;
-	l->code_positions = 3 * SMI;
+	l->code_deopt = 2 * size;
+	l->code_positions = 3 * size;
 	l->deopt_literals = 2;
 	l->deopt_shared = 6;
 	l->deopt_inlining = 7;
-	l->bytecode_positions = 4 * SMI;
+	l->bytecode_positions = 4 * size;
 	return l->record.code_inline && l->record.code_size ? 0 : -ENOTSUP;
 }
 
 /*
- * V8 7.8, 7.9, 8.4, 8.6, 9.4 (Node.js 12 to 16): src/execution/frame-constants.h,
- * src/objects/code.h, src/objects/scope-info.{h,tq}. There is no baseline code before 9.1.
+ * V8 7.8, 7.9, 8.3, 8.4, 8.6, 9.4 (Node.js 12 to 16, Electron 9): src/execution/frame-constants.h,
+ * src/objects/code.h, src/objects/scope-info.{h,tq}. There is no baseline code before 9.1. What was
+ * read of 8.2.308 and 8.4.300 is alike, but for Code's header, and so 8.3's.
  */
 static int read_old(const struct told *d, struct v8_layout *l)
 {
+	const uint16_t size = v8_tagged_size(l);
+
 	read_common(l, 0);
-	l->record.bytecodes = 54;
-	l->record.fp_bytecode_array = -3 * SMI;
-	l->record.fp_bytecode_offset = -4 * SMI;
+	/* Behind five fields, three integers of 4 bytes and two of one. */
+	l->record.bytecodes = 5 * size + 14;
+	l->record.fp_bytecode_array = -3 * WORD;
+	l->record.fp_bytecode_offset = -4 * WORD;
 	l->record.bytecodes_register = X86_R14;
 	l->record.function_last = l->record.function_first;
 	l->code_kind_mask = 31;
@@ -214,11 +224,11 @@ static int read_old(const struct told *d, struct v8_layout *l)
 		l->baseline_data_bytecodes = 2 * SMI;
 	} else {
 		/* A ScopeInfo is a FixedArray. */
-		l->scope_flags += SMI;
-		l->scope_locals += SMI;
-		l->scope_parts += SMI;
+		l->scope_flags += size;
+		l->scope_locals += size;
+		l->scope_parts += size;
 	}
-	if (l->version < 804) {
+	if (l->version < 803) {
 		l->scope_saved_class = 0;
 		l->scope_function_shift = 11;
 		l->scope_inferred = 1 << 13;
@@ -228,6 +238,12 @@ static int read_old(const struct told *d, struct v8_layout *l)
 	if (read_inline(d, l))
 		return -ENOTSUP;
 	l->code_flags = l->record.code_size + (l->version == 904 ? 8 : 4);
+	if (d->known) {
+		l->call_positions = true;
+		l->deopt_format = V8_DEOPT_8_3;
+		l->deopt_entries = l->deopt_inlining + 3;
+		l->code_safepoints = l->code_flags + 4;
+	}
 	return 0;
 }
 
@@ -440,16 +456,19 @@ static void read_wasm(const struct told *d, struct v8_layout *l)
  * what stands before the heap, also of classes that it is derived from. */
 static void read_chunk(struct v8_layout *l)
 {
-	l->chunk_metadata = l->version >= 1209 ? SMI : 0;
+	l->chunk_metadata = l->version >= 1209 ? WORD : 0;
 	if (l->version >= 1209)
-		l->chunk_heap = 8 * SMI;
+		l->chunk_heap = 8 * WORD;
 	else if (l->version >= 1204 || l->version <= 804)
-		l->chunk_heap = 3 * SMI;
+		l->chunk_heap = 3 * WORD;
 	else
-		l->chunk_heap = 2 * SMI;
+		l->chunk_heap = 2 * WORD;
 }
 
-/* Promises and those who wait for them: src/objects/{promise,js-generator}.tq; from 8.4 on. */
+/*
+ * Promises and those who wait for them: src/objects/{promise,js-generator}.tq; from 8.3 on, where
+ * pointers are not compressed.
+ */
 static void read_async(const struct told *d, struct v8_layout *l)
 {
 	struct v8_async a = {
@@ -469,8 +488,8 @@ static void read_async(const struct told *d, struct v8_layout *l)
 
 	a.fulfill = a.next + 2 * SMI;
 	a.chained = a.next + 3 * SMI;
-	if (l->version >= 804 && a.promise && a.reaction && a.capability && a.function &&
-	    a.generator && a.request && a.function_context &&
+	if (l->version >= 803 && !l->record.compressed && a.promise && a.reaction && a.capability &&
+	    a.function && a.generator && a.request && a.function_context &&
 	    a.function_context <= V8_OBJECT_SIZE / 2 - 8)
 		l->async = a;
 }
@@ -481,13 +500,13 @@ static int read_version(const struct told *d, uint16_t machine, struct v8_layout
 
 	l->record.shared_literal = flags + 4;
 	/* 12.4 calls it trusted_function_data; the name follows. */
-	l->shared_data = SMI;
+	l->shared_data = v8_tagged_size(l);
 	l->record.shared_script =
 		number(d, "class_SharedFunctionInfo__script__Tagged_HeapObject_|"
 			  "class_SharedFunctionInfo__script_or_debug_info__HeapObject|"
 			  "class_SharedFunctionInfo__script_or_debug_info__Object");
 	/* What each Script begins with; 9.4 exports all but this. */
-	l->script_source = (uint16_t)constant(d, "class_Script__source__Object", SMI);
+	l->script_source = (uint16_t)constant(d, "class_Script__source__Object", v8_tagged_size(l));
 	l->record.bytecodes = number(d, "class_BytecodeArray__data__uintptr_t");
 	l->record.bytecodes_register = machine == EM_X86_64 ? X86_R12 : A64_BYTECODES;
 	l->type_interpreter_data = number(d, "type_InterpreterData__INTERPRETER_DATA_TYPE");
@@ -496,6 +515,7 @@ static int read_version(const struct told *d, uint16_t machine, struct v8_layout
 	switch (l->version) {
 	case 708:
 	case 709:
+	case 803:
 	case 804:
 	case 806:
 	case 904:
@@ -527,9 +547,10 @@ static int read_version(const struct told *d, uint16_t machine, struct v8_layout
 /* Everything that is read of an object at once. */
 static int check(const struct v8_layout *l)
 {
+	const uint16_t size = v8_tagged_size(l);
 	const struct v8_record *r = &l->record;
 	const uint16_t half[] = { r->shared_script, r->function_shared, r->function_code,
-				  r->code_inline ? SMI : r->code_start };
+				  r->code_inline ? size : r->code_start };
 	const uint16_t short_half[] = { r->shared_token, r->shared_literal, r->code_size };
 	const uint16_t whole[] = {
 		l->shared_data,	       l->shared_name,	      l->script_source, l->script_name,
@@ -542,22 +563,22 @@ static int check(const struct v8_layout *l)
 	};
 
 	for (size_t i = 0; i < sizeof(half) / sizeof(*half); i++)
-		if (half[i] > V8_OBJECT_SIZE / 2 - 8 || half[i] < 8)
+		if (half[i] > V8_OBJECT_SIZE / 2 - 8 || half[i] < size)
 			return -ENOTSUP;
 	for (size_t i = 0; i < sizeof(short_half) / sizeof(*short_half); i++)
 		if (short_half[i] > V8_OBJECT_SIZE / 2 - 4 || short_half[i] < 8)
 			return -ENOTSUP;
 	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
-		if (whole[i] > V8_OBJECT_SIZE - 8 || whole[i] < 8)
+		if (whole[i] > V8_OBJECT_SIZE - 8 || whole[i] < size)
 			return -ENOTSUP;
 	if (l->scope_start > V8_OBJECT_SIZE - 8 || l->wrapper_shared > V8_OBJECT_SIZE - 8)
 		return -ENOTSUP;
-	if (l->stream_header < 2 * SMI || l->stream_header > V8_OBJECT_SIZE ||
-	    l->stream_header % SMI || l->stream_code > SMI)
+	if (l->stream_header < 2 * size || l->stream_header > V8_OBJECT_SIZE ||
+	    l->stream_header % size || l->stream_code > size)
 		return -ENOTSUP;
-	if (r->shared_script % 8 || r->function_shared % 8 || r->function_code % 8 ||
-	    r->script_id % 8 || r->code_start % 8 || r->shared_literal % 4 || r->shared_token % 2 ||
-	    r->code_size % 4)
+	if (r->shared_script % size || r->function_shared % size || r->function_code % size ||
+	    r->script_id % size || r->code_start % 8 || r->shared_literal % 4 ||
+	    r->shared_token % 2 || r->code_size % 4)
 		return -ENOTSUP;
 	if (r->fp_function >= 0 || r->fp_function < -64 || r->fp_context >= 0 ||
 	    r->fp_context < -64 || r->fp_bytecode_array < -128 || r->fp_bytecode_offset < -128)
@@ -572,7 +593,7 @@ static int find_version(struct told *d, uint16_t *ret)
 
 	if (v8_is_unexported(&d->dynamic)) {
 		*ret = v8_unexported_version(d->dynamic.elf);
-		d->known = v8_constants_of(*ret);
+		d->known = v8_constants_of(*ret, false);
 		return d->known ? 0 : -ENOTSUP;
 	}
 	if (read_int(d, "_ZN2v88internal7Version6major_E", &major) ||
@@ -585,14 +606,32 @@ static int find_version(struct told *d, uint16_t *ret)
 	if (major < 0 || major > 600 || minor < 0 || minor > 99)
 		return -ENOENT;
 	*ret = (uint16_t)(100 * major + minor);
+	/* Electron exports that, but nothing for debuggers. */
+	if (!constant(d, "off_fp_function", 0))
+		d->known = v8_constants_of(*ret, true);
 	return 0;
+}
+
+/* Whether pointers are compressed; -ENOTSUP: of that version it is not known how. */
+static int read_tagging(const struct told *d, struct v8_layout *l)
+{
+	int32_t size = constant(d, "TaggedSize", SMI);
+
+	l->record.compressed = size == COMPRESSED;
+	if (l->record.compressed && l->version != 803)
+		return -ENOTSUP;
+	return (size == SMI || size == COMPRESSED) &&
+			       constant(d, "SmiShiftSize", 31) == (size == SMI ? 31 : 0) &&
+			       constant(d, "HeapObjectTag", 1) == 1
+		       ? 0
+		       : -ENOTSUP;
 }
 
 static uint64_t find_sizes(const struct told *d, const struct v8_layout *l)
 {
 	uint64_t at;
 
-	if (d->known)
+	if (v8_is_unexported(&d->dynamic))
 		return v8_unexported_bytecode_sizes(d->dynamic.elf, l->nr_bytecodes);
 	return elf_dynamic_find(&d->dynamic, sizes_name, &at)
 		       ? elf_symtab_object(d->dynamic.elf, sizes_name, SYMTAB_MAX)
@@ -603,6 +642,7 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 {
 	struct v8_layout l = { 0 };
 	struct told told = { 0 };
+	uint16_t size;
 	int r;
 
 	*ret_version = 0;
@@ -612,21 +652,22 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 	if (r)
 		return r;
 	l.version = *ret_version;
-	/* Compressed pointers are another layout altogether. */
-	if (constant(&told, "TaggedSize", SMI) != SMI ||
-	    constant(&told, "SmiShiftSize", 31) != 31 || constant(&told, "HeapObjectTag", 1) != 1)
-		return -ENOTSUP;
-	r = read_exported(&told, &l);
+	r = read_tagging(&told, &l);
+	if (!r)
+		r = read_exported(&told, &l);
 	if (!r)
 		r = read_version(&told, elf->machine, &l);
 	if (r)
 		return r;
-	l.script_line_offset = l.script_name + SMI;
-	l.record.script_id = l.script_line_ends + SMI;
+	size = v8_tagged_size(&l);
+	l.script_line_offset = l.script_name + size;
+	l.record.script_id = l.script_line_ends + size;
 	/* Since 15.0 there is also what an eval() was called in. */
-	l.script_functions = l.record.script_id + (l.version >= 1500 ? 4 : 3) * SMI;
+	l.script_functions = l.record.script_id + (l.version >= 1500 ? 4 : 3) * size;
+	if (!l.deopt_entries)
+		l.deopt_entries = l.deopt_inlining + 4;
 	read_chunk(&l);
-	l.external_data += SMI; /* the characters, which the resource has */
+	l.external_data += WORD; /* the characters, which the resource has */
 	l.bytecode_sizes = find_sizes(&told, &l);
 	read_wasm(&told, &l);
 	read_async(&told, &l);

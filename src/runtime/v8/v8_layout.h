@@ -77,8 +77,11 @@ struct v8_layout {
 	uint16_t stream_header; /* how far its instructions are behind its begin */
 	/* DeoptimizationData, in elements */
 	uint16_t deopt_literals, deopt_shared, deopt_inlining;
-	enum v8_deopt_format deopt_format; /* of what Maglev's code notes */
-	uint16_t wrapper_shared; /* SharedFunctionInfoWrapper, if deopt_shared is one; else 0 */
+	uint16_t deopt_entries; /* the first one of what code is left by */
+	enum v8_deopt_format
+		deopt_format;	  /* of what Maglev's code notes, or that with call_positions */
+	uint16_t code_safepoints; /* Code: where they are in it; 0: behind its instructions */
+	uint16_t wrapper_shared;  /* SharedFunctionInfoWrapper, if deopt_shared is one; else 0 */
 
 	uint16_t type_shared, type_script, type_scope, type_byte_array, type_bytecode_array,
 		type_fixed_array, type_code, type_stream, type_interpreter_data, type_deopt,
@@ -94,6 +97,12 @@ struct v8_layout {
 	uint64_t wasm_state; /* address in the file: of a pointer to the manager; 0: not known */
 	bool dispatched;     /* functions have an entry of a table in place of their Code */
 };
+
+/* Bytes of a tagged field: a pointer to an object, or a small integer. */
+static inline uint16_t v8_tagged_size(const struct v8_layout *l)
+{
+	return l->record.compressed ? 4 : 8;
+}
 
 /* 0; -ENOENT: this is no V8; -ENOTSUP: it is, but of a version that we do not know (*ret_version
  * says which; 0: what exports Node-API, but not V8's version). */

@@ -72,6 +72,10 @@ static const struct want wants[] = {
 	  31,	    V8_NO_TYPE, 16, 40,	 0,   0,  11,	   8192, true, false, 2,  6,  7 },
 	{ "node13", 709,	0,  -24, -32, 54, X86_R14, 48,	 0,    64,    40, 44, 16, 24,
 	  31,	    V8_NO_TYPE, 16, 40,	 0,   0,  11,	   8192, true, false, 2,  6,  7 },
+	{ "electron9", 803,	   0, -24, -32, 34,   X86_R14, 24,    0,    64,	   20, 24, 8, 12,
+	  31,	       V8_NO_TYPE, 8, 20,  0,	1024, 12,      16384, true, false, 2,  6,  7 },
+	{ "node14_5", 803,	  0,  -24, -32, 54,   X86_R14, 48,    0,    64,	   40, 44, 16, 24,
+	  31,	      V8_NO_TYPE, 16, 40,  0,	1024, 12,      16384, true, false, 2,  6,  7 },
 	{ "node14", 804,	0,  -24, -32, 54,   X86_R14, 48,    0,	  96,	 40, 44, 16, 24,
 	  31,	    V8_NO_TYPE, 16, 40,	 0,   1024, 12,	     16384, true, false, 2,  6,	 7 },
 	{ "node15", 806,	0,  -24, -32, 54,   X86_R14, 48,    0,	  96,	 40, 44, 16, 24,
@@ -164,6 +168,14 @@ TEST(what_only_some_versions_have)
 	ASSERT(l.dispatched && l.deopt_format == V8_DEOPT_13_6 && !l.positions.flagged);
 	ASSERT_OK(read_name("node26", &l, &version));
 	ASSERT(l.dispatched && l.deopt_format == V8_DEOPT_13_6 && l.positions.flagged);
+	/* What exports nothing but its version has compressed pointers, and positions of calls. */
+	ASSERT_OK(read_name("electron9", &l, &version));
+	ASSERT(l.record.compressed && l.call_positions && l.deopt_format == V8_DEOPT_8_3);
+	ASSERT_EQ(l.deopt_entries, 10);
+	ASSERT_EQ(l.code_safepoints, 28);
+	ASSERT(!l.positions_inside);
+	ASSERT_OK(read_name("node14_5", &l, &version));
+	ASSERT(!l.record.compressed && !l.call_positions && !l.deopt_format);
 	ASSERT_OK(read_name("node12", &l, &version));
 	ASSERT(l.positions_inside && !l.baseline_data_code);
 	ASSERT_OK(read_name("node16", &l, &version));

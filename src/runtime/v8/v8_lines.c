@@ -8,7 +8,6 @@
 
 enum {
 	TAG = 1,
-	SMI = 8,
 	PIECE = 32 << 10, /* units of source read at once */
 };
 
@@ -36,10 +35,12 @@ void v8_lines_fini(const struct v8_heap *h, struct v8_lines *lines)
 static int64_t line_of_table(const struct v8_heap *h, const struct v8_function *f, int32_t offset)
 {
 	const struct v8_layout *l = h->layout;
+	const uint64_t size = v8_tagged_size(l);
 	struct v8_object ends;
 	int32_t low = 0, high;
 
-	if (v8_read_as(h, v8_field(&f->script, l->script_line_ends), l->type_fixed_array, &ends))
+	if (v8_read_as(h, v8_tagged(h, &f->script, l->script_line_ends), l->type_fixed_array,
+		       &ends))
 		return -1;
 	high = v8_array_length(h, &ends);
 	if (high <= 0)
@@ -48,8 +49,7 @@ static int64_t line_of_table(const struct v8_heap *h, const struct v8_function *
 		int32_t middle = low + (high - low) / 2;
 		uint64_t end;
 
-		if (v8_read_bytes(h, ends.at + l->array_data + SMI * (uint64_t)middle, &end,
-				  sizeof(end)) ||
+		if (v8_read_tagged(h, ends.at + l->array_data + size * (uint64_t)middle, &end) ||
 		    !v8_is_small(end))
 			return -1;
 		if (v8_small(end) < offset)
@@ -114,7 +114,7 @@ static int read_source(const struct v8_heap *h, const struct v8_function *f,
 
 	if (r)
 		return r;
-	source = v8_field(&script, l->script_source);
+	source = v8_tagged(h, &script, l->script_source);
 	r = v8_read(h, source, &string);
 	if (!r && !v8_is_string(h, &string))
 		r = -ENOENT;
@@ -122,7 +122,7 @@ static int read_source(const struct v8_heap *h, const struct v8_function *f,
 		return r;
 	ret->source = source;
 	ret->length = v8_string_length(h, &string);
-	ret->script = v8_small(v8_field(&script, l->record.script_id));
+	ret->script = v8_small(v8_tagged(h, &script, l->record.script_id));
 	return 0;
 }
 
@@ -207,6 +207,6 @@ uint32_t v8_line(const struct v8_heap *h, struct v8_lines *lines, const struct v
 		line = line_of_source(h, lines, f, offset);
 	if (line < 0)
 		return 0;
-	line += 1 + v8_small(v8_field(&f->script, h->layout->script_line_offset));
+	line += 1 + v8_small(v8_tagged(h, &f->script, h->layout->script_line_offset));
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }

@@ -135,6 +135,25 @@ int64_t v8_packed_safepoint_entry(const uint8_t *table, size_t size, uint32_t at
 	return -1;
 }
 
+int64_t v8_plain_safepoint_entry(const uint8_t *table, size_t size, uint32_t at)
+{
+	enum { HEADER = 8, ENTRY = 12, DEOPT = 4 };
+	uint32_t length, entry;
+
+	if (size < HEADER)
+		return -1;
+	length = word_at(table);
+	if (length > (size - HEADER) / ENTRY)
+		return -1;
+	for (uint32_t i = 0; i < length; i++) {
+		if (word_at(table + HEADER + (size_t)i * ENTRY) != at)
+			continue;
+		entry = word_at(table + HEADER + (size_t)i * ENTRY + DEOPT);
+		return entry <= INT32_MAX ? (int64_t)entry : -1;
+	}
+	return -1;
+}
+
 /* --- translations ------------------------------------------------------------------------------
  */
 
@@ -263,6 +282,83 @@ static bool take_signed(const struct reader *r, size_t *at, int32_t *ret)
 	return true;
 }
 
+/* Of 8.3: how many operands each operation has. */
+static const uint8_t operands_8[] = {
+	3,			/* BEGIN */
+	5, 3, 3, 3,		/* frames of JavaScript */
+	3, 2,			/* others */
+	1, 1, 1, 1,		/* objects, arguments */
+	1, 1, 1, 1, 1, 1, 1,	/* registers */
+	1, 1, 1, 1, 1, 1, 1, 1, /* slots of the stack, LITERAL */
+	2,			/* UPDATE_FEEDBACK */
+};
+
+enum {
+	BEGIN_8 = 0,
+	INTERPRETED_FRAME_8 = 1,
+	FIRST_BUILTIN_8 = 3,
+	LAST_JS_FRAME_8 = 4,
+	OPERANDS_MAX_8 = 5,
+};
+
+/* A number of 8.3: groups of seven bits above a bit that says whether another one follows. */
+static bool take_number_8(const uint8_t *table, size_t size, size_t *at, int32_t *ret)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; *at < size && shift <= 28; shift += 7) {
+		uint8_t byte = table[(*at)++];
+
+		value |= (uint64_t)(byte >> 1) << shift;
+		if (!(byte & 1)) {
+			*ret = (int32_t)(value >> 1 & INT32_MAX);
+			if (value & 1)
+				*ret = -*ret;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The next operation of 8.3, with its operands. */
+static bool next_8(const uint8_t *table, size_t size, size_t *at, uint32_t *left, int32_t *ret,
+		   int32_t operands[OPERANDS_MAX_8])
+{
+	if (!*left || !take_number_8(table, size, at, ret) || *ret < 0 ||
+	    *ret >= (int32_t)sizeof(operands_8))
+		return false;
+	--*left;
+	for (int i = 0; i < operands_8[*ret]; i++)
+		if (!take_number_8(table, size, at, &operands[i]))
+			return false;
+	return true;
+}
+
+/* As v8_translation(), of 8.3. */
+static int translation_8(const uint8_t *table, size_t size, size_t at, uint32_t *operations,
+			 struct v8_translated *ret, int max)
+{
+	int32_t opcode, operands[OPERANDS_MAX_8], nr_js;
+	int nr = 0;
+
+	if (!next_8(table, size, &at, operations, &opcode, operands) || opcode != BEGIN_8)
+		return -1;
+	nr_js = operands[1];
+	while (nr_js > 0) {
+		if (!next_8(table, size, &at, operations, &opcode, operands) || opcode == BEGIN_8)
+			return -1;
+		if (opcode >= FIRST_BUILTIN_8 && opcode <= LAST_JS_FRAME_8)
+			nr_js--; /* a builtin goes on */
+		if (opcode != INTERPRETED_FRAME_8)
+			continue;
+		nr_js--;
+		if (nr == max)
+			return -1;
+		ret[nr++] = (struct v8_translated){ operands[0], operands[1] };
+	}
+	return nr_js ? -1 : nr;
+}
+
 int v8_translation(const uint8_t *table, size_t size, enum v8_deopt_format format, uint32_t begin,
 		   uint32_t *operations, struct v8_translated *ret, int max)
 {
@@ -280,6 +376,8 @@ int v8_translation(const uint8_t *table, size_t size, enum v8_deopt_format forma
 	uint64_t lookback;
 	int nr = 0;
 
+	if (format == V8_DEOPT_8_3)
+		return translation_8(table, size, begin, operations, ret, max);
 	if (!next(&r, &opcode, &operands) || (opcode != BEGIN && opcode != BEGIN + 1) ||
 	    operands != &r.at || !take(&r, operands, &lookback) ||
 	    !take_signed(&r, operands, &nr_frames) || !take_signed(&r, operands, &nr_js))

@@ -13,6 +13,7 @@
 /* How these tables are written. */
 enum v8_deopt_format {
 	V8_DEOPT_UNKNOWN,
+	V8_DEOPT_8_3,
 	V8_DEOPT_12_9,
 	V8_DEOPT_13_6, /* to 15.0 */
 };
@@ -24,6 +25,9 @@ int64_t v8_safepoint_entry(const uint8_t *table, size_t size, enum v8_deopt_form
 
 /* As v8_safepoint_entry(), by the table that TurboFan's code has since V8 15. */
 int64_t v8_packed_safepoint_entry(const uint8_t *table, size_t size, uint32_t at);
+
+/* As v8_safepoint_entry(), by the table of plain words that TurboFan's code has in V8 8.3. */
+int64_t v8_plain_safepoint_entry(const uint8_t *table, size_t size, uint32_t at);
 
 struct v8_translated {
 	int32_t bytecode; /* offset in the function's */

@@ -204,3 +204,47 @@ TEST(translations_that_are_too_long)
 		-1);
 	ck_assert_uint_eq(operations, 0);
 }
+
+/* 8.3: numbers with their sign above a bit that says whether another byte follows; a table of plain
+ * words. */
+TEST(what_8_3_writes)
+{
+#define N(n) ((n) << 2)
+	static const uint8_t older[] = {
+		/* Two functions, one inlined into the other; between them a builtin and a value. */
+		N(0),  N(3), N(3), N(0), N(1), N(10), N(3),  N(4), N(0), N(0),
+		N(18), N(2), N(3), N(9), N(3), N(2),  N(18), N(1), N(1), 0x81,
+		0x02,  N(6), N(8), N(0), N(0), N(26), N(1),  N(2),
+	};
+	static const uint8_t safepoints[] = {
+		2,    0,    0,	  0,	1,    0,    0,	  0,	0x10, 0, 0, 0,
+		4,    0,    0,	  0,	0xff, 0xff, 0xff, 0xff, 0x34, 1, 0, 0,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0,    0,
+	};
+	struct v8_translated found[4];
+	uint32_t operations = 1000;
+
+	ck_assert_int_eq(
+		v8_translation(older, sizeof(older), V8_DEOPT_8_3, 0, &operations, found, 4), 2);
+	ck_assert_int_eq(found[0].bytecode, 10);
+	ck_assert_int_eq(found[0].literal, 3);
+	ck_assert_int_eq(found[1].bytecode, 96);
+	ck_assert_int_eq(found[1].literal, 6);
+	ck_assert_uint_eq(operations, 1000 - 6);
+	for (size_t size = 0; size < sizeof(older) - 3; size++)
+		ck_assert_int_eq(
+			v8_translation(older, size, V8_DEOPT_8_3, 0, &operations, found, 4), -1);
+	ck_assert_int_eq(
+		v8_translation(older, sizeof(older), V8_DEOPT_8_3, 0, &operations, found, 1), -1);
+	ck_assert_int_eq(
+		v8_translation(older, sizeof(older), V8_DEOPT_8_3, 4, &operations, found, 4), -1);
+	operations = 3;
+	ck_assert_int_eq(
+		v8_translation(older, sizeof(older), V8_DEOPT_8_3, 0, &operations, found, 4), -1);
+	ck_assert_int_eq(v8_plain_safepoint_entry(safepoints, sizeof(safepoints), 0x10), 4);
+	ck_assert_int_eq(v8_plain_safepoint_entry(safepoints, sizeof(safepoints), 0x134), -1);
+	ck_assert_int_eq(v8_plain_safepoint_entry(safepoints, sizeof(safepoints), 0x11), -1);
+	for (size_t size = 0; size < 32; size++)
+		ck_assert_int_eq(v8_plain_safepoint_entry(safepoints, size, 0x10), -1);
+#undef N
+}

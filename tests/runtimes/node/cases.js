@@ -9,8 +9,8 @@ const worker = require('worker_threads');
 Error.stackTraceLimit = Infinity;
 
 const name = worker.isMainThread ? process.argv[2] : worker.workerData;
-const isDeno = process.versions.deno !== undefined;
-const wasmIsKnown = parseInt(process.versions.node) >= 16 && !isDeno;
+const isForeign = process.versions.deno !== undefined || process.env.CASES_FOREIGN === '1'; // not Node.js's own build
+const wasmIsKnown = parseInt(process.versions.node) >= 16 && !isForeign;
 const withAsync = process.env.CASES_ASYNC === '1';
 const buffer = Buffer.alloc(1);
 let told = false;
@@ -27,7 +27,7 @@ function tell(low, high, skipped = 0) {
   const ofScript = (s) => [s.getFunctionName(), s.getFileName() || null, s.getLineNumber()];
   const chain = sites.filter(isOurs).map((s) => isWasm(s) ? ofWasm(s) : ofScript(s)).reverse();
   const waiting = withAsync ? sites.filter((s) => isOurs(s) && s.isAsync()).length : 0;
-  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown, worker: !worker.isMainThread, stripped: process.config.variables.node_shared === true, deno: isDeno}) + '\n');
+  fs.writeSync(1, JSON.stringify({waiting, comm: process.title, chain, lines: [low, high], wasm: wasmIsKnown, worker: !worker.isMainThread, stripped: process.config.variables.node_shared === true, foreign: isForeign}) + '\n');
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + '\n');
   while (fs.readSync(0, buffer, 0, 1) > 0);
 }
