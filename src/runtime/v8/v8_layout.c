@@ -403,9 +403,9 @@ static int read_12_9(const struct told *d, struct v8_layout *l)
  * src/objects/deoptimization-data.h, src/sandbox/js-dispatch-table.h: functions have an entry of
  * the JSDispatchTable, ScopeInfos plain flags, and where the function is before the names.
  */
-static int read_dispatched(const struct told *d, struct v8_layout *l, uint16_t nr_bytecodes)
+static int read_dispatched(const struct told *d, struct v8_layout *l)
 {
-	read_common(l, nr_bytecodes);
+	read_common(l, l->version == 1306 ? 208 : l->version < 1500 ? 212 : 214);
 	l->dispatched = true;
 	l->deopt_format = V8_DEOPT_13_6;
 	l->positions.flagged = l->version >= 1400;
@@ -494,6 +494,31 @@ static void read_async(const struct told *d, struct v8_layout *l)
 		l->async = a;
 }
 
+/* All that are known. */
+static const struct {
+	uint16_t version;
+	bool on_x86_only;
+	int (*read)(const struct told *d, struct v8_layout *l);
+} versions[] = {
+	{ 708, true, read_old },	  { 709, true, read_old },
+	{ 803, true, read_old },	  { 804, true, read_old },
+	{ 806, true, read_old },	  { 904, true, read_old },
+	{ 906, false, read_10 },	  { 1002, false, read_10 },
+	{ 1008, false, read_10 },	  { 1103, false, read_11 },
+	{ 1108, false, read_11_8 },	  { 1204, false, read_12 },
+	{ 1209, false, read_12_9 },	  { 1306, false, read_dispatched },
+	{ 1401, false, read_dispatched }, { 1406, false, read_dispatched },
+	{ 1500, false, read_dispatched },
+};
+
+bool v8_knows(unsigned int major, unsigned int minor)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+		if (minor < 100 && versions[i].version == 100 * major + minor)
+			return true;
+	return false;
+}
+
 static int read_version(const struct told *d, uint16_t machine, struct v8_layout *l)
 {
 	uint16_t flags = number(d, "class_SharedFunctionInfo__flags__int");
@@ -512,36 +537,11 @@ static int read_version(const struct told *d, uint16_t machine, struct v8_layout
 	l->type_interpreter_data = number(d, "type_InterpreterData__INTERPRETER_DATA_TYPE");
 	if (!flags || !l->record.shared_script || !l->type_interpreter_data)
 		return -ENOTSUP;
-	switch (l->version) {
-	case 708:
-	case 709:
-	case 803:
-	case 804:
-	case 806:
-	case 904:
-		return machine == EM_X86_64 ? read_old(d, l) : -ENOTSUP;
-	case 906:
-	case 1002:
-	case 1008:
-		return read_10(d, l);
-	case 1103:
-		return read_11(d, l);
-	case 1108:
-		return read_11_8(d, l);
-	case 1204:
-		return read_12(d, l);
-	case 1209:
-		return read_12_9(d, l);
-	case 1306:
-		return read_dispatched(d, l, 208);
-	case 1401:
-	case 1406:
-		return read_dispatched(d, l, 212);
-	case 1500:
-		return read_dispatched(d, l, 214);
-	default:
-		return -ENOTSUP;
-	}
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+		if (versions[i].version == l->version &&
+		    (machine == EM_X86_64 || !versions[i].on_x86_only))
+			return versions[i].read(d, l);
+	return -ENOTSUP;
 }
 
 /* Everything that is read of an object at once. */

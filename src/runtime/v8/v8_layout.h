@@ -104,6 +104,8 @@ static inline uint16_t v8_tagged_size(const struct v8_layout *l)
 	return l->record.compressed ? 4 : 8;
 }
 
+/* Is there a layout of that version? */
+bool v8_knows(unsigned int major, unsigned int minor);
 /* 0; -ENOENT: this is no V8; -ENOTSUP: it is, but of a version that we do not know (*ret_version
  * says which; 0: what exports Node-API, but not V8's version). */
 int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *ret_version);

@@ -144,6 +144,7 @@ TEST(layouts_by_version)
 		uint16_t version;
 
 		ASSERT_OK(read_name(w->file, &l, &version));
+		ASSERT(v8_knows(version / 100, version % 100));
 		ASSERT_EQ(version, w->version);
 		ASSERT_EQ(l.version, w->version);
 		ASSERT_EQ(l.nr_bytecodes, w->nr_bytecodes);
@@ -191,6 +192,7 @@ TEST(files_that_are_not_known)
 
 	ASSERT_EQ(read_name("unknown", &l, &version), -ENOTSUP);
 	ASSERT_EQ(version, 1309);
+	ASSERT(!v8_knows(13, 9) && !v8_knows(7, 108));
 	ASSERT_EQ(read_name("compressed", &l, &version), -ENOTSUP);
 	ASSERT_EQ(read_name("incomplete", &l, &version), -ENOTSUP);
 	/* A member that lies beyond what is read of an object. */
