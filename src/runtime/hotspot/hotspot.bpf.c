@@ -175,14 +175,14 @@ __noinline int WALK_NAME(hotspot_header)(__u64 blob)
 /* --- what the caller cache has of blobs ------------------------------------------------------ */
 
 /* What it has of the current frame, a caller; NULL: nothing. */
-static __always_inline const struct hotspot_known *known_caller(const struct walk *w)
+static __always_inline struct hotspot_known *known_caller(const struct walk *w)
 {
-	const struct cached_rule *e = caller_cache_at(w);
+	struct cached_rule *e = caller_cache_at(w);
 
 	if (!e || e->runtime != RUNTIME_HOTSPOT || e->pc != w->pc ||
 	    e->generation != w->process.generation)
 		return NULL;
-	return (const struct hotspot_known *)e->own;
+	return (struct hotspot_known *)e->own;
 }
 
 static __always_inline bool is_nmethod(__u32 kind)
@@ -242,12 +242,26 @@ static __always_inline bool find_known_stub(struct walk *w, const struct hotspot
 	st->blob = known->blob;
 	st->size = size;
 	st->code = known->code;
-	st->frame_size = (__s32)known->frame_size;
+	st->frame_size = known->frame_size;
 	st->frame_complete = 0;
 	st->check = known->compile_id;
 	st->orig_pc = st->deopt = st->deopt_mh = 0;
 	st->kind = (__u8)known->kind;
 	return true;
+}
+
+/*
+ * Which VM operations of this process there were; 0: that is not known. Between two equal answers
+ * no nmethod that was on a stack has made room for another one (hotspot_operations.h).
+ */
+static __always_inline __u32 operations_now(const struct walk *w, const struct hotspot_record *r)
+{
+	__u64 number;
+
+	if (!r->operations || read_word(r->operations, &number))
+		return 0;
+	/* A fork's child has its parent's generation at first. */
+	return (__u32)hotspot_mix(number, w->header.pid) | 1;
 }
 
 /* The blob that has the current frame, a caller of which nothing is out of the ordinary, is known
@@ -265,9 +279,10 @@ static __always_inline void remember_caller(struct walk *w, const struct hotspot
 	known = (struct hotspot_known *)e->own;
 	known->blob = st->blob;
 	known->code = st->code;
-	known->frame_size = (__u32)st->frame_size;
+	known->frame_size = st->frame_size;
 	known->compile_id = st->check;
 	known->kind = st->kind;
+	known->operations = 0; /* it was read before they were */
 }
 
 /* The CodeBlob of the block that begins with this segment. */
@@ -539,20 +554,28 @@ static __always_inline int leave_sized(struct walk *w, const struct hotspot_stat
 __noinline int WALK_NAME(hotspot_callers)(void)
 {
 	struct walk *w = current_walk();
-	const struct hotspot_known *known;
 	const struct hotspot_record *r;
+	struct hotspot_known *known;
+	struct hotspot_state *st;
 	__u64 cfa, fp = 0, ra = 0;
 	__u32 i, kind;
 
 	if (!w)
 		return STOP_INTERNAL;
 	r = hotspot_record(w);
+	st = hotspot_state(w);
+	if (!st->operations)
+		st->operations = operations_now(w, r);
 	for (i = 0; i < CALLERS; i++) {
 		known = known_caller(w);
-		if (!known || !is_nmethod(known->kind) ||
-		    !is_still_there(r, hotspot_scratch(w), known))
+		if (!known || !is_nmethod(known->kind))
 			return -1;
-		cfa = w->regs[ARCH_SP] + 8 * (__u64)known->frame_size;
+		if (!st->operations || known->operations != st->operations) {
+			if (!is_still_there(r, hotspot_scratch(w), known))
+				return -1;
+			known->operations = st->operations;
+		}
+		cfa = w->regs[ARCH_SP] + 8 * (__s64)known->frame_size;
 		if (read_stack(w, cfa - 8, &ra) || read_stack(w, cfa - 16, &fp))
 			return -1;
 		ra = arch_strip_pac(w, ra);

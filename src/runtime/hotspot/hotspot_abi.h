@@ -154,6 +154,9 @@ struct hotspot_record {
 	__u16 bytes_length, bytes_data; /* of a byte[] */
 	__u16 proof_name, proof_id;
 	struct hotspot_zgc zgc;
+	/* The address of a number that changes whenever a VM operation has ended
+	 * (hotspot_operations.h); 0: not known. */
+	__u64 operations;
 };
 _Static_assert(sizeof(struct hotspot_record) <= RUNTIME_RECORD_MAX, "it is a runtime's record");
 _Static_assert(sizeof(struct hotspot_record) % 8 == 0, "no hidden padding");

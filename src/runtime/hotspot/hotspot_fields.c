@@ -167,6 +167,7 @@ static const struct rule statics[] = {
 	STATIC(at_zgc, "ZGlobalsForVMStructs", "_instance_p"),
 	STATIC(at_xgc, "XGlobalsForVMStructs", "_instance_p"), /* 21, 22 */
 	STATIC(at_collected_heap, "Universe", "_collectedHeap"),
+	STATIC(at_perf_memory, "PerfMemory", "_prologue"),
 	STATIC(at_oop_base, "Universe", "_narrow_oop._base"), /* to 12 */
 	STATIC(at_oop_shift, "Universe", "_narrow_oop._shift"),
 	STATIC(at_oop_base, "CompressedOops", "_narrow_oop._base"), /* to 24 */

@@ -40,6 +40,7 @@ static const char program[] =
 	"  static int work(int n) { int s = 0; for (int i = 0; i < n; i++) s += i * n; return s; "
 	"}\n"
 	"  static String has(String name, String method) {\n"
+	"    if (name.equals(\"!\")) { System.gc(); return \"yes\"; }\n"
 	"    try {\n"
 	"      Class<?> c = Class.forName(name, false, Facts.class.getClassLoader());\n"
 	"      if (method.equals(\"<init>\") || method.equals(\"<clinit>\")) return \"yes\";\n"
@@ -514,6 +515,23 @@ static void check_continuation(struct jvm *jvm, struct hotspot_vm *vm)
 	}
 }
 
+/* Another VM operation, a collection, is told by another number. */
+static void check_operations(struct jvm *jvm)
+{
+	uint64_t before, after;
+	char answer[8];
+
+	ASSERT_EQ(jvm->record.operations != 0, jvm->release >= 17 && jvm->release <= 25);
+	if (!jvm->record.operations)
+		return;
+	ASSERT_OK(runtime_read(&jvm->target, jvm->record.operations, &before, sizeof(before)));
+	fprintf(jvm->in, "! gc\n");
+	fflush(jvm->in);
+	ASSERT_PTR_NONNULL(fgets(answer, sizeof(answer), jvm->out));
+	ASSERT_OK(runtime_read(&jvm->target, jvm->record.operations, &after, sizeof(after)));
+	ASSERT(after > before);
+}
+
 /* ----- tests ----- */
 
 static void with_options(const char *home, const char *const *options)
@@ -542,6 +560,7 @@ TEST(what_is_read_is_what_the_jvm_says)
 		check_record(&jvm);
 		read_vm(&jvm, &vm);
 		check_continuation(&jvm, &vm);
+		check_operations(&jvm);
 		/* 28 has fields of another form: left out rather than guessed. */
 		if (jvm.release < 28)
 			ASSERT_EQ(jvm.record.chunk_stack != 0, jvm.release >= 21);

@@ -106,6 +106,7 @@ void hotspot_find(const struct hotspot_vm *vm, uint32_t blocks_max, struct hotsp
 		find_entries(vm, found);
 	hotspot_find_continuation(vm, &found->continuation);
 	hotspot_find_zgc(vm, &found->zgc);
+	hotspot_find_operations(vm, &found->operations);
 	if (vm->target->options.virtual_threads)
 		hotspot_find_threads(vm, &found->continuation, &found->threads);
 	/* The last heaps first: the first one has no compiled methods, if there are several. */
@@ -277,6 +278,7 @@ int hotspot_record_fill(const struct hotspot_vm *vm, const struct hotspot_found 
 		.entries_end = found->entries_end,
 		.name_nmethod = found->name_nmethod,
 		.name_native = found->name_native,
+		.operations = found->operations.at,
 		.blob_name = at(f->blob_name),
 		.blob_size = at(f->blob_size),
 		.blob_frame_complete = at(f->blob_frame_complete_offset),

@@ -7,6 +7,7 @@
 
 #include "runtime/hotspot/hotspot_abi.h"
 #include "runtime/hotspot/hotspot_continuation.h"
+#include "runtime/hotspot/hotspot_operations.h"
 #include "runtime/hotspot/hotspot_threads.h"
 #include "runtime/hotspot/hotspot_vm.h"
 #include "runtime/hotspot/hotspot_zgc.h"
@@ -19,6 +20,7 @@ struct hotspot_found {
 	struct hotspot_continuation continuation;
 	struct hotspot_threads threads;
 	struct hotspot_zgc_found zgc;
+	struct hotspot_operations operations;
 };
 
 /* Looks for what is not known yet: at most `blocks_max` blocks of each code heap are looked at. */

@@ -38,6 +38,19 @@ TEST(compiled_frames_take_two_reads)
 	ASSERT_EQ(t.nr_reads, 2 + 1 + 5);
 }
 
+/* Callers can be proved. */
+static void set_up_known(__u64 code[20])
+{
+	set_up_chain(code);
+	t.record.proof_size = BLOCK_HEADER + 32;
+	t.record.proof_used = 8;
+	t.record.proof_name = BLOCK_HEADER;
+	t.record.proof_id = BLOCK_HEADER + 24;
+	for (__u32 i = 0; i < 20; i++)
+		put(code[i] - HEADER - BLOCK_HEADER + 8, "\1", 1);
+	put(t.call_stub - HEADER - BLOCK_HEADER + 8, "\1", 1);
+}
+
 /* Where a walk finds the callers that an earlier one found, one read proves each. */
 TEST(callers_that_are_known_take_one_read)
 {
@@ -45,15 +58,8 @@ TEST(callers_that_are_known_take_one_read)
 	__u64 code[20], block, stub;
 
 	ASSERT_PTR_NONNULL(callers);
-	set_up_chain(code);
+	set_up_known(code);
 	stub = t.call_stub - HEADER;
-	t.record.proof_size = BLOCK_HEADER + 32;
-	t.record.proof_used = 8;
-	t.record.proof_name = BLOCK_HEADER;
-	t.record.proof_id = BLOCK_HEADER + 24;
-	for (__u32 i = 0; i < 20; i++)
-		put(code[i] - HEADER - BLOCK_HEADER + 8, "\1", 1);
-	put(stub - BLOCK_HEADER + 8, "\1", 1);
 	t.callers = callers;
 	for (__u32 round = 0; round < 3; round++) {
 		ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
@@ -87,6 +93,41 @@ TEST(callers_that_are_known_take_one_read)
 	t.segmap[(block - HEAP) / SEGMENT + 2] = 1;
 	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
 	ASSERT_BLOB(7, HOTSPOT_COMPILED, code[7] + SEGMENT, 777, 0xa0 - SEGMENT);
+	free(callers);
+}
+
+/*
+ * Where a number says that no VM operation has ended since, the callers that were proved are where
+ * they were, and one read is enough for all of them.
+ */
+TEST(known_callers_take_no_read_while_nothing_was_freed)
+{
+	struct cached_rule *callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*callers));
+	__u64 code[20];
+
+	ASSERT_PTR_NONNULL(callers);
+	set_up_known(code);
+	t.record.operations = OPERATIONS;
+	t.callers = callers;
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	/* Proved first, then known: of what a walk was the first to find it is not said. */
+	for (__u32 round = 0; round < 3; round++) {
+		ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+		for (__u32 i = 1; i < 20; i++)
+			ASSERT_BLOB(i, i % 2 ? HOTSPOT_COMPILED : HOTSPOT_NATIVE, code[i], 100 + i,
+				    0xa0);
+		ASSERT_EQ(t.nr_reads, 2 + 1 + 1 + (round ? 0 : 19) + 1);
+	}
+	/* Once the number is another, another nmethod in the place of one is found. */
+	put_4(code[5] - HEADER + 24, 555);
+	put_8(OPERATIONS, 1234567);
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	ASSERT_BLOB(5, HOTSPOT_COMPILED, code[5], 555, 0xa0);
+	/* A number that cannot be read says nothing. */
+	t.record.operations = META - 8;
+	put_4(code[5] - HEADER + 24, 557);
+	ASSERT_TO_NATIVE(walk(code[0] + 0xa0), 22);
+	ASSERT_BLOB(5, HOTSPOT_COMPILED, code[5], 557, 0xa0);
 	free(callers);
 }
 

@@ -191,6 +191,7 @@ struct hotspot_vm {
 	uint64_t at_xgc;		    /* XGlobalsForVMStructs, so */
 	uint64_t at_collected_heap;	    /* Universe::_collectedHeap */
 	uint64_t at_vm_classes;		    /* vmClasses::_klasses (17 and later) */
+	uint64_t at_perf_memory;	    /* PerfMemory::_prologue */
 	uint64_t at_flags, at_nr_flags;	    /* JVMFlag::flags, a pointer to them; numFlags */
 	/* Of versions. */
 	uint64_t at_jdk_version, at_major, at_minor, at_security, at_build;

@@ -46,9 +46,11 @@ struct hotspot_state {
 	/* The last interpreted method, as it was read: a recursive one is read once. */
 	__u64 method, codes;
 	__u32 cookie, code_size;
-	__u64 constants; /* of its class, which scratch.id has; 0: it was not read */
-	__u32 noted;	 /* how many frames there were behind a note; 0: there was none */
-	__u32 unpacking; /* enum unpacking_state */
+	__u64 constants;  /* of its class, which scratch.id has; 0: it was not read */
+	__u32 noted;	  /* how many frames there were behind a note; 0: there was none */
+	__u32 unpacking;  /* enum unpacking_state */
+	__u32 operations; /* operations_now(), before any nmethod was proved; 0: not known */
+	__u32 pad_;
 };
 _Static_assert(sizeof(struct hotspot_state) <= RUNTIME_STATE_WORDS * 8, "it is a runtime's state");
 
@@ -73,9 +75,11 @@ enum thread_state { THREAD_NOT_TRIED = 0, THREAD_NOT_FOUND, THREAD_SAID };
  * address. */
 struct hotspot_known {
 	__u64 blob;
-	__u32 code, frame_size;
-	__u32 compile_id;
-	__u32 kind; /* BLOB_COMPILED, BLOB_NATIVE */
+	__u32 code;
+	__s32 frame_size : 24; /* of what calls: less than 1 << 20 */
+	__u32 kind : 8;	       /* enum blob_kind */
+	__u32 compile_id;      /* or hotspot_stub_check() */
+	__u32 operations;      /* state.operations, when it was proved; 0: not known */
 };
 _Static_assert(sizeof(struct hotspot_known) <= 24, "it is cached_rule.own");
 

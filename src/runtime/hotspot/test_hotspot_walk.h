@@ -44,6 +44,7 @@ enum {
 	CONTINUATION = META + 0x700,
 	NAMES = META + 0x1000,
 	CHUNK = META + 0x2000,
+	OPERATIONS = META + 0x3000,
 };
 
 static struct {
