@@ -201,7 +201,7 @@ static __always_inline bool window_word(const struct walk *w, __u64 at, __u64 *r
 {
 	if (at >= w->window_len || at & 7)
 		return false;
-	*ret = w->window[at / 8 & (WINDOW_SIZE / 8 - 1)];
+	*ret = w->window[at / 8 & (WINDOW_DEEP / 8 - 1)];
 	return true;
 }
 

@@ -7,7 +7,6 @@
 #include "bpf/frames.bpf.h"
 
 enum {
-	WINDOW_BELOW = 64,
 	NATIVE_STEPS = 8,	   /* in one bounded loop, which the verifier follows */
 	KEPT_FRAME_MAX = 64 << 10, /* bytes: of a frame found by a register that was kept */
 };
@@ -23,7 +22,7 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 {
 	struct walk *w = current_walk();
 	__u64 start = addr & ~7ull, sp;
-	__u32 len;
+	__u32 len, size;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -41,9 +40,10 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 		start = sp;
 	else if ((start & (PAGE - 1)) >= WINDOW_BELOW)
 		start -= WINDOW_BELOW;
+	size = w->deep ? WINDOW_DEEP : WINDOW_SIZE;
 	w->window_start = start;
-	w->window_len = WINDOW_SIZE;
-	if (!bpf_probe_read_user(w->window, WINDOW_SIZE, (void *)start))
+	w->window_len = size;
+	if (!bpf_probe_read_user(w->window, size, (void *)start))
 		return STOP_NONE;
 	w->window_len = 0;
 	len = PAGE - (start & (PAGE - 1));
@@ -51,15 +51,15 @@ __noinline int WALK_NAME(fill_window)(__u64 addr)
 		/* The stack pointer is in a page that nobody has touched yet, or is no longer
 		 * there: the word is in the next one. */
 		w->window_start = start += len;
-		if (bpf_probe_read_user(w->window, WINDOW_SIZE, (void *)start))
+		if (bpf_probe_read_user(w->window, size, (void *)start))
 			return STOP_STACK_UNREADABLE;
-		w->window_len = WINDOW_SIZE;
+		w->window_len = size;
 		return STOP_NONE;
 	}
 	/* It ran past the stack's end: what is left of the page. */
-	if (len >= WINDOW_SIZE)
+	if (len >= size)
 		return STOP_STACK_UNREADABLE;
-	len &= WINDOW_SIZE - 8;
+	len &= WINDOW_DEEP - 8;
 	if (bpf_probe_read_user(w->window, len, (void *)start))
 		return STOP_STACK_UNREADABLE;
 	w->window_len = len;

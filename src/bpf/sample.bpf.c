@@ -63,6 +63,7 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 val
 	w->nr_frames = 0;
 	w->window_start = 0;
 	w->window_len = 0;
+	w->deep = w->regs[REGS_SP] - w->stack_begin >= WINDOW_SIZE - WINDOW_BELOW;
 	w->frames_len = 0;
 	w->mapping_len = 0;
 	w->begun = 0;
@@ -267,6 +268,7 @@ static __always_inline int walk_process(const user_regs_t *regs, struct walk *w,
 {
 	if (!find_process(w, w->mm))
 		return image_is_gone(regs, w->pc) ? STOP_COMPLETE : STOP_NO_PROCESS;
+	w->stack_begin = w->regs[REGS_SP];
 	w->valid = w->kept = REGS_ALL;
 	w->interrupted = 1;
 	w->runtime = w->walker = RUNTIME_NATIVE;

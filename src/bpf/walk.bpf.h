@@ -28,6 +28,8 @@
 
 enum {
 	WINDOW_SIZE = 1024,   /* of stack, read at once: 256, 512 and 4,096 cost more */
+	WINDOW_DEEP = 2048,   /* of a stack that needs more: walk->deep */
+	WINDOW_BELOW = 64,    /* so many bytes below the stack pointer */
 	FRAMES_WINDOW = 1024, /* of a runtime's frames that lie side by side */
 	WALK_BATCH = 32,      /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
@@ -122,6 +124,10 @@ struct walk {
 	__u32 skipped; /* frames that run a runtime's code may have been: PROCESS_CODE_EXPECTED */
 	__u32 work;    /* see too_much_work() */
 	__u32 in_use;  /* a walk is under way: take_walk() */
+	/* The CPU's last walk, which mostly was of the same stack, led up further than WINDOW_SIZE:
+	 * a second read would cost more than twice as many bytes do. Never on the host. */
+	__u32 deep;
+	__u64 stack_begin; /* the stack pointer that the walk began with */
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
 	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */
 	struct unwind_process process;
@@ -138,7 +144,7 @@ struct walk {
 	__u32 record_runtime, record_cell, record_generation, record_size;
 	__u64 regs[UNWIND_REGS_MAX];
 	__u64 state[RUNTIME_END_][RUNTIME_STATE_WORDS];
-	__u64 window[WINDOW_SIZE / 8];	 /* of the stack */
+	__u64 window[WINDOW_DEEP / 8];	 /* of the stack */
 	__u64 frames[FRAMES_WINDOW / 8]; /* that lie outside of the stack: see frame_words() */
 	__u64 scratch[SCRATCH_SIZE / 8]; /* for whoever runs: what was read of the process */
 	__u64 record[RUNTIME_RECORD_MAX / 8];

@@ -144,6 +144,7 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->thread_pointer = input->thread_pointer;
 	w->late = input->late;
 	w->may_ask = input->may_ask;
+	w->deep = input->deep;
 	current.no_cache = current.no_caller = (struct cached_rule){ 0 };
 	current.callers = input->callers;
 	current.rules = input->rules;

@@ -44,6 +44,7 @@ struct walk_input {
 	__u64 address_mask;   /* 0: 48 bits */
 	bool late;	      /* see struct walk */
 	bool may_ask;	      /* likewise */
+	bool deep;	      /* likewise; for tests */
 	__u64 thread_pointer; /* fs base, tpidr_el0; 0: not known */
 	__u32 walkers_off;    /* bit N: as if the kernel had refused the walker of runtime N */
 	/* CALLER_CACHE_ENTRIES, all zero at first: what is remembered from walk to walk; NULL:

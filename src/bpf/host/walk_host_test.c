@@ -34,6 +34,92 @@ TEST(x86_frames_by_stack_pointer)
 	tear_down();
 }
 
+/*
+ * `nr` frames of five kinds, each of its own size, from SP(10) on, in buckets 1 and up: registers
+ * saved in each place that there is, the CFA by either pointer, and of the fifth two words away
+ * from the return address's own.
+ */
+static void lay_out_callers(__u32 nr)
+{
+	const struct unwind_rule kinds[] = {
+		by_sp,
+		{ CFA_REG, X86_RSP, .cfa_off = 48, .ra_off = -1, .slot_off = { -2, -3 } },
+		{ CFA_REG, X86_RSP, .cfa_off = 96, .ra_off = -1,
+		  .slot_off = { 0, -6, -5, -4, -3, -2, -7 } },
+		{ CFA_REG, X86_RSP, .cfa_off = 24, .ra_off = -1, .slot_off = { [0] = -2 } },
+		{ CFA_REG, X86_RBP, .cfa_off = 16, .ra_off = -1, .slot_off = { -2, -4 } },
+	};
+	__u32 i, at = 10;
+
+	for (i = 0; i < nr; i++) {
+		const struct unwind_rule *r = &kinds[i % 5];
+		__u32 size = r->cfa_reg == X86_RBP ? 7 : r->cfa_off / 8;
+
+		rule_in_bucket(1 + i, *r);
+		for (__u32 k = 0; k < size; k++)
+			t.stack[at + k] = 0x1000 * i + k;
+		at += size;
+		t.stack[at - 1] = AT(2 + i, 1);
+		/* The fourth's caller has its frame by this pointer. */
+		if (i % 5 == 3)
+			t.stack[at - 2] = SP(at + 5);
+	}
+	t.regs[X86_RSP] = SP(10);
+}
+
+/* How the walk ends is the same whatever is remembered, and so is all that it has found. */
+static int walk_thrice(void)
+{
+	int stop = walk(EM_X86_64, AT(1, 0));
+	struct walk *fresh = malloc(sizeof(*fresh));
+
+	*fresh = t.walk;
+	t.callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*t.callers));
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), stop);
+		ASSERT_EQ(t.walk.full.nr_words, fresh->full.nr_words);
+		ASSERT_EQ(t.walk.nr_frames, fresh->nr_frames);
+		ASSERT_EQ(t.walk.hash, fresh->hash);
+		ASSERT_EQ(t.walk.pc, fresh->pc);
+		ASSERT_EQ(t.walk.valid, fresh->valid);
+		ASSERT_EQ(t.walk.by_frame_pointer, fresh->by_frame_pointer);
+		ASSERT_EQ(t.walk.caller_slot, fresh->caller_slot);
+		ASSERT(!memcmp(t.walk.regs, fresh->regs, sizeof(fresh->regs)));
+		ASSERT(!memcmp(t.walk.words, fresh->words, 8 * fresh->full.nr_words));
+	}
+	free(t.callers);
+	free(t.caches);
+	t.callers = t.caches = NULL;
+	free(fresh);
+	return stop;
+}
+
+TEST(x86_a_deep_stack_is_read_in_fewer_pieces)
+{
+	__u32 nr;
+
+	set_up();
+	lay_out_callers(30);
+	rule_in_bucket(31, end);
+	ASSERT_EQ(walk_thrice(), STOP_COMPLETE);
+	t.nr_reads = 0;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	nr = t.nr_reads;
+	t.deep = true;
+	ASSERT_EQ(walk_thrice(), STOP_COMPLETE);
+	t.nr_reads = 0;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.full.nr_words, 31);
+	ASSERT_EQ(nr, 2);
+	ASSERT_EQ(t.nr_reads, 1);
+	/* Where it ends within what is read, all of it is there. */
+	t.unreadable_from = (SP(10 + 30 / 5 * 31) + 4095) & ~4095ull;
+	ASSERT_EQ(walk_thrice(), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.full.nr_words, 31);
+	tear_down();
+}
+
 TEST(x86_a_return_address_at_a_functions_end_belongs_to_the_caller)
 {
 	set_up();

@@ -31,8 +31,10 @@ static struct {
 	__u32 nr_mappings;
 	__u64 unreadable_from, no_code_from, no_code_to;
 	__u32 max_frames;
-	bool may_ask;
-	__u32 flags; /* of the process */
+	bool may_ask, deep;
+	struct cached_rule *callers, *caches; /* NULL: none */
+	__u32 nr_reads;			      /* of the stack */
+	__u32 flags;			      /* of the process */
 	struct walk_known_rule known;
 	__u32 walkers_off;
 	__u64 hole; /* a page that is not there; 0: none */
@@ -45,6 +47,7 @@ static inline int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 	if (addr >= STACK && addr - STACK <= sizeof(t.stack) - size &&
 	    addr + size <= t.unreadable_from &&
 	    (!t.hole || addr + size <= t.hole || addr >= t.hole + 4096)) {
+		t.nr_reads++;
 		memcpy(to, (char *)t.stack + (addr - STACK), size);
 		return 0;
 	}
@@ -114,6 +117,9 @@ static inline int walk(__u16 machine, __u64 pc)
 		.process = { .generation = 7, .nr_mappings = t.nr_mappings, .flags = t.flags },
 		.max_frames = t.max_frames,
 		.may_ask = t.may_ask,
+		.deep = t.deep,
+		.callers = t.callers,
+		.rules = t.caches,
 		.walkers_off = t.walkers_off,
 		.known = &t.known,
 		.nr_known = t.known.pc != 0,
