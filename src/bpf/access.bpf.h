@@ -99,6 +99,12 @@ static __always_inline struct cached_rule *caller_in(struct rule_cache *cache, c
 	return &cache->callers[at & (CALLER_CACHE_ENTRIES - 1)];
 }
 
+/* Of the frame at `slot` and those behind it. */
+static __always_inline const struct cached_rule *callers_from(struct rule_cache *cache, __u32 slot)
+{
+	return &cache->callers[slot];
+}
+
 static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
 {
 	struct rule_cache *cache = rule_cache_of(w);

@@ -8,6 +8,7 @@
 
 enum {
 	NATIVE_STEPS = 8,	   /* in one bounded loop, which the verifier follows */
+	PLAIN_CALLERS = 8,	   /* in another, behind each of these in a deep stack */
 	KEPT_FRAME_MAX = 64 << 10, /* bytes: of a frame found by a register that was kept */
 };
 
@@ -626,6 +627,122 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	return leave_to_runtime(w, walk_to_caller(w, cfa, ra));
 }
 
+/* A rule's first four bytes: CFA = `reg` + offset, the return address at the CFA, nothing else. */
+#define PLAIN_RULE(reg) (CFA_REG | (__u32)(reg) << 8)
+/* That the return address is signed is nothing to the walker, who takes off what signs it. */
+#define PLAIN_RULE_MASK (~((__u32)RULE_RA_SIGNED << 24))
+
+/*
+ * Takes back a register that lies in the window, `cfa` bytes from its start being the CFA. False:
+ * it is elsewhere, or lost (SLOT_LOST is farther away than a window is large).
+ */
+static __always_inline bool restore_plain(struct walk *w, __u64 cfa, __u64 len, __s16 off,
+					  __u32 reg)
+{
+	__u64 at = cfa + 8 * (__s64)off;
+
+	_Static_assert(SLOT_LOST * 8 > 2 * WINDOW_DEEP, "a lost register must be out of reach");
+	if (off == SLOT_SAME)
+		return true;
+	if (at >= len)
+		return false;
+	w->regs[reg] = w->window[at / 8 & (WINDOW_DEEP / 8 - 1)];
+	w->valid |= 1u << reg;
+	return true;
+}
+
+/*
+ * Walks callers as long as they are what nearly all are: their rules are remembered, one behind the
+ * other, the CFA is the stack or frame pointer and an offset, and all that was saved lies in the
+ * window. What changes with each stays in registers. Any other frame is left as it is, for
+ * step_frame(): of such a one registers may have been taken back already that its CFA does not hang
+ * on, which step_frame() does again.
+ */
+__noinline int WALK_NAME(native_callers)(void)
+{
+	struct walk *w = current_walk();
+	struct rule_cache *cache = w ? rule_cache_of(w) : NULL;
+	__u64 *words = w ? walk_words(w) : NULL;
+	const struct cached_rule *e;
+	__u64 pc, sp, hash, generation, start, len, cfa, ra, ra_at, zero;
+	__u32 i, at, slot;
+
+	if (!cache || !words || w->interrupted || !(w->valid & 1u << ARCH_SP) ||
+	    w->nr_frames + PLAIN_CALLERS > w->max_frames ||
+	    w->full.nr_words > SAMPLE_WORDS_MAX - PLAIN_CALLERS)
+		return 0;
+	at = w->full.nr_kernel + w->full.nr_words;
+	slot = w->caller_slot;
+	barrier_var(at);
+	barrier_var(slot);
+	if (at > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX - PLAIN_CALLERS ||
+	    slot > CALLER_CACHE_ENTRIES - PLAIN_CALLERS)
+		return 0;
+	e = callers_from(cache, slot);
+	if (!e)
+		return 0;
+	pc = w->pc;
+	sp = w->regs[ARCH_SP];
+	hash = w->hash;
+	generation = w->process.generation;
+	start = w->window_start;
+	len = w->window_len;
+	zero = *(volatile __u64 *)&w->zero;
+	words += at;
+	for (i = 0; i < PLAIN_CALLERS; i++, e++) {
+		/* struct unwind_rule as three words. */
+		__u64 first = e->own[0], second = e->own[1], third = e->own[2];
+		__u32 kind = (__u32)first & PLAIN_RULE_MASK;
+
+		if (e->pc != pc || e->of != generation)
+			break;
+		cfa = sp;
+		if (kind == PLAIN_RULE(ARCH_FP)) {
+			if (!(w->valid & 1u << ARCH_FP))
+				break;
+			cfa = w->regs[ARCH_FP];
+		} else if (kind != PLAIN_RULE(ARCH_SP)) {
+			break;
+		}
+		cfa = (cfa + ((__s64)first >> 32)) ^ zero;
+		if (cfa <= sp)
+			break;
+		ra_at = cfa - start + 8 * (__s64)(__s16)second;
+		if (ra_at >= len || ra_at & 7)
+			break;
+		ra = arch_strip_pac(w, w->window[ra_at / 8 & (WINDOW_DEEP / 8 - 1)]);
+		if (!ra)
+			break;
+		cfa -= start;
+		/* The frame pointer last: the CFA may hang on it. */
+		if (third &&
+		    !(restore_plain(w, cfa, len, (__s16)third, arch_slot_regs[3]) &&
+		      restore_plain(w, cfa, len, (__s16)(third >> 16), arch_slot_regs[4]) &&
+		      restore_plain(w, cfa, len, (__s16)(third >> 32), arch_slot_regs[5]) &&
+		      restore_plain(w, cfa, len, (__s16)(third >> 48), arch_slot_regs[6])))
+			break;
+		if (!restore_plain(w, cfa, len, (__s16)(second >> 48), arch_slot_regs[2]) ||
+		    !restore_plain(w, cfa, len, (__s16)(second >> 32), arch_slot_regs[1]) ||
+		    !restore_plain(w, cfa, len, (__s16)(second >> 16), arch_slot_regs[0]))
+			break;
+		words[i] = FRAME(RUNTIME_NATIVE, 0, pc);
+		hash = (hash ^ FRAME(RUNTIME_NATIVE, 0, pc)) * WALK_HASH_MULTIPLIER;
+		pc = ra - 1;
+		sp = cfa + start;
+	}
+	if (!i)
+		return 0;
+	w->pc = pc;
+	w->regs[ARCH_SP] = sp;
+	w->hash = hash;
+	w->full.nr_words += i;
+	w->nr_frames += i;
+	w->caller_slot = (slot + i) & (CALLER_CACHE_ENTRIES - 1);
+	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
+	w->by_frame_pointer = 0;
+	return 0;
+}
+
 STEP(native)
 {
 	struct walk *w = current_walk();
@@ -653,6 +770,8 @@ __noinline int WALK_NAME(native_steps)(void)
 		stop = step_frame(w, cache, words);
 		if (stop || w->runtime != RUNTIME_NATIVE)
 			return stop;
+		if (w->deep)
+			WALK_NAME(native_callers)();
 	}
 	return STOP_NONE;
 }

@@ -266,6 +266,8 @@ static __always_inline bool find_process(struct walk *w, __u64 mm)
  */
 static __always_inline int walk_process(const user_regs_t *regs, struct walk *w, bool whole)
 {
+	int stop;
+
 	if (!find_process(w, w->mm))
 		return image_is_gone(regs, w->pc) ? STOP_COMPLETE : STOP_NO_PROCESS;
 	w->stack_begin = w->regs[REGS_SP];
@@ -274,7 +276,11 @@ static __always_inline int walk_process(const user_regs_t *regs, struct walk *w,
 	w->runtime = w->walker = RUNTIME_NATIVE;
 	w->nr_changes = 0;
 	w->full.generation = w->process.generation;
-	return whole ? walk_user() : walk_native_frames();
+	if (whole)
+		return walk_user();
+	/* Most stacks come to their end there: two calls less. */
+	stop = native_steps();
+	return stop ? stop : walk_native_frames();
 }
 
 /* Fields of the scheduler's, as of include/linux/sched.h; the same since 2.6.23. */

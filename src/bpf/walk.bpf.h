@@ -57,8 +57,13 @@ enum walk_entry { ENTRY_LOOP, ENTRY_CODE, ENTRY_END, ENTRY_SWITCHED };
  */
 struct cached_rule {
 	__u64 pc;
-	__u32 generation;
-	__u32 runtime;
+	union {
+		struct {
+			__u32 generation;
+			__u32 runtime;
+		};
+		__u64 of; /* the generation alone, if `runtime` is 0 */
+	};
 	union {
 		struct unwind_rule rule;
 		__u64 own[3];
@@ -128,6 +133,7 @@ struct walk {
 	 * a second read would cost more than twice as many bytes do. Never on the host. */
 	__u32 deep;
 	__u64 stack_begin; /* the stack pointer that the walk began with */
+	__u64 zero;	   /* always; the verifier does not know */
 	/* The process; in the kernel also the last sample's, if memo_pid is not 0. */
 	__u64 mm; /* which address space is walked (mm_token()); 0: there is nothing to walk */
 	struct unwind_process process;

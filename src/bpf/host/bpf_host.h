@@ -44,10 +44,12 @@ const struct anon_page *anon_page_of(const struct walk *w);
 const struct arena_segment *arena_segment_of(__u32 cell);
 struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot);
 struct cached_rule *caller_cache_at(const struct walk *w);
+const struct cached_rule *host_callers_from(__u32 slot);
 /* The caches lie elsewhere, or nowhere: these find them. */
-#define rule_cache_of(w)	 ((struct rule_cache *)(w))
-#define entry_in(cache, w, slot) ((void)(cache), rule_cache_at(w, slot))
-#define caller_in(cache, w)	 ((void)(cache), caller_cache_at(w))
+#define rule_cache_of(w)	  ((struct rule_cache *)(w))
+#define entry_in(cache, w, slot)  ((void)(cache), rule_cache_at(w, slot))
+#define caller_in(cache, w)	  ((void)(cache), caller_cache_at(w))
+#define callers_from(cache, slot) ((void)(cache), host_callers_from(slot))
 __u64 *walk_words(struct walk *w);
 __u64 walk_thread_pointer(struct walk *w);
 __u32 walkers_off(void);

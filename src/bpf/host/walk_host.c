@@ -90,6 +90,11 @@ struct cached_rule *caller_cache_at(const struct walk *w)
 	return &current.no_caller;
 }
 
+const struct cached_rule *host_callers_from(__u32 slot)
+{
+	return current.callers ? &current.callers[slot] : NULL;
+}
+
 __u64 *walk_words(struct walk *w)
 {
 	return w->words;

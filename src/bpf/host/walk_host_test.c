@@ -95,6 +95,76 @@ static int walk_thrice(void)
 	return stop;
 }
 
+TEST(x86_remembered_callers_are_what_they_were)
+{
+	set_up();
+	t.deep = true;
+	lay_out_callers(60);
+	rule_in_bucket(61, end);
+	ASSERT_EQ(walk_thrice(), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.full.nr_words, 61);
+	for (__u32 i = 1; i < 61; i++)
+		ASSERT_EQ(FRAME_DATA(t.walk.words[i]), AT(1 + i, 0));
+	for (t.max_frames = 1; t.max_frames < 61; t.max_frames++) {
+		ASSERT_EQ(walk_thrice(), STOP_MAX_FRAMES);
+		ASSERT_EQ(t.walk.full.nr_words, t.max_frames);
+	}
+	t.max_frames = 100;
+	/* The frame pointer is lost: gone for who needs it, though its register has the value that
+	 * would do. */
+	t.stack[15] = SP(37);
+	t.rules[2 + 3].slot_off[0] = SLOT_LOST;
+	ASSERT_EQ(walk_thrice(), STOP_UNKNOWN_REGISTER);
+	/* It is saved, but another register is out of the window's reach. */
+	t.rules[2 + 3].slot_off[0] = -2;
+	t.rules[2 + 4].slot_off[1] = 400;
+	ASSERT_EQ(walk_thrice(), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.full.nr_words, 61);
+	/* It is no place on a stack. */
+	t.rules[2 + 4].slot_off[1] = -4;
+	t.stack[30] = SP(37) + 4;
+	ASSERT_EQ(walk_thrice(), STOP_STACK_UNREADABLE);
+	t.stack[30] = SP(37);
+	/* What is remembered of another array of mappings counts for nothing. */
+	t.callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*t.callers));
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	for (__u32 i = 0; i < CALLER_CACHE_ENTRIES; i++)
+		t.callers[i].generation++;
+	t.rules[2 + 21] = end;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_EQ(t.walk.full.nr_words, 22);
+	free(t.callers);
+	tear_down();
+}
+
+TEST(x86_remembered_callers_end_as_others_do)
+{
+	for (__u32 nr = 2; nr < 40; nr++) {
+		set_up();
+		t.deep = true;
+		lay_out_callers(nr);
+		rule_in_bucket(nr + 1, end);
+		/* A frame that leads nowhere, at its turn. */
+		t.rules[1 + nr] = by_sp;
+		t.rules[1 + nr].cfa_off = -8;
+		ASSERT_EQ(walk_thrice(), STOP_NO_PROGRESS);
+		ASSERT_EQ(t.walk.full.nr_words, nr);
+		/* One whose function is called by a hand-made return address. */
+		t.rules[1 + nr] = by_sp;
+		t.rules[1 + nr].flags = RULE_NO_CALL;
+		walk_thrice();
+		ASSERT_EQ(FRAME_DATA(t.walk.words[nr - 1]), AT(nr, 1));
+		/* The first one of a thread, which returns to 0. */
+		t.rules[1 + nr] = by_sp;
+		for (__u32 i = 10; i < STACK_WORDS; i++)
+			if (t.stack[i] == AT(nr, 1))
+				t.stack[i + 1] = 0;
+		ASSERT_EQ(walk_thrice(), STOP_COMPLETE);
+		ASSERT_EQ(t.walk.full.nr_words, nr);
+		tear_down();
+	}
+}
+
 TEST(x86_a_deep_stack_is_read_in_fewer_pieces)
 {
 	__u32 nr;
