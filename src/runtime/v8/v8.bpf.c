@@ -116,7 +116,7 @@ static __always_inline __u64 field_tagged(const struct walk *w, const struct v8_
 /* What an object begins with: its map, or while it is being moved where to (MapWord). */
 static __always_inline __u64 map_word(const struct v8_record *r, __u64 near, __u64 word)
 {
-	return r->compressed ? (near & ~(__u64)0xffffffffu) | (__u32)word : word;
+	return r->compressed ? V8_NEAR(near, word) : word;
 }
 
 /* --- what was read before ----------------------------------------------------------------------
@@ -544,8 +544,8 @@ static __always_inline __u64 framed_function(struct walk *w, const struct v8_rec
 
 /*
  * Code that is no function's of JavaScript: WebAssembly's, if its frame says so, or if it was
- * interrupted on its way in or out, or its code that its frame is not there yet (`unbuilt`); else
- * it has no name.
+ * interrupted on its way in or out, or if its code says that its frame is not there yet
+ * (`unbuilt`); else it has no name.
  */
 __noinline int WALK_NAME(v8_wasm)(int unbuilt)
 {
@@ -612,17 +612,15 @@ __noinline int WALK_NAME(v8_code)(void)
 	const struct v8_record *r;
 	enum frame frame = LIKELY;
 	__u64 function = 0, shared = 0;
-	bool unbuilt;
 	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
 	w->runtime = RUNTIME_NATIVE;
 	r = v8_record(w);
-	unbuilt = r && r->wasm_marker && w->valid & 1u << ARCH_SP && is_before_frame(w);
 	if (r && w->late) {
 		stop = push_note(w, RUNTIME_V8, FRAME_NOTE_NOT_READY);
-	} else if (unbuilt) {
+	} else if (r && r->wasm_marker && w->valid & 1u << ARCH_SP && is_before_frame(w)) {
 		stop = WALK_NAME(v8_wasm)(1);
 		frame = UNBUILT;
 	} else {

@@ -46,13 +46,14 @@ enum { V8_CODE_LINE = 64, V8_CODE_WORDS = 2 * V8_CODE_LINE / 8 };
 #define V8_LINE_OF(pc)		((pc) & ~(__u64)(V8_CODE_LINE - 1))
 #define V8_LINE_IS_FIRST(line)	(!((line)&4095))
 #define V8_CODE_MIX(hash, word) (((hash) ^ (word)) * 0x9e3779b97f4a7c15ull)
+/* The address of what lies in the same 4 GB as `near`. */
+#define V8_NEAR(near, low) (((near) & ~(__u64)0xffffffffu) | (__u32)(low))
 /*
  * What a compressed field stands for, in the form of those that are not compressed: an address, or
  * a small integer in the upper half.
  */
 #define V8_DECOMPRESS(near, low)                                                                   \
-	((__u32)(low)&1 ? ((near) & ~(__u64)0xffffffffu) | (__u32)(low)                            \
-			: (__u64)(__u32)((__s32)(low) >> 1) << 32)
+	((__u32)(low)&1 ? V8_NEAR(near, low) : (__u64)(__u32)((__s32)(low) >> 1) << 32)
 /* The word of what was read; the verifier wants to see that it is one. */
 #define V8_WORD(offset) ((offset) / 8 & (V8_OBJECT_SIZE / 8 - 1))
 

@@ -59,7 +59,7 @@ static uint64_t map_word(const struct v8_heap *h, const struct v8_object *o)
 {
 	if (!h->layout->record.compressed)
 		return o->words[0];
-	return (o->at & ~(uint64_t)UINT32_MAX) | (uint32_t)o->words[0];
+	return V8_NEAR(o->at, o->words[0]);
 }
 
 int v8_read(const struct v8_heap *h, uint64_t tagged, struct v8_object *ret)
