@@ -726,7 +726,7 @@ __noinline int WALK_NAME(native_callers)(void)
 		    !restore_plain(w, cfa, len, (__s16)(second >> 16), arch_slot_regs[0]))
 			break;
 		words[i] = FRAME(RUNTIME_NATIVE, 0, pc);
-		hash = (hash ^ FRAME(RUNTIME_NATIVE, 0, pc)) * WALK_HASH_MULTIPLIER;
+		hash = hash_with(hash, words[i]);
 		pc = ra - 1;
 		sp = cfa + start;
 	}

@@ -239,14 +239,19 @@ __noinline int WALK_NAME(kernel_made_rule)(__u64 pc);
 
 #define WALK_HASH_MULTIPLIER 0x9e3779b97f4a7c15ull
 
+static __always_inline __u64 hash_with(__u64 hash, __u64 word)
+{
+	return (hash ^ word) * WALK_HASH_MULTIPLIER;
+}
+
 static __always_inline void hash_word(struct walk *w, __u64 word)
 {
-	w->hash = (w->hash ^ word) * WALK_HASH_MULTIPLIER;
+	w->hash = hash_with(w->hash, word);
 }
 
 static __always_inline void hash_name(struct walk *w, __u64 word)
 {
-	w->names = (w->names ^ word) * WALK_HASH_MULTIPLIER;
+	w->names = hash_with(w->names, word);
 }
 
 /* What is compared and remembered of such a hash. */
