@@ -191,7 +191,8 @@ struct sample_raw {
 	__u64 stack_start; /* where the copy of the stack begins: RAW_STACK_BELOW under sp */
 	__u32 generation;  /* of the entry that failed to walk; 0: the process is unknown */
 	__u16 nr_kernel;
-	__u16 nr_pages;	  /* copied; the first one may be a part, see stack_start */
+	__u8 nr_pages;	  /* copied; the first one may be a part, see stack_start */
+	__u8 is_short;	  /* more of the stack was there, but no room for it: RAWS_SHORT */
 	__u32 stack_size; /* bytes copied */
 	__u32 file; /* of a STOP_FILE_PENDING: whose table is wanted (struct unwind_mapping) */
 	__u8 code[RAW_CODE_BEFORE + RAW_CODE_AFTER]; /* around pc; zero if unreadable */

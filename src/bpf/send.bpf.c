@@ -91,7 +91,7 @@ __noinline int copy_stack_pages(__u32 cpu, __u32 first, __u32 max)
 			continue;
 		barrier_var(n);
 		raw->raw.pages[n & (RAW_PAGES_MAX - 1)] = first + i;
-		raw->raw.nr_pages = n + 1;
+		raw->raw.nr_pages = (__u8)(n + 1);
 		raw->raw.stack_size += len;
 	}
 	return 0;
@@ -119,6 +119,7 @@ __noinline int copy_stack(void)
 	raw->raw.nr_pages = 0;
 	raw->raw.stack_size = 0;
 	raw->raw.stack_start = start;
+	raw->raw.is_short = w->raws != RAWS_WHOLE;
 	if (w->header.flags & SAMPLE_WAKER)
 		return 0;
 	raw->stack_end = stack_end(w, start);

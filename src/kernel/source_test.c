@@ -375,6 +375,26 @@ TEST(a_probe_where_a_function_returns_has_what_it_returns)
 	check_both(check_return);
 }
 
+TEST(a_stack_that_is_copied_short_for_lack_of_room_says_so)
+{
+	struct sources s;
+
+	open_probe(&s, SOURCE_UPROBE, "/proc/self/exe", "source_test_probed", is_whole());
+	ASSERT_OK(source_attach(&s.source, NULL));
+	s.marked = 1;
+	source_test_probed(1);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+	ASSERT_EQ(s.nr_marked, 1);
+	ASSERT_EQ(s.raw.is_short, 0);
+	s.sampler->bss->raws_sent = RAWS_SHORT;
+	source_test_probed(1);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+	ASSERT_EQ(s.nr_marked, 2);
+	ASSERT_EQ(s.raw.is_short, 1);
+	ASSERT(s.raw.nr_pages <= RAW_PAGES_SHORT);
+	close_sources(&s);
+}
+
 int source_test_named(const char *name);
 __attribute__((noinline)) int source_test_named(const char *name)
 {

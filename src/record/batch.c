@@ -137,6 +137,7 @@ int batch_add_without_stack(struct batch *b, const void *record, size_t size, si
 		return r;
 	raw = (struct sample_raw *)(b->bytes.items + p.at + sizeof(struct sample_header));
 	raw->nr_pages = 0;
+	raw->is_short = 1;
 	raw->stack_size = 0;
 	return 0;
 }

@@ -145,6 +145,7 @@ TEST(a_raw_record_may_be_kept_without_its_stack)
 	ASSERT(!memcmp(raw + 1, record.kernel, sizeof(record.kernel)));
 	ASSERT(stack_copy_of_raw(raw, got + got_size, &copy));
 	ASSERT_EQ(copy.nr_pages, 0);
+	ASSERT_EQ(raw->is_short, 1);
 	batch_fini(&b);
 }
 

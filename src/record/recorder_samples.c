@@ -697,6 +697,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	}
 	if (r->observer && stack.snapshot)
 		r->observer->raw(r->observer->ctx, h, raw, &copy, r->walk, stack.stop);
+	stack.stop = raw_walk_reason(raw, stack.stop);
 	/* Sent for comparison only: the kernel's own walk of it follows. */
 	if (!(h->flags & SAMPLE_ALSO_FULL))
 		add_stack(r, h, &stack, 0);

@@ -38,3 +38,8 @@ int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 
 	return copied_memory_stop(&copied, stop);
 }
+
+int raw_walk_reason(const struct sample_raw *raw, int stop)
+{
+	return stop == STOP_STACK_COPY_END && raw->is_short ? STOP_NO_PROCESS : stop;
+}

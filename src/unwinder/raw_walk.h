@@ -16,3 +16,9 @@
 int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 	     const struct sample_raw *raw, const struct stack_copy *stack, int32_t pid,
 	     uint32_t max_frames, struct walk *walk);
+
+/*
+ * Why a stack is cut whose walk ended so: the end of a copy that had to be short (RAWS_SHORT) tells
+ * nothing of the stack, but that too much was new at once.
+ */
+int raw_walk_reason(const struct sample_raw *raw, int stop);

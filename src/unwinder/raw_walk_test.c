@@ -178,6 +178,11 @@ TEST(a_short_copy_is_told_from_a_corrupt_stack)
 	ASSERT_EQ(walk_seen(walk), STOP_STACK_COPY_END);
 	ASSERT(walk->full.nr_words >= 2);
 	assert_same_callers(walk, whole);
+	ASSERT_EQ(raw_walk_reason(&seen.raw, STOP_STACK_COPY_END), STOP_STACK_COPY_END);
+	seen.raw.is_short = 1;
+	ASSERT_EQ(raw_walk_reason(&seen.raw, STOP_STACK_COPY_END), STOP_NO_PROCESS);
+	ASSERT_EQ(raw_walk_reason(&seen.raw, STOP_COMPLETE), STOP_COMPLETE);
+	seen.raw.is_short = 0;
 	tear_down();
 	free(walk);
 }
