@@ -62,6 +62,9 @@ static int read_variable(struct config *c, const char *variable, const char *pre
 	if (!name_of_variable(variable, prefix, name))
 		return 0;
 	value.text = strchr(variable, '=') + 1;
+	/* As OpenTelemetry has it: an empty variable is none. */
+	if (!*value.text)
+		return 0;
 	value.variable = variable;
 	snprintf(what, sizeof(what), "%.*s", (int)strcspn(variable, "="), variable);
 	spec = option_find(c->specs, name);

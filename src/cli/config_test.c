@@ -334,6 +334,24 @@ TEST(variables_of_others_are_no_error)
 	config_fini(&c);
 }
 
+TEST(empty_variables_are_none)
+{
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("some-text = file\n", path);
+	ASSERT_EQ(setenv("SONDE_SOME_TEXT", "", 1), 0);
+	ASSERT_EQ(setenv("SONDE_A_FLAG", "", 1), 0);
+	ASSERT_EQ(setenv("OTHER_PROGRAM_NUMBER", "", 1), 0);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT_STR(v.string, "file");
+	ASSERT(!v.flag);
+	ASSERT_EQ(v.number, 99);
+	config_fini(&c);
+	unlink(path);
+}
+
 TEST(variables_of_other_names)
 {
 	char path[64], option[80], *text = NULL;
