@@ -61,7 +61,9 @@ struct runtime_dso {
 	 * overlapping. */
 	VEC(struct code_range) hidden;
 	/* Functions without unwind information, all of which keep a frame pointer: where they begin
-	 * and end tells how, and is not told by their code. Sorted, not overlapping. */
+	 * and end tells how, and is not told by their code. One that others return to at its first
+	 * instruction has the trap before that in its range (code_follow.h). Sorted, not
+	 * overlapping. */
 	VEC(struct code_range) functions;
 	/* Bit n: the step wants the register of slot n (X86_SLOT_RBX, ...: abi/unwind.h) to be
 	 * known behind native frames of this file. (Callee-saved registers are followed only where

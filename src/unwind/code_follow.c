@@ -462,9 +462,21 @@ static bool takes_over_frame(const struct follower *f)
 	return found;
 }
 
+/* Whether it is returned to at its first instruction, which lies behind a trap (code_follow.h). */
+static bool is_returned_to(const struct follower *f)
+{
+	return f->is_known && f->cfi.machine == EM_X86_64 && f->end - f->start > 1 &&
+	       f->code[0] == INT3;
+}
+
+static uint64_t begin_of(const struct follower *f)
+{
+	return f->start + is_returned_to(f);
+}
+
 static const struct scan_state *begin_state(const struct follower *f)
 {
-	return takes_over_frame(f) ? &standard_state : &f->arch.entry;
+	return is_returned_to(f) || takes_over_frame(f) ? &standard_state : &f->arch.entry;
 }
 
 static int follow_from(const struct follower *f, uint64_t at, const struct scan_state *state,
@@ -489,7 +501,7 @@ static int follow_from(const struct follower *f, uint64_t at, const struct scan_
 static int follow_known(struct follower *f, struct code_rows *ret, bool *ret_known)
 {
 	uint64_t at;
-	int r = follow_from(f, f->start, begin_state(f), FOLLOWED, ret, ret_known);
+	int r = follow_from(f, begin_of(f), begin_state(f), FOLLOWED, ret, ret_known);
 
 	if (r || *ret_known || f->cfi.machine != EM_X86_64)
 		return r;
@@ -607,7 +619,10 @@ int code_follow_ahead(const struct elf_file *elf, const struct code_range *funct
 	if (!r)
 		r = read_function(elf, function, &f);
 	if (!r)
-		r = reach_from(&f, f.start, begin_state(&f), ret);
+		r = reach_from(&f, begin_of(&f), begin_state(&f), ret);
+	/* What is asked for of a caller is what is before its return address. */
+	if (!r && ret->rows.nr && is_returned_to(&f))
+		ret->rows.items[0].addr = f.start;
 	at = !r && !ret->rows.nr && elf->machine == EM_X86_64 ? behind_prologue(&f, f.start) : 0;
 	if (at)
 		r = reach_from(&f, at, &standard_state, ret);

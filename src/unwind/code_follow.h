@@ -38,8 +38,9 @@ int code_follow(const struct elf_file *elf, uint64_t addr, bool is_caller, struc
 /*
  * As code_follow(), where it is known where the function begins and ends: nothing is guessed of
  * that, and how it returns does not matter. It keeps a frame pointer: one that does something else
- * before it sets that up (taking its return address from the stack, say) has it from there on. What
- * that does not tell is CODE_UNDECIDED.
+ * before it sets that up (taking its return address from the stack, say) has it from there on. One
+ * that begins with a trap (INT3, x86-64) is returned to behind that, with its frame already there.
+ * What that does not tell is CODE_UNDECIDED.
  */
 int code_follow_function(const struct elf_file *elf, const struct code_range *function,
 			 uint64_t addr, bool is_caller, struct code_rows *ret);

@@ -16,6 +16,7 @@ enum {
 	ODD = 512,
 	GONE = 600,
 	LEAVES = 700,
+	RESUMED = 800,
 	LAST = 960
 };
 
@@ -40,6 +41,8 @@ static const uint8_t odd[] = { 0x58, 0x52, 0x50, 0x55, 0x48, 0x89, 0xe5, 0xcc };
 static const uint8_t gone[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0xcc };
 /* It stays there until a frame is made for the caller: ... nop; push %rax; ret. */
 static const uint8_t leaves[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x50, 0xc3 };
+/* Behind a trap: mov -16(%rbp),%rbx; push %rbx; jmp *%rcx. */
+static const uint8_t resumed[] = { 0xcc, 0x48, 0x8b, 0x5d, 0xf0, 0x53, 0xff, 0xe1 };
 
 static const struct code_range functions[] = {
 	{ ADDR + FRAMED, ADDR + FRAMED + sizeof(framed) },
@@ -47,6 +50,7 @@ static const struct code_range functions[] = {
 	{ ADDR + ODD, ADDR + ODD + sizeof(odd) },
 	{ ADDR + GONE, ADDR + GONE + sizeof(gone) },
 	{ ADDR + LEAVES, ADDR + LEAVES + sizeof(leaves) },
+	{ ADDR + RESUMED, ADDR + RESUMED + sizeof(resumed) },
 	{ ADDR + LAST, ADDR + LAST + sizeof(leaf) },
 };
 enum { NR = sizeof(functions) / sizeof(*functions) };
@@ -77,6 +81,7 @@ static struct elf_file *code(void)
 	memcpy(image.code + ODD, odd, sizeof(odd));
 	memcpy(image.code + GONE, gone, sizeof(gone));
 	memcpy(image.code + LEAVES, leaves, sizeof(leaves));
+	memcpy(image.code + RESUMED, resumed, sizeof(resumed));
 	memcpy(image.code + LAST, leaf, sizeof(leaf));
 	ASSERT_OK(elf_file_open_memory(&image, sizeof(image), &elf));
 	return elf;
@@ -165,6 +170,17 @@ TEST(a_function_whose_return_address_is_in_a_register_is_not_walked_by_the_frame
 	ASSERT_EQ(unwind_table_find(t, ADDR + LEAVES + 7)->ra_off, -2);
 }
 
+/* A return address - 1 is the trap. */
+TEST(a_function_behind_a_trap_is_returned_to_with_its_frame_there)
+{
+	_cleanup_(unwind_table_free_p) struct unwind_table *t = followed(functions, NR);
+
+	expect_unfollowed(t, RESUMED - 1);
+	for (size_t at = 0; at < sizeof(resumed); at++)
+		expect(t, RESUMED + at, X86_RBP, 16);
+	expect_unfollowed(t, RESUMED + sizeof(resumed));
+}
+
 TEST(what_cfi_covers_stays_as_it_is)
 {
 	_cleanup_(unwind_table_free_p) struct unwind_table *t = followed(functions, NR);
@@ -179,14 +195,14 @@ TEST(functions_outside_of_the_file_and_too_large_ones_are_left_out)
 	static const struct code_range wrong[] = {
 		{ 0x1000, 0x2000 },
 		{ ADDR + FRAMED, ADDR + FRAMED + sizeof(framed) },
-		{ ADDR + 800, ADDR + 0x40000000 },
+		{ ADDR + RESUMED, ADDR + 0x40000000 },
 		{ UINT64_MAX - 1, UINT64_MAX },
 	};
 	_cleanup_(unwind_table_free_p) struct unwind_table *t =
 		followed(wrong, sizeof(wrong) / sizeof(*wrong));
 
 	expect(t, FRAMED + 4, X86_RBP, 16);
-	expect_unfollowed(t, 800);
+	expect_unfollowed(t, RESUMED);
 	expect(t, LAST, X86_RSP, 96);
 	expect(t, SIZE - 1, X86_RSP, 96);
 }

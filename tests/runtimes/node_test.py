@@ -34,7 +34,7 @@ KNOWN = ("7.8", "7.9", "8.3", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3"
 KNOWN_IN_DENO = ("15.0.245",)
 KNOWN_IN_ELECTRON = ("8.3.110",)
 TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
-            " module locals native").split()
+            " module locals native deoptimized resumed").split()
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
          "maglev": ["--maglev", "--no-turbofan"], "optimized": []}
 # Functions of WebAssembly: in the order of chance, by its first compiler, and by that which optimizes.
@@ -57,7 +57,7 @@ TELLING = ("telling", "tell", "readSync", "writeSync")
 
 class Node:
     known = KNOWN
-    has_modules = True
+    lacks = ()  # cases
 
     def __init__(self, path):
         self.path = path
@@ -87,6 +87,9 @@ class Node:
         """Of options, those that this version has; --no-X of what it does not have says nothing."""
         return [o for o in options if re.sub("^--(no-)?", "", o) in self.options]
 
+    def can_run(self, case):
+        return case not in self.lacks and (case != "secret" or self.has_private_methods)
+
     def modes(self):
         """Of MODES, those that this version has."""
         for mode, options in MODES.items():
@@ -100,7 +103,7 @@ class Electron(Node):
     """Its own Node.js, without a display: pointers are compressed, and nothing but V8's version and builtins is exported."""
 
     known = KNOWN_IN_ELECTRON
-    has_modules = False
+    lacks = ("module",)
 
     def __init__(self, path):
         os.environ.update(ELECTRON_RUN_AS_NODE="1", CASES_FOREIGN="1")
@@ -118,6 +121,8 @@ class Electron(Node):
 
 class Deno(Node):
     """It runs what Node.js does if a package says that it is for that."""
+
+    lacks = ("deoptimized", "resumed")  # V8's options cannot be set later
 
     def __init__(self, path, setup):
         self.path = path
@@ -427,7 +432,7 @@ def test_chains(node, setup):
     """All cases at once; sonde comes long after they began."""
     env = make_addon(setup)
     with contextlib.ExitStack() as stack:
-        cases = [c for c in TOGETHER if (c != "secret" or node.has_private_methods) and (c != "module" or node.has_modules)]
+        cases = [c for c in TOGETHER if node.can_run(c)]
         programs = started(stack, [node.argv([], c) for c in cases], env)
         return tally_truths(recorded(setup, programs, SECONDS), programs)
 

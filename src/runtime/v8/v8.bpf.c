@@ -360,16 +360,24 @@ static __always_inline __u64 bytecode_at(struct walk *w, const struct v8_record 
 }
 
 /*
- * Whether the native frame was one of InterpreterEntryTrampoline, not of what goes on with an async
- * function. `function`: what the frame is of.
+ * Whether the native frame was one of InterpreterEntryTrampoline, or of what goes on with frames
+ * that are as its own, not of what goes on with an async function. `function`: what the frame is
+ * of.
  */
 static __always_inline bool is_entry(struct walk *w, const struct v8_record *r, __u64 function)
 {
 	__u64 at = w->loop_pc - r->entry_start, moved = at & ~(PAGE - 1ull);
 	__u64 *state = runtime_state(w, RUNTIME_V8);
+	__u32 i;
 
 	if (!r->entry_size || at < r->entry_size)
 		return true;
+	/* What goes on with a frame that V8 made of an optimized one. */
+	UNROLL
+	for (i = 0; i < V8_RESUMES; i++)
+		if (((at - (__s64)r->resume[i]) & (PAGE - 1)) < r->resume_size[i] &&
+		    WALK_NAME(v8_is_script)(function))
+			return true;
 	if ((at & (PAGE - 1)) >= r->entry_size)
 		return false;
 	/* V8 may map its builtins a second time; both may have the same place in a page. */

@@ -27,6 +27,7 @@ enum {
 	CALL_CODE_MAX = 1024,
 	LOAD_SIZE = 7,	    /* bytes of an instruction */
 	LOAD_TO_SHIFT = 32, /* from its end */
+	INT3 = 0xcc,
 };
 
 struct v8_dso {
@@ -199,6 +200,44 @@ static void note_symbol(struct collections *c, const struct elf_symbol *s)
 		c->exit = s;
 }
 
+/*
+ * Builtins that go on with frames that V8 made of one of optimized code (deoptimization): of the
+ * interpreter, or of a builtin that was inlined there. Callees return to their first instruction,
+ * where the frame is there already (Deoptimizer::DoComputeUnoptimizedFrame(),
+ * DoComputeBuiltinContinuation()).
+ */
+static bool resumes_interpreted(const char *name)
+{
+	return ends_with(name, "InterpreterEnterAtBytecode") ||
+	       ends_with(name, "InterpreterEnterAtNextBytecode") ||
+	       /* up to 8.8 */
+	       ends_with(name, "InterpreterEnterBytecodeDispatch") ||
+	       ends_with(name, "InterpreterEnterBytecodeAdvance");
+}
+
+static bool resumes(const char *name)
+{
+	return resumes_interpreted(name) || !strncmp(name, "Builtins_ContinueTo", 19);
+}
+
+/* Whether the builtin has a trap before it, which a return address - 1 lies at. */
+static bool is_behind_trap(const struct elf_file *elf, uint64_t addr)
+{
+	uint8_t before;
+
+	return elf->machine == EM_X86_64 && !elf_file_read_vaddr(elf, addr - 1, &before, 1) &&
+	       before == INT3;
+}
+
+/* Of all functions that are marked: where the step finds those that resume the interpreter's. */
+static void note_resumes(const struct code_range *ranges, size_t nr, struct v8_record *record)
+{
+	for (size_t i = 0; i < nr; i++) {
+		record->resume[i] = (int32_t)(ranges[i].start - record->entry_start);
+		record->resume_size[i] = (uint16_t)(ranges[i].end - ranges[i].start);
+	}
+}
+
 static size_t read_code(const struct elf_file *elf, const struct elf_symbol *s, uint8_t *code,
 			size_t max)
 {
@@ -230,6 +269,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
 	struct v8_record *record = &dso->layout.record;
 	struct collections collections = { 0 };
+	struct code_range resume[V8_RESUMES];
+	size_t nr_resume = 0;
 	int r;
 
 	if (elf_symbols_bytes(elf) > SYMBOL_BYTES_MAX)
@@ -238,16 +279,18 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 	for (size_t i = 0; !r && i < symbols.nr; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
 		struct code_range range = { s->addr, s->addr + s->size };
-		bool entry, handler;
+		bool entry, handler, resumed;
 
 		if (!strcmp(s->name, "_ZN2v88internal4wasm18GetWasmCodeManagerEv"))
 			dso->layout.wasm_state = find_state(elf, s);
 		note_symbol(&collections, s);
 		if (strncmp(s->name, "Builtins_", 9))
 			continue;
-		/* Those of V8 7.8 have no size. */
+		/* Those of V8 7.8 have no size. There is a trap behind each. */
 		if (!s->size && i + 1 < symbols.nr)
-			range.end = symbols.items[i + 1].addr;
+			range.end = symbols.items[i + 1].addr - 1;
+		resumed = resumes(s->name) && is_behind_trap(elf, range.start);
+		range.start -= resumed;
 		if (dso->layout.dispatched &&
 		    !strcmp(s->name, "Builtins_CallFunction_ReceiverIsAny"))
 			record->dispatch = find_dispatch(elf, s);
@@ -263,8 +306,12 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 			return -ENOTSUP;
 		if (!r && dso->layout.async.promise && goes_on(s->name))
 			r = vec_push(&dso->base.interpreter_functions, range);
+		if (!r && resumed && resumes_interpreted(s->name) && nr_resume < V8_RESUMES) {
+			r = vec_push(&dso->base.interpreter_functions, range);
+			resume[nr_resume++] = range;
+		}
 		/* Up to 8.8: makes room for arguments that a caller did not give. */
-		if (!r && !entry && !handler &&
+		if (!r && !entry && !handler && !resumed &&
 		    strcmp(s->name, "Builtins_ArgumentsAdaptorTrampoline"))
 			continue;
 		if (!r)
@@ -286,6 +333,7 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		record->wasm_marker = 0;
 	if (dso->layout.dispatched && !record->dispatch)
 		return -ENOTSUP;
+	note_resumes(resume, nr_resume, record);
 	find_collections(elf, &collections, &dso->layout, record);
 	return record->entry_size && record->handlers_start ? 0 : -ENOTSUP;
 }

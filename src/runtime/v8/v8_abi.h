@@ -37,6 +37,7 @@ enum {
 	/* How much of an object is read at once; the offsets below lie in it. */
 	V8_OBJECT_SIZE = 128,
 	V8_BYTECODES_MAX = 1 << 28,
+	V8_RESUMES = 4,
 };
 /*
  * Code around an address: V8_CODE_LINE bytes that have it, and those before these, if they are of
@@ -104,5 +105,10 @@ struct v8_record {
 	 * integers 31 bits. */
 	__u16 compressed;
 	__u16 padding[3];
+	/* The builtins that go on with frames of the interpreter that V8 made of optimized ones:
+	 * how far behind entry_start each begins, with the byte before it, and its size; 0: none.
+	 */
+	__s32 resume[V8_RESUMES];
+	__u16 resume_size[V8_RESUMES];
 };
-_Static_assert(sizeof(struct v8_record) == 120, "v8_record is read from the arena");
+_Static_assert(sizeof(struct v8_record) == 144, "v8_record is read from the arena");

@@ -329,6 +329,33 @@ const awaits = {
   },
 };
 
+// outer()'s optimized code is taken away while inner(), which is inlined there, calls something.
+function deoptimized(parameter, calls) {
+  require('v8').setFlagsFromString('--allow-natives-syntax');
+  globalThis.leaf = leaf;
+  vm.runInThisContext(`let isLast = false;
+function takeAway() {
+  if (isLast)
+    %DeoptimizeFunction(outer);
+}
+function inner(n) {
+  takeAway();
+  return isLast ? leaf() : n + 1;
+}
+function outer(${parameter}) {
+  return ${calls};
+}
+%NeverOptimizeFunction(takeAway);
+%PrepareFunctionForOptimization(inner);
+%PrepareFunctionForOptimization(outer);
+for (let i = 0; i < 10; i++)
+  outer(i);
+%OptimizeFunctionOnNextCall(outer);
+outer(1);
+isLast = true;
+outer(2);`, {filename: '/nowhere/deoptimized.js'});
+}
+
 const cases = {
   plain: () => leaf(),
   hot: () => hot(),
@@ -382,6 +409,9 @@ const cases = {
 }
 manyLocals();`, {filename: '/nowhere/locals.js'});
   },
+  // V8 has made frames of their own of what called a function that was inlined there; `resumed`: also of a builtin that was.
+  deoptimized: () => deoptimized('n', 'inner(n) + 1'),
+  resumed: () => deoptimized('...list', 'list.map(inner)'),
   moving: () => moving(20),
   churn: () => churn(),
   closures: () => closures(),
