@@ -18,6 +18,7 @@ from sonde import FREQUENCY, Recorder
 from tap import Skip
 
 SECONDS = 0.2
+TRIES = 3  # to record what one recording may miss
 FIRST, SECOND = "self%d" % (os.getpid() % 10000), "selg%d" % (os.getpid() % 10000)
 """Names of executables that nobody else has here."""
 
@@ -199,12 +200,9 @@ def by_container(setup):
     return moved(setup, "sonde-%d/docker-%s" % (os.getpid(), digits), "container=" + digits[:12])
 
 
-def sleeps(setup):
-    """Off-CPU profiling minds the same."""
-    folder = copies(setup)
+def sleep_once(setup, folder):
+    """A recording of two sleeps of a second, one of them excluded; how long each name slept."""
     kept = setup.path(".otlp")
-    for name in (FIRST, SECOND):
-        shutil.copy(shutil.which("sleep"), os.path.join(folder, name))
     command = " & ".join("%s/%s 1" % (shlex.quote(folder), name) for name in (FIRST, SECOND)) + " & wait"
     recording = Recorder(setup, ["--off-cpu", "1", "--exclude", "exe=" + SECOND, "--exclude", "comm=sh"],
                          ["/bin/sh", "-c", command], kept=kept).wait()
@@ -214,9 +212,22 @@ def sleeps(setup):
     slept = collections.Counter()
     for comm, _, ns in stacks_of(done.stdout):
         slept[comm] += ns
-    problems = list(recording.problems)
-    if set(slept) != {FIRST} or slept[FIRST] < 1e9:
-        problems.append("slept: %s" % dict(slept))
+    return recording, slept
+
+
+def sleeps(setup):
+    """Off-CPU profiling minds the same."""
+    folder = copies(setup)
+    for name in (FIRST, SECOND):
+        shutil.copy(shutil.which("sleep"), os.path.join(folder, name))
+    for _ in range(TRIES):
+        recording, slept = sleep_once(setup, folder)
+        problems = recording.problems + ["slept, who is excluded: %s" % dict(slept)] * bool(set(slept) - {FIRST})
+        # It is a single sleep: one whose end the kernel did not tell of is counted, and says nothing of the selection (docs/off-cpu.md).
+        if slept[FIRST] >= 1e9 or problems or not recording.lost().get("sleep_missed"):
+            break
+    if slept[FIRST] < 1e9:
+        problems.append("slept: %s, lost: %s, undecided: %s" % (dict(slept), recording.lost(), (recording.stats or {}).get("undecided")))
     return problems, str(dict(slept))
 
 
