@@ -423,8 +423,11 @@ static int check_setup(struct setup *s)
 	if (!r)
 		r = fill_options(s);
 	if (!r && !args->output_dir == !s->collector.is_set) {
-		log_error("say where reports go: --collection-agent HOST:PORT or --output-dir "
-			  "DIR; see 'sonde help agent'");
+		if (args->output_dir)
+			log_error("give either --collection-agent or --output-dir, not both");
+		else
+			log_error("say where reports go: --collection-agent HOST:PORT or "
+				  "--output-dir DIR; see 'sonde help agent'");
 		return -EINVAL;
 	}
 	if (!r && args->pprof && !args->output_dir) {

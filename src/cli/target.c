@@ -111,7 +111,7 @@ int target_check_frequency(uint32_t frequency_hz)
 
 	if (!max || frequency_hz <= max)
 		return 0;
-	log_error("%u Hz is more than this kernel takes; give -F %u or less, or raise it: "
+	log_error("%u Hz is more than this kernel takes; give %u or less, or raise it: "
 		  "sysctl -w kernel.perf_event_max_sample_rate=%u",
 		  frequency_hz, max, frequency_hz);
 	return -ERANGE;

@@ -764,6 +764,8 @@ def test_mistakes_are_said():
     os.symlink("/dev/null", "file")
     for args, status, words in (
             ([], 2, "--output-dir DIR"),
+            (["--output-dir", "out", "--collection-agent", "127.0.0.1:1"], 2, "either --collection-agent or --output-dir, not both"),
+            (["--output-dir", "out", "--samples-per-second", "999999999"], 1, "is more than this kernel takes; give "),
             (["--output-dir", "out", "more"], 2, "takes no arguments"),
             (["--config", "/dev/null"], 2, "--output-dir DIR"),
             (["--config", "missing"], 2, "cannot read the configuration 'missing'"),
