@@ -311,7 +311,7 @@ __noinline int WALK_NAME(v8_is_function)(__u64 function, __u64 pc)
 	if (!pc)
 		return IS_FUNCTION;
 	if (r->dispatch)
-		code = dispatched_code(w, r, (__u32)code);
+		code = dispatched_code(w, r, (__u32)code >> (r->dispatch_shift & 31));
 	if (!is_object(code) || read_to_page_end(code - TAG, w->scratch, V8_OBJECT_SIZE / 2))
 		return 0;
 	start = r->code_inline ? code - TAG + r->code_inline : field_8(w, r->code_start);

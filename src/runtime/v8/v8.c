@@ -9,6 +9,7 @@
 #include "elf/elf_symbols.h"
 #include "runtime/functions.h"
 #include "runtime/v8/v8_collections.h"
+#include "runtime/v8/v8_dispatch.h"
 #include "runtime/v8/v8_frame.h"
 #include "runtime/v8/v8_wasm.h"
 #include "util/cleanup.h"
@@ -25,8 +26,7 @@ enum {
 	ENTRY_CODE_MAX = 512, /* of the interpreter's entry, to where it has made its frame */
 	ENTRY_MAX = 4096, /* the whole of it, so that the step can tell by the address in a page */
 	CALL_CODE_MAX = 1024,
-	LOAD_SIZE = 7,	    /* bytes of an instruction */
-	LOAD_TO_SHIFT = 32, /* from its end */
+	LOAD_SIZE = 7, /* bytes of an instruction */
 	INT3 = 0xcc,
 };
 
@@ -119,34 +119,16 @@ static bool reads_compressed(const struct elf_file *elf, const struct code_range
 	       !memcmp(code, want, sizeof(want));
 }
 
-/*
- * How far behind the root register (r13) the address of the table is that functions are called by:
- * a builtin that calls one has mov N(%r13), %r10, and soon shl $4 of the entry's number
- * (MacroAssembler::LoadEntrypointFromJSDispatchTable). 0: it is not found.
- */
-static uint16_t find_dispatch(const struct elf_file *elf, const struct elf_symbol *call)
+/* 0: it is not found. */
+static uint16_t find_dispatch(const struct elf_file *elf, const struct elf_symbol *call,
+			      uint16_t *ret_shift)
 {
-	static const uint8_t load[] = { 0x4d, 0x8b, 0x95 };
 	uint8_t code[CALL_CODE_MAX];
 	size_t size = call->size < sizeof(code) ? call->size : sizeof(code);
 
-	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, call->addr, code, size))
+	if (elf_file_read_vaddr(elf, call->addr, code, size))
 		return 0;
-	for (size_t i = 0; i + LOAD_SIZE + LOAD_TO_SHIFT <= size; i++) {
-		const uint8_t *behind = code + i + LOAD_SIZE;
-		uint32_t offset;
-
-		if (memcmp(code + i, load, sizeof(load)))
-			continue;
-		memcpy(&offset, code + i + sizeof(load), sizeof(offset));
-		for (size_t k = 0; k + 3 <= LOAD_TO_SHIFT; k++) {
-			if (!memcmp(behind + k, load, sizeof(load)))
-				break; /* the next one */
-			if (behind[k] == 0xc1 && behind[k + 1] >> 3 == 0x1c && behind[k + 2] == 4)
-				return offset <= INT16_MAX ? (uint16_t)offset : 0;
-		}
-	}
-	return 0;
+	return v8_find_dispatch(elf->machine, code, size, ret_shift);
 }
 
 /*
@@ -293,7 +275,7 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		range.start -= resumed;
 		if (dso->layout.dispatched &&
 		    !strcmp(s->name, "Builtins_CallFunction_ReceiverIsAny"))
-			record->dispatch = find_dispatch(elf, s);
+			record->dispatch = find_dispatch(elf, s, &record->dispatch_shift);
 		if (range.end <= range.start ||
 		    (dso->base.functions.nr &&
 		     dso->base.functions.items[dso->base.functions.nr - 1].end > range.start))

@@ -104,7 +104,8 @@ struct v8_record {
 	/* Not 0: tagged fields have 4 bytes, for what lies in the same 4 GB as they do, and small
 	 * integers 31 bits. */
 	__u16 compressed;
-	__u16 padding[3];
+	__u16 dispatch_shift; /* of what a function has in place of the entry's number */
+	__u16 padding[2];
 	/* The builtins that go on with frames of the interpreter that V8 made of optimized ones:
 	 * how far behind entry_start each begins, with the byte before it, and its size; 0: none.
 	 */
