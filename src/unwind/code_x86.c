@@ -161,8 +161,31 @@ static void old_loaded(const struct cfi_arch *cfi, struct scan_state *s, uint8_t
 		old_in(cfi, s, reg, s->old_off);
 }
 
+/*
+ * A second frame begins below the return address, which was put back below a first one: that one is
+ * the caller's, who finds the registers as they are.
+ */
+static bool gives_frame(const struct scan_state *s, uint8_t pushed)
+{
+	return pushed == X86_RBP && s->fp_known && s->kind == SCAN_FOLLOWED && s->sp == SP_KNOWN &&
+	       s->ra == RA_AT_CFA && s->ra_off < -1 && s->sp_off == -8 * s->ra_off;
+}
+
+static void give_frame(struct scan_state *s)
+{
+	for (size_t i = 0; i < UNWIND_SLOTS; i++)
+		if (s->slots[i] != SLOT_LOST)
+			s->slots[i] = SLOT_SAME;
+	s->fp_known = 0;
+	s->fp_off = 0;
+	s->sp_off = 8;
+	s->ra_off = -1;
+}
+
 static void push_reg(const struct cfi_arch *cfi, struct scan_state *s, uint8_t reg)
 {
+	if (gives_frame(s, reg))
+		give_frame(s);
 	sp_move(s, 8);
 	if (s->sp == SP_KNOWN && s->ra == RA_IN_REG && s->ra_off == reg && s->sp_off % 8 == 0 &&
 	    s->sp_off / 8 <= -INT16_MIN) {

@@ -39,8 +39,10 @@ static const uint8_t leaf[] = { 0x53, 0x5b, 0xc3 };
 static const uint8_t odd[] = { 0x58, 0x52, 0x50, 0x55, 0x48, 0x89, 0xe5, 0xcc };
 /* It stays in %rax: pop %rax; push %rbp; mov %rsp,%rbp; int3. */
 static const uint8_t gone[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0xcc };
-/* It stays there until a frame is made for the caller: ... nop; push %rax; ret. */
-static const uint8_t leaves[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x50, 0xc3 };
+/* It stays there until a frame is made for the caller: ... nop; push %rax; push %rbp; mov %rsp,
+ * %rbp; push %rdx; mov %rbp,%rsp; pop %rbp; ret. */
+static const uint8_t leaves[] = { 0x58, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x50, 0x55, 0x48,
+				  0x89, 0xe5, 0x52, 0x48, 0x89, 0xec, 0x5d, 0xc3 };
 /* Behind a trap: mov -16(%rbp),%rbx; push %rbx; jmp *%rcx. */
 static const uint8_t resumed[] = { 0xcc, 0x48, 0x8b, 0x5d, 0xf0, 0x53, 0xff, 0xe1 };
 
@@ -168,6 +170,11 @@ TEST(a_function_whose_return_address_is_in_a_register_is_not_walked_by_the_frame
 	ASSERT_EQ(RULE_RA(unwind_table_find(t, ADDR + LEAVES + 5)), RA_IN_REG);
 	expect(t, LEAVES + 7, X86_RSP, 16);
 	ASSERT_EQ(unwind_table_find(t, ADDR + LEAVES + 7)->ra_off, -2);
+	/* Its own frame is below that. */
+	expect(t, LEAVES + 8, X86_RSP, 16);
+	expect(t, LEAVES + 12, X86_RBP, 16);
+	ASSERT_EQ(unwind_table_find(t, ADDR + LEAVES + 12)->slot_off[0], -2);
+	expect(t, LEAVES + 16, X86_RSP, 8);
 }
 
 /* A return address - 1 is the trap. */
