@@ -424,7 +424,9 @@ static int check_setup(struct setup *s)
 		r = fill_options(s);
 	if (!r && !args->output_dir == !s->collector.is_set) {
 		if (args->output_dir)
-			log_error("give either --collection-agent or --output-dir, not both");
+			log_error("give either %s or %s, not both",
+				  config_label(&s->config, "collection-agent").text,
+				  config_label(&s->config, "output-dir").text);
 		else
 			log_error("say where reports go: --collection-agent HOST:PORT or "
 				  "--output-dir DIR; see 'sonde help agent'");

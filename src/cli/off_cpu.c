@@ -63,7 +63,8 @@ int off_cpu_source(const struct off_cpu_wanted *wanted, const struct config *con
 
 	*ret = (struct source_spec){ .kind = SOURCE_NONE };
 	if (wanted->mode && wanted->threshold) {
-		log_error("give either --off-cpu or --off-cpu-threshold, not both");
+		log_error("give either %s or %s, not both", config_label(config, "off-cpu").text,
+			  config_label(config, "off-cpu-threshold").text);
 		return -EINVAL;
 	}
 	if (wanted->mode && parse_mode(wanted->mode, &o)) {

@@ -802,6 +802,12 @@ def test_mistakes_in_a_file_and_in_variables_say_where():
             file.write(f"{name} = {value}\n")
         done = run(SONDE, "agent", "--config", "conf", *(["--otlp-endpoint", "http://x"] if name != "collection-agent" else []), status=2)
         check(f"conf:1: {name}" in done.stderr and words in done.stderr, done)
+    with open("conf", "w", encoding="ascii") as file:
+        file.write("output-dir = out\noff-cpu = 1\n")
+    for args, words in ((["--collection-agent", "x:1"], "either --collection-agent or conf:1: output-dir, not both"),
+                        (["--off-cpu-threshold", "0.1"], "either conf:2: off-cpu or --off-cpu-threshold, not both")):
+        done = run(SONDE, "agent", "--config", "conf", *args, status=2)
+        check(words in done.stderr and done.stderr.count("\n") == 1, done)
 
 
 if __name__ == "__main__":
