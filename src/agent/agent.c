@@ -40,6 +40,7 @@ struct agent {
 	int error;     /* of making the last report */
 	uint64_t said_nameless_ns; /* 0: never */
 	bool started, stopping, reload;
+	uint64_t stop_ns; /* when that was said */
 	bool *ret_in_use;
 };
 
@@ -361,6 +362,12 @@ static void tell(struct agent *a)
 	a->options->tell(recorder_stats(a->recorder), &a->stats);
 }
 
+static void stop(struct agent *a)
+{
+	a->stop_ns = a->stopping ? a->stop_ns : now_ns();
+	a->stopping = true;
+}
+
 static void on_signals(struct agent *a)
 {
 	struct signalfd_siginfo info;
@@ -371,7 +378,7 @@ static void on_signals(struct agent *a)
 		else if (info.ssi_signo == SIGHUP && a->options->reload)
 			a->reload = true;
 		else
-			a->stopping = true;
+			stop(a);
 	}
 }
 
@@ -582,7 +589,7 @@ int agent_run(const struct agent_options *options, bool *ret_in_use)
 		log_err(r, "the agent ends: cannot wait for events");
 	recorder_stop(a.recorder);
 	report_cut(&a);
-	sent = sender_end(a.sender);
+	sent = sender_end(a.sender, a.stopping ? a.stop_ns : now_ns());
 	tell(&a);
 	return r ? r : a.error ? a.error : sent;
 }

@@ -849,9 +849,8 @@ int sender_open(const struct sender_options *options, struct sender **ret)
 }
 
 /* False: it hangs in something that cannot be interrupted. */
-static bool join(struct sender *s, uint64_t ns)
+static bool join(struct sender *s, uint64_t until)
 {
-	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ns;
 	struct timespec at = { (time_t)(until / 1000000000), (long)(until % 1000000000) };
 
 	if (s->has_thread && pthread_clockjoin_np(s->thread, NULL, CLOCK_MONOTONIC, &at))
@@ -909,14 +908,14 @@ static void count_held(struct sender *s)
 }
 
 /* Does the thread hang? Then what it had is seen to. */
-static bool end_thread(struct sender *s)
+static bool end_thread(struct sender *s, uint64_t stop)
 {
 	char place[PLACE_SIZE];
 
-	if (join(s, SENDER_END_NS + 300000000))
+	if (join(s, stop + 300000000))
 		return false;
 	/* It may have come out of a call just now. */
-	if (!abandon(s) && join(s, 300000000))
+	if (!abandon(s) && join(s, now_ns() + 300000000))
 		return false;
 	pthread_mutex_lock(&s->lock);
 	copy_place(s, place);
@@ -927,15 +926,16 @@ static bool end_thread(struct sender *s)
 	return true;
 }
 
-int sender_end(struct sender *s)
+int sender_end(struct sender *s, uint64_t told_ns)
 {
-	uint64_t none = 0;
+	uint64_t none = 0, stop = told_ns + SENDER_END_NS, least = now_ns() + SENDER_END_LEAST_NS;
 	bool hangs;
 	int error;
 
-	atomic_compare_exchange_strong(&s->stop_ns, &none, now_ns() + SENDER_END_NS);
+	stop = stop > least ? stop : least;
+	atomic_compare_exchange_strong(&s->stop_ns, &none, stop);
 	wake(s);
-	hangs = end_thread(s);
+	hangs = end_thread(s, stop);
 	/* What is in the spool is the next agent's. */
 	pthread_mutex_lock(&s->lock);
 	while (drop_oldest(s))
@@ -955,7 +955,7 @@ bool sender_free(struct sender *s)
 	if (s->wake_fd >= 0)
 		wake(s);
 	/* A thread that hangs ends with the process, and has all that it needs until then. */
-	if (!join(s, 100000000))
+	if (!join(s, now_ns() + 100000000))
 		return false;
 	while (s->first)
 		forget(s, take_first(s));

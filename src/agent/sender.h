@@ -11,8 +11,9 @@
 #include "agent/report.h"
 #include "net/client.h"
 
-/* For what still waits when the agent ends. */
-#define SENDER_END_NS UINT64_C(4500000000)
+/* For what still waits when the agent ends, since it was told to; but the least in any case. */
+#define SENDER_END_NS	    UINT64_C(4200000000)
+#define SENDER_END_LEAST_NS UINT64_C(500000000)
 
 struct sender_options {
 	const char *output_dir; /* or NULL: to the collector */
@@ -66,11 +67,11 @@ int sender_change(struct sender *s, const struct sender_options *options,
 void sender_put(struct sender *s, struct report *report);
 struct sender_stats sender_stats(struct sender *s);
 /*
- * Delivers what waits, in SENDER_END_NS at most; nothing can be put after that. 0, or why something
- * of it was lost; what stays in the spool is not. A thread that hangs (the system's resolver has no
+ * Delivers what waits, up to SENDER_END_NS after `told_ns` (CLOCK_MONOTONIC), when the agent was
+ * told to end; nothing can be put after that. 0, or why something of it was lost; what stays in the spool is not. A thread that hangs (the system's resolver has no
  * limit) is not waited for: what it had goes into the spool, or is counted. Logging.
  */
-int sender_end(struct sender *s);
+int sender_end(struct sender *s, uint64_t told_ns);
 /*
  * After sender_end(), or without it: then what waits is lost. False: its thread hangs, and uses
  * the options until the process ends.

@@ -7,6 +7,7 @@
 #include "agent/spool.h"
 #include "export/proto/gzip.h"
 #include "test.h"
+#include "util/clock.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -125,7 +126,7 @@ TEST(what_no_spool_can_have_leaves_the_others_there)
 	put(s, SMALL, 2);
 	put(s, LARGE, 100);
 	put(s, SMALL, 3);
-	ASSERT_EQ(sender_end(s), -ENOBUFS);
+	ASSERT_EQ(sender_end(s, now_ns()), -ENOBUFS);
 	stats = sender_stats(s);
 	sender_free(s);
 	look_into_spool();
@@ -150,7 +151,7 @@ TEST(the_oldest_in_a_full_spool_go)
 	put(s, LARGE, 1000);
 	for (uint64_t i = 0; i < MORE + 2; i++)
 		put(s, SMALL, 1);
-	ASSERT_EQ(sender_end(s), -ENOBUFS);
+	ASSERT_EQ(sender_end(s, now_ns()), -ENOBUFS);
 	stats = sender_stats(s);
 	sender_free(s);
 	look_into_spool();
@@ -189,7 +190,7 @@ TEST(a_message_that_nobody_reads_holds_nobody)
 	put(s, SMALL, 2);
 	/* The thread's word breaks off. */
 	close(said[0]);
-	ASSERT_OK(sender_end(s));
+	ASSERT_OK(sender_end(s, now_ns()));
 	ASSERT(dup2(err, STDERR_FILENO) >= 0);
 	ASSERT_EQ(sender_stats(s).samples, 3);
 	ASSERT(sender_free(s));
@@ -224,7 +225,7 @@ TEST(a_resolver_that_hangs_loses_nothing_that_the_spool_can_have)
 	put(s, SMALL, 2);
 	put(s, LARGE, 200);
 	put(s, SMALL, 3);
-	ASSERT_EQ(sender_end(s), -ENOBUFS);
+	ASSERT_EQ(sender_end(s, now_ns()), -ENOBUFS);
 	stats = sender_stats(s);
 	ASSERT_EQ(count_spooled(), 3);
 	ASSERT_EQ(stats.spool.files, 3);
