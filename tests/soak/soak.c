@@ -6,9 +6,9 @@
  *
  * What a cut holds is what the recorder counted, and what it counted is what the kernel took: at
  * each cut as far as samples on their way allow, and at the end exactly. Every FAIL_EVERY'th look
- *at the kernel's events fails (0: none does). A line a cut on standard output tells what this
- *process takes; soak_test.py judges whether that stays flat. While standard input is open and
- *empty it goes on beyond CUTS, up to three times as many.
+ * at the kernel's events fails (0: none does). A line a cut on standard output tells what this
+ * process takes; soak_test.py judges whether that stays flat. While standard input is open and
+ * empty it goes on beyond CUTS, up to three times as many.
  */
 #include "record/recorder.h"
 #include "unwinder/budget.h"
