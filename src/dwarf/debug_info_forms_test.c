@@ -3,7 +3,7 @@
  * Debug information that no compiler here writes, written by hand: every form, references, scopes
  * within each other, code that was discarded. What compilers write is in debug_info_test.c.
  */
-#include "dwarf/debug_info_writer.h"
+#include "dwarf/test_debug_info_writer.h"
 
 #include <errno.h>
 #include <stdio.h>

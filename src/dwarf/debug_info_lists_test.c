@@ -3,7 +3,7 @@
  * Debug information by hand: lists of ranges, names, packages; and too much of everything. Forms
  * and scopes are in debug_info_forms_test.c.
  */
-#include "dwarf/debug_info_writer.h"
+#include "dwarf/test_debug_info_writer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * that changes how it is stored, has the same functions, inlined calls and lines in each. And our
  * own program, against what addr2line says of it.
  */
-#include "dwarf/debug_info_flat.h"
+#include "dwarf/test_debug_info_flat.h"
 
 #include <elf.h>
 #include <inttypes.h>

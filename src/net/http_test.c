@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Versions of libcurl that know less than ours. */
 #include "net/client.h"
-#include "net/fake_curl.h"
+#include "net/test_fake_curl.h"
 
 #include "test.h"
 #include "util/log.h"

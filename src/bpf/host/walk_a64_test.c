@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The walker over made-up memory: what only aarch64 has. */
-#include "bpf/host/walk_made_up.h"
+#include "bpf/host/test_walk_made_up.h"
 
 TEST(a64_leaf_by_link_register_then_frame_records)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The walker over made-up memory: every kind of rule, and every way to end; aarch64's own:
  * walk_a64_test.c. */
-#include "bpf/host/walk_made_up.h"
+#include "bpf/host/test_walk_made_up.h"
 
 TEST(x86_frames_by_stack_pointer)
 {

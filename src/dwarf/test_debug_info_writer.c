@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Debug information by hand: see debug_info_writer.h. */
-#include "dwarf/debug_info_writer.h"
+/* Debug information by hand: see test_debug_info_writer.h. */
+#include "dwarf/test_debug_info_writer.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

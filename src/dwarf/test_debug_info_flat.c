@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Debug information, copied and searchable: see debug_info_flat.h. */
-#include "dwarf/debug_info_flat.h"
+/* Debug information, copied and searchable: see test_debug_info_flat.h. */
+#include "dwarf/test_debug_info_flat.h"
 
 #include <errno.h>
 #include <limits.h>

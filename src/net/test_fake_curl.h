@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a test tells fake_curl.c, and is told by it. */
+/* What a test tells test_fake_curl.c, and is told by it. */
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "dwarf/debug_info_flat.h"
+#include "dwarf/test_debug_info_flat.h"
 
 struct dw_bytes {
 	VEC(uint8_t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A libcurl for http_test.c, of a version that does not know all options; it sends nothing. */
-#include "net/fake_curl.h"
+#include "net/test_fake_curl.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
