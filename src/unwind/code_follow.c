@@ -132,11 +132,13 @@ enum evidence {
 	FRAME_POINTER,
 };
 
-/* The frame pointer leads to the caller's, with the return address above it. */
+/* The frame pointer leads to the caller's, with the return address above it. On aarch64 many stores
+ * look like a begin, so that one has to be told. */
 static bool is_standard(const struct follower *f, const struct scan_state *s)
 {
-	return s && f->cfi.machine == EM_X86_64 && s->kind == SCAN_FOLLOWED && s->fp_known &&
-	       s->fp_off == -8 * s->slots[0] && s->ra == RA_AT_CFA && s->ra_off == s->slots[0] + 1;
+	return s && (f->cfi.machine == EM_X86_64 || f->is_known) && s->kind == SCAN_FOLLOWED &&
+	       s->fp_known && s->fp_off == -8 * s->slots[0] && s->ra == RA_AT_CFA &&
+	       s->ra_off == s->slots[0] + 1;
 }
 
 /* What has `state` at `at`, followed as far as it goes. *ret is the caller's after an error, too.

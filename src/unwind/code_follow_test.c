@@ -138,8 +138,8 @@ static struct {
 } image;
 
 /* `known`: it is told where the function begins and ends. */
-static struct unwind_rule rule_of(const char *code, size_t size, size_t at, bool is_caller,
-				  bool known)
+static struct unwind_rule rule_on(uint16_t machine, const char *code, size_t size, size_t at,
+				  bool is_caller, bool known)
 {
 	const struct code_range function = { CODE_ADDR + CODE_BEFORE,
 					     CODE_ADDR + CODE_BEFORE + size };
@@ -153,7 +153,7 @@ static struct unwind_rule rule_of(const char *code, size_t size, size_t at, bool
 	image.ehdr.e_ident[EI_DATA] = ELFDATA2LSB;
 	image.ehdr.e_ident[EI_VERSION] = EV_CURRENT;
 	image.ehdr.e_type = ET_EXEC;
-	image.ehdr.e_machine = EM_X86_64;
+	image.ehdr.e_machine = machine;
 	image.ehdr.e_version = EV_CURRENT;
 	image.ehdr.e_ehsize = sizeof(image.ehdr);
 	image.ehdr.e_phoff = sizeof(image.ehdr);
@@ -176,6 +176,12 @@ static struct unwind_rule rule_of(const char *code, size_t size, size_t at, bool
 		rule = *rule_at(&rows, CODE_ADDR + CODE_BEFORE + at);
 	code_rows_fini(&rows);
 	return rule;
+}
+
+static struct unwind_rule rule_of(const char *code, size_t size, size_t at, bool is_caller,
+				  bool known)
+{
+	return rule_on(EM_X86_64, code, size, at, is_caller, known);
 }
 
 static struct unwind_rule rule_in(const char *code, size_t size, size_t at, bool is_caller)
@@ -370,6 +376,44 @@ TEST(a_function_may_take_over_the_frame_of_the_one_that_jumped_to_it)
 	rule = rule_of(code, sizeof(code) - 1, 27, false, true);
 	ASSERT_EQ(rule.cfa, CFA_FRAME_POINTER);
 	ASSERT_EQ(rule.cfa_off, CODE_UNDECIDED);
+}
+
+/* As V8's CallFunction begins, gives room to arguments, calls and returns. */
+TEST(a_frame_record_of_aarch64_tells_where_the_stack_pointer_does_not)
+{
+	static const uint32_t code[] = {
+		0xd2800590, /* 0: mov x16, #44 */
+		0xa9be43ff, /* 4: stp xzr, x16, [sp, #-32]! */
+		0xa9017bfd, /* 8: stp x29, x30, [sp, #16] */
+		0x910043fd, /* 12: add x29, sp, #16 */
+		0xcb256fff, /* 16: sub sp, sp, x5, lsl #3 */
+		0x94000040, /* 20: bl */
+		0x910003bf, /* 24: mov sp, x29 */
+		0xa8c17bfd, /* 28: ldp x29, x30, [sp], #16 */
+		0xd65f03c0, /* 32: ret */
+	};
+	static const struct {
+		uint8_t at;
+		bool is_caller;
+	} places[] = { { 16, false }, { 20, false }, { 23, true }, { 24, false } };
+	struct unwind_rule rule;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		rule = rule_on(EM_AARCH64, (const char *)code, sizeof(code), places[i].at,
+			       places[i].is_caller, true);
+		ASSERT_EQ(rule.cfa, CFA_REG);
+		ASSERT_EQ(rule.cfa_reg, A64_FP);
+		ASSERT_EQ(rule.cfa_off, 16);
+		ASSERT_EQ(rule.slot_off[0], -2);
+		ASSERT_EQ(rule.ra_off, -1);
+	}
+	/* The return address is in its register still, or again. */
+	for (size_t at = 0; at <= 32; at += 32) {
+		rule = rule_on(EM_AARCH64, (const char *)code, sizeof(code), at, false, true);
+		ASSERT_EQ(RULE_RA(&rule), RA_IN_REG);
+		ASSERT_EQ(rule.cfa_reg, A64_SP);
+		ASSERT_EQ(rule.cfa_off, 0);
+	}
 }
 
 TEST(what_does_not_tell_is_undecided)

@@ -41,6 +41,10 @@ enum {
 	IS_FUNCTION = 1,
 	IS_INSIDE = 2,
 	PROLOGUE_MAX = 128,
+	/* aarch64: instructions from pc on that are looked at, for whether a frame comes or has
+	   gone. */
+	LOOK_AHEAD = 12,
+	A64_IP0 = 16,
 	CHUNK = 256 << 10, /* pages of a heap begin at multiples of this */
 	/* How WebAssembly's code begins. */
 	LIFTOFF_ALIGNMENT = 32,
@@ -79,6 +83,7 @@ __noinline int WALK_NAME(v8_async_begin)(__u64 context);
 __noinline int WALK_NAME(v8_async)(void);
 __noinline int WALK_NAME(v8_interpreted)(void);
 __noinline int WALK_NAME(v8_wasm)(int unbuilt);
+__noinline int WALK_NAME(v8_is_frameless)(void);
 __noinline int WALK_NAME(v8_code)(void);
 
 static __always_inline bool is_object(__u64 value)
@@ -401,7 +406,8 @@ __noinline int WALK_NAME(v8_interpreted)(void)
 	r = v8_record(w);
 	if (!r || w->late)
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_NOT_READY);
-	if (!(w->valid & 1u << ARCH_SP))
+	/* Behind its frame pointer, whether the caller's stack pointer is right there or above. */
+	if (!(w->valid & 1u << ARCH_SP) && !w->by_frame_pointer)
 		return push_note(w, RUNTIME_V8, FRAME_NOTE_MISMATCH);
 	fp = w->regs[ARCH_SP] - 16;
 	low = w->loop_sp;
@@ -441,14 +447,61 @@ enum frame {
 	UNBUILT, /* it is the caller's: the frame is not there yet, or no more */
 };
 
+/*
+ * aarch64: whether the return address is in the link register of the code that was interrupted, and
+ * the frame pointer its caller's: a frame record is about to be stored, or nothing but a return
+ * comes (MacroAssembler::EnterFrame(); CodeGenerator::AssembleReturn(), which takes arguments off
+ * the stack between that of the frame and ret).
+ */
+__noinline int WALK_NAME(v8_is_frameless)(void)
+{
+	struct walk *w = current_walk();
+	__u32 *code, i, insn;
+
+	if (!w || !ARCH_LINK_REGISTER)
+		return 0;
+	code = (__u32 *)w->scratch;
+	if (read_memory(w->pc, code, LOOK_AHEAD * sizeof(*code)))
+		return 0;
+	UNROLL
+	for (i = 0; i < LOOK_AHEAD; i++) {
+		insn = code[i];
+		if (insn == 0xd65f03c0 || (insn & 0xffc07fff) == 0xa9807bfd)
+			return 1; /* ret; stp x29, x30, [sp, #-N]! */
+		if ((insn & 0x7c000000) == 0x14000000 || (insn & 0xfffffc1f) == 0xd63f0000 ||
+		    (insn & 31) == ARCH_LINK_REGISTER ||
+		    ((insn & 0x3a400000) == 0x28400000 && (insn >> 10 & 31) == ARCH_LINK_REGISTER))
+			return 0; /* b, bl, blr; what writes the register; ldp */
+		/* br, unless it is that of code that is not to be run any more. */
+		if ((insn & 0xfffffc1f) == 0xd61f0000 &&
+		    (i + 1 == LOOK_AHEAD || (code[i + 1] & 0xffc07fff) != 0xa9807bfd))
+			return 0;
+	}
+	return 0;
+}
+
+/* Where the function lay in the frame that the interrupted code has taken down. */
+static __always_inline __u64 popped_function(const struct walk *w)
+{
+	__u64 sp = w->regs[ARCH_SP], code[2];
+
+	/* add sp, sp, x16, lsl #3 took the arguments off, and ret comes */
+	if (ARCH_LINK_REGISTER != 0 && !read_memory(w->pc - 8, code, sizeof(code)) &&
+	    code[0] >> 32 == 0x8b306fff && (__u32)code[1] == 0xd65f03c0)
+		sp -= 8 * w->regs[A64_IP0];
+	return sp + (__s64)POPPED_FUNCTION;
+}
+
 /* The function whose code was interrupted; 0: none that is certain. */
 static __always_inline __u64 interrupted_function(struct walk *w, const struct v8_record *r,
 						  enum frame *ret_frame)
 {
 	__u64 sp = w->regs[ARCH_SP], fp = w->regs[ARCH_FP], function = 0, marker = 0, popped = 0;
+	bool frameless = ARCH_LINK_REGISTER != 0 && WALK_NAME(v8_is_frameless)();
 	int is;
 
-	if (fp - sp < 1 << 20 && !(fp & 7) && !read_stack(w, fp + (__s64)r->fp_context, &marker) &&
+	if (!frameless && fp - sp < 1 << 20 && !(fp & 7) &&
+	    !read_stack(w, fp + (__s64)r->fp_context, &marker) &&
 	    !read_stack(w, fp + (__s64)r->fp_function, &function) && marker & 1 &&
 	    fp + (__s64)r->fp_function >= sp) {
 		is = WALK_NAME(v8_is_function)(function, w->pc);
@@ -465,10 +518,9 @@ static __always_inline __u64 interrupted_function(struct walk *w, const struct v
 	if (WALK_NAME(v8_is_function)(function, w->pc))
 		return function;
 	/* On the way out. */
-	if (!read_word(sp + (__s64)POPPED_FUNCTION, &function) &&
-	    WALK_NAME(v8_is_function)(function, w->pc))
+	if (!read_word(popped_function(w), &function) && WALK_NAME(v8_is_function)(function, w->pc))
 		return function;
-	*ret_frame = LIKELY;
+	*ret_frame = frameless ? UNBUILT : LIKELY;
 	return 0;
 }
 
@@ -482,6 +534,13 @@ static __always_inline int leave_unbuilt(struct walk *w)
 	__u64 sp = w->regs[ARCH_SP], ra, code[2] = { 0 };
 	int stop;
 
+	/* There the code tells. */
+	if (ARCH_LINK_REGISTER) {
+		if (!WALK_NAME(v8_is_frameless)())
+			return WALK_NAME(native_frame_pointer)(CODE_BYTES);
+		w->by_frame_pointer = 1;
+		return walk_to_caller(w, sp, w->regs[ARCH_LINK_REGISTER]);
+	}
 	/* It has just begun to be: a caller's has the context and the function at least. */
 	if (w->regs[ARCH_FP] - sp < 24 ||
 	    (!read_memory(w->pc - 8, code, sizeof(code)) &&
@@ -502,7 +561,6 @@ static __always_inline int leave_unbuilt(struct walk *w)
 static __always_inline int leave_built(struct walk *w)
 {
 	__u64 fp = w->regs[ARCH_FP], saved, ra, code[2] = { 0 };
-	int stop;
 
 	if (read_memory(w->pc - 8, code, sizeof(code)) ||
 	    arch_look_at_code(code[0], code[1]) != ARCH_FRAME_UNKNOWN ||
@@ -510,10 +568,8 @@ static __always_inline int leave_built(struct walk *w)
 		return WALK_NAME(native_frame_pointer)(CODE_BYTES);
 	w->by_frame_pointer = 1;
 	w->regs[ARCH_FP] = saved;
-	stop = walk_to_caller(w, fp + 16, ra);
-	if (!ARCH_RECORD_ON_TOP)
-		w->valid &= ~(1u << ARCH_SP); /* it is there or above */
-	return stop;
+	/* The record is on top of the frame, on aarch64, too. */
+	return walk_to_caller(w, fp + 16, ra);
 }
 
 /*
@@ -634,7 +690,7 @@ __noinline int WALK_NAME(v8_code)(void)
 	} else {
 		if (r && w->interrupted)
 			function = interrupted_function(w, r, &frame);
-		if (r && !function && w->valid & 1u << ARCH_FP)
+		if (r && !function && frame != UNBUILT && w->valid & 1u << ARCH_FP)
 			function = framed_function(w, r, &shared);
 		/* It is JavaScript's own code that runs, which keeps the root register. */
 		if (function && !w->nr_frames)

@@ -86,20 +86,25 @@ static bool ends_with(const char *name, const char *end)
 
 /*
  * Up to where the interpreter's entry has the function in its register: behind push %rbp; mov
- * %rsp, %rbp; push %rsi comes push %rdi (Builtins::Generate_InterpreterEntryTrampoline).
+ * %rsp, %rbp; push %rsi comes push %rdi; or behind stp x29, x30, [sp, #-16]!; mov x29, sp comes stp
+ * x1, x27, [sp, #-16]! (Builtins::Generate_InterpreterEntryTrampoline).
  */
 static uint64_t find_pushed(const struct elf_file *elf, const struct code_range *entry)
 {
-	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5, 0x56, 0x57 };
+	static const uint8_t x86[] = { 0x55, 0x48, 0x89, 0xe5, 0x56, 0x57 };
+	static const uint32_t a64[] = { 0xa9bf7bfd, 0x910003fd, 0xa9bf6fe1 };
+	const void *frame = elf->machine == EM_X86_64 ? (const void *)x86 : a64;
+	size_t len = elf->machine == EM_X86_64 ? sizeof(x86) : sizeof(a64);
+	size_t step = elf->machine == EM_X86_64 ? 1 : sizeof(*a64);
 	uint8_t code[ENTRY_CODE_MAX];
 	uint64_t room = entry->end - entry->start;
 	size_t size = room < sizeof(code) ? (size_t)room : sizeof(code);
 
-	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, entry->start, code, size))
+	if (elf_file_read_vaddr(elf, entry->start, code, size))
 		return entry->start;
-	for (size_t i = 0; i + sizeof(frame) <= size; i++)
-		if (!memcmp(code + i, frame, sizeof(frame)))
-			return entry->start + i + sizeof(frame);
+	for (size_t i = 0; i + len <= size; i += step)
+		if (!memcmp(code + i, frame, len))
+			return entry->start + i + len;
 	return entry->start;
 }
 
@@ -235,14 +240,13 @@ static void find_collections(const struct elf_file *elf, const struct collection
 	uint8_t prologue[V8_PROLOGUE_CODE], statistics[V8_STATISTICS_CODE], exit[V8_EXIT_CODE];
 	size_t n = read_code(elf, c->prologue ?: c->former, prologue, sizeof(prologue));
 
-	if (elf->machine != EM_X86_64)
-		return;
 	record->chunk_heap = l->chunk_heap;
 	record->chunk_metadata = l->chunk_metadata;
-	record->collections = v8_find_collections(
-		prologue, n, statistics,
-		read_code(elf, c->statistics, statistics, sizeof(statistics)), exit,
-		read_code(elf, c->exit, exit, sizeof(exit)), &record->heap);
+	record->collections =
+		(elf->machine == EM_X86_64 ? v8_find_collections : v8_find_collections_a64)(
+			prologue, n, statistics,
+			read_code(elf, c->statistics, statistics, sizeof(statistics)), exit,
+			read_code(elf, c->exit, exit, sizeof(exit)), &record->heap);
 }
 
 /* The interpreter's entry runs frames, and handlers of bytecodes only implement them. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where V8 counts its collections of garbage: Heap::gc_count_, 4 bytes, as the code of three of its
- * functions tells (x86-64).
+ * functions tells.
  */
 #pragma once
 
@@ -25,3 +25,7 @@ enum {
 uint32_t v8_find_collections(const uint8_t *prologue, size_t prologue_size,
 			     const uint8_t *statistics, size_t statistics_size, const uint8_t *exit,
 			     size_t exit_size, int32_t *ret_heap);
+/* What aarch64's code tells. */
+uint32_t v8_find_collections_a64(const uint8_t *prologue, size_t prologue_size,
+				 const uint8_t *statistics, size_t statistics_size,
+				 const uint8_t *exit, size_t exit_size, int32_t *ret_heap);
