@@ -26,17 +26,19 @@ from folded import shorten
 from tap import Skip
 
 CASES = os.path.join(runtimes.HERE, "node", "cases.js")
-SECONDS = 3  # of CPU, of all programs of a recording
+SECONDS = float(os.environ.get("SONDE_SECONDS", "3"))  # of CPU, of all programs of a recording
 EACH = 0.08  # of each
 UNSURE_PERCENT = 4  # docs/v8.md
 SAID = ("[native: caller_unsure]", "[v8: unreadable]")
 KNOWN = ("7.8", "7.9", "8.3", "8.4", "8.6", "9.4", "9.6", "10.2", "10.8", "11.3", "11.8", "12.4", "12.9", "13.6", "14.1", "14.6")  # versions of V8: src/runtime/v8/v8_layout.c
 KNOWN_IN_DENO = ("15.0.245",)
 KNOWN_IN_ELECTRON = ("8.3.110",)
-TOGETHER = ("plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
+TOGETHER = (os.environ.get("SONDE_SCENARIOS") or "plain recursion methods getters sort replace json proxied generator evaluated script applied timer async worker secret"
             " module locals native deoptimized resumed").split()
+TIERS = (os.environ.get("SONDE_TIERS") or "plain hot hot-calls").split()
 MODES = {"interpreted": ["--no-opt", "--no-sparkplug", "--no-maglev"], "baseline": ["--no-opt", "--no-maglev", "--always-sparkplug"],
          "maglev": ["--maglev", "--no-turbofan"], "optimized": []}
+WANTED_MODES = os.environ.get("SONDE_MODES", " ".join(MODES)).split()
 # Functions of WebAssembly: in the order of chance, by its first compiler, and by that which optimizes.
 WASM_MODES = {"any": [], "liftoff": ["--liftoff", "--no-wasm-tier-up", "--liftoff-only"], "turbofan": ["--no-liftoff"]}
 # Where a module's code was interrupted itself, V8 does not tell which function it had put into another one.
@@ -93,6 +95,8 @@ class Node:
     def modes(self):
         """Of MODES, those that this version has."""
         for mode, options in MODES.items():
+            if mode not in WANTED_MODES:
+                continue
             known = self.knows(options)
             # Node.js 22 has Maglev, but neither lines nor inlined calls of its code are known.
             if all(o in known or o.startswith("--no-") for o in options) and (mode != "maglev" or self.number >= 23):
@@ -430,7 +434,7 @@ def make_addon(setup):
 
 def test_chains(node, setup):
     """All cases at once; sonde comes long after they began."""
-    env = make_addon(setup)
+    env = make_addon(setup) if "native" in TOGETHER else None
     with contextlib.ExitStack() as stack:
         cases = [c for c in TOGETHER if node.can_run(c)]
         programs = started(stack, [node.argv([], c) for c in cases], env)
@@ -441,7 +445,7 @@ def test_tiers(node, setup):
     """One program by each way to run JavaScript: interpreted, compiled without optimization and with inlined calls."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [node.argv(options, case, "%s-%s" % (case, mode[:5])) for mode, options in node.modes()
-                                   for case in ("plain", "hot", "hot-calls")])
+                                   for case in TIERS])
         # Node.js 23 has Maglev, whose code has no source positions there: only calls that it makes have lines.
         without_lines = ("js-plain-magle", "js-hot-magle") if node.number == 23 else ()
         return tally_truths(recorded(setup, programs, SECONDS), programs, without_lines=without_lines)
