@@ -68,8 +68,9 @@ void sender_put(struct sender *s, struct report *report);
 struct sender_stats sender_stats(struct sender *s);
 /*
  * Delivers what waits, up to SENDER_END_NS after `told_ns` (CLOCK_MONOTONIC), when the agent was
- * told to end; nothing can be put after that. 0, or why something of it was lost; what stays in the spool is not. A thread that hangs (the system's resolver has no
- * limit) is not waited for: what it had goes into the spool, or is counted. Logging.
+ * told to end; nothing can be put after that. 0, or why something of it was lost; what stays in the
+ * spool is not. A thread that hangs (the system's resolver has no limit) is not waited for: what it
+ * had goes into the spool, or is counted. Logging.
  */
 int sender_end(struct sender *s, uint64_t told_ns);
 /*

@@ -21,6 +21,7 @@ static void set_source(struct config *c, const struct option_spec *spec,
 		       const struct config_value *value)
 {
 	c->values[spec - c->specs] = *value;
+	c->values[spec - c->specs].order = ++c->nr_set;
 }
 
 /* What only makes sense on the command line. */
@@ -92,6 +93,11 @@ static int read_others_variable(struct config *c, const struct config_variable *
 
 	if (!value.text || !*value.text)
 		return 0;
+	if (v->unit && value.text[strspn(value.text, "0123456789")]) {
+		log_error("%s takes a whole number of %s, not '%s'", v->variable, v->unit,
+			  value.text);
+		return -EINVAL;
+	}
 	/* No option that keeps its text has a unit. */
 	snprintf(number, sizeof(number), "%s%s", value.text, v->unit ? v->unit : "");
 	r = option_set(spec, c->command, v->variable, v->unit ? number : value.text, values);
@@ -334,7 +340,9 @@ static size_t find_source(const struct config *c, const struct option_spec *spec
 
 	for (size_t i = 0; c->specs[i].name; i++)
 		if (c->specs[i].offset == spec->offset && c->specs[i].type == spec->type &&
-		    c->values[i].source > c->values[best].source)
+		    (c->values[i].source > c->values[best].source ||
+		     (c->values[i].source == c->values[best].source &&
+		      c->values[i].order > c->values[best].order)))
 			best = i;
 	return best;
 }
@@ -372,11 +380,12 @@ static void print_source(const struct config *c, size_t i, FILE *out)
 }
 
 /* As a comment: what is printed can be read, and does not contain what it must not. */
-static void print_secret(const struct config *c, size_t i, FILE *out)
+static void print_secret(const struct config *c, const struct option_spec *spec, size_t i,
+			 FILE *out)
 {
 	fputs("# ", out);
 	print_source(c, i, out);
-	fprintf(out, ", not shown\n# %s = ...\n", c->specs[i].name);
+	fprintf(out, ", not shown\n# %s = ...\n", spec->name);
 }
 
 /* Would be read as something else. */
@@ -395,19 +404,31 @@ static void print_list(const struct text_list *list, FILE *out)
 	fputc('\n', out);
 }
 
+/* Another name of an option that is shown: the value is printed with that one. */
+static bool is_other_name(const struct config *c, const struct option_spec *spec)
+{
+	for (const struct option_spec *s = c->specs; spec->hidden && s->name; s++)
+		if (!s->hidden && s->offset == spec->offset && s->type == spec->type &&
+		    is_setting(s))
+			return true;
+	return false;
+}
+
 void config_print(const struct config *config, FILE *out)
 {
-	for (size_t i = 0; config->specs[i].name; i++) {
-		const struct option_spec *spec = &config->specs[i];
+	for (size_t at = 0; config->specs[at].name; at++) {
+		const struct option_spec *spec = &config->specs[at];
+		size_t i = find_source(config, spec);
 		const char *text = config->values[i].text, *unit = config->values[i].unit;
 
 		if (!is_setting(spec) || spec->type == OPTION_IGNORED ||
+		    is_other_name(config, spec) ||
 		    (spec->hidden && config->values[i].source <= CONFIG_DEFAULT))
 			continue;
 		if (!text && spec->type == OPTION_FLAG)
 			text = "false";
 		if (text && (spec->secret || (spec->endpoint && endpoint_has_secret(text)))) {
-			print_secret(config, i, out);
+			print_secret(config, spec, i, out);
 			continue;
 		}
 		fputs("# ", out);

@@ -40,10 +40,11 @@ struct config {
 	struct config_value {
 		enum config_source source;
 		const char *text;
-		const char *unit; /* behind it; NULL: none */
-		unsigned line;
+		const char *unit;     /* behind it; NULL: none */
+		unsigned line, order; /* which was said last */
 		const char *variable; /* its name, of the environment; a '=' ends it */
 	} values[CONFIG_OPTIONS_MAX];
+	unsigned nr_set;
 };
 
 /*

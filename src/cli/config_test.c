@@ -352,6 +352,16 @@ TEST(empty_variables_are_none)
 	unlink(path);
 }
 
+TEST(a_variable_with_a_unit_is_a_number)
+{
+	struct config c;
+	struct values v;
+
+	setenv("OTHERS_TIMEOUT", "1.5s", 1);
+	ASSERT_EQ(READ(&v, &c), -EINVAL);
+	unsetenv("OTHERS_TIMEOUT");
+}
+
 TEST(variables_of_other_names)
 {
 	char path[64], option[80], *text = NULL;

@@ -287,9 +287,9 @@ static int set_value(const struct parser *p, const struct option_spec *spec, con
 	case OPTION_SIZE:
 		return set_size(p, spec, text);
 	case OPTION_STRING:
-		if (!*text)
+		if (!*text && !spec->or_none)
 			return complain(p, spec, text, "%s", spec->arg);
-		*(const char **)(p->values + spec->offset) = text;
+		*(const char **)(p->values + spec->offset) = *text ? text : NULL;
 		return 0;
 	case OPTION_CHOICE:
 		return set_choice(p, spec, text);

@@ -52,7 +52,7 @@ struct option_spec {
 	uint64_t min, max;
 	const char *max_name; /* what bounds it, if that is not `max` but the machine */
 	const char *alone;    /* its value if nothing stands behind it; NULL: something must */
-	bool or_none;	      /* a time may be 0, too */
+	bool or_none;	      /* a time may be 0, too; a string may be empty, as if not given */
 	bool hidden;	      /* for tests: works, but is not in the help */
 	bool secret;	      /* nothing prints its value */
 	bool endpoint;	      /* nothing prints a value that may have a secret in it */

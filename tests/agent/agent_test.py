@@ -716,11 +716,14 @@ THEIR_FLAGS = (
     ("-env-vars=A,B", "env-vars = A,B"), ("-filter-min-process-age=1m30s", "filter-min-process-age = 1m30s"), ("-frame-cache-size=16384", None),
     ("-map-scale-factor=0", None), ("-monitor-interval=5s", None), ("-no-kernel-version-check", None), ("-obi-process-ctx", None),
     ("-off-cpu-threshold=0.5", "off-cpu-threshold = 0.5"), ("-pprof=127.0.0.1:6060", None),
-    ("-probe-link=uprobe:/bin/true:main", "probe-link = uprobe:/bin/true:main"), ("-reporter-interval=5s", "reporter-interval = 5s"),
+    ("-reporter-interval=5s", "reporter-interval = 5s"),
     ("-pin-cpu-ids=0-15,20", "pin-cpu-ids = 0-15,20"), ("-probabilistic-interval=1m0s", "probabilistic-interval = 1m0s"), ("-probabilistic-threshold=100", "probabilistic-threshold = 100"),
     ("-reporter-jitter=0.2", "reporter-jitter = 0.2"), ("-samples-per-second=20", "samples-per-second = 20"), ("-send-error-frames", None),
-    ("-send-idle-frames", "send-idle-frames = true"), ("-tracers=all", "tracers = all"), ("-t=perl,php", "t = perl,php"), ("-verbose", "verbose = true"),
-    ("-v=true", "v = true"))
+    ("-send-idle-frames", "send-idle-frames = true"), ("-tracers=all", "tracers = all"), ("-verbose", "verbose = true"))
+# Other names of these: what is shown is that name, with the value that was said last.
+THEIR_OTHER_NAMES = (("-probe-link=uprobe:/bin/true:main", "probe = uprobe:/bin/true:main"), ("-t=perl,php", "tracers = perl,php"), ("-v=true", "verbose = true"), ("-include-env-vars=A,B", "env-vars = A,B"))
+# What is empty is as not given: their own default is that.
+THEIR_EMPTY_ONES = ("-env-vars=", "-include-env-vars=", "-pin-cpu-ids=")
 
 
 def test_each_flag_of_the_opentelemetry_profiler_is_known():
@@ -738,6 +741,16 @@ def test_each_flag_of_the_opentelemetry_profiler_is_known():
         for name, line in ((flag[1:].split("=")[0], line) for flag, line in THEIR_FLAGS):
             found = re.search(f"^# (.*)\n{re.escape(line)}$", done.stdout, re.MULTILINE) if line else True
             check(found and (not line or found[1].startswith(source.format(name))), f"{name} from {source}: {done.stdout}")
+    for flag, line in THEIR_OTHER_NAMES:
+        name, _, value = flag[1:].partition("=")
+        shown = run(SONDE, "agent", "-tracers=all", flag, "-print-config").stdout
+        check(f"# --{name}\n{line}\n" in shown and f"\n{name} = " not in shown.replace(line, ""), f"{flag}: {shown}")
+        with open("theirs", "w", encoding="ascii") as file:
+            file.write(f"tracers all\n{name} {value}\n")
+        shown = run(SONDE, "agent", "-config", "theirs", "-print-config").stdout
+        check(f"# theirs:2\n{line}\n" in shown, f"{flag}: {shown}")
+    for flag in THEIR_EMPTY_ONES:
+        check(f"# -{flag[:-1]}\n" in run(SONDE, "agent", flag, "-print-config").stdout, flag)
     for flag, words in (("-version", "sonde "), ("-copyright", "Apache-2.0")):
         check(words in run(SONDE, "agent", flag).stdout, flag)
 
