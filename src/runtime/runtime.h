@@ -140,6 +140,9 @@ struct runtime_ops {
 	/* Optional: how the name of a library begins that programs need which load this runtime
 	 * when they run ("libjli"): so it is ready sooner. */
 	const char *library;
+	/* Optional: how names of its programs begin, with blanks between them ("node deno"): what a
+	 * script or another program is going to start. */
+	const char *programs;
 	/* Are frames of that version shown, if a file is built as its version's are? By the tables
 	 * that probe() and attach() use. (A runtime whose releases have one number takes any
 	 * minor.) NULL: `sonde doctor` names docs/NAME.md. */

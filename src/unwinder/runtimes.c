@@ -304,6 +304,26 @@ uint32_t runtimes_of_program(const char *path)
 	return 1u << id;
 }
 
+static bool begins_with_any(const char *name, const char *words)
+{
+	for (size_t len; words && *words; words += len + (words[len] != '\0')) {
+		len = strcspn(words, " ");
+		if (!strncmp(name, words, len))
+			return true;
+	}
+	return false;
+}
+
+uint32_t runtimes_of_name(const char *name)
+{
+	uint32_t found = 0;
+
+	for (uint32_t id = 0; id < RUNTIME_MAX_; id++)
+		if (runtimes[id] && begins_with_any(basename(name), runtimes[id]->programs))
+			found |= 1u << id;
+	return found;
+}
+
 const struct runtime_dso *runtimes_dso(const struct runtimes *r, uint32_t file)
 {
 	return file < r->dsos.nr ? r->dsos.items[file] : NULL;

@@ -75,6 +75,8 @@ void runtimes_fini(struct runtimes *r);
  * program may start any other.
  */
 uint32_t runtimes_of_program(const char *path);
+/* Whose programs are called so ("/usr/bin/python3.11")? Likewise. */
+uint32_t runtimes_of_name(const char *name);
 /* That mapped file's index will be another's; no process has an instance of it. */
 void runtimes_forget_file(struct runtimes *r, uint32_t index);
 

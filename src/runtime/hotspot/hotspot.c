@@ -220,6 +220,7 @@ const struct runtime_ops hotspot_runtime = {
 	.name = "hotspot",
 	.id = RUNTIME_HOTSPOT,
 	.language = "Java",
+	.programs = "java",
 	.label = "jvm",
 	.library = "libjli", /* of every launcher */
 	.knows = hotspot_knows_release,

@@ -212,6 +212,7 @@ const struct runtime_ops perl_runtime = {
 	.id = RUNTIME_PERL,
 	.label = "perl",
 	.language = "Perl",
+	.programs = "perl",
 	.library = "libperl",
 	.knows = perl_knows,
 	.product = "Perl",

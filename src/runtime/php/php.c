@@ -200,6 +200,7 @@ const struct runtime_ops php_runtime = {
 	.id = RUNTIME_PHP,
 	.label = "php",
 	.language = "PHP",
+	.programs = "php",
 	.library = "libphp",
 	.record_size = sizeof(struct php_record),
 	.knows = php_knows,

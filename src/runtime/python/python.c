@@ -610,6 +610,7 @@ const struct runtime_ops python_runtime = {
 	.id = RUNTIME_PYTHON,
 	.label = "cpython",
 	.language = "Python",
+	.programs = "python",
 	.library = "libpython",
 	.knows = python_knows,
 	.product = "CPython",

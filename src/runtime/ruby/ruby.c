@@ -231,6 +231,7 @@ const struct runtime_ops ruby_runtime = {
 	.id = RUNTIME_RUBY,
 	.label = "ruby",
 	.language = "Ruby",
+	.programs = "ruby",
 	.library = "libruby",
 	.knows = ruby_knows,
 	.product = "Ruby",

@@ -433,6 +433,7 @@ const struct runtime_ops v8_runtime = {
 	.id = RUNTIME_V8,
 	.label = "v8js",
 	.language = "JavaScript",
+	.programs = "node deno electron",
 	.knows = v8_knows,
 	.product = "V8",
 	.record_size = sizeof(struct v8_record),
