@@ -161,7 +161,7 @@ def test_chains(ruby, setup):
 
 def test_compacting(ruby, setup):
     """Functions are moved in memory: none has another one's name. What is moved before its name is read has none, which happens when
-    compaction begins, for as long as sonde waits for a CPU; later they are where they will stay. So there are two recordings of a
+    compaction begins, for as long as sonde waits for a CPU; later they are where they will stay. Therefore there are two recordings of a
     program: in the second one a percent may be without names. A thread that is sampled while another one moves its functions is marked."""
     problems, notes = [], []
     with contextlib.ExitStack() as stack:
