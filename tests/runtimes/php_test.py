@@ -197,20 +197,23 @@ def brief_wrong(chains, stack):
 
 
 def judge_brief(php, setup, case, what, is_it):
-    """A case whose chains are gone as soon as they were run: at most a percent of its samples lacks a name, half have `what`."""
+    """A case whose chains are gone as soon as they were run: at most a percent of its samples lacks a name, half have `what`. Apart from
+    the first ones, before sonde has read the process: how many these are depends on what else the machine does."""
     with contextlib.ExitStack() as stack:
         programs = started(stack, [php.argv(case, setup)])
         chains = programs[0].truths[0]["lines"]
         recording = recorded(setup, programs, 2, 4999)
     t = PhpTally(case)
-    unknown = named = 0
+    unknown = named = early = 0
     for s in recording.stacks or []:
         t.take(s, functools.partial(brief_wrong, chains))
-        unknown += s.count * any(is_php(f) and (f.name == "[unknown]" or MARK.fullmatch(f.name)) for f in s.user)
+        is_early = any(f.name == "[php: not_ready]" for f in s.user)
+        early += s.count * is_early
+        unknown += s.count * (not is_early and any(is_php(f) and (f.name == "[unknown]" or MARK.fullmatch(f.name)) for f in s.user))
         named += s.count * any(is_it(f.name) for f in s.user)
-    note = "%d samples, %d in %s with names, %d unknown or marked" % (t.samples, named, what, unknown)
+    note = "%d samples, %d in %s with names, %d early, %d unknown or marked" % (t.samples, named, what, early, unknown)
     problems = recording.problems + t.problems(200)
-    if unknown > t.samples / 100 or named < t.samples / 2:
+    if unknown > t.samples / 100 or early > t.samples / 5 or named < t.samples / 2:
         problems.append(note)
     return problems, note
 
