@@ -325,7 +325,7 @@ TEST(frames_by_rows_are_the_helpers)
 	_cleanup_(bpf_sampler_free_p) struct bpf_sampler *sampler = NULL;
 	struct kernel_walk_counts counts = { 0 };
 	struct cpu_set *cpus = NULL;
-	uint64_t walks = 0, whole;
+	uint64_t walks = 0, whole, no_code;
 	pid_t pids[LOADS];
 	int r;
 
@@ -344,6 +344,8 @@ TEST(frames_by_rows_are_the_helpers)
 	while (!is_enough(&counts) && !counts.differ) {
 		poll(NULL, 0, WAIT_MS);
 		ASSERT(bpf_sampler_drain(sampler, drop, NULL) >= 0);
+		/* Others may load programs, which run in our samples. */
+		bpf_sampler_list_code(sampler);
 		bpf_sampler_kernel_walks(sampler, &counts);
 	}
 	bpf_sampler_stop(sampler);
@@ -355,7 +357,13 @@ TEST(frames_by_rows_are_the_helpers)
 	whole = counts.ends[KERNEL_WALK_WHOLE];
 	ASSERT_EQ(counts.differ, 0);
 	ASSERT_EQ(counts.equal, whole);
-	/* 5 to 7 % had code in them that cannot be listed when this was written. */
-	ASSERT(whole * 10 > walks * 8);
+	/*
+	 * 5 to 7 % had code in them that cannot be listed when this was written, on a quiet
+	 * machine; beside the verifier's test, whose programs come and go in milliseconds, up to 20
+	 * %.
+	 */
+	no_code = counts.ends[KERNEL_WALK_NO_CODE];
+	ASSERT(no_code * 2 < walks);
+	ASSERT(whole * 100 > (walks - no_code) * 98);
 	cpu_set_free(cpus);
 }
