@@ -426,7 +426,10 @@ static int check_setup(struct setup *s)
 	if (!r && !args->output_dir == !s->collector.is_set) {
 		if (args->output_dir)
 			log_error("give either %s or %s, not both",
-				  config_label(&s->config, "collection-agent").text,
+				  config_label(&s->config, args->collector.agent
+								   ? "collection-agent"
+								   : "otlp-endpoint")
+					  .text,
 				  config_label(&s->config, "output-dir").text);
 		else
 			log_error("say where reports go: --collection-agent HOST:PORT or "
