@@ -344,8 +344,6 @@ TEST(frames_by_rows_are_the_helpers)
 	while (!is_enough(&counts) && !counts.differ) {
 		poll(NULL, 0, WAIT_MS);
 		ASSERT(bpf_sampler_drain(sampler, drop, NULL) >= 0);
-		/* Others may load programs, which run in our samples. */
-		bpf_sampler_list_code(sampler);
 		bpf_sampler_kernel_walks(sampler, &counts);
 	}
 	bpf_sampler_stop(sampler);
