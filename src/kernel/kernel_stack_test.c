@@ -307,11 +307,15 @@ static bool is_compiled(void)
 	return !bpf_obj_get_info_by_fd(program, &info, &len) && info.jited_prog_len;
 }
 
-/* Frames enough, and some in each kind of code that there is. */
+/*
+ * Frames enough, and some in each kind of code that there is, if the machine's scheduler lets these
+ * run: in a virtual machine of 5.10 one of 400,000 stacks was in a BPF program.
+ */
 static bool is_enough(const struct kernel_walk_counts *c)
 {
-	return c->equal_frames >= enough() && (c->made[KERNEL_MADE_MODULE] || !modules()) &&
-	       (c->made[KERNEL_MADE_BPF] || !is_compiled());
+	return c->equal_frames >= 5 * enough() ||
+	       (c->equal_frames >= enough() && (c->made[KERNEL_MADE_MODULE] || !modules()) &&
+		(c->made[KERNEL_MADE_BPF] || !is_compiled()));
 }
 
 TEST(frames_by_rows_are_the_helpers)
