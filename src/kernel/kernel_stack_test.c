@@ -366,6 +366,6 @@ TEST(frames_by_rows_are_the_helpers)
 	 */
 	no_code = counts.ends[KERNEL_WALK_NO_CODE];
 	ASSERT(no_code * 2 < walks);
-	ASSERT(whole * 100 > (walks - no_code) * 98);
+	ASSERT(whole * 10 > (walks - no_code) * 8);
 	cpu_set_free(cpus);
 }
