@@ -3,16 +3,12 @@
  * What aarch64 instructions do to the stack pointer, the frame pointer and the link register. See
  * code_scan.h.
  */
+#include "elf/a64_insn.h"
 #include "unwind/code_scan.h"
 
 #include <string.h>
 
 enum { ZERO_OR_SP = 31 };
-
-static int64_t bits(uint32_t insn, unsigned int low, unsigned int nr)
-{
-	return insn >> low & ((1u << nr) - 1);
-}
 
 static int64_t signed_bits(uint32_t insn, unsigned int low, unsigned int nr)
 {
@@ -99,20 +95,22 @@ struct access {
 /* ldp, stp, ldr and str with an immediate offset. */
 static struct access decode_access(uint32_t insn)
 {
-	struct access a = { .base = bits(insn, 5, 5), .regs = { bits(insn, 0, 5) }, .nr_regs = 1 };
+	struct access a = { .base = a64_bits(insn, 5, 5),
+			    .regs = { a64_bits(insn, 0, 5) },
+			    .nr_regs = 1 };
 	unsigned int scale;
 
 	if ((insn & 0x3a000000) == 0x28000000) { /* pairs, of any size and kind */
 		bool vector = insn & 1u << 26;
 
-		scale = vector ? 2 + bits(insn, 30, 2) : insn >> 31 ? 3 : 2;
+		scale = vector ? 2 + a64_bits(insn, 30, 2) : insn >> 31 ? 3 : 2;
 		a.valid = true;
 		a.general = !vector && insn >> 30 == 2;
 		a.load = insn & 1u << 22;
-		a.after = bits(insn, 23, 2) == 1;
-		a.before = bits(insn, 23, 2) == 3;
+		a.after = a64_bits(insn, 23, 2) == 1;
+		a.before = a64_bits(insn, 23, 2) == 3;
 		a.off = signed_bits(insn, 15, 7) * (1 << scale);
-		a.regs[1] = bits(insn, 10, 5);
+		a.regs[1] = a64_bits(insn, 10, 5);
 		a.nr_regs = 2;
 	} else if ((insn & 0x3b200400) == 0x38000400) { /* pre- and post-indexed */
 		a.valid = true;
@@ -124,7 +122,7 @@ static struct access decode_access(uint32_t insn)
 	} else if ((insn & 0xff800000) == 0xf9000000) { /* unsigned offset */
 		a.valid = a.general = true;
 		a.load = insn & 1u << 22;
-		a.off = bits(insn, 10, 12) * 8;
+		a.off = a64_bits(insn, 10, 12) * 8;
 	}
 	return a;
 }
@@ -161,8 +159,8 @@ static void apply_access(const struct cfi_arch *cfi, struct scan_state *s, const
 /* add and sub of an immediate: with sp or x29 on both sides they move the frame. */
 static void apply_add(const struct cfi_arch *cfi, struct scan_state *s, uint32_t insn)
 {
-	unsigned int to = bits(insn, 0, 5), from = bits(insn, 5, 5);
-	int64_t by = bits(insn, 10, 12) << (insn & 1u << 22 ? 12 : 0);
+	unsigned int to = a64_bits(insn, 0, 5), from = a64_bits(insn, 5, 5);
+	int64_t by = a64_bits(insn, 10, 12) << (insn & 1u << 22 ? 12 : 0);
 	int64_t off;
 	bool known;
 
@@ -220,7 +218,7 @@ static void apply(const struct cfi_arch *cfi, struct scan_state *s, uint32_t ins
 	}
 	/* sub sp, sp, x9; and sp, x9, #-16: by an amount that only the running program knows */
 	if (((insn & 0xbf200000) == 0x8b200000 || (insn & 0xff800000) == 0x92000000) &&
-	    bits(insn, 0, 5) == ZERO_OR_SP) {
+	    a64_bits(insn, 0, 5) == ZERO_OR_SP) {
 		s->sp = 0;
 		s->sp_off = 0;
 		if (!s->fp_known)
@@ -229,8 +227,8 @@ static void apply(const struct cfi_arch *cfi, struct scan_state *s, uint32_t ins
 	}
 	/* data processing that ends in the frame pointer or the link register */
 	if (((insn & 0x1c000000) == 0x10000000 || (insn & 0x0e000000) == 0x0a000000) &&
-	    (bits(insn, 0, 5) == A64_FP || bits(insn, 0, 5) == A64_LR))
-		clobber(cfi, s, bits(insn, 0, 5));
+	    (a64_bits(insn, 0, 5) == A64_FP || a64_bits(insn, 0, 5) == A64_LR))
+		clobber(cfi, s, a64_bits(insn, 0, 5));
 }
 
 static bool step(const struct cfi_arch *cfi, const uint8_t *p, size_t left, uint64_t addr,
@@ -279,7 +277,7 @@ static bool hands_on(const uint8_t *p, size_t left, uint64_t addr)
 	if (left < sizeof(insn))
 		return false;
 	memcpy(&insn, p, sizeof(insn));
-	reg = bits(insn, 5, 5);
+	reg = a64_bits(insn, 5, 5);
 	return (insn & 0xfffffc1f) == 0xd61f0000 && reg >= 2 && reg <= 7;
 }
 

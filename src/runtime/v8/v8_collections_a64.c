@@ -4,6 +4,7 @@
  * 11.3 and 13.6, as GCC and clang make them.
  */
 #include "runtime/v8/v8_collections.h"
+#include "elf/a64_insn.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -24,15 +25,10 @@ static uint32_t insn_at(const uint8_t *code, size_t size, size_t at)
 	return insn;
 }
 
-static unsigned int field(uint32_t insn, unsigned int low, unsigned int nr)
-{
-	return insn >> low & ((1u << nr) - 1);
-}
-
-#define RD(insn)    field(insn, 0, 5)
-#define RN(insn)    field(insn, 5, 5)
-#define RM(insn)    field(insn, 16, 5)
-#define IMM12(insn) field(insn, 10, 12)
+#define RD(insn)    a64_bits(insn, 0, 5)
+#define RN(insn)    a64_bits(insn, 5, 5)
+#define RM(insn)    a64_bits(insn, 16, 5)
+#define IMM12(insn) a64_bits(insn, 10, 12)
 
 /* Whether `insn`, ldr or str of 4 bytes (`kind`), has the register `reg`; *ret_place: base, offset.
  */
@@ -89,7 +85,7 @@ static int64_t find_given(const uint8_t *code, size_t size)
 		if (is_call(insn))
 			return sums[0];
 		if ((insn & 0xffe00000) == 0xd2800000) /* movz x, #N */
-			constants[RD(insn)] = field(insn, 5, 16);
+			constants[RD(insn)] = a64_bits(insn, 5, 16);
 		else if ((insn & 0xffe0fc00) == 0x8b000000 && !RN(insn) && !sums[0])
 			sums[RD(insn)] = constants[RM(insn)]; /* add x, x0, x */
 		else if ((insn & 0xffe0ffff) == 0xaa0003e0)   /* mov x0, x */

@@ -4,6 +4,7 @@
  * LoadParameterCountFromJSDispatchTable).
  */
 #include "runtime/v8/v8_dispatch.h"
+#include "elf/a64_insn.h"
 
 #include <elf.h>
 #include <string.h>
@@ -40,11 +41,6 @@ static uint16_t find_x86(const uint8_t *code, size_t size, uint16_t *ret_shift)
 	return 0;
 }
 
-static uint32_t bits(uint32_t insn, unsigned int low, unsigned int nr)
-{
-	return insn >> low & ((1u << nr) - 1);
-}
-
 /* ldr xT, [x26, #N]; lsr xE, xH, #S; add xT, xT, xE, lsl #4 */
 static uint16_t find_a64(const uint8_t *code, size_t size, uint16_t *ret_shift)
 {
@@ -57,11 +53,13 @@ static uint16_t find_a64(const uint8_t *code, size_t size, uint16_t *ret_shift)
 		add = insns[2];
 		if ((load & 0xffc003e0) != (0xf9400000 | ROOT << 5) ||
 		    (shift & 0xffc0fc00) != 0xd340fc00 || (add & 0xffe0fc00) != 0x8b001000 ||
-		    bits(add, 0, 5) != bits(load, 0, 5) || bits(add, 5, 5) != bits(load, 0, 5) ||
-		    bits(add, 16, 5) != bits(shift, 0, 5) || 8 * bits(load, 10, 12) > INT16_MAX)
+		    a64_bits(add, 0, 5) != a64_bits(load, 0, 5) ||
+		    a64_bits(add, 5, 5) != a64_bits(load, 0, 5) ||
+		    a64_bits(add, 16, 5) != a64_bits(shift, 0, 5) ||
+		    8 * a64_bits(load, 10, 12) > INT16_MAX)
 			continue;
-		*ret_shift = (uint16_t)bits(shift, 16, 6);
-		return (uint16_t)(8 * bits(load, 10, 12));
+		*ret_shift = (uint16_t)a64_bits(shift, 16, 6);
+		return (uint16_t)(8 * a64_bits(load, 10, 12));
 	}
 	return 0;
 }
