@@ -47,6 +47,16 @@ static __always_inline bool arch_is_call(__u64 code)
 	       (insn & 0xfefff000) == 0xd63f0000;   /* blr, blraa */
 }
 
+/* Where the direct call leads that ends `code`, the 8 bytes before `ra`; 0: it is none. */
+static __always_inline __u64 arch_called(__u64 code, __u64 ra)
+{
+	__u32 insn = code >> 32;
+
+	return (insn & 0xfc000000) == 0x94000000
+		       ? ra - 4 + 4 * (__u64)(__s64)((__s32)(insn << 6) >> 6)
+		       : 0;
+}
+
 enum arch_frame {
 	ARCH_FRAME_UNKNOWN,  /* the code around pc does not tell */
 	ARCH_FRAME_STANDARD, /* the frame record (fp, lr) is set up */

@@ -63,6 +63,12 @@ static __always_inline bool arch_is_call(__u64 code)
 	return false;
 }
 
+/* Where the direct call leads that ends `code`, the 8 bytes before `ra`; 0: it is none. */
+static __always_inline __u64 arch_called(__u64 code, __u64 ra)
+{
+	return (code >> 24 & 0xff) == 0xe8 ? ra + (__u64)(__s64)(__s32)(code >> 32) : 0;
+}
+
 enum arch_frame {
 	ARCH_FRAME_UNKNOWN,  /* the code around pc does not tell */
 	ARCH_FRAME_STANDARD, /* the frame pointer is set up */

@@ -148,17 +148,26 @@ static __always_inline bool look_at_code(const struct walk *w, enum arch_frame *
 	return true;
 }
 
-/* Is there executable memory? */
-static __always_inline bool is_code(struct walk *w, __u64 addr)
+/*
+ * Is there executable memory? *ret_other, if that is wanted: what returns there was called by a
+ * direct call, of the function of a file; so it was not code in none, which walk->pc is in.
+ */
+static __always_inline bool is_code(struct walk *w, __u64 addr, bool *ret_other)
 {
 	__u64 pc = w->pc, start = w->mapping_start, len = w->mapping_len, bias = w->mapping_bias;
 	__u32 file = w->mapping_file, runtime = w->mapping_runtime;
+	__u64 code, called;
 	bool found;
 
 	if (addr - start < len)
 		return true;
 	w->pc = addr;
 	found = !WALK_NAME(find_mapping)();
+	if (ret_other && found && w->mapping_file != MAPPING_ANON &&
+	    !read_memory(addr - sizeof(code), &code, sizeof(code))) {
+		called = arch_called(code, addr);
+		*ret_other = called && called - w->mapping_start < w->mapping_len;
+	}
 	w->pc = pc;
 	w->mapping_start = start;
 	w->mapping_len = len;
@@ -175,7 +184,7 @@ __noinline int WALK_NAME(native_returns_to)(__u64 sp)
 
 	return w && !ARCH_LINK_REGISTER && !read_stack(w, sp, &ra) &&
 	       !read_memory(ra - sizeof(code), &code, sizeof(code)) && arch_is_call(code) &&
-	       is_code(w, ra);
+	       is_code(w, ra, NULL);
 }
 
 /* Where the innermost of the functions that may have walk->pc is in `page`; ANON_FUNCTIONS_MAX:
@@ -246,6 +255,12 @@ __noinline int WALK_NAME(native_anon)(void)
 	return walk_to_caller(w, cfa, ra);
 }
 
+/* May the agent be asked to follow the code in no file that walk->pc is in? */
+static __always_inline bool asks_for_anon(const struct walk *w)
+{
+	return w->may_ask && !(w->process.flags & PROCESS_NO_ANON_ASKS);
+}
+
 /* Code without unwind information; `known`: enum unwind_code. */
 __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 {
@@ -254,6 +269,7 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 	/* clang copies them before they are set; the verifier minds. */
 	__u64 sp, fp, cfa = 0, ra = 0;
 	bool of_file = known != CODE_BYTES && known != CODE_ANON, unsure = false;
+	bool other = false;
 	int stop;
 
 	if (!w)
@@ -314,8 +330,12 @@ __noinline int WALK_NAME(native_frame_pointer)(__u64 known)
 		return stop == STOP_STACK_COPY_END || stop == STOP_TOO_MUCH_WORK
 			       ? stop
 			       : STOP_FRAME_POINTER;
-	if (known == CODE_ANON && !w->guessed && !is_code(w, arch_strip_pac(w, ra)))
+	if (known == CODE_ANON && !w->guessed && !is_code(w, arch_strip_pac(w, ra), &other))
 		return STOP_FRAME_POINTER;
+	/* It has left the register as its caller had it: that one's frame is skipped. */
+	if (other && w->entry != ENTRY_CODE && asks_for_anon(w))
+		return STOP_FRAME_POINTER;
+	unsure |= other;
 	w->regs[ARCH_FP] = cfa;
 	if (known == CODE_ANON && w->runtime == RUNTIME_NATIVE &&
 	    w->process.flags & PROCESS_CODE_EXPECTED)
@@ -592,9 +612,9 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	case CFA_END:
 		return leave_to_runtime(w, STOP_COMPLETE);
 	case CFA_FRAME_POINTER:
+		w->entry = ENTRY_LOOP; /* a runtime's step comes here with ENTRY_CODE */
 		stop = WALK_NAME(native_frame_pointer)((__u64)r->cfa_off);
-		return stop == STOP_FRAME_POINTER && r->cfa_off == CODE_ANON && w->may_ask &&
-				       !(w->process.flags & PROCESS_NO_ANON_ASKS)
+		return stop == STOP_FRAME_POINTER && r->cfa_off == CODE_ANON && asks_for_anon(w)
 			       ? STOP_CODE_PENDING
 			       : leave_to_runtime(w, stop);
 	case CFA_SIGNAL:

@@ -121,6 +121,7 @@ def known_answers():
     if platform.machine() == "x86_64":
         # All of it waits for the agent; what comes before that knows the code is to be no large part on a busy machine, too.
         yield Case("jit-returns", "jit", ["returns"], expect="jit_returns", seconds=2)
+        yield Case("jit-untouched", "jit", ["untouched"], expect="jit_untouched", seconds=2)
         yield Case("jit-pcre", "jit_pcre", optional="pcre2-config")
         yield Case("jit-gdb", "jit_gdb")
         for how in ("loop", "nowhere", "huge", "unreadable"):

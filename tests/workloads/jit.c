@@ -5,7 +5,8 @@
  * map), memfd (the code is a mapping of a memfd, with a perf map), register (no perf map; the outer
  * one has something else in the frame pointer's register: 0, or where zeroes are, by turns, and it
  * does not return, but jumps), returns (so, on x86-64 with a return, which proves where its caller
- * is).
+ * is), untouched (on x86-64: the outer one leaves that register as its caller has it, who uses it
+ * as a frame pointer).
  */
 #include "workload.h"
 
@@ -56,6 +57,18 @@ static void emit_register(uint8_t *code, bool returns)
 	memcpy(code + OUTER + sizeof(outer), returns ? ret : jump,
 	       returns ? sizeof(ret) : sizeof(jump));
 }
+
+static void emit_untouched(uint8_t *code)
+{
+	/* sub $8,%rsp; call LEAF; add $8,%rsp; ret */
+	static const uint8_t outer[] = {
+		0x48,	       0x83, 0xec, 8,	 0xe8, LEAF - 9 & 0xff,
+		LEAF - 9 >> 8, 0,    0,	   0x48, 0x83, 0xc4,
+		8,	       0xc3
+	};
+
+	memcpy(code + OUTER, outer, sizeof(outer));
+}
 #elif defined(__aarch64__)
 static void emit_caller(uint8_t *code, uint32_t at, uint32_t callee)
 {
@@ -89,6 +102,11 @@ static void emit_register(uint8_t *code, bool returns)
 	(void)returns;
 	memcpy(code + OUTER, outer, sizeof(outer));
 }
+
+static void emit_untouched(uint8_t *code)
+{
+	(void)code; /* each function there saves it with its return address */
+}
 #endif
 
 static int write_map(const uint8_t *code)
@@ -115,11 +133,22 @@ KNOWN void run_jit(void (*f)(const void *))
 	sink++;
 }
 
+/* An array of a size that is known at run time takes a frame pointer. */
+KNOWN void run_untouched(void (*f)(const void *), size_t size)
+{
+	volatile char room[size];
+
+	room[0] = 0;
+	f(NULL);
+	sink += (uint64_t)room[0] + 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[2] : "map";
 	bool returns = !strcmp(mode, "returns"), is_register = returns || !strcmp(mode, "register");
-	bool has_map = strcmp(mode, "nomap") && !is_register;
+	bool untouched = !strcmp(mode, "untouched");
+	bool has_map = strcmp(mode, "nomap") && !is_register && !untouched;
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	uint8_t *code, *writable;
 
@@ -136,6 +165,8 @@ int main(int argc, char **argv)
 	emit(writable);
 	if (is_register)
 		emit_register(writable, returns);
+	if (untouched)
+		emit_untouched(writable);
 	code = writable;
 	if (fd >= 0)
 		code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_EXEC, flags, fd, 0);
@@ -145,8 +176,12 @@ int main(int argc, char **argv)
 		__builtin___clear_cache((char *)code, (char *)code + CODE_SIZE);
 	if (code == MAP_FAILED || (has_map && write_map(code)))
 		_exit(1);
-	while (work_left())
-		run_jit((void (*)(const void *))(uintptr_t)code);
+	while (work_left()) {
+		if (untouched)
+			run_untouched((void (*)(const void *))(uintptr_t)code, (size_t)argc);
+		else
+			run_jit((void (*)(const void *))(uintptr_t)code);
+	}
 	/* The perf map stays: it is read when the recording ends. The test removes it. */
 	_exit(0);
 }

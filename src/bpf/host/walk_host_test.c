@@ -533,6 +533,37 @@ TEST(a_caller_is_in_doubt_where_code_may_be_a_runtimes)
 	tear_down();
 }
 
+TEST(a_caller_of_code_in_no_file_is_in_doubt_where_a_function_of_a_file_was_called)
+{
+	/* Of what is called, from the return address on: the file's code; the code in no file. */
+	static const int32_t distances[] = { 0x100, -0x140 };
+	static const char body[] = "\x48\x8b\x45\xf8";
+	struct unwind_mapping *m;
+
+	for (int i = 0; i < 2; i++) {
+		set_up();
+		m = (struct unwind_mapping *)t.segments[0]->cells;
+		m[0] = (struct unwind_mapping){ CODE, AT(2, 0), 0, MAPPING_ANON, 0 };
+		m[1] = (struct unwind_mapping){ AT(2, 0), CODE + CODE_SIZE, CODE - 0x1000, 1, 0 };
+		((char *)t.code)[AT(2, 0x7c) - CODE] = (char)0xe8;
+		memcpy((char *)t.code + AT(2, 0x7d) - CODE, &distances[i], 4);
+		ASSERT_EQ(walk_known(body, 4, 0, CODE_BYTES), STOP_COMPLETE);
+		if (i) {
+			ASSERT_FRAMES(AT(1, 0x20), AT(2, 0x80));
+		} else {
+			ASSERT_EQ(t.walk.words[1], unsure);
+			ASSERT_EQ(FRAME_DATA(t.walk.words[3]), AT(2, 0x80));
+			t.may_ask = true;
+			ASSERT_EQ(walk_known(body, 4, 0, CODE_BYTES), STOP_CODE_PENDING);
+			ASSERT_FRAMES(AT(1, 0x20));
+			t.flags = PROCESS_NO_ANON_ASKS;
+			ASSERT_EQ(walk_known(body, 4, 0, CODE_BYTES), STOP_COMPLETE);
+			ASSERT_EQ(t.walk.words[1], unsure);
+		}
+		tear_down();
+	}
+}
+
 TEST(code_that_can_be_followed_is_asked_for_or_in_doubt)
 {
 	static const char leaf[] = "\x48\x8b\x45\xf8", push[] = "\x55\x48\x89\xe5\x90";
