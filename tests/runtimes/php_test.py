@@ -40,7 +40,7 @@ class Php:
     def __init__(self, path, options=()):
         self.path, self.options = path, list(options)
         told = self.run("echo PHP_MAJOR_VERSION, ' ', PHP_MINOR_VERSION, ' ', (int)PHP_ZTS;")
-        major, minor, zts = map(int, told.split())
+        major, minor, zts = map(int, told.split()[-3:])  # behind what it may say of an extension
         self.version, self.zts = (major, minor), bool(zts)
         self.name = "%d.%d%s" % (major, minor, "-zts" if zts else "")
 
@@ -225,10 +225,7 @@ def test_brief(php, setup):
 
 def test_brief_files(php, setup):
     """Files that have run as soon as they are included: what opcache keeps of them says which they were, and where."""
-    options = [o for setting in ("opcache.enable_cli=1", "opcache.file_update_protection=0", "opcache.jit=off") for o in ("-d", setting)]
-    made = Php(php.path, options)
-    if "on" not in made.run("if (function_exists('opcache_get_status') && (opcache_get_status()['opcache_enabled'] ?? false)) echo 'on';"):
-        raise Skip("no opcache")
+    made = with_opcache(php, ("opcache.file_update_protection=0", "opcache.jit=off"), "opcache_get_status()['opcache_enabled'] ?? false")
     return judge_brief(made, setup, "brief_files", "files", lambda name: name in ("include", "require"))
 
 
@@ -289,13 +286,19 @@ def test_renamed(php, setup):
         return tally_truths(recorded(setup, programs, 1), programs)
 
 
+def with_opcache(php, options, condition):
+    """That PHP with opcache, which those that were built from sources load if they are told to; Skip: `condition` does not hold."""
+    options = [o for setting in ("opcache.enable_cli=1", *options) for o in ("-d", setting)]
+    for load in ([], ["-d", "zend_extension=opcache"]):
+        made = Php(php.path, load + options)
+        if made.run("if (function_exists('opcache_get_status') && (%s)) echo 'it is so';" % condition).endswith("it is so"):
+            return made
+    raise Skip("no opcache, or not " + condition)
+
+
 def with_jit(php, mode, *more):
     """That PHP with opcache's JIT; Skip: it has none."""
-    options = [o for setting in ("opcache.enable_cli=1", "opcache.jit_buffer_size=64M", "opcache.jit=" + mode, *more) for o in ("-d", setting)]
-    made = Php(php.path, options)
-    if "on" not in made.run("if (function_exists('opcache_get_status') && (opcache_get_status()['jit']['on'] ?? false)) echo 'on';"):
-        raise Skip("no opcache with a JIT")
-    return made
+    return with_opcache(php, ("opcache.jit_buffer_size=64M", "opcache.jit=" + mode, *more), "opcache_get_status()['jit']['on'] ?? false")
 
 
 def test_jit(php, setup):

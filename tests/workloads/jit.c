@@ -62,9 +62,8 @@ static void emit_untouched(uint8_t *code)
 {
 	/* sub $8,%rsp; call LEAF; add $8,%rsp; ret */
 	static const uint8_t outer[] = {
-		0x48,	       0x83, 0xec, 8,	 0xe8, LEAF - 9 & 0xff,
-		LEAF - 9 >> 8, 0,    0,	   0x48, 0x83, 0xc4,
-		8,	       0xc3
+		0x48, 0x83, 0xec, 8, 0xe8, LEAF - 9 & 0xff, LEAF - 9 >> 8, 0, 0,
+		0x48, 0x83, 0xc4, 8, 0xc3
 	};
 
 	memcpy(code + OUTER, outer, sizeof(outer));

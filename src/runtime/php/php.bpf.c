@@ -75,7 +75,9 @@ __noinline int WALK_NAME(php_code)(__u64 previous);
 __noinline int WALK_NAME(php_delegates)(__u64 frame);
 __noinline __u64 WALK_NAME(php_delegate)(void);
 __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary);
+__noinline __u64 WALK_NAME(php_jit_called_loop)(void);
 __noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call);
+__noinline int WALK_NAME(php_is_called_loop)(__u64 at);
 __noinline int WALK_NAME(php_jit)(void);
 
 /* The step has seen to it that it is there. */
@@ -616,13 +618,18 @@ unreadable:
  * JIT never writes to it (zend_jit_ir.c, jit_init(): "prevent %rbp usage"). Else by the stack
  * protector's word in its frame: the first one above the stack pointer behind which lies where a
  * call returns to that may be the loop's. (Words of functions that have returned are there, too,
- * between the registers that are saved.)
+ * between the registers that are saved.) If it has none, by where it returns to alone, at the
+ * distances that the code has: php_jit_called_loop().
  */
 enum {
 	/* That the stack pointer may be below the loop's: the code that is run when a trace is left
 	 * saves 32 registers there (zend_jit_trace_exit_stub(), ir_x86.dasc's IR_EXITCALL). */
 	JIT_WORDS = 64,
 	JIT_FRAME_MAX = 64 << 10, /* bytes */
+	/* zend_jit_prologue()'s 16 bytes, and a return address or the number of a trace's exit. */
+	JIT_OWN_WORDS = 4,
+	/* What zend_jit_trace_exit_stub() takes: add $248, %rsp behind its call. */
+	JIT_EXIT_SAVED = 16 * 8 + 16 * 8 - 8,
 };
 
 /*
@@ -634,7 +641,7 @@ __noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call)
 {
 	struct walk *w = current_walk();
 	const struct php_record *r;
-	__u64 value, ra, call;
+	__u64 value, ra, call, called;
 
 	if (!w)
 		return 0;
@@ -646,8 +653,63 @@ __noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call)
 	w->work++; /* a stack can be made of such words */
 	if (read_word(ra - sizeof(call), &call) || !arch_is_call(call))
 		return 0;
-	return !by_call || (call >> 24 & 0xff) != 0xe8 ||
-	       ra + (__u64)(__s64)(__s32)(call >> 32) == r->loop_start;
+	called = arch_called(call, ra);
+	return !by_call || !called || called == r->loop_start;
+}
+
+/* Does the loop's frame begin at `at`, since one of its callers is where it returns to? */
+__noinline int WALK_NAME(php_is_called_loop)(__u64 at)
+{
+	struct walk *w = current_walk();
+	const struct php_record *r;
+	__u64 ra;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	r = php_record_of(w);
+	if (read_stack(w, at + r->jit_frame - 8, &ra) || ra - r->text >= r->text_size)
+		return 0;
+	w->work++;
+	for (i = 0; i < PHP_CALLERS_MAX; i++)
+		if (i < r->nr_callers && r->callers[i] == ra - r->text)
+			return 1;
+	return 0;
+}
+
+/*
+ * The stack pointer of a loop without a stack protector's word and a frame pointer that runs the
+ * JIT's code; 0: it can't be told. That code moves the stack pointer by few words. Where a trace is
+ * left it takes more, and has words there that it did not write, which may be another loop's return
+ * address of before: behind its call, the instruction tells; what is interrupted is only known if
+ * just one of both distances leads to a loop.
+ */
+__noinline __u64 WALK_NAME(php_jit_called_loop)(void)
+{
+	struct walk *w = current_walk();
+	__u64 at, exit_at, found = 0, code = 0;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	at = exit_at = w->regs[ARCH_SP];
+	if (w->interrupted)
+		exit_at += JIT_EXIT_SAVED;
+	else if (!read_word(w->pc + 1, &code) && (code & 0xffffff) == 0xc48148 &&
+		 (__u32)(code >> 24) == JIT_EXIT_SAVED)
+		at = exit_at += JIT_EXIT_SAVED;
+	for (i = 0; i <= JIT_OWN_WORDS; i++) {
+		if (!found && WALK_NAME(php_is_called_loop)(at + 8 * i))
+			found = at + 8 * i;
+	}
+	for (i = 0; exit_at != at && i <= JIT_OWN_WORDS; i++) {
+		if (!WALK_NAME(php_is_called_loop)(exit_at + 8 * i))
+			continue;
+		if (found)
+			return 0;
+		found = exit_at + 8 * i;
+	}
+	return found;
 }
 
 /* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */
@@ -690,7 +752,7 @@ __noinline int WALK_NAME(php_jit)(void)
 	at = walk_thread_pointer(w);
 	if (r->canary && at && read_word(at + 0x28, &canary))
 		canary = 0;
-	at = WALK_NAME(php_jit_loop)(canary);
+	at = r->nr_callers ? WALK_NAME(php_jit_called_loop)() : WALK_NAME(php_jit_loop)(canary);
 	if (!at || read_stack(w, at + r->jit_frame - 8, &ra))
 		return -1;
 	w->loop_sp = at;

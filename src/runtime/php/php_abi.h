@@ -73,6 +73,7 @@ enum {
 	PHP_CLASS_NAME = 8,
 	PHP_GAPS_MAX = 8,
 	PHP_PUSHED_MAX = 6,
+	PHP_CALLERS_MAX = 32,
 };
 enum php_flag {
 	PHP_ONE_REQUEST = 1 << 0, /* whatever is interned stays so */
@@ -117,7 +118,7 @@ struct php_record {
 	 * loop keeps the stack protector's word, above that pointer, too (0: it has none), and
 	 * frame_pointer how far its frame pointer is (0: it has none), which that code leaves
 	 * alone. It has pushed these registers, the first one right below its return address. Who
-	 * calls the loop is in `text`.
+	 * calls the loop is in `text`; where it is neither of both, they are below.
 	 */
 	__u16 jit_frame, canary, frame_pointer;
 	__u8 pushed[PHP_PUSHED_MAX];
@@ -126,8 +127,12 @@ struct php_record {
 	/* Of a function, a pointer; NULL: opcache keeps its instructions. 0: not known where. */
 	__u16 refcount;
 	__u64 text, text_size;
+	/* Of a loop that has neither a stack protector's word nor a frame pointer: where all calls
+	 * of it return to, from `text` on. */
+	__u32 callers[PHP_CALLERS_MAX];
+	__u64 nr_callers;
 };
-_Static_assert(sizeof(struct php_record) == 160, "php_record is read from the arena");
+_Static_assert(sizeof(struct php_record) == 296, "php_record is read from the arena");
 
 #define PHP_MULTIPLIER 0x9e3779b97f4a7c15ull
 

@@ -15,6 +15,7 @@
 enum {
 	RODATA_MAX = 64 << 20,
 	STATIC_RODATA_MAX = 16 << 20,
+	TEXT_MAX = 64 << 20,
 	RELOCATIONS_MAX = 8 << 20, /* real ones have less than one */
 	SYMBOLS_MAX = 4096,	   /* that are read to find one; libraries have a thousand */
 	FUNCTION_MAX = 512,	   /* bytes of a small function that are looked at */
@@ -442,7 +443,7 @@ static void find_frame(const struct elf_file *elf, const uint8_t *code, size_t s
 	uint32_t canary = find_canary(code, limit, pointer);
 
 	if (!text || !frame || frame > FRAME_MAX || canary >= frame || canary & 7 ||
-	    pointer >= frame || (!canary && !pointer))
+	    pointer >= frame)
 		return;
 	r->jit_frame = (uint16_t)frame;
 	r->canary = (uint16_t)canary;
@@ -566,6 +567,80 @@ static uint64_t find_slot(const struct elf_file *elf, const struct elf_dynamic *
 	return 0;
 }
 
+static int add_caller(struct php_record *r, size_t at)
+{
+	if (r->nr_callers == PHP_CALLERS_MAX)
+		return -E2BIG;
+	r->callers[r->nr_callers++] = (uint32_t)at;
+	return 0;
+}
+
+/* Where a call's or a move's four bytes at `p` lead, which lies at `addr`. */
+static uint64_t led_to(const uint8_t *p, uint64_t addr)
+{
+	return addr + 4 + (uint64_t)(int64_t)(int32_t)word_at(p);
+}
+
+/*
+ * Where calls of the loop return to: by its name, or by the variable zend_execute_ex, whose value
+ * is read at `hook`, or its address at `slot` (0: nowhere), before a call by a register. (What
+ * calls something else there does no harm.)
+ */
+static int add_callers(const uint8_t *code, size_t size, uint64_t loop, uint64_t hook,
+		       uint64_t slot, struct php_record *r)
+{
+	enum { REACH = 256, CALL = 0xe8, GROUP_5 = 0xff, RIP = 0x15, REG = 0xd0, AT_REG = 0x10 };
+	const size_t never = (size_t)-REACH;
+	size_t hook_read = never, slot_read = never;
+	uint8_t reg = 0;
+	int err = 0;
+
+	for (size_t at = 0; !err && at + 7 <= size; at++) {
+		const uint8_t *p = code + at;
+		uint64_t addr = r->text + at;
+
+		if (p[0] == 0x48 && p[1] == 0x8b && (p[2] & 0xc7) == 0x05) { /* mov N(%rip), */
+			uint64_t from = led_to(p + 3, addr + 3);
+
+			if (from == hook)
+				hook_read = at, reg = p[2] >> 3;
+			else if (slot && from == slot)
+				slot_read = at;
+		} else if (p[0] == CALL && led_to(p + 1, addr + 1) == loop) {
+			err = add_caller(r, at + 5);
+		} else if (p[0] == GROUP_5 && p[1] == RIP && led_to(p + 2, addr + 2) == hook) {
+			err = add_caller(r, at + 6);
+		} else if (p[0] == GROUP_5 && ((p[1] == (REG | reg) && at - hook_read < REACH) ||
+					       (((p[1] & 0xf8) == REG || (p[1] & 0xfc) == AT_REG) &&
+						at - slot_read < REACH))) {
+			err = add_caller(r, at + 2);
+		}
+	}
+	return err;
+}
+
+/* Who calls a loop whose frame nothing else tells. */
+static int find_callers(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			uint64_t hook, struct php_record *r)
+{
+	const struct elf_section *text = elf_file_section(elf, ".text");
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct elf_data data;
+	int err;
+
+	if (!r->jit_frame || r->canary || r->frame_pointer)
+		return 0;
+	err = elf_file_section_data(elf, text, TEXT_MAX, &data);
+	if (!err) {
+		bytes = data.data;
+		err = add_callers(data.data, data.size, r->loop_start, hook,
+				  find_slot(elf, dynamic, "zend_execute_ex"), r);
+	}
+	if (err || !r->nr_callers)
+		r->jit_frame = 0;
+	return err == -ENOMEM ? err : 0;
+}
+
 static int read_globals(const struct elf_file *elf, const struct elf_dynamic *dynamic,
 			struct php_dso *dso)
 {
@@ -627,6 +702,8 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_v
 	r = runtime_find_functions(elf, loop_names, glue_names, &dso->base);
 	if (!r)
 		r = read_loop(elf, loop, dso);
+	if (!r)
+		r = find_callers(elf, &dynamic, hook, &dso->record);
 	if (!r)
 		r = runtime_add_cold(elf, NULL, &(struct loop_work){ 0 }, &dso->base);
 	if (r)

@@ -142,7 +142,7 @@ TEST(a_loop_with_a_frame_pointer)
 	php_file_free(dso);
 }
 
-TEST(a_loop_without_stack_protector_needs_a_frame_pointer)
+TEST(a_loop_without_stack_protector_has_a_frame_pointer_or_callers)
 {
 	struct php_dso *dso;
 	const char *why;
@@ -153,6 +153,30 @@ TEST(a_loop_without_stack_protector_needs_a_frame_pointer)
 	ASSERT_EQ(dso->record.jit_frame, 0xa8 + 5 * 8);
 	php_file_free(dso);
 	ASSERT_OK(read_made("82n", &dso, &why));
+	ASSERT(dso->record.frame_reg && !dso->record.jit_frame);
+	php_file_free(dso);
+}
+
+TEST(a_loop_that_nothing_tells_is_known_by_who_calls_it)
+{
+	struct php_dso *dso;
+	const char *why;
+
+	/* By the variable, by a register that has its value, by its name. */
+	ASSERT_OK(read_made("82m", &dso, &why));
+	ASSERT_EQ(dso->record.jit_frame, 0x78 + 5 * 8);
+	ASSERT_EQ(dso->record.nr_callers, 3);
+	ASSERT_EQ(dso->record.callers[0], 0x6ce);
+	ASSERT_EQ(dso->record.callers[1], 0x6da);
+	ASSERT_EQ(dso->record.callers[2], 0x6e4);
+	php_file_free(dso);
+	/* In a library, which asks its table of addresses for where the variable is. */
+	ASSERT_OK(read_made("82l", &dso, &why));
+	ASSERT_EQ(dso->record.nr_callers, 1);
+	ASSERT_EQ(dso->record.callers[0], 0x6d1);
+	php_file_free(dso);
+	/* There is no room for all of them. */
+	ASSERT_OK(read_made("82t", &dso, &why));
 	ASSERT(dso->record.frame_reg && !dso->record.jit_frame);
 	php_file_free(dso);
 }
