@@ -366,10 +366,13 @@ def with_async_profiler(library):
 def tools_for(setup, load, table):
     """{name: begin}: begin(setup, running) starts the tool and gives what ends it."""
     tools = {"sonde": with_sonde}
-    name, get, way = {
+    others = {
         "python": (PY_SPY, get_py_spy, with_py_spy),
         "java": ("async-profiler", get_async_profiler, with_async_profiler),
-    }[load.kind]
+    }
+    if load.kind not in others:
+        return tools
+    name, get, way = others[load.kind]
     try:
         tools[name] = way(get(setup))
     except (Missing, OSError, subprocess.SubprocessError) as e:
