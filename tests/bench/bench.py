@@ -4,7 +4,7 @@
 
     bench.py --sonde PROGRAM --programs DIR --workloads DIR [--rounds N] [--only REGEX] [--markdown FILE]
 
-Needs root. Takes about half an hour. Parts: yardstick, kernel, switches, redis, table, symbols, ordinary, idle, agent, first, short, perf, slowdown,
+Needs root. Takes about half an hour. Parts: yardstick, kernel, switches, redis, loads, table, symbols, ordinary, idle, agent, first, short, perf, slowdown,
 runtimes, runtimes_slowdown.
 """
 import argparse
@@ -22,6 +22,7 @@ import daemon_cost
 import kernel_cost
 import kernel_frames
 import perf_cost
+import real_loads
 import runtime_cost
 import switch_cost
 import yardstick
@@ -32,6 +33,7 @@ PARTS = {
     "kernel": kernel_cost.rows,
     "switches": switch_cost.rows,
     "redis": kernel_frames.rows,
+    "loads": real_loads.rows,
     "table": agent_cost.table_rows,
     "symbols": bench_symbols.rows,
     "ordinary": agent_cost.ordinary_rows,
