@@ -374,9 +374,13 @@ __noinline int WALK_NAME(native_find)(void)
 	if (w->interrupted || cached->pc != w->pc || cached->generation != w->process.generation) {
 		rule = WALK_NAME(find_rule)();
 		if (rule < 0) {
-			/* Code that is nowhere is a frame only if it was really running. */
+			/* Code that is nowhere is a frame only if it was really running. What a
+			 * frame pointer led to may be code that a JIT has made just now. */
 			if (rule == -STOP_NO_MAPPING && !w->interrupted)
-				return w->by_frame_pointer ? STOP_FRAME_POINTER : STOP_NO_MAPPING;
+				return w->by_frame_pointer &&
+						       w->process.flags & PROCESS_MAPPINGS_FINAL
+					       ? STOP_FRAME_POINTER
+					       : STOP_NO_MAPPING;
 			push_frame(w, RUNTIME_NATIVE, w->pc);
 			return -rule;
 		}

@@ -380,8 +380,10 @@ static int walk_thread(struct core_stacks *s, const struct elf_core_thread *thre
 		.address_mask = thread->address_mask,
 		.thread_pointer = thread->thread_pointer,
 	};
-	int stop = walk_from(s, &input, walk);
+	int stop;
 
+	input.process.flags |= PROCESS_MAPPINGS_FINAL;
+	stop = walk_from(s, &input, walk);
 	if (stop != STOP_NO_MAPPING || walk->full.nr_words != 1 || max_frames < 2)
 		return stop;
 	ra = caller_of_nothing(s, thread, regs);

@@ -615,7 +615,8 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 				r->options.max_frames, r->walk);
 	if (h->stop == STOP_CODE_PENDING)
 		publisher_hold_asks(&r->unwinder.publisher, proc);
-	return stop;
+	/* /proc knows of nothing there either. */
+	return stop == STOP_NO_MAPPING && r->walk->by_frame_pointer ? STOP_FRAME_POINTER : stop;
 }
 
 /*

@@ -106,6 +106,7 @@ static int walk_once(struct live_walker *w, struct walk_input *input,
 	const struct walk_memory read = o ? o->tap(o->ctx, memory) : *memory;
 
 	input->process = publisher_entry(w->snapshot, 0);
+	input->process.flags |= w->refreshed ? PROCESS_MAPPINGS_FINAL : 0;
 	return host_walk(&w->unwinder.publisher, &read, input, w->walk);
 }
 

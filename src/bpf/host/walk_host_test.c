@@ -740,8 +740,13 @@ TEST(a_frame_pointer_that_leads_nowhere_adds_no_frame)
 	t.regs[X86_RSP] = SP(10);
 	t.regs[X86_RBP] = SP(20);
 	t.stack[20] = SP(30);
-	t.stack[21] = 0x123456789; /* in no mapping */
+	t.stack[21] = 0x123456789; /* in no mapping, */
+	t.flags = PROCESS_MAPPINGS_FINAL;
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_FRAME_POINTER);
+	ASSERT_FRAMES(AT(1, 0x40));
+	/* or in one that is not known yet, as a JIT's newest. */
+	t.flags = 0;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_NO_MAPPING);
 	ASSERT_FRAMES(AT(1, 0x40));
 	t.regs[X86_RBP] = 3;
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0x40)), STOP_FRAME_POINTER);
