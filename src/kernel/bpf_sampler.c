@@ -38,6 +38,7 @@ struct bpf_sampler {
 	struct bpf_program *sample; /* the one that samples, of those in `bpf` */
 	bool whole;		    /* it has all steps */
 	struct walkers walkers;
+	uint32_t told; /* whose walkers' refusal was said, of any source */
 	struct kernel_rows rows;
 	struct kernel_code_list *code; /* NULL: there are no rows, or it cannot be read */
 	struct select_rules rules;     /* as they are in the kernel */
@@ -234,6 +235,7 @@ static int open_source(struct bpf_sampler *sampler, struct source_spec spec)
 	sonde_bpf__destroy(bpf);
 	if (r)
 		return log_err(r, "cannot load the program for %s", spec.at);
+	sampler->sources[sampler->nr_sources].walkers.told = &sampler->told;
 	sampler->nr_sources++;
 	return 0;
 }
@@ -296,6 +298,7 @@ int bpf_sampler_open(const struct bpf_sampler_options *options, struct bpf_sampl
 		return r;
 	walkers_init(&sampler->walkers, sampler->whole ? NULL : sampler->bpf->obj,
 		     BPF_PROG_TYPE_PERF_EVENT, options->walker_loader);
+	sampler->walkers.told = &sampler->told;
 	sampler->nr_sources = SOURCE_CLOCK + 1;
 	for (size_t i = 0; i < options->nr_sources && !r; i++)
 		r = open_source(sampler, options->sources[i]);

@@ -282,8 +282,9 @@ void walkers_fini(struct walkers *w)
 		drop_child(&w->of[id]);
 }
 
-static void settle(struct walker *one, uint32_t id)
+static void settle(struct walkers *w, uint32_t id)
 {
+	struct walker *one = &w->of[id];
 	const struct walker_report *report = &one->report;
 	const char *name = walkers_name(id);
 
@@ -293,9 +294,15 @@ static void settle(struct walker *one, uint32_t id)
 			  report->verified, (size_t)report->bytes / 1024);
 		return;
 	}
-	log_warn("the walker of %s cannot be loaded (%s): its frames are left out; see sonde "
-		 "doctor",
-		 name, strerror(-report->error));
+	if (w->told && *w->told & 1u << id)
+		log_debug("the walker of %s cannot be loaded for another source: %s", name,
+			  strerror(-report->error));
+	else
+		log_warn("the walker of %s cannot be loaded (%s): its frames are left out; see "
+			 "sonde doctor",
+			 name, strerror(-report->error));
+	if (w->told)
+		*w->told |= 1u << id;
 	libbpf_log_words(report->reason);
 }
 
@@ -355,7 +362,7 @@ static void start_those(struct walkers *w, bool urgent)
 		one->report.error = start(w, id);
 		if (one->report.error) {
 			drop_child(one);
-			settle(one, id);
+			settle(w, id);
 		}
 	}
 }
@@ -424,7 +431,7 @@ void walkers_update(struct walkers *w, int wait_ms)
 		if (!fds[i].revents)
 			continue;
 		take(&w->of[ids[i]]);
-		settle(&w->of[ids[i]], ids[i]);
+		settle(w, ids[i]);
 	}
 	start_more(w);
 }

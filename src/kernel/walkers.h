@@ -39,7 +39,8 @@ struct walkers {
 	enum bpf_prog_type type;	  /* the sampler's: no other can change to them */
 	char *const *loader;		  /* argv of walkers_child_main(); NULL: fork */
 	uint32_t wanted[2];		  /* bits so far, and those of them that were urgent */
-	struct walker of[RUNTIME_MAX_];	  /* by enum runtime_id */
+	uint32_t *told; /* bits whose refusal was logged, of all who share it; NULL: of nobody */
+	struct walker of[RUNTIME_MAX_]; /* by enum runtime_id */
 };
 
 /* Can this kernel run programs that have tail calls and functions? 1, 0, or a negative errno. */
@@ -55,7 +56,8 @@ void walkers_fini(struct walkers *w);
 /* Loads those of `ids` (bit N: runtime N) that are not yet. Those that are not urgent take nobody's
  * CPU. */
 void walkers_want(struct walkers *w, uint32_t ids, bool urgent);
-/* Takes in what has come, at most `wait_ms` from now on. Logs a refusal. */
+/* Takes in what has come, at most `wait_ms` from now on. Logs a refusal, once for all who share
+ * `told`. */
 void walkers_update(struct walkers *w, int wait_ms);
 /* Those of `ids` that are on their way. */
 uint32_t walkers_pending(const struct walkers *w, uint32_t ids);
