@@ -28,6 +28,7 @@ extern const struct config_variable collector_variables[];
 	  "send reports there: OTLP over gRPC; with http:// or https:// before it over HTTP",      \
 	  OPTION_STRING,                                                                           \
 	  AT(collector.agent),                                                                     \
+	  .or_none = true,                                                                         \
 	  .endpoint = true },                                                                      \
 		{ 0,                                                                               \
 		  "disable-tls",                                                                   \

@@ -365,6 +365,28 @@ struct config_label config_label(const struct config *config, const char *option
 	return label;
 }
 
+static const struct config_value *find_value(const struct config *c, const char *option)
+{
+	const struct option_spec *spec = option ? option_find(c->specs, option) : NULL;
+
+	return spec ? &c->values[find_source(c, spec)] : NULL;
+}
+
+bool config_overruled(const struct config *config, const char *option)
+{
+	const struct config_value *own, *other;
+
+	if (!config)
+		return false;
+	own = find_value(config, option);
+	other = find_value(config, option_find(config->specs, option)->instead);
+	if (!other || other->source <= CONFIG_DEFAULT || own->source <= CONFIG_DEFAULT)
+		return false;
+	if (other->source == own->source)
+		return own->source != CONFIG_ENVIRONMENT && other->order > own->order;
+	return other->source > own->source;
+}
+
 static void print_source(const struct config *c, size_t i, FILE *out)
 {
 	const struct config_value *value = &c->values[i];
@@ -414,25 +436,40 @@ static bool is_other_name(const struct config *c, const struct option_spec *spec
 	return false;
 }
 
+/* What is printed of its value; NULL: it has none. */
+static const char *text_of(const struct config *c, const struct option_spec *spec, size_t i)
+{
+	const char *text = c->values[i].text;
+
+	if (spec->type == OPTION_FLAG)
+		return text ? text : "false";
+	if (spec->type == OPTION_LIST)
+		return ((const struct text_list *)(c->options + spec->offset))->nr ? text : NULL;
+	return text && !*text && spec->value ? spec->value : text;
+}
+
 void config_print(const struct config *config, FILE *out)
 {
 	for (size_t at = 0; config->specs[at].name; at++) {
 		const struct option_spec *spec = &config->specs[at];
 		size_t i = find_source(config, spec);
-		const char *text = config->values[i].text, *unit = config->values[i].unit;
+		const char *text = text_of(config, spec, i), *unit = config->values[i].unit;
 
 		if (!is_setting(spec) || spec->type == OPTION_IGNORED ||
 		    is_other_name(config, spec) ||
 		    (spec->hidden && config->values[i].source <= CONFIG_DEFAULT))
 			continue;
-		if (!text && spec->type == OPTION_FLAG)
-			text = "false";
 		if (text && (spec->secret || (spec->endpoint && endpoint_has_secret(text)))) {
 			print_secret(config, spec, i, out);
 			continue;
 		}
 		fputs("# ", out);
 		print_source(config, i, out);
+		if (text && config_overruled(config, spec->name)) {
+			fprintf(out, ", but %s goes before\n# %s = %s\n",
+				config_label(config, spec->instead).text, spec->name, text);
+			continue;
+		}
 		if (text && spec->type == OPTION_LIST) {
 			fprintf(out, "\n%s = ", spec->name);
 			print_list((const void *)(config->options + spec->offset), out);

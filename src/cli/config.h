@@ -71,5 +71,10 @@ struct config_label {
  * the same value count, too.
  */
 struct config_label config_label(const struct config *config, const char *option);
+/*
+ * Was what spec->instead names said nearer to the user? Then that counts: a place that goes before,
+ * or later in the same one. Variables have no order: of two, both count. `config`: as above.
+ */
+bool config_overruled(const struct config *config, const char *option);
 /* The values and where they came from, in the form of a file. */
 void config_print(const struct config *config, FILE *out);

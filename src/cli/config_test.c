@@ -11,9 +11,9 @@
 struct values {
 	bool flag, print, help;
 	uint32_t number;
-	double seconds, part;
+	double seconds, part, other_way;
 	uint64_t size;
-	const char *string, *config, *mode;
+	const char *string, *config, *mode, *other, *one_way;
 	struct text_list list;
 };
 
@@ -26,8 +26,32 @@ static const struct option_spec specs[] = {
 	{ 0, "part", "PART", "0.2", "a part", OPTION_FRACTION, AT(part) },
 	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .max = 1ul << 30 },
 	{ 0, "some-text", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
+	{ .name = "or-default",
+	  .arg = "TEXT",
+	  .value = "all",
+	  .type = OPTION_STRING,
+	  AT(other),
+	  .or_none = true,
+	  .hidden = true },
+	{ .name = "one-way",
+	  .arg = "TEXT",
+	  .type = OPTION_STRING,
+	  AT(one_way),
+	  .instead = "other-way",
+	  .hidden = true },
+	{ .name = "other-way",
+	  .arg = "PART",
+	  .type = OPTION_FRACTION,
+	  AT(other_way),
+	  .instead = "one-way",
+	  .hidden = true },
 	{ 0, "list", "ITEM", NULL, "a list", OPTION_LIST, AT(list) },
-	{ .name = "its-list", .arg = "ITEM", .type = OPTION_LIST, AT(list), .hidden = true },
+	{ .name = "its-list",
+	  .arg = "ITEM",
+	  .type = OPTION_LIST,
+	  AT(list),
+	  .or_none = true,
+	  .hidden = true },
 	{ .name = "mode",
 	  .arg = "[TEXT]",
 	  .type = OPTION_STRING,
@@ -453,6 +477,64 @@ TEST(what_a_file_cannot_have_is_printed_as_a_comment)
 		config_fini(&c);
 		unlink(path);
 	}
+}
+
+TEST(what_may_be_empty_is_then_as_not_given)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+	struct config c;
+	struct values v;
+
+	write_file("or-default = file\nlist = a\n", path);
+	ASSERT_OK(READ(&v, &c, "--or-default=", "--its-list=", "--config", path));
+	ASSERT_STR(v.other, "all");
+	ASSERT_EQ(v.list.nr, 0);
+	text = print(&c);
+	ASSERT_PTR_NONNULL(strstr(text, "# --or-default\nor-default = all\n"));
+	ASSERT_PTR_NONNULL(strstr(text, "# --its-list\n# list = \n"));
+	config_fini(&c);
+	ASSERT_ERR(READ(&v, &c, "--some-text="), EINVAL);
+	ASSERT_ERR(READ(&v, &c, "--list="), EINVAL);
+	unlink(path);
+}
+
+TEST(of_two_options_for_one_thing_the_nearer_counts)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64], want[256];
+	struct config c;
+	struct values v;
+
+	write_file("other-way = 0.5\none-way = x\n", path);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT(!config_overruled(&c, "one-way") && config_overruled(&c, "other-way"));
+	config_fini(&c);
+	ASSERT_OK(READ(&v, &c, "--other-way=0", "--config", path));
+	ASSERT(config_overruled(&c, "one-way") && !config_overruled(&c, "other-way"));
+	text = print(&c);
+	snprintf(want, sizeof(want),
+		 "# %s:2, but --other-way goes before\n# one-way = x\n# --other-way\nother-way = "
+		 "0\n",
+		 path);
+	ASSERT_PTR_NONNULL(strstr(text, want));
+	config_fini(&c);
+	ASSERT_OK(READ(&v, &c, "--other-way=0", "--one-way=y"));
+	ASSERT(!config_overruled(&c, "one-way") && config_overruled(&c, "other-way"));
+	config_fini(&c);
+	ASSERT_EQ(setenv("SONDE_ONE_WAY", "z", 1), 0);
+	ASSERT_OK(READ(&v, &c, "--config", path));
+	ASSERT(!config_overruled(&c, "one-way") && config_overruled(&c, "other-way"));
+	config_fini(&c);
+	/* These have no order. */
+	ASSERT_EQ(setenv("SONDE_OTHER_WAY", "0.1", 1), 0);
+	ASSERT_OK(READ(&v, &c));
+	ASSERT(!config_overruled(&c, "one-way") && !config_overruled(&c, "other-way"));
+	config_fini(&c);
+	ASSERT(!config_overruled(NULL, "one-way"));
+	ASSERT_EQ(unsetenv("SONDE_ONE_WAY"), 0);
+	ASSERT_EQ(unsetenv("SONDE_OTHER_WAY"), 0);
+	unlink(path);
 }
 
 TEST(what_is_printed_says_where_it_came_from_and_can_be_read)

@@ -57,21 +57,23 @@ static int parse_mode(const char *mode, struct off_cpu_options *ret)
 int off_cpu_source(const struct off_cpu_wanted *wanted, const struct config *config,
 		   const char *command, struct source_spec *ret)
 {
-	struct off_cpu_options o = { .chance = wanted->threshold,
+	const char *mode = config_overruled(config, "off-cpu") ? NULL : wanted->mode;
+	double threshold = config_overruled(config, "off-cpu-threshold") ? 0 : wanted->threshold;
+	struct off_cpu_options o = { .chance = threshold,
 				     .waker = wanted->waker,
 				     .kick = wanted->kick };
 
 	*ret = (struct source_spec){ .kind = SOURCE_NONE };
-	if (wanted->mode && wanted->threshold) {
+	if (mode && threshold) {
 		log_error("give either %s or %s, not both", config_label(config, "off-cpu").text,
 			  config_label(config, "off-cpu-threshold").text);
 		return -EINVAL;
 	}
-	if (wanted->mode && parse_mode(wanted->mode, &o)) {
+	if (mode && parse_mode(mode, &o)) {
 		log_error(
 			"%s takes a number from 0 to 1, or weighted=TIME with a TIME of at most a "
 			"second (1ms, 250us), not '%s'; see 'sonde help %s'",
-			config_label(config, "off-cpu").text, wanted->mode, command);
+			config_label(config, "off-cpu").text, mode, command);
 		return -EINVAL;
 	}
 	if (wanted->least && parse_time(wanted->least, UINT32_MAX * 1000000000ull, &o.least_ns)) {

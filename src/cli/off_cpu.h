@@ -25,14 +25,16 @@ struct off_cpu_wanted {
 		  "leaves no longer sleep out (alone: " OFF_CPU_ALONE ")",                         \
 	  .type = OPTION_STRING,                                                                   \
 	  AT_(off_cpu.mode),                                                                       \
-	  .alone = OFF_CPU_ALONE },                                                                \
+	  .alone = OFF_CPU_ALONE,                                                                  \
+	  .instead = "off-cpu-threshold" },                                                        \
 		{ 0,                                                                               \
 		  "off-cpu-threshold",                                                             \
 		  "P",                                                                             \
 		  NULL,                                                                            \
 		  "the same as --off-cpu P; 0: none",                                              \
 		  OPTION_FRACTION,                                                                 \
-		  AT_(off_cpu.threshold) },                                                        \
+		  AT_(off_cpu.threshold),                                                          \
+		  .instead = "off-cpu" },                                                          \
 		{ 0,                                                                               \
 		  "off-cpu-min",                                                                   \
 		  "TIME",                                                                          \

@@ -253,6 +253,8 @@ static int set_list(const struct parser *p, const struct option_spec *spec, cons
 
 	if (p->what)
 		list->nr = 0;
+	if (!*text && spec->or_none)
+		return 0;
 	for (;; text += len + 1) {
 		struct list_text item = { text, len = strcspn(text, ";") };
 
@@ -289,7 +291,7 @@ static int set_value(const struct parser *p, const struct option_spec *spec, con
 	case OPTION_STRING:
 		if (!*text && !spec->or_none)
 			return complain(p, spec, text, "%s", spec->arg);
-		*(const char **)(p->values + spec->offset) = *text ? text : NULL;
+		*(const char **)(p->values + spec->offset) = *text ? text : spec->value;
 		return 0;
 	case OPTION_CHOICE:
 		return set_choice(p, spec, text);

@@ -52,7 +52,8 @@ struct option_spec {
 	uint64_t min, max;
 	const char *max_name; /* what bounds it, if that is not `max` but the machine */
 	const char *alone;    /* its value if nothing stands behind it; NULL: something must */
-	bool or_none;	      /* a time may be 0, too; a string may be empty, as if not given */
+	const char *instead;  /* the option that says the same thing in another way; NULL: none */
+	bool or_none;	      /* a time may be 0, too; a string or list empty, as if not given */
 	bool hidden;	      /* for tests: works, but is not in the help */
 	bool secret;	      /* nothing prints its value */
 	bool endpoint;	      /* nothing prints a value that may have a secret in it */

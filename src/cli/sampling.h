@@ -62,7 +62,8 @@ struct sampling_arguments {
 		  "frames of these runtimes alone: python, hotspot, ruby, php, perl, v8, go, and " \
 		  "labels (of goroutines); native ones are always there",                          \
 		  OPTION_STRING,                                                                   \
-		  AT_(sampling.tracers) },                                                         \
+		  AT_(sampling.tracers),                                                           \
+		  .or_none = true },                                                               \
 		NAMES_RUNTIME_OPTIONS(AT_, sampling.runtimes)
 
 #define SYMBOLIZE_OPTIONS(AT_)                                                                     \

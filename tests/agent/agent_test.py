@@ -723,7 +723,8 @@ THEIR_FLAGS = (
 # Other names of these: what is shown is that name, with the value that was said last.
 THEIR_OTHER_NAMES = (("-probe-link=uprobe:/bin/true:main", "probe = uprobe:/bin/true:main"), ("-t=perl,php", "tracers = perl,php"), ("-v=true", "verbose = true"), ("-include-env-vars=A,B", "env-vars = A,B"))
 # What is empty is as not given: their own default is that.
-THEIR_EMPTY_ONES = ("-env-vars=", "-include-env-vars=", "-pin-cpu-ids=")
+THEIR_EMPTY_ONES = (("-env-vars=", "env-vars = "), ("-include-env-vars=", "env-vars = "), ("-pin-cpu-ids=", "pin-cpu-ids = "), ("-tracers=", "tracers = all"),
+                    ("-t=", "tracers = all"), ("-probe-link=", "# probe = "), ("-collection-agent=", "collection-agent = "))
 
 
 def test_each_flag_of_the_opentelemetry_profiler_is_known():
@@ -749,8 +750,15 @@ def test_each_flag_of_the_opentelemetry_profiler_is_known():
             file.write(f"tracers all\n{name} {value}\n")
         shown = run(SONDE, "agent", "-config", "theirs", "-print-config").stdout
         check(f"# theirs:2\n{line}\n" in shown, f"{flag}: {shown}")
-    for flag in THEIR_EMPTY_ONES:
-        check(f"# -{flag[:-1]}\n" in run(SONDE, "agent", flag, "-print-config").stdout, flag)
+    for flag, line in THEIR_EMPTY_ONES:
+        shown = run(SONDE, "agent", flag, "-print-config").stdout
+        check(f"# -{flag[:-1]}\n{line}\n" in shown, f"{flag}: {shown}")
+        with open("theirs", "w", encoding="ascii") as file:
+            file.write(shown)
+        again = run(SONDE, "agent", "-config", "theirs", "-print-config").stdout
+        check(f"\n{line}\n" in again, f"{flag}, read again: {again}")
+    done = run(SONDE, "agent", *(flag for flag, _ in THEIR_EMPTY_ONES), status=2)
+    check("say where reports go" in done.stderr and done.stderr.count("\n") == 1, done)
     for flag, words in (("-version", "sonde "), ("-copyright", "Apache-2.0")):
         check(words in run(SONDE, "agent", flag).stdout, flag)
 
@@ -816,11 +824,28 @@ def test_mistakes_in_a_file_and_in_variables_say_where():
         done = run(SONDE, "agent", "--config", "conf", *(["--otlp-endpoint", "http://x"] if name != "collection-agent" else []), status=2)
         check(f"conf:1: {name}" in done.stderr and words in done.stderr, done)
     with open("conf", "w", encoding="ascii") as file:
-        file.write("output-dir = out\noff-cpu = 1\n")
-    for args, words in ((["--collection-agent", "x:1"], "either --collection-agent or conf:1: output-dir, not both"),
-                        (["--off-cpu-threshold", "0.1"], "either conf:2: off-cpu or --off-cpu-threshold, not both")):
-        done = run(SONDE, "agent", "--config", "conf", *args, status=2)
+        file.write("output-dir = out\n")
+    for args, env, words in ((["--collection-agent", "x:1"], {}, "either --collection-agent or conf:1: output-dir, not both"),
+                             ([], {"SONDE_OFF_CPU": "1", "SONDE_OFF_CPU_THRESHOLD": "0.1"}, "either SONDE_OFF_CPU or SONDE_OFF_CPU_THRESHOLD, not both")):
+        done = run(SONDE, "agent", "--config", "conf", *args, status=2, env=dict(os.environ, **env))
         check(words in done.stderr and done.stderr.count("\n") == 1, done)
+
+
+def test_of_two_ways_to_ask_for_sleeps_the_nearer_counts():
+    with open("conf", "w", encoding="ascii") as file:
+        file.write("output-dir = out\noff-cpu = wrong\n")
+    done = run(SONDE, "agent", "--config", "conf", "--off-cpu-threshold", "0.1", "--print-config")
+    check("# conf:2, but --off-cpu-threshold goes before\n# off-cpu = wrong\n# --off-cpu-threshold\noff-cpu-threshold = 0.1\n" in done.stdout, done)
+    with open("conf", "w", encoding="ascii") as file:
+        file.write("output-dir = out\noff-cpu = 1\n")
+    for threshold in ("1", "0"):
+        shutil.rmtree("out", ignore_errors=True)
+        with agent("--config", "conf", "--off-cpu-threshold", threshold, "--reporter-interval", "0.5", "-v") as a, \
+                workload("sh", "-c", "while :; do sleep 0.001; done"):
+            a.wait_for(r"report \d+: ", times=2)
+            a.end()
+        status = [run(SONDE, "convert", path, "-", "-f", "folded", "--type", "off_cpu", status=None).returncode for path in reports("out")]
+        check((0 in status) == (threshold == "1"), f"{threshold}: {status}")
 
 
 if __name__ == "__main__":
