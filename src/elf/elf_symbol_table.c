@@ -2,11 +2,13 @@
 /*
  * Reads one ELF symbol table: which of its symbols are functions, and how good a name each is.
  *
- * The table is read in pieces; its strings whole, since names are scattered over them. Both may be
- * cut off by the end of the file: what is there is used.
+ * The table is read in pieces; its strings whole, since names are scattered over them, but for
+ * those of a .symtab if only some symbols are wanted. Both may be cut off by the end of the file:
+ * what is there is used.
  */
 #include "elf/elf_symbols_internal.h"
 #include "util/cleanup.h"
+#include "util/vec.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -20,6 +22,10 @@ enum {
 	NAMES_SLACK = 1 << 20,
 	BUCKETS_MAX = 1 << 20,
 	CHAIN_MAX = 4096, /* symbols of a bucket; real ones have a few */
+	/* What is read of strings at a time, and how much of a name is looked at there: real ones
+	 * of which the end counts are a tenth of it. */
+	PIECE = 8 << 10,
+	NAME_SHOWN = 1 << 10,
 };
 
 /* How many of `nr` items of `size` bytes the file has behind `offset`. */
@@ -30,26 +36,65 @@ static uint64_t available(const struct elf_file *elf, uint64_t offset, uint64_t 
 	return nr < have ? nr : have;
 }
 
-static int read_strings(const struct elf_file *elf, const struct symbol_source *source,
-			struct symbol_names *ret)
+/* One table while it is read. `kept`: names of those that are wanted, of which items have the
+ * places; not used if all are, as `names` has them then. */
+struct table {
+	struct symbol_list *list;
+	const struct elf_file *elf;
+	const struct symbol_source *source;
+	struct symbol_names *names;
+	bool in_pieces;
+	VEC(char) kept;
+	uint64_t piece_start;
+	size_t piece_size;
+	char piece[PIECE + 1];
+};
+
+/* Of strings that are read in pieces how many there are. */
+static int read_strings(struct table *t)
 {
-	size_t size = available(elf, source->strings, source->strings_len, 1);
+	size_t size = available(t->elf, t->source->strings, t->source->strings_len, 1);
 	_cleanup_free_ char *data = NULL;
 	int r;
 
 	if (size > ELF_SYMBOL_NAMES_MAX)
 		size = ELF_SYMBOL_NAMES_MAX;
-	data = malloc(size + 1);
-	if (!data)
-		return -ENOMEM;
-	r = elf_file_read(elf, source->strings, data, size);
-	if (r)
-		return r;
-	data[size] = '\0';
-	ret->data = TAKE_PTR(data);
-	ret->size = size;
-	ret->budget = NAMES_SLACK + size * 4;
+	if (!t->in_pieces) {
+		data = malloc(size + 1);
+		if (!data)
+			return -ENOMEM;
+		r = elf_file_read(t->elf, t->source->strings, data, size);
+		if (r)
+			return r;
+		data[size] = '\0';
+	}
+	t->names->data = TAKE_PTR(data);
+	t->names->size = size;
+	t->names->budget = NAMES_SLACK + size * 4;
 	return 0;
+}
+
+/* NULL: there is none. The end of a long one may be missing. */
+static const char *name_in_piece(struct table *t, uint32_t at)
+{
+	size_t have = t->piece_start + t->piece_size - at;
+
+	if (at < t->piece_start || at >= t->piece_start + t->piece_size ||
+	    (have < NAME_SHOWN && have < t->names->size - at)) {
+		t->piece_start = at;
+		t->piece_size = t->names->size - at < PIECE ? t->names->size - at : PIECE;
+		if (elf_file_read(t->elf, t->source->strings + at, t->piece, t->piece_size))
+			t->piece_size = 0;
+		t->piece[t->piece_size] = '\0';
+	}
+	return t->piece_size ? t->piece + (at - t->piece_start) : NULL;
+}
+
+static const char *name_of(struct table *t, uint32_t at)
+{
+	if (!at || at >= t->names->size)
+		return NULL;
+	return t->in_pieces ? name_in_piece(t, at) : t->names->data + at;
 }
 
 /*
@@ -120,43 +165,58 @@ static bool is_too_long(struct elf_symbols_private *priv, struct symbol_names *n
 	return true;
 }
 
-static int add_symbol(struct symbol_list *list, const struct elf_file *elf,
-		      struct symbol_names *names, const Elf64_Sym *symbol, uint32_t section)
+/* Puts a name to those that are kept, and where it is there in place of it. */
+static int keep_name(struct table *t, const char **name)
 {
-	const char *name;
-	uint64_t size = symbol->st_size;
+	size_t at = t->kept.nr, len = strlen(*name) + 1;
+	int r = vec_reserve(&t->kept, at + len);
 
-	if (!symbol->st_name || symbol->st_name >= names->size)
-		return 0;
-	name = names->data + symbol->st_name;
+	if (r)
+		return r;
+	memcpy(t->kept.items + at, *name, len);
+	t->kept.nr += len;
+	*name = (const char *)at;
+	return 0;
+}
+
+static int add_symbol(struct table *t, const Elf64_Sym *symbol, uint32_t section)
+{
+	const char *name = name_of(t, symbol->st_name), *kept = name;
+	uint64_t size = symbol->st_size;
+	int r = 0;
+
 	/* A name that is but a version would be empty without it. */
-	if (!*name || *name == '@' || !is_function(elf, symbol, section, name) ||
-	    is_too_long(list->priv, names, name))
+	if (!name || !*name || *name == '@' || !is_function(t->elf, symbol, section, name) ||
+	    (t->list->wanted && !t->list->wanted(name)) ||
+	    is_too_long(t->list->priv, t->names, name))
 		return 0;
+	if (t->list->wanted)
+		r = keep_name(t, &kept);
+	if (r)
+		return r;
 	/* No function is that large: the size is not one. */
 	if (size >> SYMBOL_RANK_SHIFT)
 		size = 0;
-	return vec_push(&list->items,
+	return vec_push(&t->list->items,
 			(struct elf_symbol){
 				.addr = symbol->st_value,
 				.size = size | rank(symbol, name) << SYMBOL_RANK_SHIFT,
-				.name = name,
+				.name = kept,
 			});
 }
 
-static int add_chunk(struct symbol_list *list, const struct elf_file *elf,
-		     const struct symbol_source *source, struct symbol_names *names, uint64_t first,
-		     size_t nr)
+static int add_chunk(struct table *t, uint64_t first, size_t nr)
 {
+	const struct symbol_source *source = t->source;
 	Elf64_Sym symbols[SYMBOLS_CHUNK];
 	uint32_t indices[SYMBOLS_CHUNK] = { 0 };
 	uint64_t nr_indices = source->nr_indices > first ? source->nr_indices - first : 0;
 	int r;
 
-	r = elf_file_read(elf, source->symbols + first * sizeof(*symbols), symbols,
+	r = elf_file_read(t->elf, source->symbols + first * sizeof(*symbols), symbols,
 			  nr * sizeof(*symbols));
 	if (!r && nr_indices)
-		r = elf_file_read(elf, source->indices + first * sizeof(*indices), indices,
+		r = elf_file_read(t->elf, source->indices + first * sizeof(*indices), indices,
 				  (nr_indices < nr ? nr_indices : nr) * sizeof(*indices));
 	for (size_t i = 0; i < nr && !r; i++) {
 		bool extended = symbols[i].st_shndx == SHN_XINDEX;
@@ -164,33 +224,51 @@ static int add_chunk(struct symbol_list *list, const struct elf_file *elf,
 
 		if (!extended && section >= SHN_LORESERVE)
 			continue; /* absolute or common */
-		r = add_symbol(list, elf, names, &symbols[i], section);
+		r = add_symbol(t, &symbols[i], section);
 	}
 	return r;
+}
+
+/* The names that are kept in place of all of the table; `first`: of the items that are its. */
+static void take_kept(struct table *t, size_t first)
+{
+	free(t->names->data);
+	t->names->data = t->kept.items;
+	t->names->size = t->kept.nr;
+	for (size_t i = first; i < t->list->items.nr; i++) {
+		struct elf_symbol *s = &t->list->items.items[i];
+
+		s->name = t->kept.items + (size_t)s->name;
+	}
 }
 
 int symbol_list_add(struct symbol_list *list, const struct elf_file *elf,
 		    const struct symbol_source *source)
 {
 	uint64_t nr = available(elf, source->symbols, source->nr, sizeof(Elf64_Sym));
-	struct symbol_names *names = &list->priv->names[list->priv->nr_names];
 	struct symbol_source here = *source;
+	struct table t = {
+		.list = list,
+		.elf = elf,
+		.source = &here,
+		.names = &list->priv->names[list->priv->nr_names],
+		.in_pieces = list->wanted && source->in_order,
+	};
+	size_t before = list->items.nr;
 	int r;
 
 	if (list->priv->nr_names == SYMBOL_TABLES_MAX || !nr)
 		return 0;
-	r = read_strings(elf, source, names);
+	r = read_strings(&t);
 	if (r)
 		return r == -ENOMEM ? r : 0;
 	list->priv->nr_names++;
 	here.nr_indices = available(elf, here.indices, here.nr_indices, sizeof(uint32_t));
-	for (uint64_t i = 0; i < nr && list->items.nr < ELF_SYMBOLS_MAX; i += SYMBOLS_CHUNK) {
-		r = add_chunk(list, elf, &here, names, i,
-			      nr - i < SYMBOLS_CHUNK ? nr - i : SYMBOLS_CHUNK);
-		if (r)
-			return r == -ENOMEM ? r : 0;
-	}
-	return 0;
+	for (uint64_t i = 0; i < nr && list->items.nr < ELF_SYMBOLS_MAX && !r; i += SYMBOLS_CHUNK)
+		r = add_chunk(&t, i, nr - i < SYMBOLS_CHUNK ? nr - i : SYMBOLS_CHUNK);
+	if (list->wanted)
+		take_kept(&t, before);
+	return r == -ENOMEM ? r : 0;
 }
 
 struct dynamic_addresses {

@@ -5,7 +5,8 @@
  * MiniDebugInfo.
  *
  * Memory: a string table is read whole, once; when the list is final, what is used of it is copied
- * out if that is less than three quarters of it. A symbol is 24 bytes.
+ * out if that is less than three quarters of it. A symbol is 24 bytes. If only some symbols are
+ * wanted, strings are read in pieces, and the names of those are kept.
  */
 #include "elf/elf_symbols.h"
 #include "elf/elf_symbols_internal.h"
@@ -222,7 +223,8 @@ static bool find_table(const struct elf_file *elf, uint32_t type, struct symbol_
 	for (size_t i = 0; i < elf->nr_sections; i++) {
 		const struct elf_section *s = &elf->sections[i];
 		struct symbol_source source = { .symbols = s->offset,
-						.nr = s->size / sizeof(Elf64_Sym) };
+						.nr = s->size / sizeof(Elf64_Sym),
+						.in_order = type == SHT_SYMTAB };
 
 		if (s->type != type || s->link >= elf->nr_sections ||
 		    elf->sections[s->link].type != SHT_STRTAB)
@@ -333,7 +335,13 @@ uint64_t elf_symbols_bytes(const struct elf_file *elf)
 
 int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret)
 {
-	_cleanup_(symbol_list_fini) struct symbol_list list = { 0 };
+	return elf_symbols_read_some(elf, NULL, ret);
+}
+
+int elf_symbols_read_some(const struct elf_file *elf, elf_symbol_wanted_fn *wanted,
+			  struct elf_symbols *ret)
+{
+	_cleanup_(symbol_list_fini) struct symbol_list list = { .wanted = wanted };
 	int r;
 
 	list.priv = calloc(1, sizeof(*list.priv));
@@ -385,28 +393,77 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *symbols, uin
 	return covering(symbols, low - 1, nearest->addr) ? NULL : nearest;
 }
 
+/* --- one variable ----------------------------------------------------------------------------- */
+
+enum {
+	PIECE = 64 << 10,
+	PLACES_MAX = 32, /* a name is there once, and at the end of a few others */
+};
+
+/* Where in a section `what` is, as far as there is room; read in pieces. Returns how often. */
+static size_t find_places(const struct elf_file *elf, const struct elf_section *section,
+			  const char *what, size_t len, uint64_t places[PLACES_MAX])
+{
+	_cleanup_free_ char *piece = malloc(PIECE);
+	uint64_t start = 0;
+	size_t nr = 0;
+
+	while (piece && section->size - start >= len) {
+		size_t size = section->size - start < PIECE ? section->size - start : PIECE;
+		const char *at = piece;
+
+		if (elf_file_read(elf, section->offset + start, piece, size))
+			return 0;
+		while ((at = memmem(at, size - (size_t)(at - piece), what, len))) {
+			if (nr == PLACES_MAX)
+				return nr;
+			places[nr++] = start + (uint64_t)(at++ - piece);
+		}
+		/* One that is cut in two is whole in the next piece. */
+		start += size - len + 1;
+	}
+	return nr;
+}
+
+static bool is_object_at(const Elf64_Sym *sym, const uint64_t *places, size_t nr)
+{
+	if (ELF64_ST_TYPE(sym->st_info) != STT_OBJECT || sym->st_shndx == SHN_UNDEF)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (sym->st_name == places[i])
+			return true;
+	return false;
+}
+
 uint64_t elf_symtab_object(const struct elf_file *elf, const char *name, size_t max)
 {
-	const struct elf_section *section = elf_file_section(elf, ".symtab");
-	struct elf_data names = { 0 }, symbols = { 0 };
-	size_t len = strlen(name) + 1;
-	uint64_t found = 0;
-	Elf64_Sym sym;
+	const struct elf_section *section = elf_file_section(elf, ".symtab"), *strings;
+	enum { CHUNK = 512 };
+	uint64_t places[PLACES_MAX], size;
+	Elf64_Sym symbols[CHUNK];
+	size_t nr_places;
 
-	if (!section || section->link >= elf->nr_sections ||
-	    elf_file_section_data(elf, &elf->sections[section->link], max, &names))
+	if (!section || section->link >= elf->nr_sections)
+		return 0;
+	strings = &elf->sections[section->link];
+	size = elf_file_section_size(elf, section);
+	if (size > max || elf_file_section_size(elf, strings) > max ||
+	    (section->flags | strings->flags) & SHF_COMPRESSED)
 		return 0;
 	/* Most files have no such name. */
-	if (memmem(names.data, names.size, name, len))
-		(void)elf_file_section_data(elf, section, max, &symbols);
-	for (size_t at = 0; !found && at + sizeof(sym) <= symbols.size; at += sizeof(sym)) {
-		memcpy(&sym, symbols.data + at, sizeof(sym));
-		if (ELF64_ST_TYPE(sym.st_info) == STT_OBJECT && sym.st_shndx != SHN_UNDEF &&
-		    sym.st_name < names.size && names.size - sym.st_name >= len &&
-		    !memcmp(names.data + sym.st_name, name, len))
-			found = sym.st_value;
+	nr_places = elf_file_section_size(elf, strings)
+			    ? find_places(elf, strings, name, strlen(name) + 1, places)
+			    : 0;
+	for (uint64_t at = 0; nr_places && size - at >= sizeof(*symbols);) {
+		size_t left = (size_t)(size - at) / sizeof(*symbols),
+		       nr = left < CHUNK ? left : CHUNK;
+
+		if (elf_file_read(elf, section->offset + at, symbols, nr * sizeof(*symbols)))
+			return 0;
+		for (size_t i = 0; i < nr; i++)
+			if (is_object_at(&symbols[i], places, nr_places))
+				return symbols[i].st_value;
+		at += nr * sizeof(*symbols);
 	}
-	free(symbols.data);
-	free(names.data);
-	return found;
+	return 0;
 }

@@ -45,6 +45,14 @@ struct elf_symbols {
 
 /* 0 (also without any symbol), or -ENOMEM. Malformed tables give what could be read of them. */
 int elf_symbols_read(const struct elf_file *elf, struct elf_symbols *ret);
+/* Is it one of those that are asked for? Only the begin of a long name is shown. */
+typedef bool elf_symbol_wanted_fn(const char *name);
+/*
+ * Reads some of them, in little memory: their own, if there is a .symtab, and else that of
+ * the other tables' strings. Of an address the choice is among the wanted ones.
+ */
+int elf_symbols_read_some(const struct elf_file *elf, elf_symbol_wanted_fn *wanted,
+			  struct elf_symbols *ret);
 void elf_symbols_fini(struct elf_symbols *symbols);
 /* How many bytes of symbol and string tables that would read and unpack, as the headers say. */
 uint64_t elf_symbols_bytes(const struct elf_file *elf);

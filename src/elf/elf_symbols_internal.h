@@ -33,6 +33,7 @@ struct elf_symbols_private {
 
 struct symbol_list {
 	VEC(struct elf_symbol) items;
+	elf_symbol_wanted_fn *wanted; /* NULL: all are */
 	struct elf_symbols_private *priv;
 };
 
@@ -41,6 +42,7 @@ struct symbol_source {
 	uint64_t symbols, nr;	       /* file offset and count */
 	uint64_t strings, strings_len; /* file offset and bytes */
 	uint64_t indices, nr_indices;  /* .symtab_shndx: file offset and count, or 0 */
+	bool in_order; /* names of neighbours are near each other, as linkers write .symtab */
 };
 
 /* Appends the functions of a table, with their rank. 0 or -ENOMEM. */

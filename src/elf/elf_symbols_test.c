@@ -95,6 +95,79 @@ TEST(of_aliases_the_choice_is_the_same_in_any_order)
 	}
 }
 
+static bool begins_with_f(const char *name)
+{
+	return *name == 'f';
+}
+
+TEST(some_of_the_functions)
+{
+	enum { NR = 3000 };
+	static char long_name[5000];
+	struct elf_symbols symbols;
+	struct elf_file *elf;
+	unsigned int text;
+	struct elf_writer *w = writer_with_text(&text);
+	char name[64], want[64];
+	void *image;
+	size_t size;
+
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	for (unsigned i = 0; i < NR; i++) {
+		/* Names of several pieces; of an address that has two, the other one is better. */
+		snprintf(name, sizeof(name), "f_%u_with_a_name_that_takes_some_room@V1", i);
+		elf_writer_symbol(w, SHT_SYMTAB, i % 100 ? name : long_name, STB_LOCAL, STT_FUNC,
+				  text, TEXT + i, 1);
+		elf_writer_symbol(w, SHT_SYMTAB, "g", STB_GLOBAL, STT_FUNC, text, TEXT + i, 1);
+	}
+	elf_writer_symbol(w, SHT_DYNSYM, "g_too", STB_GLOBAL, STT_FUNC, text, TEXT + NR, 1);
+	elf_writer_symbol(w, SHT_DYNSYM, "f_too", STB_GLOBAL, STT_FUNC, text, TEXT + NR + 1, 1);
+	image = elf_writer_finish(w, &size);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(elf_symbols_read_some(elf, begins_with_f, &symbols));
+	elf_file_free(elf);
+	free(image);
+	ASSERT_EQ(symbols.nr, NR - NR / 100 + 1);
+	for (unsigned i = 0; i < NR; i++) {
+		snprintf(want, sizeof(want), "f_%u_with_a_name_that_takes_some_room", i);
+		ASSERT_STR(name_at(&symbols, TEXT + i), i % 100 ? want : "-");
+	}
+	ASSERT_STR(name_at(&symbols, TEXT + NR), "-");
+	ASSERT_STR(name_at(&symbols, TEXT + NR + 1), "f_too");
+	elf_symbols_fini(&symbols);
+}
+
+TEST(a_variable_of_symtab)
+{
+	enum { NR = 20000, MAX = 4 << 20 };
+	unsigned int text;
+	struct elf_writer *w = writer_with_text(&text);
+	struct elf_file *elf;
+	char name[64];
+	void *image;
+	size_t size;
+
+	/* Names of several pieces, some of which end with the one that is looked for. */
+	for (unsigned i = 0; i < NR; i++) {
+		snprintf(name, sizeof(name), i % 5000 ? "variable_%u" : "%u_variable_15001", i);
+		elf_writer_symbol(w, SHT_SYMTAB, name, STB_LOCAL, STT_OBJECT, text, 0x10000 + i, 1);
+	}
+	elf_writer_symbol(w, SHT_SYMTAB, "function", STB_LOCAL, STT_FUNC, text, TEXT, 1);
+	image = elf_writer_finish(w, &size);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	for (unsigned i = 1; i < NR; i += 997) {
+		snprintf(name, sizeof(name), "variable_%u", i);
+		ASSERT_EQ(elf_symtab_object(elf, name, MAX), i % 5000 ? 0x10000 + i : 0);
+	}
+	ASSERT_EQ(elf_symtab_object(elf, "variable_15001", MAX), 0x10000 + 15001);
+	ASSERT_EQ(elf_symtab_object(elf, "variable_19999", MAX), 0x10000 + 19999);
+	ASSERT_EQ(elf_symtab_object(elf, "variable_20000", MAX), 0);
+	ASSERT_EQ(elf_symtab_object(elf, "function", MAX), 0);
+	ASSERT_EQ(elf_symtab_object(elf, "variable_15001", 4096), 0);
+	elf_file_free(elf);
+	free(image);
+}
+
 TEST(versions_are_cut_off)
 {
 	static const struct wanted_symbol list[] = {

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
+enum { HASH_PIECE = 1 << 20 }; /* whole pages, of whatever size */
+
 /* Rows, and the blocks that lead to them. */
 struct rows {
 	const uint8_t *data;
@@ -68,7 +70,31 @@ static bool counts_fit(const struct image_header *h)
 						    IMAGE_BLOCK_ROWS * sizeof(struct image_block);
 }
 
-static bool is_good(const uint8_t *image, size_t size)
+/* Of all behind the header. What is mapped is given back piece by piece: a large image is more than
+ * some limits of memory leave. */
+static uint64_t hash_body(const uint8_t *image, size_t size, bool mapped)
+{
+	XXH3_state_t *state = XXH3_createState();
+	size_t at = sizeof(struct image_header);
+	uint64_t hash;
+
+	if (!state)
+		return XXH3_64bits(image + at, size - at);
+	XXH3_64bits_reset(state);
+	for (size_t start = 0; start < size; start += HASH_PIECE) {
+		size_t end = size - start < HASH_PIECE ? size : start + HASH_PIECE;
+
+		XXH3_64bits_update(state, image + at, end - at);
+		at = end;
+		if (mapped)
+			madvise((void *)(uintptr_t)(image + start), end - start, MADV_DONTNEED);
+	}
+	hash = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	return hash;
+}
+
+static bool is_good(const uint8_t *image, size_t size, bool mapped)
 {
 	const struct image_header *h = (const void *)image;
 	const struct image_section *strings = &h->sections[IMAGE_STRINGS];
@@ -82,7 +108,7 @@ static bool is_good(const uint8_t *image, size_t size)
 	/* With a NUL at the end every string ends, wherever it begins. */
 	if (!strings->size || image[strings->offset + strings->size - 1])
 		return false;
-	return h->body_hash == XXH3_64bits(image + sizeof(*h), size - sizeof(*h));
+	return h->body_hash == hash_body(image, size, mapped);
 }
 
 static struct rows rows_of(const uint8_t *image, enum image_section_id rows,
@@ -100,7 +126,7 @@ static struct rows rows_of(const uint8_t *image, enum image_section_id rows,
 	};
 }
 
-int symbol_table_open_memory(const void *data, size_t size, struct symbol_table **ret)
+static int open_image(const void *data, size_t size, bool mapped, struct symbol_table **ret)
 {
 	const struct image_header *h = data;
 	const uint8_t *image = data;
@@ -109,7 +135,7 @@ int symbol_table_open_memory(const void *data, size_t size, struct symbol_table 
 	/* The caller's buffer may stand anywhere; a mapping and malloc() are aligned. */
 	if ((uintptr_t)data % _Alignof(struct image_header))
 		return -EINVAL;
-	if (!is_good(data, size))
+	if (!is_good(data, size, mapped))
 		return -EBADMSG;
 	t = malloc(sizeof(*t));
 	if (!t)
@@ -117,6 +143,7 @@ int symbol_table_open_memory(const void *data, size_t size, struct symbol_table 
 	*t = (struct symbol_table){
 		.image = data,
 		.size = size,
+		.mapped = mapped,
 		.header = h,
 		.base = h->base,
 		.ranges = rows_of(data, IMAGE_RANGES, IMAGE_RANGE_BLOCKS, h->nr_ranges),
@@ -130,6 +157,11 @@ int symbol_table_open_memory(const void *data, size_t size, struct symbol_table 
 	};
 	*ret = t;
 	return 0;
+}
+
+int symbol_table_open_memory(const void *data, size_t size, struct symbol_table **ret)
+{
+	return open_image(data, size, false, ret);
 }
 
 int symbol_table_open_fd(int fd, struct symbol_table **ret)
@@ -147,13 +179,12 @@ int symbol_table_open_fd(int fd, struct symbol_table **ret)
 	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (image == MAP_FAILED)
 		return -errno;
-	r = symbol_table_open_memory(image, (size_t)st.st_size, ret);
+	r = open_image(image, (size_t)st.st_size, true, ret);
 	if (r) {
 		munmap(image, (size_t)st.st_size);
 		return r;
 	}
-	(*ret)->mapped = true;
-	/* The check has touched all of it. */
+	/* The header was read last. */
 	symbol_table_rest(*ret);
 	return 0;
 }

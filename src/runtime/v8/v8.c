@@ -167,23 +167,24 @@ struct collections {
 	const struct elf_symbol *prologue, *former, *statistics, *exit;
 };
 
+static const char prologue_name[] = "_ZN2v88internal4Heap36GarbageCollectionPrologueInSafepointE",
+		  former_name[] = "_ZN2v88internal4Heap25GarbageCollectionPrologueE",
+		  statistics_name[] = "_ZN2v87Isolate17GetHeapStatisticsEPNS_14HeapStatisticsE",
+		  exit_name[] = "Builtins_CEntry_Return1_",
+		  wasm_state_name[] = "_ZN2v88internal4wasm18GetWasmCodeManagerEv",
+		  builtins_name[] = "Builtins_";
+
 static void note_symbol(struct collections *c, const struct elf_symbol *s)
 {
-	static const char prologue[] =
-		"_ZN2v88internal4Heap36GarbageCollectionPrologueInSafepointE",
-			  former[] = "_ZN2v88internal4Heap25GarbageCollectionPrologueE",
-			  statistics[] = "_ZN2v87Isolate17GetHeapStatisticsEPNS_14HeapStatisticsE",
-			  exit[] = "Builtins_CEntry_Return1_";
-
 	if (strchr(s->name, '.')) /* foo.cold */
 		return;
-	if (!strncmp(s->name, prologue, sizeof(prologue) - 1))
+	if (!strncmp(s->name, prologue_name, sizeof(prologue_name) - 1))
 		c->prologue = s;
-	else if (!strncmp(s->name, former, sizeof(former) - 1))
+	else if (!strncmp(s->name, former_name, sizeof(former_name) - 1))
 		c->former = s;
-	else if (!strcmp(s->name, statistics))
+	else if (!strcmp(s->name, statistics_name))
 		c->statistics = s;
-	else if (!strncmp(s->name, exit, sizeof(exit) - 1) && !c->exit)
+	else if (!strncmp(s->name, exit_name, sizeof(exit_name) - 1) && !c->exit)
 		c->exit = s;
 }
 
@@ -249,6 +250,35 @@ static void find_collections(const struct elf_file *elf, const struct collection
 			read_code(elf, c->exit, exit, sizeof(exit)), &record->heap);
 }
 
+static bool is_wanted(const char *name)
+{
+	return !strncmp(name, builtins_name, sizeof(builtins_name) - 1) ||
+	       !strncmp(name, prologue_name, sizeof(prologue_name) - 1) ||
+	       !strncmp(name, former_name, sizeof(former_name) - 1) ||
+	       !strcmp(name, statistics_name) || !strcmp(name, wasm_state_name);
+}
+
+/* Without a size a builtin ends before the next symbol, whatever that is. */
+static bool have_sizes(const struct elf_symbols *symbols)
+{
+	for (size_t i = 0; i < symbols->nr; i++)
+		if (!symbols->items[i].size &&
+		    !strncmp(symbols->items[i].name, builtins_name, sizeof(builtins_name) - 1))
+			return false;
+	return true;
+}
+
+/* Of some hundred thousands of functions a few thousand are wanted. */
+static int read_symbols(const struct elf_file *elf, struct elf_symbols *ret)
+{
+	int r = elf_symbols_read_some(elf, is_wanted, ret);
+
+	if (r || have_sizes(ret))
+		return r;
+	elf_symbols_fini(ret);
+	return elf_symbols_read(elf, ret);
+}
+
 /* The interpreter's entry runs frames, and handlers of bytecodes only implement them. */
 static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 {
@@ -261,16 +291,16 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 
 	if (elf_symbols_bytes(elf) > SYMBOL_BYTES_MAX)
 		return -ENOTSUP;
-	r = elf_symbols_read(elf, &symbols);
+	r = read_symbols(elf, &symbols);
 	for (size_t i = 0; !r && i < symbols.nr; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
 		struct code_range range = { s->addr, s->addr + s->size };
 		bool entry, handler, resumed;
 
-		if (!strcmp(s->name, "_ZN2v88internal4wasm18GetWasmCodeManagerEv"))
+		if (!strcmp(s->name, wasm_state_name))
 			dso->layout.wasm_state = find_state(elf, s);
 		note_symbol(&collections, s);
-		if (strncmp(s->name, "Builtins_", 9))
+		if (strncmp(s->name, builtins_name, sizeof(builtins_name) - 1))
 			continue;
 		/* Those of V8 7.8 have no size. There is a trap behind each. */
 		if (!s->size && i + 1 < symbols.nr)
