@@ -13,14 +13,13 @@ import sys
 import folded_text
 import pprof_file
 from folded import parse_folded
-from sonde import Recorder
+from sonde import Recorder, told_of
 from tap import Skip
 
 PERCENT = 3
 SLEEPS = 13000  # or more, of the workload's
 UNCOUNTED = ("faults", "competes")  # what these tell is no number of sleeps
 EACH_TIME = {"locks": 2}  # sleeps, of different lengths
-TRIES = 3  # until a single sleep is one that the kernel tells of
 LATE_MS = 4  # of a thread's preemption that the workload did not measure, or measured and was in no function of its
 SLEEPER = """
 import threading, time
@@ -266,17 +265,19 @@ def long_blocks(setup):
     return problems, note_of(told, found)
 
 
+def sleep_once(setup, argv):
+    """A recording of a sleep of 0.3 s, and how long it was."""
+    done = subprocess.run([setup.program, "record", *argv], check=False, capture_output=True, text=True)
+    slept = sum(s.count for s in parse_folded(done.stdout) if any("nanosleep" in frame for frame in (*s.user, *s.kernel)))
+    return slept >= 0.3e9, done.stderr, (done, slept)
+
+
 def alone(setup):
     """--off-cpu without a value, before an option and before a command: a sleep of 0.3 s is there, with a command that is no value."""
     problems, found = [], []
     for argv in (["--off-cpu", "--type", "off_cpu", "-f", "folded", "-o", "-", "--", "sleep", "0.3"],
                  ["--type", "off_cpu", "-f", "folded", "-o", "-", "--off-cpu", "sleep", "0.3"]):
-        for _ in range(TRIES):
-            done = subprocess.run([setup.program, "record", *argv], check=False, capture_output=True, text=True)
-            slept = sum(s.count for s in parse_folded(done.stdout) if any("nanosleep" in frame for frame in (*s.user, *s.kernel)))
-            # As below: of its end the kernel may not have told.
-            if slept >= 0.3e9 or "sleep_missed" not in done.stderr:
-                break
+        done, slept = told_of(lambda argv=argv: sleep_once(setup, argv))
         found.append("%.1f ms" % (slept / 1e6))
         # Its end may be late, its begin cannot be early.
         if done.returncode or not 0.3e9 <= slept < 30e9:
@@ -286,11 +287,11 @@ def alone(setup):
 
 def no_short_ones(setup):
     """--off-cpu-min: what sleeps for a millisecond is not there, what sleeps for two seconds is."""
-    for _ in range(TRIES):
+    def record():
         recording, told, found, _ = sleeps(setup, "1", ["--off-cpu-min", "500ms"])
-        # It is a single sleep: one that the kernel did not tell of is counted, and says nothing.
-        if found["hibernates"] or recording.problems or not recording.lost().get("sleep_missed"):
-            break
+        return found["hibernates"] or recording.problems, recording.lost(), (recording, told, found)
+
+    recording, told, found = told_of(record)
     if not found["hibernates"]:
         recording.problems.append("lost: %s; found: %s" % (recording.lost(), found.most_common(12)))
     check(recording.problems, "hibernates", found["hibernates"], told["hibernates"].ns)

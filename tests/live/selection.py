@@ -14,11 +14,10 @@ import tempfile
 from cpu_time import cpu_seconds
 from folded_text import stacks_of
 from modes import burnt, recording_began, wait_until
-from sonde import FREQUENCY, Recorder
+from sonde import FREQUENCY, Recorder, told_of
 from tap import Skip
 
 SECONDS = 0.2
-TRIES = 3  # to record what one recording may miss
 FIRST, SECOND = "self%d" % (os.getpid() % 10000), "selg%d" % (os.getpid() % 10000)
 """Names of executables that nobody else has here."""
 
@@ -220,12 +219,13 @@ def sleeps(setup):
     folder = copies(setup)
     for name in (FIRST, SECOND):
         shutil.copy(shutil.which("sleep"), os.path.join(folder, name))
-    for _ in range(TRIES):
+
+    def record():
         recording, slept = sleep_once(setup, folder)
         problems = recording.problems + ["slept, who is excluded: %s" % dict(slept)] * bool(set(slept) - {FIRST})
-        # It is a single sleep: one whose end the kernel did not tell of is counted, and says nothing of the selection (docs/off-cpu.md).
-        if slept[FIRST] >= 1e9 or problems or not recording.lost().get("sleep_missed"):
-            break
+        return slept[FIRST] >= 1e9 or problems, recording.lost(), (recording, slept, problems)
+
+    recording, slept, problems = told_of(record)
     if slept[FIRST] < 1e9:
         problems.append("slept: %s, lost: %s, undecided: %s" % (dict(slept), recording.lost(), (recording.stats or {}).get("undecided")))
     return problems, str(dict(slept))
