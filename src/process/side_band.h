@@ -36,7 +36,8 @@ struct side_event {
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
 	uint64_t lost;
-	uint32_t text; /* offset of the path, comm or "" in side_events.text; NUL-terminated */
+	uint32_t text; /* offset of the path, comm, BPF code's name or "" in side_events.text;
+			  NUL-terminated */
 };
 
 /* A batch; reused from drain to drain. */

@@ -152,11 +152,16 @@ static int parse_mmap2(const struct record *rec, struct side_events *batch)
 				strnlen((const char *)rec->body + sizeof(body), max));
 }
 
-/* Of trampolines, too, which are named alike each time. */
+/*
+ * Of trampolines, too. What is none of BPF's (code out of line: of ftrace, kprobes) is told without
+ * its name.
+ */
 static int parse_ksymbol(const struct record *rec, struct side_events *batch)
 {
 	struct side_event event = { .time_ns = rec->time_ns };
+	const char *name = (const char *)rec->body + sizeof(struct ksymbol_body);
 	struct ksymbol_body body;
+	size_t len = 0;
 
 	if (rec->size <= sizeof(body))
 		return -EBADMSG;
@@ -166,7 +171,9 @@ static int parse_ksymbol(const struct record *rec, struct side_events *batch)
 	event.len = body.len;
 	if (event.start + event.len < event.start)
 		return 0;
-	return side_events_push(batch, event, NULL, 0);
+	if (body.type == PERF_RECORD_KSYMBOL_TYPE_BPF)
+		len = strnlen(name, rec->size - sizeof(body));
+	return side_events_push(batch, event, name, len);
 }
 
 static int parse_lost(const struct record *rec, struct side_events *batch)

@@ -254,6 +254,7 @@ TEST(code_of_bpf_programs_comes_and_goes)
 	ASSERT_EQ(batch.events.items[0].time_ns, 20);
 	ASSERT_EQ(batch.events.items[0].start, 0xffffffffc0001000);
 	ASSERT_EQ(batch.events.items[0].len, 0x80);
+	ASSERT_STR(batch.text.items + batch.events.items[0].text, "bpf_prog_1234_name");
 	ASSERT_EQ(batch.events.items[1].type, SIDE_CODE_GONE);
 	side_events_fini(&batch);
 }

@@ -83,8 +83,8 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	struct process *proc;
 
 	if (e->type == SIDE_CODE || e->type == SIDE_CODE_GONE) {
-		r->forget_stacks |= decoder_on_kernel_code(&r->decoder, e->start, e->len,
-							   e->type == SIDE_CODE_GONE);
+		r->forget_stacks |=
+			decoder_on_kernel_code(&r->decoder, e, r->events.text.items + e->text);
 		r->list_code = true;
 		return;
 	}
@@ -92,6 +92,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	if (e->type == SIDE_LOST) {
 		r->stats.lost[LOST_SIDE_BAND] += e->lost;
 		r->events_lost = true;
+		decoder_on_lost_events(&r->decoder);
 		r->turn_next_ns = r->turn_ns + CALM_NS;
 	}
 	if (e->type == SIDE_LOST || (e->type == SIDE_EXEC && e->pid == r->awaits_exec))

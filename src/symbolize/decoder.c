@@ -207,16 +207,24 @@ enum kernel_change decoder_look_at_kernel(struct decoder *r)
 	change = kernel_places_look(&r->kernel);
 	/* Frames of a module that went have its file: they are no others' names. */
 	if (change != KERNEL_SAME)
-		symbolizer_kernel_changed(&r->symbolizer, 0, 0);
+		symbolizer_kernel_changed(&r->symbolizer);
 	return change;
 }
 
-bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, bool is_gone)
+bool decoder_on_kernel_code(struct decoder *r, const struct side_event *e, const char *name)
 {
-	enum kernel_change change = kernel_places_code(&r->kernel, start, len, is_gone);
+	bool is_gone = e->type == SIDE_CODE_GONE;
 
-	symbolizer_kernel_changed(&r->symbolizer, start, is_gone ? start + len : start);
-	return change == KERNEL_LESS;
+	if (!is_gone)
+		symbolizer_kernel_code(&r->symbolizer, e->start, e->len, name);
+	else if (symbolizer_kernel_code_gone(&r->symbolizer, e->start, e->len, name))
+		log_debug("a BPF program has no name: out of memory");
+	return kernel_places_code(&r->kernel, e->start, e->len, is_gone) == KERNEL_LESS;
+}
+
+void decoder_on_lost_events(struct decoder *r)
+{
+	symbolizer_kernel_code_lost(&r->symbolizer);
 }
 
 /* --- frames of runtimes ----------------------------------------------------------------------- */

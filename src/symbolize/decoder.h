@@ -87,9 +87,11 @@ int decoder_name_all(struct decoder *r);
 /* Looks whether modules came or went: a system call. */
 enum kernel_change decoder_look_at_kernel(struct decoder *r);
 /*
- * What the kernel says of a BPF program's code. True: known stacks may have been through code that
- * is gone, and must be sent once more.
+ * What the kernel says of a BPF program's code (SIDE_CODE, SIDE_CODE_GONE). True: known stacks may
+ * have been through code that is gone, and must be sent once more.
  */
-bool decoder_on_kernel_code(struct decoder *r, uint64_t start, uint64_t len, bool is_gone);
+bool decoder_on_kernel_code(struct decoder *r, const struct side_event *e, const char *name);
+/* Such events may be among what the kernel dropped. */
+void decoder_on_lost_events(struct decoder *r);
 /* The profile was collected: everything that keeps numbers of it is told. */
 void decoder_collected(struct decoder *r, const struct profile_collected *c);

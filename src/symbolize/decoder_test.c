@@ -228,11 +228,59 @@ TEST(kernel_symbols_follow_what_is_loaded)
 	tear_down();
 }
 
+/* However long ago they were read: each change would have been told. */
+TEST(bpf_programs_that_stay_are_not_read_again)
+{
+	static const char text[] = "ffffffff81000000 T _stext\nffffffff82000000 T _etext\n"
+				   "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
+	const __u64 outside = UINT64_C(0xffffffffc0000004);
+
+	set_up();
+	ASSERT_OK(kallsyms_parse(text, sizeof(text) - 1, &t.decoder.symbolizer.kernel));
+	t.decoder.symbolizer.kernel_read_ns = 1;
+	add(&outside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT_EQ(t.decoder.symbolizer.kernel_read_ns, 1);
+	tear_down();
+}
+
 /* Of the kernel itself, and of a BPF program; an address in each. */
 static const char kernel_text[] = "ffffffff81000000 T _stext\nffffffff81000100 T in_kernel\n"
 				  "ffffffff82000000 T _etext\n"
 				  "ffffffffc0000000 t bpf_prog_one\t[bpf]\n";
 static const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xffffffffc0000004);
+
+static bool on_code(uint64_t start, enum side_event_type type, const char *name)
+{
+	const struct side_event e = { .type = type, .start = start, .len = 64 };
+
+	return decoder_on_kernel_code(&t.decoder, &e, name);
+}
+
+static void expect_name(uint32_t stack, const char *name)
+{
+	const struct profile_stack *s = &t.profile.stacks.items[stack];
+	char label[128], want[128];
+
+	snprintf(want, sizeof(want), "%s_[k]", name);
+	profile_frame_label(&t.profile, t.profile.stack_frames.items[s->first], 0, false, label,
+			    sizeof(label));
+	ASSERT_STR(label, want);
+}
+
+static void begin_kernel(void)
+{
+	set_up();
+	ASSERT_OK(
+		kallsyms_parse(kernel_text, sizeof(kernel_text) - 1, &t.decoder.symbolizer.kernel));
+	/* It is not read by itself again. */
+	t.decoder.symbolizer.kernel_read_ns = UINT64_MAX / 2;
+}
+
+static bool was_read_again(void)
+{
+	return t.decoder.symbolizer.kernel_read_ns != UINT64_MAX / 2;
+}
 
 /* Of a BPF program the kernel tells; whoever is at its place then is not called by its name. */
 TEST(kernel_code_that_goes_takes_its_frames_with_it)
@@ -240,24 +288,68 @@ TEST(kernel_code_that_goes_takes_its_frames_with_it)
 	struct symbolizer *n = &t.decoder.symbolizer;
 	uint32_t first, other;
 
-	set_up();
-	ASSERT_OK(kallsyms_parse(kernel_text, sizeof(kernel_text) - 1, &n->kernel));
-	n->kernel_read_ns = UINT64_MAX / 2; /* not read by itself again */
+	begin_kernel();
 	first = add(&outside, 1, NULL, 0);
 	other = add(&inside, 1, NULL, 0);
 	ASSERT_OK(decoder_name_ready(&t.decoder));
-	ASSERT(!decoder_on_kernel_code(&t.decoder, outside - 4, 64, false));
+	expect_name(first, "bpf_prog_one");
+	ASSERT(!on_code(outside - 4, SIDE_CODE, ""));
 	ASSERT_EQ(add(&outside, 1, NULL, 0), first);
-	ASSERT(decoder_on_kernel_code(&t.decoder, outside - 4, 64, true));
+	ASSERT(on_code(outside - 4, SIDE_CODE_GONE, ""));
 	ASSERT(add(&outside, 1, NULL, 0) != first);
 	ASSERT_EQ(add(&inside, 1, NULL, 0), other);
 	/* That one goes before it has a name, and gets none: nobody asks who is there now. */
 	ASSERT_EQ(n->waiting.items.nr, 1);
-	ASSERT(decoder_on_kernel_code(&t.decoder, outside - 4, 64, true));
+	ASSERT(on_code(outside - 4, SIDE_CODE_GONE, ""));
 	ASSERT_EQ(n->waiting.items.nr, 0);
 	add(&outside, 1, NULL, 0);
 	ASSERT_OK(decoder_name_ready(&t.decoder));
-	ASSERT(n->kernel_read_ns < UINT64_MAX / 2);
+	ASSERT(!was_read_again());
+	/* Who is there next is read, since it was not told. */
+	ASSERT(!on_code(outside - 4, SIDE_CODE, ""));
+	ASSERT(on_code(outside - 4, SIDE_CODE_GONE, "bpf_trampoline_1"));
+	add(&outside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT(was_read_again());
+	tear_down();
+}
+
+/* Nothing is read for that, however often programs come and go at one place. */
+TEST(bpf_programs_have_the_names_that_are_told)
+{
+	uint32_t stack, late;
+	char name[64];
+
+	begin_kernel();
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "bpf_prog_0123_%d", i);
+		on_code(outside - 4, SIDE_CODE_GONE, i ? "" : "bpf_prog_one");
+		ASSERT(!on_code(outside - 4, SIDE_CODE, name));
+		stack = add(&outside, 1, NULL, 0);
+		/* Every second one is gone before frames are named. */
+		if (i % 2)
+			ASSERT_OK(decoder_name_ready(&t.decoder));
+		ASSERT(on_code(outside - 4, SIDE_CODE_GONE, name));
+		expect_name(stack, name);
+		/* It may still run to its end elsewhere. */
+		late = add(&outside, 1, NULL, 0);
+		ASSERT(late != stack);
+		ASSERT_OK(decoder_name_ready(&t.decoder));
+		ASSERT_EQ(t.decoder.symbolizer.waiting.items.nr, 0);
+		ASSERT(!was_read_again());
+	}
+	tear_down();
+}
+
+TEST(what_may_have_been_lost_is_read)
+{
+	begin_kernel();
+	ASSERT(!on_code(outside - 4, SIDE_CODE, "bpf_prog_0123_two"));
+	decoder_on_lost_events(&t.decoder);
+	add(&outside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT(was_read_again());
+	ASSERT_EQ(t.decoder.symbolizer.code.items.nr, 0);
 	tear_down();
 }
 
@@ -387,7 +479,7 @@ TEST(kernel_symbols_that_changed_are_waited_for)
 	ASSERT_OK(kallsyms_parse(kernel_text, sizeof(kernel_text) - 1, &n->kernel));
 	n->kernel_read_ns = 1;
 	n->kernel_next_ns = UINT64_MAX;
-	decoder_on_kernel_code(&t.decoder, UINT64_C(0xffffffffc1000000), 64, false);
+	on_code(UINT64_C(0xffffffffc1000000), SIDE_CODE, "");
 	add(&inside, 1, NULL, 0);
 	add(&outside, 1, NULL, 0);
 	ASSERT_OK(decoder_name_ready(&t.decoder));

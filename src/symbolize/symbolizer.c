@@ -76,6 +76,7 @@ void symbolizer_fini(struct symbolizer *n)
 	drop_files(n);
 	symbol_store_free(n->store);
 	kallsyms_free(n->kernel);
+	code_names_forget_all(&n->code);
 	vec_free(&n->waiting.items);
 	map_fini(&n->functions);
 	*n = (struct symbolizer){ 0 };
@@ -281,19 +282,30 @@ static bool in_kernel_text(const struct symbolizer *n, uint64_t address)
 	return address >= start && address < end;
 }
 
+static bool is_bpf(const struct symbolizer *n, uint64_t address)
+{
+	const char *module;
+
+	return kallsyms_find(n->kernel, address, &module) && !strcmp(module, "bpf");
+}
+
 /*
- * Modules and BPF programs come and go: a place outside of the kernel's own code is looked for in
- * what is there now, or was not long ago if nothing was heard of a change. Reading it takes a tenth
- * of a second: where programs are loaded all the time, it is not done for most of the time.
+ * Modules come and go: a place outside of the kernel's own code is looked for in what is there now,
+ * or was not long ago if nothing was heard of a change. Of BPF programs each change is told.
+ * Reading it takes a tenth of a second: where much changes, it is not done for most of the time.
  */
 static bool wants_kernel(const struct symbolizer *n, uint64_t address)
 {
+	uint64_t now;
+
 	if (!n->kernel_read_ns)
 		return true;
 	if (!n->kernel || in_kernel_text(n, address))
 		return false;
-	return now_ns() >=
-	       (n->kernel_changed ? n->kernel_next_ns : n->kernel_read_ns + KERNEL_STALE_NS);
+	now = now_ns();
+	if (n->kernel_changed)
+		return now >= n->kernel_next_ns;
+	return now >= n->kernel_read_ns + KERNEL_STALE_NS && !is_bpf(n, address);
 }
 
 static void read_kernel(struct symbolizer *n)
@@ -306,20 +318,57 @@ static void read_kernel(struct symbolizer *n)
 	n->kernel_changed = false;
 	if (r)
 		log_debug("no kernel symbols: %s", strerror(-r));
+	else
+		code_names_forget_gone(&n->code);
 }
 
-void symbolizer_kernel_changed(struct symbolizer *n, uint64_t start, uint64_t end)
+void symbolizer_kernel_changed(struct symbolizer *n)
+{
+	/* A module may be where a BPF program was. */
+	code_names_forget_gone(&n->code);
+	n->kernel_changed = true;
+}
+
+void symbolizer_kernel_code_lost(struct symbolizer *n)
+{
+	code_names_forget_all(&n->code);
+	n->kernel_changed = true;
+}
+
+void symbolizer_kernel_code(struct symbolizer *n, uint64_t start, uint64_t len, const char *name)
+{
+	if (!code_names_add(&n->code, start, len, name))
+		n->kernel_changed = true;
+}
+
+/* Of frames in [start, end) none waits any more. */
+static int end_waiting(struct symbolizer *n, uint64_t start, uint64_t end)
 {
 	size_t kept = 0;
+	int r = 0;
 
-	n->kernel_changed = true;
 	for (size_t i = 0; i < n->waiting.items.nr; i++) {
 		uint32_t frame = n->waiting.items.items[i];
+		uint64_t address = n->profile->frames.items[frame].address;
+		const char *name;
 
-		if (n->profile->frames.items[frame].address - start >= end - start)
+		if (address - start >= end - start)
 			n->waiting.items.items[kept++] = frame;
+		else if (code_names_find(&n->code, address, &name) && name && !r)
+			r = profile_name_frame(n->profile, frame, name);
 	}
 	n->waiting.items.nr = kept;
+	return r;
+}
+
+int symbolizer_kernel_code_gone(struct symbolizer *n, uint64_t start, uint64_t len,
+				const char *name)
+{
+	int r = end_waiting(n, start, start + len);
+
+	if (!code_names_gone(&n->code, start, len, name))
+		n->kernel_changed = true;
+	return r;
 }
 
 void symbolizer_kernel_text(const struct symbolizer *n, uint64_t *ret_start, uint64_t *ret_end)
@@ -334,15 +383,18 @@ static bool name_kernel(struct symbolizer *n, uint32_t frame)
 {
 	uint64_t address = n->profile->frames.items[frame].address;
 	const char *name, *module;
+	bool is_told = code_names_find(&n->code, address, &name);
 
-	if (wants_kernel(n, address))
+	if (!n->kernel_read_ns || (!is_told && wants_kernel(n, address)))
 		read_kernel(n);
 	note_kernel_code(n, &n->profile->frames.items[frame]);
-	if (!n->kernel)
-		return true;
-	if (n->kernel_changed && !in_kernel_text(n, address))
-		return false;
-	name = kallsyms_find(n->kernel, address, &module);
+	if (!is_told) {
+		if (!n->kernel)
+			return true;
+		if (n->kernel_changed && !in_kernel_text(n, address))
+			return false;
+		name = kallsyms_find(n->kernel, address, &module);
+	}
 	if (name)
 		profile_name_frame(n->profile, frame, name);
 	return true;

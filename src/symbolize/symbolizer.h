@@ -11,6 +11,7 @@
 #include "elf/elf_file.h"
 #include "profile/collect.h"
 #include "runtime/runtime.h"
+#include "symbol/code_names.h"
 #include "symbol/symbol_store.h"
 
 struct kallsyms;
@@ -76,7 +77,8 @@ struct symbolizer {
 	struct kallsyms *kernel;
 	uint64_t kernel_read_ns; /* when `kernel` was read, or could not be; 0: never */
 	uint64_t kernel_next_ns; /* when it may be read again */
-	bool kernel_changed;	 /* since */
+	bool kernel_changed;	 /* since, other than `code` tells */
+	struct code_names code;
 };
 
 int symbolizer_init(struct symbolizer *n, struct profile *profile,
@@ -99,11 +101,15 @@ void symbolizer_wait(struct symbolizer *n);
 int symbolizer_met(struct symbolizer *n, uint32_t frame);
 /* Names the frames that wait and whose tables are there; again when more are. 0 or -ENOMEM. */
 int symbolizer_apply(struct symbolizer *n);
-/*
- * Modules or BPF programs came or went: what is outside of the kernel's own code is looked up anew.
- * What was in [start, end) is gone: whoever is there now has other names than frames that wait.
- */
-void symbolizer_kernel_changed(struct symbolizer *n, uint64_t start, uint64_t end);
+/* Modules came or went: what is outside of the kernel's own code is looked up anew. */
+void symbolizer_kernel_changed(struct symbolizer *n);
+/* What BPF programs there are may not be known, since events were lost. */
+void symbolizer_kernel_code_lost(struct symbolizer *n);
+/* There is code in [start, start + len), of a BPF program or the like; its name or "". */
+void symbolizer_kernel_code(struct symbolizer *n, uint64_t start, uint64_t len, const char *name);
+/* It is gone: frames that wait have the name that it was told to have, or none. 0 or -ENOMEM. */
+int symbolizer_kernel_code_gone(struct symbolizer *n, uint64_t start, uint64_t len,
+				const char *name);
 /* Where the kernel's own code is, if that was read: [*ret_start, *ret_end), else 0, 0. */
 void symbolizer_kernel_text(const struct symbolizer *n, uint64_t *ret_start, uint64_t *ret_end);
 /* The profile was collected. -ENOMEM: all files must be asked for again. */
