@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -231,7 +232,8 @@ struct given_up {
 static struct {
 	enum memory_guard guard;
 	unsigned int uses;
-	pid_t own; /* whose guard it is: children that are forked have none */
+	pid_t own; /* whose guard it is; 0: children that are forked have none */
+	bool hears_forks;
 	char *const *program;
 	struct server_watch servers;
 	struct child child; /* pid 0: none */
@@ -249,10 +251,17 @@ static struct {
 	void *meanwhile_ctx;
 } guard = { .socket = -1, .heard_fd = -1 };
 
+static void leave_guard(void)
+{
+	guard.own = 0;
+}
+
 void memory_guard_begin(enum memory_guard how, char *const *program)
 {
 	if (how == MEMORY_UNGUARDED || guard.uses++)
 		return;
+	if (!guard.hears_forks)
+		guard.hears_forks = !pthread_atfork(NULL, NULL, leave_guard);
 	guard.guard = how;
 	guard.own = getpid();
 	guard.program = program;
@@ -520,9 +529,12 @@ static int read_by_child(const struct request *request)
 
 static bool is_guarded(int32_t pid)
 {
-	pid_t own = getpid();
+	pid_t own = guard.own;
 
-	return pid != own && own == guard.own && is_needed();
+	/* getpid() is a system call, as much as a tenth of a read. */
+	if (!guard.hears_forks && own != getpid())
+		return false;
+	return own && pid != own && is_needed();
 }
 
 int process_read_memory(int32_t pid, uint64_t addr, void *to, size_t size)

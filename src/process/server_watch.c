@@ -2,6 +2,7 @@
 #include "process/server_watch.h"
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/read_file.h"
 
 #include <ctype.h>
@@ -19,6 +20,10 @@ enum {
 	EVENT_MAX = 4096,
 	EVENTS_MAX = 1024, /* at one look */
 };
+
+/* From a new file system to a page of it in somebody's memory it takes longer: its server has to
+ * answer who mounts it, and who opens a file. */
+#define FRESH_NS UINT64_C(20000)
 
 /* "8:0" of a block device, "0:39" of FUSE and NFS, "btrfs-1". */
 bool bdi_is_local(const char *name)
@@ -105,8 +110,15 @@ static bool has_changed(struct server_watch *w)
 
 bool server_watch_may_hang(struct server_watch *w)
 {
+	uint64_t now;
+
 	if (w->fd < 0)
 		return true;
+	/* Names are read by hundreds of reads in a row. */
+	now = now_ns();
+	if (w->looked && now - w->heard_ns < FRESH_NS)
+		return w->may_hang;
+	w->heard_ns = now;
 	if (has_changed(w)) {
 		w->may_hang = look();
 		w->looked = true;

@@ -7,16 +7,19 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct server_watch {
 	int fd; /* netlink: devices that come and go; -1: nobody tells */
 	bool may_hang;
 	bool looked;
+	uint64_t heard_ns; /* when news were last asked for */
 };
 
 void server_watch_init(struct server_watch *w);
 void server_watch_fini(struct server_watch *w);
-/* 0.2 us, unless something has changed. True also if that cannot be told. */
+/* 0.4 us, or 0.03 if that was asked just before, unless something has changed. True also if that
+ * cannot be told. */
 bool server_watch_may_hang(struct server_watch *w);
 
 /* Of a name in /sys/class/bdi: is the file system behind it nobody's to answer for but the
