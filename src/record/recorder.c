@@ -147,6 +147,7 @@ static void tick(struct recorder *r)
 	follow_cpus(r);
 	memory_guard_tick();
 	say_given_up(r);
+	pace_end_pause_with_tick(r);
 	pace_set_tick(r);
 }
 

@@ -149,3 +149,5 @@ void pace_after_turn(struct recorder *r);
 void pace_pause(struct recorder *r, uint64_t ms);
 /* The time of pace_wake_in() has come, and there was a turn. */
 void pace_after_pause(struct recorder *r);
+/* There was a turn, and a tick: before the next one is set. */
+void pace_end_pause_with_tick(struct recorder *r);

@@ -4,7 +4,8 @@
  * (those of code that only we can follow every 20 ms: bpf/send.bpf.c, wake_for_raw()). Everything
  * else waits: hits and full samples for the next tick (five a second, on an idle machine
  * one in three seconds), process events, where there are many, for the end of a pause. A tick comes
- * with a turn that is about as late: waking up alone, with cold caches, costs as much as a tick.
+ * with a turn that is about as late, and a pause as long as a tick's ends with one: waking up
+ * alone, with cold caches, costs as much as a tick.
  */
 #include "record/recorder_internal.h"
 #include "util/clock.h"
@@ -19,13 +20,13 @@ enum {
 	 */
 	IDLE_TICK_MS = 3000,
 	FULL_BYTES = 1 << 10, /* more than most full records have */
-	/* Between two turns for process events alone: as long as EVENTS_A_TURN take, a twentieth of
-	 * a ring if all are of one CPU. */
+	/* Between two turns for process events alone: as long as EVENTS_A_TURN take, a tenth of a
+	 * ring if all are of one CPU. */
 	EVENTS_MIN_MS = 10,
 	EVENTS_MAX_MS = 40,
 	/* As long as none of them is of something that is sampled: as its hits wait, too. */
 	EVENTS_CALM_MS = TICK_MS,
-	EVENTS_A_TURN = 128,
+	EVENTS_A_TURN = 256,
 	PAUSE_MAX_MS = 900,
 	EVENTS_FEW = 16, /* so few of them are waited for */
 	TICK_EARLY_MS = 50,
@@ -49,7 +50,7 @@ static bool needs_ticks(const struct recorder *r)
 {
 	uint32_t cpu;
 
-	return r->active || loader_is_busy(&r->unwinder.publisher.loader) ||
+	return r->active || r->deaf || loader_is_busy(&r->unwinder.publisher.loader) ||
 	       process_table_is_busy(&r->unwinder.processes) ||
 	       symbolizer_is_busy(&r->decoder.symbolizer) ||
 	       r->unwinder.publisher.asks_held_until_ns || cpu_set_missing_ns(r->cpus, &cpu);
@@ -108,12 +109,19 @@ static void count_events_anew(struct recorder *r)
 	r->events_matter = r->options.may_select && r->selection.facts.nr;
 }
 
+/* One that is as long as a tick's ends with a tick, which has a turn anyway. */
+static bool ends_with_tick(const struct recorder *r)
+{
+	return r->pause_ms >= TICK_MS && !r->ticks_slowly;
+}
+
 static void pause_events(struct recorder *r, uint64_t ms)
 {
 	r->pause_ms = ms;
 	r->pause_end_ns = now_ns() + ms * 1000000;
 	count_events_anew(r);
-	pace_wake_in(r, ms);
+	if (!ends_with_tick(r))
+		pace_wake_in(r, ms);
 }
 
 uint64_t pace_events_ms(uint64_t pause_ms, uint64_t nr_events, bool matter)
@@ -130,6 +138,8 @@ void pace_pause(struct recorder *r, uint64_t ms)
 {
 	listen_to_events(r, false);
 	pause_events(r, ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS);
+	/* Ticks have no turn meanwhile. */
+	pace_wake_in(r, r->pause_ms);
 }
 
 /*
@@ -147,18 +157,11 @@ void pace_after_turn(struct recorder *r)
 }
 
 /* As long as there are many events, one pause follows the other. */
-void pace_after_pause(struct recorder *r)
+static void next_pause(struct recorder *r, uint64_t now)
 {
-	uint64_t now = now_ns(), ms;
+	uint64_t late_ms = now > r->pause_end_ns ? (now - r->pause_end_ns) / 1000000 : 0;
+	uint64_t ms = pace_events_ms(r->pause_ms + late_ms, r->nr_events, r->events_matter);
 
-	if (!r->deaf)
-		return;
-	/* It was for samples that were put back. */
-	if (now < r->pause_end_ns) {
-		pace_wake_in(r, (r->pause_end_ns - now) / 1000000 + 1);
-		return;
-	}
-	ms = pace_events_ms(r->pause_ms, r->nr_events, r->events_matter);
 	if (!ms) {
 		count_events_anew(r);
 		listen_to_events(r, true);
@@ -166,4 +169,24 @@ void pace_after_pause(struct recorder *r)
 			return;
 	}
 	pause_events(r, ms ?: EVENTS_MAX_MS);
+}
+
+void pace_after_pause(struct recorder *r)
+{
+	uint64_t now = now_ns();
+
+	if (!r->deaf)
+		return;
+	if (now >= r->pause_end_ns)
+		next_pause(r, now);
+	else if (!ends_with_tick(r)) /* it was for samples that were put back */
+		pace_wake_in(r, (r->pause_end_ns - now) / 1000000 + 1);
+}
+
+void pace_end_pause_with_tick(struct recorder *r)
+{
+	uint64_t now = now_ns();
+
+	if (r->deaf && ends_with_tick(r) && pace_tick_is_due(now, r->pause_end_ns))
+		next_pause(r, now);
 }

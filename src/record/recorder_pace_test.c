@@ -23,9 +23,9 @@ TEST(many_are_taken_in_before_a_ring_is_full)
 	/* A hundred thousand a second: the pause is as short as it gets. */
 	ASSERT_EQ(pace_events_ms(100, 10000, false), 10);
 	ASSERT_EQ(pace_events_ms(10, 1000, false), 10);
-	/* Five thousand a second: as long as 128 of them take. */
-	ASSERT_EQ(pace_events_ms(100, 500, false), 25);
-	ASSERT_EQ(pace_events_ms(40, 200, true), 25);
+	/* Five thousand a second: as long as 256 of them take. */
+	ASSERT_EQ(pace_events_ms(100, 500, false), 51);
+	ASSERT_EQ(pace_events_ms(40, 400, true), 25);
 }
 
 TEST(a_tick_comes_with_a_turn_that_is_nearly_as_late)

@@ -241,22 +241,27 @@ static void show_changed(struct recorder *r)
 
 /*
  * Samples that are younger than the turn wait for the next one: the events that came between may
- * not have been read. How many are left.
+ * not have been read. Hits of known stacks wait for whatever has one, as do those that are not read
+ * yet. How many are left.
  */
 static size_t put_back(struct recorder *r, uint64_t until_ns)
 {
 	struct batch *b = r->batch;
 	size_t n = b->pending.nr, i, size;
 	const uint8_t *record;
+	bool soon = false;
 
 	while (n && b->pending.items[n - 1].time_ns > until_ns)
 		n--;
-	for (i = n; i < b->pending.nr; i++)
-		if (batch_get(b, &b->pending.items[i], &record, &size))
+	for (i = n; i < b->pending.nr; i++) {
+		if (batch_get(b, &b->pending.items[i], &record, &size)) {
 			r->stats.lost[LOST_OUT_OF_MEMORY]++;
-		else
-			keep_record(r, (void *)record, size);
-	if (n < b->pending.nr)
+			continue;
+		}
+		soon |= ((const struct sample_header *)record)->type != SAMPLE_HIT;
+		keep_record(r, (void *)record, size);
+	}
+	if (soon)
 		pace_wake_in(r, SOON_MS);
 	return n;
 }
