@@ -5,6 +5,7 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 
+#include <elf.h>
 #include <string.h>
 
 enum {
@@ -154,19 +155,34 @@ static bool is_enough(void *ctx)
 	return !try_data(m, &names) && !strcmp(names, m->names);
 }
 
+/*
+ * The table of sections stays: of a file without sections V8's builtins are found in another way,
+ * which needs more of it.
+ */
+static void keep_sections(const struct making *m, struct replay_thin *t)
+{
+	Elf64_Ehdr header;
+
+	if (m->size < sizeof(header))
+		return;
+	memcpy(&header, m->data, sizeof(header));
+	t->keep_start = header.e_shoff;
+	t->keep_size = (size_t)header.e_shnum * header.e_shentsize;
+}
+
 static int thin(struct making *m)
 {
-	struct replay_thin t = { m->data, LAST_PIECE, is_enough, m, 0 };
-	int r = 0;
+	struct replay_thin t = {
+		.data = m->data,
+		.first_piece = FIRST_PIECE,
+		.last_piece = LAST_PIECE,
+		.is_enough = is_enough,
+		.ctx = m,
+	};
+	int r;
 
-	/* From the end on: each try reads what is left of .symtab, which stands there, and of which
-	 * next to nothing is needed. */
-	for (size_t end = m->size; end && !r;) {
-		size_t at = (end - 1) & ~(size_t)(FIRST_PIECE - 1);
-
-		r = replay_thin(&t, at, end);
-		end = at;
-	}
+	keep_sections(m, &t);
+	r = replay_thin(&t, m->size);
 	log_debug("replay: %zu tries for a file of %s", t.nr_tries,
 		  runtimes[m->image->runtime]->name);
 	return r;

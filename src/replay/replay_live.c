@@ -303,12 +303,15 @@ static bool names_hold(void *ctx)
 /* Leaves out what nobody needs: of tables that are searched, runtimes need little. */
 static int thin_memory(struct thinning *t, struct replay_memory *memory)
 {
-	struct replay_thin thin = { memory->bytes.items, THIN_LAST, names_hold, t, 0 };
-	size_t size = memory->bytes.nr;
-	int r = 0;
+	struct replay_thin thin = {
+		.data = memory->bytes.items,
+		.first_piece = THIN_FIRST,
+		.last_piece = THIN_LAST,
+		.is_enough = names_hold,
+		.ctx = t,
+	};
+	int r = replay_thin(&thin, memory->bytes.nr);
 
-	for (size_t at = 0; at < size && !r; at += THIN_FIRST)
-		r = replay_thin(&thin, at, size - at < THIN_FIRST ? size : at + THIN_FIRST);
 	log_debug("replay: %zu tries for memory", thin.nr_tries);
 	return r ? r : add_walks(t->l, memory);
 }
