@@ -61,29 +61,6 @@ static void v8_dso_free_p(struct v8_dso **dso)
 		v8_dso_free(&(*dso)->base);
 }
 
-/* What goes on with an async function or an async generator where that awaited: for --async. */
-static bool goes_on(const char *name)
-{
-	static const char *const names[] = {
-		"Builtins_AsyncFunctionAwaitResolveClosure",
-		"Builtins_AsyncFunctionAwaitRejectClosure",
-		"Builtins_AsyncGeneratorAwaitResolveClosure",
-		"Builtins_AsyncGeneratorAwaitRejectClosure",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-	size_t len = strlen(name), n = strlen(end);
-
-	return len > n && !strcmp(name + len - n, end);
-}
-
 /*
  * Up to where the interpreter's entry has the function in its register: behind push %rbp; mov
  * %rsp, %rbp; push %rsi comes push %rdi; or behind stp x29, x30, [sp, #-16]!; mov x29, sp comes stp
@@ -188,26 +165,6 @@ static void note_symbol(struct collections *c, const struct elf_symbol *s)
 		c->exit = s;
 }
 
-/*
- * Builtins that go on with frames that V8 made of one of optimized code (deoptimization): of the
- * interpreter, or of a builtin that was inlined there. Callees return to their first instruction,
- * where the frame is there already (Deoptimizer::DoComputeUnoptimizedFrame(),
- * DoComputeBuiltinContinuation()).
- */
-static bool resumes_interpreted(const char *name)
-{
-	return ends_with(name, "InterpreterEnterAtBytecode") ||
-	       ends_with(name, "InterpreterEnterAtNextBytecode") ||
-	       /* up to 8.8 */
-	       ends_with(name, "InterpreterEnterBytecodeDispatch") ||
-	       ends_with(name, "InterpreterEnterBytecodeAdvance");
-}
-
-static bool resumes(const char *name)
-{
-	return resumes_interpreted(name) || !strncmp(name, "Builtins_ContinueTo", 19);
-}
-
 /* Whether the builtin has a trap before it, which a return address - 1 lies at. */
 static bool is_behind_trap(const struct elf_file *elf, uint64_t addr)
 {
@@ -215,15 +172,6 @@ static bool is_behind_trap(const struct elf_file *elf, uint64_t addr)
 
 	return elf->machine == EM_X86_64 && !elf_file_read_vaddr(elf, addr - 1, &before, 1) &&
 	       before == INT3;
-}
-
-/* Of all functions that are marked: where the step finds those that resume the interpreter's. */
-static void note_resumes(const struct code_range *ranges, size_t nr, struct v8_record *record)
-{
-	for (size_t i = 0; i < nr; i++) {
-		record->resume[i] = (int32_t)(ranges[i].start - record->entry_start);
-		record->resume_size[i] = (uint16_t)(ranges[i].end - ranges[i].start);
-	}
 }
 
 static size_t read_code(const struct elf_file *elf, const struct elf_symbol *s, uint8_t *code,
@@ -279,14 +227,158 @@ static int read_symbols(const struct elf_file *elf, struct elf_symbols *ret)
 	return elf_symbols_read(elf, ret);
 }
 
+/* --- builtins -----------------------------------------------------------------------------------
+ */
+
+enum role {
+	HIDDEN = 1, /* it only implements frames of JavaScript */
+	RUNS = 2,   /* the step looks at its frames */
+	ENTRY = 4,
+	HANDLER = 8,
+	RESUMES = 16, /* callees return to its first instruction, if it has a trap before that */
+	INTERPRETED = 32, /* with a frame of the interpreter */
+	GOES_ON = 64,	  /* with what awaited: for --async */
+	CALLS = 128,	  /* it reads the table that functions are called by */
+};
+
+/*
+ * What is known of builtins; `*` stands for anything.
+ *
+ * Those that resume go on with frames that V8 made of one of optimized code (deoptimization): of
+ * the interpreter, or of a builtin that was inlined there. The frame is there already
+ * (Deoptimizer::DoComputeUnoptimizedFrame(), DoComputeBuiltinContinuation()).
+ */
+static const struct {
+	const char *name;
+	unsigned int roles;
+} builtins[] = {
+	{ "InterpreterEntryTrampoline", ENTRY | HIDDEN | RUNS },
+	{ "*Handler", HANDLER | HIDDEN },
+	{ "*InterpreterEnterAtBytecode", RESUMES | INTERPRETED | HIDDEN },
+	{ "*InterpreterEnterAtNextBytecode", RESUMES | INTERPRETED | HIDDEN },
+	{ "ContinueTo*", RESUMES | HIDDEN },
+	{ "AsyncFunctionAwaitResolveClosure", GOES_ON | RUNS },
+	{ "AsyncFunctionAwaitRejectClosure", GOES_ON | RUNS },
+	{ "AsyncGeneratorAwaitResolveClosure", GOES_ON | RUNS },
+	{ "AsyncGeneratorAwaitRejectClosure", GOES_ON | RUNS },
+	{ "CallFunction_ReceiverIsAny", CALLS },
+	/* Up to 8.8; the first makes room for arguments that a caller did not give. */
+	{ "ArgumentsAdaptorTrampoline", HIDDEN },
+	{ "*InterpreterEnterBytecodeDispatch", RESUMES | INTERPRETED | HIDDEN },
+	{ "*InterpreterEnterBytecodeAdvance", RESUMES | INTERPRETED | HIDDEN },
+};
+
+static bool is_like(const char *name, const char *pattern)
+{
+	size_t len = strlen(name), n = strlen(pattern) - 1;
+
+	if (*pattern == '*')
+		return len >= n && !strcmp(name + len - n, pattern + 1);
+	return pattern[n] == '*' ? !strncmp(name, pattern, n) : !strcmp(name, pattern);
+}
+
+static unsigned int roles_of(const struct elf_file *elf, const struct v8_layout *l,
+			     const struct elf_symbol *s)
+{
+	unsigned int roles = 0;
+
+	for (size_t i = 0; i < sizeof(builtins) / sizeof(*builtins); i++)
+		if (is_like(s->name + sizeof(builtins_name) - 1, builtins[i].name))
+			roles |= builtins[i].roles;
+	if ((roles & RESUMES && !is_behind_trap(elf, s->addr)) ||
+	    (roles & GOES_ON && !l->async.promise))
+		return 0;
+	return roles;
+}
+
+/* What is found of a file. */
+struct found {
+	struct v8_dso *dso;
+	struct collections collections;
+	struct code_range resume[V8_RESUMES];
+	size_t nr_resume;
+};
+
+static int add_entry(const struct elf_file *elf, const struct code_range *range,
+		     struct v8_record *record)
+{
+	if (range->end - range->start > ENTRY_MAX ||
+	    (record->compressed && !reads_compressed(elf, range, record)))
+		return -ENOTSUP;
+	record->entry_start = range->start;
+	record->entry_pushed = find_pushed(elf, range);
+	record->entry_size = (uint16_t)(range->end - range->start);
+	return 0;
+}
+
+/* By address. */
+static int add_builtin(const struct elf_file *elf, struct found *f, unsigned int roles,
+		       const struct code_range *range)
+{
+	struct runtime_dso *base = &f->dso->base;
+	struct v8_record *record = &f->dso->layout.record;
+	int r = vec_push(&base->functions, *range);
+
+	if (!r && roles & ENTRY)
+		r = add_entry(elf, range, record);
+	if (!r && roles & HIDDEN)
+		r = vec_push(&base->hidden, *range);
+	if (roles & INTERPRETED && f->nr_resume < V8_RESUMES) {
+		f->resume[f->nr_resume++] = *range;
+		roles |= RUNS;
+	}
+	if (!r && roles & RUNS)
+		r = vec_push(&base->interpreter_functions, *range);
+	if (roles & HANDLER) {
+		record->handlers_start = record->handlers_start ?: range->start;
+		record->handlers_end = range->end;
+	}
+	return r;
+}
+
+/* `next`: the symbol behind it, or NULL. */
+static int look_at_symbol(const struct elf_file *elf, struct found *f, const struct elf_symbol *s,
+			  const struct elf_symbol *next)
+{
+	struct v8_layout *l = &f->dso->layout;
+	const struct runtime_dso *base = &f->dso->base;
+	struct code_range range = { s->addr, s->addr + s->size };
+	unsigned int roles;
+
+	if (!strcmp(s->name, wasm_state_name))
+		l->wasm_state = find_state(elf, s);
+	note_symbol(&f->collections, s);
+	if (strncmp(s->name, builtins_name, sizeof(builtins_name) - 1))
+		return 0;
+	/* Those of V8 7.8 have no size. There is a trap behind each. */
+	if (!s->size && next)
+		range.end = next->addr - 1;
+	roles = roles_of(elf, l, s);
+	if (roles & RESUMES)
+		range.start--;
+	if (roles & CALLS && l->dispatched)
+		l->record.dispatch = find_dispatch(elf, s, &l->record.dispatch_shift);
+	if (range.end <= range.start ||
+	    (base->functions.nr && base->functions.items[base->functions.nr - 1].end > range.start))
+		return 0;
+	return add_builtin(elf, f, roles, &range);
+}
+
+/* Of all functions that are marked: where the step finds those that resume the interpreter's. */
+static void note_resumes(const struct found *f, struct v8_record *record)
+{
+	for (size_t i = 0; i < f->nr_resume; i++) {
+		record->resume[i] = (int32_t)(f->resume[i].start - record->entry_start);
+		record->resume_size[i] = (uint16_t)(f->resume[i].end - f->resume[i].start);
+	}
+}
+
 /* The interpreter's entry runs frames, and handlers of bytecodes only implement them. */
 static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 {
 	_cleanup_(elf_symbols_fini) struct elf_symbols symbols = { 0 };
 	struct v8_record *record = &dso->layout.record;
-	struct collections collections = { 0 };
-	struct code_range resume[V8_RESUMES];
-	size_t nr_resume = 0;
+	struct found f = { .dso = dso };
 	int r;
 
 	if (elf_symbols_bytes(elf) > SYMBOL_BYTES_MAX)
@@ -294,54 +386,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 	r = read_symbols(elf, &symbols);
 	for (size_t i = 0; !r && i < symbols.nr; i++) {
 		const struct elf_symbol *s = &symbols.items[i];
-		struct code_range range = { s->addr, s->addr + s->size };
-		bool entry, handler, resumed;
 
-		if (!strcmp(s->name, wasm_state_name))
-			dso->layout.wasm_state = find_state(elf, s);
-		note_symbol(&collections, s);
-		if (strncmp(s->name, builtins_name, sizeof(builtins_name) - 1))
-			continue;
-		/* Those of V8 7.8 have no size. There is a trap behind each. */
-		if (!s->size && i + 1 < symbols.nr)
-			range.end = symbols.items[i + 1].addr - 1;
-		resumed = resumes(s->name) && is_behind_trap(elf, range.start);
-		range.start -= resumed;
-		if (dso->layout.dispatched &&
-		    !strcmp(s->name, "Builtins_CallFunction_ReceiverIsAny"))
-			record->dispatch = find_dispatch(elf, s, &record->dispatch_shift);
-		if (range.end <= range.start ||
-		    (dso->base.functions.nr &&
-		     dso->base.functions.items[dso->base.functions.nr - 1].end > range.start))
-			continue;
-		r = vec_push(&dso->base.functions, range);
-		entry = !strcmp(s->name, "Builtins_InterpreterEntryTrampoline");
-		handler = ends_with(s->name, "Handler");
-		if (entry && (range.end - range.start > ENTRY_MAX ||
-			      (record->compressed && !reads_compressed(elf, &range, record))))
-			return -ENOTSUP;
-		if (!r && dso->layout.async.promise && goes_on(s->name))
-			r = vec_push(&dso->base.interpreter_functions, range);
-		if (!r && resumed && resumes_interpreted(s->name) && nr_resume < V8_RESUMES) {
-			r = vec_push(&dso->base.interpreter_functions, range);
-			resume[nr_resume++] = range;
-		}
-		/* Up to 8.8: makes room for arguments that a caller did not give. */
-		if (!r && !entry && !handler && !resumed &&
-		    strcmp(s->name, "Builtins_ArgumentsAdaptorTrampoline"))
-			continue;
-		if (!r)
-			r = vec_push(&dso->base.hidden, range);
-		if (!r && entry) {
-			r = vec_push(&dso->base.interpreter_functions, range);
-			record->entry_start = range.start;
-			record->entry_pushed = find_pushed(elf, &range);
-			record->entry_size = (uint16_t)(range.end - range.start);
-		}
-		if (handler && !record->handlers_start)
-			record->handlers_start = s->addr;
-		if (handler)
-			record->handlers_end = range.end;
+		r = look_at_symbol(elf, &f, s, i + 1 < symbols.nr ? s + 1 : NULL);
 	}
 	if (r)
 		return r;
@@ -349,8 +395,8 @@ static int find_builtins(const struct elf_file *elf, struct v8_dso *dso)
 		record->wasm_marker = 0;
 	if (dso->layout.dispatched && !record->dispatch)
 		return -ENOTSUP;
-	note_resumes(resume, nr_resume, record);
-	find_collections(elf, &collections, &dso->layout, record);
+	note_resumes(&f, record);
+	find_collections(elf, &f.collections, &dso->layout, record);
 	return record->entry_size && record->handlers_start ? 0 : -ENOTSUP;
 }
 
