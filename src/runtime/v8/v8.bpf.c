@@ -445,6 +445,7 @@ enum frame {
 	LIKELY,	 /* the frame pointer is the function's */
 	CERTAIN, /* so, whatever lies at the stack pointer */
 	UNBUILT, /* it is the caller's: the frame is not there yet, or no more */
+	LINKED,	 /* so, and the link register has the return address (aarch64) */
 };
 
 /*
@@ -512,7 +513,7 @@ static __always_inline __u64 interrupted_function(struct walk *w, const struct v
 		if (is)
 			return function;
 	}
-	*ret_frame = UNBUILT;
+	*ret_frame = frameless ? LINKED : UNBUILT;
 	/* On the way in. */
 	function = w->regs[REG_FUNCTION];
 	if (WALK_NAME(v8_is_function)(function, w->pc))
@@ -520,7 +521,8 @@ static __always_inline __u64 interrupted_function(struct walk *w, const struct v
 	/* On the way out. */
 	if (!read_word(popped_function(w), &function) && WALK_NAME(v8_is_function)(function, w->pc))
 		return function;
-	*ret_frame = frameless ? UNBUILT : LIKELY;
+	if (!frameless)
+		*ret_frame = LIKELY;
 	return 0;
 }
 
@@ -529,14 +531,14 @@ static __always_inline __u64 interrupted_function(struct walk *w, const struct v
  * to that. Within a prologue or an epilogue, where it lies elsewhere, the frame pointer leads to
  * the caller's caller, or to the caller; that is said.
  */
-static __always_inline int leave_unbuilt(struct walk *w)
+static __always_inline int leave_unbuilt(struct walk *w, enum frame frame)
 {
 	__u64 sp = w->regs[ARCH_SP], ra, code[2] = { 0 };
 	int stop;
 
-	/* There the code tells. */
+	/* There the code has told. */
 	if (ARCH_LINK_REGISTER) {
-		if (!WALK_NAME(v8_is_frameless)())
+		if (frame != LINKED)
 			return WALK_NAME(native_frame_pointer)(CODE_BYTES);
 		w->by_frame_pointer = 1;
 		return walk_to_caller(w, sp, w->regs[ARCH_LINK_REGISTER]);
@@ -690,7 +692,7 @@ __noinline int WALK_NAME(v8_code)(void)
 	} else {
 		if (r && w->interrupted)
 			function = interrupted_function(w, r, &frame);
-		if (r && !function && frame != UNBUILT && w->valid & 1u << ARCH_FP)
+		if (r && !function && frame < UNBUILT && w->valid & 1u << ARCH_FP)
 			function = framed_function(w, r, &shared);
 		/* It is JavaScript's own code that runs, which keeps the root register. */
 		if (function && !w->nr_frames)
@@ -698,8 +700,8 @@ __noinline int WALK_NAME(v8_code)(void)
 		stop = function ? WALK_NAME(v8_push)(function, V8_CODE, w->pc, shared)
 				: WALK_NAME(v8_wasm)(0);
 	}
-	if (!stop && frame == UNBUILT)
-		return leave_unbuilt(w);
+	if (!stop && frame >= UNBUILT)
+		return leave_unbuilt(w, frame);
 	if (!stop && frame == CERTAIN)
 		return leave_built(w);
 	return stop ? stop : WALK_NAME(native_frame_pointer)(CODE_BYTES);
