@@ -495,6 +495,9 @@ static void check_all(struct jvm *j, struct counts *counts)
 		uint64_t addr;
 		char *at;
 
+		/* The JVM works on, and may be writing it. */
+		if (line[len - 1] != '\n')
+			break;
 		line[len - 1] = '\0';
 		at = strstr(line, "Compiled method (c"); /* in the midst of it in 11 */
 		if (at && sscanf(at, "Compiled method (c%*d) %*u %u", &p->compile_id) == 1) {
