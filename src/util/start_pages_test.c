@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { SIZE = 2 << 20 };
 
@@ -30,9 +32,9 @@ static int find(struct dl_phdr_info *info, size_t size, void *ctx)
 }
 
 /* Of the mapping that they are in: the process's counts are of what each CPU has told so far. */
-static size_t resident_kb(void)
+static size_t resident_kb_at(const void *place)
 {
-	unsigned long start, end, at = (unsigned long)large;
+	unsigned long start, end, at = (unsigned long)place;
 	bool is_it = false;
 	char line[512];
 	size_t kb = 0;
@@ -48,14 +50,23 @@ static size_t resident_kb(void)
 	return kb;
 }
 
-static size_t count_zeroes(void)
+static size_t resident_kb(void)
 {
-	const volatile char *p = large;
+	return resident_kb_at(large);
+}
+
+static size_t count_zeroes_at(const volatile char *p)
+{
 	size_t nr = 0;
 
 	for (size_t i = 0; i < SIZE; i++)
 		nr += !p[i];
 	return nr;
+}
+
+static size_t count_zeroes(void)
+{
+	return count_zeroes_at(large);
 }
 
 TEST(constants_are_not_resident_and_come_back)
@@ -71,4 +82,33 @@ TEST(constants_are_not_resident_and_come_back)
 		ASSERT(resident_kb() < SIZE / 1024 / 2);
 	ASSERT_STR(large, "constant");
 	ASSERT_EQ(count_zeroes(), zeroes);
+}
+
+/* Of the program's code, as long as SIZE; 65536: the largest page. */
+extern const char code[];
+__asm__(".pushsection .text\n\t.balign 65536\ncode:\t.fill 2097152, 1, 0\n\t.popsection");
+
+static bool can_be_written(void)
+{
+	return !mprotect((void *)(code + SIZE / 2), (size_t)sysconf(_SC_PAGESIZE),
+			 PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+TEST(code_comes_back_but_what_was_written_into_it_stays)
+{
+	volatile char *breakpoint = (volatile char *)code + SIZE / 2;
+
+	if (!can_be_written())
+		return;
+	*breakpoint = 1;
+	ASSERT_OK(
+		mprotect((void *)breakpoint, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC));
+	do
+		ASSERT_EQ(count_zeroes_at(code), SIZE - 1);
+	while (resident_kb_at(code) + resident_kb_at(code + SIZE - 1) <= SIZE / 1024 / 2);
+	start_pages_drop();
+	/* What runs has come back, with what is around it. */
+	ASSERT(resident_kb_at(code) + resident_kb_at(code + SIZE - 1) < SIZE / 1024 / 2);
+	ASSERT_EQ(*breakpoint, 1);
+	ASSERT_EQ(count_zeroes_at(code), SIZE - 1);
 }
