@@ -7,6 +7,10 @@
 #include "util/cleanup.h"
 #include "util/sorted.h"
 
+/* Functions of one program follow each other within two microseconds; to load another one takes a
+ * hundred. */
+#define TOGETHER_NS UINT64_C(50000)
+
 /* The first one that ends behind `addr`. */
 static size_t first_behind(const struct code_names *c, uint64_t addr)
 {
@@ -29,11 +33,16 @@ static bool is_program(const char *name)
 	return strncmp(name, "bpf_prog_", strlen("bpf_prog_")) == 0;
 }
 
-static bool has_name(const struct code_names *c, const char *name)
+/* Has somebody else been given that name just before? */
+static bool is_told_twice(const struct code_names *c, uint64_t time_ns, const char *name)
 {
-	for (size_t i = 0; i < c->items.nr; i++)
-		if (c->items.items[i].name && !strcmp(c->items.items[i].name, name))
+	for (size_t i = 0; i < c->items.nr; i++) {
+		const struct told_code *other = &c->items.items[i];
+
+		if (other->name && time_ns - other->time_ns < TOGETHER_NS &&
+		    !strcmp(other->name, name))
 			return true;
+	}
 	return false;
 }
 
@@ -64,7 +73,8 @@ static int insert(struct code_names *c, size_t place, struct told_code item)
 	return 0;
 }
 
-bool code_names_add(struct code_names *c, uint64_t start, uint64_t len, const char *name)
+bool code_names_add(struct code_names *c, uint64_t time_ns, uint64_t start, uint64_t len,
+		    const char *name)
 {
 	_cleanup_free_ char *copy = NULL;
 	size_t place;
@@ -72,10 +82,14 @@ bool code_names_add(struct code_names *c, uint64_t start, uint64_t len, const ch
 	if (!len || start + len < start)
 		return false;
 	place = make_way(c, start, start + len);
-	if (!is_program(name) || has_name(c, name))
+	if (is_program(name) && is_told_twice(c, time_ns, name)) {
+		c->distrusted = true;
+		code_names_forget_all(c);
+	}
+	if (!is_program(name) || c->distrusted)
 		return false;
 	copy = strdup(name);
-	if (!copy || insert(c, place, (struct told_code){ start, start + len, copy }))
+	if (!copy || insert(c, place, (struct told_code){ start, start + len, time_ns, copy }))
 		return false;
 	(void)TAKE_PTR(copy);
 	return true;
@@ -89,7 +103,7 @@ bool code_names_gone(struct code_names *c, uint64_t start, uint64_t len, const c
 		return false;
 	place = make_way(c, start, start + len);
 	return (!*name || is_program(name)) &&
-	       !insert(c, place, (struct told_code){ start, start + len, NULL });
+	       !insert(c, place, (struct told_code){ start, start + len, 0, NULL });
 }
 
 bool code_names_find(const struct code_names *c, uint64_t addr, const char **ret)

@@ -4,10 +4,10 @@
  * in the order of time. What is told to be gone is known to be nobody's, whatever was read before.
  *
  * Not all that is told is true. Trampolines and dispatchers are smaller than the page that they are
- * said to be, and others lie in it (bpf_image_ksym_add(), kernel/bpf/trampoline.c). From Linux 5.8
- * to 6.1 all functions of a program have the name of its first one (perf_event_bpf_emit_ksymbols(),
- * kernel/events/core.c), so a name that is another's already is not believed. Of such code nothing
- * is known here.
+ * said to be, and others lie in it (bpf_image_ksym_add(), kernel/bpf/trampoline.c): of these
+ * nothing is known here. From Linux 5.8 to 6.1 all functions of a program have the name of its
+ * first one (perf_event_bpf_emit_ksymbols(), kernel/events/core.c). They are told together, unlike
+ * programs that are loaded twice: once that was seen, no name is believed any more.
  */
 #pragma once
 
@@ -23,20 +23,22 @@ enum {
 
 /* [start, end); name NULL: it is gone. */
 struct told_code {
-	uint64_t start, end;
+	uint64_t start, end, time_ns;
 	char *name;
 };
 
 struct code_names {
 	VEC(struct told_code) items; /* by address; none lies in another */
 	size_t nr_gone;
+	bool distrusted; /* names are not those of the code */
 };
 
 /*
- * There is code of that name now. False: who is there is not known, and is read from kallsyms; so
- * it is if this is not believed, or there is no room or memory.
+ * There is code of that name since `time_ns`. False: who is there is not known, and is read from
+ * kallsyms; so it is if this is not believed, or there is no room or memory.
  */
-bool code_names_add(struct code_names *c, uint64_t start, uint64_t len, const char *name);
+bool code_names_add(struct code_names *c, uint64_t time_ns, uint64_t start, uint64_t len,
+		    const char *name);
 /* Nobody is there any more, who had that name ("": not told). False: as above. */
 bool code_names_gone(struct code_names *c, uint64_t start, uint64_t len, const char *name);
 /* False: nothing was told of this address. *ret: NULL if what was there is gone. */

@@ -216,7 +216,7 @@ bool decoder_on_kernel_code(struct decoder *r, const struct side_event *e, const
 	bool is_gone = e->type == SIDE_CODE_GONE;
 
 	if (!is_gone)
-		symbolizer_kernel_code(&r->symbolizer, e->start, e->len, name);
+		symbolizer_kernel_code(&r->symbolizer, e->time_ns, e->start, e->len, name);
 	else if (symbolizer_kernel_code_gone(&r->symbolizer, e->start, e->len, name))
 		log_debug("a BPF program has no name: out of memory");
 	return kernel_places_code(&r->kernel, e->start, e->len, is_gone) == KERNEL_LESS;

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-enum { PID = 4711, ELSEWHERE = 0x1000 };
+enum { PID = 4711, ELSEWHERE = 0x1000, MS = 1000000 };
 
 static struct {
 	struct process_table processes;
@@ -252,7 +252,10 @@ static const __u64 inside = UINT64_C(0xffffffff81000104), outside = UINT64_C(0xf
 
 static bool on_code(uint64_t start, enum side_event_type type, const char *name)
 {
-	const struct side_event e = { .type = type, .start = start, .len = 64 };
+	static uint64_t time_ns;
+	const struct side_event e = {
+		.type = type, .time_ns = time_ns += MS, .start = start, .len = 64
+	};
 
 	return decoder_on_kernel_code(&t.decoder, &e, name);
 }
@@ -356,7 +359,7 @@ TEST(what_may_have_been_lost_is_read)
 /* --- names that take long to read --------------------------------------------------------------
  */
 
-enum { MS = 1000000, USER = 4000000001, OTHER = 4000000002, ROOT_PID = PID + 1, OTHER_PID };
+enum { USER = 4000000001, OTHER = 4000000002, ROOT_PID = PID + 1, OTHER_PID };
 
 /* A millisecond each. */
 static int name_slowly(struct runtime_proc *rp, const uint64_t *words, size_t nr,

@@ -335,9 +335,10 @@ void symbolizer_kernel_code_lost(struct symbolizer *n)
 	n->kernel_changed = true;
 }
 
-void symbolizer_kernel_code(struct symbolizer *n, uint64_t start, uint64_t len, const char *name)
+void symbolizer_kernel_code(struct symbolizer *n, uint64_t time_ns, uint64_t start, uint64_t len,
+			    const char *name)
 {
-	if (!code_names_add(&n->code, start, len, name))
+	if (!code_names_add(&n->code, time_ns, start, len, name))
 		n->kernel_changed = true;
 }
 

@@ -105,8 +105,10 @@ int symbolizer_apply(struct symbolizer *n);
 void symbolizer_kernel_changed(struct symbolizer *n);
 /* What BPF programs there are may not be known, since events were lost. */
 void symbolizer_kernel_code_lost(struct symbolizer *n);
-/* There is code in [start, start + len), of a BPF program or the like; its name or "". */
-void symbolizer_kernel_code(struct symbolizer *n, uint64_t start, uint64_t len, const char *name);
+/* There is code in [start, start + len) since `time_ns`, of a BPF program or the like; its name or
+ * "". */
+void symbolizer_kernel_code(struct symbolizer *n, uint64_t time_ns, uint64_t start, uint64_t len,
+			    const char *name);
 /* It is gone: frames that wait have the name that it was told to have, or none. 0 or -ENOMEM. */
 int symbolizer_kernel_code_gone(struct symbolizer *n, uint64_t start, uint64_t len,
 				const char *name);
