@@ -29,6 +29,7 @@ extern const struct config_variable collector_variables[];
 	  OPTION_STRING,                                                                           \
 	  AT(collector.agent),                                                                     \
 	  .or_none = true,                                                                         \
+	  .instead = "otlp-endpoint",                                                              \
 	  .endpoint = true },                                                                      \
 		{ 0,                                                                               \
 		  "disable-tls",                                                                   \
@@ -44,6 +45,7 @@ extern const struct config_variable collector_variables[];
 		  "the same as --collection-agent, http://HOST:4318/v1development/profiles",       \
 		  OPTION_STRING,                                                                   \
 		  AT(collector.endpoint),                                                          \
+		  .instead = "collection-agent",                                                   \
 		  .endpoint = true },                                                              \
 		{ 0,                                                                               \
 		  "otlp-protocol",                                                                 \

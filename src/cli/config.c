@@ -375,12 +375,17 @@ static const struct config_value *find_value(const struct config *c, const char 
 bool config_overruled(const struct config *config, const char *option)
 {
 	const struct config_value *own, *other;
+	const char *instead;
 
 	if (!config)
 		return false;
 	own = find_value(config, option);
-	other = find_value(config, option_find(config->specs, option)->instead);
+	instead = option_find(config->specs, option)->instead;
+	other = find_value(config, instead);
 	if (!other || other->source <= CONFIG_DEFAULT || own->source <= CONFIG_DEFAULT)
+		return false;
+	/* That is as not given. */
+	if (option_find(config->specs, instead)->or_none && other->text && !*other->text)
 		return false;
 	if (other->source == own->source)
 		return own->source != CONFIG_ENVIRONMENT && other->order > own->order;

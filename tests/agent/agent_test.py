@@ -848,6 +848,20 @@ def test_of_two_ways_to_ask_for_sleeps_the_nearer_counts():
         check((0 in status) == (threshold == "1"), f"{threshold}: {status}")
 
 
+def test_of_two_names_of_the_collector_the_nearer_counts():
+    with open("conf", "w", encoding="ascii") as file:
+        file.write("collection-agent = not an address\n")
+    done = run(SONDE, "agent", "--config", "conf", "--otlp-endpoint", "nor this", status=2)
+    check("--otlp-endpoint cannot be 'nor this'" in done.stderr and done.stderr.count("\n") == 1, done)
+    done = run(SONDE, "agent", "--config", "conf", "--otlp-endpoint", "http://x:4318", "--print-config")
+    check("# conf:1, but --otlp-endpoint goes before\n# collection-agent = not an address\n" in done.stdout, done)
+    # One that is empty is as not given.
+    done = run(SONDE, "agent", "--otlp-endpoint", "nor this", "-collection-agent=", status=2)
+    check("--otlp-endpoint cannot be 'nor this'" in done.stderr, done)
+    done = run(SONDE, "agent", status=2, env=dict(os.environ, SONDE_COLLECTION_AGENT="x:1", SONDE_OTLP_ENDPOINT="http://x:4318"))
+    check("say the same thing" in done.stderr, done)
+
+
 if __name__ == "__main__":
     of_native_code()
     sys.exit(guard.run(lambda: run_tests(globals(), "sonde-agent-")))
