@@ -21,8 +21,8 @@ enum {
 	EVENTS_MAX = 1024, /* at one look */
 };
 
-/* From a new file system to a page of it in somebody's memory it takes longer: its server has to
- * answer who mounts it, and who opens a file. */
+/* No longer than we may have to wait for a CPU between a look and the read. From a new file system
+ * to a page of it in somebody's memory its server has to answer who opens a file. */
 #define FRESH_NS UINT64_C(20000)
 
 /* "8:0" of a block device, "0:39" of FUSE and NFS, "btrfs-1". */

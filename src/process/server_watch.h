@@ -18,8 +18,7 @@ struct server_watch {
 
 void server_watch_init(struct server_watch *w);
 void server_watch_fini(struct server_watch *w);
-/* 0.4 us, or 0.03 if that was asked just before, unless something has changed. True also if that
- * cannot be told. */
+/* A system call, unless that was asked within the last 20 us. True also if it cannot be told. */
 bool server_watch_may_hang(struct server_watch *w);
 
 /* Of a name in /sys/class/bdi: is the file system behind it nobody's to answer for but the

@@ -7,8 +7,8 @@
 #include "util/cleanup.h"
 #include "util/sorted.h"
 
-/* Functions of one program follow each other within two microseconds; to load another one takes a
- * hundred. */
+/* Functions of one program are told one after the other, with nothing in between; another one has
+ * to be verified and compiled first. */
 #define TOGETHER_NS UINT64_C(50000)
 
 /* The first one that ends behind `addr`. */
