@@ -69,7 +69,8 @@ def members(groups):
 
 def measure(setup, groups):
     """(ns a sample by the kernel's statistics, share of complete stacks)."""
-    sonde = Sonde(setup, HZ, ["-p", ",".join(map(str, groups))])
+    # What they start from now on is sampled, too.
+    sonde = Sonde(setup, HZ, ["-p", ",".join(map(str, members(groups)))])
     sonde.span(WARM_UP)
     with alone(members(groups)):
         span = sonde.span(SECONDS)

@@ -616,10 +616,12 @@ __noinline int WALK_NAME(ruby_push)(__u32 at)
 		/*
 		 * It is made before its loop is called, which may have yet to be done: then it is
 		 * none of the loop that the walk is at. (Or it began with an instruction that
-		 * calls something.)
+		 * calls something.) A function that the loop calls does so for a block that became
+		 * a method.
 		 */
 		if (unsure && flags & RUBY_FRAME_FINISH && pc == code &&
-		    (jit || w->nr_frames > CALLS_C_FRAMES))
+		    (jit ||
+		     w->nr_frames > (flags & RUBY_FRAME_BMETHOD ? LOOP_FRAMES : CALLS_C_FRAMES)))
 			return NOT_BEGUN;
 		/* Code of YJIT's has its place in the frame only where others want to know it. */
 		number = jit ? RUBY_NO_PC : (__u32)((pc - code) / 8);
