@@ -99,6 +99,12 @@ static void mend(struct recorder *r, uint64_t now)
 	r->events_lost = false;
 }
 
+/* Stacks with names that were put off are known by now, and would be unknown for good. */
+static void ask_for_names(struct recorder *r, uint64_t now)
+{
+	r->forget_stacks |= pace_names_due(&r->unnamed, r->decoder.nr_unnamed, now);
+}
+
 static void follow_cpus(struct recorder *r)
 {
 	uint32_t cpu;
@@ -142,6 +148,7 @@ static void tick(struct recorder *r)
 	jit_names_tick(&r->decoder.jit);
 	decoder_want_names(&r->decoder);
 	symbolizer_tick(&r->decoder.symbolizer);
+	ask_for_names(r, now);
 	mend(r, now);
 	recorder_make_room(r, now);
 	follow_cpus(r);

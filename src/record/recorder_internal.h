@@ -26,6 +26,14 @@ enum {
 	KERNEL_ROWS_LIMIT = 48 << 20,
 };
 
+/* Names that were put off: pace_names_due(). */
+struct name_retry {
+	uint64_t seen;	/* so many are asked for again */
+	uint64_t at_ns; /* when they are, or were last */
+	uint64_t pause_ns;
+	bool waits;
+};
+
 struct recorder {
 	struct recorder_options options;
 	struct recorder_stats stats;
@@ -103,6 +111,7 @@ struct recorder {
 	int32_t awaits_exec;	    /* a target that counts from its exec on: 0: none */
 	bool has_pruned;	    /* since the kernel was last told to send each stack anew */
 	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
+	struct name_retry unnamed;
 	bool met_raw;	    /* in this turn */
 	bool said_missing;  /* that a CPU is not sampled */
 	bool said_given_up; /* that memory does not come */
@@ -151,3 +160,9 @@ void pace_pause(struct recorder *r, uint64_t ms);
 void pace_after_pause(struct recorder *r);
 /* There was a turn, and a tick: before the next one is set. */
 void pace_end_pause_with_tick(struct recorder *r);
+/*
+ * Is it time to ask once more for names that were put off? `nr`: how often that happened so far.
+ * Three seconds after the first of them, then six, up to a minute, since all stacks come anew for
+ * that. A minute without any: as at first.
+ */
+bool pace_names_due(struct name_retry *n, uint64_t nr, uint64_t now);

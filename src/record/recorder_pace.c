@@ -190,3 +190,25 @@ void pace_end_pause_with_tick(struct recorder *r)
 	if (r->deaf && ends_with_tick(r) && pace_tick_is_due(now, r->pause_end_ns))
 		next_pause(r, now);
 }
+
+#define NAMES_PAUSE_NS	   UINT64_C(3000000000)
+#define NAMES_PAUSE_MAX_NS UINT64_C(60000000000)
+
+bool pace_names_due(struct name_retry *n, uint64_t nr, uint64_t now)
+{
+	if (!n->waits && nr == n->seen)
+		return false;
+	if (!n->waits) {
+		if (!n->pause_ns || now - n->at_ns > NAMES_PAUSE_MAX_NS)
+			n->pause_ns = NAMES_PAUSE_NS;
+		n->at_ns = now + n->pause_ns;
+		n->waits = true;
+		return false;
+	}
+	if (now < n->at_ns)
+		return false;
+	n->pause_ns = n->pause_ns * 2 < NAMES_PAUSE_MAX_NS ? n->pause_ns * 2 : NAMES_PAUSE_MAX_NS;
+	n->seen = nr;
+	n->waits = false;
+	return true;
+}

@@ -35,3 +35,29 @@ TEST(a_tick_comes_with_a_turn_that_is_nearly_as_late)
 	ASSERT(pace_tick_is_due(1200000000, 1200000000));
 	ASSERT(pace_tick_is_due(9000000000, 1200000000));
 }
+
+TEST(names_that_were_put_off_are_asked_for_again_and_ever_less_often)
+{
+	const uint64_t second = 1000000000;
+	struct name_retry n = { 0 };
+	uint64_t now = 100 * second, pause = 3;
+
+	ASSERT(!pace_names_due(&n, 0, now));
+	/* More of them do not put it off. */
+	ASSERT(!pace_names_due(&n, 1, now));
+	ASSERT(!pace_names_due(&n, 2, now + 2 * second));
+	ASSERT(pace_names_due(&n, 3, now + 3 * second));
+	now += 3 * second;
+	ASSERT(!pace_names_due(&n, 3, now + second));
+	for (int i = 0; i < 8; i++) {
+		pause = pause * 2 < 60 ? pause * 2 : 60;
+		ASSERT(!pace_names_due(&n, 4 + (uint64_t)i, now));
+		ASSERT(!pace_names_due(&n, 4 + (uint64_t)i, now + pause * second - 1));
+		now += pause * second;
+		ASSERT(pace_names_due(&n, 4 + (uint64_t)i, now));
+	}
+	/* After a minute without. */
+	now += 61 * second;
+	ASSERT(!pace_names_due(&n, 100, now));
+	ASSERT(pace_names_due(&n, 100, now + 3 * second));
+}

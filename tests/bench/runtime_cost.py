@@ -424,6 +424,5 @@ def slow_down_of(setup, table, load):
 
 
 def slow_down_rows(setup, table):
-    for load in all_loads(setup, table):
-        if "interpreter" not in load.name:
-            slow_down_of(setup, table, load)
+    for load in (*all_loads(setup, table, interpreter=False), *other_loads(setup, table)):
+        slow_down_of(setup, table, load)
