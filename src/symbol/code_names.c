@@ -19,6 +19,8 @@ static size_t first_behind(const struct code_names *c, uint64_t addr)
 
 static void drop(struct code_names *c, size_t from, size_t to)
 {
+	if (from == to)
+		return;
 	for (size_t i = from; i < to; i++) {
 		c->nr_gone -= !c->items.items[i].name;
 		free(c->items.items[i].name);

@@ -331,7 +331,6 @@ def test_mistakes_are_said():
             (["--otlp-endpoint", "http://x:99999"], "the port is not from 1 to 65535"),
             (["--otlp-endpoint", "http://"], "there is no host's name"),
             (["--otlp-endpoint", "http://me:secret@x"], "a user's name does not belong there"),
-            (["--otlp-endpoint", "http://x", "--collection-agent", "x"], "use one"),
             (["--otlp-endpoint", "http://x", "--output-dir", "out"], "give either --otlp-endpoint or --output-dir, not both"),
             (["--otlp-endpoint", "http://x", "--otlp-protocol", "http/json"], "--otlp-protocol is grpc or http/protobuf"),
             (["--otlp-endpoint", "http://x", "--otlp-schema", "1.7"], "--otlp-schema is 1.8, 1.9 or 1.10, not '1.7'"),

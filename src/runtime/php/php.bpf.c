@@ -630,12 +630,15 @@ enum {
 	JIT_OWN_WORDS = 4,
 	/* What zend_jit_trace_exit_stub() takes: add $248, %rsp behind its call. */
 	JIT_EXIT_SAVED = 16 * 8 + 16 * 8 - 8,
+	LOOP_UNREADABLE = -1,
 };
 
 /*
  * Does the loop's frame begin at `at`? `canary` 0: it is not known. `by_call`: only if the call
- * that it returns behind may be the loop's; what is called by its name is the loop itself. A
- * function of its own, since the verifier would follow it once for each word of the stack.
+ * that it returns behind may be the loop's; what is called by its name is the loop itself.
+ * LOOP_UNREADABLE: that call is not in memory just now, so another loop further up must not be
+ * taken for it. A function of its own, since the verifier would follow it once for each word of the
+ * stack.
  */
 __noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call)
 {
@@ -651,7 +654,9 @@ __noinline int WALK_NAME(php_is_loop)(__u64 at, __u64 canary, bool by_call)
 	if (read_stack(w, at + r->jit_frame - 8, &ra) || ra - r->text >= r->text_size)
 		return 0;
 	w->work++; /* a stack can be made of such words */
-	if (read_word(ra - sizeof(call), &call) || !arch_is_call(call))
+	if (read_word(ra - sizeof(call), &call))
+		return LOOP_UNREADABLE;
+	if (!arch_is_call(call))
 		return 0;
 	called = arch_called(call, ra);
 	return !by_call || !called || called == r->loop_start;
@@ -719,6 +724,7 @@ __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary)
 	const struct php_record *r;
 	__u64 at, own;
 	__u32 i;
+	int is;
 
 	if (!w)
 		return 0;
@@ -726,11 +732,13 @@ __noinline __u64 WALK_NAME(php_jit_loop)(__u64 canary)
 	at = w->regs[ARCH_SP];
 	own = w->regs[ARCH_FP] - r->frame_pointer;
 	if (r->frame_pointer && w->valid & 1u << ARCH_FP && own - at < JIT_FRAME_MAX &&
-	    WALK_NAME(php_is_loop)(own, canary, false))
+	    WALK_NAME(php_is_loop)(own, canary, false) == 1)
 		return own;
-	for (i = 0; canary && i < JIT_WORDS; i++, at += 8)
-		if (WALK_NAME(php_is_loop)(at, canary, true))
-			return at;
+	for (i = 0; canary && i < JIT_WORDS; i++, at += 8) {
+		is = WALK_NAME(php_is_loop)(at, canary, true);
+		if (is)
+			return is == LOOP_UNREADABLE ? 0 : at;
+	}
 	return 0;
 }
 
