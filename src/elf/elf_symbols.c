@@ -115,7 +115,7 @@ static void keep_choices(struct symbol_list *list)
 
 static bool is_in(const struct symbol_names *names, const char *name)
 {
-	return name >= names->data && name < names->data + names->size;
+	return names->size && name >= names->data && name < names->data + names->size;
 }
 
 /* Cuts the versions off, and gives back the part of the string tables that nothing uses. */
