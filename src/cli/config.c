@@ -365,27 +365,21 @@ struct config_label config_label(const struct config *config, const char *option
 	return label;
 }
 
-static const struct config_value *find_value(const struct config *c, const char *option)
-{
-	const struct option_spec *spec = option ? option_find(c->specs, option) : NULL;
-
-	return spec ? &c->values[find_source(c, spec)] : NULL;
-}
-
 bool config_overruled(const struct config *config, const char *option)
 {
+	const struct option_spec *spec = config ? option_find(config->specs, option) : NULL;
+	const struct option_spec *instead =
+		spec && spec->instead ? option_find(config->specs, spec->instead) : NULL;
 	const struct config_value *own, *other;
-	const char *instead;
 
-	if (!config)
+	if (!instead)
 		return false;
-	own = find_value(config, option);
-	instead = option_find(config->specs, option)->instead;
-	other = find_value(config, instead);
-	if (!other || other->source <= CONFIG_DEFAULT || own->source <= CONFIG_DEFAULT)
+	own = &config->values[find_source(config, spec)];
+	other = &config->values[find_source(config, instead)];
+	if (other->source <= CONFIG_DEFAULT || own->source <= CONFIG_DEFAULT)
 		return false;
 	/* That is as not given. */
-	if (option_find(config->specs, instead)->or_none && other->text && !*other->text)
+	if (instead->or_none && other->text && !*other->text)
 		return false;
 	if (other->source == own->source)
 		return own->source != CONFIG_ENVIRONMENT && other->order > own->order;

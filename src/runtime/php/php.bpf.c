@@ -682,6 +682,17 @@ __noinline int WALK_NAME(php_is_called_loop)(__u64 at)
 	return 0;
 }
 
+/* The first such place from `at` on; 0: there is none. */
+static __always_inline __u64 called_loop_from(__u64 at)
+{
+	__u32 i;
+
+	for (i = 0; i <= JIT_OWN_WORDS; i++, at += 8)
+		if (WALK_NAME(php_is_called_loop)(at))
+			return at;
+	return 0;
+}
+
 /*
  * The stack pointer of a loop without a stack protector's word and a frame pointer that runs the
  * JIT's code; 0: it can't be told. That code moves the stack pointer by few words. Where a trace is
@@ -692,8 +703,7 @@ __noinline int WALK_NAME(php_is_called_loop)(__u64 at)
 __noinline __u64 WALK_NAME(php_jit_called_loop)(void)
 {
 	struct walk *w = current_walk();
-	__u64 at, exit_at, found = 0, code = 0;
-	__u32 i;
+	__u64 at, exit_at, found, exit_found, code = 0;
 
 	if (!w)
 		return 0;
@@ -703,18 +713,9 @@ __noinline __u64 WALK_NAME(php_jit_called_loop)(void)
 	else if (!read_word(w->pc + 1, &code) && (code & 0xffffff) == 0xc48148 &&
 		 (__u32)(code >> 24) == JIT_EXIT_SAVED)
 		at = exit_at += JIT_EXIT_SAVED;
-	for (i = 0; i <= JIT_OWN_WORDS; i++) {
-		if (!found && WALK_NAME(php_is_called_loop)(at + 8 * i))
-			found = at + 8 * i;
-	}
-	for (i = 0; exit_at != at && i <= JIT_OWN_WORDS; i++) {
-		if (!WALK_NAME(php_is_called_loop)(exit_at + 8 * i))
-			continue;
-		if (found)
-			return 0;
-		found = exit_at + 8 * i;
-	}
-	return found;
+	found = called_loop_from(at);
+	exit_found = exit_at != at ? called_loop_from(exit_at) : 0;
+	return found && exit_found ? 0 : found ?: exit_found;
 }
 
 /* The stack pointer of the loop that runs the JIT's code; 0: it can't be told. */
