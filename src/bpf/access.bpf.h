@@ -90,19 +90,17 @@ static __always_inline struct cached_rule *entry_in(struct rule_cache *cache, co
 	return &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)];
 }
 
+/* Of the frame at `slot`. */
+static __always_inline struct cached_rule *caller_from(struct rule_cache *cache, __u32 slot)
+{
+	barrier_var(slot);
+	return &cache->callers[slot & (CALLER_CACHE_ENTRIES - 1)];
+}
+
 /* Of a frame that was not interrupted. */
 static __always_inline struct cached_rule *caller_in(struct rule_cache *cache, const struct walk *w)
 {
-	__u32 at = w->caller_slot;
-
-	barrier_var(at);
-	return &cache->callers[at & (CALLER_CACHE_ENTRIES - 1)];
-}
-
-/* Of the frame at `slot` and those behind it. */
-static __always_inline const struct cached_rule *callers_from(struct rule_cache *cache, __u32 slot)
-{
-	return &cache->callers[slot];
+	return caller_from(cache, w->caller_slot);
 }
 
 static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
@@ -117,6 +115,13 @@ static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
 	struct rule_cache *cache = rule_cache_of(w);
 
 	return cache ? caller_in(cache, w) : NULL;
+}
+
+static __always_inline struct cached_rule *callers_at(const struct walk *w, __u32 slot)
+{
+	struct rule_cache *cache = rule_cache_of(w);
+
+	return cache ? caller_from(cache, slot) : NULL;
 }
 
 static __always_inline struct kernel_cache *kernel_cache_of(const struct walk *w)

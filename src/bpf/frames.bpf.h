@@ -136,8 +136,7 @@ static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 	w->regs[ARCH_SP] = cfa;
 	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
 	w->pc = ra - 1;
-	w->caller_slot = (w->interrupted ? address_slot(w) : w->caller_slot + 1) &
-			 (CALLER_CACHE_ENTRIES - 1);
+	w->caller_slot = (w->caller_slot + 1) & (CALLER_CACHE_ENTRIES - 1);
 	w->interrupted = 0;
 	/* A thread's first frame may also be told by the return address 0. */
 	if (ra)

@@ -159,10 +159,8 @@ static __always_inline bool is_code(struct walk *w, __u64 addr, bool *ret_other)
 	__u64 code, called;
 	bool found;
 
-	if (addr - start < len)
-		return true;
 	w->pc = addr;
-	found = !WALK_NAME(find_mapping)();
+	found = addr - start < len || !WALK_NAME(find_mapping)();
 	if (ret_other && found && w->mapping_file != MAPPING_ANON &&
 	    !read_memory(addr - sizeof(code), &code, sizeof(code))) {
 		called = arch_called(code, addr);
@@ -358,12 +356,73 @@ static __always_inline bool is_evicted(const struct unwind_rule *r)
 	return r->cfa == CFA_STOP && r->cfa_off == STOP_TABLE_EVICTED;
 }
 
+/* Who interrupts this, as another source may, finds the old rule gone or the new one whole. */
+static __always_inline void remember_rule(struct cached_rule *e, __u64 pc, __u32 generation,
+					  const struct unwind_rule *rule)
+{
+	*(volatile __u64 *)&e->pc = 0;
+	barrier();
+	e->generation = generation;
+	e->runtime = 0;
+	e->link = 0;
+	e->rule = *rule;
+	barrier();
+	*(volatile __u64 *)&e->pc = pc;
+}
+
+/* The next time the last frame leads to where the current one is now. */
+static __always_inline void link_callee(struct walk *w)
+{
+	__u32 slot = w->callee_slot - 1, next = w->caller_slot + 1;
+	struct cached_rule *callee;
+
+	if (!w->callee_slot)
+		return;
+	if (slot >= CALLER_CACHE_ENTRIES)
+		callee = rule_cache_at(w, slot);
+	else
+		callee = callers_at(w, slot);
+	if (callee)
+		callee->link = (__u16)(slot + 1 == w->caller_slot ? 0 : next);
+}
+
+/*
+ * A caller is not where it is expected: goes to its place, or gives it one, behind the others that
+ * had none. A function that calls itself has a place for each of its frames in the walk that was
+ * the first to find it: what calls them differs.
+ */
+static __always_inline int find_caller(struct walk *w, struct cached_rule *cached)
+{
+	__u32 added = w->caller_next - w->caller_first;
+	struct cached_rule *e;
+
+	w->caller_slot = (cached->link - 1) & (CALLER_CACHE_ENTRIES - 1);
+	e = caller_cache_at(w);
+	if (!e)
+		return STOP_INTERNAL;
+	if (!cached->link || e->pc != w->pc || e->generation != w->process.generation ||
+	    e->runtime ||
+	    ((w->caller_slot - w->caller_first) & (CALLER_CACHE_ENTRIES - 1)) < added) {
+		w->caller_slot = w->caller_next & (CALLER_CACHE_ENTRIES - 1);
+		e = caller_cache_at(w);
+		if (!e)
+			return STOP_INTERNAL;
+		remember_rule(e, w->pc, cached->generation, &cached->rule);
+		if (cached->generation) {
+			w->caller_next++;
+			cached->link = (__u16)(w->caller_slot + 1);
+		}
+	}
+	link_callee(w);
+	return STOP_NONE;
+}
+
 /* The current frame's rule is not where it was expected: gets it there. */
 __noinline int WALK_NAME(native_find)(void)
 {
 	struct walk *w = current_walk();
-	struct cached_rule *cached, *e;
 	const struct unwind_rule *r;
+	struct cached_rule *cached;
 	int rule;
 
 	if (!w)
@@ -387,19 +446,13 @@ __noinline int WALK_NAME(native_find)(void)
 		r = rule_at((__u32)rule);
 		if (!r)
 			return STOP_INTERNAL;
-		/* Not for long, of what the agent is about to follow, or to find room for. */
-		cached->pc = is_unfollowed(r) || is_evicted(r) ? 0 : w->pc;
-		cached->generation = w->process.generation;
-		cached->runtime = 0;
-		cached->rule = *r;
+		/* For this walk alone, of what the agent is about to follow, or to find room for.
+		 */
+		remember_rule(cached, w->pc,
+			      is_unfollowed(r) || is_evicted(r) ? 0 : w->process.generation, r);
 	}
-	if (w->interrupted) /* it is expected right there: cached_rule_of() */
-		return STOP_NONE;
-	e = caller_cache_at(w);
-	if (!e)
-		return STOP_INTERNAL;
-	*e = *cached;
-	return STOP_NONE;
+	/* One that was interrupted is expected right there: cached_rule_of(). */
+	return w->interrupted ? STOP_NONE : find_caller(w, cached);
 }
 
 /*
@@ -588,16 +641,25 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 		stop = WALK_NAME(native_find)();
 		if (stop)
 			return stop;
+		e = cached_rule_in(cache, w);
 	}
 	r = &e->rule;
 	at = w->pc;
 	if (e->runtime || r->cfa == CFA_RUNTIME) {
+		/* Its callers are remembered by its step, not in the midst of native ones. */
+		w->caller_slot = (address_slot(w) - w->interrupted) & (CALLER_CACHE_ENTRIES - 1);
+		w->callee_slot = 0;
 		w->runtime = (e->runtime ?: (__u32)r->cfa_off) & (RUNTIME_MAX_ - 1);
 		w->entry = ENTRY_CODE;
 		return STOP_NONE;
 	}
 	if (!w->interrupted && (r->cfa == CFA_SIGNAL || r->flags & RULE_NO_CALL))
 		at++;
+	w->callee_slot = 1 + (w->interrupted ? CALLER_CACHE_ENTRIES +
+						       (address_slot(w) & (RULE_CACHE_ENTRIES - 1))
+					     : w->caller_slot);
+	if (e->link)
+		w->caller_slot = e->link - 2u;
 	to = frame_room_in(words, w, 1);
 	if (!to)
 		return STOP_MAX_FRAMES;
@@ -655,6 +717,13 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 #define PLAIN_RULE(reg) (CFA_REG | (__u32)(reg) << 8)
 /* That the return address is signed is nothing to the walker, who takes off what signs it. */
 #define PLAIN_RULE_MASK (~((__u32)RULE_RA_SIGNED << 24))
+/* What slots 3 to 6 are, and those before, in files of which a CFA hangs on the frame pointer alone
+ * (unwind_table.c). */
+#define LOST_BEHIND ((__u64)SLOT_LOST << 32 | (__u64)SLOT_LOST << 16 | SLOT_LOST)
+#define LOST_REGS                                                                                  \
+	(1u << arch_slot_regs[1] | 1u << arch_slot_regs[2] | 1u << arch_slot_regs[3] |             \
+	 1u << arch_slot_regs[4] | 1u << arch_slot_regs[5])
+enum { LINK_BITS = 16 }; /* the upper ones of cached_rule.of */
 
 /*
  * Takes back a register that lies in the window, `cfa` bytes from its start being the CFA. False:
@@ -689,7 +758,7 @@ __noinline int WALK_NAME(native_callers)(void)
 	__u64 *words = w ? walk_words(w) : NULL;
 	const struct cached_rule *e;
 	__u64 pc, sp, hash, generation, start, len, cfa, ra, ra_at, zero;
-	__u32 i, at, slot;
+	__u32 i, at, slot, callee = 0;
 
 	if (!cache || !words || w->interrupted || !(w->valid & 1u << ARCH_SP) ||
 	    w->nr_frames + PLAIN_CALLERS > w->max_frames ||
@@ -698,27 +767,30 @@ __noinline int WALK_NAME(native_callers)(void)
 	at = w->full.nr_kernel + w->full.nr_words;
 	slot = w->caller_slot;
 	barrier_var(at);
-	barrier_var(slot);
-	if (at > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX - PLAIN_CALLERS ||
-	    slot > CALLER_CACHE_ENTRIES - PLAIN_CALLERS)
-		return 0;
-	e = callers_from(cache, slot);
-	if (!e)
+	if (at > SAMPLE_MAX_KERNEL_FRAMES + SAMPLE_WORDS_MAX - PLAIN_CALLERS)
 		return 0;
 	pc = w->pc;
 	sp = w->regs[ARCH_SP];
 	hash = w->hash;
-	generation = w->process.generation;
+	generation = (__u64)w->process.generation << LINK_BITS;
 	start = w->window_start;
 	len = w->window_len;
 	zero = *(volatile __u64 *)&w->zero;
 	words += at;
-	for (i = 0; i < PLAIN_CALLERS; i++, e++) {
-		/* struct unwind_rule as three words. */
-		__u64 first = e->own[0], second = e->own[1], third = e->own[2];
-		__u32 kind = (__u32)first & PLAIN_RULE_MASK;
+	for (i = 0; i < PLAIN_CALLERS; i++) {
+		__u64 first, second, third, of;
+		__u32 kind;
 
-		if (e->pc != pc || e->of != generation)
+		e = caller_from(cache, slot);
+		if (!e)
+			return 0;
+		/* struct unwind_rule as three words. */
+		first = e->own[0];
+		second = e->own[1];
+		third = e->own[2];
+		of = e->of;
+		kind = (__u32)first & PLAIN_RULE_MASK;
+		if (e->pc != pc || of << LINK_BITS != generation)
 			break;
 		cfa = sp;
 		if (kind == PLAIN_RULE(ARCH_FP)) {
@@ -739,11 +811,14 @@ __noinline int WALK_NAME(native_callers)(void)
 			break;
 		cfa -= start;
 		/* The frame pointer last: the CFA may hang on it. */
-		if (third &&
-		    !(restore_plain(w, cfa, len, (__s16)third, arch_slot_regs[3]) &&
-		      restore_plain(w, cfa, len, (__s16)(third >> 16), arch_slot_regs[4]) &&
-		      restore_plain(w, cfa, len, (__s16)(third >> 32), arch_slot_regs[5]) &&
-		      restore_plain(w, cfa, len, (__s16)(third >> 48), arch_slot_regs[6])))
+		if (third == LOST_BEHIND && second >> 32 == LOST_BEHIND >> 16) {
+			w->valid &= ~LOST_REGS;
+			second &= 0xffffffff;
+		} else if (third &&
+			   !(restore_plain(w, cfa, len, (__s16)third, arch_slot_regs[3]) &&
+			     restore_plain(w, cfa, len, (__s16)(third >> 16), arch_slot_regs[4]) &&
+			     restore_plain(w, cfa, len, (__s16)(third >> 32), arch_slot_regs[5]) &&
+			     restore_plain(w, cfa, len, (__s16)(third >> 48), arch_slot_regs[6])))
 			break;
 		if (!restore_plain(w, cfa, len, (__s16)(second >> 48), arch_slot_regs[2]) ||
 		    !restore_plain(w, cfa, len, (__s16)(second >> 32), arch_slot_regs[1]) ||
@@ -753,6 +828,9 @@ __noinline int WALK_NAME(native_callers)(void)
 		hash = hash_with(hash, words[i]);
 		pc = ra - 1;
 		sp = cfa + start;
+		callee = slot + 1;
+		of >>= 64 - LINK_BITS;
+		slot = ((of ? (__u32)of - 1 : slot + 1) ^ (__u32)zero) & (CALLER_CACHE_ENTRIES - 1);
 	}
 	if (!i)
 		return 0;
@@ -761,7 +839,8 @@ __noinline int WALK_NAME(native_callers)(void)
 	w->hash = hash;
 	w->full.nr_words += i;
 	w->nr_frames += i;
-	w->caller_slot = (slot + i) & (CALLER_CACHE_ENTRIES - 1);
+	w->caller_slot = slot;
+	w->callee_slot = callee;
 	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
 	w->by_frame_pointer = 0;
 	return 0;

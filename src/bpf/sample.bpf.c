@@ -65,9 +65,9 @@ static __always_inline void start_walk(struct walk *w, __u64 pid_tgid, __u64 val
 	w->window_len = 0;
 	w->deep = w->regs[REGS_SP] - w->stack_begin >= WINDOW_SIZE - WINDOW_BELOW;
 	w->frames_len = 0;
-	w->mapping_len = 0;
 	w->begun = 0;
 	w->work = 0;
+	w->caller_first = w->caller_next;
 	w->thread_pointer = 0;
 	w->by_frame_pointer = 0;
 	w->guessed = 0;
@@ -249,6 +249,7 @@ static __always_inline bool find_process(struct walk *w, __u64 mm)
 	if (is_last_process(w, w->header.pid) && w->process.mm == mm)
 		return true;
 	w->memo_pid = 0;
+	w->mapping_len = 0;
 	w->process.generation = 0;
 	w->process.flags = 0;
 	p = bpf_map_lookup_elem(&processes, &w->header.pid);

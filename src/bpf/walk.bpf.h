@@ -60,9 +60,12 @@ struct cached_rule {
 	union {
 		struct {
 			__u32 generation;
-			__u32 runtime;
+			__u16 runtime;
+			/* 1 + a place in `callers` of struct rule_cache: of this frame's caller,
+			 * or, of a caller in `entries`, its own; 0: the next one, or none. */
+			__u16 link;
 		};
-		__u64 of; /* the generation alone, if `runtime` is 0 */
+		__u64 of; /* the generation alone, if `runtime` and `link` are 0 */
 	};
 	union {
 		struct unwind_rule rule;
@@ -101,7 +104,12 @@ struct walk {
 	__u64 window_start; /* of `window` */
 	__u64 window_len;
 	__u32 cpu;
-	__u32 caller_slot; /* where the rule of a frame that was not interrupted is expected */
+	__u32 caller_slot;  /* where the rule of a frame that was not interrupted is expected */
+	__u32 caller_next;  /* where in `callers` the next one that is in none gets its place; */
+	__u32 caller_first; /* at the beginning of the walk */
+	/* Where the last frame's rule was: 1 + its place in `callers`, or, if it was interrupted,
+	 * 1 + CALLER_CACHE_ENTRIES + that in `entries`; 0: it was none of native code. */
+	__u32 callee_slot;
 	/* Configuration. */
 	__u32 max_frames;
 	__u32 nr_frames;
@@ -139,7 +147,8 @@ struct walk {
 	struct unwind_process process;
 	__u32 memo_pid;
 	__u32 memo_epoch; /* of the table of processes when `process` was read */
-	/* The mapping that the last address was found in. */
+	/* The mapping that the last address was found in; in the kernel also of the last sample, if
+	 * that was of this process. */
 	__u64 mapping_len, mapping_start, mapping_bias;
 	__u32 mapping_file;
 	__u32 mapping_runtime;
@@ -178,11 +187,13 @@ struct arena_segment {
 };
 
 /*
- * A CPU's memory of rules. `entries` is direct-mapped by address. A stack is mostly one that was
+ * A CPU's memory of rules. `entries` is direct-mapped by address. Most of a stack was
  * there before, so `callers` has the rules of callers one behind the other, as they were walked:
- * the next frame's is expected in the next place. That is half a cache line of one page where
- * `entries` takes a line of another page for each frame, which is most of what a further frame
- * costs when the caches are cold.
+ * the next frame's is expected in the next place, or where it was the last time. That is half a
+ * cache line of one page where `entries` takes a line of another page for each frame, which is most
+ * of what a further frame costs when the caches are cold. A frame that is not where it is expected
+ * is looked up in `entries`, which leads to its place in `callers`: stacks share what is below the
+ * functions in which they part.
  */
 struct rule_cache {
 	struct cached_rule entries[RULE_CACHE_ENTRIES];

@@ -14,6 +14,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #define __noinline	__attribute__((noinline))
 #define barrier_var(v)	((void)(v))
+#define barrier()	((void)0)
 #define UNROLL
 #define WALK_WORDS __u64 words[SAMPLE_MAX_KERNEL_FRAMES + 1 + SAMPLE_WORDS_MAX];
 
@@ -44,12 +45,13 @@ const struct anon_page *anon_page_of(const struct walk *w);
 const struct arena_segment *arena_segment_of(__u32 cell);
 struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot);
 struct cached_rule *caller_cache_at(const struct walk *w);
-const struct cached_rule *host_callers_from(__u32 slot);
+struct cached_rule *host_caller_from(__u32 slot);
 /* The caches lie elsewhere, or nowhere: these find them. */
-#define rule_cache_of(w)	  ((struct rule_cache *)(w))
-#define entry_in(cache, w, slot)  ((void)(cache), rule_cache_at(w, slot))
-#define caller_in(cache, w)	  ((void)(cache), caller_cache_at(w))
-#define callers_from(cache, slot) ((void)(cache), host_callers_from(slot))
+#define rule_cache_of(w)	 ((struct rule_cache *)(w))
+#define entry_in(cache, w, slot) ((void)(cache), rule_cache_at(w, slot))
+#define caller_in(cache, w)	 ((void)(cache), caller_cache_at(w))
+#define caller_from(cache, slot) ((void)(cache), host_caller_from(slot))
+#define callers_at(w, slot)	 ((void)(w), host_caller_from(slot))
 __u64 *walk_words(struct walk *w);
 __u64 walk_thread_pointer(struct walk *w);
 __u32 walkers_off(void);

@@ -84,15 +84,15 @@ struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
 struct cached_rule *caller_cache_at(const struct walk *w)
 {
 	if (current.callers)
-		return &current.callers[w->caller_slot];
+		return &current.callers[w->caller_slot & (CALLER_CACHE_ENTRIES - 1)];
 	if (current.no_caller.pc != w->pc)
 		current.no_caller = (struct cached_rule){ 0 };
 	return &current.no_caller;
 }
 
-const struct cached_rule *host_callers_from(__u32 slot)
+struct cached_rule *host_caller_from(__u32 slot)
 {
-	return current.callers ? &current.callers[slot] : NULL;
+	return current.callers ? &current.callers[slot & (CALLER_CACHE_ENTRIES - 1)] : NULL;
 }
 
 __u64 *walk_words(struct walk *w)
@@ -132,10 +132,12 @@ long bpf_probe_read_user(void *to, __u32 size, const void *from)
 int walk_host(const struct walk_tables *tables, const struct walk_memory *memory,
 	      const struct walk_input *input, struct walk *w)
 {
+	__u32 caller_next = input->callers ? w->caller_next : 0;
 	bool a64 = input->machine == EM_AARCH64;
 	int stop;
 
 	memset(w, 0, offsetof(struct walk, words));
+	w->caller_next = w->caller_first = caller_next;
 	w->pc = input->pc;
 	memcpy(w->regs, input->regs, sizeof(w->regs));
 	w->valid = input->valid ? input->valid : a64 ? ~0u : 0xffff;

@@ -84,7 +84,6 @@ static int walk_thrice(void)
 		ASSERT_EQ(t.walk.pc, fresh->pc);
 		ASSERT_EQ(t.walk.valid, fresh->valid);
 		ASSERT_EQ(t.walk.by_frame_pointer, fresh->by_frame_pointer);
-		ASSERT_EQ(t.walk.caller_slot, fresh->caller_slot);
 		ASSERT(!memcmp(t.walk.regs, fresh->regs, sizeof(fresh->regs)));
 		ASSERT(!memcmp(t.walk.words, fresh->words, 8 * fresh->full.nr_words));
 	}
@@ -134,6 +133,80 @@ TEST(x86_remembered_callers_are_what_they_were)
 	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
 	ASSERT_EQ(t.walk.full.nr_words, 22);
 	free(t.callers);
+	tear_down();
+}
+
+static __u32 nr_remembered(void)
+{
+	__u32 n = 0;
+
+	for (__u32 i = 0; i < CALLER_CACHE_ENTRIES; i++)
+		n += t.callers[i].pc != 0;
+	return n;
+}
+
+/* What was remembered of one stack is found by others that have its outer frames. */
+TEST(x86_stacks_share_the_callers_that_they_share)
+{
+	enum { SIZE = sizeof(struct cached_rule) * CALLER_CACHE_ENTRIES, NR_INNER = 4 };
+	struct cached_rule *before = malloc(SIZE);
+	__u64 inner[NR_INNER] = { AT(1, 0), AT(1, 3), AT(100, 0), AT(101, 0) };
+
+	set_up();
+	t.deep = true;
+	lay_out_callers(40);
+	rule_in_bucket(41, end);
+	rule_in_bucket(100, by_sp);
+	rule_in_bucket(101, by_sp);
+	t.callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*t.callers));
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	for (__u32 round = 0; round < 4; round++) {
+		for (__u32 i = 0; i < NR_INNER; i++) {
+			/* Others call the second and third function from elsewhere. */
+			t.stack[10 + by_sp.cfa_off / 8 - 1] = AT(2, 1 + i / 2);
+			ASSERT_EQ(walk(EM_X86_64, inner[i]), STOP_COMPLETE);
+			ASSERT_EQ(t.walk.full.nr_words, 41);
+			ASSERT_EQ(FRAME_DATA(t.walk.words[0]), inner[i]);
+			ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, i / 2));
+			for (__u32 k = 2; k < 41; k++)
+				ASSERT_EQ(FRAME_DATA(t.walk.words[k]), AT(1 + k, 0));
+		}
+		/* 40 callers, and one more of two in place of the other. */
+		ASSERT_EQ(nr_remembered(), 41);
+		if (round == 2)
+			memcpy(before, t.callers, SIZE);
+	}
+	/* Who leads to whom is known, too. */
+	ASSERT(!memcmp(before, t.callers, SIZE));
+	free(t.callers);
+	free(t.caches);
+	free(before);
+	tear_down();
+}
+
+/* A function that calls itself leads to itself, as often as it did, and then to its caller. */
+TEST(x86_a_function_that_calls_itself_is_remembered_with_each_of_its_callers)
+{
+	set_up();
+	t.deep = true;
+	rule_in_bucket(1, by_sp);
+	rule_in_bucket(2, by_sp);
+	rule_in_bucket(3, end);
+	t.callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*t.callers));
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	for (__u32 round = 0; round < 20; round++) {
+		__u32 depth = 3 + round * 7 % 11, size = by_sp.cfa_off / 8;
+
+		t.regs[X86_RSP] = SP(10);
+		for (__u32 i = 1; i <= depth + 1; i++)
+			t.stack[10 + i * size - 1] = AT(i > depth ? 3 : 2, 1);
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+		ASSERT_EQ(t.walk.full.nr_words, depth + 2);
+		for (__u32 i = 1; i <= depth + 1; i++)
+			ASSERT_EQ(FRAME_DATA(t.walk.words[i]), AT(i > depth ? 3 : 2, 0));
+	}
+	free(t.callers);
+	free(t.caches);
 	tear_down();
 }
 
