@@ -132,15 +132,18 @@ static void set_state(struct scan *scan, size_t at, uint16_t number, uint16_t ol
 
 /*
  * Two ways meet, and on the one that comes now the function has gone over to another stack: what
- * holds then is what the frame pointer tells, on both.
+ * holds then is what the frame pointer tells on both, or the register with the old stack pointer.
  */
 static bool meets(const struct scan *scan, size_t at, const struct scan_state *state)
 {
 	const struct scan_state *known = &scan->table.items[scan->states[at] - 1];
 
-	return state->switched && !known->switched && !(scan->lengths[at] & FUNCTION) &&
-	       known->kind == SCAN_FOLLOWED && state->kind == SCAN_FOLLOWED && known->fp_known &&
-	       state->fp_known && known->fp_off == state->fp_off;
+	if (!state->switched || known->switched || scan->lengths[at] & FUNCTION ||
+	    known->kind != SCAN_FOLLOWED || state->kind != SCAN_FOLLOWED)
+		return false;
+	return (known->fp_known && state->fp_known && known->fp_off == state->fp_off) ||
+	       (known->has_old && state->has_old && known->old_reg == state->old_reg &&
+		known->old_off == state->old_off);
 }
 
 /*

@@ -244,3 +244,44 @@ TEST(where_a_new_thread_is_on_aarch64)
 		ASSERT_EQ(flags_at(TEXT + 0x300 + i), 0);
 	}
 }
+
+static bool is_from_r12(uint64_t addr)
+{
+	const struct unwind_rule *rule = unwind_table_find(table, addr);
+
+	return rule->cfa == CFA_REG && rule->cfa_reg == X86_R12 && rule->cfa_off == 8 &&
+	       rule->flags == RULE_OTHER_STACK;
+}
+
+static bool is_undecided(uint64_t addr)
+{
+	const struct unwind_rule *rule = unwind_table_find(table, addr);
+
+	return rule->cfa == CFA_FRAME_POINTER && rule->cfa_off == CODE_UNDECIDED;
+}
+
+/* Go's racecall() goes over to the thread's stack, if it is not there yet. */
+TEST(the_old_stack_pointer_is_in_a_register_that_callees_keep)
+{
+	/* 0: mov 0x30(%r14),%r13; 4: mov %rsp,%r12; 7: mov 0x48(%r13),%r10; b: cmp %r14,%r10;
+	 * e: je 14; 10: mov 0x38(%r10),%rsp; 14: and $-16,%rsp; 18: call *%rax; 1a: mov %r12,%rsp;
+	 * 1d: ret */
+	put_code(TEXT + 0x100,
+		 CFI_BYTES(0x4d, 0x8b, 0x6e, 0x30, 0x49, 0x89, 0xe4, 0x4d, 0x8b, 0x55, 0x48, 0x4d,
+			   0x39, 0xf2, 0x74, 0x04, 0x49, 0x8b, 0x62, 0x38, 0x48, 0x83, 0xe4, 0xf0,
+			   0xff, 0xd0, 0x4c, 0x89, 0xe4, 0xc3));
+	/* 0: mov %rsp,%r12; 3: mov %r10,%r12; 6: mov 0x38(%r10),%rsp; a: call *%rax */
+	put_code(TEXT + 0x200,
+		 CFI_BYTES(0x49, 0x89, 0xe4, 0x4d, 0x89, 0xd4, 0x49, 0x8b, 0x62, 0x38, 0xff, 0xd0));
+	/* 0: mov %rsp,%r9; 3: mov 0x38(%r10),%rsp; 7: call *%rax */
+	put_code(TEXT + 0x300, CFI_BYTES(0x49, 0x89, 0xe1, 0x49, 0x8b, 0x62, 0x38, 0xff, 0xd0));
+	/* 0: push %r12; 2: nop; 3: pop %r12; 5: ret */
+	put_code(TEXT + 0x400, CFI_BYTES(0x41, 0x54, 0x90, 0x41, 0x5c, 0xc3));
+	build();
+	expect(TEXT + 0x110, 8);
+	ASSERT(is_from_r12(TEXT + 0x114) && is_from_r12(TEXT + 0x118) && is_from_r12(TEXT + 0x11a));
+	expect(TEXT + 0x11d, 8);
+	ASSERT(is_undecided(TEXT + 0x20a) && is_undecided(TEXT + 0x307));
+	/* What it calls is followed for that register. */
+	ASSERT_EQ(unwind_table_find(table, TEXT + 0x402)->slot_off[X86_SLOT_R12], -2);
+}

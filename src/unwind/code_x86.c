@@ -8,7 +8,10 @@
 
 #include <string.h>
 
-enum { REALIGN_INSNS = 4 }; /* from keeping the stack pointer to realigning it */
+enum {
+	REALIGN_INSNS = 4, /* from keeping the stack pointer to realigning it */
+	SWITCH_INSNS = 12, /* likewise, to loading it with another stack's */
+};
 
 static bool is_memory(const struct x86_insn *insn, uint8_t base)
 {
@@ -394,9 +397,38 @@ static bool is_realigned_soon(const uint8_t *p, size_t left)
 	return false;
 }
 
+/* The stack pointer gets a value that was neither it nor the frame pointer. */
+static bool loads_sp(const struct x86_insn *insn)
+{
+	return insn->rex & 8 && insn->map == X86_MAP_ONE_BYTE &&
+	       ((insn->opcode == 0x8b && insn->reg == X86_RSP) ||
+		(insn->opcode == 0x89 && insn->mod == 3 && insn->rm == X86_RSP));
+}
+
 /*
- * Functions that realign their stack take what the stack pointer was along: in a register, or saved
- * on the stack that they made. `next` is what follows.
+ * Whether what comes next loads the stack pointer with another stack's while `kept` has what it
+ * was. Go's racecall() does that only if it is not on the thread's stack yet.
+ */
+static bool is_switched_soon(const uint8_t *p, size_t left, uint8_t kept)
+{
+	struct x86_insn insn;
+	struct code_insn flow;
+
+	for (int n = 0; n < SWITCH_INSNS && code_insn_x86(p, left, 0, &insn, &flow); n++) {
+		if (loads_sp(&insn))
+			return true;
+		if ((flow.flow != FLOW_NEXT && flow.flow != FLOW_COND) ||
+		    x86_insn_written(&insn) >> kept & 1)
+			return false;
+		p += insn.len;
+		left -= insn.len;
+	}
+	return false;
+}
+
+/*
+ * Functions that realign their stack, or go over to another one, take what the stack pointer was
+ * along: in a register, or saved on the stack that they made. `next` is what follows.
  */
 static bool step_old(const struct cfi_arch *cfi, struct scan_state *s, const struct x86_insn *insn,
 		     const uint8_t *next, size_t left)
@@ -422,7 +454,9 @@ static bool step_old(const struct cfi_arch *cfi, struct scan_state *s, const str
 	from = op == 0x89 ? insn->reg : insn->rm;
 	if (op == 0x8d && !is_memory(insn, from))
 		return false;
-	if (from == X86_RSP && s->sp == SP_KNOWN && is_realigned_soon(next, left)) {
+	if (from == X86_RSP && s->sp == SP_KNOWN &&
+	    (is_realigned_soon(next, left) ||
+	     (slot_of(cfi, to) >= 0 && is_switched_soon(next, left, to)))) {
 		old_in(cfi, s, to, s->sp_off - disp);
 		return true;
 	}
@@ -443,13 +477,9 @@ static bool step_old(const struct cfi_arch *cfi, struct scan_state *s, const str
  */
 static bool step_switch(struct scan_state *s, const struct x86_insn *insn)
 {
-	bool from_reg = insn->mod == 3;
-
-	if (!(insn->rex & 8) || insn->map != X86_MAP_ONE_BYTE ||
-	    !((insn->opcode == 0x8b && insn->reg == X86_RSP) ||
-	      (insn->opcode == 0x89 && from_reg && insn->rm == X86_RSP)))
+	if (!loads_sp(insn))
 		return false;
-	if (s->in_kernel && from_reg) {
+	if (s->in_kernel && insn->mod == 3) {
 		*s = (struct scan_state){ .kind = SCAN_END };
 		return true;
 	}

@@ -38,6 +38,7 @@ BUILDS = {
 # What takes long to build, since the standard library is compiled anew for it.
 MORE = {
     "stripped": ("0", "exe", STRIPPED),
+    "race": ("1", "exe", ""),
     "cgo-pie": ("1", "pie", ""),
     "shared": ("1", "c-shared", ""),
     "shared-stripped": ("1", "c-shared", STRIPPED),
@@ -52,6 +53,8 @@ EARLY = ("no_process", "file_pending", "stack_unreadable", "stack_copy_end")
 
 # C's part, from Go's last function to its next one. Without symbols most of it has no names.
 C_PART = re.compile(r"runtime\.asmcgocall|_cgo_\w+|in_c|c_leaf|back|crosscall2|\[unknown\]")
+# What the race detector's leaf calls: Go's function that goes over to the thread's stack, the detector, which is C.
+RACE = re.compile(r"racecall(addr)?$|runtime\.race\w+$")
 CREATED_BY = "[go: created_by]"
 READY = os.environ.get("SONDE_GO_PROGRAMS")
 CASES = os.environ.get("SONDE_SCENARIOS", "").split()
@@ -80,7 +83,7 @@ def build(setup, name):
     if READY:
         return [os.path.join(READY, "go-" + name)]
     made = setup.file("go-" + name)
-    go("build", "-buildmode=" + mode, "-ldflags=" + link, "-tags=" + name.split("-")[0], "-o", made, ".", CGO_ENABLED=cgo)
+    go("build", *["-race"] * (name == "race"), "-buildmode=" + mode, "-ldflags=" + link, "-tags=" + name.split("-")[0], "-o", made, ".", CGO_ENABLED=cgo)
     if mode == "plugin":
         host = setup.file("go-plugin-host")
         go("build", "-o", host, "host/plugin.go", CGO_ENABLED="1")
@@ -157,6 +160,8 @@ class Judge:
                 return "no %s:%s at %d: %s" % (name, line, i, shown)
         # Behind the leaf: a signal that has interrupted it, which the runtime sends to preempt it, and what its handler calls.
         behind = found[len(self.wanted):]
+        if self.comm == "go-race" and behind and RACE.match(behind[0][0]):
+            return self._wrong_runs(runs, shown)
         if behind and not re.match(r"runtime\.(sigreturn|asyncPreempt)|__restore_rt", behind[0][0]):
             return "more than the leaf: " + shown
         return self._wrong_runs(runs, shown)
