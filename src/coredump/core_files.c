@@ -158,15 +158,23 @@ static bool same_head(const struct elf_file *elf, const struct elf_data *head)
 	return !elf_file_read(elf, 0, own, size) && !memcmp(own, head->data, size);
 }
 
-static bool has_code_at(const struct core_files *files, uint64_t start, uint64_t size)
+/* Whether such code of a file's is mapped. gcore lists that only, if nobody wrote to it. */
+static bool has_code_at(const struct core_files *files, const struct core_file *file,
+			const struct elf_segment *code, uint64_t bias)
 {
+	uint64_t start = code->vaddr + bias;
 	const struct elf_core_segment *s = elf_core_segment_at(files->core, start);
+	const struct core_mapping *m = core_files_mapping(files, start);
 
-	return s && s->flags & PF_X && size <= s->memsz - (start - s->vaddr);
+	if (s)
+		return s->flags & PF_X && code->memsz <= s->memsz - (start - s->vaddr);
+	return m && &files->items.items[m->file] == file && code->memsz <= m->end - start &&
+	       start - m->start + m->offset == code->offset;
 }
 
 /* The executable's entry point and program headers are where the auxiliary vector says. */
-static bool fits_auxv(const struct core_files *files, const struct elf_file *elf)
+static bool fits_auxv(const struct core_files *files, const struct core_file *file,
+		      const struct elf_file *elf)
 {
 	const struct elf_core_auxv *a = &files->core->auxv;
 	uint64_t bias = a->entry - elf->entry;
@@ -178,8 +186,7 @@ static bool fits_auxv(const struct core_files *files, const struct elf_file *elf
 	for (size_t i = 0; i < elf->nr_segments; i++) {
 		const struct elf_segment *s = &elf->segments[i];
 
-		if (s->type == PT_LOAD && s->flags & PF_X &&
-		    !has_code_at(files, s->vaddr + bias, s->memsz))
+		if (s->type == PT_LOAD && s->flags & PF_X && !has_code_at(files, file, s, bias))
 			return false;
 	}
 	return true;
@@ -236,7 +243,7 @@ static const char *difference(const struct core_files *files, uint32_t number,
 	*ret_verified = false;
 	if (!same_head(elf, head))
 		return "its ELF header differs from the core's";
-	if (file->is_exe && !fits_auxv(files, elf))
+	if (file->is_exe && !fits_auxv(files, file, elf))
 		return "its entry point or segments differ from the core's";
 	if (!fits_list(file, elf) || !fits_mappings(files, file, elf))
 		return "its segments differ from the core's";

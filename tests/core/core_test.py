@@ -153,9 +153,8 @@ def hundred_threads(maker):
     return problems
 
 
-def gcore_test(maker):
+def core_by_gcore(maker, exe):
     need("gcore")
-    exe = maker.build()
     process = maker.standing(exe)
     done = run(["gcore", "-o", os.path.join(process.folder, "core"), str(process.pid)], timeout=GDB_SECONDS)
     process.kill()
@@ -163,9 +162,26 @@ def gcore_test(maker):
     core = os.path.join(process.folder, "core.%d" % process.pid)
     if not os.path.exists(core):
         raise Skip("gcore: " + done.stderr[-200:])
+    return core
+
+
+def gcore_test(maker):
+    exe = maker.build()
+    core = core_by_gcore(maker, exe)
     report, problems = against_gdb(maker, core, exe)
     expect(problems, "%d threads" % len(report.threads), len(report.threads) == 4)
     expect(problems, "files: %s" % report.states(), set(report.states().values()) == {"verified"})
+    return problems
+
+
+def gcore_without_build_id(maker):
+    """gcore leaves code out, of which it tells only where it is mapped; that there is no build-id is another matter."""
+    exe = maker.build(flags=("-g", "-O2", "-Wl,--build-id=none"))
+    core = core_by_gcore(maker, exe)
+    report, problems = against_gdb(maker, core, exe)
+    expect(problems, "states: %s" % report.states(), report.states()["crash"] == "unverified")
+    report = Report(maker, core, "--exe", "/bin/sh")
+    expect(problems, "--exe /bin/sh: %s" % report.states(), report.json["files"][0]["found"] == exe)
     return problems
 
 
@@ -535,6 +551,7 @@ TESTS = [
     ("go-signal-frames", go_signal_frames),
     ("hundred-threads", hundred_threads),
     ("gcore", gcore_test),
+    ("gcore-without-build-id", gcore_without_build_id),
     ("cut-off", cut_off),
     ("cut-off-within-stacks", cut_keeps_the_first_thread),
     ("rebuilt", rebuilt),
