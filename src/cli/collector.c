@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* opentelemetry-specification, protocol/exporter.md; opentelemetry-proto, docs/specification.md */
 enum { GRPC_PORT = 4317, HTTP_PORT = 4318 };
@@ -85,9 +86,9 @@ static int choose_protocol(const struct collector_arguments *args, const struct 
 	/* The OpenTelemetry profiler's option means gRPC, whatever other programs have. */
 	if (!args->protocol || (for_all && args->agent))
 		return 0;
-	if (!strcmp(args->protocol, "grpc")) {
+	if (!strcasecmp(args->protocol, "grpc")) {
 		c->net.protocol = NET_GRPC;
-	} else if (!strcmp(args->protocol, "http/protobuf")) {
+	} else if (!strcasecmp(args->protocol, "http/protobuf")) {
 		c->net.protocol = NET_HTTP;
 	} else if (for_all) {
 		log_warn("%s is left aside: '%s' is neither grpc nor http/protobuf",

@@ -35,20 +35,12 @@ static int parse_time(const char *text, uint64_t max, uint64_t *ret)
 	return -EINVAL;
 }
 
-static int parse_chance(const char *text, double *ret)
-{
-	char *end;
-
-	*ret = strtod(text, &end);
-	return text[strspn(text, "0123456789.")] || *end || end == text || *ret > 1 ? -EINVAL : 0;
-}
-
 static int parse_mode(const char *mode, struct off_cpu_options *ret)
 {
 	int r;
 
 	if (strncmp(mode, weighted, strlen(weighted)))
-		return parse_chance(mode, &ret->chance);
+		return option_fraction(mode, &ret->chance);
 	ret->chance = 1;
 	r = parse_time(mode + strlen(weighted), OFF_CPU_WEIGHT_MAX_NS, &ret->weight_ns);
 	return !r && !ret->weight_ns ? -EINVAL : r;

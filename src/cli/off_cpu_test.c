@@ -28,6 +28,8 @@ TEST(a_probability_is_of_each_sleep)
 	ASSERT_EQ(spec.value, VALUE_SLEPT_NS);
 	ASSERT(spec.kind == SOURCE_SLEEPS && spec.off_cpu.chance == 0.25 &&
 	       !spec.off_cpu.weight_ns);
+	ASSERT_OK(parse("1e-3", 0, NULL));
+	ASSERT(spec.off_cpu.chance == 0.001);
 	ASSERT_OK(parse(NULL, 0.5, "10us"));
 	ASSERT(spec.kind == SOURCE_SLEEPS && spec.off_cpu.chance == 0.5);
 	ASSERT_EQ(spec.off_cpu.least_ns, 10000);

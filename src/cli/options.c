@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
 	LONG_ONLY = 256, /* getopt's value for spec i is LONG_ONLY + i */
@@ -54,7 +55,7 @@ __attribute__((format(printf, 4, 5))) static int complain(const struct parser *p
 	va_start(ap, fmt);
 	vsnprintf(want, sizeof(want), fmt, ap);
 	va_end(ap);
-	snprintf(option, sizeof(option), "--%s", spec->name);
+	snprintf(option, sizeof(option), "-%s%s", spec->name[1] ? "-" : "", spec->name);
 	log_error("%s takes %s, not '%s'; see 'sonde help %s'", p->what ? p->what : option, want,
 		  text, p->command);
 	return -EINVAL;
@@ -78,13 +79,14 @@ static int set_number(const struct parser *p, const struct option_spec *spec, co
 	return 0;
 }
 
-/* "2.5", "200ms", "1m30s": seconds, or -1. */
+/* "2.5", "200ms", "1m30s", all that Go's durations have: seconds, or -1. */
 static double parse_seconds(const char *text)
 {
 	static const struct {
 		const char *name;
 		double seconds;
-	} units[] = { { "ms", 0.001 }, { "h", 3600 }, { "m", 60 }, { "s", 1 } };
+	} units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "\u00b5s", 1e-6 }, { "\u03bcs", 1e-6 },
+		      { "ms", 1e-3 }, { "h", 3600 },  { "m", 60 },	   { "s", 1 } };
 	double sum = 0, number;
 	char digits[32], *end;
 
@@ -121,23 +123,46 @@ static int set_seconds(const struct parser *p, const struct option_spec *spec, c
 	return 0;
 }
 
-static int set_fraction(const struct parser *p, const struct option_spec *spec, const char *text)
+int option_fraction(const char *text, double *ret)
 {
 	char *end;
-	double value = strtod(text, &end);
 
-	if (text[strspn(text, "0123456789.")] || *end || end == text || value > 1)
+	*ret = strtod(text, &end);
+	/* No "nan", "inf", "0x1p3". */
+	return text[strspn(text, "0123456789.eE+-")] || *end || end == text || !(*ret >= 0) ||
+			       *ret > 1
+		       ? -EINVAL
+		       : 0;
+}
+
+static int set_fraction(const struct parser *p, const struct option_spec *spec, const char *text)
+{
+	double value;
+
+	if (option_fraction(text, &value))
 		return complain(p, spec, text, "a number from 0 to 1");
 	*(double *)(p->values + spec->offset) = value;
 	return 0;
 }
 
-/* On the command line a flag is enough. */
+static bool is_one_of(const char *text, const char *const words[3])
+{
+	for (int i = 0; i < 3; i++)
+		if (!strcasecmp(text, words[i]))
+			return true;
+	return false;
+}
+
+/*
+ * On the command line a flag is enough. In OpenTelemetry's variables True is as good as true, and
+ * its profiler's flags are Go's, which know 1, t and T as well.
+ */
 static int set_flag(const struct parser *p, const struct option_spec *spec, const char *text)
 {
-	bool is_true = !text || !strcmp(text, "true") || !strcmp(text, "1");
+	static const char *const yes[] = { "true", "t", "1" }, *const no[] = { "false", "f", "0" };
+	bool is_true = !text || is_one_of(text, yes);
 
-	if (!is_true && strcmp(text, "false") && strcmp(text, "0"))
+	if (!is_true && !is_one_of(text, no))
 		return complain(p, spec, text, "'true' or 'false'");
 	*(bool *)(p->values + spec->offset) = is_true;
 	return 0;
@@ -183,13 +208,14 @@ static int complain_choice(const struct parser *p, const struct option_spec *spe
 	return complain(p, spec, text, "'%s' or '%s'%s", one, other, suggestion_text(&s, meant));
 }
 
+/* OpenTelemetry's variables have words in any case: GZIP. */
 static int set_choice(const struct parser *p, const struct option_spec *spec, const char *text)
 {
 	size_t first = strcspn(spec->arg, "|");
 	const char *second = spec->arg + first + 1;
-	bool is_second = !strcmp(text, second);
+	bool is_second = !strcasecmp(text, second);
 
-	if (!is_second && (strlen(text) != first || strncmp(text, spec->arg, first)))
+	if (!is_second && (strlen(text) != first || strncasecmp(text, spec->arg, first)))
 		return complain_choice(p, spec, text);
 	*(bool *)(p->values + spec->offset) = is_second;
 	return 0;

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <unistd.h>
 
 struct values {
 	bool flag, second;
 	uint32_t number, rate;
-	double seconds;
+	double seconds, part;
 	uint64_t size;
 	const char *string, *mode;
 	struct pid_list pids;
@@ -24,6 +25,8 @@ static const struct option_spec specs[] = {
 	{ 'r', "rate", "R", NULL, "a rate", OPTION_NUMBER, AT(rate), .min = 1, .max = UINT32_MAX,
 	  .max_name = "what the machine takes" },
 	{ 's', "seconds", "S", NULL, "seconds", OPTION_SECONDS, AT(seconds), .max = 3600 },
+	{ 0, "time", "TIME", NULL, "seconds too", OPTION_SECONDS, AT(seconds), .max = 86400 },
+	{ 0, "part", "PART", NULL, "a part", OPTION_FRACTION, AT(part) },
 	{ 0, "size", "SIZE", "64M", "a size", OPTION_SIZE, AT(size), .min = 16 << 20,
 	  .max = 1ul << 30 },
 	{ 0, "string", "TEXT", NULL, "a string", OPTION_STRING, AT(string) },
@@ -149,8 +152,53 @@ TEST(a_choice_is_one_of_two_words)
 	ASSERT(v.second);
 	ASSERT_OK(PARSE(&v, &first, "--either=other", "--either", "one"));
 	ASSERT(!v.second);
+	ASSERT_OK(PARSE(&v, &first, "--either=Other"));
+	ASSERT(v.second);
+	ASSERT_OK(PARSE(&v, &first, "--either=ONE"));
+	ASSERT(!v.second);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		ASSERT_ERR(PARSE(&v, &first, "--either", wrong[i]), EINVAL);
+}
+
+/* As Go reads a duration, a float and a bool: the OpenTelemetry profiler's unit files have those.
+ */
+TEST(values_may_be_written_as_in_go)
+{
+	static const struct {
+		const char *text;
+		double seconds;
+	} times[] = { { "1h2m3.5s", 3723.5 },	{ "1.5h", 5400 },	  { "250000us", 0.25 },
+		      { "2000\u00b5s", 0.002 }, { "3000\u03bcs", 0.003 }, { "1000000ns", 0.001 },
+		      { "1s500ms", 1.5 } };
+	static const struct {
+		const char *text;
+		double fraction;
+	} fractions[] = { { "1e-3", 0.001 }, { "2.5E-1", 0.25 }, { "+.5", 0.5 },
+			  { "1", 1 },	     { "0", 0 },	 { "10e-1", 1 } };
+	static const char *const yes[] = { "true", "TRUE", "True", "t", "T", "1" };
+	static const char *const no[] = { "false", "FALSE", "False", "f", "F", "0" };
+	static const char *const neither[] = { "yes", "tr", "", "2", "on" };
+	struct values v = { 0 };
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		ASSERT_OK(option_set(option_find(specs, "time"), "test", "it", times[i].text, &v));
+		ASSERT(fabs(v.seconds - times[i].seconds) < 1e-9);
+	}
+	for (size_t i = 0; i < sizeof(fractions) / sizeof(fractions[0]); i++) {
+		ASSERT_OK(option_set(option_find(specs, "part"), "test", "it", fractions[i].text,
+				     &v));
+		ASSERT(fabs(v.part - fractions[i].fraction) < 1e-9);
+	}
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+		v.flag = false;
+		ASSERT_OK(option_set(option_find(specs, "flag"), "test", "it", yes[i], &v));
+		ASSERT(v.flag);
+		ASSERT_OK(option_set(option_find(specs, "flag"), "test", "it", no[i], &v));
+		ASSERT(!v.flag);
+	}
+	for (size_t i = 0; i < sizeof(neither) / sizeof(neither[0]); i++)
+		ASSERT_ERR(option_set(option_find(specs, "flag"), "test", "it", neither[i], &v),
+			   EINVAL);
 }
 
 TEST(pids_add_up_and_are_kept_once)
@@ -222,6 +270,12 @@ static const struct {
 	{ { "test", "-s", "1e3" }, "not '1e3'" },
 	{ { "test", "-s", "." }, "not '.'" },
 	{ { "test", "-s", "-1" }, "not '-1'" },
+	{ { "test", "--part", "-0.5" }, "--part takes a number from 0 to 1, not '-0.5'" },
+	{ { "test", "--part", "nan" }, "not 'nan'" },
+	{ { "test", "--part", "0x1p-1" }, "not '0x1p-1'" },
+	{ { "test", "--part", "e" }, "not 'e'" },
+	{ { "test", "--part", "1e" }, "not '1e'" },
+	{ { "test", "--part", "1e1" }, "not '1e1'" },
 	{ { "test", "--size", "64Q" }, "a size such as 64M" },
 	{ { "test", "--size", "1M" }, "at least 16M and at most 1G" },
 	{ { "test", "--size", "2G" }, "at least 16M and at most 1G" },

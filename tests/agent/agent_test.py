@@ -759,6 +759,11 @@ def test_each_flag_of_the_opentelemetry_profiler_is_known():
         check(f"\n{line}\n" in again, f"{flag}, read again: {again}")
     done = run(SONDE, "agent", *(flag for flag, _ in THEIR_EMPTY_ONES), status=2)
     check("say where reports go" in done.stderr and done.stderr.count("\n") == 1, done)
+    # As Go reads them, and as OpenTelemetry has variables: words in any case.
+    done = run(SONDE, "agent", "-off-cpu-threshold=1e-3", "-reporter-interval=250000us", "-disable-tls=T", "-print-config",
+               env=dict(os.environ, OTEL_EXPORTER_OTLP_INSECURE="True", OTEL_EXPORTER_OTLP_COMPRESSION="NONE"))
+    for line in ("off-cpu-threshold = 1e-3", "reporter-interval = 250000us", "disable-tls = T", "otlp-insecure = True", "otlp-compression = NONE"):
+        check(f"\n{line}\n" in done.stdout and not done.stderr, done)
     for flag, words in (("-version", "sonde "), ("-copyright", "Apache-2.0")):
         check(words in run(SONDE, "agent", flag).stdout, flag)
 
