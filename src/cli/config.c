@@ -24,7 +24,7 @@ static void set_source(struct config *c, const struct option_spec *spec,
 	c->values[spec - c->specs].order = ++c->nr_set;
 }
 
-/* What only makes sense on the command line. */
+/* What only makes sense on the command line ("config" as a variable, too). */
 static bool is_setting(const struct option_spec *spec)
 {
 	static const char *const others[] = { "config", "print-config", "help", "version",
@@ -69,7 +69,7 @@ static int read_variable(struct config *c, const char *variable, const char *pre
 	value.variable = variable;
 	snprintf(what, sizeof(what), "%.*s", (int)strcspn(variable, "="), variable);
 	spec = option_find(c->specs, name);
-	if (!spec || !is_setting(spec)) {
+	if (!spec || (!is_setting(spec) && strcmp(name, "config"))) {
 		option_suggestion(c->specs, name, "--", meant, sizeof(meant));
 		if (*meant)
 			log_warn("the variable %s is of no option%s", what, meant);
@@ -117,6 +117,19 @@ static int read_environment(struct config *c, const struct config_variable *vari
 	for (char **variable = environ; *variable && !r; variable++)
 		r = read_variable(c, *variable, PREFIX, values);
 	return r;
+}
+
+/* Which file to read, if the command line does not say it: SONDE_CONFIG. NULL: none. */
+static const char *file_by_variable(const char *others_prefix)
+{
+	char variable[NAME_SIZE];
+	const char *path = getenv(PREFIX "CONFIG");
+
+	if ((!path || !*path) && others_prefix) {
+		snprintf(variable, sizeof(variable), "%sCONFIG", others_prefix);
+		path = getenv(variable);
+	}
+	return path && *path ? path : NULL;
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -308,7 +321,7 @@ int config_read(const struct option_spec *specs, const struct config_variable *v
 	for (size_t i = 0; specs[i].name; i++)
 		given[i] = c.values[i].source == CONFIG_COMMAND_LINE;
 	/* Once more, over what it goes before. */
-	c.path = *config_path;
+	c.path = *config_path ? *config_path : file_by_variable(others_prefix);
 	memset(values, 0, size);
 	if (!r)
 		r = read_defaults(&c, values);

@@ -7,7 +7,7 @@
  * and in a file a line "samples-per-second = 20", or the same without '='; '#' begins a
  * comment, in a line behind a blank. A flag's value is true or false. The table has options
  * "config" (a string) and "print-config", "help", "version", "copyright", whichever it wants: those
- * are of the command line only.
+ * are of the command line only, but for the file, which SONDE_CONFIG may name.
  */
 #pragma once
 

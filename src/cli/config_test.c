@@ -351,11 +351,48 @@ TEST(variables_of_others_are_no_error)
 	struct values v;
 
 	ASSERT_EQ(setenv("SONDE_NUMBRE", "5", 1), 0);
-	ASSERT_EQ(setenv("SONDE_CONFIG", "/nonexistent", 1), 0);
+	ASSERT_EQ(setenv("SONDE_PRINT_CONFIG", "true", 1), 0);
 	ASSERT_EQ(setenv("SONDE_", "5", 1), 0);
 	ASSERT_OK(READ(&v, &c));
 	ASSERT_EQ(v.number, 99);
+	ASSERT(!v.print);
 	config_fini(&c);
+}
+
+TEST(a_variable_may_name_the_file)
+{
+	char ours[64], theirs[64], want[96], *text;
+	struct config c;
+	struct values v;
+
+	write_file("number = 1\n", ours);
+	write_file("number = 2\n", theirs);
+	ASSERT_EQ(setenv("OTHER_PROGRAM_CONFIG", theirs, 1), 0);
+	ASSERT_OK(READ(&v, &c));
+	ASSERT_EQ(v.number, 2);
+	ASSERT_STR(v.config, theirs);
+	config_fini(&c);
+	ASSERT_EQ(setenv("SONDE_CONFIG", ours, 1), 0);
+	ASSERT_OK(READ(&v, &c));
+	ASSERT_EQ(v.number, 1);
+	ASSERT_STR(v.config, ours);
+	text = print(&c);
+	snprintf(want, sizeof(want),
+		 "# %s:1\n"
+		 "number = 1\n",
+		 ours);
+	ASSERT_PTR_NONNULL(strstr(text, want));
+	ASSERT_PTR_NULL(strstr(text, "config ="));
+	free(text);
+	config_fini(&c);
+	ASSERT_OK(READ(&v, &c, "-config", theirs));
+	ASSERT_EQ(v.number, 2);
+	ASSERT_STR(v.config, theirs);
+	config_fini(&c);
+	ASSERT_EQ(setenv("SONDE_CONFIG", "/nonexistent", 1), 0);
+	ASSERT_ERR(READ(&v, &c), ENOENT);
+	unlink(ours);
+	unlink(theirs);
 }
 
 TEST(empty_variables_are_none)
