@@ -51,16 +51,24 @@ static bool is_for_all(const struct config *config, const char *option)
 	return !strncmp(config_label(config, option).text, OTEL, sizeof(OTEL) - 1);
 }
 
+/* The one that says where, and what it says. */
+static const char *endpoint_option(const struct collector_arguments *args, const char **ret_text)
+{
+	*ret_text = args->agent		      ? args->agent
+		    : args->endpoint	      ? args->endpoint
+		    : args->profiles_endpoint ? args->profiles_endpoint
+					      : args->base_endpoint;
+	return args->agent		 ? "collection-agent"
+	       : args->endpoint		 ? "otlp-endpoint"
+	       : args->profiles_endpoint ? "otlp-profiles-endpoint"
+					 : "otlp-base-endpoint";
+}
+
 static int read_endpoint(const struct collector_arguments *args, const struct config *config,
 			 struct collector *c)
 {
-	const char *option = args->agent ? "collection-agent" : "otlp-endpoint";
-	const char *text = args->agent ? args->agent : args->endpoint, *problem = NULL;
+	const char *text, *option = endpoint_option(args, &text), *problem = NULL;
 
-	if (!text) {
-		option = args->profiles_endpoint ? "otlp-profiles-endpoint" : "otlp-base-endpoint";
-		text = args->profiles_endpoint ? args->profiles_endpoint : args->base_endpoint;
-	}
 	if (args->agent && args->endpoint) {
 		log_error("--collection-agent and --otlp-endpoint say the same thing, use one");
 		return -EINVAL;
@@ -123,9 +131,11 @@ static int complete_path(const struct collector_arguments *args, struct endpoint
 	return 0;
 }
 
-static int complete_endpoint(const struct collector_arguments *args, struct collector *c)
+static int complete_endpoint(const struct collector_arguments *args, const struct config *config,
+			     struct collector *c)
 {
 	struct endpoint *e = &c->net.endpoint;
+	const char *text, *option = endpoint_option(args, &text);
 
 	if (e->has_scheme && e->tls && args->disable_tls) {
 		log_error("--disable-tls does not go with https://");
@@ -134,7 +144,9 @@ static int complete_endpoint(const struct collector_arguments *args, struct coll
 	if (!e->has_scheme)
 		e->tls = !args->disable_tls && !args->insecure;
 	if (c->net.protocol == NET_GRPC && *e->path && strcmp(e->path, "/")) {
-		log_error("an endpoint of gRPC has no path ('%s')", e->path);
+		/* What stands behind '?' may be somebody's key. */
+		log_error("%s: an endpoint of gRPC has no path ('%.*s')",
+			  config_label(config, option).text, (int)strcspn(e->path, "?"), e->path);
 		return -EINVAL;
 	}
 	if (c->net.protocol == NET_GRPC) {
@@ -208,7 +220,7 @@ int collector_read(const struct collector_arguments *args, const struct config *
 		if (!r)
 			r = choose_protocol(args, config, &c);
 		if (!r)
-			r = complete_endpoint(args, &c);
+			r = complete_endpoint(args, config, &c);
 		if (!r)
 			r = read_tls(args, config, &c);
 		if (!r)

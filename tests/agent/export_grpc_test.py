@@ -263,7 +263,8 @@ def test_tls():
 
 def test_mistakes_are_said():
     for args, status, words in (
-            (["--collection-agent", "x:1/path"], 2, "an endpoint of gRPC has no path ('/path')"),
+            (["--collection-agent", "x:1/path"], 2, "--collection-agent: an endpoint of gRPC has no path ('/path')"),
+            (["--otlp-endpoint", "x:1/path?key=secret"], 2, "--otlp-endpoint: an endpoint of gRPC has no path ('/path')"),
             (["--collection-agent", "x", "--otlp-certificate", "missing"], 1, "cannot use the certificate 'missing'"),
             (["--collection-agent", "x", "--otlp-client-key", "/dev/null", "--otlp-client-certificate", "/dev/null"], 1,
              "cannot use the certificate '/dev/null'"),
