@@ -12,6 +12,7 @@
 #include "cli/sampling.h"
 #include "cli/stats.h"
 #include "cli/tracers.h"
+#include "net/http_server.h"
 #include "util/cleanup.h"
 #include "util/cpus.h"
 #include "util/log.h"
@@ -221,6 +222,15 @@ static int check_attributes(const char *text, const struct config *config)
 		log_error("%s is not NAME=VALUE,...: %s",
 			  config_label(config, "resource-attributes").text, problem);
 	return r;
+}
+
+static int check_listen(const char *text, const struct config *config)
+{
+	if (!text || http_server_is_address(text))
+		return 0;
+	log_error("%s takes an address and a port such as 127.0.0.1:9464, not '%s'",
+		  config_label(config, "metrics-listen").text, text);
+	return -EINVAL;
 }
 
 /* --- the configuration, which may change -------------------------------------------------------
@@ -433,6 +443,8 @@ static int check_setup(struct setup *s)
 	r = check_attributes(args->attributes, &s->config);
 	if (!r)
 		r = collector_read(&args->collector, &s->config, &s->collector);
+	if (!r)
+		r = check_listen(args->metrics_listen, &s->config);
 	if (!r)
 		r = fill_options(s);
 	if (!r && !args->output_dir == !s->collector.is_set) {

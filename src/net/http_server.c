@@ -385,6 +385,13 @@ static int parse_address(const char *text, union address *ret)
 		       : -EINVAL;
 }
 
+bool http_server_is_address(const char *text)
+{
+	union address a;
+
+	return !parse_address(text, &a);
+}
+
 static void name_place(struct http_server *s)
 {
 	char host[INET6_ADDRSTRLEN] = "?";

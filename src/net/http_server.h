@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,8 @@ struct http_server_stats {
 
 struct http_server;
 
+/* "127.0.0.1:9464", "[::1]:9464": numbers only. */
+bool http_server_is_address(const char *text);
 /* 0; -EINVAL: the address is none; else listening failed. Logging. */
 int http_server_open(const struct http_server_options *options, struct http_server **ret);
 void http_server_free(struct http_server *s);
