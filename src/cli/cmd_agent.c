@@ -602,22 +602,25 @@ static int agent_main(int argc, char **argv)
 const struct command command_agent = {
 	.name = "agent",
 	.summary = "the daemon: sample all the time, report every few seconds",
-	.usage = "--collection-agent HOST:PORT | --output-dir DIR [OPTIONS]",
+	.usage = "--collection-agent HOST:PORT | --otlp-endpoint URL | --output-dir DIR [OPTIONS]",
 	.description =
 		"Samples the whole machine until it is told to end, and sends an OTLP profile to "
 		"a collector\n"
 		"every few seconds, or writes it into DIR (a gzip file, NUMBER-TIME.otlp.gz, or a "
 		"pprof file).\n"
 		"'sonde convert' and whatever reads OTLP opens them. A name appears when its file "
-		"is whole. SIGTERM: a last report, "
-		"then the\n"
-		"end. SIGHUP: the file of --config is read again. SIGUSR1: the state is logged.\n"
+		"is whole.\n"
+		"SIGTERM: a last report, then the end. SIGHUP: the file of --config is read "
+		"again.\n"
+		"SIGUSR1: the state is logged.\n"
 		"\n"
 		"All options may also be given with one dash, as variables "
 		"(SONDE_SAMPLES_PER_SECOND) and in\n"
 		"a file (--config; samples-per-second = 20). The command line goes before "
 		"variables, these\n"
-		"before the file.\n",
+		"before the file. --print-config shows what came of it. Names are those of the "
+		"OpenTelemetry\n"
+		"profiler; its other options, and OTEL_* variables, are understood.\n",
 	.options = agent_specs,
 	.run = agent_main,
 };
