@@ -508,7 +508,8 @@ static const char *list_changes(const struct setup *a, const struct setup *b, bo
 		const char *x = a->config.values[i].text, *y = b->config.values[i].text;
 		size_t len = strlen(buf);
 
-		if (is_changeable(agent_specs[i].name) == can && (!x != !y || (x && strcmp(x, y))))
+		if (agent_specs[i].type != OPTION_IGNORED &&
+		    is_changeable(agent_specs[i].name) == can && (!x != !y || (x && strcmp(x, y))))
 			snprintf(buf + len, size - len, "%s%s", len ? ", " : "",
 				 agent_specs[i].name);
 	}
@@ -576,6 +577,8 @@ static int agent_main(int argc, char **argv)
 
 	if (r < 0)
 		return EXIT_USAGE;
+	log_set_json(s->args.log_json && !s->args.print_config);
+	config_tell(&s->config);
 	if (s->args.help)
 		help_print_command(&command_agent, stdout);
 	else if (s->args.version)
@@ -587,7 +590,6 @@ static int agent_main(int argc, char **argv)
 		config_print(&s->config, stdout);
 	if (s->args.help || s->args.version || s->args.copyright || s->args.print_config)
 		return EXIT_OK;
-	log_set_json(s->args.log_json);
 	if (check_setup(s))
 		return EXIT_USAGE;
 	log_set_limit(MESSAGES_A_MINUTE);

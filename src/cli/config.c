@@ -52,33 +52,49 @@ static bool name_of_variable(const char *variable, const char *prefix, char ret[
 	return true;
 }
 
-/* Variables may be for other programs: what is not known is an error of nobody's, perhaps. */
+/* Of our prefix or the others', and not empty, as OpenTelemetry has it: its option, or NULL. */
+static const struct option_spec *find_variable(const struct config *c, const char *variable,
+					       const char *prefix, char name[NAME_SIZE])
+{
+	const struct option_spec *spec;
+
+	*name = '\0';
+	if (!name_of_variable(variable, prefix, name) || !strchr(variable, '=')[1]) {
+		*name = '\0';
+		return NULL;
+	}
+	spec = option_find(c->specs, name);
+	return spec && (is_setting(spec) || !strcmp(name, "config")) ? spec : NULL;
+}
+
 static int read_variable(struct config *c, const char *variable, const char *prefix, void *values)
 {
-	struct config_value value = { .source = CONFIG_ENVIRONMENT };
-	char name[NAME_SIZE], what[NAME_SIZE + 32], meant[80];
-	const struct option_spec *spec;
+	struct config_value value = { .source = CONFIG_ENVIRONMENT, .variable = variable };
+	char name[NAME_SIZE], what[NAME_SIZE + 32];
+	const struct option_spec *spec = find_variable(c, variable, prefix, name);
 	int r;
 
-	if (!name_of_variable(variable, prefix, name))
+	if (!spec)
 		return 0;
 	value.text = strchr(variable, '=') + 1;
-	/* As OpenTelemetry has it: an empty variable is none. */
-	if (!*value.text)
-		return 0;
-	value.variable = variable;
 	snprintf(what, sizeof(what), "%.*s", (int)strcspn(variable, "="), variable);
-	spec = option_find(c->specs, name);
-	if (!spec || (!is_setting(spec) && strcmp(name, "config"))) {
-		option_suggestion(c->specs, name, "--", meant, sizeof(meant));
-		if (*meant)
-			log_warn("the variable %s is of no option%s", what, meant);
-		return 0;
-	}
 	r = option_set(spec, c->command, what, value.text, values);
 	if (!r)
 		set_source(c, spec, &value);
 	return r;
+}
+
+/* Variables may be for other programs: what is not known is an error of nobody's, perhaps. */
+static void tell_variable(const struct config *c, const char *variable, const char *prefix)
+{
+	char name[NAME_SIZE], meant[80];
+
+	if (find_variable(c, variable, prefix, name) || !*name)
+		return;
+	option_suggestion(c->specs, name, "--", meant, sizeof(meant));
+	if (*meant)
+		log_warn("the variable %.*s is of no option%s", (int)strcspn(variable, "="),
+			 variable, meant);
 }
 
 static int read_others_variable(struct config *c, const struct config_variable *v, void *values)
@@ -307,6 +323,15 @@ static void tell_ignored(const struct config *c)
 		log_info("ignored, since there is no need of it here: %s", list);
 }
 
+void config_tell(const struct config *c)
+{
+	for (char **variable = environ; c->others_prefix && *variable; variable++)
+		tell_variable(c, *variable, c->others_prefix);
+	for (char **variable = environ; *variable; variable++)
+		tell_variable(c, *variable, PREFIX);
+	tell_ignored(c);
+}
+
 int config_read(const struct option_spec *specs, const struct config_variable *variables,
 		const char *others_prefix, const char *command, int argc, char **argv, void *values,
 		size_t size, const char *const *config_path, struct config *ret)
@@ -334,7 +359,6 @@ int config_read(const struct option_spec *specs, const struct config_variable *v
 		r = read_command_line(&c, argc, argv, values);
 	if (r)
 		return r;
-	tell_ignored(&c);
 	*ret = c;
 	c.file = NULL;
 	return 0;

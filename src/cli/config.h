@@ -50,7 +50,7 @@ struct config {
 /*
  * Fills *values (`size` bytes; `config_path` is where in it the file's path goes). 0, and *ret is
  * the caller's; -EINVAL, or what reading the file failed with, after one line that says what is
- * wrong and where. Logging: options that are ignored, all in one line. Arguments are refused.
+ * wrong and where. Arguments are refused.
  *
  * `variables` (NULL: none) ends with an empty one. Of those that are set and not empty the last
  * counts, the option's own variable before them. `others_prefix` (or NULL) is another program's
@@ -60,6 +60,11 @@ int config_read(const struct option_spec *specs, const struct config_variable *v
 		const char *others_prefix, const char *command, int argc, char **argv, void *values,
 		size_t size, const char *const *config_path, struct config *ret);
 void config_fini(struct config *config);
+/*
+ * Logging, in the form that the configuration asks for, which is known by then: variables that are
+ * close to an option's name and none, and options that are ignored, all in one line.
+ */
+void config_tell(const struct config *config);
 
 struct config_label {
 	char text[512];

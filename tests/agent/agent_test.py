@@ -507,11 +507,22 @@ def test_the_service_manager_is_told():
 
 
 def test_what_it_says_can_be_json():
-    with agent("--output-dir", "out", "--log-format", "json", "-v") as a:
+    """All of it, wherever that is asked for; what is ignored is said once."""
+    conf = "output-dir = out\nlog-format = json\nmonitor-interval = %s\n"
+    with open("conf", "w", encoding="ascii") as file:
+        file.write(conf % "5s")
+    with agent("--config", "conf", "-v", SONDE_SAMPLES_PER_SECND="3") as a:
+        a.wait_for('"message":"the variable SONDE_SAMPLES_PER_SECND is of no option; did you mean')
+        a.wait_for('"message":"ignored, since there is no need of it here: monitor-interval"')
         a.wait_for('"message":"the agent samples at 20 Hz')
         a.send(signal.SIGUSR1)
         a.wait_for('"message":"state: ')
-        a.end()
+        with open("conf", "w", encoding="ascii") as file:
+            file.write(conf % "6s")
+        a.send(signal.SIGHUP)
+        a.wait_for("was read again, changed: nothing")
+        said = a.end()
+    check(not re.search("new start|ignored|SECND", said.partition("state: ")[2]), said)
     lines = [json.loads(line) for line in a.lines]
     check(all(set(line) == {"time", "level", "message"} for line in lines), lines)
     check({"info", "debug"} <= {line["level"] for line in lines} <= {"error", "warning", "info", "debug"}, lines)
