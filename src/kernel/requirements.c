@@ -278,7 +278,8 @@ static void probe_memlock(struct requirement_result *ret)
 	}
 	found(ret, false, "%" PRIu64 " kB, and it cannot be raised: %s",
 	      (uint64_t)limit.rlim_cur >> 10, strerror(-r));
-	fix(ret, "ulimit -l unlimited before, or LimitMEMLOCK=infinity in the service's unit");
+	fix(ret, "ulimit -l unlimited before, or LimitMEMLOCK=infinity in the service's unit; in "
+		 "a container CAP_SYS_RESOURCE");
 }
 
 static void probe_btf(struct requirement_result *ret)
