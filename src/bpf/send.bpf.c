@@ -18,6 +18,7 @@ enum {
 	RAW_BATCHES = 16,
 	RAW_STACK_SPAN_MAX = 64 << 20, /* no stack's end is further up */
 	RING_KEPT = 8,		       /* one part in so many of the ring is not for raw records */
+	RING_CLOCK = 4,		       /* nor so large a one for other sources than the clock */
 	RAW_WAKE_NS = 20000000,
 };
 
@@ -142,13 +143,34 @@ __noinline int copy_stack(void)
 	return copy_stack_pages(cpu, far, RAW_PAGES_MAX);
 }
 
-/* Raw records alone fill the ring while the agent is busy: what is sent in their place finds room.
+/*
+ * Raw records alone fill the ring while the agent is busy: what is sent in their place finds room.
+ * Probes and events that come a hundred thousand times a second fill it too, and leave room for the
+ * clock's samples: the machine's time is told by these.
  */
-static __always_inline bool ring_has_room(__u32 bytes)
+static __always_inline bool ring_has_room(__u32 bytes, bool is_raw)
 {
-	__u64 size = bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE);
+	__u64 size = bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE), kept = 0;
 
-	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + bytes < size - size / RING_KEPT;
+	if (is_raw)
+		kept += size / RING_KEPT;
+	if (config_source != SOURCE_CLOCK)
+		kept += size / RING_CLOCK;
+	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) + bytes < size - kept;
+}
+
+/* Without a look where all of the ring is for it: then the kernel says. */
+static __always_inline bool may_send(__u32 bytes)
+{
+	return config_source == SOURCE_CLOCK || ring_has_room(bytes, false);
+}
+
+/* How many raw records are left for others: those of the clock, and of code that can be known. */
+static __always_inline __u32 tokens_kept(bool less)
+{
+	if (less)
+		return RAW_BURST / 2;
+	return config_source == SOURCE_CLOCK ? 0 : RAW_BURST / 4;
 }
 
 /*
@@ -183,7 +205,7 @@ __noinline int send_raw(__u32 stop)
 	if (!raw || !words)
 		return LOST_NO_SCRATCH + 1;
 	less = stop == STOP_CODE_PENDING || w->header.flags & SAMPLE_WAKER;
-	if (!take_token(raw, w->header.time_ns, less ? RAW_BURST / 2 : 0))
+	if (!take_token(raw, w->header.time_ns, tokens_kept(less)))
 		return LOST_RAW_THROTTLED + 1;
 	if (kernel > SAMPLE_MAX_KERNEL_FRAMES)
 		return LOST_NO_SCRATCH + 1;
@@ -211,7 +233,7 @@ __noinline int send_raw(__u32 stop)
 	size += raw->raw.stack_size;
 	if (size > sizeof(raw->bytes))
 		return LOST_NO_SCRATCH + 1;
-	if (!ring_has_room(size) ||
+	if (!ring_has_room(size, true) ||
 	    bpf_ringbuf_output(&samples, &raw->header,
 			       sizeof(raw->header) + sizeof(raw->raw) + size,
 			       wake_for_raw(raw, w->header.time_ns, less)))
@@ -306,7 +328,8 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 		}
 		w->header.type = SAMPLE_HIT;
 		if ((w->header.flags & SAMPLE_MET || !put_hit(w)) &&
-		    bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), wake))
+		    (!may_send(sizeof(w->header)) ||
+		     bpf_ringbuf_output(&samples, &w->header, sizeof(w->header), wake)))
 			count_lost(LOST_RING_FULL);
 		return;
 	}
@@ -318,7 +341,8 @@ static __always_inline void send_walked(struct walk *w, __u32 stop)
 	record->header = w->header;
 	record->full = w->full;
 	asked = names_slot(w, k, &names);
-	if (bpf_ringbuf_output(&samples, record,
+	if (!may_send(sizeof(record->header) + sizeof(record->full) + words * 8) ||
+	    bpf_ringbuf_output(&samples, record,
 			       sizeof(record->header) + sizeof(record->full) + words * 8,
 			       asked && *asked != names ? BPF_RB_FORCE_WAKEUP : wake)) {
 		if (!(w->header.flags & SAMPLE_WAKER))

@@ -20,6 +20,7 @@ enum {
 	READ_AGAIN_PART = 10,	  /* of a CPU reading again takes one in so many, ... */
 	CALM_MORE_NS = 100000000, /* ... if the pause is not longer for that */
 	BATCH_PARTS = 8,	  /* of its room; see put_into_batch() */
+	BATCH_CLOCK = 4,	  /* one part in so many is for the clock's samples alone */
 	DRAIN_EVERY = 32,	  /* samples, of up to 64 KiB and a walk each */
 	MEANWHILE_NS = 10000000,  /* for showing processes while something else is waited for */
 };
@@ -125,12 +126,19 @@ static bool is_half_full(const struct recorder *r)
 	return batch_bytes(r->next) > r->batch_bytes_max / 2;
 }
 
-/* Hits are small, and full samples much smaller than stacks: none takes the others' last room. */
-static int put_into_batch(struct recorder *r, const void *record, size_t size, uint32_t type)
+/*
+ * Hits are small, and full samples much smaller than stacks: none takes the others' last room.
+ * Other sources may come a hundred thousand times a second, and leave some for the clock's samples,
+ * as in the ring (bpf/send.bpf.c).
+ */
+static int put_into_batch(struct recorder *r, const struct sample_header *record, size_t size,
+			  uint32_t type)
 {
 	size_t room = r->batch_bytes_max, part = room / BATCH_PARTS;
 	int err;
 
+	if (size >= sizeof(*record) && record->source != SOURCE_CLOCK)
+		room -= room / BATCH_CLOCK;
 	if (type != SAMPLE_RAW)
 		return batch_add(r->next, record, size, type == SAMPLE_HIT ? room : room - part);
 	err = batch_add(r->next, record, size, room - 2 * part);
@@ -152,7 +160,7 @@ static int keep_record(void *ctx, void *record, size_t size)
 		bpf_sampler_send_raws(r->sampler, batch_bytes(r->next) > r->batch_bytes_max / 4 * 3
 							  ? RAWS_NONE
 							  : RAWS_SHORT);
-	err = put_into_batch(r, record, size, type);
+	err = put_into_batch(r, h, size, type);
 	if (err)
 		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
 	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */

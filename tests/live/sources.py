@@ -222,6 +222,54 @@ def crowded(setup):
     return problems, "%d samples, %d of them without their user part" % (at, lost.get("raw_throttled", 0))
 
 
+FLOOD = """
+import ctypes, os, sys, time, zlib
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+libc, data = ctypes.CDLL(None), bytes(1 << 20)
+def spin(seconds):
+    begin = time.process_time()
+    while time.process_time() < begin + seconds: zlib.crc32(data)
+    return time.process_time() - begin
+def answer(what):
+    print(what, flush=True)
+    sys.stdin.readline()
+answer("here")
+libc.getppid()
+answer(spin(1))
+for _ in range(100000): libc.getppid()
+answer(spin(2))
+"""
+
+
+def flooded(setup):
+    """A recorder that gets no turn, while a probe is passed more often than there is room for: the clock's samples behind that are there."""
+    kept, hz = setup.path(".otlp"), 99
+    with subprocess.Popen(["/usr/bin/python3", "-c", FLOOD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        def go_on():
+            program.stdin.write("\n")
+            program.stdin.flush()
+            return float(program.stdout.readline())
+
+        program.stdout.readline()
+        recorder = Recorder(setup, ["--probe", "uprobe:libc.so.6:getppid,name=it", "-p", str(program.pid)], frequency=hz, kept=kept)
+        recording_began(recorder)
+        spun = go_on()
+        recorder.process.send_signal(signal.SIGSTOP)
+        spun += go_on()
+        recorder.process.send_signal(signal.SIGCONT)
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait()
+    recording.expect_status(0)
+    found, lost = convert(setup, kept, "samples", recording.problems), recording.lost()
+    # Some have no user part, where their code was not known in time.
+    at = total(stack for stack in found if not stack.user or any(frame.startswith("crc32") for frame in stack.user))
+    os.unlink(kept)
+    problems = list(recording.problems)
+    if at < 0.65 * hz * spun or not lost.get("ring_full"):
+        problems.append("%d samples of %.1f s; lost: %s" % (at, spun, lost))
+    return problems, "%d samples of %.1f s" % (at, spun)
+
+
 def limited(setup):
     """No more than the rate a second, and how many more there were."""
     recording, found = record_all(setup, ["--probe", "tracepoint:raw_syscalls:sys_enter,rate=50,name=it"], ["it"],
@@ -435,6 +483,7 @@ def tests(_setup):
     yield "python", python
     yield "counted", counted
     yield "crowded", crowded
+    yield "flooded", flooded
     yield "limited", limited
     yield "faults", faults
     yield "usdt", usdt
