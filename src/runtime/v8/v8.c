@@ -26,7 +26,6 @@ enum {
 	ENTRY_CODE_MAX = 512, /* of the interpreter's entry, to where it has made its frame */
 	ENTRY_MAX = 4096, /* the whole of it, so that the step can tell by the address in a page */
 	CALL_CODE_MAX = 1024,
-	LOAD_SIZE = 7, /* bytes of an instruction */
 	INT3 = 0xcc,
 };
 
@@ -113,24 +112,14 @@ static uint16_t find_dispatch(const struct elf_file *elf, const struct elf_symbo
 	return v8_find_dispatch(elf->machine, code, size, ret_shift);
 }
 
-/*
- * The address of the pointer that a function does nothing but read: mov N(%rip), %rax, behind what
- * makes a frame if there is that; 0: it is not so.
- */
+/* The address of the pointer to WebAssembly's manager of code; 0: it is not found. */
 static uint64_t find_state(const struct elf_file *elf, const struct elf_symbol *getter)
 {
-	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5 }, load[] = { 0x48, 0x8b, 0x05 };
-	uint8_t code[sizeof(frame) + LOAD_SIZE];
-	size_t at;
-	int32_t offset;
+	uint8_t code[V8_WASM_GETTER];
 
-	if (elf->machine != EM_X86_64 || elf_file_read_vaddr(elf, getter->addr, code, sizeof(code)))
-		return 0;
-	at = memcmp(code, frame, sizeof(frame)) ? 0 : sizeof(frame);
-	if (memcmp(code + at, load, sizeof(load)))
-		return 0;
-	memcpy(&offset, code + at + sizeof(load), sizeof(offset));
-	return getter->addr + at + LOAD_SIZE + (uint64_t)(int64_t)offset;
+	return elf_file_read_vaddr(elf, getter->addr, code, sizeof(code))
+		       ? 0
+		       : v8_find_wasm_state(elf->machine, getter->addr, code);
 }
 
 /* --- collections of garbage ---------------------------------------------------------------------

@@ -423,27 +423,31 @@ static int read_dispatched(const struct told *d, struct v8_layout *l)
 /*
  * WebAssembly's objects, by version: src/wasm/wasm-code-manager.h (lookup_map_; owned_code_,
  * new_owned_code_, wire_bytes_; instructions_size_, index_) says what there is, Node.js's builds
- * where it lies.
+ * where it lies. The C library's locks, which some stand behind, have 40 bytes on x86-64 and 48 on
+ * aarch64.
  */
-static void read_wasm(const struct told *d, struct v8_layout *l)
+static void read_wasm(const struct told *d, uint16_t machine, struct v8_layout *l)
 {
 	static const struct {
-		uint16_t first, last;
+		uint16_t machine, first, last;
 		struct v8_wasm_layout layout;
 	} known[] = {
-		{ 904, 1002, { 0x50, 0x1a8, 0x1d0, 0x138, 0x20, 0x30, false } },
-		{ 1008, 1008, { 0x48, 0x1a8, 0x1d0, 0x138, 0x20, 0x30, false } },
-		{ 1103, 1108, { 0x48, 0x138, 0x160, 0xc8, 0x18, 0x2c, false } },
-		{ 1204, 1204, { 0x48, 0x190, 0x1b8, 0xc8, 0x18, 0x2c, true } },
-		{ 1209, 1209, { 0x48, 0x1b8, 0x1e0, 0xf0, 0x18, 0x30, true } },
-		{ 1306, 1401, { 0x28, 0x140, 0x168, 0xf0, 0x20, 0x38, true } },
-		{ 1406, 1406, { 0x28, 0x138, 0x160, 0xe8, 0x20, 0x38, true } },
+		{ EM_X86_64, 904, 1002, { 0x50, 0x1a8, 0x1d0, 0x138, 0x20, 0x30, false } },
+		{ EM_X86_64, 1008, 1008, { 0x48, 0x1a8, 0x1d0, 0x138, 0x20, 0x30, false } },
+		{ EM_X86_64, 1103, 1108, { 0x48, 0x138, 0x160, 0xc8, 0x18, 0x2c, false } },
+		{ EM_X86_64, 1204, 1204, { 0x48, 0x190, 0x1b8, 0xc8, 0x18, 0x2c, true } },
+		{ EM_X86_64, 1209, 1209, { 0x48, 0x1b8, 0x1e0, 0xf0, 0x18, 0x30, true } },
+		{ EM_X86_64, 1306, 1401, { 0x28, 0x140, 0x168, 0xf0, 0x20, 0x38, true } },
+		{ EM_X86_64, 1406, 1406, { 0x28, 0x138, 0x160, 0xe8, 0x20, 0x38, true } },
+		{ EM_AARCH64, 1103, 1103, { 0x50, 0x140, 0x168, 0xc8, 0x18, 0x2c, false } },
+		{ EM_AARCH64, 1306, 1306, { 0x28, 0x140, 0x168, 0xf0, 0x20, 0x38, true } },
 	};
 	uint16_t marker = number(d, "frametype_WasmFrame"),
 		 to_marker = number(d, "frametype_JsToWasmFrame");
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (l->version >= known[i].first && l->version <= known[i].last)
+		if (machine == known[i].machine && l->version >= known[i].first &&
+		    l->version <= known[i].last)
 			l->wasm = known[i].layout;
 	if (!l->wasm.code_size || !marker || !to_marker)
 		return;
@@ -669,7 +673,7 @@ int v8_layout_read(const struct elf_file *elf, struct v8_layout *ret, uint16_t *
 	read_chunk(&l);
 	l.external_data += WORD; /* the characters, which the resource has */
 	l.bytecode_sizes = find_sizes(&told, &l);
-	read_wasm(&told, &l);
+	read_wasm(&told, elf->machine, &l);
 	read_async(&told, &l);
 	r = check(&l);
 	if (!r)

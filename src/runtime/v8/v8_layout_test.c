@@ -187,8 +187,6 @@ TEST(files_that_are_not_known)
 {
 	struct v8_layout l;
 	uint16_t version;
-	size_t size;
-	uint8_t *data;
 
 	ASSERT_EQ(read_name("unknown", &l, &version), -ENOTSUP);
 	ASSERT_EQ(version, 1309);
@@ -201,16 +199,40 @@ TEST(files_that_are_not_known)
 	/* It exports Node-API, and does not say which V8 it has. */
 	ASSERT_EQ(read_name("nameless", &l, &version), -ENOTSUP);
 	ASSERT_EQ(version, 0);
-	/* Old versions are known on x86-64 only; later ones have the bytecodes elsewhere. */
-	data = read_made("node14", &size);
+}
+
+static int read_a64(const char *name, struct v8_layout *ret)
+{
+	uint16_t version;
+	size_t size;
+	uint8_t *data = read_made(name, &size);
+	int r;
+
 	((Elf64_Ehdr *)data)->e_machine = EM_AARCH64;
-	ASSERT_EQ(read_memory(data, size, &l, &version), -ENOTSUP);
+	r = read_memory(data, size, ret, &version);
 	free(data);
-	data = read_made("node20", &size);
-	((Elf64_Ehdr *)data)->e_machine = EM_AARCH64;
-	ASSERT_OK(read_memory(data, size, &l, &version));
+	return r;
+}
+
+/* Old versions are known on x86-64 only; later ones have the bytecodes elsewhere, and locks of
+ * another size in front of what leads to WebAssembly's functions. */
+TEST(other_machine)
+{
+	struct v8_layout l;
+	uint16_t version;
+
+	ASSERT_EQ(read_a64("node14", &l), -ENOTSUP);
+	ASSERT_OK(read_a64("node20", &l));
 	ASSERT_EQ(l.record.bytecodes_register, 20);
-	free(data);
+	ASSERT_EQ(l.wasm.manager_modules, 0x50);
+	ASSERT_EQ(l.wasm.module_bytes, 0xc8);
+	ASSERT_OK(read_name("node20", &l, &version));
+	ASSERT_EQ(l.wasm.manager_modules, 0x48);
+	/* Where they are not known, functions have no names. */
+	ASSERT_OK(read_a64("node23", &l));
+	ASSERT_EQ(l.wasm.code_size, 0);
+	ASSERT_OK(read_a64("node24", &l));
+	ASSERT_EQ(l.wasm.manager_modules, 0x28);
 }
 
 /* Nothing is taken of a file that ends too early. */

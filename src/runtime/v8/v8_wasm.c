@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/v8/v8_wasm.h"
 
+#include "elf/a64_insn.h"
 #include "runtime/v8/v8_code.h"
 #include "runtime/v8/v8_heap.h"
 #include "runtime/v8/v8_positions.h"
 #include "util/cleanup.h"
 #include "util/utf8.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -45,6 +47,8 @@ enum {
 	FUNCTION_NAMES = 1,
 	NAMES_MAX = 16 << 20, /* bytes of names of functions */
 	READINGS = 4,	      /* two of which, one behind the other, must be the same */
+	X86_LOAD_SIZE = 7,    /* bytes of an instruction */
+	A64_PAGE = 4096,      /* what adrp counts in */
 };
 
 /*
@@ -79,6 +83,41 @@ static uint32_t word_4(const uint8_t *bytes, size_t at)
 
 	memcpy(&value, bytes + at, sizeof(value));
 	return value;
+}
+
+/* --- where the manager of code is ---------------------------------------------------------------
+ */
+
+/* mov N(%rip), %rax, behind what makes a frame if there is that. */
+static uint64_t find_state_x86(uint64_t addr, const uint8_t *code)
+{
+	static const uint8_t frame[] = { 0x55, 0x48, 0x89, 0xe5 }, load[] = { 0x48, 0x8b, 0x05 };
+	size_t at = memcmp(code, frame, sizeof(frame)) ? 0 : sizeof(frame);
+	int32_t offset;
+
+	if (memcmp(code + at, load, sizeof(load)))
+		return 0;
+	memcpy(&offset, code + at + sizeof(load), sizeof(offset));
+	return addr + at + X86_LOAD_SIZE + (uint64_t)(int64_t)offset;
+}
+
+/* adrp x0, PAGE; ldr x0, [x0, #N]; ret */
+static uint64_t find_state_a64(uint64_t addr, const uint8_t *code)
+{
+	uint32_t page = word_4(code, 0), load = word_4(code, 4);
+	int64_t pages = a64_bits(page, 5, 19) << 2 | a64_bits(page, 29, 2);
+
+	if ((page & 0x9f00001f) != 0x90000000 || (load & 0xffc003ff) != 0xf9400000 ||
+	    word_4(code, 8) != 0xd65f03c0)
+		return 0;
+	pages -= (pages & 1 << 20) << 1; /* its sign */
+	return (addr & ~(A64_PAGE - 1ull)) + (uint64_t)(pages * A64_PAGE) +
+	       8 * (uint64_t)a64_bits(load, 10, 12);
+}
+
+uint64_t v8_find_wasm_state(uint16_t machine, uint64_t addr, const uint8_t code[V8_WASM_GETTER])
+{
+	return machine == EM_X86_64 ? find_state_x86(addr, code) : find_state_a64(addr, code);
 }
 
 /* --- which code it is --------------------------------------------------------------------------

@@ -17,6 +17,12 @@ struct v8_wasm {
 	uint64_t state; /* address of the pointer to the manager of code */
 };
 
+enum { V8_WASM_GETTER = 12 }; /* bytes of GetWasmCodeManager()'s code */
+
+/* The address of the pointer that GetWasmCodeManager(), at `addr`, does nothing but read; 0: its
+ * code does not tell. */
+uint64_t v8_find_wasm_state(uint16_t machine, uint64_t addr, const uint8_t code[V8_WASM_GETTER]);
+
 /* `words`: the header word, and what v8_abi.h says. As runtime_ops.symbolize(). */
 int v8_wasm_name(const struct v8_wasm *wasm, const uint64_t words[2],
 		 const struct runtime_sink *sink);

@@ -8,6 +8,7 @@
 #include "runtime/v8/v8_code.h"
 #include "test.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,4 +306,26 @@ TEST(maps_that_never_end)
 	ASSERT_EQ(name(i, V8_WASM, PC, mix(i, PC), &a), -ENOENT);
 	ASSERT(i->nr_reads < 1000);
 	free(i);
+}
+
+/* The code is what Node.js has there: 24.22 on x86-64, 20.20 and 24.22 on aarch64. */
+TEST(where_the_manager_is)
+{
+	static const uint8_t plain[V8_WASM_GETTER] = { 0x48, 0x8b, 0x05, 0x10, 0, 0, 0, 0xc3 },
+			     framed[V8_WASM_GETTER] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b,
+							0x05, 0xf0, 0xff, 0xff, 0xff, 0x5d };
+	static const uint32_t node20[] = { 0xd001ef00, 0xf9450c00, 0xd65f03c0 },
+			      node24[] = { 0xd0027620, 0xf943e400, 0xd65f03c0 },
+			      before[] = { 0xd0ffffe0, 0xf9400400, 0xd65f03c0 },
+			      other[] = { 0xd0ffffe1, 0xf9400420, 0xd65f03c0 },
+			      goes_on[] = { 0xd0ffffe0, 0xf9400400, 0xf9400000 };
+
+	ASSERT_EQ(v8_find_wasm_state(EM_X86_64, 0x1000, plain), 0x1017);
+	ASSERT_EQ(v8_find_wasm_state(EM_X86_64, 0x1000, framed), 0xffb);
+	ASSERT_EQ(v8_find_wasm_state(EM_X86_64, 0x1000, (const uint8_t *)node20), 0);
+	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x16e7cb0, (const uint8_t *)node20), 0x54c9a18);
+	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x17d70a0, (const uint8_t *)node24), 0x669d7c8);
+	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x12345678, (const uint8_t *)before), 0x12343008);
+	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x1000, (const uint8_t *)other), 0);
+	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x1000, (const uint8_t *)goes_on), 0);
 }
