@@ -101,14 +101,14 @@ static uint64_t find_state_x86(uint64_t addr, const uint8_t *code)
 	return addr + at + X86_LOAD_SIZE + (uint64_t)(int64_t)offset;
 }
 
-/* adrp x0, PAGE; ldr x0, [x0, #N]; ret */
+/* adrp xA, PAGE; ldr x0, [xA, #N]; ret */
 static uint64_t find_state_a64(uint64_t addr, const uint8_t *code)
 {
 	uint32_t page = word_4(code, 0), load = word_4(code, 4);
 	int64_t pages = a64_bits(page, 5, 19) << 2 | a64_bits(page, 29, 2);
 
-	if ((page & 0x9f00001f) != 0x90000000 || (load & 0xffc003ff) != 0xf9400000 ||
-	    word_4(code, 8) != 0xd65f03c0)
+	if ((page & 0x9f000000) != 0x90000000 || (load & 0xffc0001f) != 0xf9400000 ||
+	    a64_bits(page, 0, 5) != a64_bits(load, 5, 5) || word_4(code, 8) != 0xd65f03c0)
 		return 0;
 	pages -= (pages & 1 << 20) << 1; /* its sign */
 	return (addr & ~(A64_PAGE - 1ull)) + (uint64_t)(pages * A64_PAGE) +

@@ -308,7 +308,7 @@ TEST(maps_that_never_end)
 	free(i);
 }
 
-/* The code is what Node.js has there: 24.22 on x86-64, 20.20 and 24.22 on aarch64. */
+/* The code is what Node.js has there: 24.22 on x86-64, 20.20, 24.22 and 26 on aarch64. */
 TEST(where_the_manager_is)
 {
 	static const uint8_t plain[V8_WASM_GETTER] = { 0x48, 0x8b, 0x05, 0x10, 0, 0, 0, 0xc3 },
@@ -316,8 +316,9 @@ TEST(where_the_manager_is)
 							0x05, 0xf0, 0xff, 0xff, 0xff, 0x5d };
 	static const uint32_t node20[] = { 0xd001ef00, 0xf9450c00, 0xd65f03c0 },
 			      node24[] = { 0xd0027620, 0xf943e400, 0xd65f03c0 },
+			      node26[] = { 0xf002c4a8, 0xf9457500, 0xd65f03c0 },
 			      before[] = { 0xd0ffffe0, 0xf9400400, 0xd65f03c0 },
-			      other[] = { 0xd0ffffe1, 0xf9400420, 0xd65f03c0 },
+			      other[] = { 0xd0ffffe1, 0xf9400400, 0xd65f03c0 },
 			      goes_on[] = { 0xd0ffffe0, 0xf9400400, 0xf9400000 };
 
 	ASSERT_EQ(v8_find_wasm_state(EM_X86_64, 0x1000, plain), 0x1017);
@@ -325,6 +326,7 @@ TEST(where_the_manager_is)
 	ASSERT_EQ(v8_find_wasm_state(EM_X86_64, 0x1000, (const uint8_t *)node20), 0);
 	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x16e7cb0, (const uint8_t *)node20), 0x54c9a18);
 	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x17d70a0, (const uint8_t *)node24), 0x669d7c8);
+	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x18d71ac, (const uint8_t *)node26), 0x716eae8);
 	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x12345678, (const uint8_t *)before), 0x12343008);
 	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x1000, (const uint8_t *)other), 0);
 	ASSERT_EQ(v8_find_wasm_state(EM_AARCH64, 0x1000, (const uint8_t *)goes_on), 0);
