@@ -14,7 +14,7 @@ function typedLeaf(thing: Thing): never {
   const file: string = import.meta.filename!;
   process.title = "js-typed";
   fs.writeSync(1, JSON.stringify({comm: "js-typed", chain: [[null, file, 0], ["typedCaller", file, 0], ["typedLeaf", file, 0]], lines: [0, 0],
-                                  waiting: 0, wasm: false, worker: false, stripped: false, deno: true}) + "\n");
+                                  waiting: 0, wasm: false, worker: false, stripped: false, foreign: true}) + "\n");
   fs.writeSync(1, JSON.stringify({ready: process.pid}) + "\n");
   while (fs.readSync(0, new Uint8Array(1), 0, 1) > 0);
   let x: number = Kind.Two;
