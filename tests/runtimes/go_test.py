@@ -71,8 +71,9 @@ def go_command():
 
 
 def go(*argv, **env):
+    # The C compiler by its name alone: 1.16 does not know a CC of two words ("ccache gcc").
     done = subprocess.run([go_command(), *argv], cwd=os.path.join(runtimes.HERE, "go"), capture_output=True, text=True, check=False,
-                          env=dict(os.environ, GO111MODULE="off", GOFLAGS="", GOENV="off", GOTOOLCHAIN="local", **env))
+                          env=dict(os.environ, GO111MODULE="off", GOFLAGS="", GOENV="off", GOTOOLCHAIN="local", CC="gcc", **env))
     if done.returncode:
         raise AssertionError("go %s: %s" % (argv[0], done.stderr[-2000:]))
 
