@@ -299,7 +299,8 @@ ruby_bundle() {
 	ruby_bundled
 }
 
-# Of a clone of Ruby's sources, which nothing here can fetch: $SONDE_RUBY_GIT. The language only, without extensions.
+# Of a clone of Ruby's sources, which nothing here can fetch: $SONDE_RUBY_GIT. The language only, without extensions. With GCC's ar: the plain one may load
+# LLVM's plugin, an older one than rustc's, which ends it at the objects of YJIT and ZJIT ("LLVM ERROR: Invalid encoding").
 ruby_git() {
 	local tag=$1 prefix=$SONDE_ZOO/ruby-$version log=$SONDE_ZOO/log/ruby-$version.log build=$SONDE_ZOO/build/ruby-$version lib
 	shift
@@ -313,7 +314,7 @@ ruby_git() {
 			cp /usr/share/misc/config.guess /usr/share/misc/config.sub tool
 			./configure --prefix="$prefix" --disable-install-doc --enable-shared "$@"
 			touch .unicode-tables.time
-			make -j2 ALWAYS_UPDATE_UNICODE=no ruby' - "$@") >"$log" 2>&1 </dev/null || unavailable "$(tail -n 1 "$log")"
+			make -j2 ALWAYS_UPDATE_UNICODE=no AR=gcc-ar NM=gcc-nm RANLIB=gcc-ranlib ruby' - "$@") >"$log" 2>&1 </dev/null || unavailable "$(tail -n 1 "$log")"
 		lib=$prefix/lib/ruby/${version%%-*}.0
 		mkdir -p "$lib/x86_64-linux" "$prefix/bin"
 		cp -a "$build"/libruby.so* "$prefix/lib"
