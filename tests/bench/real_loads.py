@@ -32,9 +32,9 @@ int f%(n)d(std::vector<S%(n)d> &v, std::map<std::string, S%(n)d> &m, const std::
 	return n + std::regex_search(t, std::regex("a+b*%(n)d")) + (int)by.size();
 }
 """
-# Name, what has to be there, its arguments (%s: the source), the most that a sample may take.
+# Name, what has to be there, its arguments (%s: the source, %o: a file of its own), the most that a sample may take.
 LOADS = [
-    ("clang++ -O3", "clang++", ["-O3", "-w", "-c", "-o", "/dev/null", "%s"], 12000),
+    ("clang++ -O3", "clang++", ["-O3", "-w", "-c", "-o", "%o", "%s"], 12000),
     ("ffmpeg, libx264", "ffmpeg", ["-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=s=1280x720:d=20", "-c:v", "libx264",
                                    "-threads", "1", "-preset", "medium", "-f", "null", "-"], 6000),
 ]
@@ -81,15 +81,15 @@ def measure(setup, groups):
 
 
 def rows(setup, table):
-    source = setup.path(".cc")
-    write_source(source)
+    paths = {"%s": setup.path(".cc"), "%o": setup.path(".o")}
+    write_source(paths["%s"])
     for name, program, arguments, target in LOADS:
         what = "kernel, a sample of %s, %d Hz" % (name, HZ)
         if not shutil.which(program):
             table.add(what, "not measured", "", None, "%s is not installed" % program)
             continue
         results = []
-        with repeated([program] + [source if a == "%s" else a for a in arguments]) as pids:
+        with repeated([program] + [paths.get(a, a) for a in arguments]) as pids:
             for number in range(setup.rounds):
                 table.progress("%s: round %d of %d" % (name, number + 1, setup.rounds))
                 results.append(measure(setup, pids))
