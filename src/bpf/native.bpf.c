@@ -647,7 +647,7 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	at = w->pc;
 	if (e->runtime || r->cfa == CFA_RUNTIME) {
 		/* Its callers are remembered by its step, not in the midst of native ones. */
-		w->caller_slot = (address_slot(w) - w->interrupted) & (CALLER_CACHE_ENTRIES - 1);
+		w->caller_slot = address_slot(w) & (CALLER_CACHE_ENTRIES - 1);
 		w->callee_slot = 0;
 		w->runtime = (e->runtime ?: (__u32)r->cfa_off) & (RUNTIME_MAX_ - 1);
 		w->entry = ENTRY_CODE;
