@@ -137,9 +137,11 @@ static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
 	w->pc = ra - 1;
 	/* Callers of a runtime's interrupted code are where the first one's address says. */
-	w->caller_slot =
-		(w->interrupted && !w->callee_slot ? address_slot(w) : w->caller_slot + 1) &
-		(CALLER_CACHE_ENTRIES - 1);
+	w->caller_slot = (w->caller_link		      ? w->caller_link - 1
+			  : w->interrupted && !w->callee_slot ? address_slot(w)
+							      : w->caller_slot + 1) &
+			 (CALLER_CACHE_ENTRIES - 1);
+	w->caller_link = 0;
 	w->interrupted = 0;
 	/* A thread's first frame may also be told by the return address 0. */
 	if (ra)

@@ -648,7 +648,7 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	if (e->runtime || r->cfa == CFA_RUNTIME) {
 		/* Its callers are remembered by its step, not in the midst of native ones. */
 		w->caller_slot = address_slot(w) & (CALLER_CACHE_ENTRIES - 1);
-		w->callee_slot = 0;
+		w->callee_slot = w->caller_link = 0;
 		w->runtime = (e->runtime ?: (__u32)r->cfa_off) & (RUNTIME_MAX_ - 1);
 		w->entry = ENTRY_CODE;
 		return STOP_NONE;
@@ -658,8 +658,7 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	w->callee_slot = 1 + (w->interrupted ? CALLER_CACHE_ENTRIES +
 						       (address_slot(w) & (RULE_CACHE_ENTRIES - 1))
 					     : w->caller_slot);
-	if (e->link)
-		w->caller_slot = e->link - 2u;
+	w->caller_link = e->link;
 	to = frame_room_in(words, w, 1);
 	if (!to)
 		return STOP_MAX_FRAMES;

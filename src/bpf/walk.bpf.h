@@ -110,6 +110,7 @@ struct walk {
 	/* Where the last frame's rule was: 1 + its place in `callers`, or, if it was interrupted,
 	 * 1 + CALLER_CACHE_ENTRIES + that in `entries`; 0: it was none of native code. */
 	__u32 callee_slot;
+	__u32 caller_link; /* what the current frame's rule says of where its caller's is, plus 1 */
 	/* Configuration. */
 	__u32 max_frames;
 	__u32 nr_frames;

@@ -158,16 +158,25 @@ TEST(x86_stacks_share_the_callers_that_they_share)
 	rule_in_bucket(41, end);
 	rule_in_bucket(100, by_sp);
 	rule_in_bucket(101, by_sp);
+	/* The two functions that they part in have saved a register far away, which is taken back
+	 * the general way, and return from different places. */
+	t.rules[2 + 1] = (struct unwind_rule){ CFA_REG, X86_RSP, .cfa_off = 48, .ra_off = -1,
+					       .slot_off = { 0, 400 } };
+	rule_in_bucket(102, t.rules[2 + 1]);
+	t.rules[2 + 1].ra_off = -2;
 	t.callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*t.callers));
 	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
 	for (__u32 round = 0; round < 4; round++) {
 		for (__u32 i = 0; i < NR_INNER; i++) {
-			/* Others call the second and third function from elsewhere. */
-			t.stack[10 + by_sp.cfa_off / 8 - 1] = AT(2, 1 + i / 2);
+			bool other = i > 1;
+
+			t.stack[10] = other ? AT(102, 1) : AT(2, 1);
+			t.stack[15] = other ? 0 : AT(3, 1);
+			t.stack[16] = other ? AT(3, 1) : 0;
 			ASSERT_EQ(walk(EM_X86_64, inner[i]), STOP_COMPLETE);
 			ASSERT_EQ(t.walk.full.nr_words, 41);
 			ASSERT_EQ(FRAME_DATA(t.walk.words[0]), inner[i]);
-			ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(2, i / 2));
+			ASSERT_EQ(FRAME_DATA(t.walk.words[1]), AT(other ? 102 : 2, 0));
 			for (__u32 k = 2; k < 41; k++)
 				ASSERT_EQ(FRAME_DATA(t.walk.words[k]), AT(1 + k, 0));
 		}
