@@ -310,6 +310,14 @@ def which_are_js(frames):
     return found
 
 
+def wrong_callers(truth, found):
+    """Where the function that ran was dropped before its name was read, as closures are: its callers are the right ones."""
+    want = truth["chain"][:len(found)]
+    if found and len(want) == len(found) and all(map(is_function, found, want)):
+        return None
+    return "%s\n     not the first ones of %s" % (chain_text(found), chain_text(truth["chain"]))
+
+
 def wrong_outer(truth, found):
     """Where it is said that others may be inlined in the last function: those that are there are right, and that one has no line."""
     want = truth["chain"][:len(found)]
@@ -332,6 +340,8 @@ def judge_told(truth, hot, stack):
     # Where a builtin calls a function whose frame is not there yet, the frame is the builtin's, which is no function of a script.
     if stack.user[-1].name == "Builtins_BaselineOutOfLinePrologue" and is_unknown(stack.user[-2]):
         return None
+    if is_unknown(stack.user[-1]):
+        return wrong_callers(truth, found[:-1])  # tally_truths() counts these
     if found[-1][0] == INLINED_UNKNOWN:
         return wrong_outer(truth, found[:-1])
     wrong = wrong_chain(truth, waiting_first(truth, names, found), hot) or wrong_natives([f.name for f in stack.user], js, truth) or wrong_waiting(truth, names)
