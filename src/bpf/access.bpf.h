@@ -110,18 +110,16 @@ static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, _
 	return cache ? entry_in(cache, w, slot) : NULL;
 }
 
-static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
-{
-	struct rule_cache *cache = rule_cache_of(w);
-
-	return cache ? caller_in(cache, w) : NULL;
-}
-
 static __always_inline struct cached_rule *callers_at(const struct walk *w, __u32 slot)
 {
 	struct rule_cache *cache = rule_cache_of(w);
 
 	return cache ? caller_from(cache, slot) : NULL;
+}
+
+static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)
+{
+	return callers_at(w, w->caller_slot);
 }
 
 static __always_inline struct kernel_cache *kernel_cache_of(const struct walk *w)

@@ -373,7 +373,7 @@ static __always_inline void remember_rule(struct cached_rule *e, __u64 pc, __u32
 /* The next time the last frame leads to where the current one is now. */
 static __always_inline void link_callee(struct walk *w)
 {
-	__u32 slot = w->callee_slot - 1, next = w->caller_slot + 1;
+	__u32 slot = w->callee_slot - 1;
 	struct cached_rule *callee;
 
 	if (!w->callee_slot)
@@ -383,7 +383,7 @@ static __always_inline void link_callee(struct walk *w)
 	else
 		callee = callers_at(w, slot);
 	if (callee)
-		callee->link = (__u16)(slot + 1 == w->caller_slot ? 0 : next);
+		callee->link = (__u16)(w->caller_slot + 1);
 }
 
 /*
@@ -722,7 +722,6 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 #define LOST_REGS                                                                                  \
 	(1u << arch_slot_regs[1] | 1u << arch_slot_regs[2] | 1u << arch_slot_regs[3] |             \
 	 1u << arch_slot_regs[4] | 1u << arch_slot_regs[5])
-enum { LINK_BITS = 16 }; /* the upper ones of cached_rule.of */
 
 /*
  * Takes back a register that lies in the window, `cfa` bytes from its start being the CFA. False:

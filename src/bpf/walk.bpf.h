@@ -73,6 +73,7 @@ struct cached_rule {
 	};
 };
 _Static_assert(sizeof(struct cached_rule) == 40, "own is as large as a rule");
+enum { LINK_BITS = 16 }; /* the upper ones of `of` */
 
 /* A walk of the kernel's stack: kernel_stack.bpf.c. */
 struct kernel_walk {
