@@ -54,14 +54,20 @@ static bool is_for_all(const struct config *config, const char *option)
 /* The one that says where, and what it says. */
 static const char *endpoint_option(const struct collector_arguments *args, const char **ret_text)
 {
-	*ret_text = args->agent		      ? args->agent
-		    : args->endpoint	      ? args->endpoint
-		    : args->profiles_endpoint ? args->profiles_endpoint
-					      : args->base_endpoint;
-	return args->agent		 ? "collection-agent"
-	       : args->endpoint		 ? "otlp-endpoint"
-	       : args->profiles_endpoint ? "otlp-profiles-endpoint"
-					 : "otlp-base-endpoint";
+	const struct {
+		const char *option, *text;
+	} said[] = {
+		{ "collection-agent", args->agent },
+		{ "otlp-endpoint", args->endpoint },
+		{ "otlp-profiles-endpoint", args->profiles_endpoint },
+		{ "otlp-base-endpoint", args->base_endpoint },
+	};
+	size_t i = 0;
+
+	while (i + 1 < sizeof(said) / sizeof(*said) && !said[i].text)
+		i++;
+	*ret_text = said[i].text;
+	return said[i].option;
 }
 
 static int read_endpoint(const struct collector_arguments *args, const struct config *config,
