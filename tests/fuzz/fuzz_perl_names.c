@@ -52,11 +52,8 @@ FUZZER(data, size)
 	struct input in;
 	uint32_t seq;
 
-	if (size < sizeof(in))
+	if (!name_image_begin(&image, data, size, &in, sizeof(in)))
 		return 0;
-	memcpy(&in, data, sizeof(in));
-	image.data = data + sizeof(in);
-	image.size = size - sizeof(in);
 	names.version = 28 + in.version % 15;
 	names.threaded = in.flags & THREADED;
 	names.dbstate = name_address(in.dbstate);

@@ -62,11 +62,8 @@ FUZZER(data, size)
 	struct input in;
 	size_t nr;
 
-	if (size < sizeof(in))
+	if (!name_image_begin(&image, data, size, &in, sizeof(in)))
 		return 0;
-	memcpy(&in, data, sizeof(in));
-	image.data = data + sizeof(in);
-	image.size = size - sizeof(in);
 	version = versions[in.version % (sizeof(versions) / sizeof(*versions))];
 	name_check(php_layout_of(version[0], version[1], &names.layout, &current));
 	code = in.code % CODES;

@@ -79,11 +79,8 @@ FUZZER(data, size)
 	uint64_t words[3], entry;
 	struct input in;
 
-	if (size < sizeof(in))
+	if (!name_image_begin(&image, data, size, &in, sizeof(in)))
 		return 0;
-	memcpy(&in, data, sizeof(in));
-	image.data = data + sizeof(in);
-	image.size = size - sizeof(in);
 	names.layout =
 		ruby_layout_of(versions[in.version % (sizeof(versions) / sizeof(*versions))]);
 	names.symbols = name_address(in.symbols);

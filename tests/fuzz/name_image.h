@@ -7,6 +7,7 @@
 
 #include "runtime/runtime.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,18 @@ static void name_check(bool ok)
 {
 	if (!ok)
 		abort();
+}
+
+/* The input's first bytes into `head`, the memory is behind them. False: it has not so many. */
+static inline bool name_image_begin(struct name_image *m, const uint8_t *data, size_t size,
+				    void *head, size_t head_size)
+{
+	if (size < head_size)
+		return false;
+	memcpy(head, data, head_size);
+	m->data = data + head_size;
+	m->size = size - head_size;
+	return true;
 }
 
 static int name_image_read(void *ctx, uint64_t addr, void *to, size_t size)
