@@ -310,20 +310,12 @@ def which_are_js(frames):
     return found
 
 
-def wrong_callers(truth, found):
-    """Where the function that ran was dropped before its name was read, as closures are: its callers are the right ones."""
+def wrong_outer(truth, found, has_line):
+    """Where what is further in has no name: those that are there are right. The last one has no line if others may be inlined in it."""
     want = truth["chain"][:len(found)]
-    if found and len(want) == len(found) and all(map(is_function, found, want)):
+    if found and len(want) == len(found) and all(map(is_function, found[:-1], want)) and is_function(found[-1], want[-1], has_line) and (has_line or not found[-1][2]):
         return None
-    return "%s\n     not the first ones of %s" % (chain_text(found), chain_text(truth["chain"]))
-
-
-def wrong_outer(truth, found):
-    """Where it is said that others may be inlined in the last function: those that are there are right, and that one has no line."""
-    want = truth["chain"][:len(found)]
-    if found and len(want) == len(found) and all(map(is_function, found[:-1], want)) and is_function(found[-1], want[-1], False) and not found[-1][2]:
-        return None
-    return "%s\n     not the first ones of %s, the last without a line" % (chain_text(found), chain_text(truth["chain"]))
+    return "%s\n     not the first ones of %s, the last %s" % (chain_text(found), chain_text(truth["chain"]), "in that line" if has_line else "without a line")
 
 
 def judge_told(truth, hot, stack):
@@ -340,10 +332,11 @@ def judge_told(truth, hot, stack):
     # Where a builtin calls a function whose frame is not there yet, the frame is the builtin's, which is no function of a script.
     if stack.user[-1].name == "Builtins_BaselineOutOfLinePrologue" and is_unknown(stack.user[-2]):
         return None
+    # A function that was dropped before its name was read, as closures are: tally_truths() counts these.
     if is_unknown(stack.user[-1]):
-        return wrong_callers(truth, found[:-1])  # tally_truths() counts these
+        return wrong_outer(truth, found[:-1], True)
     if found[-1][0] == INLINED_UNKNOWN:
-        return wrong_outer(truth, found[:-1])
+        return wrong_outer(truth, found[:-1], False)
     wrong = wrong_chain(truth, waiting_first(truth, names, found), hot) or wrong_natives([f.name for f in stack.user], js, truth) or wrong_waiting(truth, names)
     if truth["comm"] == "js-native" and not wrong:
         wrong = wrong_through_addon(stack, js)
