@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-`sonde agent` and the OpenTelemetry Collector, for some seconds, with SONDE_ALL (make test-all) for a minute: `collector_test.py SONDE
-BUILD_FOLDER [TEST...]`, TAP.
+`sonde agent` and the OpenTelemetry Collector, for a minute: `collector_test.py SONDE BUILD_FOLDER [TEST...]`, TAP.
 
 The Collector is built of its own modules (tests/agent/collector). It receives over gRPC and over HTTP, each plain, in TLS, and in
 TLS with a client's certificate, and writes what it took into a file for each kind of security: what is in these files is what the
@@ -26,7 +25,7 @@ from running import BUILD, State, agent, burn, run_tests, samples_of
 from tap import check
 
 COLLECTOR = os.path.join(BUILD, "tests/agent/collector")
-REPORTS = 60 if os.environ.get("SONDE_ALL") else 8  # of a second each
+REPORTS = 60  # of a second each
 SECURITY = ("plain", "tls", "mtls")
 PROTOCOLS = ("grpc", "http")
 

@@ -23,7 +23,7 @@ import receiver
 import tap
 from command import run
 from grpc_receiver import Server
-from running import ENDED_BEFORE_AN_ANSWER, FAST, SONDE, State, agent, of_native_code, run_tests, samples_of, simmer
+from running import ENDED_BEFORE_AN_ANSWER, EVERY_SECOND, FAST, SONDE, State, agent, of_native_code, outage, run_tests, samples_of, simmer
 from tap import check
 
 def code(number, **more):
@@ -35,8 +35,6 @@ def sending(port, *args):
 
 
 PLAIN = ("-disable-tls",)
-# Of a tenth of a second each: two minutes in make test-all.
-AWAY_REPORTS = 1200 if os.environ.get("SONDE_ALL") else 8
 
 
 def test_requests_keep_every_rule_and_lose_nothing():
@@ -133,15 +131,12 @@ def test_a_server_that_is_killed_in_the_middle_of_a_request_gets_it_again():
 def test_a_server_that_is_away_costs_nothing():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with sending(port, *PLAIN) as a, simmer():
+    with sending(port, *PLAIN, *EVERY_SECOND) as a, simmer():
         a.wait_for("cannot deliver to .*, reports wait: cannot connect: Connection refused")
-        waiting = 0
-        while waiting < AWAY_REPORTS:
-            a.send(signal.SIGUSR1)
-            waiting = int(a.wait_for(r"were dropped; (\d+) of \d+ kB wait")[1])
+        waiting = outage(a)
         with Server(port=port) as server:
             a.wait_for("answers again")
-            server.wait(AWAY_REPORTS + 1)
+            server.wait(waiting + 1)
             state = State(a.end())
             server.close()
     state.check_sum()

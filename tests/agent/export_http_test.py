@@ -21,12 +21,9 @@ import guard
 import receiver
 from command import run
 from receiver import Receiver, replying
-from running import (ENDED_BEFORE_AN_ANSWER, FAST, PROFCHECK, SONDE, State, agent, burn, of_native_code, places, resources, run_tests, samples_of,
-                     simmer, workload)
+from running import (ENDED_BEFORE_AN_ANSWER, EVERY_SECOND, FAST, PROFCHECK, SONDE, State, agent, burn, of_native_code, outage, places, resources,
+                     run_tests, samples_of, simmer, workload)
 from tap import check
-
-# Of a tenth of a second each: two minutes in make test-all.
-AWAY_REPORTS = 1200 if os.environ.get("SONDE_ALL") else 8
 
 
 def sending(port, *args, scheme="http"):
@@ -182,15 +179,12 @@ def test_partial_success_is_told_and_not_sent_again():
 def test_a_collector_that_is_away_costs_nothing():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with sending(port) as a, simmer():
+    with sending(port, *EVERY_SECOND) as a, simmer():
         a.wait_for("cannot deliver to .*, reports wait: .*[Cc]onnect")
-        waiting = 0
-        while waiting < AWAY_REPORTS:
-            a.send(signal.SIGUSR1)
-            waiting = int(a.wait_for(r"were dropped; (\d+) of \d+ kB wait")[1])
+        waiting = outage(a)
         with Receiver(port=port) as r:
             a.wait_for("answers again")
-            r.wait(AWAY_REPORTS + 1)
+            r.wait(waiting + 1)
         # Away once more.
         a.wait_for("cannot deliver to .*, reports wait")
         with Receiver(port=port) as later:

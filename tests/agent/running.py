@@ -128,6 +128,19 @@ def of_native_code():
     DEFAULTS["SONDE_TRACERS"] = "native"
 
 
+# What waits in two minutes has room in the queue, on a busy machine, too.
+EVERY_SECOND = ("--reporter-interval", "1")
+
+
+def outage(a):
+    """The collector of `a`, which reports EVERY_SECOND and has said that nobody answers, is away for two minutes. How many reports wait then."""
+    time.sleep(120)
+    a.send(signal.SIGUSR1)
+    waiting = int(a.wait_for(r"were dropped; (\d+) of \d+ kB wait")[1])
+    check(waiting > 60, f"{waiting} reports of a second each")
+    return waiting
+
+
 def burn():
     return workload(PROFCHECK, "burn", "600")
 
