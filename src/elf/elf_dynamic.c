@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-	DYNAMIC_MAX = 512,  /* entries of a dynamic segment that are looked at */
-	CHAIN_MAX = 256,    /* symbols of a bucket; real ones have a few, and each is read */
+	DYNAMIC_MAX = 512, /* entries of a dynamic segment that are looked at */
+	CHAIN_MAX = 256,   /* symbols of a bucket; real ones have a few, and each is read */
+	UNDEFINED_MAX = 4096,
 	NAME_SIZE_MAX = 256 /* of a name that is looked up */
 };
 
@@ -75,32 +76,60 @@ int elf_dynamic_read(const struct elf_file *elf, struct elf_dynamic *ret)
 	return 0;
 }
 
+static bool read_symbol(const struct elf_dynamic *dynamic, uint32_t index, Elf64_Sym *ret)
+{
+	return !elf_file_read_vaddr(dynamic->elf, dynamic->symbols + index * (uint64_t)sizeof(*ret),
+				    ret, sizeof(*ret));
+}
+
+static bool is_called(const struct elf_dynamic *dynamic, const Elf64_Sym *symbol, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	char have[NAME_SIZE_MAX];
+
+	return symbol->st_name <= dynamic->strings_size &&
+	       size <= dynamic->strings_size - symbol->st_name &&
+	       !elf_file_read_vaddr(dynamic->elf, dynamic->strings + symbol->st_name, have, size) &&
+	       !memcmp(have, name, size);
+}
+
 /* Is symbol `index` defined and called `name`? */
 static bool matches(const struct elf_dynamic *dynamic, uint32_t index, const char *name,
 		    uint64_t *ret)
 {
-	size_t size = strlen(name) + 1;
-	char have[NAME_SIZE_MAX];
 	Elf64_Sym symbol;
 
-	if (elf_file_read_vaddr(dynamic->elf, dynamic->symbols + index * (uint64_t)sizeof(symbol),
-				&symbol, sizeof(symbol)))
-		return false;
-	if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) == STT_TLS ||
-	    symbol.st_name > dynamic->strings_size || size > dynamic->strings_size - symbol.st_name)
-		return false;
-	if (elf_file_read_vaddr(dynamic->elf, dynamic->strings + symbol.st_name, have, size) ||
-	    memcmp(have, name, size) != 0)
+	if (!read_symbol(dynamic, index, &symbol) || symbol.st_shndx == SHN_UNDEF ||
+	    ELF64_ST_TYPE(symbol.st_info) == STT_TLS || !is_called(dynamic, &symbol, name))
 		return false;
 	*ret = symbol.st_value;
 	return true;
 }
 
+struct gnu_hash_head {
+	uint32_t nr_buckets, first, nr_bloom, shift;
+};
+
+bool elf_dynamic_needs(const struct elf_dynamic *dynamic, const char *name)
+{
+	struct gnu_hash_head head;
+	Elf64_Sym symbol;
+
+	if (!dynamic->gnu_hash ||
+	    elf_file_read_vaddr(dynamic->elf, dynamic->gnu_hash, &head, sizeof(head)))
+		return false;
+	for (uint32_t i = 1; i < head.first && i <= UNDEFINED_MAX; i++) {
+		if (!read_symbol(dynamic, i, &symbol))
+			return false;
+		if (symbol.st_shndx == SHN_UNDEF && is_called(dynamic, &symbol, name))
+			return true;
+	}
+	return false;
+}
+
 static int find_gnu(const struct elf_dynamic *dynamic, const char *name, uint64_t *ret)
 {
-	struct {
-		uint32_t nr_buckets, first, nr_bloom, shift;
-	} head;
+	struct gnu_hash_head head;
 	uint32_t hash = 5381, index, have;
 	uint64_t bloom, buckets, chains;
 

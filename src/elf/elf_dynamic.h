@@ -23,3 +23,8 @@ int elf_dynamic_read(const struct elf_file *elf, struct elf_dynamic *ret);
  * space. 0, or -ENOENT (also if the tables make no sense).
  */
 int elf_dynamic_find(const struct elf_dynamic *dynamic, const char *name, uint64_t *ret);
+/*
+ * Is a symbol of that name left to other files? By DT_GNU_HASH alone, which has these before all
+ * others; of the first 4,096 of them, one read each.
+ */
+bool elf_dynamic_needs(const struct elf_dynamic *dynamic, const char *name);

@@ -53,6 +53,23 @@ TEST(symbols_of_libc_are_found_by_both_tables)
 	check(&dynamic, (uint64_t)info.dli_fbase);
 }
 
+TEST(what_others_must_have_is_told)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	struct elf_dynamic dynamic;
+
+	ASSERT_OK(elf_file_open("/proc/self/exe", &elf));
+	ASSERT_OK(elf_dynamic_read(elf, &dynamic));
+	ASSERT(dynamic.gnu_hash);
+	ASSERT(elf_dynamic_needs(&dynamic, "dladdr"));
+	ASSERT(!elf_dynamic_needs(&dynamic, "dladd"));
+	ASSERT(!elf_dynamic_needs(&dynamic, "dladdr1"));
+	ASSERT(!elf_dynamic_needs(&dynamic, ""));
+	ASSERT(!elf_dynamic_needs(&dynamic, "main"));
+	dynamic.symbols = UINT64_MAX - 64;
+	ASSERT(!elf_dynamic_needs(&dynamic, "dladdr"));
+}
+
 TEST(a_file_without_a_dynamic_segment_has_none)
 {
 	Elf64_Ehdr header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,

@@ -167,6 +167,12 @@ struct runtime_ops {
 	 * whole functions.) `source`: the path of its source; "" or NULL: not known.
 	 */
 	bool (*hides)(const char *name, const char *source);
+	/*
+	 * Optional: as runtime_dso.follow, of a file that is no runtime, but may be a module that
+	 * this one loads, whose functions stand between its own on the stack. Called once for each
+	 * such file before its table is made.
+	 */
+	unsigned int (*follow)(const struct elf_file *elf);
 
 	/*
 	 * Reads what is needed of a process that maps the dso, checks that it makes sense, and

@@ -156,6 +156,17 @@ static void take_table(void *ctx, uint32_t number, int result, struct unwind_tab
 	unwind_table_free(table);
 }
 
+/* Registers that runtimes want of a file that is none of them: runtime_ops.follow. */
+static unsigned int wanted_of_module(const struct elf_file *elf)
+{
+	unsigned int wanted = 0;
+
+	for (int i = 0; i < RUNTIME_MAX_; i++)
+		if (runtimes[i] && runtimes[i]->follow)
+			wanted |= runtimes[i]->follow(elf);
+	return wanted;
+}
+
 /* What is to be built for a file; *ret_elf is the caller's. -EAGAIN: not now. */
 static int make_job(struct publisher *p, uint32_t number, struct loader_job *job,
 		    struct elf_file **ret_elf)
@@ -173,6 +184,8 @@ static int make_job(struct publisher *p, uint32_t number, struct loader_job *job
 		loader_job_of_runtime(job, dso);
 	r = mapped_file_elf(p->processes, file, ret_elf);
 	job->elf = *ret_elf;
+	if (!r && !dso)
+		job->follow = wanted_of_module(job->elf);
 	return r;
 }
 

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import runtimes
 from python_test import PythonTally as EarlyTally
@@ -351,6 +352,17 @@ def test_cloning(perl, setup):
         return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
+def test_modules_ops(perl, setup):
+    """Under Devel::NYTProf, which has functions of its own in place of many ops': loops run what is in another library."""
+    if subprocess.run([perl.path, "-e", "exit !grep { -e qq($_/Devel/NYTProf.pm) } @INC"], check=False).returncode:
+        raise Skip("no Devel::NYTProf")
+    with contextlib.ExitStack() as stack:
+        out = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "%d")
+        programs = started(stack, [["env", "NYTPROF=file=" + out % i, perl.path, "-d:NYTProf", CASES, c]
+                                   for i, c in enumerate(("plain", "deep", "method", "closure", "eval_block"))])
+        return tally_truths(recorded(setup, programs, 1), programs)
+
+
 # Who makes an interpreter, and takes it down: both run Perl code of that one, in the middle of their caller's. It may be gone
 # before the names of its subs are read.
 MAKERS = ("perl_clone", "perl_destruct")
@@ -429,7 +441,7 @@ def test_renamed(perl, setup):
         return tally_truths(recorded(setup, programs, 0.5), programs)
 
 
-TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("churn", test_churn), ("cloning", test_cloning), ("creating", test_creating), ("stack", test_stack), ("renamed", test_renamed))
+TESTS = (("chains", test_chains), *((p, functools.partial(test_busy, p)) for p in BUSY_PROGRAMS), ("churn", test_churn), ("cloning", test_cloning), ("creating", test_creating), ("modules-ops", test_modules_ops), ("stack", test_stack), ("renamed", test_renamed))
 
 
 def arguments(parser):

@@ -5,6 +5,7 @@
  */
 #include "runtime/runtime.h"
 
+#include "elf/elf_dynamic.h"
 #include "runtime/functions.h"
 #include "runtime/perl/perl_abi.h"
 #include "runtime/perl/perl_file.h"
@@ -202,6 +203,17 @@ static int perl_probe(const struct elf_file *elf, struct runtime_about *about,
 	return 0;
 }
 
+/* A module of native code: a loop may call its functions in place of an op's (PL_ppaddr). */
+static unsigned int perl_follow(const struct elf_file *elf)
+{
+	struct elf_dynamic dynamic;
+
+	/* Its boot function asks whether it was built for this Perl (perl.h, since 5.22). */
+	return !elf_dynamic_read(elf, &dynamic) && elf_dynamic_needs(&dynamic, "Perl_xs_handshake")
+		       ? PERL_HELD_SLOT
+		       : 0;
+}
+
 static void perl_dso_free(struct runtime_dso *dso)
 {
 	perl_file_free((struct perl_dso *)dso);
@@ -219,6 +231,7 @@ const struct runtime_ops perl_runtime = {
 	.record_size = sizeof(struct perl_record),
 	.probe = perl_probe,
 	.dso_free = perl_dso_free,
+	.follow = perl_follow,
 	.attach = perl_attach,
 	.detach = perl_detach,
 	.symbolize = perl_symbolize,

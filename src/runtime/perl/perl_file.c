@@ -440,9 +440,8 @@ static int find_held(const struct elf_file *elf, struct perl_dso *dso)
 		if (!r && holds_interpreter(&c))
 			dso->held[nr++] = (struct perl_range){ range->start, range->end };
 	}
-	/* rbx, x19 */
 	if (nr)
-		dso->base.follow = 1u << X86_SLOT_RBX;
+		dso->base.follow = PERL_HELD_SLOT;
 	return 0;
 }
 

@@ -8,6 +8,9 @@
 #include "runtime/perl/perl_abi.h"
 #include "runtime/runtime.h"
 
+/* Of runtime_dso.follow: rbx, x19, in which a loop has its interpreter, with threads. */
+enum { PERL_HELD_SLOT = 1 << X86_SLOT_RBX };
+
 struct perl_dso {
 	struct runtime_dso base;
 	unsigned int version; /* 36: 5.36 */
