@@ -45,7 +45,7 @@ struct record_options {
 	const char *type;
 	struct probes_wanted probes;
 	const char *names;
-	bool lines, verbose, help;
+	bool all, lines, verbose, help;
 };
 
 #define AT(member) .offset = offsetof(struct record_options, member)
@@ -54,6 +54,9 @@ static const struct option_spec record_specs[] = {
 	{ 'p', "pid", "PID[,PID...]", NULL,
 	  "record these processes, their threads, and children they fork from now on", OPTION_PIDS,
 	  AT(pids) },
+	{ 'a', "all", NULL, NULL,
+	  "record the whole system, as without -p and COMMAND, with COMMAND as long as that runs",
+	  OPTION_FLAG, AT(all) },
 	{ 'F', "frequency", "HZ", "99",
 	  "samples a second on each CPU, up to the kernel's perf_event_max_sample_rate",
 	  OPTION_NUMBER, AT(sampling.frequency_hz), .min = 1, .max = UINT32_MAX,
@@ -225,6 +228,10 @@ static int parse(int argc, char **argv, struct recording *rec)
 		log_error("give either -p or COMMAND ('%s'), not both", rec->command[0]);
 		return -EINVAL;
 	}
+	if (o->all && o->pids.nr) {
+		log_error("give either -p or -a, the whole system, not both");
+		return -EINVAL;
+	}
 	rec->export_options.lines = o->lines;
 	r = choose_sources(rec);
 	if (!r)
@@ -301,6 +308,7 @@ static int record(struct recording *rec, struct profile *profile, struct recorde
 		.pids = o->pids.pids,
 		.nr_pids = o->pids.nr,
 		.command = rec->command,
+		.whole = o->all,
 		.duration_s = o->duration_s,
 		.progress = term_width(stderr) ? show_progress : NULL,
 		.progress_ctx = rec,
@@ -367,7 +375,9 @@ static const double SHORT_S = 0.05;
 
 static bool is_whole_machine(const struct recording *rec)
 {
-	return !rec->command && !rec->options.pids.nr && !rec->options.sampling.idle;
+	const struct record_options *o = &rec->options;
+
+	return (o->all || !rec->command) && !o->pids.nr && !o->sampling.idle;
 }
 
 /* Writes all that was asked for, whatever fails of it; 0 or the first error. */
@@ -452,8 +462,9 @@ const struct command command_record = {
 		"\n"
 		"Without -p or COMMAND it records the whole system. With COMMAND it runs it and "
 		"records\n"
-		"it and all its descendants from their first instruction; the exit status is "
-		"COMMAND's.\n"
+		"it and all its descendants from their first instruction (with -a: the whole "
+		"system\n"
+		"meanwhile); the exit status is COMMAND's.\n"
 		"It ends after -d SECONDS, at Ctrl-C or SIGTERM, or with COMMAND, and then writes "
 		"what\n"
 		"there is. Symbols that are still being read at the end are waited for; Ctrl-C "

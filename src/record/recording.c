@@ -246,14 +246,14 @@ static int record(struct recording *s)
 	struct recorder_options options = o->recorder;
 	int err;
 
-	options.targets_only = o->nr_pids || o->command;
+	options.targets_only = o->nr_pids || (o->command && !o->whole);
 	options.memory_at_end = true; /* nobody is shown it before */
 	options.symbolizer.progress = wait_for_names;
 	options.symbolizer.progress_ctx = s;
 	err = recorder_open(&options, s->profile, &s->recorder);
 	if (err)
 		return err;
-	err = s->command
+	err = s->command && !o->whole
 		      ? recorder_add_target_of_exec(s->recorder, (int32_t)command_pid(s->command))
 		      : choose_pids(s);
 	if (!err)

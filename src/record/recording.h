@@ -20,6 +20,7 @@ struct recording_options {
 	const int32_t *pids; /* with their threads and later children; none: the whole system */
 	size_t nr_pids;
 	char *const *command; /* NULL, or argv of the program to run and record */
+	bool whole;	      /* with a command: the whole system as long as it runs */
 	double duration_s;    /* 0: until SIGINT or SIGTERM, or the command's end */
 	/* Called about four times a second with what there is so far; may be NULL. */
 	void (*progress)(void *ctx, const struct recorder_stats *stats);

@@ -707,6 +707,15 @@ def test_only_the_command_and_its_descendants():
     check("sh" in comms and comms <= {"sh", "sonde"}, comms)
 
 
+def test_the_whole_machine_while_a_command_runs():
+    with Burner("outsider"):
+        run = sonde("record", "-a", "-o", "x.folded", "--", "sh", "-c", f"{BURN}; {BURN}; exit 3")
+    check(run.status == 3, run)
+    comms = {comm for comm, _, _ in stacks_of(read("x.folded"))}
+    check({"outsider", "sh"} <= comms, comms)
+    check_error(sonde("record", "-a", "-p", str(os.getpid())), 2, "either -p or -a")
+
+
 def test_only_the_given_process():
     with Burner("chosen") as chosen, Burner("other"):
         record_a_second(str(chosen.pid))
