@@ -487,7 +487,7 @@ __noinline int WALK_NAME(native_kept)(__u32 reg)
 	__u64 cfa, ra, code;
 
 	e = w ? cached_rule_of(w) : NULL;
-	if (!w || !e)
+	if (!w || !e || e->pc != w->pc)
 		return STOP_INTERNAL;
 	reg &= UNWIND_REGS_MAX - 1;
 	cfa = w->regs[reg] + (__s64)e->rule.cfa_off;
@@ -552,8 +552,9 @@ __noinline int WALK_NAME(native_restore)(__u64 cfa)
 	__u32 i, slots;
 	int stop;
 
+	/* It is looked for once more: another address's rule would lead anywhere. */
 	e = w ? cached_rule_of(w) : NULL;
-	if (!w || !e)
+	if (!w || !e || e->pc != w->pc)
 		return STOP_INTERNAL;
 	r = &e->rule;
 	if (RULE_RA(r) == RA_IN_REG) {

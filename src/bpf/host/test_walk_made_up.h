@@ -34,7 +34,8 @@ static struct {
 	bool may_ask, deep;
 	struct cached_rule *callers, *caches; /* NULL: none */
 	__u32 nr_reads;			      /* of the stack */
-	__u32 flags;			      /* of the process */
+	bool replace; /* each of these makes what is in `caches` another address's */
+	__u32 flags;  /* of the process */
 	struct walk_known_rule known;
 	__u32 walkers_off;
 	__u64 hole; /* a page that is not there; 0: none */
@@ -48,6 +49,8 @@ static inline int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 	    addr + size <= t.unreadable_from &&
 	    (!t.hole || addr + size <= t.hole || addr >= t.hole + 4096)) {
 		t.nr_reads++;
+		for (__u32 i = 0; t.replace && i < RULE_CACHE_ENTRIES; i++)
+			t.caches[i].pc ^= 1;
 		memcpy(to, (char *)t.stack + (addr - STACK), size);
 		return 0;
 	}

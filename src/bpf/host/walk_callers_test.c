@@ -239,3 +239,25 @@ TEST(x86_a_deep_stack_is_read_in_fewer_pieces)
 	ASSERT_EQ(t.walk.full.nr_words, 31);
 	tear_down();
 }
+
+/* What the general way looks up once more must be the frame's. */
+TEST(x86_a_rule_that_became_another_address_s_is_not_used)
+{
+	const struct unwind_rule saved = { CFA_DEREF, X86_RSP, .ra_off = -1,
+					   .slot_off = { [UNWIND_CFA_OFF2_SLOT] = 16 } };
+
+	set_up();
+	rule_in_bucket(1, saved);
+	rule_in_bucket(2, end);
+	t.regs[X86_RSP] = SP(10);
+	t.stack[10] = SP(20);
+	t.stack[21] = AT(2, 1);
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 0), AT(2, 0));
+	t.replace = true;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_INTERNAL);
+	ASSERT_FRAMES(AT(1, 0));
+	free(t.caches);
+	tear_down();
+}
