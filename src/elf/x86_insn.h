@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { X86_INSN_MAX = 15 };
 
@@ -55,3 +56,11 @@ int x86_insn_decode(const uint8_t *p, size_t left, struct x86_insn *ret);
  * kernel and strings' instructions write on their own. Not what push, pop and the like do to rsp.
  */
 uint32_t x86_insn_written(const struct x86_insn *insn);
+/* Where the last four bytes of an instruction lead, which are at `p`, in memory at `addr`. */
+static inline uint64_t x86_rel32(const uint8_t *p, uint64_t addr)
+{
+	int32_t distance;
+
+	memcpy(&distance, p, sizeof(distance));
+	return addr + sizeof(distance) + (uint64_t)(int64_t)distance;
+}

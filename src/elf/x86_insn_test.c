@@ -221,6 +221,14 @@ TEST(operands)
 	ASSERT_EQ(insn.disp, 0x60);
 }
 
+TEST(where_four_bytes_lead)
+{
+	/* call, there and back; mov 0x10(%rip),%rax */
+	ASSERT_EQ(x86_rel32((const uint8_t[]){ 0, 0, 0, 1 }, 0x401), 0x1000405);
+	ASSERT_EQ(x86_rel32((const uint8_t[]){ 0xfb, 0xff, 0xff, 0xff }, 0x401), 0x400);
+	ASSERT_EQ(x86_rel32((const uint8_t[]){ 0x10, 0, 0, 0 }, 3), 0x17);
+}
+
 #define RAX 1u
 #define RDX (1u << 1)
 #define RCX (1u << 2)

@@ -5,6 +5,7 @@
 
 #include "elf/elf_dynamic.h"
 #include "elf/elf_symbols.h"
+#include "elf/x86_insn.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -60,11 +61,11 @@ static int find_jumps(const struct elf_file *elf, uint64_t start, uint64_t end, 
 		uint64_t pc = start + at, target;
 		uint32_t word;
 
-		memcpy(&word, code + at + !arm, sizeof(word));
+		memcpy(&word, code + at, sizeof(word));
 		if (arm && (word & 0x7c000000) == 0x14000000) /* b, bl */
 			target = pc + ((uint64_t)((int64_t)((uint64_t)word << 38) >> 38) << 2);
 		else if (!arm && (code[at] == 0xe8 || code[at] == 0xe9))
-			target = pc + 5 + (uint64_t)(int64_t)(int32_t)word;
+			target = x86_rel32(code + at + 1, pc + 1);
 		else
 			continue;
 		if (target - start >= size)

@@ -575,12 +575,6 @@ static int add_caller(struct php_record *r, size_t at)
 	return 0;
 }
 
-/* Where a call's or a move's four bytes at `p` lead, which lies at `addr`. */
-static uint64_t led_to(const uint8_t *p, uint64_t addr)
-{
-	return addr + 4 + (uint64_t)(int64_t)(int32_t)word_at(p);
-}
-
 /*
  * Where calls of the loop return to: by its name, or by the variable zend_execute_ex, whose value
  * is read at `hook`, or its address at `slot` (0: nowhere), before a call by a register. (What
@@ -600,15 +594,15 @@ static int add_callers(const uint8_t *code, size_t size, uint64_t loop, uint64_t
 		uint64_t addr = r->text + at;
 
 		if (p[0] == 0x48 && p[1] == 0x8b && (p[2] & 0xc7) == 0x05) { /* mov N(%rip), */
-			uint64_t from = led_to(p + 3, addr + 3);
+			uint64_t from = x86_rel32(p + 3, addr + 3);
 
 			if (from == hook)
 				hook_read = at, reg = p[2] >> 3;
 			else if (slot && from == slot)
 				slot_read = at;
-		} else if (p[0] == CALL && led_to(p + 1, addr + 1) == loop) {
+		} else if (p[0] == CALL && x86_rel32(p + 1, addr + 1) == loop) {
 			err = add_caller(r, at + 5);
-		} else if (p[0] == GROUP_5 && p[1] == RIP && led_to(p + 2, addr + 2) == hook) {
+		} else if (p[0] == GROUP_5 && p[1] == RIP && x86_rel32(p + 2, addr + 2) == hook) {
 			err = add_caller(r, at + 6);
 		} else if (p[0] == GROUP_5 && ((p[1] == (REG | reg) && at - hook_read < REACH) ||
 					       (((p[1] & 0xf8) == REG || (p[1] & 0xfc) == AT_REG) &&

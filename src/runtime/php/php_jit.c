@@ -5,6 +5,7 @@
  */
 #include "runtime/php/php_jit.h"
 
+#include "elf/x86_insn.h"
 #include "runtime/words.h"
 
 #include <elf.h>
@@ -37,7 +38,7 @@ static int decode_status(const struct runtime_target *t, uint64_t function, stru
 	for (size_t at = 0; nr < 2 && at + 7 <= sizeof(code); at++) {
 		if (code[at] != 0x48 || code[at + 1] != 0x8b || code[at + 2] != (nr ? 0x0d : 0x05))
 			continue;
-		found[nr++] = function + at + 7 + (uint64_t)(int64_t)(int32_t)half_at(code, at + 3);
+		found[nr++] = x86_rel32(code + at + 3, function + at + 3);
 	}
 	if (nr < 2)
 		return -ENOENT;

@@ -6,6 +6,7 @@
  */
 #include "runtime/ruby/ruby_code.h"
 
+#include "elf/x86_insn.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -106,12 +107,12 @@ static uint64_t call_at(const struct elf_file *elf, const uint8_t *code, uint64_
 {
 	uint32_t word;
 
-	memcpy(&word, code + (elf->machine != EM_AARCH64), sizeof(word));
-	if (elf->machine == EM_AARCH64)
-		return (word & 0xfc000000) == 0x94000000
-			       ? pc + ((uint64_t)((int64_t)((uint64_t)word << 38) >> 38) << 2)
-			       : 0;
-	return *code == 0xe8 ? pc + 5 + (uint64_t)(int64_t)(int32_t)word : 0;
+	if (elf->machine != EM_AARCH64)
+		return *code == 0xe8 ? x86_rel32(code + 1, pc + 1) : 0;
+	memcpy(&word, code, sizeof(word));
+	return (word & 0xfc000000) == 0x94000000
+		       ? pc + ((uint64_t)((int64_t)((uint64_t)word << 38) >> 38) << 2)
+		       : 0;
 }
 
 /* rb_vm_exec(): the one that calls vm_exec_core(). (What returns its table jumps there.) */
@@ -298,7 +299,7 @@ static bool read_during_gc(const struct elf_file *elf, uint64_t function, struct
 	if (code[at] != 0x48 || (code[at + 1] != 0x8b && code[at + 1] != 0x8d) ||
 	    code[at + 2] != 0x05)
 		return false;
-	gc->vm = function + at + 7 + (uint64_t)(int64_t)(int32_t)number_at(code + at + 3);
+	gc->vm = x86_rel32(code + at + 3, function + at + 3);
 	gc->slot = false;
 	if (!memcmp(code + at + 7, follow, sizeof(follow)))
 		gc->slot = code[at + 1] == 0x8b; /* of the linker's: the variable is elsewhere */
