@@ -435,11 +435,6 @@ static int check_setup(struct setup *s)
 	/* What is set for all programs here does not contradict what was said to this one. */
 	if (args->output_dir)
 		args->collector.base_endpoint = args->collector.profiles_endpoint = NULL;
-	/* Two names of one thing: the one that was said nearer to the user. */
-	if (config_overruled(&s->config, "collection-agent"))
-		args->collector.agent = NULL;
-	if (config_overruled(&s->config, "otlp-endpoint"))
-		args->collector.endpoint = NULL;
 	r = check_attributes(args->attributes, &s->config);
 	if (!r)
 		r = collector_read(&args->collector, &s->config, &s->collector);

@@ -332,6 +332,59 @@ void config_tell(const struct config *c)
 	tell_ignored(c);
 }
 
+/* Of those that set the same value the one that was said last: the nearest to the user. */
+static size_t find_source(const struct config *c, const struct option_spec *spec)
+{
+	size_t best = (size_t)(spec - c->specs);
+
+	for (size_t i = 0; c->specs[i].name; i++)
+		if (c->specs[i].offset == spec->offset && c->specs[i].type == spec->type &&
+		    (c->values[i].source > c->values[best].source ||
+		     (c->values[i].source == c->values[best].source &&
+		      c->values[i].order > c->values[best].order)))
+			best = i;
+	return best;
+}
+
+/*
+ * Was what spec->instead names said nearer to the user: in a place that goes before, or later in
+ * the same one? Variables have no order.
+ */
+static bool is_overruled(const struct config *c, const struct option_spec *spec)
+{
+	const struct option_spec *instead =
+		spec->instead ? option_find(c->specs, spec->instead) : NULL;
+	const struct config_value *own, *other;
+
+	if (!instead)
+		return false;
+	own = &c->values[find_source(c, spec)];
+	other = &c->values[find_source(c, instead)];
+	if (other->source <= CONFIG_DEFAULT || own->source <= CONFIG_DEFAULT)
+		return false;
+	/* That is as not given. */
+	if (instead->or_none && other->text && !*other->text)
+		return false;
+	if (other->source == own->source)
+		return own->source != CONFIG_ENVIRONMENT && other->order > own->order;
+	return other->source > own->source;
+}
+
+/* Such options have no default. */
+static void drop_overruled(const struct config *c, char *values)
+{
+	for (const struct option_spec *spec = c->specs; spec->name; spec++) {
+		void *value = values + spec->offset;
+
+		if (!is_overruled(c, spec))
+			continue;
+		if (spec->type == OPTION_FRACTION)
+			*(double *)value = 0;
+		else
+			*(const char **)value = NULL;
+	}
+}
+
 int config_read(const struct option_spec *specs, const struct config_variable *variables,
 		const char *others_prefix, const char *command, int argc, char **argv, void *values,
 		size_t size, const char *const *config_path, struct config *ret)
@@ -359,6 +412,7 @@ int config_read(const struct option_spec *specs, const struct config_variable *v
 		r = read_command_line(&c, argc, argv, values);
 	if (r)
 		return r;
+	drop_overruled(&c, values);
 	*ret = c;
 	c.file = NULL;
 	return 0;
@@ -368,20 +422,6 @@ void config_fini(struct config *config)
 {
 	free(config->file);
 	config->file = NULL;
-}
-
-/* Of those that set the same value the one that was said last: the nearest to the user. */
-static size_t find_source(const struct config *c, const struct option_spec *spec)
-{
-	size_t best = (size_t)(spec - c->specs);
-
-	for (size_t i = 0; c->specs[i].name; i++)
-		if (c->specs[i].offset == spec->offset && c->specs[i].type == spec->type &&
-		    (c->values[i].source > c->values[best].source ||
-		     (c->values[i].source == c->values[best].source &&
-		      c->values[i].order > c->values[best].order)))
-			best = i;
-	return best;
 }
 
 struct config_label config_label(const struct config *config, const char *option)
@@ -400,27 +440,6 @@ struct config_label config_label(const struct config *config, const char *option
 	else
 		snprintf(label.text, sizeof(label.text), "--%s", option);
 	return label;
-}
-
-bool config_overruled(const struct config *config, const char *option)
-{
-	const struct option_spec *spec = config ? option_find(config->specs, option) : NULL;
-	const struct option_spec *instead =
-		spec && spec->instead ? option_find(config->specs, spec->instead) : NULL;
-	const struct config_value *own, *other;
-
-	if (!instead)
-		return false;
-	own = &config->values[find_source(config, spec)];
-	other = &config->values[find_source(config, instead)];
-	if (other->source <= CONFIG_DEFAULT || own->source <= CONFIG_DEFAULT)
-		return false;
-	/* That is as not given. */
-	if (instead->or_none && other->text && !*other->text)
-		return false;
-	if (other->source == own->source)
-		return own->source != CONFIG_ENVIRONMENT && other->order > own->order;
-	return other->source > own->source;
 }
 
 static void print_source(const struct config *c, size_t i, FILE *out)
@@ -501,7 +520,7 @@ void config_print(const struct config *config, FILE *out)
 		}
 		fputs("# ", out);
 		print_source(config, i, out);
-		if (text && config_overruled(config, spec->name)) {
+		if (text && is_overruled(config, spec)) {
 			fprintf(out, ", but %s goes before\n# %s = %s\n",
 				config_label(config, spec->instead).text, spec->name, text);
 			continue;

@@ -55,6 +55,10 @@ struct config {
  * `variables` (NULL: none) ends with an empty one. Of those that are set and not empty the last
  * counts, the option's own variable before them. `others_prefix` (or NULL) is another program's
  * with the same options: OTHERS_SAMPLES_PER_SECOND counts, but behind ours.
+ *
+ * Of an option and its `instead` the one counts that was said nearer to the user: in a place that
+ * goes before, or later in the same one. The other one is as not given. Of two variables, which
+ * have no order, both count.
  */
 int config_read(const struct option_spec *specs, const struct config_variable *variables,
 		const char *others_prefix, const char *command, int argc, char **argv, void *values,
@@ -76,10 +80,5 @@ struct config_label {
  * the same value count, too.
  */
 struct config_label config_label(const struct config *config, const char *option);
-/*
- * Was what spec->instead names said nearer to the user? Then that counts: a place that goes before,
- * or later in the same one. Variables have no order: of two, both count. `config`: as above.
- */
-bool config_overruled(const struct config *config, const char *option);
 /* The values and where they came from, in the form of a file. */
 void config_print(const struct config *config, FILE *out);

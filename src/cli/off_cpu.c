@@ -49,14 +49,13 @@ static int parse_mode(const char *mode, struct off_cpu_options *ret)
 int off_cpu_source(const struct off_cpu_wanted *wanted, const struct config *config,
 		   const char *command, struct source_spec *ret)
 {
-	const char *mode = config_overruled(config, "off-cpu") ? NULL : wanted->mode;
-	double threshold = config_overruled(config, "off-cpu-threshold") ? 0 : wanted->threshold;
-	struct off_cpu_options o = { .chance = threshold,
+	const char *mode = wanted->mode;
+	struct off_cpu_options o = { .chance = wanted->threshold,
 				     .waker = wanted->waker,
 				     .kick = wanted->kick };
 
 	*ret = (struct source_spec){ .kind = SOURCE_NONE };
-	if (mode && threshold) {
+	if (mode && wanted->threshold) {
 		log_error("give either %s or %s, not both", config_label(config, "off-cpu").text,
 			  config_label(config, "off-cpu-threshold").text);
 		return -EINVAL;
