@@ -18,6 +18,7 @@ struct name_image {
 	size_t size;
 	unsigned int nr_reads, reads_max; /* more than that have no end */
 	size_t name_max;		  /* bytes */
+	uint32_t line_max;		  /* 0: any */
 };
 
 struct name_answer {
@@ -75,8 +76,10 @@ static int name_take(void *ctx, const struct runtime_inline_frame *inline_frame)
 {
 	struct name_answer *a = ctx;
 
-	name_check(strlen(inline_frame->name) <= a->image->name_max);
+	name_check(!inline_frame->name || strlen(inline_frame->name) <= a->image->name_max);
 	name_check(!inline_frame->source || strlen(inline_frame->source) <= a->image->name_max);
+	name_check(!a->image->line_max || (inline_frame->line <= a->image->line_max &&
+					   inline_frame->start_line <= a->image->line_max));
 	a->nr++;
 	a->line = inline_frame->line;
 	return 0;
