@@ -1,42 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What becomes of the words of a walk: notes in place of a runtime's frames. */
-#include "symbolize/decoder.h"
+#include "symbolize/test_decoder.h"
+
 #include "symbol/kallsyms.h"
 
 #include "still_clock.h"
-#include "test.h"
 
 #include <errno.h>
 
 enum { PID = 4711, ELSEWHERE = 0x1000, MS = 1000000 };
 
-static struct {
-	struct process_table processes;
-	struct unwind_store store;
-	struct publisher publisher;
-	struct decoder decoder;
-	struct profile profile;
-} t;
+static struct test_decoder t;
 
 static void set_up(void)
 {
-	const struct unwind_store_maps none = { -1, -1, -1 };
-
-	memset(&t, 0, sizeof(t));
-	ASSERT_OK(process_table_init(&t.processes));
-	ASSERT_OK(unwind_store_init(&t.store, &none, 1 << 20));
-	publisher_init(&t.publisher, &t.processes, &t.store, NULL);
-	ASSERT_OK(profile_init(&t.profile));
-	ASSERT_OK(decoder_init(&t.decoder, &t.publisher, &t.profile, NULL));
+	test_decoder_init(&t);
 }
 
 static void tear_down(void)
 {
-	decoder_fini(&t.decoder);
-	process_table_fini(&t.processes);
-	publisher_fini(&t.publisher);
-	unwind_store_fini(&t.store);
-	profile_fini(&t.profile);
+	test_decoder_fini(&t);
 }
 
 /* How many frames the profile's stack of these words has. */
@@ -128,19 +111,19 @@ TEST(whose_tables_a_stack_needs_is_known)
 		words[2 * i] = FRAME(RUNTIME_NATIVE, 0, m[i].start + 8);
 		words[2 * i + 1] = FRAME(RUNTIME_NATIVE, 0, m[i].start + 16);
 	}
-	ASSERT_OK(unwind_store_add_mappings(&t.store, m, FILES, &snapshot.cell));
-	unwind_store_tick(&t.store, 5000000000);
+	ASSERT_OK(unwind_store_add_mappings(&t.unwinder.store, m, FILES, &snapshot.cell));
+	unwind_store_tick(&t.unwinder.store, 5000000000);
 	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
 	ASSERT_EQ(t.decoder.nr_needed, 2);
 	ASSERT_EQ(t.decoder.needed[0], 10);
 	ASSERT_EQ(t.decoder.needed[1], 11);
-	ASSERT_EQ(t.store.used_ns[11], 5000000000);
-	ASSERT_EQ(t.store.used_ns[12], 0);
+	ASSERT_EQ(t.unwinder.store.used_ns[11], 5000000000);
+	ASSERT_EQ(t.unwinder.store.used_ns[12], 0);
 	/* More than are told were needed all the same. */
 	deep.nr_words = 2 * FILES;
 	ASSERT_OK(decoder_add(&t.decoder, &deep, &id));
 	ASSERT_EQ(t.decoder.nr_needed, DECODER_NEEDED_MAX);
-	ASSERT_EQ(t.store.used_ns[10 + FILES - 1], 5000000000);
+	ASSERT_EQ(t.unwinder.store.used_ns[10 + FILES - 1], 5000000000);
 	tear_down();
 }
 
@@ -189,19 +172,19 @@ TEST(frames_of_a_pid_that_comes_again_are_others)
 
 	set_up();
 	fork.time_ns = 1000;
-	ASSERT_OK(process_table_apply(&t.processes, &fork, ""));
+	ASSERT_OK(process_table_apply(&t.unwinder.processes, &fork, ""));
 	exec.time_ns = 1001;
-	ASSERT_OK(process_table_apply(&t.processes, &exec, ""));
+	ASSERT_OK(process_table_apply(&t.unwinder.processes, &exec, ""));
 	first = add(NULL, 0, &native, 1);
 	ASSERT_EQ(add(NULL, 0, &native, 1), first);
 	exec.time_ns = 2000;
-	ASSERT_OK(process_table_apply(&t.processes, &exec, ""));
+	ASSERT_OK(process_table_apply(&t.unwinder.processes, &exec, ""));
 	second = add(NULL, 0, &native, 1);
 	ASSERT(second != first);
 	fork.time_ns = 3000;
-	ASSERT_OK(process_table_apply(&t.processes, &fork, ""));
+	ASSERT_OK(process_table_apply(&t.unwinder.processes, &fork, ""));
 	exec.time_ns = 3001;
-	ASSERT_OK(process_table_apply(&t.processes, &exec, ""));
+	ASSERT_OK(process_table_apply(&t.unwinder.processes, &exec, ""));
 	third = add(NULL, 0, &native, 1);
 	ASSERT(third != first && third != second);
 	tear_down();
@@ -396,13 +379,13 @@ static void start_slow(struct slow_process *s, int32_t pid, uint32_t user)
 	s->runtimes = (struct process_runtimes){ .items = { &s->instance }, .nr = 1 };
 	s->published =
 		(struct published_process){ .snapshot = &s->snapshot, .runtimes = &s->runtimes };
-	ASSERT_OK(process_add(&t.processes, pid, &proc));
+	ASSERT_OK(process_add(&t.unwinder.processes, pid, &proc));
 	proc->user = &s->published;
 }
 
 static void end_slow(struct slow_process *s, int32_t pid)
 {
-	process_find(&t.processes, pid)->user = NULL;
+	process_find(&t.unwinder.processes, pid)->user = NULL;
 	map_fini(&s->instance.frames);
 }
 

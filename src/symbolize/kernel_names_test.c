@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Names of real BPF programs that come and go, mostly at one and the same place. */
-#include "symbolize/decoder.h"
+#include "symbolize/test_decoder.h"
+
 #include "process/side_band.h"
 #include "symbol/kallsyms.h"
-#include "test.h"
 
 #include <bpf/bpf.h>
 #include <linux/bpf_common.h>
@@ -15,11 +15,7 @@
 enum { RING_PAGES = 256, PROGRAMS = 300 };
 
 static struct {
-	struct process_table processes;
-	struct unwind_store store;
-	struct publisher publisher;
-	struct decoder decoder;
-	struct profile profile;
+	struct test_decoder of;
 	struct cpu_set *cpus;
 	struct side_band *side_band;
 	struct side_events events;
@@ -32,24 +28,14 @@ TEST_SKIP_REASON()
 
 static void set_up(void)
 {
-	const struct unwind_store_maps none = { -1, -1, -1 };
-
 	ASSERT_OK(cpu_set_open(&t.cpus));
 	ASSERT_OK(side_band_open(t.cpus, RING_PAGES, &t.side_band));
-	ASSERT_OK(process_table_init(&t.processes));
-	ASSERT_OK(unwind_store_init(&t.store, &none, 1 << 20));
-	publisher_init(&t.publisher, &t.processes, &t.store, NULL);
-	ASSERT_OK(profile_init(&t.profile));
-	ASSERT_OK(decoder_init(&t.decoder, &t.publisher, &t.profile, NULL));
+	test_decoder_init(&t.of);
 }
 
 static void tear_down(void)
 {
-	decoder_fini(&t.decoder);
-	process_table_fini(&t.processes);
-	publisher_fini(&t.publisher);
-	unwind_store_fini(&t.store);
-	profile_fini(&t.profile);
+	test_decoder_fini(&t.of);
 	side_events_fini(&t.events);
 	side_band_free(t.side_band);
 	cpu_set_free(t.cpus);
@@ -62,9 +48,9 @@ static void take_events(void)
 		const struct side_event *e = &t.events.events.items[i];
 
 		if (e->type == SIDE_CODE || e->type == SIDE_CODE_GONE)
-			decoder_on_kernel_code(&t.decoder, e, t.events.text.items + e->text);
+			decoder_on_kernel_code(&t.of.decoder, e, t.events.text.items + e->text);
 		else if (e->type == SIDE_LOST)
-			decoder_on_lost_events(&t.decoder);
+			decoder_on_lost_events(&t.of.decoder);
 	}
 }
 
@@ -103,17 +89,17 @@ static uint32_t sample_at(uint64_t address)
 					     .stop = STOP_COMPLETE };
 	uint32_t id;
 
-	ASSERT_OK(decoder_add(&t.decoder, &stack, &id));
+	ASSERT_OK(decoder_add(&t.of.decoder, &stack, &id));
 	return id;
 }
 
 static const char *name_of(uint32_t stack)
 {
-	const struct profile_stack *s = &t.profile.stacks.items[stack];
+	const struct profile_stack *s = &t.of.profile.stacks.items[stack];
 	static char label[128];
 
-	profile_frame_label(&t.profile, t.profile.stack_frames.items[s->first], 0, false, label,
-			    sizeof(label));
+	profile_frame_label(&t.of.profile, t.of.profile.stack_frames.items[s->first], 0, false,
+			    label, sizeof(label));
 	return label;
 }
 
@@ -139,7 +125,7 @@ TEST(each_program_has_its_name)
 
 	set_up();
 	for (int i = 0; i < PROGRAMS; i++) {
-		uint64_t read_ns = t.decoder.symbolizer.kernel_read_ns;
+		uint64_t read_ns = t.of.decoder.symbolizer.kernel_read_ns;
 
 		fd = load_program(i, &address);
 		take_events();
@@ -156,13 +142,13 @@ TEST(each_program_has_its_name)
 		stack = sample_at(address);
 		/* Some have gone before frames are named. */
 		if (i % 3)
-			ASSERT_OK(decoder_name_ready(&t.decoder));
+			ASSERT_OK(decoder_name_ready(&t.of.decoder));
 		if (i % 3 == 1)
 			expect_program(stack, i);
 		close(fd);
 		take_events();
 		expect_program(stack, i);
-		reads += t.decoder.symbolizer.kernel_read_ns != read_ns;
+		reads += t.of.decoder.symbolizer.kernel_read_ns != read_ns;
 	}
 	printf("# %d of them where one was before, kernel symbols read %d times\n", reused, reads);
 	tear_down();
@@ -180,13 +166,13 @@ TEST(a_program_that_was_there_before_has_its_name)
 	set_up();
 	take_events();
 	stack = sample_at(address);
-	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT_OK(decoder_name_ready(&t.of.decoder));
 	expect_program(stack, 4711);
 	close(fd);
 	second = load_program(4712, &other);
 	take_events();
 	stack = sample_at(address);
-	ASSERT_OK(decoder_name_ready(&t.decoder));
+	ASSERT_OK(decoder_name_ready(&t.of.decoder));
 	if (other == address)
 		expect_program(stack, 4712);
 	else
