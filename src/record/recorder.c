@@ -504,7 +504,7 @@ static int set_up_names(struct recorder *r)
 
 	if (err)
 		return err;
-	r->decoder.naming.part = DECODER_NAMING_PART;
+	r->decoder.name_time.part = DECODER_NAME_PART;
 	metadata_init(&r->metadata, r->profile);
 	r->metadata.variables = r->options.variables;
 	r->metadata.each_program = r->options.each_program;

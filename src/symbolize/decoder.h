@@ -14,7 +14,7 @@
 
 /* Who records everybody's processes reads names of runtimes' functions for half of a CPU at most.
  */
-enum { DECODER_NAMING_PART = 2 };
+enum { DECODER_NAME_PART = 2 };
 /* Files whose tables a stack needs, as many as are told; nearly all stacks are in fewer. */
 enum { DECODER_NEEDED_MAX = 6 };
 
@@ -41,7 +41,7 @@ struct decoder {
 	size_t nr_named;		  /* frames that runtimes named, remembered */
 	uint32_t epoch;			  /* moves when what runtimes named is forgotten */
 	/* For reading these names, by user; its part is 0: there is no limit. */
-	struct time_shares naming;
+	struct time_shares name_time;
 	uint64_t nr_unnamed; /* frames that were met beyond it, or met again: they are unknown */
 	/* Of the stack that was added last: whose tables it needs, as far as there is room for
 	 * them. Numbers of the unwind store. */
@@ -51,9 +51,9 @@ struct decoder {
 };
 
 /* `options` may be NULL. Borrows publisher and profile. */
-int decoder_init(struct decoder *r, struct publisher *publisher, struct profile *profile,
+int decoder_init(struct decoder *d, struct publisher *publisher, struct profile *profile,
 		 const struct symbolizer_options *options);
-void decoder_fini(struct decoder *r);
+void decoder_fini(struct decoder *d);
 
 struct decoder_stack {
 	uint32_t pid;
@@ -68,30 +68,30 @@ struct decoder_stack {
 
 /*
  * Adds the stack to the profile. 0 and its number, -EINVAL if the words make no sense, -ENOMEM.
- * Whose it is, if it is a virtual thread's and that is wanted, is in r->thread_name: in the
- * profile's strings, 0: the operating system's thread's. What it works for is in r->labels.
+ * Whose it is, if it is a virtual thread's and that is wanted, is in d->thread_name: in the
+ * profile's strings, 0: the operating system's thread's. What it works for is in d->labels.
  */
-int decoder_add(struct decoder *r, const struct decoder_stack *stack, uint32_t *ret);
+int decoder_add(struct decoder *d, const struct decoder_stack *stack, uint32_t *ret);
 
 /*
  * Asks for the symbols of the files that were met since. It takes milliseconds a file: not between
  * samples that wait, but soon, while the process that maps it lives.
  */
-void decoder_want_names(struct decoder *r);
+void decoder_want_names(struct decoder *d);
 /*
  * Names all frames of the profile that have no name yet and whose symbols are there by now; those
  * of files that can't be read stay without. The second one waits for the symbols first.
  */
-int decoder_name_ready(struct decoder *r);
-int decoder_name_all(struct decoder *r);
+int decoder_name_ready(struct decoder *d);
+int decoder_name_all(struct decoder *d);
 /* Looks whether modules came or went: a system call. */
-enum kernel_change decoder_look_at_kernel(struct decoder *r);
+enum kernel_change decoder_look_at_kernel(struct decoder *d);
 /*
  * What the kernel says of a BPF program's code (SIDE_CODE, SIDE_CODE_GONE). True: known stacks may
  * have been through code that is gone, and must be sent once more.
  */
-bool decoder_on_kernel_code(struct decoder *r, const struct side_event *e, const char *name);
+bool decoder_on_kernel_code(struct decoder *d, const struct side_event *e, const char *name);
 /* Such events may be among what the kernel dropped. */
-void decoder_on_lost_events(struct decoder *r);
+void decoder_on_lost_events(struct decoder *d);
 /* The profile was collected: everything that keeps numbers of it is told. */
-void decoder_collected(struct decoder *r, const struct profile_collected *c);
+void decoder_collected(struct decoder *d, const struct profile_collected *c);

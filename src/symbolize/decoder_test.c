@@ -418,7 +418,7 @@ TEST(names_are_read_in_a_users_share_of_the_time)
 	uint64_t nr_named = 0, before;
 
 	set_up();
-	t.decoder.naming.part = DECODER_NAMING_PART;
+	t.decoder.name_time.part = DECODER_NAME_PART;
 	start_slow(&his, PID, USER);
 	start_slow(&others, OTHER_PID, OTHER);
 	start_slow(&roots, ROOT_PID, 0);
