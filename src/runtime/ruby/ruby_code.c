@@ -7,6 +7,7 @@
 #include "runtime/ruby/ruby_code.h"
 
 #include "elf/x86_insn.h"
+#include "runtime/words.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -266,14 +267,6 @@ bool ruby_ec_offset(const struct elf_file *elf, uint64_t function, uint8_t error
 
 /* --- collections of memory -------------------------------------------------------------------- */
 
-static uint32_t number_at(const uint8_t *p)
-{
-	uint32_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return value;
-}
-
 /* mov N(%rax), %rax, with a number of four bytes */
 static bool loads_far(const uint8_t *p)
 {
@@ -312,7 +305,7 @@ static bool read_during_gc(const struct elf_file *elf, uint64_t function, struct
 		if (!loads_far(p) || p[7] != 0x0f || p[8] != 0xb6 || p[9] != 0x40 || p[10] & 3 ||
 		    memcmp(p + 11, bit, sizeof(bit)) != 0)
 			continue;
-		gc->objspace = number_at(p + 3);
+		gc->objspace = half_at(p, 3);
 		gc->flags = p[10];
 		return true;
 	}
@@ -330,11 +323,11 @@ static bool read_gc_count(const struct elf_file *elf, uint64_t function, struct 
 	for (size_t at = 0; at + 17 <= sizeof(code) && code[at] != 0xc3; at++) {
 		const uint8_t *p = code + at;
 
-		if (loads_far(p) && number_at(p + 3) == gc->objspace && loads_far(p + 7) &&
+		if (loads_far(p) && half_at(p, 3) == gc->objspace && loads_far(p + 7) &&
 		    p[14] == 0xc3)
-			gc->count = number_at(p + 10);
+			gc->count = half_at(p, 10);
 		else if (p[0] == 0xe8 && loads_far(p + 5) && !memcmp(p + 12, leave, sizeof(leave)))
-			gc->count = number_at(p + 8);
+			gc->count = half_at(p, 8);
 		else
 			continue;
 		return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/v8/v8_translation.h"
+#include "runtime/words.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -20,14 +21,6 @@ enum {
 #define HAS_PACKED_REGISTERS  (1u << 30)
 #define HAS_PACKED_DEOPT_DATA (1u << 31)
 
-static uint32_t word_at(const uint8_t *p)
-{
-	uint32_t word;
-
-	memcpy(&word, p, sizeof(word));
-	return word;
-}
-
 static int64_t number_at(const uint8_t *p, uint32_t bytes)
 {
 	int64_t number = 0;
@@ -46,8 +39,8 @@ int64_t v8_safepoint_entry(const uint8_t *table, size_t size, enum v8_deopt_form
 
 	if (size < HEADER_SIZE)
 		return -1;
-	length = word_at(table + AT_LENGTH - before);
-	configuration = word_at(table + AT_CONFIGURATION - before);
+	length = half_at(table + AT_LENGTH - before, 0);
+	configuration = half_at(table + AT_CONFIGURATION - before, 0);
 	registers = configuration >> 1 & 7;
 	pc = configuration >> 4 & 7;
 	deopt = configuration >> 7 & 7;
@@ -114,7 +107,7 @@ int64_t v8_packed_safepoint_entry(const uint8_t *table, size_t size, uint32_t at
 
 	if (size < HEADER)
 		return -1;
-	configuration = word_at(table + 4);
+	configuration = half_at(table, 4);
 	if ((configuration & LENGTH) > size || !(configuration & HAS_PACKED_DEOPT_DATA))
 		return -1;
 	p = table + HEADER;
@@ -142,13 +135,13 @@ int64_t v8_plain_safepoint_entry(const uint8_t *table, size_t size, uint32_t at)
 
 	if (size < HEADER)
 		return -1;
-	length = word_at(table);
+	length = half_at(table, 0);
 	if (length > (size - HEADER) / ENTRY)
 		return -1;
 	for (uint32_t i = 0; i < length; i++) {
-		if (word_at(table + HEADER + (size_t)i * ENTRY) != at)
+		if (half_at(table, HEADER + (size_t)i * ENTRY) != at)
 			continue;
-		entry = word_at(table + HEADER + (size_t)i * ENTRY + DEOPT);
+		entry = half_at(table, HEADER + (size_t)i * ENTRY + DEOPT);
 		return entry <= INT32_MAX ? (int64_t)entry : -1;
 	}
 	return -1;
