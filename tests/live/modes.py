@@ -4,6 +4,7 @@ import contextlib
 import functools
 import glob
 import os
+import pty
 import re
 import shutil
 import signal
@@ -189,18 +190,27 @@ def stop_by_signal(signo, options, setup):
     return judge(setup, recording, case, int(0.8 * FREQUENCY), None if attached else SYSTEM_COMPLETE)
 
 
-def stop_command(setup):
-    """Ctrl-C reaches sonde and the command: the recording is written, the command's death passed on."""
+def stop_command(at_terminal, setup):
+    """Ctrl-C at a terminal reaches sonde and the command, SIGINT of another program sonde alone: the recording is written, the command's
+    death passed on."""
     case = Case("chain")
     argv = case.argv(setup.workloads, LONG)
-    # A shell that tells when the command runs.
-    recorder = Recorder(setup, [], ["sh", "-c", 'echo $$; exec "$@"', "sh", *argv], stdout=subprocess.PIPE)
-    pid = int(recorder.process.stdout.readline())
-    wait_until("the exec", lambda: Running._read("/proc/%d/comm" % pid).strip() == case.comm)
-    burnt(pid, 1)
-    recorder.process.send_signal(signal.SIGINT)
-    os.kill(pid, signal.SIGINT)
-    recording = recorder.wait()
+    keyboard, terminal = pty.openpty()
+    try:
+        # A shell that tells when the command runs.
+        recorder = Recorder(setup, [], ["sh", "-c", 'echo $$; exec "$@"', "sh", *argv], stdout=subprocess.PIPE,
+                            terminal=terminal if at_terminal else None)
+        pid = int(recorder.process.stdout.readline())
+        wait_until("the exec", lambda: Running._read("/proc/%d/comm" % pid).strip() == case.comm)
+        burnt(pid, 1)
+        if at_terminal:
+            os.write(keyboard, b"\x03")
+        else:
+            recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.wait()
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
     recording.expect_status(128 + signal.SIGINT)
     return judge(setup, recording, case, int(0.8 * FREQUENCY))
 
@@ -440,7 +450,8 @@ def tests(_setup):
     yield "interrupt-attached", functools.partial(stop_by_signal, signal.SIGINT, "attach")
     yield "terminate-attached", functools.partial(stop_by_signal, signal.SIGTERM, "attach")
     yield "interrupt-system", functools.partial(stop_by_signal, signal.SIGINT, "system")
-    yield "interrupt-command", stop_command
+    yield "interrupt-command", functools.partial(stop_command, False)
+    yield "interrupt-at-terminal", functools.partial(stop_command, True)
     yield "terminate-command", terminate_command
     yield "status-0", functools.partial(command_status, ["true"], 0)
     yield "status-7", functools.partial(command_status, ["sh", "-c", "exit 7"], 7)

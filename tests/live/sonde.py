@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs sonde for the live tests, and what every recording must fulfil."""
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from command import with_tracers
@@ -74,11 +76,12 @@ class Setup:
 
 
 class Recorder:
-    """A running `sonde record`. `kept`: where its output is kept with samples of all types, as OTLP."""
+    """A running `sonde record`. `kept`: where its output is kept with samples of all types, as OTLP. `terminal`: a descriptor of the
+    terminal that it gets for itself and what it starts; None: no terminal."""
 
     kept = None
 
-    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, kept=None):
+    def __init__(self, setup, options=(), command=(), frequency=FREQUENCY, stdout=subprocess.DEVNULL, kept=None, terminal=None):
         self.program = setup.program
         self.output = setup.path(".folded")
         self.kept = kept
@@ -92,7 +95,11 @@ class Recorder:
         for path in (self.output, self.stats):
             os.unlink(path)
         with open(self.errors, "wb") as err:
-            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=err)
+            if terminal is None:
+                self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=err)
+            else:
+                self.process = subprocess.Popen(self.argv, stdin=terminal, stdout=stdout, stderr=err, start_new_session=True,
+                                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
     def wait(self, timeout=HANGS):
         try:
