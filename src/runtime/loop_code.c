@@ -30,15 +30,24 @@ void loop_code_fini(struct loop_code *c)
 	free(c->bytes);
 }
 
+struct loop_code loop_code_of(const struct elf_file *elf, uint64_t start, uint8_t *bytes,
+			      size_t size)
+{
+	return (struct loop_code){ .bytes = bytes,
+				   .size = size,
+				   .start = start,
+				   .arm = elf->machine == EM_AARCH64,
+				   .fixed = elf->type == ET_EXEC };
+}
+
 int loop_code_read(const struct elf_file *elf, const struct code_range *range,
 		   struct loop_work *work, struct loop_code *ret)
 {
-	struct loop_code c = { .start = range->start, .arm = elf->machine == EM_AARCH64 };
+	struct loop_code c = loop_code_of(elf, range->start, NULL, range->end - range->start);
 	int r;
 
-	if (range->end <= range->start || range->end - range->start > CODE_MAX)
+	if (range->end <= range->start || c.size > CODE_MAX)
 		return -ENOENT;
-	c.size = range->end - range->start;
 	r = loop_work_add(work, c.size);
 	if (r)
 		return r;
@@ -92,6 +101,34 @@ static uint64_t jump_at(const struct loop_code *c, size_t at)
 	if ((insn & 0x7e000000) == 0x36000000)					/* tbz */
 		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x3fff, 14);
 	return 0;
+}
+
+uint64_t loop_code_address(const struct loop_code *c, size_t at)
+{
+	const uint8_t *p = c->bytes + at;
+	uint64_t pc = c->start + at;
+	uint32_t page, add;
+
+	if (c->arm) {
+		if (at & 3 || at + 8 > c->size)
+			return 0;
+		page = loop_code_word(c, at);
+		add = loop_code_word(c, at + 4);
+		/* adrp xN, page; add xN, xN, #offset */
+		if ((page & 0x9f000000) != 0x90000000 || (add & 0xffc00000) != 0x91000000 ||
+		    (page & 31) != (add & 31) || (page & 31) != (add >> 5 & 31))
+			return 0;
+		page = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3);
+		return (pc & ~0xfffull) + ((uint64_t)sign_extend(page, 21) << 12) +
+		       (add >> 10 & 0xfff);
+	}
+	/* mov $address, a register of 32 bits */
+	if (c->fixed && at + 5 <= c->size && (p[0] & 0xf8) == 0xb8)
+		return loop_code_word(c, at + 1);
+	/* lea offset(%rip), a register */
+	if (at + 7 > c->size || (p[0] | 4) != 0x4c || p[1] != 0x8d || (p[2] & 0xc7) != 5)
+		return 0;
+	return pc + 7 + (uint64_t)sign_extend(loop_code_word(c, at + 3), 32);
 }
 
 /* --- the cold part --------------------------------------------------------------------------- */
@@ -229,6 +266,20 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+int runtime_add_loop(struct runtime_dso *dso, const struct code_range *range)
+{
+	int r;
+
+	if (is_hidden(dso, range))
+		return 0;
+	r = vec_push(&dso->interpreter_functions, *range);
+	if (r)
+		return r;
+	qsort(dso->interpreter_functions.items, dso->interpreter_functions.nr, sizeof(*range),
+	      compare_ranges);
+	return runtime_hide(dso, range);
+}
+
 int runtime_hide(struct runtime_dso *dso, const struct code_range *range)
 {
 	int r;
@@ -250,14 +301,7 @@ static int add_cold(const struct elf_file *elf, struct loop_fdes *fdes, struct l
 
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	if (is_hidden(dso, &cold))
-		return 0;
-	r = vec_push(&dso->interpreter_functions, cold);
-	if (r)
-		return r;
-	qsort(dso->interpreter_functions.items, dso->interpreter_functions.nr, sizeof(cold),
-	      compare_ranges);
-	return runtime_hide(dso, &cold);
+	return runtime_add_loop(dso, &cold);
 }
 
 int runtime_add_cold(const struct elf_file *elf, struct loop_fdes *fdes, struct loop_work *work,

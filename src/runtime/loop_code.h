@@ -32,7 +32,12 @@ struct loop_code {
 	size_t size;
 	uint64_t start;
 	bool arm;
+	bool fixed; /* the file has one address in memory, which its code may have as a constant */
 };
+
+/* `size` bytes of code of that file, which lie at `start` in it: `bytes`, borrowed. */
+struct loop_code loop_code_of(const struct elf_file *elf, uint64_t start, uint8_t *bytes,
+			      size_t size);
 
 /* 0; -ENOENT: it can't be read, or is larger than any loop; -ENOTSUP: too much work; -ENOMEM. */
 int loop_code_read(const struct elf_file *elf, const struct code_range *range,
@@ -40,6 +45,9 @@ int loop_code_read(const struct elf_file *elf, const struct code_range *range,
 void loop_code_fini(struct loop_code *c);
 /* 32 bits `at` bytes from its begin, which must be there. */
 uint32_t loop_code_word(const struct loop_code *c, size_t at);
+/* The address that what looks like an instruction `at` bytes from its begin (two of aarch64) puts
+ * into a register; 0: it is none. */
+uint64_t loop_code_address(const struct loop_code *c, size_t at);
 
 /* A function, as unwind information has it. */
 struct loop_fde {
@@ -69,5 +77,8 @@ int runtime_find_cold(const struct elf_file *elf, struct loop_fdes *fdes,
  */
 int runtime_add_cold(const struct elf_file *elf, struct loop_fdes *fdes, struct loop_work *work,
 		     struct runtime_dso *dso);
+/* Adds to dso->interpreter_functions and to dso->hidden what overlaps nothing that is hidden. 0, or
+ * -ENOMEM. */
+int runtime_add_loop(struct runtime_dso *dso, const struct code_range *range);
 /* Adds to dso->hidden what is not there yet. 0, or -ENOMEM. */
 int runtime_hide(struct runtime_dso *dso, const struct code_range *range);

@@ -137,3 +137,31 @@ TEST(parts_that_overlap_are_not_looked_through_for_ever)
 	elf_file_free(elf);
 	free(image);
 }
+
+/* What the bytes of code at 0x401000 make, from the byte `at` on. */
+static uint64_t address_of(uint8_t *bytes, size_t size, bool arm, bool fixed, size_t at)
+{
+	const struct loop_code c = {
+		.bytes = bytes, .size = size, .start = 0x401000, .arm = arm, .fixed = fixed
+	};
+
+	return loop_code_address(&c, at);
+}
+
+TEST(addresses_that_code_takes)
+{
+	/* lea -0x10(%rip), %r10; mov $0x401234, %edx */
+	uint8_t x86[] = { 0x4c, 0x8d, 0x15, 0xf0, 0xff, 0xff, 0xff, 0xba, 0x34, 0x12, 0x40, 0 };
+	/* adrp x2, -0x1000; add x2, x2, #0x123 */
+	uint8_t arm[] = { 0xe2, 0xff, 0xff, 0xf0, 0x42, 0x8c, 0x04, 0x91 };
+
+	ASSERT_EQ(address_of(x86, sizeof(x86), false, false, 0), 0x400ff7);
+	ASSERT_EQ(address_of(x86, 6, false, false, 0), 0);
+	ASSERT_EQ(address_of(x86, sizeof(x86), false, true, 7), 0x401234);
+	ASSERT_EQ(address_of(x86, sizeof(x86), false, false, 7), 0);
+	ASSERT_EQ(address_of(x86, sizeof(x86) - 1, false, true, 7), 0);
+	ASSERT_EQ(address_of(arm, sizeof(arm), true, false, 0), 0x400123);
+	ASSERT_EQ(address_of(arm, sizeof(arm), true, false, 4), 0);
+	arm[4] = 0x41; /* add x1, x2 */
+	ASSERT_EQ(address_of(arm, sizeof(arm), true, false, 0), 0);
+}

@@ -257,41 +257,6 @@ static void add_defer(const struct elf_file *elf, uint64_t start, struct loop_wo
 		}
 }
 
-/* The address that the instructions at code[at], of those at `start`, make; 0: they make none. */
-static uint64_t address_taken(const struct elf_file *elf, const uint8_t *code, size_t at,
-			      size_t size, uint64_t start)
-{
-	uint64_t pc = start + at;
-	uint32_t page, add;
-	int32_t offset;
-
-	if (elf->machine == EM_AARCH64) {
-		if (at + 8 > size)
-			return 0;
-		memcpy(&page, code + at, sizeof(page));
-		memcpy(&add, code + at + 4, sizeof(add));
-		/* adrp xN, page; add xN, xN, #offset */
-		if ((page & 0x9f000000) != 0x90000000 || (add & 0xffc00000) != 0x91000000 ||
-		    (page & 31) != (add & 31) || (page & 31) != (add >> 5 & 31))
-			return 0;
-		page = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3); /* of 21 bits, signed */
-		return (pc & ~0xfffull) +
-		       ((uint64_t)((int64_t)((uint64_t)page << 43) >> 43) << 12) +
-		       (add >> 10 & 0xfff);
-	}
-	/* mov $address, a register of 32 bits */
-	if (elf->type == ET_EXEC && at + 5 <= size && (code[at] & 0xf8) == 0xb8) {
-		memcpy(&add, code + at + 1, sizeof(add));
-		return add;
-	}
-	/* lea offset(%rip), a register */
-	if (at + 7 > size || (code[at] | 4) != 0x4c || code[at + 1] != 0x8d ||
-	    (code[at + 2] & 0xc7) != 5)
-		return 0;
-	memcpy(&offset, code + at + 3, sizeof(offset));
-	return pc + 7 + (uint64_t)(int64_t)offset;
-}
-
 /*
  * Who starts a loop for defer {} and finally {}: static functions. pp_pushdefer() takes their
  * addresses, and they may go on in one that they have in common. (pp.c at v5.36.0.)
@@ -301,18 +266,18 @@ static int find_defers(const struct elf_file *elf, const struct elf_symbols *sym
 {
 	uint64_t end = pushdefer ? function_end(elf, pushdefer, work) : 0;
 	_cleanup_free_ struct jumps *jumps = NULL;
-	uint8_t code[PUSHDEFER_MAX];
-	size_t size = end - pushdefer, direct = 0;
-	bool arm = elf->machine == EM_AARCH64;
+	uint8_t bytes[PUSHDEFER_MAX];
+	struct loop_code code = loop_code_of(elf, pushdefer, bytes, end - pushdefer);
+	size_t direct = 0;
 
 	if (end <= pushdefer)
 		return 0;
-	if (size > sizeof(code))
-		size = sizeof(code);
-	if (elf_file_read_vaddr(elf, pushdefer, code, size))
+	if (code.size > sizeof(bytes))
+		code.size = sizeof(bytes);
+	if (elf_file_read_vaddr(elf, pushdefer, bytes, code.size))
 		return 0;
-	for (size_t at = 0; at < size; at += arm ? 4 : 1) {
-		uint64_t taken = address_taken(elf, code, at, size, pushdefer);
+	for (size_t at = 0; at < code.size; at++) {
+		uint64_t taken = loop_code_address(&code, at);
 
 		if (taken)
 			add_defer(elf, taken, work, dso);
