@@ -96,6 +96,37 @@ def truths_of(program):
     return program.truths
 
 
+# Stacks of the case `fibers`: PHP's names. On the program's own native stack, and on a fiber's, behind who has begun it or gone on with it. As
+# soon as it has said that it will be left, nobody has.
+OTHER = re.escape(";[php: other_stack]")
+ON_FIRST = re.compile(r"\{main\};fibers(;tell(;\w+)?|(;fiber_resume){1,16}(;Fiber::resume)?|;Fiber::(__construct|start))?")
+ON_FIBERS = [re.compile(pattern) for pattern in (
+    r"\{main\};fibers;Fiber::start" + OTHER + r"(;fiber_brief|;str_repeat|;fiber_nested(;Fiber::(__construct|start))?)?",
+    r"\{main\};fibers;Fiber::start" + OTHER + r";fiber_nested;Fiber::start" + OTHER + "(;fiber_brief)?",
+    r"\{main\};fibers(;fiber_resume){16};Fiber::resume" + OTHER + r"(;fiber_deep){16}(;Fiber::suspend)?",
+    OTHER[1:] + r"(;fiber_deep){16};Fiber::suspend")]
+
+
+def fibers_wrong(switches, stack):
+    """Which native stack it is, its outermost frame tells; and who has called zend_fiber_switch_context(), whose chain it must be (`switches`):
+    until that has written it, PHP has the other one's."""
+    names = [f.name for f in stack.user if is_php(f)]
+    text = ";".join(names)
+    if not names or "[php: unreadable]" in names:
+        # A moment after the stack pointer was changed, nothing tells where that stack goes on.
+        marked = any(MARK.fullmatch(f.name) for f in stack.user)
+        return None if marked else "no frame of PHP's and no mark: " + " ; ".join(f.name for f in stack.user)
+    first = is_first(stack.user[0], stack.user[0].name)
+    if not (ON_FIRST.fullmatch(text) if first else any(p.fullmatch(text) for p in ON_FIBERS)):
+        return "%s: %s" % ("the first stack" if first else "a fiber's", " ; ".join(f.name for f in stack.user))
+    own = [n for n in names if not n.startswith("Fiber::")][-1]
+    for caller, frame in zip(stack.user, stack.user[1:]):
+        if frame.name == "zend_fiber_switch_context" and not is_php(caller) and own in ("fiber_deep", "fiber_resume") \
+                and switches.setdefault(caller.address, own) != own:
+            return "what calls it for %s: %s" % (switches[caller.address], " ; ".join(f.name for f in stack.user))
+    return None
+
+
 class PhpTally(PythonTally):
     """Memory that was not there for a moment (a kernel that takes cold pages away has that) is said where frames are missing."""
 
@@ -147,6 +178,29 @@ def test_patterns(php, setup):
     with contextlib.ExitStack() as stack:
         programs = started(stack, [php.argv("patterns", setup)])
         return tally_truths(recorded(setup, programs, 1), programs, 500, complete_percent=95)
+
+
+def test_fibers(php, setup):
+    """Fibers that begin, are left and gone on with, and end: each sample has its PHP frames, or says why not, and those of its native stack."""
+    if php.version < SINCE["fiber"]:
+        raise Skip("no fibers")
+    with contextlib.ExitStack() as stack:
+        programs = started(stack, [php.argv("fibers", setup)])
+        recording = recorded(setup, programs, 2, 4999)
+    t = PhpTally("fibers")
+    switches = {}
+    bare = begun = 0
+    for s in recording.stacks or []:
+        t.take(s, functools.partial(fibers_wrong, switches))
+        names = [f.name for f in s.user if is_php(f)]
+        begun += s.count * (names[-1:] == ["[php: other_stack]"])
+        bare += s.count * bool(s.user and not names)
+    note = "%s, %d where a fiber begins or ends, %d in no frame of PHP's" % (t.summary(), begun, bare)
+    # Of the code that changes the stack pointer, half a percent is cut and as much is marked.
+    problems = recording.problems + t.problems(200, complete_percent=95)
+    if begun < t.samples / 200 or bare > t.samples / 20 or len(switches) < 2:
+        problems.append(note)
+    return problems, note
 
 
 def churn_wrong(stack):
@@ -365,7 +419,7 @@ def test_threads(php, setup):
         return tally_truths(recorded(setup, [program], 1), [program])
 
 
-TESTS = (("chains", test_chains), ("stack", test_stack), ("patterns", test_patterns), ("churn", test_churn), ("brief", test_brief), ("brief-files", test_brief_files), ("renamed", test_renamed), ("embedded", test_embedded),
+TESTS = (("chains", test_chains), ("stack", test_stack), ("fibers", test_fibers), ("patterns", test_patterns), ("churn", test_churn), ("brief", test_brief), ("brief-files", test_brief_files), ("renamed", test_renamed), ("embedded", test_embedded),
          ("fpm", test_fpm), ("threads", test_threads),
          ("jit", test_jit), ("jit-exits", test_jit_exits))
 

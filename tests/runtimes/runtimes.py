@@ -127,8 +127,8 @@ class Recorder(sonde.Recorder):
 
 
 # What perf's text tells of a frame beyond its name: the line, if known, else 0; its file (source file of a script's
-# function, else what was mapped); the runtime that it is of: "python", "kernel", "native"; whether it is inlined.
-Frame = collections.namedtuple("Frame", "name line file runtime inlined")
+# function, else what was mapped); the runtime that it is of: "python", "kernel", "native"; whether it is inlined; its address in memory.
+Frame = collections.namedtuple("Frame", "name line file runtime inlined address", defaults=(0,))
 FrameStack = collections.namedtuple("FrameStack", "comm reason user kernel count tid")
 """Like a folded Stack, of Frames."""
 
@@ -150,7 +150,7 @@ class FrameText:
 
     def _frame(self, line):
         if line not in self.frames:
-            name, file = re.fullmatch(r"\s*[0-9a-f]+ (.*) \((.*?)\)", line).groups()
+            address, name, file = re.fullmatch(r"\s*([0-9a-f]+) (.*) \((.*?)\)", line).groups()
             m = re.fullmatch(r"(.+):(\d+)", name)
             runtime = self.sources.get(file, "native")
             if file == "[kernel.kallsyms]" or line.split()[0].startswith("ffff"):
@@ -158,7 +158,7 @@ class FrameText:
             elif re.fullmatch(r"\[[a-z][a-z0-9]+\]", file) and file not in ("[vdso]", "[unknown]"):
                 runtime = file[1:-1]
             self.frames[line] = Frame(m.group(1) if m else name, int(m.group(2)) if m else 0, file, runtime,
-                                      file == "inlined")
+                                      file == "inlined", int(address, 16))
         return self.frames[line]
 
     def _stack(self, comm, tid, lines, count):

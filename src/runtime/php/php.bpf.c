@@ -17,7 +17,9 @@
  * not the loop's.
  *
  * A fiber has a native stack of its own. Its chain ends with a frame of a function without a name,
- * and goes on with who resumed it, whose native frames are on another stack.
+ * and goes on with who resumed it, whose native frames are on another stack. As long as it has no
+ * loop, at its begin and its end, its first function stands for one: zend_fiber_trampoline(). That
+ * the chain is another one from now on is written some time after the stack was changed.
  *
  * Facts: PHP's Zend/zend_vm_def.h (zend_leave_helper, ZEND_DO_FCALL), Zend/zend_execute_API.c
  * (zend_call_function), Zend/zend_generators.c (zend_generator_resume,
@@ -68,6 +70,7 @@ enum {
 
 __noinline int WALK_NAME(php_find_own)(void);
 __noinline int WALK_NAME(php_enter)(void);
+__noinline int WALK_NAME(php_enter_fiber)(void);
 __noinline int WALK_NAME(php_push)(void);
 __noinline int WALK_NAME(php_push_copy)(__u64 name_hash, __u64 file_hash, __u32 number, __u64 code);
 __noinline int WALK_NAME(php_leave)(void);
@@ -172,18 +175,50 @@ static __always_inline __u8 function_type(const struct walk *w)
 	return func && !read_word(func, &type) ? (__u8)type : 0;
 }
 
+/* Is that frame the begin of a fiber? zend_fiber_function has no name. */
+static __always_inline bool begins_fiber(struct walk *w, __u64 frame)
+{
+	__u64 func, words[2]; /* with the type, name */
+
+	return frame && !read_word(frame + PHP_FRAME_FUNC, &func) && func &&
+	       !read_memory(func, words, sizeof(words)) &&
+	       (__u8)words[0] == PHP_INTERNAL_FUNCTION && !words[1];
+}
+
+/* Does that frame run PHP code, and is the loop's instruction (S_OP) one of it? Where that is not
+ * known, the first alone. */
+static __always_inline bool is_at_work(struct walk *w, __u64 frame, __u64 op)
+{
+	const struct php_layout *l = &php_record_of(w)->layout;
+	__u64 func, opcodes, last;
+	__u8 type;
+
+	if (read_frame(w, frame))
+		return false;
+	func = frame_word(w, PHP_FRAME_FUNC);
+	type = function_type(w);
+	if (type != PHP_USER_FUNCTION && type != PHP_EVAL_CODE)
+		return false;
+	return !op || (!read_word(func + l->opcodes, &opcodes) &&
+		       !read_word(func + (l->last & ~7u), &last) &&
+		       (op - opcodes) / PHP_OP_SIZE < (__u32)(last >> 8 * (l->last & 4)));
+}
+
 /*
  * The chain does not begin with the loop's own frame (S_OWN). What of PHP code lies before that is
  * not the loop's: it has yet to begin. A frame that the loop is about to leave is not in the chain
  * any more, but its caller is; there may be destructors before that by now. A generator that
  * is about to go on has no frame of the loop's in its chain either: its caller is not written yet.
+ * And where a fiber is left or gone on with, the chain is that of the other stack until
+ * zend_fiber_switch_context() has written its own again: the loop's begins with its frame, or
+ * behind the begin of a fiber that has ended.
  */
 __noinline int WALK_NAME(php_find_own)(void)
 {
 	struct walk *w = current_walk();
 	__u64 *s, own, at, first, previous;
+	bool top, fiber;
 	__u8 type;
-	bool top;
 	__u32 i;
 
 	if (!w)
@@ -205,17 +240,72 @@ __noinline int WALK_NAME(php_find_own)(void)
 		}
 		if (read_frame(w, at))
 			return 0;
+		fiber = begins_fiber(w, at);
 		at = frame_word(w, PHP_FRAME_PREVIOUS);
 		type = function_type(w);
-		if (type && type != PHP_INTERNAL_FUNCTION)
+		if (fiber || (type && type != PHP_INTERNAL_FUNCTION))
 			first = at;
 	}
-	if (at || read_frame(w, own))
-		return 0;
-	type = function_type(w);
-	if (type == PHP_USER_FUNCTION || type == PHP_EVAL_CODE)
+	if (is_at_work(w, own, at ? s[S_OP] : 0))
 		s[S_OWN] = s[S_FRAME] = s[S_NEXT] = own;
 	return 0;
+}
+
+/* What follows of the chain is on another native stack: says so. */
+static __always_inline int leave_stack(struct walk *w)
+{
+	php_state(w)[S_FLAGS] |= FLAG_OTHER;
+	return push_note(w, RUNTIME_PHP, FRAME_NOTE_OTHER_STACK);
+}
+
+/* What runs frames begins: 0, or what is to be said. */
+static __always_inline int enter(struct walk *w, const struct php_record *r, __u64 *s)
+{
+	int note;
+
+	if (!(s[S_FLAGS] & FLAG_BEGUN)) {
+		s[S_FLAGS] |= FLAG_BEGUN;
+		note = find_current(w, r, &s[S_NEXT]);
+		if (note)
+			return note;
+		s[S_STALE] = s[S_FLAGS] & FLAG_JIT ? s[S_NEXT] : 0;
+	}
+	s[S_FLAGS] |= FLAG_LOOP;
+	s[S_FRAME] = s[S_NEXT];
+	s[S_OP] = s[S_OWN] = 0;
+	return 0;
+}
+
+/*
+ * The first function of a fiber's stack was just left, and none of its loops has come to the end of
+ * its frames: the step's answer. Without a loop they are one at most: what is about to run, or a
+ * function in C. If it is not there, the chain is still that of who has begun this fiber.
+ */
+__noinline int WALK_NAME(php_enter_fiber)(void)
+{
+	struct walk *w = current_walk();
+	__u64 *s, previous;
+	int note;
+
+	if (!w)
+		return STOP_INTERNAL;
+	s = php_state(w);
+	note = enter(w, php_record_of(w), s);
+	if (note) {
+		note = push_note(w, RUNTIME_PHP, note);
+		return note ? note : walk_native(w);
+	}
+	if (begins_fiber(w, s[S_FRAME]) ||
+	    (s[S_FRAME] && !read_word(s[S_FRAME] + PHP_FRAME_PREVIOUS, &previous) &&
+	     begins_fiber(w, previous)))
+		return STOP_NONE;
+	return leave_stack(w);
+}
+
+/* What jumps to that function counts, too: nobody has called that. */
+static __always_inline bool in_fiber_start(const struct walk *w, const struct php_record *r)
+{
+	return w->entry == ENTRY_END || w->loop_pc - r->fiber < r->fiber_size;
 }
 
 /* Enters the loop whose native frame was just left: 0, or what is to be said. */
@@ -231,17 +321,10 @@ __noinline int WALK_NAME(php_enter)(void)
 		return FRAME_NOTE_UNREADABLE;
 	r = php_record_of(w);
 	s = php_state(w);
-	if (!(s[S_FLAGS] & FLAG_BEGUN)) {
-		s[S_FLAGS] |= FLAG_BEGUN;
-		note = find_current(w, r, &s[S_NEXT]);
-		if (note)
-			return note;
-		s[S_STALE] = s[S_FLAGS] & FLAG_JIT ? s[S_NEXT] : 0;
-	}
-	s[S_FLAGS] |= FLAG_LOOP;
+	note = enter(w, r, s);
+	if (note)
+		return note;
 	first = s[S_NEXT];
-	s[S_FRAME] = first;
-	s[S_OP] = s[S_OWN] = 0;
 	if (in_gap(w, r, &end)) {
 		if (end)
 			s[S_FRAME] = 0;
@@ -256,16 +339,6 @@ __noinline int WALK_NAME(php_enter)(void)
 	if (own == first)
 		return 0;
 	return WALK_NAME(php_find_own)();
-}
-
-/* Is that frame the begin of a fiber? zend_fiber_function has no name. */
-static __always_inline bool begins_fiber(struct walk *w, __u64 frame)
-{
-	__u64 func, words[2]; /* with the type, name */
-
-	return frame && !read_word(frame + PHP_FRAME_FUNC, &func) && func &&
-	       !read_memory(func, words, sizeof(words)) &&
-	       (__u8)words[0] == PHP_INTERNAL_FUNCTION && !words[1];
 }
 
 /* The loop's frames end here: its caller's registers. */
@@ -584,10 +657,8 @@ __noinline int WALK_NAME(php_push)(void)
 		goto unreadable;
 	type = (__u8)w->scratch[FUNCTION_AT];
 	name = function_word(w, PHP_FUNCTION_NAME);
-	if (type == PHP_INTERNAL_FUNCTION && !name) {
-		s[S_FLAGS] |= FLAG_OTHER;
-		return push_note(w, RUNTIME_PHP, FRAME_NOTE_OTHER_STACK);
-	}
+	if (type == PHP_INTERNAL_FUNCTION && !name)
+		return leave_stack(w);
 	if (type == PHP_INTERNAL_FUNCTION) {
 		identity = php_identity(name, function_word(w, PHP_FUNCTION_SCOPE), 0, 0,
 					string_hash(w, r, name, 0), 0);
@@ -821,12 +892,18 @@ STEP(php)
 		return STOP_INTERNAL;
 	if (w->entry == ENTRY_CODE)
 		return code_step(w);
+	/* A fiber's first function has said already what there is to say. */
+	if (w->entry == ENTRY_END && w->begun & 1u << RUNTIME_PHP &&
+	    !(w->state[RUNTIME_PHP][S_FLAGS] & FLAG_LOOP))
+		return walk_native(w);
 	r = runtime_record(w, RUNTIME_PHP, struct php_record);
 	s = runtime_state(w, RUNTIME_PHP);
 	if (!r || w->late)
 		note = FRAME_NOTE_NOT_READY;
 	else if (s[S_FLAGS] & FLAG_LOST || w->skipped)
 		note = FRAME_NOTE_MISMATCH;
+	else if (!(s[S_FLAGS] & FLAG_LOOP) && in_fiber_start(w, r))
+		return WALK_NAME(php_enter_fiber)();
 	else if (!(s[S_FLAGS] & FLAG_LOOP))
 		note = WALK_NAME(php_enter)();
 	if (note) {

@@ -131,8 +131,11 @@ struct php_record {
 	 * of it return to, from `text` on. */
 	__u32 callers[PHP_CALLERS_MAX];
 	__u64 nr_callers;
+	/* zend_fiber_trampoline(), the first function on the stack of each fiber. Size 0: there is
+	 * none, or it is not known. */
+	__u64 fiber, fiber_size;
 };
-_Static_assert(sizeof(struct php_record) == 296, "php_record is read from the arena");
+_Static_assert(sizeof(struct php_record) == 312, "php_record is read from the arena");
 
 #define PHP_MULTIPLIER 0x9e3779b97f4a7c15ull
 

@@ -24,6 +24,8 @@ enum {
 	EPILOGUE_MAX = 64,
 	FRAME_MAX = 4096, /* bytes of the loop's frame */
 	CALLING_LOOP_MAX = 256,
+	FIBER_INIT_MAX = 4096, /* bytes; it has half of a thousand */
+	MAKE_CONTEXT_MAX = 256,
 	/* In all versions: refcount, two numbers, two pointers, filename. */
 	REFCOUNT_BEFORE_FILENAME = 32,
 };
@@ -635,6 +637,88 @@ static int find_callers(const struct elf_file *elf, const struct elf_dynamic *dy
 	return err == -ENOMEM ? err : 0;
 }
 
+/*
+ * zend_fiber_trampoline(), a static function whose address zend_fiber_init_context() takes: the
+ * only address of a function there. (Zend/zend_fibers.c at php-8.1.0 and later.)
+ */
+static int find_fiber_start(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			    struct loop_fdes *fdes, struct loop_work *work, struct php_dso *dso)
+{
+	_cleanup_(loop_code_fini) struct loop_code c = { 0 };
+	const struct loop_fde *init, *taken, *found = NULL;
+	uint64_t addr;
+	int r;
+
+	if (elf_dynamic_find(dynamic, "zend_fiber_init_context", &addr))
+		return 0;
+	init = loop_fde_of(fdes, addr);
+	if (!init || init->range.end - init->range.start > FIBER_INIT_MAX)
+		return 0;
+	r = loop_code_read(elf, &init->range, work, &c);
+	for (size_t at = 0; !r && at < c.size; at++) {
+		addr = loop_code_address(&c, at);
+		taken = addr ? loop_fde_of(fdes, addr) : NULL;
+		if (!taken || taken->range.start != addr || taken == found)
+			continue;
+		if (found) /* which one is it? */
+			return 0;
+		found = taken;
+	}
+	if (r || !found)
+		return r == -ENOENT ? 0 : r;
+	dso->record.fiber = found->range.start;
+	dso->record.fiber_size = found->range.end - found->range.start;
+	return runtime_add_loop(&dso->base, &found->range);
+}
+
+/*
+ * What leads there from make_fcontext()'s stack: a piece of that function behind its return, up to
+ * where the fiber's first function would return to, whose address it takes.
+ * (Zend/asm/make_x86_64_sysv_elf_gas.S; on aarch64 there is no such thing.)
+ */
+static int find_fiber_entry(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+			    struct php_dso *dso)
+{
+	static const uint8_t leads[] = { 0x55, 0xff, 0xe3 }; /* push %rbp; jmp *%rbx */
+	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t bytes[MAKE_CONTEXT_MAX];
+	struct loop_code c;
+	uint64_t make;
+
+	if (elf_dynamic_find(dynamic, "make_fcontext", &make))
+		return 0;
+	c = loop_code_of(elf, make, bytes, read_code(elf, make, bytes, sizeof(bytes)));
+	for (size_t at = 0; at < c.size; at++) {
+		uint64_t to = loop_code_address(&c, at) - make, begin;
+
+		if (to < sizeof(endbr) + sizeof(leads) || to > c.size ||
+		    memcmp(bytes + to - sizeof(leads), leads, sizeof(leads)))
+			continue;
+		begin = to - sizeof(leads);
+		if (!memcmp(bytes + begin - sizeof(endbr), endbr, sizeof(endbr)))
+			begin -= sizeof(endbr);
+		return runtime_add_loop(&dso->base,
+					&(struct code_range){ make + begin, make + to });
+	}
+	return 0;
+}
+
+/* What else runs frames: the loop's cold part, how a fiber's stack begins. */
+static int find_others(const struct elf_file *elf, const struct elf_dynamic *dynamic,
+		       struct php_dso *dso)
+{
+	_cleanup_(loop_fdes_fini) struct loop_fdes fdes = { 0 };
+	struct loop_work work = { 0 };
+	int r = loop_fdes_read(elf, &work, &fdes);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	r = runtime_add_cold(elf, &fdes, &work, &dso->base);
+	if (!r)
+		r = find_fiber_start(elf, dynamic, &fdes, &work, dso);
+	return r || !dso->record.fiber_size ? r : find_fiber_entry(elf, dynamic, dso);
+}
+
 static int read_globals(const struct elf_file *elf, const struct elf_dynamic *dynamic,
 			struct php_dso *dso)
 {
@@ -699,7 +783,7 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_v
 	if (!r)
 		r = find_callers(elf, &dynamic, hook, &dso->record);
 	if (!r)
-		r = runtime_add_cold(elf, NULL, &(struct loop_work){ 0 }, &dso->base);
+		r = find_others(elf, &dynamic, dso);
 	if (r)
 		return r;
 	*ret = TAKE_PTR(dso);

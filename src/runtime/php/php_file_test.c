@@ -217,6 +217,29 @@ TEST(what_was_split_off_the_loop_may_lie_before_it)
 	php_file_free(dso);
 }
 
+TEST(a_fibers_first_function_is_the_one_whose_address_is_taken)
+{
+	struct code_range entry;
+	struct php_dso *dso;
+	const char *why;
+
+	/* An address that is no function's, the function's, one within it. */
+	ASSERT_OK(read_made("83f", &dso, &why));
+	ASSERT_EQ(dso->base.interpreter_functions.nr, 3);
+	ASSERT_EQ(dso->record.fiber, dso->base.interpreter_functions.items[1].start);
+	ASSERT_EQ(dso->record.fiber_size, 5);
+	/* endbr64; push %rbp; jmp *%rbx: where a new stack is gone over to. */
+	entry = dso->base.interpreter_functions.items[2];
+	ASSERT_EQ(entry.end - entry.start, 7);
+	ASSERT_EQ(dso->base.hidden.nr, 3);
+	php_file_free(dso);
+	/* Of two functions nobody knows which it is. */
+	ASSERT_OK(read_made("83g", &dso, &why));
+	ASSERT_EQ(dso->base.interpreter_functions.nr, 1);
+	ASSERT_EQ(dso->record.fiber_size, 0);
+	php_file_free(dso);
+}
+
 TEST(what_is_not_as_its_version_has_it_is_not_walked)
 {
 	struct php_dso *dso;

@@ -89,3 +89,84 @@ TEST(a_loop_is_found_by_who_has_called_it)
 	walk_exit(LEAF, STACK + 8, OTHER_CALL, 0);
 	ASSERT(!has_frame(OTHER_CALL - 1));
 }
+
+enum {
+	FRAME = LIE, /* of PHP's, each PHP_FRAME_SIZE bytes */
+	FUNCTIONS = LIE + 0x1000,
+	USER = FUNCTIONS,
+	INTERNAL = FUNCTIONS + 0x100,
+	FIBER = FUNCTIONS + 0x200, /* the begin of a fiber runs it */
+	OPCODES = FUNCTIONS + 0x300,
+	CURRENT = FUNCTIONS + 0x1000, /* EG(current_execute_data) */
+};
+static const struct php_layout layout = {
+	.last = 60, .opcodes = 64, .filename = 136, .lines = 144
+};
+
+/* The chain is one of frames of these functions, the innermost first. */
+static void put_chain(const uint64_t *functions, size_t nr)
+{
+	lie_put(USER, PHP_USER_FUNCTION);
+	lie_put(USER + PHP_FUNCTION_NAME, LIE + 0x3000);
+	lie_put(USER + layout.opcodes, OPCODES);
+	lie_put(USER + (layout.last & ~7u), (uint64_t)100 << 32);
+	lie_put(INTERNAL, PHP_INTERNAL_FUNCTION);
+	lie_put(INTERNAL + PHP_FUNCTION_NAME, LIE + 0x3100);
+	lie_put(FIBER, PHP_INTERNAL_FUNCTION);
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t frame = FRAME + PHP_FRAME_SIZE * i;
+
+		lie_put(frame + PHP_FRAME_FUNC, functions[i]);
+		lie_put(frame + PHP_FRAME_PREVIOUS, i + 1 < nr ? frame + PHP_FRAME_SIZE : 0);
+	}
+	lie_put(CURRENT, FRAME);
+}
+
+/* The frames of PHP's that the walk found, innermost first: u, i, and o for another stack. */
+static const char *frames_found(void)
+{
+	static char text[64];
+	size_t nr = 0;
+
+	for (uint32_t i = 0; i < lie.walk.full.nr_words; i += 1 + FRAME_EXTRA(lie.walk.words[i])) {
+		uint64_t word = lie.walk.words[i], data = FRAME_DATA(word);
+
+		if (FRAME_RUNTIME(word) != RUNTIME_PHP)
+			continue;
+		ASSERT(nr + 1 < sizeof(text));
+		text[nr++] = data == USER ? 'u' : data == INTERNAL ? 'i' : 'o';
+	}
+	text[nr] = '\0';
+	return text;
+}
+
+/* Of a fiber's stack that has no loop: its first function has called what runs. */
+static const char *walk_fiber(const uint64_t *functions, size_t nr)
+{
+	const struct php_record record = {
+		.current = CURRENT, .layout = layout, .fiber = LOOP, .fiber_size = 0x100
+	};
+
+	lie_set_up(RUNTIME_PHP, &record, sizeof(record));
+	lie_put(STACK, LOOP + 0x11);
+	put_chain(functions, nr);
+	ASSERT_EQ(lie_walk(LEAF), STOP_COMPLETE);
+	lie_tear_down();
+	return frames_found();
+}
+
+TEST(a_fiber_that_begins_or_ends)
+{
+	/* The chain is still that of who begins it, which may be a fiber, too. */
+	ASSERT_STR(walk_fiber((const uint64_t[]){ INTERNAL, USER }, 2), "oiu");
+	ASSERT_STR(walk_fiber((const uint64_t[]){ INTERNAL, USER, FIBER, INTERNAL, USER }, 5),
+		   "oiuoiu");
+	/* It is the fiber's. */
+	ASSERT_STR(walk_fiber((const uint64_t[]){ FIBER, INTERNAL, USER }, 3), "oiu");
+	/* What it runs is about to begin, or is a function in C. */
+	ASSERT_STR(walk_fiber((const uint64_t[]){ USER, FIBER, INTERNAL, USER }, 4), "uoiu");
+	ASSERT_STR(walk_fiber((const uint64_t[]){ INTERNAL, FIBER, INTERNAL, USER }, 4), "ioiu");
+	/* Nobody has begun it. */
+	ASSERT_STR(walk_fiber((const uint64_t[]){ FIBER }, 1), "o");
+	ASSERT_STR(walk_fiber(NULL, 0), "o");
+}

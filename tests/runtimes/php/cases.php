@@ -361,6 +361,54 @@ function fiber()
     $fiber->resume();
 }
 
+/* Fibers that begin, are left and gone on with, and end all the time; see php_test.py */
+
+function fiber_brief()
+{
+    for ($x = $i = 0; $i < 20; $i++) {
+        $x += $i;
+    }
+}
+
+function fiber_nested()
+{
+    (new Fiber('fiber_brief'))->start();
+}
+
+function fiber_deep($n)
+{
+    if ($n) {
+        fiber_deep($n - 1);
+    }
+    while (true) {
+        Fiber::suspend();
+    }
+}
+
+function fiber_resume($n, $fiber)
+{
+    if ($n) {
+        fiber_resume($n - 1, $fiber);
+        return;
+    }
+    for ($i = 0; $i < 30; $i++) {
+        $fiber->resume();
+    }
+}
+
+function fibers()
+{
+    $deep = new Fiber('fiber_deep');
+    $deep->start(15);
+    tell('fibers');
+    while (true) {
+        (new Fiber('fiber_brief'))->start();
+        (new Fiber('fiber_nested'))->start();
+        (new Fiber('str_repeat'))->start('x', 4000);
+        fiber_resume(15, $deep);
+    }
+}
+
 /* --- code in no file that is not PHP's: PCRE's JIT --- */
 
 function patterns()
