@@ -18,10 +18,11 @@ FUZZER(data, size)
 	struct elf_file *elf;
 	char version[16];
 	struct ruby_dso *dso;
+	const char *why;
 
 	if (elf_file_open_memory(data, size, &elf))
 		return 0;
-	if (!ruby_file_read(elf, version, &dso)) {
+	if (!ruby_file_read(elf, version, &dso, &why)) {
 		if (!memchr(dso->version, 0, sizeof(dso->version)) ||
 		    dso->text.end < dso->text.start || dso->data.end < dso->data.start)
 			abort();

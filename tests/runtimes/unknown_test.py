@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runtimes of versions that are not known: real ones, in copies whose version says another thing. It is said once a file, however many
+"""Runtimes of versions that are not known: real ones, in copies whose version says another thing; and programs that have only the texts of one. It is said once a file, however many
 processes there are, and counted, and all of their native frames are there, and nothing else.
 
     unknown_test.py [--sonde PROGRAM] [--only REGEX]
@@ -237,7 +237,23 @@ def go_of_another_table(setup):
               [r"runtime\.goexit(\.abi0)?", "runtime.main", *GO_CHAIN])
 
 
-ALL = {"python": python, "hotspot": hotspot, "ruby": ruby, "perl": perl, "php": php, "v8": v8, "go": go_of_another_version, "go-table": go_of_another_table}
+def static(setup, name, how, product, texts):
+    """A program in C that has the texts of a runtime which was linked statically and exports nothing."""
+    start = setup.file("u-%s-s" % name)
+    subprocess.run(["gcc", "-O1", how, "-DTEXTS=" + ", ".join('"%s"' % t for t in texts), os.path.join(PROGRAMS, "static.c"), "-o", start], check=True)
+    return Unknown(name, [start], start, product + r" is not supported \(it is linked statically, and exports nothing that is looked for by its name\)" + NATIVE,
+                   ["main"])
+
+
+def static_ruby(setup):
+    return static(setup, "ruby", "-static-pie", r"Ruby 3\.1\.2", ["ruby - Copyright (C) 1993-2022", "ruby 3.1.2p20 (2022-04-12)"])
+
+
+def static_php(setup):
+    return static(setup, "php", "-static", r"PHP 8\.2", ["X-Powered-By: PHP/8.2.1", "Zend Engine v4.2.1"])
+
+
+ALL = {"python": python, "hotspot": hotspot, "ruby": ruby, "perl": perl, "php": php, "static-ruby": static_ruby, "static-php": static_php, "v8": v8, "go": go_of_another_version, "go-table": go_of_another_table}
 
 
 def made(setup):

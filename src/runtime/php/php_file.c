@@ -6,6 +6,7 @@
 #include "elf/x86_insn.h"
 #include "runtime/functions.h"
 #include "runtime/loop_code.h"
+#include "runtime/static_file.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -14,7 +15,6 @@
 
 enum {
 	RODATA_MAX = 64 << 20,
-	STATIC_RODATA_MAX = 16 << 20,
 	TEXT_MAX = 64 << 20,
 	RELOCATIONS_MAX = 8 << 20, /* real ones have less than one */
 	SYMBOLS_MAX = 4096,	   /* that are read to find one; libraries have a thousand */
@@ -118,17 +118,13 @@ static int read_version(const struct elf_file *elf, struct php_version *ret)
 	return 0;
 }
 
-/* Is it a PHP that exports nothing, as a program is that was linked with all of its libraries?
- * Looked for in few files only: its constants are read. */
+/* Is it a PHP that exports nothing? */
 static bool is_static(const struct elf_file *elf)
 {
-	const struct elf_section *section = elf_file_section(elf, ".rodata");
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct elf_data data;
 
-	if (!section || section->size > STATIC_RODATA_MAX || elf_file_section(elf, ".dynsym") ||
-	    elf_file_section(elf, ".gopclntab") ||
-	    elf_file_section_data(elf, section, STATIC_RODATA_MAX, &data))
+	if (runtime_static_constants(elf, &data))
 		return false;
 	bytes = data.data;
 	return memmem(data.data, data.size, header, sizeof(header) - 1) &&
@@ -747,10 +743,14 @@ int php_file_read(const struct elf_file *elf, struct php_dso **ret, struct php_v
 	int r;
 
 	*ret_version = (struct php_version){ 0 };
-	*why = "it is linked statically, and exports nothing that is looked for by its name";
+	*why = runtime_static_why;
 	if (elf_dynamic_read(elf, &dynamic) || elf_dynamic_find(&dynamic, "execute_ex", &loop) ||
-	    elf_dynamic_find(&dynamic, "zend_execute_ex", &hook))
-		return is_static(elf) ? -ENOTSUP : -ENOENT;
+	    elf_dynamic_find(&dynamic, "zend_execute_ex", &hook)) {
+		if (!is_static(elf))
+			return -ENOENT;
+		(void)read_version(elf, ret_version);
+		return -ENOTSUP;
+	}
 	*why = "its version is not known";
 	dso = calloc(1, sizeof(*dso));
 	if (!dso)

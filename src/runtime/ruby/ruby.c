@@ -207,11 +207,14 @@ static int ruby_probe(const struct elf_file *elf, struct runtime_about *about,
 	unsigned int major, minor;
 	struct ruby_dso *dso;
 	char version[16];
-	int r = ruby_file_read(elf, version, &dso);
+	const char *why;
+	int r = ruby_file_read(elf, version, &dso, &why);
 
 	if (r && r != -ENOTSUP)
 		return r;
 	runtime_is_version(about, "Ruby %s", version);
+	if (r && why)
+		return runtime_not_supported(about, why);
 	if (r && sscanf(version, "%u.%u", &major, &minor) == 2 && ruby_knows(major, minor))
 		return runtime_not_supported(about, "its build is not as that version's are");
 	if (r)

@@ -5,6 +5,7 @@
 
 #include "abi/unwind.h"
 #include "elf/elf_dynamic.h"
+#include "runtime/static_file.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -269,6 +270,38 @@ static int read_version(const struct elf_file *elf, const struct elf_dynamic *dy
 	return 0;
 }
 
+/*
+ * The version of a Ruby that exports nothing, by what it says of itself: its description ("ruby
+ * 3.1.2p20 (..."), which stands beside its copyright (version.c). Is it one?
+ */
+static bool read_static_version(const struct elf_file *elf, char ret[static 16])
+{
+	static const char copyright[] = "ruby - Copyright (C) ", description[] = "\0ruby ";
+	_cleanup_free_ uint8_t *bytes = NULL;
+	const char *at, *end;
+	struct elf_data data;
+	size_t i;
+
+	if (runtime_static_constants(elf, &data))
+		return false;
+	bytes = data.data;
+	if (!memmem(data.data, data.size, copyright, sizeof(copyright) - 1))
+		return false;
+	end = (const char *)data.data + data.size;
+	for (at = (const char *)data.data;; at++) {
+		at = memmem(at, (size_t)(end - at), description, sizeof(description) - 1);
+		if (!at)
+			return false;
+		at += sizeof(description) - 1;
+		if (at < end && *at >= '0' && *at <= '9')
+			break;
+	}
+	for (i = 0; i < 15 && at + i < end && ((at[i] >= '0' && at[i] <= '9') || at[i] == '.'); i++)
+		ret[i] = at[i];
+	ret[i] = '\0';
+	return true;
+}
+
 static void set_jit(const struct elf_file *elf, struct ruby_dso *dso)
 {
 	const struct elf_section *text = elf_file_section(elf, ".text");
@@ -298,7 +331,8 @@ static void find_gc(const struct elf_file *elf, const struct elf_dynamic *dynami
 		ruby_find_gc(elf, during_gc, gc_count, &dso->gc);
 }
 
-int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], struct ruby_dso **ret)
+int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], struct ruby_dso **ret,
+		   const char **why)
 {
 	_cleanup_(ruby_file_free_p) struct ruby_dso *dso = NULL;
 	const struct elf_section *data;
@@ -307,8 +341,10 @@ int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], stru
 	unsigned int version;
 	int r;
 
+	*why = runtime_static_why;
 	if (elf_dynamic_read(elf, &dynamic) || read_version(elf, &dynamic, ret_version, &version))
-		return -ENOENT;
+		return read_static_version(elf, ret_version) ? -ENOTSUP : -ENOENT;
+	*why = NULL;
 	if (!ruby_layout_of(version) || (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
 		return -ENOTSUP;
 	dso = calloc(1, sizeof(*dso));

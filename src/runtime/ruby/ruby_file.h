@@ -35,8 +35,9 @@ struct ruby_dso {
 };
 
 /* As runtime_ops.probe(), without messages: -ENOTSUP is a CRuby of which nothing else is told than
- * its version, if `*ret_version` has it. */
-int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], struct ruby_dso **ret);
+ * its version, if `*ret_version` has it, and *why, or NULL: that one is not known, or its build. */
+int ruby_file_read(const struct elf_file *elf, char ret_version[static 16], struct ruby_dso **ret,
+		   const char **why);
 /* Does the C function of that name only implement a Ruby frame? */
 bool ruby_hides(const char *name, const char *source);
 void ruby_file_free(struct ruby_dso *dso);

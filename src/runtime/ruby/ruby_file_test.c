@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The made file in memory, with `more` zeroed bytes behind it; free it. */
 static uint8_t *read_made(const char *name, size_t more, size_t *ret_size)
@@ -29,14 +30,17 @@ static uint8_t *read_made(const char *name, size_t more, size_t *ret_size)
 	return data;
 }
 
+/* What was told of the file that was read last. */
+static char told[16];
+static const char *why;
+
 static int read_memory(const uint8_t *data, size_t size, struct ruby_dso **ret)
 {
 	struct elf_file *elf;
-	char version[16];
 	int r;
 
 	ASSERT_OK(elf_file_open_memory(data, size, &elf));
-	r = ruby_file_read(elf, version, ret);
+	r = ruby_file_read(elf, told, ret, &why);
 	elf_file_free(elf);
 	return r;
 }
@@ -312,4 +316,23 @@ TEST(tables_are_not_looked_through_for_ever)
 {
 	ASSERT_OK(read_with_tables("31", 2));
 	ASSERT_ERR(read_with_tables("31", 100), ENOTSUP);
+}
+
+TEST(one_that_exports_nothing_is_told_by_its_texts)
+{
+	struct ruby_dso *dso;
+	size_t size;
+	uint8_t *data = read_made("static", 0, &size);
+
+	/* It may lie anywhere: its table of symbols has one, which is none. */
+	ASSERT_ERR(read_memory(data, size, &dso), ENOTSUP);
+	ASSERT_STR(told, "3.1.2");
+	ASSERT_STR(why,
+		   "it is linked statically, and exports nothing that is looked for by its name");
+	free(data);
+	/* Only its copyright. */
+	data = read_made("static", 0, &size);
+	memset(memmem(data, size, "ruby 3.1.2", 10), 'x', 10);
+	ASSERT_ERR(read_memory(data, size, &dso), ENOENT);
+	free(data);
 }
