@@ -41,6 +41,7 @@ const volatile __u32 config_value = VALUE_ONE;
 const volatile __u64 config_rate = 0;
 const volatile __u64 config_rate_ns = 1000000000;
 const volatile struct argument_filter config_filter = { 0 };
+const volatile bool config_at_entry = false;
 const volatile __u64 config_schedule_start = 0;
 const volatile __u64 config_schedule_size = 0;
 const volatile bool config_kicked = false;

@@ -262,6 +262,8 @@ extern const volatile __u64 config_rate;
 extern const volatile __u64 config_rate_ns;
 /* Of a source at probes. */
 extern const volatile struct argument_filter config_filter;
+/* They stand at the first instructions of functions of the kernel. */
+extern const volatile bool config_at_entry;
 /* Where __schedule() is, in which threads wait; of who wakes others, try_to_wake_up(). 0: not
  * known.
  */

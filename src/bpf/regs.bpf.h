@@ -78,6 +78,17 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 #define REGS_ARGUMENT(from) REGS_FIELD(from, di) /* the first one, at a function's begin */
 #define REGS_RETURNED(from) REGS_FIELD(from, ax) /* behind its end */
 
+/* Return addresses are on the stack, where the kernel's own walk finds them. */
+static __always_inline __u64 kernel_link(const user_regs_t *regs)
+{
+	return 0;
+}
+
+static __always_inline bool skips_caller(const user_regs_t *regs, __u64 caller, __u64 shown)
+{
+	return false;
+}
+
 /* Where the kernel was interrupted, for walk_kernel_rows(). */
 static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)
 {
@@ -121,6 +132,37 @@ static __always_inline bool regs_plausible(const user_regs_t *r)
 #define REGS_PC(from)	    REGS_FIELD(from, pc)
 #define REGS_ARGUMENT(from) REGS_FIELD(from, regs[0])
 #define REGS_RETURNED(from) REGS_FIELD(from, regs[0])
+
+/* An address of the kernel's code, which is in the uppermost 2^48, without a PAC. */
+static __always_inline __u64 kernel_address(__u64 signed_address)
+{
+	return signed_address | ~0ull << 48;
+}
+
+/*
+ * What the link register has in the kernel, 0 if that is none of its addresses. At a function's
+ * first instruction it is the return address, which is nowhere else: the kernel's own walk goes on
+ * with the frame pointer, which is the caller's still.
+ */
+static __always_inline __u64 kernel_link(const user_regs_t *regs)
+{
+	__u64 link = REGS_FIELD(regs, regs[A64_LR]);
+
+	return link >> 55 & 1 ? kernel_address(link) : 0;
+}
+
+/*
+ * Does a walk go past `caller`, behind whose innermost frame is `shown`? A function that calls
+ * itself has one return address in both places: what the frame pointer leads to tells.
+ */
+static __always_inline bool skips_caller(const user_regs_t *regs, __u64 caller, __u64 shown)
+{
+	__u64 record[2]; /* frame pointer and return address, of the caller's caller */
+
+	return shown != caller || (!bpf_probe_read_kernel(record, sizeof(record),
+							  (void *)REGS_FIELD(regs, regs[A64_FP])) &&
+				   kernel_address(record[1]) == caller);
+}
 
 /* There are no rows of this kernel. */
 static __always_inline bool start_kernel_walk(struct walk *w, const user_regs_t *regs)

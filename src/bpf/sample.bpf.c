@@ -129,10 +129,33 @@ static __always_inline __u32 take_helpers_stack(void *ctx, __u64 *to, __u32 skip
 }
 
 /*
- * By rows, if that leads to the stack's end, else by the kernel's own walk. `regs`: of the kernel
- * where it was interrupted; NULL: the source has none.
+ * As take_helpers_stack(), of a kprobe or kretprobe, with what that does not see: who called a
+ * function at whose first instruction `probe` is.
  */
-static __always_inline void walk_kernel(void *ctx, const user_regs_t *regs, struct walk *w)
+static __always_inline __u32 take_probes_stack(void *ctx, const user_regs_t *probe, __u64 *to)
+{
+	__u64 link = kernel_link(probe);
+	__u32 n;
+
+	if (!link || !config_at_entry)
+		return take_helpers_stack(ctx, to, 0);
+	n = take_helpers_stack(ctx, to + 1, 0);
+	if (!n)
+		return 0;
+	if (n > 1 && !skips_caller(probe, link, to[2]))
+		return take_helpers_stack(ctx, to, 0);
+	to[0] = to[1];
+	to[1] = link;
+	return n < SAMPLE_MAX_KERNEL_FRAMES ? n + 1 : n;
+}
+
+/*
+ * By rows, if that leads to the stack's end, else by the kernel's own walk. `regs`: of the kernel
+ * where it was interrupted; NULL: the source has none. `probe`: where a probe stands in the kernel;
+ * NULL: it is none.
+ */
+static __always_inline void walk_kernel(void *ctx, const user_regs_t *regs,
+					const user_regs_t *probe, struct walk *w)
 {
 	__u64 *words = walk_words(w);
 	int end = KERNEL_WALK_GOES_ON;
@@ -145,7 +168,9 @@ static __always_inline void walk_kernel(void *ctx, const user_regs_t *regs, stru
 		w->kernel.counts.ends[end & 7]++;
 	}
 	n = w->kernel.nr;
-	if (end != KERNEL_WALK_WHOLE) {
+	if (probe) {
+		n = take_probes_stack(ctx, probe, words);
+	} else if (end != KERNEL_WALK_WHOLE) {
 		n = take_helpers_stack(ctx, words, 0);
 	} else if (config_kernel_frames == KERNEL_FRAMES_COMPARE) {
 		n = take_helpers_stack(ctx, w->scratch, 0);
@@ -359,11 +384,13 @@ static __always_inline int walk_and_send(void *ctx, const user_regs_t *regs, str
 /*
  * `regs`: the user registers that the source's context has; NULL: those saved on kernel entry.
  * `kernel`: the registers if it was the kernel that was interrupted; NULL: none are known.
+ * `probe`: as of walk_kernel().
  * `value`: what the sample measures, in the source's unit; `flags`: of struct sample_header.
  * `sleep`: of a thread that goes on; NULL: it is none.
  */
 static __always_inline int sample(void *ctx, const user_regs_t *regs, const user_regs_t *kernel,
-				  __u64 value, const struct woken *sleep, bool whole)
+				  const user_regs_t *probe, __u64 value, const struct woken *sleep,
+				  bool whole)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 pid = pid_tgid >> 32;
@@ -404,7 +431,7 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 			return 0;
 		}
 	} else if (config_kernel && !regs)
-		walk_kernel(ctx, kernel, w);
+		walk_kernel(ctx, kernel, probe, w);
 	return walk_and_send(ctx, regs, w, whole);
 }
 
@@ -416,12 +443,12 @@ static __always_inline int sample(void *ctx, const user_regs_t *regs, const user
 	SEC(section)                                                                               \
 	int sample_##name(type *ctx)                                                               \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, value, NULL, false);                              \
+		return sample(ctx, regs, kernel, NULL, value, NULL, false);                        \
 	}                                                                                          \
 	SEC(section)                                                                               \
 	int sample_##name##_whole(type *ctx)                                                       \
 	{                                                                                          \
-		return sample(ctx, regs, kernel, value, NULL, true);                               \
+		return sample(ctx, regs, kernel, NULL, value, NULL, true);                         \
 	}
 
 SOURCE(cpu, "perf_event", struct bpf_perf_event_data, perf_event_regs(ctx), &ctx->regs, 1)
@@ -473,7 +500,7 @@ static __always_inline int sample_at_probe(user_regs_t *ctx, bool whole)
 		value = REGS_ARGUMENT(ctx);
 	else if (config_value == VALUE_RETURNED)
 		value = REGS_RETURNED(ctx);
-	return sample(ctx, probe_regs(ctx), NULL, value, NULL, whole);
+	return sample(ctx, probe_regs(ctx), NULL, ctx, value, NULL, whole);
 }
 
 /* The current task at a probe in its code (uprobe), or in the kernel's (kprobe). */
@@ -507,7 +534,7 @@ static __always_inline int sample_sleep(void *ctx, bool whole)
 		return 0;
 	}
 	w->tid = 0;
-	return sample(ctx, NULL, NULL, w->value, w, whole);
+	return sample(ctx, NULL, NULL, NULL, w->value, w, whole);
 }
 
 SEC("raw_tp")

@@ -199,6 +199,7 @@ static int configure_source(struct bpf_sampler *sampler, struct source_spec *spe
 	rodata->config_rate = samples;
 	rodata->config_rate_ns = window_ns;
 	rodata->config_filter = spec->filter;
+	rodata->config_at_entry = spec->kind == SOURCE_KPROBE;
 	/* A processor's counters interrupt with an NMI, or what is like one. */
 	rodata->config_nmi = spec->kind == SOURCE_EVENT && spec->event.type != PERF_TYPE_SOFTWARE;
 	spec->off_cpu.targets_only = sampler->options.targets_only;

@@ -129,6 +129,7 @@ static void open_source(struct sources *s, struct source_spec spec, bool whole)
 	second->rodata->config_source = 1;
 	second->rodata->config_value = spec.value;
 	second->rodata->config_filter = spec.filter;
+	second->rodata->config_at_entry = spec.kind == SOURCE_KPROBE;
 	if (spec.kind == SOURCE_SLEEPS)
 		ASSERT_OK(off_cpu_find_schedule(&schedule));
 	second->rodata->config_schedule_start = schedule.start;

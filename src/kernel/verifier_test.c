@@ -127,6 +127,7 @@ static void check_source(const char *name, enum bpf_prog_type type)
 	bpf->rodata->config_schedule_start = bpf->rodata->config_interrupts_start = 1ull << 63;
 	bpf->rodata->config_schedule_size = bpf->rodata->config_interrupts_size = 4096;
 	bpf->rodata->config_filter.is_set = bpf->rodata->config_filter.indirect = 1;
+	bpf->rodata->config_at_entry = true;
 	ask_for_stats(bpf->obj, logs);
 	ASSERT_OK(sonde_bpf__load(bpf));
 	check_stats(bpf->obj, logs);
