@@ -142,7 +142,7 @@ static __always_inline __u64 kernel_address(__u64 signed_address)
 /*
  * What the link register has in the kernel, 0 if that is none of its addresses. At a function's
  * first instruction it is the return address, which is nowhere else: the kernel's own walk goes on
- * with the frame pointer, which is the caller's still.
+ * with the frame pointer, which is the caller's still. Behind a return it is where that led.
  */
 static __always_inline __u64 kernel_link(const user_regs_t *regs)
 {

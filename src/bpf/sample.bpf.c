@@ -130,15 +130,20 @@ static __always_inline __u32 take_helpers_stack(void *ctx, __u64 *to, __u32 skip
 
 /*
  * As take_helpers_stack(), of a kprobe or kretprobe, with what that does not see: who called a
- * function at whose first instruction `probe` is.
+ * function at whose first instruction `probe` is, and the kretprobe's trampoline, for which
+ * aarch64's kernels have 0 before Linux 5.16.
  */
 static __always_inline __u32 take_probes_stack(void *ctx, const user_regs_t *probe, __u64 *to)
 {
 	__u64 link = kernel_link(probe);
 	__u32 n;
 
-	if (!link || !config_at_entry)
-		return take_helpers_stack(ctx, to, 0);
+	if (!link || !config_at_entry) {
+		n = take_helpers_stack(ctx, to, 0);
+		if (n && link && !to[0])
+			to[0] = link;
+		return n;
+	}
 	n = take_helpers_stack(ctx, to + 1, 0);
 	if (!n)
 		return 0;
