@@ -69,11 +69,11 @@ def sampling_links(recorder):
     return found
 
 
-def recording_began(recorder):
-    """Waits until sonde has a sampling event on every CPU, beside that for processes' news, which it has before it looks at
-    what runs."""
+def recording_began(recorder, others=0):
+    """Waits until sonde has a sampling event on every CPU, and of so many `--event`, beside that for processes' news, which it has before
+    it looks at what runs."""
     cpus = os.sysconf("SC_NPROCESSORS_ONLN")
-    wait_until("the recording's begin", lambda: nr_events(recorder) >= 2 * cpus or recorder.process.poll() is not None)
+    wait_until("the recording's begin", lambda: nr_events(recorder) >= (2 + others) * cpus or recorder.process.poll() is not None)
 
 
 class Running:
