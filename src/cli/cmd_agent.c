@@ -442,7 +442,9 @@ static int check_setup(struct setup *s)
 		r = check_listen(args->metrics_listen, &s->config);
 	if (!r)
 		r = fill_options(s);
-	if (!r && !args->output_dir == !s->collector.is_set) {
+	/* A configuration that is only printed may be a part of one. */
+	if (!r && !args->output_dir == !s->collector.is_set &&
+	    (args->output_dir || !args->print_config)) {
 		if (args->output_dir)
 			log_error("give either %s or %s, not both",
 				  config_label(&s->config, args->collector.agent
@@ -583,10 +585,13 @@ static int agent_main(int argc, char **argv)
 		     "GPL-2.0-only OR BSD-2-Clause.");
 	else if (s->args.print_config)
 		config_print(&s->config, stdout);
-	if (s->args.help || s->args.version || s->args.copyright || s->args.print_config)
+	if (s->args.help || s->args.version || s->args.copyright)
 		return EXIT_OK;
+	fflush(stdout);
 	if (check_setup(s))
 		return EXIT_USAGE;
+	if (s->args.print_config)
+		return target_check_frequency(s->args.sampling.frequency_hz) ? EXIT_ERROR : EXIT_OK;
 	log_set_limit(MESSAGES_A_MINUTE);
 	if (s->args.verbose)
 		log_set_level(LOG_LEVEL_DEBUG);

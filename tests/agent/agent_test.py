@@ -817,6 +817,12 @@ def test_mistakes_are_said():
             (["--output-dir", "out", "--output-dir-size", "1k"], 2, "--output-dir-size takes")):
         done = run(SONDE, "agent", *args, status=status)
         check(words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
+        # What is printed is checked as at the start, but for what the start finds when it begins to work, and that there is a place to report to.
+        printed = run(SONDE, "agent", *args, "--print-config", status=None)
+        if "cannot write" not in words and words != "--output-dir DIR":
+            check(printed.stderr == done.stderr and printed.returncode == status, f"{args}: {printed}")
+        else:
+            check(not printed.stderr and printed.stdout and not printed.returncode, f"{args}: {printed}")
 
 
 def test_mistakes_in_a_file_and_in_variables_say_where():
@@ -831,6 +837,8 @@ def test_mistakes_in_a_file_and_in_variables_say_where():
             file.write(f"output-dir = out\n\n{name} = {value}\n")
         done = run(SONDE, "agent", "--config", "conf", status=2)
         check(f"conf:3: {name}" in done.stderr and words in done.stderr and done.stderr.count("\n") == 1, done)
+        printed = run(SONDE, "agent", "--config", "conf", "--print-config", status=2)
+        check(printed.stderr == done.stderr and "# conf:3\n" in printed.stdout, printed)
         variable = "SONDE_" + name.upper().replace("-", "_")
         done = run(SONDE, "agent", "--output-dir", "out", env=dict(os.environ, **{variable: value}), status=2)
         check(variable in done.stderr and words in done.stderr and done.stderr.count("\n") == 1, done)

@@ -343,7 +343,7 @@ def test_secrets_in_endpoints_are_not_shown():
     for args, variables in ((["--otlp-endpoint", "http://user:hunter2@127.0.0.1:1/"], {}), (["--collection-agent", "hunter2@127.0.0.1:1"], {}),
                             (["--otlp-endpoint", "http://127.0.0.1:1/v1?key=hunter2"], {}),
                             ([], {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://user:hunter2@127.0.0.1:1"})):
-        done = run(SONDE, "agent", *args, "--print-config", env=dict(os.environ, **variables))
+        done = run(SONDE, "agent", *args, "--print-config", env=dict(os.environ, **variables), status=None)
         check("hunter2" not in done.stdout + done.stderr and ", not shown\n" in done.stdout, done)
     done = run(SONDE, "agent", "--otlp-endpoint", "http://user:hunter2@127.0.0.1:1/", status=2)
     check(done.stderr == "sonde: --otlp-endpoint is no endpoint: a user's name does not belong there\n", done)
