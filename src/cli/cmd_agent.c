@@ -126,7 +126,7 @@ static const struct option_spec agent_specs[] = {
 	  AT(sampling.idle) },
 	{ 0, "log-format", "text|json", "text", "of what is said: a line each", OPTION_CHOICE,
 	  AT(log_json) },
-	{ 0, "metrics-listen", "ADDRESS:PORT", NULL,
+	{ 0, "metrics-listen", "[ADDRESS]:PORT", NULL,
 	  "answer /metrics (for Prometheus), /healthz and /readyz there, over HTTP", OPTION_STRING,
 	  AT(metrics_listen) },
 	{ 0, "no-sandbox", NULL, NULL,

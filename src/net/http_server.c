@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 enum {
@@ -359,17 +360,18 @@ static int parse_port(const char *text, in_port_t *ret)
 	return 0;
 }
 
-/* Of numbers only: no resolver is asked. */
+/* No resolver is asked: "localhost", or no host at all, is 127.0.0.1. */
 static int parse_address(const char *text, union address *ret)
 {
+	static const char local[] = "127.0.0.1", local_name[] = "localhost";
 	const char *colon = strrchr(text, ':');
 	size_t len = colon ? (size_t)(colon - text) : 0;
 	char host[INET6_ADDRSTRLEN];
 
 	*ret = (union address){ 0 };
-	if (!len)
+	if (!colon)
 		return -EINVAL;
-	if (*text == '[' && text[len - 1] == ']' && len - 2 < sizeof(host)) {
+	if (len && *text == '[' && text[len - 1] == ']' && len - 2 < sizeof(host)) {
 		snprintf(host, sizeof(host), "%.*s", (int)len - 2, text + 1);
 		ret->v6.sin6_family = AF_INET6;
 		return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1
@@ -379,6 +381,8 @@ static int parse_address(const char *text, union address *ret)
 	if (len >= sizeof(host))
 		return -EINVAL;
 	snprintf(host, sizeof(host), "%.*s", (int)len, text);
+	if (!len || !strcasecmp(host, local_name))
+		snprintf(host, sizeof(host), "%s", local);
 	ret->v4.sin_family = AF_INET;
 	return inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1
 		       ? parse_port(colon + 1, &ret->v4.sin_port)

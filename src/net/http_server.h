@@ -21,7 +21,8 @@ struct http_reply {
 typedef int http_answer_fn(void *ctx, const char *path, struct http_reply *ret);
 
 struct http_server_options {
-	const char *address; /* "127.0.0.1:9464", "[::1]:9464"; port 0: the kernel chooses one */
+	const char *address; /* "127.0.0.1:9464", "[::1]:9464"; port 0: the kernel chooses one;
+				":9464" and "localhost:9464": 127.0.0.1 */
 	uint64_t timeout_ns; /* for a request to come, and for its answer to be taken */
 	http_answer_fn *answer;
 	void *ctx;
@@ -37,7 +38,7 @@ struct http_server_stats {
 
 struct http_server;
 
-/* "127.0.0.1:9464", "[::1]:9464": numbers only. */
+/* "127.0.0.1:9464", "[::1]:9464", "localhost:9464", ":9464": no other names. */
 bool http_server_is_address(const char *text);
 /* 0; -EINVAL: the address is none; else listening failed. Logging. */
 int http_server_open(const struct http_server_options *options, struct http_server **ret);

@@ -235,8 +235,11 @@ TEST(only_addresses_are_listened_at)
 {
 	static const char *const wrong[] = { "",
 					     "9464",
-					     ":9464",
-					     "localhost:9464",
+					     ":",
+					     "localhost",
+					     "localhos:9464",
+					     "localhost.:9464",
+					     "[]:9464",
 					     "127.0.0.1",
 					     "127.0.0.1:",
 					     "127.0.0.1:65536",
@@ -247,12 +250,23 @@ TEST(only_addresses_are_listened_at)
 					     "1.2.3:1",
 					     "127.0.0.1:1x",
 					     "[:1" };
+	/* Not all addresses: nobody is asked for a password. */
+	static const char *const ours[] = { ":0", "localhost:0", "LocalHost:0" };
 	struct http_server_options options = { .answer = answer, .timeout_ns = LONG_NS };
 	struct http_server *s = NULL;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		options.address = wrong[i];
 		ASSERT_MSG(http_server_open(&options, &s) == -EINVAL && !s, "'%s'", wrong[i]);
+	}
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+		_cleanup_(http_server_free_p) struct http_server *server = NULL;
+
+		ASSERT(http_server_is_address(ours[i]));
+		options.address = ours[i];
+		ASSERT_OK(http_server_open(&options, &server));
+		ASSERT_MSG(!strncmp(http_server_place(server), "127.0.0.1:", 10), "'%s' is %s",
+			   ours[i], http_server_place(server));
 	}
 	options.address = "192.0.2.1:1"; /* nobody's */
 	ASSERT_ERR(http_server_open(&options, &s), EADDRNOTAVAIL);

@@ -288,7 +288,7 @@ def test_a_port_that_is_taken_is_said():
         done = run(SONDE, "agent", "--output-dir", "out", "--metrics-listen", place, status=1)
         check(done.stderr == f"sonde: cannot listen at '{place}': Address already in use\n", done)
     # A mistake of the configuration, which no new start mends.
-    for place in ("9464", ":9464", "localhost:9464", "127.0.0.1", "127.0.0.1:65536", "::1:x"):
+    for place in ("9464", "metrics:9464", "127.0.0.1", "127.0.0.1:65536", "::1:x"):
         done = run(SONDE, "agent", "--output-dir", "out", env=dict(os.environ, SONDE_METRICS_LISTEN=place), status=2)
         check(done.stderr == f"sonde: SONDE_METRICS_LISTEN takes an address and a port such as 127.0.0.1:9464, not '{place}'\n", done)
 
