@@ -35,7 +35,7 @@ static int complain_value(const struct term_text *t, enum selection_key key, con
 		[SELECTION_EXE] = "a path, or a file's name",
 		[SELECTION_CGROUP] = "a path that begins with '/', as in /proc/PID/cgroup",
 		[SELECTION_CONTAINER] = "a container's id, or how it begins",
-		[SELECTION_UID] = "a user's number",
+		[SELECTION_UID] = "a user's number, or a name of /etc/passwd",
 		[SELECTION_MIN_AGE] = "a whole number of seconds, or such as 5m, 2h, 1d",
 	};
 

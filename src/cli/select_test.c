@@ -5,6 +5,7 @@
 #include "util/log.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -43,6 +44,28 @@ TEST(each_key_is_known)
 	ASSERT_EQ(selection.rules.terms[0].min_age_ns, 5000000000);
 }
 
+TEST(a_user_may_have_a_name)
+{
+	FILE *users = fopen("/etc/passwd", "re");
+	const struct passwd *entry = NULL;
+	char term[64];
+
+	/* The first one that is not root. */
+	while (users && (entry = fgetpwent(users)) && !entry->pw_uid)
+		;
+	if (entry) {
+		uint32_t uid = entry->pw_uid; /* reading again fills the same entry */
+
+		snprintf(term, sizeof(term), "uid=%s", entry->pw_name);
+		ASSERT_OK(parse(term, NULL));
+		ASSERT_EQ(selection.rules.terms[0].uid, uid);
+		ASSERT_EQ(selection.rules.terms[0].uid_mask, UINT32_MAX);
+		ASSERT_EQ(selection.rules.terms[0].asks, SELECT_UID);
+	}
+	if (users)
+		fclose(users);
+}
+
 /* What is said, by a process of its own. */
 static void expect_error(const char *include, const char *said)
 {
@@ -70,6 +93,9 @@ TEST(mistakes_are_told)
 	expect_error("pid=x", "pid takes the number of a process, not 'x'");
 	expect_error("cgroup=system", "begins with '/'");
 	expect_error("min-age=1y", "min-age takes");
+	expect_error("uid=no such user",
+		     "uid takes a user's number, or a name of /etc/passwd, not 'no such user'");
+	expect_error("uid=-1", "not '-1'");
 	expect_error("pid=1,,uid=0", "takes KEY=VALUE, not ''");
 }
 

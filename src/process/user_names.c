@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/user_names.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,6 +63,19 @@ const char *user_names_find(struct user_names *names, uint32_t uid)
 		if (names->users.items[i].uid == uid)
 			return names->users.items[i].name;
 	return "";
+}
+
+/* The first line of a name counts, too. */
+int user_names_number(struct user_names *names, const char *name, uint32_t *ret)
+{
+	look_again(names);
+	for (size_t i = 0; *name && i < names->users.nr; i++) {
+		if (strcmp(names->users.items[i].name, name))
+			continue;
+		*ret = names->users.items[i].uid;
+		return 0;
+	}
+	return -ENOENT;
 }
 
 void user_names_fini(struct user_names *names)

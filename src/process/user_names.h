@@ -24,4 +24,6 @@ struct user_names {
 /* The file is read again if it is another one. "": it has no such user. Valid until the next call.
  */
 const char *user_names_find(struct user_names *names, uint32_t uid);
+/* The number of the user of that name. -ENOENT: there is none. */
+int user_names_number(struct user_names *names, const char *name, uint32_t *ret);
 void user_names_fini(struct user_names *names);

@@ -21,6 +21,7 @@ TEST(users_are_called_as_the_file_says_now)
 {
 	struct user_names names = { .path = path };
 	int fd = mkstemp(path);
+	uint32_t uid = 7;
 
 	ASSERT(fd >= 0);
 	close(fd);
@@ -32,6 +33,13 @@ TEST(users_are_called_as_the_file_says_now)
 	ASSERT_STR(user_names_find(&names, 1000), "alice");
 	ASSERT_STR(user_names_find(&names, UINT32_MAX - 1), "large");
 	ASSERT_STR(user_names_find(&names, 7), "");
+	ASSERT_OK(user_names_number(&names, "toor", &uid));
+	ASSERT_EQ(uid, 0);
+	ASSERT_OK(user_names_number(&names, "large", &uid));
+	ASSERT_EQ(uid, UINT32_MAX - 1);
+	ASSERT_ERR(user_names_number(&names, "nonsense", &uid), ENOENT);
+	ASSERT_ERR(user_names_number(&names, "", &uid), ENOENT);
+	ASSERT_EQ(uid, UINT32_MAX - 1);
 	write_text("bob:x:1000:1000:A:/home/alice:/bin/sh\n");
 	ASSERT_STR(user_names_find(&names, 1000), "bob");
 	ASSERT_STR(user_names_find(&names, 0), "");

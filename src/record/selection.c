@@ -4,6 +4,7 @@
 #include "bpf/judge.bpf.h"
 #include "process/proc_identity.h"
 #include "process/proc_stat.h"
+#include "process/user_names.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/read_file.h"
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +128,24 @@ static int add_number(struct select_term *term, uint32_t ask, const char *value,
 	return 0;
 }
 
+/* A name is what /etc/passwd says when the selection is read. One of digits alone is a number. */
+static int add_user(struct select_term *term, const char *value)
+{
+	struct user_names names = { 0 };
+	char number[16];
+	uint32_t uid;
+	int r;
+
+	if (!value[strspn(value, "0123456789")])
+		return add_number(term, SELECT_UID, value, &term->uid, &term->uid_mask);
+	r = user_names_number(&names, value, &uid);
+	user_names_fini(&names);
+	if (r)
+		return -EINVAL;
+	snprintf(number, sizeof(number), "%" PRIu32, uid);
+	return add_number(term, SELECT_UID, number, &term->uid, &term->uid_mask);
+}
+
 static int add_age(struct select_term *term, const char *value)
 {
 	uint64_t age;
@@ -148,7 +168,7 @@ int selection_add_condition(struct selection *s, struct select_term *term, enum 
 	case SELECTION_PID:
 		return add_number(term, SELECT_PID, value, &term->pid, &term->pid_mask);
 	case SELECTION_UID:
-		return add_number(term, SELECT_UID, value, &term->uid, &term->uid_mask);
+		return add_user(term, value);
 	case SELECTION_MIN_AGE:
 		return add_age(term, value);
 	case SELECTION_COMM:

@@ -828,7 +828,7 @@ def test_mistakes_are_said():
 def test_mistakes_in_a_file_and_in_variables_say_where():
     """Of each option with a text that is looked at when all are known."""
     for name, value, words in (
-            ("include", "cmm=x", "has no key 'cmm'"), ("exclude", "pid=1; uid=x", "uid takes a user's number, not 'x'"),
+            ("include", "cmm=x", "has no key 'cmm'"), ("exclude", "pid=1; uid=x", "uid takes a user's number, or a name of /etc/passwd, not 'x'"),
             ("tracers", "pythonn", "knows no 'pythonn'"), ("t", "pythonn", "knows no 'pythonn'"), ("off-cpu", "2", "takes a number from 0 to 1"),
             ("probe", "uprob:x:y", "there is no type 'uprob'"), ("probe-link", "uprob:x:y", "there is no type 'uprob'"),
             ("event", "page-fault", "there is no event 'page-fault'"), ("pin-cpu-ids", "a", "takes numbers of CPUs"),

@@ -101,6 +101,13 @@ def by_uid(setup):
     return judge(recording, [FIRST], [])
 
 
+def by_users_name(setup):
+    folder = copies(setup)
+    command = "setpriv --reuid nobody --clear-groups %s/%s %g & %s/%s %g & wait" % (folder, FIRST, SECONDS, folder, SECOND, SECONDS)
+    recording = Recorder(setup, ["--include", "uid=nobody", "--exclude", "comm=setpriv"], ["/bin/sh", "-c", command]).wait()
+    return judge(recording, [FIRST], [])
+
+
 def by_age(setup):
     """A process's first second is not recorded."""
     folder = copies(setup)
@@ -250,6 +257,7 @@ def tests(_setup):
     yield "name-of-exe", by_name_of_exe
     yield "all-of-a-term", by_all_of_a_term
     yield "uid", by_uid
+    yield "users-name", by_users_name
     yield "age", by_age
     yield "pid", by_pid
     yield "cgroup", by_cgroup
