@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 enum {
+	AGAIN_MAX = 3,	 /* that a loader is told to end, and another one begins */
 	LOADING_MAX = 2, /* at a time, and so many urgent ones: what is profiled has the CPUs */
 	LOG_SIZE = 64 << 10,
 	LOG_STATS = 4, /* BPF_LOG_STATS of the kernel's include/linux/bpf_verifier.h; since 5.2 */
@@ -397,8 +398,16 @@ void walkers_want(struct walkers *w, uint32_t ids, bool urgent)
 	start_more(w);
 }
 
-/* What a child that has ended has left. */
-static void take(struct walker *one)
+/* A service manager tells each process of a service to end, those who load for us before us. */
+static bool was_told_to_end(int status)
+{
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+/* What a child that has ended has left; false: it is to be loaded once more. */
+static bool take(struct walker *one)
 {
 	struct walker_report report = { 0 };
 	int status = 0, r = child_end(&one->child, true, &status);
@@ -411,6 +420,11 @@ static void take(struct walker *one)
 	report.reason[sizeof(report.reason) - 1] = '\0';
 	one->report = report;
 	drop_child(one);
+	if (!was_told_to_end(status) || one->nr_again == AGAIN_MAX)
+		return true;
+	one->nr_again++;
+	one->state = WALKER_WAITS;
+	return false;
 }
 
 void walkers_update(struct walkers *w, int wait_ms)
@@ -430,8 +444,8 @@ void walkers_update(struct walkers *w, int wait_ms)
 	for (nfds_t i = 0; i < nr; i++) {
 		if (!fds[i].revents)
 			continue;
-		take(&w->of[ids[i]]);
-		settle(w, ids[i]);
+		if (take(&w->of[ids[i]]))
+			settle(w, ids[i]);
 	}
 	start_more(w);
 }

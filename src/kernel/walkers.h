@@ -29,6 +29,7 @@ enum walker_state { WALKER_NOT_WANTED, WALKER_WAITS, WALKER_LOADS, WALKER_LOADED
 struct walker {
 	enum walker_state state;
 	bool urgent; /* somebody has samples for it: as other processes; else when a CPU is idle */
+	unsigned nr_again; /* how often its child was told to end, and another one began */
 	struct child child;
 	int report_fd;
 	struct walker_report report;

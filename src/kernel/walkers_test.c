@@ -178,6 +178,51 @@ TEST(a_loader_that_fails_leaves_its_walker_off)
 	sonde_bpf__destroy(bpf);
 }
 
+TEST(who_ends_a_loader_as_all_of_a_service_delays_its_walker)
+{
+	struct sonde_bpf *bpf = make_maps(0);
+	struct walkers w;
+
+	/* The library of these tests has a handler of its own, which children have at first. */
+	signal(SIGTERM, SIG_DFL);
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, NULL);
+	walkers_want(&w, 1u << RUNTIME_HOTSPOT, true);
+	for (int again = 0; again < 2; again++) {
+		pid_t pid = w.of[RUNTIME_HOTSPOT].child.pid;
+
+		ASSERT(pid > 0);
+		/* Once it has left our group; it may still forget what it heard before. */
+		while (getpgid(pid) != pid)
+			sched_yield();
+		while (w.of[RUNTIME_HOTSPOT].child.pid == pid) {
+			ASSERT_OK(kill(pid, SIGTERM));
+			walkers_update(&w, 1);
+		}
+		ASSERT_EQ(walkers_pending(&w, ~0u), 1u << RUNTIME_HOTSPOT);
+	}
+	wait_for(&w);
+	ASSERT_EQ(walkers_refused(&w), 0);
+	ASSERT(is_there(bpf, RUNTIME_HOTSPOT));
+	walkers_fini(&w);
+	sonde_bpf__destroy(bpf);
+}
+
+TEST(a_loader_that_is_always_ended_leaves_its_walker_off)
+{
+	static char shell[] = "/bin/sh", option[] = "-c", script[] = "kill -TERM $$";
+	char *const program[] = { shell, option, script, NULL };
+	struct sonde_bpf *bpf = make_maps(0);
+	struct walkers w;
+
+	walkers_init(&w, bpf->obj, BPF_PROG_TYPE_PERF_EVENT, program);
+	walkers_want(&w, 1u << RUNTIME_PYTHON, true);
+	wait_for(&w);
+	ASSERT_EQ(walkers_refused(&w), 1u << RUNTIME_PYTHON);
+	ASSERT_EQ(w.of[RUNTIME_PYTHON].report.error, -ECHILD);
+	walkers_fini(&w);
+	sonde_bpf__destroy(bpf);
+}
+
 TEST(a_loader_ends_with_who_wanted_it)
 {
 	struct sonde_bpf *bpf = make_maps(0);

@@ -106,6 +106,20 @@ static void hold_lifeline(void)
 		_exit(CHILD_FAILED);
 }
 
+/*
+ * What was sent to our parent's group before we left it is our parent's alone, as whoever sent it
+ * told that one, too. To be ignored takes what is pending away.
+ */
+static void forget_signals(void)
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		signal(numbers[i], SIG_IGN);
+		signal(numbers[i], SIG_DFL);
+	}
+}
+
 /* In the child, before exec: nothing that is not async-signal-safe. */
 __attribute__((noreturn)) static void run_child(struct launch *l)
 {
@@ -114,6 +128,7 @@ __attribute__((noreturn)) static void run_child(struct launch *l)
 
 	/* Else the keys that end a recording would end it, too. */
 	setsid();
+	forget_signals();
 	sigemptyset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	for (i = 0; i < l->nr_fds; i++) {
