@@ -212,16 +212,24 @@ static void tell_state(const struct recorder_stats *stats, const struct agent_st
 	tell_spool(&agent->sender.spool);
 }
 
-static int check_attributes(const char *text, const struct config *config)
+/* Of a variable that is for all programs here what is wrong is left aside. */
+static int check_attributes(const char **text, const struct config *config)
 {
+	static const char for_all[] = "OTEL_RESOURCE_ATTRIBUTES";
+	const struct config_label name = config_label(config, "resource-attributes");
 	_cleanup_(pairs_fini) struct pairs pairs = { 0 };
 	const char *problem = "there is no memory";
-	int r = text ? pairs_parse(text, &pairs, &problem) : 0;
+	int r = *text ? pairs_parse(*text, &pairs, &problem) : 0;
 
-	if (r)
-		log_error("%s is not NAME=VALUE,...: %s",
-			  config_label(config, "resource-attributes").text, problem);
-	return r;
+	if (!r)
+		return 0;
+	if (strcmp(name.text, for_all)) {
+		log_error("%s is not NAME=VALUE,...: %s", name.text, problem);
+		return r;
+	}
+	log_warn("%s is left aside: it is not NAME=VALUE,...: %s", name.text, problem);
+	*text = NULL;
+	return 0;
 }
 
 static int check_listen(const char *text, const struct config *config)
@@ -435,7 +443,7 @@ static int check_setup(struct setup *s)
 	/* What is set for all programs here does not contradict what was said to this one. */
 	if (args->output_dir)
 		args->collector.base_endpoint = args->collector.profiles_endpoint = NULL;
-	r = check_attributes(args->attributes, &s->config);
+	r = check_attributes(&args->attributes, &s->config);
 	if (!r)
 		r = collector_read(&args->collector, &s->config, &s->collector);
 	if (!r)

@@ -97,7 +97,8 @@ static void tell_variable(const struct config *c, const char *variable, const ch
 			 variable, meant);
 }
 
-static int read_others_variable(struct config *c, const struct config_variable *v, void *values)
+/* It is for all programs, which go on without it if it is wrong: so does this one. */
+static void read_others_variable(struct config *c, const struct config_variable *v, void *values)
 {
 	const struct option_spec *spec = option_find(c->specs, v->option);
 	struct config_value value = { .source = CONFIG_ENVIRONMENT,
@@ -105,29 +106,26 @@ static int read_others_variable(struct config *c, const struct config_variable *
 				      .unit = v->unit,
 				      .variable = v->variable };
 	char number[64];
-	int r;
 
 	if (!value.text || !*value.text)
-		return 0;
+		return;
 	if (v->unit && value.text[strspn(value.text, "0123456789")]) {
-		log_error("%s takes a whole number of %s, not '%s'", v->variable, v->unit,
-			  value.text);
-		return -EINVAL;
+		log_warn("%s is left aside: it takes a whole number of %s, not '%s'", v->variable,
+			 v->unit, value.text);
+		return;
 	}
 	/* No option that keeps its text has a unit. */
 	snprintf(number, sizeof(number), "%s%s", value.text, v->unit ? v->unit : "");
-	r = option_set(spec, c->command, v->variable, v->unit ? number : value.text, values);
-	if (!r)
+	if (!option_try(spec, v->variable, v->unit ? number : value.text, values))
 		set_source(c, spec, &value);
-	return r;
 }
 
 static int read_environment(struct config *c, const struct config_variable *variables, void *values)
 {
 	int r = 0;
 
-	for (; variables && variables->variable && !r; variables++)
-		r = read_others_variable(c, variables, values);
+	for (; variables && variables->variable; variables++)
+		read_others_variable(c, variables, values);
 	for (char **variable = environ; c->others_prefix && *variable && !r; variable++)
 		r = read_variable(c, *variable, c->others_prefix, values);
 	for (char **variable = environ; *variable && !r; variable++)

@@ -53,7 +53,8 @@ struct config {
  * wrong and where. Arguments are refused.
  *
  * `variables` (NULL: none) ends with an empty one. Of those that are set and not empty the last
- * counts, the option's own variable before them. `others_prefix` (or NULL) is another program's
+ * counts, the option's own variable before them; a value that is wrong is left aside, with a
+ * warning, as they are for other programs, too. `others_prefix` (or NULL) is another program's
  * with the same options: OTHERS_SAMPLES_PER_SECOND counts, but behind ours.
  *
  * Of an option and its `instead` the one counts that was said nearer to the user: in a place that

@@ -31,6 +31,7 @@ struct parser {
 	const char *what; /* how the option was named; NULL: on the command line */
 	option_told_fn *told;
 	void *ctx;
+	bool leave_aside; /* what is wrong, with a warning */
 };
 
 const char *option_label(const struct option_spec *spec, char *buf, size_t size)
@@ -56,6 +57,10 @@ __attribute__((format(printf, 4, 5))) static int complain(const struct parser *p
 	vsnprintf(want, sizeof(want), fmt, ap);
 	va_end(ap);
 	snprintf(option, sizeof(option), "-%s%s", spec->name[1] ? "-" : "", spec->name);
+	if (p->leave_aside) {
+		log_warn("%s is left aside: it takes %s, not '%s'", p->what, want, text);
+		return -EINVAL;
+	}
 	log_error("%s takes %s, not '%s'; see 'sonde help %s'", p->what ? p->what : option, want,
 		  text, p->command);
 	return -EINVAL;
@@ -510,7 +515,7 @@ int options_parse(const struct option_spec *specs, const char *command, int argc
 int options_parse_told(const struct option_spec *specs, const char *command, int argc, char **argv,
 		       void *values, option_told_fn *told, void *ctx, int *ret_first)
 {
-	struct parser p = { specs, command, values, NULL, told, ctx };
+	struct parser p = { specs, command, values, NULL, told, ctx, false };
 
 	return parse_all(&p, argc, argv, true, ret_first);
 }
@@ -519,6 +524,13 @@ int option_set(const struct option_spec *spec, const char *command, const char *
 	       const char *text, void *values)
 {
 	const struct parser p = { .command = command, .values = values, .what = what };
+
+	return set_value(&p, spec, text);
+}
+
+int option_try(const struct option_spec *spec, const char *what, const char *text, void *values)
+{
+	const struct parser p = { .values = values, .what = what, .leave_aside = true };
 
 	return set_value(&p, spec, text);
 }

@@ -87,6 +87,8 @@ int options_set_defaults(const struct option_spec *specs, const char *command, v
  */
 int option_set(const struct option_spec *spec, const char *command, const char *what,
 	       const char *text, void *values);
+/* As option_set(), of a value that may be left aside: what is wrong with it is a warning. */
+int option_try(const struct option_spec *spec, const char *what, const char *text, void *values);
 /* "0.25", "1e-3": from 0 to 1, or -EINVAL. */
 int option_fraction(const char *text, double *ret);
 /* NULL: there is none of that name. */

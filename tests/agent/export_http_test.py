@@ -312,6 +312,19 @@ def test_opentelemetrys_variables():
             a.wait_for("OTEL_EXPORTER_OTLP_PROTOCOL is left aside: 'http/json' is neither grpc nor http/protobuf")
             a.wait_for(r"report \d+: ")
             a.end()
+        # It does not end for what is wrong in a variable that is for all programs: it goes on as if that were not set.
+        wrong = {"OTEL_EXPORTER_OTLP_TIMEOUT": "soon", "OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT": "99999999", "OTEL_EXPORTER_OTLP_INSECURE": "yes",
+                 "OTEL_EXPORTER_OTLP_COMPRESSION": "zstd", "OTEL_RESOURCE_ATTRIBUTES": "a"}
+        with agent(*FAST, **{**otel, **wrong}) as a:
+            a.wait_for(r"report \d+: ")
+            said = a.end()
+        for variable in wrong:
+            check(len(re.findall(f"^sonde: (?:warning: )?{variable} is left aside: it ", said, re.MULTILINE)) == 1, (variable, said))
+        printed = run(SONDE, "agent", "--print-config", env=dict(os.environ, **{**otel, **wrong})).stdout
+        check("# default\notlp-timeout = 10\n" in printed and "# default\notlp-compression = gzip\n" in printed, printed)
+        for name, value in (("ENDPOINT", "ftp://x"), ("HEADERS", "a")):
+            done = run(SONDE, "agent", "--output-format", "otlp", env=dict(os.environ, **{**otel, f"OTEL_EXPORTER_OTLP_PROFILES_{name}": value}), status=2)
+            check(f"OTEL_EXPORTER_OTLP_PROFILES_{name} " in done.stderr and done.stderr.count("\n") == 1, done)
         # The OpenTelemetry profiler's option means gRPC, whatever is set for other programs; and certificates are, too.
         with agent(*FAST, "-collection-agent", "127.0.0.1:1", "-disable-tls", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
                    OTEL_EXPORTER_OTLP_CERTIFICATE="of-no-use", **otel) as a:
