@@ -71,6 +71,8 @@ enum sample_value {
 
 /* The first source is the CPUs' clocks; how many there may be. */
 enum { SOURCE_CLOCK = 0, SAMPLE_SOURCES_MAX = 16 };
+/* Of the map `lost`: what a source loses for a reason. */
+#define LOST_KEY(source, reason) ((source)*LOST_MAX_ + (reason))
 
 enum { FILTER_TEXT_WORDS = 8 };
 /*

@@ -106,6 +106,35 @@ static void write_sources(FILE *out, const struct metrics *m)
 		  offsetof(struct recorder_type_stats, rejected));
 }
 
+/* How a reason's sentence begins: "samples: the ring buffer was full". */
+static bool is_of(int reason, const char *what)
+{
+	size_t len = strlen(what);
+
+	return lost_reasons[reason].name && !strncmp(lost_reasons[reason].sentence, what, len) &&
+	       lost_reasons[reason].sentence[len] == ':';
+}
+
+/* What is of no source (forks, tables of files) is not here. */
+static void write_lost_of_sources(FILE *out, const struct metrics *m)
+{
+	static const char name[] = "sonde_source_lost_total";
+
+	begin_family(out, name, "counter",
+		     "What was lost of samples, and of sleeps, by what they are of and why.");
+	for (uint32_t type = 0; type < profile_nr_types(m->profile); type++) {
+		for (int i = 0; i < LOST_MAX_; i++) {
+			uint64_t nr = m->recorder->types[type].lost[i];
+
+			if (!is_of(i, "samples") && !(is_of(i, "sleeps") && nr))
+				continue;
+			fprintf(out, "%s{source=", name);
+			quoted(out, type ? profile_type_name(m->profile, type) : "clock");
+			fprintf(out, ",reason=\"%s\"} %" PRIu64 "\n", lost_reasons[i].name, nr);
+		}
+	}
+}
+
 static void write_samples(FILE *out, const struct recorder_stats *s)
 {
 	static const char truncated[] = "sonde_samples_truncated_total";
@@ -144,7 +173,6 @@ static void write_raw(FILE *out, const struct recorder_stats *s)
 			labelled(out, name, "reason", profile_stop_name(i), s->raw[i]);
 }
 
-/* "samples: the ring buffer was full": a counter of samples. */
 static void write_lost(FILE *out, const struct recorder_stats *s)
 {
 	begin_family(out, "sonde_lost_total", "counter",
@@ -319,6 +347,7 @@ int metrics_write(const struct metrics *m, char **ret, size_t *ret_size)
 	write_sources(out, m);
 	write_raw(out, m->recorder);
 	write_lost(out, m->recorder);
+	write_lost_of_sources(out, m);
 	write_cuts(out, m->agent);
 	write_unknown(out, m->recorder);
 	write_reports(out, m->agent);

@@ -123,10 +123,10 @@ struct raw_map {
 };
 extern struct raw_map raws SEC(".maps");
 
-/* Per CPU, by enum lost_reason. */
+/* Per CPU, by LOST_KEY(). */
 struct lost_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, LOST_MAX_);
+	__uint(max_entries, LOST_MAX_ *SAMPLE_SOURCES_MAX);
 	__type(key, __u32);
 	__type(value, __u64);
 };

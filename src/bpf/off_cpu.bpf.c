@@ -91,7 +91,8 @@ static __always_inline bool is_worker(const struct task_struct *task)
 
 static __always_inline void count(__u32 reason)
 {
-	__u64 *n = bpf_map_lookup_elem(&lost, &reason);
+	__u32 key = LOST_KEY(config_source, reason);
+	__u64 *n = bpf_map_lookup_elem(&lost, &key);
 
 	if (n)
 		__sync_fetch_and_add(n, 1);

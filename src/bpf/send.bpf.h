@@ -8,7 +8,8 @@
 
 static __always_inline void count_lost(__u32 reason)
 {
-	__u64 *n = bpf_map_lookup_elem(&lost, &reason);
+	__u32 key = LOST_KEY(config_source, reason);
+	__u64 *n = bpf_map_lookup_elem(&lost, &key);
 
 	/* Another source of samples may interrupt here. */
 	if (n)

@@ -706,23 +706,27 @@ int bpf_sampler_drain(struct bpf_sampler *sampler,
 	return hits_take(&sampler->hits, each, ctx);
 }
 
-void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost)
+void bpf_sampler_lost(const struct bpf_sampler *sampler,
+		      uint64_t ret[SAMPLE_SOURCES_MAX][LOST_MAX_])
 {
-	int nr_cpus = libbpf_num_possible_cpus(), i;
+	int nr_cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(sampler->bpf->maps.lost);
 	_cleanup_free_ uint64_t *values = calloc((size_t)nr_cpus, sizeof(*values));
-	uint32_t reason;
 
-	for (reason = 0; values && reason < LOST_MAX_; reason++) {
-		if (!LOST_IN_KERNEL(reason) ||
-		    bpf_map_lookup_elem(bpf_map__fd(sampler->bpf->maps.lost), &reason, values))
-			continue;
-		lost[reason] = 0;
-		for (i = 0; i < nr_cpus; i++)
-			lost[reason] += values[i];
+	for (uint32_t source = 0; source < SAMPLE_SOURCES_MAX; source++) {
+		for (uint32_t reason = 0; reason < LOST_MAX_; reason++) {
+			uint32_t key = LOST_KEY(source, reason);
+
+			ret[source][reason] = 0;
+			if (!values || source >= sampler->nr_sources || !LOST_IN_KERNEL(reason) ||
+			    bpf_map_lookup_elem(fd, &key, values))
+				continue;
+			for (int i = 0; i < nr_cpus; i++)
+				ret[source][reason] += values[i];
+		}
 	}
-	lost[LOST_MISSED] = walkers_program_misses(bpf_program__fd(sampler->sample));
+	ret[SOURCE_CLOCK][LOST_MISSED] = walkers_program_misses(bpf_program__fd(sampler->sample));
 	for (size_t at = SOURCE_CLOCK + 1; at < sampler->nr_sources; at++)
-		lost[LOST_MISSED] += source_misses(&sampler->sources[at]);
+		ret[at][LOST_MISSED] = source_misses(&sampler->sources[at]);
 }
 
 void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret)

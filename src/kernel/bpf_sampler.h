@@ -115,8 +115,9 @@ int bpf_sampler_fd(const struct bpf_sampler *sampler);
 int bpf_sampler_drain(struct bpf_sampler *sampler,
 		      int (*each)(void *ctx, void *record, size_t size), void *ctx);
 
-/* Adds up over CPUs and sources: those that are LOST_IN_KERNEL(), and LOST_MISSED. */
-void bpf_sampler_lost(const struct bpf_sampler *sampler, uint64_t *lost);
+/* Adds up over CPUs: those that are LOST_IN_KERNEL(), and LOST_MISSED; of others none. */
+void bpf_sampler_lost(const struct bpf_sampler *sampler,
+		      uint64_t ret[SAMPLE_SOURCES_MAX][LOST_MAX_]);
 /* What came of walks by rows, of all CPUs. */
 void bpf_sampler_kernel_walks(const struct bpf_sampler *sampler, struct kernel_walk_counts *ret);
 /* Nanoseconds that our programs ran since the start, and how often sample_cpu did. */

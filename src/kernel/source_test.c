@@ -197,14 +197,19 @@ static void sample(struct sources *s)
 	ASSERT(ring_buffer__consume(s->ring) >= 0);
 }
 
+/* Of all sources. */
 static uint64_t nr_lost(const struct sources *s, uint32_t reason)
 {
 	uint64_t values[4096] = { 0 }, sum = 0;
 
 	ASSERT(libbpf_num_possible_cpus() <= 4096);
-	ASSERT_OK(bpf_map_lookup_elem(bpf_map__fd(s->sampler->maps.lost), &reason, values));
-	for (int i = 0; i < libbpf_num_possible_cpus(); i++)
-		sum += values[i];
+	for (uint32_t source = 0; source < SAMPLE_SOURCES_MAX; source++) {
+		uint32_t key = LOST_KEY(source, reason);
+
+		ASSERT_OK(bpf_map_lookup_elem(bpf_map__fd(s->sampler->maps.lost), &key, values));
+		for (int i = 0; i < libbpf_num_possible_cpus(); i++)
+			sum += values[i];
+	}
 	return sum;
 }
 

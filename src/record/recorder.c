@@ -244,6 +244,42 @@ static void update_not_taken(struct recorder *r)
 	}
 }
 
+void recorder_lose(struct recorder *r, uint8_t source, enum lost_reason reason, uint64_t nr)
+{
+	if (source >= SAMPLE_SOURCES_MAX)
+		source = SOURCE_CLOCK;
+	r->lost_here[source][reason] += nr;
+	r->stats.lost[reason] += nr;
+	r->stats.types[r->types[source]].lost[reason] += nr;
+}
+
+/* In the kernel and here, by type and in all. */
+static void update_lost(struct recorder *r)
+{
+	uint64_t lost[SAMPLE_SOURCES_MAX][LOST_MAX_];
+	struct recorder_stats *s = &r->stats;
+
+	bpf_sampler_lost(r->sampler, lost);
+	memset(s->lost, 0, sizeof(s->lost));
+	for (size_t i = 0; i < PROFILE_TYPES_MAX; i++)
+		memset(s->types[i].lost, 0, sizeof(s->types[i].lost));
+	for (size_t source = 0; source < SAMPLE_SOURCES_MAX; source++) {
+		struct recorder_type_stats *type = &s->types[r->types[source]];
+
+		for (size_t reason = 0; reason < LOST_MAX_; reason++) {
+			uint64_t nr = lost[source][reason] + r->lost_here[source][reason];
+
+			s->lost[reason] += nr;
+			type->lost[reason] += nr;
+		}
+	}
+	s->lost[LOST_FILES_EVICTED] =
+		r->unwinder.store.nr_evicted + r->unwinder.publisher.nr_too_big;
+	s->lost[LOST_RULES_FULL] = r->unwinder.store.nr_rules_lost;
+	s->lost[LOST_MAPPINGS_CAPPED] = r->unwinder.processes.nr_mappings_capped;
+	s->lost[LOST_NAMES_THROTTLED] = r->decoder.nr_unnamed;
+}
+
 /* Not at every key and tick: it takes milliseconds, for each map's file in /proc and for smaps. */
 static bool is_memory_due(const struct recorder *r)
 {
@@ -258,7 +294,7 @@ static void update_stats(struct recorder *r)
 	struct recorder_stats *s = &r->stats;
 	struct kernel_walk_counts walks;
 
-	bpf_sampler_lost(r->sampler, s->lost);
+	update_lost(r);
 	bpf_sampler_run_time(r->sampler, &r->run_ns, &s->bpf_runs);
 	bpf_sampler_kernel_walks(r->sampler, &walks);
 	for (int i = 0; i < KERNEL_WALK_ENDS_; i++)
@@ -274,11 +310,6 @@ static void update_stats(struct recorder *r)
 	s->children_ns = child_cpu_ns() - r->start_children_ns;
 	s->bpf_ns_per_sample =
 		s->samples ? (double)r->run_ns / (double)(s->samples + s->others) : 0;
-	s->lost[LOST_FILES_EVICTED] =
-		r->unwinder.store.nr_evicted + r->unwinder.publisher.nr_too_big;
-	s->lost[LOST_RULES_FULL] = r->unwinder.store.nr_rules_lost;
-	s->lost[LOST_MAPPINGS_CAPPED] = r->unwinder.processes.nr_mappings_capped;
-	s->lost[LOST_NAMES_THROTTLED] = r->decoder.nr_unnamed;
 	s->processes = (uint32_t)r->profile->processes.nr;
 	s->files = r->decoder.nr_files;
 	if (is_memory_due(r)) {
@@ -584,8 +615,11 @@ static int set_up(struct recorder *r)
 		err = profile_add_type(r->profile, o->sources[i].type,
 				       source_unit(o->sources[i].value),
 				       &r->types[SOURCE_CLOCK + 1 + i]);
-		if (o->sources[i].kind == SOURCE_SLEEPS)
-			r->sleep_scale = off_cpu_scale(&o->sources[i].off_cpu);
+		if (o->sources[i].kind != SOURCE_SLEEPS)
+			continue;
+		r->sleep_scale = off_cpu_scale(&o->sources[i].off_cpu);
+		if (o->nr_sources + 1 < SAMPLE_SOURCES_MAX)
+			r->types[o->nr_sources + 1] = r->types[SOURCE_CLOCK + 1 + i];
 	}
 	if (!err)
 		err = set_up_tables(r);

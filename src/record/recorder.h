@@ -25,6 +25,7 @@ struct recorder_type_stats {
 	uint64_t samples; /* delivered */
 	uint64_t complete;
 	uint64_t limited, rejected; /* not taken: more than the rate; of processes not selected */
+	uint64_t lost[LOST_MAX_];   /* by enum lost_reason: samples and sleeps of it */
 };
 
 struct recorder_stats {

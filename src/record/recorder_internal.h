@@ -38,8 +38,10 @@ struct recorder {
 	struct recorder_options options;
 	struct recorder_stats stats;
 	struct profile *profile;
-	uint32_t types[SAMPLE_SOURCES_MAX]; /* the profile's, of each source's samples */
-	double sleep_scale;		    /* for how many times its time each sleep stands */
+	/* The profile's, of each source's samples; of wake-ups, which are the last source and have
+	 * none: that of the sleeps. */
+	uint32_t types[SAMPLE_SOURCES_MAX];
+	double sleep_scale; /* for how many times its time each sleep stands */
 	struct bpf_sampler *sampler;
 	struct cpu_set *cpus;
 	struct side_band *side_band;
@@ -54,6 +56,7 @@ struct recorder {
 	bool had_facts; /* some selection, so that the kernel may have facts of processes */
 	/* By source: since what they are was found out by us. */
 	uint64_t rejected_here[SAMPLE_SOURCES_MAX];
+	uint64_t lost_here[SAMPLE_SOURCES_MAX][LOST_MAX_]; /* by us; others in the kernel */
 	struct map at_exec; /* pid -> enum select_verdict, as of its last exec: if it has ended */
 	/* The process that was decided last, and in which turn; 0: none. */
 	uint32_t decided_pid;
@@ -123,6 +126,8 @@ struct recorder {
 void recorder_turn(struct recorder *r);
 /* Keeps what is in the ring for the next turn. */
 void recorder_drain(void *ctx);
+/* Counts what was lost here, of a source. */
+void recorder_lose(struct recorder *r, uint8_t source, enum lost_reason reason, uint64_t nr);
 /* The process is to be shown anew at the end of the turn. */
 void recorder_mark_changed(struct recorder *r, int32_t pid);
 /* While a table is waited for, within a turn; false: it must not be any longer. */

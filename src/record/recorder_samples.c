@@ -222,7 +222,7 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 	if (!err)
 		err = profile_add_measured(r->profile, &m, &sample);
 	if (err) {
-		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		recorder_lose(r, h->source, LOST_OUT_OF_MEMORY, 1);
 		return;
 	}
 	type = &r->stats.types[m.type];
@@ -304,7 +304,8 @@ static void add_stack(struct recorder *r, const struct sample_header *h,
 	else if (!err)
 		touch_tables(r, generation, r->decoder.needed, (uint16_t)r->decoder.nr_needed);
 	if (err)
-		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
+		recorder_lose(r, h->source, err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY,
+			      1);
 	else
 		count_sample(r, h, &said, id);
 }
@@ -442,7 +443,7 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 
 	if (size < sizeof(*full) ||
 	    size < sizeof(*full) + 8 * ((size_t)full->nr_kernel + full->nr_words)) {
-		r->stats.lost[LOST_MALFORMED]++;
+		recorder_lose(r, h->source, LOST_MALFORMED, 1);
 		return;
 	}
 	stack.kernel = (const __u64 *)(full + 1);
@@ -452,7 +453,7 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 	if (full->nr_words) {
 		stack.snapshot = publisher_snapshot(&r->unwinder.publisher, full->generation);
 		if (!stack.snapshot) {
-			r->stats.lost[LOST_UNKNOWN_STACK] += !(h->flags & SAMPLE_WAKER);
+			recorder_lose(r, h->source, LOST_UNKNOWN_STACK, !(h->flags & SAMPLE_WAKER));
 			r->forget_stacks = true;
 			take_back(r, h->pid, full->generation);
 			return;
@@ -536,11 +537,11 @@ static void on_hit(struct recorder *r, const struct sample_header *h)
 
 	/* One that was new when the profile was full: it is asked for when there is room. */
 	if (!found && r->refused_until_ns) {
-		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		recorder_lose(r, h->source, LOST_OUT_OF_MEMORY, 1);
 		return;
 	}
 	if (!found) {
-		r->stats.lost[LOST_UNKNOWN_STACK]++;
+		recorder_lose(r, h->source, LOST_UNKNOWN_STACK, 1);
 		r->forget_stacks = true;
 		return;
 	}
@@ -664,7 +665,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	if (size < sizeof(*raw) || raw->nr_kernel > SAMPLE_MAX_KERNEL_FRAMES ||
 	    size < sizeof(*raw) + 8 * (size_t)raw->nr_kernel + raw->stack_size ||
 	    !stack_copy_of_raw(raw, bytes + 8 * (size_t)raw->nr_kernel, &copy)) {
-		r->stats.lost[LOST_MALFORMED]++;
+		recorder_lose(r, h->source, LOST_MALFORMED, 1);
 		return;
 	}
 	stack.kernel = (const __u64 *)bytes;
@@ -718,7 +719,7 @@ void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
 	const struct sample_header *h = (const struct sample_header *)record;
 
 	if (h->source >= SAMPLE_SOURCES_MAX) {
-		r->stats.lost[LOST_MALFORMED]++;
+		recorder_lose(r, h->source, LOST_MALFORMED, 1);
 		return;
 	}
 	if (h->pid == 0 && !r->options.idle) {
@@ -739,7 +740,7 @@ void recorder_on_sample(struct recorder *r, const uint8_t *record, size_t size)
 		on_raw(r, h, record + sizeof(*h), size - sizeof(*h));
 		break;
 	default:
-		r->stats.lost[LOST_MALFORMED]++;
+		recorder_lose(r, h->source, LOST_MALFORMED, 1);
 	}
 	r->profile->full = false;
 }

@@ -91,7 +91,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	}
 	/* Processes are read again as they are sampled (recorder_samples.c, current()). */
 	if (e->type == SIDE_LOST) {
-		r->stats.lost[LOST_SIDE_BAND] += e->lost;
+		recorder_lose(r, SOURCE_CLOCK, LOST_SIDE_BAND, e->lost);
 		r->events_lost = true;
 		decoder_on_lost_events(&r->decoder);
 		r->turn_next_ns = r->turn_ns + CALM_NS;
@@ -106,7 +106,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	if (r->options.targets_only)
 		track_targets(r, e);
 	if (process_table_apply(&r->unwinder.processes, e, r->events.text.items)) {
-		r->stats.lost[LOST_SIDE_BAND]++;
+		recorder_lose(r, SOURCE_CLOCK, LOST_SIDE_BAND, 1);
 		/* The kernel gave the child its parent's entry, which nobody would ever take away.
 		 */
 		if (e->type == SIDE_FORK && !process_find(&r->unwinder.processes, e->pid))
@@ -143,7 +143,7 @@ static int put_into_batch(struct recorder *r, const struct sample_header *record
 		return batch_add(r->next, record, size, type == SAMPLE_HIT ? room : room - part);
 	err = batch_add(r->next, record, size, room - 2 * part);
 	if (err == -ENOMEM && !batch_add_without_stack(r->next, record, size, room - part)) {
-		r->stats.lost[LOST_RAW_THROTTLED]++;
+		recorder_lose(r, record->source, LOST_RAW_THROTTLED, 1);
 		return 0;
 	}
 	return err;
@@ -162,7 +162,8 @@ static int keep_record(void *ctx, void *record, size_t size)
 							  : RAWS_SHORT);
 	err = put_into_batch(r, h, size, type);
 	if (err)
-		r->stats.lost[err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY]++;
+		recorder_lose(r, size >= sizeof(*h) ? h->source : SOURCE_CLOCK,
+			      err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY, 1);
 	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */
 	if (err && type != SAMPLE_HIT && r->refused_until_ns != UINT64_MAX) {
 		r->refused_until_ns = now_ns() + 2 * (uint64_t)KNOWN_STACKS_STAY_NS;
@@ -224,6 +225,12 @@ bool recorder_drain_meanwhile(void *ctx)
 	return !is_half_full(r);
 }
 
+/* Of a record that cannot be put together. */
+static uint8_t source_of(const struct batch *b, const struct pending *p)
+{
+	return ((const struct sample_header *)(b->bytes.items + p->at))->source;
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct pending *x = a, *y = b;
@@ -263,7 +270,7 @@ static size_t put_back(struct recorder *r, uint64_t until_ns)
 		n--;
 	for (i = n; i < b->pending.nr; i++) {
 		if (batch_get(b, &b->pending.items[i], &record, &size)) {
-			r->stats.lost[LOST_OUT_OF_MEMORY]++;
+			recorder_lose(r, source_of(b, &b->pending.items[i]), LOST_OUT_OF_MEMORY, 1);
 			continue;
 		}
 		soon |= ((const struct sample_header *)record)->type != SAMPLE_HIT;
@@ -280,7 +287,7 @@ static void apply_sample(struct recorder *r, const struct pending *p)
 	size_t size;
 
 	if (batch_get(r->batch, p, &record, &size))
-		r->stats.lost[LOST_OUT_OF_MEMORY]++;
+		recorder_lose(r, source_of(r->batch, p), LOST_OUT_OF_MEMORY, 1);
 	else
 		recorder_on_sample(r, record, size);
 }

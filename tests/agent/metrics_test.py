@@ -163,7 +163,45 @@ def test_each_source_has_its_counts():
     check(sum(samples.values()) - samples[("clock",)] == m["sonde_samples_other_total"], m.text)
     check(all(0 <= complete[source] <= samples[source] for source in sources), complete)
     check(rejected[("uprobe:getppid",)] >= 30 and rejected[("tracepoint:syscalls:sys_enter_getppid",)] >= 30 and rejected[("clock",)] > 0, rejected)
+    lost, in_all = m.all("sonde_source_lost_total"), m.all("sonde_lost_total")
+    check({source for _, source in lost} == {source for source, in sources}, lost)
+    for reason in {reason for reason, _ in lost}:
+        of_all = sum(number for (why, what), number in in_all.items() if why == reason)
+        check(sum(number for (why, _), number in lost.items() if why == reason) == of_all, (reason, lost, in_all))
     check(samples[("uprobe:getpid",)] + limited[("uprobe:getpid",)] == 50 and limited[("clock",)] == 0, (samples, limited))
+
+
+FLOOD = """
+import ctypes
+libc = ctypes.CDLL(None)
+with open("/proc/self/comm", "w") as comm:
+    comm.write("calls")
+for _ in range(100000):
+    libc.getppid()
+"""
+
+
+def test_what_is_lost_is_told_by_source():
+    """Of an agent that stands still while a probe is passed more often than there is room for: each call is a sample, or lost."""
+    with agent(*ARGS, "--include", "comm=calls", "--probe", "uprobe:libc.so.6:getppid") as a:
+        port = port_of(a)
+        a.wait_for("the agent samples")
+        a.send(signal.SIGSTOP)
+        try:
+            run("/usr/bin/python3", "-c", FLOOD)
+        finally:
+            a.send(signal.SIGCONT)
+        while True:
+            m = Metrics(port)
+            # That one is a sample all the same, without its user part.
+            lost = {reason: number for (reason, source), number in m.all("sonde_source_lost_total").items()
+                    if source == "uprobe:getppid" and reason != "raw_throttled"}
+            seen = m.all("sonde_source_samples_total")[("uprobe:getppid",)] + sum(lost.values())
+            if seen >= 100000:
+                break
+        a.end()
+    check(seen == 100000 and lost["ring_full"] > 1000, lost)
+    check(m.all("sonde_source_lost_total")[("ring_full", "clock")] == 0, "a part of the ring is for the clocks' samples alone")
 
 
 def kernels_own(path):
