@@ -27,7 +27,7 @@ int mount_ns_init(struct process_table *t)
 {
 	/* Without it all is taken for what may hang. */
 	mounts_open(&t->private->own_mounts, "/proc/self");
-	return root_id_read("/proc/self", -1, &t->private->own_root);
+	return root_id_read("/proc/self", -1, NULL, &t->private->own_root);
 }
 
 void mount_ns_fini(struct process_table *t)
@@ -71,7 +71,7 @@ static void root_add(struct process_table *t, const char *proc_dir, const struct
 	}
 	/* The process may have moved on in between. */
 	if (added.root_fd < 0 || (other_ns && added.ns_fd < 0) ||
-	    root_id_read(proc_dir, -1, &now) || !root_id_equal(&now, id) ||
+	    root_id_read(proc_dir, -1, &t->private->own_root, &now) || !root_id_equal(&now, id) ||
 	    vec_push(&t->private->roots, added))
 		root_close(&added);
 }
@@ -86,7 +86,7 @@ void mount_ns_note(struct process_table *t, struct process *proc, uint64_t when_
 	if (proc_is_gone(proc->pid))
 		return;
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", proc->pid);
-	if (root_id_read(proc_dir, -1, &id))
+	if (root_id_read(proc_dir, -1, &t->private->own_root, &id))
 		return;
 	proc->mount_ns = id.mount_ns;
 	proc->at_home = root_id_equal(&id, &t->private->own_root);
@@ -107,7 +107,7 @@ uint64_t mount_ns_of(const struct process_table *t, int32_t pid)
 	char proc_dir[32];
 
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
-	(void)root_id_read(proc_dir, -1, &id);
+	(void)root_id_read(proc_dir, -1, &t->private->own_root, &id);
 	return id.mount_ns;
 }
 
@@ -118,7 +118,7 @@ bool process_root_may_hang(const struct process_table *t, int32_t pid)
 	int r;
 
 	snprintf(proc_dir, sizeof(proc_dir), "/proc/%d", pid);
-	r = root_id_read(proc_dir, -1, &id);
+	r = root_id_read(proc_dir, -1, &t->private->own_root, &id);
 	/* One that is gone has none. */
 	if (r)
 		return r != -ENOENT && r != -ESRCH;

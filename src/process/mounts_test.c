@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/mounts.h"
+#include "util/root_id.h"
 #include "test.h"
 
 #include <sched.h>
@@ -254,4 +255,21 @@ TEST(our_own_root_is_known)
 	ASSERT_EQ(mounts_look(&m, major(st.st_dev), minor(st.st_dev)), MOUNTS_ANSWERS);
 	ASSERT_EQ(mounts_look(&m, 4095, 77), MOUNTS_UNKNOWN);
 	mounts_close(&m);
+}
+
+/* A mount is of one namespace, which is not asked for then. */
+TEST(the_mount_of_a_root_tells_its_namespace)
+{
+	struct root_id own, likely, found;
+
+	ASSERT_OK(root_id_read("/proc/self", -1, NULL, &own));
+	if (!own.mount)
+		return;
+	likely = own;
+	likely.mount_ns = 77;
+	ASSERT_OK(root_id_read("/proc/self", -1, &likely, &found));
+	ASSERT_EQ(found.mount_ns, 77);
+	likely.mount++;
+	ASSERT_OK(root_id_read("/proc/self", -1, &likely, &found));
+	ASSERT(root_id_equal(&found, &own));
 }

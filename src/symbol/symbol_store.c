@@ -209,9 +209,9 @@ static int find_root(struct symbol_store *s, int pid, uint32_t *ret)
 	if (fd < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	r = root_id_read(path, fd, &new.id);
+	r = root_id_read(path, fd, NULL, &new.id);
 	if (!r)
-		r = root_id_read("/proc/self", s->roots.items[0].fd, &s->roots.items[0].id);
+		r = root_id_read("/proc/self", s->roots.items[0].fd, NULL, &s->roots.items[0].id);
 	if (r)
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
