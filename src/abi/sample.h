@@ -201,8 +201,10 @@ struct sample_raw {
 	/* Which they are, ascending; 0 is that of stack_start. Those between are not there: nobody
 	 * has touched them yet, or they lie between the near ones and the stack's end. */
 	__u16 pages[RAW_PAGES_MAX];
+	__u32 user; /* whose process it is: its real user, whatever it acts as */
+	__u32 pad_;
 };
-_Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32 + 64, "wire size");
+_Static_assert(sizeof(struct sample_raw) == 8 + 8 * 32 + 16 + 16 + 32 + 64 + 8, "wire size");
 
 /* 900 frames of an old Python, with four C functions each, are 4,500 frames and 5,400 words. */
 enum { SAMPLE_FRAMES_DEFAULT = 8192, SAMPLE_FRAMES_MAX = 8192, SAMPLE_WORDS_MAX = 8192 };

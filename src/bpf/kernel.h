@@ -28,6 +28,14 @@ struct mm_struct {
 	unsigned long start_stack; /* where the first thread's stack begins */
 } __preserve;
 
+typedef struct {
+	__u32 val;
+} __preserve kuid_t;
+
+struct cred {
+	kuid_t uid; /* the real one */
+} __preserve;
+
 struct task_struct {
 	void *stack;
 	struct thread_struct thread;
@@ -39,6 +47,7 @@ struct task_struct {
 	__u64 start_time;   /* CLOCK_MONOTONIC */
 	__u64 self_exec_id; /* grows with each exec; inherited by threads and children */
 	unsigned int in_execve : 1;
+	const struct cred *real_cred; /* its own, also while it acts for others, as in an overlay */
 	char comm[16];
 } __preserve;
 

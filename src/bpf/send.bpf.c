@@ -187,6 +187,13 @@ static __always_inline __u64 wake_for_raw(struct raw_scratch *raw, __u64 now, bo
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+static __always_inline __u32 current_user(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, real_cred, uid.val);
+}
+
 /* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
 __noinline int send_raw(__u32 stop)
 {
@@ -217,6 +224,7 @@ __noinline int send_raw(__u32 stop)
 	raw->raw.mm = w->mm;
 	raw->raw.generation = w->process.generation;
 	raw->raw.file = w->mapping_file;
+	raw->raw.user = current_user();
 	raw->raw.nr_kernel = kernel;
 	/* The walk has moved on; the registers are still where they were. */
 	if (!first_regs(w, raw->raw.regs, &pc))

@@ -401,6 +401,26 @@ TEST(a_stack_that_is_copied_short_for_lack_of_room_says_so)
 	close_sources(&s);
 }
 
+/* Not whose rights it has. */
+TEST(a_stack_that_is_copied_says_whose_process_it_is)
+{
+	enum { USER = 65534 };
+	struct sources s;
+
+	open_probe(&s, SOURCE_UPROBE, "/proc/self/exe", "source_test_probed", is_whole());
+	ASSERT_OK(source_attach(&s.source, NULL));
+	s.marked = 1;
+	source_test_probed(1);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+	ASSERT_EQ(s.raw.user, getuid());
+	ASSERT(!setresuid(USER, 0, 0));
+	source_test_probed(1);
+	ASSERT_EQ(ring_buffer__consume(s.ring), 1);
+	ASSERT_EQ(s.nr_marked, 2);
+	ASSERT_EQ(s.raw.user, USER);
+	close_sources(&s);
+}
+
 int source_test_named(const char *name);
 __attribute__((noinline)) int source_test_named(const char *name)
 {

@@ -520,6 +520,13 @@ int process_get_unknown(struct process_table *t, int32_t pid, struct process **r
 	return 0;
 }
 
+void process_set_owner(struct process *proc, uint32_t user)
+{
+	proc->owner = user;
+	proc->owner_known = true;
+	proc->owner_version = proc->version;
+}
+
 int process_refresh(struct process_table *t, struct process *proc)
 {
 	int r;

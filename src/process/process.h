@@ -127,6 +127,7 @@ struct process {
 	bool at_home;	   /* its root was ours then */
 	bool owner_known;
 	uint32_t owner; /* whose it is, looked at when there is no room; FILE_OWNER_NONE: gone */
+	uint32_t owner_version; /* the kernel told of `owner` at that version; 0: never */
 };
 
 struct process_table_private;
@@ -187,6 +188,9 @@ int process_get(struct process_table *t, int32_t pid, struct process **ret);
 /* process_get() for a process that nothing is known of, and has mappings; else -EEXIST or -ESRCH,
  * and the table is as it was: its events, which may be on their way, tell more then. */
 int process_get_unknown(struct process_table *t, int32_t pid, struct process **ret);
+/* The kernel has told whose process it is: /proc, which is slow to, is not asked before its
+ * mappings change. */
+void process_set_owner(struct process *proc, uint32_t user);
 /*
  * Reads /proc/PID/maps again and takes the difference; `version` moves only if something changed.
  * -ESRCH if it is gone: it keeps what it had.

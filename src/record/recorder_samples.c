@@ -684,6 +684,7 @@ static void on_raw(struct recorder *r, const struct sample_header *h, const uint
 	exec_ns = next_exec(r, h->pid);
 	proc = process_of_raw(r, h, raw, exec_ns);
 	if (proc) {
+		process_set_owner(proc, raw->user);
 		stack.stop = walk_raw(r, proc, h, raw, &copy, exec_ns);
 		if (proc->user) {
 			stack.snapshot = ((struct published_process *)proc->user)->snapshot;

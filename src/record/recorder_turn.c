@@ -178,6 +178,7 @@ static void prepare(struct recorder *r, const uint8_t *record, size_t size)
 	const struct sample_header *h = (const struct sample_header *)record;
 	const struct sample_raw *raw = (const struct sample_raw *)(h + 1);
 	struct process *proc;
+	uint32_t user;
 	uint64_t mm;
 
 	/* Perhaps it is not wanted. */
@@ -191,8 +192,11 @@ static void prepare(struct recorder *r, const uint8_t *record, size_t size)
 		return;
 	/* While it is read the batch may grow, and the record be elsewhere. */
 	mm = raw->mm;
-	if (!process_get_unknown(&r->unwinder.processes, (int32_t)h->pid, &proc) &&
-	    publisher_show(&r->unwinder.publisher, proc, mm))
+	user = raw->user;
+	if (process_get_unknown(&r->unwinder.processes, (int32_t)h->pid, &proc))
+		return;
+	process_set_owner(proc, user);
+	if (publisher_show(&r->unwinder.publisher, proc, mm))
 		log_debug("cannot show the mappings of process %d", proc->pid);
 }
 

@@ -363,6 +363,16 @@ static uint32_t next_generation(struct publisher *p)
 	return p->last_generation;
 }
 
+/* Who is gone is taken for who he was. */
+static uint32_t user_of(const struct process *proc)
+{
+	const struct published_process *v = proc->user;
+
+	if (proc->owner_version == proc->version)
+		return proc->owner;
+	return proc_user(proc->pid, v && v->snapshot ? v->snapshot->user : UNWIND_USER_UNKNOWN);
+}
+
 static int new_snapshot(struct publisher *p, const struct process *proc,
 			const struct process_runtimes *list, struct mapping_snapshot **ret)
 {
@@ -370,7 +380,6 @@ static int new_snapshot(struct publisher *p, const struct process *proc,
 	size_t max = proc->mappings.nr + 2 * nr_code_ranges(list);
 	_cleanup_free_ struct unwind_mapping *shown = NULL;
 	_cleanup_free_ struct mapping_snapshot *b = calloc(1, sizeof(*b));
-	const struct published_process *v = proc->user;
 	uint32_t nr = 0;
 	int r;
 
@@ -401,8 +410,7 @@ static int new_snapshot(struct publisher *p, const struct process *proc,
 	for (uint32_t i = 0; list && i < list->nr; i++)
 		b->expects_code |= list->items[i]->proc && list->items[i]->proc->code_expected;
 	if (p->sampler)
-		b->user = proc_user(proc->pid,
-				    v && v->snapshot ? v->snapshot->user : UNWIND_USER_UNKNOWN);
+		b->user = user_of(proc);
 	b->generation = next_generation(p);
 	r = add_records(p, list, b);
 	if (!r)
