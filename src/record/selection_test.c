@@ -110,13 +110,20 @@ TEST(values_are_checked)
 		enum selection_key key;
 		const char *value;
 	} wrong[] = {
-		{ SELECTION_PID, "x" },	     { SELECTION_PID, "" },
-		{ SELECTION_PID, "-1" },     { SELECTION_PID, "4294967296" },
-		{ SELECTION_UID, "root" },   { SELECTION_UID, "4294967295" },
-		{ SELECTION_MIN_AGE, "1w" }, { SELECTION_MIN_AGE, "1.5s" },
-		{ SELECTION_MIN_AGE, "s" },  { SELECTION_MIN_AGE, "99999999999999d" },
-		{ SELECTION_CGROUP, "a" },   { SELECTION_EXE, "" },
-		{ SELECTION_COMM, "" },	     { SELECTION_CONTAINER, "" },
+		{ SELECTION_PID, "x" },
+		{ SELECTION_PID, "" },
+		{ SELECTION_PID, "-1" },
+		{ SELECTION_PID, "4294967296" },
+		{ SELECTION_UID, "no such user" },
+		{ SELECTION_UID, "4294967295" },
+		{ SELECTION_MIN_AGE, "1w" },
+		{ SELECTION_MIN_AGE, "1.5s" },
+		{ SELECTION_MIN_AGE, "s" },
+		{ SELECTION_MIN_AGE, "99999999999999d" },
+		{ SELECTION_CGROUP, "a" },
+		{ SELECTION_EXE, "" },
+		{ SELECTION_COMM, "" },
+		{ SELECTION_CONTAINER, "" },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
