@@ -128,8 +128,33 @@ def test_the_daemonset_says_what_the_agent_knows():
     printed = run(SONDE, "agent", *args, "--print-config").stdout
     port = container["ports"][0]
     check(f"metrics-listen = 0.0.0.0:{port['containerPort']}\n" in printed, printed)
+    check(spec["template"]["metadata"]["annotations"]["prometheus.io/port"] == str(port["containerPort"]), spec["template"]["metadata"])
     for probe in "livenessProbe", "readinessProbe":
         check(container[probe]["httpGet"]["port"] == port["name"] and container[probe]["httpGet"]["path"] in ("/healthz", "/readyz"), probe)
+
+
+def test_the_docs_have_the_units_capabilities():
+    table = (SOURCE / "docs/agent.md").read_text().partition("\n| CAP_ | for |\n|---|---|\n")[2].partition("\n\n")[0]
+    named = {name.lower() for row in table.splitlines() for name in row.split("|")[1].strip().split(", ")}
+    check(named == capabilities(), named)
+
+
+def test_the_container_file_names_what_there_is():
+    """No container engine is here: what it calls and copies is looked for."""
+    text = (PACKAGING / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line.split(None, 1) for line in text.splitlines() if line and not line.startswith("#")]
+    check({word for word, _ in lines} == {"FROM", "COPY", "WORKDIR", "RUN", "ENTRYPOINT"}, lines)
+    stages = {rest.split(" AS ")[1] for word, rest in lines if word == "FROM" and " AS " in rest}
+    copied = [rest.split() for word, rest in lines if word == "COPY"]
+    check(all(stage.removeprefix("--from=") in stages for stage, *_ in copied if stage.startswith("--from=")), copied)
+    first, second = (rest for word, rest in lines if word == "RUN")
+    script, kind = re.match(r"(\S+) (\S+) && ", first).groups()
+    check(os.access(SOURCE / script, os.X_OK) and re.search(rf"\b{kind}\b", (SOURCE / script).read_text()), first)
+    check(re.search(r"^deb:", (SOURCE / "Makefile").read_text(), re.MULTILINE) and " make MESON_FLAGS=" in first and first.split(" && ")[1].endswith(" deb"), first)
+    check("MESON_FLAGS" in (SOURCE / "Makefile").read_text(), "nobody reads MESON_FLAGS")
+    kept = re.search(r"mv build/sonde_\*\.deb (\S+)$", first)[1]
+    check(copied[-1] == ["--from=build", kept, f"/tmp{kept}"] and f"/tmp{kept} " in second, (copied, second))
+    check(["ENTRYPOINT", '["/usr/bin/sonde", "agent"]'] in lines, lines)
 
 
 if __name__ == "__main__":
