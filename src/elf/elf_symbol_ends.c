@@ -8,6 +8,7 @@
 #include "elf/code_flow.h"
 #include "elf/elf_symbols_internal.h"
 #include "util/cleanup.h"
+#include "util/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -103,12 +104,50 @@ static uint64_t followed_size(const struct elf_file *elf, struct code *c, uint64
 	return size < FOLLOWED_MAX ? size : 0;
 }
 
+/* Is the last instruction before `end` a system call? */
+static bool is_system_call(const struct elf_file *elf, uint64_t end)
+{
+	static const uint8_t svc[] = { 0x01, 0x00, 0x00, 0xd4 }, syscall[] = { 0x0f, 0x05 };
+	bool is_x86 = elf->machine == EM_X86_64;
+	size_t size = is_x86 ? sizeof(syscall) : sizeof(svc);
+	uint8_t code[sizeof(svc)];
+
+	return !elf_file_read_vaddr(elf, end - size, code, size) &&
+	       !memcmp(code, is_x86 ? syscall : svc, size);
+}
+
+/*
+ * A function that ends in a system call from which nobody comes back (the vDSO's
+ * __kernel_rt_sigreturn): a thread that is in it has the address behind the function. Where that is
+ * the end of all code around it, nothing else can be there: the function has it.
+ */
+static void cover_last_calls(struct elf_symbols *symbols, const struct elf_file *elf)
+{
+	struct elf_symbols_private *priv = symbols->names;
+
+	for (size_t i = 0; i < priv->ranges.nr; i++) {
+		uint64_t end = priv->ranges.items[i].end;
+		size_t n = sorted_before(symbols->nr, j, symbols->items[j].addr < end);
+		struct elf_symbol *last = n ? &symbols->items[n - 1] : NULL;
+
+		if (!last || last->addr < priv->ranges.items[i].start ||
+		    last->size != end - last->addr || elf_symbols_range_end(priv, end) ||
+		    !is_system_call(elf, end))
+			continue;
+		last->size++;
+		if (last->size > priv->size_max)
+			priv->size_max = last->size;
+	}
+}
+
 int elf_symbols_end(struct elf_symbols *symbols, const struct elf_file *elf)
 {
 	struct elf_symbols_private *priv = symbols->names;
 	_cleanup_free_ struct code *c = NULL;
 	uint64_t all = 0;
 
+	if (elf->machine == EM_X86_64 || elf->machine == EM_AARCH64)
+		cover_last_calls(symbols, elf);
 	if (priv->complete || (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
 		return 0;
 	c = malloc(sizeof(*c));

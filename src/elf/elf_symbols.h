@@ -58,7 +58,9 @@ void elf_symbols_fini(struct elf_symbols *symbols);
 uint64_t elf_symbols_bytes(const struct elf_file *elf);
 /*
  * Gives functions without a size the one that their code has, if `elf`, of which the symbols are,
- * has no names of local functions: what follows such a function would bear its name. 0 or -ENOMEM.
+ * has no names of local functions: what follows such a function would bear its name. One that ends
+ * in a system call, and with it all code, gets a byte more: the address that a thread has in that
+ * call. 0 or -ENOMEM.
  */
 int elf_symbols_end(struct elf_symbols *symbols, const struct elf_file *elf);
 /*

@@ -656,6 +656,48 @@ static void check_ends(uint16_t machine, uint32_t table, const void *code, size_
 	free(image);
 }
 
+/* The size of a function that has all of this code but `behind` bytes. */
+static uint64_t size_of_last(uint16_t machine, const void *code, size_t size, size_t behind)
+{
+	struct elf_writer *w = elf_writer_new(ET_DYN, machine);
+	unsigned int text = elf_writer_section(w, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR,
+					       TEXT, code, size);
+	struct elf_symbols symbols;
+	struct elf_file *elf;
+	uint64_t ret;
+	void *image;
+
+	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, text, text);
+	elf_writer_symbol(w, SHT_DYNSYM, "last", STB_GLOBAL, STT_FUNC, text, TEXT, size - behind);
+	image = elf_writer_finish(w, &size);
+	ASSERT_OK(elf_file_open_memory(image, size, &elf));
+	ASSERT_OK(elf_symbols_read(elf, &symbols));
+	ASSERT_OK(elf_symbols_end(&symbols, elf));
+	ASSERT_EQ(symbols.nr, 1);
+	ret = symbols.items[0].size;
+	elf_symbols_fini(&symbols);
+	elf_file_free(elf);
+	free(image);
+	return ret;
+}
+
+TEST(a_system_call_at_the_end_of_all_code_is_still_the_functions)
+{
+	/* mov x8, #139; svc #0; nop */
+	static const uint32_t a64[] = { 0xd2801168, 0xd4000001, 0xd503201f };
+	/* mov $15,%eax; syscall; nop */
+	static const uint8_t x86[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05, 0x90 };
+
+	ASSERT_EQ(size_of_last(EM_AARCH64, a64, 8, 0), 9);
+	ASSERT_EQ(size_of_last(EM_X86_64, x86, 7, 0), 8);
+	/* What follows may be another function. */
+	ASSERT_EQ(size_of_last(EM_AARCH64, a64, 12, 4), 8);
+	ASSERT_EQ(size_of_last(EM_X86_64, x86, 8, 1), 7);
+	/* It comes back from any other call. */
+	ASSERT_EQ(size_of_last(EM_AARCH64, a64, 12, 0), 12);
+	ASSERT_EQ(size_of_last(EM_X86_64, x86, 8, 0), 8);
+}
+
 TEST(functions_without_a_size_end_where_their_code_does)
 {
 	static const uint8_t x86[] = {

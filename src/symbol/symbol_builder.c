@@ -327,6 +327,20 @@ static int write_complaints(struct builder *b, const struct complaints *c,
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* Code goes on to where a function's does that ends in a system call: elf_symbols_end(). */
+static void extend_code(struct builder *b, const struct elf_symbols *symbols)
+{
+	for (size_t i = 0; i < b->code.nr; i++) {
+		struct code_span *code = &b->code.items[i];
+		uint64_t end = b->base + code->end;
+		size_t n = sorted_before(symbols->nr, j, symbols->items[j].addr < end);
+
+		if (n && code->end < UINT32_MAX &&
+		    symbols->items[n - 1].size == end + 1 - symbols->items[n - 1].addr)
+			code->end++;
+	}
+}
+
 static int add_tables(struct builder *b, const struct elf_file *elf, const struct elf_file *debug,
 		      const struct debug_search *search)
 {
@@ -340,6 +354,7 @@ static int add_tables(struct builder *b, const struct elf_file *elf, const struc
 	r = elf_symbols_end(&t.tables[0], elf);
 	if (r)
 		return r;
+	extend_code(b, &t.tables[0]);
 	if (debug) {
 		r = elf_symbols_read(debug, &t.tables[1]);
 		if (r)
