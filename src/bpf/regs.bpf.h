@@ -26,6 +26,14 @@ enum user_part {
 	USER_WALK,
 };
 
+/* Whose the task is, whoever it acts for (as in an overlay). */
+static __always_inline __u32 current_user(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, real_cred, uid.val);
+}
+
 #if defined(__TARGET_ARCH_x86)
 enum { REGS_SP = X86_RSP, REGS_ALL = 0xffff };
 /* arch/x86/include/asm/segment.h: __USER32_CS, __USER_CS, __USER_DS */

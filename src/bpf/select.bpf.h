@@ -62,7 +62,7 @@ static __always_inline int select_by(const struct select_rules *rules)
 	int verdict;
 
 	if (asks & SELECT_UID)
-		t.uid = (__u32)bpf_get_current_uid_gid();
+		t.uid = current_user();
 	if (asks & (SELECT_COMM | SELECT_AGE | SELECT_FACTS)) {
 		leader = BPF_CORE_READ(task, group_leader);
 		bpf_core_read(t.comm, sizeof(t.comm), &leader->comm);

@@ -187,13 +187,6 @@ static __always_inline __u64 wake_for_raw(struct raw_scratch *raw, __u64 now, bo
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-static __always_inline __u32 current_user(void)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-
-	return BPF_CORE_READ(task, real_cred, uid.val);
-}
-
 /* Sends the registers and the stack for the agent to walk; 0, or a lost_reason + 1. */
 __noinline int send_raw(__u32 stop)
 {

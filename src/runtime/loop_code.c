@@ -14,7 +14,8 @@ enum {
 	CODE_MAX = 1 << 20, /* of a part of the loop; it has 40 to 90 KB */
 	FDES_MAX = 1 << 20,
 	EH_FRAME_MAX = 64 << 20,
-	JUMPS_IN_MIN = 2, /* into a cold part; a stray byte pattern is no jump */
+	A64_BETWEEN_MAX = 3, /* instructions between the two that take an address */
+	JUMPS_IN_MIN = 2,    /* into a cold part; a stray byte pattern is no jump */
 };
 
 int loop_work_add(struct loop_work *work, uint64_t amount)
@@ -103,6 +104,20 @@ static uint64_t jump_at(const struct loop_code *c, size_t at)
 	return 0;
 }
 
+/* The instruction that adds to register `reg`, some others later at most: compilers mix what has
+ * nothing to do with each other. 0: there is none. */
+static uint32_t page_offset(const struct loop_code *c, size_t at, uint32_t reg)
+{
+	for (size_t end = at + 4 * A64_BETWEEN_MAX; at <= end && at + 4 <= c->size; at += 4) {
+		uint32_t insn = loop_code_word(c, at);
+
+		if ((insn & 0xffc00000) == 0x91000000 && (insn & 31) == reg &&
+		    (insn >> 5 & 31) == reg)
+			return insn;
+	}
+	return 0;
+}
+
 uint64_t loop_code_address(const struct loop_code *c, size_t at)
 {
 	const uint8_t *p = c->bytes + at;
@@ -112,11 +127,10 @@ uint64_t loop_code_address(const struct loop_code *c, size_t at)
 	if (c->arm) {
 		if (at & 3 || at + 8 > c->size)
 			return 0;
-		page = loop_code_word(c, at);
-		add = loop_code_word(c, at + 4);
 		/* adrp xN, page; add xN, xN, #offset */
-		if ((page & 0x9f000000) != 0x90000000 || (add & 0xffc00000) != 0x91000000 ||
-		    (page & 31) != (add & 31) || (page & 31) != (add >> 5 & 31))
+		page = loop_code_word(c, at);
+		add = page_offset(c, at + 4, page & 31);
+		if ((page & 0x9f000000) != 0x90000000 || !add)
 			return 0;
 		page = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3);
 		return (pc & ~0xfffull) + ((uint64_t)sign_extend(page, 21) << 12) +

@@ -46,7 +46,7 @@ void loop_code_fini(struct loop_code *c);
 /* 32 bits `at` bytes from its begin, which must be there. */
 uint32_t loop_code_word(const struct loop_code *c, size_t at);
 /* The address that what looks like an instruction `at` bytes from its begin (two of aarch64) puts
- * into a register; 0: it is none. */
+ * into a register; 0: it is none. Of aarch64 the second one may stand three later. */
 uint64_t loop_code_address(const struct loop_code *c, size_t at);
 
 /* A function, as unwind information has it. */

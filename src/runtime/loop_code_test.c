@@ -154,6 +154,7 @@ TEST(addresses_that_code_takes)
 	uint8_t x86[] = { 0x4c, 0x8d, 0x15, 0xf0, 0xff, 0xff, 0xff, 0xba, 0x34, 0x12, 0x40, 0 };
 	/* adrp x2, -0x1000; add x2, x2, #0x123 */
 	uint8_t arm[] = { 0xe2, 0xff, 0xff, 0xf0, 0x42, 0x8c, 0x04, 0x91 };
+	uint8_t mixed[24] = { 0xe2, 0xff, 0xff, 0xf0 }; /* zeroes between both */
 
 	ASSERT_EQ(address_of(x86, sizeof(x86), false, false, 0), 0x400ff7);
 	ASSERT_EQ(address_of(x86, 6, false, false, 0), 0);
@@ -162,6 +163,11 @@ TEST(addresses_that_code_takes)
 	ASSERT_EQ(address_of(x86, sizeof(x86) - 1, false, true, 7), 0);
 	ASSERT_EQ(address_of(arm, sizeof(arm), true, false, 0), 0x400123);
 	ASSERT_EQ(address_of(arm, sizeof(arm), true, false, 4), 0);
+	memcpy(mixed + 16, arm + 4, 4);
+	ASSERT_EQ(address_of(mixed, sizeof(mixed), true, false, 0), 0x400123);
+	memcpy(mixed + 20, arm + 4, 4);
+	memset(mixed + 16, 0, 4);
+	ASSERT_EQ(address_of(mixed, sizeof(mixed), true, false, 0), 0);
 	arm[4] = 0x41; /* add x1, x2 */
 	ASSERT_EQ(address_of(arm, sizeof(arm), true, false, 0), 0);
 }

@@ -880,6 +880,14 @@ static __always_inline int code_step(struct walk *w)
 	return push_note(w, RUNTIME_PHP, FRAME_NOTE_CALLER_UNSURE);
 }
 
+/* Is it not known any more which frames of the chain are whose? */
+static __always_inline bool is_lost(const struct walk *w, const struct php_record *r, __u64 *s)
+{
+	if (w->entry == ENTRY_LOOP && w->loop_pc - r->change < r->change_size)
+		s[S_FLAGS] |= FLAG_LOST;
+	return s[S_FLAGS] & FLAG_LOST || w->skipped;
+}
+
 /* One frame a call. */
 STEP(php)
 {
@@ -900,7 +908,7 @@ STEP(php)
 	s = runtime_state(w, RUNTIME_PHP);
 	if (!r || w->late)
 		note = FRAME_NOTE_NOT_READY;
-	else if (s[S_FLAGS] & FLAG_LOST || w->skipped)
+	else if (is_lost(w, r, s))
 		note = FRAME_NOTE_MISMATCH;
 	else if (!(s[S_FLAGS] & FLAG_LOOP) && in_fiber_start(w, r))
 		return WALK_NAME(php_enter_fiber)();

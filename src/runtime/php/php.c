@@ -174,6 +174,7 @@ static int php_attach(const struct runtime_dso *base, const struct runtime_targe
 	to->loop_start += t->bias;
 	to->text += t->bias;
 	to->fiber += t->bias;
+	to->change += t->bias;
 	p->rp.code_expected = dso->version.major >= 8; /* opcache has a JIT from there on */
 	(void)find_code(p);
 	(void)find_requests(p);

@@ -134,8 +134,11 @@ struct php_record {
 	/* zend_fiber_trampoline(), the first function on the stack of each fiber. Size 0: there is
 	 * none, or it is not known. */
 	__u64 fiber, fiber_size;
+	/* zend_fiber_switch_context(), where the chain may be another stack's and nothing tells
+	 * (aarch64). Size 0: the loop's register tells. */
+	__u64 change, change_size;
 };
-_Static_assert(sizeof(struct php_record) == 312, "php_record is read from the arena");
+_Static_assert(sizeof(struct php_record) == 328, "php_record is read from the arena");
 
 #define PHP_MULTIPLIER 0x9e3779b97f4a7c15ull
 

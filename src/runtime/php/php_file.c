@@ -667,6 +667,24 @@ static int find_fiber_start(const struct elf_file *elf, const struct elf_dynamic
 	return runtime_add_loop(&dso->base, &found->range);
 }
 
+/* Where the loop's register, which tells that the chain is another stack's, is not known. */
+static int find_fiber_change(const struct elf_dynamic *dynamic, struct loop_fdes *fdes,
+			     struct php_dso *dso)
+{
+	const struct loop_fde *change;
+	uint64_t addr;
+
+	if (dynamic->elf->machine != EM_AARCH64 ||
+	    elf_dynamic_find(dynamic, "zend_fiber_switch_context", &addr))
+		return 0;
+	change = loop_fde_of(fdes, addr);
+	if (!change)
+		return 0;
+	dso->record.change = change->range.start;
+	dso->record.change_size = change->range.end - change->range.start;
+	return runtime_add_loop(&dso->base, &change->range);
+}
+
 /*
  * What leads there from make_fcontext()'s stack: a piece of that function behind its return, up to
  * where the fiber's first function would return to, whose address it takes.
@@ -712,6 +730,8 @@ static int find_others(const struct elf_file *elf, const struct elf_dynamic *dyn
 	r = runtime_add_cold(elf, &fdes, &work, &dso->base);
 	if (!r)
 		r = find_fiber_start(elf, dynamic, &fdes, &work, dso);
+	if (!r)
+		r = find_fiber_change(dynamic, &fdes, dso);
 	return r || !dso->record.fiber_size ? r : find_fiber_entry(elf, dynamic, dso);
 }
 

@@ -170,3 +170,20 @@ TEST(a_fiber_that_begins_or_ends)
 	ASSERT_STR(walk_fiber((const uint64_t[]){ FIBER }, 1), "o");
 	ASSERT_STR(walk_fiber(NULL, 0), "o");
 }
+
+/* The loop that called for the change of stacks: whose frames the chain has nobody knows. */
+TEST(a_change_of_fibers_that_no_register_tells_of_is_marked)
+{
+	const struct php_record record = {
+		.current = CURRENT, .layout = layout, .change = LOOP, .change_size = 0x100
+	};
+
+	lie_set_up(RUNTIME_PHP, &record, sizeof(record));
+	lie_put(STACK, LOOP + 0x11);
+	lie_put(STACK + 8, CALL);
+	put_chain((const uint64_t[]){ INTERNAL, USER }, 2);
+	ASSERT_EQ(lie_walk(LEAF), STOP_COMPLETE);
+	ASSERT_STR(frames_found(), "o");
+	ASSERT(has_frame(LOOP + 0x10));
+	lie_tear_down();
+}
