@@ -17,7 +17,8 @@ enum {
 	ALIGN = 8, /* of the table, and of moduledata */
 	/* Functions whose records are looked at before a table is believed. */
 	CHECKED = 64,
-	RECORD_MIN = 40, /* bytes of a function's record, at least: Go 1.2's */
+	FLAG_TOP_FRAME = 1, /* internal/abi/symtab.go: FuncFlagTopFrame */
+	RECORD_MIN = 40,    /* bytes of a function's record, at least: Go 1.2's */
 	/* A search ends after so many tables and modules that are none. */
 	CANDIDATES_MAX = 8,
 	MODULES_MAX = 64,
@@ -489,8 +490,10 @@ int go_table_function(const struct go_table *t, uint32_t i, struct go_function *
 		f.start_line = get32(t, tail);
 		tail += 4;
 	}
-	if (t->layout >= GO_TABLE_1_16)
+	if (t->layout >= GO_TABLE_1_16) {
 		f.id = (uint8_t)get(t, tail, 1);
+		f.top = get(t, tail + 1, 1) & FLAG_TOP_FRAME;
+	}
 	if (t->layout >= GO_TABLE_1_16)
 		read_inlined(t, tail + 4, get32(t, at + 24), (uint8_t)get(t, tail + 3, 1), &f);
 	*ret = f;

@@ -40,6 +40,7 @@ struct go_function {
 	uint64_t start, end;
 	uint32_t start_line; /* of its declaration; 0: not known */
 	uint8_t id; /* internal/abi/symtab.go: FuncID, other numbers in each Go; 0: ordinary */
+	bool top;   /* FuncFlagTopFrame, since 1.17: Go's own walks end at it */
 	/* private */
 	uint32_t name, unit, inlined_index;
 	uint32_t values[3];

@@ -152,7 +152,8 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 		scan_arch_a64(arch, &gaps->arch);
 	code_gaps_reset(gaps);
 	find_context_start(gaps);
-	if (elf->machine == EM_X86_64 && go_made(elf)) {
+	gaps->by_go = go_made(elf);
+	if (elf->machine == EM_X86_64 && gaps->by_go) {
 		int r = go_code_init(elf, &gaps->go);
 
 		if (r < 0)
@@ -588,11 +589,41 @@ static void read_go_table(struct code_gaps *gaps)
 	if (gaps->go_table_read)
 		return;
 	gaps->go_table_read = true;
-	if (!gaps->arch.of_go || elf_file_section(gaps->elf, ".debug_frame"))
+	if (!gaps->by_go || elf_file_section(gaps->elf, ".debug_frame"))
 		return;
 	r = go_table_read(gaps->elf, &gaps->go_table);
 	if (r == -ENOMEM)
 		gaps->error = r;
+}
+
+/*
+ * Where the stack pointer is `size` bytes from the frame's upper end, not counting what a call puts
+ * there itself.
+ */
+static struct unwind_rule go_rule(const struct code_gaps *gaps, int32_t size)
+{
+	struct unwind_rule rule;
+
+	if (gaps->elf->machine == EM_AARCH64)
+		return go_frame_a64(size);
+	if (size < 0 || size > INT32_MAX - 8)
+		return (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_BAD_CFI };
+	rule = rsp_rule(size + 8);
+	if (size >= 8)
+		rule.slot_off[X86_SLOT_RBP] = -2;
+	return rule;
+}
+
+/* aarch64: what Go's own walks end at. Go 1.16 has no flag for it; what stacks begin with there is
+ * goexit, one of the few with a number. */
+static bool nobody_calls(const struct code_gaps *gaps, const struct go_function *f)
+{
+	const char *name;
+
+	if (f->top)
+		return !go_code_is_handler(gaps->elf, f->start);
+	name = f->id ? go_table_function_name(&gaps->go_table, f) : NULL;
+	return name && !strcmp(name, "runtime.goexit");
 }
 
 /*
@@ -613,16 +644,13 @@ static void cover_go_function(struct code_gaps *gaps, const struct go_function *
 	}
 	if (code_gaps_goexit(gaps, f->start) || code_gaps_switch(gaps, f->start, f->end))
 		return;
-	go_values_begin(&gaps->go_table, f, GO_STACK_SIZE, &values);
-	while (go_values_next(&values, &step)) {
-		struct unwind_rule rule = rsp_rule(step.value + 8);
-
-		if (step.value < 0 || step.value > INT32_MAX - 8)
-			rule = (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_BAD_CFI };
-		else if (step.value >= 8)
-			rule.slot_off[X86_SLOT_RBP] = -2;
-		add(gaps, f->start + step.begin, rule);
+	if (gaps->elf->machine == EM_AARCH64 && nobody_calls(gaps, f)) {
+		add(gaps, f->start, (struct unwind_rule){ .cfa = CFA_END });
+		return;
 	}
+	go_values_begin(&gaps->go_table, f, GO_STACK_SIZE, &values);
+	while (go_values_next(&values, &step))
+		add(gaps, f->start + step.begin, go_rule(gaps, step.value));
 }
 
 /* Covers [start, end) as far as Go's table knows it, to where that ends. */
@@ -668,6 +696,11 @@ static void cover_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 			gaps->error = r;
 		return;
 	}
+	/* The table tells more there than following the code does. */
+	if (gaps->elf->machine == EM_AARCH64)
+		start = cover_go(gaps, start, end);
+	if (start == end)
+		return;
 	if (end - start <= gaps->budget) {
 		r = scan_piece(gaps, start, end);
 		if (r < 0)

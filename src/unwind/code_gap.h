@@ -23,6 +23,7 @@ struct code_gaps {
 	struct go_code go;	/* of what Go's linker made, else empty */
 	bool goexit_passed;
 	union cfi_rule rule; /* of the row that was added last, as far as goexit is concerned */
+	bool by_go;	     /* Go's linker made the file, or a part of it */
 	struct go_table go_table; /* of code of Go's that is too large to be scanned */
 	bool go_table_read;
 	bool is_small_program;	   /* each of its functions can be looked at */

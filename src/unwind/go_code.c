@@ -5,13 +5,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "abi/sample.h"
 #include "util/cleanup.h"
 
 enum {
 	PIECE = 256 << 10, /* of code, read at once */
 	OVERLAP = 16,
-	LOAD_SIZE = 3,	  /* bytes that tell one */
-	LOADS_MAX = 1024, /* the runtime has 20; what looks like one is elsewhere, too */
+	LOAD_SIZE = 3,	   /* bytes that tell one */
+	HANDLER_BEGIN = 8, /* instructions */
+	LOADS_MAX = 1024,  /* the runtime has 20; what looks like one is elsewhere, too */
 	/* As instructions have them. */
 	RSP = 4,
 	RBP = 5,
@@ -92,6 +94,35 @@ bool go_code_switches(const struct go_code *go, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < go->loads.nr; i++)
 		if (go->loads.items[i] >= start && go->loads.items[i] < end)
+			return true;
+	return false;
+}
+
+struct unwind_rule go_frame_a64(int64_t size)
+{
+	struct unwind_rule rule = {
+		.cfa = CFA_REG, .cfa_reg = A64_SP, .ra = RA_IN_REG, .ra_off = A64_LR
+	};
+
+	if (size < 0 || size & 7 || size > INT16_MAX * 8)
+		return (struct unwind_rule){ .cfa = CFA_STOP, .cfa_off = STOP_BAD_CFI };
+	if (!size)
+		return rule;
+	rule.cfa_off = (int32_t)size;
+	rule.ra = RA_AT_CFA;
+	rule.ra_off = (int16_t)(-size / 8);
+	return rule;
+}
+
+bool go_code_is_handler(const struct elf_file *elf, uint64_t start)
+{
+	enum { STP_SP_MASK = 0xffc07fff, STP_X19_X20 = 0xa90053f3 };
+	uint32_t code[HANDLER_BEGIN];
+
+	if (elf_file_read_vaddr(elf, start, code, sizeof(code)) < 0)
+		return false;
+	for (size_t i = 0; i < HANDLER_BEGIN; i++)
+		if ((code[i] & STP_SP_MASK) == STP_X19_X20)
 			return true;
 	return false;
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of Go's runtime that go on on another stack, x86-64: a goroutine's and the thread's own
- * change places there. Their CFI (.debug_frame) says nothing of it, their code does.
- * docs/unwind-tables.md
+ * What Go's table and its CFI (.debug_frame, which the linker makes of that table) do not say of
+ * its functions, but their code does. docs/unwind-tables.md
  */
 #pragma once
 
 #include <stdbool.h>
 
+#include "abi/unwind.h"
 #include "elf/elf_file.h"
 #include "util/vec.h"
+
+/*
+ * Functions of the runtime that go on on another stack, x86-64: a goroutine's and the thread's own
+ * change places there.
+ */
 
 /* Where instructions may be that load the stack pointer, or align it, by address. */
 struct go_code {
@@ -30,3 +35,15 @@ int go_code_init(const struct elf_file *elf, struct go_code *ret);
 void go_code_fini(struct go_code *go);
 /* Whether one may be in [start, end). */
 bool go_code_switches(const struct go_code *go, uint64_t start, uint64_t end);
+
+/*
+ * aarch64: the rule where a frame has `size` bytes. The return address is at the stack pointer; of
+ * a function without a frame, in the link register.
+ */
+struct unwind_rule go_frame_a64(int64_t size);
+/*
+ * aarch64: is this runtime.sigtramp, the handler of signals? Of the functions that Go's own walks
+ * end at (TOPFRAME) it is the one that has a caller, the vDSO's trampoline. It saves what that
+ * wants kept, x19 first (asm_arm64.h: SAVE_R19_TO_R28).
+ */
+bool go_code_is_handler(const struct elf_file *elf, uint64_t start);

@@ -34,7 +34,6 @@ enum {
 	CODE_SHIFT = 5,
 	SYMBOLS_SHIFT = 4,
 	GO_DATA_ALIGN = -4,
-	GO_BEGIN = 8, /* instructions */
 };
 
 struct build {
@@ -138,46 +137,16 @@ static void save_fp(const struct build *b, struct unwind_rule *rule)
 		rule->slot_off[X86_SLOT_RBP] = -2;
 }
 
-/*
- * aarch64: Go's CFI says of all functions that its own walks end at (TOPFRAME) that nobody called
- * them, of the handler of signals, too (runtime.sigtramp), which returns to the vDSO's trampoline.
- * It is the one of these that saves what its caller wants kept, x19 first (asm_arm64.h:
- * SAVE_R19_TO_R28). Each function of Go's has the return address at the stack pointer.
- */
-static void handler_returns(const struct build *b, const uint32_t *code, size_t nr,
-			    struct unwind_rule *rule)
+/* aarch64: Go's CFI says of all functions that its own walks end at that nobody called them. */
+static void handler_returns(const struct build *b, uint64_t start, struct unwind_rule *rule)
 {
-	enum { STP_SP_MASK = 0xffc07fff, STP_X19_X20 = 0xa90053f3 };
 	const struct unwind_rule *here = &b->rows.state.u.rule;
-	bool saves = false;
 
-	if (rule->cfa != CFA_END || here->cfa != CFA_REG || here->cfa_reg != A64_SP ||
-	    here->cfa_off < 0 || here->cfa_off & 7 || here->cfa_off > INT16_MAX)
+	if (rule->cfa != CFA_END || b->elf->machine != EM_AARCH64 ||
+	    b->rows.cie->data_align != GO_DATA_ALIGN || here->cfa != CFA_REG ||
+	    here->cfa_reg != A64_SP || !go_code_is_handler(b->elf, start))
 		return;
-	for (size_t i = 0; i < nr; i++)
-		saves |= (code[i] & STP_SP_MASK) == STP_X19_X20;
-	if (!saves)
-		return;
-	*rule = (struct unwind_rule){ .cfa = CFA_REG,
-				      .cfa_reg = A64_SP,
-				      .cfa_off = here->cfa_off,
-				      .ra = RA_IN_REG,
-				      .ra_off = A64_LR };
-	if (rule->cfa_off) {
-		rule->ra = RA_AT_CFA;
-		rule->ra_off = (int16_t)(-rule->cfa_off / 8);
-	}
-}
-
-/* The first instructions of a function of Go's on aarch64, and how many; 0: it is none. */
-static size_t go_begin(const struct build *b, uint64_t start, uint32_t code[static GO_BEGIN])
-{
-	size_t size = GO_BEGIN * sizeof(code[0]);
-
-	if (b->elf->machine != EM_AARCH64 || b->rows.cie->data_align != GO_DATA_ALIGN ||
-	    elf_file_read_vaddr(b->elf, start, code, size) < 0)
-		return 0;
-	return GO_BEGIN;
+	*rule = go_frame_a64(here->cfa_off);
 }
 
 static bool hangs_on_rbp(const struct unwind_rule *rule)
@@ -187,8 +156,6 @@ static bool hangs_on_rbp(const struct unwind_rule *rule)
 
 static int write_rows(struct build *b, uint64_t start, uint64_t end)
 {
-	uint32_t code[GO_BEGIN];
-	size_t nr_code = go_begin(b, start, code);
 	union cfi_rule rule;
 	bool popped = false;
 	uint64_t at, gone;
@@ -208,7 +175,7 @@ static int write_rows(struct build *b, uint64_t start, uint64_t end)
 			b->nr_unsupported_expressions++;
 		raise_cfa(b, &rule.rule);
 		save_fp(b, &rule.rule);
-		handler_returns(b, code, nr_code, &rule.rule);
+		handler_returns(b, start, &rule.rule);
 		at = b->rows.start > start ? b->rows.start : start;
 		gone = b->rows.end >= end && hangs_on_rbp(&rule.rule)
 			       ? epilogues_longjmp(b->elf, at, end)

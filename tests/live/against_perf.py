@@ -281,7 +281,7 @@ def run(name, setup):
                              ("are lost", lost, LOST)):
         if n * 100 > percent * sum(ours.values()):
             problems.append("%d of sonde's stacks %s: %s, lost %s" % (n, what, recording.stats["truncated"], recording.lost()))
-            problems += ["  %s" % s for s in recording.stacks if s.reason][:20]
+            problems += ["  %s" % (s,) for s in recording.stacks if s.reason][:20]
     lines, worst = compare(ours, finished)
     note = "sonde %d samples (%d truncated), perf %d (%d unfinished), largest difference %.2f points" % (
         sum(ours.values()) + truncated, truncated, sum(theirs.values()), dropped, worst)

@@ -9,6 +9,7 @@ SONDE_PHPS, paths with colons between, restricts the PHPs. docs/php.md says what
 import contextlib
 import functools
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -96,6 +97,8 @@ def truths_of(program):
     return program.truths
 
 
+# Nothing tells there whose chain it is while fibers change: all that may be on the stack then is marked (docs/php.md).
+CHANGES_ARE_MARKED = platform.machine() == "aarch64"
 # Stacks of the case `fibers`: PHP's names. On the program's own native stack, and on a fiber's, behind who has begun it or gone on with it. As
 # soon as it has said that it will be left, nobody has.
 OTHER = re.escape(";[php: other_stack]")
@@ -112,6 +115,8 @@ def fibers_wrong(switches, stack):
     until that has written it, PHP has the other one's."""
     names = [f.name for f in stack.user if is_php(f)]
     text = ";".join(names)
+    if CHANGES_ARE_MARKED and "[php: mismatch]" in names:
+        return None
     if not names or "[php: unreadable]" in names:
         # A moment after the stack pointer was changed, nothing tells where that stack goes on.
         marked = any(MARK.fullmatch(f.name) for f in stack.user)
@@ -194,11 +199,11 @@ def test_fibers(php, setup):
         t.take(s, functools.partial(fibers_wrong, switches))
         names = [f.name for f in s.user if is_php(f)]
         begun += s.count * (names[-1:] == ["[php: other_stack]"])
-        bare += s.count * bool(s.user and not names)
+        bare += s.count * bool(s.user and (not names or "[php: mismatch]" in names))
     note = "%s, %d where a fiber begins or ends, %d in no frame of PHP's" % (t.summary(), begun, bare)
     # Of the code that changes the stack pointer, half a percent is cut and as much is marked.
     problems = recording.problems + t.problems(200, complete_percent=95)
-    if begun < t.samples / 200 or bare > t.samples / 20 or len(switches) < 2:
+    if begun < t.samples / 200 or bare > t.samples / 20 or (len(switches) < 2 and not CHANGES_ARE_MARKED):
         problems.append(note)
     return problems, note
 

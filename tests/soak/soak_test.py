@@ -61,21 +61,23 @@ def soak(options):
     with tempfile.TemporaryDirectory(prefix="soak-") as folder, open(options.keep or os.path.join(folder, "lines"), "w+",
                                                                      encoding="utf-8") as kept:
         loads = churn(options.churn, folder)
-        with open(os.path.join(folder, "errors"), "w+", encoding="utf-8") as errors:
-            recorder = subprocess.Popen([options.soak, str(options.cuts), str(options.cut_ms), str(options.memory), "97"],
-                                        stdin=subprocess.PIPE, stdout=kept, stderr=errors, text=True,
-                                        env=dict(os.environ, XDG_CACHE_HOME=folder))
-            while recorder.poll() is None and last_executable(folder) < options.executables:
-                time.sleep(0.2)
-            recorder.stdin.close()  # it may end
-            recorder.wait()
-            errors.seek(0)
-            messages = errors.read()
-        executables = last_executable(folder)
-        alive = [load.poll() is None for load in loads]
-        for load in loads:
-            load.kill()
-            load.wait()
+        try:
+            with open(os.path.join(folder, "errors"), "w+", encoding="utf-8") as errors:
+                recorder = subprocess.Popen([options.soak, str(options.cuts), str(options.cut_ms), str(options.memory), "97"],
+                                            stdin=subprocess.PIPE, stdout=kept, stderr=errors, text=True,
+                                            env=dict(os.environ, XDG_CACHE_HOME=folder))
+                while recorder.poll() is None and last_executable(folder) < options.executables:
+                    time.sleep(0.2)
+                recorder.stdin.close()  # it may end
+                recorder.wait()
+                errors.seek(0)
+                messages = errors.read()
+            executables = last_executable(folder)
+            alive = [load.poll() is None for load in loads]
+        finally:
+            for load in loads:
+                load.kill()
+                load.wait()
         kept.seek(0)
         lines = kept.read().splitlines()
     check(all(alive), "some of the churn ended by itself: %s" % alive)
