@@ -86,9 +86,10 @@ def soak(options):
 
 
 def growth(cuts, what):
-    """The median of the second tenth, and of the last: peaks are those of the machine's load, and have a limit of their own."""
-    tenth = len(cuts) // 10
-    return statistics.median(c[what] for c in cuts[tenth:2 * tenth]), statistics.median(c[what] for c in cuts[-tenth:])
+    """The medians of both halves of what follows the first tenth. What nobody has used for long is given up now and then, so each curve is a
+    saw: shorter parts may be its low or its high end. Peaks are those of the machine's load, and have a limit of their own."""
+    rest = cuts[len(cuts) // 10:]
+    return tuple(statistics.median(c[what] for c in half) for half in (rest[:len(rest) // 2], rest[len(rest) // 2:]))
 
 
 def test_sums_and_curves(options):
