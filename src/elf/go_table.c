@@ -493,9 +493,8 @@ int go_table_function(const struct go_table *t, uint32_t i, struct go_function *
 	if (t->layout >= GO_TABLE_1_16) {
 		f.id = (uint8_t)get(t, tail, 1);
 		f.top = get(t, tail + 1, 1) & FLAG_TOP_FRAME;
-	}
-	if (t->layout >= GO_TABLE_1_16)
 		read_inlined(t, tail + 4, get32(t, at + 24), (uint8_t)get(t, tail + 3, 1), &f);
+	}
 	*ret = f;
 	return 0;
 }

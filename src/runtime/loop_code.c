@@ -2,6 +2,8 @@
 #include "runtime/loop_code.h"
 
 #include "dwarf/cfi.h"
+#include "elf/a64_insn.h"
+#include "elf/x86_insn.h"
 #include "util/cleanup.h"
 #include "util/sorted.h"
 
@@ -72,11 +74,6 @@ uint32_t loop_code_word(const struct loop_code *c, size_t at)
 	return word;
 }
 
-static int64_t sign_extend(uint32_t value, unsigned int bits)
-{
-	return (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
-}
-
 /* Where what looks like a jump at `at` leads to; 0: it is none. Bytes in the middle of another
  * instruction may look so. */
 static uint64_t jump_at(const struct loop_code *c, size_t at)
@@ -90,17 +87,17 @@ static uint64_t jump_at(const struct loop_code *c, size_t at)
 		if (at + op + 5 > c->size ||
 		    (op ? (c->bytes[at + 1] & 0xf0) != 0x80 : c->bytes[at] != 0xe9))
 			return 0;
-		return pc + op + 5 + (uint64_t)sign_extend(loop_code_word(c, at + op + 1), 32);
+		return x86_rel32(c->bytes + at + op + 1, pc + op + 1);
 	}
 	if (at & 3 || at + 4 > c->size)
 		return 0;
 	insn = loop_code_word(c, at);
 	if ((insn & 0xfc000000) == 0x14000000) /* b */
-		return pc + 4 * (uint64_t)sign_extend(insn & 0x3ffffff, 26);
+		return a64_branch_target(insn, pc);
 	if ((insn & 0xff000010) == 0x54000000 || (insn & 0x7e000000) == 0x34000000)
-		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x7ffff, 19); /* b.cond, cbz */
-	if ((insn & 0x7e000000) == 0x36000000)					/* tbz */
-		return pc + 4 * (uint64_t)sign_extend(insn >> 5 & 0x3fff, 14);
+		return pc + 4 * (uint64_t)a64_signed_bits(insn, 5, 19); /* b.cond, cbz */
+	if ((insn & 0x7e000000) == 0x36000000)				/* tbz */
+		return pc + 4 * (uint64_t)a64_signed_bits(insn, 5, 14);
 	return 0;
 }
 
@@ -123,6 +120,7 @@ uint64_t loop_code_address(const struct loop_code *c, size_t at)
 	const uint8_t *p = c->bytes + at;
 	uint64_t pc = c->start + at;
 	uint32_t page, add;
+	int64_t pages;
 
 	if (c->arm) {
 		if (at & 3 || at + 8 > c->size)
@@ -132,9 +130,8 @@ uint64_t loop_code_address(const struct loop_code *c, size_t at)
 		add = page_offset(c, at + 4, page & 31);
 		if ((page & 0x9f000000) != 0x90000000 || !add)
 			return 0;
-		page = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3);
-		return (pc & ~0xfffull) + ((uint64_t)sign_extend(page, 21) << 12) +
-		       (add >> 10 & 0xfff);
+		pages = a64_signed_bits(page, 5, 19) * 4 + a64_bits(page, 29, 2);
+		return (pc & ~0xfffull) + ((uint64_t)pages << 12) + (uint64_t)a64_bits(add, 10, 12);
 	}
 	/* mov $address, a register of 32 bits */
 	if (c->fixed && at + 5 <= c->size && (p[0] & 0xf8) == 0xb8)
@@ -142,7 +139,7 @@ uint64_t loop_code_address(const struct loop_code *c, size_t at)
 	/* lea offset(%rip), a register */
 	if (at + 7 > c->size || (p[0] | 4) != 0x4c || p[1] != 0x8d || (p[2] & 0xc7) != 5)
 		return 0;
-	return pc + 7 + (uint64_t)sign_extend(loop_code_word(c, at + 3), 32);
+	return x86_rel32(p + 3, pc + 3);
 }
 
 /* --- the cold part --------------------------------------------------------------------------- */

@@ -10,11 +10,6 @@
 
 enum { ZERO_OR_SP = 31 };
 
-static int64_t signed_bits(uint32_t insn, unsigned int low, unsigned int nr)
-{
-	return (int64_t)((uint64_t)insn << (64 - low - nr)) >> (64 - nr);
-}
-
 static int slot_of(const struct cfi_arch *cfi, unsigned int reg)
 {
 	for (int i = 0; i < UNWIND_SLOTS; i++)
@@ -109,7 +104,7 @@ static struct access decode_access(uint32_t insn)
 		a.load = insn & 1u << 22;
 		a.after = a64_bits(insn, 23, 2) == 1;
 		a.before = a64_bits(insn, 23, 2) == 3;
-		a.off = signed_bits(insn, 15, 7) * (1 << scale);
+		a.off = a64_signed_bits(insn, 15, 7) * (1 << scale);
 		a.regs[1] = a64_bits(insn, 10, 5);
 		a.nr_regs = 2;
 	} else if ((insn & 0x3b200400) == 0x38000400) { /* pre- and post-indexed */
@@ -118,7 +113,7 @@ static struct access decode_access(uint32_t insn)
 		a.load = insn & 3u << 22;
 		a.before = insn & 1u << 11;
 		a.after = !a.before;
-		a.off = signed_bits(insn, 12, 9);
+		a.off = a64_signed_bits(insn, 12, 9);
 	} else if ((insn & 0xff800000) == 0xf9000000) { /* unsigned offset */
 		a.valid = a.general = true;
 		a.load = insn & 1u << 22;

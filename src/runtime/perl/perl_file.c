@@ -3,6 +3,7 @@
 #include "runtime/functions.h"
 #include "runtime/loop_code.h"
 
+#include "elf/a64_insn.h"
 #include "elf/elf_dynamic.h"
 #include "elf/elf_symbols.h"
 #include "elf/x86_insn.h"
@@ -63,7 +64,7 @@ static int find_jumps(const struct elf_file *elf, uint64_t start, uint64_t end, 
 
 		memcpy(&word, code + at, sizeof(word));
 		if (arm && (word & 0x7c000000) == 0x14000000) /* b, bl */
-			target = pc + ((uint64_t)((int64_t)((uint64_t)word << 38) >> 38) << 2);
+			target = a64_branch_target(word, pc);
 		else if (!arm && (code[at] == 0xe8 || code[at] == 0xe9))
 			target = x86_rel32(code + at + 1, pc + 1);
 		else

@@ -7,6 +7,7 @@
 #include "runtime/functions.h"
 #include "runtime/loop_code.h"
 #include "runtime/static_file.h"
+#include "runtime/words.h"
 #include "util/cleanup.h"
 
 #include <elf.h>
@@ -141,14 +142,6 @@ static size_t read_code(const struct elf_file *elf, uint64_t addr, uint8_t *to, 
 	return size;
 }
 
-static uint32_t word_at(const uint8_t *p)
-{
-	uint32_t word;
-
-	memcpy(&word, p, sizeof(word));
-	return word;
-}
-
 /* Does the code load 64 bits at `offset` from some register? */
 static bool loads(const struct elf_file *elf, uint64_t function, uint32_t offset)
 {
@@ -160,7 +153,7 @@ static bool loads(const struct elf_file *elf, uint64_t function, uint32_t offset
 
 		if (elf->machine == EM_AARCH64) {
 			if (!(at & 3) &&
-			    (word_at(p) & 0xfffffc00) == (0xf9400000 | (offset / 8) << 10))
+			    (half_at(p, 0) & 0xfffffc00) == (0xf9400000 | (offset / 8) << 10))
 				return true;
 			continue;
 		}
@@ -169,7 +162,7 @@ static bool loads(const struct elf_file *elf, uint64_t function, uint32_t offset
 			continue;
 		to = (p[2] & 7) == 4 ? 4 : 3;
 		if ((p[2] & 0xc0) == 0x40 ? p[to] == offset
-					  : (p[2] & 0xc0) == 0x80 && word_at(p + to) == offset)
+					  : (p[2] & 0xc0) == 0x80 && half_at(p, to) == offset)
 			return true;
 	}
 	return false;
@@ -240,7 +233,7 @@ static size_t stack_move(const uint8_t *p, uint8_t opcode, unsigned int reg, uin
 	if (mode == 1)
 		off = (uint32_t)(int32_t)(int8_t)p[at];
 	else if (mode == 2)
-		off = word_at(p + at);
+		off = half_at(p, at);
 	off += base == BP ? frame : 0;
 	*ret = off;
 	return off < 1 << 15 ? at + (mode == 2 ? 4 : mode) : 0;
@@ -260,7 +253,7 @@ static uint32_t frame_size(const uint8_t *code, size_t limit)
 		if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xec)
 			return size + p[3];
 		if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xec)
-			return size + word_at(p + 3);
+			return size + half_at(p, 3);
 		if (p[0] == 0x41)
 			p++;
 		if ((*p++ & 0xf8) != 0x50)
@@ -394,7 +387,7 @@ static uint32_t read_pushes(const uint8_t *code, size_t limit, struct php_record
 		if (p[0] == 0x48 && p[1] == 0x83 && p[2] == 0xec)
 			return size + p[3];
 		if (p[0] == 0x48 && p[1] == 0x81 && p[2] == 0xec)
-			return size + word_at(p + 3);
+			return size + half_at(p, 3);
 		if (!x86_insn_decode(p, limit - at, &insn))
 			return 0;
 		if ((p[high] & 0xf8) != 0x50) {
@@ -425,7 +418,7 @@ static uint32_t find_canary(const uint8_t *code, size_t limit, uint32_t frame)
 	if (p[0] == 0x44 && p[1] == 0x24)
 		return p[2];
 	if (p[0] == 0x84 && p[1] == 0x24)
-		return word_at(p + 2);
+		return half_at(p, 2);
 	if (p[0] == 0x45 && frame)
 		return frame + (uint32_t)(int32_t)(int8_t)p[1];
 	return 0;

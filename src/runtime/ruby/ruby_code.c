@@ -6,6 +6,7 @@
  */
 #include "runtime/ruby/ruby_code.h"
 
+#include "elf/a64_insn.h"
 #include "elf/x86_insn.h"
 #include "runtime/words.h"
 #include "util/cleanup.h"
@@ -111,9 +112,7 @@ static uint64_t call_at(const struct elf_file *elf, const uint8_t *code, uint64_
 	if (elf->machine != EM_AARCH64)
 		return *code == 0xe8 ? x86_rel32(code + 1, pc + 1) : 0;
 	memcpy(&word, code, sizeof(word));
-	return (word & 0xfc000000) == 0x94000000
-		       ? pc + ((uint64_t)((int64_t)((uint64_t)word << 38) >> 38) << 2)
-		       : 0;
+	return (word & 0xfc000000) == 0x94000000 ? a64_branch_target(word, pc) : 0;
 }
 
 /* rb_vm_exec(): the one that calls vm_exec_core(). (What returns its table jumps there.) */
