@@ -90,6 +90,14 @@ static __always_inline struct cached_rule *entry_in(struct rule_cache *cache, co
 	return &cache->entries[slot & (RULE_CACHE_ENTRIES - 1)];
 }
 
+static __always_inline struct cached_rule *leaf_in(struct rule_cache *cache, const struct walk *w,
+						   __u32 slot)
+{
+	(void)w;
+	barrier_var(slot);
+	return &cache->leaves[slot & (LEAF_CACHE_ENTRIES - 1)];
+}
+
 /* Of the frame at `slot`. */
 static __always_inline struct cached_rule *caller_from(struct rule_cache *cache, __u32 slot)
 {
@@ -110,11 +118,26 @@ static __always_inline struct cached_rule *rule_cache_at(const struct walk *w, _
 	return cache ? entry_in(cache, w, slot) : NULL;
 }
 
+static __always_inline struct cached_rule *leaf_cache_at(const struct walk *w, __u32 slot)
+{
+	struct rule_cache *cache = rule_cache_of(w);
+
+	return cache ? leaf_in(cache, w, slot) : NULL;
+}
+
 static __always_inline struct cached_rule *callers_at(const struct walk *w, __u32 slot)
 {
 	struct rule_cache *cache = rule_cache_of(w);
 
 	return cache ? caller_from(cache, slot) : NULL;
+}
+
+static __always_inline __u32 *caller_place_at(const struct walk *w, __u32 slot)
+{
+	struct rule_cache *cache = rule_cache_of(w);
+
+	barrier_var(slot);
+	return cache ? &cache->places[slot & (CALLER_PLACES - 1)] : NULL;
 }
 
 static __always_inline struct cached_rule *caller_cache_at(const struct walk *w)

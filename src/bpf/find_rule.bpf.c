@@ -8,7 +8,7 @@
 #include "bpf/arena.bpf.h"
 #include "bpf/frames.bpf.h"
 
-enum { ROW_SEARCH_STEPS = 8 };
+enum { ROW_SEARCH_STEPS = 8, BUCKET_SIZE = 1 << BUCKET_SHIFT };
 _Static_assert(1 << ROW_SEARCH_STEPS > BUCKET_ROWS_MAX, "the search must reach every row");
 
 __noinline int WALK_NAME(find_row)(__u32 file, __u64 addr);
@@ -51,14 +51,31 @@ __noinline int WALK_NAME(find_mapping)(void)
 	return STOP_NONE;
 }
 
+/*
+ * A row of the bucket of walk->pc holds from `first` to `last`. Not if the bucket is not one of the
+ * mapping's alone, or file and process have their buckets at different places: then of this
+ * address.
+ */
+static __always_inline void rule_holds(struct walk *w, __u32 first, __u32 last)
+{
+	__u64 bucket = w->pc & -(__u64)BUCKET_SIZE;
+
+	if (w->mapping_bias & (BUCKET_SIZE - 1) || bucket - w->mapping_start >= w->mapping_len ||
+	    bucket + BUCKET_SIZE - 1 - w->mapping_start >= w->mapping_len)
+		return;
+	w->rule_first = (__u8)first;
+	w->rule_last = (__u8)last;
+}
+
 /* The rule of `addr` in the file's own address space: its number, or a negative stop reason. */
 __noinline int WALK_NAME(find_row)(__u32 file, __u64 addr)
 {
+	struct walk *w = current_walk();
 	const struct unwind_file *f = file_at(file);
-	__u32 bucket, first, i, lo, n, row, low = addr & 255;
+	__u32 bucket, first, i, lo, n, nr, row, next, low = addr & (BUCKET_SIZE - 1);
 	__u64 number;
 
-	if (!f)
+	if (!f || !w)
 		return -STOP_INTERNAL;
 	switch (f->state) {
 	case FILE_STATE_LOADED:
@@ -76,7 +93,7 @@ __noinline int WALK_NAME(find_row)(__u32 file, __u64 addr)
 	if (arena_cell(f->buckets + (__u32)number, &bucket))
 		return -STOP_INTERNAL;
 	first = BUCKET_FIRST(bucket);
-	n = BUCKET_NR(bucket);
+	n = nr = BUCKET_NR(bucket);
 	/* lo: how many of the bucket's rows begin at or before addr. */
 	lo = 0;
 	for (i = 0; i < ROW_SEARCH_STEPS && n; i++) {
@@ -95,6 +112,10 @@ __noinline int WALK_NAME(find_row)(__u32 file, __u64 addr)
 		return -STOP_NO_RULE;
 	if (arena_cell(f->rows + first + lo - 1, &row))
 		return -STOP_INTERNAL;
+	next = 0;
+	if (lo < nr && arena_cell(f->rows + first + lo, &next))
+		return -STOP_INTERNAL;
+	rule_holds(w, lo ? row >> 24 : 0, (lo < nr ? next >> 24 : BUCKET_SIZE) - 1);
 	return ROW_RULE(row);
 }
 
@@ -105,6 +126,7 @@ __noinline int WALK_NAME(find_rule)(void)
 
 	if (!w)
 		return -STOP_INTERNAL;
+	w->rule_first = w->rule_last = (__u8)w->pc;
 	if (w->pc - w->mapping_start >= w->mapping_len) {
 		stop = WALK_NAME(find_mapping)();
 		if (stop)

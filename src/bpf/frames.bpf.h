@@ -116,10 +116,49 @@ static __always_inline __u32 address_slot(const struct walk *w)
 	return (w->pc ^ (w->pc >> 12) ^ w->process.generation * 0x9e3779b1u);
 }
 
+static __always_inline __u32 leaf_slot(const struct walk *w)
+{
+	return (w->pc >> BUCKET_SHIFT) ^ (w->pc >> 18) ^ w->process.generation * 0x9e3779b1u;
+}
+
+/* What `leaves` has for `pc`. */
+static __always_inline __u64 leaf_key(__u64 pc, __u8 first, __u8 last)
+{
+	_Static_assert(BUCKET_SHIFT == 8, "an address in a bucket is a byte");
+	return pc >> BUCKET_SHIFT << 16 | (__u64)first << 8 | last;
+}
+
+/* By it a caller that is not the one of the last time is not looked for where that one is, but once
+ * in 256 times: to find out there costs as much as a frame. */
+static __always_inline __u8 address_tag(__u64 pc)
+{
+	return (__u8)(pc ^ pc >> 8);
+}
+
+/* Both as one word: struct cached_rule has them side by side. */
+#define LINK_OF(e) ((__u32)(e)->link << TAG_BITS | (e)->tag)
+
+/* Where the caller at `pc` is expected, by the link of who was called. */
+static __always_inline __u32 linked_slot(__u32 link, __u64 pc)
+{
+	if (!(link >> TAG_BITS) || (__u8)link != address_tag(pc))
+		return CALLER_ELSEWHERE;
+	return ((link >> TAG_BITS) - 1) & (CALLER_CACHE_ENTRIES - 1);
+}
+
 /* Where the rule of the current frame is, or is expected, in the CPU's cache. */
 static __always_inline struct cached_rule *cached_rule_in(struct rule_cache *cache, struct walk *w)
 {
-	return w->interrupted ? entry_in(cache, w, address_slot(w)) : caller_in(cache, w);
+	return w->interrupted ? leaf_in(cache, w, leaf_slot(w)) : caller_in(cache, w);
+}
+
+/* Is that its rule, of one of the process's generations? */
+static __always_inline bool is_cached_rule(const struct walk *w, const struct cached_rule *e)
+{
+	if (!w->interrupted)
+		return e->pc == w->pc;
+	return e->pc >> 16 == w->pc >> BUCKET_SHIFT && (__u8)w->pc >= (__u8)(e->pc >> 8) &&
+	       (__u8)w->pc <= (__u8)e->pc;
 }
 
 static __always_inline struct cached_rule *cached_rule_of(struct walk *w)
@@ -136,11 +175,13 @@ static __always_inline int walk_to_caller(struct walk *w, __u64 cfa, __u64 ra)
 	w->regs[ARCH_SP] = cfa;
 	w->valid = (w->valid & (__u32)ARCH_CALLEE_SAVED) | 1u << ARCH_SP;
 	w->pc = ra - 1;
-	/* Callers of a runtime's interrupted code are where the first one's address says. */
-	w->caller_slot = (w->caller_link		      ? w->caller_link - 1
-			  : w->interrupted && !w->callee_slot ? address_slot(w)
-							      : w->caller_slot + 1) &
-			 (CALLER_CACHE_ENTRIES - 1);
+	/* Callers of a runtime's code lie side by side, of interrupted code from where the first
+	 * one's address says on. */
+	if (w->callee_slot)
+		w->caller_slot = linked_slot(w->caller_link, w->pc);
+	else
+		w->caller_slot = (w->interrupted ? address_slot(w) : w->caller_slot + 1) &
+				 (CALLER_CACHE_ENTRIES - 1);
 	w->caller_link = 0;
 	w->interrupted = 0;
 	/* A thread's first frame may also be told by the return address 0. */

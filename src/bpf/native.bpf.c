@@ -364,6 +364,7 @@ static __always_inline void remember_rule(struct cached_rule *e, __u64 pc, __u32
 	barrier();
 	e->generation = generation;
 	e->runtime = 0;
+	e->tag = 0;
 	e->link = 0;
 	e->rule = *rule;
 	barrier();
@@ -379,39 +380,71 @@ static __always_inline void link_callee(struct walk *w)
 	if (!w->callee_slot)
 		return;
 	if (slot >= CALLER_CACHE_ENTRIES)
-		callee = rule_cache_at(w, slot);
+		callee = leaf_cache_at(w, slot);
 	else
 		callee = callers_at(w, slot);
-	if (callee)
+	if (callee) {
+		callee->tag = address_tag(w->pc);
 		callee->link = (__u16)(w->caller_slot + 1);
+	}
 }
 
-/*
- * A caller is not where it is expected: goes to its place, or gives it one, behind the others that
- * had none. A function that calls itself has a place for each of its frames in the walk that was
- * the first to find it: what calls them differs.
- */
-static __always_inline int find_caller(struct walk *w, struct cached_rule *cached)
+/* Of walk->pc: where in `places`, in the upper half; in the lower what is there above the place. */
+static __always_inline __u64 place_key(const struct walk *w)
+{
+	__u64 pc = w->pc ^ (__u64)w->process.generation << 32;
+
+	return finish_hash(pc * WALK_HASH_MULTIPLIER) & ~0xffffull;
+}
+
+/* Is what `e` says the current frame's, of a caller that was not met in this walk? A function that
+ * calls itself has a place for each of its frames in the walk that was the first to find it: what
+ * calls them differs. */
+static __always_inline bool is_caller_of_before(const struct walk *w, const struct cached_rule *e,
+						__u32 slot)
 {
 	__u32 added = w->caller_next - w->caller_first;
-	struct cached_rule *e;
 
-	w->caller_slot = (cached->link - 1) & (CALLER_CACHE_ENTRIES - 1);
+	return e->pc == w->pc && e->generation == w->process.generation && !e->runtime &&
+	       ((slot - w->caller_first) & (CALLER_CACHE_ENTRIES - 1)) >= added;
+}
+
+/* A caller is not where it is expected: goes to its place in `callers`. False: it has none. */
+static __always_inline bool find_place(struct walk *w)
+{
+	__u64 key = place_key(w);
+	const __u32 *place = caller_place_at(w, key >> 32);
+	const struct cached_rule *e;
+	__u32 slot;
+
+	if (!place || !(__u16)*place || ((*place ^ key) & 0xffff0000))
+		return false;
+	slot = ((__u16)*place - 1) & (CALLER_CACHE_ENTRIES - 1);
+	e = callers_at(w, slot);
+	if (!e || !is_caller_of_before(w, e, slot))
+		return false;
+	w->caller_slot = slot;
+	link_callee(w);
+	return true;
+}
+
+/* Gives a caller that has no place the next one. */
+static __always_inline int add_place(struct walk *w, const struct cached_rule *cached)
+{
+	__u64 key = place_key(w);
+	struct cached_rule *e;
+	__u32 *place;
+
+	w->caller_slot = w->caller_next & (CALLER_CACHE_ENTRIES - 1);
 	e = caller_cache_at(w);
 	if (!e)
 		return STOP_INTERNAL;
-	if (!cached->link || e->pc != w->pc || e->generation != w->process.generation ||
-	    e->runtime ||
-	    ((w->caller_slot - w->caller_first) & (CALLER_CACHE_ENTRIES - 1)) < added) {
-		w->caller_slot = w->caller_next & (CALLER_CACHE_ENTRIES - 1);
-		e = caller_cache_at(w);
-		if (!e)
-			return STOP_INTERNAL;
-		remember_rule(e, w->pc, cached->generation, &cached->rule);
-		if (cached->generation) {
-			w->caller_next++;
-			cached->link = (__u16)(w->caller_slot + 1);
-		}
+	remember_rule(e, w->pc, cached->generation, &cached->rule);
+	if (cached->generation) {
+		w->caller_next++;
+		place = caller_place_at(w, key >> 32);
+		if (place)
+			*place = (__u32)key | (w->caller_slot + 1);
 	}
 	link_callee(w);
 	return STOP_NONE;
@@ -427,7 +460,10 @@ __noinline int WALK_NAME(native_find)(void)
 
 	if (!w)
 		return STOP_INTERNAL;
-	cached = rule_cache_at(w, address_slot(w));
+	if (!w->interrupted && find_place(w))
+		return STOP_NONE;
+	cached =
+		w->interrupted ? leaf_cache_at(w, leaf_slot(w)) : rule_cache_at(w, address_slot(w));
 	if (!cached)
 		return STOP_INTERNAL;
 	if (w->interrupted || cached->pc != w->pc || cached->generation != w->process.generation) {
@@ -448,11 +484,12 @@ __noinline int WALK_NAME(native_find)(void)
 			return STOP_INTERNAL;
 		/* For this walk alone, of what the agent is about to follow, or to find room for.
 		 */
-		remember_rule(cached, w->pc,
+		remember_rule(cached,
+			      w->interrupted ? leaf_key(w->pc, w->rule_first, w->rule_last) : w->pc,
 			      is_unfollowed(r) || is_evicted(r) ? 0 : w->process.generation, r);
 	}
 	/* One that was interrupted is expected right there: cached_rule_of(). */
-	return w->interrupted ? STOP_NONE : find_caller(w, cached);
+	return w->interrupted ? STOP_NONE : add_place(w, cached);
 }
 
 /*
@@ -487,7 +524,7 @@ __noinline int WALK_NAME(native_kept)(__u32 reg)
 	__u64 cfa, ra, code;
 
 	e = w ? cached_rule_of(w) : NULL;
-	if (!w || !e || e->pc != w->pc)
+	if (!w || !e || !is_cached_rule(w, e))
 		return STOP_INTERNAL;
 	reg &= UNWIND_REGS_MAX - 1;
 	cfa = w->regs[reg] + (__s64)e->rule.cfa_off;
@@ -554,7 +591,7 @@ __noinline int WALK_NAME(native_restore)(__u64 cfa)
 
 	/* It is looked for once more: another address's rule would lead anywhere. */
 	e = w ? cached_rule_of(w) : NULL;
-	if (!w || !e || e->pc != w->pc)
+	if (!w || !e || !is_cached_rule(w, e))
 		return STOP_INTERNAL;
 	r = &e->rule;
 	if (RULE_RA(r) == RA_IN_REG) {
@@ -638,7 +675,8 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	int stop;
 
 	e = cached_rule_in(cache, w);
-	if (e->pc != w->pc || e->generation != w->process.generation) {
+	if ((!w->interrupted && w->caller_slot == CALLER_ELSEWHERE) || !is_cached_rule(w, e) ||
+	    e->generation != w->process.generation) {
 		stop = WALK_NAME(native_find)();
 		if (stop)
 			return stop;
@@ -657,9 +695,9 @@ static __always_inline int step_frame(struct walk *w, struct rule_cache *cache, 
 	if (!w->interrupted && (r->cfa == CFA_SIGNAL || r->flags & RULE_NO_CALL))
 		at++;
 	w->callee_slot = 1 + (w->interrupted ? CALLER_CACHE_ENTRIES +
-						       (address_slot(w) & (RULE_CACHE_ENTRIES - 1))
+						       (leaf_slot(w) & (LEAF_CACHE_ENTRIES - 1))
 					     : w->caller_slot);
-	w->caller_link = e->link;
+	w->caller_link = LINK_OF(e);
 	to = frame_room_in(words, w, 1);
 	if (!to)
 		return STOP_MAX_FRAMES;
@@ -771,7 +809,7 @@ __noinline int WALK_NAME(native_callers)(void)
 	pc = w->pc;
 	sp = w->regs[ARCH_SP];
 	hash = w->hash;
-	generation = (__u64)w->process.generation << LINK_BITS;
+	generation = (__u64)w->process.generation << (LINK_BITS + TAG_BITS);
 	start = w->window_start;
 	len = w->window_len;
 	zero = *(volatile __u64 *)&w->zero;
@@ -780,6 +818,8 @@ __noinline int WALK_NAME(native_callers)(void)
 		__u64 first, second, third, of;
 		__u32 kind;
 
+		if (slot == CALLER_ELSEWHERE)
+			break;
 		e = caller_from(cache, slot);
 		if (!e)
 			return 0;
@@ -789,7 +829,8 @@ __noinline int WALK_NAME(native_callers)(void)
 		third = e->own[2];
 		of = e->of;
 		kind = (__u32)first & PLAIN_RULE_MASK;
-		if (e->pc != pc || of << LINK_BITS != generation)
+		/* No runtime's, too. */
+		if (e->pc != pc || of << (LINK_BITS + TAG_BITS) != generation)
 			break;
 		cfa = sp;
 		if (kind == PLAIN_RULE(ARCH_FP)) {
@@ -828,8 +869,7 @@ __noinline int WALK_NAME(native_callers)(void)
 		pc = ra - 1;
 		sp = cfa + start;
 		callee = slot + 1;
-		of >>= 64 - LINK_BITS;
-		slot = ((of ? (__u32)of - 1 : slot + 1) ^ (__u32)zero) & (CALLER_CACHE_ENTRIES - 1);
+		slot = linked_slot((__u32)(of >> (64 - LINK_BITS - TAG_BITS)), pc) ^ (__u32)zero;
 	}
 	if (!i)
 		return 0;

@@ -34,6 +34,9 @@ enum {
 	WALK_BATCH = 32,      /* frames in one bounded loop, which the verifier follows */
 	RULE_CACHE_ENTRIES = 4096,
 	CALLER_CACHE_ENTRIES = 4096,
+	LEAF_CACHE_ENTRIES = 1024,
+	CALLER_PLACES = 8192,
+	CALLER_ELSEWHERE = 1 << 16, /* no place in `callers` */
 	KERNEL_CACHE_ENTRIES = 1024,
 	KNOWN_STACKS = 4096,
 	RUNTIME_STATE_WORDS = 20,
@@ -51,21 +54,23 @@ enum {
 enum walk_entry { ENTRY_LOOP, ENTRY_CODE, ENTRY_END, ENTRY_SWITCHED };
 
 /*
- * The rule of an exact address, found before. Or, of a caller, if `runtime` is not 0, code that
- * this runtime made, whose step (ENTRY_CODE) has written down in `own` what it knows of it. Or, of
- * an address where no code can be, what a step remembers of something else (python.bpf.c).
+ * The rule of an exact address, or of a row's part of a bucket (see struct rule_cache), found
+ * before. Or, of a caller, if `runtime` is not 0, code that this runtime made, whose step
+ * (ENTRY_CODE) has written down in `own` what it knows of it. Or, of an address where no code can
+ * be, what a step remembers of something else (python.bpf.c).
  */
 struct cached_rule {
 	__u64 pc;
 	union {
 		struct {
 			__u32 generation;
-			__u16 runtime;
-			/* 1 + a place in `callers` of struct rule_cache: of this frame's caller,
-			 * or, of a caller in `entries`, its own; 0: the next one, or none. */
+			__u8 runtime;
+			__u8 tag; /* of native code: address_tag() of the caller at `link` */
+			/* 1 + a place in `callers` of struct rule_cache: of this frame's caller
+			 * the last time; 0: there was none. */
 			__u16 link;
 		};
-		__u64 of; /* the generation alone, if `runtime` and `link` are 0 */
+		__u64 of; /* all of these */
 	};
 	union {
 		struct unwind_rule rule;
@@ -73,7 +78,7 @@ struct cached_rule {
 	};
 };
 _Static_assert(sizeof(struct cached_rule) == 40, "own is as large as a rule");
-enum { LINK_BITS = 16 }; /* the upper ones of `of` */
+enum { LINK_BITS = 16, TAG_BITS = 8 }; /* the upper ones of `of` */
 
 /* A walk of the kernel's stack: kernel_stack.bpf.c. */
 struct kernel_walk {
@@ -105,13 +110,14 @@ struct walk {
 	__u64 window_start; /* of `window` */
 	__u64 window_len;
 	__u32 cpu;
-	__u32 caller_slot;  /* where the rule of a frame that was not interrupted is expected */
+	/* Where the rule of a frame that was not interrupted is expected, or CALLER_ELSEWHERE. */
+	__u32 caller_slot;
 	__u32 caller_next;  /* where in `callers` the next one that is in none gets its place; */
 	__u32 caller_first; /* at the beginning of the walk */
 	/* Where the last frame's rule was: 1 + its place in `callers`, or, if it was interrupted,
-	 * 1 + CALLER_CACHE_ENTRIES + that in `entries`; 0: it was none of native code. */
+	 * 1 + CALLER_CACHE_ENTRIES + that in `leaves`; 0: it was none of native code. */
 	__u32 callee_slot;
-	__u32 caller_link; /* what the current frame's rule says of where its caller's is, plus 1 */
+	__u32 caller_link; /* `link` and `tag` of the current frame's rule, as LINK_OF() has them */
 	/* Configuration. */
 	__u32 max_frames;
 	__u32 nr_frames;
@@ -154,6 +160,8 @@ struct walk {
 	__u64 mapping_len, mapping_start, mapping_bias;
 	__u32 mapping_file;
 	__u32 mapping_runtime;
+	/* By find_rule(), in the bucket of walk->pc: first and last address that have that rule. */
+	__u8 rule_first, rule_last;
 	__u64 loop_pc, loop_sp; /* ENTRY_LOOP, ENTRY_END: of that native frame: its pc, its stack
 				   pointer, */
 	__u64 loop_saved; /* and its ARCH_FIRST_SAVED, which its rule takes back; 0: not known */
@@ -189,17 +197,23 @@ struct arena_segment {
 };
 
 /*
- * A CPU's memory of rules. `entries` is direct-mapped by address. Most of a stack was
- * there before, so `callers` has the rules of callers one behind the other, as they were walked:
- * the next frame's is expected in the next place, or where it was the last time. That is half a
- * cache line of one page where `entries` takes a line of another page for each frame, which is most
- * of what a further frame costs when the caches are cold. A frame that is not where it is expected
- * is looked up in `entries`, which leads to its place in `callers`: stacks share what is below the
- * functions in which they part.
+ * A CPU's memory of rules. `entries` is direct-mapped by address. `leaves`, of interrupted frames,
+ * is so by bucket of code, since few are interrupted at the same instruction twice: `pc` there is
+ * the bucket's number, and the first and the last address in it that have this rule. Most of a
+ * stack was there before, so `callers` has the rules of callers one behind the other, as they were
+ * walked: the next frame's is expected where it was the last time, mostly in the next place. That
+ * is half a cache line of one page where `entries` takes a line of another page for each frame,
+ * which is most of what a further frame costs when the caches are cold. A frame that is not where
+ * it is expected is looked up in `places`, which leads to its place in `callers`: stacks share what
+ * is below the functions in which they part. They are by address too, but in few pages: each that
+ * the TLB does not have costs two or three lines that the caches do not have. One is 1 + a place,
+ * and some of the address above that, so that few lead astray; 0: none.
  */
 struct rule_cache {
 	struct cached_rule entries[RULE_CACHE_ENTRIES];
 	struct cached_rule callers[CALLER_CACHE_ENTRIES];
+	__u32 places[CALLER_PLACES];
+	struct cached_rule leaves[LEAF_CACHE_ENTRIES];
 };
 
 /*

@@ -44,11 +44,14 @@ const struct unwind_rule *rule_at(__u32 index);
 const struct anon_page *anon_page_of(const struct walk *w);
 const struct arena_segment *arena_segment_of(__u32 cell);
 struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot);
+struct cached_rule *leaf_cache_at(const struct walk *w, __u32 slot);
 struct cached_rule *caller_cache_at(const struct walk *w);
 struct cached_rule *host_caller_from(__u32 slot);
+__u32 *caller_place_at(const struct walk *w, __u32 slot);
 /* The caches lie elsewhere, or nowhere: these find them. */
 #define rule_cache_of(w)	 ((struct rule_cache *)(w))
 #define entry_in(cache, w, slot) ((void)(cache), rule_cache_at(w, slot))
+#define leaf_in(cache, w, slot)	 ((void)(cache), leaf_cache_at(w, slot))
 #define caller_in(cache, w)	 ((void)(cache), caller_cache_at(w))
 #define caller_from(cache, slot) ((void)(cache), host_caller_from(slot))
 #define callers_at(w, slot)	 ((void)(w), host_caller_from(slot))

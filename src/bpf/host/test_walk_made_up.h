@@ -33,9 +33,11 @@ static struct {
 	__u32 max_frames;
 	bool may_ask, deep;
 	struct cached_rule *callers, *caches; /* NULL: none */
-	__u32 nr_reads;			      /* of the stack */
-	bool replace; /* each of these makes what is in `caches` another address's */
-	__u32 flags;  /* of the process */
+	__u32 places[CALLER_PLACES];
+	struct cached_rule leaves[LEAF_CACHE_ENTRIES];
+	__u32 nr_reads; /* of the stack */
+	bool replace;	/* each of these makes what is in `caches` another address's */
+	__u32 flags;	/* of the process */
 	struct walk_known_rule known;
 	__u32 walkers_off;
 	__u64 hole; /* a page that is not there; 0: none */
@@ -51,6 +53,8 @@ static inline int read_test(void *ctx, __u64 addr, void *to, __u32 size)
 		t.nr_reads++;
 		for (__u32 i = 0; t.replace && i < RULE_CACHE_ENTRIES; i++)
 			t.caches[i].pc ^= 1;
+		for (__u32 i = 0; t.replace && i < LEAF_CACHE_ENTRIES; i++)
+			t.leaves[i].pc ^= 1 << 16;
 		memcpy(to, (char *)t.stack + (addr - STACK), size);
 		return 0;
 	}
@@ -122,6 +126,8 @@ static inline int walk(__u16 machine, __u64 pc)
 		.may_ask = t.may_ask,
 		.deep = t.deep,
 		.callers = t.callers,
+		.places = t.callers ? t.places : NULL,
+		.leaves = t.caches ? t.leaves : NULL,
 		.rules = t.caches,
 		.walkers_off = t.walkers_off,
 		.known = &t.known,

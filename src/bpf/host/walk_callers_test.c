@@ -261,3 +261,125 @@ TEST(x86_a_rule_that_became_another_address_s_is_not_used)
 	free(t.caches);
 	tear_down();
 }
+
+/* How the walk from each address of the first two buckets ends, with what was remembered of others,
+ * is how it ends with nothing. */
+static void walk_from_everywhere(__u32 step)
+{
+	static int stops[512];
+	static __u64 hashes[512];
+
+	for (__u32 at = 0; at < 512; at++) {
+		stops[at] = walk(EM_X86_64, AT(1, at));
+		hashes[at] = t.walk.hash;
+	}
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	memset(t.leaves, 0, sizeof(t.leaves));
+	for (__u32 i = 0; i < 2 * 512; i++) {
+		__u32 at = i * step % 512;
+
+		ASSERT_EQ(walk(EM_X86_64, AT(1, at)), stops[at]);
+		ASSERT_EQ(t.walk.hash, hashes[at]);
+	}
+	free(t.caches);
+	t.caches = NULL;
+}
+
+static __u32 nr_leaves(void)
+{
+	__u32 n = 0;
+
+	for (__u32 i = 0; i < LEAF_CACHE_ENTRIES; i++)
+		n += t.leaves[i].pc != 0;
+	return n;
+}
+
+/* The rule of an interrupted address is that of all of the row that are in the bucket, and of no
+ * other. */
+TEST(x86_interrupted_code_is_remembered_by_row)
+{
+	struct unwind_mapping *m;
+	struct unwind_rule by_16 = by_sp, by_24 = by_sp;
+
+	set_up();
+	by_16.cfa_off = 16;
+	by_24.cfa_off = 24;
+	t.regs[X86_RSP] = SP(10);
+	for (__u32 i = 0; i < 3; i++)
+		t.stack[10 + i] = AT(10 + i, 1);
+	for (__u32 i = 0; i < 3; i++)
+		rule_in_bucket(10 + i, end);
+	rule_in_bucket(1, by_sp);
+	rule_in_bucket(3, by_16);
+	rule_in_bucket(4, by_24);
+	/* Bucket 1: two rows, the first of which does not begin with it. Bucket 2: the second goes
+	 * on, then the first. */
+	t.segments[1]->cells[1] = BUCKET(300, 2);
+	t.segments[1]->cells[2] = BUCKET(302, 1);
+	t.segments[1]->cells[512 + 299] = ROW(9, t.nr_rules - 3);
+	t.segments[1]->cells[512 + 300] = ROW(16, t.nr_rules - 2);
+	t.segments[1]->cells[512 + 301] = ROW(200, t.nr_rules - 1);
+	t.segments[1]->cells[512 + 302] = ROW(255, t.nr_rules - 3);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 15)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 15), AT(10, 0));
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 199)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 199), AT(11, 0));
+	ASSERT_EQ(walk(EM_X86_64, AT(2, 254)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(2, 254), AT(12, 0));
+	walk_from_everywhere(1);
+	ASSERT_EQ(nr_leaves(), 2);
+	walk_from_everywhere(7);
+	walk_from_everywhere(255);
+	/* The begin of bucket 1 and the end of bucket 2 are of no mapping, or of another. */
+	m = (struct unwind_mapping *)t.segments[0]->cells;
+	m[1].start = AT(1, 100);
+	m[1].end = AT(2, 50);
+	walk_from_everywhere(7);
+	m[0] = (struct unwind_mapping){ CODE, m[1].start, 0, MAPPING_ANON, 0 };
+	walk_from_everywhere(7);
+	/* The file's buckets are not the process's. */
+	m[0].end = m[1].start = CODE;
+	m[1].end = CODE + CODE_SIZE;
+	m[1].bias += 100;
+	walk_from_everywhere(7);
+	/* Nothing of another process's, nor of an address that only its lower bits have. */
+	m[1].bias -= 100;
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 15)), STOP_COMPLETE);
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 15) | 1ull << 56), STOP_NO_MAPPING);
+	for (__u32 i = 0; i < LEAF_CACHE_ENTRIES; i++)
+		t.leaves[i].generation++;
+	t.rules[t.nr_rules - 3] = end;
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 15)), STOP_COMPLETE);
+	ASSERT_FRAMES(AT(1, 15));
+	free(t.caches);
+	tear_down();
+}
+
+/* Functions whose places have the same number, and the same mark, are told apart by what is there.
+ */
+TEST(x86_places_that_lead_astray)
+{
+	set_up();
+	t.deep = true;
+	lay_out_callers(40);
+	rule_in_bucket(41, end);
+	t.callers = calloc(CALLER_CACHE_ENTRIES, sizeof(*t.callers));
+	t.caches = calloc(RULE_CACHE_ENTRIES, sizeof(*t.caches));
+	ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+	for (__u32 round = 1; round < 50; round++) {
+		/* All lead to another's place, and all links are lost. */
+		for (__u32 i = 0; i < CALLER_PLACES; i++)
+			if (t.places[i])
+				t.places[i] = (t.places[i] & 0xffff0000) | (1 + round);
+		for (__u32 i = 0; i < CALLER_CACHE_ENTRIES; i++)
+			t.callers[i].link = t.callers[i].tag = 0;
+		ASSERT_EQ(walk(EM_X86_64, AT(1, 0)), STOP_COMPLETE);
+		ASSERT_EQ(t.walk.full.nr_words, 41);
+		for (__u32 k = 1; k < 41; k++)
+			ASSERT_EQ(FRAME_DATA(t.walk.words[k]), AT(1 + k, 0));
+	}
+	free(t.callers);
+	free(t.caches);
+	tear_down();
+}

@@ -11,7 +11,9 @@ static _Thread_local struct {
 	struct walk *walk;
 	const struct walk_tables *tables;
 	const struct walk_memory *memory;
-	struct cached_rule no_cache, no_caller, *callers, *rules;
+	struct cached_rule no_cache, no_leaf, no_caller, *callers, *rules, *leaves;
+	__u64 leaf_pc; /* that `no_leaf` is of */
+	__u32 *places;
 	__u32 walkers_off;
 	const struct walk_kernel *kernel;
 	const struct walk_known_rule *known;
@@ -81,6 +83,16 @@ struct cached_rule *rule_cache_at(const struct walk *w, __u32 slot)
 	return &current.no_cache;
 }
 
+struct cached_rule *leaf_cache_at(const struct walk *w, __u32 slot)
+{
+	if (current.leaves)
+		return &current.leaves[slot & (LEAF_CACHE_ENTRIES - 1)];
+	if (current.leaf_pc != w->pc)
+		current.no_leaf = (struct cached_rule){ 0 };
+	current.leaf_pc = w->pc;
+	return &current.no_leaf;
+}
+
 struct cached_rule *caller_cache_at(const struct walk *w)
 {
 	if (current.callers)
@@ -93,6 +105,12 @@ struct cached_rule *caller_cache_at(const struct walk *w)
 struct cached_rule *host_caller_from(__u32 slot)
 {
 	return current.callers ? &current.callers[slot & (CALLER_CACHE_ENTRIES - 1)] : NULL;
+}
+
+__u32 *caller_place_at(const struct walk *w, __u32 slot)
+{
+	(void)w;
+	return current.places ? &current.places[slot & (CALLER_PLACES - 1)] : NULL;
 }
 
 __u64 *walk_words(struct walk *w)
@@ -152,9 +170,11 @@ int walk_host(const struct walk_tables *tables, const struct walk_memory *memory
 	w->late = input->late;
 	w->may_ask = input->may_ask;
 	w->deep = input->deep;
-	current.no_cache = current.no_caller = (struct cached_rule){ 0 };
+	current.no_cache = current.no_leaf = current.no_caller = (struct cached_rule){ 0 };
 	current.callers = input->callers;
+	current.places = input->places;
 	current.rules = input->rules;
+	current.leaves = input->leaves;
 	current.known = input->known;
 	current.nr_known = input->nr_known;
 	current.anon = input->anon;

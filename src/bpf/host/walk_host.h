@@ -50,9 +50,11 @@ struct walk_input {
 	/* CALLER_CACHE_ENTRIES, all zero at first: what is remembered from walk to walk; NULL:
 	 * nothing. */
 	struct cached_rule *callers;
-	/* RULE_CACHE_ENTRIES, likewise; NULL: nothing. */
-	struct cached_rule *rules;
-	/* Instead of RULE_FRAME_POINTER, of this walk alone: not with `callers` or `rules`. */
+	/* CALLER_PLACES, likewise: with `callers` alone. */
+	__u32 *places;
+	/* RULE_CACHE_ENTRIES and LEAF_CACHE_ENTRIES, likewise; NULL: nothing. */
+	struct cached_rule *rules, *leaves;
+	/* Instead of RULE_FRAME_POINTER, of this walk alone: with nothing that is remembered. */
 	const struct walk_known_rule *known;
 	__u32 nr_known;
 	/* What is known of functions in no file; NULL: nothing. */
