@@ -49,7 +49,7 @@ static __always_inline __u64 proof_of(struct walk *w, __u64 *s)
 static __always_inline bool is_known(struct walk *w, __u64 *s, const struct cached_rule *e,
 				     __u64 cv, __u64 cop)
 {
-	__u64 any = (__u64)e->tag << 35 | (__u64)e->generation << 3;
+	__u64 any = (__u64)e->link << 43 | (__u64)e->tag << 35 | (__u64)e->generation << 3;
 
 	return e->pc == ~cv && e->runtime == RUNTIME_PERL && e->own[1] >> PERL_COP_SHIFT == cop &&
 	       !read_cv_fields(w, any) && e->own[0] == proof_of(w, s);
@@ -66,6 +66,7 @@ static __always_inline void remember(struct walk *w, __u64 *s, struct cached_rul
 	e->generation = (__u32)(any >> 3);
 	e->runtime = RUNTIME_PERL;
 	e->tag = (__u8)(any >> 35);
+	e->link = (__u16)(any >> 43);
 	e->own[0] = proof_of(w, s);
 	e->own[1] = words[1];
 	e->own[2] = words[2];
