@@ -186,6 +186,9 @@ static int check_functions(const struct go_table *t)
 {
 	size_t size = entry_size(t);
 
+	/* Neither the header nor a module has said where code begins. */
+	if (t->layout >= GO_TABLE_1_18 && !t->text)
+		return -ENOENT;
 	if (!is_code(t->elf, code_address(t, 0), code_address(t, t->nr_functions)))
 		return -ENOENT;
 	for (uint32_t i = 0; i < t->nr_functions; i++) {
@@ -199,13 +202,55 @@ static int check_functions(const struct go_table *t)
 
 /* --- moduledata ------------------------------------------------------------------------------- */
 
-static bool take_module(struct go_table *t, uint64_t addr)
+/* What a search may still do. */
+struct search {
+	uint64_t bytes;
+	unsigned int candidates;
+};
+static const struct search all_modules = { MODULE_BYTES_MAX, MODULES_MAX };
+
+/*
+ * The words at `addr`, as ld.so will have them. On aarch64 ld adds to what it finds there, and Go's
+ * linker has written the same number already: only the relocations tell.
+ */
+static void relocate(const struct elf_file *elf, uint64_t addr, uint64_t *words, size_t nr,
+		     struct search *left)
+{
+	enum { RELAS = PIECE / sizeof(Elf64_Rela) };
+	const struct elf_section *s = elf_file_section(elf, ".rela.dyn");
+	_cleanup_free_ Elf64_Rela *piece = NULL;
+	uint64_t nr_relas = s ? s->size / sizeof(*piece) : 0;
+
+	if (!s || s->type != SHT_RELA || s->size > left->bytes)
+		return;
+	left->bytes -= s->size;
+	piece = malloc(RELAS * sizeof(*piece));
+	for (uint64_t at = 0; piece && at < nr_relas; at += RELAS) {
+		uint64_t n = nr_relas - at < RELAS ? nr_relas - at : RELAS;
+
+		if (elf_file_read(elf, s->offset + at * sizeof(*piece), piece, n * sizeof(*piece)) <
+		    0)
+			return;
+		for (uint64_t i = 0; i < n; i++) {
+			uint64_t offset = piece[i].r_offset - addr;
+
+			if (ELF64_R_TYPE(piece[i].r_info) == R_AARCH64_RELATIVE &&
+			    offset / WORD < nr && offset % WORD == 0)
+				words[offset / WORD] = (uint64_t)piece[i].r_addend;
+		}
+	}
+}
+
+static bool take_module(struct go_table *t, uint64_t addr, struct search *left)
 {
 	uint64_t words[MODULE_WORDS], text;
 
 	if (elf_file_read_vaddr(t->elf, addr, words, sizeof(words)) < 0 || words[0] != t->addr ||
-	    words[MODULE_NAMES] != t->addr + t->names ||
 	    words[MODULE_NAMES + 1] != words[MODULE_NAMES + 2])
+		return false;
+	if (t->elf->machine == EM_AARCH64)
+		relocate(t->elf, addr, words, MODULE_WORDS, left);
+	if (words[MODULE_NAMES] != t->addr + t->names)
 		return false;
 	text = words[MODULE_TEXT];
 	if (!is_code(t->elf, text, text + 1))
@@ -215,13 +260,6 @@ static bool take_module(struct go_table *t, uint64_t addr)
 		words[t->layout == GO_TABLE_1_20 ? MODULE_FUNCDATA_1_20 : MODULE_FUNCDATA_1_18];
 	return true;
 }
-
-/* What a search may still do. */
-struct search {
-	uint64_t bytes;
-	unsigned int candidates;
-};
-static const struct search all_modules = { MODULE_BYTES_MAX, MODULES_MAX };
 
 /* Is that a part of the table? In position-independent programs it can be written. */
 static bool in_table(const struct go_table *t, uint64_t addr, uint64_t size)
@@ -250,7 +288,7 @@ static bool search_module(struct go_table *t, const struct elf_segment *s, uint8
 			if (!left->candidates)
 				return false;
 			left->candidates--;
-			if (take_module(t, s->vaddr + at + i))
+			if (take_module(t, s->vaddr + at + i, left))
 				return true;
 		}
 	}
@@ -269,7 +307,7 @@ static int find_module(struct go_table *t, struct search *left)
 	if (t->layout < GO_TABLE_1_18)
 		return 0;
 	if (section) {
-		take_module(t, section->addr);
+		take_module(t, section->addr, left);
 		return 0;
 	}
 	piece = malloc(PIECE);

@@ -145,12 +145,30 @@ static unsigned int put_far(struct elf_writer *w, const uint64_t *module, size_t
 				  bytes, place->far_size);
 }
 
+/* A program for aarch64, by ld: what it has in a module's words is not what ld.so makes of them. */
+static bool by_ld;
+
+static void put_relocations(struct elf_writer *w, uint64_t *module)
+{
+	static const size_t words[] = { 1, 22, 40 };
+	Elf64_Rela relas[4] = { 0 };
+
+	for (size_t i = 0; i < 3; i++) {
+		relas[i] = (Elf64_Rela){ MODULE + 8 * words[i], ELF64_R_INFO(0, R_AARCH64_RELATIVE),
+					 (Elf64_Sxword)module[words[i]] };
+		module[words[i]] += 0x48;
+	}
+	/* Another kind. */
+	relas[3] = (Elf64_Rela){ MODULE, ELF64_R_INFO(1, R_AARCH64_ABS64), 1 };
+	elf_writer_section(w, ".rela.dyn", SHT_RELA, 0, 0, relas, sizeof(relas));
+}
+
 static struct elf_file *open_placed(const uint8_t *table, size_t size, const char *section,
 				    enum go_table_layout layout, const struct module_place *place,
 				    void **ret_image)
 {
 	static const uint8_t code[TEXT_SIZE];
-	struct elf_writer *w = elf_writer_new(ET_DYN, EM_X86_64);
+	struct elf_writer *w = elf_writer_new(ET_DYN, by_ld ? EM_AARCH64 : EM_X86_64);
 	uint32_t tree[8] = { 0, LEAF, 4, 3, 0, 0, 0, 0 };
 	uint64_t module[64] = { TABLE, TABLE + NAMES, 8, 8 };
 	unsigned int text, data, last;
@@ -166,6 +184,8 @@ static struct elf_file *open_placed(const uint8_t *table, size_t size, const cha
 	data = elf_writer_section(w, section, SHT_PROGBITS, SHF_ALLOC, TABLE, table, size);
 	elf_writer_segment(w, PT_LOAD, PF_R | PF_X, text, text);
 	elf_writer_segment(w, PT_LOAD, PF_R, data, data);
+	if (by_ld)
+		put_relocations(w, module);
 	data = elf_writer_section(w, ".go.buildinfo", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, MODULE,
 				  place ? NULL : module, sizeof(module));
 	last = elf_writer_section(w, ".tree", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, TREE, tree,
@@ -493,6 +513,28 @@ static bool finds_module(const char *section, size_t far_size, size_t nr_false)
 	found = !go_table_inlined(&t, &f, 0, &call);
 	go_table_fini(&t);
 	return found;
+}
+
+/* Since 1.26 the table does not say where code begins. */
+TEST(module_of_aarch64_is_relocated)
+{
+	_cleanup_(elf_file_free_p) struct elf_file *elf = NULL;
+	_cleanup_free_ void *image = NULL;
+	struct go_inlined call;
+	struct go_function f;
+	uint8_t bytes[SIZE];
+	struct go_table t;
+
+	make_table(bytes, GO_TABLE_1_20);
+	put(bytes, 24, 0, 8);
+	by_ld = true;
+	elf = open_image(bytes, SIZE, ".gopclntab", GO_TABLE_1_20, &image);
+	by_ld = false;
+	ASSERT_OK(go_table_read(elf, &t));
+	ASSERT_EQ(t.text, TEXT);
+	ASSERT_OK(go_table_function(&t, 0, &f));
+	ASSERT_OK(go_table_inlined(&t, &f, 0, &call));
+	go_table_fini(&t);
 }
 
 /* Without moduledata, which tells of inlined calls, the table is there all the same. */
