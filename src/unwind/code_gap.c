@@ -153,12 +153,12 @@ int code_gaps_init(struct code_gaps *gaps, const struct elf_file *elf, const str
 	code_gaps_reset(gaps);
 	find_context_start(gaps);
 	gaps->by_go = go_made(elf);
-	if (elf->machine == EM_X86_64 && gaps->by_go) {
+	if (gaps->by_go) {
 		int r = go_code_init(elf, &gaps->go);
 
 		if (r < 0)
 			return r;
-		gaps->arch.of_go = true;
+		gaps->arch.of_go = elf->machine == EM_X86_64;
 	}
 	return find_sections(gaps);
 }
@@ -487,6 +487,23 @@ static int scan_piece(struct code_gaps *gaps, uint64_t start, uint64_t end)
 	return 0;
 }
 
+static void emit_rule(void *arg, uint64_t addr, const struct unwind_rule *rule)
+{
+	add(arg, addr, *rule);
+}
+
+static bool switch_a64(struct code_gaps *gaps, uint64_t start, uint64_t end)
+{
+	_cleanup_free_ uint32_t *code = malloc(end - start);
+
+	if (!code) {
+		gaps->error = -ENOMEM;
+		return false;
+	}
+	return elf_file_read_vaddr(gaps->elf, start, code, end - start) >= 0 &&
+	       go_code_rows_a64(code, (end - start) / sizeof(*code), start, emit_rule, gaps);
+}
+
 bool code_gaps_switch(struct code_gaps *gaps, uint64_t start, uint64_t end)
 {
 	_cleanup_(scan_free_p) struct scan *scan = NULL;
@@ -496,6 +513,8 @@ bool code_gaps_switch(struct code_gaps *gaps, uint64_t start, uint64_t end)
 
 	if (size > SWITCH_SIZE_MAX || !go_code_switches(&gaps->go, start, end))
 		return false;
+	if (gaps->elf->machine == EM_AARCH64)
+		return switch_a64(gaps, start, end);
 	code = malloc(size);
 	r = code ? elf_file_read_vaddr(gaps->elf, start, code, size) : -ENOMEM;
 	if (r >= 0)

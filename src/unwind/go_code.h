@@ -12,11 +12,15 @@
 #include "util/vec.h"
 
 /*
- * Functions of the runtime that go on on another stack, x86-64: a goroutine's and the thread's own
- * change places there.
+ * Functions of the runtime that go on on another stack: a goroutine's and the thread's own change
+ * places there. aarch64: those that leave theirs with the stack pointer in a register, and what C
+ * calls, which has its return address where no other function of Go's has it.
  */
 
-/* Where instructions may be that load the stack pointer, or align it, by address. */
+/*
+ * Where instructions may be that load the stack pointer, or align it, by address. aarch64: those
+ * that keep it, or begin what C calls.
+ */
 struct go_code {
 	VEC(uint64_t) loads;
 	uint64_t goexit; /* see go_code_is_goexit(); 0: none */
@@ -35,6 +39,13 @@ int go_code_init(const struct elf_file *elf, struct go_code *ret);
 void go_code_fini(struct go_code *go);
 /* Whether one may be in [start, end). */
 bool go_code_switches(const struct go_code *go, uint64_t start, uint64_t end);
+/*
+ * aarch64: hands out the rows of such a function, `nr` instructions at `addr`, by their addresses.
+ * False: it is another one, and none was.
+ */
+bool go_code_rows_a64(const uint32_t *code, size_t nr, uint64_t addr,
+		      void (*emit)(void *arg, uint64_t addr, const struct unwind_rule *rule),
+		      void *arg);
 
 /*
  * aarch64: the rule where a frame has `size` bytes. The return address is at the stack pointer; of

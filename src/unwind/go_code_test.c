@@ -125,3 +125,97 @@ TEST(aarch64_handler_of_gos_signals_has_a_caller)
 	/* What Go's threads begin with. */
 	expect(TEXT + 0x204, CFA_END, 0, 0);
 }
+
+/* A function of Go's on aarch64 at `addr`, of which its CFI says that it has `size` bytes. */
+static void build_go_a64(uint64_t addr, const uint32_t *code, size_t nr, uint8_t size)
+{
+	static const uint8_t initial[] = { 0x0c, 31, 0, 0x08, 30 };
+	struct cfi_writer debug = { .data_align = -4, .ra = 30 };
+	size_t cie = cfi_writer_cie(&debug, initial, sizeof(initial));
+	struct elf_writer *w;
+
+	put_words(addr, code, nr);
+	cfi_writer_fde(&debug, cie, addr, 4 * (uint32_t)nr, CFI_BYTES(0x44, 0x0e, size));
+	w = writer_with_text(EM_AARCH64);
+	elf_writer_section(w, ".debug_frame", SHT_PROGBITS, 0, 0, debug.data, debug.size);
+	elf_writer_section(w, ".note.go.buildid", SHT_NOTE, SHF_ALLOC, FRAMES, initial,
+			   sizeof(initial));
+	build_finished(w);
+}
+
+static void expect_ra(uint64_t addr, int ra, int off)
+{
+	ASSERT_EQ(unwind_table_find(table, addr)->ra, ra);
+	ASSERT_EQ(unwind_table_find(table, addr)->ra_off, off);
+}
+
+/* sub sp,sp,#192; stp x0,x1,[sp,#8]; stp x19,x20,[sp,#32]; stp x29,x30,[sp,#176]; bl; ldp
+ * x29,x30,[sp,#176]; add sp,sp,#192; ret (crosscall2); or each with str. */
+TEST(aarch64_what_c_calls)
+{
+	const uint64_t at = TEXT + 0x100;
+
+	build_go_a64(at,
+		     WORDS(0xd10303ff, 0xa90087e0, 0xa90253f3, 0xa90b7bfd, 0x94000010, 0xa94b7bfd,
+			   0x910303ff, 0xd65f03c0),
+		     192);
+	expect(at, CFA_REG, A64_SP, 0);
+	expect(at + 4, CFA_REG, A64_SP, 192);
+	expect_ra(at + 12, RA_IN_REG, A64_LR);
+	expect(at + 16, CFA_REG, A64_SP, 192);
+	expect_ra(at + 16, RA_AT_CFA, -1);
+	ASSERT_EQ(unwind_table_find(table, at + 16)->slot_off[0], -2);
+	ASSERT_EQ(unwind_table_find(table, at + 16)->slot_off[1], -20);
+	ASSERT_EQ(unwind_table_find(table, at + 16)->slot_off[2], -19);
+	expect_ra(at + 24, RA_AT_CFA, -1);
+	expect(at + 28, CFA_REG, A64_SP, 0);
+	expect_ra(at + 28, RA_IN_REG, A64_LR);
+	/* str x0,[sp,#8]; str x19,[sp,#32]; str x29,[sp,#112]; str x30,[sp,#120]; add; ret */
+	build_go_a64(at,
+		     WORDS(0xd10303ff, 0xf90007e0, 0xf90013f3, 0xf9003bfd, 0xf9003ffe, 0x94000010,
+			   0x910303ff, 0xd65f03c0),
+		     192);
+	expect_ra(at + 20, RA_AT_CFA, -9);
+	ASSERT_EQ(unwind_table_find(table, at + 20)->slot_off[0], -10);
+	ASSERT_EQ(unwind_table_find(table, at + 20)->slot_off[1], -20);
+}
+
+/* str x30,[sp,#-48]!; mov x20,sp; mov x1,sp; mov sp,x1; blr x2; mov sp,x20; ldr x30,[sp],#48; ret
+ * (nanotime1). */
+TEST(aarch64_calls_of_the_vdso)
+{
+	const uint64_t at = TEXT + 0x100;
+
+	build_go_a64(at,
+		     WORDS(0xf81d0ffe, 0x910003f4, 0x910003e1, 0x9100003f, 0xd63f0040, 0x9100029f,
+			   0xf84307fe, 0xd65f03c0),
+		     48);
+	expect(at, CFA_REG, A64_SP, 0);
+	expect(at + 4, CFA_REG, A64_SP, 48);
+	expect(at + 16, CFA_REG, 20, 48);
+	expect_ra(at + 16, RA_AT_CFA, -6);
+	ASSERT_EQ(unwind_table_find(table, at + 16)->flags, RULE_OTHER_STACK);
+	expect(at + 24, CFA_REG, A64_SP, 48);
+	expect(at + 28, CFA_REG, A64_SP, 0);
+	/* It does not go back: its CFI counts. */
+	build_go_a64(at, WORDS(0xf81d0ffe, 0x910003f4, 0x910003e1, 0x9100003f, 0xd65f03c0), 48);
+	expect(at + 16, CFA_REG, A64_SP, 48);
+}
+
+/* Behind the last call before the stack changes nobody has called these. */
+TEST(aarch64_what_never_comes_back)
+{
+	const uint64_t at = TEXT + 0x100;
+
+	/* bl; ldr x0,[x28,#56]; mov sp,x0; str xzr,[sp,#-16]!; bl (morestack) */
+	build_go_a64(at,
+		     WORDS(0xd503201f, 0x94000010, 0xf9401f80, 0x9100001f, 0xf81f0fff, 0x94000010),
+		     0);
+	expect(at + 4, CFA_REG, A64_SP, 0);
+	expect(at + 5, CFA_END, 0, 0);
+	expect(at + 20, CFA_END, 0, 0);
+	/* mov x28,x6; bl; ldr x0,[x5]; mov sp,x0; br x6 (gogo) */
+	build_go_a64(at, WORDS(0xaa0603fc, 0x94000010, 0xf94000a0, 0x9100001f, 0xd61f00c0), 0);
+	expect(at + 4, CFA_REG, A64_SP, 0);
+	expect(at + 8, CFA_FRAME_POINTER, 0, CODE_SWITCHED);
+}
