@@ -23,10 +23,18 @@
  * for good, as Go's own profiles have it: others may run it while this thread is still there. Up to
  * 1.24 the frame pointer is left as it was, and leads to that goroutine.
  *
- * Facts: Go's asm_amd64.s (systemstack, asmcgocall, morestack), runtime2.go (g, m, gobuf), stack.go
- * (newstack, copystack), proc.go (newproc1: gopc; goschedImpl, preemptPark, execute),
- * pprof/label.go (labelMap), map.go (hmap, bmap) at go1.16 to go1.26; traceback.go: goroutine 1 has
- * no creator to speak of.
+ * aarch64: systemstack() and asmcgocall() have the same, but the tables say nothing of the frame
+ * pointer, so that it is always these that lead back. cgocallback() is on the goroutine's stack
+ * while it calls Go; its frame on the thread's own, below which is C, is where m.g0.sched.sp says,
+ * and there lies where the one before it has its own. What morestack() was called by has its return
+ * address in g.sched, too. What a signal has made a function call has that function's link register
+ * above its frame.
+ *
+ * Facts: Go's asm_arm64.s, signal_arm64.go (pushCall, preparePanic), traceback.go (injectedCall),
+ * cgocall.go (unwindm); asm_amd64.s (systemstack, asmcgocall, morestack), runtime2.go (g, m,
+ * gobuf), stack.go (newstack, copystack), proc.go (newproc1: gopc; goschedImpl, preemptPark,
+ * execute), pprof/label.go (labelMap), map.go (hmap, bmap) at go1.16 to go1.26; traceback.go:
+ * goroutine 1 has no creator to speak of.
  */
 #include "bpf/prelude.bpf.h"
 #include "bpf/frames.bpf.h"
@@ -40,6 +48,9 @@ enum {
 	S_INDEX, /* the next one */
 	S_NR,	 /* how many there may be */
 	S_TLS,	 /* by which the goroutine was found */
+	/* aarch64: */
+	S_OWN,	 /* the frame of the last cgocallback() on the thread's own stack */
+	S_FLOOR, /* that of the last asmcgocall(), below which no other one is */
 	S_MAX_,
 };
 _Static_assert((int)S_MAX_ <= (int)RUNTIME_STATE_WORDS, "runtime_state()");
@@ -67,6 +78,12 @@ enum {
 	G_SCHED_SP = 56, /* behind it g.sched.pc */
 	/* Where asmcgocall has its two words: up to Go 1.22 or so 40, then 0. */
 	DEPTH_OLD = 40,
+	/* aarch64: frames of systemstack(), asmcgocall(), and what that makes room for; where
+	 * cgocallback() keeps m.g0.sched.sp; what pushCall() has put below a frame. */
+	A64_FRAME = 16,
+	A64_SAVED_SP = 16,
+	A64_PUSHED = 16,
+	A64_MORESTACK_LR = 3, /* the register that has it on the way to morestack() */
 	/* mcall()'s frame while it is on the goroutine's stack: an address, a frame pointer. */
 	MCALL_FRAME_MAX = 64,
 	/* Words of walk->scratch; a string's room is a power of two. */
@@ -85,6 +102,7 @@ __noinline int WALK_NAME(go_find)(void);
 __noinline int WALK_NAME(go_label)(void);
 __noinline int WALK_NAME(go_creator)(void);
 __noinline int WALK_NAME(go_cross)(void);
+__noinline int WALK_NAME(go_cross_a64)(void);
 __noinline int WALK_NAME(go_growth)(void);
 
 static __always_inline const struct go_record *go_record_of(const struct walk *w)
@@ -248,6 +266,13 @@ static __always_inline bool is_in(const struct go_switch *s, __u64 pc)
 	return pc >= s->start && pc < s->end;
 }
 
+static __always_inline bool is_in_part(const struct go_record *r, const struct go_part *p, __u64 pc)
+{
+	__u64 at = pc - r->code.start;
+
+	return at >= p->start && at < p->end;
+}
+
 /*
  * Behind a function that went over to the thread's own stack: goes on where it came from. 1: it
  * does; else the walk is where it was.
@@ -284,23 +309,123 @@ __noinline int WALK_NAME(go_cross)(void)
 	return 1;
 }
 
+/* aarch64: moves to the caller of the frame of `size` bytes at `sp`, of what has gone over. As
+ * above. */
+static __always_inline int leave_frame_a64(struct walk *w, __u64 sp, __u64 size)
+{
+	__u64 ra;
+
+	if (sp & 7 || read_word(sp, &ra) || !ra)
+		return 0;
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	if (walk_to_caller(w, sp + size, ra))
+		return 0;
+	w->valid = 1u << ARCH_SP;
+	w->kept = 0;
+	return 1;
+}
+
+/* The frame of cgocallback() on the thread's own stack; 0: not known. */
+static __always_inline __u64 callback_frame_a64(const struct go_record *r, __u64 *s)
+{
+	__u64 at = 0, sp = 0;
+
+	if (s[S_OWN]) {
+		if (read_word(s[S_OWN] + A64_SAVED_SP, &sp))
+			return 0;
+	} else if (read_word(s[S_CURG] + r->g_m, &at) || read_word(at, &at) ||
+		   read_word(at + G_SCHED_SP, &sp)) {
+		return 0;
+	}
+	/* The innermost one is on the way to the goroutine's stack, or on its way back. */
+	if (sp < s[S_FLOOR] && read_word(sp + A64_SAVED_SP, &sp))
+		return 0;
+	return sp < s[S_FLOOR] ? 0 : sp;
+}
+
+/* aarch64: behind what runs on another stack than its caller. 1: the walk goes on, else as above.
+ */
+__noinline int WALK_NAME(go_cross_a64)(void)
+{
+	struct walk *w = current_walk();
+	const struct go_record *r;
+	__u64 *s, stack[2], words[2], sp;
+
+	if (!w)
+		return 0;
+	r = go_record_of(w);
+	s = go_state(w);
+	if (!s[S_CURG] || read_memory(s[S_CURG], stack, sizeof(stack)))
+		return 0;
+	if (is_in_part(r, &r->cgocallback, w->loop_pc)) {
+		if (w->entry == ENTRY_LOOP && w->loop_sp - stack[0] > stack[1] - stack[0])
+			return 1; /* as it should be */
+		sp = callback_frame_a64(r, s);
+		s[S_OWN] = sp;
+		return sp ? leave_frame_a64(w, sp, w->regs[ARCH_SP] - w->loop_sp) : 0;
+	}
+	if (!r->own_call)
+		return 0;
+	if (is_in(&r->asmcgocall, w->loop_pc)) {
+		s[S_FLOOR] = w->loop_sp;
+		if (w->loop_pc <= r->asmcgocall.start + r->own_call) {
+			if (read_word(s[S_CURG] + G_SCHED_SP, &sp))
+				return 0;
+		} else if (read_memory(w->loop_sp, words, sizeof(words)) || words[0] != s[S_CURG]) {
+			return 0;
+		} else {
+			sp = stack[1] - words[1];
+		}
+	} else if (read_word(s[S_CURG] + G_SCHED_SP, &sp)) {
+		return 0;
+	}
+	return sp - stack[0] < stack[1] - stack[0] ? leave_frame_a64(w, sp, A64_FRAME) : 0;
+}
+
+/*
+ * aarch64: the function that needs a larger stack, where it would go on: it has no frame yet, and
+ * its return address in a register. As above.
+ */
+static __always_inline int grow_a64(struct walk *w, __u64 sp, __u64 pc, __u64 lr)
+{
+	if (!lr)
+		return 0;
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	w->pc = pc;
+	w->regs[ARCH_SP] = sp;
+	w->regs[ARCH_LINK_REGISTER] = lr;
+	w->valid = 1u << ARCH_SP | 1u << ARCH_LINK_REGISTER;
+	w->kept = 0;
+	w->interrupted = 1;
+	return 1;
+}
+
 /* Behind morestack(): goes on in the function that needs a larger stack. As above. */
 __noinline int WALK_NAME(go_growth)(void)
 {
 	struct walk *w = current_walk();
-	__u64 curg, stack[2], sched[2];
+	__u64 curg, stack[2], sched[2], lr = 0;
 
-	/* Where that has its return address in a register, that is not known. */
-	if (!w || ARCH_LINK_REGISTER != 0)
+	if (!w)
 		return 0;
 	curg = go_state(w)[S_CURG];
 	if (!curg || read_memory(curg, stack, sizeof(stack)) ||
 	    read_memory(curg + G_SCHED_SP, sched, sizeof(sched)))
 		return 0;
-	if (w->loop_sp - stack[0] <= stack[1] - stack[0]) /* it is not there yet */
-		return 0;
+	/* It is not there yet. (aarch64: but g.sched is there, if nobody called it.) */
+	if ((ARCH_LINK_REGISTER == 0 || w->entry == ENTRY_LOOP) &&
+	    w->loop_sp - stack[0] <= stack[1] - stack[0])
+		return ARCH_LINK_REGISTER != 0
+			       ? grow_a64(w, w->loop_sp, w->pc + 1, w->regs[A64_MORESTACK_LR])
+			       : 0;
 	if (sched[0] < stack[0] || sched[0] >= stack[1] || sched[0] & 7 || !sched[1])
 		return 0;
+	if (ARCH_LINK_REGISTER != 0)
+		return go_record_of(w)->g_lr && !read_word(curg + go_record_of(w)->g_lr, &lr)
+			       ? grow_a64(w, sched[0], sched[1], lr)
+			       : 0;
 	w->entry = ENTRY_LOOP;
 	w->by_frame_pointer = 0;
 	if (walk_to_caller(w, sched[0], sched[1]))
@@ -363,14 +488,53 @@ static __always_inline int leave(struct walk *w, bool growth)
 	return stop ? stop : walk_native(w);
 }
 
-/*
- * aarch64: between what a signal has made a function call and that function lies its link register,
- * which nothing tells (signal_arm64.go: pushCall, preparePanic): its caller is looked for 16 bytes
- * away from where it is, and all behind it is said to be unsure.
- */
 static __always_inline bool is_injected(const struct walk *w, const struct go_record *r)
 {
-	return is_in(&r->injected[0], w->loop_pc) || is_in(&r->injected[1], w->loop_pc);
+	return is_in_part(r, &r->injected[0], w->loop_pc) ||
+	       is_in_part(r, &r->injected[1], w->loop_pc);
+}
+
+/* aarch64: whose code it is is not known, nor which stack that has left. */
+static __always_inline int leave_unknown(struct walk *w)
+{
+	int stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0);
+
+	return stop ? stop : walk_native(w);
+}
+
+/*
+ * aarch64: between what a signal has made a function call and that function lies its link register.
+ * That function was interrupted there.
+ */
+static __always_inline int leave_injected(struct walk *w)
+{
+	__u64 lr;
+
+	if (!ARCH_LINK_REGISTER || read_word(w->regs[ARCH_SP], &lr))
+		return leave_unknown(w);
+	w->pc++;
+	w->regs[ARCH_SP] += A64_PUSHED;
+	w->regs[ARCH_LINK_REGISTER] = lr;
+	w->valid |= 1u << ARCH_LINK_REGISTER;
+	w->interrupted = 1;
+	return walk_native(w);
+}
+
+/* aarch64: does it run on another stack than its caller? */
+static __always_inline bool changes_stacks(const struct walk *w, const struct go_record *r)
+{
+	return ARCH_LINK_REGISTER != 0 &&
+	       (is_in(&r->systemstack, w->loop_pc) || is_in(&r->asmcgocall, w->loop_pc) ||
+		is_in_part(r, &r->cgocallback, w->loop_pc));
+}
+
+/* aarch64: the stack that it came from is not known: that is the end. */
+static __always_inline int leave_for_good(struct walk *w)
+{
+	if (w->late)
+		return STOP_STACK_COPY_END;
+	w->entry = ENTRY_SWITCHED;
+	return leave(w, false);
 }
 
 /*
@@ -409,7 +573,6 @@ STEP(go)
 	struct walk *w = current_walk();
 	const struct go_record *r;
 	__u64 *s;
-	int stop;
 
 	if (!w)
 		return STOP_INTERNAL;
@@ -417,7 +580,8 @@ STEP(go)
 		return STOP_RUNTIME_UNKNOWN;
 	r = find_record(w);
 	if (!r)
-		return leave(w, false);
+		return ARCH_LINK_REGISTER != 0 && w->entry == ENTRY_LOOP ? leave_unknown(w)
+									 : leave(w, false);
 	s = runtime_state(w, RUNTIME_GO);
 	look_anew(s, r);
 	if (has_left(w, r))
@@ -426,11 +590,14 @@ STEP(go)
 		s[S_STAGE] |= STAGE_LEFT;
 		return walk_native(w);
 	}
-	if (is_injected(w, r) && w->entry == ENTRY_LOOP) {
-		stop = append_frame(w, RUNTIME_NATIVE, FRAME_NOTE_CALLER_UNSURE, 1, 0);
-		return stop ? stop : walk_native(w);
-	}
+	if (is_injected(w, r) && w->entry == ENTRY_LOOP)
+		return leave_injected(w);
+	if (ARCH_LINK_REGISTER != 0 && is_in_part(r, &r->nosave, w->loop_pc))
+		return leave_frame_a64(w, w->loop_sp + A64_FRAME, A64_FRAME) ? walk_native(w)
+									     : leave_for_good(w);
 	/* In a copy of the stack's top the goroutine may be another one's by now. */
+	if (w->late && changes_stacks(w, r))
+		return leave_for_good(w);
 	if (w->late)
 		return leave(w, is_growth(w, r, s));
 	if (!(s[S_STAGE] & STAGE_LOOKED)) {
@@ -441,7 +608,10 @@ STEP(go)
 	}
 	if (s[S_INDEX] < s[S_NR])
 		return WALK_NAME(go_label)();
-	if (is_in(&r->asmcgocall, w->loop_pc) || is_in(&r->systemstack, w->loop_pc))
+	if (changes_stacks(w, r))
+		return WALK_NAME(go_cross_a64)() ? walk_native(w) : leave_for_good(w);
+	if (!ARCH_LINK_REGISTER &&
+	    (is_in(&r->asmcgocall, w->loop_pc) || is_in(&r->systemstack, w->loop_pc)))
 		return WALK_NAME(go_cross)() ? walk_native(w) : leave(w, false);
 	if (is_growth(w, r, s))
 		return WALK_NAME(go_growth)() ? walk_native(w) : leave(w, true);

@@ -137,6 +137,14 @@ static struct go_switch in_memory(struct go_switch s, uint64_t bias)
 	return s.end ? (struct go_switch){ s.start + bias, s.end + bias } : s;
 }
 
+static struct go_part part_of(const struct go_dso *dso, struct go_switch s)
+{
+	if (!s.end || s.end - dso->code.start > UINT32_MAX)
+		return (struct go_part){ 0 };
+	return (struct go_part){ (uint32_t)(s.start - dso->code.start),
+				 (uint32_t)(s.end - dso->code.start) };
+}
+
 static void set_switches(const struct go_dso *dso, const struct runtime_target *t,
 			 struct go_record *to)
 {
@@ -145,12 +153,13 @@ static void set_switches(const struct go_dso *dso, const struct runtime_target *
 	to->schedule = in_memory(dso->schedule, t->bias);
 	to->mcall = in_memory(dso->mcall, t->bias);
 	for (size_t i = 0; i < GO_INJECTED; i++)
-		to->injected[i] = in_memory(dso->injected[i], t->bias);
-	/* aarch64's keep what leads back elsewhere. */
-	if (t->machine != EM_X86_64)
-		return;
+		to->injected[i] = part_of(dso, dso->injected[i]);
 	to->systemstack = in_memory(dso->systemstack, t->bias);
 	to->asmcgocall = in_memory(dso->asmcgocall, t->bias);
+	to->nosave = part_of(dso, dso->nosave);
+	to->cgocallback = part_of(dso, dso->cgocallback);
+	if (dso->asmcgocall_call && !dso->strange)
+		to->own_call = (uint16_t)(dso->asmcgocall_call - dso->asmcgocall.start);
 	to->flags |= dso->pushes ? GO_PUSHES : 0;
 }
 

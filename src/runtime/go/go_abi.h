@@ -39,9 +39,17 @@ enum go_flags {
 	GO_PUSHES = 1 << 3,   /* these two keep the caller's frame pointer on the stack */
 };
 
-/* A function that goes over from a goroutine's stack to the thread's own; or leaves one there. */
+/*
+ * A function that goes over from a goroutine's stack to the thread's own; or leaves one there.
+ * aarch64: of systemstack and asmcgocall, the part of it that runs on the thread's own.
+ */
 struct go_switch {
 	__u64 start, end;
+};
+
+/* A part of this Go's code, counted from its begin. {0, 0}: there is none. */
+struct go_part {
+	__u32 start, end;
 };
 
 /* What a signal's handler makes a function call: runtime.asyncPreempt, runtime.sigpanic. */
@@ -52,12 +60,16 @@ struct go_record {
 		code; /* all of this copy's: a process has one for each program and library */
 	__s64 tls;
 	struct go_switch systemstack, asmcgocall, morestack, schedule, mcall;
-	struct go_switch injected[GO_INJECTED]; /* aarch64's */
-	__u8 flags;				/* enum go_flags */
-	__u8 labels;				/* enum go_labels */
+	/* aarch64's. `nosave`: the part of asmcgocall that calls C on the stack that it is on. */
+	struct go_part injected[GO_INJECTED], nosave, cgocallback;
+	__u8 flags;  /* enum go_flags */
+	__u8 labels; /* enum go_labels */
 	/* Offsets in g and m. */
 	__u16 g_m, m_curg;
 	__u16 g_labels, g_goid, g_gopc;
-	__u32 pad_;
+	__u16 g_lr; /* g.sched.lr */
+	/* aarch64: where asmcgocall calls C on the thread's own stack, from that part's begin; 0:
+	 * the code of systemstack, or its own, is unknown. */
+	__u16 own_call;
 };
 _Static_assert(sizeof(struct go_record) == 152, "go_record is read from the arena");

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/unwind.h"
+#include "elf/a64_insn.h"
 #include "elf/elf_dynamic.h"
 #include "elf/go_table.h"
 #include "elf/x86_insn.h"
@@ -17,7 +19,8 @@ enum {
 	/* Read in the recorder: a table of 96 MB, and what is looked through for it. Some tens of
 	 * milliseconds. */
 	TABLE_MAX = 160 << 20,
-	CODE_MAX = 128, /* of a function that loads g */
+	CODE_MAX = 128,	  /* of a function that loads g */
+	SWITCH_MAX = 512, /* of one that changes stacks: aarch64's */
 	/* Of wrappers' code, 16 bytes each: the largest programs have some tens of thousands. */
 	HIDDEN_MAX = 1 << 18,
 	/* That tell what is inlined into wrappers, of all of a file: functions may share them. */
@@ -36,10 +39,11 @@ static const char *const ends[] = {
 };
 static const char *const systemstack[] = { "systemstack" }, *const asmcgocall[] = { "asmcgocall" };
 static const char *const morestack[] = { "morestack" }, *const schedule[] = { "schedule" };
-static const char *const mcall[] = { "mcall" };
+static const char *const mcall[] = { "mcall" }, *const cgocallback[] = { "cgocallback" };
 static const char *const injected[GO_INJECTED] = { "asyncPreempt", "sigpanic" };
 /* In assembly, with the way to g of code that may run without it in a register. */
 static const char *const loads[] = { "systemstack", "asmcgocall", "cgocallback" };
+static const char *const load_g[] = { "load_g" }; /* aarch64's */
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -184,18 +188,138 @@ struct go_tls go_tls_of_x86(const uint8_t *code, size_t size, uint64_t addr)
 	return (struct go_tls){ 0 };
 }
 
+/*
+ * mrs x0,tpidr_el0; then where g is from there goes into x27: movz, perhaps movk, or, where ld.so
+ * writes it into the GOT, adrp and ldr; ldr x28,[x0,x27].
+ */
+struct go_tls go_tls_of_a64(const uint32_t *code, size_t nr, uint64_t addr)
+{
+	enum { MRS_X0 = 0xd53bd040, LDR_G = 0xf87b681c, NOP = 0xd503201f, REG = 27 };
+	enum { MOV_MASK = 0xff80001f, MOVZ = 0xd2800000 | REG, MOVK = 0xf2800000 | REG };
+	enum { ADRP_MASK = 0x9f00001f, ADRP = 0x90000000 | REG };
+	enum { LDR_MASK = 0xffc003ff, LDR = 0xf9400000 | REG << 5 | REG };
+	enum { PAGE_SHIFT = 12, HALF = 16 };
+	uint64_t value = 0, slot = 0;
+	size_t i = 0;
+
+	while (i < nr && code[i] != MRS_X0)
+		i++;
+	for (i++; i < nr; i++) {
+		uint64_t half = (uint64_t)a64_bits(code[i], 5, 16)
+				<< HALF * a64_bits(code[i], 21, 2);
+
+		if (code[i] == LDR_G)
+			return (struct go_tls){ true, (int64_t)value, slot };
+		if ((code[i] & MOV_MASK) == (uint32_t)MOVZ)
+			value = half;
+		else if ((code[i] & MOV_MASK) == (uint32_t)MOVK)
+			value |= half;
+		else if ((code[i] & ADRP_MASK) == (uint32_t)ADRP)
+			slot = ((addr + 4 * i) >> PAGE_SHIFT << PAGE_SHIFT) +
+			       ((uint64_t)(a64_signed_bits(code[i], 5, 19) * 4 +
+					   a64_bits(code[i], 29, 2))
+				<< PAGE_SHIFT);
+		else if ((code[i] & LDR_MASK) == (uint32_t)LDR && slot)
+			slot += 8 * (uint64_t)a64_bits(code[i], 10, 12);
+		else if (code[i] != NOP)
+			break;
+	}
+	return (struct go_tls){ 0 };
+}
+
 static void find_tls(const struct elf_file *elf, const struct go_function *f, struct go_dso *dso)
 {
-	uint8_t code[CODE_MAX] = { 0 };
+	union {
+		uint8_t bytes[CODE_MAX];
+		uint32_t words[CODE_MAX / 4];
+	} code = { 0 };
 	size_t size = f->end - f->start < CODE_MAX ? f->end - f->start : CODE_MAX;
 
-	if (elf->machine == EM_X86_64 && !elf_file_read_vaddr(elf, f->start, code, size))
-		dso->tls = go_tls_of_x86(code, sizeof(code), f->start);
+	if (elf_file_read_vaddr(elf, f->start, &code, size))
+		return;
+	dso->tls = elf->machine == EM_X86_64 ? go_tls_of_x86(code.bytes, sizeof(code), f->start)
+					     : go_tls_of_a64(code.words, CODE_MAX / 4, f->start);
 }
 
 static bool is_injected(const struct elf_file *elf, const char *name)
 {
 	return elf->machine == EM_AARCH64 && is_of(name, injected, GO_INJECTED);
+}
+
+/* --- aarch64's functions that change stacks -----------------------------------------------------
+ */
+
+/* The offsets of the instructions that load the stack pointer, up to `max`; how many there are. */
+static size_t find_moves(const uint32_t *code, size_t nr, uint64_t *ret, size_t max)
+{
+	enum { MASK = 0xfffffc1f, MOV_TO_SP = 0x9100001f };
+	size_t found = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		if ((code[i] & MASK) != MOV_TO_SP)
+			continue;
+		if (found < max)
+			ret[found] = 4 * i;
+		found++;
+	}
+	return found;
+}
+
+/* From behind the instruction at `from` to behind that at `to`. */
+static struct go_switch between(const struct go_function *f, uint64_t from, uint64_t to)
+{
+	return (struct go_switch){ f->start + from + 4, f->start + to + 4 };
+}
+
+/* systemstack: there, back. */
+static void look_at_systemstack(const uint32_t *code, size_t nr, const struct go_function *f,
+				struct go_dso *dso)
+{
+	uint64_t moves[2];
+
+	if (find_moves(code, nr, moves, 2) == 2)
+		dso->systemstack = between(f, moves[0], moves[1]);
+	else
+		dso->strange = true;
+}
+
+/*
+ * asmcgocall: to the thread's own stack, 16 bytes further, blr, back; and where it is there
+ * already, 16 bytes further, blr, back.
+ */
+static void look_at_asmcgocall(const uint32_t *code, size_t nr, const struct go_function *f,
+			       struct go_dso *dso)
+{
+	enum { THERE, FURTHER, BACK, OWN_FURTHER, OWN_BACK, MOVES };
+	enum { MASK = 0xfffffc1f, BLR = 0xd63f0000 };
+	uint64_t moves[MOVES];
+
+	if (find_moves(code, nr, moves, MOVES) != MOVES)
+		return;
+	dso->asmcgocall = between(f, moves[THERE], moves[BACK]);
+	dso->nosave = between(f, moves[OWN_FURTHER], moves[OWN_BACK]);
+	for (uint64_t i = moves[FURTHER]; i < moves[BACK]; i += 4)
+		if ((code[i / 4] & MASK) == (uint32_t)BLR)
+			dso->asmcgocall_call = f->start + i;
+}
+
+/* As far as their code is as it is known to be. */
+static void look_at_switch(const struct elf_file *elf, const char *name,
+			   const struct go_function *f, struct go_dso *dso)
+{
+	uint32_t code[SWITCH_MAX / 4] = { 0 };
+	size_t size = f->end - f->start;
+
+	if (elf->machine != EM_AARCH64)
+		return;
+	if (is_of(name, cgocallback, 1))
+		dso->cgocallback = (struct go_switch){ f->start, f->end };
+	if (size > sizeof(code) || elf_file_read_vaddr(elf, f->start, code, size))
+		return;
+	if (is_of(name, systemstack, 1))
+		look_at_systemstack(code, size / 4, f, dso);
+	if (is_of(name, asmcgocall, 1))
+		look_at_asmcgocall(code, size / 4, f, dso);
 }
 
 /* Functions of assembly; what has the same name is a wrapper for another calling convention. */
@@ -216,9 +340,11 @@ static void find_switches(const struct elf_file *elf, const char *name, const st
 	for (size_t i = 0; i < GO_INJECTED; i++)
 		if (is_injected(elf, name) && is_of(name, &injected[i], 1))
 			dso->injected[i] = (struct go_switch){ f->start, f->end };
+	if (is_of(name, systemstack, 1))
+		dso->systemstack = (struct go_switch){ f->start, f->end };
+	look_at_switch(elf, name, f, dso);
 	if (!is_of(name, systemstack, 1))
 		return;
-	dso->systemstack = (struct go_switch){ f->start, f->end };
 	dso->pushes = elf->machine == EM_X86_64 &&
 		      !elf_file_read_vaddr(elf, f->start, code, sizeof(code)) &&
 		      !memcmp(code, push, sizeof(push));
@@ -242,10 +368,11 @@ bool go_layout(unsigned int minor, struct go_record *record)
 {
 	static const struct {
 		uint8_t from;
-		uint16_t m_curg, g_goid, g_gopc, g_labels;
+		uint16_t m_curg, g_goid, g_gopc, g_labels, g_lr;
 	} layouts[] = {
-		{ 26, 184, 152, 288, 352 }, { 25, 184, 152, 280, 344 }, { 23, 192, 160, 288, 352 },
-		{ 21, 192, 152, 280, 344 }, { 17, 192, 152, 296, 360 }, { 16, 192, 152, 280, 344 },
+		{ 26, 184, 152, 288, 352, 88 }, { 25, 184, 152, 280, 344, 88 },
+		{ 23, 192, 160, 288, 352, 96 }, { 21, 192, 152, 280, 344, 96 },
+		{ 17, 192, 152, 296, 360, 96 }, { 16, 192, 152, 280, 344, 96 },
 	};
 
 	for (size_t i = 0; minor <= GO_MINOR_MAX && i < NR(layouts); i++) {
@@ -256,6 +383,7 @@ bool go_layout(unsigned int minor, struct go_record *record)
 		record->g_goid = layouts[i].g_goid;
 		record->g_gopc = layouts[i].g_gopc;
 		record->g_labels = layouts[i].g_labels;
+		record->g_lr = layouts[i].g_lr;
 		record->labels = minor >= 24 ? GO_LABELS_LIST : GO_LABELS_MAP;
 		return true;
 	}
@@ -310,6 +438,8 @@ static int look_at_name(const struct elf_file *elf, const char *name, const stru
 	bool is_end = is_of(name, ends, NR(ends));
 	int r = 0;
 
+	if (elf->machine == EM_AARCH64 && is_of(name, load_g, 1))
+		find_tls(elf, f, dso);
 	if (!is_end && !is_injected(elf, name))
 		return 0;
 	if (dso->base.interpreter_functions.nr == NAMED_MAX)
@@ -318,7 +448,7 @@ static int look_at_name(const struct elf_file *elf, const char *name, const stru
 	if (!r && is_of(name, ends, 1))
 		r = add_range(&dso->base, f->start, f->end);
 	find_switches(elf, name, f, dso);
-	if (!dso->tls.known && is_of(name, loads, NR(loads)))
+	if (elf->machine == EM_X86_64 && !dso->tls.known && is_of(name, loads, NR(loads)))
 		find_tls(elf, f, dso);
 	return r;
 }
@@ -357,6 +487,9 @@ static int look_at(const struct elf_file *elf, const struct go_table *t, struct 
 		names_left -= len;
 		r = look_at_name(elf, name, &f, dso);
 	}
+	/* g: of no other one do Go's own tables say anything. */
+	if (elf->machine == EM_AARCH64)
+		dso->base.follow = 1u << A64_SLOT_X28;
 	dso->build_info = info ? info->addr : 0;
 	dso->minor = info ? 0 : minor_of_old_library(elf, t);
 	return r;

@@ -25,7 +25,9 @@ struct go_dso {
 	struct go_tls tls;
 	/* In the file's space; {0, 0}: not there. `code`: all functions of its table. */
 	struct go_switch code, systemstack, asmcgocall, morestack, schedule, mcall;
-	struct go_switch injected[GO_INJECTED];
+	struct go_switch injected[GO_INJECTED], nosave, cgocallback;
+	uint64_t asmcgocall_call;
+	bool strange;	     /* aarch64: the code of systemstack is another one than is known */
 	bool pushes;	     /* as GO_PUSHES */
 	uint64_t build_info; /* address in the file's space; 0: there is none */
 	unsigned int minor;  /* where there is none: the N of a go1.N with the same layout; or 0 */
@@ -47,6 +49,9 @@ bool go_hides(const char *name, const char *source);
 
 /* How x86-64 code loads g, in `size` bytes of code at `addr`; !known: it does not. */
 struct go_tls go_tls_of_x86(const uint8_t *code, size_t size, uint64_t addr);
+
+/* How aarch64's load_g() loads g in a program with cgo; !known: it does not. */
+struct go_tls go_tls_of_a64(const uint32_t *code, size_t nr, uint64_t addr);
 
 /* The N of "go1.N..." in what the file says of its version; 0: it is another text. */
 unsigned int go_minor(const char *version);

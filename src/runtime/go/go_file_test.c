@@ -49,6 +49,33 @@ TEST(how_code_loads_g)
 	ASSERT(!TLS_OF("\xc3").known);
 }
 
+#define A64_TLS(...)                                                                               \
+	go_tls_of_a64((const uint32_t[]){ __VA_ARGS__ },                                           \
+		      sizeof((const uint32_t[]){ __VA_ARGS__ }) / 4, ADDR)
+
+TEST(how_aarch64_loads_g)
+{
+	enum { MRS = 0xd53bd040, LDR_G = 0xf87b681c, NOP = 0xd503201f, RET = 0xd65f03c0 };
+	/* cbz x0,...; mrs; movz x27,#16; ldr */
+	struct go_tls tls = A64_TLS(0xb4000080, MRS, 0xd280021b, LDR_G, RET);
+
+	ASSERT(tls.known);
+	ASSERT_EQ(tls.offset, 16);
+	ASSERT_EQ(tls.slot, 0);
+	/* movz x27,#1,lsl #16; movk x27,#0x30 */
+	tls = A64_TLS(MRS, 0xd2a0003b, 0xf280061b, NOP, LDR_G);
+	ASSERT(tls.known);
+	ASSERT_EQ(tls.offset, 0x10030);
+	/* adrp x27,+0x2000; ldr x27,[x27,#0x18] */
+	tls = A64_TLS(MRS, 0xd000001b, 0xf9400f7b, LDR_G);
+	ASSERT(tls.known);
+	ASSERT_EQ(tls.slot, ADDR + 0x2000 + 0x18);
+	/* Into another register; nothing at all. */
+	ASSERT(!A64_TLS(MRS, 0xd280021a, LDR_G).known);
+	ASSERT(!A64_TLS(MRS, 0xd280021b, RET).known);
+	ASSERT(!A64_TLS(RET, RET).known);
+}
+
 TEST(versions)
 {
 	struct go_record record = { 0 };
@@ -62,6 +89,9 @@ TEST(versions)
 	ASSERT_EQ(record.labels, GO_LABELS_MAP);
 	ASSERT(go_layout(24, &record));
 	ASSERT_EQ(record.labels, GO_LABELS_LIST);
+	ASSERT_EQ(record.g_lr, 96);
+	ASSERT(go_layout(25, &record));
+	ASSERT_EQ(record.g_lr, 88);
 	ASSERT(!go_layout(0, &record));
 	ASSERT(!go_layout(GO_MINOR_MAX + 1, &record));
 }

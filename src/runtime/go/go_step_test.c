@@ -38,6 +38,7 @@ enum {
 	GO_REG = 28,
 	/* Offsets, of no version. */
 	SCHED_SP = 56,
+	G_LR = 88,
 	G_M = 48,
 	G_GOID = 160,
 	G_GOPC = 288,
@@ -128,7 +129,8 @@ static void set_up(uint16_t machine)
 				       .m_curg = M_CURG,
 				       .g_labels = G_LABELS,
 				       .g_goid = G_GOID,
-				       .g_gopc = G_GOPC };
+				       .g_gopc = G_GOPC,
+				       .g_lr = G_LR };
 	put(THREAD - 8, CURG);
 	t.reg = CURG;
 	put(CURG, STACK + 0x100);
@@ -365,20 +367,18 @@ static void set_up_growth(uint16_t machine)
 	put(CURG + SCHED_SP + 8, CODE + 0x122);
 	put(OWN + 0x800 + FRAME_SIZE - 8, CODE + 0x222);
 	put(OWN + 0x800 + 2 * FRAME_SIZE - 8, 0);
+	put(CURG + G_LR, CODE + 0x122);
 	t.record.morestack = (struct go_switch){ CODE + 0x300, CODE + 0x400 };
 }
 
 TEST(where_a_stack_grows)
 {
 	for (int i = 0; i < 4; i++) {
-		bool arm = i & 1;
-
 		/* Go's own code says that it is the first frame, or nothing (before 1.23). */
 		set_up_growth(machines[i & 1]);
 		put_list(1);
 		t.ends_switched = i >= 2;
-		/* aarch64's function has where it returns to in a register. */
-		expect(arm ? " c0 c1 c2 c3 user=alice (11)" : " c0 c1 c2 c3 user=alice c1 c2");
+		expect(" c0 c1 c2 c3 user=alice c1 c2");
 		/* No goroutine, its stack is being changed, or what was there is a copy. */
 		put(CURG + SCHED_SP, STACK + 0x100);
 		expect(" c0 c1 c2 c3 user=alice (11)");
@@ -394,6 +394,24 @@ TEST(where_a_stack_grows)
 		t.late = true;
 		expect(" c0 c1 c2 c3 (11)");
 	}
+}
+
+/* c2, which needs a larger one, has where it returns to in a register. */
+TEST(where_a_stack_grows_on_aarch64)
+{
+	set_up_growth(EM_AARCH64);
+	put_list(1);
+	put(LEAF_SP + 2 * FRAME_SIZE - 8, CODE + 0x311);
+	t.rules[FIRST_RULE + 2] = (struct unwind_rule){
+		.cfa = CFA_REG, .cfa_reg = A64_SP, .ra = RA_IN_REG, .ra_off = A64_LR
+	};
+	put(CURG + SCHED_SP + 8, CODE + 0x222);
+	put(STACK + 0x8800 + FRAME_SIZE - 8, 0);
+	expect(" c0 c1 c3 user=alice c2 c1");
+	put(CURG + G_LR, 0);
+	expect(" c0 c1 c3 user=alice (11)");
+	t.record.g_lr = 0;
+	expect(" c0 c1 c3 user=alice (11)");
 }
 
 /* It was taken off from there, and the thread has another one. */
@@ -413,7 +431,7 @@ TEST(where_a_stack_was_to_grow_and_is_left)
 TEST(where_a_stack_is_about_to_grow)
 {
 	for (int i = 0; i < 2; i++) {
-		set_up_growth(machines[i]);
+		set_up(machines[i]);
 		put(CURG, STACK);
 		t.callback_marked = true;
 		t.record.morestack = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
@@ -470,7 +488,8 @@ TEST(what_runs_has_changed_stacks)
 		t.fp = OTHER + 0x900;
 		put(t.fp + 8, CODE + 0x311);
 		put(OTHER + 0x800, CODE + 0x222);
-		put(OTHER + 0x808 + FRAME_SIZE - 8, CODE + 0x311);
+		put(OTHER + (i ? 0x810 : 0x808) + FRAME_SIZE - 8, CODE + 0x311);
+		t.record.own_call = 4;
 		/* mcall() has taken the goroutine off, systemstack() will go back to it. */
 		t.record.mcall = (struct go_switch){ CODE, CODE + 0x100 };
 		expect(" c0 user=alice");
@@ -480,17 +499,128 @@ TEST(what_runs_has_changed_stacks)
 	}
 }
 
-/* What a signal made a function call: who has called that function is not told. */
+/* What a signal made a function call, on aarch64: c2's link register is between them. */
 TEST(behind_what_a_signal_has_put_in)
 {
-	for (int i = 0; i < 2; i++) {
-		set_up(machines[i]);
-		t.callback_marked = true;
-		t.record.injected[1] = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
-		expect(" c0 c1 (9) c2 c3");
-		t.late = true;
-		expect(" c0 c1 (9) c2 c3");
+	set_up(EM_AARCH64);
+	t.callback_marked = true;
+	t.record.injected[1] = (struct go_part){ 0x100, 0x200 };
+	put(LEAF_SP + 2 * FRAME_SIZE, CODE + 0x322);
+	put(LEAF_SP + 3 * FRAME_SIZE + 8, CODE + 0x311);
+	for (int i = 0; i < 4; i++) {
+		/* c2 has a frame, or none. */
+		t.late = i & 1;
+		if (i & 2)
+			t.rules[FIRST_RULE + 2] = (struct unwind_rule){
+				.cfa = CFA_REG, .cfa_reg = A64_SP, .ra = RA_IN_REG, .ra_off = A64_LR
+			};
+		expect(" c0 c1 c2 c3");
 	}
+	/* Its stack is not there. */
+	t.rules[FIRST_RULE + 1].cfa_off = SIZE;
+	t.rules[FIRST_RULE + 1].ra_off = (FRAME_SIZE - SIZE) / 8 - 1;
+	ASSERT(walk());
+	ASSERT_STR(shown(), " c0 c1 (9) c2");
+}
+
+enum { OTHER = STACK + 0x8000 };
+
+/* aarch64: c1 is on the thread's own stack, the goroutine's is another one. */
+static void set_up_own(void)
+{
+	set_up(EM_AARCH64);
+	put_list(1);
+	t.callback_marked = true;
+	t.reg = G0;
+	put(CURG, OTHER);
+	put(CURG + 8, OTHER + 0x1000);
+	put(CURG + SCHED_SP, OTHER + 0x900);
+	/* At 0x800 a function of 16 bytes, called by c2, which is called by c3; at 0x900, too. */
+	for (uint64_t at = OTHER + 0x800; at <= OTHER + 0x900; at += 0x100) {
+		put(at, CODE + 0x222);
+		put(at + 16 + FRAME_SIZE - 8, CODE + 0x311);
+	}
+}
+
+TEST(where_c_is_called_on_aarch64)
+{
+	enum { SP = LEAF_SP + FRAME_SIZE };
+
+	set_up_own();
+	t.record.asmcgocall = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+	t.record.own_call = 4;
+	put(SP, CURG);
+	put(SP + 8, 0x800); /* from the upper end */
+	expect(" c0 c1 user=alice c2 c3");
+	put(OTHER + 0x800, 0);
+	expect(" c0 c1 user=alice (11)");
+	/* Before that was written down. */
+	t.record.own_call = 0x80;
+	expect(" c0 c1 user=alice c2 c3");
+	put(CURG + SCHED_SP, STACK);
+	expect(" c0 c1 user=alice (11)");
+	/* Somebody else's, or nothing is known of the code. */
+	put(OTHER + 0x800, CODE + 0x222);
+	t.record.own_call = 4;
+	expect(" c0 c1 user=alice c2 c3");
+	put(SP, G0);
+	expect(" c0 c1 user=alice (11)");
+	put(SP, CURG);
+	t.record.own_call = 0;
+	expect(" c0 c1 user=alice (11)");
+	t.late = true;
+	ASSERT_EQ(walk(), STOP_STACK_COPY_END);
+	ASSERT_STR(shown(), " c0 c1");
+	/* On the thread's own stack already. */
+	t.record.nosave = (struct go_part){ 0x100, 0x200 };
+	put(SP, 0);
+	put(SP + 16, CODE + 0x222);
+	put(SP + 32 + FRAME_SIZE - 8, CODE + 0x311);
+	expect(" c0 c1 c2 c3");
+}
+
+/* c1 is cgocallback() on the goroutine's stack; its frame on the thread's own is at 0x800. */
+TEST(where_c_calls_go_on_aarch64)
+{
+	set_up(EM_AARCH64);
+	t.callback_marked = true;
+	t.record.cgocallback = (struct go_part){ 0x100, 0x200 };
+	put(M, G0);
+	put(G0 + SCHED_SP, OTHER + 0x800);
+	put(OTHER + 0x800, CODE + 0x222);
+	put(OTHER + 0x800 + 2 * FRAME_SIZE - 8, CODE + 0x311);
+	expect(" c0 c1 c2 c3");
+	put(G0 + SCHED_SP, 0);
+	expect(" c0 c1 (11)");
+	/* Not on the goroutine's stack yet. */
+	put(CURG, OTHER);
+	put(CURG + 8, OTHER + 0x100);
+	expect(" c0 c1 c2 c3");
+}
+
+/* c1 calls C, c2, on the goroutine's stack, is called by C: its frame is above that of c1. */
+TEST(where_c_is_called_by_go_that_it_calls_on_aarch64)
+{
+	enum { SP = LEAF_SP + FRAME_SIZE, INNER = LEAF_SP - 0x100, OUTER = SP + 0x100 };
+
+	set_up_own();
+	t.record.asmcgocall = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+	t.record.cgocallback = (struct go_part){ 0x200, 0x300 };
+	t.record.own_call = 4;
+	t.rules[FIRST_RULE + 2].ra |= RUNTIME_GO << RULE_RUNTIME_SHIFT;
+	put(SP, CURG);
+	put(SP + 8, 0x800);
+	put(M, G0);
+	put(OUTER, CODE + 0x322);
+	/* The innermost one is that which is left, or one that is about to be there. */
+	put(G0 + SCHED_SP, OUTER);
+	put(OTHER + 0x810 + FRAME_SIZE - 8, CODE + 0x311);
+	expect(" c0 c1 user=alice c2 c3");
+	put(G0 + SCHED_SP, INNER);
+	put(INNER + 16, OUTER);
+	expect(" c0 c1 user=alice c2 c3");
+	put(INNER + 16, INNER);
+	expect(" c0 c1 user=alice c2 (11)");
 }
 
 /* c3, morestack(), is the program's; the first record is that of a plugin. */
@@ -502,7 +632,7 @@ TEST(beside_a_plugin)
 		t.other = t.record;
 		t.record.code = (struct go_switch){ CODE + 0x4000, CODE + 0x8000 };
 		t.record.morestack = (struct go_switch){ CODE + 0x4000, CODE + 0x4100 };
-		expect(i ? " c0 c1 c2 c3 user=alice (11)" : " c0 c1 c2 c3 user=alice c1 c2");
+		expect(" c0 c1 c2 c3 user=alice c1 c2");
 		/* There are more than are known. */
 		t.other.code = t.record.code;
 		t.ends_switched = true;
