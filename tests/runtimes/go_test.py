@@ -223,7 +223,7 @@ def known(setup, name):
         tallies.append(runtimes.tally(recording, truth["comm"], truth["comm"], judge, GoTally))
         problems += tallies[-1].problems()
         # In an emulated machine it takes long until the kernel walks.
-        if judge.bare > (tallies[-1].samples - LEAST if READY else max(5, tallies[-1].samples / 10)):
+        if judge.bare > (max(0, tallies[-1].samples - LEAST) if READY else max(5, tallies[-1].samples / 10)):
             problems.append("%s: %d samples of %d say nothing of who has started it" % (truth["comm"], judge.bare, tallies[-1].samples))
     return problems, ", ".join(t.summary() for t in tallies)
 
