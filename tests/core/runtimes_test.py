@@ -329,17 +329,17 @@ def node_cores(node, way, setup):
     problems, env = [], node_test.make_addon(setup)
     cases = ("worker", "native") if way == by_kernel else ("methods",)
     for case in cases:
-        core = core_of(setup, [node.path, node_test.CASES, case], way, 0.2, env)
+        core = core_of(setup, node.argv([], case), way, 0.2, env)
         wrong = node_test.wrong_stack(sum(threads_of(setup, core).values(), []), core.truths[0])
         problems += ["%s: %s" % (case, shorten(wrong, 1500))] if wrong else []
         shutil.rmtree(os.path.dirname(core.path))
     return problems, " ".join(cases)
 
 
-def node_tests():
+def node_tests(setup):
     path = os.environ.get("SONDE_NODE") or shutil.which("node")
     if path:
-        node = node_test.Node(path)
+        node = node_test.node_of(path, setup)
         yield "node-%s-working" % node.version, functools.partial(node_cores, node, by_kernel)
         # gcore writes what V8 has only reserved, too: a gigabyte.
         if os.environ.get("SONDE_ALL"):
@@ -364,11 +364,11 @@ def go_tests():
                 yield "go-" + name, functools.partial(go_core, name)
 
 
-def tests(_setup, _args):
+def tests(setup, _args):
     with contextlib.suppress(OSError):
         yield from python_tests()
     yield from java_tests()
-    yield from node_tests()
+    yield from node_tests(setup)
     yield from go_tests()
 
 

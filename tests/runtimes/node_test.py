@@ -152,6 +152,11 @@ class Deno(Node):
         return list(options)
 
 
+def node_of(path, setup):
+    name = os.path.basename(path)
+    return Deno(path, setup) if name == "deno" else Electron(path) if name == "electron" else Node(path)
+
+
 def inside_v8(stack, truth):
     """Deno's and Electron's own functions have neither names nor unwind information, and notes stand between them: what is judged begins where
     JavaScript does."""
@@ -650,9 +655,7 @@ def tests(setup, args):
     if not args.node and not args.zoo:
         raise Skip("no node here")
     kind, version = args.zoo.split("-", 1) if args.zoo and re.match("(deno|electron)-", args.zoo) else ("node", args.zoo)
-    path = runtimes.from_zoo(kind, version) if args.zoo else args.node
-    name = os.path.basename(path)
-    node = Deno(path, setup) if name == "deno" else Electron(path) if name == "electron" else Node(path)
+    node = node_of(runtimes.from_zoo(kind, version) if args.zoo else args.node, setup)
     for name, test in TESTS:
         if isinstance(node, Deno) and test in (test_wasm, test_stripped):
             continue  # functions of modules are not known there
