@@ -8,6 +8,7 @@ interpreted, compiled and inlined, in the right order with the native frames aro
 
 docs/v8.md says what is shown.
 """
+import collections
 import contextlib
 import copy
 import functools
@@ -173,11 +174,19 @@ class NodeTally(Tally):
         """`follows`: the program's own code has no unwind information, and is followed when samples lie in it; those say so."""
         super().__init__(name)
         self.until_shown = ("no_process", "file_pending") + (("code_pending",) if follows else ())
+        self.passed_over = collections.Counter()  # by what they say
 
     def take(self, stack, judge_stack):
         if any(f.name == "[v8: not_ready]" for f in stack.user) or stack.reason in self.until_shown:
+            self.passed_over[stack.reason or "not_ready"] += stack.count
             return
         super().take(stack, judge_stack)
+
+    def problems(self, *args, **kwargs):
+        found = super().problems(*args, **kwargs)
+        if found and self.passed_over:
+            found.append("%s: passed over until it was shown: %s" % (self.name, dict(self.passed_over)))
+        return found
 
 
 def chain_text(chain):
