@@ -23,6 +23,7 @@ import runtimes
 from folded import shorten
 
 BUSY = 0.2  # seconds of CPU: it is somewhere in its leaf then
+RUBY_BUSY = 1  # its threads take turns of 0.1 s: each of them had one
 PERL_CASES = "deep sort_in_sort block_eval tied_eval destroy pattern_code deferred threads".split()
 # An interpreter that is being made: no signal gets through there.
 PERL_BY_GCORE = ["threads", "cloning"]
@@ -63,11 +64,11 @@ def wrong_php(jit, truth, thread):
 # --- tests ---
 
 
-def check(judge, argvs, way, setup, env=None):
+def check(judge, argvs, way, setup, env=None, busy=BUSY):
     """A core of each of these programs, at work: each thread that told where it is is there."""
     problems, frames = [], 0
     for argv in argvs:
-        core = core_of(setup, argv, way, BUSY, env)
+        core = core_of(setup, argv, way, busy, env)
         threads = threads_of(setup, core)
         for truth in core.truths:
             mine = threads.get(truth["comm"], [])
@@ -104,8 +105,8 @@ def ruby_tests(setup):
             continue
         name, argvs = "ruby-%d.%d" % ruby.version, {c: ruby.argv(c) + [setup.scratch] for c in RUBY_CASES}
         judge = functools.partial(wrong_ruby, ruby)
-        yield name + "-working", functools.partial(check, judge, list(argvs.values()), by_kernel, env=env)
-        yield name + "-gcore", functools.partial(check, judge, [ruby.argv(c) + [setup.scratch] for c in RUBY_BY_GCORE], by_gcore, env=env)
+        yield name + "-working", functools.partial(check, judge, list(argvs.values()), by_kernel, env=env, busy=RUBY_BUSY)
+        yield name + "-gcore", functools.partial(check, judge, [ruby.argv(c) + [setup.scratch] for c in RUBY_BY_GCORE], by_gcore, env=env, busy=RUBY_BUSY)
         yield name + "-cut-off", functools.partial(cut_off, argvs["blocks"], env=env)
 
 
