@@ -194,7 +194,7 @@ static int add_kernel(struct decoder *d, uint64_t addr)
 
 	if (!r)
 		r = profile_add_frame(d->profile, &frame, &id);
-	if (!r && id >= known)
+	if (!r && id >= known && frame.scope != KERNEL_SCOPE_UNSURE)
 		r = symbolizer_met(&d->symbolizer, id);
 	return r ? r : vec_push(&d->scratch, id);
 }
@@ -225,6 +225,7 @@ bool decoder_on_kernel_code(struct decoder *d, const struct side_event *e, const
 void decoder_on_lost_events(struct decoder *d)
 {
 	symbolizer_kernel_code_lost(&d->symbolizer);
+	kernel_places_lost(&d->kernel);
 }
 
 /* --- frames of runtimes ----------------------------------------------------------------------- */
@@ -343,6 +344,7 @@ static int unnamed_frame(struct decoder *d, const struct runtime_instance *in, u
 	int r = unknown_frame(d, in->dso->ops->id, &number);
 
 	d->nr_unnamed++;
+	d->lacks_names = true;
 	if (!r)
 		*ret = number;
 	return r;
@@ -461,6 +463,7 @@ int decoder_add(struct decoder *d, const struct decoder_stack *stack, uint32_t *
 
 	d->scratch.nr = d->labels.nr = 0;
 	d->thread_name = d->nr_needed = 0;
+	d->lacks_names = false;
 	for (i = 0; i < stack->nr_kernel && !r; i++)
 		/* Callers are return addresses; a call may be its function's last instruction. */
 		r = add_kernel(d, stack->kernel[i] - (i > 0));
@@ -469,6 +472,33 @@ int decoder_add(struct decoder *d, const struct decoder_stack *stack, uint32_t *
 	if (r)
 		return r;
 	return profile_add_stack(d->profile, d->scratch.items, d->scratch.nr, stack->stop, ret);
+}
+
+int decoder_look_again(struct decoder *d, uint32_t stack, uint32_t *ret)
+{
+	const struct profile_stack s = d->profile->stacks.items[stack];
+	bool differs = false;
+	uint32_t i;
+	int r = 0;
+
+	d->scratch.nr = 0;
+	for (i = 0; i < s.nr && !r; i++) {
+		uint32_t id = d->profile->stack_frames.items[s.first + i];
+		const struct profile_frame *f = &d->profile->frames.items[id];
+
+		if (f->kind == FRAME_KIND_KERNEL && f->file != PROFILE_NO_FILE)
+			r = add_kernel(d, f->address);
+		else
+			r = vec_push(&d->scratch, id);
+		differs |= !r && d->scratch.items[i] != id;
+	}
+	if (r)
+		return r;
+	if (differs)
+		return profile_add_stack(d->profile, d->scratch.items, d->scratch.nr,
+					 (enum stop_reason)s.stop, ret);
+	*ret = stack;
+	return 0;
 }
 
 /* --- names ----------------------------------------------------------------------------------- */

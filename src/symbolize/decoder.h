@@ -43,6 +43,7 @@ struct decoder {
 	/* For reading these names, by user; its part is 0: there is no limit. */
 	struct time_shares name_time;
 	uint64_t nr_unnamed; /* frames that were met beyond it, or met again: they are unknown */
+	bool lacks_names;    /* the stack that was added last has such frames */
 	/* Of the stack that was added last: whose tables it needs, as far as there is room for
 	 * them. Numbers of the unwind store. */
 	uint16_t needed[DECODER_NEEDED_MAX];
@@ -88,9 +89,19 @@ int decoder_name_all(struct decoder *d);
 enum kernel_change decoder_look_at_kernel(struct decoder *d);
 /*
  * What the kernel says of a BPF program's code (SIDE_CODE, SIDE_CODE_GONE). True: known stacks may
- * have been through code that is gone, and must be sent once more.
+ * have been through code that is gone.
  */
 bool decoder_on_kernel_code(struct decoder *d, const struct side_event *e, const char *name);
+/* Moves when the kernel's frames in a stack may be others' by now. */
+static inline uint32_t decoder_kernel_version(const struct decoder *d)
+{
+	return d->kernel.version;
+}
+/*
+ * The stack that is at the addresses of `stack` now: the kernel's frames are of what is there. It
+ * is `stack` itself if none has changed. 0, -ENOMEM, -ENOSPC: the profile is full.
+ */
+int decoder_look_again(struct decoder *d, uint32_t stack, uint32_t *ret);
 /* Such events may be among what the kernel dropped. */
 void decoder_on_lost_events(struct decoder *d);
 /* The profile was collected: everything that keeps numbers of it is told. */

@@ -327,6 +327,40 @@ TEST(bpf_programs_have_the_names_that_are_told)
 	tear_down();
 }
 
+/* Stacks that are known are made anew of what they have, without a word of the kernel. */
+TEST(known_stacks_follow_what_is_in_the_kernel)
+{
+	const __u64 both[] = { outside, inside };
+	uint32_t stack, other, before, now, r;
+
+	begin_kernel();
+	on_code(outside - 4, SIDE_CODE, "bpf_prog_0123_one");
+	stack = add(both, 2, NULL, 0);
+	other = add(&inside, 1, NULL, 0);
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	before = decoder_kernel_version(&t.decoder);
+	ASSERT_OK(decoder_look_again(&t.decoder, stack, &now));
+	ASSERT_EQ(now, stack);
+	ASSERT(on_code(outside - 4, SIDE_CODE_GONE, "bpf_prog_0123_one"));
+	ASSERT(decoder_kernel_version(&t.decoder) != before);
+	on_code(outside - 4, SIDE_CODE, "bpf_prog_4567_two");
+	ASSERT_OK(decoder_look_again(&t.decoder, other, &now));
+	ASSERT_EQ(now, other);
+	/* Where there is no room for it nobody says what it is. */
+	t.profile.full = true;
+	ASSERT_ERR(decoder_look_again(&t.decoder, stack, &r), ENOSPC);
+	t.profile.full = false;
+	ASSERT_OK(decoder_look_again(&t.decoder, stack, &now));
+	ASSERT(now != stack);
+	ASSERT_EQ(t.profile.stacks.items[now].nr, 2);
+	ASSERT_EQ(profile_stack_stop(&t.profile, now), profile_stack_stop(&t.profile, stack));
+	ASSERT_EQ(now, add(both, 2, NULL, 0));
+	ASSERT_OK(decoder_name_ready(&t.decoder));
+	expect_name(stack, "bpf_prog_0123_one");
+	expect_name(now, "bpf_prog_4567_two");
+	tear_down();
+}
+
 TEST(what_may_have_been_lost_is_read)
 {
 	begin_kernel();

@@ -5,6 +5,8 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,17 +55,100 @@ static void pretend_module(void)
 	ASSERT_STR(file_of(MODULE), "[not_of_here]");
 }
 
+/* As if others had been there at the last look. */
+static void change_modules(void)
+{
+	k.seen.nr_events++;
+	k.seen.names++;
+}
+
 TEST(a_module_that_went_is_nobodys)
 {
 	set_up();
 	pretend_module();
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
-	k.nr_modules++;
+	change_modules();
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_LESS);
 	/* Samples that were taken before we looked are of that module still. */
+	ASSERT_EQ(k.version, 1);
 	ASSERT_STR(file_of(MODULE), "[not_of_here]");
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
+	ASSERT_EQ(k.version, 2);
 	ASSERT_STR(file_of(MODULE), "[kernel]");
+	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
+	ASSERT_EQ(k.version, 2);
+	tear_down();
+}
+
+/* In whose place there is another at the next look: who ran meanwhile nobody knows. */
+TEST(a_module_in_anothers_place_has_no_samples_of_before)
+{
+	static const char text[] = "other 8192 0 - Live 0xffffffffc0001000\n";
+
+	set_up();
+	pretend_module();
+	change_modules();
+	ASSERT_EQ(kernel_places_look(&k), KERNEL_LESS);
+	ASSERT_OK(kernel_image_parse_modules(&k.image, text, strlen(text)));
+	ASSERT_STR(file_of(MODULE), "[kernel]");
+	ASSERT_EQ(scope_of(MODULE), KERNEL_SCOPE_UNSURE);
+	/* There was none. */
+	ASSERT_STR(file_of(MODULE + 4096), "[other]");
+	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
+	ASSERT_STR(file_of(MODULE), "[other]");
+	ASSERT_EQ(scope_of(MODULE), 0);
+	tear_down();
+}
+
+/* One goes and another comes between two looks: there are as many as there were. */
+TEST(a_module_for_another_is_seen)
+{
+	char folder[] = "/tmp/sonde-modules-XXXXXX", path[64];
+	uint64_t names;
+
+	set_up();
+	file_of(MODULE);
+	ASSERT_PTR_NONNULL(mkdtemp(folder));
+	close(k.modules_fd);
+	k.modules_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/one", folder);
+	ASSERT_OK(mkdir(path, 0700));
+	change_modules();
+	ASSERT_EQ(kernel_places_look(&k), KERNEL_MORE);
+	names = k.seen.names;
+	/* An event of something else. */
+	k.seen.nr_events--;
+	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
+	ASSERT_EQ(k.seen.names, names);
+	ASSERT_OK(rmdir(path));
+	snprintf(path, sizeof(path), "%s/two", folder);
+	ASSERT_OK(mkdir(path, 0700));
+	ASSERT_EQ(k.seen.nr, 3);
+	k.seen.nr_events--;
+	ASSERT_EQ(kernel_places_look(&k), KERNEL_MORE);
+	ASSERT(k.seen.names != names);
+	ASSERT_EQ(k.seen.nr, 3);
+	ASSERT_OK(rmdir(path));
+	ASSERT_OK(rmdir(folder));
+	tear_down();
+}
+
+/* Where the kernel drops what it says of BPF programs, one may have taken another's place. */
+TEST(what_was_lost_may_have_been_anybodys_end)
+{
+	uint32_t program, text;
+
+	set_up();
+	pretend_module();
+	k.text_start = PROGRAM + 4096;
+	k.text_end = k.text_start + 4096;
+	program = scope_of(PROGRAM);
+	text = scope_of(k.text_start);
+	kernel_places_lost(&k);
+	ASSERT_EQ(k.version, 1);
+	ASSERT(scope_of(PROGRAM) != program);
+	ASSERT_EQ(scope_of(k.text_start), text);
+	ASSERT_EQ(scope_of(MODULE), 0);
 	tear_down();
 }
 
@@ -74,8 +159,8 @@ TEST(modules_are_counted_in_a_folder_that_is_found_once)
 	set_up();
 	ASSERT(k.modules_fd >= 0);
 	ASSERT_OK(stat("/sys/module", &st));
-	ASSERT_EQ(k.nr_modules, st.st_nlink);
-	ASSERT(k.nr_modules > 2);
+	ASSERT_EQ(k.seen.nr, st.st_nlink);
+	ASSERT(k.seen.nr > 2);
 	tear_down();
 }
 
@@ -93,7 +178,7 @@ TEST(what_comes_takes_nothing_from_what_is_there)
 	set_up();
 	file_of(MODULE);
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
-	k.nr_modules--;
+	change_modules();
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_MORE);
 	ASSERT_STR(file_of(MODULE), "[kernel]");
 	tear_down();
