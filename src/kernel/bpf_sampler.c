@@ -678,6 +678,37 @@ void bpf_sampler_each_target(struct bpf_sampler *sampler, void (*each)(void *ctx
 	each_key(sampler->bpf->maps.targets, each, ctx);
 }
 
+/*
+ * What a CPU puts there meanwhile may be lost, and what was there before be there again: either was
+ * sent in full, but for these hashes, which are not.
+ */
+int bpf_sampler_ask_again(struct bpf_sampler *sampler, const uint64_t *hashes, size_t nr)
+{
+	int fd = bpf_map__fd(sampler->bpf->maps.known), nr_cpus = libbpf_num_possible_cpus();
+	size_t slots = bpf_map__value_size(sampler->bpf->maps.known) / sizeof(*hashes);
+	_cleanup_free_ uint64_t *known = calloc((size_t)nr_cpus * slots, sizeof(*known));
+	bool found = false;
+	__u32 zero = 0;
+
+	if (!known)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(fd, &zero, known))
+		return -errno;
+	for (size_t i = 0; i < nr; i++) {
+		for (size_t cpu = 0; cpu < (size_t)nr_cpus; cpu++) {
+			uint64_t *slot = &known[cpu * slots + (hashes[i] & (slots - 1))];
+
+			if (*slot != hashes[i])
+				continue;
+			*slot = 0;
+			found = true;
+		}
+	}
+	if (found && bpf_map_update_elem(fd, &zero, known, BPF_ANY))
+		return -errno;
+	return 0;
+}
+
 void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
 {
 	__atomic_add_fetch(&sampler->bpf->bss->known_epoch, WALK_HASH_MULTIPLIER, __ATOMIC_RELAXED);

@@ -100,6 +100,11 @@ void bpf_sampler_del_process(struct bpf_sampler *sampler, uint32_t pid);
 /* Calls `each` for all that have an entry, children too which nobody heard of. */
 void bpf_sampler_each_process(struct bpf_sampler *sampler, void (*each)(void *ctx, uint32_t pid),
 			      void *ctx);
+/*
+ * The kernel does not take the stacks of these hashes for known any more: each is sent in full
+ * again. What the others' hits mean stays. 0, -ENOMEM or -errno, and nothing has changed.
+ */
+int bpf_sampler_ask_again(struct bpf_sampler *sampler, const uint64_t *hashes, size_t nr);
 /* The kernel takes no stack for known any more: each is sent in full again. */
 void bpf_sampler_forget_stacks(struct bpf_sampler *sampler);
 
