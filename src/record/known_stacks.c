@@ -18,11 +18,11 @@ void known_stacks_fini(struct known_stacks *k)
 	set_fini(&k->before);
 }
 
-static const struct known_stack *find(const struct known_set *s, uint64_t hash,
-				      const struct profile_label **labels)
+static struct known_stack *find(const struct known_set *s, uint64_t hash,
+				const struct profile_label **labels)
 {
 	const uint64_t *found = map_get(&s->by_hash, hash);
-	const struct known_stack *stack = found ? &s->items.items[*found] : NULL;
+	struct known_stack *stack = found ? &s->items.items[*found] : NULL;
 
 	if (!stack || stack->stack == PROFILE_GONE)
 		return NULL;
@@ -30,22 +30,22 @@ static const struct known_stack *find(const struct known_set *s, uint64_t hash,
 	return stack;
 }
 
-const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
-					    const struct profile_label **labels)
+struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
+				      const struct profile_label **labels)
 {
 	return find(&k->now, hash, labels) ?: find(&k->before, hash, labels);
 }
 
-const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash,
-					       uint32_t pid, const struct profile_label **labels)
+struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash, uint32_t pid,
+					 const struct profile_label **labels)
 {
-	const struct known_stack *stack = known_stacks_find(k, hash, labels);
+	struct known_stack *stack = known_stacks_find(k, hash, labels);
 
 	return stack && stack->pid == pid ? stack : NULL;
 }
 
-const struct known_stack *known_stacks_find_waker(const struct known_stacks *k, uint64_t waker,
-						  const struct profile_label **labels)
+struct known_stack *known_stacks_find_waker(const struct known_stacks *k, uint64_t waker,
+					    const struct profile_label **labels)
 {
 	return known_stacks_find_of(k, waker, WAKER_PID(waker), labels);
 }
@@ -95,6 +95,17 @@ int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_s
 	if (r)
 		s->items.nr--;
 	return r;
+}
+
+void known_stacks_each_unnamed(const struct known_stacks *k, void (*each)(void *ctx, uint64_t hash),
+			       void *ctx)
+{
+	struct map_slot *slot;
+	size_t i = 0;
+
+	while ((slot = map_next(&k->now.by_hash, &i)))
+		if (k->now.items.items[slot->value].lacks_names)
+			each(ctx, slot->key);
 }
 
 void known_stacks_forget(struct known_stacks *k, uint64_t now_ns)

@@ -16,6 +16,8 @@ struct known_stack {
 	/* Whose tables it needs, numbers of the unwind store; perhaps not all. */
 	uint16_t files[DECODER_NEEDED_MAX];
 	uint16_t nr_files;
+	bool lacks_names;	 /* some were put off */
+	uint32_t kernel_version; /* decoder_kernel_version() when its frames were looked up */
 	/* private */
 	uint32_t first_label, nr_labels;
 };
@@ -41,18 +43,21 @@ enum {
 
 void known_stacks_fini(struct known_stacks *k);
 /* NULL: nobody knows of it. Valid until the next call, as are its labels: (*labels)[0] and on. */
-const struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
-					    const struct profile_label **labels);
+struct known_stack *known_stacks_find(const struct known_stacks *k, uint64_t hash,
+				      const struct profile_label **labels);
 /* NULL also if it is not a stack of process `pid`: another's may have that hash, by chance or on
  * purpose, and is not what a hit means. */
-const struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash,
-					       uint32_t pid, const struct profile_label **labels);
+struct known_stack *known_stacks_find_of(const struct known_stacks *k, uint64_t hash, uint32_t pid,
+					 const struct profile_label **labels);
 /* Likewise of a waker's, whose hash says which process's it is. */
-const struct known_stack *known_stacks_find_waker(const struct known_stacks *k, uint64_t waker,
-						  const struct profile_label **labels);
+struct known_stack *known_stacks_find_waker(const struct known_stacks *k, uint64_t waker,
+					    const struct profile_label **labels);
 /* 0 or -ENOMEM; -ENOSPC: there are too many, the kernel must forget. */
 int known_stacks_put(struct known_stacks *k, uint64_t hash, const struct known_stack *stack,
 		     const struct profile_label *labels, size_t nr);
+/* Those that lack names: calls `each` with their hashes. */
+void known_stacks_each_unnamed(const struct known_stacks *k, void (*each)(void *ctx, uint64_t hash),
+			       void *ctx);
 /* The kernel was told to forget all of them. */
 void known_stacks_forget(struct known_stacks *k, uint64_t now_ns);
 /* Drops what no hit can come for any more. */

@@ -128,6 +128,27 @@ TEST(labels_are_each_stack_s_own)
 	known_stacks_fini(&k);
 }
 
+static void keep_hash(void *ctx, uint64_t hash)
+{
+	*(uint64_t *)ctx += hash;
+}
+
+TEST(those_that_lack_names_are_told)
+{
+	struct known_stacks k = { 0 };
+	uint64_t sum = 0;
+
+	put(&k, 1, 10, 0);
+	for (uint64_t hash = 2; hash < 5; hash++)
+		ASSERT_OK(known_stacks_put(
+			&k, hash, &(struct known_stack){ .stack = 11, .lacks_names = true }, NULL,
+			0));
+	put(&k, 4, 12, 0); /* sent once more */
+	known_stacks_each_unnamed(&k, keep_hash, &sum);
+	ASSERT_EQ(sum, 2 + 3);
+	known_stacks_fini(&k);
+}
+
 TEST(there_are_only_so_many)
 {
 	struct known_stacks k = { 0 };

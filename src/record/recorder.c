@@ -73,15 +73,29 @@ static void check_facts(void *ctx, uint32_t pid)
 		bpf_sampler_del_facts(r->sampler, pid);
 }
 
+/* Stacks that are not kept here, or only in part, while the kernel takes them for known. */
+static void ask_again(struct recorder *r)
+{
+	VEC(uint64_t) hashes = { 0 };
+	struct map_slot *slot;
+	size_t i = 0;
+	int err = 0;
+
+	while (!err && (slot = map_next(&r->to_ask, &i)))
+		err = vec_push(&hashes, slot->key);
+	if (!err && hashes.nr)
+		err = bpf_sampler_ask_again(r->sampler, hashes.items, hashes.nr);
+	vec_free(&hashes);
+	if (err)
+		log_debug("stacks are asked for later: %s", strerror(-err));
+	else
+		map_clear(&r->to_ask);
+}
+
 /* Each recovers from something that went wrong since the last tick. */
 static void mend(struct recorder *r, uint64_t now)
 {
-	/* While hits of what was known before are still on their way, forgetting once more would
-	 * lose them; and all that is sent anew could crowd out the rest. */
-	if (r->forget_stacks && now >= r->known.before_until_ns) {
-		recorder_forget_stacks(r);
-		r->forget_stacks = false;
-	}
+	ask_again(r);
 	/* A machine that loads programs all the time is not to be busy with that. */
 	if (r->list_code && now >= r->list_code_at_ns) {
 		bpf_sampler_list_code(r->sampler);
@@ -99,10 +113,16 @@ static void mend(struct recorder *r, uint64_t now)
 	r->events_lost = false;
 }
 
+static void ask_for(void *ctx, uint64_t hash)
+{
+	recorder_ask_again(ctx, hash);
+}
+
 /* Stacks with names that were put off are known by now, and would be unknown for good. */
 static void ask_for_names(struct recorder *r, uint64_t now)
 {
-	r->forget_stacks |= pace_names_due(&r->unnamed, r->decoder.nr_unnamed, now);
+	if (pace_names_due(&r->unnamed, r->decoder.nr_unnamed, now))
+		known_stacks_each_unnamed(&r->known, ask_for, r);
 }
 
 static void follow_cpus(struct recorder *r)
@@ -677,6 +697,7 @@ void recorder_free(struct recorder *r)
 	bpf_sampler_free(r->sampler);
 	cpu_set_free(r->cpus);
 	known_stacks_fini(&r->known);
+	map_fini(&r->to_ask);
 	own_fini(&r->own);
 	map_fini(&r->targets);
 	selection_fini(&r->selection);

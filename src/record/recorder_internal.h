@@ -113,7 +113,7 @@ struct recorder {
 	uint32_t expected_runtimes; /* recorder_expect_runtimes() */
 	int32_t awaits_exec;	    /* a target that counts from its exec on: 0: none */
 	bool has_pruned;	    /* since the kernel was last told to send each stack anew */
-	bool forget_stacks; /* hits came for a stack that is not kept: the kernel shall forget */
+	struct map to_ask; /* hashes of stacks that the kernel shall send in full once more */
 	struct name_retry unnamed;
 	bool met_raw;	    /* in this turn */
 	bool said_missing;  /* that a CPU is not sampled */
@@ -141,7 +141,9 @@ bool recorder_lend_to_profile(struct recorder *r);
 void recorder_make_room(struct recorder *r, uint64_t now_ns);
 /* And between two samples of a turn, when it is full. */
 void recorder_make_room_at_once(struct recorder *r);
-/* The kernel shall send each stack in full once more. */
+/* The kernel shall send that stack in full once more. */
+void recorder_ask_again(struct recorder *r, uint64_t hash);
+/* The kernel shall send each stack in full once more: some were dropped. */
 void recorder_forget_stacks(struct recorder *r);
 
 /* loop_set_timer(): without it there are fewer turns than there should be. */
@@ -167,7 +169,7 @@ void pace_after_pause(struct recorder *r);
 void pace_end_pause_with_tick(struct recorder *r);
 /*
  * Is it time to ask once more for names that were put off? `nr`: how often that happened so far.
- * Three seconds after the first of them, then six, up to a minute, since all stacks come anew for
- * that. A minute without any: as at first.
+ * Three seconds after the first of them, then six, up to a minute, since each of their stacks comes
+ * anew for that. A minute without any: as at first.
  */
 bool pace_names_due(struct name_retry *n, uint64_t nr, uint64_t now);

@@ -13,6 +13,7 @@
 
 enum {
 	REFRESH_INTERVAL_NS = 100000000, /* between two looks at one process's /proc/PID/maps */
+	TO_ASK_MAX = 1 << 14,		 /* stacks, between two ticks */
 };
 
 /*
@@ -164,6 +165,7 @@ static bool is_rejected(struct recorder *r, const struct sample_header *h)
 	return true;
 }
 
+static int follow_kernel(struct recorder *r, struct known_stack *known);
 static uint32_t known_part(struct recorder *r, const struct known_stack *known, uint32_t pid);
 
 /* By whom a sleep was ended, and its stack with that of who did; as it is, if there is no room. */
@@ -171,7 +173,7 @@ static uint32_t join_waker(struct recorder *r, const struct sample_header *h, ui
 			   struct ended *ret)
 {
 	const struct profile_label *labels = NULL;
-	const struct known_stack *known;
+	struct known_stack *known;
 	uint32_t waker = 0, joined;
 
 	if (h->waker == WAKER_INTERRUPT) {
@@ -180,7 +182,7 @@ static uint32_t join_waker(struct recorder *r, const struct sample_header *h, ui
 		ret->nr_labels = 1;
 	} else {
 		known = known_stacks_find_waker(&r->known, h->waker, &labels);
-		if (!known || known->nr_labels != WAKER_LABELS)
+		if (!known || known->nr_labels != WAKER_LABELS || follow_kernel(r, known))
 			return stack;
 		memcpy(ret->labels, labels, sizeof(ret->labels));
 		ret->nr_labels = WAKER_LABELS;
@@ -247,8 +249,16 @@ static void count_sample(struct recorder *r, const struct sample_header *h, cons
 		r->stats.truncated[stop]++;
 }
 
+void recorder_ask_again(struct recorder *r, uint64_t hash)
+{
+	/* Those that find no room are asked for when they are met the next time. */
+	if (r->to_ask.nr < TO_ASK_MAX && map_put(&r->to_ask, hash, 1))
+		log_debug("a stack is asked for later: out of memory");
+}
+
 void recorder_forget_stacks(struct recorder *r)
 {
+	log_debug("stacks were dropped: the kernel sends all of them once more");
 	r->has_pruned = false;
 	bpf_sampler_forget_stacks(r->sampler);
 	known_stacks_forget(&r->known, now_ns());
@@ -262,7 +272,9 @@ static int remember_stack(struct recorder *r, const struct sample_header *h, uin
 				     .pid = h->pid,
 				     .generation = generation,
 				     .thread_name = said->thread_name,
-				     .nr_files = (uint16_t)r->decoder.nr_needed };
+				     .nr_files = (uint16_t)r->decoder.nr_needed,
+				     .lacks_names = r->decoder.lacks_names,
+				     .kernel_version = decoder_kernel_version(&r->decoder) };
 	int err;
 
 	memcpy(known.files, r->decoder.needed, sizeof(known.files));
@@ -454,7 +466,7 @@ static void on_full(struct recorder *r, const struct sample_header *h, const uin
 		stack.snapshot = publisher_snapshot(&r->unwinder.publisher, full->generation);
 		if (!stack.snapshot) {
 			recorder_lose(r, h->source, LOST_UNKNOWN_STACK, !(h->flags & SAMPLE_WAKER));
-			r->forget_stacks = true;
+			recorder_ask_again(r, h->hash);
 			take_back(r, h->pid, full->generation);
 			return;
 		}
@@ -514,6 +526,20 @@ static uint32_t true_part(struct recorder *r, const struct process *proc,
 	return cut;
 }
 
+/* Of what is in the kernel by now; on failure it is not known what that stack is. */
+static int follow_kernel(struct recorder *r, struct known_stack *known)
+{
+	uint32_t version = decoder_kernel_version(&r->decoder);
+	int err;
+
+	if (known->kernel_version == version)
+		return 0;
+	err = decoder_look_again(&r->decoder, known->stack, &known->stack);
+	if (!err)
+		known->kernel_version = version;
+	return err;
+}
+
 /* What is still true of a stack of that process. */
 static uint32_t known_part(struct recorder *r, const struct known_stack *known, uint32_t pid)
 {
@@ -532,17 +558,16 @@ static uint32_t known_part(struct recorder *r, const struct known_stack *known, 
 static void on_hit(struct recorder *r, const struct sample_header *h)
 {
 	const struct profile_label *labels;
-	const struct known_stack *found = known_stacks_find_of(&r->known, h->hash, h->pid, &labels);
+	struct known_stack *found = known_stacks_find_of(&r->known, h->hash, h->pid, &labels);
 	struct said said;
 
 	/* One that was new when the profile was full: it is asked for when there is room. */
-	if (!found && r->refused_until_ns) {
-		recorder_lose(r, h->source, LOST_OUT_OF_MEMORY, 1);
-		return;
-	}
-	if (!found) {
-		recorder_lose(r, h->source, LOST_UNKNOWN_STACK, 1);
-		r->forget_stacks = true;
+	if (!found && r->refused_until_ns != UINT64_MAX)
+		recorder_ask_again(r, h->hash);
+	if (!found || follow_kernel(r, found)) {
+		recorder_lose(
+			r, h->source,
+			found || r->refused_until_ns ? LOST_OUT_OF_MEMORY : LOST_UNKNOWN_STACK, 1);
 		return;
 	}
 	touch_tables(r, found->generation, found->files, found->nr_files);

@@ -84,8 +84,7 @@ static void on_event(struct recorder *r, const struct side_event *e)
 	struct process *proc;
 
 	if (e->type == SIDE_CODE || e->type == SIDE_CODE_GONE) {
-		r->forget_stacks |=
-			decoder_on_kernel_code(&r->decoder, e, r->events.text.items + e->text);
+		decoder_on_kernel_code(&r->decoder, e, r->events.text.items + e->text);
 		r->list_code = true;
 		return;
 	}
@@ -165,10 +164,10 @@ static int keep_record(void *ctx, void *record, size_t size)
 		recorder_lose(r, size >= sizeof(*h) ? h->source : SOURCE_CLOCK,
 			      err == -EINVAL ? LOST_MALFORMED : LOST_OUT_OF_MEMORY, 1);
 	/* Hits of a stack that was dropped here will come until the kernel sends it once more. */
-	if (err && type != SAMPLE_HIT && r->refused_until_ns != UINT64_MAX) {
+	if (err && type == SAMPLE_FULL)
+		recorder_ask_again(r, h->hash);
+	if (err && type != SAMPLE_HIT && r->refused_until_ns != UINT64_MAX)
 		r->refused_until_ns = now_ns() + 2 * (uint64_t)KNOWN_STACKS_STAY_NS;
-		r->forget_stacks = true;
-	}
 	return 0;
 }
 
@@ -379,10 +378,7 @@ static void update_walkers(struct recorder *r)
 
 static void look_at_kernel(struct recorder *r)
 {
-	enum kernel_change change = decoder_look_at_kernel(&r->decoder);
-
-	r->list_code |= change != KERNEL_SAME;
-	r->forget_stacks |= change == KERNEL_LESS;
+	r->list_code |= decoder_look_at_kernel(&r->decoder) != KERNEL_SAME;
 }
 
 /*
