@@ -617,7 +617,7 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 		    const struct sample_raw *raw, const struct stack_copy *copy, bool gone)
 {
 	const struct published_process *v;
-	bool nowhere;
+	bool nowhere, is_shown;
 	int stop;
 
 	if (publisher_show(&r->unwinder.publisher, proc, gone ? 0 : raw->mm))
@@ -630,19 +630,20 @@ static int walk_raw(struct recorder *r, struct process *proc, const struct sampl
 	/* The kernel's walk may have gone further up than the copy of the stack reaches. */
 	if (h->stop == STOP_FILE_PENDING)
 		publisher_load(&r->unwinder.publisher, v->snapshot, raw->file);
-	stop = raw_walk(&r->unwinder.publisher, v->snapshot, raw, copy, proc->pid,
+	stop = raw_walk(&r->unwinder.publisher, v->snapshot, raw, copy, proc->pid, false,
 			r->options.max_frames, r->walk);
 	/* The kernel may have met it further up, but only by the same mappings does that mean
 	 * anything. */
 	nowhere = stop == STOP_NO_MAPPING ||
 		  (h->stop == STOP_NO_MAPPING && raw->generation == v->snapshot->generation);
-	if (nowhere && !gone && refresh(r, proc, raw->mm))
-		stop = raw_walk(&r->unwinder.publisher, v->snapshot, raw, copy, proc->pid,
+	is_shown = nowhere && !gone && refresh(r, proc, raw->mm);
+	/* We have looked: /proc knows of nothing there either. */
+	if (is_shown || stop == STOP_NO_MAPPING)
+		stop = raw_walk(&r->unwinder.publisher, v->snapshot, raw, copy, proc->pid, true,
 				r->options.max_frames, r->walk);
 	if (h->stop == STOP_CODE_PENDING)
 		publisher_hold_asks(&r->unwinder.publisher, proc);
-	/* /proc knows of nothing there either. */
-	return stop == STOP_NO_MAPPING && r->walk->by_frame_pointer ? STOP_FRAME_POINTER : stop;
+	return stop;
 }
 
 /*

@@ -12,7 +12,7 @@ enum { HOST_MACHINE = EM_AARCH64 };
 
 int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 	     const struct sample_raw *raw, const struct stack_copy *stack, int32_t pid,
-	     uint32_t max_frames, struct walk *walk)
+	     bool is_final, uint32_t max_frames, struct walk *walk)
 {
 	struct copied_memory copied = {
 		.stack = *stack,
@@ -26,7 +26,7 @@ int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 	const struct walk_memory memory = { .read = copied_memory_read,
 					    .ctx = &copied,
 					    .read_stack = copied_memory_read_stack };
-	const struct walk_input input = {
+	struct walk_input input = {
 		.machine = HOST_MACHINE,
 		.pc = raw->pc,
 		.regs = raw->regs,
@@ -34,9 +34,9 @@ int raw_walk(struct publisher *p, const struct mapping_snapshot *snapshot,
 		.max_frames = max_frames,
 		.late = true,
 	};
-	int stop = host_walk(p, &memory, &input, walk);
 
-	return copied_memory_stop(&copied, stop);
+	input.process.flags |= is_final ? PROCESS_MAPPINGS_FINAL : 0;
+	return copied_memory_stop(&copied, host_walk(p, &memory, &input, walk));
 }
 
 int raw_walk_reason(const struct sample_raw *raw, int stop)

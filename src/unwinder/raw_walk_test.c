@@ -132,7 +132,7 @@ static int walk_seen(struct walk *walk)
 					 .size = seen.raw.stack_size,
 					 .bytes = seen.stack };
 
-	return raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, 1024, walk);
+	return raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, false, 1024, walk);
 }
 
 /*
@@ -222,9 +222,25 @@ TEST(a_walk_goes_on_behind_a_hole)
 	first = (seen.array + RAW_PAGE) & -(uint64_t)RAW_PAGE;
 	copy = without(first, first + (ARRAY_PAGES - 2) * RAW_PAGE);
 	ASSERT(copy.nr_pages > 2);
-	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, 1024, walk),
+	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, false, 1024, walk),
 		  STOP_COMPLETE);
 	assert_same_callers(walk, walk->full.nr_words);
+	tear_down();
+	free(walk);
+}
+
+/* As the kernel's walker is told: both end alike then (walk_host_test). */
+TEST(who_has_looked_tells_the_walker)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	const struct stack_copy copy = { .bytes = seen.stack };
+
+	set_up();
+	with_arrays(2, stack_top());
+	for (int is_final = 0; is_final < 2; is_final++) {
+		raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, is_final, 1024, walk);
+		ASSERT_EQ(!!(walk->process.flags & PROCESS_MAPPINGS_FINAL), is_final);
+	}
 	tear_down();
 	free(walk);
 }
@@ -240,7 +256,7 @@ TEST(what_is_needed_of_a_hole_ends_the_walk)
 	ASSERT_EQ(walk_seen(walk), STOP_COMPLETE);
 	whole = walk->full.nr_words;
 	copy = without(seen.frame, seen.frame + 16);
-	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, 1024, walk),
+	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, 0, false, 1024, walk),
 		  STOP_STACK_UNREADABLE);
 	ASSERT(walk->full.nr_words < whole);
 	assert_same_callers(walk, whole);
@@ -311,7 +327,8 @@ TEST(code_that_called_is_known_though_the_process_is_gone)
 
 	set_up();
 	for (size_t i = 0; i < 2; i++) {
-		ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &raw, &copy, pids[i], 1024, walk),
+		ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &raw, &copy, pids[i], false, 1024,
+				   walk),
 			  STOP_COMPLETE);
 		ASSERT_EQ(walk->full.nr_words, 3);
 		ASSERT_EQ(FRAME_DATA(walk->words[2]) + 1, (uint64_t)kept_root_goes_on);
@@ -319,7 +336,7 @@ TEST(code_that_called_is_known_though_the_process_is_gone)
 	/* What is there is no call. */
 	seen.raw = raw;
 	seen.raw.regs[X86_RAX] += 8;
-	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, pids[1], 1024, walk),
+	ASSERT_EQ(raw_walk(&publisher, snapshot_of(), &seen.raw, &copy, pids[1], false, 1024, walk),
 		  STOP_UNKNOWN_REGISTER);
 	tear_down();
 	free(walk);
