@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbol/symbol_writer.h"
 #include "util/cleanup.h"
+#include "util/hash_index.h"
 #include "util/vec.h"
 
 #include <errno.h>
@@ -8,15 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-/*
- * Open addressing; a slot is the hash << 32 | what it stands for + 1, or 0: eight bytes. With
- * util/intern.h, whose maps take 17, 140,000 functions and their names take 4 % more time.
- */
-struct index {
-	uint64_t *slots;
-	size_t cap, nr;
-};
 
 struct symbol_writer {
 	int fd;
@@ -34,7 +26,7 @@ struct symbol_writer {
 	VEC(struct image_function) functions;
 	VEC(uint32_t) files;
 	VEC(char) strings;
-	struct index by_string, by_function, by_file;
+	struct hash_index by_string, by_function, by_file;
 	uint8_t buf[64 << 10];
 };
 
@@ -48,9 +40,9 @@ void symbol_writer_free(struct symbol_writer *w)
 	vec_free(&w->functions);
 	vec_free(&w->files);
 	vec_free(&w->strings);
-	free(w->by_string.slots);
-	free(w->by_function.slots);
-	free(w->by_file.slots);
+	hash_index_fini(&w->by_string);
+	hash_index_fini(&w->by_function);
+	hash_index_fini(&w->by_file);
 	free(w);
 }
 
@@ -136,58 +128,6 @@ static int put_section(struct symbol_writer *w, enum image_section_id id, const 
 
 /* --- what is interned ------------------------------------------------------------------------- */
 
-static void insert(uint64_t *slots, size_t cap, uint64_t slot)
-{
-	size_t i = (slot >> 32) & (cap - 1);
-
-	while (slots[i])
-		i = (i + 1) & (cap - 1);
-	slots[i] = slot;
-}
-
-/* Room for one more. */
-static int index_reserve(struct index *index)
-{
-	size_t cap = index->cap ? index->cap * 2 : 1024;
-	uint64_t *slots;
-
-	if (index->nr < index->cap / 4 * 3)
-		return 0;
-	slots = calloc(cap, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < index->cap; i++)
-		if (index->slots[i])
-			insert(slots, cap, index->slots[i]);
-	free(index->slots);
-	index->slots = slots;
-	index->cap = cap;
-	return 0;
-}
-
-static void index_add(struct index *index, uint32_t hash, uint32_t number)
-{
-	insert(index->slots, index->cap, (uint64_t)hash << 32 | (number + 1));
-	index->nr++;
-}
-
-/* Walks over what may be equal: numbers of that hash. Begin with *pos = hash. */
-static bool index_next(const struct index *index, uint32_t hash, size_t *pos, uint32_t *ret)
-{
-	while (index->cap) {
-		uint64_t slot = index->slots[*pos & (index->cap - 1)];
-
-		++*pos;
-		if (!slot)
-			break;
-		if (slot >> 32 == hash) {
-			*ret = (uint32_t)slot - 1;
-			return true;
-		}
-	}
-	return false;
-}
-
 int symbol_writer_string(struct symbol_writer *w, const char *s, uint32_t *ret)
 {
 	size_t size = strlen(s) + 1;
@@ -195,7 +135,7 @@ int symbol_writer_string(struct symbol_writer *w, const char *s, uint32_t *ret)
 	size_t pos = hash;
 	int r;
 
-	while (index_next(&w->by_string, hash, &pos, &offset)) {
+	while (hash_index_next(&w->by_string, hash, &pos, &offset)) {
 		if (!strcmp(w->strings.items + offset, s)) {
 			*ret = offset;
 			return 0;
@@ -203,7 +143,7 @@ int symbol_writer_string(struct symbol_writer *w, const char *s, uint32_t *ret)
 	}
 	if (size > IMAGE_SECTION_MAX - w->strings.nr)
 		return -EFBIG;
-	r = index_reserve(&w->by_string);
+	r = hash_index_reserve(&w->by_string);
 	if (!r)
 		r = vec_reserve(&w->strings, w->strings.nr + size);
 	if (r)
@@ -211,7 +151,7 @@ int symbol_writer_string(struct symbol_writer *w, const char *s, uint32_t *ret)
 	offset = (uint32_t)w->strings.nr;
 	memcpy(w->strings.items + offset, s, size);
 	w->strings.nr += size;
-	index_add(&w->by_string, hash, offset);
+	hash_index_add(&w->by_string, hash, offset);
 	*ret = offset;
 	return 0;
 }
@@ -228,7 +168,7 @@ int symbol_writer_function(struct symbol_writer *w, const struct image_function 
 	size_t pos = hash;
 	int r;
 
-	while (index_next(&w->by_function, hash, &pos, &number)) {
+	while (hash_index_next(&w->by_function, hash, &pos, &number)) {
 		if (!memcmp(&w->functions.items[number], function, sizeof(*function))) {
 			*ret = number;
 			return 0;
@@ -236,13 +176,13 @@ int symbol_writer_function(struct symbol_writer *w, const struct image_function 
 	}
 	if (w->functions.nr >= IMAGE_SECTION_MAX / sizeof(*function))
 		return -EFBIG;
-	r = index_reserve(&w->by_function);
+	r = hash_index_reserve(&w->by_function);
 	if (!r)
 		r = vec_push(&w->functions, *function);
 	if (r)
 		return r;
 	*ret = (uint32_t)w->functions.nr - 1;
-	index_add(&w->by_function, hash, *ret);
+	hash_index_add(&w->by_function, hash, *ret);
 	return 0;
 }
 
@@ -255,7 +195,7 @@ int symbol_writer_file(struct symbol_writer *w, const char *path, uint32_t *ret)
 	if (r)
 		return r;
 	pos = hash = (uint32_t)XXH3_64bits(&string, sizeof(string));
-	while (index_next(&w->by_file, hash, &pos, &number)) {
+	while (hash_index_next(&w->by_file, hash, &pos, &number)) {
 		if (w->files.items[number] == string) {
 			*ret = number;
 			return 0;
@@ -263,13 +203,13 @@ int symbol_writer_file(struct symbol_writer *w, const char *path, uint32_t *ret)
 	}
 	if (w->files.nr >= IMAGE_FILES_MAX)
 		return -EFBIG;
-	r = index_reserve(&w->by_file);
+	r = hash_index_reserve(&w->by_file);
 	if (!r)
 		r = vec_push(&w->files, string);
 	if (r)
 		return r;
 	*ret = (uint32_t)w->files.nr - 1;
-	index_add(&w->by_file, hash, *ret);
+	hash_index_add(&w->by_file, hash, *ret);
 	return 0;
 }
 

@@ -12,7 +12,6 @@
 enum {
 	ROWS_MIN = 256,
 	RULES_MIN = 64,
-	HASH_MIN = 1024,
 };
 
 static const union cfi_rule no_rule = { .rule = { .cfa = CFA_STOP, .cfa_off = STOP_NO_RULE } };
@@ -27,12 +26,10 @@ int table_writer_init(struct table_writer *w, uint64_t start, uint64_t end, size
 		      : rows_hint > FILE_ROWS_MAX ? FILE_ROWS_MAX
 						  : rows_hint;
 	w->rules_cap = RULES_MIN;
-	w->hash_cap = HASH_MIN;
 	w->buckets = calloc(w->nr_buckets + 1, sizeof(*w->buckets));
 	w->rows = malloc(w->rows_cap * sizeof(*w->rows));
 	w->rules = malloc(w->rules_cap * sizeof(*w->rules));
-	w->hash = malloc(w->hash_cap * sizeof(*w->hash));
-	if (!w->buckets || !w->rows || !w->rules || !w->hash) {
+	if (!w->buckets || !w->rows || !w->rules || hash_index_reserve(&w->by_rule)) {
 		table_writer_fini(w);
 		return -ENOMEM;
 	}
@@ -45,7 +42,7 @@ void table_writer_fini(struct table_writer *w)
 	free(w->buckets);
 	free(w->rows);
 	free(w->rules);
-	free(w->hash);
+	hash_index_fini(&w->by_rule);
 	*w = (struct table_writer){ 0 };
 }
 
@@ -64,39 +61,15 @@ static inline bool same_rule(const union cfi_rule *a, const union cfi_rule *b)
 		 (a->words[2] ^ b->words[2]));
 }
 
-static void hash_insert(uint32_t *hash, uint32_t cap, uint32_t h, uint32_t number)
-{
-	uint32_t i = h & (cap - 1);
-
-	while (hash[i])
-		i = (i + 1) & (cap - 1);
-	hash[i] = number + 1;
-}
-
 void table_writer_reset(struct table_writer *w)
 {
-	memset(w->hash, 0, w->hash_cap * sizeof(*w->hash));
+	hash_index_clear(&w->by_rule);
 	memset(w->cache, 0, sizeof(w->cache));
 	w->rules[0] = no_rule;
 	w->nr_rules = 1;
-	hash_insert(w->hash, w->hash_cap, hash_rule(&no_rule), 0);
+	hash_index_add(&w->by_rule, hash_rule(&no_rule), 0);
 	w->nr_rows = w->bucket = w->bucket_first = w->last_rule = 0;
 	w->error = 0;
-}
-
-static int grow_hash(struct table_writer *w)
-{
-	uint32_t cap = w->hash_cap * 2;
-	uint32_t *hash = calloc(cap, sizeof(*hash));
-
-	if (!hash)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < w->nr_rules; i++)
-		hash_insert(hash, cap, hash_rule(&w->rules[i]), i);
-	free(w->hash);
-	w->hash = hash;
-	w->hash_cap = cap;
-	return 0;
 }
 
 static int grow_rules(struct table_writer *w)
@@ -123,13 +96,11 @@ static int add_rule(struct table_writer *w, const union cfi_rule *rule, uint32_t
 		if (r < 0)
 			return r;
 	}
-	if (w->nr_rules * 2 >= w->hash_cap) {
-		r = grow_hash(w);
-		if (r < 0)
-			return r;
-	}
+	r = hash_index_reserve(&w->by_rule);
+	if (r)
+		return r;
 	w->rules[w->nr_rules] = *rule;
-	hash_insert(w->hash, w->hash_cap, h, w->nr_rules);
+	hash_index_add(&w->by_rule, h, w->nr_rules);
 	return w->nr_rules++;
 }
 
@@ -137,16 +108,15 @@ static int add_rule(struct table_writer *w, const union cfi_rule *rule, uint32_t
 static int rule_number(struct table_writer *w, const union cfi_rule *rule)
 {
 	uint32_t h = hash_rule(rule), *cached = &w->cache[h >> 20 & (TABLE_RULE_CACHE - 1)];
+	uint32_t found;
+	size_t pos = h;
 	int number = -1;
 
 	if (same_rule(&w->rules[*cached], rule))
 		return *cached;
-	for (uint32_t i = h & (w->hash_cap - 1); w->hash[i]; i = (i + 1) & (w->hash_cap - 1)) {
-		if (same_rule(&w->rules[w->hash[i] - 1], rule)) {
-			number = w->hash[i] - 1;
-			break;
-		}
-	}
+	while (number < 0 && hash_index_next(&w->by_rule, h, &pos, &found))
+		if (same_rule(&w->rules[found], rule))
+			number = (int)found;
 	if (number < 0)
 		number = add_rule(w, rule, h);
 	if (number >= 0)

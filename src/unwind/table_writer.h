@@ -10,6 +10,7 @@
 
 #include "dwarf/cfi.h"
 #include "unwind/unwind_table.h"
+#include "util/hash_index.h"
 
 enum {
 	TABLE_RULE_CACHE = 1024,
@@ -25,13 +26,10 @@ struct table_writer {
 	union cfi_rule *rules;
 	uint32_t nr_rules, rules_cap;
 	/* private */
-	uint32_t bucket, bucket_first; /* the open one */
-	uint32_t last_rule;	       /* of the last row; 0 at first, as the look-up has it */
-	/* Rule numbers + 1, open addressing. With a map (util/map.h) 860,000 rows take 2 % more
-	 * time. */
-	uint32_t *hash;
-	uint32_t hash_cap;
-	uint32_t cache[TABLE_RULE_CACHE]; /* rule numbers, direct-mapped in front of `hash` */
+	uint32_t bucket, bucket_first;	  /* the open one */
+	uint32_t last_rule;		  /* of the last row; 0 at first, as the look-up has it */
+	struct hash_index by_rule;	  /* rule numbers */
+	uint32_t cache[TABLE_RULE_CACHE]; /* rule numbers, direct-mapped in front of `by_rule` */
 	int error;			  /* the first failure; writes are ignored from then on */
 };
 
