@@ -145,7 +145,7 @@ static int file_number(struct kernel_places *k, uint64_t address, uint32_t *ret,
 			*ret_place = was == k->before.files ? PLACE_KERNEL : PLACE_MODULE;
 			return add_file(k, was, ret);
 		}
-		is_unsure = was != k->before.files && !is_same(was, file);
+		is_unsure = !is_same(was, file);
 		if (is_unsure)
 			file = k->image.files;
 	}
@@ -234,8 +234,8 @@ enum kernel_change kernel_places_look(struct kernel_places *k)
 	int r;
 
 	/* What was found in it since the last look is not there any more. */
-	k->version += k->has_less;
-	k->has_less = false;
+	k->version += k->has_changed;
+	k->has_changed = false;
 	kernel_image_fini(&k->before);
 	seen.nr = count_modules(k);
 	seen.nr_events = count_events(k);
@@ -259,9 +259,9 @@ enum kernel_change kernel_places_look(struct kernel_places *k)
 		return KERNEL_SAME;
 	}
 	k->before = before;
-	k->has_less = !has_all(&k->image, &before);
-	k->version += k->has_less;
-	return k->has_less ? KERNEL_LESS : KERNEL_MORE;
+	k->has_changed = true;
+	k->version++;
+	return has_all(&k->image, &before) ? KERNEL_MORE : KERNEL_LESS;
 }
 
 static void begin_scopes_anew(struct kernel_places *k)

@@ -37,7 +37,7 @@ struct kernel_places {
 	VEC(struct kernel_gone) gone; /* in the order of time */
 	uint32_t scope;		      /* of what is in none of them: theirs come behind it */
 	uint32_t version;	      /* moves when what was found may be another's by now */
-	bool has_less;		      /* than `before` */
+	bool has_changed;	      /* at the last look */
 };
 
 enum {
@@ -60,7 +60,8 @@ int kernel_places_find(struct kernel_places *k, uint64_t address, uint32_t *ret_
 
 enum kernel_change {
 	KERNEL_SAME,
-	KERNEL_MORE, /* there are names that there were not before */
+	KERNEL_MORE, /* there are names that there were not before; of a module: `version` has moved
+		      */
 	KERNEL_LESS, /* something is gone, and who was found in it: `version` has moved */
 };
 /* Have modules come or gone? Two system calls, if nothing has. */

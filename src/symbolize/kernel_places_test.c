@@ -92,8 +92,8 @@ TEST(a_module_in_anothers_place_has_no_samples_of_before)
 	ASSERT_OK(kernel_image_parse_modules(&k.image, text, strlen(text)));
 	ASSERT_STR(file_of(MODULE), "[kernel]");
 	ASSERT_EQ(scope_of(MODULE), KERNEL_SCOPE_UNSURE);
-	/* There was none. */
-	ASSERT_STR(file_of(MODULE + 4096), "[other]");
+	/* Where there was none another may have come and gone meanwhile. */
+	ASSERT_EQ(scope_of(MODULE + 4096), KERNEL_SCOPE_UNSURE);
 	ASSERT_EQ(kernel_places_look(&k), KERNEL_SAME);
 	ASSERT_STR(file_of(MODULE), "[other]");
 	ASSERT_EQ(scope_of(MODULE), 0);

@@ -380,6 +380,23 @@ void symbolizer_kernel_text(const struct symbolizer *n, uint64_t *ret_start, uin
 }
 
 /* False: its name is to be read, but not yet. */
+/* By the time that symbols are read another module may be where the frame's was. `module`: of the
+ * symbol that is there now, NULL or "": of none. */
+static bool is_its_module(const struct symbolizer *n, uint32_t frame, const char *module)
+{
+	const struct profile *p = n->profile;
+	const char *file =
+		strtab_get(&p->strings, p->files.items[p->frames.items[frame].file].path);
+	size_t len;
+
+	if (!strcmp(file, "[kernel]"))
+		return true;
+	module = module ? module : "";
+	module += *module == '[';
+	len = strcspn(module, "]");
+	return file[0] == '[' && !strncmp(file + 1, module, len) && !strcmp(file + 1 + len, "]");
+}
+
 static bool name_kernel(struct symbolizer *n, uint32_t frame)
 {
 	uint64_t address = n->profile->frames.items[frame].address;
@@ -395,6 +412,8 @@ static bool name_kernel(struct symbolizer *n, uint32_t frame)
 		if (n->kernel_changed && !in_kernel_text(n, address))
 			return false;
 		name = kallsyms_find(n->kernel, address, &module);
+		if (name && !is_its_module(n, frame, module))
+			name = NULL;
 	}
 	if (name)
 		profile_name_frame(n->profile, frame, name);
