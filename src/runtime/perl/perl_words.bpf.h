@@ -8,9 +8,9 @@
 /* --- what was read before --------------------------------------------------------------------- */
 
 /*
- * A CPU's memory of subs and of statements in them, among the rules of interrupted code, as
+ * A CPU's memory of subs and of statements in them, among the rules by address, as
  * nobody's address (as ruby.bpf.c has it): own = proof_of(), words 1 and 2 of the frame;
- * `generation` and `runtime` have where the CV's body is.
+ * `generation`, `tag` and `link` have where the CV's body is.
  *
  * What the body says is read each time. If that is what it was, the sub has the ops that it had,
  * and so its statements are the same ones: the number of what was compiled before it

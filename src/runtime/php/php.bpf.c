@@ -492,7 +492,7 @@ static __always_inline bool stays(const struct php_record *r, __u64 type, __u64 
 
 /*
  * The hash that a string carries; 0: there is none. Those of strings that stay are remembered,
- * among the rules of interrupted code, as nobody's address (as ruby.bpf.c has it): own =
+ * among the rules by address, as nobody's address (as ruby.bpf.c has it): own =
  * memory_key(), the hash.
  */
 static __always_inline __u64 string_hash(struct walk *w, const struct php_record *r, __u64 string,

@@ -569,7 +569,7 @@ static __always_inline __u32 cookie_of(struct walk *w, const struct python_recor
 
 /*
  * A CPU's memory of code objects: (address, s[S_CODES]) -> (co_firsttraceable, cookie). It lies
- * among the rules of interrupted code, as nobody's address.
+ * among the rules by address, as nobody's address.
  */
 static __always_inline struct cached_rule *known_code(const struct walk *w, __u64 code)
 {

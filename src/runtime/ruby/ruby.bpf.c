@@ -133,7 +133,7 @@ static __always_inline bool objects_stay(const struct ruby_record *r, const __u6
 
 /*
  * A CPU's memory of functions and of what environments have in the place of a method. It lies among
- * the rules of interrupted code, as nobody's address (as python.bpf.c has it).
+ * the rules by address, as nobody's address (as python.bpf.c has it).
  * A function: own = s[S_OBJECTS], method entry, code; `generation` is its cookie.
  * Such an object: own = s[S_OBJECTS], method entry or 0.
  */

@@ -155,7 +155,7 @@ static __always_inline __u64 objects_of(struct walk *w, const struct v8_record *
 }
 
 /*
- * A CPU's memory of functions, among the rules of interrupted code, as no address of code
+ * A CPU's memory of functions, among the rules by address, as no address of code
  * (ruby.bpf.c has it so, too): own = objects_of(), the SharedFunctionInfo with the place of the
  * name, script and literal. `generation` 1: that it is a JSFunction was proved.
  */
