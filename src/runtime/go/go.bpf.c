@@ -104,6 +104,7 @@ __noinline int WALK_NAME(go_creator)(void);
 __noinline int WALK_NAME(go_cross)(void);
 __noinline int WALK_NAME(go_cross_a64)(void);
 __noinline int WALK_NAME(go_growth)(void);
+__noinline int WALK_NAME(go_leaving_a64)(void);
 
 static __always_inline const struct go_record *go_record_of(const struct walk *w)
 {
@@ -435,6 +436,32 @@ __noinline int WALK_NAME(go_growth)(void)
 	return 1;
 }
 
+/*
+ * aarch64: mcall() is about to leave the goroutine's stack, but save_g(), which it calls before,
+ * has overwritten its return address: it is in g.sched by then. As above; 0: it has left.
+ */
+__noinline int WALK_NAME(go_leaving_a64)(void)
+{
+	struct walk *w = current_walk();
+	__u64 curg, stack[2], sched[2];
+
+	if (!w)
+		return 0;
+	curg = go_state(w)[S_CURG];
+	if (!curg || read_memory(curg, stack, sizeof(stack)) ||
+	    w->loop_sp - stack[0] > stack[1] - stack[0] ||
+	    read_memory(curg + G_SCHED_SP, sched, sizeof(sched)) || sched[0] != w->loop_sp ||
+	    !sched[1])
+		return 0;
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	if (walk_to_caller(w, sched[0], sched[1]))
+		return 0;
+	w->valid = 1u << ARCH_SP;
+	w->kept = 0;
+	return 1;
+}
+
 /* Says that somebody has started the goroutine, then where: a note, a frame; then nothing. */
 __noinline int WALK_NAME(go_creator)(void)
 {
@@ -615,6 +642,9 @@ STEP(go)
 		return WALK_NAME(go_cross)() ? walk_native(w) : leave(w, false);
 	if (is_growth(w, r, s))
 		return WALK_NAME(go_growth)() ? walk_native(w) : leave(w, true);
+	if (ARCH_LINK_REGISTER != 0 && is_in(&r->mcall, w->loop_pc) && w->entry == ENTRY_END &&
+	    WALK_NAME(go_leaving_a64)())
+		return walk_native(w);
 	/* The goroutine has left for good: mcall. */
 	if (w->entry == ENTRY_SWITCHED)
 		return STOP_COMPLETE;

@@ -623,6 +623,32 @@ TEST(where_c_is_called_by_go_that_it_calls_on_aarch64)
 	expect(" c0 c1 user=alice c2 (11)");
 }
 
+/* c1 is mcall() behind its call of save_g(), where its row says that nobody has called it. */
+TEST(before_a_goroutine_is_taken_off_on_aarch64)
+{
+	enum { SP = LEAF_SP + FRAME_SIZE };
+
+	set_up(EM_AARCH64);
+	put_list(1);
+	t.callback_marked = true;
+	t.reg = G0;
+	t.rules[FIRST_RULE + 1] = (struct unwind_rule){ .cfa = CFA_END };
+	t.record.mcall = (struct go_switch){ CODE + 0x100, CODE + 0x200 };
+	put(CURG + SCHED_SP, SP);
+	put(CURG + SCHED_SP + 8, CODE + 0x222);
+	put(SP + FRAME_SIZE - 8, CODE + 0x311);
+	expect(" c0 c1 user=alice c2 c3");
+	/* It is on the thread's own stack. */
+	put(CURG, OTHER);
+	put(CURG + 8, OTHER + 0x100);
+	expect(" c0 c1 user=alice");
+	/* Another mcall() of before. */
+	put(CURG, STACK + 0x100);
+	put(CURG + 8, END_SP + 8);
+	put(CURG + SCHED_SP, SP + 8);
+	expect(" c0 c1 user=alice");
+}
+
 /* c3, morestack(), is the program's; the first record is that of a plugin. */
 TEST(beside_a_plugin)
 {
