@@ -310,21 +310,26 @@ __noinline int WALK_NAME(go_cross)(void)
 	return 1;
 }
 
+/* Goes on on another stack, where nothing else is known: what is in registers is not that
+ * function's. As above. */
+static __always_inline int go_on_at(struct walk *w, __u64 sp, __u64 ra)
+{
+	w->entry = ENTRY_LOOP;
+	w->by_frame_pointer = 0;
+	if (walk_to_caller(w, sp, ra))
+		return 0;
+	w->valid = 1u << ARCH_SP;
+	w->kept = 0;
+	return 1;
+}
+
 /* aarch64: moves to the caller of the frame of `size` bytes at `sp`, of what has gone over. As
  * above. */
 static __always_inline int leave_frame_a64(struct walk *w, __u64 sp, __u64 size)
 {
 	__u64 ra;
 
-	if (sp & 7 || read_word(sp, &ra) || !ra)
-		return 0;
-	w->entry = ENTRY_LOOP;
-	w->by_frame_pointer = 0;
-	if (walk_to_caller(w, sp + size, ra))
-		return 0;
-	w->valid = 1u << ARCH_SP;
-	w->kept = 0;
-	return 1;
+	return sp & 7 || read_word(sp, &ra) || !ra ? 0 : go_on_at(w, sp + size, ra);
 }
 
 /* The frame of cgocallback() on the thread's own stack; 0: not known. */
@@ -427,13 +432,7 @@ __noinline int WALK_NAME(go_growth)(void)
 		return go_record_of(w)->g_lr && !read_word(curg + go_record_of(w)->g_lr, &lr)
 			       ? grow_a64(w, sched[0], sched[1], lr)
 			       : 0;
-	w->entry = ENTRY_LOOP;
-	w->by_frame_pointer = 0;
-	if (walk_to_caller(w, sched[0], sched[1]))
-		return 0;
-	w->valid = 1u << ARCH_SP;
-	w->kept = 0; /* what is in registers is not that function's */
-	return 1;
+	return go_on_at(w, sched[0], sched[1]);
 }
 
 /*
@@ -453,13 +452,7 @@ __noinline int WALK_NAME(go_leaving_a64)(void)
 	    read_memory(curg + G_SCHED_SP, sched, sizeof(sched)) || sched[0] != w->loop_sp ||
 	    !sched[1])
 		return 0;
-	w->entry = ENTRY_LOOP;
-	w->by_frame_pointer = 0;
-	if (walk_to_caller(w, sched[0], sched[1]))
-		return 0;
-	w->valid = 1u << ARCH_SP;
-	w->kept = 0;
-	return 1;
+	return go_on_at(w, sched[0], sched[1]);
 }
 
 /* Says that somebody has started the goroutine, then where: a note, a frame; then nothing. */
